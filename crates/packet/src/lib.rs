@@ -1,0 +1,33 @@
+//! One frame: its bytes, where its layers start, the field catalogue and its readers.
+//!
+//! This crate looks at one packet and remembers nothing: no I/O, no state between packets, no
+//! clock. Every function over packet bytes is total: any byte string gives an answer, a bad one
+//! is counted under a named reason (see [`walk`]) and the layers before the fault stay readable.
+//!
+//! Work is done a batch at a time ([`limits::BATCH`] frames): [`walk::classify`] says where each
+//! layer of each frame starts, [`read::read`] decodes just one field for just the wanted rows
+//! into a [`column::Column`].
+
+#![deny(unsafe_code)]
+
+pub mod arp;
+pub mod bits;
+pub mod column;
+pub mod craft;
+pub mod ethernet;
+pub mod fields;
+pub mod icmp;
+pub mod ipv4;
+pub mod ipv6;
+pub mod limits;
+pub mod pcap;
+pub mod pcapng;
+#[allow(unsafe_code)]
+pub mod prefetch;
+pub mod read;
+pub mod source;
+pub mod tcp;
+pub mod time;
+pub mod udp;
+pub mod vlan;
+pub mod walk;

@@ -1,0 +1,22 @@
+//! The named maxima of this crate.
+
+/// Frames (rows) in a batch. 256 keeps the columns of a usual plan inside the first-level cache;
+/// smaller and larger batches measured slower.
+pub const BATCH: usize = 256;
+
+/// VLAN tags that the walk steps over in one frame; a frame with more is malformed.
+pub const VLAN_TAGS_MAX: usize = 8;
+
+/// IPv6 extension headers that the walk steps over in one packet; a packet with more is malformed.
+pub const EXTENSION_HEADERS_MAX: usize = 16;
+
+/// Largest captured length of one record, in bytes. A capture file that claims more is corrupt
+/// (libpcap uses the same bound).
+pub const CAPLEN_MAX: u32 = 262_144;
+
+/// Largest pcapng block, in bytes. A capture file that claims more is corrupt (libpcap starts from
+/// the same bound).
+pub const BLOCK_MAX: u32 = 16 << 20;
+
+/// Interfaces in one section of a pcapng file; a file that declares more is refused.
+pub const INTERFACES_MAX: usize = 65_536;

@@ -1,0 +1,649 @@
+//! The pcapng file format as bytes, both ways (draft-ietf-opsawg-pcapng).
+//!
+//! A file is a list of blocks that each say their length twice. A section header block sets the
+//! byte order for what follows and forgets all interfaces; an interface description block adds one,
+//! with its link type and its clock; packet blocks name the interface they were captured on. All
+//! other blocks are stepped over. [`Reader::fill`] walks the blocks of whatever part of a file is
+//! in memory and copies nothing.
+
+use crate::limits::{BLOCK_MAX, CAPLEN_MAX, INTERFACES_MAX};
+use crate::pcap::{ByteOrder, PREFETCH_AHEAD, Step, link_from_file, word};
+use crate::prefetch::prefetch;
+use crate::source::{Chunk, FrameBatch, LinkType};
+use std::fmt;
+
+/// The first four bytes of a file: the type of a section header block, alike in both byte orders.
+pub const MAGIC: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
+
+const SECTION: u32 = 0x0a0d_0d0a;
+const INTERFACE: u32 = 1;
+const PACKET_OBSOLETE: u32 = 2;
+const PACKET_SIMPLE: u32 = 3;
+const PACKET: u32 = 6;
+
+const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
+
+/// Block type and length, and the length once more at the end.
+const BLOCK_HEADER: usize = 8;
+const BLOCK_FRAME: usize = 12;
+
+const OPTION_END: u16 = 0;
+const OPTION_TSRESOL: u16 = 9;
+const OPTION_TSOFFSET: u16 = 14;
+
+/// What is wrong with a block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fault {
+    /// The first block is not a section header.
+    NoSection,
+    /// A section header without the byte-order magic.
+    ByteOrder,
+    /// A section of an unknown major version.
+    Version(u16, u16),
+    /// A block length under 12, not a multiple of 4, or above [`BLOCK_MAX`].
+    BlockLength(u32),
+    /// The two lengths of a block differ.
+    BlockTrailer(u32, u32),
+    /// A block of this type is too short for its fixed fields.
+    BlockShort(u32),
+    /// An option of an interface reaches beyond its block or has a wrong length.
+    Option(u16),
+    /// More interfaces in a section than [`INTERFACES_MAX`].
+    Interfaces,
+    /// A packet names an interface that was not declared.
+    Interface(u32),
+    /// A packet claims more captured bytes than its block holds, or more than [`CAPLEN_MAX`].
+    CapturedLength(u32),
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fault::NoSection => f.write_str("the file does not begin with a section header"),
+            Fault::ByteOrder => f.write_str("a section header without the byte-order magic"),
+            Fault::Version(major, minor) => {
+                write!(f, "a section of pcapng version {major}.{minor}, which is not known")
+            }
+            Fault::BlockLength(n) => write!(
+                f,
+                "a block length of {n}, which is not a multiple of 4 between 12 and {BLOCK_MAX}"
+            ),
+            Fault::BlockTrailer(head, tail) => {
+                write!(f, "a block that says {head} bytes at its start and {tail} at its end")
+            }
+            Fault::BlockShort(kind) => write!(f, "a block of type {kind} too short for its fields"),
+            Fault::Option(code) => write!(f, "an interface with a broken option {code}"),
+            Fault::Interfaces => write!(f, "a section of more than {INTERFACES_MAX} interfaces"),
+            Fault::Interface(id) => write!(f, "a packet of interface {id}, which is not declared"),
+            Fault::CapturedLength(n) => {
+                write!(f, "a packet claims {n} captured bytes, more than its block can hold")
+            }
+        }
+    }
+}
+
+/// What an interface description block says that matters for reading its packets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Interface {
+    /// Link type of its packets.
+    pub link: LinkType,
+    /// Most bytes captured of a frame; 0 for no limit.
+    pub snaplen: u32,
+    /// Units of its timestamps (`if_tsresol`): 10^-n seconds, or 2^-(n - 128) from 128 on.
+    pub resolution: u8,
+    /// Seconds to add to its timestamps (`if_tsoffset`).
+    pub offset_s: i64,
+}
+
+impl Interface {
+    /// An interface with the default clock: microseconds since 1970.
+    pub fn new(link: LinkType) -> Interface {
+        Interface { link, snaplen: 0, resolution: 6, offset_s: 0 }
+    }
+
+    fn parse(order: ByteOrder, body: &[u8]) -> Result<Interface, Fault> {
+        let (fixed, mut options) =
+            body.split_first_chunk::<8>().ok_or(Fault::BlockShort(INTERFACE))?;
+        let mut out = Interface::new(link_from_file(order.u16([fixed[0], fixed[1]])));
+        out.snaplen = order.u32([fixed[4], fixed[5], fixed[6], fixed[7]]);
+        while let Some((head, rest)) = options.split_first_chunk::<4>() {
+            let code = order.u16([head[0], head[1]]);
+            let len = usize::from(order.u16([head[2], head[3]]));
+            let value = rest.get(..len).ok_or(Fault::Option(code))?;
+            match (code, value) {
+                (OPTION_END, _) => break,
+                (OPTION_TSRESOL, &[resolution]) => out.resolution = resolution,
+                (OPTION_TSOFFSET, &[a, b, c, d, e, f, g, h]) => {
+                    out.offset_s = match order {
+                        ByteOrder::Little => i64::from_le_bytes([a, b, c, d, e, f, g, h]),
+                        ByteOrder::Big => i64::from_be_bytes([a, b, c, d, e, f, g, h]),
+                    };
+                }
+                (OPTION_TSRESOL | OPTION_TSOFFSET, _) => return Err(Fault::Option(code)),
+                _ => {}
+            }
+            options = rest.get(len.next_multiple_of(4)..).unwrap_or(&[]);
+        }
+        Ok(out)
+    }
+}
+
+/// From an interface's ticks to nanoseconds since 1970.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Clock {
+    unit: Unit,
+    offset_s: i64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Unit {
+    /// So many nanoseconds.
+    Nanos(u64),
+    /// So many in a nanosecond.
+    PerNano(u128),
+    /// 2^-n seconds.
+    Binary(u32),
+}
+
+impl Clock {
+    fn new(interface: &Interface) -> Clock {
+        let n = u32::from(interface.resolution);
+        let unit = match n {
+            0..=9 => Unit::Nanos(10u64.pow(9 - n)),
+            10..128 => Unit::PerNano(10u128.checked_pow(n - 9).unwrap_or(u128::MAX)),
+            _ => Unit::Binary(n - 128),
+        };
+        Clock { unit, offset_s: interface.offset_s }
+    }
+
+    /// Times that 64 bits can't say become the nearest one they can.
+    #[inline(always)]
+    fn ns(self, ticks: u64) -> i64 {
+        if let (Unit::Nanos(unit), 0) = (self.unit, self.offset_s) {
+            return i64::try_from(ticks.saturating_mul(unit)).unwrap_or(i64::MAX);
+        }
+        self.ns_wide(ticks)
+    }
+
+    fn ns_wide(self, ticks: u64) -> i64 {
+        let ticks = u128::from(ticks);
+        let ns = match self.unit {
+            Unit::Nanos(unit) => ticks * u128::from(unit),
+            Unit::PerNano(per) => ticks / per,
+            Unit::Binary(n) => (ticks * 1_000_000_000) >> n,
+        };
+        // At most 94 bits, so the sum can't overflow.
+        let ns = ns as i128 + i128::from(self.offset_s) * 1_000_000_000;
+        ns.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64
+    }
+}
+
+/// Reads the packets of a file, a batch at a time.
+#[derive(Clone, Debug, Default)]
+pub struct Reader {
+    /// Byte order of the current section; none before the first.
+    order: Option<ByteOrder>,
+    interfaces: Vec<(Interface, Clock)>,
+    /// Time of the packet before: simple packet blocks have none of their own.
+    ts: i64,
+    seq: u64,
+}
+
+/// A packet inside a block that starts at position 0.
+struct Packet {
+    link: LinkType,
+    ts: i64,
+    start: usize,
+    caplen: u32,
+    len: u32,
+}
+
+impl Reader {
+    /// A reader at the start of a file.
+    pub fn new() -> Reader {
+        Reader::default()
+    }
+
+    /// Replaces the contents of `batch` with the next whole packets of `chunk` from `at` on, up to
+    /// a change of link type, and moves `at` behind them.
+    ///
+    /// # Errors
+    /// When the block at `at` is corrupt and no frame stands before it: frames before a fault are
+    /// delivered first, and the next call meets the fault again.
+    pub fn fill(
+        &mut self,
+        chunk: &Chunk,
+        at: &mut usize,
+        batch: &mut FrameBatch,
+    ) -> Result<Step, Fault> {
+        batch.clear();
+        let bytes = (**chunk).as_ref();
+        let mut base = *at;
+        while !batch.is_full() {
+            let block = match whole_block(bytes.get(*at..).unwrap_or(&[]), self.order) {
+                Ok(Whole::Block(block)) => block,
+                _ if !batch.is_empty() => break,
+                Ok(Whole::More(need)) => return Ok(Step::More(need)),
+                Err(fault) => return Err(fault),
+            };
+            match self.read(&block) {
+                Ok(Some(p)) => {
+                    if batch.is_empty() {
+                        base = *at;
+                        batch.restart(chunk, base, p.link);
+                    }
+                    let offset = u32::try_from(*at - base + p.start);
+                    let (true, Ok(offset)) = (p.link == batch.link, offset) else { break };
+                    batch.push(p.ts, self.seq, offset, p.caplen, p.len);
+                    self.ts = p.ts;
+                    self.seq += 1;
+                    *at += block.len;
+                    match block.order {
+                        ByteOrder::Little => self.run_of_packets::<false>(bytes, base, at, batch),
+                        ByteOrder::Big => self.run_of_packets::<true>(bytes, base, at, batch),
+                    }
+                    continue;
+                }
+                Ok(None) => {}
+                Err(_) if !batch.is_empty() => break,
+                Err(fault) => return Err(fault),
+            }
+            *at += block.len;
+        }
+        Ok(Step::Frames)
+    }
+
+    /// The common case, in a tight loop: pushes the enhanced packet blocks from `at` on, as long as
+    /// they are whole, sound, and of the batch's link type. Whatever else comes is left where it
+    /// is, to be looked at one by one.
+    fn run_of_packets<const BIG: bool>(
+        &mut self,
+        bytes: &[u8],
+        base: usize,
+        at: &mut usize,
+        batch: &mut FrameBatch,
+    ) {
+        const HEADER: usize = BLOCK_HEADER + 20;
+        while !batch.is_full() {
+            prefetch(bytes, *at + PREFETCH_AHEAD);
+            let rest = bytes.get(*at..).unwrap_or(&[]);
+            let Some(h) = rest.first_chunk::<HEADER>() else { return };
+            let (total, caplen) = (word::<BIG>(h, 4), word::<BIG>(h, 20));
+            let Some(tail) = rest.get((total as usize).wrapping_sub(4)..total as usize) else {
+                return;
+            };
+            let Some((interface, clock)) = self.interfaces.get(word::<BIG>(h, 8) as usize) else {
+                return;
+            };
+            let Ok(offset) = u32::try_from(*at - base + HEADER) else { return };
+            let sound = word::<BIG>(h, 0) == PACKET
+                && total.is_multiple_of(4)
+                && total <= BLOCK_MAX
+                && word::<BIG>(tail, 0) == total
+                && caplen <= CAPLEN_MAX
+                && caplen as usize + HEADER + 4 <= total as usize
+                && interface.link == batch.link;
+            if !sound {
+                return;
+            }
+            let ticks = u64::from(word::<BIG>(h, 12)) << 32 | u64::from(word::<BIG>(h, 16));
+            self.ts = clock.ns(ticks);
+            batch.push(self.ts, self.seq, offset, caplen, word::<BIG>(h, 24));
+            self.seq += 1;
+            *at += total as usize;
+        }
+    }
+
+    /// Takes in a block; the packet it holds, if it is of a kind that holds one.
+    fn read(&mut self, block: &Block<'_>) -> Result<Option<Packet>, Fault> {
+        let (order, body) = (block.order, block.body);
+        match block.kind {
+            SECTION => {
+                let v = body.get(4..8).ok_or(Fault::BlockShort(SECTION))?;
+                let version = (order.u16([v[0], v[1]]), order.u16([v[2], v[3]]));
+                if version.0 != 1 {
+                    return Err(Fault::Version(version.0, version.1));
+                }
+                self.order = Some(order);
+                self.interfaces.clear();
+                Ok(None)
+            }
+            INTERFACE => {
+                let interface = Interface::parse(order, body)?;
+                if self.interfaces.len() == INTERFACES_MAX {
+                    return Err(Fault::Interfaces);
+                }
+                self.interfaces.push((interface, Clock::new(&interface)));
+                Ok(None)
+            }
+            PACKET => self.packet(block, |h| order.u32([h[0], h[1], h[2], h[3]])).map(Some),
+            PACKET_OBSOLETE => self.packet(block, |h| u32::from(order.u16([h[0], h[1]]))).map(Some),
+            PACKET_SIMPLE => self.simple_packet(block).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// Enhanced and obsolete packet blocks differ only in how they name the interface.
+    fn packet(&self, block: &Block<'_>, id: impl Fn(&[u8; 20]) -> u32) -> Result<Packet, Fault> {
+        let h = block.body.first_chunk::<20>().ok_or(Fault::BlockShort(block.kind))?;
+        let word = |i: usize| block.order.u32([h[i], h[i + 1], h[i + 2], h[i + 3]]);
+        let id = id(h);
+        let (interface, clock) = self.interfaces.get(id as usize).ok_or(Fault::Interface(id))?;
+        let (caplen, len) = (word(12), word(16));
+        if caplen > CAPLEN_MAX || caplen as usize > block.body.len() - h.len() {
+            return Err(Fault::CapturedLength(caplen));
+        }
+        Ok(Packet {
+            link: interface.link,
+            ts: clock.ns(u64::from(word(4)) << 32 | u64::from(word(8))),
+            start: BLOCK_HEADER + h.len(),
+            caplen,
+            len,
+        })
+    }
+
+    fn simple_packet(&self, block: &Block<'_>) -> Result<Packet, Fault> {
+        let h = block.body.first_chunk::<4>().ok_or(Fault::BlockShort(PACKET_SIMPLE))?;
+        let (interface, _) = self.interfaces.first().ok_or(Fault::Interface(0))?;
+        let len = block.order.u32(*h);
+        let caplen = match interface.snaplen {
+            0 => len,
+            snaplen => len.min(snaplen),
+        };
+        if caplen > CAPLEN_MAX || caplen as usize > block.body.len() - h.len() {
+            return Err(Fault::CapturedLength(caplen));
+        }
+        let start = BLOCK_HEADER + h.len();
+        Ok(Packet { link: interface.link, ts: self.ts, start, caplen, len })
+    }
+}
+
+/// What stands at the start of some bytes.
+enum Whole<'a> {
+    Block(Block<'a>),
+    /// Part of a block that takes this many bytes, as far as can be told.
+    More(usize),
+}
+
+struct Block<'a> {
+    kind: u32,
+    order: ByteOrder,
+    len: usize,
+    body: &'a [u8],
+}
+
+fn whole_block(bytes: &[u8], order: Option<ByteOrder>) -> Result<Whole<'_>, Fault> {
+    let Some(head) = bytes.first_chunk::<BLOCK_FRAME>() else {
+        return Ok(Whole::More(BLOCK_FRAME));
+    };
+    let word = |i: usize| [head[i], head[i + 1], head[i + 2], head[i + 3]];
+    let order = if word(0) == MAGIC {
+        match u32::from_le_bytes(word(8)) {
+            BYTE_ORDER_MAGIC => ByteOrder::Little,
+            m if m == BYTE_ORDER_MAGIC.swap_bytes() => ByteOrder::Big,
+            _ => return Err(Fault::ByteOrder),
+        }
+    } else {
+        order.ok_or(Fault::NoSection)?
+    };
+    let total = order.u32(word(4));
+    if total < BLOCK_FRAME as u32 || total % 4 != 0 || total > BLOCK_MAX {
+        return Err(Fault::BlockLength(total));
+    }
+    let len = total as usize;
+    let Some((rest, tail)) = bytes.get(..len).and_then(<[u8]>::split_last_chunk::<4>) else {
+        return Ok(Whole::More(len));
+    };
+    if order.u32(*tail) != total {
+        return Err(Fault::BlockTrailer(total, order.u32(*tail)));
+    }
+    let (kind, body) = (order.u32(word(0)), &rest[BLOCK_HEADER..]);
+    Ok(Whole::Block(Block { kind, order, len, body }))
+}
+
+/// Appends blocks to the bytes of a file.
+#[derive(Clone, Copy, Debug)]
+pub struct Writer {
+    /// Byte order of every number written.
+    pub order: ByteOrder,
+}
+
+impl Writer {
+    /// Appends a section header of version 1.0 and unknown length.
+    pub fn section(self, out: &mut Vec<u8>) {
+        let o = self.order;
+        let version = [o.put16(1), o.put16(0)].concat();
+        let body = [&o.put32(BYTE_ORDER_MAGIC)[..], &version, &[0xff; 8]];
+        self.block(out, SECTION, &body);
+    }
+
+    /// Appends an interface description; interfaces of a section number from 0.
+    pub fn interface(self, out: &mut Vec<u8>, interface: &Interface) {
+        let o = self.order;
+        let fixed = [o.put16(interface.link.0), o.put16(0)].concat();
+        let mut options = Vec::new();
+        let offset = match o {
+            ByteOrder::Little => interface.offset_s.to_le_bytes(),
+            ByteOrder::Big => interface.offset_s.to_be_bytes(),
+        };
+        for (code, value) in
+            [(OPTION_TSRESOL, &[interface.resolution][..]), (OPTION_TSOFFSET, &offset[..])]
+        {
+            options.extend([o.put16(code), o.put16(value.len() as u16)].concat());
+            options.extend_from_slice(value);
+            options.resize(options.len().next_multiple_of(4), 0);
+        }
+        options.extend([0; 4]);
+        self.block(out, INTERFACE, &[&fixed, &o.put32(interface.snaplen), &options]);
+    }
+
+    /// Appends an enhanced packet block: `ticks` in the units of the interface, `len` the length on
+    /// the wire, `frame` the captured bytes.
+    pub fn packet(self, out: &mut Vec<u8>, id: u32, ticks: u64, len: u32, frame: &[u8]) {
+        let o = self.order;
+        let words = [id, (ticks >> 32) as u32, ticks as u32, frame.len() as u32, len];
+        let words: Vec<u8> = words.into_iter().flat_map(|w| o.put32(w)).collect();
+        self.block(out, PACKET, &[&words, frame]);
+    }
+
+    /// Appends a simple packet block, of interface 0: `frame` must be as long as the smaller of
+    /// `len` and the interface's snap length.
+    pub fn simple_packet(self, out: &mut Vec<u8>, len: u32, frame: &[u8]) {
+        self.block(out, PACKET_SIMPLE, &[&self.order.put32(len), frame]);
+    }
+
+    /// Appends a block of any type, its body given in parts and padded to a multiple of 4.
+    pub fn block(self, out: &mut Vec<u8>, kind: u32, body: &[&[u8]]) {
+        let len: usize = body.iter().map(|part| part.len()).sum();
+        let total = self.order.put32((len.next_multiple_of(4) + BLOCK_FRAME) as u32);
+        out.extend(self.order.put32(kind));
+        out.extend(total);
+        body.iter().for_each(|part| out.extend_from_slice(part));
+        out.resize(out.len() + (len.next_multiple_of(4) - len), 0);
+        out.extend(total);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::sync::Arc;
+
+    const LE: Writer = Writer { order: ByteOrder::Little };
+    const BE: Writer = Writer { order: ByteOrder::Big };
+
+    type Record = (LinkType, i64, u32, Vec<u8>);
+
+    /// Reads all packets of a file in memory, and what the reader said at the end and where.
+    fn read(file: &[u8]) -> (Vec<Record>, Result<Step, Fault>, usize) {
+        let (mut reader, chunk) = (Reader::new(), Arc::new(file.to_vec()) as Chunk);
+        let (mut at, mut batch, mut out) = (0, FrameBatch::new(), Vec::new());
+        loop {
+            match reader.fill(&chunk, &mut at, &mut batch) {
+                Ok(Step::Frames) => {
+                    for i in 0..batch.len() {
+                        assert_eq!(batch.seq()[i], out.len() as u64);
+                        let (ts, len) = (batch.ts()[i], batch.lens()[i]);
+                        out.push((batch.link, ts, len, batch.frame(i).to_vec()));
+                    }
+                }
+                end => return (out, end, at),
+            }
+        }
+    }
+
+    fn file(w: Writer, interfaces: &[Interface]) -> Vec<u8> {
+        let mut out = Vec::new();
+        w.section(&mut out);
+        interfaces.iter().for_each(|i| w.interface(&mut out, i));
+        out
+    }
+
+    #[test]
+    fn a_section_byte_by_byte() {
+        let mut out = Vec::new();
+        BE.section(&mut out);
+        let expected = [
+            0x0a, 0x0d, 0x0d, 0x0a, 0, 0, 0, 28, 0x1a, 0x2b, 0x3c, 0x4d, 0, 1, 0, 0, //
+            0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 28,
+        ];
+        assert_eq!(out, expected);
+    }
+
+    #[test]
+    fn sections_each_have_their_order_and_interfaces() {
+        let ether = Interface::new(LinkType::ETHERNET);
+        let raw = Interface { resolution: 9, snaplen: 2, ..Interface::new(LinkType::RAW) };
+        let mut bytes = file(LE, &[ether, raw]);
+        LE.packet(&mut bytes, 0, 5, 60, &[1, 2, 3]);
+        LE.packet(&mut bytes, 1, 7, 61, &[4]);
+        LE.block(&mut bytes, 0x0bad, &[&[9; 5]]);
+        LE.packet(&mut bytes, 1, 8, 62, &[]);
+        bytes.extend(file(BE, &[raw]));
+        BE.simple_packet(&mut bytes, 63, &[6, 7]);
+        let (packets, end, at) = read(&bytes);
+        let expected: [Record; 4] = [
+            (LinkType::ETHERNET, 5000, 60, vec![1, 2, 3]),
+            (LinkType::RAW, 7, 61, vec![4]),
+            (LinkType::RAW, 8, 62, vec![]),
+            (LinkType::RAW, 8, 63, vec![6, 7]),
+        ];
+        assert_eq!(packets, expected);
+        assert_eq!((end, at), (Ok(Step::More(12)), bytes.len()));
+        // Interface 1 was the first section's.
+        BE.packet(&mut bytes, 1, 0, 0, &[]);
+        assert_eq!(read(&bytes).1, Err(Fault::Interface(1)));
+    }
+
+    #[test]
+    fn the_obsolete_packet_block() {
+        let mut bytes = file(LE, &[Interface::new(LinkType::RAW)]);
+        let mut body = vec![0; 20];
+        body[2] = 7; // drops, which are not part of the interface number
+        body[8] = 3;
+        body[12] = 1;
+        LE.block(&mut bytes, PACKET_OBSOLETE, &[&body, &[0xee]]);
+        assert_eq!(read(&bytes).0, [(LinkType::RAW, 3000, 0, vec![0xee])]);
+    }
+
+    #[test]
+    fn clocks() {
+        let ns = |resolution, offset_s, ticks| {
+            let i = Interface { resolution, offset_s, ..Interface::new(LinkType::RAW) };
+            Clock::new(&i).ns(ticks)
+        };
+        assert_eq!(ns(0, 0, 3), 3_000_000_000);
+        assert_eq!(ns(3, 0, 1500), 1_500_000_000);
+        assert_eq!(ns(9, -1, 1_000_000_005), 5);
+        assert_eq!(ns(12, 0, 5999), 5);
+        assert_eq!(ns(127, 0, u64::MAX), 0);
+        assert_eq!(ns(128, 0, 2), 2_000_000_000);
+        assert_eq!(ns(128 + 10, 0, 512), 500_000_000);
+        assert_eq!(ns(255, 0, u64::MAX), 0);
+        assert_eq!(ns(6, 0, u64::MAX), i64::MAX);
+        assert_eq!(ns(6, i64::MAX, u64::MAX), i64::MAX);
+        assert_eq!(ns(9, i64::MIN, 0), i64::MIN);
+    }
+
+    #[test]
+    fn faults_come_after_the_good_packets() {
+        let check = |damage: &dyn Fn(&mut Vec<u8>), expected: Fault| {
+            let mut bytes = file(LE, &[Interface::new(LinkType::RAW)]);
+            LE.packet(&mut bytes, 0, 1, 4, &[1, 2, 3, 4]);
+            let good = bytes.len();
+            LE.packet(&mut bytes, 0, 2, 4, &[1, 2, 3, 4]);
+            let mut last = bytes.split_off(good);
+            damage(&mut last);
+            bytes.extend(last);
+            let (packets, end, at) = read(&bytes);
+            assert_eq!((packets.len(), end, at), (1, Err(expected), good));
+        };
+        check(&|b| b[4] = 8, Fault::BlockLength(8));
+        check(&|b| b[4] = 37, Fault::BlockLength(37));
+        check(&|b| b[7] = 0xff, Fault::BlockLength(0xff00_0024));
+        check(&|b| b[32] = 40, Fault::BlockTrailer(36, 40));
+        check(&|b| b[8] = 1, Fault::Interface(1));
+        check(&|b| b[20] = 5, Fault::CapturedLength(5));
+        check(&|b| *b = [3, 0, 0, 0, 12, 0, 0, 0, 12, 0, 0, 0].into(), Fault::BlockShort(3));
+        check(&|b| b[..4].copy_from_slice(&MAGIC), Fault::ByteOrder);
+        check(&|b| *b = [LE_SECTION_2, b].concat(), Fault::Version(2, 0));
+        assert_eq!(read(&[0; 12]).1, Err(Fault::NoSection));
+    }
+
+    const LE_SECTION_2: &[u8] =
+        &[0x0a, 0x0d, 0x0d, 0x0a, 20, 0, 0, 0, 0x4d, 0x3c, 0x2b, 0x1a, 2, 0, 0, 0, 20, 0, 0, 0];
+
+    #[test]
+    fn broken_options_are_a_fault() {
+        let check = |options: &[u8], expected| {
+            let fixed = [1, 0, 0, 0, 0, 0, 0, 0];
+            assert_eq!(
+                Interface::parse(ByteOrder::Little, &[&fixed, options].concat()).map(|_| ()),
+                expected
+            );
+        };
+        check(&[], Ok(()));
+        check(&[2, 0, 3, 0, b'e', b't', b'h', 0, 0, 0, 0, 0], Ok(()));
+        check(&[9, 0, 1, 0, 9, 0, 0, 0], Ok(()));
+        check(&[9, 0, 2, 0, 9, 0, 0, 0], Err(Fault::Option(9)));
+        check(&[14, 0, 4, 0, 9, 0, 0, 0], Err(Fault::Option(14)));
+        check(&[2, 0, 9, 0, b'e', b't', b'h', 0], Err(Fault::Option(2)));
+    }
+
+    #[test]
+    fn too_many_interfaces_are_a_fault() {
+        let bytes = file(LE, &vec![Interface::new(LinkType::RAW); INTERFACES_MAX + 1]);
+        assert_eq!(read(&bytes).1, Err(Fault::Interfaces));
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(
+            big in any::<bool>(),
+            interfaces in proptest::collection::vec((0u16..3, any::<u8>(), -9i64..9), 1..4),
+            packets in proptest::collection::vec(
+                (any::<u32>(), any::<u64>(), any::<u32>(),
+                 proptest::collection::vec(any::<u8>(), 0..30), any::<bool>()), 0..600),
+        ) {
+            let w = if big { BE } else { LE };
+            let interfaces: Vec<Interface> = interfaces.into_iter().map(|(link, r, offset_s)| {
+                Interface { resolution: r, offset_s, ..Interface::new(LinkType(link)) }
+            }).collect();
+            let mut bytes = file(w, &interfaces);
+            let mut expected = Vec::new();
+            for (id, ticks, len, frame, noise) in packets {
+                if noise {
+                    w.block(&mut bytes, 5, &[&frame]);
+                }
+                let id = id as usize % interfaces.len();
+                let i = &interfaces[id];
+                w.packet(&mut bytes, id as u32, ticks, len, &frame);
+                expected.push((i.link, Clock::new(i).ns(ticks), len, frame));
+            }
+            let (packets, end, at) = read(&bytes);
+            prop_assert_eq!(packets, expected);
+            prop_assert_eq!((end, at), (Ok(Step::More(12)), bytes.len()));
+        }
+    }
+}

@@ -1,0 +1,364 @@
+//! Field readers: one field, for the wanted rows of a batch, into a column.
+//!
+//! The field is chosen once per batch; then one loop runs over the rows. A loop loads from where
+//! [`crate::walk::classify`] says the layer is. Headers that the walk found whole are read without
+//! asking again; of a header that is cut or malformed each field is read for which there are bytes
+//! inside the captured part of the packet.
+
+mod ends;
+mod ip;
+mod link;
+mod rows;
+mod transport;
+
+use crate::bits::Bits;
+use crate::column::Column;
+use crate::fields::Item;
+use crate::source::FrameBatch;
+use crate::walk::{Layer, Layers};
+use rows::Rows;
+
+/// Decodes one field of the frames `rows`. For these, `out` is present where the packet has the
+/// field, and holds its value; its other rows stay as they are. `layers` are what
+/// [`crate::walk::classify`] said of `frames`, and `out` stores values as the catalogue says of
+/// `item` ([`crate::fields::FieldType::repr`]); a column of another form panics.
+pub fn read(item: Item, frames: &FrameBatch, layers: &Layers, rows: Bits, out: &mut Column) {
+    out.present = out.present.minus(rows);
+    let rows = Rows::new(frames, layers, rows);
+    let known = frame(&rows, item, out)
+        || link::read(&rows, item, out)
+        || ip::read(&rows, item, out)
+        || ends::read(&rows, item, out)
+        || transport::read(&rows, item, out);
+    debug_assert!(known, "every field has a reader");
+}
+
+/// The fields of the frame itself, and which layers it has. Returns whether `item` is one.
+fn frame(rows: &Rows<'_>, item: Item, out: &mut Column) -> bool {
+    let frames = rows.frames;
+    let (ts, seq, caplens, lens) = (frames.ts(), frames.seq(), frames.caplens(), frames.lens());
+    let layer = match item {
+        Item::Ts => return rows.words(out, Bits::ALL, |i| ts[i] as u64),
+        Item::Number => return rows.words(out, Bits::ALL, |i| seq[i] + 1),
+        Item::Len => return rows.words(out, Bits::ALL, |i| lens[i].into()),
+        Item::Caplen => return rows.words(out, Bits::ALL, |i| caplens[i].into()),
+        Item::LinkType => return rows.words(out, Bits::ALL, |_| frames.link.0.into()),
+        Item::Ip => {
+            return rows.truth(out, Bits::ALL, rows.has(Layer::Ipv4).or(rows.has(Layer::Ipv6)));
+        }
+        Item::Malformed => Layer::Malformed,
+        Item::Cut => Layer::Cut,
+        Item::Eth => Layer::Eth,
+        Item::Vlan => Layer::Vlan,
+        Item::Arp => Layer::Arp,
+        Item::Ipv4 => Layer::Ipv4,
+        Item::Ipv6 => Layer::Ipv6,
+        Item::Tcp => Layer::Tcp,
+        Item::Udp => Layer::Udp,
+        Item::Icmp => Layer::Icmp,
+        Item::Icmp6 => Layer::Icmp6,
+        _ => return false,
+    };
+    rows.truth(out, Bits::ALL, rows.has(layer))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::craft::{Frame, batch};
+    use crate::fields::{FIELDS, FieldType, by_name};
+    use crate::source::LinkType;
+    use crate::walk::classify;
+    use crate::walk::samples::{A, A6, B, B6, samples};
+    use crate::{arp, ipv4, tcp, time, udp, vlan};
+    use std::net::{Ipv4Addr, Ipv6Addr};
+
+    /// The fields that a frame has out of those named, as people write them.
+    fn show(link: LinkType, captured: &[u8], len: usize, names: &[&str]) -> String {
+        let frames = batch(link, &[(captured.to_vec(), len as u32)]);
+        let mut layers = Layers::new();
+        classify(&frames, &mut layers);
+        let mut shown = Vec::new();
+        for name in names {
+            let field = by_name(name).expect("the field is in the catalogue").info();
+            let mut column = Column::new(field.ty.repr());
+            read(field.item, &frames, &layers, Bits::ALL, &mut column);
+            if column.present.has(0) {
+                shown.push(format!("{name}={}", value(field.ty, column.raw(0))));
+            }
+        }
+        shown.join(" ")
+    }
+
+    fn value(ty: FieldType, raw: u128) -> String {
+        match ty {
+            FieldType::Bool => (raw == 1).to_string(),
+            FieldType::Int => raw.to_string(),
+            FieldType::Time => time::rfc3339(raw as i64),
+            FieldType::Mac => format!("{raw:012x}"),
+            FieldType::Ip => {
+                let ip = Ipv6Addr::from_bits(raw);
+                ip.to_ipv4_mapped().map_or_else(|| ip.to_string(), |ip| ip.to_string())
+            }
+        }
+    }
+
+    fn check(frame: &Frame, names: &str, expected: &str) {
+        let (bytes, names) = (frame.bytes(), names.split(' ').collect::<Vec<_>>());
+        assert_eq!(show(frame.link(), &bytes, bytes.len(), &names), expected);
+    }
+
+    /// The names of all fields that start with `prefix`.
+    fn all(prefix: &str) -> String {
+        let names = FIELDS.iter().map(|f| f.name).filter(|name| name.starts_with(prefix));
+        names.collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn the_frame_itself() {
+        check(
+            &Frame::ethernet().ipv4(A, B).udp(1, 2),
+            "ts number len caplen linktype malformed cut eth vlan arp ip ipv4 ipv6 tcp udp",
+            "ts=2023-11-14T22:13:20Z number=1 len=42 caplen=42 linktype=1 malformed=false \
+             cut=false eth=true vlan=false arp=false ip=true ipv4=true ipv6=false tcp=false \
+             udp=true",
+        );
+    }
+
+    #[test]
+    fn link_fields() {
+        let frame = Frame::ethernet()
+            .mac([2, 0, 0, 0, 0, 9], [2, 0, 0, 0, 0, 3])
+            .tag(vlan::SERVICE, 0xb064)
+            .vlan(7);
+        let names = format!("{} {} {}", all("eth."), all("link."), all("vlan."));
+        let mac = "eth.src=020000000009 eth.dst=020000000003";
+        let link = "link.a=020000000003 link.b=020000000009";
+        check(
+            &frame.clone().ipv6(A6, B6).udp(1, 2),
+            &names,
+            &format!(
+                "{mac} eth.type=34525 {link} vlan.id=100 vlan.pcp=5 vlan.dei=true vlan.inner=7 \
+                 vlan.depth=2"
+            ),
+        );
+        check(
+            &Frame::ethernet().put(12, &[0, 38]).payload(&[0; 38]),
+            "eth.type vlan.id vlan.depth",
+            "vlan.depth=0",
+        );
+        check(&Frame::cooked().vlan(9).ipv4(A, B), "eth.type vlan.id", "eth.type=2048 vlan.id=9");
+        check(&Frame::cooked2().ipv4(A, B).udp(1, 2), "eth.type vlan.id", "eth.type=2048");
+        check(&Frame::raw().ipv4(A, B).udp(1, 2), &names, "vlan.depth=0");
+        let cut = frame.bytes();
+        assert_eq!(
+            show(LinkType::ETHERNET, &cut[..20], 80, &["eth.type", "vlan.id"]),
+            "vlan.id=100"
+        );
+    }
+
+    #[test]
+    fn arp_fields() {
+        let sender = ([2, 0, 0, 0, 0, 1], Ipv4Addr::from(A));
+        let target = ([2, 0, 0, 0, 0, 2], Ipv4Addr::from(B));
+        check(
+            &Frame::ethernet().vlan(1).arp(arp::REPLY, sender, target),
+            &all("arp"),
+            "arp=true arp.op=2 arp.sender_mac=020000000001 arp.sender_ip=10.0.0.1 \
+             arp.target_mac=020000000002 arp.target_ip=10.0.0.2",
+        );
+    }
+
+    #[test]
+    fn ip_fields() {
+        let four = Frame::ethernet().ipv4(A, B).put(ipv4::DSCP_ECN, &[0xb9]).id(77).ttl(3);
+        check(
+            &four.dont_fragment().options(&[1; 8]).tcp(1, 2),
+            &format!("{} ipv6.flow_label", all("ip.")),
+            "ip.src=10.0.0.1 ip.dst=10.0.0.2 ip.proto=6 ip.version=4 ip.len=48 ip.hdr_len=28 \
+             ip.ttl=3 ip.dscp=46 ip.ecn=1 ip.id=77 ip.df=true ip.frag=false ip.frag_offset=0 \
+             ip.more_frags=false",
+        );
+        check(
+            &Frame::ethernet().ipv6(A6, B6).flow_label(0xabcde).ttl(9).extension(0, &[]).udp(1, 2),
+            &format!("{} ipv6.flow_label", all("ip.")),
+            "ip.src=2001:db8::1 ip.dst=2001:db8::2 ip.proto=17 ip.version=6 ip.len=56 \
+             ip.hdr_len=48 ip.ttl=9 ip.dscp=0 ip.ecn=0 ip.frag=false ip.frag_offset=0 \
+             ip.more_frags=false ipv6.flow_label=703710",
+        );
+    }
+
+    #[test]
+    fn fragment_fields() {
+        let names = "ip.proto ip.id ip.frag ip.frag_offset ip.more_frags sport udp udp.len";
+        check(
+            &Frame::ethernet().ipv4(A, B).id(5).fragment(0, true).udp(1, 2),
+            names,
+            "ip.proto=17 ip.id=5 ip.frag=true ip.frag_offset=0 ip.more_frags=true sport=1 udp=true \
+             udp.len=8",
+        );
+        check(
+            &Frame::ethernet().ipv6(A6, B6).extension(0, &[]).fragment(1448, false).udp(1, 2),
+            names,
+            "ip.proto=17 ip.id=1 ip.frag=true ip.frag_offset=1448 ip.more_frags=false udp=false",
+        );
+    }
+
+    #[test]
+    fn an_open_length_reaches_to_the_end_of_the_frame() {
+        let names = "ip.len tcp.payload_len malformed";
+        let open = "ip.len=140 tcp.payload_len=100 malformed=false";
+        let four = Frame::raw().ipv4(A, B).put(ipv4::TOTAL_LENGTH, &[0, 0]);
+        check(&four.tcp(1, 2).payload(&[0; 100]), names, open);
+        let six = Frame::raw().ipv6(A6, B6).put(crate::ipv6::PAYLOAD_LENGTH, &[0, 0]);
+        check(
+            &six.tcp(1, 2).payload(&[0; 80]),
+            names,
+            "ip.len=140 tcp.payload_len=80 malformed=false",
+        );
+    }
+
+    #[test]
+    fn tcp_fields() {
+        let tcp = Frame::ethernet().ipv4(A, B).tcp(40_000, 443).seq(7).ackno(8).window(9);
+        check(
+            &tcp.flags(tcp::SYN | tcp::ACK | tcp::NS).options(&[1; 4]).payload(b"abc"),
+            &all("tcp").replace("tcp.checksum ", ""),
+            "tcp=true tcp.sport=40000 tcp.dport=443 tcp.seq=7 tcp.ackno=8 tcp.hdr_len=24 \
+             tcp.flags=274 tcp.fin=false tcp.syn=true tcp.rst=false tcp.psh=false tcp.ack=true \
+             tcp.urg=false tcp.ece=false tcp.cwr=false tcp.window=9 tcp.urgent=0 \
+             tcp.payload_len=3",
+        );
+    }
+
+    #[test]
+    fn a_cut_tcp_header_has_the_fields_before_the_cut() {
+        let bytes = Frame::ethernet().ipv4(A, B).tcp(1, 2).flags(tcp::SYN).bytes();
+        let names: Vec<&str> =
+            "tcp.sport tcp.seq tcp.ackno tcp.flags tcp.syn tcp.window".split(' ').collect();
+        let cut = |n: usize| show(LinkType::ETHERNET, &bytes[..34 + n], bytes.len(), &names);
+        assert_eq!(cut(3), "");
+        assert_eq!(cut(4), "tcp.sport=1");
+        assert_eq!(cut(8), "tcp.sport=1 tcp.seq=0");
+        assert_eq!(cut(13), "tcp.sport=1 tcp.seq=0 tcp.ackno=0");
+        let flags = "tcp.sport=1 tcp.seq=0 tcp.ackno=0 tcp.flags=2 tcp.syn=true";
+        assert_eq!(cut(14), flags);
+        assert_eq!(cut(16), format!("{flags} tcp.window=65280"));
+    }
+
+    #[test]
+    fn a_bad_data_offset_leaves_what_is_before_it() {
+        let names = "malformed tcp.dport tcp.ackno tcp.hdr_len tcp.flags tcp.payload_len";
+        let frame =
+            |offset| Frame::ethernet().ipv4(A, B).tcp(1, 2).put(tcp::DATA_OFFSET, &[offset]);
+        check(&frame(0x40), names, "malformed=true tcp.dport=2 tcp.ackno=0");
+        // Beyond the packet, but the fixed header is inside it.
+        check(
+            &frame(0xf0),
+            names,
+            "malformed=true tcp.dport=2 tcp.ackno=0 tcp.hdr_len=60 tcp.flags=0",
+        );
+    }
+
+    #[test]
+    fn padding_is_not_read_as_a_header() {
+        let frame = Frame::ethernet().ipv4(A, B).put(ipv4::TOTAL_LENGTH, &[0, 28]).tcp(1, 2);
+        check(&frame, "tcp.seq tcp.ackno tcp.flags", "tcp.seq=0");
+    }
+
+    #[test]
+    fn udp_and_icmp_fields() {
+        check(
+            &Frame::ethernet().ipv4(A, B).udp(1, 2).put(udp::CHECKSUM, &[0xbe, 0xef]).payload(b"x"),
+            &all("udp"),
+            "udp=true udp.sport=1 udp.dport=2 udp.len=9 udp.checksum=48879",
+        );
+        let names = format!("{} sport", all("icmp"));
+        check(
+            &Frame::ethernet().ipv4(A, B).icmp(8, 0).echo(7, 9),
+            &names,
+            "icmp=true icmp.type=8 icmp.code=0 icmp.id=7 icmp.seq=9 icmp6=false",
+        );
+        check(
+            &Frame::ethernet().ipv4(A, B).icmp(3, 1),
+            &names,
+            "icmp=true icmp.type=3 icmp.code=1 icmp6=false",
+        );
+        check(
+            &Frame::ethernet().ipv6(A6, B6).icmp6(129, 0).echo(7, 9),
+            &names,
+            "icmp=false icmp6=true icmp6.type=129 icmp6.code=0 icmp6.id=7 icmp6.seq=9",
+        );
+    }
+
+    #[test]
+    fn endpoints_are_ordered_the_same_in_both_directions() {
+        let names = format!("{} {}", all("hosts."), all("conn."));
+        let both = |there: Frame, back: Frame, ends: &str| {
+            check(&there, &names, &format!("{ends} conn.forward=true"));
+            check(&back, &names, &format!("{ends} conn.forward=false"));
+        };
+        let four = |a, b| Frame::ethernet().ipv4(a, b);
+        both(
+            four(A, B).tcp(9, 1),
+            four(B, A).tcp(1, 9),
+            "hosts.a=10.0.0.1 hosts.b=10.0.0.2 conn.a_ip=10.0.0.1 conn.a_port=9 \
+             conn.b_ip=10.0.0.2 conn.b_port=1",
+        );
+        both(
+            four(A, A).udp(1, 9),
+            four(A, A).udp(9, 1),
+            "hosts.a=10.0.0.1 hosts.b=10.0.0.1 conn.a_ip=10.0.0.1 conn.a_port=1 \
+             conn.b_ip=10.0.0.1 conn.b_port=9",
+        );
+        both(
+            four(A, B).icmp(8, 0),
+            four(B, A).icmp(0, 0),
+            "hosts.a=10.0.0.1 hosts.b=10.0.0.2 conn.a_ip=10.0.0.1 conn.b_ip=10.0.0.2",
+        );
+        both(
+            Frame::raw().ipv6(A6, B6).udp(9, 1),
+            Frame::raw().ipv6(B6, A6).udp(1, 9),
+            "hosts.a=2001:db8::1 hosts.b=2001:db8::2 conn.a_ip=2001:db8::1 conn.a_port=9 \
+             conn.b_ip=2001:db8::2 conn.b_port=1",
+        );
+    }
+
+    /// All samples of a link type in one batch: every row reads as it does alone, densely and
+    /// sparsely, in a mix of families where most rows are of either.
+    #[test]
+    fn rows_do_not_disturb_each_other() {
+        for six_only in [false, true] {
+            let samples = samples();
+            let ethernet = samples.iter().filter(|(name, f)| {
+                f.link() == LinkType::ETHERNET && (!six_only || name.contains('6'))
+            });
+            let frames: Vec<(Vec<u8>, u32)> =
+                ethernet.map(|(_, f)| f.bytes()).map(|b| (b.clone(), b.len() as u32)).collect();
+            let together = batch(LinkType::ETHERNET, &frames);
+            let mut layers = Layers::new();
+            classify(&together, &mut layers);
+            let odd = Bits::from_fn(frames.len(), |i| i % 2 == 1);
+            for field in FIELDS {
+                let mut dense = Column::new(field.ty.repr());
+                let mut sparse = dense.clone();
+                read(field.item, &together, &layers, Bits::ALL, &mut dense);
+                read(field.item, &together, &layers, odd, &mut sparse);
+                assert_eq!(sparse.present, dense.present.and(odd), "{}", field.name);
+                for (i, frame) in frames.iter().enumerate() {
+                    let mut layers = Layers::new();
+                    let frame = batch(LinkType::ETHERNET, std::slice::from_ref(frame));
+                    classify(&frame, &mut layers);
+                    let mut alone = Column::new(field.ty.repr());
+                    read(field.item, &frame, &layers, Bits::ALL, &mut alone);
+                    assert_eq!(alone.present.has(0), dense.present.has(i), "{}", field.name);
+                    let own = matches!(field.name, "ts" | "number");
+                    if alone.present.has(0) && !own {
+                        assert_eq!(alone.raw(0), dense.raw(i), "{} of {i}", field.name);
+                        assert!(i % 2 == 0 || sparse.raw(i) == dense.raw(i), "{}", field.name);
+                    }
+                }
+            }
+        }
+    }
+}

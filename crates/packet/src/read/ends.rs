@@ -1,0 +1,97 @@
+//! Readers of a packet's endpoints: addresses and ports, by direction and in canonical order.
+//!
+//! The endpoints of a connection are ordered by address, then port, an absent port before any
+//! other. The ports of one packet are both there or both absent, so 0 may stand for absent.
+
+use super::rows::{MAPPED, Rows};
+use crate::bits::Bits;
+use crate::column::Column;
+use crate::fields::Item;
+use crate::walk::Layer;
+use crate::{ipv4, ipv6};
+use std::hint::select_unpredictable as select;
+
+/// Reads `item` if it is one of these fields; returns whether it is.
+pub(super) fn read(rows: &Rows<'_>, item: Item, out: &mut Column) -> bool {
+    let ports = rows.has(Layer::Ports);
+    let ip = rows.has(Layer::Ipv4).or(rows.has(Layer::Ipv6));
+    match item {
+        Item::IpSrc => rows.ip_pairs(out, |i, six| address(rows, i, six, End::Source)),
+        Item::IpDst => rows.ip_pairs(out, |i, six| address(rows, i, six, End::Destination)),
+        Item::Sport => rows.words(out, ports, |i| rows.be16(i, rows.l4(i))),
+        Item::Dport => rows.words(out, ports, |i| rows.be16(i, rows.l4(i) + 2)),
+        Item::HostsA => rows.ip_pairs(out, |i, six| {
+            let (source, destination) = addresses(rows, i, six);
+            source.min(destination)
+        }),
+        Item::HostsB => rows.ip_pairs(out, |i, six| {
+            let (source, destination) = addresses(rows, i, six);
+            source.max(destination)
+        }),
+        Item::ConnAIp => rows.ip_pairs(out, |i, six| {
+            let (source, destination) = addresses(rows, i, six);
+            select(forward(rows, &ports, i, six), source, destination)
+        }),
+        Item::ConnBIp => rows.ip_pairs(out, |i, six| {
+            let (source, destination) = addresses(rows, i, six);
+            select(forward(rows, &ports, i, six), destination, source)
+        }),
+        Item::ConnAPort => rows.ip_words(out, ports, |i, six| {
+            let both = rows.be32(i, rows.l4(i));
+            select(forward(rows, &ports, i, six), both >> 16, both & 0xffff)
+        }),
+        Item::ConnBPort => rows.ip_words(out, ports, |i, six| {
+            let both = rows.be32(i, rows.l4(i));
+            select(forward(rows, &ports, i, six), both & 0xffff, both >> 16)
+        }),
+        Item::ConnForward => {
+            let six = rows.has(Layer::Ipv6);
+            rows.bits(out, ip, |i| forward(rows, &ports, i, six.has(i)))
+        }
+        _ => false,
+    }
+}
+
+#[derive(Clone, Copy)]
+enum End {
+    Source,
+    Destination,
+}
+
+#[inline(always)]
+fn address(rows: &Rows<'_>, i: usize, six: bool, end: End) -> (u64, u64) {
+    let (at4, at6) = match end {
+        End::Source => (ipv4::SOURCE, ipv6::SOURCE),
+        End::Destination => (ipv4::DESTINATION, ipv6::DESTINATION),
+    };
+    let l3 = rows.l3(i);
+    if six {
+        (rows.be64(i, l3 + at6), rows.be64(i, l3 + at6 + 8))
+    } else {
+        (0, MAPPED | rows.be32(i, l3 + at4))
+    }
+}
+
+#[inline(always)]
+fn addresses(rows: &Rows<'_>, i: usize, six: bool) -> ((u64, u64), (u64, u64)) {
+    (address(rows, i, six, End::Source), address(rows, i, six, End::Destination))
+}
+
+/// Whether the packet goes from the smaller endpoint to the larger one, or to itself.
+#[inline(always)]
+fn forward(rows: &Rows<'_>, ports: &Bits, i: usize, six: bool) -> bool {
+    let both = select(ports.has(i), rows.be32(i, rows.l4(i)), 0);
+    let (sport, dport) = (both >> 16, both & 0xffff);
+    if six {
+        return forward6(rows, i, sport, dport);
+    }
+    let both = rows.be64(i, rows.l3(i) + ipv4::SOURCE);
+    (both >> 32 << 16 | sport) <= ((both & 0xffff_ffff) << 16 | dport)
+}
+
+/// Apart, so that the loops over IPv4 packets stay small.
+#[inline(never)]
+fn forward6(rows: &Rows<'_>, i: usize, sport: u64, dport: u64) -> bool {
+    let (source, destination) = addresses(rows, i, true);
+    (source, sport) <= (destination, dport)
+}

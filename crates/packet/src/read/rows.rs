@@ -1,0 +1,260 @@
+//! The rows that a reader works on: loads that can't fail, and the loops over rows.
+
+use crate::bits::Bits;
+use crate::column::Column;
+use crate::limits::BATCH;
+use crate::source::FrameBatch;
+use crate::walk::{Layer, Layers};
+use crate::{ipv4, ipv6};
+
+/// The high half of an IPv4 address mapped into an IPv6 one (RFC 4291, section 2.5.5.2) is 0; this
+/// is what stands before it in the low half.
+pub(super) const MAPPED: u64 = 0xffff_0000_0000;
+
+/// A batch, its layers, and the rows that are wanted of it.
+///
+/// The methods that write a column return `true`, for readers to pass on.
+pub(super) struct Rows<'a> {
+    pub(super) frames: &'a FrameBatch,
+    pub(super) layers: &'a Layers,
+    bytes: &'a [u8],
+    offsets: &'a [u32],
+    l3: &'a [u16; BATCH],
+    l4: &'a [u16; BATCH],
+    /// The wanted rows, all of them frames of the batch.
+    wanted: Bits,
+}
+
+impl<'a> Rows<'a> {
+    pub(super) fn new(frames: &'a FrameBatch, layers: &'a Layers, rows: Bits) -> Rows<'a> {
+        let wanted = rows.and(Bits::first(frames.len()));
+        let (bytes, offsets) = (frames.bytes(), frames.offsets());
+        Rows { frames, layers, bytes, offsets, l3: &layers.l3, l4: &layers.l4, wanted }
+    }
+
+    /// The wanted rows that have a layer.
+    #[inline(always)]
+    pub(super) fn has(&self, layer: Layer) -> Bits {
+        self.layers.has(layer).and(self.wanted)
+    }
+
+    /// `N` bytes of row `i`, `at` bytes from the start of the frame: zeros where the chunk has no
+    /// such bytes. What the row says there counts only if it has the layer that starts there.
+    #[inline(always)]
+    pub(super) fn load<const N: usize>(&self, i: usize, at: usize) -> [u8; N] {
+        let start = self.offsets[i] as usize + at;
+        match self.bytes.get(start..start + N).and_then(|b| b.first_chunk()) {
+            Some(bytes) => *bytes,
+            None => [0; N],
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn be16(&self, i: usize, at: usize) -> u64 {
+        u16::from_be_bytes(self.load(i, at)).into()
+    }
+
+    #[inline(always)]
+    pub(super) fn be32(&self, i: usize, at: usize) -> u64 {
+        u32::from_be_bytes(self.load(i, at)).into()
+    }
+
+    #[inline(always)]
+    pub(super) fn be64(&self, i: usize, at: usize) -> u64 {
+        u64::from_be_bytes(self.load(i, at))
+    }
+
+    /// Start of the ARP or IP header of row `i`.
+    #[inline(always)]
+    pub(super) fn l3(&self, i: usize) -> usize {
+        self.l3[i].into()
+    }
+
+    /// Start of the transport header of row `i`.
+    #[inline(always)]
+    pub(super) fn l4(&self, i: usize) -> usize {
+        self.l4[i].into()
+    }
+
+    /// Length of the IP packet of row `i`, from its header; to the end of the frame on the wire if
+    /// the header leaves it open.
+    #[inline(always)]
+    pub(super) fn ip_len(&self, i: usize, six: bool) -> u64 {
+        let l3 = self.l3(i);
+        let (len, open) = if six {
+            let word = self.be32(i, l3 + ipv6::PAYLOAD_LENGTH);
+            let (payload, next) = (word >> 16, (word >> 8) as u8);
+            (payload + ipv6::HEADER_LEN as u64, payload == 0 && next != ipv6::NO_NEXT_HEADER)
+        } else {
+            let total = self.be16(i, l3 + ipv4::TOTAL_LENGTH);
+            (total, total == 0)
+        };
+        if open { (self.wire(i) - l3.min(self.wire(i))) as u64 } else { len }
+    }
+
+    /// Length of row `i` on the wire; never less than what was captured.
+    fn wire(&self, i: usize) -> usize {
+        self.frames.frame(i).len().max(self.frames.lens()[i] as usize)
+    }
+
+    /// The rows of `doubtful` of which the bytes `at..at + n` of the transport header were
+    /// captured and belong to the packet, not to padding after it.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn reach(&self, doubtful: Bits, at: usize, n: usize) -> Bits {
+        let six = self.layers.has(Layer::Ipv6);
+        let reaches = |&i: &usize| {
+            let packet_end = self.l3(i) + self.ip_len(i, six.has(i)) as usize;
+            self.l4(i) + at + n <= packet_end.min(self.frames.frame(i).len())
+        };
+        doubtful.iter().filter(reaches).collect()
+    }
+
+    /// Sets the rows `have` of a word column.
+    #[inline(always)]
+    pub(super) fn words(&self, out: &mut Column, have: Bits, f: impl Fn(usize) -> u64) -> bool {
+        let have = self.provide(out, have);
+        let words = out.word_mut();
+        self.each(have, |i| words[i] = f(i));
+        true
+    }
+
+    /// Sets the rows `have` of a boolean column to whether they are in `truth`.
+    pub(super) fn truth(&self, out: &mut Column, have: Bits, truth: Bits) -> bool {
+        let have = self.provide(out, have);
+        out.truth = out.truth.minus(have).or(truth.and(have));
+        true
+    }
+
+    /// Sets the rows `have` of a boolean column.
+    #[inline(always)]
+    pub(super) fn bits(&self, out: &mut Column, have: Bits, f: impl Fn(usize) -> bool) -> bool {
+        let have = have.and(self.wanted);
+        let mut truth = Bits::NONE;
+        if let Some(n) = self.prefix(have) {
+            for start in (0..n).step_by(64) {
+                let end = n.min(start + 64);
+                let mut word = 0;
+                for i in start..end {
+                    word = word >> 1 | u64::from(f(i)) << 63;
+                }
+                truth.0[start / 64] = word >> (start + 64 - end);
+            }
+        } else {
+            let (list, n) = list(have);
+            for &i in &list[..n] {
+                truth.put(usize::from(i), f(usize::from(i)));
+            }
+        }
+        self.truth(out, have, truth)
+    }
+
+    /// Sets the rows `have` of a word column, all of them IP packets; `f` is told whether the row
+    /// is IPv6.
+    #[inline(always)]
+    pub(super) fn ip_words(
+        &self,
+        out: &mut Column,
+        have: Bits,
+        f: impl Fn(usize, bool) -> u64,
+    ) -> bool {
+        let have = self.provide(out, have);
+        let words = out.word_mut();
+        self.each_ip(have, |i, six| words[i] = f(i, six));
+        true
+    }
+
+    /// Sets the rows of an address column that are IP packets: `f` gives the high and the low word.
+    #[inline(always)]
+    pub(super) fn ip_pairs(&self, out: &mut Column, f: impl Fn(usize, bool) -> (u64, u64)) -> bool {
+        let have = self.provide(out, self.has(Layer::Ipv4).or(self.has(Layer::Ipv6)));
+        let (hi, lo) = out.pair_mut();
+        self.each_ip(have, |i, six| (hi[i], lo[i]) = f(i, six));
+        true
+    }
+
+    /// Sets the rows `have` of an address column to the IPv4 addresses that `f` gives.
+    #[inline(always)]
+    pub(super) fn v4_pairs(&self, out: &mut Column, have: Bits, f: impl Fn(usize) -> u64) -> bool {
+        let have = self.provide(out, have);
+        let (hi, lo) = out.pair_mut();
+        self.each(have, |i| (hi[i], lo[i]) = (0, MAPPED | f(i)));
+        true
+    }
+
+    /// Marks the wanted ones of the rows `have` present.
+    #[inline(always)]
+    fn provide(&self, out: &mut Column, have: Bits) -> Bits {
+        let have = have.and(self.wanted);
+        out.present = out.present.or(have);
+        have
+    }
+
+    /// `n` if the wanted rows are `0..n` and most of them are in `have`: then a plain loop over
+    /// all of them is faster than one that picks, and what it leaves in the others is unspecified.
+    #[inline(always)]
+    fn prefix(&self, have: Bits) -> Option<usize> {
+        let n = self.wanted.count().min(BATCH);
+        (self.wanted == Bits::first(n) && have.count() * 2 > n && n <= self.offsets.len())
+            .then_some(n)
+    }
+
+    /// Calls `f` with the rows `have`, and where that is faster with other wanted rows too. `f` is
+    /// called in two places only, so that it is compiled into both loops.
+    #[inline(always)]
+    fn each(&self, have: Bits, mut f: impl FnMut(usize)) {
+        if let Some(n) = self.prefix(have) {
+            for i in 0..n {
+                f(i);
+            }
+        } else {
+            let (list, n) = list(have);
+            for &i in &list[..n] {
+                f(usize::from(i));
+            }
+        }
+    }
+
+    /// The same for IP packets, with whether the row is IPv6: one family after the other. One call
+    /// of `f` only, as these are larger.
+    #[inline(always)]
+    fn each_ip(&self, have: Bits, mut f: impl FnMut(usize, bool)) {
+        let (four, six) = (have.and(self.has(Layer::Ipv4)), have.and(self.has(Layer::Ipv6)));
+        let mut both = [0; BATCH];
+        let (rows, fours) = match self.prefix(have) {
+            Some(n) if six.is_empty() => (&IDENTITY[..n], n),
+            Some(n) if four.is_empty() => (&IDENTITY[..n], 0),
+            _ => {
+                let (four_rows, fours) = list(four);
+                let (six_rows, sixes) = list(six);
+                both[..fours].copy_from_slice(&four_rows[..fours]);
+                both[fours..fours + sixes].copy_from_slice(&six_rows[..sixes]);
+                (&both[..fours + sixes], fours)
+            }
+        };
+        for (k, &i) in rows.iter().enumerate() {
+            f(usize::from(i), k >= fours);
+        }
+    }
+}
+
+/// All row numbers.
+static IDENTITY: [u8; BATCH] = {
+    let mut rows = [0; BATCH];
+    let mut i = 0;
+    while i < BATCH {
+        rows[i] = i as u8;
+        i += 1;
+    }
+    rows
+};
+
+/// The row numbers of a set, and how many they are.
+fn list(rows: Bits) -> ([u8; BATCH], usize) {
+    let (mut list, mut n) = ([0; BATCH], 0);
+    rows.each(|i| {
+        list[n] = i as u8;
+        n += 1;
+    });
+    (list, n)
+}

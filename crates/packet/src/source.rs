@@ -1,0 +1,311 @@
+//! The [`Source`] trait: batches of frames, by reference into shared memory.
+
+use crate::limits::BATCH;
+use std::fmt;
+use std::io;
+use std::sync::{Arc, LazyLock};
+
+/// A link-layer header type (the LINKTYPE registry of tcpdump.org).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct LinkType(pub u16);
+
+impl LinkType {
+    /// BSD loopback: a 4-byte address family in the byte order of the capturing machine.
+    pub const NULL: LinkType = LinkType(0);
+    /// IEEE 802.3 Ethernet.
+    pub const ETHERNET: LinkType = LinkType(1);
+    /// Raw IP as some systems number it in files (`DLT_RAW`).
+    pub const RAW_BSD: LinkType = LinkType(12);
+    /// Raw IP, version by the first nibble.
+    pub const RAW: LinkType = LinkType(101);
+    /// OpenBSD loopback: a 4-byte address family in network byte order.
+    pub const LOOP: LinkType = LinkType(108);
+    /// Linux cooked capture v1.
+    pub const LINUX_SLL: LinkType = LinkType(113);
+    /// Raw IPv4.
+    pub const IPV4: LinkType = LinkType(228);
+    /// Raw IPv6.
+    pub const IPV6: LinkType = LinkType(229);
+    /// Linux cooked capture v2.
+    pub const LINUX_SLL2: LinkType = LinkType(276);
+}
+
+/// Memory that frames are read from: a mapped file or a filled buffer. Shared, so that a batch
+/// can be handed to another thread without copying a byte.
+pub type Chunk = Arc<dyn AsRef<[u8]> + Send + Sync>;
+
+/// What an empty batch refers to.
+static NOTHING: LazyLock<Chunk> = LazyLock::new(|| Arc::new(Vec::new()));
+
+/// Up to [`BATCH`] frames of one link type, in the order they were captured. The frames' bytes
+/// stay in the [`Chunk`] they were captured into.
+pub struct FrameBatch {
+    chunk: Chunk,
+    base: usize,
+    /// Link type of every frame in the batch.
+    pub link: LinkType,
+    n: usize,
+    cols: Box<FrameColumns>,
+}
+
+struct FrameColumns {
+    ts: [i64; BATCH],
+    seq: [u64; BATCH],
+    off: [u32; BATCH],
+    caplen: [u32; BATCH],
+    len: [u32; BATCH],
+}
+
+impl FrameBatch {
+    /// An empty batch.
+    pub fn new() -> FrameBatch {
+        FrameBatch {
+            chunk: Chunk::clone(&NOTHING),
+            base: 0,
+            link: LinkType::ETHERNET,
+            n: 0,
+            cols: Box::new(FrameColumns {
+                ts: [0; BATCH],
+                seq: [0; BATCH],
+                off: [0; BATCH],
+                caplen: [0; BATCH],
+                len: [0; BATCH],
+            }),
+        }
+    }
+
+    /// Empties the batch and lets go of the memory it referred to.
+    pub fn clear(&mut self) {
+        self.chunk = Chunk::clone(&NOTHING);
+        self.n = 0;
+    }
+
+    /// Empties the batch and points it at `chunk`; offsets given to [`FrameBatch::push`] count
+    /// from `base`.
+    pub fn restart(&mut self, chunk: &Chunk, base: usize, link: LinkType) {
+        if !Arc::ptr_eq(&self.chunk, chunk) {
+            self.chunk = Arc::clone(chunk);
+        }
+        self.base = base;
+        self.link = link;
+        self.n = 0;
+    }
+
+    /// Appends a frame: `offset` and `caplen` say which bytes of the chunk it is, `len` its length
+    /// on the wire, `ts` nanoseconds since 1970, `seq` its number in the capture from 0. Panics
+    /// when the batch is full; a frame reaching beyond the chunk reads as cut short.
+    #[inline(always)]
+    pub fn push(&mut self, ts: i64, seq: u64, offset: u32, caplen: u32, len: u32) {
+        let (i, c) = (self.n, &mut *self.cols);
+        c.ts[i] = ts;
+        c.seq[i] = seq;
+        c.off[i] = offset;
+        c.caplen[i] = caplen;
+        c.len[i] = len;
+        self.n = i + 1;
+    }
+
+    /// Frames in the batch.
+    #[inline(always)]
+    pub fn len(&self) -> usize {
+        self.n
+    }
+
+    /// Whether the batch holds no frame.
+    pub fn is_empty(&self) -> bool {
+        self.n == 0
+    }
+
+    /// Whether the batch holds [`BATCH`] frames.
+    #[inline(always)]
+    pub fn is_full(&self) -> bool {
+        self.n == BATCH
+    }
+
+    /// The memory that [`FrameBatch::offsets`] point into (the chunk from `base` on).
+    #[inline(always)]
+    pub fn bytes(&self) -> &[u8] {
+        (*self.chunk).as_ref().get(self.base..).unwrap_or(&[])
+    }
+
+    /// The shared memory and the base, to build another batch over the same bytes.
+    pub fn chunk(&self) -> (&Chunk, usize) {
+        (&self.chunk, self.base)
+    }
+
+    /// Timestamps in nanoseconds since 1970, one per frame.
+    #[inline(always)]
+    pub fn ts(&self) -> &[i64] {
+        &self.cols.ts[..self.n]
+    }
+
+    /// Numbers of the frames in the capture, from 0; they rise strictly.
+    #[inline(always)]
+    pub fn seq(&self) -> &[u64] {
+        &self.cols.seq[..self.n]
+    }
+
+    /// Where each frame starts in [`FrameBatch::bytes`].
+    #[inline(always)]
+    pub fn offsets(&self) -> &[u32] {
+        &self.cols.off[..self.n]
+    }
+
+    /// Captured bytes of each frame.
+    #[inline(always)]
+    pub fn caplens(&self) -> &[u32] {
+        &self.cols.caplen[..self.n]
+    }
+
+    /// Bytes of each frame on the wire.
+    #[inline(always)]
+    pub fn lens(&self) -> &[u32] {
+        &self.cols.len[..self.n]
+    }
+
+    /// The captured bytes of frame `i`.
+    #[inline(always)]
+    pub fn frame(&self, i: usize) -> &[u8] {
+        let start = self.cols.off[i] as usize;
+        let bytes = self.bytes();
+        let end = (start + self.cols.caplen[i] as usize).min(bytes.len());
+        bytes.get(start..end).unwrap_or(&[])
+    }
+
+    /// Keeps the frames for which `keep(i)` holds, in order.
+    pub fn retain(&mut self, mut keep: impl FnMut(&FrameBatch, usize) -> bool) {
+        let mut n = 0;
+        for i in 0..self.n {
+            if keep(self, i) {
+                let c = &mut *self.cols;
+                (c.ts[n], c.seq[n]) = (c.ts[i], c.seq[i]);
+                (c.off[n], c.caplen[n], c.len[n]) = (c.off[i], c.caplen[i], c.len[i]);
+                n += 1;
+            }
+        }
+        self.n = n;
+    }
+}
+
+impl Default for FrameBatch {
+    fn default() -> FrameBatch {
+        FrameBatch::new()
+    }
+}
+
+impl fmt::Debug for FrameBatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "FrameBatch({} frames of link type {})", self.n, self.link.0)
+    }
+}
+
+/// What a source has handed out so far. `received = delivered + filtered`.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Account {
+    /// Frames read from the file or wire.
+    pub received: u64,
+    /// Frames that the capture filter refused.
+    pub filtered: u64,
+    /// Bytes of the file read so far, before decompression; for a progress display.
+    pub bytes_read: u64,
+}
+
+/// Why a source could not go on. Everything it delivered before stays good.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum SourceError {
+    /// The operating system refused to open or read.
+    Io {
+        /// The file as the user named it, `-` for standard input.
+        name: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The bytes are not a capture file of a known format.
+    Format {
+        /// The file as the user named it.
+        name: String,
+        /// What was found instead.
+        reason: String,
+    },
+    /// A record breaks off or contradicts itself; the frames before it were delivered.
+    Corrupt {
+        /// The file as the user named it.
+        name: String,
+        /// Where the broken record starts, in bytes of the uncompressed capture.
+        offset: u64,
+        /// Frames delivered before it.
+        records: u64,
+        /// What is wrong.
+        reason: String,
+    },
+    /// Frames of a link type that is not decoded.
+    LinkType {
+        /// The file as the user named it.
+        name: String,
+        /// The link type.
+        link: LinkType,
+    },
+    /// The capture filter can't be applied to the frames of this capture.
+    Filter {
+        /// The file as the user named it.
+        name: String,
+        /// Why not.
+        reason: String,
+    },
+}
+
+impl fmt::Display for SourceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SourceError::Io { name, source } => write!(f, "{name}: {source}"),
+            SourceError::Format { name, reason } | SourceError::Filter { name, reason } => {
+                write!(f, "{name}: {reason}")
+            }
+            SourceError::Corrupt { name, offset, records, reason } => write!(
+                f,
+                "{name}: {reason}, at byte {offset} after {records} whole records; \
+                 everything before it was processed"
+            ),
+            SourceError::LinkType { name, link } => write!(
+                f,
+                "{name}: link type {} ({}) is not supported",
+                link.0,
+                crate::ethernet::link_name(*link)
+            ),
+        }
+    }
+}
+
+impl std::error::Error for SourceError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            SourceError::Io { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}
+
+/// Where frames come from.
+pub trait Source: Send {
+    /// Replaces the contents of `batch` with the next frames, at least one. `Ok(false)`: there are
+    /// no more, and `batch` is empty. A batch holds frames of one link type, in capture order.
+    ///
+    /// # Errors
+    /// When the source can't go on. Frames read before the fault were delivered by earlier calls;
+    /// a call after an error returns `Ok(false)`.
+    fn fill(&mut self, batch: &mut FrameBatch) -> Result<bool, SourceError>;
+
+    /// What has been received and filtered so far.
+    fn account(&self) -> Account;
+}
+
+impl<S: Source + ?Sized> Source for Box<S> {
+    fn fill(&mut self, batch: &mut FrameBatch) -> Result<bool, SourceError> {
+        (**self).fill(batch)
+    }
+
+    fn account(&self) -> Account {
+        (**self).account()
+    }
+}

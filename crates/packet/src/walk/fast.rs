@@ -1,0 +1,155 @@
+//! The walk over plain traffic: a whole batch, without branches that depend on the packets.
+//!
+//! Almost every frame is TCP or UDP over IPv4 without options or IPv6 without extension headers,
+//! not a fragment, sound, and captured well into its transport header. Those have their fields at
+//! fixed offsets. A first pass decides for each frame whether it is such an IPv4 packet, a second
+//! pass over the others whether it is such an IPv6 packet, and the rest is left to
+//! [`super::slow`].
+
+use super::{Layer, Layers};
+use crate::bits::Bits;
+use crate::limits::BATCH;
+use crate::source::FrameBatch;
+use crate::{ipv4, ipv6, tcp, udp};
+use std::hint::select_unpredictable;
+
+/// Bytes looked at from the start of a frame: up to the data offset of TCP over IPv6 behind the
+/// longest link header. A frame closer than this to the end of its chunk is left to the slow walk.
+const WINDOW: usize = 80;
+
+/// The first bytes of a frame; those beyond what was captured belong to something else.
+pub(super) type Window = [u8; WINDOW];
+
+/// What one look at a frame gives.
+#[derive(Clone, Copy, Default)]
+struct Look {
+    /// 1 if the frame is plain; if 0, nothing else here means anything.
+    plain: u64,
+    /// 1 for TCP, 0 for UDP.
+    tcp: u64,
+    proto: u8,
+}
+
+/// Fills `layers` for the plain frames of a batch and returns which they are. The IP header starts
+/// at `L3`, behind `vlan_depth` tags; `family` says whether the link header announces IPv4, IPv6.
+#[inline(always)]
+pub(super) fn classify<const L3: usize>(
+    frames: &FrameBatch,
+    layers: &mut Layers,
+    vlan_depth: u8,
+    family: impl Fn(&Window) -> (bool, bool),
+) -> Bits {
+    let bytes = frames.bytes();
+    let n = frames.len().min(BATCH);
+    let (offsets, caplens, lens) =
+        (&frames.offsets()[..n], &frames.caplens()[..n], &frames.lens()[..n]);
+    let window = |i: usize| {
+        let at = offsets[i] as usize;
+        bytes.get(at..at + WINDOW).and_then(|w| w.first_chunk::<WINDOW>())
+    };
+    layers.vlan_depth.fill(vlan_depth);
+    layers.l3.fill(L3 as u16);
+    layers.l4.fill((L3 + ipv4::HEADER_LEN) as u16);
+
+    let (mut plain4, mut tcp) = (Bits::NONE, Bits::NONE);
+    for start in (0..n).step_by(64) {
+        let rows = 64.min(n - start);
+        let (mut plain_word, mut tcp_word) = (0u64, 0u64);
+        for i in start..start + rows {
+            let look = match window(i) {
+                Some(w) => look4::<L3>(w, family(w).0, caplens[i], lens[i]),
+                None => Look::default(),
+            };
+            layers.proto[i] = look.proto;
+            plain_word = plain_word >> 1 | look.plain << 63;
+            tcp_word = tcp_word >> 1 | look.tcp << 63;
+        }
+        plain4.0[start / 64] = plain_word >> (64 - rows);
+        tcp.0[start / 64] = tcp_word >> (64 - rows);
+    }
+
+    let mut plain6 = Bits::NONE;
+    for (w, mut others) in Bits::first(n).minus(plain4).0.into_iter().enumerate() {
+        while others != 0 {
+            let bit = others.trailing_zeros() as usize;
+            others &= others - 1;
+            let i = w * 64 + bit;
+            let look = match window(i) {
+                Some(w) => look6::<L3>(w, family(w).1, caplens[i], lens[i]),
+                None => Look::default(),
+            };
+            layers.proto[i] = look.proto;
+            layers.l4[i] = (L3 + ipv6::HEADER_LEN) as u16;
+            plain6.0[w] |= look.plain << bit;
+            tcp.0[w] |= look.tcp << bit;
+        }
+    }
+
+    let plain = plain4.or(plain6);
+    let mut set = |layer: Layer, rows: Bits| layers.has[layer as usize] = rows;
+    set(Layer::Ipv4, plain4);
+    set(Layer::Ipv6, plain6);
+    set(Layer::Ports, plain);
+    set(Layer::Tcp, plain.and(tcp));
+    set(Layer::TcpWhole, plain.and(tcp));
+    set(Layer::Udp, plain.minus(tcp));
+    layers.proto_known = plain;
+    plain
+}
+
+/// Whether a frame is plain TCP or UDP over IPv4.
+#[inline(always)]
+fn look4<const L3: usize>(w: &Window, announced: bool, caplen: u32, len: u32) -> Look {
+    // The first eight bytes, and which of their bits must be what: version 4 and five words of
+    // header; no more fragments and no offset.
+    let start = be64(w, L3);
+    let fixed = 0xff << 56 | (ipv4::MORE_FRAGMENTS | ipv4::OFFSET_BITS) as u64;
+    let fits = announced & (start & fixed == 0x45 << 56);
+    let ip_len = (start >> 32 & 0xffff) as i64;
+    let proto = w[L3 + ipv4::PROTOCOL];
+    look::<L3>(w, ipv4::HEADER_LEN, fits, ip_len, proto, caplen, len)
+}
+
+/// Whether a frame is plain TCP or UDP over IPv6.
+#[inline(always)]
+fn look6<const L3: usize>(w: &Window, announced: bool, caplen: u32, len: u32) -> Look {
+    let start = be64(w, L3);
+    let fits = announced & (start >> 60 == 6);
+    // A payload length of 0 makes an empty packet here, with no room for a header.
+    let ip_len = (start >> 16 & 0xffff) as i64 + ipv6::HEADER_LEN as i64;
+    let proto = (start >> 8) as u8;
+    look::<L3>(w, ipv6::HEADER_LEN, fits, ip_len, proto, caplen, len)
+}
+
+/// The checks that both families share: TCP or UDP, lengths that agree, and enough captured.
+/// `&` and `|` instead of `&&` and `||`, so that nothing is branched on.
+#[inline(always)]
+fn look<const L3: usize>(
+    w: &Window,
+    ip_header: usize,
+    fits: bool,
+    ip_len: i64,
+    proto: u8,
+    caplen: u32,
+    len: u32,
+) -> Look {
+    let (tcp, udp) = (proto == tcp::PROTOCOL, proto == udp::PROTOCOL);
+    let l4 = L3 + ip_header;
+    let least = select_unpredictable(tcp, tcp::HEADER_LEN as i64, udp::HEADER_LEN as i64);
+    // The packet must have room for TCP's header, and for all of a UDP datagram.
+    let tcp_claims = i64::from(w[l4 + tcp::DATA_OFFSET] >> 4) * 4;
+    let udp_claims = i64::from(u16::from_be_bytes([w[l4 + udp::LENGTH], w[l4 + udp::LENGTH + 1]]));
+    let claimed = select_unpredictable(tcp, tcp_claims, udp_claims);
+    // Each is negative where something is too short, and so is the union.
+    let room = (claimed - least)
+        | (ip_len - ip_header as i64 - claimed)
+        | (i64::from(len) - L3 as i64 - ip_len)
+        | (i64::from(caplen) - l4 as i64 - least);
+    let room = !room as u64 >> 63;
+    Look { plain: u64::from(fits & (tcp | udp)) & room, tcp: u64::from(tcp), proto }
+}
+
+#[inline(always)]
+fn be64(w: &Window, at: usize) -> u64 {
+    u64::from_be_bytes(w[at..at + 8].try_into().expect("eight bytes"))
+}

@@ -1,0 +1,268 @@
+//! Any bytes through the walk, every reader and every view: what must hold whatever they are.
+
+use super::{Layer, Layers, Reason, classify, slow};
+use crate::arp::Arp;
+use crate::bits::Bits;
+use crate::column::Column;
+use crate::ethernet::Ethernet;
+use crate::fields::{FIELDS, Item, by_item};
+use crate::icmp::Icmp;
+use crate::ipv4::Ipv4;
+use crate::ipv6::{Extension, Ipv6};
+use crate::read::read;
+use crate::source::{Chunk, FrameBatch, LinkType};
+use crate::tcp::Tcp;
+use crate::udp::Udp;
+use crate::vlan::Vlan;
+use std::sync::Arc;
+
+/// Link types by the first byte of the fuzzer's data: those that can be walked, and one that can't.
+const LINKS: [u16; 11] = [1, 0, 12, 14, 101, 108, 113, 228, 229, 276, 105];
+
+/// Takes a link type, a wire length and a snap length from the first five bytes, the rest as a
+/// frame, and asserts what must hold of any frame. Panics where it doesn't.
+pub fn fuzz_walk(data: &[u8]) {
+    let Some((&[link, len_a, len_b, snap_a, snap_b], body)) = data.split_first_chunk() else {
+        return;
+    };
+    let link = LinkType(LINKS[usize::from(link) % LINKS.len()]);
+    let len = match u16::from_be_bytes([len_a, len_b]) {
+        0 => body.len() as u32,
+        len => len.into(),
+    };
+    let snap = usize::from(u16::from_be_bytes([snap_a, snap_b])).min(body.len());
+    let frames = three(link, body, snap, len);
+
+    let mut layers = Layers::new();
+    classify(&frames, &mut layers);
+    check_walk(&frames, &layers);
+    check_facts(&frames, &layers);
+    check_readers(&frames, &layers);
+    for i in 0..frames.len() {
+        check_views(&frames, &layers, i);
+    }
+    for at in 0..body.len().min(64) {
+        total(&body[at..]);
+    }
+}
+
+/// The frame whole with its own bytes behind it, the frame cut, and the frame whole where its
+/// chunk ends.
+fn three(link: LinkType, body: &[u8], snap: usize, len: u32) -> FrameBatch {
+    let n = body.len() as u32;
+    let chunk: Chunk = Arc::new([body, body, body].concat());
+    let mut frames = FrameBatch::new();
+    frames.restart(&chunk, 0, link);
+    frames.push(1, 0, 0, n, len);
+    frames.push(2, 1, n, snap as u32, len);
+    frames.push(3, 2, 2 * n, n, len);
+    frames
+}
+
+/// The batch's walk says of each frame what the slow walk says, and counts it.
+pub(super) fn check_walk(frames: &FrameBatch, layers: &Layers) {
+    let (mut reasons, mut cut) = ([0; super::REASONS], 0);
+    for i in 0..frames.len() {
+        let found = slow::walk(frames.link, frames.frame(i), frames.lens()[i]);
+        let has = (0..super::LAYERS).map(|l| u32::from(layers.has[l].has(i)) << l).sum();
+        let said = slow::Found {
+            l3: layers.l3[i],
+            l4: layers.l4[i],
+            proto: layers.proto[i],
+            proto_known: layers.proto_known.has(i),
+            vlan_depth: layers.vlan_depth[i],
+            layers: has,
+            reason: found.reason,
+        };
+        assert_eq!(said, found, "frame {i} of {frames:?}: {:02x?}", frames.frame(i));
+        if let Some(reason) = found.reason {
+            reasons[reason as usize] += 1;
+        }
+        cut += u64::from(layers.has(Layer::Cut).has(i));
+    }
+    assert_eq!((layers.malformed, layers.cut), (reasons, cut));
+}
+
+/// Layers imply each other.
+fn check_facts(frames: &FrameBatch, layers: &Layers) {
+    let has = |layer| layers.has(layer);
+    let all = Bits::first(frames.len());
+    let ip = has(Layer::Ipv4).or(has(Layer::Ipv6));
+    let ports = has(Layer::Tcp).or(has(Layer::Udp));
+    for layer in layers.has {
+        assert!(all.covers(layer));
+    }
+    assert!(has(Layer::Tcp).covers(has(Layer::TcpWhole)));
+    assert!(has(Layer::Ports).covers(ports));
+    assert!(ip.covers(has(Layer::Ports).or(has(Layer::Fragment)).or(layers.proto_known)));
+    assert!(layers.proto_known.covers(has(Layer::Ports).or(has(Layer::Icmp))));
+    assert!(has(Layer::Ipv4).and(has(Layer::Ipv6)).is_empty());
+    for i in 0..frames.len() {
+        assert_eq!(has(Layer::Vlan).has(i), layers.vlan_depth[i] > 0);
+        if layers.proto_known.has(i) {
+            assert!(layers.l4[i] >= layers.l3[i] + 20);
+        }
+        if has(Layer::Ports).has(i) {
+            assert!(usize::from(layers.l4[i]) + super::PORTS_LEN <= frames.frame(i).len());
+        }
+    }
+}
+
+/// Readers touch only the wanted rows, and give a row the same value whichever rows are wanted.
+fn check_readers(frames: &FrameBatch, layers: &Layers) {
+    let all = Bits::first(frames.len());
+    for field in FIELDS {
+        let mut whole = Column::new(field.ty.repr());
+        read(field.item, frames, layers, Bits::ALL, &mut whole);
+        assert!(all.covers(whole.present), "{}", field.name);
+        assert!(!field.always || whole.present == all, "{}", field.name);
+        for i in 0..frames.len() {
+            let others = [(i + 1) % 3, (i + 2) % 3, 3, crate::limits::BATCH - 1];
+            let mut one = Column::new(field.ty.repr());
+            others.into_iter().for_each(|row| one.set_raw(row, 1));
+            read(field.item, frames, layers, Bits::range(i, i + 1), &mut one);
+            for row in others {
+                assert!(one.present.has(row) && one.raw(row) == 1, "{}", field.name);
+            }
+            assert_eq!(one.present.has(i), whole.present.has(i), "{}", field.name);
+            if one.present.has(i) {
+                assert_eq!(one.raw(i), whole.raw(i), "{}", field.name);
+                let fits = field.bits == 0 || whole.raw(i) >> field.bits == 0;
+                assert!(fits, "{}", field.name);
+            }
+        }
+    }
+}
+
+/// Readers give what the views give.
+fn check_views(frames: &FrameBatch, layers: &Layers, i: usize) {
+    let value = |item: Item| {
+        let mut column = Column::new(by_item(item).info().ty.repr());
+        read(item, frames, layers, Bits::first(frames.len()), &mut column);
+        column.present.has(i).then(|| column.raw(i))
+    };
+    let has = |layer| layers.has(layer).has(i);
+    let frame = frames.frame(i);
+    let at = |start: u16| &frame[usize::from(start).min(frame.len())..];
+    if has(Layer::Eth) {
+        let eth = Ethernet::new(frame).unwrap();
+        assert_eq!(value(Item::EthSrc), Some(number(&eth.source())));
+        assert_eq!(value(Item::EthDst), Some(number(&eth.destination())));
+    }
+    if has(Layer::Arp) {
+        let arp = Arp::new(at(layers.l3[i])).unwrap();
+        assert_eq!(value(Item::ArpSenderMac), Some(number(&arp.sender_mac())));
+        let target = arp.target_ip().to_ipv6_mapped();
+        assert_eq!(value(Item::ArpTargetIp), Some(target.to_bits()));
+    }
+    if has(Layer::Ipv4) {
+        let ip = Ipv4::new(at(layers.l3[i])).unwrap();
+        assert_eq!(value(Item::IpSrc), Some(ip.source().to_ipv6_mapped().to_bits()));
+        assert_eq!(value(Item::IpDst), Some(ip.destination().to_ipv6_mapped().to_bits()));
+        assert_eq!(value(Item::IpFragOffset), Some(ip.fragment_offset().into()));
+        assert_eq!(value(Item::IpDscp), Some(ip.dscp().into()));
+        assert_eq!(value(Item::IpTtl), Some(ip.ttl().into()));
+    }
+    if has(Layer::Ipv6) {
+        let ip = Ipv6::new(at(layers.l3[i])).unwrap();
+        assert_eq!(value(Item::IpSrc), Some(ip.source().to_bits()));
+        assert_eq!(value(Item::IpDst), Some(ip.destination().to_bits()));
+        assert_eq!(value(Item::IpEcn), Some(ip.ecn().into()));
+        assert_eq!(value(Item::Ipv6FlowLabel), Some(ip.flow_label().into()));
+        assert_eq!(value(Item::IpTtl), Some(ip.hop_limit().into()));
+    }
+    if has(Layer::TcpWhole) {
+        let tcp = Tcp::new(at(layers.l4[i])).unwrap();
+        assert_eq!(value(Item::TcpSeq), Some(tcp.seq().into()));
+        assert_eq!(value(Item::TcpFlags), Some(tcp.flags().into()));
+        assert_eq!(value(Item::TcpUrgent), Some(tcp.urgent().into()));
+        assert_eq!(value(Item::TcpHdrLen), Some(tcp.header_len() as u128));
+    }
+    if has(Layer::Udp) && !has(Layer::Cut) && !has(Layer::Malformed) {
+        let udp = Udp::new(at(layers.l4[i])).unwrap();
+        assert_eq!(value(Item::UdpLen), Some(udp.length().into()));
+        assert_eq!(value(Item::UdpChecksum), Some(udp.checksum().into()));
+        assert_eq!(value(Item::Sport), Some(udp.sport().into()));
+    }
+}
+
+fn number(mac: &[u8; 6]) -> u128 {
+    mac.iter().fold(0, |n, &byte| n << 8 | u128::from(byte))
+}
+
+/// Every view of any bytes is a view or a reason, and its slices are inside the bytes.
+fn total(bytes: &[u8]) {
+    let inside = |parts: &[&[u8]]| {
+        assert!(parts.iter().map(|part| part.len()).sum::<usize>() <= bytes.len());
+    };
+    let expected: &[Reason] = &[
+        Reason::ShortHeader,
+        Reason::Arp,
+        Reason::IpVersion,
+        Reason::Ipv4HeaderLength,
+        Reason::TcpDataOffset,
+        Reason::UdpLength,
+    ];
+    let known = |reason: Reason| assert!(expected.contains(&reason));
+    Ethernet::new(bytes).map_or_else(known, |eth| inside(&[eth.payload()]));
+    Vlan::new(bytes).map_or_else(known, |vlan| inside(&[vlan.payload()]));
+    Arp::new(bytes).map_or_else(known, |_| ());
+    Ipv4::new(bytes).map_or_else(known, |ip| inside(&[ip.options(), ip.payload()]));
+    Ipv6::new(bytes).map_or_else(known, |ip| inside(&[ip.payload()]));
+    Tcp::new(bytes).map_or_else(known, |tcp| inside(&[tcp.options(), tcp.payload()]));
+    Udp::new(bytes).map_or_else(known, |udp| inside(&[udp.payload()]));
+    Icmp::new(bytes).map_or_else(known, |icmp| inside(&[icmp.body()]));
+    for kind in 0..=255 {
+        Extension::new(kind, bytes).map_or_else(known, |ext| assert!(ext.header_len() >= 8));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::walk::samples::samples;
+    use proptest::prelude::*;
+
+    /// The fuzzer's data for a frame.
+    fn data(link: LinkType, len: u16, snap: u16, frame: &[u8]) -> Vec<u8> {
+        let link = LINKS.iter().position(|&l| l == link.0).unwrap() as u8;
+        [&[link][..], &len.to_be_bytes(), &snap.to_be_bytes(), frame].concat()
+    }
+
+    #[test]
+    fn samples_hold() {
+        for (_, frame) in samples() {
+            let bytes = frame.bytes();
+            for snap in (0..=bytes.len() as u16).step_by(3) {
+                fuzz_walk(&data(frame.link(), 0, snap, &bytes));
+                fuzz_walk(&data(frame.link(), snap, 40, &bytes));
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_hold(bytes in proptest::collection::vec(any::<u8>(), 0..120)) {
+            fuzz_walk(&bytes);
+        }
+
+        #[test]
+        fn mutated_samples_hold(
+            pick in any::<prop::sample::Index>(),
+            len in prop_oneof![Just(0), 0u16..200],
+            snap in 0u16..160,
+            edits in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
+            tail in proptest::collection::vec(any::<u8>(), 0..60),
+        ) {
+            let samples = samples();
+            let (_, frame) = pick.get(&samples);
+            let mut bytes = frame.bytes();
+            for (at, value) in edits {
+                let at = at.index(bytes.len());
+                bytes[at] = value;
+            }
+            bytes.extend(tail);
+            fuzz_walk(&data(frame.link(), len, snap, &bytes));
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! The total walk: one frame, any bytes, layer by layer. It defines what [`super::fast`] must
+//! find for the frames that it takes.
+//!
+//! Two limits are kept apart. Where the *captured bytes* end, a header is cut, which is normal.
+//! Where the *packet* ends on the wire (the IP length says so, or the frame's), a header that
+//! goes on is malformed. Padding after the packet belongs to neither.
+
+use super::{Layer, Reason};
+use crate::arp::{self, Arp};
+use crate::ethernet::{self, Ethernet};
+use crate::icmp;
+use crate::ipv4::Ipv4;
+use crate::ipv6::{self, Extension, Ipv6};
+use crate::limits::{EXTENSION_HEADERS_MAX, VLAN_TAGS_MAX};
+use crate::source::LinkType;
+use crate::tcp::{self, Tcp};
+use crate::udp::{self, Udp};
+use crate::vlan::{self, Vlan};
+
+/// What the walk established about one frame. Positions are 0 where they mean nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(super) struct Found {
+    pub(super) l3: u16,
+    pub(super) l4: u16,
+    pub(super) proto: u8,
+    pub(super) proto_known: bool,
+    pub(super) vlan_depth: u8,
+    /// One bit per [`Layer`].
+    pub(super) layers: u32,
+    /// The first fault.
+    pub(super) reason: Option<Reason>,
+}
+
+/// Walks one frame: its captured bytes, and its length on the wire.
+pub(super) fn walk(link: LinkType, frame: &[u8], len: u32) -> Found {
+    // A capture that claims fewer bytes on the wire than it holds is wrong about the wire.
+    let end = frame.len().max(len as usize);
+    let mut walk = Walk { frame, end, open: false, found: Found::default() };
+    // Running out of bytes ends the walk; `take` has noted why.
+    let _ = match link {
+        LinkType::ETHERNET => walk.ethernet(),
+        LinkType::LINUX_SLL => walk.cooked(16, 2, 14),
+        LinkType::LINUX_SLL2 => walk.cooked(20, 8, 0),
+        LinkType::NULL | LinkType::LOOP => walk.loopback(),
+        LinkType::IPV4 => walk.ipv4(0),
+        LinkType::IPV6 => walk.ipv6(0),
+        _ if super::is_raw(link) => walk.raw(),
+        _ => None,
+    };
+    walk.found
+}
+
+struct Walk<'a> {
+    frame: &'a [u8],
+    /// Where the packet ends on the wire, counted from the start of the frame.
+    end: usize,
+    /// Whether the IP header left the packet's length open.
+    open: bool,
+    found: Found,
+}
+
+/// `None` where the walk could not go on.
+type Step = Option<()>;
+
+impl<'a> Walk<'a> {
+    fn add(&mut self, layer: Layer) {
+        self.found.layers |= 1 << layer as usize;
+    }
+
+    fn fault(&mut self, reason: Reason) {
+        self.add(Layer::Malformed);
+        self.found.reason.get_or_insert(reason);
+    }
+
+    /// What was captured of the packet from `at` on.
+    fn rest(&self, at: usize) -> &'a [u8] {
+        self.frame.get(at..self.end.min(self.frame.len())).unwrap_or(&[])
+    }
+
+    /// The rest from `at` on if it holds `n` bytes. If not, notes whose fault it is: the snap
+    /// length's, or the packet's, under the name `short`.
+    fn take(&mut self, at: usize, n: usize, short: Reason) -> Option<&'a [u8]> {
+        if at + n > self.end {
+            self.fault(short);
+            None
+        } else if at + n > self.frame.len() {
+            self.add(Layer::Cut);
+            None
+        } else {
+            Some(self.rest(at))
+        }
+    }
+
+    /// Notes a fault that a view found in a header that is all there.
+    fn check<T>(&mut self, view: Result<T, Reason>) -> Option<T> {
+        view.map_err(|reason| self.fault(reason)).ok()
+    }
+
+    fn ethernet(&mut self) -> Step {
+        let bytes = self.take(0, ethernet::HEADER_LEN, Reason::ShortHeader)?;
+        let eth = self.check(Ethernet::new(bytes))?;
+        self.add(Layer::Eth);
+        self.network(eth.ethertype(), ethernet::HEADER_LEN)
+    }
+
+    /// A Linux cooked header of `len` bytes: where its hardware type and its protocol are.
+    fn cooked(&mut self, len: usize, hardware: usize, protocol: usize) -> Step {
+        let h = self.take(0, len, Reason::ShortHeader)?;
+        let word = |at: usize| u16::from_be_bytes([h[at], h[at + 1]]);
+        if super::has_ethertypes(word(hardware)) {
+            self.network(word(protocol), len)?;
+        }
+        Some(())
+    }
+
+    fn loopback(&mut self) -> Step {
+        let h = self.take(0, 4, Reason::ShortHeader)?;
+        match super::family([h[0], h[1], h[2], h[3]]) {
+            (true, _) => self.ipv4(4),
+            (_, true) => self.ipv6(4),
+            _ => None,
+        }
+    }
+
+    fn raw(&mut self) -> Step {
+        match self.take(0, 1, Reason::ShortHeader)?[0] >> 4 {
+            4 => self.ipv4(0),
+            6 => self.ipv6(0),
+            _ => self.check(Err(Reason::IpVersion)),
+        }
+    }
+
+    /// VLAN tags, then ARP or IP.
+    fn network(&mut self, mut ethertype: u16, mut at: usize) -> Step {
+        while vlan::is_tag(ethertype) {
+            if self.found.vlan_depth as usize == VLAN_TAGS_MAX {
+                return self.check(Err(Reason::VlanDepth));
+            }
+            let bytes = self.take(at, vlan::TAG_LEN, Reason::ShortHeader)?;
+            ethertype = self.check(Vlan::new(bytes))?.ethertype();
+            self.add(Layer::Vlan);
+            self.found.vlan_depth += 1;
+            at += vlan::TAG_LEN;
+        }
+        match ethertype {
+            ethernet::IPV4 => self.ipv4(at),
+            ethernet::IPV6 => self.ipv6(at),
+            ethernet::ARP => self.arp(at),
+            _ => None,
+        }
+    }
+
+    fn arp(&mut self, at: usize) -> Step {
+        // For which protocols comes first: others may be shorter.
+        let start = self.take(at, arp::FIXED_LEN, Reason::Arp)?;
+        if start.starts_with(&arp::IPV4_OVER_ETHERNET) {
+            self.take(at, arp::PACKET_LEN, Reason::Arp)?;
+        }
+        self.check(Arp::new(self.rest(at)))?;
+        self.add(Layer::Arp);
+        self.found.l3 = at as u16;
+        Some(())
+    }
+
+    fn ipv4(&mut self, at: usize) -> Step {
+        let bytes = self.take(at, crate::ipv4::HEADER_LEN, Reason::ShortHeader)?;
+        let ip = self.check(Ipv4::new(bytes))?;
+        self.add(Layer::Ipv4);
+        self.found.l3 = at as u16;
+        match ip.total_length() as usize {
+            0 => self.open = true,
+            total if at + total > self.end => self.fault(Reason::Ipv4TotalLength),
+            total => self.end = at + total,
+        }
+        let later = ip.fragment_offset() > 0;
+        if later || ip.more_fragments() {
+            self.add(Layer::Fragment);
+        }
+        let (at, proto) = (at + ip.header_len(), ip.protocol());
+        if proto != ipv6::AUTHENTICATION || later {
+            self.payload(at, proto);
+        }
+        self.take(at - ip.header_len(), ip.header_len(), Reason::ShortHeader)?;
+        if later {
+            return Some(());
+        }
+        let (at, proto) = self.extensions(at, proto, |kind| kind == ipv6::AUTHENTICATION)?;
+        self.transport(at, proto)
+    }
+
+    fn ipv6(&mut self, at: usize) -> Step {
+        let bytes = self.take(at, ipv6::HEADER_LEN, Reason::ShortHeader)?;
+        let ip = self.check(Ipv6::new(bytes))?;
+        self.add(Layer::Ipv6);
+        self.found.l3 = at as u16;
+        let start = at + ipv6::HEADER_LEN;
+        match start + ip.payload_length() as usize {
+            _ if ip.is_open() => self.open = true,
+            end if end > self.end => self.fault(Reason::Ipv6PayloadLength),
+            end => self.end = end,
+        }
+        let (at, proto) = self.extensions(start, ip.next_header(), ipv6::is_extension)?;
+        self.transport(at, proto)
+    }
+
+    /// Steps over the extension headers for which `skip` holds: the position and protocol number
+    /// of what follows. `None` after a later fragment's header: what follows is no header.
+    fn extensions(
+        &mut self,
+        mut at: usize,
+        mut proto: u8,
+        skip: impl Fn(u8) -> bool,
+    ) -> Option<(usize, u8)> {
+        let mut later = false;
+        for _ in 0..EXTENSION_HEADERS_MAX {
+            if later || !skip(proto) {
+                break;
+            }
+            let bytes = self.take(at, ipv6::EXTENSION_LEN_MIN, Reason::ExtensionHeader)?;
+            let header = self.check(Extension::new(proto, bytes))?;
+            let end = at + header.header_len();
+            if end > self.end {
+                // Malformed: what would follow is named, though there is no room for it.
+                self.payload(end, header.next_header());
+            }
+            self.take(at, header.header_len(), Reason::ExtensionHeader)?;
+            if let Some(fragment) = header.fragment() {
+                self.add(Layer::Fragment);
+                later = fragment.offset > 0;
+            }
+            (at, proto) = (end, header.next_header());
+        }
+        if !later && skip(proto) {
+            return self.check(Err(Reason::ExtensionHeader));
+        }
+        self.payload(at, proto);
+        (!later).then_some((at, proto))
+    }
+
+    /// Notes where the payload of the IP packet starts and what it is.
+    fn payload(&mut self, at: usize, proto: u8) {
+        (self.found.l4, self.found.proto, self.found.proto_known) = (at as u16, proto, true);
+    }
+
+    fn transport(&mut self, at: usize, proto: u8) -> Step {
+        match proto {
+            tcp::PROTOCOL => self.tcp(at),
+            udp::PROTOCOL => self.udp(at),
+            icmp::PROTOCOL => self.icmp(at, Layer::Icmp),
+            icmp::PROTOCOL_V6 => self.icmp(at, Layer::Icmp6),
+            _ if super::PORTS_ONLY.contains(&proto) => self.ports(at),
+            _ => None,
+        }
+    }
+
+    fn ports(&mut self, at: usize) -> Step {
+        self.take(at, super::PORTS_LEN, Reason::ShortHeader)?;
+        self.add(Layer::Ports);
+        Some(())
+    }
+
+    fn tcp(&mut self, at: usize) -> Step {
+        self.ports(at)?;
+        self.add(Layer::Tcp);
+        if self.take(at, tcp::HEADER_LEN, Reason::ShortHeader).is_none() {
+            // A bad data offset shows even where what follows it is cut.
+            let offset = self.rest(at).get(tcp::DATA_OFFSET)? >> 4;
+            if usize::from(offset) * 4 < tcp::HEADER_LEN {
+                self.fault(Reason::TcpDataOffset);
+            }
+            return None;
+        }
+        let tcp = self.check(Tcp::new(self.rest(at)))?;
+        if at + tcp.header_len() > self.end {
+            return self.check(Err(Reason::TcpDataOffset));
+        }
+        self.add(Layer::TcpWhole);
+        Some(())
+    }
+
+    fn udp(&mut self, at: usize) -> Step {
+        self.ports(at)?;
+        self.add(Layer::Udp);
+        let bytes = self.take(at, udp::HEADER_LEN, Reason::ShortHeader)?;
+        let udp = self.check(Udp::new(bytes))?;
+        // The first fragment of a datagram carries the length of all of it.
+        let first = self.found.layers & 1 << Layer::Fragment as usize != 0;
+        let sound = match udp.length() as usize {
+            0 => self.open,
+            length => first || at + length <= self.end,
+        };
+        if !sound {
+            self.fault(Reason::UdpLength);
+        }
+        Some(())
+    }
+
+    fn icmp(&mut self, at: usize, layer: Layer) -> Step {
+        self.take(at, 2, Reason::ShortHeader)?;
+        self.add(layer);
+        self.take(at, icmp::HEADER_LEN, Reason::ShortHeader)?;
+        Some(())
+    }
+}
