@@ -1,0 +1,236 @@
+//! Captures that are in memory as a whole: mapped files, and bytes handed over.
+
+use crate::Options;
+use crate::decode::{Decoder, HEAD};
+use weir_packet::pcap::Step;
+use weir_packet::source::{Account, Chunk, FrameBatch, Source, SourceError};
+
+/// A capture whose every byte is at hand.
+pub(crate) struct Resident {
+    chunk: Chunk,
+    /// Where the next record starts.
+    at: usize,
+    decoder: Decoder,
+    done: bool,
+}
+
+impl Resident {
+    pub(crate) fn new(
+        name: &str,
+        chunk: Chunk,
+        options: &Options,
+    ) -> Result<Resident, SourceError> {
+        let bytes = (*chunk).as_ref();
+        let (decoder, at) = Decoder::new(name, &bytes[..HEAD.min(bytes.len())], options)?;
+        Ok(Resident { chunk, at, decoder, done: false })
+    }
+
+    fn next(&mut self, batch: &mut FrameBatch) -> Result<bool, SourceError> {
+        match self.decoder.fill(&self.chunk, &mut self.at, 0, batch)? {
+            Step::Frames => Ok(true),
+            Step::More(need) => match (*self.chunk).as_ref().len() - self.at {
+                0 => Ok(false),
+                have => Err(self.decoder.torn(self.at as u64, have, need)),
+            },
+        }
+    }
+}
+
+impl Source for Resident {
+    fn fill(&mut self, batch: &mut FrameBatch) -> Result<bool, SourceError> {
+        let next = if self.done { Ok(false) } else { self.next(batch) };
+        if !matches!(next, Ok(true)) {
+            self.done = true;
+            batch.clear();
+        }
+        next
+    }
+
+    fn account(&self) -> Account {
+        let received = self.decoder.received();
+        Account { received, filtered: 0, bytes_read: self.at as u64 }
+    }
+}
+
+/// Reads any bytes as a capture file, in memory and as a stream that arrives in pieces, and checks
+/// what holds for all of them: no panic, an end, frames that lie within the bytes and are numbered
+/// from 0, an account that adds up, and the same frames and the same error both ways.
+pub fn fuzz_file(data: &[u8]) {
+    // Compressed input would exercise the decompressors, and a small one can mean hours.
+    if crate::compress::Compression::of(data).is_some() {
+        return;
+    }
+    let options = Options { any_link: data.len().is_multiple_of(2), ..Options::default() };
+    let piece = data.len() % 61 + 1;
+    let trickle = Trickle { data: data.to_vec(), at: 0, piece };
+    let resident = fuzz_source(crate::open_bytes("x", data.to_vec(), &options), data.len());
+    let stream = fuzz_source(crate::open_reader("x", trickle, &options), data.len());
+    assert_eq!(resident, stream, "the same file in memory and as a stream");
+}
+
+type Record = (u16, i64, u32, Vec<u8>);
+
+fn fuzz_source(
+    source: Result<Box<dyn Source>, SourceError>,
+    size: usize,
+) -> (Vec<Record>, Option<String>) {
+    let mut source = match source {
+        Ok(source) => source,
+        Err(error) => return (Vec::new(), Some(error.to_string())),
+    };
+    let (mut records, mut batch) = (Vec::new(), FrameBatch::new());
+    let error = loop {
+        match source.fill(&mut batch) {
+            Ok(false) => break None,
+            Err(error) => break Some(error.to_string()),
+            Ok(true) => assert!(!batch.is_empty(), "Ok(true) promises a frame"),
+        }
+        for i in 0..batch.len() {
+            let (frame, caplen) = (batch.frame(i), batch.caplens()[i]);
+            assert_eq!(frame.len(), caplen as usize, "a frame beyond the bytes");
+            assert_eq!(batch.seq()[i], records.len() as u64);
+            records.push((batch.link.0, batch.ts()[i], batch.lens()[i], frame.to_vec()));
+        }
+    };
+    assert!(batch.is_empty(), "no frames with an error or at the end");
+    assert!(matches!(source.fill(&mut batch), Ok(false)), "the end is final");
+    let account = source.account();
+    assert_eq!((account.received, account.filtered), (records.len() as u64, 0));
+    assert!(account.bytes_read <= size as u64);
+    (records, error)
+}
+
+/// Bytes that arrive a few at a time.
+struct Trickle {
+    data: Vec<u8>,
+    at: usize,
+    piece: usize,
+}
+
+impl std::io::Read for Trickle {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        let rest = &self.data[self.at..];
+        let n = rest.len().min(self.piece).min(into.len());
+        into[..n].copy_from_slice(&rest[..n]);
+        self.at += n;
+        Ok(n)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use weir_packet::pcap::{ByteOrder, FileHeader};
+    use weir_packet::pcapng::{Interface, Writer};
+    use weir_packet::source::LinkType;
+
+    fn pcap(header: &FileHeader, frames: u32) -> Vec<u8> {
+        let mut out = header.to_bytes().to_vec();
+        for i in 0..frames {
+            header.put_record(&mut out, i64::from(i) * 1000, i + 9, &vec![i as u8; i as usize % 9]);
+        }
+        out
+    }
+
+    fn pcapng(order: ByteOrder, packets: u32) -> Vec<u8> {
+        let (w, mut out) = (Writer { order }, Vec::new());
+        w.section(&mut out);
+        w.interface(&mut out, &Interface::new(LinkType::ETHERNET));
+        w.interface(&mut out, &Interface { resolution: 9, ..Interface::new(LinkType::RAW) });
+        w.interface(&mut out, &Interface::new(LinkType(105)));
+        for i in 0..packets {
+            // Mostly one of the link types that are decoded, now and then another.
+            let id = if i % 40 == 39 { 2 } else { i / 3 % 2 };
+            w.packet(&mut out, id, u64::from(i), 60, &vec![i as u8; i as usize % 9]);
+            if i % 7 == 0 {
+                w.simple_packet(&mut out, 2, &[1, 2]);
+                w.block(&mut out, 5, &[&[0; 11]]);
+            }
+        }
+        out
+    }
+
+    fn corpus() -> Vec<Vec<u8>> {
+        let ether = FileHeader::new(LinkType::ETHERNET);
+        vec![
+            pcap(&ether, 600),
+            pcap(&FileHeader { order: ByteOrder::Big, nanos: false, ..ether }, 20),
+            pcap(&FileHeader { modified: true, ..ether }, 20),
+            pcap(&FileHeader { version: (2, 3), ..ether }, 20),
+            pcap(&FileHeader { link: LinkType(105), ..ether }, 3),
+            pcapng(ByteOrder::Little, 600),
+            [pcapng(ByteOrder::Big, 30), pcapng(ByteOrder::Little, 30)].concat(),
+        ]
+    }
+
+    fn read(bytes: Vec<u8>) -> (usize, Option<String>) {
+        let (records, error) =
+            fuzz_source(crate::open_bytes("x", bytes, &Options::default()), usize::MAX);
+        (records.len(), error)
+    }
+
+    #[test]
+    fn whole_files() {
+        corpus().iter().for_each(|file| fuzz_file(file));
+        assert_eq!(read(corpus()[0].clone()), (600, None));
+    }
+
+    #[test]
+    fn a_torn_last_record_is_reported_after_the_others() {
+        let mut file = corpus()[1].clone();
+        file.pop();
+        let (records, error) = read(file);
+        assert_eq!(records, 19);
+        assert_eq!(
+            error.unwrap(),
+            "x: the capture breaks off 16 bytes into a record of 17, at byte 400 after 19 whole \
+             records; everything before it was processed"
+        );
+    }
+
+    #[test]
+    fn frames_before_an_unsupported_link_type_are_delivered() {
+        let (records, error) = read(pcapng(ByteOrder::Little, 600));
+        assert_eq!(records, 39 + 6);
+        assert!(error.unwrap().starts_with("x: link type 105"));
+        // A file with no frame of such a type is fine.
+        let mut file = Vec::new();
+        Writer { order: ByteOrder::Big }.section(&mut file);
+        Writer { order: ByteOrder::Big }.interface(&mut file, &Interface::new(LinkType(105)));
+        assert_eq!(read(file), (0, None));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(400))]
+        #[test]
+        fn damaged_files(
+            which in 0usize..7,
+            damage in proptest::collection::vec(
+                (any::<prop::sample::Index>(), any::<u8>(), any::<bool>()), 1..6),
+            cut in proptest::option::of(any::<prop::sample::Index>()),
+        ) {
+            let mut file = corpus().swap_remove(which);
+            for (at, value, early) in damage {
+                // Headers stand at the start, and damage to them does most.
+                let at = at.index(if early { file.len().min(80) } else { file.len() });
+                file[at] = value;
+            }
+            if let Some(cut) = cut {
+                file.truncate(cut.index(file.len()));
+            }
+            fuzz_file(&file);
+        }
+
+        #[test]
+        fn any_bytes_at_all(
+            data in proptest::collection::vec(any::<u8>(), 0..300),
+            magic in proptest::sample::select(vec![
+                &[0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0][..], &[0xa1, 0xb2, 0xcd, 0x34, 0, 2, 0, 3],
+                &[0x0a, 0x0d, 0x0d, 0x0a], &[],
+            ]),
+        ) {
+            fuzz_file(&[magic, &data].concat());
+        }
+    }
+}

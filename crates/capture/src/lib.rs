@@ -1,0 +1,110 @@
+//! Where frames come from: capture files, plain or compressed, mapped or streamed, and the
+//! filters that tcpdump users type.
+//!
+//! [`open`] takes what a user names and gives a [`Source`]. A plain file is mapped and its frames
+//! stay where they are; standard input, pipes and compressed files are read into buffers that are
+//! used again once no batch refers to them. Either way no byte of a frame is copied, nothing is
+//! allocated per batch, and every record is delivered, filtered, or the subject of an error that
+//! says where it stands.
+
+#![deny(unsafe_code)]
+
+pub mod bpf;
+mod buffers;
+pub mod cbpf;
+mod compress;
+mod decode;
+mod file;
+pub mod limits;
+pub mod memory;
+mod stream;
+mod sys;
+
+pub use file::fuzz_file;
+
+use bpf::{Filter, Filtered};
+use std::fs::File;
+use std::io::{self, Cursor, Read};
+use std::sync::Arc;
+use weir_packet::source::{Source, SourceError};
+
+/// How to read a capture.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Deliver only the frames that match; the others are counted.
+    pub filter: Option<Filter>,
+    /// Deliver frames of link types that are not decoded too, instead of ending with
+    /// [`SourceError::LinkType`] at the first of them.
+    pub any_link: bool,
+}
+
+/// Opens the capture file `name`, or standard input for `-`. The format (pcap or pcapng) and the
+/// compression (none, gzip or zstd) are told by the first bytes, never by the name.
+///
+/// # Errors
+/// When there is no such file, it can't be read, or its first bytes are of no known format.
+pub fn open(name: &str, options: &Options) -> Result<Box<dyn Source>, SourceError> {
+    if name == "-" {
+        return open_reader(name, io::stdin(), options);
+    }
+    let io_error = |source| SourceError::Io { name: name.to_owned(), source };
+    let file = File::open(name).map_err(io_error)?;
+    let meta = file.metadata().map_err(io_error)?;
+    if meta.is_dir() {
+        let reason = "is a directory, not a capture file".to_owned();
+        return Err(SourceError::Format { name: name.to_owned(), reason });
+    }
+    // A file that can't be mapped (some special file systems) can still be read.
+    let map = if meta.is_file() { sys::map::Mapping::new(&file).ok() } else { None };
+    match map {
+        Some(map) if compress::Compression::of(map.as_ref()).is_none() => {
+            let source = file::Resident::new(name, Arc::new(map), options)?;
+            Ok(filtered(source, name, options))
+        }
+        _ => open_reader(name, file, options),
+    }
+}
+
+/// Reads a capture from `input`; `name` stands in errors. Frames are delivered as soon as they
+/// have arrived whole.
+///
+/// # Errors
+/// When `input` fails, or its first bytes are of no known format.
+pub fn open_reader(
+    name: &str,
+    input: impl Read + Send + 'static,
+    options: &Options,
+) -> Result<Box<dyn Source>, SourceError> {
+    let source = stream::Stream::new(name, Box::new(input), options)?;
+    Ok(filtered(source, name, options))
+}
+
+/// Reads a capture file held in memory, compressed or not; `name` stands in errors.
+///
+/// # Errors
+/// When its first bytes are of no known format.
+pub fn open_bytes(
+    name: &str,
+    bytes: Vec<u8>,
+    options: &Options,
+) -> Result<Box<dyn Source>, SourceError> {
+    if compress::Compression::of(&bytes).is_some() {
+        return open_reader(name, Cursor::new(bytes), options);
+    }
+    let source = file::Resident::new(name, Arc::new(bytes), options)?;
+    Ok(filtered(source, name, options))
+}
+
+/// Bytes of the file `name`, against which [`weir_packet::source::Account::bytes_read`] counts;
+/// `None` where that is not known beforehand.
+pub fn size_hint(name: &str) -> Option<u64> {
+    let meta = std::fs::metadata(name).ok()?;
+    (name != "-" && meta.is_file()).then_some(meta.len())
+}
+
+fn filtered(source: impl Source + 'static, name: &str, options: &Options) -> Box<dyn Source> {
+    match &options.filter {
+        Some(filter) => Box::new(Filtered::new(source, name, filter.clone())),
+        None => Box::new(source),
+    }
+}

@@ -1,0 +1,14 @@
+//! The named maxima of this crate.
+
+/// Bytes of a buffer that a stream is read into; it stays within the second-level cache between
+/// being filled and being read. A longer record gets a longer buffer of its own.
+pub const STREAM_BUFFER: usize = 512 << 10;
+
+/// Stream buffers kept for use again; what more are in flight at once are freed and allocated anew.
+pub const BUFFERS_KEPT: usize = 64;
+
+/// Compressed bytes read at once.
+pub const COMPRESSED_BUFFER: usize = 128 << 10;
+
+/// Instructions of a capture filter.
+pub const FILTER_INSTRUCTIONS_MAX: usize = 1 << 20;

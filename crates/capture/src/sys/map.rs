@@ -1,0 +1,42 @@
+//! A file mapped into memory, read-only.
+//!
+//! What makes it sound: the mapping is private and read-only, its pages stay mapped as long as the
+//! [`Mapping`] lives, and batches hold the [`Mapping`] by `Arc`. One thing remains that neither
+//! this process nor the type system can forbid: that somebody changes the file meanwhile.
+//!
+//! - *Appended to* (a capture still being written): harmless, the mapping keeps the length the
+//!   file had when it was opened.
+//! - *Overwritten in place*: a byte may read differently the second time. Nothing here or behind
+//!   relies on reading the same value twice: every length taken from the bytes is checked, once
+//!   loaded, against the length of the mapping, and all access is by checked slices. The answers
+//!   may be wrong, memory stays safe.
+//! - *Truncated*: reading beyond the new end raises SIGBUS, which ends the process; no rows are
+//!   made up. Who reads a file that may be truncated pipes it in: `cat FILE | weir … -r -`.
+//!
+//! Capture tools write and rotate files without doing the last two.
+
+use memmap2::{Advice, Mmap, MmapOptions};
+use std::fs::File;
+use std::io;
+
+/// The bytes of a file.
+pub(crate) struct Mapping(Mmap);
+
+impl Mapping {
+    /// Maps the whole of `file`, to be read from front to back.
+    pub(crate) fn new(file: &File) -> io::Result<Mapping> {
+        // SAFETY: a private read-only mapping of a file opened for reading; what happens if the
+        // file is changed from outside is said at the top.
+        let map = unsafe { MmapOptions::new().map(file)? };
+        // Advice may be refused; reading works without. Asking for the pages beforehand, all or a
+        // few megabytes at a time, measured no faster than meeting them one fault at a time.
+        let _ = map.advise(Advice::Sequential);
+        Ok(Mapping(map))
+    }
+}
+
+impl AsRef<[u8]> for Mapping {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
