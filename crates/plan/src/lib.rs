@@ -1,0 +1,26 @@
+//! What a query means: typed stages, expressions, keys, placement.
+//!
+//! No text and no packets: the language lowers to these plain values, the engine runs them, and
+//! `weir explain` prints them. Everything here is checked before it is built, so the engine may
+//! rely on the types that nodes carry.
+
+#![forbid(unsafe_code)]
+
+pub mod expr;
+pub mod functions;
+pub mod keys;
+pub mod limits;
+pub mod place;
+pub mod print;
+pub mod stage;
+pub mod types;
+pub mod value;
+
+pub use expr::{BinaryOp, Expr, ExprKind, Member, UnaryOp};
+pub use functions::{AggSignature, Func, ScalarSignature, Signatures};
+pub use stage::{
+    Agg, AggFunc, Column, Input, Order, Pipeline, Program, Scan, Schema, SortKey, Stage, Summarize,
+    Window,
+};
+pub use types::Type;
+pub use value::Value;

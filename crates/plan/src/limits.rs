@@ -1,0 +1,28 @@
+//! The named maxima of a plan, and the defaults where a query names none.
+
+/// Groups that one `summarize` holds at once unless the query says `max`.
+pub const GROUPS_MAX: u64 = 64 << 20;
+
+/// Keys that one `scan` holds at once unless the query says `max`.
+pub const SCAN_KEYS_MAX: u64 = 1 << 20;
+
+/// How long a `scan` keeps a key that no row touches, unless the query says `idle`.
+pub const SCAN_IDLE_NS: i64 = 3_600_000_000_000;
+
+/// Key words (64 bits each) of one key: eight words hold an IPv6 5-tuple and three more fields.
+pub const KEY_WORDS_MAX: usize = 16;
+
+/// States of one `scan`.
+pub const SCAN_STATES_MAX: usize = 32;
+
+/// Pipelines in one program.
+pub const PIPELINES_MAX: usize = 64;
+
+/// Stages in one pipeline.
+pub const STAGES_MAX: usize = 64;
+
+/// Columns in one schema.
+pub const COLUMNS_MAX: usize = 256;
+
+/// Nesting of an expression.
+pub const DEPTH_MAX: usize = 64;

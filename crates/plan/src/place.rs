@@ -1,0 +1,211 @@
+//! Where each stage runs: on the workers, side by side, or after them on merged rows.
+//!
+//! Workers take the first stages of each pipeline over packets: everything without state, scans,
+//! and the first summarize as partial results that merge. What depends on the order of rows (a
+//! scan; a sum of floats, which rounds) must see all rows of its key in one place. So packets are
+//! spread by a key that all such stages determine; where no stage is of that kind, whole batches
+//! go to whichever worker is next, which is cheaper; where such stages have no key in common, or a
+//! summarize names a `max` for its groups, one worker does it all.
+
+use crate::keys::{FieldSet, describe, fields_of, largest_common};
+use crate::limits::GROUPS_MAX;
+use crate::stage::{Agg, AggFunc, Input, Pipeline, Program, Stage};
+use crate::types::Type;
+
+/// How packets are spread over workers.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Partition {
+    /// By batches: all that workers hold merges.
+    Batches,
+    /// By the hash of these fields.
+    Key(FieldSet),
+    /// Not at all: one worker.
+    None,
+}
+
+/// Where a pipeline's stages run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PipelinePlacement {
+    /// How many of the first stages run on the workers.
+    pub sharded: usize,
+    /// Why not more, or what is merged: one clause.
+    pub reason: String,
+}
+
+/// Where a program runs.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Placement {
+    /// How packets are spread.
+    pub partition: Partition,
+    /// Why: one sentence.
+    pub reason: String,
+    /// The largest common flow key of all keyed stages over packets; empty if there is none.
+    pub common_key: FieldSet,
+    /// The pipelines, in program order.
+    pub pipelines: Vec<PipelinePlacement>,
+}
+
+/// Places a program.
+pub fn place(program: &Program) -> Placement {
+    let pipelines: Vec<PipelinePlacement> = program.pipelines.iter().map(place_pipeline).collect();
+    let (mut bound, mut all) = (Vec::new(), Vec::new());
+    let mut limited = false;
+    for (pipeline, placed) in program.pipelines.iter().zip(&pipelines) {
+        for stage in &pipeline.stages[..placed.sharded] {
+            let (key, in_order) = match stage {
+                Stage::Scan(s) => (fields_of(&s.keys), true),
+                Stage::Summarize(s) => {
+                    limited |= s.max_groups < GROUPS_MAX;
+                    let key = fields_of(s.keys.iter().map(|(_, e)| e));
+                    (key, s.aggs.iter().any(rounds))
+                }
+                _ => continue,
+            };
+            all.push(key.clone());
+            if in_order {
+                bound.push(key);
+            }
+        }
+    }
+    let key = largest_common(&bound);
+    let (partition, reason) = if limited {
+        let reason = "the first groups up to `max` are known only where all rows are seen, so one \
+                      worker runs all";
+        (Partition::None, reason.to_owned())
+    } else if bound.is_empty() {
+        (Partition::Batches, "every state merges, so whole batches go to any worker".to_owned())
+    } else if key.is_empty() {
+        (
+            Partition::None,
+            "stages that need their rows in order have no key in common, so one worker runs all"
+                .to_owned(),
+        )
+    } else {
+        let reason = format!(
+            "stages that need their rows in order have {} in common, so packets are spread by it",
+            describe(&key)
+        );
+        (Partition::Key(key), reason)
+    };
+    Placement { partition, reason, common_key: largest_common(&all), pipelines }
+}
+
+/// Whether the result depends on the order of rows, by rounding.
+fn rounds(agg: &Agg) -> bool {
+    matches!(agg.func, AggFunc::Sum | AggFunc::Avg)
+        && agg.arg.as_ref().is_some_and(|a| a.ty == Type::Float)
+}
+
+fn place_pipeline(pipeline: &Pipeline) -> PipelinePlacement {
+    if let Input::Pipeline(_) = pipeline.input {
+        let reason = "its rows come from another pipeline".to_owned();
+        return PipelinePlacement { sharded: 0, reason };
+    }
+    let free = pipeline
+        .stages
+        .iter()
+        .take_while(|s| {
+            matches!(
+                s,
+                Stage::Where(_) | Stage::Extend { .. } | Stage::Project { .. } | Stage::Scan(_)
+            )
+        })
+        .count();
+    let (sharded, reason) = match pipeline.stages.get(free) {
+        Some(Stage::Summarize(_)) => (free + 1, "partial groups of all workers are merged"),
+        Some(Stage::Top { .. }) => (free, "`top` needs the rows of all workers"),
+        Some(Stage::Limit(_)) => (free, "`limit` needs the rows of all workers, in order"),
+        _ => (free, "rows of all workers are merged by packet number"),
+    };
+    PipelinePlacement { sharded, reason: reason.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::expr::Expr;
+    use crate::stage::{Scan, Schema, Summarize, Window};
+    use crate::value::Value;
+    use weir_packet::fields::by_name;
+
+    fn field(name: &str) -> Expr {
+        Expr::field(by_name(name).expect("a field"))
+    }
+
+    fn scan(keys: &[&str]) -> Stage {
+        Stage::Scan(Scan {
+            states: Vec::new(),
+            keys: keys.iter().map(|k| field(k)).collect(),
+            idle_ns: 1,
+            max_keys: 1,
+        })
+    }
+
+    fn summarize(keys: &[&str], sum: Option<Expr>) -> Stage {
+        let agg = |arg: Expr| Agg {
+            name: "s".into(),
+            func: AggFunc::Sum,
+            ty: arg.ty.clone(),
+            arg: Some(arg),
+            cond: None,
+        };
+        Stage::Summarize(Summarize {
+            keys: keys.iter().map(|k| ((*k).to_owned(), field(k))).collect(),
+            aggs: sum.map(agg).into_iter().collect(),
+            window: Window::All,
+            max_groups: GROUPS_MAX,
+        })
+    }
+
+    fn placed(pipelines: Vec<Vec<Stage>>) -> Placement {
+        place(&Program {
+            pipelines: pipelines
+                .into_iter()
+                .map(|stages| Pipeline {
+                    name: None,
+                    input: Input::Packets,
+                    stages,
+                    schema: Schema::default(),
+                    printed: true,
+                })
+                .collect(),
+        })
+    }
+
+    #[test]
+    fn what_merges_needs_no_key() {
+        let p = placed(vec![vec![summarize(&["ip.dst"], Some(field("len")))]]);
+        assert_eq!(p.partition, Partition::Batches);
+        assert_eq!(p.pipelines[0].sharded, 1);
+        assert_eq!(describe(&p.common_key), "ip.dst");
+    }
+
+    #[test]
+    fn scans_are_spread_by_what_they_share() {
+        let p = placed(vec![vec![scan(&["ip.src", "ip.dst"]), scan(&["ip.src", "dport"])]]);
+        let Partition::Key(key) = p.partition else { panic!("{p:?}") };
+        assert_eq!(describe(&key), "ip.src");
+        let apart = placed(vec![vec![scan(&["ip.src"])], vec![scan(&["ip.dst"])]]);
+        assert_eq!(apart.partition, Partition::None);
+    }
+
+    #[test]
+    fn sums_of_floats_stay_in_order() {
+        let half = Expr::constant(Value::Float(0.5));
+        let p = placed(vec![vec![summarize(&["ip.src"], Some(half))]]);
+        assert!(matches!(p.partition, Partition::Key(_)));
+    }
+
+    #[test]
+    fn a_bound_on_groups_is_kept_in_one_place() {
+        let Stage::Summarize(mut s) = summarize(&["ip.dst"], None) else { unreachable!() };
+        s.max_groups = 10;
+        assert_eq!(placed(vec![vec![Stage::Summarize(s)]]).partition, Partition::None);
+    }
+
+    #[test]
+    fn limit_waits_for_all_workers() {
+        let p = placed(vec![vec![scan(&["ip.src"]), Stage::Limit(3), summarize(&[], None)]]);
+        assert_eq!(p.pipelines[0].sharded, 1);
+    }
+}

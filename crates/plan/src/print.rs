@@ -1,0 +1,546 @@
+//! Plans as text: what `weir explain` prints.
+//!
+//! Expressions and stages read as a query would write them, so that an explanation can be compared
+//! with the query it came from; what the query left to defaults is spelled out.
+
+use crate::expr::{BinaryOp, Expr, ExprKind, Member, UnaryOp};
+use crate::functions::{BUILTINS, Func};
+use crate::keys::describe;
+use crate::limits::GROUPS_MAX;
+use crate::place::{Partition, PipelinePlacement, place};
+use crate::stage::{
+    Agg, AggFunc, Input, Order, Program, Scan, ScanState, Schema, SortKey, Stage, Summarize, Window,
+};
+use crate::value::Value;
+use std::fmt::Write;
+
+/// Explains a program: how packets are spread over this many workers and why; then each pipeline,
+/// its stages, the columns after each stage that changes them, the state that stages hold and its
+/// bounds, and where the stages run.
+pub fn explain(program: &Program, workers: usize) -> String {
+    let placement = place(program);
+    let mut out = String::new();
+    let used = if placement.partition == Partition::None { 1 } else { workers };
+    line(&mut out, 0, &format!("workers: {used}; {}", placement.reason));
+    let key = match placement.common_key.is_empty() {
+        true => "none".to_owned(),
+        false => describe(&placement.common_key),
+    };
+    line(&mut out, 0, &format!("largest common key: {key}"));
+    for (i, placed) in placement.pipelines.iter().enumerate() {
+        out.push('\n');
+        out.push_str(&pipeline(program, i));
+        line(&mut out, 1, &runs(program.pipelines[i].stages.len(), placed));
+    }
+    out
+}
+
+fn runs(stages: usize, placed: &PipelinePlacement) -> String {
+    let place = match placed.sharded {
+        0 => "after the workers".to_owned(),
+        n if n >= stages => "on the workers".to_owned(),
+        1 => "the first stage on the workers".to_owned(),
+        n => format!("the first {n} stages on the workers"),
+    };
+    format!("runs: {place}; {}", placed.reason)
+}
+
+/// A pipeline without its placement.
+fn pipeline(program: &Program, i: usize) -> String {
+    let p = &program.pipelines[i];
+    let mut out = String::new();
+    line(&mut out, 0, &format!("pipeline {}: {}", title(program, i), ends(program, i)));
+    let mut input = match p.input {
+        Input::Packets => Schema::default(),
+        Input::Pipeline(n) => program.pipelines[n].schema.clone(),
+    };
+    for s in &p.stages {
+        let output = s.output(&input);
+        line(&mut out, 1, &stage(s, &input));
+        if output != input {
+            line(&mut out, 2, &format!("columns: {}", columns(&output)));
+        }
+        if let Some(state) = state(s, &input) {
+            line(&mut out, 2, &format!("state: {state}"));
+        }
+        input = output;
+    }
+    out
+}
+
+fn line(out: &mut String, depth: usize, text: &str) {
+    writeln!(out, "{:width$}{text}", "", width = depth * 2).expect("writing to a string");
+}
+
+/// Number, and name if there is one: `2 (attempts)`.
+fn title(program: &Program, i: usize) -> String {
+    match &program.pipelines[i].name {
+        Some(name) => format!("{} ({name})", i + 1),
+        None => (i + 1).to_string(),
+    }
+}
+
+/// Where the rows of a pipeline come from and go to.
+fn ends(program: &Program, i: usize) -> String {
+    let from = match program.pipelines[i].input {
+        Input::Packets => "packets".to_owned(),
+        Input::Pipeline(n) => format!("pipeline {}", title(program, n)),
+    };
+    let feeds = |j: &usize| program.pipelines[*j].input == Input::Pipeline(i);
+    let mut to: Vec<String> = (0..program.pipelines.len())
+        .filter(feeds)
+        .map(|j| format!("pipeline {}", title(program, j)))
+        .collect();
+    if program.pipelines[i].printed {
+        to.push("output".to_owned());
+    }
+    if to.is_empty() {
+        to.push("nowhere".to_owned());
+    }
+    format!("from {from} to {}", to.join(" and "))
+}
+
+/// The columns of a schema with their types.
+pub fn columns(schema: &Schema) -> String {
+    if schema.columns.is_empty() {
+        return "none".to_owned();
+    }
+    list(&schema.columns, |c| format!("{} {}", c.name, c.ty))
+}
+
+/// A stage as a query would write it, over the columns of `input`.
+pub fn stage(stage: &Stage, input: &Schema) -> String {
+    let text = |e: &Expr| expr(e, input, &[]);
+    let named = |name: &str, e: &Expr| match text(e) {
+        same if same == name => same,
+        other => format!("{name} = {other}"),
+    };
+    match stage {
+        Stage::Where(cond) => format!("where {}", text(cond)),
+        Stage::Extend { columns } => {
+            format!("extend {}", list(columns, |(name, _, e)| format!("{name} = {}", text(e))))
+        }
+        Stage::Project { columns } => {
+            format!("project {}", list(columns, |(name, e)| named(name, e)))
+        }
+        Stage::Summarize(s) => {
+            let mut out = format!("summarize {}", list(&s.aggs, |a| agg(a, input)));
+            if !s.keys.is_empty() {
+                out += &format!(" by {}", list(&s.keys, |(name, e)| named(name, e)));
+            }
+            if let Window::Tumbling(d) = s.window {
+                out += &format!(" every {}", Value::Duration(d));
+            }
+            if s.max_groups == GROUPS_MAX { out } else { out + &format!(" max {}", s.max_groups) }
+        }
+        Stage::Scan(s) => scan(s, input),
+        Stage::Top { n, by, .. } => format!("top {n} by {}", list(by, |k| sort_key(k, input))),
+        Stage::Limit(n) => format!("limit {n}"),
+    }
+}
+
+fn agg(agg: &Agg, input: &Schema) -> String {
+    let func = match agg.func {
+        AggFunc::User(i) => format!("user_{i}"),
+        f => f.name().to_owned(),
+    };
+    let arg = match agg.arg.as_ref().map(|e| (e, &e.kind)) {
+        None => String::new(),
+        Some((_, ExprKind::Tuple(parts))) => list(parts, |part| expr(part, input, &[])),
+        Some((e, _)) => expr(e, input, &[]),
+    };
+    let mut out = format!("{} = {func}({arg})", agg.name);
+    if let Some(cond) = &agg.cond {
+        out += &format!(" where {}", expr(cond, input, &[]));
+    }
+    out
+}
+
+fn scan(s: &Scan, input: &Schema) -> String {
+    let init = list(&s.states, |x| format!("{} = {}", x.name, expr(&x.init, input, &[])));
+    let mut update = list(&s.states, |x| expr(&x.update, input, &s.states));
+    if s.states.len() > 1 {
+        update = format!("({update})");
+    }
+    let by = match s.keys.is_empty() {
+        true => String::new(),
+        false => format!(" by {}", list(&s.keys, |k| expr(k, input, &[]))),
+    };
+    let idle = Value::Duration(s.idle_ns);
+    format!("scan {init}{by} idle {idle} max {} => {update}", s.max_keys)
+}
+
+fn sort_key(key: &SortKey, input: &Schema) -> String {
+    match key.order {
+        Order::Descending => expr(&key.expr, input, &[]),
+        Order::Ascending => format!("{} asc", expr(&key.expr, input, &[])),
+    }
+}
+
+/// What a stage holds, how much of it, and what happens beyond.
+fn state(stage: &Stage, input: &Schema) -> Option<String> {
+    Some(match stage {
+        Stage::Where(_) | Stage::Extend { .. } | Stage::Project { .. } => return None,
+        Stage::Summarize(s) => groups(s),
+        Stage::Scan(s) => {
+            let per = match s.keys.is_empty() {
+                true => "for all rows together".to_owned(),
+                false => format!("per {}", list(&s.keys, |k| expr(k, input, &[]))),
+            };
+            format!(
+                "{} {per}, for {} after its last row; at most {} keys, evicting and counting \
+                 beyond",
+                list(&s.states, |x| x.name.clone()),
+                Value::Duration(s.idle_ns),
+                s.max_keys
+            )
+        }
+        Stage::Top { n, windowed: true, .. } => format!("{n} rows per open window"),
+        Stage::Top { n, windowed: false, .. } => format!("{n} rows, to the end of input"),
+        Stage::Limit(_) => "the number of rows passed".to_owned(),
+    })
+}
+
+fn groups(s: &Summarize) -> String {
+    let window = (s.window != Window::All).then_some("open window");
+    let parts: Vec<&str> =
+        window.into_iter().chain(s.keys.iter().map(|(name, _)| name.as_str())).collect();
+    let per = if parts.is_empty() { String::new() } else { format!(" per {}", parts.join(", ")) };
+    let until = if window.is_none() { ", to the end of input" } else { "" };
+    format!("one group{per}{until}; at most {}, counting rows of others as evicted", s.max_groups)
+}
+
+fn list<T>(items: &[T], text: impl FnMut(&T) -> String) -> String {
+    items.iter().map(text).collect::<Vec<_>>().join(", ")
+}
+
+/// An expression as a query would write it, with no more parentheses than it needs. `input` names
+/// the columns, `states` the states of a scan.
+pub fn expr(e: &Expr, input: &Schema, states: &[ScanState]) -> String {
+    Printer { input, states }.expr(e, LOOSEST)
+}
+
+/// How tightly the parts of an expression bind: larger is tighter.
+const LOOSEST: u8 = 0;
+const NOT: u8 = 3;
+const COMPARISON: u8 = 4;
+const SIGN: u8 = 11;
+const TIGHTEST: u8 = 12;
+
+fn binding(op: BinaryOp) -> u8 {
+    match op {
+        BinaryOp::Or => 1,
+        BinaryOp::And => 2,
+        op if op.is_comparison() => COMPARISON,
+        BinaryOp::BitOr => 5,
+        BinaryOp::BitXor => 6,
+        BinaryOp::BitAnd => 7,
+        BinaryOp::Shl | BinaryOp::Shr => 8,
+        BinaryOp::Add | BinaryOp::Sub => 9,
+        _ => 10,
+    }
+}
+
+fn is_bit_or(e: &Expr) -> bool {
+    matches!(e.kind, ExprKind::Binary(BinaryOp::BitOr, ..))
+}
+
+struct Printer<'a> {
+    input: &'a Schema,
+    states: &'a [ScanState],
+}
+
+impl Printer<'_> {
+    /// `e`, in parentheses if it binds less tightly than `least`.
+    fn expr(&self, e: &Expr, least: u8) -> String {
+        let (own, text) = self.bare(e);
+        // Outside brackets a `|` starts the next stage.
+        if own < least || is_bit_or(e) { format!("({text})") } else { text }
+    }
+
+    /// How tightly the text of `e` binds, and the text.
+    fn bare(&self, e: &Expr) -> (u8, String) {
+        match &e.kind {
+            ExprKind::Const(v) => {
+                let text = v.to_string();
+                (if text.starts_with('-') { SIGN } else { TIGHTEST }, text)
+            }
+            ExprKind::Field(id) => (TIGHTEST, id.info().name.to_owned()),
+            ExprKind::Column(i) => (TIGHTEST, self.input.columns[*i].name.clone()),
+            ExprKind::State(i) => (TIGHTEST, self.states[*i].name.clone()),
+            ExprKind::Unary(UnaryOp::Not, a) => (NOT, format!("not {}", self.expr(a, NOT))),
+            ExprKind::Unary(UnaryOp::Neg, a) => (SIGN, format!("-{}", self.expr(a, TIGHTEST))),
+            ExprKind::Unary(UnaryOp::BitNot, a) => (SIGN, format!("~{}", self.expr(a, SIGN))),
+            // The checker put it there; a query leaves it out.
+            ExprKind::Unary(UnaryOp::ToFloat, a) => self.bare(a),
+            ExprKind::Binary(op, a, b) => {
+                let own = binding(*op);
+                // Operators of one level group from the left; comparisons do not chain at all.
+                let left = if op.is_comparison() { own + 1 } else { own };
+                let a = match *op == BinaryOp::BitOr && is_bit_or(a) {
+                    true => self.bare(a).1,
+                    false => self.expr(a, left),
+                };
+                let b = self.expr(b, own + 1);
+                (own, format!("{a} {} {b}", op.symbol()))
+            }
+            ExprKind::If(cond, yes, no) => {
+                let [cond, yes, no] = [cond, yes, no].map(|part| self.expr(part, LOOSEST));
+                (TIGHTEST, format!("if({cond}, {yes}, {no})"))
+            }
+            ExprKind::In(a, members) => {
+                let a = self.expr(a, COMPARISON + 1);
+                (COMPARISON, format!("{a} in {}", set(members)))
+            }
+            ExprKind::Call(f, args) => (TIGHTEST, format!("{}({})", name(f), self.parts(args))),
+            ExprKind::Tuple(parts) => (TIGHTEST, format!("({})", self.parts(parts))),
+        }
+    }
+
+    fn parts(&self, parts: &[Expr]) -> String {
+        list(parts, |part| self.expr(part, LOOSEST))
+    }
+}
+
+fn set(members: &[Member]) -> String {
+    let text = list(members, |member| match member {
+        Member::Value(v) | Member::Net(v) => v.to_string(),
+        Member::Range(from, to) => format!("{from}..{to}"),
+    });
+    match members {
+        [Member::Range(..) | Member::Net(_)] => text,
+        _ => format!("{{{text}}}"),
+    }
+}
+
+fn name(f: &Func) -> String {
+    let builtin = BUILTINS.iter().find(|(_, func, _)| func == f);
+    match (f, builtin) {
+        (Func::User(i), _) => format!("user_{i}"),
+        (_, Some((name, _, _))) => (*name).to_owned(),
+        (f, None) => unreachable!("{f:?} has a name"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stage::Pipeline;
+    use crate::types::Type;
+    use weir_packet::fields::by_name;
+
+    fn field(name: &str) -> Expr {
+        Expr::field(by_name(name).expect("a field"))
+    }
+
+    fn int(n: i64) -> Expr {
+        Expr::constant(Value::Int(n))
+    }
+
+    fn unary(op: UnaryOp, a: Expr) -> Expr {
+        Expr { ty: a.ty.clone(), kind: ExprKind::Unary(op, Box::new(a)) }
+    }
+
+    fn binary(op: BinaryOp, a: Expr, b: Expr) -> Expr {
+        let logic = op.is_comparison() || matches!(op, BinaryOp::And | BinaryOp::Or);
+        let ty = if logic { Type::Bool } else { a.ty.clone() };
+        Expr { ty, kind: ExprKind::Binary(op, Box::new(a), Box::new(b)) }
+    }
+
+    fn call(func: Func, ty: Type, args: Vec<Expr>) -> Expr {
+        Expr { ty, kind: ExprKind::Call(func, args) }
+    }
+
+    fn check(e: &Expr, expected: &str) {
+        assert_eq!(expr(e, &Schema::default(), &[]), expected);
+    }
+
+    #[test]
+    fn parentheses_only_where_needed() {
+        use BinaryOp::*;
+        let (a, b, c) = (|| field("len"), || field("caplen"), || int(2));
+        check(&binary(Add, a(), binary(Mul, b(), c())), "len + caplen * 2");
+        check(&binary(Mul, binary(Add, a(), b()), c()), "(len + caplen) * 2");
+        check(&binary(Sub, binary(Sub, a(), b()), c()), "len - caplen - 2");
+        check(&binary(Sub, a(), binary(Sub, b(), c())), "len - (caplen - 2)");
+        check(&binary(Eq, binary(BitAnd, a(), c()), int(0)), "len & 2 == 0");
+        check(&binary(BitAnd, a(), binary(BitOr, b(), c())), "len & (caplen | 2)");
+        let either = binary(BitOr, binary(BitOr, a(), b()), c());
+        check(&binary(Ne, either, int(0)), "(len | caplen | 2) != 0");
+        check(&unary(UnaryOp::Neg, binary(Add, a(), b())), "-(len + caplen)");
+        check(&unary(UnaryOp::Neg, unary(UnaryOp::Neg, a())), "-(-len)");
+        check(&unary(UnaryOp::Neg, int(-1)), "-(-1)");
+        check(&binary(Sub, a(), int(-1)), "len - -1");
+    }
+
+    #[test]
+    fn logic_reads_as_typed() {
+        use BinaryOp::*;
+        let (tcp, udp, syn) = (|| field("tcp"), || field("udp"), || field("tcp.syn"));
+        let not = |e| unary(UnaryOp::Not, e);
+        check(&binary(And, binary(Or, tcp(), udp()), not(syn())), "(tcp or udp) and not tcp.syn");
+        check(&binary(Or, tcp(), binary(And, udp(), syn())), "tcp or udp and tcp.syn");
+        check(&not(binary(And, tcp(), udp())), "not (tcp and udp)");
+        check(&not(binary(Gt, field("len"), int(9))), "not len > 9");
+        check(&binary(Eq, tcp(), not(syn())), "tcp == (not tcp.syn)");
+        check(&binary(Eq, binary(Eq, tcp(), udp()), syn()), "(tcp == udp) == tcp.syn");
+    }
+
+    #[test]
+    fn calls_sets_and_choices() {
+        let Value::Ip(ten) = Value::ip([10, 0, 0, 0].into()) else { unreachable!() };
+        let inside =
+            |e: Expr, members| Expr { ty: Type::Bool, kind: ExprKind::In(Box::new(e), members) };
+        let ports =
+            vec![Member::Value(Value::Int(22)), Member::Range(Value::Int(8000), Value::Int(8999))];
+        check(&inside(field("dport"), ports), "dport in {22, 8000..8999}");
+        let net = inside(field("ip.src"), vec![Member::Net(Value::Net(ten, 104))]);
+        check(&net, "ip.src in 10.0.0.0/8");
+        let choice = Expr {
+            ty: Type::Int,
+            kind: ExprKind::If(Box::new(net), Box::new(int(1)), Box::new(int(2))),
+        };
+        check(&choice, "if(ip.src in 10.0.0.0/8, 1, 2)");
+        let second = Expr::constant(Value::Duration(1_000_000_000));
+        let bin = call(Func::Bin, Type::Time, vec![field("ts"), second]);
+        check(&bin, "bin(ts, 1s)");
+        check(&call(Func::User(3), Type::Bool, vec![int(1)]), "user_3(1)");
+        let pair = Expr {
+            ty: Type::Tuple(vec![Type::Ip, Type::Int]),
+            kind: ExprKind::Tuple(vec![field("ip.src"), field("sport")]),
+        };
+        check(&pair, "(ip.src, sport)");
+    }
+
+    /// Attempts per source and second, and of these the busiest sources of each second; and the
+    /// number of each packet from a source to a port.
+    fn program() -> Program {
+        let count = Agg {
+            name: "n".into(),
+            func: AggFunc::Count,
+            arg: None,
+            cond: Some(unary(UnaryOp::Not, field("tcp.ack"))),
+            ty: Type::Int,
+        };
+        let sum = Agg {
+            name: "bytes".into(),
+            func: AggFunc::Sum,
+            arg: Some(field("len")),
+            cond: None,
+            ty: Type::Int,
+        };
+        let attempts = vec![
+            Stage::Where(field("tcp.syn")),
+            Stage::Summarize(Summarize {
+                keys: vec![("ip.src".into(), field("ip.src")), ("port".into(), field("dport"))],
+                aggs: vec![count, sum],
+                window: Window::Tumbling(1_000_000_000),
+                max_groups: crate::limits::GROUPS_MAX,
+            }),
+        ];
+        let busiest = vec![
+            Stage::Extend {
+                columns: vec![(
+                    "mean".into(),
+                    5,
+                    binary(BinaryOp::Div, Expr::column(4, Type::Int), Expr::column(3, Type::Int)),
+                )],
+            },
+            Stage::Top {
+                n: 3,
+                by: vec![
+                    SortKey { expr: Expr::column(3, Type::Int), order: Order::Descending },
+                    SortKey { expr: Expr::column(1, Type::Ip), order: Order::Ascending },
+                ],
+                windowed: true,
+            },
+            Stage::Project {
+                columns: vec![
+                    ("ip.src".into(), Expr::column(1, Type::Ip)),
+                    ("n".into(), Expr::column(3, Type::Int)),
+                    ("mean".into(), Expr::column(5, Type::Int)),
+                ],
+            },
+        ];
+        let state = Expr { ty: Type::Int, kind: ExprKind::State(0) };
+        let numbers = vec![
+            Stage::Scan(Scan {
+                states: vec![ScanState {
+                    name: "position".into(),
+                    output: 0,
+                    init: int(0),
+                    update: binary(BinaryOp::Add, state, int(1)),
+                }],
+                keys: vec![field("ip.src"), field("dport")],
+                idle_ns: 60_000_000_000,
+                max_keys: 500,
+            }),
+            Stage::Limit(7),
+        ];
+        let mut program = Program::default();
+        for (name, input, stages, printed) in [
+            (Some("attempts"), Input::Packets, attempts, false),
+            (None, Input::Pipeline(0), busiest, true),
+            (None, Input::Packets, numbers, true),
+        ] {
+            let mut schema = match input {
+                Input::Packets => Schema::default(),
+                Input::Pipeline(n) => program.pipelines[n].schema.clone(),
+            };
+            for stage in &stages {
+                schema = stage.output(&schema);
+            }
+            let name = name.map(str::to_owned);
+            program.pipelines.push(Pipeline { name, input, stages, schema, printed });
+        }
+        program
+    }
+
+    #[test]
+    fn explains_a_program() {
+        insta::assert_snapshot!(explain(&program(), 4), @r"
+    workers: 4; stages that need their rows in order have ip.src, dport in common, so packets are spread by it
+    largest common key: ip.src, dport
+
+    pipeline 1 (attempts): from packets to pipeline 2
+      where tcp.syn
+      summarize n = count() where not tcp.ack, bytes = sum(len) by ip.src, port = dport every 1s
+        columns: ts time, ip.src ip, port int, n int, bytes int
+        state: one group per open window, ip.src, port; at most 67108864, counting rows of others as evicted
+      runs: on the workers; partial groups of all workers are merged
+
+    pipeline 2: from pipeline 1 (attempts) to output
+      extend mean = bytes / n
+        columns: ts time, ip.src ip, port int, n int, bytes int, mean int
+      top 3 by n, ip.src asc
+        state: 3 rows per open window
+      project ip.src, n, mean
+        columns: ip.src ip, n int, mean int
+      runs: after the workers; its rows come from another pipeline
+
+    pipeline 3: from packets to output
+      scan position = 0 by ip.src, dport idle 1m max 500 => position + 1
+        columns: position int
+        state: position per ip.src, dport, for 1m after its last row; at most 500 keys, evicting and counting beyond
+      limit 7
+        state: the number of rows passed
+      runs: the first stage on the workers; `limit` needs the rows of all workers, in order
+    ");
+    }
+
+    #[test]
+    fn aggregates_read_as_typed() {
+        let agg_of = |func, arg| Agg { name: "x".into(), func, arg, cond: None, ty: Type::Int };
+        let sum = binary(BinaryOp::Add, field("len"), int(1));
+        let product = binary(BinaryOp::Mul, sum.clone(), sum);
+        let both = vec![field("ip.src"), field("sport")];
+        let pair = Expr { ty: Type::Tuple(vec![Type::Ip, Type::Int]), kind: ExprKind::Tuple(both) };
+        for (agg_, expected) in [
+            (agg_of(AggFunc::Sum, Some(product)), "x = sum((len + 1) * (len + 1))"),
+            (agg_of(AggFunc::Distinct, Some(pair)), "x = distinct(ip.src, sport)"),
+            (agg_of(AggFunc::User(2), Some(field("len"))), "x = user_2(len)"),
+        ] {
+            assert_eq!(agg(&agg_, &Schema::default()), expected);
+        }
+    }
+}

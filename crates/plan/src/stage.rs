@@ -1,0 +1,301 @@
+//! Programs, pipelines and stages.
+
+use crate::expr::Expr;
+use crate::types::Type;
+
+/// A checked program: pipelines in an order such that each reads only packets or earlier ones.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Program {
+    /// The pipelines.
+    pub pipelines: Vec<Pipeline>,
+}
+
+/// One pipeline.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Pipeline {
+    /// Its name where a `let` gave one.
+    pub name: Option<String>,
+    /// Where its rows come from.
+    pub input: Input,
+    /// The stages, in order.
+    pub stages: Vec<Stage>,
+    /// The columns that leave the last stage.
+    pub schema: Schema,
+    /// Whether its rows are printed. A named pipeline that others read is not, unless it is the
+    /// program's only output.
+    pub printed: bool,
+}
+
+/// Where a pipeline's rows come from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Input {
+    /// The packets of the capture. The input schema has no columns: packets are read through
+    /// fields.
+    Packets,
+    /// The rows of an earlier pipeline, by its number.
+    Pipeline(usize),
+}
+
+/// The columns of rows.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Schema {
+    /// The columns, in output order; names are unique.
+    pub columns: Vec<Column>,
+}
+
+/// A column.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Column {
+    /// Name, such as `bytes` or `ip.src`.
+    pub name: String,
+    /// Type; never a tuple or net.
+    pub ty: Type,
+}
+
+impl Column {
+    /// A column of this name and type.
+    pub fn new(name: &str, ty: &Type) -> Column {
+        Column { name: name.to_owned(), ty: ty.clone() }
+    }
+}
+
+impl Schema {
+    /// The position of the column called `name`.
+    pub fn position(&self, name: &str) -> Option<usize> {
+        self.columns.iter().position(|c| c.name == name)
+    }
+
+    /// Appends a column and returns its position; a column of the same name is replaced in place.
+    pub fn put(&mut self, name: &str, ty: Type) -> usize {
+        match self.position(name) {
+            Some(i) => {
+                self.columns[i].ty = ty;
+                i
+            }
+            None => {
+                self.columns.push(Column { name: name.to_owned(), ty });
+                self.columns.len() - 1
+            }
+        }
+    }
+}
+
+/// A stage. Every expression refers to the stage's input: to the columns that the stage before it
+/// put out and, up to the first `project` or `summarize` of a pipeline over packets, to packet
+/// fields.
+///
+/// Event time of a row is the time of its packet; after a windowed `summarize` it is the start of
+/// the window, in the first column, `ts`; after a `summarize` over the whole input there is none.
+/// Rows that a stage holds to the end of input are never late downstream of it.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Stage {
+    /// Keeps the rows for which the condition holds.
+    Where(Expr),
+    /// Adds or replaces columns; packet fields stay. `outputs` are the positions in the new schema
+    /// (the old one plus what is new), one per expression; all expressions see the old columns.
+    Extend {
+        /// Name, position in the output schema, expression.
+        columns: Vec<(String, usize, Expr)>,
+    },
+    /// Keeps just these columns. Packet fields are gone afterwards; event time stays.
+    Project {
+        /// Name and expression of each output column.
+        columns: Vec<(String, Expr)>,
+    },
+    /// Groups rows.
+    Summarize(Summarize),
+    /// Folds rows of equal key in order.
+    Scan(Scan),
+    /// Keeps the first `n` of all rows in the given order. Within a windowed pipeline (event time
+    /// from a windowed summarize): of each window. Else: of the whole input, at its end. Ties are
+    /// broken by the order in which rows came.
+    Top {
+        /// How many.
+        n: u64,
+        /// By what, most significant first.
+        by: Vec<SortKey>,
+        /// Whether the input's rows come in windows, each sorted by itself.
+        windowed: bool,
+    },
+    /// Keeps the first `n` rows.
+    Limit(u64),
+}
+
+impl Stage {
+    /// The columns that leave the stage when these come in.
+    #[must_use]
+    pub fn output(&self, input: &Schema) -> Schema {
+        let mut out = input.clone();
+        match self {
+            Stage::Where(_) | Stage::Top { .. } | Stage::Limit(_) => {}
+            Stage::Extend { columns } => {
+                for (name, _, e) in columns {
+                    out.put(name, e.ty.clone());
+                }
+            }
+            Stage::Scan(s) => {
+                for state in &s.states {
+                    out.put(&state.name, state.init.ty.clone());
+                }
+            }
+            Stage::Project { columns } => {
+                let column = |(name, e): &(String, Expr)| Column::new(name, &e.ty);
+                out.columns = columns.iter().map(column).collect();
+            }
+            Stage::Summarize(s) => {
+                let window = (s.window != Window::All).then(|| Column::new("ts", &Type::Time));
+                let keys = s.keys.iter().map(|(name, e)| Column::new(name, &e.ty));
+                let aggs = s.aggs.iter().map(|a| Column::new(&a.name, &a.ty));
+                out.columns = window.into_iter().chain(keys).chain(aggs).collect();
+            }
+        }
+        out
+    }
+}
+
+/// A sort key.
+#[derive(Clone, PartialEq, Debug)]
+pub struct SortKey {
+    /// What to sort by.
+    pub expr: Expr,
+    /// Which way. Absent values come last in either order.
+    pub order: Order,
+}
+
+/// Which way to sort.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Order {
+    /// Largest first: what `top` does unless told otherwise.
+    Descending,
+    /// Smallest first.
+    Ascending,
+}
+
+/// Groups rows by key and window and aggregates each group.
+///
+/// Output columns: `ts` (the window's start) if there is a window, then the keys, then the
+/// aggregates. Rows come in the order of window, then key. Of a late row nothing is evaluated, of a
+/// row whose group finds no room only the key; an argument only where the condition holds.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Summarize {
+    /// Column name and expression of each key part. None: one group, which exists even when no row
+    /// came (whole input) and for each window that had a row. An absent part is a key value of its
+    /// own.
+    pub keys: Vec<(String, Expr)>,
+    /// The aggregates.
+    pub aggs: Vec<Agg>,
+    /// Which rows belong together.
+    pub window: Window,
+    /// Groups of one window; rows of further groups are counted as evicted. A bound below
+    /// [`crate::limits::GROUPS_MAX`] is exact; that one each worker keeps for itself.
+    pub max_groups: u64,
+}
+
+/// Which rows a summarize takes together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Window {
+    /// The whole input.
+    All,
+    /// Windows of this many nanoseconds, aligned to 1970, each row in one.
+    Tumbling(i64),
+}
+
+/// One aggregate.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Agg {
+    /// Name of the output column.
+    pub name: String,
+    /// What to compute.
+    pub func: AggFunc,
+    /// Its argument; `None` for `count()`.
+    pub arg: Option<Expr>,
+    /// Only rows for which this holds.
+    pub cond: Option<Expr>,
+    /// Type of the result.
+    pub ty: Type,
+}
+
+/// What an aggregate computes over the rows of a group for which its argument has a value.
+/// Over none, it is absent; a count is 0, and a registered aggregate says itself what it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AggFunc {
+    /// Rows (without an argument), or rows where the argument has a value. Int.
+    Count,
+    /// Sum, of int, float, duration; exact for integers, absent and counted where it leaves 64
+    /// bits.
+    Sum,
+    /// Smallest value of an ordered type.
+    Min,
+    /// Largest value of an ordered type.
+    Max,
+    /// Mean. Of int and float a float; of duration a duration, towards zero.
+    Avg,
+    /// The value in the first row, in the order rows came.
+    First,
+    /// The value in the last row.
+    Last,
+    /// Whether any value is true.
+    Any,
+    /// Whether all values are true.
+    All,
+    /// How many different values, exactly. Of any type, tuples too: a tuple counts where any of
+    /// its parts has a value, absent parts being values of their own, as in a key. Int.
+    Distinct,
+    /// Bitwise or, of int.
+    BitOr,
+    /// A registered aggregate, by its position in [`crate::Signatures::aggregates`].
+    User(usize),
+}
+
+impl AggFunc {
+    /// How queries write it; registered ones have their own name.
+    pub fn name(self) -> &'static str {
+        match self {
+            AggFunc::Count => "count",
+            AggFunc::Sum => "sum",
+            AggFunc::Min => "min",
+            AggFunc::Max => "max",
+            AggFunc::Avg => "avg",
+            AggFunc::First => "first",
+            AggFunc::Last => "last",
+            AggFunc::Any => "any",
+            AggFunc::All => "all",
+            AggFunc::Distinct => "distinct",
+            AggFunc::BitOr => "bit_or",
+            AggFunc::User(_) => "user",
+        }
+    }
+}
+
+/// Folds the rows of each key, in order, into named states; every row passes on with the states
+/// after it as columns.
+///
+/// A key's first row, and its first row after `idle_ns` or longer without one, starts from `init`.
+/// Idle time is counted between the later of a row's time and the watermark, and the largest such
+/// time of the key's rows before; rows without event time end no key. All updates see the states
+/// before the row ([`crate::ExprKind::State`]) and the row. An absent key part is a key value of
+/// its own.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Scan {
+    /// The states.
+    pub states: Vec<ScanState>,
+    /// Key parts; none: one state for all rows.
+    pub keys: Vec<Expr>,
+    /// Idle time after which a key's states are forgotten.
+    pub idle_ns: i64,
+    /// Keys held at once; beyond it a key is evicted and counted.
+    pub max_keys: u64,
+}
+
+/// One state of a scan.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ScanState {
+    /// Name, of the state and of its output column.
+    pub name: String,
+    /// Position of its column in the output schema.
+    pub output: usize,
+    /// The value before a key's first row; sees that row, no states.
+    pub init: Expr,
+    /// The value after a row; sees the row and all states before it.
+    pub update: Expr,
+}

@@ -1,0 +1,218 @@
+//! Values: constants in a plan, and the cells of rows that leave the engine.
+
+use crate::types::Type;
+use std::cmp::Ordering;
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// A value of any type, or none. The order of two values of one type is the order that rows are
+/// sorted by; absent sorts before any value, and floats by IEEE total order.
+#[derive(Clone, Debug)]
+pub enum Value {
+    /// No value.
+    Absent,
+    /// True or false.
+    Bool(bool),
+    /// An integer.
+    Int(i64),
+    /// A float.
+    Float(f64),
+    /// Text.
+    Str(Box<str>),
+    /// Bytes.
+    Bytes(Box<[u8]>),
+    /// An address as 128 bits; IPv4 as `::ffff:a.b.c.d`.
+    Ip(u128),
+    /// A link address in the low 48 bits, first byte highest.
+    Mac(u64),
+    /// An address prefix: the network address as in [`Value::Ip`], and the prefix length counted
+    /// in 128 bits (a /8 of IPv4 has length 104).
+    Net(u128, u8),
+    /// Nanoseconds since 1970, UTC.
+    Time(i64),
+    /// Nanoseconds.
+    Duration(i64),
+    /// Several values.
+    Tuple(Vec<Value>),
+}
+
+/// The 96 bits above an IPv4 address in its IPv4-mapped form.
+const MAPPED: u128 = 0xffff << 32;
+
+impl Value {
+    /// An IPv4 or IPv6 address.
+    pub fn ip(addr: IpAddr) -> Value {
+        Value::Ip(match addr {
+            IpAddr::V4(a) => MAPPED | u32::from(a) as u128,
+            IpAddr::V6(a) => u128::from(a),
+        })
+    }
+
+    /// The address that 128 bits stand for.
+    pub fn to_ip(bits: u128) -> IpAddr {
+        if bits >> 32 == MAPPED >> 32 {
+            IpAddr::V4(Ipv4Addr::from(bits as u32))
+        } else {
+            IpAddr::V6(Ipv6Addr::from(bits))
+        }
+    }
+
+    /// The type, or `None` for an absent value.
+    pub fn ty(&self) -> Option<Type> {
+        Some(match self {
+            Value::Absent => return None,
+            Value::Bool(_) => Type::Bool,
+            Value::Int(_) => Type::Int,
+            Value::Float(_) => Type::Float,
+            Value::Str(_) => Type::Str,
+            Value::Bytes(_) => Type::Bytes,
+            Value::Ip(_) => Type::Ip,
+            Value::Mac(_) => Type::Mac,
+            Value::Net(..) => Type::Net,
+            Value::Time(_) => Type::Time,
+            Value::Duration(_) => Type::Duration,
+            Value::Tuple(parts) => Type::Tuple(parts.iter().map(Value::ty).collect::<Option<_>>()?),
+        })
+    }
+
+    /// Whether there is a value.
+    pub fn exists(&self) -> bool {
+        !matches!(self, Value::Absent)
+    }
+
+    fn rank(&self) -> u8 {
+        match self {
+            Value::Absent => 0,
+            Value::Bool(_) => 1,
+            Value::Int(_) => 2,
+            Value::Float(_) => 3,
+            Value::Str(_) => 4,
+            Value::Bytes(_) => 5,
+            Value::Ip(_) => 6,
+            Value::Mac(_) => 7,
+            Value::Net(..) => 8,
+            Value::Time(_) => 9,
+            Value::Duration(_) => 10,
+            Value::Tuple(_) => 11,
+        }
+    }
+}
+
+impl Ord for Value {
+    fn cmp(&self, other: &Value) -> Ordering {
+        match (self, other) {
+            (Value::Bool(a), Value::Bool(b)) => a.cmp(b),
+            (Value::Int(a), Value::Int(b))
+            | (Value::Time(a), Value::Time(b))
+            | (Value::Duration(a), Value::Duration(b)) => a.cmp(b),
+            (Value::Float(a), Value::Float(b)) => a.total_cmp(b),
+            (Value::Str(a), Value::Str(b)) => a.cmp(b),
+            (Value::Bytes(a), Value::Bytes(b)) => a.cmp(b),
+            (Value::Ip(a), Value::Ip(b)) => a.cmp(b),
+            (Value::Mac(a), Value::Mac(b)) => a.cmp(b),
+            (Value::Net(a, m), Value::Net(b, n)) => (a, m).cmp(&(b, n)),
+            (Value::Tuple(a), Value::Tuple(b)) => a.cmp(b),
+            _ => self.rank().cmp(&other.rank()),
+        }
+    }
+}
+
+impl PartialOrd for Value {
+    fn partial_cmp(&self, other: &Value) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Value {
+    fn eq(&self, other: &Value) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Value {}
+
+/// Writes a value the way a query would write it: `10.0.0.0/8`, `1.5s`, `"text"`.
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Absent => f.write_str("absent"),
+            Value::Bool(v) => write!(f, "{v}"),
+            Value::Int(v) => write!(f, "{v}"),
+            Value::Float(v) => write!(f, "{v:?}"),
+            Value::Str(v) => write!(f, "{:?}", v),
+            Value::Bytes(v) => {
+                f.write_str("0x")?;
+                v.iter().try_for_each(|b| write!(f, "{b:02x}"))
+            }
+            Value::Ip(v) => write!(f, "{}", Value::to_ip(*v)),
+            Value::Mac(v) => {
+                let b = v.to_be_bytes();
+                write!(
+                    f,
+                    "{:02x}:{:02x}:{:02x}:{:02x}:{:02x}:{:02x}",
+                    b[2], b[3], b[4], b[5], b[6], b[7]
+                )
+            }
+            Value::Net(v, len) => match Value::to_ip(*v) {
+                IpAddr::V4(a) if *len >= 96 => write!(f, "{a}/{}", len - 96),
+                _ => write!(f, "{}/{len}", Ipv6Addr::from(*v)),
+            },
+            Value::Time(v) => f.write_str(&weir_packet::time::rfc3339(*v)),
+            Value::Duration(v) => f.write_str(&weir_packet::time::duration(*v)),
+            Value::Tuple(parts) => {
+                f.write_str("(")?;
+                for (i, p) in parts.iter().enumerate() {
+                    if i > 0 {
+                        f.write_str(", ")?;
+                    }
+                    write!(f, "{p}")?;
+                }
+                f.write_str(")")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn displays_as_a_query_writes() {
+        let ip = |s: &str| Value::ip(s.parse().expect("an address"));
+        let Value::Ip(ten) = ip("10.0.0.0") else { unreachable!() };
+        let shown: Vec<String> = [
+            ip("10.1.2.3"),
+            ip("2001:db8::1"),
+            Value::Net(ten, 104),
+            Value::Mac(0x0200_5e10_0001),
+            Value::Duration(1_500_000_000),
+            Value::Time(0),
+            Value::Float(2.0),
+            Value::Tuple(vec![Value::Int(1), Value::Str("a".into())]),
+        ]
+        .iter()
+        .map(Value::to_string)
+        .collect();
+        assert_eq!(
+            shown,
+            [
+                "10.1.2.3",
+                "2001:db8::1",
+                "10.0.0.0/8",
+                "02:00:5e:10:00:01",
+                "1500ms",
+                "1970-01-01T00:00:00Z",
+                "2.0",
+                "(1, \"a\")"
+            ]
+        );
+    }
+
+    #[test]
+    fn absent_sorts_first() {
+        let mut v = vec![Value::Int(3), Value::Absent, Value::Int(-1)];
+        v.sort();
+        assert_eq!(v, [Value::Absent, Value::Int(-1), Value::Int(3)]);
+    }
+}
