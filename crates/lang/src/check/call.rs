@@ -1,0 +1,335 @@
+//! Calls of scalar functions.
+
+use super::Checker;
+use super::words::{a, say};
+use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::foreign;
+use crate::lower;
+use crate::names::Scope;
+use crate::suggest;
+use crate::tree::{Expr as TreeExpr, ExprKind as Tree, Name};
+use weir_packet::fields::FieldType;
+use weir_plan::functions::BUILTINS;
+use weir_plan::{AggFunc, Expr, ExprKind, Func, Type, UnaryOp, Value};
+
+/// The built-in aggregates.
+pub(crate) const AGGREGATES: &[AggFunc] = &[
+    AggFunc::Count,
+    AggFunc::Sum,
+    AggFunc::Min,
+    AggFunc::Max,
+    AggFunc::Avg,
+    AggFunc::First,
+    AggFunc::Last,
+    AggFunc::Any,
+    AggFunc::All,
+    AggFunc::Distinct,
+    AggFunc::BitOr,
+];
+
+impl<'t> Checker<'t> {
+    /// Whether `summarize` knows the name.
+    pub(super) fn is_aggregate(&self, name: &str) -> bool {
+        AGGREGATES.iter().any(|f| f.name() == name)
+            || self.signatures.aggregates.iter().any(|f| f.name == name)
+    }
+
+    pub(super) fn call(
+        &mut self,
+        scope: &Scope,
+        func: &Name,
+        args: &[TreeExpr],
+        span: Span,
+    ) -> Option<Expr> {
+        let name = func.node.as_str();
+        if name == "if" {
+            return self.if_call(scope, args, span);
+        }
+        let built_in = BUILTINS.iter().find(|(n, ..)| *n == name).map(|(_, f, _)| f.clone());
+        let user = self.signatures.scalars.iter().position(|f| f.name == name).map(Func::User);
+        let Some(f) = built_in.or(user) else {
+            self.no_function(func, args);
+            return None;
+        };
+        let checked: Vec<Option<Expr>> = args.iter().map(|arg| self.expr(scope, arg)).collect();
+        let wanted = match &f {
+            Func::User(i) => self.signatures.scalars[*i].args.len(),
+            f => arity(f),
+        };
+        if wanted != args.len() {
+            self.wrong_arity(name, wanted, args.len(), span);
+            return None;
+        }
+        let checked: Vec<Expr> = checked.into_iter().collect::<Option<_>>()?;
+        match f {
+            Func::Exists => self.exists(&checked[0], &args[0]),
+            Func::User(i) => self.user_call(i, checked, args),
+            f => self.built_in(name, f, checked, args),
+        }
+    }
+
+    pub(super) fn wrong_arity(&mut self, name: &str, wanted: usize, found: usize, span: Span) {
+        let plural = if wanted == 1 { "" } else { "s" };
+        let message = format!("`{name}` takes {wanted} argument{plural}, not {found}");
+        self.report(Diagnostic::new(Code::WrongArity, span, message));
+    }
+
+    fn no_function(&mut self, func: &Name, args: &[TreeExpr]) {
+        let name = func.node.as_str();
+        if self.is_aggregate(name) {
+            let message = format!("`{name}` is an aggregate: it stands directly in a `summarize`");
+            let d = Diagnostic::new(Code::MisplacedAggregate, func.span, message);
+            return self.report(match (name, args.len()) {
+                ("min" | "max", 2) => d.help(format!("did you mean `{name}_of`?")),
+                _ => d.help(format!(
+                    "write `| summarize NAME = {name}(…) by …`, and use NAME in a stage after it"
+                )),
+            });
+        }
+        if self.not_there_yet(func) {
+            return;
+        }
+        let d = Diagnostic::new(
+            Code::UnknownFunction,
+            func.span,
+            format!("there is no function called `{name}`"),
+        );
+        let users = self.signatures.scalars.iter().map(|f| f.name.as_str());
+        let known = BUILTINS.iter().map(|(n, ..)| *n).chain(users).chain(["if"]);
+        let aggregates = AGGREGATES.iter().map(|f| f.name());
+        let near = suggest::function(name).or(suggest::closest(name, known.chain(aggregates)));
+        let near = near.map(|near| format!("did you mean `{near}`?"));
+        let no_clock = foreign::field(name).filter(|_| args.is_empty()).map(str::to_owned);
+        self.report(match no_clock.or(near) {
+            Some(help) => d.help(help),
+            None => d.note("functions and aggregates are listed in the language reference"),
+        });
+    }
+
+    /// Whether the function or aggregate is one of those still to come; reports it then.
+    pub(super) fn not_there_yet(&mut self, func: &Name) -> bool {
+        let Some(help) = foreign::function(&func.node) else { return false };
+        let message = format!("`{}` is not supported yet", func.node);
+        self.report(Diagnostic::new(Code::Unsupported, func.span, message).help(help));
+        true
+    }
+
+    fn exists(&mut self, e: &Expr, tree: &TreeExpr) -> Option<Expr> {
+        if e.ty == Type::Net {
+            self.one_value(e.clone(), tree.span)?;
+        }
+        if let Some(question) = lower::exists(e) {
+            return Some(question);
+        }
+        let shown = say(self.text, tree.span);
+        let message = format!("{shown} always has a value");
+        let d = Diagnostic::new(Code::AlwaysPresent, tree.span, message);
+        let protocol = match &e.kind {
+            ExprKind::Field(id) => id.info().ty == FieldType::Bool,
+            _ => false,
+        };
+        self.report(match protocol {
+            true => d.label("true or false").help(format!("ask it by itself: {shown}")),
+            false => d,
+        });
+        Some(Expr::constant(Value::Bool(true)))
+    }
+
+    fn user_call(&mut self, i: usize, checked: Vec<Expr>, args: &[TreeExpr]) -> Option<Expr> {
+        let signature = &self.signatures.scalars[i];
+        let mut out = Vec::new();
+        let mut sound = true;
+        for ((e, wanted), tree) in checked.into_iter().zip(&signature.args).zip(args) {
+            if lower::fits(&e.ty, wanted) {
+                out.push(lower::cast(e, wanted));
+            } else {
+                self.wrong_argument(&signature.name, &a(wanted), &e, tree);
+                sound = false;
+            }
+        }
+        let kind = ExprKind::Call(Func::User(i), out);
+        sound.then(|| Expr { ty: signature.ret.clone(), kind })
+    }
+
+    pub(super) fn wrong_argument(&mut self, name: &str, wanted: &str, e: &Expr, tree: &TreeExpr) {
+        let message =
+            format!("`{name}` takes {wanted}, and {} is {}", say(self.text, tree.span), a(&e.ty));
+        let d = Diagnostic::new(Code::WrongArgument, tree.span, message);
+        self.report(match (wanted, &e.ty) {
+            (wanted, Type::Bool) if wanted.contains("int") => {
+                d.help("`count(x)` counts the rows where a condition holds")
+            }
+            ("a string", _) => d.help("`string(x)` gives any value as text"),
+            _ => d,
+        });
+    }
+
+    /// A call of a built-in function with the right number of arguments.
+    fn built_in(
+        &mut self,
+        name: &str,
+        f: Func,
+        mut args: Vec<Expr>,
+        trees: &[TreeExpr],
+    ) -> Option<Expr> {
+        for (i, arg) in args.iter().enumerate() {
+            let wanted = wanted(&f, i);
+            if !wanted.types.contains(&arg.ty) {
+                self.wrong_argument(name, wanted.words, arg, &trees[i]);
+                return None;
+            }
+        }
+        let first = args[0].ty.clone();
+        let ty = match f {
+            Func::Contains | Func::StartsWith | Func::EndsWith | Func::IsIpv4 => Type::Bool,
+            Func::Matches => {
+                self.regex(&args[1], &trees[1])?;
+                Type::Bool
+            }
+            Func::Lower | Func::Upper | Func::Concat | Func::ToStr => Type::Str,
+            Func::StrLen => Type::Int,
+            Func::ToDuration => Type::Duration,
+            Func::Abs => first,
+            Func::ToFloat => match first {
+                Type::Float => return args.pop(),
+                Type::Int => {
+                    return Some(lower::fold(lower::unary(
+                        UnaryOp::ToFloat,
+                        Type::Float,
+                        args.pop()?,
+                    )));
+                }
+                _ => Type::Float,
+            },
+            Func::ToInt => match first {
+                Type::Int => return args.pop(),
+                _ => Type::Int,
+            },
+            Func::Coalesce | Func::MinOf | Func::MaxOf => {
+                let (b, a) = (args.pop()?, args.pop()?);
+                let (a, b) = self.same_type(name, a, b, &trees[1])?;
+                args = vec![a, b];
+                args[0].ty.clone()
+            }
+            Func::Bin => {
+                self.bin(&args, trees)?;
+                first
+            }
+            Func::Exists | Func::User(_) => unreachable!("checked by the caller"),
+        };
+        Some(Expr { ty, kind: ExprKind::Call(f, args) })
+    }
+
+    fn same_type(&mut self, name: &str, x: Expr, y: Expr, tree: &TreeExpr) -> Option<(Expr, Expr)> {
+        if let Some(ty) = lower::common_type(&x.ty, &y.ty) {
+            return Some((lower::cast(x, &ty), lower::cast(y, &ty)));
+        }
+        let (x, y) = (a(&x.ty), a(&y.ty));
+        let message = format!("`{name}` takes two values of one type; these are {x} and {y}");
+        self.report(Diagnostic::new(Code::WrongArgument, tree.span, message).label(y));
+        None
+    }
+
+    fn regex(&mut self, pattern: &Expr, tree: &TreeExpr) -> Option<()> {
+        let value = self.constant_value(pattern, tree.span, "the pattern of `matches`")?;
+        let Value::Str(pattern) = value else { unreachable!("the pattern is a string") };
+        let fault = match regex::Regex::new(&pattern) {
+            Ok(_) => return Some(()),
+            Err(regex::Error::Syntax(report)) => {
+                let reason = report.lines().last().unwrap_or("").trim_start_matches("error: ");
+                reason.to_owned()
+            }
+            Err(e) => e.to_string(),
+        };
+        let message = format!("this regular expression cannot be read: {fault}");
+        let d = Diagnostic::new(Code::BadRegex, tree.span, message);
+        self.report(d.note("the syntax is that of the Rust `regex` crate; `\\` is written `\\\\`"));
+        None
+    }
+
+    fn bin(&mut self, args: &[Expr], trees: &[TreeExpr]) -> Option<()> {
+        let (value, step) = (&args[0], &args[1]);
+        let wanted = if value.ty == Type::Int { Type::Int } else { Type::Duration };
+        if step.ty != wanted {
+            let words = format!("{} as the step for {}", a(&wanted), a(&value.ty));
+            self.wrong_argument("bin", &words, step, &trees[1]);
+            return None;
+        }
+        if let Some(Value::Int(..=0) | Value::Duration(..=0)) = lower::constant(step) {
+            let message = "the step of `bin` must be more than 0";
+            self.report(Diagnostic::new(Code::BadConstant, trees[1].span, message));
+            return None;
+        }
+        Some(())
+    }
+
+    /// Whether the expression calls an aggregate somewhere.
+    pub(super) fn calls_aggregate(&self, e: &TreeExpr) -> bool {
+        match &e.node {
+            Tree::Call { func, args } => {
+                self.is_aggregate(&func.node) || args.iter().any(|e| self.calls_aggregate(e))
+            }
+            Tree::Unary(_, e) | Tree::Paren(e) => self.calls_aggregate(e),
+            Tree::Compare(a, _, b) => self.calls_aggregate(a) || self.calls_aggregate(b),
+            Tree::Chain { first, rest } => {
+                self.calls_aggregate(first) || rest.iter().any(|(_, e)| self.calls_aggregate(e))
+            }
+            _ => false,
+        }
+    }
+}
+
+fn arity(f: &Func) -> usize {
+    match f {
+        Func::Exists | Func::Lower | Func::Upper | Func::StrLen | Func::ToStr => 1,
+        Func::ToFloat | Func::ToInt | Func::ToDuration | Func::Abs | Func::IsIpv4 => 1,
+        Func::Coalesce | Func::Contains | Func::StartsWith | Func::EndsWith | Func::Matches => 2,
+        Func::Concat | Func::MinOf | Func::MaxOf | Func::Bin => 2,
+        Func::User(_) => unreachable!("a registered function has a signature"),
+    }
+}
+
+/// The types that a parameter takes, and how to say it.
+struct Wanted {
+    types: &'static [Type],
+    words: &'static str,
+}
+
+fn wanted(f: &Func, i: usize) -> Wanted {
+    use Type::{Bool, Bytes, Duration, Float, Int, Ip, Mac, Str, Time};
+    const ANY: &[Type] = &[Bool, Int, Float, Str, Bytes, Ip, Mac, Time, Duration];
+    let (types, words): (&[Type], _) = match (f, i) {
+        (Func::Contains | Func::StartsWith | Func::EndsWith | Func::Matches, _) => {
+            (&[Str], "a string")
+        }
+        (Func::Lower | Func::Upper | Func::Concat | Func::StrLen, _) => (&[Str], "a string"),
+        (Func::IsIpv4, _) => (&[Ip], "an ip"),
+        (Func::ToDuration, _) => (&[Int], "an int"),
+        (Func::Abs, _) => (&[Int, Float, Duration], "an int, a float or a duration"),
+        (Func::ToFloat, _) => (&[Int, Float, Duration], "an int or a duration"),
+        (Func::ToInt, _) => {
+            (&[Int, Float, Bool, Duration, Time], "a float, a bool, a duration or a time")
+        }
+        (Func::MinOf | Func::MaxOf, _) => {
+            (&[Int, Float, Str, Bytes, Ip, Mac, Time, Duration], "values that have an order")
+        }
+        (Func::Bin, 0) => (&[Time, Int, Duration], "a time, an int or a duration"),
+        (Func::Bin, _) => (&[Int, Duration], "a duration or an int as its step"),
+        _ => (ANY, "one plain value"),
+    };
+    Wanted { types, words }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_function_has_parameters() {
+        for (name, f, _) in BUILTINS {
+            for i in 0..arity(f) {
+                assert!(!wanted(f, i).types.is_empty(), "{name}");
+            }
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! Comparisons, and `in`.
+
+use super::Checker;
+use super::words::{Side, a, mismatch_help, say};
+use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::limits::MEMBERS_MAX;
+use crate::lower;
+use crate::names::Scope;
+use crate::parse::one_line;
+use crate::tree::{Expr as TreeExpr, ExprKind as Tree, Member as TreeMember, Set, Spanned};
+use weir_plan::{BinaryOp, Expr, Member, Type, Value};
+
+impl<'t> Checker<'t> {
+    pub(super) fn compare(
+        &mut self,
+        scope: &Scope,
+        a_tree: &TreeExpr,
+        op: &Spanned<BinaryOp>,
+        b_tree: &TreeExpr,
+    ) -> Option<Expr> {
+        let (a, b) = (self.expr(scope, a_tree), self.expr(scope, b_tree));
+        let (a, b) = (a?, b?);
+        let net = matches!(a.ty, Type::Net) || matches!(b.ty, Type::Net);
+        if net && matches!(op.node, BinaryOp::Eq | BinaryOp::Ne) {
+            return self.network_equality(a_tree, op, b_tree);
+        }
+        let Some(ty) = lower::common_type(&a.ty, &b.ty) else {
+            let sides = (Side { tree: a_tree, ty: &a.ty }, Side { tree: b_tree, ty: &b.ty });
+            self.not_comparable(op.span, sides);
+            return None;
+        };
+        let ordering = !matches!(op.node, BinaryOp::Eq | BinaryOp::Ne);
+        if ordering && !ty.is_ordered() {
+            let message =
+                format!("{} have no order: `{}` needs one", plural(&ty), op.node.symbol());
+            let span = a_tree.span.to(b_tree.span);
+            self.report(Diagnostic::new(Code::NotOrdered, span, message));
+            return None;
+        }
+        let (a, b) = (lower::cast(a, &ty), lower::cast(b, &ty));
+        Some(lower::binary(op.node, Type::Bool, a, b))
+    }
+
+    fn network_equality(
+        &mut self,
+        a: &TreeExpr,
+        op: &Spanned<BinaryOp>,
+        b: &TreeExpr,
+    ) -> Option<Expr> {
+        let word = if op.node == BinaryOp::Eq { "in" } else { "not in" };
+        let shown = |e: &TreeExpr| one_line(e.span.of(self.text));
+        let message = "an address is not equal to a network, it is in one";
+        let d = Diagnostic::new(Code::NetworkEquality, op.span, message).help(format!(
+            "write `{} {word} {}`",
+            shown(a),
+            shown(b)
+        ));
+        self.report(d);
+        None
+    }
+
+    fn not_comparable(&mut self, span: Span, (left, right): (Side<'_>, Side<'_>)) {
+        let message = format!(
+            "{} is {} and {} {}: they do not compare",
+            say(self.text, left.tree.span),
+            a(left.ty),
+            say(self.text, right.tree.span),
+            a(right.ty),
+        );
+        let d = Diagnostic::new(Code::TypeMismatch, span, message)
+            .note_at(left.tree.span, a(left.ty))
+            .maybe_help(mismatch_help(&left, &right));
+        // A member of a set is at fault itself; between two sides, neither is.
+        self.report(if span == right.tree.span {
+            d.label(a(right.ty))
+        } else {
+            d.label("two different types").note_at(right.tree.span, a(right.ty))
+        });
+    }
+
+    pub(super) fn membership(
+        &mut self,
+        scope: &Scope,
+        value: &TreeExpr,
+        negated: bool,
+        set: &Spanned<Set>,
+    ) -> Option<Expr> {
+        let e = self.expr(scope, value);
+        let (members, one) = match &set.node {
+            Set::Braces(members) => (members.as_slice(), false),
+            Set::One(member) => (std::slice::from_ref(&**member), true),
+        };
+        if let (true, [TreeMember::Value(member)]) = (one, members) {
+            self.one_member(scope, value, member)?;
+        }
+        let e = e?;
+        let (members, e) = self.members(scope, members, (value, e))?;
+        // `not in` asks for the value twice.
+        if negated && !self.fits_copies(&e, 1, value.span) {
+            return None;
+        }
+        Some(lower::membership(e, members, negated))
+    }
+
+    /// Checks that what stands alone on the right of `in` is a network.
+    fn one_member(&mut self, scope: &Scope, value: &TreeExpr, member: &TreeExpr) -> Option<()> {
+        let (value, shown) =
+            (one_line(value.span.of(self.text)), one_line(member.span.of(self.text)));
+        let out = self.expr(scope, member)?;
+        let d =
+            Diagnostic::new(Code::BadSet, member.span, "`in` needs a set, a range or a network");
+        let help = match (&member.node, &out.ty) {
+            (_, Type::Net) => return Some(()),
+            (Tree::Tuple(_), _) => {
+                let inner = shown.trim_start_matches('(').trim_end_matches(')');
+                format!("a set stands in braces: `{{{inner}}}`")
+            }
+            (_, Type::Str) => format!("part of a text: `contains({value}, {shown})`"),
+            _ => format!("write `{value} == {shown}`"),
+        };
+        self.report(d.help(help));
+        None
+    }
+
+    /// The members of a set for `e`, and `e` itself as the members want it: a float, if one of
+    /// them is. All must be constant.
+    pub(super) fn members(
+        &mut self,
+        scope: &Scope,
+        members: &[TreeMember],
+        (tree, e): (&TreeExpr, Expr),
+    ) -> Option<(Vec<Member>, Expr)> {
+        self.count_members(members.len(), tree.span)?;
+        let mut ty = e.ty.clone();
+        let found: Vec<_> =
+            members.iter().map(|m| (self.member(scope, m, tree, &mut ty), m)).collect();
+        let mut out = Vec::new();
+        let mut sound = true;
+        for (member, tree) in found {
+            match member.map(|m| cast_member(m, &ty)) {
+                Some(Member::Range(low, high)) if low > high => {
+                    self.empty_range(tree);
+                    sound = false;
+                }
+                Some(member) => out.push(member),
+                None => sound = false,
+            }
+        }
+        sound.then(|| (out, lower::cast(e, &ty)))
+    }
+
+    /// Counts members of sets; `None` if they are too many, which is reported once.
+    pub(super) fn count_members(&mut self, more: usize, span: Span) -> Option<()> {
+        let within = self.members <= MEMBERS_MAX;
+        self.members = self.members.saturating_add(more);
+        if within && self.members > MEMBERS_MAX {
+            let message = format!("the sets of a query have at most {MEMBERS_MAX} members");
+            let d = Diagnostic::new(Code::TooLarge, span, message);
+            self.report(d.note("those of a `let` count wherever it is used"));
+        }
+        (self.members <= MEMBERS_MAX).then_some(())
+    }
+
+    fn empty_range(&mut self, member: &TreeMember) {
+        let TreeMember::Range(low, high) = member else { return };
+        let shown = |e: &TreeExpr| one_line(e.span.of(self.text));
+        let help = format!("write `{}..{}`", shown(high), shown(low));
+        let d = Diagnostic::new(Code::BadConstant, member.span(), "nothing is in this range");
+        self.report(d.help(help));
+    }
+
+    /// A member; `ty` is the type of the value and the members before it, and becomes what it is
+    /// with this one.
+    fn member(
+        &mut self,
+        scope: &Scope,
+        member: &TreeMember,
+        tree: &TreeExpr,
+        ty: &mut Type,
+    ) -> Option<Member> {
+        let net = |v: &Value| matches!(v, Value::Net(..));
+        match member {
+            TreeMember::Value(v) => {
+                let value = self.member_value(scope, v, tree, ty)?;
+                Some(if net(&value) { Member::Net(value) } else { Member::Value(value) })
+            }
+            TreeMember::Range(low, high) => {
+                let low = self.member_value(scope, low, tree, ty);
+                let high = self.member_value(scope, high, tree, ty);
+                let (low, high) = (low?, high?);
+                if !ty.is_ordered() || net(&low) || net(&high) {
+                    let what = if ty.is_ordered() { &Type::Net } else { &*ty };
+                    let message = format!("{} have no order: a range needs one", plural(what));
+                    self.report(Diagnostic::new(Code::NotOrdered, member.span(), message));
+                    return None;
+                }
+                Some(Member::Range(low, high))
+            }
+        }
+    }
+
+    /// A constant to compare a value of the type `ty` with.
+    fn member_value(
+        &mut self,
+        scope: &Scope,
+        v: &TreeExpr,
+        tree: &TreeExpr,
+        ty: &mut Type,
+    ) -> Option<Value> {
+        // A literal is not worth counting as an operation: blocklists are long.
+        let member = match &v.node {
+            Tree::Literal { value, .. } => Expr::constant(value.clone()),
+            _ => self.expr(scope, v)?,
+        };
+        let value = self.constant_value(&member, v.span, "a member of a set")?;
+        if *ty == Type::Ip && member.ty == Type::Net {
+            return Some(value);
+        }
+        let Some(common) = lower::common_type(ty, &member.ty) else {
+            let sides = (Side { tree, ty }, Side { tree: v, ty: &member.ty });
+            self.not_comparable(v.span, sides);
+            return None;
+        };
+        *ty = common;
+        Some(value)
+    }
+}
+
+fn cast_member(member: Member, ty: &Type) -> Member {
+    let cast = |v| lower::cast_value(v, ty);
+    match member {
+        Member::Value(v) => Member::Value(cast(v)),
+        Member::Range(low, high) => Member::Range(cast(low), cast(high)),
+        net @ Member::Net(_) => net,
+    }
+}
+
+fn plural(ty: &Type) -> String {
+    match ty {
+        Type::Bytes => "bytes".to_owned(),
+        Type::Tuple(_) => "these tuples".to_owned(),
+        _ => format!("{ty}s"),
+    }
+}

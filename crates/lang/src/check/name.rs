@@ -1,0 +1,159 @@
+//! What a name in an expression stands for.
+
+use super::Checker;
+use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::foreign;
+use crate::names::{Meaning, Scope};
+use crate::suggest;
+use weir_packet::fields;
+use weir_plan::functions::BUILTINS;
+use weir_plan::{Expr, ExprKind};
+
+impl<'t> Checker<'t> {
+    /// What a name stands for: a state, a column, a param or let, a field, or a key; the first of
+    /// these that has the name.
+    pub(super) fn name(&mut self, scope: &Scope, name: &str, span: Span) -> Option<Expr> {
+        if let Some(i) = scope.states.position(name) {
+            let ty = scope.states.columns[i].ty.clone();
+            return Some(Expr { ty, kind: ExprKind::State(i) });
+        }
+        if scope.poisoned.contains(name) {
+            return None;
+        }
+        if let Some(i) = scope.schema.position(name) {
+            return Some(Expr::column(i, scope.schema.columns[i].ty.clone()));
+        }
+        if let Some(definition) = self.definitions.find(name) {
+            let (meaning, defined) = (definition.meaning.clone(), definition.span);
+            return self.definition(scope, name, span, meaning, defined);
+        }
+        if let Some(id) = fields::by_name(name).filter(|_| scope.packets) {
+            return Some(Expr::field(id));
+        }
+        if let Some(key) = fields::key_by_name(name) {
+            let parts = key.fields.iter().map(|item| {
+                let field = fields::by_item(*item).info().name;
+                (self.name(scope, field, span), span)
+            });
+            let parts = parts.collect();
+            return self.tuple(parts);
+        }
+        if !scope.lenient {
+            self.unknown_name(scope, name, span);
+        }
+        None
+    }
+
+    fn definition(
+        &mut self,
+        scope: &Scope,
+        name: &str,
+        span: Span,
+        meaning: Meaning<'t>,
+        defined: Span,
+    ) -> Option<Expr> {
+        match meaning {
+            Meaning::Unknown => None,
+            Meaning::Param(value) => value.map(Expr::constant),
+            Meaning::Alias { sound: false, .. } => None,
+            Meaning::Alias { expr, .. } => {
+                let outside = self.alias;
+                self.alias = outside.or(Some((defined.of(self.text), span)));
+                let out = self.expr(scope, expr);
+                self.alias = outside;
+                out
+            }
+            Meaning::Pipeline(_) => {
+                let message = format!("`{name}` is a pipeline, not a value");
+                let d = Diagnostic::new(Code::NotAValue, span, message);
+                self.report(d.note_at(defined, "defined here"));
+                None
+            }
+        }
+    }
+
+    fn unknown_name(&mut self, scope: &Scope, name: &str, span: Span) {
+        if let Some((stage, dropped)) = scope.dropped
+            && fields::by_name(name).is_some()
+        {
+            return self.field_gone(scope, name, span, stage, dropped);
+        }
+        if let Some(below) = self.below.get(name) {
+            let message = format!("`{name}` is defined only further down");
+            let d = Diagnostic::new(Code::NotYetDefined, span, message);
+            return self.report(d.note_at(*below, "move this up"));
+        }
+        if !name.is_ascii() {
+            // The reader of tokens told that it is no name.
+            return;
+        }
+        if scope.packets && self.not_decoded(name, span) {
+            return;
+        }
+        let what = if scope.packets { "field or column" } else { "column" };
+        let d = Diagnostic::new(Code::UnknownName, span, format!("no {what} is called `{name}`"));
+        let columns = scope.schema.columns.iter().map(|c| c.name.as_str());
+        let states = scope.states.columns.iter().map(|c| c.name.as_str());
+        let fields = fields::FIELDS.iter().map(|f| f.name).filter(|_| scope.packets);
+        let known = columns.clone().chain(states).chain(self.definitions.iter().map(|(n, _)| n));
+        let near = suggest::closest(name, known.chain(fields));
+        let foreign = suggest::field(name).filter(|_| scope.packets);
+        if scope.pending.iter().any(|n| n == name) {
+            let help = format!("`{name}` is made by this same stage: use it in a stage after it");
+            return self.report(d.help(help));
+        }
+        let function = BUILTINS.iter().any(|(n, ..)| *n == name) || self.is_aggregate(name);
+        if let Some(help) = foreign::field(name).filter(|_| scope.packets) {
+            return self.report(d.help(help));
+        }
+        self.report(match foreign.or(near) {
+            None if function && !scope.packets => {
+                let columns: Vec<&str> = columns.collect();
+                d.help(format!("the columns here: {}", columns.join(", ")))
+            }
+            _ if function => d.help(format!("`{name}` is a function: `{name}(…)`")),
+            Some(near) => d.help(format!("did you mean `{near}`?")),
+            None if scope.packets => d.help("`weir fields` lists the fields"),
+            None => {
+                let columns: Vec<&str> = columns.collect();
+                d.note(format!("the columns here: {}", columns.join(", ")))
+            }
+        });
+    }
+
+    /// Whether the name belongs to a protocol that is not decoded yet; reports it then.
+    fn not_decoded(&mut self, name: &str, span: Span) -> bool {
+        let protocol = name.split('.').next().unwrap_or(name);
+        let Some(condition) = foreign::protocol(name) else { return false };
+        if fields::by_name(protocol).is_some() {
+            return false;
+        }
+        let message = format!("`{protocol}` is not decoded yet");
+        let d = Diagnostic::new(Code::Unsupported, span, message);
+        self.report(d.help(format!("its packets, as far as ports and types tell: `{condition}`")));
+        true
+    }
+
+    fn field_gone(&mut self, scope: &Scope, name: &str, span: Span, stage: &str, dropped: Span) {
+        let keeps = match stage {
+            "project" => "just the columns it names",
+            _ => "just its keys and aggregates",
+        };
+        let d = Diagnostic::new(
+            Code::FieldGone,
+            span,
+            format!("`{name}` is gone: `{stage}` keeps {keeps}"),
+        )
+        .label("a field of packets")
+        .note_at(dropped, "from here on, rows are not packets");
+        let last = name.rsplit('.').next().unwrap_or(name);
+        let column = scope.schema.columns.iter().find(|c| c.name.ends_with(last));
+        self.report(match (stage, column) {
+            (_, Some(column)) => d.help(format!("did you mean the column `{}`?", column.name)),
+            ("project", None) => d.help(format!("add it there: `project …, {name}`")),
+            (_, None) => d.help(format!(
+                "add it there, as a key: `by …, {name}`, or as an aggregate: `first({name})`"
+            )),
+        });
+    }
+}

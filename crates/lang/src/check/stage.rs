@@ -1,0 +1,260 @@
+//! Stages, but for `summarize` and `scan`.
+
+use super::words::a;
+use super::{Built, Checker};
+use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::limits::KEY_VALUE_WORDS_MAX;
+use crate::names::{EventTime, Scope};
+use crate::tree::{Expr as TreeExpr, ExprKind as Tree, Item, SortKey, Spanned, Stage};
+use std::collections::BTreeMap;
+use weir_packet::fields;
+use weir_plan::limits::COLUMNS_MAX;
+use weir_plan::{Expr, ExprKind, Input, Order, Pipeline, Type, Value};
+
+/// What a pipeline over packets puts out unless it says otherwise, before the columns it adds.
+const PACKET_COLUMNS: &[&str] = &["ts", "len", "ip.src", "sport", "ip.dst", "dport", "ip.proto"];
+
+/// The plan of a pipeline. `numbers` are those that pipelines have in the program.
+pub(super) fn finish(built: Built, printed: bool, numbers: &[usize]) -> Pipeline {
+    let (mut stages, mut schema) = (built.stages, built.scope.schema);
+    if built.scope.packets {
+        let named = PACKET_COLUMNS.iter().copied();
+        let added = schema.columns.iter().map(|c| c.name.as_str());
+        let added = added.filter(|name| !PACKET_COLUMNS.contains(name));
+        let columns: Vec<(String, Expr)> = named
+            .chain(added)
+            .map(|name| {
+                let e = match schema.position(name) {
+                    Some(i) => Expr::column(i, schema.columns[i].ty.clone()),
+                    None => Expr::field(fields::by_name(name).expect("in the catalogue")),
+                };
+                (name.to_owned(), e)
+            })
+            .collect();
+        schema.columns.clear();
+        columns.iter().for_each(|(name, e)| {
+            schema.put(name, e.ty.clone());
+        });
+        stages.push(weir_plan::Stage::Project { columns });
+    }
+    let input = match built.input {
+        Input::Packets => Input::Packets,
+        Input::Pipeline(i) => Input::Pipeline(numbers[i]),
+    };
+    Pipeline { name: built.name, input, stages, schema, printed }
+}
+
+/// A column that a stage puts out: its name and place, and its expression unless that is wrong.
+pub(super) type NewColumn = (String, Span, Option<Expr>);
+
+impl<'t> Checker<'t> {
+    pub(super) fn stage(&mut self, built: &mut Built, stage: &Spanned<Stage>) {
+        let plan = match &stage.node {
+            Stage::Where(e) => {
+                self.condition(&built.scope, e, "`where`").map(weir_plan::Stage::Where)
+            }
+            Stage::Extend(items) => self.extend(&mut built.scope, items),
+            Stage::Project(items) => {
+                self.project(&mut built.scope, items, word_span(stage, "project"))
+            }
+            Stage::Summarize(s) => {
+                self.summarize(&mut built.scope, s, word_span(stage, "summarize"))
+            }
+            Stage::Scan(scan) => self.scan(&mut built.scope, scan),
+            Stage::Top { n, by } => self.top(&built.scope, n, by),
+            Stage::Limit(n) => {
+                self.positive(&built.scope, n, "`limit`").map(weir_plan::Stage::Limit)
+            }
+            Stage::Print | Stage::Broken { harmless: true } => None,
+            Stage::Unsupported(_) | Stage::Broken { .. } => {
+                built.scope.lenient = true;
+                None
+            }
+        };
+        built.stages.extend(plan);
+        if built.scope.schema.columns.len() > COLUMNS_MAX {
+            let message = format!("rows have at most {COLUMNS_MAX} columns");
+            self.report(Diagnostic::new(Code::TooLarge, stage.span, message));
+            built.scope.schema.columns.truncate(COLUMNS_MAX);
+            built.scope.lenient = true;
+        }
+    }
+
+    /// A whole number above zero.
+    pub(super) fn positive(&mut self, scope: &Scope, e: &TreeExpr, whose: &str) -> Option<u64> {
+        match self.constant(scope, e, &format!("the number of {whose}"))? {
+            Value::Int(n) if n > 0 => Some(n as u64),
+            Value::Int(_) => {
+                let message = format!("the number of {whose} must be more than 0");
+                self.report(Diagnostic::new(Code::BadConstant, e.span, message));
+                None
+            }
+            v => {
+                let found = v.ty().map_or_else(String::new, |ty| a(&ty));
+                let message = format!("{whose} takes a whole number, and this is {found}");
+                self.report(Diagnostic::new(Code::BadConstant, e.span, message));
+                None
+            }
+        }
+    }
+
+    /// A duration above zero, in nanoseconds.
+    pub(super) fn span_of_time(&mut self, scope: &Scope, e: &TreeExpr, whose: &str) -> Option<i64> {
+        match self.constant(scope, e, &format!("the duration of {whose}"))? {
+            Value::Duration(ns) if ns > 0 => Some(ns),
+            Value::Duration(_) => {
+                let message = format!("the duration of {whose} must be more than 0");
+                self.report(Diagnostic::new(Code::BadConstant, e.span, message));
+                None
+            }
+            v => {
+                let found = v.ty().map_or_else(String::new, |ty| a(&ty));
+                let message = format!("{whose} takes a duration, and this is {found}");
+                let d = Diagnostic::new(Code::BadConstant, e.span, message);
+                self.report(match v {
+                    Value::Int(n) if n > 0 => d.help(format!("say the unit: `{n}s`")),
+                    _ => d.help("durations are written `10s`, `250ms`, `1.5h`"),
+                });
+                None
+            }
+        }
+    }
+
+    /// Reports two columns of one name.
+    pub(super) fn distinct_names(&mut self, columns: &[NewColumn]) {
+        let mut seen: BTreeMap<&str, Span> = BTreeMap::new();
+        for (name, span, _) in columns {
+            if let Some(first) = seen.insert(name, *span) {
+                let d = Diagnostic::new(
+                    Code::ColumnClash,
+                    *span,
+                    format!("two columns are called `{name}`"),
+                );
+                self.report(
+                    d.note_at(first, "the first").help("give one another name: `NAME = …`"),
+                );
+            }
+        }
+    }
+
+    fn extend(&mut self, scope: &mut Scope, items: &[Item]) -> Option<weir_plan::Stage> {
+        let mut columns = Vec::new();
+        scope.pending = names_of(items.iter());
+        for item in items {
+            let e = self.scalar(scope, &item.expr);
+            if let Some(name) = &item.name {
+                columns.push((name.node.clone(), name.span, e));
+            }
+        }
+        scope.pending.clear();
+        self.distinct_names(&columns);
+        let mut out = Vec::new();
+        for (name, _, e) in columns {
+            let position = scope.put(&name, e.as_ref().map(|e| e.ty.clone()));
+            out.extend(e.map(|e| (name, position, e)));
+        }
+        Some(weir_plan::Stage::Extend { columns: out })
+    }
+
+    fn project(
+        &mut self,
+        scope: &mut Scope,
+        items: &[Item],
+        span: Span,
+    ) -> Option<weir_plan::Stage> {
+        scope.pending = names_of(items.iter());
+        let columns: Vec<NewColumn> =
+            items.iter().flat_map(|item| self.columns(scope, item, "project")).collect();
+        self.distinct_names(&columns);
+        let mut after = scope.reduced("project", span, scope.time);
+        let mut out = Vec::new();
+        for (name, _, e) in columns {
+            after.put(&name, e.as_ref().map(|e| e.ty.clone()));
+            out.extend(e.map(|e| (name, e)));
+        }
+        *scope = after;
+        Some(weir_plan::Stage::Project { columns: out })
+    }
+
+    /// The columns of one item of `project` or `by`: named, named by itself, or a key that spreads
+    /// into its fields.
+    pub(super) fn columns(&mut self, scope: &Scope, item: &Item, word: &str) -> Vec<NewColumn> {
+        if let Some(name) = &item.name {
+            let e = self.scalar(scope, &item.expr);
+            return vec![(name.node.clone(), name.span, e)];
+        }
+        let span = item.expr.span;
+        let Tree::Name(name) = &item.expr.node else {
+            if self.scalar(scope, &item.expr).is_some() {
+                let message = "this column needs a name";
+                let text = crate::parse::one_line(span.of(self.text));
+                let d = Diagnostic::new(Code::NeedsName, span, message);
+                self.report(d.help(format!("write `{word} NAME = {text}`")));
+            }
+            return Vec::new();
+        };
+        let plain = scope.schema.position(name).is_some() || scope.poisoned.contains(name);
+        match fields::key_by_name(name).filter(|_| !plain) {
+            Some(key) => key
+                .fields
+                .iter()
+                .map(|part| {
+                    let field = fields::by_item(*part).info().name;
+                    (field.to_owned(), span, self.name(scope, field, span))
+                })
+                .collect(),
+            None => vec![(name.clone(), span, self.scalar(scope, &item.expr))],
+        }
+    }
+
+    fn top(&mut self, scope: &Scope, n: &TreeExpr, by: &[SortKey]) -> Option<weir_plan::Stage> {
+        let n = self.positive(scope, n, "`top`");
+        let mut keys = Vec::new();
+        let mut sound = true;
+        for key in by {
+            let Some(e) = self.root(scope, &key.expr) else {
+                sound = false;
+                continue;
+            };
+            if !e.ty.is_ordered() {
+                let message = format!("rows cannot be sorted by {}: it has no order", a(&e.ty));
+                let d = Diagnostic::new(Code::NotOrdered, key.expr.span, message);
+                let bool = e.ty == Type::Bool;
+                self.report(if bool { d.help("`int(x)` is 1 for true, 0 for false") } else { d });
+                sound = false;
+                continue;
+            }
+            let ascending = key.ascending == Some(true);
+            let order = if ascending { Order::Ascending } else { Order::Descending };
+            let parts = match e.kind {
+                ExprKind::Tuple(parts) => parts,
+                kind => vec![Expr { ty: e.ty, kind }],
+            };
+            keys.extend(parts.into_iter().map(|expr| weir_plan::SortKey { expr, order }));
+        }
+        let windowed = scope.time == EventTime::Window;
+        n.filter(|_| sound).map(|n| weir_plan::Stage::Top { n, by: keys, windowed })
+    }
+
+    /// Reports a key that is too wide.
+    pub(super) fn key_fits(&mut self, keys: &[Expr], span: Span) {
+        let words: usize = keys.iter().map(|e| e.ty.repr().words().max(1)).sum();
+        if words > KEY_VALUE_WORDS_MAX {
+            let message = format!(
+                "this key takes {words} words of 64 bits, of at most {KEY_VALUE_WORDS_MAX}"
+            );
+            let d = Diagnostic::new(Code::TooLarge, span, message);
+            self.report(d.note("an ip takes two words, anything else one"));
+        }
+    }
+}
+
+/// The names that items give.
+pub(super) fn names_of<'a>(items: impl Iterator<Item = &'a Item>) -> Vec<String> {
+    items.filter_map(|item| Some(item.name.as_ref()?.node.clone())).collect()
+}
+
+/// Where the word of a stage stands.
+fn word_span(stage: &Spanned<Stage>, word: &str) -> Span {
+    Span::new(stage.span.start, stage.span.start + word.len())
+}

@@ -1,0 +1,241 @@
+//! `summarize`: keys, aggregates, windows.
+
+use super::Checker;
+use super::call::AGGREGATES;
+use super::stage::{NewColumn, names_of};
+use super::words::{a, say};
+use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::lower;
+use crate::names::{EventTime, Scope};
+use crate::parse::one_line;
+use crate::suggest;
+use crate::tree::{AggItem, Expr as TreeExpr, ExprKind as Tree, Name, Summarize};
+use weir_plan::limits::GROUPS_MAX;
+use weir_plan::{Agg, AggFunc, Expr, ExprKind, Type, Window};
+
+impl<'t> Checker<'t> {
+    pub(super) fn summarize(
+        &mut self,
+        scope: &mut Scope,
+        s: &Summarize,
+        word: Span,
+    ) -> Option<weir_plan::Stage> {
+        let window = match &s.every {
+            Some(e) => self.window(scope, e, word).map(Window::Tumbling),
+            None => Some(Window::All),
+        };
+        scope.pending = names_of(s.keys.iter().chain(s.aggs.iter().map(|a| &a.item)));
+        let keys: Vec<NewColumn> =
+            s.keys.iter().flat_map(|item| self.columns(scope, item, "by")).collect();
+        let aggs: Vec<_> = s.aggs.iter().map(|item| self.agg_column(scope, item)).collect();
+        let max = match &s.max {
+            Some(e) => self.positive(scope, e, "`max`"),
+            None => Some(GROUPS_MAX),
+        };
+        let found: Vec<Expr> = keys.iter().filter_map(|(.., e)| e.clone()).collect();
+        self.key_fits(&found, s.keys.first().map_or(word, |k| k.span()));
+
+        let mut columns = Vec::new();
+        if let Some(e) = &s.every {
+            columns.push(("ts".to_owned(), e.span, Some(Type::Time)));
+        }
+        let typed =
+            |(name, span, e): &NewColumn| (name.clone(), *span, e.as_ref().map(|e| e.ty.clone()));
+        columns.extend(keys.iter().map(typed));
+        columns.extend(
+            aggs.iter()
+                .flatten()
+                .map(|(name, span, agg)| (name.clone(), *span, agg.as_ref().map(|a| a.ty.clone()))),
+        );
+        let named: Vec<NewColumn> = columns.iter().map(|(n, s, _)| (n.clone(), *s, None)).collect();
+        self.distinct_names(&named);
+        let time = if s.every.is_some() { EventTime::Window } else { EventTime::None(word) };
+        let mut after = scope.reduced("summarize", word, time);
+        after.lenient |= aggs.iter().any(Option::is_none);
+        for (name, _, ty) in columns {
+            after.put(&name, ty);
+        }
+        *scope = after;
+
+        let keys = keys.into_iter().map(|(name, _, e)| Some((name, e?))).collect::<Option<_>>()?;
+        let aggs = aggs.into_iter().map(|agg| agg?.2).collect::<Option<_>>()?;
+        Some(weir_plan::Stage::Summarize(weir_plan::Summarize {
+            keys,
+            aggs,
+            window: window?,
+            max_groups: max?,
+        }))
+    }
+
+    fn window(&mut self, scope: &Scope, e: &TreeExpr, word: Span) -> Option<i64> {
+        let ns = self.span_of_time(scope, e, "`every`");
+        if let EventTime::None(earlier) = scope.time {
+            let message = "these rows have no time, so there are no windows of it";
+            let d = Diagnostic::new(Code::NoEventTime, word.to(word), message)
+                .note_at(earlier, "this takes the whole input together")
+                .help("give that `summarize` an `every` too");
+            self.report(d);
+            return None;
+        }
+        ns
+    }
+
+    /// Name and place of the column of an aggregate, and the aggregate unless it is wrong. `None`
+    /// if not even its name is known.
+    fn agg_column(&mut self, scope: &Scope, item: &AggItem) -> Option<(String, Span, Option<Agg>)> {
+        let expr = &item.item.expr;
+        let call = match &expr.node {
+            Tree::Call { func, args } => self.agg_func(func).map(|f| (f, func, args)),
+            _ => None,
+        };
+        let Some((f, func, args)) = call else {
+            self.not_an_aggregate(scope, item);
+            return item.item.name.as_ref().map(|name| (name.node.clone(), name.span, None));
+        };
+        let (name, span) = match &item.item.name {
+            Some(name) => (name.node.clone(), name.span),
+            None => (self.default_name(func, args, expr.span)?, expr.span),
+        };
+        let agg = self.agg(scope, &name, (f, func), args, item);
+        Some((name, span, agg))
+    }
+
+    fn agg_func(&self, func: &Name) -> Option<AggFunc> {
+        let built_in = AGGREGATES.iter().find(|f| f.name() == func.node).copied();
+        let users = &self.signatures.aggregates;
+        built_in.or(users.iter().position(|f| f.name == func.node).map(AggFunc::User))
+    }
+
+    /// `count`, `sum_len`, `distinct_ip_src`.
+    fn default_name(&mut self, func: &Name, args: &[TreeExpr], span: Span) -> Option<String> {
+        match args {
+            [] => Some(func.node.clone()),
+            [TreeExpr { node: Tree::Name(arg), .. }] => {
+                Some(format!("{}_{}", func.node, arg.replace('.', "_")))
+            }
+            _ => {
+                let text = one_line(span.of(self.text));
+                let d = Diagnostic::new(Code::NeedsName, span, "this aggregate needs a name");
+                self.report(d.help(format!("write `NAME = {text}`")));
+                None
+            }
+        }
+    }
+
+    fn not_an_aggregate(&mut self, scope: &Scope, item: &AggItem) {
+        let expr = &item.item.expr;
+        if let Tree::Call { func, .. } = &expr.node
+            && self.not_there_yet(func)
+        {
+            return;
+        }
+        let d = Diagnostic::new(
+            Code::NotAnAggregate,
+            expr.span,
+            format!("{} is not an aggregate", say(self.text, expr.span)),
+        );
+        let d = match &expr.node {
+            Tree::Error => return,
+            Tree::Name(name) if self.is_aggregate(name) => {
+                d.help(format!("an aggregate is called: `{name}(…)`"))
+            }
+            Tree::Name(name) => d.help(format!(
+                "a value to group by stands after `by`; of a group, take `first({name})`"
+            )),
+            Tree::Call { func, .. } if !self.calls_aggregate(expr) => {
+                let known = AGGREGATES.iter().map(|f| f.name());
+                let near = suggest::function(&func.node).or(suggest::closest(&func.node, known));
+                let help = near.map(|near| format!("did you mean `{near}`?"));
+                d.maybe_help(help.or_else(|| {
+                    Some(
+                        "aggregates: count sum min max avg first last any all distinct bit_or"
+                            .into(),
+                    )
+                }))
+            }
+            _ if self.calls_aggregate(expr) => d.help(
+                "give each aggregate a name, and compute with the names in an `extend` after it",
+            ),
+            _ => {
+                // A mistake within it is the better message.
+                let reported = self.diagnostics.len();
+                if self.root(scope, expr).is_none() && self.diagnostics.len() > reported {
+                    return;
+                }
+                d.help("a column of its own is made by `extend`, in a stage before or after")
+            }
+        };
+        self.report(d);
+    }
+
+    fn agg(
+        &mut self,
+        scope: &Scope,
+        name: &str,
+        (f, func): (AggFunc, &Name),
+        args: &[TreeExpr],
+        item: &AggItem,
+    ) -> Option<Agg> {
+        let checked: Vec<_> = args.iter().map(|e| self.root(scope, e)).collect();
+        let cond = match &item.cond {
+            Some(e) => Some(self.condition(scope, e, "`where`")?),
+            None => None,
+        };
+        let (most, least) = if f == AggFunc::Count { (1, 0) } else { (1, 1) };
+        if !(least..=most).contains(&args.len()) {
+            self.wrong_arity(&func.node, most, args.len(), item.item.expr.span);
+            return None;
+        }
+        let mut agg = Agg { name: name.to_owned(), func: f, arg: None, cond, ty: Type::Int };
+        let Some(tree) = args.first() else { return Some(agg) };
+        let arg = checked.into_iter().next().flatten()?;
+        if f == AggFunc::Count && arg.ty == Type::Bool {
+            agg.cond = lower::both(agg.cond, Some(arg));
+            return Some(agg);
+        }
+        let (arg, ty) = self.agg_arg(f, func, arg, tree)?;
+        (agg.arg, agg.ty) = (Some(arg), ty);
+        Some(agg)
+    }
+
+    /// The argument as the aggregate wants it, and the type of the result.
+    fn agg_arg(
+        &mut self,
+        f: AggFunc,
+        func: &Name,
+        arg: Expr,
+        tree: &TreeExpr,
+    ) -> Option<(Expr, Type)> {
+        if let (AggFunc::Distinct, ExprKind::Tuple(parts)) = (f, &arg.kind) {
+            self.key_fits(parts, tree.span);
+            return Some((arg, Type::Int));
+        }
+        let arg = self.one_value(arg, tree.span)?;
+        let ty = arg.ty.clone();
+        let (fits, wanted, result) = match f {
+            AggFunc::Count | AggFunc::Distinct => (true, "", Type::Int),
+            AggFunc::First | AggFunc::Last => (true, "", ty),
+            AggFunc::Sum => (ty.is_numeric(), "an int, a float or a duration", ty),
+            AggFunc::Avg => {
+                let result = if ty == Type::Duration { Type::Duration } else { Type::Float };
+                (ty.is_numeric(), "an int, a float or a duration", result)
+            }
+            AggFunc::Min | AggFunc::Max => (ty.is_ordered(), "a value that has an order", ty),
+            AggFunc::Any | AggFunc::All => (ty == Type::Bool, "a condition", Type::Bool),
+            AggFunc::BitOr => (ty == Type::Int, "an int", Type::Int),
+            AggFunc::User(i) => {
+                let signature = &self.signatures.aggregates[i];
+                let (wanted, ret) = (signature.arg.clone(), signature.ret.clone());
+                if lower::fits(&arg.ty, &wanted) {
+                    return Some((lower::cast(arg, &wanted), ret));
+                }
+                self.wrong_argument(&func.node, &a(&wanted), &arg, tree);
+                return None;
+            }
+        };
+        if !fits {
+            self.wrong_argument(&func.node, wanted, &arg, tree);
+        }
+        fits.then_some((arg, result))
+    }
+}

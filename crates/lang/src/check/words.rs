@@ -1,0 +1,125 @@
+//! How messages speak of types and of pieces of the query.
+
+use crate::diagnostic::Span;
+use crate::lex;
+use crate::tree::{Expr as TreeExpr, ExprKind as Tree};
+use weir_packet::fields;
+use weir_plan::{Type, Value};
+
+/// A type with its article: "an ip".
+pub(super) fn a(ty: &Type) -> String {
+    match ty {
+        Type::Int | Type::Ip => format!("an {ty}"),
+        Type::Bytes => "bytes".to_owned(),
+        Type::Tuple(parts) => format!("a tuple of {}", parts.len()),
+        _ => format!("a {ty}"),
+    }
+}
+
+/// A piece of the query, quoted; "this" if it is long.
+pub(super) fn say(text: &str, span: Span) -> String {
+    let piece = span.of(text);
+    match piece.is_empty() || piece.contains('\n') || piece.chars().count() > 32 {
+        true => "this".to_owned(),
+        false => format!("`{piece}`"),
+    }
+}
+
+/// A side of an operator: what is written there, and its type.
+pub(super) struct Side<'a> {
+    pub(super) tree: &'a TreeExpr,
+    pub(super) ty: &'a Type,
+}
+
+impl Side<'_> {
+    fn name(&self) -> &str {
+        match self.tree.node.unbracketed() {
+            Tree::Name(name) => name,
+            _ => "",
+        }
+    }
+
+    /// The time that was meant by a date without its `@`, which reads as a subtraction.
+    fn date(&self) -> Option<String> {
+        let Tree::Chain { first, rest } = self.tree.node.unbracketed() else { return None };
+        let part = |e: &TreeExpr| match &e.node {
+            Tree::Literal { text, .. } => Some(text.clone()),
+            _ => None,
+        };
+        let parts = std::iter::once(first.as_ref()).chain(rest.iter().map(|(_, e)| e));
+        let parts: Vec<String> = parts.map(part).collect::<Option<_>>()?;
+        let date = format!("@{}", parts.join("-"));
+        matches!(lex::literal(&date), Some(Value::Time(_))).then_some(date)
+    }
+
+    fn literal(&self) -> Option<(&Value, &str)> {
+        match self.tree.node.unbracketed() {
+            Tree::Literal { value, text } => Some((value, text)),
+            _ => None,
+        }
+    }
+}
+
+/// What may have been meant by a comparison of two types that do not compare.
+pub(super) fn mismatch_help(a: &Side<'_>, b: &Side<'_>) -> Option<String> {
+    one_way(a, b).or_else(|| one_way(b, a))
+}
+
+fn one_way(a: &Side<'_>, b: &Side<'_>) -> Option<String> {
+    if let Some((Value::Str(s), _)) = b.literal() {
+        if lex::literal(s).and_then(|v| v.ty()).as_ref() == Some(a.ty) {
+            return Some(format!("write it without quotes: `{s}`"));
+        }
+        if *a.ty == Type::Time {
+            return Some("a time is written `@2023-11-14T22:13:20Z`, or `@2023-11-14`".to_owned());
+        }
+        if a.name() == "ip.proto" {
+            return Some("protocols are asked by their own name: `tcp`, `udp`, `icmp`".to_owned());
+        }
+    }
+    match (a.ty, b.ty) {
+        (Type::Bool, Type::Int) if matches!(b.name(), "ip.proto" | "eth.type") => {
+            Some(format!("`{}` alone asks for it", a.name())).filter(|_| !a.name().is_empty())
+        }
+        (Type::Time, Type::Int) if b.date().is_some() => {
+            b.date().map(|date| format!("a time starts with `@`: `{date}`"))
+        }
+        (Type::Ip, Type::Int) => match a.name() {
+            "ip.src" => Some("did you mean `sport`?".to_owned()),
+            "ip.dst" => Some("did you mean `dport`?".to_owned()),
+            _ => None,
+        },
+        (Type::Bool, Type::Int) => {
+            let port = format!("{}.dport", a.name());
+            Some(match fields::by_name(&port) {
+                Some(_) => format!("did you mean `{port}`?"),
+                None if a.name() == "tcp.ack" => "did you mean `tcp.ackno`?".to_owned(),
+                None => "a bool is asked by itself: `x`, or `not x`".to_owned(),
+            })
+        }
+        (Type::Duration, Type::Int | Type::Float) => {
+            b.literal().map(|(_, text)| format!("say the unit: `{text}s`"))
+        }
+        (Type::Time, Type::Duration) => {
+            Some("a time less a time is a duration: `ts - first > 10s`".to_owned())
+        }
+        (Type::Time, Type::Int) => Some("`int(t)` gives nanoseconds since 1970".to_owned()),
+        (Type::Bytes, Type::Str) => {
+            b.literal().map(|(_, text)| format!("bytes are written `b{text}`"))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn speaks_plainly() {
+        assert_eq!(a(&Type::Ip), "an ip");
+        assert_eq!(a(&Type::Tuple(vec![Type::Int, Type::Int])), "a tuple of 2");
+        assert_eq!(say("where len", Span::new(6, 9)), "`len`");
+        assert_eq!(say("a\nb", Span::new(0, 3)), "this");
+    }
+}

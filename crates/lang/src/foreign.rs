@@ -1,0 +1,122 @@
+//! Names of other tools that no single name of ours replaces: those that stand for two fields at
+//! once, protocols that are not decoded yet, functions that are still to come. The names that do
+//! have one of ours are in [`crate::suggest`]; either wins over the nearest spelling.
+
+/// What to write for a name that means more than one field.
+#[rustfmt::skip]
+const FIELDS: &[(&[&str], &str)] = &[
+    (&["ip.addr", "ipaddr", "ip_addr", "addr", "host", "ip.host", "ipv6.addr"],
+     "either direction is `ip.src == x or ip.dst == x`; the pair of addresses is `hosts`"),
+    (&["port"], "either direction is `sport == x or dport == x`"),
+    (&["tcp.port"], "either direction is `tcp.sport == x or tcp.dport == x`"),
+    (&["udp.port"], "either direction is `udp.sport == x or udp.dport == x`"),
+    (&["eth.addr", "mac", "mac.addr", "ether.host"],
+     "either direction is `eth.src == x or eth.dst == x`; the pair of addresses is `link`"),
+    (&["tcp.flags.str", "tcpflags"],
+     "each flag is a field: `tcp.syn`, `tcp.ack`; all are `tcp.flags`"),
+    (&["tcp.stream", "udp.stream", "stream", "5tuple"],
+     "a connection is the key `conn`, one direction of it `flow`"),
+    (&["now", "today"], "time comes from the packets: `ts` is when one was captured"),
+];
+
+/// Protocols without fields so far, by the words that their names start with, and what asks for
+/// their packets until then.
+#[rustfmt::skip]
+const PROTOCOLS: &[(&[&str], &str)] = &[
+    (&["dns", "mdns"], "sport == 53 or dport == 53"),
+    (&["tls", "ssl", "https"], "tcp.sport == 443 or tcp.dport == 443"),
+    (&["http", "http2"], "tcp.sport == 80 or tcp.dport == 80"),
+    (&["quic", "http3"], "udp.sport == 443 or udp.dport == 443"),
+    (&["ssh"], "tcp.sport == 22 or tcp.dport == 22"),
+    (&["ntp"], "udp.sport == 123 or udp.dport == 123"),
+    (&["dhcp", "bootp"], "udp.sport in 67..68 or udp.dport in 67..68"),
+    (&["dhcpv6", "dhcp6"], "udp.sport in 546..547 or udp.dport in 546..547"),
+    (&["vxlan"], "udp.dport == 4789"),
+    (&["geneve"], "udp.dport == 6081"),
+    (&["gtp", "gtpu", "gtpv1", "gtpv2"], "udp.dport in {2123, 2152}"),
+    (&["gre", "nvgre", "erspan"], "ip.proto == 47"),
+    (&["sctp"], "ip.proto == 132"),
+    (&["igmp"], "ip.proto == 2"),
+    (&["esp", "ipsec"], "ip.proto == 50"),
+    (&["ospf"], "ip.proto == 89"),
+    (&["mpls"], "eth.type == 0x8847"),
+    (&["pppoe", "ppp", "pppoes"], "eth.type == 0x8864"),
+    (&["pppoed"], "eth.type == 0x8863"),
+];
+
+/// Functions and aggregates that are still to come, and what does for them until then.
+#[rustfmt::skip]
+const FUNCTIONS: &[(&[&str], &str)] = &[
+    (&["hll", "approx_distinct", "approx_count_distinct", "dc_approx"],
+     "`distinct(x)` counts, exactly"),
+    (&["quantile", "quantiles", "percentile", "percentiles", "median", "p50", "p90", "p95", "p99"],
+     "count by steps for now: `summarize count() by step = bin(x, 100)`"),
+    (&["topk", "top_k", "heavy_hitters"],
+     "`summarize` by the value, and `top 10 by` the count in a stage after it"),
+    (&["rate", "pps", "bps"],
+     "a rate is a sum over the length of its window: `sum(len)` `every 10s`, divided by 10"),
+    (&["ewma", "moving_avg"], "a `scan` can keep a running mean: `0.9 * mean + 0.1 * float(x)`"),
+    (&["stddev", "stdev", "variance", "var"],
+     "`avg(x * x)` and `avg(x)` give it: the variance is the first less the second squared"),
+    (&["entropy"], "`distinct(x)` against `count()` tells how mixed values are"),
+    (&["prefix", "subnet", "network", "mask"],
+     "name the networks you know: `match ip.src { 10.0.0.0/8 => \"ours\", _ => \"other\" }`"),
+    (&["community_id"], "the key `conn` is the same in both directions"),
+    (&["geoip", "asn", "country", "lookup"], "join such names to the rows outside of the query"),
+];
+
+/// What to write for a field of another tool that is several here.
+pub(crate) fn field(word: &str) -> Option<&'static str> {
+    find(FIELDS, word)
+}
+
+/// The condition that asks for the packets of a protocol that is not decoded yet, if `word` is
+/// such a protocol or one of its fields.
+pub(crate) fn protocol(word: &str) -> Option<&'static str> {
+    find(PROTOCOLS, word.split('.').next().unwrap_or(word))
+}
+
+/// What to do without a function that is still to come.
+pub(crate) fn function(word: &str) -> Option<&'static str> {
+    find(FUNCTIONS, word)
+}
+
+fn find(table: &'static [(&[&str], &str)], word: &str) -> Option<&'static str> {
+    let is = |theirs: &&str| theirs.eq_ignore_ascii_case(word);
+    table.iter().find(|(all, _)| all.iter().any(is)).map(|(_, ours)| *ours)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Options, Query, compile};
+    use weir_packet::fields;
+    use weir_plan::functions::BUILTINS;
+
+    #[test]
+    fn foreign_names_are_not_ours() {
+        for (names, _) in FIELDS {
+            assert!(names.iter().all(|n| fields::by_name(n).is_none()), "{names:?}");
+        }
+        for (names, _) in FUNCTIONS {
+            assert!(names.iter().all(|n| BUILTINS.iter().all(|(b, ..)| b != n)), "{names:?}");
+        }
+    }
+
+    #[test]
+    fn what_asks_for_a_protocol_compiles() {
+        for (names, condition) in PROTOCOLS {
+            let text = format!("packets | where {condition}");
+            let q = Query { name: "q", text: &text };
+            assert!(compile(&q, &Options::default()).is_ok(), "{names:?}: {condition}");
+        }
+    }
+
+    #[test]
+    fn finds_by_word_or_by_first_part() {
+        assert!(field("TCP.port").is_some_and(|help| help.contains("tcp.sport")));
+        assert_eq!(protocol("gre.key"), Some("ip.proto == 47"));
+        assert_eq!(protocol("dnsbl"), None);
+        assert!(function("p95").is_some() && function("sum").is_none());
+    }
+}

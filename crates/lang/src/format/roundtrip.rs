@@ -1,0 +1,232 @@
+//! Property: any tree, laid out and read again, is the same tree, and laid out again the same text.
+
+use super::format;
+use crate::diagnostic::Span;
+use crate::lex;
+use crate::parse::parse;
+use crate::tree::*;
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+use proptest::sample::select;
+use weir_plan::{BinaryOp, UnaryOp};
+
+fn at<T>(node: T) -> Spanned<T> {
+    Spanned::new(node, Span::NOWHERE)
+}
+
+fn name() -> impl Strategy<Value = Name> {
+    const WORDS: &[&str] =
+        &["x", "tcp.dport", "face", "max", "count", "a_rather_long_name_of_a_column", "len"];
+    select(WORDS).prop_map(|w| at(w.to_owned()))
+}
+
+fn literal() -> impl Strategy<Value = Expr> {
+    const TEXTS: &[&str] = &[
+        "0",
+        "1_000",
+        "0x1f",
+        "1.5M",
+        "2.5",
+        "1e-3",
+        "250ms",
+        "\"a # | b\"",
+        "b\"\\x00\"",
+        "true",
+        "10.0.0.1",
+        "10.0.0.0/8",
+        "2001:db8::1",
+        "02:00:5e:10:00:01",
+        "@2023-11-14T22:13:20Z",
+    ];
+    select(TEXTS).prop_map(|text| {
+        let value = lex::literal(text).expect("a literal");
+        at(ExprKind::Literal { value, text: text.to_owned() })
+    })
+}
+
+/// How tight an expression holds together, as the parser counts.
+fn level(e: &Expr) -> u8 {
+    match &e.node {
+        ExprKind::Chain { rest, .. } => op_level(rest[0].0.node),
+        ExprKind::Compare(..) | ExprKind::In { .. } => 4,
+        ExprKind::Unary(UnaryOp::Not, _) => 3,
+        ExprKind::Unary(..) => 11,
+        _ => 12,
+    }
+}
+
+fn op_level(op: BinaryOp) -> u8 {
+    use BinaryOp::*;
+    match op {
+        Or => 1,
+        And => 2,
+        BitOr => 5,
+        BitXor => 6,
+        BitAnd => 7,
+        Shl | Shr => 8,
+        Add | Sub => 9,
+        Mul | Div | Rem => 10,
+        _ => 4,
+    }
+}
+
+/// `e` with brackets if it would fall apart in a place that wants `wanted`.
+fn bracket(e: Expr, wanted: u8) -> Expr {
+    if level(&e) < wanted { at(ExprKind::Paren(Box::new(e))) } else { e }
+}
+
+fn chain(ops: Vec<BinaryOp>, operands: Vec<Expr>) -> Expr {
+    let tight = op_level(ops[0]) + 1;
+    let mut operands = operands.into_iter().map(|e| bracket(e, tight));
+    let first = Box::new(operands.next().expect("an operand"));
+    let same = ops.iter().filter(|op| op_level(**op) + 1 == tight).cycle();
+    let rest = same.zip(operands).map(|(op, e)| (at(*op), e)).collect();
+    let bit_or = ops[0] == BinaryOp::BitOr;
+    let chain = at(ExprKind::Chain { first, rest });
+    // Outside of brackets it would be the pipe.
+    if bit_or { at(ExprKind::Paren(Box::new(chain))) } else { chain }
+}
+
+fn binary_op() -> impl Strategy<Value = BinaryOp> {
+    use BinaryOp::*;
+    select(&[Or, And, BitOr, BitXor, BitAnd, Shl, Shr, Add, Sub, Mul, Div, Rem])
+}
+
+fn member(e: impl Strategy<Value = Expr> + Clone) -> impl Strategy<Value = Member> {
+    prop_oneof![
+        e.clone().prop_map(|e| Member::Value(bracket(e, 5))),
+        (e.clone(), e).prop_map(|(a, b)| Member::Range(bracket(a, 5), bracket(b, 5))),
+    ]
+}
+
+fn pattern(e: BoxedStrategy<Expr>) -> BoxedStrategy<Pattern> {
+    // A pattern that starts with a bracket is a tuple.
+    let plain = member(e).prop_filter("brackets", |m| !format!("{m:?}").contains("Paren"));
+    let plain = plain.prop_filter("tuples", |m| !format!("{m:?}").contains("Tuple")).boxed();
+    let leaf = prop_oneof![
+        Just(PatternKind::Any),
+        plain.clone().prop_map(PatternKind::Member),
+        vec(plain, 1..3).prop_map(PatternKind::Braces),
+    ];
+    let leaf = leaf.prop_map(at).boxed();
+    let some = prop_oneof![leaf.clone(), vec(leaf, 2..4).prop_map(|p| at(PatternKind::Or(p)))];
+    let some = some.boxed();
+    prop_oneof![some.clone(), vec(some, 1..3).prop_map(|p| at(PatternKind::Tuple(p))),].boxed()
+}
+
+fn expr() -> BoxedStrategy<Expr> {
+    let leaf = prop_oneof![literal(), name().prop_map(|n| at(ExprKind::Name(n.node)))];
+    leaf.prop_recursive(4, 40, 4, |e| {
+        let unary = select(&[UnaryOp::Not, UnaryOp::Neg, UnaryOp::BitNot]);
+        let compare = select(&[BinaryOp::Eq, BinaryOp::Lt, BinaryOp::Ge]);
+        let pat = pattern(prop_oneof![literal(), literal()].boxed());
+        let set = prop_oneof![
+            vec(member(e.clone()), 1..4).prop_map(Set::Braces),
+            member(e.clone()).prop_map(|m| Set::One(Box::new(m))),
+        ];
+        prop_oneof![
+            (unary, e.clone()).prop_map(|(op, e)| {
+                let wanted = if op == UnaryOp::Not { 4 } else { 11 };
+                at(ExprKind::Unary(op, Box::new(bracket(e, wanted))))
+            }),
+            (vec(binary_op(), 3), vec(e.clone(), 2..5)).prop_map(|(op, e)| chain(op, e)),
+            (e.clone(), compare, e.clone()).prop_map(|(a, op, b)| at(ExprKind::Compare(
+                Box::new(bracket(a, 5)),
+                at(op),
+                Box::new(bracket(b, 5))
+            ))),
+            (e.clone(), any::<bool>(), set).prop_map(|(e, negated, set)| at(ExprKind::In {
+                value: Box::new(bracket(e, 5)),
+                negated,
+                set: at(set)
+            })),
+            (name(), vec(e.clone(), 0..4)).prop_filter_map("dots", |(func, args)| {
+                Some(at(ExprKind::Call { func, args }))
+            }),
+            (e.clone(), vec((pat, e.clone()), 1..4)).prop_map(|(value, arms)| {
+                let arms = arms.into_iter().map(|(pattern, body)| Arm { pattern, body }).collect();
+                at(ExprKind::Match { value: Box::new(value), arms })
+            }),
+            e.clone().prop_map(|e| at(ExprKind::Paren(Box::new(e)))),
+            vec(e, 2..4).prop_map(|parts| at(ExprKind::Tuple(parts))),
+        ]
+    })
+    .boxed()
+}
+
+fn item() -> impl Strategy<Value = Item> {
+    (option::of(name()), expr()).prop_map(|(name, expr)| Item { name, expr })
+}
+
+fn named() -> impl Strategy<Value = Item> {
+    (name(), expr()).prop_map(|(name, expr)| Item { name: Some(name), expr })
+}
+
+fn agg() -> impl Strategy<Value = AggItem> {
+    let call = (name(), vec(expr(), 0..2)).prop_map(|(f, args)| {
+        let func = if f.node.contains('.') { at("sum".to_owned()) } else { f };
+        at(ExprKind::Call { func, args })
+    });
+    (option::of(name()), call, option::of(expr()))
+        .prop_map(|(name, expr, cond)| AggItem { item: Item { name, expr }, cond })
+}
+
+fn stage() -> impl Strategy<Value = Stage> {
+    let clauses = (option::of(expr()), option::of(expr()));
+    let summarize = (vec(agg(), 1..4), vec(item(), 0..3), clauses.clone());
+    let scan = (vec(named(), 1..3), vec(expr(), 0..3), clauses, expr());
+    let sort = (expr(), option::of(any::<bool>()));
+    let sort = sort.prop_map(|(expr, ascending)| SortKey { expr, ascending });
+    prop_oneof![
+        expr().prop_map(Stage::Where),
+        vec(named(), 1..3).prop_map(Stage::Extend),
+        vec(item(), 1..4).prop_map(Stage::Project),
+        summarize.prop_map(|(aggs, keys, (every, max))| {
+            Stage::Summarize(Summarize { aggs, keys, every, max })
+        }),
+        scan.prop_map(|(states, keys, (idle, max), update)| {
+            Stage::Scan(Scan { states, keys, idle, max, update })
+        }),
+        (expr(), vec(sort, 1..3)).prop_map(|(n, by)| Stage::Top { n, by }),
+        expr().prop_map(Stage::Limit),
+        Just(Stage::Print),
+    ]
+}
+
+fn pipeline() -> impl Strategy<Value = Pipeline> {
+    (select(&["packets", "web"]), vec(stage(), 1..4)).prop_map(|(source, stages)| Pipeline {
+        source: at(source.to_owned()),
+        stages: stages.into_iter().map(at).collect(),
+    })
+}
+
+fn statement() -> impl Strategy<Value = Statement> {
+    let word = || select(&["web", "x1", "limit_of_it"]).prop_map(|w| at(w.to_owned()));
+    let body = prop_oneof![pipeline().prop_map(LetBody::Pipeline), expr().prop_map(LetBody::Expr),];
+    prop_oneof![
+        (word(), word(), expr()).prop_map(|(name, ty, default)| Statement::Param {
+            name,
+            ty,
+            default
+        }),
+        (word(), body).prop_map(|(name, body)| Statement::Let { name, body }),
+        pipeline().prop_map(Statement::Pipeline),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    #[test]
+    fn formatting_keeps_the_tree(statements in vec(statement(), 1..4)) {
+        let tree = Tree { statements: statements.into_iter().map(at).collect() };
+        let text = format(&tree, &[], "");
+        let parsed = parse(&text);
+        prop_assert!(parsed.diagnostics.is_empty(), "{}\n{:?}", text, parsed.diagnostics);
+        prop_assert_eq!(&parsed.tree, &tree, "{}", text);
+        let again = format(&parsed.tree, &parsed.comments, &text);
+        let blanks = |s: &str| s.replace("\n\n", "\n");
+        prop_assert_eq!(blanks(&again), blanks(&text));
+    }
+}

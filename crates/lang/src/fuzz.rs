@@ -1,0 +1,118 @@
+//! Any bytes as a query.
+
+use crate::{Options, Query, compile, format, header, lex, params, parse, render};
+
+/// Compiles and formats `data` as a query text; panics only if the crate breaks a promise: any
+/// text is compiled or refused, what can be read can be formatted, formatting keeps meaning and
+/// comments and changes nothing the second time.
+pub fn fuzz_query(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let q = Query { name: "fuzz", text: &text };
+    let compiled = compile(&q, &Options::default());
+    let diagnostics = match &compiled {
+        Ok(compiled) => &compiled.warnings,
+        Err(diagnostics) => diagnostics,
+    };
+    assert_eq!(compiled.is_err(), diagnostics.iter().any(|d| d.is_error()));
+    assert_eq!(render(diagnostics, &q, false).is_empty(), diagnostics.is_empty());
+    header(&text);
+    params(&text);
+    let Ok(formatted) = format(&text) else { return };
+    let (before, after) = (parse::parse(&text), parse::parse(&formatted));
+    assert!(after.diagnostics.is_empty(), "{formatted}\n{:?}", after.diagnostics);
+    assert_eq!(before.tree, after.tree, "{formatted}");
+    assert_eq!(comments(&text), comments(&formatted), "{formatted}");
+    assert_eq!(format(&formatted).as_deref(), Ok(formatted.as_str()));
+}
+
+/// The comments of a text, without their places.
+fn comments(text: &str) -> Vec<&str> {
+    let mut comments: Vec<&str> = lex::lex(text).comments.iter().map(|c| c.span.of(text)).collect();
+    comments.sort_unstable();
+    comments
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const GOOD: &[&str] = &[
+        "# syn_flood.weir: half-open\nparam threshold: int = 1000  # handshakes\n\
+         param interval: duration = 10s\n\npackets\n| where tcp\n\
+         | summarize server = first(ip.src) where tcp.syn and tcp.ack, # one\n\
+         completed = any(tcp.ack and not tcp.syn and not tcp.rst) by conn every interval\n\
+         | where exists(server) and not completed\n\
+         | summarize incomplete = count() by server every interval\n| where incomplete > threshold",
+        "packets | where tcp\n| scan stage = 0 by ip.src, ip.dst idle 60s max 1M =>\n\
+         match (stage, tcp.dport) { (0, 5123) => 1, (1, 6234) => 2, (4, _) => 4, _ => 0 }\n\
+         | scan open = false by flow idle 1h => open or (stage == 4 and tcp.dport == 22)",
+        "let web = tcp.dport in {80, 443, 8000..8099}\nlet seen = packets | where web\n\
+         seen | top 10 by len desc, ts asc\nseen\n| project flow, bits = len * 8 | print",
+        "packets | extend a = (tcp.flags | 0x3) & ~1, b = @2023-11-14T22:13:20Z - ts, \
+         c = ip.src in {10.0.0.0/8, 2001:db8::1}, d = \"a\\n\\u{e9}\" # end",
+    ];
+
+    #[test]
+    fn good_queries_are_good() {
+        for text in GOOD {
+            let q = Query { name: "good", text };
+            if let Err(d) = compile(&q, &Options::default()) {
+                panic!("{}", render(&d, &q, false));
+            }
+            fuzz_query(text.as_bytes());
+        }
+    }
+
+    /// Piece of a good query to cut, double, or replace.
+    fn mutations() -> impl Strategy<Value = Vec<(usize, usize, String)>> {
+        let token = prop_oneof![
+            "\\PC{0,3}",
+            "[|(){}=,.:#\"\n@&!<>-]{1,3}",
+            Just(" where ".to_owned()),
+            Just("packets".to_owned()),
+            Just("\n| ".to_owned()),
+            Just(" match x { ".to_owned()),
+            Just(" # note\n".to_owned()),
+            Just("10.0.0.0/8".to_owned()),
+        ];
+        proptest::collection::vec((0usize..2000, 0usize..12, token), 1..6)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 1500, ..ProptestConfig::default() })]
+
+        #[test]
+        fn mutated_queries(which in 0..GOOD.len(), mutations in mutations()) {
+            let mut data = GOOD[which].as_bytes().to_vec();
+            for (at, cut, insert) in mutations {
+                let start = at % (data.len() + 1);
+                let end = (start + cut).min(data.len());
+                data.splice(start..end, insert.into_bytes());
+            }
+            fuzz_query(&data);
+        }
+
+        #[test]
+        fn any_bytes(data in proptest::collection::vec(any::<u8>(), 0..200)) {
+            fuzz_query(&data);
+        }
+    }
+
+    #[test]
+    fn nesting_and_length_do_not_overflow() {
+        let deep = |open: &str, n: usize| format!("packets | where {}", open.repeat(n));
+        for open in ["(", "not ", "- ", "~", "f(", "match x { (", "x in {", "match ", "1 + ("] {
+            fuzz_query(deep(open, 20_000).as_bytes());
+        }
+        for joint in ["+ 1 ", "and tcp ", "| 1 ", "< 1 ", "in {1} ", "&& tcp ", "where ", ", "] {
+            fuzz_query(format!("packets | where (tcp {}", joint.repeat(20_000)).as_bytes());
+            fuzz_query(format!("packets | where tcp {}", joint.repeat(20_000)).as_bytes());
+        }
+        let doubling: String =
+            (1..200).map(|i| format!("let a{i} = a{} + a{}\n", i - 1, i - 1)).collect();
+        fuzz_query(format!("let a0 = len\n{doubling}packets | where a199 > 1").as_bytes());
+        fuzz_query("| ".repeat(20_000).as_bytes());
+        fuzz_query("packets\n".repeat(2_000).as_bytes());
+    }
+}

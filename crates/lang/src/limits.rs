@@ -1,0 +1,22 @@
+//! The named maxima of the language. Those of a plan are in [`weir_plan::limits`].
+
+/// Longest query text, in bytes.
+pub const TEXT_MAX: usize = 1 << 20;
+
+/// Nodes of one expression once lets are expanded and matches are lowered; keeps aliases of
+/// aliases from growing without bound.
+pub const NODES_MAX: usize = 10_000;
+
+/// Members of all sets and patterns of one query, those of a let counted wherever it is used. Plain
+/// constants of a set cost nothing of [`NODES_MAX`].
+pub const MEMBERS_MAX: usize = 1 << 18;
+
+/// Nesting of brackets, calls and prefix operators in the text of one expression, lets expanded.
+pub const NESTING_MAX: usize = weir_plan::limits::DEPTH_MAX;
+
+/// Words (64 bits each) that the values of one key take; the one word more that a key may have says
+/// which of them are there, or which group a counted value belongs to.
+pub const KEY_VALUE_WORDS_MAX: usize = weir_plan::limits::KEY_WORDS_MAX - 1;
+
+/// Diagnostics reported of one query; the rest are dropped.
+pub const DIAGNOSTICS_MAX: usize = 100;

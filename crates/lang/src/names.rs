@@ -1,0 +1,124 @@
+//! What names mean: the params and lets of a query, and the columns and fields that a stage sees.
+
+use crate::diagnostic::Span;
+use crate::tree::Expr;
+use std::collections::{BTreeMap, BTreeSet};
+use weir_plan::{Schema, Type, Value};
+
+/// The params and lets above the place being checked.
+#[derive(Default, Debug)]
+pub(crate) struct Definitions<'t> {
+    by_name: BTreeMap<&'t str, Definition<'t>>,
+}
+
+/// A param or a let.
+#[derive(Debug)]
+pub(crate) struct Definition<'t> {
+    /// Its name where it is defined.
+    pub(crate) span: Span,
+    pub(crate) meaning: Meaning<'t>,
+    /// Whether anything uses it.
+    pub(crate) used: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Meaning<'t> {
+    /// A param; its value, or `None` after a mistake.
+    Param(Option<Value>),
+    /// `let name = expr`; whether the expression is sound by itself.
+    Alias { expr: &'t Expr, sound: bool },
+    /// `let name = pipeline`; its number among those built.
+    Pipeline(usize),
+    /// Something that could not be read.
+    Unknown,
+}
+
+impl<'t> Definitions<'t> {
+    /// Defines `name`; gives the place of an earlier definition, which then stays.
+    pub(crate) fn define(
+        &mut self,
+        name: &'t str,
+        span: Span,
+        meaning: Meaning<'t>,
+    ) -> Result<(), Span> {
+        match self.by_name.get(name) {
+            Some(earlier) => Err(earlier.span),
+            None => {
+                self.by_name.insert(name, Definition { span, meaning, used: false });
+                Ok(())
+            }
+        }
+    }
+
+    /// What `name` means, noting that it is used.
+    pub(crate) fn find(&mut self, name: &str) -> Option<&Definition<'t>> {
+        let definition = self.by_name.get_mut(name)?;
+        definition.used = true;
+        Some(definition)
+    }
+
+    /// All definitions, by name.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&'t str, &Definition<'t>)> {
+        self.by_name.iter().map(|(name, d)| (*name, d))
+    }
+}
+
+/// What the expressions of a stage see.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Scope {
+    /// The columns so far.
+    pub(crate) schema: Schema,
+    /// Columns whose expression had a mistake: they are there, but of no known type.
+    pub(crate) poisoned: BTreeSet<String>,
+    /// Whether rows are packets still, whose fields can be read.
+    pub(crate) packets: bool,
+    /// Which stage dropped the packets, and where it is.
+    pub(crate) dropped: Option<(&'static str, Span)>,
+    /// What time rows have.
+    pub(crate) time: EventTime,
+    /// Names that the stage being checked gives: columns only for the stages behind it.
+    pub(crate) pending: Vec<String>,
+    /// Within the update of a scan: its states.
+    pub(crate) states: Schema,
+    /// Whether names may exist that we do not know of, because of a mistake above.
+    pub(crate) lenient: bool,
+}
+
+/// What time rows have.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) enum EventTime {
+    /// Each the time of its packet.
+    #[default]
+    Packet,
+    /// The start of their window.
+    Window,
+    /// None, since the stage at that place took the whole input together.
+    None(Span),
+}
+
+impl Scope {
+    /// What the first stage of a pipeline over packets sees.
+    pub(crate) fn packets() -> Scope {
+        Scope { packets: true, ..Scope::default() }
+    }
+
+    /// What is known after a mistake that hides which rows there are.
+    pub(crate) fn unknown() -> Scope {
+        Scope { packets: true, lenient: true, ..Scope::default() }
+    }
+
+    /// Adds or replaces a column; `None` for one whose expression had a mistake.
+    pub(crate) fn put(&mut self, name: &str, ty: Option<Type>) -> usize {
+        match ty {
+            Some(_) => self.poisoned.remove(name),
+            None => self.poisoned.insert(name.to_owned()),
+        };
+        self.schema.put(name, ty.unwrap_or(Type::Int))
+    }
+
+    /// The rows behind a stage that keeps nothing but its own columns.
+    pub(crate) fn reduced(&self, stage: &'static str, span: Span, time: EventTime) -> Scope {
+        let dropped = if self.packets { Some((stage, span)) } else { self.dropped };
+        Scope { packets: false, dropped, time, lenient: self.lenient, ..Scope::default() }
+    }
+}

@@ -1,0 +1,97 @@
+//! Operators and subscripts as other languages write them: reported, and taken for ours where ours
+//! is plain.
+
+use super::Parser;
+use super::expr::{AND, Infix, OPERAND, OR};
+use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::lex::Kind;
+use crate::parse::one_line;
+use crate::tree::{Expr, ExprKind};
+use weir_packet::fields::{self, FieldType};
+use weir_plan::BinaryOp;
+
+impl Parser<'_> {
+    /// An operator as other languages write it.
+    pub(super) fn foreign(&mut self, theirs: &str) -> Infix {
+        let (ours, op) = match theirs {
+            "=" => ("==", Infix::Compare(BinaryOp::Eq)),
+            "<>" => ("!=", Infix::Compare(BinaryOp::Ne)),
+            "&&" | "AND" => ("and", Infix::Op(BinaryOp::And, AND)),
+            "IN" => ("in", Infix::In { negated: false }),
+            _ => ("or", Infix::Op(BinaryOp::Or, OR)),
+        };
+        let span = self.span();
+        // The operator is looked at more than once while the levels are climbed.
+        if self.diagnostics.last().is_none_or(|d| d.span != span) {
+            let message = match theirs {
+                "=" => "`=` names a value; it does not compare".to_owned(),
+                _ => format!("`{theirs}` is not an operator here"),
+            };
+            let d = Diagnostic::new(Code::ForeignWord, span, message);
+            self.report(d.help(format!("write `{ours}`")));
+        }
+        op
+    }
+
+    /// A word or sign that other languages put between a text and what it is searched for.
+    pub(super) fn text_operator(&self) -> Option<&'static str> {
+        let words = ["like", "ilike", "contains", "has", "matches", "rlike", "regexp"];
+        let words = words.into_iter().chain(["startswith", "starts_with", "endswith", "ends_with"]);
+        let token = self.token();
+        if token.kind == Kind::Sign("=~") {
+            return Some("=~");
+        }
+        let operand = matches!(self.ahead(1).kind, Kind::Literal(_) | Kind::Name);
+        let here = token.kind == Kind::Name && !token.first && operand;
+        words.into_iter().find(|w| here && w.eq_ignore_ascii_case(self.word()))
+    }
+
+    /// Reports such an operator, with the function or the network that asks it here.
+    pub(super) fn text_comparison(&mut self, left: Expr, theirs: &str) -> Option<Expr> {
+        let op = self.bump();
+        let right = self.expr_from(OPERAND)?;
+        let shown = |e: &Expr| one_line(e.span.of(self.text));
+        let pattern = shown(&right).trim_matches('"').to_owned();
+        let function = match theirs {
+            "matches" | "rlike" | "regexp" | "=~" => "matches",
+            "startswith" | "starts_with" => "starts_with",
+            "endswith" | "ends_with" => "ends_with",
+            "contains" | "has" => "contains",
+            _ if pattern.starts_with('%') == pattern.ends_with('%') => "contains",
+            _ if pattern.ends_with('%') => "starts_with",
+            _ => "ends_with",
+        };
+        let field = match &left.node {
+            ExprKind::Name(name) => fields::by_name(name).map(|id| id.info().ty),
+            _ => None,
+        };
+        let help = match field {
+            Some(FieldType::Ip) => {
+                format!("an address is asked for its network: `{} in 10.0.0.0/8`", shown(&left))
+            }
+            _ if matches!(right.node, ExprKind::Name(_)) => {
+                format!("write `{function}({}, {pattern})`", shown(&left))
+            }
+            _ => {
+                let part = pattern.trim_matches('%');
+                format!("write `{function}({}, \"{part}\")`", shown(&left))
+            }
+        };
+        let message = format!("`{}` is not an operator here", op.of(self.text));
+        self.report(Diagnostic::new(Code::ForeignWord, op, message).help(help));
+        Some(self.error_expr(left.span.to(right.span)))
+    }
+
+    /// Bytes of a protocol, as capture filters write them; skipped.
+    pub(super) fn indexed(&mut self, name: Span) -> Option<Expr> {
+        let open = self.open();
+        let end = self.skip_to("]").unwrap_or(open);
+        let message = "bytes of packets are not asked for by their place";
+        let d = Diagnostic::new(Code::ForeignWord, name.to(end), message);
+        self.report(d.help(
+            "flags are fields: `tcp.syn`, `tcp.flags & 0x12`; else give a capture filter at the \
+             end of the command line",
+        ));
+        Some(self.error_expr(name.to(end)))
+    }
+}

@@ -1,0 +1,236 @@
+//! Stages.
+
+use super::{Parser, RESERVED, STAGES, UNSUPPORTED};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::lex::Kind;
+use crate::suggest;
+use crate::tree::{AggItem, Expr, Item, Scan, SortKey, Stage, Summarize};
+
+impl Parser<'_> {
+    /// A stage from its word on.
+    pub(super) fn stage_body(&mut self) -> Option<Stage> {
+        match self.word() {
+            "where" => {
+                self.bump();
+                Some(Stage::Where(self.expr()?))
+            }
+            "extend" => {
+                self.bump();
+                Some(Stage::Extend(self.list(|p| p.named_item("extend"))?))
+            }
+            "project" => {
+                self.bump();
+                if self.is_sign("*") {
+                    let d = Diagnostic::new(Code::ForeignWord, self.span(), "`*` is no column");
+                    self.report(d.help("leave `project` out: rows keep what they have"));
+                    return None;
+                }
+                Some(Stage::Project(self.list(Parser::item)?))
+            }
+            "summarize" => self.summarize(),
+            "scan" => self.scan(),
+            "top" => self.top(),
+            "limit" => {
+                self.bump();
+                Some(Stage::Limit(self.expr()?))
+            }
+            "print" => {
+                self.bump();
+                Some(Stage::Print)
+            }
+            word if UNSUPPORTED.contains(&word) => self.unsupported(),
+            _ => {
+                self.unknown_stage();
+                None
+            }
+        }
+    }
+
+    fn unsupported(&mut self) -> Option<Stage> {
+        let name = self.name();
+        let word = name.node.as_str();
+        let d =
+            Diagnostic::new(Code::Unsupported, name.span, format!("`{word}` is not supported yet"));
+        self.report(match word {
+            "alert" | "store" | "publish" | "metric" => {
+                d.help("leave it out: the rows that reach the end of a pipeline are printed")
+            }
+            "pass" | "drop" | "forward" | "broadcast" | "steer" | "mirror" | "trim" | "branch" => {
+                d.help("give the verdict as a column for now: `extend pass = …`")
+            }
+            "session" | "over" => d.help("windows are of a fixed length: `summarize … every 10s`"),
+            _ => d,
+        });
+        self.skip_stage();
+        Some(Stage::Unsupported(name))
+    }
+
+    fn unknown_stage(&mut self) {
+        let word = self.word();
+        if word.is_empty() {
+            let d = self.expected("a stage");
+            self.unexpected(d.help(format!("stages: {}", STAGES.join(" "))));
+            return;
+        }
+        let d = Diagnostic::new(
+            Code::UnknownStage,
+            self.span(),
+            format!("there is no stage called `{word}`"),
+        );
+        let near = suggest::closest(word, STAGES.iter().chain(UNSUPPORTED).copied());
+        self.report(match suggest::stage(word).or(near) {
+            Some(stage) => d.help(format!("did you mean `{stage}`?")),
+            None => d.note(format!("stages: {}", STAGES.join(" "))),
+        });
+        self.bump();
+    }
+
+    /// One or more of `part`, separated by commas.
+    pub(super) fn list<T>(
+        &mut self,
+        mut part: impl FnMut(&mut Self) -> Option<T>,
+    ) -> Option<Vec<T>> {
+        let mut out = vec![part(self)?];
+        while self.eat(",") {
+            out.push(part(self)?);
+        }
+        Some(out)
+    }
+
+    fn at_named(&self) -> bool {
+        self.token().kind == Kind::Name && matches!(self.ahead(1).kind, Kind::Sign("="))
+    }
+
+    /// `expr`, or `name = expr`.
+    fn item(&mut self) -> Option<Item> {
+        let name = self.at_named().then(|| {
+            let name = self.name();
+            self.bump();
+            name
+        });
+        if let Some(name) = name.as_ref().filter(|n| RESERVED.contains(&n.node.as_str())) {
+            let message =
+                format!("`{}` is a word of the language and cannot name a column", name.node);
+            self.report(Diagnostic::new(Code::BadName, name.span, message));
+        }
+        Some(Item { name, expr: self.expr()? })
+    }
+
+    /// `name = expr`.
+    fn named_item(&mut self, stage: &str) -> Option<Item> {
+        let item = self.item()?;
+        if item.name.is_none() {
+            let text = item.expr.span.of(self.text);
+            let d = Diagnostic::new(
+                Code::NeedsName,
+                item.expr.span,
+                format!("`{stage}` needs a name for this value"),
+            );
+            self.report(d.help(format!("write `{stage} NAME = {}`", one_line(text))));
+        }
+        Some(item)
+    }
+
+    /// Whether a clause of a stage starts here rather than another part of the stage.
+    fn at_clause(&self) -> bool {
+        let max = self.word() == "max" && !matches!(self.ahead(1).kind, Kind::Sign("(" | "="));
+        max || matches!(self.word(), "by" | "every") || self.at_boundary()
+    }
+
+    fn summarize(&mut self) -> Option<Stage> {
+        let word = self.bump();
+        let aggs = if self.at_clause() { Vec::new() } else { self.list(Parser::agg)? };
+        let mut out = Summarize { aggs, keys: Vec::new(), every: None, max: None };
+        loop {
+            let again = match self.word() {
+                "by" => !out.keys.is_empty(),
+                "every" => out.every.is_some(),
+                "max" => out.max.is_some(),
+                _ => break,
+            };
+            let clause = self.word();
+            let span = self.bump();
+            if again {
+                let message = format!("`{clause}` is given twice");
+                self.report(Diagnostic::new(Code::Unexpected, span, message));
+            }
+            match clause {
+                "by" => out.keys = self.list(Parser::item)?,
+                "every" => out.every = Some(self.expr()?),
+                _ => out.max = Some(self.expr()?),
+            }
+        }
+        if out.aggs.is_empty() && out.keys.is_empty() {
+            let d = Diagnostic::new(Code::Unexpected, word, "`summarize` has nothing to compute");
+            self.report(d.help("write an aggregate or a key: `summarize n = count() by ip.src`"));
+            return None;
+        }
+        Some(Stage::Summarize(out))
+    }
+
+    fn agg(&mut self) -> Option<AggItem> {
+        let item = self.item()?;
+        let cond = if self.eat_word("where") { Some(self.expr()?) } else { None };
+        Some(AggItem { item, cond })
+    }
+
+    fn scan(&mut self) -> Option<Stage> {
+        self.bump();
+        let states = self.list(|p| p.named_item("scan"))?;
+        let (mut keys, mut idle, mut max) = (Vec::new(), None, None);
+        loop {
+            if self.eat_word("by") {
+                keys = self.list(Parser::expr)?;
+            } else if self.eat_word("idle") {
+                idle = Some(self.expr()?);
+            } else if self.eat_word("max") {
+                max = Some(self.expr()?);
+            } else {
+                break;
+            }
+        }
+        if !self.is_sign("=>") {
+            let d = self.expected("`=>` and the state after each row");
+            self.unexpected(d.help("as in `scan n = 0 by flow => n + 1`"));
+            return None;
+        }
+        self.bump();
+        let update = self.expr()?;
+        Some(Stage::Scan(Scan { states, keys, idle, max, update }))
+    }
+
+    fn top(&mut self) -> Option<Stage> {
+        self.bump();
+        if self.word() == "by" {
+            let d = self.expected("how many rows");
+            self.unexpected(d.help("as in `top 10 by bytes`"));
+            return None;
+        }
+        let n = self.expr()?;
+        if !self.eat_word("by") {
+            let d = self.expected("`by` and what to sort by");
+            self.unexpected(d.help("as in `top 10 by bytes`"));
+            return None;
+        }
+        let by = self.list(|p| {
+            let expr: Expr = p.expr()?;
+            let ascending = match p.word() {
+                "asc" => Some(true),
+                "desc" => Some(false),
+                _ => None,
+            };
+            if ascending.is_some() {
+                p.bump();
+            }
+            Some(SortKey { expr, ascending })
+        })?;
+        Some(Stage::Top { n, by })
+    }
+}
+
+/// Query text in a message: its first line, not too long.
+pub(crate) fn one_line(text: &str) -> String {
+    let line = text.lines().next().unwrap_or("").trim_end();
+    let short: String = line.chars().take(40).collect();
+    if short.len() < text.len() { format!("{short}…") } else { short }
+}

@@ -1,0 +1,176 @@
+//! Did you mean: the nearest name, and the words of other tools.
+
+/// The candidate nearest to `word`, if one is near enough to be meant: few edits away, the same
+/// but for case, or a field whose last part is the word (`syn` for `tcp.syn`).
+pub fn closest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let allowed = match word.chars().count() {
+        0..=1 => 0,
+        2..=4 => 1,
+        5..=8 => 2,
+        _ => 3,
+    };
+    let lower = word.to_ascii_lowercase();
+    let suffix = format!(".{lower}");
+    candidates
+        .into_iter()
+        .filter(|c| *c != word)
+        .filter_map(|c| {
+            let d = distance(&lower, &c.to_ascii_lowercase());
+            let d = if c.ends_with(&suffix) { d.min(1) } else { d };
+            (d <= allowed.max(c.ends_with(&suffix) as usize)).then_some((d, c))
+        })
+        .min_by_key(|(d, _)| *d)
+        .map(|(_, c)| c)
+}
+
+/// "did you mean `x`?", if something is near.
+pub(crate) fn did_you_mean<'a>(
+    word: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> Option<String> {
+    closest(word, candidates).map(|c| format!("did you mean `{c}`?"))
+}
+
+/// Edits (insert, delete, replace, swap neighbours) from `a` to `b`.
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    if a.len().abs_diff(b.len()) > 3 {
+        return usize::MAX;
+    }
+    let mut before = vec![0; b.len() + 1];
+    let mut above: Vec<usize> = (0..=b.len()).collect();
+    for i in 1..=a.len() {
+        let mut row = vec![i; b.len() + 1];
+        for j in 1..=b.len() {
+            let differ = (a[i - 1] != b[j - 1]) as usize;
+            row[j] = (above[j] + 1).min(row[j - 1] + 1).min(above[j - 1] + differ);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                row[j] = row[j].min(before[j - 2] + 1);
+            }
+        }
+        before = std::mem::replace(&mut above, row);
+    }
+    above[b.len()]
+}
+
+/// What tcpdump, Wireshark and SQL people type for a field, and what it is called here.
+#[rustfmt::skip]
+const FIELDS: &[(&str, &str)] = &[
+    ("bytes", "len"), ("length", "len"), ("size", "len"), ("frame.len", "len"),
+    ("frame.time", "ts"), ("time", "ts"), ("timestamp", "ts"), ("frame.number", "number"),
+    ("src", "ip.src"), ("srcip", "ip.src"), ("src_ip", "ip.src"), ("ip.saddr", "ip.src"),
+    ("dst", "ip.dst"), ("dstip", "ip.dst"), ("dst_ip", "ip.dst"), ("ip.daddr", "ip.dst"),
+    ("ipv6.src", "ip.src"), ("ipv4.src", "ip.src"), ("ip6.src", "ip.src"),
+    ("ipv6.dst", "ip.dst"), ("ipv4.dst", "ip.dst"), ("ip6.dst", "ip.dst"),
+    ("ip_src", "ip.src"), ("ip_dst", "ip.dst"), ("source", "ip.src"), ("destination", "ip.dst"),
+    ("ip6", "ipv6"), ("ip4", "ipv4"), ("frame.cap_len", "caplen"), ("frame.time_epoch", "ts"),
+    ("srcport", "sport"), ("src_port", "sport"), ("tcp.srcport", "tcp.sport"),
+    ("dstport", "dport"), ("dst_port", "dport"), ("tcp.dstport", "tcp.dport"),
+    ("udp.srcport", "udp.sport"), ("udp.dstport", "udp.dport"), ("udp.length", "udp.len"),
+    ("ip.protocol", "ip.proto"),
+    ("proto", "ip.proto"), ("protocol", "ip.proto"), ("ttl", "ip.ttl"), ("ip.hlim", "ip.ttl"),
+    ("ip.tos", "ip.dscp"), ("ether", "eth"), ("ether.src", "eth.src"), ("ether.dst", "eth.dst"),
+    ("mac.src", "eth.src"), ("mac.dst", "eth.dst"), ("icmpv6", "icmp6"),
+    ("icmpv6.type", "icmp6.type"), ("tcp.len", "tcp.payload_len"),
+    ("syn", "tcp.syn"), ("ack", "tcp.ack"), ("fin", "tcp.fin"), ("rst", "tcp.rst"),
+    ("psh", "tcp.psh"), ("urg", "tcp.urg"), ("ece", "tcp.ece"), ("cwr", "tcp.cwr"),
+    ("tcp.flags.syn", "tcp.syn"), ("tcp.flags.ack", "tcp.ack"), ("tcp.flags.fin", "tcp.fin"),
+    ("tcp.flags.reset", "tcp.rst"), ("tcp.flags.push", "tcp.psh"), ("tcp.reset", "tcp.rst"),
+    ("tcp.window_size", "tcp.window"), ("tcp.win", "tcp.window"),
+];
+
+/// What other pipeline languages call a stage, and what it is called here.
+#[rustfmt::skip]
+const STAGES: &[(&str, &str)] = &[
+    ("filter", "where"), ("having", "where"), ("search", "where"),
+    ("map", "extend"), ("eval", "extend"), ("derive", "extend"), ("let", "extend"),
+    ("select", "project"), ("keep", "project"), ("fields", "project"), ("table", "project"),
+    ("group", "summarize"), ("aggregate", "summarize"), ("stats", "summarize"),
+    ("summarise", "summarize"), ("agg", "summarize"),
+    ("sort", "top"), ("order", "top"), ("take", "limit"), ("head", "limit"), ("first", "limit"),
+    ("reduce", "scan"), ("fold", "scan"),
+];
+
+/// What other languages call a function or an aggregate, and what it is called here.
+#[rustfmt::skip]
+const FUNCTIONS: &[(&str, &str)] = &[
+    ("mean", "avg"), ("average", "avg"), ("dcount", "distinct"), ("count_distinct", "distinct"),
+    ("uniq", "distinct"), ("unique", "distinct"), ("nunique", "distinct"), ("countif", "count"),
+    ("count_if", "count"), ("sumif", "sum"), ("total", "sum"), ("every", "all"), ("some", "any"),
+    ("minimum", "min"), ("maximum", "max"), ("least", "min_of"), ("greatest", "max_of"),
+    ("len", "str_len"), ("length", "str_len"), ("strlen", "str_len"), ("tolower", "lower"),
+    ("toupper", "upper"), ("tostring", "string"), ("str", "string"), ("toint", "int"),
+    ("tofloat", "float"), ("isnull", "exists"), ("isnotnull", "exists"), ("has", "contains"),
+    ("startswith", "starts_with"), ("endswith", "ends_with"), ("regex", "matches"),
+    ("match_regex", "matches"), ("ifnull", "coalesce"), ("nvl", "coalesce"), ("iff", "if"),
+    ("iif", "if"), ("floor", "bin"), ("truncate", "bin"), ("case", "match"),
+];
+
+/// What other languages call a type, and what it is called here.
+#[rustfmt::skip]
+const TYPES: &[(&str, &str)] = &[
+    ("integer", "int"), ("i64", "int"), ("long", "int"), ("number", "int"), ("port", "int"),
+    ("double", "float"), ("real", "float"), ("f64", "float"), ("str", "string"),
+    ("text", "string"), ("boolean", "bool"), ("timespan", "duration"), ("interval", "duration"),
+    ("timestamp", "time"), ("datetime", "time"), ("address", "ip"), ("ipaddr", "ip"),
+    ("ipv4", "ip"), ("ipv6", "ip"), ("cidr", "net"), ("network", "net"), ("subnet", "net"),
+    ("prefix", "net"),
+];
+
+/// What a type of another language is called here.
+pub(crate) fn type_name(word: &str) -> Option<&'static str> {
+    lookup(TYPES, word)
+}
+
+/// What a field of another tool is called here.
+pub(crate) fn field(word: &str) -> Option<&'static str> {
+    lookup(FIELDS, word)
+}
+
+/// What a stage of another language is called here.
+pub(crate) fn stage(word: &str) -> Option<&'static str> {
+    lookup(STAGES, word)
+}
+
+/// What a function of another language is called here.
+pub(crate) fn function(word: &str) -> Option<&'static str> {
+    lookup(FUNCTIONS, word)
+}
+
+fn lookup(table: &'static [(&str, &str)], word: &str) -> Option<&'static str> {
+    table.iter().find(|(theirs, _)| theirs.eq_ignore_ascii_case(word)).map(|(_, ours)| *ours)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weir_packet::fields;
+
+    #[test]
+    fn finds_the_nearest() {
+        let names = || fields::FIELDS.iter().map(|f| f.name);
+        assert_eq!(closest("tcp.dprot", names()), Some("tcp.dport"));
+        assert_eq!(closest("ipsrc", names()), Some("ip.src"));
+        assert_eq!(closest("TCP", names()), Some("tcp"));
+        assert_eq!(closest("syn", names()), Some("tcp.syn"));
+        assert_eq!(closest("ttl", names()), Some("ip.ttl"));
+        assert_eq!(closest("quicksilver", names()), None);
+        assert_eq!(closest("q", names()), None);
+    }
+
+    #[test]
+    fn counts_edits() {
+        assert_eq!(distance("", "abc"), 3);
+        assert_eq!(distance("dport", "dprot"), 1);
+        assert_eq!(distance("kitten", "sitting"), 3);
+        assert_eq!(distance("same", "same"), 0);
+    }
+
+    #[test]
+    fn translations_lead_somewhere() {
+        assert!(FIELDS.iter().all(|(_, ours)| fields::by_name(ours).is_some()));
+        assert!(FIELDS.iter().all(|(theirs, _)| fields::by_name(theirs).is_none()));
+        assert_eq!(stage("SELECT"), Some("project"));
+        assert_eq!(function("mean"), Some("avg"));
+    }
+}

@@ -1,0 +1,223 @@
+//! The syntax tree: what the text says, before any name or type is looked up.
+//!
+//! Trees compare by what they say: where a node stands in the text is not part of it. Literals
+//! and brackets are kept as written, so that formatting loses nothing.
+
+use crate::diagnostic::Span;
+use weir_plan::{BinaryOp, UnaryOp, Value};
+
+/// A node and its place.
+#[derive(Clone, Debug)]
+pub(crate) struct Spanned<T> {
+    pub(crate) node: T,
+    pub(crate) span: Span,
+}
+
+impl<T> Spanned<T> {
+    pub(crate) fn new(node: T, span: Span) -> Spanned<T> {
+        Spanned { node, span }
+    }
+}
+
+impl<T: PartialEq> PartialEq for Spanned<T> {
+    fn eq(&self, other: &Spanned<T>) -> bool {
+        self.node == other.node
+    }
+}
+
+/// A name as written, dots included.
+pub(crate) type Name = Spanned<String>;
+
+/// A query.
+#[derive(Clone, PartialEq, Default, Debug)]
+pub(crate) struct Tree {
+    pub(crate) statements: Vec<Spanned<Statement>>,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum Statement {
+    /// `param name: ty = default`
+    Param { name: Name, ty: Name, default: Expr },
+    /// `let name = body`
+    Let { name: Name, body: LetBody },
+    /// A pipeline whose rows are printed.
+    Pipeline(Pipeline),
+    /// A param or let that could not be read but for its name.
+    Broken(Name),
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum LetBody {
+    Pipeline(Pipeline),
+    /// A constant, an alias of an expression, or the bare name of a pipeline.
+    Expr(Expr),
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Pipeline {
+    /// `packets`, or the name of a pipeline.
+    pub(crate) source: Name,
+    pub(crate) stages: Vec<Spanned<Stage>>,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum Stage {
+    Where(Expr),
+    Extend(Vec<Item>),
+    Project(Vec<Item>),
+    Summarize(Summarize),
+    Scan(Scan),
+    Top {
+        n: Expr,
+        by: Vec<SortKey>,
+    },
+    Limit(Expr),
+    Print,
+    /// A stage of the design that this version does not have.
+    Unsupported(Name),
+    /// What could not be read. A mistake inside a stage that adds or drops no columns leaves the
+    /// columns known (`harmless`).
+    Broken {
+        harmless: bool,
+    },
+}
+
+/// `name = expr`, or an expression that gives its own name.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Item {
+    pub(crate) name: Option<Name>,
+    pub(crate) expr: Expr,
+}
+
+impl Item {
+    pub(crate) fn span(&self) -> Span {
+        self.name.as_ref().map_or(self.expr.span, |n| n.span.to(self.expr.span))
+    }
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Summarize {
+    pub(crate) aggs: Vec<AggItem>,
+    pub(crate) keys: Vec<Item>,
+    pub(crate) every: Option<Expr>,
+    pub(crate) max: Option<Expr>,
+}
+
+/// `name = func(arg) where cond`
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct AggItem {
+    pub(crate) item: Item,
+    pub(crate) cond: Option<Expr>,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Scan {
+    /// Each with a name.
+    pub(crate) states: Vec<Item>,
+    pub(crate) keys: Vec<Expr>,
+    pub(crate) idle: Option<Expr>,
+    pub(crate) max: Option<Expr>,
+    pub(crate) update: Expr,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct SortKey {
+    pub(crate) expr: Expr,
+    /// `Some(true)` for `asc`, `Some(false)` for `desc`.
+    pub(crate) ascending: Option<bool>,
+}
+
+pub(crate) type Expr = Spanned<ExprKind>;
+
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum ExprKind {
+    Literal {
+        value: Value,
+        text: String,
+    },
+    Name(String),
+    Unary(UnaryOp, Box<Expr>),
+    /// Operands joined by operators of one level, to be taken from left to right. A chain and not
+    /// nested pairs, so that a long sum is no deep tree.
+    Chain {
+        first: Box<Expr>,
+        rest: Vec<(Spanned<BinaryOp>, Expr)>,
+    },
+    Compare(Box<Expr>, Spanned<BinaryOp>, Box<Expr>),
+    In {
+        value: Box<Expr>,
+        negated: bool,
+        set: Spanned<Set>,
+    },
+    Call {
+        func: Name,
+        args: Vec<Expr>,
+    },
+    Match {
+        value: Box<Expr>,
+        arms: Vec<Arm>,
+    },
+    Paren(Box<Expr>),
+    Tuple(Vec<Expr>),
+    /// What could not be read; already reported.
+    Error,
+}
+
+/// What stands on the right of `in`.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum Set {
+    /// `{a, b, 1..9}`
+    Braces(Vec<Member>),
+    /// A range, a network, or the name of one.
+    One(Box<Member>),
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum Member {
+    Value(Expr),
+    /// Both ends included.
+    Range(Expr, Expr),
+}
+
+impl Member {
+    pub(crate) fn span(&self) -> Span {
+        match self {
+            Member::Value(e) => e.span,
+            Member::Range(a, b) => a.span.to(b.span),
+        }
+    }
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Arm {
+    pub(crate) pattern: Pattern,
+    pub(crate) body: Expr,
+}
+
+pub(crate) type Pattern = Spanned<PatternKind>;
+
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum PatternKind {
+    /// `_`
+    Any,
+    Member(Member),
+    /// `{22, 80}`
+    Braces(Vec<Member>),
+    /// `22 or 80`
+    Or(Vec<Pattern>),
+    /// `(0, _)`; with one part, a bracketed pattern.
+    Tuple(Vec<Pattern>),
+    /// What could not be read; already reported.
+    Error,
+}
+
+impl ExprKind {
+    /// The expression without the brackets around it.
+    pub(crate) fn unbracketed(&self) -> &ExprKind {
+        let mut kind = self;
+        while let ExprKind::Paren(inner) = kind {
+            kind = &inner.node;
+        }
+        kind
+    }
+}

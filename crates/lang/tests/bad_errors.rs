@@ -1,0 +1,292 @@
+//! Every kind of mistake, as its author sees it. One snapshot holds them all: reading it from top
+//! to bottom is the review of our manners, and what reads badly there is to be improved.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use weir_lang::{Code, Options, Query, Severity, compile, render};
+
+/// Queries with mistakes, by the kind of the first one.
+#[rustfmt::skip]
+const BAD: &[(Code, &str)] = &[
+    (Code::StrayCharacter, "packets | where tcp.dport == $port"),
+    (Code::StrayCharacter, "packets | extend name = “web”"),
+    (Code::StrayCharacter, "packets | where matches('web', 'w.*')"),
+    (Code::OpenString, "packets\n| extend name = \"web\n| limit 5"),
+    (Code::BadEscape, r#"packets | extend path = "C:\dir""#),
+    (Code::BadEscape, r#"packets | extend name = "caf\xe9""#),
+    (Code::BadNumber, "packets | where len > 12345678901234567890"),
+    (Code::BadNumber, "packets | summarize n = count() every 10seconds"),
+    (Code::BadNumber, "packets | summarize n = count() every 1h30m"),
+    (Code::BadNumber, "packets | where len > 1.5KB"),
+    (Code::BadAddress, "packets | where ip.src == 10.0.0.256"),
+    (Code::BadAddress, "packets | where ip.src in 10.0.0/8"),
+    (Code::BadAddress, "packets | where eth.src == 02:00:5e:10:00:1g"),
+    (Code::BadNetwork, "packets | where ip.src in 10.1.2.3/8"),
+    (Code::BadNetwork, "packets | where ip.src in 2001:db8::/129"),
+    (Code::BadTime, "packets | where ts > @2023-11-14T22:13"),
+    (Code::BadTime, "packets | where ts > @2023-02-30"),
+    (Code::Unexpected, "packets | where tcp udp"),
+    (Code::Unexpected, "packets | where tcp.dport =="),
+    (Code::Unexpected, "packets where tcp"),
+    (Code::Unexpected, "where tcp | limit 5"),
+    (Code::Unexpected, "packets | summarize n = count() by ip.src every"),
+    (Code::Unexpected, "packets | summarize"),
+    (Code::Unexpected, "packets | top by len"),
+    (Code::Unexpected, "packets | scan n = 0 by flow n + 1"),
+    (Code::Unexpected, "packets | extend x = if tcp then 1 else 2"),
+    (Code::Unexpected, "param threshold = 10\npackets | where len > threshold"),
+    (Code::Unexpected, "packets | limit 5;"),
+    (Code::Unexpected, "let web = | limit 5\nweb"),
+    (Code::Unexpected, "packets | | limit 5"),
+    (Code::Unclosed, "packets\n| where (tcp and (udp or icmp)\n| limit 5"),
+    (Code::Unclosed, "packets | where dport in {22, 80"),
+    (Code::ForeignWord, "packets | where tcp && !udp || tcp.dport = 80"),
+    (Code::ForeignWord, "packets | where tcp AND udp // both"),
+    (Code::ChainedComparison, "packets | where 1 < len < 100"),
+    (Code::UnknownStage, "packets | filter tcp | sumarize count()"),
+    (Code::UnknownStage, "packets | dance"),
+    (Code::Unsupported, "packets | where tcp | alert \"SYN flood\" severity high"),
+    (Code::Unsupported, "packets | branch when tcp -> pass else -> drop"),
+    (Code::NoPipeline, "param limit: int = 5"),
+    (Code::NoPipeline, ""),
+    (Code::BadName, "let max = packets | where tcp\nlet a.b = 2\nlet in = 5\npackets | limit 1"),
+    (Code::BadName, "packets | extend by = 1"),
+    (Code::UnknownName, "packets | where tcp.dprot == 80"),
+    (Code::UnknownName, "packets | where tcp.flags.syn and ttl < 5"),
+    (Code::UnknownName, "packets | summarize bytes = sum(len) by ip.src | where byts > 5"),
+    (Code::UnknownName, "packets | summarize bytes = sum(len) by ip.src | where quick > 5"),
+    (Code::UnknownName, "packets | where count > 5"),
+    (Code::UnknownName, "packets | extend bits = len * 8, kbits = bits / 1000"),
+    (Code::UnknownFunction, "packets | where startswith(\"a\", \"b\")"),
+    (Code::UnknownFunction, "packets | extend x = frobnicate(len)"),
+    (Code::UnknownPipeline, "let web = packets | where tcp\nwbe | limit 5"),
+    (Code::UnknownPipeline, "packets | where tcp\nudp"),
+    (Code::TakenName, "let x = 1\nlet x = 2\npackets | limit x"),
+    (Code::TakenName, "param len: int = 5\npackets | limit len"),
+    (Code::TakenName, "let flow = 5\npackets | limit 1"),
+    (Code::NotYetDefined, "web | limit 5\nlet web = packets | where tcp"),
+    (Code::NotYetDefined, "packets | where big\nlet big = len > 1000"),
+    (Code::NotAValue, "let web = packets | where tcp\npackets | where web"),
+    (Code::NotAValue, "let port = 80\nport | limit 5"),
+    (Code::FieldGone, "packets\n| summarize n = count() by ip.src\n| where tcp.syn"),
+    (Code::FieldGone, "packets\n| project ip.src, len\n| where tcp.dport == 80"),
+    (Code::FieldGone, "packets | summarize bytes = sum(len) by src = ip.src | where ip.src == 10.0.0.1"),
+    (Code::FieldGone, "let web = tcp.dport in {80, 443}\npackets\n| summarize n = count() by ip.dst\n| where web"),
+    (Code::ColumnClash, "packets | summarize n = count(), n = sum(len)"),
+    (Code::ColumnClash, "packets | summarize ts = min(ts) every 1s"),
+    (Code::ColumnClash, "packets | project flow, ip.src"),
+    (Code::NeedsName, "packets | extend len * 8"),
+    (Code::NeedsName, "packets | summarize n = count() by len / 100"),
+    (Code::NeedsName, "packets | summarize sum(len * 8)"),
+    (Code::MisplacedAggregate, "packets | where count() > 5"),
+    (Code::MisplacedAggregate, "packets | extend smaller = min(sport, dport)"),
+    (Code::NotAnAggregate, "packets | summarize ip.src, n = count()"),
+    (Code::NotAnAggregate, "packets | summarize rate = sum(len) / count()"),
+    (Code::NotAnAggregate, "packets | summarize count by ip.src"),
+    (Code::NotAnAggregate, "packets | summarize m = mean(len)"),
+    (Code::TypeMismatch, "packets | where ip.src == 80"),
+    (Code::TypeMismatch, "packets | where ip.src == \"10.0.0.1\""),
+    (Code::TypeMismatch, "packets | where tcp == 443"),
+    (Code::TypeMismatch, "packets | where ip.proto == \"tcp\""),
+    (Code::TypeMismatch, "packets | extend age = ts + 5"),
+    (Code::TypeMismatch, "packets | where tcp.dport in {80, \"https\"}"),
+    (Code::TypeMismatch, "packets | where tcp & udp"),
+    (Code::TypeMismatch, "packets | extend x = -ip.src"),
+    (Code::TypeMismatch, "packets | scan n = 0 by flow => \"a\""),
+    (Code::NotBool, "packets | where len"),
+    (Code::NotBool, "packets | where tcp and ip.src"),
+    (Code::NetworkEquality, "packets | where ip.src == 10.0.0.0/8"),
+    (Code::WrongArity, "packets | where exists(ip.src, ip.dst)"),
+    (Code::WrongArity, "packets | extend x = if(tcp, 1)"),
+    (Code::WrongArity, "packets | summarize n = sum()"),
+    (Code::WrongArgument, "packets | where contains(ip.src, \"10\")"),
+    (Code::WrongArgument, "packets | summarize syns = sum(tcp.syn)"),
+    (Code::WrongArgument, "packets | extend m = min_of(ip.src, len)"),
+    (Code::NotOrdered, "packets | where tcp < udp"),
+    (Code::NotOrdered, "packets | summarize a = any(tcp) by ip.src | top 5 by a"),
+    (Code::BranchTypes, "packets | extend kind = if(tcp, \"tcp\", 0)"),
+    (Code::BranchTypes, "packets | extend kind = match dport { 22 => \"ssh\", _ => dport }"),
+    (Code::NotAColumn, "packets | extend pair = (ip.src, ip.dst)"),
+    (Code::NotAColumn, "packets | extend home = 10.0.0.0/8"),
+    (Code::NotConstant, "packets | where ip.src in {ip.dst, 10.0.0.1}"),
+    (Code::NotConstant, "packets | summarize n = count() every len"),
+    (Code::BadConstant, "packets | summarize n = count() every 0s"),
+    (Code::BadConstant, "packets | summarize n = count() every 10"),
+    (Code::BadConstant, "packets | limit 0"),
+    (Code::BadConstant, "packets | where tcp.dport in 1024..1"),
+    (Code::BadConstant, "param n: int = 9223372036854775807 + 1\npackets | limit n"),
+    (Code::BadRegex, "packets | extend x = \"a\" | where matches(x, \"a(b\")"),
+    (Code::BadSet, "packets | where tcp.dport in (80, 443)"),
+    (Code::BadSet, "packets | where tcp.dport in [80, 443]"),
+    (Code::BadSet, "packets | where tcp.dport in 80"),
+    (Code::BadSet, "packets | where tcp.dport in {}"),
+    (Code::BadPattern, "packets | extend x = match (sport, dport) { 53 => 1, _ => 0 }"),
+    (Code::BadPattern, "packets | extend x = match dport { 53 => 1, else => 0 }"),
+    (Code::NoEventTime, "packets\n| summarize n = count() by ip.src\n| summarize most = max(n) every 10s"),
+    (Code::StateCount, "packets | scan a = 0, b = 0 by flow => a + 1"),
+    (Code::StateCount, "packets | scan a = 0 by flow => (a, 1)"),
+    (Code::AfterPrint, "packets | print | where tcp"),
+    (Code::BadParam, "param home: net = 10.0.0.1\npackets | where ip.src in home"),
+    (Code::BadParam, "param every_s: duration = 10\npackets | summarize n = count() every every_s"),
+    (Code::UnknownType, "param limit: integer = 5\npackets | limit limit"),
+    (Code::TooLarge, "packets | summarize by flow, conn, hosts"),
+    (Code::TooLarge, "packets | summarize n = distinct((flow, conn, hosts))"),
+    // What people bring along from other tools.
+    (Code::UnknownName, "packets | where ip.addr == 10.0.0.1 and tcp.port == 80"),
+    (Code::UnknownName, "packets | where port == 80 or tcp.srcport == 80 or src_ip == ::1"),
+    (Code::UnknownName, "packets | where frame.len > 100 and frame.time > @2023-11-14 and frame.cap_len > 1"),
+    (Code::UnknownName, "packets | where ip.tos == 1 and syn and ack and eth.addr == 02:00:5e:10:00:01"),
+    (Code::UnknownName, "packets | where ts > now - 5m"),
+    (Code::UnknownName, "packets | summarize n = count() by ip.src | top 3 by count"),
+    (Code::UnknownFunction, "packets | where ts > now()"),
+    (Code::Unsupported, "packets | where dns.qname == \"example.org\" or vxlan"),
+    (Code::Unsupported, "packets | summarize p = p95(len), s = hll(ip.src) by prefix(ip.src, 24)"),
+    (Code::TypeMismatch, "packets | where ip.proto == tcp"),
+    (Code::TypeMismatch, "packets | where ts > 2026-11-21"),
+    (Code::BadTime, "packets | where ts > 2026-11-21T05:50:00Z"),
+    (Code::BadNumber, "packets | summarize n = count() every 1000000d"),
+    (Code::BadNumber, "packets | where ts - ts > 1.5ns"),
+    (Code::TypeMismatch, "packets | summarize n = count() by net = ip.src / 24"),
+    (Code::ForeignWord, "packets | where ip.src like \"10.%\""),
+    (Code::ForeignWord, "packets | extend x = \"a\" | where x LIKE \"a%\" or x contains \"a\" or x =~ \"a\""),
+    (Code::ForeignWord, "packets | summarize n = count(*) by ip.src"),
+    (Code::ForeignWord, "packets | project *"),
+    (Code::ForeignWord, "packets | where tcp[13] & 2 != 0"),
+    (Code::StrayCharacter, "packets | extend naïve = 1 | where naïve == 1 and größe > 1"),
+    (Code::Unused, "param limit: int = 5\nlet web = tcp.dport == 80\npackets | where tcp"),
+    (Code::UnreachableArm, "packets | extend x = match dport { 1..1023 => 1, 80 => 2, _ => 3, 7 => 4 }"),
+    (Code::AlwaysPresent, "packets | where exists(tcp) and exists(len)"),
+    (Code::AlwaysAbsent, "packets | extend rate = len / 0, big = 9223372036854775807 + 1"),
+];
+
+fn text_too_deep() -> String {
+    format!("packets | where {}tcp{}", "(".repeat(100), ")".repeat(100))
+}
+
+fn show(out: &mut String, text: &str, params: &[(&str, &str)]) -> BTreeSet<Code> {
+    let params: Vec<(String, String)> =
+        params.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
+    let options = Options { params: &params, ..Options::default() };
+    let q = Query { name: "query.weir", text };
+    let diagnostics = match compile(&q, &options) {
+        Ok(compiled) => compiled.warnings,
+        Err(diagnostics) => diagnostics,
+    };
+    writeln!(out, "{}", render(&diagnostics, &q, false)).expect("writing to memory");
+    for d in &diagnostics {
+        assert!(!d.message.ends_with('.'), "a message is no full sentence: {d}");
+        assert!(!d.help.as_ref().is_some_and(|h| h.ends_with('.')), "{d}");
+    }
+    diagnostics.iter().map(|d| d.code).collect()
+}
+
+#[test]
+fn the_shameful_diagnostics() {
+    let mut out = String::new();
+    let mut seen = BTreeSet::new();
+    for (code, text) in BAD {
+        let codes = show(&mut out, text, &[]);
+        assert!(codes.contains(code), "{code} of {text}: {codes:?}");
+        seen.extend(codes);
+    }
+    let limit = "param limit: int = 5\npackets | limit limit";
+    seen.extend(show(&mut out, limit, &[("limt", "6")]));
+    seen.extend(show(&mut out, "packets | limit 5", &[("x", "6")]));
+    seen.extend(show(&mut out, limit, &[("limit", "many")]));
+    let interval = "param interval: duration = 1m\npackets | summarize count() every interval";
+    seen.extend(show(&mut out, interval, &[("interval", "1000000d")]));
+    seen.extend(show(&mut out, &text_too_deep(), &[]));
+    let missing: Vec<_> = Code::ALL.iter().filter(|(code, _)| !seen.contains(code)).collect();
+    assert!(missing.is_empty(), "kinds without a snapshot: {missing:?}");
+    insta::assert_snapshot!(out);
+}
+
+fn addresses(n: u32) -> String {
+    let all: Vec<String> =
+        (0..n).map(|n| std::net::Ipv4Addr::from(0x0a00_0000 + n).to_string()).collect();
+    format!("{{{}}}", all.join(", "))
+}
+
+#[test]
+fn blocklists_are_long() {
+    let compiles = |text: &str| {
+        let q = Query { name: "q", text };
+        compile(&q, &Options::default()).map_err(|d| render(&d[..1], &q, false))
+    };
+    let one = format!("packets | where ip.src in {}", addresses(20_000));
+    assert!(compiles(&one).is_ok());
+    let set = addresses(9_000);
+    let two = format!("packets | where ip.src in {set} or ip.dst not in {set}");
+    assert!(compiles(&two).is_ok());
+    // A let counts wherever it is used; its members are neither copied nor looked at for ever.
+    let many = "packets | where bad\n".repeat(2_000);
+    let text = format!("let bad = ip.src in {}\n{many}", addresses(20_000));
+    let told = compiles(&text).expect_err("2000 times 20000");
+    assert!(
+        told.contains("[W046] Error: the sets of a query have at most 262144 members"),
+        "{told}"
+    );
+    assert!(told.len() < 2_000, "{told}");
+    // A choice between tuples asks its condition for each part.
+    let wide = vec!["1"; 900].join(", ");
+    let text = format!("packets | where if(ip.src in {set}, ({wide}), ({wide})) == ({wide})");
+    assert!(compiles(&text).expect_err("900 times 9000").contains("[W046]"));
+}
+
+#[test]
+fn asking_twice_does_not_double_for_ever() {
+    let mut e = "len / len".to_owned();
+    for _ in 0..25 {
+        e = format!("int({e} not in {{1}}) / len");
+    }
+    let text = format!("packets | where {e} == 1");
+    let told = compile(&Query { name: "q", text: &text }, &Options::default());
+    assert!(told.expect_err("2^25 operations").iter().any(|d| d.code == Code::TooLarge));
+}
+
+#[test]
+fn one_run_tells_of_several() {
+    let text = "let web = packets | where tcp.dprot == 80\n\
+                web | filter tcp | where sipp == 1\n\
+                packets | where (len > ) and (caplen = 5) | extend x = frob(1), y = x + ip.src\n\
+                packets | limit 1.5 | where x.y\n";
+    let q = Query { name: "q", text };
+    let codes: Vec<String> = match compile(&q, &Options::default()) {
+        Ok(_) => Vec::new(),
+        Err(all) => all.iter().map(|d| format!("{} {}", d.code, d.span.of(text))).collect(),
+    };
+    let expected = [
+        "W016 tcp.dprot",
+        "W012 filter",
+        "W008 )",
+        "W010 =",
+        "W017 frob",
+        "W016 x",
+        "W036 1.5",
+        "W016 x.y",
+    ];
+    assert_eq!(codes, expected);
+}
+
+#[test]
+fn a_warning_does_not_stop_a_query() {
+    let q = Query { name: "q", text: "param unused: int = 1\npackets | limit 1" };
+    let compiled = compile(&q, &Options::default()).expect("only a warning");
+    assert_eq!(compiled.warnings.len(), 1);
+    assert_eq!(compiled.warnings[0].severity, Severity::Warning);
+    assert_eq!(compiled.program.pipelines.len(), 1);
+}
+
+#[test]
+fn a_scan_has_a_few_states() {
+    let scan = |n: usize| {
+        let states: Vec<String> = (0..n).map(|i| format!("s{i} = 0")).collect();
+        let updates: Vec<String> = (0..n).map(|i| format!("s{i} + 1")).collect();
+        let (states, updates) = (states.join(", "), updates.join(", "));
+        let text = format!("packets | scan {states} => ({updates})");
+        compile(&Query { name: "q", text: &text }, &Options::default())
+    };
+    assert!(scan(32).is_ok());
+    let told = scan(33).expect_err("too many states");
+    assert!(told.iter().any(|d| d.code == Code::TooLarge), "{told:?}");
+}

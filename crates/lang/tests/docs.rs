@@ -1,0 +1,109 @@
+//! The language reference: its queries compile, its mistakes are told as it says, its tables are
+//! complete. What its queries print is tested where there is an engine to run them.
+
+use std::fs;
+use weir_lang::{Code, Options, Query, compile, format, render};
+use weir_packet::fields;
+use weir_plan::AggFunc;
+use weir_plan::functions::BUILTINS;
+
+fn reference() -> String {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/language.md");
+    fs::read_to_string(path).expect("the language reference")
+}
+
+/// Line, tag and text of each fenced block.
+fn blocks(text: &str) -> Vec<(usize, &str, String)> {
+    let mut out = Vec::new();
+    let mut lines = text.lines().enumerate();
+    while let Some((n, line)) = lines.next() {
+        if let Some(tag) = line.strip_prefix("```") {
+            let body = lines.by_ref().map(|(_, l)| l).take_while(|l| *l != "```");
+            out.push((n + 1, tag, body.map(|l| format!("{l}\n")).collect()));
+        }
+    }
+    out
+}
+
+#[test]
+fn queries_compile() {
+    let text = reference();
+    let mut seen = 0;
+    for (line, tag, body) in blocks(&text) {
+        if tag == "weir" || tag.starts_with("weir run=") {
+            let q = Query { name: "query.weir", text: &body };
+            match compile(&q, &Options::default()) {
+                Ok(compiled) if compiled.warnings.is_empty() => seen += 1,
+                Ok(c) => panic!("line {line}:\n{}", render(&c.warnings, &q, false)),
+                Err(d) => panic!("line {line}:\n{}", render(&d, &q, false)),
+            }
+        }
+    }
+    assert!(seen > 12, "{seen} queries");
+}
+
+#[test]
+fn mistakes_are_told_as_shown() {
+    let text = reference();
+    let blocks = blocks(&text);
+    let mut seen = 0;
+    for pair in blocks.windows(2) {
+        let [(line, tag, body), (_, shown_tag, shown)] = pair else { unreachable!("pairs") };
+        let q = Query { name: "query.weir", text: body };
+        let told = match (*tag, compile(&q, &Options::default())) {
+            ("weir-error", Err(d)) => d,
+            ("weir-warning", Ok(compiled)) => compiled.warnings,
+            ("weir-error" | "weir-warning", _) => panic!("line {line} is no {tag}"),
+            _ => continue,
+        };
+        assert_eq!(*shown_tag, "text", "line {line}: what is told follows");
+        assert_eq!(render(&told, &q, false), *shown, "line {line}");
+        seen += 1;
+    }
+    assert!(seen > 4, "{seen} mistakes");
+}
+
+#[test]
+fn whole_queries_are_in_the_canonical_layout() {
+    let text = reference();
+    for (line, tag, body) in blocks(&text) {
+        if tag.split(' ').next() == Some("weir") {
+            assert_eq!(format(&body).as_deref(), Ok(body.as_str()), "line {line}");
+        }
+    }
+}
+
+#[test]
+fn tables_are_complete() {
+    let text = reference();
+    let has = |what: &str| assert!(text.contains(what), "{what} is missing");
+    BUILTINS.iter().for_each(|(name, ..)| has(&format!("`{name}(")));
+    for f in [
+        AggFunc::Count,
+        AggFunc::Sum,
+        AggFunc::Min,
+        AggFunc::Max,
+        AggFunc::Avg,
+        AggFunc::First,
+        AggFunc::Last,
+        AggFunc::Any,
+        AggFunc::All,
+        AggFunc::Distinct,
+        AggFunc::BitOr,
+    ] {
+        has(&format!("`{}(", f.name()));
+    }
+    for key in fields::KEYS {
+        let parts: Vec<String> =
+            key.fields.iter().map(|f| format!("`{}`", fields::by_item(*f).info().name)).collect();
+        has(&format!("| `{}` | {} |", key.name, parts.join(" ")));
+    }
+    for ty in ["bool", "int", "float", "string", "bytes", "ip", "mac", "net", "time", "duration"] {
+        has(&format!("| `{ty}` | "));
+    }
+    for (code, doc) in Code::ALL {
+        has(&format!("| {code} | {} |", doc.trim()));
+    }
+    let limits = weir_plan::limits::GROUPS_MAX >> 20;
+    has(&format!("without it {limits} Mi"));
+}

@@ -1,0 +1,420 @@
+//! What good queries mean, as compact prints of their plans.
+
+use weir_lang::{Code, Options, Query, compile, render};
+use weir_plan::{
+    AggSignature, Expr, ExprKind, Input, Member, Order, Pipeline, Program, ScalarSignature,
+    Signatures, Stage, Type, UnaryOp, Window,
+};
+
+fn program(text: &str, options: &Options<'_>) -> Program {
+    let q = Query { name: "query.weir", text };
+    match compile(&q, options) {
+        Ok(compiled) => compiled.program,
+        Err(d) => panic!("{}", render(&d, &q, false)),
+    }
+}
+
+fn expr(e: &Expr) -> String {
+    let list = |all: &[Expr]| all.iter().map(expr).collect::<Vec<_>>().join(", ");
+    match &e.kind {
+        ExprKind::Const(v) => v.to_string(),
+        ExprKind::Field(id) => id.info().name.to_owned(),
+        ExprKind::Column(i) => format!("#{i}"),
+        ExprKind::State(i) => format!("s{i}"),
+        ExprKind::Unary(UnaryOp::ToFloat, a) => format!("float!({})", expr(a)),
+        ExprKind::Unary(op, a) => format!("{op:?}({})", expr(a)),
+        ExprKind::Binary(op, a, b) => format!("({} {} {})", expr(a), op.symbol(), expr(b)),
+        ExprKind::If(c, a, b) => format!("[{} ? {} : {}]", expr(c), expr(a), expr(b)),
+        ExprKind::In(a, members) => {
+            let member = |m: &Member| match m {
+                Member::Value(v) | Member::Net(v) => v.to_string(),
+                Member::Range(a, b) => format!("{a}..{b}"),
+            };
+            let members: Vec<_> = members.iter().map(member).collect();
+            format!("{} in {{{}}}", expr(a), members.join(", "))
+        }
+        ExprKind::Call(f, args) => format!("{f:?}({})", list(args)),
+        ExprKind::Tuple(parts) => format!("<{}>", list(parts)),
+    }
+}
+
+fn stage(s: &Stage) -> String {
+    let named = |columns: &[(String, Expr)]| {
+        columns.iter().map(|(n, e)| format!("{n}={}", expr(e))).collect::<Vec<_>>().join(" ")
+    };
+    match s {
+        Stage::Where(e) => format!("where {}", expr(e)),
+        Stage::Extend { columns } => {
+            let column = |(n, i, e): &(String, usize, Expr)| format!("{n}@{i}={}", expr(e));
+            format!("extend {}", columns.iter().map(column).collect::<Vec<_>>().join(" "))
+        }
+        Stage::Project { columns } => format!("project {}", named(columns)),
+        Stage::Summarize(s) => {
+            let aggs = s.aggs.iter().map(|a| {
+                let arg = a.arg.as_ref().map(expr).unwrap_or_default();
+                let cond = a.cond.as_ref().map(|c| format!(" if {}", expr(c))).unwrap_or_default();
+                format!("{}={}({arg}){cond}:{}", a.name, a.func.name(), a.ty)
+            });
+            let window = match s.window {
+                Window::All => String::new(),
+                Window::Tumbling(ns) => format!(" every {ns}"),
+            };
+            let aggs = aggs.collect::<Vec<_>>().join(" ");
+            format!("summarize {aggs} | {}{window} max {}", named(&s.keys), s.max_groups)
+        }
+        Stage::Scan(s) => {
+            let state = |s: &weir_plan::stage::ScanState| {
+                format!("{}@{}={} => {}", s.name, s.output, expr(&s.init), expr(&s.update))
+            };
+            let states = s.states.iter().map(state).collect::<Vec<_>>().join("; ");
+            let keys = s.keys.iter().map(expr).collect::<Vec<_>>().join(" ");
+            format!("scan {states} | {keys} idle {} max {}", s.idle_ns, s.max_keys)
+        }
+        Stage::Top { n, by, windowed } => {
+            let key = |k: &weir_plan::SortKey| {
+                format!("{}{}", if k.order == Order::Ascending { "+" } else { "-" }, expr(&k.expr))
+            };
+            let by = by.iter().map(key).collect::<Vec<_>>().join(" ");
+            format!("top {n} {by}{}", if *windowed { " windowed" } else { "" })
+        }
+        Stage::Limit(n) => format!("limit {n}"),
+    }
+}
+
+fn pipeline(p: &Pipeline) -> String {
+    let name = p.name.as_deref().unwrap_or("-");
+    let input = match p.input {
+        Input::Packets => "packets".to_owned(),
+        Input::Pipeline(i) => format!("[{i}]"),
+    };
+    let mut out = format!("{name} {input}{}", if p.printed { "" } else { " hidden" });
+    p.stages.iter().for_each(|s| out += &format!("\n  {}", stage(s)));
+    let columns = p.schema.columns.iter().map(|c| format!("{}:{}", c.name, c.ty));
+    out + "\n  -> " + &columns.collect::<Vec<_>>().join(" ")
+}
+
+fn lowered(text: &str) -> String {
+    let program = program(text, &Options::default());
+    program.pipelines.iter().map(pipeline).collect::<Vec<_>>().join("\n")
+}
+
+/// The condition that `where text` comes to.
+fn condition(text: &str) -> String {
+    let program = program(&format!("packets | where {text}"), &Options::default());
+    match &program.pipelines[0].stages[0] {
+        Stage::Where(e) => expr(e),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn expressions() {
+    let check = |text: &str, expected: &str| assert_eq!(condition(text), expected, "{text}");
+    check("tcp and udp or not arp", "((tcp and udp) or Not(arp))");
+    check("1 + 2 * 3 - len % 4 < 0x10", "((7 - (len % 4)) < 16)");
+    check("(tcp.flags & 3 | 4) == 5", "(((tcp.flags & 3) | 4) == 5)");
+    check("tcp.flags & 0b11 == 2", "((tcp.flags & 3) == 2)");
+    check("len > 1.5", "(float!(len) > 1.5)");
+    check("len in {1, 2.5}", "float!(len) in {1.0, 2.5}");
+    check("1k < len", "(1000 < len)");
+    check("ts + 5s > @2023-11-14", "((ts + 5s) > 2023-11-14T00:00:00Z)");
+    check("5s + ts > ts", "((ts + 5s) > ts)");
+    check("ts - @2023-11-14 > 2 * 1h", "((ts - 2023-11-14T00:00:00Z) > 2h)");
+    check("1h / 30m == 2", "(2.0 == 2.0)");
+    check("ip.src in 10.0.0.0/8", "ip.src in {10.0.0.0/8}");
+    check("ip.src in {10.0.0.0/8, ::1}", "ip.src in {10.0.0.0/8, ::1}");
+    check("dport in 1..1023", "dport in {1..1023}");
+    check("dport not in {53}", "(Exists(dport) and Not(dport in {53}))");
+    check("len not in {53}", "Not(len in {53})");
+    check("(ip.src, dport) == (10.0.0.1, 53)", "(<ip.src, dport> == <10.0.0.1, 53>)");
+    check("hosts == (10.0.0.1, ::1)", "(<hosts.a, hosts.b> == <10.0.0.1, ::1>)");
+    check("(len, ip.ttl) in {(1, 2.5)}", "<len, float!(ip.ttl)> in {(1, 2.5)}");
+    check("exists(link)", "(Exists(link.a) and Exists(link.b))");
+    check("if(tcp, len, 0) > 5", "([tcp ? len : 0] > 5)");
+    check("coalesce(dport, 0) == 0", "(Coalesce(dport, 0) == 0)");
+    check("float(len) > 0.5 and int(len) > 1", "((float!(len) > 0.5) and (len > 1))");
+    check("matches(string(ip.src), \"^10\")", "Matches(ToStr(ip.src), \"^10\")");
+    check("bin(ts, 1m) == ts", "(Bin(ts, 1m) == ts)");
+    check("-len < - 5", "(Neg(len) < -5)");
+    check("~0 == -1", "(-1 == -1)");
+}
+
+#[test]
+fn matches_become_choices() {
+    let check = |text: &str, expected: &str| {
+        assert_eq!(condition(&format!("{text} == 1")), format!("({expected} == 1)"), "{text}");
+    };
+    check(
+        "match len { 1 => 10, 2 or 3..5 => 20, _ => 0 }",
+        "[(len == 1) ? 10 : [len in {2, 3..5} ? 20 : 0]]",
+    );
+    check("match len { 1 => 10 }", "[(len == 1) ? 10 : absent]");
+    check(
+        "match ip.src { 10.0.0.0/8 => 1, {::1, ::2} => 2 }",
+        "[ip.src in {10.0.0.0/8} ? 1 : [ip.src in {::1, ::2} ? 2 : absent]]",
+    );
+    check(
+        "match (sport, dport) { (53, _) or (_, 53) => 1, (80 or 443, 1..9) => 2, _ => 3 }",
+        "[((sport == 53) or (dport == 53)) ? 1 : \
+          [(sport in {80, 443} and dport in {1..9}) ? 2 : 3]]",
+    );
+}
+
+#[test]
+fn a_float_result_makes_floats_of_the_others() {
+    let text = "match len { 1 => 1, 2 => ip.ttl, _ => 2.5 } > 0.5";
+    let expected = "([(len == 1) ? 1.0 : [(len == 2) ? float!(ip.ttl) : 2.5]] > 0.5)";
+    assert_eq!(condition(text), expected);
+}
+
+#[test]
+fn packets_leave_with_their_usual_columns() {
+    insta::assert_snapshot!(lowered("packets | where tcp | extend len = 1, x = dport"), @r"
+    - packets
+      where tcp
+      extend len@0=1 x@1=dport
+      project ts=ts len=#0 ip.src=ip.src sport=sport ip.dst=ip.dst dport=dport ip.proto=ip.proto x=#1
+      -> ts:time len:int ip.src:ip sport:int ip.dst:ip dport:int ip.proto:int x:int
+    ");
+}
+
+#[test]
+fn syn_flood() {
+    let text = "param threshold: int = 1000\nparam interval: duration = 10s\n\
+        packets | where tcp\n\
+        | summarize server = first(ip.src) where tcp.syn and tcp.ack,\n\
+          completed = any(tcp.ack and not tcp.syn and not tcp.rst) by conn every interval\n\
+        | where exists(server) and not completed\n\
+        | summarize incomplete = count() by server every interval\n\
+        | where incomplete > threshold";
+    insta::assert_snapshot!(lowered(text), @r"
+    - packets
+      where tcp
+      summarize server=first(ip.src) if (tcp.syn and tcp.ack):ip completed=any(((tcp.ack and Not(tcp.syn)) and Not(tcp.rst))):bool | conn.a_ip=conn.a_ip conn.a_port=conn.a_port conn.b_ip=conn.b_ip conn.b_port=conn.b_port ip.proto=ip.proto every 10000000000 max 67108864
+      where (Exists(#6) and Not(#7))
+      summarize incomplete=count():int | server=#6 every 10000000000 max 67108864
+      where (#2 > 1000)
+      -> ts:time server:ip incomplete:int
+    ");
+}
+
+#[test]
+fn knock() {
+    let text = "packets | where tcp\n\
+        | scan stage = 0 by ip.src, ip.dst idle 60s max 1M =>\n\
+          match (stage, tcp.dport) { (0, 5123) => 1, (4, _) => 4, _ => 0 }\n\
+        | scan open = false by flow => open or (stage == 4 and tcp.dport == 22)\n\
+        | project flow, open";
+    insta::assert_snapshot!(lowered(text), @r"
+    - packets
+      where tcp
+      scan stage@0=0 => [((s0 == 0) and (tcp.dport == 5123)) ? 1 : [(s0 == 4) ? 4 : 0]] | ip.src ip.dst idle 60000000000 max 1000000
+      scan open@1=false => (s0 or ((#0 == 4) and (tcp.dport == 22))) | ip.src sport ip.dst dport ip.proto idle 3600000000000 max 1048576
+      project ip.src=ip.src sport=sport ip.dst=ip.dst dport=dport ip.proto=ip.proto open=#1
+      -> ip.src:ip sport:int ip.dst:ip dport:int ip.proto:int open:bool
+    ");
+}
+
+#[test]
+fn several_states() {
+    let text = "packets | scan n = 0, mean = 0 by flow idle 1h =>\n\
+        if(tcp.syn, (1, float(len)), (n + 1, mean + (len - mean) / (n + 1)))\n\
+        | project n, mean";
+    insta::assert_snapshot!(lowered(text), @r"
+    - packets
+      scan n@0=0 => [tcp.syn ? 1 : (s0 + 1)]; mean@1=0.0 => [tcp.syn ? float!(len) : (s1 + ((float!(len) - s1) / float!((s0 + 1))))] | ip.src sport ip.dst dport ip.proto idle 3600000000000 max 1048576
+      project n=#0 mean=#1
+      -> n:int mean:float
+    ");
+}
+
+#[test]
+fn aggregates() {
+    let text = "packets | summarize count(), count(tcp), count(dport) where udp, sum(len), avg(len),\n\
+        distinct(flow), first = min(ts), syns = count(tcp.syn) where len > 60, r = bit_or(tcp.flags)\n\
+        by ip.dst, kilo = len / 1000 max 1k";
+    insta::assert_snapshot!(lowered(text), @r"
+    - packets
+      summarize count=count():int count_tcp=count() if tcp:int count_dport=count(dport) if udp:int sum_len=sum(len):int avg_len=avg(len):float distinct_flow=distinct(<ip.src, sport, ip.dst, dport, ip.proto>):int first=min(ts):time syns=count() if ((len > 60) and tcp.syn):int r=bit_or(tcp.flags):int | ip.dst=ip.dst kilo=(len / 1000) max 1000
+      -> ip.dst:ip kilo:int count:int count_tcp:int count_dport:int sum_len:int avg_len:float distinct_flow:int first:time syns:int r:int
+    ");
+}
+
+#[test]
+fn distinct_keys_without_aggregates() {
+    insta::assert_snapshot!(lowered("packets | summarize by hosts | limit 3"), @r"
+    - packets
+      summarize  | hosts.a=hosts.a hosts.b=hosts.b max 67108864
+      limit 3
+      -> hosts.a:ip hosts.b:ip
+    ");
+}
+
+#[test]
+fn columns_keep_the_names_of_fields() {
+    let text = "packets | summarize bytes = sum(len) by flow\n\
+        | summarize bytes = sum(bytes) by ip.dst | top 3 by bytes, ip.dst asc";
+    insta::assert_snapshot!(lowered(text), @r"
+    - packets
+      summarize bytes=sum(len):int | ip.src=ip.src sport=sport ip.dst=ip.dst dport=dport ip.proto=ip.proto max 67108864
+      summarize bytes=sum(#5):int | ip.dst=#2 max 67108864
+      top 3 -#1 +#0
+      -> ip.dst:ip bytes:int
+    ");
+}
+
+#[test]
+fn top_of_each_window() {
+    let text = "packets | summarize packets = count() by ip.src every 1s\n\
+        | top 3 by packets | project ts, ip.src, packets";
+    insta::assert_snapshot!(lowered(text), @r"
+    - packets
+      summarize packets=count():int | ip.src=ip.src every 1000000000 max 67108864
+      top 3 -#2 windowed
+      project ts=#0 ip.src=#1 packets=#2
+      -> ts:time ip.src:ip packets:int
+    ");
+}
+
+#[test]
+fn a_pipeline_of_rows_is_read_by_number() {
+    let text = "let flows = packets | summarize bytes = sum(len) by flow\n\
+        flows | where bytes > 1M\n\
+        flows\n| summarize n = count()";
+    insta::assert_snapshot!(lowered(text), @r"
+    flows packets hidden
+      summarize bytes=sum(len):int | ip.src=ip.src sport=sport ip.dst=ip.dst dport=dport ip.proto=ip.proto max 67108864
+      -> ip.src:ip sport:int ip.dst:ip dport:int ip.proto:int bytes:int
+    - [0]
+      where (#5 > 1000000)
+      -> ip.src:ip sport:int ip.dst:ip dport:int ip.proto:int bytes:int
+    - [0]
+      summarize n=count():int |  max 67108864
+      -> n:int
+    ");
+}
+
+#[test]
+fn a_pipeline_of_packets_hands_on_packets() {
+    let text = "let web = packets | where tcp.dport == 80 | extend kilo = len / 1000\n\
+        let same = web\n\
+        same | summarize n = count(tcp.syn) by kilo";
+    insta::assert_snapshot!(lowered(text), @r"
+    - packets
+      where (tcp.dport == 80)
+      extend kilo@0=(len / 1000)
+      summarize n=count() if tcp.syn:int | kilo=#0 max 67108864
+      -> kilo:int n:int
+    ");
+}
+
+#[test]
+fn print_shows_what_is_read_too() {
+    let text =
+        "let flows = packets | summarize by flow | print\nflows | limit 1\nlet alone = flows";
+    let shown: Vec<(Option<String>, bool)> = program(text, &Options::default())
+        .pipelines
+        .into_iter()
+        .map(|p| (p.name, p.printed))
+        .collect();
+    let alone = Some("alone".to_owned());
+    assert_eq!(shown, [(Some("flows".to_owned()), true), (None, true), (alone, true)]);
+}
+
+#[test]
+fn aliases_mean_what_is_there() {
+    let text = "let web = tcp.dport in {80, 443}\nlet home = 10.0.0.0/8\nlet d = 2 * 5s\n\
+        packets | where web and ip.src in home | summarize n = count() by tcp.dport every d\n\
+        | where web";
+    insta::assert_snapshot!(lowered(text), @r"
+    - packets
+      where (tcp.dport in {80, 443} and ip.src in {10.0.0.0/8})
+      summarize n=count():int | tcp.dport=tcp.dport every 10000000000 max 67108864
+      where #1 in {80, 443}
+      -> ts:time tcp.dport:int n:int
+    ");
+}
+
+#[test]
+fn params_take_values_of_their_type() {
+    let text = "param home: net = 10.0.0.0/8\nparam name: string = \"x\"\nparam f: float = 1\n\
+        param d: duration = 1s\nparam t: time = @2023-01-01\nparam a: ip = ::1\n\
+        param m: mac = 02:00:00:00:00:00\nparam b: bool = true\nparam n: int = -5\n\
+        packets | where ip.src in home and name == \"y\" and f == f and ts - t > d and a == a \
+        and m == m and b and n == n";
+    let given = [
+        ("home", "fe80::/10"),
+        ("name", "y z"),
+        ("f", "2"),
+        ("d", "1.5h"),
+        ("t", "@2024-01-01"),
+        ("a", "10.0.0.1"),
+        ("m", "02:00:5e:10:00:01"),
+        ("b", "false"),
+        ("n", "1"),
+        ("n", "-0x10"),
+    ];
+    let params: Vec<_> = given.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
+    let program = program(text, &Options { params: &params, ..Options::default() });
+    let Stage::Where(e) = &program.pipelines[0].stages[0] else { panic!("a condition") };
+    let mut constants = Vec::new();
+    e.visit(&mut |e| {
+        if let ExprKind::Const(v) = &e.kind {
+            constants.push(v.to_string());
+        }
+    });
+    assert_eq!(
+        constants.join(" "),
+        "\"y z\" \"y\" 2.0 2.0 2024-01-01T00:00:00Z 90m 10.0.0.1 10.0.0.1 \
+         02:00:5e:10:00:01 02:00:5e:10:00:01 false -16 -16"
+    );
+}
+
+#[test]
+fn registered_functions_are_called() {
+    let signatures = Signatures {
+        scalars: vec![ScalarSignature {
+            name: "entropy".to_owned(),
+            args: vec![Type::Str, Type::Float],
+            ret: Type::Float,
+        }],
+        aggregates: vec![AggSignature {
+            name: "median".to_owned(),
+            arg: Type::Float,
+            ret: Type::Float,
+        }],
+    };
+    let options = Options { signatures: &signatures, ..Options::default() };
+    let text = "packets | extend e = entropy(string(ip.src), 1) | summarize m = median(len)";
+    let program = program(text, &options);
+    insta::assert_snapshot!(pipeline(&program.pipelines[0]), @r"
+    - packets
+      extend e@0=User(0)(ToStr(ip.src), 1.0)
+      summarize m=user(float!(len)):float |  max 67108864
+      -> m:float
+    ");
+    let q = Query { name: "q", text: "packets | extend x = entropi(\"a\", 1), y = entropy(1, 2)" };
+    let codes: Vec<Code> =
+        compile(&q, &options).expect_err("wrong").iter().map(|d| d.code).collect();
+    assert_eq!(codes, [Code::UnknownFunction, Code::WrongArgument]);
+}
+
+#[test]
+fn long_conditions_stay_shallow() {
+    let many = vec!["tcp.dport == 80"; 500].join(" or ");
+    let text = condition(&many);
+    assert_eq!(text.matches("==").count(), 500);
+}
+
+#[test]
+fn a_column_can_be_called_like_a_word() {
+    let text = "packets | summarize packets = count(), max = max(len), first = min(ts) by ip.src\n\
+        | where packets > 5 and max > 100\n| top 5 by packets, max desc";
+    insta::assert_snapshot!(lowered(text), @r"
+    - packets
+      summarize packets=count():int max=max(len):int first=min(ts):time | ip.src=ip.src max 67108864
+      where ((#1 > 5) and (#2 > 100))
+      top 5 -#1 -#2
+      -> ip.src:ip packets:int max:int first:time
+    ");
+}
