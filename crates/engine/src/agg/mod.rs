@@ -1,0 +1,225 @@
+//! Aggregates: laws first, then code.
+//!
+//! The state of an aggregate for one group is a few 64-bit cells in the group's row. A fresh state
+//! is an identity; `merge` is associative and commutative (sums of floats: up to rounding, which
+//! is why the planner keeps all rows of such a group in one place); splitting the rows anywhere and
+//! merging gives the whole; decoding what was encoded changes nothing. `laws.rs` tests this for
+//! all of them.
+
+mod any_all;
+mod avg;
+mod bit_or;
+mod count;
+mod distinct;
+mod first_last;
+mod fixed;
+#[cfg(test)]
+mod laws;
+mod min_max;
+mod sum;
+mod user;
+
+use crate::functions::Functions;
+use crate::key::Part;
+use crate::rows::Arena;
+use fixed::Of;
+use std::any::Any;
+use weir_packet::bits::Bits;
+use weir_packet::column::Column;
+use weir_plan::expr::ExprKind;
+use weir_plan::{Agg, AggFunc, Type};
+
+/// The rows of a batch on their way into groups.
+pub struct Input<'a> {
+    /// Positions in the batch, ascending.
+    pub rows: &'a [u16],
+    /// The group of each.
+    pub groups: &'a [u32],
+    /// The argument, part by part; none for `count()`.
+    pub columns: &'a [&'a Column],
+    /// Positions at which the argument is there and the condition holds; `None`: all of them.
+    pub counted: Option<Bits>,
+    /// The number of each position in the order that rows came.
+    pub seq: &'a [u64],
+    /// The texts of the argument.
+    pub arena: &'a Arena,
+}
+
+impl Input<'_> {
+    /// Calls `f` with the group and the position of each counted row.
+    #[inline(always)]
+    pub fn each(&self, mut f: impl FnMut(u32, usize)) {
+        match self.counted {
+            None => {
+                for (&i, &g) in self.rows.iter().zip(self.groups) {
+                    f(g, i as usize);
+                }
+            }
+            Some(counted) => {
+                for (&i, &g) in self.rows.iter().zip(self.groups) {
+                    if counted.has(i as usize) {
+                        f(g, i as usize);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The cells of one aggregate in all rows of a table.
+pub struct Cells<'a> {
+    /// The rows of the table.
+    pub rows: &'a mut [u64],
+    /// Words per row.
+    pub stride: usize,
+    /// Where in a row the cells start.
+    pub at: usize,
+}
+
+impl Cells<'_> {
+    /// The `N` cells of a group.
+    #[inline(always)]
+    pub fn of<const N: usize>(&mut self, group: u32) -> &mut [u64; N] {
+        let start = group as usize * self.stride + self.at;
+        self.rows[start..start + N].as_mut().try_into().expect("N words")
+    }
+}
+
+/// The cells of another table's rows, to be merged or finished.
+#[derive(Clone, Copy)]
+pub struct CellsRef<'a> {
+    /// The rows of the table.
+    pub rows: &'a [u64],
+    /// Words per row.
+    pub stride: usize,
+    /// Where in a row the cells start.
+    pub at: usize,
+}
+
+impl CellsRef<'_> {
+    /// The `N` cells of a group.
+    #[inline(always)]
+    pub fn of<const N: usize>(&self, group: u32) -> &[u64; N] {
+        let start = group as usize * self.stride + self.at;
+        self.rows[start..start + N].try_into().expect("N words")
+    }
+}
+
+/// Where finished values go.
+pub struct Finish<'a> {
+    /// The output column; row `i` is for the `i`th group asked for.
+    pub column: &'a mut Column,
+    /// Where texts go.
+    pub arena: &'a mut Arena,
+    /// Counts results outside their type.
+    pub undefined: &'a mut u64,
+}
+
+/// One aggregate of one table. What does not fit in cells (sets, texts) it keeps itself.
+pub trait Aggregate: Send {
+    /// Cells per group.
+    fn cells(&self) -> usize;
+
+    /// Writes the state of a group without rows.
+    fn fresh(&self, cells: &mut [u64]);
+
+    /// Takes rows into their groups.
+    fn update(&mut self, input: &Input<'_>, cells: &mut Cells<'_>);
+
+    /// Takes the groups of another table in: `map[g]` is the group here of group `g` there.
+    fn merge(
+        &mut self,
+        cells: &mut Cells<'_>,
+        other: &dyn Aggregate,
+        theirs: CellsRef<'_>,
+        map: &[u32],
+    );
+
+    /// Writes the results of `groups` to rows `0..`.
+    fn finish(&self, cells: CellsRef<'_>, groups: &[u32], out: &mut Finish<'_>);
+
+    /// Appends the state of a group as bytes, little-endian, that [`Aggregate::decode`] reads back.
+    fn encode(&self, cells: CellsRef<'_>, group: u32, out: &mut Vec<u8>);
+
+    /// Takes an encoded state in, as `merge` does. `false`, having changed nothing, if the bytes
+    /// are not one; else the bytes read are gone from `from`.
+    fn decode(&mut self, cells: &mut Cells<'_>, group: u32, from: &mut &[u8]) -> bool;
+
+    /// Forgets what it keeps beside the cells.
+    fn clear(&mut self) {}
+
+    /// Values that found no room.
+    fn evicted(&self) -> u64 {
+        0
+    }
+
+    /// For `merge`, to find the other's own type again.
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// Makes the aggregate that a plan asks for. `lone`: a group may be asked for that had no row.
+pub fn build(agg: &Agg, functions: &Functions, lone: bool) -> Box<dyn Aggregate> {
+    let Some(arg) = &agg.arg else { return Box::new(Of(count::Count)) };
+    // Whether a group may have rows and still no value.
+    let nullable = lone || agg.cond.is_some() || !arg.always_present();
+    match agg.func {
+        AggFunc::Count => Box::new(Of(count::Count)),
+        AggFunc::Sum => match arg.ty {
+            Type::Float => Box::new(Of(sum::SumFloat)),
+            _ if !matches!(arg.kind, ExprKind::Field(_)) => Box::new(Of(sum::SumSigned)),
+            _ if nullable => Box::new(Of::<_, 2>(sum::SumUnsigned)),
+            _ => Box::new(Of::<_, 1>(sum::SumUnsigned)),
+        },
+        AggFunc::Avg => avg::build(&arg.ty),
+        AggFunc::Min => min_max::build(&arg.ty, false, nullable),
+        AggFunc::Max => min_max::build(&arg.ty, true, nullable),
+        AggFunc::First => first_last::build(&arg.ty, false),
+        AggFunc::Last => first_last::build(&arg.ty, true),
+        AggFunc::Any => Box::new(Of(any_all::AnyAll { all: false })),
+        AggFunc::All => Box::new(Of(any_all::AnyAll { all: true })),
+        AggFunc::BitOr => Box::new(Of(bit_or::BitOr)),
+        AggFunc::Distinct => {
+            let parts = match &arg.kind {
+                ExprKind::Tuple(parts) => crate::expr::flat(parts),
+                _ => vec![arg],
+            };
+            Box::new(distinct::Distinct::new(parts.into_iter().map(Part::of).collect()))
+        }
+        AggFunc::User(i) => Box::new(user::User::new(
+            functions.aggregate_at(i).clone(),
+            arg.ty.clone(),
+            agg.ty.clone(),
+        )),
+    }
+}
+
+/// Reads `N` words from the front of encoded bytes.
+fn read_words<const N: usize>(from: &mut &[u8]) -> Option<[u64; N]> {
+    let (head, rest) = from.split_at_checked(N * 8)?;
+    *from = rest;
+    let mut words = [0; N];
+    for (w, bytes) in words.iter_mut().zip(head.chunks_exact(8)) {
+        *w = u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
+    }
+    Some(words)
+}
+
+/// Appends words to encoded bytes.
+fn write_words(words: &[u64], out: &mut Vec<u8>) {
+    words.iter().for_each(|w| out.extend_from_slice(&w.to_le_bytes()));
+}
+
+/// Reads a length and that many bytes.
+fn read_bytes<'a>(from: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let mut rest = *from;
+    let [len] = read_words::<1>(&mut rest)?;
+    let (bytes, rest) = rest.split_at_checked(usize::try_from(len).ok()?)?;
+    *from = rest;
+    Some(bytes)
+}
+
+/// Appends a length and bytes.
+fn write_bytes(bytes: &[u8], out: &mut Vec<u8>) {
+    write_words(&[bytes.len() as u64], out);
+    out.extend_from_slice(bytes);
+}

@@ -1,0 +1,180 @@
+//! Event time: from packet timestamps to a watermark.
+//!
+//! The watermark is a promise: rows older than it are late. It follows the largest believed
+//! timestamp at a distance (`lateness`). A single frame with a wild timestamp must not pin it:
+//!
+//! - The clock starts at the second smallest of the first four timestamps.
+//! - A packet more than `jump` ahead of the clock does not move it, unless it is the fourth such in
+//!   a row: then the clock moves to the smallest of the four. Those that are followed by a packet
+//!   of the clock's own time are counted as wild: nothing confirmed them.
+//!
+//! So one record can move the clock by `jump` at most, and a real gap in the traffic costs three
+//! packets of delay, no rows.
+
+use crate::limits::CORROBORATE;
+
+/// The clock of one stream of packets.
+#[derive(Clone, Debug)]
+pub struct Clock {
+    lateness_ns: i64,
+    jump_ns: i64,
+    /// Largest believed timestamp, once started.
+    max: i64,
+    started: bool,
+    /// Timestamps seen before the start, then timestamps ahead of the clock, in a row.
+    held: [i64; CORROBORATE],
+    held_len: usize,
+    wild: u64,
+}
+
+impl Clock {
+    /// A clock that has seen nothing. Negative arguments count as 0.
+    pub fn new(lateness_ns: i64, jump_ns: i64) -> Clock {
+        Clock {
+            lateness_ns: lateness_ns.max(0),
+            jump_ns: jump_ns.max(0),
+            max: i64::MIN,
+            started: false,
+            held: [0; CORROBORATE],
+            held_len: 0,
+            wild: 0,
+        }
+    }
+
+    /// No row older than this is on time any more; `i64::MIN` before the clock has started.
+    pub fn watermark(&self) -> i64 {
+        if self.started { self.max.saturating_sub(self.lateness_ns) } else { i64::MIN }
+    }
+
+    /// Takes the next packet's timestamp and returns the watermark after it.
+    pub fn observe(&mut self, ts: i64) -> i64 {
+        if self.started {
+            self.advance(ts);
+        } else {
+            self.start(ts);
+        }
+        self.watermark()
+    }
+
+    /// Takes a batch of timestamps at once if that can be done without looking at each: returns
+    /// `false`, having done nothing, where [`Clock::observe`] must be called one by one.
+    pub fn observe_all(&mut self, min: i64, max: i64) -> bool {
+        let plain =
+            self.started && self.held_len == 0 && max <= self.max.saturating_add(self.jump_ns);
+        if plain && min <= max {
+            self.max = self.max.max(max);
+        }
+        plain
+    }
+
+    /// Packets that were too far ahead to be believed by themselves, and that no other confirmed.
+    pub fn wild(&self) -> u64 {
+        self.wild
+    }
+
+    fn start(&mut self, ts: i64) {
+        self.held[self.held_len] = ts;
+        self.held_len += 1;
+        if self.held_len == CORROBORATE {
+            let first = self.held;
+            let mut sorted = first;
+            sorted.sort_unstable();
+            self.max = sorted[1];
+            self.started = true;
+            self.held_len = 0;
+            first.into_iter().filter(|&t| t > sorted[1]).for_each(|t| self.advance(t));
+        }
+    }
+
+    fn advance(&mut self, ts: i64) {
+        if ts <= self.max.saturating_add(self.jump_ns) {
+            self.max = self.max.max(ts);
+            self.wild += self.held_len as u64;
+            self.held_len = 0;
+            return;
+        }
+        self.held[self.held_len] = ts;
+        self.held_len += 1;
+        if self.held_len == CORROBORATE {
+            self.max = self.held.into_iter().min().expect("four timestamps");
+            self.held_len = 0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn after(times: &[i64]) -> Clock {
+        let mut clock = Clock::new(10, 100);
+        times.iter().for_each(|&t| {
+            clock.observe(t);
+        });
+        clock
+    }
+
+    #[test]
+    fn follows_the_largest_timestamp() {
+        let clock = after(&[1000, 1001, 1002, 1003, 1050, 1040]);
+        assert_eq!((clock.watermark(), clock.wild()), (1040, 0));
+    }
+
+    #[test]
+    fn waits_for_four_packets() {
+        assert_eq!(after(&[1000, 1001, 1002]).watermark(), i64::MIN);
+    }
+
+    #[test]
+    fn a_wild_first_frame_does_not_pin_it() {
+        assert_eq!(after(&[9_999_999, 1000, 1001, 1002]).watermark(), 992);
+        assert_eq!(after(&[5, 1000, 1001, 1002]).watermark(), 992);
+    }
+
+    #[test]
+    fn one_wild_frame_is_not_believed_four_are() {
+        let start = [1000, 1000, 1000, 1000];
+        let clock = after(&[&start[..], &[9000, 1001]].concat());
+        assert_eq!((clock.watermark(), clock.wild()), (991, 1));
+        let clock = after(&[&start[..], &[9000, 9003, 9001, 9002]].concat());
+        assert_eq!((clock.watermark(), clock.wild()), (8990, 0));
+        let clock = after(&[&start[..], &[9000, 9000, 9000, 1001, 9000]].concat());
+        assert_eq!((clock.watermark(), clock.wild()), (991, 3));
+    }
+
+    #[test]
+    fn the_extremes_do_not_overflow() {
+        let clock = after(&[i64::MIN, i64::MAX, i64::MIN, i64::MAX, i64::MAX]);
+        assert!(clock.watermark() <= i64::MAX - 10);
+    }
+
+    proptest! {
+        #[test]
+        fn a_batch_at_once_is_the_same_as_one_by_one(
+            times in proptest::collection::vec(0i64..2000, 1..60), cut in 1usize..8,
+        ) {
+            let (mut one, mut all) = (Clock::new(10, 100), Clock::new(10, 100));
+            for batch in times.chunks(cut) {
+                let (min, max) = (*batch.iter().min().unwrap(), *batch.iter().max().unwrap());
+                if !all.observe_all(min, max) {
+                    batch.iter().for_each(|&t| { all.observe(t); });
+                }
+                batch.iter().for_each(|&t| { one.observe(t); });
+                prop_assert_eq!(one.watermark(), all.watermark());
+                prop_assert_eq!(one.wild(), all.wild());
+            }
+        }
+
+        #[test]
+        fn the_watermark_never_falls(times in proptest::collection::vec(any::<i64>(), 1..60)) {
+            let mut clock = Clock::new(10, 100);
+            let mut last = i64::MIN;
+            for t in times {
+                let w = clock.observe(t);
+                prop_assert!(w >= last);
+                last = w;
+            }
+        }
+    }
+}

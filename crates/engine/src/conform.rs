@@ -1,0 +1,133 @@
+//! The harness that every operator passes: any cut into batches and any number of workers give
+//! the rows and counts of the naive model.
+
+use crate::functions::Functions;
+use crate::limits::{JUMP_NS, LATENESS_NS};
+use crate::naive::{self, TimeRules};
+use crate::rows::{Collect, Sink};
+use crate::run::{Options, run};
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use weir_packet::craft::Frame;
+use weir_packet::limits::BATCH;
+use weir_packet::source::{Account, Chunk, FrameBatch, LinkType, Source, SourceError};
+use weir_plan::{Input, Pipeline, Program, Schema, Stage, Value};
+
+/// Frames in memory, handed out in batches of chosen sizes.
+#[derive(Clone)]
+pub struct Frames {
+    link: LinkType,
+    chunk: Chunk,
+    /// Time, offset and length of each.
+    frames: Vec<(i64, u32, u32)>,
+    /// Sizes of the batches, over and over.
+    cuts: Vec<usize>,
+    batches: usize,
+    at: usize,
+}
+
+impl Frames {
+    /// Frames with their times, in nanoseconds since 1970.
+    pub fn new(link: LinkType, frames: &[(i64, Vec<u8>)]) -> Frames {
+        let mut bytes = Vec::new();
+        let placed = frames
+            .iter()
+            .map(|(ts, frame)| {
+                let at = bytes.len() as u32;
+                bytes.extend_from_slice(frame);
+                (*ts, at, frame.len() as u32)
+            })
+            .collect();
+        let chunk: Chunk = Arc::new(bytes);
+        Frames { link, chunk, frames: placed, cuts: vec![BATCH], batches: 0, at: 0 }
+    }
+
+    /// The same frames from the start, in batches of these sizes, over and over.
+    #[must_use]
+    pub fn cut(&self, sizes: &[usize]) -> Frames {
+        let cuts = sizes.iter().map(|&n| n.clamp(1, BATCH)).collect();
+        Frames { cuts, batches: 0, at: 0, ..self.clone() }
+    }
+
+    /// A conversation of two hosts over TCP: 40 packets in 4 s, a third of them answers, and
+    /// something that is not IP.
+    pub fn sample() -> Frames {
+        let (a, b) = (Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2));
+        let frames: Vec<(i64, Vec<u8>)> = (0..40)
+            .map(|i| {
+                let there = Frame::ethernet().ipv4(a, b).tcp(40_000, 80);
+                let back = Frame::ethernet().ipv4(b, a).tcp(80, 40_000);
+                let frame = if i % 3 == 2 { back } else { there };
+                (i * 100_000_000, frame.payload(&vec![0; i as usize]).bytes())
+            })
+            .chain([(4_000_000_000, vec![0; 60])])
+            .collect();
+        Frames::new(LinkType::ETHERNET, &frames)
+    }
+}
+
+impl Source for Frames {
+    fn fill(&mut self, batch: &mut FrameBatch) -> Result<bool, SourceError> {
+        batch.restart(&self.chunk, 0, self.link);
+        let size = self.cuts[self.batches % self.cuts.len()];
+        self.batches += 1;
+        for &(ts, offset, len) in self.frames[self.at..].iter().take(size) {
+            batch.push(ts, self.at as u64, offset, len, len);
+            self.at += 1;
+        }
+        Ok(!batch.is_empty())
+    }
+
+    fn account(&self) -> Account {
+        Account { received: self.at as u64, ..Account::default() }
+    }
+}
+
+/// Checks a program over some frames. Panics where an answer differs from the naive model's.
+/// Returns that answer: output number and cells of each row.
+pub fn check(
+    program: &Program,
+    functions: &Functions,
+    frames: &Frames,
+) -> Vec<(usize, Vec<Value>)> {
+    let rules = TimeRules { lateness_ns: LATENESS_NS, jump_ns: JUMP_NS };
+    let want = naive::run(program, functions, &mut frames.cut(&[BATCH]), &rules);
+    assert!(want.ledger.adds_up(), "the naive ledger: {:?}", want.ledger);
+    for cuts in [&[BATCH][..], &[1], &[3, 1, 64], &[255]] {
+        for workers in [1, 2, 4] {
+            let mut sink = Collect::default();
+            let options = Options { workers, ..Options::default() };
+            let mut source = frames.cut(cuts);
+            let outcome = run(program, functions, &mut source, &mut sink, &options, &mut |_| {});
+            let how = format!("{workers} workers, batches of {cuts:?}");
+            assert!(outcome.error.is_none(), "{how}: {:?}", outcome.error);
+            assert_eq!(sink.rows, want.rows, "rows of {how}");
+            // A run that `limit` ends reads a batch to its end.
+            if !program
+                .pipelines
+                .iter()
+                .flat_map(|p| &p.stages)
+                .any(|s| matches!(s, Stage::Limit(_)))
+            {
+                assert_eq!(outcome.ledger, want.ledger, "ledger of {how}");
+            }
+            assert!(outcome.ledger.adds_up(), "ledger of {how}");
+            assert!(sink.finish().is_ok(), "finishing twice");
+        }
+    }
+    want.rows
+}
+
+/// A program of one printed pipeline over packets. The stages must end in a project or summarize.
+pub fn program(stages: Vec<Stage>) -> Program {
+    let schema = crate::segment::schema_after(&stages, &Schema::default());
+    let input = Input::Packets;
+    Program { pipelines: vec![Pipeline { name: None, input, stages, schema, printed: true }] }
+}
+
+/// [`check`] of [`program`] over [`Frames::sample`]; the rows as text, a line each.
+pub fn check_stages(stages: Vec<Stage>) -> Vec<String> {
+    let rows = check(&program(stages), &Functions::default(), &Frames::sample());
+    let line = |cells: &[Value]| cells.iter().map(Value::to_string).collect::<Vec<_>>().join(" ");
+    rows.iter().map(|(_, cells)| line(cells)).collect()
+}

@@ -1,0 +1,68 @@
+//! The ledger: what happened to everything received. It adds up.
+
+use weir_packet::walk::{REASONS, Reason};
+
+/// Counts of one run.
+///
+/// `received = filtered + processed`, and every processed packet is whole, cut or malformed.
+/// Malformed and cut packets are processed too: their readable layers are in the rows.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Ledger {
+    /// Packets read from the source.
+    pub received: u64,
+    /// Packets that the capture filter refused.
+    pub filtered: u64,
+    /// Packets that went through the query.
+    pub processed: u64,
+    /// Processed packets cut by the snap length inside a header.
+    pub cut: u64,
+    /// Processed packets whose headers contradict themselves, by [`Reason`] (`Reason as usize`).
+    pub malformed: [u64; REASONS],
+    /// Rows that came after their window had closed, over all windows.
+    pub late: u64,
+    /// Packets whose timestamp was too far ahead to be believed by itself, and never confirmed.
+    pub wild: u64,
+    /// Rows whose group found no room, and scan keys evicted for room.
+    pub evicted: u64,
+    /// Results outside their type (overflow, division by zero), made absent.
+    pub undefined: u64,
+    /// Rows that left through the sink.
+    pub rows: u64,
+}
+
+impl Ledger {
+    /// Processed packets without a fault.
+    pub fn whole(&self) -> u64 {
+        self.processed - self.cut - self.malformed_total()
+    }
+
+    /// Malformed packets, all reasons.
+    pub fn malformed_total(&self) -> u64 {
+        self.malformed.iter().sum()
+    }
+
+    /// The reasons that occurred, with their counts.
+    pub fn reasons(&self) -> impl Iterator<Item = (Reason, u64)> {
+        Reason::ALL.into_iter().map(|r| (r, self.malformed[r as usize])).filter(|(_, n)| *n > 0)
+    }
+
+    /// Adds the counts of another part of the same run.
+    pub fn add(&mut self, other: &Ledger) {
+        self.received += other.received;
+        self.filtered += other.filtered;
+        self.processed += other.processed;
+        self.cut += other.cut;
+        self.malformed.iter_mut().zip(other.malformed).for_each(|(sum, n)| *sum += n);
+        self.late += other.late;
+        self.wild += other.wild;
+        self.evicted += other.evicted;
+        self.undefined += other.undefined;
+        self.rows += other.rows;
+    }
+
+    /// Whether the sums hold.
+    pub fn adds_up(&self) -> bool {
+        self.received == self.filtered + self.processed
+            && self.cut + self.malformed_total() <= self.processed
+    }
+}

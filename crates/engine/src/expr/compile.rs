@@ -1,0 +1,344 @@
+//! From typed expressions to evaluation trees.
+
+use super::set::{Ranges, Strings};
+use super::{Arith, Class, Cond, Convert, Regs, Src, TextTest, ToText, Val};
+use crate::functions::Functions;
+use crate::rows::set_cell;
+use regex::Regex;
+use weir_packet::bits::Bits;
+use weir_packet::column::Column;
+use weir_packet::fields::FieldId;
+use weir_plan::{BinaryOp, Expr, ExprKind, Func, Member, Type, UnaryOp, Value};
+
+/// Where the names of an expression are found.
+#[derive(Clone, Debug, Default)]
+pub struct Scope {
+    /// Where each column of the stage's input stands.
+    pub columns: Vec<Src>,
+    /// Where each state of a scan stands.
+    pub states: Vec<Src>,
+    /// In rows that came from elsewhere: where the packet fields that came along stand.
+    pub carried: Vec<(FieldId, Src)>,
+}
+
+/// Builds evaluation trees for one segment: gives out its registers and collects the fields it
+/// reads.
+pub struct Compiler<'a> {
+    functions: &'a Functions,
+    /// The fields that the view must decode, shared by all segments of a worker.
+    pub fields: &'a mut Vec<FieldId>,
+    /// The registers given out so far.
+    pub regs: Regs,
+}
+
+impl<'a> Compiler<'a> {
+    /// A compiler for a new segment.
+    pub fn new(functions: &'a Functions, fields: &'a mut Vec<FieldId>) -> Compiler<'a> {
+        Compiler { functions, fields, regs: Regs::default() }
+    }
+
+    /// The registered functions.
+    pub fn functions(&self) -> &'a Functions {
+        self.functions
+    }
+
+    /// A new register for values of a type.
+    pub fn slot(&mut self, ty: &Type) -> usize {
+        self.regs.columns.push(Column::new(ty.repr()));
+        self.regs.columns.len() - 1
+    }
+
+    /// Where a field will stand once it is asked for.
+    pub fn field(&mut self, id: FieldId, scope: &Scope) -> Src {
+        if let Some((_, src)) = scope.carried.iter().find(|(f, _)| *f == id) {
+            return *src;
+        }
+        let at = self.fields.iter().position(|f| *f == id).unwrap_or_else(|| {
+            self.fields.push(id);
+            self.fields.len() - 1
+        });
+        Src::Field(at)
+    }
+
+    fn constant(&mut self, v: &Value, ty: &Type) -> usize {
+        let slot = self.slot(ty);
+        if v.exists() {
+            let Regs { columns, arena, constants_len } = &mut self.regs;
+            set_cell(&mut columns[slot], 0, v, arena);
+            *constants_len = arena.len();
+            let raw = columns[slot].raw(0);
+            for i in 1..weir_packet::limits::BATCH {
+                columns[slot].set_raw(i, raw);
+            }
+            columns[slot].present = Bits::ALL;
+        }
+        slot
+    }
+
+    /// Compiles an expression whose value is wanted in a column.
+    pub fn value(&mut self, e: &Expr, scope: &Scope) -> Val {
+        match &e.kind {
+            ExprKind::Const(v) => Val::Src(Src::Slot(self.constant(v, &e.ty))),
+            ExprKind::Field(id) => Val::Src(self.field(*id, scope)),
+            ExprKind::Column(i) => Val::Src(scope.columns[*i]),
+            ExprKind::State(i) => Val::Src(scope.states[*i]),
+            ExprKind::Unary(op, a) => self.unary(*op, a, e, scope),
+            ExprKind::Binary(op, a, b) => match arith(*op, &a.ty, &e.ty) {
+                Some(op) => self.binary(op, a, b, &e.ty, scope),
+                None => self.boolean(e, scope),
+            },
+            ExprKind::If(c, a, b) => Val::If {
+                cond: Box::new(self.condition(c, scope)),
+                then: Box::new(self.value(a, scope)),
+                other: Box::new(self.value(b, scope)),
+                out: self.slot(&e.ty),
+            },
+            ExprKind::In(..) => self.boolean(e, scope),
+            ExprKind::Call(f, args) => self.call(f, args, e, scope),
+            ExprKind::Tuple(_) => unreachable!("tuples stand only where they are taken apart"),
+        }
+    }
+
+    fn boolean(&mut self, e: &Expr, scope: &Scope) -> Val {
+        Val::Bool { cond: Box::new(self.condition(e, scope)), out: self.slot(&Type::Bool) }
+    }
+
+    fn binary(&mut self, op: Arith, a: &Expr, b: &Expr, ty: &Type, scope: &Scope) -> Val {
+        Val::Binary {
+            op,
+            a: Box::new(self.value(a, scope)),
+            b: Box::new(self.value(b, scope)),
+            out: self.slot(ty),
+        }
+    }
+
+    fn unary(&mut self, op: UnaryOp, a: &Expr, e: &Expr, scope: &Scope) -> Val {
+        let op = match op {
+            UnaryOp::Not => return self.boolean(e, scope),
+            UnaryOp::Neg if e.ty == Type::Float => Convert::NegF,
+            UnaryOp::Neg => Convert::Neg,
+            UnaryOp::BitNot => Convert::BitNot,
+            UnaryOp::ToFloat => Convert::IntToFloat,
+        };
+        self.convert(op, a, &e.ty, scope)
+    }
+
+    fn convert(&mut self, op: Convert, a: &Expr, ty: &Type, scope: &Scope) -> Val {
+        Val::Unary { op, a: Box::new(self.value(a, scope)), out: self.slot(ty) }
+    }
+
+    fn call(&mut self, f: &Func, args: &[Expr], e: &Expr, scope: &Scope) -> Val {
+        let text = |me: &mut Self, f| Val::ToText {
+            f,
+            a: Box::new(me.value(&args[0], scope)),
+            ty: args[0].ty.clone(),
+            out: me.slot(&e.ty),
+        };
+        match f {
+            Func::Exists
+            | Func::Contains
+            | Func::StartsWith
+            | Func::EndsWith
+            | Func::Matches
+            | Func::IsIpv4 => self.boolean(e, scope),
+            Func::Coalesce => Val::Coalesce {
+                a: Box::new(self.value(&args[0], scope)),
+                b: Box::new(self.value(&args[1], scope)),
+                out: self.slot(&e.ty),
+            },
+            Func::MinOf | Func::MaxOf => Val::Extreme {
+                larger: *f == Func::MaxOf,
+                class: Class::of(&e.ty),
+                a: Box::new(self.value(&args[0], scope)),
+                b: Box::new(self.value(&args[1], scope)),
+                out: self.slot(&e.ty),
+            },
+            Func::Concat => Val::Concat {
+                a: Box::new(self.value(&args[0], scope)),
+                b: Box::new(self.value(&args[1], scope)),
+                out: self.slot(&e.ty),
+            },
+            Func::Lower => text(self, ToText::Lower),
+            Func::Upper => text(self, ToText::Upper),
+            Func::ToStr => text(self, ToText::Show),
+            Func::StrLen => self.convert(Convert::TextLen, &args[0], &e.ty, scope),
+            Func::ToFloat => {
+                let op = match args[0].ty {
+                    Type::Duration => Convert::DurationToFloat,
+                    Type::Float => Convert::Same,
+                    _ => Convert::IntToFloat,
+                };
+                self.convert(op, &args[0], &e.ty, scope)
+            }
+            Func::ToInt => {
+                let op = match args[0].ty {
+                    Type::Float => Convert::FloatToInt,
+                    Type::Bool => Convert::BoolToInt,
+                    _ => Convert::Same,
+                };
+                self.convert(op, &args[0], &e.ty, scope)
+            }
+            Func::ToDuration => self.convert(Convert::Same, &args[0], &e.ty, scope),
+            Func::Abs => {
+                let op = if e.ty == Type::Float { Convert::AbsF } else { Convert::Abs };
+                self.convert(op, &args[0], &e.ty, scope)
+            }
+            Func::Bin => self.binary(Arith::Bin, &args[0], &args[1], &e.ty, scope),
+            Func::User(i) => Val::User {
+                f: self.functions.scalar_at(*i).clone(),
+                args: args.iter().map(|a| (self.value(a, scope), a.ty.clone())).collect(),
+                ty: e.ty.clone(),
+                out: self.slot(&e.ty),
+            },
+        }
+    }
+
+    /// Compiles a boolean expression whose truth is wanted; absent counts as false.
+    pub fn condition(&mut self, e: &Expr, scope: &Scope) -> Cond {
+        match &e.kind {
+            ExprKind::Const(Value::Bool(b)) => Cond::Const(*b),
+            ExprKind::Const(Value::Absent) => Cond::Const(false),
+            ExprKind::Unary(UnaryOp::Not, a) => Cond::Not(Box::new(self.condition(a, scope))),
+            ExprKind::Binary(BinaryOp::And, ..) => Cond::And(self.chain(e, BinaryOp::And, scope)),
+            ExprKind::Binary(BinaryOp::Or, ..) => Cond::Or(self.chain(e, BinaryOp::Or, scope)),
+            ExprKind::Binary(op, a, b) => self.compare(*op, a, b, scope),
+            ExprKind::In(a, members) => self.member(a, members, scope),
+            ExprKind::If(c, a, b) => Cond::If(Box::new([
+                self.condition(c, scope),
+                self.condition(a, scope),
+                self.condition(b, scope),
+            ])),
+            ExprKind::Call(f, args) => self.predicate(f, args, e, scope),
+            _ => Cond::Truth(Box::new(self.value(e, scope))),
+        }
+    }
+
+    /// `a and b and c` as one list, so that each narrows the rows for the next.
+    fn chain(&mut self, e: &Expr, op: BinaryOp, scope: &Scope) -> Vec<Cond> {
+        match &e.kind {
+            ExprKind::Binary(o, a, b) if *o == op => {
+                let mut all = self.chain(a, op, scope);
+                all.extend(self.chain(b, op, scope));
+                all
+            }
+            _ => vec![self.condition(e, scope)],
+        }
+    }
+
+    fn compare(&mut self, op: BinaryOp, a: &Expr, b: &Expr, scope: &Scope) -> Cond {
+        if let (ExprKind::Tuple(x), ExprKind::Tuple(y)) = (&a.kind, &b.kind) {
+            let pairs: Vec<_> = flat(x).into_iter().zip(flat(y)).collect();
+            let parts = pairs
+                .into_iter()
+                .map(|(x, y)| (Class::of(&x.ty), self.value(x, scope), self.value(y, scope)))
+                .collect();
+            return Cond::CmpTuple { op, parts };
+        }
+        let class = Class::of(&a.ty);
+        if let Some(word) = constant_word(b) {
+            let (a, ordered) = (self.value(a, scope), class.ordered(word));
+            return Cond::CmpConst { op, class, a, ordered };
+        }
+        Cond::Cmp { op, class, a: self.value(a, scope), b: self.value(b, scope) }
+    }
+
+    fn member(&mut self, a: &Expr, members: &[Member], scope: &Scope) -> Cond {
+        if let ExprKind::Tuple(parts) = &a.kind {
+            let members = members
+                .iter()
+                .map(|m| match m {
+                    Member::Value(v) => flat_value(v),
+                    other => unreachable!("{other:?} in a set of tuples"),
+                })
+                .collect();
+            let parts =
+                flat(parts).into_iter().map(|p| (Class::of(&p.ty), self.value(p, scope))).collect();
+            return Cond::InTuples { parts, members };
+        }
+        let class = Class::of(&a.ty);
+        let value = self.value(a, scope);
+        match class {
+            Class::Text => Cond::InStrings { a: value, set: Strings::new(members) },
+            _ => Cond::InRanges { class, a: value, ranges: Ranges::new(class, members) },
+        }
+    }
+
+    fn predicate(&mut self, f: &Func, args: &[Expr], e: &Expr, scope: &Scope) -> Cond {
+        let test = |me: &mut Self, f| Cond::Text {
+            f,
+            a: me.value(&args[0], scope),
+            b: me.value(&args[1], scope),
+        };
+        match f {
+            Func::Exists => {
+                let parts = match &args[0].kind {
+                    ExprKind::Tuple(parts) => flat(parts),
+                    _ => vec![&args[0]],
+                };
+                Cond::Exists(parts.into_iter().map(|p| self.value(p, scope)).collect())
+            }
+            Func::Contains => test(self, TextTest::Contains),
+            Func::StartsWith => test(self, TextTest::StartsWith),
+            Func::EndsWith => test(self, TextTest::EndsWith),
+            Func::Matches => {
+                let ExprKind::Const(Value::Str(pattern)) = &args[1].kind else {
+                    unreachable!("the checker wants a constant pattern");
+                };
+                let regex = Regex::new(pattern).expect("the checker compiled the pattern");
+                Cond::Matches { a: self.value(&args[0], scope), regex }
+            }
+            Func::IsIpv4 => Cond::IsIpv4(self.value(&args[0], scope)),
+            _ => Cond::Truth(Box::new(self.value(e, scope))),
+        }
+    }
+}
+
+/// The parts of a tuple, tuples within taken apart.
+pub(crate) fn flat(parts: &[Expr]) -> Vec<&Expr> {
+    parts
+        .iter()
+        .flat_map(|p| match &p.kind {
+            ExprKind::Tuple(inner) => flat(inner),
+            _ => vec![p],
+        })
+        .collect()
+}
+
+fn flat_value(v: &Value) -> Vec<Value> {
+    match v {
+        Value::Tuple(parts) => parts.iter().flat_map(flat_value).collect(),
+        v => vec![v.clone()],
+    }
+}
+
+fn constant_word(e: &Expr) -> Option<u64> {
+    match &e.kind {
+        ExprKind::Const(Value::Int(n) | Value::Time(n) | Value::Duration(n)) => Some(*n as u64),
+        ExprKind::Const(Value::Float(f)) => Some(f.to_bits()),
+        ExprKind::Const(Value::Mac(m)) => Some(*m),
+        _ => None,
+    }
+}
+
+/// The kernel of an arithmetic operator; `None` for comparisons and logic.
+fn arith(op: BinaryOp, left: &Type, result: &Type) -> Option<Arith> {
+    let float = *left == Type::Float;
+    Some(match op {
+        BinaryOp::Add if float => Arith::AddF,
+        BinaryOp::Sub if float => Arith::SubF,
+        BinaryOp::Mul if float => Arith::MulF,
+        BinaryOp::Div if float => Arith::DivF,
+        BinaryOp::Div if *result == Type::Float => Arith::Ratio,
+        BinaryOp::Add => Arith::Add,
+        BinaryOp::Sub => Arith::Sub,
+        BinaryOp::Mul => Arith::Mul,
+        BinaryOp::Div => Arith::Div,
+        BinaryOp::Rem => Arith::Rem,
+        BinaryOp::BitAnd => Arith::And,
+        BinaryOp::BitOr => Arith::Or,
+        BinaryOp::BitXor => Arith::Xor,
+        BinaryOp::Shl => Arith::Shl,
+        BinaryOp::Shr => Arith::Shr,
+        _ => return None,
+    })
+}

@@ -1,0 +1,417 @@
+//! Walking an evaluation tree over one batch.
+
+use super::kernels::{arith, compare, convert, each, filter};
+use super::{Class, Cond, Convert, Regs, Src, TextTest, ToText, Val, truth};
+use crate::limits::TEXT_MAX;
+use crate::rows::{cell, set_cell};
+use crate::view::Packets;
+use std::cmp::Ordering;
+use weir_packet::bits::Bits;
+use weir_packet::column::{Column, Repr};
+use weir_plan::{BinaryOp, Type, Value};
+
+/// What an expression is evaluated over.
+pub struct Ctx<'a> {
+    /// The packets, in segments that see them.
+    pub view: Option<Packets<'a>>,
+    /// The registers.
+    pub regs: &'a mut Regs,
+    /// Rows in the batch.
+    pub n: usize,
+    /// Counts results outside their type.
+    pub undefined: &'a mut u64,
+}
+
+impl Ctx<'_> {
+    /// The column at `src`.
+    #[inline]
+    pub fn column(&self, src: Src) -> &Column {
+        match src {
+            Src::Slot(i) => &self.regs.columns[i],
+            Src::Field(i) => {
+                self.view.as_ref().expect("fields are compiled only where packets are").column(i)
+            }
+        }
+    }
+
+    /// Makes sure that the column behind a value is valid for `rows` and says where it stands.
+    pub fn value(&mut self, v: &Val, rows: Bits) -> Src {
+        match v {
+            Val::Src(Src::Field(i)) => {
+                self.view
+                    .as_mut()
+                    .expect("fields are compiled only where packets are")
+                    .ensure(*i, rows);
+                Src::Field(*i)
+            }
+            Val::Src(src) => *src,
+            Val::Binary { op, a, b, out } => {
+                let (a, b) = (self.value(a, rows), self.value(b, rows));
+                let mut col = self.take(*out);
+                let (x, y) = (self.column(a), self.column(b));
+                let present = x.present.and(y.present).and(rows);
+                let bad = arith(*op, present, self.n, x.word(), y.word(), col.word_mut());
+                self.put_checked(*out, col, present, bad)
+            }
+            Val::Unary { op, a, out } => self.unary(*op, a, *out, rows),
+            Val::If { cond, then, other, out } => {
+                let yes = self.condition(cond, rows);
+                let no = rows.minus(yes);
+                let (a, b) = (self.value(then, yes), self.value(other, no));
+                self.choose(*out, (a, yes), (b, no))
+            }
+            Val::Coalesce { a, b, out } => {
+                let a = self.value(a, rows);
+                let there = self.column(a).present.and(rows);
+                let b = self.value(b, rows.minus(there));
+                self.choose(*out, (a, there), (b, rows.minus(there)))
+            }
+            Val::Extreme { larger, class, a, b, out } => {
+                let (a, b) = (self.value(a, rows), self.value(b, rows));
+                let op = if *larger { BinaryOp::Ge } else { BinaryOp::Le };
+                let both = self.column(a).present.and(self.column(b).present).and(rows);
+                let first = self.compare(op, *class, a, b, both);
+                self.choose(*out, (a, first), (b, both.minus(first)))
+            }
+            Val::Bool { cond, out } => {
+                let yes = self.condition(cond, rows);
+                let col = &mut self.regs.columns[*out];
+                (col.truth, col.present) = (yes, rows);
+                Src::Slot(*out)
+            }
+            Val::Concat { .. } | Val::ToText { .. } => self.text(v, rows),
+            Val::User { f, args, ty, out } => {
+                let srcs: Vec<(Src, &Type)> =
+                    args.iter().map(|(a, t)| (self.value(a, rows), t)).collect();
+                let mut col = self.take(*out);
+                col.present = Bits::NONE;
+                let there = srcs.iter().fold(rows, |p, (s, _)| p.and(self.column(*s).present));
+                for i in there.iter() {
+                    let args: Vec<Value> = srcs
+                        .iter()
+                        .map(|(s, t)| cell(self.column(*s), i, t, &self.regs.arena))
+                        .collect();
+                    let v = f(&args);
+                    if v.ty().as_ref() == Some(ty) {
+                        set_cell(&mut col, i, &v, &mut self.regs.arena);
+                    }
+                }
+                self.put(*out, col)
+            }
+        }
+    }
+
+    /// The rows among `rows` for which the condition holds.
+    pub fn condition(&mut self, c: &Cond, rows: Bits) -> Bits {
+        if rows.is_empty() {
+            return rows;
+        }
+        match c {
+            Cond::Const(b) => {
+                if *b {
+                    rows
+                } else {
+                    Bits::NONE
+                }
+            }
+            Cond::Truth(v) => {
+                let src = self.value(v, rows);
+                truth(self.column(src), rows)
+            }
+            Cond::Exists(parts) => parts.iter().fold(rows, |left, v| {
+                let src = self.value(v, left);
+                self.column(src).present.and(left)
+            }),
+            Cond::Not(c) => rows.minus(self.condition(c, rows)),
+            Cond::And(all) => all.iter().fold(rows, |left, c| self.condition(c, left)),
+            Cond::Or(all) => {
+                rows.minus(all.iter().fold(rows, |left, c| left.minus(self.condition(c, left))))
+            }
+            Cond::If(parts) => {
+                let [c, a, b] = &**parts;
+                let yes = self.condition(c, rows);
+                self.condition(a, yes).or(self.condition(b, rows.minus(yes)))
+            }
+            Cond::Cmp { op, class, a, b } => {
+                let (a, b) = (self.value(a, rows), self.value(b, rows));
+                let both = self.column(a).present.and(self.column(b).present).and(rows);
+                self.compare(*op, *class, a, b, both)
+            }
+            Cond::CmpConst { op, class, a, ordered } => {
+                let src = self.value(a, rows);
+                let col = self.column(src);
+                let (rows, w, k) = (col.present.and(rows), col.word(), *ordered);
+                match class {
+                    Class::Signed => {
+                        let k = Class::Signed.unordered(k) as i64;
+                        compare(*op, rows, self.n, |i| w[i] as i64, |_| k)
+                    }
+                    Class::Float => {
+                        compare(*op, rows, self.n, |i| Class::Float.ordered(w[i]), |_| k)
+                    }
+                    _ => compare(*op, rows, self.n, |i| w[i], |_| k),
+                }
+            }
+            Cond::CmpTuple { op, parts } => self.compare_tuples(*op, parts, rows),
+            _ => self.membership(c, rows),
+        }
+    }
+
+    fn membership(&mut self, c: &Cond, rows: Bits) -> Bits {
+        match c {
+            Cond::InRanges { class, a, ranges } => {
+                let src = self.value(a, rows);
+                let col = self.column(src);
+                let rows = col.present.and(rows);
+                match (class, ranges.single()) {
+                    (Class::Pair, _) => {
+                        let (hi, lo) = col.pair();
+                        filter(rows, self.n, |i| {
+                            ranges.has_pair((hi[i] as u128) << 64 | lo[i] as u128)
+                        })
+                    }
+                    (Class::Bit, _) => {
+                        filter(rows, self.n, |i| ranges.has_word(col.truth.has(i) as u64))
+                    }
+                    (class, Some((first, last))) => {
+                        let w = col.word();
+                        filter(rows, self.n, |i| {
+                            class.ordered(w[i]).wrapping_sub(first) <= last - first
+                        })
+                    }
+                    (class, None) => {
+                        let w = col.word();
+                        filter(rows, self.n, |i| ranges.has_word(class.ordered(w[i])))
+                    }
+                }
+            }
+            Cond::InStrings { a, set } => self.text_filter(a, rows, |s| set.has(s)),
+            Cond::Matches { a, regex } => self
+                .text_filter(a, rows, |s| std::str::from_utf8(s).is_ok_and(|s| regex.is_match(s))),
+            Cond::InTuples { parts, members } => {
+                let srcs: Vec<(Class, Src)> =
+                    parts.iter().map(|(c, v)| (*c, self.value(v, rows))).collect();
+                let rows = srcs.iter().fold(rows, |p, (_, s)| p.and(self.column(*s).present));
+                filter(rows, self.n, |i| {
+                    members.iter().any(|m| {
+                        m.iter().zip(&srcs).all(|(v, (class, s))| {
+                            same(self.column(*s), i, *class, v, &self.regs.arena)
+                        })
+                    })
+                })
+            }
+            Cond::Text { f, a, b } => {
+                let (a, b) = (self.value(a, rows), self.value(b, rows));
+                let (x, y) = (self.column(a), self.column(b));
+                let arena = &self.regs.arena;
+                filter(x.present.and(y.present).and(rows), self.n, |i| {
+                    let (s, part) = (arena.get(x.word()[i]), arena.get(y.word()[i]));
+                    match f {
+                        TextTest::StartsWith => s.starts_with(part),
+                        TextTest::EndsWith => s.ends_with(part),
+                        TextTest::Contains => {
+                            part.is_empty() || s.windows(part.len()).any(|w| w == part)
+                        }
+                    }
+                })
+            }
+            Cond::IsIpv4(v) => {
+                let src = self.value(v, rows);
+                let col = self.column(src);
+                let (hi, lo) = col.pair();
+                filter(col.present.and(rows), self.n, |i| hi[i] == 0 && lo[i] >> 32 == 0xffff)
+            }
+            _ => unreachable!("condition() takes the others"),
+        }
+    }
+
+    fn text_filter(&mut self, v: &Val, rows: Bits, f: impl Fn(&[u8]) -> bool) -> Bits {
+        let src = self.value(v, rows);
+        let (col, arena) = (self.column(src), &self.regs.arena);
+        let mut out = Bits::NONE;
+        col.present.and(rows).each(|i| out.put(i, f(arena.get(col.word()[i]))));
+        out
+    }
+
+    /// Compares two columns for rows where both are present.
+    fn compare(&self, op: BinaryOp, class: Class, a: Src, b: Src, rows: Bits) -> Bits {
+        let (x, y, n) = (self.column(a), self.column(b), self.n);
+        match class {
+            Class::Signed => {
+                let (x, y) = (x.word(), y.word());
+                compare(op, rows, n, |i| x[i] as i64, |i| y[i] as i64)
+            }
+            Class::Unsigned => compare(op, rows, n, |i| x.word()[i], |i| y.word()[i]),
+            Class::Float => {
+                let (x, y) = (x.word(), y.word());
+                compare(op, rows, n, |i| class.ordered(x[i]), |i| class.ordered(y[i]))
+            }
+            Class::Pair | Class::Bit => compare(op, rows, n, |i| x.raw(i), |i| y.raw(i)),
+            Class::Text => {
+                let arena = &self.regs.arena;
+                let (x, y) = (x.word(), y.word());
+                // Only present rows: handles of others may point anywhere.
+                let mut out = Bits::NONE;
+                rows.each(|i| {
+                    let order = arena.get(x[i]).cmp(arena.get(y[i]));
+                    out.put(i, holds(op, order));
+                });
+                out
+            }
+        }
+    }
+
+    fn compare_tuples(&mut self, op: BinaryOp, parts: &[(Class, Val, Val)], rows: Bits) -> Bits {
+        let srcs: Vec<(Class, Src, Src)> = parts
+            .iter()
+            .map(|(class, a, b)| (*class, self.value(a, rows), self.value(b, rows)))
+            .collect();
+        let rows = srcs
+            .iter()
+            .fold(rows, |p, (_, a, b)| p.and(self.column(*a).present).and(self.column(*b).present));
+        let (mut equal, mut less) = (rows, Bits::NONE);
+        for (class, a, b) in srcs {
+            if !matches!(op, BinaryOp::Eq | BinaryOp::Ne) {
+                less = less.or(self.compare(BinaryOp::Lt, class, a, b, equal));
+            }
+            equal = self.compare(BinaryOp::Eq, class, a, b, equal);
+        }
+        match op {
+            BinaryOp::Eq => equal,
+            BinaryOp::Ne => rows.minus(equal),
+            BinaryOp::Lt => less,
+            BinaryOp::Le => less.or(equal),
+            BinaryOp::Gt => rows.minus(less.or(equal)),
+            BinaryOp::Ge => rows.minus(less),
+            other => unreachable!("{other:?} is not a comparison"),
+        }
+    }
+
+    fn unary(&mut self, op: Convert, a: &Val, out: usize, rows: Bits) -> Src {
+        let a = self.value(a, rows);
+        let mut col = self.take(out);
+        let x = self.column(a);
+        let present = x.present.and(rows);
+        let bad = if op == Convert::BoolToInt {
+            let w = col.word_mut();
+            each(present, self.n, |i| w[i] = x.truth.has(i) as u64);
+            Bits::NONE
+        } else {
+            convert(op, present, self.n, x.word(), col.word_mut())
+        };
+        self.put_checked(out, col, present, bad)
+    }
+
+    fn text(&mut self, v: &Val, rows: Bits) -> Src {
+        match v {
+            Val::Concat { a, b, out } => {
+                let (a, b) = (self.value(a, rows), self.value(b, rows));
+                let mut col = self.take(*out);
+                let present = self.column(a).present.and(self.column(b).present).and(rows);
+                let mut bad = Bits::NONE;
+                for i in present.iter() {
+                    let arena = &self.regs.arena;
+                    let (x, y) = (self.column(a).word()[i], self.column(b).word()[i]);
+                    let joined = [arena.get(x), arena.get(y)].concat();
+                    self.text_result(&mut col, i, &joined, &mut bad);
+                }
+                self.put_checked(*out, col, present, bad)
+            }
+            Val::ToText { f, a, ty, out } => {
+                let a = self.value(a, rows);
+                let mut col = self.take(*out);
+                let present = self.column(a).present.and(rows);
+                let mut bad = Bits::NONE;
+                for i in present.iter() {
+                    let text = match cell(self.column(a), i, ty, &self.regs.arena) {
+                        Value::Str(s) => match f {
+                            ToText::Show => s.into_string(),
+                            ToText::Lower => s.to_lowercase(),
+                            ToText::Upper => s.to_uppercase(),
+                        },
+                        v => v.to_string(),
+                    };
+                    self.text_result(&mut col, i, text.as_bytes(), &mut bad);
+                }
+                self.put_checked(*out, col, present, bad)
+            }
+            _ => unreachable!("value() takes the others"),
+        }
+    }
+
+    /// Stores a text that was made, unless it is too long.
+    fn text_result(&mut self, col: &mut Column, i: usize, text: &[u8], bad: &mut Bits) {
+        if text.len() > TEXT_MAX {
+            bad.set(i);
+        } else {
+            col.word_mut()[i] = self.regs.arena.put(text);
+        }
+    }
+
+    /// Takes the rows of `a.1` from `a.0` and those of `b.1` from `b.0`.
+    fn choose(&mut self, out: usize, a: (Src, Bits), b: (Src, Bits)) -> Src {
+        let mut col = self.take(out);
+        let mut present = Bits::NONE;
+        for (src, rows) in [a, b] {
+            let x = self.column(src);
+            present = present.or(x.present.and(rows));
+            match col.repr() {
+                Repr::Bit => col.truth = col.truth.minus(rows).or(x.truth.and(rows)),
+                Repr::Word => {
+                    let (from, to) = (x.word(), col.word_mut());
+                    rows.each(|i| to[i] = from[i]);
+                }
+                Repr::Pair => {
+                    let ((hi, lo), (to_hi, to_lo)) = (x.pair(), col.pair_mut());
+                    rows.each(|i| (to_hi[i], to_lo[i]) = (hi[i], lo[i]));
+                }
+            }
+        }
+        col.present = present;
+        self.put(out, col)
+    }
+
+    fn take(&mut self, slot: usize) -> Column {
+        std::mem::replace(&mut self.regs.columns[slot], Column::new(Repr::Bit))
+    }
+
+    fn put(&mut self, slot: usize, col: Column) -> Src {
+        self.regs.columns[slot] = col;
+        Src::Slot(slot)
+    }
+
+    /// Puts a column back whose rows `bad` have no result: these are absent, and counted.
+    fn put_checked(&mut self, slot: usize, mut col: Column, present: Bits, bad: Bits) -> Src {
+        let bad = bad.and(present);
+        *self.undefined += bad.count() as u64;
+        col.present = present.minus(bad);
+        self.put(slot, col)
+    }
+}
+
+fn holds(op: BinaryOp, order: Ordering) -> bool {
+    match op {
+        BinaryOp::Eq => order.is_eq(),
+        BinaryOp::Ne => order.is_ne(),
+        BinaryOp::Lt => order.is_lt(),
+        BinaryOp::Le => order.is_le(),
+        BinaryOp::Gt => order.is_gt(),
+        BinaryOp::Ge => order.is_ge(),
+        other => unreachable!("{other:?} is not a comparison"),
+    }
+}
+
+/// Whether row `i` of a column, present, is the constant `v`.
+fn same(col: &Column, i: usize, class: Class, v: &Value, arena: &crate::rows::Arena) -> bool {
+    let raw = col.raw(i);
+    match v {
+        Value::Bool(b) => raw == *b as u128,
+        Value::Int(n) | Value::Time(n) | Value::Duration(n) => raw == *n as u64 as u128,
+        Value::Float(f) => class.ordered(raw as u64) == class.ordered(f.to_bits()),
+        Value::Str(s) => arena.get(raw as u64) == s.as_bytes(),
+        Value::Bytes(b) => arena.get(raw as u64) == &**b,
+        Value::Ip(a) => raw == *a,
+        Value::Mac(m) => raw == *m as u128,
+        Value::Absent | Value::Net(..) | Value::Tuple(_) => false,
+    }
+}

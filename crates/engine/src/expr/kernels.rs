@@ -1,0 +1,236 @@
+//! The loops: free functions over word planes.
+
+use super::{Arith, Convert};
+use weir_packet::bits::Bits;
+use weir_packet::limits::BATCH;
+use weir_plan::BinaryOp;
+
+/// Calls `f` for the rows of `sel`; where these are many, for all of `0..n` instead, which is
+/// faster and harmless to kernels that only write to their own output.
+#[inline(always)]
+pub(crate) fn each(sel: Bits, n: usize, mut f: impl FnMut(usize)) {
+    if sel.count() * 4 >= n {
+        for i in 0..n.min(BATCH) {
+            f(i);
+        }
+    } else {
+        sel.each(f);
+    }
+}
+
+/// The rows of `sel` for which `f` holds.
+#[inline(always)]
+pub(crate) fn filter(sel: Bits, n: usize, mut f: impl FnMut(usize) -> bool) -> Bits {
+    if sel.count() * 4 >= n {
+        Bits::from_fn(n, f).and(sel)
+    } else {
+        let mut out = Bits::NONE;
+        sel.each(|i| out.put(i, f(i)));
+        out
+    }
+}
+
+/// Compares with an operator chosen once.
+#[inline(always)]
+pub(crate) fn compare<T: Ord>(
+    op: BinaryOp,
+    sel: Bits,
+    n: usize,
+    a: impl Fn(usize) -> T,
+    b: impl Fn(usize) -> T,
+) -> Bits {
+    match op {
+        BinaryOp::Eq => filter(sel, n, |i| a(i) == b(i)),
+        BinaryOp::Ne => filter(sel, n, |i| a(i) != b(i)),
+        BinaryOp::Lt => filter(sel, n, |i| a(i) < b(i)),
+        BinaryOp::Le => filter(sel, n, |i| a(i) <= b(i)),
+        BinaryOp::Gt => filter(sel, n, |i| a(i) > b(i)),
+        BinaryOp::Ge => filter(sel, n, |i| a(i) >= b(i)),
+        other => unreachable!("{other:?} is not a comparison"),
+    }
+}
+
+type Plane = [u64; BATCH];
+
+/// Computes `op` into `out` for the rows of `sel` (all present) and returns those without a result.
+pub(crate) fn arith(op: Arith, sel: Bits, n: usize, a: &Plane, b: &Plane, out: &mut Plane) -> Bits {
+    let int = |x: u64| x as i64;
+    match op {
+        Arith::Add => checked(sel, n, a, b, out, |x, y| int(x).overflowing_add(int(y))),
+        Arith::Sub => checked(sel, n, a, b, out, |x, y| int(x).overflowing_sub(int(y))),
+        Arith::Mul => checked(sel, n, a, b, out, |x, y| int(x).overflowing_mul(int(y))),
+        Arith::Div => checked(sel, n, a, b, out, |x, y| option(int(x).checked_div(int(y)))),
+        Arith::Rem => checked(sel, n, a, b, out, |x, y| option(remainder(int(x), int(y)))),
+        Arith::And => plain(sel, n, a, b, out, |x, y| x & y),
+        Arith::Or => plain(sel, n, a, b, out, |x, y| x | y),
+        Arith::Xor => plain(sel, n, a, b, out, |x, y| x ^ y),
+        Arith::Shl => {
+            checked(sel, n, a, b, out, |x, y| option((y < 64).then(|| int(x) << (y & 63))))
+        }
+        Arith::Shr => {
+            checked(sel, n, a, b, out, |x, y| option((y < 64).then(|| int(x) >> (y & 63))))
+        }
+        Arith::AddF => float(sel, n, a, b, out, |x, y| x + y),
+        Arith::SubF => float(sel, n, a, b, out, |x, y| x - y),
+        Arith::MulF => float(sel, n, a, b, out, |x, y| x * y),
+        Arith::DivF => float(sel, n, a, b, out, |x, y| x / y),
+        Arith::Ratio => floats(sel, n, a, b, out, |x, y| int(x) as f64 / int(y) as f64),
+        Arith::Bin => checked(sel, n, a, b, out, |x, y| option(bin(int(x), int(y)))),
+    }
+}
+
+/// `x` rounded down to a multiple of `d`.
+pub(crate) fn bin(x: i64, d: i64) -> Option<i64> {
+    if d <= 0 { None } else { x.checked_sub(x.rem_euclid(d)) }
+}
+
+/// The remainder; `i64::MIN % -1` is 0, which `checked_rem` calls an overflow.
+fn remainder(x: i64, y: i64) -> Option<i64> {
+    if y == -1 { Some(0) } else { x.checked_rem(y) }
+}
+
+#[inline(always)]
+fn option(v: Option<i64>) -> (i64, bool) {
+    (v.unwrap_or(0), v.is_none())
+}
+
+#[inline(always)]
+fn plain(
+    sel: Bits,
+    n: usize,
+    a: &Plane,
+    b: &Plane,
+    out: &mut Plane,
+    f: impl Fn(u64, u64) -> u64,
+) -> Bits {
+    each(sel, n, |i| out[i] = f(a[i], b[i]));
+    Bits::NONE
+}
+
+#[inline(always)]
+fn checked(
+    sel: Bits,
+    n: usize,
+    a: &Plane,
+    b: &Plane,
+    out: &mut Plane,
+    f: impl Fn(u64, u64) -> (i64, bool),
+) -> Bits {
+    filter(sel, n, |i| {
+        let (v, bad) = f(a[i], b[i]);
+        out[i] = v as u64;
+        bad
+    })
+}
+
+#[inline(always)]
+fn float(
+    sel: Bits,
+    n: usize,
+    a: &Plane,
+    b: &Plane,
+    out: &mut Plane,
+    f: impl Fn(f64, f64) -> f64,
+) -> Bits {
+    floats(sel, n, a, b, out, |x, y| f(f64::from_bits(x), f64::from_bits(y)))
+}
+
+#[inline(always)]
+fn floats(
+    sel: Bits,
+    n: usize,
+    a: &Plane,
+    b: &Plane,
+    out: &mut Plane,
+    f: impl Fn(u64, u64) -> f64,
+) -> Bits {
+    filter(sel, n, |i| {
+        let v = f(a[i], b[i]);
+        out[i] = v.to_bits();
+        !v.is_finite()
+    })
+}
+
+/// Converts words into `out` and returns the rows without a result.
+pub(crate) fn convert(op: Convert, sel: Bits, n: usize, a: &Plane, out: &mut Plane) -> Bits {
+    let unary = |out: &mut Plane, f: fn(u64) -> u64| {
+        each(sel, n, |i| out[i] = f(a[i]));
+        Bits::NONE
+    };
+    let checked = |out: &mut Plane, f: fn(u64) -> Option<u64>| {
+        filter(sel, n, |i| {
+            let v = f(a[i]);
+            out[i] = v.unwrap_or(0);
+            v.is_none()
+        })
+    };
+    match op {
+        Convert::Neg => checked(out, |x| (x as i64).checked_neg().map(|v| v as u64)),
+        Convert::Abs => checked(out, |x| (x as i64).checked_abs().map(|v| v as u64)),
+        Convert::NegF => unary(out, |x| (-f64::from_bits(x)).to_bits()),
+        Convert::AbsF => unary(out, |x| f64::from_bits(x).abs().to_bits()),
+        Convert::BitNot => unary(out, |x| !x),
+        Convert::IntToFloat => unary(out, |x| (x as i64 as f64).to_bits()),
+        Convert::DurationToFloat => unary(out, |x| (x as i64 as f64 / 1e9).to_bits()),
+        Convert::FloatToInt => checked(out, |x| float_to_int(f64::from_bits(x))),
+        Convert::TextLen => unary(out, |x| x & 0xffff_ffff),
+        Convert::Same => unary(out, |x| x),
+        Convert::BoolToInt => unreachable!("truth bits are not words"),
+    }
+}
+
+fn float_to_int(f: f64) -> Option<u64> {
+    // 2^63 itself is the first float that does not fit.
+    (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0)
+        .contains(&f)
+        .then_some(f as i64 as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(op: Arith, a: i64, b: i64) -> Option<i64> {
+        let (x, y) = ([a as u64; BATCH], [b as u64; BATCH]);
+        let mut out = [0; BATCH];
+        let bad = arith(op, Bits::first(1), 1, &x, &y, &mut out);
+        bad.is_empty().then_some(out[0] as i64)
+    }
+
+    #[test]
+    fn integers_do_not_wrap() {
+        assert_eq!(one(Arith::Add, 2, 3), Some(5));
+        assert_eq!(one(Arith::Add, i64::MAX, 1), None);
+        assert_eq!(one(Arith::Mul, i64::MIN, -1), None);
+        assert_eq!(one(Arith::Div, 7, 0), None);
+        assert_eq!(one(Arith::Div, -7, 2), Some(-3));
+        assert_eq!(one(Arith::Div, i64::MIN, -1), None);
+        assert_eq!(one(Arith::Rem, -7, 2), Some(-1));
+        assert_eq!(one(Arith::Rem, i64::MIN, -1), Some(0));
+        assert_eq!(one(Arith::Shl, 1, 64), None);
+        assert_eq!(one(Arith::Shl, 3, 63), Some(i64::MIN));
+        assert_eq!(one(Arith::Shr, -8, 1), Some(-4));
+        assert_eq!(one(Arith::Shr, 1, -1), None);
+        assert_eq!(one(Arith::Bin, -1, 10), Some(-10));
+        assert_eq!(one(Arith::Bin, 5, 0), None);
+        assert_eq!(one(Arith::Bin, i64::MIN, 10), None);
+    }
+
+    #[test]
+    fn floats_outside_integers_have_no_integer() {
+        assert_eq!(float_to_int(-1.9), Some(-1i64 as u64));
+        assert_eq!(float_to_int(9.3e18), None);
+        assert_eq!(float_to_int(f64::NAN), None);
+        assert_eq!(float_to_int(-9_223_372_036_854_775_808.0), Some(i64::MIN as u64));
+    }
+
+    #[test]
+    fn sparse_and_dense_agree() {
+        let a: [u64; BATCH] = std::array::from_fn(|i| i as u64);
+        for sel in [Bits::first(3), Bits::range(100, 256), Bits::ALL] {
+            let got = compare(BinaryOp::Ge, sel, BATCH, |i| a[i], |_| 120);
+            let want: Bits = sel.iter().filter(|&i| i >= 120).collect();
+            assert_eq!(got, want);
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! Expressions over columns, a batch at a time.
+//!
+//! [`Compiler`] turns a typed expression into a small tree whose nodes own a column each for their
+//! result; [`Ctx`] walks that tree once per batch, and each node is one loop over the rows of the
+//! selection. Conditions never build a column: they give the set of rows for which they hold.
+
+mod compile;
+mod eval;
+mod kernels;
+mod set;
+
+pub(crate) use compile::flat;
+pub use compile::{Compiler, Scope};
+pub use eval::Ctx;
+
+use crate::functions::Scalar;
+use regex::Regex;
+use set::{Ranges, Strings};
+use weir_packet::bits::Bits;
+use weir_packet::column::Column;
+use weir_plan::{BinaryOp, Type, Value};
+
+use crate::rows::Arena;
+
+/// Where a column stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Src {
+    /// A decoded field of the view, by position.
+    Field(usize),
+    /// A register of the segment.
+    Slot(usize),
+}
+
+/// The registers of a segment: columns that its operators share, and the strings in them.
+#[derive(Debug, Default)]
+pub struct Regs {
+    /// The columns.
+    pub columns: Vec<Column>,
+    /// Bytes of all strings; constants come first and stay.
+    pub arena: Arena,
+    /// Bytes of the constants.
+    pub constants_len: usize,
+}
+
+impl Regs {
+    /// Forgets the strings of the last batch.
+    pub fn next_batch(&mut self) {
+        self.arena.truncate(self.constants_len);
+    }
+}
+
+/// How two words of one type compare.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Class {
+    /// Two's complement.
+    Signed,
+    /// Unsigned.
+    Unsigned,
+    /// IEEE total order.
+    Float,
+    /// 128 bits unsigned.
+    Pair,
+    /// Bytes behind a handle.
+    Text,
+    /// Truth bits.
+    Bit,
+}
+
+impl Class {
+    pub(crate) fn of(ty: &Type) -> Class {
+        match ty {
+            Type::Int | Type::Time | Type::Duration => Class::Signed,
+            Type::Mac => Class::Unsigned,
+            Type::Float => Class::Float,
+            Type::Ip => Class::Pair,
+            Type::Str | Type::Bytes => Class::Text,
+            Type::Bool => Class::Bit,
+            Type::Net | Type::Tuple(_) => panic!("no column has the type {ty}"),
+        }
+    }
+
+    /// A word as an unsigned number of the same order.
+    #[inline(always)]
+    pub(crate) fn ordered(self, word: u64) -> u64 {
+        match self {
+            Class::Signed => word ^ (1 << 63),
+            Class::Float => word ^ (((word as i64 >> 63) as u64) | (1 << 63)),
+            _ => word,
+        }
+    }
+
+    /// The word that [`Class::ordered`] made a number of.
+    #[inline(always)]
+    pub(crate) fn unordered(self, n: u64) -> u64 {
+        match self {
+            Class::Signed => n ^ (1 << 63),
+            Class::Float => n ^ (((!n as i64 >> 63) as u64) | (1 << 63)),
+            _ => n,
+        }
+    }
+}
+
+/// A condition: gives the rows for which it holds.
+#[expect(missing_docs, reason = "each variant is the loop of that name")]
+pub enum Cond {
+    Const(bool),
+    /// A boolean column that is there and true.
+    Truth(Box<Val>),
+    Exists(Vec<Val>),
+    Not(Box<Cond>),
+    And(Vec<Cond>),
+    Or(Vec<Cond>),
+    Cmp {
+        op: BinaryOp,
+        class: Class,
+        a: Val,
+        b: Val,
+    },
+    /// A word against a constant, both in ordered form.
+    CmpConst {
+        op: BinaryOp,
+        class: Class,
+        a: Val,
+        ordered: u64,
+    },
+    /// Tuples, part by part.
+    CmpTuple {
+        op: BinaryOp,
+        parts: Vec<(Class, Val, Val)>,
+    },
+    InRanges {
+        class: Class,
+        a: Val,
+        ranges: Ranges,
+    },
+    InStrings {
+        a: Val,
+        set: Strings,
+    },
+    /// A tuple among constant tuples.
+    InTuples {
+        parts: Vec<(Class, Val)>,
+        members: Vec<Vec<Value>>,
+    },
+    Text {
+        f: TextTest,
+        a: Val,
+        b: Val,
+    },
+    Matches {
+        a: Val,
+        regex: Regex,
+    },
+    IsIpv4(Val),
+    If(Box<[Cond; 3]>),
+}
+
+/// A predicate over two texts.
+#[expect(missing_docs, reason = "each variant is the loop of that name")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TextTest {
+    Contains,
+    StartsWith,
+    EndsWith,
+}
+
+/// A value: makes sure that a column holds it for the rows wanted.
+#[expect(missing_docs, reason = "each variant is the loop of that name")]
+pub enum Val {
+    Src(Src),
+    Binary {
+        op: Arith,
+        a: Box<Val>,
+        b: Box<Val>,
+        out: usize,
+    },
+    Unary {
+        op: Convert,
+        a: Box<Val>,
+        out: usize,
+    },
+    If {
+        cond: Box<Cond>,
+        then: Box<Val>,
+        other: Box<Val>,
+        out: usize,
+    },
+    Coalesce {
+        a: Box<Val>,
+        b: Box<Val>,
+        out: usize,
+    },
+    /// The smaller (or larger) of two.
+    Extreme {
+        larger: bool,
+        class: Class,
+        a: Box<Val>,
+        b: Box<Val>,
+        out: usize,
+    },
+    Bool {
+        cond: Box<Cond>,
+        out: usize,
+    },
+    Concat {
+        a: Box<Val>,
+        b: Box<Val>,
+        out: usize,
+    },
+    /// Text made from one value.
+    ToText {
+        f: ToText,
+        a: Box<Val>,
+        ty: Type,
+        out: usize,
+    },
+    User {
+        f: Scalar,
+        args: Vec<(Val, Type)>,
+        ty: Type,
+        out: usize,
+    },
+}
+
+impl Val {
+    /// Where the result stands once it has been evaluated.
+    pub fn out(&self) -> Src {
+        match self {
+            Val::Src(src) => *src,
+            Val::Binary { out, .. }
+            | Val::Unary { out, .. }
+            | Val::If { out, .. }
+            | Val::Coalesce { out, .. }
+            | Val::Extreme { out, .. }
+            | Val::Bool { out, .. }
+            | Val::Concat { out, .. }
+            | Val::ToText { out, .. }
+            | Val::User { out, .. } => Src::Slot(*out),
+        }
+    }
+}
+
+/// What text is made from one value.
+#[expect(missing_docs, reason = "each variant is the loop of that name")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ToText {
+    Show,
+    Lower,
+    Upper,
+}
+
+/// Arithmetic on two words.
+#[expect(missing_docs, reason = "each variant is the loop of that name")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Arith {
+    Add,
+    Sub,
+    Mul,
+    Div,
+    Rem,
+    And,
+    Or,
+    Xor,
+    Shl,
+    Shr,
+    AddF,
+    SubF,
+    MulF,
+    DivF,
+    /// duration / duration
+    Ratio,
+    Bin,
+}
+
+/// A word from one value.
+#[expect(missing_docs, reason = "each variant is the loop of that name")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Convert {
+    Neg,
+    NegF,
+    BitNot,
+    IntToFloat,
+    DurationToFloat,
+    FloatToInt,
+    BoolToInt,
+    /// Types that share one representation.
+    Same,
+    Abs,
+    AbsF,
+    TextLen,
+}
+
+/// The rows among `rows` for which a boolean column is there and true.
+#[inline(always)]
+pub(crate) fn truth(c: &Column, rows: Bits) -> Bits {
+    c.truth.and(c.present).and(rows)
+}

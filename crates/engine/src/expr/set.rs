@@ -1,0 +1,159 @@
+//! Constant sets on the right of `in`.
+
+use super::Class;
+use weir_plan::{Member, Value};
+
+/// Disjoint, ascending ranges of ordered numbers, both ends included.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ranges {
+    words: Vec<(u64, u64)>,
+    pairs: Vec<(u128, u128)>,
+}
+
+impl Ranges {
+    /// The members as ranges; they have the type that `class` stands for.
+    pub(crate) fn new(class: Class, members: &[Member]) -> Ranges {
+        let raw = |v: &Value| match v {
+            Value::Int(n) | Value::Time(n) | Value::Duration(n) => class.ordered(*n as u64) as u128,
+            Value::Float(f) => class.ordered(f.to_bits()) as u128,
+            Value::Mac(m) => *m as u128,
+            Value::Ip(a) => *a,
+            Value::Bool(b) => *b as u128,
+            other => unreachable!("{other} in a set of words"),
+        };
+        let mut all: Vec<(u128, u128)> = members
+            .iter()
+            .filter_map(|m| match m {
+                Member::Value(Value::Absent) => None,
+                Member::Value(v) => Some((raw(v), raw(v))),
+                Member::Range(a, b) => Some((raw(a), raw(b))),
+                Member::Net(Value::Net(a, len)) => {
+                    let host = u128::MAX.checked_shr(*len as u32).unwrap_or(0);
+                    Some((a & !host, a | host))
+                }
+                Member::Net(other) => unreachable!("{other} as a network"),
+            })
+            .filter(|(a, b)| a <= b)
+            .collect();
+        all.sort_unstable();
+        let mut pairs: Vec<(u128, u128)> = Vec::new();
+        for (a, b) in all {
+            match pairs.last_mut() {
+                Some(last) if a <= last.1.saturating_add(1) => last.1 = last.1.max(b),
+                _ => pairs.push((a, b)),
+            }
+        }
+        if class == Class::Pair {
+            Ranges { words: Vec::new(), pairs }
+        } else {
+            let words = pairs.iter().map(|&(a, b)| (a as u64, b as u64)).collect();
+            Ranges { words, pairs: Vec::new() }
+        }
+    }
+
+    /// The range, where there is just one of words.
+    pub(crate) fn single(&self) -> Option<(u64, u64)> {
+        match self.words[..] {
+            [one] => Some(one),
+            _ => None,
+        }
+    }
+
+    /// Whether an ordered word is in the set.
+    #[inline(always)]
+    pub(crate) fn has_word(&self, n: u64) -> bool {
+        let at = self.words.partition_point(|&(_, last)| last < n);
+        self.words.get(at).is_some_and(|&(first, _)| first <= n)
+    }
+
+    /// Whether a pair is in the set.
+    #[inline(always)]
+    pub(crate) fn has_pair(&self, n: u128) -> bool {
+        let at = self.pairs.partition_point(|&(_, last)| last < n);
+        self.pairs.get(at).is_some_and(|&(first, _)| first <= n)
+    }
+}
+
+/// A set of texts and of ranges of texts.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Strings {
+    sorted: Vec<Text>,
+    ranges: Vec<(Text, Text)>,
+}
+
+type Text = Box<[u8]>;
+
+impl Strings {
+    pub(crate) fn new(members: &[Member]) -> Strings {
+        let bytes = |v: &Value| -> Text {
+            match v {
+                Value::Str(s) => s.as_bytes().into(),
+                Value::Bytes(b) => b.clone(),
+                other => unreachable!("{other} in a set of texts"),
+            }
+        };
+        let mut set = Strings { sorted: Vec::new(), ranges: Vec::new() };
+        for m in members {
+            match m {
+                Member::Value(Value::Absent) => {}
+                Member::Value(v) => set.sorted.push(bytes(v)),
+                Member::Range(a, b) => set.ranges.push((bytes(a), bytes(b))),
+                Member::Net(other) => unreachable!("{other} in a set of texts"),
+            }
+        }
+        set.sorted.sort_unstable();
+        set
+    }
+
+    pub(crate) fn has(&self, s: &[u8]) -> bool {
+        self.sorted.binary_search_by(|m| (**m).cmp(s)).is_ok()
+            || self.ranges.iter().any(|(a, b)| **a <= *s && *s <= **b)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_join_and_answer() {
+        let int = |n| Value::Int(n);
+        let set = Ranges::new(
+            Class::Signed,
+            &[
+                Member::Value(int(80)),
+                Member::Range(int(-5), int(3)),
+                Member::Value(int(4)),
+                Member::Range(int(9), int(2)),
+            ],
+        );
+        assert_eq!(set.words.len(), 2);
+        let has = |n: i64| set.has_word(Class::Signed.ordered(n as u64));
+        assert!(has(-5) && has(4) && has(80));
+        assert!(!has(-6) && !has(5) && !has(79) && !has(81));
+    }
+
+    #[test]
+    fn a_network_is_a_range() {
+        let Value::Ip(ten) = Value::ip("10.0.0.0".parse().expect("an address")) else {
+            unreachable!()
+        };
+        let set = Ranges::new(Class::Pair, &[Member::Net(Value::Net(ten, 104))]);
+        assert!(set.has_pair(ten) && set.has_pair(ten + 0xff_ffff) && !set.has_pair(ten - 1));
+        assert!(!set.has_pair(ten + 0x100_0000));
+        let everything = Ranges::new(Class::Pair, &[Member::Net(Value::Net(0, 0))]);
+        assert!(everything.has_pair(0) && everything.has_pair(u128::MAX));
+    }
+
+    #[test]
+    fn texts_are_found() {
+        let s = |t: &str| Value::Str(t.into());
+        let set = Strings::new(&[
+            Member::Value(s("b")),
+            Member::Value(s("a")),
+            Member::Range(s("x"), s("z")),
+        ]);
+        assert!(set.has(b"a") && set.has(b"b") && set.has(b"y"));
+        assert!(!set.has(b"c") && !set.has(b"zz"));
+    }
+}

@@ -1,0 +1,27 @@
+//! A plan and a source, to rows. No query text, no files, no clock. Also the Rust API.
+
+#![deny(unsafe_code)]
+
+pub mod agg;
+pub mod api;
+pub mod clock;
+pub mod conform;
+pub mod counters;
+pub mod expr;
+pub mod functions;
+pub mod graph;
+pub mod key;
+pub mod limits;
+pub mod naive;
+pub mod ops;
+#[allow(unsafe_code)]
+mod pages;
+#[allow(unsafe_code)]
+pub mod prefetch;
+pub mod rows;
+pub mod run;
+pub mod segment;
+mod shard;
+pub mod table;
+pub mod upper;
+pub mod view;

@@ -1,0 +1,55 @@
+//! The named maxima and defaults of the engine.
+
+/// How far the watermark stays behind the latest believed packet unless told otherwise: 1 s.
+pub const LATENESS_NS: i64 = 1_000_000_000;
+
+/// How far ahead of the clock one packet may be and still move it: 60 s. A packet beyond is
+/// believed only when [`CORROBORATE`] in a row say so.
+pub const JUMP_NS: i64 = 60_000_000_000;
+
+/// Packets in a row that must agree before the clock jumps ahead, and packets that start it.
+pub const CORROBORATE: usize = 4;
+
+/// Windows that one summarize holds open at once; a row for a further one is counted as evicted.
+pub const WINDOWS_MAX: usize = 4096;
+
+/// Batches on their way to one worker, and results on their way back.
+pub const RING: usize = 16;
+
+/// Workers of one run.
+pub const WORKERS_MAX: usize = 256;
+
+/// Slots that a new hash index starts with.
+pub const INDEX_START: usize = 1 << 6;
+
+/// Rows of a scan's table that are looked at for expiry after each batch, and for each key that
+/// the batch brought.
+pub const SWEEP: usize = 16;
+
+/// Keys among which the one to be evicted is chosen, and rows looked at to find them.
+pub const EVICT_LOOK: usize = 16;
+
+/// See [`EVICT_LOOK`].
+pub const EVICT_STEPS: usize = 1024;
+
+/// Parts of one key, and of one argument of `distinct` with its group.
+pub const PARTS_MAX: usize = 32;
+
+/// Different values of all groups together that one `distinct` holds.
+pub const VALUES_MAX: u64 = 256 << 20;
+
+/// Tables that a summarize keeps for windows to come.
+pub const SPARE_GROUPS: usize = 4;
+
+/// Rows beyond twice what is asked for that a `top` holds before it sorts.
+pub const TOP_SLACK: usize = 1024;
+
+/// Batches between two reports of progress.
+pub const PROGRESS_BATCHES: u64 = 1024;
+
+/// Bytes of one text that a function makes; a longer one is absent, and counted as undefined.
+pub const TEXT_MAX: usize = 4096;
+
+/// Bytes of all texts that one table keeps. Beyond, a new text is taken as the empty one, and
+/// counted as evicted.
+pub const POOL_MAX: usize = 1 << 30;

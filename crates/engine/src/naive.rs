@@ -1,0 +1,732 @@
+//! The executable specification: runs any program over packets in the most obvious way.
+//!
+//! One packet at a time, one row at a time, over `Vec`s and `BTreeMap`s of [`Value`]s; nothing
+//! here knows the engine's batches, tables or threads. What this module answers *is* the meaning of
+//! a program; the engine must give the same rows in the same order and the same counts, for any
+//! number of workers and any cut into batches.
+//!
+//! # Time
+//!
+//! - The clock follows the largest timestamp it believes. The watermark is that time minus the
+//!   lateness; before the clock starts it is `i64::MIN`. All sums saturate.
+//! - Start: the first four packets are only remembered. With the fourth, the clock starts at the
+//!   second smallest of the four, and those of them that are larger are then observed in the order
+//!   they came. Fewer than four packets never start it.
+//! - A packet more than the jump ahead of the clock is not believed by itself. With the fourth of
+//!   four such packets directly after one another the clock moves to the smallest of the four. Any
+//!   other packet ends such a run, and those in it are counted as wild.
+//! - A row is late for the window `[start, end)` if `end` is at or below the watermark after its
+//!   packet was observed. A late row is counted by each `summarize` that drops it, and nothing of
+//!   it is evaluated there.
+//!
+//! # Order
+//!
+//! A packet makes two steps: the watermark it moves, then its row. In each step, pipelines go in
+//! program order, and within a pipeline stages in order; each stage takes all rows of the step, and
+//! then the watermark. So windows that a packet closes come out before the packet goes in. At the
+//! end of input one last step closes everything.
+//!
+//! Downstream of windows of length D the watermark is rounded down to a multiple of D: later rows
+//! start no earlier. Downstream of a stage that holds its rows to the end of input (`summarize`
+//! without a window, `top` of the whole input) there is no watermark until the end.
+//!
+//! # Bounds
+//!
+//! Only those that a program states are kept. What happens beyond them is not for comparison: each
+//! worker of the engine keeps its own, and gives up other keys than this model does.
+
+mod clock;
+mod eval;
+
+pub use clock::TimeRules;
+
+use crate::counters::Ledger;
+use crate::functions::Functions;
+use clock::Clock;
+use eval::{Eval, of_type};
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use weir_packet::bits::Bits;
+use weir_packet::column::Column;
+use weir_packet::fields::FIELDS;
+use weir_packet::read::read;
+use weir_packet::source::{FrameBatch, Source, SourceError};
+use weir_packet::walk::{self, Layers};
+use weir_plan::{Input, Order, Pipeline, Program, Scan, SortKey, Stage, Summarize, Value, Window};
+
+/// What a run gives.
+#[derive(Debug)]
+pub struct Answer {
+    /// Output number (printed pipelines, counted in program order) and cells of each row.
+    pub rows: Vec<(usize, Vec<Value>)>,
+    /// The counts.
+    pub ledger: Ledger,
+    /// Why the source ended early, if it did. Everything before that was processed.
+    pub error: Option<SourceError>,
+}
+
+/// Runs `program` over everything in `source`.
+pub fn run(
+    program: &Program,
+    functions: &Functions,
+    source: &mut dyn Source,
+    time: &TimeRules,
+) -> Answer {
+    let mut clock = Clock::new(*time);
+    let mut decoder = Decoder::new();
+    let mut steps = Steps::new(program, functions);
+    let mut batch = FrameBatch::new();
+    let mut processed = 0;
+    let error = loop {
+        match source.fill(&mut batch) {
+            Ok(true) => {}
+            Ok(false) => break None,
+            Err(e) => break Some(e),
+        }
+        for i in 0..batch.len() {
+            let watermark = Mark::At(clock.observe(batch.ts()[i]));
+            steps.step(None, watermark);
+            steps.step(Some(decoder.row(&batch, i)), watermark);
+            processed += 1;
+        }
+    };
+    steps.step(None, Mark::End);
+    let account = source.account();
+    let ledger = Ledger {
+        received: account.received,
+        filtered: account.filtered,
+        processed,
+        cut: decoder.layers.cut,
+        malformed: decoder.layers.malformed,
+        wild: clock.wild,
+        late: steps.late,
+        evicted: steps.evicted,
+        undefined: steps.eval.undefined,
+        rows: steps.out.len() as u64,
+    };
+    Answer { rows: steps.out, ledger, error }
+}
+
+/// Decodes frames one by one, all fields of each.
+struct Decoder {
+    one: FrameBatch,
+    layers: Layers,
+    columns: Vec<Column>,
+}
+
+impl Decoder {
+    fn new() -> Decoder {
+        Decoder {
+            one: FrameBatch::new(),
+            layers: Layers::new(),
+            columns: FIELDS.iter().map(|f| Column::new(f.ty.repr())).collect(),
+        }
+    }
+
+    /// The row of frame `i` of `batch`.
+    fn row(&mut self, batch: &FrameBatch, i: usize) -> Row {
+        let (chunk, base) = batch.chunk();
+        self.one.restart(chunk, base, batch.link);
+        let (offset, caplen, len) = (batch.offsets()[i], batch.caplens()[i], batch.lens()[i]);
+        self.one.push(batch.ts()[i], batch.seq()[i], offset, caplen, len);
+        walk::classify(&self.one, &mut self.layers);
+        let fields = FIELDS.iter().zip(&mut self.columns).map(|(field, column)| {
+            read(field.item, &self.one, &self.layers, Bits::first(1), column);
+            match column.present.has(0) {
+                true => of_type(&field.ty.into(), column.raw(0)),
+                false => Value::Absent,
+            }
+        });
+        Row { ts: Some(batch.ts()[i]), packet: Some(fields.collect()), cells: Vec::new() }
+    }
+}
+
+/// A row between stages.
+#[derive(Clone, Debug)]
+struct Row {
+    /// Event time.
+    ts: Option<i64>,
+    /// All fields of the packet, while the row still is one.
+    packet: Option<Rc<[Value]>>,
+    cells: Vec<Value>,
+}
+
+/// What a step says of time.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Mark {
+    /// No row before this time is on its way.
+    At(i64),
+    /// No row at all.
+    End,
+}
+
+/// The values that each aggregate has taken, by start of the window and key.
+type Groups = BTreeMap<(i64, Vec<Value>), Vec<Vec<Value>>>;
+
+/// What a stage remembers.
+enum State {
+    Nothing,
+    /// `summarize`; and the watermark.
+    Groups(Groups, Mark),
+    /// `scan`, by key; and the watermark.
+    Keys(BTreeMap<Vec<Value>, Memory>, Mark),
+    /// `top`: rows with what they are sorted by, in the order they came.
+    Held(Vec<(Vec<Value>, Row)>),
+    /// `limit`: rows passed.
+    Passed(u64),
+}
+
+/// What a `scan` remembers of a key.
+struct Memory {
+    states: Vec<Value>,
+    /// When its rows came: the largest time so far, see `Steps::scan`.
+    last: Option<i64>,
+    /// Larger for the key that had a row later.
+    turn: u64,
+}
+
+impl State {
+    fn new(stage: &Stage) -> State {
+        match stage {
+            Stage::Summarize(s) => {
+                let mut groups = BTreeMap::new();
+                if s.window == Window::All && s.keys.is_empty() {
+                    groups.insert((0, Vec::new()), vec![Vec::new(); s.aggs.len()]);
+                }
+                State::Groups(groups, Mark::At(i64::MIN))
+            }
+            Stage::Scan(_) => State::Keys(BTreeMap::new(), Mark::At(i64::MIN)),
+            Stage::Top { .. } => State::Held(Vec::new()),
+            Stage::Limit(_) => State::Passed(0),
+            Stage::Where(_) | Stage::Extend { .. } | Stage::Project { .. } => State::Nothing,
+        }
+    }
+}
+
+/// The whole program: what it remembers, and what came out.
+struct Steps<'a> {
+    program: &'a Program,
+    eval: Eval<'a>,
+    states: Vec<Vec<State>>,
+    turn: u64,
+    late: u64,
+    evicted: u64,
+    out: Vec<(usize, Vec<Value>)>,
+}
+
+impl<'a> Steps<'a> {
+    fn new(program: &'a Program, functions: &'a Functions) -> Steps<'a> {
+        let states = |p: &Pipeline| p.stages.iter().map(State::new).collect();
+        Steps {
+            program,
+            eval: Eval::new(functions),
+            states: program.pipelines.iter().map(states).collect(),
+            turn: 0,
+            late: 0,
+            evicted: 0,
+            out: Vec::new(),
+        }
+    }
+
+    /// One step of the module's second section.
+    fn step(&mut self, packet: Option<Row>, mark: Mark) {
+        let mut left: Vec<(Vec<Row>, Mark)> = Vec::new();
+        let mut output = 0;
+        for (p, pipeline) in self.program.pipelines.iter().enumerate() {
+            let (mut rows, mut mark) = match pipeline.input {
+                Input::Packets => (packet.iter().cloned().collect(), mark),
+                Input::Pipeline(n) => left[n].clone(),
+            };
+            let mut states = std::mem::take(&mut self.states[p]);
+            for (stage, state) in pipeline.stages.iter().zip(&mut states) {
+                (rows, mark) = self.stage(stage, state, rows, mark);
+            }
+            self.states[p] = states;
+            if pipeline.printed {
+                self.out.extend(rows.iter().map(|row| (output, row.cells.clone())));
+                output += 1;
+            }
+            left.push((rows, mark));
+        }
+    }
+
+    /// Takes a step's rows and watermark through one stage.
+    fn stage(
+        &mut self,
+        stage: &Stage,
+        state: &mut State,
+        mut rows: Vec<Row>,
+        mark: Mark,
+    ) -> (Vec<Row>, Mark) {
+        match (stage, state) {
+            (Stage::Where(cond), _) => rows.retain(|row| self.eval.holds(cond, row, &[])),
+            (Stage::Extend { columns }, _) => {
+                for row in &mut rows {
+                    let new: Vec<_> =
+                        columns.iter().map(|c| self.eval.eval(&c.2, row, &[])).collect();
+                    for ((_, position, _), value) in columns.iter().zip(new) {
+                        put(&mut row.cells, *position, value);
+                    }
+                }
+            }
+            (Stage::Project { columns }, _) => {
+                for row in &mut rows {
+                    row.cells = columns.iter().map(|c| self.eval.eval(&c.1, row, &[])).collect();
+                    row.packet = None;
+                }
+            }
+            (Stage::Limit(n), State::Passed(passed)) => rows.retain(|_| {
+                *passed += 1;
+                *passed <= *n
+            }),
+            (Stage::Scan(s), State::Keys(keys, watermark)) => {
+                rows.iter_mut().for_each(|row| self.scan(s, keys, *watermark, row));
+                *watermark = mark;
+            }
+            (Stage::Summarize(s), State::Groups(groups, watermark)) => {
+                rows.iter().for_each(|row| self.group(s, groups, *watermark, row));
+                *watermark = mark;
+                return self.close(s, groups, mark);
+            }
+            (Stage::Top { n, by, windowed }, State::Held(held)) => {
+                for row in rows {
+                    let keys = by.iter().map(|k| self.eval.eval(&k.expr, &row, &[])).collect();
+                    held.push((keys, row));
+                }
+                return match windowed {
+                    true => (top_of_windows(*n, by, held, mark), mark),
+                    false if mark == Mark::End => (top(*n, by, std::mem::take(held)), mark),
+                    false => (Vec::new(), Mark::At(i64::MIN)),
+                };
+            }
+            _ => unreachable!("each stage has its own kind of state"),
+        }
+        (rows, mark)
+    }
+
+    /// Adds a row to its group, or counts why not.
+    fn group(&mut self, s: &Summarize, groups: &mut Groups, watermark: Mark, row: &Row) {
+        let start = match s.window {
+            Window::All => 0,
+            Window::Tumbling(d) => floor(row.ts.expect("rows of a window have event time"), d),
+        };
+        if closed(s.window, start, watermark) {
+            self.late += 1;
+            return;
+        }
+        let key = s.keys.iter().map(|k| self.eval.eval(&k.1, row, &[])).collect();
+        let of_window = groups.keys().filter(|(other, _)| *other == start).count();
+        let full = of_window as u64 >= s.max_groups;
+        if full && !groups.contains_key(&(start, Vec::clone(&key))) {
+            self.evicted += 1;
+            return;
+        }
+        let group = groups.entry((start, key)).or_insert(vec![Vec::new(); s.aggs.len()]);
+        for (agg, values) in s.aggs.iter().zip(group) {
+            if agg.cond.as_ref().is_none_or(|cond| self.eval.holds(cond, row, &[])) {
+                let value = match &agg.arg {
+                    Some(arg) => self.eval.argument(arg, row),
+                    None => Value::Bool(true),
+                };
+                values.extend(value.exists().then_some(value));
+            }
+        }
+    }
+
+    /// The rows of the groups that a watermark closes, and the watermark downstream of them.
+    fn close(&mut self, s: &Summarize, groups: &mut Groups, mark: Mark) -> (Vec<Row>, Mark) {
+        let mut rows = Vec::new();
+        while let Some(first) = groups.first_entry() {
+            if !closed(s.window, first.key().0, mark) {
+                break;
+            }
+            let ((start, mut cells), values) = first.remove_entry();
+            let ts = matches!(s.window, Window::Tumbling(_)).then_some(start);
+            if ts.is_some() {
+                cells.insert(0, Value::Time(start));
+            }
+            for (agg, values) in s.aggs.iter().zip(&values) {
+                cells.push(self.eval.aggregate(agg, values));
+            }
+            rows.push(Row { ts, packet: None, cells });
+        }
+        let downstream = match (s.window, mark) {
+            (_, Mark::End) => Mark::End,
+            (Window::All, _) => Mark::At(i64::MIN),
+            (Window::Tumbling(d), Mark::At(w)) => Mark::At(floor(w, d)),
+        };
+        (rows, downstream)
+    }
+
+    /// Folds a row into the states of its key and adds them to the row. Idle time is judged by the
+    /// later of the row's time and the watermark, so that no late row finds an expired key.
+    fn scan(
+        &mut self,
+        s: &Scan,
+        keys: &mut BTreeMap<Vec<Value>, Memory>,
+        watermark: Mark,
+        row: &mut Row,
+    ) {
+        self.turn += 1;
+        let key: Vec<_> = s.keys.iter().map(|k| self.eval.eval(k, row, &[])).collect();
+        let now = match (row.ts, watermark) {
+            (Some(ts), Mark::At(watermark)) => Some(ts.max(watermark)),
+            (ts, _) => ts,
+        };
+        let known = keys.get(&key).filter(|m| match (now, m.last) {
+            (Some(now), Some(last)) => now.saturating_sub(last) < s.idle_ns,
+            _ => true,
+        });
+        let (before, last) = match known {
+            Some(memory) => (memory.states.clone(), memory.last.max(now)),
+            None => (s.states.iter().map(|x| self.eval.eval(&x.init, row, &[])).collect(), now),
+        };
+        if !keys.contains_key(&key) && keys.len() as u64 >= s.max_keys {
+            let oldest = keys.iter().min_by_key(|(_, m)| m.turn).map(|(k, _)| k.clone());
+            keys.remove(&oldest.expect("a scan may hold a key"));
+            self.evicted += 1;
+        }
+        let states: Vec<_> =
+            s.states.iter().map(|x| self.eval.eval(&x.update, row, &before)).collect();
+        for (x, value) in s.states.iter().zip(&states) {
+            put(&mut row.cells, x.output, value.clone());
+        }
+        keys.insert(key, Memory { states, last, turn: self.turn });
+    }
+}
+
+/// Whether the watermark is at or past the end of the window that starts at `start`.
+fn closed(window: Window, start: i64, mark: Mark) -> bool {
+    match (window, mark) {
+        (_, Mark::End) => true,
+        (Window::All, Mark::At(_)) => false,
+        (Window::Tumbling(d), Mark::At(w)) => start < floor(w, d),
+    }
+}
+
+/// The largest multiple of `d` at or below `t`.
+fn floor(t: i64, d: i64) -> i64 {
+    t.div_euclid(d).saturating_mul(d)
+}
+
+/// Sets a cell; a position beyond the last cell is the next one.
+fn put(cells: &mut Vec<Value>, position: usize, value: Value) {
+    match cells.get_mut(position) {
+        Some(cell) => *cell = value,
+        None => cells.insert(position, value),
+    }
+}
+
+/// The first `n` in the order of the sort keys, else in the order they came.
+fn top(n: u64, by: &[SortKey], mut held: Vec<(Vec<Value>, Row)>) -> Vec<Row> {
+    held.sort_by(|(a, _), (b, _)| {
+        let parts = by.iter().zip(a.iter().zip(b));
+        parts.fold(Ordering::Equal, |so_far, (key, (a, b))| {
+            so_far.then(match (a.exists() && b.exists(), key.order) {
+                (true, Order::Ascending) => a.cmp(b),
+                _ => b.cmp(a), // absent is the least value, so here it comes last
+            })
+        })
+    });
+    held.into_iter().take(n.try_into().unwrap_or(usize::MAX)).map(|(_, row)| row).collect()
+}
+
+/// Takes out the windows that start before the watermark, and the first `n` of each.
+fn top_of_windows(
+    n: u64,
+    by: &[SortKey],
+    held: &mut Vec<(Vec<Value>, Row)>,
+    mark: Mark,
+) -> Vec<Row> {
+    let mut windows: BTreeMap<Option<i64>, Vec<(Vec<Value>, Row)>> = BTreeMap::new();
+    for (keys, row) in std::mem::take(held) {
+        let start = row.ts;
+        match mark == Mark::End || start.is_some_and(|start| Mark::At(start) < mark) {
+            true => windows.entry(start).or_default().push((keys, row)),
+            false => held.push((keys, row)),
+        }
+    }
+    windows.into_values().flat_map(|rows| top(n, by, rows)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use weir_packet::fields::by_name;
+    use weir_packet::source::{Account, Chunk, LinkType};
+    use weir_plan::stage::ScanState;
+    use weir_plan::{Agg, AggFunc, BinaryOp, Expr, ExprKind, Schema, Type};
+
+    /// Packets of given time and length, their bytes all zero. One batch.
+    struct Packets(Vec<(i64, u32)>);
+
+    impl Source for Packets {
+        fn fill(&mut self, batch: &mut FrameBatch) -> Result<bool, SourceError> {
+            let chunk: Chunk = Arc::new(vec![0; 2000]);
+            batch.restart(&chunk, 0, LinkType::ETHERNET);
+            for (i, (ts, len)) in self.0.drain(..).enumerate() {
+                batch.push(ts, i as u64, 0, len, len);
+            }
+            Ok(!batch.is_empty())
+        }
+
+        fn account(&self) -> Account {
+            Account::default()
+        }
+    }
+
+    fn field(name: &str) -> Expr {
+        Expr::field(by_name(name).expect("a field"))
+    }
+
+    fn int(n: i64) -> Expr {
+        Expr::constant(Value::Int(n))
+    }
+
+    fn column(i: usize) -> Expr {
+        Expr::column(i, Type::Int)
+    }
+
+    fn binary(op: BinaryOp, ty: Type, a: Expr, b: Expr) -> Expr {
+        Expr { ty, kind: ExprKind::Binary(op, Box::new(a), Box::new(b)) }
+    }
+
+    fn count() -> Agg {
+        Agg { name: "n".into(), func: AggFunc::Count, arg: None, cond: None, ty: Type::Int }
+    }
+
+    fn sum(arg: Expr) -> Agg {
+        Agg { name: "sum".into(), func: AggFunc::Sum, arg: Some(arg), ..count() }
+    }
+
+    fn summarize(aggs: Vec<Agg>, keys: Vec<Expr>, window: Window) -> Stage {
+        let keys = keys.into_iter().map(|k| ("key".into(), k)).collect();
+        Stage::Summarize(Summarize { keys, aggs, window, max_groups: 100 })
+    }
+
+    fn project(e: Expr) -> Stage {
+        Stage::Project { columns: vec![("x".into(), e)] }
+    }
+
+    fn pipeline(input: Input, stages: Vec<Stage>) -> Pipeline {
+        // The model does not look at schemas.
+        Pipeline { name: None, input, stages, schema: Schema::default(), printed: true }
+    }
+
+    /// Rows as `output: cells`, in order. Lateness 0, jump 1000.
+    fn rows(pipelines: Vec<Pipeline>, packets: &[(i64, u32)]) -> (Vec<String>, Ledger) {
+        let time = TimeRules { lateness_ns: 0, jump_ns: 1000 };
+        let mut source = Packets(packets.to_vec());
+        let program = Program { pipelines };
+        let answer = run(&program, &Functions::default(), &mut source, &time);
+        let text = |v: &Value| match v {
+            Value::Time(ns) => format!("@{ns}"),
+            v => v.to_string(),
+        };
+        let row = |(output, cells): &(usize, Vec<Value>)| {
+            format!("{output}: {}", cells.iter().map(text).collect::<Vec<_>>().join(" "))
+        };
+        (answer.rows.iter().map(row).collect(), answer.ledger)
+    }
+
+    fn check(stages: Vec<Stage>, packets: &[(i64, u32)], expected: &[&str]) -> Ledger {
+        let (got, ledger) = rows(vec![pipeline(Input::Packets, stages)], packets);
+        assert_eq!(got, expected);
+        ledger
+    }
+
+    #[test]
+    fn windows_close_before_the_packet_that_closes_them_goes_in() {
+        let per_window =
+            summarize(vec![count(), sum(field("len"))], vec![field("len")], Window::Tumbling(10));
+        let pipelines = vec![
+            pipeline(Input::Packets, vec![per_window]),
+            pipeline(Input::Packets, vec![project(field("number"))]),
+        ];
+        let packets = [(1, 70), (2, 60), (3, 70), (4, 60), (12, 60), (13, 60)];
+        let (got, _) = rows(pipelines, &packets);
+        let expected = [
+            "1: 1",
+            "1: 2",
+            "1: 3",
+            "1: 4",
+            "0: @0 60 2 120",
+            "0: @0 70 2 140",
+            "1: 5",
+            "1: 6",
+            "0: @10 60 2 120",
+        ];
+        assert_eq!(got, expected);
+    }
+
+    #[test]
+    fn late_rows_are_counted_and_dropped() {
+        let packets = [(1, 60), (2, 60), (3, 60), (4, 60), (12, 60), (9, 60), (10, 60)];
+        let stage = summarize(vec![count()], vec![], Window::Tumbling(10));
+        let ledger = check(vec![stage], &packets, &["0: @0 4", "0: @10 2"]);
+        assert_eq!((ledger.late, ledger.processed, ledger.rows), (1, 7, 2));
+    }
+
+    #[test]
+    fn before_the_clock_starts_nothing_is_late() {
+        let packets = [(90, 60), (1, 60), (2, 60)];
+        let stage = summarize(vec![count()], vec![], Window::Tumbling(10));
+        check(vec![stage], &packets, &["0: @0 2", "0: @90 1"]);
+    }
+
+    #[test]
+    fn without_rows_only_the_one_group_of_everything_is_there() {
+        let aggs = || vec![count(), sum(field("len"))];
+        check(vec![summarize(aggs(), vec![], Window::All)], &[], &["0: 0 absent"]);
+        check(vec![summarize(aggs(), vec![field("len")], Window::All)], &[], &[]);
+        check(vec![summarize(aggs(), vec![], Window::Tumbling(10))], &[], &[]);
+    }
+
+    #[test]
+    fn an_absent_key_part_is_a_group_and_comes_first() {
+        // Shorter frames have no Ethernet header.
+        let stages = vec![summarize(vec![count()], vec![field("eth.src")], Window::All)];
+        let packets = [(1, 60), (2, 4), (3, 60)];
+        check(stages, &packets, &["0: absent 1", "0: 00:00:00:00:00:00 2"]);
+    }
+
+    #[test]
+    fn groups_beyond_the_limit_are_evicted() {
+        let stage = Stage::Summarize(Summarize {
+            keys: vec![("key".into(), field("len"))],
+            aggs: vec![count()],
+            window: Window::All,
+            max_groups: 1,
+        });
+        let ledger = check(vec![stage], &[(1, 60), (2, 70), (3, 60)], &["0: 60 2"]);
+        assert_eq!(ledger.evicted, 1);
+    }
+
+    #[test]
+    fn a_late_row_does_not_bring_an_expired_key_back() {
+        let state = Expr { ty: Type::Int, kind: ExprKind::State(0) };
+        let update = binary(BinaryOp::Add, Type::Int, state, int(1));
+        let states = vec![ScanState { name: "n".into(), output: 0, init: int(0), update }];
+        let scan = Scan { states, keys: vec![field("len")], idle_ns: 10, max_keys: 100 };
+        let packets = [(1, 60), (1, 70), (1, 70), (1, 70), (30, 70), (2, 60)];
+        let expected = ["0: 1", "0: 1", "0: 2", "0: 3", "0: 1", "0: 1"];
+        check(vec![Stage::Scan(scan)], &packets, &expected);
+    }
+
+    #[test]
+    fn scans_see_the_states_before_the_row_and_forget_when_idle() {
+        let state = |i| Expr { ty: Type::Int, kind: ExprKind::State(i) };
+        let add = |a, b| binary(BinaryOp::Add, Type::Int, a, b);
+        let scan = Scan {
+            states: vec![
+                ScanState {
+                    name: "n".into(),
+                    output: 0,
+                    init: int(0),
+                    update: add(state(0), int(1)),
+                },
+                ScanState { name: "before".into(), output: 1, init: int(-1), update: state(0) },
+            ],
+            keys: vec![field("len")],
+            idle_ns: 10,
+            max_keys: 100,
+        };
+        // The third packet of 60 bytes is older than the second, so the fourth comes 9 later; the
+        // fifth comes 10 later.
+        let packets = [(1, 60), (1, 70), (8, 60), (5, 60), (17, 60), (27, 60)];
+        let expected = ["0: 1 0", "0: 1 0", "0: 2 1", "0: 3 2", "0: 4 3", "0: 1 0"];
+        check(vec![Stage::Scan(scan)], &packets, &expected);
+    }
+
+    #[test]
+    fn a_full_scan_evicts_the_key_that_had_no_row_for_longest() {
+        let state = Expr { ty: Type::Int, kind: ExprKind::State(0) };
+        let update = binary(BinaryOp::Add, Type::Int, state, int(1));
+        let states = vec![ScanState { name: "n".into(), output: 0, init: int(0), update }];
+        let scan = Scan { states, keys: vec![field("len")], idle_ns: 100, max_keys: 2 };
+        let packets = [(1, 60), (2, 70), (3, 60), (4, 80), (5, 60), (6, 70)];
+        let expected = ["0: 1", "0: 1", "0: 2", "0: 1", "0: 3", "0: 1"];
+        assert_eq!(check(vec![Stage::Scan(scan)], &packets, &expected).evicted, 2);
+    }
+
+    #[test]
+    fn top_keeps_the_order_of_ties_and_puts_absent_last() {
+        let extend = Stage::Extend {
+            columns: vec![
+                ("number".into(), 0, field("number")),
+                ("rest".into(), 1, binary(BinaryOp::Div, Type::Int, int(240), field("len"))),
+            ],
+        };
+        let top = |n, order| Stage::Top {
+            n,
+            by: vec![SortKey { expr: column(1), order }],
+            windowed: false,
+        };
+        let packets = [(1, 60), (2, 0), (3, 80), (4, 60)];
+        let all = ["0: 1 4", "0: 4 4", "0: 3 3", "0: 2 absent"];
+        let ledger = check(vec![extend.clone(), top(9, Order::Descending)], &packets, &all);
+        assert_eq!(ledger.undefined, 1);
+        let least = ["0: 3 3", "0: 1 4", "0: 4 4", "0: 2 absent"];
+        check(vec![extend.clone(), top(9, Order::Ascending)], &packets, &least);
+        check(vec![extend, top(1, Order::Descending)], &packets, &all[..1]);
+    }
+
+    #[test]
+    fn top_of_windows_sorts_each_when_it_closes() {
+        let stages = vec![
+            summarize(vec![count()], vec![field("len")], Window::Tumbling(10)),
+            Stage::Top {
+                n: 1,
+                by: vec![SortKey { expr: column(2), order: Order::Descending }],
+                windowed: true,
+            },
+        ];
+        let pipelines = vec![
+            pipeline(Input::Packets, stages),
+            pipeline(Input::Packets, vec![project(field("number"))]),
+        ];
+        let packets = [(1, 60), (2, 70), (3, 70), (4, 80), (12, 60)];
+        let (got, _) = rows(pipelines, &packets);
+        assert_eq!(got, ["1: 1", "1: 2", "1: 3", "1: 4", "0: @0 70 2", "1: 5", "0: @10 60 1"]);
+    }
+
+    #[test]
+    fn limit_counts_over_the_whole_run() {
+        let stages = vec![project(field("number")), Stage::Limit(2)];
+        check(stages, &[(1, 60), (2, 60), (3, 60)], &["0: 1", "0: 2"]);
+    }
+
+    #[test]
+    fn derived_windows_close_when_no_row_for_them_can_come() {
+        let pipelines = vec![
+            pipeline(Input::Packets, vec![summarize(vec![count()], vec![], Window::Tumbling(10))]),
+            pipeline(
+                Input::Pipeline(0),
+                vec![summarize(vec![sum(column(1))], vec![], Window::Tumbling(20))],
+            ),
+            pipeline(Input::Packets, vec![project(field("number"))]),
+        ];
+        // At 29 the windows at 0 and 10 are closed, and with them the one of 20 that holds both.
+        let packets = [(1, 60), (2, 60), (3, 60), (4, 60), (15, 60), (29, 60)];
+        let (got, ledger) = rows(pipelines, &packets);
+        let expected = [
+            "2: 1", "2: 2", "2: 3", "2: 4", "0: @0 4", "2: 5", "0: @10 1", "1: @0 5", "2: 6",
+            "0: @20 1", "1: @20 1",
+        ];
+        assert_eq!((got, ledger.late), (expected.map(str::to_owned).to_vec(), 0));
+    }
+
+    #[test]
+    fn rows_held_to_the_end_are_not_late_downstream() {
+        let top = Stage::Top {
+            n: 5,
+            by: vec![SortKey { expr: field("len"), order: Order::Descending }],
+            windowed: false,
+        };
+        let stages = vec![top, summarize(vec![count()], vec![], Window::Tumbling(10))];
+        let packets = [(1, 60), (2, 70), (3, 60), (4, 60), (25, 60)];
+        assert_eq!(check(stages, &packets, &["0: @0 4", "0: @20 1"]).late, 0);
+    }
+}

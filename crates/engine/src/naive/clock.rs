@@ -1,0 +1,108 @@
+//! From packet timestamps to the watermark.
+
+/// Packets that start the clock, and wild packets in a row that move it.
+const WITNESSES: usize = 4;
+
+/// How far the clock trusts timestamps. Below 0 counts as 0.
+#[derive(Clone, Copy, Debug)]
+pub struct TimeRules {
+    /// How far the watermark stays behind the clock, in nanoseconds.
+    pub lateness_ns: i64,
+    /// How far ahead of the clock a packet may be and still be believed by itself, in nanoseconds.
+    pub jump_ns: i64,
+}
+
+/// The clock: its rules are in the first section of [`crate::naive`].
+pub(super) struct Clock {
+    rules: TimeRules,
+    /// The first packets' times, until the clock starts.
+    first: Vec<i64>,
+    max: Option<i64>,
+    /// The times of the wild packets that came directly before.
+    run: Vec<i64>,
+    /// Wild packets so far that no other confirmed.
+    pub(super) wild: u64,
+}
+
+impl Clock {
+    pub(super) fn new(rules: TimeRules) -> Clock {
+        let rules =
+            TimeRules { lateness_ns: rules.lateness_ns.max(0), jump_ns: rules.jump_ns.max(0) };
+        Clock { rules, first: Vec::new(), max: None, run: Vec::new(), wild: 0 }
+    }
+
+    /// Takes the time of the next packet and returns the watermark after it.
+    pub(super) fn observe(&mut self, ts: i64) -> i64 {
+        if let Some(max) = self.max {
+            self.follow(max, ts);
+        } else {
+            self.first.push(ts);
+            if self.first.len() == WITNESSES {
+                let mut sorted = self.first.clone();
+                sorted.sort();
+                self.max = Some(sorted[1]);
+                for ts in std::mem::take(&mut self.first) {
+                    if ts > sorted[1] {
+                        self.follow(self.max.expect("the clock has started"), ts);
+                    }
+                }
+            }
+        }
+        self.max.map_or(i64::MIN, |max| max.saturating_sub(self.rules.lateness_ns))
+    }
+
+    fn follow(&mut self, max: i64, ts: i64) {
+        if ts <= max.saturating_add(self.rules.jump_ns) {
+            self.wild += self.run.len() as u64;
+            self.run.clear();
+            self.max = Some(max.max(ts));
+            return;
+        }
+        self.run.push(ts);
+        if self.run.len() == WITNESSES {
+            self.max = self.run.drain(..).min();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lateness 10, jump 100: the watermark after each packet, and how many were wild.
+    fn check(times: &[i64], watermarks: &[i64], wild: u64) {
+        let mut clock = Clock::new(TimeRules { lateness_ns: 10, jump_ns: 100 });
+        let got: Vec<i64> = times.iter().map(|&ts| clock.observe(ts)).collect();
+        assert_eq!((got.as_slice(), clock.wild), (watermarks, wild), "{times:?}");
+    }
+
+    const NONE: i64 = i64::MIN;
+
+    #[test]
+    fn the_fourth_packet_starts_it() {
+        check(&[50, 51, 52], &[NONE; 3], 0);
+        // At 51, then 52 and 53 are observed.
+        check(&[50, 51, 52, 53, 60, 55], &[NONE, NONE, NONE, 43, 50, 50], 0);
+        // 9000 came first, but is wild at 51.
+        check(&[9000, 50, 51, 52], &[NONE, NONE, NONE, 42], 1);
+        // Too old a first packet does not hold it back.
+        check(&[0, 5000, 5001, 5002], &[NONE, NONE, NONE, 4992], 0);
+    }
+
+    #[test]
+    fn the_fourth_wild_packet_in_a_row_moves_it() {
+        let start = [50; 4];
+        let after = |times: &[i64]| [&start[..], times].concat();
+        let marks = |marks: &[i64]| [&[NONE, NONE, NONE, 40], marks].concat();
+        check(&after(&[150, 250]), &marks(&[140, 240]), 0);
+        check(&after(&[151, 60]), &marks(&[40, 50]), 1);
+        check(&after(&[900, 903, 901, 902]), &marks(&[40, 40, 40, 890]), 0);
+        check(&after(&[900, 900, 900, 60, 900]), &marks(&[40, 40, 40, 50, 50]), 3);
+    }
+
+    #[test]
+    fn sums_saturate() {
+        check(&[i64::MIN; 4], &[i64::MIN; 4], 0);
+        check(&[i64::MAX; 5], &[NONE, NONE, NONE, i64::MAX - 10, i64::MAX - 10], 0);
+    }
+}

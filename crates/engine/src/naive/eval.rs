@@ -1,0 +1,480 @@
+//! Expressions and aggregates of the naive model: one row, one value at a time.
+
+use super::Row;
+use crate::functions::Functions;
+use crate::limits::TEXT_MAX;
+use regex::Regex;
+use std::collections::{BTreeMap, BTreeSet};
+use weir_plan::{Agg, AggFunc, BinaryOp, Expr, ExprKind, Func, Member, Type, UnaryOp, Value};
+
+/// Evaluates, and counts what is undefined.
+pub(super) struct Eval<'a> {
+    functions: &'a Functions,
+    patterns: BTreeMap<Box<str>, Regex>,
+    /// Results outside their type so far.
+    pub(super) undefined: u64,
+}
+
+impl<'a> Eval<'a> {
+    pub(super) fn new(functions: &'a Functions) -> Eval<'a> {
+        Eval { functions, patterns: BTreeMap::new(), undefined: 0 }
+    }
+
+    /// Whether a condition holds; absent is false.
+    pub(super) fn holds(&mut self, cond: &Expr, row: &Row, states: &[Value]) -> bool {
+        self.eval(cond, row, states) == Value::Bool(true)
+    }
+
+    /// The argument of an aggregate: a tuple is there where any of its parts is.
+    pub(super) fn argument(&mut self, e: &Expr, row: &Row) -> Value {
+        let ExprKind::Tuple(parts) = &e.kind else { return self.eval(e, row, &[]) };
+        let parts: Vec<_> = parts.iter().map(|p| self.argument(p, row)).collect();
+        match parts.iter().any(Value::exists) {
+            true => Value::Tuple(parts),
+            false => Value::Absent,
+        }
+    }
+
+    /// The value of an expression for one row, as `weir_plan::expr` says.
+    pub(super) fn eval(&mut self, e: &Expr, row: &Row, states: &[Value]) -> Value {
+        match &e.kind {
+            ExprKind::Const(v) => v.clone(),
+            ExprKind::Field(id) => {
+                row.packet.as_ref().expect("the row is a packet")[id.0 as usize].clone()
+            }
+            ExprKind::Column(i) => row.cells[*i].clone(),
+            ExprKind::State(i) => states[*i].clone(),
+            ExprKind::Unary(UnaryOp::Not, a) => Value::Bool(!self.holds(a, row, states)),
+            ExprKind::Unary(op, a) => {
+                let a = self.eval(a, row, states);
+                self.unary(*op, a)
+            }
+            ExprKind::Binary(BinaryOp::And, a, b) => {
+                Value::Bool(self.holds(a, row, states) && self.holds(b, row, states))
+            }
+            ExprKind::Binary(BinaryOp::Or, a, b) => {
+                Value::Bool(self.holds(a, row, states) || self.holds(b, row, states))
+            }
+            ExprKind::Binary(op, a, b) => {
+                let (a, b) = (self.eval(a, row, states), self.eval(b, row, states));
+                match (a.exists() && b.exists(), op.is_comparison()) {
+                    (both, true) => Value::Bool(both && compare(*op, &a, &b)),
+                    (true, false) => self.arithmetic(*op, &e.ty, &a, &b),
+                    (false, false) => Value::Absent,
+                }
+            }
+            ExprKind::If(cond, yes, no) => match self.holds(cond, row, states) {
+                true => self.eval(yes, row, states),
+                false => self.eval(no, row, states),
+            },
+            ExprKind::In(a, members) => {
+                let a = self.eval(a, row, states);
+                Value::Bool(a.exists() && members.iter().any(|m| is_member(&a, m)))
+            }
+            ExprKind::Tuple(parts) => {
+                let parts: Vec<_> = parts.iter().map(|p| self.eval(p, row, states)).collect();
+                match parts.iter().all(Value::exists) {
+                    true => Value::Tuple(parts),
+                    false => Value::Absent,
+                }
+            }
+            ExprKind::Call(Func::Coalesce, args) => match self.eval(&args[0], row, states) {
+                Value::Absent => self.eval(&args[1], row, states),
+                v => v,
+            },
+            ExprKind::Call(func, args) => {
+                let args: Vec<_> = args.iter().map(|a| self.eval(a, row, states)).collect();
+                self.call(func, &e.ty, &args)
+            }
+        }
+    }
+
+    fn unary(&mut self, op: UnaryOp, a: Value) -> Value {
+        match (op, &a) {
+            (_, Value::Absent) => Value::Absent,
+            (UnaryOp::Not, _) => unreachable!("takes absent for false, see eval"),
+            (UnaryOp::BitNot, _) => Value::Int(!word(&a)),
+            (UnaryOp::ToFloat, _) => Value::Float(word(&a) as f64),
+            (UnaryOp::Neg, Value::Float(f)) => Value::Float(-f),
+            (UnaryOp::Neg, _) => self.checked(&a.ty().expect("a value"), word(&a).checked_neg()),
+        }
+    }
+
+    /// Arithmetic of values that are there.
+    fn arithmetic(&mut self, op: BinaryOp, ty: &Type, a: &Value, b: &Value) -> Value {
+        if let (Value::Float(a), Value::Float(b)) = (a, b) {
+            return match op {
+                BinaryOp::Add => self.checked_float(a + b),
+                BinaryOp::Sub => self.checked_float(a - b),
+                BinaryOp::Mul => self.checked_float(a * b),
+                BinaryOp::Div => self.checked_float(a / b),
+                _ => unreachable!("{} of floats", op.symbol()),
+            };
+        }
+        let (a, b) = (word(a), word(b));
+        if matches!(op, BinaryOp::Div | BinaryOp::Rem) && b == 0 {
+            return self.undefined();
+        }
+        let shift = u32::try_from(b).ok().filter(|b| *b < 64);
+        let result = match op {
+            BinaryOp::Div if *ty == Type::Float => return Value::Float(a as f64 / b as f64),
+            BinaryOp::Add => a.checked_add(b),
+            BinaryOp::Sub => a.checked_sub(b),
+            BinaryOp::Mul => a.checked_mul(b),
+            BinaryOp::Div => a.checked_div(b),
+            BinaryOp::Rem => Some(a.wrapping_rem(b)),
+            BinaryOp::BitAnd => Some(a & b),
+            BinaryOp::BitOr => Some(a | b),
+            BinaryOp::BitXor => Some(a ^ b),
+            BinaryOp::Shl => shift.map(|b| a << b),
+            BinaryOp::Shr => shift.map(|b| a >> b),
+            _ => unreachable!("{} is no arithmetic", op.symbol()),
+        };
+        self.checked(ty, result)
+    }
+
+    /// A text that a function made: one that is too long is absent, and counted.
+    fn short(&mut self, text: String) -> Value {
+        if text.len() > TEXT_MAX {
+            self.undefined += 1;
+            return Value::Absent;
+        }
+        Value::Str(text.into())
+    }
+
+    /// A function of arguments that are all evaluated.
+    fn call(&mut self, func: &Func, ty: &Type, args: &[Value]) -> Value {
+        if *func == Func::Exists {
+            return Value::Bool(args[0].exists());
+        }
+        if args.contains(&Value::Absent) {
+            let predicate = func.always_present(&[]) && *ty == Type::Bool;
+            return if predicate { Value::Bool(false) } else { Value::Absent };
+        }
+        match (func, args) {
+            (Func::Contains, [a, b]) => Value::Bool(text(a).contains(text(b))),
+            (Func::StartsWith, [a, b]) => Value::Bool(text(a).starts_with(text(b))),
+            (Func::EndsWith, [a, b]) => Value::Bool(text(a).ends_with(text(b))),
+            (Func::Matches, [a, b]) => Value::Bool(self.pattern(text(b)).is_match(text(a))),
+            (Func::Lower, [a]) => self.short(text(a).to_lowercase()),
+            (Func::Upper, [a]) => self.short(text(a).to_uppercase()),
+            (Func::Concat, [a, b]) => self.short([text(a), text(b)].concat()),
+            (Func::StrLen, [a]) => Value::Int(text(a).len() as i64),
+            (Func::ToStr, [Value::Str(s)]) => Value::Str(s.clone()),
+            (Func::ToStr, [a]) => Value::Str(a.to_string().into()),
+            (Func::ToFloat, [Value::Duration(ns)]) => Value::Float(*ns as f64 / 1e9),
+            (Func::ToFloat, [a]) => Value::Float(word(a) as f64),
+            (Func::ToInt, [Value::Bool(b)]) => Value::Int(*b as i64),
+            (Func::ToInt, [Value::Float(f)]) => {
+                let fits = *f >= i64::MIN as f64 && *f < -(i64::MIN as f64);
+                self.checked(ty, fits.then_some(*f as i64))
+            }
+            (Func::ToInt, [a]) => Value::Int(word(a)),
+            (Func::ToDuration, [a]) => Value::Duration(word(a)),
+            (Func::Abs, [Value::Float(f)]) => Value::Float(f.abs()),
+            (Func::Abs, [a]) => self.checked(ty, word(a).checked_abs()),
+            (Func::MinOf, [a, b]) => a.min(b).clone(),
+            (Func::MaxOf, [a, b]) => a.max(b).clone(),
+            (Func::Bin, [_, d]) if word(d) <= 0 => self.undefined(),
+            (Func::Bin, [a, d]) => {
+                let (a, d) = (word(a), word(d));
+                self.checked(ty, a.checked_sub(a.rem_euclid(d)))
+            }
+            (Func::IsIpv4, [Value::Ip(a)]) => Value::Bool(Value::to_ip(*a).is_ipv4()),
+            (Func::User(i), args) => declared(ty, self.functions.scalar_at(*i)(args)),
+            _ => unreachable!("{func:?} of {} arguments", args.len()),
+        }
+    }
+
+    fn pattern(&mut self, pattern: &str) -> &Regex {
+        self.patterns
+            .entry(pattern.into())
+            .or_insert_with(|| Regex::new(pattern).expect("the pattern was checked"))
+    }
+
+    fn checked(&mut self, ty: &Type, result: Option<i64>) -> Value {
+        match result {
+            Some(v) => of_type(ty, v as u128),
+            None => self.undefined(),
+        }
+    }
+
+    fn checked_float(&mut self, f: f64) -> Value {
+        if f.is_finite() { Value::Float(f) } else { self.undefined() }
+    }
+
+    fn undefined(&mut self) -> Value {
+        self.undefined += 1;
+        Value::Absent
+    }
+
+    /// What an aggregate makes of the values of a group, none of them absent. Over none the result
+    /// is absent, but counts are 0 and a registered aggregate says itself what it is.
+    pub(super) fn aggregate(&mut self, agg: &Agg, values: &[Value]) -> Value {
+        let words = || values.iter().map(|v| word(v) as i128);
+        let sum = || values.iter().map(float).fold(0.0, |sum, v| sum + v);
+        match (agg.func, values) {
+            (AggFunc::Count, _) => Value::Int(values.len() as i64),
+            (AggFunc::Distinct, _) => {
+                Value::Int(values.iter().collect::<BTreeSet<_>>().len() as i64)
+            }
+            (AggFunc::User(i), _) => {
+                let mut state = self.functions.aggregate_at(i)();
+                values.iter().for_each(|v| state.update(v));
+                declared(&agg.ty, state.finish())
+            }
+            (_, []) => Value::Absent,
+            (AggFunc::Sum, [Value::Float(_), ..]) => self.checked_float(sum()),
+            (AggFunc::Sum, _) => self.checked(&agg.ty, i64::try_from(words().sum::<i128>()).ok()),
+            (AggFunc::Avg, [Value::Float(_), ..]) => {
+                self.checked_float(sum() / values.len() as f64)
+            }
+            (AggFunc::Avg, [Value::Duration(_), ..]) => {
+                Value::Duration((words().sum::<i128>() / values.len() as i128) as i64)
+            }
+            (AggFunc::Avg, _) => Value::Float(words().sum::<i128>() as f64 / values.len() as f64),
+            (AggFunc::Min, _) => values.iter().min().cloned().expect("there are values"),
+            (AggFunc::Max, _) => values.iter().max().cloned().expect("there are values"),
+            (AggFunc::First, [first, ..]) => first.clone(),
+            (AggFunc::Last, [.., last]) => last.clone(),
+            (AggFunc::Any, _) => Value::Bool(values.contains(&Value::Bool(true))),
+            (AggFunc::All, _) => Value::Bool(!values.contains(&Value::Bool(false))),
+            (AggFunc::BitOr, _) => Value::Int(values.iter().fold(0, |bits, v| bits | word(v))),
+        }
+    }
+}
+
+/// A value from the form in which columns store it.
+pub(super) fn of_type(ty: &Type, raw: u128) -> Value {
+    match ty {
+        Type::Bool => Value::Bool(raw != 0),
+        Type::Int => Value::Int(raw as i64),
+        Type::Time => Value::Time(raw as i64),
+        Type::Duration => Value::Duration(raw as i64),
+        Type::Ip => Value::Ip(raw),
+        Type::Mac => Value::Mac(raw as u64),
+        _ => unreachable!("no field has the type {ty}"),
+    }
+}
+
+/// Whether a comparison of two values holds.
+fn compare(op: BinaryOp, a: &Value, b: &Value) -> bool {
+    match op {
+        BinaryOp::Eq => a == b,
+        BinaryOp::Ne => a != b,
+        BinaryOp::Lt => a < b,
+        BinaryOp::Le => a <= b,
+        BinaryOp::Gt => a > b,
+        BinaryOp::Ge => a >= b,
+        _ => unreachable!("{} is no comparison", op.symbol()),
+    }
+}
+
+fn is_member(v: &Value, member: &Member) -> bool {
+    match (member, v) {
+        (Member::Value(m), _) => v == m,
+        (Member::Range(from, to), _) => from <= v && v <= to,
+        (Member::Net(Value::Net(net, len)), Value::Ip(a)) => {
+            (a ^ net).leading_zeros() >= *len as u32
+        }
+        _ => unreachable!("a network holds addresses"),
+    }
+}
+
+/// What a registered function returned, absent if not of the type it declared.
+fn declared(ty: &Type, v: Value) -> Value {
+    if v.ty().as_ref() == Some(ty) { v } else { Value::Absent }
+}
+
+/// The number in a value that is one 64-bit word.
+fn word(v: &Value) -> i64 {
+    match v {
+        Value::Int(n) | Value::Time(n) | Value::Duration(n) => *n,
+        _ => unreachable!("{v} is no integer"),
+    }
+}
+
+fn float(v: &Value) -> f64 {
+    match v {
+        Value::Float(f) => *f,
+        _ => unreachable!("{v} is no float"),
+    }
+}
+
+fn text(v: &Value) -> &str {
+    match v {
+        Value::Str(s) => s,
+        _ => unreachable!("{v} is no text"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Value::{Absent, Bool, Duration, Float, Int, Time};
+
+    fn constant(v: Value) -> Expr {
+        // An absent int stands for any absent value: nothing here looks at its type.
+        Expr { ty: v.ty().unwrap_or(Type::Int), kind: ExprKind::Const(v) }
+    }
+
+    fn text(s: &str) -> Value {
+        Value::Str(s.into())
+    }
+
+    /// Evaluates one node over constants; the last is how many results were undefined.
+    fn check(ty: Type, kind: ExprKind, expected: Value, undefined: u64) {
+        let functions = Functions::default();
+        let mut eval = Eval::new(&functions);
+        let row = Row { ts: None, packet: None, cells: Vec::new() };
+        let e = Expr { ty, kind };
+        let got = eval.eval(&e, &row, &[]);
+        assert_eq!((&got, eval.undefined), (&expected, undefined), "{:?}", e.kind);
+    }
+
+    #[test]
+    fn binary_operators() {
+        use BinaryOp::*;
+        let (int, bool) = (Type::Int, Type::Bool);
+        for (a, op, b, ty, expected) in [
+            (Int(7), Div, Int(-2), &int, Int(-3)),
+            (Int(-7), Rem, Int(2), &int, Int(-1)),
+            (Int(i64::MIN), Rem, Int(-1), &int, Int(0)),
+            (Int(3), Shl, Int(63), &int, Int(i64::MIN)),
+            (Int(-8), Shr, Int(1), &int, Int(-4)),
+            (Int(1), Add, Absent, &int, Absent),
+            (Time(5), Sub, Time(7), &Type::Duration, Duration(-2)),
+            (Duration(6), Mul, Int(2), &Type::Duration, Duration(12)),
+            (Duration(3), Div, Duration(2), &Type::Float, Float(1.5)),
+            (Absent, Eq, Absent, &bool, Bool(false)),
+            (Absent, Ne, Int(1), &bool, Bool(false)),
+            (Int(1), Ne, Int(2), &bool, Bool(true)),
+            (
+                Value::Tuple(vec![Int(1), Int(2)]),
+                Lt,
+                Value::Tuple(vec![Int(1), Int(3)]),
+                &bool,
+                Bool(true),
+            ),
+            (Absent, Or, Bool(true), &bool, Bool(true)),
+            (Bool(true), And, Absent, &bool, Bool(false)),
+        ] {
+            let kind = ExprKind::Binary(op, Box::new(constant(a)), Box::new(constant(b)));
+            check(ty.clone(), kind, expected, 0);
+        }
+    }
+
+    #[test]
+    fn results_outside_their_type_are_absent_and_counted() {
+        use BinaryOp::*;
+        for (a, op, b) in [
+            (Int(i64::MAX), Add, Int(1)),
+            (Int(i64::MIN), Div, Int(-1)),
+            (Int(1), Div, Int(0)),
+            (Int(1), Rem, Int(0)),
+            (Int(1), Shl, Int(64)),
+            (Int(1), Shr, Int(-1)),
+            (Float(1.0), Div, Float(0.0)),
+            (Float(1e300), Mul, Float(1e300)),
+            (Time(i64::MIN), Sub, Duration(1)),
+        ] {
+            let ty = a.ty().expect("a value");
+            let kind = ExprKind::Binary(op, Box::new(constant(a)), Box::new(constant(b)));
+            check(ty, kind, Absent, 1);
+        }
+        let least = || Box::new(constant(Int(i64::MIN)));
+        check(Type::Int, ExprKind::Unary(UnaryOp::Neg, least()), Absent, 1);
+        check(Type::Int, ExprKind::Call(Func::Abs, vec![*least()]), Absent, 1);
+    }
+
+    #[test]
+    fn only_what_is_needed_is_evaluated() {
+        let undefined = || {
+            let (one, zero) = (Box::new(constant(Int(1))), Box::new(constant(Int(0))));
+            Expr { ty: Type::Int, kind: ExprKind::Binary(BinaryOp::Div, one, zero) }
+        };
+        let one = || constant(Int(1));
+        let no = || Box::new(constant(Bool(false)));
+        let exists = Expr { ty: Type::Bool, kind: ExprKind::Call(Func::Exists, vec![undefined()]) };
+        let if_not = ExprKind::If(no(), Box::new(undefined()), Box::new(one()));
+        check(Type::Int, if_not, Int(1), 0);
+        check(Type::Int, ExprKind::Call(Func::Coalesce, vec![one(), undefined()]), Int(1), 0);
+        check(Type::Int, ExprKind::Call(Func::Coalesce, vec![undefined(), one()]), Int(1), 1);
+        let and = ExprKind::Binary(BinaryOp::And, no(), Box::new(exists));
+        check(Type::Bool, and, Bool(false), 0);
+    }
+
+    #[test]
+    fn functions() {
+        for (f, args, ty, expected) in [
+            (Func::Exists, vec![Absent], Type::Bool, Bool(false)),
+            (Func::Contains, vec![text("weir"), text("ei")], Type::Bool, Bool(true)),
+            (Func::Contains, vec![Absent, text("")], Type::Bool, Bool(false)),
+            (Func::Matches, vec![text("weir"), text("^w.*r$")], Type::Bool, Bool(true)),
+            (Func::Upper, vec![text("weir")], Type::Str, text("WEIR")),
+            (Func::ToStr, vec![text("a\"b")], Type::Str, text("a\"b")),
+            (Func::ToStr, vec![Float(2.0)], Type::Str, text("2.0")),
+            (Func::ToFloat, vec![Duration(1_500_000_000)], Type::Float, Float(1.5)),
+            (Func::ToInt, vec![Float(-1.9)], Type::Int, Int(-1)),
+            (Func::ToInt, vec![Bool(true)], Type::Int, Int(1)),
+            (Func::MinOf, vec![Int(2), Absent], Type::Int, Absent),
+            (Func::Bin, vec![Time(-1), Duration(10)], Type::Time, Time(-10)),
+            (Func::IsIpv4, vec![Value::ip([10, 0, 0, 1].into())], Type::Bool, Bool(true)),
+        ] {
+            let args = args.into_iter().map(constant).collect();
+            check(ty, ExprKind::Call(f, args), expected, 0);
+        }
+    }
+
+    #[test]
+    fn membership() {
+        let ip = |s: &str| Value::ip(s.parse().expect("an address"));
+        let Value::Ip(ten) = ip("10.0.0.0") else { unreachable!() };
+        for (v, member, expected) in [
+            (Int(5), Member::Value(Int(5)), true),
+            (Int(5), Member::Range(Int(1), Int(5)), true),
+            (Int(5), Member::Range(Int(6), Int(9)), false),
+            (Absent, Member::Range(Int(i64::MIN), Int(i64::MAX)), false),
+            (ip("10.255.0.1"), Member::Net(Value::Net(ten, 104)), true),
+            (ip("11.0.0.1"), Member::Net(Value::Net(ten, 104)), false),
+            (ip("::1"), Member::Net(Value::Net(0, 0)), true),
+        ] {
+            let kind = ExprKind::In(Box::new(constant(v)), vec![member]);
+            check(Type::Bool, kind, Bool(expected), 0);
+        }
+    }
+
+    #[test]
+    fn aggregates() {
+        use AggFunc::*;
+        let functions = Functions::default();
+        let ints = [Int(3), Int(-1), Int(3)];
+        let spans = [Duration(3), Duration(-4)];
+        let most = [Int(i64::MAX), Int(i64::MAX)];
+        for (func, ty, values, expected, undefined) in [
+            (Count, Type::Int, &ints[..], Int(3), 0),
+            (Sum, Type::Int, &ints, Int(5), 0),
+            (Sum, Type::Int, &most, Absent, 1),
+            (Avg, Type::Float, &ints[..2], Float(1.0), 0),
+            (Avg, Type::Float, &most, Float(i64::MAX as f64), 0),
+            (Avg, Type::Duration, &spans, Duration(0), 0),
+            (Min, Type::Int, &ints, Int(-1), 0),
+            (Max, Type::Int, &ints, Int(3), 0),
+            (First, Type::Int, &ints[1..], Int(-1), 0),
+            (Last, Type::Int, &ints[..2], Int(-1), 0),
+            (Distinct, Type::Int, &ints, Int(2), 0),
+            (BitOr, Type::Int, &ints[..1], Int(3), 0),
+            (Any, Type::Bool, &[Bool(false)], Bool(false), 0),
+            (All, Type::Bool, &[Bool(true), Bool(false)], Bool(false), 0),
+            (Count, Type::Int, &[], Int(0), 0),
+            (Distinct, Type::Int, &[], Int(0), 0),
+            (Sum, Type::Int, &[], Absent, 0),
+            (All, Type::Bool, &[], Absent, 0),
+        ] {
+            let agg = Agg { name: "x".into(), func, arg: None, cond: None, ty };
+            let mut eval = Eval::new(&functions);
+            let got = eval.aggregate(&agg, values);
+            assert_eq!((got, eval.undefined), (expected, undefined), "{func:?} of {values:?}");
+        }
+    }
+}

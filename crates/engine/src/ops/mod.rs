@@ -1,0 +1,51 @@
+//! Operators: what a stage of a plan does to batches of rows.
+//!
+//! An operator has three verbs. `push` takes the selected rows of a batch and says which of them
+//! go on; `watermark` says that no row older than a time will come; `finish` that none will come
+//! at all. Operators that pass rows on at once implement [`Operator`] and stand in a chain;
+//! those that hold rows back ([`summarize`], [`top`]) end a chain and put out rows of their own.
+
+pub mod emit;
+pub mod filter;
+pub mod groups;
+pub mod limit;
+pub mod map;
+pub mod scan;
+pub mod summarize;
+#[cfg(test)]
+mod testing;
+pub mod top;
+
+use crate::counters::Ledger;
+use crate::expr::{Ctx, Src};
+use weir_packet::bits::Bits;
+
+/// A batch in the hands of a chain of operators.
+pub struct Batch<'a> {
+    /// Columns and packets.
+    pub ctx: Ctx<'a>,
+    /// Where event time stands.
+    pub time: Src,
+    /// The number of each row in the order that rows came.
+    pub order: &'a [u64],
+    /// Of each row the later of its time and the watermark when it came: the time that idle
+    /// state is judged by, which no late row can turn back.
+    pub clock: &'a [i64],
+}
+
+/// An operator that passes rows on within the batch.
+pub trait Operator: Send {
+    /// Takes the rows of the selection; returns those that go on.
+    fn push(&mut self, batch: &mut Batch<'_>, rows: Bits) -> Bits;
+
+    /// No row with an earlier time, judged by [`Batch::clock`], will come.
+    fn watermark(&mut self, _watermark: i64) {}
+
+    /// Whether no further row can pass, whatever comes.
+    fn is_done(&self) -> bool {
+        false
+    }
+
+    /// Adds what it counted to the ledger.
+    fn count(&self, _ledger: &mut Ledger) {}
+}

@@ -1,0 +1,421 @@
+//! `summarize`: groups rows by key and window, and aggregates each group.
+//!
+//! | | |
+//! |---|---|
+//! | Syntax | `summarize NAME = AGG, … by KEY, … every DURATION max N`; in Rust, [`reduce`](crate::api::Keyed::reduce) |
+//! | Emits | when the watermark passes a window's end; without a window at the end of the input |
+//! | Order | by window, then by key; an absent key part comes first |
+//! | State | per group its key and the cells of its aggregates, padded to 8, 16, 32 or a multiple of 64 bytes; `max` groups a window |
+//! | Full | rows of further groups are not aggregated, and counted as evicted |
+//! | Late | a row whose window has closed is not aggregated, and counted as late |
+//! | Merge | groups of equal key and window merge by the laws of their aggregates |
+//! | Exact? | as its aggregates |
+//!
+//! A worker's half ([`Summarize`]) takes rows into [`Groups`], one a window; these are merged with
+//! those of other workers, and the other half ([`Emitter`](super::emit::Emitter)) puts out rows.
+
+use super::Batch;
+use super::groups::{Groups, Spec, window_start};
+use crate::agg::{Cells, Input};
+use crate::counters::Ledger;
+use crate::expr::{Cond, Src, Val};
+use crate::key::{Chosen, narrow_rows, pack};
+use crate::limits::{PARTS_MAX, SPARE_GROUPS, WINDOWS_MAX};
+use crate::table::{Keys, NO_ROW};
+use std::sync::Arc;
+use weir_packet::bits::Bits;
+use weir_packet::column::Column;
+use weir_packet::limits::BATCH;
+
+/// Takes rows into their groups.
+pub struct Summarize {
+    spec: Arc<Spec>,
+    keys: Vec<Val>,
+    aggs: Vec<(Vec<Val>, Option<Cond>)>,
+    /// The open windows, by start; without windows just one, at 0.
+    open: Vec<(i64, Groups)>,
+    spare: Vec<Groups>,
+    watermark: i64,
+    late: u64,
+    evicted: u64,
+    work: Box<Work>,
+}
+
+/// Scratch of one batch.
+struct Work {
+    key_srcs: Vec<Src>,
+    agg_srcs: Vec<(Vec<Src>, Bits)>,
+    positions: Vec<u16>,
+    ids: [u32; BATCH],
+    /// One for each layout.
+    packed: Vec<Keys>,
+}
+
+impl Summarize {
+    /// Groups rows by `keys`; `aggs` are arguments (tuples taken apart) and conditions.
+    pub fn new(spec: Arc<Spec>, keys: Vec<Val>, aggs: Vec<(Vec<Val>, Option<Cond>)>) -> Summarize {
+        let packed = spec.layouts.iter().map(|l| Keys::new(l.words)).collect();
+        let agg_srcs = aggs.iter().map(|_| (Vec::new(), Bits::NONE)).collect();
+        Summarize {
+            spec,
+            keys,
+            aggs,
+            open: Vec::new(),
+            spare: Vec::new(),
+            watermark: i64::MIN,
+            late: 0,
+            evicted: 0,
+            work: Box::new(Work {
+                key_srcs: Vec::new(),
+                agg_srcs,
+                positions: Vec::with_capacity(BATCH),
+                ids: [NO_ROW; BATCH],
+                packed,
+            }),
+        }
+    }
+
+    /// What both halves know.
+    pub fn spec(&self) -> &Arc<Spec> {
+        &self.spec
+    }
+
+    /// Takes rows in.
+    pub fn push(&mut self, batch: &mut Batch<'_>, rows: Bits) {
+        let Some(every) = self.spec.every() else {
+            if !rows.is_empty() {
+                self.evaluate(batch, rows);
+                let at = self.window_at(0).expect("there is one window");
+                self.take(batch, rows, at);
+            }
+            return;
+        };
+        let time = batch.ctx.value(&Val::Src(batch.time), rows);
+        let time: &[u64; BATCH] = batch.ctx.column(time).word();
+        let (mut min, mut max) = (i64::MAX, i64::MIN);
+        rows.each(|i| (min, max) = (min.min(time[i] as i64), max.max(time[i] as i64)));
+        let mut rows = rows;
+        // A window that ends at or before the watermark is closed.
+        let closed = window_start(self.watermark, every);
+        if min < closed {
+            let late = Bits::from_fn(BATCH, |i| (time[i] as i64) < closed).and(rows);
+            self.late += late.count() as u64;
+            rows = rows.minus(late);
+        }
+        if rows.is_empty() {
+            return;
+        }
+        let first = window_start(min.max(closed), every);
+        if window_start(max, every) == first {
+            self.evaluate(batch, rows);
+            return self.take_window(batch, rows, first);
+        }
+        let time = *time;
+        self.evaluate(batch, rows);
+        while let Some(i) = rows.iter().next() {
+            let t = time[i] as i64;
+            let start = window_start(t, every);
+            // The last moment of the window, as far as time goes.
+            let last = t.saturating_add(every - 1 - t.rem_euclid(every));
+            let inside = Bits::from_fn(BATCH, |i| (start..=last).contains(&(time[i] as i64)));
+            let inside = inside.and(rows);
+            rows = rows.minus(inside);
+            self.take_window(batch, inside, start);
+        }
+    }
+
+    fn take_window(&mut self, batch: &mut Batch<'_>, rows: Bits, start: i64) {
+        match self.window_at(start) {
+            Some(at) => self.take(batch, rows, at),
+            None => self.evicted += rows.count() as u64,
+        }
+    }
+
+    /// The position of the window that starts at `start`, opened if there is room.
+    fn window_at(&mut self, start: i64) -> Option<usize> {
+        match self.open.binary_search_by_key(&start, |w| w.0) {
+            Ok(at) => Some(at),
+            Err(_) if self.open.len() >= WINDOWS_MAX => None,
+            Err(at) => {
+                let groups = self.spare.pop().unwrap_or_else(|| Groups::new(&self.spec));
+                self.open.insert(at, (start, groups));
+                Some(at)
+            }
+        }
+    }
+
+    /// Evaluates keys, conditions and arguments once for all windows.
+    fn evaluate(&mut self, batch: &mut Batch<'_>, rows: Bits) {
+        self.work.key_srcs.clear();
+        for key in &self.keys {
+            self.work.key_srcs.push(batch.ctx.value(key, rows));
+        }
+        for ((args, cond), (srcs, counted)) in self.aggs.iter().zip(&mut self.work.agg_srcs) {
+            *counted = cond.as_ref().map_or(rows, |c| batch.ctx.condition(c, rows));
+            srcs.clear();
+            for arg in args {
+                let src = batch.ctx.value(arg, *counted);
+                srcs.push(src);
+            }
+            // A value counts where it is there; a tuple where some part is.
+            let there = srcs.iter().map(|&src| batch.ctx.column(src).present);
+            if let Some(there) = there.reduce(Bits::or) {
+                *counted = counted.and(there);
+            }
+        }
+    }
+
+    /// Takes rows of one window in.
+    fn take(&mut self, batch: &Batch<'_>, rows: Bits, window: usize) {
+        let ctx = &batch.ctx;
+        let mut columns: [&Column; PARTS_MAX] = [ctx.column(batch.time); PARTS_MAX];
+        for (column, &src) in columns.iter_mut().zip(&self.work.key_srcs) {
+            *column = ctx.column(src);
+        }
+        let columns = &columns[..self.work.key_srcs.len()];
+        let narrow = narrow_rows(&self.spec.parts, columns, rows);
+        let wide = rows.minus(narrow);
+        let room = self.spec.plan.max_groups.saturating_sub(self.open[window].1.len() as u64);
+        if narrow.is_empty() || wide.is_empty() || room >= rows.count() as u64 {
+            self.take_layout(batch, columns, narrow, window, 0);
+            self.take_layout(batch, columns, wide, window, 1);
+            return;
+        }
+        // The last groups go to those who come first, of whatever layout.
+        let mut rows = rows;
+        while let Some(first) = rows.iter().next() {
+            let v = !narrow.has(first) as usize;
+            let other = if v == 0 { wide } else { narrow };
+            let end = rows.and(other).iter().next().unwrap_or(BATCH);
+            self.take_layout(batch, columns, rows.and(Bits::first(end)), window, v);
+            rows = rows.minus(Bits::first(end));
+        }
+    }
+
+    /// Takes rows whose keys all have layout `v`.
+    fn take_layout(
+        &mut self,
+        batch: &Batch<'_>,
+        columns: &[&Column],
+        rows: Bits,
+        window: usize,
+        v: usize,
+    ) {
+        if rows.is_empty() {
+            return;
+        }
+        let ctx = &batch.ctx;
+        let groups = &mut self.open[window].1;
+        let work = &mut *self.work;
+        // The bound holds for all layouts together.
+        let others: usize = groups.len() - groups.variants[v].table.len();
+        let variant = &mut groups.variants[v];
+        variant.table.set_max(self.spec.plan.max_groups.saturating_sub(others as u64));
+        let keys = &mut work.packed[v];
+        work.positions.clear();
+        rows.each(|i| work.positions.push(i as u16));
+        let (layout, arena) = (&self.spec.layouts[v], &ctx.regs.arena);
+        let chosen = Chosen { set: rows, positions: &work.positions };
+        pack(layout, columns, chosen, &mut groups.texts, arena, keys);
+        keys.hash();
+        let mut rows = rows;
+        if variant.table.lookup(keys, &variant.fresh, &mut work.ids) > 0 {
+            let (left, refused) = drop_refused(rows, &mut work.positions, &mut work.ids);
+            rows = left;
+            self.evicted += refused;
+        }
+        let n = work.positions.len();
+        for (a, agg) in variant.aggs.iter_mut().enumerate() {
+            let (srcs, counted) = &work.agg_srcs[a];
+            let mut args: [&Column; PARTS_MAX] = [ctx.column(batch.time); PARTS_MAX];
+            for (arg, &src) in args.iter_mut().zip(srcs) {
+                *arg = ctx.column(src);
+            }
+            let input = Input {
+                rows: &work.positions,
+                groups: &work.ids[..n],
+                columns: &args[..srcs.len()],
+                counted: (!counted.covers(rows)).then_some(*counted),
+                seq: batch.order,
+                arena,
+            };
+            let (stride, at) = (variant.table.stride(), variant.at[a]);
+            agg.update(&input, &mut Cells { rows: variant.table.rows_mut(), stride, at });
+        }
+    }
+
+    /// Closes the windows that end at or before the watermark and hands their groups out, in
+    /// order of time.
+    pub fn watermark(&mut self, watermark: i64, out: &mut Vec<(i64, Groups)>) {
+        self.watermark = self.watermark.max(watermark);
+        let Some(every) = self.spec.every() else { return };
+        let closed = window_start(self.watermark, every);
+        let n = self.open.partition_point(|(start, _)| *start < closed);
+        self.close(n, out);
+    }
+
+    /// Hands all groups out.
+    pub fn finish(&mut self, out: &mut Vec<(i64, Groups)>) {
+        self.close(self.open.len(), out);
+    }
+
+    fn close(&mut self, n: usize, out: &mut Vec<(i64, Groups)>) {
+        for (start, groups) in self.open.drain(..n) {
+            self.evicted += groups.evicted();
+            out.push((start, groups));
+        }
+    }
+
+    /// Takes groups back that were put out, to use their memory again.
+    pub fn recycle(&mut self, mut groups: Groups) {
+        if self.spare.len() < SPARE_GROUPS {
+            groups.clear();
+            self.spare.push(groups);
+        }
+    }
+
+    /// Adds what it counted to the ledger.
+    pub fn count(&self, ledger: &mut Ledger) {
+        ledger.late += self.late;
+        ledger.evicted += self.evicted;
+    }
+}
+
+/// Leaves only the rows that have a group; returns these, and how many had none.
+#[cold]
+fn drop_refused(rows: Bits, at: &mut Vec<u16>, ids: &mut [u32; BATCH]) -> (Bits, u64) {
+    let (mut n, mut left) = (0, rows);
+    for j in 0..at.len() {
+        if ids[j] == NO_ROW {
+            left.put(at[j] as usize, false);
+        } else {
+            (at[n], ids[n]) = (at[j], ids[j]);
+            n += 1;
+        }
+    }
+    let refused = (at.len() - n) as u64;
+    at.truncate(n);
+    (left, refused)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::conform::{Frames, check, check_stages, program};
+    use crate::functions::Functions;
+    use crate::ops::testing::{agg, field, summarize};
+    use crate::rows::Collect;
+    use crate::run::{Options, run};
+    use std::net::{Ipv4Addr, Ipv6Addr};
+    use weir_packet::craft::Frame;
+    use weir_packet::source::LinkType;
+    use weir_plan::{AggFunc, Stage, Window};
+
+    const ALL: [AggFunc; 8] = [
+        AggFunc::Sum,
+        AggFunc::Min,
+        AggFunc::Max,
+        AggFunc::Avg,
+        AggFunc::First,
+        AggFunc::Last,
+        AggFunc::Distinct,
+        AggFunc::BitOr,
+    ];
+
+    #[test]
+    fn groups_the_whole_input() {
+        let aggs = vec![agg(AggFunc::Count, None), agg(AggFunc::Sum, Some(field("len")))];
+        let rows = check_stages(vec![summarize(&["dport"], aggs, Window::All)]);
+        assert_eq!(rows, ["absent 1 60", "80 27 1978", "40000 13 962"]);
+    }
+
+    #[test]
+    fn every_aggregate_over_every_kind_of_key() {
+        for key in ["ip.src", "dport", "eth.src", "tcp.syn", "ts", "conn.forward"] {
+            for window in [Window::All, Window::Tumbling(700_000_000)] {
+                let aggs = ALL.iter().map(|&f| agg(f, Some(field("tcp.payload_len")))).collect();
+                check_stages(vec![summarize(&[key], aggs, window)]);
+            }
+        }
+    }
+
+    #[test]
+    fn a_summary_of_nothing_is_one_row() {
+        let aggs = vec![agg(AggFunc::Count, None), agg(AggFunc::Max, Some(field("len")))];
+        let plan = program(vec![summarize(&[], aggs, Window::All)]);
+        let rows = check(&plan, &Functions::default(), &Frames::new(LinkType::ETHERNET, &[]));
+        assert_eq!(rows.len(), 1);
+        assert_eq!(rows[0].1[0].to_string(), "0");
+    }
+
+    #[test]
+    fn late_rows_are_counted() {
+        let times = [0, 1, 2, 3, 9_000_000_000, 4, 9_000_000_000, 9_000_000_001, 5];
+        let frames: Vec<_> = times.iter().map(|&t| (t, vec![0; 60])).collect();
+        let frames = Frames::new(LinkType::ETHERNET, &frames);
+        let count = vec![agg(AggFunc::Count, None)];
+        let plan = program(vec![summarize(&[], count, Window::Tumbling(1_000_000_000))]);
+        let rows = check(&plan, &Functions::default(), &frames);
+        let shown: Vec<_> = rows.iter().map(|r| r.1[1].to_string()).collect();
+        assert_eq!(shown, ["4", "3"]);
+    }
+
+    #[test]
+    fn groups_beyond_max_are_counted_as_evicted() {
+        let Stage::Summarize(mut s) = summarize(&["number"], vec![], Window::All) else {
+            unreachable!()
+        };
+        s.max_groups = 10;
+        let plan = program(vec![Stage::Summarize(s)]);
+        let mut sink = Collect::default();
+        let outcome = run(
+            &plan,
+            &Functions::default(),
+            &mut Frames::sample(),
+            &mut sink,
+            &Options::default(),
+            &mut |_| {},
+        );
+        assert_eq!((sink.rows.len(), outcome.ledger.evicted), (10, 31));
+    }
+
+    #[test]
+    fn windows_at_the_ends_of_time() {
+        let times = (0..40).map(|i| match i % 4 {
+            0 => i64::MIN + i,
+            1 => i64::MIN + 3 * i,
+            2 => i64::MIN + 1_000,
+            _ => i64::MAX - i,
+        });
+        let frames: Vec<_> = times.map(|t| (t, vec![0; 60])).collect();
+        let frames = Frames::new(LinkType::ETHERNET, &frames);
+        for every in [1, 10, 7_000, i64::MAX] {
+            let count = vec![agg(AggFunc::Count, None)];
+            let plan = program(vec![summarize(&["len"], count, Window::Tumbling(every))]);
+            check(&plan, &Functions::default(), &frames);
+        }
+    }
+
+    #[test]
+    fn a_bound_holds_for_all_families_windows_and_workers() {
+        let frames: Vec<_> = (0..200u32)
+            .map(|i| {
+                let frame = Frame::ethernet();
+                let frame = if i % 2 == 0 {
+                    frame.ipv4(Ipv4Addr::from(i % 20), Ipv4Addr::from(1))
+                } else {
+                    frame.ipv6(Ipv6Addr::from(i as u128 % 20), Ipv6Addr::from(1))
+                };
+                (i as i64 * 100_000_000, frame.udp(1, 2).bytes())
+            })
+            .collect();
+        let frames = Frames::new(LinkType::ETHERNET, &frames);
+        for window in [Window::All, Window::Tumbling(1_000_000_000)] {
+            let count = vec![agg(AggFunc::Count, None)];
+            let Stage::Summarize(mut s) = summarize(&["ip.src"], count, window) else {
+                unreachable!()
+            };
+            s.max_groups = 3;
+            check(&program(vec![Stage::Summarize(s)]), &Functions::default(), &frames);
+        }
+    }
+}

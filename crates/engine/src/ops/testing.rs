@@ -1,0 +1,44 @@
+//! Short ways to write plans in tests.
+
+use weir_packet::fields::by_name;
+use weir_plan::{Agg, AggFunc, BinaryOp, Expr, ExprKind, Stage, Summarize, Type, Value, Window};
+
+pub(crate) fn field(name: &str) -> Expr {
+    Expr::field(by_name(name).expect("a field"))
+}
+
+pub(crate) fn int(n: i64) -> Expr {
+    Expr::constant(Value::Int(n))
+}
+
+pub(crate) fn state(i: usize, ty: Type) -> Expr {
+    Expr { ty, kind: ExprKind::State(i) }
+}
+
+/// An operator whose result has the type of its left side.
+pub(crate) fn binary(op: BinaryOp, a: Expr, b: Expr) -> Expr {
+    Expr { ty: a.ty.clone(), kind: ExprKind::Binary(op, Box::new(a), Box::new(b)) }
+}
+
+pub(crate) fn compare(op: BinaryOp, a: Expr, b: Expr) -> Expr {
+    Expr { ty: Type::Bool, ..binary(op, a, b) }
+}
+
+pub(crate) fn project(fields: &[&str]) -> Stage {
+    Stage::Project { columns: fields.iter().map(|f| ((*f).to_owned(), field(f))).collect() }
+}
+
+/// An aggregate named after its function.
+pub(crate) fn agg(func: AggFunc, arg: Option<Expr>) -> Agg {
+    let ty = match func {
+        AggFunc::Count | AggFunc::Distinct => Type::Int,
+        AggFunc::Avg => Type::Float,
+        _ => arg.as_ref().expect("an argument").ty.clone(),
+    };
+    Agg { name: func.name().into(), func, arg, cond: None, ty }
+}
+
+pub(crate) fn summarize(keys: &[&str], aggs: Vec<Agg>, window: Window) -> Stage {
+    let keys = keys.iter().map(|k| (format!("by {k}"), field(k))).collect();
+    Stage::Summarize(Summarize { keys, aggs, window, max_groups: 1 << 20 })
+}

@@ -1,0 +1,228 @@
+//! Rows that leave the engine, and the [`Sink`] trait that takes them.
+
+use std::io;
+use weir_packet::column::Column;
+use weir_plan::{Schema, Type, Value};
+
+/// Rows of one pipeline, stored by column. At most [`weir_packet::limits::BATCH`] at a time.
+#[derive(Clone, Debug)]
+pub struct Rows {
+    /// How many rows.
+    pub len: usize,
+    /// One column per schema column.
+    pub columns: Vec<Column>,
+    /// Event time of each row, where it has one; not a column by itself.
+    pub time: Column,
+    /// The number of each row in the order that rows of this pipeline came.
+    pub order: Vec<u64>,
+    /// The later of each row's time and the watermark when it came; 0 without time.
+    pub clock: Vec<i64>,
+    /// Which columns hold handles of texts.
+    pub texts: Vec<usize>,
+    /// The bytes that string handles point into.
+    pub arena: Arena,
+}
+
+/// Bytes of the strings in one batch. A handle holds offset and length.
+#[derive(Clone, Default, Debug)]
+pub struct Arena {
+    bytes: Vec<u8>,
+}
+
+impl Arena {
+    /// Stores bytes and returns their handle. Handles of equal bytes may differ.
+    pub fn put(&mut self, s: &[u8]) -> u64 {
+        let off = self.bytes.len() as u64;
+        self.bytes.extend_from_slice(s);
+        off << 32 | s.len() as u64
+    }
+
+    /// The bytes of a handle; empty for a handle of another arena that does not fit.
+    #[inline]
+    pub fn get(&self, handle: u64) -> &[u8] {
+        let (off, len) = ((handle >> 32) as usize, handle as u32 as usize);
+        self.bytes.get(off..off + len).unwrap_or(&[])
+    }
+
+    /// Bytes stored.
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Whether nothing is stored.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// Forgets everything stored after the first `len` bytes.
+    pub fn truncate(&mut self, len: usize) {
+        self.bytes.truncate(len);
+    }
+}
+
+impl Rows {
+    /// No rows of this schema.
+    pub fn new(schema: &Schema) -> Rows {
+        Rows {
+            len: 0,
+            columns: schema.columns.iter().map(|c| Column::new(c.ty.repr())).collect(),
+            time: Column::new(Type::Time.repr()),
+            order: Vec::new(),
+            clock: Vec::new(),
+            texts: (0..schema.columns.len())
+                .filter(|&c| matches!(schema.columns[c].ty, Type::Str | Type::Bytes))
+                .collect(),
+            arena: Arena::default(),
+        }
+    }
+
+    /// Rows of the same columns, none yet.
+    pub(crate) fn empty(&self) -> Rows {
+        let like = |c: &Column| Column::new(c.repr());
+        Rows {
+            len: 0,
+            columns: self.columns.iter().map(like).collect(),
+            time: like(&self.time),
+            order: Vec::new(),
+            clock: Vec::new(),
+            texts: self.texts.clone(),
+            arena: Arena::default(),
+        }
+    }
+
+    /// Appends row `i` of rows of the same columns. There is room for a batch of them.
+    pub(crate) fn push(&mut self, from: &Rows, i: usize) {
+        let to = self.len;
+        self.len += 1;
+        self.order.push(from.order[i]);
+        self.clock.push(from.clock[i]);
+        let columns = self.columns.iter_mut().chain([&mut self.time]);
+        for (column, source) in columns.zip(from.columns.iter().chain([&from.time])) {
+            if source.present.has(i) {
+                column.set_raw(to, source.raw(i));
+            }
+        }
+        for &c in &self.texts {
+            if from.columns[c].present.has(i) {
+                let handle = self.arena.put(from.arena.get(from.columns[c].word()[i]));
+                self.columns[c].word_mut()[to] = handle;
+            }
+        }
+    }
+
+    /// The cell of row `i` in column `c`, which has type `ty`.
+    pub fn value(&self, i: usize, c: usize, ty: &Type) -> Value {
+        cell(&self.columns[c], i, ty, &self.arena)
+    }
+}
+
+/// Row `i` of a column of type `ty` as a value.
+pub fn cell(column: &Column, i: usize, ty: &Type, arena: &Arena) -> Value {
+    if !column.present.has(i) {
+        return Value::Absent;
+    }
+    let raw = column.raw(i);
+    match ty {
+        Type::Bool => Value::Bool(raw != 0),
+        Type::Int => Value::Int(raw as i64),
+        Type::Float => Value::Float(f64::from_bits(raw as u64)),
+        Type::Str => Value::Str(String::from_utf8_lossy(arena.get(raw as u64)).into()),
+        Type::Bytes => Value::Bytes(arena.get(raw as u64).into()),
+        Type::Ip => Value::Ip(raw),
+        Type::Mac => Value::Mac(raw as u64),
+        Type::Time => Value::Time(raw as i64),
+        Type::Duration => Value::Duration(raw as i64),
+        Type::Net | Type::Tuple(_) => unreachable!("no column has the type {ty}"),
+    }
+}
+
+/// Stores `v` in row `i` of a column; an absent value leaves the row without one.
+pub fn set_cell(column: &mut Column, i: usize, v: &Value, arena: &mut Arena) {
+    let raw = match v {
+        Value::Absent => {
+            column.present.put(i, false);
+            return;
+        }
+        Value::Bool(b) => *b as u128,
+        Value::Int(n) | Value::Time(n) | Value::Duration(n) => *n as u64 as u128,
+        Value::Float(f) => f.to_bits() as u128,
+        Value::Str(s) => arena.put(s.as_bytes()) as u128,
+        Value::Bytes(b) => arena.put(b) as u128,
+        Value::Ip(a) => *a,
+        Value::Mac(m) => *m as u128,
+        Value::Net(..) | Value::Tuple(_) => unreachable!("no column holds {v}"),
+    };
+    column.set_raw(i, raw);
+}
+
+/// A printed pipeline, as a sink sees it.
+#[derive(Clone, Debug)]
+pub struct Output {
+    /// The name a `let` gave it.
+    pub name: Option<String>,
+    /// Its columns.
+    pub schema: Schema,
+}
+
+/// Where rows go. Every method is called from one thread, in the order that is the same for any
+/// number of workers.
+pub trait Sink {
+    /// Called once, before any rows, with all printed pipelines of the program.
+    ///
+    /// # Errors
+    /// When the rows cannot be written. The run stops; a closed pipe
+    /// ([`io::ErrorKind::BrokenPipe`]) is for the caller to take as a quiet end.
+    fn open(&mut self, outputs: &[Output]) -> io::Result<()>;
+
+    /// Takes rows of the output of that number.
+    ///
+    /// # Errors
+    /// As for [`Sink::open`].
+    fn rows(&mut self, output: usize, rows: &Rows) -> io::Result<()>;
+
+    /// Called when windows have closed, so that what is buffered can be shown.
+    ///
+    /// # Errors
+    /// As for [`Sink::open`].
+    fn flush(&mut self) -> io::Result<()>;
+
+    /// Called once, after all rows.
+    ///
+    /// # Errors
+    /// As for [`Sink::open`].
+    fn finish(&mut self) -> io::Result<()>;
+}
+
+/// Collects everything as values; for tests and for programs that want a `Vec`.
+#[derive(Clone, Debug, Default)]
+pub struct Collect {
+    /// The printed pipelines.
+    pub outputs: Vec<Output>,
+    /// Output number and cells of each row, in the order they came.
+    pub rows: Vec<(usize, Vec<Value>)>,
+}
+
+impl Sink for Collect {
+    fn open(&mut self, outputs: &[Output]) -> io::Result<()> {
+        self.outputs = outputs.to_vec();
+        Ok(())
+    }
+
+    fn rows(&mut self, output: usize, rows: &Rows) -> io::Result<()> {
+        let columns = &self.outputs[output].schema.columns;
+        for i in 0..rows.len {
+            let cells =
+                columns.iter().enumerate().map(|(c, col)| rows.value(i, c, &col.ty)).collect();
+            self.rows.push((output, cells));
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

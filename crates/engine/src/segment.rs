@@ -1,0 +1,467 @@
+//! A chain of operators over one set of registers, compiled from a run of stages.
+
+use crate::counters::Ledger;
+use crate::expr::{Compiler, Cond, Ctx, Regs, Scope, Src, Val, flat};
+use crate::functions::Functions;
+use crate::key::Part;
+use crate::ops::emit::Emitter;
+use crate::ops::filter::Filter;
+use crate::ops::groups::{Groups, Spec};
+use crate::ops::limit::Limit;
+use crate::ops::map::Map;
+use crate::ops::scan::{Scan, State};
+use crate::ops::summarize::Summarize;
+use crate::ops::top::Top;
+use crate::ops::{Batch, Operator};
+use crate::rows::Rows;
+use crate::view::Packets;
+use std::sync::Arc;
+use weir_packet::bits::Bits;
+use weir_packet::column::Column;
+use weir_packet::fields::{FieldId, Item, by_item};
+use weir_packet::limits::BATCH;
+use weir_plan::{ExprKind, Schema, Stage, Type};
+
+/// A chain and its end.
+pub struct Segment {
+    regs: Regs,
+    ops: Vec<Box<dyn Operator>>,
+    end: End,
+    time: Src,
+    undefined: u64,
+}
+
+/// What happens to the rows that reach the end of a chain.
+enum End {
+    /// They leave, as rows.
+    Rows(Box<Gather>),
+    /// They are grouped.
+    Summarize(Box<Summarize>, Box<Emitter>),
+    /// The best are kept.
+    Top(Box<Top>),
+}
+
+/// Copies selected rows together.
+struct Gather {
+    columns: Vec<(Src, bool)>,
+    out: Rows,
+}
+
+/// Where a segment's rows come from.
+pub enum From<'a> {
+    /// Packets; fields are decoded by the worker's view.
+    Packets,
+    /// Rows with these columns, and behind them these packet fields.
+    Rows(&'a Schema, &'a [FieldId]),
+}
+
+/// The stages that one segment takes: up to and including the first that holds rows back.
+pub fn span(stages: &[Stage]) -> usize {
+    let ends = |s: &Stage| matches!(s, Stage::Summarize(_) | Stage::Top { .. });
+    stages.iter().position(ends).map_or(stages.len(), |i| i + 1)
+}
+
+/// The columns after some stages.
+pub fn schema_after(stages: &[Stage], before: &Schema) -> Schema {
+    stages.iter().fold(before.clone(), |schema, stage| stage.output(&schema))
+}
+
+/// The packet fields that stages read.
+pub fn fields_read(stages: &[Stage]) -> Vec<FieldId> {
+    let mut found = Vec::new();
+    for stage in stages {
+        for_each_expr(stage, &mut |e| {
+            e.visit(&mut |e| match e.kind {
+                ExprKind::Field(id) if !found.contains(&id) => found.push(id),
+                _ => {}
+            });
+        });
+    }
+    found
+}
+
+fn for_each_expr(stage: &Stage, f: &mut dyn FnMut(&weir_plan::Expr)) {
+    match stage {
+        Stage::Where(e) => f(e),
+        Stage::Extend { columns } => columns.iter().for_each(|(_, _, e)| f(e)),
+        Stage::Project { columns } => columns.iter().for_each(|(_, e)| f(e)),
+        Stage::Summarize(s) => {
+            s.keys.iter().for_each(|(_, e)| f(e));
+            s.aggs.iter().for_each(|a| {
+                a.arg.iter().for_each(&mut *f);
+                a.cond.iter().for_each(&mut *f);
+            });
+        }
+        Stage::Scan(s) => {
+            s.keys.iter().for_each(&mut *f);
+            s.states.iter().for_each(|s| {
+                f(&s.init);
+                f(&s.update);
+            });
+        }
+        Stage::Top { by, .. } => by.iter().for_each(|k| f(&k.expr)),
+        Stage::Limit(_) => {}
+    }
+}
+
+impl Segment {
+    /// Compiles [`span`] of `stages`. `fields` collects what the view must decode. Packet fields
+    /// in `carry` go along behind the columns of the rows that come out.
+    pub fn new(
+        stages: &[Stage],
+        from: From<'_>,
+        functions: &Functions,
+        fields: &mut Vec<FieldId>,
+        carry: &[FieldId],
+    ) -> Segment {
+        let mut build = Build {
+            compiler: Compiler::new(functions, fields),
+            scope: Scope::default(),
+            schema: Schema::default(),
+            ops: Vec::new(),
+        };
+        let time = build.input(&from);
+        let mut end = None;
+        for stage in &stages[..span(stages)] {
+            end = build.stage(stage, carry);
+        }
+        let end = end.unwrap_or_else(|| build.gather(carry));
+        Segment { regs: build.compiler.regs, ops: build.ops, end, time, undefined: 0 }
+    }
+
+    /// Pushes packets of a view.
+    pub fn push_packets(
+        &mut self,
+        packets: Packets<'_>,
+        order: &[u64],
+        clock: &[i64],
+        rows: Bits,
+        out: &mut dyn FnMut(&Rows),
+    ) {
+        self.regs.next_batch();
+        self.push(Some(packets), order, clock, rows, out);
+    }
+
+    /// Pushes rows.
+    pub fn push_rows(&mut self, rows: &Rows, out: &mut dyn FnMut(&Rows)) {
+        self.regs.next_batch();
+        let Src::Slot(time) = self.time else { unreachable!("rows have their time in a register") };
+        for (to, from) in self.regs.columns.iter_mut().zip(&rows.columns) {
+            to.copy_from(from);
+        }
+        self.regs.columns[time].copy_from(&rows.time);
+        let Regs { columns, arena, .. } = &mut self.regs;
+        for &c in &rows.texts {
+            for i in rows.columns[c].present.and(Bits::first(rows.len)).iter() {
+                let handle = arena.put(rows.arena.get(columns[c].word()[i]));
+                columns[c].word_mut()[i] = handle;
+            }
+        }
+        self.push(None, &rows.order, &rows.clock, Bits::first(rows.len), out);
+    }
+
+    fn push(
+        &mut self,
+        view: Option<Packets<'_>>,
+        order: &[u64],
+        clock: &[i64],
+        rows: Bits,
+        out: &mut dyn FnMut(&Rows),
+    ) {
+        let n = order.len();
+        let ctx = Ctx { view, regs: &mut self.regs, n, undefined: &mut self.undefined };
+        let mut batch = Batch { ctx, time: self.time, order, clock };
+        let mut rows = rows;
+        for op in &mut self.ops {
+            rows = op.push(&mut batch, rows);
+            if rows.is_empty() {
+                return;
+            }
+        }
+        match &mut self.end {
+            End::Rows(gather) => {
+                gather.fill(&mut batch, rows);
+                out(&gather.out);
+            }
+            End::Summarize(op, _) => op.push(&mut batch, rows),
+            End::Top(top) => top.push(&mut batch, rows),
+        }
+    }
+
+    /// Tells the operators of the chain the watermark, and hands out what a summarize closes.
+    pub fn close(&mut self, watermark: i64, closed: &mut Vec<(i64, Groups)>) {
+        self.ops.iter_mut().for_each(|op| op.watermark(watermark));
+        if let End::Summarize(op, _) = &mut self.end {
+            op.watermark(watermark, closed);
+        }
+    }
+
+    /// Hands out all that a summarize holds.
+    pub fn close_all(&mut self, closed: &mut Vec<(i64, Groups)>) {
+        if let End::Summarize(op, _) = &mut self.end {
+            op.finish(closed);
+        }
+    }
+
+    /// Moves the watermark and puts out what can now be said; returns the watermark of the rows
+    /// that come out.
+    pub fn watermark(&mut self, watermark: i64, out: &mut dyn FnMut(&Rows)) -> i64 {
+        let mut closed = Vec::new();
+        self.close(watermark, &mut closed);
+        match &mut self.end {
+            End::Rows(_) => watermark,
+            End::Summarize(..) => {
+                self.emit(closed, out);
+                self.spec().map_or(watermark, |s| s.downstream(watermark))
+            }
+            End::Top(top) => {
+                top.watermark(watermark, out);
+                if top.is_windowed() { watermark } else { i64::MIN }
+            }
+        }
+    }
+
+    /// Puts everything out.
+    pub fn finish(&mut self, out: &mut dyn FnMut(&Rows)) {
+        let mut closed = Vec::new();
+        self.close_all(&mut closed);
+        if closed.is_empty() {
+            closed.extend(self.lone().map(|groups| (0, groups)));
+        }
+        match &mut self.end {
+            End::Rows(_) => {}
+            End::Summarize(..) => self.emit(closed, out),
+            End::Top(top) => top.finish(out),
+        }
+    }
+
+    fn emit(&mut self, closed: Vec<(i64, Groups)>, out: &mut dyn FnMut(&Rows)) {
+        for (start, mut groups) in closed {
+            self.emit_window(start, &mut groups, out);
+            self.recycle(groups);
+        }
+    }
+
+    /// Puts out the groups of one window.
+    pub fn emit_window(&mut self, start: i64, groups: &mut Groups, out: &mut dyn FnMut(&Rows)) {
+        if let End::Summarize(_, emitter) = &mut self.end {
+            emitter.emit(start, groups, &mut self.undefined, out);
+        }
+    }
+
+    /// Takes groups back that were put out, to use their memory again.
+    pub fn recycle(&mut self, groups: Groups) {
+        if let End::Summarize(op, _) = &mut self.end {
+            op.recycle(groups);
+        }
+    }
+
+    /// The one group of a summary of the whole input to which no row came.
+    pub fn lone(&self) -> Option<Groups> {
+        match &self.end {
+            End::Summarize(_, emitter) => emitter.lone(),
+            _ => None,
+        }
+    }
+
+    /// What its summarize is, if it ends in one.
+    pub fn spec(&self) -> Option<&Arc<Spec>> {
+        match &self.end {
+            End::Summarize(op, _) => Some(op.spec()),
+            _ => None,
+        }
+    }
+
+    /// Whether no further row can come out, and none is held back.
+    pub fn is_done(&self) -> bool {
+        matches!(self.end, End::Rows(_)) && self.ops.iter().any(|op| op.is_done())
+    }
+
+    /// Adds what was counted to the ledger.
+    pub fn count(&self, ledger: &mut Ledger) {
+        ledger.undefined += self.undefined;
+        self.ops.iter().for_each(|op| op.count(ledger));
+        if let End::Summarize(op, _) = &self.end {
+            op.count(ledger);
+        }
+    }
+}
+
+/// A segment being compiled.
+struct Build<'a> {
+    compiler: Compiler<'a>,
+    scope: Scope,
+    schema: Schema,
+    ops: Vec<Box<dyn Operator>>,
+}
+
+impl Build<'_> {
+    /// Gives registers to the input's columns; says where its time is.
+    fn input(&mut self, from: &From<'_>) -> Src {
+        match from {
+            From::Packets => self.compiler.field(by_item(Item::Ts), &self.scope),
+            From::Rows(schema, carried) => {
+                self.schema = (*schema).clone();
+                for column in &schema.columns {
+                    let slot = self.compiler.slot(&column.ty);
+                    self.scope.columns.push(Src::Slot(slot));
+                }
+                for &id in *carried {
+                    let slot = self.compiler.slot(&id.info().ty.into());
+                    self.scope.carried.push((id, Src::Slot(slot)));
+                }
+                Src::Slot(self.compiler.slot(&Type::Time))
+            }
+        }
+    }
+
+    fn stage(&mut self, stage: &Stage, carry: &[FieldId]) -> Option<End> {
+        let after = schema_after(std::slice::from_ref(stage), &self.schema);
+        match stage {
+            Stage::Where(e) => {
+                let condition = self.compiler.condition(e, &self.scope);
+                self.ops.push(Box::new(Filter::new(condition)));
+            }
+            Stage::Extend { columns } => {
+                let mut new = self.scope.columns.clone();
+                new.resize(after.columns.len(), Src::Slot(0));
+                let srcs = self.compute(columns.iter().map(|(_, _, e)| e));
+                columns.iter().zip(srcs).for_each(|((_, at, _), src)| new[*at] = src);
+                self.scope.columns = new;
+            }
+            Stage::Project { columns } => {
+                self.scope.columns = self.compute(columns.iter().map(|(_, e)| e));
+            }
+            Stage::Scan(scan) => self.scan(scan, after.columns.len()),
+            Stage::Limit(n) => self.ops.push(Box::new(Limit::new(*n))),
+            Stage::Summarize(s) => return Some(self.summarize(s, after)),
+            Stage::Top { n, by, windowed } => {
+                let by = by
+                    .iter()
+                    .map(|k| {
+                        let value = self.compiler.value(&k.expr, &self.scope);
+                        (value, k.expr.ty.clone(), k.order)
+                    })
+                    .collect();
+                let (mut columns, mut out) = (self.scope.columns.clone(), after);
+                for &id in carry {
+                    columns.push(self.compiler.field(id, &self.scope));
+                    let (name, ty) = (id.info().name.to_owned(), id.info().ty.into());
+                    out.columns.push(weir_plan::Column { name, ty });
+                }
+                return Some(End::Top(Box::new(Top::new(*n, by, *windowed, columns, out))));
+            }
+        }
+        self.schema = after;
+        None
+    }
+
+    /// Compiles expressions into one map; says where their results stand.
+    fn compute<'e>(&mut self, exprs: impl Iterator<Item = &'e weir_plan::Expr>) -> Vec<Src> {
+        let (mut srcs, mut values) = (Vec::new(), Vec::new());
+        for e in exprs {
+            let value = self.compiler.value(e, &self.scope);
+            srcs.push(value.out());
+            if !matches!(value, Val::Src(_)) {
+                values.push(value);
+            }
+        }
+        if !values.is_empty() {
+            self.ops.push(Box::new(Map::new(values)));
+        }
+        srcs
+    }
+
+    fn scan(&mut self, scan: &weir_plan::Scan, columns: usize) {
+        let parts = scan.keys.iter().map(Part::of).collect();
+        let keys = scan.keys.iter().map(|k| self.compiler.value(k, &self.scope)).collect();
+        let before: Vec<usize> =
+            scan.states.iter().map(|s| self.compiler.slot(&s.init.ty)).collect();
+        let mut inner = self.scope.clone();
+        inner.states = before.iter().map(|&slot| Src::Slot(slot)).collect();
+        let mut new = self.scope.columns.clone();
+        new.resize(columns, Src::Slot(0));
+        let mut states = Vec::new();
+        for (state, before) in scan.states.iter().zip(before) {
+            let after = self.compiler.slot(&state.init.ty);
+            new[state.output] = Src::Slot(after);
+            states.push(State {
+                init: self.compiler.value(&state.init, &self.scope),
+                update: self.compiler.value(&state.update, &inner),
+                before,
+                after,
+                ty: state.init.ty.clone(),
+            });
+        }
+        self.ops.push(Box::new(Scan::new(keys, parts, states, scan.idle_ns, scan.max_keys)));
+        self.scope.columns = new;
+    }
+
+    fn summarize(&mut self, s: &weir_plan::Summarize, after: Schema) -> End {
+        let spec = Spec::new(s, self.compiler.functions(), after);
+        let keys = s.keys.iter().map(|(_, e)| self.compiler.value(e, &self.scope)).collect();
+        let aggs: Vec<(Vec<Val>, Option<Cond>)> = s
+            .aggs
+            .iter()
+            .map(|agg| {
+                let cond = agg.cond.as_ref().map(|c| self.compiler.condition(c, &self.scope));
+                let args: Vec<&weir_plan::Expr> = match agg.arg.as_ref() {
+                    None => Vec::new(),
+                    Some(e) => match &e.kind {
+                        ExprKind::Tuple(parts) => flat(parts),
+                        _ => vec![e],
+                    },
+                };
+                (args.into_iter().map(|a| self.compiler.value(a, &self.scope)).collect(), cond)
+            })
+            .collect();
+        let emitter = Box::new(Emitter::new(&spec));
+        End::Summarize(Box::new(Summarize::new(spec, keys, aggs)), emitter)
+    }
+
+    fn gather(&mut self, carry: &[FieldId]) -> End {
+        let mut columns: Vec<(Src, bool)> = self
+            .scope
+            .columns
+            .iter()
+            .zip(&self.schema.columns)
+            .map(|(&src, c)| (src, matches!(c.ty, Type::Str | Type::Bytes)))
+            .collect();
+        let mut out = Rows::new(&self.schema);
+        for &id in carry {
+            columns.push((self.compiler.field(id, &self.scope), false));
+            out.columns.push(Column::new(id.info().ty.repr()));
+        }
+        End::Rows(Box::new(Gather { columns, out }))
+    }
+}
+
+impl Gather {
+    fn fill(&mut self, batch: &mut Batch<'_>, rows: Bits) {
+        let out = &mut self.out;
+        out.arena.truncate(0);
+        out.len = rows.count();
+        out.order.clear();
+        out.clock.clear();
+        rows.each(|i| {
+            out.order.push(batch.order[i]);
+            out.clock.push(batch.clock[i]);
+        });
+        for (c, &(src, text)) in self.columns.iter().enumerate() {
+            let src = batch.ctx.value(&Val::Src(src), rows);
+            let from = batch.ctx.column(src);
+            out.columns[c].gather(from, rows);
+            if text {
+                for (j, i) in rows.iter().enumerate() {
+                    if from.present.has(i) {
+                        let bytes = batch.ctx.regs.arena.get(from.word()[i]);
+                        out.columns[c].word_mut()[j] = out.arena.put(bytes);
+                    }
+                }
+            }
+        }
+        let time = batch.ctx.value(&Val::Src(batch.time), rows);
+        out.time.gather(batch.ctx.column(time), rows);
+        debug_assert!(out.len <= BATCH);
+    }
+}

@@ -1,0 +1,82 @@
+//! What a worker does with packets: the first stages of each pipeline over packets.
+
+use crate::counters::Ledger;
+use crate::functions::Functions;
+use crate::graph::{Closed, carried};
+use crate::ops::groups::Groups;
+use crate::rows::Rows;
+use crate::segment::{From, Segment};
+use crate::view::View;
+use weir_packet::bits::Bits;
+use weir_plan::place::Placement;
+use weir_plan::{Input, Program};
+
+/// What one worker does.
+pub struct Upper {
+    /// The packets at hand.
+    pub view: View,
+    /// The first segment of each pipeline over packets, with the pipeline's number.
+    segments: Vec<(usize, Segment)>,
+}
+
+impl Upper {
+    /// The workers' part of a program.
+    pub fn new(program: &Program, placement: &Placement, functions: &Functions) -> Upper {
+        let (mut fields, mut segments) = (Vec::new(), Vec::new());
+        for (p, pipeline) in program.pipelines.iter().enumerate() {
+            if pipeline.input == Input::Packets {
+                let sharded = placement.pipelines[p].sharded;
+                let mine = &pipeline.stages[..sharded];
+                let carry = carried(&pipeline.stages, sharded);
+                let segment = Segment::new(mine, From::Packets, functions, &mut fields, &carry);
+                segments.push((p, segment));
+            }
+        }
+        Upper { view: View::new(&fields), segments }
+    }
+
+    /// Pushes the packets `rows` of the view, which was classified; `clock` as in
+    /// [`crate::ops::Batch`], `None` where it is the packets' own time. `out` takes what comes out
+    /// at once.
+    pub fn push(&mut self, rows: Bits, clock: Option<&[i64]>, out: &mut dyn FnMut(usize, &Rows)) {
+        for (p, segment) in &mut self.segments {
+            let (packets, frames) = self.view.packets();
+            let clock = clock.unwrap_or(frames.ts());
+            segment.push_packets(packets, frames.seq(), clock, rows, &mut |rows| out(*p, rows));
+        }
+    }
+
+    /// Takes groups back that were put out, to use their memory again.
+    pub fn recycle(&mut self, p: usize, groups: Groups) {
+        if let Some((_, segment)) = self.segments.iter_mut().find(|(q, _)| *q == p) {
+            segment.recycle(groups);
+        }
+    }
+
+    /// Moves the watermark; what closes is added to `closed` with its pipeline.
+    pub fn watermark(&mut self, watermark: i64, closed: &mut Vec<Closed>) {
+        let mut groups = Vec::new();
+        for (p, segment) in &mut self.segments {
+            segment.close(watermark, &mut groups);
+            closed.extend(groups.drain(..).map(|(start, groups)| (*p, start, groups)));
+        }
+    }
+
+    /// Closes everything.
+    pub fn finish(&mut self, closed: &mut Vec<Closed>) {
+        let mut groups = Vec::new();
+        for (p, segment) in &mut self.segments {
+            segment.close_all(&mut groups);
+            closed.extend(groups.drain(..).map(|(start, groups)| (*p, start, groups)));
+        }
+    }
+
+    /// Adds what was counted to the ledger.
+    pub fn count(&self, ledger: &mut Ledger) {
+        self.segments.iter().for_each(|(_, s)| s.count(ledger));
+        ledger.cut += self.view.layers.cut;
+        for (sum, n) in ledger.malformed.iter_mut().zip(self.view.layers.malformed) {
+            *sum += n;
+        }
+    }
+}

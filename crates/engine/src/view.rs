@@ -1,0 +1,85 @@
+//! A batch of packets with its fields decoded on demand.
+//!
+//! All pipelines of a worker look at the same view, so a field that several ask for is decoded
+//! once, and only for the rows that somebody asked for.
+
+use weir_packet::bits::Bits;
+use weir_packet::column::Column;
+use weir_packet::fields::FieldId;
+use weir_packet::read::read;
+use weir_packet::source::FrameBatch;
+use weir_packet::walk::{Layers, classify};
+
+/// The packets of a worker: frames, where their layers start, and the fields decoded so far.
+#[derive(Debug)]
+pub struct View {
+    /// The frames.
+    pub frames: FrameBatch,
+    /// Where their layers start.
+    pub layers: Layers,
+    fields: Vec<Decoded>,
+}
+
+#[derive(Debug)]
+struct Decoded {
+    id: FieldId,
+    column: Column,
+    /// Rows of this batch that the column is valid for.
+    rows: Bits,
+}
+
+impl View {
+    /// A view that will decode these fields; operators name them by position.
+    pub fn new(fields: &[FieldId]) -> View {
+        View {
+            frames: FrameBatch::new(),
+            layers: Layers::new(),
+            fields: fields
+                .iter()
+                .map(|&id| Decoded {
+                    id,
+                    column: Column::new(id.info().ty.repr()),
+                    rows: Bits::NONE,
+                })
+                .collect(),
+        }
+    }
+
+    /// Classifies the frames that were put into `self.frames` and forgets decoded fields.
+    pub fn classify(&mut self) {
+        classify(&self.frames, &mut self.layers);
+        self.fields.iter_mut().for_each(|f| f.rows = Bits::NONE);
+    }
+
+    /// The packets as operators see them, and the frames for whoever calls them.
+    pub fn packets(&mut self) -> (Packets<'_>, &FrameBatch) {
+        let View { frames, layers, fields } = self;
+        (Packets { frames, layers, fields }, frames)
+    }
+}
+
+/// The packets as operators see them.
+pub struct Packets<'a> {
+    frames: &'a FrameBatch,
+    layers: &'a Layers,
+    fields: &'a mut [Decoded],
+}
+
+impl Packets<'_> {
+    /// Makes field number `i` valid for `rows`.
+    #[inline]
+    pub fn ensure(&mut self, i: usize, rows: Bits) {
+        let f = &mut self.fields[i];
+        let need = rows.minus(f.rows);
+        if !need.is_empty() {
+            read(f.id.info().item, self.frames, self.layers, need, &mut f.column);
+            f.rows = f.rows.or(need);
+        }
+    }
+
+    /// The column of field number `i`; only rows that were ensured mean anything.
+    #[inline]
+    pub fn column(&self, i: usize) -> &Column {
+        &self.fields[i].column
+    }
+}

@@ -1,0 +1,373 @@
+//! Random well-typed expressions.
+
+use crate::choices::Choices;
+use weir_packet::fields::{FIELDS, FieldId};
+use weir_plan::{BinaryOp, Expr, ExprKind, Func, Member, Schema, Type, UnaryOp, Value};
+
+/// What an expression may refer to.
+#[derive(Clone, Debug)]
+pub(crate) struct Scope {
+    /// Whether rows are packets still.
+    pub(crate) fields: bool,
+    /// The columns.
+    pub(crate) schema: Schema,
+    /// The types of the states, in the update of a scan.
+    pub(crate) states: Vec<Type>,
+}
+
+/// The types that columns have here, those of more fields more often.
+const SCALARS: [Type; 16] = [
+    Type::Int,
+    Type::Int,
+    Type::Int,
+    Type::Int,
+    Type::Ip,
+    Type::Ip,
+    Type::Ip,
+    Type::Bool,
+    Type::Bool,
+    Type::Time,
+    Type::Time,
+    Type::Float,
+    Type::Str,
+    Type::Duration,
+    Type::Mac,
+    Type::Bytes,
+];
+
+/// Fields that most packets have.
+const COMMON: [&str; 16] = [
+    "len",
+    "ip.src",
+    "ip.dst",
+    "sport",
+    "dport",
+    "ip.proto",
+    "ts",
+    "number",
+    "tcp",
+    "udp",
+    "ip.ttl",
+    "tcp.flags",
+    "tcp.syn",
+    "hosts.a",
+    "conn.forward",
+    "eth.src",
+];
+
+/// The type of a column.
+pub(crate) fn scalar(c: &mut Choices) -> Type {
+    c.pick(&SCALARS).clone()
+}
+
+/// As [`scalar`], with an order.
+pub(crate) fn ordered(c: &mut Choices) -> Type {
+    Some(scalar(c)).filter(Type::is_ordered).unwrap_or(Type::Int)
+}
+
+/// An expression of type `ty`, no deeper than `depth`.
+pub(crate) fn expr(c: &mut Choices, scope: &Scope, ty: &Type, depth: usize) -> Expr {
+    if depth == 0 || c.below(3) == 0 {
+        return leaf(c, scope, ty);
+    }
+    let d = depth - 1;
+    if c.once_in(5) {
+        return anything(c, scope, ty, d);
+    }
+    match ty {
+        Type::Bool => boolean(c, scope, d),
+        Type::Int => int(c, scope, d),
+        Type::Float => float(c, scope, d),
+        Type::Str => text(c, scope, d),
+        Type::Time => time(c, scope, d),
+        Type::Duration => duration(c, scope, d),
+        Type::Ip | Type::Mac | Type::Bytes => anything(c, scope, ty, d),
+        Type::Net | Type::Tuple(_) => unreachable!("no column has the type {ty}"),
+    }
+}
+
+/// A field, column, state or constant of type `ty`.
+pub(crate) fn leaf(c: &mut Choices, scope: &Scope, ty: &Type) -> Expr {
+    let mut leaves: Vec<Expr> = Vec::new();
+    let of_type = |(i, t): (usize, &Type)| (t == ty).then_some(i);
+    let columns = scope.schema.columns.iter().map(|c| &c.ty).enumerate().filter_map(of_type);
+    leaves.extend(columns.map(|i| Expr::column(i, ty.clone())));
+    let states = scope.states.iter().enumerate().filter_map(of_type);
+    leaves.extend(states.map(|i| Expr { ty: ty.clone(), kind: ExprKind::State(i) }));
+    if scope.fields && (leaves.is_empty() || c.below(2) == 0) {
+        let any = c.once_in(3);
+        let fields = (0..FIELDS.len()).map(|i| FieldId(i as u16)).filter(|id| {
+            Type::from(id.info().ty) == *ty && (any || COMMON.contains(&id.info().name))
+        });
+        leaves.extend(fields.map(Expr::field));
+    }
+    let made = match ty {
+        Type::Str => Some(Func::ToStr),
+        Type::Float => Some(Func::ToFloat),
+        Type::Duration => Some(Func::ToDuration),
+        _ => None,
+    };
+    match made {
+        _ if c.once_in(6) => node(ty.clone(), ExprKind::Const(constant(c, ty))),
+        _ if !leaves.is_empty() => c.pick(&leaves).clone(),
+        // No field is of these types.
+        Some(f) => node(ty.clone(), ExprKind::Call(f, vec![leaf(c, scope, &Type::Int)])),
+        None => node(ty.clone(), ExprKind::Const(constant(c, ty))),
+    }
+}
+
+/// A constant, rarely an absent one.
+fn constant(c: &mut Choices, ty: &Type) -> Value {
+    if c.once_in(12) { Value::Absent } else { present(c, ty) }
+}
+
+fn present(c: &mut Choices, ty: &Type) -> Value {
+    match ty {
+        Type::Bool => Value::Bool(c.below(2) == 1),
+        Type::Int => {
+            let ints = [1, 0, 2, 6, 17, 53, 80, -1, 64, 63, 1500, i64::MAX, i64::MIN];
+            Value::Int(*c.pick(&ints))
+        }
+        Type::Float => Value::Float(*c.pick(&[0.0, 1.0, -2.5, 1e300, 1e-300, 9.3e18])),
+        Type::Str => Value::Str((*c.pick(&["", "a", "10.0", "É", "true", "1"])).into()),
+        Type::Bytes => Value::Bytes((*c.pick(&[&b""[..], b"a", b"\xff\x00"])).into()),
+        Type::Ip => {
+            let addresses = ["10.0.0.1", "10.0.0.3", "fd00::2", "::", "10.1.0.0"];
+            Value::ip(c.pick(&addresses).parse().expect("an address"))
+        }
+        Type::Mac => Value::Mac(*c.pick(&[0x0200_0000_0001, 0, 0xffff_ffff_ffff])),
+        Type::Time => Value::Time(*c.pick(&[crate::traffic::START_NS, 0, i64::MAX])),
+        Type::Duration => {
+            Value::Duration(*c.pick(&[1_000_000, 0, 1_000_000_000, -7, 86_400_000_000_000]))
+        }
+        Type::Net | Type::Tuple(_) => unreachable!("no constant here has the type {ty}"),
+    }
+}
+
+fn node(ty: Type, kind: ExprKind) -> Expr {
+    Expr { ty, kind }
+}
+
+fn unary(op: UnaryOp, ty: Type, a: Expr) -> Expr {
+    node(ty, ExprKind::Unary(op, Box::new(a)))
+}
+
+fn binary(op: BinaryOp, ty: Type, a: Expr, b: Expr) -> Expr {
+    node(ty, ExprKind::Binary(op, Box::new(a), Box::new(b)))
+}
+
+/// What there is for any type.
+fn anything(c: &mut Choices, scope: &Scope, ty: &Type, d: usize) -> Expr {
+    let (a, b) = (expr(c, scope, ty, d), expr(c, scope, ty, d));
+    let choices = if ty.is_ordered() { 4 } else { 2 };
+    let kind = match c.below(choices) {
+        0 => ExprKind::Call(Func::Coalesce, vec![a, b]),
+        1 => {
+            let cond = expr(c, scope, &Type::Bool, d);
+            ExprKind::If(Box::new(cond), Box::new(a), Box::new(b))
+        }
+        2 => ExprKind::Call(Func::MinOf, vec![a, b]),
+        _ => ExprKind::Call(Func::MaxOf, vec![a, b]),
+    };
+    node(ty.clone(), kind)
+}
+
+fn boolean(c: &mut Choices, scope: &Scope, d: usize) -> Expr {
+    let kind = match c.below(10) {
+        0 | 1 => return comparison(c, scope, d),
+        2 => return membership(c, scope, d),
+        3 => ExprKind::Call(Func::Exists, {
+            let ty = scalar(c);
+            vec![expr(c, scope, &ty, d)]
+        }),
+        4 => {
+            let a = expr(c, scope, &Type::Bool, d);
+            return unary(UnaryOp::Not, Type::Bool, a);
+        }
+        5 | 6 => {
+            let op = *c.pick(&[BinaryOp::And, BinaryOp::Or]);
+            let (a, b) = (expr(c, scope, &Type::Bool, d), expr(c, scope, &Type::Bool, d));
+            return binary(op, Type::Bool, a, b);
+        }
+        7 => ExprKind::Call(Func::IsIpv4, vec![expr(c, scope, &Type::Ip, d)]),
+        8 => {
+            let f = c.pick(&[Func::Contains, Func::StartsWith, Func::EndsWith]).clone();
+            ExprKind::Call(f, vec![expr(c, scope, &Type::Str, d), expr(c, scope, &Type::Str, d)])
+        }
+        _ => {
+            let pattern = Value::Str((*c.pick(&["^1", "0+", "[a-z]$"])).into());
+            let text = expr(c, scope, &Type::Str, d);
+            ExprKind::Call(Func::Matches, vec![text, Expr::constant(pattern)])
+        }
+    };
+    node(Type::Bool, kind)
+}
+
+fn comparison(c: &mut Choices, scope: &Scope, d: usize) -> Expr {
+    use BinaryOp::*;
+    let types: Vec<Type> = (0..1 + c.below(3)).map(|_| scalar(c)).collect();
+    let ops: &[BinaryOp] = match types.iter().all(Type::is_ordered) {
+        true => &[Eq, Ne, Lt, Le, Gt, Ge],
+        false => &[Eq, Ne],
+    };
+    let op = *c.pick(ops);
+    let [a, b] = [(); 2].map(|()| tuple_of(types.iter().map(|t| expr(c, scope, t, d)).collect()));
+    binary(op, Type::Bool, a, b)
+}
+
+/// Several expressions as one; one stays itself.
+pub(crate) fn tuple_of(mut parts: Vec<Expr>) -> Expr {
+    if parts.len() == 1 {
+        return parts.remove(0);
+    }
+    let ty = Type::Tuple(parts.iter().map(|p| p.ty.clone()).collect());
+    node(ty, ExprKind::Tuple(parts))
+}
+
+fn membership(c: &mut Choices, scope: &Scope, d: usize) -> Expr {
+    if c.once_in(4) {
+        let types = [c.pick(&SCALARS), c.pick(&SCALARS)];
+        let left = tuple_of(types.map(|t| expr(c, scope, t, d)).to_vec());
+        let member =
+            |c: &mut Choices| Member::Value(Value::Tuple(types.map(|t| present(c, t)).to_vec()));
+        let members = (0..1 + c.below(3)).map(|_| member(c)).collect();
+        return node(Type::Bool, ExprKind::In(Box::new(left), members));
+    }
+    let ty = &scalar(c);
+    let left = expr(c, scope, ty, d);
+    let members = (0..1 + c.below(4)).map(|_| match c.below(4) {
+        2 if ty.is_ordered() && !matches!(ty, Type::Str | Type::Bytes) => {
+            let (a, b) = (present(c, ty), present(c, ty));
+            Member::Range(a.clone().min(b.clone()), a.max(b))
+        }
+        3 if *ty == Type::Ip => {
+            let Value::Ip(net) = Value::ip([10, 0, 0, 0].into()) else { unreachable!() };
+            Member::Net(Value::Net(net, *c.pick(&[104, 128, 126, 0])))
+        }
+        _ => Member::Value(present(c, ty)),
+    });
+    node(Type::Bool, ExprKind::In(Box::new(left), members.collect()))
+}
+
+fn int(c: &mut Choices, scope: &Scope, d: usize) -> Expr {
+    use BinaryOp::*;
+    let int = Type::Int;
+    let kind = match c.below(8) {
+        0..=2 => {
+            let op = *c.pick(&[Add, Sub, Mul, Div, Rem, BitAnd, BitOr, BitXor, Shl, Shr]);
+            let (a, b) = (expr(c, scope, &int, d), expr(c, scope, &int, d));
+            return binary(op, int, a, b);
+        }
+        3 => {
+            let op = *c.pick(&[UnaryOp::Neg, UnaryOp::BitNot]);
+            let a = expr(c, scope, &int, d);
+            return unary(op, int, a);
+        }
+        4 => {
+            let from = c.pick(&[Type::Bool, Type::Float, Type::Duration, Type::Time]);
+            ExprKind::Call(Func::ToInt, vec![expr(c, scope, from, d)])
+        }
+        5 => ExprKind::Call(Func::StrLen, vec![expr(c, scope, &Type::Str, d)]),
+        6 => {
+            let f = c.pick(&[Func::Abs, Func::User(0)]).clone();
+            ExprKind::Call(f, vec![expr(c, scope, &int, d)])
+        }
+        _ => ExprKind::Call(Func::Bin, vec![expr(c, scope, &int, d), expr(c, scope, &int, d)]),
+    };
+    node(int, kind)
+}
+
+fn float(c: &mut Choices, scope: &Scope, d: usize) -> Expr {
+    use BinaryOp::*;
+    let float = Type::Float;
+    match c.below(6) {
+        0 => {
+            let a = expr(c, scope, &Type::Int, d);
+            unary(UnaryOp::ToFloat, float, a)
+        }
+        1 | 2 => {
+            let op = *c.pick(&[Add, Sub, Mul, Div]);
+            let (a, b) = (expr(c, scope, &float, d), expr(c, scope, &float, d));
+            binary(op, float, a, b)
+        }
+        3 => {
+            let spans = [(); 2].map(|()| expr(c, scope, &Type::Duration, d));
+            let [a, b] = spans;
+            binary(Div, float, a, b)
+        }
+        4 => {
+            let from = c.pick(&[Type::Int, Type::Duration]);
+            node(float, ExprKind::Call(Func::ToFloat, vec![expr(c, scope, from, d)]))
+        }
+        _ => {
+            let a = expr(c, scope, &float, d);
+            match c.below(2) {
+                0 => unary(UnaryOp::Neg, float, a),
+                _ => node(float, ExprKind::Call(Func::Abs, vec![a])),
+            }
+        }
+    }
+}
+
+fn text(c: &mut Choices, scope: &Scope, d: usize) -> Expr {
+    let kind = match c.below(4) {
+        0 | 1 => {
+            let from = scalar(c);
+            ExprKind::Call(Func::ToStr, vec![expr(c, scope, &from, d)])
+        }
+        2 => {
+            let f = c.pick(&[Func::Lower, Func::Upper]).clone();
+            ExprKind::Call(f, vec![expr(c, scope, &Type::Str, d)])
+        }
+        _ => {
+            let (a, b) = (expr(c, scope, &Type::Str, d), expr(c, scope, &Type::Str, d));
+            ExprKind::Call(Func::Concat, vec![a, b])
+        }
+    };
+    node(Type::Str, kind)
+}
+
+fn time(c: &mut Choices, scope: &Scope, d: usize) -> Expr {
+    let (a, span) = (expr(c, scope, &Type::Time, d), expr(c, scope, &Type::Duration, d));
+    match c.below(3) {
+        0 => binary(BinaryOp::Add, Type::Time, a, span),
+        1 => binary(BinaryOp::Sub, Type::Time, a, span),
+        _ => node(Type::Time, ExprKind::Call(Func::Bin, vec![a, span])),
+    }
+}
+
+fn duration(c: &mut Choices, scope: &Scope, d: usize) -> Expr {
+    use BinaryOp::*;
+    let ty = Type::Duration;
+    match c.below(6) {
+        0 => {
+            let (a, b) = (expr(c, scope, &Type::Time, d), expr(c, scope, &Type::Time, d));
+            binary(Sub, ty, a, b)
+        }
+        1 => {
+            let op = *c.pick(&[Add, Sub, Rem]);
+            let (a, b) = (expr(c, scope, &ty, d), expr(c, scope, &ty, d));
+            binary(op, ty, a, b)
+        }
+        2 => {
+            let op = *c.pick(&[Mul, Div]);
+            let (a, b) = (expr(c, scope, &ty, d), expr(c, scope, &Type::Int, d));
+            binary(op, ty, a, b)
+        }
+        3 => {
+            let a = expr(c, scope, &Type::Int, d);
+            node(ty, ExprKind::Call(Func::ToDuration, vec![a]))
+        }
+        4 => {
+            let (a, b) = (expr(c, scope, &ty, d), expr(c, scope, &ty, d));
+            node(ty, ExprKind::Call(Func::Bin, vec![a, b]))
+        }
+        _ => {
+            let a = expr(c, scope, &ty, d);
+            match c.below(2) {
+                0 => unary(UnaryOp::Neg, ty, a),
+                _ => node(ty, ExprKind::Call(Func::Abs, vec![a])),
+            }
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Random programs over random traffic: whatever the number of workers and the cut into batches,
+//! the engine gives the rows and the counts of the naive model.
+
+mod choices;
+mod expr;
+mod plan;
+mod traffic;
+
+use choices::Choices;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use std::fmt;
+use traffic::{Traffic, cuts, traffic};
+use weir_engine::counters::Ledger;
+use weir_engine::naive::{self, TimeRules};
+use weir_engine::rows::Collect;
+use weir_engine::run::{self, Options};
+use weir_plan::{Program, Stage, Value, print};
+
+/// Choices that a program is made from.
+const TAPE_MAX: usize = 1200;
+
+/// A program that shows itself as `weir explain` would.
+struct Query(Program);
+
+impl fmt::Debug for Query {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\n{}", print::explain(&self.0, 1))
+    }
+}
+
+/// The length comes first, so that shrinking cuts the tape before it looks at single choices.
+fn query() -> impl Strategy<Value = Query> {
+    (0..TAPE_MAX, vec(any::<u16>(), TAPE_MAX)).prop_map(|(n, mut tape)| {
+        tape.truncate(n);
+        Query(plan::program(&mut Choices::new(tape)))
+    })
+}
+
+fn time_rules() -> impl Strategy<Value = TimeRules> {
+    let lateness = prop_oneof![Just(0), Just(50_000_000), Just(1_000_000_000)];
+    let jump = prop_oneof![3 => Just(60_000_000_000), 1 => Just(30_000_000)];
+    (lateness, jump).prop_map(|(lateness_ns, jump_ns)| TimeRules { lateness_ns, jump_ns })
+}
+
+/// Rows and counts of a run.
+type Answer = (Vec<(usize, Vec<Value>)>, Ledger);
+
+fn model(program: &Program, traffic: &Traffic, time: &TimeRules, cuts: &[usize]) -> Answer {
+    let mut source = traffic.source(cuts);
+    let answer = naive::run(program, &plan::functions(), &mut source, time);
+    assert!(answer.error.is_none());
+    (answer.rows, answer.ledger)
+}
+
+fn engine(
+    program: &Program,
+    traffic: &Traffic,
+    time: &TimeRules,
+    cuts: &[usize],
+    workers: usize,
+) -> Answer {
+    let TimeRules { lateness_ns, jump_ns } = *time;
+    let options = Options { workers, lateness_ns, jump_ns, ..Options::default() };
+    let mut sink = Collect::default();
+    let mut source = traffic.source(cuts);
+    let functions = plan::functions();
+    let outcome = run::run(program, &functions, &mut source, &mut sink, &options, &mut |_| {});
+    assert!(outcome.error.is_none(), "{:?}", outcome.error);
+    (sink.rows, outcome.ledger)
+}
+
+/// Whether a `limit` may end the run, which the engine only sees at the end of a batch: then counts
+/// may differ, rows may not.
+fn may_end_early(program: &Program) -> bool {
+    program.pipelines.iter().flat_map(|p| &p.stages).any(|s| matches!(s, Stage::Limit(_)))
+}
+
+/// Fails at the first row that is not the model's, and with `counts` where these differ.
+fn same(got: &Answer, expected: &Answer, counts: bool, how: &str) -> Result<(), TestCaseError> {
+    let rows = got.0.len().max(expected.0.len());
+    for i in 0..rows {
+        prop_assert_eq!(got.0.get(i), expected.0.get(i), "row {} of {} with {}", i, rows, how);
+    }
+    if counts {
+        prop_assert_eq!(&got.1, &expected.1, "counts with {}", how);
+    }
+    prop_assert!(got.1.adds_up(), "counts with {}", how);
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        max_shrink_iters: 20_000,
+        max_shrink_time: 120_000,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn the_model_does_not_depend_on_batches(
+        traffic in traffic(), time in time_rules(), cuts in cuts(), query in query(),
+    ) {
+        let whole = model(&query.0, &traffic, &time, &[256]);
+        prop_assert!(whole.1.adds_up());
+        same(&model(&query.0, &traffic, &time, &cuts), &whole, true, "other batches")?;
+    }
+
+    #[test]
+    fn the_engine_gives_the_answer_of_the_model(
+        traffic in traffic(), time in time_rules(), cuts in vec(cuts(), 3), query in query(),
+    ) {
+        let expected = model(&query.0, &traffic, &time, &[256]);
+        let counts = !may_end_early(&query.0);
+        for (workers, cuts) in [1, 2, 4].into_iter().zip(&cuts) {
+            let how = format!("{workers} workers and batches of {cuts:?}");
+            same(&engine(&query.0, &traffic, &time, cuts, workers), &expected, counts, &how)?;
+        }
+    }
+}

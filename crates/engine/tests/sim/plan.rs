@@ -1,0 +1,271 @@
+//! Random well-typed programs.
+
+use crate::choices::Choices;
+use crate::expr::{Scope, expr, leaf, ordered, scalar, tuple_of};
+use std::any::Any;
+use weir_engine::functions::{Functions, UserState};
+use weir_packet::fields::{KEYS, by_item};
+use weir_plan::{
+    Agg, AggFunc, Expr, Input, Order, Pipeline, Program, Scan, Schema, SortKey, Stage, Summarize,
+    Type, Value, Window,
+};
+
+/// Lengths of windows and idle times, in nanoseconds: from one packet each to everything in one.
+const SPANS_NS: [i64; 6] =
+    [1_000_000_000, 100_000_000, 250_000_000, 10_000_000_000, 7_000_000, 3_600_000_000_000];
+
+/// The functions that programs here call: scalar 0 and aggregate 0, both of int.
+pub(crate) fn functions() -> Functions {
+    let mut functions = Functions::default();
+    functions.scalar("odd_half", &[Type::Int], Type::Int, |args| match args {
+        [Value::Int(n)] if n % 2 != 0 => Value::Int(n / 2),
+        [Value::Int(n)] if n % 3 == 0 => Value::Bool(true), // not of its type: counts as absent
+        _ => Value::Absent,
+    });
+    functions.aggregate("mixed", Type::Int, Type::Int, || Box::new(Mixed::default()));
+    functions
+}
+
+/// A user aggregate: count and wrapping sum of a scrambled value, as one number.
+#[derive(Default)]
+struct Mixed {
+    seen: i64,
+    sum: i64,
+}
+
+impl UserState for Mixed {
+    fn update(&mut self, value: &Value) {
+        let Value::Int(n) = value else { panic!("{value} is no int") };
+        self.seen += 1;
+        self.sum = self.sum.wrapping_add(n.wrapping_mul(0x9e37_79b9) ^ (n >> 7));
+    }
+
+    fn merge(&mut self, other: &dyn UserState) {
+        let other: &Mixed = other.as_any().downcast_ref().expect("states of one aggregate");
+        self.seen += other.seen;
+        self.sum = self.sum.wrapping_add(other.sum);
+    }
+
+    fn finish(&self) -> Value {
+        if self.seen % 5 == 4 { Value::Absent } else { Value::Int(self.sum ^ self.seen) }
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        [self.seen.to_le_bytes(), self.sum.to_le_bytes()].concat()
+    }
+
+    fn decode(&mut self, bytes: &[u8]) -> bool {
+        let Some((seen, sum)) = bytes.split_at_checked(8) else { return false };
+        let (Ok(seen), Ok(sum)) = (seen.try_into(), sum.try_into()) else { return false };
+        (self.seen, self.sum) = (i64::from_le_bytes(seen), i64::from_le_bytes(sum));
+        true
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// A program of one to three pipelines.
+pub(crate) fn program(c: &mut Choices) -> Program {
+    let mut program = Program::default();
+    let mut ends: Vec<Rows> = Vec::new();
+    for i in 0..1 + c.below(3) {
+        let source = if i == 0 { 0 } else { c.below(i + 2) };
+        let (input, mut rows) = match source {
+            n if n < i => {
+                program.pipelines[n].printed = c.once_in(3);
+                program.pipelines[n].name = Some(format!("rows{n}"));
+                (Input::Pipeline(n), Rows { fields: false, ..ends[n].clone() })
+            }
+            _ => (Input::Packets, Rows::packets()),
+        };
+        let mut stages: Vec<Stage> = (0..1 + c.below(5)).map(|_| stage(c, &mut rows)).collect();
+        if rows.schema.columns.is_empty() {
+            stages.push(project(c, &mut rows));
+        }
+        let schema = rows.schema.clone();
+        program.pipelines.push(Pipeline { name: None, input, stages, schema, printed: true });
+        ends.push(rows);
+    }
+    program
+}
+
+/// What is known of the rows between two stages.
+#[derive(Clone)]
+struct Rows {
+    schema: Schema,
+    /// Packet fields can be read.
+    fields: bool,
+    /// They have event time.
+    timed: bool,
+    /// Their event time is the start of a window.
+    windowed: bool,
+    /// Names given so far.
+    names: usize,
+}
+
+impl Rows {
+    fn packets() -> Rows {
+        Rows { schema: Schema::default(), fields: true, timed: true, windowed: false, names: 0 }
+    }
+
+    fn scope(&self) -> Scope {
+        Scope { fields: self.fields, schema: self.schema.clone(), states: Vec::new() }
+    }
+
+    fn fresh(&mut self) -> String {
+        self.names += 1;
+        format!("c{}", self.names)
+    }
+
+    /// A new name, or sometimes that of a column.
+    fn name(&mut self, c: &mut Choices) -> String {
+        match c.once_in(4) && !self.schema.columns.is_empty() {
+            true => c.pick(&self.schema.columns).name.clone(),
+            false => self.fresh(),
+        }
+    }
+}
+
+fn stage(c: &mut Choices, rows: &mut Rows) -> Stage {
+    match c.below(10) {
+        0..=2 => summarize(c, rows),
+        3 => Stage::Where(expr(c, &rows.scope(), &Type::Bool, 3)),
+        4 => extend(c, rows),
+        5 | 6 => scan(c, rows),
+        7 => top(c, rows),
+        8 => Stage::Limit(c.below(30) as u64),
+        _ => project(c, rows),
+    }
+}
+
+fn extend(c: &mut Choices, rows: &mut Rows) -> Stage {
+    let (scope, mut columns) = (rows.scope(), Vec::<(String, usize, Expr)>::new());
+    for _ in 0..1 + c.below(3) {
+        let (name, ty) = (rows.name(c), scalar(c));
+        if columns.iter().any(|(other, ..)| *other == name) {
+            continue;
+        }
+        let e = expr(c, &scope, &ty, 3);
+        let position = rows.schema.put(&name, ty);
+        columns.push((name, position, e));
+    }
+    Stage::Extend { columns }
+}
+
+fn project(c: &mut Choices, rows: &mut Rows) -> Stage {
+    let (scope, mut schema, mut columns) = (rows.scope(), Schema::default(), Vec::new());
+    for _ in 0..1 + c.below(4) {
+        let (name, ty) = (rows.fresh(), scalar(c));
+        let e = expr(c, &scope, &ty, 2);
+        schema.put(&name, ty);
+        columns.push((name, e));
+    }
+    (rows.schema, rows.fields) = (schema, false);
+    Stage::Project { columns }
+}
+
+/// Key parts: none, a named key of packets, or some expressions.
+fn keys(c: &mut Choices, rows: &Rows) -> Vec<Expr> {
+    let scope = rows.scope();
+    if rows.fields && c.below(2) == 0 {
+        return c.pick(KEYS).fields.iter().map(|item| Expr::field(by_item(*item))).collect();
+    }
+    let part = |c: &mut Choices| {
+        let ty = scalar(c);
+        match c.below(3) {
+            2 => expr(c, &scope, &ty, 2),
+            _ => leaf(c, &scope, &ty),
+        }
+    };
+    (0..c.below(4)).map(|_| part(c)).collect()
+}
+
+fn summarize(c: &mut Choices, rows: &mut Rows) -> Stage {
+    let scope = rows.scope();
+    let window = match rows.timed && c.below(4) > 0 {
+        true => Window::Tumbling(*c.pick(&SPANS_NS)),
+        false => Window::All,
+    };
+    let keys: Vec<_> = keys(c, rows).into_iter().map(|k| (rows.fresh(), k)).collect();
+    let aggs: Vec<_> = (0..1 + c.below(4)).map(|_| agg(c, &scope, rows.fresh())).collect();
+    let mut schema = Schema::default();
+    if window != Window::All {
+        schema.put("ts", Type::Time);
+    }
+    keys.iter().for_each(|(name, e)| _ = schema.put(name, e.ty.clone()));
+    aggs.iter().for_each(|a| _ = schema.put(&a.name, a.ty.clone()));
+    let timed = window != Window::All;
+    *rows = Rows { schema, fields: false, timed, windowed: timed, names: rows.names };
+    Stage::Summarize(Summarize { keys, aggs, window, max_groups: 1 << 20 })
+}
+
+fn agg(c: &mut Choices, scope: &Scope, name: String) -> Agg {
+    use AggFunc::*;
+    let func =
+        *c.pick(&[Count, Sum, First, Last, Min, Max, Avg, Any, All, Distinct, BitOr, User(0)]);
+    let arg = match func {
+        Count if c.below(2) == 0 => None,
+        Sum | Avg => Some(summand(c, scope)),
+        Any | All => Some(expr(c, scope, &Type::Bool, 2)),
+        BitOr | User(_) => Some(expr(c, scope, &Type::Int, 2)),
+        Min | Max => {
+            let ty = ordered(c);
+            Some(expr(c, scope, &ty, 2))
+        }
+        Distinct => {
+            let types: Vec<_> = (0..1 + c.below(3)).map(|_| scalar(c)).collect();
+            Some(tuple_of(types.iter().map(|t| expr(c, scope, t, 1)).collect()))
+        }
+        Count | First | Last => {
+            let ty = scalar(c);
+            Some(expr(c, scope, &ty, 2))
+        }
+    };
+    let ty = match (func, &arg) {
+        (Count | Distinct | BitOr | User(_), _) => Type::Int,
+        (Avg, Some(arg)) if arg.ty == Type::Int => Type::Float,
+        (_, Some(arg)) => arg.ty.clone(),
+        (_, None) => unreachable!("only a count has no argument"),
+    };
+    let cond = c.once_in(3).then(|| expr(c, scope, &Type::Bool, 2));
+    Agg { name, func, arg, cond, ty }
+}
+
+/// Something to add up.
+fn summand(c: &mut Choices, scope: &Scope) -> Expr {
+    let ty = c.pick(&[Type::Int, Type::Float, Type::Duration]);
+    expr(c, scope, ty, 2)
+}
+
+fn scan(c: &mut Choices, rows: &mut Rows) -> Stage {
+    let scope = rows.scope();
+    let keys = keys(c, rows);
+    let mut names: Vec<String> = (0..1 + c.below(2)).map(|_| rows.name(c)).collect();
+    names.dedup();
+    let types: Vec<Type> = names.iter().map(|_| scalar(c)).collect();
+    let with_states = Scope { states: types.clone(), ..scope.clone() };
+    let state = |(name, ty): (String, Type)| {
+        // Texts must not grow from row to row.
+        let depth = if ty == Type::Str { 0 } else { 3 };
+        weir_plan::stage::ScanState {
+            init: expr(c, &scope, &ty, 1),
+            update: expr(c, &with_states, &ty, depth),
+            output: rows.schema.put(&name, ty),
+            name,
+        }
+    };
+    let states = names.into_iter().zip(types).map(state).collect();
+    Stage::Scan(Scan { states, keys, idle_ns: *c.pick(&SPANS_NS), max_keys: 1 << 20 })
+}
+
+fn top(c: &mut Choices, rows: &Rows) -> Stage {
+    let by = (0..1 + c.below(2)).map(|_| {
+        let ty = ordered(c);
+        let expr = expr(c, &rows.scope(), &ty, 2);
+        SortKey { expr, order: *c.pick(&[Order::Descending, Order::Ascending]) }
+    });
+    let by = by.collect();
+    Stage::Top { n: 1 + c.below(40) as u64, by, windowed: rows.windowed }
+}

@@ -1,0 +1,274 @@
+//! Random traffic: few hosts and ports, so that keys repeat; times that mostly rise.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use std::fmt;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
+use weir_packet::craft::Frame;
+use weir_packet::limits::BATCH;
+use weir_packet::source::{Account, Chunk, FrameBatch, LinkType, Source, SourceError};
+
+/// When traffic starts, in nanoseconds since 1970.
+pub(crate) const START_NS: i64 = 1_700_000_000_000_000_000;
+
+/// Frames that the capture filter refused, as the source tells it.
+const FILTERED: u64 = 3;
+
+/// One packet.
+#[derive(Clone, Debug)]
+pub(crate) struct Packet {
+    when: When,
+    link: Link,
+    vlans: Vec<u16>,
+    what: What,
+    /// Numbers of the two hosts.
+    hosts: (u8, u8),
+    ports: (u16, u16),
+    payload: u8,
+    /// A byte to overwrite: position and value.
+    damage: Option<(usize, u8)>,
+    /// Bytes that the snap length leaves.
+    snap: usize,
+}
+
+/// When a packet came, in nanoseconds.
+#[derive(Clone, Copy, Debug)]
+enum When {
+    /// After the time that traffic has reached, which moves there.
+    After(i64),
+    /// Away from the time that traffic has reached, which stays.
+    Off(i64),
+    /// At this time.
+    At(i64),
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Link {
+    Ethernet,
+    Raw,
+    Cooked,
+    Loopback,
+}
+
+#[derive(Clone, Debug)]
+enum What {
+    Tcp { flags: u16, seq: u32 },
+    Udp,
+    Icmp { kind: u8, id: u16 },
+    Fragment { offset: u16, more: bool },
+    Tcp6 { flags: u16, label: u32 },
+    Udp6 { extensions: usize },
+    Icmp6 { kind: u8 },
+    Arp { operation: u16 },
+    Garbage(Vec<u8>),
+}
+
+const MS: i64 = 1_000_000;
+
+fn when() -> impl Strategy<Value = When> {
+    prop_oneof![
+        12 => (0..5 * MS).prop_map(When::After),
+        6 => (5 * MS..80 * MS).prop_map(When::After),
+        2 => Just(When::After(0)),
+        2 => (-400 * MS..0).prop_map(When::Off),
+        1 => (1000 * MS..4000 * MS).prop_map(When::After),
+        1 => prop_oneof![
+            (60_000 * MS..600_000 * MS).prop_map(When::Off),
+            (-600_000 * MS..0).prop_map(When::Off),
+            (61_000 * MS..200_000 * MS).prop_map(When::After),
+            prop_oneof![Just(0), Just(i64::MIN), Just(i64::MAX)].prop_map(When::At),
+        ],
+    ]
+}
+
+fn what() -> impl Strategy<Value = What> {
+    let flags =
+        || prop_oneof![Just(0x02), Just(0x12), Just(0x10), Just(0x18), Just(0x11), 0..512u16];
+    prop_oneof![
+        8 => (flags(), any::<u32>()).prop_map(|(flags, seq)| What::Tcp { flags, seq }),
+        4 => Just(What::Udp),
+        1 => (prop_oneof![Just(8), Just(0), Just(3)], 0..3u16)
+            .prop_map(|(kind, id)| What::Icmp { kind, id }),
+        1 => (0..3u16, any::<bool>())
+            .prop_map(|(at, more)| What::Fragment { offset: at * 8, more: more || at == 0 }),
+        2 => (flags(), 0..3u32).prop_map(|(flags, label)| What::Tcp6 { flags, label }),
+        1 => (0..3usize).prop_map(|extensions| What::Udp6 { extensions }),
+        1 => prop_oneof![Just(128), Just(129), Just(135)].prop_map(|kind| What::Icmp6 { kind }),
+        1 => (1..3u16).prop_map(|operation| What::Arp { operation }),
+        1 => vec(any::<u8>(), 0..70).prop_map(What::Garbage),
+    ]
+}
+
+fn packet() -> impl Strategy<Value = Packet> {
+    let link = prop_oneof![
+        30 => Just(Link::Ethernet),
+        1 => Just(Link::Raw),
+        1 => Just(Link::Cooked),
+        1 => Just(Link::Loopback),
+    ];
+    let vlans = prop_oneof![
+        8 => Just(Vec::new()),
+        1 => vec(1..4u16, 1..3),
+    ];
+    let port = || prop_oneof![Just(80), Just(53), Just(1234), Just(40_000)];
+    let damage = prop_oneof![
+        9 => Just(None),
+        1 => (0..60usize, any::<u8>()).prop_map(Some),
+    ];
+    let snap = prop_oneof![9 => Just(usize::MAX), 1 => 0..90usize];
+    let ends = ((0..4u8, 0..4u8), (port(), port()), 0..80u8);
+    (when(), link, vlans, what(), ends, damage, snap).prop_map(
+        |(when, link, vlans, what, (hosts, ports, payload), damage, snap)| Packet {
+            when,
+            link,
+            vlans,
+            what,
+            hosts,
+            ports,
+            payload,
+            damage,
+            snap,
+        },
+    )
+}
+
+impl Packet {
+    /// Link type and bytes on the wire.
+    fn bytes(&self) -> (LinkType, Vec<u8>) {
+        let mut frame = match self.link {
+            Link::Ethernet => {
+                Frame::ethernet().mac([2, 0, 0, 0, 0, self.hosts.0], [2, 0, 0, 0, 0, self.hosts.1])
+            }
+            Link::Raw => Frame::raw(),
+            Link::Cooked => Frame::cooked(),
+            Link::Loopback => Frame::loopback(),
+        };
+        if matches!(self.link, Link::Ethernet) {
+            frame = self.vlans.iter().fold(frame, |frame, id| frame.vlan(*id));
+        }
+        let v4 = |host| Ipv4Addr::new(10, 0, 0, host);
+        let v6 = |host| Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, host as u16);
+        let ip4 = |frame: Frame| frame.ipv4(v4(self.hosts.0), v4(self.hosts.1));
+        let ip6 = |frame: Frame| frame.ipv6(v6(self.hosts.0), v6(self.hosts.1));
+        let (sport, dport) = self.ports;
+        let frame = match &self.what {
+            What::Tcp { flags, seq } => ip4(frame).tcp(sport, dport).flags(*flags).seq(*seq),
+            What::Udp => ip4(frame).ttl(3).udp(sport, dport),
+            What::Icmp { kind, id } => ip4(frame).icmp(*kind, 0).echo(*id, 7),
+            What::Fragment { offset, more } => match offset {
+                0 => ip4(frame).fragment(*offset, *more).udp(sport, dport),
+                _ => ip4(frame).fragment(*offset, *more),
+            },
+            What::Tcp6 { flags, label } => {
+                ip6(frame).flow_label(*label).tcp(sport, dport).flags(*flags)
+            }
+            What::Udp6 { extensions } => {
+                let frame = (0..*extensions).fold(ip6(frame), |f, _| f.extension(60, &[]));
+                frame.udp(sport, dport)
+            }
+            What::Icmp6 { kind } => ip6(frame).icmp6(*kind, 0),
+            What::Arp { operation } => match self.link {
+                Link::Ethernet | Link::Cooked => {
+                    let mac = |host| [2, 0, 0, 0, 0, host];
+                    let (a, b) = self.hosts;
+                    frame.arp(*operation, (mac(a), v4(a)), (mac(b), v4(b)))
+                }
+                Link::Raw | Link::Loopback => ip4(frame),
+            },
+            What::Garbage(bytes) => return (frame.link(), bytes.clone()),
+        };
+        let frame = frame.payload(&vec![0; self.payload as usize]);
+        let mut bytes = frame.bytes();
+        if let Some((at, value)) = self.damage
+            && let Some(byte) = bytes.get_mut(at)
+        {
+            *byte = value;
+        }
+        (frame.link(), bytes)
+    }
+}
+
+/// Packets in the order they came.
+#[derive(Clone)]
+pub(crate) struct Traffic(Vec<Packet>);
+
+/// One packet a line.
+impl fmt::Debug for Traffic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|packet| write!(f, "\n{packet:?}"))
+    }
+}
+
+/// Up to three batches of packets.
+pub(crate) fn traffic() -> impl Strategy<Value = Traffic> {
+    vec(packet(), 0..3 * BATCH).prop_map(Traffic)
+}
+
+/// Sizes of batches, to be taken again and again.
+pub(crate) fn cuts() -> impl Strategy<Value = Vec<usize>> {
+    vec(prop_oneof![3 => 1..BATCH + 1, 1 => 1..8usize, 2 => Just(BATCH)], 1..4)
+}
+
+impl Traffic {
+    /// The packets in batches of these sizes.
+    pub(crate) fn source(&self, cuts: &[usize]) -> TrafficSource {
+        let (mut bytes, mut frames, mut now) = (Vec::new(), Vec::new(), START_NS);
+        for packet in &self.0 {
+            let (link, frame) = packet.bytes();
+            let ts = match packet.when {
+                When::After(gap) => {
+                    now += gap;
+                    now
+                }
+                When::Off(gap) => now + gap,
+                When::At(ts) => ts,
+            };
+            let (offset, caplen) = (bytes.len() as u32, frame.len().min(packet.snap) as u32);
+            frames.push(Stored { link, ts, offset, caplen, len: frame.len() as u32 });
+            bytes.extend(frame);
+        }
+        TrafficSource { chunk: Arc::new(bytes), frames, cuts: cuts.to_vec(), at: 0, batches: 0 }
+    }
+}
+
+struct Stored {
+    link: LinkType,
+    ts: i64,
+    offset: u32,
+    caplen: u32,
+    len: u32,
+}
+
+/// Hands out traffic in batches.
+pub(crate) struct TrafficSource {
+    chunk: Chunk,
+    frames: Vec<Stored>,
+    cuts: Vec<usize>,
+    at: usize,
+    batches: usize,
+}
+
+impl Source for TrafficSource {
+    fn fill(&mut self, batch: &mut FrameBatch) -> Result<bool, SourceError> {
+        let Some(first) = self.frames.get(self.at) else {
+            batch.clear();
+            return Ok(false);
+        };
+        batch.restart(&self.chunk, 0, first.link);
+        let most = self.cuts[self.batches % self.cuts.len()];
+        self.batches += 1;
+        for frame in self.frames[self.at..].iter().take(most) {
+            if frame.link != batch.link {
+                break;
+            }
+            batch.push(frame.ts, self.at as u64, frame.offset, frame.caplen, frame.len);
+            self.at += 1;
+        }
+        Ok(true)
+    }
+
+    fn account(&self) -> Account {
+        Account { received: self.at as u64 + FILTERED, filtered: FILTERED, bytes_read: 0 }
+    }
+}
