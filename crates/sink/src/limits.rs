@@ -1,0 +1,12 @@
+//! The named maxima of this crate.
+
+/// Bytes of finished rows that a sink holds before it writes them out; it writes earlier when
+/// told to flush.
+pub const BUFFER_BYTES: usize = 64 << 10;
+
+/// Rows that a table holds back to find out how wide its columns are.
+pub const TABLE_ROWS_MAX: usize = 1000;
+
+/// Characters up to which a column grows with its cells; a longer cell puts its own row out of
+/// line instead of widening all others.
+pub const TABLE_COLUMN_WIDTH_MAX: usize = 80;
