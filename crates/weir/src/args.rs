@@ -1,0 +1,364 @@
+//! The command line, as clap sees it. The letters are those of tcpdump where it has one.
+
+use crate::exit::usage;
+use crate::term::ColorWhen;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::ffi::OsString;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use weir_engine::limits::WORKERS_MAX;
+use weir_sink::TimeFormat;
+
+/// Ask questions of packet streams: one short typed query at line rate.
+#[derive(Parser, Debug)]
+#[command(
+    name = "weir",
+    version,
+    max_term_width = 100,
+    disable_help_subcommand = true,
+    subcommand_value_name = "COMMAND",
+    after_help = AFTER_HELP,
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+
+    /// When to color: headings and messages
+    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t)]
+    pub(crate) color: ColorWhen,
+}
+
+const AFTER_HELP: &str = "\
+Queries that come with Weir run by name: weir flows -r FILE [FILTER]; `weir list` shows them all.
+
+Rows go to standard output, everything else to standard error. Ctrl-C ends the input: windows
+close, and the last rows and the ledger are printed; a second Ctrl-C ends the program at once.
+Exit status: 0 the run completed or was interrupted, 1 it failed, 2 the arguments or the query are
+wrong, 130 a second Ctrl-C ended it.";
+
+const RUN_USAGE: &str = "\
+weir run <QUERY> -r <CAPTURE> [OPTIONS] [FILTER]...
+       weir run -e <TEXT> -r <CAPTURE> [OPTIONS] [FILTER]...";
+
+const RUN_EXAMPLES: &str = "\
+Examples:
+  weir run syn_flood.weir -r capture.pcap -p threshold=100
+  weir run -e 'packets | summarize n = count() by ip.dst every 1s' -r capture.pcap tcp port 80
+  zcat capture.pcap.gz | weir run my.weir -r - -o json | jq .";
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum Command {
+    /// Run a query over a capture
+    #[command(override_usage = RUN_USAGE, after_help = RUN_EXAMPLES)]
+    Run(RunArgs),
+    /// Check queries without running them
+    Check(CheckArgs),
+    /// Format queries
+    Fmt(FmtArgs),
+    /// Show how a query would run, and why
+    Explain(ExplainArgs),
+    /// List what a query can ask of a packet
+    Fields(FieldsArgs),
+    /// List the queries that come with Weir
+    List(ListArgs),
+    /// Show the help of a command or a query
+    Help(HelpArgs),
+    /// Run a query of the library by its name
+    #[command(external_subcommand)]
+    Library(Vec<OsString>),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct RunArgs {
+    /// Text of the query, instead of a file
+    #[arg(short, long, value_name = "TEXT")]
+    pub(crate) expression: Option<String>,
+
+    /// The query (a file, `-` for standard input, or a name from `weir list`; not with -e), then
+    /// words of a capture filter as tcpdump takes it, such as: tcp port 80
+    #[arg(value_name = "QUERY] [FILTER")]
+    pub(crate) words: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) options: RunOptions,
+}
+
+/// The command line of a query of the library: `weir flows …`.
+#[derive(Parser, Debug)]
+#[command(max_term_width = 100)]
+pub(crate) struct LibraryArgs {
+    /// Words of a capture filter as tcpdump takes it, such as: tcp port 80
+    #[arg(value_name = "FILTER")]
+    pub(crate) filter: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) options: RunOptions,
+
+    /// When to color: headings and messages
+    #[arg(long, value_enum, value_name = "WHEN")]
+    pub(crate) color: Option<ColorWhen>,
+}
+
+/// The options of every run.
+#[derive(Args, Debug)]
+pub(crate) struct RunOptions {
+    /// Capture to read: pcap or pcapng, plain, gzip or zstd; `-` for standard input
+    #[arg(short, long, value_name = "CAPTURE")]
+    #[arg(required_unless_present_any = ["test", "interface", "write"])]
+    pub(crate) read: Vec<String>,
+
+    /// Set a parameter of the query
+    #[arg(short, long = "param", value_name = "NAME=VALUE", value_parser = param)]
+    pub(crate) params: Vec<(String, String)>,
+
+    /// How rows are written; a table on a terminal, else JSON lines
+    #[arg(short, long, value_enum)]
+    pub(crate) output: Option<Format>,
+
+    /// How times are written
+    #[arg(long, value_enum, value_name = "FORMAT", default_value = "rfc3339")]
+    pub(crate) time: Time,
+
+    /// Stop after this many packets
+    #[arg(short, long, value_name = "N")]
+    pub(crate) count: Option<u64>,
+
+    /// Threads that work on the query, or `auto` for one per processor
+    #[arg(short = 'j', long, value_name = "N", default_value = "1", value_parser = workers)]
+    pub(crate) workers: NonZeroUsize,
+
+    /// How long windows wait for packets that are out of order, such as 500ms
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(crate) lateness: Option<i64>,
+
+    /// Check the query and the filter, and stop
+    #[arg(short = 'T', long)]
+    pub(crate) test: bool,
+
+    /// Print no ledger and no warnings
+    #[arg(short, long, conflicts_with = "verbose")]
+    pub(crate) quiet: bool,
+
+    /// Say how the query runs before it does
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
+
+    /// Show no progress bar
+    #[arg(long)]
+    pub(crate) no_progress: bool,
+
+    /// Accepted out of habit: Weir never looks up names
+    #[arg(short = 'n', hide = true)]
+    pub(crate) _numeric: bool,
+
+    /// Known only to say what to do instead
+    #[arg(short, long, hide = true, num_args = 0..=1, default_missing_value = "eth0")]
+    interface: Option<String>,
+
+    /// Known only to say that it is missing
+    #[arg(short, long, hide = true, num_args = 0..=1, default_missing_value = "-")]
+    write: Option<String>,
+}
+
+impl RunOptions {
+    /// Whether the capture comes from standard input.
+    pub(crate) fn reads_stdin(&self) -> bool {
+        self.read.iter().any(|name| name == "-")
+    }
+
+    /// Refuses the options of tcpdump that Weir lacks.
+    pub(crate) fn supported(&self) -> anyhow::Result<()> {
+        if let Some(interface) = &self.interface {
+            return Err(usage(format!(
+                "live capture is not supported yet; read a file with -r, or pipe: \
+                 tcpdump -i {interface} -U -w - | weir run QUERY -r -"
+            )));
+        }
+        match self.write {
+            Some(_) => Err(usage("writing captures is not supported yet")),
+            None => Ok(()),
+        }
+    }
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct CheckArgs {
+    /// Files, `-` for standard input, or names from `weir list`
+    #[arg(value_name = "QUERY", required_unless_present = "expression")]
+    pub(crate) queries: Vec<String>,
+
+    /// Text of a query, instead of a file
+    #[arg(short, long, value_name = "TEXT", conflicts_with = "queries")]
+    pub(crate) expression: Option<String>,
+
+    /// Set a parameter of the query
+    #[arg(short, long = "param", value_name = "NAME=VALUE", value_parser = param)]
+    pub(crate) params: Vec<(String, String)>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct FmtArgs {
+    /// Files to format; `-` or none for standard input
+    pub(crate) files: Vec<PathBuf>,
+
+    /// Write nothing; name the files that are not formatted, and fail if there are any
+    #[arg(long)]
+    pub(crate) check: bool,
+
+    /// Write the files back instead of printing them
+    #[arg(short, long, conflicts_with = "check")]
+    pub(crate) write: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ExplainArgs {
+    /// A file, `-` for standard input, or a name from `weir list`
+    #[arg(required_unless_present = "expression")]
+    pub(crate) query: Option<String>,
+
+    /// Text of a query, instead of a file
+    #[arg(short, long, value_name = "TEXT", conflicts_with = "query")]
+    pub(crate) expression: Option<String>,
+
+    /// Set a parameter of the query
+    #[arg(short, long = "param", value_name = "NAME=VALUE", value_parser = param)]
+    pub(crate) params: Vec<(String, String)>,
+
+    /// Threads that work on the query, or `auto` for one per processor
+    #[arg(short = 'j', long, value_name = "N", default_value = "1", value_parser = workers)]
+    pub(crate) workers: NonZeroUsize,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct FieldsArgs {
+    /// Only names or descriptions that contain this
+    pub(crate) pattern: Option<String>,
+
+    /// How rows are written; a table on a terminal, else JSON lines
+    #[arg(short, long, value_enum)]
+    pub(crate) output: Option<Format>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ListArgs {
+    /// How rows are written; a table on a terminal, else JSON lines
+    #[arg(short, long, value_enum)]
+    pub(crate) output: Option<Format>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct HelpArgs {
+    /// A command, or a name from `weir list`
+    pub(crate) command: Option<String>,
+}
+
+/// How rows are written.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Format {
+    /// Aligned columns, for people
+    Table,
+    /// One JSON object per line
+    Json,
+    /// Comma-separated values with a header line
+    Csv,
+}
+
+/// How times are written.
+#[derive(ValueEnum, Clone, Copy, Debug)]
+pub(crate) enum Time {
+    /// Date and time in UTC
+    Rfc3339,
+    /// Seconds since 1970
+    Epoch,
+}
+
+impl From<Time> for TimeFormat {
+    fn from(time: Time) -> TimeFormat {
+        match time {
+            Time::Rfc3339 => TimeFormat::Rfc3339,
+            Time::Epoch => TimeFormat::Epoch,
+        }
+    }
+}
+
+fn param(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.trim().is_empty() => {
+            Ok((name.trim().to_owned(), value.to_owned()))
+        }
+        _ => Err("expected NAME=VALUE".to_owned()),
+    }
+}
+
+fn workers(text: &str) -> Result<NonZeroUsize, String> {
+    let n = match text {
+        "auto" => std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
+        _ => text.parse().map_err(|_| "expected a number from 1, or `auto`".to_owned())?,
+    };
+    match n.get() {
+        0..=WORKERS_MAX => Ok(n),
+        _ if text == "auto" => Ok(NonZeroUsize::new(WORKERS_MAX).unwrap_or(n)),
+        _ => Err(format!("at most {WORKERS_MAX}")),
+    }
+}
+
+fn duration(text: &str) -> Result<i64, String> {
+    weir_packet::time::parse_duration(text)
+        .filter(|ns| *ns >= 0)
+        .ok_or_else(|| "expected a duration such as 500ms or 2s".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    fn parse(line: &str) -> RunArgs {
+        let cli = Cli::try_parse_from(line.split(' ')).expect("parses");
+        match cli.command {
+            Command::Run(args) => args,
+            other => panic!("not a run: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn definitions_are_consistent() {
+        Cli::command().debug_assert();
+        LibraryArgs::command().debug_assert();
+    }
+
+    #[test]
+    fn filter_words_follow_options_and_need_no_quotes() {
+        let args = parse("weir run q.weir -nr x.pcap -o json tcp port 80 and not host 10.0.0.1");
+        assert_eq!(args.words.join(" "), "q.weir tcp port 80 and not host 10.0.0.1");
+        assert_eq!(args.options.read, ["x.pcap"]);
+        assert_eq!(args.options.output, Some(Format::Json));
+    }
+
+    #[test]
+    fn params_repeat() {
+        let args = parse("weir run -e packets -r - -p a=1 -p b=x=y");
+        let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
+        assert_eq!(args.options.params, [pair("a", "1"), pair("b", "x=y")]);
+        assert!(param("noequals").is_err());
+        assert!(param("=1").is_err());
+    }
+
+    #[test]
+    fn numbers_and_durations() {
+        let args = parse("weir run q -r x -j 4 --lateness 500ms -c 10");
+        assert_eq!(args.options.workers.get(), 4);
+        assert_eq!(args.options.lateness, Some(500_000_000));
+        assert_eq!(args.options.count, Some(10));
+        assert!(workers("0").is_err());
+        assert!(workers("100000").is_err());
+        assert!(workers("auto").is_ok());
+        assert!(duration("-1s").is_err());
+    }
+
+    #[test]
+    fn other_names_are_queries_of_the_library() {
+        let cli = Cli::try_parse_from(["weir", "flows", "-r", "x.pcap", "udp"]).expect("parses");
+        assert!(matches!(cli.command, Command::Library(words) if words.len() == 4));
+    }
+}

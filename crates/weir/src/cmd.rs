@@ -1,0 +1,10 @@
+//! One module per command. Each returns how the process ends.
+
+pub(crate) mod check;
+pub(crate) mod explain;
+pub(crate) mod fields;
+pub(crate) mod fmt;
+pub(crate) mod help;
+pub(crate) mod library;
+pub(crate) mod list;
+pub(crate) mod run;

@@ -1,0 +1,96 @@
+//! How a command ends: exit status, and the last words on standard error.
+
+use crate::term::Term;
+use std::fmt;
+use std::io;
+use std::process::ExitCode;
+
+/// The exit status of the process.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Status {
+    /// The run completed.
+    Ok = 0,
+    /// It failed; rows from before are written.
+    Failed = 1,
+    /// The arguments or the query are wrong; nothing ran.
+    Usage = 2,
+}
+
+impl From<Status> for ExitCode {
+    fn from(status: Status) -> ExitCode {
+        ExitCode::from(status as u8)
+    }
+}
+
+/// An error that is the fault of the command line or the query.
+#[derive(Debug)]
+pub(crate) struct Usage(pub(crate) String);
+
+impl fmt::Display for Usage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Usage {}
+
+/// A [`Usage`] error with this text.
+pub(crate) fn usage(text: impl Into<String>) -> anyhow::Error {
+    anyhow::Error::new(Usage(text.into()))
+}
+
+/// Says what went wrong. A reader who closed the pipe wants no more, so that is no failure.
+pub(crate) fn report(e: &anyhow::Error, term: &Term) -> Status {
+    if e.chain().any(is_closed_pipe) {
+        return Status::Ok;
+    }
+    term.error(format_args!("{}", sentence(e)));
+    if e.is::<Usage>() { Status::Usage } else { Status::Failed }
+}
+
+/// Prints clap's help, version or error.
+pub(crate) fn from_clap(e: &clap::Error) -> Status {
+    // Nobody is left to tell when this can't be printed.
+    let _ = e.print();
+    if e.use_stderr() { Status::Usage } else { Status::Ok }
+}
+
+/// The error and its causes, those left out that an outer one has already told.
+fn sentence(e: &anyhow::Error) -> String {
+    let mut text = e.to_string();
+    for cause in e.chain().skip(1).map(ToString::to_string) {
+        if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
+}
+
+fn is_closed_pipe(e: &(dyn std::error::Error + 'static)) -> bool {
+    e.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::term::ColorWhen;
+    use anyhow::Context as _;
+
+    #[test]
+    fn causes_are_told_once() {
+        let cause = || anyhow::Error::new(io::Error::other("disk full"));
+        assert_eq!(sentence(&cause().context("writing rows")), "writing rows: disk full");
+        assert_eq!(sentence(&cause().context("x: disk full")), "x: disk full");
+    }
+
+    #[test]
+    fn each_kind_of_error_has_its_status() {
+        let term = Term::new(ColorWhen::Never);
+        let broken: anyhow::Error = io::Error::from(io::ErrorKind::BrokenPipe).into();
+        assert_eq!(report(&broken, &term), Status::Ok);
+        assert_eq!(report(&broken.context("writing rows"), &term), Status::Ok);
+        assert_eq!(report(&usage("no"), &term), Status::Usage);
+        let failed = Err::<(), _>(io::Error::other("no")).context("x").expect_err("an error");
+        assert_eq!(report(&failed, &term), Status::Failed);
+    }
+}

@@ -1,0 +1,112 @@
+//! The ledger as people read it.
+
+use std::fmt::Write as _;
+use weir_engine::counters::Ledger;
+use weir_engine::limits::JUMP_NS;
+
+/// The ledger, a line for each number that matters; each loss names what would help.
+pub(crate) fn render(ledger: &Ledger) -> String {
+    debug_assert!(ledger.adds_up(), "the ledger does not add up: {ledger:?}");
+    let mut lines = vec![("received", ledger.received, plural(ledger.received, " packet"))];
+    if ledger.filtered > 0 {
+        lines.push(("filtered", ledger.filtered, " by the capture filter".to_owned()));
+    }
+    lines.push(("processed", ledger.processed, kinds(ledger)));
+    lines.push(("rows", ledger.rows, String::new()));
+    let trouble = [
+        ("late", ledger.late, LATE.to_owned()),
+        ("wild", ledger.wild, wild()),
+        ("evicted", ledger.evicted, EVICTED.to_owned()),
+        ("undefined", ledger.undefined, UNDEFINED.to_owned()),
+    ];
+    lines.extend(trouble.into_iter().filter(|(_, n, _)| *n > 0));
+
+    let width = lines.iter().map(|(_, n, _)| n.to_string().len()).max().unwrap_or(0);
+    let mut out = String::new();
+    for (name, n, text) in lines {
+        let _ = writeln!(out, "{name:<10} {n:>width$}{text}");
+    }
+    out
+}
+
+const LATE: &str = " after their window had closed; --lateness keeps windows open longer";
+const EVICTED: &str = " for want of room; `max` in the query makes more";
+const UNDEFINED: &str = " left absent: out of range, or divided by zero";
+
+/// No option helps here: the times are wrong, and the packets were counted all the same.
+fn wild() -> String {
+    let far = JUMP_NS / 1_000_000_000;
+    format!(" with a time more than {far} s ahead that no other packet confirmed")
+}
+
+/// How the processed packets were: `: 985 whole, 3 cut by the snap length, …`.
+fn kinds(ledger: &Ledger) -> String {
+    let mut parts = Vec::new();
+    if ledger.cut > 0 {
+        parts.push(format!("{} cut by the snap length", ledger.cut));
+    }
+    if ledger.malformed_total() > 0 {
+        let reasons: Vec<_> = ledger.reasons().map(|(r, n)| format!("{} {n}", r.name())).collect();
+        parts.push(format!("{} malformed ({})", ledger.malformed_total(), reasons.join(", ")));
+    }
+    if parts.is_empty() {
+        return String::new();
+    }
+    format!(": {} whole, {}", ledger.whole(), parts.join(", "))
+}
+
+fn plural(n: u64, noun: &str) -> String {
+    format!("{noun}{}", if n == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use insta::assert_snapshot;
+    use weir_packet::walk::Reason;
+
+    #[test]
+    fn nothing_unusual() {
+        let ledger = Ledger { received: 1, processed: 1, rows: 42, ..Ledger::default() };
+        assert_snapshot!(render(&ledger), @r"
+        received    1 packet
+        processed   1
+        rows       42
+        ");
+    }
+
+    #[test]
+    fn everything_unusual() {
+        let mut ledger = Ledger {
+            received: 1000,
+            filtered: 10,
+            processed: 990,
+            cut: 3,
+            late: 7,
+            wild: 1,
+            evicted: 5,
+            undefined: 2,
+            rows: 42,
+            ..Ledger::default()
+        };
+        ledger.malformed[Reason::TcpDataOffset as usize] = 1;
+        ledger.malformed[Reason::UdpLength as usize] = 1;
+        assert_snapshot!(render(&ledger), @r"
+        received   1000 packets
+        filtered     10 by the capture filter
+        processed   990: 985 whole, 3 cut by the snap length, 2 malformed (tcp data offset 1, udp length 1)
+        rows         42
+        late          7 after their window had closed; --lateness keeps windows open longer
+        wild          1 with a time more than 60 s ahead that no other packet confirmed
+        evicted       5 for want of room; `max` in the query makes more
+        undefined     2 left absent: out of range, or divided by zero
+        ");
+    }
+
+    #[test]
+    #[should_panic(expected = "does not add up")]
+    #[cfg(debug_assertions)]
+    fn a_ledger_that_does_not_add_up_is_a_bug() {
+        render(&Ledger { received: 1, ..Ledger::default() });
+    }
+}

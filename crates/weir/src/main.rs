@@ -1,0 +1,47 @@
+//! The `weir` command: arguments, files, terminal and exit codes around the libraries.
+//!
+//! Rows go to standard output, everything else to standard error. The run of a query is
+//! [`cmd::run`]; how a command ends is [`exit`].
+
+#![forbid(unsafe_code)]
+
+mod args;
+mod cmd;
+mod exit;
+mod ledger;
+mod library;
+mod output;
+mod progress;
+mod query;
+mod signals;
+mod source;
+mod term;
+
+use crate::args::{Cli, Command};
+use crate::exit::Status;
+use crate::term::Term;
+use clap::Parser;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(e) => return exit::from_clap(&e).into(),
+    };
+    let term = Term::new(cli.color);
+    let status = run(cli.command, &term).unwrap_or_else(|e| exit::report(&e, &term));
+    status.into()
+}
+
+fn run(command: Command, term: &Term) -> anyhow::Result<Status> {
+    match command {
+        Command::Run(args) => cmd::run::run(args, term),
+        Command::Check(args) => cmd::check::run(&args, term),
+        Command::Fmt(args) => cmd::fmt::run(&args, term),
+        Command::Explain(args) => cmd::explain::run(&args, term),
+        Command::Fields(args) => cmd::fields::run(&args, term),
+        Command::List(args) => cmd::list::run(&args, term),
+        Command::Help(args) => cmd::help::run(&args, term),
+        Command::Library(words) => cmd::library::run(&words, term),
+    }
+}

@@ -1,0 +1,58 @@
+//! The sink that fits `-o` and the terminal, and small tables of our own.
+
+use crate::args::Format;
+use crate::term::Term;
+use std::io::{self, Write};
+use weir_engine::rows::{Output, Rows, Sink, set_cell};
+use weir_packet::limits::BATCH;
+use weir_plan::{Column, Schema, Type, Value};
+use weir_sink::table::TableOptions;
+use weir_sink::{Csv, JsonLines, Table, TimeFormat};
+
+/// The format asked for, or the one that fits where rows go.
+pub(crate) fn choose(format: Option<Format>, term: &Term) -> Format {
+    format.unwrap_or(if term.stdout_tty { Format::Table } else { Format::Json })
+}
+
+/// A sink of this format.
+pub(crate) fn sink<'a>(
+    format: Format,
+    out: impl Write + 'a,
+    options: TableOptions,
+) -> Box<dyn Sink + 'a> {
+    match format {
+        Format::Table => Box::new(Table::new(out, options)),
+        Format::Json => Box::new(JsonLines::new(out, options.time)),
+        Format::Csv => Box::new(Csv::new(out, options.time)),
+    }
+}
+
+/// Prints rows of text on standard output the way the rows of a query are printed.
+pub(crate) fn print<const N: usize>(
+    columns: [&str; N],
+    cells: &[[String; N]],
+    format: Option<Format>,
+    term: &Term,
+) -> io::Result<()> {
+    let columns = columns.map(|name| Column { name: name.to_owned(), ty: Type::Str }).to_vec();
+    let output = Output { name: None, schema: Schema { columns } };
+    let options =
+        TableOptions { time: TimeFormat::default(), color: term.color_out, stream: false };
+    let mut sink = sink(choose(format, term), io::stdout().lock(), options);
+    sink.open(std::slice::from_ref(&output))?;
+    for chunk in cells.chunks(BATCH) {
+        let mut rows = Rows::new(&output.schema);
+        for (i, row) in chunk.iter().enumerate() {
+            for (column, cell) in rows.columns.iter_mut().zip(row) {
+                let value = match cell.as_str() {
+                    "" => Value::Absent,
+                    text => Value::Str(text.into()),
+                };
+                set_cell(column, i, &value, &mut rows.arena);
+            }
+        }
+        rows.len = chunk.len();
+        sink.rows(0, &rows)?;
+    }
+    sink.finish()
+}

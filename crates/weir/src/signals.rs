@@ -1,0 +1,26 @@
+//! Ctrl-C: the first asks the run to end well, the second ends the process.
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
+use signal_hook::iterator::Signals;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// From now on the first SIGINT or SIGTERM sets `stop` and calls `wake`; another ends the process
+/// at once, with the status that shells give to the signal (130 for Ctrl-C).
+pub(crate) fn watch(stop: &Arc<AtomicBool>, wake: impl Fn() + Send + 'static) -> io::Result<()> {
+    for signal in [SIGINT, SIGTERM] {
+        // In this order: the flag is set only after the first signal was found not to be the
+        // second.
+        flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(stop))?;
+        flag::register(signal, Arc::clone(stop))?;
+    }
+    let mut signals = Signals::new([SIGINT, SIGTERM])?;
+    std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
+        for _ in signals.forever() {
+            wake();
+        }
+    })?;
+    Ok(())
+}

@@ -1,0 +1,104 @@
+//! What the terminal is like, and messages to it.
+
+use clap::ValueEnum;
+use std::fmt::{Arguments, Display};
+use std::io::{self, IsTerminal, Write};
+
+/// When to color.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) enum ColorWhen {
+    /// On a terminal, unless NO_COLOR is set
+    #[default]
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+/// The two output streams.
+#[derive(Debug)]
+pub(crate) struct Term {
+    /// Whether rows go to a terminal.
+    pub(crate) stdout_tty: bool,
+    /// Whether messages go to a terminal.
+    pub(crate) stderr_tty: bool,
+    /// Whether rows are colored.
+    pub(crate) color_out: bool,
+    /// Whether messages are colored.
+    pub(crate) color_err: bool,
+}
+
+impl Term {
+    /// The streams of this process.
+    pub(crate) fn new(when: ColorWhen) -> Term {
+        let (stdout_tty, stderr_tty) = (io::stdout().is_terminal(), io::stderr().is_terminal());
+        let environment = environment_allows_color();
+        let colored = |tty| colored(when, tty, environment);
+        Term {
+            stdout_tty,
+            stderr_tty,
+            color_out: colored(stdout_tty),
+            color_err: colored(stderr_tty),
+        }
+    }
+
+    /// Prints a line of text on standard error.
+    pub(crate) fn say(&self, text: impl Display) {
+        // Nobody is left to tell when this can't be written.
+        let _ = writeln!(io::stderr(), "{text}");
+    }
+
+    /// Prints a text that ends its own last line on standard error.
+    pub(crate) fn say_text(&self, text: &str) {
+        let _ = io::stderr().write_all(text.as_bytes());
+    }
+
+    /// Prints an error on standard error.
+    pub(crate) fn error(&self, text: Arguments<'_>) {
+        let (red, plain) = if self.color_err { ("\x1b[1;31m", "\x1b[0m") } else { ("", "") };
+        self.say(format_args!("{red}error:{plain} {text}"));
+    }
+}
+
+/// Whether a stream is colored: `--color` wins over NO_COLOR, which wins over the terminal.
+fn colored(when: ColorWhen, tty: bool, environment: bool) -> bool {
+    match when {
+        ColorWhen::Always => true,
+        ColorWhen::Never => false,
+        ColorWhen::Auto => tty && environment,
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the two variables that say how terminals look")]
+fn environment_allows_color() -> bool {
+    let variable = |name| std::env::var(name).unwrap_or_default();
+    allows_color(&variable("NO_COLOR"), &variable("TERM"))
+}
+
+/// What the values of NO_COLOR and TERM say; a terminal that does not say what it is knows none.
+fn allows_color(no_color: &str, term: &str) -> bool {
+    no_color.is_empty() && !term.is_empty() && term != "dumb"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dumb_terminals_have_no_color() {
+        assert!(allows_color("", "xterm-256color"));
+        assert!(!allows_color("1", "xterm-256color"));
+        assert!(!allows_color("", "dumb"));
+        assert!(!allows_color("", ""));
+    }
+
+    #[test]
+    fn colors_where_wanted() {
+        assert!(colored(ColorWhen::Auto, true, true));
+        assert!(!colored(ColorWhen::Auto, false, true));
+        assert!(!colored(ColorWhen::Auto, true, false), "NO_COLOR");
+        assert!(colored(ColorWhen::Always, false, false), "--color wins over NO_COLOR");
+        assert!(!colored(ColorWhen::Never, true, true));
+    }
+}

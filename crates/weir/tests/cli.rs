@@ -1,0 +1,650 @@
+//! The binary as its users meet it: arguments, streams, exit codes, signals.
+
+use assert_cmd::assert::OutputAssertExt as _;
+use insta::assert_snapshot;
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use weir_packet::craft::Frame;
+use weir_packet::pcap::FileHeader;
+use weir_packet::source::LinkType;
+
+const PER_SECOND: &str =
+    "packets | where tcp | summarize n = count(), bytes = sum(len) by ip.dst every 1s";
+const EACH: &str = "packets | project ts, number, ip.src, tcp.dport";
+/// 2024-05-01 12:00 UTC.
+const START: i64 = 1_714_564_800_000_000_000;
+
+/// The binary, with nothing from the environment that changes what it prints.
+fn weir<S: AsRef<std::ffi::OsStr>>(args: impl IntoIterator<Item = S>) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
+    command.args(args).env_remove("NO_COLOR").env_remove("COLUMNS").stdin(Stdio::null());
+    command
+}
+
+fn run<S: AsRef<std::ffi::OsStr>>(args: impl IntoIterator<Item = S>) -> Output {
+    weir(args).output().expect("the binary runs")
+}
+
+fn stdout(output: &Output) -> &str {
+    std::str::from_utf8(&output.stdout).expect("text")
+}
+
+fn stderr(output: &Output) -> &str {
+    std::str::from_utf8(&output.stderr).expect("text")
+}
+
+/// A capture of `n` packets, ten a second, from 10.0.0.1 to 10.0.0.2: TCP to port 80 and every
+/// third UDP to port 53.
+fn capture(n: usize) -> Vec<u8> {
+    let header = FileHeader::new(LinkType::ETHERNET);
+    let mut out = header.to_bytes().to_vec();
+    for i in 0..n {
+        let frame = Frame::ethernet().ipv4([10, 0, 0, 1], [10, 0, 0, 2]);
+        let frame = if i % 3 == 2 { frame.udp(4000, 53) } else { frame.tcp(4000, 80) };
+        let bytes = frame.payload(b"weir").bytes();
+        header.put_record(&mut out, START + i as i64 * 100_000_000, bytes.len() as u32, &bytes);
+    }
+    out
+}
+
+/// A folder of files that goes away with the test.
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn new() -> Folder {
+        Folder(tempfile::tempdir().expect("a temporary folder"))
+    }
+
+    fn file(&self, name: &str, bytes: impl AsRef<[u8]>) -> String {
+        let path = self.0.path().join(name);
+        fs::write(&path, bytes).expect("writes");
+        path.to_str().expect("a plain path").to_owned()
+    }
+}
+
+fn queries() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../queries");
+    let mut files: Vec<_> = fs::read_dir(folder)
+        .expect("the folder of queries")
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.extension().is_some_and(|e| e == "weir"))
+        .collect();
+    files.sort();
+    assert!(!files.is_empty());
+    files
+}
+
+#[test]
+fn help_is_as_reviewed() {
+    for command in ["", "run", "check", "fmt", "explain", "fields", "list", "help", "top"] {
+        for flag in ["-h", "--help"] {
+            let words = [command, flag];
+            let output = run(words.iter().filter(|w| !w.is_empty()));
+            assert_eq!(output.status.code(), Some(0), "{command} {flag}");
+            let name = format!("{command}{flag}").replace("--", "_long_").replace('-', "_short_");
+            assert_snapshot!(name, stdout(&output));
+        }
+    }
+}
+
+#[test]
+fn help_is_a_command_too() {
+    for command in ["", "run", "list", "help", "top", "top_talkers"] {
+        let words = |line: &[&str]| {
+            let output = run(line.iter().filter(|w| !w.is_empty()));
+            assert_eq!(output.status.code(), Some(0), "{line:?}: {}", stderr(&output));
+            stdout(&output).to_owned()
+        };
+        assert_eq!(words(&["help", command]), words(&[command, "--help"]), "{command}");
+    }
+    let output = run(["help", "chekc"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("did you mean `check`?"), "{}", stderr(&output));
+}
+
+#[test]
+fn version() {
+    let output = run(["--version"]);
+    assert_eq!(stdout(&output), concat!("weir ", env!("CARGO_PKG_VERSION"), "\n"));
+}
+
+#[test]
+fn exit_status_and_reason() {
+    let folder = Folder::new();
+    let x = folder.file("x.pcap", capture(5));
+    let junk = folder.file("junk.pcap", "this is not a capture file at all");
+    let check = |args: &[&str], status: i32, reason: &str| {
+        let output = run(args);
+        let message = stderr(&output);
+        assert_eq!(output.status.code(), Some(status), "{args:?}: {message}");
+        assert!(message.contains(reason), "{args:?}: {message}");
+        assert!(status == 0 || output.stdout.is_empty(), "{args:?}: rows");
+    };
+    check(&["run", "-e", EACH, "-r", &x], 0, "received   5 packets");
+    check(&["run", "-e", EACH, "-r", "nowhere.pcap"], 1, "nowhere.pcap: No such file");
+    check(&["run", "-e", EACH, "-r", &junk], 1, "junk.pcap: ");
+    check(&[], 2, "Usage: weir");
+    check(&["run", "-e", EACH], 2, "--read <CAPTURE>");
+    check(&["run", "-r", &x], 2, "no query given");
+    check(&["run", "-", "-r", "-"], 2, "both the query and the capture");
+    check(&["run", "nowhere.weir", "-r", &x], 2, "nowhere.weir: no such file");
+    check(&["run", "flow", "-r", &x], 2, "did you mean `flows`?");
+    check(&["flwos", "-r", &x], 2, "did you mean `flows`?");
+    check(&["chekc"], 2, "did you mean `check`?");
+    check(&[&x], 2, "weir run");
+    check(&["flows", "-r", &x, "-r", &x], 2, "one capture at a time");
+    check(&["flows", "-r", &x, "--frobnicate"], 2, "--frobnicate");
+    check(&["flows", "-r", &x, "-j", "0"], 2, "a number from 1, or `auto`");
+    check(&["flows", "-r", &x, "--lateness", "soon"], 2, "a duration such as 500ms");
+    check(&["flows", "-r", &x, "-o", "csv"], 2, "use -o json");
+    check(&["connections", "-r", &x, "-p", "treshold=3"], 2, "treshold");
+    check(&["connections", "-r", &x, "-p", "threshold"], 2, "NAME=VALUE");
+    check(&["connections", "-r", &x, "-p", "threshold=3", "-p", "threshold=4"], 2, "given twice");
+    check(&["explain", "top", "-p", "n=3", "-p", "n=3"], 2, "-p n is given twice");
+    check(&["fields", "quicksilver"], 2, "quicksilver");
+    check(&["flows", "-r", &x, &junk], 2, "junk.pcap is a file, not a capture filter");
+    check(&["run", "-e", EACH, "-r", &x, &junk], 2, "one capture at a time");
+    check(&["run", "flows", "-r", &x, &junk, "tcp"], 2, "one capture at a time");
+    check(&["fmt", "flows"], 2, "give a file to fmt");
+    let binary = folder.file("binary.pcap", [0xd4, 0xc3, 0xb2, 0xa1]);
+    let not_text = "binary.pcap is not text (a capture is given with -r)";
+    check(&["run", &binary, "-r", &x], 2, not_text);
+    check(&["check", &binary], 2, not_text);
+}
+
+#[test]
+fn options_that_only_tcpdump_has_say_what_to_do_instead() {
+    let live = "error: live capture is not supported yet; read a file with -r, or pipe: \
+                tcpdump -i any -U -w - | weir run QUERY -r -\n";
+    let writing = "error: writing captures is not supported yet\n";
+    let check = |args: &[&str], expected: &str| {
+        let output = run(args);
+        assert_eq!((output.status.code(), stderr(&output)), (Some(2), expected), "{args:?}");
+    };
+    check(&["flows", "-i", "any"], live);
+    check(&["flows", "-ni", "any", "tcp", "port", "80"], live);
+    check(&["run", "-i", "any", "tcp", "port", "80"], live);
+    check(&["run", "-e", EACH, "-iany"], live);
+    check(&["run", "-i"], &live.replace("any", "eth0"));
+    check(&["flows", "-r", "x.pcap", "-w", "y.pcap"], writing);
+    check(&["run", "flows", "-r", "x.pcap", "-w"], writing);
+}
+
+#[test]
+fn errors_in_a_query_name_file_and_place() {
+    let folder = Folder::new();
+    let query = folder.file("typo.weir", "packets\n| where tcp.dprot == 80\n");
+    for command in ["check", "explain"] {
+        let output = run([command, &query]);
+        assert_eq!(output.status.code(), Some(2));
+        let message = stderr(&output);
+        assert!(message.contains("typo.weir:2:"), "{message}");
+        assert!(message.contains("tcp.dport"), "{message}");
+        assert!(output.stdout.is_empty());
+    }
+}
+
+#[test]
+fn rows_in_each_format() {
+    let folder = Folder::new();
+    let x = folder.file("x.pcap", capture(20));
+    let rows = |format: &str, time: &str| {
+        let output = run(["run", "-e", PER_SECOND, "-r", &x, "-o", format, "--time", time]);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        stdout(&output).to_owned()
+    };
+    assert_snapshot!(rows("json", "rfc3339"), @r#"
+    {"ts":"2024-05-01T12:00:00Z","ip.dst":"10.0.0.2","n":7,"bytes":406}
+    {"ts":"2024-05-01T12:00:01Z","ip.dst":"10.0.0.2","n":7,"bytes":406}
+    "#);
+    assert_snapshot!(rows("csv", "epoch"), @r#"
+    ts,ip.dst,n,bytes
+    1714564800.000000000,10.0.0.2,7,406
+    1714564801.000000000,10.0.0.2,7,406
+    "#);
+    assert_snapshot!(rows("table", "rfc3339"), @r#"
+    ts                    ip.dst    n  bytes
+    2024-05-01T12:00:00Z  10.0.0.2  7    406
+    2024-05-01T12:00:01Z  10.0.0.2  7    406
+    "#);
+}
+
+#[test]
+fn json_lines_unless_on_a_terminal() {
+    let folder = Folder::new();
+    let x = folder.file("x.pcap", capture(3));
+    let output = run(["run", "-e", EACH, "-r", &x]);
+    let rows: Vec<serde_json::Value> =
+        stdout(&output).lines().map(|l| serde_json::from_str(l).expect("JSON")).collect();
+    assert_eq!(rows.len(), 3);
+    assert_eq!(rows[0]["ip.src"], "10.0.0.1");
+    assert_eq!(rows[2]["tcp.dport"], serde_json::Value::Null);
+}
+
+#[test]
+fn the_ledger_goes_to_standard_error_and_quiet_drops_it() {
+    let folder = Folder::new();
+    let x = folder.file("x.pcap", capture(20));
+    let output = run(["run", "-e", PER_SECOND, "-r", &x]);
+    assert_snapshot!(stderr(&output), @r"
+    received   20 packets
+    processed  20
+    rows        2
+    ");
+    let output = run(["run", "-e", PER_SECOND, "-r", &x, "-q"]);
+    assert_eq!(stderr(&output), "");
+}
+
+#[test]
+fn malformed_packets_are_told_by_reason() {
+    let folder = Folder::new();
+    let mut bytes = capture(3);
+    // The data offset of the first packet's TCP header, after file, record, Ethernet and IP header.
+    bytes[24 + 16 + 14 + 20 + 12] = 0x10;
+    let x = folder.file("x.pcap", bytes);
+    let output = run(["run", "-e", EACH, "-r", &x]);
+    assert_eq!(output.status.code(), Some(0));
+    assert_snapshot!(stderr(&output), @r"
+    received   3 packets
+    processed  3: 2 whole, 1 malformed (tcp data offset 1)
+    rows       3
+    ");
+}
+
+#[test]
+#[expect(clippy::print_stderr, reason = "a skipped test says so")]
+fn the_last_words_are_a_capture_filter() {
+    let folder = Folder::new();
+    let x = folder.file("x.pcap", capture(30));
+    for words in [&["udp", "port", "53"][..], &["udp port 53"]] {
+        let output = weir(["run", "-e", EACH, "-r", &x]).args(words).output().expect("runs");
+        if stderr(&output).contains("could not be loaded") {
+            return eprintln!("skipped: the_last_words_are_a_capture_filter: no libpcap");
+        }
+        assert_eq!(stdout(&output).lines().count(), 10, "{}", stderr(&output));
+        let ledger = "received   30 packets\nfiltered   20 by the capture filter\n\
+                      processed  10\nrows       10\n";
+        assert_eq!(stderr(&output), ledger);
+    }
+}
+
+#[test]
+#[expect(clippy::print_stderr, reason = "a skipped test says so")]
+fn a_filter_that_can_match_nothing_on_a_link_type_does_not_end_the_run() {
+    let sections = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/sections.pcapng");
+    let sections = sections.to_str().expect("a plain path");
+    let lines = |filter: &[&str]| {
+        let output = weir(["run", "-e", EACH, "-r", sections]).args(filter).output().expect("runs");
+        (output.status.code(), stdout(&output).lines().count(), stderr(&output).to_owned())
+    };
+    let (_, all, _) = lines(&[]);
+    let (status, arp, message) = lines(&["arp"]);
+    if message.contains("could not be loaded") {
+        return eprintln!("skipped: a filter on two link types: no libpcap");
+    }
+    assert_eq!(status, Some(0), "{message}");
+    assert!(0 < arp && arp < all, "{arp} of {all}");
+    let (status, ip, message) = lines(&["not", "arp"]);
+    assert_eq!((status, ip), (Some(0), all - arp), "{message}");
+}
+
+#[test]
+fn params_reach_the_query() {
+    let folder = Folder::new();
+    let query =
+        folder.file("p.weir", "param port: int = 1\npackets | where tcp.dport == port | limit 1");
+    let x = folder.file("x.pcap", capture(6));
+    let count = |args: &[&str]| {
+        let output = weir(["run", &query, "-r", &x]).args(args).output().expect("runs");
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        stdout(&output).lines().count()
+    };
+    assert_eq!(count(&[]), 0);
+    assert_eq!(count(&["-p", "port=80"]), 1);
+}
+
+#[test]
+fn standard_input_is_a_capture_or_a_query() {
+    let folder = Folder::new();
+    let with_stdin = |args: &[&str], input: &[u8]| {
+        let mut command = assert_cmd::Command::from_std(weir(args));
+        command.write_stdin(input).output().expect("runs")
+    };
+    let output = with_stdin(&["run", "-e", EACH, "-r", "-"], &capture(4));
+    assert_eq!(stdout(&output).lines().count(), 4, "{}", stderr(&output));
+    let x = folder.file("x.pcap", capture(4));
+    let output = with_stdin(&["run", "-", "-r", &x], EACH.as_bytes());
+    assert_eq!(stdout(&output).lines().count(), 4, "{}", stderr(&output));
+}
+
+#[test]
+fn stops_after_so_many_packets() {
+    let folder = Folder::new();
+    let x = folder.file("x.pcap", capture(1000));
+    let output = run(["run", "-e", EACH, "-r", &x, "-c", "300"]);
+    assert_eq!(stdout(&output).lines().count(), 300);
+    assert!(stderr(&output).contains("received   300 packets"), "{}", stderr(&output));
+}
+
+#[test]
+#[expect(clippy::print_stderr, reason = "a skipped test says so")]
+fn packets_beyond_the_count_are_not_received() {
+    let folder = Folder::new();
+    let x = folder.file("x.pcap", capture(300));
+    let output = run(["run", "-e", EACH, "-r", &x, "-c", "2", "udp"]);
+    if stderr(&output).contains("could not be loaded") {
+        return eprintln!("skipped: packets_beyond_the_count_are_not_received: no libpcap");
+    }
+    assert_snapshot!(stderr(&output), @r"
+    received   6 packets
+    filtered   4 by the capture filter
+    processed  2
+    rows       2
+    ");
+}
+
+#[test]
+fn any_number_of_workers_gives_the_same_rows() {
+    let folder = Folder::new();
+    let x = folder.file("x.pcap", capture(1000));
+    let rows = |workers: &str| {
+        let output = run(["run", "-e", PER_SECOND, "-r", &x, "-j", workers]);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        stdout(&output).to_owned()
+    };
+    let one = rows("1");
+    assert_eq!(one.lines().count(), 100);
+    assert_eq!(rows("4"), one);
+    assert_eq!(rows("auto"), one);
+}
+
+#[test]
+fn testing_a_query_reads_no_capture() {
+    let output = run(["run", "-T", "-e", EACH, "-r", "nowhere.pcap"]);
+    assert_eq!((output.status.code(), stdout(&output), stderr(&output)), (Some(0), "", ""));
+    let output = run(["run", "-T", "-e", "packets | were tcp"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("where"), "{}", stderr(&output));
+    let output = run(["run", "-T", "-e", EACH, "tcp", "prot", "80"]);
+    assert_ne!(output.status.code(), Some(0));
+    assert!(stderr(&output).contains("capture filter"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_torn_capture_gives_its_rows_then_the_ledger_then_the_error() {
+    let folder = Folder::new();
+    let mut bytes = capture(10);
+    bytes.truncate(bytes.len() - 5);
+    let x = folder.file("torn.pcap", bytes);
+    let output = run(["run", "-e", EACH, "-r", &x]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(stdout(&output).lines().count(), 9);
+    let message = stderr(&output);
+    let (ledger, error) = message.split_once("error: ").expect("an error");
+    assert!(ledger.contains("received   9 packets"), "{message}");
+    assert!(error.contains("torn.pcap") && error.contains("after 9 whole records"), "{message}");
+}
+
+#[test]
+fn a_closed_pipe_is_a_quiet_success() {
+    let folder = Folder::new();
+    let x = folder.file("x.pcap", capture(50_000));
+    let mut child = weir(["run", "-e", EACH, "-r", &x])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("runs");
+    let mut rows = BufReader::new(child.stdout.take().expect("a pipe"));
+    rows.read_line(&mut String::new()).expect("a row");
+    drop(rows);
+    let output = child.wait_with_output().expect("ends");
+    assert_eq!((output.status.code(), stderr(&output)), (Some(0), ""));
+}
+
+#[test]
+fn a_slow_pipe_shows_the_rows_of_each_packet_at_once() {
+    // Two packets of TCP, so that the records are of one length.
+    let file = capture(2);
+    let (header, records) = file.split_at(24);
+    for args in [&["-o", "json"][..], &["-o", "csv"], &["-o", "table"], &["-j", "2"]] {
+        let mut child = weir(["run", "-e", "packets | project number", "-r", "-", "-q"])
+            .args(args)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("runs");
+        let mut wire = child.stdin.take().expect("a pipe");
+        let mut rows = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+        wire.write_all(header).expect("writes");
+        let headed = args.contains(&"csv") || args.contains(&"table");
+        for (i, record) in records.chunks(records.len() / 2).enumerate() {
+            wire.write_all(record).and_then(|()| wire.flush()).expect("writes");
+            if i == 0 && headed {
+                assert_eq!(rows.next().expect("a line").expect("text").trim(), "number");
+            }
+            // Without the rest of the capture, or this would wait for ever.
+            let row = rows.next().expect("a row").expect("text");
+            let (number, json) = (i + 1, format!("{{\"number\":{}}}", i + 1));
+            assert!(row == json || row.trim() == number.to_string(), "{args:?}: {row}");
+        }
+        drop(wire);
+        assert!(rows.next().is_none());
+        assert_eq!(child.wait().expect("ends").code(), Some(0));
+    }
+}
+
+#[test]
+fn rows_that_cannot_be_written_are_an_error() {
+    let Ok(full) = fs::File::options().write(true).open("/dev/full") else { return };
+    let folder = Folder::new();
+    let x = folder.file("x.pcap", capture(5));
+    let output = weir(["run", "-e", EACH, "-r", &x]).stdout(full).output().expect("runs");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("writing rows: No space left"), "{}", stderr(&output));
+}
+
+#[test]
+fn colors_only_when_asked_away_from_a_terminal() {
+    let bad = ["check", "-e", "packets | were tcp"];
+    let colored = |command: &mut Command| {
+        let output = command.output().expect("runs");
+        stderr(&output).contains('\u{1b}')
+    };
+    assert!(!colored(&mut weir(bad)));
+    assert!(colored(weir(bad).args(["--color", "always"])));
+    assert!(!colored(weir(bad).args(["--color", "never"])));
+    assert!(!colored(weir(bad).env("NO_COLOR", "1")));
+    assert!(colored(weir(bad).args(["--color", "always"]).env("NO_COLOR", "1")));
+}
+
+/// Sends SIGINT, as Ctrl-C does.
+fn interrupt(child: &Child) {
+    let status = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    // The process may have ended just now.
+    status.expect("kill runs");
+}
+
+#[test]
+fn ctrl_c_ends_a_silent_pipe_with_rows_and_ledger() {
+    let mut child = weir(["run", "-e", PER_SECOND, "-r", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("runs");
+    // The pipe stays open to the end of the test.
+    let mut wire = child.stdin.take().expect("a pipe");
+    wire.write_all(&capture(100)).and_then(|()| wire.flush()).expect("writes");
+    let mut rows = BufReader::new(child.stdout.take().expect("a pipe"));
+    let mut first = String::new();
+    rows.read_line(&mut first).expect("a window closes while the pipe is open");
+    interrupt(&child);
+    let mut rest = String::new();
+    rows.read_to_string(&mut rest).expect("rows");
+    let output = child.wait_with_output().expect("ends");
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(1 + rest.lines().count(), 10, "the last window, too: {rest}");
+    assert!(stderr(&output).contains("received   100 packets"), "{}", stderr(&output));
+    assert!(stderr(&output).ends_with("\ninterrupted\n"), "{}", stderr(&output));
+    drop(wire);
+}
+
+#[test]
+fn a_second_ctrl_c_ends_at_once() {
+    let folder = Folder::new();
+    let x = folder.file("x.pcap", capture(50_000));
+    // All rows come at the end of the input, more than a pipe holds, and nobody reads them: from
+    // the first row on, the run can't end well.
+    let all_at_the_end = "packets | summarize n = count() by number";
+    let mut child = weir(["run", "-e", all_at_the_end, "-r", &x])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("runs");
+    let mut rows = BufReader::new(child.stdout.take().expect("a pipe"));
+    rows.read_line(&mut String::new()).expect("a row");
+    let status = loop {
+        interrupt(&child);
+        if let Some(status) = child.try_wait().expect("asks") {
+            break status;
+        }
+    };
+    assert_eq!(status.code(), Some(130));
+}
+
+#[test]
+fn formatting_is_idempotent_and_the_library_is_formatted() {
+    for path in queries() {
+        let name = path.display().to_string();
+        let once = run(["fmt", &name]);
+        assert_eq!(once.status.code(), Some(0), "{name}: {}", stderr(&once));
+        let folder = Folder::new();
+        let copy = folder.file("once.weir", &once.stdout);
+        assert_eq!(stdout(&run(["fmt", &copy])), stdout(&once), "{name}");
+        weir(["fmt", "--check", &name]).assert().success();
+    }
+}
+
+#[test]
+fn fmt_checks_and_writes() {
+    let folder = Folder::new();
+    let file = folder.file("q.weir", "packets|where   tcp\n");
+    let check = run(["fmt", "--check", &file]);
+    assert_eq!(check.status.code(), Some(1));
+    assert!(stderr(&check).contains("q.weir: not formatted"), "{}", stderr(&check));
+    weir(["fmt", "-w", &file]).assert().success().stdout("");
+    weir(["fmt", "--check", &file]).assert().success();
+    assert_eq!(fs::read_to_string(&file).expect("reads"), "packets\n| where tcp\n");
+    let broken = folder.file("b.weir", "packets | where (");
+    weir(["fmt", "-w", &broken]).assert().code(2);
+    assert_eq!(fs::read_to_string(&broken).expect("reads"), "packets | where (");
+}
+
+#[test]
+fn fmt_reads_standard_input() {
+    let mut command = assert_cmd::Command::from_std(weir(["fmt"]));
+    command.write_stdin("packets|limit 3").assert().success().stdout("packets\n| limit 3\n");
+}
+
+#[test]
+fn every_query_of_the_library_is_listed_checked_explained_and_runs() {
+    let folder = Folder::new();
+    let x = folder.file("x.pcap", capture(50));
+    let list = run(["list"]);
+    let listed: Vec<serde_json::Value> =
+        stdout(&list).lines().map(|l| serde_json::from_str(l).expect("JSON")).collect();
+    assert_eq!(listed.len(), queries().len());
+    for query in listed {
+        let name = query["name"].as_str().expect("a name");
+        assert!(query["about"].as_str().is_some_and(|about| about.len() > 10), "{query}");
+        weir(["check", name]).assert().success().stderr("");
+        assert!(!run(["explain", name]).stdout.is_empty(), "{name}");
+        let output = run([name, "-r", &x]);
+        assert_eq!(output.status.code(), Some(0), "{name}: {}", stderr(&output));
+    }
+}
+
+#[test]
+fn the_list_tells_each_param_with_its_comment() {
+    let table = run(["list", "-o", "table"]);
+    let lines: Vec<&str> = stdout(&table).lines().collect();
+    let at = lines.iter().position(|l| l.starts_with("connections ")).expect("a line");
+    assert_snapshot!(lines[at..at + 3].join("\n"), @r"
+    connections  servers to which many TCP connections are opened
+                 threshold: int = 40      connections in one window that are still usual
+                 interval: duration = 1s  width of a window
+    ");
+    let list = run(["list"]);
+    let line = stdout(&list).lines().find(|l| l.contains("\"connections\"")).expect("a line");
+    let query: serde_json::Value = serde_json::from_str(line).expect("JSON");
+    assert_snapshot!(query["params"].as_str().expect("text"), @"threshold: int = 40 (connections in one window that are still usual), interval: duration = 1s (width of a window)");
+}
+
+#[test]
+fn a_query_goes_by_short_name_file_name_or_path() {
+    let folder = Folder::new();
+    let x = folder.file("x.pcap", capture(50));
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../queries/source_counts.weir");
+    let path = path.to_str().expect("a plain path");
+    let rows = stdout(&run(["sources", "-r", &x])).to_owned();
+    assert_eq!(rows.lines().count(), 5);
+    assert_eq!(stdout(&run(["source_counts", "-r", &x])), rows);
+    assert_eq!(stdout(&run(["run", "sources", "-r", &x])), rows);
+    assert_eq!(stdout(&run(["run", path, "-r", &x])), rows);
+}
+
+#[test]
+fn fields_can_be_searched() {
+    let output = run(["fields", "dport", "-o", "table"]);
+    assert_snapshot!(stdout(&output), @r"
+    name       type  doc
+    dport      int   Destination port of TCP, UDP, UDP-Lite, SCTP or DCCP; absent in later fragments.
+    tcp.dport  int   TCP destination port.
+    udp.dport  int   UDP destination port.
+    flow       key   One direction of a connection: the 5-tuple of addresses, ports and protocol. Parts: ip.src, sport, ip.dst, dport, ip.proto.
+    ");
+    let all = run(["fields"]);
+    let names: Vec<serde_json::Value> =
+        stdout(&all).lines().map(|l| serde_json::from_str(l).expect("JSON")).collect();
+    assert_eq!(names.len(), weir_packet::fields::FIELDS.len() + weir_packet::fields::KEYS.len());
+}
+
+#[test]
+fn explain_shows_the_stages() {
+    let output = run(["explain", "-e", PER_SECOND, "-j", "2"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(stdout(&output).contains("summarize"), "{}", stdout(&output));
+    assert!(stdout(&output).starts_with("workers: 2;"), "{}", stdout(&output));
+}
+
+#[test]
+fn explain_shows_the_params_with_their_values() {
+    let folder = Folder::new();
+    let query = "param port: int = 80  # of the server\nparam n: int = 3\n\
+                 packets | where dport == port | limit n";
+    let query = folder.file("q.weir", query);
+    let output = run(["explain", &query, "-p", "port=443"]);
+    let (params, plan) = stdout(&output).split_once("\n\n").expect("two parts");
+    assert_snapshot!(params, @r"
+    param port: int = 443  # of the server; default 80
+    param n: int = 3
+    ");
+    assert!(plan.starts_with("workers: 1;"), "{plan}");
+}
+
+#[test]
+fn trailing_bytes_behind_gzip_are_told_after_the_rows() {
+    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/web.pcap.gz");
+    let mut bytes = fs::read(fixture).expect("reads");
+    let folder = Folder::new();
+    let whole = folder.file("web.gz", &bytes);
+    bytes.extend_from_slice(b"junk");
+    let trailed = folder.file("junk.gz", &bytes);
+    let rows = run(["run", "-e", EACH, "-r", &whole]).stdout;
+    let output = run(["run", "-e", EACH, "-r", &trailed]);
+    assert_eq!((output.status.code(), &output.stdout), (Some(1), &rows));
+    let message = stderr(&output);
+    assert!(message.contains("junk.gz: there are trailing bytes behind the gzip"), "{message}");
+}

@@ -1,0 +1,135 @@
+//! What several tests need: the repository's files, the shared captures, and a run to values.
+
+#![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use weir_engine::counters::Ledger;
+use weir_engine::functions::Functions;
+use weir_engine::limits::{JUMP_NS, LATENESS_NS};
+use weir_engine::naive::{self, TimeRules};
+use weir_engine::rows::Collect;
+use weir_engine::run::{Options, RunError, run};
+use weir_lang::{Query, compile, render};
+use weir_packet::source::{LinkType, SourceError};
+use weir_packet::walk;
+use weir_plan::{Program, Value};
+
+/// The root of the repository.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the checkout")
+}
+
+/// A file of the repository as text.
+pub fn text(path: impl AsRef<Path>) -> String {
+    let path = root().join(path);
+    std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+/// All files below a folder of the repository with one of these endings, sorted.
+pub fn files(folder: &str, endings: &[&str]) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![root().join(folder)];
+    while let Some(folder) = folders.pop() {
+        let Ok(entries) = std::fs::read_dir(&folder) else { continue };
+        for entry in entries {
+            let path = entry.expect("an entry").path();
+            let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+            if path.is_dir() {
+                if name != "target" && !name.starts_with('.') {
+                    folders.push(path);
+                }
+            } else if endings.iter().any(|e| name.ends_with(e)) {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// Says on the terminal, past the test runner's capture, that something was not tested.
+pub fn skip(test: &str, why: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "SKIPPED {test}: {why}");
+}
+
+/// The folder of shared captures beside the checkout, or `None` after saying so.
+pub fn shared(test: &str) -> Option<PathBuf> {
+    let folder = root().join("../shared/captures");
+    if folder.join("truth.jsonl").exists() {
+        return Some(folder);
+    }
+    skip(test, "no shared captures beside the checkout");
+    None
+}
+
+/// The lines of `truth.jsonl`.
+pub fn truths(shared: &Path) -> Vec<serde_json::Value> {
+    let text = std::fs::read_to_string(shared.join("truth.jsonl")).expect("truth.jsonl");
+    text.lines().map(|l| serde_json::from_str(l).expect("a line of JSON")).collect()
+}
+
+/// Whether every link type that a capture declares is decoded.
+pub fn supported(truth: &serde_json::Value) -> bool {
+    let types = truth["linktypes"].as_array();
+    types.is_some_and(|types| {
+        types.iter().all(|t| {
+            let number = t.as_u64().and_then(|n| u16::try_from(n).ok());
+            number.is_some_and(|n| walk::supported(LinkType(n)))
+        })
+    })
+}
+
+/// Compiles a query; panics with its diagnostics.
+pub fn program(text: &str, functions: &Functions) -> Program {
+    let query = Query { name: "test.weir", text };
+    let options = weir_lang::Options { params: &[], signatures: functions.signatures() };
+    match compile(&query, &options) {
+        Ok(compiled) => compiled.program,
+        Err(diagnostics) => panic!("{}", render(&diagnostics, &query, false)),
+    }
+}
+
+/// What a run gave.
+pub struct Answer {
+    pub rows: Vec<(usize, Vec<Value>)>,
+    pub ledger: Ledger,
+    pub error: Option<String>,
+}
+
+/// Runs a program over a capture file.
+pub fn answer(program: &Program, capture: &Path, workers: usize) -> Answer {
+    let functions = Functions::default();
+    let mut sink = Collect::default();
+    let options = Options { workers, ..Options::default() };
+    let mut source = match open(capture) {
+        Ok(source) => source,
+        Err(e) => return failed(&e),
+    };
+    let outcome = run(program, &functions, &mut *source, &mut sink, &options, &mut |_| {});
+    let error = outcome.error.map(|e| match e {
+        RunError::Source(e) => e.to_string(),
+        e => panic!("{e}"),
+    });
+    Answer { rows: sink.rows, ledger: outcome.ledger, error }
+}
+
+/// The same by the naive model.
+pub fn naive_answer(program: &Program, capture: &Path) -> Answer {
+    let rules = TimeRules { lateness_ns: LATENESS_NS, jump_ns: JUMP_NS };
+    let mut source = match open(capture) {
+        Ok(source) => source,
+        Err(e) => return failed(&e),
+    };
+    let answer = naive::run(program, &Functions::default(), &mut *source, &rules);
+    Answer { rows: answer.rows, ledger: answer.ledger, error: answer.error.map(|e| e.to_string()) }
+}
+
+fn open(capture: &Path) -> Result<Box<dyn weir_packet::source::Source>, SourceError> {
+    let name = capture.to_str().expect("a name in UTF-8");
+    weir_capture::open(name, &weir_capture::Options::default())
+}
+
+fn failed(e: &SourceError) -> Answer {
+    Answer { rows: Vec::new(), ledger: Ledger::default(), error: Some(e.to_string()) }
+}

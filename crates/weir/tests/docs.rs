@@ -1,0 +1,127 @@
+//! Everything that the documentation shows is run.
+//!
+//! - ` ```weir ` blocks compile; with `run=CAPTURE` they run, and the `text` block that follows is
+//!   the table they print.
+//! - ` ```console ` blocks are commands (`$ weir …`) with what they print on standard output;
+//!   ` ```console stderr ` blocks with what they print on standard error.
+
+mod common;
+
+use assert_cmd::Command;
+use common::{files, program, root, text};
+use weir_engine::functions::Functions;
+
+/// A fenced block: the file and line it starts at, its tag, its text.
+struct Block {
+    place: String,
+    tag: String,
+    body: String,
+}
+
+fn blocks() -> Vec<Block> {
+    let mut found = Vec::new();
+    let top = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"].map(|f| root().join(f));
+    for path in files("docs", &[".md"]).into_iter().chain(top) {
+        let content = text(&path);
+        let mut lines = content.lines().enumerate();
+        while let Some((n, line)) = lines.next() {
+            let Some(tag) = line.strip_prefix("```") else { continue };
+            let body: Vec<&str> =
+                lines.by_ref().map(|(_, l)| l).take_while(|l| *l != "```").collect();
+            let name = path.strip_prefix(root()).unwrap_or(&path).display();
+            found.push(Block {
+                place: format!("{name}:{}", n + 1),
+                tag: tag.to_owned(),
+                body: body.join("\n") + "\n",
+            });
+        }
+    }
+    found
+}
+
+/// What `weir` prints with these arguments, in the root of the repository: on standard output, and
+/// on standard error.
+fn weir(place: &str, args: &[String]) -> (String, String) {
+    let output = Command::cargo_bin("weir")
+        .expect("the binary")
+        .current_dir(root())
+        .args(args)
+        .output()
+        .expect("it runs");
+    let errors = String::from_utf8(output.stderr).expect("text");
+    assert!(output.status.code().is_some_and(|c| c < 3), "{place}: {errors}");
+    (String::from_utf8(output.stdout).expect("text"), errors)
+}
+
+/// Lines without blanks at their ends.
+fn trimmed(text: &str) -> String {
+    text.lines().map(|l| format!("{}\n", l.trim_end())).collect()
+}
+
+#[test]
+fn every_query_compiles() {
+    let all = blocks();
+    let queries: Vec<_> = all.iter().filter(|b| b.tag.split(' ').next() == Some("weir")).collect();
+    assert!(queries.len() > 10, "{} queries in the documentation", queries.len());
+    for block in queries {
+        let result = std::panic::catch_unwind(|| program(&block.body, &Functions::default()));
+        assert!(result.is_ok(), "{}: the query does not compile", block.place);
+    }
+}
+
+#[test]
+fn every_query_prints_what_is_shown() {
+    let all = blocks();
+    let mut ran = 0;
+    for pair in all.windows(2) {
+        let Some(capture) = pair[0].tag.strip_prefix("weir run=") else { continue };
+        assert_eq!(pair[1].tag, "text", "{}: what it prints follows", pair[0].place);
+        let args = ["run", "-e", &pair[0].body, "-r", capture, "-o", "table"].map(str::to_owned);
+        let (got, errors) = weir(&pair[0].place, &args);
+        assert!(!got.is_empty(), "{}: {errors}", pair[0].place);
+        assert_eq!(trimmed(&got), trimmed(&pair[1].body), "{}", pair[0].place);
+        ran += 1;
+    }
+    assert!(ran > 5, "{ran} queries were run");
+}
+
+#[test]
+fn every_command_prints_what_is_shown() {
+    let mut ran = 0;
+    for block in blocks().into_iter().filter(|b| b.tag.starts_with("console")) {
+        let mut rest = block.body.lines().peekable();
+        while let Some(line) = rest.next() {
+            let command = line.strip_prefix("$ weir ").unwrap_or_else(|| {
+                panic!("{}: a command starts with `$ weir `: {line}", block.place)
+            });
+            let mut shown = String::new();
+            while let Some(line) = rest.next_if(|l| !l.starts_with("$ ")) {
+                shown += &format!("{}\n", line.trim_end());
+            }
+            let (rows, errors) = weir(&block.place, &words(command));
+            let got = if block.tag == "console stderr" { errors } else { rows };
+            assert_eq!(trimmed(&got), shown, "{}: {line}", block.place);
+            ran += 1;
+        }
+    }
+    assert!(ran > 0, "no command was run");
+}
+
+/// Splits a command as a shell does, as far as quotes go.
+fn words(command: &str) -> Vec<String> {
+    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
+    for c in command.chars() {
+        match (quote, c) {
+            (Some(q), c) if c == q => quote = None,
+            (Some(_), c) => word.get_or_insert_default().push(c),
+            (None, '\'' | '"') => {
+                quote = Some(c);
+                word.get_or_insert_default();
+            }
+            (None, ' ') => words.extend(word.take()),
+            (None, c) => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word);
+    words
+}

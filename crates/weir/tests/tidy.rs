@@ -1,0 +1,171 @@
+//! The rules of the house that a machine can hold.
+
+mod common;
+
+use common::{files, root, text};
+use std::collections::BTreeMap;
+
+/// What each crate may depend on in this workspace: the table of ARCHITECTURE.md.
+const MAY_USE: &[(&str, &[&str])] = &[
+    ("packet", &[]),
+    ("capture", &["packet"]),
+    ("plan", &["packet"]),
+    ("lang", &["packet", "plan"]),
+    ("engine", &["packet", "plan"]),
+    ("sink", &["packet", "plan", "engine"]),
+    ("weir", &["packet", "capture", "plan", "lang", "engine", "sink"]),
+];
+
+/// Where `unsafe` may stand.
+const UNSAFE: &[&str] = &[
+    "crates/packet/src/prefetch.rs",
+    "crates/engine/src/prefetch.rs",
+    "crates/engine/src/pages.rs",
+    "crates/capture/src/sys/",
+    "bench/src/sys.rs",
+    // This file, which spells what it looks for.
+    "crates/weir/tests/tidy.rs",
+];
+
+/// Lines of a file without its tests.
+const LINES_MAX: usize = 500;
+
+fn name(path: &std::path::Path) -> String {
+    path.strip_prefix(root()).expect("below the root").display().to_string()
+}
+
+fn sources() -> Vec<(String, String)> {
+    let mut all = files("crates", &[".rs"]);
+    all.extend(files("bench", &[".rs"]));
+    all.into_iter().map(|p| (name(&p), text(&p))).collect()
+}
+
+#[test]
+fn crates_depend_only_on_what_they_may() {
+    for (krate, allowed) in MAY_USE {
+        let manifest = text(format!("crates/{krate}/Cargo.toml"));
+        let dependencies = manifest.split("[dev-dependencies]").next().expect("a first part");
+        for line in dependencies.lines().filter_map(|l| l.strip_prefix("weir-")) {
+            let used = line.split(['.', ' ', '=']).next().expect("a name");
+            assert!(allowed.contains(&used), "{krate} may not use {used}");
+        }
+    }
+    let folders = std::fs::read_dir(root().join("crates")).expect("crates/").count();
+    assert_eq!(folders, MAY_USE.len(), "every crate stands in the table");
+}
+
+#[test]
+fn unsafe_has_an_address() {
+    for (file, source) in sources() {
+        let allowed = UNSAFE.iter().any(|u| file.starts_with(u));
+        let uses = source.lines().any(|l| {
+            let code = l.split("//").next().unwrap_or("");
+            code.contains("unsafe {") || code.contains("unsafe fn") || code.contains("unsafe impl")
+        });
+        assert!(allowed || !uses, "{file} is not in the list of unsafe modules");
+    }
+}
+
+#[test]
+fn files_fit_in_the_head() {
+    for (file, source) in sources() {
+        let code = source.split("#[cfg(test)]\nmod tests {").next().expect("a first part");
+        let lines = code.lines().count();
+        assert!(
+            lines <= LINES_MAX || file.contains("/tests/") || file.ends_with("tests.rs"),
+            "{file} has {lines} lines without its tests: split it"
+        );
+        // Behind the code stand tests, whose snapshots are as wide as they are.
+        for (n, line) in code.lines().enumerate().filter(|_| !file.contains("/tests/")) {
+            let width = line.chars().count();
+            assert!(
+                width <= 100 || line.starts_with("//! | "),
+                "{file}:{} is {width} columns wide",
+                n + 1
+            );
+        }
+    }
+}
+
+#[test]
+fn every_operator_and_aggregate_is_in_the_reference() {
+    let reference = text("docs/operators.md");
+    let mut checked = 0;
+    let mut all = files("crates/engine/src/ops", &[".rs"]);
+    all.extend(files("crates/engine/src/agg", &[".rs"]));
+    for path in all {
+        let source = text(&path);
+        let rows: Vec<String> = source
+            .lines()
+            .map_while(|l| l.strip_prefix("//!").map(str::trim))
+            .filter(|l| l.starts_with("| ") && *l != "| | |")
+            .map(plain)
+            .collect();
+        if rows.is_empty() {
+            continue;
+        }
+        for row in rows {
+            assert!(
+                reference.contains(&row),
+                "docs/operators.md lacks, of {}:\n{row}",
+                name(&path)
+            );
+        }
+        checked += 1;
+    }
+    assert!(checked >= 14, "{checked} operators and aggregates have a table");
+}
+
+/// A row without the links that only rustdoc follows.
+fn plain(row: &str) -> String {
+    let mut out = String::new();
+    let mut rest = row;
+    while let Some(at) = rest.find("](crate::") {
+        let (before, after) = rest.split_at(at);
+        let open = before.rfind('[').expect("a link opens");
+        out += &before[..open];
+        out += &before[open + 1..];
+        rest = &after[after.find(')').expect("a link closes") + 1..];
+    }
+    out + rest
+}
+
+#[test]
+fn links_are_alive() {
+    for path in files(".", &[".md"]) {
+        let folder = path.parent().expect("a folder");
+        let content = text(&path);
+        let mut rest = content.as_str();
+        while let Some(at) = rest.find("](") {
+            rest = &rest[at + 2..];
+            let Some(end) = rest.find(')') else { break };
+            let target = rest[..end].split('#').next().expect("a first part");
+            if target.is_empty() || target.contains("://") || target.contains(' ') {
+                continue;
+            }
+            assert!(folder.join(target).exists(), "{}: {target}", name(&path));
+        }
+    }
+}
+
+#[test]
+fn dependencies_say_what_they_do() {
+    let manifest = text("Cargo.toml");
+    let section = manifest.split("[workspace.dependencies]").nth(1).expect("the section");
+    let section = section.split("\n[").next().expect("its end");
+    let mut uncommented = BTreeMap::new();
+    let mut comment = false;
+    for line in section.lines() {
+        match line {
+            l if l.starts_with('#') => comment = true,
+            "" => comment = false,
+            l if l.starts_with("weir-") => {}
+            l => {
+                if !comment {
+                    uncommented.insert(l.split(' ').next().unwrap_or(l).to_owned(), l.to_owned());
+                }
+            }
+        }
+    }
+    assert!(uncommented.is_empty(), "no comment above {:?}", uncommented.keys());
+}
