@@ -4,6 +4,10 @@
 //! addresses of a key are IPv4, which makes a 5-tuple two words; other keys take 128 bits per
 //! address. The two kinds of key live in two tables, so a key has one packed form.
 
+mod direct;
+
+pub use direct::Direct;
+
 use crate::expr::Class;
 use crate::limits::POOL_MAX;
 use crate::rows::Arena;
@@ -85,14 +89,15 @@ impl Layout {
 
     fn new(parts: &[Part], narrow: bool) -> Layout {
         let mut used: Vec<u32> = Vec::new();
-        // First fit: big parts come first, so that small ones and presence bits fill the gaps.
+        // First fit: big parts come first, so that small ones and presence bits fill the gaps. From
+        // the top down: parts that stand side by side in a packet stand so in a word.
         let mut room = |bits: u32| -> (usize, u32) {
             let word = used.iter().position(|u| u + bits <= 64).unwrap_or_else(|| {
                 used.push(0);
                 used.len() - 1
             });
             used[word] += bits;
-            (word, used[word] - bits)
+            (word, 64 - used[word])
         };
         let mut order: Vec<usize> = (0..parts.len()).collect();
         order.sort_by_key(|&p| std::cmp::Reverse(parts[p].bits));

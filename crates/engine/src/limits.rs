@@ -22,6 +22,16 @@ pub const WORKERS_MAX: usize = 256;
 /// Slots that a new hash index starts with.
 pub const INDEX_START: usize = 1 << 6;
 
+/// Slots of the largest index that is rebuilt at once when it grows: a fraction of a millisecond.
+/// A larger one moves a few slots with every batch.
+pub const REBUILD_MAX: usize = 1 << 15;
+
+/// Slots that a growing index moves with every batch, at least.
+pub const MOVE_SLOTS: usize = 2048;
+
+/// Rows that a new table has room for.
+pub const ROWS_START: usize = 16;
+
 /// Rows of a scan's table that are looked at for expiry after each batch, and for each key that
 /// the batch brought.
 pub const SWEEP: usize = 16;

@@ -1,8 +1,12 @@
 //! Keyed state: an index from hash to row number, and rows of fixed width that never move in
 //! number. Look-ups go a batch at a time, so that one key's cache miss hides behind another's.
 
-use crate::limits::INDEX_START;
-use crate::pages;
+mod index;
+
+pub use index::{Index, Vacant};
+
+use crate::limits::ROWS_START;
+use crate::pages::Words;
 use crate::prefetch::prefetch;
 use weir_packet::limits::BATCH;
 
@@ -25,130 +29,6 @@ fn fold(a: u64, b: u64) -> u64 {
     m as u64 ^ (m >> 64) as u64
 }
 
-/// Open addressing with linear probing over slots of `hash tag | row + 1`.
-#[derive(Clone, Debug)]
-pub struct Index {
-    slots: Vec<u64>,
-    mask: usize,
-    used: usize,
-}
-
-const TAG: u64 = 0xffff_ffff_0000_0000;
-
-impl Index {
-    /// An empty index with room for `rows` before it grows.
-    pub fn with_capacity(rows: usize) -> Index {
-        let slots = (rows.saturating_mul(5) / 3).next_power_of_two().max(INDEX_START);
-        let mut index = Index { slots: vec![0; slots], mask: slots - 1, used: 0 };
-        pages::advise(&mut index.slots);
-        index
-    }
-
-    /// Makes room for `more` rows, so that row numbers can be added without growing.
-    #[inline]
-    pub fn reserve(&mut self, more: usize) {
-        if (self.used + more) * 5 > self.slots.len() * 3 {
-            self.grow(more);
-        }
-    }
-
-    #[cold]
-    fn grow(&mut self, more: usize) {
-        let rows = (self.used + more).max(self.used * 2);
-        let mut bigger = Index::with_capacity(rows);
-        for &slot in self.slots.iter().filter(|s| **s != 0) {
-            // The tag is the high half of the hash, from which the position comes too.
-            let mut at = bigger.home(slot);
-            while bigger.slots[at] != 0 {
-                at = (at + 1) & bigger.mask;
-            }
-            bigger.slots[at] = slot;
-        }
-        bigger.used = self.used;
-        *self = bigger;
-    }
-
-    /// The home position of a hash: its tag bits, mixed down, so that a slot's content is enough
-    /// to move it.
-    #[inline(always)]
-    fn home(&self, hash: u64) -> usize {
-        (hash >> 32) as usize & self.mask
-    }
-
-    /// Fetches the slot of a hash into the cache.
-    #[inline(always)]
-    pub fn prefetch(&self, hash: u64) {
-        prefetch(&self.slots, self.home(hash));
-    }
-
-    /// The first row whose tag agrees with the hash: the likely answer, to be prefetched.
-    #[inline(always)]
-    pub fn candidate(&self, hash: u64) -> Option<u32> {
-        let slot = self.slots[self.home(hash)];
-        (slot != 0 && (slot ^ hash) & TAG == 0).then_some((slot as u32).wrapping_sub(1))
-    }
-
-    /// The row for which `same` holds among those of this hash, or the place for a new one.
-    #[inline(always)]
-    pub fn find(&self, hash: u64, mut same: impl FnMut(u32) -> bool) -> Result<u32, Vacant> {
-        let mut at = self.home(hash);
-        loop {
-            let slot = self.slots[at];
-            if slot == 0 {
-                return Err(Vacant(at));
-            }
-            if (slot ^ hash) & TAG == 0 && same((slot as u32).wrapping_sub(1)) {
-                return Ok((slot as u32).wrapping_sub(1));
-            }
-            at = (at + 1) & self.mask;
-        }
-    }
-
-    /// Puts a row at the place that [`Index::find`] gave, right after it did.
-    #[inline(always)]
-    pub fn insert(&mut self, place: Vacant, hash: u64, row: u32) {
-        self.slots[place.0] = hash & TAG | (row as u64 + 1);
-        self.used += 1;
-    }
-
-    /// Removes a row, closing the gap it leaves in its run of slots.
-    pub fn remove(&mut self, hash: u64, row: u32) {
-        let mut at = self.home(hash);
-        while self.slots[at] as u32 != row.wrapping_add(1) {
-            if self.slots[at] == 0 {
-                return;
-            }
-            at = (at + 1) & self.mask;
-        }
-        self.used -= 1;
-        let mut next = at;
-        loop {
-            next = (next + 1) & self.mask;
-            let slot = self.slots[next];
-            if slot == 0 {
-                break;
-            }
-            let home = self.home(slot);
-            // The slot may move back to `at` unless its home lies behind the gap.
-            if next.wrapping_sub(home) & self.mask >= next.wrapping_sub(at) & self.mask {
-                self.slots[at] = slot;
-                at = next;
-            }
-        }
-        self.slots[at] = 0;
-    }
-
-    /// Forgets all rows; keeps the memory.
-    pub fn clear(&mut self) {
-        self.slots.fill(0);
-        self.used = 0;
-    }
-}
-
-/// An empty slot found by [`Index::find`].
-#[derive(Clone, Copy, Debug)]
-pub struct Vacant(usize);
-
 /// The words of the keys of a batch, by word: `words[w][j]` is word `w` of key `j`.
 #[derive(Debug)]
 pub struct Keys {
@@ -168,22 +48,31 @@ impl Keys {
 
     /// Computes the hashes from the words.
     pub fn hash(&mut self) {
+        self.hash_with(|_| {});
+    }
+
+    /// Computes the hashes from the words and hands out each.
+    #[inline(always)]
+    fn hash_with(&mut self, each: impl Fn(u64)) {
         match self.words.len() {
-            1 => self.hash_fixed::<1>(),
-            2 => self.hash_fixed::<2>(),
-            5 => self.hash_fixed::<5>(),
+            1 => self.hash_fixed::<1>(each),
+            2 => self.hash_fixed::<2>(each),
+            5 => self.hash_fixed::<5>(each),
             _ => {
                 for j in 0..self.len {
                     self.hashes[j] = hash(self.words.iter().map(|w| w[j]));
+                    each(self.hashes[j]);
                 }
             }
         }
     }
 
-    fn hash_fixed<const W: usize>(&mut self) {
+    #[inline(always)]
+    fn hash_fixed<const W: usize>(&mut self, each: impl Fn(u64)) {
         let words: &[[u64; BATCH]; W] = self.words[..].try_into().expect("so many words");
         for (j, h) in self.hashes[..self.len.min(BATCH)].iter_mut().enumerate() {
             *h = hash((0..W).map(|w| words[w][j]));
+            each(*h);
         }
     }
 }
@@ -194,7 +83,9 @@ impl Keys {
 pub struct Table {
     index: Index,
     /// All rows, one after the other.
-    rows: Vec<u64>,
+    rows: Words,
+    /// Words of rows that were in use at some time, and take memory.
+    touched: usize,
     key_words: usize,
     stride: usize,
     max_rows: usize,
@@ -212,7 +103,8 @@ impl Table {
         };
         Table {
             index: Index::with_capacity(0),
-            rows: Vec::new(),
+            rows: Words::new(),
+            touched: 0,
             key_words,
             stride,
             max_rows: max_rows.min(NO_ROW as u64 - 1) as usize,
@@ -267,9 +159,15 @@ impl Table {
         self.max_rows = max_rows.min(NO_ROW as u64 - 1) as usize;
     }
 
-    /// Forgets all rows; keeps the memory.
+    /// Forgets all rows; keeps the memory, unless far less of it would do.
     pub fn clear(&mut self) {
         self.index.clear();
+        let used = self.rows.len();
+        if used < self.touched / 4 {
+            self.rows.release(used..self.touched);
+            self.touched = 0;
+        }
+        self.touched = self.touched.max(used);
         self.rows.clear();
     }
 
@@ -286,17 +184,30 @@ impl Table {
         }
     }
 
+    /// Makes room for so many rows, so that the table need not grow until it has them.
+    pub fn reserve(&mut self, rows: usize) {
+        let rows = rows.min(self.max_rows);
+        self.index.reserve(rows.saturating_sub(self.len()));
+        self.rows.reserve(rows.saturating_sub(self.len()) * self.stride, self.limit());
+    }
+
+    /// Words that all rows there may be take.
+    fn limit(&self) -> usize {
+        self.max_rows.saturating_mul(self.stride)
+    }
+
+    /// Asks for what looking up this hash will need first.
     #[inline(always)]
-    fn prefetch_all(&self, keys: &Keys) {
-        let n = keys.len.min(BATCH);
-        for &h in &keys.hashes[..n] {
-            self.index.prefetch(h);
-        }
-        for &h in &keys.hashes[..n] {
-            if let Some(r) = self.index.candidate(h) {
-                prefetch(&self.rows, r as usize * self.stride);
-            }
-        }
+    pub fn prefetch(&self, hash: u64) {
+        self.index.prefetch(hash);
+    }
+
+    /// Computes the hashes of keys and asks for what looking them up will need first.
+    pub fn hash(&self, keys: &mut Keys) {
+        keys.hash_with(
+            #[inline(always)]
+            |h| self.index.prefetch(h),
+        );
     }
 
     fn lookup_fixed<const W: usize>(
@@ -311,56 +222,82 @@ impl Table {
             fresh,
             out,
             #[inline(always)]
-            |row, j| (0..W).all(|w| row[w] == words[w][j]),
+            |rows, start, j| {
+                let Some(key) = rows.get(start..start + W) else { return false };
+                (0..W).fold(0, |differ, w| differ | key[w] ^ words[w][j & (BATCH - 1)]) == 0
+            },
         )
     }
 
     fn lookup_any(&mut self, keys: &Keys, fresh: &[u64], out: &mut [u32; BATCH]) -> usize {
-        self.lookup_by(keys, fresh, out, |row, j| {
-            keys.words.iter().zip(row).all(|(w, k)| w[j] == *k)
+        self.lookup_by(keys, fresh, out, |rows, start, j| {
+            keys.words.iter().zip(&rows[start..]).all(|(w, k)| w[j] == *k)
         })
     }
 
+    /// `same` says whether key `j` is that of the row that starts at a word.
     #[inline(always)]
     fn lookup_by(
         &mut self,
         keys: &Keys,
         fresh: &[u64],
         out: &mut [u32; BATCH],
-        same: impl Fn(&[u64], usize) -> bool,
+        same: impl Fn(&[u64], usize, usize) -> bool,
     ) -> usize {
-        self.index.reserve(keys.len);
-        self.prefetch_all(keys);
+        let n = keys.len.min(BATCH);
+        self.index.reserve(n);
+        let hashes = &keys.hashes[..n];
+        // The slots were asked for when the keys were hashed. They say which rows to ask for.
+        self.index.likely(hashes, out);
+        let stride = self.stride;
+        for &row in &out[..n] {
+            prefetch(&self.rows, (row as usize).wrapping_mul(stride));
+        }
         let mut refused = 0;
-        let hashes = &keys.hashes[..keys.len.min(BATCH)];
-        for (j, (&h, out)) in hashes.iter().zip(out).enumerate() {
-            let (rows, stride) = (&self.rows, self.stride);
-            let found = self.index.find(h, |r| same(&rows[r as usize * stride..][..stride], j));
-            *out = match found {
-                Ok(row) => row,
-                Err(place) => self.add(place, keys, j, fresh).unwrap_or_else(|| {
-                    refused += 1;
-                    NO_ROW
-                }),
-            };
+        for j in 0..n {
+            let row = out[j];
+            if row != NO_ROW && same(&self.rows, row as usize * stride, j) {
+                continue;
+            }
+            out[j] = self.find_or_add(keys, j, fresh, &same).unwrap_or_else(|| {
+                refused += 1;
+                NO_ROW
+            });
         }
         refused
     }
 
+    /// The row of key `j`, which is not the likely one.
     #[inline(never)]
+    fn find_or_add(
+        &mut self,
+        keys: &Keys,
+        j: usize,
+        fresh: &[u64],
+        same: &impl Fn(&[u64], usize, usize) -> bool,
+    ) -> Option<u32> {
+        let (rows, stride) = (&self.rows, self.stride);
+        match self.index.find(keys.hashes[j], |row| same(rows, row as usize * stride, j)) {
+            Ok(row) => Some(row),
+            Err(place) => self.add(place, keys, j, fresh),
+        }
+    }
+
     fn add(&mut self, place: Vacant, keys: &Keys, j: usize, fresh: &[u64]) -> Option<u32> {
         let row = self.len();
         if row >= self.max_rows {
             return None;
         }
         self.index.insert(place, keys.hashes[j], row as u32);
-        if self.rows.capacity() - self.rows.len() < self.stride {
-            self.rows.reserve(self.rows.len().max(INDEX_START * self.stride));
-            pages::advise(&mut self.rows);
+        let limit = self.limit();
+        if row == 0 {
+            self.rows.reserve(ROWS_START * self.stride, limit);
         }
-        self.rows.extend(keys.words.iter().map(|w| w[j]));
-        self.rows.extend_from_slice(fresh);
-        self.rows.resize((row + 1) * self.stride, 0);
+        let to = self.rows.extend(self.stride, limit);
+        let (key, cells) = to.split_at_mut(self.key_words);
+        key.iter_mut().zip(&keys.words).for_each(|(to, plane)| *to = plane[j]);
+        cells[..fresh.len()].copy_from_slice(fresh);
+        cells[fresh.len()..].fill(0);
         Some(row as u32)
     }
 }
@@ -416,30 +353,6 @@ mod tests {
                 }
             }
             prop_assert_eq!(table.len(), model.len());
-        }
-
-        #[test]
-        fn removing_keeps_the_others_reachable(
-            hashes in proptest::collection::btree_set(0u64..200, 1..150), drop in any::<u64>(),
-        ) {
-            // Few tags, so that runs of slots collide.
-            let all: Vec<(u64, u32)> =
-                hashes.iter().enumerate().map(|(i, h)| ((h % 20) << 32, i as u32)).collect();
-            let mut index = Index::with_capacity(0);
-            for &(h, r) in &all {
-                index.reserve(1);
-                let place = index.find(h, |x| x == r).unwrap_err();
-                index.insert(place, h, r);
-            }
-            let (gone, left): (Vec<_>, Vec<_>) =
-                all.iter().partition(|(_, r)| drop >> (r % 64) & 1 == 1);
-            gone.iter().for_each(|&&(h, r)| index.remove(h, r));
-            for &&(h, r) in &left {
-                prop_assert_eq!(index.find(h, |x| x == r).ok(), Some(r));
-            }
-            for &&(h, r) in &gone {
-                prop_assert!(index.find(h, |x| x == r).is_err());
-            }
         }
     }
 }

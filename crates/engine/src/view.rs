@@ -6,7 +6,7 @@
 use weir_packet::bits::Bits;
 use weir_packet::column::Column;
 use weir_packet::fields::FieldId;
-use weir_packet::read::read;
+use weir_packet::read::{Family, Plain, read};
 use weir_packet::source::FrameBatch;
 use weir_packet::walk::{Layers, classify};
 
@@ -75,6 +75,12 @@ impl Packets<'_> {
             read(f.id.info().item, self.frames, self.layers, need, &mut f.column);
             f.rows = f.rows.or(need);
         }
+    }
+
+    /// The packets of a family whose headers stand at fixed places.
+    #[inline]
+    pub fn plain(&self, family: Family) -> Plain<'_> {
+        Plain::new(self.frames, self.layers, family)
     }
 
     /// The column of field number `i`; only rows that were ensured mean anything.

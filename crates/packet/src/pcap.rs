@@ -6,7 +6,7 @@
 //! loop holds only loads, two comparisons and the stores into the batch.
 
 use crate::limits::{BATCH, CAPLEN_MAX};
-use crate::prefetch::prefetch;
+use crate::prefetch::prefetch_record;
 use crate::source::{Chunk, FrameBatch, LinkType};
 use std::fmt;
 
@@ -324,7 +324,7 @@ fn walk<const BIG: bool, const USUAL: bool>(
     let header = if USUAL { RECORD_HEADER } else { shape.header };
     let mut at = 0;
     for seq in seq..seq + BATCH as u64 {
-        prefetch(bytes, at + PREFETCH_AHEAD);
+        prefetch_record(bytes, at + PREFETCH_AHEAD);
         let Some(h) = bytes.get(at..).and_then(<[u8]>::first_chunk::<RECORD_HEADER>) else {
             return (at, Stop::More(header));
         };

@@ -8,7 +8,7 @@
 
 use crate::limits::{BLOCK_MAX, CAPLEN_MAX, INTERFACES_MAX};
 use crate::pcap::{ByteOrder, PREFETCH_AHEAD, Step, link_from_file, word};
-use crate::prefetch::prefetch;
+use crate::prefetch::prefetch_record;
 use crate::source::{Chunk, FrameBatch, LinkType};
 use std::fmt;
 
@@ -265,7 +265,7 @@ impl Reader {
     ) {
         const HEADER: usize = BLOCK_HEADER + 20;
         while !batch.is_full() {
-            prefetch(bytes, *at + PREFETCH_AHEAD);
+            prefetch_record(bytes, *at + PREFETCH_AHEAD);
             let rest = bytes.get(*at..).unwrap_or(&[]);
             let Some(h) = rest.first_chunk::<HEADER>() else { return };
             let (total, caplen) = (word::<BIG>(h, 4), word::<BIG>(h, 20));

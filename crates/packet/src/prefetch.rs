@@ -18,6 +18,18 @@ pub fn prefetch(bytes: &[u8], offset: usize) {
     let _ = (bytes, offset);
 }
 
+/// The bytes of a cache line.
+const LINE: usize = 64;
+
+/// Asks for two lines from `offset` on: what a small record takes, and of a large one its headers.
+/// Processors follow a stream by themselves, but lose it when other memory is looked at between two
+/// batches: asking for every line took a quarter off a flow meter's time.
+#[inline(always)]
+pub fn prefetch_record(bytes: &[u8], offset: usize) {
+    prefetch(bytes, offset);
+    prefetch(bytes, offset.saturating_add(LINE));
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -26,6 +38,7 @@ mod tests {
     fn any_offset_will_do() {
         for offset in [0, 2, 3, 4, usize::MAX] {
             prefetch(&[1, 2, 3], offset);
+            prefetch_record(&[1, 2, 3], offset);
         }
         prefetch(&[], 0);
     }

@@ -8,6 +8,7 @@
 mod ends;
 mod ip;
 mod link;
+mod plain;
 mod rows;
 mod transport;
 
@@ -17,6 +18,8 @@ use crate::fields::Item;
 use crate::source::FrameBatch;
 use crate::walk::{Layer, Layers};
 use rows::Rows;
+
+pub use plain::{Family, HEADERS, Plain};
 
 /// Decodes one field of the frames `rows`. For these, `out` is present where the packet has the
 /// field, and holds its value; its other rows stay as they are. `layers` are what

@@ -143,6 +143,19 @@ pub struct Layers {
     /// Frames cut so far.
     pub cut: u64,
     pub(crate) has: [Bits; LAYERS],
+    pub(crate) plain: Plain,
+}
+
+/// Which frames the fast pass took: TCP or UDP right behind IPv4 without options, or behind IPv6
+/// without extension headers, neither a fragment nor cut nor malformed, with [`HEADERS`] bytes of
+/// memory from the IP header on, which starts at the same place in all of them.
+///
+/// [`HEADERS`]: crate::read::HEADERS
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Plain {
+    pub(crate) four: Bits,
+    pub(crate) six: Bits,
+    pub(crate) l3: usize,
 }
 
 impl Layers {
@@ -165,6 +178,7 @@ impl Layers {
             malformed: [0; REASONS],
             cut: 0,
             has: [Bits::NONE; LAYERS],
+            plain: Plain::default(),
         }
     }
 }
@@ -196,7 +210,7 @@ pub fn supported(link: LinkType) -> bool {
 /// no layers.
 pub fn classify(frames: &FrameBatch, layers: &mut Layers) {
     layers.has = [Bits::NONE; LAYERS];
-    layers.proto_known = Bits::NONE;
+    (layers.proto_known, layers.plain) = (Bits::NONE, Plain::default());
     let all = Bits::first(frames.len());
     let plain = classify_plain(frames, layers);
     if frames.link == LinkType::ETHERNET {

@@ -19,19 +19,23 @@ use super::groups::{Groups, Spec, window_start};
 use crate::agg::{Cells, Input};
 use crate::counters::Ledger;
 use crate::expr::{Cond, Src, Val};
-use crate::key::{Chosen, narrow_rows, pack};
+use crate::key::{Chosen, Direct, narrow_rows, pack};
 use crate::limits::{PARTS_MAX, SPARE_GROUPS, WINDOWS_MAX};
 use crate::table::{Keys, NO_ROW};
 use std::sync::Arc;
 use weir_packet::bits::Bits;
 use weir_packet::column::Column;
+use weir_packet::fields::Item;
 use weir_packet::limits::BATCH;
+use weir_plan::{Agg, AggFunc, Expr, ExprKind, Type};
 
 /// Takes rows into their groups.
 pub struct Summarize {
     spec: Arc<Spec>,
     keys: Vec<Val>,
     aggs: Vec<(Vec<Val>, Option<Cond>)>,
+    /// How keys of plain packets are made, if they can be made directly.
+    direct: Vec<Direct>,
     /// The open windows, by start; without windows just one, at 0.
     open: Vec<(i64, Groups)>,
     spare: Vec<Groups>,
@@ -49,6 +53,30 @@ struct Work {
     ids: [u32; BATCH],
     /// One for each layout.
     packed: Vec<Keys>,
+    /// The rows whose keys are made directly.
+    direct: Bits,
+}
+
+impl Work {
+    /// Makes these rows the ones at hand.
+    fn choose(&mut self, rows: Bits) {
+        self.positions.clear();
+        rows.each(|i| self.positions.push(i as u16));
+    }
+}
+
+/// Whether an aggregate must see the rows of a group in their order. Making some keys directly takes
+/// those rows first.
+fn needs_order(agg: &Agg) -> bool {
+    matches!(agg.func, AggFunc::User(_)) || agg.arg.as_ref().is_some_and(|a| a.ty == Type::Float)
+}
+
+/// The packet field that an expression is.
+fn item(e: &Expr) -> Option<Item> {
+    match e.kind {
+        ExprKind::Field(id) => Some(id.info().item),
+        _ => None,
+    }
 }
 
 impl Summarize {
@@ -56,10 +84,14 @@ impl Summarize {
     pub fn new(spec: Arc<Spec>, keys: Vec<Val>, aggs: Vec<(Vec<Val>, Option<Cond>)>) -> Summarize {
         let packed = spec.layouts.iter().map(|l| Keys::new(l.words)).collect();
         let agg_srcs = aggs.iter().map(|_| (Vec::new(), Bits::NONE)).collect();
+        let items: Option<Vec<Item>> = spec.plan.keys.iter().map(|(_, e)| item(e)).collect();
+        let items = items.filter(|_| !spec.plan.aggs.iter().any(needs_order));
+        let direct = items.map_or_else(Vec::new, |items| Direct::new(&items, &spec.layouts));
         Summarize {
             spec,
             keys,
             aggs,
+            direct,
             open: Vec::new(),
             spare: Vec::new(),
             watermark: i64::MIN,
@@ -71,6 +103,7 @@ impl Summarize {
                 positions: Vec::with_capacity(BATCH),
                 ids: [NO_ROW; BATCH],
                 packed,
+                direct: Bits::NONE,
             }),
         }
     }
@@ -146,10 +179,8 @@ impl Summarize {
 
     /// Evaluates keys, conditions and arguments once for all windows.
     fn evaluate(&mut self, batch: &mut Batch<'_>, rows: Bits) {
-        self.work.key_srcs.clear();
-        for key in &self.keys {
-            self.work.key_srcs.push(batch.ctx.value(key, rows));
-        }
+        self.work.direct = self.direct_rows(batch, rows);
+        self.evaluate_keys(batch, rows.minus(self.work.direct));
         for ((args, cond), (srcs, counted)) in self.aggs.iter().zip(&mut self.work.agg_srcs) {
             *counted = cond.as_ref().map_or(rows, |c| batch.ctx.condition(c, rows));
             srcs.clear();
@@ -165,8 +196,68 @@ impl Summarize {
         }
     }
 
+    fn evaluate_keys(&mut self, batch: &mut Batch<'_>, rows: Bits) {
+        self.work.key_srcs.clear();
+        if !rows.is_empty() {
+            let keys = self.keys.iter().map(|key| batch.ctx.value(key, rows));
+            self.work.key_srcs.extend(keys);
+        }
+    }
+
+    /// The rows whose keys are made without columns. Where some groups may find no room it is
+    /// none: who comes first matters then, and rows are taken in order.
+    fn direct_rows(&self, batch: &Batch<'_>, rows: Bits) -> Bits {
+        let Some(view) = batch.ctx.view.as_ref().filter(|_| !self.direct.is_empty()) else {
+            return Bits::NONE;
+        };
+        let most = self.open.iter().map(|(_, groups)| groups.len() as u64).max().unwrap_or(0);
+        if self.spec.plan.max_groups.saturating_sub(most) < BATCH as u64 {
+            return Bits::NONE;
+        }
+        let all = self.direct.iter().map(|d| view.plain(d.family).rows());
+        all.fold(Bits::NONE, Bits::or).and(rows)
+    }
+
     /// Takes rows of one window in.
-    fn take(&mut self, batch: &Batch<'_>, rows: Bits, window: usize) {
+    fn take(&mut self, batch: &mut Batch<'_>, rows: Bits, window: usize) {
+        let direct = self.work.direct.and(rows);
+        let mut others = rows.minus(direct);
+        if !direct.is_empty() {
+            for d in 0..self.direct.len() {
+                others = others.or(self.take_direct(batch, direct, window, d));
+            }
+            if !others.is_empty() {
+                self.evaluate_keys(batch, others);
+            }
+        }
+        if !others.is_empty() {
+            self.take_columns(batch, others, window);
+        }
+    }
+
+    /// Takes the plain packets of one family in; returns those that it could not take.
+    fn take_direct(&mut self, batch: &Batch<'_>, rows: Bits, window: usize, d: usize) -> Bits {
+        let direct = &self.direct[d];
+        let view = batch.ctx.view.as_ref().expect("direct keys are of packets");
+        let plain = view.plain(direct.family);
+        let rows = rows.and(plain.rows());
+        if rows.is_empty() {
+            return rows;
+        }
+        let work = &mut *self.work;
+        work.choose(rows);
+        let chosen = Chosen { set: rows, positions: &work.positions };
+        let groups = &self.open[window].1;
+        let (layout, table) = (direct.layout, &groups.variants[direct.layout].table);
+        if !direct.pack(&plain, chosen, &mut work.packed[layout], table) {
+            return rows;
+        }
+        self.update(batch, rows, window, layout);
+        Bits::NONE
+    }
+
+    /// Takes rows in whose keys stand in columns.
+    fn take_columns(&mut self, batch: &Batch<'_>, rows: Bits, window: usize) {
         let ctx = &batch.ctx;
         let mut columns: [&Column; PARTS_MAX] = [ctx.column(batch.time); PARTS_MAX];
         for (column, &src) in columns.iter_mut().zip(&self.work.key_srcs) {
@@ -204,6 +295,17 @@ impl Summarize {
         if rows.is_empty() {
             return;
         }
+        let (groups, work) = (&mut self.open[window].1, &mut *self.work);
+        work.choose(rows);
+        let chosen = Chosen { set: rows, positions: &work.positions };
+        let (layout, arena) = (&self.spec.layouts[v], &batch.ctx.regs.arena);
+        pack(layout, columns, chosen, &mut groups.texts, arena, &mut work.packed[v]);
+        groups.variants[v].table.hash(&mut work.packed[v]);
+        self.update(batch, rows, window, v);
+    }
+
+    /// Looks the groups of the rows up whose keys were packed, and updates their aggregates.
+    fn update(&mut self, batch: &Batch<'_>, rows: Bits, window: usize, v: usize) {
         let ctx = &batch.ctx;
         let groups = &mut self.open[window].1;
         let work = &mut *self.work;
@@ -211,15 +313,8 @@ impl Summarize {
         let others: usize = groups.len() - groups.variants[v].table.len();
         let variant = &mut groups.variants[v];
         variant.table.set_max(self.spec.plan.max_groups.saturating_sub(others as u64));
-        let keys = &mut work.packed[v];
-        work.positions.clear();
-        rows.each(|i| work.positions.push(i as u16));
-        let (layout, arena) = (&self.spec.layouts[v], &ctx.regs.arena);
-        let chosen = Chosen { set: rows, positions: &work.positions };
-        pack(layout, columns, chosen, &mut groups.texts, arena, keys);
-        keys.hash();
         let mut rows = rows;
-        if variant.table.lookup(keys, &variant.fresh, &mut work.ids) > 0 {
+        if variant.table.lookup(&work.packed[v], &variant.fresh, &mut work.ids) > 0 {
             let (left, refused) = drop_refused(rows, &mut work.positions, &mut work.ids);
             rows = left;
             self.evicted += refused;
@@ -237,7 +332,7 @@ impl Summarize {
                 columns: &args[..srcs.len()],
                 counted: (!counted.covers(rows)).then_some(*counted),
                 seq: batch.order,
-                arena,
+                arena: &ctx.regs.arena,
             };
             let (stride, at) = (variant.table.stride(), variant.at[a]);
             agg.update(&input, &mut Cells { rows: variant.table.rows_mut(), stride, at });

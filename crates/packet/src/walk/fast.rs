@@ -6,9 +6,10 @@
 //! pass over the others whether it is such an IPv6 packet, and the rest is left to
 //! [`super::slow`].
 
-use super::{Layer, Layers};
+use super::{Layer, Layers, Plain};
 use crate::bits::Bits;
 use crate::limits::BATCH;
+use crate::prefetch::prefetch_record;
 use crate::source::FrameBatch;
 use crate::{ipv4, ipv6, tcp, udp};
 use std::hint::select_unpredictable;
@@ -47,6 +48,7 @@ pub(super) fn classify<const L3: usize>(
         let at = offsets[i] as usize;
         bytes.get(at..at + WINDOW).and_then(|w| w.first_chunk::<WINDOW>())
     };
+    let ahead = next_batch(offsets, caplens);
     layers.vlan_depth.fill(vlan_depth);
     layers.l3.fill(L3 as u16);
     layers.l4.fill((L3 + ipv4::HEADER_LEN) as u16);
@@ -56,6 +58,7 @@ pub(super) fn classify<const L3: usize>(
         let rows = 64.min(n - start);
         let (mut plain_word, mut tcp_word) = (0u64, 0u64);
         for i in start..start + rows {
+            prefetch_record(bytes, offsets[i] as usize + ahead);
             let look = match window(i) {
                 Some(w) => look4::<L3>(w, family(w).0, caplens[i], lens[i]),
                 None => Look::default(),
@@ -94,7 +97,21 @@ pub(super) fn classify<const L3: usize>(
     set(Layer::TcpWhole, plain.and(tcp));
     set(Layer::Udp, plain.minus(tcp));
     layers.proto_known = plain;
+    layers.plain = Plain { four: plain4, six: plain6, l3: L3 };
     plain
+}
+
+/// How far behind a frame's bytes those of the next batch's frame of the same number stand, if
+/// frames go on as they are: while this batch is worked on, the next one comes in. Nowhere if
+/// frames are so large that this says nothing about where headers are.
+fn next_batch(offsets: &[u32], caplens: &[u32]) -> usize {
+    const WORTH: usize = BATCH * 256;
+    match (offsets, caplens) {
+        ([first, .., last], [.., caplen]) if ((last - first) as usize) < WORTH => {
+            (last - first + caplen) as usize
+        }
+        _ => usize::MAX / 2,
+    }
 }
 
 /// Whether a frame is plain TCP or UDP over IPv4.

@@ -1,0 +1,421 @@
+//! Keys of plain packets, made of their headers' bytes.
+//!
+//! Almost all packets have the fields of a usual key at fixed places. Of these a key is a few loads
+//! and shifts, hashed in the same loop: no column is decoded, nothing is packed part by part. What
+//! comes out is what [`super::pack`] makes of the columns.
+
+use super::{Chosen, Layout};
+use crate::expr::Class;
+use crate::table::{Keys, Table, hash};
+use weir_packet::bits::Bits;
+use weir_packet::fields::{Item, key_by_name};
+use weir_packet::limits::BATCH;
+use weir_packet::read::{Family, HEADERS, Plain};
+use weir_packet::{ipv4, ipv6};
+
+/// Words of the widest key made directly: two IPv6 addresses and one more.
+const WORDS_MAX: usize = 5;
+
+/// Loads that one word is made of, at most.
+const LOADS_MAX: usize = 3;
+
+/// How the keys of the plain packets of one family are made.
+#[derive(Clone, Debug)]
+pub struct Direct {
+    /// The family.
+    pub family: Family,
+    /// Which layout they have.
+    pub layout: usize,
+    kernel: Kernel,
+    words: usize,
+    loads: Loads,
+    /// Presence bits.
+    constant: [u64; WORDS_MAX],
+    /// In which words IPv6 addresses start.
+    addresses: Vec<usize>,
+}
+
+type Loads = [[Load; LOADS_MAX]; WORDS_MAX];
+
+/// The loops there are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kernel {
+    /// What the loads say.
+    Loads,
+    /// `flow`, IPv4.
+    Flow4,
+    /// `flow`, IPv6.
+    Flow6,
+    /// One IPv4 address that starts at this byte.
+    Address4(usize),
+    /// `conn`, IPv4.
+    Conn4,
+    /// `hosts`, IPv4.
+    Hosts4,
+}
+
+/// The first `bits` bits from a byte on, to be shifted to the left; 0 bits for nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+struct Load {
+    at: usize,
+    bits: u32,
+    left: u32,
+}
+
+const fn load(at: usize, bits: u32, left: u32) -> Load {
+    Load { at, bits, left }
+}
+
+const NONE: Load = load(0, 0, 0);
+const PORTS4: usize = ipv4::HEADER_LEN;
+const PORTS6: usize = ipv6::HEADER_LEN;
+
+/// An address pair; then ports and protocol.
+const FLOW4: [[Load; LOADS_MAX]; 2] = [
+    [load(ipv4::SOURCE, 64, 0), NONE, NONE],
+    [load(ipv4::PROTOCOL, 8, 24), load(PORTS4, 32, 32), NONE],
+];
+
+const FLOW6: [[Load; LOADS_MAX]; 5] = [
+    [load(ipv6::SOURCE, 64, 0), NONE, NONE],
+    [load(ipv6::SOURCE + 8, 64, 0), NONE, NONE],
+    [load(ipv6::DESTINATION, 64, 0), NONE, NONE],
+    [load(ipv6::DESTINATION + 8, 64, 0), NONE, NONE],
+    [load(ipv6::NEXT_HEADER, 8, 24), load(PORTS6, 32, 32), NONE],
+];
+
+impl Load {
+    #[inline(always)]
+    fn of(self, headers: &[u8; HEADERS]) -> u64 {
+        let mask = if self.bits == 0 { 0 } else { u64::MAX };
+        (be64(headers, self.at) & mask) >> ((64 - self.bits) & 63) << self.left
+    }
+}
+
+#[inline(always)]
+fn be64(headers: &[u8; HEADERS], at: usize) -> u64 {
+    u64::from_be_bytes(headers[at..at + 8].try_into().expect("eight bytes"))
+}
+
+#[inline(always)]
+fn be32(headers: &[u8; HEADERS], at: usize) -> u64 {
+    u32::from_be_bytes(headers[at..at + 4].try_into().expect("four bytes")).into()
+}
+
+impl Direct {
+    /// For keys of these packet fields: one for each family whose plain packets have them at fixed
+    /// places.
+    pub fn new(items: &[Item], layouts: &[Layout]) -> Vec<Direct> {
+        let families = [Family::Four, Family::Six];
+        families.into_iter().filter_map(|family| Direct::of(items, layouts, family)).collect()
+    }
+
+    fn of(items: &[Item], layouts: &[Layout], family: Family) -> Option<Direct> {
+        let layout = match family {
+            Family::Six if layouts[0].classes.contains(&Class::Pair) => 1,
+            _ => 0,
+        };
+        let Layout { places, words, .. } = &layouts[layout];
+        if items.is_empty() || *words > WORDS_MAX {
+            return None;
+        }
+        // A canonical key is made of the loads of its two directions, which are put in order.
+        let is = |name: &str| key_by_name(name).is_some_and(|k| k.fields == items);
+        let (conn, hosts) = (is("conn"), is("hosts"));
+        let directed: &[Item] = match (conn, hosts) {
+            (true, _) => key_by_name("flow").expect("it is in the catalogue").fields,
+            (_, true) => &[Item::IpSrc, Item::IpDst],
+            _ => items,
+        };
+        let (mut loads, mut addresses) = (Vec::new(), Vec::new());
+        let mut constant = [0; WORDS_MAX];
+        for (place, &item) in places.iter().zip(directed) {
+            let (at, bits) = family.place(item)?;
+            if bits == 128 {
+                loads.push((place.word, load(at, 64, 0)));
+                loads.push((place.word + 1, load(at + 8, 64, 0)));
+                addresses.push(place.word);
+            } else {
+                loads.push((place.word, load(at, bits, place.shift)));
+            }
+            if let Some((word, shift)) = place.present {
+                constant[word] |= 1 << shift;
+            }
+        }
+        let loads = merged(loads)?;
+        let kernel = kernel(family, &loads[..*words], conn, hosts)?;
+        Some(Direct { family, layout, kernel, words: *words, loads, constant, addresses })
+    }
+
+    /// Makes the keys of some plain packets, hashes them, and asks for what looking them up in
+    /// `table` needs first. `false`, having made no key that counts, if an address may be one of
+    /// IPv4 in the form of IPv6: these have another layout.
+    pub fn pack(
+        &self,
+        plain: &Plain<'_>,
+        rows: Chosen<'_>,
+        keys: &mut Keys,
+        table: &Table,
+    ) -> bool {
+        keys.len = rows.positions.len();
+        let c = &self.constant;
+        match self.kernel {
+            Kernel::Flow4 => each(plain, rows, keys, table, |h| {
+                [be64(h, ipv4::SOURCE), c[1] | ports_and_protocol(h, PORTS4, ipv4::PROTOCOL)]
+            }),
+            Kernel::Conn4 => each(plain, rows, keys, table, |h| {
+                let (pair, ports) = (be64(h, ipv4::SOURCE), be32(h, PORTS4));
+                let source = (pair >> 32) << 16 | ports >> 16;
+                let destination = (pair & 0xffff_ffff) << 16 | ports & 0xffff;
+                let forward = source <= destination;
+                let pair = if forward { pair } else { pair.rotate_left(32) };
+                let ports = if forward { ports } else { (ports as u32).rotate_left(16).into() };
+                [pair, c[1] | ports << 32 | u64::from(h[ipv4::PROTOCOL]) << 24]
+            }),
+            Kernel::Hosts4 => each(plain, rows, keys, table, |h| {
+                let pair = be64(h, ipv4::SOURCE);
+                [pair.min(pair.rotate_left(32)), c[1]]
+            }),
+            Kernel::Address4(at) => {
+                each(plain, rows, keys, table, |h| [c[0] | be32(h, at) << 32]);
+            }
+            Kernel::Flow6 => each(plain, rows, keys, table, |h| {
+                let address = |at| be64(h, ipv6::SOURCE + at);
+                let last = c[4] | ports_and_protocol(h, PORTS6, ipv6::NEXT_HEADER);
+                [address(0), address(8), address(16), address(24), last]
+            }),
+            Kernel::Loads => match self.words {
+                1 => self.pack_loads::<1>(plain, rows, keys, table),
+                2 => self.pack_loads::<2>(plain, rows, keys, table),
+                3 => self.pack_loads::<3>(plain, rows, keys, table),
+                4 => self.pack_loads::<4>(plain, rows, keys, table),
+                _ => self.pack_loads::<5>(plain, rows, keys, table),
+            },
+        }
+        let n = keys.len;
+        !self.addresses.iter().any(|&w| keys.words[w][..n].contains(&0))
+    }
+
+    fn pack_loads<const W: usize>(
+        &self,
+        plain: &Plain<'_>,
+        rows: Chosen<'_>,
+        keys: &mut Keys,
+        table: &Table,
+    ) {
+        let loads: &[[Load; LOADS_MAX]; W] = self.loads.first_chunk().expect("at most five words");
+        each::<W>(plain, rows, keys, table, |h| {
+            std::array::from_fn(|w| {
+                let word = loads[w][0].of(h) | self.constant[w];
+                // Most words need one load or two.
+                if loads[w][1].bits == 0 {
+                    word
+                } else {
+                    word | loads[w][1].of(h) | loads[w][2].of(h)
+                }
+            })
+        });
+    }
+}
+
+#[inline(always)]
+fn ports_and_protocol(h: &[u8; HEADERS], ports: usize, protocol: usize) -> u64 {
+    be32(h, ports) << 32 | u64::from(h[protocol]) << 24
+}
+
+/// The loop that all kernels share.
+#[inline(always)]
+fn each<const W: usize>(
+    plain: &Plain<'_>,
+    rows: Chosen<'_>,
+    keys: &mut Keys,
+    table: &Table,
+    words: impl Fn(&[u8; HEADERS]) -> [u64; W],
+) {
+    let Keys { words: planes, hashes, .. } = keys;
+    let planes: &mut [[u64; BATCH]; W] = (&mut planes[..]).try_into().expect("so many words");
+    let mut one = |i: usize, j: usize| {
+        let key = words(plain.headers(i));
+        let h = hash(key);
+        table.prefetch(h);
+        hashes[j] = h;
+        for (plane, word) in planes.iter_mut().zip(key) {
+            plane[j] = word;
+        }
+    };
+    let n = rows.positions.len().min(BATCH);
+    if rows.set == Bits::first(n) {
+        (0..n).for_each(|i| one(i, i));
+    } else {
+        rows.positions.iter().take(BATCH).enumerate().for_each(|(j, &i)| one(i.into(), j));
+    }
+}
+
+/// Loads by word, those that stand side by side in both packet and key as one. `None` if there
+/// are too many.
+fn merged(mut loads: Vec<(usize, Load)>) -> Option<Loads> {
+    loads.sort_by_key(|(word, l)| (*word, l.at));
+    let mut out = Loads::default();
+    let mut used = [0; WORDS_MAX];
+    for (word, next) in loads {
+        if used[word] > 0 {
+            let last = &mut out[word][used[word] - 1];
+            let side_by_side = last.at * 8 + last.bits as usize == next.at * 8;
+            if side_by_side && next.left + next.bits == last.left {
+                (last.bits, last.left) = (last.bits + next.bits, next.left);
+                continue;
+            }
+        }
+        *out[word].get_mut(used[word])? = next;
+        used[word] += 1;
+    }
+    Some(out)
+}
+
+/// The loop for these loads; canonical keys have none but their own.
+fn kernel(family: Family, words: &[[Load; LOADS_MAX]], conn: bool, hosts: bool) -> Option<Kernel> {
+    let pair = [load(ipv4::SOURCE, 64, 0), NONE, NONE];
+    match (family, words) {
+        (Family::Four, words) if conn => (words == FLOW4).then_some(Kernel::Conn4),
+        (Family::Four, [first, second]) if hosts => {
+            (*first == pair && *second == [NONE; LOADS_MAX]).then_some(Kernel::Hosts4)
+        }
+        _ if conn || hosts => None,
+        (Family::Four, words) if words == FLOW4 => Some(Kernel::Flow4),
+        (Family::Six, words) if words == FLOW6 => Some(Kernel::Flow6),
+        (Family::Four, [[Load { at, bits: 32, left: 32 }, NONE, NONE]]) => {
+            Some(Kernel::Address4(*at))
+        }
+        _ => Some(Kernel::Loads),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::{Part, Pool, pack};
+    use crate::rows::Arena;
+    use proptest::prelude::*;
+    use weir_packet::column::Column;
+    use weir_packet::craft::{Frame, batch};
+    use weir_packet::fields::by_item;
+    use weir_packet::read::read;
+    use weir_packet::source::LinkType;
+    use weir_packet::walk::{Layers, classify};
+    use weir_plan::{Expr, ExprKind};
+
+    const ITEMS: [Item; 8] = [
+        Item::IpSrc,
+        Item::IpDst,
+        Item::Sport,
+        Item::Dport,
+        Item::IpProto,
+        Item::IpTtl,
+        Item::IpLen,
+        Item::IpId,
+    ];
+
+    /// A frame of few different endpoints, so that both orders and equal ones occur.
+    fn frame(kind: u8, a: u8, b: u8, ports: (u8, u8)) -> Frame {
+        let (sport, dport) = (u16::from(ports.0 % 3) << 8, u16::from(ports.1 % 3) << 8);
+        let (a, b) = ([10, a % 3, 0, 1], [10, b % 3, 0, 1]);
+        let six = |x: [u8; 4]| {
+            let mut v6 = [0u8; 16];
+            (v6[0], v6[12], v6[13]) = (0x20, x[0], x[1]);
+            v6
+        };
+        let frame = Frame::ethernet();
+        let frame = if kind & 1 == 0 { frame.ipv4(a, b) } else { frame.ipv6(six(a), six(b)) };
+        let frame = frame.ttl(kind);
+        if kind & 2 == 0 { frame.tcp(sport, dport) } else { frame.udp(sport, dport) }
+    }
+
+    /// The keys of a family's plain packets, made directly and made of columns.
+    fn both_ways(items: &[Item], frames: &[Vec<u8>], family: Family) -> Option<[Vec<Vec<u64>>; 2]> {
+        let parts: Vec<Part> = items
+            .iter()
+            .map(|&item| {
+                let id = by_item(item);
+                Part::of(&Expr { kind: ExprKind::Field(id), ty: id.info().ty.into() })
+            })
+            .collect();
+        let (narrow, wide) = Layout::both(&parts);
+        let layouts: Vec<Layout> = [Some(narrow), wide].into_iter().flatten().collect();
+        let direct = Direct::of(items, &layouts, family)?;
+        let layout = &layouts[direct.layout];
+        let frames: Vec<_> = frames.iter().map(|f| (f.clone(), f.len() as u32)).collect();
+        let (frames, mut layers) = (batch(LinkType::ETHERNET, &frames), Layers::new());
+        classify(&frames, &mut layers);
+        let plain = Plain::new(&frames, &layers, family);
+        let positions: Vec<u16> = plain.rows().iter().map(|i| i as u16).collect();
+        let rows = Chosen { set: plain.rows(), positions: &positions };
+        let (mut keys, table) = (Keys::new(layout.words), Table::new(layout.words, 0, 1));
+        assert!(direct.pack(&plain, rows, &mut keys, &table));
+        let all = |keys: &Keys| -> Vec<Vec<u64>> {
+            (0..keys.len)
+                .map(|j| keys.words.iter().map(|w| w[j]).chain([keys.hashes[j]]).collect())
+                .collect()
+        };
+        let made = all(&keys);
+        let columns: Vec<Column> = items
+            .iter()
+            .map(|&item| {
+                let mut column = Column::new(by_item(item).info().ty.repr());
+                read(item, &frames, &layers, Bits::ALL, &mut column);
+                column
+            })
+            .collect();
+        let columns: Vec<&Column> = columns.iter().collect();
+        pack(layout, &columns, rows, &mut Pool::default(), &Arena::default(), &mut keys);
+        keys.hash();
+        Some([made, all(&keys)])
+    }
+
+    proptest! {
+        #[test]
+        fn keys_are_those_of_columns(
+            packets in proptest::collection::vec(any::<(u8, u8, u8, (u8, u8))>(), 1..60),
+            chosen in proptest::sample::subsequence(ITEMS.to_vec(), 1..6).prop_shuffle(),
+        ) {
+            let mut frames: Vec<Vec<u8>> =
+                packets.iter().map(|&(kind, a, b, ports)| frame(kind, a, b, ports).bytes()).collect();
+            // Memory goes on behind the frames, or the last would not be plain.
+            frames.push(vec![0; 100]);
+            let named = ["flow", "conn", "hosts"];
+            let named = named.map(|name| key_by_name(name).unwrap().fields.to_vec());
+            let single = [Item::IpSrc, Item::IpDst].map(|item| vec![item]);
+            let mut made = 0;
+            for items in named.into_iter().chain(single).chain([chosen]) {
+                for family in [Family::Four, Family::Six] {
+                    if let Some([direct, packed]) = both_ways(&items, &frames, family) {
+                        prop_assert_eq!(direct, packed, "{:?} {:?}", items, family);
+                        made += 1;
+                    }
+                }
+            }
+            prop_assert!(made >= 8, "{made} keys can be made directly");
+        }
+    }
+
+    #[test]
+    fn the_usual_keys_have_their_own_loops() {
+        let kernel = |items: &[Item], family| {
+            let part = |&item: &Item| {
+                let id = by_item(item);
+                Part::of(&Expr { kind: ExprKind::Field(id), ty: id.info().ty.into() })
+            };
+            let (narrow, wide) = Layout::both(&items.iter().map(part).collect::<Vec<_>>());
+            let layouts: Vec<Layout> = [Some(narrow), wide].into_iter().flatten().collect();
+            Direct::of(items, &layouts, family).map(|d| d.kernel)
+        };
+        let named = |name: &str, family| kernel(key_by_name(name).unwrap().fields, family);
+        assert_eq!(named("flow", Family::Four), Some(Kernel::Flow4));
+        assert_eq!(named("flow", Family::Six), Some(Kernel::Flow6));
+        assert_eq!(named("conn", Family::Four), Some(Kernel::Conn4));
+        assert_eq!(named("conn", Family::Six), None);
+        assert_eq!(named("hosts", Family::Four), Some(Kernel::Hosts4));
+        assert_eq!(kernel(&[Item::IpDst], Family::Four), Some(Kernel::Address4(ipv4::DESTINATION)));
+        assert_eq!(kernel(&[Item::IpTtl, Item::Dport], Family::Six), Some(Kernel::Loads));
+        assert_eq!(kernel(&[Item::TcpFlags], Family::Four), None);
+    }
+}

@@ -1,0 +1,363 @@
+//! From hash to row number: open addressing with linear probing.
+//!
+//! A slot is `tag | row + 1`, the tag being the high half of the hash, from whose highest bits the
+//! position comes too: so a slot's content is enough to move it, and slots keep their order when
+//! the index doubles. There is no way around from the last slot to the first; the last run has
+//! room to grow instead. A large index does not move at once but a few slots a batch: until it is
+//! done there are two, and a hash is looked for in the one or the other, never in both.
+
+use super::NO_ROW;
+use crate::limits::{INDEX_START, MOVE_SLOTS, REBUILD_MAX};
+use crate::pages::Words;
+use crate::prefetch::prefetch;
+use weir_packet::limits::BATCH;
+
+const TAG: u64 = 0xffff_ffff_0000_0000;
+
+/// Slots from a hash's home on that are looked at without asking whether that is needed: few keys
+/// stand farther away.
+const LIKELY: usize = 3;
+
+/// Slots behind the last home, and how many are added when few are left.
+const TAIL: usize = 16;
+
+/// An index from hashes to row numbers.
+#[derive(Clone, Debug)]
+pub struct Index {
+    slots: Slots,
+    used: usize,
+    moving: Option<Moving>,
+}
+
+/// A power of two of homes, and behind them room for the last run, which ends in an empty slot like
+/// all others.
+#[derive(Clone, Debug)]
+struct Slots {
+    words: Words,
+    homes: usize,
+    /// The home is the hash shifted so far to the right.
+    shift: u32,
+}
+
+/// An index half the size whose contents are on the way to the larger one.
+#[derive(Clone, Debug)]
+struct Moving {
+    from: Slots,
+    /// An empty slot, so that no run is torn: hashes at home before it stand in the larger index,
+    /// the others here.
+    done: usize,
+}
+
+/// An empty slot found by [`Index::find`].
+#[derive(Clone, Copy, Debug)]
+pub struct Vacant {
+    at: usize,
+    moving: bool,
+}
+
+impl Slots {
+    fn new(homes: usize) -> Slots {
+        let words = Words::zeroed(homes + TAIL);
+        Slots { words, homes, shift: 64 - homes.trailing_zeros() }
+    }
+
+    #[inline(always)]
+    fn home(&self, hash: u64) -> usize {
+        (hash >> self.shift) as usize
+    }
+
+    /// Puts a slot's content in an empty slot, behind which there is another.
+    #[inline(always)]
+    fn put(&mut self, at: usize, slot: u64) {
+        self.words[at] = slot;
+        if at + TAIL / 2 > self.words.len() {
+            self.words.extend(TAIL, 0).fill(0);
+        }
+    }
+
+    /// Adds a slot's content that is not there.
+    fn add(&mut self, slot: u64) {
+        let mut at = self.home(slot);
+        while self.words[at] != 0 {
+            at += 1;
+        }
+        self.put(at, slot);
+    }
+
+    #[inline(always)]
+    fn find(&self, hash: u64, mut same: impl FnMut(u32) -> bool) -> Result<u32, usize> {
+        let mut at = self.home(hash);
+        loop {
+            let slot = self.words[at];
+            if slot == 0 {
+                return Err(at);
+            }
+            if (slot ^ hash) & TAG == 0 && same((slot as u32).wrapping_sub(1)) {
+                return Ok((slot as u32).wrapping_sub(1));
+            }
+            at += 1;
+        }
+    }
+
+    #[inline(always)]
+    fn likely(&self, hash: u64) -> u32 {
+        let near = self.words[self.home(hash)..].first_chunk::<LIKELY>();
+        let near = near.expect("there are slots behind the last home");
+        near.iter()
+            .rev()
+            .fold(0, |row, slot| if (slot ^ hash) & TAG == 0 { *slot as u32 } else { row })
+            .wrapping_sub(1)
+    }
+
+    /// Removes a row, closing the gap it leaves in its run of slots.
+    fn remove(&mut self, hash: u64, row: u32) -> bool {
+        let mut at = self.home(hash);
+        while self.words[at] as u32 != row.wrapping_add(1) {
+            if self.words[at] == 0 {
+                return false;
+            }
+            at += 1;
+        }
+        let mut next = at + 1;
+        while self.words[next] != 0 {
+            // A slot may move back as far as its home.
+            if self.home(self.words[next]) <= at {
+                self.words[at] = self.words[next];
+                at = next;
+            }
+            next += 1;
+        }
+        self.words[at] = 0;
+        true
+    }
+}
+
+impl Moving {
+    /// Whether a hash was at home among the slots that have moved.
+    #[inline(always)]
+    fn is_past(&self, hash: u64) -> bool {
+        self.from.home(hash) < self.done
+    }
+
+    /// Moves some slots, and on to the end of their run. Returns whether all have moved.
+    fn step(&mut self, slots: usize, into: &mut Slots) -> bool {
+        let before = self.done;
+        while let Some(&slot) = self.from.words.get(self.done) {
+            if slot != 0 {
+                into.add(slot);
+            } else if self.done - before >= slots {
+                break;
+            }
+            self.done += 1;
+        }
+        // The memory goes back to the kernel a large piece at a time: all at once would take long.
+        const PIECE: usize = 1 << 18;
+        for piece in before / PIECE..self.done / PIECE {
+            self.from.words.release(piece * PIECE..(piece + 1) * PIECE);
+        }
+        self.done >= self.from.words.len()
+    }
+}
+
+impl Index {
+    /// An empty index with room for `rows` before it grows.
+    pub fn with_capacity(rows: usize) -> Index {
+        Index { slots: Slots::new(slots_for(rows)), used: 0, moving: None }
+    }
+
+    /// Makes room for `more` rows, so that these can be added without growing.
+    #[inline]
+    pub fn reserve(&mut self, more: usize) {
+        if self.moving.is_some() || slots_for(self.used + more) > self.slots.homes {
+            self.grow(more);
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self, more: usize) {
+        if let Some(moving) = &mut self.moving {
+            // Eight slots for each new row: done long before the larger index is full, too.
+            if moving.step(MOVE_SLOTS.max(more.saturating_mul(8)), &mut self.slots) {
+                self.moving = None;
+            }
+        }
+        let (homes, before) = (slots_for(self.used + more), self.slots.homes);
+        if homes <= before {
+            return;
+        }
+        let mut old = std::mem::replace(&mut self.slots, Slots::new(homes));
+        if self.moving.is_none() && homes == before * 2 && before > REBUILD_MAX {
+            self.moving = Some(Moving { from: old, done: 0 });
+            return;
+        }
+        if let Some(mut moving) = self.moving.take() {
+            moving.step(usize::MAX, &mut old);
+        }
+        old.words.iter().filter(|slot| **slot != 0).for_each(|slot| self.slots.add(*slot));
+    }
+
+    /// Fetches the slot of a hash into the cache.
+    #[inline(always)]
+    pub fn prefetch(&self, hash: u64) {
+        prefetch(&self.slots.words, self.slots.home(hash));
+    }
+
+    /// The row whose tag agrees with the hash near its home: the likely answer, to be prefetched
+    /// and compared. [`NO_ROW`] where there is none.
+    #[inline(always)]
+    pub fn candidate(&self, hash: u64) -> Option<u32> {
+        let row = match &self.moving {
+            Some(moving) if !moving.is_past(hash) => moving.from.likely(hash),
+            _ => self.slots.likely(hash),
+        };
+        (row != NO_ROW).then_some(row)
+    }
+
+    /// For each hash [`Index::candidate`], [`NO_ROW`] where there is none.
+    #[inline(always)]
+    pub fn likely(&self, hashes: &[u64], rows: &mut [u32; BATCH]) {
+        if self.moving.is_some() {
+            return self.likely_while_moving(hashes, rows);
+        }
+        for (&hash, row) in hashes.iter().zip(rows) {
+            *row = self.slots.likely(hash);
+        }
+    }
+
+    #[inline(never)]
+    fn likely_while_moving(&self, hashes: &[u64], rows: &mut [u32; BATCH]) {
+        for (&hash, row) in hashes.iter().zip(rows) {
+            *row = self.candidate(hash).unwrap_or(NO_ROW);
+        }
+    }
+
+    /// The row for which `same` holds among those of this hash, or the place for a new one.
+    #[inline(always)]
+    pub fn find(&self, hash: u64, same: impl FnMut(u32) -> bool) -> Result<u32, Vacant> {
+        match &self.moving {
+            Some(moving) if !moving.is_past(hash) => {
+                moving.from.find(hash, same).map_err(|at| Vacant { at, moving: true })
+            }
+            _ => self.slots.find(hash, same).map_err(|at| Vacant { at, moving: false }),
+        }
+    }
+
+    /// Puts a row at the place that [`Index::find`] gave, right after it did.
+    #[inline(always)]
+    pub fn insert(&mut self, place: Vacant, hash: u64, row: u32) {
+        let slots = match &mut self.moving {
+            Some(moving) if place.moving => &mut moving.from,
+            _ => &mut self.slots,
+        };
+        slots.put(place.at, hash & TAG | (row as u64 + 1));
+        self.used += 1;
+    }
+
+    /// Removes a row, if it is there.
+    pub fn remove(&mut self, hash: u64, row: u32) {
+        let slots = match &mut self.moving {
+            Some(moving) if !moving.is_past(hash) => &mut moving.from,
+            _ => &mut self.slots,
+        };
+        self.used -= slots.remove(hash, row) as usize;
+    }
+
+    /// Forgets all rows; keeps the memory, unless far less of it would do.
+    pub fn clear(&mut self) {
+        let homes = self.slots.homes;
+        if homes > REBUILD_MAX && slots_for(self.used) < homes / 4 {
+            self.slots = Slots::new(slots_for(self.used));
+        } else {
+            self.slots.words.fill(0);
+        }
+        (self.moving, self.used) = (None, 0);
+    }
+}
+
+/// Slots for so many rows: at most five in eight are used.
+fn slots_for(rows: usize) -> usize {
+    (rows.saturating_mul(8) / 5 + 1).next_power_of_two().max(INDEX_START)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    /// Hashes of rows, few of which share a home: spread over the whole range.
+    fn hash(i: u32) -> u64 {
+        u64::from(i).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    }
+
+    #[test]
+    fn rows_stay_reachable_while_a_large_index_moves() {
+        let n = if cfg!(miri) { 300 } else { 200_000 };
+        let (mut index, mut moved) = (Index::with_capacity(0), false);
+        for i in 0..n {
+            index.reserve(1);
+            moved |= index.moving.is_some();
+            let place = index.find(hash(i), |row| row == i).unwrap_err();
+            index.insert(place, hash(i), i);
+            // One that is new, one from long ago, and one in between that goes.
+            for j in [i, i / 2, i / 7] {
+                let gone = j % 3 == 0 && j < i / 5;
+                assert_eq!(index.find(hash(j), |row| row == j).is_err(), gone, "{j} after {i}");
+            }
+            if i % 5 == 4 && i / 5 % 3 == 0 {
+                index.remove(hash(i / 5), i / 5);
+            }
+        }
+        assert!(moved || cfg!(miri));
+        let kept = (0..n).filter(|&j| index.find(hash(j), |row| row == j).is_ok()).count();
+        assert_eq!(kept, index.used);
+        index.clear();
+        assert!((0..n).all(|j| index.find(hash(j), |row| row == j).is_err()));
+    }
+
+    proptest! {
+        /// Few homes, at the end above all, so that runs are long and reach beyond it.
+        #[test]
+        fn behaves_like_a_map(
+            steps in proptest::collection::vec((0u32..60, 0u8..4), 1..400),
+            size in 3u32..8,
+        ) {
+            let slots = Slots::new(1 << size);
+            let mut index = Index { slots, used: 0, moving: None };
+            let mut model = BTreeMap::new();
+            for (row, step) in steps {
+                let home = u64::from(row % 24 * (row % 3));
+                let hash = home.wrapping_neg() << 56 | u64::from(row) << 32;
+                match step {
+                    0 => {
+                        index.remove(hash, row);
+                        model.remove(&(hash, row));
+                    }
+                    1 if index.moving.is_none() && index.used > 0 => {
+                        // Starts to move, however small it is.
+                        let bigger = Slots::new(index.slots.homes * 2);
+                        let from = std::mem::replace(&mut index.slots, bigger);
+                        index.moving = Some(Moving { from, done: 0 });
+                    }
+                    2 => {
+                        if let Some(moving) = &mut index.moving
+                            && moving.step(3, &mut index.slots)
+                        {
+                            index.moving = None;
+                        }
+                    }
+                    _ => {
+                        if let Err(place) = index.find(hash, |r| r == row) {
+                            index.insert(place, hash, row);
+                            model.insert((hash, row), ());
+                        }
+                    }
+                }
+                for &(hash, row) in model.keys() {
+                    prop_assert_eq!(index.find(hash, |r| r == row).ok(), Some(row));
+                }
+                prop_assert_eq!(index.used, model.len());
+            }
+        }
+    }
+}

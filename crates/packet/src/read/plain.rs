@@ -1,0 +1,125 @@
+//! Plain packets: those whose headers all stand at fixed places, so that a key can be made of the
+//! bytes themselves, without a column for each of its fields.
+
+use crate::bits::Bits;
+use crate::fields::Item;
+use crate::source::FrameBatch;
+use crate::walk::Layers;
+use crate::{ipv4, ipv6};
+
+/// Bytes from the start of the IP header that a plain packet lets be read: the longer IP header and
+/// the smaller transport header, and some for loads that are wider than what they want. What lies
+/// behind a packet's own bytes belongs to something else.
+pub const HEADERS: usize = 60;
+
+/// The version of the Internet Protocol.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Family {
+    /// Version 4.
+    Four,
+    /// Version 6.
+    Six,
+}
+
+impl Family {
+    /// Where a field of a plain packet stands, counted from the start of the IP header, and how
+    /// many bits it has from the top of that byte on; `None` if it stands elsewhere in some or is
+    /// not there in all.
+    pub fn place(self, item: Item) -> Option<(usize, u32)> {
+        let four = self == Family::Four;
+        let pick = |in_four: usize, in_six: usize| if four { in_four } else { in_six };
+        let l4 = pick(ipv4::HEADER_LEN, ipv6::HEADER_LEN);
+        let address = if four { 32 } else { 128 };
+        match item {
+            Item::IpSrc => Some((pick(ipv4::SOURCE, ipv6::SOURCE), address)),
+            Item::IpDst => Some((pick(ipv4::DESTINATION, ipv6::DESTINATION), address)),
+            Item::IpProto => Some((pick(ipv4::PROTOCOL, ipv6::NEXT_HEADER), 8)),
+            Item::IpTtl => Some((pick(ipv4::TTL, ipv6::HOP_LIMIT), 8)),
+            Item::IpId if four => Some((ipv4::ID, 16)),
+            Item::IpLen if four => Some((ipv4::TOTAL_LENGTH, 16)),
+            Item::Sport => Some((l4, 16)),
+            Item::Dport => Some((l4 + 2, 16)),
+            _ => None,
+        }
+    }
+}
+
+/// The plain packets of one family in a batch.
+#[derive(Clone, Copy, Debug)]
+pub struct Plain<'a> {
+    bytes: &'a [u8],
+    offsets: &'a [u32],
+    l3: usize,
+    rows: Bits,
+}
+
+impl<'a> Plain<'a> {
+    /// Of the frames that `layers` speaks of.
+    pub fn new(frames: &'a FrameBatch, layers: &Layers, family: Family) -> Plain<'a> {
+        let rows = match family {
+            Family::Four => layers.plain.four,
+            Family::Six => layers.plain.six,
+        };
+        Plain { bytes: frames.bytes(), offsets: frames.offsets(), l3: layers.plain.l3, rows }
+    }
+
+    /// Which rows they are.
+    #[inline(always)]
+    pub fn rows(&self) -> Bits {
+        self.rows
+    }
+
+    /// The bytes from the IP header of row `i` on; zeros if it is not a plain packet.
+    #[inline(always)]
+    pub fn headers(&self, i: usize) -> &'a [u8; HEADERS] {
+        const NOTHING: [u8; HEADERS] = [0; HEADERS];
+        let start = self.offsets.get(i).map_or(usize::MAX / 2, |&at| at as usize + self.l3);
+        let found = self.bytes.get(start..start + HEADERS).and_then(|b| b.first_chunk());
+        found.unwrap_or(&NOTHING)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::column::Column;
+    use crate::craft::batch;
+    use crate::fields::{FIELDS, FieldType};
+    use crate::read::read;
+    use crate::walk::classify;
+    use crate::walk::samples::samples;
+
+    /// What stands at the place of a field is what its reader reads.
+    #[test]
+    fn places_agree_with_readers() {
+        let mut seen = [0; 2];
+        for (name, frame) in samples() {
+            let bytes = frame.bytes();
+            // Memory goes on behind the last frame of a batch; here that is another frame.
+            let frames = [bytes.clone(), vec![0xff; 200]].map(|b| (b.clone(), b.len() as u32));
+            let frames = batch(frame.link(), &frames);
+            let mut layers = Layers::new();
+            classify(&frames, &mut layers);
+            for (n, family) in [Family::Four, Family::Six].into_iter().enumerate() {
+                let plain = Plain::new(&frames, &layers, family);
+                if !plain.rows().has(0) {
+                    continue;
+                }
+                seen[n] += 1;
+                for field in FIELDS {
+                    let Some((at, bits)) = family.place(field.item) else { continue };
+                    let mut column = Column::new(field.ty.repr());
+                    read(field.item, &frames, &layers, Bits::first(1), &mut column);
+                    let mut value = [0; 16];
+                    value.copy_from_slice(&plain.headers(0)[at..at + 16]);
+                    let value = u128::from_be_bytes(value) >> (128 - bits);
+                    let mapped = field.ty == FieldType::Ip && family == Family::Four;
+                    let value = if mapped { value | 0xffff << 32 } else { value };
+                    assert!(column.present.has(0), "{name}: {}", field.name);
+                    assert_eq!(column.raw(0), value, "{name}: {}", field.name);
+                }
+            }
+        }
+        assert!(seen[0] > 3 && seen[1] > 1, "the samples have plain packets: {seen:?}");
+    }
+}
