@@ -2,12 +2,17 @@
 
 use crate::Options;
 use crate::decode::{Decoder, HEAD};
+use crate::limits::{POPULATE, POPULATE_AHEAD, RELEASE_BEHIND};
+use crate::sys::map::Mapping;
+use std::sync::Arc;
 use weir_packet::pcap::Step;
 use weir_packet::source::{Account, Chunk, FrameBatch, Source, SourceError};
 
 /// A capture whose every byte is at hand.
 pub(crate) struct Resident {
     chunk: Chunk,
+    /// The same as a mapping, if it is one, and up to where its pages were asked for.
+    pages: Option<(Arc<Mapping>, usize)>,
     /// Where the next record starts.
     at: usize,
     decoder: Decoder,
@@ -22,10 +27,34 @@ impl Resident {
     ) -> Result<Resident, SourceError> {
         let bytes = (*chunk).as_ref();
         let (decoder, at) = Decoder::new(name, &bytes[..HEAD.min(bytes.len())], options)?;
-        Ok(Resident { chunk, at, decoder, done: false })
+        Ok(Resident { chunk, pages: None, at, decoder, done: false })
+    }
+
+    /// Of a mapped file.
+    pub(crate) fn mapped(
+        name: &str,
+        map: Mapping,
+        options: &Options,
+    ) -> Result<Resident, SourceError> {
+        let map = Arc::new(map);
+        let resident = Resident::new(name, Arc::clone(&map) as Chunk, options)?;
+        Ok(Resident { pages: Some((map, 0)), ..resident })
+    }
+
+    /// Has the pages of what is read next present, and lets go of those read long ago.
+    fn turn_pages(&mut self) {
+        let Some((map, until)) = &mut self.pages else { return };
+        while *until < self.at + POPULATE_AHEAD {
+            map.populate(*until..*until + POPULATE);
+            if let Some(old) = until.checked_sub(RELEASE_BEHIND) {
+                map.release(old..old + POPULATE);
+            }
+            *until += POPULATE;
+        }
     }
 
     fn next(&mut self, batch: &mut FrameBatch) -> Result<bool, SourceError> {
+        self.turn_pages();
         match self.decoder.fill(&self.chunk, &mut self.at, 0, batch)? {
             Step::Frames => Ok(true),
             Step::More(need) => match (*self.chunk).as_ref().len() - self.at {

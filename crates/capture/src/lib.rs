@@ -58,7 +58,7 @@ pub fn open(name: &str, options: &Options) -> Result<Box<dyn Source>, SourceErro
     let map = if meta.is_file() { sys::map::Mapping::new(&file).ok() } else { None };
     match map {
         Some(map) if compress::Compression::of(map.as_ref()).is_none() => {
-            let source = file::Resident::new(name, Arc::new(map), options)?;
+            let source = file::Resident::mapped(name, map, options)?;
             Ok(filtered(source, name, options))
         }
         _ => open_reader(name, file, options),

@@ -4,6 +4,15 @@
 /// being filled and being read. A longer record gets a longer buffer of its own.
 pub const STREAM_BUFFER: usize = 512 << 10;
 
+/// Bytes of a mapped file whose pages are asked for at once.
+pub const POPULATE: usize = 4 << 20;
+
+/// How far ahead of the reader they are at least.
+pub const POPULATE_AHEAD: usize = 1 << 20;
+
+/// How far behind the reader they are let go: farther than batches on their way reach.
+pub const RELEASE_BEHIND: usize = 64 << 20;
+
 /// Stream buffers kept for use again; what more are in flight at once are freed and allocated anew.
 pub const BUFFERS_KEPT: usize = 64;
 

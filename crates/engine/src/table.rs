@@ -19,8 +19,7 @@ pub const NO_ROW: u32 = u32::MAX;
 #[inline(always)]
 pub fn hash(words: impl IntoIterator<Item = u64>) -> u64 {
     const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
-    let h = words.into_iter().fold(SEED, |h, w| fold(h ^ w, 0xd6e8_feb8_6659_fd93));
-    h ^ h >> 32
+    words.into_iter().fold(SEED, |h, w| fold(h ^ w, 0xd6e8_feb8_6659_fd93))
 }
 
 #[inline(always)]
@@ -175,11 +174,15 @@ impl Table {
     /// follow one another. Keys that are new when the table is full get [`NO_ROW`]; returns how
     /// many did.
     pub fn lookup(&mut self, keys: &Keys, fresh: &[u64], out: &mut [u32; BATCH]) -> usize {
-        match self.key_words {
-            0 => self.lookup_fixed::<0>(keys, fresh, out),
-            1 => self.lookup_fixed::<1>(keys, fresh, out),
-            2 => self.lookup_fixed::<2>(keys, fresh, out),
-            5 => self.lookup_fixed::<5>(keys, fresh, out),
+        match (self.key_words, self.stride) {
+            (0, _) => self.lookup_none(keys, fresh, out),
+            (1, 2) => self.lookup_fixed::<1, 2>(keys, fresh, out),
+            (1, 4) => self.lookup_fixed::<1, 4>(keys, fresh, out),
+            (1, 8) => self.lookup_fixed::<1, 8>(keys, fresh, out),
+            (2, 4) => self.lookup_fixed::<2, 4>(keys, fresh, out),
+            (2, 8) => self.lookup_fixed::<2, 8>(keys, fresh, out),
+            (5, 8) => self.lookup_fixed::<5, 8>(keys, fresh, out),
+            (5, 16) => self.lookup_fixed::<5, 16>(keys, fresh, out),
             _ => self.lookup_any(keys, fresh, out),
         }
     }
@@ -210,74 +213,83 @@ impl Table {
         );
     }
 
-    fn lookup_fixed<const W: usize>(
+    /// The one key without words.
+    fn lookup_none(&mut self, keys: &Keys, fresh: &[u64], out: &mut [u32; BATCH]) -> usize {
+        let n = keys.len.min(BATCH);
+        let row = if self.rows.is_empty() && n > 0 {
+            self.index.reserve(1);
+            self.find_or_add(keys, 0, fresh)
+        } else {
+            Some(0)
+        };
+        out[..n].fill(row.unwrap_or(NO_ROW));
+        if row.is_none() { n } else { 0 }
+    }
+
+    /// For keys of `W` words in rows of `S`.
+    fn lookup_fixed<const W: usize, const S: usize>(
         &mut self,
         keys: &Keys,
         fresh: &[u64],
         out: &mut [u32; BATCH],
     ) -> usize {
+        let n = keys.len.min(BATCH);
+        self.find_likely(keys, out, |row| row.wrapping_mul(S));
         let words: &[[u64; BATCH]; W] = keys.words[..].try_into().expect("so many words");
-        self.lookup_by(
-            keys,
-            fresh,
-            out,
-            #[inline(always)]
-            |rows, start, j| {
-                let Some(key) = rows.get(start..start + W) else { return false };
-                (0..W).fold(0, |differ, w| differ | key[w] ^ words[w][j & (BATCH - 1)]) == 0
-            },
-        )
+        let (mut j, mut refused) = (0, 0);
+        loop {
+            // Most are found at once: a loop for them alone.
+            let (rows, _) = self.rows.as_chunks::<S>();
+            while j < n
+                && let Some(row) = rows.get(out[j] as usize)
+                && (0..W).fold(0, |differ, w| differ | row[w] ^ words[w][j]) == 0
+            {
+                j += 1;
+            }
+            if j >= n {
+                return refused;
+            }
+            let row = self.find_or_add(keys, j, fresh);
+            refused += row.is_none() as usize;
+            out[j] = row.unwrap_or(NO_ROW);
+            j += 1;
+        }
     }
 
     fn lookup_any(&mut self, keys: &Keys, fresh: &[u64], out: &mut [u32; BATCH]) -> usize {
-        self.lookup_by(keys, fresh, out, |rows, start, j| {
-            keys.words.iter().zip(&rows[start..]).all(|(w, k)| w[j] == *k)
-        })
-    }
-
-    /// `same` says whether key `j` is that of the row that starts at a word.
-    #[inline(always)]
-    fn lookup_by(
-        &mut self,
-        keys: &Keys,
-        fresh: &[u64],
-        out: &mut [u32; BATCH],
-        same: impl Fn(&[u64], usize, usize) -> bool,
-    ) -> usize {
-        let n = keys.len.min(BATCH);
-        self.index.reserve(n);
-        let hashes = &keys.hashes[..n];
-        // The slots were asked for when the keys were hashed. They say which rows to ask for.
-        self.index.likely(hashes, out);
         let stride = self.stride;
-        for &row in &out[..n] {
-            prefetch(&self.rows, (row as usize).wrapping_mul(stride));
-        }
+        self.find_likely(keys, out, |row| row.wrapping_mul(stride));
         let mut refused = 0;
-        for j in 0..n {
-            let row = out[j];
-            if row != NO_ROW && same(&self.rows, row as usize * stride, j) {
-                continue;
+        for (j, out) in out.iter_mut().enumerate().take(keys.len) {
+            if *out == NO_ROW || !self.is_key(*out, keys, j) {
+                let row = self.find_or_add(keys, j, fresh);
+                refused += row.is_none() as usize;
+                *out = row.unwrap_or(NO_ROW);
             }
-            out[j] = self.find_or_add(keys, j, fresh, &same).unwrap_or_else(|| {
-                refused += 1;
-                NO_ROW
-            });
         }
         refused
     }
 
+    /// Whether key `j` is that of a row.
+    #[inline]
+    fn is_key(&self, row: u32, keys: &Keys, j: usize) -> bool {
+        keys.words.iter().zip(self.row(row)).all(|(plane, word)| plane[j] == *word)
+    }
+
+    /// For each key the row that is likely its own, and asks for that row; `at` says where it
+    /// starts. The slots were asked for when the keys were hashed.
+    #[inline(always)]
+    fn find_likely(&mut self, keys: &Keys, out: &mut [u32; BATCH], at: impl Fn(usize) -> usize) {
+        let n = keys.len.min(BATCH);
+        self.index.reserve(n);
+        let rows = &self.rows[..];
+        self.index.likely(&keys.hashes[..n], out, |row| prefetch(rows, at(row as usize)));
+    }
+
     /// The row of key `j`, which is not the likely one.
     #[inline(never)]
-    fn find_or_add(
-        &mut self,
-        keys: &Keys,
-        j: usize,
-        fresh: &[u64],
-        same: &impl Fn(&[u64], usize, usize) -> bool,
-    ) -> Option<u32> {
-        let (rows, stride) = (&self.rows, self.stride);
-        match self.index.find(keys.hashes[j], |row| same(rows, row as usize * stride, j)) {
+    fn find_or_add(&mut self, keys: &Keys, j: usize, fresh: &[u64]) -> Option<u32> {
+        match self.index.find(keys.hashes[j], |row| self.is_key(row, keys, j)) {
             Ok(row) => Some(row),
             Err(place) => self.add(place, keys, j, fresh),
         }

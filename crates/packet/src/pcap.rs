@@ -5,8 +5,8 @@
 //! a file is in memory and copies nothing. The walk is compiled once per byte order, so that its
 //! loop holds only loads, two comparisons and the stores into the batch.
 
-use crate::limits::{BATCH, CAPLEN_MAX};
-use crate::prefetch::prefetch_record;
+use crate::limits::CAPLEN_MAX;
+use crate::prefetch::{Ahead, NEAR, prefetch};
 use crate::source::{Chunk, FrameBatch, LinkType};
 use std::fmt;
 
@@ -19,10 +19,6 @@ const RECORD_HEADER_MODIFIED: usize = 24;
 const MAGIC_MICROS: u32 = 0xa1b2_c3d4;
 const MAGIC_NANOS: u32 = 0xa1b2_3c4d;
 const MAGIC_MODIFIED: u32 = 0xa1b2_cd34;
-
-/// File bytes ahead of the record being read that are asked for from memory; measured flat from
-/// 2048 to 8192.
-pub(crate) const PREFETCH_AHEAD: usize = 2048;
 
 /// In which order the bytes of a file's numbers stand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -248,6 +244,8 @@ pub struct Reader {
     link: LinkType,
     shape: Shape,
     seq: u64,
+    /// Bytes that the last batch took.
+    span: usize,
 }
 
 /// What the walk must know about records.
@@ -277,6 +275,7 @@ impl Reader {
                 lengths: header.lengths(),
             },
             seq: 0,
+            span: 0,
         }
     }
 
@@ -301,8 +300,9 @@ impl Reader {
             (ByteOrder::Big, true) => walk::<true, true>,
             (ByteOrder::Big, false) => walk::<true, false>,
         };
-        let (used, stop) = walk(bytes, self.shape, self.seq, batch);
+        let (used, stop) = walk(bytes, self.shape, self.seq, self.span, batch);
         *at += used;
+        self.span = used;
         self.seq += batch.len() as u64;
         match stop {
             _ if !batch.is_empty() => Ok(Step::Frames),
@@ -314,38 +314,44 @@ impl Reader {
 }
 
 /// Pushes the whole records of `bytes` into `batch`, which is empty and whose base is the start of
-/// `bytes`, until it is full. `USUAL`: 16-byte headers with the captured length first.
+/// `bytes`, until it is full. The last batch took `span` bytes. `USUAL`: 16-byte headers with the captured length first.
 fn walk<const BIG: bool, const USUAL: bool>(
     bytes: &[u8],
     shape: Shape,
     seq: u64,
+    span: usize,
     batch: &mut FrameBatch,
 ) -> (usize, Stop) {
+    let ahead = Ahead::walk(span);
     let header = if USUAL { RECORD_HEADER } else { shape.header };
-    let mut at = 0;
-    for seq in seq..seq + BATCH as u64 {
-        prefetch_record(bytes, at + PREFETCH_AHEAD);
+    let (mut at, mut stop) = (0, Stop::Full);
+    batch.push_all(seq, || {
+        prefetch(bytes, at + NEAR);
+        ahead.ask(bytes, at);
         let Some(h) = bytes.get(at..).and_then(<[u8]>::first_chunk::<RECORD_HEADER>) else {
-            return (at, Stop::More(header));
+            stop = Stop::More(header);
+            return None;
         };
         let (mut caplen, mut len) = (word::<BIG>(h, 8), word::<BIG>(h, 12));
         if !USUAL && shape.lengths.swap(caplen, len) {
             (caplen, len) = (len, caplen);
         }
         if caplen > CAPLEN_MAX {
-            return (at, Stop::Fault(Fault::CapturedLength(caplen)));
+            stop = Stop::Fault(Fault::CapturedLength(caplen));
+            return None;
         }
         let start = at + header;
         let end = start + caplen as usize;
         if end > bytes.len() {
-            return (at, Stop::More(end - at));
+            stop = Stop::More(end - at);
+            return None;
         }
         let fraction = i64::from(word::<BIG>(h, 4)) * shape.fraction_ns;
         let ts = i64::from(word::<BIG>(h, 0)) * 1_000_000_000 + fraction;
-        batch.push(ts, seq, start as u32, caplen, len);
         at = end;
-    }
-    (at, Stop::Full)
+        Some((ts, start as u32, caplen, len))
+    });
+    (at, stop)
 }
 
 /// The number at `h[i..i + 4]`.

@@ -7,8 +7,8 @@
 //! in memory and copies nothing.
 
 use crate::limits::{BLOCK_MAX, CAPLEN_MAX, INTERFACES_MAX};
-use crate::pcap::{ByteOrder, PREFETCH_AHEAD, Step, link_from_file, word};
-use crate::prefetch::prefetch_record;
+use crate::pcap::{ByteOrder, Step, link_from_file, word};
+use crate::prefetch::Ahead;
 use crate::source::{Chunk, FrameBatch, LinkType};
 use std::fmt;
 
@@ -187,6 +187,8 @@ pub struct Reader {
     /// Time of the packet before: simple packet blocks have none of their own.
     ts: i64,
     seq: u64,
+    /// Bytes that the last batch took.
+    span: usize,
 }
 
 /// A packet inside a block that starts at position 0.
@@ -250,6 +252,7 @@ impl Reader {
             }
             *at += block.len;
         }
+        self.span = *at - base;
         Ok(Step::Frames)
     }
 
@@ -264,8 +267,9 @@ impl Reader {
         batch: &mut FrameBatch,
     ) {
         const HEADER: usize = BLOCK_HEADER + 20;
+        let (ahead, start) = (Ahead::walk(self.span), bytes.get(base..).unwrap_or(&[]));
         while !batch.is_full() {
-            prefetch_record(bytes, *at + PREFETCH_AHEAD);
+            ahead.ask(start, *at - base);
             let rest = bytes.get(*at..).unwrap_or(&[]);
             let Some(h) = rest.first_chunk::<HEADER>() else { return };
             let (total, caplen) = (word::<BIG>(h, 4), word::<BIG>(h, 20));

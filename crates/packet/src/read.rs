@@ -41,10 +41,10 @@ fn frame(rows: &Rows<'_>, item: Item, out: &mut Column) -> bool {
     let frames = rows.frames;
     let (ts, seq, caplens, lens) = (frames.ts(), frames.seq(), frames.caplens(), frames.lens());
     let layer = match item {
-        Item::Ts => return rows.words(out, Bits::ALL, |i| ts[i] as u64),
-        Item::Number => return rows.words(out, Bits::ALL, |i| seq[i] + 1),
-        Item::Len => return rows.words(out, Bits::ALL, |i| lens[i].into()),
-        Item::Caplen => return rows.words(out, Bits::ALL, |i| caplens[i].into()),
+        Item::Ts => return rows.all(out, ts, |&ts| ts as u64),
+        Item::Number => return rows.all(out, seq, |&seq| seq + 1),
+        Item::Len => return rows.all(out, lens, |&len| len.into()),
+        Item::Caplen => return rows.all(out, caplens, |&caplen| caplen.into()),
         Item::LinkType => return rows.words(out, Bits::ALL, |_| frames.link.0.into()),
         Item::Ip => {
             return rows.truth(out, Bits::ALL, rows.has(Layer::Ipv4).or(rows.has(Layer::Ipv6)));

@@ -105,6 +105,28 @@ impl FrameBatch {
         self.n = i + 1;
     }
 
+    /// Appends frames until the batch is full or `next` has none: time, offset, captured bytes and
+    /// length as [`FrameBatch::push`] takes them. They are numbered on from `seq`.
+    #[inline(always)]
+    pub(crate) fn push_all(
+        &mut self,
+        seq: u64,
+        mut next: impl FnMut() -> Option<(i64, u32, u32, u32)>,
+    ) {
+        let (from, c) = (self.n, &mut *self.cols);
+        let mut i = from;
+        while i < BATCH
+            && let Some((ts, offset, caplen, len)) = next()
+        {
+            (c.ts[i], c.off[i], c.caplen[i], c.len[i]) = (ts, offset, caplen, len);
+            i += 1;
+        }
+        for (number, at) in c.seq[from..i].iter_mut().zip(seq..) {
+            *number = at;
+        }
+        self.n = i;
+    }
+
     /// Frames in the batch.
     #[inline(always)]
     pub fn len(&self) -> usize {

@@ -11,7 +11,7 @@
 //! | Exact? | exact |
 
 use super::fixed::{Fixed, Outcome};
-use super::{Cells, Input};
+use super::{Cells, Input, Step};
 
 /// Counts rows. The cell is the count, which cannot overflow: 2^63 rows take centuries.
 pub(super) struct Count;
@@ -21,6 +21,10 @@ impl Fixed<1> for Count {
 
     fn update(&self, input: &Input<'_>, cells: &mut Cells<'_>) {
         input.each(|group, _| cells.of::<1>(group)[0] += 1);
+    }
+
+    fn step(&self) -> Option<Step> {
+        Some(Step::One)
     }
 
     fn merge(&self, [into]: &mut [u64; 1], [from]: &[u64; 1]) {

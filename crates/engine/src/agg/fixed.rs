@@ -1,7 +1,7 @@
 //! Aggregates whose whole state is a fixed number of cells: most of them. Each says how one value
 //! goes in, how two states merge, and what comes out; the rest is the same for all and stands here.
 
-use super::{Aggregate, Cells, CellsRef, Finish, Input, read_words, write_words};
+use super::{Aggregate, Cells, CellsRef, Finish, Input, Step, read_words, write_words};
 use std::any::Any;
 
 /// A state of `N` cells.
@@ -11,6 +11,11 @@ pub(super) trait Fixed<const N: usize>: Send + 'static {
 
     /// Takes rows into their groups: the hot loop.
     fn update(&self, input: &Input<'_>, cells: &mut Cells<'_>);
+
+    /// The same as one step of its one cell, if it is that.
+    fn step(&self) -> Option<Step> {
+        None
+    }
 
     /// Takes another state in. Associative and commutative.
     fn merge(&self, into: &mut [u64; N], from: &[u64; N]);
@@ -43,6 +48,10 @@ impl<A: Fixed<N>, const N: usize> Aggregate for Of<A, N> {
 
     fn update(&mut self, input: &Input<'_>, cells: &mut Cells<'_>) {
         self.0.update(input, cells);
+    }
+
+    fn step(&self) -> Option<Step> {
+        self.0.step()
     }
 
     fn merge(

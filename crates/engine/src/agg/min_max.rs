@@ -12,7 +12,8 @@
 
 use super::fixed::{Fixed, Of, Outcome};
 use super::{
-    Aggregate, Cells, CellsRef, Finish, Input, read_bytes, read_words, write_bytes, write_words,
+    Aggregate, Cells, CellsRef, Finish, Input, Step, read_bytes, read_words, write_bytes,
+    write_words,
 };
 use crate::expr::Class;
 use crate::key::Pool;
@@ -65,6 +66,15 @@ impl Fixed<1> for MinMaxWord {
             (Class::Signed, true) => input.each(|g, i| offer(g, !signed.ordered(values[i]))),
             _ => input.each(|g, i| offer(g, self.rank(values[i]))),
         }
+    }
+
+    fn step(&self) -> Option<Step> {
+        let flip = match self.class {
+            Class::Signed => 1 << 63,
+            Class::Unsigned => 0,
+            _ => return None,
+        };
+        Some(Step::Least(if self.max { !flip } else { flip }))
     }
 
     fn merge(&self, [into]: &mut [u64; 1], [from]: &[u64; 1]) {

@@ -13,6 +13,7 @@ mod count;
 mod distinct;
 mod first_last;
 mod fixed;
+mod fused;
 #[cfg(test)]
 mod laws;
 mod min_max;
@@ -23,6 +24,7 @@ use crate::functions::Functions;
 use crate::key::Part;
 use crate::rows::Arena;
 use fixed::Of;
+pub use fused::{FUSED_MAX, Step, Taken, update as update_fused};
 use std::any::Any;
 use weir_packet::bits::Bits;
 use weir_packet::column::Column;
@@ -137,6 +139,11 @@ pub trait Aggregate: Send {
 
     /// Writes the results of `groups` to rows `0..`.
     fn finish(&self, cells: CellsRef<'_>, groups: &[u32], out: &mut Finish<'_>);
+
+    /// What it does with a row, if that is so simple that it can be done together with others.
+    fn step(&self) -> Option<Step> {
+        None
+    }
 
     /// Appends the state of a group as bytes, little-endian, that [`Aggregate::decode`] reads back.
     fn encode(&self, cells: CellsRef<'_>, group: u32, out: &mut Vec<u8>);

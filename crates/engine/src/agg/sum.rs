@@ -12,7 +12,7 @@
 //! | Exact? | exact; floats in the order that rows came |
 
 use super::fixed::{Fixed, Outcome, add_wide, wide};
-use super::{Cells, Input};
+use super::{Cells, Input, Step};
 
 /// Sums values that are never negative, such as packet fields: the sum can only grow, so that it
 /// may stick at the top and still not depend on order. Cells: the sum; and where groups may lack
@@ -25,6 +25,10 @@ impl Fixed<1> for SumUnsigned {
     fn update(&self, input: &Input<'_>, cells: &mut Cells<'_>) {
         let values = input.columns[0].word();
         input.each(|group, i| self.merge(cells.of(group), &[values[i]]));
+    }
+
+    fn step(&self) -> Option<Step> {
+        Some(Step::Add)
     }
 
     fn merge(&self, [into]: &mut [u64; 1], [from]: &[u64; 1]) {

@@ -234,20 +234,20 @@ fn each<const W: usize>(
 ) {
     let Keys { words: planes, hashes, .. } = keys;
     let planes: &mut [[u64; BATCH]; W] = (&mut planes[..]).try_into().expect("so many words");
-    let mut one = |i: usize, j: usize| {
-        let key = words(plain.headers(i));
+    let n = rows.positions.len().min(BATCH);
+    let all = rows.set == Bits::first(n);
+    let offsets = plain.offsets();
+    for j in 0..n {
+        let i = if all { j } else { rows.positions[j].into() };
+        // Both are always there, see `Plain`.
+        let Some(headers) = offsets.get(i).and_then(|&at| plain.headers(at)) else { continue };
+        let key = words(headers);
         let h = hash(key);
         table.prefetch(h);
         hashes[j] = h;
         for (plane, word) in planes.iter_mut().zip(key) {
             plane[j] = word;
         }
-    };
-    let n = rows.positions.len().min(BATCH);
-    if rows.set == Bits::first(n) {
-        (0..n).for_each(|i| one(i, i));
-    } else {
-        rows.positions.iter().take(BATCH).enumerate().for_each(|(j, &i)| one(i.into(), j));
     }
 }
 

@@ -15,10 +15,10 @@
 //! those of other workers, and the other half ([`Emitter`](super::emit::Emitter)) puts out rows.
 
 use super::Batch;
-use super::groups::{Groups, Spec, window_start};
-use crate::agg::{Cells, Input};
+use super::groups::{Groups, Spec, Variant, window_start};
+use crate::agg::{Cells, FUSED_MAX, Input, Step, update_fused};
 use crate::counters::Ledger;
-use crate::expr::{Cond, Src, Val};
+use crate::expr::{Cond, Ctx, Src, Val};
 use crate::key::{Chosen, Direct, narrow_rows, pack};
 use crate::limits::{PARTS_MAX, SPARE_GROUPS, WINDOWS_MAX};
 use crate::table::{Keys, NO_ROW};
@@ -57,11 +57,27 @@ struct Work {
     direct: Bits,
 }
 
+/// All positions in a batch.
+static IDENTITY: [u16; BATCH] = {
+    let mut all = [0; BATCH];
+    let mut i = 0;
+    while i < BATCH {
+        all[i] = i as u16;
+        i += 1;
+    }
+    all
+};
+
 impl Work {
     /// Makes these rows the ones at hand.
     fn choose(&mut self, rows: Bits) {
         self.positions.clear();
-        rows.each(|i| self.positions.push(i as u16));
+        let n = rows.count();
+        if rows == Bits::first(n) {
+            self.positions.extend_from_slice(&IDENTITY[..n]);
+        } else {
+            rows.each(|i| self.positions.push(i as u16));
+        }
     }
 }
 
@@ -319,23 +335,12 @@ impl Summarize {
             rows = left;
             self.evicted += refused;
         }
-        let n = work.positions.len();
-        for (a, agg) in variant.aggs.iter_mut().enumerate() {
-            let (srcs, counted) = &work.agg_srcs[a];
-            let mut args: [&Column; PARTS_MAX] = [ctx.column(batch.time); PARTS_MAX];
-            for (arg, &src) in args.iter_mut().zip(srcs) {
-                *arg = ctx.column(src);
-            }
-            let input = Input {
-                rows: &work.positions,
-                groups: &work.ids[..n],
-                columns: &args[..srcs.len()],
-                counted: (!counted.covers(rows)).then_some(*counted),
-                seq: batch.order,
-                arena: &ctx.regs.arena,
+        let mut a = 0;
+        while a < variant.aggs.len() {
+            a += match update_together(a, variant, work, ctx, batch.time, rows) {
+                0 => update_one(a, variant, work, batch, rows),
+                n => n,
             };
-            let (stride, at) = (variant.table.stride(), variant.at[a]);
-            agg.update(&input, &mut Cells { rows: variant.table.rows_mut(), stride, at });
         }
     }
 
@@ -374,6 +379,59 @@ impl Summarize {
         ledger.late += self.late;
         ledger.evicted += self.evicted;
     }
+}
+
+/// Updates aggregates from number `a` on that change one cell by one step each, if they count all
+/// of the rows. Returns how many.
+fn update_together(
+    a: usize,
+    variant: &mut Variant,
+    work: &Work,
+    ctx: &Ctx<'_>,
+    time: Src,
+    rows: Bits,
+) -> usize {
+    let mut steps = [(Step::One, ctx.column(time).word()); FUSED_MAX];
+    let mut n = 0;
+    for (agg, (srcs, counted)) in variant.aggs.iter().zip(&work.agg_srcs).skip(a).take(FUSED_MAX) {
+        let Some(step) = agg.step().filter(|_| counted.covers(rows)) else { break };
+        steps[n].0 = step;
+        if let (Step::Add | Step::Least(_), [src]) = (step, &srcs[..]) {
+            steps[n].1 = ctx.column(*src).word();
+        }
+        n += 1;
+    }
+    let (stride, at) = (variant.table.stride(), variant.at[a]);
+    let ids = &work.ids[..work.positions.len()];
+    let mut cells = Cells { rows: variant.table.rows_mut(), stride, at };
+    update_fused(&steps[..n], &work.positions, ids, &mut cells)
+}
+
+/// Updates aggregate number `a`. Returns that it is one.
+fn update_one(
+    a: usize,
+    variant: &mut Variant,
+    work: &Work,
+    batch: &Batch<'_>,
+    rows: Bits,
+) -> usize {
+    let ctx = &batch.ctx;
+    let (srcs, counted) = &work.agg_srcs[a];
+    let mut args: [&Column; PARTS_MAX] = [ctx.column(batch.time); PARTS_MAX];
+    for (arg, &src) in args.iter_mut().zip(srcs) {
+        *arg = ctx.column(src);
+    }
+    let input = Input {
+        rows: &work.positions,
+        groups: &work.ids[..work.positions.len()],
+        columns: &args[..srcs.len()],
+        counted: (!counted.covers(rows)).then_some(*counted),
+        seq: batch.order,
+        arena: &ctx.regs.arena,
+    };
+    let (stride, at) = (variant.table.stride(), variant.at[a]);
+    variant.aggs[a].update(&input, &mut Cells { rows: variant.table.rows_mut(), stride, at });
+    1
 }
 
 /// Leaves only the rows that have a group; returns these, and how many had none.

@@ -14,9 +14,9 @@ use weir_packet::limits::BATCH;
 
 const TAG: u64 = 0xffff_ffff_0000_0000;
 
-/// Slots from a hash's home on that are looked at without asking whether that is needed: few keys
-/// stand farther away.
-const LIKELY: usize = 3;
+/// Slots from a home on that are looked at without asking whether that is needed. Homes are so many
+/// slots apart that these do not overlap and lie in one cache line: few keys stand farther away.
+const LIKELY: usize = 4;
 
 /// Slots behind the last home, and how many are added when few are left.
 const TAIL: usize = 16;
@@ -29,14 +29,13 @@ pub struct Index {
     moving: Option<Moving>,
 }
 
-/// A power of two of homes, and behind them room for the last run, which ends in an empty slot like
+/// A power of two of slots, and behind them room for the last run, which ends in an empty slot like
 /// all others.
 #[derive(Clone, Debug)]
 struct Slots {
     words: Words,
-    homes: usize,
-    /// The home is the hash shifted so far to the right.
-    shift: u32,
+    /// How many there are without that room.
+    size: usize,
 }
 
 /// An index half the size whose contents are on the way to the larger one.
@@ -56,14 +55,14 @@ pub struct Vacant {
 }
 
 impl Slots {
-    fn new(homes: usize) -> Slots {
-        let words = Words::zeroed(homes + TAIL);
-        Slots { words, homes, shift: 64 - homes.trailing_zeros() }
+    fn new(size: usize) -> Slots {
+        Slots { words: Words::zeroed(size + TAIL), size }
     }
 
     #[inline(always)]
     fn home(&self, hash: u64) -> usize {
-        (hash >> self.shift) as usize
+        // The tag, as a fraction of the whole; a shift by a variable takes longer.
+        ((hash >> 32) * (self.size / LIKELY) as u64 >> 32) as usize * LIKELY
     }
 
     /// Puts a slot's content in an empty slot, behind which there is another.
@@ -101,12 +100,13 @@ impl Slots {
 
     #[inline(always)]
     fn likely(&self, hash: u64) -> u32 {
-        let near = self.words[self.home(hash)..].first_chunk::<LIKELY>();
-        let near = near.expect("there are slots behind the last home");
-        near.iter()
+        let (near, _) = self.words.as_chunks::<LIKELY>();
+        let near = &near[self.home(hash) / LIKELY];
+        let row = near
+            .iter()
             .rev()
-            .fold(0, |row, slot| if (slot ^ hash) & TAG == 0 { *slot as u32 } else { row })
-            .wrapping_sub(1)
+            .fold(0, |row, slot| if (slot ^ hash) >> 32 == 0 { *slot as u32 } else { row });
+        row.wrapping_sub(1)
     }
 
     /// Removes a row, closing the gap it leaves in its run of slots.
@@ -168,7 +168,7 @@ impl Index {
     /// Makes room for `more` rows, so that these can be added without growing.
     #[inline]
     pub fn reserve(&mut self, more: usize) {
-        if self.moving.is_some() || slots_for(self.used + more) > self.slots.homes {
+        if self.moving.is_some() || slots_for(self.used + more) > self.slots.size {
             self.grow(more);
         }
     }
@@ -181,12 +181,12 @@ impl Index {
                 self.moving = None;
             }
         }
-        let (homes, before) = (slots_for(self.used + more), self.slots.homes);
-        if homes <= before {
+        let (size, before) = (slots_for(self.used + more), self.slots.size);
+        if size <= before {
             return;
         }
-        let mut old = std::mem::replace(&mut self.slots, Slots::new(homes));
-        if self.moving.is_none() && homes == before * 2 && before > REBUILD_MAX {
+        let mut old = std::mem::replace(&mut self.slots, Slots::new(size));
+        if self.moving.is_none() && size == before * 2 && before > REBUILD_MAX {
             self.moving = Some(Moving { from: old, done: 0 });
             return;
         }
@@ -213,14 +213,17 @@ impl Index {
         (row != NO_ROW).then_some(row)
     }
 
-    /// For each hash [`Index::candidate`], [`NO_ROW`] where there is none.
+    /// For each hash [`Index::candidate`], [`NO_ROW`] where there is none; `each` is told it too.
     #[inline(always)]
-    pub fn likely(&self, hashes: &[u64], rows: &mut [u32; BATCH]) {
+    pub fn likely(&self, hashes: &[u64], rows: &mut [u32; BATCH], each: impl Fn(u32)) {
         if self.moving.is_some() {
-            return self.likely_while_moving(hashes, rows);
+            self.likely_while_moving(hashes, rows);
+            rows[..hashes.len().min(BATCH)].iter().for_each(|&row| each(row));
+            return;
         }
         for (&hash, row) in hashes.iter().zip(rows) {
             *row = self.slots.likely(hash);
+            each(*row);
         }
     }
 
@@ -264,8 +267,8 @@ impl Index {
 
     /// Forgets all rows; keeps the memory, unless far less of it would do.
     pub fn clear(&mut self) {
-        let homes = self.slots.homes;
-        if homes > REBUILD_MAX && slots_for(self.used) < homes / 4 {
+        let size = self.slots.size;
+        if size > REBUILD_MAX && slots_for(self.used) < size / 4 {
             self.slots = Slots::new(slots_for(self.used));
         } else {
             self.slots.words.fill(0);
@@ -335,7 +338,7 @@ mod tests {
                     }
                     1 if index.moving.is_none() && index.used > 0 => {
                         // Starts to move, however small it is.
-                        let bigger = Slots::new(index.slots.homes * 2);
+                        let bigger = Slots::new(index.slots.size * 2);
                         let from = std::mem::replace(&mut index.slots, bigger);
                         index.moving = Some(Moving { from, done: 0 });
                     }

@@ -69,13 +69,17 @@ impl<'a> Plain<'a> {
         self.rows
     }
 
-    /// The bytes from the IP header of row `i` on; zeros if it is not a plain packet.
+    /// Where each row's frame starts, for [`Plain::headers`].
     #[inline(always)]
-    pub fn headers(&self, i: usize) -> &'a [u8; HEADERS] {
-        const NOTHING: [u8; HEADERS] = [0; HEADERS];
-        let start = self.offsets.get(i).map_or(usize::MAX / 2, |&at| at as usize + self.l3);
-        let found = self.bytes.get(start..start + HEADERS).and_then(|b| b.first_chunk());
-        found.unwrap_or(&NOTHING)
+    pub fn offsets(&self) -> &'a [u32] {
+        self.offsets
+    }
+
+    /// The bytes from the IP header on of a frame that starts there; there are always some if it is
+    /// a plain packet.
+    #[inline(always)]
+    pub fn headers(&self, offset: u32) -> Option<&'a [u8; HEADERS]> {
+        self.bytes.get(offset as usize + self.l3..)?.first_chunk()
     }
 }
 
@@ -111,7 +115,7 @@ mod tests {
                     let mut column = Column::new(field.ty.repr());
                     read(field.item, &frames, &layers, Bits::first(1), &mut column);
                     let mut value = [0; 16];
-                    value.copy_from_slice(&plain.headers(0)[at..at + 16]);
+                    value.copy_from_slice(&plain.headers(plain.offsets()[0]).unwrap()[at..at + 16]);
                     let value = u128::from_be_bytes(value) >> (128 - bits);
                     let mapped = field.ty == FieldType::Ip && family == Family::Four;
                     let value = if mapped { value | 0xffff << 32 } else { value };

@@ -9,7 +9,7 @@
 use super::{Layer, Layers, Plain};
 use crate::bits::Bits;
 use crate::limits::BATCH;
-use crate::prefetch::prefetch_record;
+use crate::prefetch::Ahead;
 use crate::source::FrameBatch;
 use crate::{ipv4, ipv6, tcp, udp};
 use std::hint::select_unpredictable;
@@ -24,12 +24,24 @@ pub(super) type Window = [u8; WINDOW];
 /// What one look at a frame gives.
 #[derive(Clone, Copy, Default)]
 struct Look {
-    /// 1 if the frame is plain; if 0, nothing else here means anything.
-    plain: u64,
-    /// 1 for TCP, 0 for UDP.
-    tcp: u64,
+    /// [`PLAIN`] and [`TCP`]; 0 if the frame is not plain.
+    kind: u8,
     proto: u8,
 }
+
+/// Bit of a frame that is plain.
+const PLAIN: u8 = 1;
+
+/// Bit of a frame that is plain and TCP; without it is UDP.
+const TCP: u8 = 2;
+
+/// Bytes of the smallest header of each protocol: more than any packet has of all but TCP and UDP.
+static LEAST: [i32; 256] = {
+    let mut least = [1 << 20; 256];
+    least[tcp::PROTOCOL as usize] = tcp::HEADER_LEN as i32;
+    least[udp::PROTOCOL as usize] = udp::HEADER_LEN as i32;
+    least
+};
 
 /// Fills `layers` for the plain frames of a batch and returns which they are. The IP header starts
 /// at `L3`, behind `vlan_depth` tags; `family` says whether the link header announces IPv4, IPv6.
@@ -48,28 +60,23 @@ pub(super) fn classify<const L3: usize>(
         let at = offsets[i] as usize;
         bytes.get(at..at + WINDOW).and_then(|w| w.first_chunk::<WINDOW>())
     };
-    let ahead = next_batch(offsets, caplens);
+    let ahead = Ahead::classify(span(offsets, caplens));
     layers.vlan_depth.fill(vlan_depth);
     layers.l3.fill(L3 as u16);
     layers.l4.fill((L3 + ipv4::HEADER_LEN) as u16);
 
-    let (mut plain4, mut tcp) = (Bits::NONE, Bits::NONE);
-    for start in (0..n).step_by(64) {
-        let rows = 64.min(n - start);
-        let (mut plain_word, mut tcp_word) = (0u64, 0u64);
-        for i in start..start + rows {
-            prefetch_record(bytes, offsets[i] as usize + ahead);
-            let look = match window(i) {
-                Some(w) => look4::<L3>(w, family(w).0, caplens[i], lens[i]),
-                None => Look::default(),
-            };
-            layers.proto[i] = look.proto;
-            plain_word = plain_word >> 1 | look.plain << 63;
-            tcp_word = tcp_word >> 1 | look.tcp << 63;
-        }
-        plain4.0[start / 64] = plain_word >> (64 - rows);
-        tcp.0[start / 64] = tcp_word >> (64 - rows);
+    let mut kinds = [0; BATCH];
+    for i in 0..n {
+        ahead.ask(bytes, offsets[i] as usize);
+        let look = match window(i) {
+            Some(w) => look4::<L3>(w, family(w).0, caplens[i], lens[i]),
+            None => Look::default(),
+        };
+        layers.proto[i] = look.proto;
+        kinds[i] = look.kind;
     }
+    let plain4 = with_bit(&kinds, PLAIN);
+    let mut tcp = with_bit(&kinds, TCP);
 
     let mut plain6 = Bits::NONE;
     for (w, mut others) in Bits::first(n).minus(plain4).0.into_iter().enumerate() {
@@ -83,8 +90,8 @@ pub(super) fn classify<const L3: usize>(
             };
             layers.proto[i] = look.proto;
             layers.l4[i] = (L3 + ipv6::HEADER_LEN) as u16;
-            plain6.0[w] |= look.plain << bit;
-            tcp.0[w] |= look.tcp << bit;
+            plain6.0[w] |= u64::from(look.kind & PLAIN) << bit;
+            tcp.0[w] |= u64::from(look.kind / TCP) << bit;
         }
     }
 
@@ -101,17 +108,26 @@ pub(super) fn classify<const L3: usize>(
     plain
 }
 
-/// How far behind a frame's bytes those of the next batch's frame of the same number stand, if
-/// frames go on as they are: while this batch is worked on, the next one comes in. Nowhere if
-/// frames are so large that this says nothing about where headers are.
-fn next_batch(offsets: &[u32], caplens: &[u32]) -> usize {
-    const WORTH: usize = BATCH * 256;
+/// Bytes from the start of the batch's memory to the end of its last frame.
+fn span(offsets: &[u32], caplens: &[u32]) -> usize {
     match (offsets, caplens) {
-        ([first, .., last], [.., caplen]) if ((last - first) as usize) < WORTH => {
-            (last - first + caplen) as usize
-        }
-        _ => usize::MAX / 2,
+        ([.., last], [.., caplen]) => *last as usize + *caplen as usize,
+        _ => 0,
     }
+}
+
+/// The rows whose byte has a bit.
+fn with_bit(kinds: &[u8; BATCH], bit: u8) -> Bits {
+    // The lowest bit of each of eight bytes, gathered in the highest byte of a product.
+    const LOWEST: u64 = 0x0101_0101_0101_0101;
+    const GATHER: u64 = 0x0102_0408_1020_4080;
+    let mut bytes = kinds.as_chunks::<8>().0.iter().map(|eight| {
+        let eight = u64::from_le_bytes(*eight) >> bit.trailing_zeros() & LOWEST;
+        eight.wrapping_mul(GATHER) >> 56
+    });
+    Bits(std::array::from_fn(|_| {
+        bytes.by_ref().take(8).fold(0, |word, byte| word >> 8 | byte << 56)
+    }))
 }
 
 /// Whether a frame is plain TCP or UDP over IPv4.
@@ -121,38 +137,38 @@ fn look4<const L3: usize>(w: &Window, announced: bool, caplen: u32, len: u32) ->
     // header; no more fragments and no offset.
     let start = be64(w, L3);
     let fixed = 0xff << 56 | (ipv4::MORE_FRAGMENTS | ipv4::OFFSET_BITS) as u64;
-    let fits = announced & (start & fixed == 0x45 << 56);
+    let differs = start & fixed ^ 0x45 << 56 | u64::from(!announced);
     let ip_len = (start >> 32 & 0xffff) as i64;
     let proto = w[L3 + ipv4::PROTOCOL];
-    look::<L3>(w, ipv4::HEADER_LEN, fits, ip_len, proto, caplen, len)
+    look::<L3>(w, ipv4::HEADER_LEN, differs, ip_len, proto, caplen, len)
 }
 
 /// Whether a frame is plain TCP or UDP over IPv6.
 #[inline(always)]
 fn look6<const L3: usize>(w: &Window, announced: bool, caplen: u32, len: u32) -> Look {
     let start = be64(w, L3);
-    let fits = announced & (start >> 60 == 6);
+    let differs = start >> 60 ^ 6 | u64::from(!announced);
     // A payload length of 0 makes an empty packet here, with no room for a header.
     let ip_len = (start >> 16 & 0xffff) as i64 + ipv6::HEADER_LEN as i64;
     let proto = (start >> 8) as u8;
-    look::<L3>(w, ipv6::HEADER_LEN, fits, ip_len, proto, caplen, len)
+    look::<L3>(w, ipv6::HEADER_LEN, differs, ip_len, proto, caplen, len)
 }
 
 /// The checks that both families share: TCP or UDP, lengths that agree, and enough captured.
-/// `&` and `|` instead of `&&` and `||`, so that nothing is branched on.
+/// `differs` is 0 if the IP header is as it should be. Nothing is branched on.
 #[inline(always)]
 fn look<const L3: usize>(
     w: &Window,
     ip_header: usize,
-    fits: bool,
+    differs: u64,
     ip_len: i64,
     proto: u8,
     caplen: u32,
     len: u32,
 ) -> Look {
-    let (tcp, udp) = (proto == tcp::PROTOCOL, proto == udp::PROTOCOL);
+    let tcp = proto == tcp::PROTOCOL;
+    let least = i64::from(LEAST[usize::from(proto)]);
     let l4 = L3 + ip_header;
-    let least = select_unpredictable(tcp, tcp::HEADER_LEN as i64, udp::HEADER_LEN as i64);
     // The packet must have room for TCP's header, and for all of a UDP datagram.
     let tcp_claims = i64::from(w[l4 + tcp::DATA_OFFSET] >> 4) * 4;
     let udp_claims = i64::from(u16::from_be_bytes([w[l4 + udp::LENGTH], w[l4 + udp::LENGTH + 1]]));
@@ -162,8 +178,8 @@ fn look<const L3: usize>(
         | (ip_len - ip_header as i64 - claimed)
         | (i64::from(len) - L3 as i64 - ip_len)
         | (i64::from(caplen) - l4 as i64 - least);
-    let room = !room as u64 >> 63;
-    Look { plain: u64::from(fits & (tcp | udp)) & room, tcp: u64::from(tcp), proto }
+    let plain = (room >> 63) as u64 | differs == 0;
+    Look { kind: select_unpredictable(plain, PLAIN | u8::from(tcp) * TCP, 0), proto }
 }
 
 #[inline(always)]

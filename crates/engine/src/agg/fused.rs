@@ -1,0 +1,191 @@
+//! Updating several aggregates of a row in one loop.
+//!
+//! Most aggregates keep one cell and change it by one instruction. A loop for each of them loads
+//! the row number and computes the address again; one loop for two or four of them does so once.
+
+use super::Cells;
+use weir_packet::limits::BATCH;
+
+/// What an aggregate of one cell does with a row that counts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// Adds one.
+    One,
+    /// Adds the value, up to the largest number.
+    Add,
+    /// Keeps the smaller one of the cell and the value with these bits flipped.
+    Least(u64),
+}
+
+/// A step with its values.
+trait Update: Copy {
+    fn update(self, cell: &mut u64, i: usize);
+}
+
+#[derive(Clone, Copy)]
+struct One;
+
+#[derive(Clone, Copy)]
+struct Add<'a>(&'a [u64; BATCH]);
+
+#[derive(Clone, Copy)]
+struct Least<'a>(&'a [u64; BATCH], u64);
+
+impl Update for One {
+    #[inline(always)]
+    fn update(self, cell: &mut u64, _: usize) {
+        *cell = cell.wrapping_add(1);
+    }
+}
+
+impl Update for Add<'_> {
+    #[inline(always)]
+    fn update(self, cell: &mut u64, i: usize) {
+        *cell = cell.saturating_add(self.0[i]);
+    }
+}
+
+impl Update for Least<'_> {
+    #[inline(always)]
+    fn update(self, cell: &mut u64, i: usize) {
+        *cell = (*cell).min(self.0[i] ^ self.1);
+    }
+}
+
+/// A step, and the values it takes.
+pub type Taken<'a> = (Step, &'a [u64; BATCH]);
+
+/// How many aggregates one loop takes at most.
+pub const FUSED_MAX: usize = 4;
+
+/// Updates the cells of the first aggregates, which stand side by side from `cells.at` on: for each
+/// of the rows `rows`, those of its group. Returns how many aggregates it took; none where one loop
+/// each is as good.
+pub fn update(steps: &[Taken<'_>], rows: &[u16], groups: &[u32], cells: &mut Cells<'_>) -> usize {
+    match (steps, cells.stride) {
+        ([(Step::One, _), (Step::Add, x), (Step::Least(f), y), (Step::Least(g), z)], 8) => {
+            let (first, second) = (Least(y, *f), Least(z, *g));
+            each::<8, 4>(rows, groups, cells, |[a, b, c, d], i| {
+                One.update(a, i);
+                Add(x).update(b, i);
+                first.update(c, i);
+                second.update(d, i);
+            });
+            4
+        }
+        ([first, second, ..], 4 | 8) => {
+            match *first {
+                (Step::One, _) => with(One, *second, rows, groups, cells),
+                (Step::Add, x) => with(Add(x), *second, rows, groups, cells),
+                (Step::Least(flip), x) => with(Least(x, flip), *second, rows, groups, cells),
+            }
+            2
+        }
+        _ => 0,
+    }
+}
+
+fn with(
+    first: impl Update,
+    second: Taken<'_>,
+    rows: &[u16],
+    groups: &[u32],
+    cells: &mut Cells<'_>,
+) {
+    match second {
+        (Step::One, _) => two(first, One, rows, groups, cells),
+        (Step::Add, x) => two(first, Add(x), rows, groups, cells),
+        (Step::Least(flip), x) => two(first, Least(x, flip), rows, groups, cells),
+    }
+}
+
+fn two(
+    first: impl Update,
+    second: impl Update,
+    rows: &[u16],
+    groups: &[u32],
+    cells: &mut Cells<'_>,
+) {
+    let both = |[a, b]: &mut [u64; 2], i: usize| {
+        first.update(a, i);
+        second.update(b, i);
+    };
+    match cells.stride {
+        4 => each::<4, 2>(rows, groups, cells, both),
+        _ => each::<8, 2>(rows, groups, cells, both),
+    }
+}
+
+/// Calls `f` with `N` cells of each row's group, in table rows of `S` words, and the row.
+#[inline(always)]
+fn each<const S: usize, const N: usize>(
+    rows: &[u16],
+    groups: &[u32],
+    cells: &mut Cells<'_>,
+    f: impl Fn(&mut [u64; N], usize),
+) {
+    let at = cells.at.min(S - N);
+    let (table, _) = cells.rows.as_chunks_mut::<S>();
+    let all = rows.last().is_some_and(|&last| usize::from(last) + 1 == rows.len());
+    let n = groups.len().min(rows.len()).min(BATCH);
+    for j in 0..n {
+        let i = if all { j } else { usize::from(rows[j]) & (BATCH - 1) };
+        if let Some(cells) = table[groups[j] as usize][at..].first_chunk_mut::<N>() {
+            f(cells, i);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![Just(Step::One), Just(Step::Add), any::<u64>().prop_map(Step::Least)]
+    }
+
+    proptest! {
+        #[test]
+        fn together_or_one_by_one(
+            mut steps in proptest::collection::vec(step(), 2..=4),
+            flow_meter in any::<bool>(),
+            chosen in proptest::collection::btree_set(0u16..BATCH as u16, 1..40),
+            dense in any::<bool>(),
+            wide in any::<bool>(),
+            seed in any::<u64>(),
+        ) {
+            if flow_meter {
+                steps = vec![Step::One, Step::Add, Step::Least(seed), Step::Least(!seed)];
+            }
+            let rows: Vec<u16> = if dense { (0..40).collect() } else { chosen.into_iter().collect() };
+            let number = |n: u64| (n + 1).wrapping_mul(seed | 1) >> (n % 60);
+            let groups: Vec<u32> = (0..rows.len() as u64).map(|j| (number(j) % 7) as u32).collect();
+            let columns: Vec<[u64; BATCH]> = (0..steps.len() as u64)
+                .map(|s| std::array::from_fn(|i| number(s * 1000 + i as u64)))
+                .collect();
+            let taken: Vec<Taken<'_>> = steps.iter().copied().zip(&columns).collect();
+            let stride = if wide { 8 } else { 4 };
+            // Behind a key of a word or two, as many steps as have room.
+            let at = if wide { 2 } else { 1 };
+            let taken = &taken[..taken.len().min(stride - at)];
+            let mut table: Vec<u64> = (0..7 * stride as u64).map(number).collect();
+            let mut model = table.clone();
+            let mut cells = Cells { rows: &mut table, stride, at };
+            let n = update(taken, &rows, &groups, &mut cells);
+            prop_assert!(n >= 2 && n <= taken.len());
+            for (s, (step, values)) in taken[..n].iter().enumerate() {
+                for (&i, &group) in rows.iter().zip(&groups) {
+                    let cell = &mut model[group as usize * stride + at + s];
+                    let value = values[i as usize];
+                    *cell = match step {
+                        Step::One => cell.wrapping_add(1),
+                        Step::Add => cell.saturating_add(value),
+                        Step::Least(flip) => (*cell).min(value ^ flip),
+                    };
+                }
+            }
+            prop_assert_eq!(table, model);
+        }
+    }
+}
