@@ -1,24 +1,26 @@
 //! Who runs against whom. Each run is a process of its own: this program, called again.
 
-use crate::measure::{Measure, rss_max_kib};
+use crate::answer::{Answer, Part, RowDigest, Tally};
+use crate::measure::{Measure, rss_max_kib, value};
+use crate::process;
 use crate::reference;
 use crate::sys;
-use crate::timing::time;
+use crate::timing::{Whole, time};
 use crate::trace::Preset;
-use anyhow::{Context, Result, anyhow, ensure};
+use crate::work::{FLOW_METER, FLOW_METER_API, Work};
+use anyhow::{Context, Result, ensure};
 use clap::ValueEnum;
-use std::io;
+use std::net::IpAddr;
 use std::path::Path;
 use std::process::Command;
-use weir_engine::api::{Packets, Stream};
+use weir_engine::api::{Flow, Group, Packets, Stream};
 use weir_engine::functions::Functions;
-use weir_engine::rows::{Output, Rows, Sink};
 use weir_engine::run;
 use weir_packet::source::Source;
+use weir_plan::Program;
 
-/// The flow meter in the language: what the loops by hand keep of each flow.
-const QUERY: &str = "packets | where ip \
-    | summarize packets = count(), bytes = sum(len), first = min(ts), last = max(ts) by flow";
+/// Bytes of the shortest record of a trace, its header and 64 of the frame.
+const RECORD_MIN: usize = 80;
 
 /// A flow meter of this repository.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
@@ -49,82 +51,115 @@ impl Contestant {
     pub(crate) fn run(self, preset: &Preset, trace: &Path) -> Result<Measure> {
         match self {
             Contestant::Reference => reference(preset, trace),
-            Contestant::Language => language(trace),
-            Contestant::RustApi => rust_api(trace),
+            Contestant::Language => Ok(run_work(&FLOW_METER, trace, &ALONE)?.0),
+            Contestant::RustApi => Ok(run_work(&FLOW_METER_API, trace, &ALONE)?.0),
         }
     }
 
     /// Meters `trace` in a new process.
-    pub(crate) fn spawn(self, preset: &Preset, trace: &Path) -> Result<Measure> {
-        let program = std::env::current_exe().context("finding this program")?;
-        let out = Command::new(program)
-            .args(["contestant", self.name(), preset.name])
-            .arg(trace)
-            .output()
-            .with_context(|| format!("running {}", self.name()))?;
-        let errors = String::from_utf8_lossy(&out.stderr);
-        ensure!(out.status.success(), "{} failed: {errors}", self.name());
-        Measure::parse(&String::from_utf8_lossy(&out.stdout))
+    pub(crate) fn spawn(self, preset: &Preset, trace: &Path) -> Result<(Measure, Whole)> {
+        let mut command = process::this_program()?;
+        command.args(["contestant", self.name(), preset.name]).arg(trace);
+        let done = process::run(self.name(), &mut command)?;
+        Ok((Measure::parse(&done.out)?, done.whole))
     }
+}
+
+/// How a work is run.
+#[derive(Clone, Copy, PartialEq, Debug, clap::Args)]
+pub(crate) struct Setup {
+    /// Threads that process packets.
+    #[arg(long, default_value_t = 1)]
+    pub(crate) workers: usize,
+    /// Groups to make room for beforehand.
+    #[arg(long)]
+    pub(crate) groups: Option<u64>,
+    /// Digest the rows: to check them, not to measure.
+    #[arg(long)]
+    pub(crate) digest: bool,
+}
+
+/// One worker, to be measured.
+pub(crate) const ALONE: Setup = Setup { workers: 1, groups: None, digest: false };
+
+/// One worker, to be checked.
+pub(crate) const CHECK: Setup = Setup { digest: true, ..ALONE };
+
+impl Setup {
+    /// As the engine takes it.
+    fn options(&self) -> run::Options {
+        // The engine has no way yet to be told `groups` beforehand; it would go here.
+        run::Options { workers: self.workers, ..run::Options::default() }
+    }
+
+    /// As arguments of the command line.
+    fn arguments(&self, command: &mut Command) {
+        command.args(["--workers", &self.workers.to_string()]);
+        if let Some(groups) = self.groups {
+            command.args(["--groups", &groups.to_string()]);
+        }
+        command.args(self.digest.then_some("--digest"));
+    }
+}
+
+/// Does a work over `trace` in this process.
+pub(crate) fn run_work(work: &Work, trace: &Path, setup: &Setup) -> Result<(Measure, Answer)> {
+    match work.program()? {
+        Some(program) => run_program(&program, trace, setup),
+        None => rust_api(trace, setup),
+    }
+}
+
+/// Does a work over `trace` in a new process.
+pub(crate) fn spawn_work(
+    work: &Work,
+    trace: &Path,
+    setup: &Setup,
+) -> Result<(Measure, Answer, Whole)> {
+    let mut command = process::this_program()?;
+    command.args(["work", work.name]).arg(trace);
+    setup.arguments(&mut command);
+    let done = process::run(work.name, &mut command)?;
+    let answer = Answer::parse(value(&done.out, "answer")?)?;
+    Ok((Measure::parse(&done.out)?, answer, done.whole))
 }
 
 fn reference(preset: &Preset, trace: &Path) -> Result<Measure> {
     let file = sys::map(trace).with_context(|| trace.display().to_string())?;
-    let mut meter = reference::Meter::new(preset.table_log2.0, preset.table_log2.1)?;
+    let (v4, v6) = preset.tables((file.len() / RECORD_MIN) as u64);
+    let mut meter = reference::Meter::new(v4, v6)?;
     let (totals, spent) = time(|| meter.run(&file))?;
     let totals = totals?;
     Ok(Measure { packets: totals.packets, flows: totals.flows, spent, rss_max_kib: rss_max_kib()? })
 }
 
+/// Opens a capture. An option that maps all its pages beforehand, as the loops by hand do, would
+/// go here.
 fn open(trace: &Path) -> Result<Box<dyn Source>> {
     let name = trace.to_str().context("the path is not UTF-8")?;
     Ok(weir_capture::open(name, &weir_capture::Options::default())?)
 }
 
-/// Counts rows and forgets them.
-#[derive(Default)]
-struct Discard {
-    rows: u64,
-}
-
-impl Sink for Discard {
-    fn open(&mut self, _: &[Output]) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn rows(&mut self, _: usize, rows: &Rows) -> io::Result<()> {
-        self.rows += rows.len as u64;
-        Ok(())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn finish(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 /// The whole way of a query but for its text: from the first record of the open file to the last
 /// row in the sink.
-fn language(trace: &Path) -> Result<Measure> {
-    let query = weir_lang::Query { name: "flow meter", text: QUERY };
-    let compiled = weir_lang::compile(&query, &weir_lang::Options::default());
-    let program = compiled.map_err(|mistakes| anyhow!("{mistakes:?}"))?.program;
+pub(crate) fn run_program(
+    program: &Program,
+    trace: &Path,
+    setup: &Setup,
+) -> Result<(Measure, Answer)> {
     let mut source = open(trace)?;
-    let (functions, options) = (Functions::default(), run::Options::default());
-    let mut sink = Discard::default();
+    let (functions, options) = (Functions::default(), setup.options());
+    let mut sink = Tally::new(setup.digest);
     let (outcome, spent) =
-        time(|| run::run(&program, &functions, &mut *source, &mut sink, &options, &mut |_| {}))?;
+        time(|| run::run(program, &functions, &mut *source, &mut sink, &options, &mut |_| {}))?;
     outcome.error.map_or(Ok(()), Err)?;
-    ensure!(outcome.ledger.adds_up(), "the ledger does not add up: {:?}", outcome.ledger);
-    Ok(Measure {
-        packets: outcome.ledger.processed,
-        flows: sink.rows,
-        spent,
-        rss_max_kib: rss_max_kib()?,
-    })
+    let ledger = outcome.ledger;
+    ensure!(ledger.adds_up(), "the ledger does not add up: {ledger:?}");
+    ensure!(ledger.late + ledger.wild + ledger.evicted == 0, "rows were left out: {ledger:?}");
+    let answer = sink.answer();
+    let flows = answer.rows();
+    let packets = ledger.processed;
+    Ok((Measure { packets, flows, spent, rss_max_kib: rss_max_kib()? }, answer))
 }
 
 /// What the closures keep of a flow.
@@ -137,27 +172,65 @@ struct Meter {
 }
 
 /// From the first record of the open file to the last flow handed out.
-fn rust_api(trace: &Path) -> Result<Measure> {
+fn rust_api(trace: &Path, setup: &Setup) -> Result<(Measure, Answer)> {
     let mut source = open(trace)?;
-    let (mut packets, mut flows) = (0, 0);
+    let mut part = if setup.digest { Part::digested() } else { Part::default() };
     let (result, spent) = time(|| {
-        Packets::new(&mut *source)
-            .key_by(|p| p.flow())
-            .reduce(
-                |p| Meter { packets: 1, bytes: p.len(), first: p.ts(), last: p.ts() },
-                |a, b| {
-                    a.packets += b.packets;
-                    a.bytes += b.bytes;
-                    a.first = a.first.min(b.first);
-                    a.last = a.last.max(b.last);
-                },
-            )
-            .for_each(|_, flow| {
-                // Or else the compiler might see that nobody looks at the times.
-                packets += std::hint::black_box(flow.value).packets;
-                flows += 1;
-            })
+        meter(&mut *source, |flow| {
+            // Or else the compiler might see that nobody looks at the times.
+            let group = std::hint::black_box(flow);
+            if setup.digest {
+                part.add(row(&group));
+            } else {
+                part.rows += 1;
+            }
+            group.value.packets
+        })
     })?;
-    result?;
-    Ok(Measure { packets, flows, spent, rss_max_kib: rss_max_kib()? })
+    let (packets, flows) = (result?, part.rows);
+    Ok((Measure { packets, flows, spent, rss_max_kib: rss_max_kib()? }, Answer(vec![part])))
+}
+
+/// The flow meter in Rust. Sums what `each` says of the flows.
+fn meter(
+    source: &mut dyn Source,
+    mut each: impl FnMut(Group<Flow, Meter>) -> u64,
+) -> Result<u64, weir_packet::source::SourceError> {
+    let mut sum = 0;
+    Packets::new(source)
+        .key_by(|p| p.flow())
+        .reduce(
+            |p| Meter { packets: 1, bytes: p.len(), first: p.ts(), last: p.ts() },
+            |a, b| {
+                a.packets += b.packets;
+                a.bytes += b.bytes;
+                a.first = a.first.min(b.first);
+                a.last = a.last.max(b.last);
+            },
+        )
+        .for_each(|_, flow| sum += each(flow))?;
+    Ok(sum)
+}
+
+/// Flows and packets that the flow meter in Rust finds in `source`.
+pub(crate) fn meter_totals(source: &mut dyn Source) -> Result<(u64, u64)> {
+    let mut flows = 0;
+    let packets = meter(source, |flow| {
+        flows += 1;
+        std::hint::black_box(flow).value.packets
+    })?;
+    Ok((flows, packets))
+}
+
+/// The digest of the row that the query would put out.
+fn row(group: &Group<Flow, Meter>) -> RowDigest {
+    let address = |a: IpAddr| match a {
+        IpAddr::V4(a) => a.to_ipv6_mapped().to_bits(),
+        IpAddr::V6(a) => a.to_bits(),
+    };
+    let (flow, meter) = (&group.key, &group.value);
+    let row = RowDigest::new().cell(address(flow.src())).cell(flow.sport());
+    let row = row.cell(address(flow.dst())).cell(flow.dport()).cell(flow.proto());
+    let row = row.cell(meter.packets).cell(meter.bytes);
+    row.cell(meter.first as u64).cell(meter.last as u64)
 }

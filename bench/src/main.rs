@@ -2,24 +2,39 @@
 
 #![deny(unsafe_code)]
 
+mod answer;
+mod compressed;
 mod contestant;
+mod expected;
 mod measure;
+mod merge;
+mod process;
 mod reference;
 mod report;
 mod roofline;
+mod state;
+mod stats;
+mod synthetic;
 #[expect(unsafe_code, reason = "system calls and prefetch; each block says why it is sound")]
 mod sys;
+mod table;
 mod timing;
 mod trace;
+mod work;
 
 use anyhow::{Context, Result, ensure};
 use clap::{Parser, Subcommand};
-use contestant::Contestant;
+use contestant::{Contestant, Setup};
+use regex::Regex;
 use report::Report;
 use roofline::Roofline;
+use state::{Experiment, Task};
+use std::fmt::Display;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use table::Table;
 use trace::{PRESETS, Preset};
+use work::Work;
 
 /// Where traces are kept, unless told otherwise.
 const OUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/out");
@@ -33,41 +48,121 @@ struct Args {
 
 #[derive(Subcommand, Debug)]
 enum Action {
+    /// Measures every kind of query against the roofline, with one and two workers, and packed
+    /// input against the programs that unpack it, and prints the table of targets.
+    Table {
+        #[command(flatten)]
+        traces: Traces,
+        /// Run only the cases whose trace, work and title, such as `b flow-meter: flow meter,
+        /// language, size hint`, match this.
+        #[arg(long, value_name = "REGEX")]
+        only: Option<Regex>,
+        /// Write every single measurement to this file.
+        #[arg(long, value_name = "FILE")]
+        json: Option<PathBuf>,
+    },
     /// Runs every flow meter in turn over generated traces and prints their times and ratios.
     FlowMeter {
-        /// Traces: a (100,000 conversations, Zipf), b (2,000,000, uniform), c (mixed sizes, IPv6).
-        #[arg(long, value_delimiter = ',', default_value = "a")]
-        trace: Vec<String>,
-        /// Packets of each trace; fewer make a quick check, not a measurement.
-        #[arg(short = 'n', long)]
-        packets: Option<u64>,
-        /// Rounds after the first one, which is not counted.
-        #[arg(long, default_value_t = 5)]
-        rounds: usize,
-        /// Where traces and the built roofline are kept.
-        #[arg(long, default_value = OUT, hide_default_value = true)]
-        out: PathBuf,
+        #[command(flatten)]
+        traces: Traces,
+    },
+    /// Peak memory over a billion packets of 100,000 flows, against that over a hundredth of them.
+    Memory {
+        /// Packets of the longer run.
+        #[arg(short = 'n', long, default_value_t = 1_000_000_000)]
+        packets: u64,
+    },
+    /// Ten million flows at once: memory of each, and the longest time that a batch took.
+    Growth {
+        /// Flows, each of one packet.
+        #[arg(short = 'n', long, default_value_t = 10_000_000)]
+        packets: u64,
+        #[command(flatten)]
+        rounds: Rounds,
+    },
+    /// A flood of flows, more than their bound allows: speed against the usual one.
+    Flood {
+        /// Packets, each a flow of its own in the flood. The bound is a tenth of them.
+        #[arg(short = 'n', long, default_value_t = 10_000_000)]
+        packets: u64,
+        #[command(flatten)]
+        rounds: Rounds,
+    },
+    /// The cost of a packet while more and more flows are idle.
+    Idle {
+        /// Packets of the active flows.
+        #[arg(short = 'n', long, default_value_t = 10_000_000)]
+        packets: u64,
+        #[command(flatten)]
+        rounds: Rounds,
     },
     /// Runs one flow meter once, in this process.
     #[command(hide = true)]
     Contestant { name: Contestant, preset: String, trace: PathBuf },
+    /// Does one work once, in this process.
+    #[command(hide = true)]
+    Work {
+        name: String,
+        trace: PathBuf,
+        #[command(flatten)]
+        setup: Setup,
+    },
+    /// Feeds synthetic packets to one program once, in this process.
+    #[command(hide = true)]
+    Synthetic(Task),
+}
+
+#[derive(clap::Args, Debug)]
+struct Traces {
+    /// Traces: a (100,000 conversations, Zipf), b (2,000,000, uniform), c (mixed sizes, IPv6).
+    /// Unless told otherwise, the table is of all three, and the flow meters run over the first.
+    #[arg(long, value_delimiter = ',')]
+    trace: Vec<String>,
+    /// Packets of each trace; fewer make a quick check, not a measurement.
+    #[arg(short = 'n', long)]
+    packets: Option<u64>,
+    #[command(flatten)]
+    rounds: Rounds,
+    /// Where traces and the built roofline are kept.
+    #[arg(long, default_value = OUT, hide_default_value = true)]
+    out: PathBuf,
+}
+
+#[derive(clap::Args, Debug)]
+struct Rounds {
+    /// Rounds; one more before them, where there is something to warm up, is not counted.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..))]
+    rounds: u16,
 }
 
 fn main() -> Result<()> {
     match Args::parse().command {
-        Action::FlowMeter { trace, packets, rounds, out } => {
-            ensure!(rounds > 0, "--rounds must be at least 1");
-            let roofline = Roofline::build(&out)?;
-            for name in &trace {
-                flow_meter(preset(name)?, packets, rounds, &out, roofline.as_ref())?;
-            }
-            Ok(())
+        Action::Table { traces, only, json } => full_table(&traces, only, json.as_deref()),
+        Action::FlowMeter { traces } => {
+            let roofline = Roofline::build(&traces.out)?;
+            presets(&traces, &PRESETS[..1])?
+                .iter()
+                .try_for_each(|p| flow_meter(p, &traces, roofline.as_ref()))
         }
-        Action::Contestant { name, preset: p, trace } => {
-            let measure = name.run(preset(&p)?, &trace)?;
-            writeln!(io::stdout(), "{measure}").context("standard output")
+        Action::Memory { packets } => print(state::run(Experiment::Memory, packets, 1)?),
+        Action::Growth { packets, rounds } => experiment(Experiment::Growth, packets, &rounds),
+        Action::Flood { packets, rounds } => experiment(Experiment::Flood, packets, &rounds),
+        Action::Idle { packets, rounds } => experiment(Experiment::Idle, packets, &rounds),
+        Action::Contestant { name, preset: p, trace } => print(name.run(preset(&p)?, &trace)?),
+        Action::Work { name, trace, setup } => {
+            let (measure, answer) = contestant::run_work(Work::named(&name)?, &trace, &setup)?;
+            print(format_args!("{measure} answer={answer}"))
         }
+        Action::Synthetic(task) => print(task.run()?),
     }
+}
+
+fn print(what: impl Display) -> Result<()> {
+    writeln!(io::stdout(), "{what}").context("standard output")
+}
+
+fn experiment(which: Experiment, packets: u64, rounds: &Rounds) -> Result<()> {
+    print(state::run(which, packets, rounds.rounds.into())?)
 }
 
 fn preset(name: &str) -> Result<&'static Preset> {
@@ -76,24 +171,42 @@ fn preset(name: &str) -> Result<&'static Preset> {
     found.with_context(|| format!("no trace is called {name}; there are {names}"))
 }
 
-fn flow_meter(
-    preset: &Preset,
-    packets: Option<u64>,
-    rounds: usize,
-    out: &Path,
-    roofline: Option<&Roofline>,
-) -> Result<()> {
+/// The traces that are asked for, or the usual ones.
+fn presets(traces: &Traces, usual: &'static [Preset]) -> Result<Vec<&'static Preset>> {
+    ensure!(traces.packets != Some(0), "a trace has packets");
+    if traces.trace.is_empty() {
+        return Ok(usual.iter().collect());
+    }
+    traces.trace.iter().map(|name| preset(name)).collect()
+}
+
+fn full_table(traces: &Traces, only: Option<Regex>, json: Option<&Path>) -> Result<()> {
+    let table = Table::make(&table::Options {
+        presets: presets(traces, &PRESETS)?,
+        packets: traces.packets,
+        rounds: traces.rounds.rounds.into(),
+        only,
+        out: &traces.out,
+    })?;
+    if let Some(path) = json {
+        let text = format!("{:#}\n", table.json());
+        std::fs::write(path, text).with_context(|| path.display().to_string())?;
+    }
+    print(table.markdown())
+}
+
+fn flow_meter(preset: &Preset, traces: &Traces, roofline: Option<&Roofline>) -> Result<()> {
     let mut options = preset.options.clone();
-    options.packets = packets.unwrap_or(options.packets);
-    let (trace, truth) = options.make(out)?;
+    options.packets = traces.packets.unwrap_or(options.packets);
+    let (trace, truth) = options.make(&traces.out)?;
     let held = sys::map(&trace).with_context(|| trace.display().to_string())?;
     if let Err(why) = held.lock() {
         // Runs may then read from the disk, and say so by their wall times.
         writeln!(io::stderr(), "the trace is not held in memory: {why}")?;
     }
-    let report = Report::make(preset, &trace, truth, roofline, rounds)?;
-    writeln!(
-        io::stdout(),
+    let rounds = traces.rounds.rounds;
+    let report = Report::make(preset, &trace, truth, roofline, rounds.into())?;
+    print(format_args!(
         "Trace {}: {} packets, {} bytes on the wire, {} flows. Medians of {rounds} rounds, time \
          per packet.\nOne thread each; rows are counted and discarded, not formatted.\n\n{}",
         preset.name,
@@ -101,6 +214,5 @@ fn flow_meter(
         truth.bytes,
         truth.flows,
         report.table()
-    )
-    .context("standard output")
+    ))
 }

@@ -64,11 +64,19 @@ pub(crate) fn number(line: &str, name: &str) -> Result<u64> {
 
 /// Most memory that this process has held, in KiB.
 pub(crate) fn rss_max_kib() -> Result<u64> {
+    memory_kib("VmHWM:")
+}
+
+/// Memory that this process holds now, in KiB.
+pub(crate) fn rss_kib() -> Result<u64> {
+    memory_kib("VmRSS:")
+}
+
+fn memory_kib(name: &str) -> Result<u64> {
     let status = std::fs::read_to_string("/proc/self/status").context("reading /proc/self")?;
-    status
-        .lines()
-        .find_map(|l| l.strip_prefix("VmHWM:")?.split_whitespace().next()?.parse().ok())
-        .context("no VmHWM in /proc/self/status")
+    let value = |l: &str| l.strip_prefix(name)?.split_whitespace().next()?.parse().ok();
+    let found = status.lines().find_map(value);
+    found.with_context(|| format!("no {name} in /proc/self/status"))
 }
 
 #[cfg(test)]

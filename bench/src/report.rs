@@ -2,7 +2,8 @@
 
 use crate::contestant::Contestant;
 use crate::measure::Measure;
-use crate::roofline::Roofline;
+use crate::roofline::{Mode, Roofline};
+use crate::stats::median;
 use crate::trace::{Preset, Truth};
 use anyhow::{Result, ensure};
 use std::fmt::Write;
@@ -41,10 +42,11 @@ impl Report {
         let names = names.chain(Contestant::ALL.map(Contestant::name));
         let mut runs: Vec<Runs> = names.map(|name| Runs { name, measures: Vec::new() }).collect();
         for round in 0..=rounds {
-            let by_hand = roofline.map(|r| r.run(preset, trace)).into_iter();
+            let by_hand =
+                roofline.map(|r| r.run(Mode::made(preset, truth.packets), trace)).into_iter();
             let ours = Contestant::ALL.iter().map(|c| c.spawn(preset, trace));
             for (runs, measure) in runs.iter_mut().zip(by_hand.chain(ours)) {
-                let measure = measure?;
+                let (measure, _) = measure?;
                 check(runs.name, &measure, &truth)?;
                 if round > 0 {
                     runs.measures.push(measure);
@@ -109,17 +111,6 @@ impl Runs {
     fn ratio(&self, rival: &Runs, time: Time) -> f64 {
         let pairs = self.measures.iter().zip(&rival.measures);
         median(pairs.map(|(ours, theirs)| time(ours).as_secs_f64() / time(theirs).as_secs_f64()))
-    }
-}
-
-/// The middle value; of an even number, the mean of the two in the middle. NaN of nothing.
-fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut sorted: Vec<f64> = values.collect();
-    sorted.sort_by(f64::total_cmp);
-    match (sorted.len(), sorted.len() / 2) {
-        (0, _) => f64::NAN,
-        (n, half) if n % 2 == 0 => (sorted[half - 1] + sorted[half]) / 2.0,
-        (_, half) => sorted[half],
     }
 }
 

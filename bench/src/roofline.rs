@@ -1,7 +1,8 @@
 //! The hand-written C loop that the project measures itself by, where it is at hand.
 
 use crate::measure::{Measure, number, value};
-use crate::timing::Spent;
+use crate::process;
+use crate::timing::{Spent, Whole};
 use crate::trace::Preset;
 use anyhow::{Context, Result, bail, ensure};
 use std::path::{Path, PathBuf};
@@ -11,8 +12,27 @@ use std::time::Duration;
 /// Where the source is, seen from this crate.
 const SOURCE: &str = "../../shared/bench/roofline_flowmeter.c";
 
-/// Its look at the clock that starts the run proper, counted from 0.
-const START: usize = 3;
+/// How it is run.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Mode {
+    /// Base-2 logarithms of its tables, IPv4 and IPv6, when they are made and touched beforehand;
+    /// `None`: they grow from small.
+    pub(crate) tables: Option<(u32, u32)>,
+    /// Threads, each with a part of the file and tables of its own, which are merged at the end.
+    pub(crate) threads: usize,
+}
+
+impl Mode {
+    /// One thread, tables made beforehand for a trace of so many packets.
+    pub(crate) fn made(preset: &Preset, packets: u64) -> Mode {
+        Mode { tables: Some(preset.tables(packets)), threads: 1 }
+    }
+
+    /// Which of its looks at the clock starts the run proper, counted from 0.
+    fn start(self) -> usize {
+        if self.tables.is_some() { 3 } else { 2 }
+    }
+}
 
 /// The loop, built.
 pub(crate) struct Roofline(PathBuf);
@@ -38,30 +58,26 @@ impl Roofline {
         Ok(Some(Roofline(program)))
     }
 
-    /// Runs it over a trace of this preset, its tables made beforehand.
-    pub(crate) fn run(&self, preset: &Preset, trace: &Path) -> Result<Measure> {
-        let (v4, v6) = preset.table_log2;
-        let out = Command::new(&self.0)
-            .args(["-P", "-t", &v4.to_string(), "-T", &v6.to_string()])
-            .arg(trace)
-            .output()
-            .context("running the roofline")?;
-        let errors = String::from_utf8_lossy(&out.stderr);
-        if !out.status.success() {
-            bail!("the roofline failed: {errors}");
+    /// Runs it over a trace.
+    pub(crate) fn run(&self, mode: Mode, trace: &Path) -> Result<(Measure, Whole)> {
+        let mut command = Command::new(&self.0);
+        if let Some((v4, v6)) = mode.tables {
+            command.args(["-P", "-t", &v4.to_string(), "-T", &v6.to_string()]);
         }
-        parse(&String::from_utf8_lossy(&out.stdout), &errors)
+        command.args(["-j", &mode.threads.to_string()]).arg(trace);
+        let done = process::run("the roofline", &mut command)?;
+        Ok((parse(&done.out, &done.errors, mode.start())?, done.whole))
     }
 }
 
 /// Reads its line of results, and its looks at the clock.
-fn parse(line: &str, looks: &str) -> Result<Measure> {
+fn parse(line: &str, looks: &str, start: usize) -> Result<Measure> {
     let seconds = |line: &str, name: &str| -> Result<f64> {
         let text = value(line, name)?;
         text.parse().with_context(|| format!("{name}={text}"))
     };
     let looks: Vec<&str> = looks.lines().collect();
-    let (Some(start), Some(end)) = (looks.get(START), looks.last()) else {
+    let (Some(start), Some(end)) = (looks.get(start), looks.last()) else {
         bail!("the roofline looked at the clock {} times only", looks.len());
     };
     let user = seconds(end, "user_s")? - seconds(start, "user_s")?;
@@ -86,10 +102,10 @@ mod tests {
         let looks: String = [0.1, 0.1, 0.2, 0.2, 0.4, 0.44]
             .map(|s| format!("user_s={s} rss_max_kib=12\n"))
             .concat();
-        let m = parse(line, &looks).expect("well formed");
+        let m = parse(line, &looks, 3).expect("well formed");
         assert_eq!((m.packets, m.flows, m.rss_max_kib), (10, 3, 12));
         assert_eq!(m.spent.wall, Duration::from_millis(250));
         assert!((m.spent.user.as_secs_f64() - 0.24).abs() < 1e-9);
-        assert!(parse(line, "user_s=0.1 rss_max_kib=12\n").is_err());
+        assert!(parse(line, "user_s=0.1 rss_max_kib=12\n", 3).is_err());
     }
 }

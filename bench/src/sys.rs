@@ -13,16 +13,51 @@ use std::time::Duration;
 /// Bytes of a huge page.
 const HUGE: usize = 2 << 20;
 
-/// CPU time that this process has spent in user mode.
-pub(crate) fn user_time() -> io::Result<Duration> {
+/// Whose CPU time is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Who {
+    /// This process, all its threads.
+    Me,
+    /// The processes that this one started and waited for.
+    Children,
+}
+
+/// CPU time, by mode.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CpuTime {
+    /// In the program itself.
+    pub(crate) user: Duration,
+    /// In the kernel on its behalf.
+    pub(crate) system: Duration,
+}
+
+/// CPU time spent so far.
+pub(crate) fn cpu_time(who: Who) -> io::Result<CpuTime> {
+    let who = match who {
+        Who::Me => libc::RUSAGE_SELF,
+        Who::Children => libc::RUSAGE_CHILDREN,
+    };
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: the pointer is to a `rusage` that the call may write.
-    if unsafe { libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr()) } != 0 {
+    if unsafe { libc::getrusage(who, usage.as_mut_ptr()) } != 0 {
         return Err(io::Error::last_os_error());
     }
     // SAFETY: zeros are a valid `rusage`, and the call filled it in.
-    let time = unsafe { usage.assume_init() }.ru_utime;
-    Ok(Duration::from_secs(time.tv_sec as u64) + Duration::from_micros(time.tv_usec as u64))
+    let usage = unsafe { usage.assume_init() };
+    let duration = |t: libc::timeval| {
+        Duration::from_secs(t.tv_sec as u64) + Duration::from_micros(t.tv_usec as u64)
+    };
+    Ok(CpuTime { user: duration(usage.ru_utime), system: duration(usage.ru_stime) })
+}
+
+/// CPU time that this thread has spent in either mode, to the nanosecond: other work on the
+/// machine does not add to it.
+pub(crate) fn thread_time() -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the pointer is to a `timespec` that the call may write.
+    let failed = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    assert_eq!(failed, 0, "every thread has a clock of its own");
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 /// Maps a file that nobody writes to while the benchmark runs, all pages at once.
@@ -76,6 +111,18 @@ pub(crate) fn prefetch<T>(value: &T) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn time_is_counted_where_it_is_spent() {
+        let (mine, thread) = (cpu_time(Who::Me).expect("counted"), thread_time());
+        let spun = (0..20_000_000u64).fold(1, |a: u64, b| std::hint::black_box(a ^ b));
+        assert!(thread_time() > thread, "{spun}");
+        let after = cpu_time(Who::Me).expect("counted");
+        assert!(after.user + after.system > mine.user + mine.system);
+        std::process::Command::new("true").status().expect("runs");
+        let children = cpu_time(Who::Children).expect("counted");
+        assert!(children.user + children.system > Duration::ZERO);
+    }
 
     #[test]
     fn pages_are_zero_and_hold_what_is_written() {

@@ -60,12 +60,13 @@ pub(crate) struct Preset {
     pub(crate) name: &'static str,
     /// What it is like.
     pub(crate) options: Options,
-    /// Base-2 logarithms of the rows that a table made beforehand needs, IPv4 and IPv6.
-    pub(crate) table_log2: (u32, u32),
+    /// Base-2 logarithms of the rows that tables made beforehand need for the whole of it, IPv4
+    /// and IPv6.
+    table_log2: (u32, u32),
 }
 
 /// The published traces.
-pub(crate) const PRESETS: [Preset; 3] = [
+pub(crate) static PRESETS: [Preset; 3] = [
     Preset {
         name: "a",
         options: Options {
@@ -109,6 +110,16 @@ pub(crate) const PRESETS: [Preset; 3] = [
         table_log2: (22, 19),
     },
 ];
+
+impl Preset {
+    /// Base-2 logarithms of the rows that tables made beforehand need, IPv4 and IPv6, when there
+    /// are no more than `packets`.
+    pub(crate) fn tables(&self, packets: u64) -> (u32, u32) {
+        // Even if each packet is a flow of its own, they stay less than half full.
+        let enough = (packets.max(1) * 5 / 2).ilog2() + 1;
+        (self.table_log2.0.min(enough), self.table_log2.1.min(enough))
+    }
+}
 
 /// What a trace holds: the right answers.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -329,6 +340,16 @@ mod tests {
             assert_eq!(options.write(&mut file).expect("memory takes it"), truth);
             assert_eq!(digest(&file), expected, "trace {}", preset.name);
         }
+    }
+
+    #[test]
+    fn tables_are_as_large_as_the_trace_asks() {
+        assert_eq!(
+            PRESETS.each_ref().map(|p| p.tables(20_000_000)),
+            PRESETS.each_ref().map(|p| p.table_log2)
+        );
+        assert_eq!(PRESETS[1].tables(20_000), (16, 10));
+        assert_eq!(PRESETS[2].tables(0), (2, 2));
     }
 
     #[test]

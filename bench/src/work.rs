@@ -1,0 +1,159 @@
+//! The works that are measured: queries, and where their text comes from.
+
+use crate::merge::merge;
+use anyhow::{Context, Result, anyhow};
+use std::fs;
+use std::path::Path;
+use weir_plan::Program;
+
+/// Where the library of queries is.
+const LIBRARY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../queries");
+
+/// Something to compute.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Work {
+    /// What it is called on the command line.
+    pub(crate) name: &'static str,
+    /// What a table says it is.
+    pub(crate) title: &'static str,
+    /// In which language it is asked.
+    pub(crate) text: Text,
+}
+
+/// How a work is written.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) enum Text {
+    /// A query.
+    Query(&'static str),
+    /// A query of the library, by the name of its file.
+    Library(&'static str),
+    /// All queries of the library in one program.
+    WholeLibrary,
+    /// The flow meter in Rust, as the documentation of the API shows it.
+    RustApi,
+}
+
+/// What the loops by hand keep of each flow.
+pub(crate) const FLOW_METER: Work = Work {
+    name: "flow-meter",
+    title: "flow meter, language",
+    text: Text::Query(
+        "packets | where ip \
+         | summarize packets = count(), bytes = sum(len), first = min(ts), last = max(ts) by flow",
+    ),
+};
+
+/// The same in Rust.
+pub(crate) const FLOW_METER_API: Work =
+    Work { name: "flow-meter-api", title: "flow meter, Rust API", text: Text::RustApi };
+
+/// All works, in the order of the table.
+pub(crate) const WORKS: [Work; 9] = [
+    FLOW_METER_API,
+    FLOW_METER,
+    Work {
+        name: "general-key",
+        title: "the same by a key without a kernel of its own (TTL, destination, VLAN)",
+        text: Text::Query(
+            "packets | where ip \
+             | summarize packets = count(), bytes = sum(len), first = min(ts), last = max(ts) \
+               by ip.ttl, ip.dst, vlan.id",
+        ),
+    },
+    Work {
+        name: "source-counts",
+        title: "packets and bytes per source, every 1 s",
+        text: Text::Library("source_counts"),
+    },
+    Work {
+        name: "syn-by-destination",
+        title: "`where tcp.syn and not tcp.ack`, then count by destination, every 1 s",
+        text: Text::Query(
+            "packets | where tcp.syn and not tcp.ack \
+             | summarize packets = count() by ip.dst every 1s",
+        ),
+    },
+    Work {
+        name: "predicate",
+        title: "an arithmetic predicate over two fields, then count",
+        // On 64-byte frames it holds for one direction and not for the other.
+        text: Text::Query("packets | where len * 8 + ip.ttl > 572 | summarize packets = count()"),
+    },
+    Work {
+        name: "distinct-sources",
+        title: "exact distinct sources per destination, every 1 s",
+        text: Text::Query(
+            "packets | where ip | summarize sources = distinct(ip.src) by ip.dst every 1s",
+        ),
+    },
+    Work {
+        name: "port-knocking",
+        title: "port knocking (two `scan`s)",
+        text: Text::Library("port_knocking"),
+    },
+    Work { name: "library", title: "all queries of the library at once", text: Text::WholeLibrary },
+];
+
+impl Work {
+    /// The work of this name.
+    pub(crate) fn named(name: &str) -> Result<&'static Work> {
+        let found = WORKS.iter().find(|w| w.name == name);
+        let names = || WORKS.map(|w| w.name).join(", ");
+        found.with_context(|| format!("no work is called {name}; there are {}", names()))
+    }
+
+    /// Its program; `None` where it is written in Rust.
+    pub(crate) fn program(&self) -> Result<Option<Program>> {
+        match self.text {
+            Text::RustApi => Ok(None),
+            Text::Query(text) => compile(self.name, text).map(Some),
+            Text::Library(stem) => {
+                let path = Path::new(LIBRARY).join(stem).with_extension("weir");
+                let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+                compile(stem, &text).map(Some)
+            }
+            Text::WholeLibrary => Ok(Some(merge(library()?))),
+        }
+    }
+}
+
+/// Compiles a query that is known to be right.
+pub(crate) fn compile(name: &str, text: &str) -> Result<Program> {
+    let query = weir_lang::Query { name, text };
+    let compiled = weir_lang::compile(&query, &weir_lang::Options::default());
+    let told = |d: Vec<weir_lang::Diagnostic>| anyhow!(weir_lang::render(&d, &query, false));
+    Ok(compiled.map_err(told)?.program)
+}
+
+/// The queries of the library by name, in the order of their names.
+pub(crate) fn library() -> Result<Vec<(String, Program)>> {
+    let entries = fs::read_dir(LIBRARY).context(LIBRARY)?;
+    let mut paths = entries
+        .map(|e| Ok(e.context(LIBRARY)?.path()))
+        .filter(|p| p.as_ref().map_or(true, |p| p.extension().is_some_and(|e| e == "weir")))
+        .collect::<Result<Vec<_>>>()?;
+    paths.sort();
+    let program = |path: &std::path::PathBuf| {
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
+        let program = compile(&stem, &text)?;
+        Ok((stem, program))
+    };
+    paths.iter().map(program).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_work_compiles_and_is_found_by_its_name() {
+        for work in &WORKS {
+            assert_eq!(Work::named(work.name).expect("found"), work);
+            let program = work.program().expect("compiles");
+            assert_eq!(program.is_none(), work.text == Text::RustApi, "{}", work.name);
+        }
+        assert!(Work::named("x").is_err());
+        assert!(library().expect("compiles").len() >= 6);
+    }
+}

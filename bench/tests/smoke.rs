@@ -1,0 +1,92 @@
+//! Everything that the benchmark does works, at sizes that say nothing about time. Each command
+//! checks the results of what it runs, and fails where they are wrong.
+
+use serde_json::Value;
+use std::path::Path;
+use std::process::Command;
+
+/// Runs the program, which must succeed; gives its standard output.
+fn bench(args: &[&str]) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_weir-bench"));
+    let output = command.args(args).output().expect("runs");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{args:?}: {errors}");
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
+/// Rows of Markdown tables whose first cell starts like this.
+fn rows(table: &str, start: &str) -> usize {
+    table.lines().filter(|l| l.starts_with(&format!("| {start}"))).count()
+}
+
+fn installed(program: &str) -> bool {
+    Command::new(program).arg("--version").output().is_ok()
+}
+
+#[test]
+fn the_whole_table() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (out, json) = (folder.path().join("out"), folder.path().join("table.json"));
+    let path = |p: &Path| p.to_str().expect("UTF-8").to_owned();
+    let (out, json) = (path(&out), path(&json));
+    let common = ["table", "-n", "20000", "--rounds", "1", "--out", &out];
+    let table = bench(&[&common[..], &["--json", &json]].concat());
+
+    let everything = std::fs::read_to_string(&json).expect("written");
+    let everything: Value = serde_json::from_str(&everything).expect("JSON");
+    let roofline = everything["yardstick"] == "roofline";
+    let cases = everything["cases"].as_array().expect("cases");
+    let of = |kind: &str| cases.iter().filter(|c| c["kind"] == kind).count();
+    let packers = usize::from(installed("gzip")) + usize::from(installed("zstd"));
+    // What grows against the growing has nobody to compare with where the loop in C is absent.
+    let expected = (if roofline { 14 } else { 13 }, 11, 2 * packers);
+    assert_eq!((of("time"), of("scaling"), of("packed")), expected, "{table}");
+    let timed = |run: &Value| run["process_wall_s"].as_f64().is_some_and(|s| s > 0.0);
+    for case in cases {
+        let runs = case["rounds"].as_array().expect("rounds");
+        assert_eq!(runs.len(), 1, "{case}");
+        assert!(runs[0].as_array().expect("runs").iter().all(timed), "{case}");
+    }
+    let lines = expected.0 + expected.1 + expected.2;
+    let heads = rows(&table, "work") + rows(&table, "input");
+    assert_eq!(table.lines().filter(|l| l.starts_with("| ")).count(), lines + heads, "{table}");
+
+    let knocking =
+        bench(&[&common[..], &["--trace", "a", "--only", "^a port-knocking: .*scan"]].concat());
+    assert_eq!(rows(&knocking, "port knocking"), 2, "{knocking}");
+    let flow_meters = bench(&["flow-meter", "-n", "20000", "--rounds", "1", "--out", &out]);
+    assert_eq!(rows(&flow_meters, "language"), 1, "{flow_meters}");
+}
+
+#[test]
+fn a_wrong_answer_is_an_error() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().to_str().expect("UTF-8");
+    let args = ["table", "-n", "2000", "--rounds", "1", "--out", out, "--trace", "a"];
+    let args = [&args[..], &["--only", "predicate"]].concat();
+    bench(&args);
+    let kept = |ending: &str| {
+        let mut all =
+            std::fs::read_dir(folder.path()).expect("a folder").map(|e| e.expect("there").path());
+        all.find(|p| p.to_string_lossy().ends_with(ending)).expect("kept")
+    };
+    let answer = kept(".answer");
+    let right = std::fs::read_to_string(&answer).expect("text");
+    std::fs::write(&answer, right.replace("1:", "2:")).expect("written");
+    let output = Command::new(env!("CARGO_BIN_EXE_weir-bench")).args(&args).output().expect("runs");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && errors.contains("predicate answered"), "{errors}");
+}
+
+#[test]
+fn what_state_costs() {
+    let memory = bench(&["memory", "-n", "200000"]);
+    assert_eq!(rows(&memory, "flow meter") + rows(&memory, "`scan`"), 4, "{memory}");
+    let once = |command| bench(&[command, "-n", "20000", "--rounds", "1"]);
+    let growth = once("growth");
+    assert_eq!(rows(&growth, "flow meter") + rows(&growth, "`scan`"), 3, "{growth}");
+    let flood = once("flood");
+    assert_eq!(flood.lines().filter(|l| l.ends_with("| 18000 |")).count(), 2, "{flood}");
+    let idle = once("idle");
+    assert_eq!(rows(&idle, "`scan` by flow, idle 1 s"), 2, "{idle}");
+}
