@@ -8,6 +8,7 @@ mod contestant;
 mod expected;
 mod measure;
 mod merge;
+mod peers;
 mod process;
 mod reference;
 mod report;
@@ -96,6 +97,20 @@ enum Action {
         #[command(flatten)]
         rounds: Rounds,
     },
+    /// Weir beside other flow meters, those that are installed; see peers.sh.
+    Peers {
+        /// The trace.
+        #[arg(long, default_value = "a")]
+        trace: String,
+        /// Its packets; the slowest programs take a tenth of them.
+        #[arg(short = 'n', long, default_value_t = 5_000_000)]
+        packets: u64,
+        #[command(flatten)]
+        rounds: Rounds,
+        /// Where traces and installed programs are kept.
+        #[arg(long, default_value = OUT, hide_default_value = true)]
+        out: PathBuf,
+    },
     /// Runs one flow meter once, in this process.
     #[command(hide = true)]
     Contestant { name: Contestant, preset: String, trace: PathBuf },
@@ -148,6 +163,9 @@ fn main() -> Result<()> {
         Action::Growth { packets, rounds } => experiment(Experiment::Growth, packets, &rounds),
         Action::Flood { packets, rounds } => experiment(Experiment::Flood, packets, &rounds),
         Action::Idle { packets, rounds } => experiment(Experiment::Idle, packets, &rounds),
+        Action::Peers { trace, packets, rounds, out } => {
+            print(peers::run(preset(&trace)?, packets, rounds.rounds.into(), &out)?)
+        }
         Action::Contestant { name, preset: p, trace } => print(name.run(preset(&p)?, &trace)?),
         Action::Work { name, trace, setup } => {
             let (measure, answer) = contestant::run_work(Work::named(&name)?, &trace, &setup)?;

@@ -275,9 +275,9 @@ fn memory(packets: u64) -> Result<String> {
 
 fn growth(packets: u64, rounds: usize) -> Result<String> {
     let mut out = format!(
-        "{packets} flows of one packet each, all held at once. A stall is the longest time that one \
-         batch of 256 took; the least of {rounds} runs, of which each has the same stalls and other \
-         disturbances.\n\n\
+        "{packets} flows of one packet each, all held at once. A stall is the longest time that \
+         one batch of 256 took; the least of {rounds} runs, of which each has the same stalls and \
+         other disturbances.\n\n\
          | program | bytes per flow | stall ms (CPU) | stall ms (wall) | batches over 1 ms (CPU) \
          | user ns per packet | peak MiB |\n|---|---:|---:|---:|---:|---:|---:|\n"
     );

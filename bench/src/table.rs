@@ -179,6 +179,7 @@ impl Input {
             if !cases.iter().any(|c| c.packer() == Some(packer)) {
                 continue;
             }
+            say(&format!("packing {} by {}, unless it is", preset.name, packer.name))?;
             match packer.pack(&path)? {
                 Some(file) => {
                     compressed::warm(&file)?;

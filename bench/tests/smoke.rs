@@ -90,3 +90,21 @@ fn what_state_costs() {
     let idle = once("idle");
     assert_eq!(rows(&idle, "`scan` by flow, idle 1 s"), 2, "{idle}");
 }
+
+#[test]
+fn other_programs_beside_ours() {
+    // The binary of Weir lies beside this one only where the whole workspace was built.
+    let weir = Path::new(env!("CARGO_BIN_EXE_weir-bench")).with_file_name("weir");
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().to_str().expect("UTF-8");
+    let args = ["peers", "-n", "20000", "--rounds", "1", "--out", out];
+    if weir.is_file() {
+        let table = bench(&args);
+        assert_eq!(rows(&table, "weir |"), 1, "{table}");
+        assert!(table.contains("Not here, and so not measured: "), "{table}");
+    } else {
+        let output = Command::new(env!("CARGO_BIN_EXE_weir-bench")).args(args).output();
+        let errors = output.expect("runs").stderr;
+        assert!(String::from_utf8_lossy(&errors).contains("cargo build --release -p weir"));
+    }
+}
