@@ -88,6 +88,11 @@ impl RowDigest {
         RowDigest(0x9e37_79b9_7f4a_7c15)
     }
 
+    /// As a number.
+    pub(crate) fn value(self) -> u64 {
+        self.0
+    }
+
     fn mix(self, word: u64) -> RowDigest {
         let z = (self.0 ^ word).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         RowDigest((z ^ z >> 29).wrapping_mul(0x94d0_49bb_1331_11eb).rotate_left(31))

@@ -5,7 +5,7 @@
 mod packets;
 
 use crate::answer::{Answer, Part, RowDigest};
-use crate::work::{Text, Work, library};
+use crate::work::{FLOW_METER, Text, Work, library, library_texts};
 use crate::{contestant, sys};
 use anyhow::{Context, Result, bail};
 use packets::{Flow, Packet, packets};
@@ -21,18 +21,35 @@ const WINDOW_NS: i64 = 1_000_000_000;
 
 /// The answer to `work` over a trace. Found once, then kept beside the trace.
 pub(crate) fn answer(work: &Work, trace: &Path) -> Result<Answer> {
-    if work.text == Text::WholeLibrary {
-        return one_by_one(trace);
-    }
-    let kept = trace.with_extension(format!("pcap.{}-v{VERSION}.answer", work.name));
+    let name = match work.text {
+        // The same question in Rust.
+        Text::RustApi => FLOW_METER.name.to_owned(),
+        Text::WholeLibrary => format!("{}-{:016x}", work.name, library_digest()?),
+        _ => work.name.to_owned(),
+    };
+    let kept = trace.with_extension(format!("pcap.{name}-v{VERSION}.answer"));
     if let Some(answer) = fs::read_to_string(&kept).ok().and_then(|s| Answer::parse(&s).ok()) {
         return Ok(answer);
     }
-    let file = sys::map(trace).with_context(|| trace.display().to_string())?;
-    let part = find(work.name, packets(&file)?)?;
-    let answer = Answer(vec![part]);
-    fs::write(&kept, answer.to_string()).with_context(|| kept.display().to_string())?;
+    let answer = if work.text == Text::WholeLibrary {
+        one_by_one(trace)?
+    } else {
+        let file = sys::map(trace).with_context(|| trace.display().to_string())?;
+        Answer(vec![find(&name, packets(&file)?)?])
+    };
+    let unfinished = kept.with_extension("part");
+    fs::write(&unfinished, answer.to_string()).with_context(|| unfinished.display().to_string())?;
+    fs::rename(&unfinished, &kept).with_context(|| kept.display().to_string())?;
     Ok(answer)
+}
+
+/// Tells the library from what it was before somebody changed a query.
+fn library_digest() -> Result<u64> {
+    let texts = library_texts()?.into_iter();
+    let digest = |sum, (name, text): (String, String)| {
+        RowDigest::text(sum, name.as_bytes()).text(text.as_bytes())
+    };
+    Ok(texts.fold(RowDigest::new(), digest).value())
 }
 
 /// What the queries of the library put out when each runs alone: whether they are right is what
@@ -49,7 +66,7 @@ fn one_by_one(trace: &Path) -> Result<Answer> {
 
 fn find(work: &str, packets: impl Iterator<Item = Packet>) -> Result<Part> {
     Ok(match work {
-        "flow-meter" | "flow-meter-api" => meter(packets, |p| p.flow(), flow_cells),
+        "flow-meter" => meter(packets, |p| p.flow(), flow_cells),
         "general-key" => {
             meter(packets, |p| (p.ttl, p.dst), |(ttl, dst), row| row.cell(*ttl).cell(*dst).absent())
         }

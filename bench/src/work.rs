@@ -3,7 +3,7 @@
 use crate::merge::merge;
 use anyhow::{Context, Result, anyhow};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use weir_plan::Program;
 
 /// Where the library of queries is.
@@ -125,21 +125,31 @@ pub(crate) fn compile(name: &str, text: &str) -> Result<Program> {
     Ok(compiled.map_err(told)?.program)
 }
 
-/// The queries of the library by name, in the order of their names.
+/// The queries of the library, compiled, by name and in the order of their names.
 pub(crate) fn library() -> Result<Vec<(String, Program)>> {
-    let entries = fs::read_dir(LIBRARY).context(LIBRARY)?;
-    let mut paths = entries
-        .map(|e| Ok(e.context(LIBRARY)?.path()))
-        .filter(|p| p.as_ref().map_or(true, |p| p.extension().is_some_and(|e| e == "weir")))
-        .collect::<Result<Vec<_>>>()?;
-    paths.sort();
-    let program = |path: &std::path::PathBuf| {
-        let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
-        let program = compile(&stem, &text)?;
-        Ok((stem, program))
+    let compiled = |(name, text): (String, String)| {
+        let program = compile(&name, &text)?;
+        Ok((name, program))
     };
-    paths.iter().map(program).collect()
+    library_texts()?.into_iter().map(compiled).collect()
+}
+
+/// The same as texts.
+pub(crate) fn library_texts() -> Result<Vec<(String, String)>> {
+    let mut paths = Vec::new();
+    for entry in fs::read_dir(LIBRARY).context(LIBRARY)? {
+        let path = entry.context(LIBRARY)?.path();
+        if path.extension().is_some_and(|e| e == "weir") {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    let read = |path: PathBuf| {
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+        Ok((stem, text))
+    };
+    paths.into_iter().map(read).collect()
 }
 
 #[cfg(test)]
