@@ -20,10 +20,10 @@ use weir_plan::limits::KEY_WORDS_MAX;
 use weir_plan::{Expr, ExprKind, Type};
 
 /// Words of the widest packed key: the query's own, presence bits, and the group of a `distinct`.
-const PACKED_WORDS_MAX: usize = KEY_WORDS_MAX + 2;
+pub(crate) const PACKED_WORDS_MAX: usize = KEY_WORDS_MAX + 2;
 
 /// The 96 bits above an IPv4 address, low half.
-const MAPPED: u64 = 0xffff;
+pub(crate) const MAPPED: u64 = 0xffff;
 
 /// What is packed: the shape of one part of a key.
 #[derive(Clone, PartialEq, Debug)]
@@ -61,12 +61,13 @@ impl Part {
 
 /// Where a part stands in a packed key.
 #[derive(Clone, Copy, Debug)]
-struct Place {
-    word: usize,
-    shift: u32,
-    bits: u32,
+pub(crate) struct Place {
+    /// The word, the first of two for 128 bits.
+    pub(crate) word: usize,
+    pub(crate) shift: u32,
+    pub(crate) bits: u32,
     /// Where the presence bit stands, for a part that may be absent.
-    present: Option<(usize, u32)>,
+    pub(crate) present: Option<(usize, u32)>,
 }
 
 /// How keys are packed: narrow (addresses are IPv4) or wide.
@@ -127,6 +128,16 @@ impl Layout {
             words: used.len(),
             narrow,
         }
+    }
+
+    /// Where part `p` stands and how its values compare, for loops over many keys.
+    pub(crate) fn place(&self, p: usize) -> (Place, Class) {
+        (self.places[p], self.classes[p])
+    }
+
+    /// Parts of a key.
+    pub(crate) fn parts(&self) -> usize {
+        self.places.len()
     }
 
     /// Part `p` of a packed key, `None` where it is absent.

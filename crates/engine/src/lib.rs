@@ -18,6 +18,7 @@ pub mod ops;
 mod pages;
 #[allow(unsafe_code)]
 pub mod prefetch;
+mod radix;
 pub mod rows;
 pub mod run;
 pub mod segment;

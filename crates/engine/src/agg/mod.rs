@@ -155,6 +155,12 @@ pub trait Aggregate: Send {
     /// Forgets what it keeps beside the cells.
     fn clear(&mut self) {}
 
+    /// Whether `merge` needs all groups of the other table at once. The others are merged a batch
+    /// of groups at a time.
+    fn merges_whole(&self) -> bool {
+        false
+    }
+
     /// Values that found no room.
     fn evicted(&self) -> u64 {
         0

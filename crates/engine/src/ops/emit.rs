@@ -1,9 +1,13 @@
 //! The half of a `summarize` that puts rows out.
 
-use super::groups::{Groups, Spec};
+use super::groups::{Groups, Spec, Variant, group_id};
+use super::order::Sorter;
 use crate::agg::Finish;
-use crate::rows::Rows;
-use crate::table::{Keys, NO_ROW};
+use crate::expr::Class;
+use crate::key::{Layout, MAPPED, Pool};
+use crate::prefetch::prefetch;
+use crate::rows::{Arena, Rows};
+use crate::table::{Keys, NO_ROW, Table};
 use std::sync::Arc;
 use weir_packet::bits::Bits;
 use weir_packet::column::Column;
@@ -15,12 +19,49 @@ pub struct Emitter {
     rows: Rows,
     /// Rows put out so far: their order number.
     emitted: u64,
+    sorter: Sorter,
+    order: Vec<u64>,
+    work: Box<Work>,
 }
+
+/// Scratch of one chunk.
+struct Work {
+    /// The groups of the chunk, by variant.
+    picked: [Picked; 2],
+    /// The results of one aggregate for one of several variants, one column for each output
+    /// column of an aggregate.
+    columns: Vec<Column>,
+}
+
+/// The groups of one variant in a chunk.
+struct Picked {
+    len: usize,
+    /// Their rows in the table.
+    ids: [u32; BATCH],
+    /// Where in the chunk they stand.
+    at: [u16; BATCH],
+    /// The same as a set.
+    set: Bits,
+}
+
+/// Groups ahead of the ones at hand whose rows are fetched.
+const AHEAD: usize = BATCH;
 
 impl Emitter {
     /// An emitter of the groups of `spec`.
     pub fn new(spec: &Arc<Spec>) -> Emitter {
-        Emitter { spec: Arc::clone(spec), rows: Rows::new(&spec.schema), emitted: 0 }
+        let rows = Rows::new(&spec.schema);
+        let aggs = &rows.columns[rows.columns.len() - spec.plan.aggs.len()..];
+        let columns = aggs.iter().map(|c| Column::new(c.repr())).collect();
+        let picked = || Picked { len: 0, ids: [0; BATCH], at: [0; BATCH], set: Bits::NONE };
+        Emitter {
+            spec: Arc::clone(spec),
+            rows,
+            emitted: 0,
+            sorter: Sorter::default(),
+            order: Vec::new(),
+            work: Box::new(Work { picked: [picked(), picked()], columns }),
+        }
     }
 
     /// What a summary of the whole input without keys puts out when no row came: one group.
@@ -44,79 +85,185 @@ impl Emitter {
             keys.hash();
             variant.table.lookup(&keys, &variant.fresh, &mut [NO_ROW; BATCH]);
         }
-        let order = groups.sorted();
-        for chunk in order.chunks(BATCH) {
+        let mut order = std::mem::take(&mut self.order);
+        groups.sorted(&mut self.sorter, &mut order);
+        for from in (0..order.len()).step_by(BATCH) {
+            let (chunk, ahead) = order[from..].split_at(BATCH.min(order.len() - from));
+            fetch(groups, &ahead[..AHEAD.min(ahead.len())]);
             self.fill(start, groups, chunk, undefined);
             out(&self.rows);
         }
+        self.order = order;
     }
 
-    fn fill(&mut self, start: i64, groups: &Groups, chunk: &[(u8, u32)], undefined: &mut u64) {
+    fn fill(&mut self, start: i64, groups: &Groups, chunk: &[u64], undefined: &mut u64) {
         let rows = &mut self.rows;
+        let n = chunk.len();
         rows.arena.truncate(0);
-        rows.len = chunk.len();
+        rows.len = n;
         rows.order.clear();
-        rows.order.extend((self.emitted..).take(chunk.len()));
-        self.emitted += chunk.len() as u64;
+        rows.order.extend((self.emitted..).take(n));
+        self.emitted += n as u64;
         rows.clock.clear();
-        rows.clock.resize(chunk.len(), start);
+        rows.clock.resize(n, start);
         rows.columns.iter_mut().for_each(|c| c.present = Bits::NONE);
         rows.time.present = Bits::NONE;
         let mut c = 0;
         if self.spec.every().is_some() {
-            for i in 0..chunk.len() {
-                rows.columns[0].set_raw(i, start as u64 as u128);
-                rows.time.set_raw(i, start as u64 as u128);
+            for column in [&mut rows.columns[0], &mut rows.time] {
+                column.word_mut()[..n].fill(start as u64);
+                column.present = Bits::first(n);
             }
             c = 1;
         }
-        for p in 0..self.spec.parts.len() {
-            for (i, &(v, row)) in chunk.iter().enumerate() {
-                let key = groups.variants[v as usize].table.key(row);
-                self.spec.layouts[v as usize].unpack(
-                    key,
-                    p,
-                    &groups.texts,
-                    &mut rows.columns[c + p],
-                    i,
-                    &mut rows.arena,
-                );
+        self.work.pick(chunk);
+        let aggs = c + self.spec.parts.len();
+        let several = self.work.picked.iter().all(|p| p.len > 0);
+        let picked = self.work.picked.iter().zip(&groups.variants).zip(&self.spec.layouts);
+        for ((picked, variant), layout) in picked.filter(|((picked, _), _)| picked.len > 0) {
+            for p in 0..self.spec.parts.len() {
+                let from = Packed { table: &variant.table, layout, texts: &groups.texts };
+                from.unpack(p, picked, &mut rows.columns[c + p], &mut rows.arena);
+            }
+            if several {
+                finish_some(variant, picked, rows, aggs, &mut self.work.columns, undefined);
+            } else {
+                finish_all(variant, picked, rows, aggs, undefined);
             }
         }
-        c += self.spec.parts.len();
-        finish_aggs(groups, chunk, rows, c, undefined);
     }
 }
 
-/// Writes the results of all aggregates, the first to column `c`. Runs of groups of one variant
-/// are finished together into a scratch column and moved to their place.
-fn finish_aggs(
-    groups: &Groups,
-    chunk: &[(u8, u32)],
+/// Fetches the rows of groups into the cache.
+#[inline]
+fn fetch(groups: &Groups, ids: &[u64]) {
+    for &id in ids {
+        let (v, row) = group_id(id);
+        let table = &groups.variants[v].table;
+        prefetch(table.rows(), row as usize * table.stride());
+    }
+}
+
+impl Work {
+    /// Takes the groups of a chunk apart by variant.
+    fn pick(&mut self, chunk: &[u64]) {
+        self.picked.iter_mut().for_each(|p| p.len = 0);
+        for (i, &id) in chunk.iter().enumerate() {
+            let (v, row) = group_id(id);
+            let picked = &mut self.picked[v];
+            picked.ids[picked.len] = row;
+            picked.at[picked.len] = i as u16;
+            picked.len += 1;
+        }
+        let all = Bits::first(chunk.len());
+        for v in 0..2 {
+            let at = &self.picked[v].at[..self.picked[v].len];
+            self.picked[v].set = match at.len() {
+                n if n == chunk.len() => all,
+                _ => at.iter().map(|&i| i as usize).collect(),
+            };
+        }
+    }
+}
+
+impl Picked {
+    fn ids(&self) -> &[u32] {
+        &self.ids[..self.len]
+    }
+
+    fn at(&self) -> &[u16] {
+        &self.at[..self.len]
+    }
+}
+
+/// The keys of one variant.
+struct Packed<'a> {
+    table: &'a Table,
+    layout: &'a Layout,
+    texts: &'a Pool,
+}
+
+impl Packed<'_> {
+    /// Calls `put` with the place in the chunk and word `w` of the key of each group.
+    #[inline(always)]
+    fn each(&self, picked: &Picked, w: usize, mut put: impl FnMut(usize, u64)) {
+        let (rows, stride) = (self.table.rows(), self.table.stride());
+        for (&id, &at) in picked.ids().iter().zip(picked.at()) {
+            put(at as usize & (BATCH - 1), rows[id as usize * stride + w]);
+        }
+    }
+
+    /// Writes part `p` of the keys into a column.
+    fn unpack(&self, p: usize, picked: &Picked, column: &mut Column, arena: &mut Arena) {
+        let (place, class) = self.layout.place(p);
+        let mut present = picked.set;
+        if let Some((word, shift)) = place.present {
+            let mut all = u64::MAX;
+            self.each(picked, word, |_, w| all &= w >> shift);
+            if all & 1 == 0 {
+                self.each(picked, word, |i, w| present.put(i, w >> shift & 1 == 1));
+            }
+        }
+        column.present = column.present.or(present);
+        let mask = if place.bits >= 64 { u64::MAX } else { (1 << place.bits) - 1 };
+        match class {
+            Class::Bit => {
+                let truth = &mut column.truth;
+                self.each(picked, place.word, |i, w| truth.put(i, w >> place.shift & 1 == 1));
+            }
+            Class::Text => {
+                let words = column.word_mut();
+                self.each(picked, place.word, |i, w| {
+                    if present.has(i) {
+                        words[i] = arena.put(self.texts.get(w));
+                    }
+                });
+            }
+            Class::Pair if place.bits == 128 => {
+                let (hi, lo) = column.pair_mut();
+                self.each(picked, place.word, |i, w| hi[i] = w);
+                self.each(picked, place.word + 1, |i, w| lo[i] = w);
+            }
+            Class::Pair => {
+                let (hi, lo) = column.pair_mut();
+                self.each(picked, place.word, |i, w| {
+                    (hi[i], lo[i]) = (0, MAPPED << 32 | w >> place.shift & mask);
+                });
+            }
+            _ => {
+                let words = column.word_mut();
+                self.each(picked, place.word, |i, w| words[i] = w >> place.shift & mask);
+            }
+        }
+    }
+}
+
+/// Writes the results of all aggregates of a chunk of one variant, the first to column `c`.
+fn finish_all(variant: &Variant, picked: &Picked, rows: &mut Rows, c: usize, undefined: &mut u64) {
+    for (a, agg) in variant.aggs.iter().enumerate() {
+        let (column, arena) = (&mut rows.columns[c + a], &mut rows.arena);
+        agg.finish(variant.cells(a), picked.ids(), &mut Finish { column, arena, undefined });
+    }
+}
+
+/// The same of a chunk of which only some groups are of this variant: results are made together,
+/// and then moved to where they belong.
+fn finish_some(
+    variant: &Variant,
+    picked: &Picked,
     rows: &mut Rows,
     c: usize,
+    scratch: &mut [Column],
     undefined: &mut u64,
 ) {
-    let uniform = chunk.iter().all(|g| g.0 == chunk[0].0);
-    let runs: Vec<(usize, Vec<u32>)> = if uniform {
-        vec![(0, chunk.iter().map(|g| g.1).collect())]
-    } else {
-        chunk.iter().enumerate().map(|(i, g)| (i, vec![g.1])).collect()
-    };
-    for (i, ids) in runs {
-        let variant = &groups.variants[chunk[i].0 as usize];
-        for (a, agg) in variant.aggs.iter().enumerate() {
-            let column = &mut rows.columns[c + a];
-            if uniform {
-                let arena = &mut rows.arena;
-                agg.finish(variant.cells(a), &ids, &mut Finish { column, arena, undefined });
-                continue;
-            }
-            let mut one = Column::new(column.repr());
-            let arena = &mut rows.arena;
-            agg.finish(variant.cells(a), &ids, &mut Finish { column: &mut one, arena, undefined });
-            if one.present.has(0) {
-                column.set_raw(i, one.raw(0));
+    for ((a, agg), column) in variant.aggs.iter().enumerate().zip(scratch) {
+        column.present = Bits::NONE;
+        let arena = &mut rows.arena;
+        agg.finish(variant.cells(a), picked.ids(), &mut Finish { column, arena, undefined });
+        let to = &mut rows.columns[c + a];
+        for (j, &i) in picked.at().iter().enumerate() {
+            if column.present.has(j) {
+                to.set_raw(i as usize, column.raw(j));
             }
         }
     }

@@ -1,15 +1,22 @@
 //! The groups of a `summarize`: one table per key layout, with the cells of all aggregates.
 
+use super::order::Sorter;
 use crate::agg::{Aggregate, Cells, CellsRef, build};
 use crate::functions::Functions;
-use crate::key::{Layout, Part, Pool};
+use crate::key::{Layout, PACKED_WORDS_MAX, Part, Pool};
 use crate::limits::PARTS_MAX;
-use crate::table::{Keys, NO_ROW, Table, hash};
+use crate::table::{Keys, NO_ROW, Table};
 use std::cmp::Ordering;
 use std::sync::Arc;
 use weir_packet::limits::BATCH;
 use weir_plan as plan;
 use weir_plan::{Schema, Window};
+
+/// Windows in a row that may use less than an eighth of a table before its memory is given back.
+const SMALL_WINDOWS_MAX: u32 = 16;
+
+/// Tables that never held more groups than this keep their memory.
+const SMALL_TABLE: usize = 1 << 12;
 
 /// What both halves know of a summarize.
 pub struct Spec {
@@ -64,6 +71,8 @@ pub struct Groups {
     /// One for narrow keys, one for wide ones where there are addresses.
     pub(super) variants: Vec<Variant>,
     pub(super) texts: Pool,
+    /// Where the groups of another worker went, one after the other.
+    map: Vec<u32>,
 }
 
 pub(super) struct Variant {
@@ -73,6 +82,10 @@ pub(super) struct Variant {
     pub(super) at: Vec<usize>,
     /// The cells of a new group.
     pub(super) fresh: Vec<u64>,
+    /// The most groups there were since the table was made.
+    most: usize,
+    /// Windows in a row with less than an eighth of that.
+    small: u32,
 }
 
 impl Variant {
@@ -87,7 +100,20 @@ impl Variant {
             fresh.extend(cells);
         }
         let table = Table::new(layout.words, fresh.len(), spec.plan.max_groups);
-        Variant { table, aggs, at, fresh }
+        Variant { table, aggs, at, fresh, most: 0, small: 0 }
+    }
+
+    /// Forgets all groups. Keeps the memory, unless a burst left far more than is used.
+    fn clear(&mut self, layout: &Layout, spec: &Spec) {
+        let used = self.table.len();
+        self.most = self.most.max(used);
+        self.small = if used < self.most / 8 { self.small + 1 } else { 0 };
+        if self.small > SMALL_WINDOWS_MAX && self.most > SMALL_TABLE {
+            *self = Variant::new(spec, layout);
+            return;
+        }
+        self.table.clear();
+        self.aggs.iter_mut().for_each(|a| a.clear());
     }
 
     pub(super) fn cells(&self, agg: usize) -> CellsRef<'_> {
@@ -101,6 +127,7 @@ impl Groups {
         Groups {
             variants: spec.layouts.iter().map(|l| Variant::new(spec, l)).collect(),
             texts: Pool::default(),
+            map: Vec::new(),
             spec: Arc::clone(spec),
         }
     }
@@ -122,93 +149,147 @@ impl Groups {
 
     /// Takes the groups of another worker in. May exceed `max`: each worker held to it.
     pub fn merge(&mut self, other: &Groups) {
-        for v in 0..self.variants.len() {
-            let layout = &self.spec.layouts[v];
-            let (mine, theirs) = (&mut self.variants[v], &other.variants[v]);
-            mine.table.set_max(u64::MAX);
-            let mut keys = Keys::new(layout.words);
-            let mut map = Vec::with_capacity(theirs.table.len());
-            let mut out = [NO_ROW; BATCH];
-            let mut key = Vec::with_capacity(layout.words);
-            for row in 0..theirs.table.len() as u32 {
-                key.clear();
-                key.extend_from_slice(theirs.table.key(row));
-                layout.move_texts(&mut key, &other.texts, &mut self.texts);
-                let j = keys.len;
-                keys.words.iter_mut().zip(&key).for_each(|(plane, w)| plane[j] = *w);
-                keys.hashes[j] = hash(key.iter().copied());
-                keys.len += 1;
-                if keys.len == BATCH || row as usize + 1 == theirs.table.len() {
-                    mine.table.lookup(&keys, &mine.fresh, &mut out);
-                    map.extend_from_slice(&out[..keys.len]);
-                    keys.len = 0;
-                }
-            }
-            let stride = mine.table.stride();
-            for (a, agg) in mine.aggs.iter_mut().enumerate() {
-                let mut cells = Cells { rows: mine.table.rows_mut(), stride, at: mine.at[a] };
-                agg.merge(&mut cells, &*theirs.aggs[a], theirs.cells(a), &map);
-            }
+        let Groups { spec, variants, texts, map } = self;
+        let both = variants.iter_mut().zip(&other.variants).zip(&spec.layouts);
+        for ((mine, theirs), layout) in both {
+            mine.merge(theirs, layout, (&other.texts, &mut *texts), map);
         }
     }
 
+    /// Takes the groups of another worker in and gives back memory to be used again: no group is
+    /// looked up where either side has none, and the fewer are looked up among the more.
+    pub fn absorb(&mut self, mut other: Groups) -> Groups {
+        if other.len() > self.len() {
+            std::mem::swap(self, &mut other);
+        }
+        if !other.is_empty() {
+            self.merge(&other);
+        }
+        other
+    }
+
     pub(super) fn clear(&mut self) {
-        for v in &mut self.variants {
-            v.table.clear();
-            v.aggs.iter_mut().for_each(|a| a.clear());
+        for (v, layout) in self.variants.iter_mut().zip(&self.spec.layouts) {
+            v.clear(layout, &self.spec);
         }
         self.texts.clear();
     }
 
-    /// All groups in the order of their keys, as (variant, row).
-    pub(super) fn sorted(&self) -> Vec<(u8, u32)> {
-        let mut lists = self.variants.iter().zip(&self.spec.layouts).enumerate().map(
-            |(v, (variant, layout))| {
-                let mut list: Vec<(u128, u32, bool)> = (0..variant.table.len() as u32)
-                    .map(|row| {
-                        let (prefix, whole) =
-                            layout.sort_prefix(variant.table.key(row), &self.texts);
-                        (prefix, row, whole)
-                    })
-                    .collect();
-                list.sort_unstable_by(|a, b| {
-                    a.0.cmp(&b.0).then_with(|| {
-                        if a.2 {
-                            return Ordering::Equal;
-                        }
-                        let key = |row| variant.table.key(row);
-                        layout.compare(key(a.1), &self.texts, layout, key(b.1), &self.texts)
-                    })
-                });
-                list.into_iter().map(|(_, row, _)| (v as u8, row)).collect::<Vec<_>>()
-            },
-        );
-        let narrow = lists.next().expect("there is a narrow table");
-        let wide = lists.next().unwrap_or_default();
-        if wide.is_empty() {
-            return narrow;
+    /// All groups in the order of their keys: [`group_id`]s.
+    pub(super) fn sorted(&self, sorter: &mut Sorter, order: &mut Vec<u64>) {
+        order.clear();
+        for (v, (variant, layout)) in self.variants.iter().zip(&self.spec.layouts).enumerate() {
+            sorter.sort(&variant.table, layout, &self.texts, (v as u64) << 32, order);
         }
-        if narrow.is_empty() {
-            return wide;
+        let narrow = self.variants[0].table.len();
+        if narrow > 0 && narrow < order.len() {
+            let compare = |a, b| self.compare(group_id(a), group_id(b));
+            merge_sorted(order, narrow, sorter.aside(), compare);
         }
-        let mut merged = Vec::with_capacity(narrow.len() + wide.len());
-        let (mut a, mut b) = (narrow.into_iter().peekable(), wide.into_iter().peekable());
-        while let (Some(&x), Some(&y)) = (a.peek(), b.peek()) {
-            merged.extend(if self.compare(x, y).is_le() { a.next() } else { b.next() });
-        }
-        merged.extend(a);
-        merged.extend(b);
-        merged
     }
 
-    fn compare(&self, a: (u8, u32), b: (u8, u32)) -> Ordering {
-        let (x, y) = (a.0 as usize, b.0 as usize);
-        self.spec.layouts[x].compare(
-            self.variants[x].table.key(a.1),
+    fn compare(&self, a: (usize, u32), b: (usize, u32)) -> Ordering {
+        self.spec.layouts[a.0].compare(
+            self.variants[a.0].table.key(a.1),
             &self.texts,
-            &self.spec.layouts[y],
-            self.variants[y].table.key(b.1),
+            &self.spec.layouts[b.0],
+            self.variants[b.0].table.key(b.1),
             &self.texts,
         )
     }
+}
+
+impl Variant {
+    /// Takes the groups of the same layout of another worker in; `map` is scratch.
+    fn merge(
+        &mut self,
+        theirs: &Variant,
+        layout: &Layout,
+        (their_texts, texts): (&Pool, &mut Pool),
+        map: &mut Vec<u32>,
+    ) {
+        self.table.set_max(u64::MAX);
+        let mut keys = Keys::new(layout.words);
+        let mut out = [NO_ROW; BATCH];
+        let (their_stride, len) = (theirs.table.stride(), theirs.table.len());
+        let has_texts = layout.text_parts().next().is_some();
+        map.clear();
+        map.reserve(len);
+        for first in (0..len).step_by(BATCH) {
+            let n = BATCH.min(len - first);
+            let rows = &theirs.table.rows()[first * their_stride..][..n * their_stride];
+            for (w, plane) in keys.words.iter_mut().enumerate() {
+                let words = rows.chunks_exact(their_stride).map(|row| row[w]);
+                plane.iter_mut().zip(words).for_each(|(slot, word)| *slot = word);
+            }
+            if has_texts {
+                let mut key = [0; PACKED_WORDS_MAX];
+                for (j, row) in rows.chunks_exact(their_stride).enumerate() {
+                    let key = &mut key[..layout.words];
+                    key.copy_from_slice(&row[..layout.words]);
+                    layout.move_texts(key, their_texts, texts);
+                    keys.words.iter_mut().zip(key).for_each(|(plane, w)| plane[j] = *w);
+                }
+            }
+            keys.len = n;
+            keys.hash();
+            self.table.lookup(&keys, &self.fresh, &mut out);
+            map.extend_from_slice(&out[..n]);
+            // While the rows of the batch are in the cache.
+            let stride = self.table.stride();
+            for (a, agg) in self.aggs.iter_mut().enumerate().filter(|(_, a)| !a.merges_whole()) {
+                let mut cells = Cells { rows: self.table.rows_mut(), stride, at: self.at[a] };
+                let from = CellsRef { rows, stride: their_stride, at: theirs.at[a] };
+                agg.merge(&mut cells, &*theirs.aggs[a], from, &out[..n]);
+            }
+        }
+        let stride = self.table.stride();
+        for (a, agg) in self.aggs.iter_mut().enumerate().filter(|(_, a)| a.merges_whole()) {
+            let mut cells = Cells { rows: self.table.rows_mut(), stride, at: self.at[a] };
+            agg.merge(&mut cells, &*theirs.aggs[a], theirs.cells(a), map);
+        }
+    }
+}
+
+/// The variant and the row of a group that [`Groups::sorted`] names.
+#[inline(always)]
+pub(super) fn group_id(id: u64) -> (usize, u32) {
+    ((id >> 32) as usize, id as u32)
+}
+
+/// Merges two sorted runs, the second from `middle` on. Runs of one side that come together are
+/// found by doubling steps: addresses of one family mostly stand together.
+fn merge_sorted(
+    all: &mut [u64],
+    middle: usize,
+    aside: &mut Vec<u64>,
+    compare: impl Fn(u64, u64) -> Ordering,
+) {
+    aside.clear();
+    aside.extend_from_slice(&all[..middle]);
+    let (mut at, mut a, mut b) = (0, 0, middle);
+    while a < aside.len() && b < all.len() {
+        let first = all[b];
+        let run = gallop(&aside[a..], |x| compare(x, first).is_le());
+        all[at..at + run].copy_from_slice(&aside[a..a + run]);
+        (at, a) = (at + run, a + run);
+        if a == aside.len() {
+            break;
+        }
+        let first = aside[a];
+        let run = gallop(&all[b..], |x| compare(x, first).is_lt());
+        all.copy_within(b..b + run, at);
+        (at, b) = (at + run, b + run);
+    }
+    all[at..at + aside.len() - a].copy_from_slice(&aside[a..]);
+}
+
+/// How many ids at the front `holds` holds for; it holds for none behind one it does not hold for.
+fn gallop(ids: &[u64], holds: impl Fn(u64) -> bool) -> usize {
+    let mut step = 1;
+    while step <= ids.len() && holds(ids[step - 1]) {
+        step *= 2;
+    }
+    let (from, to) = (step / 2, ids.len().min(step.saturating_sub(1)));
+    from + ids[from..to].partition_point(|&x| holds(x))
 }

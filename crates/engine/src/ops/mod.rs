@@ -10,6 +10,7 @@ pub mod filter;
 pub mod groups;
 pub mod limit;
 pub mod map;
+mod order;
 pub mod scan;
 pub mod summarize;
 #[cfg(test)]
