@@ -7,23 +7,28 @@
 //! | Type | int |
 //! | Over nothing | 0 |
 //! | Full | beyond 256 Mi values of all groups together a new one is left out, and counted as evicted |
-//! | State | 8 bytes a group, and 16 to 64 bytes a different value |
+//! | State | 8 bytes a group, and 14 to 64 bytes a different value |
 //! | Merge | union |
 //! | Exact? | exact |
 //!
 //! The values of all groups live in one table, keyed by group and value: one more batched look-up
-//! a row, and no allocation a group.
+//! a row, and no allocation a group. Where both fit in one word, as those of an IPv4 address do,
+//! the word is all there is to it: it is made from the column, and stands in the index itself.
+
+mod words;
 
 use super::{
     Aggregate, Cells, CellsRef, Finish, Input, read_bytes, read_words, write_bytes, write_words,
 };
-use crate::key::{Chosen, Layout, Part, Pool, narrow_rows, pack};
+use crate::expr::Class;
+use crate::key::{Chosen, Layout, MAPPED, PACKED_WORDS_MAX, Part, Pool, narrow_rows, pack};
 use crate::limits::{PARTS_MAX, VALUES_MAX};
-use crate::table::{Keys, NO_ROW, Table, hash};
+use crate::table::{Keys, NO_ROW, Table};
 use std::any::Any;
 use weir_packet::bits::Bits;
 use weir_packet::column::{Column, Repr};
 use weir_packet::limits::BATCH;
+use words::Words;
 
 /// One cell: the count. The sets stand in `sets`: narrow, and wide where there are addresses.
 pub(super) struct Distinct {
@@ -38,9 +43,18 @@ pub(super) struct Distinct {
 /// Key: the value's parts, then the group.
 struct Set {
     layout: Layout,
-    table: Table,
+    /// Where the group stands in a key.
+    group: (usize, u32),
+    store: Store,
     keys: Keys,
     rows: Vec<u16>,
+}
+
+enum Store {
+    /// Keys of one word.
+    Words(Words),
+    /// Longer ones.
+    Rows(Table),
 }
 
 impl Distinct {
@@ -53,16 +67,7 @@ impl Distinct {
         parts.push(Part::row_number());
         assert!(parts.len() <= PARTS_MAX, "a tuple has at most {} parts", PARTS_MAX - 1);
         let (narrow, wide) = Layout::both(&parts);
-        let sets = [Some(narrow), wide]
-            .into_iter()
-            .flatten()
-            .map(|layout| Set {
-                table: Table::new(layout.words, 0, VALUES_MAX),
-                keys: Keys::new(layout.words),
-                rows: Vec::with_capacity(BATCH),
-                layout,
-            })
-            .collect();
+        let sets = [Some(narrow), wide].into_iter().flatten().map(Set::new).collect();
         let group = Column::new(Repr::Word);
         Distinct { parts, sets, pool: Pool::default(), group, evicted: 0 }
     }
@@ -71,27 +76,174 @@ impl Distinct {
     fn group_part(&self) -> usize {
         self.parts.len() - 1
     }
+
+    /// Takes those rows in whose value and group fit in one word. Returns the other rows.
+    fn take_words(&mut self, input: &Input<'_>, cells: &mut Cells<'_>) -> Bits {
+        let Set { layout, group: (_, group_shift), store: Store::Words(words), .. } =
+            &mut self.sets[0]
+        else {
+            return counted_rows(input);
+        };
+        let ([column], (place, class)) = (input.columns, layout.place(0)) else {
+            return counted_rows(input);
+        };
+        let (shift, group_shift) = (place.shift, *group_shift);
+        let word = |group: u32, value: u64| value << shift | (group as u64) << group_shift;
+        let (mut new, mut n, mut left) = ([0; BATCH], 0, Bits::NONE);
+        match class {
+            Class::Pair => {
+                let (hi, lo) = column.pair();
+                input.each(|group, i| {
+                    let i = i & (BATCH - 1);
+                    let v4 = hi[i] == 0 && lo[i] >> 32 == MAPPED;
+                    new[n & (BATCH - 1)] = word(group, lo[i] & 0xffff_ffff);
+                    n += v4 as usize;
+                    if !v4 {
+                        left.set(i);
+                    }
+                });
+            }
+            Class::Bit => input.each(|group, i| {
+                new[n & (BATCH - 1)] = word(group, column.truth.has(i) as u64);
+                n += 1;
+            }),
+            _ => {
+                let values = column.word();
+                input.each(|group, i| {
+                    new[n & (BATCH - 1)] = word(group, values[i & (BATCH - 1)]);
+                    n += 1;
+                });
+            }
+        }
+        let count = |key: u64| cells.of::<1>((key >> group_shift) as u32)[0] += 1;
+        self.evicted += words.add(&new[..n], count);
+        left
+    }
+
+    /// Takes rows in, whatever their keys are.
+    fn take_rows(&mut self, input: &Input<'_>, rows: Bits, cells: &mut Cells<'_>) {
+        for (&i, &g) in input.rows.iter().zip(input.groups) {
+            self.group.word_mut()[i as usize] = g as u64;
+        }
+        self.group.present = Bits::ALL;
+        let mut columns = [&self.group; PARTS_MAX];
+        columns[..input.columns.len()].copy_from_slice(input.columns);
+        let columns = &columns[..self.parts.len()];
+        let narrow = narrow_rows(&self.parts, columns, rows);
+        for (set, rows) in self.sets.iter_mut().zip([narrow, rows.minus(narrow)]) {
+            if rows.is_empty() {
+                continue;
+            }
+            set.rows.clear();
+            rows.each(|i| set.rows.push(i as u16));
+            let chosen = Chosen { set: rows, positions: &set.rows };
+            pack(&set.layout, columns, chosen, &mut self.pool, input.arena, &mut set.keys);
+            self.evicted += set.add(cells);
+        }
+    }
+}
+
+/// The rows that count.
+fn counted_rows(input: &Input<'_>) -> Bits {
+    let rows: Bits = input.rows.iter().map(|&i| i as usize).collect();
+    input.counted.map_or(rows, |counted| rows.and(counted))
 }
 
 impl Set {
-    /// Adds the keys and counts the new ones in their groups.
-    fn add(&mut self, group_part: usize, cells: &mut Cells<'_>) -> u64 {
-        self.keys.hash();
-        let mut out = [NO_ROW; BATCH];
-        let before = self.table.len() as u32;
-        let refused = self.table.lookup(&self.keys, &[], &mut out);
-        for row in before..self.table.len() as u32 {
-            let group = self.layout.part(self.table.key(row), group_part).expect("always there");
-            cells.of::<1>(group as u32)[0] += 1;
+    fn new(layout: Layout) -> Set {
+        let (place, _) = layout.place(layout.parts() - 1);
+        let store = match layout.words {
+            1 => Store::Words(Words::new(VALUES_MAX)),
+            words => Store::Rows(Table::new(words, 0, VALUES_MAX)),
+        };
+        Set {
+            group: (place.word, place.shift),
+            store,
+            keys: Keys::new(layout.words),
+            rows: Vec::with_capacity(BATCH),
+            layout,
         }
-        refused as u64
     }
 
-    /// The values of one group, as packed keys.
-    fn of_group(&self, group: u32, group_part: usize) -> impl Iterator<Item = &[u64]> {
-        (0..self.table.len() as u32)
-            .map(|row| self.table.key(row))
-            .filter(move |key| self.layout.part(key, group_part) == Some(group as u128))
+    /// Adds the keys and counts the new ones in their groups. Returns how many found no room.
+    fn add(&mut self, cells: &mut Cells<'_>) -> u64 {
+        let (word, shift) = self.group;
+        let mut count = |key: u64| cells.of::<1>((key >> shift) as u32)[0] += 1;
+        match &mut self.store {
+            Store::Words(words) => words.add(&self.keys.words[0][..self.keys.len], count),
+            Store::Rows(table) => {
+                self.keys.hash();
+                let mut out = [NO_ROW; BATCH];
+                let mut next = table.len() as u32;
+                let refused = table.lookup(&self.keys, &[], &mut out);
+                // New rows are numbered in the order of their keys.
+                for (&row, &key) in out[..self.keys.len].iter().zip(&self.keys.words[word]) {
+                    if row == next {
+                        count(key);
+                        next += 1;
+                    }
+                }
+                refused as u64
+            }
+        }
+    }
+
+    /// Adds one key.
+    fn add_one(&mut self, key: &[u64], cells: &mut Cells<'_>) -> u64 {
+        self.keys.words.iter_mut().zip(key).for_each(|(plane, w)| plane[0] = *w);
+        self.keys.len = 1;
+        self.add(cells)
+    }
+
+    /// Calls `f` with each key.
+    fn each(&self, mut f: impl FnMut(&[u64])) {
+        match &self.store {
+            Store::Words(words) => words.iter().for_each(|w| f(&[w])),
+            Store::Rows(table) => (0..table.len() as u32).for_each(|row| f(table.key(row))),
+        }
+    }
+
+    /// Takes the keys of another set in, `map` being the new numbers of their groups.
+    fn merge(
+        &mut self,
+        theirs: &Set,
+        (their_texts, texts): (&Pool, &mut Pool),
+        map: &[u32],
+        cells: &mut Cells<'_>,
+    ) -> u64 {
+        if let (Store::Words(mine), Store::Words(theirs)) = (&mut self.store, &theirs.store) {
+            // All at once: words that come in the order of one set's slots crowd in a smaller one.
+            mine.reserve(theirs.len());
+        }
+        let (word, shift) = self.group;
+        let has_texts = self.layout.text_parts().next().is_some();
+        let mut refused = 0;
+        self.keys.len = 0;
+        theirs.each(|key| {
+            let mut moved = [0; PACKED_WORDS_MAX];
+            let moved = &mut moved[..key.len()];
+            moved.copy_from_slice(key);
+            let group = (key[word] >> shift) as u32;
+            moved[word] ^= ((group ^ map[group as usize]) as u64) << shift;
+            if has_texts {
+                self.layout.move_texts(moved, their_texts, texts);
+            }
+            let j = self.keys.len;
+            self.keys.words.iter_mut().zip(moved).for_each(|(plane, w)| plane[j] = *w);
+            self.keys.len += 1;
+            if self.keys.len == BATCH {
+                refused += self.add(cells);
+                self.keys.len = 0;
+            }
+        });
+        refused + self.add(cells)
+    }
+
+    fn clear(&mut self) {
+        match &mut self.store {
+            Store::Words(words) => words.clear(),
+            Store::Rows(table) => table.clear(),
+        }
     }
 }
 
@@ -105,26 +257,9 @@ impl Aggregate for Distinct {
     }
 
     fn update(&mut self, input: &Input<'_>, cells: &mut Cells<'_>) {
-        for (&i, &g) in input.rows.iter().zip(input.groups) {
-            self.group.word_mut()[i as usize] = g as u64;
-        }
-        self.group.present = Bits::ALL;
-        let rows: Bits = input.rows.iter().map(|&i| i as usize).collect();
-        let there = input.columns.iter().fold(Bits::NONE, |some, c| some.or(c.present));
-        let rows = rows.and(there);
-        let rows = input.counted.map_or(rows, |counted| rows.and(counted));
-        let columns: Vec<&Column> = input.columns.iter().copied().chain([&self.group]).collect();
-        let narrow = narrow_rows(&self.parts, &columns, rows);
-        let group_part = self.parts.len() - 1;
-        for (set, rows) in self.sets.iter_mut().zip([narrow, rows.minus(narrow)]) {
-            if rows.is_empty() {
-                continue;
-            }
-            set.rows.clear();
-            rows.each(|i| set.rows.push(i as u16));
-            let chosen = Chosen { set: rows, positions: &set.rows };
-            pack(&set.layout, &columns, chosen, &mut self.pool, input.arena, &mut set.keys);
-            self.evicted += set.add(group_part, cells);
+        let left = self.take_words(input, cells);
+        if !left.is_empty() {
+            self.take_rows(input, left, cells);
         }
     }
 
@@ -136,43 +271,42 @@ impl Aggregate for Distinct {
         map: &[u32],
     ) {
         let other = other.as_any().downcast_ref::<Self>().expect("the same aggregate");
-        let group_part = self.group_part();
         for (set, theirs) in self.sets.iter_mut().zip(&other.sets) {
-            set.keys.len = 0;
-            for row in 0..theirs.table.len() as u32 {
-                let mut key = theirs.table.key(row).to_vec();
-                let group = set.layout.part(&key, group_part).expect("always there");
-                set.layout.replace(&mut key, group_part, map[group as usize] as u64);
-                set.layout.move_texts(&mut key, &other.pool, &mut self.pool);
-                push_key(&mut set.keys, &key);
-                if set.keys.len == BATCH {
-                    self.evicted += set.add(group_part, cells);
-                    set.keys.len = 0;
-                }
-            }
-            self.evicted += set.add(group_part, cells);
+            self.evicted += set.merge(theirs, (&other.pool, &mut self.pool), map, cells);
         }
     }
 
+    fn merges_whole(&self) -> bool {
+        true
+    }
+
     fn finish(&self, cells: CellsRef<'_>, groups: &[u32], out: &mut Finish<'_>) {
-        for (i, &group) in groups.iter().enumerate() {
-            out.column.set_raw(i, cells.of::<1>(group)[0] as u128);
+        let counts = out.column.word_mut();
+        for (count, &group) in counts.iter_mut().zip(groups) {
+            *count = cells.of::<1>(group)[0];
         }
+        out.column.present = out.column.present.or(Bits::first(groups.len()));
     }
 
     fn encode(&self, _: CellsRef<'_>, group: u32, out: &mut Vec<u8>) {
         let group_part = self.group_part();
         for set in &self.sets {
-            let keys: Vec<&[u64]> = set.of_group(group, group_part).collect();
-            write_words(&[keys.len() as u64], out);
-            for key in keys {
+            let start = out.len();
+            let mut n = 0u64;
+            write_words(&[n], out);
+            set.each(|key| {
+                if (key[set.group.0] >> set.group.1) as u32 != group {
+                    return;
+                }
+                n += 1;
                 let mut key = key.to_vec();
                 set.layout.replace(&mut key, group_part, 0);
                 write_words(&key, out);
                 for text in set.layout.texts_of(&key, &self.pool) {
                     write_bytes(text, out);
                 }
-            }
+            });
+            out[start..start + 8].copy_from_slice(&n.to_le_bytes());
         }
     }
 
@@ -201,16 +335,13 @@ impl Aggregate for Distinct {
         }
         *from = rest;
         for (s, key) in read {
-            let set = &mut self.sets[s];
-            set.keys.len = 0;
-            push_key(&mut set.keys, &key);
-            self.evicted += set.add(group_part, cells);
+            self.evicted += self.sets[s].add_one(&key, cells);
         }
         true
     }
 
     fn clear(&mut self) {
-        self.sets.iter_mut().for_each(|s| s.table.clear());
+        self.sets.iter_mut().for_each(Set::clear);
         self.pool.clear();
         self.evicted = 0;
     }
@@ -222,13 +353,6 @@ impl Aggregate for Distinct {
     fn as_any(&self) -> &dyn Any {
         self
     }
-}
-
-fn push_key(keys: &mut Keys, key: &[u64]) {
-    let j = keys.len;
-    keys.words.iter_mut().zip(key).for_each(|(plane, w)| plane[j] = *w);
-    keys.hashes[j] = hash(key.iter().copied());
-    keys.len += 1;
 }
 
 #[cfg(test)]

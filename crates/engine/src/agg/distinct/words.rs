@@ -1,0 +1,174 @@
+//! A set of 64-bit words: open addressing over the words themselves, so that a look-up costs one
+//! cache miss. Look-ups go a batch at a time.
+
+use crate::limits::INDEX_START;
+use crate::pages;
+use crate::prefetch::prefetch;
+use crate::table::hash;
+use weir_packet::limits::BATCH;
+
+/// Times in a row that a set may be cleared nearly empty before it gives memory back.
+const SMALL_MAX: u32 = 16;
+
+/// Words other than `u64::MAX`.
+pub(super) struct Words {
+    /// Complements of the words, so that 0 is an empty slot.
+    slots: Vec<u64>,
+    used: usize,
+    max: usize,
+    /// Times in a row that it was cleared nearly empty.
+    small: u32,
+}
+
+impl Words {
+    /// An empty set for `max` words at most.
+    pub(super) fn new(max: u64) -> Words {
+        let max = usize::try_from(max).unwrap_or(usize::MAX);
+        Words { slots: vec![0; INDEX_START], used: 0, max, small: 0 }
+    }
+
+    /// How many words there are.
+    pub(super) fn len(&self) -> usize {
+        self.used
+    }
+
+    /// All words, in no order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = u64> {
+        self.slots.iter().filter(|s| **s != 0).map(|s| !s)
+    }
+
+    /// Makes room for `more` words. Three slots of five are used at most.
+    pub(super) fn reserve(&mut self, more: usize) {
+        if (self.used + more) * 5 > self.slots.len() * 3 {
+            self.grow(more);
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self, more: usize) {
+        let words = (self.used + more).max(self.used * 2);
+        let mut bigger = vec![0; (words * 5).div_ceil(3).next_power_of_two()];
+        pages::advise(&mut bigger);
+        let slots = std::mem::replace(&mut self.slots, bigger);
+        for &slot in slots.iter().filter(|s| **s != 0) {
+            let mut at = self.home(!slot);
+            while self.slots[at] != 0 {
+                at = self.after(at);
+            }
+            self.slots[at] = slot;
+        }
+    }
+
+    #[inline(always)]
+    fn home(&self, word: u64) -> usize {
+        (hash([word]) >> 32) as usize & (self.slots.len() - 1)
+    }
+
+    #[inline(always)]
+    fn after(&self, at: usize) -> usize {
+        (at + 1) & (self.slots.len() - 1)
+    }
+
+    /// Adds at most [`BATCH`] words and calls `new` with each that was not there. Returns how many
+    /// found no room.
+    #[inline(always)]
+    pub(super) fn add(&mut self, words: &[u64], mut new: impl FnMut(u64)) -> u64 {
+        self.reserve(words.len());
+        let mut homes = [0u32; BATCH];
+        for (home, &word) in homes.iter_mut().zip(words) {
+            *home = self.home(word) as u32;
+            prefetch(&self.slots, *home as usize);
+        }
+        let (mut refused, slots) = (0, &mut self.slots[..]);
+        let mask = slots.len() - 1;
+        for (&home, &word) in homes.iter().zip(words) {
+            let mut at = home as usize & mask;
+            loop {
+                let slot = slots[at];
+                if slot == !word {
+                    break;
+                }
+                if slot == 0 && self.used < self.max {
+                    slots[at] = !word;
+                    self.used += 1;
+                    new(word);
+                    break;
+                }
+                if slot == 0 {
+                    refused += 1;
+                    break;
+                }
+                at = (at + 1) & mask;
+            }
+        }
+        refused
+    }
+
+    /// Forgets all words. Keeps the memory, unless it was far too much for some time.
+    pub(super) fn clear(&mut self) {
+        let small = self.used * 32 < self.slots.len() && self.slots.len() > INDEX_START;
+        self.small = if small { self.small + 1 } else { 0 };
+        self.used = 0;
+        if self.small > SMALL_MAX {
+            self.slots = vec![0; (self.slots.len() / 8).max(INDEX_START)];
+            self.small = 0;
+        } else {
+            self.slots.fill(0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn a_full_set_refuses_new_words_only() {
+        let mut set = Words::new(2);
+        let mut new = Vec::new();
+        assert_eq!(set.add(&[0, 7, 8, 7, 9], |w| new.push(w)), 2);
+        assert_eq!((new, set.len()), (vec![0, 7], 2));
+    }
+
+    #[test]
+    fn a_burst_is_given_back() {
+        let mut set = Words::new(u64::MAX);
+        for from in (0..100_000).step_by(BATCH) {
+            set.add(&(from..from + BATCH as u64).collect::<Vec<_>>(), |_| {});
+        }
+        set.clear();
+        let burst = set.slots.len();
+        for round in 0..200 {
+            assert_eq!(set.add(&[1, 2], |_| {}), 0, "round {round}");
+            assert_eq!(set.len(), 2);
+            set.clear();
+        }
+        assert!(set.slots.len() * 100 < burst, "{} of {burst}", set.slots.len());
+    }
+
+    proptest! {
+        #[test]
+        fn behaves_like_a_set(
+            batches in proptest::collection::vec(
+                proptest::collection::vec(0u64..3000, 1..BATCH), 1..12),
+            cleared: usize,
+        ) {
+            let (mut set, mut model) = (Words::new(u64::MAX), BTreeSet::new());
+            for (b, batch) in batches.iter().enumerate() {
+                if b == cleared % 16 {
+                    set.clear();
+                    model.clear();
+                }
+                let mut new = Vec::new();
+                prop_assert_eq!(set.add(batch, |w| new.push(w)), 0);
+                let expected: Vec<u64> =
+                    batch.iter().copied().filter(|w| model.insert(*w)).collect();
+                prop_assert_eq!(new, expected);
+                prop_assert_eq!(set.iter().collect::<BTreeSet<_>>(), model.clone());
+                prop_assert_eq!(set.len(), model.len());
+            }
+        }
+    }
+}
