@@ -2,23 +2,31 @@
 //!
 //! A file has one header, so a program with several outputs is refused.
 
+use crate::limits::BUFFER_BYTES;
 use crate::{TimeFormat, text};
 use std::io::{self, Write};
 use weir_engine::rows::{Output, Rows, Sink};
 use weir_plan::Type;
 
 /// Writes rows as CSV.
-pub struct Csv<W: Write> {
-    out: csv::Writer<W>,
+#[derive(Debug)]
+pub struct Csv<W> {
+    out: W,
     time: TimeFormat,
     types: Vec<Type>,
-    field: Vec<u8>,
+    buffer: Vec<u8>,
 }
 
 impl<W: Write> Csv<W> {
     /// A sink that writes to `out`.
     pub fn new(out: W, time: TimeFormat) -> Csv<W> {
-        Csv { out: csv::Writer::from_writer(out), time, types: Vec::new(), field: Vec::new() }
+        Csv { out, time, types: Vec::new(), buffer: Vec::with_capacity(2 * BUFFER_BYTES) }
+    }
+
+    fn write_out(&mut self) -> io::Result<()> {
+        self.out.write_all(&self.buffer)?;
+        self.buffer.clear();
+        Ok(())
     }
 }
 
@@ -31,24 +39,40 @@ impl<W: Write> Sink for Csv<W> {
         };
         let columns = &output.schema.columns;
         self.types = columns.iter().map(|c| c.ty.clone()).collect();
-        self.out.write_record(columns.iter().map(|c| &c.name)).map_err(into_io)
+        let start = self.buffer.len();
+        for (c, column) in columns.iter().enumerate() {
+            if c > 0 {
+                self.buffer.push(b',');
+            }
+            quoted(&mut self.buffer, column.name.as_bytes());
+        }
+        end_line(&mut self.buffer, start);
+        Ok(())
     }
 
     fn rows(&mut self, _output: usize, rows: &Rows) -> io::Result<()> {
         for i in 0..rows.len {
-            for (ty, column) in self.types.iter().zip(&rows.columns) {
-                self.field.clear();
-                if column.present.has(i) {
-                    text::cell(&mut self.field, column.raw(i), ty, &rows.arena, self.time);
+            let start = self.buffer.len();
+            for (c, (ty, column)) in self.types.iter().zip(&rows.columns).enumerate() {
+                if c > 0 {
+                    self.buffer.push(b',');
                 }
-                self.out.write_field(&self.field).map_err(into_io)?;
+                match ty {
+                    _ if !column.present.has(i) => {}
+                    Type::Str => quoted(&mut self.buffer, rows.arena.get(column.raw(i) as u64)),
+                    _ => text::cell(&mut self.buffer, column.raw(i), ty, &rows.arena, self.time),
+                }
             }
-            self.out.write_record(None::<&[u8]>).map_err(into_io)?;
+            end_line(&mut self.buffer, start);
+            if self.buffer.len() >= BUFFER_BYTES {
+                self.write_out()?;
+            }
         }
         Ok(())
     }
 
     fn flush(&mut self) -> io::Result<()> {
+        self.write_out()?;
         self.out.flush()
     }
 
@@ -57,12 +81,27 @@ impl<W: Write> Sink for Csv<W> {
     }
 }
 
-/// The I/O error inside; the writer can have no other, as all rows of a schema are as long.
-fn into_io(e: csv::Error) -> io::Error {
-    match e.into_kind() {
-        csv::ErrorKind::Io(e) => e,
-        other => io::Error::other(format!("{other:?}")),
+/// Appends a text, in quotes if it holds any of what separates cells, lines or quotes.
+fn quoted(out: &mut Vec<u8>, text: &[u8]) {
+    if !text.iter().any(|b| matches!(b, b',' | b'"' | b'\n' | b'\r')) {
+        return out.extend_from_slice(text);
     }
+    out.push(b'"');
+    for &b in text {
+        if b == b'"' {
+            out.push(b'"');
+        }
+        out.push(b);
+    }
+    out.push(b'"');
+}
+
+/// Ends the line that began at `start`. An empty line would be no row for those who read it.
+fn end_line(out: &mut Vec<u8>, start: usize) {
+    if out.len() == start {
+        out.extend_from_slice(b"\"\"");
+    }
+    out.push(b'\n');
 }
 
 #[cfg(test)]
@@ -70,6 +109,7 @@ mod tests {
     use super::*;
     use crate::testing::{every_type, output, rows};
     use insta::assert_snapshot;
+    use proptest::prelude::*;
     use weir_plan::Value;
 
     fn written(output: Output, batch: &Rows) -> String {
@@ -77,7 +117,7 @@ mod tests {
         sink.open(&[output]).expect("opens");
         sink.rows(0, batch).expect("writes");
         sink.finish().expect("finishes");
-        String::from_utf8(sink.out.into_inner().expect("flushed")).expect("text")
+        String::from_utf8(sink.out).expect("text")
     }
 
     #[test]
@@ -117,5 +157,28 @@ mod tests {
         let outputs = [output(None, &[]), output(None, &[])];
         let e = Csv::new(Vec::new(), TimeFormat::Rfc3339).open(&outputs).expect_err("refuses");
         assert_eq!(e.kind(), io::ErrorKind::InvalidInput);
+    }
+
+    proptest! {
+        #[test]
+        fn reads_back(
+            cells in proptest::collection::vec(("[a,\"\n\r é]{0,4}", any::<i64>()), 1..20),
+        ) {
+            let output = output(None, &[("text", Type::Str), ("n", Type::Int)]);
+            let row = |(s, n): &(String, i64)| vec![Value::Str(s.as_str().into()), Value::Int(*n)];
+            let batch = rows(&output, &cells.iter().map(row).collect::<Vec<_>>());
+            let text = written(output, &batch);
+            let mut expected = csv::Writer::from_writer(Vec::new());
+            expected.write_record(["text", "n"]).expect("writes");
+            for (s, n) in &cells {
+                expected.write_record([s, &n.to_string()]).expect("writes");
+            }
+            let expected = expected.into_inner().expect("flushes");
+            prop_assert_eq!(text.as_bytes(), &expected[..]);
+            let mut reader = csv::Reader::from_reader(text.as_bytes());
+            let read: Vec<(String, i64)> =
+                reader.deserialize().collect::<Result<_, _>>().expect("valid");
+            prop_assert_eq!(read, cells);
+        }
     }
 }

@@ -117,7 +117,16 @@ impl Shape {
 fn value(out: &mut Vec<u8>, raw: u128, ty: &Type, arena: &Arena, time: TimeFormat) {
     match ty {
         Type::Float => float(out, f64::from_bits(raw as u64)),
-        Type::Str => string(out, &String::from_utf8_lossy(arena.get(raw as u64))),
+        Type::Str => {
+            let text = arena.get(raw as u64);
+            let plain = |b: &u8| matches!(b, b' '..=b'~') && !matches!(b, b'"' | b'\\');
+            if !text.iter().all(plain) {
+                return string(out, &String::from_utf8_lossy(text));
+            }
+            out.push(b'"');
+            out.extend_from_slice(text);
+            out.push(b'"');
+        }
         Type::Bool | Type::Int | Type::Duration => text::cell(out, raw, ty, arena, time),
         Type::Time if time == TimeFormat::Epoch => text::cell(out, raw, ty, arena, time),
         _ => {

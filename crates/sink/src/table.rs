@@ -45,9 +45,9 @@ struct Grid {
     /// Stands above the header, where there are several outputs.
     title: Option<String>,
     columns: Vec<Layout>,
-    /// The text of all held cells, and where each ends in it.
+    /// The text of all held cells, and where each ends in it and how wide it is.
     cells: Vec<u8>,
-    ends: Vec<usize>,
+    ends: Vec<(usize, usize)>,
     /// Whether the header was written.
     shown: bool,
 }
@@ -58,6 +58,8 @@ struct Layout {
     ty: Type,
     /// In characters.
     width: usize,
+    /// The width that the held cells need.
+    needed: usize,
 }
 
 impl<W: Write> Table<W> {
@@ -142,6 +144,7 @@ impl Grid {
             name: c.name.clone(),
             ty: c.ty.clone(),
             width: width(c.name.as_bytes()),
+            needed: 0,
         };
         let columns = schema.columns.iter().map(layout).collect();
         Grid { title, columns, cells: Vec::new(), ends: Vec::new(), shown: false }
@@ -149,25 +152,31 @@ impl Grid {
 
     /// Keeps row `i` for later.
     fn hold(&mut self, rows: &Rows, i: usize, time: TimeFormat) {
-        for (layout, column) in self.columns.iter().zip(&rows.columns) {
+        for (layout, column) in self.columns.iter_mut().zip(&rows.columns) {
+            let start = self.cells.len();
             if column.present.has(i) {
                 value(&mut self.cells, column.raw(i), &layout.ty, &rows.arena, time);
             } else {
                 self.cells.push(b'-');
             }
-            self.ends.push(self.cells.len());
+            let width = match layout.ty {
+                Type::Str => width(&self.cells[start..]),
+                // All else is written in ASCII.
+                _ => self.cells.len() - start,
+            };
+            if width <= TABLE_COLUMN_WIDTH_MAX {
+                layout.needed = layout.needed.max(width);
+            }
+            self.ends.push((self.cells.len(), width));
         }
     }
 
     /// Makes room for the held cells; says whether a layout already shown had to change.
     fn widen(&mut self) -> bool {
-        let (mut start, mut widened) = (0, false);
-        for (k, end) in self.ends.iter().enumerate() {
-            let c = k % self.columns.len();
-            let width = width(&self.cells[start..*end]);
-            start = *end;
-            if width > self.columns[c].width && width <= TABLE_COLUMN_WIDTH_MAX {
-                self.columns[c].width = width;
+        let mut widened = false;
+        for layout in &mut self.columns {
+            if layout.needed > layout.width {
+                layout.width = layout.needed;
                 widened |= self.shown;
             }
         }
@@ -180,7 +189,8 @@ impl Grid {
             out.extend_from_slice(format!("{bold}{title}{plain}\n").as_bytes());
         }
         out.extend_from_slice(bold.as_bytes());
-        line(out, &self.columns, self.columns.iter().map(|c| c.name.as_bytes()));
+        let names = self.columns.iter().map(|c| (c.name.as_bytes(), width(c.name.as_bytes())));
+        line(out, &self.columns, names);
         out.extend_from_slice(plain.as_bytes());
         out.push(b'\n');
         self.shown = true;
@@ -190,10 +200,10 @@ impl Grid {
     fn body(&mut self, out: &mut Vec<u8>) {
         let mut start = 0;
         for row in self.ends.chunks(self.columns.len()) {
-            let cells = row.iter().map(|end| {
-                let cell = &self.cells[start..*end];
-                start = *end;
-                cell
+            let cells = row.iter().map(|&(end, width)| {
+                let cell = &self.cells[start..end];
+                start = end;
+                (cell, width)
             });
             line(out, &self.columns, cells);
             out.push(b'\n');
@@ -210,20 +220,30 @@ impl Layout {
     }
 }
 
-/// Appends cells, padded to their columns; nothing pads the end of the line.
-fn line<'a>(out: &mut Vec<u8>, columns: &[Layout], cells: impl Iterator<Item = &'a [u8]>) {
-    for (c, (layout, cell)) in columns.iter().zip(cells).enumerate() {
+/// Appends cells of known widths, padded to their columns; nothing pads the end of the line.
+fn line<'a>(out: &mut Vec<u8>, columns: &[Layout], cells: impl Iterator<Item = (&'a [u8], usize)>) {
+    for (c, (layout, (cell, width))) in columns.iter().zip(cells).enumerate() {
         if c > 0 {
             out.extend_from_slice(GAP.as_bytes());
         }
-        let room = layout.width.saturating_sub(width(cell));
+        let room = layout.width.saturating_sub(width);
         if layout.right() {
-            out.resize(out.len() + room, b' ');
+            pad(out, room);
         }
         out.extend_from_slice(cell);
         if !layout.right() && c + 1 < columns.len() {
-            out.resize(out.len() + room, b' ');
+            pad(out, room);
         }
+    }
+}
+
+/// Appends blanks.
+fn pad(out: &mut Vec<u8>, n: usize) {
+    const BLANKS: [u8; TABLE_COLUMN_WIDTH_MAX] = [b' '; TABLE_COLUMN_WIDTH_MAX];
+    match BLANKS.get(..n) {
+        Some(blanks) => out.extend_from_slice(blanks),
+        // Beside a name that is wider than any cell may make its column.
+        None => out.resize(out.len() + n, b' '),
     }
 }
 

@@ -9,6 +9,35 @@ use weir_plan::{Type, Value};
 
 const NS_PER_S: u64 = 1_000_000_000;
 
+/// The decimal digits of 0 to 99, two each.
+const PAIRS: [u8; 200] = {
+    let mut pairs = [b'0'; 200];
+    let mut n = 0;
+    while n < 100 {
+        (pairs[2 * n], pairs[2 * n + 1]) = (b'0' + (n / 10) as u8, b'0' + (n % 10) as u8);
+        n += 1;
+    }
+    pairs
+};
+
+/// The decimal digits of 0 to 255, and how many there are.
+const OCTETS: [([u8; 3], u8); 256] = {
+    let mut octets = [([b'0'; 3], 1); 256];
+    let mut n = 0;
+    while n < 256 {
+        let (hundreds, tens, ones) = (n / 100, n / 10 % 10, n % 10);
+        octets[n] = match n {
+            0..10 => ([b'0' + ones as u8, b'0', b'0'], 1),
+            10..100 => ([b'0' + tens as u8, b'0' + ones as u8, b'0'], 2),
+            _ => ([b'0' + hundreds as u8, b'0' + tens as u8, b'0' + ones as u8], 3),
+        };
+        n += 1;
+    }
+    octets
+};
+
+const HEX: &[u8; 16] = b"0123456789abcdef";
+
 /// Appends formatted text.
 fn put(out: &mut Vec<u8>, text: Arguments<'_>) {
     out.write_fmt(text).expect("writing to memory can't fail");
@@ -17,17 +46,59 @@ fn put(out: &mut Vec<u8>, text: Arguments<'_>) {
 /// Appends a cell that is there, given in the raw form of its column: exact, without quotes.
 pub(crate) fn cell(out: &mut Vec<u8>, raw: u128, ty: &Type, arena: &Arena, format: TimeFormat) {
     match ty {
-        Type::Bool => put(out, format_args!("{}", raw != 0)),
-        Type::Int => put(out, format_args!("{}", raw as i64)),
+        Type::Bool => out.extend_from_slice(if raw != 0 { b"true" } else { b"false" }),
+        Type::Int => int(out, raw as i64),
         Type::Float => float(out, f64::from_bits(raw as u64)),
         Type::Str => out.extend_from_slice(arena.get(raw as u64)),
         Type::Bytes => hex(out, arena.get(raw as u64)),
         Type::Ip => ip(out, raw),
-        Type::Mac => put(out, format_args!("{}", Value::Mac(raw as u64))),
+        Type::Mac => mac(out, raw as u64),
         Type::Time => time(out, raw as i64, format),
         Type::Duration => seconds(out, raw as i64),
         Type::Net | Type::Tuple(_) => unreachable!("no column has the type {ty}"),
     }
+}
+
+/// Appends an integer.
+fn int(out: &mut Vec<u8>, n: i64) {
+    if n < 0 {
+        out.push(b'-');
+    }
+    natural(out, n.unsigned_abs());
+}
+
+/// Appends a natural number.
+fn natural(out: &mut Vec<u8>, mut n: u64) {
+    let mut text = [0; 20];
+    let mut at = text.len();
+    while n >= 100 {
+        at -= 2;
+        text[at..at + 2].copy_from_slice(pair(n % 100));
+        n /= 100;
+    }
+    if n >= 10 {
+        at -= 2;
+        text[at..at + 2].copy_from_slice(pair(n));
+    } else {
+        at -= 1;
+        text[at] = b'0' + n as u8;
+    }
+    out.extend_from_slice(&text[at..]);
+}
+
+/// Two digits of a number below 100.
+#[inline(always)]
+fn pair(n: u64) -> &'static [u8] {
+    &PAIRS[2 * n as usize..][..2]
+}
+
+/// Nine digits of a number below a thousand millions.
+fn nine(n: u64) -> [u8; 9] {
+    let mut digits = [b'0' + (n / 100_000_000 % 10) as u8; 9];
+    for (at, scale) in [(1, 1_000_000), (3, 10_000), (5, 100), (7, 1)] {
+        digits[at..at + 2].copy_from_slice(pair(n / scale % 100));
+    }
+    digits
 }
 
 /// Appends a float as the shortest decimal that reads back as the same float.
@@ -49,37 +120,134 @@ pub(crate) fn float_short(out: &mut Vec<u8>, x: f64) {
 /// Appends bytes in hexadecimal.
 fn hex(out: &mut Vec<u8>, bytes: &[u8]) {
     for b in bytes {
-        put(out, format_args!("{b:02x}"));
+        out.extend_from_slice(&[HEX[(b >> 4) as usize], HEX[(b & 15) as usize]]);
     }
+}
+
+/// Appends a link address given in the low 48 bits.
+fn mac(out: &mut Vec<u8>, bits: u64) {
+    let mut text = [b':'; 17];
+    for (i, group) in text.chunks_mut(3).enumerate() {
+        let byte = (bits >> (40 - 8 * i)) as usize;
+        (group[0], group[1]) = (HEX[byte >> 4 & 15], HEX[byte & 15]);
+    }
+    out.extend_from_slice(&text);
 }
 
 /// Appends an address given as 128 bits.
 fn ip(out: &mut Vec<u8>, bits: u128) {
     match Value::to_ip(bits) {
-        IpAddr::V4(a) => {
-            let [a, b, c, d] = a.octets();
-            put(out, format_args!("{a}.{b}.{c}.{d}"));
+        IpAddr::V4(a) => ipv4(out, a.octets()),
+        IpAddr::V6(a) => ipv6(out, a.segments()),
+    }
+}
+
+fn ipv4(out: &mut Vec<u8>, octets: [u8; 4]) {
+    // Room for the three bytes that are copied whatever the number of digits.
+    let mut text = [b'.'; 18];
+    let mut at = 0;
+    for octet in octets {
+        let (digits, n) = OCTETS[octet as usize];
+        text[at..at + 3].copy_from_slice(&digits);
+        text[at + n as usize] = b'.';
+        at += n as usize + 1;
+    }
+    out.extend_from_slice(&text[..at - 1]);
+}
+
+/// RFC 5952: the longest run of zeros, the first of several, is left out if there are two or more.
+fn ipv6(out: &mut Vec<u8>, segments: [u16; 8]) {
+    let (mut zeros, mut run) = (0..0, 0..0);
+    for (i, &segment) in segments.iter().enumerate() {
+        run = if segment == 0 { run.start..i + 1 } else { i + 1..i + 1 };
+        if run.len() > zeros.len() {
+            zeros = run.clone();
         }
-        IpAddr::V6(a) => put(out, format_args!("{a}")),
+    }
+    if zeros.len() < 2 {
+        return groups(out, &segments);
+    }
+    groups(out, &segments[..zeros.start]);
+    out.extend_from_slice(b"::");
+    groups(out, &segments[zeros.end..]);
+}
+
+/// Appends the groups of an IPv6 address.
+fn groups(out: &mut Vec<u8>, segments: &[u16]) {
+    for (i, &segment) in segments.iter().enumerate() {
+        if i > 0 {
+            out.push(b':');
+        }
+        let digits = [12, 8, 4, 0].map(|shift| HEX[(segment >> shift & 15) as usize]);
+        // At least one digit.
+        let skip = ((segment | 1).leading_zeros() / 4) as usize;
+        out.extend_from_slice(&digits[skip..]);
     }
 }
 
 /// Appends a time given in nanoseconds since 1970.
 fn time(out: &mut Vec<u8>, ns: i64, format: TimeFormat) {
     match format {
-        TimeFormat::Rfc3339 => out.extend_from_slice(weir_packet::time::rfc3339(ns).as_bytes()),
+        TimeFormat::Rfc3339 => rfc3339(out, ns),
         TimeFormat::Epoch => {
             let (sign, s, frac) = split(ns);
-            put(out, format_args!("{sign}{s}.{frac:09}"));
+            out.extend_from_slice(sign.as_bytes());
+            natural(out, s);
+            out.push(b'.');
+            out.extend_from_slice(&nine(frac));
         }
     }
+}
+
+/// Appends a time as [`weir_packet::time::rfc3339`] writes it, without allocating.
+fn rfc3339(out: &mut Vec<u8>, ns: i64) {
+    let (s, frac) = (ns.div_euclid(NS_PER_S as i64), ns.rem_euclid(NS_PER_S as i64) as u64);
+    let (day, of_day) = (s.div_euclid(86_400), s.rem_euclid(86_400) as u64);
+    let (year, month, day) = date(day);
+    let mut text = *b"0000-00-00T00:00:00.000000000Z";
+    let fields = [
+        (0, year / 100),
+        (2, year % 100),
+        (5, month),
+        (8, day),
+        (11, of_day / 3600),
+        (14, of_day / 60 % 60),
+        (17, of_day % 60),
+    ];
+    for (at, n) in fields {
+        text[at..at + 2].copy_from_slice(pair(n));
+    }
+    text[20..29].copy_from_slice(&nine(frac));
+    // As many decimals as it takes, by threes.
+    let end = match frac {
+        0 => 19,
+        f if f % 1_000_000 == 0 => 23,
+        f if f % 1_000 == 0 => 26,
+        _ => 29,
+    };
+    text[end] = b'Z';
+    out.extend_from_slice(&text[..=end]);
+}
+
+/// Year, month and day of a day since 1970 within the reach of 64-bit nanoseconds.
+fn date(day: i64) -> (u64, u64, u64) {
+    // Days since the first of March of the year 1600, where a cycle of 400 years begins.
+    let day = (day + 135_080) as u64;
+    let (era, of_era) = (day / 146_097, day % 146_097);
+    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let from_march = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * from_march + 2) / 5 + 1;
+    let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
+    (1600 + era * 400 + year + u64::from(month <= 2), month, day)
 }
 
 /// Appends nanoseconds as seconds, with as many decimals as it takes to be exact.
 fn seconds(out: &mut Vec<u8>, ns: i64) {
     let (sign, s, frac) = split(ns);
-    put(out, format_args!("{sign}{s}"));
-    decimals(out, frac, 9);
+    out.extend_from_slice(sign.as_bytes());
+    natural(out, s);
+    decimals(out, &nine(frac));
 }
 
 /// Appends nanoseconds for people: up to three decimals of the largest unit below a minute
@@ -98,8 +266,8 @@ pub(crate) fn duration_short(out: &mut Vec<u8>, ns: i64) {
     // Thousandths of the unit, rounded; a result of 1000 units reads "1000ms", which is as true.
     let milli = (total as u128 * 1000 + scale as u128 / 2) / scale as u128;
     if milli < 60_000 || scale < NS_PER_S {
-        put(out, format_args!("{}", milli / 1000));
-        decimals(out, (milli % 1000) as u64, 3);
+        natural(out, (milli / 1000) as u64);
+        decimals(out, &nine((milli % 1000) as u64)[6..]);
         out.extend_from_slice(unit.as_bytes());
         return;
     }
@@ -123,14 +291,11 @@ fn split(ns: i64) -> (&'static str, u64, u64) {
     (if ns < 0 { "-" } else { "" }, size / NS_PER_S, size % NS_PER_S)
 }
 
-/// Appends a decimal point and `frac`, a number of `digits` digits, without its trailing zeros;
-/// nothing for 0.
-fn decimals(out: &mut Vec<u8>, frac: u64, digits: usize) {
-    if frac > 0 {
-        put(out, format_args!(".{frac:0digits$}"));
-        while out.last() == Some(&b'0') {
-            out.pop();
-        }
+/// Appends a decimal point and digits without their trailing zeros; nothing where all are zero.
+fn decimals(out: &mut Vec<u8>, digits: &[u8]) {
+    if let Some(last) = digits.iter().rposition(|d| *d != b'0') {
+        out.push(b'.');
+        out.extend_from_slice(&digits[..=last]);
     }
 }
 
@@ -195,7 +360,39 @@ mod tests {
         assert_eq!(shown(|o| hex(o, &[0, 255, 10])), "00ff0a");
     }
 
+    #[test]
+    fn the_ends_of_time() {
+        for ns in [i64::MIN, -1, 0, i64::MAX, 951_782_400_000_000_000, 951_868_799_999_999_999] {
+            let text = shown(|o| time(o, ns, TimeFormat::Rfc3339));
+            assert_eq!(text, weir_packet::time::rfc3339(ns));
+        }
+    }
+
     proptest! {
+        #[test]
+        fn times_are_those_of_queries(ns: i64, scale in 0u32..10) {
+            let ns = ns / 10i64.pow(scale) * 10i64.pow(scale);
+            let text = shown(|o| time(o, ns, TimeFormat::Rfc3339));
+            prop_assert_eq!(text, weir_packet::time::rfc3339(ns));
+        }
+
+        #[test]
+        fn numbers_and_addresses_are_those_of_the_standard_library(
+            n: i64, shift in 0u32..64, segments: [u16; 8], zero: u8, v4: u32, m: u64,
+        ) {
+            prop_assert_eq!(shown(|o| int(o, n >> shift)), (n >> shift).to_string());
+            let mut segments = segments;
+            for (i, segment) in segments.iter_mut().enumerate() {
+                *segment = if zero >> i & 1 == 1 { 0 } else { *segment >> (shift % 16) };
+            }
+            let v6 = std::net::Ipv6Addr::from(segments);
+            prop_assert_eq!(shown(|o| ip(o, v6.into())), Value::Ip(v6.into()).to_string());
+            let Value::Ip(bits) = Value::ip(IpAddr::V4(v4.into())) else { unreachable!() };
+            prop_assert_eq!(shown(|o| ip(o, bits)), Value::Ip(bits).to_string());
+            let m = m >> 16;
+            prop_assert_eq!(shown(|o| mac(o, m)), Value::Mac(m).to_string());
+        }
+
         #[test]
         fn seconds_read_back_exactly(ns: i64) {
             let text = shown(|o| seconds(o, ns));
