@@ -5,16 +5,19 @@
 //! highest digit. Either way only bits that differ are looked at.
 
 /// Entries below this many are sorted by comparing.
-const COMPARE_MAX: usize = 192;
+const COMPARE_MAX: usize = 64;
 
-/// Entries beyond this many are spread before they are sorted, in bytes.
+/// Bytes of entries beyond which they are spread before they are sorted.
 const CACHED_BYTES: usize = 1 << 20;
 
 /// Bits of a digit.
 const DIGIT: u32 = 11;
 
-/// Digits from the lowest up.
-const PASSES_MAX: u32 = 3;
+/// Passes over all entries from the lowest digit up.
+const PASSES_MAX: u32 = 4;
+
+/// Bits that differ beyond which entries are spread before they are sorted.
+const WIDTH_MAX: u32 = 33;
 
 /// A key's prefix above a row number.
 pub(crate) trait Entry: Copy + Ord + Default {
@@ -106,12 +109,13 @@ pub(crate) fn sort<E: Entry>(entries: &mut [E], other: &mut [E]) {
     let width = E::PREFIX + 32 - leading - low;
     let shift = 32 + low;
     let few = size_of_val(entries) <= CACHED_BYTES;
-    if width <= DIGIT || few && width <= PASSES_MAX * DIGIT {
-        let passes = width.div_ceil(DIGIT);
+    if width <= DIGIT || few && width <= WIDTH_MAX {
+        // Four passes with small digits are faster than three and a copy back.
+        let passes = if width > 27 { PASSES_MAX } else { width.div_ceil(DIGIT) };
         from_lowest(entries, other, shift, width.div_ceil(passes), passes);
     } else {
-        // Buckets of some dozens, as far as keys are spread evenly.
-        let bits = (n.ilog2() - 4).clamp(4, DIGIT);
+        // Buckets of a few, as far as keys are spread evenly.
+        let bits = (n.ilog2() - 3).clamp(4, DIGIT);
         from_highest(entries, other, shift + width - bits, bits);
     }
 }

@@ -1,6 +1,6 @@
 //! The half of a `summarize` that puts rows out.
 
-use super::groups::{Groups, Spec, Variant, group_id};
+use super::groups::{Groups, Spec, group_id};
 use super::order::Sorter;
 use crate::agg::Finish;
 use crate::expr::Class;
@@ -44,9 +44,6 @@ struct Picked {
     set: Bits,
 }
 
-/// Groups ahead of the ones at hand whose rows are fetched.
-const AHEAD: usize = BATCH;
-
 impl Emitter {
     /// An emitter of the groups of `spec`.
     pub fn new(spec: &Arc<Spec>) -> Emitter {
@@ -89,14 +86,21 @@ impl Emitter {
         groups.sorted(&mut self.sorter, &mut order);
         for from in (0..order.len()).step_by(BATCH) {
             let (chunk, ahead) = order[from..].split_at(BATCH.min(order.len() - from));
-            fetch(groups, &ahead[..AHEAD.min(ahead.len())]);
-            self.fill(start, groups, chunk, undefined);
+            let ahead = Ahead { groups, ids: &ahead[..BATCH.min(ahead.len())] };
+            self.fill(start, groups, chunk, ahead, undefined);
             out(&self.rows);
         }
         self.order = order;
     }
 
-    fn fill(&mut self, start: i64, groups: &Groups, chunk: &[u64], undefined: &mut u64) {
+    fn fill(
+        &mut self,
+        start: i64,
+        groups: &Groups,
+        chunk: &[u64],
+        mut ahead: Ahead<'_>,
+        undefined: &mut u64,
+    ) {
         let rows = &mut self.rows;
         let n = chunk.len();
         rows.arena.truncate(0);
@@ -118,29 +122,58 @@ impl Emitter {
         }
         self.work.pick(chunk);
         let aggs = c + self.spec.parts.len();
+        let steps = rows.columns.len() - c;
         let several = self.work.picked.iter().all(|p| p.len > 0);
         let picked = self.work.picked.iter().zip(&groups.variants).zip(&self.spec.layouts);
         for ((picked, variant), layout) in picked.filter(|((picked, _), _)| picked.len > 0) {
             for p in 0..self.spec.parts.len() {
                 let from = Packed { table: &variant.table, layout, texts: &groups.texts };
+                ahead.fetch(steps);
                 from.unpack(p, picked, &mut rows.columns[c + p], &mut rows.arena);
             }
-            if several {
-                finish_some(variant, picked, rows, aggs, &mut self.work.columns, undefined);
-            } else {
-                finish_all(variant, picked, rows, aggs, undefined);
+            for (a, agg) in variant.aggs.iter().enumerate() {
+                ahead.fetch(steps);
+                let scratch = several.then_some(&mut self.work.columns[a]);
+                let (column, arena) = (&mut rows.columns[aggs + a], &mut rows.arena);
+                let from = variant.cells(a);
+                match scratch {
+                    None => {
+                        agg.finish(from, picked.ids(), &mut Finish { column, arena, undefined })
+                    }
+                    Some(scratch) => {
+                        scratch.present = Bits::NONE;
+                        let mut out = Finish { column: &mut *scratch, arena, undefined };
+                        agg.finish(from, picked.ids(), &mut out);
+                        picked.scatter(scratch, column);
+                    }
+                }
             }
         }
     }
 }
 
-/// Fetches the rows of groups into the cache.
-#[inline]
-fn fetch(groups: &Groups, ids: &[u64]) {
-    for &id in ids {
-        let (v, row) = group_id(id);
-        let table = &groups.variants[v].table;
-        prefetch(table.rows(), row as usize * table.stride());
+/// The groups of the next chunk, whose rows are fetched into the cache a few at a time, so that
+/// no step has to wait for as many as memory can fetch at once.
+struct Ahead<'a> {
+    groups: &'a Groups,
+    ids: &'a [u64],
+}
+
+impl Ahead<'_> {
+    /// Fetches the share of one of `steps`.
+    #[inline]
+    fn fetch(&mut self, steps: usize) {
+        let (now, later) = self.ids.split_at(self.ids.len().min(BATCH.div_ceil(steps)));
+        self.ids = later;
+        for &id in now {
+            let (v, row) = group_id(id);
+            let table = &self.groups.variants[v].table;
+            let (rows, stride) = (table.rows(), table.stride());
+            prefetch(rows, row as usize * stride);
+            if stride > 8 {
+                prefetch(rows, row as usize * stride + 8);
+            }
+        }
     }
 }
 
@@ -173,6 +206,15 @@ impl Picked {
 
     fn at(&self) -> &[u16] {
         &self.at[..self.len]
+    }
+
+    /// Moves results to where their groups stand.
+    fn scatter(&self, from: &Column, to: &mut Column) {
+        for (j, &i) in self.at().iter().enumerate() {
+            if from.present.has(j) {
+                to.set_raw(i as usize, from.raw(j));
+            }
+        }
     }
 }
 
@@ -233,37 +275,6 @@ impl Packed<'_> {
             _ => {
                 let words = column.word_mut();
                 self.each(picked, place.word, |i, w| words[i] = w >> place.shift & mask);
-            }
-        }
-    }
-}
-
-/// Writes the results of all aggregates of a chunk of one variant, the first to column `c`.
-fn finish_all(variant: &Variant, picked: &Picked, rows: &mut Rows, c: usize, undefined: &mut u64) {
-    for (a, agg) in variant.aggs.iter().enumerate() {
-        let (column, arena) = (&mut rows.columns[c + a], &mut rows.arena);
-        agg.finish(variant.cells(a), picked.ids(), &mut Finish { column, arena, undefined });
-    }
-}
-
-/// The same of a chunk of which only some groups are of this variant: results are made together,
-/// and then moved to where they belong.
-fn finish_some(
-    variant: &Variant,
-    picked: &Picked,
-    rows: &mut Rows,
-    c: usize,
-    scratch: &mut [Column],
-    undefined: &mut u64,
-) {
-    for ((a, agg), column) in variant.aggs.iter().enumerate().zip(scratch) {
-        column.present = Bits::NONE;
-        let arena = &mut rows.arena;
-        agg.finish(variant.cells(a), picked.ids(), &mut Finish { column, arena, undefined });
-        let to = &mut rows.columns[c + a];
-        for (j, &i) in picked.at().iter().enumerate() {
-            if column.present.has(j) {
-                to.set_raw(i as usize, column.raw(j));
             }
         }
     }

@@ -167,10 +167,12 @@ fn differing(table: &Table, differ: &mut Vec<u64>) {
     let (words, stride) = (table.key_words(), table.stride());
     differ.clear();
     differ.resize(words, 0);
-    let rows = table.rows();
-    for (w, differ) in differ.iter_mut().enumerate() {
-        let first = rows[w];
-        *differ = rows[w..].iter().step_by(stride).fold(0, |d, word| d | (word ^ first));
+    // All words of some rows after the other, so that a large table is read only once.
+    for rows in table.rows().chunks(BATCH * stride) {
+        for (w, differ) in differ.iter_mut().enumerate() {
+            let first = table.rows()[w];
+            *differ = rows[w..].iter().step_by(stride).fold(*differ, |d, word| d | (word ^ first));
+        }
     }
 }
 
