@@ -12,41 +12,214 @@
 //! | Exact? | exact |
 
 use super::Batch;
-use crate::expr::{Src, Val};
-use crate::limits::TOP_SLACK;
-use crate::rows::{Rows, cell, set_cell};
+use crate::expr::{Class, Ctx, Src, Val};
+use crate::limits::{SPARE_GROUPS, TOP_SLACK};
+use crate::rows::{Arena, Rows};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use weir_packet::bits::Bits;
+use weir_packet::column::Column;
 use weir_packet::limits::BATCH;
-use weir_plan::{Order, Schema, Type, Value};
+use weir_plan::{Order, Schema, Type};
 
 /// Holds the best rows of each open window back.
 pub struct Top {
     n: usize,
-    by: Vec<(Val, Type, Order)>,
-    /// Where the columns to put out stand.
-    columns: Vec<Src>,
+    shape: Shape,
     windowed: bool,
     /// Rows held, by window start; all under 0 without windows.
     held: BTreeMap<i64, Held>,
-    schema: Schema,
+    /// Memory of windows that were put out.
+    spare: Vec<Held>,
+    /// The rows that stay when a window is cut, on their way.
+    scratch: Held,
+    /// The row at hand.
+    row: Vec<u64>,
+    /// Where what is sorted by stands in this batch.
+    srcs: Vec<Src>,
     rows: Rows,
     emitted: u64,
 }
 
+/// How a row is held: a few words. First come those by which rows are ordered, each key as a word
+/// that says whether it is absent, then its value as unsigned words that ascend as asked for (of a
+/// text its handle); then the row's number. The rest is what is put out: event time and the cells,
+/// each as a word that says whether it is there, then its value.
+struct Shape {
+    by: Vec<(Val, By)>,
+    columns: Vec<Cell>,
+    /// Words up to and with the row's number.
+    key_words: usize,
+    /// Words of a row.
+    words: usize,
+}
+
+#[derive(Clone, Copy)]
+struct By {
+    class: Class,
+    descending: bool,
+}
+
+impl By {
+    /// Words of the value.
+    fn words(self) -> usize {
+        if self.class == Class::Pair { 2 } else { 1 }
+    }
+}
+
+/// A column to put out.
+struct Cell {
+    src: Src,
+    text: bool,
+    /// Words of a value.
+    words: usize,
+}
+
+/// The rows of one window.
 #[derive(Default)]
 struct Held {
-    rows: Vec<Row>,
-    /// Whether `rows[n - 1]` is the worst row worth holding.
+    words: Vec<u64>,
+    texts: Arena,
+    /// Numbers of the rows, to be sorted.
+    order: Vec<u32>,
+    /// Whether the rows are sorted up to row `n - 1`, the worst one worth holding.
     cut: bool,
 }
 
-struct Row {
-    by: Vec<Value>,
-    order: u64,
-    time: Value,
-    cells: Vec<Value>,
+impl Shape {
+    fn new(by: Vec<(Val, Type, Order)>, columns: Vec<Src>, schema: &Schema) -> Shape {
+        let by = by.into_iter().map(|(v, ty, order)| {
+            (v, By { class: Class::of(&ty), descending: order == Order::Descending })
+        });
+        let by: Vec<(Val, By)> = by.collect();
+        let columns = columns.into_iter().zip(&schema.columns).map(|(src, c)| Cell {
+            src,
+            text: Class::of(&c.ty) == Class::Text,
+            words: c.ty.repr().words().max(1),
+        });
+        let columns: Vec<Cell> = columns.collect();
+        let key_words = by.iter().map(|(_, b)| 1 + b.words()).sum::<usize>() + 1;
+        Shape {
+            words: key_words + 2 + columns.iter().map(|c| 1 + c.words).sum::<usize>(),
+            key_words,
+            columns,
+            by,
+        }
+    }
+
+    /// Writes by what row `i` is ordered to `out`. Texts stay where they are.
+    fn key(&self, ctx: &Ctx<'_>, srcs: &[Src], i: usize, order: u64, out: &mut Vec<u64>) {
+        out.clear();
+        for (&src, (_, by)) in srcs.iter().zip(&self.by) {
+            let column = ctx.column(src);
+            if !column.present.has(i) {
+                out.push(1);
+                out.extend(std::iter::repeat_n(0, by.words()));
+                continue;
+            }
+            out.push(0);
+            let raw = column.raw(i);
+            let flip = |word: u64| if by.descending { !word } else { word };
+            match by.class {
+                Class::Text => out.push(raw as u64),
+                Class::Pair => out.extend([flip((raw >> 64) as u64), flip(raw as u64)]),
+                class => out.push(flip(class.ordered(raw as u64))),
+            }
+        }
+        out.push(order);
+    }
+
+    /// Appends what row `i` puts out to its key.
+    fn cells(&self, ctx: &Ctx<'_>, time: Src, i: usize, out: &mut Vec<u64>) {
+        for src in std::iter::once(time).chain(self.columns.iter().map(|c| c.src)) {
+            let column = ctx.column(src);
+            let present = column.present.has(i);
+            out.push(present as u64);
+            let raw = if present { column.raw(i) } else { 0 };
+            out.push(raw as u64);
+            if column.repr().words() == 2 {
+                out.push((raw >> 64) as u64);
+            }
+        }
+    }
+
+    /// Moves the texts of a whole row from one arena to another.
+    fn move_texts(&self, row: &mut [u64], from: &Arena, to: &mut Arena) {
+        let mut moved = |absent: bool, handle: &mut u64| {
+            *handle = if absent { 0 } else { to.put(from.get(*handle)) };
+        };
+        let mut at = 0;
+        for (_, by) in &self.by {
+            if by.class == Class::Text {
+                moved(row[at] == 1, &mut row[at + 1]);
+            }
+            at += 1 + by.words();
+        }
+        at = self.key_words + 2;
+        for cell in &self.columns {
+            if cell.text {
+                moved(row[at] == 0, &mut row[at + 1]);
+            }
+            at += 1 + cell.words;
+        }
+    }
+
+    /// Orders two keys, each with the arena of its texts.
+    fn compare(&self, (a, texts): (&[u64], &Arena), (b, other): (&[u64], &Arena)) -> Ordering {
+        let mut at = 0;
+        for (_, by) in &self.by {
+            let end = at + 1 + by.words();
+            let order = match (by.class, a[at], b[at]) {
+                (Class::Text, 0, 0) => {
+                    let order = texts.get(a[at + 1]).cmp(other.get(b[at + 1]));
+                    if by.descending { order.reverse() } else { order }
+                }
+                _ => a[at..end].cmp(&b[at..end]),
+            };
+            if order.is_ne() {
+                return order;
+            }
+            at = end;
+        }
+        a[at].cmp(&b[at])
+    }
+}
+
+impl Held {
+    fn row(&self, shape: &Shape, i: usize) -> &[u64] {
+        &self.words[i * shape.words..][..shape.words]
+    }
+
+    fn len(&self, shape: &Shape) -> usize {
+        self.words.len() / shape.words
+    }
+
+    /// Keeps the best `n` rows, sorted; `scratch` is memory for them.
+    fn cut_to(&mut self, n: usize, shape: &Shape, scratch: &mut Held) {
+        let len = self.len(shape) as u32;
+        let mut order = std::mem::take(&mut self.order);
+        order.clear();
+        order.extend(0..len);
+        let key = |row: u32| (self.row(shape, row as usize), &self.texts);
+        order.sort_unstable_by(|&a, &b| shape.compare(key(a), key(b)));
+        order.truncate(n);
+        scratch.clear();
+        for &row in &order {
+            let start = scratch.words.len();
+            scratch.words.extend_from_slice(self.row(shape, row as usize));
+            shape.move_texts(&mut scratch.words[start..], &self.texts, &mut scratch.texts);
+        }
+        std::mem::swap(&mut self.words, &mut scratch.words);
+        std::mem::swap(&mut self.texts, &mut scratch.texts);
+        self.cut = order.len() == n;
+        self.order = order;
+    }
+
+    fn clear(&mut self) {
+        self.words.clear();
+        self.texts.truncate(0);
+        self.cut = false;
+    }
 }
 
 impl Top {
@@ -60,12 +233,14 @@ impl Top {
     ) -> Top {
         Top {
             n: usize::try_from(n).unwrap_or(usize::MAX),
-            by,
-            columns,
+            shape: Shape::new(by, columns, &schema),
             windowed,
             held: BTreeMap::new(),
+            spare: Vec::new(),
+            scratch: Held::default(),
+            row: Vec::new(),
+            srcs: Vec::new(),
             rows: Rows::new(&schema),
-            schema,
             emitted: 0,
         }
     }
@@ -80,35 +255,35 @@ impl Top {
         if self.n == 0 || rows.is_empty() {
             return;
         }
-        let srcs: Vec<Src> = self.by.iter().map(|(v, ..)| batch.ctx.value(v, rows)).collect();
-        for &src in &self.columns {
-            batch.ctx.value(&Val::Src(src), rows);
+        let Top { n, shape, held, spare, scratch, row, srcs, .. } = self;
+        srcs.clear();
+        for (v, _) in &shape.by {
+            srcs.push(batch.ctx.value(v, rows));
+        }
+        for cell in &shape.columns {
+            batch.ctx.value(&Val::Src(cell.src), rows);
         }
         let time = batch.ctx.value(&Val::Src(batch.time), rows);
-        let directions: Vec<Order> = self.by.iter().map(|b| b.2).collect();
         let ctx = &batch.ctx;
+        let times = ctx.column(time);
         for i in rows.iter() {
-            let time = cell(ctx.column(time), i, &Type::Time, &ctx.regs.arena);
-            let window = match time {
-                Value::Time(t) if self.windowed => t,
-                _ => 0,
+            let window = match self.windowed && times.present.has(i) {
+                true => times.word()[i] as i64,
+                false => 0,
             };
-            let held = self.held.entry(window).or_default();
-            let by: Vec<Value> = srcs
-                .iter()
-                .zip(&self.by)
-                .map(|(&s, (_, ty, _))| cell(ctx.column(s), i, ty, &ctx.regs.arena))
-                .collect();
-            let order = batch.order[i];
-            if held.cut && better(&directions, &held.rows[self.n - 1], &by, order).is_le() {
-                continue;
+            let held = held.entry(window).or_insert_with(|| spare.pop().unwrap_or_default());
+            shape.key(ctx, srcs, i, batch.order[i], row);
+            if held.cut {
+                let worst = (held.row(shape, *n - 1), &held.texts);
+                if shape.compare(worst, (row, &ctx.regs.arena)).is_le() {
+                    continue;
+                }
             }
-            let cells = self.columns.iter().zip(&self.schema.columns);
-            let cells =
-                cells.map(|(&s, c)| cell(ctx.column(s), i, &c.ty, &ctx.regs.arena)).collect();
-            held.rows.push(Row { by, order, time, cells });
-            if held.rows.len() >= self.n.saturating_mul(2).saturating_add(TOP_SLACK) {
-                held.cut_to(self.n, &directions);
+            shape.cells(ctx, time, i, row);
+            shape.move_texts(row, &ctx.regs.arena, &mut held.texts);
+            held.words.extend_from_slice(row);
+            if held.len(shape) >= n.saturating_mul(2).saturating_add(TOP_SLACK) {
+                held.cut_to(*n, shape, scratch);
             }
         }
     }
@@ -135,53 +310,56 @@ impl Top {
     }
 
     fn emit(&mut self, mut held: Held, out: &mut dyn FnMut(&Rows)) {
-        let directions: Vec<Order> = self.by.iter().map(|b| b.2).collect();
-        held.cut_to(self.n, &directions);
-        for chunk in held.rows.chunks(BATCH) {
-            let rows = &mut self.rows;
-            rows.len = chunk.len();
-            rows.arena.truncate(0);
-            rows.order.clear();
-            rows.order.extend((self.emitted..).take(chunk.len()));
-            self.emitted += chunk.len() as u64;
-            rows.clock.clear();
-            rows.clock.extend(chunk.iter().map(|row| match row.time {
-                Value::Time(t) => t,
-                _ => 0,
-            }));
-            for (i, row) in chunk.iter().enumerate() {
-                for (column, v) in rows.columns.iter_mut().zip(&row.cells) {
-                    set_cell(column, i, v, &mut rows.arena);
-                }
-                set_cell(&mut rows.time, i, &row.time, &mut rows.arena);
+        held.cut_to(self.n, &self.shape, &mut self.scratch);
+        for chunk in held.words.chunks(BATCH * self.shape.words) {
+            self.fill(chunk, &held.texts);
+            out(&self.rows);
+        }
+        if self.spare.len() < SPARE_GROUPS {
+            held.clear();
+            self.spare.push(held);
+        }
+    }
+
+    /// Makes rows of held ones.
+    fn fill(&mut self, held: &[u64], texts: &Arena) {
+        let Top { shape, rows, .. } = self;
+        let n = held.len() / shape.words;
+        rows.len = n;
+        rows.arena.truncate(0);
+        rows.order.clear();
+        rows.order.extend((self.emitted..).take(n));
+        self.emitted += n as u64;
+        let mut at = shape.key_words;
+        put(held, shape.words, at, 1, &mut rows.time);
+        let time = &rows.time;
+        rows.clock.clear();
+        rows.clock.extend((0..n).map(|i| match time.present.has(i) {
+            true => time.word()[i] as i64,
+            false => 0,
+        }));
+        at += 2;
+        for (cell, column) in shape.columns.iter().zip(&mut rows.columns) {
+            put(held, shape.words, at, cell.words, column);
+            if cell.text {
+                let present = column.present;
+                let handles = column.word_mut();
+                present.each(|i| handles[i] = rows.arena.put(texts.get(handles[i])));
             }
-            out(rows);
+            at += 1 + cell.words;
         }
     }
 }
 
-impl Held {
-    /// Keeps the best `n` rows, sorted.
-    fn cut_to(&mut self, n: usize, directions: &[Order]) {
-        self.rows.sort_by(|a, b| better(directions, a, &b.by, b.order));
-        self.rows.truncate(n);
-        self.cut = self.rows.len() == n;
-    }
-}
-
-/// `Less` if `a` comes before the row with keys `by` and number `order`.
-fn better(directions: &[Order], a: &Row, by: &[Value], order: u64) -> Ordering {
-    for ((x, y), direction) in a.by.iter().zip(by).zip(directions) {
-        let ordering = match (x.exists(), y.exists(), direction) {
-            (true, true, Order::Ascending) => x.cmp(y),
-            (true, true, Order::Descending) => y.cmp(x),
-            (x, y, _) => y.cmp(&x),
-        };
-        if ordering.is_ne() {
-            return ordering;
+/// Makes a column of the cells that start at word `at` of each row.
+fn put(rows: &[u64], stride: usize, at: usize, words: usize, column: &mut Column) {
+    column.present = Bits::NONE;
+    for (i, row) in rows.chunks_exact(stride).enumerate() {
+        if row[at] == 1 {
+            let high = if words == 2 { row[at + 2] } else { 0 };
+            column.set_raw(i, (high as u128) << 64 | row[at + 1] as u128);
         }
     }
-    a.order.cmp(&order)
 }
 
 #[cfg(test)]
