@@ -17,6 +17,8 @@ use super::{
 use crate::expr::Class;
 use crate::key::Pool;
 use std::any::Any;
+use weir_packet::bits::Bits;
+use weir_packet::limits::BATCH;
 use weir_plan::Type;
 
 pub(super) fn build(ty: &Type, last: bool) -> Box<dyn Aggregate> {
@@ -36,6 +38,27 @@ impl FirstLast {
     #[inline(always)]
     fn beats(&self, held: u64, order: u64) -> bool {
         held == 0 || if self.last { order > held } else { order < held }
+    }
+
+    /// Takes rows in whose values have `N` words.
+    #[inline(always)]
+    fn take<const N: usize>(
+        &mut self,
+        input: &Input<'_>,
+        cells: &mut Cells<'_>,
+        value: impl Fn(&mut Pool, usize) -> [u64; N],
+    ) {
+        input.each(|group, i| {
+            let order = input.seq[i] + 1;
+            if self.beats(cells.of::<1>(group)[0], order) {
+                let value = value(&mut self.pool, i);
+                if N == 2 {
+                    *cells.of::<3>(group) = [order, value[0], value[N - 1]];
+                } else {
+                    *cells.of::<2>(group) = [order, value[0]];
+                }
+            }
+        });
     }
 
     fn text(&self) -> bool {
@@ -71,20 +94,22 @@ impl Aggregate for FirstLast {
     }
 
     fn update(&mut self, input: &Input<'_>, cells: &mut Cells<'_>) {
-        let col = input.columns[0];
-        input.each(|group, i| {
-            let order = input.seq[i] + 1;
-            if !self.beats(cells.of::<1>(group)[0], order) {
-                return;
+        let column = input.columns[0];
+        match self.class {
+            Class::Pair => {
+                let (hi, lo) = column.pair();
+                self.take(input, cells, |_, i| [hi[i], lo[i]]);
             }
-            let new = match self.class {
-                Class::Pair => [order, col.pair().0[i], col.pair().1[i]],
-                Class::Bit => [order, col.truth.has(i) as u64, 0],
-                Class::Text => [order, self.pool.intern(input.arena.get(col.word()[i])), 0],
-                _ => [order, col.word()[i], 0],
-            };
-            self.hold(cells, group, new);
-        });
+            Class::Bit => self.take(input, cells, |_, i| [column.truth.has(i) as u64]),
+            Class::Text => {
+                let words = column.word();
+                self.take(input, cells, |pool, i| [pool.intern(input.arena.get(words[i]))]);
+            }
+            _ => {
+                let words = column.word();
+                self.take(input, cells, |_, i| [words[i]]);
+            }
+        }
     }
 
     fn merge(
@@ -108,18 +133,25 @@ impl Aggregate for FirstLast {
     }
 
     fn finish(&self, cells: CellsRef<'_>, groups: &[u32], out: &mut Finish<'_>) {
-        for (i, &group) in groups.iter().enumerate() {
+        let column = &mut *out.column;
+        let mut present = Bits::NONE;
+        for (i, &group) in groups.iter().enumerate().take(BATCH) {
             let [order, a, b] = self.held(cells, group);
-            if order == 0 {
-                continue;
+            present.put(i, order > 0);
+            match self.class {
+                Class::Pair => {
+                    let (hi, lo) = column.pair_mut();
+                    (hi[i], lo[i]) = (a, b);
+                }
+                Class::Bit => column.truth.put(i, a == 1),
+                Class::Text if order > 0 => {
+                    column.word_mut()[i] = out.arena.put(self.pool.get(a));
+                }
+                Class::Text => {}
+                _ => column.word_mut()[i] = a,
             }
-            let raw = match self.class {
-                Class::Pair => (a as u128) << 64 | b as u128,
-                Class::Text => out.arena.put(self.pool.get(a)) as u128,
-                _ => a as u128,
-            };
-            out.column.set_raw(i, raw);
         }
+        column.present = column.present.or(present);
     }
 
     fn encode(&self, cells: CellsRef<'_>, group: u32, out: &mut Vec<u8>) {

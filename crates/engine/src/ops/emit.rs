@@ -279,3 +279,81 @@ impl Packed<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::conform::{Frames, check, program};
+    use crate::functions::Functions;
+    use crate::ops::testing::{agg, field, summarize};
+    use crate::table::hash;
+    use std::net::{Ipv4Addr, Ipv6Addr};
+    use weir_packet::craft::Frame;
+    use weir_packet::source::LinkType;
+    use weir_plan::{AggFunc, Expr, ExprKind, Func, Order, SortKey, Stage, Type, Window};
+
+    /// Packets of some hundred hosts of both families, and some that are not IP.
+    fn frames() -> Frames {
+        let frames: Vec<_> = (0..3000u64)
+            .map(|i| {
+                let h = hash([i]);
+                let (a, b, port) = (h as u32 % 700, (h >> 10) as u32 % 3, (h >> 20) as u16 % 40);
+                let frame = match h >> 40 & 7 {
+                    0 => Frame::ethernet(),
+                    1..5 => Frame::ethernet().ipv4(Ipv4Addr::from(a << 12), Ipv4Addr::from(b)),
+                    // On both sides of the addresses that stand for IPv4.
+                    _ => {
+                        let a = Ipv6Addr::from((a as u128) << ((h >> 50 & 1) * 100));
+                        Frame::ethernet().ipv6(a, Ipv6Addr::from(b as u128)).udp(port, port)
+                    }
+                };
+                (i as i64 * 1_000_000, frame.payload(&vec![0; (h >> 54) as usize % 90]).bytes())
+            })
+            .collect();
+        Frames::new(LinkType::ETHERNET, &frames)
+    }
+
+    #[test]
+    fn many_groups_of_both_families() {
+        let keys: [&[&str]; 4] =
+            [&["ip.src"], &["ip.dst", "ip.src"], &["sport", "ip.src"], &["len"]];
+        for keys in keys {
+            for window in [Window::All, Window::Tumbling(1_000_000_000)] {
+                let aggs = vec![
+                    agg(AggFunc::Count, None),
+                    agg(AggFunc::Distinct, Some(field("ip.dst"))),
+                    agg(AggFunc::First, Some(field("ip.dst"))),
+                    agg(AggFunc::Max, Some(field("len"))),
+                ];
+                let plan = program(vec![summarize(keys, aggs, window)]);
+                let rows = check(&plan, &Functions::default(), &frames());
+                assert!(keys == ["len"] || rows.len() > 1000, "{} rows by {keys:?}", rows.len());
+            }
+        }
+    }
+
+    #[test]
+    fn the_best_of_many_rows() {
+        let text = |name: &str| Expr {
+            ty: Type::Str,
+            kind: ExprKind::Call(Func::ToStr, vec![field(name)]),
+        };
+        let (up, down) = (Order::Ascending, Order::Descending);
+        let orders = [
+            vec![(field("len"), down), (field("ip.src"), up)],
+            vec![(field("sport"), up), (field("ip.src"), down)],
+            vec![(text("ip.src"), down), (text("sport"), up)],
+        ];
+        for n in [3, 600] {
+            for by in orders.clone() {
+                let by = by.into_iter().map(|(expr, order)| SortKey { expr, order }).collect();
+                let columns =
+                    [("a", text("ip.src")), ("b", field("ip.src")), ("n", field("number"))];
+                let columns = columns.map(|(name, e)| (name.to_owned(), e)).to_vec();
+                let stages =
+                    vec![Stage::Top { n, by, windowed: false }, Stage::Project { columns }];
+                let rows = check(&program(stages), &Functions::default(), &frames());
+                assert_eq!(rows.len() as u64, n);
+            }
+        }
+    }
+}

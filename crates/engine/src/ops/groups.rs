@@ -293,3 +293,106 @@ fn gallop(ids: &[u64], holds: impl Fn(u64) -> bool) -> usize {
     let (from, to) = (step / 2, ids.len().min(step.saturating_sub(1)));
     from + ids[from..to].partition_point(|&x| holds(x))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::testing::{agg, summarize};
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+    use weir_plan::{AggFunc, Stage};
+
+    fn spec() -> Arc<Spec> {
+        let count = vec![agg(AggFunc::Count, None)];
+        let stage = summarize(&["dport", "ip.src"], count, Window::All);
+        let schema = crate::segment::schema_after(std::slice::from_ref(&stage), &Schema::default());
+        let Stage::Summarize(plan) = stage else { unreachable!() };
+        Spec::new(&plan, &Functions::default(), schema)
+    }
+
+    /// Counts a packet of this port and source.
+    fn count(groups: &mut Groups, (port, ip): (u16, u128)) {
+        let v = (ip >> 32 != 0xffff) as usize;
+        let Groups { spec, variants, .. } = groups;
+        let layout = &spec.layouts[v];
+        let mut key = vec![0; layout.words];
+        for (p, value) in [(0, port as u128), (1, ip)] {
+            let (place, _) = layout.place(p);
+            if let Some((word, shift)) = place.present {
+                key[word] |= 1 << shift;
+            }
+            if place.bits == 128 {
+                (key[place.word], key[place.word + 1]) = ((value >> 64) as u64, value as u64);
+            } else {
+                layout.replace(&mut key, p, value as u64);
+            }
+        }
+        let mut keys = Keys::new(layout.words);
+        keys.words.iter_mut().zip(&key).for_each(|(plane, w)| plane[0] = *w);
+        keys.len = 1;
+        keys.hash();
+        let variant = &mut variants[v];
+        let mut out = [NO_ROW; BATCH];
+        variant.table.lookup(&keys, &variant.fresh, &mut out);
+        let (stride, at) = (variant.table.stride(), variant.at[0]);
+        let mut cells = Cells { rows: variant.table.rows_mut(), stride, at };
+        cells.of::<1>(out[0])[0] += 1;
+    }
+
+    /// All groups in order.
+    fn counts(groups: &Groups) -> Vec<((u16, u128), u64)> {
+        let (mut sorter, mut order) = (Sorter::default(), Vec::new());
+        groups.sorted(&mut sorter, &mut order);
+        let group = |&id| {
+            let (v, row) = group_id(id);
+            let (layout, variant) = (&groups.spec.layouts[v], &groups.variants[v]);
+            let part = |p| layout.part(variant.table.key(row), p).expect("always there");
+            ((part(0) as u16, part(1)), variant.cells(0).of::<1>(row)[0])
+        };
+        order.iter().map(group).collect()
+    }
+
+    /// Packets of few ports and sources, of both families.
+    fn packets() -> impl Strategy<Value = Vec<(u16, u128)>> {
+        let ip = prop_oneof![
+            (0u128..500).prop_map(|a| 0xffff_0a00_0000 + a),
+            (0u128..500).prop_map(|a| a << 100 | 1),
+            Just(1u128),
+        ];
+        proptest::collection::vec((0u16..3, ip), 0..1500)
+    }
+
+    proptest! {
+        #[test]
+        fn workers_merge_like_maps(mine in packets(), theirs in packets(), absorbed: bool) {
+            let spec = spec();
+            let (mut a, mut b) = (Groups::new(&spec), Groups::new(&spec));
+            let mut model = BTreeMap::new();
+            mine.iter().for_each(|&p| count(&mut a, p));
+            theirs.iter().for_each(|&p| count(&mut b, p));
+            mine.iter().chain(&theirs).for_each(|&p| *model.entry(p).or_insert(0) += 1);
+            if absorbed {
+                let spent = a.absorb(b);
+                prop_assert!(spent.len() <= a.len());
+            } else {
+                a.merge(&b);
+            }
+            prop_assert_eq!(counts(&a), model.into_iter().collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn memory_of_a_burst_is_given_back() {
+        let mut groups = Groups::new(&spec());
+        (0..2 * SMALL_TABLE).for_each(|i| count(&mut groups, (1, 0xffff_0000_0000 + i as u128)));
+        groups.clear();
+        let mut most = Vec::new();
+        for _ in 0..2 * SMALL_WINDOWS_MAX {
+            count(&mut groups, (1, 2));
+            groups.clear();
+            most.push(groups.variants[0].most);
+        }
+        assert_eq!(most.first(), Some(&(2 * SMALL_TABLE)));
+        assert!(most.last() < Some(&2), "a new table after {} small windows", most.len());
+    }
+}
