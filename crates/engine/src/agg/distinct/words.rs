@@ -1,5 +1,5 @@
 //! A set of 64-bit words: open addressing over the words themselves, so that a look-up costs one
-//! cache miss. Look-ups go a batch at a time.
+//! cache miss. Look-ups go a batch at a time, and a set grows a few slots at a time.
 
 use crate::limits::INDEX_START;
 use crate::pages;
@@ -10,10 +10,20 @@ use weir_packet::limits::BATCH;
 /// Times in a row that a set may be cleared nearly empty before it gives memory back.
 const SMALL_MAX: u32 = 16;
 
+/// Slots of a set that has grown which are moved before each batch: so few that no batch waits,
+/// and so many that all are moved before it grows again.
+const MOVED: usize = 1024;
+
 /// Words other than `u64::MAX`.
 pub(super) struct Words {
     /// Complements of the words, so that 0 is an empty slot.
     slots: Vec<u64>,
+    /// The slots before the set grew, as long as some were not moved; those that were moved stay
+    /// there too.
+    old: Vec<u64>,
+    /// How many of the old slots were moved.
+    moved: usize,
+    /// Words in the set.
     used: usize,
     max: usize,
     /// Times in a row that it was cleared nearly empty.
@@ -24,7 +34,8 @@ impl Words {
     /// An empty set for `max` words at most.
     pub(super) fn new(max: u64) -> Words {
         let max = usize::try_from(max).unwrap_or(usize::MAX);
-        Words { slots: vec![0; INDEX_START], used: 0, max, small: 0 }
+        let (slots, old) = (vec![0; INDEX_START], Vec::new());
+        Words { slots, old, moved: 0, used: 0, max, small: 0 }
     }
 
     /// How many words there are.
@@ -34,7 +45,8 @@ impl Words {
 
     /// All words, in no order.
     pub(super) fn iter(&self) -> impl Iterator<Item = u64> {
-        self.slots.iter().filter(|s| **s != 0).map(|s| !s)
+        let all = self.slots.iter().chain(&self.old[self.moved..]);
+        all.filter(|s| **s != 0).map(|s| !s)
     }
 
     /// Makes room for `more` words. Three slots of five are used at most.
@@ -49,24 +61,29 @@ impl Words {
         let words = (self.used + more).max(self.used * 2);
         let mut bigger = vec![0; (words * 5).div_ceil(3).next_power_of_two()];
         pages::advise(&mut bigger);
-        let slots = std::mem::replace(&mut self.slots, bigger);
-        for &slot in slots.iter().filter(|s| **s != 0) {
-            let mut at = self.home(!slot);
-            while self.slots[at] != 0 {
-                at = self.after(at);
+        self.move_old(usize::MAX);
+        self.old = std::mem::replace(&mut self.slots, bigger);
+        self.moved = 0;
+    }
+
+    /// Moves up to `n` of the old slots.
+    #[cold]
+    fn move_old(&mut self, n: usize) {
+        let end = self.old.len().min(self.moved.saturating_add(n));
+        for i in self.moved..end {
+            let slot = self.old[i];
+            if slot != 0 {
+                let mut at = home(!slot, self.slots.len());
+                while self.slots[at] != 0 {
+                    at = (at + 1) & (self.slots.len() - 1);
+                }
+                self.slots[at] = slot;
             }
-            self.slots[at] = slot;
         }
-    }
-
-    #[inline(always)]
-    fn home(&self, word: u64) -> usize {
-        (hash([word]) >> 32) as usize & (self.slots.len() - 1)
-    }
-
-    #[inline(always)]
-    fn after(&self, at: usize) -> usize {
-        (at + 1) & (self.slots.len() - 1)
+        self.moved = end;
+        if end == self.old.len() {
+            (self.old, self.moved) = (Vec::new(), 0);
+        }
     }
 
     /// Adds at most [`BATCH`] words and calls `new` with each that was not there. Returns how many
@@ -74,10 +91,13 @@ impl Words {
     #[inline(always)]
     pub(super) fn add(&mut self, words: &[u64], mut new: impl FnMut(u64)) -> u64 {
         self.reserve(words.len());
+        if !self.old.is_empty() {
+            self.move_old(MOVED);
+        }
         let mut homes = [0u32; BATCH];
-        for (home, &word) in homes.iter_mut().zip(words) {
-            *home = self.home(word) as u32;
-            prefetch(&self.slots, *home as usize);
+        for (at, &word) in homes.iter_mut().zip(words) {
+            *at = home(word, self.slots.len()) as u32;
+            prefetch(&self.slots, *at as usize);
         }
         let (mut refused, slots) = (0, &mut self.slots[..]);
         let mask = slots.len() - 1;
@@ -88,14 +108,17 @@ impl Words {
                 if slot == !word {
                     break;
                 }
-                if slot == 0 && self.used < self.max {
-                    slots[at] = !word;
-                    self.used += 1;
-                    new(word);
-                    break;
-                }
                 if slot == 0 {
-                    refused += 1;
+                    if !self.old.is_empty() && holds(&self.old, word) {
+                        break;
+                    }
+                    if self.used < self.max {
+                        slots[at] = !word;
+                        self.used += 1;
+                        new(word);
+                    } else {
+                        refused += 1;
+                    }
                     break;
                 }
                 at = (at + 1) & mask;
@@ -109,6 +132,7 @@ impl Words {
         let small = self.used * 32 < self.slots.len() && self.slots.len() > INDEX_START;
         self.small = if small { self.small + 1 } else { 0 };
         self.used = 0;
+        (self.old, self.moved) = (Vec::new(), 0);
         if self.small > SMALL_MAX {
             self.slots = vec![0; (self.slots.len() / 8).max(INDEX_START)];
             self.small = 0;
@@ -116,6 +140,21 @@ impl Words {
             self.slots.fill(0);
         }
     }
+}
+
+/// The slot of `slots` at which the search for a word begins.
+#[inline(always)]
+fn home(word: u64, slots: usize) -> usize {
+    (hash([word]) >> 32) as usize & (slots - 1)
+}
+
+/// Whether a word is among these slots.
+fn holds(slots: &[u64], word: u64) -> bool {
+    let mut at = home(word, slots.len());
+    while slots[at] != 0 && slots[at] != !word {
+        at = (at + 1) & (slots.len() - 1);
+    }
+    slots[at] != 0
 }
 
 #[cfg(test)]
@@ -130,6 +169,25 @@ mod tests {
         let mut new = Vec::new();
         assert_eq!(set.add(&[0, 7, 8, 7, 9], |w| new.push(w)), 2);
         assert_eq!((new, set.len()), (vec![0, 7], 2));
+    }
+
+    #[test]
+    fn growing_goes_by_and_by() {
+        let mut set = Words::new(u64::MAX);
+        let mut growing = 0;
+        for from in (0..200_000u64).step_by(BATCH / 2) {
+            // Half of each batch came before.
+            let words: Vec<u64> = (from..from + BATCH as u64).map(|w| w * 7).collect();
+            let mut new = 0;
+            assert_eq!(set.add(&words, |_| new += 1), 0);
+            assert_eq!(new, if from == 0 { BATCH } else { BATCH / 2 });
+            growing += !set.old.is_empty() as u32;
+            if from % 4096 == 0 {
+                let all: BTreeSet<u64> = set.iter().collect();
+                assert_eq!((all.len(), set.iter().count()), (set.len(), set.len()));
+            }
+        }
+        assert!(growing > 100, "{growing} batches met a set that was growing");
     }
 
     #[test]
