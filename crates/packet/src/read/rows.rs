@@ -119,15 +119,14 @@ impl<'a> Rows<'a> {
         true
     }
 
-    /// Sets all wanted rows of a word column from what the batch has of each frame; others too, if
-    /// that is faster.
+    /// Sets all wanted rows of a word column from what the batch has of each frame.
     #[inline(always)]
     pub(super) fn all<T>(&self, out: &mut Column, from: &[T], f: impl Fn(&T) -> u64) -> bool {
         let have = self.provide(out, Bits::ALL);
         let words = out.word_mut();
-        if have.count() * 4 > from.len() {
+        if let Some(n) = self.prefix(have) {
             // A loop over slices is one that the compiler makes vectors of.
-            words.iter_mut().zip(from).for_each(|(word, from)| *word = f(from));
+            words.iter_mut().zip(&from[..n]).for_each(|(word, from)| *word = f(from));
         } else {
             have.each(|i| words[i] = f(&from[i]));
         }
