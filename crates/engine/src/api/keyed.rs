@@ -1,10 +1,9 @@
 //! Streams grouped by key: one state a key.
 
-use super::{Key, Stream};
-use crate::pages;
-use crate::prefetch::prefetch;
-use crate::table::{Index, Vacant};
-use std::collections::BTreeMap;
+use super::table::{KeyMap, Lookup};
+use super::time::Marks;
+use super::windows::Windows;
+use super::{Key, Passes, Stream, Time, once};
 use weir_packet::limits::BATCH;
 use weir_packet::source::SourceError;
 use weir_plan::limits::GROUPS_MAX;
@@ -60,7 +59,15 @@ impl<S, F> Keyed<S, F> {
         I: FnMut(&S::Item<'_>) -> St,
         G: FnMut(&mut St, S::Item<'_>) -> Option<O>,
     {
-        MapWithState { states: KeyMap::new(self.max_keys), keyed: self, init, f }
+        MapWithState {
+            input: self.input,
+            key: self.key,
+            init,
+            f,
+            states: KeyMap::new(self.max_keys),
+            lookup: Lookup::new(),
+            refused: 0,
+        }
     }
 }
 
@@ -73,7 +80,8 @@ pub struct Tumbling<S, F> {
 impl<S, F> Tumbling<S, F> {
     /// Folds the items of each key and window: `summarize … every`. See [`Keyed::reduce`]. A
     /// window's groups come out when the watermark has passed its end; late items are left out, and
-    /// counted by [`Reduce::late`].
+    /// counted by [`Reduce::late`]. At most [`WINDOWS_MAX`](crate::limits::WINDOWS_MAX) windows are
+    /// open at once.
     pub fn reduce<K, V, G, M>(self, value: G, merge: M) -> Reduce<S, F, G, M, K, V>
     where
         S: Stream,
@@ -98,45 +106,38 @@ pub struct Group<K, V> {
 }
 
 /// See [`Keyed::reduce`] and [`Tumbling::reduce`].
-pub struct Reduce<S, F, G, M, K, V> {
-    keyed: Keyed<S, F>,
-    every_ns: Option<i64>,
+pub struct Reduce<S, F, G, M, K: Key, V> {
+    input: S,
+    key: F,
     value: G,
     merge: M,
-    windows: BTreeMap<i64, KeyMap<K, V>>,
-    /// Items of the batch, of one window, on their way into the table.
-    held: Vec<(u64, K, V)>,
-    watermark: i64,
-    late: u64,
-    evicted: u64,
+    windows: Windows<K, V>,
+    lookup: Box<Lookup<K>>,
+    starts: Box<[i64; BATCH]>,
 }
 
-impl<S, F, G, M, K: Key, V> Reduce<S, F, G, M, K, V>
-where
-    M: FnMut(&mut V, V),
-{
+impl<S, F, G, M, K: Key, V> Reduce<S, F, G, M, K, V> {
     fn new(keyed: Keyed<S, F>, every_ns: Option<i64>, value: G, merge: M) -> Self {
         Reduce {
-            keyed,
-            every_ns,
+            input: keyed.input,
+            key: keyed.key,
             value,
             merge,
-            windows: BTreeMap::new(),
-            held: Vec::with_capacity(BATCH),
-            watermark: i64::MIN,
-            late: 0,
-            evicted: 0,
+            windows: Windows::new(every_ns, keyed.max_keys),
+            lookup: Lookup::new(),
+            starts: Box::new([0; BATCH]),
         }
     }
 
     /// Items that came after their window had closed.
     pub fn late(&self) -> u64 {
-        self.late
+        self.windows.late
     }
 
-    /// Items whose key found no room.
+    /// Items whose key found no room, and items of one window more than
+    /// [`WINDOWS_MAX`](crate::limits::WINDOWS_MAX).
     pub fn evicted(&self) -> u64 {
-        self.evicted
+        self.windows.evicted
     }
 }
 
@@ -150,65 +151,151 @@ where
 {
     type Item<'a> = Group<K, V>;
 
-    fn batch(&mut self, mut f: impl FnMut(i64, Group<K, V>)) -> Result<Option<i64>, SourceError> {
-        let Reduce { keyed, every_ns, value, merge, windows, held, .. } = self;
-        let Keyed { input, key, max_keys } = keyed;
-        let (late, evicted, closed) = (&mut self.late, &mut self.evicted, self.watermark);
-        let mut fold = |start: i64, held: &mut Vec<(u64, K, V)>| {
-            let map = windows.entry(start).or_insert_with(|| KeyMap::new(*max_keys));
-            *evicted += map.fold(held, merge);
-        };
-        let mut start = 0;
-        let watermark = input.batch(
-            #[inline(always)]
-            |t, item| {
-                let Some(k) = key(&item) else { return };
-                if let Some(every) = every_ns {
-                    let window = t.saturating_sub(t.rem_euclid(*every));
-                    if window.saturating_add(*every) <= closed {
-                        *late += 1;
-                        return;
-                    }
-                    if window != start && !held.is_empty() {
-                        fold(start, held);
-                    }
-                    start = window;
-                }
-                held.push((k.hash(), k, value(item)));
-                if held.len() == BATCH {
-                    fold(start, held);
-                }
-            },
-        );
-        if !held.is_empty() {
-            fold(start, held);
-        }
-        let Some(watermark) = watermark? else { return Ok(None) };
-        let Some(every) = self.every_ns else { return Ok(Some(i64::MIN)) };
-        self.watermark = watermark;
-        while let Some(first) = self.windows.first_entry() {
-            if first.key().saturating_add(every) > watermark {
-                break;
-            }
-            let (start, map) = first.remove_entry();
-            map.into_groups(start, &mut f);
-        }
-        Ok(Some(watermark.saturating_sub(watermark.rem_euclid(every))))
+    fn batch(
+        &mut self,
+        mut f: impl FnMut(Time<'_>, Group<K, V>),
+    ) -> Result<Option<i64>, SourceError> {
+        let Reduce { input, key, value, merge, windows, lookup, starts } = self;
+        let mut passes = Reducing { key, value, merge, windows, lookup, starts, mixed: false };
+        let Some(watermark) = input.batch_passes(&mut passes)? else { return Ok(None) };
+        Ok(Some(self.windows.close(watermark, |start, key, value| {
+            f(Time::new(start, i64::MIN), Group { start, key, value });
+        })))
     }
 
-    fn finish(&mut self, mut f: impl FnMut(i64, Group<K, V>)) {
-        while let Some((start, map)) = self.windows.pop_first() {
-            map.into_groups(start, &mut f);
+    fn finish(&mut self, mut f: impl FnMut(Time<'_>, Group<K, V>)) {
+        let Reduce { input, key, value, merge, windows, lookup, starts } = self;
+        let mut passes = Reducing { key, value, merge, windows, lookup, starts, mixed: false };
+        input.finish(|t, item| once::<S>(&mut passes, t, item));
+        self.windows.finish(|start, key, value| {
+            f(Time::new(start, i64::MIN), Group { start, key, value });
+        });
+    }
+}
+
+/// The items of a batch on their way into groups.
+struct Reducing<'r, F, G, M, K: Key, V> {
+    key: &'r mut F,
+    value: &'r mut G,
+    merge: &'r mut M,
+    windows: &'r mut Windows<K, V>,
+    lookup: &'r mut Lookup<K>,
+    /// The window of each key in the look-up, if there is more than one.
+    starts: &'r mut [i64; BATCH],
+    mixed: bool,
+}
+
+impl<F, G, M, K: Key, V> Reducing<'_, F, G, M, K, V> {
+    /// Takes the window of an item to hand. Returns `false` if the item is left out.
+    #[inline(never)]
+    fn turn_to(&mut self, ts: i64, marks: Option<&Marks<'_>>, mark: i64) -> bool {
+        let (before, n) = (self.windows.start(), self.lookup.len());
+        let taken = self.windows.take_to_hand(Time::from_parts((ts, marks, mark)));
+        if taken && !self.mixed && n > 0 && self.windows.start() != before {
+            self.mixed = true;
+            self.starts[..n].fill(before);
+        }
+        if self.mixed {
+            // The others of this batch will have to say where they belong, too.
+            self.windows.let_go();
+            self.starts[n % BATCH] = self.windows.start();
+        }
+        taken
+    }
+
+    /// Prepares for a batch with items of several windows.
+    #[inline(never)]
+    fn turn_mixed(&mut self) {
+        let starts = &self.starts[..self.lookup.len()];
+        for same in starts.chunk_by(|a, b| a == b) {
+            self.windows.of(same[0]).reserve(self.lookup);
+        }
+        self.lookup.skip_search();
+    }
+}
+
+impl<F, G, M, K, V> Reducing<'_, F, G, M, K, V>
+where
+    K: Key,
+    M: FnMut(&mut V, V),
+{
+    /// Takes the value of an item to its key, which is not where it was likely to be.
+    #[inline(never)]
+    fn second_elsewhere(&mut self, v: V) {
+        let map = match self.mixed {
+            false => self.windows.hand(),
+            true => self.windows.of(self.starts[self.lookup.position()]),
+        };
+        let mut v = Some(v);
+        match self.lookup.meet_elsewhere(map, || v.take().expect("it is asked for once")) {
+            Some(old) => {
+                if let Some(v) = v {
+                    (self.merge)(old, v);
+                }
+            }
+            None => self.windows.evicted += 1,
         }
     }
 }
 
+impl<S, F, G, M, K, V> Passes<S> for Reducing<'_, F, G, M, K, V>
+where
+    S: Stream,
+    K: Key,
+    F: FnMut(&S::Item<'_>) -> Option<K>,
+    G: FnMut(S::Item<'_>) -> V,
+    M: FnMut(&mut V, V),
+{
+    const TIMED: bool = false;
+
+    #[inline(always)]
+    fn first(&mut self, t: Time<'_>, item: &S::Item<'_>) -> bool {
+        let Some(k) = (self.key)(item) else { return false };
+        if !self.windows.at_hand(t) {
+            let (ts, marks, mark) = t.parts();
+            if !self.turn_to(ts, marks, mark) {
+                return false;
+            }
+        }
+        self.lookup.push(self.windows.hand(), k);
+        true
+    }
+
+    #[inline(always)]
+    fn turn(&mut self) {
+        match self.mixed {
+            false => self.lookup.search(self.windows.hand()),
+            true => self.turn_mixed(),
+        }
+    }
+
+    #[inline(always)]
+    fn second(&mut self, _: Time<'_>, item: S::Item<'_>) {
+        // Where windows are mixed no key is likely to be anywhere.
+        if let Some(old) = self.lookup.meet(self.windows.hand()) {
+            (self.merge)(old, (self.value)(item));
+            return;
+        }
+        let v = (self.value)(item);
+        self.second_elsewhere(v);
+    }
+
+    #[inline(always)]
+    fn done(&mut self) {
+        self.mixed = false;
+        self.lookup.clear();
+    }
+}
+
 /// See [`Keyed::map_with_state`].
-pub struct MapWithState<S, F, I, G, K, St> {
-    keyed: Keyed<S, F>,
+pub struct MapWithState<S, F, I, G, K: Key, St> {
+    input: S,
+    key: F,
     init: I,
     f: G,
     states: KeyMap<K, St>,
+    lookup: Box<Lookup<K>>,
+    refused: u64,
 }
 
 impl<S, F, I, G, K, St, O> Stream for MapWithState<S, F, I, G, K, St>
@@ -221,120 +308,80 @@ where
 {
     type Item<'a> = O;
 
-    fn batch(&mut self, mut out: impl FnMut(i64, O)) -> Result<Option<i64>, SourceError> {
-        let MapWithState { keyed: Keyed { input, key, .. }, init, f, states } = self;
-        input.batch(|t, item| {
-            if let Some(o) = step(key(&item), item, init, f, states) {
-                out(t, o);
-            }
-        })
+    fn batch(&mut self, out: impl FnMut(Time<'_>, O)) -> Result<Option<i64>, SourceError> {
+        let MapWithState { input, key, init, f, states, lookup, refused } = self;
+        input.batch_passes(&mut Stepping { key, init, f, states, lookup, refused, out })
     }
 
-    fn finish(&mut self, mut out: impl FnMut(i64, O)) {
-        let MapWithState { keyed: Keyed { input, key, .. }, init, f, states } = self;
-        input.finish(|t, item| {
-            if let Some(o) = step(key(&item), item, init, f, states) {
-                out(t, o);
-            }
-        });
+    fn finish(&mut self, out: impl FnMut(Time<'_>, O)) {
+        let MapWithState { input, key, init, f, states, lookup, refused } = self;
+        let mut passes = Stepping { key, init, f, states, lookup, refused, out };
+        input.finish(|t, item| once::<S>(&mut passes, t, item));
     }
 }
 
-impl<S, F, I, G, K, St> MapWithState<S, F, I, G, K, St> {
+impl<S, F, I, G, K: Key, St> MapWithState<S, F, I, G, K, St> {
     /// Items whose key found no room.
     pub fn evicted(&self) -> u64 {
-        self.states.refused
+        self.refused
     }
 }
 
-/// One item through the state of its key.
-#[inline(always)]
-fn step<K: Key, St, T, O>(
-    key: Option<K>,
-    item: T,
-    init: &mut impl FnMut(&T) -> St,
-    f: &mut impl FnMut(&mut St, T) -> Option<O>,
-    states: &mut KeyMap<K, St>,
-) -> Option<O> {
-    let state = states.entry(key?, || init(&item))?;
-    f(state, item)
+/// The items of a batch on their way to the states of their keys.
+struct Stepping<'m, F, I, G, K: Key, St, W> {
+    key: &'m mut F,
+    init: &'m mut I,
+    f: &'m mut G,
+    states: &'m mut KeyMap<K, St>,
+    lookup: &'m mut Lookup<K>,
+    refused: &'m mut u64,
+    out: W,
 }
 
-/// Values by key, in the order that keys came.
-struct KeyMap<K, V> {
-    index: Index,
-    entries: Vec<(K, V)>,
-    max: usize,
-    /// Look-ups of keys that found no room.
-    refused: u64,
-}
+impl<S, F, I, G, K, St, O, W> Passes<S> for Stepping<'_, F, I, G, K, St, W>
+where
+    S: Stream,
+    K: Key,
+    F: FnMut(&S::Item<'_>) -> Option<K>,
+    I: FnMut(&S::Item<'_>) -> St,
+    G: FnMut(&mut St, S::Item<'_>) -> Option<O>,
+    W: FnMut(Time<'_>, O),
+{
+    const TIMED: bool = true;
 
-impl<K, V> KeyMap<K, V> {
-    fn new(max: usize) -> KeyMap<K, V> {
-        KeyMap { index: Index::with_capacity(0), entries: Vec::new(), max, refused: 0 }
-    }
-}
-
-impl<K: Key, V> KeyMap<K, V> {
-    /// Takes a batch of hashed values in, and leaves it empty. Returns how many found no room.
-    fn fold(&mut self, held: &mut Vec<(u64, K, V)>, merge: &mut impl FnMut(&mut V, V)) -> u64 {
-        let before = self.refused;
-        self.index.reserve(held.len());
-        held.iter().for_each(|(h, ..)| self.index.prefetch(*h));
-        for (h, ..) in held.iter() {
-            if let Some(row) = self.index.candidate(*h) {
-                prefetch(&self.entries, row as usize);
-            }
-        }
-        for (h, k, v) in held.drain(..) {
-            match self.place(h, &k) {
-                Ok(row) => merge(&mut self.entries[row].1, v),
-                Err(Some(place)) => self.add(place, h, k, v),
-                Err(None) => self.refused += 1,
-            }
-        }
-        self.refused - before
+    #[inline(always)]
+    fn first(&mut self, _: Time<'_>, item: &S::Item<'_>) -> bool {
+        let Some(k) = (self.key)(item) else { return false };
+        self.lookup.push(self.states, k);
+        true
     }
 
-    fn entry(&mut self, k: K, new: impl FnOnce() -> V) -> Option<&mut V> {
-        self.index.reserve(1);
-        let h = k.hash();
-        let row = match self.place(h, &k) {
-            Ok(row) => row,
-            Err(Some(place)) => {
-                self.add(place, h, k, new());
-                self.entries.len() - 1
-            }
-            Err(None) => {
-                self.refused += 1;
-                return None;
+    #[inline(always)]
+    fn turn(&mut self) {
+        self.lookup.search(self.states);
+    }
+
+    #[inline(always)]
+    fn second(&mut self, t: Time<'_>, item: S::Item<'_>) {
+        let o = if let Some(state) = self.lookup.meet(self.states) {
+            (self.f)(state, item)
+        } else {
+            let init = &mut self.init;
+            match self.lookup.meet_elsewhere(self.states, || init(&item)) {
+                Some(state) => (self.f)(state, item),
+                None => {
+                    *self.refused += 1;
+                    None
+                }
             }
         };
-        Some(&mut self.entries[row].1)
+        if let Some(o) = o {
+            (self.out)(t, o);
+        }
     }
 
-    /// The entry of a key, or where it would go if there is room.
     #[inline(always)]
-    fn place(&self, h: u64, k: &K) -> Result<usize, Option<Vacant>> {
-        match self.index.find(h, |row| self.entries[row as usize].0 == *k) {
-            Ok(row) => Ok(row as usize),
-            Err(place) => Err((self.entries.len() < self.max).then_some(place)),
-        }
-    }
-
-    fn add(&mut self, place: Vacant, h: u64, k: K, v: V) {
-        self.index.insert(place, h, self.entries.len() as u32);
-        self.entries.push((k, v));
-        if self.entries.len() == self.entries.capacity() {
-            self.entries.reserve(self.entries.len());
-            pages::advise(&mut self.entries);
-        }
-    }
-
-    fn into_groups(mut self, start: i64, f: &mut impl FnMut(i64, Group<K, V>)) {
-        self.entries.sort_unstable_by_key(|e| e.0);
-        for (key, value) in self.entries {
-            f(start, Group { start, key, value });
-        }
+    fn done(&mut self) {
+        self.lookup.clear();
     }
 }

@@ -29,13 +29,29 @@
 //! ```
 //!
 //! A stream hands on its items batch by batch, and after each batch a watermark: no later item will
-//! be older, but for those that come late. Event time is that of packets, as in queries.
+//! be older, but for those that come late. Event time is that of packets, as in queries: an item is
+//! late for a window if the window had closed when the item's packet came, however the packets were
+//! cut into batches.
+//!
+//! A keyed operator sees each batch twice: first the keys of all items are made and looked up, then
+//! each item meets the value of its key ([`Passes`]). Nothing is allocated per packet or batch; a
+//! table grows without stopping the stream.
 
+mod chain;
+mod flow;
+mod key;
 mod keyed;
 mod packet;
+mod table;
+mod time;
+mod windows;
 
+pub use chain::{Filter, FlatMap, Map};
+pub use flow::Flow;
+pub use key::Key;
 pub use keyed::{Group, Keyed, MapWithState, Reduce, Tumbling};
-pub use packet::{Flow, Packet, Packets};
+pub use packet::{Packet, Packets};
+pub use time::Time;
 
 use weir_packet::source::SourceError;
 
@@ -49,24 +65,43 @@ pub trait Stream: Sized {
     ///
     /// # Errors
     /// When the source can't go on; everything before the fault was handed out.
-    fn batch(&mut self, f: impl FnMut(i64, Self::Item<'_>)) -> Result<Option<i64>, SourceError>;
+    fn batch(
+        &mut self,
+        f: impl FnMut(Time<'_>, Self::Item<'_>),
+    ) -> Result<Option<i64>, SourceError>;
 
     /// Calls `f` with what is left to say once there are no more batches.
-    fn finish(&mut self, f: impl FnMut(i64, Self::Item<'_>));
+    fn finish(&mut self, f: impl FnMut(Time<'_>, Self::Item<'_>));
+
+    /// Like [`Stream::batch`], for those who look something up for each item and would rather not
+    /// wait for it: see [`Passes`]. Streams need not say how; one that can hand out its items twice
+    /// lets many look-ups go on at once.
+    ///
+    /// # Errors
+    /// As for [`Stream::batch`].
+    fn batch_passes<P: Passes<Self>>(
+        &mut self,
+        passes: &mut P,
+    ) -> Result<Option<i64>, SourceError> {
+        self.batch(|t, item| once(passes, t, item))
+    }
 
     /// Keeps the items for which `keep` holds: `where`.
     fn filter<F: FnMut(&Self::Item<'_>) -> bool>(self, keep: F) -> Filter<Self, F> {
-        Filter { input: self, keep }
+        Filter::new(self, keep)
     }
 
     /// Makes another item of each: `extend` and `project`.
-    fn map<T, F: FnMut(Self::Item<'_>) -> T>(self, f: F) -> Map<Self, F> {
-        Map { input: self, f }
+    fn map<T, F: FnMut(Self::Item<'_>) -> T>(self, f: F) -> Map<Self, F, T> {
+        Map::new(self, f)
     }
 
     /// Makes any number of items of each.
-    fn flat_map<I: IntoIterator, F: FnMut(Self::Item<'_>) -> I>(self, f: F) -> FlatMap<Self, F> {
-        FlatMap { input: self, f }
+    fn flat_map<I: IntoIterator, F: FnMut(Self::Item<'_>) -> I>(
+        self,
+        f: F,
+    ) -> FlatMap<Self, F, I::Item> {
+        FlatMap::new(self, f)
     }
 
     /// Groups by key: `by`. Items without a key (`None`) are left out.
@@ -74,20 +109,21 @@ pub trait Stream: Sized {
         Keyed::new(self, key)
     }
 
-    /// Runs the stream to its end: a sink.
+    /// Runs the stream to its end: a sink. `f` sees the time of each item, in nanoseconds since
+    /// 1970, and the item.
     ///
     /// # Errors
     /// When the source could not go on; everything before the fault was processed, and windows
     /// were closed.
     fn for_each(mut self, mut f: impl FnMut(i64, Self::Item<'_>)) -> Result<(), SourceError> {
         let result = loop {
-            match self.batch(&mut f) {
+            match self.batch(|t, item| f(t.ts(), item)) {
                 Ok(Some(_)) => {}
                 Ok(None) => break Ok(()),
                 Err(e) => break Err(e),
             }
         };
-        self.finish(&mut f);
+        self.finish(|t, item| f(t.ts(), item));
         result
     }
 
@@ -105,124 +141,33 @@ pub trait Stream: Sized {
     }
 }
 
-/// What items can be grouped by: small, comparable, hashed by its words.
-pub trait Key: Copy + Ord {
-    /// A hash that is the same on every machine; equal keys have equal hashes.
-    fn hash(&self) -> u64;
+/// What looks at the items of a batch in two passes: the first says what to look up, the second
+/// uses it. See [`Stream::batch_passes`].
+pub trait Passes<S: Stream> {
+    /// Whether the second pass looks at the time.
+    const TIMED: bool;
+
+    /// Sees each item, in order; `false` leaves it out of the second pass.
+    fn first(&mut self, t: Time<'_>, item: &S::Item<'_>) -> bool;
+
+    /// Comes between the passes, after at most [`BATCH`](weir_packet::limits::BATCH) items were
+    /// taken.
+    fn turn(&mut self);
+
+    /// Sees the items that the first pass took, in order.
+    fn second(&mut self, t: Time<'_>, item: S::Item<'_>);
+
+    /// Comes after the second pass.
+    fn done(&mut self);
 }
 
-macro_rules! word_keys {
-    ($($t:ty),*) => { $(
-        impl Key for $t {
-            #[inline(always)]
-            fn hash(&self) -> u64 {
-                crate::table::hash([*self as u64])
-            }
-        }
-    )* };
-}
-
-word_keys!(bool, u8, u16, u32, u64, i64);
-
-impl Key for u128 {
-    #[inline(always)]
-    fn hash(&self) -> u64 {
-        crate::table::hash([(*self >> 64) as u64, *self as u64])
-    }
-}
-
-impl Key for std::net::IpAddr {
-    #[inline(always)]
-    fn hash(&self) -> u64 {
-        match weir_plan::Value::ip(*self) {
-            weir_plan::Value::Ip(bits) => bits.hash(),
-            _ => unreachable!("an address is an address"),
-        }
-    }
-}
-
-impl<A: Key, B: Key> Key for (A, B) {
-    #[inline(always)]
-    fn hash(&self) -> u64 {
-        crate::table::hash([self.0.hash(), self.1.hash()])
-    }
-}
-
-impl<A: Key, B: Key, C: Key> Key for (A, B, C) {
-    #[inline(always)]
-    fn hash(&self) -> u64 {
-        crate::table::hash([self.0.hash(), self.1.hash(), self.2.hash()])
-    }
-}
-
-/// See [`Stream::filter`].
-pub struct Filter<S, F> {
-    input: S,
-    keep: F,
-}
-
-impl<S: Stream, F: FnMut(&S::Item<'_>) -> bool> Stream for Filter<S, F> {
-    type Item<'a> = S::Item<'a>;
-
-    fn batch(
-        &mut self,
-        mut f: impl FnMut(i64, Self::Item<'_>),
-    ) -> Result<Option<i64>, SourceError> {
-        let keep = &mut self.keep;
-        self.input.batch(|t, item| {
-            if keep(&item) {
-                f(t, item);
-            }
-        })
-    }
-
-    fn finish(&mut self, mut f: impl FnMut(i64, Self::Item<'_>)) {
-        let keep = &mut self.keep;
-        self.input.finish(|t, item| {
-            if keep(&item) {
-                f(t, item);
-            }
-        });
-    }
-}
-
-/// See [`Stream::map`].
-pub struct Map<S, F> {
-    input: S,
-    f: F,
-}
-
-impl<S: Stream, T, F: FnMut(S::Item<'_>) -> T> Stream for Map<S, F> {
-    type Item<'a> = T;
-
-    fn batch(&mut self, mut f: impl FnMut(i64, T)) -> Result<Option<i64>, SourceError> {
-        let map = &mut self.f;
-        self.input.batch(|t, item| f(t, map(item)))
-    }
-
-    fn finish(&mut self, mut f: impl FnMut(i64, T)) {
-        let map = &mut self.f;
-        self.input.finish(|t, item| f(t, map(item)));
-    }
-}
-
-/// See [`Stream::flat_map`].
-pub struct FlatMap<S, F> {
-    input: S,
-    f: F,
-}
-
-impl<S: Stream, I: IntoIterator, F: FnMut(S::Item<'_>) -> I> Stream for FlatMap<S, F> {
-    type Item<'a> = I::Item;
-
-    fn batch(&mut self, mut f: impl FnMut(i64, I::Item)) -> Result<Option<i64>, SourceError> {
-        let map = &mut self.f;
-        self.input.batch(|t, item| map(item).into_iter().for_each(|x| f(t, x)))
-    }
-
-    fn finish(&mut self, mut f: impl FnMut(i64, I::Item)) {
-        let map = &mut self.f;
-        self.input.finish(|t, item| map(item).into_iter().for_each(|x| f(t, x)));
+/// Both passes over a single item.
+#[inline(always)]
+fn once<S: Stream>(passes: &mut impl Passes<S>, t: Time<'_>, item: S::Item<'_>) {
+    if passes.first(t, &item) {
+        passes.turn();
+        passes.second(t, item);
+        passes.done();
     }
 }
 

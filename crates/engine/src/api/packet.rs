@@ -1,10 +1,15 @@
 //! Packets as closures see them.
 
-use super::{Key, Stream};
+use super::flow::Flow;
+use super::time::Marks;
+use super::{Passes, Stream, Time};
 use crate::clock::Clock;
 use crate::limits::{JUMP_NS, LATENESS_NS};
-use std::fmt;
-use std::net::IpAddr;
+use std::cell::Cell;
+use std::net::{IpAddr, Ipv4Addr};
+use weir_packet::bits::Bits;
+use weir_packet::limits::BATCH;
+use weir_packet::read::{Family, HEADERS, Plain};
 use weir_packet::source::{FrameBatch, Source, SourceError};
 use weir_packet::tcp::Tcp;
 use weir_packet::udp::Udp;
@@ -17,6 +22,8 @@ pub struct Packets<'s, S: Source + ?Sized> {
     frames: FrameBatch,
     layers: Layers,
     clock: Clock,
+    lateness_ns: i64,
+    marks: Box<[Cell<i64>; BATCH]>,
 }
 
 impl<'s, S: Source + ?Sized> Packets<'s, S> {
@@ -27,6 +34,8 @@ impl<'s, S: Source + ?Sized> Packets<'s, S> {
             frames: FrameBatch::new(),
             layers: Layers::new(),
             clock: Clock::new(LATENESS_NS, JUMP_NS),
+            lateness_ns: LATENESS_NS,
+            marks: Box::new([const { Cell::new(0) }; BATCH]),
         }
     }
 
@@ -35,51 +44,110 @@ impl<'s, S: Source + ?Sized> Packets<'s, S> {
     #[must_use]
     pub fn time(mut self, lateness_ns: i64, jump_ns: i64) -> Packets<'s, S> {
         self.clock = Clock::new(lateness_ns, jump_ns);
+        self.lateness_ns = lateness_ns.max(0);
         self
+    }
+
+    /// Reads the next batch; `None` when there are no more.
+    fn next(&mut self) -> Result<Option<(Batch<'_>, Marks<'_>)>, SourceError> {
+        if !self.source.fill(&mut self.frames)? {
+            return Ok(None);
+        }
+        let Packets { frames, layers, clock, lateness_ns, marks, .. } = self;
+        classify(frames, layers);
+        let marks = Marks::new(clock, *lateness_ns, frames.ts(), marks);
+        let plain4 = Plain::new(frames, layers, Family::Four);
+        let batch = Batch {
+            frames,
+            layers,
+            bytes: frames.bytes(),
+            ts: frames.ts(),
+            lens: frames.lens(),
+            plain4,
+            plain4_rows: plain4.rows(),
+        };
+        Ok(Some((batch, marks)))
     }
 }
 
 impl<S: Source + ?Sized> Stream for Packets<'_, S> {
     type Item<'a> = Packet<'a>;
 
-    fn batch(&mut self, mut f: impl FnMut(i64, Packet<'_>)) -> Result<Option<i64>, SourceError> {
-        if !self.source.fill(&mut self.frames)? {
-            return Ok(None);
+    #[inline(always)]
+    fn batch(
+        &mut self,
+        mut f: impl FnMut(Time<'_>, Packet<'_>),
+    ) -> Result<Option<i64>, SourceError> {
+        let Some((batch, marks)) = self.next()? else { return Ok(None) };
+        for (i, &ts) in batch.ts.iter().enumerate() {
+            f(Time::of_row(ts, &marks, i), Packet { batch: &batch, i: i as u8 });
         }
-        classify(&self.frames, &mut self.layers);
-        let (frames, layers) = (&self.frames, &self.layers);
-        let bytes = frames.bytes();
-        for (i, &ts) in frames.ts().iter().enumerate() {
-            self.clock.observe(ts);
-            f(ts, Packet { frames, layers, bytes, i });
-        }
-        Ok(Some(self.clock.watermark()))
+        Ok(Some(marks.last()))
     }
 
-    fn finish(&mut self, _: impl FnMut(i64, Packet<'_>)) {}
+    fn finish(&mut self, _: impl FnMut(Time<'_>, Packet<'_>)) {}
+
+    #[inline(always)]
+    fn batch_passes<P: Passes<Self>>(
+        &mut self,
+        passes: &mut P,
+    ) -> Result<Option<i64>, SourceError> {
+        let Some((batch, marks)) = self.next()? else { return Ok(None) };
+        let ts = batch.ts;
+        let (mut rows, mut n) = ([0u8; BATCH], 0);
+        for (i, &ts) in ts.iter().enumerate() {
+            let packet = Packet { batch: &batch, i: i as u8 };
+            let taken = passes.first(Time::of_row(ts, &marks, i), &packet);
+            rows[n % BATCH] = i as u8;
+            n += taken as usize;
+        }
+        if n > 0 {
+            passes.turn();
+            for &i in &rows[..n] {
+                let t = Time::of_row(ts[i as usize], &marks, i as usize);
+                passes.second(t, Packet { batch: &batch, i });
+            }
+            passes.done();
+        }
+        Ok(Some(marks.last()))
+    }
+}
+
+/// The packets of a batch.
+struct Batch<'a> {
+    frames: &'a FrameBatch,
+    layers: &'a Layers,
+    bytes: &'a [u8],
+    ts: &'a [i64],
+    lens: &'a [u32],
+    plain4: Plain<'a>,
+    /// Its rows, at hand.
+    plain4_rows: Bits,
 }
 
 /// One packet, lent for the time of a call. Accessors that return an `Option` have nothing to say
 /// where the packet lacks the layer or its bytes were not captured.
 #[derive(Clone, Copy)]
 pub struct Packet<'a> {
-    frames: &'a FrameBatch,
-    layers: &'a Layers,
-    bytes: &'a [u8],
-    i: usize,
+    batch: &'a Batch<'a>,
+    /// Its row.
+    i: u8,
 }
+
+// So that a row fits in a byte, and the compiler sees that it lies in the batch.
+const _: () = assert!(BATCH == 1 << u8::BITS);
 
 impl<'a> Packet<'a> {
     /// When it was captured: nanoseconds since 1970.
     #[inline(always)]
     pub fn ts(&self) -> i64 {
-        self.frames.ts()[self.i]
+        self.batch.ts[self.i as usize]
     }
 
     /// Its length on the wire, in bytes.
     #[inline(always)]
     pub fn len(&self) -> u64 {
-        self.frames.lens()[self.i] as u64
+        self.batch.lens[self.i as usize] as u64
     }
 
     /// Whether it had no bytes on the wire.
@@ -89,19 +157,19 @@ impl<'a> Packet<'a> {
 
     /// Its number in the capture, from 1.
     pub fn number(&self) -> u64 {
-        self.frames.seq()[self.i] + 1
+        self.batch.frames.seq()[self.i as usize] + 1
     }
 
     /// The captured bytes, from the link header on.
     #[inline(always)]
     pub fn bytes(&self) -> &'a [u8] {
-        self.frames.frame(self.i)
+        self.batch.frames.frame(self.i as usize)
     }
 
     /// Whether it has a layer.
     #[inline(always)]
     pub fn has(&self, layer: Layer) -> bool {
-        self.layers.has(layer).has(self.i)
+        self.batch.layers.has(layer).has(self.i as usize)
     }
 
     /// Whether it is IPv4 or IPv6.
@@ -123,9 +191,14 @@ impl<'a> Packet<'a> {
     }
 
     /// Source and destination address.
+    #[inline(always)]
     pub fn ip(&self) -> Option<(IpAddr, IpAddr)> {
-        let (src, dst) = self.addresses()?;
-        Some((Value::to_ip(src), Value::to_ip(dst)))
+        let Some(ip) = self.plain4() else {
+            let (src, dst, _) = flow_of_any(self.batch, self.i)?;
+            return Some((Value::to_ip(src), Value::to_ip(dst)));
+        };
+        let (src, dst) = ([ip[12], ip[13], ip[14], ip[15]], [ip[16], ip[17], ip[18], ip[19]]);
+        Some((Ipv4Addr::from(src).into(), Ipv4Addr::from(dst).into()))
     }
 
     /// Source and destination port of TCP, UDP, UDP-Lite, SCTP or DCCP.
@@ -134,56 +207,76 @@ impl<'a> Packet<'a> {
         if !self.has(Layer::Ports) {
             return None;
         }
-        let b = self.at(self.layers.l4[self.i])?.first_chunk::<4>()?;
+        let b = self.at(self.batch.layers.l4[self.i as usize])?.first_chunk::<4>()?;
         Some((u16::from_be_bytes([b[0], b[1]]), u16::from_be_bytes([b[2], b[3]])))
     }
 
     /// Protocol number of the IP payload.
     #[inline(always)]
     pub fn proto(&self) -> Option<u8> {
-        self.layers.proto_known.has(self.i).then(|| self.layers.proto[self.i])
+        self.batch
+            .layers
+            .proto_known
+            .has(self.i as usize)
+            .then(|| self.batch.layers.proto[self.i as usize])
     }
 
     /// The TCP header.
     pub fn tcp(&self) -> Option<Tcp<'a>> {
-        let header =
-            self.is_tcp().then(|| self.bytes().get(self.layers.l4[self.i] as usize..))??;
+        let header = self
+            .is_tcp()
+            .then(|| self.bytes().get(self.batch.layers.l4[self.i as usize] as usize..))??;
         Tcp::new(header).ok()
     }
 
     /// The UDP header.
     pub fn udp(&self) -> Option<Udp<'a>> {
-        let header =
-            self.is_udp().then(|| self.bytes().get(self.layers.l4[self.i] as usize..))??;
+        let header = self
+            .is_udp()
+            .then(|| self.bytes().get(self.batch.layers.l4[self.i as usize] as usize..))??;
         Udp::new(header).ok()
     }
 
     /// The flow it belongs to: the 5-tuple, one direction. A packet without ports has ports 0.
     #[inline(always)]
     pub fn flow(&self) -> Option<Flow> {
-        let (src, dst) = self.addresses()?;
-        let (sport, dport) = self.ports().unwrap_or((0, 0));
-        let proto = self.proto().unwrap_or(0);
-        Some(Flow { src, dst, ends: (sport as u64) << 24 | (dport as u64) << 8 | proto as u64 })
+        let Some(ip) = self.plain4() else {
+            let (src, dst, ends) = flow_of_any(self.batch, self.i)?;
+            return Some(Flow::new(src, dst, ends));
+        };
+        // The protocol, and from byte 12 on both addresses and both ports.
+        let addresses = [ip[12], ip[13], ip[14], ip[15], ip[16], ip[17], ip[18], ip[19]];
+        let ports = u32::from_be_bytes([ip[20], ip[21], ip[22], ip[23]]);
+        Some(Flow::v4(u64::from_be_bytes(addresses), (ports as u64) << 8 | ip[9] as u64))
     }
 
     /// The bytes from a position of the frame to the end of what was captured into the buffer.
     #[inline(always)]
     fn at(&self, position: u16) -> Option<&'a [u8]> {
-        self.bytes.get(self.frames.offsets()[self.i] as usize + position as usize..)
+        self.batch
+            .bytes
+            .get(self.batch.frames.offsets()[self.i as usize] as usize + position as usize..)
     }
 
+    /// From the IP header on, if it is a plain packet of IPv4.
     #[inline(always)]
+    fn plain4(&self) -> Option<&'a [u8; HEADERS]> {
+        let i = self.i as usize;
+        self.batch.plain4_rows.has(i).then(|| self.batch.plain4.headers(i))
+    }
+
     fn addresses(&self) -> Option<(u128, u128)> {
-        let ip = self.layers.l3[self.i];
+        let ip = self.at(self.batch.layers.l3[self.i as usize]);
         if self.has(Layer::Ipv4) {
-            let b = self.at(ip)?.get(12..20)?;
-            let word = |at| u32::from_be_bytes([b[at], b[at + 1], b[at + 2], b[at + 3]]);
-            let mapped = |a: u32| 0xffff << 32 | a as u128;
-            return Some((mapped(word(0)), mapped(word(4))));
+            let b = ip?.first_chunk::<20>()?;
+            let mapped = |at| {
+                let a = u32::from_be_bytes([b[at], b[at + 1], b[at + 2], b[at + 3]]);
+                0xffff << 32 | a as u128
+            };
+            return Some((mapped(12), mapped(16)));
         }
         if self.has(Layer::Ipv6) {
-            let b = self.at(ip)?.get(8..40)?;
+            let b = ip?.get(8..40)?;
             let half = |at: usize| b[at..at + 16].first_chunk().map(|a| u128::from_be_bytes(*a));
             return Some((half(0)?, half(16)?));
         }
@@ -191,57 +284,13 @@ impl<'a> Packet<'a> {
     }
 }
 
-/// A 5-tuple. Ordered by source, destination, source port, destination port, protocol.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Flow {
-    src: u128,
-    dst: u128,
-    /// Source port, destination port, protocol, from high bits to low.
-    ends: u64,
-}
-
-impl Flow {
-    /// Source address.
-    pub fn src(&self) -> IpAddr {
-        Value::to_ip(self.src)
-    }
-
-    /// Destination address.
-    pub fn dst(&self) -> IpAddr {
-        Value::to_ip(self.dst)
-    }
-
-    /// Source port.
-    pub fn sport(&self) -> u16 {
-        (self.ends >> 24) as u16
-    }
-
-    /// Destination port.
-    pub fn dport(&self) -> u16 {
-        (self.ends >> 8) as u16
-    }
-
-    /// Protocol number.
-    pub fn proto(&self) -> u8 {
-        self.ends as u8
-    }
-}
-
-impl Key for Flow {
-    #[inline(always)]
-    fn hash(&self) -> u64 {
-        let high = (self.src >> 64) as u64 ^ ((self.dst >> 64) as u64).rotate_left(32);
-        crate::table::hash([self.src as u64 ^ high, self.dst as u64, self.ends])
-    }
-}
-
-impl fmt::Display for Flow {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let end = |ip: IpAddr, port| match ip {
-            IpAddr::V4(a) => format!("{a}:{port}"),
-            IpAddr::V6(a) => format!("[{a}]:{port}"),
-        };
-        let (src, dst) = (end(self.src(), self.sport()), end(self.dst(), self.dport()));
-        write!(f, "{src} > {dst} proto {}", self.proto())
-    }
+/// Addresses, and ports and protocol, of a packet of any form. Out of the way of the usual one,
+/// with arguments that fit in registers.
+#[inline(never)]
+fn flow_of_any(batch: &Batch<'_>, i: u8) -> Option<(u128, u128, u64)> {
+    let packet = Packet { batch, i };
+    let (src, dst) = packet.addresses()?;
+    let (sport, dport) = packet.ports().unwrap_or((0, 0));
+    let proto = packet.proto().unwrap_or(0);
+    Some((src, dst, (sport as u64) << 24 | (dport as u64) << 8 | proto as u64))
 }
