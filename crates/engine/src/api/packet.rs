@@ -262,7 +262,8 @@ impl<'a> Packet<'a> {
     #[inline(always)]
     fn plain4(&self) -> Option<&'a [u8; HEADERS]> {
         let i = self.i as usize;
-        self.batch.plain4_rows.has(i).then(|| self.batch.plain4.headers(i))
+        let there = self.batch.plain4_rows.has(i);
+        if there { self.batch.plain4.headers(self.batch.plain4.offsets()[i]) } else { None }
     }
 
     fn addresses(&self) -> Option<(u128, u128)> {

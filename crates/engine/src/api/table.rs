@@ -163,10 +163,8 @@ impl<K: Key> Lookup<K> {
     pub(super) fn search<V>(&mut self, map: &mut KeyMap<K, V>) {
         map.reserve(self);
         let n = self.len.min(BATCH);
-        map.short.index.likely(&self.hashes[..n], &mut self.likely);
-        for &row in &self.likely[..n] {
-            map.short.rows.prefetch(row as usize);
-        }
+        let (index, rows) = (&map.short.index, &map.short.rows);
+        index.likely(&self.hashes[..n], &mut self.likely, |row| rows.prefetch(row as usize));
         for &(n, _) in &self.longs {
             if let Some(row) = map.long.index.candidate(self.hashes[n % BATCH]) {
                 map.long.rows.prefetch(row as usize);

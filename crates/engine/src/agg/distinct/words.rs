@@ -2,7 +2,7 @@
 //! cache miss. Look-ups go a batch at a time, and a set grows a few slots at a time.
 
 use crate::limits::INDEX_START;
-use crate::pages;
+use crate::pages::Words as Memory;
 use crate::prefetch::prefetch;
 use crate::table::hash;
 use weir_packet::limits::BATCH;
@@ -17,10 +17,10 @@ const MOVED: usize = 1024;
 /// Words other than `u64::MAX`.
 pub(super) struct Words {
     /// Complements of the words, so that 0 is an empty slot.
-    slots: Vec<u64>,
+    slots: Memory,
     /// The slots before the set grew, as long as some were not moved; those that were moved stay
     /// there too.
-    old: Vec<u64>,
+    old: Memory,
     /// How many of the old slots were moved.
     moved: usize,
     /// Words in the set.
@@ -34,7 +34,7 @@ impl Words {
     /// An empty set for `max` words at most.
     pub(super) fn new(max: u64) -> Words {
         let max = usize::try_from(max).unwrap_or(usize::MAX);
-        let (slots, old) = (vec![0; INDEX_START], Vec::new());
+        let (slots, old) = (Memory::zeroed(INDEX_START), Memory::new());
         Words { slots, old, moved: 0, used: 0, max, small: 0 }
     }
 
@@ -59,8 +59,7 @@ impl Words {
     #[cold]
     fn grow(&mut self, more: usize) {
         let words = (self.used + more).max(self.used * 2);
-        let mut bigger = vec![0; (words * 5).div_ceil(3).next_power_of_two()];
-        pages::advise(&mut bigger);
+        let bigger = Memory::zeroed((words * 5).div_ceil(3).next_power_of_two());
         self.move_old(usize::MAX);
         self.old = std::mem::replace(&mut self.slots, bigger);
         self.moved = 0;
@@ -82,7 +81,7 @@ impl Words {
         }
         self.moved = end;
         if end == self.old.len() {
-            (self.old, self.moved) = (Vec::new(), 0);
+            (self.old, self.moved) = (Memory::new(), 0);
         }
     }
 
@@ -132,9 +131,9 @@ impl Words {
         let small = self.used * 32 < self.slots.len() && self.slots.len() > INDEX_START;
         self.small = if small { self.small + 1 } else { 0 };
         self.used = 0;
-        (self.old, self.moved) = (Vec::new(), 0);
+        (self.old, self.moved) = (Memory::new(), 0);
         if self.small > SMALL_MAX {
-            self.slots = vec![0; (self.slots.len() / 8).max(INDEX_START)];
+            self.slots = Memory::zeroed((self.slots.len() / 8).max(INDEX_START));
             self.small = 0;
         } else {
             self.slots.fill(0);
