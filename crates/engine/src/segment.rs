@@ -1,7 +1,7 @@
 //! A chain of operators over one set of registers, compiled from a run of stages.
 
 use crate::counters::Ledger;
-use crate::expr::{Compiler, Cond, Ctx, Regs, Scope, Src, Val, flat};
+use crate::expr::{Automaton, Compiler, Cond, Ctx, Regs, Scope, Src, Val, flat};
 use crate::functions::Functions;
 use crate::key::Part;
 use crate::ops::emit::Emitter;
@@ -393,7 +393,9 @@ impl Build<'_> {
                 ty: state.init.ty.clone(),
             });
         }
-        self.ops.push(Box::new(Scan::new(keys, parts, states, scan.idle_ns, scan.max_keys)));
+        let automaton = Automaton::of(&scan.states, &mut self.compiler, &self.scope);
+        let (idle_ns, max_keys) = (scan.idle_ns, scan.max_keys);
+        self.ops.push(Box::new(Scan::new(keys, parts, states, automaton, idle_ns, max_keys)));
         self.scope.columns = new;
     }
 

@@ -34,6 +34,21 @@ impl Ctx<'_> {
         }
     }
 
+    /// A column to read and a register to write, which is another.
+    pub(crate) fn split(&mut self, from: Src, to: usize) -> (&Column, &mut Column) {
+        match from {
+            Src::Slot(from) => {
+                let columns = self.regs.columns.get_disjoint_mut([from, to]);
+                let [from, to] = columns.expect("two different registers");
+                (from, to)
+            }
+            Src::Field(i) => {
+                let view = self.view.as_ref().expect("fields are compiled only where packets are");
+                (view.column(i), &mut self.regs.columns[to])
+            }
+        }
+    }
+
     /// Makes sure that the column behind a value is valid for `rows` and says where it stands.
     pub fn value(&mut self, v: &Val, rows: Bits) -> Src {
         match v {

@@ -4,11 +4,15 @@
 //! result; [`Ctx`] walks that tree once per batch, and each node is one loop over the rows of the
 //! selection. Conditions never build a column: they give the set of rows for which they hold.
 
+mod automaton;
 mod compile;
 mod eval;
+mod fold;
 mod kernels;
 mod set;
 
+pub use automaton::Automaton;
+pub(crate) use automaton::{AUTOMATON_STATES, START};
 pub(crate) use compile::flat;
 pub use compile::{Compiler, Scope};
 pub use eval::Ctx;

@@ -14,7 +14,7 @@ mod order;
 pub mod scan;
 pub mod summarize;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 pub mod top;
 
 use crate::counters::Ledger;

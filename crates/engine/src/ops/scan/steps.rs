@@ -1,0 +1,87 @@
+//! Scans that are automata: each row's transitions were computed for all states at once, so that a
+//! row needs its key's state only to choose one. No rounds, no states to load.
+
+use super::store::{META, Store, Taken};
+use super::{Batch, State};
+use crate::expr::{AUTOMATON_STATES, Automaton, START};
+use weir_packet::bits::Bits;
+use weir_packet::column::Repr;
+use weir_packet::limits::BATCH;
+
+/// A scan that is an automaton. The mode's word of a row is its state.
+pub(super) struct Steps {
+    automaton: Automaton,
+    work: Box<Work>,
+}
+
+/// Scratch of one batch, by row.
+struct Work {
+    /// Four bits for each state before, the state after.
+    transitions: [u64; BATCH],
+    /// The state after the row.
+    after: [u8; BATCH],
+}
+
+impl Steps {
+    pub(super) fn new(automaton: Automaton) -> Steps {
+        let work = Box::new(Work { transitions: [0; BATCH], after: [0; BATCH] });
+        Steps { automaton, work }
+    }
+
+    /// Computes what each row does.
+    pub(super) fn begin(&mut self, batch: &mut Batch<'_>, rows: Bits) {
+        self.automaton.transitions(&mut batch.ctx, rows, &mut self.work.transitions);
+    }
+
+    /// Takes the keys that were packed through their steps; returns how many were evicted.
+    pub(super) fn take(&mut self, store: &mut Store, taken: Taken<'_>) -> u64 {
+        let Work { transitions, after } = &mut *self.work;
+        // What is found is done with at once, so that any key may go.
+        store.each(
+            taken,
+            |_| true,
+            #[inline(always)]
+            |i, found| {
+                let before = if found.fresh { START as u64 } else { found.cells[META] };
+                let next = transitions[i] >> (before * 4 & 63) & 15;
+                found.cells[META] = next;
+                after[i] = next as u8;
+            },
+        )
+    }
+
+    /// Writes the states after the rows.
+    pub(super) fn end(&self, batch: &mut Batch<'_>, rows: Bits, states: &[State]) {
+        let (after, n) = (&self.work.after, batch.ctx.n);
+        let state = |i: usize| after[i] as usize & (AUTOMATON_STATES - 1);
+        for (s, to) in states.iter().enumerate() {
+            let values = self.automaton.output(s);
+            let column = &mut batch.ctx.regs.columns[to.after];
+            // Which states of the automaton have a value, as bits.
+            let mask = |f: &dyn Fn(u128) -> bool| {
+                (0..AUTOMATON_STATES).map(|v| u32::from(values[v].is_some_and(f)) << v).sum::<u32>()
+            };
+            let pick = |mask: u32| match mask {
+                0 => Bits::NONE,
+                0xffff => rows,
+                mask => Bits::from_fn(n, |i| mask >> state(i) & 1 == 1).and(rows),
+            };
+            column.present = pick(mask(&|_| true));
+            match to.ty.repr() {
+                Repr::Bit => column.truth = pick(mask(&|v| v != 0)),
+                Repr::Word => {
+                    let raw = values.map(|v| v.unwrap_or(0) as u64);
+                    let words = column.word_mut();
+                    (0..n.min(BATCH)).for_each(|i| words[i] = raw[state(i)]);
+                }
+                Repr::Pair => {
+                    let raw = values.map(|v| v.unwrap_or(0));
+                    let (high, low) = column.pair_mut();
+                    (0..n.min(BATCH)).for_each(|i| {
+                        (high[i], low[i]) = ((raw[state(i)] >> 64) as u64, raw[state(i)] as u64);
+                    });
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,335 @@
+//! What a scan remembers: rows of fixed width, found by key, that leave when they are idle or when
+//! room is needed.
+//!
+//! A row: the words of the key, the time of its last row, a word for the mode of the scan, then the
+//! mode's own words. Rows begin at multiples of their width, so that one of up to eight words lies
+//! in one cache line.
+
+use crate::key::{Chosen, Layout};
+use crate::limits::{EVICT_LOOK, EVICT_STEPS, INDEX_START, SWEEP};
+use crate::pages;
+use crate::prefetch::prefetch;
+use crate::table::{Index, Keys, hash};
+use weir_packet::limits::BATCH;
+
+/// Where the time of the last row stands, behind the key.
+const LAST: usize = 0;
+/// Where the mode's word stands, behind the key.
+pub(super) const META: usize = 1;
+/// Words behind the key and before the mode's own.
+pub(super) const HEAD: usize = 2;
+/// The mode's word of a row that was given up.
+const FREE: u64 = u64::MAX;
+/// Words of a cache line.
+const LINE: usize = 8;
+
+/// The keys of one layout and their rows.
+pub(super) struct Store {
+    pub(super) layout: Layout,
+    pub(super) keys: Keys,
+    /// The row that each key of the batch is likely to have.
+    likely: Box<[u32; BATCH]>,
+    index: Index,
+    /// The rows, behind `skew` words that are not used.
+    words: Vec<u64>,
+    skew: usize,
+    stride: usize,
+    /// Rows, free ones too.
+    rows: usize,
+    free: Vec<u32>,
+    /// Where the search for a key to evict goes on.
+    evict_hand: usize,
+    sweep: Sweep,
+}
+
+/// Where the search for expired keys stands.
+struct Sweep {
+    hand: usize,
+    /// Keys that came since the last one.
+    added: usize,
+    /// No row is older.
+    oldest: i64,
+    /// No row that was added or looked at since the hand started over is older.
+    oldest_of_turn: i64,
+}
+
+/// A row of the table as the row of a batch finds it.
+pub(super) struct Found<'a> {
+    /// Its number.
+    pub(super) row: u32,
+    /// Its words behind the key.
+    pub(super) cells: &'a mut [u64],
+    /// Whether it starts anew: it was added, or it was idle.
+    pub(super) fresh: bool,
+}
+
+/// The rows of a batch that a store takes.
+#[derive(Clone, Copy)]
+pub(super) struct Taken<'a> {
+    /// Their positions.
+    pub(super) rows: &'a [u16],
+    /// As in [`crate::ops::Batch`].
+    pub(super) clock: &'a [i64],
+    pub(super) idle_ns: i64,
+    /// Keys that the store may hold.
+    pub(super) max_keys: usize,
+}
+
+impl Store {
+    /// A store for keys of a layout with `cells` words of state.
+    pub(super) fn new(layout: Layout, cells: usize) -> Store {
+        let stride = match layout.words + HEAD + cells {
+            0..=2 => 2,
+            3..=4 => 4,
+            n => n.next_multiple_of(LINE),
+        };
+        Store {
+            keys: Keys::new(layout.words),
+            likely: Box::new([0; BATCH]),
+            index: Index::with_capacity(0),
+            words: Vec::new(),
+            skew: 0,
+            stride,
+            rows: 0,
+            free: Vec::new(),
+            evict_hand: 0,
+            sweep: Sweep { hand: 0, added: 0, oldest: i64::MAX, oldest_of_turn: i64::MAX },
+            layout,
+        }
+    }
+
+    /// How many keys there are.
+    pub(super) fn live(&self) -> usize {
+        self.rows - self.free.len()
+    }
+
+    /// The rows from the first on, each of [`Store::stride`] words.
+    #[inline(always)]
+    pub(super) fn words(&mut self) -> &mut [u64] {
+        &mut self.words[self.skew..]
+    }
+
+    /// Words per row.
+    pub(super) fn stride(&self) -> usize {
+        self.stride
+    }
+
+    /// Where the mode's word stands in a row.
+    pub(super) fn meta(&self) -> usize {
+        self.layout.words + META
+    }
+
+    /// Finds or makes the row of each key that was packed, in order, and hands it to `f` with the
+    /// position of its row in the batch. A key beyond the bound takes the place of another that
+    /// `may_go` says of its mode's word; where none may, the store goes over. Returns how many were
+    /// evicted.
+    pub(super) fn each(
+        &mut self,
+        taken: Taken<'_>,
+        may_go: impl Fn(u64) -> bool,
+        f: impl FnMut(usize, Found<'_>),
+    ) -> u64 {
+        match self.layout.words {
+            1 => self.each_fixed::<1>(taken, may_go, f),
+            2 => self.each_fixed::<2>(taken, may_go, f),
+            5 => self.each_fixed::<5>(taken, may_go, f),
+            _ => self.each_by(taken, may_go, f, |row, words, j| {
+                words.iter().zip(row).all(|(w, k)| w[j] == *k)
+            }),
+        }
+    }
+
+    fn each_fixed<const W: usize>(
+        &mut self,
+        taken: Taken<'_>,
+        may_go: impl Fn(u64) -> bool,
+        f: impl FnMut(usize, Found<'_>),
+    ) -> u64 {
+        self.each_by(
+            taken,
+            may_go,
+            f,
+            #[inline(always)]
+            |row, words, j| {
+                let words: &[[u64; BATCH]; W] = words.try_into().expect("so many words");
+                let mut differ = 0;
+                for w in 0..W {
+                    differ |= row[w] ^ words[w][j];
+                }
+                differ == 0
+            },
+        )
+    }
+
+    #[inline(always)]
+    fn each_by(
+        &mut self,
+        taken: Taken<'_>,
+        may_go: impl Fn(u64) -> bool,
+        mut f: impl FnMut(usize, Found<'_>),
+        same: impl Fn(&[u64], &[[u64; BATCH]], usize) -> bool,
+    ) -> u64 {
+        self.keys.hash();
+        self.index.reserve(self.keys.len);
+        self.prefetch();
+        let (stride, key_words) = (self.stride, self.layout.words);
+        let mut evicted = 0;
+        for (j, &i) in taken.rows.iter().enumerate().take(BATCH) {
+            let i = i as usize & (BATCH - 1);
+            let likely = self.likely[j];
+            let at = self.skew + likely as usize * stride;
+            let hit = self
+                .words
+                .get(at..at + stride)
+                .is_some_and(|row| same(row, &self.keys.words, j) && row[key_words + META] != FREE);
+            let (row, added) = if hit {
+                (likely, false)
+            } else {
+                let (words, keys) = (&self.words[self.skew..], &self.keys);
+                let found = self.index.find(keys.hashes[j], |row| {
+                    same(&words[row as usize * stride..][..stride], &keys.words, j)
+                });
+                match found {
+                    Ok(row) => (row, false),
+                    Err(_) => {
+                        if self.live() >= taken.max_keys && self.evict(&may_go) {
+                            evicted += 1;
+                        }
+                        (self.add(j, taken.clock[i]), true)
+                    }
+                }
+            };
+            let start = self.skew + row as usize * stride;
+            let cells = &mut self.words[start + key_words..start + stride];
+            let (clock, last) = (taken.clock[i], cells[LAST] as i64);
+            let fresh = added || clock.saturating_sub(last) >= taken.idle_ns;
+            cells[LAST] = last.max(clock) as u64;
+            f(i, Found { row, cells, fresh });
+        }
+        evicted
+    }
+
+    /// Fetches the rows that the keys are likely to have.
+    fn prefetch(&mut self) {
+        let n = self.keys.len.min(BATCH);
+        let hashes = &self.keys.hashes[..n];
+        hashes.iter().for_each(|&h| self.index.prefetch(h));
+        for (&h, likely) in hashes.iter().zip(self.likely.iter_mut()) {
+            *likely = self.index.candidate(h).unwrap_or(u32::MAX);
+            prefetch(&self.words, self.skew + *likely as usize * self.stride);
+        }
+    }
+
+    #[inline(never)]
+    fn add(&mut self, j: usize, clock: i64) -> u32 {
+        self.sweep.added += 1;
+        self.sweep.oldest = self.sweep.oldest.min(clock);
+        self.sweep.oldest_of_turn = self.sweep.oldest_of_turn.min(clock);
+        let row = self.free.pop().unwrap_or_else(|| {
+            self.rows += 1;
+            self.grow();
+            self.rows as u32 - 1
+        });
+        let start = self.skew + row as usize * self.stride;
+        let words = &mut self.words[start..start + self.stride];
+        let key = self.layout.words;
+        words.iter_mut().zip(&self.keys.words).for_each(|(w, plane)| *w = plane[j]);
+        words[key + LAST] = clock as u64;
+        words[key + META..].fill(0);
+        let h = self.keys.hashes[j];
+        let Err(place) = self.index.find(h, |_| false) else { unreachable!("no row is the same") };
+        self.index.insert(place, h, row);
+        row
+    }
+
+    /// Makes room for the words of the last row.
+    fn grow(&mut self) {
+        let need = self.rows * self.stride;
+        if self.words.capacity() < need + LINE {
+            self.words.reserve(need.max(INDEX_START * self.stride) + LINE);
+            pages::advise(&mut self.words);
+            // Rows begin at cache lines. An allocator that aligns as well as it did before spares
+            // the copy.
+            let skew = self.words.as_ptr().align_offset(LINE * size_of::<u64>()).min(LINE - 1);
+            let used = self.words.len().saturating_sub(self.skew);
+            self.words.resize(self.words.len().max(self.skew.max(skew) + used), 0);
+            self.words.copy_within(self.skew..self.skew + used, skew);
+            self.skew = skew;
+        }
+        self.words.resize(self.skew + need, 0);
+    }
+
+    fn remove(&mut self, row: u32) {
+        let start = self.skew + row as usize * self.stride;
+        let h = hash(self.words[start..start + self.layout.words].iter().copied());
+        self.index.remove(h, row);
+        self.words[start + self.layout.words + META] = FREE;
+        self.free.push(row);
+    }
+
+    /// The time of the last row of a key, and the mode's word; `None` for a free row.
+    fn head(&self, row: usize) -> Option<(i64, u64)> {
+        let start = self.skew + row * self.stride + self.layout.words;
+        let (last, meta) = (self.words[start + LAST], self.words[start + META]);
+        (meta != FREE).then_some((last as i64, meta))
+    }
+
+    /// Removes the key idle the longest of the next few under the hand that may go. `false` if there
+    /// is none.
+    pub(super) fn evict(&mut self, may_go: impl Fn(u64) -> bool) -> bool {
+        let (mut seen, mut oldest) = (0, None);
+        for _ in 0..self.rows.min(EVICT_STEPS) {
+            if seen == EVICT_LOOK {
+                break;
+            }
+            self.evict_hand = (self.evict_hand + 1) % self.rows;
+            let Some((last, meta)) = self.head(self.evict_hand) else { continue };
+            if !may_go(meta) {
+                continue;
+            }
+            seen += 1;
+            if oldest.is_none_or(|(time, _)| last < time) {
+                oldest = Some((last, self.evict_hand as u32));
+            }
+        }
+        oldest.is_some_and(|(_, row)| {
+            self.remove(row);
+            true
+        })
+    }
+
+    /// Removes keys whose last row is not after `old`, among the next few under the hand; looks at
+    /// none while none can be that old.
+    pub(super) fn sweep(&mut self, old: i64) {
+        let added = std::mem::take(&mut self.sweep.added);
+        if old < self.sweep.oldest {
+            return;
+        }
+        for _ in 0..(SWEEP * (1 + added)).min(self.rows) {
+            let row = self.sweep.hand;
+            match self.head(row) {
+                Some((last, _)) if last <= old => self.remove(row as u32),
+                Some((last, _)) => {
+                    self.sweep.oldest_of_turn = self.sweep.oldest_of_turn.min(last);
+                }
+                None => {}
+            }
+            self.sweep.hand += 1;
+            if self.sweep.hand >= self.rows {
+                self.sweep.hand = 0;
+                self.sweep.oldest = std::mem::replace(&mut self.sweep.oldest_of_turn, i64::MAX);
+            }
+        }
+    }
+
+    /// Packs the keys of some rows of a batch.
+    pub(super) fn pack(
+        &mut self,
+        columns: &[&weir_packet::column::Column],
+        rows: Chosen<'_>,
+        texts: &mut crate::key::Pool,
+        arena: &crate::rows::Arena,
+    ) {
+        crate::key::pack(&self.layout, columns, rows, texts, arena, &mut self.keys);
+    }
+}
