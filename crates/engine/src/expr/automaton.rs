@@ -11,9 +11,7 @@
 
 use super::fold::{Folder, is_total};
 use super::{Compiler, Cond, Ctx, Scope};
-use crate::rows::set_cell;
 use weir_packet::bits::Bits;
-use weir_packet::column::Column;
 use weir_packet::limits::BATCH;
 use weir_plan::stage::ScanState;
 use weir_plan::{Expr, ExprKind, Func, Type, Value};
@@ -60,7 +58,7 @@ impl Automaton {
         let outputs = (0..states.len())
             .map(|n| {
                 let raw: Vec<_> =
-                    found.values[n].iter().map(|v| raw(v, &states[n].init.ty, compiler)).collect();
+                    found.values[n].iter().map(|v| compiler.raw(v, &states[n].init.ty)).collect();
                 std::array::from_fn(|state| raw[state / found.radix[n] % raw.len()])
             })
             .collect();
@@ -265,15 +263,6 @@ fn products(after: &[Expr]) -> Option<Vec<Vec<Value>>> {
             .collect();
     }
     Some(all)
-}
-
-/// A constant as columns store it; texts stay in the arena.
-fn raw(v: &Value, ty: &Type, compiler: &mut Compiler<'_>) -> Option<u128> {
-    let mut column = Column::new(ty.repr());
-    let regs = &mut compiler.regs;
-    set_cell(&mut column, 0, v, &mut regs.arena);
-    regs.constants_len = regs.arena.len();
-    v.exists().then(|| column.raw(0))
 }
 
 #[cfg(test)]

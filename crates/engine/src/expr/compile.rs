@@ -1,7 +1,8 @@
 //! From typed expressions to evaluation trees.
 
+use super::range::{fits, mirrored, simpler};
 use super::set::{Ranges, Strings};
-use super::{Arith, Class, Cond, Convert, Regs, Src, TextTest, ToText, Val};
+use super::{Arith, Arm, Class, Cond, Convert, Regs, Src, TextTest, ToText, Val};
 use crate::functions::Functions;
 use crate::rows::set_cell;
 use regex::Regex;
@@ -84,15 +85,10 @@ impl<'a> Compiler<'a> {
             ExprKind::State(i) => Val::Src(scope.states[*i]),
             ExprKind::Unary(op, a) => self.unary(*op, a, e, scope),
             ExprKind::Binary(op, a, b) => match arith(*op, &a.ty, &e.ty) {
-                Some(op) => self.binary(op, a, b, &e.ty, scope),
+                Some(op) => self.arithmetic(op, a, b, e, scope),
                 None => self.boolean(e, scope),
             },
-            ExprKind::If(c, a, b) => Val::If {
-                cond: Box::new(self.condition(c, scope)),
-                then: Box::new(self.value(a, scope)),
-                other: Box::new(self.value(b, scope)),
-                out: self.slot(&e.ty),
-            },
+            ExprKind::If(..) => self.cases(e, scope),
             ExprKind::In(..) => self.boolean(e, scope),
             ExprKind::Call(f, args) => self.call(f, args, e, scope),
             ExprKind::Tuple(_) => unreachable!("tuples stand only where they are taken apart"),
@@ -101,6 +97,55 @@ impl<'a> Compiler<'a> {
 
     fn boolean(&mut self, e: &Expr, scope: &Scope) -> Val {
         Val::Bool { cond: Box::new(self.condition(e, scope)), out: self.slot(&Type::Bool) }
+    }
+
+    /// A chain of `if` in the last branch, as one node.
+    fn cases(&mut self, e: &Expr, scope: &Scope) -> Val {
+        let (mut cases, mut rest) = (Vec::new(), e);
+        while let ExprKind::If(c, a, b) = &rest.kind {
+            cases.push((self.condition(c, scope), self.arm(a, scope)));
+            rest = b;
+        }
+        let other = Box::new(self.arm(rest, scope));
+        Val::Cases { cases, other, out: self.slot(&e.ty) }
+    }
+
+    fn arm(&mut self, e: &Expr, scope: &Scope) -> Arm {
+        match &e.kind {
+            ExprKind::Const(v) => Arm::Const(self.raw(v, &e.ty)),
+            _ => Arm::Val(self.value(e, scope)),
+        }
+    }
+
+    /// A constant as columns store it; texts stay in the arena.
+    pub(crate) fn raw(&mut self, v: &Value, ty: &Type) -> Option<u128> {
+        let mut column = Column::new(ty.repr());
+        let Regs { arena, constants_len, .. } = &mut self.regs;
+        set_cell(&mut column, 0, v, arena);
+        *constants_len = arena.len();
+        v.exists().then(|| column.raw(0))
+    }
+
+    /// Arithmetic, by the loop that knows most of the operands.
+    fn arithmetic(&mut self, op: Arith, a: &Expr, b: &Expr, e: &Expr, scope: &Scope) -> Val {
+        let op = match op {
+            Arith::Add if fits(e) => Arith::AddFits,
+            Arith::Sub if fits(e) => Arith::SubFits,
+            Arith::Mul if fits(e) => Arith::MulFits,
+            op => op,
+        };
+        let turns = matches!(op, Arith::Add | Arith::AddFits | Arith::Mul | Arith::MulFits);
+        let (a, k) = match (constant_word(a), constant_word(b)) {
+            (_, Some(k)) => (a, k),
+            (Some(k), None) if turns => (b, k),
+            _ => return self.binary(op, a, b, &e.ty, scope),
+        };
+        let (op, k) = match op {
+            Arith::MulFits if k.is_power_of_two() => (Arith::ShlFits, k.trailing_zeros().into()),
+            op => (op, k),
+        };
+        let a = Box::new(self.value(a, scope));
+        Val::BinaryConst { op, a, k, out: self.slot(&e.ty) }
     }
 
     fn binary(&mut self, op: Arith, a: &Expr, b: &Expr, ty: &Type, scope: &Scope) -> Val {
@@ -235,11 +280,52 @@ impl<'a> Compiler<'a> {
             return Cond::CmpTuple { op, parts };
         }
         let class = Class::of(&a.ty);
-        if let Some(word) = constant_word(b) {
-            let (a, ordered) = (self.value(a, scope), class.ordered(word));
-            return Cond::CmpConst { op, class, a, ordered };
+        match (constant_word(a), constant_word(b)) {
+            (_, Some(word)) => self.compare_const(op, class, a, word, scope),
+            (Some(word), None) => self.compare_const(mirrored(op), class, b, word, scope),
+            (None, None) => {
+                Cond::Cmp { op, class, a: self.value(a, scope), b: self.value(b, scope) }
+            }
         }
-        Cond::Cmp { op, class, a: self.value(a, scope), b: self.value(b, scope) }
+    }
+
+    fn compare_const(
+        &mut self,
+        op: BinaryOp,
+        class: Class,
+        a: &Expr,
+        word: u64,
+        scope: &Scope,
+    ) -> Cond {
+        if class != Class::Signed {
+            return Cond::CmpConst {
+                op,
+                class,
+                a: self.value(a, scope),
+                ordered: class.ordered(word),
+            };
+        }
+        let (op, a, k) = simpler(op, a, word as i64);
+        if let ExprKind::Binary(BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul, x, y) = &a.kind
+            && fits(a)
+            && constant_word(x).is_none()
+            && constant_word(y).is_none()
+        {
+            let arith = match &a.kind {
+                ExprKind::Binary(BinaryOp::Add, ..) => Arith::AddFits,
+                ExprKind::Binary(BinaryOp::Sub, ..) => Arith::SubFits,
+                _ => Arith::MulFits,
+            };
+            return Cond::CmpArith {
+                op,
+                arith,
+                a: self.value(x, scope),
+                b: self.value(y, scope),
+                k,
+            };
+        }
+        let (a, ordered) = (self.value(a, scope), class.ordered(k as u64));
+        Cond::CmpConst { op, class, a, ordered }
     }
 
     fn member(&mut self, a: &Expr, members: &[Member], scope: &Scope) -> Cond {

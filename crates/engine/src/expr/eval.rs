@@ -1,14 +1,14 @@
 //! Walking an evaluation tree over one batch.
 
-use super::kernels::{arith, compare, convert, each, filter};
-use super::{Class, Cond, Convert, Regs, Src, TextTest, ToText, Val, truth};
+use super::kernels::{arith, compare, compare_arith, convert, each, filter};
+use super::{Arm, Class, Cond, Convert, Regs, Src, TextTest, ToText, Val, truth};
 use crate::limits::TEXT_MAX;
 use crate::rows::{cell, set_cell};
 use crate::view::Packets;
 use std::cmp::Ordering;
 use weir_packet::bits::Bits;
 use weir_packet::column::{Column, Repr};
-use weir_plan::{BinaryOp, Type, Value};
+use weir_plan::{BinaryOp, Value};
 
 /// What an expression is evaluated over.
 pub struct Ctx<'a> {
@@ -65,15 +65,33 @@ impl Ctx<'_> {
                 let mut col = self.take(*out);
                 let (x, y) = (self.column(a), self.column(b));
                 let present = x.present.and(y.present).and(rows);
-                let bad = arith(*op, present, self.n, x.word(), y.word(), col.word_mut());
+                let y = y.word();
+                let bad = arith(*op, present, self.n, x.word(), |i| y[i], col.word_mut());
                 self.put_checked(*out, col, present, bad)
             }
+            Val::BinaryConst { op, a, k, out } => {
+                let a = self.value(a, rows);
+                let n = self.n;
+                let (x, col) = self.split(a, *out);
+                let present = x.present.and(rows);
+                let bad = arith(*op, present, n, x.word(), |_| *k, col.word_mut()).and(present);
+                col.present = present.minus(bad);
+                *self.undefined += bad.count() as u64;
+                Src::Slot(*out)
+            }
             Val::Unary { op, a, out } => self.unary(*op, a, *out, rows),
-            Val::If { cond, then, other, out } => {
-                let yes = self.condition(cond, rows);
-                let no = rows.minus(yes);
-                let (a, b) = (self.value(then, yes), self.value(other, no));
-                self.choose(*out, (a, yes), (b, no))
+            Val::Cases { cases, other, out } => {
+                let (mut left, mut present) = (rows, Bits::NONE);
+                for (cond, arm) in cases {
+                    let yes = self.condition(cond, left);
+                    if !yes.is_empty() {
+                        present = present.or(self.arm(arm, *out, yes));
+                        left = left.minus(yes);
+                    }
+                }
+                present = present.or(self.arm(other, *out, left));
+                self.regs.columns[*out].present = present;
+                Src::Slot(*out)
             }
             Val::Coalesce { a, b, out } => {
                 let a = self.value(a, rows);
@@ -96,15 +114,17 @@ impl Ctx<'_> {
             }
             Val::Concat { .. } | Val::ToText { .. } => self.text(v, rows),
             Val::User { f, args, ty, out } => {
-                let srcs: Vec<(Src, &Type)> =
-                    args.iter().map(|(a, t)| (self.value(a, rows), t)).collect();
+                args.iter().for_each(|(a, _)| {
+                    self.value(a, rows);
+                });
                 let mut col = self.take(*out);
                 col.present = Bits::NONE;
-                let there = srcs.iter().fold(rows, |p, (s, _)| p.and(self.column(*s).present));
+                let there =
+                    args.iter().fold(rows, |left, (a, _)| left.and(self.column(a.out()).present));
                 for i in there.iter() {
-                    let args: Vec<Value> = srcs
+                    let args: Vec<Value> = args
                         .iter()
-                        .map(|(s, t)| cell(self.column(*s), i, t, &self.regs.arena))
+                        .map(|(a, ty)| cell(self.column(a.out()), i, ty, &self.regs.arena))
                         .collect();
                     let v = f(&args);
                     if v.ty().as_ref() == Some(ty) {
@@ -167,6 +187,12 @@ impl Ctx<'_> {
                     _ => compare(*op, rows, self.n, |i| w[i], |_| k),
                 }
             }
+            Cond::CmpArith { op, arith, a, b, k } => {
+                let (a, b) = (self.value(a, rows), self.value(b, rows));
+                let (x, y) = (self.column(a), self.column(b));
+                let both = x.present.and(y.present).and(rows);
+                compare_arith(*op, *arith, both, self.n, (x.word(), y.word()), *k)
+            }
             Cond::CmpTuple { op, parts } => self.compare_tuples(*op, parts, rows),
             _ => self.membership(c, rows),
         }
@@ -204,13 +230,15 @@ impl Ctx<'_> {
             Cond::Matches { a, regex } => self
                 .text_filter(a, rows, |s| std::str::from_utf8(s).is_ok_and(|s| regex.is_match(s))),
             Cond::InTuples { parts, members } => {
-                let srcs: Vec<(Class, Src)> =
-                    parts.iter().map(|(c, v)| (*c, self.value(v, rows))).collect();
-                let rows = srcs.iter().fold(rows, |p, (_, s)| p.and(self.column(*s).present));
+                parts.iter().for_each(|(_, v)| {
+                    self.value(v, rows);
+                });
+                let column = |v: &Val| self.column(v.out());
+                let rows = parts.iter().fold(rows, |left, (_, v)| left.and(column(v).present));
                 filter(rows, self.n, |i| {
                     members.iter().any(|m| {
-                        m.iter().zip(&srcs).all(|(v, (class, s))| {
-                            same(self.column(*s), i, *class, v, &self.regs.arena)
+                        m.iter().zip(parts).all(|(member, (class, v))| {
+                            same(column(v), i, *class, member, &self.regs.arena)
                         })
                     })
                 })
@@ -277,19 +305,20 @@ impl Ctx<'_> {
     }
 
     fn compare_tuples(&mut self, op: BinaryOp, parts: &[(Class, Val, Val)], rows: Bits) -> Bits {
-        let srcs: Vec<(Class, Src, Src)> = parts
-            .iter()
-            .map(|(class, a, b)| (*class, self.value(a, rows), self.value(b, rows)))
-            .collect();
-        let rows = srcs
-            .iter()
-            .fold(rows, |p, (_, a, b)| p.and(self.column(*a).present).and(self.column(*b).present));
+        for (_, a, b) in parts {
+            self.value(a, rows);
+            self.value(b, rows);
+        }
+        let rows = parts.iter().fold(rows, |left, (_, a, b)| {
+            left.and(self.column(a.out()).present).and(self.column(b.out()).present)
+        });
         let (mut equal, mut less) = (rows, Bits::NONE);
-        for (class, a, b) in srcs {
+        for (class, a, b) in parts {
+            let (a, b) = (a.out(), b.out());
             if !matches!(op, BinaryOp::Eq | BinaryOp::Ne) {
-                less = less.or(self.compare(BinaryOp::Lt, class, a, b, equal));
+                less = less.or(self.compare(BinaryOp::Lt, *class, a, b, equal));
             }
-            equal = self.compare(BinaryOp::Eq, class, a, b, equal);
+            equal = self.compare(BinaryOp::Eq, *class, a, b, equal);
         }
         match op {
             BinaryOp::Eq => equal,
@@ -363,27 +392,45 @@ impl Ctx<'_> {
         }
     }
 
-    /// Takes the rows of `a.1` from `a.0` and those of `b.1` from `b.0`.
-    fn choose(&mut self, out: usize, a: (Src, Bits), b: (Src, Bits)) -> Src {
-        let mut col = self.take(out);
-        let mut present = Bits::NONE;
-        for (src, rows) in [a, b] {
-            let x = self.column(src);
-            present = present.or(x.present.and(rows));
-            match col.repr() {
-                Repr::Bit => col.truth = col.truth.minus(rows).or(x.truth.and(rows)),
-                Repr::Word => {
-                    let (from, to) = (x.word(), col.word_mut());
-                    rows.each(|i| to[i] = from[i]);
+    /// Gives the rows of a register the value of a branch; returns which have one.
+    fn arm(&mut self, arm: &Arm, out: usize, rows: Bits) -> Bits {
+        match arm {
+            Arm::Const(None) => Bits::NONE,
+            Arm::Const(Some(raw)) => {
+                let (col, raw) = (&mut self.regs.columns[out], *raw);
+                match col.repr() {
+                    Repr::Bit if raw != 0 => col.truth = col.truth.or(rows),
+                    Repr::Bit => col.truth = col.truth.minus(rows),
+                    Repr::Word => {
+                        let to = col.word_mut();
+                        rows.each(|i| to[i] = raw as u64);
+                    }
+                    Repr::Pair => {
+                        let (hi, lo) = col.pair_mut();
+                        rows.each(|i| (hi[i], lo[i]) = ((raw >> 64) as u64, raw as u64));
+                    }
                 }
-                Repr::Pair => {
-                    let ((hi, lo), (to_hi, to_lo)) = (x.pair(), col.pair_mut());
-                    rows.each(|i| (to_hi[i], to_lo[i]) = (hi[i], lo[i]));
-                }
+                rows
+            }
+            Arm::Val(v) => {
+                let src = self.value(v, rows);
+                let (from, to) = self.split(src, out);
+                copy_rows(from, to, rows);
+                from.present.and(rows)
             }
         }
-        col.present = present;
-        self.put(out, col)
+    }
+
+    /// Takes the rows of `a.1` from `a.0` and those of `b.1` from `b.0`.
+    fn choose(&mut self, out: usize, a: (Src, Bits), b: (Src, Bits)) -> Src {
+        let mut present = Bits::NONE;
+        for (src, rows) in [a, b] {
+            let (from, to) = self.split(src, out);
+            copy_rows(from, to, rows);
+            present = present.or(from.present.and(rows));
+        }
+        self.regs.columns[out].present = present;
+        Src::Slot(out)
     }
 
     fn take(&mut self, slot: usize) -> Column {
@@ -401,6 +448,21 @@ impl Ctx<'_> {
         *self.undefined += bad.count() as u64;
         col.present = present.minus(bad);
         self.put(slot, col)
+    }
+}
+
+/// Copies the values of some rows, not which of them are present.
+pub(crate) fn copy_rows(from: &Column, to: &mut Column, rows: Bits) {
+    match to.repr() {
+        Repr::Bit => to.truth = to.truth.minus(rows).or(from.truth.and(rows)),
+        Repr::Word => {
+            let (from, to) = (from.word(), to.word_mut());
+            rows.each(|i| to[i] = from[i]);
+        }
+        Repr::Pair => {
+            let ((hi, lo), (to_hi, to_lo)) = (from.pair(), to.pair_mut());
+            rows.each(|i| (to_hi[i], to_lo[i]) = (hi[i], lo[i]));
+        }
     }
 }
 

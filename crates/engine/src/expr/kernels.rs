@@ -53,29 +53,56 @@ pub(crate) fn compare<T: Ord>(
 type Plane = [u64; BATCH];
 
 /// Computes `op` into `out` for the rows of `sel` (all present) and returns those without a result.
-pub(crate) fn arith(op: Arith, sel: Bits, n: usize, a: &Plane, b: &Plane, out: &mut Plane) -> Bits {
+/// `b` gives the right operands: of a column, or the same for all.
+#[inline(always)]
+pub(crate) fn arith(
+    op: Arith,
+    sel: Bits,
+    n: usize,
+    a: &Plane,
+    b: impl Fn(usize) -> u64,
+    out: &mut Plane,
+) -> Bits {
     let int = |x: u64| x as i64;
+    let rows = (sel, n);
     match op {
-        Arith::Add => checked(sel, n, a, b, out, |x, y| int(x).overflowing_add(int(y))),
-        Arith::Sub => checked(sel, n, a, b, out, |x, y| int(x).overflowing_sub(int(y))),
-        Arith::Mul => checked(sel, n, a, b, out, |x, y| int(x).overflowing_mul(int(y))),
-        Arith::Div => checked(sel, n, a, b, out, |x, y| option(int(x).checked_div(int(y)))),
-        Arith::Rem => checked(sel, n, a, b, out, |x, y| option(remainder(int(x), int(y)))),
-        Arith::And => plain(sel, n, a, b, out, |x, y| x & y),
-        Arith::Or => plain(sel, n, a, b, out, |x, y| x | y),
-        Arith::Xor => plain(sel, n, a, b, out, |x, y| x ^ y),
-        Arith::Shl => {
-            checked(sel, n, a, b, out, |x, y| option((y < 64).then(|| int(x) << (y & 63))))
-        }
-        Arith::Shr => {
-            checked(sel, n, a, b, out, |x, y| option((y < 64).then(|| int(x) >> (y & 63))))
-        }
-        Arith::AddF => float(sel, n, a, b, out, |x, y| x + y),
-        Arith::SubF => float(sel, n, a, b, out, |x, y| x - y),
-        Arith::MulF => float(sel, n, a, b, out, |x, y| x * y),
-        Arith::DivF => float(sel, n, a, b, out, |x, y| x / y),
-        Arith::Ratio => floats(sel, n, a, b, out, |x, y| int(x) as f64 / int(y) as f64),
-        Arith::Bin => checked(sel, n, a, b, out, |x, y| option(bin(int(x), int(y)))),
+        Arith::Add => checked(rows, a, b, out, |x, y| int(x).overflowing_add(int(y))),
+        Arith::Sub => checked(rows, a, b, out, |x, y| int(x).overflowing_sub(int(y))),
+        Arith::Mul => checked(rows, a, b, out, |x, y| int(x).overflowing_mul(int(y))),
+        Arith::Div => checked(rows, a, b, out, |x, y| option(int(x).checked_div(int(y)))),
+        Arith::Rem => checked(rows, a, b, out, |x, y| option(remainder(int(x), int(y)))),
+        Arith::And => plain(rows, a, b, out, |x, y| x & y),
+        Arith::Or => plain(rows, a, b, out, |x, y| x | y),
+        Arith::Xor => plain(rows, a, b, out, |x, y| x ^ y),
+        Arith::AddFits => plain(rows, a, b, out, u64::wrapping_add),
+        Arith::SubFits => plain(rows, a, b, out, u64::wrapping_sub),
+        Arith::MulFits => plain(rows, a, b, out, u64::wrapping_mul),
+        Arith::ShlFits => plain(rows, a, b, out, |x, y| x << (y & 63)),
+        Arith::Shl => checked(rows, a, b, out, |x, y| option((y < 64).then(|| int(x) << (y & 63)))),
+        Arith::Shr => checked(rows, a, b, out, |x, y| option((y < 64).then(|| int(x) >> (y & 63)))),
+        Arith::AddF => float(rows, a, b, out, |x, y| x + y),
+        Arith::SubF => float(rows, a, b, out, |x, y| x - y),
+        Arith::MulF => float(rows, a, b, out, |x, y| x * y),
+        Arith::DivF => float(rows, a, b, out, |x, y| x / y),
+        Arith::Ratio => floats(rows, a, b, out, |x, y| int(x) as f64 / int(y) as f64),
+        Arith::Bin => checked(rows, a, b, out, |x, y| option(bin(int(x), int(y)))),
+    }
+}
+
+/// Compares the sum, difference or product of two words with a constant, as numbers with a sign.
+pub(crate) fn compare_arith(
+    op: BinaryOp,
+    arith: Arith,
+    sel: Bits,
+    n: usize,
+    (a, b): (&Plane, &Plane),
+    k: i64,
+) -> Bits {
+    match arith {
+        Arith::AddFits => compare(op, sel, n, |i| a[i].wrapping_add(b[i]) as i64, |_| k),
+        Arith::SubFits => compare(op, sel, n, |i| a[i].wrapping_sub(b[i]) as i64, |_| k),
+        Arith::MulFits => compare(op, sel, n, |i| a[i].wrapping_mul(b[i]) as i64, |_| k),
+        other => unreachable!("{other:?} is not compared without a column"),
     }
 }
 
@@ -94,30 +121,31 @@ fn option(v: Option<i64>) -> (i64, bool) {
     (v.unwrap_or(0), v.is_none())
 }
 
+/// Rows, and how many there are in the batch.
+type Rows = (Bits, usize);
+
 #[inline(always)]
 fn plain(
-    sel: Bits,
-    n: usize,
+    (sel, n): Rows,
     a: &Plane,
-    b: &Plane,
+    b: impl Fn(usize) -> u64,
     out: &mut Plane,
     f: impl Fn(u64, u64) -> u64,
 ) -> Bits {
-    each(sel, n, |i| out[i] = f(a[i], b[i]));
+    each(sel, n, |i| out[i] = f(a[i], b(i)));
     Bits::NONE
 }
 
 #[inline(always)]
 fn checked(
-    sel: Bits,
-    n: usize,
+    (sel, n): Rows,
     a: &Plane,
-    b: &Plane,
+    b: impl Fn(usize) -> u64,
     out: &mut Plane,
     f: impl Fn(u64, u64) -> (i64, bool),
 ) -> Bits {
     filter(sel, n, |i| {
-        let (v, bad) = f(a[i], b[i]);
+        let (v, bad) = f(a[i], b(i));
         out[i] = v as u64;
         bad
     })
@@ -125,27 +153,25 @@ fn checked(
 
 #[inline(always)]
 fn float(
-    sel: Bits,
-    n: usize,
+    rows: Rows,
     a: &Plane,
-    b: &Plane,
+    b: impl Fn(usize) -> u64,
     out: &mut Plane,
     f: impl Fn(f64, f64) -> f64,
 ) -> Bits {
-    floats(sel, n, a, b, out, |x, y| f(f64::from_bits(x), f64::from_bits(y)))
+    floats(rows, a, b, out, |x, y| f(f64::from_bits(x), f64::from_bits(y)))
 }
 
 #[inline(always)]
 fn floats(
-    sel: Bits,
-    n: usize,
+    (sel, n): Rows,
     a: &Plane,
-    b: &Plane,
+    b: impl Fn(usize) -> u64,
     out: &mut Plane,
     f: impl Fn(u64, u64) -> f64,
 ) -> Bits {
     filter(sel, n, |i| {
-        let v = f(a[i], b[i]);
+        let v = f(a[i], b(i));
         out[i] = v.to_bits();
         !v.is_finite()
     })
@@ -193,7 +219,7 @@ mod tests {
     fn one(op: Arith, a: i64, b: i64) -> Option<i64> {
         let (x, y) = ([a as u64; BATCH], [b as u64; BATCH]);
         let mut out = [0; BATCH];
-        let bad = arith(op, Bits::first(1), 1, &x, &y, &mut out);
+        let bad = arith(op, Bits::first(1), 1, &x, |i| y[i], &mut out);
         bad.is_empty().then_some(out[0] as i64)
     }
 

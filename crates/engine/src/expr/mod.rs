@@ -9,6 +9,7 @@ mod compile;
 mod eval;
 mod fold;
 mod kernels;
+mod range;
 mod set;
 
 pub use automaton::Automaton;
@@ -16,6 +17,7 @@ pub(crate) use automaton::{AUTOMATON_STATES, START};
 pub(crate) use compile::flat;
 pub use compile::{Compiler, Scope};
 pub use eval::Ctx;
+pub(crate) use eval::copy_rows;
 
 use crate::functions::Scalar;
 use regex::Regex;
@@ -127,6 +129,14 @@ pub enum Cond {
         a: Val,
         ordered: u64,
     },
+    /// The sum, difference or product of two integers, which always fits, against a constant.
+    CmpArith {
+        op: BinaryOp,
+        arith: Arith,
+        a: Val,
+        b: Val,
+        k: i64,
+    },
     /// Tuples, part by part.
     CmpTuple {
         op: BinaryOp,
@@ -178,15 +188,22 @@ pub enum Val {
         b: Box<Val>,
         out: usize,
     },
+    /// With a constant on the right.
+    BinaryConst {
+        op: Arith,
+        a: Box<Val>,
+        k: u64,
+        out: usize,
+    },
     Unary {
         op: Convert,
         a: Box<Val>,
         out: usize,
     },
-    If {
-        cond: Box<Cond>,
-        then: Box<Val>,
-        other: Box<Val>,
+    /// A chain of `if`: the value behind the first condition that holds, else the last.
+    Cases {
+        cases: Vec<(Cond, Arm)>,
+        other: Box<Arm>,
         out: usize,
     },
     Coalesce {
@@ -226,14 +243,23 @@ pub enum Val {
     },
 }
 
+/// A branch of a chain of `if`.
+pub enum Arm {
+    /// A constant, as [`Column::raw`] gives it; `None` is absent.
+    Const(Option<u128>),
+    /// Any value.
+    Val(Val),
+}
+
 impl Val {
     /// Where the result stands once it has been evaluated.
     pub fn out(&self) -> Src {
         match self {
             Val::Src(src) => *src,
             Val::Binary { out, .. }
+            | Val::BinaryConst { out, .. }
             | Val::Unary { out, .. }
-            | Val::If { out, .. }
+            | Val::Cases { out, .. }
             | Val::Coalesce { out, .. }
             | Val::Extreme { out, .. }
             | Val::Bool { out, .. }
@@ -274,6 +300,11 @@ pub enum Arith {
     /// duration / duration
     Ratio,
     Bin,
+    /// Of operands whose ranges say that the result fits.
+    AddFits,
+    SubFits,
+    MulFits,
+    ShlFits,
 }
 
 /// A word from one value.

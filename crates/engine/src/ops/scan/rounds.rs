@@ -7,7 +7,7 @@
 
 use super::store::{HEAD, META, Store, Taken};
 use super::{Batch, State};
-use crate::expr::{Class, Src};
+use crate::expr::{Class, Src, copy_rows};
 use crate::key::Pool;
 use weir_packet::bits::Bits;
 use weir_packet::column::{Column, Repr};
@@ -248,17 +248,7 @@ fn copy(batch: &mut Batch<'_>, from: Src, to: usize, rows: Bits) {
     }
     let (from, to): (&Column, &mut Column) = batch.ctx.split(from, to);
     to.present = to.present.minus(rows).or(from.present.and(rows));
-    match to.repr() {
-        Repr::Bit => to.truth = to.truth.minus(rows).or(from.truth.and(rows)),
-        Repr::Word => {
-            let (from, to) = (from.word(), to.word_mut());
-            rows.each(|i| to[i] = from[i]);
-        }
-        Repr::Pair => {
-            let ((high, low), (to_high, to_low)) = (from.pair(), to.pair_mut());
-            rows.each(|i| (to_high[i], to_low[i]) = (high[i], low[i]));
-        }
-    }
+    copy_rows(from, to, rows);
 }
 
 /// Copies a whole column to a register.

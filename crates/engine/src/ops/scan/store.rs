@@ -215,7 +215,8 @@ impl Store {
         let hashes = &self.keys.hashes[..n];
         hashes.iter().for_each(|&h| self.index.prefetch(h));
         for (&h, likely) in hashes.iter().zip(self.likely.iter_mut()) {
-            *likely = self.index.candidate(h).unwrap_or(u32::MAX);
+            // The first of the same tag, wherever probing leads: a miss here is paid in full.
+            *likely = self.index.find(h, |_| true).unwrap_or(u32::MAX);
             prefetch(&self.words, self.skew + *likely as usize * self.stride);
         }
     }
