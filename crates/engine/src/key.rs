@@ -379,6 +379,11 @@ pub fn narrow_rows(parts: &[Part], columns: &[&Column], rows: Bits) -> Bits {
         rows,
         |left, (_, col)| {
             let (hi, lo) = col.pair();
+            // Most batches have nothing else, not even in rows that are not asked for.
+            let other = hi.iter().zip(lo).fold(0, |any, (hi, lo)| any | hi | (lo >> 32 ^ MAPPED));
+            if other == 0 {
+                return left;
+            }
             let v4 = Bits::from_fn(BATCH, |i| hi[i] == 0 && lo[i] >> 32 == MAPPED);
             left.minus(col.present.minus(v4))
         },

@@ -23,11 +23,11 @@ mod store;
 use super::{Batch, Operator};
 use crate::counters::Ledger;
 use crate::expr::{Automaton, Src, Val};
-use crate::key::{Chosen, Layout, Part, Pool, narrow_rows};
+use crate::key::{Layout, Part, Pool, narrow_rows};
 use crate::limits::PARTS_MAX;
 use rounds::Rounds;
 use steps::Steps;
-use store::{Store, Taken};
+use store::{Store, Terms};
 use weir_packet::bits::Bits;
 use weir_packet::column::Column;
 use weir_packet::limits::BATCH;
@@ -60,9 +60,8 @@ pub struct Scan {
     stores: Vec<Store>,
     key_texts: Pool,
     evicted: u64,
-    /// Scratch: where the key columns stand, and the positions of the rows of one store.
+    /// Scratch: where the key columns stand.
     srcs: Vec<Src>,
-    positions: Vec<u16>,
 }
 
 /// How the updates are evaluated.
@@ -102,7 +101,6 @@ impl Scan {
             key_texts: Pool::default(),
             evicted: 0,
             srcs: Vec::with_capacity(PARTS_MAX),
-            positions: Vec::with_capacity(BATCH),
         }
     }
 
@@ -110,8 +108,8 @@ impl Scan {
         self.stores.iter().map(Store::live).sum()
     }
 
-    /// Hands each row, with the row of its key in a store, to the mode.
-    fn take_rows(&mut self, batch: &mut Batch<'_>, rows: Bits) {
+    /// Gives each row, with its key, to the store that it belongs to.
+    fn take_keys(&mut self, batch: &mut Batch<'_>, rows: Bits) {
         self.srcs.clear();
         self.srcs.extend(self.keys.iter().map(|k| batch.ctx.value(k, rows)));
         // Unused entries need some column to point at.
@@ -120,25 +118,24 @@ impl Scan {
         let columns = &columns[..self.srcs.len()];
         let narrow = narrow_rows(&self.parts, columns, rows);
         let arena = &batch.ctx.regs.arena;
-        for (s, rows) in [narrow, rows.minus(narrow)].into_iter().enumerate() {
-            if rows.is_empty() {
+        for (store, rows) in self.stores.iter_mut().zip([narrow, rows.minus(narrow)]) {
+            store.take(rows, columns, &mut self.key_texts, arena);
+        }
+    }
+
+    /// Hands each row, with the row of its key in a store, to the mode.
+    fn take_rows(&mut self, clock: &[i64]) {
+        for s in 0..self.stores.len() {
+            if self.stores[s].taken.is_empty() {
                 continue;
             }
-            self.positions.clear();
-            rows.each(|i| self.positions.push(i as u16));
             let others = self.live() - self.stores[s].live();
-            let store = &mut self.stores[s];
-            let chosen = Chosen { set: rows, positions: &self.positions };
-            store.pack(columns, chosen, &mut self.key_texts, arena);
-            let taken = Taken {
-                rows: &self.positions,
-                clock: batch.clock,
-                idle_ns: self.idle_ns,
-                max_keys: self.max_keys.saturating_sub(others),
-            };
+            let max_keys = self.max_keys.saturating_sub(others);
+            let (store, terms) =
+                (&mut self.stores[s], Terms { clock, idle_ns: self.idle_ns, max_keys });
             self.evicted += match &mut self.mode {
-                Mode::Steps(steps) => steps.take(store, taken),
-                Mode::Rounds(rounds) => rounds.take(store, s, rows, taken),
+                Mode::Steps(steps) => steps.take(store, terms),
+                Mode::Rounds(rounds) => rounds.take(store, terms),
             };
         }
     }
@@ -149,11 +146,13 @@ impl Operator for Scan {
         if rows.is_empty() {
             return rows;
         }
+        self.take_keys(batch, rows);
+        // While the index comes.
         match &mut self.mode {
             Mode::Steps(steps) => steps.begin(batch, rows),
             Mode::Rounds(rounds) => rounds.begin(),
         }
-        self.take_rows(batch, rows);
+        self.take_rows(batch.clock);
         match &mut self.mode {
             Mode::Steps(steps) => steps.end(batch, rows, &self.states),
             Mode::Rounds(rounds) => rounds.end(batch, &mut self.stores, &self.states),

@@ -5,7 +5,7 @@
 //! The table is read for the first row of each key and written after the last; between, the states
 //! go from row to row within the columns.
 
-use super::store::{HEAD, META, Store, Taken};
+use super::store::{HEAD, META, Store, Terms};
 use super::{Batch, State};
 use crate::expr::{Class, Src, copy_rows};
 use crate::key::Pool;
@@ -39,8 +39,6 @@ struct Work {
     /// The first rows of keys that do not, and the last rows of all keys.
     firsts: Bits,
     lasts: Bits,
-    /// Rows by store.
-    taken: [Bits; 2],
 }
 
 /// Words of a table row that hold states.
@@ -63,7 +61,6 @@ impl Rounds {
             fresh: Bits::NONE,
             firsts: Bits::NONE,
             lasts: Bits::NONE,
-            taken: [Bits::NONE; 2],
         };
         Rounds { texts: Pool::default(), work: Box::new(work) }
     }
@@ -79,7 +76,6 @@ impl Rounds {
         work.rounds[..work.count].fill(Bits::NONE);
         work.count = 0;
         (work.fresh, work.firsts, work.lasts) = (Bits::NONE, Bits::NONE, Bits::NONE);
-        work.taken = [Bits::NONE; 2];
     }
 
     /// Whether a key that no row of the batch has may go.
@@ -87,18 +83,11 @@ impl Rounds {
         meta & HERE == 0
     }
 
-    /// Places the rows of the keys that were packed; returns how many keys were evicted.
-    pub(super) fn take(
-        &mut self,
-        store: &mut Store,
-        s: usize,
-        rows: Bits,
-        taken: Taken<'_>,
-    ) -> u64 {
+    /// Places the rows of a store; returns how many keys were evicted.
+    pub(super) fn take(&mut self, store: &mut Store, terms: Terms<'_>) -> u64 {
         let work = &mut *self.work;
-        work.taken[s] = rows;
         store.each(
-            taken,
+            terms,
             Rounds::may_go,
             #[inline(always)]
             |i, found| {
@@ -169,8 +158,8 @@ impl Rounds {
 
     /// Table rows to the states before the first row of each key.
     fn load(&mut self, batch: &mut Batch<'_>, stores: &mut [Store], states: &[State]) {
-        for (store, taken) in stores.iter_mut().zip(self.work.taken) {
-            let rows = taken.and(self.work.firsts);
+        for store in stores {
+            let rows = store.taken.and(self.work.firsts);
             let (stride, meta) = (store.stride(), store.meta());
             let table = store.words();
             let mut at = meta - META + HEAD;
@@ -203,8 +192,8 @@ impl Rounds {
 
     /// The states after the last row of each key to table rows.
     fn store(&mut self, batch: &mut Batch<'_>, stores: &mut [Store], states: &[State]) {
-        for (store, taken) in stores.iter_mut().zip(self.work.taken) {
-            let rows = taken.and(self.work.lasts);
+        for store in stores {
+            let rows = store.taken.and(self.work.lasts);
             let (stride, meta) = (store.stride(), store.meta());
             let table = store.words();
             let start = |i: usize| self.work.place[i] as usize * stride;

@@ -1,7 +1,7 @@
 //! Scans that are automata: each row's transitions were computed for all states at once, so that a
 //! row needs its key's state only to choose one. No rounds, no states to load.
 
-use super::store::{META, Store, Taken};
+use super::store::{META, Store, Terms};
 use super::{Batch, State};
 use crate::expr::{AUTOMATON_STATES, Automaton, START};
 use weir_packet::bits::Bits;
@@ -20,25 +20,29 @@ struct Work {
     transitions: [u64; BATCH],
     /// The state after the row.
     after: [u8; BATCH],
+    /// The states that some row of the batch came to, as bits.
+    seen: u32,
 }
 
 impl Steps {
     pub(super) fn new(automaton: Automaton) -> Steps {
-        let work = Box::new(Work { transitions: [0; BATCH], after: [0; BATCH] });
+        let work = Box::new(Work { transitions: [0; BATCH], after: [0; BATCH], seen: 0 });
         Steps { automaton, work }
     }
 
     /// Computes what each row does.
     pub(super) fn begin(&mut self, batch: &mut Batch<'_>, rows: Bits) {
+        self.work.seen = 0;
         self.automaton.transitions(&mut batch.ctx, rows, &mut self.work.transitions);
     }
 
-    /// Takes the keys that were packed through their steps; returns how many were evicted.
-    pub(super) fn take(&mut self, store: &mut Store, taken: Taken<'_>) -> u64 {
-        let Work { transitions, after } = &mut *self.work;
+    /// Takes the rows of a store through their steps; returns how many keys were evicted.
+    pub(super) fn take(&mut self, store: &mut Store, terms: Terms<'_>) -> u64 {
+        let Work { transitions, after, seen } = &mut *self.work;
+        let mut came = 0u32;
         // What is found is done with at once, so that any key may go.
-        store.each(
-            taken,
+        let evicted = store.each(
+            terms,
             |_| true,
             #[inline(always)]
             |i, found| {
@@ -46,13 +50,17 @@ impl Steps {
                 let next = transitions[i] >> (before * 4 & 63) & 15;
                 found.cells[META] = next;
                 after[i] = next as u8;
+                came |= 1 << next;
             },
-        )
+        );
+        *seen |= came;
+        evicted
     }
 
     /// Writes the states after the rows.
     pub(super) fn end(&self, batch: &mut Batch<'_>, rows: Bits, states: &[State]) {
-        let (after, n) = (&self.work.after, batch.ctx.n);
+        let Work { after, seen, .. } = &*self.work;
+        let n = batch.ctx.n;
         let state = |i: usize| after[i] as usize & (AUTOMATON_STATES - 1);
         for (s, to) in states.iter().enumerate() {
             let values = self.automaton.output(s);
@@ -61,10 +69,10 @@ impl Steps {
             let mask = |f: &dyn Fn(u128) -> bool| {
                 (0..AUTOMATON_STATES).map(|v| u32::from(values[v].is_some_and(f)) << v).sum::<u32>()
             };
-            let pick = |mask: u32| match mask {
-                0 => Bits::NONE,
-                0xffff => rows,
-                mask => Bits::from_fn(n, |i| mask >> state(i) & 1 == 1).and(rows),
+            let pick = |mask: u32| match (seen & mask, seen & !mask) {
+                (0, _) => Bits::NONE,
+                (_, 0) => rows,
+                _ => Bits::from_fn(n, |i| mask >> state(i) & 1 == 1).and(rows),
             };
             column.present = pick(mask(&|_| true));
             match to.ty.repr() {
@@ -72,7 +80,11 @@ impl Steps {
                 Repr::Word => {
                     let raw = values.map(|v| v.unwrap_or(0) as u64);
                     let words = column.word_mut();
-                    (0..n.min(BATCH)).for_each(|i| words[i] = raw[state(i)]);
+                    if seen.is_power_of_two() {
+                        words.fill(raw[seen.trailing_zeros() as usize & (AUTOMATON_STATES - 1)]);
+                    } else {
+                        (0..n.min(BATCH)).for_each(|i| words[i] = raw[state(i)]);
+                    }
                 }
                 Repr::Pair => {
                     let raw = values.map(|v| v.unwrap_or(0));

@@ -5,11 +5,14 @@
 //! mode's own words. Rows begin at multiples of their width, so that one of up to eight words lies
 //! in one cache line.
 
-use crate::key::{Chosen, Layout};
+use crate::key::{Chosen, Layout, Pool, pack};
 use crate::limits::{EVICT_LOOK, EVICT_STEPS, INDEX_START, SWEEP};
 use crate::pages;
 use crate::prefetch::prefetch;
+use crate::rows::Arena;
 use crate::table::{Index, Keys, hash};
+use weir_packet::bits::Bits;
+use weir_packet::column::Column;
 use weir_packet::limits::BATCH;
 
 /// Where the time of the last row stands, behind the key.
@@ -25,9 +28,12 @@ const LINE: usize = 8;
 
 /// The keys of one layout and their rows.
 pub(super) struct Store {
-    pub(super) layout: Layout,
-    pub(super) keys: Keys,
-    /// The row that each key of the batch is likely to have.
+    layout: Layout,
+    /// The rows of the batch that are taken here, and their positions.
+    pub(super) taken: Bits,
+    positions: Box<[u16; BATCH]>,
+    /// Their keys, and the table row that each is likely to have.
+    keys: Keys,
     likely: Box<[u32; BATCH]>,
     index: Index,
     /// The rows, behind `skew` words that are not used.
@@ -63,11 +69,9 @@ pub(super) struct Found<'a> {
     pub(super) fresh: bool,
 }
 
-/// The rows of a batch that a store takes.
+/// What a store must know to take rows.
 #[derive(Clone, Copy)]
-pub(super) struct Taken<'a> {
-    /// Their positions.
-    pub(super) rows: &'a [u16],
+pub(super) struct Terms<'a> {
     /// As in [`crate::ops::Batch`].
     pub(super) clock: &'a [i64],
     pub(super) idle_ns: i64,
@@ -84,6 +88,8 @@ impl Store {
             n => n.next_multiple_of(LINE),
         };
         Store {
+            taken: Bits::NONE,
+            positions: Box::new([0; BATCH]),
             keys: Keys::new(layout.words),
             likely: Box::new([0; BATCH]),
             index: Index::with_capacity(0),
@@ -119,21 +125,48 @@ impl Store {
         self.layout.words + META
     }
 
-    /// Finds or makes the row of each key that was packed, in order, and hands it to `f` with the
+    /// Takes rows of a batch: packs their keys and asks for where they stand in the index. The row
+    /// of each is to be had from [`Store::each`], best after something else was done.
+    pub(super) fn take(
+        &mut self,
+        rows: Bits,
+        columns: &[&Column],
+        texts: &mut Pool,
+        arena: &Arena,
+    ) {
+        self.taken = rows;
+        self.keys.len = 0;
+        if rows.is_empty() {
+            return;
+        }
+        let mut n = 0;
+        rows.each(|i| {
+            self.positions[n & (BATCH - 1)] = i as u16;
+            n += 1;
+        });
+        let chosen = Chosen { set: rows, positions: &self.positions[..n] };
+        pack(&self.layout, columns, chosen, texts, arena, &mut self.keys);
+        self.keys.hash();
+        self.index.reserve(self.keys.len);
+        let hashes = &self.keys.hashes[..self.keys.len.min(BATCH)];
+        hashes.iter().for_each(|&h| self.index.prefetch(h));
+    }
+
+    /// Finds or makes the row of each key that was taken, in order, and hands it to `f` with the
     /// position of its row in the batch. A key beyond the bound takes the place of another that
     /// `may_go` says of its mode's word; where none may, the store goes over. Returns how many were
     /// evicted.
     pub(super) fn each(
         &mut self,
-        taken: Taken<'_>,
+        terms: Terms<'_>,
         may_go: impl Fn(u64) -> bool,
         f: impl FnMut(usize, Found<'_>),
     ) -> u64 {
         match self.layout.words {
-            1 => self.each_fixed::<1>(taken, may_go, f),
-            2 => self.each_fixed::<2>(taken, may_go, f),
-            5 => self.each_fixed::<5>(taken, may_go, f),
-            _ => self.each_by(taken, may_go, f, |row, words, j| {
+            1 => self.each_fixed::<1>(terms, may_go, f),
+            2 => self.each_fixed::<2>(terms, may_go, f),
+            5 => self.each_fixed::<5>(terms, may_go, f),
+            _ => self.each_by(terms, may_go, f, |row, words, j| {
                 words.iter().zip(row).all(|(w, k)| w[j] == *k)
             }),
         }
@@ -141,12 +174,12 @@ impl Store {
 
     fn each_fixed<const W: usize>(
         &mut self,
-        taken: Taken<'_>,
+        terms: Terms<'_>,
         may_go: impl Fn(u64) -> bool,
         f: impl FnMut(usize, Found<'_>),
     ) -> u64 {
         self.each_by(
-            taken,
+            terms,
             may_go,
             f,
             #[inline(always)]
@@ -164,18 +197,16 @@ impl Store {
     #[inline(always)]
     fn each_by(
         &mut self,
-        taken: Taken<'_>,
+        terms: Terms<'_>,
         may_go: impl Fn(u64) -> bool,
         mut f: impl FnMut(usize, Found<'_>),
         same: impl Fn(&[u64], &[[u64; BATCH]], usize) -> bool,
     ) -> u64 {
-        self.keys.hash();
-        self.index.reserve(self.keys.len);
         self.prefetch();
         let (stride, key_words) = (self.stride, self.layout.words);
         let mut evicted = 0;
-        for (j, &i) in taken.rows.iter().enumerate().take(BATCH) {
-            let i = i as usize & (BATCH - 1);
+        for j in 0..self.keys.len.min(BATCH) {
+            let i = self.positions[j] as usize & (BATCH - 1);
             let likely = self.likely[j];
             let at = self.skew + likely as usize * stride;
             let hit = self
@@ -192,17 +223,17 @@ impl Store {
                 match found {
                     Ok(row) => (row, false),
                     Err(_) => {
-                        if self.live() >= taken.max_keys && self.evict(&may_go) {
+                        if self.live() >= terms.max_keys && self.evict(&may_go) {
                             evicted += 1;
                         }
-                        (self.add(j, taken.clock[i]), true)
+                        (self.add(j, terms.clock[i]), true)
                     }
                 }
             };
             let start = self.skew + row as usize * stride;
             let cells = &mut self.words[start + key_words..start + stride];
-            let (clock, last) = (taken.clock[i], cells[LAST] as i64);
-            let fresh = added || clock.saturating_sub(last) >= taken.idle_ns;
+            let (clock, last) = (terms.clock[i], cells[LAST] as i64);
+            let fresh = added || clock.saturating_sub(last) >= terms.idle_ns;
             cells[LAST] = last.max(clock) as u64;
             f(i, Found { row, cells, fresh });
         }
@@ -213,7 +244,6 @@ impl Store {
     fn prefetch(&mut self) {
         let n = self.keys.len.min(BATCH);
         let hashes = &self.keys.hashes[..n];
-        hashes.iter().for_each(|&h| self.index.prefetch(h));
         for (&h, likely) in hashes.iter().zip(self.likely.iter_mut()) {
             // The first of the same tag, wherever probing leads: a miss here is paid in full.
             *likely = self.index.find(h, |_| true).unwrap_or(u32::MAX);
@@ -321,16 +351,5 @@ impl Store {
                 self.sweep.oldest = std::mem::replace(&mut self.sweep.oldest_of_turn, i64::MAX);
             }
         }
-    }
-
-    /// Packs the keys of some rows of a batch.
-    pub(super) fn pack(
-        &mut self,
-        columns: &[&weir_packet::column::Column],
-        rows: Chosen<'_>,
-        texts: &mut crate::key::Pool,
-        arena: &crate::rows::Arena,
-    ) {
-        crate::key::pack(&self.layout, columns, rows, texts, arena, &mut self.keys);
     }
 }
