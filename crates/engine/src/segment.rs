@@ -3,7 +3,6 @@
 use crate::counters::Ledger;
 use crate::expr::{Automaton, Compiler, Cond, Ctx, Regs, Scope, Src, Val, flat};
 use crate::functions::Functions;
-use crate::key::Part;
 use crate::ops::emit::Emitter;
 use crate::ops::filter::Filter;
 use crate::ops::groups::{Groups, Spec};
@@ -373,7 +372,6 @@ impl Build<'_> {
     }
 
     fn scan(&mut self, scan: &weir_plan::Scan, columns: usize) {
-        let parts = scan.keys.iter().map(Part::of).collect();
         let keys = scan.keys.iter().map(|k| self.compiler.value(k, &self.scope)).collect();
         let before: Vec<usize> =
             scan.states.iter().map(|s| self.compiler.slot(&s.init.ty)).collect();
@@ -394,8 +392,7 @@ impl Build<'_> {
             });
         }
         let automaton = Automaton::of(&scan.states, &mut self.compiler, &self.scope);
-        let (idle_ns, max_keys) = (scan.idle_ns, scan.max_keys);
-        self.ops.push(Box::new(Scan::new(keys, parts, states, automaton, idle_ns, max_keys)));
+        self.ops.push(Box::new(Scan::new(scan, keys, states, automaton)));
         self.scope.columns = new;
     }
 

@@ -10,11 +10,12 @@
 //! the values after.
 
 use super::fold::{Folder, is_total};
-use super::{Compiler, Cond, Ctx, Scope};
+use super::kernels::filter;
+use super::{Class, Compiler, Cond, Ctx, Scope, Src, Val};
 use weir_packet::bits::Bits;
 use weir_packet::limits::BATCH;
 use weir_plan::stage::ScanState;
-use weir_plan::{Expr, ExprKind, Func, Type, Value};
+use weir_plan::{BinaryOp, Expr, ExprKind, Func, Type, Value};
 
 /// States of an automaton at most: as many as fit four bits.
 pub(crate) const AUTOMATON_STATES: usize = 16;
@@ -26,8 +27,18 @@ pub(crate) const START: u8 = 0;
 pub struct Automaton {
     /// The word of a row for which every choice falls to its last branch.
     base: u64,
+    switches: Vec<Switch>,
     choices: Vec<Choice>,
     outputs: Vec<[Option<u128>; AUTOMATON_STATES]>,
+}
+
+/// Choices that only rows with one value in one column change. Most rows have none of the values, so
+/// that one look at the column stands for all of them.
+struct Switch {
+    column: Src,
+    /// Of each value the bit that its lowest six bits name.
+    values: u64,
+    choices: Vec<Choice>,
 }
 
 /// What a row adds to its word.
@@ -62,12 +73,20 @@ impl Automaton {
                 std::array::from_fn(|state| raw[state / found.radix[n] % raw.len()])
             })
             .collect();
-        Some(Automaton { base, choices, outputs })
+        let (switches, choices) = switches(choices);
+        Some(Automaton { base, switches, choices, outputs })
     }
 
     /// What each row of `rows` does: four bits for each state before, the state after.
     pub(crate) fn transitions(&self, ctx: &mut Ctx<'_>, rows: Bits, out: &mut [u64; BATCH]) {
         out.fill(self.base);
+        for Switch { column, values, choices } in &self.switches {
+            let src = ctx.value(&Val::Src(*column), rows);
+            let (column, n) = (ctx.column(src), ctx.n);
+            let words = column.word();
+            let maybe = filter(rows.and(column.present), n, |i| values >> (words[i] & 63) & 1 == 1);
+            choices.iter().for_each(|c| c.apply(ctx, maybe, out));
+        }
         self.choices.iter().for_each(|c| c.apply(ctx, rows, out));
     }
 
@@ -95,6 +114,22 @@ impl Choice {
         }
     }
 
+    /// The column and the value in it of the rows for which this is not nothing, if there is just
+    /// one value.
+    fn switch(&self) -> Option<(Src, u64)> {
+        let Choice::If(parts) = self else { return None };
+        match &**parts {
+            (
+                Cond::CmpConst { op: BinaryOp::Eq, class, a: Val::Src(src), ordered },
+                _,
+                Choice::Add(0),
+            ) if matches!(class, Class::Signed | Class::Unsigned) => {
+                Some((*src, class.unordered(*ordered)))
+            }
+            _ => None,
+        }
+    }
+
     fn apply(&self, ctx: &mut Ctx<'_>, rows: Bits, out: &mut [u64; BATCH]) {
         match self {
             Choice::Add(0) => {}
@@ -109,6 +144,27 @@ impl Choice {
             }
         }
     }
+}
+
+/// Takes together the choices by values of one column, and gives back the others.
+fn switches(all: Vec<Choice>) -> (Vec<Switch>, Vec<Choice>) {
+    let (mut found, mut others): (Vec<Switch>, _) = (Vec::new(), Vec::new());
+    for choice in all {
+        let Some((column, value)) = choice.switch() else {
+            others.push(choice);
+            continue;
+        };
+        let at = found.iter().position(|s| s.column == column).unwrap_or_else(|| {
+            found.push(Switch { column, values: 0, choices: Vec::new() });
+            found.len() - 1
+        });
+        found[at].values |= 1 << (value & 63);
+        found[at].choices.push(choice);
+    }
+    // One choice alone looks at the column itself.
+    let (found, alone): (Vec<_>, Vec<_>) = found.into_iter().partition(|s| s.choices.len() > 1);
+    others.extend(alone.into_iter().flat_map(|s| s.choices));
+    (found, others)
 }
 
 /// What exploring the values of a scan gives.
@@ -270,7 +326,6 @@ mod tests {
     use super::*;
     use crate::functions::Functions;
     use crate::ops::testing::{binary, compare, field, int, state};
-    use weir_plan::BinaryOp;
 
     fn states_of(init: Expr, update: Expr) -> Option<usize> {
         let (functions, mut fields) = (Functions::default(), Vec::new());
@@ -295,6 +350,25 @@ mod tests {
         assert_eq!(states_of(int(0), next_below(15)), Some(16));
         assert_eq!(states_of(int(0), next_below(16)), None);
         assert_eq!(states_of(Expr::constant(Value::Bool(false)), field("tcp.syn")), Some(3));
+    }
+
+    #[test]
+    fn choices_by_one_column_are_one_look() {
+        // Forward from 0 to 3 by a port each, back to 0 by any other.
+        let both = |a, b| compare(BinaryOp::And, a, b);
+        let update = (0..3).fold(int(0), |other, n| {
+            let here = compare(BinaryOp::Eq, state(0, Type::Int), int(n));
+            let knock = compare(BinaryOp::Eq, field("dport"), int(1000 + n));
+            let next = (both(here, knock), int(n + 1), other);
+            let kind = ExprKind::If(Box::new(next.0), Box::new(next.1), Box::new(next.2));
+            Expr { ty: Type::Int, kind }
+        });
+        let (functions, mut fields) = (Functions::default(), Vec::new());
+        let mut compiler = Compiler::new(&functions, &mut fields);
+        let states = [ScanState { name: "s".into(), output: 0, init: int(0), update }];
+        let made = Automaton::of(&states, &mut compiler, &Scope::default()).expect("four states");
+        assert_eq!((made.switches.len(), made.choices.len()), (1, 0));
+        assert_eq!((made.switches[0].values.count_ones(), made.switches[0].choices.len()), (3, 3));
     }
 
     #[test]

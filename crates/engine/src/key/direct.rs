@@ -6,8 +6,7 @@
 
 use super::{Chosen, Layout};
 use crate::expr::Class;
-use crate::table::{Keys, Table, hash};
-use weir_packet::bits::Bits;
+use crate::table::{Keys, hash};
 use weir_packet::fields::{Item, key_by_name};
 use weir_packet::limits::BATCH;
 use weir_packet::read::{Family, HEADERS, Plain};
@@ -147,23 +146,23 @@ impl Direct {
         Some(Direct { family, layout, kernel, words: *words, loads, constant, addresses })
     }
 
-    /// Makes the keys of some plain packets, hashes them, and asks for what looking them up in
-    /// `table` needs first. `false`, having made no key that counts, if an address may be one of
+    /// Makes the keys of some plain packets, hashes them, and hands each hash to `ask`, which asks
+    /// for what looking it up needs first. `false`, having made no key that counts, if an address may be one of
     /// IPv4 in the form of IPv6: these have another layout.
     pub fn pack(
         &self,
         plain: &Plain<'_>,
         rows: Chosen<'_>,
         keys: &mut Keys,
-        table: &Table,
+        ask: &impl Fn(u64),
     ) -> bool {
         keys.len = rows.positions.len();
         let c = &self.constant;
         match self.kernel {
-            Kernel::Flow4 => each(plain, rows, keys, table, |h| {
+            Kernel::Flow4 => each(plain, rows, keys, ask, |h| {
                 [be64(h, ipv4::SOURCE), c[1] | ports_and_protocol(h, PORTS4, ipv4::PROTOCOL)]
             }),
-            Kernel::Conn4 => each(plain, rows, keys, table, |h| {
+            Kernel::Conn4 => each(plain, rows, keys, ask, |h| {
                 let (pair, ports) = (be64(h, ipv4::SOURCE), be32(h, PORTS4));
                 let source = (pair >> 32) << 16 | ports >> 16;
                 let destination = (pair & 0xffff_ffff) << 16 | ports & 0xffff;
@@ -172,24 +171,24 @@ impl Direct {
                 let ports = if forward { ports } else { (ports as u32).rotate_left(16).into() };
                 [pair, c[1] | ports << 32 | u64::from(h[ipv4::PROTOCOL]) << 24]
             }),
-            Kernel::Hosts4 => each(plain, rows, keys, table, |h| {
+            Kernel::Hosts4 => each(plain, rows, keys, ask, |h| {
                 let pair = be64(h, ipv4::SOURCE);
                 [pair.min(pair.rotate_left(32)), c[1]]
             }),
             Kernel::Address4(at) => {
-                each(plain, rows, keys, table, |h| [c[0] | be32(h, at) << 32]);
+                each(plain, rows, keys, ask, |h| [c[0] | be32(h, at) << 32]);
             }
-            Kernel::Flow6 => each(plain, rows, keys, table, |h| {
+            Kernel::Flow6 => each(plain, rows, keys, ask, |h| {
                 let address = |at| be64(h, ipv6::SOURCE + at);
                 let last = c[4] | ports_and_protocol(h, PORTS6, ipv6::NEXT_HEADER);
                 [address(0), address(8), address(16), address(24), last]
             }),
             Kernel::Loads => match self.words {
-                1 => self.pack_loads::<1>(plain, rows, keys, table),
-                2 => self.pack_loads::<2>(plain, rows, keys, table),
-                3 => self.pack_loads::<3>(plain, rows, keys, table),
-                4 => self.pack_loads::<4>(plain, rows, keys, table),
-                _ => self.pack_loads::<5>(plain, rows, keys, table),
+                1 => self.pack_loads::<1>(plain, rows, keys, ask),
+                2 => self.pack_loads::<2>(plain, rows, keys, ask),
+                3 => self.pack_loads::<3>(plain, rows, keys, ask),
+                4 => self.pack_loads::<4>(plain, rows, keys, ask),
+                _ => self.pack_loads::<5>(plain, rows, keys, ask),
             },
         }
         let n = keys.len;
@@ -201,10 +200,10 @@ impl Direct {
         plain: &Plain<'_>,
         rows: Chosen<'_>,
         keys: &mut Keys,
-        table: &Table,
+        ask: &impl Fn(u64),
     ) {
         let loads: &[[Load; LOADS_MAX]; W] = self.loads.first_chunk().expect("at most five words");
-        each::<W>(plain, rows, keys, table, |h| {
+        each::<W>(plain, rows, keys, ask, |h| {
             std::array::from_fn(|w| {
                 let word = loads[w][0].of(h) | self.constant[w];
                 // Most words need one load or two.
@@ -229,7 +228,7 @@ fn each<const W: usize>(
     plain: &Plain<'_>,
     rows: Chosen<'_>,
     keys: &mut Keys,
-    table: &Table,
+    ask: &impl Fn(u64),
     words: impl Fn(&[u8; HEADERS]) -> [u64; W],
 ) {
     let Keys { words: planes, hashes, .. } = keys;
@@ -243,7 +242,7 @@ fn each<const W: usize>(
         let Some(headers) = offsets.get(i).and_then(|&at| plain.headers(at)) else { continue };
         let key = words(headers);
         let h = hash(key);
-        table.prefetch(h);
+        ask(h);
         hashes[j] = h;
         for (plane, word) in planes.iter_mut().zip(key) {
             plane[j] = word;
@@ -296,6 +295,7 @@ mod tests {
     use crate::key::{Part, Pool, pack};
     use crate::rows::Arena;
     use proptest::prelude::*;
+    use weir_packet::bits::Bits;
     use weir_packet::column::Column;
     use weir_packet::craft::{Frame, batch};
     use weir_packet::fields::by_item;
@@ -349,8 +349,8 @@ mod tests {
         let plain = Plain::new(&frames, &layers, family);
         let positions: Vec<u16> = plain.rows().iter().map(|i| i as u16).collect();
         let rows = Chosen { set: plain.rows(), positions: &positions };
-        let (mut keys, table) = (Keys::new(layout.words), Table::new(layout.words, 0, 1));
-        assert!(direct.pack(&plain, rows, &mut keys, &table));
+        let mut keys = Keys::new(layout.words);
+        assert!(direct.pack(&plain, rows, &mut keys, &|_| {}));
         let all = |keys: &Keys| -> Vec<Vec<u64>> {
             (0..keys.len)
                 .map(|j| keys.words.iter().map(|w| w[j]).chain([keys.hashes[j]]).collect())

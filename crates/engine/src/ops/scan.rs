@@ -20,16 +20,18 @@ mod rounds;
 mod steps;
 mod store;
 
+use super::summarize::item;
 use super::{Batch, Operator};
 use crate::counters::Ledger;
 use crate::expr::{Automaton, Src, Val};
-use crate::key::{Layout, Part, Pool, narrow_rows};
+use crate::key::{Direct, Layout, Part, Pool, narrow_rows};
 use crate::limits::PARTS_MAX;
 use rounds::Rounds;
 use steps::Steps;
 use store::{Store, Terms};
 use weir_packet::bits::Bits;
 use weir_packet::column::Column;
+use weir_packet::fields::Item;
 use weir_packet::limits::BATCH;
 use weir_plan::Type;
 use weir_plan::limits::SCAN_STATES_MAX;
@@ -56,6 +58,8 @@ pub struct Scan {
     idle_ns: i64,
     max_keys: usize,
     mode: Mode,
+    /// How keys of plain packets are made, if they can be made directly.
+    direct: Vec<Direct>,
     /// Of narrow keys, and of wide ones if there are any.
     stores: Vec<Store>,
     key_texts: Pool,
@@ -71,14 +75,12 @@ enum Mode {
 }
 
 impl Scan {
-    /// A scan by `keys` of the shapes `parts`; `automaton` where its states are one.
+    /// The scan of a plan, compiled; `automaton` where its states are one.
     pub fn new(
+        plan: &weir_plan::Scan,
         keys: Vec<Val>,
-        parts: Vec<Part>,
         states: Vec<State>,
         automaton: Option<Automaton>,
-        idle_ns: i64,
-        max_keys: u64,
     ) -> Scan {
         assert!(states.len() <= SCAN_STATES_MAX, "a scan has at most {SCAN_STATES_MAX} states");
         assert!(keys.len() <= PARTS_MAX, "a key has at most {PARTS_MAX} parts");
@@ -86,17 +88,21 @@ impl Scan {
             Some(automaton) => (Mode::Steps(Steps::new(automaton)), 0),
             None => (Mode::Rounds(Rounds::new()), rounds::words(&states)),
         };
+        let parts: Vec<Part> = plan.keys.iter().map(Part::of).collect();
         let (narrow, wide) = Layout::both(&parts);
-        let layouts = [Some(narrow), wide].into_iter().flatten();
+        let layouts: Vec<Layout> = [Some(narrow), wide].into_iter().flatten().collect();
+        let items: Option<Vec<Item>> = plan.keys.iter().map(item).collect();
+        let max_keys = usize::try_from(plan.max_keys)
+            .unwrap_or(usize::MAX)
+            .clamp(1, u32::MAX as usize - 1 - BATCH);
         Scan {
-            stores: layouts.map(|layout| Store::new(layout, cells)).collect(),
+            direct: items.map_or_else(Vec::new, |items| Direct::new(&items, &layouts)),
+            stores: layouts.into_iter().map(|l| Store::new(l, cells, max_keys)).collect(),
             keys,
             parts,
             states,
-            idle_ns,
-            max_keys: usize::try_from(max_keys)
-                .unwrap_or(usize::MAX)
-                .clamp(1, u32::MAX as usize - 1 - BATCH),
+            idle_ns: plan.idle_ns,
+            max_keys,
             mode,
             key_texts: Pool::default(),
             evicted: 0,
@@ -110,6 +116,9 @@ impl Scan {
 
     /// Gives each row, with its key, to the store that it belongs to.
     fn take_keys(&mut self, batch: &mut Batch<'_>, rows: Bits) {
+        if self.take_plain(batch, rows) {
+            return;
+        }
         self.srcs.clear();
         self.srcs.extend(self.keys.iter().map(|k| batch.ctx.value(k, rows)));
         // Unused entries need some column to point at.
@@ -121,6 +130,29 @@ impl Scan {
         for (store, rows) in self.stores.iter_mut().zip([narrow, rows.minus(narrow)]) {
             store.take(rows, columns, &mut self.key_texts, arena);
         }
+    }
+
+    /// The same, if all rows are plain packets whose keys can be made of their bytes, those of one
+    /// store of one family: rows of one key must stay in order.
+    fn take_plain(&mut self, batch: &Batch<'_>, rows: Bits) -> bool {
+        let Some(view) = batch.ctx.view.as_ref() else { return false };
+        let of = |direct: &Direct| view.plain(direct.family).rows().and(rows);
+        let mut left = rows;
+        for (s, store) in self.stores.iter_mut().enumerate() {
+            let mut mine = self.direct.iter().filter(|d| d.layout == s && !of(d).is_empty());
+            let taken = mine.next().map_or(Bits::NONE, of);
+            left = left.minus(taken);
+            if mine.next().is_some() {
+                return false;
+            }
+            store.taken = taken;
+        }
+        left.is_empty()
+            && self.stores.iter_mut().enumerate().all(|(s, store)| {
+                let rows = store.taken;
+                let direct = self.direct.iter().find(|d| d.layout == s && !of(d).is_empty());
+                direct.is_none_or(|d| store.take_plain(rows, d, &view.plain(d.family)))
+            })
     }
 
     /// Hands each row, with the row of its key in a store, to the mode.

@@ -88,7 +88,7 @@ fn needs_order(agg: &Agg) -> bool {
 }
 
 /// The packet field that an expression is.
-fn item(e: &Expr) -> Option<Item> {
+pub(crate) fn item(e: &Expr) -> Option<Item> {
     match e.kind {
         ExprKind::Field(id) => Some(id.info().item),
         _ => None,
@@ -265,7 +265,7 @@ impl Summarize {
         let chosen = Chosen { set: rows, positions: &work.positions };
         let groups = &self.open[window].1;
         let (layout, table) = (direct.layout, &groups.variants[direct.layout].table);
-        if !direct.pack(&plain, chosen, &mut work.packed[layout], table) {
+        if !direct.pack(&plain, chosen, &mut work.packed[layout], &|h| table.prefetch(h)) {
             return rows;
         }
         self.update(batch, rows, window, layout);

@@ -47,7 +47,7 @@ impl Steps {
             #[inline(always)]
             |i, found| {
                 let before = if found.fresh { START as u64 } else { found.cells[META] };
-                let next = transitions[i] >> (before * 4 & 63) & 15;
+                let next = transitions[i] >> ((before * 4) & 63) & 15;
                 found.cells[META] = next;
                 after[i] = next as u8;
                 came |= 1 << next;

@@ -5,15 +5,16 @@
 //! mode's own words. Rows begin at multiples of their width, so that one of up to eight words lies
 //! in one cache line.
 
-use crate::key::{Chosen, Layout, Pool, pack};
-use crate::limits::{EVICT_LOOK, EVICT_STEPS, INDEX_START, SWEEP};
-use crate::pages;
+use crate::key::{Chosen, Direct, Layout, Pool, pack};
+use crate::limits::{EVICT_LOOK, EVICT_STEPS, ROWS_START, SWEEP};
+use crate::pages::Words;
 use crate::prefetch::prefetch;
 use crate::rows::Arena;
 use crate::table::{Index, Keys, hash};
 use weir_packet::bits::Bits;
 use weir_packet::column::Column;
 use weir_packet::limits::BATCH;
+use weir_packet::read::Plain;
 
 /// Where the time of the last row stands, behind the key.
 const LAST: usize = 0;
@@ -36,12 +37,12 @@ pub(super) struct Store {
     keys: Keys,
     likely: Box<[u32; BATCH]>,
     index: Index,
-    /// The rows, behind `skew` words that are not used.
-    words: Vec<u64>,
-    skew: usize,
+    words: Words,
     stride: usize,
     /// Rows, free ones too.
     rows: usize,
+    /// Words of as many rows as there may be.
+    limit: usize,
     free: Vec<u32>,
     /// Where the search for a key to evict goes on.
     evict_hand: usize,
@@ -81,7 +82,7 @@ pub(super) struct Terms<'a> {
 
 impl Store {
     /// A store for keys of a layout with `cells` words of state.
-    pub(super) fn new(layout: Layout, cells: usize) -> Store {
+    pub(super) fn new(layout: Layout, cells: usize, max_keys: usize) -> Store {
         let stride = match layout.words + HEAD + cells {
             0..=2 => 2,
             3..=4 => 4,
@@ -93,10 +94,10 @@ impl Store {
             keys: Keys::new(layout.words),
             likely: Box::new([0; BATCH]),
             index: Index::with_capacity(0),
-            words: Vec::new(),
-            skew: 0,
+            words: Words::new(),
             stride,
             rows: 0,
+            limit: max_keys.saturating_add(BATCH).saturating_mul(stride),
             free: Vec::new(),
             evict_hand: 0,
             sweep: Sweep { hand: 0, added: 0, oldest: i64::MAX, oldest_of_turn: i64::MAX },
@@ -112,7 +113,7 @@ impl Store {
     /// The rows from the first on, each of [`Store::stride`] words.
     #[inline(always)]
     pub(super) fn words(&mut self) -> &mut [u64] {
-        &mut self.words[self.skew..]
+        &mut self.words
     }
 
     /// Words per row.
@@ -134,22 +135,38 @@ impl Store {
         texts: &mut Pool,
         arena: &Arena,
     ) {
-        self.taken = rows;
-        self.keys.len = 0;
-        if rows.is_empty() {
-            return;
+        let n = self.list(rows);
+        if n > 0 {
+            let chosen = Chosen { set: rows, positions: &self.positions[..n] };
+            pack(&self.layout, columns, chosen, texts, arena, &mut self.keys);
+            self.keys.hash();
+            self.keys.hashes[..n].iter().for_each(|&h| self.index.prefetch(h));
         }
+    }
+
+    /// The same, of plain packets. `false`, having taken none, if their keys cannot be made so.
+    pub(super) fn take_plain(&mut self, rows: Bits, direct: &Direct, plain: &Plain<'_>) -> bool {
+        let n = self.list(rows);
+        let chosen = Chosen { set: rows, positions: &self.positions[..n] };
+        let index = &self.index;
+        let made = direct.pack(plain, chosen, &mut self.keys, &|h| index.prefetch(h));
+        if !made {
+            self.list(Bits::NONE);
+        }
+        made
+    }
+
+    /// Lists the positions of the rows that are taken; returns how many.
+    fn list(&mut self, rows: Bits) -> usize {
+        self.taken = rows;
         let mut n = 0;
         rows.each(|i| {
             self.positions[n & (BATCH - 1)] = i as u16;
             n += 1;
         });
-        let chosen = Chosen { set: rows, positions: &self.positions[..n] };
-        pack(&self.layout, columns, chosen, texts, arena, &mut self.keys);
-        self.keys.hash();
-        self.index.reserve(self.keys.len);
-        let hashes = &self.keys.hashes[..self.keys.len.min(BATCH)];
-        hashes.iter().for_each(|&h| self.index.prefetch(h));
+        self.keys.len = n;
+        self.index.reserve(n);
+        n
     }
 
     /// Finds or makes the row of each key that was taken, in order, and hands it to `f` with the
@@ -208,7 +225,7 @@ impl Store {
         for j in 0..self.keys.len.min(BATCH) {
             let i = self.positions[j] as usize & (BATCH - 1);
             let likely = self.likely[j];
-            let at = self.skew + likely as usize * stride;
+            let at = likely as usize * stride;
             let hit = self
                 .words
                 .get(at..at + stride)
@@ -216,7 +233,7 @@ impl Store {
             let (row, added) = if hit {
                 (likely, false)
             } else {
-                let (words, keys) = (&self.words[self.skew..], &self.keys);
+                let (words, keys) = (&self.words[..], &self.keys);
                 let found = self.index.find(keys.hashes[j], |row| {
                     same(&words[row as usize * stride..][..stride], &keys.words, j)
                 });
@@ -230,7 +247,7 @@ impl Store {
                     }
                 }
             };
-            let start = self.skew + row as usize * stride;
+            let start = row as usize * stride;
             let cells = &mut self.words[start + key_words..start + stride];
             let (clock, last) = (terms.clock[i], cells[LAST] as i64);
             let fresh = added || clock.saturating_sub(last) >= terms.idle_ns;
@@ -243,11 +260,9 @@ impl Store {
     /// Fetches the rows that the keys are likely to have.
     fn prefetch(&mut self) {
         let n = self.keys.len.min(BATCH);
-        let hashes = &self.keys.hashes[..n];
-        for (&h, likely) in hashes.iter().zip(self.likely.iter_mut()) {
-            // The first of the same tag, wherever probing leads: a miss here is paid in full.
-            *likely = self.index.find(h, |_| true).unwrap_or(u32::MAX);
-            prefetch(&self.words, self.skew + *likely as usize * self.stride);
+        self.index.likely(&self.keys.hashes[..n], &mut self.likely);
+        for &row in &self.likely[..n] {
+            prefetch(&self.words, row as usize * self.stride);
         }
     }
 
@@ -257,11 +272,14 @@ impl Store {
         self.sweep.oldest = self.sweep.oldest.min(clock);
         self.sweep.oldest_of_turn = self.sweep.oldest_of_turn.min(clock);
         let row = self.free.pop().unwrap_or_else(|| {
+            if self.rows == 0 {
+                self.words.reserve(ROWS_START * self.stride, self.limit);
+            }
+            self.words.extend(self.stride, self.limit);
             self.rows += 1;
-            self.grow();
             self.rows as u32 - 1
         });
-        let start = self.skew + row as usize * self.stride;
+        let start = row as usize * self.stride;
         let words = &mut self.words[start..start + self.stride];
         let key = self.layout.words;
         words.iter_mut().zip(&self.keys.words).for_each(|(w, plane)| *w = plane[j]);
@@ -273,25 +291,8 @@ impl Store {
         row
     }
 
-    /// Makes room for the words of the last row.
-    fn grow(&mut self) {
-        let need = self.rows * self.stride;
-        if self.words.capacity() < need + LINE {
-            self.words.reserve(need.max(INDEX_START * self.stride) + LINE);
-            pages::advise(&mut self.words);
-            // Rows begin at cache lines. An allocator that aligns as well as it did before spares
-            // the copy.
-            let skew = self.words.as_ptr().align_offset(LINE * size_of::<u64>()).min(LINE - 1);
-            let used = self.words.len().saturating_sub(self.skew);
-            self.words.resize(self.words.len().max(self.skew.max(skew) + used), 0);
-            self.words.copy_within(self.skew..self.skew + used, skew);
-            self.skew = skew;
-        }
-        self.words.resize(self.skew + need, 0);
-    }
-
     fn remove(&mut self, row: u32) {
-        let start = self.skew + row as usize * self.stride;
+        let start = row as usize * self.stride;
         let h = hash(self.words[start..start + self.layout.words].iter().copied());
         self.index.remove(h, row);
         self.words[start + self.layout.words + META] = FREE;
@@ -300,7 +301,7 @@ impl Store {
 
     /// The time of the last row of a key, and the mode's word; `None` for a free row.
     fn head(&self, row: usize) -> Option<(i64, u64)> {
-        let start = self.skew + row * self.stride + self.layout.words;
+        let start = row * self.stride + self.layout.words;
         let (last, meta) = (self.words[start + LAST], self.words[start + META]);
         (meta != FREE).then_some((last as i64, meta))
     }
