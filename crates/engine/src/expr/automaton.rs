@@ -32,8 +32,8 @@ pub struct Automaton {
     outputs: Vec<[Option<u128>; AUTOMATON_STATES]>,
 }
 
-/// Choices that only rows with one value in one column change. Most rows have none of the values, so
-/// that one look at the column stands for all of them.
+/// Choices that only rows with one value in one column change. Most rows have none of the values,
+/// so that one look at the column stands for all of them.
 struct Switch {
     column: Src,
     /// Of each value the bit that its lowest six bits name.

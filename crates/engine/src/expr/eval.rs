@@ -80,19 +80,7 @@ impl Ctx<'_> {
                 Src::Slot(*out)
             }
             Val::Unary { op, a, out } => self.unary(*op, a, *out, rows),
-            Val::Cases { cases, other, out } => {
-                let (mut left, mut present) = (rows, Bits::NONE);
-                for (cond, arm) in cases {
-                    let yes = self.condition(cond, left);
-                    if !yes.is_empty() {
-                        present = present.or(self.arm(arm, *out, yes));
-                        left = left.minus(yes);
-                    }
-                }
-                present = present.or(self.arm(other, *out, left));
-                self.regs.columns[*out].present = present;
-                Src::Slot(*out)
-            }
+            Val::Cases { cases, other, out } => self.cases(cases, other, *out, rows),
             Val::Coalesce { a, b, out } => {
                 let a = self.value(a, rows);
                 let there = self.column(a).present.and(rows);
@@ -113,26 +101,7 @@ impl Ctx<'_> {
                 Src::Slot(*out)
             }
             Val::Concat { .. } | Val::ToText { .. } => self.text(v, rows),
-            Val::User { f, args, ty, out } => {
-                args.iter().for_each(|(a, _)| {
-                    self.value(a, rows);
-                });
-                let mut col = self.take(*out);
-                col.present = Bits::NONE;
-                let there =
-                    args.iter().fold(rows, |left, (a, _)| left.and(self.column(a.out()).present));
-                for i in there.iter() {
-                    let args: Vec<Value> = args
-                        .iter()
-                        .map(|(a, ty)| cell(self.column(a.out()), i, ty, &self.regs.arena))
-                        .collect();
-                    let v = f(&args);
-                    if v.ty().as_ref() == Some(ty) {
-                        set_cell(&mut col, i, &v, &mut self.regs.arena);
-                    }
-                }
-                self.put(*out, col)
-            }
+            Val::User { .. } => self.user(v, rows),
         }
     }
 
@@ -390,6 +359,43 @@ impl Ctx<'_> {
         } else {
             col.word_mut()[i] = self.regs.arena.put(text);
         }
+    }
+
+    /// A chain of `if`.
+    fn cases(&mut self, cases: &[(Cond, Arm)], other: &Arm, out: usize, rows: Bits) -> Src {
+        let (mut left, mut present) = (rows, Bits::NONE);
+        for (cond, arm) in cases {
+            let yes = self.condition(cond, left);
+            if !yes.is_empty() {
+                present = present.or(self.arm(arm, out, yes));
+                left = left.minus(yes);
+            }
+        }
+        present = present.or(self.arm(other, out, left));
+        self.regs.columns[out].present = present;
+        Src::Slot(out)
+    }
+
+    /// A registered function, row by row.
+    fn user(&mut self, v: &Val, rows: Bits) -> Src {
+        let Val::User { f, args, ty, out } = v else { unreachable!("value() takes the others") };
+        args.iter().for_each(|(a, _)| {
+            self.value(a, rows);
+        });
+        let mut col = self.take(*out);
+        col.present = Bits::NONE;
+        let there = args.iter().fold(rows, |left, (a, _)| left.and(self.column(a.out()).present));
+        for i in there.iter() {
+            let args: Vec<Value> = args
+                .iter()
+                .map(|(a, ty)| cell(self.column(a.out()), i, ty, &self.regs.arena))
+                .collect();
+            let v = f(&args);
+            if v.ty().as_ref() == Some(ty) {
+                set_cell(&mut col, i, &v, &mut self.regs.arena);
+            }
+        }
+        self.put(*out, col)
     }
 
     /// Gives the rows of a register the value of a branch; returns which have one.

@@ -141,7 +141,8 @@ mod tests {
     proptest! {
         #[test]
         fn simpler_says_the_same(
-            ttl in 0i64..256, c in -40i64..40, k in -3000i64..3000, which in 0usize..5, o in 0usize..6,
+            ttl in 0i64..256, c in -40i64..40, k in -3000i64..3000,
+            which in 0usize..5, o in 0usize..6,
         ) {
             use BinaryOp::{Add, Eq, Ge, Gt, Le, Lt, Mul, Ne, Sub};
             let op = [Eq, Ne, Lt, Le, Gt, Ge][o];

@@ -13,8 +13,8 @@
 //!
 //! Two modes. Where the states take few values, known in advance, the scan is an automaton
 //! ([`steps`]): what each row does is computed for all states at once, before any is known, and the
-//! rest is one step per row. Else the updates of a batch run in rounds ([`rounds`]): no key twice in
-//! one, so that a round is evaluated column by column like any other expression.
+//! rest is one step per row. Else the updates of a batch run in rounds ([`rounds`]): no key twice
+//! in one, so that a round is evaluated column by column like any other expression.
 
 mod rounds;
 mod steps;

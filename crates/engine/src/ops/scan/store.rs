@@ -306,8 +306,8 @@ impl Store {
         (meta != FREE).then_some((last as i64, meta))
     }
 
-    /// Removes the key idle the longest of the next few under the hand that may go. `false` if there
-    /// is none.
+    /// Removes the key idle the longest of the next few under the hand that may go. `false` if
+    /// there is none.
     pub(super) fn evict(&mut self, may_go: impl Fn(u64) -> bool) -> bool {
         let (mut seen, mut oldest) = (0, None);
         for _ in 0..self.rows.min(EVICT_STEPS) {
