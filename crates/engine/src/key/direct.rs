@@ -147,8 +147,8 @@ impl Direct {
     }
 
     /// Makes the keys of some plain packets, hashes them, and hands each hash to `ask`, which asks
-    /// for what looking it up needs first. `false`, having made no key that counts, if an address may be one of
-    /// IPv4 in the form of IPv6: these have another layout.
+    /// for what looking it up needs first. `false`, having made no key that counts, if an address
+    /// may be one of IPv4 in the form of IPv6: these have another layout.
     pub fn pack(
         &self,
         plain: &Plain<'_>,
