@@ -7,6 +7,7 @@
 use super::{Chosen, Layout};
 use crate::expr::Class;
 use crate::table::{Keys, hash};
+use weir_packet::bits::Bits;
 use weir_packet::fields::{Item, key_by_name};
 use weir_packet::limits::BATCH;
 use weir_packet::read::{Family, HEADERS, Plain};

@@ -260,10 +260,10 @@ impl Store {
     /// Fetches the rows that the keys are likely to have.
     fn prefetch(&mut self) {
         let n = self.keys.len.min(BATCH);
-        self.index.likely(&self.keys.hashes[..n], &mut self.likely);
-        for &row in &self.likely[..n] {
-            prefetch(&self.words, row as usize * self.stride);
-        }
+        let (words, stride) = (&self.words[..], self.stride);
+        self.index.likely(&self.keys.hashes[..n], &mut self.likely, |row| {
+            prefetch(words, (row as usize).wrapping_mul(stride));
+        });
     }
 
     #[inline(never)]
