@@ -56,11 +56,18 @@ impl Clock {
         self.watermark()
     }
 
+    /// The watermark that [`Clock::observe_all`] of a batch would move to, from the batch's latest
+    /// timestamp; `None` where it would do nothing.
+    pub fn watermark_after(&self, max: i64) -> Option<i64> {
+        let plain =
+            self.started && self.held_len == 0 && max <= self.max.saturating_add(self.jump_ns);
+        plain.then(|| self.max.max(max).saturating_sub(self.lateness_ns))
+    }
+
     /// Takes a batch of timestamps at once if that can be done without looking at each: returns
     /// `false`, having done nothing, where [`Clock::observe`] must be called one by one.
     pub fn observe_all(&mut self, min: i64, max: i64) -> bool {
-        let plain =
-            self.started && self.held_len == 0 && max <= self.max.saturating_add(self.jump_ns);
+        let plain = self.watermark_after(max).is_some();
         if plain && min <= max {
             self.max = self.max.max(max);
         }
@@ -157,7 +164,11 @@ mod tests {
             let (mut one, mut all) = (Clock::new(10, 100), Clock::new(10, 100));
             for batch in times.chunks(cut) {
                 let (min, max) = (*batch.iter().min().unwrap(), *batch.iter().max().unwrap());
-                if !all.observe_all(min, max) {
+                let after = all.watermark_after(max);
+                if all.observe_all(min, max) {
+                    prop_assert_eq!(after, Some(all.watermark()));
+                } else {
+                    prop_assert_eq!(after, None);
                     batch.iter().for_each(|&t| { all.observe(t); });
                 }
                 batch.iter().for_each(|&t| { one.observe(t); });

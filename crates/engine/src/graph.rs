@@ -5,14 +5,17 @@
 //! printed pipelines are interleaved by packet number, then by pipeline; when windows close, by
 //! pipeline. So the order depends neither on batches nor on workers.
 
+mod pending;
+
 use crate::counters::Ledger;
 use crate::functions::Functions;
+use crate::limits::SPARE_ROWS;
 use crate::ops::groups::Groups;
 use crate::rows::{Output, Rows, Sink};
 use crate::segment::{From, Segment, fields_read, schema_after, span};
+use pending::Pending;
 use std::io;
 use weir_packet::fields::FieldId;
-use weir_packet::limits::BATCH;
 use weir_plan::place::Placement;
 use weir_plan::{Input, Pipeline, Program, Schema, Stage, Window};
 
@@ -64,21 +67,21 @@ pub struct Lower {
     pipes: Vec<Pipe>,
     printed: usize,
     /// Printed rows of this step, where several outputs print.
-    pending: Vec<(usize, Rows)>,
+    pending: Pending,
     /// Groups that were put out: pipeline and memory, for the workers to use again.
     pub spent: Vec<(usize, Groups)>,
-    written: u64,
-    failure: Failure,
+    written: Written,
 }
 
-/// What went wrong with the sink. Once something has, nothing more is written.
+/// What the sink took, and what went wrong with it. Once something has, nothing more is written.
 #[derive(Default)]
-struct Failure {
+struct Written {
+    rows: u64,
     failed: bool,
     error: Option<io::Error>,
 }
 
-impl Failure {
+impl Written {
     /// Calls the sink unless it failed before; says whether it took the call.
     fn guard(&mut self, call: impl FnOnce() -> io::Result<()>) -> bool {
         if !self.failed
@@ -88,6 +91,12 @@ impl Failure {
             self.error = Some(e);
         }
         !self.failed
+    }
+
+    fn write(&mut self, sink: &mut dyn Sink, output: usize, rows: &Rows) {
+        if self.guard(|| sink.rows(output, rows)) {
+            self.rows += rows.len as u64;
+        }
     }
 }
 
@@ -101,8 +110,12 @@ struct Pipe {
     output: Option<usize>,
     /// Whether another pipeline reads it.
     read: bool,
+    /// Whether its first segment holds all rows back, so that they need not wait for its turn.
+    absorbs: bool,
     /// Rows that came in and wait for this pipeline's turn.
     incoming: Vec<Rows>,
+    /// Memory of rows that came in before.
+    spare: Vec<Rows>,
     /// The watermark of the rows that come out.
     watermark: i64,
 }
@@ -111,39 +124,20 @@ impl Lower {
     /// The part of a program after the workers.
     pub fn new(program: &Program, placement: &Placement, functions: &Functions) -> Lower {
         let mut outputs = 0..;
-        let pipes: Vec<Pipe> = program
-            .pipelines
-            .iter()
-            .enumerate()
-            .map(|(p, pipeline)| {
+        let pipes: Vec<Pipe> = (0..program.pipelines.len())
+            .map(|p| {
                 let sharded = placement.pipelines[p].sharded;
-                let mine = &pipeline.stages[..sharded];
-                let schema = match pipeline.input {
-                    Input::Packets => schema_after(mine, &Schema::default()),
-                    Input::Pipeline(i) => program.pipelines[i].schema.clone(),
-                };
-                let groups = matches!(mine.last(), Some(Stage::Summarize(_)));
-                Pipe {
-                    input: pipeline.input,
-                    emitter: groups.then(|| {
-                        Segment::new(mine, From::Packets, functions, &mut Vec::new(), &[])
-                    }),
-                    segments: segments(pipeline, sharded, schema, functions),
-                    output: pipeline.printed.then(|| outputs.next().expect("endless")),
-                    read: program.pipelines.iter().any(|q| q.input == Input::Pipeline(p)),
-                    incoming: Vec::new(),
-                    watermark: i64::MIN,
-                }
+                let output = program.pipelines[p].printed.then(|| outputs.next().expect("endless"));
+                Pipe::new(program, p, sharded, functions, output)
             })
             .collect();
         let printed = pipes.iter().filter(|p| p.output.is_some()).count();
         Lower {
             pipes,
             printed,
-            pending: Vec::new(),
+            pending: Pending::default(),
             spent: Vec::new(),
-            written: 0,
-            failure: Failure::default(),
+            written: Written::default(),
         }
     }
 
@@ -157,26 +151,16 @@ impl Lower {
             .collect()
     }
 
-    /// Takes rows that a worker's part of pipeline `p` put out.
-    pub fn take(&mut self, p: usize, rows: &Rows) {
-        self.pipes[p].incoming.push(rows.clone());
-    }
-
-    /// Takes the rows of one step from several workers, and puts them in the order of packets.
-    pub fn take_unordered(&mut self, rows: Vec<(usize, Rows)>) {
-        for p in 0..self.pipes.len() {
-            let mine: Vec<&Rows> = rows.iter().filter(|(q, _)| *q == p).map(|(_, r)| r).collect();
-            let mut order: Vec<(u64, usize, usize)> = Vec::new();
-            for (b, rows) in mine.iter().enumerate() {
-                order.extend((0..rows.len).map(|i| (rows.order[i], b, i)));
-            }
-            order.sort_unstable();
-            for run in order.chunks(BATCH) {
-                let mut rows = mine[run[0].1].empty();
-                run.iter().for_each(|&(_, b, i)| rows.push(mine[b], i));
-                self.pipes[p].incoming.push(rows);
-            }
+    /// Takes rows that a worker's part of pipeline `p` put out in this step, in the order of their
+    /// packets.
+    pub fn take(&mut self, p: usize, rows: &Rows, sink: &mut dyn Sink) {
+        if self.printed > 1 {
+            return self.pipes[p].hold(rows);
         }
+        // There is nobody whose rows could have to come first.
+        let mut pass = self.pass(p, sink);
+        pass.out.mode = Mode::Step;
+        pass.chain.push(0, rows, &mut pass.out);
     }
 
     /// Ends a step: rows that were taken go on, in the order of their packets.
@@ -187,16 +171,15 @@ impl Lower {
         for p in 0..self.pipes.len() {
             self.run_incoming(p, Mode::Step, sink);
         }
-        self.flush_pending(sink);
+        self.pending.write(&mut self.written, sink);
     }
 
-    /// Moves the watermark. `closed` holds the groups of all workers, each worker's windows by
-    /// time.
-    pub fn watermark(&mut self, watermark: i64, closed: Vec<Closed>, sink: &mut dyn Sink) {
-        let mut closed = merge(closed);
+    /// Moves the watermark. `closed` holds the groups that close, by pipeline, then by time, and
+    /// is left empty.
+    pub fn watermark(&mut self, watermark: i64, closed: &mut Vec<Closed>, sink: &mut dyn Sink) {
         for p in 0..self.pipes.len() {
             self.run_incoming(p, Mode::Close, sink);
-            let mine = take_pipeline(&mut closed, p);
+            let mine = take_pipeline(closed, p);
             let own = match self.pipes[p].input {
                 Input::Packets => watermark,
                 Input::Pipeline(i) => self.pipes[i].watermark,
@@ -208,12 +191,11 @@ impl Lower {
         }
     }
 
-    /// Ends the input: everything is put out.
-    pub fn finish(&mut self, closed: Vec<Closed>, sink: &mut dyn Sink) {
-        let mut closed = merge(closed);
+    /// Ends the input: everything is put out. `closed` as in [`Lower::watermark`].
+    pub fn finish(&mut self, closed: &mut Vec<Closed>, sink: &mut dyn Sink) {
         for p in 0..self.pipes.len() {
             self.run_incoming(p, Mode::Close, sink);
-            let mut mine = take_pipeline(&mut closed, p);
+            let mut mine = take_pipeline(closed, p);
             let mut pass = self.pass(p, sink);
             if mine.is_empty()
                 && let Some(emitter) = &pass.emitter
@@ -234,29 +216,36 @@ impl Lower {
 
     /// What went wrong with the sink, if anything did; asked for once a step.
     pub fn take_error(&mut self) -> Option<io::Error> {
-        self.failure.error.take()
+        self.written.error.take()
     }
 
     /// Lets the sink show what it has.
     pub fn flush(&mut self, sink: &mut dyn Sink) {
-        self.failure.guard(|| sink.flush());
+        self.written.guard(|| sink.flush());
     }
 
     /// Adds what was counted to the ledger.
     pub fn count(&self, ledger: &mut Ledger) {
-        ledger.rows += self.written;
+        ledger.rows += self.written.rows;
         for pipe in &self.pipes {
             pipe.emitter.iter().chain(&pipe.segments).for_each(|s| s.count(ledger));
         }
     }
 
     fn run_incoming(&mut self, p: usize, mode: Mode, sink: &mut dyn Sink) {
-        let incoming = std::mem::take(&mut self.pipes[p].incoming);
+        if self.pipes[p].incoming.is_empty() {
+            return;
+        }
+        let mut incoming = std::mem::take(&mut self.pipes[p].incoming);
         let mut pass = self.pass(p, sink);
         pass.out.mode = mode;
         for rows in &incoming {
             pass.chain.push(0, rows, &mut pass.out);
         }
+        let pipe = &mut self.pipes[p];
+        pipe.spare.append(&mut incoming);
+        pipe.spare.truncate(SPARE_ROWS);
+        pipe.incoming = incoming;
     }
 
     /// Takes the parts of pipeline `p` and of what follows it apart.
@@ -276,29 +265,48 @@ impl Lower {
                 mode: Mode::Close,
                 pending: &mut self.pending,
                 written: &mut self.written,
-                failure: &mut self.failure,
                 sink,
             },
         }
     }
+}
 
-    /// Writes the rows of several outputs in the order of their packets, in runs as long as that
-    /// order allows.
-    fn flush_pending(&mut self, sink: &mut dyn Sink) {
-        let mut order: Vec<(u64, usize, usize, usize)> = Vec::new();
-        for (b, (output, rows)) in self.pending.iter().enumerate() {
-            order.extend((0..rows.len).map(|i| (rows.order[i], *output, b, i)));
+impl Pipe {
+    fn new(
+        program: &Program,
+        p: usize,
+        sharded: usize,
+        functions: &Functions,
+        output: Option<usize>,
+    ) -> Pipe {
+        let pipeline = &program.pipelines[p];
+        let (mine, rest) = pipeline.stages.split_at(sharded);
+        let schema = match pipeline.input {
+            Input::Packets => schema_after(mine, &Schema::default()),
+            Input::Pipeline(i) => program.pipelines[i].schema.clone(),
+        };
+        let groups = matches!(mine.last(), Some(Stage::Summarize(_)));
+        let holds = |s: &Stage| matches!(s, Stage::Summarize(_) | Stage::Top { .. });
+        Pipe {
+            input: pipeline.input,
+            emitter: groups
+                .then(|| Segment::new(mine, From::Packets, functions, &mut Vec::new(), &[])),
+            segments: segments(pipeline, sharded, schema, functions),
+            output,
+            read: program.pipelines.iter().any(|q| q.input == Input::Pipeline(p)),
+            absorbs: rest[..span(rest)].last().is_some_and(holds),
+            incoming: Vec::new(),
+            spare: Vec::new(),
+            watermark: i64::MIN,
         }
-        order.sort_unstable();
-        for run in order.chunk_by(|x, y| x.1 == y.1) {
-            for run in run.chunks(BATCH) {
-                let (_, output, b, _) = run[0];
-                let mut rows = self.pending[b].1.empty();
-                run.iter().for_each(|&(_, _, b, i)| rows.push(&self.pending[b].1, i));
-                write(sink, output, &rows, &mut self.written, &mut self.failure);
-            }
-        }
-        self.pending.clear();
+    }
+
+    /// Keeps a copy of rows for this pipeline's turn.
+    fn hold(&mut self, rows: &Rows) {
+        let mut copy = self.spare.pop().unwrap_or_else(|| rows.empty());
+        copy.clear();
+        copy.append(rows, 0..rows.len);
+        self.incoming.push(copy);
     }
 }
 
@@ -374,9 +382,8 @@ struct Out<'a> {
     /// Whether only one pipeline prints, so that its rows need not wait for others.
     alone: bool,
     mode: Mode,
-    pending: &'a mut Vec<(usize, Rows)>,
-    written: &'a mut u64,
-    failure: &'a mut Failure,
+    pending: &'a mut Pending,
+    written: &'a mut Written,
     sink: &'a mut dyn Sink,
 }
 
@@ -385,27 +392,20 @@ impl Out<'_> {
         if self.read {
             let me = Input::Pipeline(self.number);
             for pipe in self.after.iter_mut().filter(|p| p.input == me) {
-                pipe.incoming.push(rows.clone());
+                if pipe.absorbs {
+                    let out = &mut |_: &Rows| unreachable!("a segment that holds rows back");
+                    pipe.segments[0].push_rows(rows, out);
+                } else {
+                    pipe.hold(rows);
+                }
             }
         }
         let Some(output) = self.output else { return };
         if self.alone || self.mode == Mode::Close {
-            write(self.sink, output, rows, self.written, self.failure);
+            self.written.write(self.sink, output, rows);
         } else {
-            self.pending.push((output, rows.clone()));
+            self.pending.hold(output, rows);
         }
-    }
-}
-
-fn write(
-    sink: &mut dyn Sink,
-    output: usize,
-    rows: &Rows,
-    written: &mut u64,
-    failure: &mut Failure,
-) {
-    if failure.guard(|| sink.rows(output, rows)) {
-        *written += rows.len as u64;
     }
 }
 
@@ -426,19 +426,6 @@ fn segments(pipeline: &Pipeline, at: usize, schema: Schema, functions: &Function
         at = next;
     }
     segments
-}
-
-/// Merges groups of the same pipeline and window; the result is sorted by both.
-fn merge(mut closed: Vec<Closed>) -> Vec<Closed> {
-    closed.sort_by_key(|(p, start, _)| (*p, *start));
-    let mut merged: Vec<Closed> = Vec::with_capacity(closed.len());
-    for (p, start, groups) in closed {
-        match merged.last_mut() {
-            Some((q, s, into)) if (*q, *s) == (p, start) => into.merge(&groups),
-            _ => merged.push((p, start, groups)),
-        }
-    }
-    merged
 }
 
 fn take_pipeline(closed: &mut Vec<Closed>, p: usize) -> Vec<(i64, Groups)> {

@@ -13,8 +13,22 @@ pub const CORROBORATE: usize = 4;
 /// Windows that one summarize holds open at once; a row for a further one is counted as evicted.
 pub const WINDOWS_MAX: usize = 4096;
 
-/// Batches on their way to one worker, and results on their way back.
-pub const RING: usize = 16;
+/// Batches between the first that a worker still has in hand, or whose rows wait to be put out, and
+/// the latest that was read: beyond, workers wait.
+pub const RING: usize = 64;
+
+/// Batches that a worker reads at a time. It reads what it will process, so that memory once
+/// fetched is used by the core that fetched it.
+pub const TURN: usize = 4;
+
+/// Closings of windows that may wait to be put out before workers wait with reading.
+pub const CLOSES_AHEAD: u64 = 4;
+
+/// Looks at the bell before a worker goes to sleep: some 10 to 40 microseconds.
+pub const SPINS: usize = 1000;
+
+/// Lots of rows whose memory is kept for each purpose.
+pub const SPARE_ROWS: usize = 64;
 
 /// Workers of one run.
 pub const WORKERS_MAX: usize = 256;

@@ -1,7 +1,9 @@
 //! Rows that leave the engine, and the [`Sink`] trait that takes them.
 
 use std::io;
-use weir_packet::column::Column;
+use std::ops::Range;
+use weir_packet::bits::Bits;
+use weir_packet::column::{Column, Repr};
 use weir_plan::{Schema, Type, Value};
 
 /// Rows of one pipeline, stored by column. At most [`weir_packet::limits::BATCH`] at a time.
@@ -90,22 +92,30 @@ impl Rows {
         }
     }
 
-    /// Appends row `i` of rows of the same columns. There is room for a batch of them.
-    pub(crate) fn push(&mut self, from: &Rows, i: usize) {
-        let to = self.len;
-        self.len += 1;
-        self.order.push(from.order[i]);
-        self.clock.push(from.clock[i]);
+    /// Forgets all rows; keeps the memory.
+    pub(crate) fn clear(&mut self) {
+        self.len = 0;
+        self.order.clear();
+        self.clock.clear();
+        self.arena.truncate(0);
+        self.columns.iter_mut().chain([&mut self.time]).for_each(|c| c.present = Bits::NONE);
+    }
+
+    /// Appends some rows of rows of the same columns. There is room for a batch of them.
+    pub(crate) fn append(&mut self, from: &Rows, range: Range<usize>) {
+        let at = self.len;
+        self.len += range.len();
+        self.order.extend_from_slice(&from.order[range.clone()]);
+        self.clock.extend_from_slice(&from.clock[range.clone()]);
         let columns = self.columns.iter_mut().chain([&mut self.time]);
-        for (column, source) in columns.zip(from.columns.iter().chain([&from.time])) {
-            if source.present.has(i) {
-                column.set_raw(to, source.raw(i));
-            }
+        for (to, from) in columns.zip(from.columns.iter().chain([&from.time])) {
+            append_cells(to, at, from, range.clone());
         }
         for &c in &self.texts {
-            if from.columns[c].present.has(i) {
+            let texts = range.clone().enumerate().filter(|(_, i)| from.columns[c].present.has(*i));
+            for (j, i) in texts {
                 let handle = self.arena.put(from.arena.get(from.columns[c].word()[i]));
-                self.columns[c].word_mut()[to] = handle;
+                self.columns[c].word_mut()[at + j] = handle;
             }
         }
     }
@@ -113,6 +123,28 @@ impl Rows {
     /// The cell of row `i` in column `c`, which has type `ty`.
     pub fn value(&self, i: usize, c: usize, ty: &Type) -> Value {
         cell(&self.columns[c], i, ty, &self.arena)
+    }
+}
+
+/// Copies rows of a column to another of the same representation, from row `at` on.
+fn append_cells(to: &mut Column, at: usize, from: &Column, range: Range<usize>) {
+    let n = range.len();
+    match from.repr() {
+        Repr::Bit => {}
+        Repr::Word => to.word_mut()[at..at + n].copy_from_slice(&from.word()[range.clone()]),
+        Repr::Pair => {
+            let ((hi, lo), (from_hi, from_lo)) = (to.pair_mut(), from.pair());
+            hi[at..at + n].copy_from_slice(&from_hi[range.clone()]);
+            lo[at..at + n].copy_from_slice(&from_lo[range.clone()]);
+        }
+    }
+    if at == 0 && range.start == 0 {
+        (to.present, to.truth) = (from.present.and(Bits::first(n)), from.truth);
+        return;
+    }
+    for (j, i) in range.enumerate() {
+        to.present.put(at + j, from.present.has(i));
+        to.truth.put(at + j, from.truth.has(i));
     }
 }
 

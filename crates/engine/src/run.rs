@@ -1,9 +1,12 @@
 //! Running a program over a source: the one loop that everything else hangs on.
 
-use crate::clock::Clock;
+mod feed;
+
+pub(crate) use feed::{Feed, Step, Times};
+
 use crate::counters::Ledger;
 use crate::functions::Functions;
-use crate::graph::{Lower, window_lengths};
+use crate::graph::Lower;
 use crate::limits::{JUMP_NS, LATENESS_NS, PROGRESS_BATCHES, WORKERS_MAX};
 use crate::rows::Sink;
 use crate::shard;
@@ -11,8 +14,7 @@ use crate::upper::Upper;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use weir_packet::bits::Bits;
+use std::sync::atomic::AtomicBool;
 use weir_packet::source::{Account, FrameBatch, Source, SourceError};
 use weir_plan::Program;
 use weir_plan::place::{Partition, place};
@@ -93,48 +95,54 @@ pub fn run(
         Partition::None => 1,
         _ => options.workers.clamp(1, WORKERS_MAX),
     };
-    let mut feed = Feed::new(program, source, options, progress);
+    let feed = Feed::new(program, source, options);
+    let progress = Progress { call: progress, batches: 0 };
     let lower = Lower::new(program, &placement, functions);
-    let (mut ledger, mut error) = if workers == 1 {
-        alone(&mut feed, Upper::new(program, &placement, functions), lower, sink)
+    let uppers = (0..workers).map(|_| Upper::new(program, &placement, functions)).collect();
+    let (mut ledger, error, mut feed) = if workers == 1 {
+        alone(uppers, feed, lower, sink, progress)
     } else {
-        shard::run(program, &placement, functions, workers, &mut feed, lower, sink)
+        shard::run(program, &placement, uppers, feed, lower, sink, progress)
     };
-    let account = feed.source.account();
+    let account = feed.account();
     (ledger.received, ledger.filtered) = (account.received, account.filtered);
-    ledger.processed = feed.processed;
-    ledger.wild = feed.clock.wild();
-    if let Err(e) = sink.finish() {
-        error.get_or_insert(RunError::Sink(e));
-    }
-    let error = error.or(feed.error.map(RunError::Source));
+    ledger.processed = feed.processed();
+    ledger.wild = feed.wild();
+    let finished = sink.finish().err();
+    let error = error.or(finished).map(RunError::Sink);
+    let error = error.or(feed.take_error().map(RunError::Source));
     Outcome { ledger, error }
 }
 
 /// Everything in one thread.
-fn alone(
-    feed: &mut Feed<'_>,
-    mut upper: Upper,
+fn alone<'a>(
+    mut uppers: Vec<Upper>,
+    mut feed: Feed<'a>,
     mut lower: Lower,
     sink: &mut dyn Sink,
-) -> (Ledger, Option<RunError>) {
+    mut progress: Progress<'_>,
+) -> (Ledger, Option<io::Error>, Feed<'a>) {
+    let mut upper = uppers.pop().expect("there is one worker");
+    let (mut frames, mut times) = (FrameBatch::new(), Times::default());
     let (mut closed, mut error) = (Vec::new(), None);
-    while error.is_none() && !lower.is_done() && feed.fill(&mut upper.view.frames) {
-        upper.view.classify();
-        let times = feed.times(&upper.view.frames);
+    while error.is_none() && !lower.is_done() && feed.fill(&mut frames) {
+        progress.report(&feed);
+        feed.times(&frames, &mut times);
+        upper.classify(&frames);
+        let clock = times.clock(&frames);
         for step in &times.steps {
             if let Some(w) = step.close {
                 upper.watermark(w, &mut closed);
-                lower.watermark(w, std::mem::take(&mut closed), sink);
+                lower.watermark(w, &mut closed, sink);
                 lower.spent.drain(..).for_each(|(p, groups)| upper.recycle(p, groups));
                 lower.flush(sink);
             }
-            upper.push(step.rows, times.clock.as_deref(), &mut |p, rows| lower.take(p, rows));
+            upper.push(&frames, step.rows, clock, &mut |p, rows| lower.take(p, rows, sink));
             lower.step(sink);
         }
-        upper.watermark(feed.clock.watermark(), &mut closed);
+        upper.watermark(times.watermark, &mut closed);
         debug_assert!(closed.is_empty(), "steps end where windows do");
-        if !upper.view.frames.is_full() {
+        if !frames.is_full() {
             // The source may have to wait for more: what there is can be shown.
             lower.flush(sink);
         }
@@ -142,127 +150,29 @@ fn alone(
     }
     if feed.began() {
         upper.finish(&mut closed);
-        lower.finish(closed, sink);
+        lower.finish(&mut closed, sink);
     }
     error = error.or(lower.take_error());
     let mut ledger = Ledger::default();
     upper.count(&mut ledger);
     lower.count(&mut ledger);
-    (ledger, error.map(RunError::Sink))
+    (ledger, error, feed)
 }
 
-/// The source with everything that is decided packet by packet in capture order: event time.
-pub(crate) struct Feed<'a> {
-    source: &'a mut dyn Source,
-    pub(crate) clock: Clock,
-    /// Lengths of the windows over packet time.
-    every: Vec<i64>,
-    /// The watermark at which the next window ends; below it nothing closes.
-    next_close: i64,
-    stop: Option<Arc<AtomicBool>>,
-    progress: &'a mut dyn FnMut(&Account),
+/// Tells the caller now and then how far the source is.
+pub(crate) struct Progress<'a> {
+    call: &'a mut dyn FnMut(&Account),
+    /// Batches when it was last called, in units of [`PROGRESS_BATCHES`].
     batches: u64,
-    processed: u64,
-    error: Option<SourceError>,
 }
 
-/// The time of a batch.
-pub(crate) struct Times {
-    /// In which steps the batch is to be pushed.
-    pub(crate) steps: Vec<Step>,
-    /// The later of each packet's time and the watermark when it came; `None` where that is the
-    /// packet's own time, for all.
-    pub(crate) clock: Option<Vec<i64>>,
-}
-
-/// A part of a batch within which no window closes.
-pub(crate) struct Step {
-    /// Windows to close before it.
-    pub(crate) close: Option<i64>,
-    /// The packets.
-    pub(crate) rows: Bits,
-}
-
-impl<'a> Feed<'a> {
-    fn new(
-        program: &Program,
-        source: &'a mut dyn Source,
-        options: &Options,
-        progress: &'a mut dyn FnMut(&Account),
-    ) -> Feed<'a> {
-        Feed {
-            source,
-            clock: Clock::new(options.lateness_ns, options.jump_ns),
-            every: window_lengths(program),
-            next_close: i64::MIN,
-            stop: options.stop.clone(),
-            progress,
-            batches: 0,
-            processed: 0,
-            error: None,
+impl Progress<'_> {
+    /// Calls if enough has been read since the last call.
+    pub(crate) fn report(&mut self, feed: &Feed<'_>) {
+        let batches = feed.batches() / PROGRESS_BATCHES;
+        if batches != self.batches {
+            self.batches = batches;
+            (self.call)(&feed.account());
         }
-    }
-
-    /// The next batch; `false` at the end.
-    pub(crate) fn fill(&mut self, frames: &mut FrameBatch) -> bool {
-        if self.stop.as_ref().is_some_and(|s| s.load(Ordering::Relaxed)) {
-            return false;
-        }
-        self.batches += 1;
-        if self.batches.is_multiple_of(PROGRESS_BATCHES) {
-            (self.progress)(&self.source.account());
-        }
-        match self.source.fill(frames) {
-            Ok(more) => {
-                self.processed += frames.len() as u64;
-                more
-            }
-            Err(e) => {
-                self.error = Some(e);
-                false
-            }
-        }
-    }
-
-    /// Whether there is an answer to give: not where the source failed before the first packet.
-    pub(crate) fn began(&self) -> bool {
-        self.processed > 0 || self.error.is_none()
-    }
-
-    /// Moves the clock over a batch.
-    pub(crate) fn times(&mut self, frames: &FrameBatch) -> Times {
-        let ts = frames.ts();
-        let (min, max) =
-            ts.iter().fold((i64::MAX, i64::MIN), |(lo, hi), &t| (lo.min(t), hi.max(t)));
-        let before = self.clock.clone();
-        let all = Bits::first(ts.len());
-        if self.clock.observe_all(min, max) {
-            let w = self.clock.watermark();
-            if w < self.next_close && w <= min {
-                return Times { steps: vec![Step { close: None, rows: all }], clock: None };
-            }
-            self.clock = before;
-        }
-        self.times_by_packet(ts)
-    }
-
-    /// The same, packet by packet.
-    fn times_by_packet(&mut self, ts: &[i64]) -> Times {
-        let mut clock = Vec::with_capacity(ts.len());
-        let (mut steps, mut from, mut close) = (Vec::new(), 0, None);
-        for (i, &t) in ts.iter().enumerate() {
-            let w = self.clock.observe(t);
-            clock.push(t.max(w));
-            if w >= self.next_close && w > i64::MIN {
-                let ends = |d: &i64| w.checked_add(d - w.rem_euclid(*d));
-                self.next_close = self.every.iter().filter_map(ends).min().unwrap_or(i64::MAX);
-                if i > from || close.is_some() {
-                    steps.push(Step { close, rows: Bits::range(from, i) });
-                }
-                (from, close) = (i, Some(w));
-            }
-        }
-        steps.push(Step { close, rows: Bits::range(from, ts.len()) });
-        Times { steps, clock: Some(clock) }
     }
 }

@@ -8,13 +8,16 @@ use crate::rows::Rows;
 use crate::segment::{From, Segment};
 use crate::view::View;
 use weir_packet::bits::Bits;
+use weir_packet::source::FrameBatch;
+use weir_packet::walk::{Layers, classify};
 use weir_plan::place::Placement;
 use weir_plan::{Input, Program};
 
 /// What one worker does.
 pub struct Upper {
-    /// The packets at hand.
-    pub view: View,
+    /// Of the batch that this worker classified itself.
+    layers: Layers,
+    view: View,
     /// The first segment of each pipeline over packets, with the pipeline's number.
     segments: Vec<(usize, Segment)>,
 }
@@ -32,18 +35,42 @@ impl Upper {
                 segments.push((p, segment));
             }
         }
-        Upper { view: View::new(&fields), segments }
+        Upper { layers: Layers::new(), view: View::new(&fields), segments }
     }
 
-    /// Pushes the packets `rows` of the view, which was classified; `clock` as in
-    /// [`crate::ops::Batch`], `None` where it is the packets' own time. `out` takes what comes out
-    /// at once.
-    pub fn push(&mut self, rows: Bits, clock: Option<&[i64]>, out: &mut dyn FnMut(usize, &Rows)) {
-        for (p, segment) in &mut self.segments {
-            let (packets, frames) = self.view.packets();
-            let clock = clock.unwrap_or(frames.ts());
-            segment.push_packets(packets, frames.seq(), clock, rows, &mut |rows| out(*p, rows));
-        }
+    /// Says where the layers of the next batch's packets start, for [`Upper::push`].
+    pub fn classify(&mut self, frames: &FrameBatch) {
+        classify(frames, &mut self.layers);
+        self.view.next_batch();
+    }
+
+    /// Makes ready for a batch that somebody else classified, for [`Upper::push_shared`].
+    pub fn next_batch(&mut self) {
+        self.view.next_batch();
+    }
+
+    /// Pushes the packets `rows` of the batch last classified; `clock` as in
+    /// [`crate::ops::Batch`]. `out` takes what comes out at once: per pipeline once at most.
+    pub fn push(
+        &mut self,
+        frames: &FrameBatch,
+        rows: Bits,
+        clock: &[i64],
+        out: &mut dyn FnMut(usize, &Rows),
+    ) {
+        let Upper { layers, view, segments } = self;
+        push(segments, view, (frames, layers), rows, clock, out);
+    }
+
+    /// The same for a batch with its layers.
+    pub fn push_shared(
+        &mut self,
+        batch: (&FrameBatch, &Layers),
+        rows: Bits,
+        clock: &[i64],
+        out: &mut dyn FnMut(usize, &Rows),
+    ) {
+        push(&mut self.segments, &mut self.view, batch, rows, clock, out);
     }
 
     /// Takes groups back that were put out, to use their memory again.
@@ -74,9 +101,28 @@ impl Upper {
     /// Adds what was counted to the ledger.
     pub fn count(&self, ledger: &mut Ledger) {
         self.segments.iter().for_each(|(_, s)| s.count(ledger));
-        ledger.cut += self.view.layers.cut;
-        for (sum, n) in ledger.malformed.iter_mut().zip(self.view.layers.malformed) {
-            *sum += n;
-        }
+        count_layers(&self.layers, ledger);
+    }
+}
+
+/// Adds the faults that a walk found to the ledger.
+pub(crate) fn count_layers(layers: &Layers, ledger: &mut Ledger) {
+    ledger.cut += layers.cut;
+    for (sum, n) in ledger.malformed.iter_mut().zip(layers.malformed) {
+        *sum += n;
+    }
+}
+
+fn push(
+    segments: &mut [(usize, Segment)],
+    view: &mut View,
+    (frames, layers): (&FrameBatch, &Layers),
+    rows: Bits,
+    clock: &[i64],
+    out: &mut dyn FnMut(usize, &Rows),
+) {
+    for (p, segment) in segments {
+        let packets = view.packets(frames, layers);
+        segment.push_packets(packets, frames.seq(), clock, rows, &mut |rows| out(*p, rows));
     }
 }

@@ -8,15 +8,11 @@ use weir_packet::column::Column;
 use weir_packet::fields::FieldId;
 use weir_packet::read::{Family, Plain, read};
 use weir_packet::source::FrameBatch;
-use weir_packet::walk::{Layers, classify};
+use weir_packet::walk::Layers;
 
-/// The packets of a worker: frames, where their layers start, and the fields decoded so far.
+/// The fields of the batch at hand that were decoded so far.
 #[derive(Debug)]
 pub struct View {
-    /// The frames.
-    pub frames: FrameBatch,
-    /// Where their layers start.
-    pub layers: Layers,
     fields: Vec<Decoded>,
 }
 
@@ -31,30 +27,22 @@ struct Decoded {
 impl View {
     /// A view that will decode these fields; operators name them by position.
     pub fn new(fields: &[FieldId]) -> View {
-        View {
-            frames: FrameBatch::new(),
-            layers: Layers::new(),
-            fields: fields
-                .iter()
-                .map(|&id| Decoded {
-                    id,
-                    column: Column::new(id.info().ty.repr()),
-                    rows: Bits::NONE,
-                })
-                .collect(),
-        }
+        let decoded = |&id: &FieldId| {
+            let column = Column::new(id.info().ty.repr());
+            Decoded { id, column, rows: Bits::NONE }
+        };
+        View { fields: fields.iter().map(decoded).collect() }
     }
 
-    /// Classifies the frames that were put into `self.frames` and forgets decoded fields.
-    pub fn classify(&mut self) {
-        classify(&self.frames, &mut self.layers);
+    /// Forgets decoded fields: another batch is at hand.
+    pub fn next_batch(&mut self) {
         self.fields.iter_mut().for_each(|f| f.rows = Bits::NONE);
     }
 
-    /// The packets as operators see them, and the frames for whoever calls them.
-    pub fn packets(&mut self) -> (Packets<'_>, &FrameBatch) {
-        let View { frames, layers, fields } = self;
-        (Packets { frames, layers, fields }, frames)
+    /// The packets of the batch at hand as operators see them; `layers` is what
+    /// [`weir_packet::walk::classify`] said of `frames`.
+    pub fn packets<'a>(&'a mut self, frames: &'a FrameBatch, layers: &'a Layers) -> Packets<'a> {
+        Packets { frames, layers, fields: &mut self.fields }
     }
 }
 

@@ -1,0 +1,206 @@
+//! The source with everything that is decided packet by packet in capture order: event time.
+
+use super::Options;
+use crate::clock::Clock;
+use crate::graph::window_lengths;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use weir_packet::bits::Bits;
+use weir_packet::source::{Account, FrameBatch, Source, SourceError};
+use weir_plan::Program;
+
+/// Batches of packets and their time.
+pub(crate) struct Feed<'a> {
+    source: &'a mut dyn Source,
+    clock: Clock,
+    /// Lengths of the windows over packet time.
+    every: Vec<i64>,
+    /// The watermark at which the next window ends; below it nothing closes.
+    next_close: i64,
+    stop: Option<Arc<AtomicBool>>,
+    batches: u64,
+    processed: u64,
+    error: Option<SourceError>,
+}
+
+/// The time of a batch; refilled from batch to batch.
+#[derive(Default)]
+pub(crate) struct Times {
+    /// In which steps the batch is to be pushed: one at least, each of one packet at least.
+    pub(crate) steps: Vec<Step>,
+    /// The watermark after the batch.
+    pub(crate) watermark: i64,
+    /// Unless `own`: the later of each packet's time and the watermark when it came.
+    clock: Vec<i64>,
+    /// Whether that is the packet's own time, for all.
+    own: bool,
+}
+
+/// A part of a batch within which no window closes.
+pub(crate) struct Step {
+    /// Windows to close before it.
+    pub(crate) close: Option<i64>,
+    /// The packets.
+    pub(crate) rows: Bits,
+}
+
+impl Times {
+    /// Of each packet the later of its time and the watermark when it came, as in
+    /// [`crate::ops::Batch`].
+    pub(crate) fn clock<'a>(&'a self, frames: &'a FrameBatch) -> &'a [i64] {
+        if self.own { frames.ts() } else { &self.clock }
+    }
+}
+
+impl<'a> Feed<'a> {
+    pub(super) fn new(
+        program: &Program,
+        source: &'a mut dyn Source,
+        options: &Options,
+    ) -> Feed<'a> {
+        Feed {
+            source,
+            clock: Clock::new(options.lateness_ns, options.jump_ns),
+            every: window_lengths(program),
+            next_close: i64::MIN,
+            stop: options.stop.clone(),
+            batches: 0,
+            processed: 0,
+            error: None,
+        }
+    }
+
+    /// The next batch; `false` at the end.
+    pub(crate) fn fill(&mut self, frames: &mut FrameBatch) -> bool {
+        if self.stop.as_ref().is_some_and(|s| s.load(Ordering::Relaxed)) {
+            return false;
+        }
+        self.batches += 1;
+        match self.source.fill(frames) {
+            Ok(more) => {
+                self.processed += frames.len() as u64;
+                more
+            }
+            Err(e) => {
+                self.error = Some(e);
+                false
+            }
+        }
+    }
+
+    /// Batches asked for so far.
+    pub(crate) fn batches(&self) -> u64 {
+        self.batches
+    }
+
+    /// What the source has handed out so far.
+    pub(crate) fn account(&self) -> Account {
+        self.source.account()
+    }
+
+    /// Packets handed out.
+    pub(super) fn processed(&self) -> u64 {
+        self.processed
+    }
+
+    /// Packets whose time was not believed.
+    pub(super) fn wild(&self) -> u64 {
+        self.clock.wild()
+    }
+
+    /// What the source ended with.
+    pub(super) fn take_error(&mut self) -> Option<SourceError> {
+        self.error.take()
+    }
+
+    /// Whether there is an answer to give: not where the source failed before the first packet.
+    pub(crate) fn began(&self) -> bool {
+        self.processed > 0 || self.error.is_none()
+    }
+
+    /// Moves the clock over a batch.
+    pub(crate) fn times(&mut self, frames: &FrameBatch, times: &mut Times) {
+        let ts = frames.ts();
+        let (min, max) = range(ts);
+        times.steps.clear();
+        times.own = self
+            .clock
+            .watermark_after(max)
+            .is_some_and(|w| w < self.next_close && w <= min && self.clock.observe_all(min, max));
+        if times.own {
+            times.steps.push(Step { close: None, rows: Bits::first(ts.len()) });
+        } else {
+            self.times_by_packet(ts, times);
+        }
+        times.watermark = self.clock.watermark();
+    }
+
+    /// The same, packet by packet.
+    fn times_by_packet(&mut self, ts: &[i64], times: &mut Times) {
+        let (mut from, mut close) = (0, None);
+        times.clock.clear();
+        for (i, &t) in ts.iter().enumerate() {
+            let w = self.clock.observe(t);
+            times.clock.push(t.max(w));
+            if w >= self.next_close && w > i64::MIN {
+                let ends = |d: &i64| w.checked_add(d - w.rem_euclid(*d));
+                self.next_close = self.every.iter().filter_map(ends).min().unwrap_or(i64::MAX);
+                if i > from || close.is_some() {
+                    times.steps.push(Step { close, rows: Bits::range(from, i) });
+                }
+                (from, close) = (i, Some(w));
+            }
+        }
+        times.steps.push(Step { close, rows: Bits::range(from, ts.len()) });
+    }
+}
+
+/// The smallest and the largest of some times.
+fn range(ts: &[i64]) -> (i64, i64) {
+    if let (Some(&first), Some(&last)) = (ts.first(), ts.last())
+        && rises(ts, first, last)
+    {
+        return (first, last);
+    }
+    ts.iter().fold((i64::MAX, i64::MIN), |(lo, hi), &t| (lo.min(t), hi.max(t)))
+}
+
+/// Whether times never fall, as they do not in most captures; `false` also where that cannot be
+/// told cheaply. Comparing 64-bit numbers is not in every processor's vector unit, subtracting
+/// them is: all differences are put together by `or`, and none may have a high bit.
+fn rises(ts: &[i64], first: i64, last: i64) -> bool {
+    let steps = ts.iter().zip(&ts[1..]);
+    let all = steps.fold(0, |all, (&a, &b)| all | b.wrapping_sub(a) as u64);
+    // So small steps cannot go round once, and once round would end below the first.
+    all < 1 << 54 && ts.len() <= 1 << 9 && first <= last
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_range_of_extremes() {
+        assert_eq!(range(&[]), (i64::MAX, i64::MIN));
+        assert_eq!(range(&[5]), (5, 5));
+        assert_eq!(range(&[i64::MAX, i64::MIN]), (i64::MIN, i64::MAX));
+        assert_eq!(range(&[i64::MIN, i64::MAX]), (i64::MIN, i64::MAX));
+        assert_eq!(range(&[i64::MAX, i64::MIN, i64::MAX]), (i64::MIN, i64::MAX));
+        assert!(rises(&[1, 1, 2], 1, 2) && !rises(&[1, 3, 2], 1, 2));
+    }
+
+    proptest! {
+        #[test]
+        fn the_range_holds_all(
+            start in any::<i64>(), steps in proptest::collection::vec(-2i64..50, 1..256),
+        ) {
+            let ts: Vec<i64> = steps.iter().scan(start, |t, d| {
+                *t = t.wrapping_add(*d);
+                Some(*t)
+            }).collect();
+            let want = (*ts.iter().min().unwrap(), *ts.iter().max().unwrap());
+            prop_assert_eq!(range(&ts), want);
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Windows that close: each worker hands its groups over, and they meet two by two.
+//!
+//! Whoever hands groups over and finds others of the same window there takes these away and merges
+//! the two, until none are left to merge with. So merging runs on as many workers as there are
+//! pairs, nobody waits for anybody, and when the last worker is through, one lot of groups is left
+//! of each window.
+
+use crate::graph::Closed;
+use crate::ops::groups::Groups;
+use std::collections::VecDeque;
+use std::sync::Mutex;
+
+/// Which closing.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Which {
+    /// The one of this number.
+    Number(u64),
+    /// The end of the input.
+    Last,
+}
+
+/// The closings that were not put out yet.
+pub(super) struct Closings {
+    workers: usize,
+    board: Mutex<Board>,
+}
+
+struct Board {
+    /// Number of the first in `open`.
+    first: u64,
+    open: VecDeque<Closing>,
+    last: Closing,
+    /// Groups whose content went elsewhere.
+    spent: Vec<(usize, Groups)>,
+}
+
+struct Closing {
+    watermark: i64,
+    /// Workers that have not handed their groups over.
+    left: usize,
+    closed: Vec<Closed>,
+}
+
+impl Closings {
+    pub(super) fn new(workers: usize) -> Closings {
+        let last = Closing { watermark: i64::MAX, left: workers, closed: Vec::new() };
+        let board = Board { first: 0, open: VecDeque::new(), last, spent: Vec::new() };
+        Closings { workers, board: Mutex::new(board) }
+    }
+
+    /// Opens the next closing.
+    pub(super) fn open(&self, watermark: i64) {
+        let closing = Closing { watermark, left: self.workers, closed: Vec::new() };
+        self.lock().open.push_back(closing);
+    }
+
+    /// The watermark of a closing that this worker has not handed groups over for.
+    pub(super) fn watermark(&self, which: Which) -> i64 {
+        self.lock().at(which).watermark
+    }
+
+    /// Takes a worker's groups; returns whether it was the last worker.
+    pub(super) fn hand_over(&self, which: Which, closed: &mut Vec<Closed>) -> bool {
+        for (p, start, mut groups) in closed.drain(..) {
+            loop {
+                let mut board = self.lock();
+                let there = &mut board.at(which).closed;
+                let Some(i) = there.iter().position(|(q, s, _)| (*q, *s) == (p, start)) else {
+                    there.push((p, start, groups));
+                    break;
+                };
+                let (_, _, mut other) = there.swap_remove(i);
+                drop(board);
+                if groups.len() < other.len() {
+                    std::mem::swap(&mut groups, &mut other);
+                }
+                groups.merge(&other);
+                self.give_back([(p, other)]);
+            }
+        }
+        let mut board = self.lock();
+        let closing = board.at(which);
+        closing.left -= 1;
+        closing.left == 0
+    }
+
+    /// Whether all workers have come to the end.
+    pub(super) fn are_over(&self) -> bool {
+        self.lock().last.left == 0
+    }
+
+    /// The groups of a closing that all workers have come to, by pipeline, then by time, and its
+    /// watermark; `None` before. Closings are taken in order.
+    pub(super) fn take(&self, which: Which) -> Option<(i64, Vec<Closed>)> {
+        let mut board = self.lock();
+        let closing = board.at(which);
+        if closing.left > 0 {
+            return None;
+        }
+        let (watermark, mut closed) = (closing.watermark, std::mem::take(&mut closing.closed));
+        if let Which::Number(n) = which {
+            debug_assert_eq!(n, board.first, "closings are taken in order");
+            board.open.pop_front();
+            board.first += 1;
+        }
+        drop(board);
+        closed.sort_unstable_by_key(|(p, start, _)| (*p, *start));
+        Some((watermark, closed))
+    }
+
+    /// Takes groups whose content went elsewhere.
+    pub(super) fn give_back(&self, spent: impl IntoIterator<Item = (usize, Groups)>) {
+        let mut board = self.lock();
+        board.spent.extend(spent);
+        // Beyond what all workers can have open in a few windows nobody will ask for it.
+        let enough = 64.max(4 * self.workers);
+        let more = board.spent.len().saturating_sub(enough);
+        let freed: Vec<_> = board.spent.drain(..more).collect();
+        drop(board);
+        drop(freed);
+    }
+
+    /// Memory for the next window of pipeline `p`.
+    pub(super) fn take_spent(&self, p: usize) -> Option<Groups> {
+        let mut board = self.lock();
+        let at = board.spent.iter().rposition(|(q, _)| *q == p)?;
+        Some(board.spent.swap_remove(at).1)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Board> {
+        self.board.lock().expect("nobody panics while groups are handed over")
+    }
+}
+
+impl Board {
+    fn at(&mut self, which: Which) -> &mut Closing {
+        match which {
+            Which::Number(n) => &mut self.open[(n - self.first) as usize],
+            Which::Last => &mut self.last,
+        }
+    }
+}

@@ -1,0 +1,316 @@
+//! Several workers that help themselves: each reads, processes, and hands over what it has.
+//!
+//! Workers are equal threads, the calling one among them. Each takes the feed, reads a few batches
+//! for itself and says at which packets windows close; then it lets the feed go and processes what
+//! it read, while the next one reads. Reading is short (the records' headers and the time), and
+//! memory that it brings into a core's cache is used by that core.
+//!
+//! - Where all state merges ([`whole`]), a batch belongs to the worker that read it.
+//! - Where rows of a key must stay together in order ([`keyed`]), the worker that read a batch also
+//!   classifies it, and says of each packet whose it is. Then all workers look at the same batch,
+//!   each at its own packets, batch after batch in order.
+//! - What closes is handed over window by window ([`closings`]); rows that leave at once wait for
+//!   their turn ([`results`]). Both are put out by the calling thread ([`hub`]), since the sink is
+//!   its own; the order is that of the packets.
+//!
+//! Memory is bounded since reading waits: for results that are [`RING`] batches behind, and for
+//! closings, [`CLOSES_AHEAD`] of them. Nobody waits elsewhere, and who waits has handed over
+//! everything it could: so there is always one who can go on.
+
+mod bell;
+mod closings;
+mod hub;
+mod keyed;
+mod results;
+mod spread;
+mod whole;
+
+use crate::counters::Ledger;
+use crate::graph::{Closed, Lower};
+use crate::limits::{CLOSES_AHEAD, RING, TURN};
+use crate::rows::Sink;
+use crate::run::{Feed, Progress, Times};
+use crate::upper::{Upper, count_layers};
+use bell::Bell;
+use closings::{Closings, Which};
+use hub::Hub;
+use keyed::Keyed;
+use results::Results;
+use spread::Batches;
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::thread;
+use weir_plan::place::{Partition, Placement};
+use weir_plan::{Program, Stage};
+use whole::Whole;
+
+/// What all workers share.
+struct Shared<'a> {
+    workers: usize,
+    feed: Mutex<Feed<'a>>,
+    /// Where packets are spread by key.
+    batches: Option<Batches>,
+    /// Where rows leave the workers at once.
+    results: Option<Results>,
+    closings: Closings,
+    ledger: Mutex<Ledger>,
+    bell: Bell,
+    /// Batches read.
+    read: AtomicU64,
+    /// Batches whose results were put out.
+    done: AtomicU64,
+    /// Closings that were found.
+    closes: AtomicU64,
+    /// Closings that were put out.
+    closed: AtomicU64,
+    /// Whether the last batch was not full: the source may have to wait for more.
+    quiet: AtomicBool,
+    /// Whether no more is to be read.
+    ended: AtomicBool,
+    /// Whether a worker panicked.
+    broken: AtomicBool,
+}
+
+/// Runs the workers' part on as many threads as there are `uppers`; gives the feed back.
+pub(crate) fn run<'f, 'h>(
+    program: &Program,
+    placement: &Placement,
+    uppers: Vec<Upper>,
+    feed: Feed<'f>,
+    lower: Lower,
+    sink: &'h mut dyn Sink,
+    progress: Progress<'h>,
+) -> (Ledger, Option<io::Error>, Feed<'f>) {
+    let key: Option<Vec<_>> = match &placement.partition {
+        Partition::Key(key) => Some(key.iter().copied().collect()),
+        Partition::Batches | Partition::None => None,
+    };
+    let shared = Shared::new(uppers.len(), feed, key.is_some(), leaves_at_once(program, placement));
+    let mut uppers = uppers.into_iter();
+    let mine = uppers.next().expect("there are workers");
+    let (shared_ref, key) = (&shared, key.as_deref());
+    let mut hub = thread::scope(|scope| {
+        for (me, upper) in uppers.enumerate() {
+            scope.spawn(move || {
+                Worker::new(me + 1, shared_ref, upper, None).run(key);
+            });
+        }
+        let hub = Hub::new(lower, sink, progress);
+        Worker::new(0, shared_ref, mine, Some(hub)).run(key).expect("the hub comes back")
+    });
+    let began = shared.lock_feed().began();
+    let (_, mut closed) = shared.closings.take(Which::Last).expect("all workers have ended");
+    if began {
+        hub.lower.finish(&mut closed, hub.sink);
+    }
+    let error = hub.error.or(hub.lower.take_error());
+    let mut ledger = shared.ledger.into_inner().expect("no worker panicked");
+    hub.lower.count(&mut ledger);
+    for batch in shared.batches.into_iter().flat_map(Batches::into_inner) {
+        count_layers(&batch.layers, &mut ledger);
+    }
+    (ledger, error, shared.feed.into_inner().expect("no worker panicked"))
+}
+
+/// Whether rows leave the workers before windows close.
+fn leaves_at_once(program: &Program, placement: &Placement) -> bool {
+    let pipelines = program.pipelines.iter().zip(&placement.pipelines);
+    pipelines.filter(|(pipeline, _)| pipeline.input == weir_plan::Input::Packets).any(
+        |(pipeline, placed)| {
+            !matches!(pipeline.stages[..placed.sharded].last(), Some(Stage::Summarize(_)))
+        },
+    )
+}
+
+impl<'a> Shared<'a> {
+    fn new(workers: usize, feed: Feed<'a>, keyed: bool, rows: bool) -> Shared<'a> {
+        Shared {
+            workers,
+            feed: Mutex::new(feed),
+            batches: keyed.then(Batches::new),
+            results: rows.then(|| Results::new(if keyed { workers } else { 1 })),
+            closings: Closings::new(workers),
+            ledger: Mutex::default(),
+            bell: Bell::default(),
+            read: AtomicU64::new(0),
+            done: AtomicU64::new(0),
+            closes: AtomicU64::new(0),
+            closed: AtomicU64::new(0),
+            quiet: AtomicBool::new(false),
+            ended: AtomicBool::new(false),
+            broken: AtomicBool::new(false),
+        }
+    }
+
+    /// The feed, once nobody else has it.
+    fn lock_feed(&self) -> MutexGuard<'_, Feed<'a>> {
+        self.feed.lock().expect("no worker panicked")
+    }
+
+    /// The feed, if it is free.
+    fn try_feed(&self) -> Option<MutexGuard<'_, Feed<'a>>> {
+        match self.feed.try_lock() {
+            Ok(feed) => Some(feed),
+            Err(TryLockError::WouldBlock) => None,
+            Err(TryLockError::Poisoned(_)) => panic!("a worker panicked while reading"),
+        }
+    }
+
+    /// Whether there is room for what a turn reads. Asked with the feed in hand.
+    fn has_room(&self) -> bool {
+        let closes = self.closes.load(Ordering::Acquire) - self.closed.load(Ordering::Acquire);
+        let behind = self.read.load(Ordering::Acquire) - self.done.load(Ordering::Acquire);
+        let turn = if self.batches.is_some() { 1 } else { TURN };
+        closes < CLOSES_AHEAD && (self.results.is_none() || behind as usize + turn <= RING)
+    }
+
+    /// Whether everything read so far has been put out, as far as it can be.
+    fn is_drained(&self) -> bool {
+        self.closes.load(Ordering::Acquire) == self.closed.load(Ordering::Acquire)
+            && (self.results.is_none()
+                || self.read.load(Ordering::Acquire) == self.done.load(Ordering::Acquire))
+    }
+
+    /// Opens the closings within a batch just read, with the feed in hand; returns the number of
+    /// the first.
+    fn open_closings(&self, times: &Times) -> u64 {
+        let first = self.closes.load(Ordering::Relaxed);
+        let found = times.steps.iter().filter_map(|step| step.close);
+        let n = found.map(|watermark| self.closings.open(watermark)).count();
+        self.closes.store(first + n as u64, Ordering::Release);
+        first
+    }
+
+    /// Nothing more is to be read.
+    fn end(&self) {
+        self.ended.store(true, Ordering::Release);
+        self.bell.ring();
+    }
+
+    fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Acquire)
+    }
+}
+
+/// What a worker found to do.
+#[derive(PartialEq, Eq)]
+enum Turn {
+    /// Something, and it is done.
+    Work,
+    /// Nothing for now.
+    Wait,
+    /// Nothing ever again.
+    End,
+}
+
+/// One worker.
+struct Worker<'a, 'f, 'h> {
+    me: usize,
+    shared: &'a Shared<'f>,
+    upper: Upper,
+    /// With the calling thread.
+    hub: Option<Hub<'h>>,
+    /// Closings that groups were handed over for.
+    closes: u64,
+    /// What closed just now.
+    closed: Vec<Closed>,
+}
+
+impl<'a, 'f, 'h> Worker<'a, 'f, 'h> {
+    fn new(
+        me: usize,
+        shared: &'a Shared<'f>,
+        upper: Upper,
+        hub: Option<Hub<'h>>,
+    ) -> Worker<'a, 'f, 'h> {
+        Worker { me, shared, upper, hub, closes: 0, closed: Vec::new() }
+    }
+
+    /// Works until there is nothing left; gives the hub back.
+    fn run(mut self, key: Option<&[weir_packet::fields::FieldId]>) -> Option<Hub<'h>> {
+        let shared = self.shared;
+        let _alarm = Alarm(shared);
+        match key {
+            None => {
+                let mut whole = Whole::default();
+                self.turns(|worker| whole.turn(worker));
+            }
+            Some(fields) => {
+                let mut keyed = Keyed::new(fields);
+                self.turns(|worker| keyed.turn(worker));
+            }
+        }
+        self.upper.finish(&mut self.closed);
+        self.upper.count(&mut shared.ledger.lock().expect("no worker panicked"));
+        shared.closings.hand_over(Which::Last, &mut self.closed);
+        shared.bell.ring();
+        // The rest is for the hub to put out.
+        let hub = self.hub.as_mut()?;
+        loop {
+            let heard = shared.bell.heard();
+            assert!(!shared.broken.load(Ordering::Acquire), "a worker panicked");
+            hub.drain(shared);
+            if shared.closings.are_over() && shared.is_drained() {
+                break;
+            }
+            shared.bell.wait(heard);
+        }
+        self.hub
+    }
+
+    /// Takes turns until the end.
+    fn turns(&mut self, mut turn: impl FnMut(&mut Self) -> Turn) {
+        let shared = self.shared;
+        loop {
+            let heard = shared.bell.heard();
+            assert!(!shared.broken.load(Ordering::Acquire), "a worker panicked");
+            let drained = self.hub.as_mut().is_some_and(|hub| hub.drain(shared));
+            match turn(self) {
+                Turn::Work => {}
+                Turn::Wait if drained => {}
+                Turn::Wait => shared.bell.wait(heard),
+                Turn::End => return,
+            }
+        }
+    }
+
+    /// Whether this worker may read on, which may mean to wait for the source. Asked with the feed
+    /// in hand. The calling thread must not wait while there is something to put out.
+    fn may_read(&self) -> bool {
+        let shared = self.shared;
+        let waits = shared.quiet.load(Ordering::Acquire);
+        shared.has_room() && (self.hub.is_none() || !waits || shared.is_drained())
+    }
+
+    /// Closes this worker's windows up to the closing before number `until`.
+    fn close_until(&mut self, until: u64) {
+        while self.closes < until {
+            let closings = &self.shared.closings;
+            let which = Which::Number(self.closes);
+            self.upper.watermark(closings.watermark(which), &mut self.closed);
+            for (p, ..) in &self.closed {
+                if let Some(groups) = closings.take_spent(*p) {
+                    self.upper.recycle(*p, groups);
+                }
+            }
+            let last = closings.hand_over(which, &mut self.closed);
+            self.closes += 1;
+            if last {
+                self.shared.bell.ring();
+            }
+        }
+    }
+}
+
+/// Rings when its worker panics, so that nobody waits for it.
+struct Alarm<'a, 'f>(&'a Shared<'f>);
+
+impl Drop for Alarm<'_, '_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.broken.store(true, Ordering::Release);
+            self.0.bell.ring();
+        }
+    }
+}

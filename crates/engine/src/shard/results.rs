@@ -1,0 +1,100 @@
+//! Rows that leave the workers at once, until it is their turn.
+
+use crate::limits::RING;
+use crate::rows::Rows;
+use crate::run::{Step, Times};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use weir_packet::source::FrameBatch;
+
+/// The results of batches, by number modulo [`RING`]. A batch is read only when the one before in
+/// the same place has been put out.
+pub(super) struct Results {
+    slots: Vec<Slot>,
+    /// Workers that each batch gets results from.
+    from: usize,
+}
+
+struct Slot {
+    /// Workers whose results are there.
+    ready: AtomicUsize,
+    /// One for each worker that a batch gets results from.
+    parts: Vec<Mutex<Part>>,
+}
+
+/// What one worker has to say of one batch. Its memory is used again and again.
+#[derive(Default)]
+pub(super) struct Part {
+    /// Whether the batch was full.
+    pub(super) full: bool,
+    /// Of each step the closing before it, if any.
+    pub(super) steps: Vec<Option<u64>>,
+    /// Step, pipeline, rows, in that order.
+    pub(super) rows: Vec<(usize, usize, Rows)>,
+    /// Pipelines and memory of rows that were put out.
+    spare: Vec<(usize, Rows)>,
+}
+
+impl Part {
+    /// Forgets what was said; keeps the memory.
+    fn clear(&mut self) {
+        self.steps.clear();
+        self.spare.extend(self.rows.drain(..).map(|(_, p, rows)| (p, rows)));
+    }
+
+    /// Says what steps a batch has, the first closing within which has the number `close`.
+    pub(super) fn begin(&mut self, frames: &FrameBatch, times: &Times, close: u64) {
+        self.full = frames.is_full();
+        let mut numbers = close..;
+        let number = |step: &Step| step.close.and_then(|_| numbers.next());
+        self.steps.extend(times.steps.iter().map(number));
+    }
+
+    /// Keeps a copy of rows of a step.
+    pub(super) fn put(&mut self, step: usize, p: usize, rows: &Rows) {
+        let spare = self.spare.iter().position(|(q, _)| *q == p);
+        let mut copy = match spare {
+            Some(at) => self.spare.swap_remove(at).1,
+            None => rows.empty(),
+        };
+        copy.clear();
+        copy.append(rows, 0..rows.len);
+        self.rows.push((step, p, copy));
+    }
+}
+
+impl Results {
+    /// Room for results that come from `from` workers for each batch.
+    pub(super) fn new(from: usize) -> Results {
+        let parts = || (0..from).map(|_| Mutex::default()).collect();
+        let slot = || Slot { ready: AtomicUsize::new(0), parts: parts() };
+        Results { slots: (0..RING).map(|_| slot()).collect(), from }
+    }
+
+    fn slot(&self, batch: u64) -> &Slot {
+        &self.slots[batch as usize % RING]
+    }
+
+    /// Lets worker `from` say what it has of a batch; returns whether all have now.
+    pub(super) fn put(&self, batch: u64, from: usize, say: impl FnOnce(&mut Part)) -> bool {
+        let slot = self.slot(batch);
+        say(&mut slot.parts[from].lock().expect("no worker panicked"));
+        slot.ready.fetch_add(1, Ordering::AcqRel) + 1 == self.from
+    }
+
+    /// Exchanges the results of a batch for the memory of earlier ones, once all are there;
+    /// returns whether they were.
+    pub(super) fn take(&self, batch: u64, parts: &mut Vec<Part>) -> bool {
+        let slot = self.slot(batch);
+        if slot.ready.load(Ordering::Acquire) < self.from {
+            return false;
+        }
+        parts.resize_with(self.from, Part::default);
+        for (part, there) in parts.iter_mut().zip(&slot.parts) {
+            part.clear();
+            std::mem::swap(part, &mut *there.lock().expect("no worker panicked"));
+        }
+        slot.ready.store(0, Ordering::Release);
+        true
+    }
+}

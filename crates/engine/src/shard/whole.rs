@@ -1,0 +1,138 @@
+//! A worker's turn where a batch belongs to whoever read it.
+
+use super::{Turn, Worker};
+use crate::limits::TURN;
+use crate::rows::Rows;
+use crate::run::Times;
+use std::sync::atomic::Ordering;
+use weir_packet::source::FrameBatch;
+
+/// The batches that a worker has in hand.
+pub(super) struct Whole {
+    batches: [Batch; TURN],
+}
+
+#[derive(Default)]
+struct Batch {
+    frames: FrameBatch,
+    times: Times,
+    number: u64,
+    /// The number of the first closing within it.
+    close: u64,
+}
+
+impl Default for Whole {
+    fn default() -> Whole {
+        Whole { batches: std::array::from_fn(|_| Batch::default()) }
+    }
+}
+
+impl Whole {
+    /// Reads a few batches and processes them.
+    pub(super) fn turn(&mut self, worker: &mut Worker<'_, '_, '_>) -> Turn {
+        let shared = worker.shared;
+        // With no batch in hand, all closings found lie before the next.
+        worker.close_until(shared.closes.load(Ordering::Acquire));
+        if shared.has_ended() {
+            // Somebody may still be reading; what closes within that closes here too.
+            drop(shared.lock_feed());
+            worker.close_until(shared.closes.load(Ordering::Acquire));
+            return Turn::End;
+        }
+        let n = match self.read(worker) {
+            Some(n) => n,
+            None => return Turn::Wait,
+        };
+        shared.bell.ring();
+        for batch in &self.batches[..n] {
+            batch.process(worker);
+        }
+        Turn::Work
+    }
+
+    /// Reads; returns how many batches, `None` where it may not.
+    fn read(&mut self, worker: &mut Worker<'_, '_, '_>) -> Option<usize> {
+        let shared = worker.shared;
+        let mut feed = shared.try_feed()?;
+        if shared.has_ended() || shared.closes.load(Ordering::Acquire) > worker.closes {
+            return Some(0);
+        }
+        if !worker.may_read() {
+            return None;
+        }
+        if let Some(hub) = &mut worker.hub {
+            hub.progress.report(&feed);
+        }
+        for (n, batch) in self.batches.iter_mut().enumerate() {
+            if !feed.fill(&mut batch.frames) {
+                shared.end();
+                return Some(n);
+            }
+            feed.times(&batch.frames, &mut batch.times);
+            batch.close = shared.open_closings(&batch.times);
+            batch.number = shared.read.fetch_add(1, Ordering::AcqRel);
+            let full = batch.frames.is_full();
+            shared.quiet.store(!full, Ordering::Release);
+            // What may be shown now must not wait for the source.
+            if !full || batch.times.steps.len() > 1 || batch.times.steps[0].close.is_some() {
+                return Some(n + 1);
+            }
+        }
+        Some(TURN)
+    }
+}
+
+impl Batch {
+    fn process(&self, worker: &mut Worker<'_, '_, '_>) {
+        let shared = worker.shared;
+        worker.upper.classify(&self.frames);
+        match &shared.results {
+            None => self.push(worker, &mut |_, _, _| unreachable!("no rows leave at once")),
+            Some(_) if self.is_next(worker) => self.put_out(worker),
+            Some(results) => {
+                results.put(self.number, 0, |part| {
+                    part.begin(&self.frames, &self.times, self.close);
+                    self.push(worker, &mut |step, p, rows| part.put(step, p, rows));
+                });
+                shared.bell.ring();
+            }
+        }
+    }
+
+    /// Pushes all packets; `out` takes what comes out, with its step and pipeline.
+    fn push(&self, worker: &mut Worker<'_, '_, '_>, out: &mut dyn FnMut(usize, usize, &Rows)) {
+        let (mut close, clock) = (self.close, self.times.clock(&self.frames));
+        for (s, step) in self.times.steps.iter().enumerate() {
+            if step.close.is_some() {
+                close += 1;
+                worker.close_until(close);
+            }
+            let out = &mut |p: usize, rows: &Rows| out(s, p, rows);
+            worker.upper.push(&self.frames, step.rows, clock, out);
+        }
+    }
+
+    /// Whether this is the calling thread, and everything before this batch was put out, so that
+    /// its rows need not wait.
+    fn is_next(&self, worker: &Worker<'_, '_, '_>) -> bool {
+        let shared = worker.shared;
+        worker.hub.is_some()
+            && self.times.steps.iter().all(|step| step.close.is_none())
+            && shared.done.load(Ordering::Relaxed) == self.number
+            && shared.closed.load(Ordering::Relaxed) == self.close
+    }
+
+    /// Pushes all packets and puts out what comes out.
+    fn put_out(&self, worker: &mut Worker<'_, '_, '_>) {
+        let Worker { shared, upper, hub, .. } = worker;
+        let Some(hub) = hub else { return };
+        let clock = self.times.clock(&self.frames);
+        for step in &self.times.steps {
+            let out = &mut |p: usize, rows: &Rows| hub.lower.take(p, rows, hub.sink);
+            upper.push(&self.frames, step.rows, clock, out);
+            hub.lower.step(hub.sink);
+        }
+        hub.batch_done(shared, self.number, self.frames.is_full());
+        hub.after(shared);
+    }
+}
