@@ -3,7 +3,8 @@
 //! Workers are equal threads, the calling one among them. Each takes the feed, reads a few batches
 //! for itself and says at which packets windows close; then it lets the feed go and processes what
 //! it read, while the next one reads. Reading is short (the records' headers and the time), and
-//! memory that it brings into a core's cache is used by that core.
+//! memory that it brings into a core's cache is used by that core. Who waits for the feed has that
+//! memory fetched meanwhile ([`ahead`]).
 //!
 //! - Where all state merges ([`whole`]), a batch belongs to the worker that read it.
 //! - Where rows of a key must stay together in order ([`keyed`]), the worker that read a batch also
@@ -17,6 +18,7 @@
 //! closings, [`CLOSES_AHEAD`] of them. Nobody waits elsewhere, and who waits has handed over
 //! everything it could: so there is always one who can go on.
 
+mod ahead;
 mod bell;
 mod closings;
 mod hub;
@@ -31,6 +33,7 @@ use crate::limits::{CLOSES_AHEAD, RING, TURN};
 use crate::rows::Sink;
 use crate::run::{Feed, Progress, Times};
 use crate::upper::{Upper, count_layers};
+use ahead::Ahead;
 use bell::Bell;
 use closings::{Closings, Which};
 use hub::Hub;
@@ -49,6 +52,7 @@ use whole::Whole;
 struct Shared<'a> {
     workers: usize,
     feed: Mutex<Feed<'a>>,
+    ahead: Ahead,
     /// Where packets are spread by key.
     batches: Option<Batches>,
     /// Where rows leave the workers at once.
@@ -128,6 +132,7 @@ impl<'a> Shared<'a> {
         Shared {
             workers,
             feed: Mutex::new(feed),
+            ahead: Ahead::default(),
             batches: keyed.then(Batches::new),
             results: rows.then(|| Results::new(if keyed { workers } else { 1 })),
             closings: Closings::new(workers),

@@ -1,9 +1,10 @@
 //! A worker's turn where a batch belongs to whoever read it.
 
-use super::{Turn, Worker};
+use super::{Shared, Turn, Worker};
 use crate::limits::TURN;
 use crate::rows::Rows;
-use crate::run::Times;
+use crate::run::{Feed, Times};
+use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
 use weir_packet::source::FrameBatch;
 
@@ -39,10 +40,14 @@ impl Whole {
             worker.close_until(shared.closes.load(Ordering::Acquire));
             return Turn::End;
         }
-        let n = match self.read(worker) {
-            Some(n) => n,
-            None => return Turn::Wait,
+        let n = match shared.try_feed() {
+            None => {
+                shared.ahead.fetch(&self.batches[0].frames);
+                shared.try_feed().and_then(|feed| self.read(worker, feed))
+            }
+            Some(feed) => self.read(worker, feed),
         };
+        let Some(n) = n else { return Turn::Wait };
         shared.bell.ring();
         for batch in &self.batches[..n] {
             batch.process(worker);
@@ -51,9 +56,12 @@ impl Whole {
     }
 
     /// Reads; returns how many batches, `None` where it may not.
-    fn read(&mut self, worker: &mut Worker<'_, '_, '_>) -> Option<usize> {
+    fn read(
+        &mut self,
+        worker: &mut Worker<'_, '_, '_>,
+        mut feed: MutexGuard<'_, Feed<'_>>,
+    ) -> Option<usize> {
         let shared = worker.shared;
-        let mut feed = shared.try_feed()?;
         if shared.has_ended() || shared.closes.load(Ordering::Acquire) > worker.closes {
             return Some(0);
         }
@@ -63,10 +71,19 @@ impl Whole {
         if let Some(hub) = &mut worker.hub {
             hub.progress.report(&feed);
         }
+        let n = self.fill(shared, &mut feed);
+        if let (Some(first), Some(last)) = (self.batches.first(), self.batches[..n].last()) {
+            shared.ahead.note(&first.frames, &last.frames);
+        }
+        Some(n)
+    }
+
+    /// Fills batches with what the feed has; returns how many.
+    fn fill(&mut self, shared: &Shared<'_>, feed: &mut Feed<'_>) -> usize {
         for (n, batch) in self.batches.iter_mut().enumerate() {
             if !feed.fill(&mut batch.frames) {
                 shared.end();
-                return Some(n);
+                return n;
             }
             feed.times(&batch.frames, &mut batch.times);
             batch.close = shared.open_closings(&batch.times);
@@ -75,10 +92,10 @@ impl Whole {
             shared.quiet.store(!full, Ordering::Release);
             // What may be shown now must not wait for the source.
             if !full || batch.times.steps.len() > 1 || batch.times.steps[0].close.is_some() {
-                return Some(n + 1);
+                return n + 1;
             }
         }
-        Some(TURN)
+        TURN
     }
 }
 
