@@ -21,6 +21,12 @@ pub const RING: usize = 64;
 /// fetched is used by the core that fetched it.
 pub const TURN: usize = 4;
 
+/// Bundles of batches, read by one worker for all, that the slowest worker may be behind.
+pub const BUNDLES: usize = 8;
+
+/// Batches of one bundle.
+pub const BUNDLE_MAX: usize = 64;
+
 /// Closings of windows that may wait to be put out before workers wait with reading.
 pub const CLOSES_AHEAD: u64 = 4;
 

@@ -2,7 +2,7 @@
 
 mod feed;
 
-pub(crate) use feed::{Feed, Step, Times};
+pub(crate) use feed::{Feed, Times};
 
 use crate::counters::Ledger;
 use crate::functions::Functions;

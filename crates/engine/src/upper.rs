@@ -44,11 +44,6 @@ impl Upper {
         self.view.next_batch();
     }
 
-    /// Makes ready for a batch that somebody else classified, for [`Upper::push_shared`].
-    pub fn next_batch(&mut self) {
-        self.view.next_batch();
-    }
-
     /// Pushes the packets `rows` of the batch last classified; `clock` as in
     /// [`crate::ops::Batch`]. `out` takes what comes out at once: per pipeline once at most.
     pub fn push(
@@ -59,18 +54,10 @@ impl Upper {
         out: &mut dyn FnMut(usize, &Rows),
     ) {
         let Upper { layers, view, segments } = self;
-        push(segments, view, (frames, layers), rows, clock, out);
-    }
-
-    /// The same for a batch with its layers.
-    pub fn push_shared(
-        &mut self,
-        batch: (&FrameBatch, &Layers),
-        rows: Bits,
-        clock: &[i64],
-        out: &mut dyn FnMut(usize, &Rows),
-    ) {
-        push(&mut self.segments, &mut self.view, batch, rows, clock, out);
+        for (p, segment) in segments {
+            let packets = view.packets(frames, layers);
+            segment.push_packets(packets, frames.seq(), clock, rows, &mut |rows| out(*p, rows));
+        }
     }
 
     /// Takes groups back that were put out, to use their memory again.
@@ -101,28 +88,9 @@ impl Upper {
     /// Adds what was counted to the ledger.
     pub fn count(&self, ledger: &mut Ledger) {
         self.segments.iter().for_each(|(_, s)| s.count(ledger));
-        count_layers(&self.layers, ledger);
-    }
-}
-
-/// Adds the faults that a walk found to the ledger.
-pub(crate) fn count_layers(layers: &Layers, ledger: &mut Ledger) {
-    ledger.cut += layers.cut;
-    for (sum, n) in ledger.malformed.iter_mut().zip(layers.malformed) {
-        *sum += n;
-    }
-}
-
-fn push(
-    segments: &mut [(usize, Segment)],
-    view: &mut View,
-    (frames, layers): (&FrameBatch, &Layers),
-    rows: Bits,
-    clock: &[i64],
-    out: &mut dyn FnMut(usize, &Rows),
-) {
-    for (p, segment) in segments {
-        let packets = view.packets(frames, layers);
-        segment.push_packets(packets, frames.seq(), clock, rows, &mut |rows| out(*p, rows));
+        ledger.cut += self.layers.cut;
+        for (sum, n) in ledger.malformed.iter_mut().zip(self.layers.malformed) {
+            *sum += n;
+        }
     }
 }

@@ -8,6 +8,7 @@ use crate::rows::{Rows, Sink};
 use crate::run::Progress;
 use std::io;
 use std::sync::atomic::Ordering;
+use weir_packet::limits::BATCH;
 
 /// The end of all workers' work. The sink belongs to the calling thread.
 pub(super) struct Hub<'a> {
@@ -136,7 +137,10 @@ impl<'a> Hub<'a> {
             match heads[..] {
                 [] => {}
                 [(n, lot, _)] => lower.take(p, &parts[n].rows[lot].2, *sink),
-                _ => lower.take(p, merge(parts, heads, memory(merged, p, parts, heads[0])), *sink),
+                _ => {
+                    let into = memory(merged, p, parts, heads[0]);
+                    merge(parts, heads, into, &mut |rows| lower.take(p, rows, *sink));
+                }
             }
         }
     }
@@ -156,13 +160,13 @@ fn memory<'m>(
     &mut merged[at].1
 }
 
-/// Puts lots of rows of one step together, in the order of their packets: a batch at most, as the
-/// step is of one batch.
-fn merge<'m>(
+/// Puts lots of rows of one step together, in the order of their packets; `out` takes them.
+fn merge(
     parts: &[Part],
     heads: &mut Vec<(usize, usize, usize)>,
-    into: &'m mut Rows,
-) -> &'m Rows {
+    into: &mut Rows,
+    out: &mut dyn FnMut(&Rows),
+) {
     into.clear();
     let order = |&(n, lot, at): &(usize, usize, usize)| parts[n].rows[lot].2.order[at];
     while let Some(first) = (0..heads.len()).min_by_key(|&h| order(&heads[h])) {
@@ -170,15 +174,22 @@ fn merge<'m>(
         let bound = others.map(|(_, head)| order(head)).min();
         let (n, lot, at) = heads[first];
         let rows = &parts[n].rows[lot].2;
-        // Up to the first row that another lot's comes before.
-        let run = rows.order[at..].iter().position(|&o| bound.is_some_and(|b| o > b));
-        let end = run.map_or(rows.len, |run| at + run);
+        // Up to the first row that another lot's comes before, as far as there is room.
+        let most = rows.len.min(at + BATCH - into.len);
+        let run = rows.order[at..most].iter().position(|&o| bound.is_some_and(|b| o > b));
+        let end = run.map_or(most, |run| at + run);
         into.append(rows, at..end);
         if end == rows.len {
             heads.swap_remove(first);
         } else {
             heads[first].2 = end;
         }
+        if into.len == BATCH {
+            out(into);
+            into.clear();
+        }
     }
-    into
+    if into.len > 0 {
+        out(into);
+    }
 }

@@ -1,30 +1,48 @@
 //! A worker's turn where every worker takes its own packets of every batch.
 
-use super::spread::{Batches, Spread};
-use super::{Turn, Worker};
+use super::spread::{Batch, Bundle, Bundles, Spread, bundle_len};
+use super::{Shared, Turn, Worker};
+use crate::prefetch::prefetch;
 use crate::rows::Rows;
+use crate::run::Feed;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use weir_packet::bits::Bits;
 use weir_packet::fields::FieldId;
+use weir_packet::limits::BATCH;
+use weir_packet::source::FrameBatch;
 
 /// Where a worker stands.
 pub(super) struct Keyed {
     spread: Spread,
-    /// The next batch that it takes its own packets of.
+    /// The next bundle that it takes its own packets of.
     next: u64,
+    own: Own,
 }
+
+/// Packets of one worker, put together until they fill a batch: operators take about as long for
+/// a batch that is half empty.
+#[derive(Default)]
+struct Own {
+    frames: FrameBatch,
+    clock: Vec<i64>,
+}
+
+/// Takes what comes out of a push: step, pipeline, rows.
+type Out<'a> = dyn FnMut(usize, usize, &Rows) + 'a;
 
 impl Keyed {
     /// Packets are spread by these fields.
     pub(super) fn new(fields: &[FieldId]) -> Keyed {
-        Keyed { spread: Spread::new(fields), next: 0 }
+        Keyed { spread: Spread::new(fields), next: 0, own: Own::default() }
     }
 
-    /// Takes its own of the next batch if that is ready, or else reads one for all.
+    /// Takes its own of the next bundle if that is ready, or else reads one for all.
     pub(super) fn turn(&mut self, worker: &mut Worker<'_, '_, '_>) -> Turn {
         let shared = worker.shared;
-        let batches = shared.batches.as_ref().expect("packets are spread by key");
-        if batches.is_ready(self.next) {
-            self.take_own(worker, batches);
+        let bundles = shared.bundles.as_ref().expect("packets are spread by key");
+        if bundles.is_ready(self.next) {
+            self.take_own(worker, bundles);
             return Turn::Work;
         }
         if shared.has_ended() {
@@ -33,11 +51,11 @@ impl Keyed {
             let over = self.next == shared.read.load(Ordering::Acquire);
             return if over { Turn::End } else { Turn::Wait };
         }
-        self.read(worker, batches)
+        self.read(worker, bundles)
     }
 
-    /// Reads a batch, classifies it, and says whose its packets are.
-    fn read(&mut self, worker: &mut Worker<'_, '_, '_>, batches: &Batches) -> Turn {
+    /// Reads a bundle and says whose its packets are.
+    fn read(&mut self, worker: &mut Worker<'_, '_, '_>, bundles: &Bundles) -> Turn {
         let shared = worker.shared;
         let Some(mut feed) = shared.try_feed() else { return Turn::Wait };
         if shared.has_ended() {
@@ -46,69 +64,144 @@ impl Keyed {
         let number = shared.read.load(Ordering::Acquire);
         // Nobody waits for the source with packets in hand that others wait for.
         let behind = shared.quiet.load(Ordering::Acquire) && self.next != number;
-        if behind || !batches.is_free(number) || !worker.may_read() {
+        if behind || !bundles.is_free(number) || !worker.may_read() {
             return Turn::Wait;
         }
         if let Some(hub) = &mut worker.hub {
             hub.progress.report(&feed);
         }
-        let mut place = batches.batch(number).write().expect("no worker panicked");
-        let batch = &mut *place;
-        if !feed.fill(&mut batch.frames) {
-            shared.end();
-            return Turn::Work;
+        let mut place = bundles.bundle(number).write().expect("no worker panicked");
+        let filled = fill(&mut place, shared, &mut feed);
+        if filled {
+            bundles.claim(number, shared.workers);
+            shared.read.store(number + 1, Ordering::Release);
         }
-        feed.times(&batch.frames, &mut batch.times);
-        batch.close = shared.open_closings(&batch.times);
-        shared.quiet.store(!batch.frames.is_full(), Ordering::Release);
-        batches.claim(number, shared.workers);
-        shared.read.store(number + 1, Ordering::Release);
         drop(feed);
         shared.bell.ring();
-        self.spread.prepare(batch, shared.workers);
-        drop(place);
-        batches.publish(number);
-        shared.bell.ring();
+        if filled {
+            for batch in place.batches_mut() {
+                self.spread.share_out(batch, shared.workers);
+            }
+            drop(place);
+            bundles.publish(number);
+            shared.bell.ring();
+        }
         Turn::Work
     }
 
-    /// Pushes this worker's packets of the next batch.
-    fn take_own(&mut self, worker: &mut Worker<'_, '_, '_>, batches: &Batches) {
-        let (shared, number, me) = (worker.shared, self.next, worker.me);
-        let batch = batches.batch(number).read().expect("no worker panicked");
-        let (frames, times) = (&batch.frames, &batch.times);
-        let (clock, mine) = (times.clock(frames), batch.parts[me]);
-        worker.upper.next_batch();
-        let mut push = |out: &mut dyn FnMut(usize, usize, &Rows)| {
-            let mut close = batch.close;
-            for (s, step) in times.steps.iter().enumerate() {
-                if step.close.is_some() {
-                    close += 1;
-                    worker.close_until(close);
-                }
-                let rows = mine.and(step.rows);
-                if !rows.is_empty() {
-                    let out = &mut |p: usize, rows: &Rows| out(s, p, rows);
-                    worker.upper.push_shared((frames, &batch.layers), rows, clock, out);
-                }
-            }
-        };
+    /// Pushes this worker's packets of the next bundle.
+    fn take_own(&mut self, worker: &mut Worker<'_, '_, '_>, bundles: &Bundles) {
+        let (shared, number) = (worker.shared, self.next);
+        let bundle = bundles.bundle(number).read().expect("no worker panicked");
         let all = match &shared.results {
             None => {
-                push(&mut |_, _, _| unreachable!("no rows leave at once"));
+                let out = &mut |_: usize, _: usize, _: &Rows| unreachable!("no rows leave at once");
+                self.push(worker, &bundle, out);
                 false
             }
-            Some(results) => results.put(number, me, |part| {
-                part.begin(frames, times, batch.close);
-                push(&mut |step, p, rows| part.put(step, p, rows));
+            Some(results) => results.put(number, worker.me, |part| {
+                let batches = bundle.batches().iter().map(|b| (&b.frames, &b.times));
+                part.begin(batches, bundle.close);
+                self.push(worker, &bundle, &mut |step, p, rows| part.put(step, p, rows));
             }),
         };
-        worker.upper.watermark(times.watermark, &mut worker.closed);
-        debug_assert!(worker.closed.is_empty(), "steps end where windows do");
-        drop(batch);
+        if let Some(last) = bundle.batches().last() {
+            worker.upper.watermark(last.times.watermark, &mut worker.closed);
+            debug_assert!(worker.closed.is_empty(), "steps end where windows do");
+        }
+        drop(bundle);
         self.next += 1;
-        if batches.leave(number) || all {
+        if bundles.leave(number) || all {
             shared.bell.ring();
+        }
+    }
+
+    /// Pushes this worker's packets of a bundle step by step.
+    fn push(&mut self, worker: &mut Worker<'_, '_, '_>, bundle: &Bundle, out: &mut Out<'_>) {
+        let (me, mut close, mut step) = (worker.me, bundle.close, 0);
+        for (b, batch) in bundle.batches().iter().enumerate() {
+            for (s, part) in batch.times.steps.iter().enumerate() {
+                if part.close.is_some() {
+                    self.own.push(worker, step, out);
+                    close += 1;
+                    worker.close_until(close);
+                    step += (b > 0 || s > 0) as usize;
+                }
+                let mut rows = batch.parts[me].and(part.rows);
+                while !rows.is_empty() {
+                    rows = self.own.take(batch, rows);
+                    if !rows.is_empty() || self.own.frames.is_full() {
+                        self.own.push(worker, step, out);
+                    }
+                }
+            }
+        }
+        self.own.push(worker, step, out);
+    }
+}
+
+/// Fills a bundle with what the feed has; returns whether it has anything.
+fn fill(bundle: &mut Bundle, shared: &Shared<'_>, feed: &mut Feed<'_>) -> bool {
+    bundle.clear();
+    bundle.close = shared.closes.load(Ordering::Relaxed);
+    for _ in 0..bundle_len(shared.workers) {
+        let batch = bundle.next();
+        if !feed.fill(&mut batch.frames) {
+            shared.end();
+            break;
+        }
+        feed.times(&batch.frames, &mut batch.times);
+        shared.open_closings(&batch.times);
+        let full = batch.frames.is_full();
+        shared.quiet.store(!full, Ordering::Release);
+        let closes = batch.times.steps.iter().any(|step| step.close.is_some());
+        bundle.keep();
+        // What may be shown now must not wait for the source.
+        if !full || closes {
+            break;
+        }
+    }
+    !bundle.batches().is_empty()
+}
+
+impl Own {
+    /// Takes packets of a batch in; returns those for which there is no room until what is there
+    /// was pushed.
+    fn take(&mut self, batch: &Batch, rows: Bits) -> Bits {
+        let (chunk, base) = batch.frames.chunk();
+        if self.frames.is_empty() {
+            self.frames.restart(chunk, base, batch.frames.link);
+        }
+        let (mine, my_base) = self.frames.chunk();
+        // Frames stay where they are, only their offsets can count from elsewhere.
+        let same = Arc::ptr_eq(mine, chunk) && self.frames.link == batch.frames.link;
+        let furthest = batch.frames.offsets().iter().copied().max().unwrap_or(0) as usize;
+        let shift = base.checked_sub(my_base).filter(|d| d + furthest <= u32::MAX as usize);
+        let Some(shift) = shift.filter(|_| same) else { return rows };
+        let (frames, clock) = (&batch.frames, batch.times.clock(&batch.frames));
+        let bytes = frames.bytes();
+        let mut left = rows;
+        for i in rows.iter().take(BATCH - self.frames.len()) {
+            let offset = frames.offsets()[i];
+            prefetch(bytes, offset as usize);
+            let (caplen, len) = (frames.caplens()[i], frames.lens()[i]);
+            let offset = shift as u32 + offset;
+            self.frames.push(frames.ts()[i], frames.seq()[i], offset, caplen, len);
+            self.clock.push(clock[i]);
+            left.put(i, false);
+        }
+        left
+    }
+
+    /// Pushes what there is.
+    fn push(&mut self, worker: &mut Worker<'_, '_, '_>, step: usize, out: &mut Out<'_>) {
+        let Own { frames, clock } = self;
+        if !frames.is_empty() {
+            worker.upper.classify(frames);
+            let rows = Bits::first(frames.len());
+            worker.upper.push(frames, rows, clock, &mut |p, rows| out(step, p, rows));
+            frames.clear();
+            clock.clear();
         }
     }
 }

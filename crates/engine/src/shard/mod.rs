@@ -7,9 +7,9 @@
 //! memory fetched meanwhile ([`ahead`]).
 //!
 //! - Where all state merges ([`whole`]), a batch belongs to the worker that read it.
-//! - Where rows of a key must stay together in order ([`keyed`]), the worker that read a batch also
-//!   classifies it, and says of each packet whose it is. Then all workers look at the same batch,
-//!   each at its own packets, batch after batch in order.
+//! - Where rows of a key must stay together in order ([`keyed`]), the worker that read a bundle of
+//!   batches also says of each packet whose it is. Then all workers go through the same bundles in
+//!   order, and each puts its own packets together to batches.
 //! - What closes is handed over window by window ([`closings`]); rows that leave at once wait for
 //!   their turn ([`results`]). Both are put out by the calling thread ([`hub`]), since the sink is
 //!   its own; the order is that of the packets.
@@ -29,17 +29,17 @@ mod whole;
 
 use crate::counters::Ledger;
 use crate::graph::{Closed, Lower};
-use crate::limits::{CLOSES_AHEAD, RING, TURN};
+use crate::limits::{BUNDLES, CLOSES_AHEAD, RING, TURN};
 use crate::rows::Sink;
 use crate::run::{Feed, Progress, Times};
-use crate::upper::{Upper, count_layers};
+use crate::upper::Upper;
 use ahead::Ahead;
 use bell::Bell;
 use closings::{Closings, Which};
 use hub::Hub;
 use keyed::Keyed;
 use results::Results;
-use spread::Batches;
+use spread::Bundles;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};
@@ -54,13 +54,13 @@ struct Shared<'a> {
     feed: Mutex<Feed<'a>>,
     ahead: Ahead,
     /// Where packets are spread by key.
-    batches: Option<Batches>,
+    bundles: Option<Bundles>,
     /// Where rows leave the workers at once.
     results: Option<Results>,
     closings: Closings,
     ledger: Mutex<Ledger>,
     bell: Bell,
-    /// Batches read.
+    /// Batches read, or bundles of them where packets are spread by key.
     read: AtomicU64,
     /// Batches whose results were put out.
     done: AtomicU64,
@@ -111,9 +111,6 @@ pub(crate) fn run<'f, 'h>(
     let error = hub.error.or(hub.lower.take_error());
     let mut ledger = shared.ledger.into_inner().expect("no worker panicked");
     hub.lower.count(&mut ledger);
-    for batch in shared.batches.into_iter().flat_map(Batches::into_inner) {
-        count_layers(&batch.layers, &mut ledger);
-    }
     (ledger, error, shared.feed.into_inner().expect("no worker panicked"))
 }
 
@@ -133,7 +130,7 @@ impl<'a> Shared<'a> {
             workers,
             feed: Mutex::new(feed),
             ahead: Ahead::default(),
-            batches: keyed.then(Batches::new),
+            bundles: keyed.then(Bundles::new),
             results: rows.then(|| Results::new(if keyed { workers } else { 1 })),
             closings: Closings::new(workers),
             ledger: Mutex::default(),
@@ -166,8 +163,8 @@ impl<'a> Shared<'a> {
     fn has_room(&self) -> bool {
         let closes = self.closes.load(Ordering::Acquire) - self.closed.load(Ordering::Acquire);
         let behind = self.read.load(Ordering::Acquire) - self.done.load(Ordering::Acquire);
-        let turn = if self.batches.is_some() { 1 } else { TURN };
-        closes < CLOSES_AHEAD && (self.results.is_none() || behind as usize + turn <= RING)
+        let room = if self.bundles.is_some() { BUNDLES } else { RING - TURN + 1 };
+        closes < CLOSES_AHEAD && (self.results.is_none() || (behind as usize) < room)
     }
 
     /// Whether everything read so far has been put out, as far as it can be.

@@ -1,8 +1,10 @@
 //! Rows that leave the workers at once, until it is their turn.
+//!
+//! A *batch* is here what is numbered and put out as one: a batch of the feed, or a bundle of them.
 
 use crate::limits::RING;
 use crate::rows::Rows;
-use crate::run::{Step, Times};
+use crate::run::Times;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use weir_packet::source::FrameBatch;
@@ -42,16 +44,29 @@ impl Part {
         self.spare.extend(self.rows.drain(..).map(|(_, p, rows)| (p, rows)));
     }
 
-    /// Says what steps a batch has, the first closing within which has the number `close`.
-    pub(super) fn begin(&mut self, frames: &FrameBatch, times: &Times, close: u64) {
-        self.full = frames.is_full();
+    /// Says what steps batches have that were read in one turn, the first closing within which has
+    /// the number `close`. Where no window closes between two batches, they are one step.
+    pub(super) fn begin<'b>(
+        &mut self,
+        batches: impl Iterator<Item = (&'b FrameBatch, &'b Times)>,
+        close: u64,
+    ) {
         let mut numbers = close..;
-        let number = |step: &Step| step.close.and_then(|_| numbers.next());
-        self.steps.extend(times.steps.iter().map(number));
+        for (frames, times) in batches {
+            self.full = frames.is_full();
+            for step in &times.steps {
+                if step.close.is_some() || self.steps.is_empty() {
+                    self.steps.push(step.close.and_then(|_| numbers.next()));
+                }
+            }
+        }
     }
 
     /// Keeps a copy of rows of a step.
     pub(super) fn put(&mut self, step: usize, p: usize, rows: &Rows) {
+        if rows.len == 0 {
+            return;
+        }
         let spare = self.spare.iter().position(|(q, _)| *q == p);
         let mut copy = match spare {
             Some(at) => self.spare.swap_remove(at).1,

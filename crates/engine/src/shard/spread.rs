@@ -1,6 +1,6 @@
-//! Packets spread by key: each batch is classified once, and every worker takes its own of it.
+//! Packets spread by key: batches read by one worker, of which each takes its own packets.
 
-use crate::limits::RING;
+use crate::limits::{BUNDLE_MAX, BUNDLES};
 use crate::run::Times;
 use crate::view::View;
 use std::sync::RwLock;
@@ -16,79 +16,118 @@ use weir_packet::walk::{Layers, classify};
 #[derive(Default)]
 pub(super) struct Batch {
     pub(super) frames: FrameBatch,
-    pub(super) layers: Layers,
     pub(super) times: Times,
-    /// The number of the first closing within it.
-    pub(super) close: u64,
     /// The packets of each worker.
     pub(super) parts: Vec<Bits>,
 }
 
-/// Batches by number modulo [`RING`].
-pub(super) struct Batches {
+/// Batches that were read in one turn, one after the other. Windows close within the last only.
+#[derive(Default)]
+pub(super) struct Bundle {
+    batches: Vec<Batch>,
+    /// How many of them are filled.
+    len: usize,
+    /// The number of the first closing within it.
+    pub(super) close: u64,
+}
+
+impl Bundle {
+    /// Empties it; the memory stays.
+    pub(super) fn clear(&mut self) {
+        self.len = 0;
+    }
+
+    /// Room for the next batch.
+    pub(super) fn next(&mut self) -> &mut Batch {
+        if self.len == self.batches.len() {
+            self.batches.push(Batch::default());
+        }
+        &mut self.batches[self.len]
+    }
+
+    /// Says that the batch that there was room for is filled.
+    pub(super) fn keep(&mut self) {
+        self.len += 1;
+    }
+
+    /// The batches, to say whose their packets are.
+    pub(super) fn batches_mut(&mut self) -> &mut [Batch] {
+        &mut self.batches[..self.len]
+    }
+
+    /// The batches.
+    pub(super) fn batches(&self) -> &[Batch] {
+        &self.batches[..self.len]
+    }
+}
+
+/// How many batches a bundle has, so that what each worker takes of it fills some batches of its
+/// own, and the last of these, which is not full, does not matter much.
+pub(super) fn bundle_len(workers: usize) -> usize {
+    (4 * workers).min(BUNDLE_MAX)
+}
+
+/// Bundles by number modulo [`BUNDLES`].
+pub(super) struct Bundles {
     slots: Vec<Slot>,
 }
 
 struct Slot {
-    batch: RwLock<Batch>,
-    /// One more than the number of the batch that stands here, ready for all.
+    bundle: RwLock<Bundle>,
+    /// One more than the number of the bundle that stands here, ready for all.
     ready: AtomicU64,
     /// Workers that have not taken theirs of it.
     left: AtomicUsize,
 }
 
-impl Batches {
-    pub(super) fn new() -> Batches {
+impl Bundles {
+    pub(super) fn new() -> Bundles {
         let slot = || Slot {
-            batch: RwLock::default(),
+            bundle: RwLock::default(),
             ready: AtomicU64::new(0),
             left: AtomicUsize::new(0),
         };
-        Batches { slots: (0..RING).map(|_| slot()).collect() }
+        Bundles { slots: (0..BUNDLES).map(|_| slot()).collect() }
     }
 
     fn slot(&self, number: u64) -> &Slot {
-        &self.slots[number as usize % RING]
+        &self.slots[number as usize % BUNDLES]
     }
 
-    /// Whether there is room for batch `number`.
+    /// Whether there is room for bundle `number`.
     pub(super) fn is_free(&self, number: u64) -> bool {
         self.slot(number).left.load(Ordering::Acquire) == 0
     }
 
-    /// Whether batch `number` is ready for all.
+    /// Whether bundle `number` is ready for all.
     pub(super) fn is_ready(&self, number: u64) -> bool {
         self.slot(number).ready.load(Ordering::Acquire) == number + 1
     }
 
-    /// Where batch `number` goes, or stands.
-    pub(super) fn batch(&self, number: u64) -> &RwLock<Batch> {
-        &self.slot(number).batch
+    /// Where bundle `number` goes, or stands.
+    pub(super) fn bundle(&self, number: u64) -> &RwLock<Bundle> {
+        &self.slot(number).bundle
     }
 
-    /// Says that `workers` are to take theirs of batch `number` once it is ready.
+    /// Says that `workers` are to take theirs of bundle `number` once it is ready.
     pub(super) fn claim(&self, number: u64, workers: usize) {
         self.slot(number).left.store(workers, Ordering::Release);
     }
 
-    /// Says that batch `number` is ready.
+    /// Says that bundle `number` is ready.
     pub(super) fn publish(&self, number: u64) {
         self.slot(number).ready.store(number + 1, Ordering::Release);
     }
 
-    /// Says that a worker has taken its own of batch `number`; returns whether it was the last.
+    /// Says that a worker has taken its own of bundle `number`; returns whether it was the last.
     pub(super) fn leave(&self, number: u64) -> bool {
         self.slot(number).left.fetch_sub(1, Ordering::AcqRel) == 1
-    }
-
-    /// All batches, for their counts.
-    pub(super) fn into_inner(self) -> impl Iterator<Item = Batch> {
-        self.slots.into_iter().map(|s| s.batch.into_inner().expect("nobody panicked"))
     }
 }
 
 /// Says which packets go to which worker.
 pub(super) struct Spread {
+    layers: Layers,
     view: View,
     fields: usize,
     hashes: Box<[u64; BATCH]>,
@@ -97,16 +136,20 @@ pub(super) struct Spread {
 impl Spread {
     /// By the values of these fields.
     pub(super) fn new(fields: &[FieldId]) -> Spread {
-        let hashes = Box::new([0; BATCH]);
-        Spread { view: View::new(fields), fields: fields.len(), hashes }
+        Spread {
+            layers: Layers::new(),
+            view: View::new(fields),
+            fields: fields.len(),
+            hashes: Box::new([0; BATCH]),
+        }
     }
 
-    /// Classifies the frames of a batch, and fills in whose they are.
-    pub(super) fn prepare(&mut self, batch: &mut Batch, workers: usize) {
-        classify(&batch.frames, &mut batch.layers);
+    /// Fills in whose the packets of a batch are.
+    pub(super) fn share_out(&mut self, batch: &mut Batch, workers: usize) {
+        classify(&batch.frames, &mut self.layers);
         let n = batch.frames.len();
         self.view.next_batch();
-        let mut packets = self.view.packets(&batch.frames, &batch.layers);
+        let mut packets = self.view.packets(&batch.frames, &self.layers);
         self.hashes.fill(0);
         for f in 0..self.fields {
             packets.ensure(f, Bits::first(n));

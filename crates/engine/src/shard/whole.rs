@@ -108,7 +108,7 @@ impl Batch {
             Some(_) if self.is_next(worker) => self.put_out(worker),
             Some(results) => {
                 results.put(self.number, 0, |part| {
-                    part.begin(&self.frames, &self.times, self.close);
+                    part.begin([(&self.frames, &self.times)].into_iter(), self.close);
                     self.push(worker, &mut |step, p, rows| part.put(step, p, rows));
                 });
                 shared.bell.ring();
