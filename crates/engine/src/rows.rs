@@ -120,6 +120,42 @@ impl Rows {
         }
     }
 
+    /// Appends picked rows of several lots of the same columns: `lots` says where a lot is. There
+    /// is room for them.
+    pub(crate) fn pick<'a>(&mut self, picks: &[(u32, u32)], lots: impl Fn(u32) -> &'a Rows) {
+        let at = self.len;
+        self.len += picks.len();
+        for &(lot, i) in picks {
+            self.order.push(lots(lot).order[i as usize]);
+            self.clock.push(lots(lot).clock[i as usize]);
+        }
+        for c in 0..=self.columns.len() {
+            let column = |rows: &'a Rows| rows.columns.get(c).unwrap_or(&rows.time);
+            let to = self.columns.get_mut(c).unwrap_or(&mut self.time);
+            for (j, &(lot, i)) in picks.iter().enumerate() {
+                let (from, i) = (column(lots(lot)), i as usize);
+                to.present.put(at + j, from.present.has(i));
+                match from.repr() {
+                    Repr::Bit => to.truth.put(at + j, from.truth.has(i)),
+                    Repr::Word => to.word_mut()[at + j] = from.word()[i],
+                    Repr::Pair => {
+                        let (hi, lo) = to.pair_mut();
+                        (hi[at + j], lo[at + j]) = (from.pair().0[i], from.pair().1[i]);
+                    }
+                }
+            }
+        }
+        for &c in &self.texts {
+            for (j, &(lot, i)) in picks.iter().enumerate() {
+                let (rows, i) = (lots(lot), i as usize);
+                if rows.columns[c].present.has(i) {
+                    let handle = self.arena.put(rows.arena.get(rows.columns[c].word()[i]));
+                    self.columns[c].word_mut()[at + j] = handle;
+                }
+            }
+        }
+    }
+
     /// The cell of row `i` in column `c`, which has type `ty`.
     pub fn value(&self, i: usize, c: usize, ty: &Type) -> Value {
         cell(&self.columns[c], i, ty, &self.arena)

@@ -194,6 +194,26 @@ impl FrameBatch {
         bytes.get(start..end).unwrap_or(&[])
     }
 
+    /// Appends the frames of another batch at these positions. That batch lies in the same memory,
+    /// its base `shift` bytes behind this one's. Panics when the batch is full, or a position is
+    /// beyond the other's frames.
+    pub fn extend_from(&mut self, from: &FrameBatch, at: &[u16], shift: u32) {
+        let n = self.n..self.n + at.len();
+        assert!(at.iter().all(|&i| usize::from(i) < from.n), "frames of the other batch");
+        fn gather<T: Copy>(to: &mut [T], from: &[T; BATCH], at: &[u16], f: impl Fn(T) -> T) {
+            for (to, &i) in to.iter_mut().zip(at) {
+                *to = f(from[usize::from(i) % BATCH]);
+            }
+        }
+        let (to, cols) = (&mut *self.cols, &*from.cols);
+        gather(&mut to.ts[n.clone()], &cols.ts, at, |t| t);
+        gather(&mut to.seq[n.clone()], &cols.seq, at, |s| s);
+        gather(&mut to.off[n.clone()], &cols.off, at, |off| off.wrapping_add(shift));
+        gather(&mut to.caplen[n.clone()], &cols.caplen, at, |c| c);
+        gather(&mut to.len[n], &cols.len, at, |l| l);
+        self.n += at.len();
+    }
+
     /// Keeps the frames for which `keep(i)` holds, in order.
     pub fn retain(&mut self, mut keep: impl FnMut(&FrameBatch, usize) -> bool) {
         let mut n = 0;

@@ -10,6 +10,23 @@ use std::io;
 use std::sync::atomic::Ordering;
 use weir_packet::limits::BATCH;
 
+/// How far the merging of several lots of rows is.
+#[derive(Default)]
+struct Merge {
+    heads: Vec<Head>,
+    /// The next rows: head, row.
+    picks: Vec<(u32, u32)>,
+}
+
+/// How far one lot of rows was merged.
+struct Head {
+    part: usize,
+    lot: usize,
+    /// The next row.
+    at: usize,
+    is_over: bool,
+}
+
 /// The end of all workers' work. The sink belongs to the calling thread.
 pub(super) struct Hub<'a> {
     pub(super) lower: Lower,
@@ -21,8 +38,8 @@ pub(super) struct Hub<'a> {
     taken: bool,
     /// The next step of it.
     step: usize,
-    /// Where each lot of a pipeline's rows stands: part, lot, row.
-    heads: Vec<(usize, usize, usize)>,
+    /// Scratch for merging.
+    merge: Merge,
     /// Memory for the rows of several workers put together, by pipeline.
     merged: Vec<(usize, Rows)>,
 }
@@ -37,7 +54,7 @@ impl<'a> Hub<'a> {
             parts: Vec::new(),
             taken: false,
             step: 0,
-            heads: Vec::new(),
+            merge: Merge::default(),
             merged: Vec::new(),
         }
     }
@@ -121,40 +138,36 @@ impl<'a> Hub<'a> {
 
     /// Takes the rows of a step, those of each pipeline in the order of their packets.
     fn rows(&mut self) {
-        let Hub { lower, sink, parts, heads, merged, step, .. } = self;
+        let Hub { lower, sink, parts, merge: scratch, merged, step, .. } = self;
         if let [part] = &parts[..] {
             let mine = part.rows.iter().filter(|(s, ..)| s == step);
             return mine.for_each(|(_, p, rows)| lower.take(*p, rows, *sink));
         }
         let pipelines = parts.iter().flat_map(|part| &part.rows).map(|(_, p, _)| p + 1).max();
         for p in 0..pipelines.unwrap_or(0) {
-            heads.clear();
+            scratch.heads.clear();
             for (n, part) in parts.iter().enumerate() {
                 let lots = part.rows.iter().enumerate();
                 let mine = lots.filter(|(_, (s, q, _))| (s, q) == (&*step, &p));
-                heads.extend(mine.map(|(lot, _)| (n, lot, 0)));
+                let head = |(lot, _)| Head { part: n, lot, at: 0, is_over: false };
+                scratch.heads.extend(mine.map(head));
             }
-            match heads[..] {
+            match &scratch.heads[..] {
                 [] => {}
-                [(n, lot, _)] => lower.take(p, &parts[n].rows[lot].2, *sink),
-                _ => {
-                    let into = memory(merged, p, parts, heads[0]);
-                    merge(parts, heads, into, &mut |rows| lower.take(p, rows, *sink));
+                [Head { part, lot, .. }] => lower.take(p, &parts[*part].rows[*lot].2, *sink),
+                [Head { part, lot, .. }, ..] => {
+                    let into = memory(merged, p, &parts[*part].rows[*lot].2);
+                    merge(parts, scratch, into, &mut |rows| lower.take(p, rows, *sink));
                 }
             }
         }
     }
 }
 
-/// Memory for the merged rows of pipeline `p`; one lot of them stands at `head`.
-fn memory<'m>(
-    merged: &'m mut Vec<(usize, Rows)>,
-    p: usize,
-    parts: &[Part],
-    head: (usize, usize, usize),
-) -> &'m mut Rows {
+/// Memory for the merged rows of pipeline `p`, which are like these.
+fn memory<'m>(merged: &'m mut Vec<(usize, Rows)>, p: usize, like: &Rows) -> &'m mut Rows {
     let at = merged.iter().position(|(q, _)| *q == p).unwrap_or_else(|| {
-        merged.push((p, parts[head.0].rows[head.1].2.empty()));
+        merged.push((p, like.empty()));
         merged.len() - 1
     });
     &mut merged[at].1
@@ -163,33 +176,37 @@ fn memory<'m>(
 /// Puts lots of rows of one step together, in the order of their packets; `out` takes them.
 fn merge(
     parts: &[Part],
-    heads: &mut Vec<(usize, usize, usize)>,
+    Merge { heads, picks }: &mut Merge,
     into: &mut Rows,
     out: &mut dyn FnMut(&Rows),
 ) {
-    into.clear();
-    let order = |&(n, lot, at): &(usize, usize, usize)| parts[n].rows[lot].2.order[at];
-    while let Some(first) = (0..heads.len()).min_by_key(|&h| order(&heads[h])) {
-        let others = heads.iter().enumerate().filter(|(h, _)| *h != first);
-        let bound = others.map(|(_, head)| order(head)).min();
-        let (n, lot, at) = heads[first];
-        let rows = &parts[n].rows[lot].2;
-        // Up to the first row that another lot's comes before, as far as there is room.
-        let most = rows.len.min(at + BATCH - into.len);
-        let run = rows.order[at..most].iter().position(|&o| bound.is_some_and(|b| o > b));
-        let end = run.map_or(most, |run| at + run);
-        into.append(rows, at..end);
-        if end == rows.len {
-            heads.swap_remove(first);
-        } else {
-            heads[first].2 = end;
+    let lot = |head: &Head| &parts[head.part].rows[head.lot].2;
+    let mut open = heads.len();
+    while open > 0 {
+        picks.clear();
+        while open > 0 && picks.len() < BATCH {
+            let ends = |head: &Head| lot(head).order[head.at];
+            let (mut first, mut least, mut bound) = (0, u64::MAX, u64::MAX);
+            for (h, head) in heads.iter().enumerate().filter(|(_, head)| !head.is_over) {
+                let order = ends(head);
+                if order < least {
+                    (first, least, bound) = (h, order, least);
+                } else {
+                    bound = bound.min(order);
+                }
+            }
+            let head = &mut heads[first];
+            let rows = lot(head);
+            // Up to the first row that another lot's comes before, as far as there is room.
+            while head.at < rows.len && rows.order[head.at] <= bound && picks.len() < BATCH {
+                picks.push((first as u32, head.at as u32));
+                head.at += 1;
+            }
+            head.is_over = head.at == rows.len;
+            open -= head.is_over as usize;
         }
-        if into.len == BATCH {
-            out(into);
-            into.clear();
-        }
-    }
-    if into.len > 0 {
+        into.clear();
+        into.pick(picks, |h| lot(&heads[h as usize]));
         out(into);
     }
 }

@@ -26,6 +26,8 @@ pub(super) struct Keyed {
 struct Own {
     frames: FrameBatch,
     clock: Vec<i64>,
+    /// Scratch: positions in the batch that they are taken from.
+    at: Vec<u16>,
 }
 
 /// Takes what comes out of a push: step, pipeline, rows.
@@ -179,23 +181,26 @@ impl Own {
         let shift = base.checked_sub(my_base).filter(|d| d + furthest <= u32::MAX as usize);
         let Some(shift) = shift.filter(|_| same) else { return rows };
         let (frames, clock) = (&batch.frames, batch.times.clock(&batch.frames));
-        let bytes = frames.bytes();
-        let mut left = rows;
-        for i in rows.iter().take(BATCH - self.frames.len()) {
-            let offset = frames.offsets()[i];
-            prefetch(bytes, offset as usize);
-            let (caplen, len) = (frames.caplens()[i], frames.lens()[i]);
-            let offset = shift as u32 + offset;
-            self.frames.push(frames.ts()[i], frames.seq()[i], offset, caplen, len);
-            self.clock.push(clock[i]);
-            left.put(i, false);
+        let (bytes, offsets) = (frames.bytes(), frames.offsets());
+        let room = BATCH - self.frames.len();
+        self.at.clear();
+        rows.each(|i| self.at.push(i as u16));
+        let some = self.at.len().min(room);
+        self.at.truncate(some);
+        for &i in &self.at {
+            prefetch(bytes, offsets[i as usize] as usize);
         }
-        left
+        self.frames.extend_from(frames, &self.at, shift as u32);
+        self.clock.extend(self.at.iter().map(|&i| clock[i as usize]));
+        match self.at.last() {
+            Some(&last) => rows.minus(Bits::first(last as usize + 1)),
+            None => rows,
+        }
     }
 
     /// Pushes what there is.
     fn push(&mut self, worker: &mut Worker<'_, '_, '_>, step: usize, out: &mut Out<'_>) {
-        let Own { frames, clock } = self;
+        let Own { frames, clock, .. } = self;
         if !frames.is_empty() {
             worker.upper.classify(frames);
             let rows = Bits::first(frames.len());

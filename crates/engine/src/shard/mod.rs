@@ -316,3 +316,6 @@ impl Drop for Alarm<'_, '_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

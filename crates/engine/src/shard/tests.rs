@@ -1,0 +1,240 @@
+//! What only shows with several workers: long captures, early ends, faults, and sources that wait.
+
+use crate::conform::{Frames, check, program};
+use crate::functions::Functions;
+use crate::ops::testing::{agg, binary, compare, field, int, project, state, summarize};
+use crate::rows::{Collect, Output, Rows, Sink};
+use crate::run::{Options, Outcome, RunError, run};
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+use weir_packet::craft::Frame;
+use weir_packet::source::{Account, FrameBatch, LinkType, Source, SourceError};
+use weir_plan::stage::ScanState;
+use weir_plan::{
+    AggFunc, BinaryOp, Expr, Input, Pipeline, Program, Scan, Schema, Stage, Type, Window,
+};
+
+/// `n` packets of 97 hosts, a millisecond apart, now and then one that is late by two seconds.
+fn frames(n: u32) -> Frames {
+    let frames: Vec<_> = (0..n)
+        .map(|i| {
+            let from = [10, 0, 0, (i % 97 * (i % 97) % 97) as u8];
+            let frame = Frame::ethernet().ipv4(from, [10, 0, 1, 1]).udp(i as u16 % 7, 53);
+            let late = if i % 501 == 500 { 2_000 } else { 0 };
+            ((10_000 + i as i64 - late) * 1_000_000, frame.bytes())
+        })
+        .collect();
+    Frames::new(LinkType::ETHERNET, &frames)
+}
+
+/// Counts packets of each source every second.
+fn counts() -> Vec<Stage> {
+    let count = vec![agg(AggFunc::Count, None), agg(AggFunc::Last, Some(field("number")))];
+    vec![summarize(&["ip.src"], count, Window::Tumbling(1_000_000_000))]
+}
+
+/// Numbers the packets of each source; `some` of them go on.
+fn numbered(some: Option<Expr>) -> Vec<Stage> {
+    let update = binary(BinaryOp::Add, state(0, Type::Int), int(1));
+    let states = vec![ScanState { name: "position".into(), output: 0, init: int(0), update }];
+    let keys = vec![field("ip.src")];
+    let mut stages =
+        vec![Stage::Scan(Scan { states, keys, idle_ns: 1_000_000_000, max_keys: 1_000 })];
+    stages.extend(some.map(Stage::Where));
+    let position = ("position".to_owned(), Expr::column(0, Type::Int));
+    stages.push(Stage::Project { columns: vec![("number".into(), field("number")), position] });
+    stages
+}
+
+/// A filter that one packet in seven passes.
+fn few() -> Expr {
+    compare(BinaryOp::Eq, field("sport"), int(3))
+}
+
+fn together(pipelines: Vec<Vec<Stage>>) -> Program {
+    let pipeline = |stages: Vec<Stage>| {
+        let schema = crate::segment::schema_after(&stages, &Schema::default());
+        Pipeline { name: None, input: Input::Packets, stages, schema, printed: true }
+    };
+    Program { pipelines: pipelines.into_iter().map(pipeline).collect() }
+}
+
+#[test]
+fn long_captures_of_every_kind() {
+    let rows = || vec![Stage::Where(few()), project(&["number", "ip.src"])];
+    for pipelines in [
+        vec![counts()],
+        vec![rows()],
+        vec![rows(), counts()],
+        vec![counts(), rows(), rows()],
+        vec![numbered(None)],
+        vec![numbered(Some(few()))],
+        vec![numbered(Some(few())), counts(), rows()],
+    ] {
+        check(&together(pipelines), &Functions::default(), &frames(9_000));
+    }
+}
+
+/// Hands on what another source has, and does something before each batch.
+struct Before<F>(Frames, F);
+
+impl<F: FnMut() -> Result<bool, SourceError> + Send> Source for Before<F> {
+    fn fill(&mut self, batch: &mut FrameBatch) -> Result<bool, SourceError> {
+        if !(self.1)()? {
+            batch.clear();
+            return Ok(false);
+        }
+        self.0.fill(batch)
+    }
+
+    fn account(&self) -> Account {
+        self.0.account()
+    }
+}
+
+fn go(stages: Vec<Stage>, source: &mut dyn Source, sink: &mut dyn Sink, o: Options) -> Outcome {
+    run(&program(stages), &Functions::default(), source, sink, &o, &mut |_| {})
+}
+
+fn workers(workers: usize) -> Options {
+    Options { workers, ..Options::default() }
+}
+
+#[test]
+fn a_source_that_fails_ends_the_run_after_what_it_gave() {
+    for stages in [counts(), numbered(None), vec![project(&["number"])]] {
+        let mut answers = Vec::new();
+        for n in [1, 2, 3] {
+            let mut left = 20;
+            let mut source = Before(frames(9_000), || {
+                left -= 1;
+                let reason = || "no more".to_owned();
+                (left > 0)
+                    .then_some(true)
+                    .ok_or_else(|| SourceError::Format { name: "x".into(), reason: reason() })
+            });
+            let mut sink = Collect::default();
+            let outcome = go(stages.clone(), &mut source, &mut sink, workers(n));
+            assert!(matches!(outcome.error, Some(RunError::Source(_))));
+            assert_eq!(outcome.ledger.processed, 19 * 256);
+            answers.push((sink.rows, outcome.ledger));
+        }
+        assert!(answers.windows(2).all(|pair| pair[0] == pair[1]));
+    }
+}
+
+#[test]
+fn the_stop_flag_ends_the_input() {
+    for stages in [counts(), numbered(None), vec![project(&["number"])]] {
+        for n in [1, 2, 4] {
+            let (stop, mut calls) = (Arc::new(AtomicBool::new(false)), 0);
+            let flag = Arc::clone(&stop);
+            let mut source = Before(frames(9_000), || {
+                calls += 1;
+                flag.store(calls == 5, Ordering::Relaxed);
+                Ok(true)
+            });
+            let options = Options { stop: Some(stop), ..workers(n) };
+            let mut sink = Collect::default();
+            let outcome = go(stages.clone(), &mut source, &mut sink, options);
+            assert_eq!((outcome.ledger.processed, outcome.error.is_none()), (5 * 256, true));
+            assert_eq!(outcome.ledger.rows, sink.rows.len() as u64);
+        }
+    }
+}
+
+#[test]
+fn a_limit_ends_a_long_input() {
+    let long = frames(200_000);
+    for mut stages in [counts(), numbered(Some(few())), vec![project(&["number"])]] {
+        stages.push(Stage::Limit(30));
+        for n in [1, 2, 4] {
+            let mut sink = Collect::default();
+            let outcome = go(stages.clone(), &mut long.cut(&[256]), &mut sink, workers(n));
+            assert!(outcome.error.is_none() && outcome.ledger.processed < 100_000);
+            assert_eq!(sink.rows.len(), 30);
+        }
+    }
+}
+
+/// Counts flushes; fails with the `fails`th rows.
+struct Counter {
+    flushes: Arc<AtomicUsize>,
+    fails: usize,
+}
+
+impl Sink for Counter {
+    fn open(&mut self, _: &[Output]) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn rows(&mut self, _: usize, _: &Rows) -> io::Result<()> {
+        self.fails = self.fails.wrapping_sub(1);
+        if self.fails == 0 { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.flushes.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_sink_that_fails_ends_the_run() {
+    let long = frames(200_000);
+    for stages in [counts(), numbered(Some(few())), vec![project(&["number"])]] {
+        for n in [1, 2, 4] {
+            let mut sink = Counter { flushes: Arc::default(), fails: 3 };
+            let outcome = go(stages.clone(), &mut long.cut(&[256]), &mut sink, workers(n));
+            assert!(matches!(outcome.error, Some(RunError::Sink(_))));
+            assert!(outcome.ledger.processed < 100_000);
+            assert!(outcome.ledger.rows <= 2 * 256);
+        }
+    }
+}
+
+/// The source waits, with every batch but the first, for the rows of the batch before.
+#[test]
+fn what_a_quiet_wire_brought_is_shown_while_the_source_waits() {
+    for stages in [vec![project(&["number"])], numbered(None)] {
+        for n in [1, 2, 4] {
+            let sink_flushes = Arc::new(AtomicUsize::new(0));
+            let (flushes, mut calls) = (Arc::clone(&sink_flushes), 0);
+            let mut source = Before(frames(2_000).cut(&[7, 200, 1]), || {
+                let deadline = Instant::now() + Duration::from_secs(30);
+                while flushes.load(Ordering::Relaxed) < calls {
+                    assert!(Instant::now() < deadline, "batch {calls} was not shown");
+                    std::thread::yield_now();
+                }
+                calls += 1;
+                Ok(true)
+            });
+            let mut sink = Counter { flushes: sink_flushes, fails: 0 };
+            let outcome = go(stages.clone(), &mut source, &mut sink, workers(n));
+            assert_eq!((outcome.ledger.processed, outcome.error.is_none()), (2_000, true));
+        }
+    }
+}
+
+#[test]
+fn a_panic_of_one_worker_is_that_of_the_run() {
+    for stages in [counts(), numbered(None), vec![project(&["number"])]] {
+        for n in [2, 4] {
+            let mut calls = 0;
+            let mut source = Before(frames(9_000), || {
+                calls += 1;
+                assert!(calls < 20, "this is meant to panic");
+                Ok(true)
+            });
+            let run = || go(stages.clone(), &mut source, &mut Collect::default(), workers(n));
+            assert!(catch_unwind(AssertUnwindSafe(run)).is_err());
+        }
+    }
+}
