@@ -158,7 +158,7 @@ impl Spread {
         batch.parts.clear();
         batch.parts.resize(workers, Bits::NONE);
         for (i, h) in self.hashes[..n].iter().enumerate() {
-            let part = (h >> 32) * workers as u64 >> 32;
+            let part = ((h >> 32) * workers as u64) >> 32;
             batch.parts[part as usize].set(i);
         }
     }
