@@ -30,6 +30,9 @@ struct Own {
     at: Vec<u16>,
 }
 
+/// Where the common headers of a frame end, about.
+const HEADERS: usize = 48;
+
 /// Takes what comes out of a push: step, pipeline, rows.
 type Out<'a> = dyn FnMut(usize, usize, &Rows) + 'a;
 
@@ -188,7 +191,10 @@ impl Own {
         let some = self.at.len().min(room);
         self.at.truncate(some);
         for &i in &self.at {
-            prefetch(bytes, offsets[i as usize] as usize);
+            // Common headers reach into the next line as often as not.
+            let offset = offsets[i as usize] as usize;
+            prefetch(bytes, offset);
+            prefetch(bytes, offset + HEADERS);
         }
         self.frames.extend_from(frames, &self.at, shift as u32);
         self.clock.extend(self.at.iter().map(|&i| clock[i as usize]));
