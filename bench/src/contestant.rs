@@ -88,8 +88,11 @@ pub(crate) const CHECK: Setup = Setup { digest: true, ..ALONE };
 impl Setup {
     /// As the engine takes it.
     fn options(&self) -> run::Options {
-        // The engine has no way yet to be told `groups` beforehand; it would go here.
-        run::Options { workers: self.workers, ..run::Options::default() }
+        run::Options {
+            workers: self.workers,
+            groups_hint: self.groups.unwrap_or(0) as usize,
+            ..run::Options::default()
+        }
     }
 
     /// As arguments of the command line.
@@ -137,7 +140,9 @@ fn reference(preset: &Preset, trace: &Path) -> Result<Measure> {
 /// go here.
 fn open(trace: &Path) -> Result<Box<dyn Source>> {
     let name = trace.to_str().context("the path is not UTF-8")?;
-    Ok(weir_capture::open(name, &weir_capture::Options::default())?)
+    // Before the clock starts, as the roofline does.
+    let options = weir_capture::Options { populate: true, ..weir_capture::Options::default() };
+    Ok(weir_capture::open(name, &options)?)
 }
 
 /// The whole way of a query but for its text: from the first record of the open file to the last

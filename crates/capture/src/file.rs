@@ -37,6 +37,10 @@ impl Resident {
         options: &Options,
     ) -> Result<Resident, SourceError> {
         let map = Arc::new(map);
+        if options.populate {
+            map.populate(0..usize::MAX);
+            return Resident::new(name, map, options);
+        }
         let resident = Resident::new(name, Arc::clone(&map) as Chunk, options)?;
         Ok(Resident { pages: Some((map, 0)), ..resident })
     }

@@ -36,6 +36,10 @@ pub struct Options {
     /// Deliver frames of link types that are not decoded too, instead of ending with
     /// [`SourceError::LinkType`] at the first of them.
     pub any_link: bool,
+    /// Map all pages of a plain file when it is opened, instead of some ahead of the reader: for
+    /// measuring the work apart from the mapping. Takes as much address space and, as far as the
+    /// page cache goes, memory as the file is long.
+    pub populate: bool,
 }
 
 /// Opens the capture file `name`, or standard input for `-`. The format (pcap or pcapng) and the

@@ -30,13 +30,22 @@ pub struct Options {
     pub lateness_ns: i64,
     /// How far ahead of the clock one packet may be and still move it, in nanoseconds.
     pub jump_ns: i64,
+    /// About how many groups a `summarize` over packets will hold: tables begin with room for so
+    /// many, instead of growing to it. A wrong guess changes no row; 0 for no guess.
+    pub groups_hint: usize,
     /// Set from elsewhere to end the input early: windows close and everything is put out.
     pub stop: Option<Arc<AtomicBool>>,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { workers: 1, lateness_ns: LATENESS_NS, jump_ns: JUMP_NS, stop: None }
+        Options {
+            workers: 1,
+            lateness_ns: LATENESS_NS,
+            jump_ns: JUMP_NS,
+            groups_hint: 0,
+            stop: None,
+        }
     }
 }
 
@@ -98,7 +107,12 @@ pub fn run(
     let feed = Feed::new(program, source, options);
     let progress = Progress { call: progress, batches: 0 };
     let lower = Lower::new(program, &placement, functions);
-    let uppers = (0..workers).map(|_| Upper::new(program, &placement, functions)).collect();
+    let upper = |_| {
+        let mut upper = Upper::new(program, &placement, functions);
+        upper.expect_groups(options.groups_hint);
+        upper
+    };
+    let uppers = (0..workers).map(upper).collect();
     let (mut ledger, error, mut feed) = if workers == 1 {
         alone(uppers, feed, lower, sink, progress)
     } else {

@@ -248,6 +248,13 @@ impl Segment {
         }
     }
 
+    /// Makes new tables of a summarize with room for about so many groups.
+    pub fn expect_groups(&mut self, groups: usize) {
+        if let End::Summarize(op, _) = &mut self.end {
+            op.expect_groups(groups);
+        }
+    }
+
     /// Takes groups back that were put out, to use their memory again.
     pub fn recycle(&mut self, groups: Groups) {
         if let End::Summarize(op, _) = &mut self.end {

@@ -38,6 +38,11 @@ impl Upper {
         Upper { layers: Layers::new(), view: View::new(&fields), segments }
     }
 
+    /// Makes new tables with room for about so many groups.
+    pub fn expect_groups(&mut self, groups: usize) {
+        self.segments.iter_mut().for_each(|(_, segment)| segment.expect_groups(groups));
+    }
+
     /// Says where the layers of the next batch's packets start, for [`Upper::push`].
     pub fn classify(&mut self, frames: &FrameBatch) {
         classify(frames, &mut self.layers);

@@ -127,6 +127,10 @@ pub(crate) struct RunOptions {
     #[arg(short = 'j', long, value_name = "N", default_value = "1", value_parser = workers)]
     pub(crate) workers: NonZeroUsize,
 
+    /// About how many groups a summarize will hold: its tables begin with room for them
+    #[arg(long, value_name = "N", default_value = "0", hide_default_value = true)]
+    pub(crate) groups: usize,
+
     /// How long windows wait for packets that are out of order, such as 500ms
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) lateness: Option<i64>,

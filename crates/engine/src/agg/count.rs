@@ -20,7 +20,10 @@ impl Fixed<1> for Count {
     const FRESH: [u64; 1] = [0];
 
     fn update(&self, input: &Input<'_>, cells: &mut Cells<'_>) {
-        input.each(|group, _| cells.of::<1>(group)[0] += 1);
+        match (input.lone, input.groups.first()) {
+            (true, Some(&group)) => cells.of::<1>(group)[0] += input.len() as u64,
+            _ => input.each(|group, _| cells.of::<1>(group)[0] += 1),
+        }
     }
 
     fn step(&self) -> Option<Step> {

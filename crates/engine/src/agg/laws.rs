@@ -73,6 +73,8 @@ impl Group {
                 counted: Some(column.present.and(Bits::first(batch.len()))),
                 seq: &seq,
                 arena: &arena,
+                // There is one group; an aggregate may rely on it or not.
+                lone: batch.len() % 2 == 0,
             };
             let stride = self.cells.len();
             self.agg.update(&input, &mut Cells { rows: &mut self.cells, stride, at: 0 });

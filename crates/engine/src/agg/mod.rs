@@ -45,9 +45,24 @@ pub struct Input<'a> {
     pub seq: &'a [u64],
     /// The texts of the argument.
     pub arena: &'a Arena,
+    /// Whether all rows belong to one group, since there is no key.
+    pub lone: bool,
 }
 
 impl Input<'_> {
+    /// How many rows count.
+    pub fn len(&self) -> usize {
+        match self.counted {
+            None => self.groups.len(),
+            Some(counted) => self.rows.iter().filter(|&&i| counted.has(i.into())).count(),
+        }
+    }
+
+    /// Whether no row counts.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// Calls `f` with the group and the position of each counted row.
     #[inline(always)]
     pub fn each(&self, mut f: impl FnMut(u32, usize)) {

@@ -132,6 +132,11 @@ impl Groups {
         }
     }
 
+    /// Makes room for so many groups of each layout. Memory is taken as they come.
+    pub(super) fn reserve(&mut self, groups: usize) {
+        self.variants.iter_mut().for_each(|v| v.table.reserve(groups));
+    }
+
     /// How many groups there are.
     pub fn len(&self) -> usize {
         self.variants.iter().map(|v| v.table.len()).sum()

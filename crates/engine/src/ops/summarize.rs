@@ -39,6 +39,8 @@ pub struct Summarize {
     /// The open windows, by start; without windows just one, at 0.
     open: Vec<(i64, Groups)>,
     spare: Vec<Groups>,
+    /// Groups that new tables have room for.
+    expected: usize,
     watermark: i64,
     late: u64,
     evicted: u64,
@@ -110,6 +112,7 @@ impl Summarize {
             direct,
             open: Vec::new(),
             spare: Vec::new(),
+            expected: 0,
             watermark: i64::MIN,
             late: 0,
             evicted: 0,
@@ -127,6 +130,11 @@ impl Summarize {
     /// What both halves know.
     pub fn spec(&self) -> &Arc<Spec> {
         &self.spec
+    }
+
+    /// Makes new tables with room for about so many groups.
+    pub fn expect_groups(&mut self, groups: usize) {
+        self.expected = groups;
     }
 
     /// Takes rows in.
@@ -186,7 +194,11 @@ impl Summarize {
             Ok(at) => Some(at),
             Err(_) if self.open.len() >= WINDOWS_MAX => None,
             Err(at) => {
-                let groups = self.spare.pop().unwrap_or_else(|| Groups::new(&self.spec));
+                let groups = self.spare.pop().unwrap_or_else(|| {
+                    let mut groups = Groups::new(&self.spec);
+                    groups.reserve(self.expected);
+                    groups
+                });
                 self.open.insert(at, (start, groups));
                 Some(at)
             }
@@ -428,6 +440,7 @@ fn update_one(
         counted: (!counted.covers(rows)).then_some(*counted),
         seq: batch.order,
         arena: &ctx.regs.arena,
+        lone: variant.table.key_words() == 0,
     };
     let (stride, at) = (variant.table.stride(), variant.at[a]);
     variant.aggs[a].update(&input, &mut Cells { rows: variant.table.rows_mut(), stride, at });

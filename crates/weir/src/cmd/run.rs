@@ -127,6 +127,7 @@ impl Run<'_> {
         let mut sink = output::sink(self.format, out, table);
         let mut options = Options {
             workers: self.options.workers.get(),
+            groups_hint: self.options.groups,
             stop: Some(Arc::clone(&stop)),
             ..Options::default()
         };
