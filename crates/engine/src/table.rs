@@ -308,8 +308,10 @@ impl Table {
         let to = self.rows.extend(self.stride, limit);
         let (key, cells) = to.split_at_mut(self.key_words);
         key.iter_mut().zip(&keys.words).for_each(|(to, plane)| *to = plane[j]);
-        cells[..fresh.len()].copy_from_slice(fresh);
-        cells[fresh.len()..].fill(0);
+        // A few words, one by one: to call a copying function takes longer.
+        for (n, cell) in cells.iter_mut().enumerate() {
+            *cell = if n < fresh.len() { fresh[n] } else { 0 };
+        }
         Some(row as u32)
     }
 }
