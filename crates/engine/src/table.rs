@@ -206,7 +206,7 @@ impl Table {
     }
 
     /// Computes the hashes of keys and asks for what looking them up will need first.
-    pub fn hash(&self, keys: &mut Keys) {
+    pub fn hash_keys(&self, keys: &mut Keys) {
         keys.hash_with(
             #[inline(always)]
             |h| self.index.prefetch(h),

@@ -314,7 +314,8 @@ impl Reader {
 }
 
 /// Pushes the whole records of `bytes` into `batch`, which is empty and whose base is the start of
-/// `bytes`, until it is full. The last batch took `span` bytes. `USUAL`: 16-byte headers with the captured length first.
+/// `bytes`, until it is full. The last batch took `span` bytes. `USUAL`: 16-byte headers with the
+/// captured length first.
 fn walk<const BIG: bool, const USUAL: bool>(
     bytes: &[u8],
     shape: Shape,

@@ -68,8 +68,8 @@ impl Ahead {
     }
 }
 
-/// How far ahead of itself a walk asks once more: what came in with the last batch may have left the
-/// first-level cache since, and each record's length is waited for.
+/// How far ahead of itself a walk asks once more: what came in with the last batch may have left
+/// the first-level cache since, and each record's length is waited for.
 pub(crate) const NEAR: usize = 1024;
 
 /// Bytes of a batch of frames so small that all of them are worth asking for.

@@ -43,10 +43,10 @@ impl Mapping {
     /// Lets go of the pages of a range, so that a process is not as large as what it has read. They
     /// come back if they are looked at again.
     pub(crate) fn release(&self, range: Range<usize>) {
-        // SAFETY: of a private mapping that nobody writes to, dropping pages loses nothing: they
-        // are read from the file again.
         let end = range.end.min(self.0.len());
         if range.start < end {
+            // SAFETY: of a private mapping that nobody writes to, dropping pages loses nothing:
+            // they are read from the file again.
             let _ = unsafe {
                 self.0.unchecked_advise_range(
                     UncheckedAdvice::DontNeed,

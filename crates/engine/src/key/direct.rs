@@ -378,8 +378,8 @@ mod tests {
             packets in proptest::collection::vec(any::<(u8, u8, u8, (u8, u8))>(), 1..60),
             chosen in proptest::sample::subsequence(ITEMS.to_vec(), 1..6).prop_shuffle(),
         ) {
-            let mut frames: Vec<Vec<u8>> =
-                packets.iter().map(|&(kind, a, b, ports)| frame(kind, a, b, ports).bytes()).collect();
+            let bytes = |&(kind, a, b, ports)| frame(kind, a, b, ports).bytes();
+            let mut frames: Vec<Vec<u8>> = packets.iter().map(bytes).collect();
             // Memory goes on behind the frames, or the last would not be plain.
             frames.push(vec![0; 100]);
             let named = ["flow", "conn", "hosts"];

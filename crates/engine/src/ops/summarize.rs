@@ -100,8 +100,8 @@ impl Work {
     }
 }
 
-/// Whether an aggregate must see the rows of a group in their order. Making some keys directly takes
-/// those rows first.
+/// Whether an aggregate must see the rows of a group in their order. Making some keys directly
+/// takes those rows first.
 fn needs_order(agg: &Agg) -> bool {
     matches!(agg.func, AggFunc::User(_)) || agg.arg.as_ref().is_some_and(|a| a.ty == Type::Float)
 }
@@ -349,7 +349,7 @@ impl Summarize {
         let chosen = Chosen { set: rows, positions: &work.positions };
         let (layout, arena) = (&self.spec.layouts[v], &batch.ctx.regs.arena);
         pack(layout, columns, chosen, &mut groups.texts, arena, &mut work.packed[v]);
-        groups.variants[v].table.hash(&mut work.packed[v]);
+        groups.variants[v].table.hash_keys(&mut work.packed[v]);
         self.update(batch, rows, window, v);
     }
 

@@ -62,7 +62,8 @@ impl Slots {
     #[inline(always)]
     fn home(&self, hash: u64) -> usize {
         // The tag, as a fraction of the whole; a shift by a variable takes longer.
-        ((hash >> 32) * (self.size / LIKELY) as u64 >> 32) as usize * LIKELY
+        let bucket = ((hash >> 32) * (self.size / LIKELY) as u64) >> 32;
+        bucket as usize * LIKELY
     }
 
     /// Puts a slot's content in an empty slot, behind which there is another.

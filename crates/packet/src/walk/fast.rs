@@ -179,7 +179,7 @@ fn look<const L3: usize>(
         | (i64::from(len) - L3 as i64 - ip_len)
         | (i64::from(caplen) - l4 as i64 - least);
     let plain = (room >> 63) as u64 | differs == 0;
-    Look { kind: select_unpredictable(plain, PLAIN | u8::from(tcp) * TCP, 0), proto }
+    Look { kind: select_unpredictable(plain, PLAIN | (u8::from(tcp) * TCP), 0), proto }
 }
 
 #[inline(always)]
