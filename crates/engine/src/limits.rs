@@ -56,10 +56,13 @@ pub const ROWS_START: usize = 16;
 /// the batch brought.
 pub const SWEEP: usize = 16;
 
-/// Keys among which the one to be evicted is chosen, and rows looked at to find them.
-pub const EVICT_LOOK: usize = 16;
+/// Keys among which those to be evicted are chosen, ...
+pub const EVICT_LOOK: usize = 64;
 
-/// See [`EVICT_LOOK`].
+/// ...how many of them are, ...
+pub const EVICT_OF_LOOK: usize = 16;
+
+/// ...and rows looked at to find them.
 pub const EVICT_STEPS: usize = 1024;
 
 /// Parts of one key, and of one argument of `distinct` with its group.

@@ -6,7 +6,7 @@
 //! in one cache line.
 
 use crate::key::{Chosen, Direct, Layout, Pool, pack};
-use crate::limits::{EVICT_LOOK, EVICT_STEPS, ROWS_START, SWEEP};
+use crate::limits::{EVICT_LOOK, EVICT_OF_LOOK, EVICT_STEPS, ROWS_START, SWEEP};
 use crate::pages::Words;
 use crate::prefetch::prefetch;
 use crate::rows::Arena;
@@ -46,6 +46,8 @@ pub(super) struct Store {
     free: Vec<u32>,
     /// Where the search for a key to evict goes on.
     evict_hand: usize,
+    /// Rows to be evicted next, with the time of their last rows.
+    doomed: Vec<(i64, u32)>,
     sweep: Sweep,
 }
 
@@ -100,6 +102,7 @@ impl Store {
             limit: max_keys.saturating_add(BATCH).saturating_mul(stride),
             free: Vec::new(),
             evict_hand: 0,
+            doomed: Vec::with_capacity(EVICT_OF_LOOK),
             sweep: Sweep { hand: 0, added: 0, oldest: i64::MAX, oldest_of_turn: i64::MAX },
             layout,
         }
@@ -293,8 +296,7 @@ impl Store {
 
     fn remove(&mut self, row: u32) {
         let start = row as usize * self.stride;
-        let h = hash(self.words[start..start + self.layout.words].iter().copied());
-        self.index.remove(h, row);
+        self.index.remove(self.hash_of(row), row);
         self.words[start + self.layout.words + META] = FREE;
         self.free.push(row);
     }
@@ -306,28 +308,53 @@ impl Store {
         (meta != FREE).then_some((last as i64, meta))
     }
 
-    /// Removes the key idle the longest of the next few under the hand that may go. `false` if
-    /// there is none.
+    /// Removes a key that is idle longer than most and may go. `false` if there is none.
     pub(super) fn evict(&mut self, may_go: impl Fn(u64) -> bool) -> bool {
-        let (mut seen, mut oldest) = (0, None);
-        for _ in 0..self.rows.min(EVICT_STEPS) {
-            if seen == EVICT_LOOK {
-                break;
+        loop {
+            while let Some((last, row)) = self.doomed.pop() {
+                // Since it was chosen it may have been touched, or be gone.
+                if self.head(row as usize).is_some_and(|(l, meta)| l == last && may_go(meta)) {
+                    self.remove(row);
+                    return true;
+                }
             }
-            self.evict_hand = (self.evict_hand + 1) % self.rows;
-            let Some((last, meta)) = self.head(self.evict_hand) else { continue };
-            if !may_go(meta) {
-                continue;
-            }
-            seen += 1;
-            if oldest.is_none_or(|(time, _)| last < time) {
-                oldest = Some((last, self.evict_hand as u32));
+            if !self.choose_doomed(&may_go) {
+                return false;
             }
         }
-        oldest.is_some_and(|(_, row)| {
-            self.remove(row);
-            true
-        })
+    }
+
+    /// Looks at the next rows under the hand that may go and dooms those of them that are idle the
+    /// longest: several at once, since looking costs more than evicting. `false` if there is none.
+    #[cold]
+    fn choose_doomed(&mut self, may_go: &impl Fn(u64) -> bool) -> bool {
+        let (mut seen, mut n) = ([(0, 0); EVICT_LOOK], 0);
+        for _ in 0..self.rows.min(EVICT_STEPS) {
+            self.evict_hand = (self.evict_hand + 1) % self.rows;
+            let Some((last, meta)) = self.head(self.evict_hand) else { continue };
+            if may_go(meta) {
+                seen[n] = (last, self.evict_hand as u32);
+                n += 1;
+                if n == EVICT_LOOK {
+                    break;
+                }
+            }
+        }
+        let chosen = n.div_ceil(EVICT_LOOK / EVICT_OF_LOOK);
+        if chosen > 0 {
+            seen[..n].select_nth_unstable(chosen - 1);
+        }
+        self.doomed.extend_from_slice(&seen[..chosen]);
+        for &(_, row) in &self.doomed {
+            self.index.prefetch(self.hash_of(row));
+        }
+        chosen > 0
+    }
+
+    /// The hash of the key of a row.
+    fn hash_of(&self, row: u32) -> u64 {
+        let start = row as usize * self.stride;
+        hash(self.words[start..start + self.layout.words].iter().copied())
     }
 
     /// Removes keys whose last row is not after `old`, among the next few under the hand; looks at
