@@ -1,6 +1,6 @@
 //! Compressed captures, told by their first bytes.
 
-use crate::limits::COMPRESSED_BUFFER;
+use crate::limits::{COMPRESSED_BUFFER, PIECE};
 use flate2::bufread::GzDecoder;
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Cursor, ErrorKind, Read};
@@ -72,8 +72,12 @@ impl Input {
         Ok(Input { read, raw_bytes, compression })
     }
 
-    /// Reads what is there, waiting only if there is nothing; 0 at the end.
+    /// Reads what is there, waiting only if there is nothing; 0 at the end. Of compressed data
+    /// comes no more than a [`PIECE`], as a decompressor that fails keeps back what it had
+    /// written before in the same call.
     pub(crate) fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let n = if self.compression.is_some() { into.len().min(PIECE) } else { into.len() };
+        let into = &mut into[..n];
         loop {
             match self.read.read(into) {
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}

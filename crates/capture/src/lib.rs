@@ -9,6 +9,7 @@
 
 #![deny(unsafe_code)]
 
+mod ahead;
 pub mod bpf;
 mod buffers;
 pub mod cbpf;

@@ -16,6 +16,17 @@ pub const RELEASE_BEHIND: usize = 64 << 20;
 /// Stream buffers kept for use again; what more are in flight at once are freed and allocated anew.
 pub const BUFFERS_KEPT: usize = 64;
 
+/// Bytes decompressed at once. It is a block of zstd, so that a damaged block takes none of what
+/// stood before it along.
+pub const PIECE: usize = 128 << 10;
+
+/// Room before a piece for the start of a record that the piece before was cut in. A longer start
+/// is put together with its record by itself.
+pub const HEADROOM: usize = 64 << 10;
+
+/// Decompressed pieces that wait to be read at most.
+pub const AHEAD: usize = 8;
+
 /// Compressed bytes read at once.
 pub const COMPRESSED_BUFFER: usize = 128 << 10;
 
