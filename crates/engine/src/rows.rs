@@ -6,6 +6,10 @@ use weir_packet::bits::Bits;
 use weir_packet::column::{Column, Repr};
 use weir_plan::{Schema, Type, Value};
 
+/// Bytes of texts for each row that is copied up to which copying all texts that the rows come with
+/// is taken to be cheaper than picking theirs.
+const TEXT_WHOLE: usize = 64;
+
 /// Rows of one pipeline, stored by column. At most [`weir_packet::limits::BATCH`] at a time.
 #[derive(Clone, Debug)]
 pub struct Rows {
@@ -42,8 +46,20 @@ impl Arena {
     /// The bytes of a handle; empty for a handle of another arena that does not fit.
     #[inline]
     pub fn get(&self, handle: u64) -> &[u8] {
-        let (off, len) = ((handle >> 32) as usize, handle as u32 as usize);
+        let (off, len) = (Arena::start_of(handle), Arena::len_of(handle));
         self.bytes.get(off..off + len).unwrap_or(&[])
+    }
+
+    /// Where the bytes of a handle start.
+    #[inline(always)]
+    pub(crate) fn start_of(handle: u64) -> usize {
+        (handle >> 32) as usize
+    }
+
+    /// How many bytes a handle is of.
+    #[inline(always)]
+    pub(crate) fn len_of(handle: u64) -> usize {
+        handle as u32 as usize
     }
 
     /// Bytes stored.
@@ -109,14 +125,19 @@ impl Rows {
         self.clock.extend_from_slice(&from.clock[range.clone()]);
         let columns = self.columns.iter_mut().chain([&mut self.time]);
         for (to, from) in columns.zip(from.columns.iter().chain([&from.time])) {
-            append_cells(to, at, from, range.clone());
+            to.append(at, from, range.clone());
         }
+        if self.texts.is_empty() {
+            return;
+        }
+        if self.arena.is_empty() && from.arena.len() <= range.len() * TEXT_WHOLE {
+            // With all of the bytes in their places the handles stay as they are.
+            self.arena.bytes.extend_from_slice(&from.arena.bytes);
+            return;
+        }
+        let mut mover = Mover::new(&from.arena, &mut self.arena);
         for &c in &self.texts {
-            let texts = range.clone().enumerate().filter(|(_, i)| from.columns[c].present.has(*i));
-            for (j, i) in texts {
-                let handle = self.arena.put(from.arena.get(from.columns[c].word()[i]));
-                self.columns[c].word_mut()[at + j] = handle;
-            }
+            mover.column(&mut self.columns[c], at..at + range.len());
         }
     }
 
@@ -162,25 +183,68 @@ impl Rows {
     }
 }
 
-/// Copies rows of a column to another of the same representation, from row `at` on.
-fn append_cells(to: &mut Column, at: usize, from: &Column, range: Range<usize>) {
-    let n = range.len();
-    match from.repr() {
-        Repr::Bit => {}
-        Repr::Word => to.word_mut()[at..at + n].copy_from_slice(&from.word()[range.clone()]),
-        Repr::Pair => {
-            let ((hi, lo), (from_hi, from_lo)) = (to.pair_mut(), from.pair());
-            hi[at..at + n].copy_from_slice(&from_hi[range.clone()]);
-            lo[at..at + n].copy_from_slice(&from_lo[range.clone()]);
+/// Moves texts from one arena to another, those that come again soon only once.
+pub(crate) struct Mover<'a> {
+    from: &'a Arena,
+    to: &'a mut Arena,
+    /// Bytes with which both start: texts among them are where they should be.
+    shared: usize,
+    moved: Memo<u64>,
+}
+
+impl<'a> Mover<'a> {
+    pub(crate) fn new(from: &'a Arena, to: &'a mut Arena) -> Mover<'a> {
+        Mover::sharing(from, to, 0)
+    }
+
+    /// Between arenas whose first `shared` bytes are the same.
+    pub(crate) fn sharing(from: &'a Arena, to: &'a mut Arena, shared: usize) -> Mover<'a> {
+        Mover { from, to, shared, moved: Memo::new() }
+    }
+
+    /// Gives the rows of a column, whose handles are of the one arena, those of the other.
+    pub(crate) fn column(&mut self, column: &mut Column, rows: Range<usize>) {
+        let present = column.present.and(Bits::range(rows.start, rows.end));
+        let words = column.word_mut();
+        let start = Arena::start_of;
+        // Rows that are not present may have any handle; then they are looked at one by one.
+        if words[rows].iter().all(|&handle| start(handle) < self.shared) {
+            return;
         }
+        let Mover { from, to, shared, moved } = self;
+        present.each(|i| {
+            if start(words[i]) >= *shared {
+                words[i] = moved.get(words[i], || to.put(from.get(words[i])));
+            }
+        });
     }
-    if at == 0 && range.start == 0 {
-        (to.present, to.truth) = (from.present.and(Bits::first(n)), from.truth);
-        return;
+}
+
+/// What was found out about the texts seen last, by handle: most columns hold few texts.
+pub(crate) struct Memo<T>([Option<(u64, T)>; 1 << MEMO_BITS]);
+
+/// Entries of a [`Memo`], as a power of two.
+const MEMO_BITS: u32 = 4;
+
+impl<T: Copy> Memo<T> {
+    pub(crate) fn new() -> Memo<T> {
+        Memo([None; 1 << MEMO_BITS])
     }
-    for (j, i) in range.enumerate() {
-        to.present.put(at + j, from.present.has(i));
-        to.truth.put(at + j, from.truth.has(i));
+
+    /// What is known of a handle, or else what `find` says.
+    #[inline(always)]
+    pub(crate) fn get(&mut self, handle: u64, find: impl FnOnce() -> T) -> T {
+        // Any odd number with its bits well mixed.
+        let hash = handle.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - MEMO_BITS);
+        let entry = &mut self.0[hash as usize];
+        match *entry {
+            Some((known, found)) if known == handle => found,
+            _ => {
+                let found = find();
+                *entry = Some((handle, found));
+                found
+            }
+        }
     }
 }
 

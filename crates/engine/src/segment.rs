@@ -12,13 +12,12 @@ use crate::ops::scan::{Scan, State};
 use crate::ops::summarize::Summarize;
 use crate::ops::top::Top;
 use crate::ops::{Batch, Operator};
-use crate::rows::Rows;
+use crate::rows::{Mover, Rows};
 use crate::view::Packets;
 use std::sync::Arc;
 use weir_packet::bits::Bits;
-use weir_packet::column::Column;
+use weir_packet::column::{Column, Picked};
 use weir_packet::fields::{FieldId, Item, by_item};
-use weir_packet::limits::BATCH;
 use weir_plan::{ExprKind, Schema, Stage, Type};
 
 /// A chain and its end.
@@ -42,8 +41,11 @@ enum End {
 
 /// Copies selected rows together.
 struct Gather {
-    columns: Vec<(Src, bool)>,
+    columns: Vec<Src>,
     out: Rows,
+    /// Bytes of the constants, with which the rows' arena starts as the registers' does: so their
+    /// handles stay as they are.
+    shared: usize,
 }
 
 /// Where a segment's rows come from.
@@ -124,8 +126,12 @@ impl Segment {
         for stage in &stages[..span(stages)] {
             end = build.stage(stage, carry);
         }
-        let end = end.unwrap_or_else(|| build.gather(carry));
-        Segment { regs: build.compiler.regs, ops: build.ops, end, time, undefined: 0 }
+        let mut end = end.unwrap_or_else(|| build.gather(carry));
+        let regs = build.compiler.regs;
+        if let End::Rows(gather) = &mut end {
+            gather.share(&regs);
+        }
+        Segment { regs, ops: build.ops, end, time, undefined: 0 }
     }
 
     /// Pushes packets of a view.
@@ -146,15 +152,13 @@ impl Segment {
         self.regs.next_batch();
         let Src::Slot(time) = self.time else { unreachable!("rows have their time in a register") };
         for (to, from) in self.regs.columns.iter_mut().zip(&rows.columns) {
-            to.copy_from(from);
+            to.copy_first(from, rows.len);
         }
-        self.regs.columns[time].copy_from(&rows.time);
-        let Regs { columns, arena, .. } = &mut self.regs;
-        for &c in &rows.texts {
-            for i in rows.columns[c].present.and(Bits::first(rows.len)).iter() {
-                let handle = arena.put(rows.arena.get(columns[c].word()[i]));
-                columns[c].word_mut()[i] = handle;
-            }
+        self.regs.columns[time].copy_first(&rows.time, rows.len);
+        if !rows.texts.is_empty() {
+            let Regs { columns, arena, .. } = &mut self.regs;
+            let mut mover = Mover::new(&rows.arena, arena);
+            rows.texts.iter().for_each(|&c| mover.column(&mut columns[c], 0..rows.len));
         }
         self.push(None, &rows.order, &rows.clock, Bits::first(rows.len), out);
     }
@@ -426,48 +430,43 @@ impl Build<'_> {
     }
 
     fn gather(&mut self, carry: &[FieldId]) -> End {
-        let mut columns: Vec<(Src, bool)> = self
-            .scope
-            .columns
-            .iter()
-            .zip(&self.schema.columns)
-            .map(|(&src, c)| (src, matches!(c.ty, Type::Str | Type::Bytes)))
-            .collect();
+        let mut columns = self.scope.columns.clone();
         let mut out = Rows::new(&self.schema);
         for &id in carry {
-            columns.push((self.compiler.field(id, &self.scope), false));
+            columns.push(self.compiler.field(id, &self.scope));
             out.columns.push(Column::new(id.info().ty.repr()));
         }
-        End::Rows(Box::new(Gather { columns, out }))
+        End::Rows(Box::new(Gather { columns, out, shared: 0 }))
     }
 }
 
 impl Gather {
+    /// Lets the rows' arena start with the registers' constants.
+    fn share(&mut self, regs: &Regs) {
+        if !self.out.texts.is_empty() {
+            self.out.arena = regs.arena.clone();
+            self.shared = regs.constants_len;
+        }
+    }
+
     fn fill(&mut self, batch: &mut Batch<'_>, rows: Bits) {
+        let picked = Picked::new(rows);
         let out = &mut self.out;
-        out.arena.truncate(0);
-        out.len = rows.count();
+        out.arena.truncate(self.shared);
+        out.len = picked.list().len();
         out.order.clear();
+        out.order.extend(picked.list().iter().map(|&i| batch.order[i as usize]));
         out.clock.clear();
-        rows.each(|i| {
-            out.order.push(batch.order[i]);
-            out.clock.push(batch.clock[i]);
-        });
-        for (c, &(src, text)) in self.columns.iter().enumerate() {
+        out.clock.extend(picked.list().iter().map(|&i| batch.clock[i as usize]));
+        for (to, &src) in out.columns.iter_mut().zip(&self.columns) {
             let src = batch.ctx.value(&Val::Src(src), rows);
-            let from = batch.ctx.column(src);
-            out.columns[c].gather(from, rows);
-            if text {
-                for (j, i) in rows.iter().enumerate() {
-                    if from.present.has(i) {
-                        let bytes = batch.ctx.regs.arena.get(from.word()[i]);
-                        out.columns[c].word_mut()[j] = out.arena.put(bytes);
-                    }
-                }
-            }
+            to.gather(batch.ctx.column(src), &picked);
+        }
+        if !out.texts.is_empty() {
+            let mut mover = Mover::sharing(&batch.ctx.regs.arena, &mut out.arena, self.shared);
+            out.texts.iter().for_each(|&c| mover.column(&mut out.columns[c], 0..out.len));
         }
         let time = batch.ctx.value(&Val::Src(batch.time), rows);
-        out.time.gather(batch.ctx.column(time), rows);
-        debug_assert!(out.len <= BATCH);
+        out.time.gather(batch.ctx.column(time), &picked);
     }
 }

@@ -4,11 +4,10 @@ use super::range::{fits, mirrored, simpler};
 use super::set::{Ranges, Strings};
 use super::{Arith, Arm, Class, Cond, Convert, Regs, Src, TextTest, ToText, Val};
 use crate::functions::Functions;
-use crate::rows::set_cell;
 use regex::Regex;
-use weir_packet::bits::Bits;
 use weir_packet::column::Column;
 use weir_packet::fields::FieldId;
+use weir_packet::limits::BATCH;
 use weir_plan::{BinaryOp, Expr, ExprKind, Func, Member, Type, UnaryOp, Value};
 
 /// Where the names of an expression are found.
@@ -63,15 +62,8 @@ impl<'a> Compiler<'a> {
 
     fn constant(&mut self, v: &Value, ty: &Type) -> usize {
         let slot = self.slot(ty);
-        if v.exists() {
-            let Regs { columns, arena, constants_len } = &mut self.regs;
-            set_cell(&mut columns[slot], 0, v, arena);
-            *constants_len = arena.len();
-            let raw = columns[slot].raw(0);
-            for i in 1..weir_packet::limits::BATCH {
-                columns[slot].set_raw(i, raw);
-            }
-            columns[slot].present = Bits::ALL;
+        if let Some(raw) = self.raw(v, ty) {
+            (0..BATCH).for_each(|i| self.regs.columns[slot].set_raw(i, raw));
         }
         slot
     }
@@ -119,11 +111,7 @@ impl<'a> Compiler<'a> {
 
     /// A constant as columns store it; texts stay in the arena.
     pub(crate) fn raw(&mut self, v: &Value, ty: &Type) -> Option<u128> {
-        let mut column = Column::new(ty.repr());
-        let Regs { arena, constants_len, .. } = &mut self.regs;
-        set_cell(&mut column, 0, v, arena);
-        *constants_len = arena.len();
-        v.exists().then(|| column.raw(0))
+        self.regs.constant(v, ty)
     }
 
     /// Arithmetic, by the loop that knows most of the operands.

@@ -1,11 +1,11 @@
 //! Walking an evaluation tree over one batch.
 
+use super::compare::same;
 use super::kernels::{arith, compare, compare_arith, convert, each, filter};
 use super::{Arm, Class, Cond, Convert, Regs, Src, TextTest, ToText, Val, truth};
 use crate::limits::TEXT_MAX;
 use crate::rows::{cell, set_cell};
 use crate::view::Packets;
-use std::cmp::Ordering;
 use weir_packet::bits::Bits;
 use weir_packet::column::{Column, Repr};
 use weir_plan::{BinaryOp, Value};
@@ -237,69 +237,6 @@ impl Ctx<'_> {
         }
     }
 
-    fn text_filter(&mut self, v: &Val, rows: Bits, f: impl Fn(&[u8]) -> bool) -> Bits {
-        let src = self.value(v, rows);
-        let (col, arena) = (self.column(src), &self.regs.arena);
-        let mut out = Bits::NONE;
-        col.present.and(rows).each(|i| out.put(i, f(arena.get(col.word()[i]))));
-        out
-    }
-
-    /// Compares two columns for rows where both are present.
-    fn compare(&self, op: BinaryOp, class: Class, a: Src, b: Src, rows: Bits) -> Bits {
-        let (x, y, n) = (self.column(a), self.column(b), self.n);
-        match class {
-            Class::Signed => {
-                let (x, y) = (x.word(), y.word());
-                compare(op, rows, n, |i| x[i] as i64, |i| y[i] as i64)
-            }
-            Class::Unsigned => compare(op, rows, n, |i| x.word()[i], |i| y.word()[i]),
-            Class::Float => {
-                let (x, y) = (x.word(), y.word());
-                compare(op, rows, n, |i| class.ordered(x[i]), |i| class.ordered(y[i]))
-            }
-            Class::Pair | Class::Bit => compare(op, rows, n, |i| x.raw(i), |i| y.raw(i)),
-            Class::Text => {
-                let arena = &self.regs.arena;
-                let (x, y) = (x.word(), y.word());
-                // Only present rows: handles of others may point anywhere.
-                let mut out = Bits::NONE;
-                rows.each(|i| {
-                    let order = arena.get(x[i]).cmp(arena.get(y[i]));
-                    out.put(i, holds(op, order));
-                });
-                out
-            }
-        }
-    }
-
-    fn compare_tuples(&mut self, op: BinaryOp, parts: &[(Class, Val, Val)], rows: Bits) -> Bits {
-        for (_, a, b) in parts {
-            self.value(a, rows);
-            self.value(b, rows);
-        }
-        let rows = parts.iter().fold(rows, |left, (_, a, b)| {
-            left.and(self.column(a.out()).present).and(self.column(b.out()).present)
-        });
-        let (mut equal, mut less) = (rows, Bits::NONE);
-        for (class, a, b) in parts {
-            let (a, b) = (a.out(), b.out());
-            if !matches!(op, BinaryOp::Eq | BinaryOp::Ne) {
-                less = less.or(self.compare(BinaryOp::Lt, *class, a, b, equal));
-            }
-            equal = self.compare(BinaryOp::Eq, *class, a, b, equal);
-        }
-        match op {
-            BinaryOp::Eq => equal,
-            BinaryOp::Ne => rows.minus(equal),
-            BinaryOp::Lt => less,
-            BinaryOp::Le => less.or(equal),
-            BinaryOp::Gt => rows.minus(less.or(equal)),
-            BinaryOp::Ge => rows.minus(less),
-            other => unreachable!("{other:?} is not a comparison"),
-        }
-    }
-
     fn unary(&mut self, op: Convert, a: &Val, out: usize, rows: Bits) -> Src {
         let a = self.value(a, rows);
         let mut col = self.take(out);
@@ -469,32 +406,5 @@ pub(crate) fn copy_rows(from: &Column, to: &mut Column, rows: Bits) {
             let ((hi, lo), (to_hi, to_lo)) = (from.pair(), to.pair_mut());
             rows.each(|i| (to_hi[i], to_lo[i]) = (hi[i], lo[i]));
         }
-    }
-}
-
-fn holds(op: BinaryOp, order: Ordering) -> bool {
-    match op {
-        BinaryOp::Eq => order.is_eq(),
-        BinaryOp::Ne => order.is_ne(),
-        BinaryOp::Lt => order.is_lt(),
-        BinaryOp::Le => order.is_le(),
-        BinaryOp::Gt => order.is_gt(),
-        BinaryOp::Ge => order.is_ge(),
-        other => unreachable!("{other:?} is not a comparison"),
-    }
-}
-
-/// Whether row `i` of a column, present, is the constant `v`.
-fn same(col: &Column, i: usize, class: Class, v: &Value, arena: &crate::rows::Arena) -> bool {
-    let raw = col.raw(i);
-    match v {
-        Value::Bool(b) => raw == *b as u128,
-        Value::Int(n) | Value::Time(n) | Value::Duration(n) => raw == *n as u64 as u128,
-        Value::Float(f) => class.ordered(raw as u64) == class.ordered(f.to_bits()),
-        Value::Str(s) => arena.get(raw as u64) == s.as_bytes(),
-        Value::Bytes(b) => arena.get(raw as u64) == &**b,
-        Value::Ip(a) => raw == *a,
-        Value::Mac(m) => raw == *m as u128,
-        Value::Absent | Value::Net(..) | Value::Tuple(_) => false,
     }
 }

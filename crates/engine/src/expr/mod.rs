@@ -5,6 +5,7 @@
 //! selection. Conditions never build a column: they give the set of rows for which they hold.
 
 mod automaton;
+mod compare;
 mod compile;
 mod eval;
 mod fold;
@@ -26,7 +27,7 @@ use weir_packet::bits::Bits;
 use weir_packet::column::Column;
 use weir_plan::{BinaryOp, Type, Value};
 
-use crate::rows::Arena;
+use crate::rows::{Arena, set_cell};
 
 /// Where a column stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -46,9 +47,38 @@ pub struct Regs {
     pub arena: Arena,
     /// Bytes of the constants.
     pub constants_len: usize,
+    /// The handles of the constants. Different ones are of different texts.
+    constants: Vec<u64>,
 }
 
 impl Regs {
+    /// A constant as columns store it; `None` is absent. Its text, if it is one, is kept.
+    pub(crate) fn constant(&mut self, v: &Value, ty: &Type) -> Option<u128> {
+        let text = match v {
+            Value::Str(s) => s.as_bytes(),
+            Value::Bytes(b) => b,
+            _ => {
+                let mut column = Column::new(ty.repr());
+                set_cell(&mut column, 0, v, &mut self.arena);
+                return v.exists().then(|| column.raw(0));
+            }
+        };
+        let known = self.constants.iter().find(|&&handle| self.arena.get(handle) == text);
+        let handle = known.copied().unwrap_or_else(|| {
+            let handle = self.arena.put(text);
+            self.constants.push(handle);
+            self.constants_len = self.arena.len();
+            handle
+        });
+        Some(handle.into())
+    }
+
+    /// Whether a handle is of a constant.
+    #[inline(always)]
+    fn is_constant(&self, handle: u64) -> bool {
+        Arena::start_of(handle) < self.constants_len
+    }
+
     /// Forgets the strings of the last batch.
     pub fn next_batch(&mut self) {
         self.arena.truncate(self.constants_len);
