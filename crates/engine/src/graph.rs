@@ -155,7 +155,13 @@ impl Lower {
     /// packets.
     pub fn take(&mut self, p: usize, rows: &Rows, sink: &mut dyn Sink) {
         if self.printed > 1 {
-            return self.pipes[p].hold(rows);
+            let pipe = &mut self.pipes[p];
+            match pipe.output {
+                // They need not wait for a turn only to wait for their place in the output.
+                Some(output) if pipe.is_end() => self.pending.hold(output, rows),
+                _ => pipe.hold(rows),
+            }
+            return;
         }
         // There is nobody whose rows could have to come first.
         let mut pass = self.pass(p, sink);
@@ -165,9 +171,6 @@ impl Lower {
 
     /// Ends a step: rows that were taken go on, in the order of their packets.
     pub fn step(&mut self, sink: &mut dyn Sink) {
-        if self.pipes.iter().all(|p| p.incoming.is_empty()) {
-            return;
-        }
         for p in 0..self.pipes.len() {
             self.run_incoming(p, Mode::Step, sink);
         }
@@ -299,6 +302,11 @@ impl Pipe {
             spare: Vec::new(),
             watermark: i64::MIN,
         }
+    }
+
+    /// Whether rows of the workers' part are printed as they are, and nothing else.
+    fn is_end(&self) -> bool {
+        self.segments.is_empty() && !self.read
     }
 
     /// Keeps a copy of rows for this pipeline's turn.

@@ -140,3 +140,48 @@ pub(super) fn same(col: &Column, i: usize, class: Class, v: &Value, arena: &Aren
         Value::Absent | Value::Net(..) | Value::Tuple(_) => false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weir_plan::Type;
+
+    const OPS: [BinaryOp; 6] =
+        [BinaryOp::Eq, BinaryOp::Ne, BinaryOp::Lt, BinaryOp::Le, BinaryOp::Gt, BinaryOp::Ge];
+
+    #[test]
+    fn truths_compare_as_numbers() {
+        // All four pairs, twice: the second time outside the rows.
+        let (rows, x): (Bits, Bits) = (Bits::first(4), [2, 3, 6, 7].into_iter().collect());
+        let y: Bits = [1, 3, 5, 7].into_iter().collect();
+        for op in OPS {
+            let want: Bits = (0..4).filter(|i| holds(op, (i / 2).cmp(&(i % 2)))).collect();
+            assert_eq!(bits(op, rows, x.and(rows), y.and(rows)), want, "{op:?}");
+        }
+    }
+
+    #[test]
+    fn texts_compare_by_their_bytes() {
+        let all = ["ab", "cd", "", "abc"];
+        let mut regs = Regs::default();
+        let constants = all.map(|t| regs.constant(&Value::Str(t.into()), &Type::Str));
+        let again = all.map(|t| regs.constant(&Value::Str(t.into()), &Type::Str));
+        assert_eq!(constants, again);
+        // Each text as a constant, and as one that was made, twice.
+        let mut handles: Vec<u64> = constants.iter().flatten().map(|&h| h as u64).collect();
+        handles.extend(all.iter().chain(&all).map(|t| regs.arena.put(t.as_bytes())));
+        let n = handles.len();
+        let mut columns = [0, 1].map(|_| Column::new(Type::Str.repr()));
+        for i in 0..n * n {
+            columns[0].set_raw(i, handles[i / n].into());
+            columns[1].set_raw(i, handles[i % n].into());
+        }
+        let text = |i: usize| all[i % all.len()];
+        for op in OPS {
+            let rows = Bits::range(1, n * n);
+            let want: Bits =
+                rows.iter().filter(|i| holds(op, text(i / n).cmp(text(i % n)))).collect();
+            assert_eq!(texts(op, rows, n * n, (&columns[0], &columns[1]), &regs), want, "{op:?}");
+        }
+    }
+}
