@@ -4,11 +4,15 @@ use std::io;
 use std::ops::Range;
 use weir_packet::bits::Bits;
 use weir_packet::column::{Column, Repr};
+use weir_packet::limits::BATCH;
 use weir_plan::{Schema, Type, Value};
 
 /// Bytes of texts for each row that is copied up to which copying all texts that the rows come with
 /// is taken to be cheaper than picking theirs.
 const TEXT_WHOLE: usize = 64;
+
+/// Bytes of a usual text, for which there is room from the start.
+const TEXT_BYTES: usize = 16;
 
 /// Rows of one pipeline, stored by column. At most [`weir_packet::limits::BATCH`] at a time.
 #[derive(Clone, Debug)]
@@ -94,17 +98,20 @@ impl Rows {
         }
     }
 
-    /// Rows of the same columns, none yet.
+    /// Rows of the same columns, none yet, with room for a batch of them. They are used again and
+    /// again: what grew bit by bit would still ask for memory after a long time, whenever rows come
+    /// that are more, or whose texts are longer, than those that this copy has met.
     pub(crate) fn empty(&self) -> Rows {
         let like = |c: &Column| Column::new(c.repr());
+        let text_bytes = self.arena.bytes.capacity().max(self.texts.len() * BATCH * TEXT_BYTES);
         Rows {
             len: 0,
             columns: self.columns.iter().map(like).collect(),
             time: like(&self.time),
-            order: Vec::new(),
-            clock: Vec::new(),
+            order: Vec::with_capacity(BATCH),
+            clock: Vec::with_capacity(BATCH),
             texts: self.texts.clone(),
-            arena: Arena::default(),
+            arena: Arena { bytes: Vec::with_capacity(text_bytes) },
         }
     }
 
