@@ -2,6 +2,7 @@
 
 #![deny(unsafe_code)]
 
+mod allocations;
 mod answer;
 mod compressed;
 mod contestant;
@@ -36,6 +37,10 @@ use std::path::{Path, PathBuf};
 use table::Table;
 use trace::{PRESETS, Preset};
 use work::Work;
+
+/// Counts, for `weir-bench allocations`.
+#[global_allocator]
+static ALLOCATOR: sys::Counting = sys::Counting;
 
 /// Where traces are kept, unless told otherwise.
 const OUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/out");
@@ -96,6 +101,12 @@ enum Action {
         packets: u64,
         #[command(flatten)]
         rounds: Rounds,
+    },
+    /// How often memory is asked for once every flow was seen, per batch and per window.
+    Allocations {
+        /// Packets of each run; the first half, in which everything finds its size, is not counted.
+        #[arg(short = 'n', long, default_value_t = 4_000_000)]
+        packets: u64,
     },
     /// Weir beside other flow meters, those that are installed; see peers.sh.
     Peers {
@@ -163,6 +174,7 @@ fn main() -> Result<()> {
         Action::Growth { packets, rounds } => experiment(Experiment::Growth, packets, &rounds),
         Action::Flood { packets, rounds } => experiment(Experiment::Flood, packets, &rounds),
         Action::Idle { packets, rounds } => experiment(Experiment::Idle, packets, &rounds),
+        Action::Allocations { packets } => print(allocations::run(packets)?),
         Action::Peers { trace, packets, rounds, out } => {
             print(peers::run(preset(&trace)?, packets, rounds.rounds.into(), &out)?)
         }

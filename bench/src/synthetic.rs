@@ -1,7 +1,7 @@
 //! Packets made while they are taken: any number of them, from no file.
 //!
-//! All are Ethernet frames of 64 bytes with an IPv4 header and a UDP header, a microsecond apart. A
-//! buffer holds a batch of frames that differ in addresses and ports only, so that making one is
+//! All are Ethernet frames of 64 bytes with an IPv4 header and a UDP or a TCP header, evenly spaced
+//! in time. A buffer holds a batch of frames that differ in addresses and ports only, so that making one is
 //! a handful of stores. Buffers are used again once no batch refers to them.
 
 use crate::measure::rss_kib;
@@ -17,7 +17,18 @@ const FRAME: usize = 64;
 /// Where a frame's addresses and ports are.
 const ADDRESSES: usize = 26;
 
-/// Nanoseconds since 1970 of the first packet, and between two of them.
+/// Where the flags of a TCP header are, and what they are.
+const FLAGS: usize = 47;
+const SYN: u8 = 0x02;
+const ACK: u8 = 0x10;
+
+/// Ports that TCP clients go to, those of the query about port knocking among them.
+const PORTS: [u16; 6] = [5123, 6234, 7345, 8456, 22, 443];
+
+/// Servers that they go to.
+const SERVERS: u64 = 16;
+
+/// Nanoseconds since 1970 of the first packet, and between two of them unless told otherwise.
 const START_NS: i64 = 1_700_000_000_000_000_000;
 const GAP_NS: i64 = 1_000;
 
@@ -33,6 +44,9 @@ pub(crate) enum Traffic {
     New,
     /// First so many new ones, which then are idle; then one of so many others, at random.
     Idle { idle: u64, active: u64 },
+    /// One of so many TCP flows, at random. A client has one to each of a few ports of a server,
+    /// and one packet in eight opens a connection.
+    Tcp(u64),
 }
 
 impl Traffic {
@@ -40,7 +54,7 @@ impl Traffic {
     #[inline(always)]
     fn flow(self, i: u64) -> u64 {
         match self {
-            Traffic::Mixed(flows) => draw(i, flows),
+            Traffic::Mixed(flows) | Traffic::Tcp(flows) => draw(i, flows),
             Traffic::New => i,
             Traffic::Idle { idle, .. } if i < idle => i,
             Traffic::Idle { idle, active } => idle + draw(i, active),
@@ -51,7 +65,9 @@ impl Traffic {
     pub(crate) fn flows(self, n: u64) -> u64 {
         match self {
             Traffic::New => n,
-            Traffic::Mixed(flows) => distinct((0..n).map(|i| draw(i, flows)), flows),
+            Traffic::Mixed(flows) | Traffic::Tcp(flows) => {
+                distinct((0..n).map(|i| draw(i, flows)), flows)
+            }
             Traffic::Idle { idle, active } => {
                 idle.min(n) + distinct((idle..n).map(|i| draw(i, active)), active)
             }
@@ -89,13 +105,18 @@ impl AsRef<[u8]> for Frames {
 }
 
 impl Frames {
-    fn new() -> Frames {
+    fn new(traffic: Traffic) -> Frames {
         let mut frame = [0; FRAME];
         (frame[0], frame[6], frame[11]) = (2, 2, 1);
         frame[12..14].copy_from_slice(&[0x08, 0x00]);
         // Version and length, total length; no fragment, TTL 63, UDP.
         frame[14..26].copy_from_slice(&[0x45, 0, 0, 50, 0, 0, 0x40, 0, 63, 17, 0, 0]);
-        frame[38..40].copy_from_slice(&[0, 30]);
+        if let Traffic::Tcp(_) = traffic {
+            // TCP, a header of five words.
+            (frame[23], frame[46]) = (6, 0x50);
+        } else {
+            frame[38..40].copy_from_slice(&[0, 30]);
+        }
         let mut all = Box::new([0; BATCH * FRAME]);
         all.chunks_exact_mut(FRAME).for_each(|f| f.copy_from_slice(&frame));
         Frames(all)
@@ -106,7 +127,23 @@ impl Frames {
     fn set(&mut self, i: usize, flow: u64) {
         let src = 0x0a00_0000 | flow as u32 & 0x00ff_ffff;
         let dst = 0xc000_0000 | (flow >> 24) as u32 & 0x1fff_ffff;
-        let ports = (1024 + (flow as u32 & 0x7fff)) << 16 | 443;
+        self.address(i, src, dst, 1024 + (flow as u32 & 0x7fff), 443);
+    }
+
+    /// Makes frame `i` a segment of a TCP flow; different flows have different addresses or ports.
+    #[inline(always)]
+    fn set_tcp(&mut self, i: usize, flow: u64, flags: u8) {
+        let (client, port) =
+            (flow / PORTS.len() as u64, PORTS[(flow % PORTS.len() as u64) as usize]);
+        let src = 0x0a00_0000 | client as u32 & 0x00ff_ffff;
+        let dst = 0xc000_0000 | (client % SERVERS) as u32;
+        self.address(i, src, dst, 1024 + (client as u32 & 0x7fff), u32::from(port));
+        self.0[i * FRAME + FLAGS] = flags;
+    }
+
+    #[inline(always)]
+    fn address(&mut self, i: usize, src: u32, dst: u32, sport: u32, dport: u32) {
+        let ports = sport << 16 | dport;
         let words = u128::from(src) << 64 | u128::from(dst) << 32 | u128::from(ports);
         let frame = &mut self.0[i * FRAME..][..FRAME];
         frame[ADDRESSES..ADDRESSES + 12].copy_from_slice(&words.to_be_bytes()[4..]);
@@ -131,6 +168,7 @@ pub(crate) struct Seen {
 pub(crate) struct Synthetic {
     traffic: Traffic,
     packets: u64,
+    gap_ns: i64,
     next: u64,
     buffers: Vec<Arc<Frames>>,
     /// Since the last batch was handed out, and whether it was of active flows.
@@ -142,7 +180,28 @@ impl Synthetic {
     /// So many packets.
     pub(crate) fn new(traffic: Traffic, packets: u64) -> Synthetic {
         let (buffers, seen) = (Vec::new(), Seen::default());
-        Synthetic { traffic, packets, next: 0, buffers, out: None, seen }
+        Synthetic { traffic, packets, gap_ns: GAP_NS, next: 0, buffers, out: None, seen }
+    }
+
+    /// Lets so much time pass between two packets.
+    pub(crate) fn spaced(self, gap_ns: i64) -> Synthetic {
+        Synthetic { gap_ns, ..self }
+    }
+
+    /// Makes so many buffers now: none later, as long as no more are in use at once.
+    pub(crate) fn prepared(mut self, buffers: usize) -> Synthetic {
+        self.buffers = (0..buffers).map(|_| Arc::new(Frames::new(self.traffic))).collect();
+        self
+    }
+
+    /// Whether all packets were handed out.
+    pub(crate) fn is_done(&self) -> bool {
+        self.next == self.packets
+    }
+
+    /// Buffers that it made so far.
+    pub(crate) fn buffers(&self) -> usize {
+        self.buffers.len()
     }
 
     /// What it saw, once all packets were taken.
@@ -168,7 +227,7 @@ impl Synthetic {
     fn buffer(&mut self) -> Arc<Frames> {
         match self.buffers.iter_mut().position(|b| Arc::get_mut(b).is_some()) {
             Some(i) => self.buffers.swap_remove(i),
-            None => Arc::new(Frames::new()),
+            None => Arc::new(Frames::new(self.traffic)),
         }
     }
 }
@@ -180,7 +239,7 @@ impl Source for Synthetic {
         if self.next == 0 {
             self.seen.rss_kib.0 = memory();
         }
-        if self.next == self.packets {
+        if self.is_done() {
             self.seen.rss_kib.1 = memory();
             batch.clear();
             return Ok(false);
@@ -195,12 +254,18 @@ impl Source for Synthetic {
         };
         let n = (end - from).min(BATCH as u64);
         let frames = Arc::get_mut(&mut buffer).expect("nothing else refers to the buffer");
-        (0..n).for_each(|i| frames.set(i as usize, self.traffic.flow(from + i)));
+        match self.traffic {
+            Traffic::Tcp(flows) => (from..from + n).enumerate().for_each(|(i, number)| {
+                let flags = if draw(!number, 8) == 0 { SYN } else { ACK };
+                frames.set_tcp(i, draw(number, flows), flags);
+            }),
+            traffic => (0..n).for_each(|i| frames.set(i as usize, traffic.flow(from + i))),
+        }
         let chunk: Chunk = Arc::<Frames>::clone(&buffer);
         batch.restart(&chunk, 0, LinkType::ETHERNET);
         for i in 0..n {
             let (number, offset) = (from + i, i as u32 * FRAME as u32);
-            let ts = START_NS + number as i64 * GAP_NS;
+            let ts = START_NS + number as i64 * self.gap_ns;
             batch.push(ts, number, offset, FRAME as u32, FRAME as u32);
         }
         self.buffers.push(buffer);
@@ -249,6 +314,22 @@ mod tests {
         check(Traffic::Idle { idle: 300, active: 10 }, 1_000);
         check(Traffic::Idle { idle: 300, active: 10 }, 200);
         check(Traffic::New, 0);
+        check(Traffic::Tcp(100), 5_000);
+        check(Traffic::Tcp(5_000), 1_000);
+    }
+
+    #[test]
+    fn one_segment_in_eight_opens_a_connection_and_time_passes_as_told() {
+        let mut source = Synthetic::new(Traffic::Tcp(100), 8_000).spaced(7).prepared(3);
+        let (mut batch, mut opened) = (FrameBatch::new(), 0);
+        while source.fill(&mut batch).expect("never fails") {
+            let flags = |i: &usize| batch.frame(*i)[FLAGS];
+            opened += (0..batch.len()).filter(|i| flags(i) == SYN).count();
+            let last = batch.len() - 1;
+            assert_eq!(batch.ts()[last], START_NS + batch.seq()[last] as i64 * 7);
+        }
+        assert!((800..1200).contains(&opened), "{opened} of 8,000");
+        assert_eq!(source.buffers(), 3);
     }
 
     #[test]

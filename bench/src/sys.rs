@@ -1,13 +1,18 @@
-//! What the standard library lacks: CPU time, a mapped file, memory in huge pages, prefetch.
+//! What the standard library lacks: CPU time, a mapped file, memory in huge pages, prefetch, and
+//! how often memory was asked for.
 //!
 //! What makes it sound: each unsafe call is one system call or instruction whose contract is met
 //! within the function that makes it, and nothing unsafe is handed out. [`Pages`] owns zeroed
-//! anonymous memory, where any bits are a valid `u64`.
+//! anonymous memory, where any bits are a valid `u64`. [`Counting`] hands every request on to the
+//! system's allocator as it came, under the contract of its own caller; all that it adds is two
+//! atomic additions, which neither allocate nor panic.
 
 use memmap2::{Advice, Mmap, MmapMut, MmapOptions};
+use std::alloc::{GlobalAlloc, Layout, System};
 use std::fs::File;
 use std::io;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Bytes of a huge page.
@@ -31,8 +36,8 @@ pub(crate) struct CpuTime {
     pub(crate) system: Duration,
 }
 
-/// CPU time spent so far.
-pub(crate) fn cpu_time(who: Who) -> io::Result<CpuTime> {
+/// What the system says that somebody used so far.
+fn usage(who: Who) -> io::Result<libc::rusage> {
     let who = match who {
         Who::Me => libc::RUSAGE_SELF,
         Who::Children => libc::RUSAGE_CHILDREN,
@@ -43,7 +48,12 @@ pub(crate) fn cpu_time(who: Who) -> io::Result<CpuTime> {
         return Err(io::Error::last_os_error());
     }
     // SAFETY: zeros are a valid `rusage`, and the call filled it in.
-    let usage = unsafe { usage.assume_init() };
+    Ok(unsafe { usage.assume_init() })
+}
+
+/// CPU time spent so far.
+pub(crate) fn cpu_time(who: Who) -> io::Result<CpuTime> {
+    let usage = usage(who)?;
     let duration = |t: libc::timeval| {
         Duration::from_secs(t.tv_sec as u64) + Duration::from_micros(t.tv_usec as u64)
     };
@@ -58,6 +68,80 @@ pub(crate) fn thread_time() -> Duration {
     let failed = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
     assert_eq!(failed, 0, "every thread has a clock of its own");
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// Requests for memory by all threads of this process, and the bytes asked for.
+static REQUESTS: AtomicU64 = AtomicU64::new(0);
+static BYTES: AtomicU64 = AtomicU64::new(0);
+
+/// The system's allocator, which counts what it is asked for. That costs a few nanoseconds per
+/// request, nothing beside the request itself.
+pub(crate) struct Counting;
+
+impl Counting {
+    #[inline]
+    fn count(bytes: usize) {
+        REQUESTS.fetch_add(1, Ordering::Relaxed);
+        BYTES.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+}
+
+// SAFETY: every request goes to `System` unchanged, which keeps the contract; counting neither
+// allocates nor panics.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        Counting::count(layout.size());
+        // SAFETY: the caller keeps the contract of `alloc`, which is the same here.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        Counting::count(layout.size());
+        // SAFETY: the caller keeps the contract of `alloc_zeroed`, which is the same here.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        Counting::count(size);
+        // SAFETY: `memory` came from `System`, as all of ours does; the caller keeps the rest.
+        unsafe { System.realloc(memory, layout, size) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        // SAFETY: `memory` came from `System`, as all of ours does; the caller keeps the rest.
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
+
+/// Memory that this process has asked for so far, with [`Counting`] as its allocator.
+#[derive(Clone, Copy, PartialEq, Default, Debug)]
+pub(crate) struct Asked {
+    /// Allocations, growths of one among them.
+    pub(crate) allocations: u64,
+    /// Their bytes, as if none were given back.
+    pub(crate) bytes: u64,
+    /// Pages that the kernel had to provide. Memory that is mapped, not allocated, shows here.
+    pub(crate) pages: u64,
+}
+
+impl Asked {
+    /// Until now.
+    pub(crate) fn now() -> io::Result<Asked> {
+        Ok(Asked {
+            allocations: REQUESTS.load(Ordering::Relaxed),
+            bytes: BYTES.load(Ordering::Relaxed),
+            pages: usage(Who::Me)?.ru_minflt as u64,
+        })
+    }
+
+    /// Since an earlier moment.
+    pub(crate) fn since(self, before: Asked) -> Asked {
+        Asked {
+            allocations: self.allocations - before.allocations,
+            bytes: self.bytes - before.bytes,
+            pages: self.pages - before.pages,
+        }
+    }
 }
 
 /// Maps a file that nobody writes to while the benchmark runs, all pages at once.
@@ -122,6 +206,27 @@ mod tests {
         std::process::Command::new("true").status().expect("runs");
         let children = cpu_time(Who::Children).expect("counted");
         assert!(children.user + children.system > Duration::ZERO);
+    }
+
+    #[test]
+    fn every_request_for_memory_is_counted() {
+        use std::hint::black_box;
+        let before = Asked::now().expect("counted");
+        let mut text = black_box(Vec::<u8>::with_capacity(10_000));
+        text.reserve(20_000);
+        let zeros = black_box(vec![0u8; 40_000]);
+        black_box(std::thread::spawn(|| black_box(Box::new([1u8; 80_000]))).join().is_ok());
+        let asked = Asked::now().expect("counted").since(before);
+        // Other tests ask too, and the thread has a name and a result of its own.
+        assert!(asked.allocations >= 4 && asked.bytes >= 150_000, "{asked:?}");
+        assert!(zeros.len() + text.capacity() >= 60_000);
+    }
+
+    #[test]
+    fn mapped_memory_shows_in_pages() {
+        let before = Asked::now().expect("counted");
+        let pages = Pages::zeroed(12).expect("memory");
+        assert!(Asked::now().expect("counted").since(before).pages > 0, "{}", pages.rows);
     }
 
     #[test]
