@@ -10,6 +10,9 @@ use crate::pages::Words;
 use crate::prefetch::prefetch;
 use weir_packet::limits::BATCH;
 
+/// Words of a cache line.
+const LINE: usize = 8;
+
 /// No row: the key is new and the table is full.
 pub const NO_ROW: u32 = u32::MAX;
 
@@ -282,8 +285,14 @@ impl Table {
     fn find_likely(&mut self, keys: &Keys, out: &mut [u32; BATCH], at: impl Fn(usize) -> usize) {
         let n = keys.len.min(BATCH);
         self.index.reserve(n);
-        let rows = &self.rows[..];
-        self.index.likely(&keys.hashes[..n], out, |row| prefetch(rows, at(row as usize)));
+        let (rows, two_lines) = (&self.rows[..], self.stride > LINE);
+        self.index.likely(&keys.hashes[..n], out, |row| {
+            let at = at(row as usize);
+            prefetch(rows, at);
+            if two_lines {
+                prefetch(rows, at.wrapping_add(LINE));
+            }
+        });
     }
 
     /// The row of key `j`, which is not the likely one.

@@ -63,17 +63,21 @@ pub const FUSED_MAX: usize = 4;
 /// each is as good.
 pub fn update(steps: &[Taken<'_>], rows: &[u16], groups: &[u32], cells: &mut Cells<'_>) -> usize {
     match (steps, cells.stride) {
-        ([(Step::One, _), (Step::Add, x), (Step::Least(f), y), (Step::Least(g), z)], 8) => {
+        ([(Step::One, _), (Step::Add, x), (Step::Least(f), y), (Step::Least(g), z)], 8 | 16) => {
             let (first, second) = (Least(y, *f), Least(z, *g));
-            each::<8, 4>(rows, groups, cells, |[a, b, c, d], i| {
+            let all = |[a, b, c, d]: &mut [u64; 4], i: usize| {
                 One.update(a, i);
                 Add(x).update(b, i);
                 first.update(c, i);
                 second.update(d, i);
-            });
+            };
+            match cells.stride {
+                8 => each::<8, 4>(rows, groups, cells, all),
+                _ => each::<16, 4>(rows, groups, cells, all),
+            }
             4
         }
-        ([first, second, ..], 4 | 8) => {
+        ([first, second, ..], 4 | 8 | 16) => {
             match *first {
                 (Step::One, _) => with(One, *second, rows, groups, cells),
                 (Step::Add, x) => with(Add(x), *second, rows, groups, cells),
@@ -112,7 +116,8 @@ fn two(
     };
     match cells.stride {
         4 => each::<4, 2>(rows, groups, cells, both),
-        _ => each::<8, 2>(rows, groups, cells, both),
+        8 => each::<8, 2>(rows, groups, cells, both),
+        _ => each::<16, 2>(rows, groups, cells, both),
     }
 }
 
@@ -152,7 +157,7 @@ mod tests {
             flow_meter in any::<bool>(),
             chosen in proptest::collection::btree_set(0u16..BATCH as u16, 1..40),
             dense in any::<bool>(),
-            wide in any::<bool>(),
+            (stride, at) in prop_oneof![Just((4, 1)), Just((8, 2)), Just((16, 5))],
             seed in any::<u64>(),
         ) {
             if flow_meter {
@@ -165,9 +170,7 @@ mod tests {
                 .map(|s| std::array::from_fn(|i| number(s * 1000 + i as u64)))
                 .collect();
             let taken: Vec<Taken<'_>> = steps.iter().copied().zip(&columns).collect();
-            let stride = if wide { 8 } else { 4 };
-            // Behind a key of a word or two, as many steps as have room.
-            let at = if wide { 2 } else { 1 };
+            // Behind a key of some words, as many steps as have room.
             let taken = &taken[..taken.len().min(stride - at)];
             let mut table: Vec<u64> = (0..7 * stride as u64).map(number).collect();
             let mut model = table.clone();
