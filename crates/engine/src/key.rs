@@ -160,67 +160,6 @@ impl Layout {
         })
     }
 
-    /// Writes part `p` of a packed key into row `i` of a column. Strings go from one arena to the
-    /// other.
-    pub fn unpack(
-        &self,
-        key: &[u64],
-        p: usize,
-        pool: &Pool,
-        column: &mut Column,
-        i: usize,
-        arena: &mut Arena,
-    ) {
-        match self.part(key, p) {
-            None => column.present.put(i, false),
-            Some(raw) if self.classes[p] == Class::Text => {
-                let handle = arena.put(pool.get(raw as u64));
-                column.set_raw(i, handle as u128);
-            }
-            Some(raw) => column.set_raw(i, raw),
-        }
-    }
-
-    /// A number that sorts like the key as far as its bits reach, and whether that is all the way.
-    pub fn sort_prefix(&self, key: &[u64], pool: &Pool) -> (u128, bool) {
-        let (mut out, mut free) = (0u128, 128u32);
-        let mut put = |value: u128, bits: u32| -> bool {
-            let fits = bits <= free;
-            let cut = bits.saturating_sub(free);
-            let bits = bits - cut;
-            free -= bits;
-            if bits > 0 {
-                out |= (value >> cut) << free;
-            }
-            fits
-        };
-        for p in 0..self.places.len() {
-            let place = &self.places[p];
-            let part = self.part(key, p);
-            if place.present.is_some() && !put(part.is_some() as u128, 1) {
-                return (out, false);
-            }
-            let fits = match (self.classes[p], part) {
-                (Class::Text, Some(handle)) => {
-                    let text = pool.get(handle as u64);
-                    let mut first = [0; 16];
-                    let n = text.len().min(16);
-                    first[..n].copy_from_slice(&text[..n]);
-                    put(u128::from_be_bytes(first), 128);
-                    false
-                }
-                (Class::Text, None) => false,
-                (Class::Pair, Some(v)) if place.bits == 32 => put(v & 0xffff_ffff, 32),
-                (class, Some(v)) if place.bits == 64 => put(class.ordered(v as u64) as u128, 64),
-                (_, v) => put(v.unwrap_or(0), place.bits),
-            };
-            if !fits {
-                return (out, false);
-            }
-        }
-        (out, true)
-    }
-
     /// Compares two packed keys, possibly of different layouts of the same parts.
     pub fn compare(
         &self,

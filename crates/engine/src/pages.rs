@@ -84,7 +84,7 @@ impl Words {
     }
 
     /// Gives memory back to the kernel that holds the words `range`, as far as it covers whole
-    /// pages of a large one: they become zero.
+    /// pages of a large one and the kernel takes it. Their contents are unspecified then.
     pub(crate) fn release(&mut self, range: std::ops::Range<usize>) {
         assert!(range.start <= range.end && range.end <= self.cap, "a range of the memory");
         #[cfg(all(target_os = "linux", not(miri)))]
@@ -94,7 +94,7 @@ impl Words {
             let end = (self.start.as_ptr() as usize + range.end * 8) / PAGE * PAGE;
             if first < end {
                 // SAFETY: the pages lie within the mapping, which is private and anonymous: they
-                // read as zero afterwards.
+                // read as zero afterwards, or, where the kernel refuses, as before.
                 unsafe { libc::madvise(first as *mut _, end - first, libc::MADV_DONTNEED) };
                 return;
             }
@@ -249,6 +249,10 @@ impl<T> Slab<T> {
 
     /// Appends a row. Room is made for `limit` rows in all where that costs nothing.
     pub(crate) fn push(&mut self, row: T, limit: usize) {
+        if self.len == 0 {
+            // Rows that were moved out may have left their memory, if their taker panicked.
+            self.memory.clear();
+        }
         let place = self.memory.extend(Self::STRIDE, limit.saturating_mul(Self::STRIDE));
         // SAFETY: the words hold a row, are aligned for it, and no value is there yet.
         unsafe { place.as_mut_ptr().cast::<T>().write(row) };

@@ -15,8 +15,9 @@
 //!   its own; the order is that of the packets.
 //!
 //! Memory is bounded since reading waits: for results that are [`RING`] batches behind, and for
-//! closings, [`CLOSES_AHEAD`] of them. Nobody waits elsewhere, and who waits has handed over
-//! everything it could: so there is always one who can go on.
+//! closings, [`CLOSES_AHEAD`] of them. Nobody waits elsewhere with work in hand, and who waits has
+//! handed over everything it could: so there is always one who can go on. A source that makes
+//! its reader wait right after a full batch keeps that batch waiting too, and the end of a `limit`.
 
 mod ahead;
 mod bell;
@@ -278,7 +279,8 @@ impl<'a, 'f, 'h> Worker<'a, 'f, 'h> {
     }
 
     /// Whether this worker may read on, which may mean to wait for the source. Asked with the feed
-    /// in hand. The calling thread must not wait while there is something to put out.
+    /// in hand. The calling thread must not wait while there is something to put out and the source
+    /// is known to be slow, as after a batch that was not full.
     fn may_read(&self) -> bool {
         let shared = self.shared;
         let waits = shared.quiet.load(Ordering::Acquire);

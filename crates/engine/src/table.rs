@@ -81,7 +81,7 @@ impl Keys {
 
 /// Rows of fixed width, found by key: first the words of the key, then cells for whoever keeps
 /// state.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Table {
     index: Index,
     /// All rows, one after the other.

@@ -25,8 +25,7 @@ pub(super) fn build(ty: &Type, last: bool) -> Box<dyn Aggregate> {
     Box::new(FirstLast { class: Class::of(ty), last, pool: Pool::default() })
 }
 
-/// Cells: one more than the row's number (0: no row; complemented for `last`, so that smaller is
-/// better), then the value's one or two words.
+/// Cells: one more than the row's number, 0 for no row; then the value's one or two words.
 struct FirstLast {
     class: Class,
     last: bool,

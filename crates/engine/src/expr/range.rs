@@ -61,7 +61,11 @@ pub(crate) fn simpler(op: BinaryOp, e: &Expr, k: i64) -> (BinaryOp, &Expr, i64) 
     if e.ty == Type::Float || !fits(e) {
         return (op, e, k);
     }
-    let constant = |e: &Expr| range(e).filter(|(lo, hi)| lo == hi).map(|(n, _)| n);
+    // Not whatever has one value: that may be absent, and so the whole.
+    let constant = |e: &Expr| match e.kind {
+        ExprKind::Const(Value::Int(n) | Value::Time(n) | Value::Duration(n)) => Some(n),
+        _ => None,
+    };
     let moved = match (arith, constant(a), constant(b)) {
         (BinaryOp::Add, _, Some(c)) => k.checked_sub(c).map(|k| (op, &**a, k)),
         (BinaryOp::Add, Some(c), _) => k.checked_sub(c).map(|k| (op, &**b, k)),
@@ -103,6 +107,14 @@ mod tests {
     use super::*;
     use crate::ops::testing::{binary as node, compare, field, int};
     use proptest::prelude::*;
+
+    #[test]
+    fn what_may_be_absent_is_no_constant() {
+        let zero = node(BinaryOp::Mul, field("tcp.window"), int(0));
+        assert_eq!(range(&zero), Some((0, 0)));
+        let sum = node(BinaryOp::Add, field("len"), zero);
+        assert_eq!(simpler(BinaryOp::Gt, &sum, 0), (BinaryOp::Gt, &sum, 0));
+    }
 
     #[test]
     fn ranges_of_fields_are_known() {

@@ -5,16 +5,16 @@
 //! | Syntax | `scan NAME = INIT by KEY idle D max N => EXPR`; in Rust, [`map_with_state`](crate::api::Keyed::map_with_state) |
 //! | Emits | on push: every row, with the states after it as columns |
 //! | Order | kept |
-//! | State | per key its words, its time, a word of housekeeping and one or two a state; `max` (default 1 Mi) keys, `idle` (default 1 h) |
-//! | Full | a key that was not touched lately is evicted, and counted |
+//! | State | per key its words, its time, a word of housekeeping and one or two a state; `max` (default 1 Mi) keys, `idle` (default 1 h); in Rust 64 Mi, kept to the end |
+//! | Full | a key that was not touched lately is evicted, and counted; in Rust further keys are left out, and counted |
 //! | Late | a late row is folded in as it comes; it cannot bring an expired key back |
 //! | Merge | partitioned by key |
 //! | Exact? | exact up to `max`; which key is evicted beyond depends on batches and workers |
 //!
 //! Two modes. Where the states take few values, known in advance, the scan is an automaton
-//! ([`steps`]): what each row does is computed for all states at once, before any is known, and the
-//! rest is one step per row. Else the updates of a batch run in rounds ([`rounds`]): no key twice
-//! in one, so that a round is evaluated column by column like any other expression.
+//! (`steps.rs`): what each row does is computed for all states at once, before any is known, and
+//! the rest is one step per row. Else the updates of a batch run in rounds (`rounds.rs`): no key
+//! twice in one, so that a round is evaluated column by column like any other expression.
 
 mod rounds;
 mod steps;

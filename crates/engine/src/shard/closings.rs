@@ -69,13 +69,10 @@ impl Closings {
                     there.push((p, start, groups));
                     break;
                 };
-                let (_, _, mut other) = there.swap_remove(i);
+                let (_, _, other) = there.swap_remove(i);
                 drop(board);
-                if groups.len() < other.len() {
-                    std::mem::swap(&mut groups, &mut other);
-                }
-                groups.merge(&other);
-                self.give_back([(p, other)]);
+                let spent = groups.absorb(other);
+                self.give_back([(p, spent)]);
             }
         }
         let mut board = self.lock();
