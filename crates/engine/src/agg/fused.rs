@@ -163,7 +163,8 @@ mod tests {
             if flow_meter {
                 steps = vec![Step::One, Step::Add, Step::Least(seed), Step::Least(!seed)];
             }
-            let rows: Vec<u16> = if dense { (0..40).collect() } else { chosen.into_iter().collect() };
+            let rows: Vec<u16> =
+                if dense { (0..40).collect() } else { chosen.into_iter().collect() };
             let number = |n: u64| (n + 1).wrapping_mul(seed | 1) >> (n % 60);
             let groups: Vec<u32> = (0..rows.len() as u64).map(|j| (number(j) % 7) as u32).collect();
             let columns: Vec<[u64; BATCH]> = (0..steps.len() as u64)
