@@ -1,8 +1,8 @@
 //! Packets made while they are taken: any number of them, from no file.
 //!
 //! All are Ethernet frames of 64 bytes with an IPv4 header and a UDP or a TCP header, evenly spaced
-//! in time. A buffer holds a batch of frames that differ in addresses and ports only, so that making
-//! one is a handful of stores. Buffers are used again once no batch refers to them.
+//! in time. A buffer holds a batch of frames that differ in addresses and ports only, so that
+//! making one is a handful of stores. Buffers are used again once no batch refers to them.
 
 use crate::measure::rss_kib;
 use crate::timing::{Stopwatch, Whole};
