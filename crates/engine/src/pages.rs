@@ -18,7 +18,18 @@ use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
 /// Words of a cache line.
-const LINE_WORDS: usize = 8;
+pub(crate) const LINE_WORDS: usize = 8;
+
+/// Words from one row to the next in a table of rows of `words`: so many that a small row lies
+/// within one cache line.
+pub(crate) const fn row_words(words: usize) -> usize {
+    match words {
+        0..=1 => 1,
+        2 => 2,
+        3..=4 => 4,
+        n => n.next_multiple_of(LINE_WORDS),
+    }
+}
 
 /// From this many words on, memory is reserved from the kernel: 1 MiB.
 const LARGE: usize = 1 << 17;
@@ -208,12 +219,7 @@ pub(crate) struct Slab<T> {
 }
 
 impl<T> Slab<T> {
-    const STRIDE: usize = match size_of::<T>().div_ceil(8) {
-        0..=1 => 1,
-        2 => 2,
-        3..=4 => 4,
-        n => n.next_multiple_of(LINE_WORDS),
-    };
+    const STRIDE: usize = row_words(size_of::<T>().div_ceil(8));
 
     const FITS: () = assert!(align_of::<T>() <= Self::STRIDE * 8 && align_of::<T>() <= 64);
 

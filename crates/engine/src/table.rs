@@ -6,12 +6,9 @@ mod index;
 pub use index::{Index, Vacant};
 
 use crate::limits::ROWS_START;
-use crate::pages::Words;
+use crate::pages::{LINE_WORDS, Words, row_words};
 use crate::prefetch::prefetch;
 use weir_packet::limits::BATCH;
-
-/// Words of a cache line.
-const LINE: usize = 8;
 
 /// No row: the key is new and the table is full.
 pub const NO_ROW: u32 = u32::MAX;
@@ -97,12 +94,7 @@ impl Table {
     /// An empty table for keys of `key_words` and `cells` words of state, for `max_rows` at most.
     /// Rows are padded so that a small one lies within one cache line.
     pub fn new(key_words: usize, cells: usize, max_rows: u64) -> Table {
-        let stride = match key_words + cells {
-            0..=1 => 1,
-            2 => 2,
-            3..=4 => 4,
-            n => n.next_multiple_of(8),
-        };
+        let stride = row_words(key_words + cells);
         Table {
             index: Index::with_capacity(0),
             rows: Words::new(),
@@ -285,12 +277,12 @@ impl Table {
     fn find_likely(&mut self, keys: &Keys, out: &mut [u32; BATCH], at: impl Fn(usize) -> usize) {
         let n = keys.len.min(BATCH);
         self.index.reserve(n);
-        let (rows, two_lines) = (&self.rows[..], self.stride > LINE);
+        let (rows, two_lines) = (&self.rows[..], self.stride > LINE_WORDS);
         self.index.likely(&keys.hashes[..n], out, |row| {
             let at = at(row as usize);
             prefetch(rows, at);
             if two_lines {
-                prefetch(rows, at.wrapping_add(LINE));
+                prefetch(rows, at.wrapping_add(LINE_WORDS));
             }
         });
     }

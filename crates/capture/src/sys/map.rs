@@ -37,7 +37,10 @@ impl Mapping {
     /// Makes the pages of a range present: cheaper than meeting them one fault at a time, and a
     /// prefetch of a page that is not there does nothing.
     pub(crate) fn populate(&self, range: Range<usize>) {
-        self.advise_range(Advice::PopulateRead, range);
+        let end = range.end.min(self.0.len());
+        if range.start < end {
+            let _ = self.0.advise_range(Advice::PopulateRead, range.start, end - range.start);
+        }
     }
 
     /// Lets go of the pages of a range, so that a process is not as large as what it has read. They
@@ -54,13 +57,6 @@ impl Mapping {
                     end - range.start,
                 )
             };
-        }
-    }
-
-    fn advise_range(&self, advice: Advice, range: Range<usize>) {
-        let end = range.end.min(self.0.len());
-        if range.start < end {
-            let _ = self.0.advise_range(advice, range.start, end - range.start);
         }
     }
 }

@@ -28,7 +28,7 @@ use std::any::Any;
 use weir_packet::bits::Bits;
 use weir_packet::column::{Column, Repr};
 use weir_packet::limits::BATCH;
-use words::Words;
+use words::WordSet;
 
 /// One cell: the count. The sets stand in `sets`: narrow, and wide where there are addresses.
 pub(super) struct Distinct {
@@ -52,7 +52,7 @@ struct Set {
 
 enum Store {
     /// Keys of one word.
-    Words(Words),
+    Words(WordSet),
     /// Longer ones.
     Rows(Table),
 }
@@ -153,7 +153,7 @@ impl Set {
     fn new(layout: Layout) -> Set {
         let (place, _) = layout.place(layout.parts() - 1);
         let store = match layout.words {
-            1 => Store::Words(Words::new(VALUES_MAX)),
+            1 => Store::Words(WordSet::new(VALUES_MAX)),
             words => Store::Rows(Table::new(words, 0, VALUES_MAX)),
         };
         Set {

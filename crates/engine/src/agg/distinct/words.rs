@@ -2,7 +2,7 @@
 //! cache miss. Look-ups go a batch at a time, and a set grows a few slots at a time.
 
 use crate::limits::INDEX_START;
-use crate::pages::Words as Memory;
+use crate::pages::Words;
 use crate::prefetch::prefetch;
 use crate::table::hash;
 use weir_packet::limits::BATCH;
@@ -15,12 +15,12 @@ const SMALL_MAX: u32 = 16;
 const MOVED: usize = 1024;
 
 /// Words other than `u64::MAX`.
-pub(super) struct Words {
+pub(super) struct WordSet {
     /// Complements of the words, so that 0 is an empty slot.
-    slots: Memory,
+    slots: Words,
     /// The slots before the set grew, as long as some were not moved; those that were moved stay
     /// there too.
-    old: Memory,
+    old: Words,
     /// How many of the old slots were moved.
     moved: usize,
     /// Words in the set.
@@ -30,12 +30,12 @@ pub(super) struct Words {
     small: u32,
 }
 
-impl Words {
+impl WordSet {
     /// An empty set for `max` words at most.
-    pub(super) fn new(max: u64) -> Words {
+    pub(super) fn new(max: u64) -> WordSet {
         let max = usize::try_from(max).unwrap_or(usize::MAX);
-        let (slots, old) = (Memory::zeroed(INDEX_START), Memory::new());
-        Words { slots, old, moved: 0, used: 0, max, small: 0 }
+        let (slots, old) = (Words::zeroed(INDEX_START), Words::new());
+        WordSet { slots, old, moved: 0, used: 0, max, small: 0 }
     }
 
     /// How many words there are.
@@ -59,7 +59,7 @@ impl Words {
     #[cold]
     fn grow(&mut self, more: usize) {
         let words = (self.used + more).max(self.used * 2);
-        let bigger = Memory::zeroed((words * 5).div_ceil(3).next_power_of_two());
+        let bigger = Words::zeroed((words * 5).div_ceil(3).next_power_of_two());
         self.move_old(usize::MAX);
         self.old = std::mem::replace(&mut self.slots, bigger);
         self.moved = 0;
@@ -81,7 +81,7 @@ impl Words {
         }
         self.moved = end;
         if end == self.old.len() {
-            (self.old, self.moved) = (Memory::new(), 0);
+            (self.old, self.moved) = (Words::new(), 0);
         }
     }
 
@@ -131,9 +131,9 @@ impl Words {
         let small = self.used * 32 < self.slots.len() && self.slots.len() > INDEX_START;
         self.small = if small { self.small + 1 } else { 0 };
         self.used = 0;
-        (self.old, self.moved) = (Memory::new(), 0);
+        (self.old, self.moved) = (Words::new(), 0);
         if self.small > SMALL_MAX {
-            self.slots = Memory::zeroed((self.slots.len() / 8).max(INDEX_START));
+            self.slots = Words::zeroed((self.slots.len() / 8).max(INDEX_START));
             self.small = 0;
         } else {
             self.slots.fill(0);
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn a_full_set_refuses_new_words_only() {
-        let mut set = Words::new(2);
+        let mut set = WordSet::new(2);
         let mut new = Vec::new();
         assert_eq!(set.add(&[0, 7, 8, 7, 9], |w| new.push(w)), 2);
         assert_eq!((new, set.len()), (vec![0, 7], 2));
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn growing_goes_by_and_by() {
-        let mut set = Words::new(u64::MAX);
+        let mut set = WordSet::new(u64::MAX);
         let mut growing = 0;
         for from in (0..200_000u64).step_by(BATCH / 2) {
             // Half of each batch came before.
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn a_burst_is_given_back() {
-        let mut set = Words::new(u64::MAX);
+        let mut set = WordSet::new(u64::MAX);
         for from in (0..100_000).step_by(BATCH) {
             set.add(&(from..from + BATCH as u64).collect::<Vec<_>>(), |_| {});
         }
@@ -212,7 +212,7 @@ mod tests {
                 proptest::collection::vec(0u64..3000, 1..BATCH), 1..12),
             cleared: usize,
         ) {
-            let (mut set, mut model) = (Words::new(u64::MAX), BTreeSet::new());
+            let (mut set, mut model) = (WordSet::new(u64::MAX), BTreeSet::new());
             for (b, batch) in batches.iter().enumerate() {
                 if b == cleared % 16 {
                     set.clear();

@@ -7,7 +7,7 @@
 
 use crate::key::{Chosen, Direct, Layout, Pool, pack};
 use crate::limits::{EVICT_LOOK, EVICT_OF_LOOK, EVICT_STEPS, ROWS_START, SWEEP};
-use crate::pages::Words;
+use crate::pages::{Words, row_words};
 use crate::prefetch::prefetch;
 use crate::rows::Arena;
 use crate::table::{Index, Keys, hash};
@@ -24,8 +24,6 @@ pub(super) const META: usize = 1;
 pub(super) const HEAD: usize = 2;
 /// The mode's word of a row that was given up.
 const FREE: u64 = u64::MAX;
-/// Words of a cache line.
-const LINE: usize = 8;
 
 /// The keys of one layout and their rows.
 pub(super) struct Store {
@@ -85,11 +83,7 @@ pub(super) struct Terms<'a> {
 impl Store {
     /// A store for keys of a layout with `cells` words of state.
     pub(super) fn new(layout: Layout, cells: usize, max_keys: usize) -> Store {
-        let stride = match layout.words + HEAD + cells {
-            0..=2 => 2,
-            3..=4 => 4,
-            n => n.next_multiple_of(LINE),
-        };
+        let stride = row_words(layout.words + HEAD + cells);
         Store {
             taken: Bits::NONE,
             positions: Box::new([0; BATCH]),
