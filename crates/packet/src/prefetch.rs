@@ -28,7 +28,7 @@ const LINE: usize = 64;
 ///
 /// A processor follows a stream by itself but loses it when other memory is looked at between two
 /// batches, and it can wait for few lines at a time: so every line is asked for, one half of the
-/// next batch while this one is walked and the other half while it is classified. This took a third
+/// next batch while this one is walked and the other half while it is classified. This took a fifth
 /// off a flow meter's time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ahead {
