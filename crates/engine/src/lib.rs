@@ -17,7 +17,7 @@ pub mod ops;
 #[allow(unsafe_code)]
 mod pages;
 #[allow(unsafe_code)]
-pub mod prefetch;
+pub mod processor;
 mod radix;
 pub mod rows;
 pub mod run;

@@ -11,7 +11,7 @@
 //! and it gives slices out only through borrows of itself. It holds plain words without pointers
 //! into itself, so that it may be sent and shared like a `Vec<u64>`.
 
-use crate::prefetch::prefetch;
+use crate::processor::prefetch;
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
@@ -92,6 +92,22 @@ impl Words {
     /// Forgets the words; keeps the memory.
     pub(crate) fn clear(&mut self) {
         self.len = 0;
+    }
+
+    /// The words as halves, in the machine's order.
+    #[inline(always)]
+    pub(crate) fn halves(&self) -> &[u32] {
+        let words: &[u64] = self;
+        // SAFETY: a word is two halves, any bits are one, and words are aligned more strictly.
+        unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), words.len() * 2) }
+    }
+
+    /// The same, to be changed.
+    #[inline(always)]
+    pub(crate) fn halves_mut(&mut self) -> &mut [u32] {
+        let words: &mut [u64] = self;
+        // SAFETY: as above, and the borrow is unique.
+        unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), words.len() * 2) }
     }
 
     /// Gives memory back to the kernel that holds the words `range`, as far as it covers whole

@@ -3,11 +3,11 @@
 
 mod index;
 
-pub use index::{Index, Vacant};
+pub use index::{Ask, Index, Vacant};
 
 use crate::limits::ROWS_START;
 use crate::pages::{LINE_WORDS, Words, row_words};
-use crate::prefetch::prefetch;
+use crate::processor::prefetch;
 use weir_packet::limits::BATCH;
 
 /// No row: the key is new and the table is full.
@@ -74,6 +74,13 @@ impl Keys {
             each(*h);
         }
     }
+}
+
+/// A new row of `S` words, but for its key of `W`.
+fn template<const W: usize, const S: usize>(fresh: &[u64]) -> [u64; S] {
+    let mut row = [0; S];
+    row[W..].iter_mut().zip(fresh).for_each(|(to, word)| *to = *word);
+    row
 }
 
 /// Rows of fixed width, found by key: first the words of the key, then cells for whoever keeps
@@ -194,17 +201,18 @@ impl Table {
         self.max_rows.saturating_mul(self.stride)
     }
 
-    /// Asks for what looking up this hash will need first.
+    /// What asks for what looking up a hash will need first.
     #[inline(always)]
-    pub fn prefetch(&self, hash: u64) {
-        self.index.prefetch(hash);
+    pub fn ask(&self) -> Ask<'_> {
+        self.index.ask()
     }
 
     /// Computes the hashes of keys and asks for what looking them up will need first.
     pub fn hash_keys(&self, keys: &mut Keys) {
+        let ask = self.ask();
         keys.hash_with(
             #[inline(always)]
-            |h| self.index.prefetch(h),
+            |h| ask.prefetch(h),
         );
     }
 
@@ -231,6 +239,7 @@ impl Table {
         let n = keys.len.min(BATCH);
         self.find_likely(keys, out, |row| row.wrapping_mul(S));
         let words: &[[u64; BATCH]; W] = keys.words[..].try_into().expect("so many words");
+        let template = template::<W, S>(fresh);
         let (mut j, mut refused) = (0, 0);
         loop {
             // Most are found at once: a loop for them alone.
@@ -244,11 +253,49 @@ impl Table {
             if j >= n {
                 return refused;
             }
-            let row = self.find_or_add(keys, j, fresh);
-            refused += row.is_none() as usize;
-            out[j] = row.unwrap_or(NO_ROW);
+            let key = words.each_ref().map(|plane| plane[j]);
+            out[j] = self.find_or_add_fixed::<W, S>(keys.hashes[j], key, &template);
+            refused += usize::from(out[j] == NO_ROW);
             j += 1;
         }
+    }
+
+    /// The row of a key, which is not the likely one; [`NO_ROW`] where there is no room for it.
+    #[inline(never)]
+    fn find_or_add_fixed<const W: usize, const S: usize>(
+        &mut self,
+        hash: u64,
+        key: [u64; W],
+        template: &[u64; S],
+    ) -> u32 {
+        let (rows, _) = self.rows.as_chunks::<S>();
+        let found = self.index.find(hash, |row| {
+            rows.get(row as usize).is_some_and(|row| row.first_chunk::<W>() == Some(&key))
+        });
+        let place = match found {
+            Ok(row) => return row,
+            Err(place) => place,
+        };
+        let row = rows.len();
+        if row >= self.max_rows {
+            return NO_ROW;
+        }
+        self.index.insert(place, hash, row as u32);
+        if let Some(to) = self.new_row().first_chunk_mut::<S>() {
+            *to = *template;
+            to[..W].copy_from_slice(&key);
+        }
+        row as u32
+    }
+
+    /// Memory for one more row.
+    #[inline(always)]
+    fn new_row(&mut self) -> &mut [u64] {
+        let limit = self.limit();
+        if self.rows.is_empty() {
+            self.rows.reserve(ROWS_START * self.stride, limit);
+        }
+        self.rows.extend(self.stride, limit)
     }
 
     fn lookup_any(&mut self, keys: &Keys, fresh: &[u64], out: &mut [u32; BATCH]) -> usize {
@@ -302,12 +349,8 @@ impl Table {
             return None;
         }
         self.index.insert(place, keys.hashes[j], row as u32);
-        let limit = self.limit();
-        if row == 0 {
-            self.rows.reserve(ROWS_START * self.stride, limit);
-        }
-        let to = self.rows.extend(self.stride, limit);
-        let (key, cells) = to.split_at_mut(self.key_words);
+        let key_words = self.key_words;
+        let (key, cells) = self.new_row().split_at_mut(key_words);
         key.iter_mut().zip(&keys.words).for_each(|(to, plane)| *to = plane[j]);
         // A few words, one by one: to call a copying function takes longer.
         for (n, cell) in cells.iter_mut().enumerate() {

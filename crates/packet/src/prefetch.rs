@@ -68,6 +68,20 @@ impl Ahead {
     }
 }
 
+/// Asks for what comes behind the byte `at` of a capture whose records are walked and looked at in
+/// one loop, which takes about as long as the memory does.
+#[inline(always)]
+pub(crate) fn ask_near(bytes: &[u8], at: u32) {
+    let from = at as usize + FAR;
+    if let Some(lines) = bytes.get(from..from + LINE + 1) {
+        prefetch(lines, 0);
+        prefetch(lines, LINE);
+    }
+}
+
+/// How far ahead that is.
+const FAR: usize = 2048;
+
 /// How far ahead of itself a walk asks once more: what came in with the last batch may have left
 /// the first-level cache since, and each record's length is waited for.
 pub(crate) const NEAR: usize = 1024;

@@ -1,6 +1,7 @@
 //! The [`Source`] trait: batches of frames, by reference into shared memory.
 
 use crate::limits::BATCH;
+use crate::walk::Look;
 use std::fmt;
 use std::io;
 use std::sync::{Arc, LazyLock};
@@ -46,6 +47,8 @@ pub struct FrameBatch {
     pub link: LinkType,
     n: usize,
     cols: Box<FrameColumns>,
+    /// Whether the reader looked at each frame for the classifier.
+    looked: bool,
 }
 
 struct FrameColumns {
@@ -54,6 +57,7 @@ struct FrameColumns {
     off: [u32; BATCH],
     caplen: [u32; BATCH],
     len: [u32; BATCH],
+    look: [Look; BATCH],
 }
 
 impl FrameBatch {
@@ -70,7 +74,9 @@ impl FrameBatch {
                 off: [0; BATCH],
                 caplen: [0; BATCH],
                 len: [0; BATCH],
+                look: [Look::NONE; BATCH],
             }),
+            looked: false,
         }
     }
 
@@ -89,6 +95,7 @@ impl FrameBatch {
         self.base = base;
         self.link = link;
         self.n = 0;
+        self.looked = false;
     }
 
     /// Appends a frame: `offset` and `caplen` say which bytes of the chunk it is, `len` its length
@@ -102,29 +109,43 @@ impl FrameBatch {
         c.off[i] = offset;
         c.caplen[i] = caplen;
         c.len[i] = len;
+        c.look[i] = Look::NONE;
         self.n = i + 1;
     }
 
+    /// Says that the frames to come are looked at by who pushes them, see [`FrameBatch::looks`].
+    pub(crate) fn look_at_all(&mut self) {
+        self.looked = true;
+    }
+
     /// Appends frames until the batch is full or `next` has none: time, offset, captured bytes and
-    /// length as [`FrameBatch::push`] takes them. They are numbered on from `seq`.
+    /// length as [`FrameBatch::push`] takes them, and what a look at the frame showed. They are
+    /// numbered as if the batch had begun with `seq`.
     #[inline(always)]
     pub(crate) fn push_all(
         &mut self,
         seq: u64,
-        mut next: impl FnMut() -> Option<(i64, u32, u32, u32)>,
+        mut next: impl FnMut() -> Option<(i64, u32, u32, u32, Look)>,
     ) {
         let (from, c) = (self.n, &mut *self.cols);
         let mut i = from;
         while i < BATCH
-            && let Some((ts, offset, caplen, len)) = next()
+            && let Some((ts, offset, caplen, len, look)) = next()
         {
-            (c.ts[i], c.off[i], c.caplen[i], c.len[i]) = (ts, offset, caplen, len);
+            (c.ts[i], c.off[i], c.caplen[i]) = (ts, offset, caplen);
+            (c.len[i], c.look[i]) = (len, look);
             i += 1;
         }
-        for (number, at) in c.seq[from..i].iter_mut().zip(seq..) {
+        for (number, at) in c.seq[from..i].iter_mut().zip(seq + from as u64..) {
             *number = at;
         }
         self.n = i;
+    }
+
+    /// What a look at each frame showed, if whoever pushed them looked.
+    #[inline(always)]
+    pub(crate) fn looks(&self) -> Option<&[Look; BATCH]> {
+        self.looked.then_some(&self.cols.look)
     }
 
     /// Frames in the batch.
@@ -210,7 +231,9 @@ impl FrameBatch {
         gather(&mut to.seq[n.clone()], &cols.seq, at, |s| s);
         gather(&mut to.off[n.clone()], &cols.off, at, |off| off.wrapping_add(shift));
         gather(&mut to.caplen[n.clone()], &cols.caplen, at, |c| c);
-        gather(&mut to.len[n], &cols.len, at, |l| l);
+        gather(&mut to.len[n.clone()], &cols.len, at, |l| l);
+        gather(&mut to.look[n], &cols.look, at, |l| l);
+        self.looked = from.looked && (self.looked || self.n == 0);
         self.n += at.len();
     }
 
@@ -222,6 +245,7 @@ impl FrameBatch {
                 let c = &mut *self.cols;
                 (c.ts[n], c.seq[n]) = (c.ts[i], c.seq[i]);
                 (c.off[n], c.caplen[n], c.len[n]) = (c.off[i], c.caplen[i], c.len[i]);
+                c.look[n] = c.look[i];
                 n += 1;
             }
         }

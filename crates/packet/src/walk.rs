@@ -13,6 +13,7 @@ use crate::source::{FrameBatch, LinkType};
 use crate::vlan;
 use std::fmt;
 
+pub(crate) use fast::{Look, WINDOW, look_ethernet};
 pub use fuzz::fuzz_walk;
 
 /// Why a frame is malformed. The first fault found, from the outside in, names the frame; layers
@@ -155,7 +156,7 @@ pub struct Layers {
 pub(crate) struct Plain {
     pub(crate) four: Bits,
     pub(crate) six: Bits,
-    pub(crate) l3: usize,
+    pub(crate) l3: u8,
 }
 
 impl Layers {
@@ -289,7 +290,7 @@ fn is_raw(link: LinkType) -> bool {
 }
 
 /// Whether the type field of an Ethernet header announces a VLAN tag.
-fn is_tagged(frame: &[u8]) -> bool {
+pub(crate) fn is_tagged(frame: &[u8]) -> bool {
     Ethernet::new(frame).is_ok_and(|eth| vlan::is_tag(eth.ethertype()))
 }
 

@@ -155,7 +155,7 @@ impl Direct {
         plain: &Plain<'_>,
         rows: Chosen<'_>,
         keys: &mut Keys,
-        ask: &impl Fn(u64),
+        ask: impl Fn(u64) + Copy,
     ) -> bool {
         keys.len = rows.positions.len();
         let c = &self.constant;
@@ -201,7 +201,7 @@ impl Direct {
         plain: &Plain<'_>,
         rows: Chosen<'_>,
         keys: &mut Keys,
-        ask: &impl Fn(u64),
+        ask: impl Fn(u64) + Copy,
     ) {
         let loads: &[[Load; LOADS_MAX]; W] = self.loads.first_chunk().expect("at most five words");
         each::<W>(plain, rows, keys, ask, |h| {
@@ -229,18 +229,14 @@ fn each<const W: usize>(
     plain: &Plain<'_>,
     rows: Chosen<'_>,
     keys: &mut Keys,
-    ask: &impl Fn(u64),
+    ask: impl Fn(u64) + Copy,
     words: impl Fn(&[u8; HEADERS]) -> [u64; W],
 ) {
     let Keys { words: planes, hashes, .. } = keys;
     let planes: &mut [[u64; BATCH]; W] = (&mut planes[..]).try_into().expect("so many words");
-    let n = rows.positions.len().min(BATCH);
-    let all = rows.set == Bits::first(n);
-    let offsets = plain.offsets();
-    for j in 0..n {
-        let i = if all { j } else { rows.positions[j].into() };
-        // Both are always there, see `Plain`.
-        let Some(headers) = offsets.get(i).and_then(|&at| plain.headers(at)) else { continue };
+    let mut put = |j: usize, offset: u32| {
+        // They are always there, see `Plain`.
+        let Some(headers) = plain.headers(offset) else { return };
         let key = words(headers);
         let h = hash(key);
         ask(h);
@@ -248,6 +244,14 @@ fn each<const W: usize>(
         for (plane, word) in planes.iter_mut().zip(key) {
             plane[j] = word;
         }
+    };
+    let offsets = plain.offsets();
+    let n = rows.positions.len().min(BATCH);
+    if rows.set == Bits::first(n) {
+        offsets.iter().take(n).enumerate().for_each(|(j, &offset)| put(j, offset));
+    } else {
+        let rows = rows.positions.iter().take(n).enumerate();
+        rows.for_each(|(j, &i)| put(j, offsets.get(usize::from(i)).copied().unwrap_or(u32::MAX)));
     }
 }
 
@@ -351,7 +355,7 @@ mod tests {
         let positions: Vec<u16> = plain.rows().iter().map(|i| i as u16).collect();
         let rows = Chosen { set: plain.rows(), positions: &positions };
         let mut keys = Keys::new(layout.words);
-        assert!(direct.pack(&plain, rows, &mut keys, &|_| {}));
+        assert!(direct.pack(&plain, rows, &mut keys, |_| {}));
         let all = |keys: &Keys| -> Vec<Vec<u64>> {
             (0..keys.len)
                 .map(|j| keys.words.iter().map(|w| w[j]).chain([keys.hashes[j]]).collect())

@@ -5,7 +5,7 @@ use super::order::Sorter;
 use crate::agg::Finish;
 use crate::expr::Class;
 use crate::key::{Layout, MAPPED, Pool};
-use crate::prefetch::prefetch;
+use crate::processor::prefetch;
 use crate::rows::{Arena, Rows};
 use crate::table::{Keys, NO_ROW, Table};
 use std::sync::Arc;

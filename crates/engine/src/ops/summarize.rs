@@ -297,8 +297,8 @@ impl Summarize {
         work.choose(rows);
         let chosen = Chosen { set: rows, positions: &work.positions };
         let groups = &self.open[window].1;
-        let (layout, table) = (direct.layout, &groups.variants[direct.layout].table);
-        if !direct.pack(&plain, chosen, &mut work.packed[layout], &|h| table.prefetch(h)) {
+        let (layout, ask) = (direct.layout, groups.variants[direct.layout].table.ask());
+        if !direct.pack(&plain, chosen, &mut work.packed[layout], move |h| ask.prefetch(h)) {
             return rows;
         }
         self.update(batch, rows, window, layout);

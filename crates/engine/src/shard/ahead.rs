@@ -6,7 +6,7 @@
 //! the worker that reads now) and has them fetched into its own cache. When its turn comes the walk
 //! is short. Where the guess is wrong, nothing but a little time is lost.
 
-use crate::prefetch::prefetch;
+use crate::processor::prefetch;
 use std::hint::black_box;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use weir_packet::source::FrameBatch;

@@ -2,7 +2,7 @@
 
 use super::spread::{Batch, Bundle, Bundles, Spread, bundle_len};
 use super::{Shared, Turn, Worker};
-use crate::prefetch::prefetch;
+use crate::processor::prefetch;
 use crate::rows::Rows;
 use crate::run::Feed;
 use std::sync::Arc;

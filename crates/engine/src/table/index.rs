@@ -2,14 +2,15 @@
 //!
 //! A slot is `tag | row + 1`, the tag being the high half of the hash, from whose highest bits the
 //! position comes too: so a slot's content is enough to move it, and slots keep their order when
-//! the index doubles. There is no way around from the last slot to the first; the last run has
-//! room to grow instead. A large index does not move at once but a few slots a batch: until it is
-//! done there are two, and a hash is looked for in the one or the other, never in both.
+//! the index doubles. Slots lie four by four, their tags first, so that four are compared at once.
+//! There is no way around from the last slot to the first; the last run has room to grow instead. A
+//! large index does not move at once but a few slots a batch: until it is done there are two, and a
+//! hash is looked for in the one or the other, never in both.
 
 use super::NO_ROW;
 use crate::limits::{INDEX_START, MOVE_SLOTS, REBUILD_MAX};
 use crate::pages::Words;
-use crate::prefetch::prefetch;
+use crate::processor::{equal, prefetch};
 use weir_packet::limits::BATCH;
 
 const TAG: u64 = 0xffff_ffff_0000_0000;
@@ -33,6 +34,7 @@ pub struct Index {
 /// all others.
 #[derive(Clone, Debug)]
 struct Slots {
+    /// As many as there are slots, a slot's two halves in two places: see [`halves`].
     words: Words,
     /// How many there are without that room.
     size: usize,
@@ -54,22 +56,90 @@ pub struct Vacant {
     moving: bool,
 }
 
+/// Four slots: their tags, then their rows.
+type Near = [u32; 2 * LIKELY];
+
+/// Where the two halves of a slot stand, the tag and the row.
+#[inline(always)]
+fn halves(at: usize) -> (usize, usize) {
+    let tag = at / LIKELY * 2 * LIKELY + at % LIKELY;
+    (tag, tag + LIKELY)
+}
+
+/// The tags and the rows of four slots.
+#[inline(always)]
+fn parts(&[a, b, c, d, e, f, g, h]: &Near) -> [[u32; LIKELY]; 2] {
+    [[a, b, c, d], [e, f, g, h]]
+}
+
+/// Which four of `size` slots a hash is at home in: its high half as a fraction of the whole, since
+/// a shift by a variable takes longer.
+#[inline(always)]
+fn bucket(hash: u64, size: usize) -> usize {
+    (((hash >> 32) * (size / LIKELY) as u64) >> 32) as usize
+}
+
+/// The row of the first of four slots with a hash's tag. Where none has it, it is some row or
+/// [`NO_ROW`]: who asks compares keys anyhow.
+#[inline(always)]
+fn likely(near: &Near, hash: u64) -> u32 {
+    let [tags, rows] = parts(near);
+    let alike = equal(tags, (hash >> 32) as u32);
+    let first = (alike | 1 << (LIKELY - 1)).trailing_zeros() as usize;
+    rows[first].wrapping_sub(1)
+}
+
+/// Fetches slots of an [`Index`].
+#[derive(Clone, Copy, Debug)]
+pub struct Ask<'a> {
+    near: &'a [Near],
+    size: usize,
+}
+
+impl Ask<'_> {
+    /// Fetches the slot of a hash into the cache. While the index moves it may be another.
+    #[inline(always)]
+    pub fn prefetch(self, hash: u64) {
+        prefetch(self.near, bucket(hash, self.size));
+    }
+}
+
 impl Slots {
     fn new(size: usize) -> Slots {
         Slots { words: Words::zeroed(size + TAIL), size }
     }
 
+    /// The slot where a hash is at home.
     #[inline(always)]
     fn home(&self, hash: u64) -> usize {
-        // The tag, as a fraction of the whole; a shift by a variable takes longer.
-        let bucket = ((hash >> 32) * (self.size / LIKELY) as u64) >> 32;
-        bucket as usize * LIKELY
+        bucket(hash, self.size) * LIKELY
+    }
+
+    /// How many slots there are, with the room behind the last home.
+    fn len(&self) -> usize {
+        self.words.len()
+    }
+
+    /// What stands in a slot; 0 in an empty one.
+    #[inline(always)]
+    fn slot(&self, at: usize) -> u64 {
+        let (tag, row) = halves(at);
+        let words = self.words.halves();
+        u64::from(words[tag]) << 32 | u64::from(words[row])
+    }
+
+    /// Overwrites a slot.
+    #[inline(always)]
+    fn set(&mut self, at: usize, slot: u64) {
+        let (tag, row) = halves(at);
+        let words = self.words.halves_mut();
+        (words[tag], words[row]) = ((slot >> 32) as u32, slot as u32);
     }
 
     /// Puts a slot's content in an empty slot, behind which there is another.
     #[inline(always)]
     fn put(&mut self, at: usize, slot: u64) {
-        self.words[at] = slot;
+        self.set(at, slot);
         if at + TAIL / 2 > self.words.len() {
             self.words.extend(TAIL, 0).fill(0);
         }
@@ -78,7 +148,7 @@ impl Slots {
     /// Adds a slot's content that is not there.
     fn add(&mut self, slot: u64) {
         let mut at = self.home(slot);
-        while self.words[at] != 0 {
+        while self.slot(at) != 0 {
             at += 1;
         }
         self.put(at, slot);
@@ -86,49 +156,56 @@ impl Slots {
 
     #[inline(always)]
     fn find(&self, hash: u64, mut same: impl FnMut(u32) -> bool) -> Result<u32, usize> {
-        let mut at = self.home(hash);
-        loop {
-            let slot = self.words[at];
-            if slot == 0 {
-                return Err(at);
+        let (first, near) = (bucket(hash, self.size), self.near());
+        // Some slot behind the last home is empty.
+        for (four, slots) in (first..).zip(&near[first..]) {
+            let [tags, rows] = parts(slots);
+            let mut alike = equal(tags, (hash >> 32) as u32);
+            while alike != 0 {
+                let row = rows[alike.trailing_zeros() as usize].wrapping_sub(1);
+                if row != NO_ROW && same(row) {
+                    return Ok(row);
+                }
+                alike &= alike - 1;
             }
-            if (slot ^ hash) & TAG == 0 && same((slot as u32).wrapping_sub(1)) {
-                return Ok((slot as u32).wrapping_sub(1));
+            let empty = equal(rows, 0);
+            if empty != 0 {
+                return Err(four * LIKELY + empty.trailing_zeros() as usize);
             }
-            at += 1;
         }
+        unreachable!("a run of slots ends in an empty one")
+    }
+
+    /// The slots, as many as have the same home at a time.
+    #[inline(always)]
+    fn near(&self) -> &[Near] {
+        self.words.halves().as_chunks().0
     }
 
     #[inline(always)]
     fn likely(&self, hash: u64) -> u32 {
-        let (near, _) = self.words.as_chunks::<LIKELY>();
-        let near = &near[self.home(hash) / LIKELY];
-        let row = near
-            .iter()
-            .rev()
-            .fold(0, |row, slot| if (slot ^ hash) >> 32 == 0 { *slot as u32 } else { row });
-        row.wrapping_sub(1)
+        likely(&self.near()[bucket(hash, self.size)], hash)
     }
 
     /// Removes a row, closing the gap it leaves in its run of slots.
     fn remove(&mut self, hash: u64, row: u32) -> bool {
         let mut at = self.home(hash);
-        while self.words[at] as u32 != row.wrapping_add(1) {
-            if self.words[at] == 0 {
+        while self.slot(at) as u32 != row.wrapping_add(1) {
+            if self.slot(at) == 0 {
                 return false;
             }
             at += 1;
         }
         let mut next = at + 1;
-        while self.words[next] != 0 {
+        while self.slot(next) != 0 {
             // A slot may move back as far as its home.
-            if self.home(self.words[next]) <= at {
-                self.words[at] = self.words[next];
+            if self.home(self.slot(next)) <= at {
+                self.set(at, self.slot(next));
                 at = next;
             }
             next += 1;
         }
-        self.words[at] = 0;
+        self.set(at, 0);
         true
     }
 }
@@ -143,7 +220,8 @@ impl Moving {
     /// Moves some slots, and on to the end of their run. Returns whether all have moved.
     fn step(&mut self, slots: usize, into: &mut Slots) -> bool {
         let before = self.done;
-        while let Some(&slot) = self.from.words.get(self.done) {
+        while self.done < self.from.len() {
+            let slot = self.from.slot(self.done);
             if slot != 0 {
                 into.add(slot);
             } else if self.done - before >= slots {
@@ -156,7 +234,7 @@ impl Moving {
         for piece in before / PIECE..self.done / PIECE {
             self.from.words.release(piece * PIECE..(piece + 1) * PIECE);
         }
-        self.done >= self.from.words.len()
+        self.done >= self.from.len()
     }
 }
 
@@ -194,13 +272,20 @@ impl Index {
         if let Some(mut moving) = self.moving.take() {
             moving.step(usize::MAX, &mut old);
         }
-        old.words.iter().filter(|slot| **slot != 0).for_each(|slot| self.slots.add(*slot));
+        let slots = (0..old.len()).map(|at| old.slot(at)).filter(|slot| *slot != 0);
+        slots.for_each(|slot| self.slots.add(slot));
     }
 
     /// Fetches the slot of a hash into the cache.
     #[inline(always)]
     pub fn prefetch(&self, hash: u64) {
-        prefetch(&self.slots.words, self.slots.home(hash));
+        self.ask().prefetch(hash);
+    }
+
+    /// What fetches slots, to be kept at hand in a loop.
+    #[inline(always)]
+    pub fn ask(&self) -> Ask<'_> {
+        Ask { near: self.slots.near(), size: self.slots.size }
     }
 
     /// The row whose tag agrees with the hash near its home: the likely answer, to be prefetched
@@ -222,8 +307,9 @@ impl Index {
             rows[..hashes.len().min(BATCH)].iter().for_each(|&row| each(row));
             return;
         }
+        let (near, size) = (self.slots.near(), self.slots.size);
         for (&hash, row) in hashes.iter().zip(rows) {
-            *row = self.slots.likely(hash);
+            *row = likely(&near[bucket(hash, size)], hash);
             each(*row);
         }
     }

@@ -49,7 +49,7 @@ impl Family {
 pub struct Plain<'a> {
     bytes: &'a [u8],
     offsets: &'a [u32],
-    l3: usize,
+    l3: u8,
     rows: Bits,
 }
 
@@ -79,7 +79,8 @@ impl<'a> Plain<'a> {
     /// a plain packet.
     #[inline(always)]
     pub fn headers(&self, offset: u32) -> Option<&'a [u8; HEADERS]> {
-        self.bytes.get(offset as usize + self.l3..)?.first_chunk()
+        let at = offset as usize + usize::from(self.l3);
+        self.bytes.get(at..at + HEADERS)?.first_chunk()
     }
 }
 

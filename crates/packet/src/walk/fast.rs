@@ -11,29 +11,33 @@ use crate::bits::Bits;
 use crate::limits::BATCH;
 use crate::prefetch::Ahead;
 use crate::source::FrameBatch;
-use crate::{ipv4, ipv6, tcp, udp};
+use crate::{ethernet, ipv4, ipv6, tcp, udp};
 use std::hint::select_unpredictable;
 
 /// Bytes looked at from the start of a frame: up to the data offset of TCP over IPv6 behind the
 /// longest link header. A frame closer than this to the end of its chunk is left to the slow walk.
-const WINDOW: usize = 80;
+pub(crate) const WINDOW: usize = 80;
 
 /// The first bytes of a frame; those beyond what was captured belong to something else.
 pub(super) type Window = [u8; WINDOW];
 
-/// What one look at a frame gives.
-#[derive(Clone, Copy, Default)]
-struct Look {
-    /// [`PLAIN`] and [`TCP`]; 0 if the frame is not plain.
-    kind: u8,
-    proto: u8,
+/// What one look at a frame shows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Look(u8);
+
+impl Look {
+    /// A frame that is not plain, or was not looked at.
+    pub(crate) const NONE: Look = Look(0);
+    /// Bit of a plain frame.
+    const PLAIN: u8 = 1;
+    /// Bit of a plain frame that is TCP; without it is UDP.
+    const TCP: u8 = 2;
+
+    /// The protocol of a plain frame.
+    fn proto(self) -> u8 {
+        if self.0 & Look::TCP == 0 { udp::PROTOCOL } else { tcp::PROTOCOL }
+    }
 }
-
-/// Bit of a frame that is plain.
-const PLAIN: u8 = 1;
-
-/// Bit of a frame that is plain and TCP; without it is UDP.
-const TCP: u8 = 2;
 
 /// Bytes of the smallest header of each protocol: more than any packet has of all but TCP and UDP.
 static LEAST: [i32; 256] = {
@@ -60,23 +64,30 @@ pub(super) fn classify<const L3: usize>(
         let at = offsets[i] as usize;
         bytes.get(at..at + WINDOW).and_then(|w| w.first_chunk::<WINDOW>())
     };
-    let ahead = Ahead::classify(span(offsets, caplens));
     layers.vlan_depth.fill(vlan_depth);
     layers.l3.fill(L3 as u16);
     layers.l4.fill((L3 + ipv4::HEADER_LEN) as u16);
 
-    let mut kinds = [0; BATCH];
-    for i in 0..n {
-        ahead.ask(bytes, offsets[i] as usize);
-        let look = match window(i) {
-            Some(w) => look4::<L3>(w, family(w).0, caplens[i], lens[i]),
-            None => Look::default(),
-        };
-        layers.proto[i] = look.proto;
-        kinds[i] = look.kind;
+    let mut own = [Look::NONE; BATCH];
+    let looks = match frames.looks() {
+        Some(looks) if L3 == ethernet::HEADER_LEN => looks,
+        _ => {
+            let ahead = Ahead::classify(span(offsets, caplens));
+            for i in 0..n {
+                ahead.ask(bytes, offsets[i] as usize);
+                if let Some(w) = window(i) {
+                    let differs = u32::from(w[L3] ^ USUAL) | u32::from(!family(w).0);
+                    own[i] = look4::<L3>(w, differs, caplens[i], lens[i]);
+                }
+            }
+            &own
+        }
+    };
+    for (proto, look) in layers.proto.iter_mut().zip(looks) {
+        *proto = look.proto();
     }
-    let plain4 = with_bit(&kinds, PLAIN);
-    let mut tcp = with_bit(&kinds, TCP);
+    let plain4 = with_bit(looks, Look::PLAIN).and(Bits::first(n));
+    let mut tcp = with_bit(looks, Look::TCP);
 
     let mut plain6 = Bits::NONE;
     for (w, mut others) in Bits::first(n).minus(plain4).0.into_iter().enumerate() {
@@ -86,12 +97,12 @@ pub(super) fn classify<const L3: usize>(
             let i = w * 64 + bit;
             let look = match window(i) {
                 Some(w) => look6::<L3>(w, family(w).1, caplens[i], lens[i]),
-                None => Look::default(),
+                None => Look::NONE,
             };
-            layers.proto[i] = look.proto;
+            layers.proto[i] = look.proto();
             layers.l4[i] = (L3 + ipv6::HEADER_LEN) as u16;
-            plain6.0[w] |= u64::from(look.kind & PLAIN) << bit;
-            tcp.0[w] |= u64::from(look.kind / TCP) << bit;
+            plain6.0[w] |= u64::from(look.0 & Look::PLAIN) << bit;
+            tcp.0[w] |= u64::from(look.0 / Look::TCP) << bit;
         }
     }
 
@@ -104,7 +115,7 @@ pub(super) fn classify<const L3: usize>(
     set(Layer::TcpWhole, plain.and(tcp));
     set(Layer::Udp, plain.minus(tcp));
     layers.proto_known = plain;
-    layers.plain = Plain { four: plain4, six: plain6, l3: L3 };
+    layers.plain = Plain { four: plain4, six: plain6, l3: L3 as u8 };
     plain
 }
 
@@ -116,13 +127,13 @@ fn span(offsets: &[u32], caplens: &[u32]) -> usize {
     }
 }
 
-/// The rows whose byte has a bit.
-fn with_bit(kinds: &[u8; BATCH], bit: u8) -> Bits {
+/// The rows whose look has a bit.
+fn with_bit(looks: &[Look; BATCH], bit: u8) -> Bits {
     // The lowest bit of each of eight bytes, gathered in the highest byte of a product.
     const LOWEST: u64 = 0x0101_0101_0101_0101;
     const GATHER: u64 = 0x0102_0408_1020_4080;
-    let mut bytes = kinds.as_chunks::<8>().0.iter().map(|eight| {
-        let eight = u64::from_le_bytes(*eight) >> bit.trailing_zeros() & LOWEST;
+    let mut bytes = looks.as_chunks::<8>().0.iter().map(|eight| {
+        let eight = u64::from_le_bytes(eight.map(|look| look.0)) >> bit.trailing_zeros() & LOWEST;
         eight.wrapping_mul(GATHER) >> 56
     });
     Bits(std::array::from_fn(|_| {
@@ -130,28 +141,36 @@ fn with_bit(kinds: &[u8; BATCH], bit: u8) -> Bits {
     }))
 }
 
-/// Whether a frame is plain TCP or UDP over IPv4.
+/// The first byte of an IPv4 header of five words.
+const USUAL: u8 = 0x45;
+
+/// Whether a frame with an Ethernet header and no tag is plain TCP or UDP over IPv4.
 #[inline(always)]
-fn look4<const L3: usize>(w: &Window, announced: bool, caplen: u32, len: u32) -> Look {
-    // The first eight bytes, and which of their bits must be what: version 4 and five words of
-    // header; no more fragments and no offset.
-    let start = be64(w, L3);
-    let fixed = 0xff << 56 | (ipv4::MORE_FRAGMENTS | ipv4::OFFSET_BITS) as u64;
-    let differs = start & fixed ^ 0x45 << 56 | u64::from(!announced);
-    let ip_len = (start >> 32 & 0xffff) as i64;
-    let proto = w[L3 + ipv4::PROTOCOL];
-    look::<L3>(w, ipv4::HEADER_LEN, differs, ip_len, proto, caplen, len)
+pub(crate) fn look_ethernet(w: &[u8; WINDOW], caplen: u32, len: u32) -> Look {
+    // The EtherType and the first byte behind it, at once.
+    const START: u32 = (ethernet::IPV4 as u32) << 16 | (USUAL as u32) << 8;
+    let start = u32::from_be_bytes(four(w, ethernet::HEADER_LEN - 2));
+    look4::<{ ethernet::HEADER_LEN }>(w, (start ^ START) >> 8, caplen, len)
+}
+
+/// Whether a frame is plain TCP or UDP over IPv4; `differs` is 0 if it begins so.
+#[inline(always)]
+fn look4<const L3: usize>(w: &Window, differs: u32, caplen: u32, len: u32) -> Look {
+    // No more fragments, no offset; two bytes on is the protocol.
+    const FRAGMENT: u32 = ((ipv4::MORE_FRAGMENTS | ipv4::OFFSET_BITS) as u32) << 16;
+    let word = u32::from_be_bytes(four(w, L3 + ipv4::FRAGMENT));
+    let ip_len = i64::from(u16::from_be_bytes(two(w, L3 + ipv4::TOTAL_LENGTH)));
+    look::<L3>(w, ipv4::HEADER_LEN, differs | word & FRAGMENT, ip_len, word as u8, caplen, len)
 }
 
 /// Whether a frame is plain TCP or UDP over IPv6.
 #[inline(always)]
 fn look6<const L3: usize>(w: &Window, announced: bool, caplen: u32, len: u32) -> Look {
-    let start = be64(w, L3);
-    let differs = start >> 60 ^ 6 | u64::from(!announced);
+    let differs = u32::from(w[L3] >> 4 ^ 6) | u32::from(!announced);
     // A payload length of 0 makes an empty packet here, with no room for a header.
-    let ip_len = (start >> 16 & 0xffff) as i64 + ipv6::HEADER_LEN as i64;
-    let proto = (start >> 8) as u8;
-    look::<L3>(w, ipv6::HEADER_LEN, differs, ip_len, proto, caplen, len)
+    let payload = u16::from_be_bytes(two(w, L3 + ipv6::PAYLOAD_LENGTH));
+    let ip_len = i64::from(payload) + ipv6::HEADER_LEN as i64;
+    look::<L3>(w, ipv6::HEADER_LEN, differs, ip_len, w[L3 + ipv6::NEXT_HEADER], caplen, len)
 }
 
 /// The checks that both families share: TCP or UDP, lengths that agree, and enough captured.
@@ -160,7 +179,7 @@ fn look6<const L3: usize>(w: &Window, announced: bool, caplen: u32, len: u32) ->
 fn look<const L3: usize>(
     w: &Window,
     ip_header: usize,
-    differs: u64,
+    differs: u32,
     ip_len: i64,
     proto: u8,
     caplen: u32,
@@ -171,18 +190,23 @@ fn look<const L3: usize>(
     let l4 = L3 + ip_header;
     // The packet must have room for TCP's header, and for all of a UDP datagram.
     let tcp_claims = i64::from(w[l4 + tcp::DATA_OFFSET] >> 4) * 4;
-    let udp_claims = i64::from(u16::from_be_bytes([w[l4 + udp::LENGTH], w[l4 + udp::LENGTH + 1]]));
+    let udp_claims = i64::from(u16::from_be_bytes(two(w, l4 + udp::LENGTH)));
     let claimed = select_unpredictable(tcp, tcp_claims, udp_claims);
     // Each is negative where something is too short, and so is the union.
     let room = (claimed - least)
         | (ip_len - ip_header as i64 - claimed)
         | (i64::from(len) - L3 as i64 - ip_len)
         | (i64::from(caplen) - l4 as i64 - least);
-    let plain = (room >> 63) as u64 | differs == 0;
-    Look { kind: select_unpredictable(plain, PLAIN | (u8::from(tcp) * TCP), 0), proto }
+    let plain = (room >> 63) as u64 | u64::from(differs) == 0;
+    Look(select_unpredictable(plain, Look::PLAIN | (u8::from(tcp) * Look::TCP), 0))
 }
 
 #[inline(always)]
-fn be64(w: &Window, at: usize) -> u64 {
-    u64::from_be_bytes(w[at..at + 8].try_into().expect("eight bytes"))
+fn two(w: &Window, at: usize) -> [u8; 2] {
+    [w[at], w[at + 1]]
+}
+
+#[inline(always)]
+fn four(w: &Window, at: usize) -> [u8; 4] {
+    [w[at], w[at + 1], w[at + 2], w[at + 3]]
 }

@@ -9,6 +9,7 @@ use crate::fields::{FIELDS, Item, by_item};
 use crate::icmp::Icmp;
 use crate::ipv4::Ipv4;
 use crate::ipv6::{Extension, Ipv6};
+use crate::pcap::{FileHeader, Reader, Step};
 use crate::read::read;
 use crate::source::{Chunk, FrameBatch, LinkType};
 use crate::tcp::Tcp;
@@ -36,6 +37,7 @@ pub fn fuzz_walk(data: &[u8]) {
     let mut layers = Layers::new();
     classify(&frames, &mut layers);
     check_walk(&frames, &layers);
+    check_read(&frames);
     check_facts(&frames, &layers);
     check_readers(&frames, &layers);
     for i in 0..frames.len() {
@@ -81,6 +83,24 @@ pub(super) fn check_walk(frames: &FrameBatch, layers: &Layers) {
         cut += u64::from(layers.has(Layer::Cut).has(i));
     }
     assert_eq!((layers.malformed, layers.cut), (reasons, cut));
+}
+
+/// The same of frames that the reader of a file looked at.
+fn check_read(frames: &FrameBatch) {
+    let header = FileHeader::new(frames.link);
+    let mut file = Vec::new();
+    for i in 0..frames.len() {
+        header.put_record(&mut file, frames.ts()[i], frames.lens()[i], frames.frame(i));
+    }
+    let (chunk, mut at): (Chunk, usize) = (Arc::new(file), 0);
+    let (mut reader, mut read, mut n) = (Reader::new(&header), FrameBatch::new(), 0);
+    while let Ok(Step::Frames) = reader.fill(&chunk, &mut at, &mut read) {
+        let mut layers = Layers::new();
+        classify(&read, &mut layers);
+        check_walk(&read, &layers);
+        n += read.len();
+    }
+    assert_eq!(n, frames.len());
 }
 
 /// Layers imply each other.

@@ -3,7 +3,7 @@
 
 use crate::limits::INDEX_START;
 use crate::pages::Words;
-use crate::prefetch::prefetch;
+use crate::processor::prefetch;
 use crate::table::hash;
 use weir_packet::limits::BATCH;
 

@@ -8,7 +8,7 @@
 use crate::key::{Chosen, Direct, Layout, Pool, pack};
 use crate::limits::{EVICT_LOOK, EVICT_OF_LOOK, EVICT_STEPS, ROWS_START, SWEEP};
 use crate::pages::{Words, row_words};
-use crate::prefetch::prefetch;
+use crate::processor::prefetch;
 use crate::rows::Arena;
 use crate::table::{Index, Keys, hash};
 use weir_packet::bits::Bits;
@@ -145,8 +145,8 @@ impl Store {
     pub(super) fn take_plain(&mut self, rows: Bits, direct: &Direct, plain: &Plain<'_>) -> bool {
         let n = self.list(rows);
         let chosen = Chosen { set: rows, positions: &self.positions[..n] };
-        let index = &self.index;
-        let made = direct.pack(plain, chosen, &mut self.keys, &|h| index.prefetch(h));
+        let ask = self.index.ask();
+        let made = direct.pack(plain, chosen, &mut self.keys, move |h| ask.prefetch(h));
         if !made {
             self.list(Bits::NONE);
         }
