@@ -19,7 +19,7 @@ use crate::source::FrameBatch;
 use crate::walk::{Layer, Layers};
 use rows::Rows;
 
-pub use plain::{Family, HEADERS, Plain};
+pub use plain::{Family, HEADERS, Place, Plain};
 
 /// Decodes one field of the frames `rows`. For these, `out` is present where the packet has the
 /// field, and holds its value; its other rows stay as they are. `layers` are what

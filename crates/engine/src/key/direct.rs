@@ -10,7 +10,7 @@ use crate::table::{Keys, hash};
 use weir_packet::bits::Bits;
 use weir_packet::fields::{Item, key_by_name};
 use weir_packet::limits::BATCH;
-use weir_packet::read::{Family, HEADERS, Plain};
+use weir_packet::read::{Family, HEADERS, Place, Plain};
 use weir_packet::{ipv4, ipv6};
 
 /// Words of the widest key made directly: two IPv6 addresses and one more.
@@ -33,6 +33,8 @@ pub struct Direct {
     constant: [u64; WORDS_MAX],
     /// In which words IPv6 addresses start.
     addresses: Vec<usize>,
+    /// Whether only packets without VLAN tags have such keys.
+    untagged: bool,
 }
 
 type Loads = [[Load; LOADS_MAX]; WORDS_MAX];
@@ -128,9 +130,13 @@ impl Direct {
             _ => items,
         };
         let (mut loads, mut addresses) = (Vec::new(), Vec::new());
-        let mut constant = [0; WORDS_MAX];
+        let (mut constant, mut untagged) = ([0; WORDS_MAX], false);
         for (place, &item) in places.iter().zip(directed) {
-            let (at, bits) = family.place(item)?;
+            let Place::At(at, bits) = family.place(item)? else {
+                // An absent part is packed as zeros.
+                untagged = true;
+                continue;
+            };
             if bits == 128 {
                 loads.push((place.word, load(at, 64, 0)));
                 loads.push((place.word + 1, load(at + 8, 64, 0)));
@@ -144,7 +150,12 @@ impl Direct {
         }
         let loads = merged(loads)?;
         let kernel = kernel(family, &loads[..*words], conn, hosts)?;
-        Some(Direct { family, layout, kernel, words: *words, loads, constant, addresses })
+        Some(Direct { family, layout, kernel, words: *words, loads, constant, addresses, untagged })
+    }
+
+    /// Which of some plain packets have their keys made so.
+    pub fn rows(&self, plain: &Plain<'_>) -> Bits {
+        if self.untagged && plain.tagged() { Bits::NONE } else { plain.rows() }
     }
 
     /// Makes the keys of some plain packets, hashes them, and hands each hash to `ask`, which asks
@@ -309,7 +320,7 @@ mod tests {
     use weir_packet::walk::{Layers, classify};
     use weir_plan::{Expr, ExprKind};
 
-    const ITEMS: [Item; 8] = [
+    const ITEMS: [Item; 10] = [
         Item::IpSrc,
         Item::IpDst,
         Item::Sport,
@@ -318,6 +329,8 @@ mod tests {
         Item::IpTtl,
         Item::IpLen,
         Item::IpId,
+        Item::VlanId,
+        Item::IcmpType,
     ];
 
     /// A frame of few different endpoints, so that both orders and equal ones occur.
@@ -330,6 +343,7 @@ mod tests {
             v6
         };
         let frame = Frame::ethernet();
+        let frame = if kind & 4 == 0 { frame } else { frame.vlan(5) };
         let frame = if kind & 1 == 0 { frame.ipv4(a, b) } else { frame.ipv6(six(a), six(b)) };
         let frame = frame.ttl(kind);
         if kind & 2 == 0 { frame.tcp(sport, dport) } else { frame.udp(sport, dport) }
@@ -352,8 +366,9 @@ mod tests {
         let (frames, mut layers) = (batch(LinkType::ETHERNET, &frames), Layers::new());
         classify(&frames, &mut layers);
         let plain = Plain::new(&frames, &layers, family);
-        let positions: Vec<u16> = plain.rows().iter().map(|i| i as u16).collect();
-        let rows = Chosen { set: plain.rows(), positions: &positions };
+        let rows = direct.rows(&plain);
+        let positions: Vec<u16> = rows.iter().map(|i| i as u16).collect();
+        let rows = Chosen { set: rows, positions: &positions };
         let mut keys = Keys::new(layout.words);
         assert!(direct.pack(&plain, rows, &mut keys, |_| {}));
         let all = |keys: &Keys| -> Vec<Vec<u64>> {

@@ -136,7 +136,7 @@ impl Scan {
     /// store of one family: rows of one key must stay in order.
     fn take_plain(&mut self, batch: &Batch<'_>, rows: Bits) -> bool {
         let Some(view) = batch.ctx.view.as_ref() else { return false };
-        let of = |direct: &Direct| view.plain(direct.family).rows().and(rows);
+        let of = |direct: &Direct| direct.rows(&view.plain(direct.family)).and(rows);
         let mut left = rows;
         for (s, store) in self.stores.iter_mut().enumerate() {
             let mut mine = self.direct.iter().filter(|d| d.layout == s && !of(d).is_empty());

@@ -263,7 +263,7 @@ impl Summarize {
         if self.spec.plan.max_groups.saturating_sub(most) < BATCH as u64 {
             return Bits::NONE;
         }
-        let all = self.direct.iter().map(|d| view.plain(d.family).rows());
+        let all = self.direct.iter().map(|d| d.rows(&view.plain(d.family)));
         all.fold(Bits::NONE, Bits::or).and(rows)
     }
 
@@ -289,7 +289,7 @@ impl Summarize {
         let direct = &self.direct[d];
         let view = batch.ctx.view.as_ref().expect("direct keys are of packets");
         let plain = view.plain(direct.family);
-        let rows = rows.and(plain.rows());
+        let rows = rows.and(direct.rows(&plain));
         if rows.is_empty() {
             return rows;
         }

@@ -4,7 +4,7 @@
 use crate::bits::Bits;
 use crate::fields::Item;
 use crate::source::FrameBatch;
-use crate::walk::Layers;
+use crate::walk::{Layer, Layers};
 use crate::{ipv4, ipv6};
 
 /// Bytes from the start of the IP header that a plain packet lets be read: the longer IP header and
@@ -21,11 +21,41 @@ pub enum Family {
     Six,
 }
 
+/// Where plain packets have a field.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Place {
+    /// All have it, so many bytes from the start of the IP header, and so many bits from the top
+    /// of that byte on.
+    At(usize, u32),
+    /// None has it, unless it has a VLAN tag.
+    Absent,
+}
+
 impl Family {
-    /// Where a field of a plain packet stands, counted from the start of the IP header, and how
-    /// many bits it has from the top of that byte on; `None` if it stands elsewhere in some or is
-    /// not there in all.
-    pub fn place(self, item: Item) -> Option<(usize, u32)> {
+    /// Where a field of a plain packet stands; `None` if it stands elsewhere in some, or only some
+    /// have it.
+    pub fn place(self, item: Item) -> Option<Place> {
+        // No addresses: where one is absent, those that are there say how a key is packed.
+        let absent = [
+            Item::VlanId,
+            Item::VlanPcp,
+            Item::VlanDei,
+            Item::VlanInner,
+            Item::ArpOp,
+            Item::ArpSenderMac,
+            Item::ArpTargetMac,
+            Item::IcmpType,
+            Item::IcmpCode,
+            Item::Icmp6Type,
+            Item::Icmp6Code,
+        ];
+        if absent.contains(&item) {
+            return Some(Place::Absent);
+        }
+        self.at(item).map(|(at, bits)| Place::At(at, bits))
+    }
+
+    fn at(self, item: Item) -> Option<(usize, u32)> {
         let four = self == Family::Four;
         let pick = |in_four: usize, in_six: usize| if four { in_four } else { in_six };
         let l4 = pick(ipv4::HEADER_LEN, ipv6::HEADER_LEN);
@@ -50,6 +80,7 @@ pub struct Plain<'a> {
     bytes: &'a [u8],
     offsets: &'a [u32],
     l3: u8,
+    tagged: bool,
     rows: Bits,
 }
 
@@ -60,7 +91,15 @@ impl<'a> Plain<'a> {
             Family::Four => layers.plain.four,
             Family::Six => layers.plain.six,
         };
-        Plain { bytes: frames.bytes(), offsets: frames.offsets(), l3: layers.plain.l3, rows }
+        let (bytes, offsets) = (frames.bytes(), frames.offsets());
+        // All or none of a batch's plain packets have a tag.
+        let tagged = !layers.has(Layer::Vlan).and(rows).is_empty();
+        Plain { bytes, offsets, l3: layers.plain.l3, tagged, rows }
+    }
+
+    /// Whether they have VLAN tags.
+    pub fn tagged(&self) -> bool {
+        self.tagged
     }
 
     /// Which rows they are.
@@ -112,9 +151,13 @@ mod tests {
                 }
                 seen[n] += 1;
                 for field in FIELDS {
-                    let Some((at, bits)) = family.place(field.item) else { continue };
+                    let Some(place) = family.place(field.item) else { continue };
                     let mut column = Column::new(field.ty.repr());
                     read(field.item, &frames, &layers, Bits::first(1), &mut column);
+                    let Place::At(at, bits) = place else {
+                        assert!(!column.present.has(0) || plain.tagged(), "{name}: {}", field.name);
+                        continue;
+                    };
                     let mut value = [0; 16];
                     value.copy_from_slice(&plain.headers(plain.offsets()[0]).unwrap()[at..at + 16]);
                     let value = u128::from_be_bytes(value) >> (128 - bits);
