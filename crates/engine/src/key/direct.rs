@@ -215,17 +215,24 @@ impl Direct {
         ask: impl Fn(u64) + Copy,
     ) {
         let loads: &[[Load; LOADS_MAX]; W] = self.loads.first_chunk().expect("at most five words");
-        each::<W>(plain, rows, keys, ask, |h| {
-            std::array::from_fn(|w| {
-                let word = loads[w][0].of(h) | self.constant[w];
-                // Most words need one load or two.
-                if loads[w][1].bits == 0 {
-                    word
-                } else {
-                    word | loads[w][1].of(h) | loads[w][2].of(h)
+        each::<W>(
+            plain,
+            rows,
+            keys,
+            ask,
+            #[inline(always)]
+            |h| {
+                let mut key = [0; W];
+                for ((word, loads), constant) in key.iter_mut().zip(loads).zip(&self.constant) {
+                    *word = loads[0].of(h) | constant;
+                    // Most words need one load or two.
+                    if loads[1].bits != 0 {
+                        *word |= loads[1].of(h) | loads[2].of(h);
+                    }
                 }
-            })
-        });
+                key
+            },
+        );
     }
 }
 
@@ -245,9 +252,29 @@ fn each<const W: usize>(
 ) {
     let Keys { words: planes, hashes, .. } = keys;
     let planes: &mut [[u64; BATCH]; W] = (&mut planes[..]).try_into().expect("so many words");
-    let mut put = |j: usize, offset: u32| {
+    let offsets = plain.offsets();
+    let n = rows.positions.len().min(BATCH);
+    // Two loops: most batches are taken whole.
+    if rows.set == Bits::first(n) {
+        each_of(plain, offsets.iter().take(n).copied(), hashes, planes, ask, words);
+    } else {
+        let offset = |&i: &u16| offsets.get(usize::from(i)).copied().unwrap_or(u32::MAX);
+        each_of(plain, rows.positions.iter().take(n).map(offset), hashes, planes, ask, words);
+    }
+}
+
+#[inline(always)]
+fn each_of<const W: usize>(
+    plain: &Plain<'_>,
+    offsets: impl Iterator<Item = u32>,
+    hashes: &mut [u64; BATCH],
+    planes: &mut [[u64; BATCH]; W],
+    ask: impl Fn(u64) + Copy,
+    words: impl Fn(&[u8; HEADERS]) -> [u64; W],
+) {
+    for (j, offset) in offsets.enumerate().take(BATCH) {
         // They are always there, see `Plain`.
-        let Some(headers) = plain.headers(offset) else { return };
+        let Some(headers) = plain.headers(offset) else { continue };
         let key = words(headers);
         let h = hash(key);
         ask(h);
@@ -255,14 +282,6 @@ fn each<const W: usize>(
         for (plane, word) in planes.iter_mut().zip(key) {
             plane[j] = word;
         }
-    };
-    let offsets = plain.offsets();
-    let n = rows.positions.len().min(BATCH);
-    if rows.set == Bits::first(n) {
-        offsets.iter().take(n).enumerate().for_each(|(j, &offset)| put(j, offset));
-    } else {
-        let rows = rows.positions.iter().take(n).enumerate();
-        rows.for_each(|(j, &i)| put(j, offsets.get(usize::from(i)).copied().unwrap_or(u32::MAX)));
     }
 }
 
