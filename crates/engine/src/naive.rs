@@ -49,8 +49,8 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use weir_packet::bits::Bits;
 use weir_packet::column::Column;
-use weir_packet::fields::FIELDS;
-use weir_packet::read::read;
+use weir_packet::fields::{FIELDS, FieldType};
+use weir_packet::read::{read, read_text};
 use weir_packet::source::{FrameBatch, Source, SourceError};
 use weir_packet::walk::{self, Layers};
 use weir_plan::{Input, Order, Pipeline, Program, Scan, SortKey, Stage, Summarize, Value, Window};
@@ -132,8 +132,18 @@ impl Decoder {
         self.one.push(batch.ts()[i], batch.seq()[i], offset, caplen, len);
         walk::classify(&self.one, &mut self.layers);
         let fields = FIELDS.iter().zip(&mut self.columns).map(|(field, column)| {
-            read(field.item, &self.one, &self.layers, Bits::first(1), column);
+            let (one, mut text) = (Bits::first(1), String::new());
+            if field.ty == FieldType::Str {
+                let put = |bytes: &[u8]| {
+                    text = String::from_utf8_lossy(bytes).into_owned();
+                    0
+                };
+                read_text(field.item, &self.one, &self.layers, one, column, put);
+            } else {
+                read(field.item, &self.one, &self.layers, one, column);
+            }
             match column.present.has(0) {
+                true if field.ty == FieldType::Str => Value::Str(text.into()),
                 true => of_type(&field.ty.into(), column.raw(0)),
                 false => Value::Absent,
             }

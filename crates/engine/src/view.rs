@@ -6,7 +6,7 @@
 use weir_packet::bits::Bits;
 use weir_packet::column::Column;
 use weir_packet::fields::FieldId;
-use weir_packet::read::{Family, Plain, read};
+use weir_packet::read::{Family, Plain, read, read_text};
 use weir_packet::source::FrameBatch;
 use weir_packet::walk::Layers;
 
@@ -63,6 +63,18 @@ impl Packets<'_> {
             read(f.id.info().item, self.frames, self.layers, need, &mut f.column);
             f.rows = f.rows.or(need);
         }
+    }
+
+    /// Decodes a text field for `rows` into a column: `put` takes each text and gives the word that
+    /// the column holds for it. Where texts stand is the caller's affair, so each decodes its own.
+    pub fn texts(
+        &self,
+        id: FieldId,
+        rows: Bits,
+        column: &mut Column,
+        put: impl FnMut(&[u8]) -> u64,
+    ) {
+        read_text(id.info().item, self.frames, self.layers, rows, column, put);
     }
 
     /// The packets of a family whose headers stand at fixed places.

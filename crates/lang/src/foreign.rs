@@ -16,6 +16,8 @@ const FIELDS: &[(&[&str], &str)] = &[
      "each flag is a field: `tcp.syn`, `tcp.ack`; all are `tcp.flags`"),
     (&["tcp.stream", "udp.stream", "stream", "5tuple"],
      "a connection is the key `conn`, one direction of it `flow`"),
+    (&["mdns"], "it is DNS on a port of its own: `dns and dport == 5353`"),
+    (&["llmnr"], "it is DNS on a port of its own: `dns and (sport == 5355 or dport == 5355)`"),
     (&["now", "today"], "time comes from the packets: `ts` is when one was captured"),
 ];
 
@@ -23,7 +25,6 @@ const FIELDS: &[(&[&str], &str)] = &[
 /// their packets until then.
 #[rustfmt::skip]
 const PROTOCOLS: &[(&[&str], &str)] = &[
-    (&["dns", "mdns"], "sport == 53 or dport == 53"),
     (&["tls", "ssl", "https"], "tcp.sport == 443 or tcp.dport == 443"),
     (&["http", "http2"], "tcp.sport == 80 or tcp.dport == 80"),
     (&["quic", "http3"], "udp.sport == 443 or udp.dport == 443"),

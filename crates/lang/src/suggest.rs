@@ -77,6 +77,19 @@ const FIELDS: &[(&str, &str)] = &[
     ("tcp.flags.syn", "tcp.syn"), ("tcp.flags.ack", "tcp.ack"), ("tcp.flags.fin", "tcp.fin"),
     ("tcp.flags.reset", "tcp.rst"), ("tcp.flags.push", "tcp.psh"), ("tcp.reset", "tcp.rst"),
     ("tcp.window_size", "tcp.window"), ("tcp.win", "tcp.window"),
+    ("tcp.options.mss_val", "tcp.mss"), ("tcp.options.wscale.shift", "tcp.wscale"),
+    ("tcp.options.sack_perm", "tcp.sack_permitted"), ("tcp.options.sack.count", "tcp.sack_blocks"),
+    ("tcp.options.sack_le", "tcp.sack_left"), ("tcp.options.sack_re", "tcp.sack_right"),
+    ("tcp.options.timestamp.tsval", "tcp.tsval"), ("tcp.options.timestamp.tsecr", "tcp.tsecr"),
+    ("query", "dns.qname"), ("dns.query", "dns.qname"), ("dns.qry.name", "dns.qname"),
+    ("dns.qry.type", "dns.qtype"), ("dns.qry.class", "dns.qclass"), ("dns.type", "dns.qtype"),
+    ("dns.response", "dns.qr"), ("dns.flags.response", "dns.qr"), ("dns.flags.rcode", "dns.rcode"),
+    ("dns.flags.opcode", "dns.opcode"), ("dns.flags.truncated", "dns.tc"),
+    ("dns.flags.authoritative", "dns.aa"), ("dns.flags.recdesired", "dns.rd"),
+    ("dns.flags.recavail", "dns.ra"), ("dns.count.queries", "dns.qdcount"),
+    ("dns.count.answers", "dns.ancount"), ("dns.count.auth_rr", "dns.nscount"),
+    ("dns.count.add_rr", "dns.arcount"), ("dns.answers", "dns.ancount"), ("dns.a", "dns.addr"),
+    ("dns.aaaa", "dns.addr"), ("dns.resp.ttl", "dns.ttl"),
 ];
 
 /// What other pipeline languages call a stage, and what it is called here.

@@ -18,6 +18,8 @@
 //! assert_eq!(lying.bytes()[2..4], [0x23, 0x28]);
 //! ```
 
+pub mod messages;
+
 use crate::source::{FrameBatch, LinkType};
 use crate::{arp, ethernet, icmp, ipv4, ipv6, tcp, udp, vlan};
 use std::net::{Ipv4Addr, Ipv6Addr};

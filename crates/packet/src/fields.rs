@@ -3,6 +3,8 @@
 //! This one table is shared by the language (names and types), the engine (readers) and the
 //! documentation (`weir fields`).
 
+mod upper;
+
 use crate::column::Repr;
 
 /// The type of a field.
@@ -18,6 +20,8 @@ pub enum FieldType {
     Ip,
     /// A 48-bit link address.
     Mac,
+    /// A text of at most [`crate::limits::TEXT_MAX`] bytes.
+    Str,
 }
 
 impl FieldType {
@@ -25,7 +29,7 @@ impl FieldType {
     pub fn repr(self) -> Repr {
         match self {
             FieldType::Bool => Repr::Bit,
-            FieldType::Int | FieldType::Time | FieldType::Mac => Repr::Word,
+            FieldType::Int | FieldType::Time | FieldType::Mac | FieldType::Str => Repr::Word,
             FieldType::Ip => Repr::Pair,
         }
     }
@@ -43,7 +47,7 @@ impl FieldId {
 }
 
 /// One line of the catalogue.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Field {
     /// The name in queries and in output, such as `tcp.dport`.
     pub name: &'static str,
@@ -176,11 +180,49 @@ pub enum Item {
     Icmp6Code,
     Icmp6Id,
     Icmp6Seq,
+    TcpMss,
+    TcpWscale,
+    TcpSackPermitted,
+    TcpSackBlocks,
+    TcpSackLeft,
+    TcpSackRight,
+    TcpTsval,
+    TcpTsecr,
+    Dns,
+    DnsId,
+    DnsQr,
+    DnsOpcode,
+    DnsAa,
+    DnsTc,
+    DnsRd,
+    DnsRa,
+    DnsRcode,
+    DnsQname,
+    DnsQtype,
+    DnsQclass,
+    DnsQdcount,
+    DnsAncount,
+    DnsNscount,
+    DnsArcount,
+    DnsAddr,
+    DnsTtl,
 }
 
 /// The catalogue, in the order that `weir fields` prints.
+pub static FIELDS: &[Field] = &{
+    let mut all = [HEADERS[0]; HEADERS.len() + upper::FIELDS.len()];
+    let mut i = 0;
+    while i < all.len() {
+        let above = i >= HEADERS.len();
+        all[i] = if above { upper::FIELDS[i - HEADERS.len()] } else { HEADERS[i] };
+        i += 1;
+    }
+    all
+};
+
+/// The fields up to the transport headers.
 #[rustfmt::skip]
-pub static FIELDS: &[Field] = &[
+const HEADERS: &[Field] = &[
     field("ts", FieldType::Time, Item::Ts, 0, ALWAYS,
         "When the packet was captured: nanoseconds since 1970, UTC."),
     field("number", FieldType::Int, Item::Number, 63, ALWAYS,

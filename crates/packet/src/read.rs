@@ -5,16 +5,18 @@
 //! asking again; of a header that is cut or malformed each field is read for which there are bytes
 //! inside the captured part of the packet.
 
+mod dns;
 mod ends;
 mod ip;
 mod link;
 mod plain;
 mod rows;
+mod tcp_options;
 mod transport;
 
 use crate::bits::Bits;
 use crate::column::Column;
-use crate::fields::Item;
+use crate::fields::{FieldType, Item, by_item};
 use crate::source::FrameBatch;
 use crate::walk::{Layer, Layers};
 use rows::Rows;
@@ -26,14 +28,35 @@ pub use plain::{Family, HEADERS, Place, Plain};
 /// [`crate::walk::classify`] said of `frames`, and `out` stores values as the catalogue says of
 /// `item` ([`crate::fields::FieldType::repr`]); a column of another form panics.
 pub fn read(item: Item, frames: &FrameBatch, layers: &Layers, rows: Bits, out: &mut Column) {
+    if by_item(item).info().ty == FieldType::Str {
+        return read_text(item, frames, layers, rows, out, |_| 0);
+    }
     out.present = out.present.minus(rows);
     let rows = Rows::new(frames, layers, rows);
     let known = frame(&rows, item, out)
         || link::read(&rows, item, out)
         || ip::read(&rows, item, out)
         || ends::read(&rows, item, out)
-        || transport::read(&rows, item, out);
+        || transport::read(&rows, item, out)
+        || tcp_options::read(&rows, item, out)
+        || dns::read(&rows, item, out);
     debug_assert!(known, "every field has a reader");
+}
+
+/// Decodes a text of the frames `rows`, as [`read`] does: `put` takes each, at most
+/// [`crate::limits::TEXT_MAX`] bytes of ASCII, and gives the word that the column holds for it.
+pub fn read_text(
+    item: Item,
+    frames: &FrameBatch,
+    layers: &Layers,
+    rows: Bits,
+    out: &mut Column,
+    mut put: impl FnMut(&[u8]) -> u64,
+) {
+    out.present = out.present.minus(rows);
+    let rows = Rows::new(frames, layers, rows);
+    let known = dns::read_text(&rows, item, out, &mut put);
+    debug_assert!(known, "every text has a reader");
 }
 
 /// The fields of the frame itself, and which layers it has. Returns whether `item` is one.
@@ -68,11 +91,12 @@ fn frame(rows: &Rows<'_>, item: Item, out: &mut Column) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::craft::messages::{dns_in_tcp, dns_query, dns_response};
     use crate::craft::{Frame, batch};
     use crate::fields::{FIELDS, FieldType, by_name};
     use crate::source::LinkType;
     use crate::walk::classify;
-    use crate::walk::samples::{A, A6, B, B6, samples};
+    use crate::walk::samples::{A, A6, B, B6, samples, upper};
     use crate::{arp, ipv4, tcp, time, udp, vlan};
     use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -84,10 +108,18 @@ mod tests {
         let mut shown = Vec::new();
         for name in names {
             let field = by_name(name).expect("the field is in the catalogue").info();
-            let mut column = Column::new(field.ty.repr());
+            let (mut column, mut text) = (Column::new(field.ty.repr()), String::new());
             read(field.item, &frames, &layers, Bits::ALL, &mut column);
-            if column.present.has(0) {
-                shown.push(format!("{name}={}", value(field.ty, column.raw(0))));
+            if field.ty == FieldType::Str {
+                read_text(field.item, &frames, &layers, Bits::ALL, &mut column, |bytes| {
+                    text = String::from_utf8(bytes.to_vec()).expect("a text is ASCII");
+                    0
+                });
+            }
+            match column.present.has(0) {
+                true if field.ty == FieldType::Str => shown.push(format!("{name}={text}")),
+                true => shown.push(format!("{name}={}", value(field.ty, column.raw(0)))),
+                false => {}
             }
         }
         shown.join(" ")
@@ -96,6 +128,7 @@ mod tests {
     fn value(ty: FieldType, raw: u128) -> String {
         match ty {
             FieldType::Bool => (raw == 1).to_string(),
+            FieldType::Str => unreachable!("a text is not its word"),
             FieldType::Int => raw.to_string(),
             FieldType::Time => time::rfc3339(raw as i64),
             FieldType::Mac => format!("{raw:012x}"),
@@ -230,7 +263,61 @@ mod tests {
             "tcp=true tcp.sport=40000 tcp.dport=443 tcp.seq=7 tcp.ackno=8 tcp.hdr_len=24 \
              tcp.flags=274 tcp.fin=false tcp.syn=true tcp.rst=false tcp.psh=false tcp.ack=true \
              tcp.urg=false tcp.ece=false tcp.cwr=false tcp.window=9 tcp.urgent=0 \
-             tcp.payload_len=3",
+             tcp.payload_len=3 tcp.sack_permitted=false tcp.sack_blocks=0",
+        );
+    }
+
+    #[test]
+    fn tcp_option_fields() {
+        let names = "tcp.mss tcp.wscale tcp.sack_permitted tcp.sack_blocks tcp.sack_left \
+                     tcp.sack_right tcp.tsval tcp.tsecr";
+        let tcp = Frame::ethernet().ipv4(A, B).tcp(40_000, 443);
+        let syn = [2, 4, 5, 0xb4, 4, 2, 8, 10, 0, 0, 0, 7, 0, 0, 0, 9, 1, 3, 3, 14];
+        check(
+            &tcp.clone().options(&syn),
+            names,
+            "tcp.mss=1460 tcp.wscale=14 tcp.sack_permitted=true tcp.sack_blocks=0 tcp.tsval=7 \
+             tcp.tsecr=9",
+        );
+        let blocks = [1, 1, 5, 18, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 4];
+        check(
+            &tcp.clone().options(&blocks),
+            names,
+            "tcp.sack_permitted=false tcp.sack_blocks=2 tcp.sack_left=1 tcp.sack_right=2",
+        );
+        // What is behind the cut, or behind a bad option, is not known.
+        let bytes = tcp.clone().options(&syn).bytes();
+        let names: Vec<&str> = names.split_whitespace().collect();
+        assert_eq!(show(LinkType::ETHERNET, &bytes[..58], bytes.len(), &names), "tcp.mss=1460");
+        check(&tcp.options(&[2, 4, 5, 0xb4, 8, 1, 4, 2]), &names.join(" "), "tcp.mss=1460");
+    }
+
+    #[test]
+    fn dns_fields() {
+        let names = all("dns");
+        let udp = |sport, dport| Frame::ethernet().ipv4(A, B).udp(sport, dport);
+        let query = dns_query(7, "www.Example.ORG", 28);
+        let asked = "dns=true dns.id=7 dns.qr=false dns.opcode=0 dns.aa=false dns.tc=false \
+                     dns.rd=true dns.ra=false dns.rcode=0 dns.qname=www.example.org dns.qtype=28 \
+                     dns.qclass=1 dns.qdcount=1 dns.ancount=0 dns.nscount=0 dns.arcount=0";
+        check(&udp(5_000, 53).payload(&query), &names, asked);
+        check(&Frame::raw().ipv6(A6, B6).udp(5353, 5353).payload(&query), &names, asked);
+        check(&udp(5_000, 54).payload(&query), &names, "dns=false");
+        check(&udp(5_000, 53).payload(&query[..11]), &names, "dns=false");
+        let tcp = Frame::ethernet().ipv4(A, B).tcp(5_000, 53).payload(&dns_in_tcp(&query));
+        check(&tcp, &names, asked);
+        check(&tcp.payload(b"behind it"), &names, asked);
+        check(
+            &udp(53, 5_000).payload(&dns_response(7, "x.example", 1, 0, &[&[192, 0, 2, 9]])),
+            "dns.qr dns.ra dns.qname dns.ancount dns.addr dns.ttl",
+            "dns.qr=true dns.ra=true dns.qname=x.example dns.ancount=1 dns.addr=192.0.2.9 \
+             dns.ttl=300",
+        );
+        // The header alone was captured.
+        let bytes = udp(5_000, 53).payload(&query).bytes();
+        assert_eq!(
+            show(LinkType::ETHERNET, &bytes[..60], bytes.len(), &["dns.id", "dns.qname", "dns"]),
+            "dns.id=7 dns=true"
         );
     }
 
@@ -332,7 +419,7 @@ mod tests {
     #[test]
     fn rows_do_not_disturb_each_other() {
         for six_only in [false, true] {
-            let samples = samples();
+            let samples: Vec<_> = samples().into_iter().chain(upper()).collect();
             let ethernet = samples.iter().filter(|(name, f)| {
                 f.link() == LinkType::ETHERNET && (!six_only || name.contains('6'))
             });

@@ -73,6 +73,7 @@ impl From<FieldType> for Type {
             FieldType::Time => Type::Time,
             FieldType::Ip => Type::Ip,
             FieldType::Mac => Type::Mac,
+            FieldType::Str => Type::Str,
         }
     }
 }

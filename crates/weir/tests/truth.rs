@@ -47,6 +47,15 @@ packets
             distinct_dst_ports_tcp = distinct(tcp.dport)
 ";
 
+/// DNS over UDP, in the same captures.
+const DNS: &str = "
+packets
+| where udp and dns
+| summarize dns_queries   = count(dport == 53 and not dns.qr),
+            dns_responses = count(sport == 53 and dns.qr),
+            dns_qnames    = distinct(dns.qname) where dport == 53 and not dns.qr
+";
+
 const TOP: &str = "
 packets
 | where ip
@@ -58,7 +67,7 @@ packets
 #[test]
 fn the_totals_are_those_of_the_truth() {
     let Some(folder) = shared("truth::the_totals_are_those_of_the_truth") else { return };
-    let (totals, tcp) = (compiled(TOTALS), compiled(TCP));
+    let (totals, tcp, dns) = (compiled(TOTALS), compiled(TCP), compiled(DNS));
     let (mut checked, mut wrong) = (0, Vec::new());
     for truth in truths(&folder) {
         let Some((file, path)) = ready(&truth, &folder) else { continue };
@@ -72,6 +81,7 @@ fn the_totals_are_those_of_the_truth() {
         compare(file, &totals, &got, &truth, names, &mut wrong);
         if !file.starts_with("malformed/") && depth(&truth) <= 1 {
             compare(file, &tcp, &answer(&tcp, &path, 1), &truth, &[], &mut wrong);
+            compare(file, &dns, &answer(&dns, &path, 1), &truth, &[], &mut wrong);
         }
         checked += 1;
     }

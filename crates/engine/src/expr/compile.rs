@@ -6,7 +6,7 @@ use super::{Arith, Arm, Class, Cond, Convert, Regs, Src, TextTest, ToText, Val};
 use crate::functions::Functions;
 use regex::Regex;
 use weir_packet::column::Column;
-use weir_packet::fields::FieldId;
+use weir_packet::fields::{FieldId, FieldType};
 use weir_packet::limits::BATCH;
 use weir_plan::{BinaryOp, Expr, ExprKind, Func, Member, Type, UnaryOp, Value};
 
@@ -52,6 +52,9 @@ impl<'a> Compiler<'a> {
     pub fn field(&mut self, id: FieldId, scope: &Scope) -> Src {
         if let Some((_, src)) = scope.carried.iter().find(|(f, _)| *f == id) {
             return *src;
+        }
+        if id.info().ty == FieldType::Str {
+            return Src::Text(self.regs.text_field(id));
         }
         let at = self.fields.iter().position(|f| *f == id).unwrap_or_else(|| {
             self.fields.push(id);

@@ -28,6 +28,7 @@ impl Ctx<'_> {
     pub fn column(&self, src: Src) -> &Column {
         match src {
             Src::Slot(i) => &self.regs.columns[i],
+            Src::Text(i) => &self.regs.texts[i].column,
             Src::Field(i) => {
                 self.view.as_ref().expect("fields are compiled only where packets are").column(i)
             }
@@ -42,6 +43,7 @@ impl Ctx<'_> {
                 let [from, to] = columns.expect("two different registers");
                 (from, to)
             }
+            Src::Text(i) => (&self.regs.texts[i].column, &mut self.regs.columns[to]),
             Src::Field(i) => {
                 let view = self.view.as_ref().expect("fields are compiled only where packets are");
                 (view.column(i), &mut self.regs.columns[to])
@@ -58,6 +60,10 @@ impl Ctx<'_> {
                     .expect("fields are compiled only where packets are")
                     .ensure(*i, rows);
                 Src::Field(*i)
+            }
+            Val::Src(Src::Text(i)) => {
+                self.text_field(*i, rows);
+                Src::Text(*i)
             }
             Val::Src(src) => *src,
             Val::Binary { op, a, b, out } => {
@@ -234,6 +240,18 @@ impl Ctx<'_> {
                 filter(col.present.and(rows), self.n, |i| hi[i] == 0 && lo[i] >> 32 == 0xffff)
             }
             _ => unreachable!("condition() takes the others"),
+        }
+    }
+
+    /// Makes text field number `i` valid for `rows`.
+    fn text_field(&mut self, i: usize, rows: Bits) {
+        let view = self.view.as_ref().expect("fields are compiled only where packets are");
+        let Regs { texts, arena, .. } = &mut *self.regs;
+        let field = &mut texts[i];
+        let need = rows.minus(field.rows);
+        if !need.is_empty() {
+            view.texts(field.id, need, &mut field.column, |text| arena.put(text));
+            field.rows = field.rows.or(need);
         }
     }
 

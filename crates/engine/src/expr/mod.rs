@@ -25,6 +25,7 @@ use regex::Regex;
 use set::{Ranges, Strings};
 use weir_packet::bits::Bits;
 use weir_packet::column::Column;
+use weir_packet::fields::FieldId;
 use weir_plan::{BinaryOp, Type, Value};
 
 use crate::rows::{Arena, set_cell};
@@ -34,6 +35,8 @@ use crate::rows::{Arena, set_cell};
 pub enum Src {
     /// A decoded field of the view, by position.
     Field(usize),
+    /// A text field of the segment, by position: its texts are in the segment's arena.
+    Text(usize),
     /// A register of the segment.
     Slot(usize),
 }
@@ -49,6 +52,17 @@ pub struct Regs {
     pub constants_len: usize,
     /// The handles of the constants. Different ones are of different texts.
     constants: Vec<u64>,
+    /// The text fields that the segment reads.
+    texts: Vec<TextField>,
+}
+
+/// A text field of packets, decoded on demand.
+#[derive(Debug)]
+struct TextField {
+    id: FieldId,
+    column: Column,
+    /// Rows of this batch that the column is valid for.
+    rows: Bits,
 }
 
 impl Regs {
@@ -73,6 +87,15 @@ impl Regs {
         Some(handle.into())
     }
 
+    /// The position of a text field.
+    fn text_field(&mut self, id: FieldId) -> usize {
+        self.texts.iter().position(|f| f.id == id).unwrap_or_else(|| {
+            let column = Column::new(id.info().ty.repr());
+            self.texts.push(TextField { id, column, rows: Bits::NONE });
+            self.texts.len() - 1
+        })
+    }
+
     /// Whether a handle is of a constant.
     #[inline(always)]
     fn is_constant(&self, handle: u64) -> bool {
@@ -82,6 +105,7 @@ impl Regs {
     /// Forgets the strings of the last batch.
     pub fn next_batch(&mut self) {
         self.arena.truncate(self.constants_len);
+        self.texts.iter_mut().for_each(|f| f.rows = Bits::NONE);
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::RwLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use weir_packet::bits::Bits;
 use weir_packet::column::{Column, Repr};
-use weir_packet::fields::FieldId;
+use weir_packet::fields::{FieldId, FieldType};
 use weir_packet::limits::BATCH;
 use weir_packet::source::FrameBatch;
 use weir_packet::walk::{Layers, classify};
@@ -130,16 +130,21 @@ pub(super) struct Spread {
     layers: Layers,
     view: View,
     fields: usize,
+    /// Those of the fields that are texts, as hashes of these.
+    texts: Vec<(FieldId, Column)>,
     hashes: Box<[u64; BATCH]>,
 }
 
 impl Spread {
     /// By the values of these fields.
     pub(super) fn new(fields: &[FieldId]) -> Spread {
+        let is_text = |id: &FieldId| id.info().ty == FieldType::Str;
+        let (texts, fields): (Vec<_>, Vec<_>) = fields.iter().copied().partition(is_text);
         Spread {
             layers: Layers::new(),
-            view: View::new(fields),
+            view: View::new(&fields),
             fields: fields.len(),
+            texts: texts.into_iter().map(|id| (id, Column::new(id.info().ty.repr()))).collect(),
             hashes: Box::new([0; BATCH]),
         }
     }
@@ -155,6 +160,10 @@ impl Spread {
             packets.ensure(f, Bits::first(n));
             mix(packets.column(f), n, &mut self.hashes);
         }
+        for (id, column) in &mut self.texts {
+            packets.texts(*id, Bits::first(n), column, hash);
+            mix(column, n, &mut self.hashes);
+        }
         batch.parts.clear();
         batch.parts.resize(workers, Bits::NONE);
         for (i, h) in self.hashes[..n].iter().enumerate() {
@@ -162,6 +171,11 @@ impl Spread {
             batch.parts[part as usize].set(i);
         }
     }
+}
+
+/// Some hash of a text: [`mix`] does the rest.
+fn hash(text: &[u8]) -> u64 {
+    text.iter().fold(0, |h: u64, &byte| (h ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }
 
 /// Mixes the values of a column into hashes. An absent value counts as 0: where it goes with those

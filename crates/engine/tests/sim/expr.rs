@@ -36,7 +36,7 @@ const SCALARS: [Type; 16] = [
 ];
 
 /// Fields that most packets have.
-const COMMON: [&str; 16] = [
+const COMMON: [&str; 17] = [
     "len",
     "ip.src",
     "ip.dst",
@@ -53,6 +53,7 @@ const COMMON: [&str; 16] = [
     "hosts.a",
     "conn.forward",
     "eth.src",
+    "dns.qname",
 ];
 
 /// The type of a column.
@@ -110,7 +111,7 @@ pub(crate) fn leaf(c: &mut Choices, scope: &Scope, ty: &Type) -> Expr {
     match made {
         _ if c.once_in(6) => node(ty.clone(), ExprKind::Const(constant(c, ty))),
         _ if !leaves.is_empty() => c.pick(&leaves).clone(),
-        // No field is of these types.
+        // Few fields are of these types, or none.
         Some(f) => node(ty.clone(), ExprKind::Call(f, vec![leaf(c, scope, &Type::Int)])),
         None => node(ty.clone(), ExprKind::Const(constant(c, ty))),
     }

@@ -6,6 +6,7 @@ use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 use weir_packet::craft::Frame;
+use weir_packet::craft::messages::{dns_in_tcp, dns_query, dns_response};
 use weir_packet::limits::BATCH;
 use weir_packet::source::{Account, Chunk, FrameBatch, LinkType, Source, SourceError};
 
@@ -134,6 +135,22 @@ fn packet() -> impl Strategy<Value = Packet> {
 }
 
 impl Packet {
+    /// The payload: often a DNS message on the port of DNS, of few names in either case.
+    fn message(&self) -> Vec<u8> {
+        let n = self.payload;
+        let name = ["a.example", "A.example", "b.example", ""][usize::from(n / 4 % 4)];
+        let kind = if n % 3 == 0 { 28 } else { 1 };
+        let message = match self.ports {
+            (53, _) if n >= 40 => dns_response(n.into(), name, kind, n % 4, &[&[10, 0, 0, n % 3]]),
+            (_, 53) if n >= 20 => dns_query(n.into(), name, kind),
+            _ => return vec![0; n.into()],
+        };
+        match self.what {
+            What::Tcp { .. } | What::Tcp6 { .. } => dns_in_tcp(&message),
+            _ => message,
+        }
+    }
+
     /// Link type and bytes on the wire.
     fn bytes(&self) -> (LinkType, Vec<u8>) {
         let mut frame = match self.link {
@@ -178,7 +195,7 @@ impl Packet {
             },
             What::Garbage(bytes) => return (frame.link(), bytes.clone()),
         };
-        let frame = frame.payload(&vec![0; self.payload as usize]);
+        let frame = frame.payload(&self.message());
         let mut bytes = frame.bytes();
         if let Some((at, value)) = self.damage
             && let Some(byte) = bytes.get_mut(at)

@@ -4,6 +4,7 @@ use crate::bits::Bits;
 use crate::column::Column;
 use crate::limits::BATCH;
 use crate::source::FrameBatch;
+use crate::text::Text;
 use crate::walk::{Layer, Layers};
 use crate::{ipv4, ipv6};
 
@@ -108,6 +109,102 @@ impl<'a> Rows<'a> {
             self.l4(i) + at + n <= packet_end.min(self.frames.frame(i).len())
         };
         doubtful.iter().filter(reaches).collect()
+    }
+
+    /// What was captured of the IP packet of row `i` from the transport header on, without what
+    /// follows the packet.
+    pub(super) fn body(&self, i: usize) -> &'a [u8] {
+        self.frames
+            .frame(i)
+            .get(self.l4(i)..)
+            .map_or(&[], |rest| &rest[..self.body_len(i).min(rest.len())])
+    }
+
+    /// Bytes of the same on the wire.
+    pub(super) fn body_len(&self, i: usize) -> usize {
+        let end = self.l3(i) + self.ip_len(i, self.layers.has(Layer::Ipv6).has(i)) as usize;
+        end.saturating_sub(self.l4(i))
+    }
+
+    /// Sets the rows among `have` of a word column for which there is a value.
+    pub(super) fn some_words(
+        &self,
+        out: &mut Column,
+        have: Bits,
+        f: impl Fn(usize) -> Option<u64>,
+    ) -> bool {
+        let words = out.word_mut();
+        let mut found = Bits::NONE;
+        have.and(self.wanted).each(|i| {
+            if let Some(word) = f(i) {
+                words[i] = word;
+                found.set(i);
+            }
+        });
+        out.present = out.present.or(found);
+        true
+    }
+
+    /// Sets the rows among `have` of an address column for which there is an address.
+    pub(super) fn some_pairs(
+        &self,
+        out: &mut Column,
+        have: Bits,
+        f: impl Fn(usize) -> Option<u128>,
+    ) -> bool {
+        let mut found = Bits::NONE;
+        let (hi, lo) = out.pair_mut();
+        have.and(self.wanted).each(|i| {
+            if let Some(address) = f(i) {
+                (hi[i], lo[i]) = ((address >> 64) as u64, address as u64);
+                found.set(i);
+            }
+        });
+        out.present = out.present.or(found);
+        true
+    }
+
+    /// Sets the rows among `have` of a boolean column for which there is a truth.
+    pub(super) fn some_bits(
+        &self,
+        out: &mut Column,
+        have: Bits,
+        f: impl Fn(usize) -> Option<bool>,
+    ) -> bool {
+        let (mut found, mut truth) = (Bits::NONE, Bits::NONE);
+        have.and(self.wanted).each(|i| {
+            if let Some(holds) = f(i) {
+                found.set(i);
+                truth.put(i, holds);
+            }
+        });
+        self.truth(out, found, truth)
+    }
+
+    /// Sets the rows among `have` of a text column for which `write` writes a text: to what `put`
+    /// makes of it.
+    pub(super) fn texts(
+        &self,
+        out: &mut Column,
+        have: Bits,
+        put: &mut impl FnMut(&[u8]) -> u64,
+        write: impl Fn(usize, &mut Text) -> bool,
+    ) -> bool {
+        let have = have.and(self.wanted);
+        if have.is_empty() {
+            return true;
+        }
+        let words = out.word_mut();
+        let (mut found, mut text) = (Bits::NONE, Text::new());
+        have.each(|i| {
+            text.clear();
+            if write(i, &mut text) {
+                words[i] = put(text.bytes());
+                found.set(i);
+            }
+        });
+        out.present = out.present.or(found);
+        true
     }
 
     /// Sets the rows `have` of a word column.

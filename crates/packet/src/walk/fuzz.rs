@@ -5,12 +5,13 @@ use crate::arp::Arp;
 use crate::bits::Bits;
 use crate::column::Column;
 use crate::ethernet::Ethernet;
-use crate::fields::{FIELDS, Item, by_item};
+use crate::fields::{FIELDS, FieldType, Item, by_item};
 use crate::icmp::Icmp;
 use crate::ipv4::Ipv4;
 use crate::ipv6::{Extension, Ipv6};
+use crate::limits::TEXT_MAX;
 use crate::pcap::{FileHeader, Reader, Step};
-use crate::read::read;
+use crate::read::{read, read_text};
 use crate::source::{Chunk, FrameBatch, LinkType};
 use crate::tcp::Tcp;
 use crate::udp::Udp;
@@ -40,6 +41,7 @@ pub fn fuzz_walk(data: &[u8]) {
     check_read(&frames);
     check_facts(&frames, &layers);
     check_readers(&frames, &layers);
+    check_texts(&frames, &layers);
     for i in 0..frames.len() {
         check_views(&frames, &layers, i);
     }
@@ -154,6 +156,31 @@ fn check_readers(frames: &FrameBatch, layers: &Layers) {
     }
 }
 
+/// Texts are short and printable, there is one where it is said, and each stays what it is
+/// whichever rows are wanted.
+fn check_texts(frames: &FrameBatch, layers: &Layers) {
+    for field in FIELDS.iter().filter(|field| field.ty == FieldType::Str) {
+        let texts = |rows: Bits| {
+            let (mut column, mut texts) = (Column::new(field.ty.repr()), Vec::new());
+            read_text(field.item, frames, layers, rows, &mut column, |text| {
+                assert!(text.len() <= TEXT_MAX, "{}", field.name);
+                assert!(text.iter().all(|byte| (b' '..=b'~').contains(byte)), "{}", field.name);
+                texts.push(text.to_vec());
+                texts.len() as u64 - 1
+            });
+            let text = |i: usize| texts[column.word()[i] as usize].clone();
+            let found = |i: usize| column.present.has(i).then(|| text(i));
+            (0..frames.len()).map(found).collect::<Vec<_>>()
+        };
+        let mut there = Column::new(field.ty.repr());
+        read(field.item, frames, layers, Bits::ALL, &mut there);
+        for (i, text) in texts(Bits::ALL).into_iter().enumerate() {
+            assert_eq!(there.present.has(i), text.is_some(), "{}", field.name);
+            assert_eq!(texts(Bits::range(i, i + 1))[i], text, "{}", field.name);
+        }
+    }
+}
+
 /// Readers give what the views give.
 fn check_views(frames: &FrameBatch, layers: &Layers, i: usize) {
     let value = |item: Item| {
@@ -240,7 +267,7 @@ fn total(bytes: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::walk::samples::samples;
+    use crate::walk::samples::{samples, upper};
     use proptest::prelude::*;
 
     /// The fuzzer's data for a frame.
@@ -251,7 +278,7 @@ mod tests {
 
     #[test]
     fn samples_hold() {
-        for (_, frame) in samples() {
+        for (_, frame) in samples().into_iter().chain(upper()) {
             let bytes = frame.bytes();
             for snap in (0..=bytes.len() as u16).step_by(3) {
                 fuzz_walk(&data(frame.link(), 0, snap, &bytes));
@@ -274,7 +301,7 @@ mod tests {
             edits in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
             tail in proptest::collection::vec(any::<u8>(), 0..60),
         ) {
-            let samples = samples();
+            let samples: Vec<_> = samples().into_iter().chain(upper()).collect();
             let (_, frame) = pick.get(&samples);
             let mut bytes = frame.bytes();
             for (at, value) in edits {

@@ -1,6 +1,7 @@
 //! One crafted frame of each shape that the walk knows, for the tests of walk and readers.
 
 use crate::craft::Frame;
+use crate::craft::messages::{dns_in_tcp, dns_query, dns_response};
 use crate::{arp, ipv4, ipv6, tcp, udp, vlan};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -15,6 +16,26 @@ pub(crate) fn samples() -> Vec<(&'static str, Frame)> {
     samples.extend(ip());
     samples.extend(faults());
     samples
+}
+
+/// Packets with messages of the protocols above the transport. The walk does not see these.
+pub(crate) fn upper() -> Vec<(&'static str, Frame)> {
+    let udp = |sport, dport| Frame::ethernet().ipv4(A, B).udp(sport, dport);
+    let tcp = |sport, dport| Frame::ethernet().ipv4(A, B).tcp(sport, dport).flags(tcp::ACK);
+    let query = dns_query(7, "www.example.org", 1);
+    let syn = [2, 4, 5, 0xb4, 4, 2, 8, 10, 0, 0, 0, 7, 0, 0, 0, 0, 1, 3, 3, 7];
+    let sack = [1, 1, 5, 18, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 4];
+    vec![
+        ("tcp options", tcp(40_000, 80).flags(tcp::SYN).options(&syn)),
+        ("sack", tcp(40_000, 80).options(&sack)),
+        ("dns query", udp(5_000, 53).payload(&query)),
+        (
+            "dns response",
+            udp(53, 5_000).payload(&dns_response(7, "www.example.org", 1, 0, &[&[192, 0, 2, 1]])),
+        ),
+        ("dns in tcp", tcp(5_000, 53).payload(&dns_in_tcp(&query))),
+        ("mdns6", Frame::ethernet().ipv6(A6, B6).udp(5353, 5353).payload(&query)),
+    ]
 }
 
 fn links() -> Vec<(&'static str, Frame)> {
