@@ -25,20 +25,15 @@ const FIELDS: &[(&[&str], &str)] = &[
 /// their packets until then.
 #[rustfmt::skip]
 const PROTOCOLS: &[(&[&str], &str)] = &[
-    (&["tls", "ssl", "https"], "tcp.sport == 443 or tcp.dport == 443"),
-    (&["http", "http2"], "tcp.sport == 80 or tcp.dport == 80"),
+    (&["http2"], "tls and (tcp.sport == 443 or tcp.dport == 443)"),
     (&["quic", "http3"], "udp.sport == 443 or udp.dport == 443"),
     (&["ssh"], "tcp.sport == 22 or tcp.dport == 22"),
-    (&["ntp"], "udp.sport == 123 or udp.dport == 123"),
-    (&["dhcp", "bootp"], "udp.sport in 67..68 or udp.dport in 67..68"),
     (&["dhcpv6", "dhcp6"], "udp.sport in 546..547 or udp.dport in 546..547"),
     (&["vxlan"], "udp.dport == 4789"),
     (&["geneve"], "udp.dport == 6081"),
     (&["gtp", "gtpu", "gtpv1", "gtpv2"], "udp.dport in {2123, 2152}"),
     (&["gre", "nvgre", "erspan"], "ip.proto == 47"),
-    (&["sctp"], "ip.proto == 132"),
-    (&["igmp"], "ip.proto == 2"),
-    (&["esp", "ipsec"], "ip.proto == 50"),
+    (&["ipsec"], "esp or ah"),
     (&["ospf"], "ip.proto == 89"),
     (&["mpls"], "eth.type == 0x8847"),
     (&["pppoe", "ppp", "pppoes"], "eth.type == 0x8864"),

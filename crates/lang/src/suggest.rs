@@ -90,6 +90,19 @@ const FIELDS: &[(&str, &str)] = &[
     ("dns.count.answers", "dns.ancount"), ("dns.count.auth_rr", "dns.nscount"),
     ("dns.count.add_rr", "dns.arcount"), ("dns.answers", "dns.ancount"), ("dns.a", "dns.addr"),
     ("dns.aaaa", "dns.addr"), ("dns.resp.ttl", "dns.ttl"),
+    ("ssl", "tls"), ("https", "tls"), ("sni", "tls.sni"), ("server_name", "tls.sni"),
+    ("tls.server_name", "tls.sni"), ("tls.handshake.extensions_server_name", "tls.sni"),
+    ("tls.handshake.extensions_alpn_str", "tls.alpn"), ("tls.record.content_type",
+    "tls.content_type"), ("tls.handshake.type", "tls.handshake_type"),
+    ("tls.handshake.version", "tls.version"), ("http.request.method", "http.method"),
+    ("http.request.uri", "http.uri"), ("http.path", "http.uri"), ("url", "http.uri"),
+    ("user_agent", "http.user_agent"), ("http.response.code", "http.status"),
+    ("http.status_code", "http.status"), ("bootp", "dhcp"), ("dhcp.ip.your", "dhcp.your_ip"),
+    ("dhcp.ip.client", "dhcp.client_ip"), ("dhcp.hw.mac_addr", "dhcp.client_mac"),
+    ("dhcp.option.dhcp", "dhcp.type"), ("dhcp.option.hostname", "dhcp.hostname"),
+    ("dhcp.id", "dhcp.xid"), ("ntp.xmt", "ntp.transmit"), ("ntp.flags.mode", "ntp.mode"),
+    ("sctp.verification_tag", "sctp.vtag"), ("igmp.maddr", "igmp.group"),
+    ("esp.sequence", "esp.seq"), ("ah.sequence", "ah.seq"),
 ];
 
 /// What other pipeline languages call a stage, and what it is called here.

@@ -143,6 +143,8 @@ const BAD: &[(Code, &str)] = &[
     (Code::UnknownName, "packets | where mdns or dns.qry.name == \"a.example\" and dns.flags.response"),
     (Code::UnknownName, "packets | where dns.qname == example.org"),
     (Code::TypeMismatch, "packets | where dns == 53 or dns.qname in 10.0.0.0/8"),
+    (Code::UnknownName, "packets | where http.request.method == \"GET\" or sni == \"a\" or https"),
+    (Code::TypeMismatch, "packets | where http.status == \"404\" or tls.version == \"1.3\""),
     (Code::UnknownName, "packets | where tcp.options.mss_val < 536 and tcp.msss > 1"),
     (Code::Unsupported, "packets | summarize p = p95(len), s = hll(ip.src) by prefix(ip.src, 24)"),
     (Code::TypeMismatch, "packets | where ip.proto == tcp"),

@@ -26,6 +26,8 @@ pub const IPV4: u16 = 0x0800;
 pub const ARP: u16 = 0x0806;
 /// EtherType of IPv6.
 pub const IPV6: u16 = 0x86dd;
+/// The EtherType of LLDP (IEEE 802.1AB).
+pub const LLDP: u16 = 0x88cc;
 /// The smallest EtherType; smaller numbers are lengths.
 pub const TYPE_MIN: u16 = 1536;
 

@@ -9,10 +9,13 @@ mod dns;
 mod ends;
 mod ip;
 mod link;
+mod others;
 mod plain;
 mod rows;
+mod services;
 mod tcp_options;
 mod transport;
+mod web;
 
 use crate::bits::Bits;
 use crate::column::Column;
@@ -39,7 +42,10 @@ pub fn read(item: Item, frames: &FrameBatch, layers: &Layers, rows: Bits, out: &
         || ends::read(&rows, item, out)
         || transport::read(&rows, item, out)
         || tcp_options::read(&rows, item, out)
-        || dns::read(&rows, item, out);
+        || dns::read(&rows, item, out)
+        || web::read(&rows, item, out)
+        || services::read(&rows, item, out)
+        || others::read(&rows, item, out);
     debug_assert!(known, "every field has a reader");
 }
 
@@ -55,7 +61,9 @@ pub fn read_text(
 ) {
     out.present = out.present.minus(rows);
     let rows = Rows::new(frames, layers, rows);
-    let known = dns::read_text(&rows, item, out, &mut put);
+    let known = dns::read_text(&rows, item, out, &mut put)
+        || web::read_text(&rows, item, out, &mut put)
+        || services::read_text(&rows, item, out, &mut put);
     debug_assert!(known, "every text has a reader");
 }
 
@@ -91,7 +99,7 @@ fn frame(rows: &Rows<'_>, item: Item, out: &mut Column) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::craft::messages::{dns_in_tcp, dns_query, dns_response};
+    use crate::craft::messages::{client_hello, dhcp, dns_in_tcp, dns_query, dns_response};
     use crate::craft::{Frame, batch};
     use crate::fields::{FIELDS, FieldType, by_name};
     use crate::source::LinkType;
@@ -319,6 +327,97 @@ mod tests {
             show(LinkType::ETHERNET, &bytes[..60], bytes.len(), &["dns.id", "dns.qname", "dns"]),
             "dns.id=7 dns=true"
         );
+    }
+
+    #[test]
+    fn tls_fields() {
+        let tcp = |payload: &[u8]| Frame::ethernet().ipv4(A, B).tcp(5, 443).payload(payload);
+        let hello = client_hello("WWW.example.org", &["h2", "http/1.1"], &[0x0304, 0x0303]);
+        let names = all("tls");
+        check(
+            &tcp(&hello),
+            &names,
+            "tls=true tls.content_type=22 tls.handshake_type=1 tls.version=772 \
+             tls.sni=www.example.org tls.alpn=h2,http/1.1",
+        );
+        // It goes on in the next segment.
+        check(
+            &tcp(&hello[..90]),
+            &names,
+            "tls=true tls.content_type=22 tls.handshake_type=1 tls.sni=www.example.org",
+        );
+        check(&tcp(&[23, 3, 3, 0, 9, 1]), &names, "tls=true tls.content_type=23");
+        check(&tcp(b"SSH-2.0"), &names, "tls=false");
+        check(&Frame::ethernet().ipv4(A, B).udp(5, 443).payload(&hello), &names, "tls=false");
+    }
+
+    #[test]
+    fn http_fields() {
+        let tcp = |payload: &[u8]| Frame::ethernet().ipv4(A, B).tcp(5, 8080).payload(payload);
+        let names = all("http");
+        let request =
+            b"GET /\xe4?a=b HTTP/1.1\r\nHost: Example.ORG:8080\r\nUser-Agent: a b\r\n\r\n";
+        check(
+            &tcp(request),
+            &names,
+            "http=true http.method=GET http.uri=/\\xe4?a=b http.host=example.org:8080 \
+             http.user_agent=a b",
+        );
+        check(&tcp(b"HTTP/1.1 404 Not Found\r\n\r\n"), &names, "http=true http.status=404");
+        check(&tcp(b"hello"), &names, "http=false");
+    }
+
+    #[test]
+    fn dhcp_and_ntp_fields() {
+        let udp = |sport, dport| Frame::ethernet().ipv4(A, B).udp(sport, dport);
+        let options: &[(u8, &[u8])] =
+            &[(53, &[3]), (50, &[10, 0, 0, 7]), (54, &[10, 0, 0, 1]), (12, b"printer")];
+        let request = dhcp(1, 0xabcd, [2, 0, 0, 0, 0, 7], [0; 4], options);
+        check(
+            &udp(68, 67).payload(&request),
+            &all("dhcp"),
+            "dhcp=true dhcp.op=1 dhcp.type=3 dhcp.xid=43981 dhcp.client_mac=020000000007 \
+             dhcp.client_ip=0.0.0.0 dhcp.your_ip=0.0.0.0 dhcp.requested_ip=10.0.0.7 \
+             dhcp.server_id=10.0.0.1 dhcp.hostname=printer",
+        );
+        check(&udp(69, 70).payload(&request), &all("dhcp"), "dhcp=false");
+        let mut reply = [0; 48];
+        (reply[0], reply[1], reply[40]) = (0x24, 1, 0xe8);
+        reply[12..16].copy_from_slice(b"GPS\0");
+        check(
+            &udp(123, 9).payload(&reply),
+            &all("ntp"),
+            "ntp=true ntp.version=4 ntp.mode=4 ntp.leap=0 ntp.stratum=1 ntp.refid=1196446464 \
+             ntp.transmit=2023-05-05T22:21:52Z",
+        );
+        check(&udp(123, 9).payload(&reply[..47]), &all("ntp"), "ntp=false");
+    }
+
+    #[test]
+    fn fields_of_what_else_ip_carries() {
+        let of = |protocol| Frame::ethernet().ipv4(A, B).put(ipv4::PROTOCOL, &[protocol]);
+        let sctp = [0, 5, 0, 6, 0, 0, 0, 9, 0, 0, 0, 0, 4, 0];
+        let names = format!("{} sport", all("sctp"));
+        let init = "sctp=true sctp.vtag=9 sctp.chunk_type=4 sport=5";
+        check(&of(132).payload(&sctp), &names, init);
+        check(&of(132).payload(&sctp[..12]), &names, "sctp=true sctp.vtag=9 sport=5");
+        check(&of(132).fragment(64, false).payload(&sctp), &names, "sctp=false");
+        let igmp = all("igmp");
+        let leave = [0x17, 0, 0, 0, 224, 0, 0, 251];
+        check(&of(2).payload(&leave), &igmp, "igmp=true igmp.type=23 igmp.group=224.0.0.251");
+        check(&of(2), &igmp, "igmp=false");
+        let esp = [0, 0, 0, 9, 0, 0, 0, 8, 1, 2];
+        check(&of(50).payload(&esp), &all("esp"), "esp=true esp.spi=9 esp.seq=8");
+        let mut body = [0; 22];
+        (body[5], body[9]) = (9, 8);
+        let names = format!("{} tcp", all("ah"));
+        let ah = |frame: Frame| frame.extension(crate::ipv6::AUTHENTICATION, &body).tcp(1, 2);
+        let both = "ah=true ah.spi=9 ah.seq=8 tcp=true";
+        check(&ah(Frame::ethernet().ipv4(A, B)), &names, both);
+        check(&ah(Frame::raw().ipv6(A6, B6).extension(0, &[])), &names, both);
+        check(&Frame::ethernet().ipv4(A, B).tcp(1, 2), &names, "ah=false tcp=true");
+        check(&Frame::ethernet().put(12, &[0x88, 0xcc]).payload(&[2; 40]), "lldp", "lldp=true");
+        check(&Frame::ethernet().ipv4(A, B).udp(1, 2), "lldp", "lldp=false");
     }
 
     #[test]

@@ -36,7 +36,7 @@ const SCALARS: [Type; 16] = [
 ];
 
 /// Fields that most packets have.
-const COMMON: [&str; 17] = [
+const COMMON: [&str; 18] = [
     "len",
     "ip.src",
     "ip.dst",
@@ -54,6 +54,7 @@ const COMMON: [&str; 17] = [
     "conn.forward",
     "eth.src",
     "dns.qname",
+    "http.host",
 ];
 
 /// The type of a column.

@@ -135,13 +135,15 @@ fn packet() -> impl Strategy<Value = Packet> {
 }
 
 impl Packet {
-    /// The payload: often a DNS message on the port of DNS, of few names in either case.
+    /// The payload: often a DNS message on the port of DNS, of few names in either case, or an
+    /// HTTP request.
     fn message(&self) -> Vec<u8> {
         let n = self.payload;
         let name = ["a.example", "A.example", "b.example", ""][usize::from(n / 4 % 4)];
         let kind = if n % 3 == 0 { 28 } else { 1 };
         let message = match self.ports {
             (53, _) if n >= 40 => dns_response(n.into(), name, kind, n % 4, &[&[10, 0, 0, n % 3]]),
+            (_, 80) if n >= 40 => return b"GET /a HTTP/1.1\r\nHost: A.example\r\n\r\n".to_vec(),
             (_, 53) if n >= 20 => dns_query(n.into(), name, kind),
             _ => return vec![0; n.into()],
         };

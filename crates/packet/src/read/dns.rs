@@ -68,13 +68,7 @@ fn each(rows: &Rows<'_>, out: &mut Column, value: impl Fn(Dns<'_>) -> Option<u64
 
 /// The rows whose ports are those of DNS.
 fn candidates(rows: &Rows<'_>) -> Bits {
-    let on = |ports: &[u16], i: usize| {
-        let both = rows.be32(i, rows.l4(i));
-        ports.iter().any(|&port| both >> 16 == port.into() || both & 0xffff == port.into())
-    };
-    let udp = rows.has(Layer::Udp).iter().filter(|&i| on(&PORTS, i)).collect::<Bits>();
-    let tcp = rows.has(Layer::TcpWhole).iter().filter(|&i| on(&PORTS[..1], i)).collect();
-    udp.or(tcp)
+    rows.on_ports(Layer::Udp, &PORTS).or(rows.on_ports(Layer::TcpWhole, &PORTS[..1]))
 }
 
 /// The message of a candidate.
@@ -84,5 +78,8 @@ fn message<'a>(rows: &Rows<'a>, i: usize) -> Option<Dns<'a>> {
         return Dns::new(Udp::new(body).ok()?.payload());
     }
     let tcp = Tcp::new(body).ok()?;
-    Dns::in_segment(tcp.payload(), rows.body_len(i).saturating_sub(tcp.header_len()))
+    Dns::in_segment(
+        tcp.payload(),
+        (rows.packet_end(i) - rows.l4(i)).saturating_sub(tcp.header_len()),
+    )
 }

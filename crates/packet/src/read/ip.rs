@@ -70,7 +70,7 @@ fn fragments(rows: &Rows<'_>, item: Item, out: &mut Column) -> bool {
 /// The fragment header of an IPv6 fragment.
 #[cold]
 #[inline(never)]
-fn fragment(rows: &Rows<'_>, i: usize) -> Option<Fragment> {
+pub(super) fn fragment(rows: &Rows<'_>, i: usize) -> Option<Fragment> {
     let frame = rows.frames.frame(i);
     let mut at = rows.l3(i) + ipv6::HEADER_LEN;
     let mut kind = *frame.get(rows.l3(i) + ipv6::NEXT_HEADER)?;

@@ -72,6 +72,12 @@ fn ethertype(rows: &Rows<'_>, i: usize) -> u64 {
     rows.be16(i, at)
 }
 
+/// The rows of one EtherType.
+pub(super) fn with_type(rows: &Rows<'_>, wanted: u16) -> Bits {
+    let is = |&i: &usize| ethertype(rows, i) == u64::from(wanted);
+    with_ethertype(rows).iter().filter(is).collect()
+}
+
 /// The rows whose type field is captured and says what the payload is. Not lengths, and not a
 /// tag's announcement: the tag is cut then, or one too many.
 fn with_ethertype(rows: &Rows<'_>) -> Bits {

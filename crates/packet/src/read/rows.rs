@@ -114,16 +114,22 @@ impl<'a> Rows<'a> {
     /// What was captured of the IP packet of row `i` from the transport header on, without what
     /// follows the packet.
     pub(super) fn body(&self, i: usize) -> &'a [u8] {
-        self.frames
-            .frame(i)
-            .get(self.l4(i)..)
-            .map_or(&[], |rest| &rest[..self.body_len(i).min(rest.len())])
+        let frame = self.frames.frame(i);
+        frame.get(self.l4(i)..self.packet_end(i).min(frame.len())).unwrap_or(&[])
     }
 
-    /// Bytes of the same on the wire.
-    pub(super) fn body_len(&self, i: usize) -> usize {
-        let end = self.l3(i) + self.ip_len(i, self.layers.has(Layer::Ipv6).has(i)) as usize;
-        end.saturating_sub(self.l4(i))
+    /// Where the IP packet of row `i` ends on the wire, counted from the start of the frame.
+    pub(super) fn packet_end(&self, i: usize) -> usize {
+        self.l3(i) + self.ip_len(i, self.layers.has(Layer::Ipv6).has(i)) as usize
+    }
+
+    /// The wanted rows that have a layer, and one of these ports at either end.
+    pub(super) fn on_ports(&self, layer: Layer, ports: &[u16]) -> Bits {
+        let on = |&i: &usize| {
+            let both = self.be32(i, self.l4(i));
+            ports.iter().any(|&port| both >> 16 == port.into() || both & 0xffff == port.into())
+        };
+        self.has(layer).iter().filter(on).collect()
     }
 
     /// Sets the rows among `have` of a word column for which there is a value.
@@ -162,6 +168,16 @@ impl<'a> Rows<'a> {
         });
         out.present = out.present.or(found);
         true
+    }
+
+    /// The same with IPv4 addresses.
+    pub(super) fn some_v4(
+        &self,
+        out: &mut Column,
+        have: Bits,
+        f: impl Fn(usize) -> Option<u32>,
+    ) -> bool {
+        self.some_pairs(out, have, |i| Some(u128::from(MAPPED | u64::from(f(i)?))))
     }
 
     /// Sets the rows among `have` of a boolean column for which there is a truth.

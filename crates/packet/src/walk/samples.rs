@@ -1,7 +1,7 @@
 //! One crafted frame of each shape that the walk knows, for the tests of walk and readers.
 
 use crate::craft::Frame;
-use crate::craft::messages::{dns_in_tcp, dns_query, dns_response};
+use crate::craft::messages::{client_hello, dhcp, dns_in_tcp, dns_query, dns_response};
 use crate::{arp, ipv4, ipv6, tcp, udp, vlan};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -22,6 +22,7 @@ pub(crate) fn samples() -> Vec<(&'static str, Frame)> {
 pub(crate) fn upper() -> Vec<(&'static str, Frame)> {
     let udp = |sport, dport| Frame::ethernet().ipv4(A, B).udp(sport, dport);
     let tcp = |sport, dport| Frame::ethernet().ipv4(A, B).tcp(sport, dport).flags(tcp::ACK);
+    let ip_of = |protocol| Frame::ethernet().ipv4(A, B).put(ipv4::PROTOCOL, &[protocol]);
     let query = dns_query(7, "www.example.org", 1);
     let syn = [2, 4, 5, 0xb4, 4, 2, 8, 10, 0, 0, 0, 7, 0, 0, 0, 0, 1, 3, 3, 7];
     let sack = [1, 1, 5, 18, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 4];
@@ -34,6 +35,22 @@ pub(crate) fn upper() -> Vec<(&'static str, Frame)> {
             udp(53, 5_000).payload(&dns_response(7, "www.example.org", 1, 0, &[&[192, 0, 2, 1]])),
         ),
         ("dns in tcp", tcp(5_000, 53).payload(&dns_in_tcp(&query))),
+        (
+            "client hello",
+            tcp(40_000, 443).payload(&client_hello("www.example.org", &["h2"], &[0x0304])),
+        ),
+        ("http request", tcp(40_000, 80).payload(b"GET /a HTTP/1.1\r\nHost: A.example\r\n\r\n")),
+        ("http response", tcp(80, 40_000).payload(b"HTTP/1.1 200 OK\r\nServer: x\r\n\r\n")),
+        (
+            "dhcp",
+            udp(67, 68).payload(&dhcp(2, 7, [2; 6], [10, 0, 0, 9], &[(53, &[5]), (12, b"h")])),
+        ),
+        ("ntp", udp(123, 123).payload(&[&[0x24, 2][..], &[9; 46]].concat())),
+        ("ntp6 private", Frame::ethernet().ipv6(A6, B6).udp(9, 123).payload(&[0x17; 8])),
+        ("igmp", ip_of(2).payload(&[0x16, 0, 0, 0, 224, 0, 0, 251])),
+        ("igmp report", ip_of(2).payload(&[0x22, 0, 0, 0, 0, 0, 0, 1, 4, 0, 0, 0, 239, 1, 2, 3])),
+        ("esp", ip_of(50).payload(&[0, 0, 0, 9, 0, 0, 0, 8, 1, 2, 3, 4])),
+        ("lldp in vlan", Frame::ethernet().vlan(7).put(2, &[0x88, 0xcc]).payload(&[2; 40])),
         ("mdns6", Frame::ethernet().ipv6(A6, B6).udp(5353, 5353).payload(&query)),
     ]
 }
