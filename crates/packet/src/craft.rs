@@ -58,6 +58,8 @@ enum Kind {
     Udp,
     Icmp,
     Icmp6,
+    /// Bytes that mean nothing here, with the EtherType that announces them.
+    Other(u16),
 }
 
 /// How frames start.
@@ -95,6 +97,11 @@ impl Frame {
         Frame::bare(LinkType::NULL).layer(Kind::Loopback, vec![0; 4])
     }
 
+    /// A frame of any link type that begins with these bytes; nothing in them is filled in.
+    pub fn of(link: LinkType, header: &[u8]) -> Frame {
+        Frame::bare(link).layer(Kind::Other(0), header.to_vec())
+    }
+
     fn bare(link: LinkType) -> Frame {
         Frame { link, layers: Vec::new(), payload: Vec::new() }
     }
@@ -117,6 +124,11 @@ impl Frame {
     pub fn tag(self, announced: u16, control: u16) -> Frame {
         let [a, b] = control.to_be_bytes();
         self.layer(Kind::Vlan(announced), vec![a, b, 0, 0])
+    }
+
+    /// A header of any kind that the EtherType `announced` announces; nothing in it is filled in.
+    pub fn header(self, announced: u16, header: &[u8]) -> Frame {
+        self.layer(Kind::Other(announced), header.to_vec())
     }
 
     /// An ARP packet: operation, then hardware and protocol address of sender and target.
@@ -249,7 +261,7 @@ impl Frame {
 
     /// IPv4 or TCP options, padded with zeros to a multiple of four.
     pub fn options(mut self, options: &[u8]) -> Frame {
-        let layer = self.of(&[Kind::Ipv4, Kind::Tcp]);
+        let layer = self.one_of(&[Kind::Ipv4, Kind::Tcp]);
         layer.header.extend(options);
         layer.header.resize(layer.header.len().next_multiple_of(4), 0);
         assert!(layer.header.len() <= 60, "a header has at most 60 bytes");
@@ -292,14 +304,14 @@ impl Frame {
         self.layers.last().map(|layer| layer.kind)
     }
 
-    fn of(&mut self, kinds: &[Kind]) -> &mut Layer {
+    fn one_of(&mut self, kinds: &[Kind]) -> &mut Layer {
         let layer = self.layers.last_mut().expect("a header comes before its fields");
         assert!(kinds.contains(&layer.kind), "{:?} has no such field", layer.kind);
         layer
     }
 
     fn set(mut self, kinds: &[Kind], at: usize, bytes: &[u8]) -> Frame {
-        self.of(kinds).header[at..][..bytes.len()].copy_from_slice(bytes);
+        self.one_of(kinds).header[at..][..bytes.len()].copy_from_slice(bytes);
         self
     }
 }
@@ -413,7 +425,7 @@ fn derive(header: &mut [u8], kind: Kind, inner: Option<Kind>, inner_len: usize) 
 
 fn ethertype(kind: Kind) -> Option<u16> {
     match kind {
-        Kind::Vlan(announced) => Some(announced),
+        Kind::Vlan(announced) | Kind::Other(announced) => Some(announced),
         Kind::Arp => Some(ethernet::ARP),
         Kind::Ipv4 => Some(ethernet::IPV4),
         Kind::Ipv6 => Some(ethernet::IPV6),

@@ -7,6 +7,19 @@ pub const BATCH: usize = 256;
 /// VLAN tags that the walk steps over in one frame; a frame with more is malformed.
 pub const VLAN_TAGS_MAX: usize = 8;
 
+/// Headers below IP that the walk steps over in one frame, VLAN tags among them; a frame with more
+/// is malformed.
+pub const LINK_HEADERS_MAX: usize = 32;
+
+/// MPLS labels that the walk steps over in one stack; a stack with more is malformed.
+pub const MPLS_LABELS_MAX: usize = 16;
+
+/// Tunnels that the walk goes into in one frame; the headers of a packet in more are those of the last.
+pub const TUNNELS_MAX: usize = 8;
+
+/// Netfilter log attributes that are looked at for the packet; a frame with more is malformed.
+pub const NFLOG_ATTRIBUTES_MAX: usize = 64;
+
 /// IPv6 extension headers that the walk steps over in one packet; a packet with more is malformed.
 pub const EXTENSION_HEADERS_MAX: usize = 16;
 

@@ -13,6 +13,7 @@ mod others;
 mod plain;
 mod rows;
 mod services;
+mod shim;
 mod tcp_options;
 mod transport;
 mod web;
@@ -38,6 +39,7 @@ pub fn read(item: Item, frames: &FrameBatch, layers: &Layers, rows: Bits, out: &
     let rows = Rows::new(frames, layers, rows);
     let known = frame(&rows, item, out)
         || link::read(&rows, item, out)
+        || shim::read(&rows, item, out)
         || ip::read(&rows, item, out)
         || ends::read(&rows, item, out)
         || transport::read(&rows, item, out)
@@ -84,6 +86,11 @@ fn frame(rows: &Rows<'_>, item: Item, out: &mut Column) -> bool {
         Item::Cut => Layer::Cut,
         Item::Eth => Layer::Eth,
         Item::Vlan => Layer::Vlan,
+        Item::Mpls => Layer::Mpls,
+        Item::Pppoe => Layer::Pppoe,
+        Item::Wlan => Layer::Wlan,
+        Item::Radiotap => Layer::Radiotap,
+        Item::Tunnel => Layer::Tunnel,
         Item::Arp => Layer::Arp,
         Item::Ipv4 => Layer::Ipv4,
         Item::Ipv6 => Layer::Ipv6,
@@ -103,23 +110,26 @@ mod tests {
     use crate::craft::{Frame, batch};
     use crate::fields::{FIELDS, FieldType, by_name};
     use crate::source::LinkType;
-    use crate::walk::classify;
     use crate::walk::samples::{A, A6, B, B6, samples, upper};
+    use crate::walk::{Headers, classify};
     use crate::{arp, ipv4, tcp, time, udp, vlan};
     use std::net::{Ipv4Addr, Ipv6Addr};
 
     /// The fields that a frame has out of those named, as people write them.
     fn show(link: LinkType, captured: &[u8], len: usize, names: &[&str]) -> String {
-        let frames = batch(link, &[(captured.to_vec(), len as u32)]);
+        show_of(&batch(link, &[(captured.to_vec(), len as u32)]), names)
+    }
+
+    fn show_of(frames: &FrameBatch, names: &[&str]) -> String {
         let mut layers = Layers::new();
-        classify(&frames, &mut layers);
+        classify(frames, &mut layers);
         let mut shown = Vec::new();
         for name in names {
             let field = by_name(name).expect("the field is in the catalogue").info();
             let (mut column, mut text) = (Column::new(field.ty.repr()), String::new());
-            read(field.item, &frames, &layers, Bits::ALL, &mut column);
+            read(field.item, frames, &layers, Bits::ALL, &mut column);
             if field.ty == FieldType::Str {
-                read_text(field.item, &frames, &layers, Bits::ALL, &mut column, |bytes| {
+                read_text(field.item, frames, &layers, Bits::ALL, &mut column, |bytes| {
                     text = String::from_utf8(bytes.to_vec()).expect("a text is ASCII");
                     0
                 });
@@ -198,6 +208,77 @@ mod tests {
         assert_eq!(
             show(LinkType::ETHERNET, &cut[..20], 80, &["eth.type", "vlan.id"]),
             "vlan.id=100"
+        );
+    }
+
+    #[test]
+    fn fields_of_labels_and_sessions() {
+        let names = format!("{} {} eth.type vlan.id", all("mpls"), all("pppoe"));
+        let labels = [0, 1, 0xda, 64, 0, 2, 0x1d, 63];
+        check(
+            &Frame::ethernet().vlan(3).header(crate::mpls::UNICAST, &labels).ipv4(A, B).udp(1, 2),
+            &names,
+            "mpls=true mpls.label=29 mpls.exp=5 mpls.ttl=64 mpls.bottom=33 mpls.depth=2 \
+             pppoe=false eth.type=34887 vlan.id=3",
+        );
+        let session = [0x11, 0, 0, 9, 0, 22, 0, 0x21];
+        check(
+            &Frame::ethernet().vlan(3).header(crate::pppoe::SESSION, &session).ipv4(A, B),
+            &names,
+            "mpls=false mpls.depth=0 pppoe=true pppoe.code=0 pppoe.session=9 eth.type=34916 \
+             vlan.id=3",
+        );
+        let etag = [0, 0, 0, 0, 0, 0, 0x81, 0, 0xa0, 7, 8, 0];
+        check(
+            &Frame::ethernet().header(crate::port_tag::ETAG, &etag).ipv4(A, B),
+            "eth.type vlan.id vlan.pcp ip.src",
+            "eth.type=2048 vlan.id=7 vlan.pcp=5 ip.src=10.0.0.1",
+        );
+    }
+
+    #[test]
+    fn tunnel_fields() {
+        let frame =
+            Frame::ethernet().vlan(7).ipv4(A, B).udp(9, 4789).header(0, &[8, 0, 0, 0, 0, 0, 1, 0]);
+        let inner = Frame::ethernet().vlan(5).ipv6(A6, B6).tcp(3, 4).bytes();
+        let bytes = frame.payload(&inner).bytes();
+        let names = format!("{} ip.src sport udp tcp vlan.id vlan.depth eth.type", all("tunnel"));
+        let names: Vec<&str> = names.split(' ').collect();
+        let shown = |headers| {
+            let mut frames = batch(LinkType::ETHERNET, &[(bytes.clone(), bytes.len() as u32)]);
+            frames.headers = headers;
+            show_of(&frames, &names)
+        };
+        assert_eq!(
+            shown(Headers::Outer),
+            "tunnel=false tunnel.depth=0 ip.src=10.0.0.1 sport=9 udp=true tcp=false vlan.id=7 \
+             vlan.depth=1 eth.type=2048"
+        );
+        assert_eq!(
+            shown(Headers::Inner),
+            "tunnel=true tunnel.depth=1 tunnel.src=10.0.0.1 tunnel.dst=10.0.0.2 \
+             ip.src=2001:db8::1 sport=3 udp=false tcp=true vlan.id=7 vlan.depth=1 eth.type=2048"
+        );
+    }
+
+    #[test]
+    fn wireless_fields() {
+        let radio = [0, 0, 15, 0, 0x2e, 0, 0, 0, 0, 12, 0x6c, 9, 0xa0, 0, 0xc4];
+        let to_ds = [8, 0x49, 0, 0, 2, 0, 0, 0, 0, 7, 2, 0, 0, 0, 0, 8, 2, 0, 0, 0, 0, 9, 0, 0];
+        let names = format!("{} {}", all("wlan"), all("radiotap"));
+        check(
+            &Frame::of(LinkType::RADIOTAP, &[&radio[..], &to_ds, &[1; 20]].concat()),
+            &names,
+            "wlan=true wlan.type=2 wlan.subtype=0 wlan.retry=true wlan.protected=true \
+             wlan.ra=020000000007 wlan.ta=020000000008 wlan.da=020000000009 \
+             wlan.sa=020000000008 wlan.bssid=020000000007 radiotap=true radiotap.rate=6000 \
+             radiotap.freq=2412 radiotap.signal=18446744073709551556",
+        );
+        check(
+            &Frame::of(LinkType::IEEE802_11, &[0xd4, 0, 0, 0, 2, 0, 0, 0, 0, 7]),
+            &names,
+            "wlan=true wlan.type=1 wlan.subtype=13 wlan.retry=false wlan.protected=false \
+             wlan.ra=020000000007 radiotap=false",
         );
     }
 

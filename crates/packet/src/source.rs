@@ -1,7 +1,8 @@
 //! The [`Source`] trait: batches of frames, by reference into shared memory.
 
+use crate::bits::Bits;
 use crate::limits::BATCH;
-use crate::walk::Look;
+use crate::walk::{Headers, Look};
 use std::fmt;
 use std::io;
 use std::sync::{Arc, LazyLock};
@@ -15,18 +16,36 @@ impl LinkType {
     pub const NULL: LinkType = LinkType(0);
     /// IEEE 802.3 Ethernet.
     pub const ETHERNET: LinkType = LinkType(1);
+    /// SLIP as BSD systems write it: 16 bytes, then raw IP.
+    pub const SLIP: LinkType = LinkType(8);
+    /// PPP, with or without HDLC-like framing.
+    pub const PPP: LinkType = LinkType(9);
     /// Raw IP as some systems number it in files (`DLT_RAW`).
     pub const RAW_BSD: LinkType = LinkType(12);
+    /// PPP in HDLC-like framing, or Cisco HDLC.
+    pub const PPP_SERIAL: LinkType = LinkType(50);
     /// Raw IP, version by the first nibble.
     pub const RAW: LinkType = LinkType(101);
+    /// Cisco HDLC.
+    pub const C_HDLC: LinkType = LinkType(104);
+    /// IEEE 802.11.
+    pub const IEEE802_11: LinkType = LinkType(105);
+    /// Frame Relay.
+    pub const FRELAY: LinkType = LinkType(107);
     /// OpenBSD loopback: a 4-byte address family in network byte order.
     pub const LOOP: LinkType = LinkType(108);
     /// Linux cooked capture v1.
     pub const LINUX_SLL: LinkType = LinkType(113);
+    /// IEEE 802.11 behind a radiotap header.
+    pub const RADIOTAP: LinkType = LinkType(127);
+    /// A frame of another link type behind per-packet information.
+    pub const PPI: LinkType = LinkType(192);
     /// Raw IPv4.
     pub const IPV4: LinkType = LinkType(228);
     /// Raw IPv6.
     pub const IPV6: LinkType = LinkType(229);
+    /// Packets logged by Linux netfilter.
+    pub const NFLOG: LinkType = LinkType(239);
     /// Linux cooked capture v2.
     pub const LINUX_SLL2: LinkType = LinkType(276);
 }
@@ -45,7 +64,10 @@ pub struct FrameBatch {
     base: usize,
     /// Link type of every frame in the batch.
     pub link: LinkType,
+    /// Which packet of each frame fields mean, where packets are in tunnels.
+    pub headers: Headers,
     n: usize,
+    late: Bits,
     cols: Box<FrameColumns>,
     /// Whether the reader looked at each frame for the classifier.
     looked: bool,
@@ -58,6 +80,7 @@ struct FrameColumns {
     caplen: [u32; BATCH],
     len: [u32; BATCH],
     look: [Look; BATCH],
+    ports: [[u16; 2]; BATCH],
 }
 
 impl FrameBatch {
@@ -67,7 +90,9 @@ impl FrameBatch {
             chunk: Chunk::clone(&NOTHING),
             base: 0,
             link: LinkType::ETHERNET,
+            headers: Headers::Outer,
             n: 0,
+            late: Bits::NONE,
             cols: Box::new(FrameColumns {
                 ts: [0; BATCH],
                 seq: [0; BATCH],
@@ -75,6 +100,7 @@ impl FrameBatch {
                 caplen: [0; BATCH],
                 len: [0; BATCH],
                 look: [Look::NONE; BATCH],
+                ports: [[0; 2]; BATCH],
             }),
             looked: false,
         }
@@ -83,19 +109,18 @@ impl FrameBatch {
     /// Empties the batch and lets go of the memory it referred to.
     pub fn clear(&mut self) {
         self.chunk = Chunk::clone(&NOTHING);
-        self.n = 0;
+        (self.n, self.late) = (0, Bits::NONE);
     }
 
     /// Empties the batch and points it at `chunk`; offsets given to [`FrameBatch::push`] count
-    /// from `base`.
+    /// from `base`. Fields mean the outermost packet, until `headers` is set.
     pub fn restart(&mut self, chunk: &Chunk, base: usize, link: LinkType) {
         if !Arc::ptr_eq(&self.chunk, chunk) {
             self.chunk = Arc::clone(chunk);
         }
         self.base = base;
-        self.link = link;
-        self.n = 0;
-        self.looked = false;
+        (self.link, self.headers) = (link, Headers::Outer);
+        (self.n, self.late, self.looked) = (0, Bits::NONE, false);
     }
 
     /// Appends a frame: `offset` and `caplen` say which bytes of the chunk it is, `len` its length
@@ -146,6 +171,24 @@ impl FrameBatch {
     #[inline(always)]
     pub(crate) fn looks(&self) -> Option<&[Look; BATCH]> {
         self.looked.then_some(&self.cols.look)
+    }
+
+    /// Says which ports frame `i` belongs to, source and destination, though it has none itself: a
+    /// later fragment. Where its own headers have ports, those count.
+    pub fn set_ports(&mut self, i: usize, ports: [u16; 2]) {
+        self.late.set(i);
+        self.cols.ports[i] = ports;
+    }
+
+    /// The frames that were said to belong to some ports.
+    #[inline(always)]
+    pub fn with_ports(&self) -> Bits {
+        self.late
+    }
+
+    /// The ports that frame `i` was said to belong to, source and destination.
+    pub fn ports(&self, i: usize) -> Option<[u16; 2]> {
+        self.late.has(i).then(|| self.cols.ports[i])
     }
 
     /// Frames in the batch.
@@ -216,10 +259,11 @@ impl FrameBatch {
     }
 
     /// Appends the frames of another batch at these positions. That batch lies in the same memory,
-    /// its base `shift` bytes behind this one's. Panics when the batch is full, or a position is
+    /// its base `shift` bytes behind this one's; all frames are read as those. Panics when the batch is full, or a position is
     /// beyond the other's frames.
     pub fn extend_from(&mut self, from: &FrameBatch, at: &[u16], shift: u32) {
         let n = self.n..self.n + at.len();
+        self.headers = from.headers;
         assert!(at.iter().all(|&i| usize::from(i) < from.n), "frames of the other batch");
         fn gather<T: Copy>(to: &mut [T], from: &[T; BATCH], at: &[u16], f: impl Fn(T) -> T) {
             for (to, &i) in to.iter_mut().zip(at) {
@@ -232,24 +276,33 @@ impl FrameBatch {
         gather(&mut to.off[n.clone()], &cols.off, at, |off| off.wrapping_add(shift));
         gather(&mut to.caplen[n.clone()], &cols.caplen, at, |c| c);
         gather(&mut to.len[n.clone()], &cols.len, at, |l| l);
-        gather(&mut to.look[n], &cols.look, at, |l| l);
+        gather(&mut to.look[n.clone()], &cols.look, at, |l| l);
         self.looked = from.looked && (self.looked || self.n == 0);
+        self.headers = from.headers;
+        if !from.late.is_empty() {
+            gather(&mut to.ports[n.clone()], &cols.ports, at, |p| p);
+            for (to, &i) in n.zip(at) {
+                self.late.put(to, from.late.has(i.into()));
+            }
+        }
         self.n += at.len();
     }
 
     /// Keeps the frames for which `keep(i)` holds, in order.
     pub fn retain(&mut self, mut keep: impl FnMut(&FrameBatch, usize) -> bool) {
-        let mut n = 0;
+        let (mut n, mut late) = (0, Bits::NONE);
         for i in 0..self.n {
             if keep(self, i) {
+                late.put(n, self.late.has(i));
                 let c = &mut *self.cols;
                 (c.ts[n], c.seq[n]) = (c.ts[i], c.seq[i]);
                 (c.off[n], c.caplen[n], c.len[n]) = (c.off[i], c.caplen[i], c.len[i]);
                 c.look[n] = c.look[i];
+                c.ports[n] = c.ports[i];
                 n += 1;
             }
         }
-        self.n = n;
+        (self.n, self.late) = (n, late);
     }
 }
 

@@ -1,5 +1,7 @@
 //! Readers of a packet's endpoints: addresses and ports, by direction and in canonical order.
 //!
+//! A later fragment has no ports. Where the batch says which it belongs to, it is read as if it did.
+//!
 //! The endpoints of a connection are ordered by address, then port, an absent port before any
 //! other. The ports of one packet are both there or both absent, so 0 may stand for absent.
 
@@ -13,6 +15,43 @@ use std::hint::select_unpredictable as select;
 
 /// Reads `item` if it is one of these fields; returns whether it is.
 pub(super) fn read(rows: &Rows<'_>, item: Item, out: &mut Column) -> bool {
+    let known = captured(rows, item, out);
+    if known && !rows.frames.with_ports().is_empty() {
+        late(rows, item, out);
+    }
+    known
+}
+
+/// Reads what later fragments get from elsewhere.
+#[cold]
+#[inline(never)]
+fn late(rows: &Rows<'_>, item: Item, out: &mut Column) {
+    let ip = rows.has(Layer::Ipv4).or(rows.has(Layer::Ipv6));
+    let (have, six) = (rows.late().and(ip), rows.has(Layer::Ipv6));
+    let ports = |i: usize| {
+        let [source, destination] = rows.frames.ports(i).unwrap_or_default();
+        (u64::from(source), u64::from(destination))
+    };
+    // Source and destination in their order, and whether that turned them around.
+    let ends = |i: usize| {
+        let ((source, destination), (sport, dport)) = (addresses(rows, i, six.has(i)), ports(i));
+        let (from, to) = ((source, sport), (destination, dport));
+        if from <= to { (from, to, true) } else { (to, from, false) }
+    };
+    match item {
+        Item::Sport => rows.few(out, have, |i| ports(i).0),
+        Item::Dport => rows.few(out, have, |i| ports(i).1),
+        Item::ConnAIp => rows.pairs(out, have, |i| ends(i).0.0),
+        Item::ConnBIp => rows.pairs(out, have, |i| ends(i).1.0),
+        Item::ConnAPort => rows.few(out, have, |i| ends(i).0.1),
+        Item::ConnBPort => rows.few(out, have, |i| ends(i).1.1),
+        Item::ConnForward => rows.truth(out, have, have.iter().filter(|&i| ends(i).2).collect()),
+        _ => true,
+    };
+}
+
+/// Reads what the packets themselves say.
+fn captured(rows: &Rows<'_>, item: Item, out: &mut Column) -> bool {
     let ports = rows.has(Layer::Ports);
     let ip = rows.has(Layer::Ipv4).or(rows.has(Layer::Ipv6));
     match item {

@@ -6,7 +6,8 @@ use crate::column::Column;
 use crate::fields::Item;
 use crate::source::LinkType;
 use crate::walk::Layer;
-use crate::{arp, ethernet, vlan};
+use crate::{arp, ethernet, port_tag, vlan};
+use std::hint::select_unpredictable as select;
 
 /// Reads `item` if it is one of these fields; returns whether it is.
 pub(super) fn read(rows: &Rows<'_>, item: Item, out: &mut Column) -> bool {
@@ -20,8 +21,8 @@ pub(super) fn read(rows: &Rows<'_>, item: Item, out: &mut Column) -> bool {
         Item::LinkA => rows.words(out, eth, |i| source(i).min(destination(i))),
         Item::LinkB => rows.words(out, eth, |i| source(i).max(destination(i))),
         Item::EthType => {
-            let have = with_ethertype(rows);
-            rows.words(out, have, |i| ethertype(rows, i))
+            let (have, plain) = (with_ethertype(rows), plain(rows));
+            rows.words(out, have, |i| ethertype(rows, &plain, i))
         }
         Item::VlanId | Item::VlanPcp | Item::VlanDei | Item::VlanInner => tags(rows, item, out),
         Item::VlanDepth => rows.words(out, Bits::ALL, |i| rows.layers.vlan_depth[i].into()),
@@ -37,16 +38,18 @@ pub(super) fn read(rows: &Rows<'_>, item: Item, out: &mut Column) -> bool {
 
 fn tags(rows: &Rows<'_>, item: Item, out: &mut Column) -> bool {
     let vlan = rows.has(Layer::Vlan);
-    let first = link_len(rows.frames.link);
-    let control = |i: usize| rows.be16(i, first + vlan::CONTROL);
+    let (link_end, plain) = (link_len(rows.frames.link), plain(rows));
+    // The fast pass takes frames with a tag only where all that stands before it is the link header.
+    let first = |i: usize| select(plain.has(i), link_end, rows.layers.below[i].tags[0].into());
+    let control = |i: usize| rows.be16(i, first(i) + vlan::CONTROL);
     match item {
         Item::VlanId => rows.words(out, vlan, |i| control(i) & 0xfff),
         Item::VlanPcp => rows.words(out, vlan, |i| control(i) >> 13),
         Item::VlanDei => rows.bits(out, vlan, |i| control(i) & 0x1000 != 0),
         _ => {
-            let second = first + vlan::TAG_LEN + vlan::CONTROL;
+            let second = |i: usize| usize::from(rows.layers.below[i].tags[1]) + vlan::CONTROL;
             let have = vlan.iter().filter(|&i| rows.layers.vlan_depth[i] >= 2).collect();
-            rows.words(out, have, |i| rows.be16(i, second) & 0xfff)
+            rows.words(out, have, |i| rows.be16(i, second(i)) & 0xfff)
         }
     }
 }
@@ -63,28 +66,32 @@ fn link_len(link: LinkType) -> usize {
 
 /// The type field of the last tag, or of the link header.
 #[inline(always)]
-fn ethertype(rows: &Rows<'_>, i: usize) -> u64 {
-    let link = rows.frames.link;
-    let at = match usize::from(rows.layers.vlan_depth[i]) {
-        0 if link == LinkType::LINUX_SLL2 => 0,
-        depth => link_len(link) + depth * vlan::TAG_LEN - 2,
-    };
-    rows.be16(i, at)
+fn ethertype(rows: &Rows<'_>, plain: &Bits, i: usize) -> u64 {
+    let end = select(plain.has(i), rows.l3(i), rows.layers.below[i].link_end.into());
+    let first = rows.frames.link == LinkType::LINUX_SLL2 && end == link_len(LinkType::LINUX_SLL2);
+    rows.be16(i, if first { 0 } else { end.saturating_sub(2) })
+}
+
+/// The rows that the fast pass took.
+fn plain(rows: &Rows<'_>) -> Bits {
+    rows.layers.plain.four.or(rows.layers.plain.six)
 }
 
 /// The rows of one EtherType.
 pub(super) fn with_type(rows: &Rows<'_>, wanted: u16) -> Bits {
-    let is = |&i: &usize| ethertype(rows, i) == u64::from(wanted);
+    let plain = plain(rows);
+    let is = |&i: &usize| ethertype(rows, &plain, i) == u64::from(wanted);
     with_ethertype(rows).iter().filter(is).collect()
 }
 
 /// The rows whose type field is captured and says what the payload is. Not lengths, and not a
 /// tag's announcement: the tag is cut then, or one too many.
 fn with_ethertype(rows: &Rows<'_>) -> Bits {
-    let frames = rows.frames;
+    let (frames, plain) = (rows.frames, plain(rows));
     let says = |i: usize| {
-        let ethertype = ethertype(rows, i) as u16;
-        (ethertype >= ethernet::TYPE_MIN) & !vlan::is_tag(ethertype)
+        let ethertype = ethertype(rows, &plain, i) as u16;
+        let tag = vlan::is_tag(ethertype) | port_tag::tag_len(ethertype).is_some();
+        (ethertype >= ethernet::TYPE_MIN) & !tag
     };
     match frames.link {
         LinkType::ETHERNET => {

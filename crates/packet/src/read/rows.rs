@@ -39,6 +39,11 @@ impl<'a> Rows<'a> {
         self.layers.has(layer).and(self.wanted)
     }
 
+    /// The wanted rows that are later fragments whose ports are known all the same.
+    pub(super) fn late(&self) -> Bits {
+        self.frames.with_ports().and(self.wanted).minus(self.layers.has(Layer::Ports))
+    }
+
     /// `N` bytes of row `i`, `at` bytes from the start of the frame: zeros where the chunk has no
     /// such bytes. What the row says there counts only if it has the layer that starts there.
     #[inline(always)]
@@ -232,6 +237,14 @@ impl<'a> Rows<'a> {
         true
     }
 
+    /// Sets the rows `have` of a word column and touches no other.
+    pub(super) fn few(&self, out: &mut Column, have: Bits, f: impl Fn(usize) -> u64) -> bool {
+        let have = self.provide(out, have);
+        let words = out.word_mut();
+        have.each(|i| words[i] = f(i));
+        true
+    }
+
     /// Sets all wanted rows of a word column from what the batch has of each frame.
     #[inline(always)]
     pub(super) fn all<T>(&self, out: &mut Column, from: &[T], f: impl Fn(&T) -> u64) -> bool {
@@ -297,6 +310,20 @@ impl<'a> Rows<'a> {
         let have = self.provide(out, self.has(Layer::Ipv4).or(self.has(Layer::Ipv6)));
         let (hi, lo) = out.pair_mut();
         self.each_ip(have, |i, six| (hi[i], lo[i]) = f(i, six));
+        true
+    }
+
+    /// Sets the rows `have` of an address column and touches no other: `f` gives the high and the low
+    /// word.
+    pub(super) fn pairs(
+        &self,
+        out: &mut Column,
+        have: Bits,
+        f: impl Fn(usize) -> (u64, u64),
+    ) -> bool {
+        let have = self.provide(out, have);
+        let (hi, lo) = out.pair_mut();
+        have.each(|i| (hi[i], lo[i]) = f(i));
         true
     }
 

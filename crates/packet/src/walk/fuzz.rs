@@ -1,25 +1,35 @@
 //! Any bytes through the walk, every reader and every view: what must hold whatever they are.
 
-use super::{Layer, Layers, Reason, classify, slow};
+use super::{Headers, Layer, Layers, Reason, classify, slow};
 use crate::arp::Arp;
 use crate::bits::Bits;
 use crate::column::Column;
 use crate::ethernet::Ethernet;
 use crate::fields::{FIELDS, FieldType, Item, by_item};
+use crate::frame_relay::FrameRelay;
 use crate::icmp::Icmp;
 use crate::ipv4::Ipv4;
 use crate::ipv6::{Extension, Ipv6};
 use crate::limits::TEXT_MAX;
+use crate::mpls::{self, Label};
+use crate::nflog;
+use crate::nsh::Nsh;
 use crate::pcap::{FileHeader, Reader, Step};
+use crate::ppi::Ppi;
+use crate::ppp::Ppp;
+use crate::pppoe::Pppoe;
+use crate::radiotap::Radiotap;
 use crate::read::{read, read_text};
 use crate::source::{Chunk, FrameBatch, LinkType};
 use crate::tcp::Tcp;
 use crate::udp::Udp;
 use crate::vlan::Vlan;
+use crate::wlan::Wlan;
 use std::sync::Arc;
 
 /// Link types by the first byte of the fuzzer's data: those that can be walked, and one that can't.
-const LINKS: [u16; 11] = [1, 0, 12, 14, 101, 108, 113, 228, 229, 276, 105];
+const LINKS: [u16; 20] =
+    [1, 0, 8, 9, 12, 14, 50, 101, 104, 105, 107, 108, 113, 127, 192, 228, 229, 239, 276, 10];
 
 /// Takes a link type, a wire length and a snap length from the first five bytes, the rest as a
 /// frame, and asserts what must hold of any frame. Panics where it doesn't.
@@ -33,17 +43,19 @@ pub fn fuzz_walk(data: &[u8]) {
         len => len.into(),
     };
     let snap = usize::from(u16::from_be_bytes([snap_a, snap_b])).min(body.len());
-    let frames = three(link, body, snap, len);
-
-    let mut layers = Layers::new();
-    classify(&frames, &mut layers);
-    check_walk(&frames, &layers);
-    check_read(&frames);
-    check_facts(&frames, &layers);
-    check_readers(&frames, &layers);
-    check_texts(&frames, &layers);
-    for i in 0..frames.len() {
-        check_views(&frames, &layers, i);
+    let mut frames = three(link, body, snap, len);
+    for headers in [Headers::Outer, Headers::Inner] {
+        frames.headers = headers;
+        let mut layers = Layers::new();
+        classify(&frames, &mut layers);
+        check_walk(&frames, &layers);
+        check_read(&frames);
+        check_facts(&frames, &layers);
+        check_readers(&frames, &layers);
+        check_texts(&frames, &layers);
+        for i in 0..frames.len() {
+            check_views(&frames, &layers, i);
+        }
     }
     for at in 0..body.len().min(64) {
         total(&body[at..]);
@@ -67,9 +79,12 @@ fn three(link: LinkType, body: &[u8], snap: usize, len: u32) -> FrameBatch {
 pub(super) fn check_walk(frames: &FrameBatch, layers: &Layers) {
     let (mut reasons, mut cut) = ([0; super::REASONS], 0);
     for i in 0..frames.len() {
-        let found = slow::walk(frames.link, frames.frame(i), frames.lens()[i]);
+        let found = slow::walk(frames.link, frames.headers, frames.frame(i), frames.lens()[i]);
         let has = (0..super::LAYERS).map(|l| u32::from(layers.has[l].has(i)) << l).sum();
+        // The fast pass leaves out what it knows of all frames that it takes.
+        let plain = layers.plain.four.or(layers.plain.six).has(i);
         let said = slow::Found {
+            below: if plain { found.below } else { layers.below[i] },
             l3: layers.l3[i],
             l4: layers.l4[i],
             proto: layers.proto[i],
@@ -82,7 +97,7 @@ pub(super) fn check_walk(frames: &FrameBatch, layers: &Layers) {
         if let Some(reason) = found.reason {
             reasons[reason as usize] += 1;
         }
-        cut += u64::from(layers.has(Layer::Cut).has(i));
+        cut += u64::from(layers.has(Layer::Cut).has(i) && found.reason.is_none());
     }
     assert_eq!((layers.malformed, layers.cut), (reasons, cut));
 }
@@ -120,6 +135,10 @@ fn check_facts(frames: &FrameBatch, layers: &Layers) {
     assert!(layers.proto_known.covers(has(Layer::Ports).or(has(Layer::Icmp))));
     assert!(has(Layer::Ipv4).and(has(Layer::Ipv6)).is_empty());
     for i in 0..frames.len() {
+        let below = layers.below[i];
+        let inner = frames.headers == Headers::Inner && below.tunnels > 0;
+        assert!(!has(Layer::Tunnel).has(i) || inner && ip.has(i));
+        assert!(!has(Layer::Mpls).has(i) || below.mpls_depth > 0);
         assert_eq!(has(Layer::Vlan).has(i), layers.vlan_depth[i] > 0);
         if layers.proto_known.has(i) {
             assert!(layers.l4[i] >= layers.l3[i] + 20);
@@ -196,6 +215,28 @@ fn check_views(frames: &FrameBatch, layers: &Layers, i: usize) {
         assert_eq!(value(Item::EthSrc), Some(number(&eth.source())));
         assert_eq!(value(Item::EthDst), Some(number(&eth.destination())));
     }
+    let start = layers.below[i];
+    if has(Layer::Mpls) {
+        let label = Label::new(at(start.mpls)).unwrap();
+        assert_eq!(value(Item::MplsLabel), Some(label.label().into()));
+        assert_eq!(value(Item::MplsExp), Some(label.traffic_class().into()));
+        assert_eq!(value(Item::MplsTtl), Some(label.ttl().into()));
+    }
+    if has(Layer::Pppoe) {
+        let pppoe = Pppoe::new(at(start.pppoe));
+        assert_eq!(value(Item::PppoeSession), Some(pppoe.unwrap().session().into()));
+        assert_eq!(value(Item::PppoeCode), Some(pppoe.unwrap().code().into()));
+    }
+    if has(Layer::Wlan) {
+        let wlan = Wlan::new(at(start.wlan)).unwrap();
+        assert_eq!(value(Item::WlanType), Some(wlan.kind().into()));
+        assert_eq!(value(Item::WlanSubtype), Some(wlan.subtype().into()));
+        assert_eq!(value(Item::WlanSa), wlan.source().map(|mac| number(&mac)));
+    }
+    if has(Layer::Radiotap) {
+        let radio = Radiotap::new(frame).unwrap();
+        assert_eq!(value(Item::RadiotapFreq), radio.frequency().map(u128::from));
+    }
     if has(Layer::Arp) {
         let arp = Arp::new(at(layers.l3[i])).unwrap();
         assert_eq!(value(Item::ArpSenderMac), Some(number(&arp.sender_mac())));
@@ -249,6 +290,13 @@ fn total(bytes: &[u8]) {
         Reason::Ipv4HeaderLength,
         Reason::TcpDataOffset,
         Reason::UdpLength,
+        Reason::Pppoe,
+        Reason::Wlan,
+        Reason::Radiotap,
+        Reason::Nsh,
+        Reason::Ppi,
+        Reason::FrameRelay,
+        Reason::Nflog,
     ];
     let known = |reason: Reason| assert!(expected.contains(&reason));
     Ethernet::new(bytes).map_or_else(known, |eth| inside(&[eth.payload()]));
@@ -259,6 +307,22 @@ fn total(bytes: &[u8]) {
     Tcp::new(bytes).map_or_else(known, |tcp| inside(&[tcp.options(), tcp.payload()]));
     Udp::new(bytes).map_or_else(known, |udp| inside(&[udp.payload()]));
     Icmp::new(bytes).map_or_else(known, |icmp| inside(&[icmp.body()]));
+    Label::new(bytes).map_or_else(known, |label| inside(&[label.payload()]));
+    Pppoe::new(bytes).map_or_else(known, |pppoe| inside(&[pppoe.payload()]));
+    Ppp::new(bytes).map_or_else(known, |ppp| inside(&[ppp.payload()]));
+    Wlan::new(bytes).map_or_else(known, |wlan| {
+        inside(&[wlan.body()]);
+        let addresses = [wlan.source(), wlan.destination(), wlan.bssid(), wlan.transmitter()];
+        assert!(wlan.receiver().is_some() || addresses == [None; 4]);
+    });
+    Radiotap::new(bytes).map_or_else(known, |radio| {
+        let _ = (radio.flags(), radio.rate(), radio.frequency(), radio.signal());
+    });
+    Nsh::new(bytes).map_or_else(known, |nsh| assert!(nsh.header_len() >= 8));
+    Ppi::new(bytes).map_or_else(known, |ppi| assert!(ppi.header_len() >= 8));
+    FrameRelay::new(bytes).map_or_else(known, |header| assert!(header.header_len <= bytes.len()));
+    nflog::packet(bytes).map_or_else(known, |_| ());
+    assert!(mpls::pseudowire(bytes).is_none_or(|at| at < bytes.len()));
     for kind in 0..=255 {
         Extension::new(kind, bytes).map_or_else(known, |ext| assert!(ext.header_len() >= 8));
     }

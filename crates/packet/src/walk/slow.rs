@@ -5,17 +5,16 @@
 //! Where the *packet* ends on the wire (the IP length says so, or the frame's), a header that
 //! goes on is malformed. Padding after the packet belongs to neither.
 
-use super::{Layer, Reason};
+use super::link::Next;
+use super::{Below, Headers, Layer, Reason};
 use crate::arp::{self, Arp};
-use crate::ethernet::{self, Ethernet};
 use crate::icmp;
 use crate::ipv4::Ipv4;
 use crate::ipv6::{self, Extension, Ipv6};
-use crate::limits::{EXTENSION_HEADERS_MAX, VLAN_TAGS_MAX};
+use crate::limits::EXTENSION_HEADERS_MAX;
 use crate::source::LinkType;
 use crate::tcp::{self, Tcp};
 use crate::udp::{self, Udp};
-use crate::vlan::{self, Vlan};
 
 /// What the walk established about one frame. Positions are 0 where they mean nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -25,63 +24,77 @@ pub(super) struct Found {
     pub(super) proto: u8,
     pub(super) proto_known: bool,
     pub(super) vlan_depth: u8,
+    pub(super) below: Below,
     /// One bit per [`Layer`].
     pub(super) layers: u32,
     /// The first fault.
     pub(super) reason: Option<Reason>,
 }
 
-/// Walks one frame: its captured bytes, and its length on the wire.
-pub(super) fn walk(link: LinkType, frame: &[u8], len: u32) -> Found {
+/// Walks one frame: its captured bytes, and its length on the wire; to the outermost or the innermost
+/// packet.
+pub(super) fn walk(link: LinkType, headers: Headers, frame: &[u8], len: u32) -> Found {
     // A capture that claims fewer bytes on the wire than it holds is wrong about the wire.
     let end = frame.len().max(len as usize);
-    let mut walk = Walk { frame, end, open: false, found: Found::default() };
+    let found = Found::default();
+    let mut walk =
+        Walk { frame, end, open: false, inside: false, whole: true, partial: false, found };
     // Running out of bytes ends the walk; `take` has noted why.
-    let _ = match link {
-        LinkType::ETHERNET => walk.ethernet(),
-        LinkType::LINUX_SLL => walk.cooked(16, 2, 14),
-        LinkType::LINUX_SLL2 => walk.cooked(20, 8, 0),
-        LinkType::NULL | LinkType::LOOP => walk.loopback(),
-        LinkType::IPV4 => walk.ipv4(0),
-        LinkType::IPV6 => walk.ipv6(0),
-        _ if super::is_raw(link) => walk.raw(),
-        _ => None,
-    };
+    let _ = walk.follow(Next::Link(link), 0);
+    if headers == Headers::Inner {
+        walk.descend();
+    }
     walk.found
 }
 
-struct Walk<'a> {
-    frame: &'a [u8],
+pub(super) struct Walk<'a> {
+    pub(super) frame: &'a [u8],
     /// Where the packet ends on the wire, counted from the start of the frame.
-    end: usize,
+    pub(super) end: usize,
     /// Whether the IP header left the packet's length open.
-    open: bool,
-    found: Found,
+    pub(super) open: bool,
+    /// Whether the frame's own link headers are behind us: what comes is not recorded as theirs.
+    pub(super) inside: bool,
+    /// Whether the IP packet's payload starts with a header: not in a later fragment.
+    pub(super) whole: bool,
+    /// Whether the packet is in the first fragment of a tunnel's packet: it may end before its time.
+    pub(super) partial: bool,
+    pub(super) found: Found,
 }
 
+/// Where a header can start: a position is stored in 16 bits.
+const POSITION_MAX: usize = u16::MAX as usize;
+
 /// `None` where the walk could not go on.
-type Step = Option<()>;
+pub(super) type Step = Option<()>;
 
 impl<'a> Walk<'a> {
-    fn add(&mut self, layer: Layer) {
+    pub(super) fn add(&mut self, layer: Layer) {
         self.found.layers |= 1 << layer as usize;
     }
 
-    fn fault(&mut self, reason: Reason) {
+    /// Notes a fault. Of a packet of which only the beginning is here, one can't tell.
+    pub(super) fn fault(&mut self, reason: Reason) {
+        if self.partial {
+            return self.add(Layer::Cut);
+        }
         self.add(Layer::Malformed);
         self.found.reason.get_or_insert(reason);
     }
 
     /// What was captured of the packet from `at` on.
-    fn rest(&self, at: usize) -> &'a [u8] {
+    pub(super) fn rest(&self, at: usize) -> &'a [u8] {
         self.frame.get(at..self.end.min(self.frame.len())).unwrap_or(&[])
     }
 
     /// The rest from `at` on if it holds `n` bytes. If not, notes whose fault it is: the snap
     /// length's, or the packet's, under the name `short`.
-    fn take(&mut self, at: usize, n: usize, short: Reason) -> Option<&'a [u8]> {
+    pub(super) fn take(&mut self, at: usize, n: usize, short: Reason) -> Option<&'a [u8]> {
         if at + n > self.end {
             self.fault(short);
+            None
+        } else if at + n > POSITION_MAX {
+            self.fault(Reason::LinkDepth);
             None
         } else if at + n > self.frame.len() {
             self.add(Layer::Cut);
@@ -91,66 +104,20 @@ impl<'a> Walk<'a> {
         }
     }
 
+    /// What a view of the rest from `at` on says. If it lacks bytes, notes whose fault that is.
+    pub(super) fn view<T>(&mut self, at: usize, view: Result<T, Reason>) -> Option<T> {
+        if let Err(Reason::ShortHeader) = view {
+            self.take(at, self.rest(at).len() + 1, Reason::ShortHeader)?;
+        }
+        self.check(view)
+    }
+
     /// Notes a fault that a view found in a header that is all there.
-    fn check<T>(&mut self, view: Result<T, Reason>) -> Option<T> {
+    pub(super) fn check<T>(&mut self, view: Result<T, Reason>) -> Option<T> {
         view.map_err(|reason| self.fault(reason)).ok()
     }
 
-    fn ethernet(&mut self) -> Step {
-        let bytes = self.take(0, ethernet::HEADER_LEN, Reason::ShortHeader)?;
-        let eth = self.check(Ethernet::new(bytes))?;
-        self.add(Layer::Eth);
-        self.network(eth.ethertype(), ethernet::HEADER_LEN)
-    }
-
-    /// A Linux cooked header of `len` bytes: where its hardware type and its protocol are.
-    fn cooked(&mut self, len: usize, hardware: usize, protocol: usize) -> Step {
-        let h = self.take(0, len, Reason::ShortHeader)?;
-        let word = |at: usize| u16::from_be_bytes([h[at], h[at + 1]]);
-        if super::has_ethertypes(word(hardware)) {
-            self.network(word(protocol), len)?;
-        }
-        Some(())
-    }
-
-    fn loopback(&mut self) -> Step {
-        let h = self.take(0, 4, Reason::ShortHeader)?;
-        match super::family([h[0], h[1], h[2], h[3]]) {
-            (true, _) => self.ipv4(4),
-            (_, true) => self.ipv6(4),
-            _ => None,
-        }
-    }
-
-    fn raw(&mut self) -> Step {
-        match self.take(0, 1, Reason::ShortHeader)?[0] >> 4 {
-            4 => self.ipv4(0),
-            6 => self.ipv6(0),
-            _ => self.check(Err(Reason::IpVersion)),
-        }
-    }
-
-    /// VLAN tags, then ARP or IP.
-    fn network(&mut self, mut ethertype: u16, mut at: usize) -> Step {
-        while vlan::is_tag(ethertype) {
-            if self.found.vlan_depth as usize == VLAN_TAGS_MAX {
-                return self.check(Err(Reason::VlanDepth));
-            }
-            let bytes = self.take(at, vlan::TAG_LEN, Reason::ShortHeader)?;
-            ethertype = self.check(Vlan::new(bytes))?.ethertype();
-            self.add(Layer::Vlan);
-            self.found.vlan_depth += 1;
-            at += vlan::TAG_LEN;
-        }
-        match ethertype {
-            ethernet::IPV4 => self.ipv4(at),
-            ethernet::IPV6 => self.ipv6(at),
-            ethernet::ARP => self.arp(at),
-            _ => None,
-        }
-    }
-
-    fn arp(&mut self, at: usize) -> Step {
+    pub(super) fn arp(&mut self, at: usize) -> Step {
         // For which protocols comes first: others may be shorter.
         let start = self.take(at, arp::FIXED_LEN, Reason::Arp)?;
         if start.starts_with(&arp::IPV4_OVER_ETHERNET) {
@@ -162,7 +129,7 @@ impl<'a> Walk<'a> {
         Some(())
     }
 
-    fn ipv4(&mut self, at: usize) -> Step {
+    pub(super) fn ipv4(&mut self, at: usize) -> Step {
         let bytes = self.take(at, crate::ipv4::HEADER_LEN, Reason::ShortHeader)?;
         let ip = self.check(Ipv4::new(bytes))?;
         self.add(Layer::Ipv4);
@@ -173,6 +140,7 @@ impl<'a> Walk<'a> {
             total => self.end = at + total,
         }
         let later = ip.fragment_offset() > 0;
+        self.whole = !later;
         if later || ip.more_fragments() {
             self.add(Layer::Fragment);
         }
@@ -188,11 +156,12 @@ impl<'a> Walk<'a> {
         self.transport(at, proto)
     }
 
-    fn ipv6(&mut self, at: usize) -> Step {
+    pub(super) fn ipv6(&mut self, at: usize) -> Step {
         let bytes = self.take(at, ipv6::HEADER_LEN, Reason::ShortHeader)?;
         let ip = self.check(Ipv6::new(bytes))?;
         self.add(Layer::Ipv6);
         self.found.l3 = at as u16;
+        self.whole = true;
         let start = at + ipv6::HEADER_LEN;
         match start + ip.payload_length() as usize {
             _ if ip.is_open() => self.open = true,
@@ -227,6 +196,7 @@ impl<'a> Walk<'a> {
             if let Some(fragment) = header.fragment() {
                 self.add(Layer::Fragment);
                 later = fragment.offset > 0;
+                self.whole = !later;
             }
             (at, proto) = (end, header.next_header());
         }
@@ -239,7 +209,8 @@ impl<'a> Walk<'a> {
 
     /// Notes where the payload of the IP packet starts and what it is.
     fn payload(&mut self, at: usize, proto: u8) {
-        (self.found.l4, self.found.proto, self.found.proto_known) = (at as u16, proto, true);
+        let at = at.min(POSITION_MAX) as u16;
+        (self.found.l4, self.found.proto, self.found.proto_known) = (at, proto, true);
     }
 
     fn transport(&mut self, at: usize, proto: u8) -> Step {

@@ -1,0 +1,177 @@
+//! The part of the walk that goes into tunnels: from the packet that the frame carries to the one
+//! that this carries, and on, to the innermost.
+//!
+//! UDP ports and protocol numbers only hint at a tunnel. What follows is taken for a packet if it
+//! leads to a sound IP header; else the headers stay those found before, and nothing is held against the
+//! frame. From that header on, faults count as anywhere.
+
+use super::link::Next;
+use super::slow::{Found, Step, Walk};
+use super::{Headers, Layer, Layers};
+use crate::bits::Bits;
+use crate::gre::{self, Gre};
+use crate::limits::TUNNELS_MAX;
+use crate::source::{FrameBatch, LinkType};
+use crate::{ethernet, geneve, gtp, teredo, udp, vxlan};
+
+/// Protocol numbers whose payload is a packet: IPv4, IPv6, an Ethernet frame (RFC 3378), MPLS (RFC
+/// 4023).
+const IPV4: u8 = 4;
+const IPV6: u8 = 41;
+const ETHERIP: u8 = 97;
+const MPLS: u8 = 137;
+
+/// Bytes of an EtherIP header.
+const ETHERIP_LEN: usize = 2;
+
+/// The layers that belong to the frame and not to the packet in it.
+const BELOW_IP: u32 = 1 << Layer::Eth as usize
+    | 1 << Layer::Vlan as usize
+    | 1 << Layer::Mpls as usize
+    | 1 << Layer::Pppoe as usize
+    | 1 << Layer::Wlan as usize
+    | 1 << Layer::Radiotap as usize
+    | 1 << Layer::Tunnel as usize;
+
+const IP: u32 = 1 << Layer::Ipv4 as usize | 1 << Layer::Ipv6 as usize;
+const FRAGMENT: u32 = 1 << Layer::Fragment as usize;
+const CUT: u32 = 1 << Layer::Cut as usize;
+const FAULTS: u32 = CUT | 1 << Layer::Malformed as usize;
+
+/// Where in a tunnel the next header is.
+type Carried = Option<(Next, usize)>;
+
+/// The UDP packets among the plain ones of which a port may mean a tunnel.
+pub(super) fn carriers(frames: &FrameBatch, layers: &Layers, plain: Bits) -> Bits {
+    if frames.headers == Headers::Outer {
+        return Bits::NONE;
+    }
+    let suspect = |&i: &usize| {
+        let ports = frames.frame(i).get(usize::from(layers.l4[i])..).and_then(|b| b.first_chunk());
+        ports.is_some_and(|&[a, b, c, d]| {
+            is_port(u16::from_be_bytes([a, b])) || is_port(u16::from_be_bytes([c, d]))
+        })
+    };
+    layers.has(Layer::Udp).and(plain).iter().filter(suspect).collect()
+}
+
+fn is_port(port: u16) -> bool {
+    matches!(port, vxlan::PORT | vxlan::PORT_GPE | geneve::PORT | gtp::PORT | teredo::PORT)
+}
+
+impl Walk<'_> {
+    /// Goes into the tunnel that the packet is in, and into the one in it.
+    pub(super) fn descend(&mut self) {
+        for _ in 0..TUNNELS_MAX {
+            if self.enter().is_none() {
+                break;
+            }
+        }
+    }
+
+    /// Goes into one tunnel; `None` where there is none, and all is as before.
+    fn enter(&mut self) -> Step {
+        let outer = self.found;
+        if outer.layers & IP == 0 || outer.layers & FAULTS != 0 || !self.whole {
+            return None;
+        }
+        let packet = (self.end, self.open, self.partial);
+        self.inside = true;
+        self.partial |= outer.layers & FRAGMENT != 0;
+        self.found = Found {
+            vlan_depth: outer.vlan_depth,
+            below: outer.below,
+            layers: outer.layers & BELOW_IP | 1 << Layer::Tunnel as usize,
+            ..Found::default()
+        };
+        let below = &mut self.found.below;
+        if below.tunnels == 0 {
+            below.outer = outer.l3;
+        }
+        below.tunnels += 1;
+        if let Some((next, at)) = self.carried(outer.proto, outer.l4.into()) {
+            let _ = self.follow(next, at);
+        }
+        if self.found.layers & IP == 0 {
+            let cut = self.found.layers & CUT;
+            (self.end, self.open, self.partial) = packet;
+            self.found = Found { layers: outer.layers | cut, ..outer };
+            return None;
+        }
+        Some(())
+    }
+
+    /// What the packet's payload, of this protocol and from `at` on, carries.
+    fn carried(&mut self, proto: u8, at: usize) -> Carried {
+        match proto {
+            IPV4 => Some((Next::Ipv4, at)),
+            IPV6 => Some((Next::Ipv6, at)),
+            MPLS => Some((Next::Mpls, at)),
+            ETHERIP => {
+                let version = self.peek::<ETHERIP_LEN>(at)?[0] >> 4;
+                (version == 3).then_some((ETHERNET, at + ETHERIP_LEN))
+            }
+            gre::PROTOCOL => self.gre(at),
+            udp::PROTOCOL => {
+                let [a, b, c, d, ..] = self.peek::<{ udp::HEADER_LEN }>(at)?;
+                let ports = [u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])];
+                ports.into_iter().find_map(|port| self.behind(port, at + udp::HEADER_LEN))
+            }
+            _ => None,
+        }
+    }
+
+    fn gre(&mut self, at: usize) -> Carried {
+        let gre = Gre::new(self.peek(at)?)?;
+        let start = at + gre.header_len;
+        match gre.ethertype {
+            // Without a sequence number it only acknowledges.
+            gre::PPP => gre.sequenced.then_some((Next::Ppp, start)),
+            gre::ERSPAN | gre::ERSPAN_III => {
+                let len = gre::erspan_len(&gre, self.rest(start))?;
+                Some((ETHERNET, start + len))
+            }
+            gre::ARUBA => Some((Next::Wlan, start)),
+            ethertype => {
+                (ethertype >= ethernet::TYPE_MIN).then_some((Next::Type(ethertype), start))
+            }
+        }
+    }
+
+    /// What the datagram of which this is a port carries, `at` its payload.
+    fn behind(&mut self, port: u16, at: usize) -> Carried {
+        match port {
+            vxlan::PORT | vxlan::PORT_GPE => {
+                let next = match vxlan::next_protocol(&self.peek(at)?, port)? {
+                    1 => Next::Ipv4,
+                    2 => Next::Ipv6,
+                    vxlan::ETHERNET => ETHERNET,
+                    4 => Next::Nsh,
+                    _ => return None,
+                };
+                Some((next, at + vxlan::HEADER_LEN))
+            }
+            geneve::PORT => {
+                let (len, ethertype) = geneve::follows(&self.peek(at)?)?;
+                let known = ethertype >= ethernet::TYPE_MIN;
+                known.then_some((Next::Type(ethertype), at + len))
+            }
+            gtp::PORT => {
+                self.peek::<{ gtp::HEADER_LEN }>(at)?;
+                Some((Next::Ip, at + gtp::header_len(self.rest(at))?))
+            }
+            teredo::PORT => Some((Next::Ipv6, at + teredo::header_len(self.rest(at))?)),
+            _ => None,
+        }
+    }
+
+    /// The bytes from `at` on; if they were cut, notes that.
+    fn peek<const N: usize>(&mut self, at: usize) -> Option<[u8; N]> {
+        if at + N <= self.end && at + N > self.frame.len() {
+            self.add(Layer::Cut);
+        }
+        self.rest(at).first_chunk().copied()
+    }
+}
+
+const ETHERNET: Next = Next::Link(LinkType::ETHERNET);
