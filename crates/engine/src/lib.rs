@@ -3,8 +3,10 @@
 #![deny(unsafe_code)]
 
 pub mod agg;
+pub mod anonymize;
 pub mod api;
 pub mod clock;
+pub mod community;
 pub mod conform;
 pub mod counters;
 pub mod expr;

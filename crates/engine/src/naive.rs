@@ -35,6 +35,7 @@
 //! Only those that a program states are kept. What happens beyond them is not for comparison: each
 //! worker of the engine keeps its own, and gives up other keys than this model does.
 
+mod call;
 mod clock;
 mod eval;
 

@@ -66,6 +66,12 @@ impl Arena {
         handle as u32 as usize
     }
 
+    /// The handle of some of the bytes of another handle.
+    pub(crate) fn part(handle: u64, part: Range<usize>) -> u64 {
+        let start = Arena::start_of(handle) + part.start;
+        (start as u64) << 32 | part.len() as u64
+    }
+
     /// Bytes stored.
     pub fn len(&self) -> usize {
         self.bytes.len()

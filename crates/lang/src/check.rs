@@ -4,6 +4,7 @@
 //! whatever is computed from it has none either, silently; a column made from it is known by name
 //! only. So each mistake is told once.
 
+mod address;
 mod call;
 mod choice;
 mod compare;
@@ -11,6 +12,7 @@ mod expr;
 mod name;
 mod param;
 mod scan;
+mod signature;
 mod stage;
 mod summarize;
 mod words;

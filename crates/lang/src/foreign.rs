@@ -55,9 +55,6 @@ const FUNCTIONS: &[(&[&str], &str)] = &[
     (&["stddev", "stdev", "variance", "var"],
      "`avg(x * x)` and `avg(x)` give it: the variance is the first less the second squared"),
     (&["entropy"], "`distinct(x)` against `count()` tells how mixed values are"),
-    (&["prefix", "subnet", "network", "mask"],
-     "name the networks you know: `match ip.src { 10.0.0.0/8 => \"ours\", _ => \"other\" }`"),
-    (&["community_id"], "the key `conn` is the same in both directions"),
     (&["geoip", "asn", "country", "lookup"], "join such names to the rows outside of the query"),
 ];
 

@@ -19,7 +19,8 @@ pub fn closest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
             let d = if c.ends_with(&suffix) { d.min(1) } else { d };
             (d <= allowed.max(c.ends_with(&suffix) as usize)).then_some((d, c))
         })
-        .min_by_key(|(d, _)| *d)
+        // Of several as near the shortest: a word by itself is rather of IP than of what lies below.
+        .min_by_key(|(d, c)| (*d, c.len()))
         .map(|(_, c)| c)
 }
 
@@ -129,7 +130,16 @@ const FUNCTIONS: &[(&str, &str)] = &[
     ("tofloat", "float"), ("isnull", "exists"), ("isnotnull", "exists"), ("has", "contains"),
     ("startswith", "starts_with"), ("endswith", "ends_with"), ("regex", "matches"),
     ("match_regex", "matches"), ("ifnull", "coalesce"), ("nvl", "coalesce"), ("iff", "if"),
-    ("iif", "if"), ("floor", "bin"), ("truncate", "bin"), ("case", "match"),
+    ("iif", "if"), ("truncate", "bin"), ("trunc", "int"), ("case", "match"),
+    ("subnet", "prefix"), ("network", "prefix"), ("mask", "prefix"), ("ip_prefix", "prefix"),
+    ("ipv4_mask", "prefix"), ("ip_mask", "prefix"), ("substr", "slice"), ("substring", "slice"),
+    ("strip", "trim"), ("regexp_extract", "extract"), ("regex_extract", "extract"),
+    ("split_part", "split"), ("ln", "log"), ("power", "pow"), ("ceiling", "ceil"),
+    ("replace_string", "replace"), ("tohex", "hex"), ("to_hex", "hex"), ("toip", "ip"),
+    ("dayofweek", "weekday"), ("dow", "weekday"), ("hourofday", "hour"), ("hour_of_day", "hour"),
+    ("ipv4_is_private", "is_private"), ("is_public", "is_global"), ("octet_length", "bytes_len"),
+    ("cryptopan", "anonymize"), ("anonymise", "anonymize"), ("communityid", "community_id"),
+    ("flow_hash", "community_id"), ("startofhour", "bin"), ("startofday", "bin"), ("date_trunc", "bin"), ("time_bucket", "bin"),
 ];
 
 /// What other languages call a type, and what it is called here.

@@ -17,10 +17,15 @@ const UNITS: [(&str, i64); 7] = [
     ("ns", 1),
 ];
 
+/// Year, month and day of a time, in UTC.
+pub fn date(ns: i64) -> (i64, i64, i64) {
+    civil_from_days(ns.div_euclid(DAY))
+}
+
 /// Formats a time as RFC 3339 in UTC, such as `2023-11-14T22:13:20.123456789Z`. The fraction has
 /// 0, 3, 6 or 9 digits: the fewest that are exact.
 pub fn rfc3339(ns: i64) -> String {
-    let (year, month, day) = civil_from_days(ns.div_euclid(DAY));
+    let (year, month, day) = date(ns);
     let of_day = ns.rem_euclid(DAY);
     let (seconds, fraction) = (of_day / SECOND, of_day % SECOND);
     let (hour, minute, second) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);

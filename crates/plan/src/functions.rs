@@ -1,5 +1,6 @@
 //! The functions of the language, built in and registered.
 
+use crate::address::Block;
 use crate::expr::Expr;
 use crate::types::Type;
 
@@ -11,14 +12,15 @@ pub enum Func {
     Exists,
     /// `coalesce(a, b)`: `a` where it has a value, else `b`. Two of one type.
     Coalesce,
-    /// `contains(s, part)`. string string, bool; always present.
+    /// `contains(s, part)`. string string or bytes bytes, bool; always present.
     Contains,
-    /// `starts_with(s, part)`. string string, bool; always present.
+    /// `starts_with(s, part)`. string string or bytes bytes, bool; always present.
     StartsWith,
-    /// `ends_with(s, part)`. string string, bool; always present.
+    /// `ends_with(s, part)`. string string or bytes bytes, bool; always present.
     EndsWith,
     /// `matches(s, "regex")`: whether the pattern (the `regex` crate's syntax, a constant) is found
-    /// anywhere in `s`. string string, bool; always present.
+    /// anywhere in `s`, which may be bytes that are no UTF-8. string string or bytes string, bool;
+    /// always present.
     Matches,
     /// `lower(s)`. string, string.
     Lower,
@@ -31,28 +33,166 @@ pub enum Func {
     StrLen,
     /// `string(x)`: `x` as text, as CSV output would show it. Any scalar, string.
     ToStr,
-    /// `float(x)`. int or duration (in seconds), float.
+    /// `bytes_len(b)`: length in bytes. bytes, int.
+    BytesLen,
+    /// `trim(s)`: without white space at its ends. string, string.
+    Trim,
+    /// `slice(x, start, length)`: a part, counted in bytes from 0, or from the end where `start` is
+    /// negative; what lies outside of `x` is left out, and so is a character of a string of which
+    /// the part holds not all bytes. string int int, string; bytes int int, bytes.
+    Slice,
+    /// `replace(s, from, to)`: with `to` for each `from`; an empty `from` is nowhere. string string
+    /// string, string.
+    Replace,
+    /// `split(s, by, n)`: part number `n` of what stands between the `by`s, counted from 0, or from
+    /// -1 back from the end; absent where there is no such part. string string int, string.
+    Split,
+    /// `extract(s, "regex")`: what the first group of the pattern (a constant) holds where it is
+    /// first found, or all of what was found without groups; absent where it is not found. string
+    /// string, string.
+    Extract,
+    /// `hex(x)`: digits in lower case without `0x`: two for each byte of bytes, as few as needed
+    /// for an int, whose sign is not kept (two's complement). bytes or int, string.
+    Hex,
+    /// `bytes(s)`: the UTF-8 of a text. string, bytes.
+    ToBytes,
+    /// `text(b)`: bytes read as UTF-8, with U+FFFD for what is none. bytes, string.
+    ToText,
+    /// `float(x)`. int, duration (in seconds) or string, float. A text that is no finite number is
+    /// absent.
     ToFloat,
     /// `int(x)`: towards zero. float, bool (0 or 1), duration (nanoseconds), time (nanoseconds
-    /// since 1970); int. A float outside 64 bits is absent and counted.
+    /// since 1970), mac (48 bits) or string; int. A float outside 64 bits is absent and counted, a
+    /// text that is no decimal number within 64 bits is absent.
     ToInt,
+    /// `ip(s)`: a text read as an address; absent where it is none. string, ip.
+    ToIp,
     /// `duration_ns(x)`: a span of that many nanoseconds. int, duration.
     ToDuration,
+    /// `time_ns(x)`: the time that many nanoseconds after 1970. int, time.
+    ToTime,
     /// `abs(x)`. int, float or duration; the same.
     Abs,
     /// `min_of(a, b)`: the smaller. Two of one ordered type; the same.
     MinOf,
     /// `max_of(a, b)`: the larger. Two of one ordered type; the same.
     MaxOf,
+    /// `clamp(x, low, high)`: `low` below it, else `high` above it, else `x`: the smaller of `high`
+    /// and the larger of `x` and `low`. Three of one ordered type; the same.
+    Clamp,
+    /// `floor(x)`, `ceil(x)`, `round(x)`. float, int. Outside 64 bits absent and counted.
+    Round(Rounding),
+    /// `sqrt(x)`, `exp(x)`, `log(x)`, … float, float. Absent and counted where not finite.
+    Math(Math),
+    /// `pow(x, y)`. float float, float. Absent and counted where not finite.
+    Pow,
+    /// `seq_diff(a, b)`: how far the 32-bit sequence number `a` is ahead of `b`, from -2^31 to
+    /// 2^31 - 1 (RFC 1982); of larger ints, their low 32 bits. int int, int.
+    SeqDiff,
+    /// `year(t)`, `hour(t)`, …: a part of a time in UTC. time, int.
+    Part(Part),
     /// `bin(t, d)`: `t` rounded down to a multiple of `d` since 1970 (towards minus infinity).
     /// time duration time; int int int; duration duration duration. `d` at or below 0 gives an
     /// absent value, counted.
     Bin,
     /// `is_ipv4(a)`. ip, bool; always present.
     IsIpv4,
+    /// `is_ipv6(a)`. ip, bool; always present.
+    IsIpv6,
+    /// `is_private(a)`, `is_global(a)`, …: whether an address is one of those set aside for a
+    /// purpose. ip, bool; always present.
+    IsIn(Block),
+    /// `prefix(a, n)`: the first `n` bits of an address, the others 0; `prefix(a, n4, n6)` with a
+    /// length for each version. The lengths are constants in 0..32 (IPv4) and 0..128 (IPv6); a
+    /// length above 32 keeps an IPv4 address whole. ip, ip.
+    Prefix {
+        /// Bits kept of an IPv4 address.
+        v4: u8,
+        /// Bits kept of an IPv6 address.
+        v6: u8,
+    },
+    /// `community_id(conn)`: the Community ID (version 1) of a connection, with a seed. Arguments:
+    /// source address and port, destination address and port, protocol, and where they are known
+    /// ICMP type and code. Absent where a part that belongs to the ID is. ip int ip int int [int
+    /// int], string.
+    CommunityId {
+        /// Mixed into the hash, so that sites can have IDs of their own.
+        seed: u16,
+    },
+    /// `anonymize(a, key)`: another address, of the same version, that has as many leading bits in
+    /// common with other such addresses as theirs (Crypto-PAn). ip, ip.
+    Anonymize(Secret),
     /// A registered Rust function, by its position in [`Signatures::scalars`]. Called only where
     /// all arguments are there; a result of another type than its own is absent.
     User(usize),
+}
+
+/// A key that is nobody's business: it does not show itself.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Secret(pub [u8; 32]);
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}
+
+/// Which integer stands for a float.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Rounding {
+    /// The next below.
+    Floor,
+    /// The next above.
+    Ceil,
+    /// The nearest; of two, the one away from zero.
+    Nearest,
+}
+
+/// A function of one float.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Math {
+    /// The square root.
+    Sqrt,
+    /// e to the power of x.
+    Exp,
+    /// The natural logarithm.
+    Ln,
+    /// The logarithm to base 2.
+    Log2,
+    /// The logarithm to base 10.
+    Log10,
+}
+
+impl Math {
+    /// Its value; not always finite.
+    pub fn of(self, x: f64) -> f64 {
+        match self {
+            Math::Sqrt => x.sqrt(),
+            Math::Exp => x.exp(),
+            Math::Ln => x.ln(),
+            Math::Log2 => x.log2(),
+            Math::Log10 => x.log10(),
+        }
+    }
+}
+
+/// A part of a point in time, in the Gregorian calendar and UTC.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Part {
+    /// Such as 2026.
+    Year,
+    /// 1 to 12.
+    Month,
+    /// Of the month, 1 to 31.
+    Day,
+    /// 1 Monday to 7 Sunday, as in ISO 8601.
+    Weekday,
+    /// 0 to 23.
+    Hour,
+    /// 0 to 59.
+    Minute,
+    /// 0 to 59.
+    Second,
 }
 
 impl Func {
@@ -64,16 +204,33 @@ impl Func {
             | Func::StartsWith
             | Func::EndsWith
             | Func::Matches
-            | Func::IsIpv4 => true,
+            | Func::IsIpv4
+            | Func::IsIpv6
+            | Func::IsIn(_) => true,
             Func::Coalesce => args.iter().any(Expr::always_present),
-            Func::Lower | Func::Upper | Func::Concat | Func::StrLen | Func::ToStr => {
+            Func::StrLen
+            | Func::BytesLen
+            | Func::Part(_)
+            | Func::Prefix { .. }
+            | Func::Anonymize(_) => args.iter().all(Expr::always_present),
+            // Text made of text may become too long.
+            Func::ToStr => {
+                !matches!(args[..], [Expr { ty: Type::Str | Type::Bytes, .. }])
+                    && args.iter().all(Expr::always_present)
+            }
+            Func::MinOf | Func::MaxOf | Func::Clamp | Func::SeqDiff => {
                 args.iter().all(Expr::always_present)
             }
-            Func::MinOf | Func::MaxOf => args.iter().all(Expr::always_present),
             _ => false,
         }
     }
 }
+
+/// `prefix` with all bits; a call has lengths of its own.
+const PREFIX: Func = Func::Prefix { v4: 32, v6: 128 };
+
+/// `anonymize` without a key; a call has its own.
+const ANONYMIZE: Func = Func::Anonymize(Secret([0; 32]));
 
 /// The built-in functions by name, with their sentence for the reference.
 pub static BUILTINS: &[(&str, Func, &str)] = &[
@@ -87,15 +244,53 @@ pub static BUILTINS: &[(&str, Func, &str)] = &[
     ("upper", Func::Upper, "The text in upper case."),
     ("concat", Func::Concat, "Two texts, one after the other."),
     ("str_len", Func::StrLen, "Length of the text in bytes."),
+    ("bytes_len", Func::BytesLen, "How many bytes there are."),
+    ("trim", Func::Trim, "The text without white space at its ends."),
+    ("slice", Func::Slice, "A part of a text or of bytes, by its place."),
+    ("replace", Func::Replace, "The text with one part for another."),
+    ("split", Func::Split, "One of the parts that a separator makes of the text."),
+    ("extract", Func::Extract, "What a regular expression finds in the text."),
+    ("hex", Func::Hex, "The hexadecimal digits."),
+    ("bytes", Func::ToBytes, "The bytes of the text."),
+    ("text", Func::ToText, "The bytes as text."),
     ("string", Func::ToStr, "The value as text."),
     ("float", Func::ToFloat, "The number as a float; a duration in seconds."),
     ("int", Func::ToInt, "The value as an integer; durations and times in nanoseconds."),
+    ("ip", Func::ToIp, "The address that a text names."),
     ("duration_ns", Func::ToDuration, "A duration of so many nanoseconds."),
+    ("time_ns", Func::ToTime, "The time so many nanoseconds after 1970."),
     ("abs", Func::Abs, "The magnitude."),
     ("min_of", Func::MinOf, "The smaller of two values."),
     ("max_of", Func::MaxOf, "The larger of two values."),
+    ("clamp", Func::Clamp, "The value, but not below one bound nor above the other."),
+    ("floor", Func::Round(Rounding::Floor), "The largest integer that is not larger."),
+    ("ceil", Func::Round(Rounding::Ceil), "The smallest integer that is not smaller."),
+    ("round", Func::Round(Rounding::Nearest), "The nearest integer."),
+    ("sqrt", Func::Math(Math::Sqrt), "The square root."),
+    ("exp", Func::Math(Math::Exp), "e to that power."),
+    ("log", Func::Math(Math::Ln), "The natural logarithm."),
+    ("log2", Func::Math(Math::Log2), "The logarithm to base 2."),
+    ("log10", Func::Math(Math::Log10), "The logarithm to base 10."),
+    ("pow", Func::Pow, "A number to the power of another."),
+    ("seq_diff", Func::SeqDiff, "How far one sequence number is ahead of another."),
     ("bin", Func::Bin, "The value rounded down to a multiple."),
+    ("year", Func::Part(Part::Year), "The year, in UTC."),
+    ("month", Func::Part(Part::Month), "The month, 1 to 12, in UTC."),
+    ("day", Func::Part(Part::Day), "The day of the month, in UTC."),
+    ("weekday", Func::Part(Part::Weekday), "The day of the week, 1 for Monday, in UTC."),
+    ("hour", Func::Part(Part::Hour), "The hour of the day, in UTC."),
+    ("minute", Func::Part(Part::Minute), "The minute of the hour."),
+    ("second", Func::Part(Part::Second), "The second of the minute."),
     ("is_ipv4", Func::IsIpv4, "Whether the address is IPv4."),
+    ("is_ipv6", Func::IsIpv6, "Whether the address is IPv6."),
+    ("is_private", Func::IsIn(Block::Private), "Whether the address is of a private network."),
+    ("is_loopback", Func::IsIn(Block::Loopback), "Whether the address is a host's own."),
+    ("is_link_local", Func::IsIn(Block::LinkLocal), "Whether the address is of one link."),
+    ("is_multicast", Func::IsIn(Block::Multicast), "Whether the address is of a group."),
+    ("is_global", Func::IsIn(Block::Global), "Whether the address is one host of the Internet."),
+    ("prefix", PREFIX, "The network part of the address."),
+    ("anonymize", ANONYMIZE, "Another address, with prefixes kept."),
+    ("community_id", Func::CommunityId { seed: 0 }, "The Community ID of the connection."),
 ];
 
 /// Name and types of a registered scalar function.

@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod address;
 pub mod expr;
 pub mod functions;
 pub mod keys;

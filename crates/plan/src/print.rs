@@ -292,7 +292,9 @@ impl Printer<'_> {
                 let a = self.expr(a, COMPARISON + 1);
                 (COMPARISON, format!("{a} in {}", set(members)))
             }
-            ExprKind::Call(f, args) => (TIGHTEST, format!("{}({})", name(f), self.parts(args))),
+            ExprKind::Call(f, args) => {
+                (TIGHTEST, format!("{}({}{})", name(f), self.parts(args), constants(f)))
+            }
             ExprKind::Tuple(parts) => (TIGHTEST, format!("({})", self.parts(parts))),
         }
     }
@@ -317,8 +319,22 @@ fn name(f: &Func) -> String {
     let builtin = BUILTINS.iter().find(|(_, func, _)| func == f);
     match (f, builtin) {
         (Func::User(i), _) => format!("user_{i}"),
+        (Func::Prefix { .. }, _) => "prefix".to_owned(),
+        (Func::CommunityId { .. }, _) => "community_id".to_owned(),
+        (Func::Anonymize(_), _) => "anonymize".to_owned(),
         (_, Some((name, _, _))) => (*name).to_owned(),
         (f, None) => unreachable!("{f:?} has a name"),
+    }
+}
+
+/// The arguments that a plan keeps with the function, each behind a comma.
+fn constants(f: &Func) -> String {
+    match f {
+        Func::Prefix { v4, v6 } if v4 == v6 => format!(", {v4}"),
+        Func::Prefix { v4, v6 } => format!(", {v4}, {v6}"),
+        Func::CommunityId { seed } if *seed != 0 => format!(", {seed}"),
+        Func::Anonymize(_) => ", …".to_owned(),
+        _ => String::new(),
     }
 }
 

@@ -2,13 +2,12 @@
 
 use super::range::{fits, mirrored, simpler};
 use super::set::{Ranges, Strings};
-use super::{Arith, Arm, Class, Cond, Convert, Regs, Src, TextTest, ToText, Val};
+use super::{Arith, Arm, Class, Cond, Convert, Regs, Src, Val};
 use crate::functions::Functions;
-use regex::Regex;
 use weir_packet::column::Column;
 use weir_packet::fields::{FieldId, FieldType};
 use weir_packet::limits::BATCH;
-use weir_plan::{BinaryOp, Expr, ExprKind, Func, Member, Type, UnaryOp, Value};
+use weir_plan::{BinaryOp, Expr, ExprKind, Member, Type, UnaryOp, Value};
 
 /// Where the names of an expression are found.
 #[derive(Clone, Debug, Default)]
@@ -90,7 +89,7 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    fn boolean(&mut self, e: &Expr, scope: &Scope) -> Val {
+    pub(super) fn boolean(&mut self, e: &Expr, scope: &Scope) -> Val {
         Val::Bool { cond: Box::new(self.condition(e, scope)), out: self.slot(&Type::Bool) }
     }
 
@@ -139,7 +138,14 @@ impl<'a> Compiler<'a> {
         Val::BinaryConst { op, a, k, out: self.slot(&e.ty) }
     }
 
-    fn binary(&mut self, op: Arith, a: &Expr, b: &Expr, ty: &Type, scope: &Scope) -> Val {
+    pub(super) fn binary(
+        &mut self,
+        op: Arith,
+        a: &Expr,
+        b: &Expr,
+        ty: &Type,
+        scope: &Scope,
+    ) -> Val {
         Val::Binary {
             op,
             a: Box::new(self.value(a, scope)),
@@ -159,74 +165,8 @@ impl<'a> Compiler<'a> {
         self.convert(op, a, &e.ty, scope)
     }
 
-    fn convert(&mut self, op: Convert, a: &Expr, ty: &Type, scope: &Scope) -> Val {
+    pub(super) fn convert(&mut self, op: Convert, a: &Expr, ty: &Type, scope: &Scope) -> Val {
         Val::Unary { op, a: Box::new(self.value(a, scope)), out: self.slot(ty) }
-    }
-
-    fn call(&mut self, f: &Func, args: &[Expr], e: &Expr, scope: &Scope) -> Val {
-        let text = |me: &mut Self, f| Val::ToText {
-            f,
-            a: Box::new(me.value(&args[0], scope)),
-            ty: args[0].ty.clone(),
-            out: me.slot(&e.ty),
-        };
-        match f {
-            Func::Exists
-            | Func::Contains
-            | Func::StartsWith
-            | Func::EndsWith
-            | Func::Matches
-            | Func::IsIpv4 => self.boolean(e, scope),
-            Func::Coalesce => Val::Coalesce {
-                a: Box::new(self.value(&args[0], scope)),
-                b: Box::new(self.value(&args[1], scope)),
-                out: self.slot(&e.ty),
-            },
-            Func::MinOf | Func::MaxOf => Val::Extreme {
-                larger: *f == Func::MaxOf,
-                class: Class::of(&e.ty),
-                a: Box::new(self.value(&args[0], scope)),
-                b: Box::new(self.value(&args[1], scope)),
-                out: self.slot(&e.ty),
-            },
-            Func::Concat => Val::Concat {
-                a: Box::new(self.value(&args[0], scope)),
-                b: Box::new(self.value(&args[1], scope)),
-                out: self.slot(&e.ty),
-            },
-            Func::Lower => text(self, ToText::Lower),
-            Func::Upper => text(self, ToText::Upper),
-            Func::ToStr => text(self, ToText::Show),
-            Func::StrLen => self.convert(Convert::TextLen, &args[0], &e.ty, scope),
-            Func::ToFloat => {
-                let op = match args[0].ty {
-                    Type::Duration => Convert::DurationToFloat,
-                    Type::Float => Convert::Same,
-                    _ => Convert::IntToFloat,
-                };
-                self.convert(op, &args[0], &e.ty, scope)
-            }
-            Func::ToInt => {
-                let op = match args[0].ty {
-                    Type::Float => Convert::FloatToInt,
-                    Type::Bool => Convert::BoolToInt,
-                    _ => Convert::Same,
-                };
-                self.convert(op, &args[0], &e.ty, scope)
-            }
-            Func::ToDuration => self.convert(Convert::Same, &args[0], &e.ty, scope),
-            Func::Abs => {
-                let op = if e.ty == Type::Float { Convert::AbsF } else { Convert::Abs };
-                self.convert(op, &args[0], &e.ty, scope)
-            }
-            Func::Bin => self.binary(Arith::Bin, &args[0], &args[1], &e.ty, scope),
-            Func::User(i) => Val::User {
-                f: self.functions.scalar_at(*i).clone(),
-                args: args.iter().map(|a| (self.value(a, scope), a.ty.clone())).collect(),
-                ty: e.ty.clone(),
-                out: self.slot(&e.ty),
-            },
-        }
     }
 
     /// Compiles a boolean expression whose truth is wanted; absent counts as false.
@@ -337,35 +277,6 @@ impl<'a> Compiler<'a> {
         match class {
             Class::Text => Cond::InStrings { a: value, set: Strings::new(members) },
             _ => Cond::InRanges { class, a: value, ranges: Ranges::new(class, members) },
-        }
-    }
-
-    fn predicate(&mut self, f: &Func, args: &[Expr], e: &Expr, scope: &Scope) -> Cond {
-        let test = |me: &mut Self, f| Cond::Text {
-            f,
-            a: me.value(&args[0], scope),
-            b: me.value(&args[1], scope),
-        };
-        match f {
-            Func::Exists => {
-                let parts = match &args[0].kind {
-                    ExprKind::Tuple(parts) => flat(parts),
-                    _ => vec![&args[0]],
-                };
-                Cond::Exists(parts.into_iter().map(|p| self.value(p, scope)).collect())
-            }
-            Func::Contains => test(self, TextTest::Contains),
-            Func::StartsWith => test(self, TextTest::StartsWith),
-            Func::EndsWith => test(self, TextTest::EndsWith),
-            Func::Matches => {
-                let ExprKind::Const(Value::Str(pattern)) = &args[1].kind else {
-                    unreachable!("the checker wants a constant pattern");
-                };
-                let regex = Regex::new(pattern).expect("the checker compiled the pattern");
-                Cond::Matches { a: self.value(&args[0], scope), regex }
-            }
-            Func::IsIpv4 => Cond::IsIpv4(self.value(&args[0], scope)),
-            _ => Cond::Truth(Box::new(self.value(e, scope))),
         }
     }
 }

@@ -2,8 +2,7 @@
 
 use super::compare::same;
 use super::kernels::{arith, compare, compare_arith, convert, each, filter};
-use super::{Arm, Class, Cond, Convert, Regs, Src, TextTest, ToText, Val, truth};
-use crate::limits::TEXT_MAX;
+use super::{Arm, Class, Cond, Convert, Regs, Src, TextTest, Val, truth};
 use crate::rows::{cell, set_cell};
 use crate::view::Packets;
 use weir_packet::bits::Bits;
@@ -106,7 +105,11 @@ impl Ctx<'_> {
                 (col.truth, col.present) = (yes, rows);
                 Src::Slot(*out)
             }
-            Val::Concat { .. } | Val::ToText { .. } => self.text(v, rows),
+            Val::Prefix { a, v4, v6, out } => self.prefix(a, (*v4, *v6), *out, rows),
+            Val::Anonymize { names, a, out } => self.anonymize(names, a, *out, rows),
+            Val::CommunityId { seed, parts, out } => self.community_id(*seed, parts, *out, rows),
+            Val::Text { f, args, out } => self.text(f, args, *out, rows),
+            Val::Parse { f, a, out } => self.parse(*f, a, *out, rows),
             Val::User { .. } => self.user(v, rows),
         }
     }
@@ -202,8 +205,7 @@ impl Ctx<'_> {
                 }
             }
             Cond::InStrings { a, set } => self.text_filter(a, rows, |s| set.has(s)),
-            Cond::Matches { a, regex } => self
-                .text_filter(a, rows, |s| std::str::from_utf8(s).is_ok_and(|s| regex.is_match(s))),
+            Cond::Matches { a, regex } => self.text_filter(a, rows, |s| regex.is_match(s)),
             Cond::InTuples { parts, members } => {
                 parts.iter().for_each(|(_, v)| {
                     self.value(v, rows);
@@ -233,11 +235,11 @@ impl Ctx<'_> {
                     }
                 })
             }
-            Cond::IsIpv4(v) => {
-                let src = self.value(v, rows);
+            Cond::IsVersion { a, six } => {
+                let src = self.value(a, rows);
                 let col = self.column(src);
                 let (hi, lo) = col.pair();
-                filter(col.present.and(rows), self.n, |i| hi[i] == 0 && lo[i] >> 32 == 0xffff)
+                filter(col.present.and(rows), self.n, |i| is_ipv4(hi[i], lo[i]) != *six)
             }
             _ => unreachable!("condition() takes the others"),
         }
@@ -268,52 +270,6 @@ impl Ctx<'_> {
             convert(op, present, self.n, x.word(), col.word_mut())
         };
         self.put_checked(out, col, present, bad)
-    }
-
-    fn text(&mut self, v: &Val, rows: Bits) -> Src {
-        match v {
-            Val::Concat { a, b, out } => {
-                let (a, b) = (self.value(a, rows), self.value(b, rows));
-                let mut col = self.take(*out);
-                let present = self.column(a).present.and(self.column(b).present).and(rows);
-                let mut bad = Bits::NONE;
-                for i in present.iter() {
-                    let arena = &self.regs.arena;
-                    let (x, y) = (self.column(a).word()[i], self.column(b).word()[i]);
-                    let joined = [arena.get(x), arena.get(y)].concat();
-                    self.text_result(&mut col, i, &joined, &mut bad);
-                }
-                self.put_checked(*out, col, present, bad)
-            }
-            Val::ToText { f, a, ty, out } => {
-                let a = self.value(a, rows);
-                let mut col = self.take(*out);
-                let present = self.column(a).present.and(rows);
-                let mut bad = Bits::NONE;
-                for i in present.iter() {
-                    let text = match cell(self.column(a), i, ty, &self.regs.arena) {
-                        Value::Str(s) => match f {
-                            ToText::Show => s.into_string(),
-                            ToText::Lower => s.to_lowercase(),
-                            ToText::Upper => s.to_uppercase(),
-                        },
-                        v => v.to_string(),
-                    };
-                    self.text_result(&mut col, i, text.as_bytes(), &mut bad);
-                }
-                self.put_checked(*out, col, present, bad)
-            }
-            _ => unreachable!("value() takes the others"),
-        }
-    }
-
-    /// Stores a text that was made, unless it is too long.
-    fn text_result(&mut self, col: &mut Column, i: usize, text: &[u8], bad: &mut Bits) {
-        if text.len() > TEXT_MAX {
-            bad.set(i);
-        } else {
-            col.word_mut()[i] = self.regs.arena.put(text);
-        }
     }
 
     /// A chain of `if`.
@@ -394,7 +350,7 @@ impl Ctx<'_> {
         Src::Slot(out)
     }
 
-    fn take(&mut self, slot: usize) -> Column {
+    pub(super) fn take(&mut self, slot: usize) -> Column {
         std::mem::replace(&mut self.regs.columns[slot], Column::new(Repr::Bit))
     }
 
@@ -404,12 +360,24 @@ impl Ctx<'_> {
     }
 
     /// Puts a column back whose rows `bad` have no result: these are absent, and counted.
-    fn put_checked(&mut self, slot: usize, mut col: Column, present: Bits, bad: Bits) -> Src {
+    pub(super) fn put_checked(
+        &mut self,
+        slot: usize,
+        mut col: Column,
+        present: Bits,
+        bad: Bits,
+    ) -> Src {
         let bad = bad.and(present);
         *self.undefined += bad.count() as u64;
         col.present = present.minus(bad);
         self.put(slot, col)
     }
+}
+
+/// Whether an address is IPv4, in its IPv4-mapped form.
+#[inline(always)]
+pub(super) fn is_ipv4(hi: u64, lo: u64) -> bool {
+    hi == 0 && lo >> 32 == 0xffff
 }
 
 /// Copies the values of some rows, not which of them are present.

@@ -122,6 +122,11 @@ pub(crate) fn is_total(e: &Expr) -> bool {
                 f,
                 Func::Exists
                     | Func::IsIpv4
+                    | Func::IsIpv6
+                    | Func::IsIn(_)
+                    | Func::Prefix { .. }
+                    | Func::Clamp
+                    | Func::SeqDiff
                     | Func::Coalesce
                     | Func::MinOf
                     | Func::MaxOf

@@ -3,7 +3,9 @@
 use super::{Arith, Convert};
 use weir_packet::bits::Bits;
 use weir_packet::limits::BATCH;
+use weir_packet::time::date;
 use weir_plan::BinaryOp;
+use weir_plan::functions::Part;
 
 /// Calls `f` for the rows of `sel`; where these are many, for all of `0..n` instead, which is
 /// faster and harmless to kernels that only write to their own output.
@@ -86,6 +88,8 @@ pub(crate) fn arith(
         Arith::DivF => float(rows, a, b, out, |x, y| x / y),
         Arith::Ratio => floats(rows, a, b, out, |x, y| int(x) as f64 / int(y) as f64),
         Arith::Bin => checked(rows, a, b, out, |x, y| option(bin(int(x), int(y)))),
+        Arith::Pow => float(rows, a, b, out, f64::powf),
+        Arith::SeqDiff => plain(rows, a, b, out, |x, y| x.wrapping_sub(y) as i32 as i64 as u64),
     }
 }
 
@@ -199,9 +203,38 @@ pub(crate) fn convert(op: Convert, sel: Bits, n: usize, a: &Plane, out: &mut Pla
         Convert::IntToFloat => unary(out, |x| (x as i64 as f64).to_bits()),
         Convert::DurationToFloat => unary(out, |x| (x as i64 as f64 / 1e9).to_bits()),
         Convert::FloatToInt => checked(out, |x| float_to_int(f64::from_bits(x))),
+        Convert::Floor => checked(out, |x| float_to_int(f64::from_bits(x).floor())),
+        Convert::Ceil => checked(out, |x| float_to_int(f64::from_bits(x).ceil())),
+        Convert::Round => checked(out, |x| float_to_int(f64::from_bits(x).round())),
+        Convert::Math(f) => filter(sel, n, |i| {
+            let v = f.of(f64::from_bits(a[i]));
+            out[i] = v.to_bits();
+            !v.is_finite()
+        }),
+        Convert::Part(part) => part_of_time(part, sel, n, a, out),
         Convert::TextLen => unary(out, |x| x & 0xffff_ffff),
         Convert::Same => unary(out, |x| x),
         Convert::BoolToInt => unreachable!("truth bits are not words"),
+    }
+}
+
+/// A part of each time.
+fn part_of_time(part: Part, sel: Bits, n: usize, a: &Plane, out: &mut Plane) -> Bits {
+    const SECOND: i64 = 1_000_000_000;
+    const DAY: i64 = 86_400 * SECOND;
+    let mut all = |f: fn(i64) -> i64| {
+        each(sel, n, |i| out[i] = f(a[i] as i64) as u64);
+        Bits::NONE
+    };
+    match part {
+        Part::Year => all(|t| date(t).0),
+        Part::Month => all(|t| date(t).1),
+        Part::Day => all(|t| date(t).2),
+        // 1970 began on a Thursday.
+        Part::Weekday => all(|t| (t.div_euclid(DAY) + 3).rem_euclid(7) + 1),
+        Part::Hour => all(|t| t.rem_euclid(DAY) / (3_600 * SECOND)),
+        Part::Minute => all(|t| t.rem_euclid(3_600 * SECOND) / (60 * SECOND)),
+        Part::Second => all(|t| t.rem_euclid(60 * SECOND) / SECOND),
     }
 }
 

@@ -4,7 +4,9 @@
 //! result; [`Ctx`] walks that tree once per batch, and each node is one loop over the rows of the
 //! selection. Conditions never build a column: they give the set of rows for which they hold.
 
+mod address;
 mod automaton;
+mod call;
 mod compare;
 mod compile;
 mod eval;
@@ -12,6 +14,7 @@ mod fold;
 mod kernels;
 mod range;
 mod set;
+mod text;
 
 pub use automaton::Automaton;
 pub(crate) use automaton::{AUTOMATON_STATES, START};
@@ -20,12 +23,15 @@ pub use compile::{Compiler, Scope};
 pub use eval::Ctx;
 pub(crate) use eval::copy_rows;
 
+use crate::anonymize::CryptoPan;
 use crate::functions::Scalar;
-use regex::Regex;
+use regex::bytes::Regex;
 use set::{Ranges, Strings};
+pub use text::TextFn;
 use weir_packet::bits::Bits;
 use weir_packet::column::Column;
 use weir_packet::fields::FieldId;
+use weir_plan::functions::{Math, Part};
 use weir_plan::{BinaryOp, Type, Value};
 
 use crate::rows::{Arena, set_cell};
@@ -219,7 +225,11 @@ pub enum Cond {
         a: Val,
         regex: Regex,
     },
-    IsIpv4(Val),
+    /// Whether an address is IPv6, or else IPv4.
+    IsVersion {
+        a: Val,
+        six: bool,
+    },
     If(Box<[Cond; 3]>),
 }
 
@@ -277,16 +287,35 @@ pub enum Val {
         cond: Box<Cond>,
         out: usize,
     },
-    Concat {
+    /// The first bits of an address: `v4` is the mask of the low 32 bits of an IPv4 address.
+    Prefix {
         a: Box<Val>,
-        b: Box<Val>,
+        v4: u64,
+        v6: u128,
         out: usize,
     },
-    /// Text made from one value.
-    ToText {
-        f: ToText,
+    /// Another name for an address.
+    Anonymize {
+        names: Box<CryptoPan>,
         a: Box<Val>,
-        ty: Type,
+        out: usize,
+    },
+    /// The Community ID of source, port, destination, port, protocol, and ICMP type and code.
+    CommunityId {
+        seed: u16,
+        parts: Vec<Val>,
+        out: usize,
+    },
+    /// A text, or bytes.
+    Text {
+        f: TextFn,
+        args: Vec<(Val, Type)>,
+        out: usize,
+    },
+    /// What a text says.
+    Parse {
+        f: Parse,
+        a: Box<Val>,
         out: usize,
     },
     User {
@@ -317,20 +346,23 @@ impl Val {
             | Val::Coalesce { out, .. }
             | Val::Extreme { out, .. }
             | Val::Bool { out, .. }
-            | Val::Concat { out, .. }
-            | Val::ToText { out, .. }
+            | Val::Prefix { out, .. }
+            | Val::Anonymize { out, .. }
+            | Val::CommunityId { out, .. }
+            | Val::Text { out, .. }
+            | Val::Parse { out, .. }
             | Val::User { out, .. } => Src::Slot(*out),
         }
     }
 }
 
-/// What text is made from one value.
-#[expect(missing_docs, reason = "each variant is the loop of that name")]
+/// What is read from a text.
+#[expect(missing_docs, reason = "each variant is the type of that name")]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ToText {
-    Show,
-    Lower,
-    Upper,
+pub enum Parse {
+    Int,
+    Float,
+    Ip,
 }
 
 /// Arithmetic on two words.
@@ -354,6 +386,8 @@ pub enum Arith {
     /// duration / duration
     Ratio,
     Bin,
+    Pow,
+    SeqDiff,
     /// Of operands whose ranges say that the result fits.
     AddFits,
     SubFits,
@@ -377,6 +411,11 @@ pub enum Convert {
     Abs,
     AbsF,
     TextLen,
+    Floor,
+    Ceil,
+    Round,
+    Math(Math),
+    Part(Part),
 }
 
 /// The rows among `rows` for which a boolean column is there and true.

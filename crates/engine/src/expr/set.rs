@@ -51,6 +51,11 @@ impl Ranges {
         }
     }
 
+    /// Ranges of pairs, disjoint and ascending.
+    pub(crate) fn of_pairs(pairs: Vec<(u128, u128)>) -> Ranges {
+        Ranges { words: Vec::new(), pairs }
+    }
+
     /// The range, where there is just one of words.
     pub(crate) fn single(&self) -> Option<(u64, u64)> {
         match self.words[..] {

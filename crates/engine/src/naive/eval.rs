@@ -9,8 +9,8 @@ use weir_plan::{Agg, AggFunc, BinaryOp, Expr, ExprKind, Func, Member, Type, Unar
 
 /// Evaluates, and counts what is undefined.
 pub(super) struct Eval<'a> {
-    functions: &'a Functions,
-    patterns: BTreeMap<Box<str>, Regex>,
+    pub(super) functions: &'a Functions,
+    pub(super) patterns: BTreeMap<Box<str>, Regex>,
     /// Results outside their type so far.
     pub(super) undefined: u64,
 }
@@ -134,7 +134,7 @@ impl<'a> Eval<'a> {
     }
 
     /// A text that a function made: one that is too long is absent, and counted.
-    fn short(&mut self, text: String) -> Value {
+    pub(super) fn short(&mut self, text: String) -> Value {
         if text.len() > TEXT_MAX {
             self.undefined += 1;
             return Value::Absent;
@@ -142,68 +142,18 @@ impl<'a> Eval<'a> {
         Value::Str(text.into())
     }
 
-    /// A function of arguments that are all evaluated.
-    fn call(&mut self, func: &Func, ty: &Type, args: &[Value]) -> Value {
-        if *func == Func::Exists {
-            return Value::Bool(args[0].exists());
-        }
-        if args.contains(&Value::Absent) {
-            let predicate = func.always_present(&[]) && *ty == Type::Bool;
-            return if predicate { Value::Bool(false) } else { Value::Absent };
-        }
-        match (func, args) {
-            (Func::Contains, [a, b]) => Value::Bool(text(a).contains(text(b))),
-            (Func::StartsWith, [a, b]) => Value::Bool(text(a).starts_with(text(b))),
-            (Func::EndsWith, [a, b]) => Value::Bool(text(a).ends_with(text(b))),
-            (Func::Matches, [a, b]) => Value::Bool(self.pattern(text(b)).is_match(text(a))),
-            (Func::Lower, [a]) => self.short(text(a).to_lowercase()),
-            (Func::Upper, [a]) => self.short(text(a).to_uppercase()),
-            (Func::Concat, [a, b]) => self.short([text(a), text(b)].concat()),
-            (Func::StrLen, [a]) => Value::Int(text(a).len() as i64),
-            (Func::ToStr, [Value::Str(s)]) => Value::Str(s.clone()),
-            (Func::ToStr, [a]) => Value::Str(a.to_string().into()),
-            (Func::ToFloat, [Value::Duration(ns)]) => Value::Float(*ns as f64 / 1e9),
-            (Func::ToFloat, [a]) => Value::Float(word(a) as f64),
-            (Func::ToInt, [Value::Bool(b)]) => Value::Int(*b as i64),
-            (Func::ToInt, [Value::Float(f)]) => {
-                let fits = *f >= i64::MIN as f64 && *f < -(i64::MIN as f64);
-                self.checked(ty, fits.then_some(*f as i64))
-            }
-            (Func::ToInt, [a]) => Value::Int(word(a)),
-            (Func::ToDuration, [a]) => Value::Duration(word(a)),
-            (Func::Abs, [Value::Float(f)]) => Value::Float(f.abs()),
-            (Func::Abs, [a]) => self.checked(ty, word(a).checked_abs()),
-            (Func::MinOf, [a, b]) => a.min(b).clone(),
-            (Func::MaxOf, [a, b]) => a.max(b).clone(),
-            (Func::Bin, [_, d]) if word(d) <= 0 => self.undefined(),
-            (Func::Bin, [a, d]) => {
-                let (a, d) = (word(a), word(d));
-                self.checked(ty, a.checked_sub(a.rem_euclid(d)))
-            }
-            (Func::IsIpv4, [Value::Ip(a)]) => Value::Bool(Value::to_ip(*a).is_ipv4()),
-            (Func::User(i), args) => declared(ty, self.functions.scalar_at(*i)(args)),
-            _ => unreachable!("{func:?} of {} arguments", args.len()),
-        }
-    }
-
-    fn pattern(&mut self, pattern: &str) -> &Regex {
-        self.patterns
-            .entry(pattern.into())
-            .or_insert_with(|| Regex::new(pattern).expect("the pattern was checked"))
-    }
-
-    fn checked(&mut self, ty: &Type, result: Option<i64>) -> Value {
+    pub(super) fn checked(&mut self, ty: &Type, result: Option<i64>) -> Value {
         match result {
             Some(v) => of_type(ty, v as u128),
             None => self.undefined(),
         }
     }
 
-    fn checked_float(&mut self, f: f64) -> Value {
+    pub(super) fn checked_float(&mut self, f: f64) -> Value {
         if f.is_finite() { Value::Float(f) } else { self.undefined() }
     }
 
-    fn undefined(&mut self) -> Value {
+    pub(super) fn undefined(&mut self) -> Value {
         self.undefined += 1;
         Value::Absent
     }
@@ -282,26 +232,26 @@ fn is_member(v: &Value, member: &Member) -> bool {
 }
 
 /// What a registered function returned, absent if not of the type it declared.
-fn declared(ty: &Type, v: Value) -> Value {
+pub(super) fn declared(ty: &Type, v: Value) -> Value {
     if v.ty().as_ref() == Some(ty) { v } else { Value::Absent }
 }
 
 /// The number in a value that is one 64-bit word.
-fn word(v: &Value) -> i64 {
+pub(super) fn word(v: &Value) -> i64 {
     match v {
         Value::Int(n) | Value::Time(n) | Value::Duration(n) => *n,
         _ => unreachable!("{v} is no integer"),
     }
 }
 
-fn float(v: &Value) -> f64 {
+pub(super) fn float(v: &Value) -> f64 {
     match v {
         Value::Float(f) => *f,
         _ => unreachable!("{v} is no float"),
     }
 }
 
-fn text(v: &Value) -> &str {
+pub(super) fn text(v: &Value) -> &str {
     match v {
         Value::Str(s) => s,
         _ => unreachable!("{v} is no text"),
@@ -312,6 +262,7 @@ fn text(v: &Value) -> &str {
 mod tests {
     use super::*;
     use Value::{Absent, Bool, Duration, Float, Int, Time};
+    use weir_plan::functions::Part;
 
     fn constant(v: Value) -> Expr {
         // An absent int stands for any absent value: nothing here looks at its type.
@@ -420,6 +371,19 @@ mod tests {
             (Func::MinOf, vec![Int(2), Absent], Type::Int, Absent),
             (Func::Bin, vec![Time(-1), Duration(10)], Type::Time, Time(-10)),
             (Func::IsIpv4, vec![Value::ip([10, 0, 0, 1].into())], Type::Bool, Bool(true)),
+            (Func::Slice, vec![text("weir"), Int(-2), Int(9)], Type::Str, text("ir")),
+            (Func::Slice, vec![text("ÉaÉ"), Int(1), Int(3)], Type::Str, text("a")),
+            (Func::Split, vec![text("a.b.c"), text("."), Int(-2)], Type::Str, text("b")),
+            (Func::Split, vec![text("a.b"), text("."), Int(2)], Type::Str, Absent),
+            (Func::Replace, vec![text("aXbX"), text("X"), text("-")], Type::Str, text("a-b-")),
+            (Func::Extract, vec![text("id=17;"), text("id=([0-9]+)")], Type::Str, text("17")),
+            (Func::Hex, vec![Int(-1)], Type::Str, text("ffffffffffffffff")),
+            (Func::ToInt, vec![text("-12")], Type::Int, Int(-12)),
+            (Func::ToInt, vec![text("12 ")], Type::Int, Absent),
+            (Func::SeqDiff, vec![Int(3), Int(0xffff_fffe)], Type::Int, Int(5)),
+            (Func::Clamp, vec![Int(7), Int(0), Int(5)], Type::Int, Int(5)),
+            (Func::Part(Part::Weekday), vec![Time(0)], Type::Int, Int(4)),
+            (Func::Part(Part::Hour), vec![Time(-1)], Type::Int, Int(23)),
         ] {
             let args = args.into_iter().map(constant).collect();
             check(ty, ExprKind::Call(f, args), expected, 0);

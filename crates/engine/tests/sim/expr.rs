@@ -2,6 +2,8 @@
 
 use crate::choices::Choices;
 use weir_packet::fields::{FIELDS, FieldId};
+use weir_plan::address::Block;
+use weir_plan::functions::{Math, Part, Rounding, Secret};
 use weir_plan::{BinaryOp, Expr, ExprKind, Func, Member, Schema, Type, UnaryOp, Value};
 
 /// What an expression may refer to.
@@ -83,7 +85,9 @@ pub(crate) fn expr(c: &mut Choices, scope: &Scope, ty: &Type, depth: usize) -> E
         Type::Str => text(c, scope, d),
         Type::Time => time(c, scope, d),
         Type::Duration => duration(c, scope, d),
-        Type::Ip | Type::Mac | Type::Bytes => anything(c, scope, ty, d),
+        Type::Ip => address(c, scope, d),
+        Type::Bytes => bytes(c, scope, d),
+        Type::Mac => anything(c, scope, ty, d),
         Type::Net | Type::Tuple(_) => unreachable!("no column has the type {ty}"),
     }
 }
@@ -161,7 +165,7 @@ fn binary(op: BinaryOp, ty: Type, a: Expr, b: Expr) -> Expr {
 /// What there is for any type.
 fn anything(c: &mut Choices, scope: &Scope, ty: &Type, d: usize) -> Expr {
     let (a, b) = (expr(c, scope, ty, d), expr(c, scope, ty, d));
-    let choices = if ty.is_ordered() { 4 } else { 2 };
+    let choices = if ty.is_ordered() { 5 } else { 2 };
     let kind = match c.below(choices) {
         0 => ExprKind::Call(Func::Coalesce, vec![a, b]),
         1 => {
@@ -169,13 +173,17 @@ fn anything(c: &mut Choices, scope: &Scope, ty: &Type, d: usize) -> Expr {
             ExprKind::If(Box::new(cond), Box::new(a), Box::new(b))
         }
         2 => ExprKind::Call(Func::MinOf, vec![a, b]),
+        3 => {
+            let high = expr(c, scope, ty, d);
+            ExprKind::Call(Func::Clamp, vec![a, b, high])
+        }
         _ => ExprKind::Call(Func::MaxOf, vec![a, b]),
     };
     node(ty.clone(), kind)
 }
 
 fn boolean(c: &mut Choices, scope: &Scope, d: usize) -> Expr {
-    let kind = match c.below(10) {
+    let kind = match c.below(11) {
         0 | 1 => return comparison(c, scope, d),
         2 => return membership(c, scope, d),
         3 => ExprKind::Call(Func::Exists, {
@@ -191,18 +199,68 @@ fn boolean(c: &mut Choices, scope: &Scope, d: usize) -> Expr {
             let (a, b) = (expr(c, scope, &Type::Bool, d), expr(c, scope, &Type::Bool, d));
             return binary(op, Type::Bool, a, b);
         }
-        7 => ExprKind::Call(Func::IsIpv4, vec![expr(c, scope, &Type::Ip, d)]),
-        8 => {
+        7 => {
+            use Block::{Global, LinkLocal, Loopback, Multicast, Private};
+            let kinds = [Global, LinkLocal, Loopback, Multicast, Private];
+            let f = match c.below(4) {
+                0 => Func::IsIpv4,
+                1 => Func::IsIpv6,
+                _ => Func::IsIn(*c.pick(&kinds)),
+            };
+            ExprKind::Call(f, vec![expr(c, scope, &Type::Ip, d)])
+        }
+        8 | 9 => {
             let f = c.pick(&[Func::Contains, Func::StartsWith, Func::EndsWith]).clone();
-            ExprKind::Call(f, vec![expr(c, scope, &Type::Str, d), expr(c, scope, &Type::Str, d)])
+            let ty = c.pick(&[Type::Str, Type::Str, Type::Bytes]);
+            ExprKind::Call(f, vec![expr(c, scope, ty, d), expr(c, scope, ty, d)])
         }
         _ => {
-            let pattern = Value::Str((*c.pick(&["^1", "0+", "[a-z]$"])).into());
-            let text = expr(c, scope, &Type::Str, d);
-            ExprKind::Call(Func::Matches, vec![text, Expr::constant(pattern)])
+            let ty = c.pick(&[Type::Str, Type::Str, Type::Bytes]);
+            let text = expr(c, scope, ty, d);
+            ExprKind::Call(Func::Matches, vec![text, pattern(c)])
         }
     };
     node(Type::Bool, kind)
+}
+
+fn pattern(c: &mut Choices) -> Expr {
+    Expr::constant(Value::Str((*c.pick(&["^1", "0+", "[a-z]$", "(.)\\.(1*)", ""])).into()))
+}
+
+fn address(c: &mut Choices, scope: &Scope, d: usize) -> Expr {
+    let kind = match c.below(4) {
+        0 => return anything(c, scope, &Type::Ip, d),
+        1 => ExprKind::Call(Func::ToIp, vec![expr(c, scope, &Type::Str, d)]),
+        _ => {
+            if c.once_in(4) {
+                let key = Func::Anonymize(Secret([7; 32]));
+                return node(Type::Ip, ExprKind::Call(key, vec![expr(c, scope, &Type::Ip, d)]));
+            }
+            let (v4, v6) = *c.pick(&[(24, 64), (8, 8), (0, 0), (32, 128), (17, 33)]);
+            ExprKind::Call(Func::Prefix { v4, v6 }, vec![expr(c, scope, &Type::Ip, d)])
+        }
+    };
+    node(Type::Ip, kind)
+}
+
+fn bytes(c: &mut Choices, scope: &Scope, d: usize) -> Expr {
+    match c.below(4) {
+        0 => anything(c, scope, &Type::Bytes, d),
+        1 => slice(c, scope, &Type::Bytes, d),
+        _ => {
+            let text = expr(c, scope, &Type::Str, d);
+            node(Type::Bytes, ExprKind::Call(Func::ToBytes, vec![text]))
+        }
+    }
+}
+
+fn slice(c: &mut Choices, scope: &Scope, ty: &Type, d: usize) -> Expr {
+    let whole = expr(c, scope, ty, d);
+    let [start, length] = [(); 2].map(|()| match c.below(3) {
+        0 => expr(c, scope, &Type::Int, d),
+        _ => Expr::constant(Value::Int(*c.pick(&[0, 1, 2, 5, -1, -3]))),
+    });
+    node(ty.clone(), ExprKind::Call(Func::Slice, vec![whole, start, length]))
 }
 
 fn comparison(c: &mut Choices, scope: &Scope, d: usize) -> Expr {
@@ -254,7 +312,7 @@ fn membership(c: &mut Choices, scope: &Scope, d: usize) -> Expr {
 fn int(c: &mut Choices, scope: &Scope, d: usize) -> Expr {
     use BinaryOp::*;
     let int = Type::Int;
-    let kind = match c.below(8) {
+    let kind = match c.below(11) {
         0..=2 => {
             let op = *c.pick(&[Add, Sub, Mul, Div, Rem, BitAnd, BitOr, BitXor, Shl, Shr]);
             let (a, b) = (expr(c, scope, &int, d), expr(c, scope, &int, d));
@@ -266,10 +324,28 @@ fn int(c: &mut Choices, scope: &Scope, d: usize) -> Expr {
             return unary(op, int, a);
         }
         4 => {
-            let from = c.pick(&[Type::Bool, Type::Float, Type::Duration, Type::Time]);
+            use Type::{Bool, Duration, Float, Mac, Str, Time};
+            let from = c.pick(&[Bool, Float, Duration, Time, Str, Mac]);
             ExprKind::Call(Func::ToInt, vec![expr(c, scope, from, d)])
         }
-        5 => ExprKind::Call(Func::StrLen, vec![expr(c, scope, &Type::Str, d)]),
+        5 => match c.below(2) {
+            0 => ExprKind::Call(Func::StrLen, vec![expr(c, scope, &Type::Str, d)]),
+            _ => ExprKind::Call(Func::BytesLen, vec![expr(c, scope, &Type::Bytes, d)]),
+        },
+        7 => {
+            use Rounding::{Ceil, Floor, Nearest};
+            let f = Func::Round(*c.pick(&[Floor, Ceil, Nearest]));
+            ExprKind::Call(f, vec![expr(c, scope, &Type::Float, d)])
+        }
+        8 => {
+            use Part::{Day, Hour, Minute, Month, Second, Weekday, Year};
+            let part = *c.pick(&[Year, Month, Day, Weekday, Hour, Minute, Second]);
+            ExprKind::Call(Func::Part(part), vec![expr(c, scope, &Type::Time, d)])
+        }
+        9 => {
+            let (a, b) = (expr(c, scope, &int, d), expr(c, scope, &int, d));
+            ExprKind::Call(Func::SeqDiff, vec![a, b])
+        }
         6 => {
             let f = c.pick(&[Func::Abs, Func::User(0)]).clone();
             ExprKind::Call(f, vec![expr(c, scope, &int, d)])
@@ -282,7 +358,16 @@ fn int(c: &mut Choices, scope: &Scope, d: usize) -> Expr {
 fn float(c: &mut Choices, scope: &Scope, d: usize) -> Expr {
     use BinaryOp::*;
     let float = Type::Float;
-    match c.below(6) {
+    match c.below(8) {
+        6 => {
+            use Math::{Exp, Ln, Log2, Log10, Sqrt};
+            let f = Func::Math(*c.pick(&[Sqrt, Exp, Ln, Log2, Log10]));
+            node(float.clone(), ExprKind::Call(f, vec![expr(c, scope, &float, d)]))
+        }
+        7 => {
+            let (a, b) = (expr(c, scope, &float, d), expr(c, scope, &float, d));
+            node(float, ExprKind::Call(Func::Pow, vec![a, b]))
+        }
         0 => {
             let a = expr(c, scope, &Type::Int, d);
             unary(UnaryOp::ToFloat, float, a)
@@ -298,7 +383,7 @@ fn float(c: &mut Choices, scope: &Scope, d: usize) -> Expr {
             binary(Div, float, a, b)
         }
         4 => {
-            let from = c.pick(&[Type::Int, Type::Duration]);
+            let from = c.pick(&[Type::Int, Type::Duration, Type::Str]);
             node(float, ExprKind::Call(Func::ToFloat, vec![expr(c, scope, from, d)]))
         }
         _ => {
@@ -312,7 +397,34 @@ fn float(c: &mut Choices, scope: &Scope, d: usize) -> Expr {
 }
 
 fn text(c: &mut Choices, scope: &Scope, d: usize) -> Expr {
-    let kind = match c.below(4) {
+    let kind = match c.below(10) {
+        4 => return slice(c, scope, &Type::Str, d),
+        5 => ExprKind::Call(Func::Trim, vec![expr(c, scope, &Type::Str, d)]),
+        6 => {
+            let args = [(); 3].map(|()| expr(c, scope, &Type::Str, d));
+            ExprKind::Call(Func::Replace, args.into())
+        }
+        7 => {
+            let (a, n) = (expr(c, scope, &Type::Str, d), expr(c, scope, &Type::Int, d));
+            let by = Expr::constant(Value::Str((*c.pick(&[".", "0", "", ":"])).into()));
+            ExprKind::Call(Func::Split, vec![a, by, n])
+        }
+        8 => {
+            let text = expr(c, scope, &Type::Str, d);
+            ExprKind::Call(Func::Extract, vec![text, pattern(c)])
+        }
+        9 => match c.below(4) {
+            3 => {
+                use Type::{Int, Ip};
+                let types = [Ip, Int, Ip, Int, Int, Int, Int];
+                let types = if c.below(2) == 0 { &types[..] } else { &types[..5] };
+                let args = types.iter().map(|ty| leaf(c, scope, ty)).collect();
+                ExprKind::Call(Func::CommunityId { seed: c.below(2) as u16 }, args)
+            }
+            0 => ExprKind::Call(Func::Hex, vec![expr(c, scope, &Type::Int, d)]),
+            1 => ExprKind::Call(Func::Hex, vec![expr(c, scope, &Type::Bytes, d)]),
+            _ => ExprKind::Call(Func::ToText, vec![expr(c, scope, &Type::Bytes, d)]),
+        },
         0 | 1 => {
             let from = scalar(c);
             ExprKind::Call(Func::ToStr, vec![expr(c, scope, &from, d)])
@@ -331,7 +443,11 @@ fn text(c: &mut Choices, scope: &Scope, d: usize) -> Expr {
 
 fn time(c: &mut Choices, scope: &Scope, d: usize) -> Expr {
     let (a, span) = (expr(c, scope, &Type::Time, d), expr(c, scope, &Type::Duration, d));
-    match c.below(3) {
+    match c.below(4) {
+        3 => {
+            let n = expr(c, scope, &Type::Int, d);
+            node(Type::Time, ExprKind::Call(Func::ToTime, vec![n]))
+        }
         0 => binary(BinaryOp::Add, Type::Time, a, span),
         1 => binary(BinaryOp::Sub, Type::Time, a, span),
         _ => node(Type::Time, ExprKind::Call(Func::Bin, vec![a, span])),

@@ -314,7 +314,7 @@ impl<'t> Checker<'t> {
                 mismatch_help(&Side { ty: &Type::Duration, ..left }, &right)
             }
             (BinaryOp::Div | BinaryOp::BitAnd, Type::Ip, _) => Some(format!(
-                "ask for the network: `{} in 10.0.0.0/8`; grouping by a prefix is still to come",
+                "a prefix is `prefix({0}, 24)`; one network is asked for by `{0} in 10.0.0.0/8`",
                 left.tree.span.of(self.text)
             )),
             (BinaryOp::Mul | BinaryOp::Div, Type::Duration, Type::Float) => {

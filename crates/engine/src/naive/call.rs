@@ -1,0 +1,198 @@
+//! Functions of the naive model: one call, over values that are there.
+
+use super::eval::{Eval, declared, float, of_type, text, word};
+use crate::anonymize::CryptoPan;
+use crate::community::{self, Tuple};
+use regex::{Regex, bytes};
+use std::net::IpAddr;
+use weir_packet::time::rfc3339;
+use weir_plan::functions::{Part, Rounding};
+use weir_plan::{Func, Type, Value, address};
+
+impl Eval<'_> {
+    /// A function of arguments that are all evaluated.
+    pub(super) fn call(&mut self, func: &Func, ty: &Type, args: &[Value]) -> Value {
+        if *func == Func::Exists {
+            return Value::Bool(args[0].exists());
+        }
+        if let Func::CommunityId { seed } = func {
+            let part = |k: usize| match args.get(k) {
+                Some(Value::Ip(bits)) => Some(*bits),
+                Some(Value::Int(n)) => Some(*n as u64 as u128),
+                _ => None,
+            };
+            let id = Tuple::of(part).and_then(|t| community::id(*seed, &t));
+            let text = |id: [u8; community::LEN]| String::from_utf8(id.to_vec()).expect("ASCII");
+            return id.map_or(Value::Absent, |id| Value::Str(text(id).into()));
+        }
+        if args.contains(&Value::Absent) {
+            let predicate = func.always_present(&[]) && *ty == Type::Bool;
+            return if predicate { Value::Bool(false) } else { Value::Absent };
+        }
+        match (func, args) {
+            (Func::Contains, [a, b]) => {
+                let (a, b) = (bytes(a), bytes(b));
+                Value::Bool((0..=a.len()).any(|i| a[i..].starts_with(b)))
+            }
+            (Func::StartsWith, [a, b]) => Value::Bool(bytes(a).starts_with(bytes(b))),
+            (Func::EndsWith, [a, b]) => Value::Bool(bytes(a).ends_with(bytes(b))),
+            (Func::Matches, [Value::Bytes(a), b]) => {
+                let regex = bytes::Regex::new(text(b)).expect("the pattern was checked");
+                Value::Bool(regex.is_match(a))
+            }
+            (Func::Matches, [a, b]) => Value::Bool(self.pattern(text(b)).is_match(text(a))),
+            (Func::MinOf, [a, b]) => a.min(b).clone(),
+            (Func::MaxOf, [a, b]) => a.max(b).clone(),
+            (Func::Clamp, [x, low, high]) => x.max(low).min(high).clone(),
+            (Func::ToInt | Func::ToFloat | Func::ToIp | Func::ToDuration | Func::ToTime, [a]) => {
+                self.conversion(func, ty, a)
+            }
+            (Func::Bin, [_, d]) if word(d) <= 0 => self.undefined(),
+            (Func::Bin, [a, d]) => {
+                let (a, d) = (word(a), word(d));
+                self.checked(ty, a.checked_sub(a.rem_euclid(d)))
+            }
+            (Func::Part(part), [a]) => Value::Int(part_of_time(*part, word(a))),
+            (Func::IsIpv4, [Value::Ip(a)]) => Value::Bool(Value::to_ip(*a).is_ipv4()),
+            (Func::IsIpv6, [Value::Ip(a)]) => Value::Bool(Value::to_ip(*a).is_ipv6()),
+            (Func::IsIn(block), [Value::Ip(a)]) => Value::Bool(block.holds(*a)),
+            (Func::Prefix { v4, v6 }, [Value::Ip(a)]) => Value::Ip(address::prefix(*a, *v4, *v6)),
+            (Func::Anonymize(key), [Value::Ip(a)]) => {
+                Value::Ip(CryptoPan::new(&key.0).anonymize(*a))
+            }
+            (Func::User(i), args) => declared(ty, self.functions.scalar_at(*i)(args)),
+            _ if matches!(ty, Type::Int | Type::Float | Type::Duration) => {
+                self.numeric(func, ty, args)
+            }
+            _ => self.textual(func, args),
+        }
+    }
+
+    /// A number from something else than numbers.
+    fn conversion(&mut self, func: &Func, ty: &Type, a: &Value) -> Value {
+        match (func, a) {
+            (Func::ToFloat, Value::Duration(ns)) => Value::Float(*ns as f64 / 1e9),
+            (Func::ToFloat, Value::Str(s)) => match s.parse::<f64>() {
+                Ok(x) if x.is_finite() => Value::Float(x),
+                _ => Value::Absent,
+            },
+            (Func::ToFloat, a) => Value::Float(word(a) as f64),
+            (Func::ToInt, Value::Bool(b)) => Value::Int(*b as i64),
+            (Func::ToInt, Value::Mac(m)) => Value::Int(*m as i64),
+            (Func::ToInt, Value::Str(s)) => s.parse().map_or(Value::Absent, Value::Int),
+            (Func::ToInt, Value::Float(f)) => self.integer(*f),
+            (Func::ToIp, a) => text(a).parse::<IpAddr>().map_or(Value::Absent, Value::ip),
+            (_, a) => of_type(ty, word(a) as u128),
+        }
+    }
+
+    fn numeric(&mut self, func: &Func, ty: &Type, args: &[Value]) -> Value {
+        match (func, args) {
+            (Func::Abs, [Value::Float(f)]) => Value::Float(f.abs()),
+            (Func::Abs, [a]) => self.checked(ty, word(a).checked_abs()),
+            (Func::Round(Rounding::Floor), [a]) => self.integer(float(a).floor()),
+            (Func::Round(Rounding::Ceil), [a]) => self.integer(float(a).ceil()),
+            (Func::Round(Rounding::Nearest), [a]) => self.integer(float(a).round()),
+            (Func::Math(f), [a]) => self.checked_float(f.of(float(a))),
+            (Func::Pow, [a, b]) => self.checked_float(float(a).powf(float(b))),
+            (Func::SeqDiff, [a, b]) => {
+                let ahead = (i128::from(word(a)) - i128::from(word(b))).rem_euclid(1 << 32) as i64;
+                Value::Int(if ahead < 1 << 31 { ahead } else { ahead - (1 << 32) })
+            }
+            (Func::StrLen | Func::BytesLen, [a]) => Value::Int(bytes(a).len() as i64),
+            _ => unreachable!("{func:?} of {} arguments", args.len()),
+        }
+    }
+
+    fn textual(&mut self, func: &Func, args: &[Value]) -> Value {
+        match (func, args) {
+            (Func::Lower, [a]) => self.short(text(a).to_lowercase()),
+            (Func::Upper, [a]) => self.short(text(a).to_uppercase()),
+            (Func::Concat, [a, b]) => self.short([text(a), text(b)].concat()),
+            (Func::Trim, [a]) => Value::Str(text(a).trim().into()),
+            (Func::Slice, [Value::Bytes(b), start, length]) => {
+                let within = places(b.len(), word(start), word(length));
+                let kept = b.iter().zip(0..).filter(|(_, at)| within(*at, *at));
+                Value::Bytes(kept.map(|(b, _)| *b).collect())
+            }
+            (Func::Slice, [a, start, length]) => {
+                let within = places(text(a).len(), word(start), word(length));
+                let kept = text(a).char_indices().filter(|(at, c)| {
+                    let at = *at as i128;
+                    within(at, at + c.len_utf8() as i128 - 1)
+                });
+                Value::Str(kept.map(|(_, c)| c).collect::<String>().into())
+            }
+            (Func::Replace, [a, from, _]) if text(from).is_empty() => self.short(text(a).into()),
+            (Func::Replace, [a, from, to]) => self.short(text(a).replace(text(from), text(to))),
+            (Func::Split, [a, by, n]) => {
+                let parts: Vec<&str> = match text(by) {
+                    "" => vec![text(a)],
+                    by => text(a).split(by).collect(),
+                };
+                let n = word(n) as i128;
+                let n = if n < 0 { n + parts.len() as i128 } else { n };
+                let part = usize::try_from(n).ok().and_then(|n| parts.get(n));
+                part.map_or(Value::Absent, |part| Value::Str((*part).into()))
+            }
+            (Func::Extract, [a, b]) => {
+                let regex = self.pattern(text(b));
+                let group = usize::from(regex.captures_len() > 1);
+                let found = regex.captures(text(a)).and_then(|found| found.get(group));
+                found.map_or(Value::Absent, |found| Value::Str(found.as_str().into()))
+            }
+            (Func::Hex, [Value::Int(n)]) => Value::Str(format!("{n:x}").into()),
+            (Func::Hex, [a]) => {
+                self.short(bytes(a).iter().map(|b| format!("{b:02x}")).collect::<String>())
+            }
+            (Func::ToBytes, [a]) => Value::Bytes(text(a).as_bytes().into()),
+            (Func::ToText, [a]) => self.short(String::from_utf8_lossy(bytes(a)).into_owned()),
+            (Func::ToStr, [Value::Str(s)]) => self.short(s.to_string()),
+            (Func::ToStr, [a]) => self.short(a.to_string()),
+            _ => unreachable!("{func:?} of {} arguments", args.len()),
+        }
+    }
+
+    fn pattern(&mut self, pattern: &str) -> &Regex {
+        self.patterns
+            .entry(pattern.into())
+            .or_insert_with(|| Regex::new(pattern).expect("the pattern was checked"))
+    }
+
+    /// A float towards zero; one outside 64 bits is undefined.
+    fn integer(&mut self, f: f64) -> Value {
+        let fits = f >= i64::MIN as f64 && f < -(i64::MIN as f64);
+        self.checked(&Type::Int, fits.then_some(f as i64))
+    }
+}
+
+/// Whether bytes from one place to another lie in the slice of a text of so many.
+fn places(len: usize, start: i64, length: i64) -> impl Fn(i128, i128) -> bool {
+    let start = i128::from(start) + if start < 0 { len as i128 } else { 0 };
+    let end = start + i128::from(length);
+    move |first, last| start <= first && last < end
+}
+
+/// A part of a time, as its text tells.
+fn part_of_time(part: Part, ns: i64) -> i64 {
+    let shown = rfc3339(ns);
+    let digits = |from: usize, to: usize| shown[from..to].parse().expect("digits");
+    match part {
+        Part::Year => digits(0, 4),
+        Part::Month => digits(5, 7),
+        Part::Day => digits(8, 10),
+        Part::Hour => digits(11, 13),
+        Part::Minute => digits(14, 16),
+        Part::Second => digits(17, 19),
+        // 1970-01-05 was a Monday.
+        Part::Weekday => (ns.div_euclid(86_400_000_000_000) - 4).rem_euclid(7) + 1,
+    }
+}
+
+fn bytes(v: &Value) -> &[u8] {
+    match v {
+        Value::Str(s) => s.as_bytes(),
+        Value::Bytes(b) => b,
+        _ => unreachable!("{v} is neither text nor bytes"),
+    }
+}
