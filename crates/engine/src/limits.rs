@@ -71,6 +71,9 @@ pub const PARTS_MAX: usize = 32;
 /// Different values of all groups together that one `distinct` holds.
 pub const VALUES_MAX: u64 = 256 << 20;
 
+/// Sketches that one `approx_distinct` holds, of at most 4.2 KB each.
+pub const SKETCHES_MAX: usize = 1 << 20;
+
 /// Tables that a summarize keeps for windows to come.
 pub const SPARE_GROUPS: usize = 4;
 

@@ -5,6 +5,7 @@
 //! only. So each mistake is told once.
 
 mod address;
+mod aggregate;
 mod call;
 mod choice;
 mod compare;

@@ -232,7 +232,7 @@ codes! {
     BadSet,
     /// A pattern of a `match` that does not fit its value.
     BadPattern,
-    /// Windows over rows that have no time.
+    /// Windows over rows that have no time, or a rate without windows.
     NoEventTime,
     /// A `scan` whose update does not give each state its value.
     StateCount,

@@ -43,17 +43,11 @@ const PROTOCOLS: &[(&[&str], &str)] = &[
 /// Functions and aggregates that are still to come, and what does for them until then.
 #[rustfmt::skip]
 const FUNCTIONS: &[(&[&str], &str)] = &[
-    (&["hll", "approx_distinct", "approx_count_distinct", "dc_approx"],
-     "`distinct(x)` counts, exactly"),
     (&["quantile", "quantiles", "percentile", "percentiles", "median", "p50", "p90", "p95", "p99"],
      "count by steps for now: `summarize count() by step = bin(x, 100)`"),
     (&["topk", "top_k", "heavy_hitters"],
      "`summarize` by the value, and `top 10 by` the count in a stage after it"),
-    (&["rate", "pps", "bps"],
-     "a rate is a sum over the length of its window: `sum(len)` `every 10s`, divided by 10"),
     (&["ewma", "moving_avg"], "a `scan` can keep a running mean: `0.9 * mean + 0.1 * float(x)`"),
-    (&["stddev", "stdev", "variance", "var"],
-     "`avg(x * x)` and `avg(x)` give it: the variance is the first less the second squared"),
     (&["entropy"], "`distinct(x)` against `count()` tells how mixed values are"),
     (&["geoip", "asn", "country", "lookup"], "join such names to the rows outside of the query"),
 ];

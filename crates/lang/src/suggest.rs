@@ -140,6 +140,10 @@ const FUNCTIONS: &[(&str, &str)] = &[
     ("ipv4_is_private", "is_private"), ("is_public", "is_global"), ("octet_length", "bytes_len"),
     ("cryptopan", "anonymize"), ("anonymise", "anonymize"), ("communityid", "community_id"),
     ("flow_hash", "community_id"), ("startofhour", "bin"), ("startofday", "bin"), ("date_trunc", "bin"), ("time_bucket", "bin"),
+    ("pps", "rate"), ("bps", "rate"), ("per_second", "rate"), ("stdev", "stddev"), ("std", "stddev"),
+    ("stddev_samp", "stddev"), ("var", "variance"), ("var_samp", "variance"),
+    ("hll", "approx_distinct"), ("approx_count_distinct", "approx_distinct"),
+    ("estdc", "approx_distinct"), ("dc_approx", "approx_distinct"), ("ndv", "approx_distinct"),
 ];
 
 /// What other languages call a type, and what it is called here.

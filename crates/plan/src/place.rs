@@ -92,7 +92,7 @@ pub fn place(program: &Program) -> Placement {
 
 /// Whether the result depends on the order of rows, by rounding.
 fn rounds(agg: &Agg) -> bool {
-    matches!(agg.func, AggFunc::Sum | AggFunc::Avg)
+    matches!(agg.func, AggFunc::Sum | AggFunc::Avg | AggFunc::Variance | AggFunc::Stddev)
         && agg.arg.as_ref().is_some_and(|a| a.ty == Type::Float)
 }
 

@@ -216,7 +216,8 @@ pub struct Agg {
 }
 
 /// What an aggregate computes over the rows of a group for which its argument has a value.
-/// Over none, it is absent; a count is 0, and a registered aggregate says itself what it is.
+/// Over none, it is absent; counts and rates are 0, and a registered aggregate says itself what it
+/// is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AggFunc {
     /// Rows (without an argument), or rows where the argument has a value. Int.
@@ -241,8 +242,19 @@ pub enum AggFunc {
     /// How many different values, exactly. Of any type, tuples too: a tuple counts where any of
     /// its parts has a value, absent parts being values of their own, as in a key. Int.
     Distinct,
+    /// About how many different values, as [`AggFunc::Distinct`] takes them: a HyperLogLog sketch of
+    /// 4096 registers. Int.
+    ApproxDistinct,
     /// Bitwise or, of int.
     BitOr,
+    /// Sample variance, of int and float: a float. Absent of fewer than two values. Exact for
+    /// integers but for the last division; floats in the order that rows came, which rounds.
+    Variance,
+    /// The square root of the sample variance; of durations a duration, towards zero.
+    Stddev,
+    /// Rows (without an argument), or the sum of an int, by second of a window of so many
+    /// nanoseconds. Float; 0 over nothing.
+    Rate(i64),
     /// A registered aggregate, by its position in [`crate::Signatures::aggregates`].
     User(usize),
 }
@@ -261,7 +273,11 @@ impl AggFunc {
             AggFunc::Any => "any",
             AggFunc::All => "all",
             AggFunc::Distinct => "distinct",
+            AggFunc::ApproxDistinct => "approx_distinct",
             AggFunc::BitOr => "bit_or",
+            AggFunc::Variance => "variance",
+            AggFunc::Stddev => "stddev",
+            AggFunc::Rate(_) => "rate",
             AggFunc::User(_) => "user",
         }
     }

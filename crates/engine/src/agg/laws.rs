@@ -44,8 +44,9 @@ struct Group {
 impl Group {
     fn new(func: AggFunc, arg: &Type) -> Group {
         let ty = match func {
-            AggFunc::Count | AggFunc::Distinct => Type::Int,
-            AggFunc::Avg if *arg != Type::Duration => Type::Float,
+            AggFunc::Count | AggFunc::Distinct | AggFunc::ApproxDistinct => Type::Int,
+            AggFunc::Rate(_) | AggFunc::Variance => Type::Float,
+            AggFunc::Avg | AggFunc::Stddev if *arg != Type::Duration => Type::Float,
             _ => arg.clone(),
         };
         let arg = Some(Expr { ty: arg.clone(), kind: ExprKind::Column(0) });
@@ -175,6 +176,34 @@ pub(crate) fn check(func: AggFunc, ty: &Type, rows: &[Given], want: Value) {
     laws(func, ty, &rows, rows.len() / 2);
 }
 
+/// The result of `rows` cut at these places, each part by itself, all merged.
+pub(crate) fn split(func: AggFunc, ty: &Type, rows: &[Given], cuts: &[usize]) -> Value {
+    let rows: Vec<(u64, Given)> = (0..).zip(rows.iter().cloned()).collect();
+    let mut all = Group::new(func, ty);
+    let ends = cuts.iter().copied().chain([rows.len()]);
+    ends.fold(0, |start, end| {
+        all.merge(&whole(func, ty, &rows[start..end]));
+        end
+    });
+    all.result()
+}
+
+/// Decodes the encoded state of `rows` with each of its first bytes changed: whatever it is taken
+/// for, nothing panics.
+pub(crate) fn fuzz_decode(func: AggFunc, ty: &Type, rows: &[Given]) {
+    let rows: Vec<(u64, Given)> = (0..).zip(rows.iter().cloned()).collect();
+    let bytes = whole(func, ty, &rows).encode();
+    for at in 0..bytes.len().min(200) {
+        for flip in [1, 0x80, 0xff] {
+            let mut changed = bytes.clone();
+            changed[at] ^= flip;
+            let mut group = whole(func, ty, &rows[..rows.len() / 2]);
+            group.decode(&changed);
+            group.result();
+        }
+    }
+}
+
 fn laws(func: AggFunc, ty: &Type, rows: &[(u64, Given)], cut: usize) {
     let want = whole(func, ty, rows).result();
     let same = |got: Value, law: &str| {
@@ -238,10 +267,14 @@ fn all() -> Vec<(AggFunc, Type)> {
         with(First, &every),
         with(Last, &every),
         with(Distinct, &every),
+        with(ApproxDistinct, &every),
         with(Min, ordered),
         with(Max, ordered),
         with(Sum, &numeric),
         with(Avg, &numeric),
+        with(Variance, &numeric[..2]),
+        with(Stddev, &numeric),
+        with(Rate(2_000_000_000), &every[1..2]),
         with(Any, &every[..1]),
         with(All, &every[..1]),
         with(BitOr, &every[1..2]),

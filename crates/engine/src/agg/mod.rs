@@ -7,6 +7,7 @@
 //! all of them.
 
 mod any_all;
+pub(crate) mod approx_distinct;
 mod avg;
 mod bit_or;
 mod count;
@@ -17,19 +18,22 @@ mod fused;
 #[cfg(test)]
 mod laws;
 mod min_max;
+mod rate;
 mod sum;
 mod user;
+mod variance;
 
 use crate::functions::Functions;
 use crate::key::Part;
 use crate::rows::Arena;
 use fixed::Of;
 pub use fused::{FUSED_MAX, Step, Taken, update as update_fused};
+pub(crate) use rate::per_second;
 use std::any::Any;
+pub(crate) use variance::{Exact, Running};
 use weir_packet::bits::Bits;
 use weir_packet::column::Column;
-use weir_plan::expr::ExprKind;
-use weir_plan::{Agg, AggFunc, Type};
+use weir_plan::{Agg, AggFunc, Expr, ExprKind, Type};
 
 /// The rows of a batch on their way into groups.
 pub struct Input<'a> {
@@ -187,11 +191,14 @@ pub trait Aggregate: Send {
 
 /// Makes the aggregate that a plan asks for. `lone`: a group may be asked for that had no row.
 pub fn build(agg: &Agg, functions: &Functions, lone: bool) -> Box<dyn Aggregate> {
+    if let AggFunc::Rate(window_ns) = agg.func {
+        return Box::new(Of(rate::Rate { window_ns }));
+    }
     let Some(arg) = &agg.arg else { return Box::new(Of(count::Count)) };
     // Whether a group may have rows and still no value.
     let nullable = lone || agg.cond.is_some() || !arg.always_present();
     match agg.func {
-        AggFunc::Count => Box::new(Of(count::Count)),
+        AggFunc::Count | AggFunc::Rate(_) => Box::new(Of(count::Count)),
         AggFunc::Sum => match arg.ty {
             Type::Float => Box::new(Of(sum::SumFloat)),
             _ if !matches!(arg.kind, ExprKind::Field(_)) => Box::new(Of(sum::SumSigned)),
@@ -206,18 +213,29 @@ pub fn build(agg: &Agg, functions: &Functions, lone: bool) -> Box<dyn Aggregate>
         AggFunc::Any => Box::new(Of(any_all::AnyAll { all: false })),
         AggFunc::All => Box::new(Of(any_all::AnyAll { all: true })),
         AggFunc::BitOr => Box::new(Of(bit_or::BitOr)),
+        AggFunc::Variance => variance::build(&arg.ty, false),
+        AggFunc::Stddev => variance::build(&arg.ty, true),
         AggFunc::Distinct => {
-            let parts = match &arg.kind {
-                ExprKind::Tuple(parts) => crate::expr::flat(parts),
-                _ => vec![arg],
-            };
-            Box::new(distinct::Distinct::new(parts.into_iter().map(Part::of).collect()))
+            let parts = parts(arg).into_iter().map(Part::of);
+            Box::new(distinct::Distinct::new(parts.collect()))
+        }
+        AggFunc::ApproxDistinct => {
+            let types = parts(arg).into_iter().map(|part| part.ty.clone());
+            Box::new(approx_distinct::ApproxDistinct::new(types))
         }
         AggFunc::User(i) => Box::new(user::User::new(
             functions.aggregate_at(i).clone(),
             arg.ty.clone(),
             agg.ty.clone(),
         )),
+    }
+}
+
+/// The values that an argument is made of.
+fn parts(arg: &Expr) -> Vec<&Expr> {
+    match &arg.kind {
+        ExprKind::Tuple(parts) => crate::expr::flat(parts),
+        _ => vec![arg],
     }
 }
 

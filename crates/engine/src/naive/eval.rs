@@ -1,6 +1,7 @@
 //! Expressions and aggregates of the naive model: one row, one value at a time.
 
 use super::Row;
+use crate::agg::{Exact, Running, approx_distinct, per_second};
 use crate::functions::Functions;
 use crate::limits::TEXT_MAX;
 use regex::Regex;
@@ -168,12 +169,20 @@ impl<'a> Eval<'a> {
             (AggFunc::Distinct, _) => {
                 Value::Int(values.iter().collect::<BTreeSet<_>>().len() as i64)
             }
+            (AggFunc::ApproxDistinct, _) => {
+                Value::Int(approx_distinct::count(values.iter().map(approx_distinct::item)) as i64)
+            }
             (AggFunc::User(i), _) => {
                 let mut state = self.functions.aggregate_at(i)();
                 values.iter().for_each(|v| state.update(v));
                 declared(&agg.ty, state.finish())
             }
+            (AggFunc::Rate(window_ns), _) => {
+                let one = |v: &Value| if agg.arg.is_some() { word(v) as i128 } else { 1 };
+                Value::Float(per_second(values.iter().map(one).sum(), window_ns))
+            }
             (_, []) => Value::Absent,
+            (AggFunc::Variance | AggFunc::Stddev, _) => self.spread(agg, values),
             (AggFunc::Sum, [Value::Float(_), ..]) => self.checked_float(sum()),
             (AggFunc::Sum, _) => self.checked(&agg.ty, i64::try_from(words().sum::<i128>()).ok()),
             (AggFunc::Avg, [Value::Float(_), ..]) => {
@@ -190,6 +199,28 @@ impl<'a> Eval<'a> {
             (AggFunc::Any, _) => Value::Bool(values.contains(&Value::Bool(true))),
             (AggFunc::All, _) => Value::Bool(!values.contains(&Value::Bool(false))),
             (AggFunc::BitOr, _) => Value::Int(values.iter().fold(0, |bits, v| bits | word(v))),
+        }
+    }
+
+    /// The variance of a sample, or its root.
+    fn spread(&mut self, agg: &Agg, values: &[Value]) -> Value {
+        let variance = if let Value::Float(_) = values[0] {
+            let mut all = Running::default();
+            values.iter().for_each(|v| all.add(float(v)));
+            all.variance()
+        } else {
+            let mut all = Exact::default();
+            values.iter().for_each(|v| all.add(word(v)));
+            all.variance()
+        };
+        let Some(variance) = variance else { return Value::Absent };
+        match (agg.func, &agg.ty) {
+            (AggFunc::Variance, _) => self.checked_float(variance),
+            (_, Type::Duration) => {
+                let ns = variance.sqrt();
+                self.checked(&agg.ty, (ns < -(i64::MIN as f64)).then_some(ns as i64))
+            }
+            _ => self.checked_float(variance.sqrt()),
         }
     }
 }

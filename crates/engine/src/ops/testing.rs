@@ -31,8 +31,8 @@ pub(crate) fn project(fields: &[&str]) -> Stage {
 /// An aggregate named after its function.
 pub(crate) fn agg(func: AggFunc, arg: Option<Expr>) -> Agg {
     let ty = match func {
-        AggFunc::Count | AggFunc::Distinct => Type::Int,
-        AggFunc::Avg => Type::Float,
+        AggFunc::Count | AggFunc::Distinct | AggFunc::ApproxDistinct => Type::Int,
+        AggFunc::Avg | AggFunc::Rate(_) | AggFunc::Variance | AggFunc::Stddev => Type::Float,
         _ => arg.as_ref().expect("an argument").ty.clone(),
     };
     Agg { name: func.name().into(), func, arg, cond: None, ty }

@@ -203,18 +203,36 @@ fn summarize(c: &mut Choices, rows: &mut Rows) -> Stage {
 
 fn agg(c: &mut Choices, scope: &Scope, name: String) -> Agg {
     use AggFunc::*;
-    let func =
-        *c.pick(&[Count, Sum, First, Last, Min, Max, Avg, Any, All, Distinct, BitOr, User(0)]);
+    let all = [
+        Count,
+        Sum,
+        First,
+        Last,
+        Min,
+        Max,
+        Avg,
+        Any,
+        All,
+        Distinct,
+        ApproxDistinct,
+        BitOr,
+        User(0),
+        Variance,
+        Stddev,
+        Rate(250_000_000),
+    ];
+    let func = *c.pick(&all);
     let arg = match func {
-        Count if c.below(2) == 0 => None,
-        Sum | Avg => Some(summand(c, scope)),
+        Count | Rate(_) if c.below(2) == 0 => None,
+        Sum | Avg | Stddev => Some(summand(c, scope)),
+        Variance => Some(number(c, scope)),
         Any | All => Some(expr(c, scope, &Type::Bool, 2)),
-        BitOr | User(_) => Some(expr(c, scope, &Type::Int, 2)),
+        BitOr | User(_) | Rate(_) => Some(expr(c, scope, &Type::Int, 2)),
         Min | Max => {
             let ty = ordered(c);
             Some(expr(c, scope, &ty, 2))
         }
-        Distinct => {
+        Distinct | ApproxDistinct => {
             let types: Vec<_> = (0..1 + c.below(3)).map(|_| scalar(c)).collect();
             Some(tuple_of(types.iter().map(|t| expr(c, scope, t, 1)).collect()))
         }
@@ -224,13 +242,20 @@ fn agg(c: &mut Choices, scope: &Scope, name: String) -> Agg {
         }
     };
     let ty = match (func, &arg) {
-        (Count | Distinct | BitOr | User(_), _) => Type::Int,
-        (Avg, Some(arg)) if arg.ty == Type::Int => Type::Float,
+        (Count | Distinct | ApproxDistinct | BitOr | User(_), _) => Type::Int,
+        (Variance | Rate(_), _) => Type::Float,
+        (Avg | Stddev, Some(arg)) if arg.ty == Type::Int => Type::Float,
         (_, Some(arg)) => arg.ty.clone(),
-        (_, None) => unreachable!("only a count has no argument"),
+        (_, None) => unreachable!("only counts and rates have no argument"),
     };
     let cond = c.once_in(3).then(|| expr(c, scope, &Type::Bool, 2));
     Agg { name, func, arg, cond, ty }
+}
+
+/// Something to square.
+fn number(c: &mut Choices, scope: &Scope) -> Expr {
+    let ty = c.pick(&[Type::Int, Type::Float]);
+    expr(c, scope, ty, 2)
 }
 
 /// Something to add up.

@@ -1,6 +1,7 @@
 //! Calls of scalar functions.
 
 use super::Checker;
+use super::aggregate::AGGREGATES;
 use super::signature::{arity, wanted};
 use super::words::{a, say};
 use crate::diagnostic::{Code, Diagnostic, Span};
@@ -11,27 +12,12 @@ use crate::suggest;
 use crate::tree::{Expr as TreeExpr, ExprKind as Tree, Name};
 use weir_packet::fields::FieldType;
 use weir_plan::functions::BUILTINS;
-use weir_plan::{AggFunc, Expr, ExprKind, Func, Type, UnaryOp, Value};
-
-/// The built-in aggregates.
-pub(crate) const AGGREGATES: &[AggFunc] = &[
-    AggFunc::Count,
-    AggFunc::Sum,
-    AggFunc::Min,
-    AggFunc::Max,
-    AggFunc::Avg,
-    AggFunc::First,
-    AggFunc::Last,
-    AggFunc::Any,
-    AggFunc::All,
-    AggFunc::Distinct,
-    AggFunc::BitOr,
-];
+use weir_plan::{Expr, ExprKind, Func, Type, UnaryOp, Value};
 
 impl<'t> Checker<'t> {
     /// Whether `summarize` knows the name.
     pub(super) fn is_aggregate(&self, name: &str) -> bool {
-        AGGREGATES.iter().any(|f| f.name() == name)
+        AGGREGATES.iter().any(|(f, _)| *f == name)
             || self.signatures.aggregates.iter().any(|f| f.name == name)
     }
 
@@ -101,7 +87,7 @@ impl<'t> Checker<'t> {
         );
         let users = self.signatures.scalars.iter().map(|f| f.name.as_str());
         let known = BUILTINS.iter().map(|(n, ..)| *n).chain(users).chain(["if"]);
-        let aggregates = AGGREGATES.iter().map(|f| f.name());
+        let aggregates = AGGREGATES.iter().map(|(name, _)| *name);
         let near = suggest::function(name).or(suggest::closest(name, known.chain(aggregates)));
         let near = near.map(|near| format!("did you mean `{near}`?"));
         let no_clock = foreign::field(name).filter(|_| args.is_empty()).map(str::to_owned);
@@ -163,6 +149,9 @@ impl<'t> Checker<'t> {
         self.report(match (wanted, &e.ty) {
             (wanted, Type::Bool) if wanted.contains("int") => {
                 d.help("`count(x)` counts the rows where a condition holds")
+            }
+            (_, Type::Duration) if name == "variance" => {
+                d.help("its unit would be that of time squared: `stddev(x)` is a duration again")
             }
             ("a string" | "a string or bytes", _) => d.help("`string(x)` gives any value as text"),
             _ => d,

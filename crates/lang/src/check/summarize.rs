@@ -1,17 +1,16 @@
 //! `summarize`: keys, aggregates, windows.
 
 use super::Checker;
-use super::call::AGGREGATES;
+use super::aggregate::AGGREGATES;
 use super::stage::{NewColumn, names_of};
-use super::words::{a, say};
+use super::words::say;
 use crate::diagnostic::{Code, Diagnostic, Span};
-use crate::lower;
 use crate::names::{EventTime, Scope};
 use crate::parse::one_line;
 use crate::suggest;
 use crate::tree::{AggItem, Expr as TreeExpr, ExprKind as Tree, Name, Summarize};
 use weir_plan::limits::GROUPS_MAX;
-use weir_plan::{Agg, AggFunc, Expr, ExprKind, Type, Window};
+use weir_plan::{Agg, AggFunc, Expr, Type, Window};
 
 impl<'t> Checker<'t> {
     pub(super) fn summarize(
@@ -27,7 +26,7 @@ impl<'t> Checker<'t> {
         scope.pending = names_of(s.keys.iter().chain(s.aggs.iter().map(|a| &a.item)));
         let keys: Vec<NewColumn> =
             s.keys.iter().flat_map(|item| self.columns(scope, item, "by")).collect();
-        let aggs: Vec<_> = s.aggs.iter().map(|item| self.agg_column(scope, item)).collect();
+        let aggs: Vec<_> = s.aggs.iter().map(|item| self.agg_column(scope, item, window)).collect();
         let max = match &s.max {
             Some(e) => self.positive(scope, e, "`max`"),
             None => Some(GROUPS_MAX),
@@ -82,7 +81,12 @@ impl<'t> Checker<'t> {
 
     /// Name and place of the column of an aggregate, and the aggregate unless it is wrong. `None`
     /// if not even its name is known.
-    fn agg_column(&mut self, scope: &Scope, item: &AggItem) -> Option<(String, Span, Option<Agg>)> {
+    fn agg_column(
+        &mut self,
+        scope: &Scope,
+        item: &AggItem,
+        window: Option<Window>,
+    ) -> Option<(String, Span, Option<Agg>)> {
         let expr = &item.item.expr;
         let call = match &expr.node {
             Tree::Call { func, args } => self.agg_func(func).map(|f| (f, func, args)),
@@ -96,12 +100,13 @@ impl<'t> Checker<'t> {
             Some(name) => (name.node.clone(), name.span),
             None => (self.default_name(func, args, expr.span)?, expr.span),
         };
-        let agg = self.agg(scope, &name, (f, func), args, item);
+        let f = self.of_window(f, window, expr.span);
+        let agg = f.and_then(|f| self.agg(scope, &name, (f, func), args, item));
         Some((name, span, agg))
     }
 
     fn agg_func(&self, func: &Name) -> Option<AggFunc> {
-        let built_in = AGGREGATES.iter().find(|f| f.name() == func.node).copied();
+        let built_in = AGGREGATES.iter().find(|(name, _)| *name == func.node).map(|(_, f)| *f);
         let users = &self.signatures.aggregates;
         built_in.or(users.iter().position(|f| f.name == func.node).map(AggFunc::User))
     }
@@ -143,14 +148,12 @@ impl<'t> Checker<'t> {
                 "a value to group by stands after `by`; of a group, take `first({name})`"
             )),
             Tree::Call { func, .. } if !self.calls_aggregate(expr) => {
-                let known = AGGREGATES.iter().map(|f| f.name());
+                let known = AGGREGATES.iter().map(|(name, _)| *name);
                 let near = suggest::function(&func.node).or(suggest::closest(&func.node, known));
                 let help = near.map(|near| format!("did you mean `{near}`?"));
                 d.maybe_help(help.or_else(|| {
-                    Some(
-                        "aggregates: count sum min max avg first last any all distinct bit_or"
-                            .into(),
-                    )
+                    let all: Vec<&str> = AGGREGATES.iter().map(|(name, _)| *name).collect();
+                    Some(format!("aggregates: {}", all.join(" ")))
                 }))
             }
             _ if self.calls_aggregate(expr) => d.help(
@@ -166,76 +169,5 @@ impl<'t> Checker<'t> {
             }
         };
         self.report(d);
-    }
-
-    fn agg(
-        &mut self,
-        scope: &Scope,
-        name: &str,
-        (f, func): (AggFunc, &Name),
-        args: &[TreeExpr],
-        item: &AggItem,
-    ) -> Option<Agg> {
-        let checked: Vec<_> = args.iter().map(|e| self.root(scope, e)).collect();
-        let cond = match &item.cond {
-            Some(e) => Some(self.condition(scope, e, "`where`")?),
-            None => None,
-        };
-        let (most, least) = if f == AggFunc::Count { (1, 0) } else { (1, 1) };
-        if !(least..=most).contains(&args.len()) {
-            self.wrong_arity(&func.node, most, args.len(), item.item.expr.span);
-            return None;
-        }
-        let mut agg = Agg { name: name.to_owned(), func: f, arg: None, cond, ty: Type::Int };
-        let Some(tree) = args.first() else { return Some(agg) };
-        let arg = checked.into_iter().next().flatten()?;
-        if f == AggFunc::Count && arg.ty == Type::Bool {
-            agg.cond = lower::both(agg.cond, Some(arg));
-            return Some(agg);
-        }
-        let (arg, ty) = self.agg_arg(f, func, arg, tree)?;
-        (agg.arg, agg.ty) = (Some(arg), ty);
-        Some(agg)
-    }
-
-    /// The argument as the aggregate wants it, and the type of the result.
-    fn agg_arg(
-        &mut self,
-        f: AggFunc,
-        func: &Name,
-        arg: Expr,
-        tree: &TreeExpr,
-    ) -> Option<(Expr, Type)> {
-        if let (AggFunc::Distinct, ExprKind::Tuple(parts)) = (f, &arg.kind) {
-            self.key_fits(parts, tree.span);
-            return Some((arg, Type::Int));
-        }
-        let arg = self.one_value(arg, tree.span)?;
-        let ty = arg.ty.clone();
-        let (fits, wanted, result) = match f {
-            AggFunc::Count | AggFunc::Distinct => (true, "", Type::Int),
-            AggFunc::First | AggFunc::Last => (true, "", ty),
-            AggFunc::Sum => (ty.is_numeric(), "an int, a float or a duration", ty),
-            AggFunc::Avg => {
-                let result = if ty == Type::Duration { Type::Duration } else { Type::Float };
-                (ty.is_numeric(), "an int, a float or a duration", result)
-            }
-            AggFunc::Min | AggFunc::Max => (ty.is_ordered(), "a value that has an order", ty),
-            AggFunc::Any | AggFunc::All => (ty == Type::Bool, "a condition", Type::Bool),
-            AggFunc::BitOr => (ty == Type::Int, "an int", Type::Int),
-            AggFunc::User(i) => {
-                let signature = &self.signatures.aggregates[i];
-                let (wanted, ret) = (signature.arg.clone(), signature.ret.clone());
-                if lower::fits(&arg.ty, &wanted) {
-                    return Some((lower::cast(arg, &wanted), ret));
-                }
-                self.wrong_argument(&func.node, &a(&wanted), &arg, tree);
-                return None;
-            }
-        };
-        if !fits {
-            self.wrong_argument(&func.node, wanted, &arg, tree);
-        }
-        fits.then_some((arg, result))
     }
 }

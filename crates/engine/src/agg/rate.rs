@@ -1,0 +1,81 @@
+//! `rate()` and `rate(x)`: so many a second.
+//!
+//! | | |
+//! |---|---|
+//! | Syntax | `rate()`, `rate(condition)`, `rate(x)`, each also with `where condition`; needs `every` |
+//! | Counts | all rows; rows where the condition holds; the sum of `x`; by second of the window |
+//! | Takes | int |
+//! | Type | float |
+//! | Over nothing | 0 |
+//! | State | 16 bytes a group |
+//! | Merge | sum |
+//! | Exact? | the sum is exact, then divided as floats |
+
+use super::fixed::{Fixed, Outcome, add_wide, wide};
+use super::{Cells, Input};
+
+/// Cells: low and high half of the sum.
+pub(super) struct Rate {
+    /// Length of the windows.
+    pub(super) window_ns: i64,
+}
+
+/// A sum over a window as so much a second.
+pub(crate) fn per_second(sum: i128, window_ns: i64) -> f64 {
+    sum as f64 * 1e9 / window_ns as f64
+}
+
+impl Fixed<2> for Rate {
+    const FRESH: [u64; 2] = [0, 0];
+
+    fn update(&self, input: &Input<'_>, cells: &mut Cells<'_>) {
+        let Some(column) = input.columns.first() else {
+            return input.each(|group, _| {
+                let [low, high] = cells.of(group);
+                add_wide(low, high, 1);
+            });
+        };
+        let values = column.word();
+        input.each(|group, i| {
+            let [low, high] = cells.of(group);
+            add_wide(low, high, values[i] as i64 as i128);
+        });
+    }
+
+    fn merge(&self, [low, high]: &mut [u64; 2], from: &[u64; 2]) {
+        add_wide(low, high, wide(from[0], from[1]));
+    }
+
+    fn finish(&self, &[low, high]: &[u64; 2]) -> Outcome {
+        let rate = per_second(wide(low, high), self.window_ns);
+        Outcome::Value(rate.to_bits() as u128)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::agg::laws::{Given, check};
+    use crate::conform::check_stages;
+    use crate::ops::testing::{agg, field, summarize};
+    use weir_plan::{AggFunc, Type, Value, Window};
+
+    #[test]
+    fn so_many_a_second() {
+        let every_10s = AggFunc::Rate(10_000_000_000);
+        check(every_10s, &Type::Int, &[], Value::Float(0.0));
+        let rows = [Given::Int(25), Given::Absent, Given::Int(-5)];
+        check(every_10s, &Type::Int, &rows, Value::Float(2.0));
+        let max = Given::Int(i64::MAX);
+        let twice = 2.0 * i64::MAX as f64;
+        check(AggFunc::Rate(1_000_000_000), &Type::Int, &[max.clone(), max], Value::Float(twice));
+    }
+
+    #[test]
+    fn packets_and_bytes_a_second() {
+        let rate = AggFunc::Rate(2_000_000_000);
+        let aggs = vec![agg(rate, None), agg(rate, Some(field("len")))];
+        let rows = check_stages(vec![summarize(&["dport"], aggs, Window::Tumbling(2_000_000_000))]);
+        assert_eq!(rows.len(), 5, "{rows:?}");
+        assert!(rows[0].ends_with("Z 80 7.0 444.5"), "{rows:?}");
+    }
+}
