@@ -379,13 +379,13 @@ fn registered_functions_are_called() {
             ret: Type::Float,
         }],
         aggregates: vec![AggSignature {
-            name: "median".to_owned(),
+            name: "typical".to_owned(),
             arg: Type::Float,
             ret: Type::Float,
         }],
     };
     let options = Options { signatures: &signatures, ..Options::default() };
-    let text = "packets | extend e = entropy(string(ip.src), 1) | summarize m = median(len)";
+    let text = "packets | extend e = entropy(string(ip.src), 1) | summarize m = typical(len)";
     let program = program(text, &options);
     insta::assert_snapshot!(pipeline(&program.pipelines[0]), @r"
     - packets

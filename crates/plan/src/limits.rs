@@ -15,6 +15,9 @@ pub const KEY_WORDS_MAX: usize = 16;
 /// States of one `scan`.
 pub const SCAN_STATES_MAX: usize = 32;
 
+/// Values that one `frequent` shows.
+pub const FREQUENT_MAX: u64 = 100;
+
 /// Pipelines in one program.
 pub const PIPELINES_MAX: usize = 64;
 

@@ -149,7 +149,12 @@ fn agg(agg: &Agg, input: &Schema) -> String {
         Some((_, ExprKind::Tuple(parts))) => list(parts, |part| expr(part, input, &[])),
         Some((e, _)) => expr(e, input, &[]),
     };
-    let mut out = format!("{} = {func}({arg})", agg.name);
+    let more = match agg.func {
+        AggFunc::Quantile(millionths) => format!(", {}", f64::from(millionths) / 1e6),
+        AggFunc::Frequent(n) => format!(", {n}"),
+        _ => String::new(),
+    };
+    let mut out = format!("{} = {func}({arg}{more})", agg.name);
     if let Some(cond) = &agg.cond {
         out += &format!(" where {}", expr(cond, input, &[]));
     }
@@ -555,6 +560,8 @@ mod tests {
             (agg_of(AggFunc::Sum, Some(product)), "x = sum((len + 1) * (len + 1))"),
             (agg_of(AggFunc::Distinct, Some(pair)), "x = distinct(ip.src, sport)"),
             (agg_of(AggFunc::User(2), Some(field("len"))), "x = user_2(len)"),
+            (agg_of(AggFunc::Quantile(950_000), Some(field("len"))), "x = quantile(len, 0.95)"),
+            (agg_of(AggFunc::Frequent(5), Some(field("dport"))), "x = frequent(dport, 5)"),
         ] {
             assert_eq!(agg(&agg_, &Schema::default()), expected);
         }

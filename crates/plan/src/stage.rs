@@ -255,6 +255,16 @@ pub enum AggFunc {
     /// Rows (without an argument), or the sum of an int, by second of a window of so many
     /// nanoseconds. Float; 0 over nothing.
     Rate(i64),
+    /// The value that so many millionths of all values are not above: the smallest one that is large
+    /// enough, by exact rank. Of int, float, duration, each value rounded to 11 significant bits.
+    Quantile(u32),
+    /// Shannon's entropy in bits, a float. Takes what [`AggFunc::Distinct`] takes.
+    Entropy,
+    /// So many of the most frequent values, with how often each came, as text: `443=120 80=33`.
+    /// Equally frequent ones by value. A text beyond 4096 bytes is absent and counted.
+    Frequent(u32),
+    /// All values by value, with how often each came, as such a text.
+    Histogram,
     /// A registered aggregate, by its position in [`crate::Signatures::aggregates`].
     User(usize),
 }
@@ -278,6 +288,10 @@ impl AggFunc {
             AggFunc::Variance => "variance",
             AggFunc::Stddev => "stddev",
             AggFunc::Rate(_) => "rate",
+            AggFunc::Quantile(_) => "quantile",
+            AggFunc::Entropy => "entropy",
+            AggFunc::Frequent(_) => "frequent",
+            AggFunc::Histogram => "histogram",
             AggFunc::User(_) => "user",
         }
     }

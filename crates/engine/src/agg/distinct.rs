@@ -144,7 +144,7 @@ impl Distinct {
 }
 
 /// The rows that count.
-fn counted_rows(input: &Input<'_>) -> Bits {
+pub(super) fn counted_rows(input: &Input<'_>) -> Bits {
     let rows: Bits = input.rows.iter().map(|&i| i as usize).collect();
     input.counted.map_or(rows, |counted| rows.and(counted))
 }

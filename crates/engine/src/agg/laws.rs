@@ -45,7 +45,8 @@ impl Group {
     fn new(func: AggFunc, arg: &Type) -> Group {
         let ty = match func {
             AggFunc::Count | AggFunc::Distinct | AggFunc::ApproxDistinct => Type::Int,
-            AggFunc::Rate(_) | AggFunc::Variance => Type::Float,
+            AggFunc::Rate(_) | AggFunc::Variance | AggFunc::Entropy => Type::Float,
+            AggFunc::Frequent(_) | AggFunc::Histogram => Type::Str,
             AggFunc::Avg | AggFunc::Stddev if *arg != Type::Duration => Type::Float,
             _ => arg.clone(),
         };
@@ -104,8 +105,9 @@ impl Group {
         self.agg.decode(&mut cells, 0, &mut bytes) && bytes.is_empty()
     }
 
-    fn result(&self) -> Value {
+    fn result(&mut self) -> Value {
         let (mut column, mut arena) = (Column::new(self.ty.repr()), Arena::default());
+        self.agg.settle();
         let mut undefined = 0;
         let mut out = Finish { column: &mut column, arena: &mut arena, undefined: &mut undefined };
         self.agg.finish(self.cells(), &[0], &mut out);
@@ -268,6 +270,11 @@ fn all() -> Vec<(AggFunc, Type)> {
         with(Last, &every),
         with(Distinct, &every),
         with(ApproxDistinct, &every),
+        with(Entropy, &every),
+        with(Frequent(2), &every),
+        with(Histogram, &every[1..2]),
+        with(Quantile(500_000), &numeric),
+        with(Quantile(990_000), &numeric),
         with(Min, ordered),
         with(Max, ordered),
         with(Sum, &numeric),

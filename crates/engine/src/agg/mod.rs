@@ -12,14 +12,18 @@ mod avg;
 mod bit_or;
 mod count;
 mod distinct;
+pub(crate) mod entropy;
 mod first_last;
 mod fixed;
+pub(crate) mod frequent;
 mod fused;
 #[cfg(test)]
 mod laws;
 mod min_max;
+pub(crate) mod quantile;
 mod rate;
 mod sum;
+mod tally;
 mod user;
 mod variance;
 
@@ -156,6 +160,9 @@ pub trait Aggregate: Send {
         map: &[u32],
     );
 
+    /// Makes ready for [`Aggregate::finish`]: all rows are in, and all other states merged.
+    fn settle(&mut self) {}
+
     /// Writes the results of `groups` to rows `0..`.
     fn finish(&self, cells: CellsRef<'_>, groups: &[u32], out: &mut Finish<'_>);
 
@@ -223,12 +230,23 @@ pub fn build(agg: &Agg, functions: &Functions, lone: bool) -> Box<dyn Aggregate>
             let types = parts(arg).into_iter().map(|part| part.ty.clone());
             Box::new(approx_distinct::ApproxDistinct::new(types))
         }
+        AggFunc::Quantile(q) => tally(vec![arg], quantile::Quantile::new(q, &arg.ty)),
+        AggFunc::Entropy => tally(parts(arg), entropy::Entropy),
+        AggFunc::Frequent(n) => {
+            tally(vec![arg], frequent::Frequent::new(&arg.ty, Some(n.max(1) as usize)))
+        }
+        AggFunc::Histogram => tally(vec![arg], frequent::Frequent::new(&arg.ty, None)),
         AggFunc::User(i) => Box::new(user::User::new(
             functions.aggregate_at(i).clone(),
             arg.ty.clone(),
             agg.ty.clone(),
         )),
     }
+}
+
+/// Counts values, and reads a result from the counts.
+fn tally(parts: Vec<&Expr>, reading: impl tally::Reading) -> Box<dyn Aggregate> {
+    Box::new(tally::Tally::new(parts.into_iter().map(Part::of).collect(), reading))
 }
 
 /// The values that an argument is made of.

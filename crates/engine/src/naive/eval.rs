@@ -1,6 +1,9 @@
 //! Expressions and aggregates of the naive model: one row, one value at a time.
 
 use super::Row;
+use crate::agg::entropy::entropy;
+use crate::agg::frequent::listed;
+use crate::agg::quantile::{rank, round_float, round_int};
 use crate::agg::{Exact, Running, approx_distinct, per_second};
 use crate::functions::Functions;
 use crate::limits::TEXT_MAX;
@@ -182,6 +185,17 @@ impl<'a> Eval<'a> {
                 Value::Float(per_second(values.iter().map(one).sum(), window_ns))
             }
             (_, []) => Value::Absent,
+            (AggFunc::Quantile(q), _) => quantile(q, values),
+            (AggFunc::Entropy, _) => {
+                Value::Float(entropy(&mut tally(values).into_values().collect::<Vec<_>>()))
+            }
+            (AggFunc::Histogram, _) => self.list(tally(values)),
+            (AggFunc::Frequent(n), _) => {
+                let mut all: Vec<_> = tally(values).into_iter().collect();
+                // Stable: those equally frequent stay in the order of their values.
+                all.sort_by_key(|(_, times)| std::cmp::Reverse(*times));
+                self.list(all.into_iter().take(n as usize))
+            }
             (AggFunc::Variance | AggFunc::Stddev, _) => self.spread(agg, values),
             (AggFunc::Sum, [Value::Float(_), ..]) => self.checked_float(sum()),
             (AggFunc::Sum, _) => self.checked(&agg.ty, i64::try_from(words().sum::<i128>()).ok()),
@@ -199,6 +213,14 @@ impl<'a> Eval<'a> {
             (AggFunc::Any, _) => Value::Bool(values.contains(&Value::Bool(true))),
             (AggFunc::All, _) => Value::Bool(!values.contains(&Value::Bool(false))),
             (AggFunc::BitOr, _) => Value::Int(values.iter().fold(0, |bits, v| bits | word(v))),
+        }
+    }
+
+    /// Values and how often each came, as text.
+    fn list<'v>(&mut self, values: impl IntoIterator<Item = (&'v Value, u64)>) -> Value {
+        match listed(values.into_iter().map(|(v, times)| (v.clone(), times))) {
+            Some(text) => Value::Str(text.into()),
+            None => self.undefined(),
         }
     }
 
@@ -223,6 +245,27 @@ impl<'a> Eval<'a> {
             _ => self.checked_float(variance.sqrt()),
         }
     }
+}
+
+/// How often each value came.
+fn tally(values: &[Value]) -> BTreeMap<&Value, u64> {
+    let mut times = BTreeMap::new();
+    values.iter().for_each(|v| *times.entry(v).or_insert(0) += 1);
+    times
+}
+
+/// The value at a rank, of values as they are kept.
+fn quantile(millionths: u32, values: &[Value]) -> Value {
+    let mut kept: Vec<Value> = values
+        .iter()
+        .map(|v| match v {
+            Value::Float(f) => Value::Float(round_float(*f)),
+            Value::Duration(ns) => Value::Duration(round_int(*ns)),
+            v => Value::Int(round_int(word(v))),
+        })
+        .collect();
+    kept.sort();
+    kept[rank(millionths, kept.len() as u64) as usize - 1].clone()
 }
 
 /// A value from the form in which columns store it.

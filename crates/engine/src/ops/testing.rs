@@ -32,7 +32,12 @@ pub(crate) fn project(fields: &[&str]) -> Stage {
 pub(crate) fn agg(func: AggFunc, arg: Option<Expr>) -> Agg {
     let ty = match func {
         AggFunc::Count | AggFunc::Distinct | AggFunc::ApproxDistinct => Type::Int,
-        AggFunc::Avg | AggFunc::Rate(_) | AggFunc::Variance | AggFunc::Stddev => Type::Float,
+        AggFunc::Avg
+        | AggFunc::Rate(_)
+        | AggFunc::Variance
+        | AggFunc::Stddev
+        | AggFunc::Entropy => Type::Float,
+        AggFunc::Frequent(_) | AggFunc::Histogram => Type::Str,
         _ => arg.as_ref().expect("an argument").ty.clone(),
     };
     Agg { name: func.name().into(), func, arg, cond: None, ty }

@@ -215,6 +215,11 @@ fn agg(c: &mut Choices, scope: &Scope, name: String) -> Agg {
         All,
         Distinct,
         ApproxDistinct,
+        Entropy,
+        Quantile(500_000),
+        Quantile(900_000),
+        Frequent(2),
+        Histogram,
         BitOr,
         User(0),
         Variance,
@@ -224,7 +229,7 @@ fn agg(c: &mut Choices, scope: &Scope, name: String) -> Agg {
     let func = *c.pick(&all);
     let arg = match func {
         Count | Rate(_) if c.below(2) == 0 => None,
-        Sum | Avg | Stddev => Some(summand(c, scope)),
+        Sum | Avg | Stddev | Quantile(_) => Some(summand(c, scope)),
         Variance => Some(number(c, scope)),
         Any | All => Some(expr(c, scope, &Type::Bool, 2)),
         BitOr | User(_) | Rate(_) => Some(expr(c, scope, &Type::Int, 2)),
@@ -232,18 +237,19 @@ fn agg(c: &mut Choices, scope: &Scope, name: String) -> Agg {
             let ty = ordered(c);
             Some(expr(c, scope, &ty, 2))
         }
-        Distinct | ApproxDistinct => {
+        Distinct | ApproxDistinct | Entropy => {
             let types: Vec<_> = (0..1 + c.below(3)).map(|_| scalar(c)).collect();
             Some(tuple_of(types.iter().map(|t| expr(c, scope, t, 1)).collect()))
         }
-        Count | First | Last => {
+        Count | First | Last | Frequent(_) | Histogram => {
             let ty = scalar(c);
             Some(expr(c, scope, &ty, 2))
         }
     };
     let ty = match (func, &arg) {
         (Count | Distinct | ApproxDistinct | BitOr | User(_), _) => Type::Int,
-        (Variance | Rate(_), _) => Type::Float,
+        (Frequent(_) | Histogram, _) => Type::Str,
+        (Variance | Rate(_) | Entropy, _) => Type::Float,
         (Avg | Stddev, Some(arg)) if arg.ty == Type::Int => Type::Float,
         (_, Some(arg)) => arg.ty.clone(),
         (_, None) => unreachable!("only counts and rates have no argument"),

@@ -6,7 +6,8 @@ use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::lower;
 use crate::names::Scope;
 use crate::tree::{AggItem, Expr as TreeExpr, Name};
-use weir_plan::{Agg, AggFunc, Expr, ExprKind, Type, Window};
+use weir_plan::limits::FREQUENT_MAX;
+use weir_plan::{Agg, AggFunc, Expr, ExprKind, Func, Type, Value, Window};
 
 /// The built-in aggregates by name. What a call says beside its argument, or the window does, is
 /// filled in where it is known.
@@ -26,11 +27,19 @@ pub(crate) const AGGREGATES: &[(&str, AggFunc)] = &[
     ("variance", AggFunc::Variance),
     ("stddev", AggFunc::Stddev),
     ("rate", AggFunc::Rate(1)),
+    ("quantile", AggFunc::Quantile(0)),
+    ("percentile", AggFunc::Quantile(0)),
+    ("median", AggFunc::Quantile(500_000)),
+    ("entropy", AggFunc::Entropy),
+    ("frequent", AggFunc::Frequent(1)),
+    ("histogram", AggFunc::Histogram),
 ];
 
 /// The least and the largest number of arguments.
-fn arity(f: AggFunc) -> (usize, usize) {
+fn arity(f: AggFunc, name: &str) -> (usize, usize) {
     match f {
+        AggFunc::Quantile(_) if name != "median" => (2, 2),
+        AggFunc::Frequent(_) | AggFunc::Histogram => (2, 2),
         AggFunc::Count | AggFunc::Rate(_) => (0, 1),
         _ => (1, 1),
     }
@@ -69,15 +78,20 @@ impl<'t> Checker<'t> {
             Some(e) => Some(self.condition(scope, e, "`where`")?),
             None => None,
         };
-        let (least, most) = arity(f);
+        let (least, most) = arity(f, &func.node);
         if !(least..=most).contains(&args.len()) {
-            self.wrong_arity(&func.node, most, args.len(), item.item.expr.span);
+            self.wrong_count(f, &func.node, (most, args.len()), item.item.expr.span);
             return None;
         }
         let ty = if matches!(f, AggFunc::Rate(_)) { Type::Float } else { Type::Int };
         let mut agg = Agg { name: name.to_owned(), func: f, arg: None, cond, ty };
         let Some(tree) = args.first() else { return Some(agg) };
-        let arg = checked.into_iter().next().flatten()?;
+        let mut checked = checked.into_iter();
+        let arg = checked.next().flatten()?;
+        if let (Some(second), Some(tree)) = (checked.next(), args.get(1)) {
+            let second = (second?, tree);
+            return self.agg_of_two(agg, func, (arg, &args[0]), second);
+        }
         if matches!(f, AggFunc::Count | AggFunc::Rate(_)) && arg.ty == Type::Bool {
             agg.cond = lower::both(agg.cond, Some(arg));
             return Some(agg);
@@ -85,6 +99,114 @@ impl<'t> Checker<'t> {
         let (arg, ty) = self.agg_arg(f, func, arg, tree)?;
         (agg.arg, agg.ty) = (Some(arg), ty);
         Some(agg)
+    }
+
+    /// Reports a wrong number of arguments.
+    fn wrong_count(&mut self, f: AggFunc, name: &str, (most, found): (usize, usize), span: Span) {
+        let example = match (f, name) {
+            (AggFunc::Frequent(_), _) => "frequent(dport, 5)",
+            (AggFunc::Histogram, _) => "histogram(len, 100)",
+            (AggFunc::Quantile(_), "quantile") => "quantile(len, 0.95)",
+            (AggFunc::Quantile(_), "percentile") => "percentile(len, 95)",
+            _ => return self.wrong_arity(name, most, found, span),
+        };
+        let message = format!("`{name}` takes {most} arguments, not {found}");
+        let d = Diagnostic::new(Code::WrongArity, span, message);
+        self.report(d.help(format!("its second argument is a constant: `{example}`")));
+    }
+
+    /// An aggregate that is told a constant beside its argument.
+    fn agg_of_two(
+        &mut self,
+        mut agg: Agg,
+        func: &Name,
+        (arg, tree): (Expr, &TreeExpr),
+        (second, second_tree): (Expr, &TreeExpr),
+    ) -> Option<Agg> {
+        let whose = format!("the second argument of `{}`", func.node);
+        let constant = self.constant_value(&second, second_tree.span, &whose);
+        if agg.func == AggFunc::Histogram {
+            let (step, constant) = ((second, second_tree), constant?);
+            agg.arg = Some(self.steps(func, (arg, tree), step, &constant)?);
+            agg.ty = Type::Str;
+            return Some(agg);
+        }
+        agg.func = match agg.func {
+            AggFunc::Quantile(_) => AggFunc::Quantile(self.share(func, &constant?, second_tree)?),
+            _ => AggFunc::Frequent(self.how_many(&constant?, second_tree)?),
+        };
+        let (arg, ty) = self.agg_arg(agg.func, func, arg, tree)?;
+        (agg.arg, agg.ty) = (Some(arg), ty);
+        Some(agg)
+    }
+
+    /// The share that a quantile is of, in millionths.
+    fn share(&mut self, func: &Name, constant: &Value, tree: &TreeExpr) -> Option<u32> {
+        let percent = func.node == "percentile";
+        let most = if percent { 100.0 } else { 1.0 };
+        let share = match constant {
+            Value::Int(n) => *n as f64,
+            Value::Float(f) => *f,
+            _ => f64::NAN,
+        };
+        if (0.0..=most).contains(&share) {
+            return Some((share / most * 1e6).round() as u32);
+        }
+        let message = format!("`{}` takes a share from 0 to {most}", func.node);
+        let d = Diagnostic::new(Code::BadConstant, tree.span, message);
+        self.report(match share {
+            p if !percent && p > 1.0 && p <= 100.0 => {
+                d.help(format!("write `{}`, or `percentile(…, {p})`", Value::Float(p / 100.0)))
+            }
+            _ => d,
+        });
+        None
+    }
+
+    /// How many values a `frequent` shows.
+    fn how_many(&mut self, constant: &Value, tree: &TreeExpr) -> Option<u32> {
+        match constant {
+            Value::Int(n) if (1..=FREQUENT_MAX as i64).contains(n) => Some(*n as u32),
+            _ => {
+                let message = format!("`frequent` shows from 1 to {FREQUENT_MAX} values");
+                let d = Diagnostic::new(Code::BadConstant, tree.span, message);
+                self.report(d.help(
+                    "for longer lists `summarize` by the value, and take the `top` by count",
+                ));
+                None
+            }
+        }
+    }
+
+    /// The start of the step that each value of a histogram falls in.
+    fn steps(
+        &mut self,
+        func: &Name,
+        (arg, tree): (Expr, &TreeExpr),
+        (step, step_tree): (Expr, &TreeExpr),
+        constant: &Value,
+    ) -> Option<Expr> {
+        let arg = self.one_value(arg, tree.span)?;
+        if !matches!(arg.ty, Type::Int | Type::Duration) {
+            self.wrong_argument(&func.node, "an int or a duration", &arg, tree);
+            return None;
+        }
+        if step.ty != arg.ty {
+            self.wrong_argument(
+                &func.node,
+                &format!("{} as its step", a(&arg.ty)),
+                &step,
+                step_tree,
+            );
+            return None;
+        }
+        if let Value::Int(..=0) | Value::Duration(..=0) = constant {
+            let message = "the steps of a histogram are more than 0";
+            self.report(Diagnostic::new(Code::BadConstant, step_tree.span, message));
+            return None;
+        }
+        let ty = arg.ty.clone();
+        Some(Expr { ty, kind: ExprKind::Call(Func::Bin, vec![arg, step]) })
     }
 
     /// The argument as the aggregate wants it, and the type of the result.
@@ -95,16 +217,22 @@ impl<'t> Checker<'t> {
         arg: Expr,
         tree: &TreeExpr,
     ) -> Option<(Expr, Type)> {
-        if let (AggFunc::Distinct | AggFunc::ApproxDistinct, ExprKind::Tuple(parts)) =
-            (f, &arg.kind)
-        {
+        let of_tuples = match f {
+            AggFunc::Distinct | AggFunc::ApproxDistinct => Some(Type::Int),
+            AggFunc::Entropy => Some(Type::Float),
+            _ => None,
+        };
+        if let (Some(ty), ExprKind::Tuple(parts)) = (of_tuples, &arg.kind) {
             self.key_fits(parts, tree.span);
-            return Some((arg, Type::Int));
+            return Some((arg, ty));
         }
         let arg = self.one_value(arg, tree.span)?;
         let ty = arg.ty.clone();
         let (fits, wanted, result) = match f {
             AggFunc::Count | AggFunc::Distinct | AggFunc::ApproxDistinct => (true, "", Type::Int),
+            AggFunc::Entropy => (true, "", Type::Float),
+            AggFunc::Frequent(_) | AggFunc::Histogram => (true, "", Type::Str),
+            AggFunc::Quantile(_) => (ty.is_numeric(), "an int, a float or a duration", ty),
             AggFunc::First | AggFunc::Last => (true, "", ty),
             AggFunc::Sum => (ty.is_numeric(), "an int, a float or a duration", ty),
             AggFunc::Avg | AggFunc::Stddev => {
