@@ -80,7 +80,7 @@ impl<'t> Checker<'t> {
         };
         let (least, most) = arity(f, &func.node);
         if !(least..=most).contains(&args.len()) {
-            self.wrong_count(f, &func.node, (most, args.len()), item.item.expr.span);
+            self.wrong_arguments(f, &func.node, (most, args.len()), item.item.expr.span);
             return None;
         }
         let ty = if matches!(f, AggFunc::Rate(_)) { Type::Float } else { Type::Int };
@@ -102,7 +102,7 @@ impl<'t> Checker<'t> {
     }
 
     /// Reports a wrong number of arguments.
-    fn wrong_count(&mut self, f: AggFunc, name: &str, (most, found): (usize, usize), span: Span) {
+    fn wrong_arguments(&mut self, f: AggFunc, name: &str, (most, found): (usize, usize), span: Span) {
         let example = match (f, name) {
             (AggFunc::Frequent(_), _) => "frequent(dport, 5)",
             (AggFunc::Histogram, _) => "histogram(len, 100)",
