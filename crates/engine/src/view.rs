@@ -89,3 +89,87 @@ impl Packets<'_> {
         &self.fields[i].column
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::conform::{Frames, check, program};
+    use crate::functions::Functions;
+    use crate::ops::testing::{agg, binary, compare, field, int, project, state, summarize};
+    use weir_packet::craft::Frame;
+    use weir_packet::craft::messages::dns_query;
+    use weir_packet::source::LinkType;
+    use weir_plan::stage::ScanState;
+    use weir_plan::{
+        AggFunc, BinaryOp, Expr, Func, Order, Program, Scan, SortKey, Stage, Type, Value, Window,
+    };
+
+    /// Queries for seven names, in either case, and other packets between them.
+    fn queries() -> Frames {
+        let frames: Vec<_> = (0..600u32)
+            .map(|i| {
+                let letter = if i % 2 == 0 { b'a' } else { b'A' } + (i % 7) as u8;
+                let name = format!("{}.example", letter as char);
+                let port = if i % 5 == 4 { 54 } else { 53 };
+                let frame = Frame::ethernet().ipv4([10, 0, 0, 1], [10, 0, 0, 2]).udp(9, port);
+                let frame = frame.payload(&dns_query(i as u16, &name, 1));
+                ((10_000 + i64::from(i) * 10) * 1_000_000, frame.bytes())
+            })
+            .collect();
+        Frames::new(LinkType::ETHERNET, &frames)
+    }
+
+    fn qname() -> Expr {
+        field("dns.qname")
+    }
+
+    fn is(name: &str) -> Stage {
+        let name = Expr::constant(Value::Str(name.into()));
+        Stage::Where(compare(BinaryOp::Eq, qname(), name))
+    }
+
+    /// Numbers the queries for each name, and remembers the name.
+    fn numbered() -> Vec<Stage> {
+        let update = binary(BinaryOp::Add, state(0, Type::Int), int(1));
+        let number = ScanState { name: "n".into(), output: 0, init: int(0), update };
+        let init = Expr::constant(Value::Str("".into()));
+        let seen = ScanState { name: "seen".into(), output: 1, init, update: qname() };
+        let (states, keys) = (vec![number, seen], vec![qname()]);
+        let scan = Stage::Scan(Scan { states, keys, idle_ns: 1_000_000_000, max_keys: 1_000 });
+        let column = |i, ty| (format!("c{i}"), Expr::column(i, ty));
+        let columns = vec![column(0, Type::Int), column(1, Type::Str)];
+        vec![scan, Stage::Project { columns }]
+    }
+
+    /// Compared with a constant, as key, argument and state, as what packets are spread by; and
+    /// behind a stage that hands rows from one segment to the next.
+    #[test]
+    fn texts_of_packets_are_the_same_wherever_they_stand() {
+        let made = Expr {
+            ty: Type::Str,
+            kind: weir_plan::ExprKind::Call(Func::Concat, vec![qname(), qname()]),
+        };
+        let texts = [AggFunc::Distinct, AggFunc::First, AggFunc::Max];
+        let aggs = texts.map(|func| agg(func, Some(qname()))).to_vec();
+        let window = Window::Tumbling(1_000_000_000);
+        let by = vec![SortKey { expr: qname(), order: Order::Descending }];
+        let top = Stage::Top { n: 30, by, windowed: false };
+        let rows = |stages: Vec<Stage>| {
+            let program = program(stages);
+            let alone = check(&program, &Functions::default(), &queries()).len();
+            // Two pipelines look at the same packets, each with texts of its own.
+            let two = [program.pipelines.clone(), program.pipelines].concat();
+            let both = check(&Program { pipelines: two }, &Functions::default(), &queries());
+            assert_eq!(both.len(), 2 * alone);
+            alone
+        };
+        let made = Stage::Project { columns: vec![("made".into(), made)] };
+        assert_eq!(rows(vec![is("b.example"), project(&["number", "dns.qname"])]), 69);
+        assert_eq!(rows(vec![is("B.example"), made.clone()]), 0);
+        assert_eq!(rows(vec![made]), 600);
+        assert_eq!(rows(vec![summarize(&["dns.qname"], aggs.clone(), window)]), 7 * 6 + 6);
+        assert_eq!(rows(vec![summarize(&[], aggs, window)]), 6);
+        assert_eq!(rows(numbered()), 600);
+        assert_eq!(rows(vec![Stage::Limit(300), is("c.example"), project(&["dns.qname"])]), 34);
+        assert_eq!(rows(vec![top, project(&["number", "dns.qname", "dns.id"])]), 30);
+    }
+}

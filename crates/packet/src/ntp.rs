@@ -90,7 +90,7 @@ impl<'a> Ntp<'a> {
         let stamp = u64::from_be_bytes(*self.header?.last_chunk()?);
         let era = if stamp & ERA_BIT == 0 { 1 << 32 } else { 0 };
         let seconds = (stamp >> 32) as i64 + era - EPOCH_S;
-        let nanos = (stamp & 0xffff_ffff) * 1_000_000_000 >> 32;
+        let nanos = ((stamp & 0xffff_ffff) * 1_000_000_000) >> 32;
         (stamp != 0).then_some(seconds * 1_000_000_000 + nanos as i64)
     }
 }

@@ -140,7 +140,7 @@ impl Packet {
     fn message(&self) -> Vec<u8> {
         let n = self.payload;
         let name = ["a.example", "A.example", "b.example", ""][usize::from(n / 4 % 4)];
-        let kind = if n % 3 == 0 { 28 } else { 1 };
+        let kind = if n.is_multiple_of(3) { 28 } else { 1 };
         let message = match self.ports {
             (53, _) if n >= 40 => dns_response(n.into(), name, kind, n % 4, &[&[10, 0, 0, n % 3]]),
             (_, 80) if n >= 40 => return b"GET /a HTTP/1.1\r\nHost: A.example\r\n\r\n".to_vec(),
