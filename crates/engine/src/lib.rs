@@ -10,6 +10,7 @@ pub mod community;
 pub mod conform;
 pub mod counters;
 pub mod expr;
+pub mod fragments;
 pub mod functions;
 pub mod graph;
 pub mod key;
@@ -21,6 +22,7 @@ mod pages;
 #[allow(unsafe_code)]
 pub mod processor;
 mod radix;
+pub mod reading;
 pub mod rows;
 pub mod run;
 pub mod segment;

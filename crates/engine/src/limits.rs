@@ -89,3 +89,10 @@ pub const TEXT_MAX: usize = 4096;
 /// Bytes of all texts that one table keeps. Beyond, a new text is taken as the empty one, and
 /// counted as evicted.
 pub const POOL_MAX: usize = 1 << 30;
+
+/// Fragmented datagrams whose ports are remembered at once; beyond, the oldest is forgotten.
+pub const FRAGMENTED_MAX: usize = 1 << 16;
+
+/// How long the ports of a fragmented datagram are remembered, in nanoseconds of packet time: 60 s,
+/// the time that RFC 8200 gives a datagram to arrive.
+pub const FRAGMENTED_NS: i64 = 60_000_000_000;

@@ -129,8 +129,7 @@ impl Decoder {
     fn row(&mut self, batch: &FrameBatch, i: usize) -> Row {
         let (chunk, base) = batch.chunk();
         self.one.restart(chunk, base, batch.link);
-        let (offset, caplen, len) = (batch.offsets()[i], batch.caplens()[i], batch.lens()[i]);
-        self.one.push(batch.ts()[i], batch.seq()[i], offset, caplen, len);
+        self.one.extend_from(batch, &[i as u16], 0);
         walk::classify(&self.one, &mut self.layers);
         let fields = FIELDS.iter().zip(&mut self.columns).map(|(field, column)| {
             let (one, mut text) = (Bits::first(1), String::new());

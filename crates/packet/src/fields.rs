@@ -341,13 +341,15 @@ const HEADERS: &[Field] = &[
     field("mpls.ttl", FieldType::Int, Item::MplsTtl, 8, SOMETIMES,
         "Time to live of the outermost MPLS label."),
     field("mpls.bottom", FieldType::Int, Item::MplsBottom, 20, SOMETIMES,
-        "The innermost MPLS label captured, such as that of a virtual private network; the          outermost one where there is one."),
+        "The innermost MPLS label captured, such as that of a virtual private network; the \
+         outermost one where there is one."),
     field("mpls.depth", FieldType::Int, Item::MplsDepth, 5, ALWAYS,
         "How many MPLS labels the frame has; 0 without any."),
     field("pppoe", FieldType::Bool, Item::Pppoe, 0, ALWAYS,
         "Whether the frame has a PPPoE header, of a session or its discovery (RFC 2516)."),
     field("pppoe.code", FieldType::Int, Item::PppoeCode, 8, SOMETIMES,
-        "PPPoE code: 0 session data, 9 initiation, 7 offer, 25 request, 101 confirmation, 167          termination."),
+        "PPPoE code: 0 session data, 9 initiation, 7 offer, 25 request, 101 confirmation, 167 \
+         termination."),
     field("pppoe.session", FieldType::Int, Item::PppoeSession, 16, SOMETIMES,
         "PPPoE session number."),
     field("wlan", FieldType::Bool, Item::Wlan, 0, ALWAYS,
@@ -355,7 +357,8 @@ const HEADERS: &[Field] = &[
     field("wlan.type", FieldType::Int, Item::WlanType, 2, SOMETIMES,
         "802.11 type: 0 management, 1 control, 2 data."),
     field("wlan.subtype", FieldType::Int, Item::WlanSubtype, 4, SOMETIMES,
-        "802.11 subtype; of management frames 4 probe request, 8 beacon, 11 authentication, 12          deauthentication."),
+        "802.11 subtype; of management frames 4 probe request, 8 beacon, 11 authentication, 12 \
+         deauthentication."),
     field("wlan.retry", FieldType::Bool, Item::WlanRetry, 0, SOMETIMES,
         "Whether the 802.11 frame was sent again."),
     field("wlan.protected", FieldType::Bool, Item::WlanProtected, 0, SOMETIMES,

@@ -15,8 +15,8 @@ pub const PORT: u16 = 6081;
 /// Bytes of the header without options.
 pub const HEADER_LEN: usize = 8;
 
-/// Bytes of the header with its options, and the EtherType of what follows. `None` for versions other
-/// than 0.
+/// Bytes of the header with its options, and the EtherType of what follows. `None` for versions
+/// other than 0.
 pub fn follows(header: &[u8; HEADER_LEN]) -> Option<(usize, u16)> {
     let options = usize::from(header[0] & 0x3f) * 4;
     let ethertype = u16::from_be_bytes([header[2], header[3]]);

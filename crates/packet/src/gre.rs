@@ -56,8 +56,8 @@ impl Gre {
     }
 }
 
-/// Bytes of the ERSPAN header before the mirrored frame: none in type I, which has no sequence number
-/// in GRE. `start` are the first bytes behind the GRE header. `None` if they are not ERSPAN.
+/// Bytes of the ERSPAN header before the mirrored frame: none in type I, which has no sequence
+/// number in GRE. `start` are the first bytes behind the GRE header. `None` if they are not ERSPAN.
 pub fn erspan_len(gre: &Gre, start: &[u8]) -> Option<usize> {
     let version = || start.first().map(|b| b >> 4);
     match gre.ethertype {

@@ -24,8 +24,8 @@ const PACKET: u8 = 255;
 /// Flag: extension headers follow.
 const EXTENDED: u8 = 0x04;
 
-/// Bytes of the header at the start of `bytes`, with all that comes before the user's packet. `None` if
-/// there is none: another version, GTP', signalling, or a header that is not all there.
+/// Bytes of the header at the start of `bytes`, with all that comes before the user's packet.
+/// `None` if there is none: another version, GTP', signalling, or a header that is not all there.
 pub fn header_len(bytes: &[u8]) -> Option<usize> {
     let &[flags, kind, ..] = bytes.first_chunk::<HEADER_LEN>()?;
     // Version 1, and not GTP'.

@@ -14,7 +14,8 @@ pub const LINK_HEADERS_MAX: usize = 32;
 /// MPLS labels that the walk steps over in one stack; a stack with more is malformed.
 pub const MPLS_LABELS_MAX: usize = 16;
 
-/// Tunnels that the walk goes into in one frame; the headers of a packet in more are those of the last.
+/// Tunnels that the walk goes into in one frame; the headers of a packet in more are those of the
+/// last.
 pub const TUNNELS_MAX: usize = 8;
 
 /// Netfilter log attributes that are looked at for the packet; a frame with more is malformed.

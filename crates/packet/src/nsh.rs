@@ -36,8 +36,8 @@ impl<'a> Nsh<'a> {
     /// A view of `bytes`, which start at the header. The context need not be there.
     ///
     /// # Errors
-    /// [`Reason::ShortHeader`] if there are fewer than 8 bytes, and [`Reason::Nsh`] if the version is
-    /// not 0 or the length is under 8.
+    /// [`Reason::ShortHeader`] if there are fewer than 8 bytes, and [`Reason::Nsh`] if the version
+    /// is not 0 or the length is under 8.
     pub fn new(bytes: &'a [u8]) -> Result<Nsh<'a>, Reason> {
         let nsh = Nsh(bytes.first_chunk().ok_or(Reason::ShortHeader)?);
         let sound = nsh.0[0] >> 6 == 0 && nsh.header_len() >= HEADER_LEN;

@@ -1,5 +1,5 @@
-//! Tags between a switch and its port extenders: E-tags (IEEE 802.1BR) and VN-tags (Cisco). They are
-//! stepped over as VLAN tags are, and have no fields.
+//! Tags between a switch and its port extenders: E-tags (IEEE 802.1BR) and VN-tags (Cisco). They
+//! are stepped over as VLAN tags are, and have no fields.
 //!
 //! ```text
 //! E-tag:  priority, ingress and egress channel (6) | type of what follows (2)

@@ -21,8 +21,8 @@ impl<'a> Ppi<'a> {
     /// A view of `bytes`, which start at the header. The fields need not be there.
     ///
     /// # Errors
-    /// [`Reason::ShortHeader`] if there are fewer than 8 bytes, and [`Reason::Ppi`] if the version is
-    /// not 0 or the length is under 8.
+    /// [`Reason::ShortHeader`] if there are fewer than 8 bytes, and [`Reason::Ppi`] if the version
+    /// is not 0 or the length is under 8.
     pub fn new(bytes: &'a [u8]) -> Result<Ppi<'a>, Reason> {
         let ppi = Ppi(bytes.first_chunk().ok_or(Reason::ShortHeader)?);
         let sound = ppi.0[0] == 0 && ppi.header_len() >= HEADER_LEN;

@@ -6,8 +6,8 @@
 //! +-------------+----------+--------------------------+------------------------+
 //! ```
 //!
-//! Each bit of the first word stands for a field; bit 31 for another word. Fields stand in the order of
-//! their bits, each aligned to its size. Only the first six are read, of the first radio.
+//! Each bit of the first word stands for a field; bit 31 for another word. Fields stand in the
+//! order of their bits, each aligned to its size. Only the first six are read, of the first radio.
 
 use crate::walk::Reason;
 

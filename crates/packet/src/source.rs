@@ -259,8 +259,8 @@ impl FrameBatch {
     }
 
     /// Appends the frames of another batch at these positions. That batch lies in the same memory,
-    /// its base `shift` bytes behind this one's; all frames are read as those. Panics when the batch is full, or a position is
-    /// beyond the other's frames.
+    /// its base `shift` bytes behind this one's; all frames are read as those. Panics when the
+    /// batch is full, or a position is beyond the other's frames.
     pub fn extend_from(&mut self, from: &FrameBatch, at: &[u16], shift: u32) {
         let n = self.n..self.n + at.len();
         self.headers = from.headers;

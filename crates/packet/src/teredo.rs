@@ -8,8 +8,8 @@
 /// UDP port of Teredo servers.
 pub const PORT: u16 = 3544;
 
-/// Bytes at the start of `bytes` before the IPv6 header, if they look like Teredo: each indication once
-/// at most, in this order, then version 6.
+/// Bytes at the start of `bytes` before the IPv6 header, if they look like Teredo: each indication
+/// once at most, in this order, then version 6.
 pub fn header_len(bytes: &[u8]) -> Option<usize> {
     let mut at = 0;
     if let [0, 1, identifier, value, ..] = *bytes {

@@ -25,8 +25,8 @@ pub use fuzz::fuzz_walk;
 pub enum Reason {
     /// More VLAN tags than [`crate::limits::VLAN_TAGS_MAX`].
     VlanDepth,
-    /// More headers below IP than [`crate::limits::LINK_HEADERS_MAX`], or one that starts beyond the
-    /// first 64 KiB of the frame.
+    /// More headers below IP than [`crate::limits::LINK_HEADERS_MAX`], or one that starts beyond
+    /// the first 64 KiB of the frame.
     LinkDepth,
     /// More MPLS labels than [`crate::limits::MPLS_LABELS_MAX`].
     MplsDepth,
@@ -43,8 +43,8 @@ pub enum Reason {
     /// A header of per-packet information of another version, shorter than itself, or beyond the
     /// frame on the wire.
     Ppi,
-    /// A netfilter log header of another version, an attribute that is shorter than itself or beyond
-    /// the frame on the wire, or more than [`crate::limits::NFLOG_ATTRIBUTES_MAX`] of them.
+    /// A netfilter log header of another version, an attribute that is shorter than itself or
+    /// beyond the frame on the wire, or more than [`crate::limits::NFLOG_ATTRIBUTES_MAX`] of them.
     Nflog,
     /// The ARP header is not for IPv4 over Ethernet, or ends before its addresses on the wire.
     Arp,
@@ -166,8 +166,8 @@ pub enum Layer {
     Icmp,
     /// An ICMPv6 header, type and code captured.
     Icmp6,
-    /// Cut inside a header the walk wanted to read: by the snap length, or in a tunnel whose packet is
-    /// a first fragment, by its end.
+    /// Cut inside a header the walk wanted to read: by the snap length, or in a tunnel whose packet
+    /// is a first fragment, by its end.
     Cut,
     /// Malformed; the reason is counted.
     Malformed,
@@ -176,8 +176,8 @@ pub enum Layer {
 /// How many layers there are.
 pub const LAYERS: usize = 19;
 
-/// Which packet of a frame the layers from IP on are those of, where packets are in tunnels: IP in IP,
-/// GRE, ERSPAN, EtherIP, MPLS in IP, VXLAN, GENEVE, GTP-U and Teredo.
+/// Which packet of a frame the layers from IP on are those of, where packets are in tunnels: IP in
+/// IP, GRE, ERSPAN, EtherIP, MPLS in IP, VXLAN, GENEVE, GTP-U and Teredo.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Headers {
     /// The outermost: the one that the network between the ends of the tunnel sees.

@@ -135,6 +135,15 @@ pub(crate) struct RunOptions {
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) lateness: Option<i64>,
 
+    /// Which packet fields such as ip.src, flow or tcp mean where packets are in tunnels (IP in IP,
+    /// GRE, ERSPAN, VXLAN, GENEVE, GTP-U, Teredo)
+    #[arg(long, value_enum, value_name = "WHICH", default_value = "outer")]
+    pub(crate) headers: Headers,
+
+    /// Give later fragments the ports of their first, where that came before them
+    #[arg(long)]
+    pub(crate) fragments: bool,
+
     /// Check the query and the filter, and stop
     #[arg(short = 'T', long)]
     pub(crate) test: bool,
@@ -254,6 +263,24 @@ pub(crate) struct ListArgs {
 pub(crate) struct HelpArgs {
     /// A command, or a name from `weir list`
     pub(crate) command: Option<String>,
+}
+
+/// Which packet of a frame fields mean.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Headers {
+    /// The outermost: the tunnel's own packet
+    Outer,
+    /// The innermost: the packet in the tunnel
+    Inner,
+}
+
+impl From<Headers> for weir_packet::walk::Headers {
+    fn from(headers: Headers) -> weir_packet::walk::Headers {
+        match headers {
+            Headers::Outer => weir_packet::walk::Headers::Outer,
+            Headers::Inner => weir_packet::walk::Headers::Inner,
+        }
+    }
 }
 
 /// How rows are written.

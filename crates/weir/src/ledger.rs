@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use weir_engine::counters::Ledger;
+use weir_engine::fragments::Counts;
 use weir_engine::limits::JUMP_NS;
 
 /// The ledger, a line for each number that matters; each loss names what would help.
@@ -27,6 +28,20 @@ pub(crate) fn render(ledger: &Ledger) -> String {
         let _ = writeln!(out, "{name:<10} {n:>width$}{text}");
     }
     out
+}
+
+/// What became of later fragments, where they were given ports.
+pub(crate) fn fragments(counts: &Counts) -> String {
+    let Counts { found, missed, evicted } = *counts;
+    let later = found + missed;
+    let mut line = format!("fragments  {found} of {later} later ones found their ports");
+    if missed > 0 {
+        line += "; the others came before their first, or that has none";
+    }
+    if evicted > 0 {
+        let _ = write!(line, "; {evicted} datagrams were forgotten for want of room");
+    }
+    line
 }
 
 const LATE: &str = " after their window had closed; --lateness keeps windows open longer";
@@ -101,6 +116,18 @@ mod tests {
         evicted       5 for want of room; `max` in the query makes more
         undefined     2 left absent: out of range, or divided by zero
         ");
+    }
+
+    #[test]
+    fn later_fragments() {
+        let counts = Counts { found: 3, missed: 0, evicted: 0 };
+        assert_eq!(fragments(&counts), "fragments  3 of 3 later ones found their ports");
+        let counts = Counts { found: 3, missed: 1, evicted: 2 };
+        assert_eq!(
+            fragments(&counts),
+            "fragments  3 of 4 later ones found their ports; the others came before their first, or \
+             that has none; 2 datagrams were forgotten for want of room"
+        );
     }
 
     #[test]

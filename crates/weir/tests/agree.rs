@@ -3,11 +3,15 @@
 
 mod common;
 
-use common::{answer, files, naive_answer, program, root, shared, supported, text, truths};
+use common::{Way, answer_of, files, naive_answer, program, root, shared, supported, text, truths};
 use std::path::{Path, PathBuf};
 use weir_engine::functions::Functions;
+use weir_packet::walk::Headers;
 
-fn agree(captures: &[PathBuf]) {
+/// Everything that can be asked of how packets are read.
+const INSIDE: Way = Way { headers: Headers::Inner, fragments: true };
+
+fn agree(captures: &[PathBuf], way: Way) {
     let queries: Vec<_> = files("queries", &[".weir"])
         .into_iter()
         .map(|path| (path.clone(), program(&text(&path), &Functions::default())))
@@ -15,17 +19,18 @@ fn agree(captures: &[PathBuf]) {
     assert!(queries.len() >= 6, "the library has {} queries", queries.len());
     for capture in captures {
         for (query, program) in &queries {
-            same(query, program, capture);
+            same(query, program, capture, way);
         }
     }
 }
 
-fn same(query: &Path, program: &weir_plan::Program, capture: &Path) {
-    let want = naive_answer(program, capture);
+fn same(query: &Path, program: &weir_plan::Program, capture: &Path, way: Way) {
+    let want = naive_answer(program, capture, way);
     assert!(want.ledger.adds_up(), "{}: {:?}", capture.display(), want.ledger);
     for workers in [1, 2, 4] {
-        let got = answer(program, capture, workers);
-        let what = format!("{} over {}, {workers} workers", query.display(), capture.display());
+        let got = answer_of(program, capture, workers, way);
+        let what =
+            format!("{} over {}, {workers} workers, {way:?}", query.display(), capture.display());
         assert!(got.rows == want.rows, "{what}: {}", difference(&got.rows, &want.rows));
         assert_eq!(got.ledger, want.ledger, "{what}");
         assert_eq!(got.error, want.error, "{what}");
@@ -41,7 +46,8 @@ fn difference<T: PartialEq + std::fmt::Debug>(got: &[T], want: &[T]) -> String {
 fn on_the_fixtures() {
     let captures = files("fixtures", &[".pcap", ".pcapng", ".gz", ".zst"]);
     assert!(captures.len() >= 12, "{} fixtures", captures.len());
-    agree(&captures);
+    agree(&captures, Way::default());
+    agree(&captures, INSIDE);
 }
 
 #[test]
@@ -53,7 +59,23 @@ fn on_the_shared_captures() {
         .map(|t| folder.join(t["file"].as_str().expect("a name")))
         .collect();
     assert!(captures.len() > 200, "{} captures", captures.len());
-    agree(&captures);
+    agree(&captures, Way::default());
+}
+
+#[test]
+fn inside_tunnels_and_fragments() {
+    let Some(folder) = shared("agree::inside_tunnels_and_fragments") else { return };
+    let special = |t: &serde_json::Value| {
+        let deep = t["flows_inner"] != t["flows_outer"];
+        deep || t["fragments_later"].as_u64().is_some_and(|n| n > 0)
+    };
+    let captures: Vec<PathBuf> = truths(&folder)
+        .iter()
+        .filter(|t| supported(t) && special(t))
+        .map(|t| folder.join(t["file"].as_str().expect("a name")))
+        .collect();
+    assert!(captures.len() > 20, "{} captures", captures.len());
+    agree(&captures, INSIDE);
 }
 
 #[test]

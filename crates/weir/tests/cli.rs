@@ -600,7 +600,7 @@ fn fields_can_be_searched() {
     let output = run(["fields", "dport", "-o", "table"]);
     assert_snapshot!(stdout(&output), @r"
     name       type  doc
-    dport      int   Destination port of TCP, UDP, UDP-Lite, SCTP or DCCP; absent in later fragments.
+    dport      int   Destination port of TCP, UDP, UDP-Lite, SCTP or DCCP; absent in later fragments, unless --fragments finds it.
     tcp.dport  int   TCP destination port.
     udp.dport  int   UDP destination port.
     flow       key   One direction of a connection: the 5-tuple of addresses, ports and protocol. Parts: ip.src, sport, ip.dst, dport, ip.proto.
@@ -647,4 +647,36 @@ fn trailing_bytes_behind_gzip_are_told_after_the_rows() {
     assert_eq!((output.status.code(), &output.stdout), (Some(1), &rows));
     let message = stderr(&output);
     assert!(message.contains("junk.gz: there are trailing bytes behind the gzip"), "{message}");
+}
+
+#[test]
+fn fields_mean_the_packet_that_headers_chooses() {
+    let folder = Folder::new();
+    let header = FileHeader::new(LinkType::ETHERNET);
+    let mut bytes = header.to_bytes().to_vec();
+    let inner = Frame::ethernet().ipv4([192, 0, 2, 1], [192, 0, 2, 2]).tcp(3, 80).bytes();
+    let outer = Frame::ethernet().ipv4([10, 0, 0, 1], [10, 0, 0, 2]).udp(9, 4789);
+    let outer = outer.payload(&[8, 0, 0, 0, 0, 0, 1, 0]).payload(&inner).bytes();
+    header.put_record(&mut bytes, START, outer.len() as u32, &outer);
+    let file = folder.file("vxlan.pcap", bytes);
+    let rows = |headers: &[&str]| {
+        let query = "packets | project ip.src, dport, tunnel.src";
+        let args = ["run", "-e", query, "-r", &file, "-o", "csv"];
+        stdout(&run(args.iter().chain(headers))).lines().nth(1).expect("a row").to_owned()
+    };
+    assert_eq!(rows(&[]), "10.0.0.1,4789,");
+    assert_eq!(rows(&["--headers", "outer"]), "10.0.0.1,4789,");
+    assert_eq!(rows(&["--headers", "inner"]), "192.0.2.1,80,10.0.0.1");
+}
+
+#[test]
+fn later_fragments_are_counted() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/fragments.pcap");
+    let file = file.to_str().expect("a plain path");
+    let query = "packets | summarize n = count(ip.frag_offset > 0 and exists(sport))";
+    let output = run(["run", "-e", query, "-r", file, "-o", "csv", "--fragments"]);
+    let found = stdout(&output).lines().nth(1).expect("a row");
+    assert_ne!(found, "0");
+    let line = format!("fragments  {found} of ");
+    assert!(stderr(&output).contains(&line), "{}", stderr(&output));
 }

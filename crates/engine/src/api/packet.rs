@@ -205,7 +205,7 @@ impl<'a> Packet<'a> {
     #[inline(always)]
     pub fn ports(&self) -> Option<(u16, u16)> {
         if !self.has(Layer::Ports) {
-            return None;
+            return self.batch.frames.ports(self.i as usize).map(|[src, dst]| (src, dst));
         }
         let b = self.at(self.batch.layers.l4[self.i as usize])?.first_chunk::<4>()?;
         Some((u16::from_be_bytes([b[0], b[1]]), u16::from_be_bytes([b[2], b[3]])))

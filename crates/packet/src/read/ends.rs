@@ -1,6 +1,7 @@
 //! Readers of a packet's endpoints: addresses and ports, by direction and in canonical order.
 //!
-//! A later fragment has no ports. Where the batch says which it belongs to, it is read as if it did.
+//! A later fragment has no ports. Where the batch says which it belongs to, it is read as if it
+//! did.
 //!
 //! The endpoints of a connection are ordered by address, then port, an absent port before any
 //! other. The ports of one packet are both there or both absent, so 0 may stand for absent.

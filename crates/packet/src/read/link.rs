@@ -39,7 +39,8 @@ pub(super) fn read(rows: &Rows<'_>, item: Item, out: &mut Column) -> bool {
 fn tags(rows: &Rows<'_>, item: Item, out: &mut Column) -> bool {
     let vlan = rows.has(Layer::Vlan);
     let (link_end, plain) = (link_len(rows.frames.link), plain(rows));
-    // The fast pass takes frames with a tag only where all that stands before it is the link header.
+    // The fast pass takes frames with a tag only where all that stands before it is the link
+    // header.
     let first = |i: usize| select(plain.has(i), link_end, rows.layers.below[i].tags[0].into());
     let control = |i: usize| rows.be16(i, first(i) + vlan::CONTROL);
     match item {

@@ -313,8 +313,8 @@ impl<'a> Rows<'a> {
         true
     }
 
-    /// Sets the rows `have` of an address column and touches no other: `f` gives the high and the low
-    /// word.
+    /// Sets the rows `have` of an address column and touches no other: `f` gives the high and the
+    /// low word.
     pub(super) fn pairs(
         &self,
         out: &mut Column,

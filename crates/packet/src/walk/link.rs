@@ -183,8 +183,8 @@ impl Walk<'_> {
         }
     }
 
-    /// LLC leads to IP by SNAP only. Whether SNAP follows is a guess until its start is seen, so that
-    /// a frame that ends before it lacks nothing.
+    /// LLC leads to IP by SNAP only. Whether SNAP follows is a guess until its start is seen, so
+    /// that a frame that ends before it lacks nothing.
     fn llc(&mut self, at: usize) -> Then {
         let start: [u8; llc::LLC_LEN] = *self.rest(at).first_chunk()?;
         match start {

@@ -31,8 +31,8 @@ pub(super) struct Found {
     pub(super) reason: Option<Reason>,
 }
 
-/// Walks one frame: its captured bytes, and its length on the wire; to the outermost or the innermost
-/// packet.
+/// Walks one frame: its captured bytes, and its length on the wire; to the outermost or the
+/// innermost packet.
 pub(super) fn walk(link: LinkType, headers: Headers, frame: &[u8], len: u32) -> Found {
     // A capture that claims fewer bytes on the wire than it holds is wrong about the wire.
     let end = frame.len().max(len as usize);
@@ -57,7 +57,8 @@ pub(super) struct Walk<'a> {
     pub(super) inside: bool,
     /// Whether the IP packet's payload starts with a header: not in a later fragment.
     pub(super) whole: bool,
-    /// Whether the packet is in the first fragment of a tunnel's packet: it may end before its time.
+    /// Whether the packet is in the first fragment of a tunnel's packet: it may end before its
+    /// time.
     pub(super) partial: bool,
     pub(super) found: Found,
 }

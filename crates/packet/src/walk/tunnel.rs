@@ -2,8 +2,8 @@
 //! that this carries, and on, to the innermost.
 //!
 //! UDP ports and protocol numbers only hint at a tunnel. What follows is taken for a packet if it
-//! leads to a sound IP header; else the headers stay those found before, and nothing is held against the
-//! frame. From that header on, faults count as anywhere.
+//! leads to a sound IP header; else the headers stay those found before, and nothing is held
+//! against the frame. From that header on, faults count as anywhere.
 
 use super::link::Next;
 use super::slow::{Found, Step, Walk};

@@ -12,7 +12,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use weir_capture::bpf::{Filter, FilterError};
+use weir_engine::fragments::Counts;
 use weir_engine::functions::Functions;
+use weir_engine::reading::Reading;
 use weir_engine::run::{Options, Outcome, RunError};
 use weir_packet::source::Source;
 use weir_plan::Program;
@@ -115,7 +117,11 @@ impl Run<'_> {
     fn start(mut self) -> anyhow::Result<Status> {
         let stop = Arc::new(AtomicBool::new(false));
         let stream = is_stream(self.capture);
-        let mut source = self.source(stream, &stop)?;
+        let mut source =
+            Reading::new(self.source(stream, &stop)?).headers(self.options.headers.into());
+        if self.options.fragments {
+            source = source.fragments();
+        }
         let mut progress = self.progress(stream);
         let stdout = io::stdout().lock();
         let out: Box<dyn Write + '_> = match &progress {
@@ -137,7 +143,7 @@ impl Run<'_> {
         let outcome = weir_engine::run::run(
             &self.program,
             &self.functions,
-            &mut *source,
+            &mut source,
             &mut *sink,
             &options,
             &mut |account| {
@@ -150,7 +156,7 @@ impl Run<'_> {
         if let Some(progress) = &progress {
             progress.finish();
         }
-        self.end(outcome, stop.load(Ordering::Relaxed))
+        self.end(outcome, source.counts(), stop.load(Ordering::Relaxed))
     }
 
     /// Opens the capture and lets signals end its reading.
@@ -181,7 +187,12 @@ impl Run<'_> {
     }
 
     /// Prints the ledger, then what ended the run early.
-    fn end(&self, outcome: Outcome, interrupted: bool) -> anyhow::Result<Status> {
+    fn end(
+        &self,
+        outcome: Outcome,
+        fragments: Option<Counts>,
+        interrupted: bool,
+    ) -> anyhow::Result<Status> {
         // The ledger of a run that a closed pipe cut short interests nobody.
         let unread = matches!(
             &outcome.error,
@@ -192,6 +203,9 @@ impl Run<'_> {
                 self.term.say("");
             }
             self.term.say_text(&ledger::render(&outcome.ledger));
+            if let Some(counts) = fragments {
+                self.term.say(ledger::fragments(&counts));
+            }
             if interrupted {
                 self.term.say("interrupted");
             }

@@ -8,11 +8,12 @@ use weir_engine::counters::Ledger;
 use weir_engine::functions::Functions;
 use weir_engine::limits::{JUMP_NS, LATENESS_NS};
 use weir_engine::naive::{self, TimeRules};
+use weir_engine::reading::Reading;
 use weir_engine::rows::Collect;
 use weir_engine::run::{Options, RunError, run};
 use weir_lang::{Query, compile, render};
-use weir_packet::source::{LinkType, SourceError};
-use weir_packet::walk;
+use weir_packet::source::{LinkType, Source, SourceError};
+use weir_packet::walk::{self, Headers};
 use weir_plan::{Program, Value};
 
 /// The root of the repository.
@@ -97,16 +98,30 @@ pub struct Answer {
     pub error: Option<String>,
 }
 
+/// How a capture is read.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Way {
+    /// Which packet fields mean.
+    pub headers: Headers,
+    /// Whether later fragments get the ports of their first.
+    pub fragments: bool,
+}
+
 /// Runs a program over a capture file.
 pub fn answer(program: &Program, capture: &Path, workers: usize) -> Answer {
+    answer_of(program, capture, workers, Way::default())
+}
+
+/// Runs a program over a capture file that is read in some way.
+pub fn answer_of(program: &Program, capture: &Path, workers: usize, way: Way) -> Answer {
     let functions = Functions::default();
     let mut sink = Collect::default();
     let options = Options { workers, ..Options::default() };
-    let mut source = match open(capture) {
+    let mut source = match open(capture, way) {
         Ok(source) => source,
         Err(e) => return failed(&e),
     };
-    let outcome = run(program, &functions, &mut *source, &mut sink, &options, &mut |_| {});
+    let outcome = run(program, &functions, &mut source, &mut sink, &options, &mut |_| {});
     let error = outcome.error.map(|e| match e {
         RunError::Source(e) => e.to_string(),
         e => panic!("{e}"),
@@ -115,19 +130,21 @@ pub fn answer(program: &Program, capture: &Path, workers: usize) -> Answer {
 }
 
 /// The same by the naive model.
-pub fn naive_answer(program: &Program, capture: &Path) -> Answer {
+pub fn naive_answer(program: &Program, capture: &Path, way: Way) -> Answer {
     let rules = TimeRules { lateness_ns: LATENESS_NS, jump_ns: JUMP_NS };
-    let mut source = match open(capture) {
+    let mut source = match open(capture, way) {
         Ok(source) => source,
         Err(e) => return failed(&e),
     };
-    let answer = naive::run(program, &Functions::default(), &mut *source, &rules);
+    let answer = naive::run(program, &Functions::default(), &mut source, &rules);
     Answer { rows: answer.rows, ledger: answer.ledger, error: answer.error.map(|e| e.to_string()) }
 }
 
-fn open(capture: &Path) -> Result<Box<dyn weir_packet::source::Source>, SourceError> {
+fn open(capture: &Path, way: Way) -> Result<Reading<Box<dyn Source>>, SourceError> {
     let name = capture.to_str().expect("a name in UTF-8");
-    weir_capture::open(name, &weir_capture::Options::default())
+    let source = weir_capture::open(name, &weir_capture::Options::default())?;
+    let reading = Reading::new(source).headers(way.headers);
+    Ok(if way.fragments { reading.fragments() } else { reading })
 }
 
 fn failed(e: &SourceError) -> Answer {
