@@ -10,6 +10,7 @@ mod call;
 mod choice;
 mod compare;
 mod expr;
+mod file;
 mod name;
 mod param;
 mod scan;
@@ -20,6 +21,7 @@ mod words;
 
 use crate::Options;
 use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::files::Files;
 use crate::limits::DIAGNOSTICS_MAX;
 use crate::names::{Definitions, Meaning, Scope};
 use crate::suggest;
@@ -31,10 +33,16 @@ use weir_plan::{Input, Program, Signatures};
 
 /// Checks a query and builds its program. The program means something only if no diagnostic is an
 /// error.
-pub(crate) fn check(tree: &Tree, text: &str, options: &Options<'_>) -> (Program, Vec<Diagnostic>) {
+pub(crate) fn check<'t>(
+    tree: &'t Tree,
+    text: &'t str,
+    options: &Options<'t>,
+) -> (Program, Vec<Diagnostic>) {
     let mut checker = Checker {
         text,
         signatures: options.signatures,
+        files: options.files,
+        read: file::Read::default(),
         definitions: Definitions::default(),
         below: names_of_lets(tree),
         built: Vec::new(),
@@ -55,6 +63,9 @@ pub(crate) fn check(tree: &Tree, text: &str, options: &Options<'_>) -> (Program,
 struct Checker<'t> {
     text: &'t str,
     signatures: &'t Signatures,
+    files: Option<&'t dyn Files>,
+    /// What was read of them.
+    read: file::Read,
     definitions: Definitions<'t>,
     /// The lets that are not defined yet, and where they are.
     below: BTreeMap<&'t str, Span>,

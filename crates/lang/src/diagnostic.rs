@@ -254,6 +254,8 @@ codes! {
     AlwaysPresent,
     /// A computation that never has a value, such as a division by zero.
     AlwaysAbsent,
+    /// A file that cannot be read, or does not hold what the query takes from it.
+    BadFile,
 }
 
 impl Code {
@@ -292,7 +294,7 @@ mod tests {
         assert_eq!(numbered[9], "W010 ForeignWord");
         assert_eq!(numbered[26], "W027 TypeMismatch");
         assert_eq!(numbered[45], "W046 TooLarge");
-        assert_eq!(numbered.last().unwrap(), "W050 AlwaysAbsent");
+        assert_eq!(numbered.last().unwrap(), "W051 BadFile");
     }
 
     #[test]

@@ -45,7 +45,8 @@ const PROTOCOLS: &[(&[&str], &str)] = &[
 const FUNCTIONS: &[(&[&str], &str)] = &[
     (&["ewma", "moving_avg", "delta", "lag", "deriv", "derivative"],
      "a `scan` keeps what came before: `scan mean = float(x) by … => 0.9 * mean + 0.1 * x`"),
-    (&["geoip", "asn", "country", "lookup"], "join such names to the rows outside of the query"),
+    (&["geoip", "asn", "country"],
+     "names from a CSV file of networks do for now: `lookup(\"asn.csv\", ip.src, \"name\")`"),
 ];
 
 /// What to write for a field of another tool that is several here.

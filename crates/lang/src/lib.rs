@@ -17,6 +17,7 @@
 mod check;
 pub mod diagnostic;
 mod excerpt;
+mod files;
 mod foreign;
 mod format;
 mod fuzz;
@@ -31,6 +32,7 @@ mod suggest;
 mod tree;
 
 pub use diagnostic::{Code, Diagnostic, Note, Severity, Span};
+pub use files::{Files, fuzz_file};
 pub use fuzz::fuzz_query;
 pub use header::{Header, ParamInfo, header, params};
 pub use render::render;
@@ -54,13 +56,15 @@ pub struct Options<'a> {
     pub params: &'a [(String, String)],
     /// Functions beside the built-in ones.
     pub signatures: &'a Signatures,
+    /// Where the files that a query names are found; without it, they are not.
+    pub files: Option<&'a dyn Files>,
 }
 
 impl Default for Options<'_> {
-    /// No values for params, no functions.
+    /// No values for params, no functions, no files.
     fn default() -> Self {
         static NONE: Signatures = Signatures { scalars: Vec::new(), aggregates: Vec::new() };
-        Options { params: &[], signatures: &NONE }
+        Options { params: &[], signatures: &NONE, files: None }
     }
 }
 

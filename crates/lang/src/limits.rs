@@ -11,6 +11,12 @@ pub const NODES_MAX: usize = 10_000;
 /// constants of a set cost nothing of [`NODES_MAX`].
 pub const MEMBERS_MAX: usize = 1 << 18;
 
+/// Entries of one file that a query names.
+pub const ENTRIES_MAX: usize = 1 << 20;
+
+/// Bytes of one cell of a table: as many as a text that a function makes may have.
+pub const CELL_MAX: usize = 4096;
+
 /// Nesting of brackets, calls and prefix operators in the text of one expression, lets expanded.
 pub const NESTING_MAX: usize = weir_plan::limits::DEPTH_MAX;
 

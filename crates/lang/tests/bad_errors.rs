@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
-use weir_lang::{Code, Options, Query, Severity, compile, render};
+use weir_lang::{Code, Files, Options, Query, Severity, compile, render};
 
 /// Queries with mistakes, by the kind of the first one.
 #[rustfmt::skip]
@@ -184,12 +184,36 @@ const BAD: &[(Code, &str)] = &[
     (Code::ForeignWord, "packets | summarize n = count(*) by ip.src"),
     (Code::ForeignWord, "packets | project *"),
     (Code::ForeignWord, "packets | where tcp[13] & 2 != 0"),
+    (Code::BadFile, "packets | where ip.src in file(\"missing.txt\")"),
+    (Code::BadFile, "packets | where ip.src in {192.0.2.1, file(\"nets.txt\")}"),
+    (Code::BadFile, "packets | extend name = lookup(\"hosts.csv\", ip.src, \"name\")"),
+    (Code::BadFile, "packets | extend name = lookup(\"hosts.csv\", ip.src, \"nam\")"),
+    (Code::BadFile, "packets | extend name = lookup(\"ports.csv\", dport, \"name\")"),
+    (Code::WrongArgument, "packets | extend name = lookup(\"ports.csv\", ts, \"name\")"),
+    (Code::WrongArity, "packets | extend name = lookup(\"ports.csv\", dport)"),
+    (Code::BadSet, "packets | extend nets = file(\"nets.txt\")"),
+    (Code::BadSet, "packets | where ts in file(\"nets.txt\")"),
     (Code::StrayCharacter, "packets | extend naïve = 1 | where naïve == 1 and größe > 1"),
     (Code::Unused, "param limit: int = 5\nlet web = tcp.dport == 80\npackets | where tcp"),
     (Code::UnreachableArm, "packets | extend x = match dport { 1..1023 => 1, 80 => 2, _ => 3, 7 => 4 }"),
     (Code::AlwaysPresent, "packets | where exists(tcp) and exists(len)"),
     (Code::AlwaysAbsent, "packets | extend rate = len / 0, big = 9223372036854775807 + 1"),
 ];
+
+/// The files that these queries name.
+#[derive(Debug)]
+struct Given;
+
+impl Files for Given {
+    fn read(&self, path: &str) -> Result<Vec<u8>, String> {
+        Ok(match path {
+            "nets.txt" => "# ours\n10.0.0.0/8\n10.1.2.300\n".into(),
+            "hosts.csv" => "ip,name,site\n10.0.0.1,web,a\n10.0.0.2,mail\n".into(),
+            "ports.csv" => "port,name\n22,ssh\n80,http\n22,telnet\n".into(),
+            _ => return Err("no such file".into()),
+        })
+    }
+}
 
 fn text_too_deep() -> String {
     format!("packets | where {}tcp{}", "(".repeat(100), ")".repeat(100))
@@ -198,7 +222,7 @@ fn text_too_deep() -> String {
 fn show(out: &mut String, text: &str, params: &[(&str, &str)]) -> BTreeSet<Code> {
     let params: Vec<(String, String)> =
         params.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
-    let options = Options { params: &params, ..Options::default() };
+    let options = Options { params: &params, files: Some(&Given), ..Options::default() };
     let q = Query { name: "query.weir", text };
     let diagnostics = match compile(&q, &options) {
         Ok(compiled) => compiled.warnings,

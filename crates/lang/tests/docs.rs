@@ -2,9 +2,20 @@
 //! complete. What its queries print is tested where there is an engine to run them.
 
 use std::fs;
-use weir_lang::{Code, Options, Query, compile, format, render};
+use weir_lang::{Code, Files, Options, Query, compile, format, render};
 use weir_packet::fields;
 use weir_plan::functions::BUILTINS;
+
+/// The files of the checkout.
+#[derive(Debug)]
+struct Checkout;
+
+impl Files for Checkout {
+    fn read(&self, path: &str) -> Result<Vec<u8>, String> {
+        let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+        fs::read(format!("{root}/{path}")).map_err(|e| e.to_string())
+    }
+}
 
 fn reference() -> String {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/language.md");
@@ -31,7 +42,8 @@ fn queries_compile() {
     for (line, tag, body) in blocks(&text) {
         if tag == "weir" || tag.starts_with("weir run=") {
             let q = Query { name: "query.weir", text: &body };
-            match compile(&q, &Options::default()) {
+            let options = Options { files: Some(&Checkout), ..Options::default() };
+            match compile(&q, &options) {
                 Ok(compiled) if compiled.warnings.is_empty() => seen += 1,
                 Ok(c) => panic!("line {line}:\n{}", render(&c.warnings, &q, false)),
                 Err(d) => panic!("line {line}:\n{}", render(&d, &q, false)),

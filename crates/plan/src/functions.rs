@@ -2,6 +2,7 @@
 
 use crate::address::Block;
 use crate::expr::Expr;
+use crate::table::Shared;
 use crate::types::Type;
 
 /// A scalar function. All built-in ones are absent where an argument is, except `exists` and
@@ -122,6 +123,9 @@ pub enum Func {
     /// `anonymize(a, key)`: another address, of the same version, that has as many leading bits in
     /// common with other such addresses as theirs (Crypto-PAn). ip, ip.
     Anonymize(Secret),
+    /// `lookup("file.csv", key, "column")`: the text that a table has for a key; absent where it
+    /// has none. ip, int, string or mac; string.
+    Lookup(Shared),
     /// A registered Rust function, by its position in [`Signatures::scalars`]. Called only where
     /// all arguments are there; a result of another type than its own is absent.
     User(usize),

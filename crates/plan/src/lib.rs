@@ -14,6 +14,7 @@ pub mod limits;
 pub mod place;
 pub mod print;
 pub mod stage;
+pub mod table;
 pub mod types;
 pub mod value;
 

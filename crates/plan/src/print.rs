@@ -297,6 +297,10 @@ impl Printer<'_> {
                 let a = self.expr(a, COMPARISON + 1);
                 (COMPARISON, format!("{a} in {}", set(members)))
             }
+            ExprKind::Call(Func::Lookup(table), args) => {
+                let (key, table) = (self.parts(args), &table.0);
+                (TIGHTEST, format!("lookup({:?}, {key}, {:?})", table.file, table.column))
+            }
             ExprKind::Call(f, args) => {
                 (TIGHTEST, format!("{}({}{})", name(f), self.parts(args), constants(f)))
             }
@@ -309,11 +313,17 @@ impl Printer<'_> {
     }
 }
 
+/// Members of a set that are shown; those of a file are many.
+const SHOWN: usize = 16;
+
 fn set(members: &[Member]) -> String {
-    let text = list(members, |member| match member {
+    let mut text = list(&members[..members.len().min(SHOWN)], |member| match member {
         Member::Value(v) | Member::Net(v) => v.to_string(),
         Member::Range(from, to) => format!("{from}..{to}"),
     });
+    if members.len() > SHOWN {
+        text += &format!(", … {} more", members.len() - SHOWN);
+    }
     match members {
         [Member::Range(..) | Member::Net(_)] => text,
         _ => format!("{{{text}}}"),

@@ -4,10 +4,13 @@ use crate::exit::usage;
 use crate::library::{self, Entry, LIBRARY};
 use crate::term::Term;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use weir_engine::functions::Functions;
-use weir_lang::{Options, Query};
+use weir_lang::{Files, Options, Query};
 use weir_plan::Program;
+
+/// Bytes of the largest file that a query may name.
+const FILE_MAX: u64 = 256 << 20;
 
 /// The text of a query, and what to call it in messages.
 #[derive(Debug)]
@@ -63,9 +66,42 @@ impl Source {
         }
     }
 
+    /// Where the files that the query names are: beside its own file, or else in the working
+    /// folder.
+    fn files(&self) -> Beside {
+        let folder = match self.name.as_str() {
+            "-e" | "-" => Path::new(""),
+            name => Path::new(name).parent().unwrap_or(Path::new("")),
+        };
+        Beside(folder.to_owned())
+    }
+
     /// As the language takes it.
     pub(crate) fn query(&self) -> Query<'_> {
         Query { name: &self.name, text: &self.text }
+    }
+}
+
+/// Files by names that count from a folder.
+#[derive(Debug)]
+struct Beside(PathBuf);
+
+impl Files for Beside {
+    fn read(&self, path: &str) -> Result<Vec<u8>, String> {
+        let path = self.0.join(path);
+        let cause = |e: io::Error| match e.kind() {
+            io::ErrorKind::NotFound => "no such file".to_owned(),
+            io::ErrorKind::PermissionDenied => "may not be read".to_owned(),
+            _ => e.to_string(),
+        };
+        let size = std::fs::metadata(&path).map_err(cause)?;
+        if !size.is_file() {
+            return Err("not a file".to_owned());
+        }
+        if size.len() > FILE_MAX {
+            return Err(format!("larger than {} MiB", FILE_MAX >> 20));
+        }
+        std::fs::read(&path).map_err(cause)
     }
 }
 
@@ -82,7 +118,8 @@ pub(crate) fn compile(
     if let Some(i) = (0..params.len()).find(twice) {
         return Err(usage(format!("-p {} is given twice", params[i].0)));
     }
-    let options = Options { params, signatures: functions.signatures() };
+    let options =
+        Options { params, signatures: functions.signatures(), files: Some(&source.files()) };
     match weir_lang::compile(&source.query(), &options) {
         Ok(compiled) => {
             if !quiet && !compiled.warnings.is_empty() {

@@ -1,5 +1,6 @@
 //! Calls of functions, compiled.
 
+use super::lookup::Map;
 use super::set::Ranges;
 use super::{Arith, Class, Compiler, Cond, Convert, Parse, Scope, TextFn, TextTest, Val};
 use crate::anonymize::CryptoPan;
@@ -92,6 +93,11 @@ impl Compiler<'_> {
             Func::CommunityId { seed } => Val::CommunityId {
                 seed: *seed,
                 parts: args.iter().map(|a| self.value(a, scope)).collect(),
+                out: self.slot(&e.ty),
+            },
+            Func::Lookup(table) => Val::Lookup {
+                map: Map::new(&table.0, &args[0].ty, &mut self.regs),
+                key: Box::new(self.value(&args[0], scope)),
                 out: self.slot(&e.ty),
             },
             Func::User(i) => Val::User {

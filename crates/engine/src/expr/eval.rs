@@ -109,6 +109,7 @@ impl Ctx<'_> {
             Val::Anonymize { names, a, out } => self.anonymize(names, a, *out, rows),
             Val::CommunityId { seed, parts, out } => self.community_id(*seed, parts, *out, rows),
             Val::Text { f, args, out } => self.text(f, args, *out, rows),
+            Val::Lookup { map, key, out } => self.lookup(map, key, *out, rows),
             Val::Parse { f, a, out } => self.parse(*f, a, *out, rows),
             Val::User { .. } => self.user(v, rows),
         }

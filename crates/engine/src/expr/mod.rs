@@ -12,6 +12,7 @@ mod compile;
 mod eval;
 mod fold;
 mod kernels;
+mod lookup;
 mod range;
 mod set;
 mod text;
@@ -25,8 +26,10 @@ pub(crate) use eval::copy_rows;
 
 use crate::anonymize::CryptoPan;
 use crate::functions::Scalar;
+use lookup::Map;
 use regex::bytes::Regex;
 use set::{Ranges, Strings};
+use std::collections::BTreeMap;
 pub use text::TextFn;
 use weir_packet::bits::Bits;
 use weir_packet::column::Column;
@@ -56,8 +59,8 @@ pub struct Regs {
     pub arena: Arena,
     /// Bytes of the constants.
     pub constants_len: usize,
-    /// The handles of the constants. Different ones are of different texts.
-    constants: Vec<u64>,
+    /// The handles of the constants by their texts. Different ones are of different texts.
+    constants: BTreeMap<Box<[u8]>, u64>,
     /// The text fields that the segment reads.
     texts: Vec<TextField>,
 }
@@ -83,13 +86,12 @@ impl Regs {
                 return v.exists().then(|| column.raw(0));
             }
         };
-        let known = self.constants.iter().find(|&&handle| self.arena.get(handle) == text);
-        let handle = known.copied().unwrap_or_else(|| {
-            let handle = self.arena.put(text);
-            self.constants.push(handle);
-            self.constants_len = self.arena.len();
-            handle
-        });
+        if let Some(handle) = self.constants.get(text) {
+            return Some((*handle).into());
+        }
+        let handle = self.arena.put(text);
+        self.constants.insert(text.into(), handle);
+        self.constants_len = self.arena.len();
         Some(handle.into())
     }
 
@@ -312,6 +314,12 @@ pub enum Val {
         args: Vec<(Val, Type)>,
         out: usize,
     },
+    /// The text that a table has for a key.
+    Lookup {
+        map: Map,
+        key: Box<Val>,
+        out: usize,
+    },
     /// What a text says.
     Parse {
         f: Parse,
@@ -350,6 +358,7 @@ impl Val {
             | Val::Anonymize { out, .. }
             | Val::CommunityId { out, .. }
             | Val::Text { out, .. }
+            | Val::Lookup { out, .. }
             | Val::Parse { out, .. }
             | Val::User { out, .. } => Src::Slot(*out),
         }

@@ -57,6 +57,9 @@ impl Eval<'_> {
             (Func::IsIpv6, [Value::Ip(a)]) => Value::Bool(Value::to_ip(*a).is_ipv6()),
             (Func::IsIn(block), [Value::Ip(a)]) => Value::Bool(block.holds(*a)),
             (Func::Prefix { v4, v6 }, [Value::Ip(a)]) => Value::Ip(address::prefix(*a, *v4, *v6)),
+            (Func::Lookup(table), [key]) => {
+                table.0.find(key).map_or(Value::Absent, |text| Value::Str(text.into()))
+            }
             (Func::Anonymize(key), [Value::Ip(a)]) => {
                 Value::Ip(CryptoPan::new(&key.0).anonymize(*a))
             }

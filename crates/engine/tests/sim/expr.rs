@@ -1,9 +1,11 @@
 //! Random well-typed expressions.
 
 use crate::choices::Choices;
+use std::sync::Arc;
 use weir_packet::fields::{FIELDS, FieldId};
-use weir_plan::address::Block;
+use weir_plan::address::{Block, mask};
 use weir_plan::functions::{Math, Part, Rounding, Secret};
+use weir_plan::table::{Shared, Table};
 use weir_plan::{BinaryOp, Expr, ExprKind, Func, Member, Schema, Type, UnaryOp, Value};
 
 /// What an expression may refer to.
@@ -254,6 +256,27 @@ fn bytes(c: &mut Choices, scope: &Scope, d: usize) -> Expr {
     }
 }
 
+fn lookup(c: &mut Choices, scope: &Scope, d: usize) -> Expr {
+    let ty = c.pick(&[Type::Ip, Type::Ip, Type::Int, Type::Str, Type::Mac]);
+    let mut entries: Vec<(Value, u32)> = Vec::new();
+    for n in 0..c.below(5) as u32 {
+        let key = match (present(c, ty), c.below(2)) {
+            (Value::Ip(a), 0) => {
+                let len = *c.pick(&[0u8, 32, 104, 126]);
+                Value::Net(a & mask(len), len)
+            }
+            (key, _) => key,
+        };
+        if entries.iter().all(|(known, _)| *known != key) {
+            entries.push((key, n % 3));
+        }
+    }
+    let texts = ["", "a", "É"].map(Box::from).to_vec();
+    let table = Table { file: "f.csv".into(), column: "c".into(), entries, texts };
+    let f = Func::Lookup(Shared(Arc::new(table)));
+    node(Type::Str, ExprKind::Call(f, vec![expr(c, scope, ty, d)]))
+}
+
 fn slice(c: &mut Choices, scope: &Scope, ty: &Type, d: usize) -> Expr {
     let whole = expr(c, scope, ty, d);
     let [start, length] = [(); 2].map(|()| match c.below(3) {
@@ -397,7 +420,8 @@ fn float(c: &mut Choices, scope: &Scope, d: usize) -> Expr {
 }
 
 fn text(c: &mut Choices, scope: &Scope, d: usize) -> Expr {
-    let kind = match c.below(10) {
+    let kind = match c.below(11) {
+        10 => return lookup(c, scope, d),
         4 => return slice(c, scope, &Type::Str, d),
         5 => ExprKind::Call(Func::Trim, vec![expr(c, scope, &Type::Str, d)]),
         6 => {

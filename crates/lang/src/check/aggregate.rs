@@ -102,7 +102,13 @@ impl<'t> Checker<'t> {
     }
 
     /// Reports a wrong number of arguments.
-    fn wrong_arguments(&mut self, f: AggFunc, name: &str, (most, found): (usize, usize), span: Span) {
+    fn wrong_arguments(
+        &mut self,
+        f: AggFunc,
+        name: &str,
+        (most, found): (usize, usize),
+        span: Span,
+    ) {
         let example = match (f, name) {
             (AggFunc::Frequent(_), _) => "frequent(dport, 5)",
             (AggFunc::Histogram, _) => "histogram(len, 100)",

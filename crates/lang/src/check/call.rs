@@ -29,8 +29,14 @@ impl<'t> Checker<'t> {
         span: Span,
     ) -> Option<Expr> {
         let name = func.node.as_str();
-        if name == "if" {
-            return self.if_call(scope, args, span);
+        match name {
+            "if" => return self.if_call(scope, args, span),
+            "lookup" => return self.lookup(scope, args, span),
+            "file" => {
+                self.misplaced_file(span);
+                return None;
+            }
+            _ => {}
         }
         let built_in = BUILTINS.iter().find(|(n, ..)| *n == name).map(|(_, f, _)| f.clone());
         let user = self.signatures.scalars.iter().position(|f| f.name == name).map(Func::User);
@@ -86,7 +92,7 @@ impl<'t> Checker<'t> {
             format!("there is no function called `{name}`"),
         );
         let users = self.signatures.scalars.iter().map(|f| f.name.as_str());
-        let known = BUILTINS.iter().map(|(n, ..)| *n).chain(users).chain(["if"]);
+        let known = BUILTINS.iter().map(|(n, ..)| *n).chain(users).chain(["if", "lookup", "file"]);
         let aggregates = AGGREGATES.iter().map(|(name, _)| *name);
         let near = suggest::function(name).or(suggest::closest(name, known.chain(aggregates)));
         let near = near.map(|near| format!("did you mean `{near}`?"));
@@ -232,7 +238,7 @@ impl<'t> Checker<'t> {
                 self.bin(&args, trees)?;
                 first
             }
-            Func::Exists | Func::CommunityId { .. } | Func::User(_) => {
+            Func::Exists | Func::CommunityId { .. } | Func::Lookup(_) | Func::User(_) => {
                 unreachable!("checked by the caller")
             }
         };

@@ -1,6 +1,7 @@
 //! Comparisons, and `in`.
 
 use super::Checker;
+use super::file::file_call;
 use super::words::{Side, a, mismatch_help, say};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::limits::MEMBERS_MAX;
@@ -90,7 +91,9 @@ impl<'t> Checker<'t> {
             Set::Braces(members) => (members.as_slice(), false),
             Set::One(member) => (std::slice::from_ref(&**member), true),
         };
-        if let (true, [TreeMember::Value(member)]) = (one, members) {
+        if let (true, [TreeMember::Value(member)]) = (one, members)
+            && file_call(member).is_none()
+        {
             self.one_member(scope, value, member)?;
         }
         let e = e?;
@@ -132,10 +135,24 @@ impl<'t> Checker<'t> {
     ) -> Option<(Vec<Member>, Expr)> {
         self.count_members(members.len(), tree.span)?;
         let mut ty = e.ty.clone();
-        let found: Vec<_> =
-            members.iter().map(|m| (self.member(scope, m, tree, &mut ty), m)).collect();
-        let mut out = Vec::new();
-        let mut sound = true;
+        let (mut out, mut found, mut sound) = (Vec::new(), Vec::new(), true);
+        for m in members {
+            let file = match m {
+                TreeMember::Value(call) => file_call(call).map(|args| (args, call.span)),
+                TreeMember::Range(..) => None,
+            };
+            let Some((args, span)) = file else {
+                found.push((self.member(scope, m, tree, &mut ty), m));
+                continue;
+            };
+            match self.set_file(scope, args, span, &e.ty) {
+                Some(all) => {
+                    self.count_members(all.len(), span)?;
+                    out.extend(all.into_iter().map(|m| cast_member(m, &ty)));
+                }
+                None => sound = false,
+            }
+        }
         for (member, tree) in found {
             match member.map(|m| cast_member(m, &ty)) {
                 Some(Member::Range(low, high)) if low > high => {

@@ -14,7 +14,7 @@ pub(super) fn arity(f: &Func) -> usize {
         Func::Concat | Func::MinOf | Func::MaxOf | Func::Bin | Func::Extract => 2,
         Func::Pow | Func::SeqDiff | Func::Prefix { .. } | Func::Anonymize(_) => 2,
         Func::Slice | Func::Replace | Func::Split | Func::Clamp => 3,
-        Func::User(_) => unreachable!("a registered function has a signature"),
+        Func::Lookup(_) | Func::User(_) => unreachable!("checked by the caller"),
     }
 }
 

@@ -84,7 +84,11 @@ pub fn supported(truth: &serde_json::Value) -> bool {
 /// Compiles a query; panics with its diagnostics.
 pub fn program(text: &str, functions: &Functions) -> Program {
     let query = Query { name: "test.weir", text };
-    let options = weir_lang::Options { params: &[], signatures: functions.signatures() };
+    let options = weir_lang::Options {
+        params: &[],
+        signatures: functions.signatures(),
+        files: Some(&Checkout),
+    };
     match compile(&query, &options) {
         Ok(compiled) => compiled.program,
         Err(diagnostics) => panic!("{}", render(&diagnostics, &query, false)),
@@ -149,4 +153,14 @@ fn open(capture: &Path, way: Way) -> Result<Reading<Box<dyn Source>>, SourceErro
 
 fn failed(e: &SourceError) -> Answer {
     Answer { rows: Vec::new(), ledger: Ledger::default(), error: Some(e.to_string()) }
+}
+
+/// The files of the checkout, by their names from its root.
+#[derive(Debug)]
+struct Checkout;
+
+impl weir_lang::Files for Checkout {
+    fn read(&self, path: &str) -> Result<Vec<u8>, String> {
+        std::fs::read(root().join(path)).map_err(|e| e.to_string())
+    }
 }
