@@ -147,11 +147,16 @@ fn agg(agg: &Agg, input: &Schema) -> String {
     let arg = match agg.arg.as_ref().map(|e| (e, &e.kind)) {
         None => String::new(),
         Some((_, ExprKind::Tuple(parts))) => list(parts, |part| expr(part, input, &[])),
+        // The value and the step.
+        Some((_, ExprKind::Call(Func::Bin, parts))) if agg.func == AggFunc::Histogram => {
+            list(parts, |part| expr(part, input, &[]))
+        }
         Some((e, _)) => expr(e, input, &[]),
     };
     let more = match agg.func {
         AggFunc::Quantile(millionths) => format!(", {}", f64::from(millionths) / 1e6),
         AggFunc::Frequent(n) => format!(", {n}"),
+        AggFunc::DistinctUpTo(limit) => format!(", {limit}"),
         _ => String::new(),
     };
     let mut out = format!("{} = {func}({arg}{more})", agg.name);

@@ -242,8 +242,11 @@ pub enum AggFunc {
     /// How many different values, exactly. Of any type, tuples too: a tuple counts where any of
     /// its parts has a value, absent parts being values of their own, as in a key. Int.
     Distinct,
-    /// About how many different values, as [`AggFunc::Distinct`] takes them: a HyperLogLog sketch of
-    /// 4096 registers. Int.
+    /// How many different values, exactly as long as a group has no more than so many; beyond, what
+    /// [`AggFunc::ApproxDistinct`] gives, and more than the limit in any case. Int.
+    DistinctUpTo(u64),
+    /// About how many different values, as [`AggFunc::Distinct`] takes them: a HyperLogLog sketch
+    /// of 4096 registers. Int.
     ApproxDistinct,
     /// Bitwise or, of int.
     BitOr,
@@ -255,8 +258,9 @@ pub enum AggFunc {
     /// Rows (without an argument), or the sum of an int, by second of a window of so many
     /// nanoseconds. Float; 0 over nothing.
     Rate(i64),
-    /// The value that so many millionths of all values are not above: the smallest one that is large
-    /// enough, by exact rank. Of int, float, duration, each value rounded to 11 significant bits.
+    /// The value that so many millionths of all values are not above: the smallest one that is
+    /// large enough, by exact rank. Of int, float, duration, each value rounded to 11 significant
+    /// bits.
     Quantile(u32),
     /// Shannon's entropy in bits, a float. Takes what [`AggFunc::Distinct`] takes.
     Entropy,
@@ -282,7 +286,7 @@ impl AggFunc {
             AggFunc::Last => "last",
             AggFunc::Any => "any",
             AggFunc::All => "all",
-            AggFunc::Distinct => "distinct",
+            AggFunc::Distinct | AggFunc::DistinctUpTo(_) => "distinct",
             AggFunc::ApproxDistinct => "approx_distinct",
             AggFunc::BitOr => "bit_or",
             AggFunc::Variance => "variance",

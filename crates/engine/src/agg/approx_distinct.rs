@@ -18,7 +18,7 @@
 
 use super::{Aggregate, Cells, CellsRef, Finish, Input, read_bytes, write_bytes};
 use crate::expr::Class;
-use crate::key::MAPPED;
+use crate::key::{Layout, MAPPED, Pool};
 use crate::limits::SKETCHES_MAX;
 use crate::table::hash;
 use datasketches::hll::{HllSketch, HllType, HllUnion};
@@ -31,6 +31,10 @@ use weir_plan::{Type, Value};
 /// Registers of a sketch, as a power of two.
 const LG_REGISTERS: u8 = 12;
 
+/// Bytes before the registers of an encoded sketch that has them all, and of the whole.
+const DENSE_HEAD: usize = 40;
+const DENSE_BYTES: usize = DENSE_HEAD + (1 << LG_REGISTERS);
+
 /// Values that stand in the cells of a group.
 const INLINE: u64 = 3;
 
@@ -42,18 +46,43 @@ pub(super) struct ApproxDistinct {
     evicted: u64,
 }
 
-fn sketch() -> HllSketch {
+pub(super) fn sketch() -> HllSketch {
     HllSketch::new(LG_REGISTERS, HllType::Hll8).expect("between 4 and 21")
 }
 
-fn union(a: &HllSketch, b: &HllSketch) -> HllSketch {
+/// A sketch from its bytes, if they are those of one of ours: the library takes some that it then
+/// stumbles over, such as registers beyond 63.
+pub(super) fn read_sketch(bytes: &[u8]) -> Option<HllSketch> {
+    let read = HllSketch::deserialize(bytes).ok()?;
+    let ours = read.lg_config_k() == LG_REGISTERS && read.target_type() == HllType::Hll8;
+    // A list or set of fewer values than it says would be written shorter.
+    let whole = ours && read.serialize().len() == bytes.len();
+    (whole && (bytes.len() < DENSE_BYTES || dense_is_sound(bytes))).then_some(read)
+}
+
+/// Whether what stands before the registers is what they come to: how many are 0, and the sums of
+/// the powers 2^-r, of registers below 32 and of the others. These sums are exact.
+fn dense_is_sound(bytes: &[u8]) -> bool {
+    let (head, registers) = bytes.split_at(DENSE_HEAD);
+    let word = |at: usize| u64::from_le_bytes(head[at..at + 8].try_into().expect("eight bytes"));
+    let (mut zeros, mut sums) = (0, [0.0; 2]);
+    for &r in registers {
+        zeros += (r == 0) as u64;
+        sums[(r >= 32) as usize] += 1.0 / (1u64 << r.min(63)) as f64;
+    }
+    registers.iter().all(|&r| r < 64)
+        && [word(16), word(24)].map(f64::from_bits) == sums
+        && word(32) == zeros
+}
+
+pub(super) fn union(a: &HllSketch, b: &HllSketch) -> HllSketch {
     let mut union = HllUnion::new(LG_REGISTERS).expect("between 4 and 21");
     union.update(a);
     union.update(b);
     union.to_sketch(HllType::Hll8)
 }
 
-fn estimate(sketch: &HllSketch) -> u64 {
+pub(super) fn estimate(sketch: &HllSketch) -> u64 {
     sketch.composite_estimate().round() as u64
 }
 
@@ -73,6 +102,21 @@ pub(crate) fn item(value: &Value) -> u64 {
             parts.iter().fold(0, |h, part| hash([h, part.exists() as u64, item(part)]))
         }
     }
+}
+
+/// The same for the value in the first parts of a packed key.
+pub(super) fn item_of_key(layout: &Layout, key: &[u64], parts: usize, pool: &Pool) -> u64 {
+    let part = |p| {
+        layout.part(key, p).map(|raw| match layout.place(p).1 {
+            Class::Pair => address((raw >> 64) as u64, raw as u64),
+            Class::Text => text(pool.get(raw as u64)),
+            _ => raw as u64,
+        })
+    };
+    if parts == 1 {
+        return part(0).unwrap_or(0);
+    }
+    (0..parts).map(part).fold(0, |h, v| hash([h, v.is_some() as u64, v.unwrap_or(0)]))
 }
 
 /// About how many different ones there are among these.
@@ -106,7 +150,7 @@ impl ApproxDistinct {
     }
 
     /// What goes into the sketches for each row that counts.
-    fn items(&self, input: &Input<'_>, items: &mut [u64; BATCH]) {
+    pub(super) fn items(&self, input: &Input<'_>, items: &mut [u64; BATCH]) {
         if let ([class], [column]) = (&self.classes[..], input.columns) {
             return each_item(*class, column, input, |i, item| items[i] = item);
         }
@@ -247,10 +291,7 @@ impl Aggregate for ApproxDistinct {
     fn decode(&mut self, cells: &mut Cells<'_>, group: u32, from: &mut &[u8]) -> bool {
         let mut rest = *from;
         let Some(bytes) = read_bytes(&mut rest) else { return false };
-        let Ok(read) = HllSketch::deserialize(bytes) else { return false };
-        if read.lg_config_k() != LG_REGISTERS {
-            return false;
-        }
+        let Some(read) = read_sketch(bytes) else { return false };
         *from = rest;
         if !read.is_empty() {
             self.take_sketch(cells.of(group), &read);

@@ -17,6 +17,7 @@
 
 mod words;
 
+use super::approx_distinct::item_of_key;
 use super::{
     Aggregate, Cells, CellsRef, Finish, Input, read_bytes, read_words, write_bytes, write_words,
 };
@@ -75,6 +76,16 @@ impl Distinct {
     /// The part of a key that is the group.
     fn group_part(&self) -> usize {
         self.parts.len() - 1
+    }
+
+    /// Calls `f` with the group of each value and what goes into a sketch for it.
+    pub(super) fn each_item(&self, mut f: impl FnMut(u32, u64)) {
+        for set in &self.sets {
+            set.each(|key| {
+                let group = (key[set.group.0] >> set.group.1) as u32;
+                f(group, item_of_key(&set.layout, key, self.group_part(), &self.pool));
+            });
+        }
     }
 
     /// Takes those rows in whose value and group fit in one word. Returns the other rows.

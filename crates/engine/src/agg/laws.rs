@@ -44,7 +44,10 @@ struct Group {
 impl Group {
     fn new(func: AggFunc, arg: &Type) -> Group {
         let ty = match func {
-            AggFunc::Count | AggFunc::Distinct | AggFunc::ApproxDistinct => Type::Int,
+            AggFunc::Count
+            | AggFunc::Distinct
+            | AggFunc::DistinctUpTo(_)
+            | AggFunc::ApproxDistinct => Type::Int,
             AggFunc::Rate(_) | AggFunc::Variance | AggFunc::Entropy => Type::Float,
             AggFunc::Frequent(_) | AggFunc::Histogram => Type::Str,
             AggFunc::Avg | AggFunc::Stddev if *arg != Type::Duration => Type::Float,
@@ -107,7 +110,8 @@ impl Group {
 
     fn result(&mut self) -> Value {
         let (mut column, mut arena) = (Column::new(self.ty.repr()), Arena::default());
-        self.agg.settle();
+        let stride = self.cells.len();
+        self.agg.settle(CellsRef { rows: &self.cells, stride, at: 0 });
         let mut undefined = 0;
         let mut out = Finish { column: &mut column, arena: &mut arena, undefined: &mut undefined };
         self.agg.finish(self.cells(), &[0], &mut out);
@@ -270,6 +274,7 @@ fn all() -> Vec<(AggFunc, Type)> {
         with(Last, &every),
         with(Distinct, &every),
         with(ApproxDistinct, &every),
+        with(DistinctUpTo(3), &every),
         with(Entropy, &every),
         with(Frequent(2), &every),
         with(Histogram, &every[1..2]),

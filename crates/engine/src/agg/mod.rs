@@ -12,6 +12,7 @@ mod avg;
 mod bit_or;
 mod count;
 mod distinct;
+mod distinct_up_to;
 pub(crate) mod entropy;
 mod first_last;
 mod fixed;
@@ -161,7 +162,7 @@ pub trait Aggregate: Send {
     );
 
     /// Makes ready for [`Aggregate::finish`]: all rows are in, and all other states merged.
-    fn settle(&mut self) {}
+    fn settle(&mut self, _: CellsRef<'_>) {}
 
     /// Writes the results of `groups` to rows `0..`.
     fn finish(&self, cells: CellsRef<'_>, groups: &[u32], out: &mut Finish<'_>);
@@ -225,6 +226,9 @@ pub fn build(agg: &Agg, functions: &Functions, lone: bool) -> Box<dyn Aggregate>
         AggFunc::Distinct => {
             let parts = parts(arg).into_iter().map(Part::of);
             Box::new(distinct::Distinct::new(parts.collect()))
+        }
+        AggFunc::DistinctUpTo(limit) => {
+            Box::new(distinct_up_to::DistinctUpTo::new(limit, &parts(arg)))
         }
         AggFunc::ApproxDistinct => {
             let types = parts(arg).into_iter().map(|part| part.ty.clone());

@@ -24,7 +24,8 @@ pub(super) trait Reading: Send + 'static {
         None
     }
 
-    /// Writes row `i` of the result: that of these values. There is one at least. `work` is scratch.
+    /// Writes row `i` of the result: that of these values, of which there is one at least. `work`
+    /// is scratch.
     fn read(&self, values: &Values<'_>, work: &mut Work, i: usize, out: &mut Finish<'_>);
 }
 
@@ -250,7 +251,7 @@ impl<R: Reading> Aggregate for Tally<R> {
     }
 
     /// Puts the values of each group together: a counting sort by group.
-    fn settle(&mut self) {
+    fn settle(&mut self, _: CellsRef<'_>) {
         self.starts.clear();
         self.starts.push(0);
         for set in &self.sets {

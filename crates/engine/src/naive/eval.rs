@@ -172,8 +172,18 @@ impl<'a> Eval<'a> {
             (AggFunc::Distinct, _) => {
                 Value::Int(values.iter().collect::<BTreeSet<_>>().len() as i64)
             }
+            (AggFunc::DistinctUpTo(limit), _) => {
+                let different: BTreeSet<&Value> = values.iter().collect();
+                Value::Int(match different.len() as u64 {
+                    n if n <= limit => n as i64,
+                    _ => {
+                        let items = different.into_iter().map(|v| item(v, agg));
+                        approx_distinct::count(items).max(limit + 1) as i64
+                    }
+                })
+            }
             (AggFunc::ApproxDistinct, _) => {
-                Value::Int(approx_distinct::count(values.iter().map(approx_distinct::item)) as i64)
+                Value::Int(approx_distinct::count(values.iter().map(|v| item(v, agg))) as i64)
             }
             (AggFunc::User(i), _) => {
                 let mut state = self.functions.aggregate_at(i)();
@@ -244,6 +254,30 @@ impl<'a> Eval<'a> {
             }
             _ => self.checked_float(variance.sqrt()),
         }
+    }
+}
+
+/// What goes into a sketch for a value of the argument of `agg`, tuples within tuples taken apart.
+fn item(v: &Value, agg: &Agg) -> u64 {
+    let mut parts = Vec::new();
+    if let Some(arg) = &agg.arg {
+        flatten(v, arg, &mut parts);
+    }
+    match &parts[..] {
+        [one] => approx_distinct::item(one),
+        _ => approx_distinct::item(&Value::Tuple(parts)),
+    }
+}
+
+fn flatten(v: &Value, e: &Expr, out: &mut Vec<Value>) {
+    match (&e.kind, v) {
+        (ExprKind::Tuple(parts), Value::Tuple(values)) => {
+            parts.iter().zip(values).for_each(|(part, v)| flatten(v, part, out));
+        }
+        (ExprKind::Tuple(parts), _) => {
+            parts.iter().for_each(|part| flatten(&Value::Absent, part, out));
+        }
+        _ => out.push(v.clone()),
     }
 }
 

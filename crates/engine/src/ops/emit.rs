@@ -82,7 +82,7 @@ impl Emitter {
             keys.hash();
             variant.table.lookup(&keys, &variant.fresh, &mut [NO_ROW; BATCH]);
         }
-        groups.variants.iter_mut().flat_map(|v| &mut v.aggs).for_each(|agg| agg.settle());
+        groups.settle();
         let mut order = std::mem::take(&mut self.order);
         groups.sorted(&mut self.sorter, &mut order);
         for from in (0..order.len()).step_by(BATCH) {

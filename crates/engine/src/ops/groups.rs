@@ -173,6 +173,15 @@ impl Groups {
         other
     }
 
+    /// Makes all aggregates ready to be finished.
+    pub(super) fn settle(&mut self) {
+        for Variant { table, aggs, at, .. } in &mut self.variants {
+            for (agg, &at) in aggs.iter_mut().zip(&*at) {
+                agg.settle(CellsRef { rows: table.rows(), stride: table.stride(), at });
+            }
+        }
+    }
+
     pub(super) fn clear(&mut self) {
         for (v, layout) in self.variants.iter_mut().zip(&self.spec.layouts) {
             v.clear(layout, &self.spec);

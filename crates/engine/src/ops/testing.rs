@@ -31,7 +31,9 @@ pub(crate) fn project(fields: &[&str]) -> Stage {
 /// An aggregate named after its function.
 pub(crate) fn agg(func: AggFunc, arg: Option<Expr>) -> Agg {
     let ty = match func {
-        AggFunc::Count | AggFunc::Distinct | AggFunc::ApproxDistinct => Type::Int,
+        AggFunc::Count | AggFunc::Distinct | AggFunc::DistinctUpTo(_) | AggFunc::ApproxDistinct => {
+            Type::Int
+        }
         AggFunc::Avg
         | AggFunc::Rate(_)
         | AggFunc::Variance

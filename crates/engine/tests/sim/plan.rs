@@ -215,6 +215,7 @@ fn agg(c: &mut Choices, scope: &Scope, name: String) -> Agg {
         All,
         Distinct,
         ApproxDistinct,
+        DistinctUpTo(3),
         Entropy,
         Quantile(500_000),
         Quantile(900_000),
@@ -237,7 +238,7 @@ fn agg(c: &mut Choices, scope: &Scope, name: String) -> Agg {
             let ty = ordered(c);
             Some(expr(c, scope, &ty, 2))
         }
-        Distinct | ApproxDistinct | Entropy => {
+        Distinct | DistinctUpTo(_) | ApproxDistinct | Entropy => {
             let types: Vec<_> = (0..1 + c.below(3)).map(|_| scalar(c)).collect();
             Some(tuple_of(types.iter().map(|t| expr(c, scope, t, 1)).collect()))
         }
@@ -247,7 +248,7 @@ fn agg(c: &mut Choices, scope: &Scope, name: String) -> Agg {
         }
     };
     let ty = match (func, &arg) {
-        (Count | Distinct | ApproxDistinct | BitOr | User(_), _) => Type::Int,
+        (Count | Distinct | DistinctUpTo(_) | ApproxDistinct | BitOr | User(_), _) => Type::Int,
         (Frequent(_) | Histogram, _) => Type::Str,
         (Variance | Rate(_) | Entropy, _) => Type::Float,
         (Avg | Stddev, Some(arg)) if arg.ty == Type::Int => Type::Float,

@@ -7,7 +7,7 @@ use crate::lower;
 use crate::names::Scope;
 use crate::tree::{AggItem, Expr as TreeExpr, Name};
 use weir_plan::limits::FREQUENT_MAX;
-use weir_plan::{Agg, AggFunc, Expr, ExprKind, Func, Type, Value, Window};
+use weir_plan::{Agg, AggFunc, BinaryOp, Expr, ExprKind, Func, Type, Value, Window};
 
 /// The built-in aggregates by name. What a call says beside its argument, or the window does, is
 /// filled in where it is known.
@@ -40,12 +40,43 @@ fn arity(f: AggFunc, name: &str) -> (usize, usize) {
     match f {
         AggFunc::Quantile(_) if name != "median" => (2, 2),
         AggFunc::Frequent(_) | AggFunc::Histogram => (2, 2),
+        AggFunc::Distinct => (1, 2),
         AggFunc::Count | AggFunc::Rate(_) => (0, 1),
         _ => (1, 1),
     }
 }
 
 impl<'t> Checker<'t> {
+    /// The columns that say which rows a `distinct` with a limit counted exactly. It gives more
+    /// than its limit where it did not.
+    pub(super) fn exactness(
+        &mut self,
+        scope: &mut Scope,
+        s: &weir_plan::Summarize,
+        word: Span,
+    ) -> Option<weir_plan::Stage> {
+        let mut columns = Vec::new();
+        for agg in &s.aggs {
+            let AggFunc::DistinctUpTo(limit) = agg.func else { continue };
+            let name = format!("{}_exact", agg.name);
+            if scope.schema.position(&name).is_some() {
+                let message = format!("two columns are called `{name}`");
+                let d = Diagnostic::new(Code::ColumnClash, word, message);
+                self.report(d.note(format!(
+                    "`distinct` with a limit makes one, which says whether `{}` is exact",
+                    agg.name
+                )));
+                return None;
+            }
+            let count = Expr::column(scope.schema.position(&agg.name)?, Type::Int);
+            let limit = Expr::constant(Value::Int(limit as i64));
+            let within = lower::binary(BinaryOp::Le, Type::Bool, count, limit);
+            scope.put(&name, Some(Type::Bool));
+            columns.push((name.clone(), scope.schema.position(&name)?, within));
+        }
+        (!columns.is_empty()).then_some(weir_plan::Stage::Extend { columns })
+    }
+
     /// The aggregate over windows of this kind; `None` as the window means that it was wrong.
     pub(super) fn of_window(
         &mut self,
@@ -80,7 +111,7 @@ impl<'t> Checker<'t> {
         };
         let (least, most) = arity(f, &func.node);
         if !(least..=most).contains(&args.len()) {
-            self.wrong_arguments(f, &func.node, (most, args.len()), item.item.expr.span);
+            self.miscounted(f, &func.node, (most, args.len()), item.item.expr.span);
             return None;
         }
         let ty = if matches!(f, AggFunc::Rate(_)) { Type::Float } else { Type::Int };
@@ -102,13 +133,7 @@ impl<'t> Checker<'t> {
     }
 
     /// Reports a wrong number of arguments.
-    fn wrong_arguments(
-        &mut self,
-        f: AggFunc,
-        name: &str,
-        (most, found): (usize, usize),
-        span: Span,
-    ) {
+    fn miscounted(&mut self, f: AggFunc, name: &str, (most, found): (usize, usize), span: Span) {
         let example = match (f, name) {
             (AggFunc::Frequent(_), _) => "frequent(dport, 5)",
             (AggFunc::Histogram, _) => "histogram(len, 100)",
@@ -139,6 +164,7 @@ impl<'t> Checker<'t> {
         }
         agg.func = match agg.func {
             AggFunc::Quantile(_) => AggFunc::Quantile(self.share(func, &constant?, second_tree)?),
+            AggFunc::Distinct => AggFunc::DistinctUpTo(self.limit(&constant?, second_tree)?),
             _ => AggFunc::Frequent(self.how_many(&constant?, second_tree)?),
         };
         let (arg, ty) = self.agg_arg(agg.func, func, arg, tree)?;
@@ -166,6 +192,17 @@ impl<'t> Checker<'t> {
             }
             _ => d,
         });
+        None
+    }
+
+    /// Up to how many values a `distinct` is exact.
+    fn limit(&mut self, constant: &Value, tree: &TreeExpr) -> Option<u64> {
+        if let Value::Int(n @ 1..) = constant {
+            return Some(*n as u64);
+        }
+        let message = "the limit up to which `distinct` is exact is a number above 0";
+        let d = Diagnostic::new(Code::BadConstant, tree.span, message);
+        self.report(d.help("write `distinct(x, 10k)`"));
         None
     }
 
@@ -224,7 +261,9 @@ impl<'t> Checker<'t> {
         tree: &TreeExpr,
     ) -> Option<(Expr, Type)> {
         let of_tuples = match f {
-            AggFunc::Distinct | AggFunc::ApproxDistinct => Some(Type::Int),
+            AggFunc::Distinct | AggFunc::DistinctUpTo(_) | AggFunc::ApproxDistinct => {
+                Some(Type::Int)
+            }
             AggFunc::Entropy => Some(Type::Float),
             _ => None,
         };
@@ -235,7 +274,10 @@ impl<'t> Checker<'t> {
         let arg = self.one_value(arg, tree.span)?;
         let ty = arg.ty.clone();
         let (fits, wanted, result) = match f {
-            AggFunc::Count | AggFunc::Distinct | AggFunc::ApproxDistinct => (true, "", Type::Int),
+            AggFunc::Count
+            | AggFunc::Distinct
+            | AggFunc::DistinctUpTo(_)
+            | AggFunc::ApproxDistinct => (true, "", Type::Int),
             AggFunc::Entropy => (true, "", Type::Float),
             AggFunc::Frequent(_) | AggFunc::Histogram => (true, "", Type::Str),
             AggFunc::Quantile(_) => (ty.is_numeric(), "an int, a float or a duration", ty),

@@ -71,7 +71,13 @@ impl<'t> Checker<'t> {
                 None
             }
         };
-        built.stages.extend(plan);
+        let exactness = match &plan {
+            Some(weir_plan::Stage::Summarize(s)) => {
+                self.exactness(&mut built.scope, s, word_span(stage, "summarize"))
+            }
+            _ => None,
+        };
+        built.stages.extend(plan.into_iter().chain(exactness));
         if built.scope.schema.columns.len() > COLUMNS_MAX {
             let message = format!("rows have at most {COLUMNS_MAX} columns");
             self.report(Diagnostic::new(Code::TooLarge, stage.span, message));
