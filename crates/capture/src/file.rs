@@ -171,7 +171,7 @@ mod tests {
         w.section(&mut out);
         w.interface(&mut out, &Interface::new(LinkType::ETHERNET));
         w.interface(&mut out, &Interface { resolution: 9, ..Interface::new(LinkType::RAW) });
-        w.interface(&mut out, &Interface::new(LinkType(105)));
+        w.interface(&mut out, &Interface::new(LinkType(147)));
         for i in 0..packets {
             // Mostly one of the link types that are decoded, now and then another.
             let id = if i % 40 == 39 { 2 } else { i / 3 % 2 };
@@ -191,7 +191,7 @@ mod tests {
             pcap(&FileHeader { order: ByteOrder::Big, nanos: false, ..ether }, 20),
             pcap(&FileHeader { modified: true, ..ether }, 20),
             pcap(&FileHeader { version: (2, 3), ..ether }, 20),
-            pcap(&FileHeader { link: LinkType(105), ..ether }, 3),
+            pcap(&FileHeader { link: LinkType(147), ..ether }, 3),
             pcapng(ByteOrder::Little, 600),
             [pcapng(ByteOrder::Big, 30), pcapng(ByteOrder::Little, 30)].concat(),
         ]
@@ -226,11 +226,11 @@ mod tests {
     fn frames_before_an_unsupported_link_type_are_delivered() {
         let (records, error) = read(pcapng(ByteOrder::Little, 600));
         assert_eq!(records, 39 + 6);
-        assert!(error.unwrap().starts_with("x: link type 105"));
+        assert!(error.unwrap().starts_with("x: link type 147"));
         // A file with no frame of such a type is fine.
         let mut file = Vec::new();
         Writer { order: ByteOrder::Big }.section(&mut file);
-        Writer { order: ByteOrder::Big }.interface(&mut file, &Interface::new(LinkType(105)));
+        Writer { order: ByteOrder::Big }.interface(&mut file, &Interface::new(LinkType(147)));
         assert_eq!(read(file), (0, None));
     }
 

@@ -39,6 +39,7 @@ const NOT_AS_THEY_ARE: &[&str] = &[
     "aoe-oobr-1.pcap",
     "bgp-bgp_capabilities_print-oobr-2.pcap",
     "icmp-icmp_print-oobr-1.pcap",
+    "ieee802.11_meshhdr-oobr.pcap",
     "mobility_opt_asan.pcap",
     "mobility_opt_asan_3.pcap",
     "trunc-hdr.pcap",

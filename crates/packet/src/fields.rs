@@ -3,6 +3,7 @@
 //! This one table is shared by the language (names and types), the engine (readers) and the
 //! documentation (`weir fields`).
 
+mod below;
 mod upper;
 
 use crate::column::Repr;
@@ -280,116 +281,22 @@ pub enum Item {
 
 /// The catalogue, in the order that `weir fields` prints.
 pub static FIELDS: &[Field] = &{
-    let mut all = [HEADERS[0]; HEADERS.len() + upper::FIELDS.len()];
-    let mut i = 0;
+    const PARTS: [&[Field]; 3] = [below::FIELDS, HEADERS, upper::FIELDS];
+    let mut all = [HEADERS[0]; PARTS[0].len() + PARTS[1].len() + PARTS[2].len()];
+    let (mut part, mut from, mut i) = (0, 0, 0);
     while i < all.len() {
-        let above = i >= HEADERS.len();
-        all[i] = if above { upper::FIELDS[i - HEADERS.len()] } else { HEADERS[i] };
+        if i - from == PARTS[part].len() {
+            (part, from) = (part + 1, i);
+        }
+        all[i] = PARTS[part][i - from];
         i += 1;
     }
     all
 };
 
-/// The fields up to the transport headers.
+/// The fields from IP up to the transport headers, and those of ARP.
 #[rustfmt::skip]
 const HEADERS: &[Field] = &[
-    field("ts", FieldType::Time, Item::Ts, 0, ALWAYS,
-        "When the packet was captured: nanoseconds since 1970, UTC."),
-    field("number", FieldType::Int, Item::Number, 63, ALWAYS,
-        "The packet's number in the capture, from 1."),
-    field("len", FieldType::Int, Item::Len, 32, ALWAYS,
-        "Length of the frame on the wire, in bytes."),
-    field("caplen", FieldType::Int, Item::Caplen, 32, ALWAYS,
-        "Captured bytes of the frame; less than `len` when the snap length cut it."),
-    field("linktype", FieldType::Int, Item::LinkType, 16, ALWAYS,
-        "Link-layer header type (the LINKTYPE registry), 1 for Ethernet."),
-    field("malformed", FieldType::Bool, Item::Malformed, 0, ALWAYS,
-        "Whether a header contradicts itself; the fields before the fault stay readable."),
-    field("cut", FieldType::Bool, Item::Cut, 0, ALWAYS,
-        "Whether the snap length cut the frame inside a header that the walk wanted to read."),
-    field("eth", FieldType::Bool, Item::Eth, 0, ALWAYS,
-        "Whether the frame has an Ethernet header."),
-    field("eth.src", FieldType::Mac, Item::EthSrc, 0, SOMETIMES,
-        "Ethernet source address."),
-    field("eth.dst", FieldType::Mac, Item::EthDst, 0, SOMETIMES,
-        "Ethernet destination address."),
-    field("eth.type", FieldType::Int, Item::EthType, 16, SOMETIMES,
-        "EtherType of the payload, after any VLAN tags (IEEE 802.3); also from Linux cooked \
-         captures."),
-    field("link.a", FieldType::Mac, Item::LinkA, 0, SOMETIMES,
-        "The smaller of the two Ethernet addresses: the same in both directions."),
-    field("link.b", FieldType::Mac, Item::LinkB, 0, SOMETIMES,
-        "The larger of the two Ethernet addresses: the same in both directions."),
-    field("vlan", FieldType::Bool, Item::Vlan, 0, ALWAYS,
-        "Whether the frame has a VLAN tag (802.1Q, 802.1ad)."),
-    field("vlan.id", FieldType::Int, Item::VlanId, 12, SOMETIMES,
-        "VLAN identifier of the outermost tag."),
-    field("vlan.pcp", FieldType::Int, Item::VlanPcp, 3, SOMETIMES,
-        "Priority code point of the outermost tag."),
-    field("vlan.dei", FieldType::Bool, Item::VlanDei, 0, SOMETIMES,
-        "Drop eligible indicator of the outermost tag."),
-    field("vlan.inner", FieldType::Int, Item::VlanInner, 12, SOMETIMES,
-        "VLAN identifier of the second tag, where there are two or more (QinQ)."),
-    field("vlan.depth", FieldType::Int, Item::VlanDepth, 4, ALWAYS,
-        "How many VLAN tags the frame has; 0 without any."),
-    field("mpls", FieldType::Bool, Item::Mpls, 0, ALWAYS,
-        "Whether the frame has an MPLS label (RFC 3032)."),
-    field("mpls.label", FieldType::Int, Item::MplsLabel, 20, SOMETIMES,
-        "The outermost MPLS label."),
-    field("mpls.exp", FieldType::Int, Item::MplsExp, 3, SOMETIMES,
-        "Traffic class of the outermost MPLS label, once its experimental bits (RFC 5462)."),
-    field("mpls.ttl", FieldType::Int, Item::MplsTtl, 8, SOMETIMES,
-        "Time to live of the outermost MPLS label."),
-    field("mpls.bottom", FieldType::Int, Item::MplsBottom, 20, SOMETIMES,
-        "The innermost MPLS label captured, such as that of a virtual private network; the \
-         outermost one where there is one."),
-    field("mpls.depth", FieldType::Int, Item::MplsDepth, 5, ALWAYS,
-        "How many MPLS labels the frame has; 0 without any."),
-    field("pppoe", FieldType::Bool, Item::Pppoe, 0, ALWAYS,
-        "Whether the frame has a PPPoE header, of a session or its discovery (RFC 2516)."),
-    field("pppoe.code", FieldType::Int, Item::PppoeCode, 8, SOMETIMES,
-        "PPPoE code: 0 session data, 9 initiation, 7 offer, 25 request, 101 confirmation, 167 \
-         termination."),
-    field("pppoe.session", FieldType::Int, Item::PppoeSession, 16, SOMETIMES,
-        "PPPoE session number."),
-    field("wlan", FieldType::Bool, Item::Wlan, 0, ALWAYS,
-        "Whether the frame has an 802.11 header (IEEE 802.11)."),
-    field("wlan.type", FieldType::Int, Item::WlanType, 2, SOMETIMES,
-        "802.11 type: 0 management, 1 control, 2 data."),
-    field("wlan.subtype", FieldType::Int, Item::WlanSubtype, 4, SOMETIMES,
-        "802.11 subtype; of management frames 4 probe request, 8 beacon, 11 authentication, 12 \
-         deauthentication."),
-    field("wlan.retry", FieldType::Bool, Item::WlanRetry, 0, SOMETIMES,
-        "Whether the 802.11 frame was sent again."),
-    field("wlan.protected", FieldType::Bool, Item::WlanProtected, 0, SOMETIMES,
-        "Whether the body of the 802.11 frame is encrypted."),
-    field("wlan.ra", FieldType::Mac, Item::WlanRa, 0, SOMETIMES,
-        "802.11 receiver address: who is to hear the transmission."),
-    field("wlan.ta", FieldType::Mac, Item::WlanTa, 0, SOMETIMES,
-        "802.11 transmitter address; absent in acknowledgements."),
-    field("wlan.da", FieldType::Mac, Item::WlanDa, 0, SOMETIMES,
-        "802.11 destination address; absent in control frames."),
-    field("wlan.sa", FieldType::Mac, Item::WlanSa, 0, SOMETIMES,
-        "802.11 source address; absent in control frames."),
-    field("wlan.bssid", FieldType::Mac, Item::WlanBssid, 0, SOMETIMES,
-        "802.11 address of the network; absent in control frames and between access points."),
-    field("radiotap", FieldType::Bool, Item::Radiotap, 0, ALWAYS,
-        "Whether the frame has a radiotap header (radiotap.org)."),
-    field("radiotap.rate", FieldType::Int, Item::RadiotapRate, 17, SOMETIMES,
-        "Rate of the transmission in kbit/s; absent for rates of 802.11n and later."),
-    field("radiotap.freq", FieldType::Int, Item::RadiotapFreq, 16, SOMETIMES,
-        "Centre of the channel in MHz: 2412 is channel 1."),
-    field("radiotap.signal", FieldType::Int, Item::RadiotapSignal, 64, SOMETIMES,
-        "Signal at the antenna in dBm; negative, nearer to 0 is stronger."),
-    field("tunnel", FieldType::Bool, Item::Tunnel, 0, ALWAYS,
-        "Whether the fields from `ip` on are those of a packet in a tunnel; only with --headers \
-         inner."),
-    field("tunnel.depth", FieldType::Int, Item::TunnelDepth, 4, ALWAYS,
-        "How many tunnels that packet is in; 0 without --headers inner."),
-    field("tunnel.src", FieldType::Ip, Item::TunnelSrc, 0, SOMETIMES,
-        "Source address of the outermost packet, where `tunnel` holds."),
-    field("tunnel.dst", FieldType::Ip, Item::TunnelDst, 0, SOMETIMES,
-        "Destination address of the outermost packet, where `tunnel` holds."),
     field("arp", FieldType::Bool, Item::Arp, 0, ALWAYS,
         "Whether the packet is ARP for IPv4 over Ethernet (RFC 826)."),
     field("arp.op", FieldType::Int, Item::ArpOp, 16, SOMETIMES,

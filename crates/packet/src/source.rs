@@ -109,7 +109,8 @@ impl FrameBatch {
     /// Empties the batch and lets go of the memory it referred to.
     pub fn clear(&mut self) {
         self.chunk = Chunk::clone(&NOTHING);
-        (self.n, self.late) = (0, Bits::NONE);
+        self.headers = Headers::Outer;
+        (self.n, self.late, self.looked) = (0, Bits::NONE, false);
     }
 
     /// Empties the batch and points it at `chunk`; offsets given to [`FrameBatch::push`] count
@@ -263,7 +264,6 @@ impl FrameBatch {
     /// batch is full, or a position is beyond the other's frames.
     pub fn extend_from(&mut self, from: &FrameBatch, at: &[u16], shift: u32) {
         let n = self.n..self.n + at.len();
-        self.headers = from.headers;
         assert!(at.iter().all(|&i| usize::from(i) < from.n), "frames of the other batch");
         fn gather<T: Copy>(to: &mut [T], from: &[T; BATCH], at: &[u16], f: impl Fn(T) -> T) {
             for (to, &i) in to.iter_mut().zip(at) {
@@ -426,5 +426,73 @@ impl<S: Source + ?Sized> Source for Box<S> {
 
     fn account(&self) -> Account {
         (**self).account()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::craft::Frame;
+    use crate::pcap::{FileHeader, Reader};
+    use crate::walk::{Layers, classify};
+
+    /// What is known of each frame besides its bytes.
+    fn known(batch: &FrameBatch) -> Vec<(u64, Option<[u16; 2]>, Option<Look>)> {
+        let look = |i: usize| batch.looks().map(|looks| looks[i]);
+        (0..batch.len()).map(|i| (batch.seq()[i], batch.ports(i), look(i))).collect()
+    }
+
+    /// A batch as a reader fills it: every third frame has known ports, every second is plain.
+    fn read() -> FrameBatch {
+        let header = FileHeader::new(LinkType::ETHERNET);
+        let mut file = Vec::new();
+        for i in 0..40u8 {
+            let frame = Frame::ethernet().ipv4([10, 0, 0, i], [10, 0, 0, 1]);
+            let frame = if i % 2 == 0 { frame.udp(1, 2) } else { frame.fragment(64, false) };
+            header.put_record(&mut file, i.into(), 60, &frame.bytes());
+        }
+        // The last frames have others behind them.
+        header.put_record(&mut file, 50, 200, &[0; 200]);
+        let (chunk, mut batch): (Chunk, _) = (Arc::new(file), FrameBatch::new());
+        Reader::new(&header).fill(&chunk, &mut 0, &mut batch).expect("whole records");
+        batch.headers = Headers::Inner;
+        (0..40).step_by(3).for_each(|i| batch.set_ports(i, [i as u16, 7]));
+        batch
+    }
+
+    #[test]
+    fn what_is_known_of_frames_goes_with_them() {
+        let from = read();
+        let all = known(&from);
+        assert!(all.iter().any(|k| k.2 != Some(Look::NONE)));
+        let at: Vec<u16> = vec![1, 2, 3, 8, 9, 30, 39];
+        let wanted: Vec<_> = at.iter().map(|&i| all[usize::from(i)]).collect();
+
+        let (chunk, base) = from.chunk();
+        let mut parts = FrameBatch::new();
+        parts.restart(chunk, base, from.link);
+        parts.extend_from(&from, &at[..3], 0);
+        parts.extend_from(&from, &at[3..], 0);
+        assert_eq!((known(&parts), parts.headers), (wanted.clone(), Headers::Inner));
+
+        let mut kept = read();
+        kept.retain(|batch, i| at.contains(&(batch.seq()[i] as u16)));
+        assert_eq!((known(&kept), kept.headers), (wanted, Headers::Inner));
+
+        let [mut layers, mut again] = [Layers::new(), Layers::new()];
+        classify(&parts, &mut layers);
+        classify(&kept, &mut again);
+        assert_eq!(layers.plain.four, again.plain.four);
+        assert_eq!(layers.plain.four.count(), at.iter().filter(|&i| i % 2 == 0).count());
+    }
+
+    #[test]
+    fn a_batch_that_starts_again_knows_nothing() {
+        let mut batch = read();
+        let (chunk, base) = batch.chunk();
+        let chunk = Arc::clone(chunk);
+        batch.restart(&chunk, base, LinkType::ETHERNET);
+        batch.push(0, 7, 0, 60, 60);
+        assert_eq!((known(&batch), batch.headers), (vec![(7, None, None)], Headers::Outer));
     }
 }

@@ -34,12 +34,13 @@ impl Text {
     }
 
     /// Appends what a packet holds, as far as there is room: other bytes than printable ASCII are
-    /// written `\xNN`.
+    /// written `\xNN`, and a backslash `\\`.
     pub fn push_escaped(&mut self, bytes: &[u8]) {
         const HEX: &[u8; 16] = b"0123456789abcdef";
         for &byte in bytes {
             let (high, low) = (HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]);
             let whole = match byte {
+                b'\\' => self.push(b"\\\\"),
                 b' '..=b'~' => self.push(&[byte]),
                 _ => self.push(&[b'\\', b'x', high, low]),
             };

@@ -639,6 +639,7 @@ mod tests {
         gtp echo: eth ipv4 ports udp 14: 17@34
         gtp garbage: eth ipv4 ports udp 14: 17@34
         teredo: eth ipv4 ports udp 14: 17@34
+        answer on the port of teredo: eth ipv4 ports udp 14: 17@34
         in a tagged frame: depth=1 eth vlan ipv4 ports udp 18: 17@38
         tunnels without end: eth ipv4 14: 4@34
         in a first fragment: eth ipv4 fragment 14: 4@34
@@ -679,6 +680,7 @@ mod tests {
         gtp echo: eth ipv4 ports udp 14: 17@34
         gtp garbage: eth ipv4 ports udp 14: 17@34
         teredo: eth tunnel ipv6 ports udp 50: 17@90
+        answer on the port of teredo: eth ipv4 ports udp 14: 17@34
         in a tagged frame: depth=1 eth vlan tunnel ipv4 ports tcp whole 72: 6@92
         tunnels without end: eth tunnel ipv4 174: 4@194
         in a first fragment: eth tunnel ipv4 ports tcp CUT 34: 6@54

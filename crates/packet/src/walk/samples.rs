@@ -105,6 +105,7 @@ pub(crate) fn tunnels() -> Vec<(&'static str, Frame)> {
         ("gtp echo", port(2152, &[0x32, 1, 0, 4, 0, 0, 0, 0, 0, 1, 0, 0])),
         ("gtp garbage", port(2152, &[0x30, 255, 0, 40, 0, 0, 0, 9]).payload(&[0x55; 30])),
         ("teredo", port(3544, &[0, 0, 1, 2, 3, 4, 5, 6]).ipv6(A6, B6).udp(3, 4)),
+        ("answer on the port of teredo", port(3544, &[0x60, 0, 0x81, 0x80]).payload(&[0; 60])),
         ("in a tagged frame", {
             let udp = Frame::ethernet().vlan(7).ipv4(A, B).udp(4789, 9).header(0, &vxlan);
             udp.payload(&frame)

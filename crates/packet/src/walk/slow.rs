@@ -135,8 +135,9 @@ impl<'a> Walk<'a> {
         let ip = self.check(Ipv4::new(bytes))?;
         self.add(Layer::Ipv4);
         self.found.l3 = at as u16;
+        self.open = ip.total_length() == 0;
         match ip.total_length() as usize {
-            0 => self.open = true,
+            0 => {}
             total if at + total > self.end => self.fault(Reason::Ipv4TotalLength),
             total => self.end = at + total,
         }
@@ -164,8 +165,9 @@ impl<'a> Walk<'a> {
         self.found.l3 = at as u16;
         self.whole = true;
         let start = at + ipv6::HEADER_LEN;
+        self.open = ip.is_open();
         match start + ip.payload_length() as usize {
-            _ if ip.is_open() => self.open = true,
+            _ if self.open => {}
             end if end > self.end => self.fault(Reason::Ipv6PayloadLength),
             end => self.end = end,
         }

@@ -12,7 +12,7 @@ use crate::bits::Bits;
 use crate::gre::{self, Gre};
 use crate::limits::TUNNELS_MAX;
 use crate::source::{FrameBatch, LinkType};
-use crate::{ethernet, geneve, gtp, teredo, udp, vxlan};
+use crate::{ethernet, geneve, gtp, ipv6, teredo, udp, vxlan};
 
 /// Protocol numbers whose payload is a packet: IPv4, IPv6, an Ethernet frame (RFC 3378), MPLS (RFC
 /// 4023).
@@ -93,7 +93,8 @@ impl Walk<'_> {
             let _ = self.follow(next, at);
         }
         if self.found.layers & IP == 0 {
-            let cut = self.found.layers & CUT;
+            // Of a first fragment one can't tell what was missing.
+            let cut = if self.partial { 0 } else { self.found.layers & CUT };
             (self.end, self.open, self.partial) = packet;
             self.found = Found { layers: outer.layers | cut, ..outer };
             return None;
@@ -160,9 +161,20 @@ impl Walk<'_> {
                 self.peek::<{ gtp::HEADER_LEN }>(at)?;
                 Some((Next::Ip, at + gtp::header_len(self.rest(at))?))
             }
-            teredo::PORT => Some((Next::Ipv6, at + teredo::header_len(self.rest(at))?)),
+            teredo::PORT => self.teredo(at),
             _ => None,
         }
+    }
+
+    /// Version 6 alone says little: the datagram must be as long as the IPv6 header says.
+    fn teredo(&mut self, at: usize) -> Carried {
+        let at = at + teredo::header_len(self.rest(at))?;
+        let header: [u8; ipv6::HEADER_LEN] = self.peek(at)?;
+        let length =
+            u16::from_be_bytes([header[ipv6::PAYLOAD_LENGTH], header[ipv6::PAYLOAD_LENGTH + 1]]);
+        let end = at + ipv6::HEADER_LEN + usize::from(length);
+        // Of a first fragment only the beginning is here.
+        (end == self.end || self.partial && end > self.end).then_some((Next::Ipv6, at))
     }
 
     /// The bytes from `at` on; if they were cut, notes that.
