@@ -3,8 +3,8 @@
 //! | | |
 //! |---|---|
 //! | Syntax | `--fragments`; in Rust [`crate::reading::Reading::fragments`] |
-//! | Key | both addresses and the identification; of IPv4 the protocol too (RFC 791, RFC 8200) |
-//! | State | 100 bytes a datagram; `FRAGMENTED_MAX` of them, each for `FRAGMENTED_NS` of packet time |
+//! | Key | both addresses and the identification; of IPv4 the protocol too (RFC 791, RFC 8200); the VLAN and the tunnel that it is in |
+//! | State | some 200 bytes a datagram; `FRAGMENTED_MAX` of them, each for `FRAGMENTED_NS` of packet time |
 //! | Full | the datagram whose first fragment came first is forgotten, and counted |
 //! | Late | a fragment before its first finds no ports, and is counted |
 //! | Exact? | exact, up to identifications that return within a minute |
@@ -12,10 +12,12 @@
 //! It works where packets are read, in capture order: the number of workers changes nothing.
 
 use crate::limits::{FRAGMENTED_MAX, FRAGMENTED_NS};
+use crate::table::hash;
 use std::collections::{HashMap, VecDeque};
 use weir_packet::bits::Bits;
 use weir_packet::column::Column;
 use weir_packet::fields::{Item, by_item};
+use weir_packet::ipv4;
 use weir_packet::read::read;
 use weir_packet::source::FrameBatch;
 use weir_packet::walk::{Layer, Layers, classify};
@@ -31,15 +33,15 @@ pub struct Counts {
     pub evicted: u64,
 }
 
-/// Source, destination, protocol (0 for IPv6: later fragments may not know it), identification.
-type Datagram = (u128, u128, u8, u32);
+/// Source, destination, the protocol in an IPv4 header (of IPv6, later fragments may not know it),
+/// identification; and what they are within, hashed.
+type Datagram = (u128, u128, u8, u32, u64);
 
-/// What is known of a datagram: its ports, when its first fragment came, and which of all it was.
+/// What is known of a datagram: its ports, and when its first fragment came last.
 #[derive(Clone, Copy)]
 struct First {
     ports: [u16; 2],
     ts: i64,
-    turn: u64,
 }
 
 /// The datagrams whose first fragments were seen lately.
@@ -47,22 +49,24 @@ pub struct Fragments {
     layers: Layers,
     columns: Vec<Column>,
     firsts: HashMap<Datagram, First>,
-    /// In the order that they came; one that came again is in here twice.
-    order: VecDeque<(u64, Datagram)>,
-    turn: u64,
+    /// The same, in the order that they came first.
+    order: VecDeque<Datagram>,
     max: usize,
     counts: Counts,
 }
 
 /// What is read of fragments, in the order of the columns.
-const READ: [Item; 7] = [
+const READ: [Item; 10] = [
     Item::IpSrc,
     Item::IpDst,
-    Item::IpProto,
     Item::IpId,
     Item::IpFragOffset,
     Item::Sport,
     Item::Dport,
+    Item::VlanId,
+    Item::VlanInner,
+    Item::TunnelSrc,
+    Item::TunnelDst,
 ];
 
 impl Default for Fragments {
@@ -78,7 +82,6 @@ impl Fragments {
             columns: READ.iter().map(|&i| Column::new(by_item(i).info().ty.repr())).collect(),
             firsts: HashMap::new(),
             order: VecDeque::new(),
-            turn: 0,
             max,
             counts: Counts::default(),
         }
@@ -100,7 +103,7 @@ impl Fragments {
             read(item, batch, &self.layers, fragments, column);
         }
         for i in fragments.iter() {
-            let Some((datagram, offset, ports)) = self.row(i) else { continue };
+            let Some((datagram, offset, ports)) = self.row(batch, i) else { continue };
             let ts = batch.ts()[i];
             if offset > 0 {
                 let first = self.firsts.get(&datagram);
@@ -119,35 +122,37 @@ impl Fragments {
 
     /// Fragment `i` as it was read: its datagram, its offset, its ports. `None` if it was cut
     /// before they could be.
-    fn row(&self, i: usize) -> Option<(Datagram, u128, Option<[u16; 2]>)> {
+    fn row(&self, batch: &FrameBatch, i: usize) -> Option<(Datagram, u128, Option<[u16; 2]>)> {
         let value = |at: usize| {
             let column: &Column = &self.columns[at];
             column.present.has(i).then(|| column.raw(i))
         };
-        let four = self.layers.has(Layer::Ipv4).has(i);
-        let proto = if four { value(2)? as u8 } else { 0 };
-        let datagram = (value(0)?, value(1)?, proto, value(3)? as u32);
-        let ports = value(5).zip(value(6)).map(|(src, dst)| [src as u16, dst as u16]);
-        Some((datagram, value(4)?, ports))
+        // The protocol that the header names: behind an authentication header a first fragment
+        // knows another.
+        let proto = match self.layers.has(Layer::Ipv4).has(i) {
+            true => *batch.frame(i).get(usize::from(self.layers.l3[i]) + ipv4::PROTOCOL)?,
+            false => 0,
+        };
+        let within = (6..READ.len()).map(value);
+        let within = hash(within.flat_map(|v| {
+            let v = v.unwrap_or(u128::MAX);
+            [(v >> 64) as u64, v as u64]
+        }));
+        let datagram = (value(0)?, value(1)?, proto, value(2)? as u32, within);
+        let ports = value(4).zip(value(5)).map(|(src, dst)| [src as u16, dst as u16]);
+        Some((datagram, value(3)?, ports))
     }
 
     fn remember(&mut self, datagram: Datagram, ports: [u16; 2], ts: i64) {
-        self.turn += 1;
-        self.firsts.insert(datagram, First { ports, ts, turn: self.turn });
-        self.order.push_back((self.turn, datagram));
-        // What is too old goes first; then, for room, what came first. A datagram that came again
-        // counts from then.
-        while let Some(&(turn, oldest)) = self.order.front() {
-            let first = self.firsts.get(&oldest).filter(|f| f.turn == turn);
-            let old = first.is_none_or(|f| ts.saturating_sub(f.ts) > FRAGMENTED_NS);
-            if !old && self.order.len() <= self.max {
-                break;
-            }
-            self.order.pop_front();
-            if first.is_some() {
-                self.firsts.remove(&oldest);
-                self.counts.evicted += u64::from(!old);
-            }
+        if self.firsts.insert(datagram, First { ports, ts }).is_some() {
+            return;
+        }
+        self.order.push_back(datagram);
+        // Age alone takes nothing away: one packet with a wild time would take everything.
+        if self.order.len() > self.max
+            && let Some(first) = self.order.pop_front().and_then(|old| self.firsts.remove(&old))
+        {
+            self.counts.evicted += u64::from(ts.saturating_sub(first.ts) <= FRAGMENTED_NS);
         }
     }
 }
@@ -227,6 +232,41 @@ mod tests {
         assert_eq!(ports(&batch), [None, Some(2), Some(3)]);
         assert_eq!(fragments.counts(), Counts { found: 2, missed: 1, evicted: 1 });
         assert!(fragments.order.len() <= 2 && fragments.firsts.len() <= 2);
+    }
+
+    #[test]
+    fn neither_a_wild_time_nor_a_repetition_takes_room() {
+        let mut fragments = Fragments::with_max(2);
+        let mut batch = at(&[(0, first(1, 7)), (1 << 32, first(2, 8)), (0, later(1))]);
+        fragments.resolve(&mut batch);
+        assert_eq!(ports(&batch), [None, None, Some(7)]);
+        fragments.resolve(&mut at(&vec![(1, first(2, 8)); 200]));
+        let mut batch = at(&[(1, later(1))]);
+        fragments.resolve(&mut batch);
+        assert_eq!(ports(&batch), [Some(7)]);
+        assert_eq!(fragments.counts().evicted, 0);
+    }
+
+    #[test]
+    fn datagrams_of_different_tunnels_and_vlans_are_different() {
+        let within =
+            |vlan: u16, frame: Frame| (0, Frame::ethernet().vlan(vlan).payload(&frame.bytes()));
+        let ip = |frame: (i64, Frame)| (frame.0, frame.1.put(2, &[8, 0]));
+        let frames = [within(1, first(1, 7)), within(2, first(1, 8)), within(1, later(1))].map(ip);
+        let mut batch = at(&frames);
+        batch.link = LinkType::ETHERNET;
+        Fragments::default().resolve(&mut batch);
+        assert_eq!(ports(&batch), [None, None, Some(7)]);
+    }
+
+    #[test]
+    fn an_authentication_header_changes_no_protocol() {
+        let body = [0; 22];
+        let (of, ah) = (weir_packet::ipv4::PROTOCOL, weir_packet::ipv6::AUTHENTICATION);
+        let first = Frame::raw().ipv4(A, B).id(1).fragment(0, true).extension(ah, &body).udp(7, 8);
+        let mut batch = at(&[(0, first), (0, later(1).put(of, &[ah]))]);
+        Fragments::default().resolve(&mut batch);
+        assert_eq!(ports(&batch), [None, Some(7)]);
     }
 
     #[test]

@@ -36,10 +36,11 @@ pub(crate) fn fragments(counts: &Counts) -> String {
     let later = found + missed;
     let mut line = format!("fragments  {found} of {later} later ones found their ports");
     if missed > 0 {
-        line += "; the others came before their first, or that has none";
+        line += "; the others came before their first or a minute after it, or it has none";
     }
     if evicted > 0 {
-        let _ = write!(line, "; {evicted} datagrams were forgotten for want of room");
+        let were = if evicted == 1 { "datagram was" } else { "datagrams were" };
+        let _ = write!(line, "; {evicted} {were} forgotten for want of room");
     }
     line
 }
@@ -125,8 +126,8 @@ mod tests {
         let counts = Counts { found: 3, missed: 1, evicted: 2 };
         assert_eq!(
             fragments(&counts),
-            "fragments  3 of 4 later ones found their ports; the others came before their first, or \
-             that has none; 2 datagrams were forgotten for want of room"
+            "fragments  3 of 4 later ones found their ports; the others came before their first or a \
+             minute after it, or it has none; 2 datagrams were forgotten for want of room"
         );
     }
 
