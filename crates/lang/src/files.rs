@@ -37,6 +37,17 @@ impl Fault {
     fn whole(cause: impl Into<String>) -> Fault {
         Fault { line: None, cause: cause.into(), help: None }
     }
+
+    fn in_line(self, line: u64) -> Fault {
+        Fault { line: Some(line), ..self }
+    }
+}
+
+/// The beginning of what stands in a file, fit for a message.
+fn shown(text: &str) -> String {
+    const MOST: usize = 40;
+    let more = if text.chars().nth(MOST).is_some() { "…" } else { "" };
+    format!("{}{more}", text.chars().take(MOST).collect::<String>().escape_debug())
 }
 
 /// The members of a set of values of the type: one a line. Blank lines do not count, nor what
@@ -71,34 +82,40 @@ pub(crate) fn table(
     column: &str,
     key: &Type,
 ) -> Result<Table, Fault> {
-    let mut reader = csv::ReaderBuilder::new()
-        .comment(Some(b'#'))
-        .trim(csv::Trim::All)
-        .from_reader(bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes));
-    let header = reader.headers().map_err(|e| csv_fault(&e))?.clone();
+    let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes);
+    let mut reader =
+        csv::ReaderBuilder::new().comment(Some(b'#')).trim(csv::Trim::All).from_reader(bytes);
+    let header = reader.headers().map_err(|e| csv_fault(&e, bytes))?.clone();
     let Some(at) = header.iter().position(|name| name == column) else {
         let help = match suggest::did_you_mean(column, header.iter()) {
             Some(help) => help,
-            None => format!("its columns: {}", header.iter().collect::<Vec<_>>().join(", ")),
+            None => format!("its columns: {}", columns(&header)),
         };
         let cause = format!("it has no column `{column}`");
         return Err(Fault { line: Some(1), cause, help: Some(help) });
     };
     let (mut entries, mut texts) = (Vec::new(), Vec::new());
-    let (mut lines, mut numbers) = (BTreeMap::new(), BTreeMap::new());
+    let (mut starts, mut numbers) = (BTreeMap::new(), BTreeMap::new());
     for record in reader.records() {
-        let record = record.map_err(|e| csv_fault(&e))?;
-        let line = record.position().map_or(0, csv::Position::line);
+        let record = record.map_err(|e| csv_fault(&e, bytes))?;
+        let start = record.position().map_or(0, csv::Position::byte);
+        let line = || line_of_record(bytes, start);
         let cell = |i: usize| record.get(i).unwrap_or("");
-        too_many(entries.len(), line)?;
-        let found = value(cell(0), key, line)?;
-        if let Some(earlier) = lines.insert(found.clone(), line) {
-            let cause = format!("`{}` is in line {earlier} already", cell(0));
-            return Err(Fault::at(line, cause));
+        too_many(entries.len(), 0).map_err(|f| f.in_line(line()))?;
+        let found = value(cell(0), key, 0).map_err(|f| f.in_line(line()))?;
+        if let Some(earlier) = starts.insert(found.clone(), start) {
+            let earlier = line_of_record(bytes, earlier);
+            let cause = format!("`{}` is in line {earlier} already", shown(cell(0)));
+            return Err(Fault::at(line(), cause));
+        }
+        if [cell(0), cell(at)].iter().any(|c| c.contains('\n')) {
+            let fault = Fault::at(line(), "a cell goes on in the next line");
+            let help = Some("a quote that opens a cell closes it, too".to_owned());
+            return Err(Fault { help, ..fault });
         }
         if cell(at).len() > CELL_MAX {
             let cause = format!("a cell has at most {CELL_MAX} bytes");
-            return Err(Fault::at(line, cause));
+            return Err(Fault::at(line(), cause));
         }
         let number = *numbers.entry(cell(at).to_owned()).or_insert_with(|| {
             texts.push(cell(at).into());
@@ -125,11 +142,12 @@ fn value(entry: &str, ty: &Type, line: u64) -> Result<Value, Fault> {
             value => lower::cast_value(value, ty),
         });
     }
-    let about = lex::fault(entry).map(|d| (d.message, d.help));
+    // What is long is no literal with a slip in it, and is not repeated.
+    let short = shown(entry) == entry;
+    let about = lex::fault(entry).filter(|_| short).map(|d| (d.message, d.help));
     let (cause, help) = about.unwrap_or_else(|| {
         let wanted = if *ty == Type::Ip { "address or network".into() } else { ty.to_string() };
-        let shown: String = entry.chars().take(40).collect();
-        (format!("`{shown}` is no {wanted}"), None)
+        (format!("`{}` is no {wanted}", shown(entry)), None)
     });
     Err(Fault { line: Some(line), cause, help })
 }
@@ -146,8 +164,29 @@ fn not_text(bytes: &[u8], at: usize) -> Fault {
     Fault::at(line, "it is not UTF-8 text")
 }
 
-fn csv_fault(e: &csv::Error) -> Fault {
-    let line = e.position().map(csv::Position::line);
+/// The names of columns, as many as fit a message.
+fn columns(header: &csv::StringRecord) -> String {
+    const MOST: usize = 20;
+    let more = if header.len() > MOST { ", …" } else { "" };
+    format!("{}{more}", header.iter().take(MOST).map(shown).collect::<Vec<_>>().join(", "))
+}
+
+/// The line of a record, from 1. The reader says where it began to look for the record: at the end
+/// of the line before, or before blank lines and remarks.
+fn line_of_record(bytes: &[u8], start: u64) -> u64 {
+    let mut at = (start as usize).min(bytes.len());
+    loop {
+        match bytes.get(at) {
+            Some(b'\r' | b'\n') => at += 1,
+            Some(b'#') => at += bytes[at..].iter().take_while(|b| **b != b'\n').count(),
+            _ => break,
+        }
+    }
+    bytes[..at].iter().filter(|b| **b == b'\n').count() as u64 + 1
+}
+
+fn csv_fault(e: &csv::Error, bytes: &[u8]) -> Fault {
+    let line = e.position().map(|p| line_of_record(bytes, p.byte()));
     let cause = match e.kind() {
         csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
             format!("the header has {expected_len} columns, and this line {len}")
@@ -179,7 +218,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn shown(members: Result<Vec<Member>, Fault>) -> String {
+    fn told(members: Result<Vec<Member>, Fault>) -> String {
         match members {
             Ok(all) => {
                 let one = |m: &Member| match m {
@@ -195,20 +234,23 @@ mod tests {
     #[test]
     fn sets_have_one_member_a_line() {
         let text = b"# ours\n10.0.0.0/8 ; SBL1\n\n192.0.2.1\r\n2001:db8::/32 # v6\n";
-        assert_eq!(shown(set(text, &Type::Ip)), "10.0.0.0/8 192.0.2.1 2001:db8::/32");
-        assert_eq!(shown(set(b"22\n0x50\n-1", &Type::Int)), "22 80 -1");
-        assert_eq!(shown(set(b"#c\n a b \n", &Type::Str)), "\"a b\"");
+        assert_eq!(told(set(text, &Type::Ip)), "10.0.0.0/8 192.0.2.1 2001:db8::/32");
+        assert_eq!(told(set(b"22\n0x50\n-1", &Type::Int)), "22 80 -1");
+        assert_eq!(told(set(b"#c\n a b \n", &Type::Str)), "\"a b\"");
     }
 
     #[test]
     fn what_is_wrong_is_told_with_its_line() {
-        let ip = |text: &[u8]| shown(set(text, &Type::Ip));
+        let ip = |text: &[u8]| told(set(text, &Type::Ip));
         assert_eq!(ip(b"10.0.0.1\nexample.org"), "2: `example.org` is no address or network");
         assert!(ip(b"10.0.0.300").starts_with("1: "), "{}", ip(b"10.0.0.300"));
         assert!(ip(b"10.1.2.3/8").contains("bits set"), "{}", ip(b"10.1.2.3/8"));
         assert_eq!(ip(b"10.0.0.1\n\n\xff"), "3: it is not UTF-8 text");
         assert_eq!(ip(b"# nothing\n"), "0: nothing is in it");
-        assert_eq!(shown(set(b"80\n10s", &Type::Int)), "2: `10s` is no int");
+        assert_eq!(told(set(b"80\n10s", &Type::Int)), "2: `10s` is no int");
+        let long = told(set("1".repeat(1 << 20).as_bytes(), &Type::Int));
+        assert_eq!(long, format!("1: `{}…` is no int", "1".repeat(40)));
+        assert_eq!(ip(b"\x1b[31mred"), "1: `\\u{1b}[31mred` is no address or network");
     }
 
     fn read(text: &str, column: &str, ty: &Type) -> Result<Table, String> {
@@ -227,6 +269,14 @@ mod tests {
         assert_eq!(wrong, "1: it has no column `ownr` Some(\"did you mean `owner`?\")");
         let twice = read("port,name\n80,a\n443,b\n80,c", "name", &Type::Int);
         assert_eq!(twice, Err("4: `80` is in line 2 already None".into()));
+        let twice = read("port,name\r\n80,a\r\n\r\n# c\r\n80,c\r\n", "name", &Type::Int);
+        assert_eq!(twice, Err("5: `80` is in line 2 already None".into()));
+        let open = read("port,name\n80,\"web\n443,tls\n", "name", &Type::Int);
+        assert_eq!(
+            open.expect_err("it swallows a line"),
+            "2: a cell goes on in the next line \
+             Some(\"a quote that opens a cell closes it, too\")"
+        );
         let short = read("port,name\n80", "name", &Type::Int).expect_err("a column too few");
         assert_eq!(short, "2: the header has 2 columns, and this line 1 None");
     }

@@ -19,7 +19,7 @@ pub fn closest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
             let d = if c.ends_with(&suffix) { d.min(1) } else { d };
             (d <= allowed.max(c.ends_with(&suffix) as usize)).then_some((d, c))
         })
-        // Of several as near the shortest: a word by itself is rather of IP than of what lies below.
+        // Of several as near the shortest: a word by itself is rather of IP than of a tag.
         .min_by_key(|(d, c)| (*d, c.len()))
         .map(|(_, c)| c)
 }

@@ -90,7 +90,7 @@ impl Files for Beside {
     fn read(&self, path: &str) -> Result<Vec<u8>, String> {
         let path = self.0.join(path);
         let cause = |e: io::Error| match e.kind() {
-            io::ErrorKind::NotFound => "no such file".to_owned(),
+            io::ErrorKind::NotFound => format!("there is no {}", path.display()),
             io::ErrorKind::PermissionDenied => "may not be read".to_owned(),
             _ => e.to_string(),
         };

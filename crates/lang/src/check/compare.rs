@@ -147,7 +147,6 @@ impl<'t> Checker<'t> {
             };
             match self.set_file(scope, args, span, &e.ty) {
                 Some(all) => {
-                    self.count_members(all.len(), span)?;
                     out.extend(all.into_iter().map(|m| cast_member(m, &ty)));
                 }
                 None => sound = false,

@@ -41,7 +41,7 @@ impl<'t> Checker<'t> {
         };
         let file = self.text_constant(scope, path, "the name of a file")?;
         if !matches!(ty, Type::Ip | Type::Int | Type::Str | Type::Mac) {
-            let message = format!("a file holds ips, ints, strings or macs, not {}s", a(ty));
+            let message = format!("a file holds ips, ints, strings or macs, not {}", a(ty));
             self.report(Diagnostic::new(Code::BadSet, span, message));
             return None;
         }
