@@ -146,7 +146,10 @@ fn agg(agg: &Agg, input: &Schema) -> String {
     };
     let arg = match agg.arg.as_ref().map(|e| (e, &e.kind)) {
         None => String::new(),
-        Some((_, ExprKind::Tuple(parts))) => list(parts, |part| expr(part, input, &[])),
+        Some((_, ExprKind::Tuple(parts))) => {
+            let parts = list(parts, |part| expr(part, input, &[]));
+            if matches!(agg.func, AggFunc::DistinctUpTo(_)) { format!("({parts})") } else { parts }
+        }
         // The value and the step.
         Some((_, ExprKind::Call(Func::Bin, parts))) if agg.func == AggFunc::Histogram => {
             list(parts, |part| expr(part, input, &[]))

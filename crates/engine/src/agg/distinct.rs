@@ -358,7 +358,7 @@ impl Aggregate for Distinct {
     }
 
     fn evicted(&self) -> u64 {
-        self.evicted
+        self.evicted + self.pool.refused()
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -57,14 +57,20 @@ impl DistinctUpTo {
     #[cold]
     fn keep(&mut self, number: &mut u64, new: HllSketch) {
         if self.sketches.len() < SKETCHES_MAX {
-            self.sketches.push(new);
-            *number = self.sketches.len() as u64;
+            self.put(number, new);
         }
     }
 
+    fn put(&mut self, number: &mut u64, new: HllSketch) {
+        self.sketches.push(new);
+        *number = self.sketches.len() as u64;
+    }
+
+    /// Takes another worker's sketch in, beyond the bound too: it holds values that stand nowhere
+    /// else, and each worker held to the bound.
     fn take_sketch(&mut self, number: &mut u64, theirs: &HllSketch) {
         match number.checked_sub(1) {
-            None => self.keep(number, theirs.clone()),
+            None => self.put(number, theirs.clone()),
             Some(at) => {
                 let mine = &mut self.sketches[at as usize];
                 *mine = union(mine, theirs);

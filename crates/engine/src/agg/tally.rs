@@ -363,7 +363,7 @@ impl<R: Reading> Aggregate for Tally<R> {
     }
 
     fn evicted(&self) -> u64 {
-        self.evicted
+        self.evicted + self.pool.refused()
     }
 
     fn as_any(&self) -> &dyn Any {
