@@ -15,21 +15,27 @@ pub(crate) fn run(args: &ExplainArgs, term: &Term) -> anyhow::Result<Status> {
     else {
         return Ok(Status::Usage);
     };
-    let mut text = params(&source.text, &args.params);
-    text += &weir_plan::print::explain(&program, args.workers.get());
+    let plan = weir_plan::print::explain(&program, args.workers.get());
+    let hides = plan.contains("anonymize(");
+    let text = params(&source.text, &args.params, hides) + &plan;
     std::io::stdout().lock().write_all(text.as_bytes())?;
     Ok(Status::Ok)
 }
 
-/// A line for each param with the value that it has here, then an empty one.
-fn params(query: &str, given: &[(String, String)]) -> String {
+/// A line for each param with the value that it has here, then an empty one. `hides`: the plan has
+/// a key, which is not shown here either.
+fn params(query: &str, given: &[(String, String)], hides: bool) -> String {
     let mut out = String::new();
     for param in weir_lang::params(query) {
         let set = given.iter().find(|(name, _)| *name == param.name).map(|(_, value)| value);
-        let default = set.map(|_| format!("default {}", param.default));
+        let shown = |value: &str| match hides && is_key(value) {
+            true => "…".to_owned(),
+            false => value.to_owned(),
+        };
+        let default = set.map(|_| format!("default {}", shown(&param.default)));
         let notes: Vec<&str> =
             [param.doc.as_deref(), default.as_deref()].into_iter().flatten().collect();
-        let value = set.unwrap_or(&param.default);
+        let value = shown(set.unwrap_or(&param.default));
         let _ = write!(out, "param {}: {} = {value}", param.name, param.ty);
         if !notes.is_empty() {
             let _ = write!(out, "  # {}", notes.join("; "));
@@ -40,4 +46,24 @@ fn params(query: &str, given: &[(String, String)]) -> String {
         out.push('\n');
     }
     out
+}
+
+/// Whether a param's value may be the key of `anonymize`: 32 bytes, or as many in hexadecimal.
+fn is_key(value: &str) -> bool {
+    let value = value.trim_matches('"');
+    value.len() == 32 || value.len() == 64 && value.bytes().all(|b| b.is_ascii_hexdigit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_not_shown() {
+        let query = "param key: string = \"\"\nparam n: int = 3\npackets | limit n";
+        let given = [("key".to_owned(), "k".repeat(32))];
+        let text = params(query, &given, true);
+        assert_eq!(text, "param key: string = …  # default \"\"\nparam n: int = 3\n\n");
+        assert!(params(query, &given, false).contains(&given[0].1));
+    }
 }
