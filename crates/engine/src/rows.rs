@@ -1,5 +1,6 @@
 //! Rows that leave the engine, and the [`Sink`] trait that takes them.
 
+use crate::limits::TEXT_MAX;
 use std::io;
 use std::ops::Range;
 use weir_packet::bits::Bits;
@@ -109,7 +110,11 @@ impl Rows {
     /// that are more, or whose texts are longer, than those that this copy has met.
     pub(crate) fn empty(&self) -> Rows {
         let like = |c: &Column| Column::new(c.repr());
-        let text_bytes = self.arena.bytes.capacity().max(self.texts.len() * BATCH * TEXT_BYTES);
+        // Texts that are longer by far are constants, such as those of a table: what rows have of
+        // them is little.
+        let most = self.texts.len() * BATCH * TEXT_MAX;
+        let least = self.texts.len() * BATCH * TEXT_BYTES;
+        let text_bytes = self.arena.bytes.capacity().clamp(least, most);
         Rows {
             len: 0,
             columns: self.columns.iter().map(like).collect(),
