@@ -173,8 +173,11 @@ impl Walk<'_> {
         let length =
             u16::from_be_bytes([header[ipv6::PAYLOAD_LENGTH], header[ipv6::PAYLOAD_LENGTH + 1]]);
         let end = at + ipv6::HEADER_LEN + usize::from(length);
-        // Of a first fragment only the beginning is here.
-        (end == self.end || self.partial && end > self.end).then_some((Next::Ipv6, at))
+        // Behind a bubble, which is an empty packet, there may be anything (RFC 4380, section
+        // 2.8). Of a first fragment only the beginning is here.
+        let bubble = header[ipv6::NEXT_HEADER] == ipv6::NO_NEXT_HEADER && length == 0;
+        let fits = end == self.end || bubble || self.partial && end > self.end;
+        fits.then_some((Next::Ipv6, at))
     }
 
     /// The bytes from `at` on; if they were cut, notes that.
