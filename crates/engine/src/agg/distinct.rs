@@ -18,12 +18,13 @@
 mod words;
 
 use super::approx_distinct::item_of_key;
-use super::{
-    Aggregate, Cells, CellsRef, Finish, Input, read_bytes, read_words, write_bytes, write_words,
+use super::grouped::{
+    Moving, columns, counted_rows, group_place, parts_and_layouts, read_key, write_key,
 };
+use super::{Aggregate, Cells, CellsRef, Finish, Input, read_words, write_words};
 use crate::expr::Class;
 use crate::key::{Chosen, Layout, MAPPED, PACKED_WORDS_MAX, Part, Pool, narrow_rows, pack};
-use crate::limits::{PARTS_MAX, VALUES_MAX};
+use crate::limits::VALUES_MAX;
 use crate::table::{Keys, NO_ROW, Table};
 use std::any::Any;
 use weir_packet::bits::Bits;
@@ -60,15 +61,8 @@ enum Store {
 
 impl Distinct {
     pub(super) fn new(parts: Vec<Part>) -> Distinct {
-        // A single value is there in every row that counts; of a tuple some part is.
-        let mut parts = match <[Part; 1]>::try_from(parts) {
-            Ok([one]) => vec![one.present()],
-            Err(parts) => parts,
-        };
-        parts.push(Part::row_number());
-        assert!(parts.len() <= PARTS_MAX, "a tuple has at most {} parts", PARTS_MAX - 1);
-        let (narrow, wide) = Layout::both(&parts);
-        let sets = [Some(narrow), wide].into_iter().flatten().map(Set::new).collect();
+        let (parts, layouts) = parts_and_layouts(parts);
+        let sets = layouts.map(Set::new).collect();
         let group = Column::new(Repr::Word);
         Distinct { parts, sets, pool: Pool::default(), group, evicted: 0 }
     }
@@ -133,12 +127,7 @@ impl Distinct {
 
     /// Takes rows in, whatever their keys are.
     fn take_rows(&mut self, input: &Input<'_>, rows: Bits, cells: &mut Cells<'_>) {
-        for (&i, &g) in input.rows.iter().zip(input.groups) {
-            self.group.word_mut()[i as usize] = g as u64;
-        }
-        self.group.present = Bits::ALL;
-        let mut columns = [&self.group; PARTS_MAX];
-        columns[..input.columns.len()].copy_from_slice(input.columns);
+        let columns = columns(input, &mut self.group);
         let columns = &columns[..self.parts.len()];
         let narrow = narrow_rows(&self.parts, columns, rows);
         for (set, rows) in self.sets.iter_mut().zip([narrow, rows.minus(narrow)]) {
@@ -154,21 +143,14 @@ impl Distinct {
     }
 }
 
-/// The rows that count.
-pub(super) fn counted_rows(input: &Input<'_>) -> Bits {
-    let rows: Bits = input.rows.iter().map(|&i| i as usize).collect();
-    input.counted.map_or(rows, |counted| rows.and(counted))
-}
-
 impl Set {
     fn new(layout: Layout) -> Set {
-        let (place, _) = layout.place(layout.parts() - 1);
         let store = match layout.words {
             1 => Store::Words(WordSet::new(VALUES_MAX)),
             words => Store::Rows(Table::new(words, 0, VALUES_MAX)),
         };
         Set {
-            group: (place.word, place.shift),
+            group: group_place(&layout),
             store,
             keys: Keys::new(layout.words),
             rows: Vec::with_capacity(BATCH),
@@ -218,7 +200,7 @@ impl Set {
     fn merge(
         &mut self,
         theirs: &Set,
-        (their_texts, texts): (&Pool, &mut Pool),
+        texts: (&Pool, &mut Pool),
         map: &[u32],
         cells: &mut Cells<'_>,
     ) -> u64 {
@@ -226,19 +208,11 @@ impl Set {
             // All at once: words that come in the order of one set's slots crowd in a smaller one.
             mine.reserve(theirs.len());
         }
-        let (word, shift) = self.group;
-        let has_texts = self.layout.text_parts().next().is_some();
-        let mut refused = 0;
+        let mut moving = Moving::new(&theirs.layout, map, texts);
+        let (mut refused, mut moved) = (0, [0; PACKED_WORDS_MAX]);
         self.keys.len = 0;
         theirs.each(|key| {
-            let mut moved = [0; PACKED_WORDS_MAX];
-            let moved = &mut moved[..key.len()];
-            moved.copy_from_slice(key);
-            let group = (key[word] >> shift) as u32;
-            moved[word] ^= ((group ^ map[group as usize]) as u64) << shift;
-            if has_texts {
-                self.layout.move_texts(moved, their_texts, texts);
-            }
+            let moved = moving.key(key, &mut moved);
             let j = self.keys.len;
             self.keys.words.iter_mut().zip(moved).for_each(|(plane, w)| plane[j] = *w);
             self.keys.len += 1;
@@ -300,7 +274,6 @@ impl Aggregate for Distinct {
     }
 
     fn encode(&self, _: CellsRef<'_>, group: u32, out: &mut Vec<u8>) {
-        let group_part = self.group_part();
         for set in &self.sets {
             let start = out.len();
             let mut n = 0u64;
@@ -310,37 +283,20 @@ impl Aggregate for Distinct {
                     return;
                 }
                 n += 1;
-                let mut key = key.to_vec();
-                set.layout.replace(&mut key, group_part, 0);
-                write_words(&key, out);
-                for text in set.layout.texts_of(&key, &self.pool) {
-                    write_bytes(text, out);
-                }
+                write_key(&set.layout, key, &self.pool, out);
             });
             out[start..start + 8].copy_from_slice(&n.to_le_bytes());
         }
     }
 
     fn decode(&mut self, cells: &mut Cells<'_>, group: u32, from: &mut &[u8]) -> bool {
-        let group_part = self.group_part();
         let mut rest = *from;
         let mut read: Vec<(usize, Vec<u64>)> = Vec::new();
         for (s, set) in self.sets.iter().enumerate() {
             let Some([n]) = read_words(&mut rest) else { return false };
             for _ in 0..n {
-                let mut key = Vec::with_capacity(set.layout.words);
-                for _ in 0..set.layout.words {
-                    let Some([word]) = read_words(&mut rest) else { return false };
-                    key.push(word);
-                }
-                for p in set.layout.text_parts() {
-                    if set.layout.part(&key, p).is_none() {
-                        continue;
-                    }
-                    let Some(text) = read_bytes(&mut rest) else { return false };
-                    set.layout.replace(&mut key, p, self.pool.intern(text));
-                }
-                set.layout.replace(&mut key, group_part, group as u64);
+                let key = read_key(&set.layout, group, &mut self.pool, &mut rest);
+                let Some(key) = key else { return false };
                 read.push((s, key));
             }
         }

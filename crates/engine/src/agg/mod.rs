@@ -18,6 +18,7 @@ mod first_last;
 mod fixed;
 pub(crate) mod frequent;
 mod fused;
+mod grouped;
 #[cfg(test)]
 mod laws;
 mod min_max;

@@ -5,15 +5,14 @@
 //! batched look-up a row, and no allocation a group. States merge by adding counts, so neither the
 //! order of rows nor the number of workers can matter, and nothing is random.
 
-use super::distinct::counted_rows;
-use super::{
-    Aggregate, Cells, CellsRef, Finish, Input, read_bytes, read_words, write_bytes, write_words,
+use super::grouped::{
+    Moving, columns, counted_rows, group_place, parts_and_layouts, read_key, write_key,
 };
+use super::{Aggregate, Cells, CellsRef, Finish, Input, read_words, write_words};
 use crate::key::{Chosen, Layout, PACKED_WORDS_MAX, Part, Pool, narrow_rows, pack};
-use crate::limits::{PARTS_MAX, VALUES_MAX};
+use crate::limits::VALUES_MAX;
 use crate::table::{Keys, NO_ROW, Table};
 use std::any::Any;
-use weir_packet::bits::Bits;
 use weir_packet::column::{Column, Repr};
 use weir_packet::limits::BATCH;
 
@@ -98,15 +97,8 @@ impl Values<'_> {
 
 impl<R> Tally<R> {
     pub(super) fn new(parts: Vec<Part>, reading: R) -> Tally<R> {
-        // A single value is there in every row that counts; of a tuple some part is.
-        let mut parts = match <[Part; 1]>::try_from(parts) {
-            Ok([one]) => vec![one.present()],
-            Err(parts) => parts,
-        };
-        parts.push(Part::row_number());
-        assert!(parts.len() <= PARTS_MAX, "a tuple has at most {} parts", PARTS_MAX - 1);
-        let (narrow, wide) = Layout::both(&parts);
-        let sets = [Some(narrow), wide].into_iter().flatten().map(Set::new).collect();
+        let (parts, layouts) = parts_and_layouts(parts);
+        let sets = layouts.map(Set::new).collect();
         Tally {
             parts,
             sets,
@@ -119,18 +111,12 @@ impl<R> Tally<R> {
             reading,
         }
     }
-
-    /// The part of a key that is the group.
-    fn group_part(&self) -> usize {
-        self.parts.len() - 1
-    }
 }
 
 impl Set {
     fn new(layout: Layout) -> Set {
-        let (place, _) = layout.place(layout.parts() - 1);
         Set {
-            group: (place.word, place.shift),
+            group: group_place(&layout),
             table: Table::new(layout.words, 1, VALUES_MAX),
             keys: Keys::new(layout.words),
             times: [1; BATCH],
@@ -198,12 +184,7 @@ impl<R: Reading> Aggregate for Tally<R> {
 
     fn update(&mut self, input: &Input<'_>, _: &mut Cells<'_>) {
         let rows = counted_rows(input);
-        for (&i, &g) in input.rows.iter().zip(input.groups) {
-            self.group.word_mut()[i as usize] = g as u64;
-        }
-        self.group.present = Bits::ALL;
-        let mut columns = [&self.group; PARTS_MAX];
-        columns[..input.columns.len()].copy_from_slice(input.columns);
+        let mut columns = columns(input, &mut self.group);
         if let Some(round) = self.reading.rounds() {
             let (from, to) = (input.columns[0].word(), self.rounded.word_mut());
             to.iter_mut().zip(from).for_each(|(to, &word)| *to = round(word));
@@ -229,19 +210,9 @@ impl<R: Reading> Aggregate for Tally<R> {
         let other = other.as_any().downcast_ref::<Self>().expect("the same aggregate");
         let Tally { sets, pool, evicted, .. } = self;
         for (set, theirs) in sets.iter_mut().zip(&other.sets) {
-            let has_texts = set.layout.text_parts().next().is_some();
-            let (word, shift) = set.group;
-            theirs.each(|key, times| {
-                let mut moved = [0; PACKED_WORDS_MAX];
-                let moved = &mut moved[..key.len()];
-                moved.copy_from_slice(key);
-                let group = theirs.group_of(key);
-                moved[word] ^= ((group ^ map[group as usize]) as u64) << shift;
-                if has_texts {
-                    set.layout.move_texts(moved, &other.pool, pool);
-                }
-                *evicted += set.put(moved, times);
-            });
+            let mut moved = [0; PACKED_WORDS_MAX];
+            let mut moving = Moving::new(&theirs.layout, map, (&other.pool, &mut *pool));
+            theirs.each(|key, times| *evicted += set.put(moving.key(key, &mut moved), times));
             *evicted += set.flush();
         }
     }
@@ -301,7 +272,6 @@ impl<R: Reading> Aggregate for Tally<R> {
     }
 
     fn encode(&self, _: CellsRef<'_>, group: u32, out: &mut Vec<u8>) {
-        let group_part = self.group_part();
         for set in &self.sets {
             let start = out.len();
             let mut n = 0u64;
@@ -311,39 +281,22 @@ impl<R: Reading> Aggregate for Tally<R> {
                     return;
                 }
                 n += 1;
-                let mut key = key.to_vec();
-                set.layout.replace(&mut key, group_part, 0);
                 write_words(&[times], out);
-                write_words(&key, out);
-                for text in set.layout.texts_of(&key, &self.pool) {
-                    write_bytes(text, out);
-                }
+                write_key(&set.layout, key, &self.pool, out);
             });
             out[start..start + 8].copy_from_slice(&n.to_le_bytes());
         }
     }
 
     fn decode(&mut self, _: &mut Cells<'_>, group: u32, from: &mut &[u8]) -> bool {
-        let group_part = self.group_part();
         let mut rest = *from;
         let mut read: Vec<(usize, u64, Vec<u64>)> = Vec::new();
         for (s, set) in self.sets.iter().enumerate() {
             let Some([n]) = read_words(&mut rest) else { return false };
             for _ in 0..n {
                 let Some([times]) = read_words(&mut rest) else { return false };
-                let mut key = Vec::with_capacity(set.layout.words);
-                for _ in 0..set.layout.words {
-                    let Some([word]) = read_words(&mut rest) else { return false };
-                    key.push(word);
-                }
-                for p in set.layout.text_parts() {
-                    if set.layout.part(&key, p).is_none() {
-                        continue;
-                    }
-                    let Some(text) = read_bytes(&mut rest) else { return false };
-                    set.layout.replace(&mut key, p, self.pool.intern(text));
-                }
-                set.layout.replace(&mut key, group_part, group as u64);
+                let key = read_key(&set.layout, group, &mut self.pool, &mut rest);
+                let Some(key) = key else { return false };
                 read.push((s, times, key));
             }
         }

@@ -1,0 +1,115 @@
+//! Keys of a value and the group that it is in: what aggregates are kept by that hold the values of
+//! all groups in one table. The group is the last part of a key.
+
+use super::{Input, read_bytes, read_words, write_bytes, write_words};
+use crate::key::{Layout, PACKED_WORDS_MAX, Part, Pool};
+use crate::limits::PARTS_MAX;
+use weir_packet::bits::Bits;
+use weir_packet::column::Column;
+
+/// The parts of such keys for values of these parts, and how they are laid out: narrow, and wide
+/// where there are addresses.
+pub(super) fn parts_and_layouts(parts: Vec<Part>) -> (Vec<Part>, impl Iterator<Item = Layout>) {
+    // A single value is there in every row that counts; of a tuple some part is.
+    let mut parts = match <[Part; 1]>::try_from(parts) {
+        Ok([one]) => vec![one.present()],
+        Err(parts) => parts,
+    };
+    parts.push(Part::row_number());
+    assert!(parts.len() <= PARTS_MAX, "a tuple has at most {} parts", PARTS_MAX - 1);
+    let (narrow, wide) = Layout::both(&parts);
+    (parts, [Some(narrow), wide].into_iter().flatten())
+}
+
+/// Where the group stands in a key: the word, and how far from its low end.
+pub(super) fn group_place(layout: &Layout) -> (usize, u32) {
+    let (place, _) = layout.place(layout.parts() - 1);
+    (place.word, place.shift)
+}
+
+/// The rows that count.
+pub(super) fn counted_rows(input: &Input<'_>) -> Bits {
+    let rows: Bits = input.rows.iter().map(|&i| i as usize).collect();
+    input.counted.map_or(rows, |counted| rows.and(counted))
+}
+
+/// The columns of the keys: those of the values, then `group`, which is filled.
+pub(super) fn columns<'a>(input: &Input<'a>, group: &'a mut Column) -> [&'a Column; PARTS_MAX] {
+    for (&i, &g) in input.rows.iter().zip(input.groups) {
+        group.word_mut()[i as usize] = g as u64;
+    }
+    group.present = Bits::ALL;
+    let mut columns = [&*group; PARTS_MAX];
+    columns[..input.columns.len()].copy_from_slice(input.columns);
+    columns
+}
+
+/// Moves keys from one table to another: groups have new numbers there, and texts new handles.
+pub(super) struct Moving<'a> {
+    layout: &'a Layout,
+    group: (usize, u32),
+    has_texts: bool,
+    map: &'a [u32],
+    texts: (&'a Pool, &'a mut Pool),
+}
+
+impl<'a> Moving<'a> {
+    /// `map` has the new number of each group; `texts` are those there and those here.
+    pub(super) fn new(
+        layout: &'a Layout,
+        map: &'a [u32],
+        texts: (&'a Pool, &'a mut Pool),
+    ) -> Moving<'a> {
+        let has_texts = layout.text_parts().next().is_some();
+        Moving { layout, group: group_place(layout), has_texts, map, texts }
+    }
+
+    /// A key as it is in the other table; `moved` is memory for it.
+    pub(super) fn key<'k>(
+        &mut self,
+        key: &[u64],
+        moved: &'k mut [u64; PACKED_WORDS_MAX],
+    ) -> &'k [u64] {
+        let (word, shift) = self.group;
+        let moved = &mut moved[..key.len()];
+        moved.copy_from_slice(key);
+        let group = (key[word] >> shift) as u32;
+        moved[word] ^= ((group ^ self.map[group as usize]) as u64) << shift;
+        if self.has_texts {
+            self.layout.move_texts(moved, self.texts.0, self.texts.1);
+        }
+        moved
+    }
+}
+
+/// Writes a key without its group.
+pub(super) fn write_key(layout: &Layout, key: &[u64], texts: &Pool, out: &mut Vec<u8>) {
+    let mut key = key.to_vec();
+    layout.replace(&mut key, layout.parts() - 1, 0);
+    write_words(&key, out);
+    for text in layout.texts_of(&key, texts) {
+        write_bytes(text, out);
+    }
+}
+
+/// Reads a key as one of a group; `None` if the bytes break off.
+pub(super) fn read_key(
+    layout: &Layout,
+    group: u32,
+    texts: &mut Pool,
+    from: &mut &[u8],
+) -> Option<Vec<u64>> {
+    let mut key = Vec::with_capacity(layout.words);
+    for _ in 0..layout.words {
+        let [word] = read_words(from)?;
+        key.push(word);
+    }
+    for p in layout.text_parts() {
+        if layout.part(&key, p).is_some() {
+            let handle = texts.intern(read_bytes(from)?);
+            layout.replace(&mut key, p, handle);
+        }
+    }
+    layout.replace(&mut key, layout.parts() - 1, group as u64);
+    Some(key)
+}
