@@ -43,15 +43,16 @@ pub use clock::TimeRules;
 
 use crate::counters::Ledger;
 use crate::functions::Functions;
+use crate::segment::fields_read;
 use clock::Clock;
 use eval::{Eval, of_type};
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use weir_packet::bits::Bits;
 use weir_packet::column::Column;
-use weir_packet::fields::{FIELDS, FieldType};
-use weir_packet::read::{read, read_text};
+use weir_packet::fields::{FieldId, FieldType};
+use weir_packet::read::{read_field, read_field_text};
 use weir_packet::source::{FrameBatch, Source, SourceError};
 use weir_packet::walk::{self, Layers};
 use weir_plan::{Input, Order, Pipeline, Program, Scan, SortKey, Stage, Summarize, Value, Window};
@@ -75,7 +76,7 @@ pub fn run(
     time: &TimeRules,
 ) -> Answer {
     let mut clock = Clock::new(*time);
-    let mut decoder = Decoder::new();
+    let mut decoder = Decoder::new(program);
     let mut steps = Steps::new(program, functions);
     let mut batch = FrameBatch::new();
     let mut processed = 0;
@@ -109,19 +110,22 @@ pub fn run(
     Answer { rows: steps.out, ledger, error }
 }
 
-/// Decodes frames one by one, all fields of each.
+/// Decodes frames one by one: all fields of the catalogue, and what else a program asks for.
 struct Decoder {
     one: FrameBatch,
     layers: Layers,
-    columns: Vec<Column>,
+    columns: Vec<(FieldId, Column)>,
 }
 
 impl Decoder {
-    fn new() -> Decoder {
+    fn new(program: &Program) -> Decoder {
+        let asked = program.pipelines.iter().flat_map(|p| fields_read(&p.stages));
+        let bytes: BTreeSet<FieldId> = asked.filter(|id| id.bytes().is_some()).collect();
+        let column = |id: FieldId| (id, Column::new(id.info().ty.repr()));
         Decoder {
             one: FrameBatch::new(),
             layers: Layers::new(),
-            columns: FIELDS.iter().map(|f| Column::new(f.ty.repr())).collect(),
+            columns: FieldId::all().chain(bytes).map(column).collect(),
         }
     }
 
@@ -131,24 +135,26 @@ impl Decoder {
         self.one.restart(chunk, base, batch.link);
         self.one.extend_from(batch, &[i as u16], 0);
         walk::classify(&self.one, &mut self.layers);
-        let fields = FIELDS.iter().zip(&mut self.columns).map(|(field, column)| {
-            let (one, mut text) = (Bits::first(1), String::new());
-            if field.ty == FieldType::Str {
+        let fields = self.columns.iter_mut().map(|(id, column)| {
+            let (one, ty, mut text) = (Bits::first(1), id.info().ty, Vec::new());
+            if ty.is_text() {
                 let put = |bytes: &[u8]| {
-                    text = String::from_utf8_lossy(bytes).into_owned();
+                    text = bytes.to_vec();
                     0
                 };
-                read_text(field.item, &self.one, &self.layers, one, column, put);
+                read_field_text(*id, &self.one, &self.layers, one, column, put);
             } else {
-                read(field.item, &self.one, &self.layers, one, column);
+                read_field(*id, &self.one, &self.layers, one, column);
             }
-            match column.present.has(0) {
-                true if field.ty == FieldType::Str => Value::Str(text.into()),
-                true => of_type(&field.ty.into(), column.raw(0)),
-                false => Value::Absent,
-            }
+            let value = match (column.present.has(0), ty) {
+                (false, _) => Value::Absent,
+                (true, FieldType::Str) => Value::Str(String::from_utf8_lossy(&text).into()),
+                (true, FieldType::Bytes) => Value::Bytes(text.into()),
+                (true, ty) => of_type(&ty.into(), column.raw(0)),
+            };
+            (*id, value)
         });
-        Row { ts: Some(batch.ts()[i]), packet: Some(fields.collect()), cells: Vec::new() }
+        Row { ts: Some(batch.ts()[i]), packet: Some(Rc::new(fields.collect())), cells: Vec::new() }
     }
 }
 
@@ -158,7 +164,7 @@ struct Row {
     /// Event time.
     ts: Option<i64>,
     /// All fields of the packet, while the row still is one.
-    packet: Option<Rc<[Value]>>,
+    packet: Option<Rc<BTreeMap<FieldId, Value>>>,
     cells: Vec<Value>,
 }
 

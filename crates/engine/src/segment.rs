@@ -17,7 +17,7 @@ use crate::view::Packets;
 use std::sync::Arc;
 use weir_packet::bits::Bits;
 use weir_packet::column::{Column, Picked};
-use weir_packet::fields::{FieldId, FieldType, Item, by_item};
+use weir_packet::fields::{FieldId, Item, by_item};
 use weir_plan::{ExprKind, Schema, Stage, Type};
 
 /// A chain and its end.
@@ -434,7 +434,7 @@ impl Build<'_> {
         let mut out = Rows::new(&self.schema);
         for &id in carry {
             columns.push(self.compiler.field(id, &self.scope));
-            if id.info().ty == FieldType::Str {
+            if id.info().ty.is_text() {
                 out.texts.push(out.columns.len());
             }
             out.columns.push(Column::new(id.info().ty.repr()));

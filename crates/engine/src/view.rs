@@ -6,7 +6,7 @@
 use weir_packet::bits::Bits;
 use weir_packet::column::Column;
 use weir_packet::fields::FieldId;
-use weir_packet::read::{Family, Plain, read, read_text};
+use weir_packet::read::{Family, Plain, read_field, read_field_text};
 use weir_packet::source::FrameBatch;
 use weir_packet::walk::Layers;
 
@@ -60,7 +60,7 @@ impl Packets<'_> {
         let f = &mut self.fields[i];
         let need = rows.minus(f.rows);
         if !need.is_empty() {
-            read(f.id.info().item, self.frames, self.layers, need, &mut f.column);
+            read_field(f.id, self.frames, self.layers, need, &mut f.column);
             f.rows = f.rows.or(need);
         }
     }
@@ -74,7 +74,7 @@ impl Packets<'_> {
         column: &mut Column,
         put: impl FnMut(&[u8]) -> u64,
     ) {
-        read_text(id.info().item, self.frames, self.layers, rows, column, put);
+        read_field_text(id, self.frames, self.layers, rows, column, put);
     }
 
     /// The packets of a family whose headers stand at fixed places.
@@ -97,6 +97,7 @@ mod tests {
     use crate::ops::testing::{agg, binary, compare, field, int, project, state, summarize};
     use weir_packet::craft::Frame;
     use weir_packet::craft::messages::dns_query;
+    use weir_packet::fields::{FieldId, Header, HeaderBytes};
     use weir_packet::source::LinkType;
     use weir_plan::stage::ScanState;
     use weir_plan::{
@@ -171,5 +172,42 @@ mod tests {
         assert_eq!(rows(numbered()), 600);
         assert_eq!(rows(vec![Stage::Limit(300), is("c.example"), project(&["dns.qname"])]), 34);
         assert_eq!(rows(vec![top, project(&["number", "dns.qname", "dns.id"])]), 30);
+    }
+
+    /// Bytes by their place: as condition, key, argument, state and what packets are spread by, and
+    /// behind stages that hand rows on.
+    #[test]
+    fn bytes_by_their_place_are_fields_like_others() {
+        let bytes = |header, at, size| {
+            let bytes = HeaderBytes::new(header, at, size).expect("a few bytes");
+            Expr::field(FieldId::of_bytes(bytes))
+        };
+        // The name's first label, and its first seven and eight bytes.
+        let letter = || bytes(Header::Payload, 13, 1);
+        let long = || bytes(Header::Payload, 13, 8);
+        assert_eq!((letter().ty, long().ty), (Type::Int, Type::Bytes));
+        let rows =
+            |stages: Vec<Stage>| check(&program(stages), &Functions::default(), &queries()).len();
+        let asked = |e: Expr| Stage::Where(compare(BinaryOp::Eq, e, int(b'a'.into())));
+        let columns =
+            vec![("l".into(), letter()), ("long".into(), long()), ("p".into(), field("payload"))];
+        let shown = Stage::Project { columns };
+        assert_eq!(rows(vec![asked(letter()), shown.clone()]), 43);
+        assert_eq!(rows(vec![asked(bytes(Header::Frame, 55, 1)), shown.clone()]), 43);
+        assert_eq!(rows(vec![Stage::Limit(301), asked(letter()), shown.clone()]), 22);
+        let by = vec![SortKey { expr: long(), order: Order::Descending }];
+        let top = Stage::Top { n: 30, by, windowed: false };
+        assert_eq!(rows(vec![top, shown]), 30);
+        let keys = vec![("k".into(), letter()), ("long".into(), long())];
+        let aggs = [AggFunc::Distinct, AggFunc::First, AggFunc::Max];
+        let aggs = aggs.map(|func| agg(func, Some(field("payload")))).to_vec();
+        let grouped = weir_plan::Summarize { keys, aggs, window: Window::All, max_groups: 1000 };
+        assert_eq!(rows(vec![Stage::Summarize(grouped)]), 14);
+        let update = binary(BinaryOp::Add, state(0, Type::Int), letter());
+        let sum = ScanState { name: "n".into(), output: 0, init: int(0), update };
+        let (states, keys) = (vec![sum], vec![long()]);
+        let scan = Scan { states, keys, idle_ns: 1_000_000_000, max_keys: 1_000 };
+        let columns = vec![("c".into(), Expr::column(0, Type::Int))];
+        assert_eq!(rows(vec![Stage::Scan(scan), Stage::Project { columns }]), 600);
     }
 }

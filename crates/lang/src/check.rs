@@ -6,6 +6,7 @@
 
 mod address;
 mod aggregate;
+mod bytes;
 mod call;
 mod choice;
 mod compare;

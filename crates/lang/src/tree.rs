@@ -153,6 +153,12 @@ pub(crate) enum ExprKind {
         func: Name,
         args: Vec<Expr>,
     },
+    /// `header[offset:size]`
+    Bytes {
+        header: Name,
+        offset: Box<Expr>,
+        size: Option<Box<Expr>>,
+    },
     Match {
         value: Box<Expr>,
         arms: Vec<Arm>,

@@ -4,9 +4,13 @@
 //! documentation (`weir fields`).
 
 mod below;
+mod bytes;
 mod upper;
 
+pub use bytes::{Header, HeaderBytes};
+
 use crate::column::Repr;
+use std::borrow::Cow;
 
 /// The type of a field.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -23,6 +27,8 @@ pub enum FieldType {
     Mac,
     /// A text of at most [`crate::limits::TEXT_MAX`] bytes.
     Str,
+    /// At most so many bytes as they are.
+    Bytes,
 }
 
 impl FieldType {
@@ -30,20 +36,44 @@ impl FieldType {
     pub fn repr(self) -> Repr {
         match self {
             FieldType::Bool => Repr::Bit,
-            FieldType::Int | FieldType::Time | FieldType::Mac | FieldType::Str => Repr::Word,
             FieldType::Ip => Repr::Pair,
+            _ => Repr::Word,
         }
+    }
+
+    /// Whether a column holds handles of what stands elsewhere: of texts and bytes.
+    pub fn is_text(self) -> bool {
+        matches!(self, FieldType::Str | FieldType::Bytes)
     }
 }
 
-/// A field of the catalogue, by its position in [`FIELDS`].
+/// A field: one of the catalogue, by its position in [`FIELDS`], or bytes by their place
+/// ([`HeaderBytes`]).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct FieldId(pub u16);
+pub struct FieldId(u32);
 
 impl FieldId {
-    /// What the catalogue says of it.
+    /// All of the catalogue.
+    pub fn all() -> impl Iterator<Item = FieldId> {
+        (0..FIELDS.len() as u32).map(FieldId)
+    }
+
+    /// Its position in the catalogue, if it is in there.
+    pub fn position(self) -> Option<usize> {
+        self.bytes().is_none().then_some(self.0 as usize)
+    }
+
+    /// What the catalogue says of it. Bytes by their place have no name of their own there.
     pub fn info(self) -> &'static Field {
-        &FIELDS[self.0 as usize]
+        self.bytes().map_or_else(|| &FIELDS[self.0 as usize], HeaderBytes::info)
+    }
+
+    /// How queries write it.
+    pub fn name(self) -> Cow<'static, str> {
+        match self.bytes() {
+            Some(bytes) => bytes.to_string().into(),
+            None => self.info().name.into(),
+        }
     }
 }
 
@@ -78,7 +108,7 @@ pub struct Key {
 
 /// The catalogue entry called `name`.
 pub fn by_name(name: &str) -> Option<FieldId> {
-    FIELDS.iter().position(|f| f.name == name).map(|i| FieldId(i as u16))
+    FieldId::all().find(|id| id.info().name == name)
 }
 
 /// The named key called `name`.
@@ -88,10 +118,12 @@ pub fn key_by_name(name: &str) -> Option<&'static Key> {
 
 /// The catalogue entry decoded by `item`.
 pub fn by_item(item: Item) -> FieldId {
-    FieldId(item as u16)
+    debug_assert!(item != Item::Bytes, "no field of the catalogue");
+    FieldId(item as u32)
 }
 
-/// What a field reader decodes; the discriminant is the position in [`FIELDS`].
+/// What a field reader decodes; the discriminant is the position in [`FIELDS`]. [`Item::Bytes`], the
+/// last, has none: where they are only the [`FieldId`] says.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u16)]
 #[expect(missing_docs, reason = "each is described by its line in FIELDS")]
@@ -277,6 +309,8 @@ pub enum Item {
     AhSpi,
     AhSeq,
     Lldp,
+    Payload,
+    Bytes,
 }
 
 /// The catalogue, in the order that `weir fields` prints.
@@ -486,7 +520,7 @@ mod tests {
     fn positions_and_items_agree() {
         for (i, f) in FIELDS.iter().enumerate() {
             assert_eq!(f.item as usize, i, "{}", f.name);
-            assert_eq!(by_name(f.name), Some(FieldId(i as u16)));
+            assert_eq!(by_name(f.name).and_then(FieldId::position), Some(i));
             assert_eq!(by_item(f.item).info().name, f.name);
             assert_eq!(f.ty == FieldType::Int, f.bits > 0, "{}", f.name);
         }

@@ -38,3 +38,9 @@ pub const INTERFACES_MAX: usize = 65_536;
 /// Bytes of a text that is read from a packet; a longer one is cut there. More than any domain name
 /// takes when it is written out.
 pub const TEXT_MAX: usize = 1024;
+
+/// Bytes of a header that are read as an integer: all of them are good for 64 bits with a sign.
+pub const HEADER_INT_BYTES_MAX: u8 = 7;
+
+/// Bytes of a header that are read at once.
+pub const HEADER_BYTES_MAX: u8 = 255;

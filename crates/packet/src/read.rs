@@ -5,6 +5,7 @@
 //! asking again; of a header that is cut or malformed each field is read for which there are bytes
 //! inside the captured part of the packet.
 
+mod bytes;
 mod dns;
 mod ends;
 mod ip;
@@ -20,19 +21,48 @@ mod web;
 
 use crate::bits::Bits;
 use crate::column::Column;
-use crate::fields::{FieldType, Item, by_item};
+use crate::fields::{FieldId, Item, by_item};
 use crate::source::FrameBatch;
 use crate::walk::{Layer, Layers};
 use rows::Rows;
 
 pub use plain::{Family, HEADERS, Place, Plain};
 
+/// Decodes a field of the frames `rows` into a column, as [`read`] does. A text is only said to be
+/// there.
+pub fn read_field(id: FieldId, frames: &FrameBatch, layers: &Layers, rows: Bits, out: &mut Column) {
+    let Some(bytes) = id.bytes() else {
+        return read(id.info().item, frames, layers, rows, out);
+    };
+    if id.info().ty.is_text() {
+        return read_field_text(id, frames, layers, rows, out, |_| 0);
+    }
+    out.present = out.present.minus(rows);
+    bytes::read_int(&Rows::new(frames, layers, rows), bytes, out);
+}
+
+/// Decodes a text of the frames `rows`, as [`read_text`] does.
+pub fn read_field_text(
+    id: FieldId,
+    frames: &FrameBatch,
+    layers: &Layers,
+    rows: Bits,
+    out: &mut Column,
+    mut put: impl FnMut(&[u8]) -> u64,
+) {
+    let Some(bytes) = id.bytes() else {
+        return read_text(id.info().item, frames, layers, rows, out, put);
+    };
+    out.present = out.present.minus(rows);
+    bytes::read_many(&Rows::new(frames, layers, rows), bytes, out, &mut put);
+}
+
 /// Decodes one field of the frames `rows`. For these, `out` is present where the packet has the
 /// field, and holds its value; its other rows stay as they are. `layers` are what
 /// [`crate::walk::classify`] said of `frames`, and `out` stores values as the catalogue says of
 /// `item` ([`crate::fields::FieldType::repr`]); a column of another form panics.
 pub fn read(item: Item, frames: &FrameBatch, layers: &Layers, rows: Bits, out: &mut Column) {
-    if by_item(item).info().ty == FieldType::Str {
+    if by_item(item).info().ty.is_text() {
         return read_text(item, frames, layers, rows, out, |_| 0);
     }
     out.present = out.present.minus(rows);
@@ -52,7 +82,8 @@ pub fn read(item: Item, frames: &FrameBatch, layers: &Layers, rows: Bits, out: &
 }
 
 /// Decodes a text of the frames `rows`, as [`read`] does: `put` takes each, at most
-/// [`crate::limits::TEXT_MAX`] bytes of ASCII, and gives the word that the column holds for it.
+/// [`crate::limits::TEXT_MAX`] bytes, of ASCII unless the field is of bytes, and gives the word that
+/// the column holds for it.
 pub fn read_text(
     item: Item,
     frames: &FrameBatch,
@@ -65,7 +96,8 @@ pub fn read_text(
     let rows = Rows::new(frames, layers, rows);
     let known = dns::read_text(&rows, item, out, &mut put)
         || web::read_text(&rows, item, out, &mut put)
-        || services::read_text(&rows, item, out, &mut put);
+        || services::read_text(&rows, item, out, &mut put)
+        || bytes::read_text(&rows, item, out, &mut put);
     debug_assert!(known, "every text has a reader");
 }
 
@@ -108,7 +140,7 @@ mod tests {
     use super::*;
     use crate::craft::messages::{client_hello, dhcp, dns_in_tcp, dns_query, dns_response};
     use crate::craft::{Frame, batch};
-    use crate::fields::{FIELDS, FieldType, by_name};
+    use crate::fields::{FIELDS, FieldType, Header, HeaderBytes, by_name};
     use crate::source::LinkType;
     use crate::walk::samples::{A, A6, B, B6, samples, upper};
     use crate::walk::{Headers, classify};
@@ -146,7 +178,7 @@ mod tests {
     fn value(ty: FieldType, raw: u128) -> String {
         match ty {
             FieldType::Bool => (raw == 1).to_string(),
-            FieldType::Str => unreachable!("a text is not its word"),
+            FieldType::Str | FieldType::Bytes => unreachable!("a text is not its word"),
             FieldType::Int => raw.to_string(),
             FieldType::Time => time::rfc3339(raw as i64),
             FieldType::Mac => format!("{raw:012x}"),
@@ -166,6 +198,66 @@ mod tests {
     fn all(prefix: &str) -> String {
         let names = FIELDS.iter().map(|f| f.name).filter(|name| name.starts_with(prefix));
         names.collect::<Vec<_>>().join(" ")
+    }
+
+    /// What bytes by their place are, as hexadecimal digits; nothing where they are absent.
+    fn place(frame: &Frame, captured: usize, header: &str, offset: u16, size: usize) -> String {
+        let header = Header::by_name(header).expect("a header");
+        let id = FieldId::of_bytes(HeaderBytes::new(header, offset, size).expect("a few bytes"));
+        let bytes = frame.bytes();
+        let len = bytes.len() as u32;
+        let frames = batch(frame.link(), &[(bytes[..captured.min(bytes.len())].to_vec(), len)]);
+        let (mut layers, mut shown) = (Layers::new(), String::new());
+        classify(&frames, &mut layers);
+        let mut column = Column::new(id.info().ty.repr());
+        if id.info().ty == FieldType::Int {
+            read_field(id, &frames, &layers, Bits::ALL, &mut column);
+            if column.present.has(0) {
+                shown = format!("{:0w$x}", column.raw(0), w = size * 2);
+            }
+        } else {
+            read_field_text(id, &frames, &layers, Bits::ALL, &mut column, |bytes| {
+                shown = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+                0
+            });
+        }
+        shown
+    }
+
+    #[test]
+    fn bytes_by_their_place() {
+        let tcp = Frame::ethernet().vlan(3).ipv4(A, B).options(&[1; 4]).tcp(0x1234, 80);
+        let tcp = tcp.payload(b"GET / HTTP/1.1\r\n");
+        let at = |header, offset, size| place(&tcp, usize::MAX, header, offset, size);
+        assert_eq!(at("frame", 12, 6), "810000030800");
+        assert_eq!(at("eth", 12, 2), "8100");
+        assert_eq!(at("ip", 0, 1), "46");
+        assert_eq!(at("ip", 12, 8), "0a0000010a000002");
+        assert_eq!(at("tcp", 0, 4), "12340050");
+        assert_eq!(at("transport", 2, 2), "0050");
+        assert_eq!(at("payload", 0, 4), "47455420");
+        assert_eq!(at("payload", 0, 7), "474554202f2048");
+        assert_eq!(at("payload", 14, 2), "0d0a");
+        assert_eq!(at("payload", 14, 3), "");
+        assert_eq!(at("payload", u16::MAX, 1), "");
+        for header in ["udp", "icmp", "icmp6", "arp"] {
+            assert_eq!(at(header, 0, 1), "", "{header}");
+        }
+        // What is not captured is absent, and so is what follows the packet.
+        assert_eq!(place(&tcp, 46, "tcp", 2, 2), "0050");
+        assert_eq!(place(&tcp, 45, "tcp", 2, 2), "");
+        assert_eq!(place(&tcp, 50, "payload", 0, 1), "");
+        let padded = Frame::ethernet().ipv6(A6, B6).udp(7, 9).payload(b"ab").bytes();
+        let padded = Frame::of(LinkType::ETHERNET, &[&padded[..], &[9; 20]].concat());
+        assert_eq!(place(&padded, usize::MAX, "payload", 0, 2), "6162");
+        assert_eq!(place(&padded, usize::MAX, "payload", 1, 2), "");
+        assert_eq!(place(&padded, usize::MAX, "ip", 49, 1), "62");
+        assert_eq!(place(&padded, usize::MAX, "ip", 50, 1), "");
+        // Any protocol over IP, but no later fragment.
+        let other = Frame::ethernet().ipv4(A, B).header(89, &[2, 1]);
+        assert_eq!(place(&other, usize::MAX, "transport", 0, 2), "0201");
+        let later = Frame::ethernet().ipv4(A, B).fragment(800, false).payload(&[1; 30]);
+        assert_eq!(place(&later, usize::MAX, "transport", 0, 1), "");
     }
 
     #[test]

@@ -107,7 +107,7 @@ pub fn describe(set: &FieldSet) -> String {
     if let Some(key) = KEYS.iter().find(named) {
         return key.name.to_owned();
     }
-    set.iter().map(|f| f.info().name).collect::<Vec<_>>().join(", ")
+    set.iter().map(|f| f.name()).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

@@ -278,7 +278,7 @@ impl Printer<'_> {
                 let text = v.to_string();
                 (if text.starts_with('-') { SIGN } else { TIGHTEST }, text)
             }
-            ExprKind::Field(id) => (TIGHTEST, id.info().name.to_owned()),
+            ExprKind::Field(id) => (TIGHTEST, id.name().into_owned()),
             ExprKind::Column(i) => (TIGHTEST, self.input.columns[*i].name.clone()),
             ExprKind::State(i) => (TIGHTEST, self.states[*i].name.clone()),
             ExprKind::Unary(UnaryOp::Not, a) => (NOT, format!("not {}", self.expr(a, NOT))),

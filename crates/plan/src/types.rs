@@ -74,6 +74,7 @@ impl From<FieldType> for Type {
             FieldType::Ip => Type::Ip,
             FieldType::Mac => Type::Mac,
             FieldType::Str => Type::Str,
+            FieldType::Bytes => Type::Bytes,
         }
     }
 }

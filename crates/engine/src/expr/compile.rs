@@ -5,7 +5,7 @@ use super::set::{Ranges, Strings};
 use super::{Arith, Arm, Class, Cond, Convert, Regs, Src, Val};
 use crate::functions::Functions;
 use weir_packet::column::Column;
-use weir_packet::fields::{FieldId, FieldType};
+use weir_packet::fields::FieldId;
 use weir_packet::limits::BATCH;
 use weir_plan::{BinaryOp, Expr, ExprKind, Member, Type, UnaryOp, Value};
 
@@ -52,7 +52,7 @@ impl<'a> Compiler<'a> {
         if let Some((_, src)) = scope.carried.iter().find(|(f, _)| *f == id) {
             return *src;
         }
-        if id.info().ty == FieldType::Str {
+        if id.info().ty.is_text() {
             return Src::Text(self.regs.text_field(id));
         }
         let at = self.fields.iter().position(|f| *f == id).unwrap_or_else(|| {

@@ -7,7 +7,7 @@ use std::sync::RwLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use weir_packet::bits::Bits;
 use weir_packet::column::{Column, Repr};
-use weir_packet::fields::{FieldId, FieldType};
+use weir_packet::fields::FieldId;
 use weir_packet::limits::BATCH;
 use weir_packet::source::FrameBatch;
 use weir_packet::walk::{Layers, classify};
@@ -138,7 +138,7 @@ pub(super) struct Spread {
 impl Spread {
     /// By the values of these fields.
     pub(super) fn new(fields: &[FieldId]) -> Spread {
-        let is_text = |id: &FieldId| id.info().ty == FieldType::Str;
+        let is_text = |id: &FieldId| id.info().ty.is_text();
         let (texts, fields): (Vec<_>, Vec<_>) = fields.iter().copied().partition(is_text);
         Spread {
             layers: Layers::new(),

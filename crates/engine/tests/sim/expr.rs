@@ -2,7 +2,7 @@
 
 use crate::choices::Choices;
 use std::sync::Arc;
-use weir_packet::fields::{FIELDS, FieldId};
+use weir_packet::fields::{FieldId, Header, HeaderBytes};
 use weir_plan::address::{Block, mask};
 use weir_plan::functions::{Math, Part, Rounding, Secret};
 use weir_plan::table::{Shared, Table};
@@ -104,10 +104,15 @@ pub(crate) fn leaf(c: &mut Choices, scope: &Scope, ty: &Type) -> Expr {
     leaves.extend(states.map(|i| Expr { ty: ty.clone(), kind: ExprKind::State(i) }));
     if scope.fields && (leaves.is_empty() || c.below(2) == 0) {
         let any = c.once_in(3);
-        let fields = (0..FIELDS.len()).map(|i| FieldId(i as u16)).filter(|id| {
+        let fields = FieldId::all().filter(|id| {
             Type::from(id.info().ty) == *ty && (any || COMMON.contains(&id.info().name))
         });
         leaves.extend(fields.map(Expr::field));
+        let (_, header) = c.pick(&Header::ALL);
+        let (offset, size) = (c.below(60) as u16, 1 + c.below(9) as usize);
+        let bytes = HeaderBytes::new(*header, offset, size).expect("a few bytes");
+        let bytes = Expr::field(FieldId::of_bytes(bytes));
+        leaves.extend((bytes.ty == *ty).then_some(bytes));
     }
     let made = match ty {
         Type::Str => Some(Func::ToStr),

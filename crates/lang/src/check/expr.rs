@@ -162,6 +162,9 @@ impl<'t> Checker<'t> {
             Tree::Compare(a, op, b) => self.compare(scope, a, op, b),
             Tree::In { value, negated, set } => self.membership(scope, value, *negated, set),
             Tree::Call { func, args } => self.call(scope, func, args, e.span),
+            Tree::Bytes { header, offset, size } => {
+                self.bytes(scope, header, offset, size.as_deref())
+            }
             Tree::Match { value, arms } => self.match_expr(scope, value, arms, e.span),
             Tree::Paren(inner) => self.expr(scope, inner),
             Tree::Tuple(parts) => {

@@ -7,7 +7,7 @@ use crate::tree::{
     AggItem, Arm, Expr, ExprKind, Item, Member, Pattern, PatternKind, Scan, Set, SortKey, Stage,
     Summarize,
 };
-use weir_plan::{BinaryOp, UnaryOp};
+use weir_plan::{BinaryOp, UnaryOp, Value};
 
 /// How far what belongs to a line is indented below it.
 const STEP: usize = 4;
@@ -188,6 +188,20 @@ impl Pieces<'_> {
             ExprKind::Call { func, args } => {
                 let args = args.iter().map(|a| (a.span, self.expr(a))).collect();
                 Doc::All(vec![text(func.node.clone()), text("("), self.filled(args), text(")")])
+            }
+            ExprKind::Bytes { header, offset, size } => {
+                let mut parts = vec![text(format!("{}[", header.node)), align(self.expr(offset))];
+                if let Some(size) = size {
+                    // Of an address before it, the colon would be taken for a part.
+                    let plain = |e: &Expr| match &e.node {
+                        ExprKind::Literal { value, .. } => matches!(value, Value::Int(_)),
+                        kind => matches!(kind, ExprKind::Name(_)),
+                    };
+                    let colon = if plain(offset) && plain(size) { ":" } else { " : " };
+                    parts.extend([text(colon), align(self.expr(size))]);
+                }
+                parts.push(text("]"));
+                Doc::All(parts)
             }
             ExprKind::Match { value, arms } => self.match_expr(value, arms, e.span),
             ExprKind::Paren(inner) => Doc::All(vec![text("("), align(self.expr(inner)), text(")")]),

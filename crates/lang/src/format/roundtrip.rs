@@ -148,6 +148,10 @@ fn expr() -> BoxedStrategy<Expr> {
                 let arms = arms.into_iter().map(|(pattern, body)| Arm { pattern, body }).collect();
                 at(ExprKind::Match { value: Box::new(value), arms })
             }),
+            (name(), e.clone(), option::of(e.clone())).prop_map(|(header, offset, size)| {
+                let (offset, size) = (Box::new(offset), size.map(Box::new));
+                at(ExprKind::Bytes { header, offset, size })
+            }),
             e.clone().prop_map(|e| at(ExprKind::Paren(Box::new(e)))),
             vec(e, 2..4).prop_map(|parts| at(ExprKind::Tuple(parts))),
         ]

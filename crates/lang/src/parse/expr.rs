@@ -7,7 +7,7 @@ use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::lex::Kind;
 use crate::limits::NESTING_MAX;
 use crate::parse::one_line;
-use crate::tree::{Arm, Expr, ExprKind, Member, Set, Spanned};
+use crate::tree::{Arm, Expr, ExprKind, Member, Name, Set, Spanned};
 use weir_plan::{BinaryOp, UnaryOp};
 
 /// Levels of precedence, loosest first.
@@ -215,7 +215,7 @@ impl Parser<'_> {
             Kind::Name if !RESERVED.contains(&self.word()) => {
                 let name = self.name();
                 if self.is_sign("[") {
-                    return self.indexed(span);
+                    return self.bytes(name);
                 }
                 Some(Expr::new(ExprKind::Name(name.node), span))
             }
@@ -235,6 +235,24 @@ impl Parser<'_> {
 
     fn callable(&self) -> bool {
         self.word() == "if" || !RESERVED.contains(&self.word())
+    }
+
+    /// `header[offset]` or `header[offset:size]`.
+    fn bytes(&mut self, header: Name) -> Option<Expr> {
+        let open = self.open();
+        let inside = self.place();
+        let end = self.close(open, "]", inside.is_some())?;
+        let span = header.span.to(end);
+        let Some((offset, size)) = inside else { return Some(self.error_expr(span)) };
+        let (offset, size) = (Box::new(offset), size.map(Box::new));
+        Some(Expr::new(ExprKind::Bytes { header, offset, size }, span))
+    }
+
+    /// `offset`, or `offset:size`.
+    fn place(&mut self) -> Option<(Expr, Option<Expr>)> {
+        let offset = self.expr()?;
+        let size = if self.eat(":") { Some(self.expr()?) } else { None };
+        Some((offset, size))
     }
 
     /// `(expr)`, or a tuple.

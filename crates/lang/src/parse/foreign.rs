@@ -3,7 +3,7 @@
 
 use super::Parser;
 use super::expr::{AND, Infix, OPERAND, OR};
-use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::diagnostic::{Code, Diagnostic};
 use crate::lex::Kind;
 use crate::parse::one_line;
 use crate::tree::{Expr, ExprKind};
@@ -80,18 +80,5 @@ impl Parser<'_> {
         let message = format!("`{}` is not an operator here", op.of(self.text));
         self.report(Diagnostic::new(Code::ForeignWord, op, message).help(help));
         Some(self.error_expr(left.span.to(right.span)))
-    }
-
-    /// Bytes of a protocol, as capture filters write them; skipped.
-    pub(super) fn indexed(&mut self, name: Span) -> Option<Expr> {
-        let open = self.open();
-        let end = self.skip_to("]").unwrap_or(open);
-        let message = "bytes of packets are not asked for by their place";
-        let d = Diagnostic::new(Code::ForeignWord, name.to(end), message);
-        self.report(d.help(
-            "flags are fields: `tcp.syn`, `tcp.flags & 0x12`; else give a capture filter at the \
-             end of the command line",
-        ));
-        Some(self.error_expr(name.to(end)))
     }
 }

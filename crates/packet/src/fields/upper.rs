@@ -161,4 +161,6 @@ pub(super) const FIELDS: &[Field] = &[
         "AH sequence number."),
     field("lldp", FieldType::Bool, Item::Lldp, 0, ALWAYS,
         "Whether the frame is of LLDP, by its EtherType 0x88cc (IEEE 802.1AB)."),
+    field("payload", FieldType::Bytes, Item::Payload, 0, SOMETIMES,
+        "What follows a whole TCP or UDP header, as far as it was captured: at most 1,024 bytes."),
 ];

@@ -44,6 +44,11 @@ impl<'a> Rows<'a> {
         self.frames.with_ports().and(self.wanted).minus(self.layers.has(Layer::Ports))
     }
 
+    /// The wanted ones of some rows.
+    pub(super) fn wanted(&self, rows: Bits) -> Bits {
+        rows.and(self.wanted)
+    }
+
     /// `N` bytes of row `i`, `at` bytes from the start of the frame: zeros where the chunk has no
     /// such bytes. What the row says there counts only if it has the layer that starts there.
     #[inline(always)]

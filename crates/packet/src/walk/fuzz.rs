@@ -5,7 +5,7 @@ use crate::arp::Arp;
 use crate::bits::Bits;
 use crate::column::Column;
 use crate::ethernet::Ethernet;
-use crate::fields::{FIELDS, FieldType, Item, by_item};
+use crate::fields::{FieldId, FieldType, Header, HeaderBytes, Item, by_item};
 use crate::frame_relay::FrameRelay;
 use crate::icmp::Icmp;
 use crate::ipv4::Ipv4;
@@ -19,7 +19,7 @@ use crate::ppi::Ppi;
 use crate::ppp::Ppp;
 use crate::pppoe::Pppoe;
 use crate::radiotap::Radiotap;
-use crate::read::{read, read_text};
+use crate::read::{read, read_field, read_field_text};
 use crate::source::{Chunk, FrameBatch, LinkType};
 use crate::tcp::Tcp;
 use crate::udp::Udp;
@@ -149,41 +149,54 @@ fn check_facts(frames: &FrameBatch, layers: &Layers) {
     }
 }
 
+/// All fields of the catalogue, and bytes of each header and behind it.
+fn fields() -> impl Iterator<Item = FieldId> {
+    let places = [(0, 1), (3, 7), (13, 2), (6, 8), (40, 255)];
+    let bytes = Header::ALL.into_iter().flat_map(move |(_, header)| {
+        places.into_iter().filter_map(move |(at, size)| HeaderBytes::new(header, at, size))
+    });
+    FieldId::all().chain(bytes.map(FieldId::of_bytes))
+}
+
 /// Readers touch only the wanted rows, and give a row the same value whichever rows are wanted.
 fn check_readers(frames: &FrameBatch, layers: &Layers) {
     let all = Bits::first(frames.len());
-    for field in FIELDS {
+    for id in fields() {
+        let (field, name) = (id.info(), id.name());
         let mut whole = Column::new(field.ty.repr());
-        read(field.item, frames, layers, Bits::ALL, &mut whole);
-        assert!(all.covers(whole.present), "{}", field.name);
-        assert!(!field.always || whole.present == all, "{}", field.name);
+        read_field(id, frames, layers, Bits::ALL, &mut whole);
+        assert!(all.covers(whole.present), "{name}");
+        assert!(!field.always || whole.present == all, "{name}");
         for i in 0..frames.len() {
             let others = [(i + 1) % 3, (i + 2) % 3, 3, crate::limits::BATCH - 1];
             let mut one = Column::new(field.ty.repr());
             others.into_iter().for_each(|row| one.set_raw(row, 1));
-            read(field.item, frames, layers, Bits::range(i, i + 1), &mut one);
+            read_field(id, frames, layers, Bits::range(i, i + 1), &mut one);
             for row in others {
-                assert!(one.present.has(row) && one.raw(row) == 1, "{}", field.name);
+                assert!(one.present.has(row) && one.raw(row) == 1, "{name}");
             }
-            assert_eq!(one.present.has(i), whole.present.has(i), "{}", field.name);
+            assert_eq!(one.present.has(i), whole.present.has(i), "{name}");
             if one.present.has(i) {
-                assert_eq!(one.raw(i), whole.raw(i), "{}", field.name);
+                assert_eq!(one.raw(i), whole.raw(i), "{name}");
                 let fits = field.bits == 0 || whole.raw(i) >> field.bits == 0;
-                assert!(fits, "{}", field.name);
+                assert!(fits, "{name}");
             }
         }
     }
 }
 
 /// Texts are short and printable, there is one where it is said, and each stays what it is
-/// whichever rows are wanted.
+/// whichever rows are wanted. Bytes by their place are those that stand there.
 fn check_texts(frames: &FrameBatch, layers: &Layers) {
-    for field in FIELDS.iter().filter(|field| field.ty == FieldType::Str) {
+    for id in fields().filter(|id| id.info().ty.is_text()) {
+        let (field, name) = (id.info(), id.name());
         let texts = |rows: Bits| {
             let (mut column, mut texts) = (Column::new(field.ty.repr()), Vec::new());
-            read_text(field.item, frames, layers, rows, &mut column, |text| {
-                assert!(text.len() <= TEXT_MAX, "{}", field.name);
-                assert!(text.iter().all(|byte| (b' '..=b'~').contains(byte)), "{}", field.name);
+            read_field_text(id, frames, layers, rows, &mut column, |text| {
+                assert!(text.len() <= TEXT_MAX, "{name}");
+                let printable = text.iter().all(|byte| (b' '..=b'~').contains(byte));
+                assert!(printable || field.ty == FieldType::Bytes, "{name}");
+                assert!(id.bytes().is_none_or(|bytes| text.len() == bytes.size()), "{name}");
                 texts.push(text.to_vec());
                 texts.len() as u64 - 1
             });
@@ -192,10 +205,13 @@ fn check_texts(frames: &FrameBatch, layers: &Layers) {
             (0..frames.len()).map(found).collect::<Vec<_>>()
         };
         let mut there = Column::new(field.ty.repr());
-        read(field.item, frames, layers, Bits::ALL, &mut there);
+        read_field(id, frames, layers, Bits::ALL, &mut there);
         for (i, text) in texts(Bits::ALL).into_iter().enumerate() {
-            assert_eq!(there.present.has(i), text.is_some(), "{}", field.name);
-            assert_eq!(texts(Bits::range(i, i + 1))[i], text, "{}", field.name);
+            assert_eq!(there.present.has(i), text.is_some(), "{name}");
+            assert_eq!(texts(Bits::range(i, i + 1))[i], text, "{name}");
+            if let (Some(text), Some(bytes)) = (text, id.bytes()) {
+                assert!(frames.frame(i).windows(bytes.size()).any(|w| w == text), "{name}");
+            }
         }
     }
 }

@@ -1,0 +1,104 @@
+//! Bytes by their place, and the payload.
+
+use super::rows::Rows;
+use crate::bits::Bits;
+use crate::column::Column;
+use crate::fields::{Header, HeaderBytes, Item};
+use crate::limits::TEXT_MAX;
+use crate::tcp::Tcp;
+use crate::udp::Udp;
+use crate::walk::Layer;
+
+/// Reads bytes that are an integer.
+pub(super) fn read_int(rows: &Rows<'_>, bytes: HeaderBytes, out: &mut Column) -> bool {
+    rows.some_words(out, having(rows, bytes.header()), |i| {
+        let found = find(rows, bytes, i)?;
+        Some(found.iter().fold(0, |word, &byte| word << 8 | u64::from(byte)))
+    })
+}
+
+/// Reads more bytes than an integer has.
+pub(super) fn read_many(
+    rows: &Rows<'_>,
+    bytes: HeaderBytes,
+    out: &mut Column,
+    put: &mut impl FnMut(&[u8]) -> u64,
+) -> bool {
+    raw(rows, out, having(rows, bytes.header()), put, |i| find(rows, bytes, i))
+}
+
+/// Reads `item` if it is the payload; returns whether it is.
+pub(super) fn read_text(
+    rows: &Rows<'_>,
+    item: Item,
+    out: &mut Column,
+    put: &mut impl FnMut(&[u8]) -> u64,
+) -> bool {
+    item == Item::Payload
+        && raw(rows, out, having(rows, Header::Payload), put, |i| {
+            let payload = from(rows, Header::Payload, i)?;
+            Some(&payload[..payload.len().min(TEXT_MAX)])
+        })
+}
+
+/// Sets the rows `have` for which there are bytes to what `put` makes of them.
+fn raw<'a>(
+    rows: &Rows<'a>,
+    out: &mut Column,
+    have: Bits,
+    put: &mut impl FnMut(&[u8]) -> u64,
+    find: impl Fn(usize) -> Option<&'a [u8]>,
+) -> bool {
+    let words = out.word_mut();
+    let mut found = Bits::NONE;
+    rows.wanted(have).each(|i| {
+        if let Some(bytes) = find(i) {
+            words[i] = put(bytes);
+            found.set(i);
+        }
+    });
+    out.present = out.present.or(found);
+    true
+}
+
+fn find<'a>(rows: &Rows<'a>, bytes: HeaderBytes, i: usize) -> Option<&'a [u8]> {
+    let at = bytes.offset();
+    from(rows, bytes.header(), i)?.get(at..at + bytes.size())
+}
+
+/// The rows that have a header.
+fn having(rows: &Rows<'_>, header: Header) -> Bits {
+    let known = |layer| rows.has(layer);
+    match header {
+        Header::Frame => Bits::ALL,
+        Header::Eth => known(Layer::Eth),
+        Header::Arp => known(Layer::Arp),
+        Header::Ip => known(Layer::Ipv4).or(known(Layer::Ipv6)),
+        Header::Tcp => known(Layer::Tcp),
+        Header::Udp => known(Layer::Udp),
+        Header::Icmp => known(Layer::Icmp),
+        Header::Icmp6 => known(Layer::Icmp6),
+        Header::Payload => known(Layer::TcpWhole).or(known(Layer::Udp)),
+        Header::Transport => {
+            let first = [Layer::Tcp, Layer::Udp, Layer::Icmp, Layer::Icmp6];
+            let first = first.into_iter().map(known).fold(Bits::NONE, Bits::or);
+            rows.layers.proto_known.minus(known(Layer::Fragment)).or(first)
+        }
+    }
+}
+
+/// What was captured of the packet from a header on, without what follows the packet; of a row that
+/// has the header.
+fn from<'a>(rows: &Rows<'a>, header: Header, i: usize) -> Option<&'a [u8]> {
+    let frame = rows.frames.frame(i);
+    match header {
+        Header::Frame | Header::Eth => Some(frame),
+        Header::Arp => frame.get(rows.l3(i)..),
+        Header::Ip => frame.get(rows.l3(i)..rows.packet_end(i).min(frame.len())),
+        Header::Payload if rows.layers.has(Layer::Udp).has(i) => {
+            Some(Udp::new(rows.body(i)).ok()?.payload())
+        }
+        Header::Payload => Some(Tcp::new(rows.body(i)).ok()?.payload()),
+        _ => Some(rows.body(i)),
+    }
+}
