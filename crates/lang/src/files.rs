@@ -1,6 +1,8 @@
-//! Files that a query names: sets with one member a line, and tables in CSV.
+//! Files that a query names: sets with one member a line, tables in CSV, and databases of networks.
 //!
 //! This crate opens no file: it asks the [`Files`] that it is given for their bytes.
+
+mod maxmind;
 
 use crate::lex;
 use crate::limits::{CELL_MAX, ENTRIES_MAX};
@@ -76,12 +78,16 @@ pub(crate) fn set(bytes: &[u8], ty: &Type) -> Result<Vec<Member>, Fault> {
     Ok(out)
 }
 
-/// One column of a CSV file with a header; the first column holds keys of the type.
+/// One column of a CSV file with a header; the first column holds keys of the type. Or what a MaxMind
+/// database has at a path.
 pub(crate) fn table(
     (file, bytes): (&str, &[u8]),
     column: &str,
     key: &Type,
 ) -> Result<Table, Fault> {
+    if maxmind::is_database(bytes) {
+        return maxmind::table((file, bytes), column, key);
+    }
     let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes);
     let mut reader =
         csv::ReaderBuilder::new().comment(Some(b'#')).trim(csv::Trim::All).from_reader(bytes);
@@ -204,10 +210,11 @@ pub fn fuzz_file(bytes: &[u8]) {
         if let Ok(members) = set(bytes, &ty) {
             assert!(!members.is_empty() && members.len() <= ENTRIES_MAX);
         }
-        for column in ["name", "ip", ""] {
+        for column in ["name", "ip", "", "country.iso_code", "names.0"] {
             if let Ok(table) = table(("f.csv", bytes), column, &ty) {
                 assert!(table.entries.iter().all(|(_, n)| (*n as usize) < table.texts.len()));
-                assert!(table.entries.iter().all(|(k, _)| table.find(k).is_some()));
+                let found = |k: &Value| matches!(k, Value::Net(..)) || table.find(k).is_some();
+                assert!(table.entries.iter().all(|(k, _)| found(k)));
             }
         }
     }

@@ -26,3 +26,6 @@ pub const KEY_VALUE_WORDS_MAX: usize = weir_plan::limits::KEY_WORDS_MAX - 1;
 
 /// Diagnostics reported of one query; the rest are dropped.
 pub const DIAGNOSTICS_MAX: usize = 100;
+
+/// Networks in a MaxMind database.
+pub const NETWORKS_MAX: usize = 1 << 24;
