@@ -48,7 +48,7 @@ pub(crate) const FLOW_METER_API: Work =
     Work { name: "flow-meter-api", title: "flow meter, Rust API", text: Text::RustApi };
 
 /// All works, in the order of the table.
-pub(crate) const WORKS: [Work; 9] = [
+pub(crate) const WORKS: [Work; 12] = [
     FLOW_METER_API,
     FLOW_METER,
     Work {
@@ -85,6 +85,26 @@ pub(crate) const WORKS: [Work; 9] = [
         text: Text::Query(
             "packets | where ip | summarize sources = distinct(ip.src) by ip.dst every 1s",
         ),
+    },
+    Work {
+        name: "approx-distinct",
+        title: "distinct sources per destination by HyperLogLog, every 1 s",
+        text: Text::Query(
+            "packets | where ip | summarize sources = approx_distinct(ip.src) by ip.dst every 1s",
+        ),
+    },
+    Work {
+        name: "quantiles",
+        title: "median and 99th percentile of a field per destination, every 1 s",
+        text: Text::Query(
+            "packets | where ip \
+             | summarize p50 = median(sport), p99 = percentile(sport, 99) by ip.dst every 1s",
+        ),
+    },
+    Work {
+        name: "frequent",
+        title: "the ten most frequent destinations, every 1 s",
+        text: Text::Query("packets | summarize most = frequent(ip.dst, 10) every 1s"),
     },
     Work {
         name: "port-knocking",

@@ -69,6 +69,9 @@ fn aims() -> Vec<Aim> {
         ("syn-by-destination", 0.55),
         ("predicate", 0.5),
         ("distinct-sources", 1.5),
+        ("approx-distinct", 1.5),
+        ("quantiles", 1.5),
+        ("frequent", 1.5),
         ("port-knocking", 1.5),
         ("library", 3.0),
     ];
