@@ -26,6 +26,8 @@ pub struct Ledger {
     pub evicted: u64,
     /// Results outside their type (overflow, division by zero), made absent.
     pub undefined: u64,
+    /// Windows without rows that `fill` left out, since there were too many in a row.
+    pub unfilled: u64,
     /// Rows that left through the sink.
     pub rows: u64,
 }
@@ -57,6 +59,7 @@ impl Ledger {
         self.wild += other.wild;
         self.evicted += other.evicted;
         self.undefined += other.undefined;
+        self.unfilled += other.unfilled;
         self.rows += other.rows;
     }
 

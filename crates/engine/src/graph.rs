@@ -17,7 +17,7 @@ use pending::Pending;
 use std::io;
 use weir_packet::fields::FieldId;
 use weir_plan::place::Placement;
-use weir_plan::{Input, Pipeline, Program, Schema, Stage, Window};
+use weir_plan::{Input, Pipeline, Program, Schema, Stage};
 
 /// The groups of a window that has closed: pipeline, start, groups.
 pub type Closed = (usize, i64, Groups);
@@ -33,11 +33,12 @@ pub(crate) fn carried(stages: &[Stage], at: usize) -> Vec<FieldId> {
     fields_read(&rest[..until])
 }
 
-/// Where closing windows must interrupt the packets: the lengths of all windows over packet time.
-pub fn window_lengths(program: &Program) -> Vec<i64> {
+/// Where closing windows must interrupt the packets: of all windows over packet time their length
+/// (that of panes, where windows slide), and how long they stay open after the watermark has passed.
+pub fn window_lengths(program: &Program) -> Vec<(i64, i64)> {
     // Whether the rows of a pipeline still have the time of packets, and come when packets do.
     let mut as_packets: Vec<bool> = Vec::new();
-    let mut all: Vec<i64> = Vec::new();
+    let mut all: Vec<(i64, i64)> = Vec::new();
     for p in &program.pipelines {
         let mut so_far = match p.input {
             Input::Packets => true,
@@ -46,8 +47,8 @@ pub fn window_lengths(program: &Program) -> Vec<i64> {
         for s in &p.stages {
             match s {
                 Stage::Summarize(s) => {
-                    if let (true, Window::Tumbling(d)) = (so_far, s.window) {
-                        all.push(d);
+                    if so_far {
+                        all.extend(s.window.pane().map(|d| (d, s.lateness_ns)));
                     }
                     so_far = false;
                 }
@@ -188,7 +189,7 @@ impl Lower {
                 Input::Pipeline(i) => self.pipes[i].watermark,
             };
             let mut pass = self.pass(p, sink);
-            let w = pass.emit(mine, own);
+            let w = pass.emit(mine, Some(own));
             let w = pass.chain.watermark(w, &mut pass.out);
             self.pipes[p].watermark = w;
         }
@@ -205,7 +206,7 @@ impl Lower {
             {
                 mine.extend(emitter.lone().map(|groups| (0, groups)));
             }
-            pass.emit(mine, i64::MAX);
+            pass.emit(mine, None);
             pass.chain.finish(&mut pass.out);
         }
     }
@@ -334,17 +335,17 @@ struct Pass<'a> {
 }
 
 impl Pass<'_> {
-    /// Puts out the groups of windows that closed at `watermark`; returns the watermark of the
-    /// rows.
-    fn emit(&mut self, closed: Vec<(i64, Groups)>, watermark: i64) -> i64 {
-        let Some(emitter) = &mut self.emitter else { return watermark };
-        for (start, mut groups) in closed {
-            emitter.emit_window(start, &mut groups, &mut |rows| {
-                self.chain.push(0, rows, &mut self.out);
-            });
-            self.spent.push((self.out.number, groups));
-        }
-        emitter.spec().map_or(watermark, |s| s.downstream(watermark))
+    /// Puts out the groups of windows that closed at `watermark`, or at the end of the input;
+    /// returns the watermark of the rows.
+    fn emit(&mut self, closed: Vec<(i64, Groups)>, watermark: Option<i64>) -> i64 {
+        let own = watermark.unwrap_or(i64::MAX);
+        let Some(emitter) = &mut self.emitter else { return own };
+        let (spent, number) = (&mut self.spent, self.out.number);
+        let spent = &mut |groups| spent.push((number, groups));
+        emitter.put_out(closed, watermark, spent, &mut |rows| {
+            self.chain.push(0, rows, &mut self.out);
+        });
+        emitter.spec().map_or(own, |s| s.downstream(own))
     }
 }
 

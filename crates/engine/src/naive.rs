@@ -16,8 +16,9 @@
 //!   four such packets directly after one another the clock moves to the smallest of the four. Any
 //!   other packet ends such a run, and those in it are counted as wild.
 //! - A row is late for the window `[start, end)` if `end` is at or below the watermark after its
-//!   packet was observed. A late row is counted by each `summarize` that drops it, and nothing of
-//!   it is evaluated there.
+//!   packet was observed, less the `lateness` of the `summarize`. A late row is counted by each
+//!   `summarize` that drops it, and nothing of it is evaluated there. Where windows slide, a row is
+//!   judged once, as if its pane were its window.
 //!
 //! # Order
 //!
@@ -26,8 +27,8 @@
 //! then the watermark. So windows that a packet closes come out before the packet goes in. At the
 //! end of input one last step closes everything.
 //!
-//! Downstream of windows of length D the watermark is rounded down to a multiple of D: later rows
-//! start no earlier. Downstream of a stage that holds its rows to the end of input (`summarize`
+//! Downstream of windows the watermark is the start of the first window that may still come out: of
+//! windows of length D, one after the other, it is rounded down to a multiple of D. Downstream of a stage that holds its rows to the end of input (`summarize`
 //! without a window, `top` of the whole input) there is no watermark until the end.
 //!
 //! # Bounds
@@ -38,6 +39,7 @@
 mod call;
 mod clock;
 mod eval;
+mod summarize;
 
 pub use clock::TimeRules;
 
@@ -49,13 +51,14 @@ use eval::{Eval, of_type};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
+use summarize::Groups;
 use weir_packet::bits::Bits;
 use weir_packet::column::Column;
 use weir_packet::fields::{FieldId, FieldType};
 use weir_packet::read::{read_field, read_field_text};
 use weir_packet::source::{FrameBatch, Source, SourceError};
 use weir_packet::walk::{self, Layers};
-use weir_plan::{Input, Order, Pipeline, Program, Scan, SortKey, Stage, Summarize, Value, Window};
+use weir_plan::{Input, Order, Pipeline, Program, Scan, SortKey, Stage, Value};
 
 /// What a run gives.
 #[derive(Debug)]
@@ -105,6 +108,7 @@ pub fn run(
         late: steps.late,
         evicted: steps.evicted,
         undefined: steps.eval.undefined,
+        unfilled: steps.unfilled,
         rows: steps.out.len() as u64,
     };
     Answer { rows: steps.out, ledger, error }
@@ -177,14 +181,11 @@ enum Mark {
     End,
 }
 
-/// The values that each aggregate has taken, by start of the window and key.
-type Groups = BTreeMap<(i64, Vec<Value>), Vec<Vec<Value>>>;
-
 /// What a stage remembers.
 enum State {
     Nothing,
     /// `summarize`; and the watermark.
-    Groups(Groups, Mark),
+    Groups(Box<Groups>, Mark),
     /// `scan`, by key; and the watermark.
     Keys(BTreeMap<Vec<Value>, Memory>, Mark),
     /// `top`: rows with what they are sorted by, in the order they came.
@@ -205,13 +206,7 @@ struct Memory {
 impl State {
     fn new(stage: &Stage) -> State {
         match stage {
-            Stage::Summarize(s) => {
-                let mut groups = BTreeMap::new();
-                if s.window == Window::All && s.keys.is_empty() {
-                    groups.insert((0, Vec::new()), vec![Vec::new(); s.aggs.len()]);
-                }
-                State::Groups(groups, Mark::At(i64::MIN))
-            }
+            Stage::Summarize(s) => State::Groups(Box::new(Groups::new(s)), Mark::At(i64::MIN)),
             Stage::Scan(_) => State::Keys(BTreeMap::new(), Mark::At(i64::MIN)),
             Stage::Top { .. } => State::Held(Vec::new()),
             Stage::Limit(_) => State::Passed(0),
@@ -228,6 +223,7 @@ struct Steps<'a> {
     turn: u64,
     late: u64,
     evicted: u64,
+    unfilled: u64,
     out: Vec<(usize, Vec<Value>)>,
 }
 
@@ -241,6 +237,7 @@ impl<'a> Steps<'a> {
             turn: 0,
             late: 0,
             evicted: 0,
+            unfilled: 0,
             out: Vec::new(),
         }
     }
@@ -321,60 +318,6 @@ impl<'a> Steps<'a> {
         (rows, mark)
     }
 
-    /// Adds a row to its group, or counts why not.
-    fn group(&mut self, s: &Summarize, groups: &mut Groups, watermark: Mark, row: &Row) {
-        let start = match s.window {
-            Window::All => 0,
-            Window::Tumbling(d) => floor(row.ts.expect("rows of a window have event time"), d),
-        };
-        if closed(s.window, start, watermark) {
-            self.late += 1;
-            return;
-        }
-        let key = s.keys.iter().map(|k| self.eval.eval(&k.1, row, &[])).collect();
-        let of_window = groups.keys().filter(|(other, _)| *other == start).count();
-        let full = of_window as u64 >= s.max_groups;
-        if full && !groups.contains_key(&(start, Vec::clone(&key))) {
-            self.evicted += 1;
-            return;
-        }
-        let group = groups.entry((start, key)).or_insert(vec![Vec::new(); s.aggs.len()]);
-        for (agg, values) in s.aggs.iter().zip(group) {
-            if agg.cond.as_ref().is_none_or(|cond| self.eval.holds(cond, row, &[])) {
-                let value = match &agg.arg {
-                    Some(arg) => self.eval.argument(arg, row),
-                    None => Value::Bool(true),
-                };
-                values.extend(value.exists().then_some(value));
-            }
-        }
-    }
-
-    /// The rows of the groups that a watermark closes, and the watermark downstream of them.
-    fn close(&mut self, s: &Summarize, groups: &mut Groups, mark: Mark) -> (Vec<Row>, Mark) {
-        let mut rows = Vec::new();
-        while let Some(first) = groups.first_entry() {
-            if !closed(s.window, first.key().0, mark) {
-                break;
-            }
-            let ((start, mut cells), values) = first.remove_entry();
-            let ts = matches!(s.window, Window::Tumbling(_)).then_some(start);
-            if ts.is_some() {
-                cells.insert(0, Value::Time(start));
-            }
-            for (agg, values) in s.aggs.iter().zip(&values) {
-                cells.push(self.eval.aggregate(agg, values));
-            }
-            rows.push(Row { ts, packet: None, cells });
-        }
-        let downstream = match (s.window, mark) {
-            (_, Mark::End) => Mark::End,
-            (Window::All, _) => Mark::At(i64::MIN),
-            (Window::Tumbling(d), Mark::At(w)) => Mark::At(floor(w, d)),
-        };
-        (rows, downstream)
-    }
-
     /// Folds a row into the states of its key and adds them to the row. Idle time is judged by the
     /// later of the row's time and the watermark, so that no late row finds an expired key.
     fn scan(
@@ -410,20 +353,6 @@ impl<'a> Steps<'a> {
         }
         keys.insert(key, Memory { states, last, turn: self.turn });
     }
-}
-
-/// Whether the watermark is at or past the end of the window that starts at `start`.
-fn closed(window: Window, start: i64, mark: Mark) -> bool {
-    match (window, mark) {
-        (_, Mark::End) => true,
-        (Window::All, Mark::At(_)) => false,
-        (Window::Tumbling(d), Mark::At(w)) => start < floor(w, d),
-    }
-}
-
-/// The largest multiple of `d` at or below `t`.
-fn floor(t: i64, d: i64) -> i64 {
-    t.div_euclid(d).saturating_mul(d)
 }
 
 /// Sets a cell; a position beyond the last cell is the next one.
@@ -473,7 +402,7 @@ mod tests {
     use weir_packet::fields::by_name;
     use weir_packet::source::{Account, Chunk, LinkType};
     use weir_plan::stage::ScanState;
-    use weir_plan::{Agg, AggFunc, BinaryOp, Expr, ExprKind, Schema, Type};
+    use weir_plan::{Agg, AggFunc, BinaryOp, Expr, ExprKind, Schema, Summarize, Type, Window};
 
     /// Packets of given time and length, their bytes all zero. One batch.
     struct Packets(Vec<(i64, u32)>);
@@ -519,7 +448,8 @@ mod tests {
 
     fn summarize(aggs: Vec<Agg>, keys: Vec<Expr>, window: Window) -> Stage {
         let keys = keys.into_iter().map(|k| ("key".into(), k)).collect();
-        Stage::Summarize(Summarize { keys, aggs, window, max_groups: 100 })
+        let (lateness_ns, fill, max_groups) = (0, None, 100);
+        Stage::Summarize(Summarize { keys, aggs, window, lateness_ns, fill, max_groups })
     }
 
     fn project(e: Expr) -> Stage {
@@ -614,6 +544,8 @@ mod tests {
             keys: vec![("key".into(), field("len"))],
             aggs: vec![count()],
             window: Window::All,
+            lateness_ns: 0,
+            fill: None,
             max_groups: 1,
         });
         let ledger = check(vec![stage], &[(1, 60), (2, 70), (3, 60)], &["0: 60 2"]);

@@ -214,7 +214,7 @@ impl Segment {
         match &mut self.end {
             End::Rows(_) => watermark,
             End::Summarize(..) => {
-                self.emit(closed, out);
+                self.emit(closed, Some(watermark), out);
                 self.spec().map_or(watermark, |s| s.downstream(watermark))
             }
             End::Top(top) => {
@@ -233,22 +233,34 @@ impl Segment {
         }
         match &mut self.end {
             End::Rows(_) => {}
-            End::Summarize(..) => self.emit(closed, out),
+            End::Summarize(..) => self.emit(closed, None, out),
             End::Top(top) => top.finish(out),
         }
     }
 
-    fn emit(&mut self, closed: Vec<(i64, Groups)>, out: &mut dyn FnMut(&Rows)) {
-        for (start, mut groups) in closed {
-            self.emit_window(start, &mut groups, out);
-            self.recycle(groups);
+    fn emit(
+        &mut self,
+        closed: Vec<(i64, Groups)>,
+        watermark: Option<i64>,
+        out: &mut dyn FnMut(&Rows),
+    ) {
+        if let End::Summarize(op, emitter) = &mut self.end {
+            let spent = &mut |groups| op.recycle(groups);
+            emitter.close(closed, watermark, &mut self.undefined, spent, out);
         }
     }
 
-    /// Puts out the groups of one window.
-    pub fn emit_window(&mut self, start: i64, groups: &mut Groups, out: &mut dyn FnMut(&Rows)) {
+    /// Puts out what can be, now that `closed` have closed at this watermark; `None` is the end of
+    /// the input. `spent` takes memory that is not needed any more.
+    pub fn put_out(
+        &mut self,
+        closed: Vec<(i64, Groups)>,
+        watermark: Option<i64>,
+        spent: &mut dyn FnMut(Groups),
+        out: &mut dyn FnMut(&Rows),
+    ) {
         if let End::Summarize(_, emitter) = &mut self.end {
-            emitter.emit(start, groups, &mut self.undefined, out);
+            emitter.close(closed, watermark, &mut self.undefined, spent, out);
         }
     }
 
@@ -291,8 +303,9 @@ impl Segment {
     pub fn count(&self, ledger: &mut Ledger) {
         ledger.undefined += self.undefined;
         self.ops.iter().for_each(|op| op.count(ledger));
-        if let End::Summarize(op, _) = &self.end {
+        if let End::Summarize(op, emitter) = &self.end {
             op.count(ledger);
+            emitter.count(ledger);
         }
     }
 }

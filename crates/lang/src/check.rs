@@ -18,6 +18,7 @@ mod scan;
 mod signature;
 mod stage;
 mod summarize;
+mod windows;
 mod words;
 
 use crate::Options;

@@ -232,7 +232,7 @@ codes! {
     BadSet,
     /// A pattern of a `match` that does not fit its value.
     BadPattern,
-    /// Windows over rows that have no time, or a rate without windows.
+    /// Windows over rows that have no time, or something of windows where there are none.
     NoEventTime,
     /// A `scan` whose update does not give each state its value.
     StateCount,

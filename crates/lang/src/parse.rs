@@ -44,11 +44,10 @@ pub(crate) const UNSUPPORTED: &[&str] = &[
     "mirror",
     "trim",
     "session",
-    "over",
 ];
 
 /// Words that go on with a stage, and so are no names of pipelines.
-const CLAUSES: &[&str] = &["max", "idle", "asc", "desc"];
+const CLAUSES: &[&str] = &["max", "idle", "asc", "desc", "over", "lateness", "fill"];
 
 /// What the parser makes of a text.
 pub(crate) struct Parsed {

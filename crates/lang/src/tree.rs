@@ -99,8 +99,18 @@ impl Item {
 pub(crate) struct Summarize {
     pub(crate) aggs: Vec<AggItem>,
     pub(crate) keys: Vec<Item>,
+    pub(crate) over: Option<Expr>,
     pub(crate) every: Option<Expr>,
+    pub(crate) lateness: Option<Expr>,
+    pub(crate) fill: Option<Fill>,
     pub(crate) max: Option<Expr>,
+}
+
+/// `fill idle DURATION`, or just the word, which stands there.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Fill {
+    pub(crate) word: Spanned<()>,
+    pub(crate) idle: Option<Expr>,
 }
 
 /// `name = func(arg) where cond`

@@ -58,9 +58,19 @@ fn stage(s: &Stage) -> String {
             let window = match s.window {
                 Window::All => String::new(),
                 Window::Tumbling(ns) => format!(" every {ns}"),
+                Window::Sliding { over, every } => format!(" over {over} every {every}"),
+            };
+            let late = match s.lateness_ns {
+                0 => String::new(),
+                ns => format!(" lateness {ns}"),
+            };
+            let fill = match s.fill {
+                None => String::new(),
+                Some(fill) => format!(" fill {:?}", fill.idle_ns),
             };
             let aggs = aggs.collect::<Vec<_>>().join(" ");
-            format!("summarize {aggs} | {}{window} max {}", named(&s.keys), s.max_groups)
+            let keys = named(&s.keys);
+            format!("summarize {aggs} | {keys}{window}{late}{fill} max {}", s.max_groups)
         }
         Stage::Scan(s) => {
             let state = |s: &weir_plan::stage::ScanState| {
@@ -260,6 +270,18 @@ fn columns_keep_the_names_of_fields() {
       summarize bytes=sum(#5):int | ip.dst=#2 max 67108864
       top 3 -#1 +#0
       -> ip.dst:ip bytes:int
+    ");
+}
+
+#[test]
+fn sliding_windows_with_lateness_and_filled_in() {
+    let text = "param interval: duration = 10s\n\
+        packets | summarize packets = rate(), behind = late() by ip.src \
+          fill idle 1m lateness 5s over 6 * interval every interval max 1k";
+    insta::assert_snapshot!(lowered(text), @r"
+    - packets
+      summarize packets=rate():float behind=late():int | ip.src=ip.src over 60000000000 every 10000000000 lateness 5000000000 fill Some(60000000000) max 1000
+      -> ts:time ip.src:ip packets:float behind:int
     ");
 }
 

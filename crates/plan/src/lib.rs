@@ -17,6 +17,7 @@ pub mod stage;
 pub mod table;
 pub mod types;
 pub mod value;
+pub mod window;
 
 pub use expr::{BinaryOp, Expr, ExprKind, Member, UnaryOp};
 pub use functions::{AggSignature, Func, ScalarSignature, Signatures};
@@ -26,3 +27,4 @@ pub use stage::{
 };
 pub use types::Type;
 pub use value::Value;
+pub use window::Fill;

@@ -91,7 +91,7 @@ pub fn place(program: &Program) -> Placement {
 }
 
 /// Whether the result depends on the order of rows, by rounding.
-fn rounds(agg: &Agg) -> bool {
+pub fn rounds(agg: &Agg) -> bool {
     matches!(agg.func, AggFunc::Sum | AggFunc::Avg | AggFunc::Variance | AggFunc::Stddev)
         && agg.arg.as_ref().is_some_and(|a| a.ty == Type::Float)
 }
@@ -153,6 +153,8 @@ mod tests {
             keys: keys.iter().map(|k| ((*k).to_owned(), field(k))).collect(),
             aggs: sum.map(agg).into_iter().collect(),
             window: Window::All,
+            lateness_ns: 0,
+            fill: None,
             max_groups: GROUPS_MAX,
         })
     }

@@ -12,6 +12,7 @@ use crate::stage::{
     Agg, AggFunc, Input, Order, Program, Scan, ScanState, Schema, SortKey, Stage, Summarize, Window,
 };
 use crate::value::Value;
+use crate::window::Fill;
 use std::fmt::Write;
 
 /// Explains a program: how packets are spread over this many workers and why; then each pipeline,
@@ -128,15 +129,35 @@ pub fn stage(stage: &Stage, input: &Schema) -> String {
             if !s.keys.is_empty() {
                 out += &format!(" by {}", list(&s.keys, |(name, e)| named(name, e)));
             }
-            if let Window::Tumbling(d) = s.window {
-                out += &format!(" every {}", Value::Duration(d));
-            }
+            out += &windows(s);
             if s.max_groups == GROUPS_MAX { out } else { out + &format!(" max {}", s.max_groups) }
         }
         Stage::Scan(s) => scan(s, input),
         Stage::Top { n, by, .. } => format!("top {n} by {}", list(by, |k| sort_key(k, input))),
         Stage::Limit(n) => format!("limit {n}"),
     }
+}
+
+/// The clauses of a `summarize` that are about time.
+fn windows(s: &Summarize) -> String {
+    let mut out = match s.window {
+        Window::All => String::new(),
+        Window::Tumbling(d) => format!(" every {}", Value::Duration(d)),
+        Window::Sliding { over, every } => {
+            format!(" over {} every {}", Value::Duration(over), Value::Duration(every))
+        }
+    };
+    if s.lateness_ns > 0 {
+        out += &format!(" lateness {}", Value::Duration(s.lateness_ns));
+    }
+    match s.fill {
+        None => {}
+        Some(Fill { idle_ns: None }) => out += " fill",
+        Some(Fill { idle_ns: Some(idle) }) => {
+            out += &format!(" fill idle {}", Value::Duration(idle));
+        }
+    }
+    out
 }
 
 fn agg(agg: &Agg, input: &Schema) -> String {
@@ -215,12 +236,27 @@ fn state(stage: &Stage, input: &Schema) -> Option<String> {
 }
 
 fn groups(s: &Summarize) -> String {
-    let window = (s.window != Window::All).then_some("open window");
+    let window = match s.window {
+        Window::All => None,
+        Window::Sliding { .. } => Some("open pane"),
+        _ => Some("open window"),
+    };
     let parts: Vec<&str> =
         window.into_iter().chain(s.keys.iter().map(|(name, _)| name.as_str())).collect();
     let per = if parts.is_empty() { String::new() } else { format!(" per {}", parts.join(", ")) };
     let until = if window.is_none() { ", to the end of input" } else { "" };
-    format!("one group{per}{until}; at most {}, counting rows of others as evicted", s.max_groups)
+    let mut out = format!(
+        "one group{per}{until}; at most {}, counting rows of others as evicted",
+        s.max_groups
+    );
+    if let (Window::Sliding { over, .. }, Some(pane)) = (s.window, s.window.pane()) {
+        let panes = over / pane;
+        out += &format!("; a window is {panes} panes of {}", Value::Duration(pane));
+    }
+    if s.fill.is_some() {
+        out += "; and the keys that are filled in, at most as many";
+    }
+    out
 }
 
 fn list<T>(items: &[T], text: impl FnMut(&T) -> String) -> String {
@@ -474,6 +510,8 @@ mod tests {
                 keys: vec![("ip.src".into(), field("ip.src")), ("port".into(), field("dport"))],
                 aggs: vec![count, sum],
                 window: Window::Tumbling(1_000_000_000),
+                lateness_ns: 0,
+                fill: None,
                 max_groups: crate::limits::GROUPS_MAX,
             }),
         ];

@@ -2,6 +2,7 @@
 
 use crate::expr::Expr;
 use crate::types::Type;
+use crate::window::Fill;
 
 /// A checked program: pipelines in an order such that each reads only packets or earlier ones.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -186,7 +187,12 @@ pub struct Summarize {
     pub aggs: Vec<Agg>,
     /// Which rows belong together.
     pub window: Window,
-    /// Groups of one window; rows of further groups are counted as evicted. A bound below
+    /// How long windows stay open after the watermark has passed their end, in nanoseconds.
+    pub lateness_ns: i64,
+    /// Whether windows come out in which no row was.
+    pub fill: Option<Fill>,
+    /// Groups of one window, or of one pane where windows slide, and keys that are filled in; rows
+    /// of further groups are counted as evicted. A bound below
     /// [`crate::limits::GROUPS_MAX`] is exact; that one each worker keeps for itself.
     pub max_groups: u64,
 }
@@ -198,6 +204,14 @@ pub enum Window {
     All,
     /// Windows of this many nanoseconds, aligned to 1970, each row in one.
     Tumbling(i64),
+    /// Windows of `over` nanoseconds, one from each multiple of `every` since 1970 on, each row in
+    /// all that hold its time; `every` is at most `over`.
+    Sliding {
+        /// Length of a window.
+        over: i64,
+        /// From the start of one to the start of the next.
+        every: i64,
+    },
 }
 
 /// One aggregate.
@@ -222,6 +236,9 @@ pub struct Agg {
 pub enum AggFunc {
     /// Rows (without an argument), or rows where the argument has a value. Int.
     Count,
+    /// Rows that were taken although the watermark had passed the end of their window (of their
+    /// pane, where windows slide): those that would be late without a lateness. Int.
+    Late,
     /// Sum, of int, float, duration; exact for integers, absent and counted where it leaves 64
     /// bits.
     Sum,
@@ -278,6 +295,7 @@ impl AggFunc {
     pub fn name(self) -> &'static str {
         match self {
             AggFunc::Count => "count",
+            AggFunc::Late => "late",
             AggFunc::Sum => "sum",
             AggFunc::Min => "min",
             AggFunc::Max => "max",

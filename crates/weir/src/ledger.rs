@@ -19,6 +19,7 @@ pub(crate) fn render(ledger: &Ledger) -> String {
         ("wild", ledger.wild, wild()),
         ("evicted", ledger.evicted, EVICTED.to_owned()),
         ("undefined", ledger.undefined, UNDEFINED.to_owned()),
+        ("unfilled", ledger.unfilled, UNFILLED.to_owned()),
     ];
     lines.extend(trouble.into_iter().filter(|(_, n, _)| *n > 0));
 
@@ -48,6 +49,8 @@ pub(crate) fn fragments(counts: &Counts) -> String {
 const LATE: &str = " after their window had closed; --lateness keeps windows open longer";
 const EVICTED: &str = " for want of room; `max` in the query makes more";
 const UNDEFINED: &str = " left absent: out of range, or divided by zero";
+
+const UNFILLED: &str = " windows without rows, too many in one gap for `fill`";
 
 /// No option helps here: the times are wrong, and the packets were counted all the same.
 fn wild() -> String {

@@ -19,6 +19,7 @@ mod fixed;
 pub(crate) mod frequent;
 mod fused;
 mod grouped;
+mod late;
 #[cfg(test)]
 mod laws;
 mod min_max;
@@ -207,7 +208,7 @@ pub fn build(agg: &Agg, functions: &Functions, lone: bool) -> Box<dyn Aggregate>
     // Whether a group may have rows and still no value.
     let nullable = lone || agg.cond.is_some() || !arg.always_present();
     match agg.func {
-        AggFunc::Count | AggFunc::Rate(_) => Box::new(Of(count::Count)),
+        AggFunc::Count | AggFunc::Late | AggFunc::Rate(_) => Box::new(Of(count::Count)),
         AggFunc::Sum => match arg.ty {
             Type::Float => Box::new(Of(sum::SumFloat)),
             _ if !matches!(arg.kind, ExprKind::Field(_)) => Box::new(Of(sum::SumSigned)),

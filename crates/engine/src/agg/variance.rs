@@ -150,7 +150,8 @@ impl Running {
         self.spread += before * (x - self.mean);
     }
 
-    fn merge(&mut self, other: &Running) {
+    /// Takes other values in.
+    pub(crate) fn merge(&mut self, other: &Running) {
         if self.n == 0 || other.n == 0 {
             if self.n == 0 {
                 *self = *other;

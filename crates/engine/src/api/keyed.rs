@@ -1,5 +1,6 @@
 //! Streams grouped by key: one state a key.
 
+use super::sliding::Sliding;
 use super::table::{KeyMap, Lookup};
 use super::time::Marks;
 use super::windows::Windows;
@@ -46,6 +47,13 @@ impl<S, F> Keyed<S, F> {
     pub fn tumbling(self, every_ns: i64) -> Tumbling<S, F> {
         assert!(every_ns > 0, "a window has a length");
         Tumbling { keyed: self, every_ns }
+    }
+
+    /// Windows of `over_ns` nanoseconds, one from each multiple of `every_ns` since 1970 on. Panics
+    /// unless `every_ns` is positive and at most `over_ns`, and where a window would be made of more
+    /// than [`PANES_MAX`](weir_plan::limits::PANES_MAX) panes.
+    pub fn sliding(self, over_ns: i64, every_ns: i64) -> Sliding<S, F> {
+        Sliding::new(self, over_ns, every_ns)
     }
 
     /// Calls `f` with the state of the item's key and the item, in order: `scan`. `init` makes the
@@ -110,14 +118,14 @@ pub struct Reduce<S, F, G, M, K: Key, V> {
     input: S,
     key: F,
     value: G,
-    merge: M,
+    pub(super) merge: M,
     windows: Windows<K, V>,
     lookup: Box<Lookup<K>>,
     starts: Box<[i64; BATCH]>,
 }
 
 impl<S, F, G, M, K: Key, V> Reduce<S, F, G, M, K, V> {
-    fn new(keyed: Keyed<S, F>, every_ns: Option<i64>, value: G, merge: M) -> Self {
+    pub(super) fn new(keyed: Keyed<S, F>, every_ns: Option<i64>, value: G, merge: M) -> Self {
         Reduce {
             input: keyed.input,
             key: keyed.key,

@@ -42,6 +42,7 @@ mod flow;
 mod key;
 mod keyed;
 mod packet;
+mod sliding;
 mod table;
 mod time;
 mod windows;
@@ -51,6 +52,7 @@ pub use flow::Flow;
 pub use key::Key;
 pub use keyed::{Group, Keyed, MapWithState, Reduce, Tumbling};
 pub use packet::{Packet, Packets};
+pub use sliding::{Sliding, SlidingReduce};
 pub use time::Time;
 
 use weir_packet::source::SourceError;

@@ -9,6 +9,7 @@ use crate::functions::Functions;
 use crate::limits::TEXT_MAX;
 use regex::Regex;
 use std::collections::{BTreeMap, BTreeSet};
+use weir_plan::place::rounds;
 use weir_plan::{Agg, AggFunc, BinaryOp, Expr, ExprKind, Func, Member, Type, UnaryOp, Value};
 
 /// Evaluates, and counts what is undefined.
@@ -164,9 +165,8 @@ impl<'a> Eval<'a> {
     /// is absent, but counts are 0 and a registered aggregate says itself what it is.
     pub(super) fn aggregate(&mut self, agg: &Agg, values: &[Value]) -> Value {
         let words = || values.iter().map(|v| word(v) as i128);
-        let sum = || values.iter().map(float).fold(0.0, |sum, v| sum + v);
         match (agg.func, values) {
-            (AggFunc::Count, _) => Value::Int(values.len() as i64),
+            (AggFunc::Count | AggFunc::Late, _) => Value::Int(values.len() as i64),
             (AggFunc::Distinct, _) => {
                 Value::Int(values.iter().collect::<BTreeSet<_>>().len() as i64)
             }
@@ -204,12 +204,9 @@ impl<'a> Eval<'a> {
                 all.sort_by_key(|(_, times)| std::cmp::Reverse(*times));
                 self.list(all.into_iter().take(n as usize))
             }
-            (AggFunc::Variance | AggFunc::Stddev, _) => self.spread(agg, values),
-            (AggFunc::Sum, [Value::Float(_), ..]) => self.checked_float(sum()),
+            (_, [Value::Float(_), ..]) if rounds(agg) => self.rounded(agg, &[values.to_vec()]),
+            (AggFunc::Variance | AggFunc::Stddev, _) => self.exact_spread(agg, values),
             (AggFunc::Sum, _) => self.checked(&agg.ty, i64::try_from(words().sum::<i128>()).ok()),
-            (AggFunc::Avg, [Value::Float(_), ..]) => {
-                self.checked_float(sum() / values.len() as f64)
-            }
             (AggFunc::Avg, [Value::Duration(_), ..]) => {
                 Value::Duration((words().sum::<i128>() / values.len() as i128) as i64)
             }
@@ -232,17 +229,37 @@ impl<'a> Eval<'a> {
         }
     }
 
-    /// The variance of a sample, or its root.
-    fn spread(&mut self, agg: &Agg, values: &[Value]) -> Value {
-        let variance = if let Value::Float(_) = values[0] {
-            let mut all = Running::default();
-            values.iter().for_each(|v| all.add(float(v)));
-            all.variance()
-        } else {
-            let mut all = Exact::default();
-            values.iter().for_each(|v| all.add(word(v)));
-            all.variance()
-        };
+    /// An aggregate that rounds, of floats that came in several parts: what each part comes to, one
+    /// after the other.
+    pub(super) fn rounded(&mut self, agg: &Agg, parts: &[Vec<Value>]) -> Value {
+        let n: usize = parts.iter().map(Vec::len).sum();
+        let sum = |part: &Vec<Value>| part.iter().map(float).fold(0.0, |sum, v| sum + v);
+        let sums = || parts.iter().map(sum).fold(0.0, |all, sum| all + sum);
+        match agg.func {
+            _ if n == 0 => Value::Absent,
+            AggFunc::Sum => self.checked_float(sums()),
+            AggFunc::Avg => self.checked_float(sums() / n as f64),
+            _ => {
+                let mut all = Running::default();
+                for part in parts {
+                    let mut one = Running::default();
+                    part.iter().for_each(|v| one.add(float(v)));
+                    all.merge(&one);
+                }
+                self.spread(agg, all.variance())
+            }
+        }
+    }
+
+    /// The variance of a sample of integers, or its root.
+    fn exact_spread(&mut self, agg: &Agg, values: &[Value]) -> Value {
+        let mut all = Exact::default();
+        values.iter().for_each(|v| all.add(word(v)));
+        self.spread(agg, all.variance())
+    }
+
+    /// A variance, or its root.
+    fn spread(&mut self, agg: &Agg, variance: Option<f64>) -> Value {
         let Some(variance) = variance else { return Value::Absent };
         match (agg.func, &agg.ty) {
             (AggFunc::Variance, _) => self.checked_float(variance),

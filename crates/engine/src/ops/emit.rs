@@ -2,7 +2,9 @@
 
 use super::groups::{Groups, Spec, group_id};
 use super::order::Sorter;
+use super::windows::Windows;
 use crate::agg::Finish;
+use crate::counters::Ledger;
 use crate::expr::Class;
 use crate::key::{Layout, MAPPED, Pool};
 use crate::processor::prefetch;
@@ -22,6 +24,8 @@ pub struct Emitter {
     sorter: Sorter,
     order: Vec<u64>,
     work: Box<Work>,
+    /// Where windows do not come out as they are.
+    windows: Option<Windows>,
 }
 
 /// Scratch of one chunk.
@@ -58,6 +62,7 @@ impl Emitter {
             sorter: Sorter::default(),
             order: Vec::new(),
             work: Box::new(Work { picked: [picked(), picked()], columns }),
+            windows: Windows::of(spec),
         }
     }
 
@@ -67,8 +72,47 @@ impl Emitter {
         lone.then(|| Groups::new(&self.spec))
     }
 
+    /// Puts out what can be, now that `closed` have closed at this watermark; `None` is the end of
+    /// the input. `spent` takes memory that is not needed any more.
+    pub fn close(
+        &mut self,
+        closed: Vec<(i64, Groups)>,
+        watermark: Option<i64>,
+        undefined: &mut u64,
+        spent: &mut dyn FnMut(Groups),
+        out: &mut dyn FnMut(&Rows),
+    ) {
+        let Some(mut windows) = self.windows.take() else {
+            for (start, mut groups) in closed {
+                self.emit(start, &mut groups, undefined, out);
+                spent(groups);
+            }
+            return;
+        };
+        let mut put_out = |windows: &mut Windows, end| {
+            while let Some((start, mut groups)) = windows.next(end, spent) {
+                self.emit(start, &mut groups, undefined, out);
+                windows.give(groups, spent);
+            }
+        };
+        windows.start_over();
+        for (start, groups) in closed {
+            let begin = windows.begin(start);
+            put_out(&mut windows, Some(begin));
+            windows.push(start, groups);
+        }
+        let end = watermark.map(|w| windows.closed(w));
+        put_out(&mut windows, end);
+        self.windows = Some(windows);
+    }
+
+    /// Adds what was counted to the ledger.
+    pub fn count(&self, ledger: &mut Ledger) {
+        self.windows.iter().for_each(|windows| windows.count(ledger));
+    }
+
     /// Puts out the groups of one window, in order of their keys.
-    pub fn emit(
+    fn emit(
         &mut self,
         start: i64,
         groups: &mut Groups,

@@ -1,6 +1,7 @@
 //! The groups of a `summarize`: one table per key layout, with the cells of all aggregates.
 
 use super::order::Sorter;
+use super::windows::downstream;
 use crate::agg::{Aggregate, Cells, CellsRef, build};
 use crate::functions::Functions;
 use crate::key::{Layout, PACKED_WORDS_MAX, Part, Pool};
@@ -43,19 +44,27 @@ impl Spec {
         })
     }
 
-    /// Length of the windows, if there are any.
+    /// Length of the windows that rows are taken into, if there are any: of panes, where windows
+    /// slide.
     pub fn every(&self) -> Option<i64> {
-        match self.plan.window {
-            Window::All => None,
-            Window::Tumbling(d) => Some(d),
-        }
+        self.plan.window.pane()
+    }
+
+    /// The watermark that closes windows, when the rows' own is there.
+    pub fn closing(&self, watermark: i64) -> i64 {
+        watermark.saturating_sub(self.plan.lateness_ns)
     }
 
     /// The watermark that rows put out by a close at `watermark` obey.
     pub fn downstream(&self, watermark: i64) -> i64 {
-        match self.every() {
-            Some(d) => window_start(watermark, d),
-            None => i64::MIN,
+        let closing = self.closing(watermark);
+        match (self.plan.window, self.every()) {
+            (Window::Sliding { over, every }, Some(pane)) => {
+                let closed = (closing as i128).div_euclid(pane as i128) * pane as i128;
+                downstream(closed, over, every)
+            }
+            (_, Some(d)) => window_start(closing, d),
+            (_, None) => i64::MIN,
         }
     }
 }
@@ -90,7 +99,7 @@ pub(super) struct Variant {
 
 impl Variant {
     fn new(spec: &Spec, layout: &Layout) -> Variant {
-        let lone = spec.plan.keys.is_empty();
+        let lone = spec.plan.keys.is_empty() || spec.plan.fill.is_some();
         let aggs: Vec<_> = spec.plan.aggs.iter().map(|a| build(a, &spec.functions, lone)).collect();
         let (mut at, mut fresh) = (Vec::new(), Vec::new());
         for agg in &aggs {

@@ -6,16 +6,19 @@
 //! those that hold rows back ([`summarize`], [`top`]) end a chain and put out rows of their own.
 
 pub mod emit;
+mod fill;
 pub mod filter;
 pub mod groups;
 pub mod limit;
 pub mod map;
 mod order;
+mod panes;
 pub mod scan;
 pub mod summarize;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod top;
+mod windows;
 
 use crate::counters::Ledger;
 use crate::expr::{Ctx, Src};

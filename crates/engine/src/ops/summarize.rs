@@ -2,13 +2,13 @@
 //!
 //! | | |
 //! |---|---|
-//! | Syntax | `summarize NAME = AGG, … by KEY, … every DURATION max N`; in Rust, [`reduce`](crate::api::Keyed::reduce) |
-//! | Emits | when the watermark passes a window's end; without a window at the end of the input |
+//! | Syntax | `summarize NAME = AGG, … by KEY, … over DURATION every DURATION lateness DURATION fill idle DURATION max N`; in Rust, [`reduce`](crate::api::Keyed::reduce) |
+//! | Emits | when the watermark, less `lateness`, passes a window's end; without a window at the end of the input |
 //! | Order | by window, then by key; an absent key part comes first |
-//! | State | per group its key and the cells of its aggregates, padded to 8, 16, 32 or a multiple of 64 bytes; `max` groups a window |
-//! | Full | rows of further groups are not aggregated, and counted as evicted |
-//! | Late | a row whose window has closed is not aggregated, and counted as late |
-//! | Merge | groups of equal key and window merge by the laws of their aggregates |
+//! | State | per group its key and the cells of its aggregates, padded to 8, 16, 32 or a multiple of 64 bytes; `max` groups a window, or a pane where windows overlap; with `fill`, as many keys |
+//! | Full | rows of further groups are not aggregated, and counted as evicted; of windows that `fill` would make up for at once, those beyond 3,600 are left out, and counted as unfilled |
+//! | Late | a row whose window, or pane, has closed is not aggregated, and counted as late |
+//! | Merge | groups of equal key and window merge by the laws of their aggregates, and so do the panes of a window |
 //! | Exact? | as its aggregates |
 //!
 //! A worker's half ([`Summarize`]) takes rows into [`Groups`], one a window; these are merged with
@@ -44,6 +44,8 @@ pub struct Summarize {
     watermark: i64,
     late: u64,
     evicted: u64,
+    /// Whether an aggregate counts late rows.
+    counts_late: bool,
     work: Box<Work>,
 }
 
@@ -74,6 +76,13 @@ fn one_window(time: &[u64; BATCH], rows: Bits, every: i64) -> Option<i64> {
         outside | since | (every - 1).wrapping_sub(since)
     });
     (outside >= 0).then_some(start)
+}
+
+/// The rows that came when the watermark had passed the end of their window of length `d`.
+#[cold]
+fn behind(time: &[u64; BATCH], clock: &[i64], d: i64, rows: Bits) -> Bits {
+    let is_behind = |i: &usize| window_start(clock[*i], d) > window_start(time[*i] as i64, d);
+    rows.iter().filter(is_behind).collect()
 }
 
 /// All positions in a batch.
@@ -123,6 +132,7 @@ impl Summarize {
         let items = items.filter(|_| !spec.plan.aggs.iter().any(needs_order));
         let direct = items.map_or_else(Vec::new, |items| Direct::new(&items, &spec.layouts));
         Summarize {
+            counts_late: spec.plan.aggs.iter().any(|agg| agg.func == AggFunc::Late),
             spec,
             keys,
             aggs,
@@ -230,8 +240,13 @@ impl Summarize {
     fn evaluate(&mut self, batch: &mut Batch<'_>, rows: Bits) {
         self.work.direct = self.direct_rows(batch, rows);
         self.evaluate_keys(batch, rows.minus(self.work.direct));
-        for ((args, cond), (srcs, counted)) in self.aggs.iter().zip(&mut self.work.agg_srcs) {
+        let late = self.behind(batch, rows);
+        let aggs = self.aggs.iter().zip(&mut self.work.agg_srcs).zip(&self.spec.plan.aggs);
+        for (((args, cond), (srcs, counted)), agg) in aggs {
             *counted = cond.as_ref().map_or(rows, |c| batch.ctx.condition(c, rows));
+            if agg.func == AggFunc::Late {
+                *counted = counted.and(late);
+            }
             srcs.clear();
             for arg in args {
                 let src = batch.ctx.value(arg, *counted);
@@ -242,6 +257,14 @@ impl Summarize {
             if let Some(there) = there.reduce(Bits::or) {
                 *counted = counted.and(there);
             }
+        }
+    }
+
+    /// The rows that the watermark had left behind when they came, if anybody asks.
+    fn behind(&self, batch: &Batch<'_>, rows: Bits) -> Bits {
+        match self.spec.every().filter(|_| self.counts_late) {
+            None => Bits::NONE,
+            Some(d) => behind(batch.ctx.column(batch.time).word(), batch.clock, d, rows),
         }
     }
 
@@ -380,7 +403,7 @@ impl Summarize {
     /// Closes the windows that end at or before the watermark and hands their groups out, in
     /// order of time.
     pub fn watermark(&mut self, watermark: i64, out: &mut Vec<(i64, Groups)>) {
-        self.watermark = self.watermark.max(watermark);
+        self.watermark = self.watermark.max(self.spec.closing(watermark));
         let Some(every) = self.spec.every() else { return };
         let closed = window_start(self.watermark, every);
         let n = self.open.partition_point(|(start, _)| *start < closed);

@@ -31,9 +31,11 @@ pub(crate) fn project(fields: &[&str]) -> Stage {
 /// An aggregate named after its function.
 pub(crate) fn agg(func: AggFunc, arg: Option<Expr>) -> Agg {
     let ty = match func {
-        AggFunc::Count | AggFunc::Distinct | AggFunc::DistinctUpTo(_) | AggFunc::ApproxDistinct => {
-            Type::Int
-        }
+        AggFunc::Count
+        | AggFunc::Late
+        | AggFunc::Distinct
+        | AggFunc::DistinctUpTo(_)
+        | AggFunc::ApproxDistinct => Type::Int,
         AggFunc::Avg
         | AggFunc::Rate(_)
         | AggFunc::Variance
@@ -47,5 +49,6 @@ pub(crate) fn agg(func: AggFunc, arg: Option<Expr>) -> Agg {
 
 pub(crate) fn summarize(keys: &[&str], aggs: Vec<Agg>, window: Window) -> Stage {
     let keys = keys.iter().map(|k| (format!("by {k}"), field(k))).collect();
-    Stage::Summarize(Summarize { keys, aggs, window, max_groups: 1 << 20 })
+    let (lateness_ns, fill, max_groups) = (0, None, 1 << 20);
+    Stage::Summarize(Summarize { keys, aggs, window, lateness_ns, fill, max_groups })
 }

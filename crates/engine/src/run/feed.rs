@@ -13,8 +13,8 @@ use weir_plan::Program;
 pub(crate) struct Feed<'a> {
     source: &'a mut dyn Source,
     clock: Clock,
-    /// Lengths of the windows over packet time.
-    every: Vec<i64>,
+    /// Lengths of the windows over packet time, and how far behind the watermark they close.
+    every: Vec<(i64, i64)>,
     /// The watermark at which the next window ends; below it nothing closes.
     next_close: i64,
     stop: Option<Arc<AtomicBool>>,
@@ -143,8 +143,8 @@ impl<'a> Feed<'a> {
             let w = self.clock.observe(t);
             times.clock.push(t.max(w));
             if w >= self.next_close && w > i64::MIN {
-                let ends = |d: &i64| w.checked_add(d - w.rem_euclid(*d));
-                self.next_close = self.every.iter().filter_map(ends).min().unwrap_or(i64::MAX);
+                let ends = self.every.iter().filter_map(|&(d, late)| next_end(w, d, late));
+                self.next_close = ends.min().unwrap_or(i64::MAX);
                 if i > from || close.is_some() {
                     times.steps.push(Step { close, rows: Bits::range(from, i) });
                 }
@@ -153,6 +153,12 @@ impl<'a> Feed<'a> {
         }
         times.steps.push(Step { close, rows: Bits::range(from, ts.len()) });
     }
+}
+
+/// The watermark beyond `w` at which the next window of length `d` closes, `late` behind it.
+fn next_end(w: i64, d: i64, late: i64) -> Option<i64> {
+    let (w, d, late) = (w as i128, d as i128, late as i128);
+    (((w - late).div_euclid(d) + 1) * d + late).try_into().ok()
 }
 
 /// The smallest and the largest of some times.

@@ -5,6 +5,7 @@ mod choices;
 mod expr;
 mod plan;
 mod traffic;
+mod window;
 
 use choices::Choices;
 use proptest::collection::vec;

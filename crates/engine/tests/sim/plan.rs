@@ -2,6 +2,7 @@
 
 use crate::choices::Choices;
 use crate::expr::{Scope, expr, leaf, ordered, scalar, tuple_of};
+use crate::window::windows;
 use std::any::Any;
 use weir_engine::functions::{Functions, UserState};
 use weir_packet::fields::{KEYS, by_item};
@@ -10,7 +11,7 @@ use weir_plan::{
     Type, Value, Window,
 };
 
-/// Lengths of windows and idle times, in nanoseconds: from one packet each to everything in one.
+/// Idle times of scans, in nanoseconds: from one packet each to everything in one.
 const SPANS_NS: [i64; 6] =
     [1_000_000_000, 100_000_000, 250_000_000, 10_000_000_000, 7_000_000, 3_600_000_000_000];
 
@@ -184,9 +185,9 @@ fn keys(c: &mut Choices, rows: &Rows) -> Vec<Expr> {
 
 fn summarize(c: &mut Choices, rows: &mut Rows) -> Stage {
     let scope = rows.scope();
-    let window = match rows.timed && c.below(4) > 0 {
-        true => Window::Tumbling(*c.pick(&SPANS_NS)),
-        false => Window::All,
+    let (window, lateness_ns, fill) = match rows.timed && c.below(4) > 0 {
+        true => windows(c, !rows.windowed),
+        false => (Window::All, 0, None),
     };
     let keys: Vec<_> = keys(c, rows).into_iter().map(|k| (rows.fresh(), k)).collect();
     let aggs: Vec<_> = (0..1 + c.below(4)).map(|_| agg(c, &scope, rows.fresh())).collect();
@@ -198,13 +199,14 @@ fn summarize(c: &mut Choices, rows: &mut Rows) -> Stage {
     aggs.iter().for_each(|a| _ = schema.put(&a.name, a.ty.clone()));
     let timed = window != Window::All;
     *rows = Rows { schema, fields: false, timed, windowed: timed, names: rows.names };
-    Stage::Summarize(Summarize { keys, aggs, window, max_groups: 1 << 20 })
+    Stage::Summarize(Summarize { keys, aggs, window, lateness_ns, fill, max_groups: 1 << 20 })
 }
 
 fn agg(c: &mut Choices, scope: &Scope, name: String) -> Agg {
     use AggFunc::*;
     let all = [
         Count,
+        Late,
         Sum,
         First,
         Last,
@@ -230,6 +232,7 @@ fn agg(c: &mut Choices, scope: &Scope, name: String) -> Agg {
     let func = *c.pick(&all);
     let arg = match func {
         Count | Rate(_) if c.below(2) == 0 => None,
+        Late => None,
         Sum | Avg | Stddev | Quantile(_) => Some(summand(c, scope)),
         Variance => Some(number(c, scope)),
         Any | All => Some(expr(c, scope, &Type::Bool, 2)),
@@ -248,7 +251,9 @@ fn agg(c: &mut Choices, scope: &Scope, name: String) -> Agg {
         }
     };
     let ty = match (func, &arg) {
-        (Count | Distinct | DistinctUpTo(_) | ApproxDistinct | BitOr | User(_), _) => Type::Int,
+        (Count | Late | Distinct | DistinctUpTo(_) | ApproxDistinct | BitOr | User(_), _) => {
+            Type::Int
+        }
         (Frequent(_) | Histogram, _) => Type::Str,
         (Variance | Rate(_) | Entropy, _) => Type::Float,
         (Avg | Stddev, Some(arg)) if arg.ty == Type::Int => Type::Float,

@@ -13,6 +13,7 @@ use weir_plan::{Agg, AggFunc, BinaryOp, Expr, ExprKind, Func, Type, Value, Windo
 /// filled in where it is known.
 pub(crate) const AGGREGATES: &[(&str, AggFunc)] = &[
     ("count", AggFunc::Count),
+    ("late", AggFunc::Late),
     ("sum", AggFunc::Sum),
     ("min", AggFunc::Min),
     ("max", AggFunc::Max),
@@ -42,6 +43,7 @@ fn arity(f: AggFunc, name: &str) -> (usize, usize) {
         AggFunc::Frequent(_) | AggFunc::Histogram => (2, 2),
         AggFunc::Distinct => (1, 2),
         AggFunc::Count | AggFunc::Rate(_) => (0, 1),
+        AggFunc::Late => (0, 0),
         _ => (1, 1),
     }
 }
@@ -85,7 +87,15 @@ impl<'t> Checker<'t> {
         span: Span,
     ) -> Option<AggFunc> {
         match (f, window) {
-            (AggFunc::Rate(_), Some(Window::Tumbling(ns))) => Some(AggFunc::Rate(ns)),
+            (AggFunc::Rate(_), Some(window)) if window.over().is_some() => {
+                window.over().map(AggFunc::Rate)
+            }
+            (AggFunc::Late, Some(Window::All)) => {
+                let message = "without windows no row is late";
+                let d = Diagnostic::new(Code::NoEventTime, span, message);
+                self.report(d.help("add windows at the end of the stage: `every 10s lateness 5s`"));
+                None
+            }
             (AggFunc::Rate(_), Some(Window::All)) => {
                 let message = "a rate is so much in each second of a window, and there are none";
                 let d = Diagnostic::new(Code::NoEventTime, span, message);
@@ -275,6 +285,7 @@ impl<'t> Checker<'t> {
         let ty = arg.ty.clone();
         let (fits, wanted, result) = match f {
             AggFunc::Count
+            | AggFunc::Late
             | AggFunc::Distinct
             | AggFunc::DistinctUpTo(_)
             | AggFunc::ApproxDistinct => (true, "", Type::Int),

@@ -19,10 +19,9 @@ impl<'t> Checker<'t> {
         s: &Summarize,
         word: Span,
     ) -> Option<weir_plan::Stage> {
-        let window = match &s.every {
-            Some(e) => self.window(scope, e, word).map(Window::Tumbling),
-            None => Some(Window::All),
-        };
+        let window = self.windows(scope, s, word);
+        let lateness_ns = self.lateness(scope, s, window);
+        let fill = self.fill(scope, s);
         scope.pending = names_of(s.keys.iter().chain(s.aggs.iter().map(|a| &a.item)));
         let keys: Vec<NewColumn> =
             s.keys.iter().flat_map(|item| self.columns(scope, item, "by")).collect();
@@ -35,7 +34,7 @@ impl<'t> Checker<'t> {
         self.key_fits(&found, s.keys.first().map_or(word, |k| k.span()));
 
         let mut columns = Vec::new();
-        if let Some(e) = &s.every {
+        if let Some(e) = s.every.as_ref().or(s.over.as_ref()) {
             columns.push(("ts".to_owned(), e.span, Some(Type::Time)));
         }
         let typed =
@@ -48,7 +47,8 @@ impl<'t> Checker<'t> {
         );
         let named: Vec<NewColumn> = columns.iter().map(|(n, s, _)| (n.clone(), *s, None)).collect();
         self.distinct_names(&named);
-        let time = if s.every.is_some() { EventTime::Window } else { EventTime::None(word) };
+        let windowed = s.every.is_some() || s.over.is_some();
+        let time = if windowed { EventTime::Window } else { EventTime::None(word) };
         let mut after = scope.reduced("summarize", word, time);
         after.lenient |= aggs.iter().any(Option::is_none);
         for (name, _, ty) in columns {
@@ -62,21 +62,10 @@ impl<'t> Checker<'t> {
             keys,
             aggs,
             window: window?,
+            lateness_ns: lateness_ns?,
+            fill: fill?,
             max_groups: max?,
         }))
-    }
-
-    fn window(&mut self, scope: &Scope, e: &TreeExpr, word: Span) -> Option<i64> {
-        let ns = self.span_of_time(scope, e, "`every`");
-        if let EventTime::None(earlier) = scope.time {
-            let message = "these rows have no time, so there are no windows of it";
-            let d = Diagnostic::new(Code::NoEventTime, word.to(word), message)
-                .note_at(earlier, "this takes the whole input together")
-                .help("give that `summarize` an `every` too");
-            self.report(d);
-            return None;
-        }
-        ns
     }
 
     /// Name and place of the column of an aggregate, and the aggregate unless it is wrong. `None`

@@ -103,10 +103,18 @@ impl Pieces<'_> {
             let keys = s.keys.iter().map(|k| (k.span(), self.item(k, 0))).collect();
             clauses.push(Doc::All(vec![text("by "), self.filled(keys)]));
         }
-        clauses.extend(s.every.iter().map(|e| Doc::All(vec![text("every "), self.expr(e)])));
-        clauses.extend(s.max.iter().map(|e| Doc::All(vec![text("max "), self.expr(e)])));
-        let starts = s.keys.iter().map(Item::span).chain(s.every.iter().map(|e| e.span));
-        let start = starts.chain(s.max.iter().map(|e| e.span)).min();
+        let clause = |word, e| Doc::All(vec![text(word), self.expr(e)]);
+        clauses.extend(s.over.iter().map(|e| clause("over ", e)));
+        clauses.extend(s.every.iter().map(|e| clause("every ", e)));
+        clauses.extend(s.lateness.iter().map(|e| clause("lateness ", e)));
+        clauses.extend(s.fill.iter().map(|fill| match &fill.idle {
+            Some(idle) => clause("fill idle ", idle),
+            None => text("fill"),
+        }));
+        clauses.extend(s.max.iter().map(|e| clause("max ", e)));
+        let others = [&s.over, &s.every, &s.lateness, &s.max].into_iter().flatten().map(|e| e.span);
+        let fill = s.fill.iter().map(|fill| fill.word.span);
+        let start = s.keys.iter().map(Item::span).chain(others).chain(fill).min();
         if let Some(start) = start {
             let mut line = vec![
                 if s.aggs.is_empty() { text(" ") } else { Doc::Break(" ") },

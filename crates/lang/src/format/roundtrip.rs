@@ -178,7 +178,10 @@ fn agg() -> impl Strategy<Value = AggItem> {
 
 fn stage() -> impl Strategy<Value = Stage> {
     let clauses = (option::of(expr()), option::of(expr()));
-    let summarize = (vec(agg(), 1..4), vec(item(), 0..3), clauses.clone());
+    let idle = option::of(expr());
+    let fill = option::of(idle.prop_map(|idle| Fill { word: at(()), idle }));
+    let windows = (option::of(expr()), option::of(expr()), fill);
+    let summarize = (vec(agg(), 1..4), vec(item(), 0..3), clauses.clone(), windows);
     let scan = (vec(named(), 1..3), vec(expr(), 0..3), clauses, expr());
     let sort = (expr(), option::of(any::<bool>()));
     let sort = sort.prop_map(|(expr, ascending)| SortKey { expr, ascending });
@@ -186,8 +189,8 @@ fn stage() -> impl Strategy<Value = Stage> {
         expr().prop_map(Stage::Where),
         vec(named(), 1..3).prop_map(Stage::Extend),
         vec(item(), 1..4).prop_map(Stage::Project),
-        summarize.prop_map(|(aggs, keys, (every, max))| {
-            Stage::Summarize(Summarize { aggs, keys, every, max })
+        summarize.prop_map(|(aggs, keys, (every, max), (over, lateness, fill))| {
+            Stage::Summarize(Summarize { aggs, keys, over, every, lateness, fill, max })
         }),
         scan.prop_map(|(states, keys, (idle, max), update)| {
             Stage::Scan(Scan { states, keys, idle, max, update })

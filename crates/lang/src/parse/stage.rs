@@ -1,10 +1,10 @@
 //! Stages.
 
 use super::{Parser, RESERVED, STAGES, UNSUPPORTED};
-use crate::diagnostic::{Code, Diagnostic};
+use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::lex::Kind;
 use crate::suggest;
-use crate::tree::{AggItem, Expr, Item, Scan, SortKey, Stage, Summarize};
+use crate::tree::{AggItem, Expr, Fill, Item, Scan, SortKey, Spanned, Stage, Summarize};
 
 impl Parser<'_> {
     /// A stage from its word on.
@@ -58,7 +58,7 @@ impl Parser<'_> {
             "pass" | "drop" | "forward" | "broadcast" | "steer" | "mirror" | "trim" | "branch" => {
                 d.help("give the verdict as a column for now: `extend pass = …`")
             }
-            "session" | "over" => d.help("windows are of a fixed length: `summarize … every 10s`"),
+            "session" => d.help("windows are of a fixed length: `summarize … every 10s`"),
             _ => d,
         });
         self.skip_stage();
@@ -79,6 +79,9 @@ impl Parser<'_> {
         );
         let near = suggest::closest(word, STAGES.iter().chain(UNSUPPORTED).copied());
         self.report(match suggest::stage(word).or(near) {
+            _ if matches!(word, "over" | "every" | "by" | "lateness" | "fill") => d.help(format!(
+                "`{word}` goes on with a `summarize`: `| summarize … over 60s every 10s`"
+            )),
             Some(stage) => d.help(format!("did you mean `{stage}`?")),
             None => d.note(format!("stages: {}", STAGES.join(" "))),
         });
@@ -133,18 +136,30 @@ impl Parser<'_> {
 
     /// Whether a clause of a stage starts here rather than another part of the stage.
     fn at_clause(&self) -> bool {
-        let max = self.word() == "max" && !matches!(self.ahead(1).kind, Kind::Sign("(" | "="));
-        max || matches!(self.word(), "by" | "every") || self.at_boundary()
+        let free = matches!(self.word(), "max" | "over" | "lateness" | "fill");
+        let clause = free && !matches!(self.ahead(1).kind, Kind::Sign("(" | "="));
+        clause || matches!(self.word(), "by" | "every") || self.at_boundary()
     }
 
     fn summarize(&mut self) -> Option<Stage> {
         let word = self.bump();
         let aggs = if self.at_clause() { Vec::new() } else { self.list(Parser::agg)? };
-        let mut out = Summarize { aggs, keys: Vec::new(), every: None, max: None };
+        let mut out = Summarize {
+            aggs,
+            keys: Vec::new(),
+            over: None,
+            every: None,
+            lateness: None,
+            fill: None,
+            max: None,
+        };
         loop {
             let again = match self.word() {
                 "by" => !out.keys.is_empty(),
+                "over" => out.over.is_some(),
                 "every" => out.every.is_some(),
+                "lateness" => out.lateness.is_some(),
+                "fill" => out.fill.is_some(),
                 "max" => out.max.is_some(),
                 _ => break,
             };
@@ -156,7 +171,10 @@ impl Parser<'_> {
             }
             match clause {
                 "by" => out.keys = self.list(Parser::item)?,
+                "over" => out.over = Some(self.expr()?),
                 "every" => out.every = Some(self.expr()?),
+                "lateness" => out.lateness = Some(self.expr()?),
+                "fill" => out.fill = Some(self.fill(span)?),
                 _ => out.max = Some(self.expr()?),
             }
         }
@@ -166,6 +184,12 @@ impl Parser<'_> {
             return None;
         }
         Some(Stage::Summarize(out))
+    }
+
+    /// What stands behind the word `fill`.
+    fn fill(&mut self, word: Span) -> Option<Fill> {
+        let idle = if self.eat_word("idle") { Some(self.expr()?) } else { None };
+        Some(Fill { word: Spanned::new((), word), idle })
     }
 
     fn agg(&mut self) -> Option<AggItem> {

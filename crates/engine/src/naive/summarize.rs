@@ -1,0 +1,237 @@
+//! `summarize` of the naive model.
+//!
+//! Rows are kept by pane and key: a pane is the longest stretch of time that no window starts or ends
+//! within, and a window where windows do not overlap. When the watermark, less the lateness, has
+//! come to the end of a window, its row for each key is made of the values of all its panes, in the
+//! order that rows came. Only what rounds is worked out pane by pane, and these in the order of time.
+//!
+//! Windows come out in the order of their starts. Without `fill` they are those that hold a row. With
+//! it, all from the first on that held one; in each, every key that had a row so far and is not idle
+//! has one too. Of more than [`FILL_MAX`] windows that held none and would come out in one step the
+//! further ones are left out, and counted.
+
+use super::{Mark, Row, Steps};
+use std::collections::{BTreeMap, BTreeSet};
+use weir_plan::limits::FILL_MAX;
+use weir_plan::place::rounds;
+use weir_plan::{AggFunc, Summarize, Value, Window};
+
+/// The values that each aggregate has taken, each with the number of its row, by start of the pane
+/// and key.
+type Taken = BTreeMap<(i128, Vec<Value>), Vec<Vec<(u64, Value)>>>;
+
+/// What a `summarize` remembers.
+pub(super) struct Groups {
+    taken: Taken,
+    /// Rows so far.
+    rows: u64,
+    /// The next window to come out starts no earlier.
+    next: i128,
+    /// With `fill`, the keys that had a row, and the start of the last window in which they had.
+    known: BTreeMap<Vec<Value>, i128>,
+    /// The start of the last window that held a row.
+    last: Option<i128>,
+}
+
+impl Groups {
+    pub(super) fn new(s: &Summarize) -> Groups {
+        let mut taken = BTreeMap::new();
+        if s.window == Window::All && s.keys.is_empty() {
+            taken.insert((0, Vec::new()), vec![Vec::new(); s.aggs.len()]);
+        }
+        let known = BTreeMap::new();
+        Groups { taken, rows: 0, next: i128::MIN, known, last: None }
+    }
+}
+
+/// The lengths of windows of time.
+#[derive(Clone, Copy)]
+struct Lengths {
+    over: i128,
+    every: i128,
+    pane: i128,
+}
+
+impl Lengths {
+    /// None of the whole input.
+    fn of(window: Window) -> Option<Lengths> {
+        let [over, every, pane] = [window.over()?, window.every()?, window.pane()?].map(i128::from);
+        Some(Lengths { over, every, pane })
+    }
+
+    /// The start of the first window that ends behind `t`.
+    fn first_behind(self, t: i128) -> i128 {
+        floor(t - self.over, self.every) + self.every
+    }
+}
+
+impl Steps<'_> {
+    /// Adds a row to its group, or counts why not.
+    pub(super) fn group(&mut self, s: &Summarize, g: &mut Groups, watermark: Mark, row: &Row) {
+        let lengths = Lengths::of(s.window);
+        let ts = || row.ts.expect("rows of a window have event time") as i128;
+        let start = lengths.map_or(0, |l| floor(ts(), l.pane));
+        let end = lengths.map(|l| start + l.pane);
+        let passed = |lateness: i64| match (end, watermark) {
+            (Some(end), Mark::At(w)) => end <= w as i128 - lateness as i128,
+            _ => false,
+        };
+        if passed(s.lateness_ns) {
+            self.late += 1;
+            return;
+        }
+        let key = s.keys.iter().map(|k| self.eval.eval(&k.1, row, &[])).collect();
+        let of_pane = g.taken.keys().filter(|(other, _)| *other == start).count();
+        let full = of_pane as u64 >= s.max_groups;
+        if full && !g.taken.contains_key(&(start, Vec::clone(&key))) {
+            self.evicted += 1;
+            return;
+        }
+        g.rows += 1;
+        let group = g.taken.entry((start, key)).or_insert(vec![Vec::new(); s.aggs.len()]);
+        for (agg, values) in s.aggs.iter().zip(group) {
+            let holds = agg.cond.as_ref().is_none_or(|cond| self.eval.holds(cond, row, &[]));
+            if holds && (agg.func != AggFunc::Late || passed(0)) {
+                let value = match &agg.arg {
+                    Some(arg) => self.eval.argument(arg, row),
+                    None => Value::Bool(true),
+                };
+                values.extend(value.exists().then_some((g.rows, value)));
+            }
+        }
+    }
+
+    /// The rows of the windows that a watermark closes, and the watermark downstream of them.
+    pub(super) fn close(&mut self, s: &Summarize, g: &mut Groups, mark: Mark) -> (Vec<Row>, Mark) {
+        let mut rows = Vec::new();
+        let Some(lengths) = Lengths::of(s.window) else {
+            if mark != Mark::End {
+                return (rows, Mark::At(i64::MIN));
+            }
+            self.put_out(s, None, std::mem::take(&mut g.taken), &mut rows);
+            return (rows, Mark::End);
+        };
+        // The first window that stays open, if any does.
+        let open = match mark {
+            Mark::At(w) => Some(lengths.first_behind(w as i128 - s.lateness_ns as i128)),
+            Mark::End => None,
+        };
+        // Windows without rows that come out in this step.
+        let mut filled = 0;
+        loop {
+            let oldest = g.taken.keys().next().map(|(pane, _)| *pane);
+            let held = oldest.map(|pane| lengths.first_behind(pane).max(g.next));
+            let Some(to) = held.into_iter().chain(open).min() else { break };
+            if g.next < to && s.fill.is_some() && g.last.is_some() {
+                self.fill(s, g, (lengths, to), &mut filled, &mut rows);
+            }
+            let Some(start) = held.filter(|held| open.is_none_or(|open| *held < open)) else {
+                break;
+            };
+            let panes = start..start + lengths.over;
+            let inside = g.taken.iter().filter(|((pane, _), _)| panes.contains(pane));
+            let mut window: Taken =
+                inside.map(|(key, values)| (key.clone(), values.clone())).collect();
+            if s.fill.is_some() {
+                self.remember(s, g, lengths, start, &window);
+                add_known(s, g, start, &mut window);
+            }
+            self.put_out(s, Some(start), window, &mut rows);
+            g.next = start + lengths.every;
+            g.taken.retain(|(pane, _), _| *pane >= g.next);
+        }
+        (rows, open.map_or(Mark::End, |open| Mark::At(clamp(open))))
+    }
+
+    /// Puts out windows without rows, up to that which starts at `to`.
+    fn fill(
+        &mut self,
+        s: &Summarize,
+        g: &mut Groups,
+        (l, to): (Lengths, i128),
+        filled: &mut u64,
+        rows: &mut Vec<Row>,
+    ) {
+        let idle = s.fill.and_then(|fill| fill.idle_ns);
+        let last = g.last.expect("a window came out");
+        let end = idle.map_or(to, |idle| to.min(last + l.over + idle as i128));
+        while g.next < end && *filled < FILL_MAX {
+            let mut window = BTreeMap::new();
+            add_known(s, g, g.next, &mut window);
+            self.put_out(s, Some(g.next), window, rows);
+            g.next += l.every;
+            *filled += 1;
+        }
+        if g.next < end {
+            let left = (end - g.next + l.every - 1) / l.every;
+            self.unfilled = self.unfilled.saturating_add(left.try_into().unwrap_or(u64::MAX));
+        }
+        g.next = to;
+    }
+
+    /// Remembers the keys of a window that held rows, in their order as long as there is room.
+    fn remember(&mut self, s: &Summarize, g: &mut Groups, l: Lengths, start: i128, window: &Taken) {
+        g.last = Some(start);
+        if let Some(idle) = s.fill.and_then(|fill| fill.idle_ns) {
+            g.known.retain(|_, seen| start < *seen + l.over + idle as i128);
+        }
+        let keys: BTreeSet<&Vec<Value>> = window.keys().map(|(_, key)| key).collect();
+        for key in keys {
+            if g.known.contains_key(key) || (g.known.len() as u64) < s.max_groups {
+                g.known.insert(key.clone(), start);
+            } else {
+                self.evicted += 1;
+            }
+        }
+    }
+
+    /// The rows of one window, by key.
+    fn put_out(&mut self, s: &Summarize, start: Option<i128>, window: Taken, rows: &mut Vec<Row>) {
+        let mut keys: BTreeMap<Vec<Value>, Vec<Vec<Vec<(u64, Value)>>>> = BTreeMap::new();
+        for ((_, key), values) in window {
+            keys.entry(key).or_default().push(values);
+        }
+        for (mut cells, panes) in keys {
+            let ts = start.map(clamp);
+            if let Some(ts) = ts {
+                cells.insert(0, Value::Time(ts));
+            }
+            for (a, agg) in s.aggs.iter().enumerate() {
+                let mut parts: Vec<_> = panes.iter().map(|aggs| aggs[a].clone()).collect();
+                let bare = |values: Vec<(u64, Value)>| values.into_iter().map(|(_, v)| v).collect();
+                cells.push(if rounds(agg) {
+                    let parts: Vec<Vec<Value>> = parts.into_iter().map(bare).collect();
+                    self.eval.rounded(agg, &parts)
+                } else {
+                    let mut all: Vec<_> = parts.drain(..).flatten().collect();
+                    all.sort_by_key(|(row, _)| *row);
+                    self.eval.aggregate(agg, &bare(all))
+                });
+            }
+            rows.push(Row { ts, packet: None, cells });
+        }
+    }
+}
+
+/// Gives a window groups for the known keys that are not idle. They have no values, so that it
+/// matters to nobody in which pane they are.
+fn add_known(s: &Summarize, g: &Groups, start: i128, window: &mut Taken) {
+    let over = s.window.over().unwrap_or(0) as i128;
+    let idle = s.fill.and_then(|fill| fill.idle_ns);
+    for (key, seen) in &g.known {
+        if idle.is_none_or(|idle| start < seen + over + idle as i128) {
+            let empty = || vec![Vec::new(); s.aggs.len()];
+            window.entry((start, key.clone())).or_insert_with(empty);
+        }
+    }
+}
+
+/// The largest multiple of `d` at or below `t`.
+fn floor(t: i128, d: i128) -> i128 {
+    t.div_euclid(d) * d
+}
+
+/// As far as time goes.
+fn clamp(t: i128) -> i64 {
+    t.clamp(i64::MIN as i128, i64::MAX as i128) as i64
+}

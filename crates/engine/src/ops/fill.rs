@@ -1,0 +1,205 @@
+//! `fill`: rows for keys that had none in a window.
+//!
+//! The keys that had a row so far stand in groups of their own, all with the states of new groups. As
+//! such a state is an identity, the groups of a window become complete by taking those in.
+
+use super::groups::{Groups, Spec, group_id};
+use super::order::Sorter;
+use super::panes::Spent;
+use crate::counters::Ledger;
+use crate::key::PACKED_WORDS_MAX;
+use crate::table::{Keys, NO_ROW};
+use std::sync::Arc;
+use weir_packet::limits::BATCH;
+use weir_plan::limits::FILL_MAX;
+
+/// What is filled in.
+pub(super) struct Filling {
+    spec: Arc<Spec>,
+    known: Groups,
+    /// Of each known key of both layouts the start of the last window in which it had a row.
+    seen: [Vec<i128>; 2],
+    /// The start of the last window that had a row.
+    last: Option<i128>,
+    /// Windows without a row that came out since the watermark moved.
+    filled: u64,
+    keys: Vec<Keys>,
+    /// Rows in hand, and where they are in the other groups.
+    ids: Vec<u32>,
+    map: Vec<u32>,
+    sorter: Sorter,
+    refused: u64,
+    unfilled: u64,
+}
+
+impl Filling {
+    /// What the plan asks for, if it does.
+    pub(super) fn of(spec: &Arc<Spec>) -> Option<Filling> {
+        spec.plan.fill?;
+        Some(Filling {
+            known: Groups::new(spec),
+            seen: [Vec::new(), Vec::new()],
+            last: None,
+            filled: 0,
+            keys: spec.layouts.iter().map(|l| Keys::new(l.words)).collect(),
+            ids: Vec::new(),
+            map: Vec::new(),
+            sorter: Sorter::default(),
+            refused: 0,
+            unfilled: 0,
+            spec: Arc::clone(spec),
+        })
+    }
+
+    /// Where the windows begin that hold no key any more which was last seen in the window that
+    /// starts at `seen`.
+    fn end(&self, seen: i128) -> i128 {
+        let idle = self.spec.plan.fill.and_then(|f| f.idle_ns);
+        let over = self.spec.plan.window.over().unwrap_or(0) as i128;
+        idle.map_or(i128::MAX, |idle| seen + over + idle as i128)
+    }
+
+    /// Whether the window from `start` on, in which no row was, comes out. If not, none does up to
+    /// `next`; those that should have are counted.
+    pub(super) fn comes_out(&mut self, start: i128, next: i128, every: i128) -> bool {
+        let Some(last) = self.last else { return false };
+        let end = self.end(last).min(next);
+        if start >= end {
+            return false;
+        }
+        if self.filled >= FILL_MAX {
+            let left = (end - start + every - 1).div_euclid(every);
+            self.unfilled = self.unfilled.saturating_add(left.try_into().unwrap_or(u64::MAX));
+            return false;
+        }
+        self.filled += 1;
+        true
+    }
+
+    /// The watermark has moved.
+    pub(super) fn start_over(&mut self) {
+        self.filled = 0;
+    }
+
+    /// Whether any window came out so far.
+    pub(super) fn has_begun(&self) -> bool {
+        self.last.is_some()
+    }
+
+    /// Remembers the keys of a window that had rows.
+    pub(super) fn remember(&mut self, start: i128, groups: &Groups, spent: Spent<'_>) {
+        self.last = Some(start);
+        let most = self.spec.plan.max_groups.saturating_sub(self.known.len() as u64);
+        let mut is_tight = most < groups.len() as u64;
+        if is_tight && self.end(0) != i128::MAX {
+            self.drop_idle(start, spent);
+            let most = self.spec.plan.max_groups.saturating_sub(self.known.len() as u64);
+            is_tight = most < groups.len() as u64;
+        }
+        if is_tight {
+            return self.remember_in_order(start, groups);
+        }
+        for v in 0..groups.variants.len() {
+            self.ids.clear();
+            self.ids.extend(0..groups.variants[v].table.len() as u32);
+            let Filling { known, keys, ids, map, spec, .. } = self;
+            add(known, groups, v, ids, (&mut keys[v], map), (spec, u64::MAX));
+            self.note(v, start);
+        }
+    }
+
+    /// The same where not all may find room: the first do, in the order of their keys.
+    fn remember_in_order(&mut self, start: i128, groups: &Groups) {
+        let mut order = Vec::new();
+        groups.sorted(&mut self.sorter, &mut order);
+        for (v, row) in order.into_iter().map(group_id) {
+            self.ids.clear();
+            self.ids.push(row);
+            let Filling { known, keys, ids, map, spec, .. } = self;
+            let others = known.len() - known.variants[v].table.len();
+            let max = spec.plan.max_groups.saturating_sub(others as u64);
+            add(known, groups, v, ids, (&mut keys[v], map), (spec, max));
+            self.refused += (self.map[0] == NO_ROW) as u64;
+            self.note(v, start);
+        }
+    }
+
+    /// Says of the known keys in hand when they were seen.
+    fn note(&mut self, v: usize, start: i128) {
+        let seen = &mut self.seen[v];
+        seen.resize(self.known.variants[v].table.len(), start);
+        for &row in self.map.iter().filter(|&&row| row != NO_ROW) {
+            seen[row as usize] = start;
+        }
+    }
+
+    /// Gives the groups of the window from `start` on those keys that it lacks.
+    pub(super) fn complete(&mut self, start: i128, groups: &mut Groups) {
+        for v in 0..groups.variants.len() {
+            self.choose(v, start);
+            let Filling { known, keys, ids, map, spec, .. } = self;
+            add(groups, known, v, ids, (&mut keys[v], map), (spec, u64::MAX));
+        }
+    }
+
+    /// Takes the known keys of layout `v` in hand that are filled in from `start` on.
+    fn choose(&mut self, v: usize, start: i128) {
+        let mut ids = std::mem::take(&mut self.ids);
+        ids.clear();
+        let rows = (0..).zip(&self.seen[v]);
+        ids.extend(rows.filter(|(_, seen)| start < self.end(**seen)).map(|(row, _)| row));
+        self.ids = ids;
+    }
+
+    /// Forgets the keys that are not filled in any more.
+    fn drop_idle(&mut self, start: i128, spent: Spent<'_>) {
+        let mut left = Groups::new(&self.spec);
+        for v in 0..left.variants.len() {
+            self.choose(v, start);
+            let Filling { known, keys, ids, map, spec, seen, .. } = self;
+            add(&mut left, known, v, ids, (&mut keys[v], map), (spec, u64::MAX));
+            // They are new there, so they keep their order.
+            seen[v] = ids.iter().map(|&row| seen[v][row as usize]).collect();
+        }
+        spent(std::mem::replace(&mut self.known, left));
+    }
+
+    /// Adds what it counted to the ledger.
+    pub(super) fn count(&self, ledger: &mut Ledger) {
+        ledger.evicted += self.refused;
+        ledger.unfilled += self.unfilled;
+    }
+}
+
+/// Gives `to` the keys of these rows of layout `v` in `from`, as new groups where it has none, up to
+/// `max` groups of this layout. `map` says then where they are.
+fn add(
+    to: &mut Groups,
+    from: &Groups,
+    v: usize,
+    rows: &[u32],
+    (keys, map): (&mut Keys, &mut Vec<u32>),
+    (spec, max): (&Spec, u64),
+) {
+    let (layout, theirs) = (&spec.layouts[v], &from.variants[v].table);
+    let mine = &mut to.variants[v];
+    mine.table.set_max(max);
+    map.clear();
+    let mut out = [NO_ROW; BATCH];
+    let has_texts = layout.text_parts().next().is_some();
+    for rows in rows.chunks(BATCH) {
+        let mut key = [0; PACKED_WORDS_MAX];
+        let key = &mut key[..layout.words];
+        for (j, &row) in rows.iter().enumerate() {
+            key.copy_from_slice(theirs.key(row));
+            if has_texts {
+                layout.move_texts(key, &from.texts, &mut to.texts);
+            }
+            keys.words.iter_mut().zip(&*key).for_each(|(plane, w)| plane[j] = *w);
+        }
+        keys.len = rows.len();
+        keys.hash();
+        mine.table.lookup(keys, &mine.fresh, &mut out);
+        map.extend_from_slice(&out[..rows.len()]);
+    }
+}

@@ -1,0 +1,31 @@
+//! Random windows: one after the other, sliding, open for longer, filled in.
+
+use crate::choices::Choices;
+use weir_plan::{Fill, Window};
+
+/// Distances of windows, in nanoseconds: from one packet each to everything in one.
+const EVERY_NS: [i64; 6] =
+    [1_000_000_000, 100_000_000, 250_000_000, 10_000_000_000, 7_000_000, 3_600_000_000_000];
+
+/// Windows over packets, or rows of other windows; their lateness, and whether they are filled in.
+pub(crate) fn windows(c: &mut Choices, packets: bool) -> (Window, i64, Option<Fill>) {
+    let every = *c.pick(&EVERY_NS);
+    let window = match c.below(3) {
+        0 | 1 => Window::Tumbling(every),
+        _ => {
+            // Whole distances, or some more, so that panes are shorter.
+            let more = [0, every / 2, every / 4, every / 7 * 3];
+            Window::Sliding { over: every * (1 + c.below(9) as i64) + *c.pick(&more), every }
+        }
+    };
+    let lateness_ns = match c.below(4) {
+        0..=2 => 0,
+        _ => *c.pick(&[100_000_000, 30_000_000, 2_000_000_000, 1]),
+    };
+    // Many short windows would only make long answers, and more of them from stage to stage.
+    let fills = every >= 100_000_000 && c.once_in(4);
+    let ends = if packets { c.below(3) > 0 } else { true };
+    let idle_ns = *c.pick(&[every, every / 2, if packets { 20 * every } else { 0 } + 1]);
+    let fill = fills.then_some(Fill { idle_ns: ends.then_some(idle_ns) });
+    (window, lateness_ns, fill)
+}
