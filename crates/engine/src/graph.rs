@@ -34,7 +34,8 @@ pub(crate) fn carried(stages: &[Stage], at: usize) -> Vec<FieldId> {
 }
 
 /// Where closing windows must interrupt the packets: of all windows over packet time their length
-/// (that of panes, where windows slide), and how long they stay open after the watermark has passed.
+/// (that of panes, where windows slide), and how long they stay open after the watermark has
+/// passed.
 pub fn window_lengths(program: &Program) -> Vec<(i64, i64)> {
     // Whether the rows of a pipeline still have the time of packets, and come when packets do.
     let mut as_packets: Vec<bool> = Vec::new();

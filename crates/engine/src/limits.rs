@@ -77,8 +77,8 @@ pub const SKETCHES_MAX: usize = 1 << 20;
 /// Tables that a summarize keeps for windows to come.
 pub const SPARE_GROUPS: usize = 4;
 
-/// How many times the groups of its panes the older half of a sliding window may hold, so that panes
-/// need not be merged again for each window.
+/// How many times the groups of its panes the older half of a sliding window may hold, so that
+/// panes need not be merged again for each window.
 pub const PANES_AHEAD: usize = 4;
 
 /// Rows beyond twice what is asked for that a `top` holds before it sorts.

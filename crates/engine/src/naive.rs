@@ -28,8 +28,9 @@
 //! end of input one last step closes everything.
 //!
 //! Downstream of windows the watermark is the start of the first window that may still come out: of
-//! windows of length D, one after the other, it is rounded down to a multiple of D. Downstream of a stage that holds its rows to the end of input (`summarize`
-//! without a window, `top` of the whole input) there is no watermark until the end.
+//! windows of length D, one after the other, it is rounded down to a multiple of D. Downstream of a
+//! stage that holds its rows to the end of input (`summarize` without a window, `top` of the whole
+//! input) there is no watermark until the end.
 //!
 //! # Bounds
 //!

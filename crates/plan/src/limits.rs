@@ -18,15 +18,15 @@ pub const SCAN_STATES_MAX: usize = 32;
 /// Values that one `frequent` shows.
 pub const FREQUENT_MAX: u64 = 100;
 
-/// Panes of one sliding window: its length by the greatest common divisor of that and the distance of
-/// windows.
+/// Panes of one sliding window: its length by the greatest common divisor of that and the distance
+/// of windows.
 pub const PANES_MAX: i64 = 2048;
 
 /// Windows (panes, where windows slide) that the lateness of one `summarize` keeps open.
 pub const LATENESS_WINDOWS_MAX: i64 = 2048;
 
-/// Windows without any row that one `summarize` fills in when the watermark moves once, as far as it
-/// may: an hour of seconds. Further ones are left out, and counted.
+/// Windows without any row that one `summarize` fills in when the watermark moves once, as far as
+/// it may: an hour of seconds. Further ones are left out, and counted.
 pub const FILL_MAX: u64 = 3600;
 
 /// Pipelines in one program.

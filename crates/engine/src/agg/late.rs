@@ -10,8 +10,8 @@
 //! | Merge | sum |
 //! | Exact? | exact |
 //!
-//! It is a [`count`](super::count) of rows that [`summarize`](crate::ops::summarize) chooses, who knows
-//! how far the watermark was when each row came.
+//! It is a [`count`](super::count) of rows that [`summarize`](crate::ops::summarize) chooses, who
+//! knows how far the watermark was when each row came.
 
 #[cfg(test)]
 mod tests {

@@ -50,8 +50,8 @@ impl<S, F> Keyed<S, F> {
     }
 
     /// Windows of `over_ns` nanoseconds, one from each multiple of `every_ns` since 1970 on. Panics
-    /// unless `every_ns` is positive and at most `over_ns`, and where a window would be made of more
-    /// than [`PANES_MAX`](weir_plan::limits::PANES_MAX) panes.
+    /// unless `every_ns` is positive and at most `over_ns`, and where a window would be made of
+    /// more than [`PANES_MAX`](weir_plan::limits::PANES_MAX) panes.
     pub fn sliding(self, over_ns: i64, every_ns: i64) -> Sliding<S, F> {
         Sliding::new(self, over_ns, every_ns)
     }

@@ -1,14 +1,15 @@
 //! `summarize` of the naive model.
 //!
-//! Rows are kept by pane and key: a pane is the longest stretch of time that no window starts or ends
-//! within, and a window where windows do not overlap. When the watermark, less the lateness, has
-//! come to the end of a window, its row for each key is made of the values of all its panes, in the
-//! order that rows came. Only what rounds is worked out pane by pane, and these in the order of time.
+//! Rows are kept by pane and key: a pane is the longest stretch of time that no window starts or
+//! ends within, and a window where windows do not overlap. When the watermark, less the lateness,
+//! has come to the end of a window, its row for each key is made of the values of all its panes, in
+//! the order that rows came. Only what rounds is worked out pane by pane, and these in the order of
+//! time.
 //!
-//! Windows come out in the order of their starts. Without `fill` they are those that hold a row. With
-//! it, all from the first on that held one; in each, every key that had a row so far and is not idle
-//! has one too. Of more than [`FILL_MAX`] windows that held none and would come out in one step the
-//! further ones are left out, and counted.
+//! Windows come out in the order of their starts. Without `fill` they are those that hold a row.
+//! With it, all from the first on that held one; in each, every key that had a row so far and is
+//! not idle has one too. Of more than [`FILL_MAX`] windows that held none and would come out in one
+//! step the further ones are left out, and counted.
 
 use super::{Mark, Row, Steps};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,7 +1,7 @@
 //! `fill`: rows for keys that had none in a window.
 //!
-//! The keys that had a row so far stand in groups of their own, all with the states of new groups. As
-//! such a state is an identity, the groups of a window become complete by taking those in.
+//! The keys that had a row so far stand in groups of their own, all with the states of new groups.
+//! As such a state is an identity, the groups of a window become complete by taking those in.
 
 use super::groups::{Groups, Spec, group_id};
 use super::order::Sorter;
@@ -171,8 +171,8 @@ impl Filling {
     }
 }
 
-/// Gives `to` the keys of these rows of layout `v` in `from`, as new groups where it has none, up to
-/// `max` groups of this layout. `map` says then where they are.
+/// Gives `to` the keys of these rows of layout `v` in `from`, as new groups where it has none, up
+/// to `max` groups of this layout. `map` says then where they are.
 fn add(
     to: &mut Groups,
     from: &Groups,

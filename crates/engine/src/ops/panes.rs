@@ -8,8 +8,8 @@
 //! used up, the back becomes it.
 //!
 //! Where panes have few keys in common, those of the front would hold each key many times over. So
-//! the oldest of them stay as they are once the front would hold more than [`PANES_AHEAD`] times the
-//! groups of its panes: merging those for each window then costs no more than the window has
+//! the oldest of them stay as they are once the front would hold more than [`PANES_AHEAD`] times
+//! the groups of its panes: merging those for each window then costs no more than the window has
 //! groups, as putting it out does.
 
 use super::groups::{Groups, Spec};

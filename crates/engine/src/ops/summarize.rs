@@ -16,6 +16,7 @@
 
 use super::Batch;
 use super::groups::{Groups, Spec, Variant, window_start};
+use super::windows::{behind, one_window};
 use crate::agg::{Cells, FUSED_MAX, Input, Step, update_fused};
 use crate::counters::Ledger;
 use crate::expr::{Cond, Ctx, Src, Val};
@@ -59,30 +60,6 @@ struct Work {
     packed: Vec<Keys>,
     /// The rows whose keys are made directly.
     direct: Bits,
-}
-
-/// The start of the window that holds all rows, if that is quickly seen: almost always.
-fn one_window(time: &[u64; BATCH], rows: Bits, every: i64) -> Option<i64> {
-    const FAR: i64 = 1 << 62;
-    let n = rows.count();
-    let start = window_start(time[0] as i64, every);
-    // Farther out a difference might not fit.
-    if n == 0 || rows != Bits::first(n) || every >= FAR || !(-FAR..FAR).contains(&start) {
-        return None;
-    }
-    // Negative if one time is before the window or behind it.
-    let outside = time[..n].iter().fold(0, |outside, &t| {
-        let since = (t as i64).wrapping_sub(start);
-        outside | since | (every - 1).wrapping_sub(since)
-    });
-    (outside >= 0).then_some(start)
-}
-
-/// The rows that came when the watermark had passed the end of their window of length `d`.
-#[cold]
-fn behind(time: &[u64; BATCH], clock: &[i64], d: i64, rows: Bits) -> Bits {
-    let is_behind = |i: &usize| window_start(clock[*i], d) > window_start(time[*i] as i64, d);
-    rows.iter().filter(is_behind).collect()
 }
 
 /// All positions in a batch.
