@@ -5,7 +5,11 @@
 //! printed pipelines are interleaved by packet number, then by pipeline; when windows close, by
 //! pipeline. So the order depends neither on batches nor on workers.
 
+mod head;
 mod pending;
+mod ticks;
+
+pub use ticks::window_lengths;
 
 use crate::counters::Ledger;
 use crate::functions::Functions;
@@ -13,6 +17,7 @@ use crate::limits::SPARE_ROWS;
 use crate::ops::groups::Groups;
 use crate::rows::{Output, Rows, Sink};
 use crate::segment::{From, Segment, fields_read, schema_after, span};
+use head::Head;
 use pending::Pending;
 use std::io;
 use weir_packet::fields::FieldId;
@@ -31,37 +36,6 @@ pub(crate) fn carried(stages: &[Stage], at: usize) -> Vec<FieldId> {
     }
     let until = rest.iter().position(drops).map_or(rest.len(), |i| i + 1);
     fields_read(&rest[..until])
-}
-
-/// Where closing windows must interrupt the packets: of all windows over packet time their length
-/// (that of panes, where windows slide), and how long they stay open after the watermark has
-/// passed.
-pub fn window_lengths(program: &Program) -> Vec<(i64, i64)> {
-    // Whether the rows of a pipeline still have the time of packets, and come when packets do.
-    let mut as_packets: Vec<bool> = Vec::new();
-    let mut all: Vec<(i64, i64)> = Vec::new();
-    for p in &program.pipelines {
-        let mut so_far = match p.input {
-            Input::Packets => true,
-            Input::Pipeline(i) => as_packets[i],
-        };
-        for s in &p.stages {
-            match s {
-                Stage::Summarize(s) => {
-                    if so_far {
-                        all.extend(s.window.pane().map(|d| (d, s.lateness_ns)));
-                    }
-                    so_far = false;
-                }
-                Stage::Top { .. } => so_far = false,
-                _ => {}
-            }
-        }
-        as_packets.push(so_far);
-    }
-    all.sort_unstable();
-    all.dedup();
-    all
 }
 
 /// What happens after the workers.
@@ -105,6 +79,8 @@ impl Written {
 /// A pipeline after the workers' part.
 struct Pipe {
     input: Input,
+    /// What puts the rows of several pipelines together, before the first segment.
+    head: Option<Head>,
     /// The worker's segment again, for its emitter: where the workers end in a summarize.
     emitter: Option<Segment>,
     segments: Vec<Segment>,
@@ -185,12 +161,15 @@ impl Lower {
         for p in 0..self.pipes.len() {
             self.run_incoming(p, Mode::Close, sink);
             let mine = take_pipeline(closed, p);
-            let own = match self.pipes[p].input {
-                Input::Packets => watermark,
-                Input::Pipeline(i) => self.pipes[i].watermark,
+            let of = |i: usize| self.pipes[i].watermark;
+            let own = match (&self.pipes[p].head, self.pipes[p].input) {
+                (Some(head), _) => head.sources().map(of).min().unwrap_or(watermark),
+                (None, Input::Packets) => watermark,
+                (None, Input::Pipeline(i)) => of(i),
             };
             let mut pass = self.pass(p, sink);
             let w = pass.emit(mine, Some(own));
+            let w = pass.head_watermark(w);
             let w = pass.chain.watermark(w, &mut pass.out);
             self.pipes[p].watermark = w;
         }
@@ -208,6 +187,7 @@ impl Lower {
                 mine.extend(emitter.lone().map(|groups| (0, groups)));
             }
             pass.emit(mine, None);
+            pass.head_finish();
             pass.chain.finish(&mut pass.out);
         }
     }
@@ -234,10 +214,16 @@ impl Lower {
         ledger.rows += self.written.rows;
         for pipe in &self.pipes {
             pipe.emitter.iter().chain(&pipe.segments).for_each(|s| s.count(ledger));
+            pipe.head.iter().for_each(|head| head.count(ledger));
         }
     }
 
     fn run_incoming(&mut self, p: usize, mode: Mode, sink: &mut dyn Sink) {
+        if self.pipes[p].head.is_some() {
+            let mut pass = self.pass(p, sink);
+            pass.out.mode = mode;
+            return pass.head_put_out();
+        }
         if self.pipes[p].incoming.is_empty() {
             return;
         }
@@ -259,6 +245,7 @@ impl Lower {
         let pipe = &mut before[p];
         Pass {
             emitter: pipe.emitter.as_mut(),
+            head: pipe.head.as_mut(),
             spent: &mut self.spent,
             chain: Chain(&mut pipe.segments),
             out: Out {
@@ -286,19 +273,29 @@ impl Pipe {
     ) -> Pipe {
         let pipeline = &program.pipelines[p];
         let (mine, rest) = pipeline.stages.split_at(sharded);
+        let head = Head::new(program, p);
         let schema = match pipeline.input {
             Input::Packets => schema_after(mine, &Schema::default()),
             Input::Pipeline(i) => program.pipelines[i].schema.clone(),
         };
+        let (at, schema) = match head {
+            Some(_) => (1, schema_after(&pipeline.stages[..1], &schema)),
+            None => (sharded, schema),
+        };
+        let mut segments = segments(pipeline, at, schema, functions);
+        if head::shares_numbers(program, p) {
+            segments.iter_mut().for_each(Segment::number_rows);
+        }
         let groups = matches!(mine.last(), Some(Stage::Summarize(_)));
         let holds = |s: &Stage| matches!(s, Stage::Summarize(_) | Stage::Top { .. });
         Pipe {
             input: pipeline.input,
             emitter: groups
                 .then(|| Segment::new(mine, From::Packets, functions, &mut Vec::new(), &[])),
-            segments: segments(pipeline, sharded, schema, functions),
+            segments,
+            head,
             output,
-            read: program.pipelines.iter().any(|q| q.input == Input::Pipeline(p)),
+            read: program.pipelines.iter().any(|q| q.sources().any(|i| i == p)),
             absorbs: rest[..span(rest)].last().is_some_and(holds),
             incoming: Vec::new(),
             spare: Vec::new(),
@@ -309,6 +306,19 @@ impl Pipe {
     /// Whether rows of the workers' part are printed as they are, and nothing else.
     fn is_end(&self) -> bool {
         self.segments.is_empty() && !self.read
+    }
+
+    /// Takes rows of an earlier pipeline, if it reads that one.
+    fn accept(&mut self, from: usize, rows: &Rows) {
+        match &mut self.head {
+            Some(head) => head.push(from, rows),
+            None if self.input != Input::Pipeline(from) => {}
+            None if self.absorbs => {
+                let out = &mut |_: &Rows| unreachable!("a segment that holds rows back");
+                self.segments[0].push_rows(rows, out);
+            }
+            None => self.hold(rows),
+        }
     }
 
     /// Keeps a copy of rows for this pipeline's turn.
@@ -330,6 +340,7 @@ enum Mode {
 /// One pipeline at work.
 struct Pass<'a> {
     emitter: Option<&'a mut Segment>,
+    head: Option<&'a mut Head>,
     spent: &'a mut Vec<(usize, Groups)>,
     chain: Chain<'a>,
     out: Out<'a>,
@@ -347,6 +358,27 @@ impl Pass<'_> {
             self.chain.push(0, rows, &mut self.out);
         });
         emitter.spec().map_or(own, |s| s.downstream(own))
+    }
+
+    /// Puts out the rows of this step that came from several pipelines.
+    fn head_put_out(&mut self) {
+        if let Some(head) = &mut self.head {
+            let by_packet = self.out.mode == Mode::Step;
+            head.put_out(by_packet, &mut |rows| self.chain.push(0, rows, &mut self.out));
+        }
+    }
+
+    /// Moves the watermark of what puts several pipelines together; returns that of its rows.
+    fn head_watermark(&mut self, watermark: i64) -> i64 {
+        let Some(head) = &mut self.head else { return watermark };
+        head.watermark(watermark, &mut |rows| self.chain.push(0, rows, &mut self.out))
+    }
+
+    /// Ends the input of what puts several pipelines together.
+    fn head_finish(&mut self) {
+        if let Some(head) = &mut self.head {
+            head.finish(&mut |rows| self.chain.push(0, rows, &mut self.out));
+        }
     }
 }
 
@@ -400,15 +432,7 @@ struct Out<'a> {
 impl Out<'_> {
     fn rows(&mut self, rows: &Rows) {
         if self.read {
-            let me = Input::Pipeline(self.number);
-            for pipe in self.after.iter_mut().filter(|p| p.input == me) {
-                if pipe.absorbs {
-                    let out = &mut |_: &Rows| unreachable!("a segment that holds rows back");
-                    pipe.segments[0].push_rows(rows, out);
-                } else {
-                    pipe.hold(rows);
-                }
-            }
+            self.after.iter_mut().for_each(|pipe| pipe.accept(self.number, rows));
         }
         let Some(output) = self.output else { return };
         if self.alone || self.mode == Mode::Close {

@@ -84,6 +84,12 @@ pub const PANES_AHEAD: usize = 4;
 /// Rows beyond twice what is asked for that a `top` holds before it sorts.
 pub const TOP_SLACK: usize = 1024;
 
+/// Keys without rows that a `join` keeps, besides twice as many as it holds rows.
+pub const JOIN_KEYS_SLACK: usize = 1024;
+
+/// Lots of rows whose memory each side of a `join` keeps.
+pub const SPARE_LOTS: usize = 64;
+
 /// Batches between two reports of progress.
 pub const PROGRESS_BATCHES: u64 = 1024;
 

@@ -27,6 +27,9 @@
 //! then the watermark. So windows that a packet closes come out before the packet goes in. At the
 //! end of input one last step closes everything.
 //!
+//! A `join` and a `union` take the rows and the watermark of several pipelines of the step; what
+//! they make of them is said in [`weir_plan::join`].
+//!
 //! Downstream of windows the watermark is the start of the first window that may still come out: of
 //! windows of length D, one after the other, it is rounded down to a multiple of D. Downstream of a
 //! stage that holds its rows to the end of input (`summarize` without a window, `top` of the whole
@@ -40,6 +43,7 @@
 mod call;
 mod clock;
 mod eval;
+mod join;
 mod summarize;
 
 pub use clock::TimeRules;
@@ -193,6 +197,8 @@ enum State {
     Held(Vec<(Vec<Value>, Row)>),
     /// `limit`: rows passed.
     Passed(u64),
+    /// `join`: rows of both sides.
+    Sides(join::Held),
 }
 
 /// What a `scan` remembers of a key.
@@ -211,7 +217,10 @@ impl State {
             Stage::Scan(_) => State::Keys(BTreeMap::new(), Mark::At(i64::MIN)),
             Stage::Top { .. } => State::Held(Vec::new()),
             Stage::Limit(_) => State::Passed(0),
-            Stage::Where(_) | Stage::Extend { .. } | Stage::Project { .. } => State::Nothing,
+            Stage::Join(_) => State::Sides(join::Held::new()),
+            Stage::Where(_) | Stage::Extend { .. } | Stage::Project { .. } | Stage::Union(_) => {
+                State::Nothing
+            }
         }
     }
 }
@@ -254,7 +263,20 @@ impl<'a> Steps<'a> {
             };
             let mut states = std::mem::take(&mut self.states[p]);
             for (stage, state) in pipeline.stages.iter().zip(&mut states) {
-                (rows, mark) = self.stage(stage, state, rows, mark);
+                (rows, mark) = match (stage, state) {
+                    (Stage::Join(j), State::Sides(held)) => {
+                        let out = held.step(j, (rows, mark), left[j.right].clone());
+                        let (late, evicted) = held.counts();
+                        self.late += late;
+                        self.evicted += evicted;
+                        out
+                    }
+                    (Stage::Union(u), _) => {
+                        let others = u.others.iter().map(|&p| left[p].clone());
+                        join::union(u, [(rows, mark)].into_iter().chain(others).collect())
+                    }
+                    (stage, state) => self.stage(stage, state, rows, mark),
+                };
             }
             self.states[p] = states;
             if pipeline.printed {

@@ -18,6 +18,7 @@ use std::sync::Arc;
 use weir_packet::bits::Bits;
 use weir_packet::column::{Column, Picked};
 use weir_packet::fields::{FieldId, Item, by_item};
+use weir_packet::limits::BATCH;
 use weir_plan::{ExprKind, Schema, Stage, Type};
 
 /// A chain and its end.
@@ -27,6 +28,8 @@ pub struct Segment {
     end: End,
     time: Src,
     undefined: u64,
+    /// Where rows come with numbers that others have too: how many came, and their own numbers.
+    numbers: Option<(u64, Vec<u64>)>,
 }
 
 /// What happens to the rows that reach the end of a chain.
@@ -101,7 +104,7 @@ fn for_each_expr(stage: &Stage, f: &mut dyn FnMut(&weir_plan::Expr)) {
             });
         }
         Stage::Top { by, .. } => by.iter().for_each(|k| f(&k.expr)),
-        Stage::Limit(_) => {}
+        Stage::Limit(_) | Stage::Join(_) | Stage::Union(_) => {}
     }
 }
 
@@ -131,7 +134,7 @@ impl Segment {
         if let End::Rows(gather) = &mut end {
             gather.share(&regs);
         }
-        Segment { regs, ops: build.ops, end, time, undefined: 0 }
+        Segment { regs, ops: build.ops, end, time, undefined: 0, numbers: None }
     }
 
     /// Pushes packets of a view.
@@ -160,7 +163,23 @@ impl Segment {
             let mut mover = Mover::new(&rows.arena, arena);
             rows.texts.iter().for_each(|&c| mover.column(&mut columns[c], 0..rows.len));
         }
-        self.push(None, &rows.order, &rows.clock, Bits::first(rows.len), out);
+        let all = Bits::first(rows.len);
+        let Some((count, mut own)) = self.numbers.take() else {
+            return self.push(None, &rows.order, &rows.clock, all, out);
+        };
+        let next = count + rows.len as u64;
+        own.clear();
+        own.extend(count..next);
+        self.push(None, &own, &rows.clock, all, out);
+        self.numbers = Some((next, own));
+    }
+
+    /// Says that rows may come with the same number, though one after the other. A segment that
+    /// holds rows back numbers them itself then.
+    pub fn number_rows(&mut self) {
+        if !matches!(self.end, End::Rows(_)) {
+            self.numbers = Some((0, Vec::with_capacity(BATCH)));
+        }
     }
 
     fn push(
@@ -357,6 +376,7 @@ impl Build<'_> {
             }
             Stage::Scan(scan) => self.scan(scan, after.columns.len()),
             Stage::Limit(n) => self.ops.push(Box::new(Limit::new(*n))),
+            Stage::Join(_) | Stage::Union(_) => unreachable!("stands before the first segment"),
             Stage::Summarize(s) => return Some(self.summarize(s, after)),
             Stage::Top { n, by, windowed } => {
                 let by = by

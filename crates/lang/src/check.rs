@@ -12,6 +12,7 @@ mod choice;
 mod compare;
 mod expr;
 mod file;
+mod join;
 mod name;
 mod param;
 mod scan;

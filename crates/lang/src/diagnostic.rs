@@ -256,6 +256,8 @@ codes! {
     AlwaysAbsent,
     /// A file that cannot be read, or does not hold what the query takes from it.
     BadFile,
+    /// Packets where rows of columns are needed.
+    NeedsColumns,
 }
 
 impl Code {
@@ -294,7 +296,7 @@ mod tests {
         assert_eq!(numbered[9], "W010 ForeignWord");
         assert_eq!(numbered[26], "W027 TypeMismatch");
         assert_eq!(numbered[45], "W046 TooLarge");
-        assert_eq!(numbered.last().unwrap(), "W051 BadFile");
+        assert_eq!(numbered.last().unwrap(), "W052 NeedsColumns");
     }
 
     #[test]

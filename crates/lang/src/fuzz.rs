@@ -38,6 +38,11 @@ mod tests {
     use proptest::prelude::*;
 
     const GOOD: &[&str] = &[
+        "let answers = packets | where udp | project answered = ts, id = dns.id, server = ip.src\n\
+         let small = packets | project answered = ts, len\n\
+         packets | project ts, id = dns.id, ip.dst\n\
+         | join left answers by id, ip.dst == server within -1s..3s default answered = @2026-01-01 max 1k\n\
+         | union small, answers # all",
         "# syn_flood.weir: half-open\nparam threshold: int = 1000  # handshakes\n\
          param interval: duration = 10s\n\npackets\n| where tcp\n\
          | summarize server = first(ip.src) where tcp.syn and tcp.ack, # one\n\

@@ -7,6 +7,7 @@
 
 mod expr;
 mod foreign;
+mod join;
 mod pattern;
 mod stage;
 mod statement;
@@ -24,12 +25,11 @@ pub(crate) const RESERVED: &[&str] =
 
 /// Stages that this version has.
 pub(crate) const STAGES: &[&str] =
-    &["where", "extend", "project", "summarize", "scan", "top", "limit", "print"];
+    &["where", "extend", "project", "summarize", "scan", "top", "limit", "join", "union", "print"];
 
 /// Stages of the design that are still to come.
 pub(crate) const UNSUPPORTED: &[&str] = &[
     "each",
-    "join",
     "branch",
     "sample",
     "alert",
@@ -47,7 +47,8 @@ pub(crate) const UNSUPPORTED: &[&str] = &[
 ];
 
 /// Words that go on with a stage, and so are no names of pipelines.
-const CLAUSES: &[&str] = &["max", "idle", "asc", "desc", "over", "lateness", "fill"];
+const CLAUSES: &[&str] =
+    &["max", "idle", "asc", "desc", "over", "lateness", "fill", "within", "default"];
 
 /// What the parser makes of a text.
 pub(crate) struct Parsed {

@@ -115,7 +115,8 @@ const STAGES: &[(&str, &str)] = &[
     ("group", "summarize"), ("aggregate", "summarize"), ("stats", "summarize"),
     ("summarise", "summarize"), ("agg", "summarize"),
     ("sort", "top"), ("order", "top"), ("take", "limit"), ("head", "limit"), ("first", "limit"),
-    ("reduce", "scan"), ("fold", "scan"),
+    ("reduce", "scan"), ("fold", "scan"), ("lookup", "join"), ("merge", "join"),
+    ("append", "union"), ("concat", "union"),
 ];
 
 /// What other languages call a function or an aggregate, and what it is called here.

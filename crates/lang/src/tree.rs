@@ -4,7 +4,7 @@
 //! and brackets are kept as written, so that formatting loses nothing.
 
 use crate::diagnostic::Span;
-use weir_plan::{BinaryOp, UnaryOp, Value};
+use weir_plan::{BinaryOp, JoinKind, UnaryOp, Value};
 
 /// A node and its place.
 #[derive(Clone, Debug)]
@@ -72,6 +72,8 @@ pub(crate) enum Stage {
         by: Vec<SortKey>,
     },
     Limit(Expr),
+    Join(Join),
+    Union(Vec<Name>),
     Print,
     /// A stage of the design that this version does not have.
     Unsupported(Name),
@@ -128,6 +130,31 @@ pub(crate) struct Scan {
     pub(crate) idle: Option<Expr>,
     pub(crate) max: Option<Expr>,
     pub(crate) update: Expr,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Join {
+    /// The word for what comes out, if it is there.
+    pub(crate) kind: Option<JoinKind>,
+    pub(crate) right: Name,
+    pub(crate) keys: Vec<JoinKey>,
+    pub(crate) within: Option<Member>,
+    /// Each with a name.
+    pub(crate) defaults: Vec<Item>,
+    pub(crate) max: Option<Expr>,
+}
+
+/// `column`, or `column == column`.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct JoinKey {
+    pub(crate) left: Name,
+    pub(crate) right: Option<Name>,
+}
+
+impl JoinKey {
+    pub(crate) fn span(&self) -> Span {
+        self.right.as_ref().map_or(self.left.span, |right| self.left.span.to(right.span))
+    }
 }
 
 #[derive(Clone, PartialEq, Debug)]

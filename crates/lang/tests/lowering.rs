@@ -88,6 +88,16 @@ fn stage(s: &Stage) -> String {
             format!("top {n} {by}{}", if *windowed { " windowed" } else { "" })
         }
         Stage::Limit(n) => format!("limit {n}"),
+        Stage::Join(j) => {
+            let columns: Vec<usize> = j.columns.iter().map(|c| c.from).collect();
+            let within = j.within.map_or("-".to_owned(), |w| format!("{}..{}", w.from_ns, w.to_ns));
+            let (kind, right, keys) = (j.kind.name(), j.right, &j.keys);
+            format!("join {kind} [{right}] {keys:?} {within} {columns:?} max {}", j.max_rows)
+        }
+        Stage::Union(u) => {
+            let from: Vec<_> = u.columns.iter().map(|c| (&c.name, &c.from)).collect();
+            format!("union {:?} {from:?}{}", u.others, if u.timed { "" } else { " untimed" })
+        }
     }
 }
 
@@ -314,6 +324,57 @@ fn a_pipeline_of_rows_is_read_by_number() {
       summarize n=count():int |  max 67108864
       -> n:int
     ");
+}
+
+#[test]
+fn what_stands_before_a_join_is_a_pipeline_of_its_own() {
+    let text = "
+        let answers = packets | where udp | project answered = ts, id = dns.id, ip.src
+        packets
+        | project ts, id = dns.id, ip.dst
+        | join left answers by id, ip.dst == ip.src within 3s default answered = @1970-01-01 max 9
+        | where id > 1";
+    let expected = "\
+answers packets hidden
+  where udp
+  project answered=ts id=dns.id ip.src=ip.src
+  -> answered:time id:int ip.src:ip
+- packets hidden
+  project ts=ts id=dns.id ip.dst=ip.dst
+  -> ts:time id:int ip.dst:ip
+- [1]
+  join left [0] [(1, 1), (2, 2)] 0..3000000000 [0] max 9
+  where (#1 > 1)
+  -> ts:time id:int ip.dst:ip answered:time";
+    assert_eq!(lowered(text), expected);
+}
+
+#[test]
+fn a_pipeline_meets_itself_and_windows_meet_windows() {
+    let text = "
+        let talkers = packets | summarize n = count() by hosts every 1s
+        let others = talkers | project ts, hosts.a, hosts.b, m = n
+        talkers | join talkers by hosts.b == hosts.a, n within -1m..0s
+        talkers | join anti others by hosts
+        talkers | union others, talkers";
+    let message = "both sides have columns `ts`, `hosts.b`";
+    let q = Query { name: "query.weir", text };
+    let errors = compile(&q, &Options::default()).expect_err("two columns of a name");
+    assert_eq!(errors[0].message, message);
+    let text = text.replace("join talkers by", "join anti talkers by");
+    let expected = "\
+- [0]
+  join anti [0] [(2, 1), (3, 3)] -60000000000..0 [] max 4194304
+  -> ts:time hosts.a:ip hosts.b:ip n:int
+- [0]
+  join anti [1] [(1, 1), (2, 2)] - [] max 4194304
+  -> ts:time hosts.a:ip hosts.b:ip n:int
+- [0]
+  union [1, 0] [(\"ts\", [Some(0), Some(0), Some(0)]), \
+(\"hosts.a\", [Some(1), Some(1), Some(1)]), (\"hosts.b\", [Some(2), Some(2), Some(2)]), \
+(\"n\", [Some(3), None, Some(3)]), (\"m\", [None, Some(3), None])]
+  -> ts:time hosts.a:ip hosts.b:ip n:int m:int";
+    assert!(lowered(&text).ends_with(expected), "{}", lowered(&text));
 }
 
 #[test]

@@ -9,6 +9,7 @@
 pub mod address;
 pub mod expr;
 pub mod functions;
+pub mod join;
 pub mod keys;
 pub mod limits;
 pub mod place;
@@ -21,6 +22,7 @@ pub mod window;
 
 pub use expr::{BinaryOp, Expr, ExprKind, Member, UnaryOp};
 pub use functions::{AggSignature, Func, ScalarSignature, Signatures};
+pub use join::{Join, JoinColumn, JoinKind, Union, UnionColumn, Within};
 pub use stage::{
     Agg, AggFunc, Column, Input, Order, Pipeline, Program, Scan, Schema, SortKey, Stage, Summarize,
     Window,

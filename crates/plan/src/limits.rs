@@ -9,6 +9,12 @@ pub const SCAN_KEYS_MAX: u64 = 1 << 20;
 /// How long a `scan` keeps a key that no row touches, unless the query says `idle`.
 pub const SCAN_IDLE_NS: i64 = 3_600_000_000_000;
 
+/// Rows that each side of a `join` holds at once unless the query says `max`.
+pub const JOIN_ROWS_MAX: u64 = 4 << 20;
+
+/// Pipelines that one `union` takes besides its input.
+pub const UNION_OTHERS_MAX: usize = 63;
+
 /// Key words (64 bits each) of one key: eight words hold an IPv6 5-tuple and three more fields.
 pub const KEY_WORDS_MAX: usize = 16;
 

@@ -98,8 +98,12 @@ pub fn rounds(agg: &Agg) -> bool {
 
 fn place_pipeline(pipeline: &Pipeline) -> PipelinePlacement {
     if let Input::Pipeline(_) = pipeline.input {
-        let reason = "its rows come from another pipeline".to_owned();
-        return PipelinePlacement { sharded: 0, reason };
+        let reason = match pipeline.stages.first() {
+            Some(Stage::Join(_)) => "rows of both sides meet when they are merged and in order",
+            Some(Stage::Union(_)) => "rows of all sides are put in order when they are merged",
+            _ => "its rows come from another pipeline",
+        };
+        return PipelinePlacement { sharded: 0, reason: reason.to_owned() };
     }
     let free = pipeline
         .stages

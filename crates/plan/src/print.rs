@@ -5,8 +5,9 @@
 
 use crate::expr::{BinaryOp, Expr, ExprKind, Member, UnaryOp};
 use crate::functions::{BUILTINS, Func};
+use crate::join::{Join, JoinKind, Within};
 use crate::keys::describe;
-use crate::limits::GROUPS_MAX;
+use crate::limits::{GROUPS_MAX, JOIN_ROWS_MAX};
 use crate::place::{Partition, PipelinePlacement, place};
 use crate::stage::{
     Agg, AggFunc, Input, Order, Program, Scan, ScanState, Schema, SortKey, Stage, Summarize, Window,
@@ -83,11 +84,13 @@ fn title(program: &Program, i: usize) -> String {
 
 /// Where the rows of a pipeline come from and go to.
 fn ends(program: &Program, i: usize) -> String {
-    let from = match program.pipelines[i].input {
-        Input::Packets => "packets".to_owned(),
-        Input::Pipeline(n) => format!("pipeline {}", title(program, n)),
-    };
-    let feeds = |j: &usize| program.pipelines[*j].input == Input::Pipeline(i);
+    let mut from: Vec<String> =
+        program.pipelines[i].sources().map(|n| format!("pipeline {}", title(program, n))).collect();
+    if from.is_empty() {
+        from.push("packets".to_owned());
+    }
+    let from = from.join(" and ");
+    let feeds = |j: &usize| program.pipelines[*j].sources().any(|n| n == i);
     let mut to: Vec<String> = (0..program.pipelines.len())
         .filter(feeds)
         .map(|j| format!("pipeline {}", title(program, j)))
@@ -135,6 +138,8 @@ pub fn stage(stage: &Stage, input: &Schema) -> String {
         Stage::Scan(s) => scan(s, input),
         Stage::Top { n, by, .. } => format!("top {n} by {}", list(by, |k| sort_key(k, input))),
         Stage::Limit(n) => format!("limit {n}"),
+        Stage::Join(j) => join(j, input),
+        Stage::Union(u) => format!("union {}", list(&u.others, |n| format!("pipeline {}", n + 1))),
     }
 }
 
@@ -204,6 +209,33 @@ fn scan(s: &Scan, input: &Schema) -> String {
     format!("scan {init}{by} idle {idle} max {} => {update}", s.max_keys)
 }
 
+fn join(j: &Join, input: &Schema) -> String {
+    let right = &j.schema.columns;
+    let kind = match j.kind {
+        JoinKind::Inner => String::new(),
+        kind => format!("{} ", kind.name()),
+    };
+    let keys = list(&j.keys, |&(l, r)| match (&input.columns[l].name, &right[r].name) {
+        (same, other) if same == other => same.clone(),
+        (l, r) => format!("{l} == {r}"),
+    });
+    let mut out = format!("join {kind}pipeline {} by {keys}", j.right + 1);
+    match j.within {
+        None => {}
+        Some(Within { from_ns: 0, to_ns }) => out += &format!(" within {}", Value::Duration(to_ns)),
+        Some(Within { from_ns, to_ns }) => {
+            let (from, to) = (Value::Duration(from_ns), Value::Duration(to_ns));
+            out += &format!(" within {from}..{to}");
+        }
+    }
+    let mut defaults = j.columns.iter().filter_map(|c| Some((c, c.default.as_ref()?))).peekable();
+    if defaults.peek().is_some() {
+        let text = defaults.map(|(c, v)| format!("{} = {v}", right[c.from].name));
+        out += &format!(" default {}", text.collect::<Vec<_>>().join(", "));
+    }
+    if j.max_rows == JOIN_ROWS_MAX { out } else { out + &format!(" max {}", j.max_rows) }
+}
+
 fn sort_key(key: &SortKey, input: &Schema) -> String {
     match key.order {
         Order::Descending => expr(&key.expr, input, &[]),
@@ -232,6 +264,12 @@ fn state(stage: &Stage, input: &Schema) -> Option<String> {
         Stage::Top { n, windowed: true, .. } => format!("{n} rows per open window"),
         Stage::Top { n, windowed: false, .. } => format!("{n} rows, to the end of input"),
         Stage::Limit(_) => "the number of rows passed".to_owned(),
+        Stage::Join(j) => format!(
+            "rows of both sides until none that they can meet is to come; at most {} each, \
+             counting further ones as evicted",
+            j.max_rows
+        ),
+        Stage::Union(_) => return None,
     })
 }
 

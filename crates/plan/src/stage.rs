@@ -1,6 +1,7 @@
 //! Programs, pipelines and stages.
 
 use crate::expr::Expr;
+use crate::join::{Join, Union};
 use crate::types::Type;
 use crate::window::Fill;
 
@@ -25,6 +26,37 @@ pub struct Pipeline {
     /// Whether its rows are printed. A named pipeline that others read is not, unless it is the
     /// program's only output.
     pub printed: bool,
+}
+
+impl Pipeline {
+    /// The pipelines whose rows it takes: its input, and the other sides of its first stage. One
+    /// may come several times.
+    pub fn sources(&self) -> impl Iterator<Item = usize> {
+        let input = match self.input {
+            Input::Packets => None,
+            Input::Pipeline(i) => Some(i),
+        };
+        let others = match self.stages.first() {
+            Some(Stage::Join(join)) => std::slice::from_ref(&join.right),
+            Some(Stage::Union(union)) => &union.others,
+            _ => &[],
+        };
+        input.into_iter().chain(others.iter().copied())
+    }
+
+    /// Gives the pipelines that it takes rows of other numbers.
+    pub fn renumber(&mut self, mut number: impl FnMut(usize) -> usize) {
+        if let Input::Pipeline(i) = &mut self.input {
+            *i = number(*i);
+        }
+        match self.stages.first_mut() {
+            Some(Stage::Join(join)) => join.right = number(join.right),
+            Some(Stage::Union(union)) => {
+                union.others.iter_mut().for_each(|other| *other = number(*other));
+            }
+            _ => {}
+        }
+    }
 }
 
 /// Where a pipeline's rows come from.
@@ -120,6 +152,10 @@ pub enum Stage {
     },
     /// Keeps the first `n` rows.
     Limit(u64),
+    /// Lets rows meet those of another pipeline. Only first in a pipeline over another one.
+    Join(Join),
+    /// Adds the rows of other pipelines. Only first in a pipeline over another one.
+    Union(Union),
 }
 
 impl Stage {
@@ -143,6 +179,8 @@ impl Stage {
                 let column = |(name, e): &(String, Expr)| Column::new(name, &e.ty);
                 out.columns = columns.iter().map(column).collect();
             }
+            Stage::Join(join) => out = join.output(input),
+            Stage::Union(union) => out = union.output(),
             Stage::Summarize(s) => {
                 let window = (s.window != Window::All).then(|| Column::new("ts", &Type::Time));
                 let keys = s.keys.iter().map(|(name, e)| Column::new(name, &e.ty));

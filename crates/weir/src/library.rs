@@ -59,6 +59,8 @@ pub(crate) static LIBRARY: &[Entry] = &[
     entry!("connections", "new_connections"),
     entry!("knock", "port_knocking"),
     entry!("tracker", "flow_tracker"),
+    entry!("unanswered-syn", "unanswered_syn"),
+    entry!("unanswered-dns", "unanswered_dns"),
 ];
 
 /// The query with this short name or file name.

@@ -2,6 +2,7 @@
 
 use crate::choices::Choices;
 use crate::expr::{Scope, expr, leaf, ordered, scalar, tuple_of};
+use crate::sides;
 use crate::window::windows;
 use std::any::Any;
 use weir_engine::functions::{Functions, UserState};
@@ -11,8 +12,8 @@ use weir_plan::{
     Type, Value, Window,
 };
 
-/// Idle times of scans, in nanoseconds: from one packet each to everything in one.
-const SPANS_NS: [i64; 6] =
+/// Idle times of scans and intervals of joins, in nanoseconds: from one packet each to everything in one.
+pub(crate) const SPANS_NS: [i64; 6] =
     [1_000_000_000, 100_000_000, 250_000_000, 10_000_000_000, 7_000_000, 3_600_000_000_000];
 
 /// The functions that programs here call: scalar 0 and aggregate 0, both of int.
@@ -67,21 +68,28 @@ impl UserState for Mixed {
     }
 }
 
-/// A program of one to three pipelines.
+/// A program of one to four pipelines.
 pub(crate) fn program(c: &mut Choices) -> Program {
     let mut program = Program::default();
     let mut ends: Vec<Rows> = Vec::new();
-    for i in 0..1 + c.below(3) {
+    for i in 0..1 + c.below(4) {
         let source = if i == 0 { 0 } else { c.below(i + 2) };
         let (input, mut rows) = match source {
             n if n < i => {
-                program.pipelines[n].printed = c.once_in(3);
-                program.pipelines[n].name = Some(format!("rows{n}"));
+                feeds(c, &mut program, n);
                 (Input::Pipeline(n), Rows { fields: false, ..ends[n].clone() })
             }
             _ => (Input::Packets, Rows::packets()),
         };
-        let mut stages: Vec<Stage> = (0..1 + c.below(5)).map(|_| stage(c, &mut rows)).collect();
+        let mut stages: Vec<Stage> = Vec::new();
+        if input != Input::Packets {
+            stages.extend(sides::stage(c, &mut rows, &ends));
+        }
+        let others =
+            Pipeline { name: None, input, stages, schema: Schema::default(), printed: true };
+        others.sources().for_each(|n| feeds(c, &mut program, n));
+        let mut stages = others.stages;
+        stages.extend((0..1 + c.below(5)).map(|_| stage(c, &mut rows)));
         if rows.schema.columns.is_empty() {
             stages.push(project(c, &mut rows));
         }
@@ -92,16 +100,22 @@ pub(crate) fn program(c: &mut Choices) -> Program {
     program
 }
 
+/// Lets another pipeline read that of number `n`.
+fn feeds(c: &mut Choices, program: &mut Program, n: usize) {
+    program.pipelines[n].printed = c.once_in(3);
+    program.pipelines[n].name = Some(format!("rows{n}"));
+}
+
 /// What is known of the rows between two stages.
 #[derive(Clone)]
-struct Rows {
-    schema: Schema,
+pub(crate) struct Rows {
+    pub(crate) schema: Schema,
     /// Packet fields can be read.
     fields: bool,
     /// They have event time.
-    timed: bool,
+    pub(crate) timed: bool,
     /// Their event time is the start of a window.
-    windowed: bool,
+    pub(crate) windowed: bool,
     /// Names given so far.
     names: usize,
 }
@@ -115,7 +129,7 @@ impl Rows {
         Scope { fields: self.fields, schema: self.schema.clone(), states: Vec::new() }
     }
 
-    fn fresh(&mut self) -> String {
+    pub(crate) fn fresh(&mut self) -> String {
         self.names += 1;
         format!("c{}", self.names)
     }

@@ -9,7 +9,7 @@ use crate::tree::{Expr as TreeExpr, ExprKind as Tree, Item, SortKey, Spanned, St
 use std::collections::BTreeMap;
 use weir_packet::fields;
 use weir_plan::limits::COLUMNS_MAX;
-use weir_plan::{Expr, ExprKind, Input, Order, Pipeline, Type, Value};
+use weir_plan::{Expr, ExprKind, Order, Pipeline, Type, Value};
 
 /// What a pipeline over packets puts out unless it says otherwise, before the columns it adds.
 const PACKET_COLUMNS: &[&str] = &["ts", "len", "ip.src", "sport", "ip.dst", "dport", "ip.proto"];
@@ -37,11 +37,10 @@ pub(super) fn finish(built: Built, printed: bool, numbers: &[usize]) -> Pipeline
         });
         stages.push(weir_plan::Stage::Project { columns });
     }
-    let input = match built.input {
-        Input::Packets => Input::Packets,
-        Input::Pipeline(i) => Input::Pipeline(numbers[i]),
-    };
-    Pipeline { name: built.name, input, stages, schema, printed }
+    let Built { name, input, .. } = built;
+    let mut pipeline = Pipeline { name, input, stages, schema, printed };
+    pipeline.renumber(|i| numbers[i]);
+    pipeline
 }
 
 /// A column that a stage puts out: its name and place, and its expression unless that is wrong.
@@ -65,6 +64,8 @@ impl<'t> Checker<'t> {
             Stage::Limit(n) => {
                 self.positive(&built.scope, n, "`limit`").map(weir_plan::Stage::Limit)
             }
+            Stage::Join(join) => self.join(built, join, word_span(stage, "join")),
+            Stage::Union(names) => self.union(built, names, word_span(stage, "union")),
             Stage::Print | Stage::Broken { harmless: true } => None,
             Stage::Unsupported(_) | Stage::Broken { .. } => {
                 built.scope.lenient = true;

@@ -10,7 +10,7 @@ use crate::tree::{
 use weir_plan::{BinaryOp, UnaryOp, Value};
 
 /// How far what belongs to a line is indented below it.
-const STEP: usize = 4;
+pub(super) const STEP: usize = 4;
 
 /// The width of the pipe before a stage.
 const PIPE: usize = 2;
@@ -29,7 +29,7 @@ impl Pieces<'_> {
     }
 
     /// Whether a comment stands between two neighbours.
-    fn comment_between(&self, spans: &[Span]) -> bool {
+    pub(super) fn comment_between(&self, spans: &[Span]) -> bool {
         spans.windows(2).any(|pair| self.comment_in(pair[0].end, pair[1].start))
     }
 
@@ -45,6 +45,8 @@ impl Pieces<'_> {
                 Doc::All(vec![text("top "), self.expr(n), text(" by "), self.filled(keys)])
             }
             Stage::Limit(n) => Doc::All(vec![text("limit "), self.expr(n)]),
+            Stage::Join(join) => self.join(join),
+            Stage::Union(names) => self.union(names),
             Stage::Print => text("print"),
             Stage::Unsupported(_) | Stage::Broken { .. } => {
                 unreachable!("a query with mistakes is not formatted")
@@ -78,7 +80,7 @@ impl Pieces<'_> {
     }
 
     /// `name = expr`, with the name as wide as its neighbours' if they stand below each other.
-    fn item(&self, item: &Item, width: usize) -> Doc {
+    pub(super) fn item(&self, item: &Item, width: usize) -> Doc {
         let Some(name) = &item.name else { return align(self.expr(&item.expr)) };
         let pad = width.saturating_sub(name.node.chars().count());
         Doc::All(vec![
@@ -154,7 +156,7 @@ impl Pieces<'_> {
     }
 
     /// Parts separated by commas, as many on a line as fit.
-    fn filled(&self, parts: Vec<(Span, Doc)>) -> Doc {
+    pub(super) fn filled(&self, parts: Vec<(Span, Doc)>) -> Doc {
         let mut out = Vec::new();
         let mut last: Option<Span> = None;
         for (span, part) in parts {
@@ -284,7 +286,7 @@ impl Pieces<'_> {
         Doc::All(vec![text("{"), self.filled(members), text("}")])
     }
 
-    fn member(&self, member: &Member) -> Doc {
+    pub(super) fn member(&self, member: &Member) -> Doc {
         match member {
             Member::Value(e) => self.expr(e),
             Member::Range(a, b) => Doc::All(vec![self.expr(a), text(".."), self.expr(b)]),
@@ -317,7 +319,7 @@ fn stacked(parts: Vec<(Span, Doc)>) -> Doc {
     Doc::All(out)
 }
 
-fn joined(parts: Vec<Doc>, separator: &str) -> Vec<Doc> {
+pub(super) fn joined(parts: Vec<Doc>, separator: &str) -> Vec<Doc> {
     let mut out = Vec::new();
     for part in parts {
         if !out.is_empty() {

@@ -9,7 +9,7 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
-use weir_plan::{BinaryOp, UnaryOp};
+use weir_plan::{BinaryOp, JoinKind, UnaryOp};
 
 fn at<T>(node: T) -> Spanned<T> {
     Spanned::new(node, Span::NOWHERE)
@@ -197,8 +197,30 @@ fn stage() -> impl Strategy<Value = Stage> {
         }),
         (expr(), vec(sort, 1..3)).prop_map(|(n, by)| Stage::Top { n, by }),
         expr().prop_map(Stage::Limit),
+        join().prop_map(Stage::Join),
+        vec(side(), 1..4).prop_map(Stage::Union),
         Just(Stage::Print),
     ]
+}
+
+fn side() -> impl Strategy<Value = Name> {
+    select(&["web", "x1", "left"]).prop_map(|w| at(w.to_owned()))
+}
+
+fn join() -> impl Strategy<Value = Join> {
+    let kind = select(&[JoinKind::Inner, JoinKind::Left, JoinKind::Anti]);
+    let key = (name(), option::of(name())).prop_map(|(left, right)| JoinKey { left, right });
+    let clauses = (option::of(member(expr())), vec(named(), 0..3), option::of(expr()));
+    (option::of(kind), side(), vec(key, 1..4), clauses).prop_map(
+        |(kind, right, keys, (within, defaults, max))| Join {
+            kind,
+            right,
+            keys,
+            within,
+            defaults,
+            max,
+        },
+    )
 }
 
 fn pipeline() -> impl Strategy<Value = Pipeline> {

@@ -34,6 +34,8 @@ impl Parser<'_> {
                 self.bump();
                 Some(Stage::Limit(self.expr()?))
             }
+            "join" => self.join(),
+            "union" => self.union(),
             "print" => {
                 self.bump();
                 Some(Stage::Print)
@@ -120,7 +122,7 @@ impl Parser<'_> {
     }
 
     /// `name = expr`.
-    fn named_item(&mut self, stage: &str) -> Option<Item> {
+    pub(super) fn named_item(&mut self, stage: &str) -> Option<Item> {
         let item = self.item()?;
         if item.name.is_none() {
             let text = item.expr.span.of(self.text);

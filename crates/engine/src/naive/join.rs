@@ -1,0 +1,118 @@
+//! `join` and `union` of the naive model.
+
+use super::{Mark, Row};
+use std::cmp::Ordering;
+use weir_plan::{Join, JoinKind, Union, Value};
+
+/// The rows that a join holds, and what it last heard of the watermark.
+pub(super) struct Held {
+    left: Vec<Row>,
+    right: Vec<Row>,
+    mark: Mark,
+    late: u64,
+    evicted: u64,
+}
+
+impl Held {
+    pub(super) fn new() -> Held {
+        let mark = Mark::At(i64::MIN);
+        Held { left: Vec::new(), right: Vec::new(), mark, late: 0, evicted: 0 }
+    }
+
+    /// Takes in the rows of a step, and then its watermark. Gives what comes out with its
+    /// watermark.
+    pub(super) fn step(
+        &mut self,
+        join: &Join,
+        (left, left_mark): (Vec<Row>, Mark),
+        (right, right_mark): (Vec<Row>, Mark),
+    ) -> (Vec<Row>, Mark) {
+        for row in left {
+            if past(join, join.left_until(time(&row)), self.mark) {
+                self.late += 1;
+            } else if self.left.len() as u64 >= join.max_rows {
+                self.evicted += 1;
+            } else {
+                self.left.push(row);
+            }
+        }
+        for row in right {
+            if past(join, join.right_until(time(&row)), self.mark) {
+                self.late += 1;
+            } else if self.right.len() as u64 >= join.max_rows {
+                self.evicted += 1;
+            } else {
+                self.right.push(row);
+            }
+        }
+        self.mark = left_mark.min(right_mark);
+        let due = |row: &Row| past(join, join.left_until(time(row)), self.mark);
+        let (mut due, left): (Vec<Row>, Vec<Row>) =
+            std::mem::take(&mut self.left).into_iter().partition(due);
+        self.left = left;
+        due.sort_by_key(time);
+        let out = due.iter().flat_map(|row| self.pairs(join, row)).collect();
+        self.right.retain(|row| !past(join, join.right_held_until(time(row)), self.mark));
+        let mark = match self.mark {
+            Mark::At(watermark) => Mark::At(join.downstream(join.reached(watermark))),
+            Mark::End => Mark::End,
+        };
+        (out, mark)
+    }
+
+    /// Rows that were late, and rows that found no room, since it was last asked.
+    pub(super) fn counts(&mut self) -> (u64, u64) {
+        (std::mem::take(&mut self.late), std::mem::take(&mut self.evicted))
+    }
+
+    /// What comes out for a left row.
+    fn pairs(&self, join: &Join, left: &Row) -> Vec<Row> {
+        let meets = |right: &&Row| {
+            let equal = |&(l, r): &(usize, usize)| left.cells[l].cmp(&right.cells[r]);
+            let same = join.keys.iter().all(|key| equal(key) == Ordering::Equal);
+            same && join.meets(time(left), time(right))
+        };
+        let mut partners: Vec<&Row> = self.right.iter().filter(meets).collect();
+        partners.sort_by_key(|right| time(right));
+        let with = |cells: Vec<Value>| {
+            let cells = left.cells.iter().cloned().chain(cells).collect();
+            Row { ts: left.ts, packet: None, cells }
+        };
+        let beside =
+            |right: &Row| join.columns.iter().map(|c| right.cells[c.from].clone()).collect();
+        let alone = || join.columns.iter().map(|c| c.default.clone().unwrap_or(Value::Absent));
+        match (join.kind, partners.is_empty()) {
+            (JoinKind::Anti, true) => vec![left.clone()],
+            (JoinKind::Anti, false) | (JoinKind::Inner, true) => Vec::new(),
+            (JoinKind::Left, true) => vec![with(alone().collect())],
+            (_, false) => partners.into_iter().map(|right| with(beside(right))).collect(),
+        }
+    }
+}
+
+/// The time that rows meet by.
+fn time(row: &Row) -> i64 {
+    row.ts.unwrap_or(0)
+}
+
+/// Whether the watermark is past a time, as the join reads it.
+fn past(join: &Join, time: i64, mark: Mark) -> bool {
+    match mark {
+        Mark::At(watermark) => time < join.reached(watermark),
+        Mark::End => true,
+    }
+}
+
+/// The rows of a step of several sides, and the watermark of all.
+pub(super) fn union(union: &Union, sides: Vec<(Vec<Row>, Mark)>) -> (Vec<Row>, Mark) {
+    let mark = sides.iter().map(|(_, mark)| *mark).min().expect("a union has sides");
+    let mut out = Vec::new();
+    for (side, (rows, _)) in sides.into_iter().enumerate() {
+        for row in rows {
+            let cell = |from: Option<usize>| from.map_or(Value::Absent, |c| row.cells[c].clone());
+            let cells = union.columns.iter().map(|c| cell(c.from[side])).collect();
+            out.push(Row { ts: row.ts.filter(|_| union.timed), packet: None, cells });
+        }
+    }
+    (out, mark)
+}

@@ -1,0 +1,274 @@
+//! Rows that wait, in lots: all rows of a lot are let go at the same time, and with them its
+//! memory.
+
+use crate::limits::{POOL_MAX, SPARE_LOTS};
+use crate::processor::prefetch;
+use crate::rows::{Arena, Rows};
+use std::collections::BTreeMap;
+use weir_packet::bits::Bits;
+use weir_packet::column::{Column, Repr};
+use weir_packet::limits::BATCH;
+use weir_plan::{Schema, Type};
+
+/// How a row is held: some words of its own for whoever holds it, of which the first is its time;
+/// then which of its values are there, a bit each, the lowest for its time; then the values.
+pub(super) struct Shape {
+    head: usize,
+    cells: Vec<Cell>,
+    /// Words of a row.
+    stride: usize,
+}
+
+/// A column that is held.
+struct Cell {
+    /// Its position in the rows that come.
+    from: usize,
+    /// Where its value stands in a row.
+    at: usize,
+    text: bool,
+}
+
+/// The first bit of a row that is not that of its time.
+const FIRST_BIT: usize = 1;
+
+impl Shape {
+    /// Rows of these columns of a schema, with `head` words before them.
+    fn new(head: usize, schema: &Schema, columns: impl Iterator<Item = usize>) -> Shape {
+        let columns: Vec<usize> = columns.collect();
+        let mut at = head + (columns.len() + FIRST_BIT).div_ceil(64);
+        let mut cells = Vec::new();
+        for from in columns {
+            let ty = &schema.columns[from].ty;
+            cells.push(Cell { from, at, text: matches!(ty, Type::Str | Type::Bytes) });
+            at += ty.repr().words().max(1);
+        }
+        Shape { head, cells, stride: at }
+    }
+
+    /// Where the bit of value `b` stands, the time being value 0.
+    fn bit(&self, b: usize) -> (usize, u32) {
+        (self.head + b / 64, (b % 64) as u32)
+    }
+
+    /// Writes rows of a batch one after the other.
+    fn write(&self, to: &mut [u64], texts: &mut Arena, rows: &Rows, chosen: &[u16]) {
+        let set: Bits = chosen.iter().map(|&i| i as usize).collect();
+        let times = rows.time.word();
+        let present = std::iter::once(&rows.time).chain(self.columns(rows)).enumerate();
+        for (b, column) in present {
+            let (word, shift) = self.bit(b);
+            let all = column.present.covers(set);
+            for (to, &i) in to.chunks_exact_mut(self.stride).zip(chosen) {
+                to[word] |= u64::from(all || column.present.has(i as usize)) << shift;
+            }
+        }
+        for (to, &i) in to.chunks_exact_mut(self.stride).zip(chosen) {
+            to[0] = time(rows.time.present, times, i as usize) as u64;
+        }
+        for (cell, column) in self.cells.iter().zip(self.columns(rows)) {
+            let to = to.chunks_exact_mut(self.stride).zip(chosen);
+            match column.repr() {
+                Repr::Bit => to.for_each(|(to, &i)| {
+                    to[cell.at] = u64::from(column.truth.has(i as usize));
+                }),
+                Repr::Word if cell.text => to.for_each(|(to, &i)| {
+                    if column.present.has(i as usize) {
+                        let text = rows.arena.get(column.word()[i as usize & (BATCH - 1)]);
+                        to[cell.at] = texts.put(text);
+                    }
+                }),
+                Repr::Word => {
+                    let word = column.word();
+                    to.for_each(|(to, &i)| to[cell.at] = word[i as usize & (BATCH - 1)]);
+                }
+                Repr::Pair => {
+                    let (hi, lo) = column.pair();
+                    to.for_each(|(to, &i)| {
+                        let i = i as usize & (BATCH - 1);
+                        (to[cell.at], to[cell.at + 1]) = (hi[i], lo[i]);
+                    });
+                }
+            }
+        }
+    }
+
+    fn columns<'a>(&self, rows: &'a Rows) -> impl Iterator<Item = &'a Column> {
+        self.cells.iter().map(|cell| &rows.columns[cell.from])
+    }
+
+    /// Bytes of the texts of some rows.
+    fn text_bytes(&self, rows: &Rows, chosen: &[u16]) -> usize {
+        let bytes = |cell: &Cell| {
+            let column = &rows.columns[cell.from];
+            let there = chosen.iter().map(|&i| i as usize).filter(|&i| column.present.has(i));
+            there.map(|i| Arena::len_of(column.word()[i])).sum::<usize>()
+        };
+        self.cells.iter().filter(|cell| cell.text).map(bytes).sum()
+    }
+
+    /// Whether a row has its time.
+    pub(super) fn has_time(&self, row: &[u64]) -> bool {
+        row[self.head] & 1 == 1
+    }
+
+    /// Puts value `c` of a row in row `j` of a column whose rows have no values yet.
+    #[inline(always)]
+    pub(super) fn get(
+        &self,
+        row: &[u64],
+        c: usize,
+        texts: &Arena,
+        (column, arena): (&mut Column, &mut Arena),
+        j: usize,
+    ) {
+        let (word, shift) = self.bit(c + FIRST_BIT);
+        if row[word] >> shift & 1 == 0 {
+            return;
+        }
+        let cell = &self.cells[c];
+        let value = row[cell.at];
+        column.present.set(j);
+        match column.repr() {
+            Repr::Bit => column.truth.put(j, value != 0),
+            Repr::Word if cell.text => column.word_mut()[j] = arena.put(texts.get(value)),
+            Repr::Word => column.word_mut()[j] = value,
+            Repr::Pair => {
+                let (hi, lo) = column.pair_mut();
+                (hi[j], lo[j]) = (value, row[cell.at + 1]);
+            }
+        }
+    }
+}
+
+/// The time of a row, 0 where it has none.
+#[inline(always)]
+pub(super) fn time(present: Bits, times: &[u64; BATCH], i: usize) -> i64 {
+    if present.has(i) { times[i & (BATCH - 1)] as i64 } else { 0 }
+}
+
+/// A row that is held: its lot, then its number there.
+pub(super) fn address(lot: u32, row: usize) -> u64 {
+    u64::from(lot) << 32 | row as u64
+}
+
+/// The rows of one side.
+pub(super) struct Held {
+    pub(super) shape: Shape,
+    lots: Vec<Lot>,
+    /// Lots in use, by when they are let go.
+    due: BTreeMap<i64, u32>,
+    free: Vec<u32>,
+    len: usize,
+}
+
+/// Rows that are let go together.
+#[derive(Default)]
+pub(super) struct Lot {
+    words: Vec<u64>,
+    pub(super) texts: Arena,
+}
+
+impl Lot {
+    /// How many rows there are.
+    pub(super) fn len(&self, shape: &Shape) -> usize {
+        self.words.len() / shape.stride
+    }
+
+    /// The words of a row.
+    #[inline(always)]
+    pub(super) fn row(&self, shape: &Shape, row: usize) -> &[u64] {
+        &self.words[row * shape.stride..][..shape.stride]
+    }
+}
+
+impl Held {
+    /// No rows. Of those that come these columns are held, behind `head` words.
+    pub(super) fn new(head: usize, schema: &Schema, columns: impl Iterator<Item = usize>) -> Held {
+        let shape = Shape::new(head, schema, columns);
+        Held { shape, lots: Vec::new(), due: BTreeMap::new(), free: Vec::new(), len: 0 }
+    }
+
+    /// How many rows there are.
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Adds rows of a batch to the lot that is let go at `due`. Gives the lot and the number of the
+    /// first; `None` if their texts find no room.
+    pub(super) fn add(&mut self, due: i64, rows: &Rows, chosen: &[u16]) -> Option<(u32, usize)> {
+        let Held { shape, lots, free, .. } = self;
+        let lot = *self.due.entry(due).or_insert_with(|| {
+            free.pop().unwrap_or_else(|| {
+                lots.push(Lot::default());
+                lots.len() as u32 - 1
+            })
+        });
+        let Lot { words, texts } = &mut lots[lot as usize];
+        if texts.len() + shape.text_bytes(rows, chosen) > POOL_MAX {
+            return None;
+        }
+        let start = words.len();
+        words.resize(start + chosen.len() * shape.stride, 0);
+        shape.write(&mut words[start..], texts, rows, chosen);
+        self.len += chosen.len();
+        Some((lot, start / shape.stride))
+    }
+
+    /// The first lot, if it is let go when `reached` is; it stays as it is until [`Held::recycle`].
+    pub(super) fn next_due(&mut self, reached: Option<i64>) -> Option<u32> {
+        let first = self.due.first_entry()?;
+        if reached.is_some_and(|reached| *first.key() >= reached) {
+            return None;
+        }
+        let lot = first.remove();
+        self.len -= self.lots[lot as usize].len(&self.shape);
+        Some(lot)
+    }
+
+    /// Lets the rows of a lot go.
+    pub(super) fn recycle(&mut self, lot: u32) {
+        let Lot { words, texts } = &mut self.lots[lot as usize];
+        words.clear();
+        texts.truncate(0);
+        if self.free.len() >= SPARE_LOTS {
+            self.lots[lot as usize] = Lot::default();
+        }
+        self.free.push(lot);
+    }
+
+    /// A lot by number.
+    #[inline(always)]
+    pub(super) fn lot(&self, lot: u32) -> &Lot {
+        &self.lots[lot as usize]
+    }
+
+    /// The words of a row by its address.
+    #[inline(always)]
+    pub(super) fn row(&self, address: u64) -> &[u64] {
+        self.lots[(address >> 32) as usize].row(&self.shape, address as u32 as usize)
+    }
+
+    /// The same, to be written.
+    #[inline(always)]
+    pub(super) fn row_mut(&mut self, address: u64) -> &mut [u64] {
+        let stride = self.shape.stride;
+        let words = &mut self.lots[(address >> 32) as usize].words;
+        &mut words[address as u32 as usize * stride..][..stride]
+    }
+
+    /// Asks for a row.
+    #[inline(always)]
+    pub(super) fn prefetch(&self, address: u64) {
+        if let Some(lot) = self.lots.get((address >> 32) as usize) {
+            prefetch(&lot.words, address as u32 as usize * self.shape.stride);
+        }
+    }
+
+    /// Hands out word `at` of every row.
+    pub(super) fn each_word(&mut self, at: usize, f: &mut dyn FnMut(&mut u64)) {
+        for &lot in self.due.values() {
+            let rows = self.lots[lot as usize].words.chunks_exact_mut(self.shape.stride);
+            rows.for_each(|row| f(&mut row[at]));
+        }
+    }
+}

@@ -1,0 +1,304 @@
+use crate::conform::{Frames, check};
+use crate::counters::Ledger;
+use crate::functions::Functions;
+use crate::limits::{JUMP_NS, LATENESS_NS};
+use crate::naive::{self, TimeRules};
+use crate::ops::testing::{agg, compare, field, int, project, summarize};
+use crate::segment::schema_after;
+use std::net::Ipv4Addr;
+use weir_packet::craft::Frame;
+use weir_packet::source::LinkType;
+use weir_plan::{
+    AggFunc, BinaryOp, Expr, Input, Join, JoinColumn, JoinKind, Pipeline, Program, Schema, Stage,
+    Type, Union, UnionColumn, Value, Window, Within,
+};
+
+const MS: i64 = 1_000_000;
+const SECOND: i64 = 1000 * MS;
+
+/// A question, by the port it is from, or the answer to it.
+enum Packet {
+    Asks(u16),
+    Answers(u16),
+    /// Neither; moves the clock.
+    Else,
+}
+use Packet::{Answers, Asks, Else};
+
+/// Packets at these times, in milliseconds.
+fn frames(packets: &[(i64, Packet)]) -> Frames {
+    let (a, b) = (Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2));
+    let frame = |packet: &Packet| match *packet {
+        Asks(port) => Frame::ethernet().ipv4(a, b).udp(port, 53).bytes(),
+        Answers(port) => Frame::ethernet().ipv4(b, a).udp(53, port).bytes(),
+        Else => vec![0; 60],
+    };
+    let frames: Vec<_> = packets.iter().map(|(ms, p)| (ms * MS, frame(p))).collect();
+    Frames::new(LinkType::ETHERNET, &frames)
+}
+
+/// Adds a pipeline; gives its number.
+fn add(program: &mut Program, input: Input, stages: Vec<Stage>, printed: bool) -> usize {
+    let before = match input {
+        Input::Packets => Schema::default(),
+        Input::Pipeline(i) => program.pipelines[i].schema.clone(),
+    };
+    let schema = schema_after(&stages, &before);
+    program.pipelines.push(Pipeline { name: None, input, stages, schema, printed });
+    program.pipelines.len() - 1
+}
+
+/// Questions with their number and port, and answers.
+fn sides() -> Program {
+    let mut program = Program::default();
+    let of = |port| Stage::Where(compare(BinaryOp::Eq, field(port), int(53)));
+    let questions = vec![of("dport"), project(&["number", "sport"])];
+    add(&mut program, Input::Packets, questions, false);
+    let answers = vec![of("sport"), project(&["number", "dport"])];
+    add(&mut program, Input::Packets, answers, false);
+    program
+}
+
+fn join(program: &Program, kind: JoinKind, within: Option<(i64, i64)>) -> Join {
+    let column = JoinColumn { from: 0, default: None };
+    Join {
+        kind,
+        right: 1,
+        schema: program.pipelines[1].schema.clone(),
+        keys: vec![(1, 1)],
+        columns: if kind == JoinKind::Anti { Vec::new() } else { vec![column] },
+        within: within.map(|(from, to)| Within { from_ns: from * MS, to_ns: to * MS }),
+        max_rows: 1000,
+    }
+}
+
+fn text(rows: &[(usize, Vec<Value>)]) -> Vec<String> {
+    let line = |cells: &[Value]| cells.iter().map(Value::to_string).collect::<Vec<_>>().join(" ");
+    rows.iter().map(|(output, cells)| format!("{output}: {}", line(cells))).collect()
+}
+
+/// What comes out of a join of questions and answers, a line each: the question's number and port,
+/// then the answer's number.
+fn joined(kind: JoinKind, within: (i64, i64), packets: &[(i64, Packet)]) -> Vec<String> {
+    let mut program = sides();
+    let stage = Stage::Join(join(&program, kind, Some(within)));
+    add(&mut program, Input::Pipeline(0), vec![stage], true);
+    text(&check(&program, &Functions::default(), &frames(packets)))
+}
+
+fn ledger(program: &Program, packets: &[(i64, Packet)]) -> Ledger {
+    let rules = TimeRules { lateness_ns: LATENESS_NS, jump_ns: JUMP_NS };
+    naive::run(program, &Functions::default(), &mut frames(packets), &rules).ledger
+}
+
+#[test]
+fn questions_and_their_answers() {
+    let packets =
+        || [(0, Asks(7)), (100, Asks(8)), (200, Answers(7)), (300, Answers(7)), (2000, Answers(8))];
+    let rows = |kind| joined(kind, (0, 1000), &packets());
+    assert_eq!(rows(JoinKind::Inner), ["0: 1 7 3", "0: 1 7 4"]);
+    assert_eq!(rows(JoinKind::Left), ["0: 1 7 3", "0: 1 7 4", "0: 2 8 absent"]);
+    assert_eq!(rows(JoinKind::Anti), ["0: 2 8"]);
+}
+
+#[test]
+fn both_ends_belong_to_the_interval() {
+    let packets = || [(1000, Answers(7)), (3000, Asks(7)), (4000, Answers(7)), (5000, Else)];
+    let rows = |within| joined(JoinKind::Inner, within, &packets());
+    assert_eq!(rows((0, 1000)), ["0: 2 7 3"]);
+    assert_eq!(rows((0, 999)).len(), 0);
+    assert_eq!(rows((-2000, 1000)), ["0: 2 7 1", "0: 2 7 3"]);
+    assert_eq!(rows((-1999, -1)).len(), 0);
+    assert_eq!(rows((-2000, -1)), ["0: 2 7 1"]);
+    assert_eq!(rows((1, 1000)), ["0: 2 7 3"]);
+}
+
+#[test]
+fn what_came_in_disorder_leaves_in_order() {
+    let packets = [
+        (500, Asks(7)),
+        (400, Asks(7)),
+        (900, Answers(7)),
+        (600, Answers(7)),
+        (600, Answers(7)),
+        (400, Asks(9)),
+    ];
+    let expected = ["2 7 4", "2 7 5", "2 7 3", "6 9 absent", "1 7 4", "1 7 5", "1 7 3"];
+    let expected = expected.map(|row| format!("0: {row}"));
+    assert_eq!(joined(JoinKind::Left, (0, 1000), &packets), expected);
+}
+
+#[test]
+fn nothing_comes_of_nothing() {
+    for kind in [JoinKind::Inner, JoinKind::Left, JoinKind::Anti] {
+        assert_eq!(joined(kind, (0, 10), &[]).len(), 0);
+        assert_eq!(joined(kind, (0, 10), &[(0, Answers(7)), (1, Else)]).len(), 0);
+    }
+}
+
+#[test]
+fn late_rows_are_counted() {
+    // The watermark is a second behind: at 20 s, what was before 19 s is late on the right, and on
+    // the left what was before 18 s.
+    let clock = || (0..4).map(|i| (i, Else));
+    let rest = [
+        (20_000, Else),
+        (18_000, Answers(7)),
+        (18_500, Asks(7)),
+        (17_000, Asks(7)),
+        (19_000, Answers(7)),
+    ];
+    let packets: Vec<_> = clock().chain(rest).collect();
+    assert_eq!(joined(JoinKind::Inner, (0, 1000), &packets), ["0: 7 7 9"]);
+    let mut program = sides();
+    let stage = Stage::Join(join(&program, JoinKind::Inner, Some((0, 1000))));
+    add(&mut program, Input::Pipeline(0), vec![stage], true);
+    assert_eq!(ledger(&program, &packets).late, 2);
+}
+
+#[test]
+fn a_full_side_takes_no_more() {
+    let mut program = sides();
+    let mut plan = join(&program, JoinKind::Left, Some((0, 1000)));
+    plan.max_rows = 2;
+    add(&mut program, Input::Pipeline(0), vec![Stage::Join(plan)], true);
+    let packets: Vec<_> = (0..4)
+        .map(|i| (i, Asks(7)))
+        .chain((10..13).map(|i| (i, Answers(7))))
+        .chain([(9000, Else), (9001, Asks(9)), (9002, Answers(9))])
+        .collect();
+    let rows = text(&check(&program, &Functions::default(), &frames(&packets)));
+    assert_eq!(rows, ["0: 1 7 5", "0: 1 7 6", "0: 2 7 5", "0: 2 7 6", "0: 9 9 10"]);
+    assert_eq!(ledger(&program, &packets).evicted, 3);
+}
+
+#[test]
+fn keys_without_rows_make_room() {
+    let packets: Vec<_> = (0..8000)
+        .map(|i| {
+            let port = 1000 + (i / 2) as u16;
+            (i, if i % 2 == 0 { Asks(port) } else { Answers(port + (i % 3 == 0) as u16) })
+        })
+        .collect();
+    let rows = joined(JoinKind::Anti, (-1, 5), &packets);
+    assert_eq!(rows.len(), 1333);
+}
+
+#[test]
+fn windows_meet_windows_and_the_whole_the_whole() {
+    for window in [Window::Tumbling(SECOND), Window::All] {
+        let mut program = sides();
+        for side in [0, 1] {
+            let stage = summarize(&[], vec![agg(AggFunc::Count, None)], window);
+            let Stage::Summarize(mut s) = stage else { unreachable!("a summarize") };
+            s.keys = vec![("port".into(), Expr::column(1, Type::Int))];
+            add(&mut program, Input::Pipeline(side), vec![Stage::Summarize(s)], false);
+        }
+        let mut plan = join(&program, JoinKind::Left, None);
+        let (key, count) = if window == Window::All { (0, 1) } else { (1, 2) };
+        plan.right = 3;
+        plan.keys = vec![(key, key)];
+        plan.schema = program.pipelines[3].schema.clone();
+        plan.columns = vec![JoinColumn { from: count, default: Some(Value::Int(0)) }];
+        add(&mut program, Input::Pipeline(2), vec![Stage::Join(plan)], true);
+        let packets = [
+            (0, Asks(7)),
+            (1, Asks(7)),
+            (2, Asks(8)),
+            (3, Answers(7)),
+            (1500, Asks(8)),
+            (4000, Answers(8)),
+            (5000, Answers(8)),
+        ];
+        let rows = text(&check(&program, &Functions::default(), &frames(&packets)));
+        let expected = match window {
+            Window::All => vec!["0: 7 2 1", "0: 8 2 2"],
+            _ => vec![
+                "0: 1970-01-01T00:00:00Z 7 2 1",
+                "0: 1970-01-01T00:00:00Z 8 1 0",
+                "0: 1970-01-01T00:00:01Z 8 1 0",
+            ],
+        };
+        assert_eq!(rows, expected);
+    }
+}
+
+fn union(others: &[usize], columns: &[(&str, &[Option<usize>])]) -> Stage {
+    let column = |(name, from): &(&str, &[Option<usize>])| UnionColumn {
+        name: (*name).to_owned(),
+        ty: Type::Int,
+        from: from.to_vec(),
+    };
+    let columns = columns.iter().map(column).collect();
+    Stage::Union(Union { others: others.to_vec(), columns, timed: true })
+}
+
+#[test]
+fn a_union_keeps_the_order_of_packets() {
+    let mut program = sides();
+    let columns: [(&str, &[_]); 3] =
+        [("number", &[Some(0), Some(0)]), ("asked", &[None, Some(1)]), ("to", &[Some(1), None])];
+    let all = add(&mut program, Input::Pipeline(1), vec![union(&[0], &columns)], true);
+    let count = summarize(&[], vec![agg(AggFunc::Count, None)], Window::Tumbling(SECOND));
+    add(&mut program, Input::Pipeline(all), vec![count], true);
+    let packets =
+        [(0, Asks(7)), (1, Answers(7)), (2, Else), (3, Answers(9)), (4, Asks(8)), (1500, Asks(8))];
+    let rows = text(&check(&program, &Functions::default(), &frames(&packets)));
+    assert_eq!(
+        rows,
+        [
+            "0: 1 7 absent",
+            "0: 2 absent 7",
+            "0: 4 absent 9",
+            "0: 5 8 absent",
+            "0: 6 8 absent",
+            "1: 1970-01-01T00:00:00Z 4",
+            "1: 1970-01-01T00:00:01Z 1",
+        ]
+    );
+}
+
+/// One pipeline is read by two summaries of different windows, by both sides of a join, by a union
+/// with itself, and is printed.
+#[test]
+fn one_pipeline_feeds_several() {
+    let mut program = sides();
+    program.pipelines[0].printed = true;
+    let count = |d| summarize(&[], vec![agg(AggFunc::Count, None)], Window::Tumbling(d));
+    add(&mut program, Input::Pipeline(0), vec![count(SECOND)], true);
+    add(&mut program, Input::Pipeline(0), vec![count(400 * MS)], true);
+    let mut plan = join(&program, JoinKind::Inner, Some((1, 1000)));
+    plan.right = 0;
+    plan.schema = program.pipelines[0].schema.clone();
+    add(&mut program, Input::Pipeline(0), vec![Stage::Join(plan)], true);
+    let twice: [(&str, &[_]); 1] = [("number", &[Some(0), Some(0)])];
+    add(&mut program, Input::Pipeline(0), vec![union(&[0], &twice)], true);
+    let packets = [(0, Asks(7)), (300, Asks(7)), (500, Answers(7)), (600, Asks(8)), (900, Asks(7))];
+    let rows = text(&check(&program, &Functions::default(), &frames(&packets)));
+    let of = |output: usize| {
+        let start = format!("{output}: ");
+        rows.iter().filter_map(|r| r.strip_prefix(&start)).collect::<Vec<_>>()
+    };
+    assert_eq!(of(0), ["1 7", "2 7", "4 8", "5 7"]);
+    assert_eq!(of(1), ["1970-01-01T00:00:00Z 4"]);
+    let parts =
+        ["1970-01-01T00:00:00Z 2", "1970-01-01T00:00:00.400Z 1", "1970-01-01T00:00:00.800Z 1"];
+    assert_eq!(of(2), parts);
+    assert_eq!(of(3), ["1 7 2", "1 7 5", "2 7 5"]);
+    assert_eq!(of(4), ["1", "1", "2", "2", "4", "4", "5", "5"]);
+}
+
+/// Windows over the rows of a join close when no left row can come any more.
+#[test]
+fn windows_of_joined_rows() {
+    let mut program = sides();
+    let stage = Stage::Join(join(&program, JoinKind::Anti, Some((0, 1000))));
+    let count = summarize(&[], vec![agg(AggFunc::Count, None)], Window::Tumbling(SECOND));
+    add(&mut program, Input::Pipeline(0), vec![stage, count], true);
+    let asks = (0..40).map(|i| (i * 250, Asks(i as u16)));
+    let packets: Vec<_> =
+        asks.flat_map(|(ms, p)| [(ms, p), (ms + 10, Answers((ms / 250) as u16 * 2))]).collect();
+    let rows = text(&check(&program, &Functions::default(), &frames(&packets)));
+    assert_eq!(rows.len(), 10);
+    assert_eq!(rows[0], "0: 1970-01-01T00:00:00Z 3");
+}

@@ -1,0 +1,117 @@
+//! `union`: the rows of several pipelines.
+//!
+//! | | |
+//! |---|---|
+//! | Syntax | `union NAME, …` |
+//! | Emits | on push, once all rows of the step have come |
+//! | Order | rows that come at once by their packets, then by side; others by side |
+//! | State | the rows of a step, a few batches |
+//! | Full | cannot be |
+//! | Late | rows pass as they come |
+//! | Merge | runs after the rows of all workers are merged |
+//! | Exact? | exact |
+
+use crate::limits::SPARE_ROWS;
+use crate::rows::{Mover, Rows};
+use weir_packet::limits::BATCH;
+use weir_plan::{Schema, Union as Plan};
+
+/// Holds the rows of a step until those of all sides are there.
+pub struct Union {
+    plan: Plan,
+    /// Whether each row's clock is that of its packet: all sides have the watermark of packets.
+    exact: bool,
+    like: Rows,
+    lots: Vec<Lot>,
+    spare: Vec<Rows>,
+    /// Scratch: what each row is sorted by, and where it is.
+    sorted: Vec<(u64, u32, u32, u32)>,
+    picks: Vec<(u32, u32)>,
+    watermark: i64,
+}
+
+struct Lot {
+    side: u32,
+    rows: Rows,
+}
+
+impl Union {
+    /// The union of a plan, whose rows have these columns.
+    pub fn new(plan: &Plan, schema: &Schema, exact: bool) -> Union {
+        Union {
+            plan: plan.clone(),
+            exact,
+            like: Rows::new(schema),
+            lots: Vec::new(),
+            spare: Vec::new(),
+            sorted: Vec::new(),
+            picks: Vec::with_capacity(BATCH),
+            watermark: i64::MIN,
+        }
+    }
+
+    /// Takes rows of a side in.
+    pub fn push(&mut self, side: usize, rows: &Rows) {
+        let mut to = self.spare.pop().unwrap_or_else(|| self.like.empty());
+        to.clear();
+        to.len = rows.len;
+        to.order.extend_from_slice(&rows.order);
+        let Rows { columns, arena, texts, .. } = &mut to;
+        let mut mover = Mover::new(&rows.arena, arena);
+        for (c, (column, plan)) in columns.iter_mut().zip(&self.plan.columns).enumerate() {
+            let Some(from) = plan.from[side] else { continue };
+            column.copy_first(&rows.columns[from], rows.len);
+            if texts.contains(&c) {
+                mover.column(column, 0..rows.len);
+            }
+        }
+        if !self.plan.timed {
+            to.clock.resize(rows.len, 0);
+        } else {
+            to.time.copy_first(&rows.time, rows.len);
+            to.clock.extend_from_slice(&rows.clock);
+            if !self.exact {
+                // Its own watermark is behind that of the packets.
+                let times = to.time.word();
+                let own = to.clock.iter_mut().zip(times);
+                own.for_each(|(clock, &time)| *clock = (time as i64).max(self.watermark));
+            }
+        }
+        self.lots.push(Lot { side: side as u32, rows: to });
+    }
+
+    /// Puts out what has come: in the order of packets, or else of sides.
+    pub fn put_out(&mut self, by_packet: bool, out: &mut dyn FnMut(&Rows)) {
+        if let [lot] = &self.lots[..] {
+            out(&lot.rows);
+        } else if !self.lots.is_empty() {
+            self.merge(by_packet, out);
+        }
+        self.spare.extend(self.lots.drain(..).map(|lot| lot.rows));
+        self.spare.truncate(SPARE_ROWS);
+    }
+
+    fn merge(&mut self, by_packet: bool, out: &mut dyn FnMut(&Rows)) {
+        let Union { lots, sorted, picks, spare, like, .. } = self;
+        sorted.clear();
+        for (l, lot) in (0..).zip(&*lots) {
+            let order = lot.rows.order.iter().map(|&o| if by_packet { o } else { 0 });
+            sorted.extend(order.zip(0..).map(|(order, i)| (order, lot.side, l, i)));
+        }
+        sorted.sort_unstable();
+        let mut rows = spare.pop().unwrap_or_else(|| like.empty());
+        for chunk in sorted.chunks(BATCH) {
+            picks.clear();
+            picks.extend(chunk.iter().map(|&(.., lot, i)| (lot, i)));
+            rows.clear();
+            rows.pick(picks, |lot| &lots[lot as usize].rows);
+            out(&rows);
+        }
+        spare.push(rows);
+    }
+
+    /// Moves the watermark, the smallest one of all sides.
+    pub fn watermark(&mut self, watermark: i64) {
+        self.watermark = watermark;
+    }
+}

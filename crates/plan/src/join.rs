@@ -1,0 +1,235 @@
+//! Stages that take the rows of several pipelines: `join` and `union`.
+//!
+//! Both stand first in their pipeline, whose input is the left side; what a query writes before
+//! them is a pipeline of its own. The sides hold no packets any more: their rows are columns.
+
+use crate::stage::{Column, Schema};
+use crate::types::Type;
+use crate::value::Value;
+
+/// Parts that an interval is cut into: a join looks at the watermark so many times while a row
+/// waits for its partners. More make rows leave sooner, and steps shorter.
+const TICKS: i64 = 8;
+
+/// The shortest time between two looks at the watermark.
+const TICK_MIN_NS: i64 = 1_000_000;
+
+/// Lets the rows of two pipelines meet.
+///
+/// A row of the right side meets a row of the left side if their keys are equal (an absent part is
+/// a key value of its own) and their times fit: with `within` the right time minus the left one
+/// lies in the interval, both ends included; without, times are equal, which are the starts of
+/// windows, or there are none.
+///
+/// The join reads the watermark, which is the smaller one of both sides, rounded down to a multiple
+/// of [`Join::tick`]. A left row comes out once no partner can come any more: in the order of time,
+/// then as left rows came, its partners in the order of time, then as they came. It keeps its
+/// event time. A row that comes when others that it might have met are gone is not taken in, and
+/// counted as late.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Join {
+    /// What comes out.
+    pub kind: JoinKind,
+    /// The pipeline on the right side: an earlier one, or the left side's own input.
+    pub right: usize,
+    /// The columns of the right side.
+    pub schema: Schema,
+    /// Columns of the left and the right side that are equal where rows meet.
+    pub keys: Vec<(usize, usize)>,
+    /// The columns of the right side that come out, behind the left side's.
+    pub columns: Vec<JoinColumn>,
+    /// How far apart in time rows meet; `None`: not at all.
+    pub within: Option<Within>,
+    /// Rows that each side holds at once; further ones are not taken in, and counted as evicted.
+    pub max_rows: u64,
+}
+
+/// What a join puts out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum JoinKind {
+    /// Every pair of rows that meet.
+    Inner,
+    /// Also once each left row that met none, its right columns absent or as their defaults say.
+    Left,
+    /// Just the left rows that met none.
+    Anti,
+}
+
+impl JoinKind {
+    /// How queries write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            JoinKind::Inner => "inner",
+            JoinKind::Left => "left",
+            JoinKind::Anti => "anti",
+        }
+    }
+}
+
+/// A column of the right side that comes out.
+#[derive(Clone, PartialEq, Debug)]
+pub struct JoinColumn {
+    /// Its position on the right side.
+    pub from: usize,
+    /// What stands in it where a left row met none; absent without.
+    pub default: Option<Value>,
+}
+
+/// An interval of time, relative to a left row: both ends are included.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Within {
+    /// Nanoseconds; negative for before.
+    pub from_ns: i64,
+    /// Nanoseconds, at least `from_ns`.
+    pub to_ns: i64,
+}
+
+impl Join {
+    /// From when to when after a left row its partners come.
+    fn interval(&self) -> (i64, i64) {
+        self.within.map_or((0, 0), |w| (w.from_ns, w.to_ns))
+    }
+
+    /// How long a left row waits.
+    fn wait(&self) -> i64 {
+        self.interval().1.max(0)
+    }
+
+    /// Of what times the watermark is rounded down to a multiple, in nanoseconds.
+    pub fn tick(&self) -> i64 {
+        let Some(Within { from_ns, to_ns }) = self.within else { return 1 };
+        let longest = to_ns.max(0).saturating_sub(from_ns.min(0));
+        (longest / TICKS).max(TICK_MIN_NS)
+    }
+
+    /// What the join makes of a watermark. Rows are kept or let go by comparing it with
+    /// [`Join::left_until`] and its kin.
+    pub fn reached(&self, watermark: i64) -> i64 {
+        watermark.checked_sub(watermark.rem_euclid(self.tick())).unwrap_or(i64::MIN)
+    }
+
+    /// A left row of this time comes out, or is late, when more than this has been reached.
+    pub fn left_until(&self, time: i64) -> i64 {
+        time.saturating_add(self.wait())
+    }
+
+    /// A right row of this time is late when more than this has been reached: left rows that it
+    /// might meet have come out.
+    pub fn right_until(&self, time: i64) -> i64 {
+        time.saturating_add(self.wait().saturating_sub(self.interval().1))
+    }
+
+    /// A right row of this time is forgotten when more than this has been reached: all left rows
+    /// that it might meet have come out.
+    pub fn right_held_until(&self, time: i64) -> i64 {
+        time.saturating_add(self.wait().saturating_sub(self.interval().0))
+    }
+
+    /// The watermark of the rows that come out.
+    pub fn downstream(&self, reached: i64) -> i64 {
+        reached.saturating_sub(self.wait())
+    }
+
+    /// Whether rows of equal keys and of these times meet.
+    pub fn meets(&self, left: i64, right: i64) -> bool {
+        let (from, to) = self.interval();
+        (i128::from(from)..=i128::from(to)).contains(&(i128::from(right) - i128::from(left)))
+    }
+
+    /// The columns that come out when these are the left side's.
+    pub(crate) fn output(&self, left: &Schema) -> Schema {
+        let right = self.columns.iter().map(|c| self.schema.columns[c.from].clone());
+        Schema { columns: left.columns.iter().cloned().chain(right).collect() }
+    }
+}
+
+/// Puts the rows of several pipelines together.
+///
+/// Rows that come at once come in the order of their packets, then of the sides; rows that leave
+/// when the watermark moves, or at the end of the input, in the order of the sides. The watermark
+/// is the smallest one of all sides.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Union {
+    /// The pipelines besides the input. One may stand here several times.
+    pub others: Vec<usize>,
+    /// The columns that come out.
+    pub columns: Vec<UnionColumn>,
+    /// Whether rows keep their event time: where one side has none, the others' is dropped.
+    pub timed: bool,
+}
+
+/// A column of a union.
+#[derive(Clone, PartialEq, Debug)]
+pub struct UnionColumn {
+    /// Its name on all sides.
+    pub name: String,
+    /// Its type on all sides.
+    pub ty: Type,
+    /// Its position on each side, the input first; `None` on one that lacks it.
+    pub from: Vec<Option<usize>>,
+}
+
+impl Union {
+    /// The columns that come out.
+    pub(crate) fn output(&self) -> Schema {
+        Schema { columns: self.columns.iter().map(|c| Column::new(&c.name, &c.ty)).collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn join(within: Option<(i64, i64)>) -> Join {
+        Join {
+            kind: JoinKind::Inner,
+            right: 0,
+            schema: Schema::default(),
+            keys: Vec::new(),
+            columns: Vec::new(),
+            within: within.map(|(from_ns, to_ns)| Within { from_ns, to_ns }),
+            max_rows: 1,
+        }
+    }
+
+    /// Whoever meets is there at the same time: for no left row that is taken in was a right row
+    /// forgotten, and no right row that is taken in misses a left row.
+    #[test]
+    fn rows_that_meet_are_held_together() {
+        let ms = 1_000_000;
+        for interval in [(0, 3), (-2, 5), (-5, -2), (1, 4), (0, 0), (-3, 0)] {
+            let join = join(Some((interval.0 * ms, interval.1 * ms)));
+            for (l, r, reached) in triples(-12..12) {
+                let (l, r, reached) = (l * ms, r * ms, reached * ms);
+                if join.meets(l, r) {
+                    let left_there = join.left_until(l) >= reached;
+                    assert!(!left_there || join.right_held_until(r) >= reached, "{interval:?}");
+                    let right_in_time = join.right_until(r) >= reached;
+                    assert!(!right_in_time || left_there, "{interval:?}");
+                }
+                // Whoever comes in time is not late.
+                assert!(l < reached || join.left_until(l) >= reached);
+                assert!(r < reached || join.right_until(r) >= reached);
+                assert!(join.left_until(l) < reached || l >= join.downstream(reached));
+            }
+        }
+    }
+
+    fn triples(range: std::ops::Range<i64>) -> impl Iterator<Item = (i64, i64, i64)> {
+        let pairs = range.clone().flat_map({
+            let range = range.clone();
+            move |a| range.clone().map(move |b| (a, b))
+        });
+        pairs.flat_map(move |(a, b)| range.clone().map(move |c| (a, b, c)))
+    }
+
+    #[test]
+    fn the_watermark_is_read_in_ticks() {
+        let three_seconds = join(Some((0, 3_000_000_000)));
+        assert_eq!(three_seconds.tick(), 375_000_000);
+        assert_eq!(three_seconds.reached(1_000_000_000), 750_000_000);
+        assert_eq!(three_seconds.reached(i64::MIN), i64::MIN);
+        assert_eq!(join(Some((0, 1))).tick(), 1_000_000);
+        assert_eq!(join(None).reached(17), 17);
+    }
+}
