@@ -6,6 +6,7 @@
 use crate::stage::{Column, Schema};
 use crate::types::Type;
 use crate::value::Value;
+use std::ops::RangeInclusive;
 
 /// Parts that an interval is cut into: a join looks at the watermark so many times while a row
 /// waits for its partners. More make rows leave sooner, and steps shorter.
@@ -130,10 +131,15 @@ impl Join {
         reached.saturating_sub(self.wait())
     }
 
+    /// The times of the right rows that a left row of this time meets.
+    pub fn partners(&self, left: i64) -> RangeInclusive<i64> {
+        let (from, to) = self.interval();
+        left.saturating_add(from)..=left.saturating_add(to)
+    }
+
     /// Whether rows of equal keys and of these times meet.
     pub fn meets(&self, left: i64, right: i64) -> bool {
-        let (from, to) = self.interval();
-        (i128::from(from)..=i128::from(to)).contains(&(i128::from(right) - i128::from(left)))
+        self.partners(left).contains(&right)
     }
 
     /// The columns that come out when these are the left side's.

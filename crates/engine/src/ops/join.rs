@@ -127,6 +127,7 @@ impl Join {
             Side::Right => self.right.len(),
         };
         let room = plan.max_rows.min(MAX_ROWS).saturating_sub(held as u64);
+        let (mut tick, length) = (i64::MIN, plan.tick() as u64);
         self.chosen.clear();
         for i in 0..rows.len {
             let time = time(there, times, i);
@@ -134,8 +135,11 @@ impl Join {
                 Side::Left => (plan.left_until(time), plan.left_until(time)),
                 Side::Right => (plan.right_until(time), plan.right_held_until(time)),
             };
-            // In one tick, all are let go together.
-            self.due[i] = plan.reached(due);
+            // In one tick, all are let go together; it is mostly that of the row before.
+            if tick == i64::MIN || due < tick || tick.abs_diff(due) >= length {
+                tick = plan.reached(due);
+            }
+            self.due[i] = tick;
             if until < self.reached {
                 self.late += 1;
             } else {
@@ -275,11 +279,12 @@ impl Join {
 /// only their number matters, at most one.
 fn find(plan: &Plan, right: &Held, left: i64, head: u64, partners: &mut Vec<(i64, u32, u64)>) {
     partners.clear();
+    let times = plan.partners(left);
     let mut at = head;
     while at != NONE {
         let row = right.row(at);
         let time = row[0] as i64;
-        if plan.meets(left, time) {
+        if times.contains(&time) {
             partners.push((time, partners.len() as u32, at));
             if plan.kind == JoinKind::Anti {
                 return;

@@ -54,17 +54,10 @@ impl Shape {
     fn write(&self, to: &mut [u64], texts: &mut Arena, rows: &Rows, chosen: &[u16]) {
         let set: Bits = chosen.iter().map(|&i| i as usize).collect();
         let times = rows.time.word();
-        let present = std::iter::once(&rows.time).chain(self.columns(rows)).enumerate();
-        for (b, column) in present {
-            let (word, shift) = self.bit(b);
-            let all = column.present.covers(set);
-            for (to, &i) in to.chunks_exact_mut(self.stride).zip(chosen) {
-                to[word] |= u64::from(all || column.present.has(i as usize)) << shift;
-            }
-        }
         for (to, &i) in to.chunks_exact_mut(self.stride).zip(chosen) {
             to[0] = time(rows.time.present, times, i as usize) as u64;
         }
+        self.write_presence(to, rows, chosen, set);
         for (cell, column) in self.cells.iter().zip(self.columns(rows)) {
             let to = to.chunks_exact_mut(self.stride).zip(chosen);
             match column.repr() {
@@ -88,6 +81,32 @@ impl Shape {
                         (to[cell.at], to[cell.at + 1]) = (hi[i], lo[i]);
                     });
                 }
+            }
+        }
+    }
+
+    /// Writes which values are there. Those that all rows have are written together.
+    fn write_presence(&self, to: &mut [u64], rows: &Rows, chosen: &[u16], set: Bits) {
+        let (mut at, mut everywhere) = (self.head, 0);
+        let values = || std::iter::once(&rows.time).chain(self.columns(rows)).enumerate();
+        let mut put = |word: usize, bits: u64| {
+            if bits != 0 {
+                to.chunks_exact_mut(self.stride).for_each(|to| to[word] |= bits);
+            }
+        };
+        for (b, column) in values() {
+            let (word, shift) = self.bit(b);
+            if word != at {
+                put(at, everywhere);
+                (at, everywhere) = (word, 0);
+            }
+            everywhere |= u64::from(column.present.covers(set)) << shift;
+        }
+        put(at, everywhere);
+        for (b, column) in values().filter(|(_, column)| !column.present.covers(set)) {
+            let (word, shift) = self.bit(b);
+            for (to, &i) in to.chunks_exact_mut(self.stride).zip(chosen) {
+                to[word] |= u64::from(column.present.has(i as usize)) << shift;
             }
         }
     }
