@@ -438,7 +438,7 @@ fn constants(f: &Func) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stage::Pipeline;
+    use crate::stage::{Column, Pipeline};
     use crate::types::Type;
     use weir_packet::fields::by_name;
 
@@ -641,6 +641,34 @@ mod tests {
         state: the number of rows passed
       runs: the first stage on the workers; `limit` needs the rows of all workers, in order
     ");
+    }
+
+    #[test]
+    fn joins_and_unions_read_as_typed() {
+        use crate::join::{JoinColumn, Union};
+        let schema = |names: &[&str]| Schema {
+            columns: names.iter().map(|name| Column::new(name, &Type::Int)).collect(),
+        };
+        let left = schema(&["id", "client"]);
+        let mut plan = Join {
+            kind: JoinKind::Left,
+            right: 2,
+            schema: schema(&["id", "host", "n"]),
+            keys: vec![(0, 0), (1, 1)],
+            columns: vec![JoinColumn { from: 2, default: Some(Value::Int(0)) }],
+            within: Some(Within { from_ns: 0, to_ns: 3_000_000_000 }),
+            max_rows: 9,
+        };
+        let text = |plan: &Join| stage(&Stage::Join(plan.clone()), &left);
+        let after = "join left pipeline 3 by id, client == host within 3s default n = 0 max 9";
+        assert_eq!(text(&plan), after);
+        plan.within = Some(Within { from_ns: -1_000_000_000, to_ns: 0 });
+        (plan.kind, plan.max_rows, plan.columns) = (JoinKind::Inner, JOIN_ROWS_MAX, Vec::new());
+        assert_eq!(text(&plan), "join pipeline 3 by id, client == host within -1s..0s");
+        plan.within = None;
+        assert_eq!(text(&plan), "join pipeline 3 by id, client == host");
+        let union = Union { others: vec![0, 3], columns: Vec::new(), timed: true };
+        assert_eq!(stage(&Stage::Union(union), &left), "union pipeline 1, pipeline 4");
     }
 
     #[test]

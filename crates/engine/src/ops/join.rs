@@ -5,7 +5,7 @@
 //! | Syntax | `join [inner\|left\|anti] NAME by KEY, … [within D] [default COLUMN = VALUE, …] [max N]` |
 //! | Emits | a left row with its partners when the watermark says that no further one can come, else at the end of the input |
 //! | Order | left rows by time, then as they came; the partners of each likewise |
-//! | State | rows of both sides that may still meet, `max` (default 4 Mi) of each; 32 bytes a row and its values, 32 to 64 bytes a key |
+//! | State | rows of both sides that may still meet, `max` (default 4 Mi) of each; 24 bytes a left row, 40 a right one, and their values; 32 to 64 bytes a key |
 //! | Full | a row that finds its side full is left out, and counted as evicted |
 //! | Late | a left row whose interval is over, and a right row that came after such left rows as it might have met, are left out, and counted as late |
 //! | Merge | runs after the rows of all workers are merged |
