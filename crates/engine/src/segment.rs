@@ -1,5 +1,9 @@
 //! A chain of operators over one set of registers, compiled from a run of stages.
 
+mod reads;
+
+pub use reads::fields_read;
+
 use crate::counters::Ledger;
 use crate::expr::{Automaton, Compiler, Cond, Ctx, Regs, Scope, Src, Val, flat};
 use crate::functions::Functions;
@@ -68,44 +72,6 @@ pub fn span(stages: &[Stage]) -> usize {
 /// The columns after some stages.
 pub fn schema_after(stages: &[Stage], before: &Schema) -> Schema {
     stages.iter().fold(before.clone(), |schema, stage| stage.output(&schema))
-}
-
-/// The packet fields that stages read.
-pub fn fields_read(stages: &[Stage]) -> Vec<FieldId> {
-    let mut found = Vec::new();
-    for stage in stages {
-        for_each_expr(stage, &mut |e| {
-            e.visit(&mut |e| match e.kind {
-                ExprKind::Field(id) if !found.contains(&id) => found.push(id),
-                _ => {}
-            });
-        });
-    }
-    found
-}
-
-fn for_each_expr(stage: &Stage, f: &mut dyn FnMut(&weir_plan::Expr)) {
-    match stage {
-        Stage::Where(e) => f(e),
-        Stage::Extend { columns } => columns.iter().for_each(|(_, _, e)| f(e)),
-        Stage::Project { columns } => columns.iter().for_each(|(_, e)| f(e)),
-        Stage::Summarize(s) => {
-            s.keys.iter().for_each(|(_, e)| f(e));
-            s.aggs.iter().for_each(|a| {
-                a.arg.iter().for_each(&mut *f);
-                a.cond.iter().for_each(&mut *f);
-            });
-        }
-        Stage::Scan(s) => {
-            s.keys.iter().for_each(&mut *f);
-            s.states.iter().for_each(|s| {
-                f(&s.init);
-                f(&s.update);
-            });
-        }
-        Stage::Top { by, .. } => by.iter().for_each(|k| f(&k.expr)),
-        Stage::Limit(_) | Stage::Join(_) | Stage::Union(_) => {}
-    }
 }
 
 impl Segment {
