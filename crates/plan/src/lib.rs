@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod address;
+pub mod cluster;
 pub mod expr;
 pub mod functions;
 pub mod join;
@@ -14,6 +15,7 @@ pub mod keys;
 pub mod limits;
 pub mod place;
 pub mod print;
+pub mod programs;
 pub mod stage;
 pub mod table;
 pub mod types;

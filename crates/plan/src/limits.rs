@@ -38,6 +38,12 @@ pub const FILL_MAX: u64 = 3600;
 /// Pipelines in one program.
 pub const PIPELINES_MAX: usize = 64;
 
+/// Pipelines of all programs that run together.
+pub const JOINED_PIPELINES_MAX: usize = 512;
+
+/// Bits of an integer field that takes too few values to spread packets by it alone.
+pub const NARROW_BITS: u8 = 10;
+
 /// Stages in one pipeline.
 pub const STAGES_MAX: usize = 64;
 

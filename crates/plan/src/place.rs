@@ -4,10 +4,12 @@
 //! and the first summarize as partial results that merge. What depends on the order of rows (a
 //! scan; a sum of floats, which rounds) must see all rows of its key in one place. So packets are
 //! spread by a key that all such stages determine; where no stage is of that kind, whole batches
-//! go to whichever worker is next, which is cheaper; where such stages have no key in common, or a
-//! summarize names a `max` for its groups, one worker does it all.
+//! go to whichever worker is next, which is cheaper; where such stages of a pipeline have no key in
+//! common, or a summarize names a `max` for its groups, one worker does it all. Where pipelines
+//! have no key in common with each other, they form [clusters](crate::cluster).
 
-use crate::keys::{FieldSet, describe, fields_of, largest_common};
+use crate::cluster::{Cluster, Need, clusters};
+use crate::keys::{FieldSet, fields_of, largest_common};
 use crate::limits::GROUPS_MAX;
 use crate::stage::{Agg, AggFunc, Input, Pipeline, Program, Stage};
 use crate::types::Type;
@@ -35,59 +37,66 @@ pub struct PipelinePlacement {
 /// Where a program runs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Placement {
-    /// How packets are spread.
-    pub partition: Partition,
-    /// Why: one sentence.
-    pub reason: String,
+    /// Which pipelines over packets share one spreading of them: one cluster at least. Each gets
+    /// all packets.
+    pub clusters: Vec<Cluster>,
     /// The largest common flow key of all keyed stages over packets; empty if there is none.
     pub common_key: FieldSet,
     /// The pipelines, in program order.
     pub pipelines: Vec<PipelinePlacement>,
 }
 
+impl Placement {
+    /// How many of so many workers have something to do.
+    pub fn workers(&self, wanted: usize) -> usize {
+        match self.clusters.iter().all(|c| c.partition == Partition::None) {
+            true => wanted.min(self.clusters.len()),
+            false => wanted,
+        }
+    }
+}
+
 /// Places a program.
 pub fn place(program: &Program) -> Placement {
     let pipelines: Vec<PipelinePlacement> = program.pipelines.iter().map(place_pipeline).collect();
-    let (mut bound, mut all) = (Vec::new(), Vec::new());
+    let (mut needs, mut all) = (Vec::new(), Vec::new());
+    for (p, (pipeline, placed)) in program.pipelines.iter().zip(&pipelines).enumerate() {
+        if pipeline.input == Input::Packets {
+            needs.push((p, need(&pipeline.stages[..placed.sharded], &mut all)));
+        }
+    }
+    Placement { clusters: clusters(&needs), common_key: largest_common(&all), pipelines }
+}
+
+/// How stages on the workers need packets spread; the keys of all of them are added to `all`.
+fn need(stages: &[Stage], all: &mut Vec<FieldSet>) -> Need {
+    let mut bound = Vec::new();
     let mut limited = false;
-    for (pipeline, placed) in program.pipelines.iter().zip(&pipelines) {
-        for stage in &pipeline.stages[..placed.sharded] {
-            let (key, in_order) = match stage {
-                Stage::Scan(s) => (fields_of(&s.keys), true),
-                Stage::Summarize(s) => {
-                    limited |= s.max_groups < GROUPS_MAX;
-                    let key = fields_of(s.keys.iter().map(|(_, e)| e));
-                    (key, s.aggs.iter().any(rounds))
-                }
-                _ => continue,
-            };
-            all.push(key.clone());
-            if in_order {
-                bound.push(key);
+    for stage in stages {
+        let (key, in_order) = match stage {
+            Stage::Scan(s) => (fields_of(&s.keys), true),
+            Stage::Summarize(s) => {
+                limited |= s.max_groups < GROUPS_MAX;
+                let key = fields_of(s.keys.iter().map(|(_, e)| e));
+                (key, s.aggs.iter().any(rounds))
             }
+            _ => continue,
+        };
+        all.push(key.clone());
+        if in_order {
+            bound.push(key);
         }
     }
     let key = largest_common(&bound);
-    let (partition, reason) = if limited {
-        let reason = "the first groups up to `max` are known only where all rows are seen, so one \
-                      worker runs all";
-        (Partition::None, reason.to_owned())
+    if limited {
+        Need::One("the first groups up to `max` are known only where all rows are seen")
     } else if bound.is_empty() {
-        (Partition::Batches, "every state merges, so whole batches go to any worker".to_owned())
+        Need::Any
     } else if key.is_empty() {
-        (
-            Partition::None,
-            "stages that need their rows in order have no key in common, so one worker runs all"
-                .to_owned(),
-        )
+        Need::One("stages that need their rows in order have no key in common")
     } else {
-        let reason = format!(
-            "stages that need their rows in order have {} in common, so packets are spread by it",
-            describe(&key)
-        );
-        (Partition::Key(key), reason)
-    };
-    Placement { partition, reason, common_key: largest_common(&all), pipelines }
+        Need::Key(key)
+    }
 }
 
 /// Whether the result depends on the order of rows, by rounding.
@@ -128,6 +137,7 @@ fn place_pipeline(pipeline: &Pipeline) -> PipelinePlacement {
 mod tests {
     use super::*;
     use crate::expr::Expr;
+    use crate::keys::describe;
     use crate::stage::{Scan, Schema, Summarize, Window};
     use crate::value::Value;
     use weir_packet::fields::by_name;
@@ -178,10 +188,19 @@ mod tests {
         })
     }
 
+    fn ways(placement: &Placement) -> Vec<String> {
+        let way = |cluster: &Cluster| match &cluster.partition {
+            Partition::Batches => "batches".to_owned(),
+            Partition::Key(key) => describe(key),
+            Partition::None => "one".to_owned(),
+        };
+        placement.clusters.iter().map(way).collect()
+    }
+
     #[test]
     fn what_merges_needs_no_key() {
         let p = placed(vec![vec![summarize(&["ip.dst"], Some(field("len")))]]);
-        assert_eq!(p.partition, Partition::Batches);
+        assert_eq!(ways(&p), ["batches"]);
         assert_eq!(p.pipelines[0].sharded, 1);
         assert_eq!(describe(&p.common_key), "ip.dst");
     }
@@ -189,24 +208,30 @@ mod tests {
     #[test]
     fn scans_are_spread_by_what_they_share() {
         let p = placed(vec![vec![scan(&["ip.src", "ip.dst"]), scan(&["ip.src", "dport"])]]);
-        let Partition::Key(key) = p.partition else { panic!("{p:?}") };
-        assert_eq!(describe(&key), "ip.src");
+        assert_eq!(ways(&p), ["ip.src"]);
+        let nothing = placed(vec![vec![scan(&["ip.src"]), scan(&["ip.dst"])]]);
+        assert_eq!(ways(&nothing), ["one"]);
         let apart = placed(vec![vec![scan(&["ip.src"])], vec![scan(&["ip.dst"])]]);
-        assert_eq!(apart.partition, Partition::None);
+        assert_eq!(ways(&apart), ["ip.src", "ip.dst"]);
     }
 
     #[test]
     fn sums_of_floats_stay_in_order() {
         let half = Expr::constant(Value::Float(0.5));
         let p = placed(vec![vec![summarize(&["ip.src"], Some(half))]]);
-        assert!(matches!(p.partition, Partition::Key(_)));
+        assert_eq!(ways(&p), ["ip.src"]);
     }
 
     #[test]
     fn a_bound_on_groups_is_kept_in_one_place() {
         let Stage::Summarize(mut s) = summarize(&["ip.dst"], None) else { unreachable!() };
         s.max_groups = 10;
-        assert_eq!(placed(vec![vec![Stage::Summarize(s)]]).partition, Partition::None);
+        let bounded = || vec![Stage::Summarize(s.clone())];
+        assert_eq!(ways(&placed(vec![bounded()])), ["one"]);
+        let merging = || vec![summarize(&["ip.dst"], None)];
+        let p = placed(vec![merging(), bounded(), vec![scan(&["ip.src"])], merging()]);
+        assert_eq!(ways(&p), ["ip.src", "one"]);
+        assert_eq!(p.clusters[0].pipelines, [0, 2, 3]);
     }
 
     #[test]

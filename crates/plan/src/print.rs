@@ -3,12 +3,13 @@
 //! Expressions and stages read as a query would write them, so that an explanation can be compared
 //! with the query it came from; what the query left to defaults is spelled out.
 
+mod placed;
+
 use crate::expr::{BinaryOp, Expr, ExprKind, Member, UnaryOp};
 use crate::functions::{BUILTINS, Func};
 use crate::join::{Join, JoinKind, Within};
-use crate::keys::describe;
 use crate::limits::{GROUPS_MAX, JOIN_ROWS_MAX};
-use crate::place::{Partition, PipelinePlacement, place};
+use crate::place::place;
 use crate::stage::{
     Agg, AggFunc, Input, Order, Program, Scan, ScanState, Schema, SortKey, Stage, Summarize, Window,
 };
@@ -21,30 +22,13 @@ use std::fmt::Write;
 /// bounds, and where the stages run.
 pub fn explain(program: &Program, workers: usize) -> String {
     let placement = place(program);
-    let mut out = String::new();
-    let used = if placement.partition == Partition::None { 1 } else { workers };
-    line(&mut out, 0, &format!("workers: {used}; {}", placement.reason));
-    let key = match placement.common_key.is_empty() {
-        true => "none".to_owned(),
-        false => describe(&placement.common_key),
-    };
-    line(&mut out, 0, &format!("largest common key: {key}"));
-    for (i, placed) in placement.pipelines.iter().enumerate() {
+    let mut out = placed::spreading(program, &placement, workers);
+    for (i, p) in program.pipelines.iter().enumerate() {
         out.push('\n');
         out.push_str(&pipeline(program, i));
-        line(&mut out, 1, &runs(program.pipelines[i].stages.len(), placed));
+        line(&mut out, 1, &placed::runs(&placement, i, p.stages.len()));
     }
     out
-}
-
-fn runs(stages: usize, placed: &PipelinePlacement) -> String {
-    let place = match placed.sharded {
-        0 => "after the workers".to_owned(),
-        n if n >= stages => "on the workers".to_owned(),
-        1 => "the first stage on the workers".to_owned(),
-        n => format!("the first {n} stages on the workers"),
-    };
-    format!("runs: {place}; {}", placed.reason)
 }
 
 /// A pipeline without its placement.

@@ -1,0 +1,201 @@
+//! Which pipelines share one spreading of packets over workers: clusters.
+//!
+//! Each pipeline over packets needs its packets spread in a way of its own: by a key that its
+//! order-dependent stages determine, on one worker, or anyhow. Pipelines whose keys have a part in
+//! common share one spreading, by that part; where they have none, each of them gets the same
+//! packets spread in its own way (shallow copies: the frames stay where they are).
+//!
+//! The rule is greedy: of all pairs of clusters, the two whose keys have the largest part in common,
+//! counted in fields, become one that is spread by that part; of equally large ones the first, in
+//! program order; again and again, until no two have a part in common. A part of fields that take
+//! few values each, such as a protocol number, does not count: spread by it, nearly all packets
+//! would go to one worker. What merges needs no key and joins the cluster with the most fields. A
+//! pipeline that needs one worker is a cluster by itself.
+
+use crate::keys::{FieldSet, describe, largest_common};
+use crate::limits::NARROW_BITS;
+use crate::place::Partition;
+use weir_packet::fields::{FieldId, FieldType};
+
+/// Pipelines whose packets are spread in one way.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Cluster {
+    /// How they are spread.
+    pub partition: Partition,
+    /// Why: one sentence.
+    pub reason: String,
+    /// The pipelines over packets, by number, rising.
+    pub pipelines: Vec<usize>,
+}
+
+/// How a pipeline needs its packets spread.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Need {
+    /// Anyhow: all that workers hold merges.
+    Any,
+    /// By this key or a part of it; it is not empty.
+    Key(FieldSet),
+    /// Not at all, for this reason.
+    One(&'static str),
+}
+
+/// The clusters of pipelines with these numbers, rising, and needs: by their first pipelines.
+pub(crate) fn clusters(needs: &[(usize, Need)]) -> Vec<Cluster> {
+    let mut keyed: Vec<(FieldSet, Vec<usize>)> = Vec::new();
+    let (mut single, mut any) = (Vec::new(), Vec::new());
+    for (p, need) in needs {
+        match need {
+            Need::Any => any.push(*p),
+            Need::Key(key) => keyed.push((key.clone(), vec![*p])),
+            Need::One(reason) => single.push(Cluster {
+                partition: Partition::None,
+                reason: format!("{reason}, so one worker takes all packets"),
+                pipelines: vec![*p],
+            }),
+        }
+    }
+    while let Some((a, b, key)) = closest(&keyed) {
+        let (_, mut more) = keyed.remove(b);
+        let (into, pipelines) = &mut keyed[a];
+        *into = key;
+        pipelines.append(&mut more);
+    }
+    // Of equally long keys the first.
+    let longest = keyed.iter_mut().rev().max_by_key(|(key, _)| key.len());
+    let mut all = single;
+    match longest {
+        Some((_, pipelines)) => pipelines.append(&mut any),
+        None if any.is_empty() && !all.is_empty() => {}
+        None => all.push(Cluster {
+            partition: Partition::Batches,
+            reason: "every state merges, so whole batches go to any worker".to_owned(),
+            pipelines: any,
+        }),
+    }
+    all.extend(keyed.into_iter().map(|(key, mut pipelines)| {
+        pipelines.sort_unstable();
+        let reason = format!(
+            "stages that need their rows in order have {} in common, so packets are spread by it",
+            describe(&key)
+        );
+        Cluster { partition: Partition::Key(key), reason, pipelines }
+    }));
+    all.sort_by_key(|cluster| cluster.pipelines.first().copied());
+    all
+}
+
+/// The two clusters that have most in common, and what that is.
+fn closest(keyed: &[(FieldSet, Vec<usize>)]) -> Option<(usize, usize, FieldSet)> {
+    let mut best: Option<(usize, usize, FieldSet)> = None;
+    for (b, (key, _)) in keyed.iter().enumerate() {
+        for (a, (other, _)) in keyed[..b].iter().enumerate() {
+            let common = largest_common(&[other.clone(), key.clone()]);
+            let most = best.as_ref().map_or(0, |(.., best)| best.len());
+            let earlier = best.as_ref().is_some_and(|(c, d, _)| (a, b) < (*c, *d));
+            let larger = common.len() > most || common.len() == most && earlier;
+            if larger && (common.iter().any(is_wide) || other == key) {
+                best = Some((a, b, common));
+            }
+        }
+    }
+    best
+}
+
+/// Whether a field takes so many values that packets spread by it go to all workers.
+fn is_wide(field: &FieldId) -> bool {
+    match field.info().ty {
+        FieldType::Bool => false,
+        FieldType::Int => field.info().bits > NARROW_BITS,
+        FieldType::Time | FieldType::Ip | FieldType::Mac | FieldType::Str => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weir_packet::fields::{by_item, by_name, key_by_name};
+
+    fn key(names: &str) -> Need {
+        let fields = |name: &str| match key_by_name(name) {
+            Some(key) => key.fields.iter().map(|&item| by_item(item)).collect(),
+            None => vec![by_name(name).expect("a field")],
+        };
+        Need::Key(names.split(' ').flat_map(fields).collect())
+    }
+
+    /// Each cluster as its key and its pipelines.
+    fn check(needs: &[Need], expected: &[(&str, &[usize])]) {
+        let numbered: Vec<_> = needs.iter().cloned().enumerate().collect();
+        let found: Vec<_> = clusters(&numbered)
+            .into_iter()
+            .map(|cluster| {
+                let key = match cluster.partition {
+                    Partition::Batches => "batches".to_owned(),
+                    Partition::Key(key) => describe(&key),
+                    Partition::None => "one".to_owned(),
+                };
+                (key, cluster.pipelines)
+            })
+            .collect();
+        let expected: Vec<_> =
+            expected.iter().map(|(key, pipelines)| ((*key).to_owned(), pipelines.to_vec())).collect();
+        assert_eq!(found, expected, "{needs:?}");
+    }
+
+    const ONE: Need = Need::One("it is alone");
+
+    #[test]
+    fn one_key_for_all_where_there_is_one() {
+        check(&[], &[("batches", &[])]);
+        check(&[Need::Any, Need::Any], &[("batches", &[0, 1])]);
+        check(&[key("flow"), key("hosts"), key("conn")], &[("hosts", &[0, 1, 2])]);
+        check(&[Need::Any, key("ip.src"), Need::Any], &[("ip.src", &[0, 1, 2])]);
+    }
+
+    #[test]
+    fn the_three_applications_of_the_network_function_paper() {
+        let (three, ports) = (key("ip.src ip.dst ip.proto"), key("sport dport"));
+        check(
+            &[key("flow"), three.clone(), ports.clone()],
+            &[("ip.src, ip.dst, ip.proto", &[0, 1]), ("sport, dport", &[2])],
+        );
+        // In any order: the largest common part comes first.
+        check(
+            &[ports, key("flow"), three],
+            &[("sport, dport", &[0]), ("ip.src, ip.dst, ip.proto", &[1, 2])],
+        );
+    }
+
+    #[test]
+    fn clusters_become_fewer_as_long_as_they_have_something_in_common() {
+        let keys = ["ip.src ip.dst", "ip.dst dport", "dport sport"].map(key);
+        check(&keys, &[("ip.dst", &[0, 1]), ("sport, dport", &[2])]);
+        let keys = ["ip.src", "ip.dst", "ip.src dport", "flow"].map(key);
+        check(&keys, &[("ip.src", &[0, 2, 3]), ("ip.dst", &[1])]);
+    }
+
+    #[test]
+    fn few_values_are_nothing_in_common() {
+        let keys = ["ip.src ip.proto", "ip.dst ip.proto"].map(key);
+        check(&keys, &[("ip.src, ip.proto", &[0]), ("ip.dst, ip.proto", &[1])]);
+        check(&[key("ip.proto"), key("flow")], &[("ip.proto", &[0]), ("flow", &[1])]);
+        check(&[key("ip.proto"), key("ip.proto")], &[("ip.proto", &[0, 1])]);
+    }
+
+    #[test]
+    fn one_worker_is_a_cluster_by_itself() {
+        check(&[ONE], &[("one", &[0])]);
+        check(&[ONE, ONE], &[("one", &[0]), ("one", &[1])]);
+        check(&[Need::Any, ONE, Need::Any], &[("batches", &[0, 2]), ("one", &[1])]);
+        check(&[ONE, key("flow"), Need::Any], &[("one", &[0]), ("flow", &[1, 2])]);
+    }
+
+    #[test]
+    fn what_merges_goes_where_most_fields_spread_it() {
+        check(
+            &[key("ip.src"), Need::Any, key("sport dport")],
+            &[("ip.src", &[0]), ("sport, dport", &[1, 2])],
+        );
+        check(&[key("ip.src"), key("ip.dst"), Need::Any], &[("ip.src", &[0, 2]), ("ip.dst", &[1])]);
+    }
+}

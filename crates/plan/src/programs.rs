@@ -1,0 +1,245 @@
+//! Several programs as one, that runs in one pass over the packets.
+//!
+//! What a program puts out alone it puts out among the others: in outputs of its own, with the
+//! same rows in the same order. Groups that several pipelines begin with are made once.
+
+use crate::limits::JOINED_PIPELINES_MAX;
+use crate::stage::{Input, Pipeline, Program, Schema, Stage};
+use std::fmt;
+
+/// Programs that have more pipelines together than one run takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TooMany {
+    /// How many they have.
+    pub pipelines: usize,
+}
+
+impl fmt::Display for TooMany {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "the programs have {} pipelines together; one run takes at most {JOINED_PIPELINES_MAX}",
+            self.pipelines
+        )
+    }
+}
+
+impl std::error::Error for TooMany {}
+
+/// Joins programs, in the order given. Pipelines are named after their program: `program.name`; an
+/// output that has no name `program`, or `program.N` with its number among the outputs of the
+/// program, from 1, if there are several without one.
+///
+/// The first stages of several pipelines over packets, up to the first `summarize`, are run once
+/// where they are the same: the others read its rows.
+///
+/// # Errors
+/// If there are more than [`JOINED_PIPELINES_MAX`] pipelines.
+pub fn join(programs: Vec<(String, Program)>) -> Result<Program, TooMany> {
+    let pipelines = programs.iter().map(|(_, program)| program.pipelines.len()).sum();
+    if pipelines > JOINED_PIPELINES_MAX {
+        return Err(TooMany { pipelines });
+    }
+    let mut joined = Program::default();
+    for (name, program) in programs {
+        let before = joined.pipelines.len();
+        let unnamed = |p: &&Pipeline| p.printed && p.name.is_none();
+        let several = program.pipelines.iter().filter(unnamed).count() > 1;
+        let mut output = 0;
+        for pipeline in program.pipelines {
+            output += usize::from(pipeline.printed);
+            let named = match &pipeline.name {
+                Some(own) => Some(format!("{name}.{own}")),
+                None if !pipeline.printed => None,
+                None if several => Some(format!("{name}.{output}")),
+                None => Some(name.clone()),
+            };
+            let mut pipeline = Pipeline { name: named, ..pipeline };
+            pipeline.renumber(|i| before + i);
+            joined.pipelines.push(pipeline);
+        }
+    }
+    Ok(share(joined))
+}
+
+/// Runs groups that several pipelines begin with once.
+fn share(program: Program) -> Program {
+    let same = |p: &Pipeline, q: &Pipeline| grouped(p).is_some() && grouped(p) == grouped(q);
+    // Of each pipeline the first one that begins as it does, and whether others do.
+    let all = &program.pipelines;
+    let first = |p: &Pipeline| all.iter().position(|q| same(p, q));
+    let firsts: Vec<Option<usize>> = all.iter().map(first).collect();
+    let is_shared = |p: usize| firsts.iter().filter(|first| **first == Some(p)).count() > 1;
+    let shared: Vec<bool> = (0..all.len()).map(is_shared).collect();
+
+    let mut out = Program::default();
+    // Where each pipeline went, and where the groups are that it is the first to begin with.
+    let (mut places, mut groups) = (Vec::new(), vec![0; firsts.len()]);
+    for (p, mut pipeline) in program.pipelines.into_iter().enumerate() {
+        pipeline.renumber(|i| places[i]);
+        if let Some(first) = firsts[p].filter(|&first| shared[first]) {
+            let n = grouped(&pipeline).map_or(0, <[Stage]>::len);
+            if first == p {
+                groups[p] = out.pipelines.len();
+            }
+            if first != p || n < pipeline.stages.len() {
+                let rest = pipeline.stages.split_off(n);
+                if first == p {
+                    out.pipelines.push(unseen(std::mem::take(&mut pipeline.stages)));
+                }
+                pipeline.stages = rest;
+                pipeline.input = Input::Pipeline(groups[first]);
+            }
+        }
+        places.push(out.pipelines.len());
+        out.pipelines.push(pipeline);
+    }
+    out
+}
+
+/// The stages of a pipeline over packets up to its first `summarize`, if they do nothing but make
+/// its groups.
+fn grouped(pipeline: &Pipeline) -> Option<&[Stage]> {
+    let at = pipeline.stages.iter().position(|s| matches!(s, Stage::Summarize(_)))?;
+    let quiet = |s: &Stage| {
+        matches!(
+            s,
+            Stage::Where(_) | Stage::Extend { .. } | Stage::Project { .. } | Stage::Scan(_)
+        )
+    };
+    let (before, all) = (&pipeline.stages[..at], &pipeline.stages[..=at]);
+    (pipeline.input == Input::Packets && before.iter().all(quiet)).then_some(all)
+}
+
+/// A pipeline over packets that only others read.
+fn unseen(stages: Vec<Stage>) -> Pipeline {
+    let schema = stages.iter().fold(Schema::default(), |schema, stage| stage.output(&schema));
+    Pipeline { name: None, input: Input::Packets, stages, schema, printed: false }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::expr::Expr;
+    use crate::limits::GROUPS_MAX;
+    use crate::stage::{Summarize, Window};
+    use weir_packet::fields::by_name;
+
+    fn field(name: &str) -> Expr {
+        Expr::field(by_name(name).expect("a field"))
+    }
+
+    fn by(key: &str) -> Stage {
+        Stage::Summarize(Summarize {
+            keys: vec![(key.to_owned(), field(key))],
+            aggs: Vec::new(),
+            window: Window::All,
+            max_groups: GROUPS_MAX,
+        })
+    }
+
+    fn pipeline(name: Option<&str>, input: Input, stages: Vec<Stage>, printed: bool) -> Pipeline {
+        let name = name.map(str::to_owned);
+        Pipeline { name, input, stages, schema: Schema::default(), printed }
+    }
+
+    fn program(pipelines: Vec<Pipeline>) -> Program {
+        Program { pipelines }
+    }
+
+    /// Each pipeline of the joined programs: its name, its input, how many stages it has, and
+    /// whether it is printed.
+    fn check(programs: Vec<(&str, Program)>, expected: &[(&str, Input, usize, bool)]) {
+        let named = programs.into_iter().map(|(name, program)| (name.to_owned(), program));
+        let joined = join(named.collect()).expect("few pipelines");
+        let found: Vec<_> = joined
+            .pipelines
+            .iter()
+            .map(|p| (p.name.as_deref().unwrap_or("-"), p.input, p.stages.len(), p.printed))
+            .collect();
+        assert_eq!(found, expected);
+    }
+
+    use Input::{Packets, Pipeline as From};
+
+    #[test]
+    fn outputs_are_named_after_their_programs() {
+        let limit = || vec![Stage::Limit(1)];
+        let several = program(vec![
+            pipeline(Some("all"), Packets, limit(), true),
+            pipeline(None, Packets, limit(), true),
+            pipeline(None, From(0), limit(), true),
+        ]);
+        let hidden = program(vec![
+            pipeline(Some("rows"), Packets, limit(), false),
+            pipeline(None, From(0), limit(), true),
+        ]);
+        check(
+            vec![("a", several), ("b", hidden)],
+            &[
+                ("a.all", Packets, 1, true),
+                ("a.2", Packets, 1, true),
+                ("a.3", From(0), 1, true),
+                ("b.rows", Packets, 1, false),
+                ("b", From(3), 1, true),
+            ],
+        );
+    }
+
+    #[test]
+    fn groups_that_one_puts_out_are_read_by_the_others() {
+        let tcp = || Stage::Where(field("tcp"));
+        let whole = || pipeline(None, Packets, vec![tcp(), by("ip.src")], true);
+        let more = || pipeline(None, Packets, vec![tcp(), by("ip.src"), Stage::Limit(1)], true);
+        check(
+            vec![("a", program(vec![whole()])), ("b", program(vec![more()]))],
+            &[("a", Packets, 2, true), ("b", From(0), 1, true)],
+        );
+        check(
+            vec![("a", program(vec![whole()])), ("b", program(vec![whole()]))],
+            &[("a", Packets, 2, true), ("b", From(0), 0, true)],
+        );
+    }
+
+    #[test]
+    fn groups_that_nobody_puts_out_get_a_pipeline_of_their_own() {
+        let more = |n| vec![by("ip.src"), Stage::Limit(n)];
+        let first = program(vec![
+            pipeline(None, Packets, vec![Stage::Limit(9)], true),
+            pipeline(Some("s"), Packets, more(1), true),
+            pipeline(None, From(1), vec![Stage::Limit(7)], true),
+        ]);
+        let second = program(vec![pipeline(None, Packets, more(2), true)]);
+        let third = program(vec![pipeline(None, Packets, vec![by("ip.dst")], true)]);
+        check(
+            vec![("a", first), ("b", second), ("c", third)],
+            &[
+                ("a.1", Packets, 1, true),
+                ("-", Packets, 1, false),
+                ("a.s", From(1), 1, true),
+                ("a.3", From(2), 1, true),
+                ("b", From(1), 1, true),
+                ("c", Packets, 1, true),
+            ],
+        );
+    }
+
+    #[test]
+    fn a_limit_before_the_groups_is_left_alone() {
+        let stages = || vec![Stage::Limit(5), by("ip.src")];
+        let one = || program(vec![pipeline(None, Packets, stages(), true)]);
+        check(
+            vec![("a", one()), ("b", one())],
+            &[("a", Packets, 2, true), ("b", Packets, 2, true)],
+        );
+    }
+
+    #[test]
+    fn too_many_are_refused() {
+        let many = program(vec![pipeline(None, Packets, Vec::new(), true); JOINED_PIPELINES_MAX]);
+        assert!(join(vec![("a".to_owned(), many.clone())]).is_ok());
+        let one = program(vec![pipeline(None, Packets, Vec::new(), true)]);
+        let error = join(vec![("a".to_owned(), many), ("b".to_owned(), one)]).expect_err("refused");
+        assert_eq!(error.pipelines, JOINED_PIPELINES_MAX + 1);
+    }
+}
