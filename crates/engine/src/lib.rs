@@ -14,6 +14,7 @@ pub mod fragments;
 pub mod functions;
 pub mod graph;
 pub mod key;
+mod lanes;
 pub mod limits;
 pub mod naive;
 pub mod ops;

@@ -7,6 +7,7 @@ pub(crate) use feed::{Feed, Times};
 use crate::counters::Ledger;
 use crate::functions::Functions;
 use crate::graph::Lower;
+use crate::lanes::{Lane, Lanes};
 use crate::limits::{JUMP_NS, LATENESS_NS, PROGRESS_BATCHES, WORKERS_MAX};
 use crate::rows::Sink;
 use crate::shard;
@@ -17,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use weir_packet::source::{Account, FrameBatch, Source, SourceError};
 use weir_plan::Program;
-use weir_plan::place::{Partition, place};
+use weir_plan::place::place;
 
 /// How a program is run. `lateness_ns` and `jump_ns` say what is late. The number of workers
 /// changes no row as long as no state reaches its bound.
@@ -100,23 +101,23 @@ pub fn run(
         return Outcome { ledger: Ledger::default(), error: Some(RunError::Sink(e)) };
     }
     let placement = place(program);
-    let workers = match placement.partition {
-        Partition::None => 1,
-        _ => options.workers.clamp(1, WORKERS_MAX),
-    };
+    let lanes = Lanes::new(program, &placement, options.workers.clamp(1, WORKERS_MAX));
     let feed = Feed::new(program, source, options);
     let progress = Progress { call: progress, batches: 0 };
     let lower = Lower::new(program, &placement, functions);
-    let upper = |_| {
-        let mut upper = Upper::new(program, &placement, functions);
+    let upper = |lane: &Lane| {
+        let mut upper = Upper::new(program, &placement, functions, &lane.pipelines);
         upper.expect_groups(options.groups_hint);
         upper
     };
-    let uppers = (0..workers).map(upper).collect();
-    let (mut ledger, error, mut feed) = if workers == 1 {
-        alone(uppers, feed, lower, sink, progress)
-    } else {
-        shard::run(program, &placement, uppers, feed, lower, sink, progress)
+    let (mut ledger, error, mut feed) = match &lanes.lanes[..] {
+        [lane] if lanes.workers == 1 => alone(upper(lane), feed, lower, sink, progress),
+        _ => {
+            let of = |worker| lanes.of(worker).map(|(_, lane)| upper(lane)).collect();
+            let uppers = (0..lanes.workers).map(of).collect();
+            let at_once = shard::leaves_at_once(program, &placement);
+            shard::run(&lanes, at_once, uppers, feed, lower, sink, progress)
+        }
     };
     let account = feed.account();
     (ledger.received, ledger.filtered) = (account.received, account.filtered);
@@ -130,13 +131,12 @@ pub fn run(
 
 /// Everything in one thread.
 fn alone<'a>(
-    mut uppers: Vec<Upper>,
+    mut upper: Upper,
     mut feed: Feed<'a>,
     mut lower: Lower,
     sink: &mut dyn Sink,
     mut progress: Progress<'_>,
 ) -> (Ledger, Option<io::Error>, Feed<'a>) {
-    let mut upper = uppers.pop().expect("there is one worker");
     let (mut frames, mut times) = (FrameBatch::new(), Times::default());
     let (mut closed, mut error) = (Vec::new(), None);
     while error.is_none() && !lower.is_done() && feed.fill(&mut frames) {
@@ -169,6 +169,7 @@ fn alone<'a>(
     error = error.or(lower.take_error());
     let mut ledger = Ledger::default();
     upper.count(&mut ledger);
+    upper.count_packets(&mut ledger);
     lower.count(&mut ledger);
     (ledger, error, feed)
 }

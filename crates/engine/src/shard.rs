@@ -8,8 +8,9 @@
 //!
 //! - Where all state merges ([`whole`]), a batch belongs to the worker that read it.
 //! - Where rows of a key must stay together in order ([`keyed`]), the worker that read a bundle of
-//!   batches also says of each packet whose it is. Then all workers go through the same bundles in
-//!   order, and each puts its own packets together to batches.
+//!   batches also says of each packet whose it is; where pipelines need different keys, for each of
+//!   these ways. Then all workers go through the same bundles in order, and each puts its own
+//!   packets together to batches, way by way.
 //! - What closes is handed over window by window ([`closings`]); rows that leave at once wait for
 //!   their turn ([`results`]). Both are put out by the calling thread ([`hub`]), since the sink is
 //!   its own; the order is that of the packets.
@@ -30,6 +31,7 @@ mod whole;
 
 use crate::counters::Ledger;
 use crate::graph::{Closed, Lower};
+use crate::lanes::Lanes;
 use crate::limits::{BUNDLES, CLOSES_AHEAD, RING, TURN};
 use crate::rows::Sink;
 use crate::run::{Feed, Progress, Times};
@@ -45,7 +47,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};
 use std::thread;
-use weir_plan::place::{Partition, Placement};
+use weir_plan::place::Placement;
 use weir_plan::{Program, Stage};
 use whole::Whole;
 
@@ -77,32 +79,29 @@ struct Shared<'a> {
     broken: AtomicBool,
 }
 
-/// Runs the workers' part on as many threads as there are `uppers`; gives the feed back.
+/// Runs the workers' part on as many threads as there are `uppers`, each of them one for each lane
+/// of its worker; gives the feed back. `at_once`: see [`leaves_at_once`].
 pub(crate) fn run<'f, 'h>(
-    program: &Program,
-    placement: &Placement,
-    uppers: Vec<Upper>,
+    lanes: &Lanes,
+    at_once: bool,
+    uppers: Vec<Vec<Upper>>,
     feed: Feed<'f>,
     lower: Lower,
     sink: &'h mut dyn Sink,
     progress: Progress<'h>,
 ) -> (Ledger, Option<io::Error>, Feed<'f>) {
-    let key: Option<Vec<_>> = match &placement.partition {
-        Partition::Key(key) => Some(key.iter().copied().collect()),
-        Partition::Batches | Partition::None => None,
-    };
-    let shared = Shared::new(uppers.len(), feed, key.is_some(), leaves_at_once(program, placement));
+    let shared = Shared::new(uppers.len(), feed, !lanes.are_whole(), at_once);
     let mut uppers = uppers.into_iter();
     let mine = uppers.next().expect("there are workers");
-    let (shared_ref, key) = (&shared, key.as_deref());
+    let shared_ref = &shared;
     let mut hub = thread::scope(|scope| {
         for (me, upper) in uppers.enumerate() {
             scope.spawn(move || {
-                Worker::new(me + 1, shared_ref, upper, None).run(key);
+                Worker::new(me + 1, shared_ref, upper, None).run(lanes);
             });
         }
         let hub = Hub::new(lower, sink, progress);
-        Worker::new(0, shared_ref, mine, Some(hub)).run(key).expect("the hub comes back")
+        Worker::new(0, shared_ref, mine, Some(hub)).run(lanes).expect("the hub comes back")
     });
     let began = shared.lock_feed().began();
     let (_, mut closed) = shared.closings.take(Which::Last).expect("all workers have ended");
@@ -116,7 +115,7 @@ pub(crate) fn run<'f, 'h>(
 }
 
 /// Whether rows leave the workers before windows close.
-fn leaves_at_once(program: &Program, placement: &Placement) -> bool {
+pub(crate) fn leaves_at_once(program: &Program, placement: &Placement) -> bool {
     let pipelines = program.pipelines.iter().zip(&placement.pipelines);
     pipelines.filter(|(pipeline, _)| pipeline.input == weir_plan::Input::Packets).any(
         |(pipeline, placed)| {
@@ -211,7 +210,8 @@ enum Turn {
 struct Worker<'a, 'f, 'h> {
     me: usize,
     shared: &'a Shared<'f>,
-    upper: Upper,
+    /// One for each of its lanes.
+    uppers: Vec<Upper>,
     /// With the calling thread.
     hub: Option<Hub<'h>>,
     /// Closings that groups were handed over for.
@@ -224,28 +224,37 @@ impl<'a, 'f, 'h> Worker<'a, 'f, 'h> {
     fn new(
         me: usize,
         shared: &'a Shared<'f>,
-        upper: Upper,
+        uppers: Vec<Upper>,
         hub: Option<Hub<'h>>,
     ) -> Worker<'a, 'f, 'h> {
-        Worker { me, shared, upper, hub, closes: 0, closed: Vec::new() }
+        Worker { me, shared, uppers, hub, closes: 0, closed: Vec::new() }
+    }
+
+    /// Adds what was counted to the ledger. Each lane gets all packets; how they were is counted in
+    /// the first.
+    fn count(&self, lanes: &Lanes) {
+        let mut ledger = self.shared.ledger.lock().expect("no worker panicked");
+        for (upper, (lane, _)) in self.uppers.iter().zip(lanes.of(self.me)) {
+            upper.count(&mut ledger);
+            if lane == 0 {
+                upper.count_packets(&mut ledger);
+            }
+        }
     }
 
     /// Works until there is nothing left; gives the hub back.
-    fn run(mut self, key: Option<&[weir_packet::fields::FieldId]>) -> Option<Hub<'h>> {
+    fn run(mut self, lanes: &Lanes) -> Option<Hub<'h>> {
         let shared = self.shared;
         let _alarm = Alarm(shared);
-        match key {
-            None => {
-                let mut whole = Whole::default();
-                self.turns(|worker| whole.turn(worker));
-            }
-            Some(fields) => {
-                let mut keyed = Keyed::new(fields);
-                self.turns(|worker| keyed.turn(worker));
-            }
+        if lanes.are_whole() {
+            let mut whole = Whole::default();
+            self.turns(|worker| whole.turn(worker));
+        } else {
+            let mut keyed = Keyed::new(lanes, self.me);
+            self.turns(|worker| keyed.turn(worker));
         }
-        self.upper.finish(&mut self.closed);
-        self.upper.count(&mut shared.ledger.lock().expect("no worker panicked"));
+        self.uppers.iter_mut().for_each(|upper| upper.finish(&mut self.closed));
+        self.count(lanes);
         shared.closings.hand_over(Which::Last, &mut self.closed);
         shared.bell.ring();
         // The rest is for the hub to put out.
@@ -292,10 +301,15 @@ impl<'a, 'f, 'h> Worker<'a, 'f, 'h> {
         while self.closes < until {
             let closings = &self.shared.closings;
             let which = Which::Number(self.closes);
-            self.upper.watermark(closings.watermark(which), &mut self.closed);
+            let watermark = closings.watermark(which);
+            for upper in &mut self.uppers {
+                upper.watermark(watermark, &mut self.closed);
+            }
             for (p, ..) in &self.closed {
-                if let Some(groups) = closings.take_spent(*p) {
-                    self.upper.recycle(*p, groups);
+                if let Some(upper) = self.uppers.iter_mut().find(|upper| upper.runs(*p))
+                    && let Some(groups) = closings.take_spent(*p)
+                {
+                    upper.recycle(*p, groups);
                 }
             }
             let last = closings.hand_over(which, &mut self.closed);

@@ -10,10 +10,10 @@ use crate::view::View;
 use weir_packet::bits::Bits;
 use weir_packet::source::FrameBatch;
 use weir_packet::walk::{Layers, classify};
+use weir_plan::Program;
 use weir_plan::place::Placement;
-use weir_plan::{Input, Program};
 
-/// What one worker does.
+/// What one worker does with the packets that it gets in one way.
 pub struct Upper {
     /// Of the batch that this worker classified itself.
     layers: Layers,
@@ -23,17 +23,21 @@ pub struct Upper {
 }
 
 impl Upper {
-    /// The workers' part of a program.
-    pub fn new(program: &Program, placement: &Placement, functions: &Functions) -> Upper {
+    /// The workers' part of some pipelines over packets of a program, by their numbers.
+    pub fn new(
+        program: &Program,
+        placement: &Placement,
+        functions: &Functions,
+        pipelines: &[usize],
+    ) -> Upper {
         let (mut fields, mut segments) = (Vec::new(), Vec::new());
-        for (p, pipeline) in program.pipelines.iter().enumerate() {
-            if pipeline.input == Input::Packets {
-                let sharded = placement.pipelines[p].sharded;
-                let mine = &pipeline.stages[..sharded];
-                let carry = carried(&pipeline.stages, sharded);
-                let segment = Segment::new(mine, From::Packets, functions, &mut fields, &carry);
-                segments.push((p, segment));
-            }
+        for &p in pipelines {
+            let pipeline = &program.pipelines[p];
+            let sharded = placement.pipelines[p].sharded;
+            let mine = &pipeline.stages[..sharded];
+            let carry = carried(&pipeline.stages, sharded);
+            let segment = Segment::new(mine, From::Packets, functions, &mut fields, &carry);
+            segments.push((p, segment));
         }
         Upper { layers: Layers::new(), view: View::new(&fields), segments }
     }
@@ -65,6 +69,11 @@ impl Upper {
         }
     }
 
+    /// Whether it runs pipeline `p`.
+    pub fn runs(&self, p: usize) -> bool {
+        self.segments.iter().any(|(q, _)| *q == p)
+    }
+
     /// Takes groups back that were put out, to use their memory again.
     pub fn recycle(&mut self, p: usize, groups: Groups) {
         if let Some((_, segment)) = self.segments.iter_mut().find(|(q, _)| *q == p) {
@@ -90,9 +99,13 @@ impl Upper {
         }
     }
 
-    /// Adds what was counted to the ledger.
+    /// Adds what its stages counted to the ledger.
     pub fn count(&self, ledger: &mut Ledger) {
         self.segments.iter().for_each(|(_, s)| s.count(ledger));
+    }
+
+    /// Adds how the packets were that it got to the ledger.
+    pub fn count_packets(&self, ledger: &mut Ledger) {
         ledger.cut += self.layers.cut;
         for (sum, n) in ledger.malformed.iter_mut().zip(self.layers.malformed) {
             *sum += n;

@@ -137,8 +137,10 @@ mod tests {
                 (key, cluster.pipelines)
             })
             .collect();
-        let expected: Vec<_> =
-            expected.iter().map(|(key, pipelines)| ((*key).to_owned(), pipelines.to_vec())).collect();
+        let expected: Vec<_> = expected
+            .iter()
+            .map(|(key, pipelines)| ((*key).to_owned(), pipelines.to_vec()))
+            .collect();
         assert_eq!(found, expected, "{needs:?}");
     }
 

@@ -213,8 +213,8 @@ pub enum Order {
 /// Groups rows by key and window and aggregates each group.
 ///
 /// Output columns: `ts` (the window's start) if there is a window, then the keys, then the
-/// aggregates. Rows come in the order of window, then key. Of a late row nothing is evaluated, of a
-/// row whose group finds no room only the key; an argument only where the condition holds.
+/// aggregates. Rows come in the order of window, then key. Of a late row nothing is evaluated; of
+/// any other, also where its group finds no room, an argument only where the condition holds.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Summarize {
     /// Column name and expression of each key part. None: one group, which exists even when no row

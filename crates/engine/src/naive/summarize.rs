@@ -15,7 +15,7 @@ use super::{Mark, Row, Steps};
 use std::collections::{BTreeMap, BTreeSet};
 use weir_plan::limits::FILL_MAX;
 use weir_plan::place::rounds;
-use weir_plan::{AggFunc, Summarize, Value, Window};
+use weir_plan::{Agg, AggFunc, Summarize, Value, Window};
 
 /// The values that each aggregate has taken, each with the number of its row, by start of the pane
 /// and key.
@@ -82,6 +82,14 @@ impl Steps<'_> {
             return;
         }
         let key = s.keys.iter().map(|k| self.eval.eval(&k.1, row, &[])).collect();
+        let mut value = |agg: &Agg| {
+            let counts = agg.cond.as_ref().is_none_or(|cond| self.eval.holds(cond, row, &[]));
+            (counts && (agg.func != AggFunc::Late || passed(0))).then(|| match &agg.arg {
+                Some(arg) => self.eval.argument(arg, row),
+                None => Value::Bool(true),
+            })
+        };
+        let values: Vec<Option<Value>> = s.aggs.iter().map(&mut value).collect();
         let of_pane = g.taken.keys().filter(|(other, _)| *other == start).count();
         let full = of_pane as u64 >= s.max_groups;
         if full && !g.taken.contains_key(&(start, Vec::clone(&key))) {
@@ -90,15 +98,8 @@ impl Steps<'_> {
         }
         g.rows += 1;
         let group = g.taken.entry((start, key)).or_insert(vec![Vec::new(); s.aggs.len()]);
-        for (agg, values) in s.aggs.iter().zip(group) {
-            let holds = agg.cond.as_ref().is_none_or(|cond| self.eval.holds(cond, row, &[]));
-            if holds && (agg.func != AggFunc::Late || passed(0)) {
-                let value = match &agg.arg {
-                    Some(arg) => self.eval.argument(arg, row),
-                    None => Value::Bool(true),
-                };
-                values.extend(value.exists().then_some((g.rows, value)));
-            }
+        for (value, values) in values.into_iter().zip(group) {
+            values.extend(value.filter(Value::exists).map(|value| (g.rows, value)));
         }
     }
 

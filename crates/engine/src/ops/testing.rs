@@ -1,6 +1,7 @@
 //! Short ways to write plans in tests.
 
 use weir_packet::fields::by_name;
+use weir_plan::limits::GROUPS_MAX;
 use weir_plan::{Agg, AggFunc, BinaryOp, Expr, ExprKind, Stage, Summarize, Type, Value, Window};
 
 pub(crate) fn field(name: &str) -> Expr {
@@ -49,6 +50,6 @@ pub(crate) fn agg(func: AggFunc, arg: Option<Expr>) -> Agg {
 
 pub(crate) fn summarize(keys: &[&str], aggs: Vec<Agg>, window: Window) -> Stage {
     let keys = keys.iter().map(|k| (format!("by {k}"), field(k))).collect();
-    let (lateness_ns, fill, max_groups) = (0, None, 1 << 20);
+    let (lateness_ns, fill, max_groups) = (0, None, GROUPS_MAX);
     Stage::Summarize(Summarize { keys, aggs, window, lateness_ns, fill, max_groups })
 }

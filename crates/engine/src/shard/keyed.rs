@@ -1,14 +1,15 @@
-//! A worker's turn where every worker takes its own packets of every batch.
+//! A worker's turn where every worker takes its own packets of every batch, lane by lane.
 
 use super::spread::{Batch, Bundle, Bundles, Spread, bundle_len};
 use super::{Shared, Turn, Worker};
+use crate::lanes::Lanes;
 use crate::processor::prefetch;
 use crate::rows::Rows;
 use crate::run::Feed;
+use crate::upper::Upper;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use weir_packet::bits::Bits;
-use weir_packet::fields::FieldId;
 use weir_packet::limits::BATCH;
 use weir_packet::source::FrameBatch;
 
@@ -17,13 +18,14 @@ pub(super) struct Keyed {
     spread: Spread,
     /// The next bundle that it takes its own packets of.
     next: u64,
-    own: Own,
+    /// For each of the worker's lanes.
+    owns: Vec<Own>,
 }
 
-/// Packets of one worker, put together until they fill a batch: operators take about as long for
+/// Packets that one worker gets by one lane, put together until they fill a batch: operators take about as long for
 /// a batch that is half empty.
-#[derive(Default)]
 struct Own {
+    lane: usize,
     frames: FrameBatch,
     clock: Vec<i64>,
     /// Scratch: positions in the batch that they are taken from.
@@ -37,9 +39,11 @@ const HEADERS: usize = 48;
 type Out<'a> = dyn FnMut(usize, usize, &Rows) + 'a;
 
 impl Keyed {
-    /// Packets are spread by these fields.
-    pub(super) fn new(fields: &[FieldId]) -> Keyed {
-        Keyed { spread: Spread::new(fields), next: 0, own: Own::default() }
+    /// Where worker `me` stands at the beginning.
+    pub(super) fn new(lanes: &Lanes, me: usize) -> Keyed {
+        let own = |lane| Own { lane, frames: FrameBatch::new(), clock: Vec::new(), at: Vec::new() };
+        let owns = lanes.of(me).map(|(lane, _)| own(lane)).collect();
+        Keyed { spread: Spread::new(lanes), next: 0, owns }
     }
 
     /// Takes its own of the next bundle if that is ready, or else reads one for all.
@@ -84,8 +88,8 @@ impl Keyed {
         drop(feed);
         shared.bell.ring();
         if filled {
-            for batch in place.batches_mut() {
-                self.spread.share_out(batch, shared.workers);
+            for (b, batch) in place.batches_mut().iter_mut().enumerate() {
+                self.spread.share_out(batch, number as usize + b);
             }
             drop(place);
             bundles.publish(number);
@@ -111,7 +115,9 @@ impl Keyed {
             }),
         };
         if let Some(last) = bundle.batches().last() {
-            worker.upper.watermark(last.times.watermark, &mut worker.closed);
+            for upper in &mut worker.uppers {
+                upper.watermark(last.times.watermark, &mut worker.closed);
+            }
             debug_assert!(worker.closed.is_empty(), "steps end where windows do");
         }
         drop(bundle);
@@ -127,21 +133,30 @@ impl Keyed {
         for (b, batch) in bundle.batches().iter().enumerate() {
             for (s, part) in batch.times.steps.iter().enumerate() {
                 if part.close.is_some() {
-                    self.own.push(worker, step, out);
+                    self.push_all(worker, step, out);
                     close += 1;
                     worker.close_until(close);
                     step += (b > 0 || s > 0) as usize;
                 }
-                let mut rows = batch.parts[me].and(part.rows);
-                while !rows.is_empty() {
-                    rows = self.own.take(batch, rows);
-                    if !rows.is_empty() || self.own.frames.is_full() {
-                        self.own.push(worker, step, out);
+                for (own, upper) in self.owns.iter_mut().zip(&mut worker.uppers) {
+                    let mut rows = batch.part(own.lane, me).and(part.rows);
+                    while !rows.is_empty() {
+                        rows = own.take(batch, rows);
+                        if !rows.is_empty() || own.frames.is_full() {
+                            own.push(upper, step, out);
+                        }
                     }
                 }
             }
         }
-        self.own.push(worker, step, out);
+        self.push_all(worker, step, out);
+    }
+
+    /// Pushes what there is of every lane.
+    fn push_all(&mut self, worker: &mut Worker<'_, '_, '_>, step: usize, out: &mut Out<'_>) {
+        for (own, upper) in self.owns.iter_mut().zip(&mut worker.uppers) {
+            own.push(upper, step, out);
+        }
     }
 }
 
@@ -205,12 +220,12 @@ impl Own {
     }
 
     /// Pushes what there is.
-    fn push(&mut self, worker: &mut Worker<'_, '_, '_>, step: usize, out: &mut Out<'_>) {
+    fn push(&mut self, upper: &mut Upper, step: usize, out: &mut Out<'_>) {
         let Own { frames, clock, .. } = self;
         if !frames.is_empty() {
-            worker.upper.classify(frames);
+            upper.classify(frames);
             let rows = Bits::first(frames.len());
-            worker.upper.push(frames, rows, clock, &mut |p, rows| out(step, p, rows));
+            upper.push(frames, rows, clock, &mut |p, rows| out(step, p, rows));
             frames.clear();
             clock.clear();
         }

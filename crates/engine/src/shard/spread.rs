@@ -1,5 +1,6 @@
 //! Packets spread by key: batches read by one worker, of which each takes its own packets.
 
+use crate::lanes::{Lanes, Way};
 use crate::limits::{BUNDLE_MAX, BUNDLES};
 use crate::run::Times;
 use crate::view::View;
@@ -17,8 +18,16 @@ use weir_packet::walk::{Layers, classify};
 pub(super) struct Batch {
     pub(super) frames: FrameBatch,
     pub(super) times: Times,
-    /// The packets of each worker.
-    pub(super) parts: Vec<Bits>,
+    workers: usize,
+    /// The packets of each worker, lane by lane.
+    parts: Vec<Bits>,
+}
+
+impl Batch {
+    /// The packets that a worker gets by a lane.
+    pub(super) fn part(&self, lane: usize, worker: usize) -> Bits {
+        self.parts[lane * self.workers + worker]
+    }
 }
 
 /// Batches that were read in one turn, one after the other. Windows close within the last only.
@@ -125,50 +134,92 @@ impl Bundles {
     }
 }
 
-/// Says which packets go to which worker.
+/// Says which packets go to which worker, lane by lane. What lanes have in common, the layers of
+/// packets and the fields of keys, is read once.
 pub(super) struct Spread {
+    workers: usize,
+    lanes: Vec<Ways>,
     layers: Layers,
     view: View,
-    fields: usize,
-    /// Those of the fields that are texts, as hashes of these.
+    /// Fields of keys that are texts, as hashes of these.
     texts: Vec<(FieldId, Column)>,
     hashes: Box<[u64; BATCH]>,
 }
 
+/// How the packets of a lane are spread.
+enum Ways {
+    /// The next batch to the next worker.
+    Batches,
+    /// By the values of these fields of the view and these texts, by position.
+    Key { fields: Vec<usize>, texts: Vec<usize> },
+    /// All to this worker.
+    Worker(usize),
+}
+
 impl Spread {
-    /// By the values of these fields.
-    pub(super) fn new(fields: &[FieldId]) -> Spread {
-        let is_text = |id: &FieldId| id.info().ty.is_text();
-        let (texts, fields): (Vec<_>, Vec<_>) = fields.iter().copied().partition(is_text);
+    pub(super) fn new(lanes: &Lanes) -> Spread {
+        let (mut fields, mut texts) = (Vec::new(), Vec::new());
+        let position = |id: &FieldId, all: &mut Vec<FieldId>| {
+            all.iter().position(|other| other == id).unwrap_or_else(|| {
+                all.push(*id);
+                all.len() - 1
+            })
+        };
+        let is_text = |id: &&FieldId| id.info().ty.is_text();
+        let mut way = |way: &Way| match way {
+            Way::Batches => Ways::Batches,
+            Way::Worker(worker) => Ways::Worker(*worker),
+            Way::Key(key) => Ways::Key {
+                fields: key
+                    .iter()
+                    .filter(|id| !is_text(id))
+                    .map(|id| position(id, &mut fields))
+                    .collect(),
+                texts: key.iter().filter(is_text).map(|id| position(id, &mut texts)).collect(),
+            },
+        };
+        let ways = lanes.lanes.iter().map(|lane| way(&lane.way)).collect();
         Spread {
+            workers: lanes.workers,
+            lanes: ways,
             layers: Layers::new(),
             view: View::new(&fields),
-            fields: fields.len(),
             texts: texts.into_iter().map(|id| (id, Column::new(id.info().ty.repr()))).collect(),
             hashes: Box::new([0; BATCH]),
         }
     }
 
-    /// Fills in whose the packets of a batch are.
-    pub(super) fn share_out(&mut self, batch: &mut Batch, workers: usize) {
-        classify(&batch.frames, &mut self.layers);
-        let n = batch.frames.len();
-        self.view.next_batch();
-        let mut packets = self.view.packets(&batch.frames, &self.layers);
-        self.hashes.fill(0);
-        for f in 0..self.fields {
-            packets.ensure(f, Bits::first(n));
-            mix(packets.column(f), n, &mut self.hashes);
+    /// Fills in whose the packets of a batch are; `turn` rises from batch to batch.
+    pub(super) fn share_out(&mut self, batch: &mut Batch, turn: usize) {
+        let Spread { workers, lanes, layers, view, texts, hashes } = self;
+        classify(&batch.frames, layers);
+        let all = Bits::first(batch.frames.len());
+        view.next_batch();
+        let mut packets = view.packets(&batch.frames, layers);
+        for (id, column) in texts.iter_mut() {
+            packets.texts(*id, all, column, hash);
         }
-        for (id, column) in &mut self.texts {
-            packets.texts(*id, Bits::first(n), column, hash);
-            mix(column, n, &mut self.hashes);
-        }
+        batch.workers = *workers;
         batch.parts.clear();
-        batch.parts.resize(workers, Bits::NONE);
-        for (i, h) in self.hashes[..n].iter().enumerate() {
-            let part = ((h >> 32) * workers as u64) >> 32;
-            batch.parts[part as usize].set(i);
+        batch.parts.resize(*workers * lanes.len(), Bits::NONE);
+        for (lane, parts) in lanes.iter().zip(batch.parts.chunks_exact_mut(*workers)) {
+            match lane {
+                Ways::Batches => parts[turn % *workers] = all,
+                Ways::Worker(worker) => parts[*worker] = all,
+                Ways::Key { fields, texts: of_lane } => {
+                    let n = batch.frames.len();
+                    hashes.fill(0);
+                    for &f in fields {
+                        packets.ensure(f, all);
+                        mix(packets.column(f), n, hashes);
+                    }
+                    of_lane.iter().for_each(|&t| mix(&texts[t].1, n, hashes));
+                    for (i, h) in hashes[..n].iter().enumerate() {
+                        let part = ((h >> 32) * *workers as u64) >> 32;
+                        parts[part as usize].set(i);
+                    }
+                }
+            }
         }
     }
 }

@@ -37,14 +37,28 @@ fn counts() -> Vec<Stage> {
 
 /// Numbers the packets of each source; `some` of them go on.
 fn numbered(some: Option<Expr>) -> Vec<Stage> {
+    numbered_by("ip.src", some)
+}
+
+/// The same by another key.
+fn numbered_by(key: &str, some: Option<Expr>) -> Vec<Stage> {
     let update = binary(BinaryOp::Add, state(0, Type::Int), int(1));
     let states = vec![ScanState { name: "position".into(), output: 0, init: int(0), update }];
-    let keys = vec![field("ip.src")];
+    let keys = vec![field(key)];
     let mut stages =
         vec![Stage::Scan(Scan { states, keys, idle_ns: 1_000_000_000, max_keys: 1_000 })];
     stages.extend(some.map(Stage::Where));
     let position = ("position".to_owned(), Expr::column(0, Type::Int));
     stages.push(Stage::Project { columns: vec![("number".into(), field("number")), position] });
+    stages
+}
+
+/// Counts packets of the first so many sources every second.
+fn bounded(max_groups: u64) -> Vec<Stage> {
+    let mut stages = counts();
+    if let Stage::Summarize(s) = &mut stages[0] {
+        s.max_groups = max_groups;
+    }
     stages
 }
 
@@ -74,6 +88,26 @@ fn long_captures_of_every_kind() {
         vec![numbered(Some(few())), counts(), rows()],
     ] {
         check(&together(pipelines), &Functions::default(), &frames(9_000));
+    }
+}
+
+#[test]
+fn pipelines_without_a_common_key_go_side_by_side() {
+    let rows = || vec![Stage::Where(few()), project(&["number", "ip.src"])];
+    let by_port = || numbered_by("sport", None);
+    for (clusters, pipelines) in [
+        (2, vec![numbered(None), by_port()]),
+        (2, vec![numbered(Some(few())), counts(), by_port(), rows()]),
+        (3, vec![by_port(), bounded(5), numbered(None), rows()]),
+        (2, vec![bounded(5), rows()]),
+        (2, vec![counts(), bounded(50), counts()]),
+        (4, vec![bounded(5), bounded(9), bounded(96), counts()]),
+        (3, vec![bounded(5), bounded(9), bounded(96)]),
+    ] {
+        let program = together(pipelines);
+        let placed = weir_plan::place::place(&program).clusters;
+        assert_eq!(placed.len(), clusters, "{placed:?}");
+        check(&program, &Functions::default(), &frames(9_000));
     }
 }
 
@@ -142,6 +176,25 @@ fn the_stop_flag_ends_the_input() {
             assert_eq!((outcome.ledger.processed, outcome.error.is_none()), (5 * 256, true));
             assert_eq!(outcome.ledger.rows, sink.rows.len() as u64);
         }
+    }
+}
+
+/// A limit that is reached ends the run only where all others are.
+#[test]
+fn a_limit_of_one_pipeline_ends_no_other() {
+    let long = frames(200_000);
+    let limited = |key| [numbered_by(key, None), vec![Stage::Limit(30)]].concat();
+    for n in [1, 2, 4] {
+        let go = |pipelines| {
+            let (mut sink, options) = (Collect::default(), workers(n));
+            let (program, functions) = (together(pipelines), Functions::default());
+            let mut source = long.cut(&[256]);
+            let outcome = run(&program, &functions, &mut source, &mut sink, &options, &mut |_| {});
+            (outcome.ledger.processed, sink.rows.len())
+        };
+        assert_eq!(go(vec![limited("ip.src"), numbered_by("sport", None)]), (200_000, 200_030));
+        let (read, rows) = go(vec![limited("ip.src"), limited("sport")]);
+        assert!(read < 100_000 && rows == 60, "{read} {rows}");
     }
 }
 

@@ -102,7 +102,7 @@ impl Whole {
 impl Batch {
     fn process(&self, worker: &mut Worker<'_, '_, '_>) {
         let shared = worker.shared;
-        worker.upper.classify(&self.frames);
+        worker.uppers[0].classify(&self.frames);
         match &shared.results {
             None => self.push(worker, &mut |_, _, _| unreachable!("no rows leave at once")),
             Some(_) if self.is_next(worker) => self.put_out(worker),
@@ -125,7 +125,7 @@ impl Batch {
                 worker.close_until(close);
             }
             let out = &mut |p: usize, rows: &Rows| out(s, p, rows);
-            worker.upper.push(&self.frames, step.rows, clock, out);
+            worker.uppers[0].push(&self.frames, step.rows, clock, out);
         }
     }
 
@@ -141,8 +141,8 @@ impl Batch {
 
     /// Pushes all packets and puts out what comes out.
     fn put_out(&self, worker: &mut Worker<'_, '_, '_>) {
-        let Worker { shared, upper, hub, .. } = worker;
-        let Some(hub) = hub else { return };
+        let Worker { shared, uppers, hub, .. } = worker;
+        let (Some(hub), [upper]) = (hub, &mut uppers[..]) else { return };
         let clock = self.times.clock(&self.frames);
         for step in &self.times.steps {
             let out = &mut |p: usize, rows: &Rows| hub.lower.take(p, rows, hub.sink);

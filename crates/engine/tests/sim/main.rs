@@ -17,6 +17,7 @@ use weir_engine::counters::Ledger;
 use weir_engine::naive::{self, TimeRules};
 use weir_engine::rows::Collect;
 use weir_engine::run::{self, Options};
+use weir_plan::programs::join;
 use weir_plan::{Program, Stage, Value, print};
 
 /// Choices that a program is made from.
@@ -116,6 +117,32 @@ proptest! {
         for (workers, cuts) in [1, 2, 4].into_iter().zip(&cuts) {
             let how = format!("{workers} workers and batches of {cuts:?}");
             same(&engine(&query.0, &traffic, &time, cuts, workers), &expected, counts, &how)?;
+        }
+    }
+
+    #[test]
+    fn programs_together_give_what_each_gives_alone(
+        traffic in traffic(), time in time_rules(), cuts in vec(cuts(), 3),
+        first in query(), second in query(),
+    ) {
+        // Twice the same, so that they begin with the same groups if there are any.
+        let programs = [&first.0, &second.0, &first.0];
+        let named = programs.iter().enumerate().map(|(i, p)| (format!("p{i}"), Program::clone(p)));
+        let joined = join(named.collect()).expect("few pipelines");
+        let expected = model(&joined, &traffic, &time, &[256]);
+        let mut before = 0;
+        for (i, program) in programs.into_iter().enumerate() {
+            let alone = model(program, &traffic, &time, &[256]).0;
+            let printed = program.pipelines.iter().filter(|p| p.printed).count();
+            let mine = expected.0.iter().filter(|(o, _)| (before..before + printed).contains(o));
+            let mine: Vec<_> = mine.map(|(o, row)| (o - before, row.clone())).collect();
+            prop_assert_eq!(mine, alone, "program {}", i);
+            before += printed;
+        }
+        let counts = !may_end_early(&joined);
+        for (workers, cuts) in [1, 2, 4].into_iter().zip(&cuts) {
+            let how = format!("{workers} workers and batches of {cuts:?}");
+            same(&engine(&joined, &traffic, &time, cuts, workers), &expected, counts, &how)?;
         }
     }
 }

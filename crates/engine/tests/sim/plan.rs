@@ -7,6 +7,7 @@ use crate::window::windows;
 use std::any::Any;
 use weir_engine::functions::{Functions, UserState};
 use weir_packet::fields::{KEYS, by_item};
+use weir_plan::limits::GROUPS_MAX;
 use weir_plan::{
     Agg, AggFunc, Expr, Input, Order, Pipeline, Program, Scan, Schema, SortKey, Stage, Summarize,
     Type, Value, Window,
@@ -213,7 +214,8 @@ fn summarize(c: &mut Choices, rows: &mut Rows) -> Stage {
     aggs.iter().for_each(|a| _ = schema.put(&a.name, a.ty.clone()));
     let timed = window != Window::All;
     *rows = Rows { schema, fields: false, timed, windowed: timed, names: rows.names };
-    Stage::Summarize(Summarize { keys, aggs, window, lateness_ns, fill, max_groups: 1 << 20 })
+    let max_groups = *c.pick(&[GROUPS_MAX, GROUPS_MAX, GROUPS_MAX, 5]);
+    Stage::Summarize(Summarize { keys, aggs, window, lateness_ns, fill, max_groups })
 }
 
 fn agg(c: &mut Choices, scope: &Scope, name: String) -> Agg {
