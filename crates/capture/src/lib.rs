@@ -13,6 +13,7 @@ mod ahead;
 pub mod bpf;
 mod buffers;
 pub mod cbpf;
+mod chain;
 mod compress;
 mod decode;
 mod file;
@@ -67,6 +68,21 @@ pub fn open(name: &str, options: &Options) -> Result<Box<dyn Source>, SourceErro
             Ok(filtered(source, name, options))
         }
         _ => open_reader(name, file, options),
+    }
+}
+
+/// Opens several captures as one: their packets one after the other, numbered through. Only the
+/// first is opened now, each further one when the one before it has ended.
+///
+/// # Errors
+/// As for [`open`], of the first; faults of the others come when it is their turn, and are the end.
+pub fn open_all(mut names: Vec<String>, options: &Options) -> Result<Box<dyn Source>, SourceError> {
+    match (names.len(), names.pop()) {
+        (1, Some(name)) => open(&name, options),
+        (_, last) => {
+            names.extend(last);
+            Ok(Box::new(chain::Chain::new(names, options)?))
+        }
     }
 }
 

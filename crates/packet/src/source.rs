@@ -232,6 +232,11 @@ impl FrameBatch {
         &self.cols.seq[..self.n]
     }
 
+    /// Numbers all frames this much higher: those of another capture came before.
+    pub fn renumber(&mut self, by: u64) {
+        self.cols.seq[..self.n].iter_mut().for_each(|seq| *seq += by);
+    }
+
     /// Where each frame starts in [`FrameBatch::bytes`].
     #[inline(always)]
     pub fn offsets(&self) -> &[u32] {

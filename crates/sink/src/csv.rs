@@ -1,6 +1,7 @@
 //! CSV (RFC 4180, with bare line feeds): a header line, then one line per row.
 //!
-//! A file has one header, so a program with several outputs is refused.
+//! A file has one header, so a program with several outputs is refused; [`crate::Split`] gives each
+//! of them a sink of its own.
 
 use crate::limits::BUFFER_BYTES;
 use crate::{TimeFormat, text};

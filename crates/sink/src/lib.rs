@@ -21,11 +21,13 @@
 pub mod csv;
 pub mod json;
 pub mod limits;
+pub mod split;
 pub mod table;
 mod text;
 
 pub use crate::csv::Csv;
 pub use json::JsonLines;
+pub use split::Split;
 pub use table::Table;
 
 /// How times are written.

@@ -37,25 +37,26 @@ Exit status: 0 the run completed or was interrupted, 1 it failed, 2 the argument
 wrong, 130 a second Ctrl-C ended it.";
 
 const RUN_USAGE: &str = "\
-weir run <QUERY> -r <CAPTURE> [OPTIONS] [FILTER]...
+weir run <QUERY>... -r <CAPTURE> [OPTIONS] [FILTER]...
        weir run -e <TEXT> -r <CAPTURE> [OPTIONS] [FILTER]...";
 
 const RUN_EXAMPLES: &str = "\
 Examples:
   weir run syn_flood.weir -r capture.pcap -p threshold=100
   weir run -e 'packets | summarize n = count() by ip.dst every 1s' -r capture.pcap tcp port 80
+  weir run flows knock my.weir -r capture.pcap -o csv --out-dir results udp
   zcat capture.pcap.gz | weir run my.weir -r - -o json | jq .";
 
 #[derive(Subcommand, Debug)]
 pub(crate) enum Command {
-    /// Run a query over a capture
+    /// Run queries over a capture
     #[command(override_usage = RUN_USAGE, after_help = RUN_EXAMPLES)]
     Run(RunArgs),
     /// Check queries without running them
     Check(CheckArgs),
     /// Format queries
     Fmt(FmtArgs),
-    /// Show how a query would run, and why
+    /// Show how queries would run, and why
     Explain(ExplainArgs),
     /// List what a query can ask of a packet
     Fields(FieldsArgs),
@@ -70,14 +71,19 @@ pub(crate) enum Command {
 
 #[derive(Args, Debug)]
 pub(crate) struct RunArgs {
-    /// Text of the query, instead of a file
-    #[arg(short, long, value_name = "TEXT")]
-    pub(crate) expression: Option<String>,
+    /// Text of a query, instead of a file; may be given several times
+    #[arg(short, long = "expression", value_name = "TEXT")]
+    pub(crate) expressions: Vec<String>,
 
-    /// The query (a file, `-` for standard input, or a name from `weir list`; not with -e), then
-    /// words of a capture filter as tcpdump takes it, such as: tcp port 80
-    #[arg(value_name = "QUERY] [FILTER")]
+    /// The query (a file, `-` for standard input, or a name from `weir list`; not needed with -e),
+    /// further ones (`NAME.weir`, `-` or a name) that run together with it, then words of a capture
+    /// filter as tcpdump takes it, such as: tcp port 80
+    #[arg(value_name = "QUERY]... [FILTER")]
     pub(crate) words: Vec<String>,
+
+    /// The same filter, where it must not be taken for queries
+    #[arg(last = true, value_name = "FILTER", hide = true)]
+    pub(crate) filter: Vec<String>,
 
     #[command(flatten)]
     pub(crate) options: RunOptions,
@@ -102,12 +108,13 @@ pub(crate) struct LibraryArgs {
 /// The options of every run.
 #[derive(Args, Debug)]
 pub(crate) struct RunOptions {
-    /// Capture to read: pcap or pcapng, plain, gzip or zstd; `-` for standard input
+    /// Capture to read: pcap or pcapng, plain, gzip or zstd; `-` for standard input. Several, each
+    /// with its own -r, are read one after the other
     #[arg(short, long, value_name = "CAPTURE")]
     #[arg(required_unless_present_any = ["test", "interface", "write"])]
     pub(crate) read: Vec<String>,
 
-    /// Set a parameter of the query
+    /// Set a parameter, in all queries that have it; QUERY.NAME=VALUE in one
     #[arg(short, long = "param", value_name = "NAME=VALUE", value_parser = param)]
     pub(crate) params: Vec<(String, String)>,
 
@@ -115,9 +122,17 @@ pub(crate) struct RunOptions {
     #[arg(short, long, value_enum)]
     pub(crate) output: Option<Format>,
 
+    /// Write a file for each output into this folder: QUERY.csv, or QUERY.NAME.csv for a named one
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) out_dir: Option<PathBuf>,
+
     /// How times are written
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "rfc3339")]
     pub(crate) time: Time,
+
+    /// Read the capture filter from a file, in which `#` starts a remark
+    #[arg(short = 'F', long, value_name = "FILE")]
+    pub(crate) filter_file: Option<PathBuf>,
 
     /// Stop after this many packets
     #[arg(short, long, value_name = "N")]
@@ -174,9 +189,22 @@ pub(crate) struct RunOptions {
 }
 
 impl RunOptions {
-    /// Whether the capture comes from standard input.
+    /// Whether a capture comes from standard input.
     pub(crate) fn reads_stdin(&self) -> bool {
         self.read.iter().any(|name| name == "-")
+    }
+
+    /// The capture filter, given as words or in a file; empty for none.
+    pub(crate) fn filter(&self, words: &str) -> anyhow::Result<String> {
+        let Some(path) = &self.filter_file else { return Ok(words.to_owned()) };
+        if !words.is_empty() {
+            let file = path.display();
+            return Err(usage(format!("two capture filters: -F {file}, and `{words}`")));
+        }
+        let text = std::fs::read_to_string(path)
+            .map_err(|e| usage(format!("-F {}: {e}", path.display())))?;
+        let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
+        Ok(lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" "))
     }
 
     /// Refuses the options of tcpdump that Weir lacks.
@@ -225,15 +253,15 @@ pub(crate) struct FmtArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct ExplainArgs {
-    /// A file, `-` for standard input, or a name from `weir list`
-    #[arg(required_unless_present = "expression")]
-    pub(crate) query: Option<String>,
+    /// Files, `-` for standard input, or names from `weir list`: what would run together
+    #[arg(value_name = "QUERY", required_unless_present = "expressions")]
+    pub(crate) queries: Vec<String>,
 
-    /// Text of a query, instead of a file
-    #[arg(short, long, value_name = "TEXT", conflicts_with = "query")]
-    pub(crate) expression: Option<String>,
+    /// Text of a query, instead of a file; may be given several times
+    #[arg(short, long = "expression", value_name = "TEXT")]
+    pub(crate) expressions: Vec<String>,
 
-    /// Set a parameter of the query
+    /// Set a parameter, in all queries that have it; QUERY.NAME=VALUE in one
     #[arg(short, long = "param", value_name = "NAME=VALUE", value_parser = param)]
     pub(crate) params: Vec<(String, String)>,
 
@@ -373,6 +401,15 @@ mod tests {
         assert_eq!(args.options.params, [pair("a", "1"), pair("b", "x=y")]);
         assert!(param("noequals").is_err());
         assert!(param("=1").is_err());
+    }
+
+    #[test]
+    fn queries_and_filters() {
+        let args = parse("weir run a.weir -r x b.weir -- udp port 53");
+        assert_eq!(args.words, ["a.weir", "b.weir"]);
+        assert_eq!(args.filter, ["udp", "port", "53"]);
+        let args = parse("weir run -e packets -e arp -r x tcp");
+        assert_eq!((args.expressions.len(), args.words.len()), (2, 1));
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod exit;
 mod ledger;
 mod library;
 mod output;
+mod programs;
 mod progress;
 mod query;
 mod signals;

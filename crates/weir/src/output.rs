@@ -2,12 +2,15 @@
 
 use crate::args::Format;
 use crate::term::Term;
+use anyhow::Context as _;
+use std::fs::{self, File};
 use std::io::{self, Write};
+use std::path::Path;
 use weir_engine::rows::{Output, Rows, Sink, set_cell};
 use weir_packet::limits::BATCH;
 use weir_plan::{Column, Schema, Type, Value};
 use weir_sink::table::TableOptions;
-use weir_sink::{Csv, JsonLines, Table, TimeFormat};
+use weir_sink::{Csv, JsonLines, Split, Table, TimeFormat};
 
 /// The format asked for, or the one that fits where rows go.
 pub(crate) fn choose(format: Option<Format>, term: &Term) -> Format {
@@ -25,6 +28,30 @@ pub(crate) fn sink<'a>(
         Format::Json => Box::new(JsonLines::new(out, options.time)),
         Format::Csv => Box::new(Csv::new(out, options.time)),
     }
+}
+
+/// A sink that writes a file for each output into a folder, named after the output; the folder is
+/// made if need be.
+pub(crate) fn files(
+    folder: &Path,
+    outputs: &[Output],
+    format: Format,
+    options: TableOptions,
+) -> anyhow::Result<Split<'static>> {
+    fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+    let ending = match format {
+        Format::Table => "txt",
+        Format::Json => "jsonl",
+        Format::Csv => "csv",
+    };
+    let file = |(n, output): (usize, &Output)| {
+        let name = output.name.clone().unwrap_or_else(|| (n + 1).to_string());
+        let path = folder.join(format!("{name}.{ending}"));
+        let file = File::create(&path).with_context(|| path.display().to_string())?;
+        Ok(sink(format, file, TableOptions { color: false, ..options }))
+    };
+    let sinks = outputs.iter().enumerate().map(file).collect::<anyhow::Result<Vec<_>>>()?;
+    Ok(Split::new(sinks))
 }
 
 /// Prints rows of text on standard output the way the rows of a query are printed.

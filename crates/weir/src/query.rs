@@ -17,19 +17,26 @@ const FILE_MAX: u64 = 256 << 20;
 pub(crate) struct Source {
     /// A file, `-`, or `-e`.
     pub(crate) name: String,
+    /// What its program is called beside others: letters, digits, `_` and `-`.
+    pub(crate) program: String,
     /// The text.
     pub(crate) text: String,
 }
 
 impl Source {
-    /// The query of `-e TEXT`.
-    pub(crate) fn from_text(text: &str) -> Source {
-        Source { name: "-e".to_owned(), text: text.to_owned() }
+    /// The query of `-e TEXT`, the `number`th of `all` that are given so.
+    pub(crate) fn from_text(text: &str, number: usize, all: usize) -> Source {
+        let text = text.to_owned();
+        match all {
+            1 => Source { name: "-e".to_owned(), program: "e".to_owned(), text },
+            _ => Source { name: format!("-e {number}"), program: format!("e{number}"), text },
+        }
     }
 
     /// A query of the library.
     pub(crate) fn from_library(entry: &Entry) -> Source {
-        Source { name: format!("{}.weir", entry.stem), text: entry.text.to_owned() }
+        let name = format!("{}.weir", entry.stem);
+        Source { name, program: entry.name.to_owned(), text: entry.text.to_owned() }
     }
 
     /// The query in a file, or on standard input (`-`).
@@ -41,7 +48,7 @@ impl Source {
             std::fs::read_to_string(path)
         };
         match text {
-            Ok(text) => Ok(Source { name, text }),
+            Ok(text) => Ok(Source { program: program_name(path), name, text }),
             Err(e) if e.kind() == io::ErrorKind::InvalidData => {
                 Err(usage(format!("{name} is not text (a capture is given with -r)")))
             }
@@ -57,20 +64,12 @@ impl Source {
         library::find(word).map(Source::from_library).ok_or_else(|| unknown(word))
     }
 
-    /// The one query that a command was given, as text or as a word.
-    pub(crate) fn given(expression: Option<&str>, word: Option<&str>) -> anyhow::Result<Source> {
-        match (expression, word) {
-            (Some(text), _) => Ok(Source::from_text(text)),
-            (None, Some(word)) => Source::load(word),
-            (None, None) => Err(usage("no query given: name a file or a query, or use -e TEXT")),
-        }
-    }
-
     /// Where the files that the query names are: beside its own file, or else in the working
     /// folder.
     fn files(&self) -> Beside {
         let folder = match self.name.as_str() {
-            "-e" | "-" => Path::new(""),
+            "-" => Path::new(""),
+            // Texts have names of one part.
             name => Path::new(name).parent().unwrap_or(Path::new("")),
         };
         Beside(folder.to_owned())
@@ -105,8 +104,26 @@ impl Files for Beside {
     }
 }
 
-/// Compiles a query. Diagnostics go to standard error; `None`: there were errors among them. A
-/// param that is set twice is refused.
+/// What the program of a file is called: as the file, without its ending.
+fn program_name(path: &Path) -> String {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
+    match stem.as_ref() {
+        "-" => "stdin".to_owned(),
+        stem => stem.chars().map(plain).collect(),
+    }
+}
+
+/// Refuses a param that is set twice.
+pub(crate) fn refuse_twice(params: &[(String, String)]) -> anyhow::Result<()> {
+    let twice = |i: &usize| params[..*i].iter().any(|(name, _)| *name == params[*i].0);
+    match (0..params.len()).find(twice) {
+        Some(i) => Err(usage(format!("-p {} is given twice", params[i].0))),
+        None => Ok(()),
+    }
+}
+
+/// Compiles a query. Diagnostics go to standard error; `None`: there were errors among them.
 pub(crate) fn compile(
     source: &Source,
     params: &[(String, String)],
@@ -114,10 +131,6 @@ pub(crate) fn compile(
     quiet: bool,
     term: &Term,
 ) -> anyhow::Result<Option<Program>> {
-    let twice = |i: &usize| params[..*i].iter().any(|(name, _)| *name == params[*i].0);
-    if let Some(i) = (0..params.len()).find(twice) {
-        return Err(usage(format!("-p {} is given twice", params[i].0)));
-    }
     let options =
         Options { params, signatures: functions.signatures(), files: Some(&source.files()) };
     match weir_lang::compile(&source.query(), &options) {
@@ -145,4 +158,21 @@ fn unknown(word: &str) -> anyhow::Error {
         None => "`weir list` shows the queries that come with Weir".to_owned(),
     };
     usage(format!("{word}: no such file, and no query of that name; {hint}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_called_as_their_files() {
+        for (path, expected) in [
+            ("a/syn_flood.weir", "syn_flood"),
+            ("a.b.weir", "a_b"),
+            ("my query-2", "my_query-2"),
+            ("-", "stdin"),
+        ] {
+            assert_eq!(program_name(Path::new(path)), expected);
+        }
+    }
 }

@@ -134,7 +134,10 @@ fn exit_status_and_reason() {
     check(&["flwos", "-r", &x], 2, "did you mean `flows`?");
     check(&["chekc"], 2, "did you mean `check`?");
     check(&[&x], 2, "weir run");
-    check(&["flows", "-r", &x, "-r", &x], 2, "one capture at a time");
+    check(&["flows", "-r", "-", "-r", "-"], 2, "one capture only");
+    check(&["flows", "-r", &x, "-r", "nowhere.pcap"], 1, "nowhere.pcap: No such file");
+    check(&["flows", "-r", &x, "-F", "nowhere.txt"], 2, "-F nowhere.txt: No such file");
+    check(&["flows", "-r", &x, "-F", "nowhere.txt", "udp"], 2, "two capture filters");
     check(&["flows", "-r", &x, "--frobnicate"], 2, "--frobnicate");
     check(&["flows", "-r", &x, "-j", "0"], 2, "a number from 1, or `auto`");
     check(&["flows", "-r", &x, "--lateness", "soon"], 2, "a duration such as 500ms");
@@ -145,9 +148,23 @@ fn exit_status_and_reason() {
     check(&["explain", "top", "-p", "n=3", "-p", "n=3"], 2, "-p n is given twice");
     check(&["fields", "quicksilver"], 2, "quicksilver");
     check(&["flows", "-r", &x, &junk], 2, "junk.pcap is a file, not a capture filter");
-    check(&["run", "-e", EACH, "-r", &x, &junk], 2, "one capture at a time");
-    check(&["run", "flows", "-r", &x, &junk, "tcp"], 2, "one capture at a time");
+    check(&["run", "-e", EACH, "-r", &x, &junk], 2, "each capture needs its own -r");
+    check(&["run", "flows", "-r", &x, &junk, "tcp"], 2, "each capture needs its own -r");
     check(&["fmt", "flows"], 2, "give a file to fmt");
+    check(&["run", "flows", "nowhere.weir", "-r", &x], 2, "nowhere.weir: no such file");
+    check(&["run", "flows", "-", "-r", "-"], 2, "both the query and the capture");
+    check(&["run", "-", "-", "-r", &x], 2, "one query only");
+    check(&["run", "top", "sources", "-r", &x, "-o", "csv"], 2, "--out-dir FOLDER");
+    check(
+        &["run", "top", "sources", "-r", &x, "-p", "intervall=3s"],
+        2,
+        "did you mean `interval`?",
+    );
+    check(&["run", "top", "sources", "-r", &x, "-p", "q.n=3"], 2, "there are top, sources");
+    check(&["run", "top", "sources", "-r", &x, "-p", "sources.n=3"], 2, "no param `n`");
+    check(&["run", "top", "sources", "-r", &x, "-p", "n=3", "-p", "n=3"], 2, "given twice");
+    check(&["run", "top", "conections", "-r", &x], 2, "did you mean the query `connections`?");
+    check(&["run", "-r", &x, "--", "flows"], 2, "no query given");
     let binary = folder.file("binary.pcap", [0xd4, 0xc3, 0xb2, 0xa1]);
     let not_text = "binary.pcap is not text (a capture is given with -r)";
     check(&["run", &binary, "-r", &x], 2, not_text);
@@ -184,6 +201,113 @@ fn errors_in_a_query_name_file_and_place() {
         assert!(message.contains("tcp.dport"), "{message}");
         assert!(output.stdout.is_empty());
     }
+}
+
+#[test]
+fn captures_are_read_one_after_the_other() {
+    let folder = Folder::new();
+    let (x, y) = (folder.file("x.pcap", capture(4)), folder.file("y.pcap", capture(3)));
+    let both = ["-e", "packets | project number", "-o", "csv"];
+    let output = weir(["run", "-r", &x, "-r", &y]).args(both).output().expect("runs");
+    assert_eq!(stdout(&output), "number\n1\n2\n3\n4\n5\n6\n7\n");
+    assert!(stderr(&output).contains("received   7 packets"), "{}", stderr(&output));
+    let mut command = assert_cmd::Command::from_std(weir(["run", "-r", &x, "-r", "-", "-q"]));
+    let output = command.args(both).write_stdin(capture(2)).output().expect("runs");
+    assert_eq!(stdout(&output), "number\n1\n2\n3\n4\n5\n6\n");
+    let output = weir(["run", "-r", &x, "-r", &y, "-c", "5"]).args(both).output().expect("runs");
+    assert_eq!(stdout(&output).lines().count(), 1 + 5);
+    assert!(stderr(&output).contains("received   5 packets"), "{}", stderr(&output));
+}
+
+#[test]
+#[expect(clippy::print_stderr, reason = "a skipped test says so")]
+fn a_filter_may_stand_in_a_file() {
+    let folder = Folder::new();
+    let x = folder.file("x.pcap", capture(30));
+    let filter = folder.file("filter.txt", "# DNS only\nudp  # not TCP\n\nport 53\n");
+    let output = run(["run", "-e", EACH, "-r", &x, "-F", &filter]);
+    if stderr(&output).contains("could not be loaded") {
+        return eprintln!("skipped: a_filter_may_stand_in_a_file: no libpcap");
+    }
+    assert_eq!(stdout(&output).lines().count(), 10, "{}", stderr(&output));
+}
+
+/// A mistake in one of several queries stops all before anything runs, and is told with its file.
+#[test]
+fn one_wrong_query_stops_all() {
+    let folder = Folder::new();
+    let x = folder.file("x.pcap", capture(5));
+    let good =
+        folder.file("good.weir", "param n: int = 2\npackets | where len > n | project number");
+    let bad = folder.file("bad.weir", "packets\n| where tcp.dprot == 80\n");
+    let worse = folder.file("worse.weir", "packets | limit");
+    let out = folder.0.path().join("out");
+    let out = out.to_str().expect("a plain path");
+    let output = run(["run", &good, &bad, &worse, "-r", &x, "--out-dir", out]);
+    assert_eq!((output.status.code(), stdout(&output)), (Some(2), ""));
+    let message = stderr(&output);
+    assert!(message.contains("bad.weir:2:") && message.contains("worse.weir:1:"), "{message}");
+    assert!(!Path::new(out).exists(), "nothing ran");
+    let output = run(["run", "-e", "packets | limit 1", "-e", "packets | lmit 1", "-r", &x]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("-e 2:1:"), "{}", stderr(&output));
+    // A param goes to those that have it.
+    let output = run(["run", &good, "-e", EACH, "-r", &x, "-p", "n=100000", "-q"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(stdout(&output).lines().all(|line| line.starts_with("{\"_pipeline\":\"e\"")));
+    assert_eq!(stdout(&output).lines().count(), 5);
+}
+
+#[test]
+fn each_output_has_a_file() {
+    let folder = Folder::new();
+    let x = folder.file("x.pcap", capture(6));
+    let two = "let udp_ones = packets | where udp | project number
+               packets | where tcp | project number, dport";
+    let query = folder.file("two.weir", two);
+    let out = folder.0.path().join("a/b");
+    let read = |name: &str| fs::read_to_string(out.join(name)).unwrap_or_default();
+    let write = |args: &[&str]| {
+        let (folder, path) = (out.to_str().expect("a plain path"), ["--out-dir"]);
+        let output = weir(["run", "-r", &x]).args(args).args(path).arg(folder).output();
+        let output = output.expect("runs");
+        assert_eq!((output.status.code(), stdout(&output)), (Some(0), ""), "{}", stderr(&output));
+    };
+    write(&[&query, "-o", "csv"]);
+    assert_eq!(read("two.udp_ones.csv"), "number\n3\n6\n");
+    assert_eq!(read("two.csv"), "number,dport\n1,80\n2,80\n4,80\n5,80\n");
+    write(&[
+        &query,
+        "-e",
+        "packets | limit 1 | project number",
+        "-e",
+        "packets | summarize count()",
+    ]);
+    assert_eq!(read("e1.jsonl"), "{\"number\":1}\n");
+    assert_eq!(read("e2.jsonl"), "{\"count\":6}\n");
+    assert_eq!(read("two.udp_ones.jsonl"), "{\"number\":3}\n{\"number\":6}\n");
+    write(&["-e", "packets | summarize count()", "-o", "table"]);
+    assert_eq!(read("e.txt"), "count\n    6\n");
+}
+
+#[test]
+#[expect(clippy::print_stderr, reason = "a skipped test says so")]
+fn queries_come_before_the_filter() {
+    let folder = Folder::new();
+    let x = folder.file("x.pcap", capture(30));
+    let query = folder.file("q.weir", "packets | summarize packets = count()");
+    let rows = |args: &[&str]| {
+        let output = weir(["run", "-r", &x, "-o", "json"]).args(args).output().expect("runs");
+        (output.status.code(), stdout(&output).to_owned(), stderr(&output).to_owned())
+    };
+    let (status, found, message) = rows(&[&query, &query, "udp", "port", "53"]);
+    if message.contains("could not be loaded") {
+        return eprintln!("skipped: queries_come_before_the_filter: no libpcap");
+    }
+    let expected = "{\"_pipeline\":\"q\",\"packets\":10}\n{\"_pipeline\":\"q-2\",\"packets\":10}\n";
+    assert_eq!((status, found.as_str()), (Some(0), expected), "{message}");
+    assert_eq!(rows(&[&query, "--", "udp"]).1, "{\"packets\":10}\n");
+    assert_eq!(rows(&[&query, "udp", "--", "port", "53"]).1, "{\"packets\":10}\n");
 }
 
 #[test]

@@ -192,7 +192,9 @@ impl Spread {
     /// Fills in whose the packets of a batch are; `turn` rises from batch to batch.
     pub(super) fn share_out(&mut self, batch: &mut Batch, turn: usize) {
         let Spread { workers, lanes, layers, view, texts, hashes } = self;
-        classify(&batch.frames, layers);
+        if lanes.iter().any(|lane| matches!(lane, Ways::Key { .. })) {
+            classify(&batch.frames, layers);
+        }
         let all = Bits::first(batch.frames.len());
         view.next_batch();
         let mut packets = view.packets(&batch.frames, layers);

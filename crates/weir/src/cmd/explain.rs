@@ -1,29 +1,38 @@
-//! `weir explain`: the plan, where each part runs, and why.
+//! `weir explain`: the plan, where each part runs, and why; of several queries, that of all together.
 
 use crate::args::ExplainArgs;
 use crate::exit::Status;
-use crate::query::{self, Source};
+use crate::programs::Programs;
 use crate::term::Term;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use weir_engine::functions::Functions;
 
-/// Prints the params of a query, then its plan.
+/// Prints the params of each query, then the plan.
 pub(crate) fn run(args: &ExplainArgs, term: &Term) -> anyhow::Result<Status> {
-    let source = Source::given(args.expression.as_deref(), args.query.as_deref())?;
-    let Some(program) = query::compile(&source, &args.params, &Functions::default(), false, term)?
-    else {
-        return Ok(Status::Usage);
-    };
+    let programs = Programs::given(&args.expressions, &args.queries)?;
+    let functions = Functions::default();
+    let compiled = programs.compile(&args.params, false, &functions, false, term)?;
+    let Some(program) = compiled else { return Ok(Status::Usage) };
     let plan = weir_plan::print::explain(&program, args.workers.get());
     let hides = plan.contains("anonymize(");
-    let text = params(&source.text, &args.params, hides) + &plan;
+    let mut text = String::new();
+    for (number, source) in programs.sources().iter().enumerate() {
+        if programs.sources().len() > 1 {
+            let _ = writeln!(text, "program {}: {}", source.program, source.name);
+        }
+        text += &params(&source.text, &programs.params_of(number, &args.params), hides);
+    }
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    text += &plan;
     std::io::stdout().lock().write_all(text.as_bytes())?;
     Ok(Status::Ok)
 }
 
-/// A line for each param with the value that it has here, then an empty one. `hides`: the plan has
-/// a key, which is not shown here either.
+/// A line for each param with the value that it has here. `hides`: the plan has a key, which is not
+/// shown here either.
 fn params(query: &str, given: &[(String, String)], hides: bool) -> String {
     let mut out = String::new();
     for param in weir_lang::params(query) {
@@ -40,9 +49,6 @@ fn params(query: &str, given: &[(String, String)], hides: bool) -> String {
         if !notes.is_empty() {
             let _ = write!(out, "  # {}", notes.join("; "));
         }
-        out.push('\n');
-    }
-    if !out.is_empty() {
         out.push('\n');
     }
     out
@@ -63,7 +69,7 @@ mod tests {
         let query = "param key: string = \"\"\nparam n: int = 3\npackets | limit n";
         let given = [("key".to_owned(), "k".repeat(32))];
         let text = params(query, &given, true);
-        assert_eq!(text, "param key: string = …  # default \"\"\nparam n: int = 3\n\n");
+        assert_eq!(text, "param key: string = …  # default \"\"\nparam n: int = 3\n");
         assert!(params(query, &given, false).contains(&given[0].1));
     }
 }

@@ -4,6 +4,7 @@ use super::run::{self, Job};
 use crate::args::{Cli, LibraryArgs};
 use crate::exit::{self, Status, usage};
 use crate::library::{self, Entry, LIBRARY, signature};
+use crate::programs::Programs;
 use crate::query::Source;
 use crate::term::Term;
 use clap::{CommandFactory as _, FromArgMatches as _};
@@ -31,7 +32,7 @@ pub(crate) fn run(words: &[OsString], term: &Term) -> anyhow::Result<Status> {
     };
     let chosen = args.color.map(Term::new);
     let job = Job {
-        source: Source::from_library(entry),
+        programs: Programs::new(vec![Source::from_library(entry)])?,
         filter: args.filter.join(" "),
         options: args.options,
     };

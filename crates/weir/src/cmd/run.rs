@@ -1,12 +1,14 @@
-//! `weir run`: a query over a capture, to rows and a ledger.
+//! `weir run`: queries over a capture, to rows and a ledger.
 
 use crate::args::{Format, RunArgs, RunOptions};
 use crate::exit::{Status, usage};
+use crate::programs::{self, Programs};
 use crate::progress::Progress;
-use crate::query::{self, Source as Text};
 use crate::source::{Stream, Take};
 use crate::term::Term;
 use crate::{ledger, output, signals};
+use anyhow::Context as _;
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -14,16 +16,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use weir_capture::bpf::{Filter, FilterError};
 use weir_engine::fragments::Counts;
 use weir_engine::functions::Functions;
+use weir_engine::graph::Lower;
 use weir_engine::reading::Reading;
+use weir_engine::rows::Sink;
 use weir_engine::run::{Options, Outcome, RunError};
 use weir_packet::source::Source;
 use weir_plan::Program;
 use weir_sink::table::TableOptions;
 
-/// A query, what it reads, and how.
+/// Queries, what they read, and how.
 pub(crate) struct Job {
-    /// The text of the query.
-    pub(crate) source: Text,
+    /// The queries.
+    pub(crate) programs: Programs,
     /// The capture filter; empty for none.
     pub(crate) filter: String,
     /// Everything else.
@@ -32,72 +36,87 @@ pub(crate) struct Job {
 
 /// Runs `weir run`.
 pub(crate) fn run(args: RunArgs, term: &Term) -> anyhow::Result<Status> {
-    let RunArgs { expression, words, options } = args;
+    let RunArgs { expressions, words, filter, options } = args;
     options.supported()?;
-    if expression.is_none() && words.first().is_some_and(|w| w == "-") && options.reads_stdin() {
+    let (queries, rest) = words.split_at(programs::leading(&words, !expressions.is_empty()));
+    if queries.iter().any(|word| word == "-") && options.reads_stdin() {
         return Err(usage(
             "standard input can't be both the query and the capture; use -e or a file",
         ));
     }
-    let (source, filter) = match (expression, words.split_first()) {
-        (None, Some((query, filter))) => (Text::load(query)?, filter.join(" ")),
-        (text, _) => (Text::given(text.as_deref(), None)?, words.join(" ")),
-    };
-    job(Job { source, filter, options }, term)
+    let programs = Programs::given(&expressions, queries)?;
+    let filter = [rest, &filter].concat().join(" ");
+    job(Job { programs, filter, options }, term)
 }
 
 /// Checks and runs a job.
 pub(crate) fn job(job: Job, term: &Term) -> anyhow::Result<Status> {
-    let Job { source, filter, options } = job;
+    let Job { programs, filter, options } = job;
     options.supported()?;
-    one_capture(&options.read, &filter)?;
+    only_filters(&filter)?;
+    let filter = options.filter(&filter)?;
+    if options.read.iter().filter(|name| *name == "-").count() > 1 {
+        return Err(usage("standard input can be one capture only"));
+    }
     let functions = Functions::default();
-    let compiled = query::compile(&source, &options.params, &functions, options.quiet, term)?;
+    let named = options.out_dir.is_some();
+    let compiled = programs.compile(&options.params, named, &functions, options.quiet, term)?;
     let Some(program) = compiled else { return Ok(Status::Usage) };
-    let format = output::choose(options.output, term);
+    let format = match (options.output, &options.out_dir) {
+        (None, Some(_)) => Format::Json,
+        (chosen, _) => output::choose(chosen, term),
+    };
     let printed = program.pipelines.iter().filter(|p| p.printed).count();
-    if format == Format::Csv && printed > 1 {
+    if format == Format::Csv && printed > 1 && options.out_dir.is_none() {
         return Err(usage(format!(
-            "the query has {printed} outputs and CSV has one header; use -o json or -o table"
+            "there are {printed} outputs and CSV has one header; use -o json, -o table, or \
+             --out-dir FOLDER for a file each"
         )));
     }
     let filter = match filter.as_str() {
         "" => None,
-        text => Some(Filter::new(text).map_err(filter_error)?),
+        text => Some(Filter::new(text).map_err(|e| filter_error(e, text))?),
     };
     if options.test {
         return Ok(Status::Ok);
     }
-    let [capture] = options.read.as_slice() else {
+    if options.read.is_empty() {
         return Err(usage("no capture given: use -r CAPTURE"));
-    };
+    }
+    if options.read.len() > 1 {
+        // The last of many should not be found missing after hours.
+        for capture in options.read.iter().filter(|name| !is_stream(name)) {
+            File::open(capture).with_context(|| capture.clone())?;
+        }
+    }
     if options.verbose {
         term.say_text(&weir_plan::print::explain(&program, options.workers.get()));
     }
-    let run = Run { program, functions, capture, filter, format, options: &options, term };
+    let run = Run { program, functions, filter, format, options: &options, term };
     run.start()
 }
 
-/// Refuses a second capture, given with -r or, as `-r *.pcap` does, as if it were a filter.
-fn one_capture(captures: &[String], filter: &str) -> anyhow::Result<()> {
-    if captures.len() > 1 {
-        return Err(usage("one capture at a time: give -r once (mergecap joins files)"));
-    }
+/// Refuses a second capture that is given, as `-r *.pcap` does, as if it were a filter.
+fn only_filters(filter: &str) -> anyhow::Result<()> {
     // A file may bear the name of a word that begins filters; those are of letters and digits.
     let word = filter.split_whitespace().next().unwrap_or_default();
     let keyword = word.bytes().all(|b| b.is_ascii_alphanumeric());
     if !keyword && Path::new(word).is_file() {
         return Err(usage(format!(
-            "one capture at a time: {word} is a file, not a capture filter (mergecap joins files)"
+            "{word} is a file, not a capture filter: each capture needs its own -r, and a query \
+             after the first ends in .weir"
         )));
     }
     Ok(())
 }
 
 /// A refused expression is a wrong argument; a missing libpcap is not.
-fn filter_error(e: FilterError) -> anyhow::Error {
-    match e {
-        FilterError::Expression { .. } => usage(e.to_string()),
+fn filter_error(e: FilterError, filter: &str) -> anyhow::Error {
+    match (&e, programs::meant_query(filter)) {
+        (FilterError::Expression { .. }, Some(query)) => {
+            usage(format!("{e}; or did you mean the query `{query}`?"))
+        }
+        (FilterError::Expression { .. }, None) => usage(e.to_string()),
         _ => e.into(),
     }
 }
@@ -106,7 +125,6 @@ fn filter_error(e: FilterError) -> anyhow::Error {
 struct Run<'a> {
     program: Program,
     functions: Functions,
-    capture: &'a str,
     filter: Option<Filter>,
     format: Format,
     options: &'a RunOptions,
@@ -116,21 +134,16 @@ struct Run<'a> {
 impl Run<'_> {
     fn start(mut self) -> anyhow::Result<Status> {
         let stop = Arc::new(AtomicBool::new(false));
-        let stream = is_stream(self.capture);
+        let stream = self.options.read.iter().any(|capture| is_stream(capture));
         let mut source =
             Reading::new(self.source(stream, &stop)?).headers(self.options.headers.into());
         if self.options.fragments {
             source = source.fragments();
         }
         let mut progress = self.progress(stream);
-        let stdout = io::stdout().lock();
-        let out: Box<dyn Write + '_> = match &progress {
-            Some(progress) => Box::new(progress.around(stdout)),
-            None => Box::new(stdout),
-        };
         let table =
             TableOptions { time: self.options.time.into(), color: self.term.color_out, stream };
-        let mut sink = output::sink(self.format, out, table);
+        let mut sink = self.sink(progress.as_ref(), table)?;
         let mut options = Options {
             workers: self.options.workers.get(),
             groups_hint: self.options.groups,
@@ -159,11 +172,29 @@ impl Run<'_> {
         self.end(outcome, source.counts(), stop.load(Ordering::Relaxed))
     }
 
-    /// Opens the capture and lets signals end its reading.
+    /// Where rows go: to standard output, or into a folder.
+    fn sink(
+        &self,
+        progress: Option<&Progress>,
+        options: TableOptions,
+    ) -> anyhow::Result<Box<dyn Sink>> {
+        if let Some(folder) = &self.options.out_dir {
+            let outputs = Lower::outputs(&self.program);
+            return Ok(Box::new(output::files(folder, &outputs, self.format, options)?));
+        }
+        let stdout = io::stdout().lock();
+        let out: Box<dyn Write> = match progress {
+            Some(progress) => Box::new(progress.around(stdout)),
+            None => Box::new(stdout),
+        };
+        Ok(output::sink(self.format, out, options))
+    }
+
+    /// Opens the captures and lets signals end their reading.
     fn source(&mut self, stream: bool, stop: &Arc<AtomicBool>) -> anyhow::Result<Box<dyn Source>> {
-        let capture = self.capture.to_owned();
+        let captures = self.options.read.clone();
         let options = weir_capture::Options { filter: self.filter.take(), ..Default::default() };
-        let open = move || weir_capture::open(&capture, &options);
+        let open = move || weir_capture::open_all(captures, &options);
         let source: Box<dyn Source> = if stream {
             let (source, end) = Stream::start(open)?;
             signals::watch(stop, move || end.end())?;
@@ -182,8 +213,9 @@ impl Run<'_> {
     fn progress(&self, stream: bool) -> Option<Progress> {
         let wanted =
             !stream && self.term.stderr_tty && !self.options.quiet && !self.options.no_progress;
-        let total = wanted.then(|| weir_capture::size_hint(self.capture)).flatten()?;
-        Some(Progress::new(total))
+        let sizes = || self.options.read.iter().map(|name| weir_capture::size_hint(name)).sum();
+        let total: Option<u64> = wanted.then(sizes).flatten();
+        total.map(Progress::new)
     }
 
     /// Prints the ledger, then what ended the run early.

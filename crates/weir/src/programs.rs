@@ -1,0 +1,254 @@
+//! The queries of one run: which words name them, what their programs are called, which params go
+//! to which, and all of them as one program.
+
+use crate::exit::usage;
+use crate::library;
+use crate::query::{self, Source};
+use crate::term::Term;
+use weir_engine::functions::Functions;
+use weir_plan::Program;
+use weir_plan::join::join;
+
+/// Values of params by name.
+type Params = [(String, String)];
+
+/// Queries that run together, each under a name of its own.
+#[derive(Debug)]
+pub(crate) struct Programs {
+    sources: Vec<Source>,
+}
+
+impl Programs {
+    /// The queries given as texts, then those that `words` name.
+    pub(crate) fn given(texts: &[String], words: &[String]) -> anyhow::Result<Programs> {
+        let text = |(i, text): (usize, &String)| Source::from_text(text, i + 1, texts.len());
+        let mut sources: Vec<Source> = texts.iter().enumerate().map(text).collect();
+        if words.iter().filter(|word| *word == "-").count() > 1 {
+            return Err(usage("standard input can be one query only"));
+        }
+        for word in words {
+            sources.push(Source::load(word)?);
+        }
+        Programs::new(sources)
+    }
+
+    /// These queries. Where two would have one name, the later one gets a number.
+    pub(crate) fn new(mut sources: Vec<Source>) -> anyhow::Result<Programs> {
+        if sources.is_empty() {
+            return Err(usage("no query given: name a file or a query, or use -e TEXT"));
+        }
+        for i in 0..sources.len() {
+            let (before, rest) = sources.split_at_mut(i);
+            let taken = |name: &str| before.iter().any(|source| source.program == name);
+            let name = &rest[0].program;
+            if taken(name) {
+                let numbered = (2..).map(|n| format!("{name}-{n}")).find(|name| !taken(name));
+                rest[0].program = numbered.unwrap_or_default();
+            }
+        }
+        Ok(Programs { sources })
+    }
+
+    /// The queries, in order.
+    pub(crate) fn sources(&self) -> &[Source] {
+        &self.sources
+    }
+
+    /// The params that are meant for the query of that number: `-p name=…` for all that have one
+    /// of that name, `-p program.name=…` for one; that counts where both are given. A query that is
+    /// alone is meant by all.
+    pub(crate) fn params_of(&self, number: usize, given: &Params) -> Vec<(String, String)> {
+        let source = &self.sources[number];
+        let known: Vec<String> = self.names_of_params(source);
+        let mut mine: Vec<(String, String)> = Vec::new();
+        for (name, value) in given {
+            let own = own_name(source, name);
+            let applies = match own {
+                Some(own) => {
+                    mine.retain(|(other, _)| other != own);
+                    true
+                }
+                None if self.sources.len() == 1 => true,
+                None => {
+                    let specific =
+                        |(other, _): &(String, String)| own_name(source, other) == Some(name);
+                    known.contains(name) && !given.iter().any(specific)
+                }
+            };
+            if applies {
+                mine.push((own.unwrap_or(name).to_owned(), value.clone()));
+            }
+        }
+        mine
+    }
+
+    fn names_of_params(&self, source: &Source) -> Vec<String> {
+        weir_lang::params(&source.text).into_iter().map(|p| p.name).collect()
+    }
+
+    /// Compiles all queries into one program, with outputs named after their queries if there are
+    /// several or `named` says so. Diagnostics go to standard error; `None`: there were errors
+    /// among them.
+    pub(crate) fn compile(
+        &self,
+        given: &Params,
+        named: bool,
+        functions: &Functions,
+        quiet: bool,
+        term: &Term,
+    ) -> anyhow::Result<Option<Program>> {
+        query::refuse_twice(given)?;
+        let mut programs = Vec::new();
+        for (number, source) in self.sources.iter().enumerate() {
+            let params = self.params_of(number, given);
+            if let Some(program) = query::compile(source, &params, functions, quiet, term)? {
+                programs.push((source.program.clone(), program));
+            }
+        }
+        if programs.len() < self.sources.len() {
+            return Ok(None);
+        }
+        self.refuse_unused(given)?;
+        if programs.len() == 1 && !named {
+            return Ok(programs.pop().map(|(_, program)| program));
+        }
+        join(programs).map(Some).map_err(|e| usage(e.to_string()))
+    }
+
+    /// Refuses params that no query has, where there are several: one that is alone says so itself.
+    fn refuse_unused(&self, given: &Params) -> anyhow::Result<()> {
+        if self.sources.len() == 1 {
+            return Ok(());
+        }
+        let known: Vec<Vec<String>> =
+            self.sources.iter().map(|source| self.names_of_params(source)).collect();
+        for (name, _) in given {
+            let own = self.sources.iter().any(|source| own_name(source, name).is_some());
+            if own || known.iter().flatten().any(|other| other == name) {
+                continue;
+            }
+            let programs: Vec<&str> = self.sources.iter().map(|s| s.program.as_str()).collect();
+            if let Some((program, _)) = name.rsplit_once('.') {
+                let programs = programs.join(", ");
+                return Err(usage(format!(
+                    "-p {name}: no program is called `{program}`; there are {programs}"
+                )));
+            }
+            let all = known.iter().flatten().map(String::as_str);
+            let hint = match weir_lang::closest(name, all) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => "`weir explain` shows what they have".to_owned(),
+            };
+            return Err(usage(format!("-p {name}: none of the programs has such a param; {hint}")));
+        }
+        Ok(())
+    }
+}
+
+/// What the query itself calls the param, if it is given as one of this query: `program.name`.
+fn own_name<'p>(source: &Source, name: &'p str) -> Option<&'p str> {
+    name.strip_prefix(&source.program)?.strip_prefix('.')
+}
+
+/// How many of the words name queries; the others are a capture filter. Words are queries up to the
+/// first that looks like none; the very first is one in any case, unless texts were given.
+pub(crate) fn leading(words: &[String], has_texts: bool) -> usize {
+    let first = usize::from(!has_texts && !words.is_empty());
+    first + words[first..].iter().take_while(|word| is_query(word)).count()
+}
+
+/// Whether a word can only be meant as a query: filters have no such words.
+fn is_query(word: &str) -> bool {
+    word == "-" || word.ends_with(".weir") || library::find(word).is_some()
+}
+
+/// A query that the first word of a refused filter may have been meant to name.
+pub(crate) fn meant_query(filter: &str) -> Option<&'static str> {
+    let word = filter.split_whitespace().next()?;
+    weir_lang::closest(word, library::LIBRARY.iter().flat_map(|e| [e.name, e.stem]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(line: &str) -> Vec<String> {
+        line.split_whitespace().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn words_are_queries_up_to_the_first_that_is_none() {
+        let check = |line: &str, has_texts, expected| {
+            assert_eq!(leading(&words(line), has_texts), expected, "{line}");
+        };
+        check("", false, 0);
+        check("anything", false, 1);
+        check("my_query tcp port 80", false, 1);
+        check("a.weir flows - b.weir tcp and host flows", false, 4);
+        check("a.weir host flows c.weir", false, 1);
+        check("tcp port 80", true, 0);
+        check("flows tcp port 80", true, 1);
+    }
+
+    /// Words that a capture filter may begin with (pcap-filter(7)).
+    #[test]
+    fn no_query_of_the_library_is_called_as_a_filter_begins() {
+        let begins = "host net port portrange src dst ether fddi tr wlan ip ip6 arp rarp decnet tcp \
+                      udp icmp icmp6 igmp igrp pim ah esp vrrp sctp carp broadcast multicast less \
+                      greater proto protochain gateway not vlan mpls pppoes pppoed geneve vxlan link \
+                      iso clnp esis isis lat moprc mopdl atalk aarp stp ipx netbeui llc ifname on \
+                      rnr rulenum reason rset ruleset srnr subrulenum action type subtype dir addr1 \
+                      addr2 addr3 addr4 ra ta radio ppp slip raw inbound outbound len ifindex";
+        for word in begins.split_whitespace() {
+            assert!(!is_query(word), "{word}");
+        }
+    }
+
+    fn programs(texts: &[(&str, &str)]) -> Programs {
+        let source = |(name, text): &(&str, &str)| {
+            let mut source = Source::from_text(text, 1, 1);
+            (*name).clone_into(&mut source.program);
+            source
+        };
+        Programs::new(texts.iter().map(source).collect()).expect("there are some")
+    }
+
+    #[test]
+    fn programs_of_one_name_are_numbered() {
+        let all = programs(&[("a", ""), ("a", ""), ("a-2", ""), ("a", "")]);
+        let names: Vec<&str> = all.sources.iter().map(|s| s.program.as_str()).collect();
+        assert_eq!(names, ["a", "a-2", "a-2-2", "a-3"]);
+    }
+
+    #[test]
+    fn params_go_where_they_are_known() {
+        let (n, m) = ("param n: int = 1", "param m: int = 1\nparam n: int = 1");
+        let all = programs(&[("a", n), ("b", m), ("c", "packets")]);
+        let check = |given: &str, expected: [&str; 3]| {
+            let pair = |word: String| {
+                let (name, value) = word.split_once('=').expect("a pair");
+                (name.to_owned(), value.to_owned())
+            };
+            let given: Vec<_> = words(given).into_iter().map(pair).collect();
+            let of = |number| {
+                let mine = all.params_of(number, &given).into_iter();
+                mine.map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
+            };
+            assert_eq!([of(0), of(1), of(2)], expected, "{given:?}");
+        };
+        check("n=5", ["n=5", "n=5", ""]);
+        check("m=5 a.n=6", ["n=6", "m=5", ""]);
+        check("b.n=6 n=5", ["n=5", "n=6", ""]);
+        check("n=5 b.n=6", ["n=5", "n=6", ""]);
+        // That it has none is for the query itself to say.
+        check("c.n=5", ["", "", "n=5"]);
+    }
+
+    #[test]
+    fn a_query_that_is_alone_gets_all() {
+        let all = programs(&[("a", "packets")]);
+        let given = [("x".to_owned(), "1".to_owned()), ("a.y".to_owned(), "2".to_owned())];
+        let expected = [("x".to_owned(), "1".to_owned()), ("y".to_owned(), "2".to_owned())];
+        assert_eq!(all.params_of(0, &given), expected);
+    }
+}
