@@ -21,8 +21,11 @@ impl<'a> Split<'a> {
         &mut self,
         mut call: impl FnMut(usize, &mut dyn Sink) -> io::Result<()>,
     ) -> io::Result<()> {
-        let calls = self.sinks.iter_mut().enumerate();
-        calls.fold(Ok(()), |result, (n, sink)| result.and(call(n, &mut **sink)))
+        let mut result = Ok(());
+        for (n, sink) in self.sinks.iter_mut().enumerate() {
+            result = result.and(call(n, &mut **sink));
+        }
+        result
     }
 }
 

@@ -22,8 +22,8 @@ pub(super) struct Keyed {
     owns: Vec<Own>,
 }
 
-/// Packets that one worker gets by one lane, put together until they fill a batch: operators take about as long for
-/// a batch that is half empty.
+/// Packets that one worker gets by one lane, put together until they fill a batch: operators take
+/// about as long for a batch that is half empty.
 struct Own {
     lane: usize,
     frames: FrameBatch,
