@@ -5,9 +5,9 @@
 //! common share one spreading, by that part; where they have none, each of them gets the same
 //! packets spread in its own way (shallow copies: the frames stay where they are).
 //!
-//! The rule is greedy: of all pairs of clusters, the two whose keys have the largest part in common,
-//! counted in fields, become one that is spread by that part; of equally large ones the first, in
-//! program order; again and again, until no two have a part in common. A part of fields that take
+//! The rule is greedy: of all pairs of clusters, the two whose keys have the largest part in
+//! common, counted in fields, become one that is spread by that part; of equally large ones the
+//! first, in program order; again and again, until no two have a part in common. A part of fields that take
 //! few values each, such as a protocol number, does not count: spread by it, nearly all packets
 //! would go to one worker. What merges needs no key and joins the cluster with the most fields. A
 //! pipeline that needs one worker is a cluster by itself.
@@ -106,7 +106,8 @@ fn is_wide(field: &FieldId) -> bool {
     match field.info().ty {
         FieldType::Bool => false,
         FieldType::Int => field.info().bits > NARROW_BITS,
-        FieldType::Time | FieldType::Ip | FieldType::Mac | FieldType::Str => true,
+        FieldType::Time | FieldType::Ip | FieldType::Mac => true,
+        FieldType::Str | FieldType::Bytes => true,
     }
 }
 

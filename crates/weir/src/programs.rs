@@ -59,31 +59,16 @@ impl Programs {
     /// alone is meant by all.
     pub(crate) fn params_of(&self, number: usize, given: &Params) -> Vec<(String, String)> {
         let source = &self.sources[number];
-        let known: Vec<String> = self.names_of_params(source);
-        let mut mine: Vec<(String, String)> = Vec::new();
-        for (name, value) in given {
-            let own = own_name(source, name);
-            let applies = match own {
-                Some(own) => {
-                    mine.retain(|(other, _)| other != own);
-                    true
-                }
-                None if self.sources.len() == 1 => true,
-                None => {
-                    let specific =
-                        |(other, _): &(String, String)| own_name(source, other) == Some(name);
-                    known.contains(name) && !given.iter().any(specific)
-                }
-            };
-            if applies {
-                mine.push((own.unwrap_or(name).to_owned(), value.clone()));
-            }
-        }
-        mine
-    }
-
-    fn names_of_params(&self, source: &Source) -> Vec<String> {
-        weir_lang::params(&source.text).into_iter().map(|p| p.name).collect()
+        let (alone, known) = (self.sources.len() == 1, names_of_params(source));
+        let own = |(name, value): &(String, String)| {
+            own_name(source, name).map(|own| (own.to_owned(), value.clone()))
+        };
+        let own: Vec<(String, String)> = given.iter().filter_map(own).collect();
+        let meant = |(name, _): &&(String, String)| {
+            let set = own.iter().any(|(other, _)| other == name);
+            !set && own_name(source, name).is_none() && (alone || known.contains(name))
+        };
+        given.iter().filter(meant).cloned().chain(own.iter().cloned()).collect()
     }
 
     /// Compiles all queries into one program, with outputs named after their queries if there are
@@ -120,29 +105,27 @@ impl Programs {
         if self.sources.len() == 1 {
             return Ok(());
         }
-        let known: Vec<Vec<String>> =
-            self.sources.iter().map(|source| self.names_of_params(source)).collect();
-        for (name, _) in given {
-            let own = self.sources.iter().any(|source| own_name(source, name).is_some());
-            if own || known.iter().flatten().any(|other| other == name) {
-                continue;
-            }
-            let programs: Vec<&str> = self.sources.iter().map(|s| s.program.as_str()).collect();
-            if let Some((program, _)) = name.rsplit_once('.') {
-                let programs = programs.join(", ");
-                return Err(usage(format!(
-                    "-p {name}: no program is called `{program}`; there are {programs}"
-                )));
-            }
-            let all = known.iter().flatten().map(String::as_str);
-            let hint = match weir_lang::closest(name, all) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => "`weir explain` shows what they have".to_owned(),
-            };
-            return Err(usage(format!("-p {name}: none of the programs has such a param; {hint}")));
+        let known: Vec<String> = self.sources.iter().flat_map(names_of_params).collect();
+        let own = |name: &str| self.sources.iter().any(|s| own_name(s, name).is_some());
+        let unused = given.iter().find(|(name, _)| !known.contains(name) && !own(name));
+        let Some((name, _)) = unused else { return Ok(()) };
+        if let Some((program, _)) = name.rsplit_once('.') {
+            let all: Vec<&str> = self.sources.iter().map(|s| s.program.as_str()).collect();
+            let all = all.join(", ");
+            let message = format!("-p {name}: no program is called `{program}`; there are {all}");
+            return Err(usage(message));
         }
-        Ok(())
+        let hint = match weir_lang::closest(name, known.iter().map(String::as_str)) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "`weir explain` shows what they have".to_owned(),
+        };
+        Err(usage(format!("-p {name}: none of the programs has such a param; {hint}")))
     }
+}
+
+/// The params that a query has.
+fn names_of_params(source: &Source) -> Vec<String> {
+    weir_lang::params(&source.text).into_iter().map(|param| param.name).collect()
 }
 
 /// What the query itself calls the param, if it is given as one of this query: `program.name`.

@@ -1,4 +1,4 @@
-//! `weir explain`: the plan, where each part runs, and why; of several queries, that of all together.
+//! `weir explain`: the plan, where each part runs, and why; of several queries, that of all.
 
 use crate::args::ExplainArgs;
 use crate::exit::Status;
