@@ -102,10 +102,7 @@ fn share(program: Program) -> Program {
 fn grouped(pipeline: &Pipeline) -> Option<&[Stage]> {
     let at = pipeline.stages.iter().position(|s| matches!(s, Stage::Summarize(_)))?;
     let quiet = |s: &Stage| {
-        matches!(
-            s,
-            Stage::Where(_) | Stage::Extend { .. } | Stage::Project { .. } | Stage::Scan(_)
-        )
+        matches!(s, Stage::Where(_) | Stage::Extend { .. } | Stage::Project { .. } | Stage::Scan(_))
     };
     let (before, all) = (&pipeline.stages[..at], &pipeline.stages[..=at]);
     (pipeline.input == Input::Packets && before.iter().all(quiet)).then_some(all)
@@ -134,6 +131,8 @@ mod tests {
             keys: vec![(key.to_owned(), field(key))],
             aggs: Vec::new(),
             window: Window::All,
+            lateness_ns: 0,
+            fill: None,
             max_groups: GROUPS_MAX,
         })
     }
