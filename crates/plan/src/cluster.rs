@@ -7,10 +7,10 @@
 //!
 //! The rule is greedy: of all pairs of clusters, the two whose keys have the largest part in
 //! common, counted in fields, become one that is spread by that part; of equally large ones the
-//! first, in program order; again and again, until no two have a part in common. A part of fields that take
-//! few values each, such as a protocol number, does not count: spread by it, nearly all packets
-//! would go to one worker. What merges needs no key and joins the cluster with the most fields. A
-//! pipeline that needs one worker is a cluster by itself.
+//! first, in program order; again and again, until no two have a part in common. A part of fields
+//! that take few values each, such as a protocol number, does not count: spread by it, nearly all
+//! packets would go to one worker. What merges needs no key and joins the cluster with the most
+//! fields. A pipeline that needs one worker is a cluster by itself.
 
 use crate::keys::{FieldSet, describe, largest_common};
 use crate::limits::NARROW_BITS;

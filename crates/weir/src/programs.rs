@@ -7,7 +7,7 @@ use crate::query::{self, Source};
 use crate::term::Term;
 use weir_engine::functions::Functions;
 use weir_plan::Program;
-use weir_plan::programs::join;
+use weir_plan::together::join;
 
 /// Values of params by name.
 type Params = [(String, String)];

@@ -8,7 +8,7 @@ use common::{Way, answer, files, naive_answer, program, root, text};
 use insta::assert_snapshot;
 use std::path::Path;
 use weir_engine::functions::Functions;
-use weir_plan::programs::join;
+use weir_plan::together::join;
 use weir_plan::{Program, Value, print};
 
 /// Three network functions whose state depends on the order of packets, keyed by the 5-tuple, by

@@ -83,8 +83,9 @@ impl Steps<'_> {
         }
         let key = s.keys.iter().map(|k| self.eval.eval(&k.1, row, &[])).collect();
         let mut value = |agg: &Agg| {
-            let counts = agg.cond.as_ref().is_none_or(|cond| self.eval.holds(cond, row, &[]));
-            (counts && (agg.func != AggFunc::Late || passed(0))).then(|| match &agg.arg {
+            let holds = agg.cond.as_ref().is_none_or(|cond| self.eval.holds(cond, row, &[]));
+            let counts = holds && (agg.func != AggFunc::Late || passed(0));
+            counts.then(|| match &agg.arg {
                 Some(arg) => self.eval.argument(arg, row),
                 None => Value::Bool(true),
             })

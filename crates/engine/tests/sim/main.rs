@@ -17,7 +17,7 @@ use weir_engine::counters::Ledger;
 use weir_engine::naive::{self, TimeRules};
 use weir_engine::rows::Collect;
 use weir_engine::run::{self, Options};
-use weir_plan::programs::join;
+use weir_plan::together::join;
 use weir_plan::{Program, Stage, Value, print};
 
 /// Choices that a program is made from.
