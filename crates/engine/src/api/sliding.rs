@@ -122,7 +122,7 @@ impl<K: Key, V: Clone> Closed<K, V> {
         let start = clamp(start);
         let mut all: Vec<&(K, V)> = inside.flat_map(|(_, values)| values).collect();
         // Stable: values of one key stay in the order of their panes.
-        all.sort_by(|a, b| a.0.cmp(&b.0));
+        all.sort_by_key(|(key, _)| *key);
         for same in all.chunk_by(|a, b| a.0 == b.0) {
             let (key, mut value) = same[0].clone();
             same[1..].iter().for_each(|(_, v)| merge(&mut value, v.clone()));

@@ -17,9 +17,11 @@ use weir_plan::limits::FILL_MAX;
 use weir_plan::place::rounds;
 use weir_plan::{Agg, AggFunc, Summarize, Value, Window};
 
-/// The values that each aggregate has taken, each with the number of its row, by start of the pane
-/// and key.
-type Taken = BTreeMap<(i128, Vec<Value>), Vec<Vec<(u64, Value)>>>;
+/// The values that each aggregate has taken, each with the number of its row.
+type Values = Vec<Vec<(u64, Value)>>;
+
+/// The same by start of the pane and key.
+type Taken = BTreeMap<(i128, Vec<Value>), Values>;
 
 /// What a `summarize` remembers.
 pub(super) struct Groups {
@@ -190,7 +192,7 @@ impl Steps<'_> {
 
     /// The rows of one window, by key.
     fn put_out(&mut self, s: &Summarize, start: Option<i128>, window: Taken, rows: &mut Vec<Row>) {
-        let mut keys: BTreeMap<Vec<Value>, Vec<Vec<Vec<(u64, Value)>>>> = BTreeMap::new();
+        let mut keys: BTreeMap<Vec<Value>, Vec<Values>> = BTreeMap::new();
         for ((_, key), values) in window {
             keys.entry(key).or_default().push(values);
         }
