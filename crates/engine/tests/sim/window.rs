@@ -24,8 +24,9 @@ pub(crate) fn windows(c: &mut Choices, packets: bool) -> (Window, i64, Option<Fi
     };
     // Many short windows would only make long answers, and more of them from stage to stage.
     let fills = every >= 100_000_000 && c.once_in(4);
-    let ends = if packets { c.below(3) > 0 } else { true };
-    let idle_ns = *c.pick(&[every, every / 2, if packets { 20 * every } else { 0 } + 1]);
+    let ends = !packets || c.below(3) > 0;
+    let longest = if packets { 20 * every } else { 1 };
+    let idle_ns = *c.pick(&[every, every / 2, longest]);
     let fill = fills.then_some(Fill { idle_ns: ends.then_some(idle_ns) });
     (window, lateness_ns, fill)
 }
