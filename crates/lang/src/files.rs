@@ -78,8 +78,8 @@ pub(crate) fn set(bytes: &[u8], ty: &Type) -> Result<Vec<Member>, Fault> {
     Ok(out)
 }
 
-/// One column of a CSV file with a header; the first column holds keys of the type. Or what a MaxMind
-/// database has at a path.
+/// One column of a CSV file with a header; the first column holds keys of the type. Or what a
+/// MaxMind database has at a path.
 pub(crate) fn table(
     (file, bytes): (&str, &[u8]),
     column: &str,

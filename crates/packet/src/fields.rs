@@ -5,12 +5,13 @@
 
 mod below;
 mod bytes;
+mod id;
 mod upper;
 
 pub use bytes::{Header, HeaderBytes};
+pub use id::FieldId;
 
 use crate::column::Repr;
-use std::borrow::Cow;
 
 /// The type of a field.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -44,36 +45,6 @@ impl FieldType {
     /// Whether a column holds handles of what stands elsewhere: of texts and bytes.
     pub fn is_text(self) -> bool {
         matches!(self, FieldType::Str | FieldType::Bytes)
-    }
-}
-
-/// A field: one of the catalogue, by its position in [`FIELDS`], or bytes by their place
-/// ([`HeaderBytes`]).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct FieldId(u32);
-
-impl FieldId {
-    /// All of the catalogue.
-    pub fn all() -> impl Iterator<Item = FieldId> {
-        (0..FIELDS.len() as u32).map(FieldId)
-    }
-
-    /// Its position in the catalogue, if it is in there.
-    pub fn position(self) -> Option<usize> {
-        self.bytes().is_none().then_some(self.0 as usize)
-    }
-
-    /// What the catalogue says of it. Bytes by their place have no name of their own there.
-    pub fn info(self) -> &'static Field {
-        self.bytes().map_or_else(|| &FIELDS[self.0 as usize], HeaderBytes::info)
-    }
-
-    /// How queries write it.
-    pub fn name(self) -> Cow<'static, str> {
-        match self.bytes() {
-            Some(bytes) => bytes.to_string().into(),
-            None => self.info().name.into(),
-        }
     }
 }
 
@@ -119,11 +90,11 @@ pub fn key_by_name(name: &str) -> Option<&'static Key> {
 /// The catalogue entry decoded by `item`.
 pub fn by_item(item: Item) -> FieldId {
     debug_assert!(item != Item::Bytes, "no field of the catalogue");
-    FieldId(item as u32)
+    FieldId::at(item as u32)
 }
 
-/// What a field reader decodes; the discriminant is the position in [`FIELDS`]. [`Item::Bytes`], the
-/// last, has none: where they are only the [`FieldId`] says.
+/// What a field reader decodes; the discriminant is the position in [`FIELDS`]. [`Item::Bytes`],
+/// the last, has none: where they are only the [`FieldId`] says.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u16)]
 #[expect(missing_docs, reason = "each is described by its line in FIELDS")]

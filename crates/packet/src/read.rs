@@ -82,8 +82,8 @@ pub fn read(item: Item, frames: &FrameBatch, layers: &Layers, rows: Bits, out: &
 }
 
 /// Decodes a text of the frames `rows`, as [`read`] does: `put` takes each, at most
-/// [`crate::limits::TEXT_MAX`] bytes, of ASCII unless the field is of bytes, and gives the word that
-/// the column holds for it.
+/// [`crate::limits::TEXT_MAX`] bytes, of ASCII unless the field is of bytes, and gives the word
+/// that the column holds for it.
 pub fn read_text(
     item: Item,
     frames: &FrameBatch,

@@ -109,7 +109,7 @@ pub(crate) fn leaf(c: &mut Choices, scope: &Scope, ty: &Type) -> Expr {
         });
         leaves.extend(fields.map(Expr::field));
         let (_, header) = c.pick(&Header::ALL);
-        let (offset, size) = (c.below(60) as u16, 1 + c.below(9) as usize);
+        let (offset, size) = (c.below(60) as u16, 1 + c.below(9));
         let bytes = HeaderBytes::new(*header, offset, size).expect("a few bytes");
         let bytes = Expr::field(FieldId::of_bytes(bytes));
         leaves.extend((bytes.ty == *ty).then_some(bytes));

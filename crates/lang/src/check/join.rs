@@ -56,8 +56,8 @@ impl<'t> Checker<'t> {
         let windows = join.within.is_none() && scope.time == EventTime::Window;
         let equal: Vec<usize> = keys.iter().flatten().map(|(_, r)| *r).collect();
         // The start of the window is the same on both sides.
-        let goes =
-            |i: &usize| !equal.contains(i) && !(windows && scope.schema.columns[*i].name == "ts");
+        let start = |i: usize| windows && scope.schema.columns[i].name == "ts";
+        let goes = |i: &usize| !(equal.contains(i) || start(*i));
         let mut columns: Vec<usize> = (0..scope.schema.columns.len()).filter(goes).collect();
         if kind == JoinKind::Anti {
             columns.clear();

@@ -49,7 +49,7 @@ pub(super) fn table((file, bytes): (&str, &[u8]), path: &str, key: &Type) -> Res
         }
         if let Some(number) = out.number(&found, &steps, path)? {
             let network = found.network().map_err(|e| broken(&e))?;
-            entries.push((value(network.network().into(), network.prefix()), number));
+            entries.push((value(network.network(), network.prefix()), number));
         }
     }
     if entries.is_empty() {

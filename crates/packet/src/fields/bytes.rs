@@ -1,6 +1,6 @@
 //! Fields that are asked for by their place: bytes of a header, such as `tcp[13]`.
 
-use super::{Field, FieldId, FieldType, Item, SOMETIMES, field};
+use super::{Field, FieldType, Item, SOMETIMES, field};
 use crate::limits::{HEADER_BYTES_MAX, HEADER_INT_BYTES_MAX};
 use std::fmt;
 
@@ -60,9 +60,9 @@ impl Header {
 /// captured so far.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct HeaderBytes {
-    header: Header,
-    offset: u16,
-    size: u8,
+    pub(super) header: Header,
+    pub(super) offset: u16,
+    pub(super) size: u8,
 }
 
 impl HeaderBytes {
@@ -105,24 +105,6 @@ impl fmt::Display for HeaderBytes {
     }
 }
 
-/// Above the positions of the catalogue: from here on a field is header, size and offset.
-const BYTES: u32 = 1 << 31;
-
-impl FieldId {
-    /// The field that is these bytes.
-    pub fn of_bytes(bytes: HeaderBytes) -> FieldId {
-        let (header, size) = (bytes.header as u32, u32::from(bytes.size));
-        FieldId(BYTES | header << 24 | size << 16 | u32::from(bytes.offset))
-    }
-
-    /// The bytes that the field is, if it is not of the catalogue.
-    pub fn bytes(self) -> Option<HeaderBytes> {
-        let (_, header) = Header::ALL[(self.0 >> 24 & 0x7f) as usize % Header::ALL.len()];
-        let bytes = HeaderBytes { header, offset: self.0 as u16, size: (self.0 >> 16) as u8 };
-        (self.0 & BYTES != 0).then_some(bytes)
-    }
-}
-
 /// What is said of them, by size.
 static KINDS: [Field; HEADER_INT_BYTES_MAX as usize + 1] =
     [int(1), int(2), int(3), int(4), int(5), int(6), int(7), many()];
@@ -140,7 +122,7 @@ const fn many() -> Field {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fields::by_name;
+    use crate::fields::{FieldId, by_name};
 
     #[test]
     fn fields_by_place_are_what_they_are_made_of() {

@@ -1,0 +1,55 @@
+//! What names a field.
+
+use super::{FIELDS, Field, Header, HeaderBytes};
+use std::borrow::Cow;
+
+/// Above the positions of the catalogue: from here on a field is header, size and offset.
+const BYTES: u32 = 1 << 31;
+
+/// A field: one of the catalogue, by its position in [`FIELDS`], or bytes by their place
+/// ([`HeaderBytes`]).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct FieldId(u32);
+
+impl FieldId {
+    /// All of the catalogue.
+    pub fn all() -> impl Iterator<Item = FieldId> {
+        (0..FIELDS.len() as u32).map(FieldId)
+    }
+
+    /// Its position in the catalogue, if it is in there.
+    pub fn position(self) -> Option<usize> {
+        self.bytes().is_none().then_some(self.0 as usize)
+    }
+
+    /// What the catalogue says of it. Bytes by their place have no name of their own there.
+    pub fn info(self) -> &'static Field {
+        self.bytes().map_or_else(|| &FIELDS[self.0 as usize], HeaderBytes::info)
+    }
+
+    /// How queries write it.
+    pub fn name(self) -> Cow<'static, str> {
+        match self.bytes() {
+            Some(bytes) => bytes.to_string().into(),
+            None => self.info().name.into(),
+        }
+    }
+
+    /// The one at a position of the catalogue.
+    pub(super) fn at(position: u32) -> FieldId {
+        FieldId(position)
+    }
+
+    /// The field that is these bytes.
+    pub fn of_bytes(bytes: HeaderBytes) -> FieldId {
+        let (header, size) = (bytes.header as u32, u32::from(bytes.size));
+        FieldId(BYTES | header << 24 | size << 16 | u32::from(bytes.offset))
+    }
+
+    /// The bytes that the field is, if it is not of the catalogue.
+    pub fn bytes(self) -> Option<HeaderBytes> {
+        let (_, header) = Header::ALL[(self.0 >> 24 & 0x7f) as usize % Header::ALL.len()];
+        let bytes = HeaderBytes { header, offset: self.0 as u16, size: (self.0 >> 16) as u8 };
+        (self.0 & BYTES != 0).then_some(bytes)
+    }
+}
