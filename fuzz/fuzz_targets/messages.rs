@@ -2,6 +2,7 @@
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     weir_packet::tcp_options::fuzz_tcp_options(data);
     weir_packet::dns::fuzz_dns(data);
+    weir_packet::read::fuzz_parts(data);
     weir_packet::tls::fuzz_tls(data);
     weir_packet::http::fuzz_http(data);
     weir_packet::dhcp::fuzz_dhcp(data);

@@ -11,18 +11,19 @@ mod ticks;
 
 pub use ticks::window_lengths;
 
+use crate::chain;
 use crate::counters::Ledger;
 use crate::functions::Functions;
 use crate::limits::SPARE_ROWS;
 use crate::ops::groups::Groups;
 use crate::rows::{Output, Rows, Sink};
-use crate::segment::{From, Segment, fields_read, schema_after, span};
+use crate::segment::{Segment, fields_read, schema_after, span};
 use head::Head;
 use pending::Pending;
 use std::io;
 use weir_packet::fields::FieldId;
 use weir_plan::place::Placement;
-use weir_plan::{Input, Pipeline, Program, Schema, Stage};
+use weir_plan::{Input, Program, Schema, Stage};
 
 /// The groups of a window that has closed: pipeline, start, groups.
 pub type Closed = (usize, i64, Groups);
@@ -196,7 +197,7 @@ impl Lower {
     /// `limit` that has let its rows pass, with nothing behind it that holds rows back.
     pub fn is_done(&self) -> bool {
         let mut printed = self.pipes.iter().filter(|p| p.output.is_some());
-        self.printed > 0 && printed.all(|p| p.segments.last().is_some_and(Segment::is_done))
+        self.printed > 0 && printed.all(Pipe::is_done)
     }
 
     /// What went wrong with the sink, if anything did; asked for once a step.
@@ -282,7 +283,7 @@ impl Pipe {
             Some(_) => (1, schema_after(&pipeline.stages[..1], &schema)),
             None => (sharded, schema),
         };
-        let mut segments = segments(pipeline, at, schema, functions);
+        let mut segments = chain::over_rows(pipeline, at..pipeline.stages.len(), schema, functions);
         if head::shares_numbers(program, p) {
             segments.iter_mut().for_each(Segment::number_rows);
         }
@@ -291,7 +292,8 @@ impl Pipe {
         Pipe {
             input: pipeline.input,
             emitter: groups
-                .then(|| Segment::new(mine, From::Packets, functions, &mut Vec::new(), &[])),
+                .then(|| chain::on_workers(pipeline, sharded, functions, &mut Vec::new()).pop())
+                .flatten(),
             segments,
             head,
             output,
@@ -308,6 +310,12 @@ impl Pipe {
         self.segments.is_empty() && !self.read
     }
 
+    /// Whether no further row can come out: a `limit` has let its rows pass, and nothing behind it
+    /// holds rows back.
+    fn is_done(&self) -> bool {
+        self.segments.iter().rev().take_while(|s| s.passes_on()).any(Segment::is_done)
+    }
+
     /// Takes rows of an earlier pipeline, if it reads that one.
     fn accept(&mut self, from: usize, rows: &Rows) {
         match &mut self.head {
@@ -315,7 +323,7 @@ impl Pipe {
             None if self.input != Input::Pipeline(from) => {}
             None if self.absorbs => {
                 let out = &mut |_: &Rows| unreachable!("a segment that holds rows back");
-                self.segments[0].push_rows(rows, out);
+                self.segments[0].push_rows(rows, None, out);
             }
             None => self.hold(rows),
         }
@@ -388,14 +396,15 @@ struct Chain<'a>(&'a mut [Segment]);
 impl Chain<'_> {
     /// Pushes rows into segment `at` and what comes out into the next.
     fn push(&mut self, at: usize, rows: &Rows, out: &mut Out<'_>) {
-        push_chain(&mut self.0[at..], rows, out);
+        chain::push(&mut self.0[at..], rows, None, &mut |rows| out.rows(rows));
     }
 
     /// Moves the watermark through all segments; returns that of what comes out.
     fn watermark(&mut self, watermark: i64, out: &mut Out<'_>) -> i64 {
         (0..self.0.len()).fold(watermark, |w, at| {
             let (segment, rest) = self.0[at..].split_first_mut().expect("at is in range");
-            segment.watermark(w, &mut |rows| push_chain(rest, rows, out))
+            segment
+                .watermark(w, &mut |rows| chain::push(rest, rows, None, &mut |rows| out.rows(rows)))
         })
     }
 
@@ -403,15 +412,8 @@ impl Chain<'_> {
     fn finish(&mut self, out: &mut Out<'_>) {
         for at in 0..self.0.len() {
             let (segment, rest) = self.0[at..].split_first_mut().expect("at is in range");
-            segment.finish(&mut |rows| push_chain(rest, rows, out));
+            segment.finish(&mut |rows| chain::push(rest, rows, None, &mut |rows| out.rows(rows)));
         }
-    }
-}
-
-fn push_chain(segments: &mut [Segment], rows: &Rows, out: &mut Out<'_>) {
-    match segments.split_first_mut() {
-        None => out.rows(rows),
-        Some((segment, rest)) => segment.push_rows(rows, &mut |rows| push_chain(rest, rows, out)),
     }
 }
 
@@ -441,25 +443,6 @@ impl Out<'_> {
             self.pending.hold(output, rows);
         }
     }
-}
-
-/// The segments of a pipeline from stage `at` on, over rows of this schema.
-fn segments(pipeline: &Pipeline, at: usize, schema: Schema, functions: &Functions) -> Vec<Segment> {
-    let stages = &pipeline.stages;
-    let carry = |at| match pipeline.input {
-        Input::Packets => carried(stages, at),
-        Input::Pipeline(_) => Vec::new(),
-    };
-    let (mut segments, mut at, mut schema) = (Vec::new(), at, schema);
-    while at < stages.len() {
-        let next = at + span(&stages[at..]);
-        let (came, goes) = (carry(at), carry(next));
-        let from = From::Rows(&schema, &came);
-        segments.push(Segment::new(&stages[at..], from, functions, &mut Vec::new(), &goes));
-        schema = schema_after(&stages[at..next], &schema);
-        at = next;
-    }
-    segments
 }
 
 fn take_pipeline(closed: &mut Vec<Closed>, p: usize) -> Vec<(i64, Groups)> {

@@ -5,6 +5,7 @@
 pub mod agg;
 pub mod anonymize;
 pub mod api;
+pub(crate) mod chain;
 pub mod clock;
 pub mod community;
 pub mod conform;

@@ -44,6 +44,7 @@ mod call;
 mod clock;
 mod eval;
 mod join;
+mod rows;
 mod summarize;
 
 pub use clock::TimeRules;
@@ -53,6 +54,7 @@ use crate::functions::Functions;
 use crate::segment::fields_read;
 use clock::Clock;
 use eval::{Eval, of_type};
+use rows::top_of_keys;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -63,7 +65,7 @@ use weir_packet::fields::{FieldId, FieldType};
 use weir_packet::read::{read_field, read_field_text};
 use weir_packet::source::{FrameBatch, Source, SourceError};
 use weir_packet::walk::{self, Layers};
-use weir_plan::{Input, Order, Pipeline, Program, Scan, SortKey, Stage, Value};
+use weir_plan::{Input, Order, Per, Pipeline, Program, Scan, SortKey, Stage, Value};
 
 /// What a run gives.
 #[derive(Debug)]
@@ -163,8 +165,20 @@ impl Decoder {
             };
             (*id, value)
         });
-        Row { ts: Some(batch.ts()[i]), packet: Some(Rc::new(fields.collect())), cells: Vec::new() }
+        let fields = fields.collect();
+        let parts = rows::parts(&self.one, &self.layers);
+        let packet = Some(Rc::new(Packet { fields, parts }));
+        Row { ts: Some(batch.ts()[i]), packet, cells: Vec::new() }
     }
+}
+
+/// What is read of a packet.
+#[derive(Debug)]
+struct Packet {
+    /// All fields that the program asks for.
+    fields: BTreeMap<FieldId, Value>,
+    /// The parts of each kind, as [`rows::parts`] says.
+    parts: Vec<Value>,
 }
 
 /// A row between stages.
@@ -172,8 +186,8 @@ impl Decoder {
 struct Row {
     /// Event time.
     ts: Option<i64>,
-    /// All fields of the packet, while the row still is one.
-    packet: Option<Rc<BTreeMap<FieldId, Value>>>,
+    /// The packet, while the row still is one.
+    packet: Option<Rc<Packet>>,
     cells: Vec<Value>,
 }
 
@@ -191,11 +205,11 @@ enum State {
     Nothing,
     /// `summarize`; and the watermark.
     Groups(Box<Groups>, Mark),
-    /// `scan`, by key; and the watermark.
+    /// `scan` and `distinct`, by key; and the watermark.
     Keys(BTreeMap<Vec<Value>, Memory>, Mark),
     /// `top`: rows with what they are sorted by, in the order they came.
     Held(Vec<(Vec<Value>, Row)>),
-    /// `limit`: rows passed.
+    /// `limit`: rows passed. `sample`: rows that came.
     Passed(u64),
     /// `join`: rows of both sides.
     Sides(join::Held),
@@ -214,13 +228,12 @@ impl State {
     fn new(stage: &Stage) -> State {
         match stage {
             Stage::Summarize(s) => State::Groups(Box::new(Groups::new(s)), Mark::At(i64::MIN)),
-            Stage::Scan(_) => State::Keys(BTreeMap::new(), Mark::At(i64::MIN)),
+            Stage::Scan(_) | Stage::Distinct(_) => State::Keys(BTreeMap::new(), Mark::At(i64::MIN)),
             Stage::Top { .. } => State::Held(Vec::new()),
-            Stage::Limit(_) => State::Passed(0),
+            Stage::Limit(_) | Stage::Sample(_) => State::Passed(0),
             Stage::Join(_) => State::Sides(join::Held::new()),
-            Stage::Where(_) | Stage::Extend { .. } | Stage::Project { .. } | Stage::Union(_) => {
-                State::Nothing
-            }
+            Stage::Where(_) | Stage::Extend { .. } | Stage::Project { .. } => State::Nothing,
+            Stage::Each(_) | Stage::Union(_) => State::Nothing,
         }
     }
 }
@@ -325,18 +338,21 @@ impl<'a> Steps<'a> {
                 *watermark = mark;
                 return self.close(s, groups, mark);
             }
-            (Stage::Top { n, by, windowed }, State::Held(held)) => {
+            (Stage::Top { n, by, windowed, per }, State::Held(held)) => {
+                let per = per.as_ref();
                 for row in rows {
-                    let keys = by.iter().map(|k| self.eval.eval(&k.expr, &row, &[])).collect();
-                    held.push((keys, row));
+                    let keys = self.top_keys((by, per), *windowed, held, &row);
+                    held.extend(keys.map(|keys| (keys, row)));
                 }
                 return match windowed {
-                    true => (top_of_windows(*n, by, held, mark), mark),
-                    false if mark == Mark::End => (top(*n, by, std::mem::take(held)), mark),
+                    true => (top_of_windows(*n, by, per, held, mark), mark),
+                    false if mark == Mark::End => {
+                        (top_of_keys(*n, by, per, std::mem::take(held)), mark)
+                    }
                     false => (Vec::new(), Mark::At(i64::MIN)),
                 };
             }
-            _ => unreachable!("each stage has its own kind of state"),
+            (stage, state) => return self.choose(stage, state, rows, mark),
         }
         (rows, mark)
     }
@@ -404,6 +420,7 @@ fn top(n: u64, by: &[SortKey], mut held: Vec<(Vec<Value>, Row)>) -> Vec<Row> {
 fn top_of_windows(
     n: u64,
     by: &[SortKey],
+    per: Option<&Per>,
     held: &mut Vec<(Vec<Value>, Row)>,
     mark: Mark,
 ) -> Vec<Row> {
@@ -415,7 +432,7 @@ fn top_of_windows(
             false => held.push((keys, row)),
         }
     }
-    windows.into_values().flat_map(|rows| top(n, by, rows)).collect()
+    windows.into_values().flat_map(|rows| top_of_keys(n, by, per, rows)).collect()
 }
 
 #[cfg(test)]
@@ -634,6 +651,7 @@ mod tests {
             n,
             by: vec![SortKey { expr: column(1), order }],
             windowed: false,
+            per: None,
         };
         let packets = [(1, 60), (2, 0), (3, 80), (4, 60)];
         let all = ["0: 1 4", "0: 4 4", "0: 3 3", "0: 2 absent"];
@@ -652,6 +670,7 @@ mod tests {
                 n: 1,
                 by: vec![SortKey { expr: column(2), order: Order::Descending }],
                 windowed: true,
+                per: None,
             },
         ];
         let pipelines = vec![
@@ -695,6 +714,7 @@ mod tests {
             n: 5,
             by: vec![SortKey { expr: field("len"), order: Order::Descending }],
             windowed: false,
+            per: None,
         };
         let stages = vec![top, summarize(vec![count()], vec![], Window::Tumbling(10))];
         let packets = [(1, 60), (2, 70), (3, 60), (4, 60), (25, 60)];

@@ -1,12 +1,14 @@
 //! A chain of operators over one set of registers, compiled from a run of stages.
 
 mod reads;
+mod rows;
 
 pub use reads::fields_read;
 
 use crate::counters::Ledger;
 use crate::expr::{Automaton, Compiler, Cond, Ctx, Regs, Scope, Src, Val, flat};
 use crate::functions::Functions;
+use crate::ops::each::Each;
 use crate::ops::emit::Emitter;
 use crate::ops::filter::Filter;
 use crate::ops::groups::{Groups, Spec};
@@ -17,7 +19,7 @@ use crate::ops::summarize::Summarize;
 use crate::ops::top::Top;
 use crate::ops::{Batch, Operator};
 use crate::rows::{Mover, Rows};
-use crate::view::Packets;
+use crate::view::{Origin, Packets};
 use std::sync::Arc;
 use weir_packet::bits::Bits;
 use weir_packet::column::{Column, Picked};
@@ -44,6 +46,8 @@ enum End {
     Summarize(Box<Summarize>, Box<Emitter>),
     /// The best are kept.
     Top(Box<Top>),
+    /// They leave as several rows each.
+    Each(Box<Each>),
 }
 
 /// Copies selected rows together.
@@ -63,9 +67,10 @@ pub enum From<'a> {
     Rows(&'a Schema, &'a [FieldId]),
 }
 
-/// The stages that one segment takes: up to and including the first that holds rows back.
+/// The stages that one segment takes: up to and including the first that holds rows back, or makes
+/// several rows of one.
 pub fn span(stages: &[Stage]) -> usize {
-    let ends = |s: &Stage| matches!(s, Stage::Summarize(_) | Stage::Top { .. });
+    let ends = |s: &Stage| matches!(s, Stage::Summarize(_) | Stage::Top { .. } | Stage::Each(_));
     stages.iter().position(ends).map_or(stages.len(), |i| i + 1)
 }
 
@@ -89,18 +94,22 @@ impl Segment {
             scope: Scope::default(),
             schema: Schema::default(),
             ops: Vec::new(),
+            time: Src::Slot(0),
+            packets: matches!(from, From::Packets),
         };
-        let time = build.input(&from);
+        build.time = build.input(&from);
         let mut end = None;
         for stage in &stages[..span(stages)] {
             end = build.stage(stage, carry);
         }
         let mut end = end.unwrap_or_else(|| build.gather(carry));
         let regs = build.compiler.regs;
-        if let End::Rows(gather) = &mut end {
-            gather.share(&regs);
+        match &mut end {
+            End::Rows(gather) => gather.share(&regs),
+            End::Each(each) => each.share(&regs),
+            End::Summarize(..) | End::Top(_) => {}
         }
-        Segment { regs, ops: build.ops, end, time, undefined: 0, numbers: None }
+        Segment { regs, ops: build.ops, end, time: build.time, undefined: 0, numbers: None }
     }
 
     /// Pushes packets of a view.
@@ -113,11 +122,16 @@ impl Segment {
         out: &mut dyn FnMut(&Rows),
     ) {
         self.regs.next_batch();
-        self.push(Some(packets), order, clock, rows, out);
+        self.push((Some(packets), None), order, clock, rows, out);
     }
 
-    /// Pushes rows.
-    pub fn push_rows(&mut self, rows: &Rows, out: &mut dyn FnMut(&Rows)) {
+    /// Pushes rows; `origin` is the batch of packets that they were made of, while it is at hand.
+    pub fn push_rows(
+        &mut self,
+        rows: &Rows,
+        origin: Option<Origin<'_>>,
+        out: &mut dyn FnMut(&Rows),
+    ) {
         self.regs.next_batch();
         let Src::Slot(time) = self.time else { unreachable!("rows have their time in a register") };
         for (to, from) in self.regs.columns.iter_mut().zip(&rows.columns) {
@@ -131,26 +145,26 @@ impl Segment {
         }
         let all = Bits::first(rows.len);
         let Some((count, mut own)) = self.numbers.take() else {
-            return self.push(None, &rows.order, &rows.clock, all, out);
+            return self.push((None, origin), &rows.order, &rows.clock, all, out);
         };
         let next = count + rows.len as u64;
         own.clear();
         own.extend(count..next);
-        self.push(None, &own, &rows.clock, all, out);
+        self.push((None, origin), &own, &rows.clock, all, out);
         self.numbers = Some((next, own));
     }
 
     /// Says that rows may come with the same number, though one after the other. A segment that
     /// holds rows back numbers them itself then.
     pub fn number_rows(&mut self) {
-        if !matches!(self.end, End::Rows(_)) {
+        if !self.passes_on() {
             self.numbers = Some((0, Vec::with_capacity(BATCH)));
         }
     }
 
     fn push(
         &mut self,
-        view: Option<Packets<'_>>,
+        (view, origin): (Option<Packets<'_>>, Option<Origin<'_>>),
         order: &[u64],
         clock: &[i64],
         rows: Bits,
@@ -158,7 +172,7 @@ impl Segment {
     ) {
         let n = order.len();
         let ctx = Ctx { view, regs: &mut self.regs, n, undefined: &mut self.undefined };
-        let mut batch = Batch { ctx, time: self.time, order, clock };
+        let mut batch = Batch { ctx, time: self.time, order, clock, origin };
         let mut rows = rows;
         for op in &mut self.ops {
             rows = op.push(&mut batch, rows);
@@ -173,6 +187,7 @@ impl Segment {
             }
             End::Summarize(op, _) => op.push(&mut batch, rows),
             End::Top(top) => top.push(&mut batch, rows),
+            End::Each(each) => each.push(&mut batch, rows, out),
         }
     }
 
@@ -197,7 +212,7 @@ impl Segment {
         let mut closed = Vec::new();
         self.close(watermark, &mut closed);
         match &mut self.end {
-            End::Rows(_) => watermark,
+            End::Rows(_) | End::Each(_) => watermark,
             End::Summarize(..) => {
                 self.emit(closed, Some(watermark), out);
                 self.spec().map_or(watermark, |s| s.downstream(watermark))
@@ -217,7 +232,7 @@ impl Segment {
             closed.extend(self.lone().map(|groups| (0, groups)));
         }
         match &mut self.end {
-            End::Rows(_) => {}
+            End::Rows(_) | End::Each(_) => {}
             End::Summarize(..) => self.emit(closed, None, out),
             End::Top(top) => top.finish(out),
         }
@@ -281,16 +296,26 @@ impl Segment {
 
     /// Whether no further row can come out, and none is held back.
     pub fn is_done(&self) -> bool {
-        matches!(self.end, End::Rows(_)) && self.ops.iter().any(|op| op.is_done())
+        self.passes_on() && self.ops.iter().any(|op| op.is_done())
+    }
+
+    /// Whether rows leave as they come, and none is held back.
+    pub fn passes_on(&self) -> bool {
+        matches!(self.end, End::Rows(_) | End::Each(_))
     }
 
     /// Adds what was counted to the ledger.
     pub fn count(&self, ledger: &mut Ledger) {
         ledger.undefined += self.undefined;
         self.ops.iter().for_each(|op| op.count(ledger));
-        if let End::Summarize(op, emitter) = &self.end {
-            op.count(ledger);
-            emitter.count(ledger);
+        match &self.end {
+            End::Summarize(op, emitter) => {
+                op.count(ledger);
+                emitter.count(ledger);
+            }
+            End::Top(top) => top.count(ledger),
+            End::Each(each) => each.count(ledger),
+            End::Rows(_) => {}
         }
     }
 }
@@ -301,6 +326,10 @@ struct Build<'a> {
     scope: Scope,
     schema: Schema,
     ops: Vec<Box<dyn Operator>>,
+    /// Where event time stands.
+    time: Src,
+    /// Whether the rows that come in are the packets of a view.
+    packets: bool,
 }
 
 impl Build<'_> {
@@ -344,22 +373,12 @@ impl Build<'_> {
             Stage::Limit(n) => self.ops.push(Box::new(Limit::new(*n))),
             Stage::Join(_) | Stage::Union(_) => unreachable!("stands before the first segment"),
             Stage::Summarize(s) => return Some(self.summarize(s, after)),
-            Stage::Top { n, by, windowed } => {
-                let by = by
-                    .iter()
-                    .map(|k| {
-                        let value = self.compiler.value(&k.expr, &self.scope);
-                        (value, k.expr.ty.clone(), k.order)
-                    })
-                    .collect();
-                let (mut columns, mut out) = (self.scope.columns.clone(), after);
-                for &id in carry {
-                    columns.push(self.compiler.field(id, &self.scope));
-                    let (name, ty) = (id.info().name.to_owned(), id.info().ty.into());
-                    out.columns.push(weir_plan::Column { name, ty });
-                }
-                return Some(End::Top(Box::new(Top::new(*n, by, *windowed, columns, out))));
+            Stage::Top { n, by, windowed, per } => {
+                return Some(self.top((*n, *windowed), by, per.as_ref(), after, carry));
             }
+            Stage::Distinct(d) => self.distinct(d),
+            Stage::Sample(sample) => self.sample(sample),
+            Stage::Each(each) => return Some(self.each(each, &after, carry)),
         }
         self.schema = after;
         None

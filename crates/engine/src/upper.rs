@@ -1,12 +1,13 @@
 //! What a worker does with packets: the first stages of each pipeline over packets.
 
+use crate::chain::{self, on_workers};
 use crate::counters::Ledger;
 use crate::functions::Functions;
-use crate::graph::{Closed, carried};
+use crate::graph::Closed;
 use crate::ops::groups::Groups;
 use crate::rows::Rows;
-use crate::segment::{From, Segment};
-use crate::view::View;
+use crate::segment::Segment;
+use crate::view::{Origin, View};
 use weir_packet::bits::Bits;
 use weir_packet::source::FrameBatch;
 use weir_packet::walk::{Layers, classify};
@@ -18,8 +19,24 @@ pub struct Upper {
     /// Of the batch that this worker classified itself.
     layers: Layers,
     view: View,
-    /// The first segment of each pipeline over packets, with the pipeline's number.
-    segments: Vec<(usize, Segment)>,
+    /// The segments of each pipeline over packets, with the pipeline's number.
+    chains: Vec<(usize, Chain)>,
+}
+
+/// Segments one after the other.
+struct Chain {
+    first: Segment,
+    rest: Vec<Segment>,
+}
+
+impl Chain {
+    fn last(&mut self) -> &mut Segment {
+        self.rest.last_mut().unwrap_or(&mut self.first)
+    }
+
+    fn each_mut(&mut self, f: impl FnMut(&mut Segment)) {
+        std::iter::once(&mut self.first).chain(&mut self.rest).for_each(f);
+    }
 }
 
 impl Upper {
@@ -30,21 +47,20 @@ impl Upper {
         functions: &Functions,
         pipelines: &[usize],
     ) -> Upper {
-        let (mut fields, mut segments) = (Vec::new(), Vec::new());
+        let (mut fields, mut chains) = (Vec::new(), Vec::new());
         for &p in pipelines {
-            let pipeline = &program.pipelines[p];
             let sharded = placement.pipelines[p].sharded;
-            let mine = &pipeline.stages[..sharded];
-            let carry = carried(&pipeline.stages, sharded);
-            let segment = Segment::new(mine, From::Packets, functions, &mut fields, &carry);
-            segments.push((p, segment));
+            let mut first = on_workers(&program.pipelines[p], sharded, functions, &mut fields);
+            let rest = first.split_off(1);
+            let first = first.pop().expect("a chain has a segment at least");
+            chains.push((p, Chain { first, rest }));
         }
-        Upper { layers: Layers::new(), view: View::new(&fields), segments }
+        Upper { layers: Layers::new(), view: View::new(&fields), chains }
     }
 
     /// Makes new tables with room for about so many groups.
     pub fn expect_groups(&mut self, groups: usize) {
-        self.segments.iter_mut().for_each(|(_, segment)| segment.expect_groups(groups));
+        self.chains.iter_mut().for_each(|(_, chain)| chain.last().expect_groups(groups));
     }
 
     /// Says where the layers of the next batch's packets start, for [`Upper::push`].
@@ -54,7 +70,7 @@ impl Upper {
     }
 
     /// Pushes the packets `rows` of the batch last classified; `clock` as in
-    /// [`crate::ops::Batch`]. `out` takes what comes out at once: per pipeline once at most.
+    /// [`crate::ops::Batch`]. `out` takes what comes out at once, with its pipeline.
     pub fn push(
         &mut self,
         frames: &FrameBatch,
@@ -62,30 +78,32 @@ impl Upper {
         clock: &[i64],
         out: &mut dyn FnMut(usize, &Rows),
     ) {
-        let Upper { layers, view, segments } = self;
-        for (p, segment) in segments {
+        let Upper { layers, view, chains } = self;
+        for (p, Chain { first, rest }) in chains {
             let packets = view.packets(frames, layers);
-            segment.push_packets(packets, frames.seq(), clock, rows, &mut |rows| out(*p, rows));
+            first.push_packets(packets, frames.seq(), clock, rows, &mut |rows| {
+                chain::push(rest, rows, Some(Origin { frames, layers }), &mut |rows| out(*p, rows));
+            });
         }
     }
 
     /// Whether it runs pipeline `p`.
     pub fn runs(&self, p: usize) -> bool {
-        self.segments.iter().any(|(q, _)| *q == p)
+        self.chains.iter().any(|(q, _)| *q == p)
     }
 
     /// Takes groups back that were put out, to use their memory again.
     pub fn recycle(&mut self, p: usize, groups: Groups) {
-        if let Some((_, segment)) = self.segments.iter_mut().find(|(q, _)| *q == p) {
-            segment.recycle(groups);
+        if let Some((_, chain)) = self.chains.iter_mut().find(|(q, _)| *q == p) {
+            chain.last().recycle(groups);
         }
     }
 
     /// Moves the watermark; what closes is added to `closed` with its pipeline.
     pub fn watermark(&mut self, watermark: i64, closed: &mut Vec<Closed>) {
         let mut groups = Vec::new();
-        for (p, segment) in &mut self.segments {
-            segment.close(watermark, &mut groups);
+        for (p, chain) in &mut self.chains {
+            chain.each_mut(|segment| segment.close(watermark, &mut groups));
             closed.extend(groups.drain(..).map(|(start, groups)| (*p, start, groups)));
         }
     }
@@ -93,15 +111,17 @@ impl Upper {
     /// Closes everything.
     pub fn finish(&mut self, closed: &mut Vec<Closed>) {
         let mut groups = Vec::new();
-        for (p, segment) in &mut self.segments {
-            segment.close_all(&mut groups);
+        for (p, chain) in &mut self.chains {
+            chain.each_mut(|segment| segment.close_all(&mut groups));
             closed.extend(groups.drain(..).map(|(start, groups)| (*p, start, groups)));
         }
     }
 
     /// Adds what its stages counted to the ledger.
     pub fn count(&self, ledger: &mut Ledger) {
-        self.segments.iter().for_each(|(_, s)| s.count(ledger));
+        for (_, Chain { first, rest }) in &self.chains {
+            std::iter::once(first).chain(rest).for_each(|s| s.count(ledger));
+        }
     }
 
     /// Adds how the packets were that it got to the ledger.

@@ -6,7 +6,8 @@
 use weir_packet::bits::Bits;
 use weir_packet::column::Column;
 use weir_packet::fields::FieldId;
-use weir_packet::read::{Family, Plain, read_field, read_field_text};
+use weir_packet::read::{Family, Plain, read_field, read_field_text, read_parts};
+use weir_packet::repeated::{PartValue, Repeated};
 use weir_packet::source::FrameBatch;
 use weir_packet::walk::Layers;
 
@@ -46,6 +47,32 @@ impl View {
     }
 }
 
+/// A batch that rows of a later segment were made of: their packets are found by number.
+#[derive(Clone, Copy)]
+pub struct Origin<'a> {
+    /// The frames of the batch.
+    pub frames: &'a FrameBatch,
+    /// What [`weir_packet::walk::classify`] said of them.
+    pub layers: &'a Layers,
+}
+
+impl Origin<'_> {
+    /// Where the packet of this number stands in the batch.
+    pub fn position(&self, number: u64) -> Option<usize> {
+        self.frames.seq().binary_search(&number).ok()
+    }
+
+    /// Hands out the parts of the packets `rows`, as [`Packets::parts`] does.
+    pub fn parts(
+        &self,
+        what: Repeated,
+        rows: Bits,
+        put: impl FnMut(usize, &[PartValue<'_>]),
+    ) -> u64 {
+        read_parts(what, self.frames, self.layers, rows, put)
+    }
+}
+
 /// The packets as operators see them.
 pub struct Packets<'a> {
     frames: &'a FrameBatch,
@@ -75,6 +102,17 @@ impl Packets<'_> {
         put: impl FnMut(&[u8]) -> u64,
     ) {
         read_field_text(id, self.frames, self.layers, rows, column, put);
+    }
+
+    /// Hands out the parts of the packets `rows`, each with the row that it is of; returns how many
+    /// were left out, as [`read_parts`] says.
+    pub fn parts(
+        &self,
+        what: Repeated,
+        rows: Bits,
+        put: impl FnMut(usize, &[PartValue<'_>]),
+    ) -> u64 {
+        read_parts(what, self.frames, self.layers, rows, put)
     }
 
     /// The packets of a family whose headers stand at fixed places.
@@ -153,7 +191,7 @@ mod tests {
         let aggs = texts.map(|func| agg(func, Some(qname()))).to_vec();
         let window = Window::Tumbling(1_000_000_000);
         let by = vec![SortKey { expr: qname(), order: Order::Descending }];
-        let top = Stage::Top { n: 30, by, windowed: false };
+        let top = Stage::Top { n: 30, by, windowed: false, per: None };
         let rows = |stages: Vec<Stage>| {
             let program = program(stages);
             let alone = check(&program, &Functions::default(), &queries()).len();
@@ -196,7 +234,7 @@ mod tests {
         assert_eq!(rows(vec![asked(bytes(Header::Frame, 55, 1)), shown.clone()]), 43);
         assert_eq!(rows(vec![Stage::Limit(301), asked(letter()), shown.clone()]), 22);
         let by = vec![SortKey { expr: long(), order: Order::Descending }];
-        let top = Stage::Top { n: 30, by, windowed: false };
+        let top = Stage::Top { n: 30, by, windowed: false, per: None };
         assert_eq!(rows(vec![top, shown]), 30);
         let keys = vec![("k".into(), letter()), ("long".into(), long())];
         let aggs = [AggFunc::Distinct, AggFunc::First, AggFunc::Max];

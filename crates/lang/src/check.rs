@@ -15,6 +15,7 @@ mod file;
 mod join;
 mod name;
 mod param;
+mod rows;
 mod scan;
 mod signature;
 mod stage;

@@ -10,6 +10,7 @@ mod join;
 mod pieces;
 #[cfg(test)]
 mod roundtrip;
+mod rows;
 
 use crate::lex::Comment;
 use crate::tree::{LetBody, Pipeline, Spanned, Statement, Tree};

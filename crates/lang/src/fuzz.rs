@@ -54,6 +54,8 @@ mod tests {
          | scan open = false by flow idle 1h => open or (stage == 4 and tcp.dport == 22)",
         "let web = tcp.dport in {80, 443, 8000..8099}\nlet seen = packets | where web\n\
          seen | top 10 by len desc, ts asc\nseen\n| project flow, bits = len * 8 | print",
+        "packets | distinct flow, len idle 1h max 5 | sample 1 in 10 by hosts | each dns.answer\n\
+         | each part = split(answer.name, \".\") | sample 0.5% | top 3 by len asc per ip.src max 9",
         "packets | extend a = (tcp.flags | 0x3) & ~1, b = @2023-11-14T22:13:20Z - ts, \
          c = ip.src in {10.0.0.0/8, 2001:db8::1}, d = \"a\\n\\u{e9}\" # end",
     ];

@@ -9,6 +9,7 @@ mod expr;
 mod foreign;
 mod join;
 mod pattern;
+mod rows;
 mod stage;
 mod statement;
 
@@ -24,14 +25,25 @@ pub(crate) const RESERVED: &[&str] =
     &["param", "let", "and", "or", "not", "in", "if", "match", "by", "every", "where", "_"];
 
 /// Stages that this version has.
-pub(crate) const STAGES: &[&str] =
-    &["where", "extend", "project", "summarize", "scan", "top", "limit", "join", "union", "print"];
+pub(crate) const STAGES: &[&str] = &[
+    "where",
+    "extend",
+    "project",
+    "summarize",
+    "scan",
+    "top",
+    "limit",
+    "distinct",
+    "sample",
+    "each",
+    "join",
+    "union",
+    "print",
+];
 
 /// Stages of the design that are still to come.
 pub(crate) const UNSUPPORTED: &[&str] = &[
-    "each",
     "branch",
-    "sample",
     "alert",
     "store",
     "publish",
@@ -48,7 +60,7 @@ pub(crate) const UNSUPPORTED: &[&str] = &[
 
 /// Words that go on with a stage, and so are no names of pipelines.
 const CLAUSES: &[&str] =
-    &["max", "idle", "asc", "desc", "over", "lateness", "fill", "within", "default"];
+    &["max", "idle", "asc", "desc", "per", "over", "lateness", "fill", "within", "default"];
 
 /// What the parser makes of a text.
 pub(crate) struct Parsed {

@@ -117,6 +117,10 @@ const STAGES: &[(&str, &str)] = &[
     ("sort", "top"), ("order", "top"), ("take", "limit"), ("head", "limit"), ("first", "limit"),
     ("reduce", "scan"), ("fold", "scan"), ("lookup", "join"), ("merge", "join"),
     ("append", "union"), ("concat", "union"),
+    ("uniq", "distinct"), ("unique", "distinct"), ("dedup", "distinct"), ("dedupe", "distinct"),
+    ("explode", "each"), ("unnest", "each"), ("expand", "each"), ("flatten", "each"),
+    ("mv", "each"), ("flatmap", "each"), ("flat_map", "each"), ("foreach", "each"),
+    ("tablesample", "sample"), ("every", "sample"),
 ];
 
 /// What other languages call a function or an aggregate, and what it is called here.

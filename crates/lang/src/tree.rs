@@ -67,13 +67,13 @@ pub(crate) enum Stage {
     Project(Vec<Item>),
     Summarize(Summarize),
     Scan(Scan),
-    Top {
-        n: Expr,
-        by: Vec<SortKey>,
-    },
+    Top(Top),
     Limit(Expr),
     Join(Join),
     Union(Vec<Name>),
+    Distinct(Distinct),
+    Sample(Sample),
+    Each(Item),
     Print,
     /// A stage of the design that this version does not have.
     Unsupported(Name),
@@ -155,6 +155,29 @@ impl JoinKey {
     pub(crate) fn span(&self) -> Span {
         self.right.as_ref().map_or(self.left.span, |right| self.left.span.to(right.span))
     }
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Top {
+    pub(crate) n: Expr,
+    pub(crate) by: Vec<SortKey>,
+    pub(crate) per: Vec<Expr>,
+    pub(crate) max: Option<Expr>,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Distinct {
+    pub(crate) keys: Vec<Expr>,
+    pub(crate) idle: Option<Expr>,
+    pub(crate) max: Option<Expr>,
+}
+
+/// `sample take in of by keys`; `None` for `sample take% by keys`.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Sample {
+    pub(crate) take: Expr,
+    pub(crate) of: Option<Expr>,
+    pub(crate) keys: Vec<Expr>,
 }
 
 #[derive(Clone, PartialEq, Debug)]

@@ -128,3 +128,14 @@ fn tables_are_complete() {
     let limits = weir_plan::limits::GROUPS_MAX >> 20;
     has(&format!("without it {limits} Mi"));
 }
+
+#[test]
+fn parts_of_packets_are_listed() {
+    let text = reference();
+    for info in weir_packet::repeated::REPEATED {
+        let columns: Vec<_> =
+            info.parts.iter().map(|part| format!("`{}.{}`", info.prefix(), part.name)).collect();
+        let line = format!("| `{}` | {} |", info.name, columns.join(" "));
+        assert!(text.contains(&line), "the reference lacks\n{line}");
+    }
+}

@@ -2,8 +2,8 @@
 
 use weir_lang::{Code, Options, Query, compile, render};
 use weir_plan::{
-    AggSignature, Expr, ExprKind, Input, Member, Order, Pipeline, Program, ScalarSignature,
-    Signatures, Stage, Type, UnaryOp, Window,
+    AggSignature, Expr, ExprKind, Input, Member, Order, Parts, Pipeline, Program, SampleBy,
+    ScalarSignature, Signatures, Stage, Type, UnaryOp, Window,
 };
 
 fn program(text: &str, options: &Options<'_>) -> Program {
@@ -80,12 +80,16 @@ fn stage(s: &Stage) -> String {
             let keys = s.keys.iter().map(expr).collect::<Vec<_>>().join(" ");
             format!("scan {states} | {keys} idle {} max {}", s.idle_ns, s.max_keys)
         }
-        Stage::Top { n, by, windowed } => {
+        Stage::Top { n, by, windowed, per } => {
             let key = |k: &weir_plan::SortKey| {
                 format!("{}{}", if k.order == Order::Ascending { "+" } else { "-" }, expr(&k.expr))
             };
             let by = by.iter().map(key).collect::<Vec<_>>().join(" ");
-            format!("top {n} {by}{}", if *windowed { " windowed" } else { "" })
+            let per = per.as_ref().map_or_else(String::new, |per| {
+                let keys = per.keys.iter().map(expr).collect::<Vec<_>>().join(" ");
+                format!(" per {keys} max {}", per.max_keys)
+            });
+            format!("top {n} {by}{per}{}", if *windowed { " windowed" } else { "" })
         }
         Stage::Limit(n) => format!("limit {n}"),
         Stage::Join(j) => {
@@ -97,6 +101,27 @@ fn stage(s: &Stage) -> String {
         Stage::Union(u) => {
             let from: Vec<_> = u.columns.iter().map(|c| (&c.name, &c.from)).collect();
             format!("union {:?} {from:?}{}", u.others, if u.timed { "" } else { " untimed" })
+        }
+        Stage::Distinct(d) => {
+            let keys = d.keys.iter().map(expr).collect::<Vec<_>>().join(" ");
+            let windowed = if d.windowed { " windowed" } else { "" };
+            format!("distinct {keys} idle {} max {}{windowed}", d.idle_ns, d.max_keys)
+        }
+        Stage::Sample(s) => {
+            let by = match &s.by {
+                SampleBy::Number(number) => expr(number),
+                SampleBy::Order => "order".to_owned(),
+                SampleBy::Key(keys) => keys.iter().map(expr).collect::<Vec<_>>().join(" "),
+            };
+            format!("sample {} of {} by {by}", s.take, s.of)
+        }
+        Stage::Each(each) => {
+            let what = match &each.what {
+                Parts::Packet(what) => what.info().name.to_owned(),
+                Parts::Split { text, by } => format!("split {} {}", expr(text), expr(by)),
+            };
+            let columns = each.columns.iter().map(|(name, at, ty)| format!(" {name}@{at}:{ty}"));
+            format!("each {what}:{}", columns.collect::<String>())
         }
     }
 }
@@ -500,4 +525,38 @@ fn a_column_can_be_called_like_a_word() {
       top 5 -#1 -#2
       -> ip.src:ip packets:int max:int first:time
     ");
+}
+
+#[test]
+fn rows_are_chosen_and_taken_apart() {
+    let check = |text: &str, expected: &str| {
+        let program = program(&format!("packets | {text}"), &Options::default());
+        let stages = program.pipelines[0].stages.iter();
+        let shown: Vec<String> =
+            stages.take_while(|s| !matches!(s, Stage::Project { .. })).map(stage).collect();
+        assert_eq!(shown.join(" | "), expected, "{text}");
+    };
+    check("top 3 by len per ip.dst", "top 3 -len per ip.dst max 1048576");
+    check("top 1 by ts asc per hosts max 5", "top 1 +ts per hosts.a hosts.b max 5");
+    check("distinct link", "distinct link.a link.b idle 9223372036854775807 max 16777216");
+    check("distinct len idle 1s max 3", "distinct len idle 1000000000 max 3");
+    check(
+        "summarize n = count() by len every 1s | distinct n",
+        "summarize n=count():int | len=len every 1000000000 max 67108864 | \
+         distinct #2 idle 9223372036854775807 max 16777216 windowed",
+    );
+    check("sample 1 in 100", "sample 1 of 100 by number");
+    check("sample 1% by hosts", "sample 1 of 100 by hosts.a hosts.b");
+    check("sample 0.25%", "sample 1 of 400 by number");
+    check("sample 100% by len, sport", "sample 1 of 1 by len sport");
+    check(
+        "summarize n = count() by len | sample 2 in 3",
+        "summarize n=count():int | len=len max 67108864 | sample 2 of 3 by order",
+    );
+    check(
+        "extend a = 1 | each vlan.tag | each x = vlan.tag",
+        "extend a@0=1 | each vlan.tag: tag.id@1:int tag.pcp@2:int tag.dei@3:bool | \
+         each vlan.tag: x.id@4:int x.pcp@5:int x.dei@6:bool",
+    );
+    check("each p = split(dns.qname, \".\")", "each split dns.qname \".\": p@0:string");
 }

@@ -119,6 +119,28 @@ impl Column {
         }
     }
 
+    /// Makes this column the given rows of another of the same representation, which may come
+    /// several times each; at most a batch of them.
+    pub fn repeat(&mut self, from: &Column, rows: &[u8]) {
+        (self.present, self.truth) = (Bits::NONE, Bits::NONE);
+        for (to, &i) in rows.iter().enumerate() {
+            self.present.put(to, from.present.has(i.into()));
+        }
+        match self.repr {
+            Repr::Bit => {
+                for (to, &i) in rows.iter().enumerate() {
+                    self.truth.put(to, from.truth.has(i.into()));
+                }
+            }
+            Repr::Word => pick(from.word(), rows, self.word_mut()),
+            Repr::Pair => {
+                let ((hi, lo), (to_hi, to_lo)) = (from.pair(), self.pair_mut());
+                pick(hi, rows, to_hi);
+                pick(lo, rows, to_lo);
+            }
+        }
+    }
+
     /// Copies rows of another column of the same representation, from row `at` on. Panics unless
     /// there is room for them.
     pub fn append(&mut self, at: usize, from: &Column, rows: Range<usize>) {
@@ -308,6 +330,19 @@ mod tests {
                 let (from, mut to) = (column(repr, 1, present), column(repr, 2, old));
                 to.gather(&from, &Picked::new(rows));
                 let mut want = cells(&from, rows.iter());
+                want.resize(BATCH, None);
+                prop_assert_eq!(cells(&to, 0..BATCH), want);
+            }
+        }
+
+        #[test]
+        fn repeated_rows_are_those_listed(
+            rows in proptest::collection::vec(any::<u8>(), 0..=BATCH), present in bits(), old in bits()
+        ) {
+            for repr in [Repr::Bit, Repr::Word, Repr::Pair] {
+                let (from, mut to) = (column(repr, 1, present), column(repr, 2, old));
+                to.repeat(&from, &rows);
+                let mut want = cells(&from, rows.iter().map(|&i| i.into()));
                 want.resize(BATCH, None);
                 prop_assert_eq!(cells(&to, 0..BATCH), want);
             }

@@ -17,6 +17,8 @@
 //! 4.1.4); here it has to be earlier than all of the name read so far, so that no name goes on
 //! forever.
 
+mod data;
+
 use crate::text::Text;
 
 /// The ports of DNS, mDNS and LLMNR.
@@ -170,6 +172,8 @@ pub struct Record<'a> {
     pub ttl: u32,
     /// Its data; names in it may point into the message.
     pub data: &'a [u8],
+    /// Where the data stands in the message.
+    at: usize,
 }
 
 impl Record<'_> {
@@ -202,6 +206,7 @@ impl<'a> Iterator for Records<'a> {
             class: u16::from_be_bytes([c, d]),
             ttl: u32::from_be_bytes([e, f, g, h]),
             data,
+            at: from,
         })
     }
 }
@@ -345,6 +350,9 @@ pub fn fuzz_dns(bytes: &[u8]) {
     let mut held = 0;
     for record in dns.answers() {
         check(record.name);
+        let mut data = Text::new();
+        record.write_data(&mut data);
+        assert!(data.bytes().iter().all(|byte| matches!(byte, b' '..=b'~')));
         held += 11 + record.data.len();
         assert!(record.address().is_none() || matches!(record.data.len(), 4 | 16));
     }

@@ -45,6 +45,7 @@ pub mod pppoe;
 pub mod prefetch;
 pub mod radiotap;
 pub mod read;
+pub mod repeated;
 pub mod sctp;
 pub mod source;
 pub mod tcp;

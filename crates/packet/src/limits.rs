@@ -35,6 +35,10 @@ pub const BLOCK_MAX: u32 = 16 << 20;
 /// Interfaces in one section of a pcapng file; a file that declares more is refused.
 pub const INTERFACES_MAX: usize = 65_536;
 
+/// Parts of one row that `each` makes rows of: answers of a message, options of a header, pieces of
+/// a text. Further ones are left out, and counted.
+pub const EACH_MAX: usize = 256;
+
 /// Bytes of a text that is read from a packet; a longer one is cut there. More than any domain name
 /// takes when it is written out.
 pub const TEXT_MAX: usize = 1024;

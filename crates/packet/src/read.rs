@@ -12,6 +12,7 @@ mod ip;
 mod link;
 mod others;
 mod plain;
+mod repeated;
 mod rows;
 mod services;
 mod shim;
@@ -27,6 +28,7 @@ use crate::walk::{Layer, Layers};
 use rows::Rows;
 
 pub use plain::{Family, HEADERS, Place, Plain};
+pub use repeated::{fuzz_parts, read_parts};
 
 /// Decodes a field of the frames `rows` into a column, as [`read`] does. A text is only said to be
 /// there.

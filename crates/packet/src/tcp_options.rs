@@ -54,12 +54,13 @@ impl<'a> Options<'a> {
     pub fn new(bytes: &'a [u8]) -> Options<'a> {
         Options { rest: bytes }
     }
-}
 
-impl<'a> Iterator for Options<'a> {
-    type Item = Result<TcpOption<'a>, BadOption>;
+    /// Kind and value of each option, whatever it is.
+    pub fn raw(mut self) -> impl Iterator<Item = Result<(u8, &'a [u8]), BadOption>> {
+        std::iter::from_fn(move || self.step())
+    }
 
-    fn next(&mut self) -> Option<Self::Item> {
+    fn step(&mut self) -> Option<Result<(u8, &'a [u8]), BadOption>> {
         let &kind = self.rest.iter().find(|&&kind| kind != NOP)?;
         let padding = self.rest.iter().take_while(|&&kind| kind == NOP).count();
         let rest = std::mem::take(&mut self.rest).get(padding..)?;
@@ -69,7 +70,15 @@ impl<'a> Iterator for Options<'a> {
         let value = rest.get(1).and_then(|&len| rest.get(2..usize::from(len)));
         let Some(value) = value else { return Some(Err(BadOption)) };
         self.rest = &rest[2 + value.len()..];
-        Some(Ok(option(kind, value)))
+        Some(Ok((kind, value)))
+    }
+}
+
+impl<'a> Iterator for Options<'a> {
+    type Item = Result<TcpOption<'a>, BadOption>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        Some(self.step()?.map(|(kind, value)| option(kind, value)))
     }
 }
 

@@ -50,9 +50,22 @@ impl Text {
         }
     }
 
+    /// Forgets what was written after the first `len` bytes.
+    pub fn truncate(&mut self, len: usize) {
+        self.len = self.len.min(len);
+    }
+
     /// Writes ASCII letters in lower case from here on: `start` is where.
     pub fn lower_from(&mut self, start: usize) {
         self.bytes[start.min(self.len)..self.len].make_ascii_lowercase();
+    }
+}
+
+/// Fails where there is no room for all of a piece, or other characters are in it.
+impl std::fmt::Write for Text {
+    fn write_str(&mut self, s: &str) -> std::fmt::Result {
+        let printable = s.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+        if printable && self.push(s.as_bytes()) { Ok(()) } else { Err(std::fmt::Error) }
     }
 }
 

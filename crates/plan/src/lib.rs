@@ -15,6 +15,7 @@ pub mod keys;
 pub mod limits;
 pub mod place;
 pub mod print;
+pub mod rows;
 pub mod stage;
 pub mod table;
 pub mod together;
@@ -25,6 +26,7 @@ pub mod window;
 pub use expr::{BinaryOp, Expr, ExprKind, Member, UnaryOp};
 pub use functions::{AggSignature, Func, ScalarSignature, Signatures};
 pub use join::{Join, JoinColumn, JoinKind, Union, UnionColumn, Within};
+pub use rows::{Distinct, Each, Parts, Per, Sample, SampleBy};
 pub use stage::{
     Agg, AggFunc, Column, Input, Order, Pipeline, Program, Scan, Schema, SortKey, Stage, Summarize,
     Window,

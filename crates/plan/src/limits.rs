@@ -6,6 +6,12 @@ pub const GROUPS_MAX: u64 = 64 << 20;
 /// Keys that one `scan` holds at once unless the query says `max`.
 pub const SCAN_KEYS_MAX: u64 = 1 << 20;
 
+/// Keys that one `distinct` holds at once unless the query says `max`.
+pub const DISTINCT_KEYS_MAX: u64 = 16 << 20;
+
+/// Keys of one window that a `top … per` keeps rows of unless the query says `max`.
+pub const TOP_KEYS_MAX: u64 = 1 << 20;
+
 /// How long a `scan` keeps a key that no row touches, unless the query says `idle`.
 pub const SCAN_IDLE_NS: i64 = 3_600_000_000_000;
 

@@ -11,6 +11,7 @@
 use crate::cluster::{Cluster, Need, clusters};
 use crate::keys::{FieldSet, fields_of, largest_common};
 use crate::limits::GROUPS_MAX;
+use crate::rows::SampleBy;
 use crate::stage::{Agg, AggFunc, Input, Pipeline, Program, Stage};
 use crate::types::Type;
 
@@ -75,6 +76,7 @@ fn need(stages: &[Stage], all: &mut Vec<FieldSet>) -> Need {
     for stage in stages {
         let (key, in_order) = match stage {
             Stage::Scan(s) => (fields_of(&s.keys), true),
+            Stage::Distinct(d) => (fields_of(&d.keys), true),
             Stage::Summarize(s) => {
                 limited |= s.max_groups < GROUPS_MAX;
                 let key = fields_of(s.keys.iter().map(|(_, e)| e));
@@ -105,6 +107,18 @@ pub fn rounds(agg: &Agg) -> bool {
         && agg.arg.as_ref().is_some_and(|a| a.ty == Type::Float)
 }
 
+/// Whether a stage over packets needs no rows of other workers, nor waits for any: what stands
+/// behind only such stages still has the packets at hand.
+pub fn is_local(stage: &Stage) -> bool {
+    match stage {
+        Stage::Where(_) | Stage::Extend { .. } | Stage::Project { .. } => true,
+        Stage::Scan(_) | Stage::Distinct(_) | Stage::Each(_) => true,
+        Stage::Sample(sample) => sample.by != SampleBy::Order,
+        Stage::Summarize(_) | Stage::Top { .. } | Stage::Limit(_) => false,
+        Stage::Join(_) | Stage::Union(_) => false,
+    }
+}
+
 fn place_pipeline(pipeline: &Pipeline) -> PipelinePlacement {
     if let Input::Pipeline(_) = pipeline.input {
         let reason = match pipeline.stages.first() {
@@ -114,20 +128,12 @@ fn place_pipeline(pipeline: &Pipeline) -> PipelinePlacement {
         };
         return PipelinePlacement { sharded: 0, reason: reason.to_owned() };
     }
-    let free = pipeline
-        .stages
-        .iter()
-        .take_while(|s| {
-            matches!(
-                s,
-                Stage::Where(_) | Stage::Extend { .. } | Stage::Project { .. } | Stage::Scan(_)
-            )
-        })
-        .count();
+    let free = pipeline.stages.iter().take_while(|s| is_local(s)).count();
     let (sharded, reason) = match pipeline.stages.get(free) {
         Some(Stage::Summarize(_)) => (free + 1, "partial groups of all workers are merged"),
         Some(Stage::Top { .. }) => (free, "`top` needs the rows of all workers"),
         Some(Stage::Limit(_)) => (free, "`limit` needs the rows of all workers, in order"),
+        Some(Stage::Sample(_)) => (free, "`sample` counts the rows of all workers, in order"),
         _ => (free, "rows of all workers are merged by packet number"),
     };
     PipelinePlacement { sharded, reason: reason.to_owned() }

@@ -4,6 +4,7 @@
 //! with the query it came from; what the query left to defaults is spelled out.
 
 mod placed;
+mod rows;
 
 use crate::expr::{BinaryOp, Expr, ExprKind, Member, UnaryOp};
 use crate::functions::{BUILTINS, Func};
@@ -120,10 +121,16 @@ pub fn stage(stage: &Stage, input: &Schema) -> String {
             if s.max_groups == GROUPS_MAX { out } else { out + &format!(" max {}", s.max_groups) }
         }
         Stage::Scan(s) => scan(s, input),
-        Stage::Top { n, by, .. } => format!("top {n} by {}", list(by, |k| sort_key(k, input))),
+        Stage::Top { n, by, per, .. } => {
+            let by = list(by, |k| sort_key(k, input));
+            format!("top {n} by {by}{}", rows::per(per.as_ref(), input))
+        }
         Stage::Limit(n) => format!("limit {n}"),
         Stage::Join(j) => join(j, input),
         Stage::Union(u) => format!("union {}", list(&u.others, |n| format!("pipeline {}", n + 1))),
+        Stage::Distinct(d) => rows::distinct(d, input),
+        Stage::Sample(s) => rows::sample(s, input),
+        Stage::Each(e) => rows::each(e, input),
     }
 }
 
@@ -245,6 +252,9 @@ fn state(stage: &Stage, input: &Schema) -> Option<String> {
                 s.max_keys
             )
         }
+        Stage::Top { n, windowed, per: Some(per), .. } => {
+            rows::per_state(*n, *windowed, per, input)
+        }
         Stage::Top { n, windowed: true, .. } => format!("{n} rows per open window"),
         Stage::Top { n, windowed: false, .. } => format!("{n} rows, to the end of input"),
         Stage::Limit(_) => "the number of rows passed".to_owned(),
@@ -254,6 +264,9 @@ fn state(stage: &Stage, input: &Schema) -> Option<String> {
             j.max_rows
         ),
         Stage::Union(_) => return None,
+        Stage::Distinct(d) => rows::distinct_state(d, input),
+        Stage::Sample(s) => return rows::sample_state(s),
+        Stage::Each(_) => return None,
     })
 }
 
@@ -552,6 +565,7 @@ mod tests {
                     SortKey { expr: Expr::column(1, Type::Ip), order: Order::Ascending },
                 ],
                 windowed: true,
+                per: None,
             },
             Stage::Project {
                 columns: vec![

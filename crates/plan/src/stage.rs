@@ -2,6 +2,7 @@
 
 use crate::expr::Expr;
 use crate::join::{Join, Union};
+use crate::rows::{Distinct, Each, Per, Sample};
 use crate::types::Type;
 use crate::window::Fill;
 
@@ -139,9 +140,9 @@ pub enum Stage {
     Summarize(Summarize),
     /// Folds rows of equal key in order.
     Scan(Scan),
-    /// Keeps the first `n` of all rows in the given order. Within a windowed pipeline (event time
-    /// from a windowed summarize): of each window. Else: of the whole input, at its end. Ties are
-    /// broken by the order in which rows came.
+    /// Keeps the first `n` of all rows, or of each key, in the given order. Within a windowed
+    /// pipeline (event time from a windowed summarize): of each window. Else: of the whole input,
+    /// at its end. Ties are broken by the order in which rows came.
     Top {
         /// How many.
         n: u64,
@@ -149,6 +150,8 @@ pub enum Stage {
         by: Vec<SortKey>,
         /// Whether the input's rows come in windows, each sorted by itself.
         windowed: bool,
+        /// The keys, of each of which the first `n` are kept.
+        per: Option<Per>,
     },
     /// Keeps the first `n` rows.
     Limit(u64),
@@ -156,6 +159,12 @@ pub enum Stage {
     Join(Join),
     /// Adds the rows of other pipelines. Only first in a pipeline over another one.
     Union(Union),
+    /// Keeps the first row of each key.
+    Distinct(Distinct),
+    /// Keeps a share of the rows.
+    Sample(Sample),
+    /// Makes several rows of one. Packet fields stay, and so do event time and number.
+    Each(Each),
 }
 
 impl Stage {
@@ -165,6 +174,8 @@ impl Stage {
         let mut out = input.clone();
         match self {
             Stage::Where(_) | Stage::Top { .. } | Stage::Limit(_) => {}
+            Stage::Distinct(_) | Stage::Sample(_) => {}
+            Stage::Each(each) => each.put(&mut out),
             Stage::Extend { columns } => {
                 for (name, _, e) in columns {
                     out.put(name, e.ty.clone());

@@ -128,7 +128,7 @@ fn value(out: &mut Vec<u8>, raw: u128, ty: &Type, arena: &Arena, time: TimeForma
             out.push(b'"');
         }
         Type::Bool | Type::Int | Type::Duration => text::cell(out, raw, ty, arena, time),
-        Type::Time if time == TimeFormat::Epoch => text::cell(out, raw, ty, arena, time),
+        Type::Time if time != TimeFormat::Rfc3339 => text::cell(out, raw, ty, arena, time),
         _ => {
             out.push(b'"');
             text::cell(out, raw, ty, arena, time);
@@ -184,7 +184,19 @@ mod tests {
     fn epoch_times_are_numbers() {
         let output = output(None, &[("ts", Type::Time)]);
         let batch = rows(&output, &[vec![Value::Time(1_714_564_800_250_000_000)]]);
-        assert_snapshot!(written(&[output], &[(0, batch)], TimeFormat::Epoch), @r#"{"ts":1714564800.250000000}"#);
+        assert_snapshot!(written(from_ref(&output), &[(0, batch.clone())], TimeFormat::Epoch), @r#"{"ts":1714564800.250000000}"#);
+        assert_snapshot!(written(&[output], &[(0, batch)], TimeFormat::EpochNs), @r#"{"ts":1714564800250000000}"#);
+    }
+
+    #[test]
+    fn the_largest_numbers_are_written_to_the_last_digit() {
+        let output = output(None, &[("n", Type::Int), ("ts", Type::Time)]);
+        let of = |n| vec![Value::Int(n), Value::Time(n)];
+        let batch = rows(&output, &[of(i64::MAX), of(i64::MIN)]);
+        assert_snapshot!(written(&[output], &[(0, batch)], TimeFormat::EpochNs), @r#"
+        {"n":9223372036854775807,"ts":9223372036854775807}
+        {"n":-9223372036854775808,"ts":-9223372036854775808}
+        "#);
     }
 
     #[test]

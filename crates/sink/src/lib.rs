@@ -12,7 +12,7 @@
 //! | string | `"text"` | `text` | `text`, control characters escaped |
 //! | bytes | `"0aff"` | `0aff` | `0aff` |
 //! | ip, mac | `"10.0.0.1"` | `10.0.0.1` | `10.0.0.1` |
-//! | time | `"2024-05-01T12:00:00.250Z"` or `1714564800.250000000` | without quotes | as CSV |
+//! | time | `"2024-05-01T12:00:00.250Z"`, `1714564800.250000000` or `1714564800250000000` | without quotes | as CSV |
 //! | duration | `1.5`: seconds, exact | `1.5` | `1.5s` |
 //! | absent | `null` | nothing | `-` |
 
@@ -21,12 +21,14 @@
 pub mod csv;
 pub mod json;
 pub mod limits;
+pub mod names;
 pub mod split;
 pub mod table;
 mod text;
 
 pub use crate::csv::Csv;
 pub use json::JsonLines;
+pub use names::{Named, Names};
 pub use split::Split;
 pub use table::Table;
 
@@ -38,6 +40,8 @@ pub enum TimeFormat {
     Rfc3339,
     /// Seconds since 1970 with nine decimals.
     Epoch,
+    /// Nanoseconds since 1970, a whole number.
+    EpochNs,
 }
 
 #[cfg(test)]

@@ -189,6 +189,7 @@ fn groups(out: &mut Vec<u8>, segments: &[u16]) {
 fn time(out: &mut Vec<u8>, ns: i64, format: TimeFormat) {
     match format {
         TimeFormat::Rfc3339 => rfc3339(out, ns),
+        TimeFormat::EpochNs => int(out, ns),
         TimeFormat::Epoch => {
             let (sign, s, frac) = split(ns);
             out.extend_from_slice(sign.as_bytes());

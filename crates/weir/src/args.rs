@@ -133,6 +133,9 @@ pub(crate) struct RunOptions {
     /// Read the capture filter from a file, in which `#` starts a remark
     #[arg(short = 'F', long, value_name = "FILE")]
     pub(crate) filter_file: Option<PathBuf>,
+    /// Whose names columns have: ip.src is id.orig_h in Zeek, src_ip in EVE
+    #[arg(long, value_enum, value_name = "PROFILE", default_value = "native")]
+    pub(crate) names: Names,
 
     /// Stop after this many packets
     #[arg(short, long, value_name = "N")]
@@ -327,8 +330,10 @@ pub(crate) enum Format {
 pub(crate) enum Time {
     /// Date and time in UTC
     Rfc3339,
-    /// Seconds since 1970
+    /// Seconds since 1970, with nanoseconds as decimals
     Epoch,
+    /// Nanoseconds since 1970, a whole number
+    EpochNs,
 }
 
 impl From<Time> for TimeFormat {
@@ -336,6 +341,34 @@ impl From<Time> for TimeFormat {
         match time {
             Time::Rfc3339 => TimeFormat::Rfc3339,
             Time::Epoch => TimeFormat::Epoch,
+            Time::EpochNs => TimeFormat::EpochNs,
+        }
+    }
+}
+
+/// Whose names columns have.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Names {
+    /// Weir's own
+    Native,
+    /// Zeek's logs
+    Zeek,
+    /// Suricata's EVE records
+    Eve,
+    /// The Elastic Common Schema
+    Ecs,
+    /// The information elements of IPFIX
+    Ipfix,
+}
+
+impl From<Names> for weir_sink::Names {
+    fn from(names: Names) -> weir_sink::Names {
+        match names {
+            Names::Native => weir_sink::Names::Native,
+            Names::Zeek => weir_sink::Names::Zeek,
+            Names::Eve => weir_sink::Names::Eve,
+            Names::Ecs => weir_sink::Names::Ecs,
+            Names::Ipfix => weir_sink::Names::Ipfix,
         }
     }
 }

@@ -10,7 +10,7 @@ use weir_engine::rows::{Output, Rows, Sink, set_cell};
 use weir_packet::limits::BATCH;
 use weir_plan::{Column, Schema, Type, Value};
 use weir_sink::table::TableOptions;
-use weir_sink::{Csv, JsonLines, Split, Table, TimeFormat};
+use weir_sink::{Csv, JsonLines, Named, Names, Split, Table, TimeFormat};
 
 /// The format asked for, or the one that fits where rows go.
 pub(crate) fn choose(format: Option<Format>, term: &Term) -> Format {
@@ -22,11 +22,12 @@ pub(crate) fn sink<'a>(
     format: Format,
     out: impl Write + 'a,
     options: TableOptions,
+    names: Names,
 ) -> Box<dyn Sink + 'a> {
     match format {
-        Format::Table => Box::new(Table::new(out, options)),
-        Format::Json => Box::new(JsonLines::new(out, options.time)),
-        Format::Csv => Box::new(Csv::new(out, options.time)),
+        Format::Table => Box::new(Named::new(names, Table::new(out, options))),
+        Format::Json => Box::new(Named::new(names, JsonLines::new(out, options.time))),
+        Format::Csv => Box::new(Named::new(names, Csv::new(out, options.time))),
     }
 }
 
@@ -37,6 +38,7 @@ pub(crate) fn files(
     outputs: &[Output],
     format: Format,
     options: TableOptions,
+    names: Names,
 ) -> anyhow::Result<Split<'static>> {
     fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
     let ending = match format {
@@ -48,7 +50,7 @@ pub(crate) fn files(
         let name = output.name.clone().unwrap_or_else(|| (n + 1).to_string());
         let path = folder.join(format!("{name}.{ending}"));
         let file = File::create(&path).with_context(|| path.display().to_string())?;
-        Ok(sink(format, file, TableOptions { color: false, ..options }))
+        Ok(sink(format, file, TableOptions { color: false, ..options }, names))
     };
     let sinks = outputs.iter().enumerate().map(file).collect::<anyhow::Result<Vec<_>>>()?;
     Ok(Split::new(sinks))
@@ -65,7 +67,7 @@ pub(crate) fn print<const N: usize>(
     let output = Output { name: None, schema: Schema { columns } };
     let options =
         TableOptions { time: TimeFormat::default(), color: term.color_out, stream: false };
-    let mut sink = sink(choose(format, term), io::stdout().lock(), options);
+    let mut sink = sink(choose(format, term), io::stdout().lock(), options, Names::Native);
     sink.open(std::slice::from_ref(&output))?;
     for chunk in cells.chunks(BATCH) {
         let mut rows = Rows::new(&output.schema);

@@ -328,11 +328,46 @@ fn rows_in_each_format() {
     1714564800.000000000,10.0.0.2,7,406
     1714564801.000000000,10.0.0.2,7,406
     "#);
+    assert_snapshot!(rows("json", "epoch-ns"), @r#"
+    {"ts":1714564800000000000,"ip.dst":"10.0.0.2","n":7,"bytes":406}
+    {"ts":1714564801000000000,"ip.dst":"10.0.0.2","n":7,"bytes":406}
+    "#);
     assert_snapshot!(rows("table", "rfc3339"), @r#"
     ts                    ip.dst    n  bytes
     2024-05-01T12:00:00Z  10.0.0.2  7    406
     2024-05-01T12:00:01Z  10.0.0.2  7    406
     "#);
+}
+
+#[test]
+fn columns_have_the_names_of_other_tools() {
+    let folder = Folder::new();
+    let x = folder.file("x.pcap", capture(3));
+    let header = |query: &str, names: &str| {
+        let output = run(["run", "-e", query, "-r", &x, "-o", "csv", "--names", names]);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        stdout(&output).lines().next().expect("a header").to_owned()
+    };
+    let flows = "packets | where tcp \
+                 | summarize packets = count(), first = min(ts), mine = max(len) by ip.src, dport";
+    assert_eq!(header(flows, "native"), "ip.src,dport,packets,first,mine");
+    assert_eq!(header(flows, "zeek"), "id.orig_h,id.resp_p,orig_pkts,ts,mine");
+    assert_eq!(
+        header(flows, "ipfix"),
+        "sourceIPv4Address,sourceIPv6Address,destinationTransportPort,packetDeltaCount,\
+         flowStartNanoseconds,mine"
+    );
+}
+
+#[test]
+fn two_columns_of_one_name_are_refused() {
+    let folder = Folder::new();
+    let x = folder.file("x.pcap", capture(3));
+    let query = "packets | summarize first = min(ts) every 1s";
+    let output = run(["run", "-e", query, "-r", &x, "--names", "zeek"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(stdout(&output), "");
+    assert!(stderr(&output).contains("`ts` and `first` would both be called `ts`"));
 }
 
 #[test]

@@ -107,6 +107,28 @@ fn every_command_prints_what_is_shown() {
     assert!(ran > 0, "no command was run");
 }
 
+#[test]
+fn names_of_other_tools_are_as_the_table_says() {
+    let reference = text(root().join("docs/language.md"));
+    for known in weir_sink::names::KNOWN {
+        let otherwise = if known.directed { " beside `ip.src`" } else { "" };
+        let start = format!("| `{}`{otherwise}", known.native);
+        let line = reference.lines().find(|l| {
+            l.starts_with(&start) && (known.directed || !l.starts_with(&format!("{start} beside")))
+        });
+        let line = line.unwrap_or_else(|| panic!("no line starts with {start}"));
+        let cells: Vec<&str> = line.split('|').map(str::trim).skip(2).take(4).collect();
+        let shown = known
+            .names
+            .map(|name| if name.is_empty() { String::new() } else { format!("`{name}`") });
+        for (cell, name) in cells.into_iter().zip(shown) {
+            let six = name.replace("IPv4", "IPv6");
+            let both = format!("{name} {six}");
+            assert_eq!(cell, if six == name { &name } else { &both }, "{line}");
+        }
+    }
+}
+
 /// Splits a command as a shell does, as far as quotes go.
 fn words(command: &str) -> Vec<String> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);

@@ -33,10 +33,11 @@ struct FirstLast {
 }
 
 impl FirstLast {
-    /// Whether a row beats the one held.
+    /// Whether a row beats the one held. Rows that were made of one have its number, and stand in
+    /// their order.
     #[inline(always)]
     fn beats(&self, held: u64, order: u64) -> bool {
-        held == 0 || if self.last { order > held } else { order < held }
+        held == 0 || if self.last { order >= held } else { order < held }
     }
 
     /// Takes rows in whose values have `N` words.

@@ -44,7 +44,9 @@ impl<'a> Eval<'a> {
     pub(super) fn eval(&mut self, e: &Expr, row: &Row, states: &[Value]) -> Value {
         match &e.kind {
             ExprKind::Const(v) => v.clone(),
-            ExprKind::Field(id) => row.packet.as_ref().expect("the row is a packet")[id].clone(),
+            ExprKind::Field(id) => {
+                row.packet.as_ref().expect("the row is a packet").fields[id].clone()
+            }
             ExprKind::Column(i) => row.cells[*i].clone(),
             ExprKind::State(i) => states[*i].clone(),
             ExprKind::Unary(UnaryOp::Not, a) => Value::Bool(!self.holds(a, row, states)),

@@ -394,8 +394,10 @@ mod tests {
                 let columns =
                     [("a", text("ip.src")), ("b", field("ip.src")), ("n", field("number"))];
                 let columns = columns.map(|(name, e)| (name.to_owned(), e)).to_vec();
-                let stages =
-                    vec![Stage::Top { n, by, windowed: false }, Stage::Project { columns }];
+                let stages = vec![
+                    Stage::Top { n, by, windowed: false, per: None },
+                    Stage::Project { columns },
+                ];
                 let rows = check(&program(stages), &Functions::default(), &frames());
                 assert_eq!(rows.len() as u64, n);
             }

@@ -6,6 +6,8 @@
 //! those that hold rows back ([`summarize`], [`top`]) end a chain and put out rows of their own. What
 //! takes the rows of several pipelines ([`join`], [`union`]) stands before the first chain.
 
+pub mod distinct;
+pub mod each;
 pub mod emit;
 mod fill;
 pub mod filter;
@@ -15,6 +17,7 @@ pub mod limit;
 pub mod map;
 mod order;
 mod panes;
+pub mod sample;
 pub mod scan;
 pub mod summarize;
 #[cfg(test)]
@@ -25,6 +28,7 @@ mod windows;
 
 use crate::counters::Ledger;
 use crate::expr::{Ctx, Src};
+use crate::view::Origin;
 use weir_packet::bits::Bits;
 
 /// A batch in the hands of a chain of operators.
@@ -38,6 +42,8 @@ pub struct Batch<'a> {
     /// Of each row the later of its time and the watermark when it came: the time that idle
     /// state is judged by, which no late row can turn back.
     pub clock: &'a [i64],
+    /// Of rows that were made of packets: these, while they are at hand.
+    pub origin: Option<Origin<'a>>,
 }
 
 /// An operator that passes rows on within the batch.

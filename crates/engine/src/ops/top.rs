@@ -2,19 +2,24 @@
 //!
 //! | | |
 //! |---|---|
-//! | Syntax | `top N by EXPR [asc], …`; largest first unless `asc` |
+//! | Syntax | `top N by EXPR [asc], … per KEY, … max M`; largest first unless `asc` |
 //! | Emits | of windowed rows when their window has closed; else at the end of the input |
-//! | Order | as asked for; ties in the order that rows came; absent values last |
-//! | State | at most `2 N + 1024` rows a window |
-//! | Full | cannot be: worse rows make room |
+//! | Order | with `per` by key, an absent part first; then as asked for; ties in the order that rows came; absent values last |
+//! | State | at most `2 N + 1024` rows a window; with `per` `2 N` a key and 1024, of at most `max` (default 1 Mi) keys a window |
+//! | Full | worse rows make room; rows of keys beyond `max` are left out, and counted as evicted |
 //! | Late | its input has no late rows |
 //! | Merge | runs after the rows of all workers are merged |
 //! | Exact? | exact |
 
+mod per;
+
 use super::Batch;
+use crate::counters::Ledger;
 use crate::expr::{Class, Ctx, Src, Val};
 use crate::limits::{SPARE_GROUPS, TOP_SLACK};
 use crate::rows::{Arena, Rows};
+use crate::table::NO_ROW;
+use per::Groups;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use weir_packet::bits::Bits;
@@ -22,11 +27,14 @@ use weir_packet::column::Column;
 use weir_packet::limits::BATCH;
 use weir_plan::{Order, Schema, Type};
 
+pub use per::PerKey;
+
 /// Holds the best rows of each open window back.
 pub struct Top {
     n: usize,
     shape: Shape,
     windowed: bool,
+    per: Option<PerKey>,
     /// Rows held, by window start; all under 0 without windows.
     held: BTreeMap<i64, Held>,
     /// Memory of windows that were put out.
@@ -39,12 +47,17 @@ pub struct Top {
     srcs: Vec<Src>,
     rows: Rows,
     emitted: u64,
+    evicted: u64,
+    /// Scratch: the places of keys, and the keys in order.
+    ranks: Vec<u32>,
+    ranked: Vec<u32>,
 }
 
-/// How a row is held: a few words. First come those by which rows are ordered, each key as a word
-/// that says whether it is absent, then its value as unsigned words that ascend as asked for (of a
-/// text its handle); then the row's number. The rest is what is put out: event time and the cells,
-/// each as a word that says whether it is there, then its value.
+/// How a row is held: a few words. First comes the number of what it is among the best of: its key,
+/// or 0. Then those by which rows are ordered, each key as a word that says whether it is absent,
+/// then its value as unsigned words that ascend as asked for (of a text its handle); then the row's
+/// number. The rest is what is put out: event time and the cells, each as a word that says whether
+/// it is there, then its value.
 struct Shape {
     by: Vec<(Val, By)>,
     columns: Vec<Cell>,
@@ -82,8 +95,12 @@ struct Held {
     texts: Arena,
     /// Numbers of the rows, to be sorted.
     order: Vec<u32>,
-    /// Whether the rows are sorted up to row `n - 1`, the worst one worth holding.
-    cut: bool,
+    /// Of each key the worst row worth holding, or [`NO_ROW`] where all are.
+    worst: Vec<u32>,
+    /// How many rows there may be until they are cut again.
+    room: usize,
+    /// The keys, where there are any.
+    groups: Option<Groups>,
 }
 
 impl Shape {
@@ -98,7 +115,7 @@ impl Shape {
             words: c.ty.repr().words().max(1),
         });
         let columns: Vec<Cell> = columns.collect();
-        let key_words = by.iter().map(|(_, b)| 1 + b.words()).sum::<usize>() + 1;
+        let key_words = 1 + by.iter().map(|(_, b)| 1 + b.words()).sum::<usize>() + 1;
         Shape {
             words: key_words + 2 + columns.iter().map(|c| 1 + c.words).sum::<usize>(),
             key_words,
@@ -107,9 +124,17 @@ impl Shape {
         }
     }
 
-    /// Writes by what row `i` is ordered to `out`. Texts stay where they are.
-    fn key(&self, ctx: &Ctx<'_>, srcs: &[Src], i: usize, order: u64, out: &mut Vec<u64>) {
+    /// Writes by what row `i`, of this key, is ordered to `out`. Texts stay where they are.
+    fn key(
+        &self,
+        ctx: &Ctx<'_>,
+        srcs: &[Src],
+        (i, group): (usize, u32),
+        order: u64,
+        out: &mut Vec<u64>,
+    ) {
         out.clear();
+        out.push(group.into());
         for (&src, (_, by)) in srcs.iter().zip(&self.by) {
             let column = ctx.column(src);
             if !column.present.has(i) {
@@ -148,7 +173,7 @@ impl Shape {
         let mut moved = |absent: bool, handle: &mut u64| {
             *handle = if absent { 0 } else { to.put(from.get(*handle)) };
         };
-        let mut at = 0;
+        let mut at = 1;
         for (_, by) in &self.by {
             if by.class == Class::Text {
                 moved(row[at] == 1, &mut row[at + 1]);
@@ -166,7 +191,10 @@ impl Shape {
 
     /// Orders two keys, each with the arena of its texts.
     fn compare(&self, (a, texts): (&[u64], &Arena), (b, other): (&[u64], &Arena)) -> Ordering {
-        let mut at = 0;
+        if a[0] != b[0] {
+            return a[0].cmp(&b[0]);
+        }
+        let mut at = 1;
         for (_, by) in &self.by {
             let end = at + 1 + by.words();
             let order = match (by.class, a[at], b[at]) {
@@ -194,7 +222,13 @@ impl Held {
         self.words.len() / shape.words
     }
 
-    /// Keeps the best `n` rows, sorted; `scratch` is memory for them.
+    /// Rows that may be held until they are cut, of which so many are worth it.
+    fn room(n: usize, kept: usize) -> usize {
+        n.max(kept).saturating_mul(2).saturating_add(TOP_SLACK)
+    }
+
+    /// Keeps the best `n` rows of each key, sorted by key, then as asked for; `scratch` is memory
+    /// for them.
     fn cut_to(&mut self, n: usize, shape: &Shape, scratch: &mut Held) {
         let len = self.len(shape) as u32;
         let mut order = std::mem::take(&mut self.order);
@@ -202,8 +236,28 @@ impl Held {
         order.extend(0..len);
         let key = |row: u32| (self.row(shape, row as usize), &self.texts);
         order.sort_unstable_by(|&a, &b| shape.compare(key(a), key(b)));
-        order.truncate(n);
-        scratch.clear();
+        self.worst.fill(NO_ROW);
+        let mut kept = 0;
+        let mut here = (u64::MAX, 0);
+        // Those that stay move to the front.
+        for at in 0..order.len() {
+            let group = self.row(shape, order[at] as usize)[0];
+            here = if here.0 == group { (group, here.1 + 1) } else { (group, 1) };
+            if here.1 > n {
+                continue;
+            }
+            if here.1 == n
+                && let Some(worst) = self.worst.get_mut(group as usize)
+            {
+                *worst = kept as u32;
+            }
+            order[kept] = order[at];
+            kept += 1;
+        }
+        order.truncate(kept);
+        self.room = Held::room(n, kept);
+        scratch.words.clear();
+        scratch.texts.truncate(0);
         for &row in &order {
             let start = scratch.words.len();
             scratch.words.extend_from_slice(self.row(shape, row as usize));
@@ -211,23 +265,38 @@ impl Held {
         }
         std::mem::swap(&mut self.words, &mut scratch.words);
         std::mem::swap(&mut self.texts, &mut scratch.texts);
-        self.cut = order.len() == n;
         self.order = order;
     }
 
     fn clear(&mut self) {
         self.words.clear();
         self.texts.truncate(0);
-        self.cut = false;
+        self.worst.clear();
+        if let Some(groups) = &mut self.groups {
+            groups.clear();
+        }
+    }
+
+    /// Whether a row with this key is worth holding.
+    #[inline(always)]
+    fn wants(&self, shape: &Shape, row: &[u64], group: u32, arena: &Arena) -> bool {
+        match self.worst.get(group as usize) {
+            None | Some(&NO_ROW) => true,
+            Some(&worst) => {
+                let worst = (self.row(shape, worst as usize), &self.texts);
+                shape.compare(worst, (row, arena)).is_gt()
+            }
+        }
     }
 }
 
 impl Top {
-    /// The best `n` rows by `by`.
+    /// The best `n` rows by `by`, of each key where there are any.
     pub fn new(
         n: u64,
         by: Vec<(Val, Type, Order)>,
         windowed: bool,
+        per: Option<PerKey>,
         columns: Vec<Src>,
         schema: Schema,
     ) -> Top {
@@ -235,6 +304,7 @@ impl Top {
             n: usize::try_from(n).unwrap_or(usize::MAX),
             shape: Shape::new(by, columns, &schema),
             windowed,
+            per,
             held: BTreeMap::new(),
             spare: Vec::new(),
             scratch: Held::default(),
@@ -242,6 +312,9 @@ impl Top {
             srcs: Vec::new(),
             rows: Rows::new(&schema),
             emitted: 0,
+            evicted: 0,
+            ranks: Vec::new(),
+            ranked: Vec::new(),
         }
     }
 
@@ -255,35 +328,63 @@ impl Top {
         if self.n == 0 || rows.is_empty() {
             return;
         }
-        let Top { n, shape, held, spare, scratch, row, srcs, .. } = self;
+        let Top { shape, srcs, per, .. } = self;
         srcs.clear();
         for (v, _) in &shape.by {
             srcs.push(batch.ctx.value(v, rows));
+        }
+        if let Some(per) = per {
+            per.begin(&mut batch.ctx, rows);
         }
         for cell in &shape.columns {
             batch.ctx.value(&Val::Src(cell.src), rows);
         }
         let time = batch.ctx.value(&Val::Src(batch.time), rows);
-        let ctx = &batch.ctx;
-        let times = ctx.column(time);
+        if !self.windowed {
+            return self.hold(batch, time, 0, rows);
+        }
+        let mut left = rows;
+        while let Some(first) = left.iter().next() {
+            let times = batch.ctx.column(time);
+            let window = |i: usize| if times.present.has(i) { times.word()[i] as i64 } else { 0 };
+            let start = window(first);
+            let mine: Bits = left.iter().filter(|&i| window(i) == start).collect();
+            self.hold(batch, time, start, mine);
+            left = left.minus(mine);
+        }
+    }
+
+    /// Takes rows of one window in.
+    fn hold(&mut self, batch: &Batch<'_>, time: Src, window: i64, rows: Bits) {
+        let Top { n, shape, per, held, spare, scratch, row, srcs, evicted, .. } = self;
+        let (n, ctx, arena) = (*n, &batch.ctx, &batch.ctx.regs.arena);
+        let held = held.entry(window).or_insert_with(|| {
+            let mut held = spare.pop().unwrap_or_default();
+            held.room = Held::room(n, 0);
+            held
+        });
+        let (mut groups, mut known) = ([0; BATCH], 1);
+        if let Some(per) = per {
+            let mut numbered = held.groups.take().unwrap_or_else(|| per.groups());
+            *evicted += per.number(&mut numbered, ctx, rows, &mut groups);
+            known = numbered.len();
+            held.groups = Some(numbered);
+        }
+        held.worst.resize(known, NO_ROW);
         for i in rows.iter() {
-            let window = match self.windowed && times.present.has(i) {
-                true => times.word()[i] as i64,
-                false => 0,
-            };
-            let held = held.entry(window).or_insert_with(|| spare.pop().unwrap_or_default());
-            shape.key(ctx, srcs, i, batch.order[i], row);
-            if held.cut {
-                let worst = (held.row(shape, *n - 1), &held.texts);
-                if shape.compare(worst, (row, &ctx.regs.arena)).is_le() {
-                    continue;
-                }
+            let group = groups[i];
+            if group == NO_ROW {
+                continue;
+            }
+            shape.key(ctx, srcs, (i, group), batch.order[i], row);
+            if !held.wants(shape, row, group, arena) {
+                continue;
             }
             shape.cells(ctx, time, i, row);
-            shape.move_texts(row, &ctx.regs.arena, &mut held.texts);
+            shape.move_texts(row, arena, &mut held.texts);
             held.words.extend_from_slice(row);
-            if held.len(shape) >= n.saturating_mul(2).saturating_add(TOP_SLACK) {
-                held.cut_to(*n, shape, scratch);
+            if held.len(shape) >= held.room {
+                held.cut_to(n, shape, scratch);
             }
         }
     }
@@ -309,7 +410,19 @@ impl Top {
         }
     }
 
+    /// Adds what it counted to the ledger.
+    pub fn count(&self, ledger: &mut Ledger) {
+        ledger.evicted += self.evicted;
+    }
+
     fn emit(&mut self, mut held: Held, out: &mut dyn FnMut(&Rows)) {
+        if let (Some(per), Some(groups)) = (&self.per, &held.groups) {
+            per.ranks(groups, &mut self.ranks, &mut self.ranked);
+            for row in held.words.chunks_exact_mut(self.shape.words) {
+                row[0] = self.ranks[row[0] as usize].into();
+            }
+            self.evicted += groups.refused();
+        }
         held.cut_to(self.n, &self.shape, &mut self.scratch);
         for chunk in held.words.chunks(BATCH * self.shape.words) {
             self.fill(chunk, &held.texts);
@@ -364,12 +477,16 @@ fn put(rows: &[u64], stride: usize, at: usize, words: usize, column: &mut Column
 
 #[cfg(test)]
 mod tests {
-    use crate::conform::check_stages;
+    use crate::conform::{Frames, check, check_stages, program};
+    use crate::functions::Functions;
     use crate::ops::testing::{agg, field, project, summarize};
-    use weir_plan::{AggFunc, Expr, Order, SortKey, Stage, Type, Window};
+    use weir_packet::source::LinkType;
+    use weir_plan::{
+        AggFunc, BinaryOp, Expr, ExprKind, Order, Per, SortKey, Stage, Type, Value, Window,
+    };
 
     fn top(n: u64, by: Expr, order: Order, windowed: bool) -> Stage {
-        Stage::Top { n, by: vec![SortKey { expr: by, order }], windowed }
+        Stage::Top { n, by: vec![SortKey { expr: by, order }], windowed, per: None }
     }
 
     #[test]
@@ -404,5 +521,67 @@ mod tests {
                 "1970-01-01T00:00:04Z absent 1",
             ]
         );
+    }
+
+    fn per(n: u64, by: Expr, keys: Vec<Expr>, max_keys: u64, windowed: bool) -> Stage {
+        let by = vec![SortKey { expr: by, order: Order::Descending }];
+        Stage::Top { n, by, windowed, per: Some(Per { keys, max_keys }) }
+    }
+
+    #[test]
+    fn the_best_rows_of_each_key() {
+        let top = per(2, field("len"), vec![field("dport")], 10, false);
+        let rows = check_stages(vec![top, project(&["dport", "number", "len"])]);
+        assert_eq!(rows, ["absent 41 60", "80 40 93", "80 38 91", "40000 39 92", "40000 36 89"]);
+        // Addresses of both kinds and texts, absent ones too.
+        let keys = vec![field("ip.src"), field("dns.qname"), field("tcp.syn")];
+        let rows = check_stages(vec![per(1, field("len"), keys, 10, false), project(&["number"])]);
+        assert_eq!(rows, ["41", "40", "39"]);
+    }
+
+    #[test]
+    fn the_best_rows_of_each_key_and_window() {
+        let groups = summarize(
+            &["dport", "len"],
+            vec![agg(AggFunc::Count, None)],
+            Window::Tumbling(2_000_000_000),
+        );
+        let port = vec![Expr::column(1, Type::Int)];
+        let rows = check_stages(vec![groups, per(1, Expr::column(2, Type::Int), port, 10, true)]);
+        assert_eq!(rows.len(), 5, "{rows:?}");
+        assert_eq!(rows[0], "1970-01-01T00:00:00Z 80 73 1");
+        assert_eq!(rows[1], "1970-01-01T00:00:00Z 40000 71 1");
+    }
+
+    #[test]
+    fn rows_of_keys_beyond_the_bound_are_left_out_and_counted() {
+        let top = per(1, field("number"), vec![field("dport")], 2, false);
+        assert_eq!(check_stages(vec![top, project(&["dport"])]), ["80", "40000"]);
+        let top = per(1, field("number"), vec![field("len")], 1, false);
+        assert_eq!(check_stages(vec![top, project(&["number"])]), ["1"]);
+    }
+
+    /// So many that rows are cut on the way.
+    #[test]
+    fn worse_rows_make_room() {
+        let frames: Vec<_> =
+            (0..2500i64).map(|i| (i, vec![0; 20 + ((i * 7919) % 1013) as usize])).collect();
+        let frames = Frames::new(LinkType::ETHERNET, &frames);
+        let bin = Expr {
+            ty: Type::Int,
+            kind: ExprKind::Binary(
+                BinaryOp::Rem,
+                Box::new(field("len")),
+                Box::new(Expr::constant(Value::Int(7))),
+            ),
+        };
+        for keys in [vec![bin], vec![]] {
+            let per = (!keys.is_empty()).then_some(Per { keys, max_keys: 100 });
+            let by = vec![SortKey { expr: field("len"), order: Order::Descending }];
+            let top = Stage::Top { n: 3, by, windowed: false, per };
+            let plan = program(vec![top, project(&["number", "len"])]);
+            let rows = check(&plan, &Functions::default(), &frames).len();
+            assert!(rows == 21 || rows == 3, "{rows} rows");
+        }
     }
 }

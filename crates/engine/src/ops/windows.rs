@@ -425,7 +425,7 @@ mod tests {
             max_groups: 100,
         };
         let by = vec![SortKey { expr: Expr::column(1, Type::Int), order: Order::Descending }];
-        let top = Stage::Top { n: 1, by, windowed: true };
+        let top = Stage::Top { n: 1, by, windowed: true, per: None };
         let stages = vec![Stage::Summarize(inner), Stage::Summarize(outer), top];
         check(&program(stages), &Functions::default(), &traffic(20, 50));
     }

@@ -36,7 +36,13 @@ fn for_each_expr(stage: &Stage, f: &mut dyn FnMut(&weir_plan::Expr)) {
                 f(&s.update);
             });
         }
-        Stage::Top { by, .. } => by.iter().for_each(|k| f(&k.expr)),
+        Stage::Top { by, per, .. } => {
+            by.iter().for_each(|k| f(&k.expr));
+            per.iter().flat_map(|per| &per.keys).for_each(f);
+        }
+        Stage::Distinct(_) | Stage::Sample(_) | Stage::Each(_) => {
+            super::rows::for_each_expr(stage, f);
+        }
         Stage::Limit(_) | Stage::Join(_) | Stage::Union(_) => {}
     }
 }

@@ -4,6 +4,7 @@
 mod choices;
 mod expr;
 mod plan;
+mod rows;
 mod sides;
 mod traffic;
 mod window;

@@ -2,6 +2,7 @@
 
 use crate::choices::Choices;
 use crate::expr::{Scope, expr, leaf, ordered, scalar, tuple_of};
+use crate::rows as choose;
 use crate::sides;
 use crate::window::windows;
 use std::any::Any;
@@ -9,8 +10,8 @@ use weir_engine::functions::{Functions, UserState};
 use weir_packet::fields::{KEYS, by_item};
 use weir_plan::limits::GROUPS_MAX;
 use weir_plan::{
-    Agg, AggFunc, Expr, Input, Order, Pipeline, Program, Scan, Schema, SortKey, Stage, Summarize,
-    Type, Value, Window,
+    Agg, AggFunc, Expr, Input, Pipeline, Program, Scan, Schema, Stage, Summarize, Type, Value,
+    Window,
 };
 
 /// Idle times of scans and intervals of joins, in nanoseconds: from one packet each to everything in one.
@@ -112,7 +113,9 @@ fn feeds(c: &mut Choices, program: &mut Program, n: usize) {
 pub(crate) struct Rows {
     pub(crate) schema: Schema,
     /// Packet fields can be read.
-    fields: bool,
+    pub(crate) fields: bool,
+    /// So can the packets themselves: no stage came that waits for all workers.
+    pub(crate) at_hand: bool,
     /// They have event time.
     pub(crate) timed: bool,
     /// Their event time is the start of a window.
@@ -123,10 +126,17 @@ pub(crate) struct Rows {
 
 impl Rows {
     fn packets() -> Rows {
-        Rows { schema: Schema::default(), fields: true, timed: true, windowed: false, names: 0 }
+        Rows {
+            schema: Schema::default(),
+            fields: true,
+            at_hand: true,
+            timed: true,
+            windowed: false,
+            names: 0,
+        }
     }
 
-    fn scope(&self) -> Scope {
+    pub(crate) fn scope(&self) -> Scope {
         Scope { fields: self.fields, schema: self.schema.clone(), states: Vec::new() }
     }
 
@@ -136,7 +146,7 @@ impl Rows {
     }
 
     /// A new name, or sometimes that of a column.
-    fn name(&mut self, c: &mut Choices) -> String {
+    pub(crate) fn name(&mut self, c: &mut Choices) -> String {
         match c.once_in(4) && !self.schema.columns.is_empty() {
             true => c.pick(&self.schema.columns).name.clone(),
             false => self.fresh(),
@@ -145,13 +155,19 @@ impl Rows {
 }
 
 fn stage(c: &mut Choices, rows: &mut Rows) -> Stage {
-    match c.below(10) {
+    match c.below(14) {
         0..=2 => summarize(c, rows),
         3 => Stage::Where(expr(c, &rows.scope(), &Type::Bool, 3)),
         4 => extend(c, rows),
         5 | 6 => scan(c, rows),
-        7 => top(c, rows),
-        8 => Stage::Limit(c.below(30) as u64),
+        7 => choose::top(c, rows),
+        8 => {
+            rows.at_hand = false;
+            Stage::Limit(c.below(30) as u64)
+        }
+        9 => choose::distinct(c, rows),
+        10 => choose::sample(c, rows),
+        11 | 12 => choose::each(c, rows),
         _ => project(c, rows),
     }
 }
@@ -183,7 +199,7 @@ fn project(c: &mut Choices, rows: &mut Rows) -> Stage {
 }
 
 /// Key parts: none, a named key of packets, or some expressions.
-fn keys(c: &mut Choices, rows: &Rows) -> Vec<Expr> {
+pub(crate) fn keys(c: &mut Choices, rows: &Rows) -> Vec<Expr> {
     let scope = rows.scope();
     if rows.fields && c.below(2) == 0 {
         return c.pick(KEYS).fields.iter().map(|item| Expr::field(by_item(*item))).collect();
@@ -213,7 +229,8 @@ fn summarize(c: &mut Choices, rows: &mut Rows) -> Stage {
     keys.iter().for_each(|(name, e)| _ = schema.put(name, e.ty.clone()));
     aggs.iter().for_each(|a| _ = schema.put(&a.name, a.ty.clone()));
     let timed = window != Window::All;
-    *rows = Rows { schema, fields: false, timed, windowed: timed, names: rows.names };
+    *rows =
+        Rows { schema, fields: false, at_hand: false, timed, windowed: timed, names: rows.names };
     let max_groups = *c.pick(&[GROUPS_MAX, GROUPS_MAX, GROUPS_MAX, 5]);
     Stage::Summarize(Summarize { keys, aggs, window, lateness_ns, fill, max_groups })
 }
@@ -311,14 +328,4 @@ fn scan(c: &mut Choices, rows: &mut Rows) -> Stage {
     };
     let states = names.into_iter().zip(types).map(state).collect();
     Stage::Scan(Scan { states, keys, idle_ns: *c.pick(&SPANS_NS), max_keys: 1 << 20 })
-}
-
-fn top(c: &mut Choices, rows: &Rows) -> Stage {
-    let by = (0..1 + c.below(2)).map(|_| {
-        let ty = ordered(c);
-        let expr = expr(c, &rows.scope(), &ty, 2);
-        SortKey { expr, order: *c.pick(&[Order::Descending, Order::Ascending]) }
-    });
-    let by = by.collect();
-    Stage::Top { n: 1 + c.below(40) as u64, by, windowed: rows.windowed }
 }

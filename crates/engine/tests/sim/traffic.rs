@@ -142,7 +142,10 @@ impl Packet {
         let name = ["a.example", "A.example", "b.example", ""][usize::from(n / 4 % 4)];
         let kind = if n.is_multiple_of(3) { 28 } else { 1 };
         let message = match self.ports {
-            (53, _) if n >= 40 => dns_response(n.into(), name, kind, n % 4, &[&[10, 0, 0, n % 3]]),
+            (53, _) if n >= 40 => {
+                let data: [&[u8]; 3] = [&[10, 0, 0, n % 3], &[10, 0, 0, 1], &[1, b'a', 0]];
+                dns_response(n.into(), name, kind, n % 4, &data[..usize::from(n / 8 % 4)])
+            }
             (_, 80) if n >= 40 => return b"GET /a HTTP/1.1\r\nHost: A.example\r\n\r\n".to_vec(),
             (_, 53) if n >= 20 => dns_query(n.into(), name, kind),
             _ => return vec![0; n.into()],
@@ -172,7 +175,13 @@ impl Packet {
         let ip6 = |frame: Frame| frame.ipv6(v6(self.hosts.0), v6(self.hosts.1));
         let (sport, dport) = self.ports;
         let frame = match &self.what {
-            What::Tcp { flags, seq } => ip4(frame).tcp(sport, dport).flags(*flags).seq(*seq),
+            What::Tcp { flags, seq } => {
+                let frame = ip4(frame).tcp(sport, dport).flags(*flags).seq(*seq);
+                match seq % 4 {
+                    0 => frame.options(&[2, 4, 5, 0xb4, 4, 2, 1, 1]),
+                    _ => frame,
+                }
+            }
             What::Udp => ip4(frame).ttl(3).udp(sport, dport),
             What::Icmp { kind, id } => ip4(frame).icmp(*kind, 0).echo(*id, 7),
             What::Fragment { offset, more } => match offset {

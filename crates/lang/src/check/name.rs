@@ -5,7 +5,7 @@ use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::foreign;
 use crate::names::{Meaning, Scope};
 use crate::suggest;
-use weir_packet::fields;
+use weir_packet::{fields, repeated};
 use weir_plan::functions::BUILTINS;
 use weir_plan::{Expr, ExprKind};
 
@@ -103,6 +103,10 @@ impl<'t> Checker<'t> {
             return self.report(d.help(help));
         }
         let function = BUILTINS.iter().any(|(n, ..)| *n == name) || self.is_aggregate(name);
+        if repeated::by_name(name).is_some() && scope.packets {
+            let help = format!("a packet may have several: `each {name}` makes a row of each");
+            return self.report(d.help(help));
+        }
         if let Some(help) = foreign::field(name).filter(|_| scope.packets) {
             return self.report(d.help(help));
         }

@@ -28,7 +28,7 @@ impl<'t> Checker<'t> {
             self.report(Diagnostic::new(Code::TooLarge, beyond.expr.span, message));
             return None;
         }
-        let keys = self.scan_keys(scope, &scan.keys);
+        let keys = self.key_parts(scope, &scan.keys);
         let idle = match &scan.idle {
             Some(e) => self.span_of_time(scope, e, "`idle`"),
             None => Some(SCAN_IDLE_NS),
@@ -55,7 +55,8 @@ impl<'t> Checker<'t> {
         Some(weir_plan::Stage::Scan(weir_plan::Scan { states: out, keys, idle_ns, max_keys }))
     }
 
-    fn scan_keys(&mut self, scope: &Scope, keys: &[TreeExpr]) -> Option<Vec<Expr>> {
+    /// The parts of a key, named keys taken apart.
+    pub(super) fn key_parts(&mut self, scope: &Scope, keys: &[TreeExpr]) -> Option<Vec<Expr>> {
         let mut out = Vec::new();
         let mut sound = true;
         for key in keys {

@@ -4,12 +4,12 @@ use super::words::a;
 use super::{Built, Checker};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::limits::KEY_VALUE_WORDS_MAX;
-use crate::names::{EventTime, Scope};
-use crate::tree::{Expr as TreeExpr, ExprKind as Tree, Item, SortKey, Spanned, Stage};
+use crate::names::Scope;
+use crate::tree::{Expr as TreeExpr, ExprKind as Tree, Item, Spanned, Stage};
 use std::collections::BTreeMap;
 use weir_packet::fields;
 use weir_plan::limits::COLUMNS_MAX;
-use weir_plan::{Expr, ExprKind, Order, Pipeline, Type, Value};
+use weir_plan::{Expr, Pipeline, Value};
 
 /// What a pipeline over packets puts out unless it says otherwise, before the columns it adds.
 const PACKET_COLUMNS: &[&str] = &["ts", "len", "ip.src", "sport", "ip.dst", "dport", "ip.proto"];
@@ -60,7 +60,10 @@ impl<'t> Checker<'t> {
                 self.summarize(&mut built.scope, s, word_span(stage, "summarize"))
             }
             Stage::Scan(scan) => self.scan(&mut built.scope, scan),
-            Stage::Top { n, by } => self.top(&built.scope, n, by),
+            Stage::Top(top) => self.top(&built.scope, top),
+            Stage::Distinct(d) => self.distinct(&built.scope, d),
+            Stage::Sample(sample) => self.sample(&built.scope, sample),
+            Stage::Each(item) => self.each(built, item),
             Stage::Limit(n) => {
                 self.positive(&built.scope, n, "`limit`").map(weir_plan::Stage::Limit)
             }
@@ -212,35 +215,6 @@ impl<'t> Checker<'t> {
                 .collect(),
             None => vec![(name.clone(), span, self.scalar(scope, &item.expr))],
         }
-    }
-
-    fn top(&mut self, scope: &Scope, n: &TreeExpr, by: &[SortKey]) -> Option<weir_plan::Stage> {
-        let n = self.positive(scope, n, "`top`");
-        let mut keys = Vec::new();
-        let mut sound = true;
-        for key in by {
-            let Some(e) = self.root(scope, &key.expr) else {
-                sound = false;
-                continue;
-            };
-            if !e.ty.is_ordered() {
-                let message = format!("rows cannot be sorted by {}: it has no order", a(&e.ty));
-                let d = Diagnostic::new(Code::NotOrdered, key.expr.span, message);
-                let bool = e.ty == Type::Bool;
-                self.report(if bool { d.help("`int(x)` is 1 for true, 0 for false") } else { d });
-                sound = false;
-                continue;
-            }
-            let ascending = key.ascending == Some(true);
-            let order = if ascending { Order::Ascending } else { Order::Descending };
-            let parts = match e.kind {
-                ExprKind::Tuple(parts) => parts,
-                kind => vec![Expr { ty: e.ty, kind }],
-            };
-            keys.extend(parts.into_iter().map(|expr| weir_plan::SortKey { expr, order }));
-        }
-        let windowed = scope.time == EventTime::Window;
-        n.filter(|_| sound).map(|n| weir_plan::Stage::Top { n, by: keys, windowed })
     }
 
     /// Reports a key that is too wide.

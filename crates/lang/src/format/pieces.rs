@@ -40,10 +40,10 @@ impl Pieces<'_> {
             Stage::Project(items) => self.items("project ", items),
             Stage::Summarize(s) => self.summarize(s),
             Stage::Scan(s) => self.scan(s),
-            Stage::Top { n, by } => {
-                let keys = by.iter().map(|k| (k.expr.span, self.sort_key(k))).collect();
-                Doc::All(vec![text("top "), self.expr(n), text(" by "), self.filled(keys)])
-            }
+            Stage::Top(top) => self.top(top),
+            Stage::Distinct(d) => self.distinct(d),
+            Stage::Sample(s) => self.sample(s),
+            Stage::Each(item) => self.items("each ", std::slice::from_ref(item)),
             Stage::Limit(n) => Doc::All(vec![text("limit "), self.expr(n)]),
             Stage::Join(join) => self.join(join),
             Stage::Union(names) => self.union(names),
@@ -54,7 +54,7 @@ impl Pieces<'_> {
         }
     }
 
-    fn sort_key(&self, key: &SortKey) -> Doc {
+    pub(super) fn sort_key(&self, key: &SortKey) -> Doc {
         let order = match key.ascending {
             Some(true) => " asc",
             Some(false) => " desc",

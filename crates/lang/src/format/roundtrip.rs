@@ -178,6 +178,7 @@ fn agg() -> impl Strategy<Value = AggItem> {
 
 fn stage() -> impl Strategy<Value = Stage> {
     let clauses = (option::of(expr()), option::of(expr()));
+    let distinct = (vec(expr(), 1..3), clauses.clone());
     let idle = option::of(expr());
     let fill = option::of(idle.prop_map(|idle| Fill { word: at(()), idle }));
     let windows = (option::of(expr()), option::of(expr()), fill);
@@ -185,6 +186,7 @@ fn stage() -> impl Strategy<Value = Stage> {
     let scan = (vec(named(), 1..3), vec(expr(), 0..3), clauses, expr());
     let sort = (expr(), option::of(any::<bool>()));
     let sort = sort.prop_map(|(expr, ascending)| SortKey { expr, ascending });
+    let top = (expr(), vec(sort, 1..3), vec(expr(), 0..3), option::of(expr()));
     prop_oneof![
         expr().prop_map(Stage::Where),
         vec(named(), 1..3).prop_map(Stage::Extend),
@@ -195,7 +197,16 @@ fn stage() -> impl Strategy<Value = Stage> {
         scan.prop_map(|(states, keys, (idle, max), update)| {
             Stage::Scan(Scan { states, keys, idle, max, update })
         }),
-        (expr(), vec(sort, 1..3)).prop_map(|(n, by)| Stage::Top { n, by }),
+        top.prop_map(|(n, by, per, max)| {
+            let max = max.filter(|_| !per.is_empty());
+            Stage::Top(Top { n, by, per, max })
+        }),
+        distinct.prop_map(|(keys, (idle, max))| Stage::Distinct(Distinct { keys, idle, max })),
+        (expr(), option::of(expr()), vec(expr(), 0..3)).prop_map(|(take, of, keys)| {
+            let (take, of) = (bracket(take, 11), of.map(|of| bracket(of, 5)));
+            Stage::Sample(Sample { take, of, keys })
+        }),
+        named().prop_map(Stage::Each),
         expr().prop_map(Stage::Limit),
         join().prop_map(Stage::Join),
         vec(side(), 1..4).prop_map(Stage::Union),

@@ -17,7 +17,8 @@ const NOT: u8 = 3;
 const COMPARISON: u8 = 4;
 /// The loosest level that binds tighter than comparisons: what a bound of a range or a pattern is.
 pub(super) const OPERAND: u8 = 5;
-const PREFIX: u8 = 11;
+/// The level of a prefix and its operand, which nothing joins.
+pub(super) const PREFIX: u8 = 11;
 
 /// What may stand between two operands.
 pub(super) enum Infix {

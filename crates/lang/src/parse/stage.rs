@@ -4,7 +4,7 @@ use super::{Parser, RESERVED, STAGES, UNSUPPORTED};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::lex::Kind;
 use crate::suggest;
-use crate::tree::{AggItem, Expr, Fill, Item, Scan, SortKey, Spanned, Stage, Summarize};
+use crate::tree::{AggItem, Fill, Item, Scan, Spanned, Stage, Summarize};
 
 impl Parser<'_> {
     /// A stage from its word on.
@@ -30,6 +30,9 @@ impl Parser<'_> {
             "summarize" => self.summarize(),
             "scan" => self.scan(),
             "top" => self.top(),
+            "distinct" => self.distinct(),
+            "sample" => self.sample(),
+            "each" => self.each(),
             "limit" => {
                 self.bump();
                 Some(Stage::Limit(self.expr()?))
@@ -107,7 +110,7 @@ impl Parser<'_> {
     }
 
     /// `expr`, or `name = expr`.
-    fn item(&mut self) -> Option<Item> {
+    pub(super) fn item(&mut self) -> Option<Item> {
         let name = self.at_named().then(|| {
             let name = self.name();
             self.bump();
@@ -223,34 +226,6 @@ impl Parser<'_> {
         self.bump();
         let update = self.expr()?;
         Some(Stage::Scan(Scan { states, keys, idle, max, update }))
-    }
-
-    fn top(&mut self) -> Option<Stage> {
-        self.bump();
-        if self.word() == "by" {
-            let d = self.expected("how many rows");
-            self.unexpected(d.help("as in `top 10 by bytes`"));
-            return None;
-        }
-        let n = self.expr()?;
-        if !self.eat_word("by") {
-            let d = self.expected("`by` and what to sort by");
-            self.unexpected(d.help("as in `top 10 by bytes`"));
-            return None;
-        }
-        let by = self.list(|p| {
-            let expr: Expr = p.expr()?;
-            let ascending = match p.word() {
-                "asc" => Some(true),
-                "desc" => Some(false),
-                _ => None,
-            };
-            if ascending.is_some() {
-                p.bump();
-            }
-            Some(SortKey { expr, ascending })
-        })?;
-        Some(Stage::Top { n, by })
     }
 }
 

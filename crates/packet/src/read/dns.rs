@@ -67,12 +67,12 @@ fn each(rows: &Rows<'_>, out: &mut Column, value: impl Fn(Dns<'_>) -> Option<u64
 }
 
 /// The rows whose ports are those of DNS.
-fn candidates(rows: &Rows<'_>) -> Bits {
+pub(super) fn candidates(rows: &Rows<'_>) -> Bits {
     rows.on_ports(Layer::Udp, &PORTS).or(rows.on_ports(Layer::TcpWhole, &PORTS[..1]))
 }
 
 /// The message of a candidate.
-fn message<'a>(rows: &Rows<'a>, i: usize) -> Option<Dns<'a>> {
+pub(super) fn message<'a>(rows: &Rows<'a>, i: usize) -> Option<Dns<'a>> {
     let body = rows.body(i);
     if rows.has(Layer::Udp).has(i) {
         return Dns::new(Udp::new(body).ok()?.payload());

@@ -55,6 +55,19 @@ fn tags(rows: &Rows<'_>, item: Item, out: &mut Column) -> bool {
     }
 }
 
+/// Where the first tag of a row that has one starts.
+pub(super) fn first_tag(rows: &Rows<'_>, i: usize) -> usize {
+    match plain(rows).has(i) {
+        true => link_len(rows.frames.link),
+        false => rows.layers.below[i].tags[0].into(),
+    }
+}
+
+/// Where the second tag of a row that has two starts.
+pub(super) fn second_tag(rows: &Rows<'_>, i: usize) -> usize {
+    rows.layers.below[i].tags[1].into()
+}
+
 /// Bytes of the link header before any tags; 0 for links that have none.
 fn link_len(link: LinkType) -> usize {
     match link {

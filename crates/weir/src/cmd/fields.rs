@@ -5,9 +5,10 @@ use crate::exit::{Status, usage};
 use crate::output;
 use crate::term::Term;
 use weir_packet::fields::{FIELDS, KEYS, by_item};
+use weir_packet::repeated::REPEATED;
 use weir_plan::Type;
 
-/// Prints the fields and keys whose name or description contains the pattern.
+/// Prints the fields, keys and parts whose name or description contains the pattern.
 pub(crate) fn run(args: &FieldsArgs, term: &Term) -> anyhow::Result<Status> {
     let pattern = args.pattern.as_deref().unwrap_or("").to_lowercase();
     let rows: Vec<[String; 3]> = catalogue()
@@ -27,5 +28,11 @@ fn catalogue() -> impl Iterator<Item = [String; 3]> {
         let parts: Vec<_> = k.fields.iter().map(|item| by_item(*item).info().name).collect();
         [k.name.to_owned(), "key".to_owned(), format!("{} Parts: {}.", k.doc, parts.join(", "))]
     });
-    fields.chain(keys)
+    let parts = REPEATED.iter().map(|info| {
+        let columns: Vec<_> =
+            info.parts.iter().map(|part| format!("{}.{}", info.prefix(), part.name)).collect();
+        let doc = format!("{} For `each`; columns: {}.", info.doc, columns.join(", "));
+        [info.name.to_owned(), "part".to_owned(), doc]
+    });
+    fields.chain(keys).chain(parts)
 }

@@ -73,6 +73,10 @@ pub(crate) fn job(job: Job, term: &Term) -> anyhow::Result<Status> {
              --out-dir FOLDER for a file each"
         )));
     }
+    let outputs = Lower::outputs(&program);
+    weir_sink::Names::from(options.names).check(&outputs).map_err(|clash| {
+        usage(format!("{clash} with these --names; give one another name in the query"))
+    })?;
     let filter = match filter.as_str() {
         "" => None,
         text => Some(Filter::new(text).map_err(|e| filter_error(e, text))?),
@@ -178,16 +182,17 @@ impl Run<'_> {
         progress: Option<&Progress>,
         options: TableOptions,
     ) -> anyhow::Result<Box<dyn Sink>> {
+        let names = self.options.names.into();
         if let Some(folder) = &self.options.out_dir {
             let outputs = Lower::outputs(&self.program);
-            return Ok(Box::new(output::files(folder, &outputs, self.format, options)?));
+            return Ok(Box::new(output::files(folder, &outputs, self.format, options, names)?));
         }
         let stdout = io::stdout().lock();
         let out: Box<dyn Write> = match progress {
             Some(progress) => Box::new(progress.around(stdout)),
             None => Box::new(stdout),
         };
-        Ok(output::sink(self.format, out, options))
+        Ok(output::sink(self.format, out, options, names))
     }
 
     /// Opens the captures and lets signals end their reading.

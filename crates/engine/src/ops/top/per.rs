@@ -1,0 +1,119 @@
+//! The keys of a `top … per`.
+
+use crate::expr::{Ctx, Src, Val};
+use crate::key::{Chosen, Layout, Part, Pool, pack};
+use crate::limits::PARTS_MAX;
+use crate::table::{Keys, NO_ROW, Table};
+use std::cmp::Ordering;
+use weir_packet::bits::Bits;
+use weir_packet::column::Column;
+use weir_packet::limits::BATCH;
+use weir_plan::Per;
+
+/// What a key is.
+pub struct PerKey {
+    keys: Vec<Val>,
+    layout: Layout,
+    max_keys: u64,
+    packed: Keys,
+    /// Where the key columns stand in this batch.
+    srcs: Vec<Src>,
+    positions: Vec<u16>,
+}
+
+/// The keys of one window, numbered as they come.
+pub(super) struct Groups {
+    table: Table,
+    pool: Pool,
+}
+
+impl PerKey {
+    /// The keys of a plan, compiled.
+    pub fn new(plan: &Per, keys: Vec<Val>) -> PerKey {
+        assert!(keys.len() <= PARTS_MAX, "a key has at most {PARTS_MAX} parts");
+        let parts: Vec<Part> = plan.keys.iter().map(Part::of).collect();
+        let (narrow, wide) = Layout::both(&parts);
+        let layout = wide.unwrap_or(narrow);
+        PerKey {
+            packed: Keys::new(layout.words),
+            layout,
+            keys,
+            max_keys: plan.max_keys,
+            srcs: Vec::with_capacity(PARTS_MAX),
+            positions: Vec::with_capacity(BATCH),
+        }
+    }
+
+    /// No keys yet.
+    pub(super) fn groups(&self) -> Groups {
+        let table = Table::new(self.layout.words, 0, self.max_keys);
+        Groups { table, pool: Pool::default() }
+    }
+
+    /// Makes sure that the keys of rows are there.
+    pub(super) fn begin(&mut self, ctx: &mut Ctx<'_>, rows: Bits) {
+        self.srcs.clear();
+        self.srcs.extend(self.keys.iter().map(|k| ctx.value(k, rows)));
+    }
+
+    /// The number of each row's key, in the places of these rows; [`NO_ROW`] where there is no room
+    /// for it. Returns how many there was no room for.
+    pub(super) fn number(
+        &mut self,
+        groups: &mut Groups,
+        ctx: &Ctx<'_>,
+        rows: Bits,
+        out: &mut [u32; BATCH],
+    ) -> u64 {
+        let PerKey { layout, packed, srcs, positions, .. } = self;
+        let Some(first) = srcs.first() else { return 0 };
+        // Unused entries need some column to point at.
+        let mut columns: [&Column; PARTS_MAX] = [ctx.column(*first); PARTS_MAX];
+        columns.iter_mut().zip(&*srcs).for_each(|(c, &src)| *c = ctx.column(src));
+        positions.clear();
+        rows.each(|i| positions.push(i as u16));
+        let chosen = Chosen { set: rows, positions };
+        let columns = &columns[..srcs.len()];
+        pack(layout, columns, chosen, &mut groups.pool, &ctx.regs.arena, packed);
+        groups.table.hash_keys(packed);
+        let mut numbers = [NO_ROW; BATCH];
+        let refused = groups.table.lookup(packed, &[], &mut numbers);
+        for (&i, number) in positions.iter().zip(numbers) {
+            out[i as usize] = number;
+        }
+        refused as u64
+    }
+
+    /// The place of each key in the order of keys.
+    pub(super) fn ranks(&self, groups: &Groups, ranks: &mut Vec<u32>, order: &mut Vec<u32>) {
+        let n = groups.table.len() as u32;
+        order.clear();
+        order.extend(0..n);
+        let key = |row: u32| groups.table.key(row);
+        order.sort_unstable_by(|&a, &b| -> Ordering {
+            self.layout.compare(key(a), &groups.pool, &self.layout, key(b), &groups.pool)
+        });
+        ranks.clear();
+        ranks.resize(n as usize, 0);
+        for (rank, &row) in order.iter().enumerate() {
+            ranks[row as usize] = rank as u32;
+        }
+    }
+}
+
+impl Groups {
+    /// How many keys there are.
+    pub(super) fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.table.clear();
+        self.pool.clear();
+    }
+
+    /// Texts of keys that found no room.
+    pub(super) fn refused(&self) -> u64 {
+        self.pool.refused()
+    }
+}

@@ -1,0 +1,116 @@
+//! How stages that choose rows and take them apart are compiled.
+
+use super::{Build, End};
+use crate::expr::Src;
+use crate::ops::distinct;
+use crate::ops::each::{Each, What};
+use crate::ops::filter::Filter;
+use crate::ops::sample::{Rule, Sample};
+use crate::ops::top::{PerKey, Top};
+use crate::rows::Rows;
+use weir_packet::column::Column;
+use weir_packet::fields::FieldId;
+use weir_plan::{Expr, Parts, Per, SampleBy, Schema, SortKey, Stage, Type};
+
+/// The expressions of these stages.
+pub(super) fn for_each_expr(stage: &Stage, f: &mut dyn FnMut(&Expr)) {
+    match stage {
+        Stage::Distinct(d) => d.keys.iter().for_each(f),
+        Stage::Sample(s) => match &s.by {
+            SampleBy::Number(number) => f(number),
+            SampleBy::Key(keys) => keys.iter().for_each(f),
+            SampleBy::Order => {}
+        },
+        Stage::Each(each) => {
+            if let Parts::Split { text, by } = &each.what {
+                [text, by].into_iter().for_each(f);
+            }
+        }
+        _ => unreachable!("told by the caller"),
+    }
+}
+
+impl Build<'_> {
+    pub(super) fn top(
+        &mut self,
+        (n, windowed): (u64, bool),
+        by: &[SortKey],
+        per: Option<&Per>,
+        after: Schema,
+        carry: &[FieldId],
+    ) -> End {
+        let by = by
+            .iter()
+            .map(|k| {
+                let value = self.compiler.value(&k.expr, &self.scope);
+                (value, k.expr.ty.clone(), k.order)
+            })
+            .collect();
+        let per = per.map(|per| {
+            let keys = per.keys.iter().map(|k| self.compiler.value(k, &self.scope)).collect();
+            PerKey::new(per, keys)
+        });
+        let (mut columns, mut out) = (self.scope.columns.clone(), after);
+        for &id in carry {
+            columns.push(self.compiler.field(id, &self.scope));
+            let (name, ty) = (id.info().name.to_owned(), id.info().ty.into());
+            out.columns.push(weir_plan::Column { name, ty });
+        }
+        End::Top(Box::new(Top::new(n, by, windowed, per, columns, out)))
+    }
+
+    pub(super) fn distinct(&mut self, plan: &weir_plan::Distinct) {
+        let columns = self.scope.columns.clone();
+        // Behind the columns, for the keys and the condition to see: the time of rows and the
+        // state.
+        let (time, state) = (columns.len(), columns.len() + 1);
+        self.scope.columns.push(self.time);
+        let window = plan.windowed.then(|| Expr::column(time, Type::Time));
+        let (scan, first) = distinct::scan(plan, window, state);
+        self.scan(&scan, state + 1);
+        let condition = self.compiler.condition(&first, &self.scope);
+        self.ops.push(Box::new(Filter::new(condition)));
+        self.scope.columns = columns;
+    }
+
+    pub(super) fn sample(&mut self, plan: &weir_plan::Sample) {
+        let mut value = |e: &Expr| self.compiler.value(e, &self.scope);
+        let rule = match &plan.by {
+            SampleBy::Number(number) => Rule::Number(value(number)),
+            SampleBy::Order => Rule::Order(0),
+            SampleBy::Key(keys) => {
+                Rule::Key(keys.iter().map(|k| (value(k), k.ty.clone())).collect())
+            }
+        };
+        self.ops.push(Box::new(Sample::new(plan.clone(), rule)));
+    }
+
+    pub(super) fn each(
+        &mut self,
+        plan: &weir_plan::Each,
+        after: &Schema,
+        carry: &[FieldId],
+    ) -> End {
+        let what = match &plan.what {
+            Parts::Packet(what) if self.packets => What::Packet(*what),
+            Parts::Packet(what) => What::Origin(*what),
+            Parts::Split { text, by } => {
+                let [text, by] = [text, by].map(|e| self.compiler.value(e, &self.scope));
+                What::Split(text, by)
+            }
+        };
+        let parts: Vec<usize> = plan.columns.iter().map(|(_, at, _)| *at).collect();
+        let mut out = Rows::new(after);
+        let before = self.scope.columns.iter().copied().enumerate();
+        let mut along: Vec<(Src, usize)> =
+            before.filter(|(at, _)| !parts.contains(at)).map(|(at, src)| (src, at)).collect();
+        for &id in carry {
+            along.push((self.compiler.field(id, &self.scope), out.columns.len()));
+            if id.info().ty.is_text() {
+                out.texts.push(out.columns.len());
+            }
+            out.columns.push(Column::new(id.info().ty.repr()));
+        }
+        End::Each(Box::new(Each::new(what, along, parts, out)))
+    }
+}

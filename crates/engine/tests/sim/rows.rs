@@ -1,0 +1,76 @@
+//! Stages that choose rows and take them apart.
+
+use crate::choices::Choices;
+use crate::expr::{expr, ordered};
+use crate::plan::{Rows, SPANS_NS, keys};
+use weir_packet::fields::by_name;
+use weir_packet::repeated::REPEATED;
+use weir_plan::{
+    Distinct, Each, Expr, Order, Parts, Per, Sample, SampleBy, SortKey, Stage, Type, Value,
+};
+
+/// Key parts, one at least.
+fn some_keys(c: &mut Choices, rows: &Rows) -> Vec<Expr> {
+    let mut keys = keys(c, rows);
+    if keys.is_empty() {
+        keys.push(expr(c, &rows.scope(), &Type::Int, 1));
+    }
+    keys
+}
+
+pub(crate) fn top(c: &mut Choices, rows: &mut Rows) -> Stage {
+    let by = (0..1 + c.below(2)).map(|_| {
+        let ty = ordered(c);
+        let expr = expr(c, &rows.scope(), &ty, 2);
+        SortKey { expr, order: *c.pick(&[Order::Descending, Order::Ascending]) }
+    });
+    let by = by.collect();
+    let n = 1 + c.below(40) as u64;
+    let per = c.once_in(2).then(|| {
+        let max_keys = *c.pick(&[1 << 20, 3]);
+        Per { keys: some_keys(c, rows), max_keys }
+    });
+    rows.at_hand = false;
+    Stage::Top { n, by, windowed: rows.windowed, per }
+}
+
+pub(crate) fn distinct(c: &mut Choices, rows: &Rows) -> Stage {
+    let idle_ns = match rows.windowed {
+        true => i64::MAX,
+        false => *c.pick(&[i64::MAX, SPANS_NS[0], SPANS_NS[1], SPANS_NS[2]]),
+    };
+    let keys = some_keys(c, rows);
+    Stage::Distinct(Distinct { keys, windowed: rows.windowed, idle_ns, max_keys: 1 << 20 })
+}
+
+pub(crate) fn sample(c: &mut Choices, rows: &mut Rows) -> Stage {
+    let take = 1 + c.below(3) as u64;
+    let of = take + c.below(5) as u64;
+    let by = match c.below(2) {
+        0 if rows.fields => SampleBy::Number(Expr::field(by_name("number").expect("a field"))),
+        0 => SampleBy::Order,
+        _ => SampleBy::Key(some_keys(c, rows)),
+    };
+    rows.at_hand &= by != SampleBy::Order;
+    Stage::Sample(Sample { take, of, by })
+}
+
+pub(crate) fn each(c: &mut Choices, rows: &mut Rows) -> Stage {
+    if rows.fields && rows.at_hand && c.below(2) == 0 {
+        let info = c.pick(REPEATED);
+        let prefix = rows.fresh();
+        let columns = info.parts.iter().map(|part| {
+            let (name, ty) = (format!("{prefix}.{}", part.name), Type::from(part.ty));
+            let position = rows.schema.put(&name, ty.clone());
+            (name, position, ty)
+        });
+        let columns = columns.collect();
+        return Stage::Each(Each { what: Parts::Packet(info.what), columns });
+    }
+    let text = expr(c, &rows.scope(), &Type::Str, 2);
+    let by = Expr::constant(Value::Str((*c.pick(&[".", "a", "", "ex"])).into()));
+    let name = rows.name(c);
+    let position = rows.schema.put(&name, Type::Str);
+    let columns = vec![(name, position, Type::Str)];
+    Stage::Each(Each { what: Parts::Split { text, by }, columns })
+}

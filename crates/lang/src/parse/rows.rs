@@ -1,0 +1,110 @@
+//! Stages that choose rows and take them apart: `top`, `distinct`, `sample`, `each`.
+
+use super::expr::{OPERAND, PREFIX};
+use super::{Parser, one_line};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::tree::{Distinct, Expr, ExprKind, Sample, SortKey, Stage, Top};
+
+impl Parser<'_> {
+    pub(super) fn top(&mut self) -> Option<Stage> {
+        self.bump();
+        if self.word() == "by" {
+            let d = self.expected("how many rows");
+            self.unexpected(d.help("as in `top 10 by bytes`"));
+            return None;
+        }
+        let n = self.expr()?;
+        if !self.eat_word("by") {
+            let d = self.expected("`by` and what to sort by");
+            self.unexpected(d.help("as in `top 10 by bytes`"));
+            return None;
+        }
+        let by = self.list(|p| {
+            let expr: Expr = p.expr()?;
+            let ascending = match p.word() {
+                "asc" => Some(true),
+                "desc" => Some(false),
+                _ => None,
+            };
+            if ascending.is_some() {
+                p.bump();
+            }
+            Some(SortKey { expr, ascending })
+        })?;
+        let per = if self.eat_word("per") { self.list(Parser::expr)? } else { Vec::new() };
+        let max = if self.word() == "max" { self.top_max(per.is_empty())? } else { None };
+        Some(Stage::Top(Top { n, by, per, max }))
+    }
+
+    /// `max N`, which counts keys.
+    fn top_max(&mut self, without_keys: bool) -> Option<Option<Expr>> {
+        let word = self.bump();
+        let max = self.expr()?;
+        if without_keys {
+            let d =
+                Diagnostic::new(Code::Unexpected, word, "`max` counts keys, and there are none");
+            self.report(d.help("how many rows are kept stands behind `top`"));
+        }
+        Some(Some(max))
+    }
+
+    pub(super) fn distinct(&mut self) -> Option<Stage> {
+        let word = self.bump();
+        if self.word() == "by" || self.at_boundary() {
+            let message = "`distinct` needs to know by what rows differ";
+            let d = Diagnostic::new(Code::Unexpected, word, message);
+            self.report(d.help("name the keys: `distinct ip.src, ip.dst`"));
+            return None;
+        }
+        let keys = self.list(Parser::expr)?;
+        let (mut idle, mut max) = (None, None);
+        loop {
+            if self.eat_word("idle") {
+                idle = Some(self.expr()?);
+            } else if self.eat_word("max") {
+                max = Some(self.expr()?);
+            } else {
+                break;
+            }
+        }
+        Some(Stage::Distinct(Distinct { keys, idle, max }))
+    }
+
+    pub(super) fn sample(&mut self) -> Option<Stage> {
+        self.bump();
+        let take = self.expr_from(PREFIX)?;
+        let of = if self.eat("%") {
+            None
+        } else if self.eat_word("in") {
+            Some(self.expr_from(OPERAND)?)
+        } else {
+            let d = self.expected("`in` and of how many rows, or `%`");
+            self.unexpected(d.help("as in `sample 1 in 100`, or `sample 1% by flow`"));
+            return None;
+        };
+        let keys = if self.eat_word("by") { self.list(Parser::expr)? } else { Vec::new() };
+        Some(Stage::Sample(Sample { take, of, keys }))
+    }
+
+    pub(super) fn each(&mut self) -> Option<Stage> {
+        let word = self.bump();
+        if self.at_boundary() {
+            let d = Diagnostic::new(Code::Unexpected, word, "`each` needs something to take apart");
+            self.report(d.help("as in `each dns.answer`, or `each word = split(x, \" \")`"));
+            return None;
+        }
+        let item = self.item()?;
+        if item.name.is_none() && matches!(item.expr.node, ExprKind::Call { .. }) {
+            let text = one_line(item.expr.span.of(self.text));
+            let message = "`each` needs a name for the parts";
+            let d = Diagnostic::new(Code::NeedsName, item.expr.span, message);
+            self.report(d.help(format!("write `each NAME = {text}`")));
+        }
+        if self.eat(",") {
+            let d = self.expected("one thing to take apart");
+            self.unexpected(d.help("take the other apart in a stage of its own: `| each …`"));
+            return None;
+        }
+        Some(Stage::Each(item))
+    }
+}
