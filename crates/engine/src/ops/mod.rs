@@ -3,8 +3,8 @@
 //! An operator has three verbs. `push` takes the selected rows of a batch and says which of them
 //! go on; `watermark` says that no row older than a time will come; `finish` that none will come
 //! at all. Operators that pass rows on at once implement [`Operator`] and stand in a chain;
-//! those that hold rows back ([`summarize`], [`top`]) end a chain and put out rows of their own. What
-//! takes the rows of several pipelines ([`join`], [`union`]) stands before the first chain.
+//! those that hold rows back ([`summarize`], [`top`]) end a chain and put out rows of their own.
+//! What takes the rows of several pipelines ([`join`], [`union`]) stands before the first chain.
 
 pub mod distinct;
 pub mod each;
