@@ -4,6 +4,7 @@ use crate::Options;
 use crate::decode::{Decoder, HEAD};
 use crate::limits::{POPULATE, POPULATE_AHEAD, RELEASE_BEHIND};
 use crate::sys::map::Mapping;
+use crate::write::{Record, fuzz_rewrite};
 use std::sync::Arc;
 use weir_packet::pcap::Step;
 use weir_packet::source::{Account, Chunk, FrameBatch, Source, SourceError};
@@ -87,7 +88,8 @@ impl Source for Resident {
 
 /// Reads any bytes as a capture file, in memory and as a stream that arrives in pieces, and checks
 /// what holds for all of them: no panic, an end, frames that lie within the bytes and are numbered
-/// from 0, an account that adds up, and the same frames and the same error both ways.
+/// from 0, an account that adds up, the same frames and the same error both ways, and the same
+/// frames again from a file that they are written to.
 pub fn fuzz_file(data: &[u8]) {
     // Compressed input would exercise the decompressors, and a small one can mean hours.
     if crate::compress::Compression::of(data).is_some() {
@@ -99,9 +101,17 @@ pub fn fuzz_file(data: &[u8]) {
     let resident = fuzz_source(crate::open_bytes("x", data.to_vec(), &options), data.len());
     let stream = fuzz_source(crate::open_reader("x", trickle, &options), data.len());
     assert_eq!(resident, stream, "the same file in memory and as a stream");
+    fuzz_rewrite(&resident.0);
 }
 
-type Record = (u16, i64, u32, Vec<u8>);
+/// All records of a file in memory, which must be sound.
+pub(crate) fn records(file: Vec<u8>) -> Vec<Record> {
+    let options = Options { any_link: true, ..Options::default() };
+    let size = file.len();
+    let (records, error) = fuzz_source(crate::open_bytes("x", file, &options), size);
+    assert_eq!(error, None);
+    records
+}
 
 fn fuzz_source(
     source: Result<Box<dyn Source>, SourceError>,

@@ -1,5 +1,5 @@
-//! Where frames come from: capture files, plain or compressed, mapped or streamed, and the
-//! filters that tcpdump users type.
+//! Where frames come from and go: capture files, plain or compressed, mapped or streamed, and the
+//! filters that tcpdump users type. [`write::Files`] takes the frames that a run hands out.
 //!
 //! [`open`] takes what a user names and gives a [`Source`]. A plain file is mapped and its frames
 //! stay where they are; standard input, pipes and compressed files are read into buffers that are
@@ -21,6 +21,7 @@ pub mod limits;
 pub mod memory;
 mod stream;
 mod sys;
+pub mod write;
 
 pub use file::fuzz_file;
 

@@ -32,3 +32,6 @@ pub const COMPRESSED_BUFFER: usize = 128 << 10;
 
 /// Instructions of a capture filter.
 pub const FILTER_INSTRUCTIONS_MAX: usize = 1 << 20;
+
+/// Bytes of frames that wait to be written to one file.
+pub const WRITE_BUFFER: usize = 64 << 10;

@@ -1,68 +1,95 @@
 //! Segments one after the other: what one puts out, the next takes in.
 
 use crate::functions::Functions;
-use crate::graph::carried;
 use crate::rows::Rows;
-use crate::segment::{From, Segment, schema_after, span};
+use crate::segment::{Carry, From, Segment, fields_read, schema_after, span};
 use crate::view::Origin;
 use weir_packet::fields::FieldId;
-use weir_plan::{Pipeline, Schema};
+use weir_plan::{Input, Pipeline, Schema, Stage};
+
+/// What the stages from `at` on still read of packets.
+fn carried(stages: &[Stage], at: usize) -> Carry {
+    let drops = |s: &Stage| matches!(s, Stage::Project { .. } | Stage::Summarize(_));
+    let (mine, rest) = stages.split_at(at);
+    if mine.iter().any(drops) {
+        return Carry::default();
+    }
+    let until = rest.iter().position(drops).map_or(rest.len(), |i| i + 1);
+    let frame = rest[..until].iter().any(|s| matches!(s, Stage::Ends(_)));
+    Carry { fields: fields_read(&rest[..until]), frame }
+}
 
 /// The workers' part of a pipeline over packets: its first `sharded` stages. `fields` collects what
-/// the view must decode. One segment, and a further one behind each stage that makes several rows
-/// of one.
+/// the view must decode; `exit` is the number of its first stage that hands out frames. One
+/// segment, and a further one behind each stage that makes several rows of one.
 pub(crate) fn on_workers(
     pipeline: &Pipeline,
     sharded: usize,
     functions: &Functions,
     fields: &mut Vec<FieldId>,
+    exit: usize,
 ) -> Vec<Segment> {
     let mine = &pipeline.stages[..sharded];
     let at = span(mine);
     let goes = carried(&pipeline.stages, at);
-    let mut chain = vec![Segment::new(mine, From::Packets, functions, fields, &goes)];
+    let mut first = Segment::new(mine, From::Packets, functions, fields, &goes);
+    let exit = first.number_exits(exit);
     let schema = schema_after(&mine[..at], &Schema::default());
-    chain.extend(over_rows(pipeline, at..sharded, schema, functions));
+    let mut chain = vec![first];
+    chain.extend(over_rows(pipeline, at..sharded, schema, functions, exit));
     chain
 }
 
-/// Segments of the stages `range` of a pipeline, over rows of this schema that come with the packet
-/// fields which those stages read.
+/// Segments of the stages `range` of a pipeline, over rows of this schema that come with what those
+/// stages read of packets. `exit` as in [`on_workers`].
 pub(crate) fn over_rows(
     pipeline: &Pipeline,
     range: std::ops::Range<usize>,
     schema: Schema,
     functions: &Functions,
+    exit: usize,
 ) -> Vec<Segment> {
     let carry = |at| match pipeline.input {
-        weir_plan::Input::Packets => carried(&pipeline.stages, at),
-        weir_plan::Input::Pipeline(_) => Vec::new(),
+        Input::Packets => carried(&pipeline.stages, at),
+        Input::Pipeline(_) => Carry::default(),
     };
     let stages = &pipeline.stages[..range.end];
-    let (mut segments, mut at, mut schema) = (Vec::new(), range.start, schema);
+    let (mut segments, mut at, mut schema, mut exit) = (Vec::new(), range.start, schema, exit);
     while at < stages.len() {
         let next = at + span(&stages[at..]);
         let (came, goes) = (carry(at), carry(next));
         let from = From::Rows(&schema, &came);
-        segments.push(Segment::new(&stages[at..], from, functions, &mut Vec::new(), &goes));
+        let mut segment = Segment::new(&stages[at..], from, functions, &mut Vec::new(), &goes);
+        exit = segment.number_exits(exit);
+        segments.push(segment);
         schema = schema_after(&stages[at..next], &schema);
         at = next;
     }
     segments
 }
 
-/// Pushes rows into the first segment and what comes out into the next; `out` takes what the last
-/// puts out. `origin`: the batch that they were made of, on the workers.
+/// What takes the rows and the frames that leave a chain.
+pub(crate) trait Leaving {
+    /// Rows of its last segment.
+    fn rows(&mut self, rows: &Rows);
+
+    /// Frames, with the number of the stage that they come from.
+    fn frames(&mut self, exit: usize, rows: &Rows);
+}
+
+/// Pushes rows into the first segment and what comes out into the next; `out` takes what leaves.
+/// `origin`: the batch that they were made of, on the workers.
 pub(crate) fn push(
     segments: &mut [Segment],
     rows: &Rows,
     origin: Option<Origin<'_>>,
-    out: &mut dyn FnMut(&Rows),
+    out: &mut dyn Leaving,
 ) {
     match segments.split_first_mut() {
-        None => out(rows),
+        None => out.rows(rows),
         Some((segment, rest)) => {
             segment.push_rows(rows, origin, &mut |rows| push(rest, rows, origin, out));
+            segment.frames(&mut |exit, rows| out.frames(exit, rows));
         }
     }
 }

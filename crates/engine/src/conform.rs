@@ -1,11 +1,12 @@
 //! The harness that every operator passes: any cut into batches and any number of workers give
 //! the rows and counts of the naive model.
 
+use crate::egress::{Collected, by_outlet};
 use crate::functions::Functions;
 use crate::limits::{JUMP_NS, LATENESS_NS};
 use crate::naive::{self, TimeRules};
 use crate::rows::{Collect, Sink};
-use crate::run::{Options, run};
+use crate::run::{Options, run_to};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use weir_packet::craft::Frame;
@@ -93,15 +94,18 @@ pub fn check(
     let rules = TimeRules { lateness_ns: LATENESS_NS, jump_ns: JUMP_NS };
     let want = naive::run(program, functions, &mut frames.cut(&[BATCH]), &rules);
     assert!(want.ledger.adds_up(), "the naive ledger: {:?}", want.ledger);
+    let want_frames = by_outlet(want.frames);
     for cuts in [&[BATCH][..], &[1], &[3, 1, 64], &[255]] {
         for workers in [1, 2, 4] {
-            let mut sink = Collect::default();
+            let (mut sink, mut egress) = (Collect::default(), Collected::default());
             let options = Options { workers, ..Options::default() };
             let mut source = frames.cut(cuts);
-            let outcome = run(program, functions, &mut source, &mut sink, &options, &mut |_| {});
+            let ends = (&mut sink as &mut dyn Sink, &mut egress as _);
+            let outcome = run_to(program, functions, &mut source, ends, &options, &mut |_| {});
             let how = format!("{workers} workers, batches of {cuts:?}");
             assert!(outcome.error.is_none(), "{how}: {:?}", outcome.error);
             assert_eq!(sink.rows, want.rows, "rows of {how}");
+            assert_eq!(by_outlet(egress.frames), want_frames, "frames of {how}");
             // A run that `limit` ends reads a batch to its end.
             if !program
                 .pipelines

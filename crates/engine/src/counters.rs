@@ -1,6 +1,9 @@
 //! The ledger: what happened to everything received. It adds up.
 
+use std::collections::BTreeMap;
+use weir_packet::egress::Outlet;
 use weir_packet::walk::{REASONS, Reason};
+use weir_plan::Program;
 
 /// Counts of one run.
 ///
@@ -30,6 +33,66 @@ pub struct Ledger {
     pub unfilled: u64,
     /// Rows that left through the sink.
     pub rows: u64,
+    /// What became of packets that the program handed out.
+    pub ends: Ends,
+}
+
+/// Frames, and their bytes as on the wire.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Traffic {
+    /// Frames.
+    pub frames: u64,
+    /// Their lengths on the wire, tags put in included.
+    pub bytes: u64,
+}
+
+impl Traffic {
+    /// One more frame, of this length.
+    #[inline(always)]
+    pub fn add(&mut self, len: u32) {
+        self.frames += 1;
+        self.bytes += u64::from(len);
+    }
+
+    /// More of the same.
+    pub fn merge(&mut self, other: Traffic) {
+        self.frames += other.frames;
+        self.bytes += other.bytes;
+    }
+}
+
+/// What became of packets that a program handed out. A packet counts once for each end it came to.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Ends {
+    /// Those that went nowhere.
+    pub dropped: Traffic,
+    /// Those that went to each outlet of the program.
+    pub outlets: BTreeMap<Outlet, Traffic>,
+    /// Those that were to be tagged and have no place for a tag.
+    pub untagged: u64,
+}
+
+impl Ends {
+    /// Nothing yet, of all outlets of a program.
+    pub fn of(program: &Program) -> Ends {
+        let outlets = program.outlets().into_iter().map(|o| (o, Traffic::default())).collect();
+        Ends { outlets, ..Ends::default() }
+    }
+
+    /// Adds what went to an outlet.
+    pub fn add(&mut self, outlet: &Outlet, traffic: Traffic) {
+        match self.outlets.get_mut(outlet) {
+            Some(sum) => sum.merge(traffic),
+            None => drop(self.outlets.insert(outlet.clone(), traffic)),
+        }
+    }
+
+    /// Adds the counts of another part of the same run.
+    fn merge(&mut self, other: &Ends) {
+        self.dropped.merge(other.dropped);
+        self.untagged += other.untagged;
+        other.outlets.iter().for_each(|(outlet, traffic)| self.add(outlet, *traffic));
+    }
 }
 
 impl Ledger {
@@ -61,6 +124,7 @@ impl Ledger {
         self.undefined += other.undefined;
         self.unfilled += other.unfilled;
         self.rows += other.rows;
+        self.ends.merge(&other.ends);
     }
 
     /// Whether the sums hold.

@@ -5,42 +5,34 @@
 //! printed pipelines are interleaved by packet number, then by pipeline; when windows close, by
 //! pipeline. So the order depends neither on batches nor on workers.
 
+pub(crate) mod exits;
 mod head;
 mod pending;
 mod ticks;
 
 pub use ticks::window_lengths;
 
-use crate::chain;
+use crate::chain::{self, Leaving};
 use crate::counters::Ledger;
 use crate::functions::Functions;
 use crate::limits::SPARE_ROWS;
+use crate::ops::ends::Wanted;
 use crate::ops::groups::Groups;
 use crate::rows::{Output, Rows, Sink};
-use crate::segment::{Segment, fields_read, schema_after, span};
+use crate::run::RunError;
+use crate::segment::{Segment, schema_after, span};
+use exits::Exits;
 use head::Head;
 use pending::Pending;
 use std::io;
-use weir_packet::fields::FieldId;
 use weir_plan::place::Placement;
 use weir_plan::{Input, Program, Schema, Stage};
 
 /// The groups of a window that has closed: pipeline, start, groups.
 pub type Closed = (usize, i64, Groups);
 
-/// The packet fields that the stages from `at` on still read.
-pub(crate) fn carried(stages: &[Stage], at: usize) -> Vec<FieldId> {
-    let drops = |s: &Stage| matches!(s, Stage::Project { .. } | Stage::Summarize(_));
-    let (mine, rest) = stages.split_at(at);
-    if mine.iter().any(drops) {
-        return Vec::new();
-    }
-    let until = rest.iter().position(drops).map_or(rest.len(), |i| i + 1);
-    fields_read(&rest[..until])
-}
-
 /// What happens after the workers.
-pub struct Lower {
+pub struct Lower<'e> {
     pipes: Vec<Pipe>,
     printed: usize,
     /// Printed rows of this step, where several outputs print.
@@ -48,6 +40,7 @@ pub struct Lower {
     /// Groups that were put out: pipeline and memory, for the workers to use again.
     pub spent: Vec<(usize, Groups)>,
     written: Written,
+    pub(crate) exits: Exits<'e>,
 }
 
 /// What the sink took, and what went wrong with it. Once something has, nothing more is written.
@@ -97,11 +90,20 @@ struct Pipe {
     spare: Vec<Rows>,
     /// The watermark of the rows that come out.
     watermark: i64,
+    /// Whether it hands out frames, ...
+    has_ends: bool,
+    /// ... those of the workers among them.
+    ends_above: bool,
 }
 
-impl Lower {
-    /// The part of a program after the workers.
-    pub fn new(program: &Program, placement: &Placement, functions: &Functions) -> Lower {
+impl<'e> Lower<'e> {
+    /// The part of a program after the workers; frames go through `exits`.
+    pub(crate) fn new(
+        program: &Program,
+        placement: &Placement,
+        functions: &Functions,
+        exits: Exits<'e>,
+    ) -> Lower<'e> {
         let mut outputs = 0..;
         let pipes: Vec<Pipe> = (0..program.pipelines.len())
             .map(|p| {
@@ -117,6 +119,7 @@ impl Lower {
             pending: Pending::default(),
             spent: Vec::new(),
             written: Written::default(),
+            exits,
         }
     }
 
@@ -133,6 +136,9 @@ impl Lower {
     /// Takes rows that a worker's part of pipeline `p` put out in this step, in the order of their
     /// packets.
     pub fn take(&mut self, p: usize, rows: &Rows, sink: &mut dyn Sink) {
+        if let Some(exit) = p.checked_sub(self.pipes.len()) {
+            return self.exits.take(exit, rows, true);
+        }
         if self.printed > 1 {
             let pipe = &mut self.pipes[p];
             match pipe.output {
@@ -154,6 +160,7 @@ impl Lower {
             self.run_incoming(p, Mode::Step, sink);
         }
         self.pending.write(&mut self.written, sink);
+        self.exits.step();
     }
 
     /// Moves the watermark. `closed` holds the groups that close, by pipeline, then by time, and
@@ -193,26 +200,43 @@ impl Lower {
         }
     }
 
-    /// Whether no further packet can change what is printed: each printed pipeline ends in a
-    /// `limit` that has let its rows pass, with nothing behind it that holds rows back.
+    /// Whether no further packet can change what is printed or handed out: each pipeline that does
+    /// either ends in a `limit` that has let its rows pass, with nothing behind it that holds rows
+    /// back, and no ends before it.
     pub fn is_done(&self) -> bool {
-        let mut printed = self.pipes.iter().filter(|p| p.output.is_some());
-        self.printed > 0 && printed.all(Pipe::is_done)
+        let mut ends = self.pipes.iter().filter(|p| p.output.is_some() || p.has_ends).peekable();
+        ends.peek().is_some() && ends.all(Pipe::is_done)
     }
 
-    /// What went wrong with the sink, if anything did; asked for once a step.
-    pub fn take_error(&mut self) -> Option<io::Error> {
-        self.written.error.take()
+    /// What went wrong with the sink or the egress, if anything did; asked for once a step.
+    pub fn take_error(&mut self) -> Option<RunError> {
+        let egress = self.exits.take_error().map(RunError::Egress);
+        self.written.error.take().map(RunError::Sink).or(egress)
+    }
+
+    /// Ends the run: closes the outlets; what went wrong last.
+    pub(crate) fn end(&mut self) -> Option<RunError> {
+        let closed = self.exits.finish().err();
+        self.take_error().or(closed.map(RunError::Egress))
     }
 
     /// Lets the sink show what it has.
     pub fn flush(&mut self, sink: &mut dyn Sink) {
         self.written.guard(|| sink.flush());
+        self.exits.flush();
+    }
+
+    /// Says who wants frames.
+    pub(crate) fn want(&mut self) -> Wanted {
+        let wanted = self.exits.wanted();
+        self.pipes.iter_mut().flat_map(|p| &mut p.segments).for_each(|s| s.want(wanted));
+        wanted
     }
 
     /// Adds what was counted to the ledger.
     pub fn count(&self, ledger: &mut Ledger) {
         ledger.rows += self.written.rows;
+        self.exits.count(ledger);
         for pipe in &self.pipes {
             pipe.emitter.iter().chain(&pipe.segments).for_each(|s| s.count(ledger));
             pipe.head.iter().for_each(|head| head.count(ledger));
@@ -241,7 +265,7 @@ impl Lower {
     }
 
     /// Takes the parts of pipeline `p` and of what follows it apart.
-    fn pass<'a>(&'a mut self, p: usize, sink: &'a mut dyn Sink) -> Pass<'a> {
+    fn pass<'a>(&'a mut self, p: usize, sink: &'a mut dyn Sink) -> Pass<'a, 'e> {
         let (before, after) = self.pipes.split_at_mut(p + 1);
         let pipe = &mut before[p];
         Pass {
@@ -258,6 +282,7 @@ impl Lower {
                 mode: Mode::Close,
                 pending: &mut self.pending,
                 written: &mut self.written,
+                exits: &mut self.exits,
                 sink,
             },
         }
@@ -283,16 +308,20 @@ impl Pipe {
             Some(_) => (1, schema_after(&pipeline.stages[..1], &schema)),
             None => (sharded, schema),
         };
-        let mut segments = chain::over_rows(pipeline, at..pipeline.stages.len(), schema, functions);
+        // Those of the workers come first.
+        let exit = program.ends().filter(|&(q, at, _)| (q, at) < (p, sharded)).count();
+        let last = pipeline.stages.len();
+        let mut segments = chain::over_rows(pipeline, at..last, schema, functions, exit);
         if head::shares_numbers(program, p) {
             segments.iter_mut().for_each(Segment::number_rows);
         }
         let groups = matches!(mine.last(), Some(Stage::Summarize(_)));
         let holds = |s: &Stage| matches!(s, Stage::Summarize(_) | Stage::Top { .. });
+        let ends = |s: &Stage| matches!(s, Stage::Ends(_));
         Pipe {
             input: pipeline.input,
             emitter: groups
-                .then(|| chain::on_workers(pipeline, sharded, functions, &mut Vec::new()).pop())
+                .then(|| chain::on_workers(pipeline, sharded, functions, &mut Vec::new(), 0).pop())
                 .flatten(),
             segments,
             head,
@@ -302,6 +331,8 @@ impl Pipe {
             incoming: Vec::new(),
             spare: Vec::new(),
             watermark: i64::MIN,
+            has_ends: pipeline.stages.iter().any(ends),
+            ends_above: mine.iter().any(ends),
         }
     }
 
@@ -310,10 +341,15 @@ impl Pipe {
         self.segments.is_empty() && !self.read
     }
 
-    /// Whether no further row can come out: a `limit` has let its rows pass, and nothing behind it
-    /// holds rows back.
+    /// Whether no further row or frame can come of it: a `limit` has let its rows pass, nothing
+    /// behind it holds rows back, and nothing before it hands out frames.
     fn is_done(&self) -> bool {
-        self.segments.iter().rev().take_while(|s| s.passes_on()).any(Segment::is_done)
+        let passing = self.segments.iter().rev().take_while(|s| s.passes_on());
+        let Some(behind) = passing.enumerate().find(|(_, s)| s.is_done()).map(|(n, _)| n) else {
+            return false;
+        };
+        let before = &self.segments[..self.segments.len() - behind - 1];
+        !self.ends_above && before.iter().all(|s| !s.has_ends())
     }
 
     /// Takes rows of an earlier pipeline, if it reads that one.
@@ -346,15 +382,15 @@ enum Mode {
 }
 
 /// One pipeline at work.
-struct Pass<'a> {
+struct Pass<'a, 'e> {
     emitter: Option<&'a mut Segment>,
     head: Option<&'a mut Head>,
     spent: &'a mut Vec<(usize, Groups)>,
     chain: Chain<'a>,
-    out: Out<'a>,
+    out: Out<'a, 'e>,
 }
 
-impl Pass<'_> {
+impl Pass<'_, '_> {
     /// Puts out the groups of windows that closed at `watermark`, or at the end of the input;
     /// returns the watermark of the rows.
     fn emit(&mut self, closed: Vec<(i64, Groups)>, watermark: Option<i64>) -> i64 {
@@ -395,30 +431,29 @@ struct Chain<'a>(&'a mut [Segment]);
 
 impl Chain<'_> {
     /// Pushes rows into segment `at` and what comes out into the next.
-    fn push(&mut self, at: usize, rows: &Rows, out: &mut Out<'_>) {
-        chain::push(&mut self.0[at..], rows, None, &mut |rows| out.rows(rows));
+    fn push(&mut self, at: usize, rows: &Rows, out: &mut Out<'_, '_>) {
+        chain::push(&mut self.0[at..], rows, None, out);
     }
 
     /// Moves the watermark through all segments; returns that of what comes out.
-    fn watermark(&mut self, watermark: i64, out: &mut Out<'_>) -> i64 {
+    fn watermark(&mut self, watermark: i64, out: &mut Out<'_, '_>) -> i64 {
         (0..self.0.len()).fold(watermark, |w, at| {
             let (segment, rest) = self.0[at..].split_first_mut().expect("at is in range");
-            segment
-                .watermark(w, &mut |rows| chain::push(rest, rows, None, &mut |rows| out.rows(rows)))
+            segment.watermark(w, &mut |rows| chain::push(rest, rows, None, out))
         })
     }
 
     /// Ends the input of all segments.
-    fn finish(&mut self, out: &mut Out<'_>) {
+    fn finish(&mut self, out: &mut Out<'_, '_>) {
         for at in 0..self.0.len() {
             let (segment, rest) = self.0[at..].split_first_mut().expect("at is in range");
-            segment.finish(&mut |rows| chain::push(rest, rows, None, &mut |rows| out.rows(rows)));
+            segment.finish(&mut |rows| chain::push(rest, rows, None, out));
         }
     }
 }
 
 /// Where the rows of a pipeline go.
-struct Out<'a> {
+struct Out<'a, 'e> {
     number: usize,
     output: Option<usize>,
     read: bool,
@@ -428,10 +463,15 @@ struct Out<'a> {
     mode: Mode,
     pending: &'a mut Pending,
     written: &'a mut Written,
+    exits: &'a mut Exits<'e>,
     sink: &'a mut dyn Sink,
 }
 
-impl Out<'_> {
+impl Leaving for Out<'_, '_> {
+    fn frames(&mut self, exit: usize, rows: &Rows) {
+        self.exits.take(exit, rows, self.mode == Mode::Step);
+    }
+
     fn rows(&mut self, rows: &Rows) {
         if self.read {
             self.after.iter_mut().for_each(|pipe| pipe.accept(self.number, rows));

@@ -10,6 +10,7 @@ pub mod clock;
 pub mod community;
 pub mod conform;
 pub mod counters;
+pub mod egress;
 pub mod expr;
 pub mod fragments;
 pub mod functions;

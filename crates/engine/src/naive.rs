@@ -42,6 +42,7 @@
 
 mod call;
 mod clock;
+mod ends;
 mod eval;
 mod join;
 mod rows;
@@ -49,10 +50,12 @@ mod summarize;
 
 pub use clock::TimeRules;
 
-use crate::counters::Ledger;
+use crate::counters::{Ends, Ledger};
+use crate::egress::Frame;
 use crate::functions::Functions;
 use crate::segment::fields_read;
 use clock::Clock;
+use ends::Packet;
 use eval::{Eval, of_type};
 use rows::top_of_keys;
 use std::cmp::Ordering;
@@ -72,6 +75,8 @@ use weir_plan::{Input, Order, Per, Pipeline, Program, Scan, SortKey, Stage, Valu
 pub struct Answer {
     /// Output number (printed pipelines, counted in program order) and cells of each row.
     pub rows: Vec<(usize, Vec<Value>)>,
+    /// The frames that were handed out, in order.
+    pub frames: Vec<Frame>,
     /// The counts.
     pub ledger: Ledger,
     /// Why the source ended early, if it did. Everything before that was processed.
@@ -117,8 +122,9 @@ pub fn run(
         undefined: steps.eval.undefined,
         unfilled: steps.unfilled,
         rows: steps.out.len() as u64,
+        ends: steps.ends,
     };
-    Answer { rows: steps.out, ledger, error }
+    Answer { rows: steps.out, frames: steps.frames, ledger, error }
 }
 
 /// Decodes frames one by one: all fields of the catalogue, and what else a program asks for.
@@ -165,20 +171,10 @@ impl Decoder {
             };
             (*id, value)
         });
-        let fields = fields.collect();
         let parts = rows::parts(&self.one, &self.layers);
-        let packet = Some(Rc::new(Packet { fields, parts }));
-        Row { ts: Some(batch.ts()[i]), packet, cells: Vec::new() }
+        let packet = Packet::new(fields.collect(), parts, batch, i);
+        Row { ts: Some(batch.ts()[i]), packet: Some(packet), cells: Vec::new() }
     }
-}
-
-/// What is read of a packet.
-#[derive(Debug)]
-struct Packet {
-    /// All fields that the program asks for.
-    fields: BTreeMap<FieldId, Value>,
-    /// The parts of each kind, as [`rows::parts`] says.
-    parts: Vec<Value>,
 }
 
 /// A row between stages.
@@ -233,7 +229,7 @@ impl State {
             Stage::Limit(_) | Stage::Sample(_) => State::Passed(0),
             Stage::Join(_) => State::Sides(join::Held::new()),
             Stage::Where(_) | Stage::Extend { .. } | Stage::Project { .. } => State::Nothing,
-            Stage::Each(_) | Stage::Union(_) => State::Nothing,
+            Stage::Each(_) | Stage::Union(_) | Stage::Ends(_) => State::Nothing,
         }
     }
 }
@@ -248,6 +244,8 @@ struct Steps<'a> {
     evicted: u64,
     unfilled: u64,
     out: Vec<(usize, Vec<Value>)>,
+    frames: Vec<Frame>,
+    ends: Ends,
 }
 
 impl<'a> Steps<'a> {
@@ -262,6 +260,8 @@ impl<'a> Steps<'a> {
             evicted: 0,
             unfilled: 0,
             out: Vec::new(),
+            frames: Vec::new(),
+            ends: Ends::of(program),
         }
     }
 
@@ -325,6 +325,7 @@ impl<'a> Steps<'a> {
                     row.packet = None;
                 }
             }
+            (Stage::Ends(ends), _) => rows.retain(|row| self.send(ends, row)),
             (Stage::Limit(n), State::Passed(passed)) => rows.retain(|_| {
                 *passed += 1;
                 *passed <= *n

@@ -48,6 +48,18 @@ impl Arena {
         off << 32 | s.len() as u64
     }
 
+    /// Stores the bytes that `write` appends, and returns their handle.
+    pub(crate) fn put_with(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> u64 {
+        let off = self.bytes.len();
+        write(&mut self.bytes);
+        (off as u64) << 32 | (self.bytes.len() - off) as u64
+    }
+
+    /// All bytes stored.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
     /// The bytes of a handle; empty for a handle of another arena that does not fit.
     #[inline]
     pub fn get(&self, handle: u64) -> &[u8] {

@@ -7,6 +7,7 @@ pub(crate) use feed::{Feed, Times};
 use crate::counters::Ledger;
 use crate::functions::Functions;
 use crate::graph::Lower;
+use crate::graph::exits::Exits;
 use crate::lanes::{Lane, Lanes};
 use crate::limits::{JUMP_NS, LATENESS_NS, PROGRESS_BATCHES, WORKERS_MAX};
 use crate::rows::Sink;
@@ -16,6 +17,7 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use weir_packet::egress::Egress;
 use weir_packet::source::{Account, FrameBatch, Source, SourceError};
 use weir_plan::Program;
 use weir_plan::place::place;
@@ -58,6 +60,8 @@ pub enum RunError {
     Source(SourceError),
     /// The sink could not take rows.
     Sink(io::Error),
+    /// An outlet could not take frames; the error names it.
+    Egress(io::Error),
 }
 
 impl fmt::Display for RunError {
@@ -65,6 +69,7 @@ impl fmt::Display for RunError {
         match self {
             RunError::Source(e) => write!(f, "{e}"),
             RunError::Sink(e) => write!(f, "writing rows: {e}"),
+            RunError::Egress(e) => write!(f, "{e}"),
         }
     }
 }
@@ -73,7 +78,7 @@ impl std::error::Error for RunError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             RunError::Source(e) => Some(e),
-            RunError::Sink(e) => Some(e),
+            RunError::Sink(e) | RunError::Egress(e) => Some(e),
         }
     }
 }
@@ -88,7 +93,8 @@ pub struct Outcome {
 }
 
 /// Runs a program until the source ends, fails, or `options.stop` is set. Rows go to the sink in an
-/// order that depends neither on batches nor on workers. `progress` is called now and then.
+/// order that depends neither on batches nor on workers. `progress` is called now and then. Packets
+/// that the program hands out are only counted; [`run_to`] takes them.
 pub fn run(
     program: &Program,
     functions: &Functions,
@@ -97,17 +103,50 @@ pub fn run(
     options: &Options,
     progress: &mut dyn FnMut(&Account),
 ) -> Outcome {
+    start(program, functions, source, (sink, None), options, progress)
+}
+
+/// As [`run`], with a place for the packets that the program hands out.
+pub fn run_to(
+    program: &Program,
+    functions: &Functions,
+    source: &mut dyn Source,
+    ends: (&mut dyn Sink, &mut dyn Egress),
+    options: &Options,
+    progress: &mut dyn FnMut(&Account),
+) -> Outcome {
+    let (sink, egress) = ends;
+    start(program, functions, source, (sink, Some(egress)), options, progress)
+}
+
+fn start(
+    program: &Program,
+    functions: &Functions,
+    source: &mut dyn Source,
+    (sink, mut egress): (&mut dyn Sink, Option<&mut dyn Egress>),
+    options: &Options,
+    progress: &mut dyn FnMut(&Account),
+) -> Outcome {
+    let egress = egress.as_mut().map(|egress| &mut **egress as &mut dyn Egress);
+    let mut exits = Exits::new(program, egress);
+    if let Err(e) = exits.open() {
+        return Outcome { ledger: Ledger::default(), error: Some(RunError::Egress(e)) };
+    }
     if let Err(e) = sink.open(&Lower::outputs(program)) {
+        // What went wrong first is told.
+        drop(exits.finish());
         return Outcome { ledger: Ledger::default(), error: Some(RunError::Sink(e)) };
     }
     let placement = place(program);
     let lanes = Lanes::new(program, &placement, options.workers.clamp(1, WORKERS_MAX));
     let feed = Feed::new(program, source, options);
     let progress = Progress { call: progress, batches: 0 };
-    let lower = Lower::new(program, &placement, functions);
+    let mut lower = Lower::new(program, &placement, functions, exits);
+    let wanted = lower.want();
     let upper = |lane: &Lane| {
         let mut upper = Upper::new(program, &placement, functions, &lane.pipelines);
         upper.expect_groups(options.groups_hint);
+        upper.want(wanted);
         upper
     };
     let (mut ledger, error, mut feed) = match &lanes.lanes[..] {
@@ -124,7 +163,7 @@ pub fn run(
     ledger.processed = feed.processed();
     ledger.wild = feed.wild();
     let finished = sink.finish().err();
-    let error = error.or(finished).map(RunError::Sink);
+    let error = error.or(finished.map(RunError::Sink));
     let error = error.or(feed.take_error().map(RunError::Source));
     Outcome { ledger, error }
 }
@@ -133,10 +172,10 @@ pub fn run(
 fn alone<'a>(
     mut upper: Upper,
     mut feed: Feed<'a>,
-    mut lower: Lower,
+    mut lower: Lower<'_>,
     sink: &mut dyn Sink,
     mut progress: Progress<'_>,
-) -> (Ledger, Option<io::Error>, Feed<'a>) {
+) -> (Ledger, Option<RunError>, Feed<'a>) {
     let (mut frames, mut times) = (FrameBatch::new(), Times::default());
     let (mut closed, mut error) = (Vec::new(), None);
     while error.is_none() && !lower.is_done() && feed.fill(&mut frames) {
@@ -166,7 +205,7 @@ fn alone<'a>(
         upper.finish(&mut closed);
         lower.finish(&mut closed, sink);
     }
-    error = error.or(lower.take_error());
+    error = error.or(lower.end());
     let mut ledger = Ledger::default();
     upper.count(&mut ledger);
     upper.count_packets(&mut ledger);

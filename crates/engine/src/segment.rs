@@ -1,8 +1,11 @@
 //! A chain of operators over one set of registers, compiled from a run of stages.
 
+mod ends;
+mod gather;
 mod reads;
 mod rows;
 
+pub use ends::Carry;
 pub use reads::fields_read;
 
 use crate::counters::Ledger;
@@ -10,6 +13,7 @@ use crate::expr::{Automaton, Compiler, Cond, Ctx, Regs, Scope, Src, Val, flat};
 use crate::functions::Functions;
 use crate::ops::each::Each;
 use crate::ops::emit::Emitter;
+use crate::ops::ends::FrameSlots;
 use crate::ops::filter::Filter;
 use crate::ops::groups::{Groups, Spec};
 use crate::ops::limit::Limit;
@@ -20,9 +24,11 @@ use crate::ops::top::Top;
 use crate::ops::{Batch, Operator};
 use crate::rows::{Mover, Rows};
 use crate::view::{Origin, Packets};
+use ends::frame_columns;
+use gather::Gather;
 use std::sync::Arc;
 use weir_packet::bits::Bits;
-use weir_packet::column::{Column, Picked};
+use weir_packet::column::Column;
 use weir_packet::fields::{FieldId, Item, by_item};
 use weir_packet::limits::BATCH;
 use weir_plan::{ExprKind, Schema, Stage, Type};
@@ -32,6 +38,10 @@ pub struct Segment {
     regs: Regs,
     ops: Vec<Box<dyn Operator>>,
     end: End,
+    /// Which of the operators hand out frames, ...
+    ends: Vec<usize>,
+    /// ... and the number of the first among those of the program.
+    first_exit: usize,
     time: Src,
     undefined: u64,
     /// Where rows come with numbers that others have too: how many came, and their own numbers.
@@ -50,21 +60,12 @@ enum End {
     Each(Box<Each>),
 }
 
-/// Copies selected rows together.
-struct Gather {
-    columns: Vec<Src>,
-    out: Rows,
-    /// Bytes of the constants, with which the rows' arena starts as the registers' does: so their
-    /// handles stay as they are.
-    shared: usize,
-}
-
 /// Where a segment's rows come from.
 pub enum From<'a> {
     /// Packets; fields are decoded by the worker's view.
     Packets,
-    /// Rows with these columns, and behind them these packet fields.
-    Rows(&'a Schema, &'a [FieldId]),
+    /// Rows with these columns, and behind them what they carry.
+    Rows(&'a Schema, &'a Carry),
 }
 
 /// The stages that one segment takes: up to and including the first that holds rows back, or makes
@@ -87,7 +88,7 @@ impl Segment {
         from: From<'_>,
         functions: &Functions,
         fields: &mut Vec<FieldId>,
-        carry: &[FieldId],
+        carry: &Carry,
     ) -> Segment {
         let mut build = Build {
             compiler: Compiler::new(functions, fields),
@@ -96,6 +97,8 @@ impl Segment {
             ops: Vec::new(),
             time: Src::Slot(0),
             packets: matches!(from, From::Packets),
+            ends: Vec::new(),
+            frame: None,
         };
         build.time = build.input(&from);
         let mut end = None;
@@ -109,7 +112,8 @@ impl Segment {
             End::Each(each) => each.share(&regs),
             End::Summarize(..) | End::Top(_) => {}
         }
-        Segment { regs, ops: build.ops, end, time: build.time, undefined: 0, numbers: None }
+        let (ops, ends, time) = (build.ops, build.ends, build.time);
+        Segment { regs, ops, end, ends, first_exit: 0, time, undefined: 0, numbers: None }
     }
 
     /// Pushes packets of a view.
@@ -294,9 +298,10 @@ impl Segment {
         }
     }
 
-    /// Whether no further row can come out, and none is held back.
+    /// Whether no further row or frame can come out, and none is held back.
     pub fn is_done(&self) -> bool {
-        self.passes_on() && self.ops.iter().any(|op| op.is_done())
+        let until = |n: usize| self.ops[..n].iter().any(|op| op.is_done());
+        self.passes_on() && until(self.ops.len()) && self.ends.iter().all(|&at| until(at))
     }
 
     /// Whether rows leave as they come, and none is held back.
@@ -330,6 +335,9 @@ struct Build<'a> {
     time: Src,
     /// Whether the rows that come in are the packets of a view.
     packets: bool,
+    ends: Vec<usize>,
+    /// Where the frame stands, if it came along.
+    frame: Option<FrameSlots>,
 }
 
 impl Build<'_> {
@@ -343,16 +351,20 @@ impl Build<'_> {
                     let slot = self.compiler.slot(&column.ty);
                     self.scope.columns.push(Src::Slot(slot));
                 }
-                for &id in *carried {
+                for &id in &carried.fields {
                     let slot = self.compiler.slot(&id.info().ty.into());
                     self.scope.carried.push((id, Src::Slot(slot)));
+                }
+                if carried.frame {
+                    let [bytes, len, link] = self.frame_slots().map(Src::Slot);
+                    self.frame = Some(FrameSlots { bytes, len, link });
                 }
                 Src::Slot(self.compiler.slot(&Type::Time))
             }
         }
     }
 
-    fn stage(&mut self, stage: &Stage, carry: &[FieldId]) -> Option<End> {
+    fn stage(&mut self, stage: &Stage, carry: &Carry) -> Option<End> {
         let after = schema_after(std::slice::from_ref(stage), &self.schema);
         match stage {
             Stage::Where(e) => {
@@ -372,6 +384,7 @@ impl Build<'_> {
             Stage::Scan(scan) => self.scan(scan, after.columns.len()),
             Stage::Limit(n) => self.ops.push(Box::new(Limit::new(*n))),
             Stage::Join(_) | Stage::Union(_) => unreachable!("stands before the first segment"),
+            Stage::Ends(ends) => self.send(ends),
             Stage::Summarize(s) => return Some(self.summarize(s, after)),
             Stage::Top { n, by, windowed, per } => {
                 return Some(self.top((*n, *windowed), by, per.as_ref(), after, carry));
@@ -447,47 +460,23 @@ impl Build<'_> {
         End::Summarize(Box::new(Summarize::new(spec, keys, aggs)), emitter)
     }
 
-    fn gather(&mut self, carry: &[FieldId]) -> End {
+    fn gather(&mut self, carry: &Carry) -> End {
         let mut columns = self.scope.columns.clone();
         let mut out = Rows::new(&self.schema);
-        for &id in carry {
+        for &id in &carry.fields {
             columns.push(self.compiler.field(id, &self.scope));
             if id.info().ty.is_text() {
                 out.texts.push(out.columns.len());
             }
             out.columns.push(Column::new(id.info().ty.repr()));
         }
+        for (src, column) in self.frame(carry).into_iter().zip(frame_columns()) {
+            columns.push(src);
+            if column.ty == Type::Bytes {
+                out.texts.push(out.columns.len());
+            }
+            out.columns.push(Column::new(column.ty.repr()));
+        }
         End::Rows(Box::new(Gather { columns, out, shared: 0 }))
-    }
-}
-
-impl Gather {
-    /// Lets the rows' arena start with the registers' constants.
-    fn share(&mut self, regs: &Regs) {
-        if !self.out.texts.is_empty() {
-            self.out.arena = regs.arena.clone();
-            self.shared = regs.constants_len;
-        }
-    }
-
-    fn fill(&mut self, batch: &mut Batch<'_>, rows: Bits) {
-        let picked = Picked::new(rows);
-        let out = &mut self.out;
-        out.arena.truncate(self.shared);
-        out.len = picked.list().len();
-        out.order.clear();
-        out.order.extend(picked.list().iter().map(|&i| batch.order[i as usize]));
-        out.clock.clear();
-        out.clock.extend(picked.list().iter().map(|&i| batch.clock[i as usize]));
-        for (to, &src) in out.columns.iter_mut().zip(&self.columns) {
-            let src = batch.ctx.value(&Val::Src(src), rows);
-            to.gather(batch.ctx.column(src), &picked);
-        }
-        if !out.texts.is_empty() {
-            let mut mover = Mover::sharing(&batch.ctx.regs.arena, &mut out.arena, self.shared);
-            out.texts.iter().for_each(|&c| mover.column(&mut out.columns[c], 0..out.len));
-        }
-        let time = batch.ctx.value(&Val::Src(batch.time), rows);
-        out.time.gather(batch.ctx.column(time), &picked);
     }
 }

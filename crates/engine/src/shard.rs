@@ -34,7 +34,7 @@ use crate::graph::{Closed, Lower};
 use crate::lanes::Lanes;
 use crate::limits::{BUNDLES, CLOSES_AHEAD, RING, TURN};
 use crate::rows::Sink;
-use crate::run::{Feed, Progress, Times};
+use crate::run::{Feed, Progress, RunError, Times};
 use crate::upper::Upper;
 use ahead::Ahead;
 use bell::Bell;
@@ -43,7 +43,6 @@ use hub::Hub;
 use keyed::Keyed;
 use results::Results;
 use spread::Bundles;
-use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};
 use std::thread;
@@ -86,10 +85,10 @@ pub(crate) fn run<'f, 'h>(
     at_once: bool,
     uppers: Vec<Vec<Upper>>,
     feed: Feed<'f>,
-    lower: Lower,
+    lower: Lower<'h>,
     sink: &'h mut dyn Sink,
     progress: Progress<'h>,
-) -> (Ledger, Option<io::Error>, Feed<'f>) {
+) -> (Ledger, Option<RunError>, Feed<'f>) {
     let shared = Shared::new(uppers.len(), feed, !lanes.are_whole(), at_once);
     let mut uppers = uppers.into_iter();
     let mine = uppers.next().expect("there are workers");
@@ -108,18 +107,20 @@ pub(crate) fn run<'f, 'h>(
     if began {
         hub.lower.finish(&mut closed, hub.sink);
     }
-    let error = hub.error.or(hub.lower.take_error());
+    let error = hub.error.or(hub.lower.end());
     let mut ledger = shared.ledger.into_inner().expect("no worker panicked");
     hub.lower.count(&mut ledger);
     (ledger, error, shared.feed.into_inner().expect("no worker panicked"))
 }
 
-/// Whether rows leave the workers before windows close.
+/// Whether rows or frames leave the workers before windows close.
 pub(crate) fn leaves_at_once(program: &Program, placement: &Placement) -> bool {
     let pipelines = program.pipelines.iter().zip(&placement.pipelines);
     pipelines.filter(|(pipeline, _)| pipeline.input == weir_plan::Input::Packets).any(
         |(pipeline, placed)| {
-            !matches!(pipeline.stages[..placed.sharded].last(), Some(Stage::Summarize(_)))
+            let mine = &pipeline.stages[..placed.sharded];
+            !matches!(mine.last(), Some(Stage::Summarize(_)))
+                || mine.iter().any(|s| matches!(s, Stage::Ends(_)))
         },
     )
 }

@@ -1,9 +1,10 @@
 //! What a worker does with packets: the first stages of each pipeline over packets.
 
-use crate::chain::{self, on_workers};
+use crate::chain::{self, Leaving, on_workers};
 use crate::counters::Ledger;
 use crate::functions::Functions;
 use crate::graph::Closed;
+use crate::ops::ends::Wanted;
 use crate::ops::groups::Groups;
 use crate::rows::Rows;
 use crate::segment::Segment;
@@ -21,6 +22,9 @@ pub struct Upper {
     view: View,
     /// The segments of each pipeline over packets, with the pipeline's number.
     chains: Vec<(usize, Chain)>,
+    /// The number that frames of the first stage with ends come out with: there are so many
+    /// pipelines.
+    exits: usize,
 }
 
 /// Segments one after the other.
@@ -39,6 +43,23 @@ impl Chain {
     }
 }
 
+/// What leaves the chain of a pipeline.
+struct Out<'a> {
+    pipeline: usize,
+    exits: usize,
+    out: &'a mut dyn FnMut(usize, &Rows),
+}
+
+impl Leaving for Out<'_> {
+    fn rows(&mut self, rows: &Rows) {
+        (self.out)(self.pipeline, rows);
+    }
+
+    fn frames(&mut self, exit: usize, rows: &Rows) {
+        (self.out)(self.exits + exit, rows);
+    }
+}
+
 impl Upper {
     /// The workers' part of some pipelines over packets of a program, by their numbers.
     pub fn new(
@@ -50,12 +71,20 @@ impl Upper {
         let (mut fields, mut chains) = (Vec::new(), Vec::new());
         for &p in pipelines {
             let sharded = placement.pipelines[p].sharded;
-            let mut first = on_workers(&program.pipelines[p], sharded, functions, &mut fields);
+            let exit = program.ends().filter(|(q, ..)| *q < p).count();
+            let pipeline = &program.pipelines[p];
+            let mut first = on_workers(pipeline, sharded, functions, &mut fields, exit);
             let rest = first.split_off(1);
             let first = first.pop().expect("a chain has a segment at least");
             chains.push((p, Chain { first, rest }));
         }
-        Upper { layers: Layers::new(), view: View::new(&fields), chains }
+        let exits = program.pipelines.len();
+        Upper { layers: Layers::new(), view: View::new(&fields), chains, exits }
+    }
+
+    /// Says who wants frames.
+    pub fn want(&mut self, wanted: Wanted) {
+        self.chains.iter_mut().for_each(|(_, chain)| chain.each_mut(|s| s.want(wanted)));
     }
 
     /// Makes new tables with room for about so many groups.
@@ -70,7 +99,8 @@ impl Upper {
     }
 
     /// Pushes the packets `rows` of the batch last classified; `clock` as in
-    /// [`crate::ops::Batch`]. `out` takes what comes out at once, with its pipeline.
+    /// [`crate::ops::Batch`]. `out` takes what comes out at once: rows with their pipeline, and
+    /// frames ([`crate::ops::ends`]) under the numbers behind those of pipelines.
     pub fn push(
         &mut self,
         frames: &FrameBatch,
@@ -78,12 +108,14 @@ impl Upper {
         clock: &[i64],
         out: &mut dyn FnMut(usize, &Rows),
     ) {
-        let Upper { layers, view, chains } = self;
+        let Upper { layers, view, chains, exits } = self;
         for (p, Chain { first, rest }) in chains {
             let packets = view.packets(frames, layers);
+            let mut out = Out { pipeline: *p, exits: *exits, out };
             first.push_packets(packets, frames.seq(), clock, rows, &mut |rows| {
-                chain::push(rest, rows, Some(Origin { frames, layers }), &mut |rows| out(*p, rows));
+                chain::push(rest, rows, Some(Origin { frames, layers }), &mut out);
             });
+            first.frames(&mut |exit, rows| out.frames(exit, rows));
         }
     }
 

@@ -80,7 +80,13 @@ pub struct Packets<'a> {
     fields: &'a mut [Decoded],
 }
 
-impl Packets<'_> {
+impl<'a> Packets<'a> {
+    /// The frames themselves.
+    #[inline]
+    pub fn frames(&self) -> &'a FrameBatch {
+        self.frames
+    }
+
     /// Makes field number `i` valid for `rows`.
     #[inline]
     pub fn ensure(&mut self, i: usize, rows: Bits) {

@@ -10,6 +10,7 @@ mod bytes;
 mod call;
 mod choice;
 mod compare;
+mod ends;
 mod expr;
 mod file;
 mod join;
@@ -32,7 +33,7 @@ use crate::suggest;
 use crate::tree::{Expr, ExprKind, LetBody, Name, Pipeline, Stage, Statement, Tree};
 use std::collections::BTreeMap;
 use weir_packet::fields;
-use weir_plan::limits::{PIPELINES_MAX, STAGES_MAX};
+use weir_plan::limits::{OUTPUTS_MAX, PIPELINES_MAX, STAGES_MAX};
 use weir_plan::{Input, Program, Signatures};
 
 /// Checks a query and builds its program. The program means something only if no diagnostic is an
@@ -98,6 +99,19 @@ struct Built {
     rows_read: bool,
     /// Where it says `print`.
     print: Option<Span>,
+    /// Behind which stage there are no rows, since all packets went out.
+    end: Option<(Span, &'static str)>,
+    /// The last `trim` or `tag` that nothing went out behind.
+    idle_edit: Option<Span>,
+}
+
+/// How rows are kept where an end of this word takes the packets.
+fn go_on(word: &str) -> &'static str {
+    match word {
+        "branch" => "let rows of an arm go on: `-> pass | next`",
+        "forward" => "`mirror` sends a copy, and its rows go on",
+        _ => "put the packets in a `let`, and start a pipeline for each use of them",
+    }
 }
 
 fn names_of_lets(tree: &Tree) -> BTreeMap<&str, Span> {
@@ -203,11 +217,19 @@ impl<'t> Checker<'t> {
             read: false,
             rows_read: false,
             print: None,
+            end: None,
+            idle_edit: None,
         };
         for stage in &pipeline.stages {
             if let Some(print) = built.print {
                 let d = Diagnostic::new(Code::AfterPrint, stage.span, "no stage follows `print`");
                 self.report(d.note_at(print, "the pipeline ends here"));
+                break;
+            }
+            if let Some((end, word)) = built.end {
+                let message = format!("no rows are left behind `{word}`");
+                let d = Diagnostic::new(Code::AfterEnd, stage.span, message);
+                self.report(d.note_at(end, "all packets leave here").help(go_on(word)));
                 break;
             }
             if let Stage::Print = stage.node {
@@ -235,11 +257,18 @@ impl<'t> Checker<'t> {
                 let number = *number;
                 let built = &mut self.built[number];
                 built.read = true;
-                let scope = built.scope.clone();
+                let (scope, end) = (built.scope.clone(), built.end);
+                if let Some((end, last)) = end {
+                    let message = format!("no rows come out of `{word}`");
+                    let d = Diagnostic::new(Code::AfterEnd, source.span, message);
+                    self.report(d.note_at(end, "all packets leave here").help(go_on(last)));
+                    return (Input::Packets, Vec::new(), Scope::unknown());
+                }
+                let built = &mut self.built[number];
                 if scope.packets {
                     // Packets are handed on as packets, with all their fields: the stages are
                     // taken over.
-                    return (built.input, built.stages.clone(), scope);
+                    return (built.input, ends::without_ends(&built.stages), scope);
                 }
                 built.rows_read = true;
                 (Input::Pipeline(number), Vec::new(), scope)
@@ -294,8 +323,14 @@ impl<'t> Checker<'t> {
         let mut numbers = Vec::new();
         for built in std::mem::take(&mut self.built) {
             numbers.push(program.pipelines.len());
-            let printed = !built.read || built.print.is_some();
-            if printed || built.rows_read {
+            let ended = built.end.is_some();
+            let printed = (!built.read || built.print.is_some()) && !ended;
+            if let Some(span) = built.idle_edit.filter(|_| !built.read) {
+                let message = "nothing goes out behind this, so it changes no frame";
+                let d = Diagnostic::new(Code::Unused, span, message);
+                self.report(d.help("send packets on behind it, such as `| forward \"x.pcap\"`"));
+            }
+            if printed || built.rows_read || ends::until_last_end(&built.stages) > 0 {
                 program.pipelines.push(stage::finish(built, printed, &numbers));
             }
         }
@@ -308,6 +343,9 @@ impl<'t> Checker<'t> {
             );
         } else if program.pipelines.len() > PIPELINES_MAX {
             let message = format!("a query has at most {PIPELINES_MAX} pipelines");
+            self.report(Diagnostic::new(Code::TooLarge, Span::new(end, end), message));
+        } else if program.outlets().len() > OUTPUTS_MAX {
+            let message = format!("a query has at most {OUTPUTS_MAX} outputs for packets");
             self.report(Diagnostic::new(Code::TooLarge, Span::new(end, end), message));
         } else {
             self.unused();

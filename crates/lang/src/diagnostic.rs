@@ -246,7 +246,7 @@ codes! {
     UnknownType,
     /// A query beyond one of the named limits.
     TooLarge,
-    /// A param or a let that nothing uses.
+    /// A param or a let that nothing uses, or a `trim` or `tag` that changes no frame.
     Unused,
     /// A pattern of a `match` that earlier ones leave nothing to.
     UnreachableArm,
@@ -258,6 +258,12 @@ codes! {
     BadFile,
     /// Packets where rows of columns are needed.
     NeedsColumns,
+    /// A stage behind an end, where no rows are left.
+    AfterEnd,
+    /// An end for packets behind a stage that made rows of them.
+    NotPackets,
+    /// An output for packets that has no name, or is named twice.
+    BadOutput,
 }
 
 impl Code {
@@ -296,7 +302,7 @@ mod tests {
         assert_eq!(numbered[9], "W010 ForeignWord");
         assert_eq!(numbered[26], "W027 TypeMismatch");
         assert_eq!(numbered[45], "W046 TooLarge");
-        assert_eq!(numbered.last().unwrap(), "W052 NeedsColumns");
+        assert_eq!(numbered.last().unwrap(), "W055 BadOutput");
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! stays on a line of its own.
 
 mod doc;
+mod ends;
 mod join;
 mod pieces;
 #[cfg(test)]

@@ -58,6 +58,10 @@ mod tests {
          | each part = split(answer.name, \".\") | sample 0.5% | top 3 by len asc per ip.src max 9",
         "packets | extend a = (tcp.flags | 0x3) & ~1, b = @2023-11-14T22:13:20Z - ts, \
          c = ip.src in {10.0.0.0/8, 2001:db8::1}, d = \"a\\n\\u{e9}\" # end",
+        "let workers = (\"a.pcap\", \"b.pcapng\")\npackets | mirror \"all.pcap\" # copy\n\
+         | branch when dns -> trim 96 | broadcast to workers # one\n\
+         when len > 1k -> tag 7 | mirror \"x\" | next\n\
+         else -> steer by hosts, ip.proto to workers | next\n| where tcp | pass",
     ];
 
     #[test]

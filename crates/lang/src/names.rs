@@ -3,6 +3,7 @@
 use crate::diagnostic::Span;
 use crate::tree::Expr;
 use std::collections::{BTreeMap, BTreeSet};
+use weir_plan::ends::Edit;
 use weir_plan::{Schema, Type, Value};
 
 /// The params and lets above the place being checked.
@@ -82,6 +83,8 @@ pub(crate) struct Scope {
     pub(crate) states: Schema,
     /// Whether names may exist that we do not know of, because of a mistake above.
     pub(crate) lenient: bool,
+    /// What is done to the frames of packets that go out.
+    pub(crate) edits: Vec<Edit>,
 }
 
 /// What time rows have.

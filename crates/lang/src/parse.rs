@@ -5,6 +5,7 @@
 //! exceptions: a `|` at the start of a line is always the pipe, also within brackets, and a
 //! pipeline that starts with a name starts a line.
 
+mod ends;
 mod expr;
 mod foreign;
 mod join;
@@ -39,15 +40,7 @@ pub(crate) const STAGES: &[&str] = &[
     "join",
     "union",
     "print",
-];
-
-/// Stages of the design that are still to come.
-pub(crate) const UNSUPPORTED: &[&str] = &[
     "branch",
-    "alert",
-    "store",
-    "publish",
-    "metric",
     "pass",
     "drop",
     "forward",
@@ -55,12 +48,17 @@ pub(crate) const UNSUPPORTED: &[&str] = &[
     "steer",
     "mirror",
     "trim",
-    "session",
+    "tag",
 ];
 
+/// Stages of the design that are still to come.
+pub(crate) const UNSUPPORTED: &[&str] = &["alert", "store", "publish", "metric", "session"];
+
 /// Words that go on with a stage, and so are no names of pipelines.
-const CLAUSES: &[&str] =
-    &["max", "idle", "asc", "desc", "per", "over", "lateness", "fill", "within", "default"];
+const CLAUSES: &[&str] = &[
+    "max", "idle", "asc", "desc", "per", "over", "lateness", "fill", "within", "default", "when",
+    "else", "next",
+];
 
 /// What the parser makes of a text.
 pub(crate) struct Parsed {

@@ -121,6 +121,11 @@ const STAGES: &[(&str, &str)] = &[
     ("explode", "each"), ("unnest", "each"), ("expand", "each"), ("flatten", "each"),
     ("mv", "each"), ("flatmap", "each"), ("flat_map", "each"), ("foreach", "each"),
     ("tablesample", "sample"), ("every", "sample"),
+    ("accept", "pass"), ("allow", "pass"), ("permit", "pass"), ("deny", "drop"),
+    ("reject", "drop"), ("block", "drop"), ("discard", "drop"), ("redirect", "forward"),
+    ("send", "forward"), ("write", "forward"), ("copy", "mirror"), ("tee", "mirror"),
+    ("balance", "steer"), ("truncate", "trim"), ("snap", "trim"), ("vlan", "tag"),
+    ("switch", "branch"), ("route", "branch"), ("flood", "broadcast"),
 ];
 
 /// What other languages call a function or an aggregate, and what it is called here.

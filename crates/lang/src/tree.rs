@@ -74,6 +74,9 @@ pub(crate) enum Stage {
     Distinct(Distinct),
     Sample(Sample),
     Each(Item),
+    /// Something that is done with all packets.
+    Act(Act),
+    Branch(Vec<Spanned<BranchArm>>),
     Print,
     /// A stage of the design that this version does not have.
     Unsupported(Name),
@@ -82,6 +85,31 @@ pub(crate) enum Stage {
     Broken {
         harmless: bool,
     },
+}
+
+/// What is done with a packet.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum Act {
+    Pass,
+    Drop,
+    Forward(Expr),
+    Mirror(Expr),
+    Broadcast(Expr),
+    Steer {
+        keys: Vec<Expr>,
+        to: Expr,
+    },
+    Trim(Expr),
+    Tag(Expr),
+    /// Only in arms: the row goes on behind the branch.
+    Next,
+}
+
+/// `when cond -> act | act`, or `else -> …`
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct BranchArm {
+    pub(crate) when: Option<Expr>,
+    pub(crate) acts: Vec<Spanned<Act>>,
 }
 
 /// `name = expr`, or an expression that gives its own name.

@@ -123,6 +123,7 @@ fn stage(s: &Stage) -> String {
             let columns = each.columns.iter().map(|(name, at, ty)| format!(" {name}@{at}:{ty}"));
             format!("each {what}:{}", columns.collect::<String>())
         }
+        Stage::Ends(_) => weir_plan::print::stage(s, &weir_plan::Schema::default()),
     }
 }
 
@@ -559,4 +560,59 @@ fn rows_are_chosen_and_taken_apart() {
          each vlan.tag: x.id@4:int x.pcp@5:int x.dei@6:bool",
     );
     check("each p = split(dns.qname, \".\")", "each split dns.qname \".\": p@0:string");
+}
+
+#[test]
+fn ends_take_packets_out() {
+    let text = "let workers = (\"a\", \"b\")\npackets | trim 64 | mirror \"copy\"\n\
+                | branch when dns -> broadcast to workers when tcp -> tag 7 | pass | next\n\
+                | where len > 1 | steer by hosts to workers";
+    let expected = "- packets hidden
+  trim 64 | mirror \"copy\"
+  branch when dns -> trim 64 | broadcast to (\"a\", \"b\") when tcp -> trim 64 | tag 7 | pass | next
+  where (len > 1)
+  trim 64 | steer by hosts.a, hosts.b to (\"a\", \"b\")
+  -> ";
+    assert_eq!(lowered(text), expected);
+}
+
+/// A pipeline whose packets others take sends by itself; they only follow where it lets rows go.
+#[test]
+fn what_goes_out_goes_out_once() {
+    let text = "let seen = packets | mirror \"all\" | where tcp\n\
+                | branch when len > 100 -> mirror \"big\" | next when len > 50 -> drop | where udp\n\
+                seen | pass\nseen | limit 1";
+    let branch = "branch when len > 100 -> next when len > 50 -> ";
+    let expected = format!(
+        "seen packets hidden
+  mirror \"all\"
+  where tcp
+  branch when len > 100 -> mirror \"big\" | next when len > 50 -> drop
+  -> 
+- packets hidden
+  where tcp
+  {branch}
+  where udp
+  pass
+  -> 
+- packets
+  where tcp
+  {branch}
+  where udp
+  limit 1
+  project ts=ts len=len ip.src=ip.src sport=sport ip.dst=ip.dst dport=dport ip.proto=ip.proto
+  -> ts:time len:int ip.src:ip sport:int ip.dst:ip dport:int ip.proto:int"
+    );
+    assert_eq!(lowered(text), expected);
+}
+
+#[test]
+fn outputs_may_be_params() {
+    let text =
+        "param a: string = \"x.pcap\"\nlet both = (a, \"y.pcap\")\npackets | broadcast to both";
+    let params = [("a".to_owned(), "z.pcap".to_owned())];
+    let options = Options { params: &params, ..Options::default() };
+    let outlets = program(text, &options).outlets();
+    let names: Vec<String> = outlets.iter().map(ToString::to_string).collect();
+    assert_eq!(names, ["\"z.pcap\"", "\"y.pcap\""]);
 }

@@ -16,6 +16,7 @@ pub mod column;
 pub mod craft;
 pub mod dhcp;
 pub mod dns;
+pub mod egress;
 pub mod ethernet;
 pub mod fields;
 pub mod frame_relay;

@@ -446,8 +446,11 @@ impl Writer {
     pub fn packet(self, out: &mut Vec<u8>, id: u32, ticks: u64, len: u32, frame: &[u8]) {
         let o = self.order;
         let words = [id, (ticks >> 32) as u32, ticks as u32, frame.len() as u32, len];
-        let words: Vec<u8> = words.into_iter().flat_map(|w| o.put32(w)).collect();
-        self.block(out, PACKET, &[&words, frame]);
+        let mut head = [0; 20];
+        for (to, word) in head.chunks_exact_mut(4).zip(words) {
+            to.copy_from_slice(&o.put32(word));
+        }
+        self.block(out, PACKET, &[&head, frame]);
     }
 
     /// Appends a simple packet block, of interface 0: `frame` must be as long as the smaller of

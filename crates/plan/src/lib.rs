@@ -8,6 +8,7 @@
 
 pub mod address;
 pub mod cluster;
+pub mod ends;
 pub mod expr;
 pub mod functions;
 pub mod join;
@@ -23,6 +24,7 @@ pub mod types;
 pub mod value;
 pub mod window;
 
+pub use ends::Ends;
 pub use expr::{BinaryOp, Expr, ExprKind, Member, UnaryOp};
 pub use functions::{AggSignature, Func, ScalarSignature, Signatures};
 pub use join::{Join, JoinColumn, JoinKind, Union, UnionColumn, Within};

@@ -58,3 +58,15 @@ pub const COLUMNS_MAX: usize = 256;
 
 /// Nesting of an expression.
 pub const DEPTH_MAX: usize = 64;
+
+/// Arms of one `branch`.
+pub const ARMS_MAX: usize = 64;
+
+/// Things that are done with a packet in one arm.
+pub const ACTS_MAX: usize = 64;
+
+/// Times that one frame is trimmed or tagged on its way to an output.
+pub const EDITS_MAX: usize = 16;
+
+/// Outputs that packets go to, of one program.
+pub const OUTPUTS_MAX: usize = 256;

@@ -111,7 +111,7 @@ pub fn rounds(agg: &Agg) -> bool {
 /// behind only such stages still has the packets at hand.
 pub fn is_local(stage: &Stage) -> bool {
     match stage {
-        Stage::Where(_) | Stage::Extend { .. } | Stage::Project { .. } => true,
+        Stage::Where(_) | Stage::Extend { .. } | Stage::Project { .. } | Stage::Ends(_) => true,
         Stage::Scan(_) | Stage::Distinct(_) | Stage::Each(_) => true,
         Stage::Sample(sample) => sample.by != SampleBy::Order,
         Stage::Summarize(_) | Stage::Top { .. } | Stage::Limit(_) => false,
@@ -134,6 +134,9 @@ fn place_pipeline(pipeline: &Pipeline) -> PipelinePlacement {
         Some(Stage::Top { .. }) => (free, "`top` needs the rows of all workers"),
         Some(Stage::Limit(_)) => (free, "`limit` needs the rows of all workers, in order"),
         Some(Stage::Sample(_)) => (free, "`sample` counts the rows of all workers, in order"),
+        None if matches!(pipeline.stages.last(), Some(Stage::Ends(e)) if !e.goes_on()) => {
+            (free, "frames of all workers go out by packet number")
+        }
         _ => (free, "rows of all workers are merged by packet number"),
     };
     PipelinePlacement { sharded, reason: reason.to_owned() }

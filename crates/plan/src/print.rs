@@ -3,6 +3,7 @@
 //! Expressions and stages read as a query would write them, so that an explanation can be compared
 //! with the query it came from; what the query left to defaults is spelled out.
 
+mod ends;
 mod placed;
 mod rows;
 
@@ -83,6 +84,12 @@ fn ends(program: &Program, i: usize) -> String {
     if program.pipelines[i].printed {
         to.push("output".to_owned());
     }
+    let sent = program.ends().filter(|(p, ..)| *p == i).flat_map(|(.., ends)| ends.acts());
+    for outlet in sent.flat_map(|act| act.to.outlets()).map(|outlet| outlet.to_string()) {
+        if !to.contains(&outlet) {
+            to.push(outlet);
+        }
+    }
     if to.is_empty() {
         to.push("nowhere".to_owned());
     }
@@ -131,6 +138,7 @@ pub fn stage(stage: &Stage, input: &Schema) -> String {
         Stage::Distinct(d) => rows::distinct(d, input),
         Stage::Sample(s) => rows::sample(s, input),
         Stage::Each(e) => rows::each(e, input),
+        Stage::Ends(e) => ends::ends(e, input),
     }
 }
 
@@ -237,7 +245,9 @@ fn sort_key(key: &SortKey, input: &Schema) -> String {
 /// What a stage holds, how much of it, and what happens beyond.
 fn state(stage: &Stage, input: &Schema) -> Option<String> {
     Some(match stage {
-        Stage::Where(_) | Stage::Extend { .. } | Stage::Project { .. } => return None,
+        Stage::Where(_) | Stage::Extend { .. } | Stage::Project { .. } | Stage::Ends(_) => {
+            return None;
+        }
         Stage::Summarize(s) => groups(s),
         Stage::Scan(s) => {
             let per = match s.keys.is_empty() {

@@ -1,5 +1,6 @@
 //! Programs, pipelines and stages.
 
+use crate::ends::Ends;
 use crate::expr::Expr;
 use crate::join::{Join, Union};
 use crate::rows::{Distinct, Each, Per, Sample};
@@ -165,6 +166,8 @@ pub enum Stage {
     Sample(Sample),
     /// Makes several rows of one. Packet fields stay, and so do event time and number.
     Each(Each),
+    /// Hands packets out.
+    Ends(Ends),
 }
 
 impl Stage {
@@ -174,7 +177,7 @@ impl Stage {
         let mut out = input.clone();
         match self {
             Stage::Where(_) | Stage::Top { .. } | Stage::Limit(_) => {}
-            Stage::Distinct(_) | Stage::Sample(_) => {}
+            Stage::Distinct(_) | Stage::Sample(_) | Stage::Ends(_) => {}
             Stage::Each(each) => each.put(&mut out),
             Stage::Extend { columns } => {
                 for (name, _, e) in columns {

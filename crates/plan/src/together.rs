@@ -4,6 +4,7 @@
 //! same rows in the same order. Groups that several pipelines begin with are made once.
 
 use crate::limits::JOINED_PIPELINES_MAX;
+use crate::place::is_local;
 use crate::stage::{Input, Pipeline, Program, Schema, Stage};
 use std::fmt;
 
@@ -101,9 +102,7 @@ fn share(program: Program) -> Program {
 /// its groups.
 fn grouped(pipeline: &Pipeline) -> Option<&[Stage]> {
     let at = pipeline.stages.iter().position(|s| matches!(s, Stage::Summarize(_)))?;
-    let quiet = |s: &Stage| {
-        matches!(s, Stage::Where(_) | Stage::Extend { .. } | Stage::Project { .. } | Stage::Scan(_))
-    };
+    let quiet = |s: &Stage| is_local(s) && !matches!(s, Stage::Ends(_));
     let (before, all) = (&pipeline.stages[..at], &pipeline.stages[..=at]);
     (pipeline.input == Input::Packets && before.iter().all(quiet)).then_some(all)
 }

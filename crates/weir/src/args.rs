@@ -111,7 +111,7 @@ pub(crate) struct RunOptions {
     /// Capture to read: pcap or pcapng, plain, gzip or zstd; `-` for standard input. Several, each
     /// with its own -r, are read one after the other
     #[arg(short, long, value_name = "CAPTURE")]
-    #[arg(required_unless_present_any = ["test", "interface", "write"])]
+    #[arg(required_unless_present_any = ["test", "interface"])]
     pub(crate) read: Vec<String>,
 
     /// Set a parameter, in all queries that have it; QUERY.NAME=VALUE in one
@@ -186,9 +186,10 @@ pub(crate) struct RunOptions {
     #[arg(short, long, hide = true, num_args = 0..=1, default_missing_value = "eth0")]
     interface: Option<String>,
 
-    /// Known only to say that it is missing
-    #[arg(short, long, hide = true, num_args = 0..=1, default_missing_value = "-")]
-    write: Option<String>,
+    /// Capture to write the packets to that the query passes: pcapng if the name ends so, else pcap;
+    /// `-` for standard output
+    #[arg(short, long, value_name = "CAPTURE")]
+    pub(crate) write: Option<String>,
 }
 
 impl RunOptions {
@@ -218,10 +219,7 @@ impl RunOptions {
                  tcpdump -i {interface} -U -w - | weir run QUERY -r -"
             )));
         }
-        match self.write {
-            Some(_) => Err(usage("writing captures is not supported yet")),
-            None => Ok(()),
-        }
+        Ok(())
     }
 }
 

@@ -1,9 +1,10 @@
 //! The ledger as people read it.
 
 use std::fmt::Write as _;
-use weir_engine::counters::Ledger;
+use weir_engine::counters::{Ledger, Traffic};
 use weir_engine::fragments::Counts;
 use weir_engine::limits::JUMP_NS;
+use weir_packet::egress::Outlet;
 
 /// The ledger, a line for each number that matters; each loss names what would help.
 pub(crate) fn render(ledger: &Ledger) -> String {
@@ -14,12 +15,14 @@ pub(crate) fn render(ledger: &Ledger) -> String {
     }
     lines.push(("processed", ledger.processed, kinds(ledger)));
     lines.push(("rows", ledger.rows, String::new()));
+    lines.extend(ends(ledger));
     let trouble = [
         ("late", ledger.late, LATE.to_owned()),
         ("wild", ledger.wild, wild()),
         ("evicted", ledger.evicted, EVICTED.to_owned()),
         ("undefined", ledger.undefined, UNDEFINED.to_owned()),
         ("unfilled", ledger.unfilled, UNFILLED.to_owned()),
+        ("untagged", ledger.ends.untagged, UNTAGGED.to_owned()),
     ];
     lines.extend(trouble.into_iter().filter(|(_, n, _)| *n > 0));
 
@@ -46,6 +49,27 @@ pub(crate) fn fragments(counts: &Counts) -> String {
     line
 }
 
+/// What became of packets that were handed out, a line for each output.
+fn ends(ledger: &Ledger) -> Vec<(&'static str, u64, String)> {
+    let text = |n: Traffic, to: &str| {
+        let noun = plural(n.frames, " packet");
+        format!("{noun}{to}, {}{}", n.bytes, plural(n.bytes, " byte"))
+    };
+    let mut lines = Vec::new();
+    for (outlet, n) in &ledger.ends.outlets {
+        lines.push(match outlet {
+            Outlet::Pass => ("passed", n.frames, text(*n, "")),
+            Outlet::Named(name) => ("sent", n.frames, text(*n, &format!(" to {name}"))),
+        });
+    }
+    let dropped = ledger.ends.dropped;
+    if dropped.frames > 0 {
+        lines.push(("dropped", dropped.frames, text(dropped, "")));
+    }
+    lines
+}
+
+const UNTAGGED: &str = " without a tag: not Ethernet, or cut within the addresses";
 const LATE: &str = " after their window had closed; --lateness keeps windows open longer";
 const EVICTED: &str = " for want of room; `max` in the query makes more";
 const UNDEFINED: &str = " left absent: out of range, or divided by zero";
@@ -119,6 +143,27 @@ mod tests {
         wild          1 with a time more than 60 s ahead that no other packet confirmed
         evicted       5 for want of room; `max` in the query makes more
         undefined     2 left absent: out of range, or divided by zero
+        ");
+    }
+
+    #[test]
+    fn what_was_handed_out() {
+        let mut ledger = Ledger { received: 12, processed: 12, ..Ledger::default() };
+        let traffic = |frames, bytes| Traffic { frames, bytes };
+        ledger.ends.add(&Outlet::Named("b.pcap".to_owned()), traffic(10, 900));
+        ledger.ends.add(&Outlet::Named("a.pcapng".to_owned()), traffic(0, 0));
+        ledger.ends.add(&Outlet::Pass, traffic(1, 60));
+        ledger.ends.dropped = traffic(1, 70);
+        ledger.ends.untagged = 3;
+        assert_snapshot!(render(&ledger), @r"
+        received   12 packets
+        processed  12
+        rows        0
+        passed      1 packet, 60 bytes
+        sent        0 packets to a.pcapng, 0 bytes
+        sent       10 packets to b.pcap, 900 bytes
+        dropped     1 packet, 70 bytes
+        untagged    3 without a tag: not Ethernet, or cut within the addresses
         ");
     }
 

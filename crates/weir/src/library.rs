@@ -59,6 +59,7 @@ pub(crate) static LIBRARY: &[Entry] = &[
     entry!("connections", "new_connections"),
     entry!("knock", "port_knocking"),
     entry!("tracker", "flow_tracker"),
+    entry!("balance", "load_balancer"),
     entry!("unanswered-syn", "unanswered_syn"),
     entry!("unanswered-dns", "unanswered_dns"),
 ];

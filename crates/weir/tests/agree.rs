@@ -32,6 +32,7 @@ fn same(query: &Path, program: &weir_plan::Program, capture: &Path, way: Way) {
         let what =
             format!("{} over {}, {workers} workers, {way:?}", query.display(), capture.display());
         assert!(got.rows == want.rows, "{what}: {}", difference(&got.rows, &want.rows));
+        assert!(got.frames == want.frames, "{what}: {}", difference(&got.frames, &want.frames));
         assert_eq!(got.ledger, want.ledger, "{what}");
         assert_eq!(got.error, want.error, "{what}");
     }

@@ -8,7 +8,7 @@
 mod common;
 
 use assert_cmd::Command;
-use common::{files, program, root, text};
+use common::{files, program, root, text, workplace};
 use weir_engine::functions::Functions;
 
 /// A fenced block: the file and line it starts at, its tag, its text.
@@ -39,12 +39,13 @@ fn blocks() -> Vec<Block> {
     found
 }
 
-/// What `weir` prints with these arguments, in the root of the repository: on standard output, and
-/// on standard error.
+/// What `weir` prints with these arguments, where the captures of the repository are: on standard
+/// output, and on standard error.
 fn weir(place: &str, args: &[String]) -> (String, String) {
+    let folder = workplace();
     let output = Command::cargo_bin("weir")
         .expect("the binary")
-        .current_dir(root())
+        .current_dir(folder.path())
         .args(args)
         .output()
         .expect("it runs");

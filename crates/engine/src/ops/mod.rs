@@ -9,6 +9,7 @@
 pub mod distinct;
 pub mod each;
 pub mod emit;
+pub mod ends;
 mod fill;
 pub mod filter;
 pub mod groups;
@@ -28,7 +29,9 @@ mod windows;
 
 use crate::counters::Ledger;
 use crate::expr::{Ctx, Src};
+use crate::rows::Rows;
 use crate::view::Origin;
+use ends::Wanted;
 use weir_packet::bits::Bits;
 
 /// A batch in the hands of a chain of operators.
@@ -58,6 +61,12 @@ pub trait Operator: Send {
     fn is_done(&self) -> bool {
         false
     }
+
+    /// Hands out the frames of the last push, as [`ends`] describes them.
+    fn frames(&mut self, _out: &mut dyn FnMut(&Rows)) {}
+
+    /// Says who wants frames.
+    fn want(&mut self, _wanted: Wanted) {}
 
     /// Adds what it counted to the ledger.
     fn count(&self, _ledger: &mut Ledger) {}

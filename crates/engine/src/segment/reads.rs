@@ -44,5 +44,6 @@ fn for_each_expr(stage: &Stage, f: &mut dyn FnMut(&weir_plan::Expr)) {
             super::rows::for_each_expr(stage, f);
         }
         Stage::Limit(_) | Stage::Join(_) | Stage::Union(_) => {}
+        Stage::Ends(ends) => ends.for_each_expr(f),
     }
 }

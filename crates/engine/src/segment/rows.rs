@@ -1,5 +1,6 @@
 //! How stages that choose rows and take them apart are compiled.
 
+use super::ends::{Carry, frame_columns};
 use super::{Build, End};
 use crate::expr::Src;
 use crate::ops::distinct;
@@ -9,7 +10,6 @@ use crate::ops::sample::{Rule, Sample};
 use crate::ops::top::{PerKey, Top};
 use crate::rows::Rows;
 use weir_packet::column::Column;
-use weir_packet::fields::FieldId;
 use weir_plan::{Expr, Parts, Per, SampleBy, Schema, SortKey, Stage, Type};
 
 /// The expressions of these stages.
@@ -37,7 +37,7 @@ impl Build<'_> {
         by: &[SortKey],
         per: Option<&Per>,
         after: Schema,
-        carry: &[FieldId],
+        carry: &Carry,
     ) -> End {
         let by = by
             .iter()
@@ -51,10 +51,14 @@ impl Build<'_> {
             PerKey::new(per, keys)
         });
         let (mut columns, mut out) = (self.scope.columns.clone(), after);
-        for &id in carry {
+        for &id in &carry.fields {
             columns.push(self.compiler.field(id, &self.scope));
             let (name, ty) = (id.info().name.to_owned(), id.info().ty.into());
             out.columns.push(weir_plan::Column { name, ty });
+        }
+        for (src, column) in self.frame(carry).into_iter().zip(frame_columns()) {
+            columns.push(src);
+            out.columns.push(column);
         }
         End::Top(Box::new(Top::new(n, by, windowed, per, columns, out)))
     }
@@ -85,12 +89,7 @@ impl Build<'_> {
         self.ops.push(Box::new(Sample::new(plan.clone(), rule)));
     }
 
-    pub(super) fn each(
-        &mut self,
-        plan: &weir_plan::Each,
-        after: &Schema,
-        carry: &[FieldId],
-    ) -> End {
+    pub(super) fn each(&mut self, plan: &weir_plan::Each, after: &Schema, carry: &Carry) -> End {
         let what = match &plan.what {
             Parts::Packet(what) if self.packets => What::Packet(*what),
             Parts::Packet(what) => What::Origin(*what),
@@ -104,12 +103,19 @@ impl Build<'_> {
         let before = self.scope.columns.iter().copied().enumerate();
         let mut along: Vec<(Src, usize)> =
             before.filter(|(at, _)| !parts.contains(at)).map(|(at, src)| (src, at)).collect();
-        for &id in carry {
+        for &id in &carry.fields {
             along.push((self.compiler.field(id, &self.scope), out.columns.len()));
             if id.info().ty.is_text() {
                 out.texts.push(out.columns.len());
             }
             out.columns.push(Column::new(id.info().ty.repr()));
+        }
+        for (src, column) in self.frame(carry).into_iter().zip(frame_columns()) {
+            along.push((src, out.columns.len()));
+            if column.ty == Type::Bytes {
+                out.texts.push(out.columns.len());
+            }
+            out.columns.push(Column::new(column.ty.repr()));
         }
         End::Each(Box::new(Each::new(what, along, parts, out)))
     }

@@ -5,8 +5,7 @@ use super::closings::Which;
 use super::results::Part;
 use crate::graph::Lower;
 use crate::rows::{Rows, Sink};
-use crate::run::Progress;
-use std::io;
+use crate::run::{Progress, RunError};
 use std::sync::atomic::Ordering;
 use weir_packet::limits::BATCH;
 
@@ -29,10 +28,10 @@ struct Head {
 
 /// The end of all workers' work. The sink belongs to the calling thread.
 pub(super) struct Hub<'a> {
-    pub(super) lower: Lower,
+    pub(super) lower: Lower<'a>,
     pub(super) sink: &'a mut dyn Sink,
     pub(super) progress: Progress<'a>,
-    pub(super) error: Option<io::Error>,
+    pub(super) error: Option<RunError>,
     /// Results of the batch that is being put out; empty between batches.
     parts: Vec<Part>,
     taken: bool,
@@ -45,7 +44,7 @@ pub(super) struct Hub<'a> {
 }
 
 impl<'a> Hub<'a> {
-    pub(super) fn new(lower: Lower, sink: &'a mut dyn Sink, progress: Progress<'a>) -> Hub<'a> {
+    pub(super) fn new(lower: Lower<'a>, sink: &'a mut dyn Sink, progress: Progress<'a>) -> Hub<'a> {
         Hub {
             lower,
             sink,

@@ -15,6 +15,7 @@ use proptest::prelude::*;
 use std::fmt;
 use traffic::{Traffic, cuts, traffic};
 use weir_engine::counters::Ledger;
+use weir_engine::egress::{Collected, Frame, by_outlet};
 use weir_engine::naive::{self, TimeRules};
 use weir_engine::rows::Collect;
 use weir_engine::run::{self, Options};
@@ -47,14 +48,14 @@ fn time_rules() -> impl Strategy<Value = TimeRules> {
     (lateness, jump).prop_map(|(lateness_ns, jump_ns)| TimeRules { lateness_ns, jump_ns })
 }
 
-/// Rows and counts of a run.
-type Answer = (Vec<(usize, Vec<Value>)>, Ledger);
+/// Rows, counts and frames of a run.
+type Answer = (Vec<(usize, Vec<Value>)>, Ledger, Vec<Frame>);
 
 fn model(program: &Program, traffic: &Traffic, time: &TimeRules, cuts: &[usize]) -> Answer {
     let mut source = traffic.source(cuts);
     let answer = naive::run(program, &plan::functions(), &mut source, time);
     assert!(answer.error.is_none());
-    (answer.rows, answer.ledger)
+    (answer.rows, answer.ledger, by_outlet(answer.frames))
 }
 
 fn engine(
@@ -66,12 +67,13 @@ fn engine(
 ) -> Answer {
     let TimeRules { lateness_ns, jump_ns } = *time;
     let options = Options { workers, lateness_ns, jump_ns, ..Options::default() };
-    let mut sink = Collect::default();
+    let (mut sink, mut egress) = (Collect::default(), Collected::default());
     let mut source = traffic.source(cuts);
     let functions = plan::functions();
-    let outcome = run::run(program, &functions, &mut source, &mut sink, &options, &mut |_| {});
+    let ends = (&mut sink as _, &mut egress as _);
+    let outcome = run::run_to(program, &functions, &mut source, ends, &options, &mut |_| {});
     assert!(outcome.error.is_none(), "{:?}", outcome.error);
-    (sink.rows, outcome.ledger)
+    (sink.rows, outcome.ledger, by_outlet(egress.frames))
 }
 
 /// Whether a `limit` may end the run, which the engine only sees at the end of a batch: then counts
@@ -85,6 +87,10 @@ fn same(got: &Answer, expected: &Answer, counts: bool, how: &str) -> Result<(), 
     let rows = got.0.len().max(expected.0.len());
     for i in 0..rows {
         prop_assert_eq!(got.0.get(i), expected.0.get(i), "row {} of {} with {}", i, rows, how);
+    }
+    prop_assert_eq!(got.2.len(), expected.2.len(), "frames with {}", how);
+    for (i, (got, expected)) in got.2.iter().zip(&expected.2).enumerate() {
+        prop_assert_eq!(got, expected, "frame {} with {}", i, how);
     }
     if counts {
         prop_assert_eq!(&got.1, &expected.1, "counts with {}", how);

@@ -8,6 +8,7 @@ use crate::window::windows;
 use std::any::Any;
 use weir_engine::functions::{Functions, UserState};
 use weir_packet::fields::{KEYS, by_item};
+use weir_plan::ends::{Act, Arm, Edit, Ends, To};
 use weir_plan::limits::GROUPS_MAX;
 use weir_plan::{
     Agg, AggFunc, Expr, Input, Pipeline, Program, Scan, Schema, Stage, Summarize, Type, Value,
@@ -155,7 +156,8 @@ impl Rows {
 }
 
 fn stage(c: &mut Choices, rows: &mut Rows) -> Stage {
-    match c.below(14) {
+    match c.below(16) {
+        14 | 15 if rows.fields => ends(c, rows),
         0..=2 => summarize(c, rows),
         3 => Stage::Where(expr(c, &rows.scope(), &Type::Bool, 3)),
         4 => extend(c, rows),
@@ -170,6 +172,39 @@ fn stage(c: &mut Choices, rows: &mut Rows) -> Stage {
         11 | 12 => choose::each(c, rows),
         _ => project(c, rows),
     }
+}
+
+/// Mostly with rows that go on.
+fn ends(c: &mut Choices, rows: &Rows) -> Stage {
+    let arm = |c: &mut Choices| {
+        let when = (!c.once_in(3)).then(|| expr(c, &rows.scope(), &Type::Bool, 2));
+        let acts = (0..c.below(4)).map(|_| act(c, rows)).collect();
+        Arm { when, acts, next: !c.once_in(3) }
+    };
+    Stage::Ends(Ends { arms: (0..1 + c.below(3)).map(|_| arm(c)).collect() })
+}
+
+fn act(c: &mut Choices, rows: &Rows) -> Act {
+    let name = |c: &mut Choices| (*c.pick(&["a", "b.pcapng", "c", "d"])).to_owned();
+    let names = |c: &mut Choices| {
+        let mut names: Vec<String> = (0..1 + c.below(3)).map(|_| name(c)).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    };
+    let edit = |c: &mut Choices| match c.below(2) {
+        0 => Edit::Trim(*c.pick(&[64, 1, 11, 12, 1000])),
+        _ => Edit::Tag(*c.pick(&[1, 4094])),
+    };
+    let edits = (0..c.below(3)).map(|_| edit(c)).collect();
+    let to = match c.below(5) {
+        0 => To::Forward(name(c)),
+        1 => To::Pass,
+        2 => To::Drop,
+        3 => To::Broadcast(names(c)),
+        _ => To::Steer { keys: keys(c, rows), outputs: names(c) },
+    };
+    Act { edits, to }
 }
 
 fn extend(c: &mut Choices, rows: &mut Rows) -> Stage {

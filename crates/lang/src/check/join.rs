@@ -364,6 +364,8 @@ impl<'t> Checker<'t> {
             read: true,
             rows_read: true,
             print: None,
+            end: None,
+            idle_edit: None,
         };
         self.built.push(before);
         built.input = Input::Pipeline(self.built.len() - 1);

@@ -1,5 +1,6 @@
-//! Stages, but for `summarize` and `scan`.
+//! Stages, but for `summarize`, `scan` and ends.
 
+use super::ends::until_last_end;
 use super::words::a;
 use super::{Built, Checker};
 use crate::diagnostic::{Code, Diagnostic, Span};
@@ -9,7 +10,7 @@ use crate::tree::{Expr as TreeExpr, ExprKind as Tree, Item, Spanned, Stage};
 use std::collections::BTreeMap;
 use weir_packet::fields;
 use weir_plan::limits::COLUMNS_MAX;
-use weir_plan::{Expr, Pipeline, Value};
+use weir_plan::{Expr, Pipeline, Schema, Value};
 
 /// What a pipeline over packets puts out unless it says otherwise, before the columns it adds.
 const PACKET_COLUMNS: &[&str] = &["ts", "len", "ip.src", "sport", "ip.dst", "dport", "ip.proto"];
@@ -17,7 +18,11 @@ const PACKET_COLUMNS: &[&str] = &["ts", "len", "ip.src", "sport", "ip.dst", "dpo
 /// The plan of a pipeline. `numbers` are those that pipelines have in the program.
 pub(super) fn finish(built: Built, printed: bool, numbers: &[usize]) -> Pipeline {
     let (mut stages, mut schema) = (built.stages, built.scope.schema);
-    if built.scope.packets {
+    if built.scope.packets && !printed {
+        // Only what goes out on the way is of interest.
+        stages.truncate(until_last_end(&stages));
+        schema = Schema::default();
+    } else if built.scope.packets {
         let named = PACKET_COLUMNS.iter().copied();
         let added = schema.columns.iter().map(|c| c.name.as_str());
         let added = added.filter(|name| !PACKET_COLUMNS.contains(name));
@@ -69,6 +74,8 @@ impl<'t> Checker<'t> {
             }
             Stage::Join(join) => self.join(built, join, word_span(stage, "join")),
             Stage::Union(names) => self.union(built, names, word_span(stage, "union")),
+            Stage::Act(act) => self.act_stage(built, act, stage.span),
+            Stage::Branch(arms) => self.branch(built, arms, stage.span),
             Stage::Print | Stage::Broken { harmless: true } => None,
             Stage::Unsupported(_) | Stage::Broken { .. } => {
                 built.scope.lenient = true;

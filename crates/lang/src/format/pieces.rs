@@ -47,6 +47,8 @@ impl Pieces<'_> {
             Stage::Limit(n) => Doc::All(vec![text("limit "), self.expr(n)]),
             Stage::Join(join) => self.join(join),
             Stage::Union(names) => self.union(names),
+            Stage::Act(act) => self.act(act),
+            Stage::Branch(arms) => self.branch(arms),
             Stage::Print => text("print"),
             Stage::Unsupported(_) | Stage::Broken { .. } => {
                 unreachable!("a query with mistakes is not formatted")

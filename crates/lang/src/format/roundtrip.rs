@@ -210,6 +210,14 @@ fn stage() -> impl Strategy<Value = Stage> {
         expr().prop_map(Stage::Limit),
         join().prop_map(Stage::Join),
         vec(side(), 1..4).prop_map(Stage::Union),
+        act().prop_filter("only in arms", |act| *act != Act::Next).prop_map(Stage::Act),
+        (vec((expr(), chain_of_acts()), 1..4), option::of(chain_of_acts())).prop_map(
+            |(arms, rest)| {
+                let arms = arms.into_iter().map(|(when, acts)| (Some(when), acts));
+                let arms = arms.chain(rest.map(|acts| (None, acts)));
+                Stage::Branch(arms.map(|(when, acts)| at(BranchArm { when, acts })).collect())
+            }
+        ),
         Just(Stage::Print),
     ]
 }
@@ -232,6 +240,36 @@ fn join() -> impl Strategy<Value = Join> {
             max,
         },
     )
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    prop_oneof![
+        select(&[Act::Pass, Act::Drop, Act::Next]),
+        expr().prop_map(Act::Forward),
+        expr().prop_map(Act::Broadcast),
+        (vec(expr(), 1..3), expr()).prop_map(|(keys, to)| Act::Steer { keys, to }),
+        open_act(),
+    ]
+}
+
+/// What an arm goes on behind.
+fn open_act() -> impl Strategy<Value = Act> {
+    let edit = prop_oneof![expr().prop_map(Act::Trim), expr().prop_map(Act::Tag)];
+    prop_oneof![edit, expr().prop_map(Act::Mirror)]
+}
+
+/// What stands in an arm.
+fn chain_of_acts() -> impl Strategy<Value = Vec<Spanned<Act>>> {
+    let is_open = |act: &Act| matches!(act, Act::Mirror(_) | Act::Trim(_) | Act::Tag(_));
+    let end = act().prop_filter("ends", move |act| !is_open(act));
+    (vec(open_act(), 0..3), end, any::<bool>()).prop_map(|(mut acts, end, next)| {
+        let over = end == Act::Next;
+        acts.push(end);
+        if next && !over {
+            acts.push(Act::Next);
+        }
+        acts.into_iter().map(at).collect()
+    })
 }
 
 fn pipeline() -> impl Strategy<Value = Pipeline> {

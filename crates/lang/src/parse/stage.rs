@@ -1,5 +1,6 @@
 //! Stages.
 
+use super::ends::ACTS;
 use super::{Parser, RESERVED, STAGES, UNSUPPORTED};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::lex::Kind;
@@ -43,6 +44,8 @@ impl Parser<'_> {
                 self.bump();
                 Some(Stage::Print)
             }
+            "branch" => self.branch(),
+            word if ACTS.contains(&word) => Some(Stage::Act(self.act()?)),
             word if UNSUPPORTED.contains(&word) => self.unsupported(),
             _ => {
                 self.unknown_stage();
@@ -59,9 +62,6 @@ impl Parser<'_> {
         self.report(match word {
             "alert" | "store" | "publish" | "metric" => {
                 d.help("leave it out: the rows that reach the end of a pipeline are printed")
-            }
-            "pass" | "drop" | "forward" | "broadcast" | "steer" | "mirror" | "trim" | "branch" => {
-                d.help("give the verdict as a column for now: `extend pass = …`")
             }
             "session" => d.help("windows are of a fixed length: `summarize … every 10s`"),
             _ => d,
@@ -87,6 +87,7 @@ impl Parser<'_> {
             _ if matches!(word, "over" | "every" | "by" | "lateness" | "fill") => d.help(format!(
                 "`{word}` goes on with a `summarize`: `| summarize … over 60s every 10s`"
             )),
+            _ if word == "next" => d.help("`next` ends an arm of `branch` whose rows go on"),
             Some(stage) => d.help(format!("did you mean `{stage}`?")),
             None => d.note(format!("stages: {}", STAGES.join(" "))),
         });

@@ -1,5 +1,6 @@
 //! Statements, and the pipelines in them.
 
+use super::ends::ACTS;
 use super::{CLAUSES, Parser, RESERVED, STAGES, UNSUPPORTED};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::lex::Kind;
@@ -184,7 +185,9 @@ impl Parser<'_> {
     /// A stage behind its pipe, and on to the next one.
     fn stage(&mut self) -> Spanned<Stage> {
         let start = self.span();
-        let harmless = matches!(self.word(), "where" | "limit" | "top" | "print");
+        let word = self.word();
+        let harmless =
+            matches!(word, "where" | "limit" | "top" | "print" | "branch") || ACTS.contains(&word);
         let stage = self.stage_body();
         if stage.is_none() {
             self.skip_stage();

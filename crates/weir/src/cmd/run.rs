@@ -14,12 +14,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use weir_capture::bpf::{Filter, FilterError};
+use weir_capture::write::Files;
 use weir_engine::fragments::Counts;
 use weir_engine::functions::Functions;
 use weir_engine::graph::Lower;
 use weir_engine::reading::Reading;
 use weir_engine::rows::Sink;
 use weir_engine::run::{Options, Outcome, RunError};
+use weir_packet::egress::Outlet;
 use weir_packet::source::Source;
 use weir_plan::Program;
 use weir_sink::table::TableOptions;
@@ -77,6 +79,9 @@ pub(crate) fn job(job: Job, term: &Term) -> anyhow::Result<Status> {
     weir_sink::Names::from(options.names).check(&outputs).map_err(|clash| {
         usage(format!("{clash} with these --names; give one another name in the query"))
     })?;
+    let format = if printed == 0 { Format::Json } else { format };
+    let shows = printed > 0 && options.out_dir.is_none();
+    writes(&program, options.write.as_deref(), shows)?;
     let filter = match filter.as_str() {
         "" => None,
         text => Some(Filter::new(text).map_err(|e| filter_error(e, text))?),
@@ -98,6 +103,22 @@ pub(crate) fn job(job: Job, term: &Term) -> anyhow::Result<Status> {
     }
     let run = Run { program, functions, filter, format, options: &options, term };
     run.start()
+}
+
+/// Refuses outputs that would get nothing, or rows between their packets.
+fn writes(program: &Program, write: Option<&str>, shows: bool) -> anyhow::Result<()> {
+    let outlets = program.outlets();
+    if let Some(write) = write.filter(|_| !outlets.contains(&Outlet::Pass)) {
+        return Err(usage(format!(
+            "-w {write}: the query passes no packets; end it with `| pass`, or say there where they \
+             go: `| forward \"{write}\"`"
+        )));
+    }
+    let named = outlets.iter().any(|outlet| *outlet == Outlet::Named("-".to_owned()));
+    if shows && (named || write == Some("-")) {
+        return Err(usage("packets can't go to standard output: the query prints rows there"));
+    }
+    Ok(())
 }
 
 /// Refuses a second capture that is given, as `-r *.pcap` does, as if it were a filter.
@@ -148,6 +169,7 @@ impl Run<'_> {
         let table =
             TableOptions { time: self.options.time.into(), color: self.term.color_out, stream };
         let mut sink = self.sink(progress.as_ref(), table)?;
+        let mut files = Files::new(&self.options.read, self.options.write.as_deref());
         let mut options = Options {
             workers: self.options.workers.get(),
             groups_hint: self.options.groups,
@@ -157,11 +179,11 @@ impl Run<'_> {
         if let Some(lateness_ns) = self.options.lateness {
             options.lateness_ns = lateness_ns;
         }
-        let outcome = weir_engine::run::run(
+        let outcome = weir_engine::run::run_to(
             &self.program,
             &self.functions,
             &mut source,
-            &mut *sink,
+            (&mut *sink, &mut files),
             &options,
             &mut |account| {
                 if let Some(progress) = &mut progress {
@@ -233,7 +255,8 @@ impl Run<'_> {
         // The ledger of a run that a closed pipe cut short interests nobody.
         let unread = matches!(
             &outcome.error,
-            Some(RunError::Sink(e)) if e.kind() == io::ErrorKind::BrokenPipe
+            Some(RunError::Sink(e) | RunError::Egress(e))
+                if e.kind() == io::ErrorKind::BrokenPipe
         );
         if !self.options.quiet && !unread {
             if self.term.stdout_tty && self.term.stderr_tty {

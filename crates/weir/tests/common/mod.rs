@@ -2,16 +2,19 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
 
-use std::io::Write;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use weir_engine::counters::Ledger;
+use weir_engine::egress::Frame;
 use weir_engine::functions::Functions;
 use weir_engine::limits::{JUMP_NS, LATENESS_NS};
 use weir_engine::naive::{self, TimeRules};
 use weir_engine::reading::Reading;
 use weir_engine::rows::Collect;
-use weir_engine::run::{Options, RunError, run};
+use weir_engine::run::{Options, RunError, run_to};
 use weir_lang::{Query, compile, render};
+use weir_packet::egress::{Egress, Outlet, Sent};
 use weir_packet::source::{LinkType, Source, SourceError};
 use weir_packet::walk::{self, Headers};
 use weir_plan::{Program, Value};
@@ -47,6 +50,16 @@ pub fn files(folder: &str, endings: &[&str]) -> Vec<PathBuf> {
     }
     found.sort();
     found
+}
+
+/// A folder to run in, so that what is written does not lie about: it sees the captures and queries
+/// of the repository.
+pub fn workplace() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for name in ["fixtures", "queries"] {
+        std::os::unix::fs::symlink(root().join(name), folder.path().join(name)).expect("links");
+    }
+    folder
 }
 
 /// Says on the terminal, past the test runner's capture, that something was not tested.
@@ -98,8 +111,56 @@ pub fn program(text: &str, functions: &Functions) -> Program {
 /// What a run gave.
 pub struct Answer {
     pub rows: Vec<(usize, Vec<Value>)>,
+    /// What was handed out, by outlet.
+    pub frames: Vec<Digest>,
     pub ledger: Ledger,
     pub error: Option<String>,
+}
+
+/// A frame that was handed out: where to, link type, time, length on the wire, and a hash of its
+/// bytes.
+pub type Digest = (Outlet, u16, i64, u32, u64);
+
+fn hash(bytes: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    bytes.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Takes frames as digests.
+#[derive(Default)]
+struct Digests {
+    outlets: Vec<Outlet>,
+    frames: Vec<Digest>,
+}
+
+impl Egress for Digests {
+    fn open(&mut self, outlets: &[Outlet]) -> io::Result<()> {
+        self.outlets = outlets.to_vec();
+        Ok(())
+    }
+
+    fn send(&mut self, memory: &[u8], frames: &[Sent]) -> io::Result<()> {
+        self.frames.extend(frames.iter().map(|f| {
+            let outlet = self.outlets[f.outlet as usize].clone();
+            (outlet, f.link.0, f.ts, f.len, hash(f.bytes(memory)))
+        }));
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Those of each outlet in their order.
+fn by_outlet(mut frames: Vec<Digest>) -> Vec<Digest> {
+    frames.sort_by(|a, b| a.0.cmp(&b.0));
+    frames
 }
 
 /// How a capture is read.
@@ -119,18 +180,20 @@ pub fn answer(program: &Program, capture: &Path, workers: usize) -> Answer {
 /// Runs a program over a capture file that is read in some way.
 pub fn answer_of(program: &Program, capture: &Path, workers: usize, way: Way) -> Answer {
     let functions = Functions::default();
-    let mut sink = Collect::default();
+    let (mut sink, mut egress) = (Collect::default(), Digests::default());
     let options = Options { workers, ..Options::default() };
     let mut source = match open(capture, way) {
         Ok(source) => source,
         Err(e) => return failed(&e),
     };
-    let outcome = run(program, &functions, &mut source, &mut sink, &options, &mut |_| {});
+    let ends = (&mut sink as _, &mut egress as _);
+    let outcome = run_to(program, &functions, &mut source, ends, &options, &mut |_| {});
     let error = outcome.error.map(|e| match e {
         RunError::Source(e) => e.to_string(),
         e => panic!("{e}"),
     });
-    Answer { rows: sink.rows, ledger: outcome.ledger, error }
+    let frames = by_outlet(egress.frames);
+    Answer { rows: sink.rows, frames, ledger: outcome.ledger, error }
 }
 
 /// The same by the naive model.
@@ -141,7 +204,10 @@ pub fn naive_answer(program: &Program, capture: &Path, way: Way) -> Answer {
         Err(e) => return failed(&e),
     };
     let answer = naive::run(program, &Functions::default(), &mut source, &rules);
-    Answer { rows: answer.rows, ledger: answer.ledger, error: answer.error.map(|e| e.to_string()) }
+    let digest = |f: &Frame| (f.outlet.clone(), f.link.0, f.ts, f.len, hash(&f.bytes));
+    let frames = by_outlet(answer.frames.iter().map(digest).collect());
+    let error = answer.error.map(|e| e.to_string());
+    Answer { rows: answer.rows, frames, ledger: answer.ledger, error }
 }
 
 fn open(capture: &Path, way: Way) -> Result<Reading<Box<dyn Source>>, SourceError> {
@@ -152,7 +218,8 @@ fn open(capture: &Path, way: Way) -> Result<Reading<Box<dyn Source>>, SourceErro
 }
 
 fn failed(e: &SourceError) -> Answer {
-    Answer { rows: Vec::new(), ledger: Ledger::default(), error: Some(e.to_string()) }
+    let (rows, frames) = (Vec::new(), Vec::new());
+    Answer { rows, frames, ledger: Ledger::default(), error: Some(e.to_string()) }
 }
 
 /// The files of the checkout, by their names from its root.

@@ -1,0 +1,431 @@
+//! Where frames go: capture files.
+//!
+//! A name that ends in `.pcapng` is a pcapng file, which takes frames of any link types, an
+//! interface for each; any other is a pcap file, all of whose frames have the link type of its
+//! first. Both keep nanoseconds. `-` is standard output, as pcap. An existing file is overwritten,
+//! unless it is a capture being read.
+
+use crate::limits::WRITE_BUFFER;
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt as _;
+use weir_packet::egress::{Egress, Outlet, Sent};
+use weir_packet::ethernet::link_name;
+use weir_packet::pcap::{ByteOrder, FileHeader};
+use weir_packet::pcapng::{Interface, Writer};
+use weir_packet::source::LinkType;
+
+/// Resolution of times in pcapng files: 10^-9 s.
+const NANOSECONDS: u8 = 9;
+
+/// Capture files that frames go to, by the names of their outlets.
+pub struct Files {
+    pass: Option<String>,
+    read: Vec<String>,
+    /// By outlet; none where frames are not wanted.
+    outputs: Vec<Option<Output>>,
+}
+
+/// A file being written.
+struct Output {
+    name: String,
+    out: Box<dyn Write>,
+    /// Bytes that are not written yet.
+    buffer: Vec<u8>,
+    format: Format,
+    /// Whether writing failed; then nothing more is written.
+    failed: bool,
+}
+
+/// How frames become the bytes of a file.
+enum Format {
+    /// With its header, once the link type is known.
+    Pcap(Option<FileHeader>),
+    /// With the link types of its interfaces.
+    Pcapng(Vec<LinkType>),
+}
+
+impl Files {
+    /// Files for the outlets of a run that reads the captures `read`. Packets that pass go to the
+    /// file `pass`; without it they are not wanted.
+    pub fn new(read: &[String], pass: Option<&str>) -> Files {
+        let read = read.iter().filter(|name| *name != "-").cloned().collect();
+        Files { pass: pass.map(str::to_owned), read, outputs: Vec::new() }
+    }
+
+    /// The name of the file for an outlet.
+    fn name<'a>(&'a self, outlet: &'a Outlet) -> Option<&'a str> {
+        match outlet {
+            Outlet::Pass => self.pass.as_deref(),
+            Outlet::Named(name) => Some(name),
+        }
+    }
+}
+
+impl Egress for Files {
+    /// Opens all files before it empties any of them.
+    fn open(&mut self, outlets: &[Outlet]) -> io::Result<()> {
+        let mut known: Vec<(Id, String)> = Vec::new();
+        let read = self.read.iter().filter_map(|name| std::fs::metadata(name).ok());
+        let read: Vec<Id> = read.filter_map(|meta| Id::of(&meta)).collect();
+        let mut opened = Vec::new();
+        for outlet in outlets {
+            let Some(name) = self.name(outlet) else {
+                opened.push(None);
+                continue;
+            };
+            let named = |e: io::Error| io::Error::new(e.kind(), format!("{name}: {e}"));
+            if name == "-" {
+                if known.iter().any(|(_, other)| other == name) {
+                    return Err(refused("standard output takes the packets of one end only"));
+                }
+                known.push((Id::STDOUT, name.to_owned()));
+                opened.push(Some((name.to_owned(), None)));
+                continue;
+            }
+            if let Some(ending) = [".gz", ".zst"].into_iter().find(|e| name.ends_with(e)) {
+                let plain = name.strip_suffix(ending).unwrap_or(name);
+                return Err(refused(&format!(
+                    "{name}: captures are not written compressed; name it {plain}"
+                )));
+            }
+            let file = OpenOptions::new().write(true).create(true).truncate(false).open(name);
+            let file = file.map_err(named)?;
+            if let Some(id) = Id::of(&file.metadata().map_err(named)?) {
+                if read.contains(&id) {
+                    return Err(refused(&format!(
+                        "{name}: is a capture being read, and would be overwritten"
+                    )));
+                }
+                if let Some((_, other)) = known.iter().find(|(other, _)| *other == id) {
+                    return Err(refused(&format!("{name}: is the same file as {other}")));
+                }
+                known.push((id, name.to_owned()));
+            }
+            opened.push(Some((name.to_owned(), Some(file))));
+        }
+        let output = |opened: Option<(String, Option<File>)>| {
+            opened.map(|(name, file)| Output::new(name, file)).transpose()
+        };
+        self.outputs = opened.into_iter().map(output).collect::<io::Result<_>>()?;
+        Ok(())
+    }
+
+    fn wants(&self, outlet: &Outlet) -> bool {
+        self.name(outlet).is_some()
+    }
+
+    fn send(&mut self, memory: &[u8], frames: &[Sent]) -> io::Result<()> {
+        for frame in frames {
+            if let Some(Some(output)) = self.outputs.get_mut(frame.outlet as usize) {
+                output.frame(frame, frame.bytes(memory))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.outputs.iter_mut().flatten().try_for_each(Output::flush)
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        let outputs = self.outputs.iter_mut().flatten();
+        // All of them, though one may fail.
+        let ends: Vec<_> = outputs.map(Output::finish).collect();
+        ends.into_iter().collect()
+    }
+}
+
+/// Which file it is, whatever it is called.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Id(u64, u64);
+
+impl Id {
+    const STDOUT: Id = Id(u64::MAX, u64::MAX);
+
+    /// Of a plain file; devices and pipes may be written to by several names.
+    fn of(meta: &Metadata) -> Option<Id> {
+        meta.is_file().then(|| Id(meta.dev(), meta.ino()))
+    }
+}
+
+fn refused(reason: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, reason)
+}
+
+impl Output {
+    /// An empty file, or standard output.
+    fn new(name: String, file: Option<File>) -> io::Result<Output> {
+        let format = match name.ends_with(".pcapng") {
+            true => Format::Pcapng(Vec::new()),
+            false => Format::Pcap(None),
+        };
+        let out: Box<dyn Write> = match file {
+            Some(file) => {
+                if file.metadata().is_ok_and(|meta| meta.is_file()) {
+                    file.set_len(0)
+                        .map_err(|e| io::Error::new(e.kind(), format!("{name}: {e}")))?;
+                }
+                Box::new(file)
+            }
+            None => Box::new(io::stdout()),
+        };
+        let buffer = Vec::with_capacity(WRITE_BUFFER);
+        Ok(Output { name, out, buffer, format, failed: false })
+    }
+
+    fn frame(&mut self, frame: &Sent, bytes: &[u8]) -> io::Result<()> {
+        if self.failed {
+            return Ok(());
+        }
+        if let Err(first) = self.format.put(&mut self.buffer, frame, bytes) {
+            return Err(self.other_link(first, frame.link));
+        }
+        if self.buffer.len() >= WRITE_BUFFER { self.write() } else { Ok(()) }
+    }
+
+    /// Refuses a frame of another link type than the first. What came before is kept.
+    fn other_link(&mut self, first: LinkType, other: LinkType) -> io::Error {
+        if let Err(e) = self.flush() {
+            return e;
+        }
+        self.failed = true;
+        let (name, first, other) = (&self.name, link_name(first), link_name(other));
+        io::Error::new(
+            io::ErrorKind::InvalidData,
+            format!(
+                "{name}: a pcap file has frames of one link type, and these are {first} and \
+                 {other}; a name that ends in .pcapng takes both"
+            ),
+        )
+    }
+
+    fn write(&mut self) -> io::Result<()> {
+        let written = self.out.write_all(&self.buffer);
+        self.buffer.clear();
+        self.failed |= written.is_err();
+        written.map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", self.name)))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.failed || self.buffer.is_empty() {
+            return Ok(());
+        }
+        self.write()?;
+        let flushed = self.out.flush();
+        self.failed |= flushed.is_err();
+        flushed.map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", self.name)))
+    }
+
+    /// Writes what is left.
+    fn finish(&mut self) -> io::Result<()> {
+        self.format.end(&mut self.buffer);
+        self.flush()
+    }
+}
+
+const PCAPNG: Writer = Writer { order: ByteOrder::Little };
+
+impl Format {
+    /// Appends a frame, and before it what it needs.
+    ///
+    /// # Errors
+    /// The link type of all frames of the file, where this one has another.
+    fn put(&mut self, out: &mut Vec<u8>, frame: &Sent, bytes: &[u8]) -> Result<(), LinkType> {
+        match self {
+            Format::Pcap(header) => {
+                let header = header.get_or_insert_with(|| start_pcap(frame.link, out));
+                if header.link != frame.link {
+                    return Err(header.link);
+                }
+                header.put_record(out, frame.ts, frame.len, bytes);
+            }
+            Format::Pcapng(links) => {
+                let id = interface(frame.link, links, out);
+                PCAPNG.packet(out, id, frame.ts.max(0) as u64, frame.len, bytes);
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a file without frames an empty capture, of Ethernet.
+    fn end(&mut self, out: &mut Vec<u8>) {
+        match self {
+            Format::Pcap(header @ None) => *header = Some(start_pcap(LinkType::ETHERNET, out)),
+            Format::Pcapng(links) if links.is_empty() => {
+                interface(LinkType::ETHERNET, links, out);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn start_pcap(link: LinkType, out: &mut Vec<u8>) -> FileHeader {
+    let header = FileHeader::new(link);
+    out.extend_from_slice(&header.to_bytes());
+    header
+}
+
+/// The number of the interface for a link type, which is declared if it is new.
+fn interface(link: LinkType, links: &mut Vec<LinkType>, out: &mut Vec<u8>) -> u32 {
+    let id = links.iter().position(|l| *l == link).unwrap_or_else(|| {
+        if links.is_empty() {
+            PCAPNG.section(out);
+        }
+        PCAPNG.interface(out, &Interface { resolution: NANOSECONDS, ..Interface::new(link) });
+        links.push(link);
+        links.len() - 1
+    });
+    id as u32
+}
+
+/// A record: link type, time, length on the wire, bytes.
+pub(crate) type Record = (u16, i64, u32, Vec<u8>);
+
+/// Writes records in both formats and checks that they read back as they were; times before 1970,
+/// and in pcap those after 2106, are the nearest that the format can say.
+pub(crate) fn fuzz_rewrite(records: &[Record]) {
+    const PCAP_TS_MAX: i64 = u32::MAX as i64 * 1_000_000_000 + 999_999_999;
+    let first = records.first().map(|r| r.0);
+    let same: Vec<Record> = records.iter().filter(|r| Some(r.0) == first).cloned().collect();
+    for (mut format, records, ts_max) in [
+        (Format::Pcapng(Vec::new()), records, i64::MAX),
+        (Format::Pcap(None), &same[..], PCAP_TS_MAX),
+    ] {
+        let mut file = Vec::new();
+        for (link, ts, len, bytes) in records {
+            let (link, caplen) = (LinkType(*link), bytes.len() as u32);
+            let frame = Sent { outlet: 0, link, ts: *ts, len: *len, start: 0, caplen };
+            format.put(&mut file, &frame, bytes).expect("one link type, or pcapng");
+        }
+        format.end(&mut file);
+        let clamp =
+            |(link, ts, len, bytes): &Record| (*link, (*ts).clamp(0, ts_max), *len, bytes.clone());
+        let want: Vec<Record> = records.iter().map(clamp).collect();
+        assert_eq!(crate::file::records(file), want, "what was written, read again");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn frame(outlet: u32, link: LinkType, ts: i64, caplen: u32) -> Sent {
+        Sent { outlet, link, ts, len: caplen + 5, start: 0, caplen }
+    }
+
+    fn named(names: &[&str]) -> Vec<Outlet> {
+        names.iter().map(|&n| Outlet::Named(n.to_owned())).collect()
+    }
+
+    /// The error of opening these outputs while reading `read`, all in one folder.
+    fn open(folder: &std::path::Path, read: &str, outputs: &[&str]) -> io::Result<Files> {
+        let place = |name: &str| folder.join(name).to_str().expect("a plain path").to_owned();
+        let outlets: Vec<Outlet> = outputs.iter().map(|n| Outlet::Named(place(n))).collect();
+        let mut files = Files::new(&[place(read)], None);
+        files.open(&outlets).map(|()| files)
+    }
+
+    #[test]
+    fn frames_read_back_as_they_were_sent() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut files =
+            open(folder.path(), "in", &["a.pcap", "b.pcapng", "none.pcap", "no.pcapng"])
+                .expect("opens");
+        let memory: Vec<u8> = (0..200).collect();
+        for i in 0..20_000i64 {
+            let link = if i % 3 == 0 { LinkType::RAW } else { LinkType::ETHERNET };
+            let caplen = (i % 200) as u32;
+            let mut frames = vec![frame(1, link, i * 1001, caplen)];
+            if link == LinkType::ETHERNET {
+                frames.push(frame(0, link, i * 1001, caplen));
+            }
+            files.send(&memory, &frames).expect("takes frames");
+        }
+        files.finish().expect("ends");
+        let read = |name: &str| {
+            crate::file::records(std::fs::read(folder.path().join(name)).expect("a file"))
+        };
+        let (a, b) = (read("a.pcap"), read("b.pcapng"));
+        assert_eq!((a.len(), b.len()), (13_333, 20_000));
+        assert_eq!(b[7], (1, 7007, 12, memory[..7].to_vec()));
+        assert_eq!(b.iter().filter(|r| r.0 == 1).cloned().collect::<Vec<_>>(), a);
+        assert!(read("none.pcap").is_empty() && read("no.pcapng").is_empty());
+        assert_eq!(std::fs::metadata(folder.path().join("none.pcap")).expect("there").len(), 24);
+    }
+
+    #[test]
+    fn what_must_not_be_overwritten_is_not() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let place = |name: &str| folder.path().join(name);
+        std::fs::write(place("in.pcap"), b"precious").expect("writes");
+        std::fs::write(place("old.pcap"), b"old").expect("writes");
+        std::fs::hard_link(place("in.pcap"), place("other.pcap")).expect("links");
+        let told = |outputs: &[&str]| {
+            let error = open(folder.path(), "in.pcap", outputs).map(|_| ()).expect_err("refused");
+            error.to_string().replace(&format!("{}/", folder.path().display()), "")
+        };
+        let reading = "is a capture being read, and would be overwritten";
+        assert_eq!(told(&["old.pcap", "in.pcap"]), format!("in.pcap: {reading}"));
+        assert_eq!(told(&["other.pcap"]), format!("other.pcap: {reading}"));
+        assert_eq!(told(&["a.pcap", "./a.pcap"]), "./a.pcap: is the same file as a.pcap");
+        let packed = "a.pcap.gz: captures are not written compressed; name it a.pcap";
+        assert_eq!(told(&["a.pcap.gz"]), packed);
+        assert!(told(&["no/such/folder.pcap"]).starts_with("no/such/folder.pcap: "));
+        // Nothing was emptied for it.
+        assert_eq!(std::fs::read(place("old.pcap")).expect("there"), b"old");
+        assert_eq!(std::fs::read(place("in.pcap")).expect("there"), b"precious");
+    }
+
+    #[test]
+    fn a_pcap_file_has_one_link_type() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut files = open(folder.path(), "in", &["a.pcap"]).expect("opens");
+        let sent = [frame(0, LinkType::ETHERNET, 1, 60), frame(0, LinkType::RAW, 2, 60)];
+        let error = files.send(&[0; 60], &sent).expect_err("another link type").to_string();
+        assert!(error.ends_with(
+            "a.pcap: a pcap file has frames of one link type, and these are ETHERNET and RAW; a \
+             name that ends in .pcapng takes both"
+        ));
+        files.finish().expect("what came before is kept");
+        let file = std::fs::read(folder.path().join("a.pcap")).expect("a file");
+        assert_eq!(crate::file::records(file).len(), 1);
+    }
+
+    /// A device that is always full stands for a disk that is.
+    #[test]
+    fn a_full_disk_is_an_error_that_names_the_file() {
+        if !std::path::Path::new("/dev/full").exists() {
+            return;
+        }
+        let mut files = Files::new(&[], None);
+        files.open(&named(&["/dev/full"])).expect("opens");
+        files.send(&[0; 60], &[frame(0, LinkType::ETHERNET, 1, 60)]).expect("is buffered");
+        let error = files.finish().expect_err("it is full").to_string();
+        assert!(error.starts_with("/dev/full: "), "{error}");
+        files.finish().expect("told once");
+    }
+
+    #[test]
+    fn packets_that_pass_are_wanted_where_they_have_a_file() {
+        assert!(!Files::new(&[], None).wants(&Outlet::Pass));
+        assert!(Files::new(&[], Some("x.pcap")).wants(&Outlet::Pass));
+        assert!(Files::new(&[], None).wants(&named(&["x"])[0]));
+    }
+
+    proptest! {
+        #[test]
+        fn any_records(records in proptest::collection::vec(
+            (
+                proptest::sample::select(vec![1u16, 101, 113, 147, 276, 65_535]),
+                prop_oneof![any::<i64>(), 0..i64::MAX],
+                any::<u32>(),
+                proptest::collection::vec(any::<u8>(), 0..80),
+            ),
+            0..20,
+        )) {
+            fuzz_rewrite(&records);
+        }
+    }
+}

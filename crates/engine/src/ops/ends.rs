@@ -1,0 +1,723 @@
+//! Ends: `pass`, `drop`, `forward`, `broadcast`, `steer`, `mirror`, with `trim` and `tag`, alone or
+//! in the arms of a `branch`.
+//!
+//! | | |
+//! |---|---|
+//! | Syntax | `pass`, `drop`, `forward TO`, `broadcast to OUTPUTS`, `steer by KEYS to OUTPUTS`, `mirror TO`, `trim N`, `tag N`, `branch when CONDITION -> ARM … else -> ARM` |
+//! | Emits | frames on push; rows go on behind `mirror` and `next`, and those that no arm takes |
+//! | Order | kept: frames leave in the order that rows come, once for each end |
+//! | State | none |
+//! | Full | cannot be; what an output does not take ends the run |
+//! | Late | packets go out as they come |
+//! | Merge | frames of all workers, by packet number |
+//! | Exact? | exact: a frame is what was captured, but for `trim` and `tag` |
+//!
+//! Workers copy the frames of their packets, as they are to look, into lots: rows of four columns
+//! ([`lot_schema`]) that take the way of other rows to where outlets are
+//! ([`crate::graph`]). Where nobody wants the frames, they are only counted here.
+
+use super::{Batch, Operator};
+use crate::counters::{Ledger, Traffic};
+use crate::expr::{Cond, Ctx, Src, Val};
+use crate::rows::{Arena, Rows};
+use std::ops::Range;
+use weir_packet::bits::Bits;
+use weir_packet::column::{Column, Repr};
+use weir_packet::egress::Outlet;
+use weir_packet::limits::{BATCH, CAPLEN_MAX};
+use weir_packet::source::{FrameBatch, LinkType};
+use weir_plan::ends::{Edit, mix, rendezvous, text_word};
+use weir_plan::{Schema, Type};
+
+/// In the place of the outlet that was chosen: all of the act's.
+pub(crate) const ALL: u32 = u32::MAX;
+
+/// Where the addresses of an Ethernet frame end, and a tag goes.
+const ADDRESSES: usize = 12;
+
+/// Bytes of an 802.1Q tag.
+const TAG: usize = 4;
+
+/// The columns of a lot: which act sends the frame and which of its outlets it goes to
+/// ([`address`]), the frame, its length on the wire, its link type. Its time is that of its row.
+pub(crate) fn lot_schema() -> Schema {
+    let column = |name: &str, ty| weir_plan::Column::new(name, &ty);
+    let columns = vec![
+        column("to", Type::Int),
+        column("frame", Type::Bytes),
+        column("len", Type::Int),
+        column("link", Type::Int),
+    ];
+    Schema { columns }
+}
+
+/// The number of the act in its stage, and which of the act's outlets, or [`ALL`].
+pub(crate) fn address(word: u64) -> (usize, u32) {
+    ((word >> 32) as usize, word as u32)
+}
+
+/// Who wants frames.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Wanted {
+    /// Those for outputs that have a name.
+    pub named: bool,
+    /// Those that pass.
+    pub passed: bool,
+}
+
+/// Where the frame stands of rows that come from elsewhere.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FrameSlots {
+    pub(crate) bytes: Src,
+    pub(crate) len: Src,
+    pub(crate) link: Src,
+}
+
+/// Hands packets out.
+pub struct Ends {
+    arms: Vec<Arm>,
+    acts: Vec<Act>,
+    /// `None`: rows are those of a view.
+    slots: Option<FrameSlots>,
+    /// The arm of each row that takes one.
+    arm: [u8; BATCH],
+    /// Frames of this batch; the first `used` of them.
+    lots: Vec<Rows>,
+    used: usize,
+    dropped: Traffic,
+    untagged: u64,
+}
+
+/// What is done with some of the rows.
+pub(crate) struct Arm {
+    when: Option<Cond>,
+    acts: Range<usize>,
+    next: bool,
+    /// Those of the batch.
+    rows: Bits,
+}
+
+impl Arm {
+    pub(crate) fn new(when: Option<Cond>, acts: Range<usize>, next: bool) -> Arm {
+        Arm { when, acts, next, rows: Bits::NONE }
+    }
+}
+
+/// A frame that goes somewhere.
+pub(crate) struct Act {
+    edits: Vec<Edit>,
+    outlets: Vec<Outlet>,
+    steer: Option<Steer>,
+    /// Whether frames are copied, or only counted, ...
+    copied: bool,
+    /// ... by outlet.
+    counted: Vec<Traffic>,
+}
+
+/// Chooses one outlet by a key.
+struct Steer {
+    keys: Vec<(Val, bool)>,
+    outlets: Vec<u64>,
+    hashes: [u64; BATCH],
+    chosen: [u32; BATCH],
+}
+
+impl Act {
+    pub(crate) fn new(act: &weir_plan::ends::Act, keys: Vec<(Val, Type)>) -> Act {
+        let outlets = act.to.outlets();
+        let names = |outlet: &Outlet| match outlet {
+            Outlet::Named(name) => text_word(name.as_bytes()),
+            Outlet::Pass => 0,
+        };
+        let is_text = |ty: &Type| matches!(ty, Type::Str | Type::Bytes);
+        let steers = matches!(act.to, weir_plan::ends::To::Steer { .. });
+        Act {
+            edits: act.edits.clone(),
+            steer: steers.then(|| Steer {
+                keys: keys.into_iter().map(|(val, ty)| (val, is_text(&ty))).collect(),
+                outlets: outlets.iter().map(names).collect(),
+                hashes: [0; BATCH],
+                chosen: [0; BATCH],
+            }),
+            copied: false,
+            counted: vec![Traffic::default(); outlets.len()],
+            outlets,
+        }
+    }
+
+    /// Which of its outlets the frame of a row goes to.
+    fn choice(&self, row: usize) -> u32 {
+        match &self.steer {
+            Some(steer) => steer.chosen[row],
+            None => ALL,
+        }
+    }
+
+    /// Counts frames that nobody wants.
+    fn count_all(
+        &mut self,
+        frames: &Frames<'_>,
+        rows: Bits,
+        dropped: &mut Traffic,
+        untagged: &mut u64,
+    ) {
+        let tags = self.edits.iter().any(|edit| matches!(edit, Edit::Tag(_)));
+        let Act { edits, steer, counted, .. } = self;
+        let mut len = |i: usize| match tags {
+            true => frames.get(i).wire_len(edits, untagged),
+            false => frames.len(i),
+        };
+        if let Some(steer) = steer {
+            return rows.each(|i| counted[steer.chosen[i] as usize].add(len(i)));
+        }
+        let mut all = Traffic::default();
+        rows.each(|i| all.add(len(i)));
+        match &mut counted[..] {
+            [] => dropped.merge(all),
+            each => each.iter_mut().for_each(|one| one.merge(all)),
+        }
+    }
+}
+
+impl Steer {
+    /// Chooses for rows. Where no part of the key is there, the first outlet.
+    fn choose(&mut self, ctx: &mut Ctx<'_>, rows: Bits) {
+        let mut keyed = Bits::NONE;
+        self.hashes = [0; BATCH];
+        for (key, is_text) in &self.keys {
+            let src = ctx.value(key, rows);
+            let column = ctx.column(src);
+            keyed = keyed.or(column.present.and(rows));
+            words(column, *is_text, &ctx.regs.arena, rows, &mut self.hashes);
+        }
+        let Steer { outlets, hashes, chosen, .. } = self;
+        rows.each(|i| {
+            chosen[i] = if keyed.has(i) { rendezvous(hashes[i], outlets) as u32 } else { 0 };
+        });
+    }
+}
+
+/// Mixes the words of one part of a key into the hashes of rows.
+fn words(column: &Column, is_text: bool, arena: &Arena, rows: Bits, hashes: &mut [u64; BATCH]) {
+    let there = |i| (column.present.has(i) as u64).wrapping_neg();
+    match column.repr() {
+        Repr::Bit => {
+            let truth = column.truth.and(column.present);
+            rows.each(|i| hashes[i] = mix(hashes[i], truth.has(i) as u64));
+        }
+        Repr::Word if is_text => rows.each(|i| {
+            let text = if column.present.has(i) { arena.get(column.word()[i]) } else { &[] };
+            let word = text_word(text) & there(i);
+            hashes[i] = mix(hashes[i], word);
+        }),
+        Repr::Word => {
+            let words = column.word();
+            rows.each(|i| hashes[i] = mix(hashes[i], words[i] & there(i)));
+        }
+        Repr::Pair => {
+            let (hi, lo) = column.pair();
+            rows.each(|i| hashes[i] = mix(mix(hashes[i], hi[i] & there(i)), lo[i] & there(i)));
+        }
+    }
+}
+
+impl Ends {
+    pub(crate) fn new(arms: Vec<Arm>, acts: Vec<Act>, slots: Option<FrameSlots>) -> Ends {
+        Ends {
+            arms,
+            acts,
+            slots,
+            arm: [0; BATCH],
+            lots: Vec::new(),
+            used: 0,
+            dropped: Traffic::default(),
+            untagged: 0,
+        }
+    }
+
+    /// Hands out the frames of rows, each by the acts of its arm.
+    fn act(&mut self, batch: &mut Batch<'_>, rows: Bits) {
+        let time = batch.ctx.value(&Val::Src(batch.time), rows);
+        if let Some(FrameSlots { bytes, len, link }) = self.slots {
+            for src in [bytes, len, link] {
+                batch.ctx.value(&Val::Src(src), rows);
+            }
+        }
+        let frames = Frames::new(&batch.ctx, self.slots);
+        let mut copied = Bits::NONE;
+        for arm in &self.arms {
+            for act in &mut self.acts[arm.acts.clone()] {
+                if act.copied {
+                    copied = copied.or(arm.rows);
+                } else {
+                    act.count_all(&frames, arm.rows, &mut self.dropped, &mut self.untagged);
+                }
+            }
+        }
+        let times = batch.ctx.column(time).word();
+        copied.each(|i| {
+            for at in self.arms[usize::from(self.arm[i])].acts.clone() {
+                let act = &self.acts[at];
+                if !act.copied {
+                    continue;
+                }
+                let lot = place(&mut self.lots, &mut self.used);
+                let (n, out, mut len) = (lot.len, frames.get(i), 0);
+                let untagged = &mut self.untagged;
+                let write = |memory: &mut Vec<u8>| len = out.write(&act.edits, memory, untagged);
+                let handle = lot.arena.put_with(write);
+                let to = (at as u64) << 32 | u64::from(act.choice(i));
+                let words = [to, handle, len.into(), out.link.0.into()];
+                for (column, word) in lot.columns.iter_mut().zip(words) {
+                    column.word_mut()[n] = word;
+                    column.present.set(n);
+                }
+                lot.time.word_mut()[n] = times[i];
+                lot.time.present.set(n);
+                lot.order.push(batch.order[i]);
+                lot.clock.push(batch.clock[i]);
+                lot.len = n + 1;
+            }
+        });
+    }
+}
+
+/// The frames of a batch: of packets, or of rows that took theirs along.
+enum Frames<'a> {
+    View(&'a FrameBatch),
+    Rows { arena: &'a Arena, bytes: &'a Column, len: &'a Column, link: &'a Column },
+}
+
+impl<'a> Frames<'a> {
+    fn new(ctx: &'a Ctx<'_>, slots: Option<FrameSlots>) -> Frames<'a> {
+        match (slots, &ctx.view) {
+            (Some(FrameSlots { bytes, len, link }), _) => {
+                let [bytes, len, link] = [bytes, len, link].map(|src| ctx.column(src));
+                Frames::Rows { arena: &ctx.regs.arena, bytes, len, link }
+            }
+            (None, Some(view)) => Frames::View(view.frames()),
+            (None, None) => unreachable!("rows that are packets have frames"),
+        }
+    }
+
+    /// The length on the wire of frame `i`.
+    #[inline(always)]
+    fn len(&self, i: usize) -> u32 {
+        match self {
+            Frames::View(frames) => frames.lens()[i],
+            Frames::Rows { len, .. } => len.word()[i] as u32,
+        }
+    }
+
+    #[inline(always)]
+    fn get(&self, i: usize) -> Out<'a> {
+        let len = self.len(i);
+        match self {
+            Frames::View(frames) => Out { bytes: frames.frame(i), len, link: frames.link },
+            Frames::Rows { arena, bytes, link, .. } => {
+                let link = LinkType(link.word()[i] as u16);
+                Out { bytes: arena.get(bytes.word()[i]), len, link }
+            }
+        }
+    }
+}
+
+/// The lot that has room for the next frame.
+fn place<'a>(lots: &'a mut Vec<Rows>, used: &mut usize) -> &'a mut Rows {
+    if *used == 0 || lots[*used - 1].len == BATCH {
+        if *used == lots.len() {
+            lots.push(Rows::new(&lot_schema()));
+        }
+        lots[*used].clear();
+        *used += 1;
+    }
+    &mut lots[*used - 1]
+}
+
+/// A frame to be written.
+#[derive(Clone, Copy)]
+struct Out<'a> {
+    bytes: &'a [u8],
+    len: u32,
+    link: LinkType,
+}
+
+impl Out<'_> {
+    /// Its length on the wire once it is edited. A tag without a place is counted.
+    fn wire_len(&self, edits: &[Edit], untagged: &mut u64) -> u32 {
+        let (mut there, mut len) = (self.bytes.len(), self.len);
+        for edit in edits {
+            match edit {
+                Edit::Trim(n) => there = there.min(*n as usize),
+                Edit::Tag(_) if self.is_tagged(there) => {
+                    (there, len) = (there + TAG, len.saturating_add(TAG as u32));
+                }
+                Edit::Tag(_) => *untagged += 1,
+            }
+        }
+        len
+    }
+
+    /// Whether a tag has a place in so many bytes of it.
+    fn is_tagged(&self, there: usize) -> bool {
+        self.link == LinkType::ETHERNET && there >= ADDRESSES
+    }
+
+    /// Appends it to memory as it is to look; returns its length on the wire.
+    fn write(&self, edits: &[Edit], memory: &mut Vec<u8>, untagged: &mut u64) -> u32 {
+        let start = memory.len();
+        // What is cut off at once need not be copied.
+        let most = match edits.first() {
+            Some(Edit::Trim(n)) => (*n as usize).min(self.bytes.len()),
+            _ => self.bytes.len(),
+        };
+        memory.extend_from_slice(&self.bytes[..most]);
+        let mut len = self.len;
+        for edit in edits {
+            match edit {
+                Edit::Trim(n) => memory.truncate(start.saturating_add(*n as usize)),
+                Edit::Tag(id) if self.is_tagged(memory.len() - start) => {
+                    let (at, end) = (start + ADDRESSES, memory.len());
+                    memory.extend_from_slice(&[0; TAG]);
+                    memory.copy_within(at..end, at + TAG);
+                    let [hi, lo] = id.to_be_bytes();
+                    memory[at..at + TAG].copy_from_slice(&[0x81, 0x00, hi, lo]);
+                    len = len.saturating_add(TAG as u32);
+                }
+                Edit::Tag(_) => *untagged += 1,
+            }
+        }
+        memory.truncate(start + CAPLEN_MAX as usize);
+        len
+    }
+}
+
+impl Operator for Ends {
+    fn push(&mut self, batch: &mut Batch<'_>, rows: Bits) -> Bits {
+        self.used = 0;
+        let (mut left, mut acting, mut next) = (rows, Bits::NONE, Bits::NONE);
+        for (a, arm) in self.arms.iter_mut().enumerate() {
+            let mine = match &arm.when {
+                Some(when) => batch.ctx.condition(when, left),
+                None => left,
+            };
+            arm.rows = mine;
+            left = left.minus(mine);
+            if arm.next {
+                next = next.or(mine);
+            }
+            if arm.acts.is_empty() || mine.is_empty() {
+                continue;
+            }
+            acting = acting.or(mine);
+            mine.each(|i| self.arm[i] = a as u8);
+            for act in &mut self.acts[arm.acts.clone()] {
+                if let Some(steer) = &mut act.steer {
+                    steer.choose(&mut batch.ctx, mine);
+                }
+            }
+        }
+        if !acting.is_empty() {
+            self.act(batch, acting);
+        }
+        next.or(left)
+    }
+
+    fn frames(&mut self, out: &mut dyn FnMut(&Rows)) {
+        let used = std::mem::take(&mut self.used);
+        self.lots[..used].iter().for_each(out);
+    }
+
+    fn want(&mut self, wanted: Wanted) {
+        for act in &mut self.acts {
+            act.copied = act.outlets.iter().any(|outlet| match outlet {
+                Outlet::Pass => wanted.passed,
+                Outlet::Named(_) => wanted.named,
+            });
+        }
+    }
+
+    fn count(&self, ledger: &mut Ledger) {
+        ledger.ends.dropped.merge(self.dropped);
+        ledger.ends.untagged += self.untagged;
+        for act in &self.acts {
+            for (outlet, traffic) in act.outlets.iter().zip(&act.counted) {
+                ledger.ends.add(outlet, *traffic);
+            }
+        }
+    }
+}
+
+/// Takes the frames of packets along in registers, for ends behind stages that see the rows of all
+/// workers.
+pub(crate) struct TakeAlong {
+    /// Registers for the bytes, the length on the wire, and the link type.
+    pub(crate) slots: [usize; 3],
+}
+
+impl Operator for TakeAlong {
+    fn push(&mut self, batch: &mut Batch<'_>, rows: Bits) -> Bits {
+        let Ctx { view: Some(view), regs, .. } = &mut batch.ctx else {
+            unreachable!("rows that are packets have frames")
+        };
+        let frames = view.frames();
+        let [bytes, len, link] = self.slots;
+        rows.each(|i| {
+            let handle = regs.arena.put(frames.frame(i));
+            regs.columns[bytes].word_mut()[i] = handle;
+            regs.columns[len].word_mut()[i] = frames.lens()[i].into();
+            regs.columns[link].word_mut()[i] = frames.link.0.into();
+        });
+        self.slots.iter().for_each(|&slot| regs.columns[slot].present = rows);
+        rows
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conform::{Frames, check, program};
+    use crate::egress::{Frame, by_outlet};
+    use crate::functions::Functions;
+    use crate::limits::{JUMP_NS, LATENESS_NS};
+    use crate::naive::{self, TimeRules};
+    use crate::ops::testing::{agg, binary, compare, field, int, project, summarize};
+    use weir_plan::ends::{Act, Arm, Ends, To};
+    use weir_plan::{AggFunc, BinaryOp, Expr, Order, Program, SortKey, Stage, Window};
+
+    fn act(edits: &[Edit], to: To) -> Act {
+        Act { edits: edits.to_vec(), to }
+    }
+
+    fn arm(when: Option<Expr>, acts: Vec<Act>, next: bool) -> Arm {
+        Arm { when, acts, next }
+    }
+
+    fn file(name: &str) -> To {
+        To::Forward(name.to_owned())
+    }
+
+    fn one(to: To, next: bool) -> Stage {
+        Stage::Ends(Ends { arms: vec![arm(None, vec![act(&[], to)], next)] })
+    }
+
+    fn names(names: &[&str]) -> Vec<String> {
+        names.iter().map(|&n| n.to_owned()).collect()
+    }
+
+    /// Frames that the engine, in all ways, and the model hand out; by outlet.
+    fn sent(program: &Program, frames: &Frames) -> Vec<Frame> {
+        check(program, &Functions::default(), frames);
+        let rules = TimeRules { lateness_ns: LATENESS_NS, jump_ns: JUMP_NS };
+        let functions = Functions::default();
+        let answer = naive::run(program, &functions, &mut frames.clone(), &rules);
+        by_outlet(answer.frames)
+    }
+
+    fn ends(stages: Vec<Stage>) -> Program {
+        let mut program = program(stages);
+        program.pipelines[0].printed = false;
+        program
+    }
+
+    /// How many frames of the sample went to each outlet.
+    fn shares(stages: Vec<Stage>) -> Vec<(String, usize)> {
+        let mut shares: Vec<(String, usize)> = Vec::new();
+        for frame in sent(&ends(stages), &Frames::sample()) {
+            let name = frame.outlet.to_string();
+            match shares.last_mut().filter(|(last, _)| *last == name) {
+                Some((_, n)) => *n += 1,
+                None => shares.push((name, 1)),
+            }
+        }
+        shares
+    }
+
+    fn share(name: &str, n: usize) -> (String, usize) {
+        (name.to_owned(), n)
+    }
+
+    #[test]
+    fn frames_are_as_captured() {
+        use weir_packet::source::{FrameBatch, Source as _};
+        let frames = Frames::sample();
+        let got = sent(&ends(vec![one(file("all"), false)]), &frames);
+        let (mut source, mut batch, mut i) = (frames.clone(), FrameBatch::new(), 0);
+        while source.fill(&mut batch).expect("no error") {
+            for n in 0..batch.len() {
+                assert_eq!(got[i].bytes, batch.frame(n));
+                assert_eq!((got[i].ts, got[i].len), (batch.ts()[n], batch.lens()[n]));
+                i += 1;
+            }
+        }
+        assert_eq!((got.len(), i), (41, 41));
+    }
+
+    #[test]
+    fn each_packet_takes_the_first_arm_that_holds() {
+        let small = compare(BinaryOp::Lt, field("len"), int(60));
+        let arms = vec![
+            arm(Some(small), vec![act(&[], file("small"))], false),
+            arm(Some(field("tcp")), vec![act(&[], To::Pass)], false),
+            arm(None, vec![act(&[], To::Drop)], false),
+        ];
+        let got = shares(vec![Stage::Ends(Ends { arms })]);
+        assert_eq!(got, [share("pass", 34), share("\"small\"", 6)]);
+    }
+
+    #[test]
+    fn rows_of_no_arm_go_on() {
+        let arms = vec![arm(Some(field("tcp")), vec![act(&[], file("tcp"))], false)];
+        let rest = one(file("rest"), false);
+        let got = shares(vec![Stage::Ends(Ends { arms }), rest]);
+        assert_eq!(got, [share("\"rest\"", 1), share("\"tcp\"", 40)]);
+    }
+
+    #[test]
+    fn what_is_edited_is_so_in_order() {
+        let both = |edits: &[Edit]| {
+            let arms = vec![arm(None, vec![act(edits, file("x"))], false)];
+            let got = sent(&ends(vec![Stage::Ends(Ends { arms })]), &Frames::sample());
+            (got[30].bytes.clone(), got[30].len)
+        };
+        let (whole, len) = both(&[]);
+        let (tagged, longer) = both(&[Edit::Tag(0x123)]);
+        assert_eq!((len, longer), (84, 88));
+        assert_eq!(tagged[..12], whole[..12]);
+        assert_eq!(tagged[12..16], [0x81, 0x00, 0x01, 0x23]);
+        assert_eq!(tagged[16..], whole[12..]);
+        assert_eq!(both(&[Edit::Trim(20)]), (whole[..20].to_vec(), 84));
+        assert_eq!(both(&[Edit::Trim(20), Edit::Tag(0x123)]), (tagged[..24].to_vec(), 88));
+        assert_eq!(both(&[Edit::Tag(0x123), Edit::Trim(20)]), (tagged[..20].to_vec(), 88));
+        // Cut within its addresses, it has no place for a tag.
+        assert_eq!(both(&[Edit::Trim(11), Edit::Tag(5)]), (whole[..11].to_vec(), 84));
+    }
+
+    #[test]
+    fn both_directions_are_steered_alike() {
+        let steer = |key: &str| {
+            let key = weir_packet::fields::key_by_name(key).expect("a key");
+            let part = |&item: &_| Expr::field(weir_packet::fields::by_item(item));
+            let keys = key.fields.iter().map(part).collect();
+            shares(vec![one(To::Steer { keys, outputs: names(&["a", "b", "c"]) }, false)])
+        };
+        // What has no addresses goes to the first.
+        for key in ["hosts", "conn"] {
+            let got = steer(key);
+            assert!(got.iter().any(|(_, n)| *n >= 40), "{key}: {got:?}");
+            assert_eq!(got.iter().map(|(_, n)| n).sum::<usize>(), 41);
+        }
+        assert_eq!(steer("flow").iter().map(|(_, n)| n).sum::<usize>(), 41);
+    }
+
+    #[test]
+    fn a_copy_goes_to_each() {
+        let all = one(To::Broadcast(names(&["b", "a"])), false);
+        assert_eq!(shares(vec![all]), [share("\"a\"", 41), share("\"b\"", 41)]);
+    }
+
+    #[test]
+    fn rows_go_on_behind_a_copy() {
+        let rows = vec![
+            one(file("copy"), true),
+            Stage::Where(field("tcp")),
+            one(To::Pass, true),
+            summarize(&["ip.src"], vec![agg(AggFunc::Count, None)], Window::All),
+        ];
+        let got = check(&program(rows), &Functions::default(), &Frames::sample());
+        assert_eq!(got.len(), 2);
+    }
+
+    #[test]
+    fn outlets_of_several_stages_keep_the_order_of_packets() {
+        let half = compare(BinaryOp::Eq, binary(BinaryOp::Rem, field("number"), int(2)), int(0));
+        let arms = vec![arm(Some(half), vec![act(&[], file("x"))], true)];
+        let stages = vec![Stage::Ends(Ends { arms }), one(file("x"), false)];
+        let mut two = ends(stages.clone());
+        two.pipelines.extend(ends(vec![one(file("x"), false)]).pipelines);
+        let times: Vec<i64> = sent(&two, &Frames::sample()).iter().map(|f| f.ts).collect();
+        assert_eq!(times.len(), 41 + 20 + 41);
+        assert!(times.is_sorted());
+    }
+
+    /// The frame is taken along where stages see the rows of all workers.
+    #[test]
+    fn behind_limit_and_top() {
+        let first = shares(vec![Stage::Limit(5), one(file("x"), false)]);
+        assert_eq!(first, [share("\"x\"", 5)]);
+        let by = vec![SortKey { expr: field("len"), order: Order::Descending }];
+        let top = Stage::Top { n: 3, by, windowed: false, per: None };
+        let stages = vec![
+            Stage::Where(field("tcp")),
+            Stage::Limit(30),
+            one(file("copy"), true),
+            top,
+            one(To::Steer { keys: vec![field("ip.src")], outputs: names(&["a", "b"]) }, true),
+            project(&["len"]),
+        ];
+        let frames = sent(&program(stages), &Frames::sample());
+        let lens: Vec<u32> = frames.iter().filter(|f| f.ts > 0).map(|f| f.len).collect();
+        assert_eq!((frames.len(), lens.iter().max()), (33, Some(&83)));
+    }
+
+    /// A `limit` ends the run only where no end still wants packets.
+    #[test]
+    fn a_limit_ends_no_other_end() {
+        let mut two = program(vec![Stage::Limit(1), project(&["number"])]);
+        two.pipelines.extend(ends(vec![one(file("all"), false)]).pipelines);
+        assert_eq!(sent(&two, &Frames::sample()).len(), 41);
+        let copied = vec![one(file("all"), true), Stage::Limit(1), project(&["number"])];
+        assert_eq!(sent(&program(copied), &Frames::sample()).len(), 41);
+    }
+
+    /// More frames than a lot has room for come of one batch.
+    #[test]
+    fn many_copies_of_each() {
+        let acts = (0..5).map(|_| act(&[], file("x"))).collect();
+        let arms = vec![arm(None, acts, false)];
+        let frames: Vec<(i64, Vec<u8>)> = (0..600).map(|i| (i, vec![i as u8; 70])).collect();
+        let frames = Frames::new(LinkType::ETHERNET, &frames);
+        let got = sent(&ends(vec![Stage::Ends(Ends { arms })]), &frames);
+        assert_eq!(got.len(), 3000);
+        assert!(got.windows(2).all(|w| w[0].ts <= w[1].ts));
+    }
+
+    /// A tag makes no frame longer than a capture can hold.
+    #[test]
+    fn the_longest_frames() {
+        let frame = |i: i64| (i, vec![i as u8; CAPLEN_MAX as usize - usize::from(i % 2 == 0) * 4]);
+        let frames = Frames::new(LinkType::ETHERNET, &(0..6).map(frame).collect::<Vec<_>>());
+        let arms = vec![arm(None, vec![act(&[Edit::Tag(1)], file("x"))], false)];
+        let got = sent(&ends(vec![Stage::Limit(6), Stage::Ends(Ends { arms })]), &frames);
+        assert_eq!(got.len(), 6);
+        assert!(got.iter().all(|f| f.bytes.len() == CAPLEN_MAX as usize));
+        assert_eq!(got[1].len, CAPLEN_MAX + 4);
+    }
+
+    #[test]
+    fn what_nobody_wants_is_counted_all_the_same() {
+        use crate::rows::Collect;
+        use crate::run::{Options, run};
+        let edits = [Edit::Tag(7)];
+        let steer = To::Steer { keys: vec![field("ip.src")], outputs: names(&["a", "b"]) };
+        let arms = vec![
+            arm(Some(field("tcp")), vec![act(&edits, steer), act(&edits, To::Pass)], false),
+            arm(None, vec![act(&[], To::Drop)], false),
+        ];
+        let program = ends(vec![Stage::Ends(Ends { arms })]);
+        let rules = TimeRules { lateness_ns: LATENESS_NS, jump_ns: JUMP_NS };
+        let functions = Functions::default();
+        let want = naive::run(&program, &functions, &mut Frames::sample(), &rules);
+        let outcome = run(
+            &program,
+            &functions,
+            &mut Frames::sample(),
+            &mut Collect::default(),
+            &Options::default(),
+            &mut |_| {},
+        );
+        assert_eq!(outcome.ledger, want.ledger);
+        assert_eq!(outcome.ledger.ends.dropped, Traffic { frames: 1, bytes: 60 });
+        assert_eq!(outcome.ledger.ends.outlets[&Outlet::Pass].frames, 40);
+    }
+}
