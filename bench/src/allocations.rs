@@ -16,7 +16,7 @@ use weir_engine::functions::Functions;
 use weir_engine::run;
 use weir_packet::limits::BATCH;
 use weir_packet::source::{Account, FrameBatch, Source, SourceError};
-use weir_plan::{Program, Stage};
+use weir_plan::{Program, Stage, Window};
 
 /// Flows; few, so that every window meets about all of them and none is larger than those before.
 const FLOWS: u64 = 1_200;
@@ -119,7 +119,13 @@ fn windows(program: &Program, packets: u64) -> f64 {
     let span_ns = packets as f64 * GAP_NS as f64;
     let stages = program.pipelines.iter().flat_map(|p| &p.stages);
     let each = stages.map(|stage| match stage {
-        Stage::Summarize(s) => s.window.every().map_or(0.0, |ns| span_ns / ns as f64),
+        Stage::Summarize(s) => {
+            let sessions = match s.window {
+                Window::Session(session) => Some(session.tick_ns()),
+                _ => None,
+            };
+            s.window.every().or(sessions).map_or(0.0, |ns| span_ns / ns as f64)
+        }
         _ => 0.0,
     });
     each.sum()

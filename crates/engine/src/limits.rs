@@ -74,6 +74,20 @@ pub const VALUES_MAX: u64 = 256 << 20;
 /// Sketches that one `approx_distinct` holds, of at most 4.2 KB each.
 pub const SKETCHES_MAX: usize = 1 << 20;
 
+/// Sessions that have ended and wait for the next tick, beyond which none is begun: rows that would
+/// begin one are counted as evicted.
+pub const SESSIONS_WAITING_MAX: usize = 16 << 20;
+
+/// Widths of the wheel's buckets in one gap of sessions: how finely those that may be idle are told
+/// from those that are not.
+pub const WHEEL_BUCKETS: i64 = 256;
+
+/// Sessions chosen to be evicted next: as many as ...
+pub const EVICT_SESSIONS: usize = 64;
+
+/// ...or this share of those that are open.
+pub const EVICT_SESSIONS_SHARE: usize = 8;
+
 /// Tables that a summarize keeps for windows to come.
 pub const SPARE_GROUPS: usize = 4;
 

@@ -31,9 +31,10 @@
 //! they make of them is said in [`weir_plan::join`].
 //!
 //! Downstream of windows the watermark is the start of the first window that may still come out: of
-//! windows of length D, one after the other, it is rounded down to a multiple of D. Downstream of a
-//! stage that holds its rows to the end of input (`summarize` without a window, `top` of the whole
-//! input) there is no watermark until the end.
+//! windows of length D, one after the other, it is rounded down to a multiple of D. Sessions come
+//! out when the watermark passes a tick; downstream of them it is the last tick less the gap.
+//! Downstream of a stage that holds its rows to the end of input (`summarize` without a window,
+//! `top` of the whole input) there is no watermark until the end.
 //!
 //! # Bounds
 //!
@@ -46,6 +47,7 @@ mod ends;
 mod eval;
 mod join;
 mod rows;
+mod session;
 mod summarize;
 
 pub use clock::TimeRules;
@@ -58,6 +60,7 @@ use clock::Clock;
 use ends::Packet;
 use eval::{Eval, of_type};
 use rows::top_of_keys;
+use session::Sessions;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -68,7 +71,7 @@ use weir_packet::fields::{FieldId, FieldType};
 use weir_packet::read::{read_field, read_field_text};
 use weir_packet::source::{FrameBatch, Source, SourceError};
 use weir_packet::walk::{self, Layers};
-use weir_plan::{Input, Order, Per, Pipeline, Program, Scan, SortKey, Stage, Value};
+use weir_plan::{Input, Order, Per, Pipeline, Program, Scan, SortKey, Stage, Value, Window};
 
 /// What a run gives.
 #[derive(Debug)]
@@ -201,6 +204,8 @@ enum State {
     Nothing,
     /// `summarize`; and the watermark.
     Groups(Box<Groups>, Mark),
+    /// `summarize` of sessions.
+    Sessions(Sessions),
     /// `scan` and `distinct`, by key; and the watermark.
     Keys(BTreeMap<Vec<Value>, Memory>, Mark),
     /// `top`: rows with what they are sorted by, in the order they came.
@@ -223,6 +228,9 @@ struct Memory {
 impl State {
     fn new(stage: &Stage) -> State {
         match stage {
+            Stage::Summarize(s) if matches!(s.window, Window::Session(_)) => {
+                State::Sessions(Sessions::new())
+            }
             Stage::Summarize(s) => State::Groups(Box::new(Groups::new(s)), Mark::At(i64::MIN)),
             Stage::Scan(_) | Stage::Distinct(_) => State::Keys(BTreeMap::new(), Mark::At(i64::MIN)),
             Stage::Top { .. } => State::Held(Vec::new()),
@@ -334,6 +342,10 @@ impl<'a> Steps<'a> {
                 rows.iter_mut().for_each(|row| self.scan(s, keys, *watermark, row));
                 *watermark = mark;
             }
+            (Stage::Summarize(s), State::Sessions(all)) => {
+                let Window::Session(session) = s.window else { unreachable!("see State::new") };
+                return self.sessions((s, session), all, &rows, mark);
+            }
             (Stage::Summarize(s), State::Groups(groups, watermark)) => {
                 rows.iter().for_each(|row| self.group(s, groups, *watermark, row));
                 *watermark = mark;
@@ -443,7 +455,7 @@ mod tests {
     use weir_packet::fields::by_name;
     use weir_packet::source::{Account, Chunk, LinkType};
     use weir_plan::stage::ScanState;
-    use weir_plan::{Agg, AggFunc, BinaryOp, Expr, ExprKind, Schema, Summarize, Type, Window};
+    use weir_plan::{Agg, AggFunc, BinaryOp, Expr, ExprKind, Schema, Summarize, Type};
 
     /// Packets of given time and length, their bytes all zero. One batch.
     struct Packets(Vec<(i64, u32)>);
@@ -489,8 +501,8 @@ mod tests {
 
     fn summarize(aggs: Vec<Agg>, keys: Vec<Expr>, window: Window) -> Stage {
         let keys = keys.into_iter().map(|k| ("key".into(), k)).collect();
-        let (lateness_ns, fill, max_groups) = (0, None, 100);
-        Stage::Summarize(Summarize { keys, aggs, window, lateness_ns, fill, max_groups })
+        let (lateness_ns, fill, until, max_groups) = (0, None, None, 100);
+        Stage::Summarize(Summarize { keys, aggs, window, lateness_ns, fill, until, max_groups })
     }
 
     fn project(e: Expr) -> Stage {
@@ -587,6 +599,7 @@ mod tests {
             window: Window::All,
             lateness_ns: 0,
             fill: None,
+            until: None,
             max_groups: 1,
         });
         let ledger = check(vec![stage], &[(1, 60), (2, 70), (3, 60)], &["0: 60 2"]);

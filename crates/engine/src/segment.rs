@@ -19,9 +19,10 @@ use crate::ops::groups::{Groups, Spec};
 use crate::ops::limit::Limit;
 use crate::ops::map::Map;
 use crate::ops::scan::{Scan, State};
+use crate::ops::session::Sessions;
 use crate::ops::summarize::Summarize;
 use crate::ops::top::Top;
-use crate::ops::{Batch, Operator};
+use crate::ops::{Batch, Grouping, Operator};
 use crate::rows::{Mover, Rows};
 use crate::view::{Origin, Packets};
 use ends::frame_columns;
@@ -53,7 +54,7 @@ enum End {
     /// They leave, as rows.
     Rows(Box<Gather>),
     /// They are grouped.
-    Summarize(Box<Summarize>, Box<Emitter>),
+    Summarize(Box<dyn Grouping>, Box<Emitter>),
     /// The best are kept.
     Top(Box<Top>),
     /// They leave as several rows each.
@@ -457,7 +458,14 @@ impl Build<'_> {
             })
             .collect();
         let emitter = Box::new(Emitter::new(&spec));
-        End::Summarize(Box::new(Summarize::new(spec, keys, aggs)), emitter)
+        let grouping: Box<dyn Grouping> = match spec.session() {
+            None => Box::new(Summarize::new(spec, keys, aggs)),
+            Some(session) => {
+                let until = s.until.as_ref().map(|e| self.compiler.condition(e, &self.scope));
+                Box::new(Sessions::new(spec, session, keys, aggs, until))
+            }
+        };
+        End::Summarize(grouping, emitter)
     }
 
     fn gather(&mut self, carry: &Carry) -> End {

@@ -150,6 +150,12 @@ impl Table {
         &self.rows[r as usize * self.stride..][..self.stride]
     }
 
+    /// The words of row `r`, to be changed.
+    #[inline(always)]
+    pub fn row_mut(&mut self, r: u32) -> &mut [u64] {
+        &mut self.rows[r as usize * self.stride..][..self.stride]
+    }
+
     /// The key of row `r`.
     pub fn key(&self, r: u32) -> &[u64] {
         &self.row(r)[..self.key_words]
@@ -286,6 +292,11 @@ impl Table {
             to[..W].copy_from_slice(&key);
         }
         row as u32
+    }
+
+    /// Adds a row that is not found by its key, of unspecified contents.
+    pub fn push_row(&mut self) -> &mut [u64] {
+        self.new_row()
     }
 
     /// Memory for one more row.

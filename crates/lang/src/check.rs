@@ -18,6 +18,7 @@ mod name;
 mod param;
 mod rows;
 mod scan;
+mod session;
 mod signature;
 mod stage;
 mod summarize;

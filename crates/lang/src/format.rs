@@ -209,6 +209,14 @@ mod tests {
             "packets | summarize n=count() max 5 every 1s by flow",
             "packets\n| summarize n = count() by flow every 1s max 5\n",
         );
+        check(
+            "packets|summarize n=count() max 5 until tcp.rst   active 60s session 15s by flow",
+            "packets\n| summarize n = count() by flow session 15s active 60s until tcp.rst max 5\n",
+        );
+        check(
+            "packets|summarize n=count() idle 5s every 100 rows",
+            "packets\n| summarize n = count() every 100 rows idle 5s\n",
+        );
         check("packets|where dport in{22,80,}", "packets\n| where dport in {22, 80}\n");
         check(
             "packets|extend x=match len{1..9=>1,_=>2,}",

@@ -56,6 +56,9 @@ mod tests {
          seen | top 10 by len desc, ts asc\nseen\n| project flow, bits = len * 8 | print",
         "packets | distinct flow, len idle 1h max 5 | sample 1 in 10 by hosts | each dns.answer\n\
          | each part = split(answer.name, \".\") | sample 0.5% | top 3 by len asc per ip.src max 9",
+        "packets | where ip\n| summarize n = count(), why = end_reason() by flow session 15s active 60s\n\
+     until tcp.fin or tcp.rst max 100k\n| summarize n = count(), d = distinct(why) every 5m\n\
+     packets | summarize p = quantile(len, 0.9) by ip.src every 1000 rows idle 60s # some",
         "packets | extend a = (tcp.flags | 0x3) & ~1, b = @2023-11-14T22:13:20Z - ts, \
          c = ip.src in {10.0.0.0/8, 2001:db8::1}, d = \"a\\n\\u{e9}\" # end",
         "let workers = (\"a.pcap\", \"b.pcapng\")\npackets | mirror \"all.pcap\" # copy\n\

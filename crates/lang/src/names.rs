@@ -95,6 +95,8 @@ pub(crate) enum EventTime {
     Packet,
     /// The start of their window.
     Window,
+    /// When the latest row of their session came.
+    Session,
     /// None, since the stage at that place took the whole input together.
     None(Span),
 }

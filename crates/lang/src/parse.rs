@@ -52,7 +52,7 @@ pub(crate) const STAGES: &[&str] = &[
 ];
 
 /// Stages of the design that are still to come.
-pub(crate) const UNSUPPORTED: &[&str] = &["alert", "store", "publish", "metric", "session"];
+pub(crate) const UNSUPPORTED: &[&str] = &["alert", "store", "publish", "metric"];
 
 /// Words that go on with a stage, and so are no names of pipelines.
 const CLAUSES: &[&str] = &[

@@ -133,6 +133,7 @@ pub(crate) struct Summarize {
     pub(crate) every: Option<Expr>,
     pub(crate) lateness: Option<Expr>,
     pub(crate) fill: Option<Fill>,
+    pub(crate) sessions: Box<Sessions>,
     pub(crate) max: Option<Expr>,
 }
 
@@ -141,6 +142,34 @@ pub(crate) struct Summarize {
 pub(crate) struct Fill {
     pub(crate) word: Spanned<()>,
     pub(crate) idle: Option<Expr>,
+}
+
+/// The clauses of a `summarize` that make sessions.
+#[derive(Clone, PartialEq, Default, Debug)]
+pub(crate) struct Sessions {
+    /// Whether `every` counts rows.
+    pub(crate) rows: bool,
+    pub(crate) idle: Option<Expr>,
+    /// What stands behind `session`.
+    pub(crate) gap: Option<Expr>,
+    pub(crate) active: Option<Expr>,
+    pub(crate) until: Option<Expr>,
+}
+
+impl Sessions {
+    /// The words that clauses start with.
+    pub(crate) const WORDS: [&str; 4] = ["session", "active", "until", "idle"];
+
+    /// The clauses, in that order.
+    pub(crate) fn clauses(&self) -> [&Option<Expr>; 4] {
+        [&self.gap, &self.active, &self.until, &self.idle]
+    }
+
+    /// The clause that starts with a word.
+    pub(crate) fn clause_mut(&mut self, word: &str) -> Option<&mut Option<Expr>> {
+        let clauses = [&mut self.gap, &mut self.active, &mut self.until, &mut self.idle];
+        Sessions::WORDS.into_iter().zip(clauses).find(|(w, _)| *w == word).map(|(_, c)| c)
+    }
 }
 
 /// `name = func(arg) where cond`

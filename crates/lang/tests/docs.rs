@@ -111,6 +111,7 @@ fn tables_are_complete() {
         "variance",
         "stddev",
         "rate",
+        "end_reason",
     ] {
         has(&format!("`{f}("));
     }

@@ -58,6 +58,15 @@ fn stage(s: &Stage) -> String {
             let window = match s.window {
                 Window::All => String::new(),
                 Window::Tumbling(ns) => format!(" every {ns}"),
+                Window::Session(w) => {
+                    let until = s.until.as_ref().map(|e| format!(" until {}", expr(e)));
+                    let (active, rows) = (w.active_ns, w.rows);
+                    format!(
+                        " session {} {active:?} {rows:?}{}",
+                        w.gap_ns,
+                        until.unwrap_or_default()
+                    )
+                }
                 Window::Sliding { over, every } => format!(" over {over} every {every}"),
             };
             let late = match s.lateness_ns {
@@ -318,6 +327,26 @@ fn sliding_windows_with_lateness_and_filled_in() {
     - packets
       summarize packets=rate():float behind=late():int | ip.src=ip.src over 60000000000 every 10000000000 lateness 5000000000 fill Some(60000000000) max 1000
       -> ts:time ip.src:ip packets:float behind:int
+    ");
+}
+
+#[test]
+fn sessions() {
+    let text = "packets | summarize n = count(), why = end_reason() by ip.src session 15s active 60s \
+        until tcp.rst | top 3 by n | summarize n = count() every 1s";
+    insta::assert_snapshot!(lowered(text), @r"
+    - packets
+      summarize n=count():int why=end_reason():int | ip.src=ip.src session 15000000000 Some(60000000000) None until tcp.rst max 1048576
+      top 3 -#2
+      summarize n=count():int |  every 1000000000 max 67108864
+      -> ts:time n:int
+    ");
+    let text =
+        "param size: int = 10\npackets | summarize bytes = sum(len) by flow every size rows max 5";
+    insta::assert_snapshot!(lowered(text), @r"
+    - packets
+      summarize bytes=sum(len):int | ip.src=ip.src sport=sport ip.dst=ip.dst dport=dport ip.proto=ip.proto session 3600000000000 None Some(10) max 5
+      -> ts:time ip.src:ip sport:int ip.dst:ip dport:int ip.proto:int bytes:int
     ");
 }
 

@@ -30,8 +30,8 @@ pub use functions::{AggSignature, Func, ScalarSignature, Signatures};
 pub use join::{Join, JoinColumn, JoinKind, Union, UnionColumn, Within};
 pub use rows::{Distinct, Each, Parts, Per, Sample, SampleBy};
 pub use stage::{
-    Agg, AggFunc, Column, Input, Order, Pipeline, Program, Scan, Schema, SortKey, Stage, Summarize,
-    Window,
+    Agg, AggFunc, Column, EndReason, Input, Order, Pipeline, Program, Scan, Schema, Session,
+    SortKey, Stage, Summarize, Window,
 };
 pub use types::Type;
 pub use value::Value;

@@ -11,6 +11,18 @@ pub const DISTINCT_KEYS_MAX: u64 = 16 << 20;
 
 /// Keys of one window that a `top … per` keeps rows of unless the query says `max`.
 pub const TOP_KEYS_MAX: u64 = 1 << 20;
+/// Sessions that one `summarize … session` or `every N rows` holds open at once unless the query
+/// says `max`.
+pub const SESSIONS_MAX: u64 = SCAN_KEYS_MAX;
+
+/// How long `every N rows` waits for the next row of a key, unless the query says `idle`.
+pub const ROWS_IDLE_NS: i64 = SCAN_IDLE_NS;
+
+/// How often sessions that have ended come out, in nanoseconds of event time: every second, ...
+pub const SESSION_TICK_NS: i64 = 1_000_000_000;
+
+/// ...or every gap where that is shorter, but no more often than this.
+pub const SESSION_TICK_MIN_NS: i64 = 1_000_000;
 
 /// How long a `scan` keeps a key that no row touches, unless the query says `idle`.
 pub const SCAN_IDLE_NS: i64 = 3_600_000_000_000;

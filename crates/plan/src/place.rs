@@ -2,8 +2,8 @@
 //!
 //! Workers take the first stages of each pipeline over packets: everything without state, scans,
 //! and the first summarize as partial results that merge. What depends on the order of rows (a
-//! scan; a sum of floats, which rounds) must see all rows of its key in one place. So packets are
-//! spread by a key that all such stages determine; where no stage is of that kind, whole batches
+//! scan; sessions; a sum of floats, which rounds) must see all rows of its key in one place. So
+//! packets are spread by a key that all such stages determine; where no stage is of that kind, whole batches
 //! go to whichever worker is next, which is cheaper; where such stages of a pipeline have no key in
 //! common, or a summarize names a `max` for its groups, one worker does it all. Where pipelines
 //! have no key in common with each other, they form [clusters](crate::cluster).
@@ -12,7 +12,7 @@ use crate::cluster::{Cluster, Need, clusters};
 use crate::keys::{FieldSet, fields_of, largest_common};
 use crate::limits::GROUPS_MAX;
 use crate::rows::SampleBy;
-use crate::stage::{Agg, AggFunc, Input, Pipeline, Program, Stage};
+use crate::stage::{Agg, AggFunc, Input, Pipeline, Program, Stage, Window};
 use crate::types::Type;
 
 /// How packets are spread over workers.
@@ -78,9 +78,10 @@ fn need(stages: &[Stage], all: &mut Vec<FieldSet>) -> Need {
             Stage::Scan(s) => (fields_of(&s.keys), true),
             Stage::Distinct(d) => (fields_of(&d.keys), true),
             Stage::Summarize(s) => {
-                limited |= s.max_groups < GROUPS_MAX;
                 let key = fields_of(s.keys.iter().map(|(_, e)| e));
-                (key, s.aggs.iter().any(rounds))
+                let sessions = matches!(s.window, Window::Session(_));
+                limited |= !sessions && s.max_groups < GROUPS_MAX;
+                (key, sessions || s.aggs.iter().any(rounds))
             }
             _ => continue,
         };
@@ -130,7 +131,10 @@ fn place_pipeline(pipeline: &Pipeline) -> PipelinePlacement {
     }
     let free = pipeline.stages.iter().take_while(|s| is_local(s)).count();
     let (sharded, reason) = match pipeline.stages.get(free) {
-        Some(Stage::Summarize(_)) => (free + 1, "partial groups of all workers are merged"),
+        Some(Stage::Summarize(s)) => match s.window {
+            Window::Session(_) => (free + 1, "sessions of all workers are put in order"),
+            _ => (free + 1, "partial groups of all workers are merged"),
+        },
         Some(Stage::Top { .. }) => (free, "`top` needs the rows of all workers"),
         Some(Stage::Limit(_)) => (free, "`limit` needs the rows of all workers, in order"),
         Some(Stage::Sample(_)) => (free, "`sample` counts the rows of all workers, in order"),
@@ -147,7 +151,7 @@ mod tests {
     use super::*;
     use crate::expr::Expr;
     use crate::keys::describe;
-    use crate::stage::{Scan, Schema, Summarize, Window};
+    use crate::stage::{Scan, Schema, Summarize};
     use crate::value::Value;
     use weir_packet::fields::by_name;
 
@@ -178,6 +182,7 @@ mod tests {
             window: Window::All,
             lateness_ns: 0,
             fill: None,
+            until: None,
             max_groups: GROUPS_MAX,
         })
     }
@@ -241,6 +246,15 @@ mod tests {
         let p = placed(vec![merging(), bounded(), vec![scan(&["ip.src"])], merging()]);
         assert_eq!(ways(&p), ["ip.src", "one"]);
         assert_eq!(p.clusters[0].pipelines, [0, 2, 3]);
+    }
+
+    #[test]
+    fn sessions_stay_in_order() {
+        let Stage::Summarize(mut s) = summarize(&["ip.src", "dport"], None) else { unreachable!() };
+        let session = crate::stage::Session { gap_ns: 1, active_ns: None, rows: None };
+        (s.window, s.max_groups) = (Window::Session(session), 10);
+        let p = placed(vec![vec![scan(&["ip.src"]), Stage::Summarize(s)]]);
+        assert_eq!((ways(&p), p.pipelines[0].sharded), (vec!["ip.src".to_owned()], 2));
     }
 
     #[test]

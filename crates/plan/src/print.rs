@@ -13,7 +13,8 @@ use crate::join::{Join, JoinKind, Within};
 use crate::limits::{GROUPS_MAX, JOIN_ROWS_MAX};
 use crate::place::place;
 use crate::stage::{
-    Agg, AggFunc, Input, Order, Program, Scan, ScanState, Schema, SortKey, Stage, Summarize, Window,
+    Agg, AggFunc, Input, Order, Program, Scan, ScanState, Schema, Session, SortKey, Stage,
+    Summarize, Window,
 };
 use crate::value::Value;
 use crate::window::Fill;
@@ -125,6 +126,9 @@ pub fn stage(stage: &Stage, input: &Schema) -> String {
                 out += &format!(" by {}", list(&s.keys, |(name, e)| named(name, e)));
             }
             out += &windows(s);
+            if let Window::Session(w) = s.window {
+                out += &session(&w, s.until.as_ref().map(text));
+            }
             if s.max_groups == GROUPS_MAX { out } else { out + &format!(" max {}", s.max_groups) }
         }
         Stage::Scan(s) => scan(s, input),
@@ -150,6 +154,7 @@ fn windows(s: &Summarize) -> String {
         Window::Sliding { over, every } => {
             format!(" over {} every {}", Value::Duration(over), Value::Duration(every))
         }
+        Window::Session(_) => String::new(),
     };
     if s.lateness_ns > 0 {
         out += &format!(" lateness {}", Value::Duration(s.lateness_ns));
@@ -280,7 +285,28 @@ fn state(stage: &Stage, input: &Schema) -> Option<String> {
     })
 }
 
+/// The clauses that make sessions.
+fn session(w: &Session, until: Option<String>) -> String {
+    let gap = Value::Duration(w.gap_ns);
+    if let Some(n) = w.rows {
+        return format!(" every {n} rows idle {gap}");
+    }
+    let active = w.active_ns.map(|ns| format!(" active {}", Value::Duration(ns)));
+    let until = until.map(|cond| format!(" until {cond}"));
+    format!(" session {gap}{}{}", active.unwrap_or_default(), until.unwrap_or_default())
+}
+
 fn groups(s: &Summarize) -> String {
+    if let Window::Session(w) = s.window {
+        let keys = list(&s.keys, |(name, _)| name.clone());
+        let per = if keys.is_empty() { String::new() } else { format!(" per {keys}") };
+        return format!(
+            "one session{per}, those that have ended for {} at most; at most {}, putting the least \
+             recently active out beyond, and counting it as evicted",
+            Value::Duration(w.tick_ns()),
+            s.max_groups
+        );
+    }
     let window = match s.window {
         Window::All => None,
         Window::Sliding { .. } => Some("open pane"),
@@ -557,6 +583,7 @@ mod tests {
                 window: Window::Tumbling(1_000_000_000),
                 lateness_ns: 0,
                 fill: None,
+                until: None,
                 max_groups: crate::limits::GROUPS_MAX,
             }),
         ];
@@ -677,6 +704,39 @@ mod tests {
         assert_eq!(text(&plan), "join pipeline 3 by id, client == host");
         let union = Union { others: vec![0, 3], columns: Vec::new(), timed: true };
         assert_eq!(stage(&Stage::Union(union), &left), "union pipeline 1, pipeline 4");
+    }
+
+    #[test]
+    fn sessions_read_as_typed() {
+        let window =
+            |active_ns, rows| Window::Session(Session { gap_ns: 15_000_000_000, active_ns, rows });
+        let mut s = Summarize {
+            keys: vec![("ip.src".into(), field("ip.src"))],
+            aggs: vec![Agg {
+                name: "why".into(),
+                func: AggFunc::EndReason,
+                arg: None,
+                cond: None,
+                ty: Type::Int,
+            }],
+            window: window(Some(60_000_000_000), None),
+            lateness_ns: 0,
+            fill: None,
+            until: Some(field("tcp.rst")),
+            max_groups: 500,
+        };
+        let text = |s: &Summarize| stage(&Stage::Summarize(s.clone()), &Schema::default());
+        assert_eq!(
+            text(&s),
+            "summarize why = end_reason() by ip.src session 15s active 1m until tcp.rst max 500"
+        );
+        let state = groups(&s);
+        assert!(state.starts_with("one session per ip.src, those that have ended for 1s at most;"));
+        (s.window, s.until) = (window(None, Some(1000)), None);
+        assert_eq!(
+            text(&s),
+            "summarize why = end_reason() by ip.src every 1000 rows idle 15s max 500"
+        );
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use crate::ends::Ends;
 use crate::expr::Expr;
 use crate::join::{Join, Union};
+use crate::limits::{SESSION_TICK_MIN_NS, SESSION_TICK_NS};
 use crate::rows::{Distinct, Each, Per, Sample};
 use crate::types::Type;
 use crate::window::Fill;
@@ -120,7 +121,8 @@ impl Schema {
 /// fields.
 ///
 /// Event time of a row is the time of its packet; after a windowed `summarize` it is the start of
-/// the window, in the first column, `ts`; after a `summarize` over the whole input there is none.
+/// the window, in the first column, `ts`, after one of sessions that of the session's latest row;
+/// after a `summarize` over the whole input there is none.
 /// Rows that a stage holds to the end of input are never late downstream of it.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Stage {
@@ -243,9 +245,12 @@ pub struct Summarize {
     pub lateness_ns: i64,
     /// Whether windows come out in which no row was.
     pub fill: Option<Fill>,
+    /// Of sessions: a row for which this holds is the last one of its session.
+    pub until: Option<Expr>,
     /// Groups of one window, or of one pane where windows slide, and keys that are filled in; rows
     /// of further groups are counted as evicted. A bound below
-    /// [`crate::limits::GROUPS_MAX`] is exact; that one each worker keeps for itself.
+    /// [`crate::limits::GROUPS_MAX`] is exact; that one each worker keeps for itself. Of sessions:
+    /// how many may be open, see [`Session`].
     pub max_groups: u64,
 }
 
@@ -264,6 +269,66 @@ pub enum Window {
         /// From the start of one to the start of the next.
         every: i64,
     },
+    /// Rows of a key that follow one another closely.
+    Session(Session),
+}
+
+/// When the rows of a key are one session.
+///
+/// All is judged by the time that a row came at: the later of its own time and the watermark, as in
+/// a [`Scan`]; so a late row is the latest of its session, and is not lost. A session starts with a
+/// row that finds none of its key open. A row ends the open one before it joins if it comes `gap_ns`
+/// or more after the latest row, or `active_ns` or more after the first; then it starts the next. A
+/// row ends the session that it joined if `until` holds for it, or if it is number `rows`. A session
+/// also ends when a tick of the watermark finds it `gap_ns` or more behind, when the input ends,
+/// and, as the one whose latest row came before those of all others, when a row needs its place
+/// among `max_groups`: that one is counted as evicted, and put out like all others.
+///
+/// Sessions that have ended come out when the watermark passes a multiple of [`Session::tick_ns`],
+/// by the time they started, then by key, then in the order they ended. The first column, `ts`, is
+/// when the first row came, their event time when the latest did; behind them the watermark is the
+/// tick less the gap, which nothing that comes out later falls behind.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Session {
+    /// How long a key may be without a row.
+    pub gap_ns: i64,
+    /// How long a session may be.
+    pub active_ns: Option<i64>,
+    /// How many rows it may have.
+    pub rows: Option<u64>,
+}
+
+impl Session {
+    /// How often sessions that have ended come out.
+    pub fn tick_ns(&self) -> i64 {
+        self.gap_ns.clamp(SESSION_TICK_MIN_NS, SESSION_TICK_NS)
+    }
+
+    /// The watermark of what comes out at a watermark of this.
+    pub fn downstream(&self, watermark: i64) -> i64 {
+        self.tick(watermark).saturating_sub(self.gap_ns)
+    }
+
+    /// The latest tick that is not after `t`; the least time where there is none.
+    pub fn tick(&self, t: i64) -> i64 {
+        t.checked_sub(t.rem_euclid(self.tick_ns())).unwrap_or(i64::MIN)
+    }
+}
+
+/// Why a session ended: the numbers of IPFIX's `flowEndReason`
+/// ([RFC 5102](https://www.rfc-editor.org/rfc/rfc5102#section-5.11.3)).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum EndReason {
+    /// No row came for as long as the gap.
+    Idle = 1,
+    /// It had lasted as long as it may.
+    Active = 2,
+    /// The condition of its last row, or the number of its rows.
+    Detected = 3,
+    /// The input ended.
+    Forced = 4,
+    /// Another one needed its place.
+    Resources = 5,
 }
 
 /// One aggregate.
@@ -338,6 +403,8 @@ pub enum AggFunc {
     Frequent(u32),
     /// All values by value, with how often each came, as such a text.
     Histogram,
+    /// Why a session ended, as an [`EndReason`]. Int; of sessions only.
+    EndReason,
     /// A registered aggregate, by its position in [`crate::Signatures::aggregates`].
     User(usize),
 }
@@ -366,6 +433,7 @@ impl AggFunc {
             AggFunc::Entropy => "entropy",
             AggFunc::Frequent(_) => "frequent",
             AggFunc::Histogram => "histogram",
+            AggFunc::EndReason => "end_reason",
             AggFunc::User(_) => "user",
         }
     }

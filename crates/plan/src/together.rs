@@ -132,6 +132,7 @@ mod tests {
             window: Window::All,
             lateness_ns: 0,
             fill: None,
+            until: None,
             max_groups: GROUPS_MAX,
         })
     }

@@ -89,7 +89,8 @@ mod tests {
         ] {
             let (keys, aggs) = (Vec::new(), Vec::new());
             let max_groups = crate::limits::GROUPS_MAX;
-            let s = Summarize { keys, aggs, window, lateness_ns, fill, max_groups };
+            let until = None;
+            let s = Summarize { keys, aggs, window, lateness_ns, fill, until, max_groups };
             assert_eq!(stage(&Stage::Summarize(s), &Schema::default()), expected);
         }
     }

@@ -54,6 +54,7 @@ macro_rules! entry {
 /// The library, in the order that `weir list` prints.
 pub(crate) static LIBRARY: &[Entry] = &[
     entry!("flows", "flow_meter"),
+    entry!("ipfix", "ipfix_flow_meter"),
     entry!("sources", "source_counts"),
     entry!("top", "top_talkers"),
     entry!("connections", "new_connections"),

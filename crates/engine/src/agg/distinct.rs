@@ -212,6 +212,9 @@ impl Set {
         let (mut refused, mut moved) = (0, [0; PACKED_WORDS_MAX]);
         self.keys.len = 0;
         theirs.each(|key| {
+            if !moving.takes(key) {
+                return;
+            }
             let moved = moving.key(key, &mut moved);
             let j = self.keys.len;
             self.keys.words.iter_mut().zip(moved).for_each(|(plane, w)| plane[j] = *w);

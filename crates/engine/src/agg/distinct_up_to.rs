@@ -20,6 +20,7 @@ use super::distinct::Distinct;
 use super::{Aggregate, Cells, CellsRef, Finish, Input, read_bytes, write_bytes};
 use crate::key::Part;
 use crate::limits::SKETCHES_MAX;
+use crate::table::NO_ROW;
 use datasketches::hll::HllSketch;
 use std::any::Any;
 use weir_packet::bits::Bits;
@@ -122,7 +123,7 @@ impl Aggregate for DistinctUpTo {
     ) {
         let other = other.as_any().downcast_ref::<Self>().expect("the same aggregate");
         self.exact.merge(cells, &other.exact, theirs, map);
-        for (there, &here) in map.iter().enumerate() {
+        for (there, &here) in map.iter().enumerate().filter(|(_, here)| **here != NO_ROW) {
             if let Some(at) = theirs.of::<2>(there as u32)[1].checked_sub(1) {
                 self.take_sketch(&mut cells.of::<2>(here)[1], &other.sketches[at as usize]);
             }

@@ -132,6 +132,10 @@ impl Aggregate for FirstLast {
         }
     }
 
+    fn keeps_aside(&self) -> bool {
+        self.text()
+    }
+
     fn finish(&self, cells: CellsRef<'_>, groups: &[u32], out: &mut Finish<'_>) {
         let column = &mut *out.column;
         let mut present = Bits::NONE;

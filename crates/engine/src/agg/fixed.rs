@@ -66,6 +66,10 @@ impl<A: Fixed<N>, const N: usize> Aggregate for Of<A, N> {
         }
     }
 
+    fn keeps_aside(&self) -> bool {
+        false
+    }
+
     fn finish(&self, cells: CellsRef<'_>, groups: &[u32], out: &mut Finish<'_>) {
         for (i, &group) in groups.iter().enumerate() {
             match self.0.finish(cells.of(group)) {

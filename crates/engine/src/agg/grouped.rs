@@ -4,6 +4,7 @@
 use super::{Input, read_bytes, read_words, write_bytes, write_words};
 use crate::key::{Layout, PACKED_WORDS_MAX, Part, Pool};
 use crate::limits::PARTS_MAX;
+use crate::table::NO_ROW;
 use weir_packet::bits::Bits;
 use weir_packet::column::Column;
 
@@ -54,7 +55,8 @@ pub(super) struct Moving<'a> {
 }
 
 impl<'a> Moving<'a> {
-    /// `map` has the new number of each group; `texts` are those there and those here.
+    /// `map` has the new number of each group, or [`NO_ROW`]; `texts` are those there and those
+    /// here.
     pub(super) fn new(
         layout: &'a Layout,
         map: &'a [u32],
@@ -62,6 +64,13 @@ impl<'a> Moving<'a> {
     ) -> Moving<'a> {
         let has_texts = layout.text_parts().next().is_some();
         Moving { layout, group: group_place(layout), has_texts, map, texts }
+    }
+
+    /// Whether the group of a key is one that moves.
+    #[inline(always)]
+    pub(super) fn takes(&self, key: &[u64]) -> bool {
+        let (word, shift) = self.group;
+        self.map[(key[word] >> shift) as u32 as usize] != NO_ROW
     }
 
     /// A key as it is in the other table; `moved` is memory for it.

@@ -13,6 +13,7 @@ mod bit_or;
 mod count;
 mod distinct;
 mod distinct_up_to;
+pub(crate) mod end_reason;
 pub(crate) mod entropy;
 mod first_last;
 mod fixed;
@@ -154,7 +155,8 @@ pub trait Aggregate: Send {
     /// Takes rows into their groups.
     fn update(&mut self, input: &Input<'_>, cells: &mut Cells<'_>);
 
-    /// Takes the groups of another table in: `map[g]` is the group here of group `g` there.
+    /// Takes the groups of another table in: `map[g]` is the group here of group `g` there. Where
+    /// it [merges whole](Aggregate::merges_whole), [`NO_ROW`](crate::table::NO_ROW) leaves one out.
     fn merge(
         &mut self,
         cells: &mut Cells<'_>,
@@ -190,6 +192,12 @@ pub trait Aggregate: Send {
         false
     }
 
+    /// Whether there is more to a group than its cells, which then do not stand for it in another
+    /// table.
+    fn keeps_aside(&self) -> bool {
+        true
+    }
+
     /// Values that found no room.
     fn evicted(&self) -> u64 {
         0
@@ -204,11 +212,16 @@ pub fn build(agg: &Agg, functions: &Functions, lone: bool) -> Box<dyn Aggregate>
     if let AggFunc::Rate(window_ns) = agg.func {
         return Box::new(Of(rate::Rate { window_ns }));
     }
+    if agg.func == AggFunc::EndReason {
+        return Box::new(end_reason::EndReason);
+    }
     let Some(arg) = &agg.arg else { return Box::new(Of(count::Count)) };
     // Whether a group may have rows and still no value.
     let nullable = lone || agg.cond.is_some() || !arg.always_present();
     match agg.func {
-        AggFunc::Count | AggFunc::Late | AggFunc::Rate(_) => Box::new(Of(count::Count)),
+        AggFunc::Count | AggFunc::Late | AggFunc::Rate(_) | AggFunc::EndReason => {
+            Box::new(Of(count::Count))
+        }
         AggFunc::Sum => match arg.ty {
             Type::Float => Box::new(Of(sum::SumFloat)),
             _ if !matches!(arg.kind, ExprKind::Field(_)) => Box::new(Of(sum::SumSigned)),

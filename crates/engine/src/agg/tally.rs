@@ -212,7 +212,11 @@ impl<R: Reading> Aggregate for Tally<R> {
         for (set, theirs) in sets.iter_mut().zip(&other.sets) {
             let mut moved = [0; PACKED_WORDS_MAX];
             let mut moving = Moving::new(&theirs.layout, map, (&other.pool, &mut *pool));
-            theirs.each(|key, times| *evicted += set.put(moving.key(key, &mut moved), times));
+            theirs.each(|key, times| {
+                if moving.takes(key) {
+                    *evicted += set.put(moving.key(key, &mut moved), times);
+                }
+            });
             *evicted += set.flush();
         }
     }

@@ -1,10 +1,10 @@
 //! When the watermark must interrupt the packets.
 
-use weir_plan::{Input, Program, Stage};
+use weir_plan::{Input, Program, Stage, Window};
 
 /// Where closing windows must interrupt the packets: of all windows over packet time their length
 /// (that of panes, where windows slide), and how long they stay open after the watermark has
-/// passed. And how often joins look at the watermark.
+/// passed. And how often sessions and joins look at the watermark.
 pub fn window_lengths(program: &Program) -> Vec<(i64, i64)> {
     // Whether the rows of a pipeline come when packets do.
     let mut as_packets: Vec<bool> = Vec::new();
@@ -16,6 +16,9 @@ pub fn window_lengths(program: &Program) -> Vec<(i64, i64)> {
                 Stage::Summarize(s) => {
                     if so_far {
                         all.extend(s.window.pane().map(|d| (d, s.lateness_ns)));
+                        if let Window::Session(session) = s.window {
+                            all.push((session.tick_ns(), 0));
+                        }
                     }
                     so_far = false;
                 }

@@ -40,6 +40,15 @@ impl<'a> Eval<'a> {
         }
     }
 
+    /// What an aggregate takes of a row, if it takes anything.
+    pub(super) fn taken(&mut self, agg: &Agg, row: &Row) -> Option<Value> {
+        if !agg.cond.as_ref().is_none_or(|cond| self.holds(cond, row, &[])) {
+            return None;
+        }
+        let value = agg.arg.as_ref().map_or(Value::Bool(true), |arg| self.argument(arg, row));
+        value.exists().then_some(value)
+    }
+
     /// The value of an expression for one row, as `weir_plan::expr` says.
     pub(super) fn eval(&mut self, e: &Expr, row: &Row, states: &[Value]) -> Value {
         match &e.kind {
@@ -185,6 +194,7 @@ impl<'a> Eval<'a> {
             (AggFunc::ApproxDistinct, _) => {
                 Value::Int(approx_distinct::count(values.iter().map(|v| item(v, agg))) as i64)
             }
+            (AggFunc::EndReason, _) => unreachable!("sessions know it"),
             (AggFunc::User(i), _) => {
                 let mut state = self.functions.aggregate_at(i)();
                 values.iter().for_each(|v| state.update(v));

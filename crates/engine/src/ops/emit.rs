@@ -1,6 +1,6 @@
 //! The half of a `summarize` that puts rows out.
 
-use super::groups::{Groups, Spec, group_id};
+use super::groups::{Groups, Spec, Variant, group_id};
 use super::order::Sorter;
 use super::windows::Windows;
 use crate::agg::Finish;
@@ -14,6 +14,7 @@ use std::sync::Arc;
 use weir_packet::bits::Bits;
 use weir_packet::column::Column;
 use weir_packet::limits::BATCH;
+use weir_plan::Window;
 
 /// Turns groups into rows, in order.
 pub struct Emitter {
@@ -68,7 +69,7 @@ impl Emitter {
 
     /// What a summary of the whole input without keys puts out when no row came: one group.
     pub fn lone(&self) -> Option<Groups> {
-        let lone = self.spec.plan.keys.is_empty() && self.spec.every().is_none();
+        let lone = self.spec.plan.keys.is_empty() && self.spec.plan.window == Window::All;
         lone.then(|| Groups::new(&self.spec))
     }
 
@@ -157,7 +158,7 @@ impl Emitter {
         rows.clock.resize(n, start);
         rows.columns.iter_mut().for_each(|c| c.present = Bits::NONE);
         rows.time.present = Bits::NONE;
-        let mut c = 0;
+        let mut c = usize::from(self.spec.session().is_some());
         if self.spec.every().is_some() {
             for column in [&mut rows.columns[0], &mut rows.time] {
                 column.word_mut()[..n].fill(start as u64);
@@ -171,6 +172,9 @@ impl Emitter {
         let several = self.work.picked.iter().all(|p| p.len > 0);
         let picked = self.work.picked.iter().zip(&groups.variants).zip(&self.spec.layouts);
         for ((picked, variant), layout) in picked.filter(|((picked, _), _)| picked.len > 0) {
+            if self.spec.session().is_some() {
+                picked.times(variant, rows);
+            }
             for p in 0..self.spec.parts.len() {
                 let from = Packed { table: &variant.table, layout, texts: &groups.texts };
                 ahead.fetch(steps);
@@ -251,6 +255,19 @@ impl Picked {
 
     fn at(&self) -> &[u16] {
         &self.at[..self.len]
+    }
+
+    /// Writes when sessions started, and their event time: when their latest row came.
+    fn times(&self, variant: &Variant, rows: &mut Rows) {
+        let (starts, time) = (rows.columns[0].word_mut(), rows.time.word_mut());
+        for (&id, &at) in self.ids().iter().zip(self.at()) {
+            let (at, last) = (at as usize & (BATCH - 1), variant.last(id));
+            (starts[at], time[at]) = (variant.start(id) as u64, last as u64);
+            rows.clock[at] = last;
+        }
+        for column in [&mut rows.columns[0], &mut rows.time] {
+            column.present = column.present.or(self.set);
+        }
     }
 
     /// Moves results to where their groups stand.

@@ -1,17 +1,20 @@
 //! The groups of a `summarize`: one table per key layout, with the cells of all aggregates.
 
+mod sessions;
+
 use super::order::Sorter;
+use super::session;
 use super::windows::downstream;
 use crate::agg::{Aggregate, Cells, CellsRef, build};
 use crate::functions::Functions;
 use crate::key::{Layout, PACKED_WORDS_MAX, Part, Pool};
-use crate::limits::PARTS_MAX;
+use crate::limits::{PARTS_MAX, SESSIONS_WAITING_MAX};
 use crate::table::{Keys, NO_ROW, Table};
 use std::cmp::Ordering;
 use std::sync::Arc;
 use weir_packet::limits::BATCH;
 use weir_plan as plan;
-use weir_plan::{Schema, Window};
+use weir_plan::{AggFunc, Schema, Session, Window};
 
 /// Windows in a row that may use less than an eighth of a table before its memory is given back.
 const SMALL_WINDOWS_MAX: u32 = 16;
@@ -55,6 +58,28 @@ impl Spec {
         watermark.saturating_sub(self.plan.lateness_ns)
     }
 
+    /// What makes its sessions, if its groups are that.
+    pub fn session(&self) -> Option<Session> {
+        match self.plan.window {
+            Window::Session(session) => Some(session),
+            _ => None,
+        }
+    }
+
+    /// Words of a row between its key and its first aggregate.
+    fn head(&self) -> usize {
+        self.session().map_or(0, session::head)
+    }
+
+    /// Rows that one table may have.
+    fn max_rows(&self) -> u64 {
+        let max = self.plan.max_groups;
+        match self.session() {
+            None => max,
+            Some(_) => max.saturating_mul(2).saturating_add(SESSIONS_WAITING_MAX as u64),
+        }
+    }
+
     /// The watermark that rows put out by a close at `watermark` obey.
     pub fn downstream(&self, watermark: i64) -> i64 {
         let closing = self.closing(watermark);
@@ -63,6 +88,7 @@ impl Spec {
                 let closed = (closing as i128).div_euclid(pane as i128) * pane as i128;
                 downstream(closed, over, every)
             }
+            (Window::Session(session), _) => session.downstream(watermark),
             (_, Some(d)) => window_start(closing, d),
             (_, None) => i64::MIN,
         }
@@ -89,6 +115,8 @@ pub(super) struct Variant {
     pub(super) aggs: Vec<Box<dyn Aggregate>>,
     /// Where in a row the cells of each aggregate start.
     pub(super) at: Vec<usize>,
+    /// Whether all rows are of one group.
+    pub(super) lone: bool,
     /// The cells of a new group.
     pub(super) fresh: Vec<u64>,
     /// The most groups there were since the table was made.
@@ -101,15 +129,19 @@ impl Variant {
     fn new(spec: &Spec, layout: &Layout) -> Variant {
         let lone = spec.plan.keys.is_empty() || spec.plan.fill.is_some();
         let aggs: Vec<_> = spec.plan.aggs.iter().map(|a| build(a, &spec.functions, lone)).collect();
-        let (mut at, mut fresh) = (Vec::new(), Vec::new());
-        for agg in &aggs {
-            at.push(layout.words + fresh.len());
+        let (mut at, mut fresh) = (Vec::new(), vec![0; spec.head()]);
+        for (agg, plan) in aggs.iter().zip(&spec.plan.aggs) {
+            at.push(match plan.func {
+                AggFunc::EndReason => layout.words + session::META,
+                _ => layout.words + fresh.len(),
+            });
             let mut cells = vec![0; agg.cells()];
             agg.fresh(&mut cells);
             fresh.extend(cells);
         }
-        let table = Table::new(layout.words, fresh.len(), spec.plan.max_groups);
-        Variant { table, aggs, at, fresh, most: 0, small: 0 }
+        let lone = spec.plan.keys.is_empty() && spec.session().is_none();
+        let table = Table::new(layout.words, fresh.len(), spec.max_rows());
+        Variant { table, aggs, at, lone, fresh, most: 0, small: 0 }
     }
 
     /// Forgets all groups. Keeps the memory, unless a burst left far more than is used.
@@ -163,6 +195,9 @@ impl Groups {
 
     /// Takes the groups of another worker in. May exceed `max`: each worker held to it.
     pub fn merge(&mut self, other: &Groups) {
+        if self.spec.session().is_some() {
+            return self.append_all(other);
+        }
         let Groups { spec, variants, texts, map } = self;
         let both = variants.iter_mut().zip(&other.variants).zip(&spec.layouts);
         for ((mine, theirs), layout) in both {
@@ -201,6 +236,9 @@ impl Groups {
     /// All groups in the order of their keys: [`group_id`]s.
     pub(super) fn sorted(&self, sorter: &mut Sorter, order: &mut Vec<u64>) {
         order.clear();
+        if self.spec.session().is_some() {
+            return self.by_start(sorter.times(), order);
+        }
         for (v, (variant, layout)) in self.variants.iter().zip(&self.spec.layouts).enumerate() {
             sorter.sort(&variant.table, layout, &self.texts, (v as u64) << 32, order);
         }

@@ -2,9 +2,10 @@
 //!
 //! An operator has three verbs. `push` takes the selected rows of a batch and says which of them
 //! go on; `watermark` says that no row older than a time will come; `finish` that none will come
-//! at all. Operators that pass rows on at once implement [`Operator`] and stand in a chain;
-//! those that hold rows back ([`summarize`], [`top`]) end a chain and put out rows of their own.
-//! What takes the rows of several pipelines ([`join`], [`union`]) stands before the first chain.
+//! at all. Operators that pass rows on at once implement [`Operator`] and stand in a chain; those
+//! that hold rows back ([`summarize`], [`session`], [`top`]) end a chain and put out rows of their
+//! own. What takes the rows of several pipelines ([`join`], [`union`]) stands before the first
+//! chain.
 
 pub mod distinct;
 pub mod each;
@@ -12,6 +13,7 @@ pub mod emit;
 pub mod ends;
 mod fill;
 pub mod filter;
+mod grouping;
 pub mod groups;
 pub mod join;
 pub mod limit;
@@ -20,18 +22,21 @@ mod order;
 mod panes;
 pub mod sample;
 pub mod scan;
+pub mod session;
 pub mod summarize;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod top;
 pub mod union;
 mod windows;
+mod work;
 
 use crate::counters::Ledger;
 use crate::expr::{Ctx, Src};
 use crate::rows::Rows;
 use crate::view::Origin;
 use ends::Wanted;
+pub use grouping::Grouping;
 use weir_packet::bits::Bits;
 
 /// A batch in the hands of a chain of operators.

@@ -26,6 +26,7 @@ pub(super) struct Sorter {
     short: Buffers<u64>,
     long: Buffers<u128>,
     aside: Vec<u64>,
+    times: Vec<(i64, u64)>,
 }
 
 #[derive(Default)]
@@ -58,6 +59,11 @@ enum Kind {
 }
 
 impl Sorter {
+    /// Memory for whoever sorts by time.
+    pub(super) fn times(&mut self) -> &mut Vec<(i64, u64)> {
+        &mut self.times
+    }
+
     /// Memory for whoever merges what was sorted.
     pub(super) fn aside(&mut self) -> &mut Vec<u64> {
         &mut self.aside

@@ -15,14 +15,13 @@
 //! those of other workers, and the other half ([`Emitter`](super::emit::Emitter)) puts out rows.
 
 use super::Batch;
-use super::groups::{Groups, Spec, Variant, window_start};
+use super::groups::{Groups, Spec, window_start};
 use super::windows::{behind, one_window};
-use crate::agg::{Cells, FUSED_MAX, Input, Step, update_fused};
+use super::work::{AggArgs, Work, drop_refused, update_all};
 use crate::counters::Ledger;
-use crate::expr::{Cond, Ctx, Src, Val};
+use crate::expr::Val;
 use crate::key::{Chosen, Direct, narrow_rows, pack};
 use crate::limits::{PARTS_MAX, SPARE_GROUPS, WINDOWS_MAX};
-use crate::table::{Keys, NO_ROW};
 use std::sync::Arc;
 use weir_packet::bits::Bits;
 use weir_packet::column::Column;
@@ -34,7 +33,7 @@ use weir_plan::{Agg, AggFunc, Expr, ExprKind, Type};
 pub struct Summarize {
     spec: Arc<Spec>,
     keys: Vec<Val>,
-    aggs: Vec<(Vec<Val>, Option<Cond>)>,
+    aggs: Vec<AggArgs>,
     /// How keys of plain packets are made, if they can be made directly.
     direct: Vec<Direct>,
     /// The open windows, by start; without windows just one, at 0.
@@ -48,42 +47,6 @@ pub struct Summarize {
     /// Whether an aggregate counts late rows.
     counts_late: bool,
     work: Box<Work>,
-}
-
-/// Scratch of one batch.
-struct Work {
-    key_srcs: Vec<Src>,
-    agg_srcs: Vec<(Vec<Src>, Bits)>,
-    positions: Vec<u16>,
-    ids: [u32; BATCH],
-    /// One for each layout.
-    packed: Vec<Keys>,
-    /// The rows whose keys are made directly.
-    direct: Bits,
-}
-
-/// All positions in a batch.
-static IDENTITY: [u16; BATCH] = {
-    let mut all = [0; BATCH];
-    let mut i = 0;
-    while i < BATCH {
-        all[i] = i as u16;
-        i += 1;
-    }
-    all
-};
-
-impl Work {
-    /// Makes these rows the ones at hand.
-    fn choose(&mut self, rows: Bits) {
-        self.positions.clear();
-        let n = rows.count();
-        if rows == Bits::first(n) {
-            self.positions.extend_from_slice(&IDENTITY[..n]);
-        } else {
-            rows.each(|i| self.positions.push(i as u16));
-        }
-    }
 }
 
 /// Whether an aggregate must see the rows of a group in their order. Making some keys directly
@@ -102,14 +65,13 @@ pub(crate) fn item(e: &Expr) -> Option<Item> {
 
 impl Summarize {
     /// Groups rows by `keys`; `aggs` are arguments (tuples taken apart) and conditions.
-    pub fn new(spec: Arc<Spec>, keys: Vec<Val>, aggs: Vec<(Vec<Val>, Option<Cond>)>) -> Summarize {
-        let packed = spec.layouts.iter().map(|l| Keys::new(l.words)).collect();
-        let agg_srcs = aggs.iter().map(|_| (Vec::new(), Bits::NONE)).collect();
+    pub fn new(spec: Arc<Spec>, keys: Vec<Val>, aggs: Vec<AggArgs>) -> Summarize {
         let items: Option<Vec<Item>> = spec.plan.keys.iter().map(|(_, e)| item(e)).collect();
         let items = items.filter(|_| !spec.plan.aggs.iter().any(needs_order));
         let direct = items.map_or_else(Vec::new, |items| Direct::new(&items, &spec.layouts));
         Summarize {
             counts_late: spec.plan.aggs.iter().any(|agg| agg.func == AggFunc::Late),
+            work: Work::new(&spec),
             spec,
             keys,
             aggs,
@@ -120,14 +82,6 @@ impl Summarize {
             watermark: i64::MIN,
             late: 0,
             evicted: 0,
-            work: Box::new(Work {
-                key_srcs: Vec::new(),
-                agg_srcs,
-                positions: Vec::with_capacity(BATCH),
-                ids: [NO_ROW; BATCH],
-                packed,
-                direct: Bits::NONE,
-            }),
         }
     }
 
@@ -218,23 +172,7 @@ impl Summarize {
         self.work.direct = self.direct_rows(batch, rows);
         self.evaluate_keys(batch, rows.minus(self.work.direct));
         let late = self.behind(batch, rows);
-        let aggs = self.aggs.iter().zip(&mut self.work.agg_srcs).zip(&self.spec.plan.aggs);
-        for (((args, cond), (srcs, counted)), agg) in aggs {
-            *counted = cond.as_ref().map_or(rows, |c| batch.ctx.condition(c, rows));
-            if agg.func == AggFunc::Late {
-                *counted = counted.and(late);
-            }
-            srcs.clear();
-            for arg in args {
-                let src = batch.ctx.value(arg, *counted);
-                srcs.push(src);
-            }
-            // A value counts where it is there; a tuple where some part is.
-            let there = srcs.iter().map(|&src| batch.ctx.column(src).present);
-            if let Some(there) = there.reduce(Bits::or) {
-                *counted = counted.and(there);
-            }
-        }
+        self.work.evaluate(&self.spec, &self.aggs, batch, (rows, late));
     }
 
     /// The rows that the watermark had left behind when they came, if anybody asks.
@@ -355,7 +293,6 @@ impl Summarize {
 
     /// Looks the groups of the rows up whose keys were packed, and updates their aggregates.
     fn update(&mut self, batch: &Batch<'_>, rows: Bits, window: usize, v: usize) {
-        let ctx = &batch.ctx;
         let groups = &mut self.open[window].1;
         let work = &mut *self.work;
         // The bound holds for all layouts together.
@@ -368,13 +305,7 @@ impl Summarize {
             rows = left;
             self.evicted += refused;
         }
-        let mut a = 0;
-        while a < variant.aggs.len() {
-            a += match update_together(a, variant, work, ctx, batch.time, rows) {
-                0 => update_one(a, variant, work, batch, rows),
-                n => n,
-            };
-        }
+        update_all(variant, work, batch, rows);
     }
 
     /// Closes the windows that end at or before the watermark and hands their groups out, in
@@ -412,77 +343,6 @@ impl Summarize {
         ledger.late += self.late;
         ledger.evicted += self.evicted;
     }
-}
-
-/// Updates aggregates from number `a` on that change one cell by one step each, if they count all
-/// of the rows. Returns how many.
-fn update_together(
-    a: usize,
-    variant: &mut Variant,
-    work: &Work,
-    ctx: &Ctx<'_>,
-    time: Src,
-    rows: Bits,
-) -> usize {
-    let mut steps = [(Step::One, ctx.column(time).word()); FUSED_MAX];
-    let mut n = 0;
-    for (agg, (srcs, counted)) in variant.aggs.iter().zip(&work.agg_srcs).skip(a).take(FUSED_MAX) {
-        let Some(step) = agg.step().filter(|_| counted.covers(rows)) else { break };
-        steps[n].0 = step;
-        if let (Step::Add | Step::Least(_), [src]) = (step, &srcs[..]) {
-            steps[n].1 = ctx.column(*src).word();
-        }
-        n += 1;
-    }
-    let (stride, at) = (variant.table.stride(), variant.at[a]);
-    let ids = &work.ids[..work.positions.len()];
-    let mut cells = Cells { rows: variant.table.rows_mut(), stride, at };
-    update_fused(&steps[..n], &work.positions, ids, &mut cells)
-}
-
-/// Updates aggregate number `a`. Returns that it is one.
-fn update_one(
-    a: usize,
-    variant: &mut Variant,
-    work: &Work,
-    batch: &Batch<'_>,
-    rows: Bits,
-) -> usize {
-    let ctx = &batch.ctx;
-    let (srcs, counted) = &work.agg_srcs[a];
-    let mut args: [&Column; PARTS_MAX] = [ctx.column(batch.time); PARTS_MAX];
-    for (arg, &src) in args.iter_mut().zip(srcs) {
-        *arg = ctx.column(src);
-    }
-    let input = Input {
-        rows: &work.positions,
-        groups: &work.ids[..work.positions.len()],
-        columns: &args[..srcs.len()],
-        counted: (!counted.covers(rows)).then_some(*counted),
-        seq: batch.order,
-        arena: &ctx.regs.arena,
-        lone: variant.table.key_words() == 0,
-    };
-    let (stride, at) = (variant.table.stride(), variant.at[a]);
-    variant.aggs[a].update(&input, &mut Cells { rows: variant.table.rows_mut(), stride, at });
-    1
-}
-
-/// Leaves only the rows that have a group; returns these, and how many had none.
-#[cold]
-fn drop_refused(rows: Bits, at: &mut Vec<u16>, ids: &mut [u32; BATCH]) -> (Bits, u64) {
-    let (mut n, mut left) = (0, rows);
-    for j in 0..at.len() {
-        if ids[j] == NO_ROW {
-            left.put(at[j] as usize, false);
-        } else {
-            (at[n], ids[n]) = (at[j], ids[j]);
-            n += 1;
-        }
-    }
-    let refused = (at.len() - n) as u64;
-    at.truncate(n);
-    (left, refused)
 }
 
 #[cfg(test)]

@@ -36,7 +36,8 @@ pub(crate) fn agg(func: AggFunc, arg: Option<Expr>) -> Agg {
         | AggFunc::Late
         | AggFunc::Distinct
         | AggFunc::DistinctUpTo(_)
-        | AggFunc::ApproxDistinct => Type::Int,
+        | AggFunc::ApproxDistinct
+        | AggFunc::EndReason => Type::Int,
         AggFunc::Avg
         | AggFunc::Rate(_)
         | AggFunc::Variance
@@ -50,6 +51,6 @@ pub(crate) fn agg(func: AggFunc, arg: Option<Expr>) -> Agg {
 
 pub(crate) fn summarize(keys: &[&str], aggs: Vec<Agg>, window: Window) -> Stage {
     let keys = keys.iter().map(|k| (format!("by {k}"), field(k))).collect();
-    let (lateness_ns, fill, max_groups) = (0, None, GROUPS_MAX);
-    Stage::Summarize(Summarize { keys, aggs, window, lateness_ns, fill, max_groups })
+    let (lateness_ns, fill, until, max_groups) = (0, None, None, GROUPS_MAX);
+    Stage::Summarize(Summarize { keys, aggs, window, lateness_ns, fill, until, max_groups })
 }

@@ -421,6 +421,7 @@ mod tests {
             aggs,
             window: Window::Sliding { over: 6 * S, every: 3 * S },
             lateness_ns: S,
+            until: None,
             fill: Some(Fill { idle_ns: None }),
             max_groups: 100,
         };

@@ -24,6 +24,7 @@ fn for_each_expr(stage: &Stage, f: &mut dyn FnMut(&weir_plan::Expr)) {
         Stage::Project { columns } => columns.iter().for_each(|(_, e)| f(e)),
         Stage::Summarize(s) => {
             s.keys.iter().for_each(|(_, e)| f(e));
+            s.until.iter().for_each(&mut *f);
             s.aggs.iter().for_each(|a| {
                 a.arg.iter().for_each(&mut *f);
                 a.cond.iter().for_each(&mut *f);

@@ -11,8 +11,8 @@ use weir_packet::fields::{KEYS, by_item};
 use weir_plan::ends::{Act, Arm, Edit, Ends, To};
 use weir_plan::limits::GROUPS_MAX;
 use weir_plan::{
-    Agg, AggFunc, Expr, Input, Pipeline, Program, Scan, Schema, Stage, Summarize, Type, Value,
-    Window,
+    Agg, AggFunc, Expr, Input, Pipeline, Program, Scan, Schema, Session, Stage, Summarize, Type,
+    Value, Window,
 };
 
 /// Idle times of scans and intervals of joins, in nanoseconds: from one packet each to everything in one.
@@ -251,12 +251,19 @@ pub(crate) fn keys(c: &mut Choices, rows: &Rows) -> Vec<Expr> {
 
 fn summarize(c: &mut Choices, rows: &mut Rows) -> Stage {
     let scope = rows.scope();
-    let (window, lateness_ns, fill) = match rows.timed && c.below(4) > 0 {
-        true => windows(c, !rows.windowed),
-        false => (Window::All, 0, None),
+    let (window, lateness_ns, fill) = match (rows.timed, c.below(6)) {
+        (false, _) | (_, 0) => (Window::All, 0, None),
+        (true, 1..=3) => windows(c, !rows.windowed),
+        (true, _) => (Window::Session(session(c)), 0, None),
     };
+    let sessions = matches!(window, Window::Session(_));
+    let until = (sessions && c.once_in(3)).then(|| expr(c, &scope, &Type::Bool, 2));
     let keys: Vec<_> = keys(c, rows).into_iter().map(|k| (rows.fresh(), k)).collect();
-    let aggs: Vec<_> = (0..1 + c.below(4)).map(|_| agg(c, &scope, rows.fresh())).collect();
+    let mut aggs: Vec<_> = (0..1 + c.below(4)).map(|_| agg(c, &scope, rows.fresh())).collect();
+    if sessions && c.once_in(2) {
+        let (name, func) = (rows.fresh(), AggFunc::EndReason);
+        aggs.push(Agg { name, func, arg: None, cond: None, ty: Type::Int });
+    }
     let mut schema = Schema::default();
     if window != Window::All {
         schema.put("ts", Type::Time);
@@ -264,10 +271,19 @@ fn summarize(c: &mut Choices, rows: &mut Rows) -> Stage {
     keys.iter().for_each(|(name, e)| _ = schema.put(name, e.ty.clone()));
     aggs.iter().for_each(|a| _ = schema.put(&a.name, a.ty.clone()));
     let timed = window != Window::All;
-    *rows =
-        Rows { schema, fields: false, at_hand: false, timed, windowed: timed, names: rows.names };
+    let windowed = timed && !sessions;
+    *rows = Rows { schema, fields: false, at_hand: false, timed, windowed, names: rows.names };
     let max_groups = *c.pick(&[GROUPS_MAX, GROUPS_MAX, GROUPS_MAX, 5]);
-    Stage::Summarize(Summarize { keys, aggs, window, lateness_ns, fill, max_groups })
+    let max_groups = if sessions { 1 << 20 } else { max_groups };
+    Stage::Summarize(Summarize { keys, aggs, window, lateness_ns, fill, until, max_groups })
+}
+
+fn session(c: &mut Choices) -> Session {
+    Session {
+        gap_ns: *c.pick(&SPANS_NS),
+        active_ns: c.once_in(3).then(|| *c.pick(&SPANS_NS)),
+        rows: c.once_in(3).then(|| 1 + c.below(9) as u64),
+    }
 }
 
 fn agg(c: &mut Choices, scope: &Scope, name: String) -> Agg {
@@ -317,11 +333,13 @@ fn agg(c: &mut Choices, scope: &Scope, name: String) -> Agg {
             let ty = scalar(c);
             Some(expr(c, scope, &ty, 2))
         }
+        EndReason => unreachable!("of sessions only, which add it"),
     };
     let ty = match (func, &arg) {
         (Count | Late | Distinct | DistinctUpTo(_) | ApproxDistinct | BitOr | User(_), _) => {
             Type::Int
         }
+        (EndReason, _) => Type::Int,
         (Frequent(_) | Histogram, _) => Type::Str,
         (Variance | Rate(_) | Entropy, _) => Type::Float,
         (Avg | Stddev, Some(arg)) if arg.ty == Type::Int => Type::Float,

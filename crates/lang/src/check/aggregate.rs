@@ -28,6 +28,7 @@ pub(crate) const AGGREGATES: &[(&str, AggFunc)] = &[
     ("variance", AggFunc::Variance),
     ("stddev", AggFunc::Stddev),
     ("rate", AggFunc::Rate(1)),
+    ("end_reason", AggFunc::EndReason),
     ("quantile", AggFunc::Quantile(0)),
     ("percentile", AggFunc::Quantile(0)),
     ("median", AggFunc::Quantile(500_000)),
@@ -43,7 +44,7 @@ fn arity(f: AggFunc, name: &str) -> (usize, usize) {
         AggFunc::Frequent(_) | AggFunc::Histogram => (2, 2),
         AggFunc::Distinct => (1, 2),
         AggFunc::Count | AggFunc::Rate(_) => (0, 1),
-        AggFunc::Late => (0, 0),
+        AggFunc::Late | AggFunc::EndReason => (0, 0),
         _ => (1, 1),
     }
 }
@@ -90,7 +91,7 @@ impl<'t> Checker<'t> {
             (AggFunc::Rate(_), Some(window)) if window.over().is_some() => {
                 window.over().map(AggFunc::Rate)
             }
-            (AggFunc::Late, Some(Window::All)) => {
+            (AggFunc::Late, Some(Window::All | Window::Session(_))) => {
                 let message = "without windows no row is late";
                 let d = Diagnostic::new(Code::NoEventTime, span, message);
                 self.report(d.help("add windows at the end of the stage: `every 10s lateness 5s`"));
@@ -101,6 +102,9 @@ impl<'t> Checker<'t> {
                 let d = Diagnostic::new(Code::NoEventTime, span, message);
                 self.report(d.help("add `every 1s`, or another length, at the end of the stage"));
                 None
+            }
+            (AggFunc::Rate(_) | AggFunc::EndReason, Some(window)) => {
+                self.of_sessions(f, window, span).then_some(f)
             }
             (f, _) => Some(f),
         }
@@ -288,7 +292,8 @@ impl<'t> Checker<'t> {
             | AggFunc::Late
             | AggFunc::Distinct
             | AggFunc::DistinctUpTo(_)
-            | AggFunc::ApproxDistinct => (true, "", Type::Int),
+            | AggFunc::ApproxDistinct
+            | AggFunc::EndReason => (true, "", Type::Int),
             AggFunc::Entropy => (true, "", Type::Float),
             AggFunc::Frequent(_) | AggFunc::Histogram => (true, "", Type::Str),
             AggFunc::Quantile(_) => (ty.is_numeric(), "an int, a float or a duration", ty),

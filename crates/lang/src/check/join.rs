@@ -248,12 +248,12 @@ impl<'t> Checker<'t> {
         join: &Join,
         word: Span,
     ) -> Option<()> {
-        use EventTime::{None as Whole, Packet, Window};
+        use EventTime::{None as Whole, Packet, Session, Window};
         let message = match (left.scope.time, right.scope.time, &join.within) {
-            (Packet | Window, Packet | Window, Some(_)) => return Some(()),
+            (Packet | Session | Window, Packet | Session | Window, Some(_)) => return Some(()),
             (Window, Window, None) | (Whole(_), Whole(_), None) => return Some(()),
-            (Packet, _, None) | (_, Packet, None) => {
-                let message = "rows of packets meet within some time of each other";
+            (Packet | Session, _, None) | (_, Packet | Session, None) => {
+                let message = "rows without windows meet within some time of each other";
                 let d = Diagnostic::new(Code::NoEventTime, word, message);
                 self.report(d.help(
                     "say how long after a row on the left its partner may come: `within 3s`",

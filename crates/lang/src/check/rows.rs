@@ -76,7 +76,9 @@ impl<'t> Checker<'t> {
     /// An `idle` of rows whose time passes.
     fn idle_of_rows(&mut self, scope: &Scope, e: &TreeExpr) -> Option<i64> {
         let (message, help) = match scope.time {
-            EventTime::Packet => return self.span_of_time(scope, e, "`idle`"),
+            EventTime::Packet | EventTime::Session => {
+                return self.span_of_time(scope, e, "`idle`");
+            }
             EventTime::Window => (
                 "`idle` says nothing here: each window is looked at by itself",
                 "leave it out, or put `distinct` before the windows",

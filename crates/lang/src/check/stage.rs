@@ -129,6 +129,9 @@ impl<'t> Checker<'t> {
                 let message = format!("{whose} takes a duration, and this is {found}");
                 let d = Diagnostic::new(Code::BadConstant, e.span, message);
                 self.report(match v {
+                    Value::Int(n) if n > 0 && whose == "`every`" => {
+                        d.help(format!("say the unit: `{n}s`, or `{n} rows`"))
+                    }
                     Value::Int(n) if n > 0 => d.help(format!("say the unit: `{n}s`")),
                     _ => d.help("durations are written `10s`, `250ms`, `1.5h`"),
                 });

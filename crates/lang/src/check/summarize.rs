@@ -9,7 +9,7 @@ use crate::names::{EventTime, Scope};
 use crate::parse::one_line;
 use crate::suggest;
 use crate::tree::{AggItem, Expr as TreeExpr, ExprKind as Tree, Name, Summarize};
-use weir_plan::limits::GROUPS_MAX;
+use weir_plan::limits::{GROUPS_MAX, SESSIONS_MAX};
 use weir_plan::{Agg, AggFunc, Expr, Type, Window};
 
 impl<'t> Checker<'t> {
@@ -22,19 +22,21 @@ impl<'t> Checker<'t> {
         let window = self.windows(scope, s, word);
         let lateness_ns = self.lateness(scope, s, window);
         let fill = self.fill(scope, s);
+        let until = self.until(scope, s);
         scope.pending = names_of(s.keys.iter().chain(s.aggs.iter().map(|a| &a.item)));
         let keys: Vec<NewColumn> =
             s.keys.iter().flat_map(|item| self.columns(scope, item, "by")).collect();
         let aggs: Vec<_> = s.aggs.iter().map(|item| self.agg_column(scope, item, window)).collect();
         let max = match &s.max {
             Some(e) => self.positive(scope, e, "`max`"),
+            None if s.has_sessions() => Some(SESSIONS_MAX),
             None => Some(GROUPS_MAX),
         };
         let found: Vec<Expr> = keys.iter().filter_map(|(.., e)| e.clone()).collect();
         self.key_fits(&found, s.keys.first().map_or(word, |k| k.span()));
 
         let mut columns = Vec::new();
-        if let Some(e) = s.every.as_ref().or(s.over.as_ref()) {
+        if let Some(e) = [&s.sessions.gap, &s.every, &s.over].into_iter().flatten().next() {
             columns.push(("ts".to_owned(), e.span, Some(Type::Time)));
         }
         let typed =
@@ -48,7 +50,11 @@ impl<'t> Checker<'t> {
         let named: Vec<NewColumn> = columns.iter().map(|(n, s, _)| (n.clone(), *s, None)).collect();
         self.distinct_names(&named);
         let windowed = s.every.is_some() || s.over.is_some();
-        let time = if windowed { EventTime::Window } else { EventTime::None(word) };
+        let time = match windowed {
+            _ if s.has_sessions() => EventTime::Session,
+            true => EventTime::Window,
+            false => EventTime::None(word),
+        };
         let mut after = scope.reduced("summarize", word, time);
         after.lenient |= aggs.iter().any(Option::is_none);
         for (name, _, ty) in columns {
@@ -64,6 +70,7 @@ impl<'t> Checker<'t> {
             window: window?,
             lateness_ns: lateness_ns?,
             fill: fill?,
+            until: until?,
             max_groups: max?,
         }))
     }

@@ -10,17 +10,15 @@ use weir_plan::{Fill, Value, Window};
 impl<'t> Checker<'t> {
     /// Which rows belong together; `None` after a mistake.
     pub(super) fn windows(&mut self, scope: &Scope, s: &Summarize, word: Span) -> Option<Window> {
+        if let Some(sessions) = self.sessions(scope, s, word)? {
+            return Some(sessions);
+        }
         let over = s.over.as_ref().map(|e| (e, self.span_of_time(scope, e, "`over`")));
         let every = s.every.as_ref().map(|e| self.span_of_time(scope, e, "`every`"));
         if over.is_none() && every.is_none() {
             return Some(Window::All);
         }
-        if let EventTime::None(earlier) = scope.time {
-            let message = "these rows have no time, so there are no windows of it";
-            let d = Diagnostic::new(Code::NoEventTime, word.to(word), message)
-                .note_at(earlier, "this takes the whole input together")
-                .help("give that `summarize` an `every` too");
-            self.report(d);
+        if !self.has_time(scope, word) {
             return None;
         }
         match (over, every) {
@@ -89,7 +87,7 @@ impl<'t> Checker<'t> {
             return Some(0);
         };
         let ns = self.span_of_time(scope, e, "`lateness`")?;
-        if s.every.is_none() && s.over.is_none() {
+        if s.has_sessions() || s.every.is_none() && s.over.is_none() {
             return self.needs_windows("lateness", e.span, "every 10s lateness 5s");
         }
         if scope.time == EventTime::Window {
@@ -129,7 +127,7 @@ impl<'t> Checker<'t> {
             Some(e) => Some(self.span_of_time(scope, e, "`idle`")?),
             None => None,
         };
-        if s.every.is_none() && s.over.is_none() {
+        if s.has_sessions() || s.every.is_none() && s.over.is_none() {
             return self.needs_windows("fill", fill.word.span, "every 10s fill");
         }
         Some(Some(Fill { idle_ns }))

@@ -4,8 +4,8 @@ use super::doc::{Doc, align, group, indent, text};
 use crate::diagnostic::Span;
 use crate::lex::Comment;
 use crate::tree::{
-    AggItem, Arm, Expr, ExprKind, Item, Member, Pattern, PatternKind, Scan, Set, SortKey, Stage,
-    Summarize,
+    AggItem, Arm, Expr, ExprKind, Item, Member, Pattern, PatternKind, Scan, Sessions, Set, SortKey,
+    Stage, Summarize,
 };
 use weir_plan::{BinaryOp, UnaryOp, Value};
 
@@ -107,16 +107,24 @@ impl Pieces<'_> {
             let keys = s.keys.iter().map(|k| (k.span(), self.item(k, 0))).collect();
             clauses.push(Doc::All(vec![text("by "), self.filled(keys)]));
         }
-        let clause = |word, e| Doc::All(vec![text(word), self.expr(e)]);
+        let clause = |word: &str, e| Doc::All(vec![text(word), self.expr(e)]);
         clauses.extend(s.over.iter().map(|e| clause("over ", e)));
-        clauses.extend(s.every.iter().map(|e| clause("every ", e)));
+        clauses.extend(s.every.iter().map(|e| match s.sessions.rows {
+            true => Doc::All(vec![clause("every ", e), text(" rows")]),
+            false => clause("every ", e),
+        }));
+        for (word, own) in Sessions::WORDS.into_iter().zip(s.sessions.clauses()) {
+            let own = own.iter().map(|e| vec![text(format!("{word} ")), align(self.expr(e))]);
+            clauses.extend(own.map(Doc::All));
+        }
         clauses.extend(s.lateness.iter().map(|e| clause("lateness ", e)));
         clauses.extend(s.fill.iter().map(|fill| match &fill.idle {
             Some(idle) => clause("fill idle ", idle),
             None => text("fill"),
         }));
         clauses.extend(s.max.iter().map(|e| clause("max ", e)));
-        let others = [&s.over, &s.every, &s.lateness, &s.max].into_iter().flatten().map(|e| e.span);
+        let others = [&s.over, &s.every, &s.lateness, &s.max].into_iter();
+        let others = others.chain(s.sessions.clauses()).flatten().map(|e| e.span);
         let fill = s.fill.iter().map(|fill| fill.word.span);
         let start = s.keys.iter().map(Item::span).chain(others).chain(fill).min();
         if let Some(start) = start {

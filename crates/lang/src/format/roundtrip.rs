@@ -176,12 +176,19 @@ fn agg() -> impl Strategy<Value = AggItem> {
         .prop_map(|(name, expr, cond)| AggItem { item: Item { name, expr }, cond })
 }
 
+fn sessions() -> impl Strategy<Value = Box<Sessions>> {
+    let clause = || option::of(expr());
+    (any::<bool>(), clause(), clause(), clause(), clause()).prop_map(
+        |(rows, idle, gap, active, until)| Box::new(Sessions { rows, idle, gap, active, until }),
+    )
+}
+
 fn stage() -> impl Strategy<Value = Stage> {
     let clauses = (option::of(expr()), option::of(expr()));
     let distinct = (vec(expr(), 1..3), clauses.clone());
     let idle = option::of(expr());
     let fill = option::of(idle.prop_map(|idle| Fill { word: at(()), idle }));
-    let windows = (option::of(expr()), option::of(expr()), fill);
+    let windows = (option::of(expr()), option::of(expr()), fill, sessions());
     let summarize = (vec(agg(), 1..4), vec(item(), 0..3), clauses.clone(), windows);
     let scan = (vec(named(), 1..3), vec(expr(), 0..3), clauses, expr());
     let sort = (expr(), option::of(any::<bool>()));
@@ -191,8 +198,9 @@ fn stage() -> impl Strategy<Value = Stage> {
         expr().prop_map(Stage::Where),
         vec(named(), 1..3).prop_map(Stage::Extend),
         vec(item(), 1..4).prop_map(Stage::Project),
-        summarize.prop_map(|(aggs, keys, (every, max), (over, lateness, fill))| {
-            Stage::Summarize(Summarize { aggs, keys, over, every, lateness, fill, max })
+        summarize.prop_map(|(aggs, keys, (every, max), (over, lateness, fill, mut sessions))| {
+            sessions.rows &= every.is_some();
+            Stage::Summarize(Summarize { aggs, keys, over, every, lateness, fill, sessions, max })
         }),
         scan.prop_map(|(states, keys, (idle, max), update)| {
             Stage::Scan(Scan { states, keys, idle, max, update })

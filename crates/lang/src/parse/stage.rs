@@ -5,7 +5,7 @@ use super::{Parser, RESERVED, STAGES, UNSUPPORTED};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::lex::Kind;
 use crate::suggest;
-use crate::tree::{AggItem, Fill, Item, Scan, Spanned, Stage, Summarize};
+use crate::tree::{AggItem, Fill, Item, Scan, Sessions, Spanned, Stage, Summarize};
 
 impl Parser<'_> {
     /// A stage from its word on.
@@ -63,7 +63,6 @@ impl Parser<'_> {
             "alert" | "store" | "publish" | "metric" => {
                 d.help("leave it out: the rows that reach the end of a pipeline are printed")
             }
-            "session" => d.help("windows are of a fixed length: `summarize … every 10s`"),
             _ => d,
         });
         self.skip_stage();
@@ -142,7 +141,9 @@ impl Parser<'_> {
 
     /// Whether a clause of a stage starts here rather than another part of the stage.
     fn at_clause(&self) -> bool {
-        let free = matches!(self.word(), "max" | "over" | "lateness" | "fill");
+        let word = self.word();
+        let free = matches!(word, "max" | "over" | "lateness" | "fill");
+        let free = free || Sessions::WORDS.contains(&word);
         let clause = free && !matches!(self.ahead(1).kind, Kind::Sign("(" | "="));
         clause || matches!(self.word(), "by" | "every") || self.at_boundary()
     }
@@ -157,6 +158,7 @@ impl Parser<'_> {
             every: None,
             lateness: None,
             fill: None,
+            sessions: Box::default(),
             max: None,
         };
         loop {
@@ -167,7 +169,10 @@ impl Parser<'_> {
                 "lateness" => out.lateness.is_some(),
                 "fill" => out.fill.is_some(),
                 "max" => out.max.is_some(),
-                _ => break,
+                word => match out.sessions.clause_mut(word) {
+                    Some(clause) => clause.is_some(),
+                    None => break,
+                },
             };
             let clause = self.word();
             let span = self.bump();
@@ -178,10 +183,17 @@ impl Parser<'_> {
             match clause {
                 "by" => out.keys = self.list(Parser::item)?,
                 "over" => out.over = Some(self.expr()?),
-                "every" => out.every = Some(self.expr()?),
+                "every" => {
+                    out.every = Some(self.expr()?);
+                    out.sessions.rows = self.eat_word("rows");
+                }
                 "lateness" => out.lateness = Some(self.expr()?),
                 "fill" => out.fill = Some(self.fill(span)?),
-                _ => out.max = Some(self.expr()?),
+                "max" => out.max = Some(self.expr()?),
+                word => {
+                    let e = self.expr()?;
+                    out.sessions.clause_mut(word).into_iter().for_each(|c| *c = Some(e.clone()));
+                }
             }
         }
         if out.aggs.is_empty() && out.keys.is_empty() {

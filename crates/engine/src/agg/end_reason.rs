@@ -1,0 +1,55 @@
+//! `end_reason()`: why a session ended.
+//!
+//! | | |
+//! |---|---|
+//! | Syntax | `end_reason()`, in a `summarize … session …` |
+//! | Type | int: 1 idle, 2 as long as it may be, 3 its `until` held, 4 the input ended, 5 its place was needed |
+//! | State | none of its own: the session knows |
+//! | Exact? | exact |
+//!
+//! The numbers are those of `flowEndReason` of IPFIX (RFC 5102, section 5.11.3).
+
+use super::{Aggregate, Cells, CellsRef, Finish, Input};
+use std::any::Any;
+use weir_packet::bits::Bits;
+
+/// The word of a session that says how it stands lies where the cells of this would; see
+/// [`crate::ops::session`].
+pub(super) struct EndReason;
+
+/// Where in that word the reason is.
+pub(crate) const SHIFT: u32 = 8;
+
+impl Aggregate for EndReason {
+    fn cells(&self) -> usize {
+        0
+    }
+
+    fn fresh(&self, _: &mut [u64]) {}
+
+    fn update(&mut self, _: &Input<'_>, _: &mut Cells<'_>) {}
+
+    fn merge(&mut self, _: &mut Cells<'_>, _: &dyn Aggregate, _: CellsRef<'_>, _: &[u32]) {}
+
+    fn keeps_aside(&self) -> bool {
+        false
+    }
+
+    fn finish(&self, cells: CellsRef<'_>, groups: &[u32], out: &mut Finish<'_>) {
+        let reasons = out.column.word_mut();
+        for (reason, &group) in reasons.iter_mut().zip(groups) {
+            *reason = cells.of::<1>(group)[0] >> SHIFT;
+        }
+        out.column.present = out.column.present.or(Bits::first(groups.len()));
+    }
+
+    fn encode(&self, _: CellsRef<'_>, _: u32, _: &mut Vec<u8>) {}
+
+    fn decode(&mut self, _: &mut Cells<'_>, _: u32, _: &mut &[u8]) -> bool {
+        true
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}

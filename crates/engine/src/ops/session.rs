@@ -1,0 +1,416 @@
+//! `summarize … session D` and `… every N rows`: groups the rows of each key that follow one
+//! another closely, and aggregates each session.
+//!
+//! | | |
+//! |---|---|
+//! | Syntax | `summarize NAME = AGG, … by KEY, … session GAP active D until CONDITION max N`; `… every N rows idle D max N` |
+//! | Emits | sessions that have ended: when the watermark passes a whole second (a multiple of the gap, if that is shorter, or of 1 ms, if that is longer), and at the end of the input |
+//! | Order | of those that come out together: by start, then by key; an absent key part comes first |
+//! | State | per session its key, three words, and the cells of its aggregates, padded as for `summarize`, from its first row until it comes out; `max` (default 1 Mi) open |
+//! | Full | the session whose latest row came first is put out, and counted as evicted; beyond 16 Mi that have ended and wait to come out none begins, and rows are counted as evicted |
+//! | Late | a late row joins the session of its key as if it came at the watermark |
+//! | Merge | partitioned by key |
+//! | Exact? | as its aggregates; which session is put out at `max` is exact with one worker, each of several holds to it by itself |
+//!
+//! An open session is a row in the table of its layout, where an index over keys finds it; one that
+//! has ended stays in its place, but not in the index, until the next tick. Then its row is copied
+//! into [`Groups`] of sessions that have ended, and used again. Aggregates that keep more than rows
+//! (sets, texts) would leave that behind: with these, the open sessions are copied too, and the
+//! table starts anew.
+
+mod open;
+mod wheel;
+
+use super::groups::{Groups, Spec};
+use super::summarize::item;
+use super::work::{AggArgs, Work, drop_refused, update_all};
+use super::{Batch, Grouping};
+use crate::counters::Ledger;
+use crate::expr::{Cond, Val};
+use crate::key::{Chosen, Direct, narrow_rows, pack};
+use crate::limits::{
+    EVICT_SESSIONS, EVICT_SESSIONS_SHARE, PARTS_MAX, SESSIONS_WAITING_MAX, SPARE_GROUPS,
+};
+use crate::table::NO_ROW;
+use open::{Coming, Open, Terms};
+use std::sync::Arc;
+use weir_packet::bits::Bits;
+use weir_packet::column::Column;
+use weir_packet::fields::Item;
+use weir_packet::limits::BATCH;
+use weir_plan::{EndReason, Session};
+
+/// Words of a session behind its key. When it started, ...
+pub(super) const START: usize = 0;
+/// ...when its latest row came, ...
+pub(super) const LAST: usize = 1;
+/// ...how it stands: see [`open`]; ...
+pub(super) const META: usize = 2;
+/// ...and, where that matters, how many rows it has.
+pub(super) const ROWS: usize = 3;
+
+/// How many of these words there are.
+pub(super) fn head(session: Session) -> usize {
+    ROWS + usize::from(session.rows.is_some())
+}
+
+/// Takes rows into the sessions of their keys.
+pub struct Sessions {
+    spec: Arc<Spec>,
+    session: Session,
+    keys: Vec<Val>,
+    aggs: Vec<AggArgs>,
+    until: Option<Cond>,
+    /// How keys of plain packets are made, if they can be made directly.
+    direct: Vec<Direct>,
+    /// All sessions that did not come out, one lot of them for each layout.
+    groups: Groups,
+    open: Vec<Open>,
+    spare: Vec<Groups>,
+    /// Whether rows are all there is to a session.
+    in_rows: bool,
+    max: usize,
+    waiting_max: usize,
+    /// The last tick that passed.
+    tick: i64,
+    /// Sessions to be evicted next, the last of them first: when their latest rows came, layout,
+    /// row.
+    doomed: Vec<(u64, u32, u32)>,
+    evicted: u64,
+    work: Box<Work>,
+    /// Scratch: rows to look at.
+    rows: Vec<u32>,
+}
+
+impl Sessions {
+    /// Groups rows by `keys`; `aggs` are arguments (tuples taken apart) and conditions.
+    pub fn new(
+        spec: Arc<Spec>,
+        session: Session,
+        keys: Vec<Val>,
+        aggs: Vec<AggArgs>,
+        until: Option<Cond>,
+    ) -> Sessions {
+        let items: Option<Vec<Item>> = spec.plan.keys.iter().map(|(_, e)| item(e)).collect();
+        let groups = Groups::new(&spec);
+        let mut variants = groups.variants.iter().zip(&spec.layouts);
+        let max = spec.plan.max_groups.clamp(1, u64::from(u32::MAX / 4)) as usize;
+        Sessions {
+            direct: items.map_or_else(Vec::new, |items| Direct::new(&items, &spec.layouts)),
+            open: spec.layouts.iter().map(|_| Open::new(session)).collect(),
+            in_rows: variants.all(|(v, layout)| v.is_all_in_rows(layout)),
+            work: Work::new(&spec),
+            groups,
+            spec,
+            session,
+            keys,
+            aggs,
+            until,
+            spare: Vec::new(),
+            max,
+            waiting_max: SESSIONS_WAITING_MAX,
+            tick: i64::MIN,
+            doomed: Vec::new(),
+            evicted: 0,
+            rows: Vec::new(),
+        }
+    }
+
+    fn live(&self) -> usize {
+        self.open.iter().map(Open::live).sum()
+    }
+
+    fn waiting(&self) -> usize {
+        self.open.iter().map(|open| open.ended.len()).sum()
+    }
+
+    /// Takes rows in if all are plain packets whose keys can be made of their bytes, those of one
+    /// layout of one family: rows of a key must stay in order. Returns those not taken.
+    fn take_plain(&mut self, batch: &Batch<'_>, rows: Bits, until: Bits) -> Bits {
+        let Some(view) = batch.ctx.view.as_ref().filter(|_| !self.direct.is_empty()) else {
+            return rows;
+        };
+        let mut left = rows;
+        let mut takers = [None; 2];
+        for (d, direct) in self.direct.iter().enumerate() {
+            let mine = direct.rows(&view.plain(direct.family)).and(rows);
+            if mine.is_empty() {
+                continue;
+            }
+            if takers[direct.layout].replace((d, mine)).is_some() {
+                return rows;
+            }
+            left = left.minus(mine);
+        }
+        if !left.is_empty() {
+            return rows;
+        }
+        for (v, taker) in takers.into_iter().enumerate() {
+            let Some((d, mine)) = taker else { continue };
+            let (direct, work) = (&self.direct[d], &mut *self.work);
+            work.choose(mine);
+            let chosen = Chosen { set: mine, positions: &work.positions };
+            let ask = self.open[v].ask();
+            let plain = view.plain(direct.family);
+            if direct.pack(&plain, chosen, &mut work.packed[v], move |h| ask.prefetch(h)) {
+                self.join(batch, mine, until, v);
+            } else {
+                left = left.or(mine);
+            }
+        }
+        left
+    }
+
+    /// Takes rows in whose keys stand in columns.
+    fn take_columns(&mut self, batch: &Batch<'_>, rows: Bits, until: Bits) {
+        let ctx = &batch.ctx;
+        let mut columns: [&Column; PARTS_MAX] = [ctx.column(batch.time); PARTS_MAX];
+        for (column, &src) in columns.iter_mut().zip(&self.work.key_srcs) {
+            *column = ctx.column(src);
+        }
+        let columns = &columns[..self.work.key_srcs.len()];
+        let narrow = narrow_rows(&self.spec.parts, columns, rows);
+        let wide = rows.minus(narrow);
+        if narrow.is_empty() || wide.is_empty() || self.has_room(rows) {
+            self.take_layout(batch, columns, (narrow, until), 0);
+            self.take_layout(batch, columns, (wide, until), 1);
+            return;
+        }
+        // Who is evicted depends on who came before, of whatever layout.
+        let mut rows = rows;
+        while let Some(first) = rows.iter().next() {
+            let v = usize::from(!narrow.has(first));
+            let other = if v == 0 { wide } else { narrow };
+            let end = rows.and(other).iter().next().unwrap_or(BATCH);
+            self.take_layout(batch, columns, (rows.and(Bits::first(end)), until), v);
+            rows = rows.minus(Bits::first(end));
+        }
+    }
+
+    /// Whether no session will have to go for these rows, nor one be refused.
+    fn has_room(&self, rows: Bits) -> bool {
+        let more = rows.count();
+        self.live() + more <= self.max && self.waiting() + more <= self.waiting_max
+    }
+
+    /// Takes rows in whose keys all have layout `v`.
+    fn take_layout(
+        &mut self,
+        batch: &Batch<'_>,
+        columns: &[&Column],
+        (rows, until): (Bits, Bits),
+        v: usize,
+    ) {
+        if rows.is_empty() {
+            return;
+        }
+        let (texts, work) = (&mut self.groups.texts, &mut *self.work);
+        work.choose(rows);
+        let chosen = Chosen { set: rows, positions: &work.positions };
+        let (layout, arena) = (&self.spec.layouts[v], &batch.ctx.regs.arena);
+        pack(layout, columns, chosen, texts, arena, &mut work.packed[v]);
+        work.packed[v].hash();
+        let ask = self.open[v].ask();
+        work.packed[v].hashes[..work.packed[v].len].iter().for_each(|&h| ask.prefetch(h));
+        self.join(batch, rows, until, v);
+    }
+
+    /// Finds or begins the session of each row whose key was packed, and updates its aggregates.
+    fn join(&mut self, batch: &Batch<'_>, rows: Bits, until: Bits, v: usize) {
+        let n = self.work.positions.len();
+        let terms = Terms { session: self.session, clock: batch.clock, order: batch.order, until };
+        let (mut at, mut refused) = (0, false);
+        loop {
+            let work = &mut *self.work;
+            let variant = &mut self.groups.variants[v];
+            let coming = Coming { keys: &work.packed[v], positions: &work.positions };
+            if at == 0 {
+                self.open[v].prepare(&variant.table, &coming);
+            }
+            at = self.open[v].join(&mut variant.table, &coming, &terms, at, &mut work.ids);
+            if at >= n {
+                break;
+            }
+            let row = self.join_slowly(at, &terms, v);
+            refused |= row == NO_ROW;
+            self.work.ids[at] = row;
+            at += 1;
+        }
+        let (mut rows, work) = (rows, &mut *self.work);
+        if refused {
+            let (left, dropped) = drop_refused(rows, &mut work.positions, &mut work.ids);
+            rows = left;
+            self.evicted += dropped;
+        }
+        update_all(&mut self.groups.variants[v], work, batch, rows);
+    }
+
+    /// The session of row `j` of those at hand, of which one ends or begins. [`NO_ROW`] where there
+    /// is no room for one.
+    #[inline(never)]
+    fn join_slowly(&mut self, j: usize, terms: &Terms<'_>, v: usize) -> u32 {
+        let i = self.work.positions[j] as usize;
+        let (clock, turn) = (terms.clock[i], terms.order[i]);
+        let table = &mut self.groups.variants[v].table;
+        let mut found = self.open[v].find(table, &self.work.packed[v], j);
+        if let Some(row) = found
+            && let Some(reason) = open::ends_before(table, row, self.session, clock)
+        {
+            self.open[v].end(table, row, reason);
+            found = None;
+        }
+        let Some(row) = found.or_else(|| self.begin(j, clock, v)) else { return NO_ROW };
+        let table = &mut self.groups.variants[v].table;
+        let full = open::touch(table, row, self.session, clock, turn);
+        if full || terms.until.has(i) {
+            self.open[v].end(table, row, EndReason::Detected);
+        }
+        row
+    }
+
+    /// Begins a session.
+    fn begin(&mut self, j: usize, clock: i64, v: usize) -> Option<u32> {
+        if self.waiting() >= self.waiting_max {
+            return None;
+        }
+        while self.live() >= self.max {
+            self.evict();
+        }
+        let variant = &mut self.groups.variants[v];
+        let keys = &self.work.packed[v];
+        Some(self.open[v].begin(&mut variant.table, &variant.fresh, keys, j, clock))
+    }
+
+    /// Ends the session whose latest row came before those of all others.
+    fn evict(&mut self) {
+        loop {
+            while let Some((turn, v, row)) = self.doomed.pop() {
+                let table = &mut self.groups.variants[v as usize].table;
+                // It may have been touched since it was chosen, or be gone.
+                if open::turn(table, row) == Some(turn) {
+                    self.open[v as usize].end(table, row, EndReason::Resources);
+                    self.evicted += 1;
+                    return;
+                }
+            }
+            self.choose_doomed();
+        }
+    }
+
+    /// Chooses sessions to be evicted next, many at a time, since all have to be looked at: of those
+    /// that are not chosen all had a row later, and so will those that are still to come.
+    #[cold]
+    fn choose_doomed(&mut self) {
+        for (v, variant) in self.groups.variants.iter().enumerate() {
+            let rows = 0..variant.table.len() as u32;
+            let live = rows.filter_map(|r| Some((open::turn(&variant.table, r)?, v as u32, r)));
+            self.doomed.extend(live);
+        }
+        let chosen = (self.doomed.len() / EVICT_SESSIONS_SHARE).max(EVICT_SESSIONS);
+        if chosen < self.doomed.len() {
+            self.doomed.select_nth_unstable(chosen - 1);
+            self.doomed.truncate(chosen);
+        }
+        self.doomed.sort_unstable_by(|a, b| b.cmp(a));
+    }
+
+    /// Hands out the sessions that have ended.
+    fn put_out(&mut self, at: i64, out: &mut Vec<(i64, Groups)>) {
+        if self.waiting() == 0 {
+            return;
+        }
+        let mut gone = self.spare();
+        for (v, open) in self.open.iter().enumerate() {
+            gone.append(&self.groups, v, &open.ended);
+        }
+        if self.in_rows {
+            self.open.iter_mut().for_each(Open::free_ended);
+        } else {
+            self.start_anew();
+        }
+        self.evicted += gone.evicted();
+        out.push((at, gone));
+    }
+
+    /// Leaves behind what the sessions that have ended keep beside their rows.
+    fn start_anew(&mut self) {
+        let mut kept = self.spare();
+        for (v, open) in self.open.iter_mut().enumerate() {
+            open::live_rows(&self.groups.variants[v].table, &mut self.rows);
+            kept.append(&self.groups, v, &self.rows);
+            open.index_anew(&mut kept.variants[v].table);
+        }
+        self.doomed.clear();
+        let before = std::mem::replace(&mut self.groups, kept);
+        self.evicted += before.evicted();
+        self.recycle(before);
+    }
+
+    fn spare(&mut self) -> Groups {
+        self.spare.pop().unwrap_or_else(|| Groups::new(&self.spec))
+    }
+}
+
+impl Grouping for Sessions {
+    fn spec(&self) -> &Arc<Spec> {
+        &self.spec
+    }
+
+    fn expect_groups(&mut self, groups: usize) {
+        let groups = groups.min(self.max);
+        self.open.iter_mut().for_each(|open| open.expect(groups));
+    }
+
+    fn push(&mut self, batch: &mut Batch<'_>, rows: Bits) {
+        if rows.is_empty() {
+            return;
+        }
+        let until = self.until.as_ref().map_or(Bits::NONE, |c| batch.ctx.condition(c, rows));
+        self.work.evaluate(&self.spec, &self.aggs, batch, (rows, Bits::NONE));
+        let plain = self.has_room(rows);
+        let rows = if plain { self.take_plain(batch, rows, until) } else { rows };
+        if rows.is_empty() {
+            return;
+        }
+        self.work.key_srcs.clear();
+        let keys = self.keys.iter().map(|key| batch.ctx.value(key, rows));
+        self.work.key_srcs.extend(keys);
+        self.take_columns(batch, rows, until);
+    }
+
+    fn watermark(&mut self, watermark: i64, out: &mut Vec<(i64, Groups)>) {
+        let tick = self.session.tick(watermark);
+        if tick <= self.tick {
+            return;
+        }
+        self.tick = tick;
+        for (open, variant) in self.open.iter_mut().zip(&mut self.groups.variants) {
+            open.expire(&mut variant.table, tick, &mut self.rows);
+        }
+        self.put_out(tick, out);
+    }
+
+    fn finish(&mut self, out: &mut Vec<(i64, Groups)>) {
+        for (open, variant) in self.open.iter_mut().zip(&mut self.groups.variants) {
+            open::live_rows(&variant.table, &mut self.rows);
+            for &row in &self.rows {
+                open.end(&mut variant.table, row, EndReason::Forced);
+            }
+        }
+        self.put_out(i64::MAX, out);
+    }
+
+    fn recycle(&mut self, mut groups: Groups) {
+        if self.spare.len() < SPARE_GROUPS {
+            groups.clear();
+            self.spare.push(groups);
+        }
+    }
+
+    fn count(&self, ledger: &mut Ledger) {
+        ledger.evicted += self.evicted;
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,314 @@
+//! The open sessions of one layout: found by key, ended, and their rows used again.
+//!
+//! The word [`META`] of a session: the low byte holds flags, the rest, while it is open, when its
+//! latest row came, as the number of that row; behind its end, the [`EndReason`].
+
+use super::wheel::Wheel;
+use super::{LAST, META, ROWS, START};
+use crate::agg::end_reason::SHIFT;
+use crate::pages::LINE_WORDS;
+use crate::processor::prefetch;
+use crate::table::{Ask, Index, Keys, Table, hash};
+use weir_packet::bits::Bits;
+use weir_packet::limits::BATCH;
+use weir_plan::{EndReason, Session};
+
+/// The session is open.
+const OPEN: u64 = 1;
+/// The row is in the wheel: once, from when it is first used, whichever session it holds.
+const IN_WHEEL: u64 = 2;
+
+/// Which sessions of a table are open.
+pub(super) struct Open {
+    session: Session,
+    index: Index,
+    /// The row that each key at hand is likely to have.
+    likely: Box<[u32; BATCH]>,
+    live: usize,
+    /// Rows that have ended and did not come out, in that order.
+    pub(super) ended: Vec<u32>,
+    free: Vec<u32>,
+    wheel: Wheel,
+}
+
+/// Keys at hand, and where in the batch their rows stand.
+pub(super) struct Coming<'a> {
+    pub(super) keys: &'a Keys,
+    pub(super) positions: &'a [u16],
+}
+
+/// What decides whether a row joins a session.
+pub(super) struct Terms<'a> {
+    pub(super) session: Session,
+    /// As in [`crate::ops::Batch`].
+    pub(super) clock: &'a [i64],
+    pub(super) order: &'a [u64],
+    /// The rows that end their session.
+    pub(super) until: Bits,
+}
+
+/// The words of a session behind its key.
+fn head_of(table: &mut Table, row: u32) -> &mut [u64] {
+    let key_words = table.key_words();
+    &mut table.row_mut(row)[key_words..]
+}
+
+/// The number of the latest row of a session, if it is open.
+pub(super) fn turn(table: &Table, row: u32) -> Option<u64> {
+    let meta = table.row(row)[table.key_words() + META];
+    (meta & OPEN != 0).then_some(meta >> SHIFT)
+}
+
+/// All sessions that are open.
+pub(super) fn live_rows(table: &Table, rows: &mut Vec<u32>) {
+    rows.clear();
+    rows.extend((0..table.len() as u32).filter(|&row| turn(table, row).is_some()));
+}
+
+/// Why an open session ends before a row that comes at this time, if it does.
+pub(super) fn ends_before(
+    table: &mut Table,
+    row: u32,
+    session: Session,
+    clock: i64,
+) -> Option<EndReason> {
+    let head = head_of(table, row);
+    let since = |word: u64| clock.saturating_sub(word as i64);
+    if since(head[LAST]) >= session.gap_ns {
+        Some(EndReason::Idle)
+    } else if session.active_ns.is_some_and(|active| since(head[START]) >= active) {
+        Some(EndReason::Active)
+    } else {
+        None
+    }
+}
+
+/// Lets a row join an open session; returns whether it is the last that may.
+pub(super) fn touch(table: &mut Table, row: u32, session: Session, clock: i64, order: u64) -> bool {
+    let head = head_of(table, row);
+    head[LAST] = (head[LAST] as i64).max(clock) as u64;
+    head[META] = order << SHIFT | head[META] & 0xff;
+    session.rows.is_some_and(|rows| {
+        head[ROWS] += 1;
+        head[ROWS] >= rows
+    })
+}
+
+impl Open {
+    pub(super) fn new(session: Session) -> Open {
+        Open {
+            session,
+            index: Index::with_capacity(0),
+            likely: Box::new([0; BATCH]),
+            live: 0,
+            ended: Vec::new(),
+            free: Vec::new(),
+            wheel: Wheel::new(session.gap_ns, session.tick_ns()),
+        }
+    }
+
+    /// How many sessions are open.
+    pub(super) fn live(&self) -> usize {
+        self.live
+    }
+
+    /// Makes room for so many open sessions.
+    pub(super) fn expect(&mut self, sessions: usize) {
+        self.index.reserve(sessions);
+    }
+
+    /// What asks for what looking up a hash will need first.
+    pub(super) fn ask(&self) -> Ask<'_> {
+        self.index.ask()
+    }
+
+    /// Makes room for the sessions of keys, and asks for those that are likely theirs.
+    pub(super) fn prepare(&mut self, table: &Table, coming: &Coming<'_>) {
+        let n = coming.keys.len.min(BATCH);
+        self.index.reserve(n);
+        let (rows, stride) = (table.rows(), table.stride());
+        self.index.likely(&coming.keys.hashes[..n], &mut self.likely, |row| {
+            let at = (row as usize).wrapping_mul(stride);
+            prefetch(rows, at);
+            if stride > LINE_WORDS {
+                prefetch(rows, at.wrapping_add(LINE_WORDS));
+            }
+        });
+    }
+
+    /// Lets rows join open sessions, from number `from` of those at hand on, up to the first that
+    /// cannot do so without further ado; returns its number.
+    pub(super) fn join(
+        &self,
+        table: &mut Table,
+        coming: &Coming<'_>,
+        terms: &Terms<'_>,
+        from: usize,
+        ids: &mut [u32; BATCH],
+    ) -> usize {
+        match coming.keys.words.len() {
+            1 => self.join_fixed::<1>(table, coming, terms, from, ids),
+            2 => self.join_fixed::<2>(table, coming, terms, from, ids),
+            5 => self.join_fixed::<5>(table, coming, terms, from, ids),
+            words => self.join_by(table, coming, terms, (from, words), ids, |row, j| {
+                coming.keys.words.iter().zip(row).all(|(plane, word)| plane[j] == *word)
+            }),
+        }
+    }
+
+    fn join_fixed<const W: usize>(
+        &self,
+        table: &mut Table,
+        coming: &Coming<'_>,
+        terms: &Terms<'_>,
+        from: usize,
+        ids: &mut [u32; BATCH],
+    ) -> usize {
+        let words: &[[u64; BATCH]; W] = coming.keys.words[..].try_into().expect("so many words");
+        self.join_by(
+            table,
+            coming,
+            terms,
+            (from, W),
+            ids,
+            #[inline(always)]
+            |row, j| (0..W).fold(0, |differ, w| differ | row[w] ^ words[w][j]) == 0,
+        )
+    }
+
+    #[inline(always)]
+    fn join_by(
+        &self,
+        table: &mut Table,
+        coming: &Coming<'_>,
+        terms: &Terms<'_>,
+        (from, key_words): (usize, usize),
+        ids: &mut [u32; BATCH],
+        same: impl Fn(&[u64], usize) -> bool,
+    ) -> usize {
+        let Terms { session, clock, order, until } = *terms;
+        let (gap, active) = (session.gap_ns, session.active_ns.unwrap_or(i64::MAX));
+        let stride = table.stride();
+        let rows = table.rows_mut();
+        let n = coming.positions.len().min(BATCH);
+        for (j, id) in ids.iter_mut().enumerate().take(n).skip(from) {
+            let likely = self.likely[j];
+            let at = likely as usize * stride;
+            let Some(row) = rows.get_mut(at..at + stride) else { return j };
+            let i = coming.positions[j] as usize & (BATCH - 1);
+            let now = clock[i];
+            let since = |word: u64| now.saturating_sub(word as i64);
+            let (key, head) = row.split_at_mut(key_words);
+            let joins = same(key, j)
+                && head[META] & OPEN != 0
+                && since(head[LAST]) < gap
+                && since(head[START]) < active
+                && !until.has(i);
+            if !joins {
+                return j;
+            }
+            if let Some(rows) = session.rows {
+                if head[ROWS] + 1 >= rows {
+                    return j;
+                }
+                head[ROWS] += 1;
+            }
+            head[LAST] = (head[LAST] as i64).max(now) as u64;
+            head[META] = order[i] << SHIFT | head[META] & 0xff;
+            *id = likely;
+        }
+        n
+    }
+
+    /// The open session of a key.
+    pub(super) fn find(&self, table: &Table, keys: &Keys, j: usize) -> Option<u32> {
+        let same = |row: u32| {
+            let key = &table.row(row)[..keys.words.len()];
+            keys.words.iter().zip(key).all(|(plane, word)| plane[j] == *word)
+        };
+        self.index.find(keys.hashes[j], same).ok()
+    }
+
+    /// Begins the session of a key that has none open.
+    pub(super) fn begin(
+        &mut self,
+        table: &mut Table,
+        fresh: &[u64],
+        keys: &Keys,
+        j: usize,
+        clock: i64,
+    ) -> u32 {
+        let (row, flags) = match self.free.pop() {
+            Some(row) => (row, head_of(table, row)[META] & IN_WHEEL),
+            None => {
+                table.push_row();
+                (table.len() as u32 - 1, 0)
+            }
+        };
+        let (key, cells) = table.row_mut(row).split_at_mut(keys.words.len());
+        key.iter_mut().zip(&keys.words).for_each(|(word, plane)| *word = plane[j]);
+        cells[..fresh.len()].copy_from_slice(fresh);
+        (cells[START], cells[LAST]) = (clock as u64, clock as u64);
+        cells[META] = OPEN | IN_WHEEL;
+        let hash = keys.hashes[j];
+        let Err(place) = self.index.find(hash, |_| false) else {
+            unreachable!("no row is the same")
+        };
+        self.index.insert(place, hash, row);
+        if flags & IN_WHEEL == 0 {
+            self.wheel.put(row, clock.saturating_add(self.session.gap_ns));
+        }
+        self.live += 1;
+        row
+    }
+
+    /// Ends an open session.
+    pub(super) fn end(&mut self, table: &mut Table, row: u32, reason: EndReason) {
+        self.index.remove(hash(table.key(row).iter().copied()), row);
+        let meta = &mut head_of(table, row)[META];
+        *meta = (reason as u64) << SHIFT | *meta & IN_WHEEL;
+        self.ended.push(row);
+        self.live -= 1;
+    }
+
+    /// Ends the sessions that are idle at this time; `due` is scratch.
+    pub(super) fn expire(&mut self, table: &mut Table, now: i64, due: &mut Vec<u32>) {
+        due.clear();
+        self.wheel.turn(now, due);
+        for &row in &*due {
+            let head = head_of(table, row);
+            let last = head[LAST] as i64;
+            if head[META] & OPEN == 0 {
+                head[META] &= !IN_WHEEL;
+            } else if now.saturating_sub(last) >= self.session.gap_ns {
+                head[META] &= !IN_WHEEL;
+                self.end(table, row, EndReason::Idle);
+            } else {
+                self.wheel.put(row, last.saturating_add(self.session.gap_ns));
+            }
+        }
+    }
+
+    /// Lets the rows of sessions that came out be used again.
+    pub(super) fn free_ended(&mut self) {
+        self.free.append(&mut self.ended);
+    }
+
+    /// Takes over a table of nothing but open sessions.
+    pub(super) fn index_anew(&mut self, table: &mut Table) {
+        self.index.clear();
+        self.wheel.clear();
+        self.ended.clear();
+        debug_assert_eq!((table.len(), self.free.len()), (self.live, 0));
+        self.index.reserve(table.len());
+        for row in 0..table.len() as u32 {
+            let hash = hash(table.key(row).iter().copied());
+            let Err(place) = self.index.find(hash, |_| false) else { unreachable!("none is same") };
+            self.index.insert(place, hash, row);
+            let head = head_of(table, row);
+            head[META] |= IN_WHEEL;
+            let last = head[LAST] as i64;
+            self.wheel.put(row, last.saturating_add(self.session.gap_ns));
+        }
+    }
+}
