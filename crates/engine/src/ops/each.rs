@@ -216,7 +216,7 @@ mod tests {
     use weir_packet::limits::EACH_MAX;
     use weir_packet::repeated::Repeated;
     use weir_packet::source::LinkType;
-    use weir_plan::{AggFunc, Each, Expr, Func, Parts, Stage, Type, Value, Window};
+    use weir_plan::{AggFunc, Each, Expr, Func, Order, Parts, SortKey, Stage, Type, Value, Window};
 
     /// Responses with so many answers each.
     fn responses(answers: &[usize]) -> Frames {
@@ -331,6 +331,17 @@ mod tests {
                 "\"example\" 10.0.0.1",
             ]
         );
+    }
+
+    #[test]
+    fn rows_of_one_packet_stay_in_their_order() {
+        let letters: Vec<String> = (0..200).map(|i| ((i * 7919) % 211).to_string()).collect();
+        let text = Expr::constant(Value::Str(letters.join(",").as_str().into()));
+        let by = vec![SortKey { expr: field("ip.proto"), order: Order::Descending }];
+        let top = Stage::Top { n: 150, by, windowed: false, per: None };
+        let stages = vec![split(text, ",", 0), top, columns(&[(0, Type::Str)])];
+        let rows = shown(stages, &responses(&[0; 9]));
+        assert_eq!((rows.len(), &*rows[0], &*rows[149]), (150, "\"0\"", "\"19\""));
     }
 
     #[test]

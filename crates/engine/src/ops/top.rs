@@ -235,7 +235,8 @@ impl Held {
         order.clear();
         order.extend(0..len);
         let key = |row: u32| (self.row(shape, row as usize), &self.texts);
-        order.sort_unstable_by(|&a, &b| shape.compare(key(a), key(b)));
+        // Rows that were made of one have its number; they stand in the order that they came.
+        order.sort_unstable_by(|&a, &b| shape.compare(key(a), key(b)).then(a.cmp(&b)));
         self.worst.fill(NO_ROW);
         let mut kept = 0;
         let mut here = (u64::MAX, 0);
