@@ -78,6 +78,8 @@ fn find(work: &str, packets: impl Iterator<Item = Packet>) -> Result<Part> {
         "approx-distinct" => Part { digest: None, ..distinct_sources(packets) },
         "quantiles" => quantiles(packets),
         "frequent" => frequent(packets),
+        "sliding" => sliding(packets),
+        "interval-join" => interval_join(packets),
         "port-knocking" => port_knocking(packets),
         _ => bail!("nobody knows the answer to {work}"),
     })
@@ -135,6 +137,39 @@ fn distinct_sources(packets: impl Iterator<Item = Packet>) -> Part {
         windowed(*start).cell(*dst).cell(srcs.len() as u64)
     };
     rows(sources.iter().map(row))
+}
+
+/// Each packet in five windows.
+fn sliding(packets: impl Iterator<Item = Packet>) -> Part {
+    let mut counts: HashMap<(i64, u128), (u64, u64)> = HashMap::new();
+    for p in packets {
+        for back in 0..5 {
+            let c = counts.entry((window(p.ts) - back * WINDOW_NS, p.src)).or_default();
+            *c = (c.0 + 1, c.1 + p.len);
+        }
+    }
+    rows(counts.iter().map(|((start, src), c)| windowed(*start).cell(*src).cell(c.0).cell(c.1)))
+}
+
+/// By looking through all answers of the connection.
+fn interval_join(packets: impl Iterator<Item = Packet>) -> Part {
+    let conn = |p: &Packet| {
+        let ends = [(p.src, p.sport), (p.dst, p.dport)];
+        [ends[0].min(ends[1]), ends[0].max(ends[1])]
+    };
+    let (mut asked, mut answers) = (Vec::new(), HashMap::<_, Vec<i64>>::new());
+    for p in packets {
+        match p.tcp_flags.map(|f| f & 0x12) {
+            Some(0x02) => asked.push(p),
+            Some(0x12) => answers.entry(conn(&p)).or_default().push(p.ts),
+            _ => {}
+        }
+    }
+    let in_time = |p: &Packet, ts: &i64| (p.ts..=p.ts + 3 * WINDOW_NS).contains(ts);
+    let met =
+        |p: &Packet| answers.get(&conn(p)).is_some_and(|all| all.iter().any(|ts| in_time(p, ts)));
+    let row = |p: &Packet| RowDigest::new().cell(p.ts as u64).cell(p.src).cell(p.dst).cell(p.dport);
+    rows(asked.iter().filter(|p| !met(p)).map(row))
 }
 
 /// The values at two ranks, by sorting all values.

@@ -48,7 +48,7 @@ pub(crate) const FLOW_METER_API: Work =
     Work { name: "flow-meter-api", title: "flow meter, Rust API", text: Text::RustApi };
 
 /// All works, in the order of the table.
-pub(crate) const WORKS: [Work; 12] = [
+pub(crate) const WORKS: [Work; 14] = [
     FLOW_METER_API,
     FLOW_METER,
     Work {
@@ -105,6 +105,19 @@ pub(crate) const WORKS: [Work; 12] = [
         name: "frequent",
         title: "the ten most frequent destinations, every 1 s",
         text: Text::Query("packets | summarize most = frequent(ip.dst, 10) every 1s"),
+    },
+    Work {
+        name: "sliding",
+        title: "packets and bytes per source over 5 s, every 1 s",
+        text: Text::Query(
+            "packets | where ip \
+             | summarize packets = count(), bytes = sum(len) by ip.src over 5s every 1s",
+        ),
+    },
+    Work {
+        name: "interval-join",
+        title: "SYNs that no SYN-ACK follows within 3 s (an interval join)",
+        text: Text::Library("unanswered_syn"),
     },
     Work {
         name: "port-knocking",
