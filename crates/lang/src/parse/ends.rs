@@ -120,7 +120,8 @@ impl Parser<'_> {
             let open = matches!(act, Act::Trim(_) | Act::Tag(_) | Act::Mirror(_));
             let over = act == Act::Next;
             acts.push(Spanned::new(act, span));
-            if over || !open && !(self.is_sign("|") && self.word_ahead(1) == "next") {
+            let next = self.is_sign("|") && self.word_ahead(1) == "next";
+            if over || !(open || next) {
                 return Some(acts);
             }
             if !self.is_sign("|") {
@@ -134,7 +135,7 @@ impl Parser<'_> {
     /// Skips to where the arms are over, for one who lost the thread in them.
     fn skip_arms(&mut self) {
         let goes_on = |word| ACTS.contains(&word) || word == "next" || !STAGES.contains(&word);
-        while !self.at_statement() && !(self.at_pipe() && !goes_on(self.word_ahead(1))) {
+        while !self.at_statement() && (!self.at_pipe() || goes_on(self.word_ahead(1))) {
             self.bump();
         }
     }
