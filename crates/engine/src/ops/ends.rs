@@ -13,7 +13,7 @@
 //! | Exact? | exact: a frame is what was captured, but for `trim` and `tag` |
 //!
 //! Workers copy the frames of their packets, as they are to look, into lots: rows of four columns
-//! ([`lot_schema`]) that take the way of other rows to where outlets are
+//! (`lot_schema`) that take the way of other rows to where outlets are
 //! ([`crate::graph`]). Where nobody wants the frames, they are only counted here.
 
 use super::{Batch, Operator};

@@ -99,8 +99,17 @@ fn same(got: &Answer, expected: &Answer, counts: bool, how: &str) -> Result<(), 
     Ok(())
 }
 
+/// How many programs each test makes: so many as take a minute, unless `PROPTEST_CASES` says.
+fn cases() -> u32 {
+    match std::env::var_os("PROPTEST_CASES") {
+        Some(_) => ProptestConfig::default().cases,
+        None => 64,
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig {
+        cases: cases(),
         max_shrink_iters: 20_000,
         max_shrink_time: 120_000,
         ..ProptestConfig::default()
