@@ -3,25 +3,26 @@
 //! What a program puts out alone it puts out among the others: in outputs of its own, with the
 //! same rows in the same order. Groups that several pipelines begin with are made once.
 
-use crate::limits::JOINED_PIPELINES_MAX;
+use crate::limits::{JOINED_PIPELINES_MAX, OUTPUTS_MAX};
 use crate::place::is_local;
 use crate::stage::{Input, Pipeline, Program, Schema, Stage};
 use std::fmt;
 
-/// Programs that have more pipelines together than one run takes.
+/// Programs that have more of something together than one run takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TooMany {
+    /// Of what, as messages say it.
+    pub what: &'static str,
     /// How many they have.
-    pub pipelines: usize,
+    pub count: usize,
+    /// How many one run takes.
+    pub most: usize,
 }
 
 impl fmt::Display for TooMany {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "the programs have {} pipelines together; one run takes at most {JOINED_PIPELINES_MAX}",
-            self.pipelines
-        )
+        let TooMany { what, count, most } = self;
+        write!(f, "the programs have {count} {what} together; one run takes at most {most}")
     }
 }
 
@@ -35,12 +36,11 @@ impl std::error::Error for TooMany {}
 /// where they are the same: the others read its rows.
 ///
 /// # Errors
-/// If there are more than [`JOINED_PIPELINES_MAX`] pipelines.
+/// If there are more than [`JOINED_PIPELINES_MAX`] pipelines, or [`OUTPUTS_MAX`] outputs for
+/// packets.
 pub fn join(programs: Vec<(String, Program)>) -> Result<Program, TooMany> {
     let pipelines = programs.iter().map(|(_, program)| program.pipelines.len()).sum();
-    if pipelines > JOINED_PIPELINES_MAX {
-        return Err(TooMany { pipelines });
-    }
+    few("pipelines", pipelines, JOINED_PIPELINES_MAX)?;
     let mut joined = Program::default();
     for (name, program) in programs {
         let before = joined.pipelines.len();
@@ -60,7 +60,12 @@ pub fn join(programs: Vec<(String, Program)>) -> Result<Program, TooMany> {
             joined.pipelines.push(pipeline);
         }
     }
+    few("outputs for packets", joined.outlets().len(), OUTPUTS_MAX)?;
     Ok(share(joined))
+}
+
+fn few(what: &'static str, count: usize, most: usize) -> Result<(), TooMany> {
+    if count > most { Err(TooMany { what, count, most }) } else { Ok(()) }
 }
 
 /// Runs groups that several pipelines begin with once.
@@ -239,6 +244,6 @@ mod tests {
         assert!(join(vec![("a".to_owned(), many.clone())]).is_ok());
         let one = program(vec![pipeline(None, Packets, Vec::new(), true)]);
         let error = join(vec![("a".to_owned(), many), ("b".to_owned(), one)]).expect_err("refused");
-        assert_eq!(error.pipelines, JOINED_PIPELINES_MAX + 1);
+        assert_eq!((error.what, error.count), ("pipelines", JOINED_PIPELINES_MAX + 1));
     }
 }

@@ -186,8 +186,8 @@ pub(crate) struct RunOptions {
     #[arg(short, long, hide = true, num_args = 0..=1, default_missing_value = "eth0")]
     interface: Option<String>,
 
-    /// Capture to write the packets to that the query passes: pcapng if the name ends so, else pcap;
-    /// `-` for standard output
+    /// Capture to write the packets to that the query passes: pcapng if the name ends so, else
+    /// pcap; `-` for standard output
     #[arg(short, long, value_name = "CAPTURE")]
     pub(crate) write: Option<String>,
 }

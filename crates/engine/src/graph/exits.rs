@@ -82,7 +82,7 @@ impl<'e> Exits<'e> {
         Wanted { named: true, passed: egress.wants(&Outlet::Pass) }
     }
 
-    /// Takes frames of a exit; `wait`: others of the same step may still come that belong before
+    /// Takes frames of an exit; `wait`: others of the same step may still come that belong before
     /// them.
     pub(super) fn take(&mut self, exit: usize, rows: &Rows, wait: bool) {
         if !(wait && self.crossing) {
@@ -118,7 +118,7 @@ impl<'e> Exits<'e> {
         self.waiting = waiting;
     }
 
-    /// Sends some frames of a exit.
+    /// Sends some frames of an exit.
     fn send(&mut self, exit: usize, rows: &Rows, range: std::ops::Range<usize>) {
         let Some(egress) = self.egress.as_mut().filter(|_| !self.failed) else { return };
         let words = |c: usize| rows.columns[c].word();

@@ -80,6 +80,10 @@ pub struct Sessions {
     work: Box<Work>,
     /// Scratch: rows to look at.
     rows: Vec<u32>,
+    /// Batches so far, and the numbers of the rows at hand as they came: packet numbers would not
+    /// do, since several rows may be made of one packet.
+    batches: u64,
+    turns: Vec<u64>,
 }
 
 impl Sessions {
@@ -113,6 +117,8 @@ impl Sessions {
             doomed: Vec::new(),
             evicted: 0,
             rows: Vec::new(),
+            batches: 0,
+            turns: Vec::with_capacity(BATCH),
         }
     }
 
@@ -218,7 +224,8 @@ impl Sessions {
     /// Finds or begins the session of each row whose key was packed, and updates its aggregates.
     fn join(&mut self, batch: &Batch<'_>, rows: Bits, until: Bits, v: usize) {
         let n = self.work.positions.len();
-        let terms = Terms { session: self.session, clock: batch.clock, order: batch.order, until };
+        let turns = std::mem::take(&mut self.turns);
+        let terms = Terms { session: self.session, clock: batch.clock, turns: &turns, until };
         let (mut at, mut refused) = (0, false);
         loop {
             let work = &mut *self.work;
@@ -236,6 +243,7 @@ impl Sessions {
             self.work.ids[at] = row;
             at += 1;
         }
+        self.turns = turns;
         let (mut rows, work) = (rows, &mut *self.work);
         if refused {
             let (left, dropped) = drop_refused(rows, &mut work.positions, &mut work.ids);
@@ -250,7 +258,7 @@ impl Sessions {
     #[inline(never)]
     fn join_slowly(&mut self, j: usize, terms: &Terms<'_>, v: usize) -> u32 {
         let i = self.work.positions[j] as usize;
-        let (clock, turn) = (terms.clock[i], terms.order[i]);
+        let (clock, turn) = (terms.clock[i], terms.turns[i]);
         let table = &mut self.groups.variants[v].table;
         let mut found = self.open[v].find(table, &self.work.packed[v], j);
         if let Some(row) = found
@@ -297,8 +305,8 @@ impl Sessions {
         }
     }
 
-    /// Chooses sessions to be evicted next, many at a time, since all have to be looked at: of those
-    /// that are not chosen all had a row later, and so will those that are still to come.
+    /// Chooses sessions to be evicted next, many at a time, since all have to be looked at: of
+    /// those that are not chosen all had a row later, and so will those that are still to come.
     #[cold]
     fn choose_doomed(&mut self) {
         for (v, variant) in self.groups.variants.iter().enumerate() {
@@ -365,6 +373,10 @@ impl Grouping for Sessions {
         if rows.is_empty() {
             return;
         }
+        let first = self.batches * BATCH as u64;
+        self.turns.clear();
+        self.turns.extend((first..).take(BATCH));
+        self.batches += 1;
         let until = self.until.as_ref().map_or(Bits::NONE, |c| batch.ctx.condition(c, rows));
         self.work.evaluate(&self.spec, &self.aggs, batch, (rows, Bits::NONE));
         let plain = self.has_room(rows);

@@ -6,7 +6,7 @@
 //! | Emits | of windowed rows when their window has closed; else at the end of the input |
 //! | Order | with `per` by key, an absent part first; then as asked for; ties in the order that rows came; absent values last |
 //! | State | at most `2 N + 1024` rows a window; with `per` `2 N` a key and 1024, of at most `max` (default 1 Mi) keys a window |
-//! | Full | worse rows make room; rows of keys beyond `max` are left out, and counted as evicted |
+//! | Full | worse rows make room; rows of keys beyond `max`, and rows of a window whose texts find no room in 1 GiB, are left out, and counted as evicted |
 //! | Late | its input has no late rows |
 //! | Merge | runs after the rows of all workers are merged |
 //! | Exact? | exact |
@@ -16,7 +16,7 @@ mod per;
 use super::Batch;
 use crate::counters::Ledger;
 use crate::expr::{Class, Ctx, Src, Val};
-use crate::limits::{SPARE_GROUPS, TOP_SLACK};
+use crate::limits::{POOL_MAX, SPARE_GROUPS, TOP_SLACK};
 use crate::rows::{Arena, Rows};
 use crate::table::NO_ROW;
 use per::Groups;
@@ -93,6 +93,8 @@ struct Cell {
 struct Held {
     words: Vec<u64>,
     texts: Arena,
+    /// Whether the texts of the best rows alone take most of the room for texts.
+    crammed: bool,
     /// Numbers of the rows, to be sorted.
     order: Vec<u32>,
     /// Of each key the worst row worth holding, or [`NO_ROW`] where all are.
@@ -269,9 +271,21 @@ impl Held {
         self.order = order;
     }
 
+    /// Lets go of the texts of rows that are not among the best; says whether that made room. Done
+    /// again only while it frees half of them.
+    #[cold]
+    fn make_room(&mut self, n: usize, shape: &Shape, scratch: &mut Held) -> bool {
+        if !self.crammed {
+            self.cut_to(n, shape, scratch);
+            self.crammed = self.texts.len() > POOL_MAX / 2;
+        }
+        self.texts.len() < POOL_MAX
+    }
+
     fn clear(&mut self) {
         self.words.clear();
         self.texts.truncate(0);
+        self.crammed = false;
         self.worst.clear();
         if let Some(groups) = &mut self.groups {
             groups.clear();
@@ -379,6 +393,10 @@ impl Top {
             }
             shape.key(ctx, srcs, (i, group), batch.order[i], row);
             if !held.wants(shape, row, group, arena) {
+                continue;
+            }
+            if held.texts.len() >= POOL_MAX && !held.make_room(n, shape, scratch) {
+                *evicted += 1;
                 continue;
             }
             shape.cells(ctx, time, i, row);

@@ -1,4 +1,5 @@
-//! Stages of a segment that hand out frames, and the frames that come along for those of later ones.
+//! Stages of a segment that hand out frames, and the frames that come along for those of later
+//! ones.
 
 use super::{Build, Segment};
 use crate::expr::Src;

@@ -2,7 +2,7 @@
 //!
 //! A *batch* is here what is numbered and put out as one: a batch of the feed, or a bundle of them.
 
-use crate::limits::RING;
+use crate::limits::{RING, SPARE_ROWS};
 use crate::rows::Rows;
 use crate::run::Times;
 use std::sync::Mutex;
@@ -42,6 +42,8 @@ impl Part {
     fn clear(&mut self) {
         self.steps.clear();
         self.spare.extend(self.rows.drain(..).map(|(_, p, rows)| (p, rows)));
+        // One batch may make very many rows, the next ones few.
+        self.spare.truncate(SPARE_ROWS);
     }
 
     /// Says what steps batches have that were read in one turn, the first closing within which has

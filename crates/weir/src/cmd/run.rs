@@ -110,8 +110,8 @@ fn writes(program: &Program, write: Option<&str>, shows: bool) -> anyhow::Result
     let outlets = program.outlets();
     if let Some(write) = write.filter(|_| !outlets.contains(&Outlet::Pass)) {
         return Err(usage(format!(
-            "-w {write}: the query passes no packets; end it with `| pass`, or say there where they \
-             go: `| forward \"{write}\"`"
+            "-w {write}: the query passes no packets; end it with `| pass`, or say there where \
+             they go: `| forward \"{write}\"`"
         )));
     }
     let named = outlets.iter().any(|outlet| *outlet == Outlet::Named("-".to_owned()));

@@ -42,7 +42,8 @@ pub(super) struct Terms<'a> {
     pub(super) session: Session,
     /// As in [`crate::ops::Batch`].
     pub(super) clock: &'a [i64],
-    pub(super) order: &'a [u64],
+    /// Numbers that rise with each row that comes.
+    pub(super) turns: &'a [u64],
     /// The rows that end their session.
     pub(super) until: Bits,
 }
@@ -186,7 +187,7 @@ impl Open {
         ids: &mut [u32; BATCH],
         same: impl Fn(&[u64], usize) -> bool,
     ) -> usize {
-        let Terms { session, clock, order, until } = *terms;
+        let Terms { session, clock, turns, until } = *terms;
         let (gap, active) = (session.gap_ns, session.active_ns.unwrap_or(i64::MAX));
         let stride = table.stride();
         let rows = table.rows_mut();
@@ -214,7 +215,7 @@ impl Open {
                 head[ROWS] += 1;
             }
             head[LAST] = (head[LAST] as i64).max(now) as u64;
-            head[META] = order[i] << SHIFT | head[META] & 0xff;
+            head[META] = turns[i] << SHIFT | head[META] & 0xff;
             *id = likely;
         }
         n
