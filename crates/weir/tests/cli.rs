@@ -733,9 +733,9 @@ fn the_list_tells_each_param_with_its_comment() {
     let lines: Vec<&str> = stdout(&table).lines().collect();
     let at = lines.iter().position(|l| l.starts_with("connections ")).expect("a line");
     assert_snapshot!(lines[at..at + 3].join("\n"), @r"
-    connections  servers to which many TCP connections are opened
-                 threshold: int = 40      connections in one window that are still usual
-                 interval: duration = 1s  width of a window
+    connections     servers to which many TCP connections are opened
+                    threshold: int = 40      connections in one window that are still usual
+                    interval: duration = 1s  width of a window
     ");
     let list = run(["list"]);
     let line = stdout(&list).lines().find(|l| l.contains("\"connections\"")).expect("a line");

@@ -260,7 +260,11 @@ fn summarize(c: &mut Choices, rows: &mut Rows) -> Stage {
     let until = (sessions && c.once_in(3)).then(|| expr(c, &scope, &Type::Bool, 2));
     let keys: Vec<_> = keys(c, rows).into_iter().map(|k| (rows.fresh(), k)).collect();
     let mut aggs: Vec<_> = (0..1 + c.below(4)).map(|_| agg(c, &scope, rows.fresh())).collect();
-    if sessions && c.once_in(2) {
+    if sessions {
+        // No row of a session is late.
+        aggs.retain(|a| a.func != AggFunc::Late);
+    }
+    if sessions && (aggs.is_empty() || c.once_in(2)) {
         let (name, func) = (rows.fresh(), AggFunc::EndReason);
         aggs.push(Agg { name, func, arg: None, cond: None, ty: Type::Int });
     }
