@@ -117,6 +117,8 @@ pub(crate) struct Rows {
     pub(crate) fields: bool,
     /// So can the packets themselves: no stage came that waits for all workers.
     pub(crate) at_hand: bool,
+    /// How often rows were taken apart: each time they may become many.
+    pub(crate) apart: usize,
     /// They have event time.
     pub(crate) timed: bool,
     /// Their event time is the start of a window.
@@ -131,6 +133,7 @@ impl Rows {
             schema: Schema::default(),
             fields: true,
             at_hand: true,
+            apart: 0,
             timed: true,
             windowed: false,
             names: 0,
@@ -276,7 +279,8 @@ fn summarize(c: &mut Choices, rows: &mut Rows) -> Stage {
     aggs.iter().for_each(|a| _ = schema.put(&a.name, a.ty.clone()));
     let timed = window != Window::All;
     let windowed = timed && !sessions;
-    *rows = Rows { schema, fields: false, at_hand: false, timed, windowed, names: rows.names };
+    let (apart, names) = (rows.apart, rows.names);
+    *rows = Rows { schema, fields: false, at_hand: false, apart, timed, windowed, names };
     let max_groups = *c.pick(&[GROUPS_MAX, GROUPS_MAX, GROUPS_MAX, 5]);
     let max_groups = if sessions { 1 << 20 } else { max_groups };
     Stage::Summarize(Summarize { keys, aggs, window, lateness_ns, fill, until, max_groups })

@@ -55,7 +55,14 @@ pub(crate) fn sample(c: &mut Choices, rows: &mut Rows) -> Stage {
     Stage::Sample(Sample { take, of, by })
 }
 
+/// Rows that are taken apart again and again would become too many.
+const APART_MAX: usize = 2;
+
 pub(crate) fn each(c: &mut Choices, rows: &mut Rows) -> Stage {
+    if rows.apart == APART_MAX {
+        return distinct(c, rows);
+    }
+    rows.apart += 1;
     if rows.fields && rows.at_hand && c.below(2) == 0 {
         let info = c.pick(REPEATED);
         let prefix = rows.fresh();
