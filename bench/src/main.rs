@@ -8,7 +8,6 @@ mod compressed;
 mod contestant;
 mod expected;
 mod measure;
-mod merge;
 mod peers;
 mod process;
 mod reference;

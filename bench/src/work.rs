@@ -1,10 +1,10 @@
 //! The works that are measured: queries, and where their text comes from.
 
-use crate::merge::merge;
 use anyhow::{Context, Result, anyhow};
 use std::fs;
 use std::path::{Path, PathBuf};
 use weir_plan::Program;
+use weir_plan::together::join;
 
 /// Where the library of queries is.
 const LIBRARY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../queries");
@@ -145,7 +145,7 @@ impl Work {
                 let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
                 compile(stem, &text).map(Some)
             }
-            Text::WholeLibrary => Ok(Some(merge(library()?))),
+            Text::WholeLibrary => Ok(Some(join(library()?)?)),
         }
     }
 }

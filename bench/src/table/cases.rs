@@ -168,8 +168,8 @@ mod tests {
     #[test]
     fn the_table_of_targets() {
         let all = [&PRESETS[0], &PRESETS[1], &PRESETS[2]];
-        assert_eq!(titles(&all, true, Kind::Time).len(), 14);
-        assert_eq!(titles(&all, true, Kind::Scaling).len(), 11);
+        assert_eq!(titles(&all, true, Kind::Time).len(), 19);
+        assert_eq!(titles(&all, true, Kind::Scaling).len(), 16);
         assert_eq!(titles(&all, true, Kind::Packed).len(), 4);
         // Of the trace with many flows, and without the loop in C.
         assert_eq!(
