@@ -62,7 +62,8 @@ impl Origin<'_> {
         self.frames.seq().binary_search(&number).ok()
     }
 
-    /// Hands out the parts of the packets `rows`, as [`Packets::parts`] does.
+    /// Hands out the parts of the packets `rows`, each with the row that it is of; returns how many
+    /// were left out, as [`read_parts`] says.
     pub fn parts(
         &self,
         what: Repeated,
@@ -110,15 +111,9 @@ impl<'a> Packets<'a> {
         read_field_text(id, self.frames, self.layers, rows, column, put);
     }
 
-    /// Hands out the parts of the packets `rows`, each with the row that it is of; returns how many
-    /// were left out, as [`read_parts`] says.
-    pub fn parts(
-        &self,
-        what: Repeated,
-        rows: Bits,
-        put: impl FnMut(usize, &[PartValue<'_>]),
-    ) -> u64 {
-        read_parts(what, self.frames, self.layers, rows, put)
+    /// The batch that they are of.
+    pub fn origin(&self) -> Origin<'a> {
+        Origin { frames: self.frames, layers: self.layers }
     }
 
     /// The packets of a family whose headers stand at fixed places.

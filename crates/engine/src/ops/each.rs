@@ -78,7 +78,7 @@ impl Each {
         *left_out += match (what, split) {
             (What::Packet(what), _) => {
                 let view = ctx.view.as_ref().expect("parts of packets are read where packets are");
-                view.parts(*what, rows, |i, values| filling.part(i, parts, values))
+                view.origin().parts(*what, rows, |i, values| filling.part(i, parts, values))
             }
             (What::Origin(what), _) => {
                 let origin = batch.origin.expect("packets are at hand on the workers");

@@ -23,14 +23,12 @@ mod wheel;
 
 use super::groups::{Groups, Spec};
 use super::summarize::item;
-use super::work::{AggArgs, Work, drop_refused, update_all};
+use super::work::{AggArgs, Work, drop_refused, in_turn, update_all};
 use super::{Batch, Grouping};
 use crate::counters::Ledger;
 use crate::expr::{Cond, Val};
 use crate::key::{Chosen, Direct, narrow_rows, pack};
-use crate::limits::{
-    EVICT_SESSIONS, EVICT_SESSIONS_SHARE, PARTS_MAX, SESSIONS_WAITING_MAX, SPARE_GROUPS,
-};
+use crate::limits::{EVICT_SESSIONS, EVICT_SESSIONS_SHARE, SESSIONS_WAITING_MAX, SPARE_GROUPS};
 use crate::table::NO_ROW;
 use open::{Coming, Open, Terms};
 use std::sync::Arc;
@@ -169,12 +167,8 @@ impl Sessions {
 
     /// Takes rows in whose keys stand in columns.
     fn take_columns(&mut self, batch: &Batch<'_>, rows: Bits, until: Bits) {
-        let ctx = &batch.ctx;
-        let mut columns: [&Column; PARTS_MAX] = [ctx.column(batch.time); PARTS_MAX];
-        for (column, &src) in columns.iter_mut().zip(&self.work.key_srcs) {
-            *column = ctx.column(src);
-        }
-        let columns = &columns[..self.work.key_srcs.len()];
+        let columns = self.work.key_columns(batch);
+        let columns = columns.get();
         let narrow = narrow_rows(&self.spec.parts, columns, rows);
         let wide = rows.minus(narrow);
         if narrow.is_empty() || wide.is_empty() || self.has_room(rows) {
@@ -183,14 +177,7 @@ impl Sessions {
             return;
         }
         // Who is evicted depends on who came before, of whatever layout.
-        let mut rows = rows;
-        while let Some(first) = rows.iter().next() {
-            let v = usize::from(!narrow.has(first));
-            let other = if v == 0 { wide } else { narrow };
-            let end = rows.and(other).iter().next().unwrap_or(BATCH);
-            self.take_layout(batch, columns, (rows.and(Bits::first(end)), until), v);
-            rows = rows.minus(Bits::first(end));
-        }
+        in_turn(rows, narrow, |rows, v| self.take_layout(batch, columns, (rows, until), v));
     }
 
     /// Whether no session will have to go for these rows, nor one be refused.

@@ -17,11 +17,11 @@
 use super::Batch;
 use super::groups::{Groups, Spec, window_start};
 use super::windows::{behind, one_window};
-use super::work::{AggArgs, Work, drop_refused, update_all};
+use super::work::{AggArgs, Work, drop_refused, in_turn, update_all};
 use crate::counters::Ledger;
 use crate::expr::Val;
 use crate::key::{Chosen, Direct, narrow_rows, pack};
-use crate::limits::{PARTS_MAX, SPARE_GROUPS, WINDOWS_MAX};
+use crate::limits::{SPARE_GROUPS, WINDOWS_MAX};
 use std::sync::Arc;
 use weir_packet::bits::Bits;
 use weir_packet::column::Column;
@@ -245,12 +245,8 @@ impl Summarize {
 
     /// Takes rows in whose keys stand in columns.
     fn take_columns(&mut self, batch: &Batch<'_>, rows: Bits, window: usize) {
-        let ctx = &batch.ctx;
-        let mut columns: [&Column; PARTS_MAX] = [ctx.column(batch.time); PARTS_MAX];
-        for (column, &src) in columns.iter_mut().zip(&self.work.key_srcs) {
-            *column = ctx.column(src);
-        }
-        let columns = &columns[..self.work.key_srcs.len()];
+        let columns = self.work.key_columns(batch);
+        let columns = columns.get();
         let narrow = narrow_rows(&self.spec.parts, columns, rows);
         let wide = rows.minus(narrow);
         let room = self.spec.plan.max_groups.saturating_sub(self.open[window].1.len() as u64);
@@ -260,14 +256,7 @@ impl Summarize {
             return;
         }
         // The last groups go to those who come first, of whatever layout.
-        let mut rows = rows;
-        while let Some(first) = rows.iter().next() {
-            let v = !narrow.has(first) as usize;
-            let other = if v == 0 { wide } else { narrow };
-            let end = rows.and(other).iter().next().unwrap_or(BATCH);
-            self.take_layout(batch, columns, rows.and(Bits::first(end)), window, v);
-            rows = rows.minus(Bits::first(end));
-        }
+        in_turn(rows, narrow, |rows, v| self.take_layout(batch, columns, rows, window, v));
     }
 
     /// Takes rows whose keys all have layout `v`.

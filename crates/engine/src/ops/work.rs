@@ -27,6 +27,31 @@ pub(super) struct Work {
 /// The arguments of an aggregate, tuples taken apart, and its condition.
 pub(super) type AggArgs = (Vec<Val>, Option<Cond>);
 
+/// The columns that keys stand in.
+pub(super) struct KeyColumns<'a> {
+    columns: [&'a Column; PARTS_MAX],
+    parts: usize,
+}
+
+impl KeyColumns<'_> {
+    /// One for each part of the key.
+    pub(super) fn get(&self) -> &[&Column] {
+        &self.columns[..self.parts]
+    }
+}
+
+/// Goes through rows of both layouts in the order that they came: `take` gets the runs of those of
+/// one layout, with its number.
+pub(super) fn in_turn(mut rows: Bits, narrow: Bits, mut take: impl FnMut(Bits, usize)) {
+    let both = [narrow, rows.minus(narrow)];
+    while let Some(first) = rows.iter().next() {
+        let v = usize::from(!narrow.has(first));
+        let end = rows.and(both[1 - v]).iter().next().unwrap_or(BATCH);
+        take(rows.and(Bits::first(end)), v);
+        rows = rows.minus(Bits::first(end));
+    }
+}
+
 /// All positions in a batch.
 static IDENTITY: [u16; BATCH] = {
     let mut all = [0; BATCH];
@@ -48,6 +73,15 @@ impl Work {
             packed: spec.layouts.iter().map(|l| Keys::new(l.words)).collect(),
             direct: Bits::NONE,
         })
+    }
+
+    /// The columns of keys that were evaluated.
+    pub(super) fn key_columns<'a>(&self, batch: &'a Batch<'_>) -> KeyColumns<'a> {
+        let mut columns = [batch.ctx.column(batch.time); PARTS_MAX];
+        for (column, &src) in columns.iter_mut().zip(&self.key_srcs) {
+            *column = batch.ctx.column(src);
+        }
+        KeyColumns { columns, parts: self.key_srcs.len() }
     }
 
     /// Evaluates the conditions and arguments of aggregates; `late` are the rows that the

@@ -31,12 +31,7 @@ impl Parser<'_> {
                 "max" => max.is_some(),
                 _ => break,
             };
-            let clause = self.word();
-            let span = self.bump();
-            if again {
-                let message = format!("`{clause}` is given twice");
-                self.report(Diagnostic::new(Code::Unexpected, span, message));
-            }
+            let (clause, span) = self.clause(again);
             match clause {
                 "within" => within = Some(self.member()?),
                 "default" => defaults = self.list(|p| p.named_item("default"))?,

@@ -7,7 +7,7 @@ use crate::lex::Kind;
 use crate::suggest;
 use crate::tree::{AggItem, Fill, Item, Scan, Sessions, Spanned, Stage, Summarize};
 
-impl Parser<'_> {
+impl<'a> Parser<'a> {
     /// A stage from its word on.
     pub(super) fn stage_body(&mut self) -> Option<Stage> {
         match self.word() {
@@ -148,6 +148,17 @@ impl Parser<'_> {
         clause || matches!(self.word(), "by" | "every") || self.at_boundary()
     }
 
+    /// Takes the word of a clause; reports that it was there before.
+    pub(super) fn clause(&mut self, again: bool) -> (&'a str, Span) {
+        let clause = self.word();
+        let span = self.bump();
+        if again {
+            let message = format!("`{clause}` is given twice");
+            self.report(Diagnostic::new(Code::Unexpected, span, message));
+        }
+        (clause, span)
+    }
+
     fn summarize(&mut self) -> Option<Stage> {
         let word = self.bump();
         let aggs = if self.at_clause() { Vec::new() } else { self.list(Parser::agg)? };
@@ -174,12 +185,7 @@ impl Parser<'_> {
                     None => break,
                 },
             };
-            let clause = self.word();
-            let span = self.bump();
-            if again {
-                let message = format!("`{clause}` is given twice");
-                self.report(Diagnostic::new(Code::Unexpected, span, message));
-            }
+            let (clause, span) = self.clause(again);
             match clause {
                 "by" => out.keys = self.list(Parser::item)?,
                 "over" => out.over = Some(self.expr()?),

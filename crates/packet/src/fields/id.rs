@@ -48,8 +48,9 @@ impl FieldId {
 
     /// The bytes that the field is, if it is not of the catalogue.
     pub fn bytes(self) -> Option<HeaderBytes> {
-        let (_, header) = Header::ALL[(self.0 >> 24 & 0x7f) as usize % Header::ALL.len()];
-        let bytes = HeaderBytes { header, offset: self.0 as u16, size: (self.0 >> 16) as u8 };
-        (self.0 & BYTES != 0).then_some(bytes)
+        (self.0 & BYTES != 0).then(|| {
+            let (_, header) = Header::ALL[(self.0 >> 24 & 0x7f) as usize];
+            HeaderBytes { header, offset: self.0 as u16, size: (self.0 >> 16) as u8 }
+        })
     }
 }

@@ -24,7 +24,7 @@ pub(super) fn read_many(
     out: &mut Column,
     put: &mut impl FnMut(&[u8]) -> u64,
 ) -> bool {
-    raw(rows, out, having(rows, bytes.header()), put, |i| find(rows, bytes, i))
+    rows.some_words(out, having(rows, bytes.header()), |i| find(rows, bytes, i).map(&mut *put))
 }
 
 /// Reads `item` if it is the payload; returns whether it is.
@@ -35,30 +35,10 @@ pub(super) fn read_text(
     put: &mut impl FnMut(&[u8]) -> u64,
 ) -> bool {
     item == Item::Payload
-        && raw(rows, out, having(rows, Header::Payload), put, |i| {
+        && rows.some_words(out, having(rows, Header::Payload), |i| {
             let payload = from(rows, Header::Payload, i)?;
-            Some(&payload[..payload.len().min(TEXT_MAX)])
+            Some(put(&payload[..payload.len().min(TEXT_MAX)]))
         })
-}
-
-/// Sets the rows `have` for which there are bytes to what `put` makes of them.
-fn raw<'a>(
-    rows: &Rows<'a>,
-    out: &mut Column,
-    have: Bits,
-    put: &mut impl FnMut(&[u8]) -> u64,
-    find: impl Fn(usize) -> Option<&'a [u8]>,
-) -> bool {
-    let words = out.word_mut();
-    let mut found = Bits::NONE;
-    rows.wanted(have).each(|i| {
-        if let Some(bytes) = find(i) {
-            words[i] = put(bytes);
-            found.set(i);
-        }
-    });
-    out.present = out.present.or(found);
-    true
 }
 
 fn find<'a>(rows: &Rows<'a>, bytes: HeaderBytes, i: usize) -> Option<&'a [u8]> {

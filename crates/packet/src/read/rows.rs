@@ -44,11 +44,6 @@ impl<'a> Rows<'a> {
         self.frames.with_ports().and(self.wanted).minus(self.layers.has(Layer::Ports))
     }
 
-    /// The wanted ones of some rows.
-    pub(super) fn wanted(&self, rows: Bits) -> Bits {
-        rows.and(self.wanted)
-    }
-
     /// `N` bytes of row `i`, `at` bytes from the start of the frame: zeros where the chunk has no
     /// such bytes. What the row says there counts only if it has the layer that starts there.
     #[inline(always)]
@@ -147,7 +142,7 @@ impl<'a> Rows<'a> {
         &self,
         out: &mut Column,
         have: Bits,
-        f: impl Fn(usize) -> Option<u64>,
+        mut f: impl FnMut(usize) -> Option<u64>,
     ) -> bool {
         let words = out.word_mut();
         let mut found = Bits::NONE;
@@ -220,17 +215,11 @@ impl<'a> Rows<'a> {
         if have.is_empty() {
             return true;
         }
-        let words = out.word_mut();
-        let (mut found, mut text) = (Bits::NONE, Text::new());
-        have.each(|i| {
+        let mut text = Text::new();
+        self.some_words(out, have, |i| {
             text.clear();
-            if write(i, &mut text) {
-                words[i] = put(text.bytes());
-                found.set(i);
-            }
-        });
-        out.present = out.present.or(found);
-        true
+            write(i, &mut text).then(|| put(text.bytes()))
+        })
     }
 
     /// Sets the rows `have` of a word column.
