@@ -15,6 +15,9 @@ if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
     fi
 fi
 
+# The same random inputs each time; other seeds look for more (CONTRIBUTING.md).
+export PROPTEST_RNG_SEED=${PROPTEST_RNG_SEED:-7}
+
 cargo fmt --all --check
 cargo clippy --workspace --all-targets --quiet -- -D warnings
 RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet

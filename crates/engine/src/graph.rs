@@ -137,7 +137,7 @@ impl<'e> Lower<'e> {
     /// packets.
     pub fn take(&mut self, p: usize, rows: &Rows, sink: &mut dyn Sink) {
         if let Some(exit) = p.checked_sub(self.pipes.len()) {
-            return self.exits.take(exit, rows, true);
+            return self.exits.take(exit, rows);
         }
         if self.printed > 1 {
             let pipe = &mut self.pipes[p];
@@ -181,6 +181,7 @@ impl<'e> Lower<'e> {
             let w = pass.chain.watermark(w, &mut pass.out);
             self.pipes[p].watermark = w;
         }
+        self.exits.close();
     }
 
     /// Ends the input: everything is put out. `closed` as in [`Lower::watermark`].
@@ -198,6 +199,7 @@ impl<'e> Lower<'e> {
             pass.head_finish();
             pass.chain.finish(&mut pass.out);
         }
+        self.exits.close();
     }
 
     /// Whether no further packet can change what is printed or handed out: each pipeline that does
@@ -469,7 +471,7 @@ struct Out<'a, 'e> {
 
 impl Leaving for Out<'_, '_> {
     fn frames(&mut self, exit: usize, rows: &Rows) {
-        self.exits.take(exit, rows, self.mode == Mode::Step);
+        self.exits.take(exit, rows);
     }
 
     fn rows(&mut self, rows: &Rows) {

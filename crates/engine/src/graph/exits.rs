@@ -82,10 +82,10 @@ impl<'e> Exits<'e> {
         Wanted { named: true, passed: egress.wants(&Outlet::Pass) }
     }
 
-    /// Takes frames of an exit; `wait`: others of the same step may still come that belong before
-    /// them.
-    pub(super) fn take(&mut self, exit: usize, rows: &Rows, wait: bool) {
-        if !(wait && self.crossing) {
+    /// Takes frames of an exit. Where others of the same step may still come that belong before
+    /// them, they wait for [`Exits::step`] or [`Exits::close`].
+    pub(super) fn take(&mut self, exit: usize, rows: &Rows) {
+        if !self.crossing {
             return self.send(exit, rows, 0..rows.len);
         }
         let mut copy = self.spare.pop().unwrap_or_else(|| rows.empty());
@@ -94,7 +94,18 @@ impl<'e> Exits<'e> {
         self.waiting.push(Waiting { exit, rows: copy, done: 0 });
     }
 
-    /// Ends a step: what waits goes out, in the order of packets.
+    /// Ends a step in which windows close or the input ends: what waits goes out, exit by exit, as
+    /// each stage takes all rows of such a step.
+    pub(super) fn close(&mut self) {
+        let mut waiting = std::mem::take(&mut self.waiting);
+        waiting.sort_by_key(|lot| lot.exit);
+        for Waiting { exit, rows, done } in &waiting {
+            self.send(*exit, rows, *done..rows.len);
+        }
+        self.recycle(waiting);
+    }
+
+    /// Ends a step of packets: what waits goes out, in their order.
     pub(super) fn step(&mut self) {
         if self.waiting.is_empty() {
             return;
@@ -113,9 +124,14 @@ impl<'e> Exits<'e> {
             self.send(*exit, rows, *done..done + run);
             waiting[at].done += run;
         }
-        self.spare.extend(waiting.drain(..).map(|lot| lot.rows));
+        self.recycle(waiting);
+    }
+
+    /// Keeps the memory of lots that were sent.
+    fn recycle(&mut self, mut sent: Vec<Waiting>) {
+        self.spare.extend(sent.drain(..).map(|lot| lot.rows));
         self.spare.truncate(SPARE_ROWS);
-        self.waiting = waiting;
+        self.waiting = sent;
     }
 
     /// Sends some frames of an exit.

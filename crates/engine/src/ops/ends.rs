@@ -660,6 +660,21 @@ mod tests {
         assert_eq!((frames.len(), lens.iter().max()), (33, Some(&83)));
     }
 
+    /// Where rows come out because the input ended, each stage hands out all of them before the
+    /// next does, also where they fill several batches.
+    #[test]
+    fn outlets_of_several_stages_behind_top() {
+        let by = vec![SortKey { expr: field("len"), order: Order::Descending }];
+        let top = Stage::Top { n: 1000, by, windowed: false, per: None };
+        let tagged = vec![act(&[Edit::Tag(7)], file("x"))];
+        let tagged = Stage::Ends(Ends { arms: vec![arm(None, tagged, true)] });
+        let frames: Vec<(i64, Vec<u8>)> = (0..600).map(|i| (i, vec![i as u8; 70])).collect();
+        let frames = Frames::new(LinkType::ETHERNET, &frames);
+        let got = sent(&ends(vec![top, tagged, one(file("x"), false)]), &frames);
+        assert_eq!(got.len(), 1200);
+        assert!(got[..600].iter().all(|f| f.len == 74) && got[600..].iter().all(|f| f.len == 70));
+    }
+
     /// A `limit` ends the run only where no end still wants packets.
     #[test]
     fn a_limit_ends_no_other_end() {
