@@ -276,7 +276,12 @@ impl Source for Synthetic {
     }
 
     fn account(&self) -> Account {
-        Account { received: self.next, filtered: 0, bytes_read: self.next * FRAME as u64 }
+        Account {
+            received: self.next,
+            filtered: 0,
+            bytes_read: self.next * FRAME as u64,
+            ..Account::default()
+        }
     }
 }
 

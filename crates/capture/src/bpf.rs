@@ -188,7 +188,7 @@ impl<S: Source> Source for Filtered<S> {
             }
             self.delivered += batch.len() as u64;
             self.filtered += (received - batch.len()) as u64;
-            if !batch.is_empty() {
+            if !batch.is_empty() || batch.reached().is_some() {
                 return Ok(true);
             }
         }
@@ -199,6 +199,10 @@ impl<S: Source> Source for Filtered<S> {
     fn account(&self) -> Account {
         let received = self.delivered + self.filtered;
         Account { received, filtered: self.filtered, ..self.source.account() }
+    }
+
+    fn interfaces(&self) -> Vec<(String, Account)> {
+        self.source.interfaces()
     }
 }
 

@@ -37,9 +37,12 @@ impl Chain {
 }
 
 fn sum(a: Account, b: Account) -> Account {
+    let mut lost = a.lost;
+    lost.merge(b.lost);
     Account {
         received: a.received + b.received,
         filtered: a.filtered + b.filtered,
+        lost,
         bytes_read: a.bytes_read + b.bytes_read,
     }
 }

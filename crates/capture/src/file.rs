@@ -82,7 +82,7 @@ impl Source for Resident {
 
     fn account(&self) -> Account {
         let received = self.decoder.received();
-        Account { received, filtered: 0, bytes_read: self.at as u64 }
+        Account { received, bytes_read: self.at as u64, ..Account::default() }
     }
 }
 

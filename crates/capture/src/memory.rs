@@ -68,7 +68,7 @@ impl Source for MemorySource {
             Some(last) => last.offset as u64 + u64::from(last.caplen),
             None => 0,
         };
-        Account { received: self.next as u64, filtered: 0, bytes_read }
+        Account { received: self.next as u64, filtered: 0, bytes_read, ..Account::default() }
     }
 }
 
@@ -95,7 +95,8 @@ mod tests {
         assert_eq!((i, sizes), (n, vec![BATCH, BATCH, 1]));
         assert!(batch.is_empty());
         let bytes_read = (0..n as u64).map(|i| i % 5).sum();
-        let expected = Account { received: n as u64, filtered: 0, bytes_read };
+        let expected =
+            Account { received: n as u64, filtered: 0, bytes_read, ..Account::default() };
         assert_eq!(source.account(), expected);
     }
 

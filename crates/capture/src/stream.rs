@@ -188,7 +188,7 @@ impl Source for Stream {
 
     fn account(&self) -> Account {
         let bytes_read = self.window.feed.raw_bytes();
-        Account { received: self.decoder.received(), filtered: 0, bytes_read }
+        Account { received: self.decoder.received(), filtered: 0, bytes_read, ..Account::default() }
     }
 }
 
@@ -235,7 +235,8 @@ mod tests {
         }
         assert_eq!(n, frames.len());
         assert_eq!(buffers.len(), 2);
-        let expected = Account { received: n as u64, filtered: 0, bytes_read: size };
+        let expected =
+            Account { received: n as u64, filtered: 0, bytes_read: size, ..Account::default() };
         assert_eq!(source.account(), expected);
     }
 
@@ -401,7 +402,10 @@ mod tests {
                 assert!(read == frames && error.is_none(), "{name} by {piece}: {error:?}");
                 let n = frames.len() as u64;
                 let bytes_read = raw.len() as u64;
-                assert_eq!(account, Account { received: n, filtered: 0, bytes_read });
+                assert_eq!(
+                    account,
+                    Account { received: n, filtered: 0, bytes_read, ..Account::default() }
+                );
             }
         }
     }

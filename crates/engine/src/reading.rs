@@ -53,4 +53,8 @@ impl<S: Source> Source for Reading<S> {
     fn account(&self) -> Account {
         self.source.account()
     }
+
+    fn interfaces(&self) -> Vec<(String, Account)> {
+        self.source.interfaces()
+    }
 }

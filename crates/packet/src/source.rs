@@ -67,6 +67,8 @@ pub struct FrameBatch {
     /// Which packet of each frame fields mean, where packets are in tunnels.
     pub headers: Headers,
     n: usize,
+    /// See [`FrameBatch::reached`].
+    reached: Option<i64>,
     late: Bits,
     cols: Box<FrameColumns>,
     /// Whether the reader looked at each frame for the classifier.
@@ -92,6 +94,7 @@ impl FrameBatch {
             link: LinkType::ETHERNET,
             headers: Headers::Outer,
             n: 0,
+            reached: None,
             late: Bits::NONE,
             cols: Box::new(FrameColumns {
                 ts: [0; BATCH],
@@ -110,7 +113,8 @@ impl FrameBatch {
     pub fn clear(&mut self) {
         self.chunk = Chunk::clone(&NOTHING);
         self.headers = Headers::Outer;
-        (self.n, self.late, self.looked) = (0, Bits::NONE, false);
+        (self.n, self.reached) = (0, None);
+        (self.late, self.looked) = (Bits::NONE, false);
     }
 
     /// Empties the batch and points it at `chunk`; offsets given to [`FrameBatch::push`] count
@@ -121,7 +125,8 @@ impl FrameBatch {
         }
         self.base = base;
         (self.link, self.headers) = (link, Headers::Outer);
-        (self.n, self.late, self.looked) = (0, Bits::NONE, false);
+        (self.n, self.reached) = (0, None);
+        (self.late, self.looked) = (Bits::NONE, false);
     }
 
     /// Appends a frame: `offset` and `caplen` say which bytes of the chunk it is, `len` its length
@@ -190,6 +195,17 @@ impl FrameBatch {
     /// The ports that frame `i` was said to belong to, source and destination.
     pub fn ports(&self, i: usize) -> Option<[u16; 2]> {
         self.late.has(i).then(|| self.cols.ports[i])
+    }
+
+    /// The time up to which everything has come: behind this batch no frame of an earlier one is
+    /// to be expected. In nanoseconds since 1970; `None` where nobody can tell, as in files.
+    pub fn reached(&self) -> Option<i64> {
+        self.reached
+    }
+
+    /// Says so; for sources of a wire, which know what time it is.
+    pub fn set_reached(&mut self, ts: i64) {
+        self.reached = Some(ts);
     }
 
     /// Frames in the batch.
@@ -323,15 +339,43 @@ impl fmt::Debug for FrameBatch {
     }
 }
 
-/// What a source has handed out so far. `received = delivered + filtered`.
+/// What a source has handed out so far. `received = delivered + filtered`; of a wire, frames that
+/// are `lost` are not among those.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Account {
     /// Frames read from the file or wire.
     pub received: u64,
     /// Frames that the capture filter refused.
     pub filtered: u64,
+    /// Frames that were there and could not be read.
+    pub lost: Lost,
     /// Bytes of the file read so far, before decompression; for a progress display.
     pub bytes_read: u64,
+}
+
+/// Frames of a wire that were lost before a source had them, by where.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Lost {
+    /// By the interface: it had no buffer, or its driver none.
+    pub interface: u64,
+    /// By the kernel, which had no room for them on their way.
+    pub kernel: u64,
+    /// By the ring between kernel and program, since the program did not keep up.
+    pub ring: u64,
+}
+
+impl Lost {
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        self.interface.saturating_add(self.kernel).saturating_add(self.ring)
+    }
+
+    /// Adds those of another source.
+    pub fn merge(&mut self, other: Lost) {
+        self.interface = self.interface.saturating_add(other.interface);
+        self.kernel = self.kernel.saturating_add(other.kernel);
+        self.ring = self.ring.saturating_add(other.ring);
+    }
 }
 
 /// Why a source could not go on. Everything it delivered before stays good.
@@ -415,13 +459,22 @@ pub trait Source: Send {
     /// Replaces the contents of `batch` with the next frames, at least one. `Ok(false)`: there are
     /// no more, and `batch` is empty. A batch holds frames of one link type, in capture order.
     ///
+    /// A source of a wire does not wait long: where no frame comes for a while, it returns an empty
+    /// batch that says what time is [reached](FrameBatch::reached), so that windows close and
+    /// rows are shown.
+    ///
     /// # Errors
     /// When the source can't go on. Frames read before the fault were delivered by earlier calls;
     /// a call after an error returns `Ok(false)`.
     fn fill(&mut self, batch: &mut FrameBatch) -> Result<bool, SourceError>;
 
-    /// What has been received and filtered so far.
+    /// What has been received, filtered and lost so far.
     fn account(&self) -> Account;
+
+    /// The same of each interface, by name; none where frames come from files.
+    fn interfaces(&self) -> Vec<(String, Account)> {
+        Vec::new()
+    }
 }
 
 impl<S: Source + ?Sized> Source for Box<S> {
@@ -431,6 +484,10 @@ impl<S: Source + ?Sized> Source for Box<S> {
 
     fn account(&self) -> Account {
         (**self).account()
+    }
+
+    fn interfaces(&self) -> Vec<(String, Account)> {
+        (**self).interfaces()
     }
 }
 

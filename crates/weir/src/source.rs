@@ -46,6 +46,10 @@ impl Source for Take {
         }
         Account { received: self.reached, filtered: self.reached - self.taken, ..inner }
     }
+
+    fn interfaces(&self) -> Vec<(String, Account)> {
+        self.inner.interfaces()
+    }
 }
 
 /// Reads another source in a thread of its own, so that the run can end while a pipe is silent.
@@ -203,7 +207,7 @@ mod tests {
             }
 
             fn account(&self) -> Account {
-                Account { received: 30, filtered: 20, bytes_read: 0 }
+                Account { received: 30, filtered: 20, bytes_read: 0, ..Account::default() }
             }
         }
         for (n, received, filtered) in [(0, 0, 0), (1, 3, 2), (4, 12, 8), (10, 30, 20)] {

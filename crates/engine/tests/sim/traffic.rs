@@ -297,6 +297,11 @@ impl Source for TrafficSource {
     }
 
     fn account(&self) -> Account {
-        Account { received: self.at as u64 + FILTERED, filtered: FILTERED, bytes_read: 0 }
+        Account {
+            received: self.at as u64 + FILTERED,
+            filtered: FILTERED,
+            bytes_read: 0,
+            ..Account::default()
+        }
     }
 }
