@@ -10,6 +10,9 @@
 //!
 //! So one record can move the clock by `jump` at most, and a real gap in the traffic costs three
 //! packets of delay, no rows.
+//!
+//! A source that knows the time says what it has [reached](Clock::reach): the watermark follows at
+//! once, since a promise needs neither witnesses nor distance.
 
 use crate::limits::CORROBORATE;
 
@@ -20,6 +23,8 @@ pub struct Clock {
     jump_ns: i64,
     /// Largest believed timestamp, once started.
     max: i64,
+    /// What the source has promised.
+    floor: i64,
     started: bool,
     /// Timestamps seen before the start, then timestamps ahead of the clock, in a row.
     held: [i64; CORROBORATE],
@@ -34,6 +39,7 @@ impl Clock {
             lateness_ns: lateness_ns.max(0),
             jump_ns: jump_ns.max(0),
             max: i64::MIN,
+            floor: i64::MIN,
             started: false,
             held: [0; CORROBORATE],
             held_len: 0,
@@ -43,7 +49,26 @@ impl Clock {
 
     /// No row older than this is on time any more; `i64::MIN` before the clock has started.
     pub fn watermark(&self) -> i64 {
-        if self.started { self.max.saturating_sub(self.lateness_ns) } else { i64::MIN }
+        if self.started { self.behind(self.max) } else { i64::MIN }
+    }
+
+    /// The watermark where `max` is the largest believed timestamp.
+    fn behind(&self, max: i64) -> i64 {
+        max.saturating_sub(self.lateness_ns).max(self.floor)
+    }
+
+    /// Takes the source's word that no packet before `ts` is still to come, and returns the
+    /// watermark after it. Packets that waited for others to start the clock start it now.
+    pub fn reach(&mut self, ts: i64) -> i64 {
+        self.max = self.max.max(ts);
+        self.floor = self.floor.max(ts);
+        if !self.started {
+            self.started = true;
+            let first = self.held;
+            let waited = std::mem::take(&mut self.held_len);
+            first[..waited].iter().for_each(|&t| self.advance(t));
+        }
+        self.watermark()
     }
 
     /// Takes the next packet's timestamp and returns the watermark after it.
@@ -61,7 +86,7 @@ impl Clock {
     pub fn watermark_after(&self, max: i64) -> Option<i64> {
         let plain =
             self.started && self.held_len == 0 && max <= self.max.saturating_add(self.jump_ns);
-        plain.then(|| self.max.max(max).saturating_sub(self.lateness_ns))
+        plain.then(|| self.behind(self.max.max(max)))
     }
 
     /// Takes a batch of timestamps at once if that can be done without looking at each: returns
@@ -126,6 +151,23 @@ mod tests {
     fn follows_the_largest_timestamp() {
         let clock = after(&[1000, 1001, 1002, 1003, 1050, 1040]);
         assert_eq!((clock.watermark(), clock.wild()), (1040, 0));
+    }
+
+    #[test]
+    fn follows_what_is_reached_at_once() {
+        let mut clock = after(&[1000, 1001, 1002, 1003]);
+        assert_eq!((clock.reach(1001), clock.reach(5000)), (1001, 5000));
+        // Neither back, nor away from what comes after a gap.
+        assert_eq!((clock.reach(4000), clock.observe(5050)), (5000, 5040));
+        assert_eq!(clock.wild(), 0);
+    }
+
+    #[test]
+    fn starts_with_what_is_reached() {
+        let mut clock = Clock::new(10, 100);
+        assert_eq!((clock.reach(1000), clock.observe(1001)), (1000, 1000));
+        let mut clock = after(&[900, 1005, 9000]);
+        assert_eq!((clock.reach(1000), clock.observe(1007), clock.wild()), (1000, 1000, 1));
     }
 
     #[test]

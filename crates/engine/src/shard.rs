@@ -17,8 +17,9 @@
 //!
 //! Memory is bounded since reading waits: for results that are [`RING`] batches behind, and for
 //! closings, [`CLOSES_AHEAD`] of them. Nobody waits elsewhere with work in hand, and who waits has
-//! handed over everything it could: so there is always one who can go on. A source that makes
-//! its reader wait right after a full batch keeps that batch waiting too, and the end of a `limit`.
+//! handed over everything it could: so there is always one who can go on. A source may
+//! make its reader wait a little, as one of a wire does for what was full until then: that delays
+//! the batch before it, and the end of a `limit`, by so much.
 
 mod ahead;
 mod bell;

@@ -18,6 +18,8 @@ pub(super) struct Clock {
     /// The first packets' times, until the clock starts.
     first: Vec<i64>,
     max: Option<i64>,
+    /// What the source says it has reached.
+    reached: i64,
     /// The times of the wild packets that came directly before.
     run: Vec<i64>,
     /// Wild packets so far that no other confirmed.
@@ -28,7 +30,7 @@ impl Clock {
     pub(super) fn new(rules: TimeRules) -> Clock {
         let rules =
             TimeRules { lateness_ns: rules.lateness_ns.max(0), jump_ns: rules.jump_ns.max(0) };
-        Clock { rules, first: Vec::new(), max: None, run: Vec::new(), wild: 0 }
+        Clock { rules, first: Vec::new(), max: None, reached: i64::MIN, run: Vec::new(), wild: 0 }
     }
 
     /// Takes the time of the next packet and returns the watermark after it.
@@ -48,7 +50,22 @@ impl Clock {
                 }
             }
         }
-        self.max.map_or(i64::MIN, |max| max.saturating_sub(self.rules.lateness_ns))
+        self.watermark()
+    }
+
+    /// Takes the source's word for a time and returns the watermark after it.
+    pub(super) fn reach(&mut self, ts: i64) -> i64 {
+        self.reached = self.reached.max(ts);
+        self.max = Some(self.max.map_or(ts, |max| max.max(ts)));
+        for ts in std::mem::take(&mut self.first) {
+            self.follow(self.max.expect("the clock has started"), ts);
+        }
+        self.watermark()
+    }
+
+    fn watermark(&self) -> i64 {
+        let behind = |max: i64| max.saturating_sub(self.rules.lateness_ns);
+        self.max.map_or(i64::MIN, |max| behind(max).max(self.reached))
     }
 
     fn follow(&mut self, max: i64, ts: i64) {

@@ -26,7 +26,8 @@ pub(crate) struct Feed<'a> {
 /// The time of a batch; refilled from batch to batch.
 #[derive(Default)]
 pub(crate) struct Times {
-    /// In which steps the batch is to be pushed: one at least, each of one packet at least.
+    /// In which steps the batch is to be pushed: one at least. Each has one packet at least, but for
+    /// the last where the source said what time it had reached.
     pub(crate) steps: Vec<Step>,
     /// The watermark after the batch.
     pub(crate) watermark: i64,
@@ -120,9 +121,21 @@ impl<'a> Feed<'a> {
 
     /// Moves the clock over a batch.
     pub(crate) fn times(&mut self, frames: &FrameBatch, times: &mut Times) {
-        let ts = frames.ts();
-        let (min, max) = range(ts);
         times.steps.clear();
+        if !frames.is_empty() {
+            self.times_of_packets(frames.ts(), times);
+        }
+        let watermark = frames.reached().map(|ts| self.clock.reach(ts));
+        let close = watermark.filter(|&w| self.closes(w));
+        if close.is_some() || times.steps.is_empty() {
+            times.steps.push(Step { close, rows: Bits::NONE });
+        }
+        times.watermark = self.clock.watermark();
+    }
+
+    /// The steps of packets.
+    fn times_of_packets(&mut self, ts: &[i64], times: &mut Times) {
+        let (min, max) = range(ts);
         times.own = self
             .clock
             .watermark_after(max)
@@ -132,7 +145,16 @@ impl<'a> Feed<'a> {
         } else {
             self.times_by_packet(ts, times);
         }
-        times.watermark = self.clock.watermark();
+    }
+
+    /// Whether windows close at a watermark; finds when the next do.
+    fn closes(&mut self, w: i64) -> bool {
+        let closes = w >= self.next_close && w > i64::MIN;
+        if closes {
+            let ends = self.every.iter().filter_map(|&(d, late)| next_end(w, d, late));
+            self.next_close = ends.min().unwrap_or(i64::MAX);
+        }
+        closes
     }
 
     /// The same, packet by packet.
@@ -142,9 +164,7 @@ impl<'a> Feed<'a> {
         for (i, &t) in ts.iter().enumerate() {
             let w = self.clock.observe(t);
             times.clock.push(t.max(w));
-            if w >= self.next_close && w > i64::MIN {
-                let ends = self.every.iter().filter_map(|&(d, late)| next_end(w, d, late));
-                self.next_close = ends.min().unwrap_or(i64::MAX);
+            if self.closes(w) {
                 if i > from || close.is_some() {
                     times.steps.push(Step { close, rows: Bits::range(from, i) });
                 }

@@ -31,6 +31,9 @@ pub(crate) struct Packet {
     damage: Option<(usize, u8)>,
     /// Bytes that the snap length leaves.
     snap: usize,
+    /// Whether the source says behind it what time it has reached, so far from that of traffic,
+    /// which does not stay behind.
+    quiet: Option<i64>,
 }
 
 /// When a packet came, in nanoseconds.
@@ -118,9 +121,14 @@ fn packet() -> impl Strategy<Value = Packet> {
         1 => (0..60usize, any::<u8>()).prop_map(Some),
     ];
     let snap = prop_oneof![9 => Just(usize::MAX), 1 => 0..90usize];
+    let quiet = prop_oneof![
+        40 => Just(None),
+        3 => (-50 * MS..50 * MS).prop_map(Some),
+        1 => (0..20_000 * MS).prop_map(Some),
+    ];
     let ends = ((0..4u8, 0..4u8), (port(), port()), 0..80u8);
-    (when(), link, vlans, what(), ends, damage, snap).prop_map(
-        |(when, link, vlans, what, (hosts, ports, payload), damage, snap)| Packet {
+    (when(), link, vlans, what(), ends, damage, (snap, quiet)).prop_map(
+        |(when, link, vlans, what, (hosts, ports, payload), damage, (snap, quiet))| Packet {
             when,
             link,
             vlans,
@@ -130,6 +138,7 @@ fn packet() -> impl Strategy<Value = Packet> {
             payload,
             damage,
             snap,
+            quiet,
         },
     )
 }
@@ -253,10 +262,19 @@ impl Traffic {
                 When::At(ts) => ts,
             };
             let (offset, caplen) = (bytes.len() as u32, frame.len().min(packet.snap) as u32);
-            frames.push(Stored { link, ts, offset, caplen, len: frame.len() as u32 });
+            let (len, reached) = (frame.len() as u32, packet.quiet.map(|off| now + off));
+            now = reached.map_or(now, |reached| now.max(reached));
+            frames.push(Stored { link, ts, offset, caplen, len, reached });
             bytes.extend(frame);
         }
-        TrafficSource { chunk: Arc::new(bytes), frames, cuts: cuts.to_vec(), at: 0, batches: 0 }
+        TrafficSource {
+            chunk: Arc::new(bytes),
+            frames,
+            cuts: cuts.to_vec(),
+            at: 0,
+            batches: 0,
+            reached: None,
+        }
     }
 }
 
@@ -266,6 +284,7 @@ struct Stored {
     offset: u32,
     caplen: u32,
     len: u32,
+    reached: Option<i64>,
 }
 
 /// Hands out traffic in batches.
@@ -275,10 +294,17 @@ pub(crate) struct TrafficSource {
     cuts: Vec<usize>,
     at: usize,
     batches: usize,
+    /// Is to be said by a batch of its own.
+    reached: Option<i64>,
 }
 
 impl Source for TrafficSource {
     fn fill(&mut self, batch: &mut FrameBatch) -> Result<bool, SourceError> {
+        if let Some(ts) = self.reached.take() {
+            batch.clear();
+            batch.set_reached(ts);
+            return Ok(true);
+        }
         let Some(first) = self.frames.get(self.at) else {
             batch.clear();
             return Ok(false);
@@ -292,6 +318,14 @@ impl Source for TrafficSource {
             }
             batch.push(frame.ts, self.at as u64, frame.offset, frame.caplen, frame.len);
             self.at += 1;
+            if let Some(ts) = frame.reached {
+                // With the packets before it or without, that is the same.
+                match self.batches % 2 {
+                    0 => batch.set_reached(ts),
+                    _ => self.reached = Some(ts),
+                }
+                break;
+            }
         }
         Ok(true)
     }
