@@ -120,7 +120,7 @@ impl Rows {
     /// Rows of the same columns, none yet, with room for a batch of them. They are used again and
     /// again: what grew bit by bit would still ask for memory after a long time, whenever rows come
     /// that are more, or whose texts are longer, than those that this copy has met.
-    pub(crate) fn empty(&self) -> Rows {
+    pub fn empty(&self) -> Rows {
         let like = |c: &Column| Column::new(c.repr());
         // Texts that are longer by far are constants, such as those of a table: what rows have of
         // them is little.
@@ -145,6 +145,19 @@ impl Rows {
         self.clock.clear();
         self.arena.truncate(0);
         self.columns.iter_mut().chain([&mut self.time]).for_each(|c| c.present = Bits::NONE);
+    }
+
+    /// Makes these a copy of rows of the same columns, in the memory that is here.
+    pub fn copy_from(&mut self, from: &Rows) {
+        self.clear();
+        self.len = from.len;
+        self.order.extend_from_slice(&from.order);
+        self.clock.extend_from_slice(&from.clock);
+        let columns = self.columns.iter_mut().chain([&mut self.time]);
+        for (to, from) in columns.zip(from.columns.iter().chain([&from.time])) {
+            to.append(0, from, 0..self.len);
+        }
+        self.arena.bytes.extend_from_slice(&from.arena.bytes);
     }
 
     /// Appends some rows of rows of the same columns. There is room for a batch of them.
@@ -353,6 +366,12 @@ pub trait Sink {
     /// # Errors
     /// As for [`Sink::open`].
     fn finish(&mut self) -> io::Result<()>;
+
+    /// Rows that it could not take in time and left out, of those that it was given. Asked after
+    /// [`Sink::finish`], and while the run goes on.
+    fn refused(&self) -> u64 {
+        0
+    }
 }
 
 /// Collects everything as values; for tests and for programs that want a `Vec`.

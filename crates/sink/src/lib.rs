@@ -22,6 +22,7 @@ pub mod csv;
 pub mod json;
 pub mod limits;
 pub mod names;
+pub mod queue;
 pub mod split;
 pub mod table;
 mod text;

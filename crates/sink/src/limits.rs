@@ -10,3 +10,6 @@ pub const TABLE_ROWS_MAX: usize = 1000;
 /// Characters up to which a column grows with its cells; a longer cell puts its own row out of
 /// line instead of widening all others.
 pub const TABLE_COLUMN_WIDTH_MAX: usize = 80;
+
+/// Lots of rows that wait for a slow sink, of up to 256 rows each.
+pub const QUEUE_LOTS: usize = 1024;

@@ -1,0 +1,368 @@
+//! Rows on their way to a sink that may be slow: written in a thread of its own, so that packets
+//! need not wait for a pipe, a terminal or a disk.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender, TrySendError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+use weir_engine::rows::{Output, Rows, Sink};
+
+/// How long the end waits for a sink that takes no row.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What becomes of rows while the queue is full.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WhenFull {
+    /// They wait, and so does whoever made them: nothing is lost of a file.
+    Wait,
+    /// They are left out and counted: a wire does not wait.
+    Refuse,
+}
+
+/// Hands rows to a sink in another thread.
+pub struct Queue {
+    messages: SyncSender<Message>,
+    /// Memory of rows that were written.
+    back: Receiver<(usize, Rows)>,
+    /// Such memory, by output.
+    spare: Vec<Vec<Rows>>,
+    ended: Receiver<()>,
+    shared: Arc<Shared>,
+    when_full: WhenFull,
+    /// Rows put into the queue.
+    queued: u64,
+    refused: u64,
+}
+
+/// What both threads see.
+#[derive(Default)]
+struct Shared {
+    /// What the sink failed with.
+    error: Mutex<Option<io::Error>>,
+    /// Whether rows are to be shown as soon as no more are waiting.
+    flush: AtomicBool,
+    /// Rows that the sink has taken.
+    taken: AtomicU64,
+}
+
+enum Message {
+    Open(Vec<Output>, Sender<()>),
+    Rows(usize, Rows),
+    Flush,
+    Finish,
+}
+
+impl Queue {
+    /// Starts the thread, which makes the sink; at most `lots` lots of rows wait for it, of up to a
+    /// batch each.
+    ///
+    /// # Errors
+    /// When the system gives no thread.
+    pub fn start(
+        make: impl FnOnce() -> Box<dyn Sink> + Send + 'static,
+        when_full: WhenFull,
+        lots: usize,
+    ) -> io::Result<Queue> {
+        let (messages, to_write) = mpsc::sync_channel(lots);
+        let (written, back) = mpsc::channel();
+        let (end, ended) = mpsc::channel::<()>();
+        let shared = Arc::new(Shared::default());
+        let theirs = Arc::clone(&shared);
+        thread::Builder::new().name("sink".to_owned()).spawn(move || {
+            // Dropped at the end, whatever that is.
+            let _end = end;
+            if let Err(e) = write(&mut *make(), &to_write, &written, &theirs) {
+                *theirs.error.lock().unwrap_or_else(PoisonError::into_inner) = Some(e);
+            }
+        })?;
+        let (spare, queued, refused) = (Vec::new(), 0, 0);
+        Ok(Queue { messages, back, spare, ended, shared, when_full, queued, refused })
+    }
+
+    /// Why the thread ended before it was told to.
+    fn failure(&self) -> io::Error {
+        // It says why before it ends.
+        self.ended.recv().ok();
+        let mut error = self.shared.error.lock().unwrap_or_else(PoisonError::into_inner);
+        error.take().unwrap_or_else(|| io::Error::other("the sink has ended"))
+    }
+
+    /// A copy of rows, in memory that was used before if there is some.
+    fn copy(&mut self, output: usize, rows: &Rows) -> Rows {
+        for (output, rows) in self.back.try_iter() {
+            self.spare[output].push(rows);
+        }
+        let mut copy = self.spare[output].pop().unwrap_or_else(|| rows.empty());
+        copy.copy_from(rows);
+        copy
+    }
+
+    /// Waits until the sink has done `what`, as long as it takes rows meanwhile.
+    fn wait(&mut self, what: impl Fn(&Queue) -> bool) -> io::Result<()> {
+        let mut before = None;
+        while !what(self) {
+            let taken = self.shared.taken.load(Ordering::Relaxed);
+            if before.replace(taken) == Some(taken) {
+                let left = self.queued - taken;
+                self.refused += left;
+                let reason = format!("the sink stands still, {left} rows were not written");
+                return Err(io::Error::new(io::ErrorKind::TimedOut, reason));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Writes what comes until the end.
+fn write(
+    sink: &mut dyn Sink,
+    messages: &Receiver<Message>,
+    back: &Sender<(usize, Rows)>,
+    shared: &Shared,
+) -> io::Result<()> {
+    loop {
+        let message = match messages.try_recv() {
+            Ok(message) => message,
+            Err(_) => {
+                if shared.flush.swap(false, Ordering::Relaxed) {
+                    sink.flush()?;
+                }
+                match messages.recv() {
+                    Ok(message) => message,
+                    // The run has ended early: nobody asks for more.
+                    Err(_) => return Ok(()),
+                }
+            }
+        };
+        match message {
+            Message::Open(outputs, done) => {
+                sink.open(&outputs)?;
+                done.send(()).ok();
+            }
+            Message::Rows(output, rows) => {
+                sink.rows(output, &rows)?;
+                shared.taken.fetch_add(rows.len as u64, Ordering::Relaxed);
+                // At the end nobody needs the memory.
+                drop(back.send((output, rows)));
+            }
+            Message::Flush => {}
+            Message::Finish => return sink.finish(),
+        }
+    }
+}
+
+impl Sink for Queue {
+    fn open(&mut self, outputs: &[Output]) -> io::Result<()> {
+        self.spare = outputs.iter().map(|_| Vec::new()).collect();
+        let (done, opened) = mpsc::channel();
+        let sent = self.messages.send(Message::Open(outputs.to_vec(), done));
+        match sent.is_ok() && opened.recv().is_ok() {
+            true => Ok(()),
+            false => Err(self.failure()),
+        }
+    }
+
+    fn rows(&mut self, output: usize, rows: &Rows) -> io::Result<()> {
+        let message = Message::Rows(output, self.copy(output, rows));
+        let sent = match self.when_full {
+            WhenFull::Wait => self.messages.send(message).map_err(|_| ()),
+            WhenFull::Refuse => match self.messages.try_send(message) {
+                Ok(()) => Ok(()),
+                Err(TrySendError::Full(message)) => {
+                    if let Message::Rows(output, copy) = message {
+                        self.spare[output].push(copy);
+                    }
+                    self.refused += rows.len as u64;
+                    return Ok(());
+                }
+                Err(TrySendError::Disconnected(_)) => Err(()),
+            },
+        };
+        self.queued += rows.len as u64;
+        sent.map_err(|()| self.failure())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.shared.flush.store(true, Ordering::Relaxed);
+        // Where the queue is full, rows are shown once it is empty.
+        match self.messages.try_send(Message::Flush) {
+            Err(TrySendError::Disconnected(_)) => Err(self.failure()),
+            _ => Ok(()),
+        }
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        match self.when_full {
+            WhenFull::Wait => drop(self.messages.send(Message::Finish)),
+            WhenFull::Refuse => {
+                let gone = |queue: &Queue| match queue.messages.try_send(Message::Finish) {
+                    Ok(()) | Err(TrySendError::Disconnected(_)) => true,
+                    Err(TrySendError::Full(_)) => {
+                        let ended = queue.ended.recv_timeout(PATIENCE);
+                        ended == Err(RecvTimeoutError::Disconnected)
+                    }
+                };
+                self.wait(gone)?;
+                let over = |queue: &Queue| {
+                    queue.ended.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Disconnected)
+                };
+                self.wait(over)?;
+            }
+        }
+        self.ended.recv().ok();
+        let mut error = self.shared.error.lock().unwrap_or_else(PoisonError::into_inner);
+        error.take().map_or(Ok(()), Err)
+    }
+
+    fn refused(&self) -> u64 {
+        self.refused
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{output, rows};
+    use crate::{JsonLines, TimeFormat};
+    use weir_plan::{Type, Value};
+
+    /// Memory that a test looks into while a sink writes to it.
+    #[derive(Clone, Default)]
+    struct Memory(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Memory {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().expect("no panic").extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl Memory {
+        fn lines(&self) -> usize {
+            self.0.lock().expect("no panic").iter().filter(|&&b| b == b'\n').count()
+        }
+    }
+
+    /// A sink that waits for leave before each lot.
+    struct Gate {
+        leave: Receiver<()>,
+        sink: JsonLines<Memory>,
+    }
+
+    impl Sink for Gate {
+        fn open(&mut self, outputs: &[Output]) -> io::Result<()> {
+            self.sink.open(outputs)
+        }
+
+        fn rows(&mut self, output: usize, rows: &Rows) -> io::Result<()> {
+            self.leave.recv().ok();
+            self.sink.rows(output, rows)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            self.sink.flush()
+        }
+
+        fn finish(&mut self) -> io::Result<()> {
+            self.sink.finish()
+        }
+    }
+
+    /// A queue with room for two lots before such a sink.
+    fn gated(when_full: WhenFull) -> (Queue, Sender<()>, Memory, Output) {
+        let ((go, leave), memory) = (mpsc::channel(), Memory::default());
+        let out = memory.clone();
+        let sink = JsonLines::new(out, TimeFormat::Rfc3339);
+        let queue = Queue::start(move || Box::new(Gate { leave, sink }), when_full, 2);
+        let output = output(None, &[("n", Type::Int), ("text", Type::Str)]);
+        let mut queue = queue.expect("a thread");
+        queue.open(std::slice::from_ref(&output)).expect("opens");
+        (queue, go, memory, output)
+    }
+
+    fn lot(output: &Output, n: i64) -> Rows {
+        let text = |i: i64| Value::Str(format!("row {i}").into());
+        rows(output, &(0..n).map(|i| vec![Value::Int(i), text(i)]).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn a_wire_does_not_wait_for_a_sink_that_hangs() {
+        let (mut queue, go, memory, output) = gated(WhenFull::Refuse);
+        for _ in 0..50 {
+            queue.rows(0, &lot(&output, 10)).expect("never fails");
+        }
+        // Two lots wait, and at most one is in the sink's hands.
+        assert!((470..=480).contains(&queue.refused()), "{} refused", queue.refused());
+        drop(go);
+        queue.finish().expect("it goes on");
+        assert_eq!(memory.lines() as u64 + queue.refused(), 500);
+    }
+
+    #[test]
+    fn files_lose_nothing() {
+        let (mut queue, go, memory, output) = gated(WhenFull::Wait);
+        let hurry = thread::spawn(move || (0..50).for_each(|_| go.send(()).unwrap_or(())));
+        for _ in 0..50 {
+            queue.rows(0, &lot(&output, 10)).expect("waits");
+        }
+        queue.finish().expect("all is written");
+        hurry.join().expect("no panic");
+        assert_eq!((memory.lines(), queue.refused()), (500, 0));
+        let text = String::from_utf8(memory.0.lock().expect("no panic").clone()).expect("text");
+        assert!(text.ends_with("{\"n\":9,\"text\":\"row 9\"}\n"), "{text}");
+    }
+
+    #[test]
+    fn the_end_does_not_wait_for_ever() {
+        let (mut queue, go, memory, output) = gated(WhenFull::Refuse);
+        for _ in 0..5 {
+            queue.rows(0, &lot(&output, 1)).expect("never fails");
+        }
+        let error = queue.finish().expect_err("it hangs");
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert_eq!((queue.refused(), memory.lines()), (5, 0));
+        drop(go);
+    }
+
+    #[test]
+    fn what_goes_wrong_is_told_to_whoever_makes_rows() {
+        struct Full;
+        impl io::Write for Full {
+            fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+                Err(io::ErrorKind::StorageFull.into())
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        for when_full in [WhenFull::Wait, WhenFull::Refuse] {
+            let sink = || Box::new(JsonLines::new(Full, TimeFormat::Rfc3339)) as Box<dyn Sink>;
+            let mut queue = Queue::start(sink, when_full, 2).expect("a thread");
+            let output = output(None, &[("n", Type::Int)]);
+            queue.open(std::slice::from_ref(&output)).expect("writes later");
+            let lot = rows(&output, &[vec![Value::Int(1)]]);
+            let told =
+                (0..1_000_000).find_map(|_| queue.rows(0, &lot).and_then(|()| queue.flush()).err());
+            assert_eq!(told.expect("it is told").kind(), io::ErrorKind::StorageFull);
+        }
+    }
+
+    #[test]
+    fn rows_are_shown_when_windows_have_closed() {
+        let (mut queue, go, memory, output) = gated(WhenFull::Wait);
+        queue.rows(0, &lot(&output, 3)).expect("there is room");
+        queue.flush().expect("goes on");
+        go.send(()).expect("it waits");
+        while memory.lines() < 3 {
+            thread::yield_now();
+        }
+        drop(go);
+        queue.finish().expect("all is written");
+    }
+}
