@@ -7,6 +7,9 @@
 /// Entries below this many are sorted by comparing.
 const COMPARE_MAX: usize = 64;
 
+/// Whole words below this many are sorted by comparing.
+const WORDS_COMPARE_MAX: usize = 1 << 11;
+
 /// Bytes of entries beyond which they are spread before they are sorted.
 const CACHED_BYTES: usize = 1 << 20;
 
@@ -120,6 +123,29 @@ pub(crate) fn sort<E: Entry>(entries: &mut [E], other: &mut [E]) {
     }
 }
 
+/// Sorts whole words; `other` is memory for as many.
+pub(crate) fn sort_words(words: &mut [u64], other: &mut [u64]) {
+    if words.len() < WORDS_COMPARE_MAX {
+        words.sort_unstable();
+        return;
+    }
+    let first = words[0];
+    let differ = words.iter().fold(0, |differ, word| differ | (word ^ first));
+    if differ == 0 {
+        return;
+    }
+    let low = differ.trailing_zeros();
+    let width = u64::BITS - differ.leading_zeros() - low;
+    let passes = width.div_ceil(DIGIT);
+    let bits = width.div_ceil(passes);
+    if passes <= PASSES_MAX {
+        return from_lowest(words, other, low, bits, passes);
+    }
+    let (first, rest) = (PASSES_MAX, passes - PASSES_MAX);
+    from_lowest(words, other, low, bits, first);
+    from_lowest(words, other, low + first * bits, bits, rest);
+}
+
 /// Counts made into places: how many entries there are before each digit.
 fn places(counts: &mut [u32]) {
     let mut sum = 0;
@@ -213,6 +239,19 @@ mod tests {
                 check(numbers(n, 2).map(|v| wide(v) & (u128::MAX >> 32)));
                 // Most in one bucket, some far away.
                 check(numbers(n, 3).map(|v| if v % 97 == 0 { v >> 32 } else { v & 0x3fff }));
+            }
+        }
+    }
+
+    #[test]
+    fn whole_words() {
+        for n in [0, 1, WORDS_COMPARE_MAX, 30_000] {
+            for mask in [u64::MAX, 0xff, 0xffff_0000_0000, 0x8000_0000_0000_0001, 0] {
+                let mut words: Vec<u64> = numbers(n, 4).map(|v| v & mask | 1 << 40).collect();
+                let mut expected = words.clone();
+                expected.sort_unstable();
+                sort_words(&mut words, &mut vec![0; n]);
+                assert!(words == expected, "{n} words of {mask:#x}");
             }
         }
     }

@@ -442,8 +442,8 @@ impl Build<'_> {
     fn summarize(&mut self, s: &weir_plan::Summarize, after: Schema) -> End {
         let spec = Spec::new(s, self.compiler.functions(), after);
         let keys = s.keys.iter().map(|(_, e)| self.compiler.value(e, &self.scope)).collect();
-        let aggs: Vec<(Vec<Val>, Option<Cond>)> = s
-            .aggs
+        let aggs: Vec<(Vec<Val>, Option<Cond>)> = spec
+            .aggs()
             .iter()
             .map(|agg| {
                 let cond = agg.cond.as_ref().map(|c| self.compiler.condition(c, &self.scope));

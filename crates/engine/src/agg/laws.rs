@@ -55,7 +55,7 @@ impl Group {
         };
         let arg = Some(Expr { ty: arg.clone(), kind: ExprKind::Column(0) });
         let plan = Agg { name: "a".into(), func, arg, cond: None, ty: ty.clone() };
-        let agg = build(&plan, &functions(), true);
+        let agg = build(std::slice::from_ref(&plan), &functions(), true);
         let mut cells = vec![0; agg.cells()];
         agg.fresh(&mut cells);
         Group { agg, cells, ty }

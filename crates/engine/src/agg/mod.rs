@@ -171,6 +171,11 @@ pub trait Aggregate: Send {
     /// Writes the results of `groups` to rows `0..`.
     fn finish(&self, cells: CellsRef<'_>, groups: &[u32], out: &mut Finish<'_>);
 
+    /// Writes another result than the first, where [several](sharing) are read from one state.
+    fn finish_as(&self, _result: usize, cells: CellsRef<'_>, groups: &[u32], out: &mut Finish<'_>) {
+        self.finish(cells, groups, out);
+    }
+
     /// What it does with a row, if that is so simple that it can be done together with others.
     fn step(&self) -> Option<Step> {
         None
@@ -207,8 +212,54 @@ pub trait Aggregate: Send {
     fn as_any(&self) -> &dyn Any;
 }
 
-/// Makes the aggregate that a plan asks for. `lone`: a group may be asked for that had no row.
-pub fn build(agg: &Agg, functions: &Functions, lone: bool) -> Box<dyn Aggregate> {
+/// Which aggregates of a plan share a state: lists of them, of which each has a state. Those that
+/// count the same values do.
+pub fn sharing(aggs: &[Agg]) -> Vec<Vec<&Agg>> {
+    let counted = |agg: &Agg| match agg.func {
+        AggFunc::Quantile(_) => Some("rounded"),
+        AggFunc::Entropy | AggFunc::Frequent(_) | AggFunc::Histogram => Some("as they are"),
+        _ => None,
+    };
+    let same = |a: &Agg, b: &Agg| {
+        counted(a).is_some() && counted(a) == counted(b) && a.arg == b.arg && a.cond == b.cond
+    };
+    let mut states: Vec<Vec<&Agg>> = Vec::new();
+    for agg in aggs {
+        match states.iter_mut().find(|state| same(state[0], agg)) {
+            Some(state) => state.push(agg),
+            None => states.push(vec![agg]),
+        }
+    }
+    states
+}
+
+/// Makes the state of aggregates that [share](sharing) it. `lone`: a group may be asked for that had
+/// no row.
+pub fn build(aggs: &[Agg], functions: &Functions, lone: bool) -> Box<dyn Aggregate> {
+    let reading = |agg: &Agg| -> Option<Box<dyn tally::Reading>> {
+        let arg = agg.arg.as_ref()?;
+        Some(match agg.func {
+            AggFunc::Quantile(q) => Box::new(quantile::Quantile::new(q, &arg.ty)),
+            AggFunc::Entropy => Box::new(entropy::Entropy),
+            AggFunc::Frequent(n) => {
+                Box::new(frequent::Frequent::new(&arg.ty, Some(n.max(1) as usize)))
+            }
+            AggFunc::Histogram => Box::new(frequent::Frequent::new(&arg.ty, None)),
+            _ => return None,
+        })
+    };
+    let readings: Option<Vec<_>> = aggs.iter().map(reading).collect();
+    match (readings, aggs[0].arg.as_ref()) {
+        (Some(readings), Some(arg)) => {
+            let parts = parts(arg).into_iter().map(Part::of).collect();
+            Box::new(tally::Tally::new(parts, readings))
+        }
+        _ => alone(&aggs[0], functions, lone),
+    }
+}
+
+/// Makes an aggregate that shares nothing.
+fn alone(agg: &Agg, functions: &Functions, lone: bool) -> Box<dyn Aggregate> {
     if let AggFunc::Rate(window_ns) = agg.func {
         return Box::new(Of(rate::Rate { window_ns }));
     }
@@ -249,23 +300,15 @@ pub fn build(agg: &Agg, functions: &Functions, lone: bool) -> Box<dyn Aggregate>
             let types = parts(arg).into_iter().map(|part| part.ty.clone());
             Box::new(approx_distinct::ApproxDistinct::new(types))
         }
-        AggFunc::Quantile(q) => tally(vec![arg], quantile::Quantile::new(q, &arg.ty)),
-        AggFunc::Entropy => tally(parts(arg), entropy::Entropy),
-        AggFunc::Frequent(n) => {
-            tally(vec![arg], frequent::Frequent::new(&arg.ty, Some(n.max(1) as usize)))
+        AggFunc::Quantile(_) | AggFunc::Entropy | AggFunc::Frequent(_) | AggFunc::Histogram => {
+            unreachable!("read from counts")
         }
-        AggFunc::Histogram => tally(vec![arg], frequent::Frequent::new(&arg.ty, None)),
         AggFunc::User(i) => Box::new(user::User::new(
             functions.aggregate_at(i).clone(),
             arg.ty.clone(),
             agg.ty.clone(),
         )),
     }
-}
-
-/// Counts values, and reads a result from the counts.
-fn tally(parts: Vec<&Expr>, reading: impl tally::Reading) -> Box<dyn Aggregate> {
-    Box::new(tally::Tally::new(parts.into_iter().map(Part::of).collect(), reading))
 }
 
 /// The values that an argument is made of.

@@ -7,7 +7,7 @@
 //! | Type | that of `x` |
 //! | Over nothing | absent |
 //! | Full | beyond 256 Mi values of all groups together a new one is left out, and counted as evicted |
-//! | State | 16 to 64 bytes a different value of 11 significant bits: at most 1024 for each doubling of the range |
+//! | State | 16 to 64 bytes a different value of 11 significant bits: at most 1024 for each doubling of the range; quantiles of the same values share it |
 //! | Merge | counts of equal values add |
 //! | Exact? | the rank is exact; a value beyond 2047 (a float: any) is rounded to 11 significant bits, which is off by 1/2048 at most |
 //!
@@ -16,8 +16,9 @@
 //! at random what to keep and depend on the order of merging; rounding the values does neither.
 
 use super::Finish;
-use super::tally::{Reading, Values, Work};
+use super::tally::{Reading, Rounding, Values, Work};
 use crate::expr::Class;
+use weir_packet::limits::BATCH;
 use weir_plan::Type;
 
 /// Significant bits that are kept.
@@ -55,6 +56,15 @@ pub(crate) fn round_int(v: i64) -> i64 {
     }
 }
 
+/// Rounds integers. Those that a double holds are rounded as one, which has the same bits to drop.
+fn round_ints(from: &[u64; BATCH], to: &mut [u64; BATCH]) {
+    let each = to.iter_mut().zip(from);
+    match from.iter().all(|&word| word < 1 << 52) {
+        true => each.for_each(|(to, &word)| *to = round_float(word as i64 as f64) as i64 as u64),
+        false => each.for_each(|(to, &word)| *to = round_int(word as i64) as u64),
+    }
+}
+
 /// A float rounded to the bits that are kept, half away from zero; the largest ones downwards.
 pub(crate) fn round_float(v: f64) -> f64 {
     let bits = v.to_bits();
@@ -63,14 +73,30 @@ pub(crate) fn round_float(v: f64) -> f64 {
 }
 
 impl Reading for Quantile {
-    fn rounds(&self) -> Option<fn(u64) -> u64> {
+    fn rounds(&self) -> Option<Rounding> {
         Some(match self.class {
-            Class::Float => |word| round_float(f64::from_bits(word)).to_bits(),
-            _ => |word| round_int(word as i64) as u64,
+            Class::Float => |from, to| {
+                let each = to.iter_mut().zip(from);
+                each.for_each(|(to, &word)| *to = round_float(f64::from_bits(word)).to_bits());
+            },
+            _ => round_ints,
         })
     }
 
     fn read(&self, values: &Values<'_>, work: &mut Work, i: usize, out: &mut Finish<'_>) {
+        if let Some(rising) = values.rising() {
+            let n = rising.iter().map(|(_, times)| times).sum();
+            let mut left = rank(self.millionths, n);
+            let there = rising.iter().find(|(_, times)| {
+                let found = left <= *times;
+                left = left.saturating_sub(*times);
+                found
+            });
+            if let Some(&(value, _)) = there {
+                out.column.set_raw(i, values.logged(value));
+            }
+            return;
+        }
         values.all(work);
         work.iter_mut().for_each(|(raw, _)| *raw = self.class.ordered(*raw as u64) as u128);
         work.sort_unstable();
@@ -154,6 +180,16 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn integers_are_rounded_alike(words in proptest::collection::vec(any::<u64>(), BATCH), bits in 0u32..64) {
+            let from = std::array::from_fn(|i| words[i] >> bits);
+            let mut to = [0; BATCH];
+            round_ints(&from, &mut to);
+            for (from, to) in from.into_iter().zip(to) {
+                prop_assert_eq!(round_int(from as i64) as u64, to);
+            }
+        }
+
         #[test]
         fn rounding_keeps_the_order_and_the_bound(a: i64, b: i64, x: f64, y: f64) {
             prop_assert!((a <= b) == (round_int(a) <= round_int(b)) || round_int(a) == round_int(b));

@@ -1,9 +1,13 @@
 //! Which values came, and how often each: what quantiles, frequent values, entropy and histograms
 //! are read from.
 //!
-//! As for `distinct`, the values of all groups live in one table, keyed by group and value: one
-//! batched look-up a row, and no allocation a group. States merge by adding counts, so neither the
-//! order of rows nor the number of workers can matter, and nothing is random.
+//! As for `distinct`, the values of all groups live together, keyed by group and value, so that
+//! there is no allocation a group. Keys of one word are [sorted](log), others are looked up in a
+//! table a batch at a time. States merge by adding counts, so neither the order of rows nor the
+//! number of workers can matter, and nothing is random. Several results of the same values are read
+//! from one state.
+
+mod log;
 
 use super::grouped::{
     Moving, columns, counted_rows, group_place, parts_and_layouts, read_key, write_key,
@@ -12,14 +16,20 @@ use super::{Aggregate, Cells, CellsRef, Finish, Input, read_words, write_words};
 use crate::key::{Chosen, Layout, PACKED_WORDS_MAX, Part, Pool, narrow_rows, pack};
 use crate::limits::VALUES_MAX;
 use crate::table::{Keys, NO_ROW, Table};
+use log::{Counted, Log};
 use std::any::Any;
+use std::collections::BTreeMap;
 use weir_packet::column::{Column, Repr};
 use weir_packet::limits::BATCH;
 
+/// Makes words those that they are counted as.
+pub(super) type Rounding = fn(&[u64; BATCH], &mut [u64; BATCH]);
+
 /// How a result is read from the values of a group.
-pub(super) trait Reading: Send + 'static {
-    /// The value that a word is counted as, where words are not counted as they are.
-    fn rounds(&self) -> Option<fn(u64) -> u64> {
+pub(super) trait Reading: Send {
+    /// What makes words those that they are counted as, where that is not as they are. All readings
+    /// of one state say the same.
+    fn rounds(&self) -> Option<Rounding> {
         None
     }
 
@@ -32,7 +42,7 @@ pub(super) trait Reading: Send + 'static {
 pub(super) type Work = Vec<(u128, u64)>;
 
 /// The values of all groups. Nothing is kept in cells.
-pub(super) struct Tally<R> {
+pub(super) struct Tally {
     parts: Vec<Part>,
     sets: Vec<Set>,
     pool: Pool,
@@ -41,52 +51,89 @@ pub(super) struct Tally<R> {
     /// The values as they are counted, where that is not as they are.
     rounded: Column,
     evicted: u64,
-    /// Set and row of all values, those of a group together, once all are in.
-    order: Vec<u64>,
-    /// Where in `order` each group starts; one more for the end.
-    starts: Vec<u32>,
-    reading: R,
+    readings: Vec<Box<dyn Reading>>,
 }
 
-/// Key: the value's parts, then the group; the only cell is how often it came.
+/// Keys of one layout: the value's parts, then the group; and how often each came.
 struct Set {
     layout: Layout,
     /// Where the group stands in a key.
     group: (usize, u32),
-    table: Table,
+    kept: Kept,
     keys: Keys,
     /// How often each of `keys` came.
     times: [u64; BATCH],
     rows: Vec<u16>,
 }
 
-/// The values of one group, in no order.
+/// How keys are kept.
+enum Kept {
+    /// Sorted.
+    Log(Log),
+    /// In a table, whose only cell is how often one came.
+    Table {
+        table: Table,
+        /// The rows of each group together, once all are in.
+        order: Vec<u32>,
+        /// Where in `order` each group starts; one more for the end.
+        starts: Vec<u32>,
+    },
+}
+
+/// The values of one group.
 pub(super) struct Values<'a> {
-    ids: &'a [u64],
+    group: usize,
     sets: &'a [Set],
     pool: &'a Pool,
 }
 
-impl Values<'_> {
+impl<'a> Values<'a> {
+    /// Whether there is none.
+    fn is_empty(&self) -> bool {
+        self.sets
+            .iter()
+            .all(|set| set.logged(self.group).is_empty() && set.ids(self.group).is_empty())
+    }
+
     /// How often each value came.
     pub(super) fn counts(&self) -> impl Iterator<Item = u64> {
-        self.ids.iter().map(|&id| self.at(id).1)
+        self.sets.iter().flat_map(|set| {
+            let logged = set.logged(self.group).iter().map(|&(_, times)| times);
+            logged.chain(set.ids(self.group).iter().map(|&row| set.row(row).1))
+        })
     }
 
     /// Puts all values into `work`, as [`Column::raw`] has them, with how often each came.
     pub(super) fn all(&self, work: &mut Work) {
         work.clear();
-        work.extend(self.ids.iter().map(|&id| {
-            let (set, times) = self.at(id);
-            (set.layout.part(set.table.key(id as u32), 0).unwrap_or(0), times)
-        }));
+        for set in self.sets {
+            let raw = |key: &[u64]| set.layout.part(key, 0).unwrap_or(0);
+            if let Kept::Log(log) = &set.kept {
+                let logged = log.of(self.group).iter();
+                work.extend(logged.map(|&(key, times)| (raw(&[log.key(key)]), times)));
+            }
+            work.extend(set.ids(self.group).iter().map(|&row| {
+                let (key, times) = set.row(row);
+                (raw(key), times)
+            }));
+        }
     }
 
-    #[inline(always)]
-    fn at(&self, id: u64) -> (&Set, u64) {
-        let set = &self.sets[(id >> 32) as usize];
-        let (stride, words) = (set.table.stride(), set.table.key_words());
-        (set, set.table.rows()[id as u32 as usize * stride + words])
+    /// The values as they rise, if they are at hand so and are integers: their parts of keys, to be
+    /// made values by [`Values::logged`].
+    pub(super) fn rising(&self) -> Option<&'a [Counted]> {
+        match self.sets {
+            [set] => Some(set.logged(self.group)).filter(|logged| !logged.is_empty()),
+            _ => None,
+        }
+    }
+
+    /// A value of [`Values::rising`], as [`Column::raw`] has it.
+    pub(super) fn logged(&self, logged: u64) -> u128 {
+        match &self.sets[0].kept {
+            Kept::Log(log) => self.sets[0].layout.part(&[log.key(logged)], 0).unwrap_or(0),
+            Kept::Table { .. } => 0,
+        }
     }
 
     /// The bytes of a value that is a text.
@@ -95,8 +142,8 @@ impl Values<'_> {
     }
 }
 
-impl<R> Tally<R> {
-    pub(super) fn new(parts: Vec<Part>, reading: R) -> Tally<R> {
+impl Tally {
+    pub(super) fn new(parts: Vec<Part>, readings: Vec<Box<dyn Reading>>) -> Tally {
         let (parts, layouts) = parts_and_layouts(parts);
         let sets = layouts.map(Set::new).collect();
         Tally {
@@ -106,18 +153,21 @@ impl<R> Tally<R> {
             group: Column::new(Repr::Word),
             rounded: Column::new(Repr::Word),
             evicted: 0,
-            order: Vec::new(),
-            starts: Vec::new(),
-            reading,
+            readings,
         }
     }
 }
 
 impl Set {
     fn new(layout: Layout) -> Set {
+        let table = || Table::new(layout.words, 1, VALUES_MAX);
+        let kept = match Log::new(&layout, VALUES_MAX) {
+            Some(log) => Kept::Log(log),
+            None => Kept::Table { table: table(), order: Vec::new(), starts: Vec::new() },
+        };
         Set {
             group: group_place(&layout),
-            table: Table::new(layout.words, 1, VALUES_MAX),
+            kept,
             keys: Keys::new(layout.words),
             times: [1; BATCH],
             rows: Vec::with_capacity(BATCH),
@@ -125,15 +175,24 @@ impl Set {
         }
     }
 
-    /// Counts the keys at hand. Returns how many times a value found no room.
+    /// Counts the keys at hand and lets go of them. Returns how many times a value found no room.
     fn add(&mut self) -> u64 {
+        let n = std::mem::take(&mut self.keys.len);
+        let Kept::Table { table, .. } = &mut self.kept else {
+            if let Kept::Log(log) = &mut self.kept {
+                log.extend(&self.keys.words[0][..n]);
+            }
+            return 0;
+        };
+        self.keys.len = n;
         self.keys.hash();
         let mut found = [NO_ROW; BATCH];
-        self.table.lookup(&self.keys, &[0], &mut found);
-        let (stride, at) = (self.table.stride(), self.table.key_words());
-        let rows = self.table.rows_mut();
+        table.lookup(&self.keys, &[0], &mut found);
+        self.keys.len = 0;
+        let (stride, at) = (table.stride(), table.key_words());
+        let rows = table.rows_mut();
         let mut refused = 0;
-        for (&row, &times) in found[..self.keys.len].iter().zip(&self.times) {
+        for (&row, &times) in found[..n].iter().zip(&self.times) {
             if row == NO_ROW {
                 refused += times;
                 continue;
@@ -146,6 +205,10 @@ impl Set {
 
     /// Puts a key beside those at hand, and counts them if they are a batch.
     fn put(&mut self, key: &[u64], times: u64) -> u64 {
+        if let Kept::Log(log) = &mut self.kept {
+            log.put(key[0], times);
+            return 0;
+        }
         let j = self.keys.len;
         self.keys.words.iter_mut().zip(key).for_each(|(plane, w)| plane[j] = *w);
         self.times[j] = times;
@@ -156,26 +219,116 @@ impl Set {
     /// Counts the keys that were put.
     fn flush(&mut self) -> u64 {
         let refused = self.add();
-        self.keys.len = 0;
         self.times.fill(1);
         refused
     }
 
-    /// Calls `f` with each key and how often it came.
+    /// Calls `f` with each key and how often it came; with some several times.
     fn each(&self, mut f: impl FnMut(&[u64], u64)) {
-        let (stride, words) = (self.table.stride(), self.table.key_words());
-        let rows = self.table.rows().chunks_exact(stride.max(1)).take(self.table.len());
-        rows.for_each(|row| f(&row[..words], row[words]));
+        match &self.kept {
+            Kept::Log(log) => log.each(|key, times| f(&[key], times)),
+            Kept::Table { table, .. } => {
+                let (stride, words) = (table.stride(), table.key_words());
+                let rows = table.rows().chunks_exact(stride.max(1)).take(table.len());
+                rows.for_each(|row| f(&row[..words], row[words]));
+            }
+        }
     }
 
-    /// Which group a key is of.
+    /// Puts the values of each group together.
+    fn settle(&mut self) {
+        let (word, shift) = self.group;
+        match &mut self.kept {
+            Kept::Log(log) => log.settle(),
+            Kept::Table { table, order, starts } => {
+                let (stride, words) = (table.stride(), table.key_words());
+                let rows = || table.rows().chunks_exact(stride.max(1)).take(table.len());
+                gather(rows().map(|row| (row[..words][word] >> shift) as u32), order, starts);
+            }
+        }
+    }
+
+    /// The rows of a group's values, where they are in a table.
     #[inline(always)]
-    fn group_of(&self, key: &[u64]) -> u32 {
-        (key[self.group.0] >> self.group.1) as u32
+    fn ids(&self, group: usize) -> &[u32] {
+        match &self.kept {
+            Kept::Table { order, starts, .. } => match starts.get(group..group + 2) {
+                Some(&[start, end]) => &order[start as usize..end as usize],
+                _ => &[],
+            },
+            Kept::Log(_) => &[],
+        }
+    }
+
+    /// A group's values, where they are in a log.
+    #[inline(always)]
+    fn logged(&self, group: usize) -> &[Counted] {
+        match &self.kept {
+            Kept::Log(log) => log.of(group),
+            Kept::Table { .. } => &[],
+        }
+    }
+
+    /// The key in a row of the table, and how often it came.
+    #[inline(always)]
+    fn row(&self, row: u32) -> (&[u64], u64) {
+        match &self.kept {
+            Kept::Table { table, .. } => {
+                let words = table.key_words();
+                (table.key(row), table.rows()[row as usize * table.stride() + words])
+            }
+            Kept::Log(_) => (&[], 0),
+        }
+    }
+
+    fn refused(&self) -> u64 {
+        match &self.kept {
+            Kept::Log(log) => log.refused(),
+            Kept::Table { .. } => 0,
+        }
+    }
+
+    fn clear(&mut self) {
+        match &mut self.kept {
+            Kept::Log(log) => log.clear(),
+            Kept::Table { table, order, starts } => {
+                table.clear();
+                order.clear();
+                starts.clear();
+            }
+        }
     }
 }
 
-impl<R: Reading> Aggregate for Tally<R> {
+/// Puts rows of the same group together: a counting sort by the group of each.
+fn gather(groups: impl Iterator<Item = u32> + Clone, order: &mut Vec<u32>, starts: &mut Vec<u32>) {
+    starts.clear();
+    starts.push(0);
+    for group in groups.clone() {
+        let group = group as usize;
+        if starts.len() < group + 2 {
+            starts.resize(group + 2, 0);
+        }
+        starts[group + 1] += 1;
+    }
+    let mut end = 0;
+    for start in starts.iter_mut() {
+        end += *start;
+        *start = end;
+    }
+    order.clear();
+    order.resize(end as usize, 0);
+    // Filled from the start of each group, which moves to its end; then all move back.
+    for (row, group) in (0..).zip(groups) {
+        let at = &mut starts[group as usize];
+        order[*at as usize] = row;
+        *at += 1;
+    }
+    starts.rotate_right(1);
+    starts[0] = 0;
+}
+
+impl Aggregate for Tally {
     fn cells(&self) -> usize {
         0
     }
@@ -185,9 +338,8 @@ impl<R: Reading> Aggregate for Tally<R> {
     fn update(&mut self, input: &Input<'_>, _: &mut Cells<'_>) {
         let rows = counted_rows(input);
         let mut columns = columns(input, &mut self.group);
-        if let Some(round) = self.reading.rounds() {
-            let (from, to) = (input.columns[0].word(), self.rounded.word_mut());
-            to.iter_mut().zip(from).for_each(|(to, &word)| *to = round(word));
+        if let Some(round) = self.readings[0].rounds() {
+            round(input.columns[0].word(), self.rounded.word_mut());
             self.rounded.present = input.columns[0].present;
             columns[0] = &self.rounded;
         }
@@ -202,7 +354,6 @@ impl<R: Reading> Aggregate for Tally<R> {
             let chosen = Chosen { set: rows, positions: &set.rows };
             pack(&set.layout, columns, chosen, &mut self.pool, input.arena, &mut set.keys);
             self.evicted += set.add();
-            set.keys.len = 0;
         }
     }
 
@@ -225,70 +376,39 @@ impl<R: Reading> Aggregate for Tally<R> {
         true
     }
 
-    /// Puts the values of each group together: a counting sort by group.
     fn settle(&mut self, _: CellsRef<'_>) {
-        self.starts.clear();
-        self.starts.push(0);
-        for set in &self.sets {
-            set.each(|key, _| {
-                let group = set.group_of(key) as usize;
-                if self.starts.len() < group + 2 {
-                    self.starts.resize(group + 2, 0);
-                }
-                self.starts[group + 1] += 1;
-            });
-        }
-        let mut end = 0;
-        for start in &mut self.starts {
-            end += *start;
-            *start = end;
-        }
-        self.order.clear();
-        self.order.resize(end as usize, 0);
-        // Filled from the start of each group, which moves to its end; then all move back.
-        for (s, set) in self.sets.iter().enumerate() {
-            let mut row = 0;
-            set.each(|key, _| {
-                let at = &mut self.starts[set.group_of(key) as usize];
-                self.order[*at as usize] = (s as u64) << 32 | row;
-                *at += 1;
-                row += 1;
-            });
-        }
-        self.starts.rotate_right(1);
-        self.starts[0] = 0;
+        self.sets.iter_mut().for_each(Set::settle);
     }
 
-    fn finish(&self, _: CellsRef<'_>, groups: &[u32], out: &mut Finish<'_>) {
+    fn finish(&self, cells: CellsRef<'_>, groups: &[u32], out: &mut Finish<'_>) {
+        self.finish_as(0, cells, groups, out);
+    }
+
+    fn finish_as(&self, result: usize, _: CellsRef<'_>, groups: &[u32], out: &mut Finish<'_>) {
         let mut work = Work::new();
         for (i, &group) in groups.iter().enumerate() {
-            let group = group as usize;
-            let [start, end] = match self.starts.get(group..group + 2) {
-                Some(&[start, end]) => [start as usize, end as usize],
-                _ => continue,
-            };
-            if start < end {
-                let ids = &self.order[start..end];
-                let values = Values { ids, sets: &self.sets, pool: &self.pool };
-                self.reading.read(&values, &mut work, i, out);
+            let values = Values { group: group as usize, sets: &self.sets, pool: &self.pool };
+            if !values.is_empty() {
+                self.readings[result].read(&values, &mut work, i, out);
             }
         }
     }
 
     fn encode(&self, _: CellsRef<'_>, group: u32, out: &mut Vec<u8>) {
         for set in &self.sets {
-            let start = out.len();
-            let mut n = 0u64;
-            write_words(&[n], out);
+            let (word, shift) = set.group;
+            let mut counts: BTreeMap<Vec<u64>, u64> = BTreeMap::new();
             set.each(|key, times| {
-                if set.group_of(key) != group {
-                    return;
+                if (key[word] >> shift) as u32 == group {
+                    let count = counts.entry(key.to_vec()).or_default();
+                    *count = count.saturating_add(times);
                 }
-                n += 1;
-                write_words(&[times], out);
-                write_key(&set.layout, key, &self.pool, out);
             });
-            out[start..start + 8].copy_from_slice(&n.to_le_bytes());
+            write_words(&[counts.len() as u64], out);
+            for (key, times) in counts {
+                write_words(&[times], out);
+                write_key(&set.layout, &key, &self.pool, out);
+            }
         }
     }
 
@@ -313,14 +433,14 @@ impl<R: Reading> Aggregate for Tally<R> {
     }
 
     fn clear(&mut self) {
-        self.sets.iter_mut().for_each(|set| set.table.clear());
-        self.starts.clear();
+        self.sets.iter_mut().for_each(Set::clear);
         self.pool.clear();
         self.evicted = 0;
     }
 
     fn evicted(&self) -> u64 {
-        self.evicted + self.pool.refused()
+        let sets: u64 = self.sets.iter().map(Set::refused).sum();
+        self.evicted + sets + self.pool.refused()
     }
 
     fn as_any(&self) -> &dyn Any {

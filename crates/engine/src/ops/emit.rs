@@ -53,7 +53,7 @@ impl Emitter {
     /// An emitter of the groups of `spec`.
     pub fn new(spec: &Arc<Spec>) -> Emitter {
         let rows = Rows::new(&spec.schema);
-        let aggs = &rows.columns[rows.columns.len() - spec.plan.aggs.len()..];
+        let aggs = &rows.columns[rows.columns.len() - spec.results.len()..];
         let columns = aggs.iter().map(|c| Column::new(c.repr())).collect();
         let picked = || Picked { len: 0, ids: [0; BATCH], at: [0; BATCH], set: Bits::NONE };
         Emitter {
@@ -180,19 +180,21 @@ impl Emitter {
                 ahead.fetch(steps);
                 from.unpack(p, picked, &mut rows.columns[c + p], &mut rows.arena);
             }
-            for (a, agg) in variant.aggs.iter().enumerate() {
+            for (a, &(state, result)) in self.spec.results.iter().enumerate() {
+                let agg = &variant.aggs[state];
                 ahead.fetch(steps);
                 let scratch = several.then_some(&mut self.work.columns[a]);
                 let (column, arena) = (&mut rows.columns[aggs + a], &mut rows.arena);
-                let from = variant.cells(a);
+                let from = variant.cells(state);
                 match scratch {
                     None => {
-                        agg.finish(from, picked.ids(), &mut Finish { column, arena, undefined })
+                        let mut out = Finish { column, arena, undefined };
+                        agg.finish_as(result, from, picked.ids(), &mut out);
                     }
                     Some(scratch) => {
                         scratch.present = Bits::NONE;
                         let mut out = Finish { column: &mut *scratch, arena, undefined };
-                        agg.finish(from, picked.ids(), &mut out);
+                        agg.finish_as(result, from, picked.ids(), &mut out);
                         picked.scatter(scratch, column);
                     }
                 }

@@ -5,7 +5,7 @@ mod sessions;
 use super::order::Sorter;
 use super::session;
 use super::windows::downstream;
-use crate::agg::{Aggregate, Cells, CellsRef, build};
+use crate::agg::{self, Aggregate, Cells, CellsRef};
 use crate::functions::Functions;
 use crate::key::{Layout, PACKED_WORDS_MAX, Part, Pool};
 use crate::limits::{PARTS_MAX, SESSIONS_WAITING_MAX};
@@ -14,7 +14,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 use weir_packet::limits::BATCH;
 use weir_plan as plan;
-use weir_plan::{AggFunc, Schema, Session, Window};
+use weir_plan::{Agg, AggFunc, Schema, Session, Window};
 
 /// Windows in a row that may use less than an eighth of a table before its memory is given back.
 const SMALL_WINDOWS_MAX: u32 = 16;
@@ -24,7 +24,12 @@ const SMALL_TABLE: usize = 1 << 12;
 
 /// What both halves know of a summarize.
 pub struct Spec {
+    /// Of aggregates that share a state, only the first.
     pub(super) plan: plan::Summarize,
+    /// The aggregates of each state.
+    states: Vec<Vec<Agg>>,
+    /// Of each aggregate that is put out, its state and which result of that it is.
+    pub(super) results: Vec<(usize, usize)>,
     functions: Functions,
     pub(super) parts: Vec<Part>,
     pub(super) layouts: Vec<Layout>,
@@ -38,13 +43,30 @@ impl Spec {
         let parts: Vec<Part> = plan.keys.iter().map(|(_, e)| Part::of(e)).collect();
         assert!(parts.len() <= PARTS_MAX, "a key has at most {PARTS_MAX} parts");
         let (narrow, wide) = Layout::both(&parts);
+        let sharing = agg::sharing(&plan.aggs);
+        let place = |agg: &Agg| {
+            let of = |state: &Vec<&Agg>| state.iter().position(|one| std::ptr::eq(*one, agg));
+            let found = sharing.iter().enumerate().find_map(|(s, state)| Some((s, of(state)?)));
+            found.expect("each has a state")
+        };
+        let results = plan.aggs.iter().map(place).collect();
+        let own = |state: Vec<&Agg>| state.into_iter().cloned().collect();
+        let states: Vec<Vec<Agg>> = sharing.into_iter().map(own).collect();
+        let aggs = states.iter().map(|state| state[0].clone()).collect();
         Arc::new(Spec {
-            plan: plan.clone(),
+            plan: plan::Summarize { aggs, ..plan.clone() },
+            states,
+            results,
             functions: functions.clone(),
             layouts: [Some(narrow), wide].into_iter().flatten().collect(),
             parts,
             schema,
         })
+    }
+
+    /// The aggregates whose arguments are taken in: the first of each state.
+    pub fn aggs(&self) -> &[Agg] {
+        &self.plan.aggs
     }
 
     /// Length of the windows that rows are taken into, if there are any: of panes, where windows
@@ -128,7 +150,8 @@ pub(super) struct Variant {
 impl Variant {
     fn new(spec: &Spec, layout: &Layout) -> Variant {
         let lone = spec.plan.keys.is_empty() || spec.plan.fill.is_some();
-        let aggs: Vec<_> = spec.plan.aggs.iter().map(|a| build(a, &spec.functions, lone)).collect();
+        let build = |state: &Vec<Agg>| agg::build(state, &spec.functions, lone);
+        let aggs: Vec<_> = spec.states.iter().map(build).collect();
         let (mut at, mut fresh) = (Vec::new(), vec![0; spec.head()]);
         for (agg, plan) in aggs.iter().zip(&spec.plan.aggs) {
             at.push(match plan.func {
