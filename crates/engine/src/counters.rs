@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use weir_packet::egress::Outlet;
+use weir_packet::source::Lost;
 use weir_packet::walk::{REASONS, Reason};
 use weir_plan::Program;
 
@@ -15,6 +16,8 @@ pub struct Ledger {
     pub received: u64,
     /// Packets that the capture filter refused.
     pub filtered: u64,
+    /// Packets that were on a wire and never received; not among those.
+    pub lost: Lost,
     /// Packets that went through the query.
     pub processed: u64,
     /// Processed packets cut by the snap length inside a header.
@@ -33,6 +36,8 @@ pub struct Ledger {
     pub unfilled: u64,
     /// Rows that left through the sink.
     pub rows: u64,
+    /// Rows that the sink could not take in time; not among those.
+    pub refused: u64,
     /// What became of packets that the program handed out.
     pub ends: Ends,
 }
@@ -115,6 +120,7 @@ impl Ledger {
     pub fn add(&mut self, other: &Ledger) {
         self.received += other.received;
         self.filtered += other.filtered;
+        self.lost.merge(other.lost);
         self.processed += other.processed;
         self.cut += other.cut;
         self.malformed.iter_mut().zip(other.malformed).for_each(|(sum, n)| *sum += n);
@@ -124,7 +130,14 @@ impl Ledger {
         self.undefined += other.undefined;
         self.unfilled += other.unfilled;
         self.rows += other.rows;
+        self.refused += other.refused;
         self.ends.merge(&other.ends);
+    }
+
+    /// Whether packets, frames or rows were lost that a faster machine, or a larger buffer, would
+    /// have kept.
+    pub fn has_losses(&self) -> bool {
+        self.lost.total() > 0 || self.refused > 0
     }
 
     /// Whether the sums hold.

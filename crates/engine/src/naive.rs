@@ -122,6 +122,7 @@ pub fn run(
     let ledger = Ledger {
         received: account.received,
         filtered: account.filtered,
+        lost: account.lost,
         processed,
         cut: decoder.layers.cut,
         malformed: decoder.layers.malformed,
@@ -131,6 +132,7 @@ pub fn run(
         undefined: steps.eval.undefined,
         unfilled: steps.unfilled,
         rows: steps.out.len() as u64,
+        refused: 0,
         ends: steps.ends,
     };
     Answer { rows: steps.out, frames: steps.frames, ledger, error }

@@ -1,8 +1,10 @@
 //! Running a program over a source: the one loop that everything else hangs on.
 
 mod feed;
+mod inquiry;
 
 pub(crate) use feed::{Feed, Times};
+pub use inquiry::Inquiry;
 
 use crate::counters::Ledger;
 use crate::functions::Functions;
@@ -38,6 +40,8 @@ pub struct Options {
     pub groups_hint: usize,
     /// Set from elsewhere to end the input early: windows close and everything is put out.
     pub stop: Option<Arc<AtomicBool>>,
+    /// Asks from elsewhere what happened so far.
+    pub inquiry: Option<Arc<Inquiry>>,
 }
 
 impl Default for Options {
@@ -48,6 +52,7 @@ impl Default for Options {
             jump_ns: JUMP_NS,
             groups_hint: 0,
             stop: None,
+            inquiry: None,
         }
     }
 }
@@ -140,7 +145,7 @@ fn start(
     let placement = place(program);
     let lanes = Lanes::new(program, &placement, options.workers.clamp(1, WORKERS_MAX));
     let feed = Feed::new(program, source, options);
-    let progress = Progress { call: progress, batches: 0 };
+    let progress = Progress { call: progress, batches: 0, inquiry: options.inquiry.as_deref() };
     let mut lower = Lower::new(program, &placement, functions, exits);
     let wanted = lower.want();
     let upper = |lane: &Lane| {
@@ -158,11 +163,10 @@ fn start(
             shard::run(&lanes, at_once, uppers, feed, lower, sink, progress)
         }
     };
-    let account = feed.account();
-    (ledger.received, ledger.filtered) = (account.received, account.filtered);
-    ledger.processed = feed.processed();
-    ledger.wild = feed.wild();
+    feed.count(&mut ledger);
     let finished = sink.finish().err();
+    ledger.refused = sink.refused();
+    ledger.rows = ledger.rows.saturating_sub(ledger.refused);
     let error = error.or(finished.map(RunError::Sink));
     let error = error.or(feed.take_error().map(RunError::Source));
     Outcome { ledger, error }
@@ -180,6 +184,9 @@ fn alone<'a>(
     let (mut closed, mut error) = (Vec::new(), None);
     while error.is_none() && !lower.is_done() && feed.fill(&mut frames) {
         progress.report(&feed);
+        if progress.is_asked() {
+            progress.answer(counted(&upper, &lower), &feed, sink);
+        }
         feed.times(&frames, &mut times);
         upper.classify(&frames);
         let clock = times.clock(&frames);
@@ -206,11 +213,16 @@ fn alone<'a>(
         lower.finish(&mut closed, sink);
     }
     error = error.or(lower.end());
+    (counted(&upper, &lower), error, feed)
+}
+
+/// What both halves have counted.
+fn counted(upper: &Upper, lower: &Lower<'_>) -> Ledger {
     let mut ledger = Ledger::default();
     upper.count(&mut ledger);
     upper.count_packets(&mut ledger);
     lower.count(&mut ledger);
-    (ledger, error, feed)
+    ledger
 }
 
 /// Tells the caller now and then how far the source is.
@@ -218,6 +230,8 @@ pub(crate) struct Progress<'a> {
     call: &'a mut dyn FnMut(&Account),
     /// Batches when it was last called, in units of [`PROGRESS_BATCHES`].
     batches: u64,
+    /// Who may ask for more.
+    inquiry: Option<&'a Inquiry>,
 }
 
 impl Progress<'_> {
@@ -227,6 +241,21 @@ impl Progress<'_> {
         if batches != self.batches {
             self.batches = batches;
             (self.call)(&feed.account());
+        }
+    }
+
+    /// Whether somebody asks what happened so far.
+    pub(crate) fn is_asked(&self) -> bool {
+        self.inquiry.is_some_and(Inquiry::was_asked)
+    }
+
+    /// Tells whoever asked, from what workers have counted.
+    pub(crate) fn answer(&self, mut ledger: Ledger, feed: &Feed<'_>, sink: &dyn Sink) {
+        feed.count(&mut ledger);
+        ledger.refused = sink.refused();
+        ledger.rows = ledger.rows.saturating_sub(ledger.refused);
+        if let Some(inquiry) = self.inquiry {
+            inquiry.answer(&ledger, &feed.interfaces());
         }
     }
 }

@@ -23,6 +23,7 @@
 
 mod ahead;
 mod bell;
+mod census;
 mod closings;
 mod hub;
 mod keyed;
@@ -39,6 +40,7 @@ use crate::run::{Feed, Progress, RunError, Times};
 use crate::upper::Upper;
 use ahead::Ahead;
 use bell::Bell;
+use census::Census;
 use closings::{Closings, Which};
 use hub::Hub;
 use keyed::Keyed;
@@ -61,6 +63,7 @@ struct Shared<'a> {
     /// Where rows leave the workers at once.
     results: Option<Results>,
     closings: Closings,
+    census: Census,
     ledger: Mutex<Ledger>,
     bell: Bell,
     /// Batches read, or bundles of them where packets are spread by key.
@@ -135,6 +138,7 @@ impl<'a> Shared<'a> {
             bundles: keyed.then(Bundles::new),
             results: rows.then(|| Results::new(if keyed { workers } else { 1 })),
             closings: Closings::new(workers),
+            census: Census::default(),
             ledger: Mutex::default(),
             bell: Bell::default(),
             read: AtomicU64::new(0),
@@ -220,6 +224,8 @@ struct Worker<'a, 'f, 'h> {
     closes: u64,
     /// What closed just now.
     closed: Vec<Closed>,
+    /// The last census that it answered.
+    census: u64,
 }
 
 impl<'a, 'f, 'h> Worker<'a, 'f, 'h> {
@@ -229,18 +235,42 @@ impl<'a, 'f, 'h> Worker<'a, 'f, 'h> {
         uppers: Vec<Upper>,
         hub: Option<Hub<'h>>,
     ) -> Worker<'a, 'f, 'h> {
-        Worker { me, shared, uppers, hub, closes: 0, closed: Vec::new() }
+        Worker { me, shared, uppers, hub, closes: 0, closed: Vec::new(), census: 0 }
     }
 
     /// Adds what was counted to the ledger. Each lane gets all packets; how they were is counted in
     /// the first.
-    fn count(&self, lanes: &Lanes) {
-        let mut ledger = self.shared.ledger.lock().expect("no worker panicked");
+    fn count(&self, lanes: &Lanes, ledger: &mut Ledger) {
         for (upper, (lane, _)) in self.uppers.iter().zip(lanes.of(self.me)) {
-            upper.count(&mut ledger);
+            upper.count(ledger);
             if lane == 0 {
-                upper.count_packets(&mut ledger);
+                upper.count_packets(ledger);
             }
+        }
+    }
+
+    /// Begins a census if somebody asks for one, answers it, and tells what came of it.
+    fn census(&mut self, lanes: &Lanes) {
+        let shared = self.shared;
+        if self.hub.as_ref().is_some_and(|hub| hub.progress.is_asked()) {
+            shared.census.begin();
+            shared.bell.ring();
+        }
+        let number = shared.census.number();
+        if self.census == number {
+            return;
+        }
+        let Some(hub) = &self.hub else {
+            self.census = number;
+            shared.census.answer(|ledger| self.count(lanes, ledger));
+            return shared.bell.ring();
+        };
+        // The last to answer, so that it is over with that.
+        if let Some(mut ledger) = shared.census.end(shared.workers - 1) {
+            hub.lower.count(&mut ledger);
+            self.count(lanes, &mut ledger);
+            hub.progress.answer(ledger, &shared.lock_feed(), &*hub.sink);
+            self.census = number;
         }
     }
 
@@ -250,13 +280,13 @@ impl<'a, 'f, 'h> Worker<'a, 'f, 'h> {
         let _alarm = Alarm(shared);
         if lanes.are_whole() {
             let mut whole = Whole::default();
-            self.turns(|worker| whole.turn(worker));
+            self.turns(lanes, |worker| whole.turn(worker));
         } else {
             let mut keyed = Keyed::new(lanes, self.me);
-            self.turns(|worker| keyed.turn(worker));
+            self.turns(lanes, |worker| keyed.turn(worker));
         }
         self.uppers.iter_mut().for_each(|upper| upper.finish(&mut self.closed));
-        self.count(lanes);
+        self.count(lanes, &mut shared.ledger.lock().expect("no worker panicked"));
         shared.closings.hand_over(Which::Last, &mut self.closed);
         shared.bell.ring();
         // The rest is for the hub to put out.
@@ -274,11 +304,12 @@ impl<'a, 'f, 'h> Worker<'a, 'f, 'h> {
     }
 
     /// Takes turns until the end.
-    fn turns(&mut self, mut turn: impl FnMut(&mut Self) -> Turn) {
+    fn turns(&mut self, lanes: &Lanes, mut turn: impl FnMut(&mut Self) -> Turn) {
         let shared = self.shared;
         loop {
             let heard = shared.bell.heard();
             assert!(!shared.broken.load(Ordering::Acquire), "a worker panicked");
+            self.census(lanes);
             let drained = self.hub.as_mut().is_some_and(|hub| hub.drain(shared));
             match turn(self) {
                 Turn::Work => {}

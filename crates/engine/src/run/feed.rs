@@ -2,6 +2,7 @@
 
 use super::Options;
 use crate::clock::Clock;
+use crate::counters::Ledger;
 use crate::graph::window_lengths;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -99,14 +100,18 @@ impl<'a> Feed<'a> {
         self.source.account()
     }
 
-    /// Packets handed out.
-    pub(super) fn processed(&self) -> u64 {
-        self.processed
+    /// The same of each interface.
+    pub(crate) fn interfaces(&self) -> Vec<(String, Account)> {
+        self.source.interfaces()
     }
 
-    /// Packets whose time was not believed.
-    pub(super) fn wild(&self) -> u64 {
-        self.clock.wild()
+    /// Writes to the ledger what is known where packets come in.
+    pub(crate) fn count(&self, ledger: &mut Ledger) {
+        let account = self.account();
+        (ledger.received, ledger.filtered) = (account.received, account.filtered);
+        ledger.lost = account.lost;
+        ledger.processed = self.processed;
+        ledger.wild = self.clock.wild();
     }
 
     /// What the source ended with.

@@ -1,14 +1,15 @@
 //! What only shows with several workers: long captures, early ends, faults, and sources that wait.
 
 use crate::conform::{Frames, check, program};
+use crate::counters::Ledger;
 use crate::functions::Functions;
 use crate::ops::testing::{agg, binary, compare, field, int, project, state, summarize};
 use crate::rows::{Collect, Output, Rows, Sink};
-use crate::run::{Options, Outcome, RunError, run};
+use crate::run::{Inquiry, Options, Outcome, RunError, run};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use weir_packet::craft::Frame;
 use weir_packet::source::{Account, FrameBatch, LinkType, Source, SourceError};
 use weir_plan::stage::ScanState;
@@ -175,6 +176,40 @@ fn the_stop_flag_ends_the_input() {
             let outcome = go(stages.clone(), &mut source, &mut sink, options);
             assert_eq!((outcome.ledger.processed, outcome.error.is_none()), (5 * 256, true));
             assert_eq!(outcome.ledger.rows, sink.rows.len() as u64);
+        }
+    }
+}
+
+#[test]
+fn a_run_says_how_it_is_when_asked() {
+    let long = frames(200_000);
+    for stages in [counts(), numbered(None), vec![project(&["number"])]] {
+        for n in [1, 2, 4] {
+            let answers: Arc<Mutex<Vec<Ledger>>> = Arc::default();
+            let told = Arc::clone(&answers);
+            let answer = move |ledger: &Ledger, _: &[(String, Account)]| {
+                told.lock().expect("no panic").push(ledger.clone());
+            };
+            let inquiry = Arc::new(Inquiry::new(answer));
+            let (asks, mut calls) = (Arc::clone(&inquiry), 0);
+            let mut source = Before(long.cut(&[256]), || {
+                calls += 1;
+                if calls % 200 == 5 {
+                    asks.ask();
+                }
+                Ok(true)
+            });
+            let mut sink = Collect::default();
+            let options = Options { inquiry: Some(inquiry), ..workers(n) };
+            let outcome = go(stages.clone(), &mut source, &mut sink, options);
+            let answers = answers.lock().expect("no panic");
+            assert!(!answers.is_empty() && answers.len() <= 4, "{} answers", answers.len());
+            assert!(answers.is_sorted_by_key(|ledger| ledger.processed));
+            for ledger in &*answers {
+                assert!(ledger.adds_up() && ledger.processed >= 5 * 256, "{ledger:?}");
+                assert!(ledger.processed <= outcome.ledger.processed);
+                assert!(ledger.rows <= outcome.ledger.rows);
+            }
         }
     }
 }
