@@ -3,6 +3,8 @@
 //! Both stand first in their pipeline, whose input is the left side; what a query writes before
 //! them is a pipeline of its own. The sides hold no packets any more: their rows are columns.
 
+#[cfg(doc)]
+use crate::limits::JOIN_PAIRS_EACH;
 use crate::stage::{Column, Schema};
 use crate::types::Type;
 use crate::value::Value;
@@ -27,6 +29,10 @@ const TICK_MIN_NS: i64 = 1_000_000;
 /// then as left rows came, its partners in the order of time, then as they came. It keeps its
 /// event time. A row that comes when others that it might have met are gone is not taken in, and
 /// counted as late.
+///
+/// The left rows of one tick make at most [`Join::max_rows`] pairs, and [`JOIN_PAIRS_EACH`] more
+/// for each of them: one that finds partners when those before it have made more is left out with
+/// all its pairs, and counted as evicted.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Join {
     /// What comes out.

@@ -30,6 +30,11 @@ pub const SCAN_IDLE_NS: i64 = 3_600_000_000_000;
 /// Rows that each side of a `join` holds at once unless the query says `max`.
 pub const JOIN_ROWS_MAX: u64 = 4 << 20;
 
+/// Pairs that each left row of a `join` adds to those that may be made in one tick, which are as
+/// many as a side may hold rows. A left row beyond is left out, and counted as evicted: else the
+/// rows of one key, all of one time, would make as many pairs as the square of their number.
+pub const JOIN_PAIRS_EACH: u64 = 32;
+
 /// Pipelines that one `union` takes besides its input.
 pub const UNION_OTHERS_MAX: usize = 63;
 

@@ -2,6 +2,7 @@
 
 use super::{Mark, Row};
 use std::cmp::Ordering;
+use weir_plan::limits::JOIN_PAIRS_EACH;
 use weir_plan::{Join, JoinKind, Union, Value};
 
 /// The rows that a join holds, and what it last heard of the watermark.
@@ -51,7 +52,7 @@ impl Held {
             std::mem::take(&mut self.left).into_iter().partition(due);
         self.left = left;
         due.sort_by_key(time);
-        let out = due.iter().flat_map(|row| self.pairs(join, row)).collect();
+        let out = self.all_pairs(join, &due);
         self.right.retain(|row| !past(join, join.right_held_until(time(row)), self.mark));
         let mark = match self.mark {
             Mark::At(watermark) => Mark::At(join.downstream(join.reached(watermark))),
@@ -65,8 +66,30 @@ impl Held {
         (std::mem::take(&mut self.late), std::mem::take(&mut self.evicted))
     }
 
-    /// What comes out for a left row.
-    fn pairs(&self, join: &Join, left: &Row) -> Vec<Row> {
+    /// What comes out for left rows, in the order of time. In each tick, only as many pairs as are
+    /// allowed for the rows before do.
+    fn all_pairs(&mut self, join: &Join, due: &[Row]) -> Vec<Row> {
+        let mut out = Vec::new();
+        let (mut tick, mut made, mut allowed) = (None, 0, 0);
+        for row in due {
+            let of_row = Some(join.reached(join.left_until(time(row))));
+            if tick != of_row {
+                (tick, made, allowed) = (of_row, 0, join.max_rows);
+            }
+            let (rows, pairs) = self.pairs(join, row);
+            if pairs > 0 && made > allowed {
+                self.evicted += 1;
+            } else {
+                out.extend(rows);
+                made += pairs;
+            }
+            allowed = allowed.saturating_add(JOIN_PAIRS_EACH);
+        }
+        out
+    }
+
+    /// What comes out for a left row, and how many of that are pairs.
+    fn pairs(&self, join: &Join, left: &Row) -> (Vec<Row>, u64) {
         let meets = |right: &&Row| {
             let equal = |&(l, r): &(usize, usize)| left.cells[l].cmp(&right.cells[r]);
             let same = join.keys.iter().all(|key| equal(key) == Ordering::Equal);
@@ -82,10 +105,13 @@ impl Held {
             |right: &Row| join.columns.iter().map(|c| right.cells[c.from].clone()).collect();
         let alone = || join.columns.iter().map(|c| c.default.clone().unwrap_or(Value::Absent));
         match (join.kind, partners.is_empty()) {
-            (JoinKind::Anti, true) => vec![left.clone()],
-            (JoinKind::Anti, false) | (JoinKind::Inner, true) => Vec::new(),
-            (JoinKind::Left, true) => vec![with(alone().collect())],
-            (_, false) => partners.into_iter().map(|right| with(beside(right))).collect(),
+            (JoinKind::Anti, true) => (vec![left.clone()], 0),
+            (JoinKind::Anti, false) | (JoinKind::Inner, true) => (Vec::new(), 0),
+            (JoinKind::Left, true) => (vec![with(alone().collect())], 0),
+            (_, false) => {
+                let pairs = partners.len() as u64;
+                (partners.into_iter().map(|right| with(beside(right))).collect(), pairs)
+            }
         }
     }
 }

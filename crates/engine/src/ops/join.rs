@@ -5,16 +5,18 @@
 //! | Syntax | `join [inner\|left\|anti] NAME by KEY, … [within D] [default COLUMN = VALUE, …] [max N]` |
 //! | Emits | a left row with its partners when the watermark says that no further one can come, else at the end of the input |
 //! | Order | left rows by time, then as they came; the partners of each likewise |
-//! | State | rows of both sides that may still meet, `max` (default 4 Mi) of each; 24 bytes a left row, 40 a right one, and their values; 32 to 64 bytes a key |
-//! | Full | a row that finds its side full is left out, and counted as evicted |
+//! | State | rows of both sides that may still meet, `max` (default 4 Mi) of each; 24 bytes a left row, 32 a right one, and their values; 32 to 64 bytes a key |
+//! | Full | a row that finds its side full is left out, and counted as evicted; so is a left row, with all its pairs, when those before it in its tick have made more than `max` pairs and 32 for each of them |
 //! | Late | a left row whose interval is over, and a right row that came after such left rows as it might have met, are left out, and counted as late |
 //! | Merge | runs after the rows of all workers are merged |
 //! | Exact? | exact |
 //!
-//! Right rows of a key hang together in the order they came, so that a left row finds its partners
-//! by one look-up; it is looked up when it comes, with its batch, and its partners are looked at
-//! when it leaves. Rows lie in lots that leave together: nothing is moved, and no memory is given
-//! back row by row.
+//! A key's right rows hang together in the order of time. They are put there when no further one
+//! can come that belongs before them, which is before the first left row leaves that they may meet.
+//! As left rows leave in the order of time too, what is before the interval of one is before those
+//! of all to come: the chain is shortened from its head, and a left row looks at no more rows than
+//! it meets. Rows lie in lots that leave together: nothing is moved, and no memory is given back row
+//! by row.
 
 mod fill;
 mod held;
@@ -23,23 +25,22 @@ mod keys;
 use crate::counters::Ledger;
 use crate::rows::Rows;
 use fill::Fill;
-use held::{Held, address, time};
+use held::{Due, Held, address, lot_of, time};
 use keys::{KeyTable, NONE};
 use weir_packet::bits::Bits;
 use weir_packet::column::Column;
 use weir_packet::limits::BATCH;
-use weir_plan::limits::KEY_WORDS_MAX;
+use weir_plan::limits::{JOIN_PAIRS_EACH, KEY_WORDS_MAX};
 use weir_plan::{Join as Plan, JoinKind, Schema, Type};
 
 /// The words before the values of a left row: its time and its key's number.
 const LEFT_HEAD: usize = 2;
 
-/// Of a right row also the rows before and behind it of the same key.
-const RIGHT_HEAD: usize = 4;
+/// Of a right row also the next one of its key.
+const RIGHT_HEAD: usize = 3;
 
 const KEY: usize = 1;
-const BEFORE: usize = 2;
-const BEHIND: usize = 3;
+const BEHIND: usize = 2;
 
 /// Most rows that a side may hold, so that rows and keys can be numbered.
 const MAX_ROWS: u64 = 1 << 28;
@@ -67,10 +68,9 @@ pub struct Join {
     /// Scratch: positions of rows taken in, the numbers of their keys, when each is let go.
     chosen: Vec<u16>,
     numbers: Box<[u64; BATCH]>,
-    due: Box<[i64; BATCH]>,
+    due: Box<[Due; BATCH]>,
     order: Vec<(i64, u32)>,
-    heads: Vec<u64>,
-    partners: Vec<(i64, u32, u64)>,
+    completed: Vec<u32>,
 }
 
 impl Join {
@@ -88,10 +88,9 @@ impl Join {
             evicted: 0,
             chosen: Vec::with_capacity(BATCH),
             numbers: Box::new([0; BATCH]),
-            due: Box::new([0; BATCH]),
+            due: Box::new([Due { complete: 0, gone: 0 }; BATCH]),
             order: Vec::new(),
-            heads: Vec::with_capacity(BATCH),
-            partners: Vec::new(),
+            completed: Vec::new(),
             plan: plan.clone(),
         }
     }
@@ -127,19 +126,26 @@ impl Join {
             Side::Right => self.right.len(),
         };
         let room = plan.max_rows.min(MAX_ROWS).saturating_sub(held as u64);
-        let (mut tick, length) = (i64::MIN, plan.tick() as u64);
+        // In one tick, all leave together; it is mostly that of the row before.
+        let length = plan.tick() as u64;
+        let tick_of = |tick: &mut i64, time: i64| {
+            if *tick == i64::MIN || time < *tick || tick.abs_diff(time) >= length {
+                *tick = plan.reached(time);
+            }
+            *tick
+        };
+        let (mut complete, mut gone) = (i64::MIN, i64::MIN);
         self.chosen.clear();
         for i in 0..rows.len {
             let time = time(there, times, i);
-            let (until, due) = match side {
+            let (until, held_until) = match side {
                 Side::Left => (plan.left_until(time), plan.left_until(time)),
                 Side::Right => (plan.right_until(time), plan.right_held_until(time)),
             };
-            // In one tick, all are let go together; it is mostly that of the row before.
-            if tick == i64::MIN || due < tick || tick.abs_diff(due) >= length {
-                tick = plan.reached(due);
-            }
-            self.due[i] = tick;
+            self.due[i] = Due {
+                complete: tick_of(&mut complete, until),
+                gone: tick_of(&mut gone, held_until),
+            };
             if until < self.reached {
                 self.late += 1;
             } else {
@@ -152,8 +158,8 @@ impl Join {
         self.chosen.iter().map(|&i| i as usize).collect()
     }
 
-    /// Adds chosen rows to the lot that is let go at `due`.
-    fn add(&mut self, side: Side, due: i64, rows: &Rows, range: std::ops::Range<usize>) {
+    /// Adds chosen rows to the lot of `due`.
+    fn add(&mut self, side: Side, due: Due, rows: &Rows, range: std::ops::Range<usize>) {
         let chosen = &self.chosen[range];
         let held = if side == Side::Left { &mut self.left } else { &mut self.right };
         let Some((lot, first)) = held.add(due, rows, chosen) else {
@@ -161,19 +167,7 @@ impl Join {
             return;
         };
         for (&i, row) in chosen.iter().zip(first..) {
-            let (key, me) = (self.numbers[i as usize], address(lot, row));
-            held.row_mut(me)[KEY] = key;
-            if side == Side::Right {
-                let [head, tail] = self.keys.ends(key);
-                let before = std::mem::replace(tail, me);
-                if before == NONE {
-                    *head = me;
-                } else {
-                    held.row_mut(before)[BEHIND] = me;
-                }
-                let row = held.row_mut(me);
-                (row[BEFORE], row[BEHIND]) = (before, NONE);
-            }
+            held.row_mut(address(lot, row))[KEY] = self.numbers[i as usize];
         }
     }
 
@@ -182,8 +176,8 @@ impl Join {
     pub fn watermark(&mut self, watermark: i64, out: &mut dyn FnMut(&Rows)) -> i64 {
         let reached = self.plan.reached(watermark);
         if reached > self.reached {
-            self.reached = reached;
             self.let_go(Some(reached), out);
+            self.reached = reached;
         }
         self.plan.downstream(self.reached)
     }
@@ -194,6 +188,10 @@ impl Join {
     }
 
     fn let_go(&mut self, reached: Option<i64>, out: &mut dyn FnMut(&Rows)) {
+        let mut completed = std::mem::take(&mut self.completed);
+        completed.extend(self.right.completed(self.reached, reached));
+        completed.drain(..).for_each(|lot| self.link(lot));
+        self.completed = completed;
         while let Some(lot) = self.left.next_due(reached) {
             self.put_out(lot, out);
             self.left.recycle(lot);
@@ -210,59 +208,70 @@ impl Join {
         });
     }
 
-    /// Puts out the left rows of a lot.
-    fn put_out(&mut self, lot: u32, out: &mut dyn FnMut(&Rows)) {
-        let Join { plan, keys, left, right, fill, order, heads, partners, .. } = self;
-        let (shape, lot) = (&left.shape, left.lot(lot));
-        order.clear();
-        order.extend((0..lot.len(shape)).map(|i| (lot.row(shape, i)[0] as i64, i as u32)));
-        if !order.is_sorted() {
-            order.sort_unstable();
-        }
+    /// Puts the right rows of a lot, which are later than all before, into the chains of their keys.
+    fn link(&mut self, lot: u32) {
+        let Join { keys, right, order, .. } = self;
+        right.lot(lot).by_time(&right.shape, order);
         for rows in order.chunks(BATCH) {
-            let key = |i: u32| lot.row(shape, i as usize)[KEY];
-            rows.iter().for_each(|&(_, i)| keys.prefetch(key(i)));
-            heads.clear();
-            for &(_, i) in rows {
-                let head = keys.first(key(i));
-                right.prefetch(head);
-                heads.push(head);
-            }
-            for (&(time, i), &head) in rows.iter().zip(&*heads) {
-                let row = lot.row(shape, i as usize);
-                find(plan, right, time, head, partners);
-                match (plan.kind, partners.is_empty()) {
-                    (JoinKind::Anti, false) | (JoinKind::Inner, true) => {}
-                    (_, true) => fill.row(left, lot, row, right, None, out),
-                    (_, false) => {
-                        for &(.., partner) in &*partners {
-                            fill.row(left, lot, row, right, Some(partner), out);
-                        }
-                    }
+            let key = |right: &Held, row: u32| right.row(address(lot, row as usize))[KEY];
+            rows.iter().for_each(|&(_, row)| keys.prefetch(key(right, row)));
+            for &(_, row) in rows {
+                let me = address(lot, row as usize);
+                let [head, tail] = keys.ends(key(right, row));
+                let before = std::mem::replace(tail, me);
+                match *head {
+                    NONE => *head = me,
+                    _ => right.row_mut(before)[BEHIND] = me,
                 }
+                right.row_mut(me)[BEHIND] = NONE;
             }
         }
     }
 
-    /// Takes the right rows of a lot out of the chains of their keys.
+    /// Puts out the left rows of a lot.
+    fn put_out(&mut self, lot: u32, out: &mut dyn FnMut(&Rows)) {
+        let Join { plan, keys, left, right, fill, order, evicted, .. } = self;
+        let (shape, lot) = (&left.shape, left.lot(lot));
+        lot.by_time(shape, order);
+        let (mut pairs, mut room) = (0, plan.max_rows);
+        for rows in order.chunks(BATCH) {
+            let key = |i: u32| lot.row(shape, i as usize)[KEY];
+            rows.iter().for_each(|&(_, i)| keys.prefetch(key(i)));
+            rows.iter().for_each(|&(_, i)| right.prefetch(keys.first(key(i))));
+            for &(time, i) in rows {
+                let row = lot.row(shape, i as usize);
+                let times = plan.partners(time);
+                let chain = Chain { right, last: *times.end(), at: NONE };
+                let mut partners = chain.from(keys.ends(row[KEY]), *times.start()).peekable();
+                match (plan.kind, partners.peek()) {
+                    (JoinKind::Anti, Some(_)) | (JoinKind::Inner, None) => {}
+                    (_, None) => fill.row(left, lot, row, right, None, out),
+                    (_, Some(_)) if pairs > room => *evicted += 1,
+                    (_, Some(_)) => {
+                        for partner in partners {
+                            fill.row(left, lot, row, right, Some(partner), out);
+                            pairs += 1;
+                        }
+                    }
+                }
+                room = room.saturating_add(JOIN_PAIRS_EACH);
+            }
+        }
+    }
+
+    /// Takes the right rows of a lot, which are earlier than all others, out of the chains of their
+    /// keys, as far as these were not shortened.
     fn unlink(&mut self, lot: u32) {
         let Join { keys, right, .. } = self;
         let n = right.lot(lot).len(&right.shape);
-        let key = |right: &Held, row: usize| right.row(address(lot, row))[KEY];
+        let key = |row: usize| right.row(address(lot, row))[KEY];
         for from in (0..n).step_by(BATCH) {
             let rows = from..n.min(from + BATCH);
-            rows.clone().for_each(|row| keys.prefetch(key(right, row)));
+            rows.clone().for_each(|row| keys.prefetch(key(row)));
             for row in rows {
-                let row = right.row(address(lot, row));
-                let (key, before, behind) = (row[KEY], row[BEFORE], row[BEHIND]);
-                let ends = keys.ends(key);
-                match before {
-                    NONE => ends[0] = behind,
-                    before => right.row_mut(before)[BEHIND] = behind,
-                }
-                match behind {
-                    NONE => ends[1] = before,
-                    behind => right.row_mut(behind)[BEFORE] = before,
+                let head = &mut keys.ends(key(row))[0];
+                while *head != NONE && lot_of(*head) == lot {
+                    *head = right.row(*head)[BEHIND];
                 }
             }
         }
@@ -275,26 +284,45 @@ impl Join {
     }
 }
 
-/// The partners of a left row: the rows of a chain whose times fit, in the order of time. Where
-/// only their number matters, at most one.
-fn find(plan: &Plan, right: &Held, left: i64, head: u64, partners: &mut Vec<(i64, u32, u64)>) {
-    partners.clear();
-    let times = plan.partners(left);
-    let mut at = head;
-    while at != NONE {
-        let row = right.row(at);
-        let time = row[0] as i64;
-        if times.contains(&time) {
-            partners.push((time, partners.len() as u32, at));
-            if plan.kind == JoinKind::Anti {
-                return;
-            }
+/// The right rows of a key, from one on, up to a time.
+struct Chain<'a> {
+    right: &'a Held,
+    last: i64,
+    at: u64,
+}
+
+impl Chain<'_> {
+    /// Those from this time on. Earlier ones leave the chain.
+    #[inline(always)]
+    fn from(mut self, [head, _]: &mut [u64; 2], first: i64) -> Self {
+        while *head != NONE && time_of(self.right, *head) < first {
+            *head = self.right.row(*head)[BEHIND];
         }
-        at = row[BEHIND];
+        self.at = *head;
+        self
     }
-    if !partners.is_sorted() {
-        partners.sort_unstable();
+}
+
+impl Iterator for Chain<'_> {
+    type Item = u64;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<u64> {
+        let at = self.at;
+        if at == NONE || time_of(self.right, at) > self.last {
+            return None;
+        }
+        self.at = self.right.row(at)[BEHIND];
+        Some(at)
     }
+}
+
+/// When a row came.
+#[inline(always)]
+fn time_of(held: &Held, address: u64) -> i64 {
+    #[cfg(test)]
+    held.looks.set(held.looks.get() + 1);
+    held.row(address)[0] as i64
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The rows that a join puts out.
 
-use super::held::{Held, Lot};
+use super::held::{Held, Lot, lot_of};
 use crate::rows::{Rows, set_cell};
 use weir_packet::limits::BATCH;
 use weir_plan::{Column, Join as Plan, Schema, Value};
@@ -54,7 +54,7 @@ impl Fill {
         }
         match partner {
             Some(address) => {
-                let (row, lot) = (right.row(address), right.lot((address >> 32) as u32));
+                let (row, lot) = (right.row(address), right.lot(lot_of(address)));
                 for (c, column) in theirs.iter_mut().enumerate() {
                     right.shape.get(row, c, &lot.texts, (column, arena), j);
                 }

@@ -170,14 +170,33 @@ pub(super) fn address(lot: u32, row: usize) -> u64 {
     u64::from(lot) << 32 | row as u64
 }
 
+/// The lot of a row by its address.
+#[inline(always)]
+pub(super) fn lot_of(address: u64) -> u32 {
+    (address >> 32) as u32
+}
+
+/// When the rows of a lot are complete, and when they are let go. Both grow with their times, so
+/// that lots in the order of these are in the order of time.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct Due {
+    /// When more than this has been reached, no further row comes.
+    pub(super) complete: i64,
+    /// When more than this has been reached, they are let go; no earlier than they are complete.
+    pub(super) gone: i64,
+}
+
 /// The rows of one side.
 pub(super) struct Held {
     pub(super) shape: Shape,
     lots: Vec<Lot>,
-    /// Lots in use, by when they are let go.
-    due: BTreeMap<i64, u32>,
+    /// Lots in use, in the order of time.
+    due: BTreeMap<Due, u32>,
     free: Vec<u32>,
     len: usize,
+    /// How often the time of one of them was looked at.
+    #[cfg(test)]
+    pub(super) looks: std::cell::Cell<u64>,
 }
 
 /// Rows that are let go together.
@@ -193,6 +212,15 @@ impl Lot {
         self.words.len() / shape.stride
     }
 
+    /// Its rows in the order of time, then as they came: time and number of each.
+    pub(super) fn by_time(&self, shape: &Shape, order: &mut Vec<(i64, u32)>) {
+        order.clear();
+        order.extend((0..self.len(shape)).map(|i| (self.row(shape, i)[0] as i64, i as u32)));
+        if !order.is_sorted() {
+            order.sort_unstable();
+        }
+    }
+
     /// The words of a row.
     #[inline(always)]
     pub(super) fn row(&self, shape: &Shape, row: usize) -> &[u64] {
@@ -204,7 +232,15 @@ impl Held {
     /// No rows. Of those that come these columns are held, behind `head` words.
     pub(super) fn new(head: usize, schema: &Schema, columns: impl Iterator<Item = usize>) -> Held {
         let shape = Shape::new(head, schema, columns);
-        Held { shape, lots: Vec::new(), due: BTreeMap::new(), free: Vec::new(), len: 0 }
+        Held {
+            shape,
+            lots: Vec::new(),
+            due: BTreeMap::new(),
+            free: Vec::new(),
+            len: 0,
+            #[cfg(test)]
+            looks: std::cell::Cell::default(),
+        }
     }
 
     /// How many rows there are.
@@ -212,9 +248,9 @@ impl Held {
         self.len
     }
 
-    /// Adds rows of a batch to the lot that is let go at `due`. Gives the lot and the number of the
-    /// first; `None` if their texts find no room.
-    pub(super) fn add(&mut self, due: i64, rows: &Rows, chosen: &[u16]) -> Option<(u32, usize)> {
+    /// Adds rows of a batch to the lot of `due`. Gives the lot and the number of the first; `None` if
+    /// their texts find no room.
+    pub(super) fn add(&mut self, due: Due, rows: &Rows, chosen: &[u16]) -> Option<(u32, usize)> {
         let Held { shape, lots, free, .. } = self;
         let lot = *self.due.entry(due).or_insert_with(|| {
             free.pop().unwrap_or_else(|| {
@@ -236,12 +272,20 @@ impl Held {
     /// The first lot, if it is let go when `reached` is; it stays as it is until [`Held::recycle`].
     pub(super) fn next_due(&mut self, reached: Option<i64>) -> Option<u32> {
         let first = self.due.first_entry()?;
-        if reached.is_some_and(|reached| *first.key() >= reached) {
+        if reached.is_some_and(|reached| first.key().gone >= reached) {
             return None;
         }
         let lot = first.remove();
         self.len -= self.lots[lot as usize].len(&self.shape);
         Some(lot)
+    }
+
+    /// The lots, in the order of time, that were not complete when `before` was reached and are now
+    /// that `reached` is.
+    pub(super) fn completed(&self, before: i64, reached: Option<i64>) -> impl Iterator<Item = u32> {
+        let from = Due { complete: before, gone: i64::MIN };
+        let open = move |due: &Due| reached.is_some_and(|reached| due.complete >= reached);
+        self.due.range(from..).take_while(move |(due, _)| !open(due)).map(|(_, &lot)| lot)
     }
 
     /// Lets the rows of a lot go.
@@ -264,21 +308,21 @@ impl Held {
     /// The words of a row by its address.
     #[inline(always)]
     pub(super) fn row(&self, address: u64) -> &[u64] {
-        self.lots[(address >> 32) as usize].row(&self.shape, address as u32 as usize)
+        self.lots[lot_of(address) as usize].row(&self.shape, address as u32 as usize)
     }
 
     /// The same, to be written.
     #[inline(always)]
     pub(super) fn row_mut(&mut self, address: u64) -> &mut [u64] {
         let stride = self.shape.stride;
-        let words = &mut self.lots[(address >> 32) as usize].words;
+        let words = &mut self.lots[lot_of(address) as usize].words;
         &mut words[address as u32 as usize * stride..][..stride]
     }
 
     /// Asks for a row.
     #[inline(always)]
     pub(super) fn prefetch(&self, address: u64) {
-        if let Some(lot) = self.lots.get((address >> 32) as usize) {
+        if let Some(lot) = self.lots.get(lot_of(address) as usize) {
             prefetch(&lot.words, address as u32 as usize * self.shape.stride);
         }
     }

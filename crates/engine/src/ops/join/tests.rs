@@ -3,10 +3,13 @@ use crate::counters::Ledger;
 use crate::functions::Functions;
 use crate::limits::{JUMP_NS, LATENESS_NS};
 use crate::naive::{self, TimeRules};
+use super::Side;
 use crate::ops::testing::{agg, compare, field, int, project, summarize};
+use crate::rows::Rows;
 use crate::segment::schema_after;
 use std::net::Ipv4Addr;
 use weir_packet::craft::Frame;
+use weir_packet::limits::BATCH;
 use weir_packet::source::LinkType;
 use weir_plan::{
     AggFunc, BinaryOp, Expr, Input, Join, JoinColumn, JoinKind, Pipeline, Program, Schema, Stage,
@@ -170,6 +173,67 @@ fn a_full_side_takes_no_more() {
     let rows = text(&check(&program, &Functions::default(), &frames(&packets)));
     assert_eq!(rows, ["0: 1 7 5", "0: 1 7 6", "0: 2 7 5", "0: 2 7 6", "0: 9 9 10"]);
     assert_eq!(ledger(&program, &packets).evicted, 3);
+}
+
+/// A hundred questions and as many answers, all within the interval of each other.
+#[test]
+fn one_tick_makes_only_so_many_pairs() {
+    let mut program = sides();
+    let mut plan = join(&program, JoinKind::Left, Some((0, 60_000)));
+    plan.max_rows = 100;
+    add(&mut program, Input::Pipeline(0), vec![Stage::Join(plan)], true);
+    let packets: Vec<_> = (0..100)
+        .map(|i| (i, Asks(7)))
+        .chain([(100, Asks(8))])
+        .chain((200..300).map(|i| (i, Answers(7))))
+        .collect();
+    let rows = check(&program, &Functions::default(), &frames(&packets));
+    // The first 101 questions and answers were asked to be held, 100 were. What is allowed are 100
+    // pairs and 32 for each question before: every question in three makes a hundred.
+    let made = ledger(&program, &packets);
+    assert_eq!((rows.len(), made.evicted), (3300, 1 + 67));
+    let of_one = |n: usize| rows.iter().filter(|(_, row)| row[0] == Value::Int(n as i64)).count();
+    assert!((1..=100).all(|n| [0, 100].contains(&of_one(n))), "a row comes with all its pairs");
+}
+
+/// Many rows of one key, each of which meets one: what is looked at is some rows for each, whether
+/// they come in order or not, and however far the interval is away.
+#[test]
+fn a_hot_key_costs_what_its_rows_meet() {
+    const ROWS: usize = 20_000;
+    for (within, backwards) in
+        [((0, 1), false), ((0, 1), true), ((-1, 0), true), ((9_000, 9_001), false)]
+    {
+        let program = sides();
+        let mut plan = join(&program, JoinKind::Inner, Some(within));
+        plan.max_rows = 1 << 20;
+        let mut join = super::Join::new(&plan, &program.pipelines[0].schema);
+        let (mut rows, mut pairs) = (Rows::new(&program.pipelines[0].schema), 0);
+        let shift = within.0 * MS;
+        for (side, shift) in [(Side::Left, 0), (Side::Right, shift + MS / 2)] {
+            for from in (0..ROWS).step_by(BATCH) {
+                rows.clear();
+                rows.len = BATCH.min(ROWS - from);
+                for j in 0..rows.len {
+                    let i = if backwards { ROWS - 1 - from - j } else { from + j };
+                    // The one column is the number, the other the key, the same in all.
+                    rows.columns[0].set_raw(j, i as u128);
+                    rows.columns[1].set_raw(j, 7);
+                    rows.time.set_raw(j, (i as i64 * 2 * MS + shift) as u128);
+                    rows.order.push(i as u64);
+                    rows.clock.push(0);
+                }
+                join.push(side, &rows);
+            }
+        }
+        for ms in (0..100_000).step_by(100) {
+            join.watermark(ms * MS, &mut |rows| pairs += rows.len);
+        }
+        join.finish(&mut |rows| pairs += rows.len);
+        assert_eq!(pairs, ROWS, "{within:?}");
+        let looks = join.right.looks.get();
+        assert!(looks <= 4 * ROWS as u64, "{looks} looks for {ROWS} rows, {within:?}");
+    }
 }
 
 #[test]
