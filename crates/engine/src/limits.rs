@@ -27,6 +27,11 @@ pub const BUNDLES: usize = 8;
 /// Batches of one bundle.
 pub const BUNDLE_MAX: usize = 64;
 
+/// Lots of rows that leave workers at once and wait to be put out, beyond which no worker processes
+/// a further batch (or bundle) unless it is the next to be put out. Stages that make many rows of
+/// one may make very many of a batch.
+pub const LOTS_AHEAD: usize = 1024;
+
 /// Closings of windows that may wait to be put out before workers wait with reading.
 pub const CLOSES_AHEAD: u64 = 4;
 

@@ -159,7 +159,7 @@ fn start(
         _ => {
             let of = |worker| lanes.of(worker).map(|(_, lane)| upper(lane)).collect();
             let uppers = (0..lanes.workers).map(of).collect();
-            let at_once = shard::leaves_at_once(program, &placement);
+            let at_once = shard::AtOnce::of(program, &placement);
             shard::run(&lanes, at_once, uppers, feed, lower, sink, progress)
         }
     };

@@ -16,7 +16,9 @@
 //!   its own; the order is that of the packets.
 //!
 //! Memory is bounded since reading waits: for results that are [`RING`] batches behind, and for
-//! closings, [`CLOSES_AHEAD`] of them. Nobody waits elsewhere with work in hand, and who waits has
+//! closings, [`CLOSES_AHEAD`] of them. While [`LOTS_AHEAD`](crate::limits::LOTS_AHEAD) lots of rows
+//! wait to be put out, the only batch that is processed is the next to be put out, which needs
+//! nothing but what was read before it. Nobody waits elsewhere with work in hand, and who waits has
 //! handed over everything it could: so there is always one who can go on. A source may
 //! make its reader wait a little, as one of a wire does for what was full until then: that delays
 //! the batch before it, and the end of a `limit`, by so much.
@@ -45,7 +47,7 @@ use closings::{Closings, Which};
 use hub::Hub;
 use keyed::Keyed;
 use results::Results;
-use spread::Bundles;
+use spread::{Bundles, bundle_len};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};
 use std::thread;
@@ -62,6 +64,8 @@ struct Shared<'a> {
     bundles: Option<Bundles>,
     /// Where rows leave the workers at once.
     results: Option<Results>,
+    /// Batches of a bundle.
+    bundle_len: usize,
     closings: Closings,
     census: Census,
     ledger: Mutex<Ledger>,
@@ -83,10 +87,10 @@ struct Shared<'a> {
 }
 
 /// Runs the workers' part on as many threads as there are `uppers`, each of them one for each lane
-/// of its worker; gives the feed back. `at_once`: see [`leaves_at_once`].
+/// of its worker; gives the feed back.
 pub(crate) fn run<'f, 'h>(
     lanes: &Lanes,
-    at_once: bool,
+    at_once: AtOnce,
     uppers: Vec<Vec<Upper>>,
     feed: Feed<'f>,
     lower: Lower<'h>,
@@ -106,6 +110,8 @@ pub(crate) fn run<'f, 'h>(
         let hub = Hub::new(lower, sink, progress);
         Worker::new(0, shared_ref, mine, Some(hub)).run(lanes).expect("the hub comes back")
     });
+    #[cfg(test)]
+    MOST_LOTS.set(shared.results.as_ref().map_or(0, |r| r.most.load(Ordering::Acquire)));
     let began = shared.lock_feed().began();
     let (_, mut closed) = shared.closings.take(Which::Last).expect("all workers have ended");
     if began {
@@ -117,26 +123,40 @@ pub(crate) fn run<'f, 'h>(
     (ledger, error, shared.feed.into_inner().expect("no worker panicked"))
 }
 
-/// Whether rows or frames leave the workers before windows close.
-pub(crate) fn leaves_at_once(program: &Program, placement: &Placement) -> bool {
-    let pipelines = program.pipelines.iter().zip(&placement.pipelines);
-    pipelines.filter(|(pipeline, _)| pipeline.input == weir_plan::Input::Packets).any(
-        |(pipeline, placed)| {
-            let mine = &pipeline.stages[..placed.sharded];
+/// What leaves the workers before windows close.
+#[derive(Clone, Copy)]
+pub(crate) struct AtOnce {
+    /// Whether any rows or frames do.
+    any: bool,
+    /// Whether a row may become many on them, and each of these many again.
+    is_nested: bool,
+}
+
+impl AtOnce {
+    /// What does of a program.
+    pub(crate) fn of(program: &Program, placement: &Placement) -> AtOnce {
+        let pipelines = program.pipelines.iter().zip(&placement.pipelines);
+        let packets = pipelines.filter(|(p, _)| p.input == weir_plan::Input::Packets);
+        let mine = packets.map(|(p, placed)| &p.stages[..placed.sharded]);
+        let at_once = |mine: &&[Stage]| {
             !matches!(mine.last(), Some(Stage::Summarize(_)))
                 || mine.iter().any(|s| matches!(s, Stage::Ends(_)))
-        },
-    )
+        };
+        let many = |mine: &[Stage]| mine.iter().filter(|s| matches!(s, Stage::Each(_))).count();
+        let mut mine = mine.filter(at_once).peekable();
+        AtOnce { any: mine.peek().is_some(), is_nested: mine.any(|mine| many(mine) > 1) }
+    }
 }
 
 impl<'a> Shared<'a> {
-    fn new(workers: usize, feed: Feed<'a>, keyed: bool, rows: bool) -> Shared<'a> {
+    fn new(workers: usize, feed: Feed<'a>, keyed: bool, at_once: AtOnce) -> Shared<'a> {
         Shared {
             workers,
             feed: Mutex::new(feed),
             ahead: Ahead::default(),
             bundles: keyed.then(Bundles::new),
-            results: rows.then(|| Results::new(if keyed { workers } else { 1 })),
+            results: at_once.any.then(|| Results::new(if keyed { workers } else { 1 })),
+            bundle_len: bundle_len(workers, at_once.is_nested),
             closings: Closings::new(workers),
             census: Census::default(),
             ledger: Mutex::default(),
@@ -171,6 +191,13 @@ impl<'a> Shared<'a> {
         let behind = self.read.load(Ordering::Acquire) - self.done.load(Ordering::Acquire);
         let room = if self.bundles.is_some() { BUNDLES } else { RING - TURN + 1 };
         closes < CLOSES_AHEAD && (self.results.is_none() || (behind as usize) < room)
+    }
+
+    /// Whether batch (or bundle) `number` is not to be processed yet, since many rows wait to be put
+    /// out before its own.
+    fn is_crowded(&self, number: u64) -> bool {
+        self.results.as_ref().is_some_and(Results::are_many)
+            && self.done.load(Ordering::Acquire) != number
     }
 
     /// Whether everything read so far has been put out, as far as it can be.
@@ -320,6 +347,21 @@ impl<'a, 'f, 'h> Worker<'a, 'f, 'h> {
         }
     }
 
+    /// Waits until batch `number` may be processed. The calling thread puts out meanwhile.
+    fn wait_while_crowded(&mut self, number: u64) {
+        let shared = self.shared;
+        loop {
+            let heard = shared.bell.heard();
+            assert!(!shared.broken.load(Ordering::Acquire), "a worker panicked");
+            if !shared.is_crowded(number) {
+                return;
+            }
+            if !self.hub.as_mut().is_some_and(|hub| hub.drain(shared)) {
+                shared.bell.wait(heard);
+            }
+        }
+    }
+
     /// Whether this worker may read on, which may mean to wait for the source. Asked with the feed
     /// in hand. The calling thread must not wait while there is something to put out and the source
     /// is known to be slow, as after a batch that was not full.
@@ -364,6 +406,12 @@ impl Drop for Alarm<'_, '_> {
             self.0.bell.ring();
         }
     }
+}
+
+#[cfg(test)]
+thread_local! {
+    /// The most lots of rows that waited in the last run that this thread called.
+    static MOST_LOTS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use crate::counters::{Ledger, Traffic};
 use crate::limits::SPARE_ROWS;
+use crate::merge::{Merge, run};
 use crate::ops::ends::{ALL, Wanted, address};
 use crate::rows::{Arena, Rows};
 use std::io;
@@ -20,6 +21,7 @@ pub(crate) struct Exits<'e> {
     /// Whether an outlet takes frames of several exits, which then wait for each other.
     crossing: bool,
     waiting: Vec<Waiting>,
+    merge: Merge<(u64, usize)>,
     /// Memory of lots that were sent.
     spare: Vec<Rows>,
     /// Scratch: what goes out at once.
@@ -61,6 +63,7 @@ impl<'e> Exits<'e> {
             exits,
             crossing,
             waiting: Vec::new(),
+            merge: Merge::default(),
             spare: Vec::new(),
             frames: Vec::new(),
             failed: false,
@@ -111,18 +114,15 @@ impl<'e> Exits<'e> {
             return;
         }
         let mut waiting = std::mem::take(&mut self.waiting);
-        loop {
-            let heads = waiting.iter().enumerate();
-            let Some((_, at)) = heads.filter_map(|(at, lot)| Some((lot.next()?, at))).min() else {
-                break;
-            };
-            let others = waiting.iter().enumerate().filter(|(other, _)| *other != at);
-            let bound = others.filter_map(|(_, lot)| lot.next()).min();
-            let Waiting { exit, rows, done } = &waiting[at];
-            let goes = |order| bound.is_none_or(|bound| (order, *exit) <= bound);
-            let run = rows.order[*done..].iter().take_while(|&&order| goes(order)).count().max(1);
-            self.send(*exit, rows, *done..done + run);
-            waiting[at].done += run;
+        for (at, lot) in waiting.iter().enumerate() {
+            lot.next().into_iter().for_each(|next| self.merge.add(at, next));
+        }
+        while let Some((at, bound)) = self.merge.next() {
+            let lot = &mut waiting[at];
+            let (exit, from) = (lot.exit, lot.done);
+            lot.done += run(&lot.rows.order[from..], bound, |order| (order, exit));
+            lot.next().into_iter().for_each(|next| self.merge.add(at, next));
+            self.send(exit, &lot.rows, from..lot.done);
         }
         self.recycle(waiting);
     }

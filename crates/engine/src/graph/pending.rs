@@ -2,6 +2,7 @@
 
 use super::Written;
 use crate::limits::SPARE_ROWS;
+use crate::merge::{Merge, run};
 use crate::rows::{Rows, Sink};
 use weir_packet::limits::BATCH;
 
@@ -11,6 +12,7 @@ pub(super) struct Pending {
     lots: Vec<Lot>,
     /// Memory of each output's lots that are written.
     spare: Vec<(usize, Rows)>,
+    merge: Merge<(u64, usize)>,
 }
 
 struct Lot {
@@ -37,42 +39,35 @@ impl Pending {
 
     /// Writes all rows in the order of their packets, in runs as long as that order allows.
     pub(super) fn write(&mut self, written: &mut Written, sink: &mut dyn Sink) {
-        // A run that comes from several lots.
-        let mut run: Option<(usize, Rows)> = None;
-        while let Some((key, at)) =
-            self.lots.iter().enumerate().filter_map(|(at, lot)| Some((lot.next()?, at))).min()
-        {
-            let others = self.lots.iter().enumerate().filter(|(other, _)| *other != at);
-            let bound = others.filter_map(|(_, lot)| lot.next()).min();
+        for (at, lot) in self.lots.iter().enumerate() {
+            lot.next().into_iter().for_each(|next| self.merge.add(at, next));
+        }
+        // Runs of one output, put together.
+        let mut together: Option<(usize, Rows)> = None;
+        while let Some((at, bound)) = self.merge.next() {
             let lot = &mut self.lots[at];
             let (output, from) = (lot.output, lot.done);
-            let waits = |order| bound.is_some_and(|bound| (order, output) > bound);
-            let n = lot.rows.order[from..].iter().position(|&order| waits(order));
-            lot.done = n.map_or(lot.rows.len, |n| from + n.max(1));
-            debug_assert_eq!(key, (lot.rows.order[from], output));
-            let range = from..lot.done;
-            if let Some((o, rows)) = &mut run
-                && (*o != output || rows.len + range.len() > BATCH)
+            lot.done += run(&lot.rows.order[from..], bound, |order| (order, output));
+            lot.next().into_iter().for_each(|next| self.merge.add(at, next));
+            let (rows, range) = (&lot.rows, from..lot.done);
+            if let Some((o, so_far)) = &mut together
+                && (*o != output || so_far.len + range.len() > BATCH)
             {
-                written.write(sink, *o, rows);
-                self.spare.extend(run.take());
+                written.write(sink, *o, so_far);
+                self.spare.extend(together.take());
             }
-            if run.is_none() && range.len() == self.lots[at].rows.len {
-                written.write(sink, output, &self.lots[at].rows);
+            if together.is_none() && range.len() == rows.len {
+                written.write(sink, output, rows);
                 continue;
             }
-            if run.is_none() {
-                let rows = &self.lots[at].rows;
-                run = Some((output, take(&mut self.spare, output, rows)));
-            }
-            if let Some((_, rows)) = &mut run {
-                rows.append(&self.lots[at].rows, range);
-            }
+            let spare = &mut self.spare;
+            let (_, to) = together.get_or_insert_with(|| (output, take(spare, output, rows)));
+            to.append(rows, range);
         }
-        if let Some((output, rows)) = &run {
+        if let Some((output, rows)) = &together {
             written.write(sink, *output, rows);
         }
-        self.spare.extend(run);
+        self.spare.extend(together);
         self.spare.extend(self.lots.drain(..).map(|lot| (lot.output, lot.rows)));
         self.spare.truncate(SPARE_ROWS);
     }

@@ -4,26 +4,29 @@ use super::Shared;
 use super::closings::Which;
 use super::results::Part;
 use crate::graph::Lower;
+use crate::merge::{Merge, run};
 use crate::rows::{Rows, Sink};
 use crate::run::{Progress, RunError};
 use std::sync::atomic::Ordering;
 use weir_packet::limits::BATCH;
 
-/// How far the merging of several lots of rows is.
+/// Scratch for merging.
 #[derive(Default)]
-struct Merge {
+struct Scratch {
     heads: Vec<Head>,
+    merge: Merge<u64>,
     /// The next rows: head, row.
     picks: Vec<(u32, u32)>,
 }
 
-/// How far one lot of rows was merged.
+/// How far one lot of rows was merged. Lots of a pipeline and a worker follow one another.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Head {
+    pipeline: usize,
     part: usize,
     lot: usize,
     /// The next row.
     at: usize,
-    is_over: bool,
 }
 
 /// The end of all workers' work. The sink belongs to the calling thread.
@@ -37,8 +40,7 @@ pub(super) struct Hub<'a> {
     taken: bool,
     /// The next step of it.
     step: usize,
-    /// Scratch for merging.
-    merge: Merge,
+    scratch: Scratch,
     /// Memory for the rows of several workers put together, by pipeline.
     merged: Vec<(usize, Rows)>,
 }
@@ -53,7 +55,7 @@ impl<'a> Hub<'a> {
             parts: Vec::new(),
             taken: false,
             step: 0,
-            merge: Merge::default(),
+            scratch: Scratch::default(),
             merged: Vec::new(),
         }
     }
@@ -122,6 +124,7 @@ impl<'a> Hub<'a> {
             self.step += 1;
         }
         self.taken = false;
+        results.put_out(&self.parts);
         self.batch_done(shared, number, self.parts[0].full);
         true
     }
@@ -137,28 +140,28 @@ impl<'a> Hub<'a> {
 
     /// Takes the rows of a step, those of each pipeline in the order of their packets.
     fn rows(&mut self) {
-        let Hub { lower, sink, parts, merge: scratch, merged, step, .. } = self;
+        let Hub { lower, sink, parts, scratch, merged, step, .. } = self;
         if let [part] = &parts[..] {
-            let mine = part.rows.iter().filter(|(s, ..)| s == step);
-            return mine.for_each(|(_, p, rows)| lower.take(*p, rows, *sink));
+            let mine = &part.rows[part.of_step(*step)];
+            return mine.iter().for_each(|(_, p, rows)| lower.take(*p, rows, *sink));
         }
-        let pipelines = parts.iter().flat_map(|part| &part.rows).map(|(_, p, _)| p + 1).max();
-        for p in 0..pipelines.unwrap_or(0) {
-            scratch.heads.clear();
-            for (n, part) in parts.iter().enumerate() {
-                let lots = part.rows.iter().enumerate();
-                let mine = lots.filter(|(_, (s, q, _))| (s, q) == (&*step, &p));
-                let head = |(lot, _)| Head { part: n, lot, at: 0, is_over: false };
-                scratch.heads.extend(mine.map(head));
+        let Scratch { heads, merge, picks } = scratch;
+        heads.clear();
+        for (n, part) in parts.iter().enumerate() {
+            let head = |lot: usize| Head { pipeline: part.rows[lot].1, part: n, lot, at: 0 };
+            heads.extend(part.of_step(*step).map(head));
+        }
+        heads.sort_unstable();
+        for heads in heads.chunk_by_mut(|a, b| a.pipeline == b.pipeline) {
+            let (p, first) = (heads[0].pipeline, &parts[heads[0].part].rows[heads[0].lot].2);
+            if heads.len() == 1 {
+                lower.take(p, first, *sink);
+                continue;
             }
-            match &scratch.heads[..] {
-                [] => {}
-                [Head { part, lot, .. }] => lower.take(p, &parts[*part].rows[*lot].2, *sink),
-                [Head { part, lot, .. }, ..] => {
-                    let into = memory(merged, p, &parts[*part].rows[*lot].2);
-                    merge(parts, scratch, into, &mut |rows| lower.take(p, rows, *sink));
-                }
-            }
+            let into = memory(merged, p, first);
+            put_together(parts, heads, (merge, picks), into, &mut |rows| {
+                lower.take(p, rows, *sink)
+            });
         }
     }
 }
@@ -173,39 +176,43 @@ fn memory<'m>(merged: &'m mut Vec<(usize, Rows)>, p: usize, like: &Rows) -> &'m 
 }
 
 /// Puts lots of rows of one step together, in the order of their packets; `out` takes them.
-fn merge(
+fn put_together(
     parts: &[Part],
-    Merge { heads, picks }: &mut Merge,
+    heads: &mut [Head],
+    (merge, picks): (&mut Merge<u64>, &mut Vec<(u32, u32)>),
     into: &mut Rows,
     out: &mut dyn FnMut(&Rows),
 ) {
     let lot = |head: &Head| &parts[head.part].rows[head.lot].2;
-    let mut open = heads.len();
-    while open > 0 {
-        picks.clear();
-        while open > 0 && picks.len() < BATCH {
-            let ends = |head: &Head| lot(head).order[head.at];
-            let (mut first, mut least, mut bound) = (0, u64::MAX, u64::MAX);
-            for (h, head) in heads.iter().enumerate().filter(|(_, head)| !head.is_over) {
-                let order = ends(head);
-                if order < least {
-                    (first, least, bound) = (h, order, least);
-                } else {
-                    bound = bound.min(order);
-                }
-            }
-            let head = &mut heads[first];
-            let rows = lot(head);
-            // Up to the first row that another lot's comes before, as far as there is room.
-            while head.at < rows.len && rows.order[head.at] <= bound && picks.len() < BATCH {
-                picks.push((first as u32, head.at as u32));
-                head.at += 1;
-            }
-            head.is_over = head.at == rows.len;
-            open -= head.is_over as usize;
+    heads.iter().enumerate().for_each(|(h, head)| merge.add(h, lot(head).order[0]));
+    picks.clear();
+    while let Some((h, bound)) = merge.next() {
+        let head = &mut heads[h];
+        let rows = lot(head);
+        // Up to the first row that another lot's comes before, as far as there is room.
+        let n = run(&rows.order[head.at..], bound, |order| order).min(BATCH - picks.len());
+        picks.extend((head.at..head.at + n).map(|row| (h as u32, row as u32)));
+        head.at += n;
+        rows.order.get(head.at).into_iter().for_each(|&next| merge.add(h, next));
+        if picks.len() == BATCH {
+            hand_out(parts, heads, picks, into, out);
         }
-        into.clear();
-        into.pick(picks, |h| lot(&heads[h as usize]));
-        out(into);
     }
+    if !picks.is_empty() {
+        hand_out(parts, heads, picks, into, out);
+    }
+}
+
+/// Hands out picked rows.
+fn hand_out(
+    parts: &[Part],
+    heads: &[Head],
+    picks: &mut Vec<(u32, u32)>,
+    into: &mut Rows,
+    out: &mut dyn FnMut(&Rows),
+) {
+    into.clear();
+    into.pick(picks, |h| &parts[heads[h as usize].part].rows[heads[h as usize].lot].2);
+    out(into);
+    picks.clear();
 }

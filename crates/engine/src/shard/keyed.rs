@@ -1,6 +1,6 @@
 //! A worker's turn where every worker takes its own packets of every batch, lane by lane.
 
-use super::spread::{Batch, Bundle, Bundles, Spread, bundle_len};
+use super::spread::{Batch, Bundle, Bundles, Spread};
 use super::{Shared, Turn, Worker};
 use crate::lanes::Lanes;
 use crate::processor::prefetch;
@@ -51,6 +51,9 @@ impl Keyed {
         let shared = worker.shared;
         let bundles = shared.bundles.as_ref().expect("packets are spread by key");
         if bundles.is_ready(self.next) {
+            if shared.is_crowded(self.next) {
+                return Turn::Wait;
+            }
             self.take_own(worker, bundles);
             return Turn::Work;
         }
@@ -164,7 +167,7 @@ impl Keyed {
 fn fill(bundle: &mut Bundle, shared: &Shared<'_>, feed: &mut Feed<'_>) -> bool {
     bundle.clear();
     bundle.close = shared.closes.load(Ordering::Relaxed);
-    for _ in 0..bundle_len(shared.workers) {
+    for _ in 0..shared.bundle_len {
         let batch = bundle.next();
         if !feed.fill(&mut batch.frames) {
             shared.end();

@@ -2,9 +2,10 @@
 //!
 //! A *batch* is here what is numbered and put out as one: a batch of the feed, or a bundle of them.
 
-use crate::limits::{RING, SPARE_ROWS};
+use crate::limits::{LOTS_AHEAD, RING, SPARE_ROWS};
 use crate::rows::Rows;
 use crate::run::Times;
+use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use weir_packet::source::FrameBatch;
@@ -15,6 +16,11 @@ pub(super) struct Results {
     slots: Vec<Slot>,
     /// Workers that each batch gets results from.
     from: usize,
+    /// Lots of rows that were not put out.
+    lots: AtomicUsize,
+    /// The most there were.
+    #[cfg(test)]
+    pub(super) most: AtomicUsize,
 }
 
 struct Slot {
@@ -64,6 +70,12 @@ impl Part {
         }
     }
 
+    /// Where the rows of a step stand.
+    pub(super) fn of_step(&self, step: usize) -> Range<usize> {
+        let before = |step| self.rows.partition_point(|(s, ..)| *s < step);
+        before(step)..before(step + 1)
+    }
+
     /// Keeps a copy of rows of a step.
     pub(super) fn put(&mut self, step: usize, p: usize, rows: &Rows) {
         if rows.len == 0 {
@@ -85,7 +97,13 @@ impl Results {
     pub(super) fn new(from: usize) -> Results {
         let parts = || (0..from).map(|_| Mutex::default()).collect();
         let slot = || Slot { ready: AtomicUsize::new(0), parts: parts() };
-        Results { slots: (0..RING).map(|_| slot()).collect(), from }
+        Results {
+            slots: (0..RING).map(|_| slot()).collect(),
+            from,
+            lots: AtomicUsize::new(0),
+            #[cfg(test)]
+            most: AtomicUsize::new(0),
+        }
     }
 
     fn slot(&self, batch: u64) -> &Slot {
@@ -95,8 +113,24 @@ impl Results {
     /// Lets worker `from` say what it has of a batch; returns whether all have now.
     pub(super) fn put(&self, batch: u64, from: usize, say: impl FnOnce(&mut Part)) -> bool {
         let slot = self.slot(batch);
-        say(&mut slot.parts[from].lock().expect("no worker panicked"));
+        let mut part = slot.parts[from].lock().expect("no worker panicked");
+        say(&mut part);
+        self.lots.fetch_add(part.rows.len(), Ordering::AcqRel);
+        #[cfg(test)]
+        self.most.fetch_max(self.lots.load(Ordering::Acquire), Ordering::AcqRel);
+        drop(part);
         slot.ready.fetch_add(1, Ordering::AcqRel) + 1 == self.from
+    }
+
+    /// Whether so many lots of rows wait that no more should be made.
+    pub(super) fn are_many(&self) -> bool {
+        self.lots.load(Ordering::Acquire) >= LOTS_AHEAD
+    }
+
+    /// Says that the rows of a batch were put out.
+    pub(super) fn put_out(&self, parts: &[Part]) {
+        let lots = parts.iter().map(|part| part.rows.len()).sum();
+        self.lots.fetch_sub(lots, Ordering::AcqRel);
     }
 
     /// Exchanges the results of a batch for the memory of earlier ones, once all are there;

@@ -71,9 +71,10 @@ impl Bundle {
 }
 
 /// How many batches a bundle has, so that what each worker takes of it fills some batches of its
-/// own, and the last of these, which is not full, does not matter much.
-pub(super) fn bundle_len(workers: usize) -> usize {
-    (4 * workers).min(BUNDLE_MAX)
+/// own, and the last of these, which is not full, does not matter much. One only, where a row may
+/// become many and each of these many again: all that is made of a bundle waits at once.
+pub(super) fn bundle_len(workers: usize, is_nested: bool) -> usize {
+    if is_nested { 1 } else { (4 * workers).min(BUNDLE_MAX) }
 }
 
 /// Bundles by number modulo [`BUNDLES`].

@@ -1,8 +1,10 @@
 //! What only shows with several workers: long captures, early ends, faults, and sources that wait.
 
+use super::{MOST_LOTS, bundle_len};
 use crate::conform::{Frames, check, program};
 use crate::counters::Ledger;
 use crate::functions::Functions;
+use crate::limits::LOTS_AHEAD;
 use crate::ops::testing::{agg, binary, compare, field, int, project, state, summarize};
 use crate::rows::{Collect, Output, Rows, Sink};
 use crate::run::{Inquiry, Options, Outcome, RunError, run};
@@ -11,10 +13,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use weir_packet::craft::Frame;
+use weir_packet::limits::BATCH;
 use weir_packet::source::{Account, FrameBatch, LinkType, Source, SourceError};
 use weir_plan::stage::ScanState;
 use weir_plan::{
-    AggFunc, BinaryOp, Expr, Input, Pipeline, Program, Scan, Schema, Stage, Type, Window,
+    AggFunc, BinaryOp, Each, Expr, Input, Parts, Pipeline, Program, Scan, Schema, Stage, Type,
+    Value, Window,
 };
 
 /// `n` packets of 97 hosts, a millisecond apart, now and then one that is late by two seconds.
@@ -109,6 +113,72 @@ fn pipelines_without_a_common_key_go_side_by_side() {
         let placed = weir_plan::place::place(&program).clusters;
         assert_eq!(placed.len(), clusters, "{placed:?}");
         check(&program, &Functions::default(), &frames(9_000));
+    }
+}
+
+/// Counts rows. The first lot is taken as long as `is_busy` says so.
+struct Slow<F>(F, usize);
+
+impl<F: FnMut() -> bool> Sink for Slow<F> {
+    fn open(&mut self, _: &[Output]) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn rows(&mut self, _: usize, rows: &Rows) -> io::Result<()> {
+        while self.1 == 0 && (self.0)() {
+            std::thread::yield_now();
+        }
+        self.1 += rows.len;
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// While the sink is busy other workers go on, but only until many lots of rows wait for it. As many
+/// as the ring has room for would be several times what is allowed here.
+#[test]
+fn rows_that_become_many_wait_in_bounded_memory() {
+    const PARTS: usize = 100;
+    const WORKERS: usize = 4;
+    let each = |position| {
+        let text = |text: String| Expr::constant(Value::Str(text.into()));
+        let what = Parts::Split { text: text(["x"; PARTS].join(".")), by: text(".".to_owned()) };
+        Stage::Each(Each { what, columns: vec![("part".to_owned(), position, Type::Str)] })
+    };
+    let mut keyed = numbered(None);
+    keyed.push(each(2));
+    // What a worker makes at once: of a batch, or of a bundle of them.
+    for (stages, packets, unit) in
+        [(vec![each(0)], 20_000, BATCH), (keyed, 36_000, bundle_len(WORKERS, false) * BATCH)]
+    {
+        let asked = AtomicUsize::new(0);
+        let mut source = Before(frames(packets), || {
+            asked.fetch_add(1, Ordering::Relaxed);
+            Ok(true)
+        });
+        // Until all that can be read has been read, or so it seems.
+        let (mut last, mut looks) = (0, 0);
+        let is_busy = || {
+            let now = asked.load(Ordering::Relaxed);
+            (last, looks) = (now, if now == last { looks + 1 } else { 0 });
+            looks < 20_000
+        };
+        let mut sink = Slow(is_busy, 0);
+        let outcome = go(stages, &mut source, &mut sink, workers(WORKERS));
+        assert!(outcome.error.is_none());
+        assert_eq!(sink.1, packets as usize * PARTS);
+        // A batch in hand may leave some lots that are not full.
+        let lots = unit * PARTS / BATCH + 4 * unit / BATCH;
+        let (most, allowed) = (MOST_LOTS.get(), LOTS_AHEAD + WORKERS * lots);
+        assert!(most <= allowed, "{most} lots waited, {allowed} may");
+        assert!(most > LOTS_AHEAD / 2, "only {most} lots waited: nothing was tried");
     }
 }
 

@@ -102,6 +102,7 @@ impl Whole {
 impl Batch {
     fn process(&self, worker: &mut Worker<'_, '_, '_>) {
         let shared = worker.shared;
+        worker.wait_while_crowded(self.number);
         worker.uppers[0].classify(&self.frames);
         match &shared.results {
             None => self.push(worker, &mut |_, _, _| unreachable!("no rows leave at once")),

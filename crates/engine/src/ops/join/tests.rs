@@ -1,9 +1,9 @@
+use super::Side;
 use crate::conform::{Frames, check};
 use crate::counters::Ledger;
 use crate::functions::Functions;
 use crate::limits::{JUMP_NS, LATENESS_NS};
 use crate::naive::{self, TimeRules};
-use super::Side;
 use crate::ops::testing::{agg, compare, field, int, project, summarize};
 use crate::rows::Rows;
 use crate::segment::schema_after;
