@@ -32,7 +32,7 @@ pub struct Ledger {
     pub evicted: u64,
     /// Results outside their type (overflow, division by zero), made absent.
     pub undefined: u64,
-    /// Windows without rows that `fill` left out, since there were too many in a row.
+    /// Windows that `fill` left out, or could not complete, since windows or rows were too many.
     pub unfilled: u64,
     /// Rows that left through the sink.
     pub rows: u64,

@@ -161,8 +161,8 @@ fn windows(s: &Summarize) -> String {
     }
     match s.fill {
         None => {}
-        Some(Fill { idle_ns: None }) => out += " fill",
-        Some(Fill { idle_ns: Some(idle) }) => {
+        Some(Fill { idle_ns: None, .. }) => out += " fill",
+        Some(Fill { idle_ns: Some(idle), .. }) => {
             out += &format!(" fill idle {}", Value::Duration(idle));
         }
     }

@@ -4,6 +4,7 @@
 //! ends within. A row is put into its pane once, however many windows hold it; windows are
 //! put together from panes when they come out.
 
+use crate::limits::FILL_ROWS_MAX;
 use crate::stage::{Summarize, Window};
 
 /// Windows without rows come out too: from the first that had a row on, as far as the watermark has
@@ -14,6 +15,17 @@ pub struct Fill {
     /// A key is no longer filled in once a window starts so long after the end of the last one in
     /// which it had a row, in nanoseconds.
     pub idle_ns: Option<i64>,
+    /// Rows that are filled in when the watermark moves once, as far as it may. When there are as
+    /// many, further windows without rows are left out, and others that lack a key come out without
+    /// it; both are counted as unfilled.
+    pub max_rows: u64,
+}
+
+impl Fill {
+    /// The usual one, with an idle time or without.
+    pub fn idle(idle_ns: Option<i64>) -> Fill {
+        Fill { idle_ns, max_rows: FILL_ROWS_MAX }
+    }
 }
 
 impl Window {
@@ -82,10 +94,10 @@ mod tests {
             (
                 sliding,
                 S,
-                Some(Fill { idle_ns: Some(60 * S) }),
+                Some(Fill::idle(Some(60 * S))),
                 "summarize  over 1m every 10s lateness 1s fill idle 1m",
             ),
-            (Window::Tumbling(S), 0, Some(Fill { idle_ns: None }), "summarize  every 1s fill"),
+            (Window::Tumbling(S), 0, Some(Fill::idle(None)), "summarize  every 1s fill"),
         ] {
             let (keys, aggs) = (Vec::new(), Vec::new());
             let max_groups = crate::limits::GROUPS_MAX;

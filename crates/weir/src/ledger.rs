@@ -74,7 +74,7 @@ const LATE: &str = " after their window had closed; --lateness keeps windows ope
 const EVICTED: &str = " for want of room; `max` in the query makes more";
 const UNDEFINED: &str = " left absent: out of range, or divided by zero";
 
-const UNFILLED: &str = " windows without rows, too many in one gap for `fill`";
+const UNFILLED: &str = " windows that lack rows, too many at once for `fill`";
 
 /// No option helps here: the times are wrong, and the packets were counted all the same.
 fn wild() -> String {

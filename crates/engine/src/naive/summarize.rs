@@ -9,7 +9,9 @@
 //! Windows come out in the order of their starts. Without `fill` they are those that hold a row.
 //! With it, all from the first on that held one; in each, every key that had a row so far and is
 //! not idle has one too. Of more than [`FILL_MAX`] windows that held none and would come out in one
-//! step the further ones are left out, and counted.
+//! step the further ones are left out, and counted; so are all of them once as many rows have been
+//! filled in as the plan allows, and windows that hold rows then come out with these alone, and are
+//! counted if they lack any.
 
 use super::{Mark, Row, Steps};
 use std::collections::{BTreeMap, BTreeSet};
@@ -121,8 +123,7 @@ impl Steps<'_> {
             Mark::At(w) => Some(lengths.first_behind(w as i128 - s.lateness_ns as i128)),
             Mark::End => None,
         };
-        // Windows without rows that come out in this step.
-        let mut filled = 0;
+        let mut filled = Filled::default();
         loop {
             let oldest = g.taken.keys().next().map(|(pane, _)| *pane);
             let held = oldest.map(|pane| lengths.first_behind(pane).max(g.next));
@@ -139,7 +140,11 @@ impl Steps<'_> {
                 inside.map(|(key, values)| (key.clone(), values.clone())).collect();
             if s.fill.is_some() {
                 self.remember(s, g, lengths, start, &window);
-                add_known(s, g, start, &mut window);
+                if filled.has_room(s) {
+                    filled.rows += add_known(s, g, start, &mut window);
+                } else if add_known(s, g, start, &mut window.clone()) > 0 {
+                    self.unfilled += 1;
+                }
             }
             self.put_out(s, Some(start), window, &mut rows);
             g.next = start + lengths.every;
@@ -154,18 +159,18 @@ impl Steps<'_> {
         s: &Summarize,
         g: &mut Groups,
         (l, to): (Lengths, i128),
-        filled: &mut u64,
+        filled: &mut Filled,
         rows: &mut Vec<Row>,
     ) {
         let idle = s.fill.and_then(|fill| fill.idle_ns);
         let last = g.last.expect("a window came out");
         let end = idle.map_or(to, |idle| to.min(last + l.over + idle as i128));
-        while g.next < end && *filled < FILL_MAX {
+        while g.next < end && filled.windows < FILL_MAX && filled.has_room(s) {
             let mut window = BTreeMap::new();
-            add_known(s, g, g.next, &mut window);
+            filled.rows += add_known(s, g, g.next, &mut window);
             self.put_out(s, Some(g.next), window, rows);
             g.next += l.every;
-            *filled += 1;
+            filled.windows += 1;
         }
         if g.next < end {
             let left = (end - g.next + l.every - 1) / l.every;
@@ -218,17 +223,36 @@ impl Steps<'_> {
     }
 }
 
-/// Gives a window groups for the known keys that are not idle. They have no values, so that it
-/// matters to nobody in which pane they are.
-fn add_known(s: &Summarize, g: &Groups, start: i128, window: &mut Taken) {
+/// What was filled in in one step.
+#[derive(Default)]
+struct Filled {
+    /// Windows that held no row.
+    windows: u64,
+    /// Rows, in these and others.
+    rows: u64,
+}
+
+impl Filled {
+    /// Whether more may be.
+    fn has_room(&self, s: &Summarize) -> bool {
+        s.fill.is_some_and(|fill| self.rows < fill.max_rows)
+    }
+}
+
+/// Gives a window groups for the known keys that are not idle and that it lacks; says how many.
+/// They have no values, so that it matters to nobody in which pane they are.
+fn add_known(s: &Summarize, g: &Groups, start: i128, window: &mut Taken) -> u64 {
     let over = s.window.over().unwrap_or(0) as i128;
     let idle = s.fill.and_then(|fill| fill.idle_ns);
+    let mut added = 0;
     for (key, seen) in &g.known {
-        if idle.is_none_or(|idle| start < seen + over + idle as i128) {
-            let empty = || vec![Vec::new(); s.aggs.len()];
-            window.entry((start, key.clone())).or_insert_with(empty);
+        let is_there = *seen == start;
+        if !is_there && idle.is_none_or(|idle| start < seen + over + idle as i128) {
+            window.insert((start, key.clone()), vec![Vec::new(); s.aggs.len()]);
+            added += 1;
         }
     }
+    added
 }
 
 /// The largest multiple of `d` at or below `t`.

@@ -21,8 +21,10 @@ pub(super) struct Filling {
     seen: [Vec<i128>; 2],
     /// The start of the last window that had a row.
     last: Option<i128>,
-    /// Windows without a row that came out since the watermark moved.
+    /// Windows without a row that came out since the watermark moved, ...
     filled: u64,
+    /// ... and rows that were filled in, in these and others.
+    rows: u64,
     keys: Vec<Keys>,
     /// Rows in hand, and where they are in the other groups.
     ids: Vec<u32>,
@@ -41,6 +43,7 @@ impl Filling {
             seen: [Vec::new(), Vec::new()],
             last: None,
             filled: 0,
+            rows: 0,
             keys: spec.layouts.iter().map(|l| Keys::new(l.words)).collect(),
             ids: Vec::new(),
             map: Vec::new(),
@@ -67,7 +70,7 @@ impl Filling {
         if start >= end {
             return false;
         }
-        if self.filled >= FILL_MAX {
+        if self.filled >= FILL_MAX || !self.has_room() {
             let left = (end - start + every - 1).div_euclid(every);
             self.unfilled = self.unfilled.saturating_add(left.try_into().unwrap_or(u64::MAX));
             return false;
@@ -76,9 +79,14 @@ impl Filling {
         true
     }
 
+    /// Whether further rows may be filled in before the watermark moves again.
+    fn has_room(&self) -> bool {
+        self.spec.plan.fill.is_some_and(|fill| self.rows < fill.max_rows)
+    }
+
     /// The watermark has moved.
     pub(super) fn start_over(&mut self) {
-        self.filled = 0;
+        (self.filled, self.rows) = (0, 0);
     }
 
     /// Whether any window came out so far.
@@ -135,11 +143,22 @@ impl Filling {
 
     /// Gives the groups of the window from `start` on those keys that it lacks.
     pub(super) fn complete(&mut self, start: i128, groups: &mut Groups) {
+        let before = groups.len();
         for v in 0..groups.variants.len() {
             self.choose(v, start);
             let Filling { known, keys, ids, map, spec, .. } = self;
             add(groups, known, v, ids, (&mut keys[v], map), (spec, u64::MAX));
         }
+        self.rows += (groups.len() - before) as u64;
+    }
+
+    /// The same where the window held rows, and has them in any case.
+    pub(super) fn complete_held(&mut self, start: i128, groups: &mut Groups) {
+        if self.has_room() {
+            return self.complete(start, groups);
+        }
+        let lacks = |&seen: &i128| seen != start && start < self.end(seen);
+        self.unfilled += self.seen.iter().flatten().any(lacks) as u64;
     }
 
     /// Takes the known keys of layout `v` in hand that are filled in from `start` on.

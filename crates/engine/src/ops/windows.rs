@@ -139,7 +139,7 @@ impl Windows {
         let mut groups = self.panes.take(is_over, spent);
         if let Some(filling) = &mut self.filling {
             filling.remember(start, &groups, spent);
-            filling.complete(start, &mut groups);
+            filling.complete_held(start, &mut groups);
         }
         groups
     }
@@ -264,7 +264,7 @@ mod tests {
     fn windows_without_rows_are_filled_in() {
         let packets = frames(&[(500, 60), (900, 70), (3500, 60), (9000, 60)]);
         let mut s = windows(&["len"], Window::Tumbling(S));
-        s.fill = Some(Fill { idle_ns: Some(2 * S) });
+        s.fill = Some(Fill::idle(Some(2 * S)));
         let expected = [
             "0: 60 1 60",
             "0: 70 1 70",
@@ -278,10 +278,10 @@ mod tests {
             "9: 60 1 60",
         ];
         assert_eq!(rows(s.clone(), &packets), (expected.map(str::to_owned).to_vec(), [0; 3]));
-        s.fill = Some(Fill { idle_ns: None });
+        s.fill = Some(Fill::idle(None));
         assert_eq!(rows(s, &packets).0.len(), 20);
         let mut s = windows(&[], Window::Sliding { over: 2 * S, every: S });
-        s.fill = Some(Fill { idle_ns: None });
+        s.fill = Some(Fill::idle(None));
         let expected = [
             "-1: 2 130",
             "0: 2 130",
@@ -301,13 +301,34 @@ mod tests {
     #[test]
     fn a_gap_in_time_is_not_filled_without_end() {
         let mut s = windows(&[], Window::Tumbling(S));
-        s.fill = Some(Fill { idle_ns: None });
+        s.fill = Some(Fill::idle(None));
         let far = 1_000_000_000;
         let packets = frames(&[(1, 1), (2, 1), (far, 1), (far + 1, 1), (far + 2, 1), (far + 3, 1)]);
         let (got, counts) = rows(s, &packets);
         // One more at the end, when time has come to the last rows.
         assert_eq!(got.len() as u64, 1 + FILL_MAX + 1 + 1);
         assert_eq!(counts, [0, 0, 1_000_000 - 2 - FILL_MAX]);
+    }
+
+    /// Three keys, so that a window without rows has three.
+    #[test]
+    fn rows_that_are_filled_in_are_bounded() {
+        let mut packets = vec![(100, 60), (200, 70), (300, 80), (400, 60)];
+        packets.extend((0..4).map(|i| (20_500 + i, 60)));
+        packets.extend((0..4).map(|i| (40_500 + i, 60)));
+        let mut s = windows(&["len"], Window::Tumbling(S));
+        for (max_rows, all, left) in [
+            // Windows 1 to 18 are filled in at once, then 19 to 38, of which 20 lacks two rows, and
+            // at the end 39 and 40, which lacks two again.
+            (1000, 3 + 40 * 3, 0),
+            (10, 3 + 4 * 3 + (3 + 3 + 2 * 3) + 2 * 3, 14 + 16),
+            (3, 3 + 3 + (3 + 1) + (3 + 1), 17 + (1 + 18) + 1),
+            (0, 3 + 1 + 1, 18 + 20 + 2),
+        ] {
+            s.fill = Some(Fill { idle_ns: None, max_rows });
+            let (got, counts) = rows(s.clone(), &frames(&packets));
+            assert_eq!((got.len(), counts), (all, [0, 0, left]), "{max_rows}: {got:?}");
+        }
     }
 
     #[test]
@@ -319,7 +340,7 @@ mod tests {
             (Some(S), Window::Sliding { over: 2 * S, every: S }),
         ] {
             let mut s = windows(&["len"], window);
-            (s.fill, s.max_groups) = (Some(Fill { idle_ns }), 5);
+            (s.fill, s.max_groups) = (Some(Fill::idle(idle_ns)), 5);
             let (_, [_, evicted, _]) = rows(s, &frames(&many));
             assert!(evicted > 0, "{window:?}");
         }
@@ -387,7 +408,7 @@ mod tests {
                     let Stage::Summarize(mut s) = summarize(keys, all_aggregates(), window) else {
                         unreachable!()
                     };
-                    s.fill = fill.map(|idle_ns| Fill { idle_ns });
+                    s.fill = fill.map(Fill::idle);
                     s.lateness_ns = lateness_ns;
                     check(&program(vec![Stage::Summarize(s)]), &Functions::default(), &frames);
                 }
@@ -422,7 +443,7 @@ mod tests {
             window: Window::Sliding { over: 6 * S, every: 3 * S },
             lateness_ns: S,
             until: None,
-            fill: Some(Fill { idle_ns: None }),
+            fill: Some(Fill::idle(None)),
             max_groups: 100,
         };
         let by = vec![SortKey { expr: Expr::column(1, Type::Int), order: Order::Descending }];
@@ -449,7 +470,8 @@ mod tests {
             let frames: Vec<_> = times.iter().map(frame).collect();
             let mut s = windows(&["len"], Window::Sliding { over: over.max(every), every });
             s.aggs.push(agg(AggFunc::Late, None));
-            s.fill = fills.then_some(Fill { idle_ns: idle });
+            let max_rows = if over % 3 == 0 { 20 } else { u64::MAX };
+            s.fill = fills.then_some(Fill { idle_ns: idle, max_rows });
             s.lateness_ns = lateness_ns;
             let plan = program(vec![Stage::Summarize(s)]);
             let frames = Frames::new(LinkType::ETHERNET, &frames);

@@ -1,6 +1,7 @@
 //! Random windows: one after the other, sliding, open for longer, filled in.
 
 use crate::choices::Choices;
+use weir_plan::limits::FILL_ROWS_MAX;
 use weir_plan::{Fill, Window};
 
 /// Distances of windows, in nanoseconds: from one packet each to everything in one.
@@ -27,6 +28,7 @@ pub(crate) fn windows(c: &mut Choices, packets: bool) -> (Window, i64, Option<Fi
     let ends = !packets || c.below(3) > 0;
     let longest = if packets { 20 * every } else { 1 };
     let idle_ns = *c.pick(&[every, every / 2, longest]);
-    let fill = fills.then_some(Fill { idle_ns: ends.then_some(idle_ns) });
+    let max_rows = *c.pick(&[FILL_ROWS_MAX, FILL_ROWS_MAX, 7, 40]);
+    let fill = fills.then_some(Fill { idle_ns: ends.then_some(idle_ns), max_rows });
     (window, lateness_ns, fill)
 }

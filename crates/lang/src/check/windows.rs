@@ -130,7 +130,7 @@ impl<'t> Checker<'t> {
         if s.has_sessions() || s.every.is_none() && s.over.is_none() {
             return self.needs_windows("fill", fill.word.span, "every 10s fill");
         }
-        Some(Some(Fill { idle_ns }))
+        Some(Some(Fill::idle(idle_ns)))
     }
 
     fn needs_windows<T>(&mut self, clause: &str, span: Span, example: &str) -> Option<T> {
