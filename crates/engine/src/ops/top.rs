@@ -48,6 +48,8 @@ pub struct Top {
     rows: Rows,
     emitted: u64,
     evicted: u64,
+    /// Bytes of texts of one window.
+    texts_max: usize,
     /// Scratch: the places of keys, and the keys in order.
     ranks: Vec<u32>,
     ranked: Vec<u32>,
@@ -274,12 +276,12 @@ impl Held {
     /// Lets go of the texts of rows that are not among the best; says whether that made room. Done
     /// again only while it frees half of them.
     #[cold]
-    fn make_room(&mut self, n: usize, shape: &Shape, scratch: &mut Held) -> bool {
+    fn make_room(&mut self, n: usize, shape: &Shape, scratch: &mut Held, max: usize) -> bool {
         if !self.crammed {
             self.cut_to(n, shape, scratch);
-            self.crammed = self.texts.len() > POOL_MAX / 2;
+            self.crammed = self.texts.len() > max / 2;
         }
-        self.texts.len() < POOL_MAX
+        self.texts.len() < max
     }
 
     fn clear(&mut self) {
@@ -328,9 +330,16 @@ impl Top {
             rows: Rows::new(&schema),
             emitted: 0,
             evicted: 0,
+            texts_max: POOL_MAX,
             ranks: Vec::new(),
             ranked: Vec::new(),
         }
+    }
+
+    /// Lets the texts of a window have no more bytes than this.
+    #[cfg(test)]
+    pub(crate) fn bound_texts(&mut self, bytes: usize) {
+        self.texts_max = bytes;
     }
 
     /// Whether each window is sorted by itself, so that rows leave before the end of the input.
@@ -372,7 +381,8 @@ impl Top {
     /// Takes rows of one window in.
     fn hold(&mut self, batch: &Batch<'_>, time: Src, window: i64, rows: Bits) {
         let Top { n, shape, per, held, spare, scratch, row, srcs, evicted, .. } = self;
-        let (n, ctx, arena) = (*n, &batch.ctx, &batch.ctx.regs.arena);
+        let (n, max) = (*n, self.texts_max);
+        let (ctx, arena) = (&batch.ctx, &batch.ctx.regs.arena);
         let held = held.entry(window).or_insert_with(|| {
             let mut held = spare.pop().unwrap_or_default();
             held.room = Held::room(n, 0);
@@ -395,7 +405,7 @@ impl Top {
             if !held.wants(shape, row, group, arena) {
                 continue;
             }
-            if held.texts.len() >= POOL_MAX && !held.make_room(n, shape, scratch) {
+            if held.texts.len() >= max && !held.make_room(n, shape, scratch, max) {
                 *evicted += 1;
                 continue;
             }
@@ -497,12 +507,70 @@ fn put(rows: &[u64], stride: usize, at: usize, words: usize, column: &mut Column
 #[cfg(test)]
 mod tests {
     use crate::conform::{Frames, check, check_stages, program};
+    use crate::counters::Ledger;
     use crate::functions::Functions;
     use crate::ops::testing::{agg, field, project, summarize};
+    use crate::rows::{Rows, cell, set_cell};
+    use crate::segment::{Carry, From, Segment};
     use weir_packet::source::LinkType;
     use weir_plan::{
-        AggFunc, BinaryOp, Expr, ExprKind, Order, Per, SortKey, Stage, Type, Value, Window,
+        AggFunc, BinaryOp, Column, Expr, ExprKind, Order, Per, Schema, SortKey, Stage, Type, Value,
+        Window,
     };
+
+    /// Rows of one window with these texts, each larger than the one before, through a `top 2` of
+    /// which the texts may have 100 bytes a window: numbers of those that come out, and how many
+    /// were evicted.
+    fn best_of_texts(windows: &[&[usize]]) -> (Vec<i64>, u64) {
+        let columns = vec![Column::new("n", &Type::Int), Column::new("text", &Type::Str)];
+        let schema = Schema { columns };
+        let stages = [top(2, Expr::column(0, Type::Int), Order::Descending, true)];
+        let (functions, carry) = (Functions::default(), Carry::default());
+        let from = From::Rows(&schema, &carry);
+        let mut segment = Segment::new(&stages, from, &functions, &mut Vec::new(), &carry);
+        segment.top_mut().bound_texts(100);
+        let mut rows = Rows::new(&schema);
+        for (window, lens) in windows.iter().enumerate() {
+            for &len in *lens {
+                let (i, n) = (rows.len, rows.order.len() as i64);
+                let text = Value::Str("x".repeat(len).into());
+                let Rows { columns, time, arena, .. } = &mut rows;
+                set_cell(&mut columns[0], i, &Value::Int(n), arena);
+                set_cell(&mut columns[1], i, &text, arena);
+                set_cell(time, i, &Value::Time(window as i64), arena);
+                rows.order.push(n as u64);
+                rows.clock.push(window as i64);
+                rows.len += 1;
+            }
+        }
+        let mut numbers = Vec::new();
+        let mut out = |rows: &Rows| {
+            let number = |i| cell(&rows.columns[0], i, &Type::Int, &rows.arena);
+            numbers.extend((0..rows.len).map(number).filter_map(|v| match v {
+                Value::Int(n) => Some(n),
+                _ => None,
+            }));
+        };
+        segment.push_rows(&rows, None, &mut out);
+        segment.finish(&mut out);
+        let mut ledger = Ledger::default();
+        segment.count(&mut ledger);
+        (numbers, ledger.evicted)
+    }
+
+    #[test]
+    fn texts_of_worse_rows_make_room() {
+        assert_eq!(best_of_texts(&[&[10; 200]]), (vec![199, 198], 0));
+        assert_eq!(best_of_texts(&[&[70, 20, 20, 1]]), (vec![3, 2], 0));
+    }
+
+    /// Where the best rows alone have too many, further ones are left out, and counted. A window
+    /// that comes later has room of its own.
+    #[test]
+    fn texts_without_room_leave_their_rows_out() {
+        assert_eq!(best_of_texts(&[&[60; 5]]), (vec![1, 0], 3));
+        assert_eq!(best_of_texts(&[&[60, 60, 60], &[60, 10, 10]]), (vec![1, 0, 5, 4], 1));
+    }
 
     fn top(n: u64, by: Expr, order: Order, windowed: bool) -> Stage {
         Stage::Top { n, by: vec![SortKey { expr: by, order }], windowed, per: None }

@@ -30,6 +30,17 @@ pub(super) fn for_each_expr(stage: &Stage, f: &mut dyn FnMut(&Expr)) {
     }
 }
 
+#[cfg(test)]
+impl super::Segment {
+    /// The `top` that it ends in.
+    pub(crate) fn top_mut(&mut self) -> &mut Top {
+        match &mut self.end {
+            End::Top(top) => top,
+            _ => panic!("no top"),
+        }
+    }
+}
+
 impl Build<'_> {
     pub(super) fn top(
         &mut self,
