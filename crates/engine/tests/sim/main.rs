@@ -20,7 +20,7 @@ use weir_engine::naive::{self, TimeRules};
 use weir_engine::rows::Collect;
 use weir_engine::run::{self, Options};
 use weir_plan::together::join;
-use weir_plan::{Program, Stage, Value, print};
+use weir_plan::{Program, Stage, Value, Window, print};
 
 /// Choices that a program is made from.
 const TAPE_MAX: usize = 1200;
@@ -82,6 +82,16 @@ fn may_end_early(program: &Program) -> bool {
     program.pipelines.iter().flat_map(|p| &p.stages).any(|s| matches!(s, Stage::Limit(_)))
 }
 
+/// Lets at most `max` sessions be open in each stage; says whether there is such a stage.
+fn bound_sessions(program: &mut Program, max: u64) -> bool {
+    let stages = program.pipelines.iter_mut().flat_map(|p| &mut p.stages);
+    let sessions = stages.filter_map(|stage| match stage {
+        Stage::Summarize(s) if matches!(s.window, Window::Session(_)) => Some(s),
+        _ => None,
+    });
+    sessions.map(|s| s.max_groups = max).count() > 0
+}
+
 /// Fails at the first row that is not the model's, and with `counts` where these differ.
 fn same(got: &Answer, expected: &Answer, counts: bool, how: &str) -> Result<(), TestCaseError> {
     let rows = got.0.len().max(expected.0.len());
@@ -133,6 +143,44 @@ proptest! {
         for (workers, cuts) in [1, 2, 4].into_iter().zip(&cuts) {
             let how = format!("{workers} workers and batches of {cuts:?}");
             same(&engine(&query.0, &traffic, &time, cuts, workers), &expected, counts, &how)?;
+        }
+    }
+
+    /// Of sessions a bound is exact with one worker.
+    #[test]
+    fn one_worker_keeps_the_bounds_of_sessions_exactly(
+        traffic in traffic(), time in time_rules(), cuts in vec(cuts(), 2), query in query(),
+        max in 1u64..9,
+    ) {
+        let mut query = query;
+        prop_assume!(bound_sessions(&mut query.0, max));
+        let expected = model(&query.0, &traffic, &time, &[256]);
+        let counts = !may_end_early(&query.0);
+        for cuts in &cuts {
+            let how = format!("one worker, at most {max} sessions and batches of {cuts:?}");
+            same(&engine(&query.0, &traffic, &time, cuts, 1), &expected, counts, &how)?;
+        }
+    }
+
+    /// Which keys a full `distinct` gives up is its own affair; but of all rows that are the first
+    /// of their key none is missing, and for each key given up one more may come.
+    #[test]
+    fn a_full_distinct_lets_no_first_row_go(
+        traffic in traffic(), time in time_rules(), cuts in vec(cuts(), 3), max in 1u64..40,
+        tape in vec(any::<u16>(), 60),
+    ) {
+        let distinct = |max| plan::distinct_numbers(&mut Choices::new(tape.clone()), max);
+        let all = model(&distinct(1 << 20), &traffic, &time, &[256]);
+        let bounded = distinct(max);
+        for (workers, cuts) in [1, 2, 4].into_iter().zip(&cuts) {
+            let (rows, ledger, _) = engine(&bounded, &traffic, &time, cuts, workers);
+            let how = format!("{workers} workers and batches of {cuts:?}");
+            prop_assert!(all.0.iter().all(|row| rows.contains(row)), "{how}");
+            let more = (rows.len() - all.0.len()) as u64;
+            prop_assert!(more <= ledger.evicted, "{more} more, {} evicted, {how}", ledger.evicted);
+            prop_assert!(rows.is_sorted_by(|a, b| a.1.cmp(&b.1).is_lt()), "{how}");
+            let is_full = all.0.len() as u64 > max * workers as u64;
+            prop_assert!(!is_full || ledger.evicted > 0, "nothing evicted, {how}");
         }
     }
 

@@ -103,6 +103,21 @@ pub(crate) fn program(c: &mut Choices) -> Program {
     program
 }
 
+/// A program that numbers the packets which a `distinct` lets pass, of random keys and at most `max`
+/// of them.
+pub(crate) fn distinct_numbers(c: &mut Choices, max: u64) -> Program {
+    let mut rows = Rows::packets();
+    let mut stage = choose::distinct(c, &rows);
+    if let Stage::Distinct(d) = &mut stage {
+        (d.max_keys, d.idle_ns) = (max, i64::MAX);
+    }
+    let number = Expr::field(weir_packet::fields::by_name("number").expect("a field"));
+    rows.schema.put("number", Type::Int);
+    let project = Stage::Project { columns: vec![("number".into(), number)] };
+    let (input, stages, schema) = (Input::Packets, vec![stage, project], rows.schema);
+    Program { pipelines: vec![Pipeline { name: None, input, stages, schema, printed: true }] }
+}
+
 /// Lets another pipeline read that of number `n`.
 fn feeds(c: &mut Choices, program: &mut Program, n: usize) {
     program.pipelines[n].printed = c.once_in(3);
