@@ -48,6 +48,14 @@ pub fn fuzz_ipsec(bytes: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn any_bytes_hold(bytes in proptest::collection::vec(any::<u8>(), 0..24)) {
+            fuzz_ipsec(&bytes);
+        }
+    }
 
     #[test]
     fn reads_as_much_as_there_is() {

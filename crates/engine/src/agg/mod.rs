@@ -19,6 +19,7 @@ mod first_last;
 mod fixed;
 pub(crate) mod frequent;
 mod fused;
+mod fuzz;
 mod grouped;
 mod late;
 #[cfg(test)]
@@ -36,6 +37,7 @@ use crate::key::Part;
 use crate::rows::Arena;
 use fixed::Of;
 pub use fused::{FUSED_MAX, Step, Taken, update as update_fused};
+pub use fuzz::fuzz_partial;
 pub(crate) use rate::per_second;
 use std::any::Any;
 pub(crate) use variance::{Exact, Running};

@@ -1,0 +1,141 @@
+//! Any bytes as the partial result of an aggregate.
+
+use super::{Aggregate, Cells, CellsRef, Finish, build};
+use crate::functions::Functions;
+use crate::rows::{Arena, cell};
+use weir_packet::column::Column;
+use weir_plan::{Agg, AggFunc, Expr, Type, Value};
+
+/// Aggregates whose partial results are read from bytes, with a type each.
+const ALL: [(AggFunc, Type, Type); 24] = [
+    (AggFunc::Count, Type::Int, Type::Int),
+    (AggFunc::Sum, Type::Int, Type::Int),
+    (AggFunc::Sum, Type::Float, Type::Float),
+    (AggFunc::Min, Type::Str, Type::Str),
+    (AggFunc::Max, Type::Ip, Type::Ip),
+    (AggFunc::First, Type::Str, Type::Str),
+    (AggFunc::Last, Type::Int, Type::Int),
+    (AggFunc::Avg, Type::Int, Type::Float),
+    (AggFunc::Variance, Type::Int, Type::Float),
+    (AggFunc::Stddev, Type::Float, Type::Float),
+    (AggFunc::Rate(1_000_000_000), Type::Int, Type::Float),
+    (AggFunc::Any, Type::Bool, Type::Bool),
+    (AggFunc::All, Type::Bool, Type::Bool),
+    (AggFunc::BitOr, Type::Int, Type::Int),
+    (AggFunc::Distinct, Type::Int, Type::Int),
+    (AggFunc::Distinct, Type::Str, Type::Int),
+    (AggFunc::ApproxDistinct, Type::Ip, Type::Int),
+    (AggFunc::DistinctUpTo(3), Type::Int, Type::Int),
+    (AggFunc::Entropy, Type::Str, Type::Float),
+    (AggFunc::Frequent(2), Type::Str, Type::Str),
+    (AggFunc::Histogram, Type::Int, Type::Str),
+    (AggFunc::Quantile(500_000), Type::Int, Type::Int),
+    (AggFunc::Quantile(990_000), Type::Float, Type::Float),
+    (AggFunc::Quantile(10_000), Type::Duration, Type::Duration),
+];
+
+/// Takes the first byte as an aggregate, the second as where to cut, and the rest as one or two
+/// partial results of it. What is refused leaves a group as it was; what is taken has a result, and
+/// what is written of it has the same and is read whole. Panics where that is not so.
+pub fn fuzz_partial(data: &[u8]) {
+    let Some((&[which, cut], bytes)) = data.split_first_chunk() else { return };
+    let (func, arg, ty) = &ALL[usize::from(which) % ALL.len()];
+    let (first, second) = bytes.split_at(usize::from(cut).min(bytes.len()));
+    let mut group = Group::new(*func, arg, ty);
+    for part in [first, second] {
+        let (before, mut rest) = (group.written(), part);
+        if !group.read(&mut rest) {
+            assert_eq!(group.written(), before, "{func:?}: refused, and changed");
+            continue;
+        }
+        let written = group.written();
+        let (mut again, mut rest) = (Group::new(*func, arg, ty), &written[..]);
+        assert!(again.read(&mut rest) && rest.is_empty(), "{func:?}: not read back");
+        let (result, of_again) = (group.result(), again.result());
+        assert!(same(&result, &of_again), "{func:?}: {result} became {of_again}");
+    }
+}
+
+/// Whether two results are the same: also where both are no number.
+fn same(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Float(a), Value::Float(b)) => a == b || a.is_nan() && b.is_nan(),
+        (a, b) => a == b,
+    }
+}
+
+/// One group of one aggregate.
+struct Group {
+    agg: Box<dyn Aggregate>,
+    cells: Vec<u64>,
+    ty: Type,
+}
+
+impl Group {
+    fn new(func: AggFunc, arg: &Type, ty: &Type) -> Group {
+        let arg = Some(Expr::column(0, arg.clone()));
+        let plan = Agg { name: String::new(), func, arg, cond: None, ty: ty.clone() };
+        let agg = build(&plan, &Functions::default(), true);
+        let mut cells = vec![0; agg.cells()];
+        agg.fresh(&mut cells);
+        Group { agg, cells, ty: ty.clone() }
+    }
+
+    fn read(&mut self, bytes: &mut &[u8]) -> bool {
+        let stride = self.cells.len();
+        self.agg.decode(&mut Cells { rows: &mut self.cells, stride, at: 0 }, 0, bytes)
+    }
+
+    fn written(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        self.agg.encode(
+            CellsRef { rows: &self.cells, stride: self.cells.len(), at: 0 },
+            0,
+            &mut out,
+        );
+        out
+    }
+
+    fn result(&mut self) -> Value {
+        let cells = CellsRef { rows: &self.cells, stride: self.cells.len(), at: 0 };
+        self.agg.settle(cells);
+        let (mut column, mut arena) = (Column::new(self.ty.repr()), Arena::default());
+        let mut undefined = 0;
+        let mut out = Finish { column: &mut column, arena: &mut arena, undefined: &mut undefined };
+        let cells = CellsRef { rows: &self.cells, stride: self.cells.len(), at: 0 };
+        self.agg.finish(cells, &[0], &mut out);
+        cell(&column, 0, &self.ty, &arena)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
+
+        #[test]
+        fn any_bytes_hold(
+            which in 0..ALL.len() as u8,
+            cut: u8,
+            words in proptest::collection::vec(
+                prop_oneof![0u64..4, any::<u64>(), Just(f64::NAN.to_bits()), Just(1 << 63)], 0..12,
+            ),
+            tail in proptest::collection::vec(any::<u8>(), 0..9),
+        ) {
+            let words = words.iter().flat_map(|word| word.to_le_bytes());
+            fuzz_partial(&[which, cut].into_iter().chain(words).chain(tail).collect::<Vec<_>>());
+        }
+
+        #[test]
+        fn any_numbers_of_small_bytes_hold(
+            which in 0..ALL.len() as u8,
+            cut: u8,
+            bytes in proptest::collection::vec(prop_oneof![3 => 0u8..5, 1 => any::<u8>()], 0..90),
+        ) {
+            fuzz_partial(&[&[which, cut][..], &bytes].concat());
+        }
+    }
+}
