@@ -55,13 +55,14 @@ enum Message {
 }
 
 impl Queue {
-    /// Starts the thread, which makes the sink; at most `lots` lots of rows wait for it, of up to a
+    /// Starts the thread, which makes the sink (what goes wrong there, [`Sink::open`] says); at most
+    /// `lots` lots of rows wait for it, of up to a
     /// batch each.
     ///
     /// # Errors
     /// When the system gives no thread.
     pub fn start(
-        make: impl FnOnce() -> Box<dyn Sink> + Send + 'static,
+        make: impl FnOnce() -> io::Result<Box<dyn Sink>> + Send + 'static,
         when_full: WhenFull,
         lots: usize,
     ) -> io::Result<Queue> {
@@ -72,8 +73,9 @@ impl Queue {
         let theirs = Arc::clone(&shared);
         thread::Builder::new().name("sink".to_owned()).spawn(move || {
             // Dropped at the end, whatever that is.
-            let _end = end;
-            if let Err(e) = write(&mut *make(), &to_write, &written, &theirs) {
+            let _ended = end;
+            let end = make().and_then(|mut sink| write(&mut *sink, &to_write, &written, &theirs));
+            if let Err(e) = end {
                 *theirs.error.lock().unwrap_or_else(PoisonError::into_inner) = Some(e);
             }
         })?;
@@ -279,7 +281,7 @@ mod tests {
         let ((go, leave), memory) = (mpsc::channel(), Memory::default());
         let out = memory.clone();
         let sink = JsonLines::new(out, TimeFormat::Rfc3339);
-        let queue = Queue::start(move || Box::new(Gate { leave, sink }), when_full, 2);
+        let queue = Queue::start(move || Ok(Box::new(Gate { leave, sink })), when_full, 2);
         let output = output(None, &[("n", Type::Int), ("text", Type::Str)]);
         let mut queue = queue.expect("a thread");
         queue.open(std::slice::from_ref(&output)).expect("opens");
@@ -342,7 +344,7 @@ mod tests {
             }
         }
         for when_full in [WhenFull::Wait, WhenFull::Refuse] {
-            let sink = || Box::new(JsonLines::new(Full, TimeFormat::Rfc3339)) as Box<dyn Sink>;
+            let sink = || Ok(Box::new(JsonLines::new(Full, TimeFormat::Rfc3339)) as Box<dyn Sink>);
             let mut queue = Queue::start(sink, when_full, 2).expect("a thread");
             let output = output(None, &[("n", Type::Int)]);
             queue.open(std::slice::from_ref(&output)).expect("writes later");
