@@ -75,7 +75,7 @@ impl Group {
     fn new(func: AggFunc, arg: &Type, ty: &Type) -> Group {
         let arg = Some(Expr::column(0, arg.clone()));
         let plan = Agg { name: String::new(), func, arg, cond: None, ty: ty.clone() };
-        let agg = build(&plan, &Functions::default(), true);
+        let agg = build(&[plan], &Functions::default(), true);
         let mut cells = vec![0; agg.cells()];
         agg.fresh(&mut cells);
         Group { agg, cells, ty: ty.clone() }
