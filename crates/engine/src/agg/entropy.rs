@@ -12,14 +12,14 @@
 //! | Exact? | the counts are exact; logarithms are floats, added from the rarest value to the most frequent |
 
 use super::Finish;
-use super::tally::{Reading, Values, Work};
+use super::tally::{Reading, Values, Work, total};
 
 pub(super) struct Entropy;
 
 /// The entropy of values that came so often each. Sorts them, so that their order cannot matter.
 pub(crate) fn entropy(counts: &mut [u64]) -> f64 {
     counts.sort_unstable();
-    let n = counts.iter().sum::<u64>() as f64;
+    let n = total(counts.iter().copied()) as f64;
     counts.iter().fold(0.0, |sum, &c| sum + c as f64 / n * (n / c as f64).log2())
 }
 

@@ -113,8 +113,40 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// One partial result of an aggregate: its words.
+    fn partial(func: AggFunc, words: &[u64]) {
+        let which = ALL.iter().position(|(other, ..)| *other == func).expect("it is one of all");
+        let words = words.iter().flat_map(|word| word.to_le_bytes());
+        fuzz_partial(&[which as u8, u8::MAX].into_iter().chain(words).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn counts_too_large_to_add_up() {
+        let half = 1 << 63;
+        for func in [AggFunc::Quantile(500_000), AggFunc::Entropy, AggFunc::Frequent(2)] {
+            partial(func, &[2, half, 0, 0, half, 1, 0]);
+            partial(func, &[2, u64::MAX, 2, u64::MAX, 3, 0]);
+        }
+    }
+
+    /// The second key has bits that belong to no part of it.
+    #[test]
+    fn a_value_that_is_written_in_two_ways() {
+        partial(AggFunc::Histogram, &[2, 7, 0, 0, 8, 0, 1 << 20, 0]);
+        partial(AggFunc::Histogram, &[2, 7, 0, 1, 8, 0, 3, 0]);
+    }
+
+    #[test]
+    fn values_that_never_came() {
+        partial(AggFunc::Entropy, &[1, 0, 0, 0]);
+        partial(AggFunc::Quantile(500_000), &[1, 0, 0, 0]);
+    }
+
     proptest! {
-        #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
+        #![proptest_config(ProptestConfig {
+            cases: ProptestConfig::default().cases.max(2000),
+            ..ProptestConfig::default()
+        })]
 
         #[test]
         fn any_bytes_hold(

@@ -101,7 +101,8 @@ pub(super) fn write_key(layout: &Layout, key: &[u64], texts: &Pool, out: &mut Ve
     }
 }
 
-/// Reads a key as one of a group; `None` if the bytes break off.
+/// Reads a key as one of a group; `None` if the bytes break off, or are none that [`write_key`]
+/// writes: the same values must be one key.
 pub(super) fn read_key(
     layout: &Layout,
     group: u32,
@@ -112,6 +113,9 @@ pub(super) fn read_key(
     for _ in 0..layout.words {
         let [word] = read_words(from)?;
         key.push(word);
+    }
+    if !layout.is_packed(&key) {
+        return None;
     }
     for p in layout.text_parts() {
         if layout.part(&key, p).is_some() {

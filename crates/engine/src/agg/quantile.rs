@@ -16,7 +16,7 @@
 //! at random what to keep and depend on the order of merging; rounding the values does neither.
 
 use super::Finish;
-use super::tally::{Reading, Rounding, Values, Work};
+use super::tally::{Reading, Rounding, Values, Work, total};
 use crate::expr::Class;
 use weir_packet::limits::BATCH;
 use weir_plan::Type;
@@ -85,7 +85,7 @@ impl Reading for Quantile {
 
     fn read(&self, values: &Values<'_>, work: &mut Work, i: usize, out: &mut Finish<'_>) {
         if let Some(rising) = values.rising() {
-            let n = rising.iter().map(|(_, times)| times).sum();
+            let n = total(rising.iter().map(|(_, times)| *times));
             let mut left = rank(self.millionths, n);
             let there = rising.iter().find(|(_, times)| {
                 let found = left <= *times;
@@ -100,7 +100,7 @@ impl Reading for Quantile {
         values.all(work);
         work.iter_mut().for_each(|(raw, _)| *raw = self.class.ordered(*raw as u64) as u128);
         work.sort_unstable();
-        let n = work.iter().map(|(_, times)| times).sum();
+        let n = total(work.iter().map(|(_, times)| *times));
         let mut left = rank(self.millionths, n);
         for &(value, times) in &*work {
             if left <= times {

@@ -191,10 +191,10 @@ impl Set {
         self.keys.len = 0;
         let (stride, at) = (table.stride(), table.key_words());
         let rows = table.rows_mut();
-        let mut refused = 0;
+        let mut refused: u64 = 0;
         for (&row, &times) in found[..n].iter().zip(&self.times) {
             if row == NO_ROW {
-                refused += times;
+                refused = refused.saturating_add(times);
                 continue;
             }
             let count = &mut rows[row as usize * stride + at];
@@ -298,6 +298,11 @@ impl Set {
             }
         }
     }
+}
+
+/// How many all of some counts are. Those that were read from bytes may be too large to add up.
+pub(super) fn total(counts: impl Iterator<Item = u64>) -> u64 {
+    counts.fold(0, u64::saturating_add)
 }
 
 /// Puts rows of the same group together: a counting sort by the group of each.
@@ -419,6 +424,9 @@ impl Aggregate for Tally {
             let Some([n]) = read_words(&mut rest) else { return false };
             for _ in 0..n {
                 let Some([times]) = read_words(&mut rest) else { return false };
+                if times == 0 {
+                    return false;
+                }
                 let key = read_key(&set.layout, group, &mut self.pool, &mut rest);
                 let Some(key) = key else { return false };
                 read.push((s, times, key));
@@ -426,9 +434,10 @@ impl Aggregate for Tally {
         }
         *from = rest;
         for (s, times, key) in read {
-            self.evicted += self.sets[s].put(&key, times);
+            self.evicted = self.evicted.saturating_add(self.sets[s].put(&key, times));
         }
-        self.evicted += self.sets.iter_mut().map(Set::flush).sum::<u64>();
+        let refused = total(self.sets.iter_mut().map(Set::flush));
+        self.evicted = self.evicted.saturating_add(refused);
         true
     }
 

@@ -5,6 +5,7 @@
 //! different keys by then, so that a key is merged a few times however many there are. What comes
 //! of it is sorted by group and by value, as a reader wants it.
 
+use super::total;
 use crate::key::Layout;
 use crate::radix::sort_words;
 
@@ -161,7 +162,8 @@ impl Log {
             std::mem::swap(counts, merged);
         }
         if counts.len() > *max {
-            *refused += counts.drain(*max..).map(|(_, times)| times).sum::<u64>();
+            let over = total(counts.drain(*max..).map(|(_, times)| times));
+            *refused = refused.saturating_add(over);
         }
         new.clear();
     }
@@ -258,7 +260,7 @@ fn refuse(counts: &[Counted], new: &mut Vec<Counted>, max: usize) -> u64 {
         }
         let fits = room > 0;
         room -= fits as usize;
-        refused += if fits { 0 } else { times };
+        refused = u64::saturating_add(refused, if fits { 0 } else { times });
         fits
     });
     refused
