@@ -1,6 +1,6 @@
 //! Capture filters as tcpdump users type them: compiled by libpcap, run by [`crate::cbpf`].
 
-use crate::cbpf::{Program, ProgramError};
+use crate::cbpf::{Instruction, Program, ProgramError};
 use crate::sys::libpcap::{self, CompileError};
 use std::fmt;
 use weir_packet::pcap::{ByteOrder, FileHeader};
@@ -125,18 +125,30 @@ impl Filter {
         Ok(())
     }
 
+    /// The program for frames of a link type, for those who run it elsewhere; one that refuses
+    /// everything, where no frame of that type can match.
+    pub(crate) fn instructions(&self, link: LinkType) -> Result<Vec<Instruction>, FilterError> {
+        match self.code(link, ByteOrder::Little) {
+            Err(FilterError::Expression { message, .. }) if message == MATCHES_NOTHING => {
+                Ok(vec![Instruction::REFUSE])
+            }
+            other => other,
+        }
+    }
+
+    fn code(&self, link: LinkType, order: ByteOrder) -> Result<Vec<Instruction>, FilterError> {
+        let header = FileHeader { order, ..FileHeader::new(link) };
+        libpcap::compile(&header, &self.expression).map_err(|e| match e {
+            CompileError::Missing(reason) => FilterError::Library(reason),
+            CompileError::System(reason) => FilterError::System(reason),
+            CompileError::Expression(message) => {
+                FilterError::Expression { expression: self.expression.clone(), message }
+            }
+        })
+    }
+
     fn compile(&self, link: LinkType) -> Result<Compiled, FilterError> {
-        let program = |order| {
-            let header = FileHeader { order, ..FileHeader::new(link) };
-            let code = libpcap::compile(&header, &self.expression).map_err(|e| match e {
-                CompileError::Missing(reason) => FilterError::Library(reason),
-                CompileError::System(reason) => FilterError::System(reason),
-                CompileError::Expression(message) => {
-                    FilterError::Expression { expression: self.expression.clone(), message }
-                }
-            })?;
-            Program::new(&code).map_err(FilterError::Program)
-        };
+        let program = |order| Program::new(&self.code(link, order)?).map_err(FilterError::Program);
         Ok(Compiled {
             program: program(ByteOrder::Little)?,
             big_endian: match link {

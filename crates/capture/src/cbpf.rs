@@ -29,6 +29,11 @@ pub struct Instruction {
     pub k: u32,
 }
 
+impl Instruction {
+    /// Ends a program, and refuses the frame.
+    pub(crate) const REFUSE: Instruction = Instruction { code: 0x06, jt: 0, jf: 0, k: 0 };
+}
+
 /// Why a program is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]

@@ -1,5 +1,6 @@
 //! Where frames come from and go: capture files, plain or compressed, mapped or streamed, and the
-//! filters that tcpdump users type. [`write::Files`] takes the frames that a run hands out.
+//! filters that tcpdump users type; the interfaces of this machine ([`live`]). [`write::Files`]
+//! takes the frames that a run hands out.
 //!
 //! [`open`] takes what a user names and gives a [`Source`]. A plain file is mapped and its frames
 //! stay where they are; standard input, pipes and compressed files are read into buffers that are
@@ -18,6 +19,8 @@ mod compress;
 mod decode;
 mod file;
 pub mod limits;
+#[cfg(target_os = "linux")]
+pub mod live;
 pub mod memory;
 mod stream;
 mod sys;

@@ -35,3 +35,45 @@ pub const FILTER_INSTRUCTIONS_MAX: usize = 1 << 20;
 
 /// Bytes of frames that wait to be written to one file.
 pub const WRITE_BUFFER: usize = 64 << 10;
+
+/// Bytes of a block of a ring: the kernel hands frames over by blocks. It holds the largest frames
+/// that offloads make of several (64 KiB), and stays within the second-level cache between being
+/// walked and being worked on. Longer frames are cut to it.
+pub const RING_BLOCK: usize = 256 << 10;
+
+/// Bytes of the rings of an interface together, where no other size is asked for: a quarter of a
+/// second of small frames at a million a second. What finds no room is lost, and counted.
+pub const RING_BUFFER: usize = 32 << 20;
+
+/// Blocks of a ring at least, however small a buffer is asked for.
+pub const RING_BLOCKS_MIN: usize = 4;
+
+/// Bytes of the rings of an interface at most; larger wishes are refused.
+pub const RING_BUFFER_MAX: usize = 16 << 30;
+
+/// Rings of an interface at most; larger wishes are refused.
+pub const RINGS_MAX: usize = 64;
+
+/// Interfaces that are captured from at once; more are refused.
+pub const LIVE_INTERFACES_MAX: usize = 64;
+
+/// Milliseconds after which the kernel hands over a block that is not full: between once and twice
+/// that.
+pub const RETIRE_MS: u32 = 20;
+
+/// Milliseconds that a source waits for frames before it says that none came.
+pub const WAIT_MS: u32 = 100;
+
+/// How far behind the clock is what a quiet wire has reached, in nanoseconds: two blocks' time, and
+/// some for a machine that is busy.
+pub const REACHED_BEHIND_NS: i64 = 250_000_000;
+
+/// Milliseconds that frames on their way are waited for when a capture ends.
+pub const DRAIN_MS: u32 = 1000;
+
+/// Batches after which interfaces are looked after even if frames never stop coming.
+pub const BATCHES_UNWATCHED: u32 = 4096;
+
+/// Instructions of a filter that the Linux kernel takes (`BPF_MAXINSNS`); longer ones are applied
+/// behind the ring.
+pub const KERNEL_FILTER_MAX: usize = 4096;

@@ -1,6 +1,15 @@
 //! Where this crate meets the operating system and C: its only unsafe code.
 
+#[cfg(target_os = "linux")]
+#[expect(unsafe_code, reason = "asks the kernel about interfaces")]
+pub(crate) mod interface;
 #[expect(unsafe_code, reason = "calls into libpcap")]
 pub(crate) mod libpcap;
 #[expect(unsafe_code, reason = "maps files")]
 pub(crate) mod map;
+#[cfg(target_os = "linux")]
+#[expect(unsafe_code, reason = "sockets that see frames")]
+pub(crate) mod packet;
+#[cfg(target_os = "linux")]
+#[expect(unsafe_code, reason = "memory shared with the kernel")]
+pub(crate) mod ring;

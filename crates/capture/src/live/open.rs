@@ -1,0 +1,233 @@
+//! Opening: interfaces, sockets, rings, filters.
+
+use super::block::{RESERVE, Rules};
+use super::interface::{ANY, missing, shape};
+use super::program::{NOTHING, program};
+use super::ring::Ring;
+use super::{Event, LiveOptions, Stamps, Wire};
+use crate::cbpf::Program;
+use crate::limits::{
+    KERNEL_FILTER_MAX, LIVE_INTERFACES_MAX, RETIRE_MS, RING_BLOCK, RING_BLOCKS_MIN,
+    RING_BUFFER_MAX, RINGS_MAX,
+};
+use crate::sys;
+use crate::sys::interface::Facts;
+use crate::sys::packet::{Shape, Socket};
+use std::io;
+use weir_packet::limits::CAPLEN_MAX;
+use weir_packet::source::{LinkType, SourceError};
+
+/// An interface about to be captured from.
+struct Plan<'a> {
+    name: &'a str,
+    index: u32,
+    shape: Shape,
+    link: LinkType,
+    /// The interface of which what goes out is not wanted.
+    loopback: Option<u32>,
+}
+
+/// Opens the interfaces, all or none.
+pub(super) fn open(
+    names: &[String],
+    options: &LiveOptions,
+) -> Result<(Vec<Wire>, Vec<Ring>), SourceError> {
+    let known = sys::interface::list().map_err(|e| error(ANY, e))?;
+    check(names, options)?;
+    let (mut wires, mut rings) = (Vec::new(), Vec::new());
+    for name in names {
+        let plan = plan(name, &known)?;
+        stamps(&plan, options.stamps)?;
+        sockets(&plan, wires.len(), options, &mut rings)?;
+        let dropped = known.iter().find(|f| f.index == plan.index).map_or(0, |f| f.dropped);
+        wires.push(Wire::new(name, plan.index, plan.link, dropped));
+    }
+    Ok((wires, rings))
+}
+
+fn check(names: &[String], options: &LiveOptions) -> Result<(), SourceError> {
+    let refuse = |name: &str, reason: String| Err(error(name, io::Error::other(reason)));
+    if names.is_empty() || names.len() > LIVE_INTERFACES_MAX {
+        let reason = format!("{} interfaces, where 1 to {LIVE_INTERFACES_MAX} can be", names.len());
+        return refuse(ANY, reason);
+    }
+    for (i, name) in names.iter().enumerate() {
+        if names[..i].contains(name) {
+            return refuse(name, "is given twice; its frames would count twice".to_owned());
+        }
+        if name == ANY && names.len() > 1 {
+            return refuse(name, "has the frames of all others; give it alone".to_owned());
+        }
+    }
+    if !(1..=RINGS_MAX).contains(&options.rings) {
+        let reason = format!("{} rings, where 1 to {RINGS_MAX} can be", options.rings);
+        return refuse(&names[0], reason);
+    }
+    if options.buffer > RING_BUFFER_MAX {
+        let most = RING_BUFFER_MAX >> 10;
+        return refuse(&names[0], format!("a buffer of at most {most} KiB can be asked for"));
+    }
+    Ok(())
+}
+
+fn plan<'a>(name: &'a str, known: &[Facts]) -> Result<Plan<'a>, SourceError> {
+    let is_loopback = |f: &&Facts| f.flags & libc::IFF_LOOPBACK as u32 != 0;
+    if name == ANY {
+        let loopback = known.iter().find(is_loopback).map(|f| f.index);
+        let (shape, link) = (Shape::Cooked, LinkType::LINUX_SLL2);
+        return Ok(Plan { name, index: 0, shape, link, loopback });
+    }
+    let Some(facts) = known.iter().find(|f| f.name == name) else {
+        return Err(error(name, io::Error::new(io::ErrorKind::NotFound, missing(known))));
+    };
+    let (shape, link) = shape(facts.hardware);
+    let loopback = Some(facts).filter(is_loopback).map(|f| f.index);
+    Ok(Plan { name, index: facts.index, shape, link, loopback })
+}
+
+/// Has the adapter put its time on frames, if that is asked for.
+fn stamps(plan: &Plan<'_>, stamps: Stamps) -> Result<(), SourceError> {
+    if stamps == Stamps::Host {
+        return Ok(());
+    }
+    let refuse = |reason: &str| Err(error(plan.name, io::Error::other(reason)));
+    if plan.name == ANY {
+        return refuse("times of adapters can be had of named interfaces only");
+    }
+    let can = sys::interface::time_stamping(plan.name).is_ok_and(|can| can.of_every_frame());
+    if !can {
+        return refuse(
+            "its adapter puts no times on the frames that it receives; use \
+             --time-stamp-type host (`ethtool -T` shows what it can)",
+        );
+    }
+    sys::interface::stamp_every_frame(plan.name).map_err(|e| match e.raw_os_error() {
+        Some(libc::EPERM) => error(
+            plan.name,
+            io::Error::new(
+                e.kind(),
+                "switching on the times of an adapter needs the capability CAP_NET_ADMIN: run \
+                 as root, or: sudo setcap cap_net_raw,cap_net_admin+ep \"$(command -v weir)\"",
+            ),
+        ),
+        _ => refused(plan.name, "times of the adapter", e),
+    })
+}
+
+/// Makes the sockets of an interface. None of them lets a frame in before all are in place, so that
+/// no frame comes twice.
+fn sockets(
+    plan: &Plan<'_>,
+    wire: usize,
+    options: &LiveOptions,
+    rings: &mut Vec<Ring>,
+) -> Result<(), SourceError> {
+    let name = plan.name;
+    let filter = filter(plan, options)?;
+    let blocks = (options.buffer / RING_BLOCK / options.rings).max(RING_BLOCKS_MIN);
+    let (mut group, mut made) = (None, Vec::new());
+    for _ in 0..options.rings {
+        let socket = Socket::new(plan.shape).map_err(|e| no_socket(name, e))?;
+        if options.stamps != Stamps::Host {
+            socket.adapter_times().map_err(|e| refused(name, "times of the adapter", e))?;
+        }
+        let size =
+            sys::ring::Size { blocks, block: RING_BLOCK, retire_ms: RETIRE_MS, reserve: RESERVE };
+        let ring = sys::ring::Ring::new(&socket, size)
+            .map_err(|e| no_memory(name, blocks * RING_BLOCK * options.rings, e))?;
+        socket.filter(&NOTHING).map_err(|e| refused(name, "a filter", e))?;
+        socket.bind(plan.index).map_err(|e| refused(name, "a socket", e))?;
+        if options.promiscuous && plan.index != 0 {
+            socket.promiscuous(plan.index).map_err(|e| refused(name, "promiscuous mode", e))?;
+        }
+        if options.rings > 1 {
+            group = Some(socket.share(group).map_err(|e| refused(name, "several rings", e))?);
+        }
+        made.push((socket, ring));
+    }
+    let in_kernel = start(plan, options, filter.as_ref(), made.iter().map(|(socket, _)| socket))?;
+    let program = filter.map(|code| Program::new(&code)).transpose();
+    let program = program.map_err(|e| SourceError::Filter {
+        name: name.to_owned(),
+        reason: format!("capture filter: {e}"),
+    })?;
+    let rules = Rules {
+        shape: plan.shape,
+        ethernet: plan.link == LinkType::ETHERNET,
+        snaplen: options.snaplen,
+        all: program.is_some() && !in_kernel,
+        filter: program,
+    };
+    rings.extend(made.into_iter().map(|(s, r)| Ring::new(wire, s, r, rules.clone())));
+    Ok(())
+}
+
+type Code = Vec<crate::cbpf::Instruction>;
+
+/// The capture filter for the frames of an interface.
+fn filter(plan: &Plan<'_>, options: &LiveOptions) -> Result<Option<Code>, SourceError> {
+    let compile = |filter: &crate::bpf::Filter| filter.instructions(plan.link);
+    options
+        .filter
+        .as_ref()
+        .map(compile)
+        .transpose()
+        .map_err(|e| SourceError::Filter { name: plan.name.to_owned(), reason: e.to_string() })
+}
+
+/// Lets frames into all sockets. Returns whether the kernel applies the capture filter.
+fn start<'a>(
+    plan: &Plan<'_>,
+    options: &LiveOptions,
+    filter: Option<&Code>,
+    sockets: impl Iterator<Item = &'a Socket> + Clone,
+) -> Result<bool, SourceError> {
+    let set = |code: &Code| sockets.clone().try_for_each(|socket| socket.filter(code));
+    // What a cooked header says is not where the kernel's filter would look.
+    let kernel = filter.filter(|_| plan.shape == Shape::Raw);
+    let code = |filter: Option<&Code>, snaplen| {
+        program(options.direction, plan.loopback, snaplen, filter.map(|code| &code[..]))
+    };
+    if let Some(filter) = kernel {
+        let whole = code(Some(filter), options.snaplen);
+        let refusal = match whole.len() {
+            0..=KERNEL_FILTER_MAX => match set(&whole) {
+                Ok(()) => return Ok(true),
+                Err(e) => e.to_string(),
+            },
+            n => format!("{n} instructions are more than {KERNEL_FILTER_MAX}"),
+        };
+        options.tell(&Event::FilterBehind { interface: plan.name.to_owned(), reason: refusal });
+    }
+    let snaplen = if filter.is_some() { CAPLEN_MAX } else { options.snaplen };
+    set(&code(None, snaplen)).map_err(|e| refused(plan.name, "a filter", e))?;
+    Ok(false)
+}
+
+fn no_socket(name: &str, e: io::Error) -> SourceError {
+    let reason = match e.raw_os_error() {
+        Some(libc::EPERM | libc::EACCES) => {
+            "capturing needs the capability CAP_NET_RAW: run as root, or give it to the program \
+             once: sudo setcap cap_net_raw+ep \"$(command -v weir)\""
+        }
+        Some(libc::EAFNOSUPPORT) => "this kernel has no packet sockets (CONFIG_PACKET)",
+        _ => return refused(name, "a socket", e),
+    };
+    error(name, io::Error::new(e.kind(), reason))
+}
+
+fn no_memory(name: &str, bytes: usize, e: io::Error) -> SourceError {
+    if e.raw_os_error() == Some(libc::ENOMEM) {
+        let reason = format!("no memory for a buffer of {} KiB; -B asks for less", bytes >> 10);
+        return error(name, io::Error::new(e.kind(), reason));
+    }
+    refused(name, "a ring", e)
+}
+
+fn refused(name: &str, what: &str, e: io::Error) -> SourceError {
+    error(name, io::Error::new(e.kind(), format!("the kernel refuses {what}: {e}")))
+}
+
+pub(super) fn error(name: &str, source: io::Error) -> SourceError {
+    SourceError::Io { name: name.to_owned(), source }
+}

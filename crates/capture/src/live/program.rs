@@ -1,0 +1,88 @@
+//! What the kernel is to keep of the frames of a socket, as a program of classic BPF.
+//!
+//! Behind the rules about direction comes the capture filter. Of a frame whose VLAN tag stands
+//! beside it the kernel's filter would see no tag, and a filter means the frame as it was on the
+//! wire: such frames are all let through, whole, and filtered once the tag is back.
+
+use crate::cbpf::Instruction;
+use weir_packet::limits::CAPLEN_MAX;
+
+/// Which frames are captured.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Direction {
+    /// Those that the machine receives.
+    In,
+    /// Those that it sends.
+    Out,
+    /// Both.
+    #[default]
+    InOut,
+}
+
+/// Loads of what is no byte of the frame: `SKF_AD_OFF` and what is asked.
+const AD: u32 = libc::SKF_AD_OFF as u32;
+const PACKET_TYPE: Instruction = load(AD + libc::SKF_AD_PKTTYPE as u32);
+const INTERFACE: Instruction = load(AD + libc::SKF_AD_IFINDEX as u32);
+const TAG_PRESENT: Instruction = load(AD + libc::SKF_AD_VLAN_TAG_PRESENT as u32);
+
+/// `BPF_RET | BPF_K`.
+const RETURN: u16 = 0x06;
+
+const OUTGOING: u32 = libc::PACKET_OUTGOING as u32;
+
+/// Refuses every frame.
+pub(super) const NOTHING: [Instruction; 1] = [Instruction::REFUSE];
+
+/// The program for a socket that sees both directions. What goes out by the interface `loopback`
+/// comes in by it too, and is wanted once.
+pub(super) fn program(
+    direction: Direction,
+    loopback: Option<u32>,
+    snaplen: u32,
+    filter: Option<&[Instruction]>,
+) -> Vec<Instruction> {
+    let mut code = Vec::new();
+    match direction {
+        Direction::In => code.extend([PACKET_TYPE, unless(OUTGOING, 1), Instruction::REFUSE]),
+        Direction::Out => code.extend([PACKET_TYPE, when(OUTGOING, 1), Instruction::REFUSE]),
+        Direction::InOut => {}
+    }
+    if let (Some(loopback), Direction::InOut) = (loopback, direction) {
+        code.extend([
+            PACKET_TYPE,
+            unless(OUTGOING, 3),
+            INTERFACE,
+            unless(loopback, 1),
+            Instruction::REFUSE,
+        ]);
+    }
+    let Some(filter) = filter else {
+        code.push(give(snaplen));
+        return code;
+    };
+    code.extend([TAG_PRESENT, when(0, 1), give(CAPLEN_MAX)]);
+    code.extend(filter.iter().map(|instruction| match instruction {
+        Instruction { code: RETURN, k: 1.., .. } => give(snaplen),
+        other => *other,
+    }));
+    code
+}
+
+const fn load(k: u32) -> Instruction {
+    Instruction { code: 0x20, jt: 0, jf: 0, k }
+}
+
+/// Gives so many bytes of the frame.
+const fn give(k: u32) -> Instruction {
+    Instruction { code: RETURN, jt: 0, jf: 0, k }
+}
+
+/// Skips so many instructions where what was loaded is `k`.
+const fn when(k: u32, skip: u8) -> Instruction {
+    Instruction { code: 0x15, jt: skip, jf: 0, k }
+}
+
+/// Skips so many instructions where it is not.
+const fn unless(k: u32, skip: u8) -> Instruction {
+    Instruction { code: 0x15, jt: 0, jf: skip, k }
+}

@@ -1,0 +1,186 @@
+//! What interfaces there are, of the network namespace of the calling thread: getifaddrs(3) and
+//! netdevice(7).
+//!
+//! What makes it sound: the list of getifaddrs is walked from its head by its own links, each of
+//! its pointers is looked at only where it is not null and as the type that its address family
+//! says, everything is copied, and the list is freed once. Requests to the kernel are structures
+//! of zeroes with a name that ends in one, and live for the length of the call.
+
+use super::packet::checked;
+use libc::{c_char, c_int};
+use std::ffi::{CStr, CString};
+use std::io;
+use std::mem;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+/// An interface as the kernel describes it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Facts {
+    pub(crate) name: String,
+    pub(crate) index: u32,
+    /// `ARPHRD_…`.
+    pub(crate) hardware: u16,
+    /// `IFF_…`.
+    pub(crate) flags: u32,
+    /// Its hardware address, where it has one.
+    pub(crate) address: Vec<u8>,
+    /// Its IP addresses.
+    pub(crate) ip: Vec<IpAddr>,
+    /// Frames received and dropped for want of room, modulo 2^32.
+    pub(crate) dropped: u32,
+}
+
+/// `struct rtnl_link_stats`, as far as we look: counters of 32 bits in this order.
+#[repr(C)]
+struct Counters([u32; 16]);
+
+const RX_DROPPED: usize = 6;
+const RX_MISSED: usize = 15;
+
+/// All interfaces, in the order of their indices.
+pub(crate) fn list() -> io::Result<Vec<Facts>> {
+    let mut head: *mut libc::ifaddrs = std::ptr::null_mut();
+    // SAFETY: a place for the head of the list.
+    checked(unsafe { libc::getifaddrs(&mut head) })?;
+    let (mut found, mut addresses) = (Vec::new(), Vec::new());
+    let mut at: *const libc::ifaddrs = head;
+    // SAFETY: the head of the list and its links, which are null at its end.
+    while let Some(entry) = unsafe { at.as_ref() } {
+        at = entry.ifa_next;
+        // SAFETY: names end in NUL and stay until the list is freed.
+        let name = unsafe { CStr::from_ptr(entry.ifa_name) }.to_string_lossy().into_owned();
+        // SAFETY: addresses begin with their family.
+        let family = unsafe { entry.ifa_addr.as_ref() }.map(|a| c_int::from(a.sa_family));
+        match family.unwrap_or(libc::AF_PACKET) {
+            libc::AF_PACKET => {
+                // SAFETY: the type of addresses of this family, or null: some interfaces have none.
+                let link = unsafe { entry.ifa_addr.cast::<libc::sockaddr_ll>().as_ref() };
+                // SAFETY: entries of this family come with their counters, or with null.
+                let counters = unsafe { entry.ifa_data.cast::<Counters>().as_ref() };
+                let known = link.map(|l| (l.sll_ifindex.unsigned_abs(), l.sll_hatype));
+                // One that answers nothing has gone meanwhile.
+                let Some((index, hardware)) = known.or_else(|| numbers(&name)) else { continue };
+                let address =
+                    |l: &libc::sockaddr_ll| l.sll_addr[..usize::from(l.sll_halen).min(8)].to_vec();
+                let dropped = |Counters(c): &Counters| c[RX_DROPPED].wrapping_add(c[RX_MISSED]);
+                found.push(Facts {
+                    name,
+                    index,
+                    hardware,
+                    flags: entry.ifa_flags,
+                    address: link.map(address).unwrap_or_default(),
+                    ip: Vec::new(),
+                    dropped: counters.map_or(0, dropped),
+                });
+            }
+            libc::AF_INET => {
+                // SAFETY: the type of addresses of this family.
+                let four = unsafe { &*entry.ifa_addr.cast::<libc::sockaddr_in>() };
+                let ip = Ipv4Addr::from(four.sin_addr.s_addr.to_ne_bytes());
+                addresses.push((name, IpAddr::V4(ip)));
+            }
+            libc::AF_INET6 => {
+                // SAFETY: the type of addresses of this family.
+                let six = unsafe { &*entry.ifa_addr.cast::<libc::sockaddr_in6>() };
+                addresses.push((name, IpAddr::V6(Ipv6Addr::from(six.sin6_addr.s6_addr))));
+            }
+            _ => {}
+        }
+    }
+    // SAFETY: the list that was made above; everything was copied.
+    unsafe { libc::freeifaddrs(head) };
+    for (name, ip) in addresses {
+        if let Some(facts) = found.iter_mut().find(|f| f.name == name) {
+            facts.ip.push(ip);
+        }
+    }
+    found.sort_by_key(|facts| facts.index);
+    Ok(found)
+}
+
+/// The index and the hardware type of an interface without an address.
+fn numbers(name: &str) -> Option<(u32, u16)> {
+    let c_name = CString::new(name).ok()?;
+    // SAFETY: a string that ends in NUL.
+    let index = unsafe { libc::if_nametoindex(c_name.as_ptr()) };
+    // SAFETY: the request has no data of its own.
+    let answer = unsafe { request(name, libc::SIOCGIFHWADDR, std::ptr::null_mut()) }.ok()?;
+    // SAFETY: what this request answers with; any bytes will do.
+    let hardware = unsafe { answer.ifr_ifru.ifru_hwaddr.sa_family };
+    (index > 0).then_some((index, hardware))
+}
+
+/// What an adapter can say of time (`struct ethtool_ts_info`).
+#[repr(C)]
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct TimeStamping {
+    cmd: u32,
+    so_timestamping: u32,
+    phc_index: i32,
+    tx_types: u32,
+    tx_reserved: [u32; 3],
+    rx_filters: u32,
+    rx_reserved: [u32; 3],
+}
+
+/// `ETHTOOL_GET_TS_INFO`.
+const GET_TS_INFO: u32 = 0x41;
+const RX_HARDWARE: u32 = 1 << 2;
+const RAW_HARDWARE: u32 = 1 << 6;
+
+impl TimeStamping {
+    /// Whether it can put its time on every frame that it receives.
+    pub(crate) fn of_every_frame(&self) -> bool {
+        let needed = RX_HARDWARE | RAW_HARDWARE;
+        self.so_timestamping & needed == needed
+            && self.rx_filters & 1 << libc::HWTSTAMP_FILTER_ALL != 0
+    }
+}
+
+/// Asks an interface what its adapter can say of time.
+pub(crate) fn time_stamping(name: &str) -> io::Result<TimeStamping> {
+    let mut info = TimeStamping { cmd: GET_TS_INFO, ..TimeStamping::default() };
+    // SAFETY: what this request reads and writes.
+    unsafe { request(name, libc::SIOCETHTOOL, (&raw mut info).cast())? };
+    Ok(info)
+}
+
+/// Has the adapter put its time on every frame that it receives; needs CAP_NET_ADMIN.
+pub(crate) fn stamp_every_frame(name: &str) -> io::Result<()> {
+    let mut config = libc::hwtstamp_config {
+        flags: 0,
+        tx_type: libc::HWTSTAMP_TX_OFF as c_int,
+        rx_filter: libc::HWTSTAMP_FILTER_ALL as c_int,
+    };
+    // SAFETY: what this request reads and writes.
+    unsafe { request(name, libc::SIOCSHWTSTAMP, (&raw mut config).cast()) }.map(drop)
+}
+
+/// Puts a request to an interface, and returns the answer.
+///
+/// # Safety
+/// `data` points to what the request reads and writes.
+unsafe fn request(
+    name: &str,
+    request: libc::c_ulong,
+    data: *mut c_char,
+) -> io::Result<libc::ifreq> {
+    // SAFETY: a structure of numbers and a pointer, for which zeroes will do.
+    let mut question: libc::ifreq = unsafe { mem::zeroed() };
+    if name.len() >= question.ifr_name.len() {
+        return Err(io::Error::from_raw_os_error(libc::ENODEV));
+    }
+    for (to, byte) in question.ifr_name.iter_mut().zip(name.bytes()) {
+        *to = byte as c_char;
+    }
+    question.ifr_ifru.ifru_data = data;
+    // SAFETY: plain numbers.
+    let fd = unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) };
+    checked(fd)?;
+    // SAFETY: a descriptor just made, owned by nobody else.
+    let socket = unsafe { OwnedFd::from_raw_fd(fd) };
+    // SAFETY: a name that ends in zero, and data as the caller promises.
+    checked(unsafe { libc::ioctl(socket.as_raw_fd(), request as _, &raw mut question) })?;
+    Ok(question)
+}

@@ -1,0 +1,64 @@
+//! Wires to test on: network namespaces of their own, veth pairs in them, and a sender of frames.
+//!
+//! A namespace belongs to the thread that made it, and to the processes that this starts: nothing
+//! else sees its traffic, and it goes with the thread, however a test ends.
+
+#![allow(dead_code, unreachable_pub, reason = "tests of two crates use some of it")]
+
+use nix::ifaddrs::getifaddrs;
+use nix::sched::{CloneFlags, unshare};
+use nix::sys::socket::{AddressFamily, LinkAddr, MsgFlags, SockFlag, SockType, sendto, socket};
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::process::Command;
+
+/// Puts the calling thread into a new network namespace, or says by name why the test is skipped.
+#[must_use]
+#[expect(clippy::print_stderr, reason = "a skipped test says so")]
+pub fn namespace(test: &str) -> bool {
+    if let Err(e) = unshare(CloneFlags::CLONE_NEWNET) {
+        eprintln!("SKIPPED {test}: no network namespace can be made ({e}); run as root");
+        return false;
+    }
+    // The kernel itself is to send nothing.
+    for which in ["all", "default"] {
+        let quiet = format!("/proc/sys/net/ipv6/conf/{which}/disable_ipv6");
+        // Where there is no IPv6, there is nothing to switch off.
+        let _ = std::fs::write(quiet, "1");
+    }
+    ip("link set lo up");
+    true
+}
+
+/// Runs `ip` in the namespace.
+pub fn ip(words: &str) {
+    let status = Command::new("ip").args(words.split(' ')).status();
+    assert!(status.is_ok_and(|s| s.success()), "ip {words} (of iproute2)");
+}
+
+/// Makes a pair of interfaces: what one sends the other receives.
+pub fn veth(one: &str, other: &str) {
+    ip(&format!("link add {one} type veth peer name {other}"));
+    ip(&format!("link set {one} up"));
+    ip(&format!("link set {other} up"));
+}
+
+/// Sends frames by an interface, as they are.
+pub struct Sender {
+    socket: OwnedFd,
+    to: LinkAddr,
+}
+
+impl Sender {
+    pub fn new(interface: &str) -> Sender {
+        let all = getifaddrs().expect("interfaces");
+        let of = |a: nix::ifaddrs::InterfaceAddress| a.address?.as_link_addr().copied();
+        let to = all.filter(|a| a.interface_name == interface).find_map(of);
+        let socket = socket(AddressFamily::Packet, SockType::Raw, SockFlag::SOCK_CLOEXEC, None);
+        Sender { socket: socket.expect("a socket"), to: to.expect("an interface") }
+    }
+
+    pub fn send(&self, frame: &[u8]) {
+        let sent = sendto(self.socket.as_raw_fd(), frame, &self.to, MsgFlags::empty());
+        assert_eq!(sent, Ok(frame.len()), "a frame is sent");
+    }
+}
