@@ -24,6 +24,7 @@ pub struct Files {
     read: Vec<String>,
     /// By outlet; none where frames are not wanted.
     outputs: Vec<Option<Output>>,
+    prompt: bool,
 }
 
 /// A file being written.
@@ -50,7 +51,12 @@ impl Files {
     /// file `pass`; without it they are not wanted.
     pub fn new(read: &[String], pass: Option<&str>) -> Files {
         let read = read.iter().filter(|name| *name != "-").cloned().collect();
-        Files { pass: pass.map(str::to_owned), read, outputs: Vec::new() }
+        Files { pass: pass.map(str::to_owned), read, outputs: Vec::new(), prompt: false }
+    }
+
+    /// Whether frames are written out as soon as they come, instead of when some have gathered.
+    pub fn prompt(&mut self, prompt: bool) {
+        self.prompt = prompt;
     }
 
     /// The name of the file for an outlet.
@@ -121,7 +127,7 @@ impl Egress for Files {
                 output.frame(frame, frame.bytes(memory))?;
             }
         }
-        Ok(())
+        if self.prompt { self.flush() } else { Ok(()) }
     }
 
     fn flush(&mut self) -> io::Result<()> {

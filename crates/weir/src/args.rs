@@ -1,5 +1,9 @@
 //! The command line, as clap sees it. The letters are those of tcpdump where it has one.
 
+mod live;
+
+pub(crate) use live::LiveArgs;
+
 use crate::exit::usage;
 use crate::term::ColorWhen;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -38,14 +42,16 @@ wrong, 130 a second Ctrl-C ended it.";
 
 const RUN_USAGE: &str = "\
 weir run <QUERY>... -r <CAPTURE> [OPTIONS] [FILTER]...
-       weir run -e <TEXT> -r <CAPTURE> [OPTIONS] [FILTER]...";
+       weir run -e <TEXT> -r <CAPTURE> [OPTIONS] [FILTER]...
+       weir run <QUERY>... -i <INTERFACE> [OPTIONS] [FILTER]...";
 
 const RUN_EXAMPLES: &str = "\
 Examples:
   weir run syn_flood.weir -r capture.pcap -p threshold=100
   weir run -e 'packets | summarize n = count() by ip.dst every 1s' -r capture.pcap tcp port 80
   weir run flows knock my.weir -r capture.pcap -o csv --out-dir results udp
-  zcat capture.pcap.gz | weir run my.weir -r - -o json | jq .";
+  zcat capture.pcap.gz | weir run my.weir -r - -o json | jq .
+  sudo weir run flows -i eth0 -o table tcp port 443";
 
 #[derive(Subcommand, Debug)]
 pub(crate) enum Command {
@@ -62,6 +68,8 @@ pub(crate) enum Command {
     Fields(FieldsArgs),
     /// List the queries that come with Weir
     List(ListArgs),
+    /// List the interfaces that can be captured from
+    Interfaces(InterfacesArgs),
     /// Show the help of a command or a query
     Help(HelpArgs),
     /// Run a query of the library by its name
@@ -111,7 +119,7 @@ pub(crate) struct RunOptions {
     /// Capture to read: pcap or pcapng, plain, gzip or zstd; `-` for standard input. Several, each
     /// with its own -r, are read one after the other
     #[arg(short, long, value_name = "CAPTURE")]
-    #[arg(required_unless_present_any = ["test", "interface"])]
+    #[arg(required_unless_present_any = ["test", "interface", "list_interfaces"])]
     pub(crate) read: Vec<String>,
 
     /// Set a parameter, in all queries that have it; QUERY.NAME=VALUE in one
@@ -182,9 +190,16 @@ pub(crate) struct RunOptions {
     #[arg(short = 'n', hide = true)]
     pub(crate) _numeric: bool,
 
-    /// Known only to say what to do instead
-    #[arg(short, long, hide = true, num_args = 0..=1, default_missing_value = "eth0")]
-    interface: Option<String>,
+    #[command(flatten)]
+    pub(crate) live: LiveArgs,
+
+    /// Show rows as soon as they are there, even while packets keep coming
+    #[arg(short, long)]
+    pub(crate) line_buffered: bool,
+
+    /// Write packets out (-w, `forward`) as soon as they are there
+    #[arg(short = 'U', long)]
+    pub(crate) packet_buffered: bool,
 
     /// Capture to write the packets to that the query passes: pcapng if the name ends so, else
     /// pcap; `-` for standard output
@@ -209,17 +224,6 @@ impl RunOptions {
             .map_err(|e| usage(format!("-F {}: {e}", path.display())))?;
         let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
         Ok(lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" "))
-    }
-
-    /// Refuses the options of tcpdump that Weir lacks.
-    pub(crate) fn supported(&self) -> anyhow::Result<()> {
-        if let Some(interface) = &self.interface {
-            return Err(usage(format!(
-                "live capture is not supported yet; read a file with -r, or pipe: \
-                 tcpdump -i {interface} -U -w - | weir run QUERY -r -"
-            )));
-        }
-        Ok(())
     }
 }
 
@@ -283,6 +287,13 @@ pub(crate) struct FieldsArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct ListArgs {
+    /// How rows are written; a table on a terminal, else JSON lines
+    #[arg(short, long, value_enum)]
+    pub(crate) output: Option<Format>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct InterfacesArgs {
     /// How rows are written; a table on a terminal, else JSON lines
     #[arg(short, long, value_enum)]
     pub(crate) output: Option<Format>,

@@ -5,6 +5,7 @@ pub(crate) mod explain;
 pub(crate) mod fields;
 pub(crate) mod fmt;
 pub(crate) mod help;
+pub(crate) mod interfaces;
 pub(crate) mod library;
 pub(crate) mod list;
 pub(crate) mod run;

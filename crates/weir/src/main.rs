@@ -17,6 +17,7 @@ mod query;
 mod signals;
 mod source;
 mod term;
+mod wire;
 
 use crate::args::{Cli, Command};
 use crate::exit::Status;
@@ -42,6 +43,7 @@ fn run(command: Command, term: &Term) -> anyhow::Result<Status> {
         Command::Explain(args) => cmd::explain::run(&args, term),
         Command::Fields(args) => cmd::fields::run(&args, term),
         Command::List(args) => cmd::list::run(&args, term),
+        Command::Interfaces(args) => cmd::interfaces::run(&args, term),
         Command::Help(args) => cmd::help::run(&args, term),
         Command::Library(words) => cmd::library::run(&words, term),
     }

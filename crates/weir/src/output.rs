@@ -31,6 +31,28 @@ pub(crate) fn sink<'a>(
     }
 }
 
+/// A sink that shows rows as soon as it has them.
+pub(crate) struct Prompt<'a>(pub(crate) Box<dyn Sink + 'a>);
+
+impl Sink for Prompt<'_> {
+    fn open(&mut self, outputs: &[Output]) -> io::Result<()> {
+        self.0.open(outputs)
+    }
+
+    fn rows(&mut self, output: usize, rows: &Rows) -> io::Result<()> {
+        self.0.rows(output, rows)?;
+        self.0.flush()
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        self.0.finish()
+    }
+}
+
 /// A sink that writes a file for each output into a folder, named after the output; the folder is
 /// made if need be.
 pub(crate) fn files(

@@ -113,7 +113,13 @@ pub(super) fn walk(block: &mut [u8], rules: &Rules, frames: &mut Vec<Captured>) 
             frame.caplen = frame.caplen.min(rules.snaplen);
             frames.push(frame);
         }
-        at += u32_at(&header, NEXT) as usize;
+        let next = u32_at(&header, NEXT) as usize;
+        if next == 0 {
+            // The last one says so.
+            walked.unread = u64::from(count - n - 1);
+            break;
+        }
+        at += next;
     }
     walked
 }
@@ -183,4 +189,104 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
 #[inline(always)]
 fn u16_at(bytes: &[u8], at: usize) -> u16 {
     u16::from_ne_bytes([bytes[at], bytes[at + 1]])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn rules(shape: Shape, ethernet: bool, snaplen: u32) -> Rules {
+        Rules { shape, ethernet, snaplen, filter: None, all: false }
+    }
+
+    /// A block with these frames, each with a tag beside it if it has one.
+    fn block(frames: &[(&[u8], Option<u16>)]) -> Vec<u8> {
+        let mut block = vec![0; 48];
+        block[FRAMES..FRAMES + 4].copy_from_slice(&(frames.len() as u32).to_ne_bytes());
+        block[FIRST..FIRST + 4].copy_from_slice(&48u32.to_ne_bytes());
+        for (i, (frame, tag)) in frames.iter().enumerate() {
+            let size = HEADER + RESERVE + frame.len();
+            let mut put = vec![0; HEADER + RESERVE];
+            let mut set = |at: usize, v: u32| put[at..at + 4].copy_from_slice(&v.to_ne_bytes());
+            set(NEXT, if i + 1 < frames.len() { size as u32 } else { 0 });
+            set(SECONDS, 7);
+            set(NANOS, i as u32);
+            set(CAPTURED, frame.len() as u32);
+            set(LENGTH, frame.len() as u32 + 1);
+            set(STATUS, tag.map_or(0, |_| libc::TP_STATUS_VLAN_VALID));
+            set(TCI, tag.unwrap_or(0).into());
+            set(INDEX, 3);
+            put[START..START + 2].copy_from_slice(&((HEADER + RESERVE) as u16).to_ne_bytes());
+            put[PROTOCOL..PROTOCOL + 2].copy_from_slice(&[8, 0]);
+            block.extend(put);
+            block.extend_from_slice(frame);
+        }
+        block
+    }
+
+    fn walked(mut block: Vec<u8>, rules: &Rules) -> Vec<(i64, u32, Vec<u8>)> {
+        let mut frames = Vec::new();
+        assert_eq!(walk(&mut block, rules, &mut frames), Walked::default());
+        let bytes = |f: &Captured| block[f.start as usize..][..f.caplen as usize].to_vec();
+        frames.iter().map(|f| (f.ts, f.len, bytes(f))).collect()
+    }
+
+    #[test]
+    fn a_tag_goes_between_addresses_and_type() {
+        let frame: &[u8] = &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 8, 0, 0x45];
+        let got = walked(
+            block(&[(frame, Some(5)), (frame, None), (&frame[..11], Some(5))]),
+            &rules(Shape::Raw, true, 100),
+        );
+        let tagged = [&frame[..12], &[0x81, 0, 0, 5], &frame[12..]].concat();
+        assert_eq!(
+            got,
+            [
+                (7_000_000_000, 20, tagged),
+                (7_000_000_001, 16, frame.to_vec()),
+                (7_000_000_002, 16, frame[..11].to_vec()),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_cooked_header_says_what_stood_before() {
+        let got =
+            walked(block(&[(&[0x45], None), (&[0x45], Some(5))]), &rules(Shape::Cooked, false, 22));
+        let mut head = vec![8, 0, 0, 0, 0, 0, 0, 3];
+        head.resize(20, 0);
+        let mut tagged = head.clone();
+        tagged[..2].copy_from_slice(&[0x81, 0]);
+        head.push(0x45);
+        tagged.extend([0, 5]);
+        assert_eq!(got, [(7_000_000_000, 22, head), (7_000_000_001, 26, tagged)]);
+    }
+
+    proptest! {
+        /// Whatever the kernel writes, frames lie within the block.
+        #[test]
+        fn any_bytes_are_walked(
+            bytes in proptest::collection::vec(any::<u8>(), 0..600),
+            small in proptest::collection::vec((0usize..600, 0u8..4), 0..40),
+            cooked in any::<bool>(), ethernet in any::<bool>(), snaplen in 1u32..300,
+        ) {
+            let mut block = bytes;
+            for (at, v) in small {
+                if let Some(b) = block.get_mut(at) {
+                    *b = v;
+                }
+            }
+            if block.len() > 20 {
+                block[FIRST..FIRST + 4].copy_from_slice(&48u32.to_ne_bytes());
+            }
+            let shape = if cooked { Shape::Cooked } else { Shape::Raw };
+            let mut frames = Vec::new();
+            walk(&mut block, &rules(shape, ethernet, snaplen), &mut frames);
+            for f in &frames {
+                prop_assert!(f.start as usize + f.caplen as usize <= block.len());
+                prop_assert!(f.caplen <= snaplen);
+            }
+        }
+    }
 }

@@ -62,3 +62,9 @@ impl Sender {
         assert_eq!(sent, Ok(frame.len()), "a frame is sent");
     }
 }
+
+/// Waits for a moment, between two looks at what another process does.
+#[expect(clippy::disallowed_methods, reason = "another process is waited for")]
+pub fn pause() {
+    std::thread::sleep(std::time::Duration::from_millis(50));
+}

@@ -19,7 +19,11 @@ pub(crate) fn run(words: &[OsString], term: &Term) -> anyhow::Result<Status> {
     let command = LibraryArgs::command()
         .name(entry.name)
         .bin_name(format!("weir {}", entry.name))
-        .override_usage(format!("weir {} -r <CAPTURE> [OPTIONS] [FILTER]...", entry.name))
+        .override_usage(format!(
+            "weir {0} -r <CAPTURE> [OPTIONS] [FILTER]...\n       \
+             weir {0} -i <INTERFACE> [OPTIONS] [FILTER]...",
+            entry.name
+        ))
         .about(entry.title())
         .long_about(entry.about())
         .after_help(params(entry));

@@ -6,7 +6,8 @@ use crate::programs::{self, Programs};
 use crate::progress::Progress;
 use crate::source::{Stream, Take};
 use crate::term::Term;
-use crate::{ledger, output, signals};
+use crate::wire::{self, Notes};
+use crate::{cmd, ledger, output, signals};
 use anyhow::Context as _;
 use std::fs::File;
 use std::io::{self, Write};
@@ -15,7 +16,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use weir_capture::bpf::{Filter, FilterError};
 use weir_capture::write::Files;
-use weir_engine::fragments::Counts;
 use weir_engine::functions::Functions;
 use weir_engine::graph::Lower;
 use weir_engine::reading::Reading;
@@ -39,7 +39,9 @@ pub(crate) struct Job {
 /// Runs `weir run`.
 pub(crate) fn run(args: RunArgs, term: &Term) -> anyhow::Result<Status> {
     let RunArgs { expressions, words, filter, options } = args;
-    options.supported()?;
+    if options.live.list_interfaces {
+        return cmd::interfaces::list(options.output, term);
+    }
     let (queries, rest) = words.split_at(programs::leading(&words, !expressions.is_empty()));
     if queries.iter().any(|word| word == "-") && options.reads_stdin() {
         return Err(usage(
@@ -54,7 +56,10 @@ pub(crate) fn run(args: RunArgs, term: &Term) -> anyhow::Result<Status> {
 /// Checks and runs a job.
 pub(crate) fn job(job: Job, term: &Term) -> anyhow::Result<Status> {
     let Job { programs, filter, options } = job;
-    options.supported()?;
+    if options.live.list_interfaces {
+        return cmd::interfaces::list(options.output, term);
+    }
+    options.live.check()?;
     only_filters(&filter)?;
     let filter = options.filter(&filter)?;
     if options.read.iter().filter(|name| *name == "-").count() > 1 {
@@ -89,8 +94,8 @@ pub(crate) fn job(job: Job, term: &Term) -> anyhow::Result<Status> {
     if options.test {
         return Ok(Status::Ok);
     }
-    if options.read.is_empty() {
-        return Err(usage("no capture given: use -r CAPTURE"));
+    if options.read.is_empty() && options.live.interface.is_empty() {
+        return Err(usage("no capture given: use -r CAPTURE or -i INTERFACE"));
     }
     if options.read.len() > 1 {
         // The last of many should not be found missing after hours.
@@ -101,7 +106,8 @@ pub(crate) fn job(job: Job, term: &Term) -> anyhow::Result<Status> {
     if options.verbose {
         term.say_text(&weir_plan::print::explain(&program, options.workers.get()));
     }
-    let run = Run { program, functions, filter, format, options: &options, term };
+    let notes = Notes::default();
+    let run = Run { program, functions, filter, format, options: &options, term, notes };
     run.start()
 }
 
@@ -154,12 +160,15 @@ struct Run<'a> {
     format: Format,
     options: &'a RunOptions,
     term: &'a Term,
+    /// What happens to interfaces.
+    notes: Notes,
 }
 
 impl Run<'_> {
     fn start(mut self) -> anyhow::Result<Status> {
         let stop = Arc::new(AtomicBool::new(false));
-        let stream = self.options.read.iter().any(|capture| is_stream(capture));
+        let live = !self.options.live.interface.is_empty();
+        let stream = live || self.options.read.iter().any(|capture| is_stream(capture));
         let mut source =
             Reading::new(self.source(stream, &stop)?).headers(self.options.headers.into());
         if self.options.fragments {
@@ -169,11 +178,16 @@ impl Run<'_> {
         let table =
             TableOptions { time: self.options.time.into(), color: self.term.color_out, stream };
         let mut sink = self.sink(progress.as_ref(), table)?;
+        if self.options.line_buffered {
+            sink = Box::new(output::Prompt(sink));
+        }
         let mut files = Files::new(&self.options.read, self.options.write.as_deref());
+        files.prompt(self.options.packet_buffered);
         let mut options = Options {
             workers: self.options.workers.get(),
             groups_hint: self.options.groups,
-            stop: Some(Arc::clone(&stop)),
+            // Interfaces are asked to end themselves, and deliver what is on its way.
+            stop: (!live).then(|| Arc::clone(&stop)),
             ..Options::default()
         };
         if let Some(lateness_ns) = self.options.lateness {
@@ -195,7 +209,7 @@ impl Run<'_> {
         if let Some(progress) = &progress {
             progress.finish();
         }
-        self.end(outcome, source.counts(), stop.load(Ordering::Relaxed))
+        self.end(outcome, &source, stop.load(Ordering::Relaxed))
     }
 
     /// Where rows go: to standard output, or into a folder.
@@ -220,7 +234,15 @@ impl Run<'_> {
     /// Opens the captures and lets signals end their reading.
     fn source(&mut self, stream: bool, stop: &Arc<AtomicBool>) -> anyhow::Result<Box<dyn Source>> {
         let captures = self.options.read.clone();
-        let options = weir_capture::Options { filter: self.filter.take(), ..Default::default() };
+        let live = &self.options.live;
+        let (workers, quiet) = (self.options.workers.get(), self.options.quiet);
+        let filter = self.filter.take();
+        if !live.interface.is_empty() {
+            signals::watch(stop, || ())?;
+            let source = wire::open(live, workers, filter, stop, (&self.notes, quiet))?;
+            return Ok(self.counted(source));
+        }
+        let options = weir_capture::Options { filter, ..Default::default() };
         let open = move || weir_capture::open_all(captures, &options);
         let source: Box<dyn Source> = if stream {
             let (source, end) = Stream::start(open)?;
@@ -230,10 +252,15 @@ impl Run<'_> {
             signals::watch(stop, || ())?;
             open()?
         };
-        Ok(match self.options.count {
+        Ok(self.counted(source))
+    }
+
+    /// As many packets of a source as were asked for.
+    fn counted(&self, source: Box<dyn Source>) -> Box<dyn Source> {
+        match self.options.count {
             Some(n) => Box::new(Take::new(source, n)),
             None => source,
-        })
+        }
     }
 
     /// A progress bar, where there is a length to measure by and somebody to see it.
@@ -249,7 +276,7 @@ impl Run<'_> {
     fn end(
         &self,
         outcome: Outcome,
-        fragments: Option<Counts>,
+        source: &Reading<Box<dyn Source>>,
         interrupted: bool,
     ) -> anyhow::Result<Status> {
         // The ledger of a run that a closed pipe cut short interests nobody.
@@ -263,7 +290,8 @@ impl Run<'_> {
                 self.term.say("");
             }
             self.term.say_text(&ledger::render(&outcome.ledger));
-            if let Some(counts) = fragments {
+            self.term.say_text(&wire::render(&source.interfaces(), &self.notes));
+            if let Some(counts) = source.counts() {
                 self.term.say(ledger::fragments(&counts));
             }
             if interrupted {

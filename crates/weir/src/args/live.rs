@@ -1,0 +1,146 @@
+//! The options of a capture from interfaces: tcpdump's, where it has them.
+
+use crate::exit::usage;
+use clap::{Args, ValueEnum};
+use weir_capture::limits::{RING_BUFFER_MAX, RINGS_MAX};
+use weir_capture::live::{Direction, Stamps};
+use weir_packet::limits::CAPLEN_MAX;
+
+/// What to capture from, and how.
+#[derive(Args, Debug)]
+pub(crate) struct LiveArgs {
+    /// Interface to capture from, or `any` for all; several, each with its own -i, at the same time
+    #[arg(short, long, value_name = "INTERFACE", conflicts_with = "read")]
+    pub(crate) interface: Vec<String>,
+
+    /// List the interfaces that can be captured from, and stop
+    #[arg(short = 'D', long)]
+    pub(crate) list_interfaces: bool,
+
+    /// Keep this many bytes of each packet at most
+    #[arg(short, long, value_name = "BYTES", value_parser = snaplen)]
+    pub(crate) snapshot_length: Option<u32>,
+
+    /// Memory for packets on their way from the kernel, in KiB for each interface [default: 32768]
+    #[arg(short = 'B', long, value_name = "KIB", value_parser = kib)]
+    pub(crate) buffer_size: Option<usize>,
+
+    /// Which packets: those that the machine receives, those that it sends, or both
+    #[arg(short = 'Q', long, value_enum, value_name = "DIRECTION")]
+    pub(crate) direction: Option<Way>,
+
+    /// Leave out packets that are meant for other machines (tcpdump's -p)
+    #[arg(long)]
+    pub(crate) no_promiscuous_mode: bool,
+
+    /// Whose clock says when a packet came (tcpdump's -j)
+    #[arg(long, value_enum, value_name = "TYPE")]
+    pub(crate) time_stamp_type: Option<Stamp>,
+
+    /// Rings of an interface, which the kernel fills on several processors at once [default: as
+    /// many as workers]
+    #[arg(long, value_name = "N", value_parser = rings)]
+    pub(crate) rings: Option<usize>,
+}
+
+impl LiveArgs {
+    /// Refuses what means nothing without an interface.
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
+        let given = [
+            ("-s", self.snapshot_length.is_some()),
+            ("-B", self.buffer_size.is_some()),
+            ("-Q", self.direction.is_some()),
+            ("--no-promiscuous-mode", self.no_promiscuous_mode),
+            ("--time-stamp-type", self.time_stamp_type.is_some()),
+            ("--rings", self.rings.is_some()),
+        ];
+        match given.into_iter().find(|(_, given)| *given) {
+            Some((option, _)) if self.interface.is_empty() => {
+                Err(usage(format!("{option} is of captures from interfaces (-i)")))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Which packets are captured.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Way {
+    /// Those that the machine receives
+    In,
+    /// Those that it sends
+    Out,
+    /// Both
+    Inout,
+}
+
+impl From<Way> for Direction {
+    fn from(way: Way) -> Direction {
+        match way {
+            Way::In => Direction::In,
+            Way::Out => Direction::Out,
+            Way::Inout => Direction::InOut,
+        }
+    }
+}
+
+/// Whose clock counts.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Stamp {
+    /// The kernel's, as it takes the packet
+    Host,
+    /// The network adapter's, kept in step with the system's
+    Adapter,
+    /// The network adapter's, going its own way
+    #[value(name = "adapter_unsynced")]
+    AdapterUnsynced,
+}
+
+impl From<Stamp> for Stamps {
+    fn from(stamp: Stamp) -> Stamps {
+        match stamp {
+            Stamp::Host => Stamps::Host,
+            Stamp::Adapter => Stamps::Adapter,
+            Stamp::AdapterUnsynced => Stamps::AdapterUnsynced,
+        }
+    }
+}
+
+/// As for tcpdump, 0 means all.
+fn snaplen(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(0) => Ok(CAPLEN_MAX),
+        Ok(n @ 1..=CAPLEN_MAX) => Ok(n),
+        _ => Err(format!("expected a number of bytes, at most {CAPLEN_MAX}; 0 for all")),
+    }
+}
+
+fn kib(text: &str) -> Result<usize, String> {
+    const MOST: usize = RING_BUFFER_MAX >> 10;
+    match text.parse() {
+        Ok(n @ 1..=MOST) => Ok(n << 10),
+        _ => Err(format!("expected a number of KiB, from 1 to {MOST}")),
+    }
+}
+
+fn rings(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(n @ 1..=RINGS_MAX) => Ok(n),
+        _ => Err(format!("expected a number from 1 to {RINGS_MAX}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_their_bounds() {
+        assert_eq!((snaplen("0"), snaplen("96")), (Ok(CAPLEN_MAX), Ok(96)));
+        assert!(snaplen("262145").is_err() && snaplen("-1").is_err() && snaplen("x").is_err());
+        assert_eq!(kib("4096"), Ok(4 << 20));
+        assert!(kib("0").is_err() && kib("99999999999").is_err());
+        assert_eq!(rings("4"), Ok(4));
+        assert!(rings("0").is_err() && rings("65").is_err());
+    }
+}

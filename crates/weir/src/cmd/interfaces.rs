@@ -1,0 +1,39 @@
+//! `weir interfaces`: what can be captured from.
+
+use crate::args::{Format, InterfacesArgs};
+use crate::exit::Status;
+use crate::output;
+use crate::term::Term;
+use anyhow::Context as _;
+use weir_capture::live::{ANY, Interface, interfaces};
+use weir_packet::ethernet::link_name;
+use weir_packet::source::LinkType;
+
+/// Runs `weir interfaces`.
+pub(crate) fn run(args: &InterfacesArgs, term: &Term) -> anyhow::Result<Status> {
+    list(args.output, term)
+}
+
+/// Prints a row for each interface, and one for all of them.
+pub(crate) fn list(format: Option<Format>, term: &Term) -> anyhow::Result<Status> {
+    let all = interfaces().context("asking the kernel for its interfaces")?;
+    let mut rows: Vec<[String; 5]> = all.iter().map(row).collect();
+    let cooked = link_name(LinkType::LINUX_SLL2).to_string();
+    let any = ["all of them", &cooked, "", ""].map(str::to_owned);
+    let [state, link, address, ip] = any;
+    rows.push([ANY.to_owned(), state, link, address, ip]);
+    output::print(["name", "state", "link", "address", "ip"], &rows, format, term)?;
+    Ok(Status::Ok)
+}
+
+fn row(interface: &Interface) -> [String; 5] {
+    let state = match (interface.up, interface.running) {
+        (false, _) => "down",
+        (true, false) => "up, not connected",
+        (true, true) => "up",
+    };
+    let hex: Vec<String> = interface.address.iter().map(|b| format!("{b:02x}")).collect();
+    let ip: Vec<String> = interface.ip.iter().map(ToString::to_string).collect();
+    let (state, link) = (state.to_owned(), link_name(interface.link).to_string());
+    [interface.name.clone(), state, link, hex.join(":"), ip.join(" ")]
+}

@@ -1,0 +1,131 @@
+//! Capture from interfaces, as a run does it: options, what is told while it runs, and what became
+//! of packets by the end.
+
+use crate::args::LiveArgs;
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
+use weir_capture::bpf::Filter;
+use weir_capture::live::{ANY, Event, LiveOptions, open_live};
+use weir_packet::source::{Account, Lost, Source, SourceError};
+
+/// What happened to interfaces, for the ledger.
+#[derive(Clone, Default)]
+pub(crate) struct Notes(Arc<Mutex<Vec<String>>>);
+
+impl Notes {
+    fn add(&self, note: String) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(note);
+    }
+
+    /// All of them, one after the other.
+    fn lines(&self) -> Vec<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Opens the interfaces that were asked for. `stop` ends the capture.
+pub(crate) fn open(
+    args: &LiveArgs,
+    workers: usize,
+    filter: Option<Filter>,
+    stop: &Arc<AtomicBool>,
+    (notes, quiet): (&Notes, bool),
+) -> Result<Box<dyn Source>, SourceError> {
+    if filter.is_some() && args.interface.iter().any(|name| name != ANY) {
+        notes.add("what the kernel's capture filter refused was not seen, nor counted".to_owned());
+    }
+    let notes = notes.clone();
+    let tell = move |event: &Event| {
+        if !quiet {
+            // Nobody is left to tell when this can't be written.
+            let _ = writeln!(io::stderr(), "{event}");
+        }
+        notes.add(event.to_string());
+    };
+    let mut options = LiveOptions {
+        filter,
+        promiscuous: !args.no_promiscuous_mode,
+        direction: args.direction.map(Into::into).unwrap_or_default(),
+        stamps: args.time_stamp_type.map(Into::into).unwrap_or_default(),
+        rings: args.rings.unwrap_or(workers),
+        stop: Some(Arc::clone(stop)),
+        events: Some(Box::new(tell)),
+        ..LiveOptions::default()
+    };
+    options.snaplen = args.snapshot_length.unwrap_or(options.snaplen);
+    options.buffer = args.buffer_size.unwrap_or(options.buffer);
+    let source = open_live(&args.interface, options)?;
+    if !quiet {
+        let _ = writeln!(io::stderr(), "listening on {}", args.interface.join(", "));
+    }
+    Ok(source)
+}
+
+/// What the ledger says of interfaces: a line for all that was lost, one for each interface where
+/// there are several, and what happened.
+pub(crate) fn render(interfaces: &[(String, Account)], notes: &Notes) -> String {
+    let mut out = String::new();
+    let mut lost = Lost::default();
+    interfaces.iter().for_each(|(_, account)| lost.merge(account.lost));
+    if lost.total() > 0 {
+        let _ = writeln!(out, "lost       {}", losses(lost));
+    }
+    if interfaces.len() > 1 {
+        for (name, account) in interfaces {
+            let _ = write!(out, "{name:<10} {} received", account.received);
+            if account.lost.total() > 0 {
+                let _ = write!(out, ", {} lost", account.lost.total());
+            }
+            out.push('\n');
+        }
+    }
+    for note in notes.lines() {
+        let _ = writeln!(out, "note       {note}");
+    }
+    out
+}
+
+/// How many, where, and what would help.
+fn losses(lost: Lost) -> String {
+    let places = [
+        (lost.ring, "in the ring, which was full: -B makes it larger"),
+        (lost.kernel, "in the kernel"),
+        (lost.interface, "by the interface"),
+    ];
+    let places = places.into_iter().filter(|(n, _)| *n > 0);
+    let places: Vec<String> = places.map(|(n, place)| format!("{n} {place}")).collect();
+    format!("{} ({})", lost.total(), places.join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use insta::assert_snapshot;
+
+    fn account(received: u64, [interface, kernel, ring]: [u64; 3]) -> Account {
+        let lost = Lost { interface, kernel, ring };
+        Account { received, lost, ..Account::default() }
+    }
+
+    #[test]
+    fn nothing_lost_is_nothing_said() {
+        let one = [("eth0".to_owned(), account(5, [0; 3]))];
+        assert_eq!(render(&one, &Notes::default()), "");
+    }
+
+    #[test]
+    fn losses_are_told_by_place_and_interface() {
+        let two = [("eth0", account(500, [1, 0, 20])), ("eth1", account(7, [0; 3]))];
+        let two = two.map(|(name, account)| (name.to_owned(), account));
+        let notes = Notes::default();
+        notes.add("eth1 is up again".to_owned());
+        assert_snapshot!(render(&two, &notes), @r"
+        lost       21 (20 in the ring, which was full: -B makes it larger; 1 by the interface)
+        eth0       500 received, 21 lost
+        eth1       7 received
+        note       eth1 is up again
+        ");
+    }
+}

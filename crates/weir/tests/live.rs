@@ -1,0 +1,375 @@
+//! Runs over interfaces, in network namespaces: the rows of a wire are those of a file, every
+//! packet is accounted for, and tcpdump's options mean what they mean there.
+
+#![cfg(target_os = "linux")]
+
+mod common;
+#[path = "../../capture/tests/wires/mod.rs"]
+mod wires;
+
+use common::{files, root};
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::Path;
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::time::Duration;
+use weir_packet::craft::Frame;
+use weir_packet::pcap::FileHeader;
+use weir_packet::source::{FrameBatch, LinkType};
+use wires::{Sender, ip, namespace, veth};
+
+/// Longer than anything takes on a busy machine.
+const LONG: Duration = Duration::from_secs(60);
+const EACH: &str = "packets | project number, len, ip.src, udp.dport, vlan.id";
+
+/// Flows over the whole input: an answer in which times have no part.
+const FLOWS: &str = "packets | summarize n = count(), bytes = sum(len), flags = bit_or(tcp.flags) \
+                     by eth.src, vlan.id, ip.src, ip.dst, ip.proto, sport, dport";
+
+/// A run of the binary, and what it says on standard error.
+struct Run {
+    child: Child,
+    errors: Receiver<String>,
+    said: Vec<String>,
+}
+
+impl Run {
+    /// Starts it and waits until it listens.
+    fn start(args: &[&str]) -> Run {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_weir"))
+            .args(args)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the binary runs");
+        let errors = lines(child.stderr.take().expect("piped"));
+        let mut run = Run { child, errors, said: Vec::new() };
+        run.until("listening on ");
+        run
+    }
+
+    /// Waits until a line begins so.
+    fn until(&mut self, start: &str) {
+        loop {
+            let line = self.errors.recv_timeout(LONG);
+            let line = line.unwrap_or_else(|_| panic!("no `{start}` after {:?}", self.said));
+            self.said.push(line);
+            if self.said[self.said.len() - 1].starts_with(start) {
+                return;
+            }
+        }
+    }
+
+    fn signal(&self, signal: &str) {
+        let status = Command::new("kill").args([signal, &self.child.id().to_string()]).status();
+        assert!(status.is_ok_and(|s| s.success()), "kill {signal}");
+    }
+
+    /// Its rows, and all that it said, once it has ended well.
+    fn end(mut self) -> (String, String) {
+        let mut rows = String::new();
+        self.child.stdout.take().expect("piped").read_to_string(&mut rows).expect("text");
+        let status = self.child.wait().expect("ends");
+        self.said.extend(self.errors.iter());
+        let said = self.said.join("\n");
+        assert_eq!(status.code(), Some(0), "{said}");
+        (rows, said)
+    }
+
+    /// The same, of a run that Ctrl-C ends.
+    fn interrupt(self) -> (String, String) {
+        self.signal("-INT");
+        self.end()
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        // Of a failed test; else it has ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn lines(from: ChildStderr) -> Receiver<String> {
+    let (to, lines) = mpsc::channel();
+    std::thread::spawn(move || {
+        BufReader::new(from).lines().map_while(Result::ok).try_for_each(|line| to.send(line))
+    });
+    lines
+}
+
+fn weir(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_weir")).args(args).output().expect("the binary runs")
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).expect("text")
+}
+
+fn udp(i: usize) -> Vec<u8> {
+    let frame = Frame::ethernet().ipv4([10, 0, 0, i as u8], [192, 0, 2, 1]);
+    frame.udp(9, 1000 + i as u16).payload(&[i as u8; 40]).bytes()
+}
+
+/// The frames of a capture that an Ethernet interface can send, as far as they are whole.
+fn sendable(capture: &Path, most: usize) -> Vec<Vec<u8>> {
+    let name = capture.to_str().expect("a name in UTF-8");
+    let options = weir_capture::Options { any_link: true, ..Default::default() };
+    let Ok(mut source) = weir_capture::open(name, &options) else { return Vec::new() };
+    let (mut batch, mut frames) = (FrameBatch::new(), Vec::new());
+    while frames.len() < most && source.fill(&mut batch).unwrap_or(false) {
+        if batch.link != LinkType::ETHERNET {
+            return Vec::new();
+        }
+        let whole = |i: &usize| (14..=60_000).contains(&batch.frame(*i).len());
+        frames.extend((0..batch.len()).filter(whole).map(|i| batch.frame(i).to_vec()));
+    }
+    frames.truncate(most);
+    frames
+}
+
+/// Sends frames, and compares the rows of a run over the wire with those of one over a file.
+fn replay(capture: &Path, most: usize, more: &[&str]) -> bool {
+    let frames = sendable(capture, most);
+    if frames.is_empty() {
+        return false;
+    }
+    let header = FileHeader::new(LinkType::ETHERNET);
+    let mut file = header.to_bytes().to_vec();
+    frames.iter().for_each(|f| header.put_record(&mut file, 0, f.len() as u32, f));
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("sent.pcap");
+    std::fs::write(&path, file).expect("writes");
+    let path = path.to_str().expect("a plain path");
+    let want = weir(&["run", "-e", FLOWS, "-o", "csv", "-r", path]);
+    assert_eq!(want.status.code(), Some(0), "{}", text(&want.stderr));
+
+    let args = [&["run", "-e", FLOWS, "-o", "csv", "-i", "v1", "-Q", "in"], more].concat();
+    let run = Run::start(&args);
+    let sender = Sender::new("v0");
+    frames.iter().for_each(|f| sender.send(f));
+    let (rows, said) = run.interrupt();
+    let name = capture.display();
+    let received = |text: &str| text.lines().find(|l| l.starts_with("received")).map(str::to_owned);
+    assert_eq!(received(&said), received(text(&want.stderr)), "{name}: {said}");
+    assert_eq!(rows, text(&want.stdout), "{name}");
+    true
+}
+
+#[test]
+fn a_wire_gives_the_rows_of_a_file() {
+    if !namespace("a_wire_gives_the_rows_of_a_file") {
+        return;
+    }
+    veth("v0", "v1");
+    ip("link set v0 mtu 65535");
+    ip("link set v1 mtu 65535");
+    let mut replayed = 0;
+    for capture in files("fixtures", &[".pcap", ".pcapng"]) {
+        replayed += usize::from(replay(&capture, 5000, &[]));
+    }
+    assert!(replayed > 10, "{replayed} captures were replayed");
+    for more in [&["-j", "2"][..], &["--rings", "4"]] {
+        assert!(replay(&root().join("fixtures/mixed.pcap"), 5000, more));
+    }
+    let shared = root().join("../shared/captures");
+    if !shared.is_dir() {
+        eprintln!("SKIPPED the shared captures: {} is not there", shared.display());
+        return;
+    }
+    let all = files("../shared/captures", &[".pcap", ".pcapng", ".cap"]);
+    for capture in all.iter().take(40) {
+        replay(capture, 2000, &["-B", "65536"]);
+    }
+}
+
+#[test]
+fn a_number_of_packets_ends_a_run() {
+    if !namespace("a_number_of_packets_ends_a_run") {
+        return;
+    }
+    veth("v0", "v1");
+    let run = Run::start(&["run", "-e", EACH, "-i", "v1", "-c", "10", "-o", "csv", "-n"]);
+    let sender = Sender::new("v0");
+    (0..25).for_each(|i| sender.send(&udp(i)));
+    let (rows, said) = run.end();
+    assert_eq!(rows.lines().count(), 11, "{rows}");
+    assert!(said.contains("received   10 packets\nprocessed  10\n"), "{said}");
+}
+
+#[test]
+fn options_mean_what_they_mean_to_tcpdump() {
+    if !namespace("options_mean_what_they_mean_to_tcpdump") {
+        return;
+    }
+    veth("v0", "v1");
+    let check = |options: &[&str], want: &[&str], ledger: &str| {
+        let run = Run::start(&[&["run", "-e", EACH, "-o", "csv"], options].concat());
+        let (there, here) = (Sender::new("v0"), Sender::new("v1"));
+        (1..4).for_each(|i| there.send(&udp(i)));
+        here.send(&udp(4));
+        there.send(&Frame::ethernet().vlan(7).ipv4([9, 9, 9, 9], [8, 8, 8, 8]).udp(1, 2).bytes());
+        let (rows, said) = run.interrupt();
+        let rows: Vec<&str> = rows.lines().skip(1).collect();
+        assert_eq!(rows, want, "{options:?}");
+        assert!(said.contains(ledger), "{options:?}: {said}");
+    };
+    let all = [
+        "1,82,10.0.0.1,1001,",
+        "2,82,10.0.0.2,1002,",
+        "3,82,10.0.0.3,1003,",
+        "4,82,10.0.0.4,1004,",
+        "5,46,9.9.9.9,2,7",
+    ];
+    check(&["-i", "v1"], &all, "received   5 packets\nprocessed  5\n");
+    check(&["-ni", "v1", "-Q", "out"], &["1,82,10.0.0.4,1004,"], "received   1 packet\n");
+    check(&["-i", "v1", "-Qin", "-lU"], &[all[0], all[1], all[2], "4,46,9.9.9.9,2,7"], "");
+    check(
+        &["-i", "v1", "-s", "30", "-B", "2048"],
+        &["1,82,,,", "2,82,,,", "3,82,,,", "4,82,,,", "5,46,,,7"],
+        "5: 0 whole, 5 cut by the snap length",
+    );
+    check(
+        &["-i", "v1", "--no-promiscuous-mode", "udp", "port", "1002"],
+        &["1,82,10.0.0.2,1002,"],
+        "note       what the kernel's capture filter refused was not seen, nor counted",
+    );
+    check(&["-i", "v1", "vlan", "7"], &["1,46,9.9.9.9,2,7"], "received   1 packet\n");
+    // The tagged packet passes the kernel's filter on v1, where its tag stands beside it.
+    check(
+        &["-i", "v1", "-i", "v0", "--time-stamp-type", "host", "udp dst port 1004"],
+        &["1,82,10.0.0.4,1004,", "2,82,10.0.0.4,1004,"],
+        "v1         2 received\nv0         1 received\n",
+    );
+}
+
+#[test]
+fn windows_close_while_the_wire_is_quiet() {
+    if !namespace("windows_close_while_the_wire_is_quiet") {
+        return;
+    }
+    veth("v0", "v1");
+    let query = "packets | summarize n = count() by udp.dport every 1s";
+    for workers in ["1", "2"] {
+        let mut run = Run::start(&["run", "-e", query, "-i", "v1", "-o", "csv", "-j", workers]);
+        let sender = Sender::new("v0");
+        sender.send(&udp(1));
+        let mut rows = BufReader::new(run.child.stdout.take().expect("piped"));
+        let mut line = String::new();
+        while !line.ends_with(",1001,1\n") {
+            line.clear();
+            // No second packet comes, and still the row does.
+            assert!(rows.read_line(&mut line).expect("rows") > 0, "no row");
+        }
+        run.signal("-TERM");
+        assert_eq!(run.child.wait().expect("ends").code(), Some(0));
+    }
+}
+
+#[test]
+fn what_happens_to_interfaces_is_told() {
+    if !namespace("what_happens_to_interfaces_is_told") {
+        return;
+    }
+    veth("v0", "v1");
+    let mut run = Run::start(&["run", "-e", EACH, "-i", "v1", "-o", "csv"]);
+    ip("link set v1 down");
+    run.until("v1 is down");
+    ip("link set v1 up");
+    run.until("v1 is up again");
+    Sender::new("v0").send(&udp(1));
+    ip("link del v0");
+    let (rows, said) = run.end();
+    assert_eq!(rows.lines().count(), 2, "what came is in the rows: {rows}");
+    assert!(said.contains("note       v1 is up again\nnote       v1 "), "{said}");
+    assert!(said.contains("v1 was removed"), "{said}");
+}
+
+#[test]
+fn packets_are_written_while_the_run_goes_on() {
+    if !namespace("packets_are_written_while_the_run_goes_on") {
+        return;
+    }
+    veth("v0", "v1");
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("out.pcap");
+    let name = path.to_str().expect("a plain path");
+    let run = Run::start(&["run", "-e", "packets | pass", "-i", "v1", "-U", "-w", name]);
+    let sender = Sender::new("v0");
+    let sent: Vec<_> = (0..20).map(udp).collect();
+    sent.iter().for_each(|f| sender.send(f));
+    let size = 24 + sent.iter().map(|f| 16 + f.len() as u64).sum::<u64>();
+    let written = || std::fs::metadata(&path).map_or(0, |meta| meta.len());
+    let deadline = (0..600).find(|_| {
+        wires::pause();
+        written() == size
+    });
+    assert!(deadline.is_some(), "{} of {size} bytes", written());
+    run.interrupt();
+    assert_eq!(sendable(&path, 100), sent);
+}
+
+#[test]
+fn who_may_not_capture_is_told_how_to() {
+    if !namespace("who_may_not_capture_is_told_how_to") {
+        return;
+    }
+    let output = Command::new("setpriv")
+        .args(["--bounding-set=-net_raw", "--inh-caps=-net_raw"])
+        .args([env!("CARGO_BIN_EXE_weir"), "run", "-e", EACH, "-i", "lo"])
+        .output()
+        .expect("setpriv (of util-linux)");
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(
+        text(&output.stderr),
+        "error: lo: capturing needs the capability CAP_NET_RAW: run as root, or give it to the \
+         program once: sudo setcap cap_net_raw+ep \"$(command -v weir)\"\n"
+    );
+    assert!(output.stdout.is_empty());
+}
+
+#[test]
+fn interfaces_are_listed() {
+    if !namespace("interfaces_are_listed") {
+        return;
+    }
+    veth("v0", "v1");
+    ip("link set v1 down");
+    ip("addr add 192.0.2.7/24 dev v0");
+    ip("tuntap add dev t0 mode tun");
+    let output = weir(&["interfaces", "-o", "csv"]);
+    let rows: Vec<&str> = text(&output.stdout).lines().collect();
+    assert_eq!(
+        rows[..2],
+        ["name,state,link,address,ip", "lo,up,ETHERNET,00:00:00:00:00:00,127.0.0.1"]
+    );
+    assert!(rows.iter().any(|r| r.starts_with("v1,down,ETHERNET,")), "{rows:?}");
+    assert!(rows.iter().any(|r| r.starts_with("v0,") && r.ends_with(",192.0.2.7")), "{rows:?}");
+    assert!(rows.contains(&"t0,down,RAW,,"), "{rows:?}");
+    assert_eq!(rows[rows.len() - 1], "any,all of them,LINUX_SLL2,,");
+    for other in [&["run", "-D", "-o", "csv"][..], &["flows", "-D", "-o", "csv"]] {
+        assert_eq!(text(&weir(other).stdout), text(&output.stdout), "{other:?}");
+    }
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    let check = |args: &[&str], status: i32, reason: &str| {
+        let output = weir(&[&["run", "-e", EACH], args].concat());
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(status), "{args:?}: {said}");
+        assert!(said.contains(reason), "{args:?}: {said}");
+    };
+    check(&["-i", "nosuch0"], 1, "nosuch0: there is no such interface; there are lo");
+    check(&["-i", "lo", "-r", "x.pcap"], 2, "cannot be used with");
+    check(&["-r", "x.pcap", "-s", "96"], 2, "-s is of captures from interfaces (-i)");
+    check(&["-r", "x.pcap", "-Q", "in"], 2, "-Q is of captures from interfaces (-i)");
+    check(&["-r", "x.pcap", "--rings", "2"], 2, "--rings is of captures from interfaces (-i)");
+    check(&["-i", "lo", "-s", "x"], 2, "expected a number of bytes");
+    check(&["-i", "lo", "-B", "0"], 2, "expected a number of KiB");
+    check(&["-i", "lo", "-Q", "up"], 2, "possible values: in, out, inout");
+    check(&["-i", "lo", "--rings", "0"], 2, "from 1 to 64");
+    check(&["-i"], 2, "a value is required");
+}
