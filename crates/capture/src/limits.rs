@@ -45,8 +45,9 @@ pub const RING_BLOCK: usize = 256 << 10;
 /// second of small frames at a million a second. What finds no room is lost, and counted.
 pub const RING_BUFFER: usize = 32 << 20;
 
-/// Blocks of a ring at least, however small a buffer is asked for.
-pub const RING_BLOCKS_MIN: usize = 4;
+/// Blocks of a ring at least, however small a buffer is asked for: more than the batches that
+/// workers have on their way refer to.
+pub const RING_BLOCKS_MIN: usize = 16;
 
 /// Bytes of the rings of an interface at most; larger wishes are refused.
 pub const RING_BUFFER_MAX: usize = 16 << 30;

@@ -152,10 +152,10 @@ fn what_finds_no_room_is_counted() {
     let (options, stop) = stoppable();
     let mut source = open(&["v1"], LiveOptions { buffer: 0, ..options });
     let sender = Sender::new("v0");
-    let sent: Vec<Vec<u8>> = (0..6000).map(frame).collect();
+    let sent: Vec<Vec<u8>> = (0..24_000).map(frame).collect();
     let (mut batches, mut got) = (Vec::new(), 0);
     // All blocks in flight: the batches keep what they refer to, whatever else is sent.
-    for part in sent.chunks(2000) {
+    for part in sent.chunks(8000) {
         part.iter().for_each(|f| sender.send(f));
         let mut quiet = 0;
         while got < 600 {
@@ -174,7 +174,7 @@ fn what_finds_no_room_is_counted() {
     let account = source.account();
     assert_eq!(account.received, got as u64);
     assert!(account.lost.ring > 1000, "{account:?}");
-    assert_eq!(account.received + account.lost.ring, 6000, "{account:?}");
+    assert_eq!(account.received + account.lost.ring, 24_000, "{account:?}");
     assert_eq!(account.lost.total(), account.lost.ring, "{account:?}");
 }
 
@@ -195,7 +195,7 @@ fn blocks_go_round_while_batches_are_in_flight() {
         let mut quiet = 0;
         while from < n {
             let (mut batch, _) = match flight.len() {
-                0..2 => (FrameBatch::new(), 0),
+                0..4 => (FrameBatch::new(), 0),
                 _ => flight.remove(0),
             };
             assert!(source.fill(&mut batch).expect("frames"));

@@ -51,6 +51,10 @@ impl Sink for Prompt<'_> {
     fn finish(&mut self) -> io::Result<()> {
         self.0.finish()
     }
+
+    fn refused(&self) -> u64 {
+        self.0.refused()
+    }
 }
 
 /// A sink that writes a file for each output into a folder, named after the output; the folder is
