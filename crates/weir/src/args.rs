@@ -10,8 +10,10 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::time::Duration;
 use weir_engine::limits::WORKERS_MAX;
 use weir_sink::TimeFormat;
+use weir_sink::limits::{QUEUE_LOTS, QUEUE_LOTS_MAX};
 
 /// Ask questions of packet streams: one short typed query at line rate.
 #[derive(Parser, Debug)]
@@ -57,7 +59,7 @@ Examples:
 pub(crate) enum Command {
     /// Run queries over a capture
     #[command(override_usage = RUN_USAGE, after_help = RUN_EXAMPLES)]
-    Run(RunArgs),
+    Run(Box<RunArgs>),
     /// Check queries without running them
     Check(CheckArgs),
     /// Format queries
@@ -201,10 +203,51 @@ pub(crate) struct RunOptions {
     #[arg(short = 'U', long)]
     pub(crate) packet_buffered: bool,
 
+    /// Print the ledger so far every so many seconds; SIGUSR1 prints it at any time
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) stats: Option<Duration>,
+
+    /// What becomes of rows while whoever takes them is too slow: they wait, and packets with them
+    /// (as of files), or are left out and counted (as of interfaces)
+    #[arg(long, value_enum, value_name = "POLICY")]
+    pub(crate) slow_sink: Option<SlowSink>,
+
+    /// Lots of up to 256 rows that may wait before rows are left out
+    #[arg(long, value_name = "LOTS", default_value_t = QUEUE_LOTS, value_parser = lots)]
+    #[arg(hide_default_value = true)]
+    pub(crate) sink_queue: usize,
+
+    /// Fail where packets or rows were lost: exit status 1, after everything else was done
+    #[arg(long)]
+    pub(crate) fail_on_loss: bool,
+
     /// Capture to write the packets to that the query passes: pcapng if the name ends so, else
     /// pcap; `-` for standard output
     #[arg(short, long, value_name = "CAPTURE")]
     pub(crate) write: Option<String>,
+}
+
+/// What becomes of rows that a sink does not take.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum SlowSink {
+    /// They wait
+    Wait,
+    /// They are left out and counted
+    Drop,
+}
+
+/// As people say how often: `10`, `0.5`.
+fn seconds(text: &str) -> Result<Duration, String> {
+    let number = text.parse().ok().filter(|&n: &f64| n >= 0.001);
+    let duration = number.and_then(|n| Duration::try_from_secs_f64(n).ok());
+    duration.ok_or_else(|| "expected a number of seconds, 0.001 at least".to_owned())
+}
+
+fn lots(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(n @ 1..=QUEUE_LOTS_MAX) => Ok(n),
+        _ => Err(format!("expected a number of lots, from 1 to {QUEUE_LOTS_MAX}")),
+    }
 }
 
 impl RunOptions {
@@ -417,7 +460,7 @@ mod tests {
     fn parse(line: &str) -> RunArgs {
         let cli = Cli::try_parse_from(line.split(' ')).expect("parses");
         match cli.command {
-            Command::Run(args) => args,
+            Command::Run(args) => *args,
             other => panic!("not a run: {other:?}"),
         }
     }

@@ -17,6 +17,7 @@ pub(crate) fn render(ledger: &Ledger) -> String {
     lines.push(("rows", ledger.rows, String::new()));
     lines.extend(ends(ledger));
     let trouble = [
+        ("refused", ledger.refused, REFUSED.to_owned()),
         ("late", ledger.late, LATE.to_owned()),
         ("wild", ledger.wild, wild()),
         ("evicted", ledger.evicted, EVICTED.to_owned()),
@@ -70,6 +71,8 @@ fn ends(ledger: &Ledger) -> Vec<(&'static str, u64, String)> {
 }
 
 const UNTAGGED: &str = " without a tag: not Ethernet, or cut within the addresses";
+const REFUSED: &str =
+    " rows that the sink did not take in time; --sink-queue lets more of them wait";
 const LATE: &str = " after their window had closed; --lateness keeps windows open longer";
 const EVICTED: &str = " for want of room; `max` in the query makes more";
 const UNDEFINED: &str = " left absent: out of range, or divided by zero";

@@ -16,6 +16,7 @@ mod progress;
 mod query;
 mod signals;
 mod source;
+mod stats;
 mod term;
 mod wire;
 
@@ -37,7 +38,7 @@ fn main() -> ExitCode {
 
 fn run(command: Command, term: &Term) -> anyhow::Result<Status> {
     match command {
-        Command::Run(args) => cmd::run::run(args, term),
+        Command::Run(args) => cmd::run::run(*args, term),
         Command::Check(args) => cmd::check::run(&args, term),
         Command::Fmt(args) => cmd::fmt::run(&args, term),
         Command::Explain(args) => cmd::explain::run(&args, term),

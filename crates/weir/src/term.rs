@@ -17,7 +17,7 @@ pub(crate) enum ColorWhen {
 }
 
 /// The two output streams.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Term {
     /// Whether rows go to a terminal.
     pub(crate) stdout_tty: bool,

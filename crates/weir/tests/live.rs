@@ -268,6 +268,68 @@ fn windows_close_while_the_wire_is_quiet() {
     }
 }
 
+/// What it says is told on the way: by the clock, and when a signal asks.
+#[test]
+fn the_ledger_so_far_is_told() {
+    if !namespace("the_ledger_so_far_is_told") {
+        return;
+    }
+    veth("v0", "v1");
+    for workers in ["1", "2"] {
+        let args = ["run", "-e", EACH, "-i", "v1", "-o", "csv", "-j", workers];
+        let mut run = Run::start(&args);
+        let sender = Sender::new("v0");
+        (0..7).for_each(|i| sender.send(&udp(i)));
+        let mut rows = BufReader::new(run.child.stdout.take().expect("piped")).lines();
+        (0..8).for_each(|_| drop(rows.next().expect("a row for each").expect("text")));
+        run.signal("-USR1");
+        run.until("so far:");
+        run.until("received   7 packets");
+        run.signal("-INT");
+        assert_eq!(run.child.wait().expect("ends").code(), Some(0));
+    }
+    let mut run = Run::start(&["run", "-e", EACH, "-i", "v1", "--stats", "0.05"]);
+    (0..3).for_each(|_| run.until("so far:"));
+    run.interrupt();
+}
+
+/// Nobody reads the rows, and yet every packet is received; what is not written is counted.
+#[test]
+fn a_sink_that_hangs_does_not_stall_the_wire() {
+    if !namespace("a_sink_that_hangs_does_not_stall_the_wire") {
+        return;
+    }
+    veth("v0", "v1");
+    let query = "packets | project number, all = hex(payload)";
+    let most = ["-o", "csv", "--sink-queue", "1", "--fail-on-loss"];
+    let mut run = Run::start(&[&["run", "-e", query, "-i", "v1"][..], &most].concat());
+    let sender = Sender::new("v0");
+    let long = Frame::ethernet().ipv4([10, 0, 0, 1], [10, 0, 0, 2]).udp(1, 2).payload(&[7; 1000]);
+    let (long, sent) = (long.bytes(), 4000);
+    (0..sent).for_each(|_| sender.send(&long));
+    // By now the pipe is full and rows were left out; the rest is still read.
+    loop {
+        run.signal("-USR1");
+        run.until("so far:");
+        run.until("received");
+        if run.said.last().is_some_and(|line| line.contains(&format!(" {sent} packets"))) {
+            break;
+        }
+    }
+    run.signal("-INT");
+    let mut rows = String::new();
+    run.child.stdout.take().expect("piped").read_to_string(&mut rows).expect("text");
+    let status = run.child.wait().expect("ends");
+    run.said.extend(run.errors.iter());
+    let said = run.said.join("\n");
+    assert_eq!(status.code(), Some(1), "{said}");
+    let refused = run.said.iter().rev().find_map(|line| line.strip_prefix("refused"));
+    let refused = refused.and_then(|line| line.split_whitespace().next()?.parse().ok());
+    let refused: usize = refused.unwrap_or_else(|| panic!("rows were refused: {said}"));
+    assert_eq!(rows.lines().count() - 1 + refused, sent, "{said}");
+    assert!(said.contains("packets or rows were lost (--fail-on-loss)"), "{said}");
+}
+
 #[test]
 fn what_happens_to_interfaces_is_told() {
     if !namespace("what_happens_to_interfaces_is_told") {

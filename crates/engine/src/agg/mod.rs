@@ -235,8 +235,8 @@ pub fn sharing(aggs: &[Agg]) -> Vec<Vec<&Agg>> {
     states
 }
 
-/// Makes the state of aggregates that [share](sharing) it. `lone`: a group may be asked for that had
-/// no row.
+/// Makes the state of aggregates that [share](sharing) it. `lone`: a group may be asked for that
+/// had no row.
 pub fn build(aggs: &[Agg], functions: &Functions, lone: bool) -> Box<dyn Aggregate> {
     let reading = |agg: &Agg| -> Option<Box<dyn tally::Reading>> {
         let arg = agg.arg.as_ref()?;

@@ -1,13 +1,13 @@
 //! `weir run`: queries over a capture, to rows and a ledger.
 
-use crate::args::{Format, RunArgs, RunOptions};
+use crate::args::{Format, RunArgs, RunOptions, SlowSink};
 use crate::exit::{Status, usage};
 use crate::programs::{self, Programs};
 use crate::progress::Progress;
 use crate::source::{Stream, Take};
 use crate::term::Term;
 use crate::wire::{self, Notes};
-use crate::{cmd, ledger, output, signals};
+use crate::{cmd, ledger, output, signals, stats};
 use anyhow::Context as _;
 use std::fs::File;
 use std::io::{self, Write};
@@ -24,6 +24,7 @@ use weir_engine::run::{Options, Outcome, RunError};
 use weir_packet::egress::Outlet;
 use weir_packet::source::Source;
 use weir_plan::Program;
+use weir_sink::queue::{Queue, WhenFull};
 use weir_sink::table::TableOptions;
 
 /// Queries, what they read, and how.
@@ -188,6 +189,7 @@ impl Run<'_> {
             groups_hint: self.options.groups,
             // Interfaces are asked to end themselves, and deliver what is on its way.
             stop: (!live).then(|| Arc::clone(&stop)),
+            inquiry: Some(stats::watch(self.options.stats, self.term)?),
             ..Options::default()
         };
         if let Some(lateness_ns) = self.options.lateness {
@@ -219,6 +221,21 @@ impl Run<'_> {
         options: TableOptions,
     ) -> anyhow::Result<Box<dyn Sink>> {
         let names = self.options.names.into();
+        let live = !self.options.live.interface.is_empty();
+        let drops = self.options.slow_sink.map_or(live, |policy| policy == SlowSink::Drop);
+        if drops {
+            let (folder, format) = (self.options.out_dir.clone(), self.format);
+            let outputs = Lower::outputs(&self.program);
+            let sink = move || -> io::Result<Box<dyn Sink>> {
+                let Some(folder) = &folder else {
+                    return Ok(output::sink(format, io::stdout().lock(), options, names));
+                };
+                let files = output::files(folder, &outputs, format, options, names);
+                Ok(Box::new(files.map_err(io::Error::other)?))
+            };
+            let queue = Queue::start(sink, WhenFull::Refuse, self.options.sink_queue)?;
+            return Ok(Box::new(queue));
+        }
         if let Some(folder) = &self.options.out_dir {
             let outputs = Lower::outputs(&self.program);
             return Ok(Box::new(output::files(folder, &outputs, self.format, options, names)?));
@@ -300,6 +317,10 @@ impl Run<'_> {
         }
         match outcome.error {
             Some(e) => Err(e.into()),
+            None if self.options.fail_on_loss && outcome.ledger.has_losses() => {
+                self.term.error(format_args!("packets or rows were lost (--fail-on-loss)"));
+                Ok(Status::Failed)
+            }
             None => Ok(Status::Ok),
         }
     }
