@@ -5,7 +5,12 @@
 //! first. Both keep nanoseconds. `-` is standard output, as pcap. An existing file is overwritten,
 //! unless it is a capture being read.
 
+mod rotate;
+
+pub use rotate::Rotation;
+
 use crate::limits::WRITE_BUFFER;
+use rotate::Further;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt as _;
@@ -25,6 +30,7 @@ pub struct Files {
     /// By outlet; none where frames are not wanted.
     outputs: Vec<Option<Output>>,
     prompt: bool,
+    rotation: Option<Rotation>,
 }
 
 /// A file being written.
@@ -36,6 +42,10 @@ struct Output {
     format: Format,
     /// Whether writing failed; then nothing more is written.
     failed: bool,
+    /// The files behind this one, where it is to be cut.
+    further: Option<Further>,
+    /// Bytes of this file, those that are not written yet among them.
+    bytes: u64,
 }
 
 /// How frames become the bytes of a file.
@@ -51,7 +61,18 @@ impl Files {
     /// file `pass`; without it they are not wanted.
     pub fn new(read: &[String], pass: Option<&str>) -> Files {
         let read = read.iter().filter(|name| *name != "-").cloned().collect();
-        Files { pass: pass.map(str::to_owned), read, outputs: Vec::new(), prompt: false }
+        Files {
+            pass: pass.map(str::to_owned),
+            read,
+            outputs: Vec::new(),
+            prompt: false,
+            rotation: None,
+        }
+    }
+
+    /// Cuts the capture of packets that pass into files.
+    pub fn rotate(&mut self, rotation: Option<Rotation>) {
+        self.rotation = rotation;
     }
 
     /// Whether frames are written out as soon as they come, instead of when some have gathered.
@@ -80,20 +101,24 @@ impl Egress for Files {
                 opened.push(None);
                 continue;
             };
+            if let Some(ending) = [".gz", ".zst"].into_iter().find(|e| name.ends_with(e)) {
+                let plain = name.strip_suffix(ending).unwrap_or(name);
+                return Err(refused(&format!(
+                    "{name}: captures are not written compressed; name it {plain}"
+                )));
+            }
+            let rotation = self.rotation.filter(|_| *outlet == Outlet::Pass);
+            let further = rotation.map(|r| Further::new(r, name)).transpose()?;
+            let format = Format::of(name);
+            let name = &further.as_ref().map_or(name.to_owned(), Further::name);
             let named = |e: io::Error| io::Error::new(e.kind(), format!("{name}: {e}"));
             if name == "-" {
                 if known.iter().any(|(_, other)| other == name) {
                     return Err(refused("standard output takes the packets of one end only"));
                 }
                 known.push((Id::STDOUT, name.to_owned()));
-                opened.push(Some((name.to_owned(), None)));
+                opened.push(Some((name.to_owned(), format, None, None)));
                 continue;
-            }
-            if let Some(ending) = [".gz", ".zst"].into_iter().find(|e| name.ends_with(e)) {
-                let plain = name.strip_suffix(ending).unwrap_or(name);
-                return Err(refused(&format!(
-                    "{name}: captures are not written compressed; name it {plain}"
-                )));
             }
             let file = OpenOptions::new().write(true).create(true).truncate(false).open(name);
             let file = file.map_err(named)?;
@@ -108,12 +133,18 @@ impl Egress for Files {
                 }
                 known.push((id, name.to_owned()));
             }
-            opened.push(Some((name.to_owned(), Some(file))));
+            opened.push(Some((name.to_owned(), format, Some(file), further)));
         }
-        let output = |opened: Option<(String, Option<File>)>| {
-            opened.map(|(name, file)| Output::new(name, file)).transpose()
-        };
-        self.outputs = opened.into_iter().map(output).collect::<io::Result<_>>()?;
+        let taken: Vec<Id> = read.into_iter().chain(known.into_iter().map(|(id, _)| id)).collect();
+        for opened in opened {
+            let output = opened.map(|(name, format, file, further)| {
+                Ok::<_, io::Error>(Output {
+                    further: further.map(|further| further.begun(&taken)),
+                    ..Output::new(name, format, file)?
+                })
+            });
+            self.outputs.push(output.transpose()?);
+        }
         Ok(())
     }
 
@@ -161,11 +192,7 @@ fn refused(reason: &str) -> io::Error {
 
 impl Output {
     /// An empty file, or standard output.
-    fn new(name: String, file: Option<File>) -> io::Result<Output> {
-        let format = match name.ends_with(".pcapng") {
-            true => Format::Pcapng(Vec::new()),
-            false => Format::Pcap(None),
-        };
+    fn new(name: String, format: Format, file: Option<File>) -> io::Result<Output> {
         let out: Box<dyn Write> = match file {
             Some(file) => {
                 if file.metadata().is_ok_and(|meta| meta.is_file()) {
@@ -177,17 +204,37 @@ impl Output {
             None => Box::new(io::stdout()),
         };
         let buffer = Vec::with_capacity(WRITE_BUFFER);
-        Ok(Output { name, out, buffer, format, failed: false })
+        Ok(Output { name, out, buffer, format, failed: false, further: None, bytes: 0 })
     }
 
     fn frame(&mut self, frame: &Sent, bytes: &[u8]) -> io::Result<()> {
         if self.failed {
             return Ok(());
         }
+        if self.further.as_ref().is_some_and(|further| further.is_full(self.bytes)) {
+            self.go_on()?;
+        }
+        let before = self.buffer.len();
         if let Err(first) = self.format.put(&mut self.buffer, frame, bytes) {
             return Err(self.other_link(first, frame.link));
         }
+        self.bytes += (self.buffer.len() - before) as u64;
         if self.buffer.len() >= WRITE_BUFFER { self.write() } else { Ok(()) }
+    }
+
+    /// Ends this file, and goes on in the next.
+    fn go_on(&mut self) -> io::Result<()> {
+        self.flush()?;
+        let Some(further) = &mut self.further else { return Ok(()) };
+        match further.next() {
+            Ok((name, file)) => (self.name, self.out) = (name, Box::new(file)),
+            Err(e) => {
+                self.failed = true;
+                return Err(e);
+            }
+        }
+        (self.format, self.bytes) = (self.format.afresh(), 0);
+        Ok(())
     }
 
     /// Refuses a frame of another link type than the first. What came before is kept.
@@ -233,6 +280,22 @@ impl Output {
 const PCAPNG: Writer = Writer { order: ByteOrder::Little };
 
 impl Format {
+    /// The format that the name of a file asks for.
+    fn of(name: &str) -> Format {
+        match name.ends_with(".pcapng") {
+            true => Format::Pcapng(Vec::new()),
+            false => Format::Pcap(None),
+        }
+    }
+
+    /// The same, of a file in which nothing stands yet.
+    fn afresh(&self) -> Format {
+        match self {
+            Format::Pcap(_) => Format::Pcap(None),
+            Format::Pcapng(_) => Format::Pcapng(Vec::new()),
+        }
+    }
+
     /// Appends a frame, and before it what it needs.
     ///
     /// # Errors
@@ -359,6 +422,42 @@ mod tests {
         assert_eq!(b.iter().filter(|r| r.0 == 1).cloned().collect::<Vec<_>>(), a);
         assert!(read("none.pcap").is_empty() && read("no.pcapng").is_empty());
         assert_eq!(std::fs::metadata(folder.path().join("none.pcap")).expect("there").len(), 24);
+    }
+
+    /// The frames of each file that a capture of 100 frames of 66 bytes is cut into.
+    fn cut(ending: &str, bytes: u64, files: u32) -> Vec<(String, usize)> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let name = folder.path().join(format!("x{ending}"));
+        let mut out = Files::new(&[], name.to_str());
+        out.rotate(Some(Rotation { bytes, files: std::num::NonZeroU32::new(files) }));
+        out.open(&[Outlet::Pass]).expect("opens");
+        for i in 0..100 {
+            out.send(&[7; 50], &[frame(0, LinkType::ETHERNET, i, 50)]).expect("takes frames");
+        }
+        out.finish().expect("ends");
+        let files = std::fs::read_dir(folder.path()).expect("a folder");
+        let mut files: Vec<_> = files.map(|f| f.expect("a file").path()).collect();
+        files.sort();
+        let read = |path: std::path::PathBuf| {
+            let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+            (name, crate::file::records(std::fs::read(path).expect("there")).len())
+        };
+        files.into_iter().map(read).collect()
+    }
+
+    #[test]
+    fn a_capture_goes_on_in_further_files() {
+        let named = |files: &[(&str, usize)]| -> Vec<_> {
+            files.iter().map(|(name, n)| ((*name).to_owned(), *n)).collect()
+        };
+        // A file may have 24 + 46 * 66 = 3060 bytes before it is full, and one frame more.
+        let all = named(&[("x.pcap", 46), ("x.pcap1", 46), ("x.pcap2", 8)]);
+        assert_eq!(cut(".pcap", 3059, 0), all);
+        assert_eq!(cut(".pcap", 1 << 30, 0), named(&[("x.pcap", 100)]));
+        let round = named(&[("x.pcap0", 8), ("x.pcap1", 46)]);
+        assert_eq!(cut(".pcap", 3059, 2), round);
+        let each: usize = cut(".pcapng", 3000, 0).iter().map(|(_, n)| n).sum();
+        assert_eq!(each, 100);
     }
 
     #[test]

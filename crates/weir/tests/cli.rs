@@ -185,6 +185,30 @@ fn packets_that_no_query_passes_are_not_written() {
 }
 
 #[test]
+fn a_capture_is_cut_into_files() {
+    let folder = Folder::new();
+    let x = folder.file("x.pcap", capture(100));
+    let out = folder.0.path().join("out.pcap");
+    let out = out.to_str().expect("a plain path");
+    let pass = ["run", "-e", "packets | pass", "-r", &x, "-w", out];
+    let output = run([&pass[..], &["-C", "2k", "-W", "3"]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let packets = |name: &str| {
+        let counted = run(["run", "-e", EACH, "-q", "-r", name]);
+        assert_eq!(counted.status.code(), Some(0), "{}", stderr(&counted));
+        stdout(&counted).lines().count()
+    };
+    let cut: Vec<usize> = (0..3).map(|n| packets(&format!("{out}{n}"))).collect();
+    assert!(cut.iter().all(|n| (1..100).contains(n)), "{cut:?}");
+    assert!(!Path::new(out).exists() && !Path::new(&format!("{out}3")).exists());
+    let output = run(["run", "-e", "packets | pass", "-r", &x, "-w", "-", "-C", "1"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("-w needs a name for -C"), "{}", stderr(&output));
+    let output = run([&pass[..], &["-W", "3"]].concat());
+    assert_eq!(output.status.code(), Some(2), "-W without -C");
+}
+
+#[test]
 fn errors_in_a_query_name_file_and_place() {
     let folder = Folder::new();
     let query = folder.file("typo.weir", "packets\n| where tcp.dprot == 80\n");

@@ -15,7 +15,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use weir_capture::bpf::{Filter, FilterError};
-use weir_capture::write::Files;
+use weir_capture::write::{Files, Rotation};
 use weir_engine::functions::Functions;
 use weir_engine::graph::Lower;
 use weir_engine::reading::Reading;
@@ -184,6 +184,8 @@ impl Run<'_> {
         }
         let mut files = Files::new(&self.options.read, self.options.write.as_deref());
         files.prompt(self.options.packet_buffered);
+        let files_max = self.options.file_count;
+        files.rotate(self.options.file_size.map(|bytes| Rotation { bytes, files: files_max }));
         let mut options = Options {
             workers: self.options.workers.get(),
             groups_hint: self.options.groups,
