@@ -299,8 +299,7 @@ impl Live {
                 self.look_after()?;
                 return Ok(true);
             }
-            let slow = self.ending.is_none() && self.wires.iter().any(|w| w.state == State::Up);
-            let most = if slow { WAIT_MS } else { DRAIN_STEP_MS };
+            let most = if self.ending.is_none() { WAIT_MS } else { DRAIN_STEP_MS };
             self.poll.wait(most.min(WAIT_MS - elapsed));
             self.look_after()?;
             if self.oldest().is_none() && waited.elapsed_ms() < elapsed + most {

@@ -159,6 +159,7 @@ fn replay(capture: &Path, most: usize, more: &[&str]) -> bool {
 }
 
 #[test]
+#[expect(clippy::print_stderr, reason = "a skipped part says so")]
 fn a_wire_gives_the_rows_of_a_file() {
     if !namespace("a_wire_gives_the_rows_of_a_file") {
         return;
@@ -414,6 +415,23 @@ fn interfaces_are_listed() {
     for other in [&["run", "-D", "-o", "csv"][..], &["flows", "-D", "-o", "csv"]] {
         assert_eq!(text(&weir(other).stdout), text(&output.stdout), "{other:?}");
     }
+}
+
+#[test]
+fn all_interfaces_together_take_several_rings_too() {
+    if !namespace("all_interfaces_together_take_several_rings_too") {
+        return;
+    }
+    veth("v0", "v1");
+    let query = "packets | summarize n = count(), bytes = sum(len) by ip.src";
+    let run = Run::start(&["run", "-e", query, "-i", "any", "-j", "2", "-o", "csv", "-Qin"]);
+    let sender = Sender::new("v0");
+    (0..300).for_each(|i| sender.send(&udp(i % 3)));
+    let (rows, said) = run.interrupt();
+    let want: Vec<String> = (0..3).map(|i| format!("10.0.0.{i},100,8800")).collect();
+    let got: Vec<&str> = rows.lines().skip(1).map(|r| r.trim_start_matches(',')).collect();
+    assert!(want.iter().all(|w| got.iter().any(|g| g.ends_with(w))), "{rows}{said}");
+    assert!(said.contains("received   300 packets\nprocessed  300\n"), "{said}");
 }
 
 #[test]
