@@ -1,6 +1,7 @@
 //! Where frames come from and go: capture files, plain or compressed, mapped or streamed, and the
-//! filters that tcpdump users type; the interfaces of this machine ([`live`]). [`write::Files`]
-//! takes the frames that a run hands out.
+//! filters that tcpdump users type; the interfaces of this machine ([`live`]).
+//! [`outlets::Outlets`] takes the frames that a run hands out, to files ([`mod@write`]) and onto
+//! wires ([`send`]).
 //!
 //! [`open`] takes what a user names and gives a [`Source`]. A plain file is mapped and its frames
 //! stay where they are; standard input, pipes and compressed files are read into buffers that are
@@ -22,6 +23,8 @@ pub mod limits;
 #[cfg(target_os = "linux")]
 pub mod live;
 pub mod memory;
+pub mod outlets;
+pub mod send;
 mod stream;
 mod sys;
 pub mod write;

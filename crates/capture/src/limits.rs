@@ -78,3 +78,22 @@ pub const BATCHES_UNWATCHED: u32 = 4096;
 /// Instructions of a filter that the Linux kernel takes (`BPF_MAXINSNS`); longer ones are applied
 /// behind the ring.
 pub const KERNEL_FILTER_MAX: usize = 4096;
+
+/// Frames given to the system by one call.
+pub const SEND_AT_ONCE: usize = 64;
+
+/// Bytes that may wait in a socket for its interface; the system may allow less.
+pub const SEND_BUFFER: usize = 4 << 20;
+
+/// How long the frames of a batch wait, together, for room in a full queue before what is left of
+/// them is refused: where a wire is captured, which goes on meanwhile, ...
+pub const SEND_WAIT_LIVE_NS: u64 = 10_000_000;
+
+/// ... and where files are read, which can wait.
+pub const SEND_WAIT_FILE_NS: u64 = 1_000_000_000;
+
+/// How long to wait before a full queue is tried again.
+pub const SEND_PAUSE_NS: u64 = 50_000;
+
+/// How often a frame is tried again at once, where an error told of an earlier one.
+pub const SEND_RETRIES: u32 = 2;

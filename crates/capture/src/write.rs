@@ -27,6 +27,8 @@ const NANOSECONDS: u8 = 9;
 pub struct Files {
     pass: Option<String>,
     read: Vec<String>,
+    /// Names that are not files.
+    others: Vec<String>,
     /// By outlet; none where frames are not wanted.
     outputs: Vec<Option<Output>>,
     prompt: bool,
@@ -64,6 +66,7 @@ impl Files {
         Files {
             pass: pass.map(str::to_owned),
             read,
+            others: Vec::new(),
             outputs: Vec::new(),
             prompt: false,
             rotation: None,
@@ -80,12 +83,18 @@ impl Files {
         self.prompt = prompt;
     }
 
+    /// Leaves outlets to others that have this name.
+    pub(crate) fn leave(&mut self, name: &str) {
+        self.others.push(name.to_owned());
+    }
+
     /// The name of the file for an outlet.
     fn name<'a>(&'a self, outlet: &'a Outlet) -> Option<&'a str> {
-        match outlet {
+        let name = match outlet {
             Outlet::Pass => self.pass.as_deref(),
-            Outlet::Named(name) => Some(name),
-        }
+            Outlet::Named(name) => Some(name.as_str()),
+        };
+        name.filter(|name| !self.others.iter().any(|other| other == name))
     }
 }
 
@@ -364,7 +373,8 @@ pub(crate) fn fuzz_rewrite(records: &[Record]) {
         let mut file = Vec::new();
         for (link, ts, len, bytes) in records {
             let (link, caplen) = (LinkType(*link), bytes.len() as u32);
-            let frame = Sent { outlet: 0, link, ts: *ts, len: *len, start: 0, caplen };
+            let frame =
+                Sent { outlet: 0, link, ts: *ts, len: *len, start: 0, caplen, trimmed: false };
             format.put(&mut file, &frame, bytes).expect("one link type, or pcapng");
         }
         format.end(&mut file);
@@ -381,7 +391,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn frame(outlet: u32, link: LinkType, ts: i64, caplen: u32) -> Sent {
-        Sent { outlet, link, ts, len: caplen + 5, start: 0, caplen }
+        Sent { outlet, link, ts, len: caplen + 5, start: 0, caplen, trimmed: false }
     }
 
     fn named(names: &[&str]) -> Vec<Outlet> {

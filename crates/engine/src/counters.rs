@@ -1,7 +1,7 @@
 //! The ledger: what happened to everything received. It adds up.
 
 use std::collections::BTreeMap;
-use weir_packet::egress::Outlet;
+use weir_packet::egress::{Outlet, Refusal, Refused};
 use weir_packet::source::Lost;
 use weir_packet::walk::{REASONS, Reason};
 use weir_plan::Program;
@@ -71,8 +71,12 @@ impl Traffic {
 pub struct Ends {
     /// Those that went nowhere.
     pub dropped: Traffic,
-    /// Those that went to each outlet of the program.
+    /// Those that were handed to each outlet of the program: sent or refused.
     pub outlets: BTreeMap<Outlet, Traffic>,
+    /// Those of them that the outlet did not take, of outlets that refused any.
+    pub refused: BTreeMap<Outlet, Refused>,
+    /// Those that were steered to another output, since the one of their key was away.
+    pub moved: u64,
     /// Those that were to be tagged and have no place for a tag.
     pub untagged: u64,
 }
@@ -92,10 +96,29 @@ impl Ends {
         }
     }
 
+    /// Adds what an outlet did not take of what went to it.
+    pub fn refuse(&mut self, outlet: &Outlet, refused: &Refused) {
+        if *refused != Refused::default() {
+            self.refused.entry(outlet.clone()).or_default().merge(refused);
+        }
+    }
+
+    /// What an outlet took.
+    pub fn sent(&self, outlet: &Outlet) -> Traffic {
+        let handed = self.outlets.get(outlet).copied().unwrap_or_default();
+        let (frames, bytes) = self.refused.get(outlet).map_or((0, 0), Refused::total);
+        Traffic {
+            frames: handed.frames.saturating_sub(frames),
+            bytes: handed.bytes.saturating_sub(bytes),
+        }
+    }
+
     /// Adds the counts of another part of the same run.
     fn merge(&mut self, other: &Ends) {
         self.dropped.merge(other.dropped);
         self.untagged += other.untagged;
+        self.moved += other.moved;
+        other.refused.iter().for_each(|(outlet, refused)| self.refuse(outlet, refused));
         other.outlets.iter().for_each(|(outlet, traffic)| self.add(outlet, *traffic));
     }
 }
@@ -137,12 +160,15 @@ impl Ledger {
     /// Whether packets, frames or rows were lost that a faster machine, or a larger buffer, would
     /// have kept.
     pub fn has_losses(&self) -> bool {
-        self.lost.total() > 0 || self.refused > 0
+        let full = |refused: &Refused| refused.frames[Refusal::Full as usize] > 0;
+        self.lost.total() > 0 || self.refused > 0 || self.ends.refused.values().any(full)
     }
 
     /// Whether the sums hold.
     pub fn adds_up(&self) -> bool {
+        let handed = |outlet| self.ends.outlets.get(outlet).map_or(0, |n| n.frames);
         self.received == self.filtered + self.processed
+            && self.ends.refused.iter().all(|(outlet, r)| r.total().0 <= handed(outlet))
             && self.cut + self.malformed_total() <= self.processed
     }
 }

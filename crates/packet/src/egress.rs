@@ -41,6 +41,9 @@ pub struct Sent {
     pub start: u32,
     /// ... and how many of them there are.
     pub caplen: u32,
+    /// Whether it is as short as it is because `trim` cut it; else what is missing of its length
+    /// was never captured.
+    pub trimmed: bool,
 }
 
 impl Sent {
@@ -49,6 +52,73 @@ impl Sent {
     pub fn bytes<'a>(&self, memory: &'a [u8]) -> &'a [u8] {
         let start = self.start as usize;
         memory.get(start..start + self.caplen as usize).unwrap_or(&[])
+    }
+}
+
+/// Why an outlet did not take a frame.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[repr(u8)]
+pub enum Refusal {
+    /// The outlet takes frames of other link types.
+    LinkType,
+    /// The snap length cut it: what there is of it is not the frame.
+    Cut,
+    /// It is shorter than the header of the outlet's frames.
+    Short,
+    /// It is longer than the outlet can send, as are frames that a receiver had joined.
+    Long,
+    /// The outlet's queue was full, and stayed so.
+    Full,
+    /// The interface was down, had no carrier, or was gone.
+    Down,
+    /// There was no way to the other end of the tunnel, or nobody listened there.
+    Unreachable,
+    /// The system refused it for another reason.
+    Other,
+}
+
+/// How many reasons there are.
+pub const REFUSALS: usize = 8;
+
+impl Refusal {
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Refusal; REFUSALS] = [
+        Refusal::LinkType,
+        Refusal::Cut,
+        Refusal::Short,
+        Refusal::Long,
+        Refusal::Full,
+        Refusal::Down,
+        Refusal::Unreachable,
+        Refusal::Other,
+    ];
+}
+
+/// Frames that an outlet did not take, and their bytes as on the wire, by [`Refusal`].
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Refused {
+    /// Frames, by `Refusal as usize`.
+    pub frames: [u64; REFUSALS],
+    /// Their lengths on the wire.
+    pub bytes: [u64; REFUSALS],
+}
+
+impl Refused {
+    /// One more frame, of this length.
+    pub fn add(&mut self, reason: Refusal, len: u32) {
+        self.frames[reason as usize] += 1;
+        self.bytes[reason as usize] += u64::from(len);
+    }
+
+    /// Frames and bytes, all reasons.
+    pub fn total(&self) -> (u64, u64) {
+        (self.frames.iter().sum(), self.bytes.iter().sum())
+    }
+
+    /// Those of another part of the same run.
+    pub fn merge(&mut self, other: &Refused) {
+        self.frames.iter_mut().zip(other.frames).for_each(|(sum, n)| *sum += n);
+        self.bytes.iter_mut().zip(other.bytes).for_each(|(sum, n)| *sum += n);
     }
 }
 
@@ -73,6 +143,19 @@ pub trait Egress {
     /// # Errors
     /// When an outlet cannot go on; the error names it. What it took before stays.
     fn send(&mut self, memory: &[u8], frames: &[Sent]) -> io::Result<()>;
+
+    /// Whether this outlet, by its number, is known to take no frames for now: its interface is
+    /// down or gone. What is steered goes elsewhere meanwhile. Asked once for some frames, never
+    /// for each.
+    fn is_away(&mut self, _outlet: u32) -> bool {
+        false
+    }
+
+    /// Frames that came by [`Egress::send`] and that this outlet, by its number, did not take. The
+    /// run goes on; what is neither refused nor part of an error was sent.
+    fn refused(&self, _outlet: u32) -> Refused {
+        Refused::default()
+    }
 
     /// Called when windows have closed or the source may have to wait, so that others can see what
     /// was taken.

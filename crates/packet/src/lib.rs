@@ -48,6 +48,7 @@ pub mod radiotap;
 pub mod read;
 pub mod repeated;
 pub mod sctp;
+pub mod shorten;
 pub mod source;
 pub mod tcp;
 pub mod tcp_options;

@@ -174,6 +174,19 @@ pub fn rendezvous(key: u64, outputs: &[u64]) -> usize {
     best
 }
 
+/// The output that a key goes to while some are away: the one that [`rendezvous`] would choose of
+/// those that are `there`, the first of them where there is no key. None where all are away.
+pub fn rendezvous_there(
+    key: Option<u64>,
+    outputs: &[u64],
+    there: impl Fn(usize) -> bool,
+) -> Option<usize> {
+    let mut those = (0..outputs.len()).filter(|&i| there(i));
+    let Some(key) = key else { return those.next() };
+    // Of equal ones the last is taken, so they are looked at from the end.
+    those.rev().max_by_key(|&i| mix(key, outputs[i]))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -201,6 +214,28 @@ mod tests {
             }
         }
         assert!(shares.iter().all(|n| (9_500..10_500).contains(n)), "{shares:?}");
+    }
+
+    /// An output that is away is one that is not in the list.
+    #[test]
+    fn what_is_away_is_as_if_taken_out() {
+        let words: Vec<u64> = (0..5).map(|n| mix(7, n)).collect();
+        let keys = || (0..1000).map(|n| mix(0, n));
+        for key in keys() {
+            let all = rendezvous_there(Some(key), &words, |_| true);
+            assert_eq!(all, Some(rendezvous(key, &words)));
+        }
+        for away in 0..5 {
+            let left: Vec<u64> = (0..5).filter(|&i| i != away).map(|i| words[i]).collect();
+            for key in keys() {
+                let chosen = rendezvous_there(Some(key), &words, |i| i != away);
+                assert_eq!(chosen.map(|i| words[i]), Some(left[rendezvous(key, &left)]));
+            }
+            let first = rendezvous_there(None, &words, |i| i != away);
+            assert_eq!(first, Some(usize::from(away == 0)));
+        }
+        assert_eq!(rendezvous_there(Some(1), &words, |_| false), None);
+        assert_eq!(rendezvous_there(None, &words, |_| false), None);
     }
 
     #[test]

@@ -221,9 +221,12 @@ pub(crate) struct RunOptions {
     #[arg(long)]
     pub(crate) fail_on_loss: bool,
 
-    /// Capture to write the packets to that the query passes: pcapng if the name ends so, else
-    /// pcap; `-` for standard output
-    #[arg(short, long, value_name = "CAPTURE")]
+    /// Where packets go that the query passes: a capture (`x.pcap`, `x.pcapng`, `-` for standard
+    /// output), an interface, or a tunnel
+    ///
+    /// Interfaces are `eth1`, `tap:NAME` and `tun:NAME`; tunnels are `udp://HOST:PORT`,
+    /// `vxlan://HOST?vni=N`, `gre://HOST` and `erspan://HOST?session=N`.
+    #[arg(short, long, value_name = "WHERE")]
     pub(crate) write: Option<String>,
 
     /// Let -w go on in a further file once one has so many millions of bytes; KiB, MiB, GiB with k,

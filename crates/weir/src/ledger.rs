@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use weir_engine::counters::{Ledger, Traffic};
 use weir_engine::fragments::Counts;
 use weir_engine::limits::JUMP_NS;
-use weir_packet::egress::Outlet;
+use weir_packet::egress::{Outlet, Refusal, Refused};
 
 /// The ledger, a line for each number that matters; each loss names what would help.
 pub(crate) fn render(ledger: &Ledger) -> String {
@@ -57,11 +57,22 @@ fn ends(ledger: &Ledger) -> Vec<(&'static str, u64, String)> {
         format!("{noun}{to}, {}{}", n.bytes, plural(n.bytes, " byte"))
     };
     let mut lines = Vec::new();
-    for (outlet, n) in &ledger.ends.outlets {
+    for outlet in ledger.ends.outlets.keys() {
+        let n = ledger.ends.sent(outlet);
         lines.push(match outlet {
-            Outlet::Pass => ("passed", n.frames, text(*n, "")),
-            Outlet::Named(name) => ("sent", n.frames, text(*n, &format!(" to {name}"))),
+            Outlet::Pass => ("passed", n.frames, text(n, "")),
+            Outlet::Named(name) => ("sent", n.frames, text(n, &format!(" to {name}"))),
         });
+    }
+    for (outlet, refused) in &ledger.ends.refused {
+        let by = match outlet {
+            Outlet::Pass => String::new(),
+            Outlet::Named(name) => format!(" by {name}"),
+        };
+        lines.push(("refused", refused.total().0, format!("{by}: {}", reasons(refused))));
+    }
+    if ledger.ends.moved > 0 {
+        lines.push(("moved", ledger.ends.moved, MOVED.to_owned()));
     }
     let dropped = ledger.ends.dropped;
     if dropped.frames > 0 {
@@ -70,6 +81,30 @@ fn ends(ledger: &Ledger) -> Vec<(&'static str, u64, String)> {
     lines
 }
 
+/// Why frames were refused, and what would help.
+fn reasons(refused: &Refused) -> String {
+    let those = Refusal::ALL.into_iter().zip(refused.frames).filter(|(_, n)| *n > 0);
+    let part = |(reason, n)| format!("{n} {}", why(reason));
+    those.map(part).collect::<Vec<_>>().join("; ")
+}
+
+fn why(reason: Refusal) -> &'static str {
+    match reason {
+        Refusal::LinkType => "of another link type than it takes",
+        Refusal::Cut => "cut by the snap length: capture whole frames",
+        Refusal::Short => "shorter than a header of its frames",
+        Refusal::Long => {
+            "longer than its MTU: where a receiver joins frames, `ethtool -K INTERFACE gro off lro \
+             off` stops that"
+        }
+        Refusal::Full => "while its queue was full",
+        Refusal::Down => "while it was down or gone",
+        Refusal::Unreachable => "without a way there",
+        Refusal::Other => "by the system",
+    }
+}
+
+const MOVED: &str = " steered to other outputs while theirs was away";
 const UNTAGGED: &str = " without a tag: not Ethernet, or cut within the addresses";
 const REFUSED: &str =
     " rows that the sink did not take in time; --sink-queue lets more of them wait";
@@ -168,6 +203,37 @@ mod tests {
         dropped     1 packet, 70 bytes
         untagged    3 without a tag: not Ethernet, or cut within the addresses
         ");
+    }
+
+    /// What is refused was not sent; each reason says what helps.
+    #[test]
+    fn what_was_refused() {
+        let mut ledger = Ledger { received: 12, processed: 12, ..Ledger::default() };
+        let eth1 = Outlet::Named("eth1".to_owned());
+        ledger.ends.add(&eth1, Traffic { frames: 12, bytes: 9000 });
+        ledger.ends.add(&Outlet::Pass, Traffic { frames: 2, bytes: 120 });
+        let mut refused = Refused::default();
+        refused.add(Refusal::Long, 4000);
+        refused.add(Refusal::Down, 60);
+        refused.add(Refusal::Down, 60);
+        ledger.ends.refuse(&eth1, &refused);
+        let mut refused = Refused::default();
+        refused.add(Refusal::Cut, 60);
+        ledger.ends.refuse(&Outlet::Pass, &refused);
+        ledger.ends.moved = 5;
+        assert!(ledger.adds_up());
+        assert_snapshot!(render(&ledger), @r"
+        received   12 packets
+        processed  12
+        rows        0
+        passed      1 packet, 60 bytes
+        sent        9 packets to eth1, 4880 bytes
+        refused     1: 1 cut by the snap length: capture whole frames
+        refused     3 by eth1: 1 longer than its MTU: where a receiver joins frames, `ethtool -K INTERFACE gro off lro off` stops that; 2 while it was down or gone
+        moved       5 steered to other outputs while theirs was away
+        ");
+        ledger.ends.refuse(&Outlet::Named("eth2".to_owned()), &refused);
+        assert!(!ledger.adds_up(), "more refused than handed out");
     }
 
     #[test]

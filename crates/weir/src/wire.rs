@@ -7,8 +7,9 @@ use std::io::{self, Write as _};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use weir_capture::bpf::Filter;
-use weir_capture::live::{ANY, Event, LiveOptions, open_live};
-use weir_packet::source::{Account, Lost, Source, SourceError};
+use weir_capture::live::{ANY, Direction, Event, LiveOptions, interfaces, open_live};
+use weir_capture::outlets::Captured;
+use weir_packet::source::{Account, LinkType, Lost, Source, SourceError};
 
 /// What happened to interfaces, for the ledger.
 #[derive(Clone, Default)]
@@ -61,6 +62,28 @@ pub(crate) fn open(
         let _ = writeln!(io::stderr(), "listening on {}", args.interface.join(", "));
     }
     Ok(source)
+}
+
+/// What is captured, for outlets to know what would come back.
+pub(crate) fn captured(args: &LiveArgs) -> io::Result<Vec<Captured>> {
+    if args.interface.is_empty() {
+        return Ok(Vec::new());
+    }
+    let direction = args.direction.map(Direction::from).unwrap_or_default();
+    let outgoing = direction != Direction::In;
+    let all = interfaces()?;
+    let captured = |name: &String| {
+        let those = || all.iter().filter(|on| name == ANY || on.name == *name);
+        let link = those().next().map(|on| on.link).filter(|_| name != ANY);
+        Captured {
+            name: name.clone(),
+            // What leaves by a loopback interface comes in by it.
+            outgoing: outgoing || those().any(|on| on.loopback),
+            link: link.unwrap_or(LinkType::LINUX_SLL2),
+            addresses: those().flat_map(|on| on.ip.clone()).collect(),
+        }
+    };
+    Ok(args.interface.iter().map(captured).collect())
 }
 
 /// What the ledger says of interfaces: a line for all that was lost, one for each interface where

@@ -5,6 +5,8 @@
 pub(crate) mod interface;
 #[expect(unsafe_code, reason = "calls into libpcap")]
 pub(crate) mod libpcap;
+#[expect(unsafe_code, reason = "asks about network interfaces")]
+pub(crate) mod link;
 #[expect(unsafe_code, reason = "maps files")]
 pub(crate) mod map;
 #[cfg(target_os = "linux")]
@@ -13,3 +15,7 @@ pub(crate) mod packet;
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "memory shared with the kernel")]
 pub(crate) mod ring;
+#[expect(unsafe_code, reason = "sends by sockets")]
+pub(crate) mod send;
+#[expect(unsafe_code, reason = "makes TUN and TAP devices")]
+pub(crate) mod tun;

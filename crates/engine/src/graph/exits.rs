@@ -3,12 +3,13 @@
 use crate::counters::{Ledger, Traffic};
 use crate::limits::SPARE_ROWS;
 use crate::merge::{Merge, run};
-use crate::ops::ends::{ALL, Wanted, address};
+use crate::ops::ends::{ALL, Kind, Wanted, address};
 use crate::rows::{Arena, Rows};
 use std::io;
+use std::ops::Range;
 use weir_packet::egress::{Egress, Outlet, Sent};
-use weir_packet::source::LinkType;
 use weir_plan::Program;
+use weir_plan::ends::{Ends, To, rendezvous_there, text_word};
 
 /// Where frames go.
 pub(crate) struct Exits<'e> {
@@ -16,8 +17,11 @@ pub(crate) struct Exits<'e> {
     outlets: Vec<Outlet>,
     /// What each outlet took.
     traffic: Vec<Traffic>,
-    /// Of each stage, by act, the numbers of its outlets.
-    exits: Vec<Vec<Vec<u32>>>,
+    exits: Vec<Exit>,
+    /// Packets that were steered to another output, since theirs was away.
+    moved: u64,
+    /// Scratch: by outlet, whether it is away.
+    away: Vec<bool>,
     /// Whether an outlet takes frames of several exits, which then wait for each other.
     crossing: bool,
     waiting: Vec<Waiting>,
@@ -28,6 +32,78 @@ pub(crate) struct Exits<'e> {
     frames: Vec<Sent>,
     failed: bool,
     error: Option<io::Error>,
+}
+
+/// A stage that hands packets out.
+struct Exit {
+    acts: Vec<Act>,
+    /// Whether it steers.
+    steers: bool,
+}
+
+/// One of the things that it does with them.
+struct Act {
+    /// The numbers of its outlets, ...
+    outlets: Vec<u32>,
+    /// ... and the words that stand for their names in the choice of one.
+    words: Vec<u64>,
+}
+
+impl Exit {
+    fn new(ends: &Ends, outlets: &[Outlet]) -> Exit {
+        let number = |outlet: &Outlet| outlets.iter().position(|o| o == outlet).unwrap_or(0) as u32;
+        let act = |act: &weir_plan::ends::Act| {
+            let outlets = act.to.outlets();
+            let word = |outlet: &Outlet| match outlet {
+                Outlet::Named(name) => text_word(name.as_bytes()),
+                Outlet::Pass => 0,
+            };
+            Act {
+                outlets: outlets.iter().map(number).collect(),
+                words: outlets.iter().map(word).collect(),
+            }
+        };
+        Exit {
+            acts: ends.acts().map(act).collect(),
+            steers: ends.acts().any(|act| matches!(act.to, To::Steer { .. })),
+        }
+    }
+
+    fn takes(&self, outlet: u32) -> bool {
+        self.acts.iter().any(|act| act.outlets.contains(&outlet))
+    }
+
+    /// Sends the frames of steers whose outlet is away to others of theirs that are there, if any
+    /// are; says how many. `frames` are those of the rows, in order.
+    fn resteer(
+        &self,
+        away: &[bool],
+        (rows, range): (&Rows, Range<usize>),
+        frames: &mut [Sent],
+    ) -> u64 {
+        let word = |c: usize, i: usize| rows.columns[c].word()[i];
+        let (mut at, mut moved) = (0, 0);
+        for i in range {
+            let (act, choice) = address(word(0, i));
+            let Act { outlets, words } = &self.acts[act];
+            if choice == ALL {
+                at += outlets.len();
+                continue;
+            }
+            let frame = &mut frames[at];
+            at += 1;
+            if !away[frame.outlet as usize] {
+                continue;
+            }
+            let key = Kind::of(word(3, i)).keyed.then_some(word(4, i));
+            let there = |o: usize| !away[outlets[o] as usize];
+            if let Some(chosen) = rendezvous_there(key, words, there) {
+                frame.outlet = outlets[chosen];
+                moved += 1;
+            }
+        }
+        moved
+    }
 }
 
 /// A lot that waits for those of other exits.
@@ -49,16 +125,14 @@ impl<'e> Exits<'e> {
     /// The exits of a program; without an egress, frames are only counted.
     pub(crate) fn new(program: &Program, egress: Option<&'e mut dyn Egress>) -> Exits<'e> {
         let outlets = program.outlets();
-        let number = |outlet: &Outlet| outlets.iter().position(|o| o == outlet).unwrap_or(0) as u32;
-        let act = |act: &weir_plan::ends::Act| act.to.outlets().iter().map(number).collect();
-        let exits: Vec<Vec<Vec<u32>>> =
-            program.ends().map(|(.., ends)| ends.acts().map(act).collect()).collect();
-        let takes = |exit: &Vec<Vec<u32>>, o: u32| exit.iter().flatten().any(|&n| n == o);
+        let exits: Vec<Exit> = program.ends().map(|(.., ends)| Exit::new(ends, &outlets)).collect();
         let crossing = (0..outlets.len() as u32)
-            .any(|o| exits.iter().filter(|exit| takes(exit, o)).count() > 1);
+            .any(|o| exits.iter().filter(|exit| exit.takes(o)).count() > 1);
         Exits {
             egress,
             traffic: vec![Traffic::default(); outlets.len()],
+            moved: 0,
+            away: Vec::new(),
             outlets,
             exits,
             crossing,
@@ -135,26 +209,37 @@ impl<'e> Exits<'e> {
     }
 
     /// Sends some frames of an exit.
-    fn send(&mut self, exit: usize, rows: &Rows, range: std::ops::Range<usize>) {
+    fn send(&mut self, exit: usize, rows: &Rows, range: Range<usize>) {
         let Some(egress) = self.egress.as_mut().filter(|_| !self.failed) else { return };
         let words = |c: usize| rows.columns[c].word();
-        let (to, handles, lens, links) = (words(0), words(1), words(2), words(3));
+        let (to, handles, lens, kinds) = (words(0), words(1), words(2), words(3));
         self.frames.clear();
-        for i in range {
+        for i in range.clone() {
             let (act, choice) = address(to[i]);
-            let outlets = &self.exits[exit][act];
+            let outlets = &self.exits[exit].acts[act].outlets;
             let chosen = match choice {
                 ALL => &outlets[..],
                 one => &outlets[one as usize..one as usize + 1],
             };
+            let Kind { link, trimmed, .. } = Kind::of(kinds[i]);
             self.frames.extend(chosen.iter().map(|&outlet| Sent {
                 outlet,
-                link: LinkType(links[i] as u16),
+                link,
                 ts: rows.time.word()[i] as i64,
                 len: lens[i] as u32,
                 start: Arena::start_of(handles[i]) as u32,
                 caplen: Arena::len_of(handles[i]) as u32,
+                trimmed,
             }));
+        }
+        if self.exits[exit].steers {
+            let outlets = 0..self.outlets.len() as u32;
+            self.away.clear();
+            self.away.extend(outlets.map(|outlet| egress.is_away(outlet)));
+            if self.away.contains(&true) {
+                let exit = &self.exits[exit];
+                self.moved += exit.resteer(&self.away, (rows, range), &mut self.frames);
+            }
         }
         match egress.send(rows.arena.bytes(), &self.frames) {
             Ok(()) => {
@@ -194,8 +279,12 @@ impl<'e> Exits<'e> {
 
     /// Adds what was counted to the ledger; every outlet stands there.
     pub(super) fn count(&self, ledger: &mut Ledger) {
-        for (outlet, traffic) in self.outlets.iter().zip(&self.traffic) {
+        ledger.ends.moved += self.moved;
+        for (number, (outlet, traffic)) in (0..).zip(self.outlets.iter().zip(&self.traffic)) {
             ledger.ends.add(outlet, *traffic);
+            if let Some(egress) = &self.egress {
+                ledger.ends.refuse(outlet, &egress.refused(number));
+            }
         }
     }
 }

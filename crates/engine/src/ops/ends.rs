@@ -7,46 +7,45 @@
 //! | Emits | frames on push; rows go on behind `mirror` and `next`, and those that no arm takes |
 //! | Order | kept: frames leave in the order that rows come, once for each end |
 //! | State | none |
-//! | Full | cannot be; what an output does not take ends the run |
+//! | Full | what a file does not take ends the run; what a wire does not is counted by reason, and the run goes on |
 //! | Late | packets go out as they come |
 //! | Merge | frames of all workers, by packet number |
-//! | Exact? | exact: a frame is what was captured, but for `trim` and `tag` |
+//! | Exact? | exact: a frame is what was captured, but for `trim` and `tag`; while an output of `steer` is away, its keys go to the others |
 //!
-//! Workers copy the frames of their packets, as they are to look, into lots: rows of four columns
+//! Workers copy the frames of their packets, as they are to look, into lots: rows of five columns
 //! (`lot_schema`) that take the way of other rows to where outlets are
 //! ([`crate::graph`]). Where nobody wants the frames, they are only counted here.
+
+mod out;
 
 use super::{Batch, Operator};
 use crate::counters::{Ledger, Traffic};
 use crate::expr::{Cond, Ctx, Src, Val};
 use crate::rows::{Arena, Rows};
+use out::Frames;
 use std::ops::Range;
 use weir_packet::bits::Bits;
 use weir_packet::column::{Column, Repr};
 use weir_packet::egress::Outlet;
-use weir_packet::limits::{BATCH, CAPLEN_MAX};
-use weir_packet::source::{FrameBatch, LinkType};
+use weir_packet::limits::BATCH;
+use weir_packet::source::LinkType;
 use weir_plan::ends::{Edit, mix, rendezvous, text_word};
 use weir_plan::{Schema, Type};
 
 /// In the place of the outlet that was chosen: all of the act's.
 pub(crate) const ALL: u32 = u32::MAX;
 
-/// Where the addresses of an Ethernet frame end, and a tag goes.
-const ADDRESSES: usize = 12;
-
-/// Bytes of an 802.1Q tag.
-const TAG: usize = 4;
-
 /// The columns of a lot: which act sends the frame and which of its outlets it goes to
-/// ([`address`]), the frame, its length on the wire, its link type. Its time is that of its row.
+/// ([`address`]), the frame, its length on the wire, its link type and what is to know besides
+/// ([`kind`]), and the hash of the key it was steered by. Its time is that of its row.
 pub(crate) fn lot_schema() -> Schema {
     let column = |name: &str, ty| weir_plan::Column::new(name, &ty);
     let columns = vec![
         column("to", Type::Int),
         column("frame", Type::Bytes),
         column("len", Type::Int),
-        column("link", Type::Int),
+        column("kind", Type::Int),
+        column("key", Type::Int),
     ];
     Schema { columns }
 }
@@ -54,6 +53,28 @@ pub(crate) fn lot_schema() -> Schema {
 /// The number of the act in its stage, and which of the act's outlets, or [`ALL`].
 pub(crate) fn address(word: u64) -> (usize, u32) {
     ((word >> 32) as usize, word as u32)
+}
+
+/// What is to know of a frame besides its bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Kind {
+    pub(crate) link: LinkType,
+    /// Whether it was cut by `trim`.
+    pub(crate) trimmed: bool,
+    /// Whether it has a key that it was steered by.
+    pub(crate) keyed: bool,
+}
+
+impl Kind {
+    fn word(self) -> u64 {
+        u64::from(self.link.0) | u64::from(self.trimmed) << 16 | u64::from(self.keyed) << 17
+    }
+
+    /// The kind that a word of a lot stands for.
+    pub(crate) fn of(word: u64) -> Kind {
+        let link = LinkType(word as u16);
+        Kind { link, trimmed: word & 1 << 16 != 0, keyed: word & 1 << 17 != 0 }
+    }
 }
 
 /// Who wants frames.
@@ -118,6 +139,7 @@ pub(crate) struct Act {
 struct Steer {
     keys: Vec<(Val, bool)>,
     outlets: Vec<u64>,
+    keyed: Bits,
     hashes: [u64; BATCH],
     chosen: [u32; BATCH],
 }
@@ -136,6 +158,7 @@ impl Act {
             steer: steers.then(|| Steer {
                 keys: keys.into_iter().map(|(val, ty)| (val, is_text(&ty))).collect(),
                 outlets: outlets.iter().map(names).collect(),
+                keyed: Bits::NONE,
                 hashes: [0; BATCH],
                 chosen: [0; BATCH],
             }),
@@ -151,6 +174,11 @@ impl Act {
             Some(steer) => steer.chosen[row],
             None => ALL,
         }
+    }
+
+    /// The hash of its key, if it has one.
+    fn key(&self, row: usize) -> Option<u64> {
+        self.steer.as_ref().filter(|steer| steer.keyed.has(row)).map(|steer| steer.hashes[row])
     }
 
     /// Counts frames that nobody wants.
@@ -190,6 +218,7 @@ impl Steer {
             keyed = keyed.or(column.present.and(rows));
             words(column, *is_text, &ctx.regs.arena, rows, &mut self.hashes);
         }
+        self.keyed = keyed;
         let Steer { outlets, hashes, chosen, .. } = self;
         rows.each(|i| {
             chosen[i] = if keyed.has(i) { rendezvous(hashes[i], outlets) as u32 } else { 0 };
@@ -262,12 +291,17 @@ impl Ends {
                     continue;
                 }
                 let lot = place(&mut self.lots, &mut self.used);
-                let (n, out, mut len) = (lot.len, frames.get(i), 0);
+                let (n, out) = (lot.len, frames.get(i));
+                let (mut len, mut trimmed) = (0, false);
                 let untagged = &mut self.untagged;
-                let write = |memory: &mut Vec<u8>| len = out.write(&act.edits, memory, untagged);
+                let write = |memory: &mut Vec<u8>| {
+                    (len, trimmed) = out.write(&act.edits, memory, untagged);
+                };
                 let handle = lot.arena.put_with(write);
                 let to = (at as u64) << 32 | u64::from(act.choice(i));
-                let words = [to, handle, len.into(), out.link.0.into()];
+                let key = act.key(i);
+                let kind = Kind { link: out.link, trimmed, keyed: key.is_some() };
+                let words = [to, handle, len.into(), kind.word(), key.unwrap_or(0)];
                 for (column, word) in lot.columns.iter_mut().zip(words) {
                     column.word_mut()[n] = word;
                     column.present.set(n);
@@ -282,46 +316,6 @@ impl Ends {
     }
 }
 
-/// The frames of a batch: of packets, or of rows that took theirs along.
-enum Frames<'a> {
-    View(&'a FrameBatch),
-    Rows { arena: &'a Arena, bytes: &'a Column, len: &'a Column, link: &'a Column },
-}
-
-impl<'a> Frames<'a> {
-    fn new(ctx: &'a Ctx<'_>, slots: Option<FrameSlots>) -> Frames<'a> {
-        match (slots, &ctx.view) {
-            (Some(FrameSlots { bytes, len, link }), _) => {
-                let [bytes, len, link] = [bytes, len, link].map(|src| ctx.column(src));
-                Frames::Rows { arena: &ctx.regs.arena, bytes, len, link }
-            }
-            (None, Some(view)) => Frames::View(view.frames()),
-            (None, None) => unreachable!("rows that are packets have frames"),
-        }
-    }
-
-    /// The length on the wire of frame `i`.
-    #[inline(always)]
-    fn len(&self, i: usize) -> u32 {
-        match self {
-            Frames::View(frames) => frames.lens()[i],
-            Frames::Rows { len, .. } => len.word()[i] as u32,
-        }
-    }
-
-    #[inline(always)]
-    fn get(&self, i: usize) -> Out<'a> {
-        let len = self.len(i);
-        match self {
-            Frames::View(frames) => Out { bytes: frames.frame(i), len, link: frames.link },
-            Frames::Rows { arena, bytes, link, .. } => {
-                let link = LinkType(link.word()[i] as u16);
-                Out { bytes: arena.get(bytes.word()[i]), len, link }
-            }
-        }
-    }
-}
-
 /// The lot that has room for the next frame.
 fn place<'a>(lots: &'a mut Vec<Rows>, used: &mut usize) -> &'a mut Rows {
     if *used == 0 || lots[*used - 1].len == BATCH {
@@ -332,64 +326,6 @@ fn place<'a>(lots: &'a mut Vec<Rows>, used: &mut usize) -> &'a mut Rows {
         *used += 1;
     }
     &mut lots[*used - 1]
-}
-
-/// A frame to be written.
-#[derive(Clone, Copy)]
-struct Out<'a> {
-    bytes: &'a [u8],
-    len: u32,
-    link: LinkType,
-}
-
-impl Out<'_> {
-    /// Its length on the wire once it is edited. A tag without a place is counted.
-    fn wire_len(&self, edits: &[Edit], untagged: &mut u64) -> u32 {
-        let (mut there, mut len) = (self.bytes.len(), self.len);
-        for edit in edits {
-            match edit {
-                Edit::Trim(n) => there = there.min(*n as usize),
-                Edit::Tag(_) if self.is_tagged(there) => {
-                    (there, len) = (there + TAG, len.saturating_add(TAG as u32));
-                }
-                Edit::Tag(_) => *untagged += 1,
-            }
-        }
-        len
-    }
-
-    /// Whether a tag has a place in so many bytes of it.
-    fn is_tagged(&self, there: usize) -> bool {
-        self.link == LinkType::ETHERNET && there >= ADDRESSES
-    }
-
-    /// Appends it to memory as it is to look; returns its length on the wire.
-    fn write(&self, edits: &[Edit], memory: &mut Vec<u8>, untagged: &mut u64) -> u32 {
-        let start = memory.len();
-        // What is cut off at once need not be copied.
-        let most = match edits.first() {
-            Some(Edit::Trim(n)) => (*n as usize).min(self.bytes.len()),
-            _ => self.bytes.len(),
-        };
-        memory.extend_from_slice(&self.bytes[..most]);
-        let mut len = self.len;
-        for edit in edits {
-            match edit {
-                Edit::Trim(n) => memory.truncate(start.saturating_add(*n as usize)),
-                Edit::Tag(id) if self.is_tagged(memory.len() - start) => {
-                    let (at, end) = (start + ADDRESSES, memory.len());
-                    memory.extend_from_slice(&[0; TAG]);
-                    memory.copy_within(at..end, at + TAG);
-                    let [hi, lo] = id.to_be_bytes();
-                    memory[at..at + TAG].copy_from_slice(&[0x81, 0x00, hi, lo]);
-                    len = len.saturating_add(TAG as u32);
-                }
-                Edit::Tag(_) => *untagged += 1,
-            }
-        }
-        memory.truncate(start + CAPLEN_MAX as usize);
-        len
-    }
 }
 
 impl Operator for Ends {
@@ -482,6 +418,7 @@ mod tests {
     use crate::limits::{JUMP_NS, LATENESS_NS};
     use crate::naive::{self, TimeRules};
     use crate::ops::testing::{agg, binary, compare, field, int, project, summarize};
+    use weir_packet::limits::CAPLEN_MAX;
     use weir_plan::ends::{Act, Arm, Ends, To};
     use weir_plan::{AggFunc, BinaryOp, Expr, Order, Program, SortKey, Stage, Window};
 
@@ -707,6 +644,114 @@ mod tests {
         assert_eq!(got.len(), 6);
         assert!(got.iter().all(|f| f.bytes.len() == CAPLEN_MAX as usize));
         assert_eq!(got[1].len, CAPLEN_MAX + 4);
+    }
+
+    /// An egress one of whose outlets may be away, and refuses what comes all the same.
+    struct Partly {
+        all: crate::egress::Collected,
+        away: Option<u32>,
+        trimmed: u64,
+        refused: weir_packet::egress::Refused,
+    }
+
+    impl weir_packet::egress::Egress for Partly {
+        fn open(&mut self, outlets: &[Outlet]) -> std::io::Result<()> {
+            self.all.open(outlets)
+        }
+
+        fn send(
+            &mut self,
+            memory: &[u8],
+            frames: &[weir_packet::egress::Sent],
+        ) -> std::io::Result<()> {
+            self.trimmed += frames.iter().filter(|f| f.trimmed).count() as u64;
+            for frame in frames.iter().filter(|f| Some(f.outlet) == self.away) {
+                self.refused.add(weir_packet::egress::Refusal::Down, frame.len);
+            }
+            self.all.send(memory, frames)
+        }
+
+        fn is_away(&mut self, outlet: u32) -> bool {
+            self.away == Some(outlet)
+        }
+
+        fn refused(&self, outlet: u32) -> weir_packet::egress::Refused {
+            if self.away == Some(outlet) { self.refused } else { Default::default() }
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+
+        fn finish(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// What a program hands out while an outlet is away, with 1, 2 and 4 workers, and the ledger.
+    fn partly(program: &Program, away: Option<u32>) -> (Partly, Ledger) {
+        use crate::rows::Collect;
+        use crate::run::{Options, run_to};
+        let runs = [1, 2, 4].map(|workers| {
+            let mut egress =
+                Partly { all: Default::default(), away, trimmed: 0, refused: Default::default() };
+            let outcome = run_to(
+                program,
+                &Functions::default(),
+                &mut Frames::sample(),
+                (&mut Collect::default(), &mut egress),
+                &Options { workers, ..Options::default() },
+                &mut |_| {},
+            );
+            assert!(outcome.error.is_none() && outcome.ledger.adds_up());
+            egress.all.frames = by_outlet(std::mem::take(&mut egress.all.frames));
+            (egress, outcome.ledger)
+        });
+        assert!(runs.iter().all(|(e, l)| e.all.frames == runs[0].0.all.frames && *l == runs[0].1));
+        let [first, ..] = runs;
+        first
+    }
+
+    #[test]
+    fn while_an_outlet_is_away_only_its_own_keys_move() {
+        let keys = || vec![field("number")];
+        let steer = |outputs| ends(vec![one(To::Steer { keys: keys(), outputs }, false)]);
+        let all = steer(names(&["a", "b", "c"]));
+        let (before, ledger) = partly(&all, None);
+        assert_eq!(ledger.ends.moved, 0);
+        let (after, ledger) = partly(&all, Some(1));
+        assert!(ledger.ends.moved > 5 && ledger.ends.refused.is_empty());
+        // As if it were not in the list; so what went elsewhere before stays there.
+        let (without, _) = partly(&steer(names(&["a", "c"])), None);
+        assert_eq!(after.all.frames, without.all.frames);
+        let of = |run: &Partly, name: &str| -> Vec<Frame> {
+            let outlet = Outlet::Named(name.to_owned());
+            run.all.frames.iter().filter(|f| f.outlet == outlet).cloned().collect()
+        };
+        assert_eq!(of(&before, "b").len() as u64, ledger.ends.moved);
+        for other in ["a", "c"] {
+            let now = of(&after, other);
+            assert!(of(&before, other).iter().all(|frame| now.contains(frame)));
+        }
+        // Packets without a key go to the first that is there; a `forward` has no other.
+        let none = To::Steer { keys: vec![field("udp.sport")], outputs: names(&["a", "b"]) };
+        let (first, ledger) = partly(&ends(vec![one(none, false)]), Some(0));
+        assert!(of(&first, "a").is_empty() && ledger.ends.moved > 0);
+        let (kept, ledger) = partly(&ends(vec![one(file("a"), false)]), Some(0));
+        assert_eq!((kept.all.frames.len(), ledger.ends.moved), (41, 0));
+        assert_eq!(ledger.ends.sent(&Outlet::Named("a".to_owned())), Traffic::default());
+    }
+
+    #[test]
+    fn an_egress_is_told_what_was_trimmed() {
+        let trimmed = |edits: &[Edit]| {
+            let arms = vec![arm(None, vec![act(edits, file("x"))], false)];
+            partly(&ends(vec![Stage::Ends(Ends { arms })]), None).0.trimmed
+        };
+        assert_eq!(trimmed(&[]), 0);
+        assert_eq!(trimmed(&[Edit::Trim(60)]), trimmed(&[Edit::Trim(65_535), Edit::Trim(60)]));
+        assert_eq!(trimmed(&[Edit::Trim(10)]), 41);
+        assert_eq!(trimmed(&[Edit::Tag(1), Edit::Trim(60_000)]), 0);
     }
 
     #[test]

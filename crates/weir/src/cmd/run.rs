@@ -15,7 +15,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use weir_capture::bpf::{Filter, FilterError};
-use weir_capture::write::{Files, Rotation};
+use weir_capture::outlets::{Outlets, Tell};
+use weir_capture::write::Rotation;
 use weir_engine::functions::Functions;
 use weir_engine::graph::Lower;
 use weir_engine::reading::Reading;
@@ -121,6 +122,7 @@ fn writes(program: &Program, write: Option<&str>, shows: bool) -> anyhow::Result
              they go: `| forward \"{write}\"`"
         )));
     }
+    Outlets::check(&outlets, write).map_err(|e| usage(e.to_string()))?;
     let named = outlets.iter().any(|outlet| *outlet == Outlet::Named("-".to_owned()));
     if shows && (named || write == Some("-")) {
         return Err(usage("packets can't go to standard output: the query prints rows there"));
@@ -182,10 +184,12 @@ impl Run<'_> {
         if self.options.line_buffered {
             sink = Box::new(output::Prompt(sink));
         }
-        let mut files = Files::new(&self.options.read, self.options.write.as_deref());
-        files.prompt(self.options.packet_buffered);
+        let write = self.options.write.as_deref();
+        let captured = wire::captured(&self.options.live)?;
+        let mut outlets = Outlets::new(&self.options.read, captured, write, self.tell());
+        outlets.prompt(self.options.packet_buffered);
         let files_max = self.options.file_count;
-        files.rotate(self.options.file_size.map(|bytes| Rotation { bytes, files: files_max }));
+        outlets.rotate(self.options.file_size.map(|bytes| Rotation { bytes, files: files_max }));
         let mut options = Options {
             workers: self.options.workers.get(),
             groups_hint: self.options.groups,
@@ -201,7 +205,7 @@ impl Run<'_> {
             &self.program,
             &self.functions,
             &mut source,
-            (&mut *sink, &mut files),
+            (&mut *sink, &mut outlets),
             &options,
             &mut |account| {
                 if let Some(progress) = &mut progress {
@@ -214,6 +218,16 @@ impl Run<'_> {
             progress.finish();
         }
         self.end(outcome, &source, stop.load(Ordering::Relaxed))
+    }
+
+    /// Says on the terminal what happens to outlets while the run goes on.
+    fn tell(&self) -> Tell {
+        let (term, quiet) = (self.term.clone(), self.options.quiet);
+        Box::new(move |text| {
+            if !quiet {
+                term.say(text);
+            }
+        })
     }
 
     /// Where rows go: to standard output, or into a folder.

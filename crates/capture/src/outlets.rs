@@ -1,0 +1,282 @@
+//! Where frames go: files and wires, by the names of their outlets.
+//!
+//! What a name means is told by its form, see [`Place`]. Outlets of one name are one wire. Files
+//! must take everything, or the run ends; what a wire does not take is counted, and it goes on.
+
+use crate::limits::{SEND_WAIT_FILE_NS, SEND_WAIT_LIVE_NS};
+use crate::send::Wire;
+use crate::send::place::{Place, PlaceError};
+use crate::write::{Files, Rotation};
+use std::io;
+use std::net::IpAddr;
+use weir_packet::egress::{Egress, Outlet, Refused, Sent};
+use weir_packet::ethernet::link_name;
+use weir_packet::source::LinkType;
+
+/// Says something to the user while the run goes on: that an interface went down, or is back.
+pub type Tell = Box<dyn FnMut(String)>;
+
+/// An interface that frames are captured on.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Captured {
+    /// Its name.
+    pub name: String,
+    /// Whether frames are captured that leave by it, too.
+    pub outgoing: bool,
+    /// The link type of frames captured on it.
+    pub link: LinkType,
+    /// The IP addresses that the machine has there.
+    pub addresses: Vec<IpAddr>,
+}
+
+/// Files and wires that frames go to, by the names of their outlets.
+pub struct Outlets {
+    files: Files,
+    has_files: bool,
+    pass: Option<String>,
+    captured: Vec<Captured>,
+    wires: Vec<Wire>,
+    /// By outlet, the wire that it is; none of a file.
+    wire_of: Vec<Option<usize>>,
+    /// By outlet, what its wire refused.
+    refused: Vec<Refused>,
+    tell: Tell,
+}
+
+impl Outlets {
+    /// The outlets of a run that reads the captures `read` and captures on some interfaces. Packets
+    /// that pass go to `pass`; without it they are not wanted.
+    pub fn new(
+        read: &[String],
+        captured: Vec<Captured>,
+        pass: Option<&str>,
+        tell: Tell,
+    ) -> Outlets {
+        Outlets {
+            files: Files::new(read, pass),
+            has_files: false,
+            pass: pass.map(str::to_owned),
+            captured,
+            wires: Vec::new(),
+            wire_of: Vec::new(),
+            refused: Vec::new(),
+            tell,
+        }
+    }
+
+    /// Whether files are written as soon as frames come, instead of when some have gathered.
+    pub fn prompt(&mut self, prompt: bool) {
+        self.files.prompt(prompt);
+    }
+
+    /// Cuts the capture of packets that pass into files, where it is one.
+    pub fn rotate(&mut self, rotation: Option<Rotation>) {
+        self.files.rotate(rotation);
+    }
+
+    /// Whether all outlets have names that mean something, where packets that pass go to `pass`.
+    /// Opens nothing.
+    ///
+    /// # Errors
+    /// Of the first that has none.
+    pub fn check(outlets: &[Outlet], pass: Option<&str>) -> Result<(), PlaceError> {
+        outlets
+            .iter()
+            .filter_map(|outlet| name(outlet, pass))
+            .try_for_each(|name| Place::of(name).map(|_| ()))
+    }
+
+    /// Refuses an interface that frames are captured on.
+    fn no_way_back(&self, name: &str, place: &Place) -> io::Result<()> {
+        let captured = self.captured.iter().any(|on| on.name == name);
+        if *place != Place::Interface || !captured {
+            return Ok(());
+        }
+        Err(refused(format!(
+            "{name}: packets are captured on this interface, and would go back where they came \
+             from; a network function stands between two interfaces"
+        )))
+    }
+
+    /// Refuses a tunnel whose own packets would be captured, and wrapped again, without end; and a
+    /// wire that takes nothing of what is captured.
+    fn no_loop(&self, wire: &Wire) -> io::Result<()> {
+        let name = &wire.name;
+        let local = wire.local_address();
+        let seen =
+            |on: &&Captured| on.outgoing && local.is_some_and(|ip| on.addresses.contains(&ip));
+        if let Some(Captured { name: on, .. }) = self.captured.iter().find(seen) {
+            return Err(refused(format!(
+                "{name}: packets leave for there by {on}, and would be captured there again, \
+                 without end; capture what comes in only: -Q in"
+            )));
+        }
+        let other = |on: &Captured| !wire.takes(on.link);
+        match self.captured.first() {
+            Some(first) if self.captured.iter().all(other) => Err(refused(format!(
+                "{name}: takes no frames of link type {}, which those of {} have",
+                link_name(first.link),
+                first.name
+            ))),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn refused(reason: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, reason)
+}
+
+/// The name of an outlet, where packets that pass go to `pass`.
+fn name<'a>(outlet: &'a Outlet, pass: Option<&'a str>) -> Option<&'a str> {
+    match outlet {
+        Outlet::Pass => pass,
+        Outlet::Named(name) => Some(name),
+    }
+}
+
+impl Egress for Outlets {
+    /// Opens wires first: a file that is there is emptied only if everything else can be opened.
+    fn open(&mut self, outlets: &[Outlet]) -> io::Result<()> {
+        self.refused = vec![Refused::default(); outlets.len()];
+        let live = !self.captured.is_empty();
+        let wait_ns = if live { SEND_WAIT_LIVE_NS } else { SEND_WAIT_FILE_NS };
+        for outlet in outlets {
+            let Some(name) = name(outlet, self.pass.as_deref()) else {
+                self.wire_of.push(None);
+                continue;
+            };
+            let refused =
+                |e: PlaceError| io::Error::new(io::ErrorKind::InvalidInput, e.to_string());
+            let place = Place::of(name).map_err(refused)?;
+            if place == Place::File {
+                self.has_files = true;
+                self.wire_of.push(None);
+                continue;
+            }
+            self.no_way_back(name, &place)?;
+            let known = self.wires.iter().position(|wire| wire.name == name);
+            if known.is_none() {
+                let wire = Wire::open(name, &place, wait_ns, &mut *self.tell)?;
+                self.no_loop(&wire)?;
+                self.wires.push(wire);
+                self.files.leave(name);
+            }
+            self.wire_of.push(Some(known.unwrap_or(self.wires.len() - 1)));
+        }
+        self.files.open(outlets)
+    }
+
+    fn wants(&self, outlet: &Outlet) -> bool {
+        name(outlet, self.pass.as_deref()).is_some()
+    }
+
+    fn send(&mut self, memory: &[u8], frames: &[Sent]) -> io::Result<()> {
+        if !self.wires.is_empty() {
+            for (n, frame) in (0..).zip(frames) {
+                if let Some(Some(wire)) = self.wire_of.get(frame.outlet as usize) {
+                    self.wires[*wire].push(n);
+                }
+            }
+            for wire in &mut self.wires {
+                wire.send(memory, frames, &mut self.refused, &mut *self.tell);
+            }
+        }
+        if self.has_files { self.files.send(memory, frames) } else { Ok(()) }
+    }
+
+    fn is_away(&mut self, outlet: u32) -> bool {
+        let wire = self.wire_of.get(outlet as usize).copied().flatten();
+        wire.is_some_and(|wire| self.wires[wire].is_away(&mut *self.tell))
+    }
+
+    fn refused(&self, outlet: u32) -> Refused {
+        self.refused.get(outlet as usize).copied().unwrap_or_default()
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.files.flush()
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        self.files.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is said where frames of `lo` are captured and handed to this name.
+    fn opened(name: &str, outgoing: bool, link: LinkType) -> String {
+        let addresses = vec![IpAddr::from([127, 0, 0, 1])];
+        let on = Captured { name: "lo".to_owned(), outgoing, link, addresses };
+        let mut outlets = Outlets::new(&[], vec![on], None, Box::new(|_| {}));
+        let outlet = Outlet::Named(name.to_owned());
+        outlets.open(&[outlet]).map_or_else(|e| e.to_string(), |()| "opens".to_owned())
+    }
+
+    #[test]
+    fn what_would_be_captured_again_is_refused() {
+        let check = |name: &str, outgoing, link, part: &str| {
+            let told = opened(name, outgoing, link);
+            assert!(told.starts_with(part), "{told}");
+        };
+        let (eth, raw) = (LinkType::ETHERNET, LinkType::RAW);
+        check("lo", false, eth, "lo: packets are captured on this interface");
+        check("udp://127.0.0.1:9", true, eth, "udp://127.0.0.1:9: packets leave for there by lo");
+        check("udp://127.0.0.1:9", false, eth, "opens");
+        check("vxlan://127.0.0.1?vni=1", false, eth, "opens");
+        let other = "vxlan://127.0.0.1?vni=1: takes no frames of link type RAW, which those of lo";
+        check("vxlan://127.0.0.1?vni=1", false, raw, other);
+    }
+
+    #[test]
+    fn names_are_looked_at_before_anything_is_opened() {
+        let named = |name: &str| Outlet::Named(name.to_owned());
+        let outlets = [named("eth0"), named("/no/such/folder.pcap"), Outlet::Pass];
+        assert!(Outlets::check(&outlets, None).is_ok());
+        assert!(Outlets::check(&outlets, Some("udp://192.0.2.1:1")).is_ok());
+        assert!(Outlets::check(&outlets, Some("udp://192.0.2.1")).is_err());
+        assert!(Outlets::check(&[named("no name of an interface")], None).is_err());
+    }
+
+    /// A datagram and a file for each frame; a name that two outlets have is one wire.
+    #[test]
+    fn frames_go_to_files_and_wires() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("x.pcap").to_str().expect("a plain path").to_owned();
+        let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("binds");
+        let wire = format!("udp://{}", socket.local_addr().expect("an address"));
+        let mut outlets = Outlets::new(&[], Vec::new(), Some(&wire), Box::new(|_| {}));
+        let all = [Outlet::Named(file.clone()), Outlet::Pass, Outlet::Named(wire.clone())];
+        outlets.open(&all).expect("opens");
+        assert!(all.iter().all(|outlet| outlets.wants(outlet)));
+        let memory: Vec<u8> = (0..100).collect();
+        let frame = |outlet, start, len| Sent {
+            outlet,
+            link: LinkType::ETHERNET,
+            ts: 0,
+            len,
+            start,
+            caplen: 20,
+            trimmed: false,
+        };
+        // The last was cut by the snap length, which is none of a file's business.
+        let frames = [frame(0, 0, 20), frame(1, 20, 20), frame(2, 40, 20), frame(0, 1, 30)];
+        let frames = [&frames[..], &[frame(1, 0, 30)]].concat();
+        outlets.send(&memory, &frames).expect("takes them");
+        outlets.finish().expect("ends");
+        let mut buffer = [0; 64];
+        for start in [20, 40] {
+            let n = socket.recv(&mut buffer).expect("a datagram");
+            assert_eq!(buffer[..n], memory[start..start + 20]);
+        }
+        let read = crate::file::records(std::fs::read(file).expect("there"));
+        let read: Vec<_> = read.into_iter().map(|(_, _, len, bytes)| (len, bytes)).collect();
+        assert_eq!(read, [(20, memory[..20].to_vec()), (30, memory[1..21].to_vec())]);
+        let refused: Vec<u64> = (0..3).map(|n| outlets.refused(n).total().0).collect();
+        assert_eq!(refused, [0, 1, 0]);
+        assert!((0..3).all(|n| !outlets.is_away(n)));
+    }
+}

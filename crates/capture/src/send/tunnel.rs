@@ -1,0 +1,85 @@
+//! A tunnel to another host: frames leave in packets of their own, whose IP and UDP headers, with
+//! their checksums, the kernel writes (udp(7), raw(7)).
+
+use super::carry::Carries;
+use super::place::{self, Wrap};
+use super::{Tried, advice, named};
+use crate::sys::send::{Pieces, connect, never_fragment, raw_socket, send_some, udp_socket};
+use std::io;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _, UdpSocket};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use weir_packet::egress::Refusal;
+use weir_packet::gre;
+
+/// The other end of a tunnel.
+pub(super) struct Tunnel {
+    socket: OwnedFd,
+    to: SocketAddr,
+}
+
+impl Tunnel {
+    /// Opens a tunnel; says what it carries. `outlet` stands in errors.
+    pub(super) fn open(outlet: &str, tunnel: &place::Tunnel) -> io::Result<(Tunnel, Carries)> {
+        let (port, carries) = match tunnel.wrap {
+            Wrap::Udp(port) => (port, Carries::Any),
+            Wrap::Vxlan { port, vni } => (port, Carries::Vxlan(vni)),
+            Wrap::Gre { key } => (0, Carries::Gre(key)),
+            Wrap::Erspan { session } => (0, Carries::Erspan(session, 0)),
+        };
+        let to = resolve(outlet, &tunnel.host, port)?;
+        let of_tunnel = |e: io::Error| named(outlet, &e, &advice(&e, "cap_net_raw"));
+        let socket = match tunnel.wrap {
+            Wrap::Udp(_) | Wrap::Vxlan { .. } => udp_socket(to),
+            Wrap::Gre { .. } | Wrap::Erspan { .. } => raw_socket(to, gre::PROTOCOL),
+        };
+        let socket = socket.map_err(of_tunnel)?;
+        if !tunnel.fragment {
+            never_fragment(&socket, to).map_err(of_tunnel)?;
+        }
+        connect(&socket, to).map_err(|e| named(outlet, &e, ": is there a route to it?"))?;
+        Ok((Tunnel { socket, to }, carries))
+    }
+
+    pub(super) fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    /// The address that its packets leave from.
+    pub(super) fn local_address(&self) -> Option<IpAddr> {
+        let socket = UdpSocket::from(self.socket.try_clone().ok()?);
+        Some(socket.local_addr().ok()?.ip())
+    }
+
+    /// Whether there is a way to the other end again.
+    pub(super) fn come_back(&mut self) -> bool {
+        connect(&self.socket, self.to).is_ok()
+    }
+
+    pub(super) fn put(&mut self, messages: &[Pieces<'_>]) -> Tried {
+        let error = match send_some(self.socket.as_fd(), messages) {
+            Ok(n) => return Tried::Took(n),
+            Err(error) => error,
+        };
+        match error.raw_os_error() {
+            Some(libc::EINTR) => Tried::Took(0),
+            Some(libc::EAGAIN) => Tried::Full { tells: true },
+            Some(libc::ENOBUFS) => Tried::Full { tells: false },
+            Some(libc::EMSGSIZE) => Tried::Refused(Refusal::Long, error),
+            // What the other end answered to an earlier packet.
+            Some(libc::ECONNREFUSED | libc::ENOPROTOOPT) => Tried::Again(error),
+            Some(libc::ENETUNREACH | libc::EHOSTUNREACH | libc::ENETDOWN) => {
+                Tried::Away(Refusal::Unreachable)
+            }
+            _ => Tried::Refused(Refusal::Other, error),
+        }
+    }
+}
+
+/// The address of the other end.
+fn resolve(outlet: &str, host: &str, port: u16) -> io::Result<SocketAddr> {
+    let addresses = (host, port).to_socket_addrs().map_err(|e| named(outlet, &e, ""))?;
+    addresses.into_iter().next().ok_or_else(|| {
+        let none = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+        named(outlet, &none, "")
+    })
+}

@@ -1,0 +1,154 @@
+//! Network interfaces: what they are called, whether they are up, what they carry.
+//!
+//! What makes it sound: every request of `ioctl` here takes a `struct ifreq` (netdevice(7)), which
+//! lives on the stack for the length of the call, as does what it points to; of its union that part
+//! is read which the request wrote, and all of it was zero before.
+
+use std::ffi::{CStr, CString, c_char, c_ulong};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd as _, FromRawFd as _, OwnedFd};
+
+/// How an interface is doing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct State {
+    /// Whether it is up.
+    pub(crate) up: bool,
+    /// Whether it has a carrier, too.
+    pub(crate) running: bool,
+}
+
+/// The names of all interfaces.
+pub(crate) fn names() -> Vec<String> {
+    let mut names = Vec::new();
+    // SAFETY: no arguments; the array that it gives is ours until it is freed below.
+    let all = unsafe { libc::if_nameindex() };
+    if all.is_null() {
+        return names;
+    }
+    let mut at = all;
+    // SAFETY: the array ends with an entry whose index is 0, and entries before it have a name.
+    while unsafe { (*at).if_index } != 0 {
+        // SAFETY: as above; the name ends in NUL and is copied.
+        names.push(unsafe { CStr::from_ptr((*at).if_name) }.to_string_lossy().into_owned());
+        // SAFETY: an entry follows, since this is not the last.
+        at = unsafe { at.add(1) };
+    }
+    // SAFETY: the array that if_nameindex gave, freed once.
+    unsafe { libc::if_freenameindex(all) };
+    names
+}
+
+/// The number of an interface.
+pub(crate) fn index(name: &str) -> io::Result<u32> {
+    let name = CString::new(name)?;
+    // SAFETY: a string that ends in NUL.
+    match unsafe { libc::if_nametoindex(name.as_ptr()) } {
+        0 => Err(io::Error::last_os_error()),
+        index => Ok(index),
+    }
+}
+
+/// A socket to ask by, of no use otherwise.
+pub(crate) fn control() -> io::Result<OwnedFd> {
+    // SAFETY: plain numbers.
+    let fd = unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: a descriptor that was just opened and is nobody else's.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// How an interface is doing; asked by any socket.
+pub(crate) fn state(socket: impl AsFd, name: &str) -> io::Result<State> {
+    let request = ask(&socket, libc::SIOCGIFFLAGS, request(name)?)?;
+    // SAFETY: SIOCGIFFLAGS writes the flags.
+    let flags = i32::from(unsafe { request.ifr_ifru.ifru_flags });
+    let up = flags & libc::IFF_UP != 0;
+    // The flag follows the carrier only after a while.
+    let carrier = || carrier(&socket, name).unwrap_or(flags & libc::IFF_RUNNING != 0);
+    Ok(State { up, running: up && carrier() })
+}
+
+/// `struct ethtool_value`.
+#[repr(C)]
+struct EthtoolValue {
+    command: u32,
+    data: u32,
+}
+
+/// ETHTOOL_GLINK of `linux/ethtool.h`.
+const GET_LINK: u32 = 10;
+
+/// Whether an interface has a carrier, where its driver can tell.
+fn carrier(socket: impl AsFd, name: &str) -> io::Result<bool> {
+    let mut value = EthtoolValue { command: GET_LINK, data: 0 };
+    let mut request = request(name)?;
+    request.ifr_ifru.ifru_data = (&raw mut value).cast();
+    ask(socket, libc::SIOCETHTOOL, request)?;
+    Ok(value.data != 0)
+}
+
+/// Its hardware type: one of `ARPHRD_`.
+pub(crate) fn hardware(socket: impl AsFd, name: &str) -> io::Result<u16> {
+    let request = ask(socket, libc::SIOCGIFHWADDR, request(name)?)?;
+    // SAFETY: SIOCGIFHWADDR writes a hardware address.
+    Ok(unsafe { request.ifr_ifru.ifru_hwaddr.sa_family })
+}
+
+/// Sets an interface up.
+pub(crate) fn set_up(socket: impl AsFd, name: &str) -> io::Result<()> {
+    let mut request = ask(&socket, libc::SIOCGIFFLAGS, request(name)?)?;
+    // SAFETY: SIOCGIFFLAGS writes the flags.
+    unsafe { request.ifr_ifru.ifru_flags |= libc::IFF_UP as libc::c_short };
+    ask(socket, libc::SIOCSIFFLAGS, request).map(|_| ())
+}
+
+/// A request about this interface.
+pub(crate) fn request(name: &str) -> io::Result<libc::ifreq> {
+    // SAFETY: plain data, of which zero is a value.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    let name = CString::new(name)?;
+    let bytes = name.as_bytes_with_nul();
+    if bytes.len() > request.ifr_name.len() {
+        return Err(io::Error::from_raw_os_error(libc::ENODEV));
+    }
+    for (to, &byte) in request.ifr_name.iter_mut().zip(bytes) {
+        *to = byte as c_char;
+    }
+    Ok(request)
+}
+
+fn ask(socket: impl AsFd, what: c_ulong, mut request: libc::ifreq) -> io::Result<libc::ifreq> {
+    let fd = socket.as_fd().as_raw_fd();
+    // SAFETY: an open descriptor, and a request of the type that all of these take.
+    match unsafe { libc::ioctl(fd, what as _, &mut request) } {
+        0.. => Ok(request),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loopback_is_known() {
+        assert!(names().contains(&"lo".to_owned()), "{:?}", names());
+        let socket = control().expect("a socket");
+        assert_eq!(index("lo").expect("there"), 1);
+        assert_eq!(hardware(&socket, "lo").expect("there"), libc::ARPHRD_LOOPBACK);
+        state(&socket, "lo").expect("there");
+    }
+
+    #[test]
+    fn what_is_not_there_is_an_error() {
+        let socket = control().expect("a socket");
+        assert!(index("no such one").is_err());
+        let error = state(&socket, "weir-none").expect_err("not there");
+        assert_eq!(error.raw_os_error(), Some(libc::ENODEV));
+        let long = state(&socket, "a name that is too long").expect_err("not there");
+        assert_eq!(long.raw_os_error(), Some(libc::ENODEV));
+        assert!(state(&socket, "nul\0").is_err());
+    }
+}

@@ -1,0 +1,37 @@
+//! TUN and TAP devices (Linux: Documentation/networking/tuntap.rst).
+//!
+//! What makes it sound: TUNSETIFF takes a `struct ifreq`, which lives on the stack for the length
+//! of the call. Reading and writing go through [`File`].
+
+use super::link::request;
+use std::ffi::c_int;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+
+/// Whether frames have an Ethernet header.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    /// They do.
+    Tap,
+    /// They are IP packets.
+    Tun,
+}
+
+/// Opens a device of this name, and makes it where there is none; then it is gone when the file is
+/// closed. Each write is a frame that the kernel receives by it.
+pub(crate) fn open(name: &str, kind: Kind) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    let file = options.read(true).write(true).custom_flags(libc::O_NONBLOCK);
+    let file = file.open("/dev/net/tun")?;
+    let mut request = request(name)?;
+    let kind = match kind {
+        Kind::Tap => libc::IFF_TAP,
+        Kind::Tun => libc::IFF_TUN,
+    };
+    request.ifr_ifru.ifru_flags = (kind | libc::IFF_NO_PI) as libc::c_short;
+    // SAFETY: an open file, and the request that it takes.
+    let set: c_int = unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF as _, &request) };
+    if set < 0 { Err(io::Error::last_os_error()) } else { Ok(file) }
+}

@@ -1,0 +1,123 @@
+//! Frames as they come to an end, and as they are to look when they go out.
+
+use super::FrameSlots;
+use crate::expr::Ctx;
+use crate::rows::Arena;
+use weir_packet::column::Column;
+use weir_packet::limits::CAPLEN_MAX;
+use weir_packet::source::{FrameBatch, LinkType};
+use weir_plan::ends::Edit;
+
+/// Where the addresses of an Ethernet frame end, and a tag goes.
+const ADDRESSES: usize = 12;
+
+/// Bytes of an 802.1Q tag.
+const TAG: usize = 4;
+
+/// The frames of a batch: of packets, or of rows that took theirs along.
+pub(super) enum Frames<'a> {
+    View(&'a FrameBatch),
+    Rows { arena: &'a Arena, bytes: &'a Column, len: &'a Column, link: &'a Column },
+}
+
+impl<'a> Frames<'a> {
+    pub(super) fn new(ctx: &'a Ctx<'_>, slots: Option<FrameSlots>) -> Frames<'a> {
+        match (slots, &ctx.view) {
+            (Some(FrameSlots { bytes, len, link }), _) => {
+                let [bytes, len, link] = [bytes, len, link].map(|src| ctx.column(src));
+                Frames::Rows { arena: &ctx.regs.arena, bytes, len, link }
+            }
+            (None, Some(view)) => Frames::View(view.frames()),
+            (None, None) => unreachable!("rows that are packets have frames"),
+        }
+    }
+
+    /// The length on the wire of frame `i`.
+    #[inline(always)]
+    pub(super) fn len(&self, i: usize) -> u32 {
+        match self {
+            Frames::View(frames) => frames.lens()[i],
+            Frames::Rows { len, .. } => len.word()[i] as u32,
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn get(&self, i: usize) -> Out<'a> {
+        let len = self.len(i);
+        match self {
+            Frames::View(frames) => Out { bytes: frames.frame(i), len, link: frames.link },
+            Frames::Rows { arena, bytes, link, .. } => {
+                let link = LinkType(link.word()[i] as u16);
+                Out { bytes: arena.get(bytes.word()[i]), len, link }
+            }
+        }
+    }
+}
+
+/// A frame to be written.
+#[derive(Clone, Copy)]
+pub(super) struct Out<'a> {
+    bytes: &'a [u8],
+    len: u32,
+    pub(super) link: LinkType,
+}
+
+impl Out<'_> {
+    /// Its length on the wire once it is edited. A tag without a place is counted.
+    pub(super) fn wire_len(&self, edits: &[Edit], untagged: &mut u64) -> u32 {
+        let (mut there, mut len) = (self.bytes.len(), self.len);
+        for edit in edits {
+            match edit {
+                Edit::Trim(n) => there = there.min(*n as usize),
+                Edit::Tag(_) if self.is_tagged(there) => {
+                    (there, len) = (there + TAG, len.saturating_add(TAG as u32));
+                }
+                Edit::Tag(_) => *untagged += 1,
+            }
+        }
+        len
+    }
+
+    /// Whether a tag has a place in so many bytes of it.
+    fn is_tagged(&self, there: usize) -> bool {
+        self.link == LinkType::ETHERNET && there >= ADDRESSES
+    }
+
+    /// Appends it to memory as it is to look; returns its length on the wire, and whether it was
+    /// trimmed.
+    pub(super) fn write(
+        &self,
+        edits: &[Edit],
+        memory: &mut Vec<u8>,
+        untagged: &mut u64,
+    ) -> (u32, bool) {
+        let start = memory.len();
+        // What is cut off at once need not be copied.
+        let most = match edits.first() {
+            Some(Edit::Trim(n)) => (*n as usize).min(self.bytes.len()),
+            _ => self.bytes.len(),
+        };
+        memory.extend_from_slice(&self.bytes[..most]);
+        let (mut len, mut trimmed) = (self.len, most < self.bytes.len());
+        for edit in edits {
+            match edit {
+                Edit::Trim(n) => {
+                    let end = start.saturating_add(*n as usize);
+                    trimmed |= end < memory.len();
+                    memory.truncate(end);
+                }
+                Edit::Tag(id) if self.is_tagged(memory.len() - start) => {
+                    let (at, end) = (start + ADDRESSES, memory.len());
+                    memory.extend_from_slice(&[0; TAG]);
+                    memory.copy_within(at..end, at + TAG);
+                    let [hi, lo] = id.to_be_bytes();
+                    memory[at..at + TAG].copy_from_slice(&[0x81, 0x00, hi, lo]);
+                    len = len.saturating_add(TAG as u32);
+                }
+                Edit::Tag(_) => *untagged += 1,
+            }
+        }
+        memory.truncate(start + CAPLEN_MAX as usize);
+        (len, trimmed)
+    }
+}
