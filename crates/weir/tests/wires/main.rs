@@ -3,6 +3,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod functions;
 mod space;
 mod steering;
 mod tunnels;
