@@ -18,6 +18,7 @@ pub mod cbpf;
 mod chain;
 mod compress;
 mod decode;
+pub mod ebpf;
 mod file;
 pub mod limits;
 #[cfg(target_os = "linux")]
@@ -28,6 +29,7 @@ pub mod send;
 mod stream;
 mod sys;
 pub mod write;
+pub mod xdp;
 
 pub use file::fuzz_file;
 

@@ -97,3 +97,54 @@ pub const SEND_PAUSE_NS: u64 = 50_000;
 
 /// How often a frame is tried again at once, where an error told of an earlier one.
 pub const SEND_RETRIES: u32 = 2;
+
+/// Instructions of an eBPF program: what the kernel's verifier looks at
+/// (`BPF_COMPLEXITY_LIMIT_INSNS`). A longer program is refused.
+pub const EBPF_INSTRUCTIONS_MAX: usize = 1_000_000;
+
+/// Bytes of the verifier's log that are asked for, ...
+pub const EBPF_LOG_BYTES: usize = 1 << 20;
+
+/// ...and of its end that an error shows.
+pub const EBPF_LOG_SHOWN: usize = 2048;
+
+/// Bytes of one answer about interfaces; the kernel sends 32 KiB at most.
+pub const NETLINK_BUFFER: usize = 64 << 10;
+
+/// How long a source of a wire waits for frames before it says what time it is.
+pub const WIRE_WAIT_MS: u32 = 100;
+
+/// Interfaces that one capture by AF_XDP takes; more are refused.
+pub const XDP_INTERFACES_MAX: usize = 64;
+
+/// Receive queues of one of them; more are refused.
+pub const XDP_QUEUES_MAX: u32 = 256;
+
+/// Bytes of memory for the frames of one interface unless told otherwise.
+pub const XDP_MEMORY: usize = 64 << 20;
+
+/// Bytes of memory that a frame takes: the smaller where that does for the MTU. A longer frame is
+/// refused when the capture begins, or dropped and counted.
+pub const XDP_FRAME_BYTES: [usize; 2] = [2048, 4096];
+
+/// Frames that a queue has memory for, at least...
+pub const XDP_FRAMES_MIN: usize = 64;
+
+/// ...and at most. When all are in use, what comes is dropped and counted.
+pub const XDP_FRAMES_MAX: usize = 1 << 18;
+
+/// Batches of one queue that may be held at once; beyond, frames wait in the ring.
+pub const XDP_LOANS_MAX: usize = 1024;
+
+/// Frames that the kernel looks at in one turn of busy-polling, unless told otherwise.
+pub const XDP_BUSY_POLL_BUDGET: u32 = 64;
+
+/// Milliseconds after which counters of the kernel are read anew while frames come.
+pub const XDP_COUNTS_EVERY_MS: u32 = 50;
+
+/// How often a queue that is taken is tried again: the kernel takes a moment to clean up after a
+/// socket, ...
+pub const XDP_BIND_TRIES: u32 = 100;
+
+/// ...and how many milliseconds apart.
+pub const XDP_BIND_EVERY_MS: u32 = 20;

@@ -3,6 +3,10 @@
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "asks the kernel about interfaces")]
 pub(crate) mod interface;
+#[expect(unsafe_code, reason = "bpf(2)")]
+pub(crate) mod bpf;
+#[expect(unsafe_code, reason = "an ioctl")]
+pub(crate) mod ethtool;
 #[expect(unsafe_code, reason = "calls into libpcap")]
 pub(crate) mod libpcap;
 #[expect(unsafe_code, reason = "asks about network interfaces")]
@@ -19,3 +23,8 @@ pub(crate) mod ring;
 pub(crate) mod send;
 #[expect(unsafe_code, reason = "makes TUN and TAP devices")]
 pub(crate) mod tun;
+#[cfg(test)]
+#[expect(unsafe_code, reason = "namespaces and sockets of tests")]
+pub(crate) mod testbed;
+#[expect(unsafe_code, reason = "memory shared with the kernel")]
+pub(crate) mod xsk;

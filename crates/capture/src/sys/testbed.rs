@@ -1,0 +1,108 @@
+//! Network namespaces, interfaces and senders of tests that need root.
+//!
+//! What makes it sound: the calls take plain values, or a struct that lives through the call and
+//! its size. A namespace is that of one thread and the children it starts, has no name, and goes with
+//! them however they end, with all that is in it.
+
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+use rustix::thread::{CpuSet, UnshareFlags, sched_setaffinity, unshare_unsafe};
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::process::Command;
+
+/// Whether this test may do what root may; says that it is skipped where not.
+#[expect(clippy::print_stderr, reason = "tests say what they leave out")]
+pub(crate) fn may(test: &str) -> bool {
+    let kind = crate::ebpf::MapKind::Array;
+    // SAFETY: no arguments.
+    let refused = match unsafe { libc::geteuid() } {
+        0 => crate::ebpf::Map::new(kind, "weir-test", 4, 8, 1).err(),
+        _ => Some(io::ErrorKind::PermissionDenied.into()),
+    };
+    if let Some(why) = &refused {
+        eprintln!("skipped: {test} needs root and bpf(2): {why}");
+    }
+    refused.is_none()
+}
+
+/// Runs `test` in a network namespace of its own, in which nobody sends by himself.
+pub(crate) fn in_namespace<T: Send>(test: impl FnOnce() -> T + Send) -> T {
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            // SAFETY: a namespace for the network; file descriptors stay those of the process.
+            unsafe { unshare_unsafe(UnshareFlags::NEWNET) }.expect("a network namespace");
+            for which in ["all", "default"] {
+                let quiet = format!("/proc/sys/net/ipv6/conf/{which}/disable_ipv6");
+                // There may be no IPv6 at all.
+                let _ = std::fs::write(quiet, "1");
+            }
+            test()
+        });
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+/// Runs `ip` with these words.
+pub(crate) fn ip(words: &str) {
+    let done = Command::new("ip").args(words.split_whitespace()).output().expect("iproute2");
+    assert!(done.status.success(), "ip {words}: {}", String::from_utf8_lossy(&done.stderr));
+}
+
+/// Two ends of a wire, each with so many queues, both up.
+pub(crate) fn veth(a: &str, b: &str, queues: u32) {
+    let q = format!("numrxqueues {queues} numtxqueues {queues}");
+    ip(&format!("link add {a} {q} type veth peer name {b} {q}"));
+    for end in [a, b] {
+        ip(&format!("link set dev {end} up"));
+    }
+}
+
+/// Has this thread run on one CPU.
+pub(crate) fn on_cpu(cpu: usize) {
+    let mut set = CpuSet::new();
+    set.set(cpu);
+    sched_setaffinity(None, &set).expect("a CPU that there is");
+}
+
+/// Sends frames as they are.
+pub(crate) struct Sender {
+    socket: OwnedFd,
+    ifindex: i32,
+}
+
+impl Sender {
+    /// By this interface.
+    pub(crate) fn new(interface: &str) -> Sender {
+        let name = std::ffi::CString::new(interface).expect("no NUL");
+        // SAFETY: a string that ends in NUL.
+        let ifindex = unsafe { libc::if_nametoindex(name.as_ptr()) };
+        assert!(ifindex > 0, "no interface {interface}");
+        let (family, kind) = (AddressFamily::PACKET, SocketType::RAW);
+        let socket = socket_with(family, kind, SocketFlags::CLOEXEC, None).expect("a raw socket");
+        // Without the queueing discipline a frame takes the queue of the CPU it is sent from.
+        let (on, len) = (1_u32, size_of::<u32>() as u32);
+        let bypass = libc::PACKET_QDISC_BYPASS;
+        // SAFETY: an option of 4 bytes, read from a number that lives through the call.
+        let set = unsafe {
+            let on = (&raw const on).cast();
+            libc::setsockopt(socket.as_raw_fd(), libc::SOL_PACKET, bypass, on, len)
+        };
+        assert_eq!(set, 0, "{}", io::Error::last_os_error());
+        Sender { socket, ifindex: ifindex as i32 }
+    }
+
+    /// Sends one frame.
+    pub(crate) fn send(&self, frame: &[u8]) {
+        // SAFETY: all zeros is an address.
+        let mut to: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+        to.sll_family = libc::AF_PACKET as u16;
+        to.sll_ifindex = self.ifindex;
+        let (fd, len) = (self.socket.as_raw_fd(), size_of_val(&to) as u32);
+        // SAFETY: a frame and an address that live through the call, with their lengths.
+        let sent = unsafe {
+            let to = (&raw const to).cast();
+            libc::sendto(fd, frame.as_ptr().cast(), frame.len(), 0, to, len)
+        };
+        assert_eq!(sent, frame.len() as isize, "{}", io::Error::last_os_error());
+    }
+}

@@ -1,0 +1,233 @@
+//! Opening interfaces: what is there, the program, the sockets, and which mode came of it.
+
+use super::error::{Refused, refused, unfit};
+use super::link::{Interface, Interfaces};
+use super::mode::{Mode, WhyNot};
+use super::program::Redirect;
+use super::queue::{Opened, Queue, Request};
+use super::source::{Port, XdpSource};
+use super::{Attach, XdpOptions};
+use crate::ebpf::{Link, Program};
+use crate::limits::{
+    XDP_FRAME_BYTES, XDP_FRAMES_MAX, XDP_FRAMES_MIN, XDP_INTERFACES_MAX, XDP_QUEUES_MAX,
+};
+use crate::sys::ethtool::rx_queues;
+use std::io;
+use weir_packet::source::SourceError;
+
+/// What the kernel keeps of each frame's room (`XDP_PACKET_HEADROOM`).
+const HEADROOM: usize = 256;
+
+/// An Ethernet header with two VLAN tags.
+const ETHERNET: usize = 14 + 2 * 4;
+
+/// `ARPHRD_ETHER` and `ARPHRD_LOOPBACK`, whose frames have Ethernet headers.
+const HARDWARE: [u16; 2] = [1, 772];
+
+/// Captures all receive queues of these interfaces, of the network namespace of this thread.
+///
+/// # Errors
+/// When there is no such interface, something on it rules a capture out, or the kernel refuses; the
+/// error names the interface and what to try. Nothing is left behind.
+pub fn open_xdp(
+    interfaces: &[impl AsRef<str>],
+    options: &XdpOptions,
+) -> Result<XdpSource, SourceError> {
+    let known = Interfaces::open()
+        .map_err(|e| refused("AF_XDP", None, "asking for interfaces", Refused::Other(e)))?;
+    if interfaces.is_empty() || interfaces.len() > XDP_INTERFACES_MAX {
+        let n = interfaces.len();
+        let reason = format!("{n} interfaces to capture; 1 to {XDP_INTERFACES_MAX} can be");
+        return Err(unfit("AF_XDP", reason));
+    }
+    let (mut ports, mut queues, mut modes) = (Vec::new(), Vec::new(), Vec::new());
+    for (port, name) in interfaces.iter().map(AsRef::as_ref).enumerate() {
+        let interface = look_up(&known, name)?;
+        if ports.iter().any(|p: &Port| p.index == interface.index) {
+            return Err(unfit(name, "is named twice".to_owned()));
+        }
+        if let Some((place, id)) = interface.program {
+            return Err(unfit(name, another(name, place, id)));
+        }
+        let opened = Opening { interface: &interface, port, options }.open()?;
+        ports.push(opened.0);
+        queues.extend(opened.1);
+        modes.push(opened.2);
+    }
+    XdpSource::new(known, ports, queues, modes, options)
+}
+
+/// The interface of this name, if it can be captured.
+fn look_up(known: &Interfaces, name: &str) -> Result<Interface, SourceError> {
+    let asking = |e| refused(name, None, "asking for the interface", Refused::Other(e));
+    let Some(interface) = known.by_name(name).map_err(asking)? else {
+        let names: Vec<_> = known.all().map_err(asking)?.into_iter().map(|i| i.name).collect();
+        let reason = format!("no such interface; there are {}", names.join(", "));
+        let source = io::Error::new(io::ErrorKind::NotFound, reason);
+        return Err(SourceError::Io { name: name.to_owned(), source });
+    };
+    if !HARDWARE.contains(&interface.hardware) {
+        let kind = interface.hardware;
+        let reason = format!(
+            "is of hardware type {kind}, and AF_XDP capture takes Ethernet only; \
+             AF_PACKET captures it"
+        );
+        return Err(unfit(name, reason));
+    }
+    Ok(interface)
+}
+
+/// Says which program is in the way.
+fn another(interface: &str, place: &str, id: u32) -> String {
+    let name = Program::info(id).map(|info| info.name).unwrap_or_default();
+    let name = if name.is_empty() { String::new() } else { format!(" `{name}`") };
+    format!(
+        "another XDP program{name} (number {id}, {place}) is on it; end the process that holds it, \
+         or take it away: ip link set dev {interface} xdp off"
+    )
+}
+
+/// One interface to be opened.
+struct Opening<'a> {
+    interface: &'a Interface,
+    port: usize,
+    options: &'a XdpOptions,
+}
+
+impl Opening<'_> {
+    fn open(&self) -> Result<(Port, Vec<Queue>, Mode), SourceError> {
+        let name = &self.interface.name;
+        let frame_bytes = self.frame_bytes()?;
+        let (queues_max, probing) = self.queues()?;
+        let redirect = Redirect::load(name, queues_max)?;
+        let (link, attach, not_native) = self.attach(&redirect)?;
+        if attach == Attach::Generic && self.options.zero_copy == Some(true) {
+            let why = not_native.as_ref().map_or_else(String::new, |why| format!(" ({why})"));
+            let reason =
+                format!("zero-copy needs the program in the driver, not in the stack{why}");
+            return Err(unfit(name, reason));
+        }
+        let memory = self.options.memory / queues_max as usize / frame_bytes;
+        let frames = (memory + 1).next_power_of_two() / 2;
+        let frames = frames.clamp(XDP_FRAMES_MIN, XDP_FRAMES_MAX);
+        let mut opened = Vec::new();
+        for number in 0..queues_max {
+            let request = Request {
+                interface: name,
+                ifindex: self.interface.index,
+                port: self.port,
+                number,
+                probing: probing && number > 0,
+                frames,
+                frame_bytes: frame_bytes as u32,
+                zero_copy: attach == Attach::Native && self.options.zero_copy != Some(false),
+                copy: self.options.zero_copy != Some(true),
+                options: self.options,
+            };
+            match Queue::open(&request)? {
+                Some(queue) => opened.push(queue),
+                None => break,
+            }
+        }
+        let mode = Mode {
+            interface: name.clone(),
+            queues: opened.len() as u32,
+            attach,
+            not_native,
+            zero_copy: opened.iter().filter(|o| o.zero_copy).count() as u32,
+            not_zero_copy: self.not_zero_copy(attach, &opened),
+            not_huge: opened.iter().find_map(|o| o.no_huge_pages.clone()).map(WhyNot::Refused),
+            busy_poll: self.options.busy_poll.is_some()
+                && opened.iter().all(|o| o.not_busy_poll.is_none()),
+            not_busy_poll: opened.iter().find_map(|o| refusal(o.not_busy_poll.as_ref())),
+            frames,
+            frame_bytes,
+        };
+        let queues: Vec<Queue> = opened.into_iter().map(|o| o.queue).collect();
+        for queue in &queues {
+            redirect.set(queue.number, queue.socket.number()).map_err(|e| {
+                let doing = "handing its socket to the XDP program";
+                refused(name, Some(queue.number), doing, Refused::Bpf(e))
+            })?;
+        }
+        let port = Port::new(self.interface, redirect, link)?;
+        Ok((port, queues, mode))
+    }
+
+    /// Room for one frame: half a page does for the usual MTU.
+    fn frame_bytes(&self) -> Result<usize, SourceError> {
+        let needed = self.interface.mtu as usize + ETHERNET + HEADROOM;
+        let fits = XDP_FRAME_BYTES.into_iter().find(|&bytes| bytes >= needed);
+        fits.ok_or_else(|| {
+            let most = XDP_FRAME_BYTES[XDP_FRAME_BYTES.len() - 1] - ETHERNET - HEADROOM;
+            let Interface { name, mtu, .. } = self.interface;
+            let reason = format!(
+                "its MTU of {mtu} needs frames in several pieces, which are not supported; \
+                 ip link set dev {name} mtu {most} or less, or capture it by AF_PACKET"
+            );
+            unfit(name, reason)
+        })
+    }
+
+    /// How many receive queues there are, at most if nobody says.
+    fn queues(&self) -> Result<(u32, bool), SourceError> {
+        let Interface { name, rx_queues_max, .. } = self.interface;
+        let told = rx_queues(name)
+            .map_err(|e| refused(name, None, "asking for its queues", Refused::Other(e)))?;
+        let queues = told.unwrap_or((*rx_queues_max).max(1));
+        if queues > XDP_QUEUES_MAX {
+            let reason = format!(
+                "has {queues} receive queues, of which {XDP_QUEUES_MAX} can be captured: \
+                 ethtool -L {name} combined {XDP_QUEUES_MAX}"
+            );
+            return Err(unfit(name, reason));
+        }
+        Ok((queues, told.is_none()))
+    }
+
+    /// Puts the program on the interface.
+    fn attach(&self, redirect: &Redirect) -> Result<(Link, Attach, Option<WhyNot>), SourceError> {
+        let Interface { name, index, .. } = self.interface;
+        let put = |attach| Link::xdp(&redirect.program, *index, attach);
+        let failed = |what, e| Err(refused(name, None, what, Refused::Bpf(e)));
+        let mut not_native = Some(WhyNot::Unwanted);
+        if self.options.attach != Some(Attach::Generic) {
+            match put(Attach::Native) {
+                Ok(link) => return Ok((link, Attach::Native, None)),
+                Err(e) if final_word(&e) || self.options.attach.is_some() => {
+                    return failed("putting the XDP program into the driver", e);
+                }
+                Err(e) => not_native = Some(WhyNot::Refused(e.to_string())),
+            }
+        }
+        match put(Attach::Generic) {
+            Ok(link) => Ok((link, Attach::Generic, not_native)),
+            Err(e) => failed("putting the XDP program on the interface", e),
+        }
+    }
+
+    fn not_zero_copy(&self, attach: Attach, opened: &[Opened]) -> Option<WhyNot> {
+        if opened.iter().all(|o| o.zero_copy) {
+            return None;
+        }
+        if self.options.zero_copy == Some(false) {
+            return Some(WhyNot::Unwanted);
+        }
+        match attach {
+            Attach::Generic => Some(WhyNot::Needs("native XDP")),
+            Attach::Native => opened.iter().find_map(|o| refusal(o.not_zero_copy.as_ref())),
+        }
+    }
+}
+
+fn refusal(error: Option<&io::Error>) -> Option<WhyNot> {
+    error.map(|e| WhyNot::Refused(e.to_string()))
+}
+
+/// Whether the stack would refuse as the driver does.
+fn final_word(error: &io::Error) -> bool {
+    let code = error.raw_os_error();
+    [libc::EPERM, libc::EACCES, libc::EBUSY, libc::EEXIST, libc::ENODEV]
+        .into_iter()
+        .any(|c| code == Some(c))
+}

@@ -1,0 +1,185 @@
+//! One receive queue: its socket, its rings, its memory.
+
+use super::XdpOptions;
+use super::error::{Refused, refused};
+use super::loans::Loans;
+use super::ring::{FillRing, RxRing};
+use super::source::nap;
+use crate::limits::{XDP_BIND_EVERY_MS, XDP_BIND_TRIES};
+use crate::sys::xsk::{RingMap, Socket, Umem, View};
+use rustix::net::xdp::XdpStatistics;
+use std::io;
+use std::sync::Arc;
+use weir_packet::limits::BATCH;
+use weir_packet::source::{Chunk, FrameBatch, LinkType, SourceError};
+
+/// A queue that frames are received from.
+pub(super) struct Queue {
+    pub(super) socket: Socket,
+    fill: FillRing<RingMap>,
+    rx: RxRing<RingMap>,
+    loans: Loans,
+    /// Which interface of the source it belongs to.
+    pub(super) port: usize,
+    /// Its number among the queues of the interface.
+    pub(super) number: u32,
+    /// Frames that it has memory for.
+    pub(super) frames: usize,
+    frame_bytes: u32,
+    /// Frames handed out.
+    pub(super) delivered: u64,
+}
+
+/// A queue, and what it did not get.
+pub(super) struct Opened {
+    pub(super) queue: Queue,
+    pub(super) zero_copy: bool,
+    /// Why not, where it was tried.
+    pub(super) not_zero_copy: Option<io::Error>,
+    pub(super) no_huge_pages: Option<String>,
+    pub(super) not_busy_poll: Option<io::Error>,
+}
+
+/// Which queue is to be opened, and how.
+pub(super) struct Request<'a> {
+    pub(super) interface: &'a str,
+    pub(super) ifindex: u32,
+    pub(super) port: usize,
+    pub(super) number: u32,
+    /// Nobody said how many queues there are: the first that can't be bound is the end.
+    pub(super) probing: bool,
+    pub(super) frames: usize,
+    pub(super) frame_bytes: u32,
+    /// Whether zero-copy is to be tried, and whether copies are to be.
+    pub(super) zero_copy: bool,
+    pub(super) copy: bool,
+    pub(super) options: &'a XdpOptions,
+}
+
+impl Queue {
+    /// Makes memory and rings, and binds a socket to the queue. `None`: there is no such queue.
+    pub(super) fn open(request: &Request<'_>) -> Result<Option<Opened>, SourceError> {
+        let (interface, number) = (request.interface, Some(request.number));
+        let failed = |doing, why| refused(interface, number, doing, why);
+        let socket =
+            Socket::new().map_err(|e| failed("opening a socket of AF_XDP", Refused::Socket(e)))?;
+        let umem = Umem::new(request.frames * request.frame_bytes as usize)
+            .map_err(|e| failed("mapping memory for frames", Refused::Memory(e)))?;
+        socket
+            .register(&umem, request.frame_bytes)
+            .map_err(|e| failed("registering memory for frames", Refused::Memory(e)))?;
+        let (fill, rx) = socket
+            .rings(request.frames as u32)
+            .map_err(|e| failed("making the rings of a socket", Refused::Memory(e)))?;
+        let busy_poll = request.options.busy_poll;
+        let not_busy_poll =
+            busy_poll.and_then(|poll| socket.prefer_busy_poll(poll.micros, poll.budget).err());
+        let mut fill = FillRing::new(fill);
+        let all: Vec<u32> = (0..request.frames as u32).map(|i| i * request.frame_bytes).collect();
+        fill.put(&all);
+
+        let (zero_copy, not_zero_copy) = match request.bind(&socket) {
+            Ok(bound) => bound,
+            Err(e) if request.probing && e.raw_os_error() == Some(libc::EINVAL) => return Ok(None),
+            Err(e) => return Err(failed("binding a socket to the queue", Refused::Bind(e))),
+        };
+        let umem = Arc::new(umem);
+        let no_huge_pages = umem.no_huge_pages.as_ref().map(|e| e.to_string());
+        let loans = Loans::new(request.frames, || -> Chunk { Arc::new(View(Arc::clone(&umem))) });
+        let queue = Queue {
+            socket,
+            fill,
+            rx: RxRing::new(rx),
+            loans,
+            port: request.port,
+            number: request.number,
+            frames: request.frames,
+            frame_bytes: request.frame_bytes,
+            delivered: 0,
+        };
+        Ok(Some(Opened { queue, zero_copy, not_zero_copy, no_huge_pages, not_busy_poll }))
+    }
+
+    /// Whether frames have come.
+    pub(super) fn has_frames(&mut self) -> bool {
+        self.rx.waiting() > 0
+    }
+
+    /// Whether a batch can be filled, if there are frames.
+    pub(super) fn can_lend(&self) -> bool {
+        self.loans.can_lend()
+    }
+
+    /// Whether batches hold so much of the memory that it should be looked after often.
+    pub(super) fn is_short(&self) -> bool {
+        self.loans.frames_out() > self.frames / 2 || !self.loans.can_lend()
+    }
+
+    /// Gives frames back to the kernel that no batch refers to any more.
+    pub(super) fn collect(&mut self, thorough: bool) {
+        let thorough = thorough || self.loans.frames_out() > self.frames / 4 * 3;
+        let fill = &mut self.fill;
+        self.loans.collect(thorough, |frames| {
+            // The ring has room for all frames there are.
+            let put = fill.put(frames);
+            debug_assert_eq!(put, frames.len(), "room in the fill ring");
+        });
+        if self.fill.needs_wakeup() {
+            self.socket.wake();
+        }
+    }
+
+    /// Fills a batch with frames that have come, up to `snap` bytes of each, with this time stamp
+    /// and numbered from `seq` on; how many.
+    pub(super) fn receive(&mut self, batch: &mut FrameBatch, ts: i64, seq: u64, snap: u32) -> u64 {
+        let (rx, mut n) = (&mut self.rx, 0);
+        let room = !(self.frame_bytes - 1);
+        self.loans.lend(|chunk, frames| {
+            batch.restart(chunk, 0, LinkType::ETHERNET);
+            rx.take(BATCH as u32, |frame| {
+                // Less than 4 GiB, as `open` sees to.
+                let start = frame.address as u32;
+                batch.push(ts, seq + n, start, frame.len.min(snap), frame.len);
+                frames.push(start & room);
+                n += 1;
+            });
+        });
+        self.delivered += n;
+        n
+    }
+
+    /// What the kernel counted for the socket.
+    pub(super) fn statistics(&self) -> Option<XdpStatistics> {
+        self.socket.statistics().ok()
+    }
+}
+
+impl Request<'_> {
+    /// Binds the socket, so that the driver fills our memory if it may. Whether it does, and why
+    /// not.
+    fn bind(&self, socket: &Socket) -> io::Result<(bool, Option<io::Error>)> {
+        // A socket that was closed just now lets go of its queue a little later.
+        let bind = |zero_copy| {
+            let mut tries = 0;
+            loop {
+                match socket.bind(self.ifindex, self.number, zero_copy) {
+                    Err(e) if e.raw_os_error() == Some(libc::EBUSY) && tries < XDP_BIND_TRIES => {
+                        tries += 1;
+                        nap(XDP_BIND_EVERY_MS);
+                    }
+                    result => return result,
+                }
+            }
+        };
+        let mut refusal = None;
+        if self.zero_copy {
+            match bind(true) {
+                Ok(()) => return Ok((true, None)),
+                Err(error) if !self.copy => return Err(error),
+                Err(error) => refusal = Some(error),
+            }
+        }
+        bind(false)?;
+        Ok((false, refusal))
+    }
+}
