@@ -1,8 +1,8 @@
 //! Network namespaces, interfaces and senders of tests that need root.
 //!
 //! What makes it sound: the calls take plain values, or a struct that lives through the call and
-//! its size. A namespace is that of one thread and the children it starts, has no name, and goes with
-//! them however they end, with all that is in it.
+//! its size. A namespace is that of one thread and the children it starts, has no name, and goes
+//! with them however they end, with all that is in it.
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use rustix::thread::{CpuSet, UnshareFlags, sched_setaffinity, unshare_unsafe};
@@ -55,6 +55,24 @@ pub(crate) fn veth(a: &str, b: &str, queues: u32) {
     for end in [a, b] {
         ip(&format!("link set dev {end} up"));
     }
+}
+
+/// Changes how many queues one end of a wire uses, of those it has: `ethtool -L`.
+pub(crate) fn set_queues(interface: &str, rx: u32, tx: u32) {
+    const SIOCETHTOOL: libc::c_ulong = 0x8946;
+    const ETHTOOL_SCHANNELS: u32 = 0x3d;
+    // struct ethtool_channels: command, four maxima, receive, send, other, combined.
+    let mut channels = [ETHTOOL_SCHANNELS, 0, 0, 0, 0, rx, tx, 0, 0];
+    // SAFETY: all zeros is a request.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    let name = interface.bytes().take(libc::IFNAMSIZ - 1);
+    request.ifr_name.iter_mut().zip(name).for_each(|(to, byte)| *to = byte as libc::c_char);
+    request.ifr_ifru.ifru_data = channels.as_mut_ptr().cast();
+    let (family, kind) = (AddressFamily::INET, SocketType::DGRAM);
+    let socket = socket_with(family, kind, SocketFlags::CLOEXEC, None).expect("a socket");
+    // SAFETY: a request that points to a struct ethtool_channels, both alive through the call.
+    let done = unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL as _, &raw mut request) };
+    assert_eq!(done, 0, "ethtool -L {interface}: {}", io::Error::last_os_error());
 }
 
 /// Has this thread run on one CPU.

@@ -10,6 +10,8 @@ pub(super) enum Refused {
     Bpf(io::Error),
     /// The program.
     Load(LoadError),
+    /// Putting the program on the interface.
+    Attach(io::Error),
     /// Making or setting up a socket.
     Socket(io::Error),
     /// Registering memory.
@@ -30,10 +32,12 @@ pub(super) fn refused(
     let hint = hint(&why, interface).map_or_else(String::new, |hint| format!("; {hint}"));
     let (kind, cause) = match why {
         Refused::Load(e) => (e.source.kind(), e.to_string()),
-        Refused::Bpf(e) | Refused::Socket(e) | Refused::Memory(e) | Refused::Bind(e) => {
-            (e.kind(), e.to_string())
-        }
-        Refused::Other(e) => (e.kind(), e.to_string()),
+        Refused::Bpf(e)
+        | Refused::Attach(e)
+        | Refused::Socket(e)
+        | Refused::Memory(e)
+        | Refused::Bind(e)
+        | Refused::Other(e) => (e.kind(), e.to_string()),
     };
     let name = match queue {
         Some(queue) => format!("{interface}, queue {queue}"),
@@ -53,6 +57,7 @@ fn hint(why: &Refused, interface: &str) -> Option<String> {
     let (error, what) = match why {
         Refused::Bpf(e) => (e, "XDP programs"),
         Refused::Load(e) => (&e.source, "XDP programs"),
+        Refused::Attach(e) => (e, "XDP programs"),
         Refused::Socket(e) => (e, "AF_XDP"),
         Refused::Memory(e) => (e, "memory"),
         Refused::Bind(e) => (e, "a queue"),
@@ -67,6 +72,14 @@ fn hint(why: &Refused, interface: &str) -> Option<String> {
         (libc::ENOBUFS, Refused::Memory(_)) => {
             "more memory would be locked than is allowed: ask for less, raise the limit \
              (`ulimit -l`, LimitMEMLOCK= of a systemd unit), or add the capability cap_ipc_lock"
+                .to_owned()
+        }
+        (libc::EBUSY | libc::EEXIST, Refused::Attach(_)) => {
+            "another XDP program was put on it: end the process that holds it".to_owned()
+        }
+        (libc::EOPNOTSUPP | libc::EINVAL | libc::ERANGE, Refused::Attach(_)) => {
+            "the driver has no XDP, or not with this MTU, these queues or offloads: \
+             generic XDP works everywhere"
                 .to_owned()
         }
         (libc::ENOMEM, _) => "there is too little free memory: ask for less".to_owned(),

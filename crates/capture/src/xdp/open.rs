@@ -189,7 +189,7 @@ impl Opening<'_> {
     fn attach(&self, redirect: &Redirect) -> Result<(Link, Attach, Option<WhyNot>), SourceError> {
         let Interface { name, index, .. } = self.interface;
         let put = |attach| Link::xdp(&redirect.program, *index, attach);
-        let failed = |what, e| Err(refused(name, None, what, Refused::Bpf(e)));
+        let failed = |what, e| Err(refused(name, None, what, Refused::Attach(e)));
         let mut not_native = Some(WhyNot::Unwanted);
         if self.options.attach != Some(Attach::Generic) {
             match put(Attach::Native) {

@@ -2,7 +2,7 @@
 
 use super::link::Interfaces;
 use super::*;
-use crate::sys::testbed::{Sender, in_namespace, ip, may, on_cpu, veth};
+use crate::sys::testbed::{Sender, in_namespace, ip, may, on_cpu, set_queues, veth};
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -338,6 +338,48 @@ fn another_program_is_named() {
         assert!(error.starts_with(&expected), "{error}");
         drop(first);
         open(&["rx0"], &XdpOptions::default());
+    });
+}
+
+#[test]
+fn frames_of_queues_added_later_are_counted_as_lost() {
+    if !may("frames_of_queues_added_later_are_counted_as_lost") {
+        return;
+    }
+    in_namespace(|| {
+        veth("rx0", "tx0", 2);
+        set_queues("rx0", 1, 2);
+        let mut source = open(&["rx0"], &XdpOptions::default());
+        assert_eq!(source.modes()[0].queues, 1);
+        let sender = Sender::new("tx0");
+        (0..10).for_each(|i| sender.send(&frame(i, 60)));
+        receive(&mut source, 10);
+        set_queues("rx0", 2, 2);
+        let mut received = 10;
+        for (i, cpu) in [0, 1].into_iter().cycle().take(12).enumerate() {
+            if cpu < std::thread::available_parallelism().expect("CPUs").get() {
+                on_cpu(cpu);
+            }
+            sender.send(&frame(i as u32, 60));
+            // It came by the queue that has a socket, or it is lost by the kernel.
+            let known = |s: &XdpSource| s.account().received + s.account().lost.kernel;
+            let wanted = 11 + i as u64;
+            let mut batch = FrameBatch::new();
+            for _ in 0..PATIENCE {
+                if known(&source) == wanted {
+                    break;
+                }
+                assert!(source.fill(&mut batch).expect("the wire is there"));
+                received += batch.len() as u64;
+            }
+            assert_eq!(known(&source), wanted);
+        }
+        assert_eq!(source.account().received, received);
+        let lost = source.account().lost;
+        let cpus = std::thread::available_parallelism().expect("CPUs").get();
+        assert_eq!(lost.total(), if cpus > 1 { 6 } else { 0 }, "{lost:?}");
+        assert_eq!(lost.kernel, lost.total());
+        adds_up(&source);
     });
 }
 
