@@ -24,6 +24,7 @@ const PROG_TEST_RUN: libc::c_int = 10;
 const PROG_GET_FD_BY_ID: libc::c_int = 13;
 const OBJ_GET_INFO_BY_FD: libc::c_int = 15;
 const LINK_CREATE: libc::c_int = 28;
+const LINK_DETACH: libc::c_int = 34;
 
 /// `BPF_XDP` of `enum bpf_attach_type`.
 const ATTACH_XDP: u32 = 37;
@@ -322,7 +323,7 @@ pub enum Attach {
 /// A program at its place; dropping it, or the end of this process, takes it away.
 #[derive(Debug)]
 pub struct Link {
-    _fd: OwnedFd,
+    fd: OwnedFd,
 }
 
 #[repr(C)]
@@ -349,7 +350,22 @@ impl Link {
             flags: attach as u32,
         };
         // SAFETY: the struct that BPF_LINK_CREATE reads; it makes a descriptor.
-        Ok(Link { _fd: unsafe { bpf_fd(LINK_CREATE, &mut attr)? } })
+        Ok(Link { fd: unsafe { bpf_fd(LINK_CREATE, &mut attr)? } })
+    }
+}
+
+#[repr(C)]
+struct LinkDetach {
+    link_fd: u32,
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        // Closing the descriptor does the same, but not while a process that another thread has
+        // forked holds a copy of it, until it runs its program.
+        let mut attr = LinkDetach { link_fd: self.fd.as_raw_fd() as u32 };
+        // SAFETY: the struct that BPF_LINK_DETACH reads.
+        let _ = unsafe { bpf(LINK_DETACH, &mut attr) };
     }
 }
 
