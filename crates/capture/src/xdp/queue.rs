@@ -158,28 +158,27 @@ impl Request<'_> {
     /// Binds the socket, so that the driver fills our memory if it may. Whether it does, and why
     /// not.
     fn bind(&self, socket: &Socket) -> io::Result<(bool, Option<io::Error>)> {
-        // A socket that was closed just now lets go of its queue a little later.
-        let bind = |zero_copy| {
-            let mut tries = 0;
-            loop {
+        // A socket that was closed just now lets go of its queue a little later. Some drivers also
+        // say so to zero-copy, and mean something else.
+        let bind = |zero_copy, tries| {
+            for _ in 0..tries {
                 match socket.bind(self.ifindex, self.number, zero_copy) {
-                    Err(e) if e.raw_os_error() == Some(libc::EBUSY) && tries < XDP_BIND_TRIES => {
-                        tries += 1;
-                        nap(XDP_BIND_EVERY_MS);
-                    }
+                    Err(e) if e.raw_os_error() == Some(libc::EBUSY) => nap(XDP_BIND_EVERY_MS),
                     result => return result,
                 }
             }
+            socket.bind(self.ifindex, self.number, zero_copy)
         };
         let mut refusal = None;
         if self.zero_copy {
-            match bind(true) {
+            let tries = if self.copy { XDP_BIND_TRIES / 10 } else { XDP_BIND_TRIES };
+            match bind(true, tries) {
                 Ok(()) => return Ok((true, None)),
                 Err(error) if !self.copy => return Err(error),
                 Err(error) => refusal = Some(error),
             }
         }
-        bind(false)?;
+        bind(false, XDP_BIND_TRIES)?;
         Ok((false, refusal))
     }
 }

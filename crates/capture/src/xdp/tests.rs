@@ -316,6 +316,9 @@ fn interfaces_that_cannot_be_captured_are_refused_with_a_reason() {
         assert!(error.contains("ip link set dev rx0 mtu 3818"), "{error}");
         ip("link set dev rx0 mtu 3000");
         assert_eq!(open(&["rx0"], &options).modes()[0].frame_bytes, 4096);
+        // A driver that does not say how many of its queues are in use: the others can't be bound.
+        ip("tuntap add dev tap0 mode tap multi_queue");
+        assert_eq!(open(&["tap0"], &options).modes()[0].queues, 1);
         ip("tuntap add dev tun0 mode tun");
         let error = refusal(&["tun0"], &options);
         assert!(error.contains("takes Ethernet only"), "{error}");
