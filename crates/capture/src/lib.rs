@@ -18,6 +18,7 @@ pub mod cbpf;
 mod chain;
 mod compress;
 mod decode;
+#[cfg(target_os = "linux")]
 pub mod ebpf;
 mod file;
 pub mod limits;
@@ -29,6 +30,7 @@ pub mod send;
 mod stream;
 mod sys;
 pub mod write;
+#[cfg(target_os = "linux")]
 pub mod xdp;
 
 pub use file::fuzz_file;

@@ -111,9 +111,6 @@ pub const EBPF_LOG_SHOWN: usize = 2048;
 /// Bytes of one answer about interfaces; the kernel sends 32 KiB at most.
 pub const NETLINK_BUFFER: usize = 64 << 10;
 
-/// How long a source of a wire waits for frames before it says what time it is.
-pub const WIRE_WAIT_MS: u32 = 100;
-
 /// Interfaces that one capture by AF_XDP takes; more are refused.
 pub const XDP_INTERFACES_MAX: usize = 64;
 

@@ -1,12 +1,14 @@
 //! Where this crate meets the operating system and C: its only unsafe code.
 
 #[cfg(target_os = "linux")]
-#[expect(unsafe_code, reason = "asks the kernel about interfaces")]
-pub(crate) mod interface;
 #[expect(unsafe_code, reason = "bpf(2)")]
 pub(crate) mod bpf;
+#[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "an ioctl")]
 pub(crate) mod ethtool;
+#[cfg(target_os = "linux")]
+#[expect(unsafe_code, reason = "asks the kernel about interfaces")]
+pub(crate) mod interface;
 #[expect(unsafe_code, reason = "calls into libpcap")]
 pub(crate) mod libpcap;
 #[expect(unsafe_code, reason = "asks about network interfaces")]
@@ -23,8 +25,9 @@ pub(crate) mod ring;
 pub(crate) mod send;
 #[expect(unsafe_code, reason = "makes TUN and TAP devices")]
 pub(crate) mod tun;
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux"))]
 #[expect(unsafe_code, reason = "namespaces and sockets of tests")]
 pub(crate) mod testbed;
+#[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "memory shared with the kernel")]
 pub(crate) mod xsk;

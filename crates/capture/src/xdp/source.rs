@@ -7,7 +7,7 @@ use super::mode::Mode;
 use super::program::Redirect;
 use super::queue::Queue;
 use crate::ebpf::Link;
-use crate::limits::{WIRE_WAIT_MS, XDP_COUNTS_EVERY_MS};
+use crate::limits::{WAIT_MS, XDP_COUNTS_EVERY_MS};
 use rustix::event::{Timespec, epoll, poll};
 use rustix::time::{ClockId, clock_gettime};
 use std::cell::Cell;
@@ -197,7 +197,7 @@ impl XdpSource {
             self.queues.iter_mut().for_each(|queue| queue.collect(true));
             // Batches that are let go wake nobody: where memory is short, it is looked after.
             let short = self.queues.iter().any(Queue::is_short);
-            let turn_ms = if short { 1 } else { WIRE_WAIT_MS };
+            let turn_ms = if short { 1 } else { WAIT_MS };
             if self.queues.iter_mut().any(|queue| queue.has_frames() && !queue.can_lend()) {
                 // Frames wait for a batch; the sockets would say so again and again.
                 nap(turn_ms);
@@ -206,7 +206,7 @@ impl XdpSource {
             }
             waited_ms += turn_ms;
             let ready = |queue: &mut Queue| queue.has_frames() && queue.can_lend();
-            if waited_ms >= WIRE_WAIT_MS || self.queues.iter_mut().any(ready) {
+            if waited_ms >= WAIT_MS || self.queues.iter_mut().any(ready) {
                 return Ok(());
             }
         }
