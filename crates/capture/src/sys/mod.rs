@@ -23,11 +23,11 @@ pub(crate) mod packet;
 pub(crate) mod ring;
 #[expect(unsafe_code, reason = "sends by sockets")]
 pub(crate) mod send;
-#[expect(unsafe_code, reason = "makes TUN and TAP devices")]
-pub(crate) mod tun;
 #[cfg(all(test, target_os = "linux"))]
 #[expect(unsafe_code, reason = "namespaces and sockets of tests")]
 pub(crate) mod testbed;
+#[expect(unsafe_code, reason = "makes TUN and TAP devices")]
+pub(crate) mod tun;
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "memory shared with the kernel")]
 pub(crate) mod xsk;

@@ -222,7 +222,7 @@ impl Run<'_> {
 
     /// Says on the terminal what happens to outlets while the run goes on.
     fn tell(&self) -> Tell {
-        let (term, quiet) = (self.term.clone(), self.options.quiet);
+        let (term, quiet) = (*self.term, self.options.quiet);
         Box::new(move |text| {
             if !quiet {
                 term.say(text);
