@@ -1,7 +1,7 @@
 //! Frames onto wires: interfaces, TUN and TAP devices, tunnels to other hosts.
 //!
-//! A [`Wire`] takes the frames of a batch that are for it, makes of each what its kind carries (see
-//! [`carry`]), and gives them to the system many at a time. What it does not take is counted by
+//! A `Wire` takes the frames of a batch that are for it, makes of each what its kind carries (see
+//! `carry`), and gives them to the system many at a time. What it does not take is counted by
 //! [`Refusal`], and the run goes on: a queue that is full is waited for a little; an interface that
 //! is down, or gone, is *away* until it is back, which is looked for once a batch.
 
