@@ -160,8 +160,8 @@ impl Layout {
         })
     }
 
-    /// Whether words are such as [`pack`] makes: none of their bits is set that belongs to no part, or
-    /// to the value of one that is absent.
+    /// Whether words are such as [`pack`] makes: none of their bits is set that belongs to no part,
+    /// or to the value of one that is absent.
     pub(crate) fn is_packed(&self, key: &[u64]) -> bool {
         let mut used = [0; PACKED_WORDS_MAX];
         for (p, place) in self.places.iter().enumerate() {
