@@ -1,8 +1,8 @@
 //! Lots of rows in one order: which of them goes on, and how far.
 //!
-//! Each lot is in order by itself. The next rows are those of the lot whose next row comes first, up
-//! to where that of another lot does: a *run*. A heap knows both, so that a run costs the logarithm
-//! of the number of lots, however many there are.
+//! Each lot is in order by itself. The next rows are those of the lot whose next row comes first,
+//! up to where that of another lot does: a *run*. A heap knows both, so that a run costs the
+//! logarithm of the number of lots, however many there are.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

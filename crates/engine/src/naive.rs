@@ -15,9 +15,9 @@
 //! - A packet more than the jump ahead of the clock is not believed by itself. With the fourth of
 //!   four such packets directly after one another the clock moves to the smallest of the four. Any
 //!   other packet ends such a run, and those in it are counted as wild.
-//! - Where a source says what time it has reached, as one of a wire does, the watermark is not below
-//!   that from then on, nor is the clock; a clock that has not started starts there, and the packets
-//!   that were only remembered are then observed.
+//! - Where a source says what time it has reached, as one of a wire does, the watermark is not
+//!   below that from then on, nor is the clock; a clock that has not started starts there, and the
+//!   packets that were only remembered are then observed.
 //! - A row is late for the window `[start, end)` if `end` is at or below the watermark after its
 //!   packet was observed, less the `lateness` of the `summarize`. A late row is counted by each
 //!   `summarize` that drops it, and nothing of it is evaluated there. Where windows slide, a row is

@@ -193,8 +193,8 @@ impl<'a> Shared<'a> {
         closes < CLOSES_AHEAD && (self.results.is_none() || (behind as usize) < room)
     }
 
-    /// Whether batch (or bundle) `number` is not to be processed yet, since many rows wait to be put
-    /// out before its own.
+    /// Whether batch (or bundle) `number` is not to be processed yet, since many rows wait to be
+    /// put out before its own.
     fn is_crowded(&self, number: u64) -> bool {
         self.results.as_ref().is_some_and(Results::are_many)
             && self.done.load(Ordering::Acquire) != number

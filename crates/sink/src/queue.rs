@@ -55,9 +55,8 @@ enum Message {
 }
 
 impl Queue {
-    /// Starts the thread, which makes the sink (what goes wrong there, [`Sink::open`] says); at most
-    /// `lots` lots of rows wait for it, of up to a
-    /// batch each.
+    /// Starts the thread, which makes the sink (what goes wrong there, [`Sink::open`] says); at
+    /// most `lots` lots of rows wait for it, of up to a batch each.
     ///
     /// # Errors
     /// When the system gives no thread.

@@ -15,8 +15,8 @@
 //! can come that belongs before them, which is before the first left row leaves that they may meet.
 //! As left rows leave in the order of time too, what is before the interval of one is before those
 //! of all to come: the chain is shortened from its head, and a left row looks at no more rows than
-//! it meets. Rows lie in lots that leave together: nothing is moved, and no memory is given back row
-//! by row.
+//! it meets. Rows lie in lots that leave together: nothing is moved, and no memory is given back
+//! row by row.
 
 mod fill;
 mod held;
@@ -208,7 +208,8 @@ impl Join {
         });
     }
 
-    /// Puts the right rows of a lot, which are later than all before, into the chains of their keys.
+    /// Puts the right rows of a lot, which are later than all before, into the chains of their
+    /// keys.
     fn link(&mut self, lot: u32) {
         let Join { keys, right, order, .. } = self;
         right.lot(lot).by_time(&right.shape, order);

@@ -27,8 +27,8 @@ pub(crate) struct Feed<'a> {
 /// The time of a batch; refilled from batch to batch.
 #[derive(Default)]
 pub(crate) struct Times {
-    /// In which steps the batch is to be pushed: one at least. Each has one packet at least, but for
-    /// the last where the source said what time it had reached.
+    /// In which steps the batch is to be pushed: one at least. Each has one packet at least, but
+    /// for the last where the source said what time it had reached.
     pub(crate) steps: Vec<Step>,
     /// The watermark after the batch.
     pub(crate) watermark: i64,

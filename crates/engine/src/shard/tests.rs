@@ -141,8 +141,8 @@ impl<F: FnMut() -> bool> Sink for Slow<F> {
     }
 }
 
-/// While the sink is busy other workers go on, but only until many lots of rows wait for it. As many
-/// as the ring has room for would be several times what is allowed here.
+/// While the sink is busy other workers go on, but only until many lots of rows wait for it. As
+/// many as the ring has room for would be several times what is allowed here.
 #[test]
 fn rows_that_become_many_wait_in_bounded_memory() {
     const PARTS: usize = 100;

@@ -248,8 +248,8 @@ impl Held {
         self.len
     }
 
-    /// Adds rows of a batch to the lot of `due`. Gives the lot and the number of the first; `None` if
-    /// their texts find no room.
+    /// Adds rows of a batch to the lot of `due`. Gives the lot and the number of the first; `None`
+    /// if their texts find no room.
     pub(super) fn add(&mut self, due: Due, rows: &Rows, chosen: &[u16]) -> Option<(u32, usize)> {
         let Held { shape, lots, free, .. } = self;
         let lot = *self.due.entry(due).or_insert_with(|| {
