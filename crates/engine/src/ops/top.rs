@@ -336,12 +336,6 @@ impl Top {
         }
     }
 
-    /// Lets the texts of a window have no more bytes than this.
-    #[cfg(test)]
-    pub(crate) fn bound_texts(&mut self, bytes: usize) {
-        self.texts_max = bytes;
-    }
-
     /// Whether each window is sorted by itself, so that rows leave before the end of the input.
     pub fn is_windowed(&self) -> bool {
         self.windowed
@@ -528,7 +522,7 @@ mod tests {
         let (functions, carry) = (Functions::default(), Carry::default());
         let from = From::Rows(&schema, &carry);
         let mut segment = Segment::new(&stages, from, &functions, &mut Vec::new(), &carry);
-        segment.top_mut().bound_texts(100);
+        segment.top_mut().texts_max = 100;
         let mut rows = Rows::new(&schema);
         for (window, lens) in windows.iter().enumerate() {
             for &len in *lens {
