@@ -2,7 +2,7 @@
 
 mod live;
 
-pub(crate) use live::LiveArgs;
+pub(crate) use live::{Capture, LiveArgs};
 
 use crate::exit::usage;
 use crate::term::ColorWhen;

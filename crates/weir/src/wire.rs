@@ -1,15 +1,16 @@
 //! Capture from interfaces, as a run does it: options, what is told while it runs, and what became
 //! of packets by the end.
 
-use crate::args::LiveArgs;
+use crate::args::{Capture, LiveArgs};
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use weir_capture::bpf::Filter;
+use weir_capture::bpf::{Filter, Filtered};
 use weir_capture::live::{ANY, Direction, Event, LiveOptions, interfaces, open_live};
 use weir_capture::outlets::Captured;
-use weir_packet::source::{Account, LinkType, Lost, Source, SourceError};
+use weir_capture::xdp::{XdpOptions, open_xdp};
+use weir_packet::source::{Account, FrameBatch, LinkType, Lost, Source, SourceError};
 
 /// What happened to interfaces, for the ledger.
 #[derive(Clone, Default)]
@@ -26,6 +27,63 @@ impl Notes {
     }
 }
 
+/// Batches that are still read once a capture is to end: as many as may be on their way.
+const LAST_BATCHES: usize = 4096;
+
+/// Ends a source when it is asked to, after what is on its way.
+struct Ending<S> {
+    source: S,
+    stop: Arc<AtomicBool>,
+    left: usize,
+}
+
+impl<S: Source> Source for Ending<S> {
+    fn fill(&mut self, batch: &mut FrameBatch) -> Result<bool, SourceError> {
+        let ends = self.stop.load(Ordering::Relaxed);
+        self.left -= usize::from(ends && self.left > 0);
+        if self.left == 0 {
+            batch.clear();
+            return Ok(false);
+        }
+        let more = self.source.fill(batch)?;
+        if ends && batch.is_empty() {
+            self.left = 0;
+        }
+        Ok(more && self.left > 0)
+    }
+
+    fn account(&self) -> Account {
+        self.source.account()
+    }
+
+    fn interfaces(&self) -> Vec<(String, Account)> {
+        self.source.interfaces()
+    }
+}
+
+/// Opens the interfaces that were asked for, by AF_XDP.
+fn open_by_xdp(
+    args: &LiveArgs,
+    filter: Option<Filter>,
+    stop: &Arc<AtomicBool>,
+    quiet: bool,
+) -> Result<Box<dyn Source>, SourceError> {
+    let mut options = XdpOptions::default();
+    options.snap = args.snapshot_length.unwrap_or(options.snap);
+    options.memory = args.buffer_size.unwrap_or(options.memory);
+    let source = open_xdp(&args.interface, &options)?;
+    if !quiet {
+        // Nobody is left to tell when this can't be written.
+        source.modes().iter().for_each(|mode| drop(writeln!(io::stderr(), "{mode}")));
+        let _ = writeln!(io::stderr(), "listening on {}", args.interface.join(", "));
+    }
+    let source = Ending { source, stop: Arc::clone(stop), left: LAST_BATCHES };
+    Ok(match filter {
+        Some(filter) => Box::new(Filtered::new(source, &args.interface.join(", "), filter)),
+        None => Box::new(source),
+    })
+}
+
 /// Opens the interfaces that were asked for. `stop` ends the capture.
 pub(crate) fn open(
     args: &LiveArgs,
@@ -34,6 +92,9 @@ pub(crate) fn open(
     stop: &Arc<AtomicBool>,
     (notes, quiet): (&Notes, bool),
 ) -> Result<Box<dyn Source>, SourceError> {
+    if args.capture == Capture::Xdp {
+        return open_by_xdp(args, filter, stop, quiet);
+    }
     if filter.is_some() && args.interface.iter().any(|name| name != ANY) {
         notes.add("what the kernel's capture filter refused was not seen, nor counted".to_owned());
     }
@@ -70,7 +131,7 @@ pub(crate) fn captured(args: &LiveArgs) -> io::Result<Vec<Captured>> {
         return Ok(Vec::new());
     }
     let direction = args.direction.map(Direction::from).unwrap_or_default();
-    let outgoing = direction != Direction::In;
+    let outgoing = direction != Direction::In && args.capture != Capture::Xdp;
     let all = interfaces()?;
     let captured = |name: &String| {
         let those = || all.iter().filter(|on| name == ANY || on.name == *name);

@@ -186,6 +186,28 @@ fn a_wire_gives_the_rows_of_a_file() {
     }
 }
 
+/// The same by AF_XDP, and a filter is applied whoever does it.
+#[test]
+fn af_xdp_gives_the_rows_of_a_file() {
+    if !namespace("af_xdp_gives_the_rows_of_a_file") {
+        return;
+    }
+    veth("v0", "v1");
+    for capture in files("fixtures", &[".pcap"]) {
+        for workers in ["1", "2"] {
+            replay(&capture, 2000, &["--capture", "xdp", "-j", workers]);
+        }
+    }
+    let args = ["run", "-e", EACH, "-i", "v1", "--capture", "xdp", "-o", "csv", "udp port 1002"];
+    let run = Run::start(&args);
+    assert!(run.said.iter().any(|line| line.starts_with("v1: AF_XDP on ")), "{:?}", run.said);
+    let sender = Sender::new("v0");
+    (0..5).for_each(|i| sender.send(&udp(i)));
+    let (rows, said) = run.interrupt();
+    assert_eq!(rows.lines().count(), 2, "{rows}");
+    assert!(said.contains("received   5 packets") && said.contains("filtered   4"), "{said}");
+}
+
 #[test]
 fn a_number_of_packets_ends_a_run() {
     if !namespace("a_number_of_packets_ends_a_run") {
@@ -452,4 +474,10 @@ fn what_makes_no_sense_is_refused() {
     check(&["-i", "lo", "-Q", "up"], 2, "possible values: in, out, inout");
     check(&["-i", "lo", "--rings", "0"], 2, "from 1 to 64");
     check(&["-i"], 2, "a value is required");
+    let xdp =
+        |more: &[&str]| check(&[&["--capture", "xdp"], more].concat(), 2, "don't go together");
+    xdp(&["-i", "any"]);
+    xdp(&["-i", "lo", "-Q", "out"]);
+    xdp(&["-i", "lo", "--rings", "2"]);
+    check(&["-i", "nosuch0", "--capture", "xdp"], 1, "nosuch0");
 }

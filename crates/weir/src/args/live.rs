@@ -3,7 +3,7 @@
 use crate::exit::usage;
 use clap::{Args, ValueEnum};
 use weir_capture::limits::{RING_BUFFER_MAX, RINGS_MAX};
-use weir_capture::live::{Direction, Stamps};
+use weir_capture::live::{ANY, Direction, Stamps};
 use weir_packet::limits::CAPLEN_MAX;
 
 /// What to capture from, and how.
@@ -12,6 +12,11 @@ pub(crate) struct LiveArgs {
     /// Interface to capture from, or `any` for all; several, each with its own -i, at the same time
     #[arg(short, long, value_name = "INTERFACE", conflicts_with = "read")]
     pub(crate) interface: Vec<String>,
+
+    /// How frames come from the kernel
+    #[arg(long, value_enum, requires = "interface", value_name = "WAY", default_value_t)]
+    #[arg(hide_default_value = true)]
+    pub(crate) capture: Capture,
 
     /// List the interfaces that can be captured from, and stop
     #[arg(short = 'D', long)]
@@ -59,6 +64,36 @@ impl LiveArgs {
                 Err(usage(format!("{option} is of captures from interfaces (-i)")))
             }
             _ => Ok(()),
+        }
+    }
+}
+
+/// How frames come from the kernel.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) enum Capture {
+    /// AF_PACKET: packets are seen on their way to the host, which gets them too
+    #[default]
+    Packet,
+    /// AF_XDP: faster, by a program on the interface; the host gets none of its packets
+    Xdp,
+}
+
+impl LiveArgs {
+    /// Refuses what a capture by AF_XDP cannot do.
+    pub(crate) fn possible(&self) -> Result<(), String> {
+        let wrong = [
+            (self.direction.is_some_and(|way| way != Way::In), "-Q out or inout"),
+            (self.no_promiscuous_mode, "--no-promiscuous-mode"),
+            (self.time_stamp_type.is_some(), "--time-stamp-type"),
+            (self.rings.is_some(), "--rings"),
+            (self.interface.iter().any(|name| name == ANY), "-i any"),
+        ];
+        match wrong.into_iter().find(|(given, _)| *given && self.capture == Capture::Xdp) {
+            Some((_, what)) => Err(format!(
+                "{what} and --capture xdp don't go together: a program on the interface sees what \
+                 comes in there, queue by queue"
+            )),
+            None => Ok(()),
         }
     }
 }

@@ -62,6 +62,7 @@ pub(crate) fn job(job: Job, term: &Term) -> anyhow::Result<Status> {
         return cmd::interfaces::list(options.output, term);
     }
     options.live.check()?;
+    options.live.possible().map_err(usage)?;
     only_filters(&filter)?;
     let filter = options.filter(&filter)?;
     if options.read.iter().filter(|name| *name == "-").count() > 1 {
