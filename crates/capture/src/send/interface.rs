@@ -2,8 +2,8 @@
 
 use super::carry::Carries;
 use super::{Tried, advice, named};
-use crate::sys::link;
 use crate::sys::send::{Pieces, bind_to, packet_socket, send_some};
+use crate::sys::{interface, link};
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use weir_packet::egress::Refusal;
@@ -70,7 +70,8 @@ impl Interface {
 
 /// Tells which interfaces there are.
 fn none_such(name: &str, e: &io::Error) -> io::Error {
-    let names = link::names().join(", ");
+    let all = interface::list().unwrap_or_default();
+    let names = all.iter().map(|facts| facts.name.as_str()).collect::<Vec<_>>().join(", ");
     let file = match std::path::Path::new(name).exists() {
         true => format!("; the file of this name is ./{name}"),
         false => "; the name of a file ends in .pcap or .pcapng, or has a slash".to_owned(),

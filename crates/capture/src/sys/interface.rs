@@ -3,16 +3,14 @@
 //!
 //! What makes it sound: the list of getifaddrs is walked from its head by its own links, each of
 //! its pointers is looked at only where it is not null and as the type that its address family
-//! says, everything is copied, and the list is freed once. Requests to the kernel are structures
-//! of zeroes with a name that ends in one, and live for the length of the call.
+//! says, everything is copied, and the list is freed once. Requests are those of [`link`], with
+//! data of the types that they take.
 
-use super::packet::checked;
-use libc::{c_char, c_int};
-use std::ffi::{CStr, CString};
+use super::{checked, link};
+use libc::c_int;
+use std::ffi::CStr;
 use std::io;
-use std::mem;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 /// An interface as the kernel describes it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -101,14 +99,8 @@ pub(crate) fn list() -> io::Result<Vec<Facts>> {
 
 /// The index and the hardware type of an interface without an address.
 fn numbers(name: &str) -> Option<(u32, u16)> {
-    let c_name = CString::new(name).ok()?;
-    // SAFETY: a string that ends in NUL.
-    let index = unsafe { libc::if_nametoindex(c_name.as_ptr()) };
-    // SAFETY: the request has no data of its own.
-    let answer = unsafe { request(name, libc::SIOCGIFHWADDR, std::ptr::null_mut()) }.ok()?;
-    // SAFETY: what this request answers with; any bytes will do.
-    let hardware = unsafe { answer.ifr_ifru.ifru_hwaddr.sa_family };
-    (index > 0).then_some((index, hardware))
+    let hardware = link::control().and_then(|control| link::hardware(control, name));
+    Some((link::index(name).ok()?, hardware.ok()?))
 }
 
 /// What an adapter can say of time (`struct ethtool_ts_info`).
@@ -141,8 +133,8 @@ impl TimeStamping {
 /// Asks an interface what its adapter can say of time.
 pub(crate) fn time_stamping(name: &str) -> io::Result<TimeStamping> {
     let mut info = TimeStamping { cmd: GET_TS_INFO, ..TimeStamping::default() };
-    // SAFETY: what this request reads and writes.
-    unsafe { request(name, libc::SIOCETHTOOL, (&raw mut info).cast())? };
+    // SAFETY: what this command reads and writes.
+    unsafe { link::ask_with(link::control()?, libc::SIOCETHTOOL, name, &mut info)? };
     Ok(info)
 }
 
@@ -154,33 +146,5 @@ pub(crate) fn stamp_every_frame(name: &str) -> io::Result<()> {
         rx_filter: libc::HWTSTAMP_FILTER_ALL as c_int,
     };
     // SAFETY: what this request reads and writes.
-    unsafe { request(name, libc::SIOCSHWTSTAMP, (&raw mut config).cast()) }.map(drop)
-}
-
-/// Puts a request to an interface, and returns the answer.
-///
-/// # Safety
-/// `data` points to what the request reads and writes.
-unsafe fn request(
-    name: &str,
-    request: libc::c_ulong,
-    data: *mut c_char,
-) -> io::Result<libc::ifreq> {
-    // SAFETY: a structure of numbers and a pointer, for which zeroes will do.
-    let mut question: libc::ifreq = unsafe { mem::zeroed() };
-    if name.len() >= question.ifr_name.len() {
-        return Err(io::Error::from_raw_os_error(libc::ENODEV));
-    }
-    for (to, byte) in question.ifr_name.iter_mut().zip(name.bytes()) {
-        *to = byte as c_char;
-    }
-    question.ifr_ifru.ifru_data = data;
-    // SAFETY: plain numbers.
-    let fd = unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) };
-    checked(fd)?;
-    // SAFETY: a descriptor just made, owned by nobody else.
-    let socket = unsafe { OwnedFd::from_raw_fd(fd) };
-    // SAFETY: a name that ends in zero, and data as the caller promises.
-    checked(unsafe { libc::ioctl(socket.as_raw_fd(), request as _, &raw mut question) })?;
-    Ok(question)
+    unsafe { link::ask_with(link::control()?, libc::SIOCSHWTSTAMP, name, &mut config) }
 }

@@ -1,10 +1,11 @@
-//! Network interfaces: what they are called, whether they are up, what they carry.
+//! Requests about a network interface: its number, whether it is up, what it carries.
 //!
 //! What makes it sound: every request of `ioctl` here takes a `struct ifreq` (netdevice(7)), which
 //! lives on the stack for the length of the call, as does what it points to; of its union that part
 //! is read which the request wrote, and all of it was zero before.
 
-use std::ffi::{CStr, CString, c_char, c_ulong};
+use super::checked;
+use std::ffi::{CString, c_char, c_ulong};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd as _, FromRawFd as _, OwnedFd};
 
@@ -15,27 +16,6 @@ pub(crate) struct State {
     pub(crate) up: bool,
     /// Whether it has a carrier, too.
     pub(crate) running: bool,
-}
-
-/// The names of all interfaces.
-pub(crate) fn names() -> Vec<String> {
-    let mut names = Vec::new();
-    // SAFETY: no arguments; the array that it gives is ours until it is freed below.
-    let all = unsafe { libc::if_nameindex() };
-    if all.is_null() {
-        return names;
-    }
-    let mut at = all;
-    // SAFETY: the array ends with an entry whose index is 0, and entries before it have a name.
-    while unsafe { (*at).if_index } != 0 {
-        // SAFETY: as above; the name ends in NUL and is copied.
-        names.push(unsafe { CStr::from_ptr((*at).if_name) }.to_string_lossy().into_owned());
-        // SAFETY: an entry follows, since this is not the last.
-        at = unsafe { at.add(1) };
-    }
-    // SAFETY: the array that if_nameindex gave, freed once.
-    unsafe { libc::if_freenameindex(all) };
-    names
 }
 
 /// The number of an interface.
@@ -52,9 +32,7 @@ pub(crate) fn index(name: &str) -> io::Result<u32> {
 pub(crate) fn control() -> io::Result<OwnedFd> {
     // SAFETY: plain numbers.
     let fd = unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
+    checked(fd)?;
     // SAFETY: a descriptor that was just opened and is nobody else's.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
@@ -83,9 +61,8 @@ const GET_LINK: u32 = 10;
 /// Whether an interface has a carrier, where its driver can tell.
 fn carrier(socket: impl AsFd, name: &str) -> io::Result<bool> {
     let mut value = EthtoolValue { command: GET_LINK, data: 0 };
-    let mut request = request(name)?;
-    request.ifr_ifru.ifru_data = (&raw mut value).cast();
-    ask(socket, libc::SIOCETHTOOL, request)?;
+    // SAFETY: what this command reads and writes.
+    unsafe { ask_with(socket, libc::SIOCETHTOOL, name, &mut value)? };
     Ok(value.data != 0)
 }
 
@@ -119,13 +96,26 @@ pub(crate) fn request(name: &str) -> io::Result<libc::ifreq> {
     Ok(request)
 }
 
+/// Asks about an interface with data of its own.
+///
+/// # Safety
+/// `what` reads and writes a `T` where it finds the pointer of its request.
+pub(crate) unsafe fn ask_with<T>(
+    socket: impl AsFd,
+    what: c_ulong,
+    name: &str,
+    data: &mut T,
+) -> io::Result<()> {
+    let mut request = request(name)?;
+    request.ifr_ifru.ifru_data = (&raw mut *data).cast();
+    ask(socket, what, request).map(drop)
+}
+
 fn ask(socket: impl AsFd, what: c_ulong, mut request: libc::ifreq) -> io::Result<libc::ifreq> {
     let fd = socket.as_fd().as_raw_fd();
     // SAFETY: an open descriptor, and a request of the type that all of these take.
-    match unsafe { libc::ioctl(fd, what as _, &mut request) } {
-        0.. => Ok(request),
-        _ => Err(io::Error::last_os_error()),
-    }
+    checked(unsafe { libc::ioctl(fd, what as _, &mut request) })?;
+    Ok(request)
 }
 
 #[cfg(test)]
@@ -134,7 +124,6 @@ mod tests {
 
     #[test]
     fn loopback_is_known() {
-        assert!(names().contains(&"lo".to_owned()), "{:?}", names());
         let socket = control().expect("a socket");
         assert_eq!(index("lo").expect("there"), 1);
         assert_eq!(hardware(&socket, "lo").expect("there"), libc::ARPHRD_LOOPBACK);

@@ -31,3 +31,8 @@ pub(crate) mod tun;
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "memory shared with the kernel")]
 pub(crate) mod xsk;
+
+/// What a call into the system returned, or why it failed.
+pub(crate) fn checked(result: std::ffi::c_int) -> std::io::Result<std::ffi::c_int> {
+    if result < 0 { Err(std::io::Error::last_os_error()) } else { Ok(result) }
+}

@@ -5,6 +5,7 @@
 //! headers give to the option; what the kernel writes are plain numbers, for which any bytes will
 //! do. Descriptors are owned by [`OwnedFd`] and closed once.
 
+use super::checked;
 use crate::cbpf::Instruction;
 use libc::{c_int, c_uint, c_void};
 use std::io;
@@ -73,7 +74,7 @@ impl Socket {
         address.sll_ifindex = index as c_int;
         let len = mem::size_of::<libc::sockaddr_ll>() as libc::socklen_t;
         // SAFETY: an address of its own length.
-        checked(unsafe { libc::bind(self.fd(), (&raw const address).cast(), len) })
+        checked(unsafe { libc::bind(self.fd(), (&raw const address).cast(), len) }).map(drop)
     }
 
     /// The interface that the socket is bound to; `None` once that is gone.
@@ -109,6 +110,7 @@ impl Socket {
         checked(unsafe {
             libc::setsockopt(self.fd(), libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, value, size)
         })
+        .map(drop)
     }
 
     /// Shares the frames of what it is bound to with the other sockets of a group, by a hash of
@@ -162,7 +164,8 @@ impl Socket {
         let size = mem::size_of::<T>() as libc::socklen_t;
         let value = std::ptr::from_ref(value).cast::<c_void>();
         // SAFETY: a value and its size, read while the call lasts.
-        checked(unsafe { libc::setsockopt(self.fd(), libc::SOL_PACKET, option, value, size) })
+        let set = unsafe { libc::setsockopt(self.fd(), libc::SOL_PACKET, option, value, size) };
+        checked(set).map(drop)
     }
 
     fn get<T: Plain>(&self, option: c_int) -> io::Result<T> {
@@ -191,10 +194,6 @@ fn address() -> libc::sockaddr_ll {
         sll_halen: 0,
         sll_addr: [0; 8],
     }
-}
-
-pub(super) fn checked(status: c_int) -> io::Result<()> {
-    if status < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// Waits for frames of several sockets.

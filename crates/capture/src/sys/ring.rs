@@ -11,7 +11,8 @@
 //! writes to no block that is ours. Blocks lie side by side within the mapping, which stays as
 //! long as one of them is referred to, even when the socket is closed.
 
-use super::packet::{Socket, checked};
+use super::checked;
+use super::packet::Socket;
 use std::io;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;

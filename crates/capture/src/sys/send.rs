@@ -4,6 +4,7 @@
 //! borrowed for the length of the call, and the kernel only reads what they point to; addresses
 //! are given with the length of the type that they are of.
 
+use super::checked;
 use crate::limits::{SEND_AT_ONCE, SEND_BUFFER};
 use std::ffi::{c_int, c_void};
 use std::io;
@@ -72,7 +73,7 @@ pub(crate) fn bind_to(socket: impl AsFd, index: u32) -> io::Result<()> {
     let len = std::mem::size_of_val(&address) as libc::socklen_t;
     // SAFETY: an address of this length.
     let bound = unsafe { libc::bind(socket.as_fd().as_raw_fd(), (&raw const address).cast(), len) };
-    checked(bound).map(|_| ())
+    checked(bound).map(drop)
 }
 
 /// A socket of an IP protocol, whose IP header the kernel writes, with this other end.
@@ -106,7 +107,7 @@ pub(crate) fn connect(socket: impl AsFd, to: SocketAddr) -> io::Result<()> {
             unsafe { libc::connect(fd, (&raw const address).cast(), len) }
         }
     };
-    checked(connected).map(|_| ())
+    checked(connected).map(drop)
 }
 
 /// Forbids IP to fragment what the socket sends.
@@ -148,10 +149,6 @@ fn set(socket: impl AsFd, level: c_int, option: c_int, value: c_int) -> io::Resu
     // SAFETY: a number of this length, as these options take.
     checked(unsafe { libc::setsockopt(fd, level, option, (&raw const value).cast(), len) })
         .map(|_| ())
-}
-
-fn checked(result: c_int) -> io::Result<c_int> {
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 //! What makes it sound: TUNSETIFF takes a `struct ifreq`, which lives on the stack for the length
 //! of the call. Reading and writing go through [`File`].
 
+use super::checked;
 use super::link::request;
-use std::ffi::c_int;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd as _;
@@ -32,6 +32,6 @@ pub(crate) fn open(name: &str, kind: Kind) -> io::Result<File> {
     };
     request.ifr_ifru.ifru_flags = (kind | libc::IFF_NO_PI) as libc::c_short;
     // SAFETY: an open file, and the request that it takes.
-    let set: c_int = unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF as _, &request) };
-    if set < 0 { Err(io::Error::last_os_error()) } else { Ok(file) }
+    checked(unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF as _, &request) })?;
+    Ok(file)
 }
