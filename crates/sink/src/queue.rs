@@ -225,7 +225,7 @@ impl Sink for Queue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{output, rows};
+    use crate::testing::{Full, output, rows};
     use crate::{JsonLines, TimeFormat};
     use weir_plan::{Type, Value};
 
@@ -333,15 +333,6 @@ mod tests {
 
     #[test]
     fn what_goes_wrong_is_told_to_whoever_makes_rows() {
-        struct Full;
-        impl io::Write for Full {
-            fn write(&mut self, _: &[u8]) -> io::Result<usize> {
-                Err(io::ErrorKind::StorageFull.into())
-            }
-            fn flush(&mut self) -> io::Result<()> {
-                Ok(())
-            }
-        }
         for when_full in [WhenFull::Wait, WhenFull::Refuse] {
             let sink = || Ok(Box::new(JsonLines::new(Full, TimeFormat::Rfc3339)) as Box<dyn Sink>);
             let mut queue = Queue::start(sink, when_full, 2).expect("a thread");

@@ -54,7 +54,7 @@ impl Sink for Split<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{output, rows};
+    use crate::testing::{Full, output, rows};
     use crate::{Csv, JsonLines, TimeFormat};
     use weir_plan::{Type, Value};
 
@@ -74,19 +74,6 @@ mod tests {
         assert!(split.open(&[one]).is_err(), "a sink for each");
         drop(split);
         assert_eq!((&csv[..], &json[..]), (&b"n\n7\n"[..], &b"{\"x\":true}\n"[..]));
-    }
-
-    /// Cannot write a byte.
-    struct Full;
-
-    impl io::Write for Full {
-        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
-            Err(io::ErrorKind::StorageFull.into())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
     }
 
     #[test]

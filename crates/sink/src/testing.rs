@@ -1,5 +1,6 @@
 //! Rows for the tests of this crate.
 
+use std::io;
 use weir_engine::rows::{Output, Rows, set_cell};
 use weir_plan::{Column, Schema, Type, Value};
 
@@ -64,4 +65,17 @@ pub(crate) fn every_type() -> (Output, Rows) {
     ];
     let rows = rows(&output, &cells);
     (output, rows)
+}
+
+/// Cannot write a byte.
+pub(crate) struct Full;
+
+impl io::Write for Full {
+    fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+        Err(io::ErrorKind::StorageFull.into())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
