@@ -1,25 +1,35 @@
-//! Ctrl-C: the first asks the run to end well, the second ends the process.
+//! Ctrl-C: the first asks the run to end well, the second ends the process. SIGUSR1 asks it how it
+//! is.
 
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::flag;
 use signal_hook::iterator::Signals;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use weir_engine::run::Inquiry;
 
 /// From now on the first SIGINT or SIGTERM sets `stop` and calls `wake`; another ends the process
-/// at once, with the status that shells give to the signal (130 for Ctrl-C).
-pub(crate) fn watch(stop: &Arc<AtomicBool>, wake: impl Fn() + Send + 'static) -> io::Result<()> {
+/// at once, with the status that shells give to the signal (130 for Ctrl-C). SIGUSR1 asks `inquiry`.
+pub(crate) fn watch(
+    stop: &Arc<AtomicBool>,
+    inquiry: &Arc<Inquiry>,
+    wake: impl Fn() + Send + 'static,
+) -> io::Result<()> {
     for signal in [SIGINT, SIGTERM] {
         // In this order: the flag is set only after the first signal was found not to be the
         // second.
         flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(stop))?;
         flag::register(signal, Arc::clone(stop))?;
     }
-    let mut signals = Signals::new([SIGINT, SIGTERM])?;
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGUSR1])?;
+    let inquiry = Arc::clone(inquiry);
     std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
-        for _ in signals.forever() {
-            wake();
+        for signal in signals.forever() {
+            match signal {
+                SIGUSR1 => inquiry.ask(),
+                _ => wake(),
+            }
         }
     })?;
     Ok(())

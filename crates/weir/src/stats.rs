@@ -1,12 +1,9 @@
-//! What happened so far, on standard error: every few seconds, and whenever SIGUSR1 asks.
+//! What happened so far, on standard error: every few seconds, and whenever somebody asks.
 
 use crate::term::Term;
 use crate::{ledger, wire};
-use signal_hook::consts::SIGUSR1;
-use signal_hook::iterator::Signals;
 use std::io;
 use std::sync::Arc;
-use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 use weir_engine::run::Inquiry;
@@ -14,33 +11,26 @@ use weir_engine::run::Inquiry;
 /// What comes before such a ledger.
 const SO_FAR: &str = "so far:";
 
-/// From now on SIGUSR1 asks the run how it is, and so does the clock after each `every`; what it
-/// says is printed.
-pub(crate) fn watch(every: Option<Duration>, term: &Term) -> io::Result<Arc<Inquiry>> {
+/// An inquiry whose answers are printed.
+pub(crate) fn inquiry(term: &Term) -> Arc<Inquiry> {
     let term = *term;
-    let inquiry = Arc::new(Inquiry::new(move |counts, interfaces| {
+    Arc::new(Inquiry::new(move |counts, interfaces| {
         term.say(SO_FAR);
         term.say_text(&ledger::render(counts));
         term.say_text(&wire::render(interfaces, &wire::Notes::default()));
-    }));
-    let mut signals = Signals::new([SIGUSR1])?;
-    let asked = Arc::clone(&inquiry);
-    thread::Builder::new().name("asked".to_owned()).spawn(move || {
-        for _ in signals.forever() {
-            asked.ask();
+    }))
+}
+
+/// Asks after each `period`, as long as the run lasts.
+pub(crate) fn ask_every(period: Duration, inquiry: &Arc<Inquiry>) -> io::Result<()> {
+    let inquiry = Arc::downgrade(inquiry);
+    thread::Builder::new().name("stats".to_owned()).spawn(move || {
+        loop {
+            // Nobody wakes it before its time.
+            thread::park_timeout(period);
+            let Some(inquiry) = inquiry.upgrade() else { return };
+            inquiry.ask();
         }
     })?;
-    if let Some(every) = every {
-        let asked = Arc::downgrade(&inquiry);
-        // Nobody ever says anything: what ends the waiting is the time.
-        let (silent, time) = mpsc::channel::<()>();
-        thread::Builder::new().name("stats".to_owned()).spawn(move || {
-            let _silent = silent;
-            while time.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
-                let Some(inquiry) = asked.upgrade() else { return };
-                inquiry.ask();
-            }
-        })?;
-    }
-    Ok(inquiry)
+    Ok(())
 }

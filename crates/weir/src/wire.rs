@@ -2,15 +2,16 @@
 //! of packets by the end.
 
 use crate::args::{Capture, LiveArgs};
+use crate::source::Ending;
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use weir_capture::bpf::{Filter, Filtered};
 use weir_capture::live::{ANY, Direction, Event, LiveOptions, interfaces, open_live};
 use weir_capture::outlets::Captured;
 use weir_capture::xdp::{XdpOptions, open_xdp};
-use weir_packet::source::{Account, FrameBatch, LinkType, Lost, Source, SourceError};
+use weir_packet::source::{Account, LinkType, Lost, Source, SourceError};
 
 /// What happened to interfaces, for the ledger.
 #[derive(Clone, Default)]
@@ -24,40 +25,6 @@ impl Notes {
     /// All of them, one after the other.
     fn lines(&self) -> Vec<String> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-}
-
-/// Batches that are still read once a capture is to end: as many as may be on their way.
-const LAST_BATCHES: usize = 4096;
-
-/// Ends a source when it is asked to, after what is on its way.
-struct Ending<S> {
-    source: S,
-    stop: Arc<AtomicBool>,
-    left: usize,
-}
-
-impl<S: Source> Source for Ending<S> {
-    fn fill(&mut self, batch: &mut FrameBatch) -> Result<bool, SourceError> {
-        let ends = self.stop.load(Ordering::Relaxed);
-        self.left -= usize::from(ends && self.left > 0);
-        if self.left == 0 {
-            batch.clear();
-            return Ok(false);
-        }
-        let more = self.source.fill(batch)?;
-        if ends && batch.is_empty() {
-            self.left = 0;
-        }
-        Ok(more && self.left > 0)
-    }
-
-    fn account(&self) -> Account {
-        self.source.account()
-    }
-
-    fn interfaces(&self) -> Vec<(String, Account)> {
-        self.source.interfaces()
     }
 }
 
@@ -77,7 +44,7 @@ fn open_by_xdp(
         source.modes().iter().for_each(|mode| drop(writeln!(io::stderr(), "{mode}")));
         let _ = writeln!(io::stderr(), "listening on {}", args.interface.join(", "));
     }
-    let source = Ending { source, stop: Arc::clone(stop), left: LAST_BATCHES };
+    let source = Ending::new(source, stop);
     Ok(match filter {
         Some(filter) => Box::new(Filtered::new(source, &args.interface.join(", "), filter)),
         None => Box::new(source),

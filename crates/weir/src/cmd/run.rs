@@ -21,7 +21,7 @@ use weir_engine::functions::Functions;
 use weir_engine::graph::Lower;
 use weir_engine::reading::Reading;
 use weir_engine::rows::Sink;
-use weir_engine::run::{Options, Outcome, RunError};
+use weir_engine::run::{Inquiry, Options, Outcome, RunError};
 use weir_packet::egress::Outlet;
 use weir_packet::source::Source;
 use weir_plan::Program;
@@ -171,10 +171,10 @@ struct Run<'a> {
 impl Run<'_> {
     fn start(mut self) -> anyhow::Result<Status> {
         let stop = Arc::new(AtomicBool::new(false));
-        let live = !self.options.live.interface.is_empty();
-        let stream = live || self.options.read.iter().any(|capture| is_stream(capture));
-        let mut source =
-            Reading::new(self.source(stream, &stop)?).headers(self.options.headers.into());
+        let inquiry = stats::inquiry(self.term);
+        let stream = self.is_live() || self.options.read.iter().any(|capture| is_stream(capture));
+        let source = self.source(stream, &stop, &inquiry)?;
+        let mut source = Reading::new(source).headers(self.options.headers.into());
         if self.options.fragments {
             source = source.fragments();
         }
@@ -191,17 +191,10 @@ impl Run<'_> {
         outlets.prompt(self.options.packet_buffered);
         let files_max = self.options.file_count;
         outlets.rotate(self.options.file_size.map(|bytes| Rotation { bytes, files: files_max }));
-        let mut options = Options {
-            workers: self.options.workers.get(),
-            groups_hint: self.options.groups,
-            // Interfaces are asked to end themselves, and deliver what is on its way.
-            stop: (!live).then(|| Arc::clone(&stop)),
-            inquiry: Some(stats::watch(self.options.stats, self.term)?),
-            ..Options::default()
-        };
-        if let Some(lateness_ns) = self.options.lateness {
-            options.lateness_ns = lateness_ns;
+        if let Some(period) = self.options.stats {
+            stats::ask_every(period, &inquiry)?;
         }
+        let options = self.engine_options(&stop, inquiry);
         let outcome = weir_engine::run::run_to(
             &self.program,
             &self.functions,
@@ -221,6 +214,24 @@ impl Run<'_> {
         self.end(outcome, &source, stop.load(Ordering::Relaxed))
     }
 
+    /// Whether packets come from interfaces.
+    fn is_live(&self) -> bool {
+        !self.options.live.interface.is_empty()
+    }
+
+    fn engine_options(&self, stop: &Arc<AtomicBool>, inquiry: Arc<Inquiry>) -> Options {
+        let defaults = Options::default();
+        Options {
+            workers: self.options.workers.get(),
+            groups_hint: self.options.groups,
+            lateness_ns: self.options.lateness.unwrap_or(defaults.lateness_ns),
+            // Interfaces are asked to end themselves, and deliver what is on its way.
+            stop: (!self.is_live()).then(|| Arc::clone(stop)),
+            inquiry: Some(inquiry),
+            ..defaults
+        }
+    }
+
     /// Says on the terminal what happens to outlets while the run goes on.
     fn tell(&self) -> Tell {
         let (term, quiet) = (*self.term, self.options.quiet);
@@ -238,41 +249,41 @@ impl Run<'_> {
         options: TableOptions,
     ) -> anyhow::Result<Box<dyn Sink>> {
         let names = self.options.names.into();
-        let live = !self.options.live.interface.is_empty();
-        let drops = self.options.slow_sink.map_or(live, |policy| policy == SlowSink::Drop);
+        let (folder, format) = (self.options.out_dir.clone(), self.format);
+        let outputs = Lower::outputs(&self.program);
+        let sink = move |stdout: Box<dyn Write>| -> anyhow::Result<Box<dyn Sink>> {
+            Ok(match &folder {
+                Some(folder) => Box::new(output::files(folder, &outputs, format, options, names)?),
+                None => output::sink(format, stdout, options, names),
+            })
+        };
+        let drops = self.options.slow_sink.map_or(self.is_live(), |slow| slow == SlowSink::Drop);
         if drops {
-            let (folder, format) = (self.options.out_dir.clone(), self.format);
-            let outputs = Lower::outputs(&self.program);
-            let sink = move || -> io::Result<Box<dyn Sink>> {
-                let Some(folder) = &folder else {
-                    return Ok(output::sink(format, io::stdout().lock(), options, names));
-                };
-                let files = output::files(folder, &outputs, format, options, names);
-                Ok(Box::new(files.map_err(io::Error::other)?))
-            };
+            let told = |e: anyhow::Error| io::Error::other(format!("{e:#}"));
+            let sink = move || sink(Box::new(io::stdout().lock())).map_err(told);
             let queue = Queue::start(sink, WhenFull::Refuse, self.options.sink_queue)?;
             return Ok(Box::new(queue));
         }
-        if let Some(folder) = &self.options.out_dir {
-            let outputs = Lower::outputs(&self.program);
-            return Ok(Box::new(output::files(folder, &outputs, self.format, options, names)?));
-        }
         let stdout = io::stdout().lock();
-        let out: Box<dyn Write> = match progress {
+        sink(match progress {
             Some(progress) => Box::new(progress.around(stdout)),
             None => Box::new(stdout),
-        };
-        Ok(output::sink(self.format, out, options, names))
+        })
     }
 
     /// Opens the captures and lets signals end their reading.
-    fn source(&mut self, stream: bool, stop: &Arc<AtomicBool>) -> anyhow::Result<Box<dyn Source>> {
+    fn source(
+        &mut self,
+        stream: bool,
+        stop: &Arc<AtomicBool>,
+        inquiry: &Arc<Inquiry>,
+    ) -> anyhow::Result<Box<dyn Source>> {
         let captures = self.options.read.clone();
         let live = &self.options.live;
         let (workers, quiet) = (self.options.workers.get(), self.options.quiet);
         let filter = self.filter.take();
-        if !live.interface.is_empty() {
-            signals::watch(stop, || ())?;
+        if self.is_live() {
+            signals::watch(stop, inquiry, || ())?;
             let source = wire::open(live, workers, filter, stop, (&self.notes, quiet))?;
             return Ok(self.counted(source));
         }
@@ -280,10 +291,10 @@ impl Run<'_> {
         let open = move || weir_capture::open_all(captures, &options);
         let source: Box<dyn Source> = if stream {
             let (source, end) = Stream::start(open)?;
-            signals::watch(stop, move || end.end())?;
+            signals::watch(stop, inquiry, move || end.end())?;
             Box::new(source)
         } else {
-            signals::watch(stop, || ())?;
+            signals::watch(stop, inquiry, || ())?;
             open()?
         };
         Ok(self.counted(source))
