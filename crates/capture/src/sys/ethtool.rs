@@ -1,6 +1,7 @@
 //! What only the ethtool ioctl tells of an interface: how many receive queues are in use.
 //!
-//! What makes it sound: the struct is laid out as `linux/ethtool.h` says, and lives through the call.
+//! What makes it sound: the struct is laid out as `linux/ethtool.h` says, and lives through the
+//! call.
 
 use super::link;
 use std::io;

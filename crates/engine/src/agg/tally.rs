@@ -160,10 +160,13 @@ impl Tally {
 
 impl Set {
     fn new(layout: Layout) -> Set {
-        let table = || Table::new(layout.words, 1, VALUES_MAX);
         let kept = match Log::new(&layout, VALUES_MAX) {
             Some(log) => Kept::Log(log),
-            None => Kept::Table { table: table(), order: Vec::new(), starts: Vec::new() },
+            None => Kept::Table {
+                table: Table::new(layout.words, 1, VALUES_MAX),
+                order: Vec::new(),
+                starts: Vec::new(),
+            },
         };
         Set {
             group: group_place(&layout),
@@ -177,16 +180,17 @@ impl Set {
 
     /// Counts the keys at hand and lets go of them. Returns how many times a value found no room.
     fn add(&mut self) -> u64 {
-        let n = std::mem::take(&mut self.keys.len);
-        let Kept::Table { table, .. } = &mut self.kept else {
-            if let Kept::Log(log) = &mut self.kept {
-                log.extend(&self.keys.words[0][..n]);
-            }
-            return 0;
-        };
-        self.keys.len = n;
-        self.keys.hash();
+        let n = self.keys.len;
         let mut found = [NO_ROW; BATCH];
+        let table = match &mut self.kept {
+            Kept::Log(log) => {
+                log.extend(&self.keys.words[0][..n]);
+                self.keys.len = 0;
+                return 0;
+            }
+            Kept::Table { table, .. } => table,
+        };
+        self.keys.hash();
         table.lookup(&self.keys, &[0], &mut found);
         self.keys.len = 0;
         let (stride, at) = (table.stride(), table.key_words());

@@ -5,7 +5,6 @@
 //! different keys by then, so that a key is merged a few times however many there are. What comes
 //! of it is sorted by group and by value, as a reader wants it.
 
-use super::total;
 use crate::key::Layout;
 use crate::radix::sort_words;
 
@@ -145,25 +144,20 @@ impl Log {
                 same
             });
             self.add_new();
-            self.told.clear();
         }
     }
 
     /// Adds the new counts to those so far; what finds no room is counted.
     fn add_new(&mut self) {
         let Log { counts, new, merged, max, refused, .. } = self;
+        if counts.len() + new.len() > *max {
+            *refused = refused.saturating_add(refuse(counts, new, *max));
+        }
         if counts.is_empty() {
             std::mem::swap(counts, new);
         } else {
-            if counts.len() + new.len() > *max {
-                *refused += refuse(counts, new, *max);
-            }
             merge(counts, new, merged);
             std::mem::swap(counts, merged);
-        }
-        if counts.len() > *max {
-            let over = total(counts.drain(*max..).map(|(_, times)| times));
-            *refused = refused.saturating_add(over);
         }
         new.clear();
     }
