@@ -10,7 +10,8 @@ use std::sync::atomic::AtomicBool;
 use weir_engine::run::Inquiry;
 
 /// From now on the first SIGINT or SIGTERM sets `stop` and calls `wake`; another ends the process
-/// at once, with the status that shells give to the signal (130 for Ctrl-C). SIGUSR1 asks `inquiry`.
+/// at once, with the status that shells give to the signal (130 for Ctrl-C). SIGUSR1 asks
+/// `inquiry`.
 pub(crate) fn watch(
     stop: &Arc<AtomicBool>,
     inquiry: &Arc<Inquiry>,
