@@ -86,6 +86,26 @@ impl Outlets {
             .try_for_each(|name| Place::of(name).map(|_| ()))
     }
 
+    /// Opens the wires among these outlets that are not open.
+    fn open_wires(&mut self, outlets: &[Outlet]) -> io::Result<()> {
+        let wait_ns = if self.captured.is_empty() { SEND_WAIT_FILE_NS } else { SEND_WAIT_LIVE_NS };
+        for outlet in outlets {
+            let Some(name) = name(outlet, self.pass.as_deref()) else { continue };
+            let refused =
+                |e: PlaceError| io::Error::new(io::ErrorKind::InvalidInput, e.to_string());
+            let place = Place::of(name).map_err(refused)?;
+            if place == Place::File || self.wires.iter().any(|wire| wire.name == name) {
+                continue;
+            }
+            self.no_way_back(name, &place)?;
+            let wire = Wire::open(name, &place, wait_ns, &mut *self.tell)?;
+            self.no_loop(&wire)?;
+            self.wires.push(wire);
+            self.files.leave(name);
+        }
+        Ok(())
+    }
+
     /// Refuses an interface that frames are captured on.
     fn no_way_back(&self, name: &str, place: &Place) -> io::Result<()> {
         let captured = self.captured.iter().any(|on| on.name == name);
@@ -136,35 +156,30 @@ fn name<'a>(outlet: &'a Outlet, pass: Option<&'a str>) -> Option<&'a str> {
 }
 
 impl Egress for Outlets {
-    /// Opens wires first: a file that is there is emptied only if everything else can be opened.
     fn open(&mut self, outlets: &[Outlet]) -> io::Result<()> {
+        self.prepare(outlets)?;
         self.refused = vec![Refused::default(); outlets.len()];
-        let live = !self.captured.is_empty();
-        let wait_ns = if live { SEND_WAIT_LIVE_NS } else { SEND_WAIT_FILE_NS };
-        for outlet in outlets {
-            let Some(name) = name(outlet, self.pass.as_deref()) else {
-                self.wire_of.push(None);
-                continue;
-            };
-            let refused =
-                |e: PlaceError| io::Error::new(io::ErrorKind::InvalidInput, e.to_string());
-            let place = Place::of(name).map_err(refused)?;
-            if place == Place::File {
-                self.has_files = true;
-                self.wire_of.push(None);
-                continue;
-            }
-            self.no_way_back(name, &place)?;
-            let known = self.wires.iter().position(|wire| wire.name == name);
-            if known.is_none() {
-                let wire = Wire::open(name, &place, wait_ns, &mut *self.tell)?;
-                self.no_loop(&wire)?;
-                self.wires.push(wire);
-                self.files.leave(name);
-            }
-            self.wire_of.push(Some(known.unwrap_or(self.wires.len() - 1)));
-        }
+        let pass = self.pass.as_deref();
+        let named = |wire: &Wire| outlets.iter().any(|o| name(o, pass) == Some(&wire.name));
+        self.wires.retain(named);
+        let place = |outlet| {
+            let name = name(outlet, pass)?;
+            self.wires.iter().position(|wire| wire.name == name)
+        };
+        self.wire_of = outlets.iter().map(place).collect();
+        let mut all = outlets.iter().zip(&self.wire_of);
+        self.has_files = all.any(|(outlet, wire)| wire.is_none() && name(outlet, pass).is_some());
         self.files.open(outlets)
+    }
+
+    /// Opens wires first: a file that is there is emptied only if everything else can be opened.
+    fn prepare(&mut self, outlets: &[Outlet]) -> io::Result<()> {
+        let before = self.wires.len();
+        let opened = self.open_wires(outlets).and_then(|()| self.files.prepare(outlets));
+        if opened.is_err() {
+            self.wires.truncate(before);
+        }
+        opened
     }
 
     fn wants(&self, outlet: &Outlet) -> bool {

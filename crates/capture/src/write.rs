@@ -29,15 +29,20 @@ pub struct Files {
     read: Vec<String>,
     /// Names that are not files.
     others: Vec<String>,
-    /// By outlet; none where frames are not wanted.
-    outputs: Vec<Option<Output>>,
+    /// The open files, ...
+    outputs: Vec<Output>,
+    /// ... and by outlet which of them it is; none where frames are not wanted.
+    by_outlet: Vec<Option<usize>>,
     prompt: bool,
     rotation: Option<Rotation>,
 }
 
 /// A file being written.
 struct Output {
+    outlet: Outlet,
+    /// The name of the file that it writes now.
     name: String,
+    id: Option<Id>,
     out: Box<dyn Write>,
     /// Bytes that are not written yet.
     buffer: Vec<u8>,
@@ -68,6 +73,7 @@ impl Files {
             read,
             others: Vec::new(),
             outputs: Vec::new(),
+            by_outlet: Vec::new(),
             prompt: false,
             rotation: None,
         }
@@ -99,17 +105,35 @@ impl Files {
 }
 
 impl Egress for Files {
-    /// Opens all files before it empties any of them.
     fn open(&mut self, outlets: &[Outlet]) -> io::Result<()> {
-        let mut known: Vec<(Id, String)> = Vec::new();
+        self.prepare(outlets)?;
+        let mut result = Ok(());
+        self.outputs.retain_mut(|output| {
+            let stays = outlets.contains(&output.outlet);
+            if !stays {
+                let ended = output.finish();
+                result = std::mem::replace(&mut result, Ok(())).and(ended);
+            }
+            stays
+        });
+        let place =
+            |outlet: &Outlet| self.outputs.iter().position(|output| output.outlet == *outlet);
+        self.by_outlet = outlets.iter().map(place).collect();
+        result
+    }
+
+    /// Opens all files before it empties any of them.
+    fn prepare(&mut self, outlets: &[Outlet]) -> io::Result<()> {
+        let id = |output: &Output| Some((output.id?, output.name.clone()));
+        let mut known: Vec<(Id, String)> = self.outputs.iter().filter_map(id).collect();
         let read = self.read.iter().filter_map(|name| std::fs::metadata(name).ok());
         let read: Vec<Id> = read.filter_map(|meta| Id::of(&meta)).collect();
         let mut opened = Vec::new();
         for outlet in outlets {
-            let Some(name) = self.name(outlet) else {
-                opened.push(None);
+            let Some(name) = self.name(outlet) else { continue };
+            if self.outputs.iter().any(|output| output.outlet == *outlet) {
                 continue;
-            };
+            }
             if let Some(ending) = [".gz", ".zst"].into_iter().find(|e| name.ends_with(e)) {
                 let plain = name.strip_suffix(ending).unwrap_or(name);
                 return Err(refused(&format!(
@@ -126,12 +150,14 @@ impl Egress for Files {
                     return Err(refused("standard output takes the packets of one end only"));
                 }
                 known.push((Id::STDOUT, name.to_owned()));
-                opened.push(Some((name.to_owned(), format, None, None)));
+                let id = Some(Id::STDOUT);
+                opened.push((Output::new(outlet, name, format, id), None, None));
                 continue;
             }
             let file = OpenOptions::new().write(true).create(true).truncate(false).open(name);
             let file = file.map_err(named)?;
-            if let Some(id) = Id::of(&file.metadata().map_err(named)?) {
+            let id = Id::of(&file.metadata().map_err(named)?);
+            if let Some(id) = id {
                 if read.contains(&id) {
                     return Err(refused(&format!(
                         "{name}: is a capture being read, and would be overwritten"
@@ -142,17 +168,12 @@ impl Egress for Files {
                 }
                 known.push((id, name.to_owned()));
             }
-            opened.push(Some((name.to_owned(), format, Some(file), further)));
+            opened.push((Output::new(outlet, name, format, id), Some(file), further));
         }
         let taken: Vec<Id> = read.into_iter().chain(known.into_iter().map(|(id, _)| id)).collect();
-        for opened in opened {
-            let output = opened.map(|(name, format, file, further)| {
-                Ok::<_, io::Error>(Output {
-                    further: further.map(|further| further.begun(&taken)),
-                    ..Output::new(name, format, file)?
-                })
-            });
-            self.outputs.push(output.transpose()?);
+        for (output, file, further) in opened {
+            let further = further.map(|further| further.begun(&taken));
+            self.outputs.push(Output { further, ..output.over(file)? });
         }
         Ok(())
     }
@@ -163,21 +184,20 @@ impl Egress for Files {
 
     fn send(&mut self, memory: &[u8], frames: &[Sent]) -> io::Result<()> {
         for frame in frames {
-            if let Some(Some(output)) = self.outputs.get_mut(frame.outlet as usize) {
-                output.frame(frame, frame.bytes(memory))?;
+            if let Some(Some(place)) = self.by_outlet.get(frame.outlet as usize) {
+                self.outputs[*place].frame(frame, frame.bytes(memory))?;
             }
         }
         if self.prompt { self.flush() } else { Ok(()) }
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.outputs.iter_mut().flatten().try_for_each(Output::flush)
+        self.outputs.iter_mut().try_for_each(Output::flush)
     }
 
     fn finish(&mut self) -> io::Result<()> {
-        let outputs = self.outputs.iter_mut().flatten();
         // All of them, though one may fail.
-        let ends: Vec<_> = outputs.map(Output::finish).collect();
+        let ends: Vec<_> = self.outputs.iter_mut().map(Output::finish).collect();
         ends.into_iter().collect()
     }
 }
@@ -200,20 +220,31 @@ fn refused(reason: &str) -> io::Error {
 }
 
 impl Output {
-    /// An empty file, or standard output.
-    fn new(name: String, format: Format, file: Option<File>) -> io::Result<Output> {
-        let out: Box<dyn Write> = match file {
-            Some(file) => {
-                if file.metadata().is_ok_and(|meta| meta.is_file()) {
-                    file.set_len(0)
-                        .map_err(|e| io::Error::new(e.kind(), format!("{name}: {e}")))?;
-                }
-                Box::new(file)
+    /// Standard output.
+    fn new(outlet: &Outlet, name: &str, format: Format, id: Option<Id>) -> Output {
+        Output {
+            outlet: outlet.clone(),
+            name: name.to_owned(),
+            id,
+            out: Box::new(io::stdout()),
+            buffer: Vec::with_capacity(WRITE_BUFFER),
+            format,
+            failed: false,
+            further: None,
+            bytes: 0,
+        }
+    }
+
+    /// The same over a file, if one is given, which is emptied.
+    fn over(mut self, file: Option<File>) -> io::Result<Output> {
+        if let Some(file) = file {
+            if file.metadata().is_ok_and(|meta| meta.is_file()) {
+                let named = |e: io::Error| io::Error::new(e.kind(), format!("{}: {e}", self.name));
+                file.set_len(0).map_err(named)?;
             }
-            None => Box::new(io::stdout()),
-        };
-        let buffer = Vec::with_capacity(WRITE_BUFFER);
-        Ok(Output { name, out, buffer, format, failed: false, further: None, bytes: 0 })
+            self.out = Box::new(file);
+        }
+        Ok(self)
     }
 
     fn frame(&mut self, frame: &Sent, bytes: &[u8]) -> io::Result<()> {

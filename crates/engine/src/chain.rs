@@ -68,6 +68,23 @@ pub(crate) fn over_rows(
     segments
 }
 
+/// Lets segments take over what others hold, the first stage of which is number `first` of a pipeline
+/// whose first `same` stages are the same in both. Says which stages had something to take over.
+pub(crate) fn resume<'a>(
+    mine: impl Iterator<Item = &'a mut Segment>,
+    theirs: impl Iterator<Item = &'a mut Segment>,
+    first: usize,
+    same: usize,
+) -> Vec<usize> {
+    let (mut kept, mut at) = (Vec::new(), first);
+    for (segment, old) in mine.zip(theirs) {
+        let Some(left) = same.checked_sub(at) else { break };
+        kept.extend(segment.resume(old, left).into_iter().map(|stage| at + stage));
+        at += segment.stages();
+    }
+    kept
+}
+
 /// What takes the rows and the frames that leave a chain.
 pub(crate) trait Leaving {
     /// Rows of its last segment.

@@ -41,6 +41,8 @@ pub struct Lower<'e> {
     pub spent: Vec<(usize, Groups)>,
     written: Written,
     pub(crate) exits: Exits<'e>,
+    /// Whether more may come, whatever comes of what runs now.
+    pub(crate) stays: bool,
 }
 
 /// What the sink took, and what went wrong with it. Once something has, nothing more is written.
@@ -78,6 +80,9 @@ struct Pipe {
     /// The worker's segment again, for its emitter: where the workers end in a summarize.
     emitter: Option<Segment>,
     segments: Vec<Segment>,
+    /// The number of their first stage, and how many stages the workers have.
+    first: usize,
+    sharded: usize,
     /// Its number among the printed ones.
     output: Option<usize>,
     /// Whether another pipeline reads it.
@@ -120,6 +125,7 @@ impl<'e> Lower<'e> {
             spent: Vec::new(),
             written: Written::default(),
             exits,
+            stays: false,
         }
     }
 
@@ -186,7 +192,17 @@ impl<'e> Lower<'e> {
 
     /// Ends the input: everything is put out. `closed` as in [`Lower::watermark`].
     pub fn finish(&mut self, closed: &mut Vec<Closed>, sink: &mut dyn Sink) {
-        for p in 0..self.pipes.len() {
+        self.finish_some(&|_| true, closed, sink);
+    }
+
+    /// The same for some pipelines, with all that read them.
+    pub(crate) fn finish_some(
+        &mut self,
+        which: &dyn Fn(usize) -> bool,
+        closed: &mut Vec<Closed>,
+        sink: &mut dyn Sink,
+    ) {
+        for p in (0..self.pipes.len()).filter(|&p| which(p)) {
             self.run_incoming(p, Mode::Close, sink);
             let mut mine = take_pipeline(closed, p);
             let mut pass = self.pass(p, sink);
@@ -202,10 +218,41 @@ impl<'e> Lower<'e> {
         self.exits.close();
     }
 
+    /// Lets pipeline `p` take over what pipeline `q` of `old` holds in its first `same` stages, the
+    /// workers' aside; says which of them had something to take over.
+    pub(crate) fn resume(
+        &mut self,
+        p: usize,
+        old: &mut Lower<'_>,
+        q: usize,
+        same: usize,
+    ) -> Vec<usize> {
+        let (mine, theirs) = (&mut self.pipes[p], &mut old.pipes[q]);
+        let mut kept = Vec::new();
+        if let (Some(head), Some(before)) = (&mut mine.head, &mut theirs.head)
+            && same > 0
+        {
+            head.resume(before);
+            kept.push(0);
+        }
+        if let (Some(emitter), Some(before)) = (&mut mine.emitter, &mut theirs.emitter)
+            && same >= mine.sharded
+        {
+            emitter.resume_emitter(before);
+        }
+        let (segments, before) = (mine.segments.iter_mut(), theirs.segments.iter_mut());
+        kept.extend(chain::resume(segments, before, mine.first, same));
+        mine.watermark = theirs.watermark;
+        kept
+    }
+
     /// Whether no further packet can change what is printed or handed out: each pipeline that does
     /// either ends in a `limit` that has let its rows pass, with nothing behind it that holds rows
     /// back, and no ends before it.
     pub fn is_done(&self) -> bool {
+        if self.stays {
+            return false;
+        }
         let mut ends = self.pipes.iter().filter(|p| p.output.is_some() || p.has_ends).peekable();
         ends.peek().is_some() && ends.all(Pipe::is_done)
     }
@@ -326,6 +373,8 @@ impl Pipe {
                 .then(|| chain::on_workers(pipeline, sharded, functions, &mut Vec::new(), 0).pop())
                 .flatten(),
             segments,
+            first: at,
+            sharded,
             head,
             output,
             read: program.pipelines.iter().any(|q| q.sources().any(|i| i == p)),

@@ -331,7 +331,7 @@ pub fn set_cell(column: &mut Column, i: usize, v: &Value, arena: &mut Arena) {
 }
 
 /// A printed pipeline, as a sink sees it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Output {
     /// The name a `let` gave it.
     pub name: Option<String>,
@@ -342,7 +342,8 @@ pub struct Output {
 /// Where rows go. Every method is called from one thread, in the order that is the same for any
 /// number of workers.
 pub trait Sink {
-    /// Called once, before any rows, with all printed pipelines of the program.
+    /// Called before any rows, with all printed pipelines of the program; again, where programs
+    /// [come and go](crate::run::Changes), with those from then on.
     ///
     /// # Errors
     /// When the rows cannot be written. The run stops; a closed pipe

@@ -1,20 +1,21 @@
 //! Running a program over a source: the one loop that everything else hangs on.
 
+mod change;
 mod feed;
 mod inquiry;
+mod running;
 
+pub use change::{Change, Changes, Told};
 pub(crate) use feed::{Feed, Times};
 pub use inquiry::Inquiry;
+pub(crate) use running::Running;
 
 use crate::counters::Ledger;
 use crate::functions::Functions;
 use crate::graph::Lower;
 use crate::graph::exits::Exits;
-use crate::lanes::{Lane, Lanes};
-use crate::limits::{JUMP_NS, LATENESS_NS, PROGRESS_BATCHES, WORKERS_MAX};
+use crate::limits::{JUMP_NS, LATENESS_NS, PROGRESS_BATCHES};
 use crate::rows::Sink;
-use crate::shard;
-use crate::upper::Upper;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
@@ -22,7 +23,6 @@ use std::sync::atomic::AtomicBool;
 use weir_packet::egress::Egress;
 use weir_packet::source::{Account, FrameBatch, Source, SourceError};
 use weir_plan::Program;
-use weir_plan::place::place;
 
 /// How a program is run. `lateness_ns` and `jump_ns` say what is late. The number of workers
 /// changes no row as long as no state reaches its bound.
@@ -42,6 +42,8 @@ pub struct Options {
     pub stop: Option<Arc<AtomicBool>>,
     /// Asks from elsewhere what happened so far.
     pub inquiry: Option<Arc<Inquiry>>,
+    /// Changes from elsewhere what runs.
+    pub changes: Option<Arc<Changes>>,
 }
 
 impl Default for Options {
@@ -53,6 +55,7 @@ impl Default for Options {
             groups_hint: 0,
             stop: None,
             inquiry: None,
+            changes: None,
         }
     }
 }
@@ -142,27 +145,35 @@ fn start(
         drop(exits.finish());
         return Outcome { ledger: Ledger::default(), error: Some(RunError::Sink(e)) };
     }
-    let placement = place(program);
-    let lanes = Lanes::new(program, &placement, options.workers.clamp(1, WORKERS_MAX));
-    let feed = Feed::new(program, source, options);
-    let progress = Progress { call: progress, batches: 0, inquiry: options.inquiry.as_deref() };
-    let mut lower = Lower::new(program, &placement, functions, exits);
-    let wanted = lower.want();
-    let upper = |lane: &Lane| {
-        let mut upper = Upper::new(program, &placement, functions, &lane.pipelines);
-        upper.expect_groups(options.groups_hint);
-        upper.want(wanted);
-        upper
-    };
-    let (mut ledger, error, mut feed) = match &lanes.lanes[..] {
-        [lane] if lanes.workers == 1 => alone(upper(lane), feed, lower, sink, progress),
-        _ => {
-            let of = |worker| lanes.of(worker).map(|(_, lane)| upper(lane)).collect();
-            let uppers = (0..lanes.workers).map(of).collect();
-            let at_once = shard::AtOnce::of(program, &placement);
-            shard::run(&lanes, at_once, uppers, feed, lower, sink, progress)
+    let mut feed = Feed::new(program, source, options);
+    let mut running = Running::new(program.clone(), functions, options, &[], exits);
+    running.want();
+    let mut past = Ledger::default();
+    let error = loop {
+        let inquiry = options.inquiry.as_deref();
+        let progress = Progress { call: &mut *progress, batches: 0, inquiry, past: &past };
+        let error;
+        (error, feed) = running.run(feed, sink, progress);
+        if !feed.breaks() {
+            break error;
+        }
+        if error.is_some() {
+            running.finish(&|_| true, sink);
+            break error;
+        }
+        let next = options.changes.as_ref().and_then(|changes| changes.take());
+        let Some(change) = next else { continue };
+        match running.change(change, (functions, options), &mut past, sink) {
+            Ok(every) => feed.go_on(every),
+            Err(e) => break Some(e),
         }
     };
+    if let Some(changes) = &options.changes {
+        changes.close();
+    }
+    let error = error.or(running.lower.end());
+    let mut ledger = past;
+    running.count(&mut ledger);
     feed.count(&mut ledger);
     let finished = sink.finish().err();
     ledger.refused = sink.refused();
@@ -173,19 +184,24 @@ fn start(
 }
 
 /// Everything in one thread.
-fn alone<'a>(
-    mut upper: Upper,
-    mut feed: Feed<'a>,
-    mut lower: Lower<'_>,
+fn alone<'f>(
+    running: &mut Running<'_>,
+    mut feed: Feed<'f>,
     sink: &mut dyn Sink,
     mut progress: Progress<'_>,
-) -> (Ledger, Option<RunError>, Feed<'a>) {
+) -> (Option<RunError>, Feed<'f>) {
+    let Running { uppers, lower, .. } = running;
+    let [upper] = &mut uppers[0][..] else { unreachable!("one worker has one lane") };
     let (mut frames, mut times) = (FrameBatch::new(), Times::default());
     let (mut closed, mut error) = (Vec::new(), None);
     while error.is_none() && !lower.is_done() && feed.fill(&mut frames) {
         progress.report(&feed);
         if progress.is_asked() {
-            progress.answer(counted(&upper, &lower), &feed, sink);
+            let mut ledger = Ledger::default();
+            upper.count(&mut ledger);
+            upper.count_packets(&mut ledger);
+            lower.count(&mut ledger);
+            progress.answer(ledger, &feed, sink);
         }
         feed.times(&frames, &mut times);
         upper.classify(&frames);
@@ -208,21 +224,11 @@ fn alone<'a>(
         }
         error = lower.take_error();
     }
-    if feed.began() {
+    if feed.began() && !feed.breaks() {
         upper.finish(&mut closed);
         lower.finish(&mut closed, sink);
     }
-    error = error.or(lower.end());
-    (counted(&upper, &lower), error, feed)
-}
-
-/// What both halves have counted.
-fn counted(upper: &Upper, lower: &Lower<'_>) -> Ledger {
-    let mut ledger = Ledger::default();
-    upper.count(&mut ledger);
-    upper.count_packets(&mut ledger);
-    lower.count(&mut ledger);
-    ledger
+    (error.or(lower.take_error()), feed)
 }
 
 /// Tells the caller now and then how far the source is.
@@ -232,9 +238,16 @@ pub(crate) struct Progress<'a> {
     batches: u64,
     /// Who may ask for more.
     inquiry: Option<&'a Inquiry>,
+    /// What was counted by programs that ran before.
+    past: &'a Ledger,
 }
 
 impl Progress<'_> {
+    /// The same for a while.
+    pub(crate) fn lend(&mut self) -> Progress<'_> {
+        Progress { call: &mut *self.call, ..*self }
+    }
+
     /// Calls if enough has been read since the last call.
     pub(crate) fn report(&mut self, feed: &Feed<'_>) {
         let batches = feed.batches() / PROGRESS_BATCHES;
@@ -251,6 +264,7 @@ impl Progress<'_> {
 
     /// Tells whoever asked, from what workers have counted.
     pub(crate) fn answer(&self, mut ledger: Ledger, feed: &Feed<'_>, sink: &dyn Sink) {
+        ledger.add(self.past);
         feed.count(&mut ledger);
         ledger.refused = sink.refused();
         ledger.rows = ledger.rows.saturating_sub(ledger.refused);

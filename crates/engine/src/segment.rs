@@ -45,6 +45,10 @@ pub struct Segment {
     first_exit: usize,
     time: Src,
     undefined: u64,
+    /// How many of the operators there are up to each stage, and with it.
+    stages: Vec<usize>,
+    /// Whether another segment took over what the last stage held.
+    moved: bool,
     /// Where rows come with numbers that others have too: how many came, and their own numbers.
     numbers: Option<(u64, Vec<u64>)>,
 }
@@ -59,6 +63,20 @@ enum End {
     Top(Box<Top>),
     /// They leave as several rows each.
     Each(Box<Each>),
+}
+
+impl End {
+    /// As [`Segment::resume`], of the last stage.
+    fn resume(&mut self, old: &mut End) -> bool {
+        match (self, old) {
+            (End::Summarize(op, emitter), End::Summarize(old, before)) => {
+                emitter.resume(before);
+                op.resume(&mut **old)
+            }
+            (End::Top(top), End::Top(old)) => top.resume(old),
+            _ => false,
+        }
+    }
 }
 
 /// Where a segment's rows come from.
@@ -102,9 +120,10 @@ impl Segment {
             frame: None,
         };
         build.time = build.input(&from);
-        let mut end = None;
+        let (mut end, mut until) = (None, Vec::new());
         for stage in &stages[..span(stages)] {
             end = build.stage(stage, carry);
+            until.push(build.ops.len());
         }
         let mut end = end.unwrap_or_else(|| build.gather(carry));
         let regs = build.compiler.regs;
@@ -114,7 +133,18 @@ impl Segment {
             End::Summarize(..) | End::Top(_) => {}
         }
         let (ops, ends, time) = (build.ops, build.ends, build.time);
-        Segment { regs, ops, end, ends, first_exit: 0, time, undefined: 0, numbers: None }
+        Segment {
+            regs,
+            ops,
+            end,
+            ends,
+            first_exit: 0,
+            time,
+            undefined: 0,
+            stages: until,
+            moved: false,
+            numbers: None,
+        }
     }
 
     /// Pushes packets of a view.
@@ -286,7 +316,7 @@ impl Segment {
     /// The one group of a summary of the whole input to which no row came.
     pub fn lone(&self) -> Option<Groups> {
         match &self.end {
-            End::Summarize(_, emitter) => emitter.lone(),
+            End::Summarize(_, emitter) if !self.moved => emitter.lone(),
             _ => None,
         }
     }
@@ -296,6 +326,42 @@ impl Segment {
         match &self.end {
             End::Summarize(op, _) => Some(op.spec()),
             _ => None,
+        }
+    }
+
+    /// How many stages it takes.
+    pub fn stages(&self) -> usize {
+        self.stages.len()
+    }
+
+    /// Takes over what `old` holds, whose first `same` stages are those of this one and come behind
+    /// the same ones; says which of its stages had something to take over.
+    pub fn resume(&mut self, old: &mut Segment, same: usize) -> Vec<usize> {
+        if let (Some((count, _)), Some((before, _))) = (&mut self.numbers, &old.numbers) {
+            *count = *before;
+        }
+        let (mut kept, mut from) = (Vec::new(), 0);
+        for (stage, &until) in self.stages.iter().enumerate().take(same) {
+            let all = self.ops[from..until].iter_mut().zip(&mut old.ops[from..until]);
+            // Each of them, and not only until one has something.
+            if all.filter_map(|(op, old)| op.resume(&mut **old).then_some(())).count() > 0 {
+                kept.push(stage);
+            }
+            from = until;
+        }
+        if same >= self.stages.len() && self.end.resume(&mut old.end) {
+            old.moved = true;
+            kept.push(self.stages.len() - 1);
+        }
+        kept
+    }
+
+    /// The same of what puts groups out, alone.
+    pub fn resume_emitter(&mut self, old: &mut Segment) {
+        if let (End::Summarize(_, mine), End::Summarize(_, theirs)) = (&mut self.end, &mut old.end)
+        {
+            mine.resume(theirs);
+            old.moved = true;
         }
     }
 

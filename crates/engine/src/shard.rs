@@ -34,11 +34,11 @@ mod spread;
 mod whole;
 
 use crate::counters::Ledger;
-use crate::graph::{Closed, Lower};
+use crate::graph::Closed;
 use crate::lanes::Lanes;
 use crate::limits::{BUNDLES, CLOSES_AHEAD, RING, TURN};
 use crate::rows::Sink;
-use crate::run::{Feed, Progress, RunError, Times};
+use crate::run::{Feed, Progress, RunError, Running, Times};
 use crate::upper::Upper;
 use ahead::Ahead;
 use bell::Bell;
@@ -68,7 +68,6 @@ struct Shared<'a> {
     bundle_len: usize,
     closings: Closings,
     census: Census,
-    ledger: Mutex<Ledger>,
     bell: Bell,
     /// Batches read, or bundles of them where packets are spread by key.
     read: AtomicU64,
@@ -82,45 +81,55 @@ struct Shared<'a> {
     quiet: AtomicBool,
     /// Whether no more is to be read.
     ended: AtomicBool,
+    /// Whether that is only for what runs to change.
+    breaks: AtomicBool,
     /// Whether a worker panicked.
     broken: AtomicBool,
 }
 
-/// Runs the workers' part on as many threads as there are `uppers`, each of them one for each lane
-/// of its worker; gives the feed back.
-pub(crate) fn run<'f, 'h>(
-    lanes: &Lanes,
-    at_once: AtOnce,
-    uppers: Vec<Vec<Upper>>,
+/// Runs the workers' part on as many threads as there are workers; gives the feed back.
+pub(crate) fn run<'f>(
+    running: &mut Running<'_>,
     feed: Feed<'f>,
-    lower: Lower<'h>,
-    sink: &'h mut dyn Sink,
-    progress: Progress<'h>,
-) -> (Ledger, Option<RunError>, Feed<'f>) {
-    let shared = Shared::new(uppers.len(), feed, !lanes.are_whole(), at_once);
-    let mut uppers = uppers.into_iter();
-    let mine = uppers.next().expect("there are workers");
+    sink: &mut dyn Sink,
+    mut progress: Progress<'_>,
+) -> (Option<RunError>, Feed<'f>) {
+    let Running { program, placement, lanes, uppers, lower } = running;
+    let lanes = &*lanes;
+    let at_once = AtOnce::of(program, placement);
+    let shared = Shared::new(lanes.workers, feed, !lanes.are_whole(), at_once);
+    let (mine, others) = uppers.split_first_mut().expect("there are workers");
     let shared_ref = &shared;
-    let mut hub = thread::scope(|scope| {
-        for (me, upper) in uppers.enumerate() {
+    let hub = thread::scope(|scope| {
+        for (me, upper) in others.iter_mut().enumerate() {
             scope.spawn(move || {
                 Worker::new(me + 1, shared_ref, upper, None).run(lanes);
             });
         }
-        let hub = Hub::new(lower, sink, progress);
+        let hub = Hub::new(lower, sink, progress.lend());
         Worker::new(0, shared_ref, mine, Some(hub)).run(lanes).expect("the hub comes back")
     });
     #[cfg(test)]
     MOST_LOTS.set(shared.results.as_ref().map_or(0, |r| r.most.load(Ordering::Acquire)));
-    let began = shared.lock_feed().began();
+    let feed = shared.feed.into_inner().expect("no worker panicked");
     let (_, mut closed) = shared.closings.take(Which::Last).expect("all workers have ended");
-    if began {
+    if feed.began() && !feed.breaks() {
         hub.lower.finish(&mut closed, hub.sink);
     }
-    let error = hub.error.or(hub.lower.end());
-    let mut ledger = shared.ledger.into_inner().expect("no worker panicked");
-    hub.lower.count(&mut ledger);
-    (ledger, error, shared.feed.into_inner().expect("no worker panicked"))
+    (hub.error.or(hub.lower.take_error()), feed)
+}
+
+/// What workers hold of some pipelines, put together.
+pub(crate) fn close(uppers: &mut [Vec<Upper>], pipelines: &[usize]) -> Vec<Closed> {
+    let closings = Closings::new(uppers.len());
+    let mut closed = Vec::new();
+    for uppers in uppers {
+        for upper in uppers {
+            pipelines.iter().for_each(|&p| upper.finish_one(p, &mut closed));
+        }
+        closings.hand_over(Which::Last, &mut closed);
+    }
+    closings.take(Which::Last).map_or_else(Vec::new, |(_, closed)| closed)
 }
 
 /// What leaves the workers before windows close.
@@ -159,7 +168,6 @@ impl<'a> Shared<'a> {
             bundle_len: bundle_len(workers, at_once.is_nested),
             closings: Closings::new(workers),
             census: Census::default(),
-            ledger: Mutex::default(),
             bell: Bell::default(),
             read: AtomicU64::new(0),
             done: AtomicU64::new(0),
@@ -167,6 +175,7 @@ impl<'a> Shared<'a> {
             closed: AtomicU64::new(0),
             quiet: AtomicBool::new(false),
             ended: AtomicBool::new(false),
+            breaks: AtomicBool::new(false),
             broken: AtomicBool::new(false),
         }
     }
@@ -217,6 +226,12 @@ impl<'a> Shared<'a> {
         first
     }
 
+    /// The feed, which is in hand, has no more.
+    fn end_of(&self, feed: &Feed<'_>) {
+        self.breaks.store(feed.breaks(), Ordering::Release);
+        self.end();
+    }
+
     /// Nothing more is to be read.
     fn end(&self) {
         self.ended.store(true, Ordering::Release);
@@ -240,13 +255,13 @@ enum Turn {
 }
 
 /// One worker.
-struct Worker<'a, 'f, 'h> {
+struct Worker<'a, 'f, 'h, 'e> {
     me: usize,
     shared: &'a Shared<'f>,
     /// One for each of its lanes.
-    uppers: Vec<Upper>,
+    uppers: &'a mut [Upper],
     /// With the calling thread.
-    hub: Option<Hub<'h>>,
+    hub: Option<Hub<'h, 'e>>,
     /// Closings that groups were handed over for.
     closes: u64,
     /// What closed just now.
@@ -255,13 +270,13 @@ struct Worker<'a, 'f, 'h> {
     census: u64,
 }
 
-impl<'a, 'f, 'h> Worker<'a, 'f, 'h> {
+impl<'a, 'f, 'h, 'e> Worker<'a, 'f, 'h, 'e> {
     fn new(
         me: usize,
         shared: &'a Shared<'f>,
-        uppers: Vec<Upper>,
-        hub: Option<Hub<'h>>,
-    ) -> Worker<'a, 'f, 'h> {
+        uppers: &'a mut [Upper],
+        hub: Option<Hub<'h, 'e>>,
+    ) -> Worker<'a, 'f, 'h, 'e> {
         Worker { me, shared, uppers, hub, closes: 0, closed: Vec::new(), census: 0 }
     }
 
@@ -302,7 +317,7 @@ impl<'a, 'f, 'h> Worker<'a, 'f, 'h> {
     }
 
     /// Works until there is nothing left; gives the hub back.
-    fn run(mut self, lanes: &Lanes) -> Option<Hub<'h>> {
+    fn run(mut self, lanes: &Lanes) -> Option<Hub<'h, 'e>> {
         let shared = self.shared;
         let _alarm = Alarm(shared);
         if lanes.are_whole() {
@@ -312,8 +327,9 @@ impl<'a, 'f, 'h> Worker<'a, 'f, 'h> {
             let mut keyed = Keyed::new(lanes, self.me);
             self.turns(lanes, |worker| keyed.turn(worker));
         }
-        self.uppers.iter_mut().for_each(|upper| upper.finish(&mut self.closed));
-        self.count(lanes, &mut shared.ledger.lock().expect("no worker panicked"));
+        if !shared.breaks.load(Ordering::Acquire) {
+            self.uppers.iter_mut().for_each(|upper| upper.finish(&mut self.closed));
+        }
         shared.closings.hand_over(Which::Last, &mut self.closed);
         shared.bell.ring();
         // The rest is for the hub to put out.
@@ -377,7 +393,7 @@ impl<'a, 'f, 'h> Worker<'a, 'f, 'h> {
             let closings = &self.shared.closings;
             let which = Which::Number(self.closes);
             let watermark = closings.watermark(which);
-            for upper in &mut self.uppers {
+            for upper in &mut *self.uppers {
                 upper.watermark(watermark, &mut self.closed);
             }
             for (p, ..) in &self.closed {

@@ -119,6 +119,26 @@ impl Upper {
         }
     }
 
+    /// Lets pipeline `p` take over what pipeline `q` of `old` holds in its first `same` stages; says
+    /// which of them had something to take over.
+    pub fn resume(&mut self, p: usize, old: &mut Upper, q: usize, same: usize) -> Vec<usize> {
+        let mine = self.chains.iter_mut().find(|(number, _)| *number == p);
+        let theirs = old.chains.iter_mut().find(|(number, _)| *number == q);
+        let (Some((_, mine)), Some((_, theirs))) = (mine, theirs) else { return Vec::new() };
+        let mine = std::iter::once(&mut mine.first).chain(&mut mine.rest);
+        let theirs = std::iter::once(&mut theirs.first).chain(&mut theirs.rest);
+        chain::resume(mine, theirs, 0, same)
+    }
+
+    /// Closes what one pipeline holds.
+    pub fn finish_one(&mut self, p: usize, closed: &mut Vec<Closed>) {
+        let mut groups = Vec::new();
+        if let Some((_, chain)) = self.chains.iter_mut().find(|(q, _)| *q == p) {
+            chain.each_mut(|segment| segment.close_all(&mut groups));
+        }
+        closed.extend(groups.into_iter().map(|(start, groups)| (p, start, groups)));
+    }
+
     /// Whether it runs pipeline `p`.
     pub fn runs(&self, p: usize) -> bool {
         self.chains.iter().any(|(q, _)| *q == p)

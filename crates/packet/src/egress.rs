@@ -125,12 +125,21 @@ impl Refused {
 /// Where frames go. Every method is called from one thread, in an order that is the same for any
 /// number of workers.
 pub trait Egress {
-    /// Called once, before any frame, with all outlets of the program: [`Sent::outlet`] counts
-    /// them.
+    /// Called before any frame, with all outlets of the program: [`Sent::outlet`] counts them.
+    /// Called again where programs come and go, with those from then on: the others are closed, and
+    /// what was refused counts from 0.
     ///
     /// # Errors
     /// When one of them cannot take frames. The error names it.
     fn open(&mut self, outlets: &[Outlet]) -> io::Result<()>;
+
+    /// Called before [`Egress::open`] is called again, while frames go to the outlets as before.
+    ///
+    /// # Errors
+    /// When one of them could not be opened: then it is not, and the outlets stay what they are.
+    fn prepare(&mut self, _outlets: &[Outlet]) -> io::Result<()> {
+        Ok(())
+    }
 
     /// Whether frames for this outlet are wanted; where not, they are only counted. Asked once,
     /// after [`Egress::open`].

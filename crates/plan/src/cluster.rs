@@ -10,7 +10,8 @@
 //! first, in program order; again and again, until no two have a part in common. A part of fields
 //! that take few values each, such as a protocol number, does not count: spread by it, nearly all
 //! packets would go to one worker. What merges needs no key and joins the cluster with the most
-//! fields. A pipeline that needs one worker is a cluster by itself.
+//! fields. A pipeline that needs one worker is a cluster by itself. Where programs come and go, the
+//! key by which the packets of a pipeline are spread stays what it is: its state is where that says.
 
 use crate::keys::{FieldSet, describe, largest_common};
 use crate::limits::NARROW_BITS;
@@ -39,14 +40,31 @@ pub(crate) enum Need {
     One(&'static str),
 }
 
-/// The clusters of pipelines with these numbers, rising, and needs: by their first pipelines.
-pub(crate) fn clusters(needs: &[(usize, Need)]) -> Vec<Cluster> {
-    let mut keyed: Vec<(FieldSet, Vec<usize>)> = Vec::new();
+/// Pipelines that are spread by one key.
+struct Keyed {
+    key: FieldSet,
+    pipelines: Vec<usize>,
+    /// Whether the key stays what it is.
+    fixed: bool,
+}
+
+/// The clusters of pipelines with these numbers, rising, and needs: by their first pipelines. Those
+/// in `fixed` are spread by a key already, and go on being spread by it.
+pub(crate) fn clusters(needs: &[(usize, Need)], fixed: &[(usize, FieldSet)]) -> Vec<Cluster> {
+    let mut keyed: Vec<Keyed> = Vec::new();
     let (mut single, mut any) = (Vec::new(), Vec::new());
     for (p, need) in needs {
         match need {
             Need::Any => any.push(*p),
-            Need::Key(key) => keyed.push((key.clone(), vec![*p])),
+            Need::Key(key) => {
+                // It may need more than it did.
+                let still = |as_before: &FieldSet| {
+                    largest_common(&[as_before.clone(), key.clone()]) == *as_before
+                };
+                let before = fixed.iter().find(|(q, as_before)| q == p && still(as_before));
+                let (key, fixed) = before.map_or((key, false), |(_, key)| (key, true));
+                keyed.push(Keyed { key: key.clone(), pipelines: vec![*p], fixed });
+            }
             Need::One(reason) => single.push(Cluster {
                 partition: Partition::None,
                 reason: format!("{reason}, so one worker takes all packets"),
@@ -55,16 +73,17 @@ pub(crate) fn clusters(needs: &[(usize, Need)]) -> Vec<Cluster> {
         }
     }
     while let Some((a, b, key)) = closest(&keyed) {
-        let (_, mut more) = keyed.remove(b);
-        let (into, pipelines) = &mut keyed[a];
-        *into = key;
-        pipelines.append(&mut more);
+        let mut more = keyed.remove(b);
+        let into = &mut keyed[a];
+        into.key = key;
+        into.fixed |= more.fixed;
+        into.pipelines.append(&mut more.pipelines);
     }
     // Of equally long keys the first.
-    let longest = keyed.iter_mut().rev().max_by_key(|(key, _)| key.len());
+    let longest = keyed.iter_mut().rev().max_by_key(|cluster| cluster.key.len());
     let mut all = single;
     match longest {
-        Some((_, pipelines)) => pipelines.append(&mut any),
+        Some(cluster) => cluster.pipelines.append(&mut any),
         None if any.is_empty() && !all.is_empty() => {}
         None => all.push(Cluster {
             partition: Partition::Batches,
@@ -72,7 +91,7 @@ pub(crate) fn clusters(needs: &[(usize, Need)]) -> Vec<Cluster> {
             pipelines: any,
         }),
     }
-    all.extend(keyed.into_iter().map(|(key, mut pipelines)| {
+    all.extend(keyed.into_iter().map(|Keyed { key, mut pipelines, .. }| {
         pipelines.sort_unstable();
         let reason = format!(
             "stages that need their rows in order have {} in common, so packets are spread by it",
@@ -85,11 +104,14 @@ pub(crate) fn clusters(needs: &[(usize, Need)]) -> Vec<Cluster> {
 }
 
 /// The two clusters that have most in common, and what that is.
-fn closest(keyed: &[(FieldSet, Vec<usize>)]) -> Option<(usize, usize, FieldSet)> {
+fn closest(keyed: &[Keyed]) -> Option<(usize, usize, FieldSet)> {
     let mut best: Option<(usize, usize, FieldSet)> = None;
-    for (b, (key, _)) in keyed.iter().enumerate() {
-        for (a, (other, _)) in keyed[..b].iter().enumerate() {
+    for (b, Keyed { key, fixed, .. }) in keyed.iter().enumerate() {
+        for (a, Keyed { key: other, fixed: other_fixed, .. }) in keyed[..b].iter().enumerate() {
             let common = largest_common(&[other.clone(), key.clone()]);
+            if *fixed && common != *key || *other_fixed && common != *other {
+                continue;
+            }
             let most = best.as_ref().map_or(0, |(.., best)| best.len());
             let earlier = best.as_ref().is_some_and(|(c, d, _)| (a, b) < (*c, *d));
             let larger = common.len() > most || common.len() == most && earlier;
@@ -127,7 +149,7 @@ mod tests {
     /// Each cluster as its key and its pipelines.
     fn check(needs: &[Need], expected: &[(&str, &[usize])]) {
         let numbered: Vec<_> = needs.iter().cloned().enumerate().collect();
-        let found: Vec<_> = clusters(&numbered)
+        let found: Vec<_> = clusters(&numbered, &[])
             .into_iter()
             .map(|cluster| {
                 let key = match cluster.partition {
@@ -183,6 +205,29 @@ mod tests {
         check(&keys, &[("ip.src, ip.proto", &[0]), ("ip.dst, ip.proto", &[1])]);
         check(&[key("ip.proto"), key("flow")], &[("ip.proto", &[0]), ("flow", &[1])]);
         check(&[key("ip.proto"), key("ip.proto")], &[("ip.proto", &[0, 1])]);
+    }
+
+    #[test]
+    fn a_key_that_is_fixed_stays() {
+        let Need::Key(flow) = key("flow") else { unreachable!("a key") };
+        let check = |needs: &[Need], expected: &[(&str, &[usize])]| {
+            let numbered: Vec<_> = needs.iter().cloned().enumerate().collect();
+            let found = clusters(&numbered, &[(0, flow.clone())]).into_iter().map(|cluster| {
+                let Partition::Key(key) = cluster.partition else { unreachable!("keys only") };
+                (describe(&key), cluster.pipelines)
+            });
+            let expected = expected.iter().map(|(key, all)| ((*key).to_owned(), all.to_vec()));
+            assert_eq!(found.collect::<Vec<_>>(), expected.collect::<Vec<_>>(), "{needs:?}");
+        };
+        check(&[key("flow"), key("flow")], &[("flow", &[0, 1])]);
+        // Together they would be spread by the source.
+        check(&[key("flow"), key("ip.src")], &[("flow", &[0]), ("ip.src", &[1])]);
+        check(
+            &[key("flow"), key("ip.src"), key("ip.src dport"), Need::Any],
+            &[("flow", &[0, 3]), ("ip.src", &[1, 2])],
+        );
+        // It needs another key than before.
+        check(&[key("ip.src"), key("ip.src")], &[("ip.src", &[0, 1])]);
     }
 
     #[test]

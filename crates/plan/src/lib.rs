@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod address;
+pub mod change;
 pub mod cluster;
 pub mod ends;
 pub mod expr;

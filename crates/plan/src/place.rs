@@ -59,6 +59,12 @@ impl Placement {
 
 /// Places a program.
 pub fn place(program: &Program) -> Placement {
+    place_with(program, &[])
+}
+
+/// Places a program that goes on with pipelines whose packets are spread by a key: those in `fixed`,
+/// by number, go on being spread by it if they still need one.
+pub fn place_with(program: &Program, fixed: &[(usize, FieldSet)]) -> Placement {
     let pipelines: Vec<PipelinePlacement> = program.pipelines.iter().map(place_pipeline).collect();
     let (mut needs, mut all) = (Vec::new(), Vec::new());
     for (p, (pipeline, placed)) in program.pipelines.iter().zip(&pipelines).enumerate() {
@@ -66,7 +72,12 @@ pub fn place(program: &Program) -> Placement {
             needs.push((p, need(&pipeline.stages[..placed.sharded], &mut all)));
         }
     }
-    Placement { clusters: clusters(&needs), common_key: largest_common(&all), pipelines }
+    Placement { clusters: clusters(&needs, fixed), common_key: largest_common(&all), pipelines }
+}
+
+/// Whether all that these stages hold merges, so that any worker may hold any part of it.
+pub fn merges(stages: &[Stage]) -> bool {
+    need(stages, &mut Vec::new()) == Need::Any
 }
 
 /// How stages on the workers need packets spread; the keys of all of them are added to `all`.

@@ -4,7 +4,7 @@ use crate::ends::Ends;
 use crate::expr::Expr;
 use crate::join::{Join, Union};
 use crate::limits::{SESSION_TICK_MIN_NS, SESSION_TICK_NS};
-use crate::rows::{Distinct, Each, Per, Sample};
+use crate::rows::{Distinct, Each, Per, Sample, SampleBy};
 use crate::types::Type;
 use crate::window::Fill;
 
@@ -173,6 +173,17 @@ pub enum Stage {
 }
 
 impl Stage {
+    /// Whether it remembers rows that came before.
+    pub fn holds_state(&self) -> bool {
+        match self {
+            Stage::Where(_) | Stage::Extend { .. } | Stage::Project { .. } => false,
+            Stage::Each(_) | Stage::Ends(_) => false,
+            Stage::Sample(sample) => sample.by == SampleBy::Order,
+            Stage::Summarize(_) | Stage::Scan(_) | Stage::Top { .. } | Stage::Limit(_) => true,
+            Stage::Join(_) | Stage::Union(_) | Stage::Distinct(_) => true,
+        }
+    }
+
     /// The columns that leave the stage when these come in.
     #[must_use]
     pub fn output(&self, input: &Schema) -> Schema {

@@ -39,6 +39,15 @@ impl std::error::Error for TooMany {}
 /// If there are more than [`JOINED_PIPELINES_MAX`] pipelines, or [`OUTPUTS_MAX`] outputs for
 /// packets.
 pub fn join(programs: Vec<(String, Program)>) -> Result<Program, TooMany> {
+    side_by_side(programs).map(share)
+}
+
+/// As [`join`], with nothing made once for several programs: so that each of them can go without
+/// the others, and nothing of it is there before it came.
+///
+/// # Errors
+/// As for [`join`].
+pub fn side_by_side(programs: Vec<(String, Program)>) -> Result<Program, TooMany> {
     let pipelines = programs.iter().map(|(_, program)| program.pipelines.len()).sum();
     few("pipelines", pipelines, JOINED_PIPELINES_MAX)?;
     let mut joined = Program::default();
@@ -61,7 +70,7 @@ pub fn join(programs: Vec<(String, Program)>) -> Result<Program, TooMany> {
         }
     }
     few("outputs for packets", joined.outlets().len(), OUTPUTS_MAX)?;
-    Ok(share(joined))
+    Ok(joined)
 }
 
 fn few(what: &'static str, count: usize, most: usize) -> Result<(), TooMany> {

@@ -19,6 +19,7 @@ pub struct JsonLines<W> {
     time: TimeFormat,
     buffer: Vec<u8>,
     outputs: Vec<Shape>,
+    named: bool,
 }
 
 /// What the rows of one output look like.
@@ -33,7 +34,14 @@ struct Shape {
 impl<W: Write> JsonLines<W> {
     /// A sink that writes to `out`.
     pub fn new(out: W, time: TimeFormat) -> JsonLines<W> {
-        JsonLines { out, time, buffer: Vec::with_capacity(2 * BUFFER_BYTES), outputs: Vec::new() }
+        let buffer = Vec::with_capacity(2 * BUFFER_BYTES);
+        JsonLines { out, time, buffer, outputs: Vec::new(), named: false }
+    }
+
+    /// Lets rows say which output they are of even where there is one only, since others may come.
+    #[must_use]
+    pub fn named(self, named: bool) -> JsonLines<W> {
+        JsonLines { named, ..self }
     }
 
     /// The writer, with everything flushed so far.
@@ -50,7 +58,7 @@ impl<W: Write> JsonLines<W> {
 
 impl<W: Write> Sink for JsonLines<W> {
     fn open(&mut self, outputs: &[Output]) -> io::Result<()> {
-        let several = outputs.len() > 1;
+        let several = outputs.len() > 1 || self.named;
         let name = |(i, o): (usize, &Output)| o.name.clone().unwrap_or_else(|| (i + 1).to_string());
         let outputs = outputs.iter().enumerate();
         self.outputs =

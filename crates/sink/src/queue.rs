@@ -24,10 +24,14 @@ pub enum WhenFull {
 /// Hands rows to a sink in another thread.
 pub struct Queue {
     messages: SyncSender<Message>,
-    /// Memory of rows that were written.
-    back: Receiver<(usize, Rows)>,
+    /// Memory of rows that were written, of the outputs of that opening.
+    back: Receiver<(u64, usize, Rows)>,
     /// Such memory, by output.
     spare: Vec<Vec<Rows>>,
+    /// How often it was opened.
+    opened: u64,
+    /// Outputs that the sink is still to be told of, since the queue was full.
+    untold: Option<Vec<Output>>,
     ended: Receiver<()>,
     shared: Arc<Shared>,
     when_full: WhenFull,
@@ -48,8 +52,8 @@ struct Shared {
 }
 
 enum Message {
-    Open(Vec<Output>, Sender<()>),
-    Rows(usize, Rows),
+    Open(Vec<Output>, Option<Sender<()>>),
+    Rows(u64, usize, Rows),
     Flush,
     Finish,
 }
@@ -78,8 +82,18 @@ impl Queue {
                 *theirs.error.lock().unwrap_or_else(PoisonError::into_inner) = Some(e);
             }
         })?;
-        let (spare, queued, refused) = (Vec::new(), 0, 0);
-        Ok(Queue { messages, back, spare, ended, shared, when_full, queued, refused })
+        Ok(Queue {
+            messages,
+            back,
+            spare: Vec::new(),
+            opened: 0,
+            untold: None,
+            ended,
+            shared,
+            when_full,
+            queued: 0,
+            refused: 0,
+        })
     }
 
     /// Why the thread ended before it was told to.
@@ -90,10 +104,36 @@ impl Queue {
         error.take().unwrap_or_else(|| io::Error::other("the sink has ended"))
     }
 
+    /// Hands a message over as it befits the queue: what waits is never full.
+    fn put(&self, message: Message) -> Result<(), TrySendError<Message>> {
+        match self.when_full {
+            WhenFull::Wait => {
+                self.messages.send(message).map_err(|e| TrySendError::Disconnected(e.0))
+            }
+            WhenFull::Refuse => self.messages.try_send(message),
+        }
+    }
+
+    /// Tells the sink of outputs that it does not know; says whether it knows them now. `Err` where
+    /// the thread has ended.
+    fn tell(&mut self) -> Result<bool, ()> {
+        let Some(outputs) = self.untold.take() else { return Ok(true) };
+        match self.put(Message::Open(outputs, None)) {
+            Ok(()) => Ok(true),
+            Err(TrySendError::Full(Message::Open(outputs, _))) => {
+                self.untold = Some(outputs);
+                Ok(false)
+            }
+            Err(_) => Err(()),
+        }
+    }
+
     /// A copy of rows, in memory that was used before if there is some.
     fn copy(&mut self, output: usize, rows: &Rows) -> Rows {
-        for (output, rows) in self.back.try_iter() {
-            self.spare[output].push(rows);
+        for (opened, output, rows) in self.back.try_iter() {
+            if opened == self.opened {
+                self.spare[output].push(rows);
+            }
         }
         let mut copy = self.spare[output].pop().unwrap_or_else(|| rows.empty());
         copy.copy_from(rows);
@@ -120,7 +160,7 @@ impl Queue {
 fn write(
     sink: &mut dyn Sink,
     messages: &Receiver<Message>,
-    back: &Sender<(usize, Rows)>,
+    back: &Sender<(u64, usize, Rows)>,
     shared: &Shared,
 ) -> io::Result<()> {
     loop {
@@ -140,13 +180,15 @@ fn write(
         match message {
             Message::Open(outputs, done) => {
                 sink.open(&outputs)?;
-                done.send(()).ok();
+                if let Some(done) = done {
+                    done.send(()).ok();
+                }
             }
-            Message::Rows(output, rows) => {
+            Message::Rows(opened, output, rows) => {
                 sink.rows(output, &rows)?;
                 shared.taken.fetch_add(rows.len as u64, Ordering::Relaxed);
                 // At the end nobody needs the memory.
-                drop(back.send((output, rows)));
+                drop(back.send((opened, output, rows)));
             }
             Message::Flush => {}
             Message::Finish => return sink.finish(),
@@ -155,10 +197,19 @@ fn write(
 }
 
 impl Sink for Queue {
+    /// The first time it waits until the sink is open.
     fn open(&mut self, outputs: &[Output]) -> io::Result<()> {
         self.spare = outputs.iter().map(|_| Vec::new()).collect();
+        self.opened += 1;
+        if self.opened > 1 {
+            self.untold = Some(outputs.to_vec());
+            return match self.tell() {
+                Ok(_) => Ok(()),
+                Err(()) => Err(self.failure()),
+            };
+        }
         let (done, opened) = mpsc::channel();
-        let sent = self.messages.send(Message::Open(outputs.to_vec(), done));
+        let sent = self.messages.send(Message::Open(outputs.to_vec(), Some(done)));
         match sent.is_ok() && opened.recv().is_ok() {
             true => Ok(()),
             false => Err(self.failure()),
@@ -166,20 +217,25 @@ impl Sink for Queue {
     }
 
     fn rows(&mut self, output: usize, rows: &Rows) -> io::Result<()> {
-        let message = Message::Rows(output, self.copy(output, rows));
-        let sent = match self.when_full {
-            WhenFull::Wait => self.messages.send(message).map_err(|_| ()),
-            WhenFull::Refuse => match self.messages.try_send(message) {
-                Ok(()) => Ok(()),
-                Err(TrySendError::Full(message)) => {
-                    if let Message::Rows(output, copy) = message {
-                        self.spare[output].push(copy);
-                    }
-                    self.refused += rows.len as u64;
-                    return Ok(());
+        match self.tell() {
+            Ok(true) => {}
+            Ok(false) => {
+                self.refused += rows.len as u64;
+                return Ok(());
+            }
+            Err(()) => return Err(self.failure()),
+        }
+        let message = Message::Rows(self.opened, output, self.copy(output, rows));
+        let sent = match self.put(message) {
+            Ok(()) => Ok(()),
+            Err(TrySendError::Full(message)) => {
+                if let Message::Rows(_, output, copy) = message {
+                    self.spare[output].push(copy);
                 }
-                Err(TrySendError::Disconnected(_)) => Err(()),
-            },
+                self.refused += rows.len as u64;
+                return Ok(());
+            }
+            Err(TrySendError::Disconnected(_)) => Err(()),
         };
         self.queued += rows.len as u64;
         sent.map_err(|()| self.failure())
@@ -356,5 +412,38 @@ mod tests {
         }
         drop(go);
         queue.finish().expect("all is written");
+    }
+
+    #[test]
+    fn outputs_change_without_waiting_for_a_sink_that_hangs() {
+        let (mut queue, go, memory, one) = gated(WhenFull::Refuse);
+        for _ in 0..5 {
+            queue.rows(0, &lot(&one, 1)).expect("never fails");
+        }
+        let other = output(Some("other"), &[("x", Type::Bool)]);
+        queue.open(&[one.clone(), other.clone()]).expect("it is told later");
+        let row = rows(&other, &[vec![Value::Bool(true)]]);
+        queue.rows(1, &row).expect("never fails");
+        assert!((3..=4).contains(&queue.refused()), "{} refused", queue.refused());
+        let before = 5 - (queue.refused() as usize - 1);
+        // It takes one at a time from here on.
+        drop(go);
+        while memory.lines() < before {
+            queue.flush().expect("goes on");
+            thread::yield_now();
+        }
+        while queue.queued == before as u64 {
+            queue.rows(1, &row).expect("never fails");
+        }
+        queue.rows(0, &lot(&one, 1)).expect("never fails");
+        queue.finish().expect("it goes on");
+        let text = String::from_utf8(memory.0.lock().expect("no panic").clone()).expect("text");
+        let behind: Vec<&str> = text.lines().skip(before).collect();
+        let told = "{\"_pipeline\":\"other\",\"x\":true}";
+        assert!(
+            !behind.is_empty() && behind.iter().all(|l| l.starts_with("{\"_pipeline\"")),
+            "{text}"
+        );
+        assert_eq!(behind[0], told);
     }
 }

@@ -24,6 +24,9 @@ pub struct TableOptions {
     /// Whether rows are shown whenever the sink is flushed, as befits a stream that may pause,
     /// rather than when there are enough of them for a steady layout.
     pub stream: bool,
+    /// Whether a title says which output rows are of even where there is one only, since others may
+    /// come.
+    pub titles: bool,
 }
 
 /// Writes rows as tables.
@@ -102,7 +105,12 @@ impl<W: Write> Table<W> {
 
 impl<W: Write> Sink for Table<W> {
     fn open(&mut self, outputs: &[Output]) -> io::Result<()> {
-        let several = outputs.len() > 1;
+        if !self.grids.is_empty() {
+            self.show()?;
+            // What comes is another table in any case.
+            self.last = self.last.map(|_| usize::MAX);
+        }
+        let several = outputs.len() > 1 || self.options.titles;
         let title = |(i, o): (usize, &Output)| match &o.name {
             Some(name) => name.clone(),
             None => format!("output {}", i + 1),

@@ -1,9 +1,11 @@
 //! The command line, as clap sees it. The letters are those of tcpdump where it has one.
 
+pub(crate) mod ctl;
 mod live;
 
 pub(crate) use live::{Capture, LiveArgs};
 
+use crate::control::SOCKET;
 use crate::exit::usage;
 use crate::term::ColorWhen;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -72,6 +74,8 @@ pub(crate) enum Command {
     List(ListArgs),
     /// List the interfaces that can be captured from
     Interfaces(InterfacesArgs),
+    /// Change what a run does that was started with --control
+    Ctl(ctl::CtlArgs),
     /// Show the help of a command or a query
     Help(HelpArgs),
     /// Run a query of the library by its name
@@ -220,6 +224,12 @@ pub(crate) struct RunOptions {
     /// Fail where packets or rows were lost: exit status 1, after everything else was done
     #[arg(long)]
     pub(crate) fail_on_loss: bool,
+
+    /// Let programs come and go while the run goes on, asked by `weir ctl` over this socket; no query
+    /// is needed to begin with
+    #[arg(long, value_name = "SOCKET", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = SOCKET)]
+    pub(crate) control: Option<PathBuf>,
 
     /// Where packets go that the query passes: a capture (`x.pcap`, `x.pcapng`, `-` for standard
     /// output), an interface, or a tunnel

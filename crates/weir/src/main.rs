@@ -7,6 +7,7 @@
 
 mod args;
 mod cmd;
+mod control;
 mod exit;
 mod ledger;
 mod library;
@@ -45,6 +46,7 @@ fn run(command: Command, term: &Term) -> anyhow::Result<Status> {
         Command::Fields(args) => cmd::fields::run(&args, term),
         Command::List(args) => cmd::list::run(&args, term),
         Command::Interfaces(args) => cmd::interfaces::run(&args, term),
+        Command::Ctl(args) => cmd::ctl::run(args, term),
         Command::Help(args) => cmd::help::run(&args, term),
         Command::Library(words) => cmd::library::run(&words, term),
     }

@@ -26,7 +26,10 @@ pub(crate) fn sink<'a>(
 ) -> Box<dyn Sink + 'a> {
     match format {
         Format::Table => Box::new(Named::new(names, Table::new(out, options))),
-        Format::Json => Box::new(Named::new(names, JsonLines::new(out, options.time))),
+        Format::Json => {
+            let lines = JsonLines::new(out, options.time).named(options.titles);
+            Box::new(Named::new(names, lines))
+        }
         Format::Csv => Box::new(Named::new(names, Csv::new(out, options.time))),
     }
 }
@@ -57,15 +60,14 @@ impl Sink for Prompt<'_> {
     }
 }
 
-/// A sink that writes a file for each output into a folder, named after the output; the folder is
-/// made if need be.
+/// Files for outputs in a folder, named after the outputs; the folder is made if need be. A name in
+/// `taken` gets a number, and all are added there: what a run wrote it does not overwrite.
 pub(crate) fn files(
     folder: &Path,
     outputs: &[Output],
     format: Format,
-    options: TableOptions,
-    names: Names,
-) -> anyhow::Result<Split<'static>> {
+    taken: &mut Vec<String>,
+) -> anyhow::Result<Vec<File>> {
     fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
     let ending = match format {
         Format::Table => "txt",
@@ -74,12 +76,24 @@ pub(crate) fn files(
     };
     let file = |(n, output): (usize, &Output)| {
         let name = output.name.clone().unwrap_or_else(|| (n + 1).to_string());
+        let numbers = std::iter::once(name.clone()).chain((2..).map(|n| format!("{name}-{n}")));
+        let name = numbers.into_iter().find(|name| !taken.contains(name)).unwrap_or(name);
         let path = folder.join(format!("{name}.{ending}"));
-        let file = File::create(&path).with_context(|| path.display().to_string())?;
-        Ok(sink(format, file, TableOptions { color: false, ..options }, names))
+        taken.push(name);
+        File::create(&path).with_context(|| path.display().to_string())
     };
-    let sinks = outputs.iter().enumerate().map(file).collect::<anyhow::Result<Vec<_>>>()?;
-    Ok(Split::new(sinks))
+    outputs.iter().enumerate().map(file).collect()
+}
+
+/// A sink that writes each output to a file of its own.
+pub(crate) fn over(
+    files: Vec<File>,
+    format: Format,
+    options: TableOptions,
+    names: Names,
+) -> Split<'static> {
+    let options = TableOptions { color: false, titles: false, ..options };
+    Split::new(files.into_iter().map(|file| sink(format, file, options, names)).collect())
 }
 
 /// Prints rows of text on standard output the way the rows of a query are printed.
@@ -91,8 +105,11 @@ pub(crate) fn print<const N: usize>(
 ) -> io::Result<()> {
     let columns = columns.map(|name| Column { name: name.to_owned(), ty: Type::Str }).to_vec();
     let output = Output { name: None, schema: Schema { columns } };
-    let options =
-        TableOptions { time: TimeFormat::default(), color: term.color_out, stream: false };
+    let options = TableOptions {
+        time: TimeFormat::default(),
+        color: term.color_out,
+        ..TableOptions::default()
+    };
     let mut sink = sink(choose(format, term), io::stdout().lock(), options, Names::Native);
     sink.open(std::slice::from_ref(&output))?;
     for chunk in cells.chunks(BATCH) {

@@ -71,6 +71,11 @@ impl Programs {
         given.iter().filter(meant).cloned().chain(own.iter().cloned()).collect()
     }
 
+    /// No query.
+    pub(crate) fn none() -> Programs {
+        Programs { sources: Vec::new() }
+    }
+
     /// Compiles all queries into one program, with outputs named after their queries if there are
     /// several or `named` says so. Diagnostics go to standard error; `None`: there were errors
     /// among them.
@@ -82,6 +87,23 @@ impl Programs {
         quiet: bool,
         term: &Term,
     ) -> anyhow::Result<Option<Program>> {
+        let Some(mut programs) = self.compile_each(given, functions, quiet, term)? else {
+            return Ok(None);
+        };
+        if programs.len() == 1 && !named {
+            return Ok(programs.pop().map(|(_, program)| program));
+        }
+        join(programs).map(Some).map_err(|e| usage(e.to_string()))
+    }
+
+    /// The same, each by its name.
+    pub(crate) fn compile_each(
+        &self,
+        given: &Params,
+        functions: &Functions,
+        quiet: bool,
+        term: &Term,
+    ) -> anyhow::Result<Option<Vec<(String, Program)>>> {
         query::refuse_twice(given)?;
         let mut programs = Vec::new();
         for (number, source) in self.sources.iter().enumerate() {
@@ -94,10 +116,7 @@ impl Programs {
             return Ok(None);
         }
         self.refuse_unused(given)?;
-        if programs.len() == 1 && !named {
-            return Ok(programs.pop().map(|(_, program)| program));
-        }
-        join(programs).map(Some).map_err(|e| usage(e.to_string()))
+        Ok(Some(programs))
     }
 
     /// Refuses params that no query has, where there are several: one that is alone says so itself.

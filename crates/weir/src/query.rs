@@ -3,6 +3,7 @@
 use crate::exit::usage;
 use crate::library::{self, Entry, LIBRARY};
 use crate::term::Term;
+use std::cell::RefCell;
 use std::io;
 use std::path::{Path, PathBuf};
 use weir_engine::functions::Functions;
@@ -148,6 +149,43 @@ pub(crate) fn compile(
             term.say_text(&weir_lang::render(&diagnostics, &source.query(), term.color_err));
             Ok(None)
         }
+    }
+}
+
+/// The files that a query names, as it names them. Diagnostics go to standard error; `None`: there
+/// were errors among them.
+pub(crate) fn files(
+    source: &Source,
+    params: &[(String, String)],
+    functions: &Functions,
+    term: &Term,
+) -> Option<Vec<(String, Vec<u8>)>> {
+    let files = Read { beside: source.files(), read: RefCell::default() };
+    let options = Options { params, signatures: functions.signatures(), files: Some(&files) };
+    match weir_lang::compile(&source.query(), &options) {
+        Ok(_) => Some(files.read.into_inner()),
+        Err(diagnostics) => {
+            term.say_text(&weir_lang::render(&diagnostics, &source.query(), term.color_err));
+            None
+        }
+    }
+}
+
+/// Remembers what was read.
+#[derive(Debug)]
+struct Read {
+    beside: Beside,
+    read: RefCell<Vec<(String, Vec<u8>)>>,
+}
+
+impl Files for Read {
+    fn read(&self, path: &str) -> Result<Vec<u8>, String> {
+        let bytes = self.beside.read(path)?;
+        let mut read = self.read.borrow_mut();
+        if read.iter().all(|(other, _)| other != path) {
+            read.push((path.to_owned(), bytes.clone()));
+        }
+        Ok(bytes)
     }
 }
 

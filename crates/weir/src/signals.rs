@@ -1,20 +1,19 @@
 //! Ctrl-C: the first asks the run to end well, the second ends the process. SIGUSR1 asks it how it
 //! is.
 
+use crate::stats::Stats;
 use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::flag;
 use signal_hook::iterator::Signals;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use weir_engine::run::Inquiry;
 
 /// From now on the first SIGINT or SIGTERM sets `stop` and calls `wake`; another ends the process
-/// at once, with the status that shells give to the signal (130 for Ctrl-C). SIGUSR1 asks
-/// `inquiry`.
+/// at once, with the status that shells give to the signal (130 for Ctrl-C). SIGUSR1 prints `stats`.
 pub(crate) fn watch(
     stop: &Arc<AtomicBool>,
-    inquiry: &Arc<Inquiry>,
+    stats: &Stats,
     wake: impl Fn() + Send + 'static,
 ) -> io::Result<()> {
     for signal in [SIGINT, SIGTERM] {
@@ -24,11 +23,11 @@ pub(crate) fn watch(
         flag::register(signal, Arc::clone(stop))?;
     }
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGUSR1])?;
-    let inquiry = Arc::clone(inquiry);
+    let stats = stats.clone();
     std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
         for signal in signals.forever() {
             match signal {
-                SIGUSR1 => inquiry.ask(),
+                SIGUSR1 => stats.print(),
                 _ => wake(),
             }
         }

@@ -2,11 +2,15 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver, Sender, SyncSender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender};
+use std::time::Duration;
 use weir_packet::source::{Account, FrameBatch, Source, SourceError};
 
 /// Batches that the thread reading a stream may be ahead.
 const AHEAD: usize = 4;
+
+/// How long a stream is waited for at a time.
+const QUIET: Duration = Duration::from_millis(100);
 
 /// Ends after a number of packets (those that pass the filter), as `-c` asks.
 pub(crate) struct Take {
@@ -160,7 +164,9 @@ impl Source for Stream {
         if self.ended {
             return Ok(false);
         }
-        match self.events.recv() {
+        match self.events.recv_timeout(QUIET) {
+            // There may be something else to do than to wait.
+            Err(RecvTimeoutError::Timeout) => Ok(true),
             Ok(Event::Batch(full, account)) => {
                 self.account = account;
                 // The thread may have ended and need no more batches.
@@ -171,7 +177,7 @@ impl Source for Stream {
                 (self.account, self.ended) = (account, true);
                 result.map(|()| false)
             }
-            Ok(Event::Stop) | Err(_) => {
+            Ok(Event::Stop) | Err(RecvTimeoutError::Disconnected) => {
                 self.ended = true;
                 Ok(false)
             }

@@ -1,36 +1,89 @@
-//! What happened so far, on standard error: every few seconds, and whenever somebody asks.
+//! What happened so far: on standard error every few seconds and by SIGUSR1, and to whoever asks by
+//! the control socket.
 
 use crate::term::Term;
 use crate::{ledger, wire};
 use std::io;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
+use weir_engine::counters::Ledger;
 use weir_engine::run::Inquiry;
+use weir_packet::source::Account;
 
 /// What comes before such a ledger.
 const SO_FAR: &str = "so far:";
 
-/// An inquiry whose answers are printed.
-pub(crate) fn inquiry(term: &Term) -> Arc<Inquiry> {
-    let term = *term;
-    Arc::new(Inquiry::new(move |counts, interfaces| {
-        term.say(SO_FAR);
-        term.say_text(&ledger::render(counts));
-        term.say_text(&wire::render(interfaces, &wire::Notes::default()));
-    }))
+/// The ledger, and what was received from each interface.
+pub(crate) type Counts = (Ledger, Vec<(String, Account)>);
+
+/// Asks a run how it is, as long as it lasts.
+#[derive(Clone)]
+pub(crate) struct Stats {
+    inquiry: Arc<Inquiry>,
+    asked: Arc<Asked>,
 }
 
-/// Asks after each `period`, as long as the run lasts.
-pub(crate) fn ask_every(period: Duration, inquiry: &Arc<Inquiry>) -> io::Result<()> {
-    let inquiry = Arc::downgrade(inquiry);
-    thread::Builder::new().name("stats".to_owned()).spawn(move || {
-        loop {
-            // Nobody wakes it before its time.
-            thread::park_timeout(period);
-            let Some(inquiry) = inquiry.upgrade() else { return };
-            inquiry.ask();
-        }
-    })?;
-    Ok(())
+/// Who wants to know.
+#[derive(Default)]
+struct Asked {
+    /// Whether the answer is to be printed.
+    print: AtomicBool,
+    waiting: Mutex<Vec<Sender<Counts>>>,
+}
+
+impl Stats {
+    /// Answers that are asked for by signals are printed on the terminal.
+    pub(crate) fn new(term: &Term) -> Stats {
+        let (term, asked) = (*term, Arc::<Asked>::default());
+        let theirs = Arc::clone(&asked);
+        let inquiry = Inquiry::new(move |counts, interfaces| {
+            if theirs.print.swap(false, Ordering::Relaxed) {
+                term.say(SO_FAR);
+                term.say_text(&ledger::render(counts));
+                term.say_text(&wire::render(interfaces, &wire::Notes::default()));
+            }
+            let mut waiting = theirs.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            for who in waiting.drain(..) {
+                // Who has stopped waiting needs nothing.
+                drop(who.send((counts.clone(), interfaces.to_vec())));
+            }
+        });
+        Stats { inquiry: Arc::new(inquiry), asked }
+    }
+
+    /// What the run answers.
+    pub(crate) fn inquiry(&self) -> Arc<Inquiry> {
+        Arc::clone(&self.inquiry)
+    }
+
+    /// Asks for the ledger to be printed.
+    pub(crate) fn print(&self) {
+        self.asked.print.store(true, Ordering::Relaxed);
+        self.inquiry.ask();
+    }
+
+    /// Asks, and waits for the answer so long.
+    pub(crate) fn wait(&self, patience: Duration) -> Option<Counts> {
+        let (who, answer) = mpsc::channel();
+        self.asked.waiting.lock().unwrap_or_else(PoisonError::into_inner).push(who);
+        self.inquiry.ask();
+        answer.recv_timeout(patience).ok()
+    }
+
+    /// Prints after each `period`, as long as the run lasts.
+    pub(crate) fn print_every(&self, period: Duration) -> io::Result<()> {
+        let (inquiry, asked) = (Arc::downgrade(&self.inquiry), Arc::clone(&self.asked));
+        thread::Builder::new().name("stats".to_owned()).spawn(move || {
+            loop {
+                // Nobody wakes it before its time.
+                thread::park_timeout(period);
+                let Some(inquiry) = inquiry.upgrade() else { return };
+                Stats { inquiry, asked: Arc::clone(&asked) }.print();
+            }
+        })?;
+        Ok(())
+    }
 }

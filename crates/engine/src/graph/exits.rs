@@ -145,6 +145,21 @@ impl<'e> Exits<'e> {
         }
     }
 
+    /// Lets the egress open outlets that are to be among its own.
+    pub(crate) fn prepare(&mut self, outlets: &[Outlet]) -> io::Result<()> {
+        match &mut self.egress {
+            Some(egress) => egress.prepare(outlets),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes the egress of `old`, which counts for the last time.
+    pub(crate) fn follow(&mut self, old: &mut Exits<'e>, ledger: &mut Ledger) {
+        old.count(ledger);
+        *old = Exits { egress: old.egress.take(), ..Exits::new(&Program::default(), None) };
+        self.egress = old.egress.take();
+    }
+
     /// Opens the outlets.
     pub(crate) fn open(&mut self) -> io::Result<()> {
         match &mut self.egress {

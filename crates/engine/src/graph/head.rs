@@ -92,6 +92,15 @@ impl Head {
         }
     }
 
+    /// Takes over what the same stage holds over the same pipelines.
+    pub(super) fn resume(&mut self, old: &mut Head) {
+        match (&mut self.kind, &mut old.kind) {
+            (Kind::Join(mine), Kind::Join(theirs)) => mine.resume(theirs),
+            (Kind::Union(mine), Kind::Union(theirs)) => mine.resume(theirs),
+            _ => {}
+        }
+    }
+
     /// Adds what was counted to the ledger.
     pub(super) fn count(&self, ledger: &mut Ledger) {
         if let Kind::Join(join) = &self.kind {

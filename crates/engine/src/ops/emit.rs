@@ -10,6 +10,7 @@ use crate::key::{Layout, MAPPED, Pool};
 use crate::processor::prefetch;
 use crate::rows::{Arena, Rows};
 use crate::table::{Keys, NO_ROW, Table};
+use std::mem::swap;
 use std::sync::Arc;
 use weir_packet::bits::Bits;
 use weir_packet::column::Column;
@@ -105,6 +106,12 @@ impl Emitter {
         let end = watermark.map(|w| windows.closed(w));
         put_out(&mut windows, end);
         self.windows = Some(windows);
+    }
+
+    /// Takes over the windows that another one of the same groups has not put out, and its counts.
+    pub fn resume(&mut self, old: &mut Emitter) {
+        swap(&mut self.windows, &mut old.windows);
+        swap(&mut self.emitted, &mut old.emitted);
     }
 
     /// Adds what was counted to the ledger.

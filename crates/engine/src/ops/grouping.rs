@@ -4,11 +4,12 @@ use super::Batch;
 use super::groups::{Groups, Spec};
 use super::summarize::Summarize;
 use crate::counters::Ledger;
+use std::any::Any;
 use std::sync::Arc;
 use weir_packet::bits::Bits;
 
 /// An operator that takes rows into groups, and hands these out when they close.
-pub trait Grouping: Send {
+pub trait Grouping: Send + Any {
     /// What is known of the groups.
     fn spec(&self) -> &Arc<Spec>;
 
@@ -27,8 +28,17 @@ pub trait Grouping: Send {
     /// Takes groups back that were put out, to use their memory again.
     fn recycle(&mut self, groups: Groups);
 
+    /// As [`Operator::resume`](super::Operator::resume).
+    fn resume(&mut self, old: &mut dyn Grouping) -> bool;
+
     /// Adds what it counted to the ledger.
     fn count(&self, ledger: &mut Ledger);
+}
+
+/// A grouping as what it is, for [`Grouping::resume`].
+pub(super) fn known<T: Grouping>(grouping: &mut dyn Grouping) -> Option<&mut T> {
+    let any: &mut dyn Any = grouping;
+    any.downcast_mut()
 }
 
 impl Grouping for Summarize {
@@ -54,6 +64,10 @@ impl Grouping for Summarize {
 
     fn recycle(&mut self, groups: Groups) {
         Summarize::recycle(self, groups);
+    }
+
+    fn resume(&mut self, old: &mut dyn Grouping) -> bool {
+        known(old).is_some_and(|old| Summarize::resume(self, old))
     }
 
     fn count(&self, ledger: &mut Ledger) {

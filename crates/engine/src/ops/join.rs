@@ -27,6 +27,7 @@ use crate::rows::Rows;
 use fill::Fill;
 use held::{Due, Held, address, lot_of, time};
 use keys::{KeyTable, NONE};
+use std::mem::swap;
 use weir_packet::bits::Bits;
 use weir_packet::column::Column;
 use weir_packet::limits::BATCH;
@@ -276,6 +277,17 @@ impl Join {
                 }
             }
         }
+    }
+
+    /// Takes over the rows of another join of the same plan, and its counts.
+    pub fn resume(&mut self, old: &mut Join) {
+        swap(&mut self.keys, &mut old.keys);
+        swap(&mut self.left, &mut old.left);
+        swap(&mut self.right, &mut old.right);
+        swap(&mut self.fill, &mut old.fill);
+        swap(&mut self.reached, &mut old.reached);
+        swap(&mut self.late, &mut old.late);
+        swap(&mut self.evicted, &mut old.evicted);
     }
 
     /// Adds what was counted to the ledger.

@@ -11,7 +11,7 @@
 //! | Merge | runs after the rows of all workers are merged by packet number |
 //! | Exact? | exact |
 
-use super::{Batch, Operator};
+use super::{Batch, Operator, known};
 use weir_packet::bits::Bits;
 
 /// Lets the first rows of the whole input pass.
@@ -27,6 +27,12 @@ impl Limit {
 }
 
 impl Operator for Limit {
+    fn resume(&mut self, old: &mut dyn Operator) -> bool {
+        let Some(old) = known::<Limit>(old) else { return false };
+        self.left = old.left;
+        true
+    }
+
     fn push(&mut self, _: &mut Batch<'_>, rows: Bits) -> Bits {
         let n = rows.count() as u64;
         if n <= self.left {

@@ -37,6 +37,7 @@ use crate::rows::Rows;
 use crate::view::Origin;
 use ends::Wanted;
 pub use grouping::Grouping;
+use std::any::Any;
 use weir_packet::bits::Bits;
 
 /// A batch in the hands of a chain of operators.
@@ -55,7 +56,7 @@ pub struct Batch<'a> {
 }
 
 /// An operator that passes rows on within the batch.
-pub trait Operator: Send {
+pub trait Operator: Send + Any {
     /// Takes the rows of the selection; returns those that go on.
     fn push(&mut self, batch: &mut Batch<'_>, rows: Bits) -> Bits;
 
@@ -73,6 +74,18 @@ pub trait Operator: Send {
     /// Says who wants frames.
     fn want(&mut self, _wanted: Wanted) {}
 
+    /// Takes over what another operator holds, compiled of the same stage behind the same ones in
+    /// another program, and what that counted; says whether such operators hold anything.
+    fn resume(&mut self, _old: &mut dyn Operator) -> bool {
+        false
+    }
+
     /// Adds what it counted to the ledger.
     fn count(&self, _ledger: &mut Ledger) {}
+}
+
+/// An operator as what it is, for [`Operator::resume`].
+pub(crate) fn known<T: Operator>(operator: &mut dyn Operator) -> Option<&mut T> {
+    let any: &mut dyn Any = operator;
+    any.downcast_mut()
 }

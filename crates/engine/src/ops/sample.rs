@@ -13,7 +13,7 @@
 //!
 //! Systematic count-based and hash-based selection, as RFC 5475 calls them.
 
-use super::{Batch, Operator};
+use super::{Batch, Operator, known};
 use crate::expr::{Class, Ctx, Val};
 use weir_packet::bits::Bits;
 use weir_packet::column::Column;
@@ -69,6 +69,16 @@ impl Operator for Sample {
                 rows.and(Bits::from_fn(batch.ctx.n, |i| hashes[i] <= max))
             }
         }
+    }
+
+    fn resume(&mut self, old: &mut dyn Operator) -> bool {
+        let (Rule::Order(mine), Some(Sample { rule: Rule::Order(theirs), .. })) =
+            (&mut self.rule, known::<Sample>(old))
+        else {
+            return false;
+        };
+        *mine = *theirs;
+        true
     }
 }
 

@@ -21,12 +21,13 @@ mod steps;
 mod store;
 
 use super::summarize::item;
-use super::{Batch, Operator};
+use super::{Batch, Operator, known};
 use crate::counters::Ledger;
 use crate::expr::{Automaton, Src, Val};
 use crate::key::{Direct, Layout, Part, Pool, narrow_rows};
 use crate::limits::PARTS_MAX;
 use rounds::Rounds;
+use std::mem::swap;
 use steps::Steps;
 use store::{Store, Terms};
 use weir_packet::bits::Bits;
@@ -201,6 +202,20 @@ impl Operator for Scan {
         if let Some(old) = watermark.checked_sub(self.idle_ns) {
             self.stores.iter_mut().for_each(|s| s.sweep(old));
         }
+    }
+
+    fn resume(&mut self, old: &mut dyn Operator) -> bool {
+        let Some(old) = known::<Scan>(old) else { return false };
+        match (&mut self.mode, &mut old.mode) {
+            // Their states are numbered alike.
+            (Mode::Steps(_), Mode::Steps(_)) => {}
+            (Mode::Rounds(mine), Mode::Rounds(theirs)) => swap(mine, theirs),
+            _ => return false,
+        }
+        swap(&mut self.stores, &mut old.stores);
+        swap(&mut self.key_texts, &mut old.key_texts);
+        swap(&mut self.evicted, &mut old.evicted);
+        true
     }
 
     fn count(&self, ledger: &mut Ledger) {

@@ -21,6 +21,7 @@
 mod open;
 mod wheel;
 
+use super::grouping::known;
 use super::groups::{Groups, Spec};
 use super::summarize::item;
 use super::work::{AggArgs, Work, drop_refused, in_turn, update_all};
@@ -31,6 +32,7 @@ use crate::key::{Chosen, Direct, narrow_rows, pack};
 use crate::limits::{EVICT_SESSIONS, EVICT_SESSIONS_SHARE, SESSIONS_WAITING_MAX, SPARE_GROUPS};
 use crate::table::NO_ROW;
 use open::{Coming, Open, Terms};
+use std::mem::swap;
 use std::sync::Arc;
 use weir_packet::bits::Bits;
 use weir_packet::column::Column;
@@ -404,6 +406,18 @@ impl Grouping for Sessions {
             groups.clear();
             self.spare.push(groups);
         }
+    }
+
+    fn resume(&mut self, old: &mut dyn Grouping) -> bool {
+        let Some(old) = known::<Sessions>(old) else { return false };
+        swap(&mut self.groups, &mut old.groups);
+        swap(&mut self.open, &mut old.open);
+        swap(&mut self.spare, &mut old.spare);
+        swap(&mut self.tick, &mut old.tick);
+        swap(&mut self.doomed, &mut old.doomed);
+        swap(&mut self.evicted, &mut old.evicted);
+        swap(&mut self.batches, &mut old.batches);
+        true
     }
 
     fn count(&self, ledger: &mut Ledger) {

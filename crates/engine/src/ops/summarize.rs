@@ -22,6 +22,7 @@ use crate::counters::Ledger;
 use crate::expr::Val;
 use crate::key::{Chosen, Direct, narrow_rows, pack};
 use crate::limits::{SPARE_GROUPS, WINDOWS_MAX};
+use std::mem::swap;
 use std::sync::Arc;
 use weir_packet::bits::Bits;
 use weir_packet::column::Column;
@@ -325,6 +326,16 @@ impl Summarize {
             groups.clear();
             self.spare.push(groups);
         }
+    }
+
+    /// Takes over the open windows of another one of the same plan, and its counts.
+    pub fn resume(&mut self, old: &mut Summarize) -> bool {
+        swap(&mut self.open, &mut old.open);
+        swap(&mut self.spare, &mut old.spare);
+        swap(&mut self.watermark, &mut old.watermark);
+        swap(&mut self.late, &mut old.late);
+        swap(&mut self.evicted, &mut old.evicted);
+        true
     }
 
     /// Adds what it counted to the ledger.

@@ -22,6 +22,7 @@ use crate::table::NO_ROW;
 use per::Groups;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::mem::swap;
 use weir_packet::bits::Bits;
 use weir_packet::column::Column;
 use weir_packet::limits::BATCH;
@@ -45,6 +46,8 @@ pub struct Top {
     row: Vec<u64>,
     /// Where what is sorted by stands in this batch.
     srcs: Vec<Src>,
+    /// The columns of rows, and what they bring along.
+    schema: Schema,
     rows: Rows,
     emitted: u64,
     evicted: u64,
@@ -328,6 +331,7 @@ impl Top {
             row: Vec::new(),
             srcs: Vec::new(),
             rows: Rows::new(&schema),
+            schema,
             emitted: 0,
             evicted: 0,
             texts_max: POOL_MAX,
@@ -431,6 +435,19 @@ impl Top {
         while let Some((_, held)) = self.held.pop_first() {
             self.emit(held, out);
         }
+    }
+
+    /// Takes over the rows of another one of the same plan, and its counts, if its rows are made
+    /// alike: they bring along what later stages read. Says whether they are.
+    pub fn resume(&mut self, old: &mut Top) -> bool {
+        if self.schema != old.schema {
+            return false;
+        }
+        swap(&mut self.held, &mut old.held);
+        swap(&mut self.spare, &mut old.spare);
+        swap(&mut self.emitted, &mut old.emitted);
+        swap(&mut self.evicted, &mut old.evicted);
+        true
     }
 
     /// Adds what it counted to the ledger.

@@ -110,6 +110,12 @@ impl Union {
         spare.push(rows);
     }
 
+    /// Takes over the rows of another union of the same plan.
+    pub fn resume(&mut self, old: &mut Union) {
+        std::mem::swap(&mut self.lots, &mut old.lots);
+        self.watermark = old.watermark;
+    }
+
     /// Moves the watermark, the smallest one of all sides.
     pub fn watermark(&mut self, watermark: i64) {
         self.watermark = watermark;

@@ -1,6 +1,6 @@
 //! The source with everything that is decided packet by packet in capture order: event time.
 
-use super::Options;
+use super::{Changes, Options};
 use crate::clock::Clock;
 use crate::counters::Ledger;
 use crate::graph::window_lengths;
@@ -19,6 +19,9 @@ pub(crate) struct Feed<'a> {
     /// The watermark at which the next window ends; below it nothing closes.
     next_close: i64,
     stop: Option<Arc<AtomicBool>>,
+    changes: Option<Arc<Changes>>,
+    /// Whether it is not the end, but what runs is to change.
+    breaks: bool,
     batches: u64,
     processed: u64,
     error: Option<SourceError>,
@@ -66,15 +69,21 @@ impl<'a> Feed<'a> {
             every: window_lengths(program),
             next_close: i64::MIN,
             stop: options.stop.clone(),
+            changes: options.changes.clone(),
+            breaks: false,
             batches: 0,
             processed: 0,
             error: None,
         }
     }
 
-    /// The next batch; `false` at the end.
+    /// The next batch; `false` at the end, or where what runs [is to change](Feed::breaks).
     pub(crate) fn fill(&mut self, frames: &mut FrameBatch) -> bool {
         if self.stop.as_ref().is_some_and(|s| s.load(Ordering::Relaxed)) {
+            return false;
+        }
+        if self.changes.as_ref().is_some_and(|changes| changes.are_waiting()) {
+            self.breaks = true;
             return false;
         }
         self.batches += 1;
@@ -88,6 +97,19 @@ impl<'a> Feed<'a> {
                 false
             }
         }
+    }
+
+    /// Whether it ended only for what runs to change.
+    pub(crate) fn breaks(&self) -> bool {
+        self.breaks
+    }
+
+    /// Goes on, with another program.
+    pub(super) fn go_on(&mut self, every: Vec<(i64, i64)>) {
+        self.breaks = false;
+        self.every = every;
+        // The next watermark finds when windows close.
+        self.next_close = i64::MIN;
     }
 
     /// Batches asked for so far.

@@ -30,8 +30,8 @@ struct Head {
 }
 
 /// The end of all workers' work. The sink belongs to the calling thread.
-pub(super) struct Hub<'a> {
-    pub(super) lower: Lower<'a>,
+pub(super) struct Hub<'a, 'e> {
+    pub(super) lower: &'a mut Lower<'e>,
     pub(super) sink: &'a mut dyn Sink,
     pub(super) progress: Progress<'a>,
     pub(super) error: Option<RunError>,
@@ -45,8 +45,12 @@ pub(super) struct Hub<'a> {
     merged: Vec<(usize, Rows)>,
 }
 
-impl<'a> Hub<'a> {
-    pub(super) fn new(lower: Lower<'a>, sink: &'a mut dyn Sink, progress: Progress<'a>) -> Hub<'a> {
+impl<'a, 'e> Hub<'a, 'e> {
+    pub(super) fn new(
+        lower: &'a mut Lower<'e>,
+        sink: &'a mut dyn Sink,
+        progress: Progress<'a>,
+    ) -> Hub<'a, 'e> {
         Hub {
             lower,
             sink,

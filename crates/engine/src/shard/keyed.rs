@@ -47,7 +47,7 @@ impl Keyed {
     }
 
     /// Takes its own of the next bundle if that is ready, or else reads one for all.
-    pub(super) fn turn(&mut self, worker: &mut Worker<'_, '_, '_>) -> Turn {
+    pub(super) fn turn(&mut self, worker: &mut Worker<'_, '_, '_, '_>) -> Turn {
         let shared = worker.shared;
         let bundles = shared.bundles.as_ref().expect("packets are spread by key");
         if bundles.is_ready(self.next) {
@@ -67,7 +67,7 @@ impl Keyed {
     }
 
     /// Reads a bundle and says whose its packets are.
-    fn read(&mut self, worker: &mut Worker<'_, '_, '_>, bundles: &Bundles) -> Turn {
+    fn read(&mut self, worker: &mut Worker<'_, '_, '_, '_>, bundles: &Bundles) -> Turn {
         let shared = worker.shared;
         let Some(mut feed) = shared.try_feed() else { return Turn::Wait };
         if shared.has_ended() {
@@ -102,7 +102,7 @@ impl Keyed {
     }
 
     /// Pushes this worker's packets of the next bundle.
-    fn take_own(&mut self, worker: &mut Worker<'_, '_, '_>, bundles: &Bundles) {
+    fn take_own(&mut self, worker: &mut Worker<'_, '_, '_, '_>, bundles: &Bundles) {
         let (shared, number) = (worker.shared, self.next);
         let bundle = bundles.bundle(number).read().expect("no worker panicked");
         let all = match &shared.results {
@@ -118,7 +118,7 @@ impl Keyed {
             }),
         };
         if let Some(last) = bundle.batches().last() {
-            for upper in &mut worker.uppers {
+            for upper in &mut *worker.uppers {
                 upper.watermark(last.times.watermark, &mut worker.closed);
             }
             debug_assert!(worker.closed.is_empty(), "steps end where windows do");
@@ -131,7 +131,7 @@ impl Keyed {
     }
 
     /// Pushes this worker's packets of a bundle step by step.
-    fn push(&mut self, worker: &mut Worker<'_, '_, '_>, bundle: &Bundle, out: &mut Out<'_>) {
+    fn push(&mut self, worker: &mut Worker<'_, '_, '_, '_>, bundle: &Bundle, out: &mut Out<'_>) {
         let (me, mut close, mut step) = (worker.me, bundle.close, 0);
         for (b, batch) in bundle.batches().iter().enumerate() {
             for (s, part) in batch.times.steps.iter().enumerate() {
@@ -141,7 +141,7 @@ impl Keyed {
                     worker.close_until(close);
                     step += (b > 0 || s > 0) as usize;
                 }
-                for (own, upper) in self.owns.iter_mut().zip(&mut worker.uppers) {
+                for (own, upper) in self.owns.iter_mut().zip(&mut *worker.uppers) {
                     let mut rows = batch.part(own.lane, me).and(part.rows);
                     while !rows.is_empty() {
                         rows = own.take(batch, rows);
@@ -156,8 +156,8 @@ impl Keyed {
     }
 
     /// Pushes what there is of every lane.
-    fn push_all(&mut self, worker: &mut Worker<'_, '_, '_>, step: usize, out: &mut Out<'_>) {
-        for (own, upper) in self.owns.iter_mut().zip(&mut worker.uppers) {
+    fn push_all(&mut self, worker: &mut Worker<'_, '_, '_, '_>, step: usize, out: &mut Out<'_>) {
+        for (own, upper) in self.owns.iter_mut().zip(&mut *worker.uppers) {
             own.push(upper, step, out);
         }
     }
@@ -170,7 +170,7 @@ fn fill(bundle: &mut Bundle, shared: &Shared<'_>, feed: &mut Feed<'_>) -> bool {
     for _ in 0..shared.bundle_len {
         let batch = bundle.next();
         if !feed.fill(&mut batch.frames) {
-            shared.end();
+            shared.end_of(feed);
             break;
         }
         feed.times(&batch.frames, &mut batch.times);

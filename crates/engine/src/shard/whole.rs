@@ -30,7 +30,7 @@ impl Default for Whole {
 
 impl Whole {
     /// Reads a few batches and processes them.
-    pub(super) fn turn(&mut self, worker: &mut Worker<'_, '_, '_>) -> Turn {
+    pub(super) fn turn(&mut self, worker: &mut Worker<'_, '_, '_, '_>) -> Turn {
         let shared = worker.shared;
         // With no batch in hand, all closings found lie before the next.
         worker.close_until(shared.closes.load(Ordering::Acquire));
@@ -58,7 +58,7 @@ impl Whole {
     /// Reads; returns how many batches, `None` where it may not.
     fn read(
         &mut self,
-        worker: &mut Worker<'_, '_, '_>,
+        worker: &mut Worker<'_, '_, '_, '_>,
         mut feed: MutexGuard<'_, Feed<'_>>,
     ) -> Option<usize> {
         let shared = worker.shared;
@@ -82,7 +82,7 @@ impl Whole {
     fn fill(&mut self, shared: &Shared<'_>, feed: &mut Feed<'_>) -> usize {
         for (n, batch) in self.batches.iter_mut().enumerate() {
             if !feed.fill(&mut batch.frames) {
-                shared.end();
+                shared.end_of(feed);
                 return n;
             }
             feed.times(&batch.frames, &mut batch.times);
@@ -100,7 +100,7 @@ impl Whole {
 }
 
 impl Batch {
-    fn process(&self, worker: &mut Worker<'_, '_, '_>) {
+    fn process(&self, worker: &mut Worker<'_, '_, '_, '_>) {
         let shared = worker.shared;
         worker.wait_while_crowded(self.number);
         worker.uppers[0].classify(&self.frames);
@@ -118,7 +118,7 @@ impl Batch {
     }
 
     /// Pushes all packets; `out` takes what comes out, with its step and pipeline.
-    fn push(&self, worker: &mut Worker<'_, '_, '_>, out: &mut dyn FnMut(usize, usize, &Rows)) {
+    fn push(&self, worker: &mut Worker<'_, '_, '_, '_>, out: &mut dyn FnMut(usize, usize, &Rows)) {
         let (mut close, clock) = (self.close, self.times.clock(&self.frames));
         for (s, step) in self.times.steps.iter().enumerate() {
             if step.close.is_some() {
@@ -132,7 +132,7 @@ impl Batch {
 
     /// Whether this is the calling thread, and everything before this batch was put out, so that
     /// its rows need not wait.
-    fn is_next(&self, worker: &Worker<'_, '_, '_>) -> bool {
+    fn is_next(&self, worker: &Worker<'_, '_, '_, '_>) -> bool {
         let shared = worker.shared;
         worker.hub.is_some()
             && self.times.steps.iter().all(|step| step.close.is_none())
@@ -141,7 +141,7 @@ impl Batch {
     }
 
     /// Pushes all packets and puts out what comes out.
-    fn put_out(&self, worker: &mut Worker<'_, '_, '_>) {
+    fn put_out(&self, worker: &mut Worker<'_, '_, '_, '_>) {
         let Worker { shared, uppers, hub, .. } = worker;
         let (Some(hub), [upper]) = (hub, &mut uppers[..]) else { return };
         let clock = self.times.clock(&self.frames);

@@ -1,6 +1,7 @@
 //! Random programs over random traffic: whatever the number of workers and the cut into batches,
 //! the engine gives the rows and the counts of the naive model.
 
+mod changes;
 mod choices;
 mod expr;
 mod plan;
@@ -207,6 +208,48 @@ proptest! {
         for (workers, cuts) in [1, 2, 4].into_iter().zip(&cuts) {
             let how = format!("{workers} workers and batches of {cuts:?}");
             same(&engine(&joined, &traffic, &time, cuts, workers), &expected, counts, &how)?;
+        }
+    }
+
+    /// One program comes and goes twice, while another one is replaced by itself and by one that
+    /// does the same in one stage more: nothing of that one may show it.
+    #[test]
+    fn programs_come_and_go_and_others_go_on(
+        traffic in traffic(), time in time_rules(), cuts in vec(cuts(), 3),
+        query in query(), other in query(), mut at in vec(0usize..40, 6),
+    ) {
+        let named = |all: &[(&str, &Program)]| -> changes::Named {
+            all.iter().map(|(name, p)| ((*name).to_owned(), Program::clone(p))).collect()
+        };
+        let longer = changes::lengthened(&query.0);
+        let steps = [
+            named(&[("q", &query.0), ("other", &other.0)]),
+            named(&[("q", &longer), ("other", &other.0)]),
+            named(&[("q", &longer)]),
+            named(&[("q", &query.0)]),
+            named(&[("q", &query.0), ("other", &other.0)]),
+            named(&[("q", &query.0)]),
+        ];
+        at.sort_unstable();
+        let plan: Vec<_> = at.into_iter().zip(steps).collect();
+        let expected = model(&query.0, &traffic, &time, &[256]);
+        let mine = query.0.pipelines.iter().filter(|p| p.printed).count();
+        for (workers, cuts) in [1, 2, 4].into_iter().zip(&cuts) {
+            let how = format!("{workers} workers and batches of {cuts:?}");
+            let run = (&time, &cuts[..], workers);
+            let first = named(&[("q", &query.0)]);
+            let mut answer = changes::engine(&first, plan.clone(), &traffic, run);
+            prop_assert!(answer.1.adds_up(), "counts with {}", how);
+            answer.0.retain(|(output, _)| *output < mine);
+            if !other.0.outlets().is_empty() {
+                answer.2.clone_from(&expected.2);
+            }
+            same(&answer, &expected, false, &how)?;
+            // And without the other.
+            let alone = |step: &(usize, changes::Named)| (step.0, step.1[..1].to_vec());
+            let plan = plan.iter().map(alone).collect();
+            let answer = changes::engine(&first, plan, &traffic, run);
+            same(&answer, &expected, true, &format!("{how}, alone"))?;
         }
     }
 }

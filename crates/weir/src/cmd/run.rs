@@ -1,13 +1,15 @@
 //! `weir run`: queries over a capture, to rows and a ledger.
 
 use crate::args::{Format, RunArgs, RunOptions, SlowSink};
+use crate::control::{Board, Deck, Entry, MakeOwn, Members, Own, Rules, Server, To};
 use crate::exit::{Status, usage};
 use crate::programs::{self, Programs};
 use crate::progress::Progress;
 use crate::source::{Stream, Take};
+use crate::stats::Stats;
 use crate::term::Term;
 use crate::wire::{self, Notes};
-use crate::{cmd, ledger, output, signals, stats};
+use crate::{cmd, ledger, output, signals};
 use anyhow::Context as _;
 use std::fs::File;
 use std::io::{self, Write};
@@ -21,10 +23,11 @@ use weir_engine::functions::Functions;
 use weir_engine::graph::Lower;
 use weir_engine::reading::Reading;
 use weir_engine::rows::Sink;
-use weir_engine::run::{Inquiry, Options, Outcome, RunError};
+use weir_engine::run::{Changes, Options, Outcome, RunError};
 use weir_packet::egress::Outlet;
 use weir_packet::source::Source;
 use weir_plan::Program;
+use weir_plan::together::side_by_side;
 use weir_sink::queue::{Queue, WhenFull};
 use weir_sink::table::TableOptions;
 
@@ -50,7 +53,10 @@ pub(crate) fn run(args: RunArgs, term: &Term) -> anyhow::Result<Status> {
             "standard input can't be both the query and the capture; use -e or a file",
         ));
     }
-    let programs = Programs::given(&expressions, queries)?;
+    let programs = match (&expressions[..], queries) {
+        ([], []) if options.control.is_some() => Programs::none(),
+        _ => Programs::given(&expressions, queries)?,
+    };
     let filter = [rest, &filter].concat().join(" ");
     job(Job { programs, filter, options }, term)
 }
@@ -69,27 +75,32 @@ pub(crate) fn job(job: Job, term: &Term) -> anyhow::Result<Status> {
         return Err(usage("standard input can be one capture only"));
     }
     let functions = Functions::default();
-    let named = options.out_dir.is_some();
-    let compiled = programs.compile(&options.params, named, &functions, options.quiet, term)?;
-    let Some(program) = compiled else { return Ok(Status::Usage) };
+    let Some((program, entries)) = compile(&programs, &options, &functions, term)? else {
+        return Ok(Status::Usage);
+    };
+    let changes = options.control.is_some();
     let format = match (options.output, &options.out_dir) {
         (None, Some(_)) => Format::Json,
         (chosen, _) => output::choose(chosen, term),
     };
     let printed = program.pipelines.iter().filter(|p| p.printed).count();
-    if format == Format::Csv && printed > 1 && options.out_dir.is_none() {
+    if format == Format::Csv && (printed > 1 || changes) && options.out_dir.is_none() {
+        let outputs = match changes {
+            true => "outputs come and go".to_owned(),
+            false => format!("there are {printed} outputs"),
+        };
         return Err(usage(format!(
-            "there are {printed} outputs and CSV has one header; use -o json, -o table, or \
-             --out-dir FOLDER for a file each"
+            "{outputs} and CSV has one header; use -o json, -o table, or --out-dir FOLDER for a \
+             file each"
         )));
     }
     let outputs = Lower::outputs(&program);
     weir_sink::Names::from(options.names).check(&outputs).map_err(|clash| {
         usage(format!("{clash} with these --names; give one another name in the query"))
     })?;
-    let format = if printed == 0 { Format::Json } else { format };
-    let shows = printed > 0 && options.out_dir.is_none();
-    writes(&program, options.write.as_deref(), shows)?;
+    let format = if printed == 0 && !changes { Format::Json } else { format };
+    let shows = (printed > 0 || changes) && options.out_dir.is_none();
+    writes(&program, options.write.as_deref(), (shows, changes))?;
     let filter = match filter.as_str() {
         "" => None,
         text => Some(Filter::new(text).map_err(|e| filter_error(e, text))?),
@@ -110,14 +121,43 @@ pub(crate) fn job(job: Job, term: &Term) -> anyhow::Result<Status> {
         term.say_text(&weir_plan::print::explain(&program, options.workers.get()));
     }
     let notes = Notes::default();
-    let run = Run { program, functions, filter, format, options: &options, term, notes };
+    let run = Run { program, entries, functions, filter, format, options: &options, term, notes };
     run.start()
 }
 
+/// All queries as one program; by themselves, too, where they may change. `None`: there were errors
+/// among them.
+fn compile(
+    programs: &Programs,
+    options: &RunOptions,
+    functions: &Functions,
+    term: &Term,
+) -> anyhow::Result<Option<(Program, Vec<Entry>)>> {
+    let (params, quiet) = (&options.params, options.quiet);
+    if options.control.is_none() {
+        let named = options.out_dir.is_some();
+        let compiled = programs.compile(params, named, functions, quiet, term)?;
+        return Ok(compiled.map(|program| (program, Vec::new())));
+    }
+    let Some(each) = programs.compile_each(params, functions, quiet, term)? else {
+        return Ok(None);
+    };
+    let program = side_by_side(each.clone()).map_err(|e| usage(e.to_string()))?;
+    let sources = programs.sources().iter();
+    let entry = |((name, program), source): ((String, Program), &crate::query::Source)| {
+        Entry::new(&name, &source.name, program)
+    };
+    Ok(Some((program, each.into_iter().zip(sources).map(entry).collect())))
+}
+
 /// Refuses outputs that would get nothing, or rows between their packets.
-fn writes(program: &Program, write: Option<&str>, shows: bool) -> anyhow::Result<()> {
+fn writes(
+    program: &Program,
+    write: Option<&str>,
+    (shows, changes): (bool, bool),
+) -> anyhow::Result<()> {
     let outlets = program.outlets();
-    if let Some(write) = write.filter(|_| !outlets.contains(&Outlet::Pass)) {
+    if let Some(write) = write.filter(|_| !outlets.contains(&Outlet::Pass) && !changes) {
         return Err(usage(format!(
             "-w {write}: the query passes no packets; end it with `| pass`, or say there where \
              they go: `| forward \"{write}\"`"
@@ -159,6 +199,8 @@ fn filter_error(e: FilterError, filter: &str) -> anyhow::Error {
 /// Everything that a run needs, checked.
 struct Run<'a> {
     program: Program,
+    /// The programs that it is made of, where they may change.
+    entries: Vec<Entry>,
     functions: Functions,
     filter: Option<Filter>,
     format: Format,
@@ -171,20 +213,30 @@ struct Run<'a> {
 impl Run<'_> {
     fn start(mut self) -> anyhow::Result<Status> {
         let stop = Arc::new(AtomicBool::new(false));
-        let inquiry = stats::inquiry(self.term);
+        let stats = Stats::new(self.term);
+        let server = self.options.control.as_deref().map(Server::bind).transpose()?;
         let stream = self.is_live() || self.options.read.iter().any(|capture| is_stream(capture));
-        let source = self.source(stream, &stop, &inquiry)?;
+        let source = self.source(stream, &stop, &stats)?;
         let mut source = Reading::new(source).headers(self.options.headers.into());
         if self.options.fragments {
             source = source.fragments();
         }
         let mut progress = self.progress(stream);
-        let table =
-            TableOptions { time: self.options.time.into(), color: self.term.color_out, stream };
-        let mut sink = self.sink(progress.as_ref(), table)?;
-        if self.options.line_buffered {
-            sink = Box::new(output::Prompt(sink));
-        }
+        let table = TableOptions {
+            time: self.options.time.into(),
+            color: self.term.color_out,
+            stream,
+            titles: server.is_some(),
+        };
+        let changes = server.is_some().then(Arc::<Changes>::default);
+        let entries = std::mem::take(&mut self.entries);
+        let sink = match (&server, &changes) {
+            (Some(server), Some(changes)) => {
+                self.controlled(entries, server, (changes, &stats), progress.as_ref(), table)?
+            }
+            _ => self.sink(progress.as_ref(), table)?,
+        };
+        let mut sink = self.prompt(sink);
         let write = self.options.write.as_deref();
         let captured = wire::captured(&self.options.live)?;
         let mut outlets = Outlets::new(&self.options.read, captured, write, self.tell());
@@ -192,9 +244,9 @@ impl Run<'_> {
         let files_max = self.options.file_count;
         outlets.rotate(self.options.file_size.map(|bytes| Rotation { bytes, files: files_max }));
         if let Some(period) = self.options.stats {
-            stats::ask_every(period, &inquiry)?;
+            stats.print_every(period)?;
         }
-        let options = self.engine_options(&stop, inquiry);
+        let options = self.engine_options(&stop, &stats, changes);
         let outcome = weir_engine::run::run_to(
             &self.program,
             &self.functions,
@@ -208,6 +260,7 @@ impl Run<'_> {
             },
         );
         drop(sink);
+        drop(server);
         if let Some(progress) = &progress {
             progress.finish();
         }
@@ -219,7 +272,12 @@ impl Run<'_> {
         !self.options.live.interface.is_empty()
     }
 
-    fn engine_options(&self, stop: &Arc<AtomicBool>, inquiry: Arc<Inquiry>) -> Options {
+    fn engine_options(
+        &self,
+        stop: &Arc<AtomicBool>,
+        stats: &Stats,
+        changes: Option<Arc<Changes>>,
+    ) -> Options {
         let defaults = Options::default();
         Options {
             workers: self.options.workers.get(),
@@ -227,7 +285,8 @@ impl Run<'_> {
             lateness_ns: self.options.lateness.unwrap_or(defaults.lateness_ns),
             // Interfaces are asked to end themselves, and deliver what is on its way.
             stop: (!self.is_live()).then(|| Arc::clone(stop)),
-            inquiry: Some(inquiry),
+            inquiry: Some(stats.inquiry()),
+            changes,
             ..defaults
         }
     }
@@ -252,13 +311,13 @@ impl Run<'_> {
         let (folder, format) = (self.options.out_dir.clone(), self.format);
         let outputs = Lower::outputs(&self.program);
         let sink = move |stdout: Box<dyn Write>| -> anyhow::Result<Box<dyn Sink>> {
-            Ok(match &folder {
-                Some(folder) => Box::new(output::files(folder, &outputs, format, options, names)?),
-                None => output::sink(format, stdout, options, names),
-            })
+            let Some(folder) = &folder else {
+                return Ok(output::sink(format, stdout, options, names));
+            };
+            let files = output::files(folder, &outputs, format, &mut Vec::new())?;
+            Ok(Box::new(output::over(files, format, options, names)))
         };
-        let drops = self.options.slow_sink.map_or(self.is_live(), |slow| slow == SlowSink::Drop);
-        if drops {
+        if self.drops() {
             let told = |e: anyhow::Error| io::Error::other(format!("{e:#}"));
             let sink = move || sink(Box::new(io::stdout().lock())).map_err(told);
             let queue = Queue::start(sink, WhenFull::Refuse, self.options.sink_queue)?;
@@ -271,19 +330,74 @@ impl Run<'_> {
         })
     }
 
+    /// Whether rows that nobody takes in time are left out.
+    fn drops(&self) -> bool {
+        self.options.slow_sink.map_or(self.is_live(), |slow| slow == SlowSink::Drop)
+    }
+
+    /// Shows rows as soon as they are there, if that is asked for.
+    fn prompt(&self, sink: Box<dyn Sink>) -> Box<dyn Sink> {
+        match self.options.line_buffered {
+            true => Box::new(output::Prompt(sink)),
+            false => sink,
+        }
+    }
+
+    /// Lets programs change, asked by the server; gives the sink for their rows.
+    fn controlled(
+        &self,
+        entries: Vec<Entry>,
+        server: &Server,
+        (changes, stats): (&Arc<Changes>, &Stats),
+        progress: Option<&Progress>,
+        table: TableOptions,
+    ) -> anyhow::Result<Box<dyn Sink>> {
+        let board = Arc::new(Board::default());
+        let rules = Rules {
+            write: self.options.write.clone(),
+            names: self.options.names.into(),
+            shows: self.options.out_dir.is_none(),
+            own: self.own(table),
+        };
+        let (theirs, changes) = (Arc::clone(&board), Arc::clone(changes));
+        let deck = Deck::new(entries, rules, theirs, changes, stats.clone())?;
+        server.start(deck)?;
+        let to = match self.options.out_dir {
+            Some(_) => To::Own,
+            None => To::One(self.sink(progress, table)?),
+        };
+        let term = *self.term;
+        Ok(Box::new(Members::new(to, board, Box::new(move |text| term.say(text)))))
+    }
+
+    /// Makes sinks of programs that write files of their own.
+    fn own(&self, options: TableOptions) -> MakeOwn {
+        let (folder, format) = (self.options.out_dir.clone(), self.format);
+        let (names, lots) = (self.options.names.into(), self.options.sink_queue);
+        let when_full = if self.drops() { WhenFull::Refuse } else { WhenFull::Wait };
+        let mut taken = Vec::new();
+        Box::new(move |_, outputs| {
+            let Some(folder) = &folder else { return Ok(None) };
+            let files = output::files(folder, outputs, format, &mut taken)?;
+            let make =
+                move || Ok(Box::new(output::over(files, format, options, names)) as Box<dyn Sink>);
+            Ok(Some(Box::new(Queue::start(make, when_full, lots)?) as Own))
+        })
+    }
+
     /// Opens the captures and lets signals end their reading.
     fn source(
         &mut self,
         stream: bool,
         stop: &Arc<AtomicBool>,
-        inquiry: &Arc<Inquiry>,
+        stats: &Stats,
     ) -> anyhow::Result<Box<dyn Source>> {
         let captures = self.options.read.clone();
         let live = &self.options.live;
         let (workers, quiet) = (self.options.workers.get(), self.options.quiet);
         let filter = self.filter.take();
         if self.is_live() {
-            signals::watch(stop, inquiry, || ())?;
+            signals::watch(stop, stats, || ())?;
             let source = wire::open(live, workers, filter, stop, (&self.notes, quiet))?;
             return Ok(self.counted(source));
         }
@@ -291,10 +405,10 @@ impl Run<'_> {
         let open = move || weir_capture::open_all(captures, &options);
         let source: Box<dyn Source> = if stream {
             let (source, end) = Stream::start(open)?;
-            signals::watch(stop, inquiry, move || end.end())?;
+            signals::watch(stop, stats, move || end.end())?;
             Box::new(source)
         } else {
-            signals::watch(stop, inquiry, || ())?;
+            signals::watch(stop, stats, || ())?;
             open()?
         };
         Ok(self.counted(source))

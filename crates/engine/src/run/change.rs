@@ -1,0 +1,274 @@
+//! What runs may change while it runs: programs come and go, and others miss no packet.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use weir_plan::Program;
+use weir_plan::change::Continued;
+
+/// Told what came of a change: of the new program the pipelines and stages that went on with what
+/// they held, or why everything stayed as it was.
+pub type Told = Box<dyn FnOnce(io::Result<Vec<(usize, usize)>>) + Send>;
+
+/// What is to run from now on.
+pub struct Change {
+    /// The program: [side by side](weir_plan::together::side_by_side), all that run together.
+    pub program: Program,
+    /// Where each of its pipelines goes on, by the numbers of the program that runs until then.
+    pub continued: Vec<Option<Continued>>,
+    /// Who is told. Dropped where the run ends before.
+    pub told: Told,
+}
+
+impl fmt::Debug for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = f.debug_struct("Change");
+        out.field("continued", &self.continued).finish_non_exhaustive()
+    }
+}
+
+/// Changes on their way to a run, sent from any thread. They are made one after the other, each
+/// between two batches of packets.
+///
+/// A run that may change does not end because nothing more can come of its program. What its stages
+/// hold goes on where [`Change::continued`] says so; what else they hold comes out as at the end of
+/// the input. Before that, [`Egress::prepare`](weir_packet::egress::Egress::prepare) may refuse the
+/// change; after it, the egress and the sink are opened again, with the outlets and outputs from
+/// then on.
+#[derive(Debug, Default)]
+pub struct Changes {
+    waiting: AtomicBool,
+    queue: Mutex<Queue>,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    changes: VecDeque<Change>,
+    closed: bool,
+}
+
+impl Changes {
+    /// Sends one. Behind the end of the run it is dropped.
+    pub fn send(&self, change: Change) {
+        let mut queue = self.lock();
+        if !queue.closed {
+            queue.changes.push_back(change);
+            self.waiting.store(true, Ordering::Release);
+        }
+    }
+
+    /// The run has ended: nothing changes any more.
+    pub(crate) fn close(&self) {
+        let mut queue = self.lock();
+        queue.closed = true;
+        self.waiting.store(false, Ordering::Release);
+        let dropped = std::mem::take(&mut queue.changes);
+        drop(queue);
+        drop(dropped);
+    }
+
+    /// Whether there are any. Looked at for every batch.
+    pub(crate) fn are_waiting(&self) -> bool {
+        self.waiting.load(Ordering::Acquire)
+    }
+
+    /// The next one.
+    pub(crate) fn take(&self) -> Option<Change> {
+        let mut queue = self.lock();
+        let change = queue.changes.pop_front();
+        self.waiting.store(!queue.changes.is_empty(), Ordering::Release);
+        change
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conform::{Frames, program};
+    use crate::functions::Functions;
+    use crate::ops::testing::{agg, field, summarize};
+    use crate::rows::Collect;
+    use crate::run::{Options, run_to};
+    use std::sync::Arc;
+    use weir_packet::egress::{Egress, Outlet, Sent};
+    use weir_packet::source::{Account, FrameBatch, Source, SourceError};
+    use weir_plan::change::continued;
+    use weir_plan::ends::{Act, Arm, Ends, To};
+    use weir_plan::together::side_by_side;
+    use weir_plan::{AggFunc, Order, SortKey, Stage, Value, Window};
+
+    /// What was told of a change.
+    type Answers = Arc<Mutex<Vec<io::Result<Vec<(usize, usize)>>>>>;
+
+    /// Sends changes before batches of these numbers.
+    struct Sender {
+        frames: Frames,
+        batches: usize,
+        plan: Vec<(usize, Vec<(String, Program)>)>,
+        now: Vec<(String, Program)>,
+        changes: Arc<Changes>,
+        answers: Answers,
+    }
+
+    impl Source for Sender {
+        fn fill(&mut self, batch: &mut FrameBatch) -> Result<bool, SourceError> {
+            if let Some((_, next)) = self.plan.pop_if(|(at, _)| *at == self.batches + 1) {
+                let answers = Arc::clone(&self.answers);
+                self.changes.send(Change {
+                    program: side_by_side(next.clone()).expect("few pipelines"),
+                    continued: continued(&self.now, &next),
+                    told: Box::new(move |told| answers.lock().expect("whole").push(told)),
+                });
+                self.now = next;
+            }
+            self.batches += 1;
+            self.frames.fill(batch)
+        }
+
+        fn account(&self) -> Account {
+            self.frames.account()
+        }
+    }
+
+    /// Refuses an outlet of this name.
+    struct Picky(&'static str);
+
+    impl Egress for Picky {
+        fn open(&mut self, _: &[Outlet]) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn prepare(&mut self, outlets: &[Outlet]) -> io::Result<()> {
+            let refused = outlets.contains(&Outlet::Named(self.0.to_owned()));
+            if refused { Err(io::Error::other("not this one")) } else { Ok(()) }
+        }
+
+        fn send(&mut self, _: &[u8], _: &[Sent]) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn finish(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn named(all: &[(&str, Vec<Stage>)]) -> Vec<(String, Program)> {
+        let one =
+            |(name, stages): &(&str, Vec<Stage>)| ((*name).to_owned(), program(stages.clone()));
+        all.iter().map(one).collect()
+    }
+
+    fn count() -> Stage {
+        summarize(&[], vec![agg(AggFunc::Count, None)], Window::All)
+    }
+
+    /// Rows of each output, and answers, of a run over 41 packets in batches of one. What is given
+    /// runs from before the packet of that number on.
+    fn rows(
+        workers: usize,
+        steps: &[(usize, Vec<(String, Program)>)],
+    ) -> (Vec<(usize, Vec<Value>)>, Vec<io::Result<Vec<(usize, usize)>>>) {
+        let changes = Arc::new(Changes::default());
+        let answers = Answers::default();
+        let ((_, first), rest) = steps.split_first().expect("something to run");
+        let mut source = Sender {
+            frames: Frames::sample().cut(&[1]),
+            batches: 0,
+            plan: rest.iter().rev().cloned().collect(),
+            now: first.clone(),
+            changes: Arc::clone(&changes),
+            answers: Arc::clone(&answers),
+        };
+        let options = Options { workers, changes: Some(changes), ..Options::default() };
+        let program = side_by_side(first.clone()).expect("few pipelines");
+        let (mut sink, mut egress) = (Collect::default(), Picky("eth9"));
+        let ends = (&mut sink as _, &mut egress as _);
+        let functions = Functions::default();
+        let outcome = run_to(&program, &functions, &mut source, ends, &options, &mut |_| {});
+        assert!(outcome.error.is_none(), "{:?}", outcome.error);
+        assert_eq!((outcome.ledger.received, outcome.ledger.processed), (41, 41));
+        let answers = std::mem::take(&mut *answers.lock().expect("whole"));
+        (sink.rows, answers)
+    }
+
+    fn kept(answers: &[io::Result<Vec<(usize, usize)>>]) -> Vec<Vec<(usize, usize)>> {
+        answers.iter().map(|a| a.as_ref().expect("changed").clone()).collect()
+    }
+
+    #[test]
+    fn what_goes_puts_out_what_it_has() {
+        for workers in [1, 3] {
+            let (a, b) = (("a", vec![count()]), ("b", vec![count()]));
+            let steps = [
+                (0, named(&[a.clone()])),
+                (5, named(&[a.clone(), b.clone()])),
+                (15, named(&[a.clone()])),
+                (20, named(&[])),
+                (30, named(&[b])),
+            ];
+            let (rows, answers) = rows(workers, &steps);
+            let n = |n| vec![Value::Int(n)];
+            assert_eq!(rows, [(1, n(10)), (0, n(20)), (0, n(11))], "{workers} workers");
+            let first = vec![(0, 0)];
+            assert_eq!(kept(&answers), [first.clone(), first, vec![], vec![]]);
+        }
+    }
+
+    #[test]
+    fn stages_behind_one_that_changed_begin_anew() {
+        let top = |n| Stage::Top {
+            n,
+            by: vec![SortKey {
+                expr: weir_plan::Expr::column(1, weir_plan::Type::Int),
+                order: Order::Descending,
+            }],
+            windowed: false,
+            per: None,
+        };
+        let by = |key| summarize(&[key], vec![agg(AggFunc::Count, None)], Window::All);
+        for workers in [1, 2] {
+            let steps = [
+                (0, named(&[("a", vec![by("ip.src"), top(5)])])),
+                (10, named(&[("a", vec![by("ip.src"), top(1)])])),
+                (20, named(&[("a", vec![by("sport"), top(1)])])),
+            ];
+            let (rows, answers) = rows(workers, &steps);
+            // Two of three come from there.
+            let host = |n| Value::Ip(std::net::Ipv4Addr::new(10, 0, 0, n).to_ipv6_mapped().into());
+            let expected =
+                [(0, vec![host(1), Value::Int(14)]), (0, vec![Value::Int(40_000), Value::Int(13)])];
+            assert_eq!(rows, expected, "{workers} workers");
+            assert_eq!(kept(&answers), [vec![(0, 0)], vec![]]);
+        }
+    }
+
+    #[test]
+    fn an_outlet_that_cannot_be_opened_changes_nothing() {
+        let to = |name: &str| {
+            let act = Act { edits: Vec::new(), to: To::Forward(name.to_owned()) };
+            let arm = Arm { when: None, acts: vec![act], next: false };
+            vec![Stage::Ends(Ends { arms: vec![arm] })]
+        };
+        let limited = |n| ("a", vec![Stage::Where(field("tcp")), Stage::Limit(n), count()]);
+        let steps = [
+            (0, named(&[limited(8)])),
+            (3, named(&[limited(8), ("b", to("eth9"))])),
+            (6, named(&[limited(8), ("b", to("eth8"))])),
+        ];
+        let (rows, answers) = rows(1, &steps);
+        assert_eq!(rows, [(0, vec![Value::Int(8)])]);
+        let told = answers[0].as_ref().expect_err("refused").to_string();
+        assert_eq!(told, "not this one");
+        assert_eq!(*answers[1].as_ref().expect("changed"), [(0, 1), (0, 2)]);
+    }
+}

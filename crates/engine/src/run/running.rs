@@ -1,0 +1,201 @@
+//! A program at work: what workers do of it, and what comes after them.
+
+use super::{Change, Feed, Options, Progress, RunError, alone};
+use crate::counters::Ledger;
+use crate::functions::Functions;
+use crate::graph::exits::Exits;
+use crate::graph::{Lower, window_lengths};
+use crate::lanes::{Lane, Lanes, Way};
+use crate::limits::WORKERS_MAX;
+use crate::rows::Sink;
+use crate::shard;
+use crate::upper::Upper;
+use std::collections::BTreeSet;
+use weir_plan::change::Continued;
+use weir_plan::keys::FieldSet;
+use weir_plan::place::{Partition, Placement, merges, place_with};
+use weir_plan::{Input, Program};
+
+/// A program at work.
+pub(crate) struct Running<'e> {
+    pub(crate) program: Program,
+    pub(crate) placement: Placement,
+    pub(crate) lanes: Lanes,
+    /// Of each worker one for each of its lanes.
+    pub(crate) uppers: Vec<Vec<Upper>>,
+    pub(crate) lower: Lower<'e>,
+}
+
+impl<'e> Running<'e> {
+    /// Makes a program ready. Packets of the pipelines in `fixed` go on being spread by these keys.
+    pub(super) fn new(
+        program: Program,
+        functions: &Functions,
+        options: &Options,
+        fixed: &[(usize, FieldSet)],
+        exits: Exits<'e>,
+    ) -> Running<'e> {
+        let placement = place_with(&program, fixed);
+        let lanes = Lanes::new(&program, &placement, options.workers.clamp(1, WORKERS_MAX));
+        let mut lower = Lower::new(&program, &placement, functions, exits);
+        lower.stays = options.changes.is_some();
+        let upper = |lane: &Lane| {
+            let mut upper = Upper::new(&program, &placement, functions, &lane.pipelines);
+            upper.expect_groups(options.groups_hint);
+            upper
+        };
+        let of = |worker| lanes.of(worker).map(|(_, lane)| upper(lane)).collect();
+        let uppers = (0..lanes.workers).map(of).collect();
+        Running { program, placement, lanes, uppers, lower }
+    }
+
+    /// Asks the egress, which is open, who wants frames.
+    pub(super) fn want(&mut self) {
+        let wanted = self.lower.want();
+        self.uppers.iter_mut().flatten().for_each(|upper| upper.want(wanted));
+    }
+
+    /// Runs until the feed ends or breaks. At its end everything is put out.
+    pub(super) fn run<'f>(
+        &mut self,
+        feed: Feed<'f>,
+        sink: &mut dyn Sink,
+        progress: Progress<'_>,
+    ) -> (Option<RunError>, Feed<'f>) {
+        if self.lanes.workers == 1 {
+            return alone(self, feed, sink, progress);
+        }
+        shard::run(self, feed, sink, progress)
+    }
+
+    /// Adds what was counted to the ledger.
+    pub(super) fn count(&self, ledger: &mut Ledger) {
+        for (worker, uppers) in self.uppers.iter().enumerate() {
+            for (upper, (lane, _)) in uppers.iter().zip(self.lanes.of(worker)) {
+                upper.count(ledger);
+                // Each lane gets all packets.
+                if lane == 0 {
+                    upper.count_packets(ledger);
+                }
+            }
+        }
+        self.lower.count(ledger);
+    }
+
+    /// Puts out what is left of some pipelines, and of those that read them.
+    pub(super) fn finish(&mut self, which: &dyn Fn(usize) -> bool, sink: &mut dyn Sink) {
+        let packets = self.program.pipelines.iter().map(|p| p.input == Input::Packets);
+        let mine: Vec<usize> =
+            packets.enumerate().filter(|&(p, over)| over && which(p)).map(|(p, _)| p).collect();
+        let mut closed = shard::close(&mut self.uppers, &mine);
+        self.lower.finish_some(which, &mut closed, sink);
+    }
+
+    /// Becomes what a change says, and tells what came of it. What was counted by what goes is
+    /// added to `past`.
+    ///
+    /// # Errors
+    /// When it can't be undone any more: the outlets or the sink can't be opened.
+    pub(super) fn change(
+        &mut self,
+        change: Change,
+        (functions, options): (&Functions, &Options),
+        past: &mut Ledger,
+        sink: &mut dyn Sink,
+    ) -> Result<Vec<(i64, i64)>, RunError> {
+        let Change { program, continued, told } = change;
+        if let Err(e) = self.lower.exits.prepare(&program.outlets()) {
+            told(Err(e));
+            return Ok(window_lengths(&self.program));
+        }
+        let exits = Exits::new(&program, None);
+        let fixed = self.fixed(&continued);
+        let mut new = Running::new(program, functions, options, &fixed, exits);
+        let kept = new.resume(self, &continued);
+        // What went on is not there any more.
+        let whole = |q: usize| {
+            let all = self.program.pipelines[q].stages.len();
+            continued.iter().flatten().any(|c| c.pipeline == q && c.stages == all)
+        };
+        let whole: Vec<bool> = (0..self.program.pipelines.len()).map(whole).collect();
+        self.finish(&|q| !whole[q], sink);
+        let error = self.lower.take_error();
+        new.lower.exits.follow(&mut self.lower.exits, past);
+        self.count(past);
+        *self = new;
+        if let Some(e) = error {
+            return Err(e);
+        }
+        self.lower.exits.open().map_err(RunError::Egress)?;
+        sink.open(&Lower::outputs(&self.program)).map_err(RunError::Sink)?;
+        self.want();
+        told(Ok(kept));
+        Ok(window_lengths(&self.program))
+    }
+
+    /// By which keys packets of pipelines to come are spread already.
+    fn fixed(&self, continued: &[Option<Continued>]) -> Vec<(usize, FieldSet)> {
+        let key = |c: &Option<Continued>| match self.partition(c.as_ref()?.pipeline) {
+            Some(Partition::Key(key)) => Some(key.clone()),
+            _ => None,
+        };
+        continued.iter().enumerate().filter_map(|(p, c)| Some((p, key(c)?))).collect()
+    }
+
+    /// How packets of a pipeline are spread, if it is one over packets.
+    fn partition(&self, p: usize) -> Option<&Partition> {
+        let cluster = self.placement.clusters.iter().find(|c| c.pipelines.contains(&p));
+        cluster.map(|c| &c.partition)
+    }
+
+    /// Takes over what goes on; says which stages of which pipelines had something to take over.
+    fn resume(
+        &mut self,
+        old: &mut Running<'_>,
+        continued: &[Option<Continued>],
+    ) -> Vec<(usize, usize)> {
+        let mut kept = BTreeSet::new();
+        for (p, c) in continued.iter().enumerate() {
+            let Some(Continued { pipeline: q, stages }) = *c else { continue };
+            if self.finds(old, p, q, stages) {
+                for worker in 0..self.lanes.workers {
+                    let found = self.resume_worker(old, worker, (p, q, stages));
+                    kept.extend(found.into_iter().map(|stage| (p, stage)));
+                }
+            }
+            let found = self.lower.resume(p, &mut old.lower, q, stages);
+            kept.extend(found.into_iter().map(|stage| (p, stage)));
+        }
+        kept.into_iter().collect()
+    }
+
+    /// Whether what workers hold of the first `stages` of pipeline `q` is where pipeline `p` will
+    /// look for it.
+    fn finds(&self, old: &Running<'_>, p: usize, q: usize, stages: usize) -> bool {
+        let on_workers = stages.min(self.placement.pipelines[p].sharded);
+        self.partition(p) == old.partition(q)
+            || merges(&self.program.pipelines[p].stages[..on_workers])
+            || self.lanes.workers == 1 && old.lanes.workers == 1
+    }
+
+    fn resume_worker(
+        &mut self,
+        old: &mut Running<'_>,
+        worker: usize,
+        (p, q, stages): (usize, usize, usize),
+    ) -> Vec<usize> {
+        // The worker that had it, and by which of its lanes.
+        let lane = old.lanes.lanes.iter().find(|lane| lane.pipelines.contains(&q));
+        let before = match lane.map(|lane| &lane.way) {
+            Some(Way::Worker(only)) => *only,
+            _ if old.lanes.workers == 1 => 0,
+            _ => worker,
+        };
+        let theirs = old.uppers.get_mut(before).into_iter().flatten().find(|u| u.runs(q));
+        let mine = self.uppers[worker].iter_mut().find(|u| u.runs(p));
+        match (mine, theirs) {
+            (Some(mine), Some(theirs)) => mine.resume(p, theirs, q, stages),
+            _ => Vec::new(),
+        }
+    }
+}

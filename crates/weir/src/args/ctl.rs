@@ -1,0 +1,91 @@
+//! The options of `weir ctl`.
+
+use super::{Format, param};
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+
+/// What to ask of a run.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct CtlArgs {
+    /// The socket that the run listens on [default: $WEIR_SOCKET, or /run/weir.sock]
+    #[arg(short = 'S', long, value_name = "SOCKET", global = true)]
+    pub(crate) socket: Option<PathBuf>,
+
+    #[command(subcommand)]
+    pub(crate) ask: Ask,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  sudo weir run --control -i eth0 --out-dir results &
+  sudo weir ctl add flows
+  sudo weir ctl add my.weir --name mine -p threshold=100
+  sudo weir ctl replace mine my.weir -p threshold=500
+  sudo weir ctl list";
+
+/// A question to a run.
+#[derive(Subcommand, Debug)]
+pub(crate) enum Ask {
+    /// List the programs that run
+    List(ListedArgs),
+    /// Run a further program
+    Add(AddArgs),
+    /// End a program: its windows close, and its last rows are put out
+    Remove {
+        /// Its name
+        name: String,
+    },
+    /// Run a program instead of the one of this name; stages that stay the same go on with what
+    /// they hold
+    Replace(ReplaceArgs),
+    /// Print the ledger so far
+    Stats(ListedArgs),
+}
+
+/// How a list is written.
+#[derive(Args, Debug)]
+pub(crate) struct ListedArgs {
+    /// How rows are written; for people on a terminal, else JSON lines
+    #[arg(short, long, value_enum)]
+    pub(crate) output: Option<Format>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct AddArgs {
+    /// A file, `-` for standard input, or a name from `weir list`
+    #[arg(required_unless_present = "expression")]
+    pub(crate) query: Option<String>,
+
+    /// What the program is to be called, instead of as its file
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) given: GivenArgs,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ReplaceArgs {
+    /// The program to replace
+    pub(crate) name: String,
+
+    /// A file, `-` for standard input, or a name from `weir list`
+    #[arg(required_unless_present = "expression")]
+    pub(crate) query: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) given: GivenArgs,
+}
+
+/// A query besides the word that names it.
+#[derive(Args, Debug)]
+pub(crate) struct GivenArgs {
+    /// Text of a query, instead of a file
+    #[arg(short, long, value_name = "TEXT", conflicts_with = "query")]
+    pub(crate) expression: Option<String>,
+
+    /// Set a parameter of the query
+    #[arg(short, long = "param", value_name = "NAME=VALUE", value_parser = param)]
+    pub(crate) params: Vec<(String, String)>,
+}

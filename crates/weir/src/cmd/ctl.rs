@@ -1,0 +1,130 @@
+//! `weir ctl`: asks a run that listens.
+
+use crate::args::Format;
+use crate::args::ctl::{Ask, CtlArgs, GivenArgs};
+use crate::control::{self, Attached, Counts, Reply, Request, State, Text};
+use crate::exit::{Status, usage};
+use crate::output;
+use crate::query::{self, Source};
+use crate::term::Term;
+use anyhow::Context as _;
+use std::io::{self, BufReader, BufWriter, Write as _};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use weir_engine::functions::Functions;
+use weir_plan::Value;
+
+/// Runs `weir ctl`.
+pub(crate) fn run(args: CtlArgs, term: &Term) -> anyhow::Result<Status> {
+    let socket = control::socket(args.socket);
+    let (request, format) = match args.ask {
+        Ask::List(listed) => (Request::List, listed.output),
+        Ask::Stats(listed) => (Request::Stats, listed.output),
+        Ask::Remove { name } => (Request::Remove { name }, None),
+        Ask::Add(add) => {
+            let Some(mut text) = text(add.query, add.given, term)? else {
+                return Ok(Status::Usage);
+            };
+            text.name = add.name.unwrap_or(text.name);
+            (Request::Add(text), None)
+        }
+        Ask::Replace(replace) => {
+            let Some(text) = text(replace.query, replace.given, term)? else {
+                return Ok(Status::Usage);
+            };
+            (Request::Replace(Text { name: replace.name, ..text }), None)
+        }
+    };
+    let lists = matches!(request, Request::List);
+    let Reply { error, text, programs, counts } = ask(&socket, request)?;
+    match counts {
+        Some(counts) if error.is_none() => show_counts(&counts, &text, format, term)?,
+        _ => term.say_text(&text),
+    }
+    if let Some(error) = error {
+        term.error(format_args!("{error}"));
+        return Ok(Status::Failed);
+    }
+    if lists {
+        show_programs(&programs, format, term)?;
+    }
+    Ok(Status::Ok)
+}
+
+/// The query, with the files that it names; `None` where it has errors, which were shown.
+fn text(word: Option<String>, given: GivenArgs, term: &Term) -> anyhow::Result<Option<Text>> {
+    let source = match (given.expression, word) {
+        (Some(text), _) => Source::from_text(&text, 1, 1),
+        (None, Some(word)) => Source::load(&word)?,
+        (None, None) => return Err(usage("no query given: name a file or a query, or use -e")),
+    };
+    query::refuse_twice(&given.params)?;
+    let functions = Functions::default();
+    let Some(files) = query::files(&source, &given.params, &functions, term) else {
+        return Ok(None);
+    };
+    let attached =
+        |(path, bytes): (String, Vec<u8>)| Attached { path, len: bytes.len() as u64, bytes };
+    Ok(Some(Text {
+        name: source.program,
+        source: source.name,
+        text: source.text,
+        params: given.params,
+        files: files.into_iter().map(attached).collect(),
+    }))
+}
+
+fn ask(socket: &Path, request: Request) -> anyhow::Result<Reply> {
+    let shown = socket.display();
+    let stream = UnixStream::connect(socket).map_err(|e| match e.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => anyhow::anyhow!(
+            "{shown}: no run listens there; start one with `weir run --control={shown} …`, or \
+             name another socket with -S"
+        ),
+        io::ErrorKind::PermissionDenied => {
+            anyhow::anyhow!("{shown}: {e}; only who may write to the socket may change the run")
+        }
+        _ => anyhow::Error::new(e).context(shown.to_string()),
+    })?;
+    let told = control::write(&mut BufWriter::new(&stream), request);
+    // It may have answered before it had read all, that this was too much.
+    let reply = control::read_line(&mut BufReader::new(&stream));
+    told.or_else(|e| if reply.is_ok() { Ok(()) } else { Err(e) })
+        .and(reply)
+        .with_context(|| format!("{shown}: the run does not answer"))
+}
+
+fn show_programs(programs: &[State], format: Option<Format>, term: &Term) -> io::Result<()> {
+    let row = |state: &State| {
+        let since = i64::try_from(state.since).unwrap_or(0).saturating_mul(1_000_000_000);
+        [
+            state.name.clone(),
+            state.source.clone(),
+            Value::Time(since).to_string(),
+            state.rows.to_string(),
+            state.refused.to_string(),
+            state.failed.as_ref().map_or("runs".to_owned(), |reason| format!("failed: {reason}")),
+        ]
+    };
+    let rows: Vec<[String; 6]> = programs.iter().map(row).collect();
+    output::print(["name", "query", "since", "rows", "refused", "state"], &rows, format, term)
+}
+
+/// For people as a run prints it, else as one JSON object.
+fn show_counts(
+    counts: &Counts,
+    text: &str,
+    format: Option<Format>,
+    term: &Term,
+) -> anyhow::Result<()> {
+    let mut out = io::stdout().lock();
+    match output::choose(format, term) {
+        Format::Table => out.write_all(text.as_bytes())?,
+        Format::Json => {
+            serde_json::to_writer(&mut out, counts)?;
+            out.write_all(b"\n")?;
+        }
+        Format::Csv => return Err(usage("counts are written with -o table or -o json")),
+    }
+    Ok(out.flush()?)
+}

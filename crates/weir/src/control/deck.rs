@@ -1,0 +1,368 @@
+//! What runs, and changes of it.
+
+use super::message::{Attached, Counts, Reply, Request, State, Text};
+use super::sink::{Board, Coming, Member, Own};
+use crate::stats::Stats;
+use crate::wire::Notes;
+use crate::{ledger, wire};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::time::{Duration, SystemTime};
+use weir_capture::outlets::Outlets;
+use weir_engine::functions::Functions;
+use weir_engine::graph::Lower;
+use weir_engine::rows::Output;
+use weir_engine::run::{Change, Changes};
+use weir_lang::{Files, Options, Query};
+use weir_packet::egress::Outlet;
+use weir_plan::change::{Continued, continued};
+use weir_plan::together::side_by_side;
+use weir_plan::{Input, Pipeline, Program, Schema, print};
+use weir_sink::Names;
+
+/// How long a question after the ledger waits: workers answer between batches.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A program that runs.
+pub(crate) struct Entry {
+    /// Its name.
+    pub(crate) name: String,
+    /// Where its query is from.
+    pub(crate) source: String,
+    /// What it does.
+    pub(crate) program: Program,
+    since: SystemTime,
+    member: Arc<Member>,
+}
+
+impl Entry {
+    /// A program that comes now.
+    pub(crate) fn new(name: &str, source: &str, program: Program) -> Entry {
+        Entry {
+            name: name.to_owned(),
+            source: source.to_owned(),
+            program,
+            since: SystemTime::now(),
+            member: Arc::default(),
+        }
+    }
+
+    /// The outputs that it has beside others.
+    fn outputs(&self) -> Vec<Output> {
+        let alone = vec![(self.name.clone(), self.program.clone())];
+        side_by_side(alone).map_or_else(|_| Vec::new(), |program| Lower::outputs(&program))
+    }
+
+    fn coming(&self, own: Option<Own>) -> Coming {
+        let (name, member) = (self.name.clone(), Arc::clone(&self.member));
+        Coming { name, outputs: self.outputs().len(), own, member }
+    }
+}
+
+/// Makes a program's own sink, if programs have some.
+pub(crate) type MakeOwn = Box<dyn FnMut(&str, &[Output]) -> anyhow::Result<Option<Own>> + Send>;
+
+/// What programs must keep to.
+pub(crate) struct Rules {
+    /// Where packets go that pass.
+    pub(crate) write: Option<String>,
+    /// Whose names columns have.
+    pub(crate) names: Names,
+    /// Whether standard output takes rows, and so no packets.
+    pub(crate) shows: bool,
+    /// Makes sinks.
+    pub(crate) own: MakeOwn,
+}
+
+/// The programs of a run.
+pub(crate) struct Deck {
+    entries: Vec<Entry>,
+    functions: Functions,
+    rules: Rules,
+    board: Arc<Board>,
+    changes: Arc<Changes>,
+    stats: Stats,
+}
+
+impl Deck {
+    /// A deck of the programs that a run begins with. Their sinks are laid down on the board.
+    ///
+    /// # Errors
+    /// Where a sink can't be made.
+    pub(crate) fn new(
+        entries: Vec<Entry>,
+        mut rules: Rules,
+        board: Arc<Board>,
+        changes: Arc<Changes>,
+        stats: Stats,
+    ) -> anyhow::Result<Deck> {
+        let mut coming = Vec::new();
+        for entry in &entries {
+            let own = (rules.own)(&entry.name, &entry.outputs())?;
+            coming.push(entry.coming(own));
+        }
+        board.lay(coming);
+        Ok(Deck { entries, functions: Functions::default(), rules, board, changes, stats })
+    }
+
+    /// Does what is asked.
+    pub(crate) fn answer(&mut self, request: Request) -> Reply {
+        match request {
+            Request::List => self.list(),
+            Request::Stats => self.stats(),
+            Request::Add(text) => self.put(text, false),
+            Request::Replace(text) => self.put(text, true),
+            Request::Remove { name } => self.remove(&name),
+        }
+    }
+
+    fn list(&self) -> Reply {
+        let seconds = |t: SystemTime| {
+            t.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
+        };
+        let state = |entry: &Entry| {
+            let (rows, refused) = entry.member.rows();
+            State {
+                name: entry.name.clone(),
+                source: entry.source.clone(),
+                since: seconds(entry.since),
+                rows,
+                refused,
+                failed: entry.member.failed(),
+            }
+        };
+        Reply { programs: self.entries.iter().map(state).collect(), ..Reply::default() }
+    }
+
+    fn stats(&self) -> Reply {
+        let Some((counts, interfaces)) = self.stats.wait(PATIENCE) else {
+            return Reply::refusal("the run does not answer: it may wait for its source");
+        };
+        let mut text = ledger::render(&counts);
+        text += &wire::render(&interfaces, &Notes::default());
+        let counts = Some(Counts::new(&counts, &interfaces));
+        Reply { text, counts, ..Reply::default() }
+    }
+
+    /// Adds a program, or lets it take the place of the one of its name.
+    fn put(&mut self, text: Text, replaces: bool) -> Reply {
+        let at = self.entries.iter().position(|entry| entry.name == text.name);
+        match (replaces, at) {
+            (true, None) => return self.unknown(&text.name),
+            (false, Some(_)) => {
+                let name = &text.name;
+                return Reply::refusal(format!(
+                    "a program called {name} runs already: `weir ctl replace {name} …` changes \
+                     it, --name gives another name"
+                ));
+            }
+            _ => {}
+        }
+        if let Some(reason) = bad_name(&text.name) {
+            return Reply::refusal(reason);
+        }
+        let (program, warnings) = match self.compile(&text) {
+            Ok(compiled) => compiled,
+            Err(reply) => return reply,
+        };
+        let mut entry = Entry::new(&text.name, &text.source, program);
+        if let Err(reason) = self.allows(&entry) {
+            return Reply::refusal(reason);
+        }
+        // Rows that look as before go on where they went.
+        let same = at.is_some_and(|at| self.entries[at].outputs() == entry.outputs());
+        let own = match same {
+            true => None,
+            false => match (self.rules.own)(&entry.name, &entry.outputs()) {
+                Ok(own) => own,
+                Err(e) => return Reply::refusal(format!("{e:#}")),
+            },
+        };
+        if let Some(at) = at.filter(|_| same) {
+            entry.member = Arc::clone(&self.entries[at].member);
+        }
+        let coming = entry.coming(own);
+        let place = at.unwrap_or(self.entries.len());
+        let mut next: Vec<Coming> = self.entries.iter().map(|e| e.coming(None)).collect();
+        let mut programs = self.programs();
+        let named = (entry.name.clone(), entry.program.clone());
+        match at {
+            Some(at) => (next[at], programs[at]) = (coming, named),
+            None => {
+                next.push(coming);
+                programs.push(named);
+            }
+        }
+        let (kept, continued) = match self.change(&programs, next) {
+            Ok(done) => done,
+            Err(reason) => return Reply::refusal(reason),
+        };
+        let first = programs[..place].iter().map(|(_, p)| p.pipelines.len()).sum();
+        let did = if replaces { "replaced" } else { "added" };
+        let mut reply = format!("{warnings}{did} {}\n", entry.name);
+        if replaces {
+            reply += &held(&entry.program, first, &kept, &continued);
+        }
+        match at {
+            Some(at) => self.entries[at] = entry,
+            None => self.entries.push(entry),
+        }
+        Reply { text: reply, ..Reply::default() }
+    }
+
+    fn remove(&mut self, name: &str) -> Reply {
+        let Some(at) = self.entries.iter().position(|entry| entry.name == name) else {
+            return self.unknown(name);
+        };
+        let others = || self.entries.iter().enumerate().filter(|(i, _)| *i != at);
+        let next = others().map(|(_, entry)| entry.coming(None)).collect();
+        let programs: Vec<_> = others().map(|(_, e)| (e.name.clone(), e.program.clone())).collect();
+        match self.change(&programs, next) {
+            Ok(_) => {
+                self.entries.remove(at);
+                Reply { text: format!("removed {name}\n"), ..Reply::default() }
+            }
+            Err(reason) => Reply::refusal(reason),
+        }
+    }
+
+    fn programs(&self) -> Vec<(String, Program)> {
+        self.entries.iter().map(|e| (e.name.clone(), e.program.clone())).collect()
+    }
+
+    /// Lets these programs run from now on; says what of which stages was kept, and where pipelines
+    /// went on.
+    fn change(
+        &self,
+        programs: &[(String, Program)],
+        next: Vec<Coming>,
+    ) -> Result<(Vec<(usize, usize)>, Vec<Option<Continued>>), String> {
+        let program = side_by_side(programs.to_vec()).map_err(|e| e.to_string())?;
+        let continued = continued(&self.programs(), programs);
+        let (told, answer) = mpsc::channel();
+        let change = Change {
+            program,
+            continued: continued.clone(),
+            // Whoever asked may have gone.
+            told: Box::new(move |result| drop(told.send(result))),
+        };
+        self.board.lay(next);
+        self.changes.send(change);
+        match answer.recv() {
+            Ok(Ok(kept)) => Ok((kept, continued)),
+            Ok(Err(e)) => {
+                self.board.take_back();
+                Err(e.to_string())
+            }
+            Err(_) => Err("the run has ended".to_owned()),
+        }
+    }
+
+    /// The program and its warnings, or what is wrong with it.
+    fn compile(&self, text: &Text) -> Result<(Program, String), Reply> {
+        let files: BTreeMap<&str, &Attached> =
+            text.files.iter().map(|file| (file.path.as_str(), file)).collect();
+        let query = Query { name: &text.source, text: &text.text };
+        let options = Options {
+            params: &text.params,
+            signatures: self.functions.signatures(),
+            files: Some(&Sent(files)),
+        };
+        match weir_lang::compile(&query, &options) {
+            Ok(compiled) => {
+                let warnings = weir_lang::render(&compiled.warnings, &query, false);
+                Ok((compiled.program, warnings))
+            }
+            Err(diagnostics) => Err(Reply {
+                error: Some(format!("{} has errors", text.source)),
+                text: weir_lang::render(&diagnostics, &query, false),
+                ..Reply::default()
+            }),
+        }
+    }
+
+    /// Whether a program may run beside the others.
+    fn allows(&self, entry: &Entry) -> Result<(), String> {
+        let Rules { write, names, shows, .. } = &self.rules;
+        let outlets = entry.program.outlets();
+        Outlets::check(&outlets, write.as_deref()).map_err(|e| e.to_string())?;
+        if *shows && outlets.contains(&Outlet::Named("-".to_owned())) {
+            return Err("packets can't go to standard output: rows go there".to_owned());
+        }
+        names.check(&entry.outputs()).map_err(|clash| clash.to_string())
+    }
+
+    fn unknown(&self, name: &str) -> Reply {
+        let names: Vec<&str> = self.entries.iter().map(|entry| entry.name.as_str()).collect();
+        let there = match &names[..] {
+            [] => "none runs".to_owned(),
+            names => format!("there are {}", names.join(", ")),
+        };
+        Reply::refusal(format!("no program is called {name}; {there}"))
+    }
+}
+
+/// Why a program may not be called so: names become keys of rows, and names of files.
+fn bad_name(name: &str) -> Option<String> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    let good = !name.is_empty() && name.len() <= 64 && name.chars().all(plain);
+    let rule = "at most 64 letters, digits, `_` and `-`";
+    (!good).then(|| format!("{name:?} is no name of a program: expected {rule}"))
+}
+
+/// What stages of a program that was replaced went on with, and what began anew, in lines.
+/// `first`: the number of its first pipeline.
+fn held(
+    program: &Program,
+    first: usize,
+    kept: &[(usize, usize)],
+    continued: &[Option<Continued>],
+) -> String {
+    let mut out = String::new();
+    for (p, pipeline) in program.pipelines.iter().enumerate() {
+        let went_on = continued.get(first + p).is_some_and(Option::is_some);
+        for (s, text) in stateful(program, pipeline) {
+            let what = match kept.contains(&(first + p, s)) {
+                true => "kept      ",
+                false if went_on => "began anew",
+                false => "new       ",
+            };
+            let _ = writeln!(out, "{what} {text}");
+        }
+    }
+    out
+}
+
+/// The stages of a pipeline that remember rows, with their numbers.
+fn stateful(program: &Program, pipeline: &Pipeline) -> Vec<(usize, String)> {
+    let mut schema = match pipeline.input {
+        Input::Packets => Schema::default(),
+        Input::Pipeline(i) => program.pipelines[i].schema.clone(),
+    };
+    let mut out = Vec::new();
+    for (s, stage) in pipeline.stages.iter().enumerate() {
+        if stage.holds_state() {
+            out.push((s, print::stage(stage, &schema)));
+        }
+        schema = stage.output(&schema);
+    }
+    out
+}
+
+/// Files that came with a question.
+struct Sent<'a>(BTreeMap<&'a str, &'a Attached>);
+
+impl std::fmt::Debug for Sent<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
+impl Files for Sent<'_> {
+    fn read(&self, path: &str) -> Result<Vec<u8>, String> {
+        let file = self.0.get(path).map(|file| file.bytes.clone());
+        file.ok_or_else(|| "was not sent along".to_owned())
+    }
+}
