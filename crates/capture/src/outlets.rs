@@ -9,7 +9,7 @@ use crate::send::place::{Place, PlaceError};
 use crate::write::{Files, Rotation};
 use std::io;
 use std::net::IpAddr;
-use weir_packet::egress::{Egress, Outlet, Refused, Sent};
+use weir_packet::egress::{Egress, Outlet, Refusal, Refused, Sent};
 use weir_packet::ethernet::link_name;
 use weir_packet::source::LinkType;
 
@@ -41,6 +41,9 @@ pub struct Outlets {
     /// By outlet, what its wire refused.
     refused: Vec<Refused>,
     tell: Tell,
+    /// Whether outlets go on where a file can't be written, and the first that could not.
+    outlives: bool,
+    failed: Option<io::Error>,
 }
 
 impl Outlets {
@@ -61,6 +64,26 @@ impl Outlets {
             wire_of: Vec::new(),
             refused: Vec::new(),
             tell,
+            outlives: false,
+            failed: None,
+        }
+    }
+
+    /// Lets the other outlets go on where a file can't be written any more: that is told, its
+    /// frames count as refused, and the end fails.
+    pub fn outlive(&mut self) {
+        self.outlives = true;
+        self.files.outlive();
+    }
+
+    /// Tells what went wrong with files.
+    fn tell_failures(&mut self) {
+        if !self.outlives {
+            return;
+        }
+        for e in self.files.take_errors() {
+            (self.tell)(format!("{e}; packets for it are counted as refused"));
+            self.failed.get_or_insert(e);
         }
     }
 
@@ -197,7 +220,11 @@ impl Egress for Outlets {
                 wire.send(memory, frames, &mut self.refused, &mut *self.tell);
             }
         }
-        if self.has_files { self.files.send(memory, frames) } else { Ok(()) }
+        if self.has_files {
+            self.files.send(memory, frames)?;
+            self.tell_failures();
+        }
+        Ok(())
     }
 
     fn is_away(&mut self, outlet: u32) -> bool {
@@ -206,15 +233,25 @@ impl Egress for Outlets {
     }
 
     fn refused(&self, outlet: u32) -> Refused {
-        self.refused.get(outlet as usize).copied().unwrap_or_default()
+        let mut refused = self.refused.get(outlet as usize).copied().unwrap_or_default();
+        if self.outlives {
+            let (frames, bytes) = self.files.missing(outlet);
+            refused.frames[Refusal::Other as usize] += frames;
+            refused.bytes[Refusal::Other as usize] += bytes;
+        }
+        refused
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.files.flush()
+        self.files.flush()?;
+        self.tell_failures();
+        Ok(())
     }
 
     fn finish(&mut self) -> io::Result<()> {
-        self.files.finish()
+        let finished = self.files.finish();
+        self.tell_failures();
+        finished.and(self.failed.take().map_or(Ok(()), Err))
     }
 }
 

@@ -35,6 +35,10 @@ pub struct Files {
     by_outlet: Vec<Option<usize>>,
     prompt: bool,
     rotation: Option<Rotation>,
+    /// Whether the others go on where one can't be written, ...
+    outlives: bool,
+    /// ... and what went wrong since somebody asked.
+    errors: Vec<io::Error>,
 }
 
 /// A file being written.
@@ -49,6 +53,9 @@ struct Output {
     format: Format,
     /// Whether writing failed; then nothing more is written.
     failed: bool,
+    /// Frames in the buffer, and their lengths on the wire; those that came into no file.
+    waiting: (u64, u64),
+    missing: (u64, u64),
     /// The files behind this one, where it is to be cut.
     further: Option<Further>,
     /// Bytes of this file, those that are not written yet among them.
@@ -76,7 +83,26 @@ impl Files {
             by_outlet: Vec::new(),
             prompt: false,
             rotation: None,
+            outlives: false,
+            errors: Vec::new(),
         }
+    }
+
+    /// Lets the other files go on where one can't be written any more: that is no error then, but
+    /// for [`Files::take_errors`] and at the end.
+    pub(crate) fn outlive(&mut self) {
+        self.outlives = true;
+    }
+
+    /// What went wrong since this was last called.
+    pub(crate) fn take_errors(&mut self) -> Vec<io::Error> {
+        std::mem::take(&mut self.errors)
+    }
+
+    /// The frames for this outlet that came into no file, and their lengths on the wire.
+    pub(crate) fn missing(&self, outlet: u32) -> (u64, u64) {
+        let place = self.by_outlet.get(outlet as usize).copied().flatten();
+        place.map_or((0, 0), |place| self.outputs[place].missing)
     }
 
     /// Cuts the capture of packets that pass into files.
@@ -87,6 +113,15 @@ impl Files {
     /// Whether frames are written out as soon as they come, instead of when some have gathered.
     pub fn prompt(&mut self, prompt: bool) {
         self.prompt = prompt;
+    }
+
+    /// A file can't be written any more.
+    fn fails(&mut self, e: io::Error) -> io::Result<()> {
+        if !self.outlives {
+            return Err(e);
+        }
+        self.errors.push(e);
+        Ok(())
     }
 
     /// Leaves outlets to others that have this name.
@@ -184,15 +219,22 @@ impl Egress for Files {
 
     fn send(&mut self, memory: &[u8], frames: &[Sent]) -> io::Result<()> {
         for frame in frames {
-            if let Some(Some(place)) = self.by_outlet.get(frame.outlet as usize) {
-                self.outputs[*place].frame(frame, frame.bytes(memory))?;
+            if let Some(Some(place)) = self.by_outlet.get(frame.outlet as usize)
+                && let Err(e) = self.outputs[*place].frame(frame, frame.bytes(memory))
+            {
+                self.fails(e)?;
             }
         }
         if self.prompt { self.flush() } else { Ok(()) }
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.outputs.iter_mut().try_for_each(Output::flush)
+        for at in 0..self.outputs.len() {
+            if let Err(e) = self.outputs[at].flush() {
+                self.fails(e)?;
+            }
+        }
+        Ok(())
     }
 
     fn finish(&mut self) -> io::Result<()> {
@@ -230,6 +272,8 @@ impl Output {
             buffer: Vec::with_capacity(WRITE_BUFFER),
             format,
             failed: false,
+            waiting: (0, 0),
+            missing: (0, 0),
             further: None,
             bytes: 0,
         }
@@ -248,9 +292,17 @@ impl Output {
     }
 
     fn frame(&mut self, frame: &Sent, bytes: &[u8]) -> io::Result<()> {
+        let result = if self.failed { Ok(()) } else { self.take(frame, bytes) };
+        let one = |(frames, bytes)| (frames + 1, bytes + u64::from(frame.len));
         if self.failed {
-            return Ok(());
+            self.missing = one(self.missing);
+        } else if !self.buffer.is_empty() {
+            self.waiting = one(self.waiting);
         }
+        result
+    }
+
+    fn take(&mut self, frame: &Sent, bytes: &[u8]) -> io::Result<()> {
         if self.further.as_ref().is_some_and(|further| further.is_full(self.bytes)) {
             self.go_on()?;
         }
@@ -297,6 +349,11 @@ impl Output {
         let written = self.out.write_all(&self.buffer);
         self.buffer.clear();
         self.failed |= written.is_err();
+        let (frames, bytes) = std::mem::take(&mut self.waiting);
+        if self.failed {
+            // Some of them may have come in.
+            self.missing = (self.missing.0 + frames, self.missing.1 + bytes);
+        }
         written.map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", self.name)))
     }
 

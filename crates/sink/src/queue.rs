@@ -104,28 +104,26 @@ impl Queue {
         error.take().unwrap_or_else(|| io::Error::other("the sink has ended"))
     }
 
-    /// Hands a message over as it befits the queue: what waits is never full.
-    fn put(&self, message: Message) -> Result<(), TrySendError<Message>> {
+    /// Hands a message over, or gives it back where the queue is full and does not wait. `Err` where
+    /// the thread has ended.
+    fn put(&self, message: Message) -> Result<Option<Message>, ()> {
         match self.when_full {
-            WhenFull::Wait => {
-                self.messages.send(message).map_err(|e| TrySendError::Disconnected(e.0))
-            }
-            WhenFull::Refuse => self.messages.try_send(message),
+            WhenFull::Wait => self.messages.send(message).map(|()| None).map_err(|_| ()),
+            WhenFull::Refuse => match self.messages.try_send(message) {
+                Ok(()) => Ok(None),
+                Err(TrySendError::Full(message)) => Ok(Some(message)),
+                Err(TrySendError::Disconnected(_)) => Err(()),
+            },
         }
     }
 
-    /// Tells the sink of outputs that it does not know; says whether it knows them now. `Err` where
-    /// the thread has ended.
+    /// Tells the sink of outputs that it does not know; says whether it knows them now.
     fn tell(&mut self) -> Result<bool, ()> {
         let Some(outputs) = self.untold.take() else { return Ok(true) };
-        match self.put(Message::Open(outputs, None)) {
-            Ok(()) => Ok(true),
-            Err(TrySendError::Full(Message::Open(outputs, _))) => {
-                self.untold = Some(outputs);
-                Ok(false)
-            }
-            Err(_) => Err(()),
+        if let Some(Message::Open(outputs, _)) = self.put(Message::Open(outputs, None))? {
+            self.untold = Some(outputs);
         }
+        Ok(self.untold.is_none())
     }
 
     /// A copy of rows, in memory that was used before if there is some.
@@ -226,19 +224,18 @@ impl Sink for Queue {
             Err(()) => return Err(self.failure()),
         }
         let message = Message::Rows(self.opened, output, self.copy(output, rows));
-        let sent = match self.put(message) {
-            Ok(()) => Ok(()),
-            Err(TrySendError::Full(message)) => {
-                if let Message::Rows(_, output, copy) = message {
-                    self.spare[output].push(copy);
-                }
+        match self.put(message) {
+            Ok(Some(Message::Rows(_, output, copy))) => {
+                self.spare[output].push(copy);
                 self.refused += rows.len as u64;
-                return Ok(());
+                Ok(())
             }
-            Err(TrySendError::Disconnected(_)) => Err(()),
-        };
-        self.queued += rows.len as u64;
-        sent.map_err(|()| self.failure())
+            Ok(_) => {
+                self.queued += rows.len as u64;
+                Ok(())
+            }
+            Err(()) => Err(self.failure()),
+        }
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -11,6 +11,8 @@ use common::{files, root};
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 use weir_packet::craft::Frame;
@@ -454,6 +456,57 @@ fn all_interfaces_together_take_several_rings_too() {
     let got: Vec<&str> = rows.lines().skip(1).map(|r| r.trim_start_matches(',')).collect();
     assert!(want.iter().all(|w| got.iter().any(|g| g.ends_with(w))), "{rows}{said}");
     assert!(said.contains("received   300 packets\nprocessed  300\n"), "{said}");
+}
+
+/// While frames keep coming: none is missing, and none counts twice.
+#[test]
+fn programs_come_and_go_and_the_others_miss_no_frame() {
+    if !namespace("programs_come_and_go_and_the_others_miss_no_frame") {
+        return;
+    }
+    veth("v0", "v1");
+    let folder = tempfile::tempdir().expect("a folder");
+    let socket = folder.path().join("weir.sock");
+    let control = format!("--control={}", socket.display());
+    let count = "packets | summarize n = count(), first = min(number), last = max(number)";
+    let args = ["run", "-e", count, &control, "-i", "v1", "-j", "2", "-o", "json"];
+    let run = Run::start(&args);
+    let ctl = |args: &[&str]| {
+        let socket = socket.to_str().expect("a plain path");
+        let output = weir(&[&["ctl", "-S", socket], args].concat());
+        assert!(output.status.success(), "{args:?}: {}", text(&output.stderr));
+    };
+    let over = Arc::new(AtomicBool::new(false));
+    let sender = std::thread::spawn({
+        let over = Arc::clone(&over);
+        move || {
+            let (sender, mut sent) = (Sender::new("v0"), 0);
+            while !over.load(Ordering::Relaxed) && sent < 2_000_000 {
+                (0..50).for_each(|i| sender.send(&udp(i % 7)));
+                sent += 50;
+                std::thread::yield_now();
+            }
+            sent
+        }
+    });
+    for i in 0..8 {
+        // By turns spread by another key, on one worker, and anyhow.
+        let query = match i % 3 {
+            0 => "packets | scan n = 0 by ip.src => n + 1 | summarize most = max(n)",
+            1 => "packets | summarize n = count() by udp.dport max 3",
+            _ => "packets | summarize n = count() by udp.dport every 100ms",
+        };
+        ctl(&["add", "--name", "other", "-e", query]);
+        ctl(&["replace", "e", "-e", &format!("{count} | where n > {i}")]);
+        ctl(&["remove", "other"]);
+    }
+    over.store(true, Ordering::Relaxed);
+    let sent: u64 = sender.join().expect("it sends");
+    let (rows, said) = run.interrupt();
+    assert!(!said.contains("\nlost "), "the ring was too small for this test: {said}");
+    assert!(said.contains(&format!("received   {sent} packets\nprocessed  {sent}\n")), "{said}");
+    let last = format!("{{\"_pipeline\":\"e\",\"n\":{sent},\"first\":1,\"last\":{sent}}}");
+    assert_eq!(rows.lines().last(), Some(&last[..]), "{said}");
 }
 
 #[test]

@@ -241,6 +241,9 @@ impl Run<'_> {
         let captured = wire::captured(&self.options.live)?;
         let mut outlets = Outlets::new(&self.options.read, captured, write, self.tell());
         outlets.prompt(self.options.packet_buffered);
+        if server.is_some() {
+            outlets.outlive();
+        }
         let files_max = self.options.file_count;
         outlets.rotate(self.options.file_size.map(|bytes| Rotation { bytes, files: files_max }));
         if let Some(period) = self.options.stats {

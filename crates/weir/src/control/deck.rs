@@ -39,6 +39,7 @@ pub(crate) struct Entry {
 
 impl Entry {
     /// A program that comes now.
+    #[expect(clippy::disallowed_methods, reason = "people ask since when it runs")]
     pub(crate) fn new(name: &str, source: &str, program: Program) -> Entry {
         Entry {
             name: name.to_owned(),
@@ -165,7 +166,7 @@ impl Deck {
         }
         let (program, warnings) = match self.compile(&text) {
             Ok(compiled) => compiled,
-            Err(reply) => return reply,
+            Err(reply) => return *reply,
         };
         let mut entry = Entry::new(&text.name, &text.source, program);
         if let Err(reason) = self.allows(&entry) {
@@ -195,7 +196,7 @@ impl Deck {
                 programs.push(named);
             }
         }
-        let (kept, continued) = match self.change(&programs, next) {
+        let done = match self.change(&programs, next) {
             Ok(done) => done,
             Err(reason) => return Reply::refusal(reason),
         };
@@ -203,7 +204,7 @@ impl Deck {
         let did = if replaces { "replaced" } else { "added" };
         let mut reply = format!("{warnings}{did} {}\n", entry.name);
         if replaces {
-            reply += &held(&entry.program, first, &kept, &continued);
+            reply += &held(&entry.program, first, &done);
         }
         match at {
             Some(at) => self.entries[at] = entry,
@@ -234,11 +235,7 @@ impl Deck {
 
     /// Lets these programs run from now on; says what of which stages was kept, and where pipelines
     /// went on.
-    fn change(
-        &self,
-        programs: &[(String, Program)],
-        next: Vec<Coming>,
-    ) -> Result<(Vec<(usize, usize)>, Vec<Option<Continued>>), String> {
+    fn change(&self, programs: &[(String, Program)], next: Vec<Coming>) -> Result<Done, String> {
         let program = side_by_side(programs.to_vec()).map_err(|e| e.to_string())?;
         let continued = continued(&self.programs(), programs);
         let (told, answer) = mpsc::channel();
@@ -251,7 +248,7 @@ impl Deck {
         self.board.lay(next);
         self.changes.send(change);
         match answer.recv() {
-            Ok(Ok(kept)) => Ok((kept, continued)),
+            Ok(Ok(kept)) => Ok(Done { kept, continued }),
             Ok(Err(e)) => {
                 self.board.take_back();
                 Err(e.to_string())
@@ -261,7 +258,7 @@ impl Deck {
     }
 
     /// The program and its warnings, or what is wrong with it.
-    fn compile(&self, text: &Text) -> Result<(Program, String), Reply> {
+    fn compile(&self, text: &Text) -> Result<(Program, String), Box<Reply>> {
         let files: BTreeMap<&str, &Attached> =
             text.files.iter().map(|file| (file.path.as_str(), file)).collect();
         let query = Query { name: &text.source, text: &text.text };
@@ -275,11 +272,11 @@ impl Deck {
                 let warnings = weir_lang::render(&compiled.warnings, &query, false);
                 Ok((compiled.program, warnings))
             }
-            Err(diagnostics) => Err(Reply {
+            Err(diagnostics) => Err(Box::new(Reply {
                 error: Some(format!("{} has errors", text.source)),
                 text: weir_lang::render(&diagnostics, &query, false),
                 ..Reply::default()
-            }),
+            })),
         }
     }
 
@@ -304,6 +301,14 @@ impl Deck {
     }
 }
 
+/// What came of a change.
+struct Done {
+    /// The pipelines and stages that went on with what they held.
+    kept: Vec<(usize, usize)>,
+    /// Where pipelines went on.
+    continued: Vec<Option<Continued>>,
+}
+
 /// Why a program may not be called so: names become keys of rows, and names of files.
 fn bad_name(name: &str) -> Option<String> {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
@@ -314,17 +319,12 @@ fn bad_name(name: &str) -> Option<String> {
 
 /// What stages of a program that was replaced went on with, and what began anew, in lines.
 /// `first`: the number of its first pipeline.
-fn held(
-    program: &Program,
-    first: usize,
-    kept: &[(usize, usize)],
-    continued: &[Option<Continued>],
-) -> String {
+fn held(program: &Program, first: usize, done: &Done) -> String {
     let mut out = String::new();
     for (p, pipeline) in program.pipelines.iter().enumerate() {
-        let went_on = continued.get(first + p).is_some_and(Option::is_some);
+        let went_on = done.continued.get(first + p).is_some_and(Option::is_some);
         for (s, text) in stateful(program, pipeline) {
-            let what = match kept.contains(&(first + p, s)) {
+            let what = match done.kept.contains(&(first + p, s)) {
                 true => "kept      ",
                 false if went_on => "began anew",
                 false => "new       ",

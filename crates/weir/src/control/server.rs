@@ -73,7 +73,7 @@ impl Server {
                     // Who asks and does not wait for the answer has it all the same.
                     Ok(stream) => drop(answer(&stream, &mut deck)),
                     // Too many open files, say: later there may be fewer.
-                    Err(_) => thread::sleep(Duration::from_millis(100)),
+                    Err(_) => thread::park_timeout(Duration::from_millis(100)),
                 }
             }
         })?;

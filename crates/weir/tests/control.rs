@@ -1,0 +1,323 @@
+//! Programs that come, go and are replaced while a run goes on, asked over its socket.
+
+mod common;
+
+use serde_json::Value;
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Output, Stdio};
+use std::time::Duration;
+use tempfile::TempDir;
+use weir_packet::craft::Frame;
+use weir_packet::pcap::FileHeader;
+use weir_packet::source::LinkType;
+
+/// A run over a stream that the test writes, and its socket.
+struct Run {
+    folder: TempDir,
+    child: Child,
+    packets: Option<ChildStdin>,
+    sent: u64,
+}
+
+impl Run {
+    fn start(args: &[&str]) -> Run {
+        let folder = tempfile::tempdir().expect("a folder");
+        let socket = format!("--control={}", folder.path().join("weir.sock").display());
+        let mut child = Command::new(env!("CARGO_BIN_EXE_weir"))
+            .args(["run", &socket, "-r", "-", "-l"])
+            .args(args)
+            .current_dir(folder.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the binary runs");
+        let mut packets = child.stdin.take().expect("piped");
+        let header = FileHeader::new(LinkType::ETHERNET).to_bytes();
+        packets.write_all(&header).expect("it reads");
+        let run = Run { folder, child, packets: Some(packets), sent: 0 };
+        until("it listens", || run.path("weir.sock").exists());
+        run
+    }
+
+    fn path(&self, name: &str) -> std::path::PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Sends packets, a tenth of a second apart, and waits until they were processed.
+    fn send(&mut self, n: u64) {
+        let header = FileHeader::new(LinkType::ETHERNET);
+        let mut bytes = Vec::new();
+        for i in self.sent..self.sent + n {
+            let frame = Frame::ethernet().ipv4([10, 0, 0, (i % 3) as u8], [192, 0, 2, 1]);
+            let frame = frame.udp(9, 1000).bytes();
+            let ts = 1_700_000_000_000_000_000 + i as i64 * 100_000_000;
+            header.put_record(&mut bytes, ts, frame.len() as u32, &frame);
+        }
+        let packets = self.packets.as_mut().expect("it is not over");
+        packets.write_all(&bytes).and_then(|()| packets.flush()).expect("it reads");
+        self.sent += n;
+        until("all are processed", || self.counts()["processed"] == self.sent);
+    }
+
+    fn ask(&self, args: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
+        command.arg("ctl").args(args).env("WEIR_SOCKET", self.path("weir.sock"));
+        command.current_dir(self.folder.path()).output().expect("the binary runs")
+    }
+
+    /// What it says to something that it does.
+    fn ctl(&self, args: &[&str]) -> String {
+        let output = self.ask(args);
+        let said = text(&output.stderr).to_owned();
+        assert_eq!(output.status.code(), Some(0), "{args:?}: {said}");
+        said
+    }
+
+    /// What it says to something that it does not do.
+    fn refused(&self, args: &[&str]) -> String {
+        let output = self.ask(args);
+        assert_ne!(output.status.code(), Some(0), "{args:?}");
+        assert!(output.stdout.is_empty(), "{args:?}");
+        text(&output.stderr).to_owned()
+    }
+
+    fn counts(&self) -> Value {
+        serde_json::from_slice(&self.ask(&["stats", "-o", "json"]).stdout).expect("JSON")
+    }
+
+    /// Of each program its name, rows and state.
+    fn list(&self) -> Vec<[String; 3]> {
+        let output = self.ask(&["list", "-o", "json"]);
+        let row = |line: &str| {
+            let row: Value = serde_json::from_str(line).expect("JSON");
+            ["name", "rows", "state"].map(|key| row[key].as_str().expect("text").to_owned())
+        };
+        text(&output.stdout).lines().map(row).collect()
+    }
+
+    /// Ends the packets; its exit status, its rows, and what it said.
+    fn end(mut self) -> (Option<i32>, Vec<Value>, String) {
+        drop(self.packets.take());
+        let (mut rows, mut said) = (String::new(), String::new());
+        self.child.stdout.take().expect("piped").read_to_string(&mut rows).expect("text");
+        self.child.stderr.take().expect("piped").read_to_string(&mut said).expect("text");
+        let status = self.child.wait().expect("ends").code();
+        assert!(!self.path("weir.sock").exists(), "the socket is still there");
+        let rows = rows.lines().map(|line| serde_json::from_str(line).expect(line));
+        (status, rows.collect(), said)
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        // Of a failed test; else it has ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Waits until something is so, for as long as anything takes on a busy machine.
+#[expect(clippy::disallowed_methods, reason = "another process is waited for")]
+fn until(what: &str, is_so: impl Fn() -> bool) {
+    for _ in 0..12_000 {
+        if is_so() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    panic!("it never came to it that {what}");
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).expect("text")
+}
+
+/// A row as it was written.
+fn row(text: &str) -> Value {
+    serde_json::from_str(text).expect(text)
+}
+
+const COUNT: &str = "packets | summarize n = count()";
+
+#[test]
+fn programs_come_and_go_and_count_what_came_meanwhile() {
+    for workers in ["1", "3"] {
+        let mut run = Run::start(&["-j", workers]);
+        assert_eq!(run.list(), Vec::<[String; 3]>::new());
+        run.send(5);
+        assert_eq!(run.ctl(&["add", "-e", COUNT, "--name", "first"]), "added first\n");
+        run.send(10);
+        run.ctl(&["add", "-e", COUNT, "--name", "second"]);
+        run.send(3);
+        assert_eq!(run.ctl(&["remove", "first"]), "removed first\n");
+        let names: Vec<String> = run.list().into_iter().map(|[name, ..]| name).collect();
+        assert_eq!(names, ["second"]);
+        run.send(4);
+        let (status, rows, said) = run.end();
+        assert_eq!(status, Some(0), "{said}");
+        let first = row(r#"{"_pipeline": "first", "n": 13}"#);
+        assert_eq!(rows, [first, row(r#"{"_pipeline": "second", "n": 7}"#)]);
+        assert!(said.contains("received   22 packets\n"), "{said}");
+    }
+}
+
+#[test]
+fn a_replacement_goes_on_with_what_stayed_the_same() {
+    for workers in ["1", "2"] {
+        let query = "param least: int = 5\n\
+                     packets | scan i = 0 by ip.src idle 1h => i + 1 | summarize n = max(i) by ip.src \
+                     | where n >= least | top 1 by n";
+        let mut run = Run::start(&["-j", workers]);
+        std::fs::write(run.path("q.weir"), query).expect("writes");
+        run.ctl(&["add", "q.weir"]);
+        run.send(9);
+        let said = run.ctl(&["replace", "q", "q.weir", "-p", "least=2"]);
+        let lines: Vec<&str> = said.lines().collect();
+        assert_eq!(lines.len(), 4, "{said}");
+        assert!(lines[0] == "replaced q" && lines[1].starts_with("kept       scan"), "{said}");
+        assert!(lines[2].starts_with("kept       summarize"), "{said}");
+        assert!(lines[3].starts_with("began anew top 1 by n"), "{said}");
+        run.send(9);
+        let (status, rows, said) = run.end();
+        assert_eq!(status, Some(0), "{said}");
+        // Six of each source, as though there had been no other query.
+        assert_eq!(rows.len(), 1, "{rows:?}");
+        assert_eq!(rows[0]["n"], 6);
+    }
+}
+
+#[test]
+fn one_that_cannot_write_takes_nothing_from_the_others() {
+    let mut run = Run::start(&["--out-dir", "out", "-o", "csv"]);
+    std::fs::create_dir_all(run.path("out")).expect("a folder");
+    std::os::unix::fs::symlink("/dev/full", run.path("out/full.csv")).expect("links");
+    let numbers = "packets | project number";
+    run.ctl(&["add", "-e", numbers, "--name", "full"]);
+    run.ctl(&["add", "-e", numbers, "--name", "well"]);
+    run.send(20);
+    until("it fails", || run.list()[0][2] != "runs");
+    let list = run.list();
+    assert!(list[0][2].starts_with("failed: No space left on device"), "{list:?}");
+    assert_eq!(list[1][2], "runs");
+    // Again, under the same name: what was written is not overwritten.
+    run.ctl(&["remove", "well"]);
+    run.ctl(&["add", "-e", COUNT, "--name", "well"]);
+    let before = run.sent;
+    run.send(7);
+    let folder = run.folder.path().join("out");
+    let read = |name: &str| std::fs::read_to_string(folder.join(name)).expect("there");
+    let written = read("well.csv");
+    assert_eq!(written.lines().count() as u64, 1 + before);
+    assert_eq!(read("well-2.csv"), "n\n");
+    let second = std::fs::File::open(folder.join("well-2.csv")).expect("there");
+    let (status, _, said) = run.end();
+    assert_eq!(status, Some(1), "{said}");
+    assert!(said.contains("full: No space left on device"), "{said}");
+    let mut last = String::new();
+    { second }.read_to_string(&mut last).expect("text");
+    assert_eq!(last, "n\n7\n");
+}
+
+#[test]
+fn what_cannot_be_done_is_refused_and_changes_nothing() {
+    let mut run = Run::start(&["-e", COUNT]);
+    run.send(2);
+    let check = |args: &[&str], part: &str| {
+        let said = run.refused(args);
+        assert!(said.contains(part), "{args:?}: {said}");
+    };
+    check(&["add", "-e", "packets | sumarize n = count()"], "did you mean `summarize`?");
+    check(&["add", "-e", COUNT], "a program called e runs already");
+    check(&["add", "-e", COUNT, "--name", "../x"], "is no name of a program");
+    check(&["add", "-e", COUNT, "--name", "x", "-p", "n=1"], "n");
+    check(&["replace", "f", "-e", COUNT], "no program is called f; there are e");
+    check(&["remove", "f"], "no program is called f; there are e");
+    check(&["add", "nosuch.weir"], "nosuch.weir: no such file");
+    let nowhere = "packets | forward \"/nosuch/x.pcap\"";
+    check(&["add", "--name", "x", "-e", nowhere], "/nosuch/x.pcap");
+    let names = "packets | where ip.src in file(\"missing.txt\") | project number";
+    check(&["add", "--name", "x", "-e", names], "missing.txt");
+    let mode = std::fs::metadata(run.path("weir.sock")).expect("there").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    run.send(2);
+    let (status, rows, said) = run.end();
+    assert_eq!(status, Some(0), "{said}");
+    assert_eq!(rows, [row(r#"{"_pipeline": "e", "n": 4}"#)]);
+}
+
+#[test]
+fn files_that_a_query_names_come_along() {
+    let mut run = Run::start(&[]);
+    let elsewhere = tempfile::tempdir().expect("a folder");
+    std::fs::write(elsewhere.path().join("hosts.txt"), "10.0.0.1\n").expect("writes");
+    let query = "packets | where ip.src in file(\"hosts.txt\") | summarize n = count()";
+    let path = elsewhere.path().join("q.weir");
+    std::fs::write(&path, query).expect("writes");
+    run.ctl(&["add", path.to_str().expect("plain")]);
+    drop(elsewhere);
+    run.send(9);
+    let (_, rows, _) = run.end();
+    assert_eq!(rows, [row(r#"{"_pipeline": "q", "n": 3}"#)]);
+}
+
+#[test]
+fn packets_of_programs_that_come_and_go_are_written() {
+    let mut run = Run::start(&[]);
+    let to = |file: &str| format!("packets | forward \"{file}\"");
+    run.ctl(&["add", "--name", "a", "-e", &to("a.pcap")]);
+    run.send(4);
+    run.ctl(&["add", "--name", "b", "-e", &to("b.pcap")]);
+    run.send(3);
+    // The same file twice has one writer only.
+    let twice = run.refused(&["add", "--name", "c", "-e", &to("./b.pcap")]);
+    assert!(twice.contains("is the same file as b.pcap"), "{twice}");
+    run.ctl(&["remove", "a"]);
+    run.send(2);
+    let lens = |folder: &Path| {
+        let frame = (std::fs::metadata(folder.join("a.pcap")).expect("there").len() - 24) / 7;
+        ["a.pcap", "b.pcap"]
+            .map(|name| (std::fs::metadata(folder.join(name)).expect("there").len() - 24) / frame)
+    };
+    let folder = std::mem::replace(&mut run.folder, tempfile::tempdir().expect("a folder"));
+    let (status, _, said) = run.end();
+    assert_eq!(status, Some(0), "{said}");
+    assert_eq!(lens(folder.path()), [7, 5]);
+    assert!(said.contains("7 packets to a.pcap") && said.contains("5 packets to b.pcap"), "{said}");
+}
+
+#[test]
+fn a_file_that_is_full_takes_nothing_from_the_others() {
+    let mut run = Run::start(&["-U"]);
+    let to = |file: &str| format!("packets | forward \"{file}\"");
+    run.ctl(&["add", "--name", "full", "-e", &to("/dev/full")]);
+    run.ctl(&["add", "--name", "well", "-e", &to("well.pcap")]);
+    run.send(5);
+    run.send(4);
+    let folder = std::mem::replace(&mut run.folder, tempfile::tempdir().expect("a folder"));
+    let (status, _, said) = run.end();
+    assert_eq!(status, Some(1), "{said}");
+    assert!(said.contains("/dev/full: No space left on device"), "{said}");
+    assert!(said.contains("9 packets to well.pcap"), "{said}");
+    assert!(said.contains("sent       0 packets to /dev/full"), "{said}");
+    assert!(said.contains("refused    9 by /dev/full: 9 by the system"), "{said}");
+    assert!(std::fs::metadata(folder.path().join("well.pcap")).expect("there").len() > 9 * 56);
+}
+
+#[test]
+fn without_a_run_it_says_what_to_do() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let socket = folder.path().join("none.sock");
+    let output = Command::new(env!("CARGO_BIN_EXE_weir"))
+        .args(["ctl", "list", "-S", socket.to_str().expect("plain")])
+        .output()
+        .expect("the binary runs");
+    assert_eq!(output.status.code(), Some(1));
+    let said = text(&output.stderr);
+    assert!(
+        said.contains("no run listens there") && said.contains("weir run --control="),
+        "{said}"
+    );
+}
