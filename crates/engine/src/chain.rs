@@ -68,8 +68,9 @@ pub(crate) fn over_rows(
     segments
 }
 
-/// Lets segments take over what others hold, the first stage of which is number `first` of a pipeline
-/// whose first `same` stages are the same in both. Says which stages had something to take over.
+/// Lets segments take over what others hold, the first stage of which is number `first` of a
+/// pipeline whose first `same` stages are the same in both. Says which stages had something to take
+/// over.
 pub(crate) fn resume<'a>(
     mine: impl Iterator<Item = &'a mut Segment>,
     theirs: impl Iterator<Item = &'a mut Segment>,

@@ -7,12 +7,13 @@
 
 pub(crate) mod exits;
 mod head;
+mod pass;
 mod pending;
 mod ticks;
 
 pub use ticks::window_lengths;
 
-use crate::chain::{self, Leaving};
+use crate::chain;
 use crate::counters::Ledger;
 use crate::functions::Functions;
 use crate::limits::SPARE_ROWS;
@@ -23,6 +24,7 @@ use crate::run::RunError;
 use crate::segment::{Segment, schema_after, span};
 use exits::Exits;
 use head::Head;
+use pass::{Chain, Mode, Out, Pass};
 use pending::Pending;
 use std::io;
 use weir_plan::place::Placement;
@@ -422,117 +424,6 @@ impl Pipe {
         copy.clear();
         copy.append(rows, 0..rows.len);
         self.incoming.push(copy);
-    }
-}
-
-/// Whether rows may wait for those of other pipelines.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Mode {
-    Step,
-    Close,
-}
-
-/// One pipeline at work.
-struct Pass<'a, 'e> {
-    emitter: Option<&'a mut Segment>,
-    head: Option<&'a mut Head>,
-    spent: &'a mut Vec<(usize, Groups)>,
-    chain: Chain<'a>,
-    out: Out<'a, 'e>,
-}
-
-impl Pass<'_, '_> {
-    /// Puts out the groups of windows that closed at `watermark`, or at the end of the input;
-    /// returns the watermark of the rows.
-    fn emit(&mut self, closed: Vec<(i64, Groups)>, watermark: Option<i64>) -> i64 {
-        let own = watermark.unwrap_or(i64::MAX);
-        let Some(emitter) = &mut self.emitter else { return own };
-        let (spent, number) = (&mut self.spent, self.out.number);
-        let spent = &mut |groups| spent.push((number, groups));
-        emitter.put_out(closed, watermark, spent, &mut |rows| {
-            self.chain.push(0, rows, &mut self.out);
-        });
-        emitter.spec().map_or(own, |s| s.downstream(own))
-    }
-
-    /// Puts out the rows of this step that came from several pipelines.
-    fn head_put_out(&mut self) {
-        if let Some(head) = &mut self.head {
-            let by_packet = self.out.mode == Mode::Step;
-            head.put_out(by_packet, &mut |rows| self.chain.push(0, rows, &mut self.out));
-        }
-    }
-
-    /// Moves the watermark of what puts several pipelines together; returns that of its rows.
-    fn head_watermark(&mut self, watermark: i64) -> i64 {
-        let Some(head) = &mut self.head else { return watermark };
-        head.watermark(watermark, &mut |rows| self.chain.push(0, rows, &mut self.out))
-    }
-
-    /// Ends the input of what puts several pipelines together.
-    fn head_finish(&mut self) {
-        if let Some(head) = &mut self.head {
-            head.finish(&mut |rows| self.chain.push(0, rows, &mut self.out));
-        }
-    }
-}
-
-/// The segments of a pipeline after the workers.
-struct Chain<'a>(&'a mut [Segment]);
-
-impl Chain<'_> {
-    /// Pushes rows into segment `at` and what comes out into the next.
-    fn push(&mut self, at: usize, rows: &Rows, out: &mut Out<'_, '_>) {
-        chain::push(&mut self.0[at..], rows, None, out);
-    }
-
-    /// Moves the watermark through all segments; returns that of what comes out.
-    fn watermark(&mut self, watermark: i64, out: &mut Out<'_, '_>) -> i64 {
-        (0..self.0.len()).fold(watermark, |w, at| {
-            let (segment, rest) = self.0[at..].split_first_mut().expect("at is in range");
-            segment.watermark(w, &mut |rows| chain::push(rest, rows, None, out))
-        })
-    }
-
-    /// Ends the input of all segments.
-    fn finish(&mut self, out: &mut Out<'_, '_>) {
-        for at in 0..self.0.len() {
-            let (segment, rest) = self.0[at..].split_first_mut().expect("at is in range");
-            segment.finish(&mut |rows| chain::push(rest, rows, None, out));
-        }
-    }
-}
-
-/// Where the rows of a pipeline go.
-struct Out<'a, 'e> {
-    number: usize,
-    output: Option<usize>,
-    read: bool,
-    after: &'a mut [Pipe],
-    /// Whether only one pipeline prints, so that its rows need not wait for others.
-    alone: bool,
-    mode: Mode,
-    pending: &'a mut Pending,
-    written: &'a mut Written,
-    exits: &'a mut Exits<'e>,
-    sink: &'a mut dyn Sink,
-}
-
-impl Leaving for Out<'_, '_> {
-    fn frames(&mut self, exit: usize, rows: &Rows) {
-        self.exits.take(exit, rows);
-    }
-
-    fn rows(&mut self, rows: &Rows) {
-        if self.read {
-            self.after.iter_mut().for_each(|pipe| pipe.accept(self.number, rows));
-        }
-        let Some(output) = self.output else { return };
-        if self.alone || self.mode == Mode::Close {
-            self.written.write(self.sink, output, rows);
-        } else {
-            self.pending.hold(output, rows);
-        }
     }
 }
 

@@ -3,13 +3,15 @@
 mod ends;
 mod gather;
 mod reads;
+mod resume;
 mod rows;
+mod summarize;
 
 pub use ends::Carry;
 pub use reads::fields_read;
 
 use crate::counters::Ledger;
-use crate::expr::{Automaton, Compiler, Cond, Ctx, Regs, Scope, Src, Val, flat};
+use crate::expr::{Automaton, Compiler, Ctx, Regs, Scope, Src, Val};
 use crate::functions::Functions;
 use crate::ops::each::Each;
 use crate::ops::emit::Emitter;
@@ -19,8 +21,6 @@ use crate::ops::groups::{Groups, Spec};
 use crate::ops::limit::Limit;
 use crate::ops::map::Map;
 use crate::ops::scan::{Scan, State};
-use crate::ops::session::Sessions;
-use crate::ops::summarize::Summarize;
 use crate::ops::top::Top;
 use crate::ops::{Batch, Grouping, Operator};
 use crate::rows::{Mover, Rows};
@@ -32,7 +32,7 @@ use weir_packet::bits::Bits;
 use weir_packet::column::Column;
 use weir_packet::fields::{FieldId, Item, by_item};
 use weir_packet::limits::BATCH;
-use weir_plan::{ExprKind, Schema, Stage, Type};
+use weir_plan::{Schema, Stage, Type};
 
 /// A chain and its end.
 pub struct Segment {
@@ -63,20 +63,6 @@ enum End {
     Top(Box<Top>),
     /// They leave as several rows each.
     Each(Box<Each>),
-}
-
-impl End {
-    /// As [`Segment::resume`], of the last stage.
-    fn resume(&mut self, old: &mut End) -> bool {
-        match (self, old) {
-            (End::Summarize(op, emitter), End::Summarize(old, before)) => {
-                emitter.resume(before);
-                op.resume(&mut **old)
-            }
-            (End::Top(top), End::Top(old)) => top.resume(old),
-            _ => false,
-        }
-    }
 }
 
 /// Where a segment's rows come from.
@@ -329,42 +315,6 @@ impl Segment {
         }
     }
 
-    /// How many stages it takes.
-    pub fn stages(&self) -> usize {
-        self.stages.len()
-    }
-
-    /// Takes over what `old` holds, whose first `same` stages are those of this one and come behind
-    /// the same ones; says which of its stages had something to take over.
-    pub fn resume(&mut self, old: &mut Segment, same: usize) -> Vec<usize> {
-        if let (Some((count, _)), Some((before, _))) = (&mut self.numbers, &old.numbers) {
-            *count = *before;
-        }
-        let (mut kept, mut from) = (Vec::new(), 0);
-        for (stage, &until) in self.stages.iter().enumerate().take(same) {
-            let all = self.ops[from..until].iter_mut().zip(&mut old.ops[from..until]);
-            // Each of them, and not only until one has something.
-            if all.filter_map(|(op, old)| op.resume(&mut **old).then_some(())).count() > 0 {
-                kept.push(stage);
-            }
-            from = until;
-        }
-        if same >= self.stages.len() && self.end.resume(&mut old.end) {
-            old.moved = true;
-            kept.push(self.stages.len() - 1);
-        }
-        kept
-    }
-
-    /// The same of what puts groups out, alone.
-    pub fn resume_emitter(&mut self, old: &mut Segment) {
-        if let (End::Summarize(_, mine), End::Summarize(_, theirs)) = (&mut self.end, &mut old.end)
-        {
-            mine.resume(theirs);
-            old.moved = true;
-        }
-    }
-
     /// Whether no further row or frame can come out, and none is held back.
     pub fn is_done(&self) -> bool {
         let until = |n: usize| self.ops[..n].iter().any(|op| op.is_done());
@@ -503,35 +453,6 @@ impl Build<'_> {
         let automaton = Automaton::of(&scan.states, &mut self.compiler, &self.scope);
         self.ops.push(Box::new(Scan::new(scan, keys, states, automaton)));
         self.scope.columns = new;
-    }
-
-    fn summarize(&mut self, s: &weir_plan::Summarize, after: Schema) -> End {
-        let spec = Spec::new(s, self.compiler.functions(), after);
-        let keys = s.keys.iter().map(|(_, e)| self.compiler.value(e, &self.scope)).collect();
-        let aggs: Vec<(Vec<Val>, Option<Cond>)> = spec
-            .aggs()
-            .iter()
-            .map(|agg| {
-                let cond = agg.cond.as_ref().map(|c| self.compiler.condition(c, &self.scope));
-                let args: Vec<&weir_plan::Expr> = match agg.arg.as_ref() {
-                    None => Vec::new(),
-                    Some(e) => match &e.kind {
-                        ExprKind::Tuple(parts) => flat(parts),
-                        _ => vec![e],
-                    },
-                };
-                (args.into_iter().map(|a| self.compiler.value(a, &self.scope)).collect(), cond)
-            })
-            .collect();
-        let emitter = Box::new(Emitter::new(&spec));
-        let grouping: Box<dyn Grouping> = match spec.session() {
-            None => Box::new(Summarize::new(spec, keys, aggs)),
-            Some(session) => {
-                let until = s.until.as_ref().map(|e| self.compiler.condition(e, &self.scope));
-                Box::new(Sessions::new(spec, session, keys, aggs, until))
-            }
-        };
-        End::Summarize(grouping, emitter)
     }
 
     fn gather(&mut self, carry: &Carry) -> End {

@@ -119,8 +119,8 @@ impl Upper {
         }
     }
 
-    /// Lets pipeline `p` take over what pipeline `q` of `old` holds in its first `same` stages; says
-    /// which of them had something to take over.
+    /// Lets pipeline `p` take over what pipeline `q` of `old` holds in its first `same` stages;
+    /// says which of them had something to take over.
     pub fn resume(&mut self, p: usize, old: &mut Upper, q: usize, same: usize) -> Vec<usize> {
         let mine = self.chains.iter_mut().find(|(number, _)| *number == p);
         let theirs = old.chains.iter_mut().find(|(number, _)| *number == q);
