@@ -11,7 +11,8 @@
 //! that take few values each, such as a protocol number, does not count: spread by it, nearly all
 //! packets would go to one worker. What merges needs no key and joins the cluster with the most
 //! fields. A pipeline that needs one worker is a cluster by itself. Where programs come and go, the
-//! key by which the packets of a pipeline are spread stays what it is: its state is where that says.
+//! key by which the packets of a pipeline are spread stays what it is: its state is where that
+//! says.
 
 use crate::keys::{FieldSet, describe, largest_common};
 use crate::limits::NARROW_BITS;

@@ -62,8 +62,8 @@ pub fn place(program: &Program) -> Placement {
     place_with(program, &[])
 }
 
-/// Places a program that goes on with pipelines whose packets are spread by a key: those in `fixed`,
-/// by number, go on being spread by it if they still need one.
+/// Places a program that goes on with pipelines whose packets are spread by a key: those in
+/// `fixed`, by number, go on being spread by it if they still need one.
 pub fn place_with(program: &Program, fixed: &[(usize, FieldSet)]) -> Placement {
     let pipelines: Vec<PipelinePlacement> = program.pipelines.iter().map(place_pipeline).collect();
     let (mut needs, mut all) = (Vec::new(), Vec::new());

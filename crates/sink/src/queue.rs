@@ -104,8 +104,8 @@ impl Queue {
         error.take().unwrap_or_else(|| io::Error::other("the sink has ended"))
     }
 
-    /// Hands a message over, or gives it back where the queue is full and does not wait. `Err` where
-    /// the thread has ended.
+    /// Hands a message over, or gives it back where the queue is full and does not wait. `Err`
+    /// where the thread has ended.
     fn put(&self, message: Message) -> Result<Option<Message>, ()> {
         match self.when_full {
             WhenFull::Wait => self.messages.send(message).map(|()| None).map_err(|_| ()),

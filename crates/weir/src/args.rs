@@ -225,8 +225,8 @@ pub(crate) struct RunOptions {
     #[arg(long)]
     pub(crate) fail_on_loss: bool,
 
-    /// Let programs come and go while the run goes on, asked by `weir ctl` over this socket; no query
-    /// is needed to begin with
+    /// Let programs come and go while the run goes on, asked by `weir ctl` over this socket; no
+    /// query is needed to begin with
     #[arg(long, value_name = "SOCKET", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = SOCKET)]
     pub(crate) control: Option<PathBuf>,

@@ -2,8 +2,8 @@
 //!
 //! A run listens on a Unix socket. Who may open it may change what runs: that is decided by the
 //! permissions of the file, which only its owner has unless told otherwise. A [`message`] asks and
-//! one answers; the [`deck`] holds what runs and makes changes; a [`sink`] gives each program's rows
-//! to where they go, so that one that can't write takes nothing from the others.
+//! one answers; the [`deck`] holds what runs and makes changes; a [`sink`] gives each program's
+//! rows to where they go, so that one that can't write takes nothing from the others.
 
 mod deck;
 mod message;

@@ -10,7 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 /// From now on the first SIGINT or SIGTERM sets `stop` and calls `wake`; another ends the process
-/// at once, with the status that shells give to the signal (130 for Ctrl-C). SIGUSR1 prints `stats`.
+/// at once, with the status that shells give to the signal (130 for Ctrl-C). SIGUSR1 prints
+/// `stats`.
 pub(crate) fn watch(
     stop: &Arc<AtomicBool>,
     stats: &Stats,

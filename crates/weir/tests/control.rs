@@ -168,8 +168,8 @@ fn programs_come_and_go_and_count_what_came_meanwhile() {
 fn a_replacement_goes_on_with_what_stayed_the_same() {
     for workers in ["1", "2"] {
         let query = "param least: int = 5\n\
-                     packets | scan i = 0 by ip.src idle 1h => i + 1 | summarize n = max(i) by ip.src \
-                     | where n >= least | top 1 by n";
+                     packets | scan i = 0 by ip.src idle 1h => i + 1 \
+                     | summarize n = max(i) by ip.src | where n >= least | top 1 by n";
         let mut run = Run::start(&["-j", workers]);
         std::fs::write(run.path("q.weir"), query).expect("writes");
         run.ctl(&["add", "q.weir"]);
