@@ -1,25 +1,27 @@
 //! Several captures, one after the other, as one.
 
-use crate::{Options, open};
+use crate::Options;
+use crate::captures::Waiting;
 use weir_packet::source::{Account, FrameBatch, Source, SourceError};
 
-/// Reads captures in the order given. Packets are numbered through; link types may differ. A
-/// capture is opened when the one before it has ended.
+/// Reads captures in the order given. Packets are numbered through; link types may differ.
 pub(crate) struct Chain {
     options: Options,
     /// The captures to come.
-    names: std::vec::IntoIter<String>,
+    waiting: std::vec::IntoIter<Waiting>,
     current: Option<Box<dyn Source>>,
     /// What the captures before the current one came to.
     before: Account,
 }
 
 impl Chain {
-    /// Opens the first of the captures.
-    pub(crate) fn new(names: Vec<String>, options: &Options) -> Result<Chain, SourceError> {
-        let mut names = names.into_iter();
-        let first = names.next().map(|name| open(&name, options)).transpose()?;
-        Ok(Chain { options: options.clone(), names, current: first, before: Account::default() })
+    /// Goes on from `first` to those that wait.
+    pub(crate) fn new(
+        first: Option<Box<dyn Source>>,
+        waiting: std::vec::IntoIter<Waiting>,
+        options: Options,
+    ) -> Chain {
+        Chain { options, waiting, current: first, before: Account::default() }
     }
 
     fn next(&mut self, batch: &mut FrameBatch) -> Result<bool, SourceError> {
@@ -30,7 +32,7 @@ impl Chain {
             }
             self.before = sum(self.before, source.account());
             self.current = None;
-            self.current = self.names.next().map(|name| open(&name, &self.options)).transpose()?;
+            self.current = self.waiting.next().map(|w| w.open(&self.options)).transpose()?;
         }
         Ok(false)
     }

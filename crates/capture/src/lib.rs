@@ -14,6 +14,7 @@
 mod ahead;
 pub mod bpf;
 mod buffers;
+mod captures;
 pub mod cbpf;
 mod chain;
 mod compress;
@@ -33,7 +34,10 @@ pub mod write;
 #[cfg(target_os = "linux")]
 pub mod xdp;
 
+pub use captures::Captures;
 pub use file::fuzz_file;
+#[cfg(target_os = "linux")]
+pub use sys::sandbox::{filter_system_calls, landlock_abi};
 
 use bpf::{Filter, Filtered};
 use std::fs::File;
@@ -64,37 +68,48 @@ pub fn open(name: &str, options: &Options) -> Result<Box<dyn Source>, SourceErro
     if name == "-" {
         return open_reader(name, io::stdin(), options);
     }
+    open_file(name, opened(name)?, options)
+}
+
+/// The file of this name, which is no directory.
+fn opened(name: &str) -> Result<File, SourceError> {
     let io_error = |source| SourceError::Io { name: name.to_owned(), source };
     let file = File::open(name).map_err(io_error)?;
-    let meta = file.metadata().map_err(io_error)?;
-    if meta.is_dir() {
+    if file.metadata().map_err(io_error)?.is_dir() {
         let reason = "is a directory, not a capture file".to_owned();
         return Err(SourceError::Format { name: name.to_owned(), reason });
     }
-    // A file that can't be mapped (some special file systems) can still be read.
-    let map = if meta.is_file() { sys::map::Mapping::new(&file).ok() } else { None };
-    match map {
-        Some(map) if compress::Compression::of(map.as_ref()).is_none() => {
+    Ok(file)
+}
+
+/// Opens a capture whose file is open; `name` stands in errors.
+fn open_file(name: &str, file: File, options: &Options) -> Result<Box<dyn Source>, SourceError> {
+    match plain(&file) {
+        Some(map) => {
             let source = file::Resident::mapped(name, map, options)?;
             Ok(filtered(source, name, options))
         }
-        _ => open_reader(name, file, options),
+        None => open_reader(name, file, options),
     }
 }
 
-/// Opens several captures as one: their packets one after the other, numbered through. Only the
-/// first is opened now, each further one when the one before it has ended.
+/// Maps a plain file that is not compressed. One that can't be mapped (some special file systems)
+/// can still be read.
+fn plain(file: &File) -> Option<sys::map::Mapping> {
+    let map = file.metadata().is_ok_and(|meta| meta.is_file());
+    let map = map.then(|| sys::map::Mapping::new(file).ok()).flatten();
+    map.filter(|map| compress::Compression::of(map.as_ref()).is_none())
+}
+
+/// Opens several captures as one: their packets one after the other, numbered through. Files are
+/// opened now, as far as they may be at the same time (see [`Captures`]), and read when the one
+/// before has ended.
 ///
 /// # Errors
-/// As for [`open`], of the first; faults of the others come when it is their turn, and are the end.
-pub fn open_all(mut names: Vec<String>, options: &Options) -> Result<Box<dyn Source>, SourceError> {
-    match (names.len(), names.pop()) {
-        (1, Some(name)) => open(&name, options),
-        (_, last) => {
-            names.extend(last);
-            Ok(Box::new(chain::Chain::new(names, options)?))
-        }
-    }
+/// As for [`open`], of the first, and where another is missing; other faults of theirs come when it
+/// is their turn, and are the end.
+pub fn open_all(names: Vec<String>, options: &Options) -> Result<Box<dyn Source>, SourceError> {
+    Captures::new(names, options)?.start()
 }
 
 /// Reads a capture from `input`; `name` stands in errors. Frames are delivered as soon as they

@@ -1,5 +1,9 @@
 //! The named maxima of this crate.
 
+/// Capture files that are open at the same time at most, of those to be read one after the other.
+/// Further ones are opened when it is their turn. Systems commonly allow a process 1024.
+pub const CAPTURES_OPEN_MAX: usize = 256;
+
 /// Bytes of a buffer that a stream is read into; it stays within the second-level cache between
 /// being filled and being read. A longer record gets a longer buffer of its own.
 pub const STREAM_BUFFER: usize = 512 << 10;

@@ -6,9 +6,11 @@
 use crate::limits::{SEND_WAIT_FILE_NS, SEND_WAIT_LIVE_NS};
 use crate::send::Wire;
 use crate::send::place::{Place, PlaceError};
+use crate::sys::tun::DEVICES;
 use crate::write::{Files, Rotation};
 use std::io;
 use std::net::IpAddr;
+use std::path::PathBuf;
 use weir_packet::egress::{Egress, Outlet, Refusal, Refused, Sent};
 use weir_packet::ethernet::link_name;
 use weir_packet::source::LinkType;
@@ -95,6 +97,18 @@ impl Outlets {
     /// Cuts the capture of packets that pass into files, where it is one.
     pub fn rotate(&mut self, rotation: Option<Rotation>) {
         self.files.rotate(rotation);
+    }
+
+    /// Folders in which files are made while the run goes on, once the outlets are open.
+    pub fn folders(&self) -> Vec<PathBuf> {
+        self.files.folders()
+    }
+
+    /// Devices that are opened anew if somebody removes them and makes them again, which takes
+    /// CAP_NET_ADMIN.
+    pub fn devices(&self) -> Vec<PathBuf> {
+        let any = self.wires.iter().any(Wire::is_device);
+        if any { vec![PathBuf::from(DEVICES)] } else { Vec::new() }
     }
 
     /// Whether all outlets have names that mean something, where packets that pass go to `pass`.

@@ -14,6 +14,7 @@ use rotate::Further;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 use weir_packet::egress::{Egress, Outlet, Sent};
 use weir_packet::ethernet::link_name;
 use weir_packet::pcap::{ByteOrder, FileHeader};
@@ -108,6 +109,16 @@ impl Files {
     /// Cuts the capture of packets that pass into files.
     pub fn rotate(&mut self, rotation: Option<Rotation>) {
         self.rotation = rotation;
+    }
+
+    /// Folders in which further files are made once those of the outlets are open.
+    pub(crate) fn folders(&self) -> Vec<PathBuf> {
+        let further = self.outputs.iter().filter(|output| output.further.is_some());
+        let parent = |output: &Output| match Path::new(&output.name).parent() {
+            Some(folder) if folder != Path::new("") => folder.to_owned(),
+            _ => PathBuf::from("."),
+        };
+        further.map(parent).collect()
     }
 
     /// Whether frames are written out as soon as they come, instead of when some have gathered.

@@ -1,8 +1,10 @@
 //! The command line, as clap sees it. The letters are those of tcpdump where it has one.
 
+mod confine;
 pub(crate) mod ctl;
 mod live;
 
+pub(crate) use confine::ConfineArgs;
 pub(crate) use live::{Capture, LiveArgs};
 
 use crate::control::SOCKET;
@@ -198,6 +200,9 @@ pub(crate) struct RunOptions {
 
     #[command(flatten)]
     pub(crate) live: LiveArgs,
+
+    #[command(flatten)]
+    pub(crate) confine: ConfineArgs,
 
     /// Show rows as soon as they are there, even while packets keep coming
     #[arg(short, long)]

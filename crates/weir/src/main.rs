@@ -7,6 +7,7 @@
 
 mod args;
 mod cmd;
+mod confine;
 mod control;
 mod exit;
 mod ledger;

@@ -128,6 +128,11 @@ impl Wire {
         self.carries.takes(link)
     }
 
+    /// Whether it is a TUN or TAP device.
+    pub(crate) fn is_device(&self) -> bool {
+        matches!(self.port, Port::Device(_))
+    }
+
     /// The address that its packets leave from, if it is a tunnel.
     pub(crate) fn local_address(&self) -> Option<IpAddr> {
         match &self.port {

@@ -10,6 +10,9 @@ use std::io;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 
+/// What TUN and TAP devices are made by.
+pub(crate) const DEVICES: &str = "/dev/net/tun";
+
 /// Whether frames have an Ethernet header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
@@ -24,7 +27,7 @@ pub(crate) enum Kind {
 pub(crate) fn open(name: &str, kind: Kind) -> io::Result<File> {
     let mut options = OpenOptions::new();
     let file = options.read(true).write(true).custom_flags(libc::O_NONBLOCK);
-    let file = file.open("/dev/net/tun")?;
+    let file = file.open(DEVICES)?;
     let mut request = request(name)?;
     let kind = match kind {
         Kind::Tap => libc::IFF_TAP,

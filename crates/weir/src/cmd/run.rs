@@ -1,16 +1,16 @@
 //! `weir run`: queries over a capture, to rows and a ledger.
 
+mod opening;
+
 use crate::args::{Format, RunArgs, RunOptions, SlowSink};
 use crate::control::{Board, Deck, Entry, MakeOwn, Members, Own, Rules, Server, To};
 use crate::exit::{Status, usage};
 use crate::programs::{self, Programs};
 use crate::progress::Progress;
-use crate::source::{Stream, Take};
 use crate::stats::Stats;
 use crate::term::Term;
 use crate::wire::{self, Notes};
 use crate::{cmd, ledger, output, signals};
-use anyhow::Context as _;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
@@ -18,7 +18,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use weir_capture::bpf::{Filter, FilterError};
 use weir_capture::outlets::{Outlets, Tell};
-use weir_capture::write::Rotation;
 use weir_engine::functions::Functions;
 use weir_engine::graph::Lower;
 use weir_engine::reading::Reading;
@@ -110,12 +109,6 @@ pub(crate) fn job(job: Job, term: &Term) -> anyhow::Result<Status> {
     }
     if options.read.is_empty() && options.live.interface.is_empty() {
         return Err(usage("no capture given: use -r CAPTURE or -i INTERFACE"));
-    }
-    if options.read.len() > 1 {
-        // The last of many should not be found missing after hours.
-        for capture in options.read.iter().filter(|name| !is_stream(name)) {
-            File::open(capture).with_context(|| capture.clone())?;
-        }
     }
     if options.verbose {
         term.say_text(&weir_plan::print::explain(&program, options.workers.get()));
@@ -211,12 +204,21 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
+    /// Opens everything, gives up the rest, and runs. No thread is started before, so that what is
+    /// given up is so for all.
     fn start(mut self) -> anyhow::Result<Status> {
         let stop = Arc::new(AtomicBool::new(false));
+        let heard = signals::hear(&stop)?;
         let stats = Stats::new(self.term);
         let server = self.options.control.as_deref().map(Server::bind).transpose()?;
         let stream = self.is_live() || self.options.read.iter().any(|capture| is_stream(capture));
-        let source = self.source(stream, &stop, &stats)?;
+        let input = self.input(&stop)?;
+        self.become_user()?;
+        let files = self.files()?;
+        let mut outlets = self.outlets()?;
+        self.confine(&input, &outlets);
+
+        let source = self.source(input, stream, heard, &stats)?;
         let mut source = Reading::new(source).headers(self.options.headers.into());
         if self.options.fragments {
             source = source.fragments();
@@ -234,18 +236,9 @@ impl Run<'_> {
             (Some(server), Some(changes)) => {
                 self.controlled(entries, server, (changes, &stats), progress.as_ref(), table)?
             }
-            _ => self.sink(progress.as_ref(), table)?,
+            _ => self.sink(files, progress.as_ref(), table)?,
         };
         let mut sink = self.prompt(sink);
-        let write = self.options.write.as_deref();
-        let captured = wire::captured(&self.options.live)?;
-        let mut outlets = Outlets::new(&self.options.read, captured, write, self.tell());
-        outlets.prompt(self.options.packet_buffered);
-        if server.is_some() {
-            outlets.outlive();
-        }
-        let files_max = self.options.file_count;
-        outlets.rotate(self.options.file_size.map(|bytes| Rotation { bytes, files: files_max }));
         if let Some(period) = self.options.stats {
             stats.print_every(period)?;
         }
@@ -304,33 +297,30 @@ impl Run<'_> {
         })
     }
 
-    /// Where rows go: to standard output, or into a folder.
+    /// Where rows go: to standard output, or into files.
     fn sink(
         &self,
+        files: Option<Vec<File>>,
         progress: Option<&Progress>,
         options: TableOptions,
     ) -> anyhow::Result<Box<dyn Sink>> {
-        let names = self.options.names.into();
-        let (folder, format) = (self.options.out_dir.clone(), self.format);
-        let outputs = Lower::outputs(&self.program);
-        let sink = move |stdout: Box<dyn Write>| -> anyhow::Result<Box<dyn Sink>> {
-            let Some(folder) = &folder else {
-                return Ok(output::sink(format, stdout, options, names));
-            };
-            let files = output::files(folder, &outputs, format, &mut Vec::new())?;
-            Ok(Box::new(output::over(files, format, options, names)))
+        let (names, format) = (self.options.names.into(), self.format);
+        let sink = move |stdout: Box<dyn Write>| -> Box<dyn Sink> {
+            match files {
+                Some(files) => Box::new(output::over(files, format, options, names)),
+                None => output::sink(format, stdout, options, names),
+            }
         };
         if self.drops() {
-            let told = |e: anyhow::Error| io::Error::other(format!("{e:#}"));
-            let sink = move || sink(Box::new(io::stdout().lock())).map_err(told);
+            let sink = move || Ok(sink(Box::new(io::stdout().lock())));
             let queue = Queue::start(sink, WhenFull::Refuse, self.options.sink_queue)?;
             return Ok(Box::new(queue));
         }
         let stdout = io::stdout().lock();
-        sink(match progress {
+        Ok(sink(match progress {
             Some(progress) => Box::new(progress.around(stdout)),
             None => Box::new(stdout),
-        })
+        }))
     }
 
     /// Whether rows that nobody takes in time are left out.
@@ -367,7 +357,7 @@ impl Run<'_> {
         server.start(deck)?;
         let to = match self.options.out_dir {
             Some(_) => To::Own,
-            None => To::One(self.sink(progress, table)?),
+            None => To::One(self.sink(None, progress, table)?),
         };
         let term = *self.term;
         Ok(Box::new(Members::new(to, board, Box::new(move |text| term.say(text)))))
@@ -386,43 +376,6 @@ impl Run<'_> {
                 move || Ok(Box::new(output::over(files, format, options, names)) as Box<dyn Sink>);
             Ok(Some(Box::new(Queue::start(make, when_full, lots)?) as Own))
         })
-    }
-
-    /// Opens the captures and lets signals end their reading.
-    fn source(
-        &mut self,
-        stream: bool,
-        stop: &Arc<AtomicBool>,
-        stats: &Stats,
-    ) -> anyhow::Result<Box<dyn Source>> {
-        let captures = self.options.read.clone();
-        let live = &self.options.live;
-        let (workers, quiet) = (self.options.workers.get(), self.options.quiet);
-        let filter = self.filter.take();
-        if self.is_live() {
-            signals::watch(stop, stats, || ())?;
-            let source = wire::open(live, workers, filter, stop, (&self.notes, quiet))?;
-            return Ok(self.counted(source));
-        }
-        let options = weir_capture::Options { filter, ..Default::default() };
-        let open = move || weir_capture::open_all(captures, &options);
-        let source: Box<dyn Source> = if stream {
-            let (source, end) = Stream::start(open)?;
-            signals::watch(stop, stats, move || end.end())?;
-            Box::new(source)
-        } else {
-            signals::watch(stop, stats, || ())?;
-            open()?
-        };
-        Ok(self.counted(source))
-    }
-
-    /// As many packets of a source as were asked for.
-    fn counted(&self, source: Box<dyn Source>) -> Box<dyn Source> {
-        match self.options.count {
-            Some(n) => Box::new(Take::new(source, n)),
-            None => source,
-        }
     }
 
     /// A progress bar, where there is a length to measure by and somebody to see it.

@@ -1,0 +1,149 @@
+//! Captures on their way to being read: opened while a run still may, read once it may no more.
+
+use crate::chain::Chain;
+use crate::limits::CAPTURES_OPEN_MAX;
+use crate::{Options, file, filtered, open, open_file, opened, plain};
+use std::fs::File;
+use weir_packet::source::{Source, SourceError};
+
+/// Captures that are about to be read, one after the other.
+///
+/// Files are open, so that a process which then gives up its permissions can read them all the
+/// same; of what others made nothing was read but the header of the first file, where that is
+/// neither compressed nor a stream. Standard input and named pipes, whose opening waits for a
+/// writer, are opened by [`Captures::start`], as are files beyond [`CAPTURES_OPEN_MAX`].
+pub struct Captures {
+    first: Option<Box<dyn Source>>,
+    waiting: Vec<Waiting>,
+    options: Options,
+}
+
+/// A capture that nothing was read of.
+pub(crate) enum Waiting {
+    /// It is open.
+    Open(String, File),
+    /// It is to be opened by its name.
+    Named(String),
+}
+
+impl Captures {
+    /// Opens the captures of these names, as far as that does not wait; `-` is standard input.
+    ///
+    /// # Errors
+    /// Where one can't be opened, or the first is no capture.
+    pub fn new(names: Vec<String>, options: &Options) -> Result<Captures, SourceError> {
+        let (mut first, mut waiting) = (None, Vec::new());
+        for (n, name) in names.into_iter().enumerate() {
+            if name == "-" || std::fs::metadata(&name).is_ok_and(|m| !m.is_file() && !m.is_dir()) {
+                waiting.push(Waiting::Named(name));
+                continue;
+            }
+            let file = opened(&name)?;
+            let map = if n == 0 { plain(&file) } else { None };
+            if let Some(map) = map {
+                let source = file::Resident::mapped(&name, map, options)?;
+                first = Some(filtered(source, &name, options));
+            } else if n < CAPTURES_OPEN_MAX {
+                waiting.push(Waiting::Open(name, file));
+            } else {
+                waiting.push(Waiting::Named(name));
+            }
+        }
+        Ok(Captures { first, waiting, options: options.clone() })
+    }
+
+    /// Names of those that are still to be opened.
+    pub fn unopened(&self) -> impl Iterator<Item = &str> {
+        self.waiting.iter().filter_map(|waiting| match waiting {
+            Waiting::Named(name) => Some(name.as_str()).filter(|name| *name != "-"),
+            Waiting::Open(..) => None,
+        })
+    }
+
+    /// Begins to read the first of them. May wait for whoever writes it.
+    ///
+    /// # Errors
+    /// As for [`crate::open`], of the first.
+    pub fn start(self) -> Result<Box<dyn Source>, SourceError> {
+        let Captures { first, waiting, options } = self;
+        let mut waiting = waiting.into_iter();
+        let first = match first {
+            Some(source) => Some(source),
+            None => waiting.next().map(|next| next.open(&options)).transpose()?,
+        };
+        match (first, waiting.len()) {
+            (Some(only), 0) => Ok(only),
+            (first, _) => Ok(Box::new(Chain::new(first, waiting, options))),
+        }
+    }
+}
+
+impl Waiting {
+    /// Begins to read it.
+    pub(crate) fn open(self, options: &Options) -> Result<Box<dyn Source>, SourceError> {
+        match self {
+            Waiting::Open(name, file) => open_file(&name, file, options),
+            Waiting::Named(name) => open(&name, options),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weir_packet::pcap::FileHeader;
+    use weir_packet::source::{FrameBatch, LinkType};
+
+    /// A capture of as many frames.
+    fn capture(frames: u8) -> Vec<u8> {
+        let header = FileHeader::new(LinkType::ETHERNET);
+        let mut bytes = header.to_bytes().to_vec();
+        (0..frames).for_each(|n| header.put_record(&mut bytes, n.into(), 20, &[n; 20]));
+        bytes
+    }
+
+    fn count(mut source: Box<dyn Source>) -> u64 {
+        let (mut batch, mut n) = (FrameBatch::new(), 0);
+        while source.fill(&mut batch).expect("sound") {
+            n += batch.len() as u64;
+        }
+        n
+    }
+
+    #[test]
+    fn files_that_were_opened_are_read_whatever_becomes_of_their_names() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let name =
+            |n: usize| folder.path().join(format!("{n}")).to_str().expect("plain").to_owned();
+        let names: Vec<String> = (0..CAPTURES_OPEN_MAX + 2).map(name).collect();
+        names.iter().for_each(|name| std::fs::write(name, capture(3)).expect("writes"));
+        let captures = Captures::new(names.clone(), &Options::default()).expect("opens");
+        let unopened: Vec<&str> = captures.unopened().collect();
+        assert_eq!(unopened, [name(CAPTURES_OPEN_MAX), name(CAPTURES_OPEN_MAX + 1)]);
+        names[..CAPTURES_OPEN_MAX].iter().for_each(|name| std::fs::remove_file(name).expect("is"));
+        assert_eq!(count(captures.start().expect("starts")), 3 * names.len() as u64);
+        assert!(Captures::new(names, &Options::default()).is_err(), "they are gone");
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_before_anything_is_read() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let name = |n: &str| folder.path().join(n).to_str().expect("plain").to_owned();
+        std::fs::write(name("a"), capture(2)).expect("writes");
+        std::fs::write(name("b"), "no capture").expect("writes");
+        let opened = |names: &[&str]| {
+            let names = names.iter().map(|n| name(n)).collect();
+            Captures::new(names, &Options::default()).map(|c| c.start().map(count))
+        };
+        assert_eq!(opened(&["a", "a"]).expect("opens").expect("starts"), 4);
+        let told = |names: &[&str]| opened(names).expect_err("refused").to_string();
+        assert!(told(&["b", "a"]).starts_with(&name("b")), "{}", told(&["b", "a"]));
+        assert!(told(&["a", "c"]).starts_with(&name("c")), "{}", told(&["a", "c"]));
+        assert!(told(&["a", ""]).contains("is a directory"), "{}", told(&["a", ""]));
+        assert_eq!(count(open_none()), 0);
+    }
+
+    fn open_none() -> Box<dyn Source> {
+        Captures::new(Vec::new(), &Options::default()).and_then(Captures::start).expect("none")
+    }
+}

@@ -1,0 +1,56 @@
+//! A filter over the system calls of this process (seccomp(2)), and whether there is Landlock.
+//!
+//! What makes it sound: the kernel copies the program, of the layout that `linux/filter.h` gives
+//! it, while the call lasts; from then on a call may fail that did not before, which is no matter
+//! of memory.
+
+use super::checked;
+use crate::cbpf::Instruction;
+use std::ffi::c_int;
+use std::io;
+
+/// `struct sock_fprog`.
+#[repr(C)]
+struct Program {
+    len: libc::c_ushort,
+    instructions: *const Instruction,
+}
+
+/// Runs a program before each system call of all threads of this process, and of those to come. It
+/// looks at a `struct seccomp_data` and returns a `SECCOMP_RET_…`. It can't be taken back.
+///
+/// The calling thread must have promised to gain no privileges (`PR_SET_NO_NEW_PRIVS`), or have
+/// CAP_SYS_ADMIN.
+///
+/// # Errors
+/// Of the kernel: `EINVAL` where it has no such filters or finds fault with the program, `EACCES`
+/// without the promise.
+pub fn filter_system_calls(program: &[Instruction]) -> io::Result<()> {
+    let len = libc::c_ushort::try_from(program.len())
+        .map_err(|_| io::Error::from_raw_os_error(libc::E2BIG))?;
+    let program = Program { len, instructions: program.as_ptr() };
+    // Kernels before 5.16 slow down all loads of a process with a filter, against speculation
+    // about stores (`spec_store_bypass_disable=seccomp`); this one runs no code of others.
+    let flags = libc::SECCOMP_FILTER_FLAG_TSYNC | libc::SECCOMP_FILTER_FLAG_SPEC_ALLOW;
+    let set = libc::SECCOMP_SET_MODE_FILTER;
+    // SAFETY: a program that lives through the call, and its length.
+    let result = unsafe { libc::syscall(libc::SYS_seccomp, set, flags, &raw const program) };
+    match checked(c_int::try_from(result).unwrap_or(c_int::MAX))? {
+        0 => Ok(()),
+        thread => Err(io::Error::other(format!("thread {thread} has another filter"))),
+    }
+}
+
+/// The version of Landlock's interface that the kernel has, from 1 (landlock_create_ruleset(2)).
+///
+/// # Errors
+/// `ENOSYS` where the kernel has none, `EOPNOTSUPP` where it is switched off.
+pub fn landlock_abi() -> io::Result<u32> {
+    /// `LANDLOCK_CREATE_RULESET_VERSION`, which takes no attributes.
+    const VERSION: c_int = 1;
+    let none = std::ptr::null::<libc::c_void>();
+    // SAFETY: with this flag nothing is read, written or made.
+    let abi = unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, none, 0usize, VERSION) };
+    let abi = checked(c_int::try_from(abi).unwrap_or(c_int::MAX))?;
+    Ok(abi.unsigned_abs())
+}

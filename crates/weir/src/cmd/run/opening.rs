@@ -1,0 +1,149 @@
+//! What a run opens before it begins, and what it gives up then.
+
+use super::Run;
+use crate::args::Capture;
+use crate::confine::{self, Needs};
+use crate::signals::Heard;
+use crate::source::{Stream, Take};
+use crate::stats::Stats;
+use crate::{output, wire};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use weir_capture::Captures;
+use weir_capture::outlets::Outlets;
+use weir_capture::write::Rotation;
+use weir_engine::graph::Lower;
+use weir_packet::egress::Egress as _;
+use weir_packet::source::Source;
+
+/// What packets come from, open.
+pub(super) enum Input {
+    Files(Captures),
+    Wires(Box<dyn Source>),
+}
+
+impl Run<'_> {
+    /// Opens the captures, or the interfaces, which `stop` ends.
+    pub(super) fn input(&self, stop: &Arc<AtomicBool>) -> anyhow::Result<Input> {
+        let filter = self.filter.clone();
+        if self.is_live() {
+            let (live, notes) = (&self.options.live, (&self.notes, self.options.quiet));
+            let source = wire::open(live, self.options.workers.get(), filter, stop, notes)?;
+            return Ok(Input::Wires(source));
+        }
+        let options = weir_capture::Options { filter, ..Default::default() };
+        Ok(Input::Files(Captures::new(self.options.read.clone(), &options)?))
+    }
+
+    /// Where packets go, open.
+    pub(super) fn outlets(&self) -> anyhow::Result<Outlets> {
+        let write = self.options.write.as_deref();
+        let captured = wire::captured(&self.options.live)?;
+        let mut outlets = Outlets::new(&self.options.read, captured, write, self.tell());
+        outlets.prompt(self.options.packet_buffered);
+        if self.options.control.is_some() {
+            outlets.outlive();
+        }
+        let files = self.options.file_count;
+        outlets.rotate(self.options.file_size.map(|bytes| Rotation { bytes, files }));
+        let all = self.program.outlets();
+        if !all.is_empty() {
+            outlets.prepare(&all)?;
+        }
+        Ok(outlets)
+    }
+
+    /// The files of rows, if they go into a folder. Where programs may come, each makes its own.
+    pub(super) fn files(&self) -> anyhow::Result<Option<Vec<File>>> {
+        let folder = self.options.out_dir.as_deref().filter(|_| self.options.control.is_none());
+        let outputs = Lower::outputs(&self.program);
+        let files = |folder| output::files(folder, &outputs, self.format, &mut Vec::new());
+        folder.map(files).transpose()
+    }
+
+    /// Gives up root, if that is asked for.
+    pub(super) fn become_user(&self) -> anyhow::Result<()> {
+        let Some(user) = &self.options.confine.relinquish_privileges else { return Ok(()) };
+        self.say_early(confine::become_user(user)?);
+        Ok(())
+    }
+
+    /// Gives up what the run does not need from here on.
+    pub(super) fn confine(&self, input: &Input, outlets: &Outlets) {
+        let confined = match self.options.confine.no_sandbox {
+            true => "sandbox: none (--no-sandbox)".to_owned(),
+            false => confine::confine(&self.needs(input, outlets)).to_string(),
+        };
+        self.say_early(confined);
+    }
+
+    /// Says who it is and what it may do, where somebody wants to know.
+    fn say_early(&self, text: String) {
+        if self.options.verbose || self.is_live() && !self.options.quiet {
+            self.term.say(text);
+        }
+    }
+
+    /// What it needs.
+    fn needs(&self, input: &Input, outlets: &Outlets) -> Needs {
+        let mut needs = Needs::default();
+        let xdp = self.is_live() && self.options.live.capture == Capture::Xdp;
+        if xdp {
+            needs.xdp();
+        }
+        if let Input::Files(captures) = input {
+            needs.captures(captures.unopened());
+        }
+        if self.filter.is_some() && (xdp || !self.is_live()) {
+            needs.filter();
+        }
+        needs.folders(outlets.folders());
+        needs.devices(outlets.devices());
+        if let Some(socket) = &self.options.control {
+            // What comes may write where the run was started, and where it writes already.
+            let written = self.options.write.iter().map(Path::new);
+            let folders = written.map(folder_of).chain(self.options.out_dir.clone());
+            needs.programs(folder_of(socket), folders.chain([PathBuf::from(".")]).collect());
+        }
+        needs
+    }
+
+    /// Begins to read, and lets signals end it.
+    pub(super) fn source(
+        &self,
+        input: Input,
+        stream: bool,
+        heard: Heard,
+        stats: &Stats,
+    ) -> anyhow::Result<Box<dyn Source>> {
+        let source: Box<dyn Source> = match input {
+            Input::Files(captures) if stream => {
+                let (source, end) = Stream::start(move || captures.start())?;
+                heard.tell(stats, move || end.end())?;
+                Box::new(source)
+            }
+            Input::Files(captures) => {
+                heard.tell(stats, || ())?;
+                captures.start()?
+            }
+            Input::Wires(source) => {
+                heard.tell(stats, || ())?;
+                source
+            }
+        };
+        Ok(match self.options.count {
+            Some(n) => Box::new(Take::new(source, n)),
+            None => source,
+        })
+    }
+}
+
+/// The folder that a file is in.
+fn folder_of(file: &Path) -> PathBuf {
+    match file.parent() {
+        Some(folder) if folder != Path::new("") => folder.to_owned(),
+        _ => PathBuf::from("."),
+    }
+}

@@ -1,0 +1,110 @@
+//! Files that a run may still open, by Landlock (landlock(7)): those that it needs, and no others;
+//! files that are open stay so. TCP and the abstract sockets and signals of others are out of reach
+//! too.
+
+use super::Needs;
+use anyhow::Context as _;
+use landlock::{
+    ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible as _, LandlockStatus,
+    PathBeneath, PathFd, RestrictionStatus, Ruleset, RulesetAttr as _, RulesetCreated,
+    RulesetCreatedAttr as _, Scope,
+};
+use std::path::{Path, PathBuf};
+
+/// What is asked for, as far as the kernel knows it. What came later adds nothing for us.
+const ABI_WANTED: ABI = ABI::V6;
+
+/// What libpcap reads where a filter has names of hosts, networks, ports or protocols in it, which
+/// it may do for each link type anew; and the libraries that look them up.
+const NAMES: [&str; 15] = [
+    "/etc/ethers",
+    "/etc/gai.conf",
+    "/etc/host.conf",
+    "/etc/hosts",
+    "/etc/ld.so.cache",
+    "/etc/networks",
+    "/etc/nsswitch.conf",
+    "/etc/protocols",
+    "/etc/resolv.conf",
+    "/etc/services",
+    "/lib",
+    "/lib64",
+    "/run/systemd/resolve",
+    "/usr/lib",
+    "/usr/lib64",
+];
+
+/// Restricts the calling thread; says to what.
+pub(super) fn restrict(needs: &Needs) -> anyhow::Result<String> {
+    let status = rules(needs).context("restricting files (Landlock)")?;
+    Ok(match status.landlock {
+        LandlockStatus::NotEnabled => "any files (Landlock is not among the kernel's lsm=)".into(),
+        LandlockStatus::NotImplemented => "any files (this kernel has no Landlock)".into(),
+        LandlockStatus::Available { effective_abi, kernel_abi } => {
+            let abi = kernel_abi.unwrap_or(effective_abi as i32);
+            format!("{} (Landlock, ABI {abi})", told(needs))
+        }
+    })
+}
+
+fn rules(needs: &Needs) -> Result<RestrictionStatus, landlock::RulesetError> {
+    let ruleset = Ruleset::default()
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(AccessFs::from_all(ABI_WANTED))?
+        .handle_access(AccessNet::from_all(ABI_WANTED))?
+        .scope(Scope::from_all(ABI_WANTED))?;
+    let mut rules = ruleset.create()?;
+    let read = AccessFs::ReadFile | AccessFs::ReadDir;
+    let write = AccessFs::from_write(ABI::V1) & !(AccessFs::MakeBlock | AccessFs::MakeChar)
+        | AccessFs::ReadFile
+        | AccessFs::Truncate;
+    let device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev;
+    // Where a panic is to say where it comes from.
+    let itself = std::env::current_exe();
+    let names = needs.names.then_some(NAMES).into_iter().flatten().map(Path::new);
+    let itself = itself.as_deref().ok().into_iter();
+    for path in needs.read.iter().map(PathBuf::as_path).chain(names).chain(itself) {
+        rules = allow(rules, path, read)?;
+    }
+    for path in &needs.write {
+        rules = allow(rules, path, write)?;
+    }
+    for path in &needs.remove {
+        rules = allow(rules, path, AccessFs::RemoveFile.into())?;
+    }
+    for path in &needs.devices {
+        rules = allow(rules, path, device)?;
+    }
+    rules.restrict_self()
+}
+
+/// Allows something of a path. One that is not there takes no rule, nor does a pipe without a name,
+/// which is not restricted.
+fn allow(
+    rules: RulesetCreated,
+    path: &Path,
+    access: BitFlags<AccessFs>,
+) -> Result<RulesetCreated, landlock::RulesetError> {
+    let Ok(meta) = std::fs::metadata(path) else { return Ok(rules) };
+    let access = if meta.is_dir() { access } else { access & AccessFs::from_file(ABI_WANTED) };
+    let Ok(fd) = PathFd::new(path) else { return Ok(rules) };
+    // What `/dev/fd/63` leads to, as shells hand over pipes, has no name.
+    if path.canonicalize().is_err() {
+        return Ok(rules);
+    }
+    rules.add_rule(PathBeneath::new(fd, access))
+}
+
+/// Which files those are, shortly.
+fn told(needs: &Needs) -> String {
+    let read = needs.read.iter().map(|path| format!("reads {}", path.display()));
+    let names = needs.names.then(|| "looks up names".to_owned());
+    let write = needs.write.iter().map(|path| format!("writes in {}", path.display()));
+    let devices = needs.devices.iter().map(|path| format!("opens {}", path.display()));
+    let all: Vec<String> = read.chain(write).chain(devices).chain(names).collect();
+    match all.len() {
+        0 => "no further files".to_owned(),
+        1..=4 => all.join(", "),
+        n => format!("{} and {} more", all[..3].join(", "), n - 3),
+    }
+}

@@ -1,0 +1,142 @@
+//! What a run opens, or has to be allowed, after it has begun to read packets.
+
+use rustix::system::uname;
+use rustix::thread::CapabilitySet;
+use std::path::PathBuf;
+
+/// What a run still needs. Files and sockets that are open by then need not stand here.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Needs {
+    /// Files, and folders with all that is below, that are read.
+    pub(crate) read: Vec<PathBuf>,
+    /// Folders in which files are made, written and removed.
+    pub(crate) write: Vec<PathBuf>,
+    /// Whether libpcap may look up names of hosts and ports.
+    pub(crate) names: bool,
+    /// Devices that are opened and asked for something.
+    pub(crate) devices: Vec<PathBuf>,
+    /// Capabilities, as far as the process has them.
+    pub(crate) capabilities: CapabilitySet,
+    /// Whether counters of eBPF programs are read.
+    pub(crate) maps: bool,
+    /// Folders from which files are removed.
+    pub(crate) remove: Vec<PathBuf>,
+    /// Whether interfaces and tunnels are opened, to send packets by.
+    pub(crate) wires: bool,
+}
+
+/// Nothing more than what is open.
+impl Default for Needs {
+    fn default() -> Needs {
+        Needs {
+            read: Vec::new(),
+            write: Vec::new(),
+            names: false,
+            devices: Vec::new(),
+            capabilities: CapabilitySet::empty(),
+            maps: false,
+            remove: Vec::new(),
+            wires: false,
+        }
+    }
+}
+
+/// What TUN and TAP devices are made by.
+const DEVICES: &str = "/dev/net/tun";
+
+impl Needs {
+    /// Captures that are opened when it is their turn.
+    pub(crate) fn captures<'a>(&mut self, names: impl Iterator<Item = &'a str>) {
+        for name in names {
+            self.read.push(name.into());
+            // Root reads what belongs to others.
+            self.capabilities |= CapabilitySet::DAC_READ_SEARCH;
+        }
+    }
+
+    /// A capture filter that may meet further link types.
+    pub(crate) fn filter(&mut self) {
+        self.names = true;
+    }
+
+    /// Folders in which files are made while the run goes on.
+    pub(crate) fn folders(&mut self, folders: Vec<PathBuf>) {
+        if !folders.is_empty() {
+            // Root writes where others may.
+            self.capabilities |= CapabilitySet::DAC_OVERRIDE;
+        }
+        self.write.extend(folders);
+    }
+
+    /// TUN and TAP devices that may go and come back.
+    pub(crate) fn devices(&mut self, devices: Vec<PathBuf>) {
+        if !devices.is_empty() {
+            self.capabilities |= CapabilitySet::NET_ADMIN;
+        }
+        self.devices.extend(devices);
+    }
+
+    /// Programs that are to come, asked for by a socket in a folder, from which it goes in the end:
+    /// they write files in these folders, and send packets anywhere.
+    pub(crate) fn programs(&mut self, socket: PathBuf, folders: Vec<PathBuf>) {
+        self.remove.push(socket);
+        self.folders(folders);
+        self.devices(vec![DEVICES.into()]);
+        (self.names, self.wires) = (true, true);
+        self.capabilities |= CapabilitySet::NET_RAW;
+    }
+
+    /// A capture by AF_XDP, whose program counts.
+    pub(crate) fn xdp(&mut self) {
+        self.maps = true;
+        if !reads_maps_freely(&uname().release().to_string_lossy()) {
+            self.capabilities |= CapabilitySet::BPF;
+        }
+    }
+}
+
+/// Whether a kernel lets everybody read a map who has it open. Before 5.19,
+/// `kernel.unprivileged_bpf_disabled` forbade that too.
+fn reads_maps_freely(release: &str) -> bool {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);
+    match (numbers.next(), numbers.next()) {
+        (Some(Ok(major)), Some(Ok(minor))) => (major, minor) >= (5, 19),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernels_are_told_apart() {
+        for (release, free) in [
+            ("5.9.16", false),
+            ("5.15.0-91-generic", false),
+            ("5.19", true),
+            ("6.1.0-18-amd64", true),
+            ("6.18.44+", true),
+            ("", false),
+            ("x", false),
+        ] {
+            assert_eq!(reads_maps_freely(release), free, "{release}");
+        }
+    }
+
+    #[test]
+    fn capabilities_follow_needs() {
+        let mut needs = Needs::default();
+        needs.captures([].into_iter());
+        needs.folders(Vec::new());
+        needs.devices(Vec::new());
+        assert_eq!(needs, Needs::default());
+        needs.captures(["x.pcap"].into_iter());
+        needs.folders(vec!["out".into()]);
+        needs.devices(vec!["/dev/net/tun".into()]);
+        let all =
+            CapabilitySet::DAC_READ_SEARCH | CapabilitySet::DAC_OVERRIDE | CapabilitySet::NET_ADMIN;
+        assert_eq!(needs.capabilities, all);
+        assert_eq!(needs.read, [PathBuf::from("x.pcap")]);
+    }
+}
