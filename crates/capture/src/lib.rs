@@ -11,6 +11,8 @@
 
 #![deny(unsafe_code)]
 
+#[cfg(target_os = "linux")]
+pub mod adapter;
 mod ahead;
 pub mod bpf;
 mod buffers;

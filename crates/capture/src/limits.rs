@@ -128,6 +128,10 @@ pub const XDP_MEMORY: usize = 64 << 20;
 /// refused when the capture begins, or dropped and counted.
 pub const XDP_FRAME_BYTES: [usize; 2] = [2048, 4096];
 
+/// Longest frame behind its Ethernet header that fits into such memory whole: the kernel keeps 256
+/// bytes before it (`XDP_PACKET_HEADROOM`), and the header may have two VLAN tags.
+pub const XDP_MTU_MAX: usize = XDP_FRAME_BYTES[1] - 256 - (14 + 2 * 4);
+
 /// Frames that a queue has memory for, at least...
 pub const XDP_FRAMES_MIN: usize = 64;
 

@@ -20,7 +20,7 @@
 //! *Loss.* Whatever the program saw is accounted for, see [`QueueCounts`].
 
 mod error;
-mod link;
+pub(crate) mod link;
 pub(crate) mod loans;
 mod mode;
 mod open;

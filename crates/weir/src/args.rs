@@ -2,9 +2,11 @@
 
 mod confine;
 pub(crate) mod ctl;
+mod doctor;
 mod live;
 
 pub(crate) use confine::ConfineArgs;
+pub(crate) use doctor::DoctorArgs;
 pub(crate) use live::{Capture, LiveArgs};
 
 use crate::control::SOCKET;
@@ -78,6 +80,8 @@ pub(crate) enum Command {
     Interfaces(InterfacesArgs),
     /// Change what a run does that was started with --control
     Ctl(ctl::CtlArgs),
+    /// Check whether this machine is set up for capturing
+    Doctor(DoctorArgs),
     /// Show the help of a command or a query
     Help(HelpArgs),
     /// Run a query of the library by its name

@@ -46,6 +46,7 @@ fn run(command: Command, term: &Term) -> anyhow::Result<Status> {
         Command::Explain(args) => cmd::explain::run(&args, term),
         Command::Fields(args) => cmd::fields::run(&args, term),
         Command::List(args) => cmd::list::run(&args, term),
+        Command::Doctor(args) => cmd::doctor::run(&args, term),
         Command::Interfaces(args) => cmd::interfaces::run(&args, term),
         Command::Ctl(args) => cmd::ctl::run(args, term),
         Command::Help(args) => cmd::help::run(&args, term),

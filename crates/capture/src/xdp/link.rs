@@ -192,7 +192,7 @@ fn program(xdp: &[u8]) -> Option<(&'static str, u32)> {
 }
 
 /// Attributes one after the other, each aligned to 4 bytes; ends at the first that is none.
-fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+pub(crate) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     /// `NLA_F_NESTED` and `NLA_F_NET_BYTEORDER` are no part of the kind.
     const KIND: u16 = 0x3fff;
     std::iter::from_fn(move || {
@@ -203,11 +203,11 @@ fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     })
 }
 
-fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+pub(crate) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_ne_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
 }
 
-fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+pub(crate) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
 }
 
