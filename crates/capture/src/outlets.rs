@@ -46,6 +46,9 @@ pub struct Outlets {
     /// Whether outlets go on where a file can't be written, and the first that could not.
     outlives: bool,
     failed: Option<io::Error>,
+    /// Whether there were as many files as there were to be.
+    over: bool,
+    when_over: Box<dyn Fn()>,
 }
 
 impl Outlets {
@@ -68,6 +71,8 @@ impl Outlets {
             tell,
             outlives: false,
             failed: None,
+            over: false,
+            when_over: Box::new(|| ()),
         }
     }
 
@@ -87,6 +92,16 @@ impl Outlets {
             (self.tell)(format!("{e}; packets for it are counted as refused"));
             self.failed.get_or_insert(e);
         }
+    }
+
+    /// Calls this once a capture has as many files as it was to have, and further frames no place.
+    pub fn when_over(&mut self, call: impl Fn() + 'static) {
+        self.when_over = Box::new(call);
+    }
+
+    /// Whether that has happened.
+    pub fn is_over(&self) -> bool {
+        self.over
     }
 
     /// Whether files are written as soon as frames come, instead of when some have gathered.
@@ -237,6 +252,10 @@ impl Egress for Outlets {
         if self.has_files {
             self.files.send(memory, frames)?;
             self.tell_failures();
+            if !self.over && self.files.is_over() {
+                self.over = true;
+                (self.when_over)();
+            }
         }
         Ok(())
     }
@@ -253,6 +272,7 @@ impl Egress for Outlets {
             refused.frames[Refusal::Other as usize] += frames;
             refused.bytes[Refusal::Other as usize] += bytes;
         }
+        refused.merge(&self.files.refused_by(outlet));
         refused
     }
 

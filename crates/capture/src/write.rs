@@ -10,12 +10,12 @@ mod rotate;
 pub use rotate::Rotation;
 
 use crate::limits::WRITE_BUFFER;
-use rotate::Further;
+use rotate::{Further, Turn};
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
-use weir_packet::egress::{Egress, Outlet, Sent};
+use std::path::PathBuf;
+use weir_packet::egress::{Egress, Outlet, Refusal, Refused, Sent};
 use weir_packet::ethernet::link_name;
 use weir_packet::pcap::{ByteOrder, FileHeader};
 use weir_packet::pcapng::{Interface, Writer};
@@ -61,6 +61,8 @@ struct Output {
     further: Option<Further>,
     /// Bytes of this file, those that are not written yet among them.
     bytes: u64,
+    /// What came after the last of its files.
+    refused: Refused,
 }
 
 /// How frames become the bytes of a file.
@@ -113,12 +115,18 @@ impl Files {
 
     /// Folders in which further files are made once those of the outlets are open.
     pub(crate) fn folders(&self) -> Vec<PathBuf> {
-        let further = self.outputs.iter().filter(|output| output.further.is_some());
-        let parent = |output: &Output| match Path::new(&output.name).parent() {
-            Some(folder) if folder != Path::new("") => folder.to_owned(),
-            _ => PathBuf::from("."),
-        };
-        further.map(parent).collect()
+        self.outputs.iter().filter_map(|output| Some(output.further.as_ref()?.folder())).collect()
+    }
+
+    /// What an outlet did not take.
+    pub(crate) fn refused_by(&self, outlet: u32) -> Refused {
+        let place = self.by_outlet.get(outlet as usize).copied().flatten();
+        place.map_or(Refused::default(), |place| self.outputs[place].refused)
+    }
+
+    /// Whether all files were written that are to be, and no frame has a place any more.
+    pub(crate) fn is_over(&self) -> bool {
+        self.outputs.iter().any(|output| output.refused.total().0 > 0)
     }
 
     /// Whether frames are written out as soon as they come, instead of when some have gathered.
@@ -198,6 +206,11 @@ impl Egress for Files {
                 known.push((Id::STDOUT, name.to_owned()));
                 let id = Some(Id::STDOUT);
                 opened.push((Output::new(outlet, name, format, id), None, None));
+                continue;
+            }
+            if further.as_ref().is_some_and(Further::waits) {
+                let output = Output::new(outlet, name, format, None);
+                opened.push((Output { out: Box::new(io::sink()), ..output }, None, further));
                 continue;
             }
             let file = OpenOptions::new().write(true).create(true).truncate(false).open(name);
@@ -287,6 +300,7 @@ impl Output {
             missing: (0, 0),
             further: None,
             bytes: 0,
+            refused: Refused::default(),
         }
     }
 
@@ -314,8 +328,14 @@ impl Output {
     }
 
     fn take(&mut self, frame: &Sent, bytes: &[u8]) -> io::Result<()> {
-        if self.further.as_ref().is_some_and(|further| further.is_full(self.bytes)) {
-            self.go_on()?;
+        match self.further.as_mut().map_or(Turn::Stay, |f| f.turn(self.bytes, frame.ts)) {
+            Turn::Stay => {}
+            Turn::GoOn => self.go_on()?,
+            Turn::Over => {
+                self.flush()?;
+                self.refused.add(Refusal::Over, frame.len);
+                return Ok(());
+            }
         }
         let before = self.buffer.len();
         if let Err(first) = self.format.put(&mut self.buffer, frame, bytes) {
@@ -538,7 +558,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let name = folder.path().join(format!("x{ending}"));
         let mut out = Files::new(&[], name.to_str());
-        out.rotate(Some(Rotation { bytes, files: std::num::NonZeroU32::new(files) }));
+        let (bytes, files) = (Some(bytes), std::num::NonZeroU32::new(files));
+        out.rotate(Some(Rotation { bytes, files, ..Rotation::default() }));
         out.open(&[Outlet::Pass]).expect("opens");
         for i in 0..100 {
             out.send(&[7; 50], &[frame(0, LinkType::ETHERNET, i, 50)]).expect("takes frames");

@@ -73,12 +73,14 @@ pub enum Refusal {
     Down,
     /// There was no way to the other end of the tunnel, or nobody listened there.
     Unreachable,
+    /// There were as many files as there were to be.
+    Over,
     /// The system refused it for another reason.
     Other,
 }
 
 /// How many reasons there are.
-pub const REFUSALS: usize = 8;
+pub const REFUSALS: usize = 9;
 
 impl Refusal {
     /// All of them, in the order of their numbers.
@@ -90,6 +92,7 @@ impl Refusal {
         Refusal::Full,
         Refusal::Down,
         Refusal::Unreachable,
+        Refusal::Over,
         Refusal::Other,
     ];
 }

@@ -4,17 +4,19 @@ mod confine;
 pub(crate) mod ctl;
 mod doctor;
 mod live;
+mod write;
 
 pub(crate) use confine::ConfineArgs;
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use live::{Capture, LiveArgs};
+pub(crate) use write::WriteArgs;
 
 use crate::control::SOCKET;
 use crate::exit::usage;
 use crate::term::ColorWhen;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
-use std::num::{NonZeroU32, NonZeroUsize};
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 use weir_engine::limits::WORKERS_MAX;
@@ -240,22 +242,8 @@ pub(crate) struct RunOptions {
     #[arg(default_missing_value = SOCKET)]
     pub(crate) control: Option<PathBuf>,
 
-    /// Where packets go that the query passes: a capture (`x.pcap`, `x.pcapng`, `-` for standard
-    /// output), an interface, or a tunnel
-    ///
-    /// Interfaces are `eth1`, `tap:NAME` and `tun:NAME`; tunnels are `udp://HOST:PORT`,
-    /// `vxlan://HOST?vni=N`, `gre://HOST` and `erspan://HOST?session=N`.
-    #[arg(short, long, value_name = "WHERE")]
-    pub(crate) write: Option<String>,
-
-    /// Let -w go on in a further file once one has so many millions of bytes; KiB, MiB, GiB with k,
-    /// m, g
-    #[arg(short = 'C', long, value_name = "SIZE", requires = "write", value_parser = file_size)]
-    pub(crate) file_size: Option<u64>,
-
-    /// Write so many files, then over the first again
-    #[arg(short = 'W', long, value_name = "N", requires = "file_size")]
-    pub(crate) file_count: Option<NonZeroU32>,
+    #[command(flatten)]
+    pub(crate) write: WriteArgs,
 }
 
 /// What becomes of rows that a sink does not take.
@@ -477,17 +465,6 @@ fn workers(text: &str) -> Result<NonZeroUsize, String> {
     }
 }
 
-fn file_size(text: &str) -> Result<u64, String> {
-    let (digits, unit) = match text.char_indices().last() {
-        Some((at, 'k' | 'K')) => (&text[..at], 1 << 10),
-        Some((at, 'm' | 'M')) => (&text[..at], 1 << 20),
-        Some((at, 'g' | 'G')) => (&text[..at], 1 << 30),
-        _ => (text, 1_000_000),
-    };
-    let size = digits.parse::<u64>().ok().and_then(|n| n.checked_mul(unit));
-    size.filter(|n| *n > 0).ok_or_else(|| "expected a size such as 100, 500k or 2g".to_owned())
-}
-
 fn duration(text: &str) -> Result<i64, String> {
     weir_packet::time::parse_duration(text)
         .filter(|ns| *ns >= 0)
@@ -549,15 +526,6 @@ mod tests {
         assert!(workers("100000").is_err());
         assert!(workers("auto").is_ok());
         assert!(duration("-1s").is_err());
-    }
-
-    #[test]
-    fn sizes_of_files() {
-        assert_eq!(file_size("2"), Ok(2_000_000));
-        assert_eq!((file_size("3k"), file_size("1G")), (Ok(3072), Ok(1 << 30)));
-        for wrong in ["", "0", "k", "1kk", "1x", "-1", "99999999999999999999g"] {
-            assert!(file_size(wrong).is_err(), "{wrong}");
-        }
     }
 
     #[test]

@@ -100,6 +100,7 @@ fn why(reason: Refusal) -> &'static str {
         Refusal::Full => "while its queue was full",
         Refusal::Down => "while it was down or gone",
         Refusal::Unreachable => "without a way there",
+        Refusal::Over => "after its last file (-W)",
         Refusal::Other => "by the system",
     }
 }

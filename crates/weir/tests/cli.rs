@@ -208,6 +208,60 @@ fn a_capture_is_cut_into_files() {
     assert_eq!(output.status.code(), Some(2), "-W without -C");
 }
 
+/// By the packets' times, so that it comes out the same whenever it is done, and by any workers.
+#[test]
+fn a_capture_is_cut_by_time() {
+    let folder = Folder::new();
+    let header = FileHeader::new(LinkType::ETHERNET);
+    let mut bytes = header.to_bytes().to_vec();
+    for second in 0..300i64 {
+        header.put_record(&mut bytes, second * 1_000_000_000, 60, &[0; 60]);
+    }
+    let x = folder.file("x.pcap", bytes);
+    let cut = |to: &str, more: &[&str]| {
+        let out = tempfile::tempdir().expect("a folder");
+        let to = out.path().join(to);
+        let to = to.to_str().expect("a plain path");
+        let pass = ["run", "-e", "packets | pass", "-r", &x, "-w", to, "-G", "100"];
+        let output = run([&pass[..], more].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let mut files: Vec<(String, u64)> = std::fs::read_dir(out.path())
+            .expect("a folder")
+            .map(|entry| {
+                let path = entry.expect("an entry").path();
+                let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+                (name, (std::fs::metadata(path).expect("there").len() - 24) / 76)
+            })
+            .collect();
+        files.sort();
+        (files, stderr(&output).to_owned())
+    };
+    let named = |files: &[(&str, u64)]| -> Vec<(String, u64)> {
+        files.iter().map(|(name, n)| ((*name).to_owned(), *n)).collect()
+    };
+    for workers in ["1", "3"] {
+        let (files, _) = cut("x-%H%M%S.pcap", &["-j", workers]);
+        let want = [("x-000000.pcap", 100), ("x-000140.pcap", 100), ("x-000320.pcap", 100)];
+        assert_eq!(files, named(&want));
+    }
+    let (files, _) = cut("%s.", &["-C", "5k"]);
+    let want = [("0.", 68), ("0.1", 32), ("100.", 68), ("100.1", 32), ("200.", 68), ("200.1", 32)];
+    assert_eq!(files, named(&want));
+    let (files, said) = cut("%s", &["-W", "2"]);
+    assert_eq!(files, named(&[("0", 100), ("100", 100)]));
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("passed 200 packets") && said.contains("after its last file"), "{said}");
+    assert!(!said.contains("interrupted"), "{said}");
+
+    let told = |to: &str| {
+        let output = run(["run", "-e", "packets | pass", "-r", &x, "-w", to, "-G", "9"]);
+        assert_eq!(output.status.code(), Some(1));
+        stderr(&output).to_owned()
+    };
+    assert!(told("x.pcap").contains("x.pcap: -G needs a time in the name, such as -w x-%Y"));
+    assert!(told("no/such/%s.pcap").contains("no/such/0.pcap: No such file"));
+}
+
 #[test]
 fn errors_in_a_query_name_file_and_place() {
     let folder = Folder::new();

@@ -68,6 +68,7 @@ pub(crate) fn job(job: Job, term: &Term) -> anyhow::Result<Status> {
     }
     options.live.check()?;
     options.live.possible().map_err(usage)?;
+    options.write.check()?;
     only_filters(&filter)?;
     let filter = options.filter(&filter)?;
     if options.read.iter().filter(|name| *name == "-").count() > 1 {
@@ -99,7 +100,7 @@ pub(crate) fn job(job: Job, term: &Term) -> anyhow::Result<Status> {
     })?;
     let format = if printed == 0 && !changes { Format::Json } else { format };
     let shows = (printed > 0 || changes) && options.out_dir.is_none();
-    writes(&program, options.write.as_deref(), (shows, changes))?;
+    writes(&program, options.write.to.as_deref(), (shows, changes))?;
     let filter = match filter.as_str() {
         "" => None,
         text => Some(Filter::new(text).map_err(|e| filter_error(e, text))?),
@@ -218,6 +219,8 @@ impl Run<'_> {
         let mut outlets = self.outlets()?;
         self.confine(&input, &outlets);
 
+        let ending = Arc::clone(&stop);
+        outlets.when_over(move || ending.store(true, Ordering::Relaxed));
         let source = self.source(input, stream, heard, &stats)?;
         let mut source = Reading::new(source).headers(self.options.headers.into());
         if self.options.fragments {
@@ -260,7 +263,8 @@ impl Run<'_> {
         if let Some(progress) = &progress {
             progress.finish();
         }
-        self.end(outcome, &source, stop.load(Ordering::Relaxed))
+        let interrupted = stop.load(Ordering::Relaxed) && !outlets.is_over();
+        self.end(outcome, &source, interrupted)
     }
 
     /// Whether packets come from interfaces.
@@ -347,7 +351,7 @@ impl Run<'_> {
     ) -> anyhow::Result<Box<dyn Sink>> {
         let board = Arc::new(Board::default());
         let rules = Rules {
-            write: self.options.write.clone(),
+            write: self.options.write.to.clone(),
             names: self.options.names.into(),
             shows: self.options.out_dir.is_none(),
             own: self.own(table),

@@ -13,7 +13,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use weir_capture::Captures;
 use weir_capture::outlets::Outlets;
-use weir_capture::write::Rotation;
 use weir_engine::graph::Lower;
 use weir_packet::egress::Egress as _;
 use weir_packet::source::Source;
@@ -39,15 +38,14 @@ impl Run<'_> {
 
     /// Where packets go, open.
     pub(super) fn outlets(&self) -> anyhow::Result<Outlets> {
-        let write = self.options.write.as_deref();
+        let write = self.options.write.to.as_deref();
         let captured = wire::captured(&self.options.live)?;
         let mut outlets = Outlets::new(&self.options.read, captured, write, self.tell());
         outlets.prompt(self.options.packet_buffered);
         if self.options.control.is_some() {
             outlets.outlive();
         }
-        let files = self.options.file_count;
-        outlets.rotate(self.options.file_size.map(|bytes| Rotation { bytes, files }));
+        outlets.rotate(self.options.write.rotation());
         let all = self.program.outlets();
         if !all.is_empty() {
             outlets.prepare(&all)?;
@@ -103,7 +101,7 @@ impl Run<'_> {
         needs.devices(outlets.devices());
         if let Some(socket) = &self.options.control {
             // What comes may write where the run was started, and where it writes already.
-            let written = self.options.write.iter().map(Path::new);
+            let written = self.options.write.to.iter().map(Path::new);
             let folders = written.map(folder_of).chain(self.options.out_dir.clone());
             needs.programs(folder_of(socket), folders.chain([PathBuf::from(".")]).collect());
         }
