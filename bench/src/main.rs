@@ -7,6 +7,7 @@ mod answer;
 mod compressed;
 mod contestant;
 mod expected;
+mod live;
 mod measure;
 mod peers;
 mod process;
@@ -121,6 +122,15 @@ enum Action {
         #[arg(long, default_value = OUT, hide_default_value = true)]
         out: PathBuf,
     },
+    /// Capture from a virtual wire, by AF_XDP and by AF_PACKET, beside loops by hand that drop what
+    /// they receive; takes root.
+    Live(live::Options),
+    /// Sends frames on the wire of `live`.
+    #[command(hide = true)]
+    Send(live::Load),
+    /// Receives what comes on the wire of `live`, until standard input ends.
+    #[command(hide = true)]
+    Receive(live::Receive),
     /// Runs one flow meter once, in this process.
     #[command(hide = true)]
     Contestant { name: Contestant, preset: String, trace: PathBuf },
@@ -177,6 +187,9 @@ fn main() -> Result<()> {
         Action::Peers { trace, packets, rounds, out } => {
             print(peers::run(preset(&trace)?, packets, rounds.rounds.into(), &out)?)
         }
+        Action::Live(options) => print(live::run(&options)?),
+        Action::Send(load) => print(format_args!("sent={}", load.send()?)),
+        Action::Receive(receive) => print(receive.run()?),
         Action::Contestant { name, preset: p, trace } => print(name.run(preset(&p)?, &trace)?),
         Action::Work { name, trace, setup } => {
             let (measure, answer) = contestant::run_work(Work::named(&name)?, &trace, &setup)?;

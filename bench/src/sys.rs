@@ -7,6 +7,10 @@
 //! system's allocator as it came, under the contract of its own caller; all that it adds is two
 //! atomic additions, which neither allocate nor panic.
 
+pub(crate) mod host;
+pub(crate) mod ring;
+pub(crate) mod xsk;
+
 use memmap2::{Advice, Mmap, MmapMut, MmapOptions};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::fs::File;

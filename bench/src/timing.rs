@@ -64,3 +64,85 @@ impl Stopwatch {
         Whole { cpu, wall: self.wall.elapsed() }
     }
 }
+
+/// A moment to come.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Alarm(Instant);
+
+impl Alarm {
+    /// So long from now.
+    #[expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
+    pub(crate) fn after(time: Duration) -> Alarm {
+        Alarm(Instant::now() + time)
+    }
+
+    /// Whether it has come.
+    #[expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
+    pub(crate) fn is_over(&self) -> bool {
+        Instant::now() >= self.0
+    }
+}
+
+/// Frames of a wire, and how many came within a window of time that begins some time after the
+/// first of them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Window {
+    /// From the first frame to the window, and from there to its end.
+    warm_up: Duration,
+    length: Duration,
+    /// All so far.
+    pub(crate) frames: u64,
+    first: Option<Instant>,
+    opened: Option<(Instant, u64)>,
+    closed: Option<(Instant, u64)>,
+}
+
+impl Window {
+    /// Of this length, after so long a warm-up.
+    pub(crate) fn new(warm_up: Duration, length: Duration) -> Window {
+        Window { warm_up, length, frames: 0, first: None, opened: None, closed: None }
+    }
+
+    /// Some frames were processed; at least one. They count from the moment at which this is said.
+    #[inline]
+    #[expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
+    pub(crate) fn add(&mut self, frames: usize) {
+        self.frames += frames as u64;
+        if self.closed.is_some() {
+            return;
+        }
+        let now = Instant::now();
+        let first = *self.first.get_or_insert(now);
+        match self.opened {
+            None if now - first >= self.warm_up => self.opened = Some((now, self.frames)),
+            Some((opened, _)) if now - opened >= self.length => {
+                self.closed = Some((now, self.frames));
+            }
+            _ => {}
+        }
+    }
+
+    /// Frames within the window, and how long it was; nothing where it did not come to its end.
+    pub(crate) fn read(&self) -> Option<(u64, Duration)> {
+        let ((from, before), (to, after)) = (self.opened?, self.closed?);
+        Some((after - before, to - from))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_counts_what_comes_within_it() {
+        let mut none = Window::new(Duration::from_secs(1000), Duration::from_secs(1));
+        (0..10).for_each(|_| none.add(3));
+        assert_eq!((none.frames, none.read()), (30, None));
+        let mut at_once = Window::new(Duration::ZERO, Duration::ZERO);
+        at_once.add(5);
+        assert_eq!(at_once.read(), None);
+        at_once.add(7);
+        at_once.add(100);
+        assert_eq!((at_once.frames, at_once.read().map(|(n, _)| n)), (112, Some(7)));
+    }
+}

@@ -91,6 +91,44 @@ fn what_state_costs() {
     assert_eq!(rows(&idle, "`scan` by flow, idle 1 s"), 2, "{idle}");
 }
 
+/// Every frame that was sent is received, or lost at a place that is known, whoever receives.
+#[test]
+#[expect(clippy::print_stderr, reason = "a skipped test says so")]
+fn capture_from_a_wire() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let json = folder.path().join("live.json");
+    let json = json.to_str().expect("UTF-8");
+    let small = ["live", "--check", "--rounds", "1", "--frames", "20000", "--flows", "50"];
+    let short = ["--bytes", "60,1500", "--window-ms", "50", "--warm-up-ms", "1", "--json", json];
+    for more in [&["--no-priority"][..], &["--no-priority", "--socket", "--only", "Weir"]] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_weir-bench"));
+        let output = command.args(small).args(short).args(more).output().expect("runs");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        let cannot = ["run as root", "there is only one", "there are no threads called"];
+        if !output.status.success() && cannot.iter().any(|why| errors.contains(why)) {
+            eprintln!("SKIPPED capture_from_a_wire: {errors}");
+            return;
+        }
+        assert!(output.status.success(), "{errors}");
+        let everything = std::fs::read_to_string(json).expect("written");
+        let everything: Value = serde_json::from_str(&everything).expect("JSON");
+        let cases = everything["cases"].as_array().expect("cases");
+        let runs: Vec<&Value> =
+            cases.iter().flat_map(|case| case["rounds"][0].as_array().expect("a round")).collect();
+        assert_eq!(runs.len(), if more.len() == 1 { 12 } else { 6 }, "{everything}");
+        for run in runs {
+            let count = |name: &str| run[name].as_u64().expect("a count");
+            let lost = count("lost_on_the_wire") + count("lost_by_the_socket");
+            assert_eq!(count("offered"), count("received") + lost, "{run}");
+            assert!((1..=20_000 + 64).contains(&count("offered")), "{run}");
+            let ours = run["receiver"].as_str().expect("a name").starts_with("Weir");
+            assert_eq!(count("flows_found") > 0, ours, "{run}");
+        }
+        let table = String::from_utf8(output.stdout).expect("UTF-8");
+        assert_eq!(rows(&table, "Weir, flow meter"), 6, "{table}");
+    }
+}
+
 #[test]
 fn other_programs_beside_ours() {
     // The binary of Weir lies beside this one only where the whole workspace was built.

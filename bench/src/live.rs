@@ -1,0 +1,277 @@
+//! Capture from a wire: Weir with its flow meter beside loops by hand that drop what they receive.
+//!
+//! A case is a length of frames and a number of flows. In each round everybody receives once, one
+//! directly after the other, each in a process of its own; the order turns round by round. A
+//! sender on one processor offers more than can be taken, where it can; all that receiving takes,
+//! the kernel's part included, happens on the other. What counts are frames processed within a
+//! window of time, by the clock of the receiver.
+//!
+//! Nothing is measured that does not add up: what the sender made is what was received and what
+//! was lost, by place, to the frame, as the receiver, the kernel's socket and the interface
+//! counted each for itself.
+
+mod netlink;
+mod receiver;
+mod sender;
+mod table;
+mod wire;
+
+pub(crate) use receiver::Receive;
+pub(crate) use sender::Load;
+
+use crate::process::this_program;
+use anyhow::{Context, Result, bail, ensure};
+use netlink::Counts;
+use receiver::{Received, Way};
+use regex::Regex;
+use std::io::{self, BufRead, BufReader, Read as _, Write};
+use std::path::PathBuf;
+use std::process::{Child, Stdio};
+use table::Lines;
+use wire::{Napi, Wire};
+
+/// What is to be measured.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct Options {
+    /// Rounds; one more before them is not counted.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) rounds: u16,
+    /// Bytes of frames, without their check sequence: 60 is the shortest there is on a wire.
+    #[arg(long, value_delimiter = ',', default_values_t = [60, 1500])]
+    pub(crate) bytes: Vec<usize>,
+    /// Flows.
+    #[arg(long, value_delimiter = ',', default_values_t = [1000, 100_000])]
+    pub(crate) flows: Vec<u32>,
+    /// Milliseconds that count, of each run.
+    #[arg(long, default_value_t = 1000)]
+    pub(crate) window_ms: u64,
+    /// Milliseconds before them.
+    #[arg(long, default_value_t = 400)]
+    pub(crate) warm_up_ms: u64,
+    /// Frames of a run at most; a run that ends before its window does has no figures.
+    #[arg(long, default_value_t = i32::MAX as u32)]
+    pub(crate) frames: u32,
+    /// The processor of the sender, and that of the receiver.
+    #[arg(long, value_name = "CPU,CPU", value_delimiter = ',', num_args = 2)]
+    #[arg(default_values_t = [0, 1])]
+    pub(crate) pin: Vec<usize>,
+    /// Run with the priority of any other process; on a machine that does other things.
+    #[arg(long)]
+    pub(crate) no_priority: bool,
+    /// Send by an AF_PACKET socket, as where the kernel makes no live frames.
+    #[arg(long)]
+    pub(crate) socket: bool,
+    /// Only those receivers whose name in the table matches.
+    #[arg(long, value_name = "REGEX")]
+    pub(crate) only: Option<Regex>,
+    /// Only check that everything adds up: windows may stay open.
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// Write every single measurement to this file.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+}
+
+/// What frames are sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Case {
+    bytes: usize,
+    flows: u32,
+}
+
+/// What became of the frames of one run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Run {
+    /// Frames that the sender made.
+    offered: u64,
+    /// Those that the interface had no room for.
+    wire: u64,
+    received: Received,
+    /// How they were received, in the receiver's words.
+    mode: String,
+}
+
+impl Run {
+    /// Frames per second.
+    fn rate(&self) -> f64 {
+        self.received.rate()
+    }
+
+    /// The part of what was offered that was received.
+    fn share(&self) -> f64 {
+        self.received.frames as f64 / self.offered as f64
+    }
+}
+
+/// Measures, and gives the table.
+pub(crate) fn run(options: &Options) -> Result<String> {
+    let cpus = std::thread::available_parallelism().context("counting processors")?.get();
+    ensure!(
+        options.pin.len() == 2 && options.pin[0] != options.pin[1],
+        "--pin takes two processors, one for the sender and one for the receiver"
+    );
+    ensure!(cpus > 1, "sender and receiver need a processor each, and there is only one");
+    let ways: Vec<Way> = Way::ALL
+        .into_iter()
+        .filter(|way| options.only.as_ref().is_none_or(|only| only.is_match(way.title())))
+        .collect();
+    ensure!(!ways.is_empty(), "no receiver is left to run");
+    let wire = Wire::make(options.pin[1], !options.no_priority)?;
+    let socket = options.socket || !sender::can_send_live();
+    let sender = if socket { "an AF_PACKET socket" } else { "live frames of an XDP program" };
+    let mut lines = Vec::new();
+    for &bytes in &options.bytes {
+        let of_flows = options.flows.iter().map(|&flows| Case { bytes, flows });
+        lines.extend(of_flows.map(|case| Lines { case, rounds: Vec::new() }));
+    }
+    for round in 0..=options.rounds {
+        for line in &mut lines {
+            say(&format!("round {round} of {}: {:?}", options.rounds, line.case))?;
+            let mut runs = Vec::new();
+            for i in 0..ways.len() {
+                // Everybody is first in turn, and comes behind everybody else.
+                let way = ways[(i + usize::from(round)) % ways.len()];
+                let bench = Bench { options, wire: &wire, case: line.case, way, socket };
+                let run = bench.run().with_context(|| format!("{}: {:?}", way.title(), line.case));
+                runs.push((way, run?));
+            }
+            line.rounds.extend((round > 0).then_some(runs));
+        }
+    }
+    if let Some(path) = &options.json {
+        let text = format!("{:#}\n", table::json(sender, &lines));
+        std::fs::write(path, text).with_context(|| path.display().to_string())?;
+    }
+    Ok(table::markdown(options, sender, &lines))
+}
+
+/// One run.
+struct Bench<'a> {
+    options: &'a Options,
+    wire: &'a Wire,
+    case: Case,
+    way: Way,
+    socket: bool,
+}
+
+impl Bench<'_> {
+    fn run(&self) -> Result<Run> {
+        let napi = if self.way.is_busy() { Napi::Reader } else { Napi::Threads };
+        self.wire.attend(napi)?;
+        let mut receiver = Process::start(self.receiver()?)?;
+        let mode = receiver.line()?;
+        self.wire.place_threads()?;
+        let before = self.wire.counts()?;
+        let mut sender = self.sender()?;
+        let sent = crate::process::run("the sender", &mut sender)?;
+        let offered = crate::measure::number(&sent.out, "sent")?;
+        let after = self.wire.settle()?;
+        let received = Received::parse(&receiver.end()?)?;
+        let counted = Counts {
+            received: after.received - before.received,
+            dropped: after.dropped - before.dropped,
+        };
+        let wire = offered.saturating_sub(received.frames + received.lost);
+        let run = Run { offered, wire, received, mode };
+        self.check(&run, counted)?;
+        Ok(run)
+    }
+
+    fn receiver(&self) -> Result<std::process::Command> {
+        let Options { pin, warm_up_ms, window_ms, no_priority, .. } = self.options;
+        let mut command = this_program()?;
+        command.arg("receive").arg(clap_name(self.way));
+        command.args(["--cpu", &pin[1].to_string()]);
+        command.args(["--warm-up-ms", &warm_up_ms.to_string()]);
+        command.args(["--window-ms", &window_ms.to_string()]);
+        command.args((!no_priority).then_some("--fifo"));
+        Ok(command)
+    }
+
+    fn sender(&self) -> Result<std::process::Command> {
+        let Options { pin, warm_up_ms, window_ms, no_priority, frames, .. } = self.options;
+        // A quarter more: the receiver counts from its first frame on.
+        let ms = (warm_up_ms + window_ms) * 5 / 4;
+        let mut command = this_program()?;
+        command.args(["send", "--bytes", &self.case.bytes.to_string()]);
+        command.args(["--flows", &self.case.flows.to_string()]);
+        command.args(["--frames", &frames.to_string(), "--ms", &ms.to_string()]);
+        command.args(["--cpu", &pin[0].to_string()]);
+        command.args((!no_priority).then_some("--fifo"));
+        command.args(self.socket.then_some("--socket"));
+        Ok(command)
+    }
+
+    /// A rate of frames that do not add up is no rate.
+    fn check(&self, run: &Run, counted: Counts) -> Result<()> {
+        let Received { frames, lost, .. } = run.received;
+        // What an XDP program redirects to a socket that is full, the interface counts as dropped.
+        let wire = counted.dropped.checked_sub(if self.way.is_xdp() { lost } else { 0 });
+        let told = format!("{run:?}, and the interface says {counted:?}");
+        let taken = frames + lost == counted.received;
+        let whole = wire.is_some_and(|wire| run.offered == frames + lost + wire);
+        ensure!(taken && whole, "the frames do not add up: {told}");
+        ensure!(frames > 0, "nothing was received: {told}");
+        let flows = run.received.flows;
+        ensure!(
+            flows <= self.case.flows.into() && (flows > 0) == self.way.is_weir(),
+            "of {} flows it found {flows}",
+            self.case.flows
+        );
+        let measured = self.options.check || run.received.window_ns > 0;
+        ensure!(measured, "the sender ended before the window did: {told}");
+        Ok(())
+    }
+}
+
+fn clap_name(way: Way) -> String {
+    use clap::ValueEnum as _;
+    way.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+}
+
+/// A receiver, which runs until its standard input ends.
+struct Process {
+    child: Child,
+    lines: BufReader<std::process::ChildStdout>,
+}
+
+impl Process {
+    fn start(mut command: std::process::Command) -> Result<Process> {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().context("starting a receiver")?;
+        let lines = child.stdout.take().context("its standard output")?;
+        Ok(Process { child, lines: BufReader::new(lines) })
+    }
+
+    fn line(&mut self) -> Result<String> {
+        let mut line = String::new();
+        let read = self.lines.read_line(&mut line).context("listening to the receiver")?;
+        if read == 0 {
+            let mut errors = String::new();
+            if let Some(stderr) = &mut self.child.stderr {
+                stderr.read_to_string(&mut errors).context("listening to the receiver")?;
+            }
+            bail!("the receiver failed: {}", errors.trim());
+        }
+        Ok(line.trim().to_owned())
+    }
+
+    fn end(mut self) -> Result<String> {
+        drop(self.child.stdin.take());
+        self.line()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may have ended by itself; if not, nobody is left to hear of it.
+        drop(self.child.stdin.take());
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Tells of progress.
+fn say(text: &str) -> Result<()> {
+    writeln!(io::stderr(), "{text}").context("standard error")
+}

@@ -1,0 +1,268 @@
+//! The sender: UDP datagrams of many flows, as fast as one processor can.
+//!
+//! The kernel runs an XDP program on frames that it makes itself and sends where the program says
+//! (`BPF_F_TEST_XDP_LIVE_FRAMES`, Linux 5.18): several times as fast as any socket. The program
+//! writes address and port of the frame's flow. Where that is not to be had, frames leave by an
+//! AF_PACKET socket as the outlets of Weir send them.
+
+use super::netlink::Netlink;
+use super::wire;
+use crate::sys::host;
+use crate::timing::Alarm;
+use anyhow::{Context, Result, ensure};
+use std::time::Duration;
+use weir_capture::ebpf::{
+    Alu, AssembleError, Assembler, Code, Cond, Helper, Map, MapKind, Program, ProgramKind, Reg::*,
+    Size,
+};
+use weir_capture::outlets::Outlets;
+use weir_packet::craft::Frame;
+use weir_packet::egress::{Egress, Outlet, Sent};
+use weir_packet::source::LinkType;
+
+/// Frames that leave together.
+const BATCH: u32 = 64;
+
+/// A part of flow `f`: its address is 10.0.0.0 + f / 1000, its port 10000 + f % 1000.
+const FLOWS_EACH: u32 = 1000;
+const FIRST_PORT: u32 = 10_000;
+
+/// Of an Ethernet frame with an IPv4 header: the identification, the low half of the source, the
+/// port behind it.
+const IDENTIFICATION: i16 = 18;
+const SOURCE_LOW: i16 = 28;
+const PORT: i16 = 34;
+const HEADERS: i16 = 42;
+
+/// The program that makes a sequence of numbers look random (splitmix64, Steele et al. 2014).
+const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+const MIX: u64 = 0xbf58_476d_1ce4_e5b9;
+
+/// What XDP programs return when they give up (`enum xdp_action`).
+const XDP_ABORTED: i32 = 0;
+
+/// What to send.
+#[derive(clap::Args, Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Load {
+    /// Bytes of a frame, without its check sequence.
+    #[arg(long)]
+    pub(crate) bytes: usize,
+    /// Flows that they are of, in turn as if at random.
+    #[arg(long)]
+    pub(crate) flows: u32,
+    /// Frames at most.
+    #[arg(long)]
+    pub(crate) frames: u32,
+    /// Milliseconds at most.
+    #[arg(long)]
+    pub(crate) ms: u64,
+    /// The processor to send from.
+    #[arg(long)]
+    pub(crate) cpu: usize,
+    /// Run before others.
+    #[arg(long)]
+    pub(crate) fifo: bool,
+    /// Send by an AF_PACKET socket.
+    #[arg(long)]
+    pub(crate) socket: bool,
+}
+
+/// Whether this kernel sends live frames.
+pub(super) fn can_send_live() -> bool {
+    let mut a = Assembler::new();
+    a.mov(R0, XDP_ABORTED).exit();
+    let Ok(code) = a.finish() else { return false };
+    let program = Program::load(ProgramKind::Xdp, "weir-probe", &code);
+    let lo = Netlink::open().and_then(|netlink| netlink.interface("lo"));
+    match (program, lo) {
+        (Ok(program), Ok(lo)) => program.run_live(&[0; 64], lo.index, 1, 1).is_ok(),
+        _ => false,
+    }
+}
+
+impl Load {
+    /// Sends; how many frames were sent.
+    pub(crate) fn send(&self) -> Result<u64> {
+        ensure!(self.bytes >= HEADERS as usize, "a frame of a flow has {HEADERS} bytes at least");
+        ensure!(self.flows > 0 && self.flows.div_ceil(FLOWS_EACH) <= 1 << 16, "1 to 65M flows");
+        host::pin(None, self.cpu).context("pinning the sender")?;
+        if self.fifo {
+            host::run_first(None, wire::SENDER_FIRST).context("giving the sender priority")?;
+        }
+        if self.socket { self.by_socket() } else { self.by_program() }
+    }
+
+    /// Frame 0 of flow 0; the check sum of its IPv4 header is that of all.
+    fn frame(&self) -> Vec<u8> {
+        let to = [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 0x99]];
+        let payload = vec![0x5a; self.bytes - HEADERS as usize];
+        let frame = Frame::ethernet().mac(to[0], to[1]).ipv4([10, 0, 0, 0], [192, 0, 2, 1]);
+        let mut bytes = frame.udp(FIRST_PORT as u16, 4789 + 1).payload(&payload).bytes();
+        self.mark(&mut bytes, 0);
+        bytes
+    }
+
+    /// Makes it a frame of flow `f`, as the program does.
+    fn mark(&self, frame: &mut [u8], f: u32) {
+        let (host, port) = (f / FLOWS_EACH, FIRST_PORT + f % FLOWS_EACH);
+        let mut set = |at: i16, v: u32| {
+            frame[at as usize..at as usize + 2].copy_from_slice(&(v as u16).to_be_bytes());
+        };
+        set(SOURCE_LOW, host);
+        // Their sum stays, and so does the check sum of the header; that of UDP is left out.
+        set(IDENTIFICATION, !host);
+        set(PORT, port);
+        set(HEADERS - 2, 0);
+        let sum = checksum(&frame[14..34]);
+        frame[24..26].copy_from_slice(&sum.to_be_bytes());
+    }
+
+    fn by_program(&self) -> Result<u64> {
+        let netlink = Netlink::open().context("asking for interfaces")?;
+        let sender = netlink.interface(wire::SENDER).context(wire::SENDER)?.index;
+        let sent = Map::new(MapKind::Array, "weir-sent", 4, 8, 1).context("making a map")?;
+        let code = code(&sent, sender, self.flows)?;
+        let program = Program::load(ProgramKind::Xdp, "weir-sender", &code)
+            .context("loading the sender's program")?;
+        host::interrupt_after(Duration::from_millis(self.ms)).context("setting an alarm")?;
+        match program.run_live(&self.frame(), sender, self.frames, BATCH) {
+            // The time was over.
+            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+            result => result.context("sending live frames")?,
+        }
+        let count = sent.lookup(&0u32.to_ne_bytes()).context("reading a map")?;
+        let count = count.as_deref().and_then(|bytes| bytes.try_into().ok());
+        Ok(u64::from_ne_bytes(count.context("the count of frames")?))
+    }
+
+    fn by_socket(&self) -> Result<u64> {
+        let to = Outlet::Named(wire::SENDER.to_owned());
+        let mut outlets = Outlets::new(&[], Vec::new(), None, Box::new(|_| {}));
+        outlets.open(&[to])?;
+        // As many as do for all flows, each once; they go round.
+        let (mut memory, mut frames) = (Vec::new(), Vec::new());
+        for f in 0..self.flows {
+            let mut frame = self.frame();
+            self.mark(&mut frame, f);
+            let (start, len) = (memory.len() as u32, frame.len() as u32);
+            let link = LinkType::ETHERNET;
+            let (outlet, ts, caplen, trimmed) = (0, 0, len, false);
+            frames.push(Sent { outlet, link, ts, len, start, caplen, trimmed });
+            memory.extend(frame);
+        }
+        let (alarm, mut given) = (Alarm::after(Duration::from_millis(self.ms)), 0_u64);
+        while given < u64::from(self.frames) && !alarm.is_over() {
+            for part in frames.chunks(BATCH as usize) {
+                let left = u64::from(self.frames) - given;
+                let part = &part[..part.len().min(left as usize)];
+                outlets.send(&memory, part)?;
+                given += part.len() as u64;
+                if alarm.is_over() {
+                    break;
+                }
+            }
+        }
+        let (refused, _) = outlets.refused(0).total();
+        outlets.finish()?;
+        Ok(given - refused)
+    }
+}
+
+/// The check sum of an IPv4 header (RFC 1071), whatever stands in its place.
+fn checksum(header: &[u8]) -> u16 {
+    let words = header.chunks_exact(2).enumerate().filter(|&(i, _)| i != 5);
+    let sum: u32 = words.map(|(_, w)| u32::from(u16::from_be_bytes([w[0], w[1]]))).sum();
+    let sum = (sum & 0xffff) + (sum >> 16);
+    !((sum & 0xffff) + (sum >> 16)) as u16
+}
+
+/// In C, of `struct xdp_md *ctx`:
+///
+/// ```c
+/// char *data = ctx->data, *end = ctx->data_end;
+/// __u64 *sent = bpf_map_lookup_elem(&counts, &(int){0});
+/// if (!sent || data + 42 > end) return XDP_ABORTED;
+/// __u64 z = (*sent)++ * GOLDEN;
+/// z = (z ^ z >> 29) * MIX;
+/// __u32 flow = (z >> 32) % flows, host = flow / 1000;
+/// *(__be16 *)(data + 28) = htons(host);
+/// *(__be16 *)(data + 18) = htons(~host);
+/// *(__be16 *)(data + 34) = htons(10000 + flow % 1000);
+/// return bpf_redirect(interface, 0);
+/// ```
+fn code(sent: &Map, interface: u32, flows: u32) -> Result<Code, AssembleError> {
+    let mut a = Assembler::new();
+    let (counted, fits) = (a.label("counted"), a.label("fits"));
+    let number = |n: u32| i32::try_from(n).unwrap_or(i32::MAX);
+    a.mov(R6, R1);
+    a.store(Size::W, R10, -4, 0).load_map(R1, sent).mov(R2, R10).add(R2, -4);
+    a.call(Helper::MAP_LOOKUP_ELEM);
+    a.jump_if(Cond::Ne, R0, 0, counted).mov(R0, XDP_ABORTED).exit();
+    a.bind(counted);
+    a.load(Size::W, R7, R6, 0).load(Size::W, R8, R6, 4);
+    a.mov(R1, R7).add(R1, i32::from(HEADERS));
+    a.jump_if(Cond::Le, R1, R8, fits).mov(R0, XDP_ABORTED).exit();
+    a.bind(fits);
+    a.load(Size::DW, R1, R0, 0).mov(R2, R1).add(R2, 1).store(Size::DW, R0, 0, R2);
+    a.load_imm64(R2, GOLDEN).alu(Alu::Mul, R1, R2);
+    a.mov(R2, R1).alu(Alu::Rsh, R2, 29).alu(Alu::Xor, R1, R2);
+    a.load_imm64(R2, MIX).alu(Alu::Mul, R1, R2).alu(Alu::Rsh, R1, 32);
+    a.alu(Alu::Mod, R1, number(flows));
+    a.mov(R2, R1).alu(Alu::Div, R2, number(FLOWS_EACH));
+    a.mov(R3, R2).alu(Alu::Xor, R3, -1);
+    a.be(Size::H, R2).store(Size::H, R7, SOURCE_LOW, R2);
+    a.be(Size::H, R3).store(Size::H, R7, IDENTIFICATION, R3);
+    a.alu(Alu::Mod, R1, number(FLOWS_EACH)).add(R1, number(FIRST_PORT));
+    a.be(Size::H, R1).store(Size::H, R7, PORT, R1);
+    a.mov(R1, number(interface)).mov(R2, 0).call(Helper::REDIRECT).exit();
+    a.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load() -> Load {
+        let (frames, ms, cpu, fifo, socket) = (1, 1, 0, false, false);
+        Load { bytes: 60, flows: 100_000, frames, ms, cpu, fifo, socket }
+    }
+
+    #[test]
+    fn flows_differ_and_check_sums_are_right() {
+        let load = load();
+        let mut frame = load.frame();
+        let first = frame.clone();
+        assert_eq!((frame.len(), &frame[26..30]), (60, &[10, 0, 0, 0][..]));
+        let mut seen = std::collections::BTreeSet::new();
+        for f in (0..100_000).step_by(77) {
+            load.mark(&mut frame, f);
+            assert_eq!(frame[24..26], first[24..26], "the check sum stays");
+            assert!(seen.insert(frame[26..36].to_vec()));
+        }
+    }
+
+    /// The program writes what the function above does.
+    #[test]
+    #[expect(clippy::print_stderr, reason = "a skipped test says so")]
+    fn the_program_makes_frames_of_flows() {
+        let Ok(sent) = Map::new(MapKind::Array, "weir-test", 4, 8, 1) else {
+            eprintln!("SKIPPED the_program_makes_frames_of_flows: it needs root and bpf(2)");
+            return;
+        };
+        let load = load();
+        let code = code(&sent, 1, load.flows).expect("right");
+        let program = Program::load(ProgramKind::Xdp, "weir-test", &code).expect("loads");
+        for n in 0..100_u64 {
+            let z = n.wrapping_mul(GOLDEN);
+            let f = ((z ^ z >> 29).wrapping_mul(MIX) >> 32) % u64::from(load.flows);
+            let mut want = load.frame();
+            load.mark(&mut want, f as u32);
+            let run = program.test_run(&load.frame(), 1).expect("a frame");
+            assert_eq!((run.returned, run.data), (4, want), "frame {n}");
+        }
+        let short = program.test_run(&[0; 41], 1).expect("a frame");
+        assert_eq!(short.returned, XDP_ABORTED as u32);
+        let count = sent.lookup(&0u32.to_ne_bytes()).expect("reads").expect("there");
+        assert_eq!(count, 100_u64.to_ne_bytes());
+    }
+}

@@ -1,0 +1,142 @@
+//! The wire: a virtual one in a network namespace of this process, with two queues, whose far end
+//! is looked after on the receiver's processor.
+//!
+//! By itself a virtual wire has frames received on the processor of whoever sends them. With
+//! receive offload on, NAPI can be put into threads, one for each queue, which are pinned to the
+//! receiver's processor and run behind the receiver: else they would take all of its time, and it
+//! would never get to read what they bring (receive livelock).
+
+use super::netlink::{Counts, Netlink};
+use crate::sys::host;
+use anyhow::{Context, Result, ensure};
+use std::fs;
+
+/// Its ends.
+pub(super) const SENDER: &str = "weir0";
+pub(super) const RECEIVER: &str = "weir1";
+
+/// Queues of each end.
+pub(super) const QUEUES: u32 = 2;
+
+/// Priorities (sched(7)): a reader before NAPI, which it must outrank, and that before the sender.
+pub(super) const READER_FIRST: i32 = 6;
+const NAPI_FIRST: i32 = 5;
+pub(super) const SENDER_FIRST: i32 = 4;
+
+/// How often a thread of NAPI is looked for before it is given up, and milliseconds between.
+const TRIES: usize = 200;
+const PAUSE_MS: u32 = 5;
+
+/// Who looks after the far end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Napi {
+    /// Threads of its own, whenever a frame comes.
+    Threads,
+    /// The receiver, when it polls; the threads where it has not done so for a while.
+    Reader,
+}
+
+/// The wire.
+pub(super) struct Wire {
+    netlink: Netlink,
+    /// The processor of the receiver; threads of NAPI have priority where they are to.
+    cpu: usize,
+    fifo: bool,
+}
+
+impl Wire {
+    /// Makes it, in a namespace that this thread moves to.
+    pub(super) fn make(cpu: usize, fifo: bool) -> Result<Wire> {
+        host::leave_the_network()?;
+        let netlink = Netlink::open().context("asking for interfaces")?;
+        netlink.veth(SENDER, RECEIVER, QUEUES).context("making a virtual wire")?;
+        host::receive_offload(RECEIVER).context("switching receive offload on")?;
+        Ok(Wire { netlink, cpu, fifo })
+    }
+
+    /// Says who looks after the far end.
+    pub(super) fn attend(&self, napi: Napi) -> Result<()> {
+        let (deferred, timeout_ns) = match napi {
+            Napi::Threads => ("0", "0"),
+            Napi::Reader => ("2", "200000"),
+        };
+        set("napi_defer_hard_irqs", deferred)?;
+        set("gro_flush_timeout", timeout_ns)?;
+        // Without threads, it would be the sender who does the work.
+        set("threaded", "1")
+    }
+
+    /// Puts the threads of NAPI where they belong. An XDP program that comes or goes may have made
+    /// new ones.
+    pub(super) fn place_threads(&self) -> Result<()> {
+        let comm = format!("napi/{RECEIVER}-");
+        for _ in 0..TRIES {
+            let threads = threads(&comm)?;
+            if threads.len() == QUEUES as usize {
+                for thread in threads {
+                    host::pin(Some(thread), self.cpu).context("pinning a thread of NAPI")?;
+                    if self.fifo {
+                        host::run_first(Some(thread), NAPI_FIRST)
+                            .context("giving a thread of NAPI priority")?;
+                    }
+                }
+                return Ok(());
+            }
+            pause(PAUSE_MS);
+        }
+        anyhow::bail!(
+            "there are no threads called {comm}*, which the kernel makes for threaded NAPI \
+             (Linux 5.12); in a process namespace of its own they can't be seen"
+        )
+    }
+
+    /// What the far end counted.
+    pub(super) fn counts(&self) -> Result<Counts> {
+        Ok(self.netlink.interface(RECEIVER).context(RECEIVER)?.counts)
+    }
+
+    /// Waits until the far end counts no more: what was sent has come, or is lost.
+    pub(super) fn settle(&self) -> Result<Counts> {
+        let mut counts = self.counts()?;
+        for _ in 0..TRIES {
+            pause(PAUSE_MS);
+            let now = self.counts()?;
+            if now == counts {
+                return Ok(now);
+            }
+            counts = now;
+        }
+        anyhow::bail!("{RECEIVER} goes on receiving after the sender has ended")
+    }
+}
+
+fn set(what: &str, value: &str) -> Result<()> {
+    let path = format!("/sys/class/net/{RECEIVER}/{what}");
+    fs::write(&path, value).with_context(|| format!("writing {value} to {path}"))?;
+    let is = fs::read_to_string(&path).with_context(|| path.clone())?;
+    ensure!(is.trim() == value, "{path} is {} after {value} was written", is.trim());
+    Ok(())
+}
+
+/// Threads whose name begins so, by their numbers.
+fn threads(comm: &str) -> Result<Vec<i32>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc").context("/proc")? {
+        let entry = entry.context("/proc")?;
+        let Some(id) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
+            continue;
+        };
+        // A process may be gone by now.
+        let name = fs::read_to_string(entry.path().join("comm")).unwrap_or_default();
+        if name.starts_with(comm) {
+            found.push(id);
+        }
+    }
+    Ok(found)
+}
+
+/// Waits for a moment, between two looks at what the kernel does.
+#[expect(clippy::disallowed_methods, reason = "the kernel tells nobody")]
+fn pause(ms: u32) {
+    std::thread::sleep(std::time::Duration::from_millis(ms.into()));
+}
