@@ -161,7 +161,6 @@ fn replay(capture: &Path, most: usize, more: &[&str]) -> bool {
 }
 
 #[test]
-#[expect(clippy::print_stderr, reason = "a skipped part says so")]
 fn a_wire_gives_the_rows_of_a_file() {
     if !namespace("a_wire_gives_the_rows_of_a_file") {
         return;
@@ -177,15 +176,6 @@ fn a_wire_gives_the_rows_of_a_file() {
     for more in [&["-j", "2"][..], &["--rings", "4"]] {
         assert!(replay(&root().join("fixtures/mixed.pcap"), 5000, more));
     }
-    let shared = root().join("../shared/captures");
-    if !shared.is_dir() {
-        eprintln!("SKIPPED the shared captures: {} is not there", shared.display());
-        return;
-    }
-    let all = files("../shared/captures", &[".pcap", ".pcapng", ".cap"]);
-    for capture in all.iter().take(40) {
-        replay(capture, 2000, &["-B", "65536"]);
-    }
 }
 
 /// The same by AF_XDP, and a filter is applied whoever does it.
@@ -197,7 +187,8 @@ fn af_xdp_gives_the_rows_of_a_file() {
     veth("v0", "v1");
     for capture in files("fixtures", &[".pcap"]) {
         for workers in ["1", "2"] {
-            replay(&capture, 2000, &["--capture", "xdp", "-j", workers]);
+            let busy: &[&str] = if workers == "2" { &["--busy-poll"] } else { &[] };
+            replay(&capture, 2000, &[&["--capture", "xdp", "-j", workers], busy].concat());
         }
     }
     let args = ["run", "-e", EACH, "-i", "v1", "--capture", "xdp", "-o", "csv", "udp port 1002"];
@@ -533,4 +524,5 @@ fn what_makes_no_sense_is_refused() {
     xdp(&["-i", "lo", "-Q", "out"]);
     xdp(&["-i", "lo", "--rings", "2"]);
     check(&["-i", "nosuch0", "--capture", "xdp"], 1, "nosuch0");
+    check(&["-i", "lo", "--busy-poll"], 2, "--busy-poll is of captures by AF_XDP");
 }
