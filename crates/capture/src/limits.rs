@@ -141,8 +141,21 @@ pub const XDP_FRAMES_MAX: usize = 1 << 18;
 /// Batches of one queue that may be held at once; beyond, frames wait in the ring.
 pub const XDP_LOANS_MAX: usize = 1024;
 
-/// Frames that the kernel looks at in one turn of busy-polling, unless told otherwise.
-pub const XDP_BUSY_POLL_BUDGET: u32 = 64;
+/// Frames that a socket of AF_XDP has memory for that sends, a power of two: those that drivers
+/// have not sent yet. When all are in use, the queue is full.
+pub const XDP_SEND_FRAMES: u32 = 2048;
+
+/// Frames that the kernel looks at in one turn of busy-polling, unless told otherwise: a batch.
+pub const XDP_BUSY_POLL_BUDGET: u32 = 256;
+
+/// Where so many frames came since frames were last waited for, ...
+pub const XDP_GATHER_FROM: u64 = 32;
+
+/// ...they are let gather for so many nanoseconds before they are looked for again, ...
+pub const XDP_GATHER_NS: i64 = 100_000;
+
+/// ...if each queue has memory for so many.
+pub const XDP_GATHER_FRAMES_MIN: usize = 4096;
 
 /// Milliseconds after which counters of the kernel are read anew while frames come.
 pub const XDP_COUNTS_EVERY_MS: u32 = 50;

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use weir_capture::bpf::{Filter, Filtered};
 use weir_capture::live::{ANY, Direction, Event, LiveOptions, interfaces, open_live};
 use weir_capture::outlets::Captured;
-use weir_capture::xdp::{XdpOptions, open_xdp};
+use weir_capture::xdp::{BusyPoll, XdpOptions, open_xdp};
 use weir_packet::source::{Account, LinkType, Lost, Source, SourceError};
 
 /// What happened to interfaces, for the ledger.
@@ -38,6 +38,7 @@ fn open_by_xdp(
     let mut options = XdpOptions::default();
     options.snap = args.snapshot_length.unwrap_or(options.snap);
     options.memory = args.buffer_size.unwrap_or(options.memory);
+    options.busy_poll = args.busy_poll.then(BusyPoll::default);
     let source = open_xdp(&args.interface, &options)?;
     if !quiet {
         // Nobody is left to tell when this can't be written.

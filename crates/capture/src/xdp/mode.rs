@@ -24,6 +24,8 @@ pub struct Mode {
     pub busy_poll: bool,
     /// Why they are not, though it was wanted.
     pub not_busy_poll: Option<WhyNot>,
+    /// Whether the interface sends interrupts all the same, so that polling saves none.
+    pub interrupts: bool,
     /// Frames that each queue has memory for.
     pub frames: usize,
     /// Bytes of memory for each frame.
@@ -81,7 +83,16 @@ impl fmt::Display for Mode {
         let pages = if self.not_huge.is_none() { "huge" } else { "normal" };
         write!(f, "{pages} pages{}, ", Better("huge pages", &self.not_huge))?;
         if self.busy_poll {
-            f.write_str("busy-poll, ")?;
+            f.write_str("busy-poll")?;
+            if self.interrupts {
+                let at = format_args!("/sys/class/net/{}", self.interface);
+                write!(
+                    f,
+                    " (of less use while there are interrupts: echo 2 > {at}/napi_defer_hard_irqs; \
+                     echo 200000 > {at}/gro_flush_timeout)"
+                )?;
+            }
+            f.write_str(", ")?;
         } else if self.not_busy_poll.is_some() {
             write!(f, "interrupts{}, ", Better("busy-poll", &self.not_busy_poll))?;
         }

@@ -140,6 +140,7 @@ impl Opening<'_> {
             busy_poll: self.options.busy_poll.is_some()
                 && opened.iter().all(|o| o.not_busy_poll.is_none()),
             not_busy_poll: opened.iter().find_map(|o| refusal(o.not_busy_poll.as_ref())),
+            interrupts: sends_interrupts(name),
             frames,
             frame_bytes,
         };
@@ -218,6 +219,15 @@ impl Opening<'_> {
             Attach::Native => opened.iter().find_map(|o| refusal(o.not_zero_copy.as_ref())),
         }
     }
+}
+
+/// Whether an interface is known not to defer its interrupts. Where `/sys` is that of another
+/// network namespace it does not say.
+fn sends_interrupts(interface: &str) -> bool {
+    ["napi_defer_hard_irqs", "gro_flush_timeout"].iter().any(|what| {
+        let said = std::fs::read_to_string(format!("/sys/class/net/{interface}/{what}"));
+        said.is_ok_and(|value| value.trim() == "0")
+    })
 }
 
 fn refusal(error: Option<&io::Error>) -> Option<WhyNot> {

@@ -7,7 +7,9 @@ use super::mode::Mode;
 use super::program::Redirect;
 use super::queue::Queue;
 use crate::ebpf::Link;
-use crate::limits::{WAIT_MS, XDP_COUNTS_EVERY_MS};
+use crate::limits::{
+    WAIT_MS, XDP_COUNTS_EVERY_MS, XDP_GATHER_FRAMES_MIN, XDP_GATHER_FROM, XDP_GATHER_NS,
+};
 use rustix::event::{Timespec, epoll, poll};
 use rustix::time::{ClockId, clock_gettime};
 use std::cell::Cell;
@@ -72,9 +74,13 @@ pub struct XdpSource {
     sockets: OwnedFd,
     snap: u32,
     busy_poll: bool,
+    /// Whether there is memory for what comes while more of it is waited for.
+    gathers: bool,
     /// The queue to look at first.
     next: usize,
     seq: u64,
+    /// Where `seq` was when frames were waited for.
+    waited_at: u64,
     /// The latest time stamp.
     now: i64,
     ended: bool,
@@ -122,9 +128,11 @@ impl XdpSource {
             let data = epoll::EventData::new_u64(i as u64);
             epoll::add(&sockets, &queue.socket, data, epoll::EventFlags::IN).map_err(failed)?;
         }
+        let gathers = queues.iter().all(|queue| queue.frames >= XDP_GATHER_FRAMES_MIN);
         Ok(XdpSource {
             ports,
             queues,
+            gathers,
             busy_poll: modes.iter().any(|mode| mode.busy_poll),
             modes,
             known,
@@ -132,6 +140,7 @@ impl XdpSource {
             snap: options.snap,
             next: 0,
             seq: 0,
+            waited_at: 0,
             now: 0,
             ended: false,
             lost: Cell::default(),
@@ -191,6 +200,8 @@ impl XdpSource {
             if self.queues.iter_mut().any(Queue::has_frames) {
                 return Ok(());
             }
+        } else if self.gather() {
+            return Ok(());
         }
         let mut waited_ms = 0;
         loop {
@@ -210,6 +221,19 @@ impl XdpSource {
                 return Ok(());
             }
         }
+    }
+
+    /// While frames come fast, waits for more of them than the kernel brings at a time: to be woken
+    /// for each few, and to work on a batch that is nearly empty, takes longer than they themselves
+    /// do. Whether some have come.
+    fn gather(&mut self) -> bool {
+        let fast = self.seq - self.waited_at >= XDP_GATHER_FROM;
+        self.waited_at = self.seq;
+        if !fast || !self.gathers {
+            return false;
+        }
+        sleep(Timespec { tv_sec: 0, tv_nsec: XDP_GATHER_NS });
+        self.queues.iter_mut().any(Queue::has_frames)
     }
 
     /// Waits for the sockets; whether one has something to say, or a signal came.
@@ -324,5 +348,9 @@ fn timespec(ms: u32) -> Timespec {
 
 /// Does nothing for a while, or until a signal comes.
 pub(super) fn nap(ms: u32) {
-    let _ = poll(&mut [], Some(&timespec(ms)));
+    sleep(timespec(ms));
+}
+
+fn sleep(time: Timespec) {
+    let _ = poll(&mut [], Some(&time));
 }

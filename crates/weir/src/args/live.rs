@@ -18,6 +18,10 @@ pub(crate) struct LiveArgs {
     #[arg(hide_default_value = true)]
     pub(crate) capture: Capture,
 
+    /// With --capture xdp: look after the queues when there is nothing else to do, not by interrupts
+    #[arg(long, requires = "interface")]
+    pub(crate) busy_poll: bool,
+
     /// List the interfaces that can be captured from, and stop
     #[arg(short = 'D', long)]
     pub(crate) list_interfaces: bool,
@@ -93,6 +97,9 @@ impl LiveArgs {
                 "{what} and --capture xdp don't go together: a program on the interface sees what \
                  comes in there, queue by queue"
             )),
+            None if self.busy_poll && self.capture != Capture::Xdp => {
+                Err("--busy-poll is of captures by AF_XDP: add --capture xdp".to_owned())
+            }
             None => Ok(()),
         }
     }
