@@ -160,8 +160,12 @@ impl Outlets {
 
     /// Refuses an interface that frames are captured on.
     fn no_way_back(&self, name: &str, place: &Place) -> io::Result<()> {
-        let captured = self.captured.iter().any(|on| on.name == name);
-        if *place != Place::Interface || !captured {
+        let interface = match place {
+            Place::Interface => name,
+            Place::Xdp(interface) => interface,
+            _ => return Ok(()),
+        };
+        if !self.captured.iter().any(|on| on.name == interface) {
             return Ok(());
         }
         Err(refused(format!(
@@ -310,6 +314,7 @@ mod tests {
         };
         let (eth, raw) = (LinkType::ETHERNET, LinkType::RAW);
         check("lo", false, eth, "lo: packets are captured on this interface");
+        check("xdp:lo", false, eth, "xdp:lo: packets are captured on this interface");
         check("udp://127.0.0.1:9", true, eth, "udp://127.0.0.1:9: packets leave for there by lo");
         check("udp://127.0.0.1:9", false, eth, "opens");
         check("vxlan://127.0.0.1?vni=1", false, eth, "opens");

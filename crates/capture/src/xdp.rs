@@ -30,6 +30,7 @@ pub(crate) mod ring;
 mod source;
 #[cfg(test)]
 mod tests;
+pub(crate) mod tx;
 
 pub use crate::sys::bpf::Attach;
 pub use mode::{Mode, WhyNot};

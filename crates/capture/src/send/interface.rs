@@ -69,7 +69,7 @@ impl Interface {
 }
 
 /// Tells which interfaces there are.
-fn none_such(name: &str, e: &io::Error) -> io::Error {
+pub(super) fn none_such(name: &str, e: &io::Error) -> io::Error {
     let all = interface::list().unwrap_or_default();
     let names = all.iter().map(|facts| facts.name.as_str()).collect::<Vec<_>>().join(", ");
     let file = match std::path::Path::new(name).exists() {

@@ -10,6 +10,7 @@ mod device;
 mod interface;
 pub mod place;
 mod tunnel;
+mod xdp;
 
 use crate::limits::{SEND_AT_ONCE, SEND_PAUSE_NS, SEND_RETRIES};
 use crate::sys::send::{Pieces, wait_writable};
@@ -25,6 +26,7 @@ use weir_packet::source::LinkType;
 /// What sends frames.
 enum Port {
     Interface(interface::Interface),
+    Xdp(Box<xdp::Xdp>),
     Device(device::Device),
     Tunnel(tunnel::Tunnel),
 }
@@ -85,6 +87,10 @@ impl Wire {
                 let (interface, carries) = interface::Interface::open(name)?;
                 (Port::Interface(interface), carries)
             }
+            Place::Xdp(interface) => {
+                let (interface, carries) = xdp::Xdp::open(name, interface, tell)?;
+                (Port::Xdp(Box::new(interface)), carries)
+            }
             Place::Tap(device) => {
                 let kind = crate::sys::tun::Kind::Tap;
                 (Port::Device(device::Device::open(name, device, kind)?), Carries::Ethernet)
@@ -115,9 +121,12 @@ impl Wire {
             anew: Vec::new(),
             noted: false,
         };
-        if let Port::Interface(interface) = &wire.port
-            && !interface.is_back()
-        {
+        let there = match &wire.port {
+            Port::Interface(interface) => interface.is_back(),
+            Port::Xdp(interface) => interface.is_back(),
+            Port::Device(_) | Port::Tunnel(_) => true,
+        };
+        if !there {
             wire.leave(Refusal::Down, tell);
         }
         Ok(wire)
@@ -137,7 +146,7 @@ impl Wire {
     pub(crate) fn local_address(&self) -> Option<IpAddr> {
         match &self.port {
             Port::Tunnel(tunnel) => tunnel.local_address(),
-            Port::Interface(_) | Port::Device(_) => None,
+            Port::Interface(_) | Port::Xdp(_) | Port::Device(_) => None,
         }
     }
 
@@ -158,6 +167,7 @@ impl Wire {
     fn back(&mut self) -> bool {
         match &mut self.port {
             Port::Interface(interface) => interface.come_back(),
+            Port::Xdp(interface) => interface.come_back(),
             Port::Device(device) => device.come_back(),
             Port::Tunnel(tunnel) => tunnel.come_back(),
         }
@@ -295,6 +305,7 @@ impl Port {
     fn put(&mut self, messages: &[Pieces<'_>]) -> Tried {
         match self {
             Port::Interface(interface) => interface.put(messages),
+            Port::Xdp(interface) => interface.put(messages),
             Port::Device(device) => device.put(messages),
             Port::Tunnel(tunnel) => tunnel.put(messages),
         }
@@ -303,6 +314,7 @@ impl Port {
     fn socket(&self) -> BorrowedFd<'_> {
         match self {
             Port::Interface(interface) => interface.socket(),
+            Port::Xdp(interface) => interface.socket(),
             Port::Device(device) => device.socket(),
             Port::Tunnel(tunnel) => tunnel.socket(),
         }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `-` | standard output, as pcap |
 //! | with a `/`, or ending in `.pcap`, `.pcapng`, `.cap`, `.gz`, `.zst` | a file |
+//! | `xdp:NAME` | a network interface, by AF_XDP |
 //! | `tap:NAME`, `tun:NAME` | a TAP or TUN device |
 //! | `SCHEME://HOST…` | a tunnel |
 //! | anything else | a network interface |
@@ -31,6 +32,8 @@ pub enum Place {
     File,
     /// The interface of this name.
     Interface,
+    /// The interface of this name, by AF_XDP.
+    Xdp(String),
     /// A TAP device: Ethernet frames, as if received on it.
     Tap(String),
     /// A TUN device: IP packets, as if received on it.
@@ -106,7 +109,8 @@ fn place(name: &str) -> Result<Place, String> {
     if name == "-" || name.contains('/') || ENDINGS.iter().any(|end| name.ends_with(end)) {
         return Ok(Place::File);
     }
-    for (prefix, of) in [("tap:", Place::Tap as fn(String) -> Place), ("tun:", Place::Tun)] {
+    let prefixes = [("xdp:", Place::Xdp as fn(String) -> Place), ("tap:", Place::Tap)];
+    for (prefix, of) in prefixes.into_iter().chain([("tun:", Place::Tun as _)]) {
         if let Some(device) = name.strip_prefix(prefix) {
             interface(device)?;
             return Ok(of(device.to_owned()));
@@ -259,6 +263,7 @@ mod tests {
         for interface in ["eth0", "eth0.100", "wlp3s0", "br-lan", "pcap", "veth12@3"] {
             assert_eq!(Place::of(interface), Ok(Place::Interface), "{interface}");
         }
+        assert_eq!(Place::of("xdp:eth0"), Ok(Place::Xdp("eth0".to_owned())));
         assert_eq!(Place::of("tap:weir0"), Ok(Place::Tap("weir0".to_owned())));
         assert_eq!(Place::of("tun:weir0"), Ok(Place::Tun("weir0".to_owned())));
     }

@@ -13,16 +13,20 @@
 //!   that somebody writes to: nothing relies on reading the same value twice, all access is by
 //!   checked slices, and what lies beyond a frame is masked away.
 //!
+//! What is sent is written by its one owner as plain memory, and only read by the kernel, while it is
+//! called.
+//!
 //! The kernel holds the pages of the UMEM as long as the socket is open, the mapping as long as any
 //! batch refers to it: in whatever order they go, nothing is written to memory of others.
 
 use crate::xdp::ring::Shared;
 use memmap2::{Advice, MmapMut, MmapOptions, MmapRaw};
 use rustix::net::xdp::{
-    SocketAddrXdp, SocketAddrXdpFlags, XDP_PGOFF_RX_RING, XDP_UMEM_PGOFF_FILL_RING, XdpRingOffset,
-    XdpStatistics, XdpUmemReg, XdpUmemRegFlags,
+    SocketAddrXdp, SocketAddrXdpFlags, XDP_PGOFF_RX_RING, XDP_PGOFF_TX_RING,
+    XDP_UMEM_PGOFF_COMPLETION_RING, XDP_UMEM_PGOFF_FILL_RING, XdpRingOffset, XdpStatistics,
+    XdpUmemReg, XdpUmemRegFlags,
 };
-use rustix::net::{self, AddressFamily, RecvFlags, SocketFlags, SocketType, sockopt};
+use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -60,6 +64,13 @@ impl AsRef<[u8]> for Umem {
         // SAFETY: memory that is mapped as long as `self` lives, all of it initialised by the
         // kernel; what it may write meanwhile is said at the top.
         unsafe { std::slice::from_raw_parts(self.map.as_ptr(), self.map.len()) }
+    }
+}
+
+impl Umem {
+    /// Has a socket receive into it, in pieces of `frame_bytes`.
+    pub(crate) fn serve(&self, socket: &Socket, frame_bytes: u32) -> io::Result<()> {
+        socket.register(self.map.as_ptr(), self.map.len(), frame_bytes)
     }
 }
 
@@ -138,11 +149,12 @@ impl Socket {
         Ok(Socket(net::socket_with(AddressFamily::XDP, SocketType::RAW, flags, None)?))
     }
 
-    /// Says which memory frames are received into, in pieces of `frame_bytes`.
-    pub(crate) fn register(&self, umem: &Umem, frame_bytes: u32) -> io::Result<()> {
+    /// Says which memory frames are in, in pieces of `frame_bytes`. The kernel checks that it is
+    /// this process's, and holds its pages.
+    pub(crate) fn register(&self, at: *const u8, len: usize, frame_bytes: u32) -> io::Result<()> {
         let region = XdpUmemReg {
-            addr: umem.map.as_ptr() as u64,
-            len: umem.map.len() as u64,
+            addr: at as u64,
+            len: len as u64,
             chunk_size: frame_bytes,
             headroom: 0,
             flags: XdpUmemRegFlags::empty(),
@@ -164,7 +176,32 @@ impl Socket {
         Ok((fill, rx))
     }
 
-    /// Receives the frames of this queue from here on, those that a program redirects here.
+    /// Makes the completion ring and the send ring, with so many entries, powers of two.
+    pub(crate) fn send_rings(&self, tx: u32, completion: u32) -> io::Result<(RingMap, RingMap)> {
+        // Nothing is received, but without this ring no socket can be bound.
+        sockopt::set_xdp_umem_fill_ring_size(&self.0, 1)?;
+        sockopt::set_xdp_umem_completion_ring_size(&self.0, completion)?;
+        sockopt::set_xdp_tx_ring_size(&self.0, tx)?;
+        let offsets = sockopt::xdp_mmap_offsets(&self.0)?;
+        let back = completion as usize;
+        let back = RingMap::new(&self.0, XDP_UMEM_PGOFF_COMPLETION_RING, offsets.cr, back)?;
+        let tx = RingMap::new(&self.0, XDP_PGOFF_TX_RING, offsets.tx, 2 * tx as usize)?;
+        Ok((back, tx))
+    }
+
+    /// How many bytes may be on their way; the system may allow less.
+    pub(crate) fn send_buffer(&self, bytes: usize) -> io::Result<()> {
+        self.set(libc::SO_SNDBUF, u32::try_from(bytes).unwrap_or(u32::MAX))
+    }
+
+    /// Has the kernel send what is in the send ring, as far as it does at once.
+    pub(crate) fn send_now(&self) -> io::Result<()> {
+        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+        Ok(net::send(&self.0, &[], flags).map(drop)?)
+    }
+
+    /// Receives the frames of this queue from here on, those that a program redirects here; what is
+    /// sent leaves by it.
     pub(crate) fn bind(&self, ifindex: u32, queue: u32, zero_copy: bool) -> io::Result<()> {
         let mode = match zero_copy {
             true => SocketAddrXdpFlags::XDP_ZEROCOPY,

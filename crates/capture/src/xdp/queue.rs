@@ -65,8 +65,7 @@ impl Queue {
             Socket::new().map_err(|e| failed("opening a socket of AF_XDP", Refused::Socket(e)))?;
         let umem = Umem::new(request.frames * request.frame_bytes as usize)
             .map_err(|e| failed("mapping memory for frames", Refused::Memory(e)))?;
-        socket
-            .register(&umem, request.frame_bytes)
+        umem.serve(&socket, request.frame_bytes)
             .map_err(|e| failed("registering memory for frames", Refused::Memory(e)))?;
         let (fill, rx) = socket
             .rings(request.frames as u32)

@@ -128,7 +128,7 @@ impl<S: Shared> RxRing<S> {
 }
 
 /// A power of two, whatever the memory is like.
-fn entries(n: usize) -> u32 {
+pub(crate) fn entries(n: usize) -> u32 {
     let n = u32::try_from(n).unwrap_or(0);
     if n.is_power_of_two() { n } else { n.next_power_of_two() / 2 }
 }

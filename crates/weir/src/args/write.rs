@@ -11,8 +11,8 @@ pub(crate) struct WriteArgs {
     /// Where packets go that the query passes: a capture (`x.pcap`, `x.pcapng`, `-` for standard
     /// output), an interface, or a tunnel
     ///
-    /// Interfaces are `eth1`, `tap:NAME` and `tun:NAME`; tunnels are `udp://HOST:PORT`,
-    /// `vxlan://HOST?vni=N`, `gre://HOST` and `erspan://HOST?session=N`.
+    /// Interfaces are `eth1`, `xdp:eth1`, `tap:NAME` and `tun:NAME`; tunnels are
+    /// `udp://HOST:PORT`, `vxlan://HOST?vni=N`, `gre://HOST` and `erspan://HOST?session=N`.
     #[arg(short, long = "write", value_name = "WHERE")]
     pub(crate) to: Option<String>,
 

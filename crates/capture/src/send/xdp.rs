@@ -1,0 +1,245 @@
+//! A network interface by AF_XDP: frames are put into memory that the kernel shares, and leave
+//! without a socket's way through the stack (the kernel's Documentation/networking/af_xdp.rst).
+//!
+//! The kernel copies what it sends, while it is called, which works with any driver and needs no
+//! program on the interface. A frame that the driver has no room for it throws away, and says so:
+//! it is put in again, before those behind it, which the kernel has not taken.
+
+use super::carry::Carries;
+use super::interface::none_such;
+use super::{Tried, advice, named};
+use crate::limits::{
+    SEND_AT_ONCE, SEND_BUFFER, XDP_BIND_EVERY_MS, XDP_BIND_TRIES, XDP_FRAME_BYTES, XDP_QUEUES_MAX,
+    XDP_SEND_FRAMES,
+};
+use crate::sys::link;
+use crate::sys::packet::pause;
+use crate::sys::send::Pieces;
+use crate::sys::xsk::{RingMap, Socket};
+use crate::xdp::link::{Interface, Interfaces};
+use crate::xdp::ring::Descriptor;
+use crate::xdp::tx::{CompletionRing, TxRing};
+use memmap2::MmapMut;
+use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use weir_packet::egress::Refusal;
+
+/// Bytes of an Ethernet header, and of a VLAN tag, by which a frame may be longer.
+const ETHERNET: usize = 14;
+const TAG: usize = 4;
+
+/// EtherTypes of VLAN tags.
+const TAGS: [[u8; 2]; 2] = [[0x81, 0x00], [0x88, 0xa8]];
+
+/// An interface that frames are sent by.
+pub(super) struct Xdp {
+    outlet: String,
+    name: String,
+    control: OwnedFd,
+    /// Bytes of a frame without a tag, at most.
+    len_max: usize,
+    index: u32,
+    open: Open,
+}
+
+/// A socket with its memory, by pieces of so many bytes.
+struct Open {
+    socket: Socket,
+    queue: u32,
+    memory: MmapMut,
+    piece: usize,
+    tx: TxRing<RingMap>,
+    completion: CompletionRing<RingMap>,
+    /// The piece that the next frame goes to. They go round: where a driver sends out of this
+    /// memory, frames come back in the order in which they went.
+    next: u32,
+    /// Frames taken by the kernel that did not come back yet.
+    away: u32,
+    descriptors: Vec<Descriptor>,
+}
+
+impl Xdp {
+    /// Opens the interface `name`; `outlet` stands in errors. Says what it carries, and how it is
+    /// sent.
+    pub(super) fn open(
+        outlet: &str,
+        name: &str,
+        tell: &mut dyn FnMut(String),
+    ) -> io::Result<(Xdp, Carries)> {
+        let interface = look_up(name).map_err(|e| named(outlet, &e, ""))?;
+        let Some(interface) = interface else {
+            return Err(none_such(outlet, &io::ErrorKind::NotFound.into()));
+        };
+        let (index, open) = (interface.index, Open::new(outlet, &interface)?);
+        tell(format!(
+            "{outlet}: sends by AF_XDP on queue {}, copied by the kernel, {XDP_SEND_FRAMES} frames \
+             of {} bytes",
+            open.queue, open.piece
+        ));
+        let control = link::control()?;
+        let (outlet, name) = (outlet.to_owned(), name.to_owned());
+        let len_max = open.len_max(interface.mtu);
+        Ok((Xdp { outlet, name, control, len_max, index, open }, Carries::Ethernet))
+    }
+
+    pub(super) fn socket(&self) -> BorrowedFd<'_> {
+        self.open.socket.as_fd()
+    }
+
+    /// Whether it is up and has a carrier.
+    pub(super) fn is_back(&self) -> bool {
+        link::state(&self.control, &self.name).is_ok_and(|state| state.running)
+    }
+
+    /// Takes it into use again if it is back, perhaps as another one of the same name.
+    pub(super) fn come_back(&mut self) -> bool {
+        let Ok(Some(interface)) = look_up(&self.name) else { return false };
+        if !self.is_back() {
+            return false;
+        }
+        if interface.index != self.index {
+            let Ok(open) = Open::new(&self.outlet, &interface) else { return false };
+            (self.index, self.open) = (interface.index, open);
+        }
+        self.len_max = self.open.len_max(interface.mtu);
+        true
+    }
+
+    /// Sends frames, which have nothing before them.
+    pub(super) fn put(&mut self, messages: &[Pieces<'_>]) -> Tried {
+        let most = self.len_max;
+        let long = |[_, frame]: &Pieces<'_>| {
+            let tag = frame.get(12..14).is_some_and(|kind| TAGS.iter().any(|tag| kind == tag));
+            frame.len() > if tag { most + TAG } else { most }
+        };
+        let n = messages.iter().position(long).unwrap_or(messages.len());
+        if n == 0 {
+            let error = io::Error::from_raw_os_error(libc::EMSGSIZE);
+            return Tried::Refused(Refusal::Long, error);
+        }
+        let (took, error) = self.open.send(&messages[..n]);
+        if took > 0 {
+            return Tried::Took(took);
+        }
+        let Some(error) = error else { return Tried::Full { tells: false } };
+        match error.raw_os_error() {
+            Some(libc::EINTR) => Tried::Took(0),
+            Some(libc::ENETDOWN | libc::ENXIO | libc::ENODEV) => Tried::Away(Refusal::Down),
+            // The driver's queue is full, or its interface has lost its carrier.
+            Some(libc::EBUSY) if !self.is_back() => Tried::Away(Refusal::Down),
+            Some(libc::EBUSY | libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM) => {
+                Tried::Full { tells: false }
+            }
+            _ => Tried::Refused(Refusal::Other, error),
+        }
+    }
+}
+
+impl Open {
+    fn new(outlet: &str, interface: &Interface) -> io::Result<Open> {
+        let refused = |e: io::Error| named(outlet, &e, &hint(&e));
+        let unfit = |reason: String| io::Error::new(io::ErrorKind::InvalidInput, reason);
+        let Interface { name, mtu, hardware, index, .. } = interface;
+        if !matches!(*hardware, libc::ARPHRD_ETHER | libc::ARPHRD_LOOPBACK) {
+            let reason = format!("{outlet}: AF_XDP sends Ethernet only; without xdp: it may do");
+            return Err(unfit(reason));
+        }
+        let needed = *mtu as usize + ETHERNET + TAG;
+        let Some(piece) = XDP_FRAME_BYTES.into_iter().find(|&bytes| bytes >= needed) else {
+            let most = XDP_FRAME_BYTES[XDP_FRAME_BYTES.len() - 1] - ETHERNET - TAG;
+            return Err(unfit(format!(
+                "{outlet}: its MTU of {mtu} is more than AF_XDP sends in one piece, {most}; \
+                 send by {name} without xdp:"
+            )));
+        };
+        let socket = Socket::new().map_err(refused)?;
+        let memory = MmapMut::map_anon(XDP_SEND_FRAMES as usize * piece)?;
+        socket.send_buffer(SEND_BUFFER).map_err(refused)?;
+        socket.register(memory.as_ptr(), memory.len(), piece as u32).map_err(refused)?;
+        let entries = (SEND_AT_ONCE as u32).next_power_of_two();
+        let (completion, tx) = socket.send_rings(entries, XDP_SEND_FRAMES).map_err(refused)?;
+        let queue = bind(&socket, *index).map_err(refused)?;
+        Ok(Open {
+            socket,
+            queue,
+            memory,
+            piece,
+            tx: TxRing::new(tx),
+            completion: CompletionRing::new(completion),
+            next: 0,
+            away: 0,
+            descriptors: Vec::with_capacity(SEND_AT_ONCE),
+        })
+    }
+
+    /// Bytes of a frame without a tag at most; the MTU may have grown.
+    fn len_max(&self, mtu: u32) -> usize {
+        (mtu as usize + ETHERNET).min(self.piece - TAG)
+    }
+
+    /// Sends frames in order, as many as there is room for; how many, and what the kernel said.
+    fn send(&mut self, messages: &[Pieces<'_>]) -> (usize, Option<io::Error>) {
+        self.away -= self.completion.take().min(self.away);
+        let room = (XDP_SEND_FRAMES - self.away) as usize;
+        self.descriptors.clear();
+        for (i, [_, frame]) in (0..).zip(messages.iter().take(SEND_AT_ONCE.min(room))) {
+            let piece = self.next.wrapping_add(i) % XDP_SEND_FRAMES;
+            let start = piece as usize * self.piece;
+            self.memory[start..start + frame.len()].copy_from_slice(frame);
+            let (address, len) = (start as u64, frame.len() as u32);
+            self.descriptors.push(Descriptor { address, len });
+        }
+        if self.descriptors.is_empty() {
+            return (0, None);
+        }
+        self.tx.put(&self.descriptors);
+        let error = self.socket.send_now().err();
+        let dropped = error.as_ref().is_some_and(|e| e.raw_os_error() == Some(libc::EBUSY));
+        let taken = self.tx.taken(dropped).min(self.descriptors.len() as u32);
+        // Those come back when the driver is done with them, the one thrown away among them.
+        self.next = self.next.wrapping_add(taken);
+        self.away += taken;
+        (taken as usize - usize::from(dropped && taken > 0), error)
+    }
+}
+
+fn look_up(name: &str) -> io::Result<Option<Interface>> {
+    Interfaces::open()?.by_name(name)
+}
+
+/// Binds a socket to the first queue of an interface that has none yet.
+fn bind(socket: &Socket, index: u32) -> io::Result<u32> {
+    // One that was closed just now lets go of its queue a little later.
+    for _ in 0..XDP_BIND_TRIES {
+        for queue in 0..XDP_QUEUES_MAX {
+            match socket.bind(index, queue, false) {
+                Ok(()) => return Ok(queue),
+                Err(e) if e.raw_os_error() == Some(libc::EBUSY) => {}
+                // There is no such queue; those that there are are taken.
+                Err(e) if queue > 0 && e.raw_os_error() == Some(libc::EINVAL) => break,
+                Err(e) => return Err(e),
+            }
+        }
+        pause(XDP_BIND_EVERY_MS);
+    }
+    Err(io::Error::from_raw_os_error(libc::EBUSY))
+}
+
+/// What to try.
+fn hint(e: &io::Error) -> String {
+    match e.raw_os_error() {
+        Some(libc::EBUSY) => {
+            "; other sockets of AF_XDP have all its queues: end their programs, or \
+                              send without xdp:"
+                .to_owned()
+        }
+        Some(libc::ENOBUFS) => "; more memory would be locked than is allowed: raise the limit \
+                                (`ulimit -l`, LimitMEMLOCK= of a systemd unit), or add the \
+                                capability cap_ipc_lock"
+            .to_owned(),
+        Some(libc::EAFNOSUPPORT | libc::ENOSYS) => {
+            "; this kernel lacks AF_XDP (CONFIG_XDP_SOCKETS): send without xdp:".to_owned()
+        }
+        _ => advice(e, "cap_net_raw"),
+    }
+}
