@@ -18,7 +18,9 @@ use std::time::Duration;
 use weir_capture::ebpf::{
     Assembler, Attach, Helper, Link, Map, MapKind, Program, ProgramKind, Reg::*, Size,
 };
-use weir_capture::limits::{RETIRE_MS, RING_BLOCK, RING_BUFFER, XDP_MEMORY};
+use weir_capture::limits::{
+    RETIRE_MS, RING_BLOCK, RING_BUFFER, XDP_GATHER_FROM, XDP_GATHER_NS, XDP_MEMORY,
+};
 use weir_capture::live::{LiveOptions, open_live};
 use weir_capture::xdp::{BusyPoll, XdpOptions, open_xdp};
 use weir_engine::functions::Functions;
@@ -26,8 +28,8 @@ use weir_engine::rows::{Output, Rows, Sink};
 use weir_engine::run;
 use weir_packet::source::{Account, FrameBatch, Lost, Source, SourceError};
 
-/// Milliseconds that a loop waits for frames before it looks whether it is to end.
-const WAIT_MS: i64 = 100;
+/// Nanoseconds that a loop waits for frames before it looks whether it is to end.
+const WAIT_NS: i64 = 100_000_000;
 
 /// Where `rx_queue_index` is in `struct xdp_md`, and what passes a frame on (`enum xdp_action`).
 const RX_QUEUE_INDEX: i16 = 16;
@@ -38,6 +40,8 @@ const XDP_PASS: i32 = 2;
 pub(crate) enum Way {
     /// A loop by hand over AF_XDP that waits for its sockets.
     BareXdp,
+    /// The same, which lets frames gather for a while instead, where they come fast.
+    BareXdpPause,
     /// The same, which has the kernel look after its queues when it has nothing to do.
     BareXdpBusy,
     /// Weir by AF_XDP.
@@ -52,9 +56,10 @@ pub(crate) enum Way {
 
 impl Way {
     /// In the order in which they run.
-    pub(super) const ALL: [Way; 6] = [
+    pub(super) const ALL: [Way; 7] = [
         Way::BareXdp,
         Way::WeirXdp,
+        Way::BareXdpPause,
         Way::BareXdpBusy,
         Way::WeirXdpBusy,
         Way::BarePacket,
@@ -65,6 +70,7 @@ impl Way {
     pub(super) fn title(self) -> &'static str {
         match self {
             Way::BareXdp => "loop over AF_XDP",
+            Way::BareXdpPause => "loop over AF_XDP, pausing",
             Way::BareXdpBusy => "loop over AF_XDP, busy-polling",
             Way::WeirXdp => "Weir, flow meter, AF_XDP",
             Way::WeirXdpBusy => "Weir, flow meter, AF_XDP, busy-polling",
@@ -121,13 +127,15 @@ pub(crate) struct Received {
     pub(crate) window_ns: u64,
     /// Flows that were found; 0 where nobody looked.
     pub(crate) flows: u64,
+    /// Whether the kernel knows whom to call for a socket that polls; only a loop by hand says so.
+    pub(crate) polls: bool,
 }
 
 impl Received {
     fn new(window: &Window, lost: u64, flows: u64) -> Received {
         let (in_window, length) = window.read().unwrap_or_default();
         let window_ns = length.as_nanos() as u64;
-        Received { frames: window.frames, lost, in_window, window_ns, flows }
+        Received { frames: window.frames, lost, in_window, window_ns, flows, polls: false }
     }
 
     /// Reads what [`Received`] prints.
@@ -139,6 +147,7 @@ impl Received {
             in_window: number("in_window")?,
             window_ns: number("window_ns")?,
             flows: number("flows")?,
+            polls: number("polls")? > 0,
         })
     }
 
@@ -150,10 +159,12 @@ impl Received {
 
 impl fmt::Display for Received {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Received { frames, lost, in_window, window_ns, flows } = self;
+        let Received { frames, lost, in_window, window_ns, flows, polls } = self;
+        let polls = u8::from(*polls);
         write!(
             f,
-            "frames={frames} lost={lost} in_window={in_window} window_ns={window_ns} flows={flows}"
+            "frames={frames} lost={lost} in_window={in_window} window_ns={window_ns} \
+             flows={flows} polls={polls}"
         )
     }
 }
@@ -171,7 +182,7 @@ impl Receive {
             asked.store(true, Ordering::Relaxed);
         });
         match self.way {
-            Way::BareXdp | Way::BareXdpBusy => self.bare_xdp(&stop),
+            Way::BareXdp | Way::BareXdpPause | Way::BareXdpBusy => self.bare_xdp(&stop),
             Way::BarePacket => self.bare_packet(&stop),
             Way::WeirXdp | Way::WeirXdpBusy => {
                 let busy_poll = self.way.is_busy().then(BusyPoll::default);
@@ -264,7 +275,7 @@ impl Receive {
             queues.push(xsk);
         }
         let _link = redirect(interface, &sockets)?;
-        let mut window = self.window();
+        let (mut window, mut waited_at) = (self.window(), 0);
         self.ready("AF_XDP")?;
         loop {
             let n: usize = queues.iter_mut().map(Xsk::turn).sum();
@@ -280,16 +291,23 @@ impl Receive {
                     continue;
                 }
             }
+            let fast = window.frames - waited_at >= XDP_GATHER_FROM;
+            waited_at = window.frames;
+            if self.way == Way::BareXdpPause && fast {
+                pause(XDP_GATHER_NS);
+                continue;
+            }
             if !wait(&queues.iter().collect::<Vec<_>>())? && stop.load(Ordering::Relaxed) {
                 break;
             }
         }
-        let mut lost = 0;
+        let (mut lost, mut polls) = (0, false);
         for queue in &queues {
             let counts = queue.statistics()?;
             lost += counts.rx_dropped + counts.rx_ring_full.unwrap_or(0);
+            polls |= queue.napi()? > 0;
         }
-        Ok(Received::new(&window, lost, 0))
+        Ok(Received { polls, ..Received::new(&window, lost, 0) })
     }
 }
 
@@ -305,12 +323,17 @@ fn redirect(interface: u32, sockets: &Map) -> Result<Link> {
 /// Waits until one of these has something, for a while; whether one has.
 fn wait(what: &[&impl AsFd]) -> Result<bool> {
     let mut fds: Vec<_> = what.iter().map(|fd| PollFd::new(*fd, PollFlags::IN)).collect();
-    let time = Timespec { tv_sec: 0, tv_nsec: WAIT_MS * 1_000_000 };
+    let time = Timespec { tv_sec: 0, tv_nsec: WAIT_NS };
     match poll(&mut fds, Some(&time)) {
         Ok(ready) => Ok(ready > 0),
         Err(rustix::io::Errno::INTR) => Ok(true),
         Err(e) => Err(anyhow!(e)).context("waiting for frames"),
     }
+}
+
+/// Does nothing for a while, or until a signal comes.
+fn pause(ns: i64) {
+    let _ = poll(&mut [], Some(&Timespec { tv_sec: 0, tv_nsec: ns }));
 }
 
 /// A source whose frames are counted when they have been processed: when the next are asked for. It
@@ -388,6 +411,7 @@ mod tests {
             in_window: 2_000_000,
             window_ns: 1_000_000_123,
             flows: 1000,
+            polls: true,
         };
         assert_eq!(Received::parse(&received.to_string()).expect("whole"), received);
         assert!((received.rate() - 1_999_999.754).abs() < 0.001);

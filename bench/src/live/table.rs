@@ -113,7 +113,7 @@ mod tests {
     fn run(offered: u64, million_per_second: u64) -> Run {
         let frames = offered / 2;
         let (in_window, window_ns) = (million_per_second * 1000, 1_000_000);
-        let received = Received { frames, lost: 0, in_window, window_ns, flows: 0 };
+        let received = Received { frames, lost: 0, in_window, window_ns, flows: 0, polls: false };
         Run { offered, wire: offered - frames, received, mode: String::new() }
     }
 

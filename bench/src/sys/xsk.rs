@@ -184,6 +184,18 @@ impl Xsk {
         Ok(sockopt::xdp_statistics(&self.socket)?)
     }
 
+    /// The number of the NAPI that looks after the queue, as far as the kernel knows; 0 if not.
+    pub(crate) fn napi(&self) -> io::Result<u32> {
+        let (mut napi, mut len) = (0_u32, size_of::<u32>() as libc::socklen_t);
+        let (fd, to) = (self.socket.as_raw_fd(), (&raw mut napi).cast());
+        let (level, option) = (libc::SOL_SOCKET, libc::SO_INCOMING_NAPI_ID);
+        // SAFETY: room for a number, and its size.
+        match unsafe { libc::getsockopt(fd, level, option, to, &mut len) } {
+            0 => Ok(napi),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
     /// Its number in this process, for a map of sockets.
     pub(crate) fn number(&self) -> i32 {
         self.socket.as_raw_fd()

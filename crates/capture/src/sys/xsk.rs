@@ -13,8 +13,8 @@
 //!   that somebody writes to: nothing relies on reading the same value twice, all access is by
 //!   checked slices, and what lies beyond a frame is masked away.
 //!
-//! What is sent is written by its one owner as plain memory, and only read by the kernel, while it is
-//! called.
+//! What is sent is written by its one owner as plain memory, and only read by the kernel, while it
+//! is called.
 //!
 //! The kernel holds the pages of the UMEM as long as the socket is open, the mapping as long as any
 //! batch refers to it: in whatever order they go, nothing is written to memory of others.
@@ -217,6 +217,16 @@ impl Socket {
         self.set(libc::SO_PREFER_BUSY_POLL, 1)?;
         self.set(libc::SO_BUSY_POLL, micros)?;
         self.set(libc::SO_BUSY_POLL_BUDGET, budget)
+    }
+
+    /// Whether the kernel knows whom to poll for the socket's queue (`SO_INCOMING_NAPI_ID`).
+    pub(crate) fn is_pollable(&self) -> bool {
+        let (mut napi, mut len) = (0_u32, size_of::<u32>() as libc::socklen_t);
+        let (at, option) = ((&raw mut napi).cast(), libc::SO_INCOMING_NAPI_ID);
+        let fd = self.0.as_raw_fd();
+        // SAFETY: room for a number, and its size.
+        let got = unsafe { libc::getsockopt(fd, libc::SOL_SOCKET, option, at, &mut len) };
+        got == 0 && napi > 0
     }
 
     fn set(&self, option: libc::c_int, value: u32) -> io::Result<()> {

@@ -26,6 +26,9 @@ pub struct Mode {
     pub not_busy_poll: Option<WhyNot>,
     /// Whether the interface sends interrupts all the same, so that polling saves none.
     pub interrupts: bool,
+    /// Whether the driver told the kernel whom to poll. Before Linux 6.13 it is known only when
+    /// frames have come.
+    pub pollable: bool,
     /// Frames that each queue has memory for.
     pub frames: usize,
     /// Bytes of memory for each frame.
@@ -84,7 +87,9 @@ impl fmt::Display for Mode {
         write!(f, "{pages} pages{}, ", Better("huge pages", &self.not_huge))?;
         if self.busy_poll {
             f.write_str("busy-poll")?;
-            if self.interrupts {
+            if !self.pollable {
+                f.write_str(" (if the driver takes part: it did not say so)")?;
+            } else if self.interrupts {
                 let at = format_args!("/sys/class/net/{}", self.interface);
                 write!(
                     f,

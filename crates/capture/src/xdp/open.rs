@@ -141,6 +141,7 @@ impl Opening<'_> {
                 && opened.iter().all(|o| o.not_busy_poll.is_none()),
             not_busy_poll: opened.iter().find_map(|o| refusal(o.not_busy_poll.as_ref())),
             interrupts: sends_interrupts(name),
+            pollable: opened.iter().all(|o| o.queue.socket.is_pollable()),
             frames,
             frame_bytes,
         };
