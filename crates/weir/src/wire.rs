@@ -3,28 +3,51 @@
 
 use crate::args::{Capture, LiveArgs};
 use crate::source::Ending;
+use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use weir_capture::bpf::{Filter, Filtered};
 use weir_capture::live::{ANY, Direction, Event, LiveOptions, interfaces, open_live};
 use weir_capture::outlets::Captured;
 use weir_capture::xdp::{BusyPoll, XdpOptions, open_xdp};
 use weir_packet::source::{Account, LinkType, Lost, Source, SourceError};
 
-/// What happened to interfaces, for the ledger.
+/// Notes that are kept; an interface may go down and up for weeks.
+const NOTES_MAX: usize = 32;
+
+/// What happened to interfaces, for the ledger: the latest notes.
 #[derive(Clone, Default)]
-pub(crate) struct Notes(Arc<Mutex<Vec<String>>>);
+pub(crate) struct Notes(Arc<Mutex<Kept>>);
+
+#[derive(Default)]
+struct Kept {
+    latest: VecDeque<String>,
+    /// How many came before them.
+    earlier: u64,
+}
 
 impl Notes {
     fn add(&self, note: String) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(note);
+        let mut kept = self.lock();
+        if kept.latest.len() == NOTES_MAX {
+            kept.latest.pop_front();
+            kept.earlier += 1;
+        }
+        kept.latest.push_back(note);
     }
 
-    /// All of them, one after the other.
+    /// The latest of them, one after the other.
     fn lines(&self) -> Vec<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let kept = self.lock();
+        let earlier =
+            (kept.earlier > 0).then(|| format!("{} earlier ones, and then:", kept.earlier));
+        earlier.into_iter().chain(kept.latest.iter().cloned()).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -179,5 +202,14 @@ mod tests {
         eth1       7 received
         note       eth1 is up again
         ");
+    }
+
+    #[test]
+    fn the_latest_notes_are_kept() {
+        let notes = Notes::default();
+        (0..NOTES_MAX + 3).for_each(|n| notes.add(format!("note {n}")));
+        let lines = notes.lines();
+        assert_eq!(lines.len(), NOTES_MAX + 1);
+        assert_eq!((&lines[0][..], &lines[1][..]), ("3 earlier ones, and then:", "note 3"));
     }
 }

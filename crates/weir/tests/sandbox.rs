@@ -206,7 +206,7 @@ fn every_thread_of_a_stream_gives_up_everything() {
     let names = ["weir", "signals", "stats", "sink", "stream"];
     // With three more workers.
     let all = || Some(run.threads(&names)).filter(|all| all.len() >= names.len() + 3);
-    let threads = (0..1200).find_map(|_| all().or_else(|| pause_for_more()));
+    let threads = (0..1200).find_map(|_| all().or_else(pause_for_more));
     confined(&threads.expect("all of them begin"), 0);
     // Signals are heard all the same; they are answered with the next packets.
     run.signal("-USR1");

@@ -1,0 +1,199 @@
+//! A run that goes on and on while everything around it changes: its interface flaps, programs come
+//! and go and are replaced, every packet is a new flow, and nobody reads the rows of one program.
+//! Every frame is accounted for in the end, and memory stays what it was.
+//!
+//! It takes fifteen seconds, or as many as `WEIR_SOAK_SECONDS` says. Below two minutes nothing is
+//! said of memory: buffers are still being touched for the first time then.
+
+#![cfg(target_os = "linux")]
+
+mod common;
+#[path = "../../capture/tests/wires/mod.rs"]
+mod wires;
+
+use serde_json::Value;
+use std::fs::File;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use weir_packet::craft::Frame;
+use wires::{Sender, ip, namespace, pause, veth};
+
+/// Below that nothing is said of memory.
+const SETTLED: Duration = Duration::from_secs(120);
+
+/// What memory may grow by from a third of the time to the end, in KiB: what allocators do, no leak
+/// of a few bytes a packet or some KiB a change.
+const SLACK_KIB: u64 = 4096;
+
+/// A flow meter with room for few, which each packet overflows.
+const FLOOD: &str = "packets | summarize n = count(), bytes = sum(len) by flow every 1s max 20k \
+                     | summarize flows = count(), packets = sum(n) by ts";
+
+/// State for each source, with room for few, as exact as counting can be about each packet.
+const SCANS: [&str; 2] = [
+    "packets | scan n = 0 by ip.src max 20k => n + 1 | where n >= 2 | project number, ip.src, n",
+    "packets | scan n = 0 by ip.src max 20k => n + 1 | where n >= 3 | project ip.src, number",
+];
+
+const ALL: &str = "packets | summarize n = count()";
+
+/// Rows that nobody reads.
+const HANGING: &str = "packets | project number, ip.src";
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "it goes on for as long as somebody wants")]
+fn a_run_goes_on_whatever_happens_around_it() {
+    if !namespace("a_run_goes_on_whatever_happens_around_it") {
+        return;
+    }
+    let seconds = std::env::var("WEIR_SOAK_SECONDS").ok().and_then(|s| s.parse().ok());
+    let whole = Duration::from_secs(seconds.unwrap_or(15));
+    veth("v0", "v1");
+    let mut run = Run::start();
+    let (mut sender, started) = (Sender::new("v0"), Instant::now());
+    let (mut sent, mut round, mut settled) = (0u64, 0u64, None);
+    while started.elapsed() < whole {
+        for _ in 0..20_000 {
+            sender.send(&frame(sent));
+            sent += 1;
+        }
+        match round % 4 {
+            0 => run.ctl(&["add", "--name", "scan", "-e", SCANS[0]]),
+            1 => run.ctl(&["replace", "scan", "-e", SCANS[1]]),
+            2 => {
+                ip("link set v1 down");
+                ip("link set v1 up");
+                sender = Sender::new("v0");
+            }
+            _ => run.ctl(&["remove", "scan"]),
+        }
+        round += 1;
+        if settled.is_none() && started.elapsed() > whole / 3 {
+            settled = Some(run.memory_kib());
+        }
+    }
+    let end = run.memory_kib();
+    let [counts, said] = run.end(sent);
+    let before = settled.unwrap_or(end);
+    let mut out = std::io::stderr().lock();
+    let _ = writeln!(out, "soak: {sent} frames, {round} rounds, {before} to {end} KiB\n{said}");
+    let n = |key: &str| counts[key].as_u64().expect("a number");
+    assert_eq!(n("received") + n("lost_in_ring") + n("lost_in_kernel"), sent, "{counts}");
+    assert_eq!(n("received"), n("processed"), "{counts}");
+    assert!(n("evicted") > 0 && n("refused") > 0, "{counts}");
+    if whole >= SETTLED {
+        assert!(end <= before + SLACK_KIB, "{before} KiB became {end} KiB");
+    }
+}
+
+/// A packet of a flow of its own.
+fn frame(number: u64) -> Vec<u8> {
+    let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+    let [a, b, c, d, e, f, ..] = mixed.to_be_bytes();
+    let ports = (u16::from_be_bytes([d, e]) | 1, u16::from(f) + 1);
+    Frame::ethernet().ipv4([10, a, b, c], [192, 0, 2, 1]).udp(ports.0, ports.1).bytes()
+}
+
+/// The run, and the pipe that nobody reads.
+struct Run {
+    folder: tempfile::TempDir,
+    child: Child,
+    _pipe: File,
+}
+
+impl Run {
+    fn start() -> Run {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::create_dir(folder.path().join("out")).expect("a folder");
+        let pipe = folder.path().join("out/hanging.jsonl");
+        let made = Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.is_ok_and(|status| status.success()), "mkfifo (of coreutils)");
+        // To write, too, so that opening waits for nobody.
+        let reader = File::options().read(true).write(true).open(&pipe).expect("opens");
+        let errors = File::create(folder.path().join("errors")).expect("a file");
+        let child = Command::new(env!("CARGO_BIN_EXE_weir"))
+            .args(["run", "--control=weir.sock", "--out-dir", "out", "-o", "json", "-j", "2"])
+            .args(["-i", "v1"])
+            .current_dir(folder.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(errors)
+            .spawn()
+            .expect("the binary runs");
+        let mut run = Run { folder, child, _pipe: reader };
+        for _ in 0..1200 {
+            if run.said().contains("listening on") && run.folder.path().join("weir.sock").exists() {
+                break;
+            }
+            pause();
+        }
+        run.ctl(&["add", "--name", "flood", "-e", FLOOD]);
+        run.ctl(&["add", "--name", "all", "-e", ALL]);
+        run.ctl(&["add", "--name", "hanging", "-e", HANGING]);
+        run
+    }
+
+    fn said(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("errors")).expect("text")
+    }
+
+    fn ask(&self, args: &[&str]) -> (bool, String, String) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
+        command.args(["ctl", "-S", "weir.sock"]).args(args).current_dir(self.folder.path());
+        let output = command.output().expect("the binary runs");
+        let text = |bytes| String::from_utf8(bytes).expect("text");
+        (output.status.success(), text(output.stdout), text(output.stderr))
+    }
+
+    fn ctl(&mut self, args: &[&str]) {
+        let (done, _, said) = self.ask(args);
+        assert!(done, "{args:?}: {said}\n{}", self.said());
+    }
+
+    fn memory_kib(&self) -> u64 {
+        let status = format!("/proc/{}/status", self.child.id());
+        let status = std::fs::read_to_string(status).expect("it runs");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kib = line.and_then(|kib| kib.trim().strip_suffix(" kB"));
+        kib.and_then(|kib| kib.parse().ok()).expect("a size")
+    }
+
+    /// Its counts once every frame is accounted for, and what it said in the end.
+    fn end(mut self, sent: u64) -> [Value; 2] {
+        let mut counts = Value::Null;
+        for _ in 0..1200 {
+            let (_, text, _) = self.ask(&["stats", "-o", "json"]);
+            counts = serde_json::from_str(&text).expect("JSON");
+            let n = |key: &str| counts[key].as_u64().unwrap_or(0);
+            if n("processed") + n("lost_in_ring") + n("lost_in_kernel") >= sent {
+                break;
+            }
+            pause();
+        }
+        let pid = self.child.id().to_string();
+        let killed = Command::new("kill").args(["-INT", &pid]).status();
+        assert!(killed.is_ok_and(|status| status.success()), "it is still there");
+        // The hanging program's rows are given up on, and that is a failure.
+        assert_eq!(self.child.wait().expect("ends").code(), Some(1), "{}", self.said());
+        check_rows(&self.folder.path().join("out"), &counts);
+        let said = self.said();
+        [counts, Value::String(said.lines().rev().take(12).collect::<Vec<_>>().join("\n"))]
+    }
+}
+
+/// The program that counts has seen every packet, whoever came and went.
+fn check_rows(out: &Path, counts: &Value) {
+    let row = std::fs::read_to_string(out.join("all.jsonl")).expect("there");
+    let row: Value = serde_json::from_str(&row).expect("a row");
+    assert_eq!(row["n"], counts["processed"]);
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        // Of a failed test; else it has ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
