@@ -126,6 +126,12 @@ impl Outlets {
         if any { vec![PathBuf::from(DEVICES)] } else { Vec::new() }
     }
 
+    /// Whether sockets of AF_XDP are opened anew if somebody removes their interfaces and makes them
+    /// again, which takes CAP_NET_RAW, and memory that may be locked.
+    pub fn opens_xdp(&self) -> bool {
+        self.wires.iter().any(Wire::is_xdp)
+    }
+
     /// Whether all outlets have names that mean something, where packets that pass go to `pass`.
     /// Opens nothing.
     ///

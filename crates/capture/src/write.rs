@@ -5,11 +5,13 @@
 //! first. Both keep nanoseconds. `-` is standard output, as pcap. An existing file is overwritten,
 //! unless it is a capture being read.
 
+mod format;
 mod rotate;
 
 pub use rotate::Rotation;
 
 use crate::limits::WRITE_BUFFER;
+use format::Format;
 use rotate::{Further, Turn};
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Write};
@@ -17,12 +19,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 use weir_packet::egress::{Egress, Outlet, Refusal, Refused, Sent};
 use weir_packet::ethernet::link_name;
-use weir_packet::pcap::{ByteOrder, FileHeader};
-use weir_packet::pcapng::{Interface, Writer};
 use weir_packet::source::LinkType;
-
-/// Resolution of times in pcapng files: 10^-9 s.
-const NANOSECONDS: u8 = 9;
 
 /// Capture files that frames go to, by the names of their outlets.
 pub struct Files {
@@ -63,14 +60,6 @@ struct Output {
     bytes: u64,
     /// What came after the last of its files.
     refused: Refused,
-}
-
-/// How frames become the bytes of a file.
-enum Format {
-    /// With its header, once the link type is known.
-    Pcap(Option<FileHeader>),
-    /// With the link types of its interfaces.
-    Pcapng(Vec<LinkType>),
 }
 
 impl Files {
@@ -403,77 +392,6 @@ impl Output {
         self.format.end(&mut self.buffer);
         self.flush()
     }
-}
-
-const PCAPNG: Writer = Writer { order: ByteOrder::Little };
-
-impl Format {
-    /// The format that the name of a file asks for.
-    fn of(name: &str) -> Format {
-        match name.ends_with(".pcapng") {
-            true => Format::Pcapng(Vec::new()),
-            false => Format::Pcap(None),
-        }
-    }
-
-    /// The same, of a file in which nothing stands yet.
-    fn afresh(&self) -> Format {
-        match self {
-            Format::Pcap(_) => Format::Pcap(None),
-            Format::Pcapng(_) => Format::Pcapng(Vec::new()),
-        }
-    }
-
-    /// Appends a frame, and before it what it needs.
-    ///
-    /// # Errors
-    /// The link type of all frames of the file, where this one has another.
-    fn put(&mut self, out: &mut Vec<u8>, frame: &Sent, bytes: &[u8]) -> Result<(), LinkType> {
-        match self {
-            Format::Pcap(header) => {
-                let header = header.get_or_insert_with(|| start_pcap(frame.link, out));
-                if header.link != frame.link {
-                    return Err(header.link);
-                }
-                header.put_record(out, frame.ts, frame.len, bytes);
-            }
-            Format::Pcapng(links) => {
-                let id = interface(frame.link, links, out);
-                PCAPNG.packet(out, id, frame.ts.max(0) as u64, frame.len, bytes);
-            }
-        }
-        Ok(())
-    }
-
-    /// Makes a file without frames an empty capture, of Ethernet.
-    fn end(&mut self, out: &mut Vec<u8>) {
-        match self {
-            Format::Pcap(header @ None) => *header = Some(start_pcap(LinkType::ETHERNET, out)),
-            Format::Pcapng(links) if links.is_empty() => {
-                interface(LinkType::ETHERNET, links, out);
-            }
-            _ => {}
-        }
-    }
-}
-
-fn start_pcap(link: LinkType, out: &mut Vec<u8>) -> FileHeader {
-    let header = FileHeader::new(link);
-    out.extend_from_slice(&header.to_bytes());
-    header
-}
-
-/// The number of the interface for a link type, which is declared if it is new.
-fn interface(link: LinkType, links: &mut Vec<LinkType>, out: &mut Vec<u8>) -> u32 {
-    let id = links.iter().position(|l| *l == link).unwrap_or_else(|| {
-        if links.is_empty() {
-            PCAPNG.section(out);
-        }
-        PCAPNG.interface(out, &Interface { resolution: NANOSECONDS, ..Interface::new(link) });
-        links.push(link);
-        links.len() - 1
-    });
-    id as u32
 }
 
 /// A record: link type, time, length on the wire, bytes.

@@ -142,6 +142,11 @@ impl Wire {
         matches!(self.port, Port::Device(_))
     }
 
+    /// Whether it is sent by AF_XDP.
+    pub(crate) fn is_xdp(&self) -> bool {
+        matches!(self.port, Port::Xdp(_))
+    }
+
     /// The address that its packets leave from, if it is a tunnel.
     pub(crate) fn local_address(&self) -> Option<IpAddr> {
         match &self.port {

@@ -13,7 +13,7 @@ pub(crate) struct WriteArgs {
     ///
     /// Interfaces are `eth1`, `xdp:eth1`, `tap:NAME` and `tun:NAME`; tunnels are
     /// `udp://HOST:PORT`, `vxlan://HOST?vni=N`, `gre://HOST` and `erspan://HOST?session=N`.
-    #[arg(short, long = "write", value_name = "WHERE")]
+    #[arg(short = 'w', long = "write", value_name = "WHERE")]
     pub(crate) to: Option<String>,
 
     /// Let -w go on in a further file once one has so many millions of bytes; KiB, MiB, GiB with k,

@@ -355,6 +355,7 @@ impl Run<'_> {
             names: self.options.names.into(),
             shows: self.options.out_dir.is_none(),
             own: self.own(table),
+            confined: !self.options.confine.no_sandbox,
         };
         let (theirs, changes) = (Arc::clone(&board), Arc::clone(changes));
         let deck = Deck::new(entries, rules, theirs, changes, stats.clone())?;

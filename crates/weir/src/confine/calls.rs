@@ -199,13 +199,14 @@ fn rules(needs: &Needs) -> Result<Rules, seccompiler::Error> {
 const BPF_MAP_LOOKUP_ELEM: u64 = 1;
 
 /// Sockets may be made to ask the kernel about interfaces and, for names in filters, to ask for
-/// addresses: datagrams of IP, and netlink's for routes and links. Where programs are to come, to
-/// send packets too.
+/// addresses: datagrams of IP, and netlink's for routes and links. Where programs are to come, or
+/// interfaces to come back, to send packets too.
 fn sockets(needs: &Needs) -> Result<Vec<SeccompRule>, seccompiler::Error> {
     let ip = [libc::AF_INET as u64, libc::AF_INET6 as u64];
     let netlink = libc::AF_NETLINK as u64;
     let packets = needs.wires.then_some(libc::AF_PACKET as u64);
-    let families = ip.into_iter().chain([netlink]).chain(packets);
+    let xdp = needs.xdp.then_some(libc::AF_XDP as u64);
+    let families = ip.into_iter().chain([netlink]).chain(packets).chain(xdp);
     let other: Vec<_> = families.map(|family| (0, Op::Ne, family)).collect();
     let mut rules = vec![rule(other)?];
     rules.push(rule([(0, Op::Eq, netlink), (2, Op::Ne, libc::NETLINK_ROUTE as u64)])?);

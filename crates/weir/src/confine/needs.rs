@@ -9,7 +9,7 @@ use std::path::PathBuf;
 pub(crate) struct Needs {
     /// Files, and folders with all that is below, that are read.
     pub(crate) read: Vec<PathBuf>,
-    /// Folders in which files are made, written and removed.
+    /// Folders in which files are made, written and removed; and devices that are written to.
     pub(crate) write: Vec<PathBuf>,
     /// Whether libpcap may look up names of hosts and ports.
     pub(crate) names: bool,
@@ -23,6 +23,8 @@ pub(crate) struct Needs {
     pub(crate) remove: Vec<PathBuf>,
     /// Whether interfaces and tunnels are opened, to send packets by.
     pub(crate) wires: bool,
+    /// Whether sockets of AF_XDP are opened, to send packets by.
+    pub(crate) xdp: bool,
 }
 
 /// Nothing more than what is open.
@@ -37,6 +39,7 @@ impl Default for Needs {
             maps: false,
             remove: Vec::new(),
             wires: false,
+            xdp: false,
         }
     }
 }
@@ -76,12 +79,20 @@ impl Needs {
         self.devices.extend(devices);
     }
 
+    /// Interfaces that packets are sent by with AF_XDP, and that may go and come back.
+    pub(crate) fn xdp_sockets(&mut self) {
+        self.xdp = true;
+        self.capabilities |= CapabilitySet::NET_RAW | CapabilitySet::IPC_LOCK;
+    }
+
     /// Programs that are to come, asked for by a socket in a folder, from which it goes in the end:
     /// they write files in these folders, and send packets anywhere.
     pub(crate) fn programs(&mut self, socket: PathBuf, folders: Vec<PathBuf>) {
         self.remove.push(socket);
         self.folders(folders);
+        self.write.extend(["/dev/full", "/dev/null"].map(PathBuf::from));
         self.devices(vec![DEVICES.into()]);
+        self.xdp_sockets();
         (self.names, self.wires) = (true, true);
         self.capabilities |= CapabilitySet::NET_RAW;
     }

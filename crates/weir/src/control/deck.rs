@@ -75,6 +75,8 @@ pub(crate) struct Rules {
     pub(crate) shows: bool,
     /// Makes sinks.
     pub(crate) own: MakeOwn,
+    /// Whether the run has given up what it did not need.
+    pub(crate) confined: bool,
 }
 
 /// The programs of a run.
@@ -178,7 +180,7 @@ impl Deck {
             true => None,
             false => match (self.rules.own)(&entry.name, &entry.outputs()) {
                 Ok(own) => own,
-                Err(e) => return Reply::refusal(format!("{e:#}")),
+                Err(e) => return Reply::refusal(self.denied(format!("{e:#}"))),
             },
         };
         if let Some(at) = at.filter(|_| same) {
@@ -251,7 +253,7 @@ impl Deck {
             Ok(Ok(kept)) => Ok(Done { kept, continued }),
             Ok(Err(e)) => {
                 self.board.take_back();
-                Err(e.to_string())
+                Err(self.denied(e.to_string()))
             }
             Err(_) => Err("the run has ended".to_owned()),
         }
@@ -289,6 +291,17 @@ impl Deck {
             return Err("packets can't go to standard output: rows go there".to_owned());
         }
         names.check(&entry.outputs()).map_err(|clash| clash.to_string())
+    }
+
+    /// A reason, with what the sandbox has to do with it.
+    fn denied(&self, reason: String) -> String {
+        match self.rules.confined && reason.contains("Permission denied") {
+            true => format!(
+                "{reason}; programs that come may write where the run was started, and in the \
+                 folders of its -w and --out-dir; with --no-sandbox it lets them write anywhere"
+            ),
+            false => reason,
+        }
     }
 
     fn unknown(&self, name: &str) -> Reply {

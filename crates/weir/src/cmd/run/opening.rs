@@ -99,6 +99,9 @@ impl Run<'_> {
         }
         needs.folders(outlets.folders());
         needs.devices(outlets.devices());
+        if outlets.opens_xdp() {
+            needs.xdp_sockets();
+        }
         if let Some(socket) = &self.options.control {
             // What comes may write where the run was started, and where it writes already.
             let written = self.options.write.to.iter().map(Path::new);
