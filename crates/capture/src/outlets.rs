@@ -126,8 +126,8 @@ impl Outlets {
         if any { vec![PathBuf::from(DEVICES)] } else { Vec::new() }
     }
 
-    /// Whether sockets of AF_XDP are opened anew if somebody removes their interfaces and makes them
-    /// again, which takes CAP_NET_RAW, and memory that may be locked.
+    /// Whether sockets of AF_XDP are opened anew if somebody removes their interfaces and makes
+    /// them again, which takes CAP_NET_RAW, and memory that may be locked.
     pub fn opens_xdp(&self) -> bool {
         self.wires.iter().any(Wire::is_xdp)
     }
