@@ -25,8 +25,9 @@ pub(crate) struct Facts {
     pub(crate) address: Vec<u8>,
     /// Its IP addresses.
     pub(crate) ip: Vec<IpAddr>,
-    /// Frames that it had no room for, modulo 2^32. What the kernel drops behind that because nobody
-    /// takes its protocol or VLAN (`rx_dropped`) is seen by captures, and is not among these.
+    /// Frames that it had no room for, modulo 2^32. What the kernel drops behind that because
+    /// nobody takes its protocol or VLAN (`rx_dropped`) is seen by captures, and is not among
+    /// these.
     pub(crate) dropped: u32,
 }
 

@@ -18,7 +18,8 @@ pub(crate) struct LiveArgs {
     #[arg(hide_default_value = true)]
     pub(crate) capture: Capture,
 
-    /// With --capture xdp: look after the queues when there is nothing else to do, not by interrupts
+    /// With --capture xdp: look after the queues when there is nothing else to do, not by
+    /// interrupts
     #[arg(long, requires = "interface")]
     pub(crate) busy_poll: bool,
 

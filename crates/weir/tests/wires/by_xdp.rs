@@ -1,4 +1,5 @@
-//! Frames that leave by AF_XDP: those that came, unchanged and in order; what is not sent is counted.
+//! Frames that leave by AF_XDP: those that came, unchanged and in order; what is not sent is
+//! counted.
 
 use crate::common::{files, workplace};
 use crate::space::{Space, Tap};
