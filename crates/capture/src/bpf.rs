@@ -200,7 +200,7 @@ impl<S: Source> Source for Filtered<S> {
             }
             self.delivered += batch.len() as u64;
             self.filtered += (received - batch.len()) as u64;
-            if !batch.is_empty() || batch.reached().is_some() {
+            if !batch.is_empty() || batch.reached().is_some() || batch.gap().is_some() {
                 return Ok(true);
             }
         }

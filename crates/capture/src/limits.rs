@@ -69,6 +69,10 @@ pub const RETIRE_MS: u32 = 20;
 /// Milliseconds that a source waits for frames before it says that none came.
 pub const WAIT_MS: u32 = 100;
 
+/// Milliseconds after which a source asks what was lost while frames come; it also asks whenever
+/// none do.
+pub const LOSSES_EVERY_MS: u32 = 20;
+
 /// How far behind the clock is what a quiet wire has reached, in nanoseconds: two blocks' time, and
 /// some for a machine that is busy.
 pub const REACHED_BEHIND_NS: i64 = 250_000_000;

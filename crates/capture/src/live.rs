@@ -12,6 +12,7 @@
 mod block;
 mod clock;
 mod interface;
+mod losses;
 mod open;
 mod program;
 mod ring;
@@ -24,6 +25,7 @@ use crate::limits::{BATCHES_UNWATCHED, DRAIN_MS, RING_BUFFER, WAIT_MS};
 use crate::sys;
 use crate::sys::packet::{Poll, pause};
 use clock::{Clock, Stopwatch};
+use losses::Losses;
 use ring::Ring;
 use std::cell::Cell;
 use std::fmt;
@@ -137,7 +139,8 @@ impl fmt::Display for Event {
 pub fn open_live(names: &[String], options: LiveOptions) -> Result<Box<dyn Source>, SourceError> {
     let (wires, rings) = open::open(names, &options)?;
     let poll = Poll::new(rings.iter().map(|ring| &ring.socket));
-    let clock = Clock::new(options.stamps);
+    let mut clock = Clock::new(options.stamps);
+    let losses = Losses::since(clock.time().unwrap_or(i64::MIN));
     let (seq, unwatched, ending) = (0, 0, None);
     let watched = Cell::new(Stopwatch::start());
     Ok(Box::new(Live {
@@ -149,6 +152,7 @@ pub fn open_live(names: &[String], options: LiveOptions) -> Result<Box<dyn Sourc
         seq,
         unwatched,
         watched,
+        losses,
         ending,
         ended: false,
     }))
@@ -192,6 +196,7 @@ struct Live {
     unwatched: u32,
     /// Since when they were not asked for their counts.
     watched: Cell<Stopwatch>,
+    losses: Losses,
     /// Since when no more frames are let in.
     ending: Option<Stopwatch>,
     ended: bool,
@@ -209,6 +214,11 @@ impl Source for Live {
             self.ended = true;
             batch.clear();
             self.watch();
+            self.look_for_losses();
+            if let (Ok(false), Some(gap)) = (&more, self.losses.gap.take()) {
+                batch.set_gap(gap);
+                return Ok(true);
+            }
         }
         more
     }
@@ -268,11 +278,35 @@ impl Live {
     }
 
     fn deliver(&mut self, ring: usize, batch: &mut FrameBatch) {
+        if self.rings[ring].is_fresh() && self.losses.are_due() {
+            self.look_for_losses();
+        }
         let ring = &mut self.rings[ring];
         ring.fill(batch, self.wires[ring.wire].link, self.seq);
         self.seq += batch.len() as u64;
         if let Some(&ts) = batch.ts().last() {
             self.clock.saw(ts);
+        }
+        self.tell_losses(batch);
+    }
+
+    /// Asks what was lost until now.
+    fn look_for_losses(&mut self) {
+        if self.watched.get().elapsed_ms() >= WAIT_MS {
+            self.count_drops(&sys::interface::list().unwrap_or_default());
+        }
+        let before = self.clock.time();
+        let wires: u64 = self.wires.iter().map(|wire| wire.dropped.get().1).sum();
+        let of_ring = |ring: &Ring| ring.counts().unread + ring.told().dropped;
+        let lost = wires + self.rings.iter().map(of_ring).sum::<u64>();
+        let after = self.clock.time();
+        self.losses.take(lost, (before.unwrap_or(i64::MIN), after.unwrap_or(i64::MAX)));
+    }
+
+    /// Says with a batch what was lost.
+    fn tell_losses(&mut self, batch: &mut FrameBatch) {
+        if let Some(gap) = self.losses.gap.take() {
+            batch.set_gap(gap);
         }
     }
 
@@ -296,6 +330,8 @@ impl Live {
                     batch.set_reached(ts);
                 }
                 self.watch();
+                self.look_for_losses();
+                self.tell_losses(batch);
                 self.look_after()?;
                 return Ok(true);
             }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use weir_capture::bpf::{Filter, FilterError};
 use weir_capture::live::{ANY, Direction, Event, LiveOptions, Stamps, interfaces, open_live};
 use weir_packet::craft::Frame;
-use weir_packet::source::{FrameBatch, LinkType, Source};
+use weir_packet::source::{FrameBatch, Gap, LinkType, Source};
 use wires::{Sender, ip, namespace, veth};
 
 /// Batches without a frame after which nothing is expected any more: half a minute.
@@ -169,8 +169,19 @@ fn what_finds_no_room_is_counted() {
     }
     let held = batches.iter().flat_map(|b| (0..b.len()).map(|i| b.frame(i).to_vec()));
     assert!(held.eq(sent.iter().take(got).cloned()));
+    // Gaps tell of all that is lost, one after the other.
+    let mut gaps: Vec<Gap> = batches.iter().filter_map(FrameBatch::gap).collect();
     drop(batches);
-    got += end(&mut *source, &stop);
+    stop.store(true, Ordering::Relaxed);
+    let mut batch = FrameBatch::new();
+    while source.fill(&mut batch).unwrap_or_else(|e| panic!("{e}")) {
+        got += batch.len();
+        gaps.extend(batch.gap());
+    }
+    assert!(gaps.iter().all(|gap| gap.since <= gap.until), "{gaps:?}");
+    assert!(gaps.is_sorted_by_key(|gap| (gap.since, gap.until)), "{gaps:?}");
+    let told: u64 = gaps.iter().map(|gap| gap.frames).sum();
+    assert_eq!(told, source.account().lost.total(), "{gaps:?}");
     let account = source.account();
     assert_eq!(account.received, got as u64);
     assert!(account.lost.ring > 1000, "{account:?}");

@@ -10,6 +10,7 @@ mod head;
 mod pass;
 mod pending;
 mod ticks;
+mod wants;
 
 pub use ticks::window_lengths;
 
@@ -17,7 +18,6 @@ use crate::chain;
 use crate::counters::Ledger;
 use crate::functions::Functions;
 use crate::limits::SPARE_ROWS;
-use crate::ops::ends::Wanted;
 use crate::ops::groups::Groups;
 use crate::rows::{Output, Rows, Sink};
 use crate::run::RunError;
@@ -275,13 +275,6 @@ impl<'e> Lower<'e> {
     pub fn flush(&mut self, sink: &mut dyn Sink) {
         self.written.guard(|| sink.flush());
         self.exits.flush();
-    }
-
-    /// Says who wants frames.
-    pub(crate) fn want(&mut self) -> Wanted {
-        let wanted = self.exits.wanted();
-        self.pipes.iter_mut().flat_map(|p| &mut p.segments).for_each(|s| s.want(wanted));
-        wanted
     }
 
     /// Adds what was counted to the ledger.

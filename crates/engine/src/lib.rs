@@ -18,6 +18,7 @@ pub mod graph;
 pub mod key;
 mod lanes;
 pub mod limits;
+mod losses;
 mod merge;
 pub mod naive;
 pub mod ops;

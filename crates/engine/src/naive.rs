@@ -23,6 +23,13 @@
 //!   `summarize` that drops it, and nothing of it is evaluated there. Where windows slide, a row is
 //!   judged once, as if its pane were its window.
 //!
+//! # Losses
+//!
+//! A frame that came counts for the pane that its time lies in, unless it is late for it. A gap that
+//! the source told begins at the time that it said, or at the watermark before the batch that
+//! told it, if that is later; and no gap begins or ends before those told earlier did. It counts for
+//! every window that a time of it lies in, with all its frames.
+//!
 //! # Order
 //!
 //! A packet makes two steps: the watermark it moves, then its row. In each step, pipelines go in
@@ -49,6 +56,7 @@ mod clock;
 mod ends;
 mod eval;
 mod join;
+mod losses;
 mod rows;
 mod session;
 mod summarize;
@@ -62,6 +70,7 @@ use crate::segment::fields_read;
 use clock::Clock;
 use ends::Packet;
 use eval::{Eval, of_type};
+use losses::Losses;
 use rows::top_of_keys;
 use session::Sessions;
 use std::cmp::Ordering;
@@ -107,8 +116,11 @@ pub fn run(
             Ok(false) => break None,
             Err(e) => break Some(e),
         }
+        steps.losses.lost(batch.gap(), clock.watermark());
         for i in 0..batch.len() {
-            let watermark = Mark::At(clock.observe(batch.ts()[i]));
+            let watermark = clock.observe(batch.ts()[i]);
+            steps.losses.came(batch.ts()[i], watermark);
+            let watermark = Mark::At(watermark);
             steps.step(None, watermark);
             steps.step(Some(decoder.row(&batch, i)), watermark);
             processed += 1;
@@ -254,6 +266,7 @@ impl State {
 struct Steps<'a> {
     program: &'a Program,
     eval: Eval<'a>,
+    losses: Losses,
     states: Vec<Vec<State>>,
     turn: u64,
     late: u64,
@@ -270,6 +283,7 @@ impl<'a> Steps<'a> {
         Steps {
             program,
             eval: Eval::new(functions),
+            losses: Losses::default(),
             states: program.pipelines.iter().map(states).collect(),
             turn: 0,
             late: 0,

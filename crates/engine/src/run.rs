@@ -148,6 +148,7 @@ fn start(
     let mut feed = Feed::new(program, source, options);
     let mut running = Running::new(program.clone(), functions, options, &[], exits);
     running.want();
+    running.lower.look_up(feed.losses());
     let mut past = Ledger::default();
     let error = loop {
         let inquiry = options.inquiry.as_deref();
@@ -164,7 +165,10 @@ fn start(
         let next = options.changes.as_ref().and_then(|changes| changes.take());
         let Some(change) = next else { continue };
         match running.change(change, (functions, options), &mut past, sink) {
-            Ok(every) => feed.go_on(every),
+            Ok(every) => {
+                running.lower.look_up(feed.losses());
+                feed.go_on(every);
+            }
             Err(e) => break Some(e),
         }
     };

@@ -13,6 +13,7 @@ pub use reads::fields_read;
 use crate::counters::Ledger;
 use crate::expr::{Automaton, Compiler, Ctx, Regs, Scope, Src, Val};
 use crate::functions::Functions;
+use crate::losses::Book;
 use crate::ops::each::Each;
 use crate::ops::emit::Emitter;
 use crate::ops::ends::FrameSlots;
@@ -296,6 +297,13 @@ impl Segment {
     pub fn recycle(&mut self, groups: Groups) {
         if let End::Summarize(op, _) = &mut self.end {
             op.recycle(groups);
+        }
+    }
+
+    /// Lets its summarize look up in this book what was lost, if it asks for that.
+    pub(crate) fn look_up(&mut self, book: &Book) {
+        if let End::Summarize(_, emitter) = &mut self.end {
+            emitter.look_up(book);
         }
     }
 

@@ -22,6 +22,15 @@ const BAD: &[(Code, &str)] = &[
     (Code::BadConstant, "packets | summarize n = count() every 10s lateness 0s"),
     (Code::BadConstant, "packets | summarize n = count() every 10s fill idle 6"),
     (Code::WrongArity, "packets | summarize l = late(ip.src) every 10s lateness 5s"),
+    (
+        Code::NoEventTime,
+        "packets | summarize n = count(), seen = completeness() where tcp every 1s",
+    ),
+    (
+        Code::NoEventTime,
+        "packets\n| summarize n = count() by ip.src every 1s\n| summarize completeness() every 10s",
+    ),
+    (Code::WrongArity, "packets | summarize seen = completeness(tcp) every 10s"),
     (Code::UnknownStage, "packets | summarize n = count() by ip.src | over 60s every 10s"),
     (Code::AlwaysPresent, "packets | summarize behind = late() every 10s"),
     (

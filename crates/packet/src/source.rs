@@ -1,5 +1,9 @@
 //! The [`Source`] trait: batches of frames, by reference into shared memory.
 
+mod account;
+
+pub use account::{Account, Gap, Lost};
+
 use crate::bits::Bits;
 use crate::limits::BATCH;
 use crate::walk::{Headers, Look};
@@ -69,6 +73,8 @@ pub struct FrameBatch {
     n: usize,
     /// See [`FrameBatch::reached`].
     reached: Option<i64>,
+    /// See [`FrameBatch::gap`].
+    gap: Option<Gap>,
     late: Bits,
     cols: Box<FrameColumns>,
     /// Whether the reader looked at each frame for the classifier.
@@ -95,6 +101,7 @@ impl FrameBatch {
             headers: Headers::Outer,
             n: 0,
             reached: None,
+            gap: None,
             late: Bits::NONE,
             cols: Box::new(FrameColumns {
                 ts: [0; BATCH],
@@ -113,7 +120,7 @@ impl FrameBatch {
     pub fn clear(&mut self) {
         self.chunk = Chunk::clone(&NOTHING);
         self.headers = Headers::Outer;
-        (self.n, self.reached) = (0, None);
+        (self.n, self.reached, self.gap) = (0, None, None);
         (self.late, self.looked) = (Bits::NONE, false);
     }
 
@@ -125,7 +132,7 @@ impl FrameBatch {
         }
         self.base = base;
         (self.link, self.headers) = (link, Headers::Outer);
-        (self.n, self.reached) = (0, None);
+        (self.n, self.reached, self.gap) = (0, None, None);
         (self.late, self.looked) = (Bits::NONE, false);
     }
 
@@ -206,6 +213,16 @@ impl FrameBatch {
     /// Says so; for sources of a wire, which know what time it is.
     pub fn set_reached(&mut self, ts: i64) {
         self.reached = Some(ts);
+    }
+
+    /// What was found to be lost since the batch before; `None` where nothing was, as in files.
+    pub fn gap(&self) -> Option<Gap> {
+        self.gap
+    }
+
+    /// Says so; for sources of a wire.
+    pub fn set_gap(&mut self, gap: Gap) {
+        self.gap = Some(gap);
     }
 
     /// Frames in the batch.
@@ -339,45 +356,6 @@ impl fmt::Debug for FrameBatch {
     }
 }
 
-/// What a source has handed out so far. `received = delivered + filtered`; of a wire, frames that
-/// are `lost` are not among those.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Account {
-    /// Frames read from the file or wire.
-    pub received: u64,
-    /// Frames that the capture filter refused.
-    pub filtered: u64,
-    /// Frames that were there and could not be read.
-    pub lost: Lost,
-    /// Bytes of the file read so far, before decompression; for a progress display.
-    pub bytes_read: u64,
-}
-
-/// Frames of a wire that were lost before a source had them, by where.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Lost {
-    /// By the interface: it had no buffer, or its driver none.
-    pub interface: u64,
-    /// By the kernel, which had no room for them on their way.
-    pub kernel: u64,
-    /// By the ring between kernel and program, since the program did not keep up.
-    pub ring: u64,
-}
-
-impl Lost {
-    /// All of them.
-    pub fn total(&self) -> u64 {
-        self.interface.saturating_add(self.kernel).saturating_add(self.ring)
-    }
-
-    /// Adds those of another source.
-    pub fn merge(&mut self, other: Lost) {
-        self.interface = self.interface.saturating_add(other.interface);
-        self.kernel = self.kernel.saturating_add(other.kernel);
-        self.ring = self.ring.saturating_add(other.ring);
-    }
-}
-
 /// Why a source could not go on. Everything it delivered before stays good.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -461,7 +439,9 @@ pub trait Source: Send {
     ///
     /// A source of a wire does not wait long: where no frame comes for a while, it returns an empty
     /// batch that says what time is [reached](FrameBatch::reached), so that windows close and
-    /// rows are shown.
+    /// rows are shown. It says what it [lost](FrameBatch::gap) soon: while frames come that are
+    /// hardly later than that, so that the windows are open that lack those frames; and at the end
+    /// by an empty batch, if need be.
     ///
     /// # Errors
     /// When the source can't go on. Frames read before the fault were delivered by earlier calls;

@@ -416,6 +416,9 @@ pub enum AggFunc {
     Histogram,
     /// Why a session ended, as an [`EndReason`]. Int; of sessions only.
     EndReason,
+    /// Of the frames that passed in the time of the window, the share that was seen, at least: 1
+    /// where none is known to be lost. Of summaries over packets only. Float.
+    Completeness,
     /// A registered aggregate, by its position in [`crate::Signatures::aggregates`].
     User(usize),
 }
@@ -445,6 +448,7 @@ impl AggFunc {
             AggFunc::Frequent(_) => "frequent",
             AggFunc::Histogram => "histogram",
             AggFunc::EndReason => "end_reason",
+            AggFunc::Completeness => "completeness",
             AggFunc::User(_) => "user",
         }
     }

@@ -88,7 +88,7 @@ impl<S: Source> Source for Ending<S> {
             // Where nothing came for a while, nothing is on its way.
             self.left = if batch.is_empty() { 0 } else { self.left - 1 };
         }
-        Ok(more && (!ends || !batch.is_empty()))
+        Ok(more && (!ends || !batch.is_empty() || batch.gap().is_some()))
     }
 
     fn account(&self) -> Account {

@@ -72,11 +72,16 @@ impl Run {
     fn end(mut self) -> (String, String) {
         let mut rows = String::new();
         self.child.stdout.take().expect("piped").read_to_string(&mut rows).expect("text");
+        (rows, self.ended())
+    }
+
+    /// All that it said, once it has ended well and its rows were taken.
+    fn ended(mut self) -> String {
         let status = self.child.wait().expect("ends");
         self.said.extend(self.errors.iter());
         let said = self.said.join("\n");
         assert_eq!(status.code(), Some(0), "{said}");
-        (rows, said)
+        said
     }
 
     /// The same, of a run that Ctrl-C ends.
@@ -281,6 +286,55 @@ fn windows_close_while_the_wire_is_quiet() {
         }
         run.signal("-TERM");
         assert_eq!(run.child.wait().expect("ends").code(), Some(0));
+    }
+}
+
+/// Windows that lack frames say so, and those before do not.
+#[test]
+fn windows_say_what_they_lack() {
+    if !namespace("windows_say_what_they_lack") {
+        return;
+    }
+    veth("v0", "v1");
+    let query = "packets | where udp | summarize n = count(), seen = completeness() every 1s";
+    for workers in ["1", "2"] {
+        let args = ["run", "-e", query, "-i", "v1", "-o", "csv", "-j", workers];
+        let mut run = Run::start(&[&args[..], &["-B", "1", "-Q", "in", "--rings", "1"]].concat());
+        let sender = Sender::new("v0");
+        sender.send(&udp(1));
+        let mut rows = BufReader::new(run.child.stdout.take().expect("piped")).lines();
+        let mut next = || rows.next().map(|row| row.expect("text"));
+        assert_eq!(next().as_deref(), Some("ts,n,seen"));
+        let first = next().expect("a row");
+        assert!(first.ends_with(",1,1.0") || first.ends_with(",1,1"), "{first}");
+        // While it stands still, the ring fills up.
+        run.signal("-STOP");
+        let frame = udp(2);
+        let frame = [&frame[..], &[0; 1200]].concat();
+        (0..20_000).for_each(|_| sender.send(&frame));
+        run.signal("-CONT");
+        let frames = |row: &str| {
+            let mut cells = row.split(',').skip(1);
+            let n: f64 = cells.next().and_then(|n| n.parse().ok()).expect("a number");
+            (n, cells.next().and_then(|n| n.parse::<f64>().ok()).expect("a share"))
+        };
+        let row = next().expect("a row");
+        run.signal("-INT");
+        let mut windows = vec![frames(&row)];
+        while let Some(row) = next() {
+            windows.push(frames(&row));
+        }
+        let said = run.ended();
+        let lost = said.lines().find_map(|l| l.strip_prefix("lost")).expect("something was lost");
+        let lost: f64 = lost.split_whitespace().next().and_then(|n| n.parse().ok()).expect("count");
+        let all: f64 = windows.iter().map(|(n, _)| n).sum();
+        assert_eq!(all + 1.0 + lost, 20_001.0, "{said}");
+        let least = windows.iter().map(|w| w.1).fold(1.0, f64::min);
+        assert!(least < 1.0, "{windows:?}");
+        for (n, seen) in windows {
+            // It may lack all that was lost, and no more.
+            assert!(seen >= n / (n + lost) - 1e-9 && seen <= 1.0, "{n} {seen}: {said}");
+        }
     }
 }
 

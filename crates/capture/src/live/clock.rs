@@ -30,13 +30,17 @@ impl Clock {
     /// after this was asked. Of a foreign clock it is known only how far it went since a frame
     /// came.
     pub(super) fn now(&mut self) -> Option<i64> {
-        let now = if self.foreign {
+        Some(self.time()?.saturating_sub(REACHED_BEHIND_NS))
+    }
+
+    /// What time it is; `None` where a foreign clock was not seen yet.
+    pub(super) fn time(&mut self) -> Option<i64> {
+        Some(if self.foreign {
             let (ts, since) = self.latest.as_mut()?;
             ts.saturating_add(ns(since.get_or_insert_with(Stopwatch::start).0.elapsed()))
         } else {
             system()
-        };
-        Some(now.saturating_sub(REACHED_BEHIND_NS))
+        })
     }
 }
 

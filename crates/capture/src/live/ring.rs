@@ -58,6 +58,12 @@ impl Ring {
         self.frames.get(self.next).map(|frame| frame.ts)
     }
 
+    /// Whether the frame that comes next is the first of its block.
+    #[inline(always)]
+    pub(super) fn is_fresh(&self) -> bool {
+        self.next == 0
+    }
+
     /// Looks for a block with frames, unless there is one at hand, and gives back those that no
     /// batch refers to. Returns how many are still referred to.
     pub(super) fn load(&mut self) -> usize {

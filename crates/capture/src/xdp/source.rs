@@ -16,7 +16,7 @@ use std::cell::Cell;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
-use weir_packet::source::{Account, FrameBatch, Lost, Source, SourceError};
+use weir_packet::source::{Account, FrameBatch, Gap, Lost, Source, SourceError};
 
 const NS_PER_MS: i64 = 1_000_000;
 
@@ -87,6 +87,8 @@ pub struct XdpSource {
     lost: Cell<Lost>,
     /// When that was asked for.
     lost_at: i64,
+    /// Frames of it that batches have said.
+    told: u64,
 }
 
 impl Port {
@@ -145,6 +147,7 @@ impl XdpSource {
             ended: false,
             lost: Cell::default(),
             lost_at: 0,
+            told: 0,
         })
     }
 
@@ -296,6 +299,19 @@ impl XdpSource {
         (0..self.ports.len()).for_each(|at| lost.merge(self.lost_of(at)));
         self.lost.set(lost);
     }
+
+    /// Asks what was lost since it was last asked, and says it with a batch.
+    fn tell_losses(&mut self, batch: &mut FrameBatch) {
+        // A first time there is not: frames may have been lost since the program was attached.
+        let since = if self.lost_at == 0 { i64::MIN } else { self.lost_at };
+        self.count();
+        let lost = self.lost.get().total();
+        let (frames, until) = (lost.saturating_sub(self.told), self.now);
+        if frames > 0 {
+            self.told = lost;
+            batch.set_gap(Gap { frames, since, until });
+        }
+    }
 }
 
 impl Source for XdpSource {
@@ -309,7 +325,7 @@ impl Source for XdpSource {
             let waited = self.wait();
             self.tick();
             if !self.take(batch) {
-                self.count();
+                self.tell_losses(batch);
                 if let Err(error) = waited.and_then(|()| self.check()) {
                     self.ended = true;
                     return Err(error);
@@ -317,7 +333,7 @@ impl Source for XdpSource {
             }
         }
         if self.now - self.lost_at > i64::from(XDP_COUNTS_EVERY_MS) * NS_PER_MS {
-            self.count();
+            self.tell_losses(batch);
         }
         batch.set_reached(self.now);
         Ok(true)

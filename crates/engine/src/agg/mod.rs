@@ -10,6 +10,7 @@ mod any_all;
 pub(crate) mod approx_distinct;
 mod avg;
 mod bit_or;
+mod completeness;
 mod count;
 mod distinct;
 mod distinct_up_to;
@@ -265,16 +266,20 @@ fn alone(agg: &Agg, functions: &Functions, lone: bool) -> Box<dyn Aggregate> {
     if let AggFunc::Rate(window_ns) = agg.func {
         return Box::new(Of(rate::Rate { window_ns }));
     }
-    if agg.func == AggFunc::EndReason {
-        return Box::new(end_reason::EndReason);
+    match agg.func {
+        AggFunc::EndReason => return Box::new(end_reason::EndReason),
+        AggFunc::Completeness => return Box::new(completeness::Completeness),
+        _ => {}
     }
     let Some(arg) = &agg.arg else { return Box::new(Of(count::Count)) };
     // Whether a group may have rows and still no value.
     let nullable = lone || agg.cond.is_some() || !arg.always_present();
     match agg.func {
-        AggFunc::Count | AggFunc::Late | AggFunc::Rate(_) | AggFunc::EndReason => {
-            Box::new(Of(count::Count))
-        }
+        AggFunc::Count
+        | AggFunc::Late
+        | AggFunc::Rate(_)
+        | AggFunc::EndReason
+        | AggFunc::Completeness => Box::new(Of(count::Count)),
         AggFunc::Sum => match arg.ty {
             Type::Float => Box::new(Of(sum::SumFloat)),
             _ if !matches!(arg.kind, ExprKind::Field(_)) => Box::new(Of(sum::SumSigned)),

@@ -63,7 +63,7 @@ impl Clock {
         self.watermark()
     }
 
-    fn watermark(&self) -> i64 {
+    pub(super) fn watermark(&self) -> i64 {
         let behind = |max: i64| max.saturating_sub(self.rules.lateness_ns);
         self.max.map_or(i64::MIN, |max| behind(max).max(self.reached))
     }

@@ -195,6 +195,7 @@ impl<'a> Eval<'a> {
                 Value::Int(approx_distinct::count(values.iter().map(|v| item(v, agg))) as i64)
             }
             (AggFunc::EndReason, _) => unreachable!("sessions know it"),
+            (AggFunc::Completeness, _) => unreachable!("it is not of values"),
             (AggFunc::User(i), _) => {
                 let mut state = self.functions.aggregate_at(i)();
                 values.iter().for_each(|v| state.update(v));

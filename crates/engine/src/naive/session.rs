@@ -60,7 +60,7 @@ impl Steps<'_> {
             for key in all.open.keys().cloned().collect::<Vec<_>>() {
                 all.end(&key, EndReason::Forced);
             }
-            return (self.sessions_out(s, all), Mark::End);
+            return (self.sessions_out(s, session, i64::MAX, all), Mark::End);
         };
         let downstream = Mark::At(session.downstream(watermark));
         let tick = session.tick(watermark);
@@ -72,7 +72,7 @@ impl Steps<'_> {
         for key in over.collect::<Vec<_>>() {
             all.end(&key, EndReason::Idle);
         }
-        (self.sessions_out(s, all), downstream)
+        (self.sessions_out(s, session, tick, all), downstream)
     }
 
     /// Lets a row join the session of its key, or begin one.
@@ -115,7 +115,13 @@ impl Steps<'_> {
     }
 
     /// The rows of the sessions that have ended.
-    fn sessions_out(&mut self, s: &Summarize, all: &mut Sessions) -> Vec<Row> {
+    fn sessions_out(
+        &mut self,
+        s: &Summarize,
+        length: Session,
+        tick: i64,
+        all: &mut Sessions,
+    ) -> Vec<Row> {
         let mut ended = std::mem::take(&mut all.ended);
         ended.sort_by(|a, b| (a.session.start, &a.key).cmp(&(b.session.start, &b.key)));
         let row = |Ended { key, session, reason }| {
@@ -124,6 +130,9 @@ impl Steps<'_> {
             for (agg, values) in s.aggs.iter().zip(&session.values) {
                 cells.push(match agg.func {
                     AggFunc::EndReason => Value::Int(reason as i64),
+                    AggFunc::Completeness => {
+                        self.losses.of_session((session.start, session.last), length, tick)
+                    }
                     _ => self.eval.aggregate(agg, values),
                 });
             }

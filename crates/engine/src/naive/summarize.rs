@@ -209,7 +209,9 @@ impl Steps<'_> {
             for (a, agg) in s.aggs.iter().enumerate() {
                 let mut parts: Vec<_> = panes.iter().map(|aggs| aggs[a].clone()).collect();
                 let bare = |values: Vec<(u64, Value)>| values.into_iter().map(|(_, v)| v).collect();
-                cells.push(if rounds(agg) {
+                cells.push(if agg.func == AggFunc::Completeness {
+                    self.losses.of_window(s, ts)
+                } else if rounds(agg) {
                     let parts: Vec<Vec<Value>> = parts.into_iter().map(bare).collect();
                     self.eval.rounded(agg, &parts)
                 } else {

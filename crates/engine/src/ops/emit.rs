@@ -7,6 +7,7 @@ use crate::agg::Finish;
 use crate::counters::Ledger;
 use crate::expr::Class;
 use crate::key::{Layout, MAPPED, Pool};
+use crate::losses::{Ask, Book};
 use crate::processor::prefetch;
 use crate::rows::{Arena, Rows};
 use crate::table::{Keys, NO_ROW, Table};
@@ -15,7 +16,7 @@ use std::sync::Arc;
 use weir_packet::bits::Bits;
 use weir_packet::column::Column;
 use weir_packet::limits::BATCH;
-use weir_plan::Window;
+use weir_plan::{AggFunc, Window};
 
 /// Turns groups into rows, in order.
 pub struct Emitter {
@@ -28,6 +29,12 @@ pub struct Emitter {
     work: Box<Work>,
     /// Where windows do not come out as they are.
     windows: Option<Windows>,
+    /// Where it is known what was lost, if an aggregate asks for that.
+    losses: Option<Ask>,
+    /// Of the window at hand, the share that was seen.
+    seen: f64,
+    /// Of sessions, the tick that they come out at.
+    tick: i64,
 }
 
 /// Scratch of one chunk.
@@ -65,6 +72,21 @@ impl Emitter {
             order: Vec::new(),
             work: Box::new(Work { picked: [picked(), picked()], columns }),
             windows: Windows::of(spec),
+            losses: None,
+            seen: 1.0,
+            tick: i64::MAX,
+        }
+    }
+
+    /// Looks up in this book what was lost, if an aggregate asks for that.
+    pub(crate) fn look_up(&mut self, book: &Book) {
+        let func = |&(state, _): &(usize, usize)| self.spec.plan.aggs[state].func;
+        let funcs = self.spec.results.iter().map(func).enumerate();
+        let asking = funcs.filter(|(_, f)| *f == AggFunc::Completeness).map(|(i, _)| i);
+        let asking: Vec<usize> = asking.collect();
+        // What another one has looked up until now goes on.
+        if !asking.is_empty() && self.losses.is_none() {
+            self.losses = Some(book.ask(&self.spec.plan, asking));
         }
     }
 
@@ -84,6 +106,8 @@ impl Emitter {
         spent: &mut dyn FnMut(Groups),
         out: &mut dyn FnMut(&Rows),
     ) {
+        let tick = |w| self.spec.session().map_or(w, |session| session.tick(w));
+        self.tick = watermark.map_or(i64::MAX, tick);
         let Some(mut windows) = self.windows.take() else {
             for (start, mut groups) in closed {
                 self.emit(start, &mut groups, undefined, out);
@@ -112,6 +136,7 @@ impl Emitter {
     pub fn resume(&mut self, old: &mut Emitter) {
         swap(&mut self.windows, &mut old.windows);
         swap(&mut self.emitted, &mut old.emitted);
+        swap(&mut self.losses, &mut old.losses);
     }
 
     /// Adds what was counted to the ledger.
@@ -133,6 +158,9 @@ impl Emitter {
             keys.len = 1;
             keys.hash();
             variant.table.lookup(&keys, &variant.fresh, &mut [NO_ROW; BATCH]);
+        }
+        if let Some(losses) = self.losses.as_ref().filter(|_| self.spec.session().is_none()) {
+            self.seen = losses.window(start);
         }
         groups.settle();
         let mut order = std::mem::take(&mut self.order);
@@ -205,6 +233,28 @@ impl Emitter {
                         picked.scatter(scratch, column);
                     }
                 }
+            }
+        }
+        if self.losses.is_some() {
+            self.fill_seen(aggs, n);
+        }
+    }
+
+    /// Writes which share of the frames was seen, of a chunk whose first aggregate stands here.
+    #[cold]
+    fn fill_seen(&mut self, aggs: usize, n: usize) {
+        let Some(losses) = &self.losses else { return };
+        let rows = &mut self.rows;
+        for &a in &losses.aggs {
+            for i in 0..n {
+                let seen = match self.spec.session() {
+                    None => self.seen,
+                    Some(session) => {
+                        let [start, last] = [&rows.columns[0], &rows.time].map(|c| c.word()[i]);
+                        losses.session((start as i64, last as i64), session, self.tick)
+                    }
+                };
+                rows.columns[aggs + a].word_mut()[i] = seen.to_bits();
             }
         }
     }

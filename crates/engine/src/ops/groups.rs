@@ -118,7 +118,7 @@ impl Spec {
 }
 
 /// The start of the window of length `d` that `t` lies in.
-pub(super) fn window_start(t: i64, d: i64) -> i64 {
+pub(crate) fn window_start(t: i64, d: i64) -> i64 {
     t.checked_sub(t.rem_euclid(d)).unwrap_or(i64::MIN)
 }
 

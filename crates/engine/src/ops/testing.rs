@@ -40,6 +40,7 @@ pub(crate) fn agg(func: AggFunc, arg: Option<Expr>) -> Agg {
         | AggFunc::EndReason => Type::Int,
         AggFunc::Avg
         | AggFunc::Rate(_)
+        | AggFunc::Completeness
         | AggFunc::Variance
         | AggFunc::Stddev
         | AggFunc::Entropy => Type::Float,

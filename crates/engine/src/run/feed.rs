@@ -4,6 +4,7 @@ use super::{Changes, Options};
 use crate::clock::Clock;
 use crate::counters::Ledger;
 use crate::graph::window_lengths;
+use crate::losses::Book;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use weir_packet::bits::Bits;
@@ -24,6 +25,8 @@ pub(crate) struct Feed<'a> {
     breaks: bool,
     batches: u64,
     processed: u64,
+    /// Where what was lost is noted, once somebody asks.
+    losses: Book,
     error: Option<SourceError>,
 }
 
@@ -73,8 +76,14 @@ impl<'a> Feed<'a> {
             breaks: false,
             batches: 0,
             processed: 0,
+            losses: Book::default(),
             error: None,
         }
+    }
+
+    /// Where what was lost is noted.
+    pub(super) fn losses(&self) -> &Book {
+        &self.losses
     }
 
     /// The next batch; `false` at the end, or where what runs [is to change](Feed::breaks).
@@ -149,6 +158,7 @@ impl<'a> Feed<'a> {
     /// Moves the clock over a batch.
     pub(crate) fn times(&mut self, frames: &FrameBatch, times: &mut Times) {
         times.steps.clear();
+        let before = self.clock.watermark();
         if !frames.is_empty() {
             self.times_of_packets(frames.ts(), times);
         }
@@ -158,6 +168,9 @@ impl<'a> Feed<'a> {
             times.steps.push(Step { close, rows: Bits::NONE });
         }
         times.watermark = self.clock.watermark();
+        if self.losses.is_read() {
+            self.losses.take(frames.ts(), times.clock(frames), frames.gap(), before);
+        }
     }
 
     /// The steps of packets.

@@ -147,6 +147,20 @@ proptest! {
         }
     }
 
+    /// The same of programs that do nothing else.
+    #[test]
+    fn windows_say_what_they_lack(
+        traffic in traffic(), time in time_rules(), cuts in vec(cuts(), 3),
+        tape in vec(any::<u16>(), 100),
+    ) {
+        let query = Query(plan::completeness(&mut Choices::new(tape)));
+        let expected = model(&query.0, &traffic, &time, &[256]);
+        for (workers, cuts) in [1, 2, 4].into_iter().zip(&cuts) {
+            let how = format!("{workers} workers and batches of {cuts:?}");
+            same(&engine(&query.0, &traffic, &time, cuts, workers), &expected, true, &how)?;
+        }
+    }
+
     /// Of sessions a bound is exact with one worker.
     #[test]
     fn one_worker_keeps_the_bounds_of_sessions_exactly(

@@ -118,6 +118,25 @@ pub(crate) fn distinct_numbers(c: &mut Choices, max: u64) -> Program {
     Program { pipelines: vec![Pipeline { name: None, input, stages, schema, printed: true }] }
 }
 
+/// A program whose windows or sessions say what was lost.
+pub(crate) fn completeness(c: &mut Choices) -> Program {
+    let mut rows = Rows::packets();
+    let mut stages = Vec::new();
+    if c.once_in(3) {
+        let scope = rows.scope();
+        stages.push(Stage::Where(expr(c, &scope, &Type::Bool, 2)));
+    }
+    let stage = summarize(c, &mut rows);
+    let Stage::Summarize(mut s) = stage else { unreachable!("it is one") };
+    let of = |func, ty| Agg { name: format!("{func:?}"), func, arg: None, cond: None, ty };
+    s.aggs = vec![of(AggFunc::Completeness, Type::Float), of(AggFunc::Count, Type::Int)];
+    let stage = Stage::Summarize(s);
+    let schema = stage.output(&Schema::default());
+    stages.push(stage);
+    let input = Input::Packets;
+    Program { pipelines: vec![Pipeline { name: None, input, stages, schema, printed: true }] }
+}
+
 /// Lets another pipeline read that of number `n`.
 fn feeds(c: &mut Choices, program: &mut Program, n: usize) {
     program.pipelines[n].printed = c.once_in(3);
@@ -314,6 +333,7 @@ fn agg(c: &mut Choices, scope: &Scope, name: String) -> Agg {
     let all = [
         Count,
         Late,
+        Completeness,
         Sum,
         First,
         Last,
@@ -339,7 +359,7 @@ fn agg(c: &mut Choices, scope: &Scope, name: String) -> Agg {
     let func = *c.pick(&all);
     let arg = match func {
         Count | Rate(_) if c.below(2) == 0 => None,
-        Late => None,
+        Late | Completeness => None,
         Sum | Avg | Stddev | Quantile(_) => Some(summand(c, scope)),
         Variance => Some(number(c, scope)),
         Any | All => Some(expr(c, scope, &Type::Bool, 2)),
@@ -364,12 +384,12 @@ fn agg(c: &mut Choices, scope: &Scope, name: String) -> Agg {
         }
         (EndReason, _) => Type::Int,
         (Frequent(_) | Histogram, _) => Type::Str,
-        (Variance | Rate(_) | Entropy, _) => Type::Float,
+        (Variance | Rate(_) | Entropy | Completeness, _) => Type::Float,
         (Avg | Stddev, Some(arg)) if arg.ty == Type::Int => Type::Float,
         (_, Some(arg)) => arg.ty.clone(),
         (_, None) => unreachable!("only counts and rates have no argument"),
     };
-    let cond = c.once_in(3).then(|| expr(c, scope, &Type::Bool, 2));
+    let cond = (func != Completeness && c.once_in(3)).then(|| expr(c, scope, &Type::Bool, 2));
     Agg { name, func, arg, cond, ty }
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use weir_packet::craft::Frame;
 use weir_packet::craft::messages::{dns_in_tcp, dns_query, dns_response};
 use weir_packet::limits::BATCH;
-use weir_packet::source::{Account, Chunk, FrameBatch, LinkType, Source, SourceError};
+use weir_packet::source::{Account, Chunk, FrameBatch, Gap, LinkType, Source, SourceError};
 
 /// When traffic starts, in nanoseconds since 1970.
 pub(crate) const START_NS: i64 = 1_700_000_000_000_000_000;
@@ -34,6 +34,9 @@ pub(crate) struct Packet {
     /// Whether the source says behind it what time it has reached, so far from that of traffic,
     /// which does not stay behind.
     quiet: Option<i64>,
+    /// What the source says that it lost before: how many frames, and since and until when, from
+    /// the time of traffic.
+    gap: Option<(u64, i64, i64)>,
 }
 
 /// When a packet came, in nanoseconds.
@@ -126,9 +129,11 @@ fn packet() -> impl Strategy<Value = Packet> {
         3 => (-50 * MS..50 * MS).prop_map(Some),
         1 => (0..20_000 * MS).prop_map(Some),
     ];
+    let off = || prop_oneof![3 => -50 * MS..50 * MS, 1 => -5_000 * MS..5_000 * MS];
+    let gap = prop_oneof![9 => Just(None), 1 => (0..9u64, off(), off()).prop_map(Some)];
     let ends = ((0..4u8, 0..4u8), (port(), port()), 0..80u8);
-    (when(), link, vlans, what(), ends, damage, (snap, quiet)).prop_map(
-        |(when, link, vlans, what, (hosts, ports, payload), damage, (snap, quiet))| Packet {
+    (when(), link, vlans, what(), ends, damage, (snap, quiet, gap)).prop_map(
+        |(when, link, vlans, what, (hosts, ports, payload), damage, (snap, quiet, gap))| Packet {
             when,
             link,
             vlans,
@@ -139,6 +144,7 @@ fn packet() -> impl Strategy<Value = Packet> {
             damage,
             snap,
             quiet,
+            gap,
         },
     )
 }
@@ -261,10 +267,15 @@ impl Traffic {
                 When::Off(gap) => now + gap,
                 When::At(ts) => ts,
             };
+            let gap = packet.gap.map(|(frames, since, until)| Gap {
+                frames,
+                since: now + since,
+                until: now + until,
+            });
             let (offset, caplen) = (bytes.len() as u32, frame.len().min(packet.snap) as u32);
             let (len, reached) = (frame.len() as u32, packet.quiet.map(|off| now + off));
             now = reached.map_or(now, |reached| now.max(reached));
-            frames.push(Stored { link, ts, offset, caplen, len, reached });
+            frames.push(Stored { link, ts, offset, caplen, len, reached, gap });
             bytes.extend(frame);
         }
         TrafficSource {
@@ -285,6 +296,7 @@ struct Stored {
     caplen: u32,
     len: u32,
     reached: Option<i64>,
+    gap: Option<Gap>,
 }
 
 /// Hands out traffic in batches.
@@ -313,9 +325,10 @@ impl Source for TrafficSource {
         let most = self.cuts[self.batches % self.cuts.len()];
         self.batches += 1;
         for frame in self.frames[self.at..].iter().take(most) {
-            if frame.link != batch.link {
+            if frame.link != batch.link || frame.gap.is_some() && !batch.is_empty() {
                 break;
             }
+            frame.gap.iter().for_each(|gap| batch.set_gap(*gap));
             batch.push(frame.ts, self.at as u64, frame.offset, frame.caplen, frame.len);
             self.at += 1;
             if let Some(ts) = frame.reached {

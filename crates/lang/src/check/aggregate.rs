@@ -29,6 +29,7 @@ pub(crate) const AGGREGATES: &[(&str, AggFunc)] = &[
     ("stddev", AggFunc::Stddev),
     ("rate", AggFunc::Rate(1)),
     ("end_reason", AggFunc::EndReason),
+    ("completeness", AggFunc::Completeness),
     ("quantile", AggFunc::Quantile(0)),
     ("percentile", AggFunc::Quantile(0)),
     ("median", AggFunc::Quantile(500_000)),
@@ -44,7 +45,7 @@ fn arity(f: AggFunc, name: &str) -> (usize, usize) {
         AggFunc::Frequent(_) | AggFunc::Histogram => (2, 2),
         AggFunc::Distinct => (1, 2),
         AggFunc::Count | AggFunc::Rate(_) => (0, 1),
-        AggFunc::Late | AggFunc::EndReason => (0, 0),
+        AggFunc::Late | AggFunc::EndReason | AggFunc::Completeness => (0, 0),
         _ => (1, 1),
     }
 }
@@ -128,7 +129,10 @@ impl<'t> Checker<'t> {
             self.miscounted(f, &func.node, (most, args.len()), item.item.expr.span);
             return None;
         }
-        let ty = if matches!(f, AggFunc::Rate(_)) { Type::Float } else { Type::Int };
+        let ty = match f {
+            AggFunc::Rate(_) | AggFunc::Completeness => Type::Float,
+            _ => Type::Int,
+        };
         let mut agg = Agg { name: name.to_owned(), func: f, arg: None, cond, ty };
         let Some(tree) = args.first() else { return Some(agg) };
         let mut checked = checked.into_iter();
@@ -293,7 +297,8 @@ impl<'t> Checker<'t> {
             | AggFunc::Distinct
             | AggFunc::DistinctUpTo(_)
             | AggFunc::ApproxDistinct
-            | AggFunc::EndReason => (true, "", Type::Int),
+            | AggFunc::EndReason
+            | AggFunc::Completeness => (true, "", Type::Int),
             AggFunc::Entropy => (true, "", Type::Float),
             AggFunc::Frequent(_) | AggFunc::Histogram => (true, "", Type::Str),
             AggFunc::Quantile(_) => (ty.is_numeric(), "an int, a float or a duration", ty),

@@ -97,6 +97,7 @@ impl<'t> Checker<'t> {
             None => (self.default_name(func, args, expr.span)?, expr.span),
         };
         let f = self.of_window(f, window, expr.span);
+        let f = f.filter(|f| *f != AggFunc::Completeness || self.is_whole(scope, item));
         let agg = f.and_then(|f| self.agg(scope, &name, (f, func), args, item));
         Some((name, span, agg))
     }

@@ -120,6 +120,26 @@ impl<'t> Checker<'t> {
         }
     }
 
+    /// Whether an aggregate that is of all packets of a window can be that; reports it where not.
+    pub(super) fn is_whole(&mut self, scope: &Scope, agg: &AggItem) -> bool {
+        let (message, span, help) = match &agg.cond {
+            _ if scope.time != EventTime::Packet => (
+                "`completeness` is how many of a window's packets were seen, and these rows are \
+                 not of single packets any more",
+                agg.item.expr.span,
+                "take it in the first `summarize`, and here the least: `min(completeness)`",
+            ),
+            Some(cond) => (
+                "`completeness` is that of all packets of a window: nobody knows which were lost",
+                cond.span,
+                "leave the condition out",
+            ),
+            None => return true,
+        };
+        self.report(Diagnostic::new(Code::NoEventTime, span, message).help(help));
+        false
+    }
+
     /// Whether and how windows without rows come out.
     pub(super) fn fill(&mut self, scope: &Scope, s: &Summarize) -> Option<Option<Fill>> {
         let Some(fill) = &s.fill else { return Some(None) };

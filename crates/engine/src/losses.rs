@@ -1,0 +1,368 @@
+//! Which frames a wire lost, and when: what [`completeness`](weir_plan::AggFunc::Completeness) of a
+//! window is made of.
+//!
+//! A source says of a [`Gap`] between which times it lost how many frames. A window that any time of
+//! a gap lies in may lack all of them, so all of them count for it: completeness is at least what
+//! is said. Frames that came are counted by pane, where packets come in, as `summarize` takes them:
+//! those that are late for their pane do not count.
+//!
+//! What is said of a window does not depend on when it is asked for. A gap that is found later
+//! begins at the watermark or behind it, when the window has closed; and so does every pane that
+//! frames are still counted in. Of sessions, which come out before the time of their last row has
+//! closed, only gaps that were known at their tick count, and frames of panes that had closed.
+
+use crate::limits::{COUNTED_PANES_MAX, GAPS_MAX};
+use crate::ops::groups::window_start;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use weir_packet::source::Gap;
+use weir_plan::{Session, Summarize, Window};
+
+/// The book of a run, which the feed writes and what puts windows out reads.
+#[derive(Clone, Default)]
+pub(crate) struct Book(Arc<Pages>);
+
+#[derive(Default)]
+struct Pages {
+    /// Whether anybody ever asked.
+    read: AtomicBool,
+    losses: Mutex<Losses>,
+}
+
+/// Where one `summarize` looks its windows up.
+pub(crate) struct Ask {
+    book: Book,
+    /// Which of the counts by pane is that of its windows.
+    count: usize,
+    /// Which of its aggregates ask.
+    pub(crate) aggs: Vec<usize>,
+    /// Length of a window, if there are any of time.
+    over: Option<i64>,
+    /// Frames seen, and lost, before it asked for the first time.
+    before: (u64, u64),
+    /// Keeps the count.
+    _kept: Arc<()>,
+}
+
+/// What is known so far.
+#[derive(Default)]
+struct Losses {
+    gaps: VecDeque<Known>,
+    /// Frames of all gaps.
+    lost: u64,
+    /// Frames that came.
+    seen: u64,
+    counts: Vec<Count>,
+}
+
+/// A gap. Of gaps in a row no number falls.
+#[derive(Clone, Copy)]
+struct Known {
+    /// The watermark when it was found.
+    at: i64,
+    since: i64,
+    until: i64,
+    /// Frames lost in this and in all before.
+    upto: u64,
+}
+
+/// Frames by pane.
+struct Count {
+    pane: i64,
+    lateness: i64,
+    /// Panes with frames by their start, each with the frames of it and of all before.
+    panes: VecDeque<(i64, u64)>,
+    /// Frames of panes that were forgotten.
+    forgotten: u64,
+    /// Held by all who ask.
+    kept: Arc<()>,
+}
+
+impl Book {
+    /// Where a `summarize` looks up what these of its aggregates ask for.
+    pub(crate) fn ask(&self, s: &Summarize, aggs: Vec<usize>) -> Ask {
+        let pane = match s.window {
+            Window::Session(session) => Some(session.tick_ns()),
+            window => window.pane(),
+        };
+        self.0.read.store(true, Ordering::Relaxed);
+        let mut losses = self.lock();
+        let (count, kept) = match pane {
+            Some(pane) => losses.count(pane, s.lateness_ns),
+            None => (0, Arc::default()),
+        };
+        let before = (losses.seen, losses.lost);
+        Ask { book: self.clone(), count, aggs, over: s.window.over(), before, _kept: kept }
+    }
+
+    /// Whether anybody asks.
+    pub(crate) fn is_read(&self) -> bool {
+        self.0.read.load(Ordering::Relaxed)
+    }
+
+    /// Takes the frames of a batch, with the later of each one's time and the watermark when it
+    /// came; and what was found lost before it, when the watermark was here.
+    pub(crate) fn take(&self, ts: &[i64], clock: &[i64], gap: Option<Gap>, watermark: i64) {
+        let mut losses = self.lock();
+        if let Some(gap) = gap {
+            losses.lose(gap, watermark);
+        }
+        losses.seen += ts.len() as u64;
+        losses.counts.iter_mut().for_each(|count| count.take(ts, clock));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Losses> {
+        self.0.losses.lock().expect("nothing in here panics")
+    }
+}
+
+impl Ask {
+    /// The completeness of the window that starts here, or of the whole input.
+    pub(crate) fn window(&self, start: i64) -> f64 {
+        let losses = self.book.lock();
+        let Some(over) = self.over else {
+            let (seen, lost) = self.before;
+            return share(losses.seen - seen, losses.lost - lost);
+        };
+        let end = i128::from(start) + i128::from(over);
+        losses.of(self.count, (start.into(), end), end, i64::MAX)
+    }
+
+    /// The completeness of a session that came out at this tick.
+    pub(crate) fn session(&self, (start, last): (i64, i64), session: Session, tick: i64) -> f64 {
+        let pane = i128::from(session.tick_ns());
+        let floor = |t: i64| i128::from(t).div_euclid(pane) * pane;
+        let end = floor(last) + pane;
+        let closed = end.min(tick.into());
+        // Of one that began only now, what came just before tells how much was seen.
+        let start = floor(start).min(closed - pane);
+        self.book.lock().of(self.count, (start, end), closed, tick)
+    }
+}
+
+/// What is seen of what there was.
+pub(crate) fn share(seen: u64, lost: u64) -> f64 {
+    match lost {
+        0 => 1.0,
+        _ => seen as f64 / (seen as f64 + lost as f64),
+    }
+}
+
+impl Losses {
+    /// The number of the counts by panes of this length, and what keeps it.
+    fn count(&mut self, pane: i64, lateness: i64) -> (usize, Arc<()>) {
+        let is_kept = |c: &Count| Arc::strong_count(&c.kept) > 1;
+        let same = |c: &Count| (c.pane, c.lateness) == (pane, lateness) && is_kept(c);
+        let at = self.counts.iter().position(same).unwrap_or_else(|| {
+            let (panes, forgotten, kept) = (VecDeque::new(), 0, Arc::default());
+            let new = Count { pane, lateness, panes, forgotten, kept };
+            // The place of one that nobody asks for any more.
+            match self.counts.iter().position(|c| !is_kept(c)) {
+                Some(at) => {
+                    self.counts[at] = new;
+                    at
+                }
+                None => {
+                    self.counts.push(new);
+                    self.counts.len() - 1
+                }
+            }
+        });
+        (at, Arc::clone(&self.counts[at].kept))
+    }
+
+    fn lose(&mut self, gap: Gap, watermark: i64) {
+        if gap.frames == 0 {
+            return;
+        }
+        self.lost = self.lost.saturating_add(gap.frames);
+        let (mut since, mut until) = (gap.since.max(watermark), gap.until);
+        if let Some(last) = self.gaps.back() {
+            (since, until) = (since.max(last.since), until.max(last.until));
+        }
+        if self.gaps.len() >= GAPS_MAX {
+            self.halve();
+        }
+        let until = until.max(since);
+        self.gaps.push_back(Known { at: watermark, since, until, upto: self.lost });
+    }
+
+    /// Takes gaps two by two as one.
+    #[cold]
+    fn halve(&mut self) {
+        let gaps: Vec<Known> = self.gaps.drain(..).collect();
+        self.gaps.extend(gaps.chunks(2).map(|two| {
+            let (first, last) = (two[0], two[two.len() - 1]);
+            Known { until: last.until, upto: last.upto, ..first }
+        }));
+    }
+
+    /// Of the time from `start` to `end`, of which frames count that came before `closed`, and gaps
+    /// found before the watermark `at`.
+    fn of(&self, count: usize, (start, end): (i128, i128), closed: i128, at: i64) -> f64 {
+        let upto = |n: usize| n.checked_sub(1).map_or(0, |i| self.gaps[i].upto);
+        let from = self.gaps.partition_point(|gap| i128::from(gap.until) < start);
+        let to = self.gaps.partition_point(|gap| i128::from(gap.since) < end && gap.at < at);
+        match upto(to.max(from)) - upto(from) {
+            0 => 1.0,
+            lost => share(self.counts[count].between(start, closed), lost),
+        }
+    }
+}
+
+impl Count {
+    fn take(&mut self, ts: &[i64], clock: &[i64]) {
+        let (mut start, mut n) = (i64::MAX, 0);
+        for (&t, &clock) in ts.iter().zip(clock) {
+            let since = t.wrapping_sub(start);
+            if n > 0 && clock == t && t >= start && (0..self.pane).contains(&since) {
+                n += 1;
+                continue;
+            }
+            let own = window_start(t, self.pane);
+            if window_start(clock.saturating_sub(self.lateness), self.pane) > own {
+                continue;
+            }
+            self.add(start, n);
+            (start, n) = (own, 1);
+        }
+        self.add(start, n);
+    }
+
+    /// Adds frames to a pane.
+    fn add(&mut self, start: i64, n: u64) {
+        if n == 0 {
+            return;
+        }
+        let at = self.panes.partition_point(|pane| pane.0 < start);
+        if self.panes.get(at).is_none_or(|pane| pane.0 != start) {
+            let before = at.checked_sub(1).map_or(self.forgotten, |i| self.panes[i].1);
+            self.panes.insert(at, (start, before));
+        }
+        self.panes.range_mut(at..).for_each(|pane| pane.1 += n);
+        if self.panes.len() > COUNTED_PANES_MAX {
+            self.forgotten = self.panes.pop_front().map_or(0, |pane| pane.1);
+        }
+    }
+
+    /// Frames of the panes that start from here to there.
+    fn between(&self, start: i128, end: i128) -> u64 {
+        let upto = |t: i128| {
+            let n = self.panes.partition_point(|pane| i128::from(pane.0) < t);
+            n.checked_sub(1).map_or(self.forgotten, |i| self.panes[i].1)
+        };
+        upto(end).saturating_sub(upto(start))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A book, and who keeps its one count.
+    struct Kept(Book, #[expect(dead_code, reason = "keeps it")] Arc<()>);
+
+    impl std::ops::Deref for Kept {
+        type Target = Book;
+
+        fn deref(&self) -> &Book {
+            &self.0
+        }
+    }
+
+    fn book(pane: i64, lateness: i64) -> Kept {
+        let book = Book::default();
+        let (_, kept) = book.lock().count(pane, lateness);
+        Kept(book, kept)
+    }
+
+    fn ask(book: &Book, over: Option<i64>) -> Ask {
+        let (before, _kept) = ((0, 0), Arc::default());
+        Ask { book: book.clone(), count: 0, aggs: vec![0], over, before, _kept }
+    }
+
+    fn gap(frames: u64, since: i64, until: i64) -> Option<Gap> {
+        Some(Gap { frames, since, until })
+    }
+
+    #[test]
+    fn a_gap_counts_for_every_window_it_touches() {
+        let book = book(10, 0);
+        book.take(&[1, 5, 9], &[1, 5, 9], None, 0);
+        book.take(&[11, 12, 31], &[11, 12, 31], gap(3, 9, 11), 5);
+        book.take(&[35], &[35], gap(1, 32, 33), 31);
+        let ask = ask(&book, Some(10));
+        let all: Vec<f64> = (0..4).map(|i| ask.window(i * 10)).collect();
+        assert_eq!(all, [0.5, 0.4, 1.0, 2.0 / 3.0]);
+        assert_eq!(self::ask(&book, None).window(0), 7.0 / 11.0);
+    }
+
+    #[test]
+    fn a_gap_that_is_found_late_counts_for_what_is_open() {
+        let book = book(10, 0);
+        book.take(&[5, 15, 25], &[5, 15, 25], None, 0);
+        book.take(&[], &[], gap(1, 3, 4), 22);
+        let ask = ask(&book, Some(10));
+        let all: Vec<f64> = (0..4).map(|i| ask.window(i * 10)).collect();
+        assert_eq!(all, [1.0, 1.0, 0.5, 1.0]);
+    }
+
+    #[test]
+    fn counts_that_nobody_asks_for_make_room() {
+        let book = Book::default();
+        let (first, kept) = book.lock().count(10, 0);
+        let (second, other) = book.lock().count(20, 0);
+        assert_eq!((first, second, book.lock().count(10, 0).0), (0, 1, 0));
+        drop(kept);
+        assert_eq!(book.lock().count(30, 0).0, 0);
+        drop(other);
+    }
+
+    #[test]
+    fn what_is_late_is_not_seen() {
+        let book = book(10, 5);
+        // The second is in time by the lateness, the third is not.
+        book.take(&[1, 2, 3], &[1, 14, 15], gap(2, 0, 1), i64::MIN);
+        assert_eq!(ask(&book, Some(10)).window(0), 0.5);
+    }
+
+    #[test]
+    fn what_found_no_room_counts_as_not_seen() {
+        let book = book(1, 0);
+        for t in 0..COUNTED_PANES_MAX as i64 + 3 {
+            book.take(&[t], &[t], None, t);
+        }
+        book.take(&[2], &[2], gap(1, 0, 5), i64::MIN);
+        assert_eq!(ask(&book, Some(4)).window(2), 0.75, "from 3 on");
+        assert_eq!(ask(&book, Some(2)).window(0), 0.0);
+    }
+
+    #[test]
+    fn gaps_beyond_the_bound_are_taken_together() {
+        let book = book(10, 0);
+        for i in 0..GAPS_MAX as i64 * 3 {
+            book.take(&[i * 10], &[i * 10], gap(1, i * 10, i * 10 + 1), i64::MIN);
+        }
+        assert!(book.lock().gaps.len() <= GAPS_MAX);
+        let ask = ask(&book, Some(10));
+        // Never better than it was.
+        assert!((0..GAPS_MAX as i64 * 3).all(|i| ask.window(i * 10) <= 0.5));
+        assert_eq!(self::ask(&book, None).window(0), 0.5);
+    }
+
+    #[test]
+    fn times_at_the_ends_of_time() {
+        let book = book(10, 5);
+        let all = [i64::MIN, -1, 0, i64::MAX];
+        book.take(&all, &all, gap(1, i64::MIN, i64::MAX), i64::MIN);
+        book.take(&all, &[i64::MAX; 4], gap(1, i64::MAX, i64::MIN), i64::MAX);
+        for start in all {
+            let share = ask(&book, Some(10)).window(start);
+            assert!((0.0..=1.0).contains(&share), "{start}: {share}");
+        }
+        let session = Session { gap_ns: 10, active_ns: None, rows: None };
+        let share = ask(&book, None).session((i64::MIN, i64::MAX), session, i64::MAX);
+        assert!((0.0..=1.0).contains(&share), "{share}");
+    }
+}

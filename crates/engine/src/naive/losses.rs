@@ -1,0 +1,82 @@
+//! What was lost: the section "Losses" of [`crate::naive`].
+
+use weir_packet::source::Gap;
+use weir_plan::{Session, Summarize, Value};
+
+/// All frames that came and all gaps, in order.
+#[derive(Default)]
+pub(super) struct Losses {
+    /// The time of each frame, and the watermark after it.
+    came: Vec<(i64, i64)>,
+    /// Each gap, and the watermark before it was told.
+    gaps: Vec<(Gap, i64)>,
+}
+
+impl Losses {
+    pub(super) fn came(&mut self, ts: i64, watermark: i64) {
+        self.came.push((ts, watermark));
+    }
+
+    pub(super) fn lost(&mut self, gap: Option<Gap>, watermark: i64) {
+        let Some(mut gap) = gap.filter(|gap| gap.frames > 0) else { return };
+        gap.since = gap.since.max(watermark);
+        if let Some((last, _)) = self.gaps.last() {
+            gap.since = gap.since.max(last.since);
+            gap.until = gap.until.max(last.until);
+        }
+        gap.until = gap.until.max(gap.since);
+        self.gaps.push((gap, watermark));
+    }
+
+    /// The share seen of a window, or of the whole input.
+    pub(super) fn of_window(&self, s: &Summarize, start: Option<i64>) -> Value {
+        let (Some(start), Some(over), Some(pane)) = (start, s.window.over(), s.window.pane())
+        else {
+            return share(self.came.len(), self.gaps.iter().map(|(gap, _)| gap.frames).sum());
+        };
+        let start = start as i128;
+        let end = start + over as i128;
+        let seen = self.seen(start..end, pane, s.lateness_ns);
+        share(seen, self.lost_within(start..end, i64::MAX))
+    }
+
+    /// The share seen of a session that comes out at this tick, from the tick before its first row
+    /// to that behind its last. Frames of ticks that have not ended yet are not counted; where that
+    /// would be all of them, those of the tick before are.
+    pub(super) fn of_session(
+        &self,
+        (first, last): (i64, i64),
+        session: Session,
+        tick: i64,
+    ) -> Value {
+        let d = session.tick_ns() as i128;
+        let floor = |t: i64| (t as i128).div_euclid(d) * d;
+        let end = floor(last) + d;
+        let ended = end.min(tick as i128);
+        let start = floor(first).min(ended - d);
+        let seen = self.seen(start..ended, d as i64, 0);
+        share(seen, self.lost_within(start..end, tick))
+    }
+
+    fn seen(&self, time: std::ops::Range<i128>, pane: i64, lateness: i64) -> usize {
+        let pane = pane as i128;
+        let came_in_time = |(ts, watermark): &&(i64, i64)| {
+            let end = ((*ts as i128).div_euclid(pane) + 1) * pane;
+            end > *watermark as i128 - lateness as i128
+        };
+        let inside = |(ts, _): &&(i64, i64)| time.contains(&(*ts as i128));
+        self.came.iter().filter(inside).filter(came_in_time).count()
+    }
+
+    /// Frames of the gaps that were told before the watermark was here.
+    fn lost_within(&self, time: std::ops::Range<i128>, watermark: i64) -> u64 {
+        let told = self.gaps.iter().filter(|(_, at)| *at < watermark).map(|(gap, _)| gap);
+        let touches =
+            |gap: &&Gap| (gap.since as i128) < time.end && gap.until as i128 >= time.start;
+        told.filter(touches).map(|gap| gap.frames).sum()
+    }
+}
+
+fn share(seen: usize, lost: u64) -> Value {
+    Value::Float(if lost == 0 { 1.0 } else { seen as f64 / (seen as f64 + lost as f64) })
+}

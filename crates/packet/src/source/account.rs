@@ -1,0 +1,51 @@
+//! What a source says of frames: how many it handed out, and what was lost on the way to it.
+
+/// What a source has handed out so far. `received = delivered + filtered`; of a wire, frames that
+/// are `lost` are not among those.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Account {
+    /// Frames read from the file or wire.
+    pub received: u64,
+    /// Frames that the capture filter refused.
+    pub filtered: u64,
+    /// Frames that were there and could not be read.
+    pub lost: Lost,
+    /// Bytes of the file read so far, before decompression; for a progress display.
+    pub bytes_read: u64,
+}
+
+/// Frames of a wire that were lost between two times.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Gap {
+    /// How many.
+    pub frames: u64,
+    /// None of them before this time, in nanoseconds since 1970 by the clock of the frames, ...
+    pub since: i64,
+    /// ... and none after this one.
+    pub until: i64,
+}
+
+/// Frames of a wire that were lost before a source had them, by where.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Lost {
+    /// By the interface: it had no buffer, or its driver none.
+    pub interface: u64,
+    /// By the kernel, which had no room for them on their way.
+    pub kernel: u64,
+    /// By the ring between kernel and program, since the program did not keep up.
+    pub ring: u64,
+}
+
+impl Lost {
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        self.interface.saturating_add(self.kernel).saturating_add(self.ring)
+    }
+
+    /// Adds those of another source.
+    pub fn merge(&mut self, other: Lost) {
+        self.interface = self.interface.saturating_add(other.interface);
+        self.kernel = self.kernel.saturating_add(other.kernel);
+        self.ring = self.ring.saturating_add(other.ring);
+    }
+}
