@@ -114,6 +114,9 @@ pub fn check(
                 .any(|s| matches!(s, Stage::Limit(_)))
             {
                 assert_eq!(outcome.ledger, want.ledger, "ledger of {how}");
+                let ways = outcome.ledger.shares.of_ways();
+                let all = outcome.ledger.processed;
+                assert!(!ways.is_empty() && ways.iter().all(|n| *n == all), "{ways:?} of {how}");
             }
             assert!(outcome.ledger.adds_up(), "ledger of {how}");
             assert!(sink.finish().is_ok(), "finishing twice");

@@ -40,6 +40,58 @@ pub struct Ledger {
     pub refused: u64,
     /// What became of packets that the program handed out.
     pub ends: Ends,
+    /// Which worker processed how many packets.
+    pub shares: Shares,
+}
+
+/// How many packets each worker processed. Where packets are spread in several ways, for pipelines
+/// that need different keys, each packet counts once in each of them.
+///
+/// All shares are equal: who did what is no part of what happened, and differs from run to run.
+#[derive(Clone, Default, Debug)]
+pub struct Shares {
+    /// By worker, then by way.
+    of: Vec<Vec<u64>>,
+}
+
+impl PartialEq for Shares {
+    fn eq(&self, _: &Shares) -> bool {
+        true
+    }
+}
+
+impl Eq for Shares {}
+
+impl Shares {
+    /// Adds packets that a worker processed in one of the ways.
+    pub(crate) fn add(&mut self, worker: usize, way: usize, packets: u64) {
+        if self.of.len() <= worker {
+            self.of.resize(worker + 1, Vec::new());
+        }
+        let ways = &mut self.of[worker];
+        if ways.len() <= way {
+            ways.resize(way + 1, 0);
+        }
+        ways[way] += packets;
+    }
+
+    /// Of each worker the packets that it processed, by way; of the last ways it may have none.
+    pub fn of_workers(&self) -> &[Vec<u64>] {
+        &self.of
+    }
+
+    /// The packets of each way.
+    pub fn of_ways(&self) -> Vec<u64> {
+        let ways = self.of.iter().map(Vec::len).max().unwrap_or(0);
+        let sum = |way| self.of.iter().filter_map(|worker| worker.get(way)).sum();
+        (0..ways).map(sum).collect()
+    }
+
+    fn merge(&mut self, other: &Shares) {
+        for (worker, ways) in other.of.iter().enumerate() {
+            ways.iter().enumerate().for_each(|(way, n)| self.add(worker, way, *n));
+        }
+    }
 }
 
 /// Frames, and their bytes as on the wire.
@@ -155,6 +207,7 @@ impl Ledger {
         self.rows += other.rows;
         self.refused += other.refused;
         self.ends.merge(&other.ends);
+        self.shares.merge(&other.shares);
     }
 
     /// Whether packets, frames or rows were lost that a faster machine, or a larger buffer, would

@@ -63,7 +63,7 @@ mod summarize;
 
 pub use clock::TimeRules;
 
-use crate::counters::{Ends, Ledger};
+use crate::counters::{Ends, Ledger, Shares};
 use crate::egress::Frame;
 use crate::functions::Functions;
 use crate::segment::fields_read;
@@ -146,6 +146,7 @@ pub fn run(
         rows: steps.out.len() as u64,
         refused: 0,
         ends: steps.ends,
+        shares: Shares::default(),
     };
     Answer { rows: steps.out, frames: steps.frames, ledger, error }
 }

@@ -204,6 +204,7 @@ fn alone<'f>(
             let mut ledger = Ledger::default();
             upper.count(&mut ledger);
             upper.count_packets(&mut ledger);
+            ledger.shares.add(0, 0, upper.packets());
             lower.count(&mut ledger);
             progress.answer(ledger, &feed, sink);
         }

@@ -285,6 +285,7 @@ impl<'a, 'f, 'h, 'e> Worker<'a, 'f, 'h, 'e> {
     fn count(&self, lanes: &Lanes, ledger: &mut Ledger) {
         for (upper, (lane, _)) in self.uppers.iter().zip(lanes.of(self.me)) {
             upper.count(ledger);
+            ledger.shares.add(self.me, lane, upper.packets());
             if lane == 0 {
                 upper.count_packets(ledger);
             }

@@ -25,6 +25,8 @@ pub struct Upper {
     /// The number that frames of the first stage with ends come out with: there are so many
     /// pipelines.
     exits: usize,
+    /// Packets so far.
+    packets: u64,
 }
 
 /// Segments one after the other.
@@ -79,7 +81,8 @@ impl Upper {
             chains.push((p, Chain { first, rest }));
         }
         let exits = program.pipelines.len();
-        Upper { layers: Layers::new(), view: View::new(&fields), chains, exits }
+        let (layers, view) = (Layers::new(), View::new(&fields));
+        Upper { layers, view, chains, exits, packets: 0 }
     }
 
     /// Says who wants frames.
@@ -95,6 +98,7 @@ impl Upper {
     /// Says where the layers of the next batch's packets start, for [`Upper::push`].
     pub fn classify(&mut self, frames: &FrameBatch) {
         classify(frames, &mut self.layers);
+        self.packets += frames.len() as u64;
         self.view.next_batch();
     }
 
@@ -108,7 +112,7 @@ impl Upper {
         clock: &[i64],
         out: &mut dyn FnMut(usize, &Rows),
     ) {
-        let Upper { layers, view, chains, exits } = self;
+        let Upper { layers, view, chains, exits, .. } = self;
         for (p, Chain { first, rest }) in chains {
             let packets = view.packets(frames, layers);
             let mut out = Out { pipeline: *p, exits: *exits, out };
@@ -174,6 +178,11 @@ impl Upper {
         for (_, Chain { first, rest }) in &self.chains {
             std::iter::once(first).chain(rest).for_each(|s| s.count(ledger));
         }
+    }
+
+    /// Packets that it got.
+    pub(crate) fn packets(&self) -> u64 {
+        self.packets
     }
 
     /// Adds how the packets were that it got to the ledger.

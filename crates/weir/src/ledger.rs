@@ -35,6 +35,29 @@ pub(crate) fn render(ledger: &Ledger) -> String {
     out
 }
 
+/// What each worker processed, where there are several; a worker that does most of the work shows.
+pub(crate) fn workers(ledger: &Ledger) -> String {
+    let shares = ledger.shares.of_workers();
+    if shares.len() < 2 {
+        return String::new();
+    }
+    let sums: Vec<u64> = shares.iter().map(|ways| ways.iter().sum()).collect();
+    let (all, several) = (sums.iter().sum::<u64>(), ledger.shares.of_ways().len() > 1);
+    let width = sums.iter().map(|n| n.to_string().len()).max().unwrap_or(0);
+    let mut out = String::new();
+    for (i, (n, ways)) in sums.iter().zip(shares).enumerate() {
+        let name = format!("worker {}", i + 1);
+        let percent = if all > 0 { *n as f64 * 100.0 / all as f64 } else { 0.0 };
+        let _ = write!(out, "{name:<10} {n:>width$} of the packets, {percent:.0} %");
+        if several {
+            let ways: Vec<String> = ways.iter().map(u64::to_string).collect();
+            let _ = write!(out, ": {} in the ways they are spread", ways.join(" + "));
+        }
+        out.push('\n');
+    }
+    out
+}
+
 /// What became of later fragments, where they were given ports.
 pub(crate) fn fragments(counts: &Counts) -> String {
     let Counts { found, missed, evicted } = *counts;

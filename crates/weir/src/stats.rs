@@ -43,6 +43,7 @@ impl Stats {
             if theirs.print.swap(false, Ordering::Relaxed) {
                 term.say(SO_FAR);
                 term.say_text(&ledger::render(counts));
+                term.say_text(&ledger::workers(counts));
                 term.say_text(&wire::render(interfaces, &wire::Notes::default()));
             }
             let mut waiting = theirs.waiting.lock().unwrap_or_else(PoisonError::into_inner);

@@ -73,6 +73,7 @@ impl<'e> Running<'e> {
         for (worker, uppers) in self.uppers.iter().enumerate() {
             for (upper, (lane, _)) in uppers.iter().zip(self.lanes.of(worker)) {
                 upper.count(ledger);
+                ledger.shares.add(worker, lane, upper.packets());
                 // Each lane gets all packets.
                 if lane == 0 {
                     upper.count_packets(ledger);

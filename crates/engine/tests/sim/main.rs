@@ -107,6 +107,10 @@ fn same(got: &Answer, expected: &Answer, counts: bool, how: &str) -> Result<(), 
         prop_assert_eq!(&got.1, &expected.1, "counts with {}", how);
     }
     prop_assert!(got.1.adds_up(), "counts with {}", how);
+    // There is always one way of spreading packets, and others while programs need them.
+    let (ways, all) = (got.1.shares.of_ways(), got.1.processed);
+    let first = ways.first().is_none_or(|n| *n == all);
+    prop_assert!(!counts || first && ways.iter().all(|n| *n <= all), "{:?} with {}", ways, how);
     Ok(())
 }
 

@@ -410,6 +410,9 @@ impl Run<'_> {
                 self.term.say("");
             }
             self.term.say_text(&ledger::render(&outcome.ledger));
+            if self.options.verbose {
+                self.term.say_text(&ledger::workers(&outcome.ledger));
+            }
             self.term.say_text(&wire::render(&source.interfaces(), &self.notes));
             if let Some(counts) = source.counts() {
                 self.term.say(ledger::fragments(&counts));

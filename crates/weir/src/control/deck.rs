@@ -144,6 +144,7 @@ impl Deck {
             return Reply::refusal("the run does not answer: it may wait for its source");
         };
         let mut text = ledger::render(&counts);
+        text += &ledger::workers(&counts);
         text += &wire::render(&interfaces, &Notes::default());
         let counts = Some(Counts::new(&counts, &interfaces));
         Reply { text, counts, ..Reply::default() }
