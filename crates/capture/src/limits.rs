@@ -87,6 +87,29 @@ pub const BATCHES_UNWATCHED: u32 = 4096;
 /// behind the ring.
 pub const KERNEL_FILTER_MAX: usize = 4096;
 
+/// Bytes of memory for the last frames, where packets around alerts are asked for: some seconds of
+/// a busy gigabit. Older frames are forgotten; files that lack them are counted.
+pub const LOOKBACK_BYTES: usize = 64 << 20;
+
+/// Files of packets around alerts that are open at once; what is asked for beyond is refused, and
+/// counted.
+pub const LOOKBACK_OPEN_MAX: usize = 256;
+
+/// Such files of one run unless told otherwise; what is asked for beyond is refused, and counted.
+pub const LOOKBACK_FILES_MAX: u64 = 1000;
+
+/// Bytes of frames in one of them unless told otherwise; further frames are left out, and counted.
+pub const LOOKBACK_FILE_BYTES_MAX: u64 = 64 << 20;
+
+/// Alerts that wait until the next batch is read; further ones are refused, and counted.
+pub const LOOKBACK_ASKED_MAX: usize = 4096;
+
+/// How long after its time a file still takes frames that come out of order.
+pub const LOOKBACK_SLACK_NS: i64 = 1_000_000_000;
+
+/// How far ahead time may go from one batch to the next, unless several in a row agree.
+pub const LOOKBACK_JUMP_NS: u64 = 60_000_000_000;
+
 /// Frames given to the system by one call.
 pub const SEND_AT_ONCE: usize = 64;
 

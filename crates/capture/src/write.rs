@@ -11,7 +11,7 @@ mod rotate;
 pub use rotate::Rotation;
 
 use crate::limits::WRITE_BUFFER;
-use format::Format;
+pub(crate) use format::Format;
 use rotate::{Further, Turn};
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Write};

@@ -109,8 +109,8 @@ pub const JOIN_KEYS_SLACK: usize = 1024;
 /// Lots of rows whose memory each side of a `join` keeps.
 pub const SPARE_LOTS: usize = 64;
 
-/// Gaps in what a wire brought that are remembered; beyond, each two neighbours are taken as one, so
-/// that windows between them seem less complete than they were.
+/// Gaps in what a wire brought that are remembered; beyond, each two neighbours are taken as one,
+/// so that windows between them seem less complete than they were.
 pub const GAPS_MAX: usize = 1 << 16;
 
 /// Panes of time whose frames are counted for the completeness of windows; those of the oldest then

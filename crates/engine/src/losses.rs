@@ -1,10 +1,10 @@
 //! Which frames a wire lost, and when: what [`completeness`](weir_plan::AggFunc::Completeness) of a
 //! window is made of.
 //!
-//! A source says of a [`Gap`] between which times it lost how many frames. A window that any time of
-//! a gap lies in may lack all of them, so all of them count for it: completeness is at least what
-//! is said. Frames that came are counted by pane, where packets come in, as `summarize` takes them:
-//! those that are late for their pane do not count.
+//! A source says of a [`Gap`] between which times it lost how many frames. A window that any time
+//! of a gap lies in may lack all of them, so all of them count for it: completeness is at least
+//! what is said. Frames that came are counted by pane, where packets come in, as `summarize` takes
+//! them: those that are late for their pane do not count.
 //!
 //! What is said of a window does not depend on when it is asked for. A gap that is found later
 //! begins at the watermark or behind it, when the window has closed; and so does every pane that
@@ -33,13 +33,14 @@ struct Pages {
 /// Where one `summarize` looks its windows up.
 pub(crate) struct Ask {
     book: Book,
-    /// Which of the counts by pane is that of its windows.
+    /// Which of the counts by pane is its own.
     count: usize,
     /// Which of its aggregates ask.
     pub(crate) aggs: Vec<usize>,
     /// Length of a window, if there are any of time.
     over: Option<i64>,
-    /// Frames seen, and lost, before it asked for the first time.
+    /// Frames seen, and lost, before it asked for the first time: a program that comes while a run
+    /// goes on knows nothing of them.
     before: (u64, u64),
     /// Keeps the count.
     _kept: Arc<()>,
@@ -75,7 +76,7 @@ struct Count {
     panes: VecDeque<(i64, u64)>,
     /// Frames of panes that were forgotten.
     forgotten: u64,
-    /// Held by all who ask.
+    /// Held by who asks, too.
     kept: Arc<()>,
 }
 
@@ -126,7 +127,7 @@ impl Ask {
             return share(losses.seen - seen, losses.lost - lost);
         };
         let end = i128::from(start) + i128::from(over);
-        losses.of(self.count, (start.into(), end), end, i64::MAX)
+        losses.of(self, (start.into(), end), end, i64::MAX)
     }
 
     /// The completeness of a session that came out at this tick.
@@ -137,7 +138,7 @@ impl Ask {
         let closed = end.min(tick.into());
         // Of one that began only now, what came just before tells how much was seen.
         let start = floor(start).min(closed - pane);
-        self.book.lock().of(self.count, (start, end), closed, tick)
+        self.book.lock().of(self, (start, end), closed, tick)
     }
 }
 
@@ -150,26 +151,22 @@ pub(crate) fn share(seen: u64, lost: u64) -> f64 {
 }
 
 impl Losses {
-    /// The number of the counts by panes of this length, and what keeps it.
+    /// The number of a new count by panes of this length, and what keeps it.
     fn count(&mut self, pane: i64, lateness: i64) -> (usize, Arc<()>) {
-        let is_kept = |c: &Count| Arc::strong_count(&c.kept) > 1;
-        let same = |c: &Count| (c.pane, c.lateness) == (pane, lateness) && is_kept(c);
-        let at = self.counts.iter().position(same).unwrap_or_else(|| {
-            let (panes, forgotten, kept) = (VecDeque::new(), 0, Arc::default());
-            let new = Count { pane, lateness, panes, forgotten, kept };
-            // The place of one that nobody asks for any more.
-            match self.counts.iter().position(|c| !is_kept(c)) {
-                Some(at) => {
-                    self.counts[at] = new;
-                    at
-                }
-                None => {
-                    self.counts.push(new);
-                    self.counts.len() - 1
-                }
+        let (panes, forgotten, kept) = (VecDeque::new(), 0, Arc::default());
+        let new = Count { pane, lateness, panes, forgotten, kept: Arc::clone(&kept) };
+        // In the place of one that nobody asks for any more.
+        let free = |c: &Count| Arc::strong_count(&c.kept) == 1;
+        match self.counts.iter().position(free) {
+            Some(at) => {
+                self.counts[at] = new;
+                (at, kept)
             }
-        });
-        (at, Arc::clone(&self.counts[at].kept))
+            None => {
+                self.counts.push(new);
+                (self.counts.len() - 1, kept)
+            }
+        }
     }
 
     fn lose(&mut self, gap: Gap, watermark: i64) {
@@ -200,13 +197,13 @@ impl Losses {
 
     /// Of the time from `start` to `end`, of which frames count that came before `closed`, and gaps
     /// found before the watermark `at`.
-    fn of(&self, count: usize, (start, end): (i128, i128), closed: i128, at: i64) -> f64 {
+    fn of(&self, ask: &Ask, (start, end): (i128, i128), closed: i128, at: i64) -> f64 {
         let upto = |n: usize| n.checked_sub(1).map_or(0, |i| self.gaps[i].upto);
         let from = self.gaps.partition_point(|gap| i128::from(gap.until) < start);
         let to = self.gaps.partition_point(|gap| i128::from(gap.since) < end && gap.at < at);
-        match upto(to.max(from)) - upto(from) {
+        match upto(to).saturating_sub(upto(from).max(ask.before.1)) {
             0 => 1.0,
-            lost => share(self.counts[count].between(start, closed), lost),
+            lost => share(self.counts[ask.count].between(start, closed), lost),
         }
     }
 }
@@ -313,10 +310,23 @@ mod tests {
         let book = Book::default();
         let (first, kept) = book.lock().count(10, 0);
         let (second, other) = book.lock().count(20, 0);
-        assert_eq!((first, second, book.lock().count(10, 0).0), (0, 1, 0));
+        assert_eq!((first, second), (0, 1));
         drop(kept);
         assert_eq!(book.lock().count(30, 0).0, 0);
         drop(other);
+    }
+
+    #[test]
+    fn who_comes_later_knows_nothing_of_what_was_before() {
+        let early = book(10, 0);
+        early.take(&[1, 2], &[1, 2], gap(4, 0, 5), 0);
+        let (count, kept) = early.lock().count(10, 0);
+        let late =
+            |over| Ask { before: (2, 4), count, _kept: Arc::clone(&kept), ..ask(&early, over) };
+        assert_eq!((late(Some(10)).window(0), late(None).window(0)), (1.0, 1.0));
+        early.take(&[6, 7, 8], &[6, 7, 8], gap(1, 5, 6), 2);
+        assert_eq!((late(Some(10)).window(0), late(None).window(0)), (0.75, 0.75));
+        assert_eq!(ask(&early, Some(10)).window(0), 0.5);
     }
 
     #[test]

@@ -25,10 +25,10 @@
 //!
 //! # Losses
 //!
-//! A frame that came counts for the pane that its time lies in, unless it is late for it. A gap that
-//! the source told begins at the time that it said, or at the watermark before the batch that
-//! told it, if that is later; and no gap begins or ends before those told earlier did. It counts for
-//! every window that a time of it lies in, with all its frames.
+//! A frame that came counts for the pane that its time lies in, unless it is late for it. A gap
+//! that the source told begins at the time that it said, or at the watermark before the batch that
+//! told it, if that is later; and no gap begins or ends before those told earlier did. It counts
+//! for every window that a time of it lies in, with all its frames.
 //!
 //! # Order
 //!
@@ -259,6 +259,7 @@ impl State {
             Stage::Join(_) => State::Sides(join::Held::new()),
             Stage::Where(_) | Stage::Extend { .. } | Stage::Project { .. } => State::Nothing,
             Stage::Each(_) | Stage::Union(_) | Stage::Ends(_) => State::Nothing,
+            Stage::Capture(_) => State::Nothing,
         }
     }
 }
@@ -348,6 +349,12 @@ impl<'a> Steps<'a> {
                     for ((_, position, _), value) in columns.iter().zip(new) {
                         put(&mut row.cells, *position, value);
                     }
+                }
+            }
+            (Stage::Capture(c), _) => {
+                for row in &mut rows {
+                    let name = self.eval.eval(&c.name, row, &[]);
+                    put(&mut row.cells, c.output, name);
                 }
             }
             (Stage::Project { columns }, _) => {

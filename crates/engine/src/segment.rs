@@ -403,6 +403,11 @@ impl Build<'_> {
                 columns.iter().zip(srcs).for_each(|((_, at, _), src)| new[*at] = src);
                 self.scope.columns = new;
             }
+            Stage::Capture(c) => {
+                let src = self.compute(std::iter::once(&c.name))[0];
+                self.scope.columns.resize(after.columns.len(), Src::Slot(0));
+                self.scope.columns[c.output] = src;
+            }
             Stage::Project { columns } => {
                 self.scope.columns = self.compute(columns.iter().map(|(_, e)| e));
             }

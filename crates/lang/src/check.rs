@@ -8,6 +8,7 @@ mod address;
 mod aggregate;
 mod bytes;
 mod call;
+mod capture;
 mod choice;
 mod compare;
 mod ends;
@@ -223,7 +224,10 @@ impl<'t> Checker<'t> {
         };
         for stage in &pipeline.stages {
             if let Some(print) = built.print {
-                let d = Diagnostic::new(Code::AfterPrint, stage.span, "no stage follows `print`");
+                let capture = matches!(built.stages.last(), Some(weir_plan::Stage::Capture(_)));
+                let word = if capture { "capture" } else { "print" };
+                let message = format!("no stage follows `{word}`");
+                let d = Diagnostic::new(Code::AfterPrint, stage.span, message);
                 self.report(d.note_at(print, "the pipeline ends here"));
                 break;
             }
@@ -233,7 +237,7 @@ impl<'t> Checker<'t> {
                 self.report(d.note_at(end, "all packets leave here").help(go_on(word)));
                 break;
             }
-            if let Stage::Print = stage.node {
+            if let Stage::Print | Stage::Capture(_) = stage.node {
                 built.print = Some(stage.span);
             }
             self.stage(&mut built, stage);

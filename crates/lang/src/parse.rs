@@ -37,6 +37,7 @@ pub(crate) const STAGES: &[&str] = &[
     "distinct",
     "sample",
     "each",
+    "capture",
     "join",
     "union",
     "print",
@@ -57,7 +58,7 @@ pub(crate) const UNSUPPORTED: &[&str] = &["alert", "store", "publish", "metric"]
 /// Words that go on with a stage, and so are no names of pipelines.
 const CLAUSES: &[&str] = &[
     "max", "idle", "asc", "desc", "per", "over", "lateness", "fill", "within", "default", "when",
-    "else", "next",
+    "else", "next", "before", "after",
 ];
 
 /// What the parser makes of a text.

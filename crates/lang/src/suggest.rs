@@ -122,6 +122,7 @@ const STAGES: &[(&str, &str)] = &[
     ("explode", "each"), ("unnest", "each"), ("expand", "each"), ("flatten", "each"),
     ("mv", "each"), ("flatmap", "each"), ("flat_map", "each"), ("foreach", "each"),
     ("tablesample", "sample"), ("every", "sample"),
+    ("pcap", "capture"), ("evidence", "capture"),
     ("accept", "pass"), ("allow", "pass"), ("permit", "pass"), ("deny", "drop"),
     ("reject", "drop"), ("block", "drop"), ("discard", "drop"), ("redirect", "forward"),
     ("send", "forward"), ("write", "forward"), ("copy", "mirror"), ("tee", "mirror"),

@@ -74,6 +74,7 @@ pub(crate) enum Stage {
     Distinct(Distinct),
     Sample(Sample),
     Each(Item),
+    Capture(Capture),
     /// Something that is done with all packets.
     Act(Act),
     Branch(Vec<Spanned<BranchArm>>),
@@ -85,6 +86,15 @@ pub(crate) enum Stage {
     Broken {
         harmless: bool,
     },
+}
+
+/// `capture DURATION by …`, or with `before` and `after` of their own.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Capture {
+    pub(crate) around: Option<Expr>,
+    pub(crate) before: Option<Expr>,
+    pub(crate) after: Option<Expr>,
+    pub(crate) keys: Vec<Item>,
 }
 
 /// What is done with a packet.

@@ -132,6 +132,14 @@ fn stage(s: &Stage) -> String {
             let columns = each.columns.iter().map(|(name, at, ty)| format!(" {name}@{at}:{ty}"));
             format!("each {what}:{}", columns.collect::<String>())
         }
+        Stage::Capture(c) => {
+            let key = |(id, column): &(weir_packet::fields::FieldId, usize)| {
+                format!(" {}=#{column}", id.info().name)
+            };
+            let keys = c.keys.iter().map(key).collect::<String>();
+            let times = format!("{}+{}+{}", c.before_ns, c.over_ns, c.after_ns);
+            format!("capture @{} from #{} {times} |{keys}", c.output, c.start)
+        }
         Stage::Ends(_) => weir_plan::print::stage(s, &weir_plan::Schema::default()),
     }
 }
@@ -644,4 +652,24 @@ fn outputs_may_be_params() {
     let outlets = program(text, &options).outlets();
     let names: Vec<String> = outlets.iter().map(ToString::to_string).collect();
     assert_eq!(names, ["\"z.pcap\"", "\"y.pcap\""]);
+}
+
+#[test]
+fn captures() {
+    let text = "let scans = packets | summarize n = count() by attacker = ip.src, sport every 10s \
+        | capture 30s after 5s by ip.src = attacker, sport\nscans | limit 3";
+    let program = program(text, &Options::default());
+    let (output, capture) = program.captures().next().expect("one");
+    assert_eq!((output, capture.over_ns), (0, 10_000_000_000));
+    assert_eq!((capture.before_ns, capture.after_ns), (30_000_000_000, 5_000_000_000));
+    insta::assert_snapshot!(expr(&capture.name), @r#"Concat(Concat(Concat(Concat(Concat(Concat(Concat("scans", "-"), Replace(Coalesce(ToStr(#0), "none"), ":", "")), "-"), Replace(Coalesce(ToStr(#1), "none"), ":", "_")), "-"), Replace(Coalesce(ToStr(#2), "none"), ":", "_")), ".pcapng")"#);
+    insta::assert_snapshot!(lowered(text), @r"
+    scans packets
+      summarize n=count():int | attacker=ip.src sport=sport every 10000000000 max 67108864
+      capture @4 from #0 30000000000+10000000000+5000000000 | ip.src=#1 sport=#2
+      -> ts:time attacker:ip sport:int n:int capture:string
+    - [0]
+      limit 3
+      -> ts:time attacker:ip sport:int n:int capture:string
+    ");
 }

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod address;
+pub mod capture;
 pub mod change;
 pub mod cluster;
 pub mod ends;
@@ -25,6 +26,7 @@ pub mod types;
 pub mod value;
 pub mod window;
 
+pub use capture::Capture;
 pub use ends::Ends;
 pub use expr::{BinaryOp, Expr, ExprKind, Member, UnaryOp};
 pub use functions::{AggSignature, Func, ScalarSignature, Signatures};

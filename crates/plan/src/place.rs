@@ -124,7 +124,7 @@ pub fn rounds(agg: &Agg) -> bool {
 pub fn is_local(stage: &Stage) -> bool {
     match stage {
         Stage::Where(_) | Stage::Extend { .. } | Stage::Project { .. } | Stage::Ends(_) => true,
-        Stage::Scan(_) | Stage::Distinct(_) | Stage::Each(_) => true,
+        Stage::Scan(_) | Stage::Distinct(_) | Stage::Each(_) | Stage::Capture(_) => true,
         Stage::Sample(sample) => sample.by != SampleBy::Order,
         Stage::Summarize(_) | Stage::Top { .. } | Stage::Limit(_) => false,
         Stage::Join(_) | Stage::Union(_) => false,

@@ -143,6 +143,7 @@ pub fn stage(stage: &Stage, input: &Schema) -> String {
         Stage::Sample(s) => rows::sample(s, input),
         Stage::Each(e) => rows::each(e, input),
         Stage::Ends(e) => ends::ends(e, input),
+        Stage::Capture(c) => rows::capture(c, input),
     }
 }
 
@@ -281,7 +282,7 @@ fn state(stage: &Stage, input: &Schema) -> Option<String> {
         Stage::Union(_) => return None,
         Stage::Distinct(d) => rows::distinct_state(d, input),
         Stage::Sample(s) => return rows::sample_state(s),
-        Stage::Each(_) => return None,
+        Stage::Each(_) | Stage::Capture(_) => return None,
     })
 }
 

@@ -1,5 +1,6 @@
 //! Programs, pipelines and stages.
 
+use crate::capture::{CAPTURE, Capture};
 use crate::ends::Ends;
 use crate::expr::Expr;
 use crate::join::{Join, Union};
@@ -170,6 +171,8 @@ pub enum Stage {
     Each(Each),
     /// Hands packets out.
     Ends(Ends),
+    /// Asks for packets around each row.
+    Capture(Box<Capture>),
 }
 
 impl Stage {
@@ -177,7 +180,7 @@ impl Stage {
     pub fn holds_state(&self) -> bool {
         match self {
             Stage::Where(_) | Stage::Extend { .. } | Stage::Project { .. } => false,
-            Stage::Each(_) | Stage::Ends(_) => false,
+            Stage::Each(_) | Stage::Ends(_) | Stage::Capture(_) => false,
             Stage::Sample(sample) => sample.by == SampleBy::Order,
             Stage::Summarize(_) | Stage::Scan(_) | Stage::Top { .. } | Stage::Limit(_) => true,
             Stage::Join(_) | Stage::Union(_) | Stage::Distinct(_) => true,
@@ -192,6 +195,7 @@ impl Stage {
             Stage::Where(_) | Stage::Top { .. } | Stage::Limit(_) => {}
             Stage::Distinct(_) | Stage::Sample(_) | Stage::Ends(_) => {}
             Stage::Each(each) => each.put(&mut out),
+            Stage::Capture(_) => _ = out.put(CAPTURE, Type::Str),
             Stage::Extend { columns } => {
                 for (name, _, e) in columns {
                     out.put(name, e.ty.clone());

@@ -4,11 +4,13 @@ mod confine;
 pub(crate) mod ctl;
 mod doctor;
 mod live;
+mod lookback;
 mod write;
 
 pub(crate) use confine::ConfineArgs;
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use live::{Capture, LiveArgs};
+pub(crate) use lookback::LookbackArgs;
 pub(crate) use write::WriteArgs;
 
 use crate::control::SOCKET;
@@ -209,6 +211,9 @@ pub(crate) struct RunOptions {
 
     #[command(flatten)]
     pub(crate) confine: ConfineArgs,
+
+    #[command(flatten)]
+    pub(crate) lookback: LookbackArgs,
 
     /// Show rows as soon as they are there, even while packets keep coming
     #[arg(short, long)]

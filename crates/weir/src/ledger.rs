@@ -1,6 +1,7 @@
 //! The ledger as people read it.
 
 use std::fmt::Write as _;
+use weir_capture::lookback::Captures;
 use weir_engine::counters::{Ledger, Traffic};
 use weir_engine::fragments::Counts;
 use weir_engine::limits::JUMP_NS;
@@ -56,6 +57,26 @@ pub(crate) fn workers(ledger: &Ledger) -> String {
         out.push('\n');
     }
     out
+}
+
+/// What became of packets around rows.
+pub(crate) fn captures(captures: &Captures) -> String {
+    let Captures { files, frames, short, full, left_out, refused, existed, failed, error } =
+        captures;
+    let mut parts = vec![format!(
+        "{frames}{} in {files}{}",
+        plural(*frames, " packet"),
+        plural(*files, " file")
+    )];
+    let more = [
+        (*short, format!("{short} may lack packets from the beginning: --ring keeps more")),
+        (*full, format!("{full} full, which lack {left_out}{}", plural(*left_out, " packet"))),
+        (*refused, format!("{refused} not begun: too many, or too many at once")),
+        (*existed, format!("{existed} not begun: there was a file of that name")),
+        (*failed, format!("{failed} failed ({})", error.as_deref().unwrap_or("no reason given"))),
+    ];
+    parts.extend(more.into_iter().filter(|(n, _)| *n > 0).map(|(_, text)| text));
+    format!("captured   {}", parts.join("; "))
 }
 
 /// What became of later fragments, where they were given ports.
@@ -258,6 +279,15 @@ mod tests {
         ");
         ledger.ends.refuse(&Outlet::Named("eth2".to_owned()), &refused);
         assert!(!ledger.adds_up(), "more refused than handed out");
+    }
+
+    #[test]
+    fn packets_around_rows() {
+        let mut all = Captures { files: 2, frames: 1, ..Captures::default() };
+        assert_snapshot!(captures(&all), @"captured   1 packet in 2 files");
+        (all.short, all.full, all.left_out, all.refused) = (1, 1, 30, 4);
+        (all.existed, all.failed, all.error) = (2, 1, Some("x.pcapng: no space".to_owned()));
+        assert_snapshot!(captures(&all), @"captured   1 packet in 2 files; 1 may lack packets from the beginning: --ring keeps more; 1 full, which lack 30 packets; 4 not begun: too many, or too many at once; 2 not begun: there was a file of that name; 1 failed (x.pcapng: no space)");
     }
 
     #[test]

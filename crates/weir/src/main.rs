@@ -12,6 +12,7 @@ mod control;
 mod exit;
 mod ledger;
 mod library;
+mod lookback;
 mod output;
 mod programs;
 mod progress;

@@ -238,6 +238,8 @@ fn what_cannot_be_done_is_refused_and_changes_nothing() {
     check(&["add", "nosuch.weir"], "nosuch.weir: no such file");
     let nowhere = "packets | forward \"/nosuch/x.pcap\"";
     check(&["add", "--name", "x", "-e", nowhere], "/nosuch/x.pcap");
+    let around = "packets | project ts, ip.src | capture 1s by ip.src";
+    check(&["add", "--name", "x", "-e", around], "`capture` needs the packets before it");
     let names = "packets | where ip.src in file(\"missing.txt\") | project number";
     check(&["add", "--name", "x", "-e", names], "missing.txt");
     let mode = std::fs::metadata(run.path("weir.sock")).expect("there").permissions().mode();
@@ -246,6 +248,29 @@ fn what_cannot_be_done_is_refused_and_changes_nothing() {
     let (status, rows, said) = run.end();
     assert_eq!(status, Some(0), "{said}");
     assert_eq!(rows, [row(r#"{"_pipeline": "e", "n": 4}"#)]);
+}
+
+/// Rows that ask for the packets around them do so wherever their output stands.
+#[test]
+fn packets_around_rows_are_captured_while_others_come_and_go() {
+    for workers in ["1", "2"] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let to = folder.path().to_str().expect("a plain path");
+        let query = "packets | where number == 5 | project ts, ip.src | capture 1h by ip.src";
+        let args = ["-j", workers, "-e", COUNT, "-e", query, "--capture-dir", to];
+        let mut run = Run::start(&args);
+        run.send(3);
+        run.ctl(&["remove", "e1"]);
+        run.send(4);
+        run.ctl(&["add", "-e", COUNT, "--name", "later"]);
+        run.send(3);
+        let (status, rows, said) = run.end();
+        assert_eq!((status, rows.len()), (Some(0), 3), "{said}");
+        let files = std::fs::read_dir(folder.path()).expect("a folder");
+        let files: Vec<_> = files.map(|file| file.expect("a file").file_name()).collect();
+        assert_eq!(files, [rows[1]["capture"].as_str().expect("a name")]);
+        assert!(said.contains("captured   3 packets in 1 file\n"), "{said}");
+    }
 }
 
 #[test]

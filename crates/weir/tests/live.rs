@@ -338,6 +338,39 @@ fn windows_say_what_they_lack() {
     }
 }
 
+/// The file of an alert holds packets that came before it and behind it.
+#[test]
+fn packets_around_an_alert_are_in_its_file() {
+    if !namespace("packets_around_an_alert_are_in_its_file") {
+        return;
+    }
+    veth("v0", "v1");
+    let query = "packets | where udp.dport == 1003 | project ts, ip.dst, ip.proto | limit 1 \
+                 | capture 1h by ip.dst, ip.proto";
+    for workers in ["1", "2"] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let to = folder.path().to_str().expect("a plain path");
+        let args = ["run", "-e", query, "-i", "v1", "-o", "csv", "-j", workers, "-Q", "in"];
+        let more = ["--capture-dir", to, "--ring", "1m"];
+        // The second pipeline keeps the run going once the first has its row.
+        let other = ["-e", "packets | where udp.dport == 1009 | drop"];
+        let mut run = Run::start(&[&args[..], &more, &other].concat());
+        let sender = Sender::new("v0");
+        (0..5).for_each(|i| sender.send(&udp(i)));
+        let mut rows = BufReader::new(run.child.stdout.take().expect("piped")).lines();
+        let mut next = || rows.next().expect("a row").expect("text");
+        let (head, row) = (next(), next());
+        assert!(head.ends_with(",capture"), "{head}");
+        (5..9).for_each(|i| sender.send(&udp(i)));
+        run.signal("-INT");
+        let said = run.ended();
+        assert!(said.contains("captured   9 packets in 1 file\n"), "{said}");
+        let name = row.rsplit(',').next().expect("a name");
+        let want: Vec<_> = (0..9).map(udp).collect();
+        assert_eq!(sendable(&folder.path().join(name), usize::MAX), want);
+    }
+}
+
 /// What it says is told on the way: by the clock, and when a signal asks.
 #[test]
 fn the_ledger_so_far_is_told() {

@@ -11,7 +11,7 @@ const NANOSECONDS: u8 = 9;
 const PCAPNG: Writer = Writer { order: ByteOrder::Little };
 
 /// How frames become the bytes of a file.
-pub(super) enum Format {
+pub(crate) enum Format {
     /// With its header, once the link type is known.
     Pcap(Option<FileHeader>),
     /// With the link types of its interfaces.
@@ -20,7 +20,7 @@ pub(super) enum Format {
 
 impl Format {
     /// The format that the name of a file asks for.
-    pub(super) fn of(name: &str) -> Format {
+    pub(crate) fn of(name: &str) -> Format {
         match name.ends_with(".pcapng") {
             true => Format::Pcapng(Vec::new()),
             false => Format::Pcap(None),
@@ -39,7 +39,7 @@ impl Format {
     ///
     /// # Errors
     /// The link type of all frames of the file, where this one has another.
-    pub(super) fn put(
+    pub(crate) fn put(
         &mut self,
         out: &mut Vec<u8>,
         frame: &Sent,
@@ -62,7 +62,7 @@ impl Format {
     }
 
     /// Makes a file without frames an empty capture, of Ethernet.
-    pub(super) fn end(&mut self, out: &mut Vec<u8>) {
+    pub(crate) fn end(&mut self, out: &mut Vec<u8>) {
         match self {
             Format::Pcap(header @ None) => *header = Some(start_pcap(LinkType::ETHERNET, out)),
             Format::Pcapng(links) if links.is_empty() => {

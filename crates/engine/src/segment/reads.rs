@@ -44,6 +44,7 @@ fn for_each_expr(stage: &Stage, f: &mut dyn FnMut(&weir_plan::Expr)) {
         Stage::Distinct(_) | Stage::Sample(_) | Stage::Each(_) => {
             super::rows::for_each_expr(stage, f);
         }
+        Stage::Capture(c) => f(&c.name),
         Stage::Limit(_) | Stage::Join(_) | Stage::Union(_) => {}
         Stage::Ends(ends) => ends.for_each_expr(f),
     }

@@ -69,6 +69,7 @@ impl<'t> Checker<'t> {
             Stage::Distinct(d) => self.distinct(&built.scope, d),
             Stage::Sample(sample) => self.sample(&built.scope, sample),
             Stage::Each(item) => self.each(built, item),
+            Stage::Capture(c) => self.capture(built, c, word_span(stage, "capture")),
             Stage::Limit(n) => {
                 self.positive(&built.scope, n, "`limit`").map(weir_plan::Stage::Limit)
             }

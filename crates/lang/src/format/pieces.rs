@@ -44,6 +44,7 @@ impl Pieces<'_> {
             Stage::Distinct(d) => self.distinct(d),
             Stage::Sample(s) => self.sample(s),
             Stage::Each(item) => self.items("each ", std::slice::from_ref(item)),
+            Stage::Capture(c) => self.capture(c),
             Stage::Limit(n) => Doc::All(vec![text("limit "), self.expr(n)]),
             Stage::Join(join) => self.join(join),
             Stage::Union(names) => self.union(names),

@@ -214,6 +214,11 @@ fn stage() -> impl Strategy<Value = Stage> {
             let (take, of) = (bracket(take, 11), of.map(|of| bracket(of, 5)));
             Stage::Sample(Sample { take, of, keys })
         }),
+        (expr(), any::<bool>(), option::of(expr()), option::of(expr()), vec(item(), 0..3))
+            .prop_map(|(around, both, before, after, keys)| {
+                let around = Some(around).filter(|_| both || before.is_none() && after.is_none());
+                Stage::Capture(Capture { around, before, after, keys })
+            }),
         named().prop_map(Stage::Each),
         expr().prop_map(Stage::Limit),
         join().prop_map(Stage::Join),

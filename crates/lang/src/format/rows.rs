@@ -2,7 +2,7 @@
 
 use super::doc::{Doc, text};
 use super::pieces::Pieces;
-use crate::tree::{Distinct, Expr, Sample, Top};
+use crate::tree::{Capture, Distinct, Expr, Sample, Top};
 
 impl Pieces<'_> {
     pub(super) fn top(&self, top: &Top) -> Doc {
@@ -27,6 +27,18 @@ impl Pieces<'_> {
             Some(of) => parts.extend([text(" in "), self.expr(of)]),
         }
         parts.extend(self.clause(" by ", &s.keys));
+        Doc::All(parts)
+    }
+
+    pub(super) fn capture(&self, c: &Capture) -> Doc {
+        let mut parts = vec![text("capture")];
+        parts.extend(self.bound(" ", &c.around));
+        parts.extend(self.bound(" before ", &c.before));
+        parts.extend(self.bound(" after ", &c.after));
+        if !c.keys.is_empty() {
+            let keys = c.keys.iter().map(|k| (k.span(), self.item(k, 0))).collect();
+            parts.extend([text(" by "), self.filled(keys)]);
+        }
         Doc::All(parts)
     }
 

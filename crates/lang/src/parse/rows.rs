@@ -3,7 +3,7 @@
 use super::expr::{OPERAND, PREFIX};
 use super::{Parser, one_line};
 use crate::diagnostic::{Code, Diagnostic};
-use crate::tree::{Distinct, Expr, ExprKind, Sample, SortKey, Stage, Top};
+use crate::tree::{Capture, Distinct, Expr, ExprKind, Sample, SortKey, Stage, Top};
 
 impl Parser<'_> {
     pub(super) fn top(&mut self) -> Option<Stage> {
@@ -84,6 +84,33 @@ impl Parser<'_> {
         };
         let keys = if self.eat_word("by") { self.list(Parser::expr)? } else { Vec::new() };
         Some(Stage::Sample(Sample { take, of, keys }))
+    }
+
+    pub(super) fn capture(&mut self) -> Option<Stage> {
+        let word = self.bump();
+        let clause = |p: &Self| ["before", "after", "by"].contains(&p.word());
+        let around = if self.at_boundary() || clause(self) { None } else { Some(self.expr()?) };
+        let mut out = Capture { around, before: None, after: None, keys: Vec::new() };
+        loop {
+            let again = match self.word() {
+                "before" => out.before.is_some(),
+                "after" => out.after.is_some(),
+                "by" => !out.keys.is_empty(),
+                _ => break,
+            };
+            match self.clause(again).0 {
+                "before" => out.before = Some(self.expr()?),
+                "after" => out.after = Some(self.expr()?),
+                _ => out.keys = self.list(Parser::item)?,
+            }
+        }
+        if out.around.is_none() && out.before.is_none() && out.after.is_none() {
+            let message = "`capture` needs to know how long before and after";
+            let d = Diagnostic::new(Code::Unexpected, word, message);
+            self.report(d.help("as in `capture 30s by ip.src`, or `capture before 30s after 5s`"));
+            return None;
+        }
+        Some(Stage::Capture(out))
     }
 
     pub(super) fn each(&mut self) -> Option<Stage> {

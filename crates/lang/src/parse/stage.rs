@@ -34,6 +34,7 @@ impl<'a> Parser<'a> {
             "distinct" => self.distinct(),
             "sample" => self.sample(),
             "each" => self.each(),
+            "capture" => self.capture(),
             "limit" => {
                 self.bump();
                 Some(Stage::Limit(self.expr()?))

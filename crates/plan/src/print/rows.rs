@@ -1,11 +1,13 @@
 //! Stages that choose rows and take them apart.
 
 use super::{expr, list};
+use crate::capture::Capture;
 use crate::expr::Expr;
 use crate::limits::{DISTINCT_KEYS_MAX, TOP_KEYS_MAX};
 use crate::rows::{Distinct, Each, Parts, Per, Sample, SampleBy};
 use crate::stage::Schema;
 use crate::value::Value;
+use weir_packet::fields::FieldId;
 
 fn keys(keys: &[Expr], input: &Schema) -> String {
     list(keys, |k| expr(k, input, &[]))
@@ -81,4 +83,21 @@ pub(super) fn each(e: &Each, input: &Schema) -> String {
             }
         }
     }
+}
+
+/// As a query writes it.
+pub(super) fn capture(c: &Capture, input: &Schema) -> String {
+    let [before, after] = [c.before_ns, c.after_ns].map(Value::Duration);
+    let mut out = format!("capture before {before} after {after}");
+    if !c.keys.is_empty() {
+        let key = |(id, column): &(FieldId, usize)| {
+            let name = input.columns.get(*column).map_or("", |c| c.name.as_str());
+            match id.info().name {
+                field if field == name => field.to_owned(),
+                field => format!("{field} = {name}"),
+            }
+        };
+        out += &format!(" by {}", list(&c.keys, key));
+    }
+    out
 }

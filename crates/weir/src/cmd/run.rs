@@ -10,13 +10,14 @@ use crate::progress::Progress;
 use crate::stats::Stats;
 use crate::term::Term;
 use crate::wire::{self, Notes};
-use crate::{cmd, ledger, output, signals};
+use crate::{cmd, ledger, lookback, output, signals};
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use weir_capture::bpf::{Filter, FilterError};
+use weir_capture::lookback::Lookback;
 use weir_capture::outlets::{Outlets, Tell};
 use weir_engine::functions::Functions;
 use weir_engine::graph::Lower;
@@ -217,6 +218,7 @@ impl Run<'_> {
         self.become_user()?;
         let files = self.files()?;
         let mut outlets = self.outlets()?;
+        let kept = lookback::options(&self.program, &self.options.lookback)?;
         self.confine(&input, &outlets);
 
         let ending = Arc::clone(&stop);
@@ -226,6 +228,7 @@ impl Run<'_> {
         if self.options.fragments {
             source = source.fragments();
         }
+        let mut source = Lookback::new(source, kept);
         let mut progress = self.progress(stream);
         let table = TableOptions {
             time: self.options.time.into(),
@@ -242,6 +245,9 @@ impl Run<'_> {
             _ => self.sink(files, progress.as_ref(), table)?,
         };
         let mut sink = self.prompt(sink);
+        if let Some(asking) = source.asking() {
+            sink = Box::new(lookback::Asks::new(&self.program, asking, sink));
+        }
         if let Some(period) = self.options.stats {
             stats.print_every(period)?;
         }
@@ -264,7 +270,7 @@ impl Run<'_> {
             progress.finish();
         }
         let interrupted = stop.load(Ordering::Relaxed) && !outlets.is_over();
-        self.end(outcome, &source, interrupted)
+        self.end(outcome, &mut source, interrupted)
     }
 
     /// Whether packets come from interfaces.
@@ -396,9 +402,10 @@ impl Run<'_> {
     fn end(
         &self,
         outcome: Outcome,
-        source: &Reading<Box<dyn Source>>,
+        source: &mut Lookback<Reading<Box<dyn Source>>>,
         interrupted: bool,
     ) -> anyhow::Result<Status> {
+        let captures = source.finish();
         // The ledger of a run that a closed pipe cut short interests nobody.
         let unread = matches!(
             &outcome.error,
@@ -414,8 +421,11 @@ impl Run<'_> {
                 self.term.say_text(&ledger::workers(&outcome.ledger));
             }
             self.term.say_text(&wire::render(&source.interfaces(), &self.notes));
-            if let Some(counts) = source.counts() {
+            if let Some(counts) = source.inner().counts() {
                 self.term.say(ledger::fragments(&counts));
+            }
+            if let Some(captures) = &captures {
+                self.term.say(ledger::captures(captures));
             }
             if interrupted {
                 self.term.say("interrupted");

@@ -286,6 +286,14 @@ impl Deck {
     /// Whether a program may run beside the others.
     fn allows(&self, entry: &Entry) -> Result<(), String> {
         let Rules { write, names, shows, .. } = &self.rules;
+        if entry.program.captures().next().is_some() {
+            return Err(
+                "`capture` needs the packets before it, which are kept from the start of a \
+                        run on: give the query to `weir run`, where it may be removed but not \
+                        added or replaced"
+                    .to_owned(),
+            );
+        }
         let outlets = entry.program.outlets();
         Outlets::check(&outlets, write.as_deref()).map_err(|e| e.to_string())?;
         if *shows && outlets.contains(&Outlet::Named("-".to_owned())) {

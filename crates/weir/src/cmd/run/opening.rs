@@ -102,6 +102,9 @@ impl Run<'_> {
         if outlets.opens_xdp() {
             needs.xdp_sockets();
         }
+        if self.program.captures().next().is_some() {
+            needs.folders(vec![self.options.lookback.capture_dir.clone()]);
+        }
         if let Some(socket) = &self.options.control {
             // What comes may write where the run was started, and where it writes already.
             let written = self.options.write.to.iter().map(Path::new);

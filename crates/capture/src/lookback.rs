@@ -1,0 +1,412 @@
+//! Packets around an alert, those before it included: the last frames of a source are kept in
+//! memory, and whoever sees an alert [asks](Asking) for those of some time and key, which go to a
+//! pcapng file of their own.
+//!
+//! A [`Lookback`] stands around a source, where frames are in the order of the capture. What is
+//! asked for is looked after when the next batch is read: first the frames that are kept, then
+//! those that pass, until time has gone on far enough. Copying each frame is what that costs as
+//! long as nobody asks; a source without a ring costs nothing.
+//!
+//! Files are written by the thread that reads, 64 KiB at a time.
+
+mod file;
+mod ring;
+
+use crate::limits::{
+    LOOKBACK_ASKED_MAX, LOOKBACK_FILE_BYTES_MAX, LOOKBACK_FILES_MAX, LOOKBACK_JUMP_NS,
+    LOOKBACK_OPEN_MAX, LOOKBACK_SLACK_NS,
+};
+use file::CaptureFile;
+use ring::{Kept, Ring};
+use std::collections::HashMap;
+use std::io;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use weir_packet::bits::Bits;
+use weir_packet::column::Column;
+use weir_packet::fields::FieldId;
+use weir_packet::limits::BATCH;
+use weir_packet::read::read_field;
+use weir_packet::source::{Account, Chunk, FrameBatch, Source, SourceError};
+use weir_packet::walk::{Layers, classify};
+
+/// How much is kept, and where files go.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Bytes of memory for frames; each takes 24 more than there are of it.
+    pub bytes: usize,
+    /// The folder of the files.
+    pub folder: PathBuf,
+    /// Files of one run at most.
+    pub files_max: u64,
+    /// Bytes of frames that one file takes at most.
+    pub file_bytes_max: u64,
+    /// The keys that may be asked for, each some fields of fixed width; none of them for all
+    /// frames.
+    pub keys: Vec<Vec<FieldId>>,
+}
+
+impl Options {
+    /// Of this many bytes, files in the current folder.
+    pub fn new(bytes: usize, keys: Vec<Vec<FieldId>>) -> Options {
+        let (files_max, file_bytes_max) = (LOOKBACK_FILES_MAX, LOOKBACK_FILE_BYTES_MAX);
+        Options { bytes, folder: PathBuf::from("."), files_max, file_bytes_max, keys }
+    }
+}
+
+/// What is asked for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Wanted {
+    /// The name of the file: letters, digits, `.`, `_`, `-` and `+`.
+    pub name: String,
+    /// Frames from this time on, in nanoseconds since 1970, ...
+    pub from: i64,
+    /// ... and to this time.
+    pub to: i64,
+    /// Which of the [keys](Options::keys).
+    pub by: usize,
+    /// The values of its fields as [`Column::raw`] has them, where they are there.
+    pub key: Vec<Option<u128>>,
+}
+
+/// What became of what was asked for.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Captures {
+    /// Files that were written.
+    pub files: u64,
+    /// Frames in them.
+    pub frames: u64,
+    /// Files that may lack frames from their beginning, which were kept no more.
+    pub short: u64,
+    /// Files that were full before their time was over.
+    pub full: u64,
+    /// Frames that found no room in these.
+    pub left_out: u64,
+    /// Asked for in vain: there were too many files, or too many at once.
+    pub refused: u64,
+    /// Asked for in vain: there was a file of that name.
+    pub existed: u64,
+    /// Files that could not be written, or not to their end.
+    pub failed: u64,
+    /// Why, of the first.
+    pub error: Option<String>,
+}
+
+impl Captures {
+    fn fail(&mut self, name: &str, error: &io::Error) {
+        self.failed += 1;
+        self.error.get_or_insert_with(|| format!("{name}: {error}"));
+    }
+}
+
+/// Asks a [`Lookback`] for frames, from any thread.
+#[derive(Clone, Default)]
+pub struct Asking(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    asked: AtomicBool,
+    waiting: Mutex<Waiting>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    wanted: Vec<Wanted>,
+    refused: u64,
+}
+
+impl Asking {
+    /// Asks. Beyond [`LOOKBACK_ASKED_MAX`] that nobody looked after yet it is counted as refused.
+    pub fn ask(&self, wanted: Wanted) {
+        let mut waiting = self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        if waiting.wanted.len() >= LOOKBACK_ASKED_MAX {
+            waiting.refused += 1;
+            return;
+        }
+        waiting.wanted.push(wanted);
+        self.0.asked.store(true, Ordering::Release);
+    }
+
+    /// What was asked for since this was last called.
+    fn take(&self) -> Waiting {
+        if !self.0.asked.load(Ordering::Relaxed) {
+            // A plain load most of the time: it is looked at for every batch.
+            return Waiting::default();
+        }
+        self.0.asked.store(false, Ordering::Release);
+        std::mem::take(&mut *self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// A source whose last frames are kept.
+pub struct Lookback<S> {
+    source: S,
+    watch: Option<Box<Watch>>,
+}
+
+impl<S> Lookback<S> {
+    /// Keeps the frames of `source`, if there are options.
+    pub fn new(source: S, options: Option<Options>) -> Lookback<S> {
+        Lookback { source, watch: options.map(|options| Box::new(Watch::new(options))) }
+    }
+
+    /// The source.
+    pub fn inner(&self) -> &S {
+        &self.source
+    }
+
+    /// Where to ask; `None` where nothing is kept.
+    pub fn asking(&self) -> Option<Asking> {
+        self.watch.as_ref().map(|watch| watch.asking.clone())
+    }
+
+    /// Ends all files, and says what became of them; `None` where nothing is kept.
+    pub fn finish(&mut self) -> Option<Captures> {
+        self.watch.as_mut().map(|watch| watch.finish())
+    }
+}
+
+impl<S: Source> Source for Lookback<S> {
+    fn fill(&mut self, batch: &mut FrameBatch) -> Result<bool, SourceError> {
+        let more = self.source.fill(batch)?;
+        if let Some(watch) = &mut self.watch {
+            watch.see(batch);
+        }
+        Ok(more)
+    }
+
+    fn account(&self) -> Account {
+        self.source.account()
+    }
+
+    fn interfaces(&self) -> Vec<(String, Account)> {
+        self.source.interfaces()
+    }
+}
+
+/// What looks after files.
+struct Watch {
+    options: Options,
+    ring: Ring,
+    asking: Asking,
+    /// How frames are read that have no batch of their own.
+    like: FrameBatch,
+    keys: Vec<Key>,
+    open: Vec<(Wanted, CaptureFile)>,
+    now: Now,
+    counts: Captures,
+}
+
+/// One of the keys.
+struct Key {
+    fields: Vec<(FieldId, Column)>,
+    layers: Layers,
+    /// Which of the open files are of which value.
+    open: HashMap<Vec<Option<u128>>, Vec<usize>>,
+    /// The value of a frame.
+    value: Vec<Option<u128>>,
+}
+
+/// How far time has gone on. What one batch says is not believed where it is far from that, unless
+/// the next ones agree.
+#[derive(Default)]
+struct Now {
+    at: Option<i64>,
+    far: u32,
+}
+
+/// Batches in a row that move a time far away.
+const WITNESSES: u32 = 4;
+
+impl Now {
+    fn see(&mut self, batch: &FrameBatch) {
+        if let Some(reached) = batch.reached() {
+            self.at = self.at.max(Some(reached));
+        }
+        let Some(least) = batch.ts().iter().copied().min() else { return };
+        let near = self.at.is_none_or(|at| at.abs_diff(least) <= LOOKBACK_JUMP_NS);
+        self.far = if near { 0 } else { self.far + 1 };
+        if near {
+            self.at = self.at.max(Some(least));
+        } else if self.far >= WITNESSES {
+            (self.at, self.far) = (Some(least), 0);
+        }
+    }
+}
+
+impl Watch {
+    fn new(options: Options) -> Watch {
+        let column = |id: &FieldId| (*id, Column::new(id.info().ty.repr()));
+        let key = |fields: &Vec<FieldId>| Key {
+            fields: fields.iter().map(column).collect(),
+            layers: Layers::new(),
+            open: HashMap::new(),
+            value: Vec::new(),
+        };
+        Watch {
+            ring: Ring::new(options.bytes),
+            asking: Asking::default(),
+            like: FrameBatch::new(),
+            keys: options.keys.iter().map(key).collect(),
+            open: Vec::new(),
+            now: Now::default(),
+            counts: Captures::default(),
+            options,
+        }
+    }
+
+    /// Looks after a batch that was just read.
+    fn see(&mut self, batch: &FrameBatch) {
+        self.like.headers = batch.headers;
+        self.answer();
+        self.now.see(batch);
+        if !self.open.is_empty() {
+            self.put(batch, 0..self.open.len());
+            let now = self.now.at.unwrap_or(i64::MIN);
+            self.close(|wanted| now.saturating_sub(wanted.to) > LOOKBACK_SLACK_NS);
+        }
+        self.keep(batch);
+    }
+
+    /// Keeps the frames of a batch.
+    fn keep(&mut self, batch: &FrameBatch) {
+        let (memory, link, with_ports) =
+            (batch.bytes(), batch.link, !batch.with_ports().is_empty());
+        let (times, lens) = (batch.ts().iter(), batch.lens().iter());
+        let places = batch.offsets().iter().zip(batch.caplens());
+        for (i, ((&ts, &len), (&start, &caplen))) in times.zip(lens).zip(places).enumerate() {
+            let (start, end) = (start as usize, start as usize + caplen as usize);
+            // What reaches beyond the memory reads as cut short.
+            let bytes = memory.get(start..end.min(memory.len())).unwrap_or(&[]);
+            let ports = if with_ports { batch.ports(i) } else { None };
+            self.ring.push(&Kept { ts, len, link, ports, bytes });
+        }
+    }
+
+    /// Begins the files that were asked for, with the frames that are kept.
+    fn answer(&mut self) {
+        let Waiting { wanted, refused } = self.asking.take();
+        self.counts.refused += refused;
+        let first = self.open.len();
+        wanted.into_iter().for_each(|wanted| self.begin(wanted));
+        let new = &self.open[first..];
+        if new.is_empty() {
+            return;
+        }
+        let from = new.iter().map(|(wanted, _)| wanted.from).min().unwrap_or(i64::MAX);
+        let to = new.iter().map(|(wanted, _)| wanted.to).max().unwrap_or(i64::MIN);
+        self.index();
+        // Batches refer to memory that stays as it is, and that of the ring does not.
+        let ring = std::mem::replace(&mut self.ring, Ring::new(0));
+        let mut frames = ring.iter().filter(|frame| (from..=to).contains(&frame.ts)).peekable();
+        while let Some(head) = frames.peek() {
+            let link = head.link;
+            let (mut bytes, mut heads) = (Vec::new(), Vec::with_capacity(BATCH));
+            while heads.len() < BATCH
+                && let Some(frame) = frames.next_if(|frame| frame.link == link)
+            {
+                heads.push((bytes.len() as u32, frame));
+                bytes.extend_from_slice(frame.bytes);
+            }
+            let chunk: Chunk = Arc::new(bytes);
+            let mut batch = FrameBatch::new();
+            batch.restart(&chunk, 0, link);
+            batch.headers = self.like.headers;
+            for (i, (at, frame)) in heads.into_iter().enumerate() {
+                batch.push(frame.ts, i as u64, at, frame.bytes.len() as u32, frame.len);
+                frame.ports.iter().for_each(|ports| batch.set_ports(i, *ports));
+            }
+            self.put(&batch, first..self.open.len());
+        }
+        drop(frames);
+        self.ring = ring;
+    }
+
+    /// Opens a file.
+    fn begin(&mut self, wanted: Wanted) {
+        let files = self.counts.files + self.open.len() as u64;
+        if self.open.len() >= LOOKBACK_OPEN_MAX || files >= self.options.files_max {
+            self.counts.refused += 1;
+            return;
+        }
+        match CaptureFile::create(&self.options.folder, &wanted.name) {
+            Ok(file) => {
+                let short = self.ring.forgotten().is_some_and(|ts| ts >= wanted.from);
+                self.counts.short += u64::from(short);
+                self.open.push((wanted, file));
+            }
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => self.counts.existed += 1,
+            Err(e) => self.counts.fail(&wanted.name, &e),
+        }
+    }
+
+    /// Finds out anew which files are of which value.
+    fn index(&mut self) {
+        self.keys.iter_mut().for_each(|key| key.open.clear());
+        for (i, (wanted, _)) in self.open.iter().enumerate() {
+            if let Some(key) = self.keys.get_mut(wanted.by) {
+                key.open.entry(wanted.key.clone()).or_default().push(i);
+            }
+        }
+    }
+
+    /// Puts the frames of a batch into those of some open files that they belong to.
+    fn put(&mut self, batch: &FrameBatch, files: Range<usize>) {
+        let Watch { keys, open, counts, options, .. } = self;
+        for key in keys.iter_mut().filter(|key| !key.open.is_empty()) {
+            if !key.fields.is_empty() {
+                classify(batch, &mut key.layers);
+            }
+            for (id, column) in &mut key.fields {
+                read_field(*id, batch, &key.layers, Bits::first(batch.len()), column);
+            }
+            for i in 0..batch.len() {
+                let there = |c: &Column| c.present.has(i).then(|| c.raw(i));
+                key.value.clear();
+                key.value.extend(key.fields.iter().map(|(_, column)| there(column)));
+                let Some(those) = key.open.get(&key.value) else { continue };
+                for &at in those.iter().filter(|at| files.contains(at)) {
+                    let (wanted, file) = &mut open[at];
+                    if (wanted.from..=wanted.to).contains(&batch.ts()[i])
+                        && let Err(e) = file.put(batch, i, options.file_bytes_max)
+                    {
+                        counts.fail(&wanted.name, &e);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Ends the files for which this holds.
+    fn close(&mut self, is_over: impl Fn(&Wanted) -> bool) {
+        if !self.open.iter().any(|(wanted, _)| is_over(wanted)) {
+            return;
+        }
+        for at in (0..self.open.len()).rev() {
+            if is_over(&self.open[at].0) {
+                let (wanted, file) = self.open.remove(at);
+                let ended = file.finish();
+                self.counts.files += 1;
+                self.counts.frames += ended.frames;
+                self.counts.left_out += ended.left_out;
+                self.counts.full += u64::from(ended.left_out > 0);
+                if let Err(e) = ended.written {
+                    self.counts.fail(&wanted.name, &e);
+                }
+            }
+        }
+        self.index();
+    }
+
+    /// Ends all files, those among them that were asked for just now.
+    fn finish(&mut self) -> Captures {
+        self.answer();
+        self.close(|_| true);
+        self.counts.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,222 @@
+use super::*;
+use crate::memory::MemorySource;
+use std::path::Path;
+use weir_packet::craft::Frame;
+use weir_packet::fields::{by_item, by_name, key_by_name};
+use weir_packet::source::LinkType;
+
+const S: i64 = 1_000_000_000;
+
+/// Frames a tenth of a second apart, from three hosts in turn, each with its answer.
+fn frames(n: i64) -> Vec<(i64, Vec<u8>)> {
+    (0..n)
+        .map(|i| {
+            let host = [10, 0, 0, (i / 2 % 3) as u8];
+            let (there, back) = ((host, [192, 0, 2, 1]), ([192, 0, 2, 1], host));
+            let ((src, dst), ports) =
+                if i % 2 == 0 { (there, (4000, 53)) } else { (back, (53, 4000)) };
+            let frame = Frame::ethernet().ipv4(src, dst).udp(ports.0, ports.1);
+            (i * S / 10, frame.payload(&[i as u8; 30]).bytes())
+        })
+        .collect()
+}
+
+fn source(frames: &[(i64, Vec<u8>)]) -> MemorySource {
+    let frame = |(ts, frame): &(i64, Vec<u8>)| (*ts, frame.len() as u32, frame.clone());
+    MemorySource::new(LinkType::ETHERNET, frames.iter().map(frame))
+}
+
+fn item(name: &str) -> FieldId {
+    by_name(name).expect("a field")
+}
+
+fn conn() -> Vec<FieldId> {
+    let key = key_by_name("conn").expect("a key");
+    key.fields.iter().map(|part| by_item(*part)).collect()
+}
+
+/// Times and bytes of the frames in a file.
+fn read(folder: &Path, name: &str) -> Vec<(i64, Vec<u8>)> {
+    let name = folder.join(name);
+    let mut source = crate::open(name.to_str().expect("UTF-8"), &crate::Options::default())
+        .unwrap_or_else(|e| panic!("{e}"));
+    let (mut batch, mut all) = (FrameBatch::new(), Vec::new());
+    while source.fill(&mut batch).unwrap_or_else(|e| panic!("{e}")) {
+        all.extend((0..batch.len()).map(|i| (batch.ts()[i], batch.frame(i).to_vec())));
+    }
+    all
+}
+
+fn address(host: u8) -> u128 {
+    0xffff_0a00_0000 | u128::from(host)
+}
+
+fn wanted(name: &str, (from, to): (i64, i64), by: usize, key: Vec<Option<u128>>) -> Wanted {
+    Wanted { name: name.to_owned(), from, to, by, key }
+}
+
+/// Reads all of a source in small batches, and asks when so many frames were read.
+fn run(frames: &[(i64, Vec<u8>)], options: Options, asked: Vec<(usize, Wanted)>) -> Captures {
+    let mut lookback = Lookback::new(source(frames), Some(options));
+    let asking = lookback.asking().expect("frames are kept");
+    let (mut batch, mut came, mut asked) = (FrameBatch::new(), 0, asked.into_iter().peekable());
+    while lookback.fill(&mut batch).expect("frames") {
+        came += batch.len();
+        while let Some((_, wanted)) = asked.next_if(|(at, _)| *at <= came) {
+            asking.ask(wanted);
+        }
+    }
+    asked.for_each(|(_, wanted)| asking.ask(wanted));
+    assert_eq!(lookback.account().received, frames.len() as u64);
+    lookback.finish().expect("frames are kept")
+}
+
+fn options(folder: &Path, bytes: usize) -> Options {
+    let keys = vec![Vec::new(), vec![item("ip.src")], conn()];
+    Options { folder: folder.to_owned(), ..Options::new(bytes, keys) }
+}
+
+/// What a file is to hold: frames of that time for which `keep` holds.
+fn those(
+    frames: &[(i64, Vec<u8>)],
+    (from, to): (i64, i64),
+    keep: impl Fn(i64) -> bool,
+) -> Vec<(i64, Vec<u8>)> {
+    let inside = |(ts, _): &&(i64, Vec<u8>)| (from..=to).contains(ts) && keep(*ts * 10 / S);
+    frames.iter().filter(inside).cloned().collect()
+}
+
+#[test]
+fn frames_before_and_after_go_into_the_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let frames = frames(2000);
+    let time = (50 * S, 90 * S);
+    let first = read_conn(&frames[2].1);
+    let asked = vec![
+        (700, wanted("all.pcapng", time, 0, vec![])),
+        (700, wanted("host.pcapng", time, 1, vec![Some(address(1))])),
+        (701, wanted("none.pcapng", time, 1, vec![None])),
+        (800, wanted("conn.pcapng", time, 2, first)),
+        // Both before all that there is and behind it.
+        (900, wanted("ever.pcapng", (i64::MIN, i64::MAX), 1, vec![Some(address(0))])),
+        // When nothing more comes.
+        (9000, wanted("late.pcapng", (190 * S, 300 * S), 0, vec![])),
+    ];
+    let counts = run(&frames, options(folder.path(), 1 << 20), asked);
+    let host = |h: i64| move |i: i64| i % 2 == 0 && i / 2 % 3 == h;
+    let mut in_all = 0;
+    for (name, expected) in [
+        ("all.pcapng", those(&frames, time, |_| true)),
+        ("host.pcapng", those(&frames, time, host(1))),
+        ("none.pcapng", vec![]),
+        ("conn.pcapng", those(&frames, time, |i| i / 2 % 3 == 1)),
+        ("ever.pcapng", those(&frames, (0, i64::MAX), host(0))),
+        ("late.pcapng", those(&frames, (190 * S, i64::MAX), |_| true)),
+    ] {
+        assert_eq!(read(folder.path(), name), expected, "{name}");
+        in_all += expected.len() as u64;
+    }
+    assert_eq!(counts, Captures { files: 6, frames: in_all, ..Captures::default() });
+}
+
+/// The key of the connection of a frame.
+fn read_conn(frame: &[u8]) -> Vec<Option<u128>> {
+    let (mut batch, mut layers) = (FrameBatch::new(), Layers::new());
+    let chunk: Chunk = Arc::new(frame.to_vec());
+    batch.restart(&chunk, 0, LinkType::ETHERNET);
+    batch.push(0, 0, 0, frame.len() as u32, frame.len() as u32);
+    classify(&batch, &mut layers);
+    let value = |id: FieldId| {
+        let mut column = Column::new(id.info().ty.repr());
+        read_field(id, &batch, &layers, Bits::first(1), &mut column);
+        column.present.has(0).then(|| column.raw(0))
+    };
+    conn().into_iter().map(value).collect()
+}
+
+#[test]
+fn what_is_kept_no_more_is_counted() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let frames = frames(2000);
+    // Room for 100 frames or so.
+    let record = frames[0].1.len() + 24;
+    let asked = vec![
+        (1500, wanted("short.pcapng", (0, 160 * S), 0, vec![])),
+        (1500, wanted("whole.pcapng", (149 * S, 160 * S), 0, vec![])),
+    ];
+    let counts = run(&frames, options(folder.path(), 1000 * record), asked);
+    let short = read(folder.path(), "short.pcapng");
+    assert!((1000..1200).contains(&short.len()), "{}", short.len());
+    assert!(short.iter().eq(&frames[1601 - short.len()..1601]), "those that were left");
+    assert_eq!(read(folder.path(), "whole.pcapng"), &frames[1490..1601]);
+    assert_eq!((counts.files, counts.short), (2, 1));
+}
+
+#[test]
+fn everything_has_its_bound() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let frames = frames(600);
+    let bytes = frames[0].1.len() as u64;
+    let bounded =
+        Options { files_max: 2, file_bytes_max: 10 * bytes, ..options(folder.path(), 1 << 20) };
+    let all = |name: &str| (300, wanted(name, (0, 59 * S), 0, vec![]));
+    let asked = vec![all("a.pcapng"), all("a.pcapng"), all("b.pcapng"), all("c.pcapng")];
+    let counts = run(&frames, bounded, asked);
+    for name in ["a.pcapng", "b.pcapng"] {
+        assert_eq!(read(folder.path(), name), &frames[..10], "{name}");
+    }
+    let want = Captures {
+        files: 2,
+        frames: 20,
+        full: 2,
+        left_out: 2 * (591 - 10),
+        refused: 1,
+        existed: 1,
+        ..Captures::default()
+    };
+    assert_eq!(counts, want);
+
+    // Too many at once, and names that are none.
+    let many = |i| (300, wanted(&format!("{i}.pcapng"), (0, i64::MAX), 1, vec![Some(7)]));
+    let mut asked: Vec<_> = (0..LOOKBACK_ASKED_MAX + 10).map(many).collect();
+    asked[0].1.name = "../x.pcapng".to_owned();
+    let counts = run(&frames, options(folder.path(), 1 << 20), asked);
+    let open = LOOKBACK_OPEN_MAX as u64;
+    assert_eq!((counts.files, counts.failed), (open, 1));
+    assert_eq!(counts.refused, LOOKBACK_ASKED_MAX as u64 + 10 - open - 1);
+    assert!(counts.error.is_some_and(|e| e.starts_with("../x.pcapng: ")));
+}
+
+#[test]
+fn a_folder_that_is_gone_is_told() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let gone = folder.path().join("gone");
+    let asked = vec![(10, wanted("x.pcapng", (0, S), 0, vec![]))];
+    let counts = run(&frames(100), options(&gone, 1 << 20), asked);
+    assert_eq!((counts.files, counts.failed), (0, 1));
+    assert!(counts.error.is_some_and(|e| e.starts_with("x.pcapng: ")));
+}
+
+#[test]
+fn one_wild_time_ends_no_file() {
+    let mut now = Now::default();
+    let mut see = |ts: i64| {
+        let (mut batch, chunk): (_, Chunk) = (FrameBatch::new(), Arc::new(vec![0; 60]));
+        batch.restart(&chunk, 0, LinkType::ETHERNET);
+        batch.push(ts, 0, 0, 60, 60);
+        now.see(&batch);
+        now.at
+    };
+    assert_eq!(see(S), Some(S));
+    assert_eq!(see(1000 * S), Some(S));
+    assert_eq!(see(2 * S), Some(2 * S));
+    assert_eq!([1000 * S; 4].map(&mut see)[2..], [Some(2 * S), Some(1000 * S)]);
+}
+
+#[test]
+fn without_options_nothing_is_kept() {
+    let mut lookback = Lookback::new(source(&frames(10)), None);
+    let mut batch = FrameBatch::new();
+    assert!(lookback.fill(&mut batch).expect("frames"));
+    assert!(lookback.asking().is_none() && lookback.finish().is_none());
+}
