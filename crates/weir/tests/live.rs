@@ -351,7 +351,8 @@ fn packets_around_an_alert_are_in_its_file() {
         let folder = tempfile::tempdir().expect("a folder");
         let to = folder.path().to_str().expect("a plain path");
         let args = ["run", "-e", query, "-i", "v1", "-o", "csv", "-j", workers, "-Q", "in"];
-        let more = ["--capture-dir", to, "--ring", "1m"];
+        // Several rings would keep the order of frames to within the time of a block only.
+        let more = ["--capture-dir", to, "--ring", "1m", "--rings", "1"];
         // The second pipeline keeps the run going once the first has its row.
         let other = ["-e", "packets | where udp.dport == 1009 | drop"];
         let mut run = Run::start(&[&args[..], &more, &other].concat());
