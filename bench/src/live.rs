@@ -175,7 +175,7 @@ impl Bench<'_> {
         let mut sender = self.sender()?;
         let sent = crate::process::run("the sender", &mut sender)?;
         let offered = crate::measure::number(&sent.out, "sent")?;
-        let after = self.wire.settle()?;
+        let after = self.wire.settle(before, offered)?;
         let received = Received::parse(&receiver.end()?)?;
         let counted = Counts {
             received: after.received - before.received,

@@ -19,7 +19,8 @@ use weir_capture::ebpf::{
     Assembler, Attach, Helper, Link, Map, MapKind, Program, ProgramKind, Reg::*, Size,
 };
 use weir_capture::limits::{
-    RETIRE_MS, RING_BLOCK, RING_BUFFER, XDP_GATHER_FROM, XDP_GATHER_NS, XDP_MEMORY,
+    RETIRE_MS, RING_BLOCK, RING_BUFFER, XDP_BIND_EVERY_MS, XDP_BIND_TRIES, XDP_GATHER_FROM,
+    XDP_GATHER_NS, XDP_MEMORY,
 };
 use weir_capture::live::{LiveOptions, open_live};
 use weir_capture::xdp::{BusyPoll, XdpOptions, open_xdp};
@@ -269,7 +270,7 @@ impl Receive {
         let sockets = Map::new(MapKind::Xsk, "bare", 4, 4, QUEUES).context("making a map")?;
         let mut queues = Vec::new();
         for queue in 0..QUEUES {
-            let xsk = Xsk::open(interface, queue, frames as u32, busy);
+            let xsk = open(interface, queue, frames as u32, busy);
             let xsk = xsk.with_context(|| format!("opening AF_XDP on queue {queue}"))?;
             sockets.update(&queue.to_ne_bytes(), &xsk.number().to_ne_bytes())?;
             queues.push(xsk);
@@ -309,6 +310,19 @@ impl Receive {
         }
         Ok(Received { polls, ..Received::new(&window, lost, 0) })
     }
+}
+
+/// Opens a socket; one that was closed just now lets go of its queue a little later.
+fn open(interface: u32, queue: u32, frames: u32, busy: bool) -> io::Result<Xsk> {
+    for _ in 0..XDP_BIND_TRIES {
+        match Xsk::open(interface, queue, frames, busy) {
+            Err(e) if e.raw_os_error() == Some(libc::EBUSY) => {
+                pause(i64::from(XDP_BIND_EVERY_MS) * 1_000_000);
+            }
+            result => return result,
+        }
+    }
+    Xsk::open(interface, queue, frames, busy)
 }
 
 /// Puts the shortest program on an interface that sends each frame to the socket of its queue.

@@ -27,6 +27,10 @@ pub(super) const SENDER_FIRST: i32 = 4;
 const TRIES: usize = 200;
 const PAUSE_MS: u32 = 5;
 
+/// The same for frames to come, and how often nothing may have changed before that is believed.
+const SETTLE_TRIES: usize = 6000;
+const STILL: usize = 30;
+
 /// Who looks after the far end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Napi {
@@ -95,18 +99,22 @@ impl Wire {
         Ok(self.netlink.interface(RECEIVER).context(RECEIVER)?.counts)
     }
 
-    /// Waits until the far end counts no more: what was sent has come, or is lost.
-    pub(super) fn settle(&self) -> Result<Counts> {
-        let mut counts = self.counts()?;
-        for _ in 0..TRIES {
+    /// Waits until the far end has counted so many frames since `before`, and counts no more: what
+    /// was sent has come, or is lost. Where a processor is busy that may take a while.
+    pub(super) fn settle(&self, before: Counts, sent: u64) -> Result<Counts> {
+        let (mut counts, mut still) = (self.counts()?, 0);
+        for _ in 0..SETTLE_TRIES {
             pause(PAUSE_MS);
             let now = self.counts()?;
-            if now == counts {
+            still = if now == counts { still + 1 } else { 0 };
+            counts = now;
+            // Some are counted twice, see `Bench::check`.
+            let known = now.received - before.received + now.dropped - before.dropped;
+            if still >= STILL && known >= sent {
                 return Ok(now);
             }
-            counts = now;
         }
-        anyhow::bail!("{RECEIVER} goes on receiving after the sender has ended")
+        anyhow::bail!("{counts:?} of {RECEIVER} after {before:?}, where {sent} frames were sent")
     }
 }
 
