@@ -5,6 +5,7 @@ mod by_xdp;
 #[path = "../common/mod.rs"]
 mod common;
 mod functions;
+mod sending;
 mod space;
 mod steering;
 mod tunnels;
@@ -70,145 +71,24 @@ pub(crate) fn has_line(ledger: &str, words: &str) {
     assert!(ledger.lines().any(|line| squeezed(line).starts_with(words)), "{words}:\n{ledger}");
 }
 
-/// Every frame of every Ethernet capture, byte for byte and in order, with any number of workers,
-/// whether it passes or is forwarded.
 #[test]
 fn frames_leave_by_an_interface_as_they_came() {
-    let test = "wires::frames_leave_by_an_interface_as_they_came";
-    let Some(space) = Space::new(test) else { return };
-    let folder = workplace();
-    space.veth("v0", "v1");
-    let Some(tap) = Tap::start(test, &space, "v1", folder.path()) else { return };
-    let mut all = Vec::new();
-    for (n, path) in files("fixtures", &[".pcap", ".pcapng"]).iter().enumerate() {
-        let before = frames(path);
-        let ethernet = before.iter().filter(|(link, _)| *link == LinkType::ETHERNET);
-        let sent: Vec<Vec<u8>> = ethernet.map(|(_, bytes)| bytes.clone()).collect();
-        if sent.is_empty() {
-            continue;
-        }
-        let read = path.to_str().expect("a plain path");
-        let workers = ["1", "2", "4"][n % 3];
-        let args = match n % 2 {
-            0 => ["-e", "packets | pass", "-w", "v0"],
-            _ => ["-e", "param out: string = \"x.pcap\"\npackets | forward out", "-p", "out=v0"],
-        };
-        let args = [&["run", "-r", read, "-j", workers], &args[..]].concat();
-        let ledger = space.weir(folder.path(), &args);
-        let word = if n % 2 == 0 { "passed" } else { "sent" };
-        has_line(&ledger, &format!("{word} {} packet", sent.len()));
-        all.extend(sent);
-        assert!(tap.frames(all.len()) == all, "{read}");
-    }
-    assert!(all.len() > 3000, "{} frames", all.len());
+    sending::frames_leave_as_they_came("wires::frames_leave_by_an_interface", "v0", None);
 }
 
 #[test]
 fn what_an_interface_cannot_take_is_counted_by_reason() {
-    let test = "wires::what_an_interface_cannot_take_is_counted_by_reason";
-    let Some(space) = Space::new(test) else { return };
-    let folder = workplace();
-    space.veth("v0", "v1");
-    space.ip("link set v0 mtu 1500");
-    let Some(tap) = Tap::start(test, &space, "v1", folder.path()) else { return };
-    let frame = |len: usize, tags: usize| {
-        let mut frame = vec![2; len];
-        frame[12..14].copy_from_slice(&[0x08, 0x00]);
-        (0..tags).for_each(|_| drop(frame.splice(12..12, [0x81, 0, 0, 5])));
-        frame
-    };
-    // As long as its MTU allows, with a tag, and without a header.
-    let sent = [frame(1514, 0), frame(1515, 0), frame(60, 0), frame(1514, 1), frame(1516, 1)];
-    let sent = [&sent[..], &[vec![3; 13], vec![4; 14]]].concat();
-    std::fs::write(folder.path().join("a.pcap"), capture(LinkType::ETHERNET, &sent)).expect("ok");
-    let args = ["run", "-e", "packets | forward \"v0\"", "-r", "a.pcap"];
-    let ledger = space.weir(folder.path(), &args);
-    has_line(&ledger, "sent 4 packets to v0, ");
-    has_line(&ledger, "refused 3 by v0: 1 shorter than a header of its frames; 2 longer than its");
-    let want: Vec<_> = [0, 2, 3, 6].into_iter().map(|i| sent[i].clone()).collect();
-    assert!(tap.frames(4) == want);
-    // What the snap length cut is not the frame that came; what `trim` cut is as it is to be.
-    let mut cut = header(LinkType::ETHERNET).to_bytes().to_vec();
-    header(LinkType::ETHERNET).put_record(&mut cut, 0, 200, &sent[0][..90]);
-    std::fs::write(folder.path().join("cut.pcap"), cut).expect("writes");
-    let args = ["run", "-e", "packets | pass", "-w", "v0", "-r", "cut.pcap"];
-    let ledger = space.weir(folder.path(), &args);
-    has_line(&ledger, "passed 0 packets, 0 bytes");
-    has_line(&ledger, "refused 1: 1 cut by the snap length: capture whole frames");
-    let args = ["run", "-e", "packets | trim 80 | pass", "-w", "v0", "-r", "cut.pcap"];
-    has_line(&space.weir(folder.path(), &args), "passed 1 packet, 200 bytes");
-    assert_eq!(tap.frames(5)[4], sent[0][..80]);
-    // IP packets have no Ethernet header.
-    let args = ["run", "-e", "packets | pass", "-w", "v0", "-r", "fixtures/raw.pcap"];
-    let ledger = space.weir(folder.path(), &args);
-    has_line(&ledger, "passed 0 packets");
-    assert!(ledger.contains("of another link type than it takes"), "{ledger}");
+    sending::what_it_cannot_take_is_counted_by_reason("wires::what_an_interface_cannot", "v0");
 }
 
-/// It goes down, comes back, is removed and made anew; a run survives all of it.
 #[test]
 fn an_interface_may_go_and_come_back() {
-    let test = "wires::an_interface_may_go_and_come_back";
-    let Some(space) = Space::new(test) else { return };
-    let folder = workplace();
-    space.veth("v0", "v1");
-    let frame = |n: u8| [&[2; 12][..], &[0x08, 0], &[n; 50]].concat();
-    let Some(tap) = Tap::start(test, &space, "v1", folder.path()) else { return };
-    let mut run = space.stream(folder.path(), &["run", "-e", "packets | forward \"v0\""]);
-    run.write(&header(LinkType::ETHERNET).to_bytes());
-    run.write(&records(&[frame(1)]));
-    tap.frames(1);
-    space.ip("link set v0 down");
-    run.write(&records(&[frame(2), frame(3)]));
-    run.told("v0: is down or gone", 1);
-    space.ip("link set v0 up");
-    run.write(&records(&[frame(4)]));
-    run.told("v0: is back", 1);
-    assert_eq!(tap.frames(2), [frame(1), frame(4)]);
-    // Its peer down, it has no carrier.
-    space.ip("link set v1 down");
-    run.write(&records(&[frame(5)]));
-    run.told("v0: is down or gone", 2);
-    space.ip("link delete v0");
-    drop(tap);
-    space.veth("v0", "v1");
-    let Some(tap) = Tap::start(test, &space, "v1", folder.path()) else { return };
-    run.write(&records(&[frame(6)]));
-    run.told("v0: is back", 2);
-    assert_eq!(tap.frames(1), [frame(6)]);
-    let ledger = run.end();
-    has_line(&ledger, "sent 3 packets to v0, 192 bytes");
-    has_line(&ledger, "refused 3 by v0: 3 while it was down or gone");
+    sending::it_may_go_and_come_back("wires::an_interface_may_go_and_come_back", "v0");
 }
 
 #[test]
 fn a_queue_that_stays_full_is_counted() {
-    let test = "wires::a_queue_that_stays_full_is_counted";
-    let Some(space) = Space::new(test) else { return };
-    let folder = workplace();
-    // Nobody reads what the kernel sends by this device, so its queue fills.
-    let mut idle = space.stream(folder.path(), &["run", "-e", "packets | pass", "-w", "tap:t0"]);
-    idle.write(&header(LinkType::ETHERNET).to_bytes());
-    until("t0 is up", || {
-        let output = space.run(|| Command::new("ip").args(["link", "show", "t0"]).output());
-        let output = output.expect("ip, of iproute2");
-        String::from_utf8_lossy(&output.stdout).contains(",UP").then_some(())
-    });
-    space.ip("link set t0 txqueuelen 100");
-    let sent: Vec<Vec<u8>> = (0..300u32).map(|n| vec![n as u8; 60]).collect();
-    std::fs::write(folder.path().join("a.pcap"), capture(LinkType::ETHERNET, &sent)).expect("ok");
-    let args = ["run", "-e", "packets | pass", "-w", "t0", "-r", "a.pcap"];
-    let ledger = space.weir(folder.path(), &args);
-    let number = |word: &str| -> u64 {
-        let line =
-            ledger.lines().find(|l| l.starts_with(word)).unwrap_or_else(|| panic!("{ledger}"));
-        let n = line.split_whitespace().nth(1).expect("a number").trim_end_matches(':');
-        n.parse().expect("a number")
-    };
-    assert_eq!(number("passed") + number("refused"), 300, "{ledger}");
-    assert!(number("passed") >= 100 && number("refused") > 0, "{ledger}");
-    assert!(ledger.contains("while its queue was full"), "{ledger}");
-    idle.end();
+    sending::a_queue_that_stays_full_is_counted("wires::a_queue_that_stays_full", "t0");
 }
 
 #[test]
