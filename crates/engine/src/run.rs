@@ -29,7 +29,7 @@ use weir_plan::Program;
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Threads that process packets; 1 means the calling thread. At most
-    /// [`WORKERS_MAX`].
+    /// [`WORKERS_MAX`](crate::limits::WORKERS_MAX).
     pub workers: usize,
     /// How far the watermark stays behind the latest packet, in nanoseconds.
     pub lateness_ns: i64,

@@ -90,6 +90,7 @@ mod tests {
     use super::*;
     use crate::stage::{Input, Schema};
     use crate::{Union, UnionColumn};
+    use std::slice::from_ref;
 
     fn pipeline(name: Option<&str>, input: Input, limits: &[u64]) -> Pipeline {
         let stages = limits.iter().map(|&n| Stage::Limit(n)).collect();
@@ -109,18 +110,18 @@ mod tests {
     #[test]
     fn stages_go_on_up_to_the_first_that_changed() {
         let old = pipeline(None, Packets, &[1, 2, 3]);
-        check(&[old.clone()], &[old.clone()], &[Some((0, 3))]);
-        check(&[old.clone()], &[pipeline(None, Packets, &[1, 2, 4])], &[Some((0, 2))]);
-        check(&[old.clone()], &[pipeline(None, Packets, &[1])], &[Some((0, 1))]);
-        check(&[old.clone()], &[pipeline(None, Packets, &[2, 2, 3])], &[None]);
-        check(&[old], &[pipeline(None, From(0), &[1, 2, 3])], &[None]);
+        check(from_ref(&old), from_ref(&old), &[Some((0, 3))]);
+        check(from_ref(&old), &[pipeline(None, Packets, &[1, 2, 4])], &[Some((0, 2))]);
+        check(from_ref(&old), &[pipeline(None, Packets, &[1])], &[Some((0, 1))]);
+        check(from_ref(&old), &[pipeline(None, Packets, &[2, 2, 3])], &[None]);
+        check(from_ref(&old), &[pipeline(None, From(0), &[1, 2, 3])], &[None]);
     }
 
     #[test]
     fn pipelines_are_found_where_others_came_or_went() {
         let (a, b) = (pipeline(None, Packets, &[1, 2]), pipeline(Some("b"), Packets, &[1, 3]));
         check(&[a.clone(), b.clone()], &[b.clone(), a.clone()], &[Some((1, 2)), Some((0, 2))]);
-        check(&[a.clone(), b.clone()], &[b.clone()], &[Some((1, 2))]);
+        check(&[a.clone(), b.clone()], from_ref(&b), &[Some((1, 2))]);
         // Not the first, which another one still is; of those left the one of its name.
         let near = pipeline(Some("b"), Packets, &[1, 4]);
         check(&[a.clone(), b.clone()], &[near.clone(), a.clone()], &[Some((1, 1)), Some((0, 2))]);

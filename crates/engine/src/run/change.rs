@@ -95,6 +95,7 @@ mod tests {
     use crate::ops::testing::{agg, field, summarize};
     use crate::rows::Collect;
     use crate::run::{Options, run_to};
+    use std::slice::from_ref;
     use std::sync::Arc;
     use weir_packet::egress::{Egress, Outlet, Sent};
     use weir_packet::source::{Account, FrameBatch, Source, SourceError};
@@ -104,7 +105,9 @@ mod tests {
     use weir_plan::{AggFunc, Order, SortKey, Stage, Value, Window};
 
     /// What was told of a change.
-    type Answers = Arc<Mutex<Vec<io::Result<Vec<(usize, usize)>>>>>;
+    type Answer = io::Result<Vec<(usize, usize)>>;
+
+    type Answers = Arc<Mutex<Vec<Answer>>>;
 
     /// Sends changes before batches of these numbers.
     struct Sender {
@@ -177,7 +180,7 @@ mod tests {
     fn rows(
         workers: usize,
         steps: &[(usize, Vec<(String, Program)>)],
-    ) -> (Vec<(usize, Vec<Value>)>, Vec<io::Result<Vec<(usize, usize)>>>) {
+    ) -> (Vec<(usize, Vec<Value>)>, Vec<Answer>) {
         let changes = Arc::new(Changes::default());
         let answers = Answers::default();
         let ((_, first), rest) = steps.split_first().expect("something to run");
@@ -201,7 +204,7 @@ mod tests {
         (sink.rows, answers)
     }
 
-    fn kept(answers: &[io::Result<Vec<(usize, usize)>>]) -> Vec<Vec<(usize, usize)>> {
+    fn kept(answers: &[Answer]) -> Vec<Vec<(usize, usize)>> {
         answers.iter().map(|a| a.as_ref().expect("changed").clone()).collect()
     }
 
@@ -210,9 +213,9 @@ mod tests {
         for workers in [1, 3] {
             let (a, b) = (("a", vec![count()]), ("b", vec![count()]));
             let steps = [
-                (0, named(&[a.clone()])),
+                (0, named(from_ref(&a))),
                 (5, named(&[a.clone(), b.clone()])),
-                (15, named(&[a.clone()])),
+                (15, named(from_ref(&a))),
                 (20, named(&[])),
                 (30, named(&[b])),
             ];

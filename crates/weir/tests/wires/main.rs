@@ -10,7 +10,7 @@ mod space;
 mod steering;
 mod tunnels;
 
-use common::{files, root, workplace};
+use common::{root, workplace};
 use space::{Space, Tap, until};
 use std::path::Path;
 use std::process::{Command, Output};
