@@ -153,6 +153,7 @@ pub fn open_live(names: &[String], options: LiveOptions) -> Result<Box<dyn Sourc
         unwatched,
         watched,
         losses,
+        lost_by_wires: 0,
         ending,
         ended: false,
     }))
@@ -197,6 +198,8 @@ struct Live {
     /// Since when they were not asked for their counts.
     watched: Cell<Stopwatch>,
     losses: Losses,
+    /// Frames lost by interfaces when that was last asked.
+    lost_by_wires: u64,
     /// Since when no more frames are let in.
     ending: Option<Stopwatch>,
     ended: bool,
@@ -300,6 +303,9 @@ impl Live {
         let of_ring = |ring: &Ring| ring.counts().unread + ring.told().dropped;
         let lost = wires + self.rings.iter().map(of_ring).sum::<u64>();
         let after = self.clock.time();
+        // Counters of interfaces are read less often.
+        let more = wires > std::mem::replace(&mut self.lost_by_wires, wires);
+        self.losses.reach_back(if more { 2 * WAIT_MS as i64 * 1_000_000 } else { 0 });
         self.losses.take(lost, (before.unwrap_or(i64::MIN), after.unwrap_or(i64::MAX)));
     }
 

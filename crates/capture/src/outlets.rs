@@ -231,7 +231,9 @@ impl Egress for Outlets {
         self.wire_of = outlets.iter().map(place).collect();
         let mut all = outlets.iter().zip(&self.wire_of);
         self.has_files = all.any(|(outlet, wire)| wire.is_none() && name(outlet, pass).is_some());
-        self.files.open(outlets)
+        self.files.open(outlets)?;
+        self.tell_failures();
+        Ok(())
     }
 
     /// Opens wires first: a file that is there is emptied only if everything else can be opened.

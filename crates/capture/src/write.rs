@@ -60,6 +60,9 @@ struct Output {
     bytes: u64,
     /// What came after the last of its files.
     refused: Refused,
+    /// Both when outlets were last opened.
+    missing_before: (u64, u64),
+    refused_before: Refused,
 }
 
 impl Files {
@@ -91,10 +94,14 @@ impl Files {
         std::mem::take(&mut self.errors)
     }
 
-    /// The frames for this outlet that came into no file, and their lengths on the wire.
+    /// The frames for this outlet that came into no file since outlets were opened, and their
+    /// lengths on the wire.
     pub(crate) fn missing(&self, outlet: u32) -> (u64, u64) {
         let place = self.by_outlet.get(outlet as usize).copied().flatten();
-        place.map_or((0, 0), |place| self.outputs[place].missing)
+        place.map_or((0, 0), |place| {
+            let Output { missing, missing_before: before, .. } = &self.outputs[place];
+            (missing.0 - before.0, missing.1 - before.1)
+        })
     }
 
     /// Cuts the capture of packets that pass into files.
@@ -107,10 +114,12 @@ impl Files {
         self.outputs.iter().filter_map(|output| Some(output.further.as_ref()?.folder())).collect()
     }
 
-    /// What an outlet did not take.
+    /// What an outlet did not take since outlets were opened.
     pub(crate) fn refused_by(&self, outlet: u32) -> Refused {
         let place = self.by_outlet.get(outlet as usize).copied().flatten();
-        place.map_or(Refused::default(), |place| self.outputs[place].refused)
+        place.map_or(Refused::default(), |place| {
+            self.outputs[place].refused.since(&self.outputs[place].refused_before)
+        })
     }
 
     /// Whether all files were written that are to be, and no frame has a place any more.
@@ -148,21 +157,17 @@ impl Files {
 }
 
 impl Egress for Files {
+    /// Files that nobody names any more stay open: somebody may again, and what was written is not
+    /// to be emptied by the run that wrote it.
     fn open(&mut self, outlets: &[Outlet]) -> io::Result<()> {
         self.prepare(outlets)?;
-        let mut result = Ok(());
-        self.outputs.retain_mut(|output| {
-            let stays = outlets.contains(&output.outlet);
-            if !stays {
-                let ended = output.finish();
-                result = std::mem::replace(&mut result, Ok(())).and(ended);
-            }
-            stays
-        });
+        for output in &mut self.outputs {
+            (output.missing_before, output.refused_before) = (output.missing, output.refused);
+        }
         let place =
             |outlet: &Outlet| self.outputs.iter().position(|output| output.outlet == *outlet);
         self.by_outlet = outlets.iter().map(place).collect();
-        result
+        self.flush()
     }
 
     /// Opens all files before it empties any of them.
@@ -185,6 +190,10 @@ impl Egress for Files {
             }
             let rotation = self.rotation.filter(|_| *outlet == Outlet::Pass);
             let further = rotation.map(|r| Further::new(r, name)).transpose()?;
+            if let Some(folder) = further.as_ref().map(Further::folder).filter(|f| !f.is_dir()) {
+                let reason = format!("{name}: there is no folder {}", folder.display());
+                return Err(io::Error::new(io::ErrorKind::NotFound, reason));
+            }
             let format = Format::of(name);
             let name = &further.as_ref().map_or(name.to_owned(), Further::name);
             let named = |e: io::Error| io::Error::new(e.kind(), format!("{name}: {e}"));
@@ -290,6 +299,8 @@ impl Output {
             further: None,
             bytes: 0,
             refused: Refused::default(),
+            missing_before: (0, 0),
+            refused_before: Refused::default(),
         }
     }
 

@@ -135,6 +135,7 @@ fn start(
     options: &Options,
     progress: &mut dyn FnMut(&Account),
 ) -> Outcome {
+    let _closed = options.changes.as_deref().map(Closing);
     let egress = egress.as_mut().map(|egress| &mut **egress as &mut dyn Egress);
     let mut exits = Exits::new(program, egress);
     if let Err(e) = exits.open() {
@@ -163,18 +164,18 @@ fn start(
             break error;
         }
         let next = options.changes.as_ref().and_then(|changes| changes.take());
-        let Some(change) = next else { continue };
+        let change = next.expect("it breaks only where a change waits");
         match running.change(change, (functions, options), &mut past, sink) {
             Ok(every) => {
                 running.lower.look_up(feed.losses());
                 feed.go_on(every);
             }
-            Err(e) => break Some(e),
+            Err(e) => {
+                running.finish(&|_| true, sink);
+                break Some(e);
+            }
         }
     };
-    if let Some(changes) = &options.changes {
-        changes.close();
-    }
     let error = error.or(running.lower.end());
     let mut ledger = past;
     running.count(&mut ledger);
@@ -185,6 +186,15 @@ fn start(
     let error = error.or(finished.map(RunError::Sink));
     let error = error.or(feed.take_error().map(RunError::Source));
     Outcome { ledger, error }
+}
+
+/// Closes what changes a run, however that ends.
+struct Closing<'a>(&'a Changes);
+
+impl Drop for Closing<'_> {
+    fn drop(&mut self) {
+        self.0.close();
+    }
 }
 
 /// Everything in one thread.
@@ -265,6 +275,13 @@ impl Progress<'_> {
     /// Whether somebody asks what happened so far.
     pub(crate) fn is_asked(&self) -> bool {
         self.inquiry.is_some_and(Inquiry::was_asked)
+    }
+
+    /// Lets it be asked again, where nobody answers any more.
+    pub(crate) fn ask(&self) {
+        if let Some(inquiry) = self.inquiry {
+            inquiry.ask();
+        }
     }
 
     /// Tells whoever asked, from what workers have counted.

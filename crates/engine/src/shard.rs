@@ -79,6 +79,8 @@ struct Shared<'a> {
     closed: AtomicU64,
     /// Whether the last batch was not full: the source may have to wait for more.
     quiet: AtomicBool,
+    /// Whether the calling thread wants to look at the feed: nobody else is to take it meanwhile.
+    wanted: AtomicBool,
     /// Whether no more is to be read.
     ended: AtomicBool,
     /// Whether that is only for what runs to change.
@@ -111,6 +113,10 @@ pub(crate) fn run<'f>(
     });
     #[cfg(test)]
     MOST_LOTS.set(shared.results.as_ref().map_or(0, |r| r.most.load(Ordering::Acquire)));
+    if shared.census.is_open() {
+        // Asked again of those that run from here on.
+        hub.progress.ask();
+    }
     let feed = shared.feed.into_inner().expect("no worker panicked");
     let (_, mut closed) = shared.closings.take(Which::Last).expect("all workers have ended");
     if feed.began() && !feed.breaks() {
@@ -174,6 +180,7 @@ impl<'a> Shared<'a> {
             closes: AtomicU64::new(0),
             closed: AtomicU64::new(0),
             quiet: AtomicBool::new(false),
+            wanted: AtomicBool::new(false),
             ended: AtomicBool::new(false),
             breaks: AtomicBool::new(false),
             broken: AtomicBool::new(false),
@@ -312,7 +319,13 @@ impl<'a, 'f, 'h, 'e> Worker<'a, 'f, 'h, 'e> {
         if let Some(mut ledger) = shared.census.end(shared.workers - 1) {
             hub.lower.count(&mut ledger);
             self.count(lanes, &mut ledger);
-            hub.progress.answer(ledger, &shared.lock_feed(), &*hub.sink);
+            // Who has it takes it again at once, and a lock is given to whoever comes first.
+            shared.wanted.store(true, Ordering::Release);
+            let feed = shared.lock_feed();
+            shared.wanted.store(false, Ordering::Release);
+            hub.progress.answer(ledger, &feed, &*hub.sink);
+            drop(feed);
+            shared.bell.ring();
             self.census = number;
         }
     }
@@ -385,7 +398,8 @@ impl<'a, 'f, 'h, 'e> Worker<'a, 'f, 'h, 'e> {
     fn may_read(&self) -> bool {
         let shared = self.shared;
         let waits = shared.quiet.load(Ordering::Acquire);
-        shared.has_room() && (self.hub.is_none() || !waits || shared.is_drained())
+        let wanted = shared.wanted.load(Ordering::Acquire) && self.hub.is_none();
+        !wanted && shared.has_room() && (self.hub.is_none() || !waits || shared.is_drained())
     }
 
     /// Closes this worker's windows up to the closing before number `until`.

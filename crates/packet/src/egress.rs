@@ -118,6 +118,15 @@ impl Refused {
         (self.frames.iter().sum(), self.bytes.iter().sum())
     }
 
+    /// What came to them since they were `before`.
+    #[must_use]
+    pub fn since(&self, before: &Refused) -> Refused {
+        let less = |now: [u64; REFUSALS], before: [u64; REFUSALS]| {
+            std::array::from_fn(|i| now[i].saturating_sub(before[i]))
+        };
+        Refused { frames: less(self.frames, before.frames), bytes: less(self.bytes, before.bytes) }
+    }
+
     /// Those of another part of the same run.
     pub fn merge(&mut self, other: &Refused) {
         self.frames.iter_mut().zip(other.frames).for_each(|(sum, n)| *sum += n);

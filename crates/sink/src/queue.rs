@@ -47,8 +47,10 @@ struct Shared {
     error: Mutex<Option<io::Error>>,
     /// Whether rows are to be shown as soon as no more are waiting.
     flush: AtomicBool,
-    /// Rows that the sink has taken.
+    /// Rows that the sink has taken, ...
     taken: AtomicU64,
+    /// ... and those among them that it has certainly written.
+    written: AtomicU64,
 }
 
 enum Message {
@@ -96,10 +98,13 @@ impl Queue {
         })
     }
 
-    /// Why the thread ended before it was told to.
-    fn failure(&self) -> io::Error {
+    /// Why the thread ended before it was told to. What is not known to be written is refused.
+    fn failure(&mut self) -> io::Error {
         // It says why before it ends.
         self.ended.recv().ok();
+        let written = self.shared.written.load(Ordering::Relaxed);
+        self.refused += self.queued - written;
+        self.queued = written;
         let mut error = self.shared.error.lock().unwrap_or_else(PoisonError::into_inner);
         error.take().unwrap_or_else(|| io::Error::other("the sink has ended"))
     }
@@ -167,6 +172,7 @@ fn write(
             Err(_) => {
                 if shared.flush.swap(false, Ordering::Relaxed) {
                     sink.flush()?;
+                    shared.written.store(shared.taken.load(Ordering::Relaxed), Ordering::Relaxed);
                 }
                 match messages.recv() {
                     Ok(message) => message,

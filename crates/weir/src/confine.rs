@@ -6,13 +6,17 @@
 //! files ([`files`], by Landlock), and system calls that a run has no use for ([`calls`], by
 //! seccomp). What the kernel does not have is told, not required.
 
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))]
+mod calls;
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
+#[path = "confine/no_calls.rs"]
 mod calls;
 mod files;
 mod needs;
 mod privileges;
 
 pub(crate) use needs::Needs;
-pub(crate) use privileges::become_user;
+pub(crate) use privileges::{become_user, ids};
 
 use std::fmt;
 

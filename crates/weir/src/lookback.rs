@@ -27,6 +27,8 @@ pub(crate) fn options(program: &Program, args: &LookbackArgs) -> anyhow::Result<
     std::fs::create_dir_all(&folder)
         .with_context(|| format!("--capture-dir {}", folder.display()))?;
     let bytes = args.ring.unwrap_or(LOOKBACK_BYTES);
+    let size = format!("--ring {bytes}: so much memory is not to be had");
+    Vec::<u8>::new().try_reserve_exact(bytes).map_err(|_| usage(size))?;
     let mut options = Options { folder, ..Options::new(bytes, keys) };
     options.files_max = args.capture_files;
     options.file_bytes_max = args.capture_size.unwrap_or(options.file_bytes_max);

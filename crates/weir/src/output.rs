@@ -6,6 +6,7 @@ use anyhow::Context as _;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 use weir_engine::rows::{Output, Rows, Sink, set_cell};
 use weir_packet::limits::BATCH;
 use weir_plan::{Column, Schema, Type, Value};
@@ -60,40 +61,94 @@ impl Sink for Prompt<'_> {
     }
 }
 
+/// A file for rows, which is emptied once it is written to.
+pub(crate) struct Fresh {
+    file: File,
+    /// What it is called, without its ending.
+    name: String,
+}
+
+/// Names that a run has written files of.
+pub(crate) type Taken = Arc<Mutex<Vec<String>>>;
+
 /// Files for outputs in a folder, named after the outputs; the folder is made if need be. A name in
-/// `taken` gets a number, and all are added there: what a run wrote it does not overwrite.
+/// `taken` gets a number: what a run wrote it does not overwrite.
 pub(crate) fn files(
     folder: &Path,
     outputs: &[Output],
     format: Format,
-    taken: &mut Vec<String>,
-) -> anyhow::Result<Vec<File>> {
+    taken: &Taken,
+) -> anyhow::Result<Vec<Fresh>> {
     fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
     let ending = match format {
         Format::Table => "txt",
         Format::Json => "jsonl",
         Format::Csv => "csv",
     };
+    let taken = taken.lock().unwrap_or_else(PoisonError::into_inner);
     let file = |(n, output): (usize, &Output)| {
         let name = output.name.clone().unwrap_or_else(|| (n + 1).to_string());
         let numbers = std::iter::once(name.clone()).chain((2..).map(|n| format!("{name}-{n}")));
         let name = numbers.into_iter().find(|name| !taken.contains(name)).unwrap_or(name);
         let path = folder.join(format!("{name}.{ending}"));
-        taken.push(name);
-        File::create(&path).with_context(|| path.display().to_string())
+        let file = File::options().write(true).create(true).truncate(false).open(&path);
+        Ok(Fresh { file: file.with_context(|| path.display().to_string())?, name })
     };
     outputs.iter().enumerate().map(file).collect()
 }
 
-/// A sink that writes each output to a file of its own.
+/// A sink that writes each output to a file of its own, whose names are taken then.
 pub(crate) fn over(
-    files: Vec<File>,
+    files: Vec<Fresh>,
     format: Format,
     options: TableOptions,
     names: Names,
+    taken: &Taken,
 ) -> Split<'static> {
     let options = TableOptions { color: false, titles: false, ..options };
-    Split::new(files.into_iter().map(|file| sink(format, file, options, names)).collect())
+    let sinks = files.into_iter().map(|Fresh { file, name }| {
+        let again = file.try_clone();
+        let sink = sink(format, file, options, names);
+        Box::new(Emptied { file: again, name, taken: Arc::clone(taken), sink }) as Box<dyn Sink>
+    });
+    Split::new(sinks.collect())
+}
+
+/// A sink over a file that is emptied when it is opened.
+struct Emptied<'a> {
+    /// The same file; why there is none.
+    file: io::Result<File>,
+    name: String,
+    taken: Taken,
+    sink: Box<dyn Sink + 'a>,
+}
+
+impl Sink for Emptied<'_> {
+    fn open(&mut self, outputs: &[Output]) -> io::Result<()> {
+        let file = std::mem::replace(&mut self.file, Err(io::ErrorKind::NotFound.into()))?;
+        // Pipes and devices have no length.
+        if file.metadata()?.is_file() {
+            file.set_len(0)?;
+        }
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner).push(self.name.clone());
+        self.sink.open(outputs)
+    }
+
+    fn rows(&mut self, output: usize, rows: &Rows) -> io::Result<()> {
+        self.sink.rows(output, rows)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.sink.flush()
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        self.sink.finish()
+    }
+
+    fn refused(&self) -> u64 {
+        self.sink.refused()
+    }
 }
 
 /// Prints rows of text on standard output the way the rows of a query are printed.

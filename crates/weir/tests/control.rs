@@ -320,7 +320,11 @@ fn a_file_that_is_full_takes_nothing_from_the_others() {
     run.ctl(&["add", "--name", "full", "-e", &to("/dev/full")]);
     run.ctl(&["add", "--name", "well", "-e", &to("well.pcap")]);
     run.send(5);
+    // Neither do they end with it, nor is anything counted twice.
+    run.ctl(&["add", "--name", "none", "-e", "packets | where false | forward \"/dev/full\""]);
+    run.ctl(&["remove", "none"]);
     run.send(4);
+    run.ctl(&["remove", "full"]);
     let folder = std::mem::replace(&mut run.folder, tempfile::tempdir().expect("a folder"));
     let (status, _, said) = run.end();
     assert_eq!(status, Some(1), "{said}");
@@ -329,6 +333,74 @@ fn a_file_that_is_full_takes_nothing_from_the_others() {
     assert!(said.contains("sent       0 packets to /dev/full"), "{said}");
     assert!(said.contains("refused    9 by /dev/full: 9 by the system"), "{said}");
     assert!(std::fs::metadata(folder.path().join("well.pcap")).expect("there").len() > 9 * 56);
+}
+
+/// A stage that brings along what a later one wants holds what it held all the same.
+#[test]
+fn a_replacement_may_want_more_of_the_same_packets() {
+    let mut run = Run::start(&["-e", "packets | each vlan.tag"]);
+    run.send(2);
+    run.ctl(&["replace", "e", "-e", "packets | each vlan.tag | forward \"x.pcap\""]);
+    run.ctl(&["add", "--name", "top", "-e", "packets | top 2 by len | project number"]);
+    run.send(2);
+    let more = "packets | top 2 by len | where ip.src == 10.0.0.2 | project number, ip.src";
+    run.ctl(&["replace", "top", "-e", more]);
+    run.send(4);
+    let (status, rows, said) = run.end();
+    assert_eq!(status, Some(0), "{said}");
+    // What was not kept came out when it went: packets 3 and 4.
+    let numbers: Vec<u64> = rows.iter().filter_map(|r| r["number"].as_u64()).collect();
+    assert_eq!(numbers[..2], [3, 4], "{rows:?}");
+}
+
+#[test]
+fn a_failed_program_is_not_forgotten_and_may_be_mended() {
+    let mut run = Run::start(&["--out-dir", "out", "-o", "csv"]);
+    let full = run.path("out/f.csv");
+    std::fs::create_dir_all(run.path("out")).expect("a folder");
+    std::os::unix::fs::symlink("/dev/full", &full).expect("links");
+    let numbers = "packets | project number";
+    run.ctl(&["add", "-e", numbers, "--name", "f"]);
+    run.send(5);
+    until("it fails", || run.list()[0][2] != "runs");
+    std::fs::remove_file(&full).expect("there");
+    run.ctl(&["replace", "f", "-e", numbers]);
+    assert_eq!(run.list()[0][2], "runs");
+    run.send(3);
+    run.ctl(&["remove", "f"]);
+    let file = run.path("out/f-2.csv");
+    until("it is written", || std::fs::read_to_string(&file).is_ok_and(|text| !text.is_empty()));
+    let written = std::fs::read_to_string(&file).expect("there");
+    assert_eq!(written, "number\n6\n7\n8\n");
+    let (status, _, said) = run.end();
+    assert_eq!(status, Some(1), "{said}");
+    assert!(said.contains("rows       3\nrefused    5 "), "{said}");
+}
+
+#[test]
+fn files_are_emptied_by_nobody_who_may_not_write_them() {
+    let mut run = Run::start(&["--out-dir", "out", "-w", "all.pcap"]);
+    std::fs::create_dir_all(run.path("out")).expect("a folder");
+    std::fs::write(run.path("out/x.jsonl"), "of yesterday").expect("writes");
+    let wrong = "packets | mirror \"/nosuch/y.pcap\" | project number";
+    run.refused(&["add", "--name", "x", "-e", wrong]);
+    let read = |run: &Run| std::fs::read_to_string(run.path("out/x.jsonl")).expect("there");
+    assert_eq!(read(&run), "of yesterday");
+    run.ctl(&["add", "--name", "x", "-e", COUNT]);
+    assert_eq!(read(&run), "");
+    // The same capture again, which goes on.
+    for n in [3, 4] {
+        run.ctl(&["add", "--name", "p", "-e", "packets | pass"]);
+        run.send(n);
+        run.ctl(&["remove", "p"]);
+    }
+    let folder = std::mem::replace(&mut run.folder, tempfile::tempdir().expect("a folder"));
+    let (status, _, said) = run.end();
+    assert_eq!(status, Some(0), "{said}");
+    let capture = std::fs::read(folder.path().join("all.pcap")).expect("there");
+    assert_eq!((capture.len() - 24) % 7, 0, "seven packets");
+    assert!(capture.len() > 7 * 56, "{}", capture.len());
+    assert!(said.contains("passed     7 packets"), "{said}");
 }
 
 #[test]

@@ -28,6 +28,11 @@ impl Losses {
         self.asked.elapsed_ms() >= LOSSES_EVERY_MS
     }
 
+    /// Lets what is taken next have been lost so much earlier, in nanoseconds.
+    pub(super) fn reach_back(&mut self, ns: i64) {
+        self.since = self.since.saturating_sub(ns);
+    }
+
     /// Takes how many frames are lost so far, asked between these two times.
     pub(super) fn take(&mut self, lost: u64, (before, after): (i64, i64)) {
         let more = lost.saturating_sub(self.told);

@@ -20,6 +20,8 @@ pub(super) struct CaptureFile {
     /// Bytes of frames so far.
     bytes: u64,
     frames: u64,
+    /// Frames among them that are in the buffer.
+    waiting: u64,
     left_out: u64,
     /// Whether writing failed; then nothing more is written.
     failed: bool,
@@ -43,7 +45,8 @@ impl CaptureFile {
         }
         let file = OpenOptions::new().write(true).create_new(true).open(folder.join(name))?;
         let (format, buffer) = (Format::of(".pcapng"), Vec::new());
-        Ok(CaptureFile { file, format, buffer, bytes: 0, frames: 0, left_out: 0, failed: false })
+        let (bytes, frames, waiting, left_out) = (0, 0, 0, 0);
+        Ok(CaptureFile { file, format, buffer, bytes, frames, waiting, left_out, failed: false })
     }
 
     /// Appends a frame, unless it would have more than so many bytes of frames.
@@ -71,14 +74,19 @@ impl CaptureFile {
             return Ok(());
         }
         self.bytes += bytes.len() as u64;
-        self.frames += 1;
+        (self.frames, self.waiting) = (self.frames + 1, self.waiting + 1);
         if self.buffer.len() >= WRITE_BUFFER { self.write() } else { Ok(()) }
     }
 
     fn write(&mut self) -> io::Result<()> {
         let written = self.file.write_all(&self.buffer);
         self.buffer.clear();
-        self.failed |= written.is_err();
+        let waiting = std::mem::take(&mut self.waiting);
+        if written.is_err() {
+            // Some of them may be there.
+            (self.frames, self.left_out) = (self.frames - waiting, self.left_out + waiting);
+            self.failed = true;
+        }
         written
     }
 

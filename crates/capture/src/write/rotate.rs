@@ -59,6 +59,8 @@ pub(super) struct Further {
     n: u64,
     /// When the files of this time began, in seconds since 1970.
     since: Option<i64>,
+    /// The second in which it was last looked at whether they end.
+    looked: Option<i64>,
     /// Times that had files.
     times: u64,
     over: bool,
@@ -79,7 +81,8 @@ impl Further {
             says_when(base)?;
         }
         let (dated, base, taken) = (base.to_owned(), base.to_owned(), Vec::new());
-        Ok(Further { rotation, base, dated, n: 0, since: None, times: 0, over: false, taken })
+        let (since, looked) = (None, None);
+        Ok(Further { rotation, base, dated, n: 0, since, looked, times: 0, over: false, taken })
     }
 
     /// Whether the first file is made by the first frame, which gives it its name.
@@ -142,10 +145,15 @@ impl Further {
                 return None;
             }
         }
-        let dated = self.dated(at);
-        if self.since.replace(at).is_some() && dated == self.dated {
+        // A name may say less than the seconds do: it is looked at once in each of them.
+        if self.looked.replace(at) == Some(at) {
             return None;
         }
+        let dated = self.dated(at);
+        if self.since.is_some() && dated == self.dated {
+            return None;
+        }
+        self.since = Some(at);
         let only_times = self.rotation.bytes.is_none();
         let files = self.rotation.files.filter(|_| only_times).map(|n| u64::from(n.get()));
         self.over = files.is_some_and(|files| self.times >= files);

@@ -113,10 +113,15 @@ impl<'e> Running<'e> {
         let fixed = self.fixed(&continued);
         let mut new = Running::new(program, functions, options, &fixed, exits);
         let kept = new.resume(self, &continued);
-        // What went on is not there any more.
+        // What went on as a whole has nothing left.
+        let is_kept = |p: usize| {
+            let stages = new.program.pipelines[p].stages.iter().enumerate();
+            stages.filter(|(_, stage)| stage.holds_state()).all(|(s, _)| kept.contains(&(p, s)))
+        };
         let whole = |q: usize| {
             let all = self.program.pipelines[q].stages.len();
-            continued.iter().flatten().any(|c| c.pipeline == q && c.stages == all)
+            let mut there = continued.iter().enumerate().filter_map(|(p, c)| Some((p, (*c)?)));
+            there.any(|(p, c)| c.pipeline == q && c.stages == all && is_kept(p))
         };
         let whole: Vec<bool> = (0..self.program.pipelines.len()).map(whole).collect();
         self.finish(&|q| !whole[q], sink);

@@ -14,14 +14,19 @@ impl Segment {
         if let (Some((count, _)), Some((before, _))) = (&mut self.numbers, &old.numbers) {
             *count = *before;
         }
-        let (mut kept, mut from) = (Vec::new(), 0);
-        for (stage, &until) in self.stages.iter().enumerate().take(same) {
-            let all = self.ops[from..until].iter_mut().zip(&mut old.ops[from..until]);
+        let mut kept = Vec::new();
+        // The same stage may come with other operators that hold nothing, for what comes behind it.
+        let (mut from, mut old_from) = (0, 0);
+        for (stage, (&until, &old_until)) in self.stages.iter().zip(&old.stages).enumerate() {
+            if stage >= same {
+                break;
+            }
+            let all = self.ops[from..until].iter_mut().zip(&mut old.ops[old_from..old_until]);
             // Each of them, and not only until one has something.
             if all.filter_map(|(op, old)| op.resume(&mut **old).then_some(())).count() > 0 {
                 kept.push(stage);
             }
-            from = until;
+            (from, old_from) = (until, old_until);
         }
         if same >= self.stages.len() && self.end.resume(&mut old.end) {
             old.moved = true;

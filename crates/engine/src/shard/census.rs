@@ -29,6 +29,11 @@ impl Census {
         }
     }
 
+    /// Whether one goes on.
+    pub(super) fn is_open(&self) -> bool {
+        self.answers.lock().expect("no worker panicked").open
+    }
+
     /// The number of the last one that was begun.
     pub(super) fn number(&self) -> u64 {
         self.number.load(Ordering::Acquire)

@@ -11,8 +11,12 @@ use anyhow::Context as _;
 use std::io::{self, BufReader, BufWriter, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::time::Duration;
 use weir_engine::functions::Functions;
 use weir_plan::Value;
+
+/// How long an answer is waited for.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Runs `weir ctl`.
 pub(crate) fn run(args: CtlArgs, term: &Term) -> anyhow::Result<Status> {
@@ -86,12 +90,13 @@ fn ask(socket: &Path, request: Request) -> anyhow::Result<Reply> {
         }
         _ => anyhow::Error::new(e).context(shown.to_string()),
     })?;
+    stream.set_read_timeout(Some(PATIENCE))?;
     let told = control::write(&mut BufWriter::new(&stream), request);
     // It may have answered before it had read all, that this was too much.
     let reply = control::read_line(&mut BufReader::new(&stream));
     told.or_else(|e| if reply.is_ok() { Ok(()) } else { Err(e) })
         .and(reply)
-        .with_context(|| format!("{shown}: the run does not answer"))
+        .with_context(|| format!("{shown}: the run does not answer; it may wait for its source"))
 }
 
 fn show_programs(programs: &[State], format: Option<Format>, term: &Term) -> io::Result<()> {

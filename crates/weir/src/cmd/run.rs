@@ -5,13 +5,13 @@ mod opening;
 use crate::args::{Format, RunArgs, RunOptions, SlowSink};
 use crate::control::{Board, Deck, Entry, MakeOwn, Members, Own, Rules, Server, To};
 use crate::exit::{Status, usage};
+use crate::output::{Fresh, Taken};
 use crate::programs::{self, Programs};
 use crate::progress::Progress;
 use crate::stats::Stats;
 use crate::term::Term;
 use crate::wire::{self, Notes};
-use crate::{cmd, ledger, lookback, output, signals};
-use std::fs::File;
+use crate::{cmd, confine, ledger, lookback, output, signals};
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -215,6 +215,9 @@ impl Run<'_> {
         let server = self.options.control.as_deref().map(Server::bind).transpose()?;
         let stream = self.is_live() || self.options.read.iter().any(|capture| is_stream(capture));
         let input = self.input(&stop)?;
+        if let (Some(server), Some(user)) = (&server, &self.options.confine.relinquish_privileges) {
+            server.give_to(confine::ids(user)?)?;
+        }
         self.become_user()?;
         let files = self.files()?;
         let mut outlets = self.outlets()?;
@@ -310,14 +313,17 @@ impl Run<'_> {
     /// Where rows go: to standard output, or into files.
     fn sink(
         &self,
-        files: Option<Vec<File>>,
+        files: Option<Vec<Fresh>>,
         progress: Option<&Progress>,
         options: TableOptions,
     ) -> anyhow::Result<Box<dyn Sink>> {
         let (names, format) = (self.options.names.into(), self.format);
         let sink = move |stdout: Box<dyn Write>| -> Box<dyn Sink> {
             match files {
-                Some(files) => Box::new(output::over(files, format, options, names)),
+                Some(files) => {
+                    let taken = Taken::default();
+                    Box::new(output::over(files, format, options, names, &taken))
+                }
                 None => output::sink(format, stdout, options, names),
             }
         };
@@ -379,12 +385,14 @@ impl Run<'_> {
         let (folder, format) = (self.options.out_dir.clone(), self.format);
         let (names, lots) = (self.options.names.into(), self.options.sink_queue);
         let when_full = if self.drops() { WhenFull::Refuse } else { WhenFull::Wait };
-        let mut taken = Vec::new();
+        let taken = Taken::default();
         Box::new(move |_, outputs| {
             let Some(folder) = &folder else { return Ok(None) };
-            let files = output::files(folder, outputs, format, &mut taken)?;
-            let make =
-                move || Ok(Box::new(output::over(files, format, options, names)) as Box<dyn Sink>);
+            let files = output::files(folder, outputs, format, &taken)?;
+            let taken = Arc::clone(&taken);
+            let make = move || {
+                Ok(Box::new(output::over(files, format, options, names, &taken)) as Box<dyn Sink>)
+            };
             Ok(Some(Box::new(Queue::start(make, when_full, lots)?) as Own))
         })
     }
@@ -433,6 +441,10 @@ impl Run<'_> {
         }
         match outcome.error {
             Some(e) => Err(e.into()),
+            None if captures.as_ref().is_some_and(|captures| captures.failed > 0) => {
+                self.term.error(format_args!("files of `capture` could not be written"));
+                Ok(Status::Failed)
+            }
             None if self.options.fail_on_loss && outcome.ledger.has_losses() => {
                 self.term.error(format_args!("packets or rows were lost (--fail-on-loss)"));
                 Ok(Status::Failed)

@@ -69,11 +69,9 @@ const NEVER: &[c_long] = &[
     libc::SYS_delete_module,
     libc::SYS_finit_module,
     libc::SYS_init_module,
-    libc::SYS_kexec_file_load,
     libc::SYS_kexec_load,
     libc::SYS_personality,
     libc::SYS_quotactl,
-    libc::SYS_quotactl_fd,
     libc::SYS_reboot,
     libc::SYS_setdomainname,
     libc::SYS_sethostname,
@@ -94,6 +92,13 @@ const NEVER: &[c_long] = &[
     libc::SYS_vmsplice,
 ];
 
+/// Newer calls for the same, by their numbers, which are those of all processors.
+const NEWER: &[c_long] = &[
+    // fchmodat2, setxattrat, removexattrat, open_tree_attr, file_setattr.
+    FCHMODAT2, 463, 466, 467, 469,
+];
+const FCHMODAT2: c_long = 452;
+
 /// The same by older names, which newer processors never had.
 #[cfg(target_arch = "x86_64")]
 const NEVER_HERE: &[c_long] = &[
@@ -101,7 +106,6 @@ const NEVER_HERE: &[c_long] = &[
     libc::SYS_chown,
     libc::SYS_ioperm,
     libc::SYS_iopl,
-    libc::SYS_kexec_file_load,
     libc::SYS_lchown,
     libc::SYS_mknod,
     libc::SYS_modify_ldt,
@@ -167,7 +171,14 @@ type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 /// By the number of a call, when it is refused: always, or where all conditions of one of its rules
 /// hold.
 fn rules(needs: &Needs) -> Result<Rules, seccompiler::Error> {
-    let mut rules: Rules = NEVER.iter().chain(NEVER_HERE).map(|&call| (call, Vec::new())).collect();
+    let never = NEVER.iter().chain(NEWER).chain(NEVER_HERE);
+    let mut rules: Rules = never.map(|&call| (call, Vec::new())).collect();
+    // A process may signal itself, as abort(3) does; musl asks for that by the call without the
+    // number of the process.
+    rules.insert(libc::SYS_tgkill, vec![rule([(0, Op::Ne, std::process::id().into())])?]);
+    if !cfg!(target_env = "musl") {
+        rules.insert(libc::SYS_tkill, Vec::new());
+    }
     rules.insert(libc::SYS_socket, sockets(needs)?);
     // Namespaces of users and more are a way to parts of the kernel that take privileges else.
     let namespaces = libc::CLONE_NEWCGROUP
@@ -184,6 +195,7 @@ fn rules(needs: &Needs) -> Result<Rules, seccompiler::Error> {
     rules.insert(libc::SYS_mmap, vec![has(2, write | run)?]);
     rules.insert(libc::SYS_mprotect, vec![has(2, run)?]);
     rules.insert(libc::SYS_pkey_mprotect, vec![has(2, run)?]);
+    rules.insert(libc::SYS_shmat, vec![has(2, SHM_EXEC)?]);
     // Typing into the terminal that the run was started from.
     let typing: [u64; 2] = [libc::TIOCSTI as _, libc::TIOCLINUX as _];
     rules.insert(
@@ -194,6 +206,9 @@ fn rules(needs: &Needs) -> Result<Rules, seccompiler::Error> {
     rules.insert(libc::SYS_bpf, bpf);
     Ok(rules)
 }
+
+/// `SHM_EXEC` of `linux/shm.h`.
+const SHM_EXEC: u64 = 0o100_000;
 
 /// `BPF_MAP_LOOKUP_ELEM` of `linux/bpf.h`.
 const BPF_MAP_LOOKUP_ELEM: u64 = 1;

@@ -42,6 +42,12 @@ pub(crate) fn become_user(name: &str) -> anyhow::Result<String> {
     Ok(who)
 }
 
+/// The numbers of the user of `-Z` and of its group.
+pub(crate) fn ids(name: &str) -> anyhow::Result<(u32, u32)> {
+    let user = look_up(name)?;
+    Ok((user.uid.as_raw(), user.gid.as_raw()))
+}
+
 fn look_up(name: &str) -> anyhow::Result<User> {
     let user = match name.parse() {
         Ok(uid) => User::from_uid(Uid::from_raw(uid)),

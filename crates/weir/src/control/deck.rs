@@ -176,7 +176,11 @@ impl Deck {
             return Reply::refusal(reason);
         }
         // Rows that look as before go on where they went.
-        let same = at.is_some_and(|at| self.entries[at].outputs() == entry.outputs());
+        let goes_on = |at: usize| {
+            let old = &self.entries[at];
+            old.member.failed().is_none() && old.outputs() == entry.outputs()
+        };
+        let same = at.is_some_and(goes_on);
         let own = match same {
             true => None,
             false => match (self.rules.own)(&entry.name, &entry.outputs()) {
@@ -287,12 +291,10 @@ impl Deck {
     fn allows(&self, entry: &Entry) -> Result<(), String> {
         let Rules { write, names, shows, .. } = &self.rules;
         if entry.program.captures().next().is_some() {
-            return Err(
-                "`capture` needs the packets before it, which are kept from the start of a \
-                        run on: give the query to `weir run`, where it may be removed but not \
-                        added or replaced"
-                    .to_owned(),
-            );
+            let reason = "`capture` needs the packets before it, which are kept from the start of \
+                          a run on: give the query to `weir run`; it can't be added, nor replace \
+                          another";
+            return Err(reason.to_owned());
         }
         let outlets = entry.program.outlets();
         Outlets::check(&outlets, write.as_deref()).map_err(|e| e.to_string())?;

@@ -4,13 +4,13 @@ use super::Deck;
 use super::message::{Reply, read, write_line};
 use anyhow::Context as _;
 use std::fs::{self, DirBuilder, Permissions};
-use std::io::{self, BufReader, BufWriter};
+use std::io::{self, BufReader, BufWriter, Read};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, MetadataExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long one who asks may take over it: others wait meanwhile.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -61,6 +61,15 @@ impl Server {
         Ok(Server { path: path.to_owned(), listener, file })
     }
 
+    /// Makes it that of another user, which the run is about to become.
+    ///
+    /// # Errors
+    /// When that is not allowed.
+    pub(crate) fn give_to(&self, (user, group): (u32, u32)) -> anyhow::Result<()> {
+        std::os::unix::fs::chown(&self.path, Some(user), Some(group))
+            .with_context(|| self.path.display().to_string())
+    }
+
     /// Answers in a thread of its own, one question after the other.
     ///
     /// # Errors
@@ -92,13 +101,40 @@ impl Drop for Server {
 }
 
 fn answer(stream: &UnixStream, deck: &mut Deck) -> io::Result<()> {
-    stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
-    let reply = match read(&mut BufReader::new(stream)) {
+    let reply = match read(&mut BufReader::new(Patient::new(stream))) {
         Ok(request) => deck.answer(request),
         Err(e) => Reply::refusal(format!("no question: {e}")),
     };
     write_line(&mut BufWriter::new(stream), &reply)
+}
+
+/// A stream that is read for so long altogether.
+struct Patient<'a> {
+    stream: &'a UnixStream,
+    until: Instant,
+}
+
+#[expect(clippy::disallowed_methods, reason = "others wait for whoever asks")]
+impl Patient<'_> {
+    fn new(stream: &UnixStream) -> Patient<'_> {
+        Patient { stream, until: Instant::now() + PATIENCE }
+    }
+
+    fn left(&self) -> Duration {
+        self.until.saturating_duration_since(Instant::now())
+    }
+}
+
+impl Read for Patient<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = self.left();
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        self.stream.set_read_timeout(Some(left))?;
+        (&mut &*self.stream).read(buffer)
+    }
 }
 
 #[cfg(test)]
@@ -133,5 +169,21 @@ mod tests {
         fs::write(&path, "a file").expect("writes");
         let e = format!("{:#}", Server::bind(&path).expect_err("refused"));
         assert!(path.is_file() && e.ends_with("is there, and no socket"), "{e}");
+    }
+
+    #[test]
+    fn who_asks_a_letter_at_a_time_is_not_waited_for() {
+        let (mut asks, answers) = UnixStream::pair().expect("a pair");
+        let mut patient = Patient::new(&answers);
+        patient.until -= PATIENCE - Duration::from_millis(50);
+        io::Write::write_all(&mut asks, b" ").expect("there is room");
+        let mut buffer = [0; 8];
+        assert_eq!(patient.read(&mut buffer).expect("a letter"), 1);
+        patient.read(&mut buffer).expect_err("nothing came in time");
+        io::Write::write_all(&mut asks, b" ").expect("there is room");
+        assert_eq!(
+            patient.read(&mut buffer).expect_err("too late").kind(),
+            io::ErrorKind::TimedOut
+        );
     }
 }

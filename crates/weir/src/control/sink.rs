@@ -90,8 +90,9 @@ pub(crate) struct Members<'a> {
     places: Vec<(usize, usize)>,
     /// Sinks of programs that went, on their way to their end.
     ending: Vec<JoinHandle<(String, io::Result<()>, u64)>>,
-    /// Rows that programs which went did not get written.
+    /// Rows that programs which went did not get written, and what was the first to fail.
     refused: u64,
+    failed: Option<io::Error>,
     /// Says something to the user.
     tell: Box<dyn Fn(String) + 'a>,
 }
@@ -109,8 +110,8 @@ impl<'a> Members<'a> {
         board: Arc<Board>,
         tell: Box<dyn Fn(String) + 'a>,
     ) -> Members<'a> {
-        let (members, places, ending, refused) = (Vec::new(), Vec::new(), Vec::new(), 0);
-        Members { to, board, members, places, ending, refused, tell }
+        let (members, places, ending) = (Vec::new(), Vec::new(), Vec::new());
+        Members { to, board, members, places, ending, refused: 0, failed: None, tell }
     }
 
     /// Lets a program's sink do something; what goes wrong is told once, and is the end of it.
@@ -130,11 +131,32 @@ impl<'a> Members<'a> {
         }
     }
 
+    /// Takes what those came to that have ended; waits for the others if `all` says so.
+    fn ended(&mut self, all: bool) {
+        for thread in std::mem::take(&mut self.ending) {
+            if !all && !thread.is_finished() {
+                self.ending.push(thread);
+                continue;
+            }
+            let Ok((name, ended, refused)) = thread.join() else { continue };
+            self.refused += refused;
+            if let Err(e) = ended {
+                (self.tell)(format!("{name}: {e}; its last rows are not written"));
+                let named = || io::Error::new(e.kind(), format!("{name}: {e}"));
+                self.failed.get_or_insert_with(named);
+            }
+        }
+    }
+
     /// Ends sinks in threads of their own: they may take their time.
     fn end(&mut self, gone: Vec<Present>) {
         for Present { name, own, member } in gone {
             let Some(mut own) = own else {
                 self.refused += member.rows().1;
+                if let Some(reason) = member.failed() {
+                    let named = || io::Error::other(format!("{name}: {reason}"));
+                    self.failed.get_or_insert_with(named);
+                }
                 continue;
             };
             let end = move || {
@@ -170,6 +192,7 @@ impl Sink for Members<'_> {
             self.places.extend((0..n).map(|local| (self.members.len(), local)));
             self.members.push(present);
         }
+        self.ended(false);
         self.end(before);
         match &mut self.to {
             To::One(sink) => sink.open(outputs),
@@ -211,16 +234,9 @@ impl Sink for Members<'_> {
     /// All of them; fails if one failed, now or before.
     fn finish(&mut self) -> io::Result<()> {
         let members = std::mem::take(&mut self.members);
-        let failed = members.iter().find_map(|m| Some((m.name.clone(), m.member.failed()?)));
         self.end(members);
-        let named = |(name, reason)| io::Error::other(format!("{name}: {reason}"));
-        let mut result = failed.map(named).map_or(Ok(()), Err);
-        for thread in std::mem::take(&mut self.ending) {
-            let Ok((name, ended, refused)) = thread.join() else { continue };
-            self.refused += refused;
-            let named = |e: io::Error| io::Error::new(e.kind(), format!("{name}: {e}"));
-            result = result.and(ended.map_err(named));
-        }
+        self.ended(true);
+        let result = self.failed.take().map_or(Ok(()), Err);
         match &mut self.to {
             To::One(sink) => result.and(sink.finish()),
             To::Own => result,

@@ -3,11 +3,11 @@
 use super::Run;
 use crate::args::Capture;
 use crate::confine::{self, Needs};
+use crate::output::{Fresh, Taken};
 use crate::signals::Heard;
 use crate::source::{Stream, Take};
 use crate::stats::Stats;
 use crate::{output, wire};
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -54,10 +54,10 @@ impl Run<'_> {
     }
 
     /// The files of rows, if they go into a folder. Where programs may come, each makes its own.
-    pub(super) fn files(&self) -> anyhow::Result<Option<Vec<File>>> {
+    pub(super) fn files(&self) -> anyhow::Result<Option<Vec<Fresh>>> {
         let folder = self.options.out_dir.as_deref().filter(|_| self.options.control.is_none());
         let outputs = Lower::outputs(&self.program);
-        let files = |folder| output::files(folder, &outputs, self.format, &mut Vec::new());
+        let files = |folder| output::files(folder, &outputs, self.format, &Taken::default());
         folder.map(files).transpose()
     }
 
