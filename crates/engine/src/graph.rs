@@ -271,6 +271,18 @@ impl<'e> Lower<'e> {
         self.take_error().or(closed.map(RunError::Egress))
     }
 
+    /// Takes the outlets of `old`, which counts them for the last time, and what went wrong there.
+    pub(crate) fn follow(&mut self, old: &mut Lower<'e>, past: &mut Ledger) {
+        self.exits.follow(&mut old.exits, past);
+        (self.written.failed, self.written.error) = (old.written.failed, old.written.error.take());
+    }
+
+    /// Opens the outlets and the sink again, unless they failed before.
+    pub(crate) fn open(&mut self, program: &Program, sink: &mut dyn Sink) {
+        self.exits.reopen();
+        self.written.guard(|| sink.open(&Lower::outputs(program)));
+    }
+
     /// Lets the sink show what it has.
     pub fn flush(&mut self, sink: &mut dyn Sink) {
         self.written.guard(|| sink.flush());

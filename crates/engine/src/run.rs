@@ -12,8 +12,8 @@ pub(crate) use running::Running;
 
 use crate::counters::Ledger;
 use crate::functions::Functions;
-use crate::graph::Lower;
 use crate::graph::exits::Exits;
+use crate::graph::{Lower, window_lengths};
 use crate::limits::{JUMP_NS, LATENESS_NS, PROGRESS_BATCHES};
 use crate::rows::Sink;
 use std::fmt;
@@ -164,7 +164,11 @@ fn start(
             break error;
         }
         let next = options.changes.as_ref().and_then(|changes| changes.take());
-        let change = next.expect("it breaks only where a change waits");
+        let Some(change) = next else {
+            // Somebody else took it.
+            feed.go_on(window_lengths(&running.program));
+            continue;
+        };
         match running.change(change, (functions, options), &mut past, sink) {
             Ok(every) => {
                 running.lower.look_up(feed.losses());

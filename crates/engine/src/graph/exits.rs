@@ -156,8 +156,17 @@ impl<'e> Exits<'e> {
     /// Takes the egress of `old`, which counts for the last time.
     pub(crate) fn follow(&mut self, old: &mut Exits<'e>, ledger: &mut Ledger) {
         old.count(ledger);
-        *old = Exits { egress: old.egress.take(), ..Exits::new(&Program::default(), None) };
-        self.egress = old.egress.take();
+        let old = std::mem::replace(old, Exits::new(&Program::default(), None));
+        (self.egress, self.failed, self.error) = (old.egress, old.failed, old.error);
+    }
+
+    /// Opens the outlets again, unless one of them failed before.
+    pub(super) fn reopen(&mut self) {
+        if !self.failed
+            && let Err(e) = self.open()
+        {
+            self.fail(e);
+        }
     }
 
     /// Opens the outlets.

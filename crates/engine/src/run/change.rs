@@ -274,4 +274,53 @@ mod tests {
         assert_eq!(told, "not this one");
         assert_eq!(*answers[1].as_ref().expect("changed"), [(0, 1), (0, 2)]);
     }
+
+    /// Can be opened once.
+    #[derive(Default)]
+    struct Once(Collect, bool);
+
+    impl crate::rows::Sink for Once {
+        fn open(&mut self, outputs: &[crate::rows::Output]) -> io::Result<()> {
+            if std::mem::replace(&mut self.1, true) {
+                return Err(io::Error::other("once is enough"));
+            }
+            self.0.open(outputs)
+        }
+
+        fn rows(&mut self, output: usize, rows: &crate::rows::Rows) -> io::Result<()> {
+            assert!(output < self.0.outputs.len(), "an output that was never opened");
+            self.0.rows(output, rows)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn finish(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_sink_that_cannot_be_opened_again_gets_nothing_more() {
+        let changes = Arc::new(Changes::default());
+        let first = named(&[("a", vec![count()])]);
+        let both = named(&[("b", vec![count()]), ("c", vec![count()]), ("a", vec![count()])]);
+        let mut source = Sender {
+            frames: Frames::sample().cut(&[1]),
+            batches: 0,
+            plan: vec![(9, both)],
+            now: first.clone(),
+            changes: Arc::clone(&changes),
+            answers: Answers::default(),
+        };
+        let options = Options { changes: Some(changes), ..Options::default() };
+        let program = side_by_side(first).expect("few pipelines");
+        let (mut sink, mut egress) = (Once::default(), Picky("eth9"));
+        let ends = (&mut sink as _, &mut egress as _);
+        let functions = Functions::default();
+        let outcome = run_to(&program, &functions, &mut source, ends, &options, &mut |_| {});
+        assert_eq!(outcome.error.expect("it ends").to_string(), "writing rows: once is enough");
+        assert!(sink.0.rows.is_empty() && outcome.ledger.adds_up(), "{:?}", sink.0.rows);
+    }
 }

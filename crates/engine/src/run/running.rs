@@ -96,7 +96,8 @@ impl<'e> Running<'e> {
     /// added to `past`.
     ///
     /// # Errors
-    /// When it can't be undone any more: the outlets or the sink can't be opened.
+    /// When it can't be undone any more: the outlets or the sink can't be opened, or failed as what
+    /// goes was put out. Nothing more is written to what failed.
     pub(super) fn change(
         &mut self,
         change: Change,
@@ -125,15 +126,13 @@ impl<'e> Running<'e> {
         };
         let whole: Vec<bool> = (0..self.program.pipelines.len()).map(whole).collect();
         self.finish(&|q| !whole[q], sink);
-        let error = self.lower.take_error();
-        new.lower.exits.follow(&mut self.lower.exits, past);
+        new.lower.follow(&mut self.lower, past);
         self.count(past);
         *self = new;
-        if let Some(e) = error {
+        self.lower.open(&self.program, sink);
+        if let Some(e) = self.lower.take_error() {
             return Err(e);
         }
-        self.lower.exits.open().map_err(RunError::Egress)?;
-        sink.open(&Lower::outputs(&self.program)).map_err(RunError::Sink)?;
         self.want();
         told(Ok(kept));
         Ok(window_lengths(&self.program))
