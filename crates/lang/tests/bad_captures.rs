@@ -1,7 +1,8 @@
 //! Mistakes about `capture`, as their author sees them; see `bad_errors.rs`.
 
-use std::fmt::Write;
-use weir_lang::{Code, Options, Query, compile, render};
+mod shown;
+
+use weir_lang::Code;
 
 const BAD: &[(Code, &str)] = &[
     (Code::Unexpected, "packets | project ts, ip.src | capture by ip.src"),
@@ -24,15 +25,6 @@ const BAD: &[(Code, &str)] = &[
 
 #[test]
 fn mistakes_about_captures() {
-    let mut out = String::new();
-    for (code, text) in BAD {
-        let q = Query { name: "query.weir", text };
-        let diagnostics = match compile(&q, &Options::default()) {
-            Ok(compiled) => compiled.warnings,
-            Err(diagnostics) => diagnostics,
-        };
-        assert!(diagnostics.iter().any(|d| d.code == *code), "{code} of {text}: {diagnostics:?}");
-        writeln!(out, "{}", render(&diagnostics, &q, false)).expect("writing to memory");
-    }
+    let out = shown::shown(BAD);
     insta::assert_snapshot!(out);
 }

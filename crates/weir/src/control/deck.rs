@@ -152,21 +152,10 @@ impl Deck {
 
     /// Adds a program, or lets it take the place of the one of its name.
     fn put(&mut self, text: Text, replaces: bool) -> Reply {
-        let at = self.entries.iter().position(|entry| entry.name == text.name);
-        match (replaces, at) {
-            (true, None) => return self.unknown(&text.name),
-            (false, Some(_)) => {
-                let name = &text.name;
-                return Reply::refusal(format!(
-                    "a program called {name} runs already: `weir ctl replace {name} …` changes \
-                     it, --name gives another name"
-                ));
-            }
-            _ => {}
-        }
-        if let Some(reason) = bad_name(&text.name) {
-            return Reply::refusal(reason);
-        }
+        let at = match self.place(&text.name, replaces) {
+            Ok(at) => at,
+            Err(reason) => return Reply::refusal(reason),
+        };
         let (program, warnings) = match self.compile(&text) {
             Ok(compiled) => compiled,
             Err(reply) => return *reply,
@@ -175,22 +164,10 @@ impl Deck {
         if let Err(reason) = self.allows(&entry) {
             return Reply::refusal(reason);
         }
-        // Rows that look as before go on where they went.
-        let goes_on = |at: usize| {
-            let old = &self.entries[at];
-            old.member.failed().is_none() && old.outputs() == entry.outputs()
+        let own = match self.sink_of(&mut entry, at) {
+            Ok(own) => own,
+            Err(reason) => return Reply::refusal(reason),
         };
-        let same = at.is_some_and(goes_on);
-        let own = match same {
-            true => None,
-            false => match (self.rules.own)(&entry.name, &entry.outputs()) {
-                Ok(own) => own,
-                Err(e) => return Reply::refusal(self.denied(format!("{e:#}"))),
-            },
-        };
-        if let Some(at) = at.filter(|_| same) {
-            entry.member = Arc::clone(&self.entries[at].member);
-        }
         let coming = entry.coming(own);
         let place = at.unwrap_or(self.entries.len());
         let mut next: Vec<Coming> = self.entries.iter().map(|e| e.coming(None)).collect();
@@ -220,9 +197,37 @@ impl Deck {
         Reply { text: reply, ..Reply::default() }
     }
 
+    /// Which program one of this name takes the place of, if it replaces one.
+    fn place(&self, name: &str, replaces: bool) -> Result<Option<usize>, String> {
+        let at = self.entries.iter().position(|entry| entry.name == name);
+        match (replaces, at) {
+            (true, None) => return Err(self.unknown(name)),
+            (false, Some(_)) => {
+                return Err(format!(
+                    "a program called {name} runs already: `weir ctl replace {name} …` changes \
+                     it, --name gives another name"
+                ));
+            }
+            _ => {}
+        }
+        bad_name(name).map_or(Ok(at), Err)
+    }
+
+    /// A sink for a program, where it is to have a new one. Rows that look as those of the program
+    /// that it replaces go on where they went, unless that failed.
+    fn sink_of(&mut self, entry: &mut Entry, at: Option<usize>) -> Result<Option<Own>, String> {
+        let goes_on =
+            |old: &&Entry| old.member.failed().is_none() && old.outputs() == entry.outputs();
+        if let Some(old) = at.map(|at| &self.entries[at]).filter(goes_on) {
+            entry.member = Arc::clone(&old.member);
+            return Ok(None);
+        }
+        (self.rules.own)(&entry.name, &entry.outputs()).map_err(|e| format!("{e:#}"))
+    }
+
     fn remove(&mut self, name: &str) -> Reply {
         let Some(at) = self.entries.iter().position(|entry| entry.name == name) else {
-            return self.unknown(name);
+            return Reply::refusal(self.unknown(name));
         };
         let others = || self.entries.iter().enumerate().filter(|(i, _)| *i != at);
         let next = others().map(|(_, entry)| entry.coming(None)).collect();
@@ -315,13 +320,13 @@ impl Deck {
         }
     }
 
-    fn unknown(&self, name: &str) -> Reply {
+    fn unknown(&self, name: &str) -> String {
         let names: Vec<&str> = self.entries.iter().map(|entry| entry.name.as_str()).collect();
         let there = match &names[..] {
             [] => "none runs".to_owned(),
             names => format!("there are {}", names.join(", ")),
         };
-        Reply::refusal(format!("no program is called {name}; {there}"))
+        format!("no program is called {name}; {there}")
     }
 }
 

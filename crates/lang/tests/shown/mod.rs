@@ -1,0 +1,19 @@
+//! Queries with mistakes, as their authors see them.
+
+use std::fmt::Write;
+use weir_lang::{Code, Options, Query, compile, render};
+
+/// What is said of all of them; each must have a diagnostic of its kind among them.
+pub(crate) fn shown(bad: &[(Code, &str)]) -> String {
+    let mut out = String::new();
+    for (code, text) in bad {
+        let q = Query { name: "query.weir", text };
+        let diagnostics = match compile(&q, &Options::default()) {
+            Ok(compiled) => compiled.warnings,
+            Err(diagnostics) => diagnostics,
+        };
+        assert!(diagnostics.iter().any(|d| d.code == *code), "{code} of {text}: {diagnostics:?}");
+        writeln!(out, "{}", render(&diagnostics, &q, false)).expect("writing to memory");
+    }
+    out
+}
