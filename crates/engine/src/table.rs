@@ -243,7 +243,7 @@ impl Table {
         out: &mut [u32; BATCH],
     ) -> usize {
         let n = keys.len.min(BATCH);
-        self.find_likely(keys, out, |row| row.wrapping_mul(S));
+        self.find_likely(keys, out, |row| row.wrapping_mul(S), S > LINE_WORDS);
         let words: &[[u64; BATCH]; W] = keys.words[..].try_into().expect("so many words");
         let template = template::<W, S>(fresh);
         let (mut j, mut refused) = (0, 0);
@@ -311,7 +311,7 @@ impl Table {
 
     fn lookup_any(&mut self, keys: &Keys, fresh: &[u64], out: &mut [u32; BATCH]) -> usize {
         let stride = self.stride;
-        self.find_likely(keys, out, |row| row.wrapping_mul(stride));
+        self.find_likely(keys, out, |row| row.wrapping_mul(stride), stride > LINE_WORDS);
         let mut refused = 0;
         for (j, out) in out.iter_mut().enumerate().take(keys.len) {
             if *out == NO_ROW || !self.is_key(*out, keys, j) {
@@ -332,10 +332,16 @@ impl Table {
     /// For each key the row that is likely its own, and asks for that row; `at` says where it
     /// starts. The slots were asked for when the keys were hashed.
     #[inline(always)]
-    fn find_likely(&mut self, keys: &Keys, out: &mut [u32; BATCH], at: impl Fn(usize) -> usize) {
+    fn find_likely(
+        &mut self,
+        keys: &Keys,
+        out: &mut [u32; BATCH],
+        at: impl Fn(usize) -> usize,
+        two_lines: bool,
+    ) {
         let n = keys.len.min(BATCH);
         self.index.reserve(n);
-        let (rows, two_lines) = (&self.rows[..], self.stride > LINE_WORDS);
+        let rows = &self.rows[..];
         self.index.likely(&keys.hashes[..n], out, |row| {
             let at = at(row as usize);
             prefetch(rows, at);

@@ -44,6 +44,8 @@ pub mod ppp;
 pub mod pppoe;
 #[allow(unsafe_code)]
 pub mod prefetch;
+#[allow(unsafe_code)]
+mod processor;
 pub mod radiotap;
 pub mod read;
 pub mod repeated;

@@ -5,10 +5,10 @@
 //! a file is in memory and copies nothing. The walk is compiled once per byte order, so that its
 //! loop holds only loads, two comparisons and the stores into the batch.
 
-use crate::limits::CAPLEN_MAX;
-use crate::prefetch::{Ahead, NEAR, ask_near, prefetch};
+use crate::limits::{BATCH, CAPLEN_MAX};
+use crate::prefetch::{Ahead, FAR, LINE, NEAR, ask_far, prefetch};
 use crate::source::{Chunk, FrameBatch, LinkType};
-use crate::walk::{Look, WINDOW, is_tagged, look_ethernet};
+use crate::walk::{HEADS, Heads, WINDOW, is_tagged};
 use std::fmt;
 
 /// Bytes of the file header.
@@ -333,7 +333,7 @@ fn walk<const BIG: bool, const USUAL: bool>(
     let ahead = Ahead::walk(span);
     let header = if USUAL { RECORD_HEADER } else { shape.header };
     let mut stop = Stop::Full;
-    batch.push_all(seq, || {
+    batch.push_all(BATCH, seq, |_| {
         prefetch(bytes, at + NEAR);
         ahead.ask(bytes, at);
         let Some(h) = bytes.get(at..).and_then(<[u8]>::first_chunk::<RECORD_HEADER>) else {
@@ -355,7 +355,7 @@ fn walk<const BIG: bool, const USUAL: bool>(
             return None;
         }
         at = end;
-        Some((time::<BIG>(h, shape.fraction_ns), start as u32, caplen, len, Look::NONE))
+        Some((time::<BIG>(h, shape.fraction_ns), start as u32, caplen, len))
     });
     (at, stop)
 }
@@ -369,25 +369,67 @@ fn walk_looking<const BIG: bool>(
     seq: u64,
     batch: &mut FrameBatch,
 ) -> usize {
-    // A batch is far shorter than 4 GiB.
-    let mut at = 0u32;
+    let mut at = 0;
+    let mut heads = Heads::new();
     batch.look_at_all();
-    batch.push_all(seq, || {
-        let from = at as usize;
-        ask_near(bytes, at);
-        let record = bytes.get(from..from + RECORD_HEADER + WINDOW)?;
-        let record: &[u8; RECORD_HEADER + WINDOW] = record.first_chunk()?;
-        let (h, frame) = record.split_first_chunk::<RECORD_HEADER>()?;
+    while !batch.is_full() {
+        let from = batch.len();
+        // Where much is at hand, some of it is asked for.
+        look_at_some::<BIG, { FAR + LINE + 1 }>(bytes, shape, seq, &mut at, batch, &mut heads);
+        if batch.len() == from {
+            look_at_some::<BIG, HEADED>(bytes, shape, seq, &mut at, batch, &mut heads);
+        }
+        if batch.len() == from {
+            break;
+        }
+    }
+    at
+}
+
+/// Bytes of a record that are looked at.
+const HEADED: usize = RECORD_HEADER + WINDOW;
+
+/// Walks the next records, a few at a time, as long as `AHEAD` bytes are there from the start of
+/// each.
+#[inline(always)]
+fn look_at_some<const BIG: bool, const AHEAD: usize>(
+    bytes: &[u8],
+    shape: Shape,
+    seq: u64,
+    at: &mut usize,
+    batch: &mut FrameBatch,
+    heads: &mut Heads,
+) {
+    // A batch is far shorter than 4 GiB.
+    let (from, mut start, mut end) = (batch.len(), *at as u32, *at as u32);
+    batch.push_all(HEADS, seq, |i| {
+        let ahead: &[u8; AHEAD] = bytes.get(end as usize..end as usize + AHEAD)?.first_chunk()?;
+        if let Some(far) = ahead.first_chunk() {
+            ask_far(far);
+        }
+        let (h, frame) = ahead.split_first_chunk::<RECORD_HEADER>()?;
         let (caplen, len) = (word::<BIG>(h, 8), word::<BIG>(h, 12));
-        let start = at + RECORD_HEADER as u32;
-        if caplen > CAPLEN_MAX || from + RECORD_HEADER + caplen as usize > bytes.len() {
+        if caplen > CAPLEN_MAX {
             return None;
         }
-        at = start + caplen;
-        let look = look_ethernet(frame.first_chunk()?, caplen, len);
-        Some((time::<BIG>(h, shape.fraction_ns), start, caplen, len, look))
+        heads.put_ethernet(i, frame.first_chunk()?);
+        start = end;
+        let frame = start + RECORD_HEADER as u32;
+        end = frame + caplen;
+        Some((time::<BIG>(h, shape.fraction_ns), frame, caplen, len))
     });
-    at as usize
+    let (start, mut end) = (start as usize, end as usize);
+    // That a record is whole shows when the next one is met: the last may not be.
+    if end > bytes.len() {
+        batch.pop();
+        end = start;
+    }
+    *at = end;
+    let looked = batch.len() - from;
+    if looked > 0 {
+        heads.look_ethernet(&batch.caplens()[from..], &batch.lens()[from..]);
+        batch.set_looks(from, &heads.looks[..looked]);
+    }
 }
 
 /// A record's time in nanoseconds since 1970.

@@ -21,7 +21,7 @@ pub fn prefetch(bytes: &[u8], offset: usize) {
 }
 
 /// The bytes of a cache line.
-const LINE: usize = 64;
+pub(crate) const LINE: usize = 64;
 
 /// Which bytes of a capture to ask for while a batch is worked on, so that those of the next are
 /// there when it comes.
@@ -68,19 +68,16 @@ impl Ahead {
     }
 }
 
-/// Asks for what comes behind the byte `at` of a capture whose records are walked and looked at in
-/// one loop, which takes about as long as the memory does.
+/// Asks for what comes behind the first byte of `bytes` in a capture whose records are walked and
+/// looked at in one loop, which takes about as long as the memory does.
 #[inline(always)]
-pub(crate) fn ask_near(bytes: &[u8], at: u32) {
-    let from = at as usize + FAR;
-    if let Some(lines) = bytes.get(from..from + LINE + 1) {
-        prefetch(lines, 0);
-        prefetch(lines, LINE);
-    }
+pub(crate) fn ask_far(bytes: &[u8; FAR + LINE + 1]) {
+    prefetch(bytes, FAR);
+    prefetch(bytes, FAR + LINE);
 }
 
 /// How far ahead that is.
-const FAR: usize = 2048;
+pub(crate) const FAR: usize = 2048;
 
 /// How far ahead of itself a walk asks once more: what came in with the last batch may have left
 /// the first-level cache since, and each record's length is waited for.

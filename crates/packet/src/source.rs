@@ -156,28 +156,42 @@ impl FrameBatch {
         self.looked = true;
     }
 
-    /// Appends frames until the batch is full or `next` has none: time, offset, captured bytes and
-    /// length as [`FrameBatch::push`] takes them, and what a look at the frame showed. They are
-    /// numbered as if the batch had begun with `seq`.
+    /// Appends frames until these are `most`, the batch is full, or `next`, which is told how many
+    /// came before in this call, has none: time, offset, captured bytes and length as
+    /// [`FrameBatch::push`] takes them. They are numbered as if the batch had begun with `seq`.
     #[inline(always)]
     pub(crate) fn push_all(
         &mut self,
+        most: usize,
         seq: u64,
-        mut next: impl FnMut() -> Option<(i64, u32, u32, u32, Look)>,
+        mut next: impl FnMut(usize) -> Option<(i64, u32, u32, u32)>,
     ) {
         let (from, c) = (self.n, &mut *self.cols);
-        let mut i = from;
-        while i < BATCH
-            && let Some((ts, offset, caplen, len, look)) = next()
+        let n = most.min(BATCH - from);
+        let (ts, offsets) = (&mut c.ts[from..][..n], &mut c.off[from..][..n]);
+        let (caplens, lens) = (&mut c.caplen[from..][..n], &mut c.len[from..][..n]);
+        let mut i = 0;
+        while i < n
+            && let Some(frame) = next(i)
         {
-            (c.ts[i], c.off[i], c.caplen[i]) = (ts, offset, caplen);
-            (c.len[i], c.look[i]) = (len, look);
+            (ts[i], offsets[i], caplens[i], lens[i]) = frame;
             i += 1;
         }
-        for (number, at) in c.seq[from..i].iter_mut().zip(seq + from as u64..) {
+        for (number, at) in c.seq[from..][..i].iter_mut().zip(seq + from as u64..) {
             *number = at;
         }
-        self.n = i;
+        c.look[from..][..i].fill(Look::NONE);
+        self.n = from + i;
+    }
+
+    /// Takes back the last frame.
+    pub(crate) fn pop(&mut self) {
+        self.n = self.n.saturating_sub(1);
+    }
+
+    /// Says what a look at the frames from `from` on showed.
+    pub(crate) fn set_looks(&mut self, from: usize, looks: &[Look]) {
+        self.cols.look[from..][..looks.len()].copy_from_slice(looks);
     }
 
     /// What a look at each frame showed, if whoever pushed them looked.
@@ -274,6 +288,14 @@ impl FrameBatch {
     #[inline(always)]
     pub fn offsets(&self) -> &[u32] {
         &self.cols.off[..self.n]
+    }
+
+    /// Bytes from the start of [`FrameBatch::bytes`] to the end of the last frame.
+    pub(crate) fn span(&self) -> usize {
+        match (self.offsets(), self.caplens()) {
+            ([.., last], [.., caplen]) => *last as usize + *caplen as usize,
+            _ => 0,
+        }
     }
 
     /// Captured bytes of each frame.

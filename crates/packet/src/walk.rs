@@ -15,7 +15,7 @@ use crate::source::{FrameBatch, LinkType};
 use crate::vlan;
 use std::fmt;
 
-pub(crate) use fast::{Look, WINDOW, look_ethernet};
+pub(crate) use fast::{HEADS, Heads, Look, WINDOW};
 pub use fuzz::fuzz_walk;
 
 /// Why a frame is malformed. The first fault found, from the outside in, names the frame; layers

@@ -19,6 +19,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
 /// Where `unsafe` may stand.
 const UNSAFE: &[&str] = &[
     "crates/packet/src/prefetch.rs",
+    "crates/packet/src/processor.rs",
     "crates/engine/src/processor.rs",
     "crates/engine/src/pages.rs",
     "crates/capture/src/sys/",

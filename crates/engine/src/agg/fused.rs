@@ -129,14 +129,28 @@ fn each<const S: usize, const N: usize>(
     cells: &mut Cells<'_>,
     f: impl Fn(&mut [u64; N], usize),
 ) {
+    let n = groups.len().min(rows.len()).min(BATCH);
+    let (rows, groups) = (&rows[..n], &groups[..n]);
+    // Two loops: most batches are taken whole.
+    if rows.last().is_some_and(|&last| usize::from(last) + 1 == n) {
+        each_of::<S, N>(groups, |j| j, cells, f);
+    } else {
+        each_of::<S, N>(groups, |j| usize::from(rows[j]) & (BATCH - 1), cells, f);
+    }
+}
+
+#[inline(always)]
+fn each_of<const S: usize, const N: usize>(
+    groups: &[u32],
+    row: impl Fn(usize) -> usize,
+    cells: &mut Cells<'_>,
+    f: impl Fn(&mut [u64; N], usize),
+) {
     let at = cells.at.min(S - N);
     let (table, _) = cells.rows.as_chunks_mut::<S>();
-    let all = rows.last().is_some_and(|&last| usize::from(last) + 1 == rows.len());
-    let n = groups.len().min(rows.len()).min(BATCH);
-    for j in 0..n {
-        let i = if all { j } else { usize::from(rows[j]) & (BATCH - 1) };
+    for j in 0..groups.len().min(BATCH) {
         if let Some(cells) = table[groups[j] as usize][at..].first_chunk_mut::<N>() {
-            f(cells, i);
+            f(cells, row(j));
         }
     }
 }

@@ -255,26 +255,29 @@ fn each<const W: usize>(
     let offsets = plain.offsets();
     let n = rows.positions.len().min(BATCH);
     // Two loops: most batches are taken whole.
-    if rows.set == Bits::first(n) {
-        each_of(plain, offsets.iter().take(n).copied(), hashes, planes, ask, words);
+    if rows.set == Bits::first(n)
+        && let Some(offsets) = offsets.get(..n)
+    {
+        each_of(plain, offsets, |&offset| offset, hashes, planes, ask, words);
     } else {
         let offset = |&i: &u16| offsets.get(usize::from(i)).copied().unwrap_or(u32::MAX);
-        each_of(plain, rows.positions.iter().take(n).map(offset), hashes, planes, ask, words);
+        each_of(plain, &rows.positions[..n], offset, hashes, planes, ask, words);
     }
 }
 
 #[inline(always)]
-fn each_of<const W: usize>(
+fn each_of<T, const W: usize>(
     plain: &Plain<'_>,
-    offsets: impl Iterator<Item = u32>,
+    frames: &[T],
+    offset: impl Fn(&T) -> u32,
     hashes: &mut [u64; BATCH],
     planes: &mut [[u64; BATCH]; W],
     ask: impl Fn(u64) + Copy,
     words: impl Fn(&[u8; HEADERS]) -> [u64; W],
 ) {
-    for (j, offset) in offsets.enumerate().take(BATCH) {
+    for j in 0..frames.len().min(BATCH) {
         // They are always there, see `Plain`.
-        let Some(headers) = plain.headers(offset) else { continue };
+        let Some(headers) = plain.headers(offset(&frames[j])) else { continue };
         let key = words(headers);
         let h = hash(key);
         ask(h);

@@ -6,7 +6,7 @@
 //! The endpoints of a connection are ordered by address, then port, an absent port before any
 //! other. The ports of one packet are both there or both absent, so 0 may stand for absent.
 
-use super::rows::{MAPPED, Rows};
+use super::rows::{Rows, be16};
 use crate::bits::Bits;
 use crate::column::Column;
 use crate::fields::Item;
@@ -56,10 +56,10 @@ fn captured(rows: &Rows<'_>, item: Item, out: &mut Column) -> bool {
     let ports = rows.has(Layer::Ports);
     let ip = rows.has(Layer::Ipv4).or(rows.has(Layer::Ipv6));
     match item {
-        Item::IpSrc => rows.ip_pairs(out, |i, six| address(rows, i, six, End::Source)),
-        Item::IpDst => rows.ip_pairs(out, |i, six| address(rows, i, six, End::Destination)),
-        Item::Sport => rows.words(out, ports, |i| rows.be16(i, rows.l4(i))),
-        Item::Dport => rows.words(out, ports, |i| rows.be16(i, rows.l4(i) + 2)),
+        Item::IpSrc => rows.ip_addresses(out, SOURCE),
+        Item::IpDst => rows.ip_addresses(out, DESTINATION),
+        Item::Sport => rows.loads(out, ports, 0, be16),
+        Item::Dport => rows.loads(out, ports, 2, be16),
         Item::HostsA => rows.ip_pairs(out, |i, six| {
             let (source, destination) = addresses(rows, i, six);
             source.min(destination)
@@ -92,29 +92,13 @@ fn captured(rows: &Rows<'_>, item: Item, out: &mut Column) -> bool {
     }
 }
 
-#[derive(Clone, Copy)]
-enum End {
-    Source,
-    Destination,
-}
-
-#[inline(always)]
-fn address(rows: &Rows<'_>, i: usize, six: bool, end: End) -> (u64, u64) {
-    let (at4, at6) = match end {
-        End::Source => (ipv4::SOURCE, ipv6::SOURCE),
-        End::Destination => (ipv4::DESTINATION, ipv6::DESTINATION),
-    };
-    let l3 = rows.l3(i);
-    if six {
-        (rows.be64(i, l3 + at6), rows.be64(i, l3 + at6 + 8))
-    } else {
-        (0, MAPPED | rows.be32(i, l3 + at4))
-    }
-}
+/// Where addresses stand in an IP header, of IPv4 and of IPv6.
+const SOURCE: [usize; 2] = [ipv4::SOURCE, ipv6::SOURCE];
+const DESTINATION: [usize; 2] = [ipv4::DESTINATION, ipv6::DESTINATION];
 
 #[inline(always)]
 fn addresses(rows: &Rows<'_>, i: usize, six: bool) -> ((u64, u64), (u64, u64)) {
-    (address(rows, i, six, End::Source), address(rows, i, six, End::Destination))
+    (rows.address(i, six, SOURCE), rows.address(i, six, DESTINATION))
 }
 
 /// Whether the packet goes from the smaller endpoint to the larger one, or to itself.

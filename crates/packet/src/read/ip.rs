@@ -22,11 +22,7 @@ pub(super) fn read(rows: &Rows<'_>, item: Item, out: &mut Column) -> bool {
         Item::IpVersion => rows.ip_words(out, ip, |_, six| if six { 6 } else { 4 }),
         Item::IpLen => rows.ip_words(out, ip, |i, six| rows.ip_len(i, six)),
         Item::IpHdrLen => rows.words(out, known, |i| rows.l4(i).saturating_sub(rows.l3(i)) as u64),
-        Item::IpTtl => rows.ip_words(out, ip, |i, six| {
-            let at = if six { ipv6::HOP_LIMIT } else { ipv4::TTL };
-            let [ttl] = rows.load(i, rows.l3(i) + at);
-            ttl.into()
-        }),
+        Item::IpTtl => rows.ip_loads(out, ip, [ipv4::TTL, ipv6::HOP_LIMIT], |[ttl]| ttl.into()),
         Item::IpDscp => rows.ip_words(out, ip, |i, six| class(i, six) >> 2),
         Item::IpEcn => rows.ip_words(out, ip, |i, six| class(i, six) & 3),
         Item::Ipv6FlowLabel => rows.words(out, six, |i| rows.be32(i, rows.l3(i)) & 0xf_ffff),

@@ -1,5 +1,7 @@
 //! The rows that a reader works on: loads that can't fail, and the loops over rows.
 
+mod plain;
+
 use crate::bits::Bits;
 use crate::column::Column;
 use crate::limits::BATCH;
@@ -48,7 +50,11 @@ impl<'a> Rows<'a> {
     /// such bytes. What the row says there counts only if it has the layer that starts there.
     #[inline(always)]
     pub(super) fn load<const N: usize>(&self, i: usize, at: usize) -> [u8; N] {
-        let start = self.offsets[i] as usize + at;
+        self.bytes_at(self.offsets[i] as usize + at)
+    }
+
+    #[inline(always)]
+    fn bytes_at<const N: usize>(&self, start: usize) -> [u8; N] {
         match self.bytes.get(start..start + N).and_then(|b| b.first_chunk()) {
             Some(bytes) => *bytes,
             None => [0; N],
@@ -57,7 +63,7 @@ impl<'a> Rows<'a> {
 
     #[inline(always)]
     pub(super) fn be16(&self, i: usize, at: usize) -> u64 {
-        u16::from_be_bytes(self.load(i, at)).into()
+        be16(self.load(i, at))
     }
 
     #[inline(always)]
@@ -298,6 +304,14 @@ impl<'a> Rows<'a> {
         true
     }
 
+    /// The high and the low word of the address `at` bytes from the start of the IP header of row
+    /// `i`, of IPv4 or of IPv6.
+    #[inline(always)]
+    pub(super) fn address(&self, i: usize, six: bool, at: [usize; 2]) -> (u64, u64) {
+        let at = self.l3(i) + at[usize::from(six)];
+        if six { (self.be64(i, at), self.be64(i, at + 8)) } else { (0, MAPPED | self.be32(i, at)) }
+    }
+
     /// Sets the rows of an address column that are IP packets: `f` gives the high and the low word.
     #[inline(always)]
     pub(super) fn ip_pairs(&self, out: &mut Column, f: impl Fn(usize, bool) -> (u64, u64)) -> bool {
@@ -384,6 +398,12 @@ impl<'a> Rows<'a> {
             f(usize::from(i), k >= fours);
         }
     }
+}
+
+/// Two bytes as a number, the high one first.
+#[inline(always)]
+pub(super) fn be16(bytes: [u8; 2]) -> u64 {
+    u16::from_be_bytes(bytes).into()
 }
 
 /// All row numbers.

@@ -1,6 +1,6 @@
 //! Readers of TCP, UDP and ICMP fields.
 
-use super::rows::Rows;
+use super::rows::{Rows, be16};
 use crate::bits::Bits;
 use crate::column::Column;
 use crate::fields::Item;
@@ -11,7 +11,7 @@ use crate::{icmp, tcp, udp};
 pub(super) fn read(rows: &Rows<'_>, item: Item, out: &mut Column) -> bool {
     let word = |i: usize, at: usize| rows.be16(i, rows.l4(i) + at);
     let double = |i: usize, at: usize| rows.be32(i, rows.l4(i) + at);
-    let flags = |i: usize| word(i, tcp::FLAGS) & u64::from(tcp::FLAG_BITS);
+    let flags = |b: [u8; 2]| be16(b) & u64::from(tcp::FLAG_BITS);
     match item {
         Item::TcpSport => rows.words(out, rows.has(Layer::Tcp), |i| word(i, tcp::SPORT)),
         Item::TcpDport => rows.words(out, rows.has(Layer::Tcp), |i| word(i, tcp::DPORT)),
@@ -20,7 +20,7 @@ pub(super) fn read(rows: &Rows<'_>, item: Item, out: &mut Column) -> bool {
         Item::TcpHdrLen => {
             rows.words(out, with_tcp(rows, tcp::DATA_OFFSET, 1), |i| tcp_header_len(rows, i))
         }
-        Item::TcpFlags => rows.words(out, with_tcp(rows, tcp::FLAGS, 2), flags),
+        Item::TcpFlags => rows.loads(out, with_tcp(rows, tcp::FLAGS, 2), tcp::FLAGS, flags),
         Item::TcpWindow => {
             rows.words(out, with_tcp(rows, tcp::WINDOW, 2), |i| word(i, tcp::WINDOW))
         }
@@ -63,7 +63,7 @@ fn tcp_flag(rows: &Rows<'_>, item: Item, out: &mut Column) -> bool {
         _ => return false,
     });
     let have = with_tcp(rows, tcp::FLAGS, 2);
-    rows.bits(out, have, |i| rows.be16(i, rows.l4(i) + tcp::FLAGS) & flag != 0)
+    rows.loads_bits(out, have, tcp::FLAGS, |b| be16(b) & flag != 0)
 }
 
 fn icmp(rows: &Rows<'_>, item: Item, out: &mut Column) -> bool {
