@@ -243,7 +243,7 @@ impl Table {
         out: &mut [u32; BATCH],
     ) -> usize {
         let n = keys.len.min(BATCH);
-        self.find_likely(keys, out, |row| row.wrapping_mul(S), S > LINE_WORDS);
+        self.find_likely(keys, out, S);
         let words: &[[u64; BATCH]; W] = keys.words[..].try_into().expect("so many words");
         let template = template::<W, S>(fresh);
         let (mut j, mut refused) = (0, 0);
@@ -310,8 +310,7 @@ impl Table {
     }
 
     fn lookup_any(&mut self, keys: &Keys, fresh: &[u64], out: &mut [u32; BATCH]) -> usize {
-        let stride = self.stride;
-        self.find_likely(keys, out, |row| row.wrapping_mul(stride), stride > LINE_WORDS);
+        self.find_likely(keys, out, self.stride);
         let mut refused = 0;
         for (j, out) in out.iter_mut().enumerate().take(keys.len) {
             if *out == NO_ROW || !self.is_key(*out, keys, j) {
@@ -329,23 +328,17 @@ impl Table {
         keys.words.iter().zip(self.row(row)).all(|(plane, word)| plane[j] == *word)
     }
 
-    /// For each key the row that is likely its own, and asks for that row; `at` says where it
-    /// starts. The slots were asked for when the keys were hashed.
+    /// For each key the row that is likely its own, and asks for that row, of `stride` words. The
+    /// slots were asked for when the keys were hashed.
     #[inline(always)]
-    fn find_likely(
-        &mut self,
-        keys: &Keys,
-        out: &mut [u32; BATCH],
-        at: impl Fn(usize) -> usize,
-        two_lines: bool,
-    ) {
+    fn find_likely(&mut self, keys: &Keys, out: &mut [u32; BATCH], stride: usize) {
         let n = keys.len.min(BATCH);
         self.index.reserve(n);
         let rows = &self.rows[..];
         self.index.likely(&keys.hashes[..n], out, |row| {
-            let at = at(row as usize);
+            let at = (row as usize).wrapping_mul(stride);
             prefetch(rows, at);
-            if two_lines {
+            if stride > LINE_WORDS {
                 prefetch(rows, at.wrapping_add(LINE_WORDS));
             }
         });

@@ -360,9 +360,9 @@ fn walk<const BIG: bool, const USUAL: bool>(
     (at, stop)
 }
 
-/// The same of usual records of Ethernet frames, and looks at each frame for the classifier while
-/// at it: one loop hides the instructions of the one behind the memory that the other waits for.
-/// Ends early, near the end of `bytes` or before a fault. Returns how many bytes it took.
+/// The same of usual records of Ethernet frames, and looks at each frame for the classifier: gathers
+/// what that takes while the walk waits for memory, and looks at some frames at a time. Ends early,
+/// near the end of `bytes` or before a fault. Returns how many bytes it took.
 fn walk_looking<const BIG: bool>(
     bytes: &[u8],
     shape: Shape,
@@ -504,6 +504,60 @@ mod tests {
         let (records, end, at) = read(&file);
         assert_eq!(records, [(2_000_003_000, 60, vec![0xaa, 0xbb])]);
         assert_eq!((end, at), (Ok(Step::More(16)), file.len()));
+    }
+
+    /// What a loop without any tricks reads behind the file header: the records, how reading ends
+    /// and where.
+    fn one_by_one(file: &[u8], order: ByteOrder) -> (Vec<Record>, Result<Step, Fault>, usize) {
+        let (mut at, mut records) = (FILE_HEADER, Vec::new());
+        loop {
+            let rest = &file[at..];
+            let Some(h) = rest.first_chunk::<RECORD_HEADER>() else {
+                return (records, Ok(Step::More(RECORD_HEADER)), at);
+            };
+            let word = |i: usize| order.u32([h[i], h[i + 1], h[i + 2], h[i + 3]]);
+            let (caplen, len) = (word(8), word(12));
+            if caplen > CAPLEN_MAX {
+                return (records, Err(Fault::CapturedLength(caplen)), at);
+            }
+            let whole = RECORD_HEADER + caplen as usize;
+            let Some(frame) = rest.get(RECORD_HEADER..whole) else {
+                return (records, Ok(Step::More(whole)), at);
+            };
+            let ts = i64::from(word(0)) * 1_000_000_000 + i64::from(word(4));
+            records.push((ts, len, frame.to_vec()));
+            at += whole;
+        }
+    }
+
+    /// Records of Ethernet frames are gathered some at a time, with a look ahead: wherever the file
+    /// ends, and wherever a length is absurd, they end as if they were read one by one.
+    #[test]
+    fn records_that_are_looked_at_end_where_those_read_one_by_one_do() {
+        let frame = crate::craft::Frame::ethernet().ipv4([10, 0, 0, 1], [10, 0, 0, 2]).tcp(1, 2);
+        let frame = frame.payload(&[7; 6]).bytes();
+        for order in [ByteOrder::Little, ByteOrder::Big] {
+            let header = FileHeader { order, ..FileHeader::new(LinkType::ETHERNET) };
+            let file_of = |n: i64| {
+                let record = |i| (i * 1_000_000_007, 60, frame.clone());
+                write(&header, &(0..n).map(record).collect::<Vec<_>>())
+            };
+            for n in [1, 31, 32, 33, 64, 255, 256, 257, 300] {
+                let file = file_of(n);
+                for cut in 0..2300.min(file.len() - FILE_HEADER) {
+                    let cut = &file[..file.len() - cut];
+                    assert!(read(cut) == one_by_one(cut, order), "{} of {n}", cut.len());
+                }
+            }
+            for k in [0, 1, 31, 32, 33, 200] {
+                for caplen in [CAPLEN_MAX + 1, CAPLEN_MAX, u32::MAX] {
+                    let mut file = file_of(300);
+                    let at = FILE_HEADER + k * (RECORD_HEADER + frame.len()) + 8;
+                    file[at..at + 4].copy_from_slice(&order.put32(caplen));
+                    assert!(read(&file) == one_by_one(&file, order), "{caplen} in {k}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Software prefetch: a hint to the processor, the one unsafe call of this crate.
+//! Software prefetch: a hint to the processor.
 //!
 //! What makes it sound: a prefetch reads nothing that the program can see and never faults, and
 //! the pointer handed to it is made from a bounds-checked reference into the caller's slice, so
@@ -68,8 +68,8 @@ impl Ahead {
     }
 }
 
-/// Asks for what comes behind the first byte of `bytes` in a capture whose records are walked and
-/// looked at in one loop, which takes about as long as the memory does.
+/// Asks for what comes behind the first byte of `bytes` in a capture whose records are walked in a
+/// loop that takes about as long as the memory does.
 #[inline(always)]
 pub(crate) fn ask_far(bytes: &[u8; FAR + LINE + 1]) {
     prefetch(bytes, FAR);

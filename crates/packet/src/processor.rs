@@ -4,9 +4,11 @@
 //! was asked whether it has them.
 
 /// Runs a loop over numbers, compiled also for processors that take eight numbers of 32 bits at
-/// once (AVX2) and on those run so. It must be inlined: what it calls is compiled as usual.
+/// once (AVX2) and on those run so. `work` and what it calls must be inlined: a function that is not
+/// is compiled for any processor.
 #[inline(always)]
 pub(crate) fn wide<R>(work: impl FnOnce() -> R) -> R {
+    // Miri has no processor to ask.
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     if std::arch::is_x86_feature_detected!("avx2") {
         #[target_feature(enable = "avx2")]

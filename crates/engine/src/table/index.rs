@@ -85,7 +85,7 @@ fn bucket(hash: u64, size: usize) -> usize {
 fn likely(near: &Near, hash: u64) -> u32 {
     let [tags, _] = parts(near);
     let alike = equal(tags, (hash >> 32) as u32);
-    // Of the four, rows not taken apart: that would copy them.
+    // Read in place, since `parts` would copy the rows; the remainder spares a check of bounds.
     let first = (alike | 1 << (LIKELY - 1)).trailing_zeros() as usize % LIKELY;
     near[LIKELY + first].wrapping_sub(1)
 }

@@ -1,6 +1,6 @@
 //! The rows that a reader works on: loads that can't fail, and the loops over rows.
 
-mod plain;
+mod loads;
 
 use crate::bits::Bits;
 use crate::column::Column;
@@ -68,7 +68,7 @@ impl<'a> Rows<'a> {
 
     #[inline(always)]
     pub(super) fn be32(&self, i: usize, at: usize) -> u64 {
-        u32::from_be_bytes(self.load(i, at)).into()
+        be32(self.load(i, at))
     }
 
     #[inline(always)]
@@ -404,6 +404,12 @@ impl<'a> Rows<'a> {
 #[inline(always)]
 pub(super) fn be16(bytes: [u8; 2]) -> u64 {
     u16::from_be_bytes(bytes).into()
+}
+
+/// Four bytes as a number, the highest first.
+#[inline(always)]
+pub(super) fn be32(bytes: [u8; 4]) -> u64 {
+    u32::from_be_bytes(bytes).into()
 }
 
 /// All row numbers.

@@ -1,6 +1,6 @@
 //! Readers of TCP, UDP and ICMP fields.
 
-use super::rows::{Rows, be16};
+use super::rows::{Rows, be16, be32};
 use crate::bits::Bits;
 use crate::column::Column;
 use crate::fields::Item;
@@ -9,27 +9,19 @@ use crate::{icmp, tcp, udp};
 
 /// Reads `item` if it is one of these fields; returns whether it is.
 pub(super) fn read(rows: &Rows<'_>, item: Item, out: &mut Column) -> bool {
-    let word = |i: usize, at: usize| rows.be16(i, rows.l4(i) + at);
-    let double = |i: usize, at: usize| rows.be32(i, rows.l4(i) + at);
     let flags = |b: [u8; 2]| be16(b) & u64::from(tcp::FLAG_BITS);
     match item {
-        Item::TcpSport => rows.words(out, rows.has(Layer::Tcp), |i| word(i, tcp::SPORT)),
-        Item::TcpDport => rows.words(out, rows.has(Layer::Tcp), |i| word(i, tcp::DPORT)),
-        Item::TcpSeq => rows.words(out, with_tcp(rows, tcp::SEQ, 4), |i| double(i, tcp::SEQ)),
-        Item::TcpAckno => rows.words(out, with_tcp(rows, tcp::ACKNO, 4), |i| double(i, tcp::ACKNO)),
+        Item::TcpSport => rows.loads(out, rows.has(Layer::Tcp), tcp::SPORT, be16),
+        Item::TcpDport => rows.loads(out, rows.has(Layer::Tcp), tcp::DPORT, be16),
+        Item::TcpSeq => rows.loads(out, with_tcp(rows, tcp::SEQ, 4), tcp::SEQ, be32),
+        Item::TcpAckno => rows.loads(out, with_tcp(rows, tcp::ACKNO, 4), tcp::ACKNO, be32),
         Item::TcpHdrLen => {
             rows.words(out, with_tcp(rows, tcp::DATA_OFFSET, 1), |i| tcp_header_len(rows, i))
         }
         Item::TcpFlags => rows.loads(out, with_tcp(rows, tcp::FLAGS, 2), tcp::FLAGS, flags),
-        Item::TcpWindow => {
-            rows.words(out, with_tcp(rows, tcp::WINDOW, 2), |i| word(i, tcp::WINDOW))
-        }
-        Item::TcpChecksum => {
-            rows.words(out, with_tcp(rows, tcp::CHECKSUM, 2), |i| word(i, tcp::CHECKSUM))
-        }
-        Item::TcpUrgent => {
-            rows.words(out, with_tcp(rows, tcp::URGENT, 2), |i| word(i, tcp::URGENT))
-        }
+        Item::TcpWindow => rows.loads(out, with_tcp(rows, tcp::WINDOW, 2), tcp::WINDOW, be16),
+        Item::TcpChecksum => rows.loads(out, with_tcp(rows, tcp::CHECKSUM, 2), tcp::CHECKSUM, be16),
+        Item::TcpUrgent => rows.loads(out, with_tcp(rows, tcp::URGENT, 2), tcp::URGENT, be16),
         Item::TcpPayload => {
             let have = rows.has(Layer::TcpWhole);
             let have = have.minus(rows.has(Layer::Fragment)).minus(rows.has(Layer::Malformed));
@@ -38,13 +30,11 @@ pub(super) fn read(rows: &Rows<'_>, item: Item, out: &mut Column) -> bool {
                 end.saturating_sub(rows.l4(i) as u64 + tcp_header_len(rows, i))
             })
         }
-        Item::UdpSport => rows.words(out, rows.has(Layer::Udp), |i| word(i, udp::SPORT)),
-        Item::UdpDport => rows.words(out, rows.has(Layer::Udp), |i| word(i, udp::DPORT)),
-        Item::UdpLen => {
-            rows.words(out, with(rows, Layer::Udp, udp::LENGTH, 2), |i| word(i, udp::LENGTH))
-        }
+        Item::UdpSport => rows.loads(out, rows.has(Layer::Udp), udp::SPORT, be16),
+        Item::UdpDport => rows.loads(out, rows.has(Layer::Udp), udp::DPORT, be16),
+        Item::UdpLen => rows.loads(out, with(rows, Layer::Udp, udp::LENGTH, 2), udp::LENGTH, be16),
         Item::UdpChecksum => {
-            rows.words(out, with(rows, Layer::Udp, udp::CHECKSUM, 2), |i| word(i, udp::CHECKSUM))
+            rows.loads(out, with(rows, Layer::Udp, udp::CHECKSUM, 2), udp::CHECKSUM, be16)
         }
         _ => tcp_flag(rows, item, out) || icmp(rows, item, out),
     }
@@ -63,7 +53,7 @@ fn tcp_flag(rows: &Rows<'_>, item: Item, out: &mut Column) -> bool {
         _ => return false,
     });
     let have = with_tcp(rows, tcp::FLAGS, 2);
-    rows.loads_bits(out, have, tcp::FLAGS, |b| be16(b) & flag != 0)
+    rows.bit_loads(out, have, tcp::FLAGS, |b| be16(b) & flag != 0)
 }
 
 fn icmp(rows: &Rows<'_>, item: Item, out: &mut Column) -> bool {

@@ -102,11 +102,13 @@ pub(super) fn check_walk(frames: &FrameBatch, layers: &Layers) {
     assert_eq!((layers.malformed, layers.cut), (reasons, cut));
 }
 
-/// The same of frames that the reader of a file looked at.
+/// The same of frames that the reader of a file looked at, so many of them that it looks at some
+/// together.
 fn check_read(frames: &FrameBatch) {
+    const TIMES: usize = 43;
     let header = FileHeader::new(frames.link);
     let mut file = Vec::new();
-    for i in 0..frames.len() {
+    for i in (0..frames.len()).cycle().take(frames.len() * TIMES) {
         header.put_record(&mut file, frames.ts()[i], frames.lens()[i], frames.frame(i));
     }
     let (chunk, mut at): (Chunk, usize) = (Arc::new(file), 0);
@@ -117,7 +119,7 @@ fn check_read(frames: &FrameBatch) {
         check_walk(&read, &layers);
         n += read.len();
     }
-    assert_eq!(n, frames.len());
+    assert_eq!(n, frames.len() * TIMES);
 }
 
 /// Layers imply each other.
@@ -363,6 +365,34 @@ mod tests {
             for snap in (0..=bytes.len() as u16).step_by(3) {
                 fuzz_walk(&data(frame.link(), 0, snap, &bytes));
                 fuzz_walk(&data(frame.link(), snap, 40, &bytes));
+            }
+        }
+    }
+
+    /// Batches of all samples of a link, several times over, of lengths that no file has either.
+    #[test]
+    fn many_at_once_hold() {
+        for link in [LinkType::ETHERNET, LinkType::RAW, LinkType::LINUX_SLL, LinkType::NULL] {
+            let of_link = |frame: &crate::craft::Frame| frame.link() == link;
+            let all = samples().into_iter().chain(upper()).map(|(_, frame)| frame);
+            let all: Vec<Vec<u8>> = all.filter(of_link).map(|frame| frame.bytes()).collect();
+            let lens = [0, 1 << 16, 0x7fff_ffff, 0x8000_0000, 0x8000_0036, u32::MAX];
+            for len in lens {
+                let chunk: Chunk = Arc::new(all.concat().repeat(3));
+                let (mut frames, mut at) = (FrameBatch::new(), 0);
+                frames.restart(&chunk, 0, link);
+                for (bytes, i) in all.iter().cycle().take(all.len() * 3).zip(0..) {
+                    if frames.is_full() {
+                        break;
+                    }
+                    let n = bytes.len() as u32;
+                    frames.push(i, i as u64, at, n, if len == 0 { n } else { len });
+                    at += n;
+                }
+                let mut layers = Layers::new();
+                classify(&frames, &mut layers);
+                check_walk(&frames, &layers);
+                check_read(&frames);
             }
         }
     }

@@ -31,7 +31,7 @@ impl Rows<'_> {
         at: [usize; 2],
         f: impl Fn([u8; N]) -> u64,
     ) -> bool {
-        if let Some(starts) = self.plain4(have) {
+        if let Some(starts) = self.starts4(have) {
             self.provide(out, have);
             let words = out.word_mut().iter_mut();
             words.zip(starts.offsets).for_each(|(word, &start)| {
@@ -52,7 +52,7 @@ impl Rows<'_> {
         at: usize,
         f: impl Fn([u8; N]) -> u64,
     ) -> bool {
-        if let Some(starts) = self.plain4(have) {
+        if let Some(starts) = self.starts4(have) {
             self.provide(out, have);
             let words = out.word_mut().iter_mut();
             words.zip(starts.offsets).for_each(|(word, &start)| {
@@ -68,7 +68,7 @@ impl Rows<'_> {
     #[inline(always)]
     pub(in crate::read) fn ip_addresses(&self, out: &mut Column, at: [usize; 2]) -> bool {
         let have = self.has(Layer::Ipv4).or(self.has(Layer::Ipv6));
-        if let Some(starts) = self.plain4(have) {
+        if let Some(starts) = self.starts4(have) {
             self.provide(out, have);
             let (hi, lo) = out.pair_mut();
             hi[..starts.offsets.len()].fill(0);
@@ -84,14 +84,14 @@ impl Rows<'_> {
     /// Sets the rows `have` of a boolean column to what `f` makes of the bytes `at` from the start
     /// of the transport header.
     #[inline(always)]
-    pub(in crate::read) fn loads_bits<const N: usize>(
+    pub(in crate::read) fn bit_loads<const N: usize>(
         &self,
         out: &mut Column,
         have: Bits,
         at: usize,
         f: impl Fn([u8; N]) -> bool,
     ) -> bool {
-        let Some(starts) = self.plain4(have) else {
+        let Some(starts) = self.starts4(have) else {
             return self.bits(out, have, |i| f(self.load(i, self.l4(i) + at)));
         };
         let mut truth = Bits::NONE;
@@ -103,13 +103,93 @@ impl Rows<'_> {
         self.truth(out, have.and(self.wanted), truth)
     }
 
-    /// Where the wanted rows start, if a plain loop over them is best and all of them are plain IPv4
+    /// Where the wanted rows start, if one loop over all of them is best and they are plain IPv4
     /// packets, whose headers all stand at the same places.
     #[inline(always)]
-    fn plain4(&self, have: Bits) -> Option<Starts<'_>> {
+    fn starts4(&self, have: Bits) -> Option<Starts<'_>> {
         let n = self.prefix(have.and(self.wanted))?;
         let plain = &self.layers.plain;
         let (offsets, l3) = (&self.offsets[..n], usize::from(plain.l3));
         self.wanted.minus(plain.four).is_empty().then_some(Starts { offsets, l3 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::bits::Bits;
+    use crate::column::Column;
+    use crate::craft::{Frame, batch};
+    use crate::fields::{Item, by_item};
+    use crate::read::read;
+    use crate::source::LinkType;
+    use crate::tcp;
+    use crate::walk::{Layers, classify};
+
+    const ITEMS: [Item; 9] = [
+        Item::TcpFlags,
+        Item::TcpSyn,
+        Item::TcpAck,
+        Item::TcpSeq,
+        Item::Sport,
+        Item::Dport,
+        Item::IpSrc,
+        Item::IpDst,
+        Item::IpTtl,
+    ];
+
+    /// Every third is UDP, the others TCP of different flags.
+    fn frames(n: usize, vlan: bool, six_last: bool) -> Vec<(Vec<u8>, u32)> {
+        let frame = |i: usize| {
+            let frame = Frame::ethernet();
+            let frame = if vlan { frame.vlan(1) } else { frame };
+            let (a, b) = ([10, 0, i as u8, 1], [10, 1, 0, i as u8]);
+            let frame = match six_last && i + 1 == n {
+                true => frame.ipv6([0x20; 16], [0x21; 16]),
+                false => frame.ipv4(a, b),
+            };
+            let frame = frame.ttl(i as u8);
+            let bytes = match i % 3 {
+                0 => frame.udp(i as u16, 53).bytes(),
+                _ => frame.tcp(i as u16, 80).flags([tcp::SYN, tcp::ACK][i / 3 % 2]).bytes(),
+            };
+            let len = bytes.len() as u32;
+            (bytes, len)
+        };
+        // Memory goes on behind the frames, or the last would not be plain.
+        (0..n).map(frame).chain([(vec![0; 100], 100)]).collect()
+    }
+
+    /// Each value, or that there is none, read with these rows wanted; others stay as they are.
+    fn values(item: Item, frames: &[(Vec<u8>, u32)], rows: Bits) -> Vec<Option<u128>> {
+        let (frames, mut layers) = (batch(LinkType::ETHERNET, frames), Layers::new());
+        classify(&frames, &mut layers);
+        let mut column = Column::new(by_item(item).info().ty.repr());
+        (0..crate::limits::BATCH).for_each(|i| column.set_raw(i, 1));
+        read(item, &frames, &layers, rows, &mut column);
+        let others = Bits::ALL.minus(rows);
+        others.each(|i| assert!(column.present.has(i) && column.raw(i) == 1, "{item:?} {i}"));
+        rows.iter().map(|i| column.present.has(i).then(|| column.raw(i))).collect()
+    }
+
+    #[test]
+    fn one_by_one_or_together() {
+        for n in [1, 2, 63, 64, 65, 129, 255] {
+            for (vlan, six_last) in [(false, false), (true, false), (false, true)] {
+                let frames = frames(n, vlan, six_last);
+                for item in ITEMS {
+                    let one = |i| values(item, &frames, Bits::range(i, i + 1))[0];
+                    let each: Vec<_> = (0..n).map(one).collect();
+                    assert_eq!(values(item, &frames, Bits::first(n)), each, "{item:?} of {n}");
+                    let most = values(item, &frames, Bits::first(n - 1));
+                    assert_eq!(most, each[..n - 1], "{item:?} of {n}");
+                    let rest = values(item, &frames, Bits::range(1, n));
+                    assert_eq!(rest, each[1..], "{item:?} of {n}");
+                    let of_tcp = matches!(item, Item::TcpFlags | Item::TcpSyn | Item::TcpSeq);
+                    let absent = (0..n).filter(|&i| each[i].is_none());
+                    let expected = if of_tcp { n.div_ceil(3) } else { 0 };
+                    assert!(item == Item::TcpAck || absent.count() == expected, "{item:?} of {n}");
+                }
+            }
+        }
     }
 }
