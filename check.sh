@@ -15,6 +15,12 @@ if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
     fi
 fi
 
+# DPDK and its drivers, for the feature of that name.
+if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null && ! pkg-config --exists libdpdk 2>/dev/null; then
+    apt-get update -q
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends libdpdk-dev || true
+fi
+
 # The same random inputs each time; other seeds look for more (CONTRIBUTING.md).
 export PROPTEST_RNG_SEED=${PROPTEST_RNG_SEED:-7}
 
@@ -22,3 +28,12 @@ cargo fmt --all --check
 cargo clippy --workspace --all-targets --quiet -- -D warnings
 RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
 cargo test --workspace --no-fail-fast
+
+if pkg-config --exists 'libdpdk >= 21.11' 2>/dev/null; then
+    # All of the workspace, so that what was built above is not built anew.
+    cargo clippy --workspace --features weir/dpdk --all-targets --quiet -- -D warnings
+    RUSTDOCFLAGS="-D warnings" cargo doc -p weir-dpdk --features link --no-deps --quiet
+    cargo test --workspace --features weir/dpdk --no-fail-fast --test dpdk --test held
+else
+    echo "SKIPPED the feature dpdk: there is no libdpdk (Debian: apt-get install libdpdk-dev)" >&2
+fi

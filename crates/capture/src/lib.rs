@@ -27,6 +27,7 @@ mod file;
 pub mod limits;
 #[cfg(target_os = "linux")]
 pub mod live;
+pub mod loans;
 pub mod lookback;
 pub mod memory;
 pub mod outlets;

@@ -165,8 +165,9 @@ pub const XDP_FRAMES_MIN: usize = 64;
 /// ...and at most. When all are in use, what comes is dropped and counted.
 pub const XDP_FRAMES_MAX: usize = 1 << 18;
 
-/// Batches of one queue that may be held at once; beyond, frames wait in the ring.
-pub const XDP_LOANS_MAX: usize = 1024;
+/// Batches over the memory of one queue, or device, that may be held at once; beyond, frames wait
+/// in the ring.
+pub const LOANS_MAX: usize = 1024;
 
 /// Frames that a socket of AF_XDP has memory for that sends, a power of two: those that drivers
 /// have not sent yet. When all are in use, the queue is full.

@@ -21,7 +21,6 @@
 
 mod error;
 pub(crate) mod link;
-pub(crate) mod loans;
 mod mode;
 mod open;
 mod program;

@@ -19,17 +19,22 @@ pub(crate) use needs::Needs;
 pub(crate) use privileges::{become_user, ids};
 
 use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// What was given up.
 pub(crate) struct Confined {
     capabilities: String,
     files: String,
     calls: String,
+    /// What threads of DPDK keep.
+    beside: Option<String>,
 }
 
-/// Gives up everything but what is needed, for good. The calling thread must be the only one. What
+/// Gives up everything but what is needed, for good. The calling thread must be the only one, but
+/// for those of DPDK. What
 /// the kernel, or whatever this process runs in, does not allow to be given up is told.
 pub(crate) fn confine(needs: &Needs) -> Confined {
+    let beside = (needs.dpdk && weir_dpdk::is_linked()).then(|| beside(needs));
     let or = |given_up: anyhow::Result<String>, kept: &str| {
         given_up.unwrap_or_else(|e| format!("{kept} ({e:#})"))
     };
@@ -38,14 +43,51 @@ pub(crate) fn confine(needs: &Needs) -> Confined {
     let promised = privileges::gain_none();
     let files = or(files::restrict(needs), "any files");
     let calls = promised.and_then(|()| calls::restrict(needs));
-    Confined { capabilities, files, calls: or(calls, "any system calls") }
+    let calls = or(calls, "any system calls");
+    Confined { capabilities, files, calls, beside: beside.flatten() }
+}
+
+/// Has DPDK's thread give up what each thread gives up for itself; system calls are refused to all
+/// threads at once. Says what remains, if something does.
+fn beside(needs: &Needs) -> Option<String> {
+    let (given_up, needs) = (Arc::new(Mutex::new(None)), needs.clone());
+    let result = Arc::clone(&given_up);
+    let give_up = move || {
+        let all = privileges::keep(needs.capabilities)
+            .and_then(|_| privileges::gain_none())
+            .and_then(|()| files::restrict(&needs));
+        *result.lock().unwrap_or_else(PoisonError::into_inner) = Some(all.map(drop));
+    };
+    let asked = weir_dpdk::in_its_thread(Box::new(give_up));
+    let done = given_up.lock().unwrap_or_else(PoisonError::into_inner).take();
+    match (asked, done) {
+        (Ok(()), Some(Ok(()))) => others(),
+        (Ok(()), Some(Err(e))) => Some(format!("DPDK's thread keeps what it had ({e:#})")),
+        (Ok(()), None) => Some("DPDK's thread keeps what it had".to_owned()),
+        (Err(e), _) => Some(format!("DPDK's thread keeps what it had ({e})")),
+    }
+}
+
+/// What is to be said of threads that drivers, or arguments for DPDK, have started: beyond the
+/// first thread and the one that was asked.
+fn others() -> Option<String> {
+    let threads = std::fs::read_dir("/proc/self/task").map_or(0, Iterator::count);
+    match threads.saturating_sub(2) {
+        0 => None,
+        1 => Some("another thread of DPDK keeps capabilities and files".to_owned()),
+        n => Some(format!("{n} other threads of DPDK keep capabilities and files")),
+    }
 }
 
 /// One line for the user.
 impl fmt::Display for Confined {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Confined { capabilities, files, calls } = self;
-        write!(f, "sandbox: {capabilities}; {files}; {calls}")
+        let Confined { capabilities, files, calls, beside } = self;
+        write!(f, "sandbox: {capabilities}; {files}; {calls}")?;
+        match beside {
+            Some(beside) => write!(f, "; {beside}"),
+            None => Ok(()),
+        }
     }
 }
 

@@ -12,6 +12,7 @@ use weir_capture::bpf::{Filter, Filtered};
 use weir_capture::live::{ANY, Direction, Event, LiveOptions, interfaces, open_live};
 use weir_capture::outlets::Captured;
 use weir_capture::xdp::{BusyPoll, XdpOptions, open_xdp};
+use weir_dpdk::{DpdkOptions, open_dpdk};
 use weir_packet::source::{Account, LinkType, Lost, Source, SourceError};
 
 /// Notes that are kept; an interface may go down and up for weeks.
@@ -75,6 +76,47 @@ fn open_by_xdp(
     })
 }
 
+/// Opens the devices that were asked for, by DPDK.
+fn open_by_dpdk(
+    args: &LiveArgs,
+    workers: usize,
+    filter: Option<Filter>,
+    stop: &Arc<AtomicBool>,
+    (notes, quiet): (&Notes, bool),
+) -> Result<Box<dyn Source>, SourceError> {
+    let notes = notes.clone();
+    let tell = move |text: &str| {
+        if !quiet {
+            // Nobody is left to tell when this can't be written.
+            let _ = writeln!(io::stderr(), "{text}");
+        }
+        notes.add(text.to_owned());
+    };
+    let mut options = DpdkOptions {
+        queues: args.rings,
+        workers,
+        promiscuous: !args.no_promiscuous_mode,
+        stamps: args.time_stamp_type.map(Into::into).unwrap_or_default(),
+        busy_poll: args.busy_poll,
+        tell: Some(Box::new(tell)),
+        ..DpdkOptions::default()
+    };
+    options.snap = args.snapshot_length.unwrap_or(options.snap);
+    options.memory = args.buffer_size.unwrap_or(options.memory);
+    let words = args.dpdk_args.iter().flat_map(|words| words.split_whitespace());
+    options.arguments = words.map(str::to_owned).collect();
+    let opened = open_dpdk(&args.interface, options)?;
+    if !quiet {
+        opened.modes.iter().for_each(|mode| drop(writeln!(io::stderr(), "{mode}")));
+        let _ = writeln!(io::stderr(), "listening on {}", args.interface.join(" and "));
+    }
+    let source = Ending::new(opened.source, stop);
+    Ok(match filter {
+        Some(filter) => Box::new(Filtered::new(source, &args.interface.join(" and "), filter)),
+        None => Box::new(source),
+    })
+}
+
 /// Opens the interfaces that were asked for. `stop` ends the capture.
 pub(crate) fn open(
     args: &LiveArgs,
@@ -83,8 +125,10 @@ pub(crate) fn open(
     stop: &Arc<AtomicBool>,
     (notes, quiet): (&Notes, bool),
 ) -> Result<Box<dyn Source>, SourceError> {
-    if args.capture == Capture::Xdp {
-        return open_by_xdp(args, filter, stop, quiet);
+    match args.capture {
+        Capture::Xdp => return open_by_xdp(args, filter, stop, quiet),
+        Capture::Dpdk => return open_by_dpdk(args, workers, filter, stop, (notes, quiet)),
+        Capture::Packet => {}
     }
     if filter.is_some() && args.interface.iter().any(|name| name != ANY) {
         notes.add("what the kernel's capture filter refused was not seen, nor counted".to_owned());
@@ -121,6 +165,9 @@ pub(crate) fn captured(args: &LiveArgs) -> io::Result<Vec<Captured>> {
     if args.interface.is_empty() {
         return Ok(Vec::new());
     }
+    if args.capture == Capture::Dpdk {
+        return Ok(args.interface.iter().map(|device| captured_by_dpdk(device)).collect());
+    }
     let direction = args.direction.map(Direction::from).unwrap_or_default();
     let outgoing = direction != Direction::In && args.capture != Capture::Xdp;
     let all = interfaces()?;
@@ -136,6 +183,14 @@ pub(crate) fn captured(args: &LiveArgs) -> io::Result<Vec<Captured>> {
         }
     };
     Ok(args.interface.iter().map(captured).collect())
+}
+
+/// A device by the name of the interface that it shares with the kernel, if it does. What is sent
+/// there does not come back.
+fn captured_by_dpdk(device: &str) -> Captured {
+    let shared = device.split(',').find_map(|word| word.strip_prefix("iface="));
+    let name = shared.unwrap_or(device).to_owned();
+    Captured { name, outgoing: false, link: LinkType::ETHERNET, addresses: Vec::new() }
 }
 
 /// What the ledger says of interfaces: a line for all that was lost, one for each interface where

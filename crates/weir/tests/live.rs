@@ -612,5 +612,5 @@ fn what_makes_no_sense_is_refused() {
     xdp(&["-i", "lo", "-Q", "out"]);
     xdp(&["-i", "lo", "--rings", "2"]);
     check(&["-i", "nosuch0", "--capture", "xdp"], 1, "nosuch0");
-    check(&["-i", "lo", "--busy-poll"], 2, "--busy-poll is of captures by AF_XDP");
+    check(&["-i", "lo", "--busy-poll"], 2, "--busy-poll is of captures by AF_XDP and DPDK");
 }

@@ -9,11 +9,12 @@ use std::collections::BTreeMap;
 const MAY_USE: &[(&str, &[&str])] = &[
     ("packet", &[]),
     ("capture", &["packet"]),
+    ("dpdk", &["packet", "capture"]),
     ("plan", &["packet"]),
     ("lang", &["packet", "plan"]),
     ("engine", &["packet", "plan"]),
     ("sink", &["packet", "plan", "engine"]),
-    ("weir", &["packet", "capture", "plan", "lang", "engine", "sink"]),
+    ("weir", &["packet", "capture", "dpdk", "plan", "lang", "engine", "sink"]),
 ];
 
 /// Where `unsafe` may stand.
@@ -23,6 +24,8 @@ const UNSAFE: &[&str] = &[
     "crates/engine/src/processor.rs",
     "crates/engine/src/pages.rs",
     "crates/capture/src/sys/",
+    "crates/dpdk/src/sys.rs",
+    "crates/dpdk/src/sys/",
     "bench/src/sys.rs",
     "bench/src/sys/",
     // This file, which spells what it looks for.

@@ -8,7 +8,7 @@
 //!   exists.
 //! - *The UMEM* reads as one slice of bytes while the kernel fills frames in it. What is read
 //!   through a batch are frames that the kernel has handed out and gets back only when no batch
-//!   refers to them (see [`loans`](crate::xdp::loans)); the other bytes may change at any time.
+//!   refers to them (see [`loans`](crate::loans)); the other bytes may change at any time.
 //!   Code that looks a little beyond a frame may so see bytes that change, as in a mapped file
 //!   that somebody writes to: nothing relies on reading the same value twice, all access is by
 //!   checked slices, and what lies beyond a frame is masked away.

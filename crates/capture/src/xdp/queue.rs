@@ -2,10 +2,10 @@
 
 use super::XdpOptions;
 use super::error::{Refused, refused};
-use super::loans::Loans;
 use super::ring::{FillRing, RxRing};
 use super::source::nap;
 use crate::limits::{XDP_BIND_EVERY_MS, XDP_BIND_TRIES};
+use crate::loans::Loans;
 use crate::sys::xsk::{RingMap, Socket, Umem, View};
 use rustix::net::xdp::XdpStatistics;
 use std::io;

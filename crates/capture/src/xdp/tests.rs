@@ -198,7 +198,7 @@ fn frames_wait_when_too_many_batches_are_held() {
         let mut source = open(&["rx0"], &XdpOptions { memory: 8 << 20, ..XdpOptions::default() });
         let sender = Sender::new("tx0");
         let mut held = Vec::new();
-        for i in 0..crate::limits::XDP_LOANS_MAX as u32 {
+        for i in 0..crate::limits::LOANS_MAX as u32 {
             sender.send(&frame(i, 60));
             held.extend(receive(&mut source, 1));
         }

@@ -19,9 +19,13 @@ pub(crate) struct LiveArgs {
     pub(crate) capture: Capture,
 
     /// With --capture xdp: look after the queues when there is nothing else to do, not by
-    /// interrupts
+    /// interrupts; with --capture dpdk: ask devices for packets without a pause
     #[arg(long, requires = "interface")]
     pub(crate) busy_poll: bool,
+
+    /// With --capture dpdk: arguments for DPDK itself, split at blanks, such as "--lcores 0@2"
+    #[arg(long, requires = "interface", value_name = "ARGS", allow_hyphen_values = true)]
+    pub(crate) dpdk_args: Option<String>,
 
     /// List the interfaces that can be captured from, and stop
     #[arg(short = 'D', long)]
@@ -81,11 +85,20 @@ pub(crate) enum Capture {
     Packet,
     /// AF_XDP: faster, by a program on the interface; the host gets none of its packets
     Xdp,
+    /// DPDK: by its own drivers, without the kernel; -i names devices as DPDK does. In programs
+    /// that were built with it
+    Dpdk,
 }
 
 impl LiveArgs {
-    /// Refuses what a capture by AF_XDP cannot do.
+    /// Refuses what a capture by AF_XDP or DPDK cannot do.
     pub(crate) fn possible(&self) -> Result<(), String> {
+        if self.dpdk_args.is_some() && self.capture != Capture::Dpdk {
+            return Err("--dpdk-args is of captures by DPDK: add --capture dpdk".to_owned());
+        }
+        if self.capture == Capture::Dpdk {
+            return self.possible_by_dpdk();
+        }
         let wrong = [
             (self.direction.is_some_and(|way| way != Way::In), "-Q out or inout"),
             (self.no_promiscuous_mode, "--no-promiscuous-mode"),
@@ -99,10 +112,28 @@ impl LiveArgs {
                  comes in there, queue by queue"
             )),
             None if self.busy_poll && self.capture != Capture::Xdp => {
-                Err("--busy-poll is of captures by AF_XDP: add --capture xdp".to_owned())
+                Err("--busy-poll is of captures by AF_XDP and DPDK: add --capture xdp or dpdk"
+                    .to_owned())
             }
             None => Ok(()),
         }
+    }
+
+    fn possible_by_dpdk(&self) -> Result<(), String> {
+        let out = self.direction.is_some_and(|way| way != Way::In);
+        if out {
+            return Err("-Q out or inout and --capture dpdk don't go together: a device of DPDK \
+                        gives what it receives"
+                .to_owned());
+        }
+        if self.interface.iter().any(|name| name == ANY) {
+            return Err(
+                "-i any and --capture dpdk don't go together: each device has its own -i, \
+                        as DPDK names it: 0000:3b:00.0, or net_af_packet0,iface=eth1"
+                    .to_owned(),
+            );
+        }
+        Ok(())
     }
 }
 

@@ -25,6 +25,8 @@ pub(crate) struct Needs {
     pub(crate) wires: bool,
     /// Whether sockets of AF_XDP are opened, to send packets by.
     pub(crate) xdp: bool,
+    /// Whether DPDK was started, which has a thread of its own.
+    pub(crate) dpdk: bool,
 }
 
 /// Nothing more than what is open.
@@ -40,6 +42,7 @@ impl Default for Needs {
             remove: Vec::new(),
             wires: false,
             xdp: false,
+            dpdk: false,
         }
     }
 }
@@ -97,6 +100,12 @@ impl Needs {
         self.capabilities |= CapabilitySet::NET_RAW;
     }
 
+    /// A capture by DPDK.
+    pub(crate) fn dpdk(&mut self) {
+        self.dpdk = true;
+        self.read.push(COUNTERS.into());
+    }
+
     /// A capture by AF_XDP, whose program counts.
     pub(crate) fn xdp(&mut self) {
         self.maps = true;
@@ -105,6 +114,9 @@ impl Needs {
         }
     }
 }
+
+/// What drivers of DPDK read counters of cards from.
+const COUNTERS: &str = "/sys/devices";
 
 /// Whether a kernel lets everybody read a map who has it open. Before 5.19,
 /// `kernel.unprivileged_bpf_disabled` forbade that too.

@@ -87,14 +87,18 @@ impl Run<'_> {
     /// What it needs.
     fn needs(&self, input: &Input, outlets: &Outlets) -> Needs {
         let mut needs = Needs::default();
-        let xdp = self.is_live() && self.options.live.capture == Capture::Xdp;
-        if xdp {
+        let by = self.options.live.capture;
+        let (xdp, dpdk) = (by == Capture::Xdp, by == Capture::Dpdk);
+        if self.is_live() && xdp {
             needs.xdp();
+        }
+        if self.is_live() && dpdk {
+            needs.dpdk();
         }
         if let Input::Files(captures) = input {
             needs.captures(captures.unopened());
         }
-        if self.filter.is_some() && (xdp || !self.is_live()) {
+        if self.filter.is_some() && (xdp || dpdk || !self.is_live()) {
             needs.filter();
         }
         needs.folders(outlets.folders());

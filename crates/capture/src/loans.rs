@@ -1,10 +1,11 @@
 //! Frames that batches refer to, until none does.
 //!
-//! A batch refers to the UMEM by a [`Chunk`], which is the whole of it. Each loan has a chunk of
-//! its own, so that its reference count says whether some batch still reads its frames; when it is
-//! down to ours, they can be filled again. Loans are made once and used again and again.
+//! A batch refers to memory that others fill (a UMEM of AF_XDP, buffers of DPDK) by a [`Chunk`],
+//! which is the whole of it. Each loan has a chunk of its own, so that its reference count says
+//! whether some batch still reads its frames; when it is down to ours, they can be filled again.
+//! Loans are made once and used again and again.
 
-use crate::limits::XDP_LOANS_MAX;
+use crate::limits::LOANS_MAX;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use weir_packet::source::Chunk;
@@ -13,14 +14,14 @@ use weir_packet::source::Chunk;
 const LOOKS: usize = 4;
 
 /// Frames of one batch.
-pub(crate) struct Loan {
+struct Loan {
     chunk: Chunk,
-    /// Where each frame's room starts in the UMEM.
-    pub(crate) frames: Vec<u32>,
+    /// Where each frame's room starts in the memory.
+    frames: Vec<u32>,
 }
 
-/// The loans of one UMEM.
-pub(crate) struct Loans {
+/// The loans of one piece of memory.
+pub struct Loans {
     free: Vec<Loan>,
     /// In the order they were made, nearly.
     out: VecDeque<Loan>,
@@ -31,8 +32,8 @@ pub(crate) struct Loans {
 
 impl Loans {
     /// As many as there can be, of memory that a chunk each refers to.
-    pub(crate) fn new(frames: usize, mut chunk: impl FnMut() -> Chunk) -> Loans {
-        let n = frames.clamp(1, XDP_LOANS_MAX);
+    pub fn new(frames: usize, mut chunk: impl FnMut() -> Chunk) -> Loans {
+        let n = frames.clamp(1, LOANS_MAX);
         let loan = |_| Loan { chunk: chunk(), frames: Vec::new() };
         Loans {
             free: (0..n).map(loan).collect(),
@@ -43,18 +44,18 @@ impl Loans {
     }
 
     /// Whether a batch can be lent.
-    pub(crate) fn can_lend(&self) -> bool {
+    pub fn can_lend(&self) -> bool {
         !self.free.is_empty()
     }
 
     /// Frames that batches refer to.
-    pub(crate) fn frames_out(&self) -> usize {
+    pub fn frames_out(&self) -> usize {
         self.frames_out
     }
 
     /// Lends frames, those that `take` puts into the list. It gets the chunk by which a batch is to
     /// refer to them. Whether there was a loan to make.
-    pub(crate) fn lend(&mut self, take: impl FnOnce(&Chunk, &mut Vec<u32>)) -> bool {
+    pub fn lend(&mut self, take: impl FnOnce(&Chunk, &mut Vec<u32>)) -> bool {
         let Some(mut loan) = self.free.pop() else { return false };
         loan.frames.clear();
         take(&loan.chunk, &mut loan.frames);
@@ -65,7 +66,7 @@ impl Loans {
 
     /// Takes frames back that no batch refers to any more: `give` gets them. Looks at the oldest
     /// loans and some others, at all of them with `thorough`.
-    pub(crate) fn collect(&mut self, thorough: bool, mut give: impl FnMut(&[u32])) {
+    pub fn collect(&mut self, thorough: bool, mut give: impl FnMut(&[u32])) {
         while self.out.front_mut().is_some_and(returned) {
             self.end(0, &mut give);
         }

@@ -1,0 +1,262 @@
+//! Devices as DPDK names them, and why one can't be had.
+
+use crate::limits::DEVICES_MAX;
+use std::fs;
+use std::io;
+use std::path::Path;
+use weir_packet::source::SourceError;
+
+/// Drivers of the kernel that hand a device over to programs.
+const HANDED_OVER: [&str; 4] = ["vfio-pci", "uio_pci_generic", "igb_uio", "uio_hv_generic"];
+
+/// Drivers of the kernel that share their devices with DPDK's.
+const SHARED: [&str; 2] = ["mlx5_core", "mlx4_core"];
+
+/// A device that was asked for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Device {
+    /// How it is called in all that is told.
+    pub(crate) name: String,
+    /// The name and what else its driver is told, as DPDK takes them.
+    pub(crate) arguments: String,
+    /// Whether it is a card; else a virtual device, which is made when it is asked for.
+    pub(crate) pci: bool,
+}
+
+/// The error of something that was asked for.
+pub(crate) fn unfit(name: &str, reason: impl Into<String>) -> SourceError {
+    let source = io::Error::new(io::ErrorKind::InvalidInput, reason.into());
+    SourceError::Io { name: name.to_owned(), source }
+}
+
+impl Device {
+    /// Reads a name as `-i` takes it: `0000:3b:00.0`, or `net_af_packet0,iface=eth1`.
+    pub(crate) fn new(text: &str) -> Result<Device, SourceError> {
+        let (name, rest) = text.split_once(',').map_or((text, None), |(n, r)| (n, Some(r)));
+        if let Some(address) = pci_address(name) {
+            let arguments = rest.map_or_else(|| address.clone(), |r| format!("{address},{r}"));
+            return Ok(Device { name: address, arguments, pci: true });
+        }
+        if name.starts_with("net_") && !text.contains(char::is_whitespace) {
+            let (name, arguments) = (name.to_owned(), text.to_owned());
+            return Ok(Device { name, arguments, pci: false });
+        }
+        Err(unfit(text, otherwise(name)))
+    }
+
+    /// All of them, each once.
+    pub(crate) fn all(texts: &[String]) -> Result<Vec<Device>, SourceError> {
+        let all: Vec<Device> = texts.iter().map(|t| Device::new(t)).collect::<Result<_, _>>()?;
+        if all.len() > DEVICES_MAX {
+            let reason =
+                format!("{} devices are more than the {DEVICES_MAX} there may be", all.len());
+            return Err(unfit("DPDK", reason));
+        }
+        let twice = |(i, device): (usize, &Device)| {
+            all[..i].iter().any(|other| other.name == device.name).then(|| device.name.clone())
+        };
+        match all.iter().enumerate().find_map(twice) {
+            Some(name) => Err(unfit(
+                &name,
+                "is named twice; several virtual devices have \
+                                            different numbers: net_null0, net_null1",
+            )),
+            None => Ok(all),
+        }
+    }
+
+    /// Why a virtual device was not made, of which DPDK said this.
+    pub(crate) fn not_made(&self, said: &str) -> String {
+        let driver = self.name.trim_end_matches(|c: char| c.is_ascii_digit());
+        let hint = if said.contains("failed to parse device") {
+            let package = driver.replace('_', "-");
+            format!("there is no driver {driver}; Debian's are in packages librte-{package}23")
+        } else if ["not permitted", "denied", "open AF_PACKET socket"]
+            .iter()
+            .any(|word| said.contains(word))
+        {
+            "it takes root, or CAP_NET_RAW and CAP_NET_ADMIN".to_owned()
+        } else if said.is_empty() {
+            format!("was {driver} told all that it needs? docs/dpdk.md shows it")
+        } else {
+            format!("{driver} did not take what it was told")
+        };
+        format!("DPDK does not make this device: {hint}{said}")
+    }
+
+    /// Looks whether the kernel lets a card be had: before DPDK is asked, whose drivers may take
+    /// one away from the kernel.
+    pub(crate) fn check(&self) -> Result<(), SourceError> {
+        if !self.pci {
+            return Ok(());
+        }
+        match refusal(&self.name, Path::new("/sys/bus/pci/devices")) {
+            Some(reason) => Err(unfit(&self.name, reason)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A PCI address with its domain; `None`: it is something else.
+fn pci_address(name: &str) -> Option<String> {
+    let hex = |part: &str, digits: usize| {
+        part.len() == digits && part.bytes().all(|b| b.is_ascii_hexdigit())
+    };
+    let (slot, function) = name.rsplit_once('.')?;
+    let parts: Vec<&str> = slot.split(':').collect();
+    let (domain, bus, device) = match parts[..] {
+        [bus, device] => ("0000", bus, device),
+        [domain, bus, device] => (domain, bus, device),
+        _ => return None,
+    };
+    let good = hex(domain, 4) && hex(bus, 2) && hex(device, 2);
+    let good = good && matches!(function.as_bytes(), [b'0'..=b'7']);
+    good.then(|| format!("{domain}:{bus}:{device}.{function}").to_ascii_lowercase())
+}
+
+/// What to write instead of a name that is none.
+fn otherwise(name: &str) -> String {
+    let known = Path::new("/sys/class/net").join(name);
+    if !name.is_empty() && !name.contains('/') && known.exists() {
+        let card = fs::canonicalize(known.join("device")).ok();
+        let card = card.as_deref().and_then(Path::file_name).and_then(|n| n.to_str());
+        return match card.and_then(pci_address) {
+            Some(address) => format!(
+                "is an interface of the kernel; DPDK takes its card, {address}, away from the \
+                 kernel: -i {address} (docs/dpdk.md says how), or shares it slowly: \
+                 -i net_af_packet0,iface={name}"
+            ),
+            None => format!(
+                "is an interface of the kernel; DPDK takes it by a virtual device: \
+                 -i net_af_packet0,iface={name}"
+            ),
+        };
+    }
+    "is no device of DPDK: name a card by its PCI address (0000:3b:00.0) or a virtual device by \
+     its driver and a number (net_af_packet0,iface=eth1)"
+        .to_owned()
+}
+
+/// Why the card of an address can't be had, as the kernel's files below `devices` tell.
+fn refusal(address: &str, devices: &Path) -> Option<String> {
+    let card = devices.join(address);
+    if !card.exists() {
+        return Some(
+            "there is no PCI device of this address; dpdk-devbind.py --status-dev net lists those \
+             that there are"
+                .to_owned(),
+        );
+    }
+    let class = fs::read_to_string(card.join("class")).unwrap_or_default();
+    if !class.is_empty() && !class.starts_with("0x02") {
+        return Some(format!("is no network device (its class is {})", class.trim()));
+    }
+    let driver = fs::read_link(card.join("driver")).ok();
+    let driver = driver.as_deref().and_then(Path::file_name).and_then(|name| name.to_str());
+    let bind = format!("sudo dpdk-devbind.py --bind=vfio-pci {address}");
+    match driver {
+        Some(driver) if HANDED_OVER.contains(&driver) || SHARED.contains(&driver) => None,
+        Some(driver) => Some(format!(
+            "belongs to the kernel's driver {driver}; to take it away from the kernel: {bind}"
+        )),
+        None => Some(format!("belongs to no driver; to hand it to programs: {bind}")),
+    }
+}
+
+/// Why a card of which DPDK made nothing was not taken.
+pub(crate) fn not_taken(said: &str) -> String {
+    format!(
+        "no driver of DPDK took it; is the package of its driver there (librte-net-…), and may \
+         this user open /dev/vfio?{said}"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn devices_are_named_as_dpdk_does() {
+        let device = |name: &str, arguments: &str, pci| Device {
+            name: name.to_owned(),
+            arguments: arguments.to_owned(),
+            pci,
+        };
+        for (text, want) in [
+            ("0000:3b:00.0", device("0000:3b:00.0", "0000:3b:00.0", true)),
+            ("3B:00.1", device("0000:3b:00.1", "0000:3b:00.1", true)),
+            ("3b:00.1,x=1", device("0000:3b:00.1", "0000:3b:00.1,x=1", true)),
+            ("net_null0", device("net_null0", "net_null0", false)),
+            (
+                "net_pcap0,rx_pcap=a:b.pcap",
+                device("net_pcap0", "net_pcap0,rx_pcap=a:b.pcap", false),
+            ),
+        ] {
+            assert_eq!(Device::new(text).expect("a device"), want);
+        }
+    }
+
+    #[test]
+    fn other_names_are_refused_with_what_would_do() {
+        let refused = |text: &str| Device::new(text).expect_err("refused").to_string();
+        assert_eq!(
+            refused("lo"),
+            "lo: is an interface of the kernel; DPDK takes it by a virtual device: -i \
+             net_af_packet0,iface=lo"
+        );
+        for text in ["", "eth99", "3b:00.8", "3b:0.1", "1:2:3:4.0", "../lo", "net_null0, x"] {
+            let said = refused(text);
+            assert!(said.contains("is no device of DPDK: name a card"), "{text}: {said}");
+        }
+        let twice = ["net_null0,size=60", "net_null0"].map(str::to_owned);
+        let said = Device::all(&twice).expect_err("refused").to_string();
+        assert!(said.starts_with("net_null0: is named twice; "), "{said}");
+        let many: Vec<String> = (0..=DEVICES_MAX).map(|i| format!("net_null{i}")).collect();
+        assert!(Device::all(&many).is_err() && Device::all(&many[1..]).is_ok());
+    }
+
+    #[test]
+    fn devices_that_are_not_made_say_what_is_missing() {
+        let why = |said: &str| Device::new("net_tap0").expect("a device").not_made(said);
+        for (said, hint) in [
+            (" (EAL: failed to parse device \"x\")", "in packages librte-net-tap23 (EAL: "),
+            (" (Could not open AF_PACKET socket)", "it takes root, or CAP_NET_RAW and "),
+            (" (Operation not permitted)", "it takes root, or CAP_NET_RAW and CAP_NET_ADMIN ("),
+            ("", "was net_tap told all that it needs? docs/dpdk.md shows it"),
+            (" (no such file)", "net_tap did not take what it was told (no such file)"),
+        ] {
+            let said = why(said);
+            assert!(said.contains(hint), "{said}");
+        }
+    }
+
+    #[test]
+    fn cards_of_the_kernel_are_left_to_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let card = |address: &str, class: &str, driver: Option<&str>| {
+            let card = folder.path().join(address);
+            fs::create_dir(&card).expect("makes");
+            fs::write(card.join("class"), class).expect("writes");
+            if let Some(driver) = driver {
+                symlink(format!("../drivers/{driver}"), card.join("driver")).expect("links");
+            }
+            refusal(address, folder.path())
+        };
+        assert_eq!(card("0000:01:00.0", "0x020000\n", Some("vfio-pci")), None);
+        assert_eq!(card("0000:01:00.1", "0x020000\n", Some("mlx5_core")), None);
+        assert_eq!(
+            card("0000:01:00.2", "0x020000\n", Some("ixgbe")).as_deref(),
+            Some(
+                "belongs to the kernel's driver ixgbe; to take it away from the kernel: sudo \
+                 dpdk-devbind.py --bind=vfio-pci 0000:01:00.2"
+            )
+        );
+        let none = card("0000:01:00.3", "0x020000\n", None).expect("refused");
+        assert!(none.starts_with("belongs to no driver; "), "{none}");
+        let disk = card("0000:01:00.4", "0x010802\n", Some("nvme"));
+        assert_eq!(disk.as_deref(), Some("is no network device (its class is 0x010802)"));
+        let missing = refusal("0000:99:00.0", folder.path()).expect("refused");
+        assert!(missing.starts_with("there is no PCI device of this address; "), "{missing}");
+    }
+}

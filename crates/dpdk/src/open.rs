@@ -1,0 +1,235 @@
+//! Starting DPDK, and opening its devices.
+
+use crate::arguments::{Machine, arguments, free_huge_mib, needed_mib};
+use crate::clock::{Ticks, Times, pause, system};
+use crate::device::{Device, not_taken, unfit};
+use crate::limits::{DESCRIPTORS, LENT_MIN, MEMORY_MAX, MTU, QUEUES_MAX};
+use crate::mode::{Mode, Pages};
+use crate::source::{DpdkSource, Wire};
+use crate::sys::port::{NotOpened, Port, Wish};
+use crate::sys::{self, About};
+use crate::{DpdkOptions, Opened};
+use std::io;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use weir_capture::live::Stamps;
+use weir_packet::source::SourceError;
+
+/// Lines of what DPDK said that stand in an error.
+const LINES: usize = 4;
+
+/// What DPDK says whatever the reason was.
+const EMPTY_WORDS: [&str; 2] =
+    ["Failed to attach device on primary process", "Driver cannot attach"];
+
+/// Drivers that have as many queues as anybody likes; others spread frames over all they have.
+const ANY_QUEUES: [&str; 2] = ["net_null", "net_tap"];
+
+/// Drivers that would leave the kernel's interface promiscuous behind them.
+const LASTING: [&str; 2] = ["net_af_packet", "net_af_xdp"];
+
+/// Whose times are those of a file.
+const OF_FILES: &str = "net_pcap";
+
+/// Whether DPDK was started, and by whom that was asked.
+static STARTED: Mutex<bool> = Mutex::new(false);
+
+/// See [`crate::open_dpdk`].
+pub(crate) fn open(names: &[String], options: DpdkOptions) -> Result<Opened, SourceError> {
+    let devices = Device::all(names)?;
+    devices.iter().try_for_each(Device::check)?;
+    if options.memory > MEMORY_MAX {
+        let most = MEMORY_MAX >> 10;
+        return Err(unfit("DPDK", format!("a device has {most} KiB of memory at most (-B)")));
+    }
+    let free_mib = free_huge_mib(Path::new("/sys/kernel/mm/hugepages"));
+    let started = start(&devices, &options, free_mib)?;
+    let pages = match sys::has_huge_pages() {
+        true => Pages::Huge,
+        false => {
+            let needed_mib = needed_mib(devices.len(), options.memory);
+            Pages::Normal { free_mib, needed_mib }
+        }
+    };
+    let (mut wires, mut modes) = (Vec::new(), Vec::new());
+    for device in &devices {
+        for (port, about) in ports(device, started)? {
+            let (wire, mode) = wire(port, &about, pages, &options)?;
+            wires.push(wire);
+            modes.push(mode);
+        }
+    }
+    // What it tried, and what came of it, is in the modes.
+    sys::said();
+    Ok(Opened { source: Box::new(DpdkSource::new(wires, options)), modes })
+}
+
+/// Starts DPDK, if it was not; whether it was just now.
+fn start(devices: &[Device], options: &DpdkOptions, huge_mib: usize) -> Result<bool, SourceError> {
+    let mut started = STARTED.lock().unwrap_or_else(PoisonError::into_inner);
+    if *started {
+        return Ok(false);
+    }
+    let process = std::process::id();
+    let machine = Machine { huge_mib, processor: sys::processor(), process };
+    let arguments = arguments(devices, options.memory, &machine, &options.arguments);
+    sys::start(&arguments).map_err(|e| {
+        let given = arguments[1..].join(" ");
+        let hint = match e.raw_os_error() {
+            Some(code) if code == rustix::io::Errno::ALREADY.raw_os_error() => {
+                "; it was started before, in vain, and can be once only"
+            }
+            _ if !options.arguments.is_empty() => "; is --dpdk-args as DPDK takes it?",
+            _ => "",
+        };
+        unfit("DPDK", format!("starting it with `{given}`: {e}{hint}{}", said()))
+    })?;
+    *started = true;
+    Ok(true)
+}
+
+/// What DPDK said, for the end of an error.
+fn said() -> String {
+    let said = sys::said();
+    let telling = |line: &&str| !line.is_empty() && !EMPTY_WORDS.iter().any(|w| line.contains(w));
+    let lines: Vec<&str> = said.lines().map(str::trim).filter(telling).collect();
+    match &lines[lines.len().saturating_sub(LINES)..] {
+        [] => String::new(),
+        last => format!(" (DPDK says: {})", last.join("; ")),
+    }
+}
+
+/// The ports of a device, which is made if it is not there.
+fn ports(device: &Device, just_started: bool) -> Result<Vec<(u16, About)>, SourceError> {
+    let found = || -> Vec<(u16, About)> {
+        let all = sys::ports().into_iter();
+        let known = all.filter_map(|port| Some((port, sys::about(port).ok()?)));
+        known.filter(|(_, about)| about.device == device.name).collect()
+    };
+    let mut ports = found();
+    // Cards were looked for when DPDK was started.
+    if ports.is_empty() && !(device.pci && just_started) {
+        // What codes mean differs from driver to driver; words are clearer.
+        sys::probe(&device.arguments).map_err(|_| {
+            let said = said();
+            unfit(&device.name, if device.pci { not_taken(&said) } else { device.not_made(&said) })
+        })?;
+        ports = found();
+    }
+    match ports.is_empty() {
+        true => Err(unfit(&device.name, not_taken(&said()))),
+        false => Ok(ports),
+    }
+}
+
+/// Queues that are asked for of a port.
+fn queues(about: &About, options: &DpdkOptions) -> usize {
+    let has = (about.queues_max as usize).max(1);
+    let virtual_all = about.driver.starts_with("net_")
+        && about.device.starts_with("net_")
+        && !ANY_QUEUES.contains(&about.driver.as_str())
+        && has <= QUEUES_MAX;
+    let wanted = match options.queues {
+        Some(asked) => asked,
+        None if virtual_all => has,
+        None => options.workers,
+    };
+    wanted.clamp(1, has.min(QUEUES_MAX))
+}
+
+/// Switches a port on.
+fn wire(
+    port: u16,
+    about: &About,
+    pages: Pages,
+    options: &DpdkOptions,
+) -> Result<(Wire, Mode), SourceError> {
+    let name = &about.name;
+    let stamps = match options.stamps {
+        Stamps::Host => false,
+        _ if about.driver == OF_FILES => true,
+        _ => about.stamps,
+    };
+    if options.stamps != Stamps::Host && !stamps {
+        let reason = format!(
+            "its driver, {}, does not say when frames came: leave --time-stamp-type out",
+            about.driver
+        );
+        return Err(unfit(name, reason));
+    }
+    let lasts = LASTING.contains(&about.driver.as_str());
+    let queues = queues(about, options);
+    // Small memory gets short rings, so that batches have some of it too.
+    let buffers = options.memory / 2432;
+    let descriptors = (buffers / 2 / queues).clamp(64, DESCRIPTORS as usize);
+    let wish = Wish {
+        memory: options.memory,
+        lent_min: LENT_MIN,
+        descriptors: 1 << descriptors.ilog2(),
+        mtu: MTU,
+        queues: queues as u16,
+        promiscuous: options.promiscuous && !lasts,
+        stamps,
+    };
+    let opened = Port::open(port, &wish).map_err(|NotOpened { doing, error }| {
+        let hint = match error.kind() {
+            io::ErrorKind::OutOfMemory => {
+                "; -B asks for less memory, --rings for fewer queues, and huge pages give more: \
+                 sysctl vm.nr_hugepages=256"
+            }
+            _ => "",
+        };
+        unfit(name, format!("{doing}: {error}{hint}{}", said()))
+    })?;
+    let times = times(&opened, about, options.stamps)?;
+    let promiscuous = match (options.promiscuous, opened.not_promiscuous()) {
+        (true, _) if lasts => Err("it would stay so".to_owned()),
+        (true, Some(e)) => Err(e.to_string()),
+        (wanted, _) => Ok(wanted),
+    };
+    let mode = Mode {
+        device: name.clone(),
+        driver: about.driver.clone(),
+        version: sys::version(),
+        pages,
+        queues: opened.queues(),
+        descriptors: opened.descriptors(),
+        buffers: opened.buffers(),
+        mtu: opened.mtu(),
+        promiscuous,
+        busy_poll: options.busy_poll,
+    };
+    Ok((Wire::new(name, opened, times)?, mode))
+}
+
+/// Where the times of its frames come from.
+fn times(port: &Port, about: &About, stamps: Stamps) -> Result<Times, SourceError> {
+    let of_file = about.driver == OF_FILES;
+    match stamps {
+        Stamps::Host => Ok(Times::System),
+        Stamps::AdapterUnsynced if of_file => Ok(Times::File(None)),
+        Stamps::Adapter if !of_file => {
+            let ticks = || {
+                port.ticks().map(|ticks| (ticks, system())).map_err(|e| {
+                    let reason = format!(
+                        "its clock can't be read ({e}), so that nobody knows what \
+                                          its time stamps mean: leave --time-stamp-type out"
+                    );
+                    unfit(&about.name, reason)
+                })
+            };
+            let first = ticks()?;
+            pause(20_000_000);
+            Ok(Times::Ticks(Ticks::new(first, ticks()?)))
+        }
+        Stamps::Adapter => Err(unfit(
+            &about.name,
+            "the times of a file have nothing to do with the system's: --time-stamp-type \
+             adapter_unsynced takes them as they are",
+        )),
+        Stamps::AdapterUnsynced => Err(unfit(
+            &about.name,
+            "its clock counts in units of its own: --time-stamp-type adapter makes times of them",
+        )),
+    }
+}
