@@ -360,9 +360,9 @@ fn walk<const BIG: bool, const USUAL: bool>(
     (at, stop)
 }
 
-/// The same of usual records of Ethernet frames, and looks at each frame for the classifier: gathers
-/// what that takes while the walk waits for memory, and looks at some frames at a time. Ends early,
-/// near the end of `bytes` or before a fault. Returns how many bytes it took.
+/// The same of usual records of Ethernet frames, and looks at each frame for the classifier:
+/// gathers what that takes while the walk waits for memory, and looks at some frames at a time.
+/// Ends early, near the end of `bytes` or before a fault. Returns how many bytes it took.
 fn walk_looking<const BIG: bool>(
     bytes: &[u8],
     shape: Shape,

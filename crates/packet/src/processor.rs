@@ -4,8 +4,8 @@
 //! was asked whether it has them.
 
 /// Runs a loop over numbers, compiled also for processors that take eight numbers of 32 bits at
-/// once (AVX2) and on those run so. `work` and what it calls must be inlined: a function that is not
-/// is compiled for any processor.
+/// once (AVX2) and on those run so. `work` and what it calls must be inlined: a function that is
+/// not is compiled for any processor.
 #[inline(always)]
 pub(crate) fn wide<R>(work: impl FnOnce() -> R) -> R {
     // Miri has no processor to ask.

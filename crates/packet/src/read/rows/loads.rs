@@ -1,5 +1,5 @@
-//! Readers of bytes at fixed places: where all wanted rows are plain IPv4 packets these are the same
-//! places in all, and the loop holds a load and little else.
+//! Readers of bytes at fixed places: where all wanted rows are plain IPv4 packets these are the
+//! same places in all, and the loop holds a load and little else.
 
 use super::{MAPPED, Rows};
 use crate::bits::Bits;
@@ -21,8 +21,8 @@ impl Starts<'_> {
 }
 
 impl Rows<'_> {
-    /// Sets the rows `have` of a word column, all of them IP packets: to what `f` makes of the bytes
-    /// `at` from the start of the IP header, of IPv4 or of IPv6.
+    /// Sets the rows `have` of a word column, all of them IP packets: to what `f` makes of the
+    /// bytes `at` from the start of the IP header, of IPv4 or of IPv6.
     #[inline(always)]
     pub(in crate::read) fn ip_loads<const N: usize>(
         &self,
