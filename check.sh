@@ -5,7 +5,7 @@ cd "$(dirname "$0")"
 
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
     missing=
-    for package in tcpdump libpcap0.8 gcc libc6-dev procps iproute2 util-linux ethtool; do
+    for package in tcpdump libpcap0.8 gcc libc6-dev pkg-config procps iproute2 util-linux ethtool; do
         dpkg -s "$package" >/dev/null 2>&1 || missing="$missing $package"
     done
     if [ -n "$missing" ]; then
@@ -27,13 +27,14 @@ export PROPTEST_RNG_SEED=${PROPTEST_RNG_SEED:-7}
 cargo fmt --all --check
 cargo clippy --workspace --all-targets --quiet -- -D warnings
 RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
-cargo test --workspace --no-fail-fast
 
 if pkg-config --exists 'libdpdk >= 21.11' 2>/dev/null; then
-    # All of the workspace, so that what was built above is not built anew.
+    # All of the workspace, so that little is built twice.
     cargo clippy --workspace --features weir/dpdk --all-targets --quiet -- -D warnings
     RUSTDOCFLAGS="-D warnings" cargo doc -p weir-dpdk --features link --no-deps --quiet
     cargo test --workspace --features weir/dpdk --no-fail-fast --test dpdk --test held
 else
     echo "SKIPPED the feature dpdk: there is no libdpdk (Debian: apt-get install libdpdk-dev)" >&2
 fi
+
+cargo test --workspace --no-fail-fast
