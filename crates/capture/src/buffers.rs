@@ -49,6 +49,15 @@ impl Buffer {
         self.end += bytes.len();
     }
 
+    /// Appends bytes; makes room for them where there is none.
+    pub(crate) fn extend(&mut self, bytes: &[u8]) {
+        let end = self.end + bytes.len();
+        if self.bytes.len() < end {
+            self.bytes.resize(end, 0);
+        }
+        self.append(bytes);
+    }
+
     /// Puts bytes before the first; `false`, and nothing is done, if there is no room for them.
     pub(crate) fn prepend(&mut self, bytes: &[u8]) -> bool {
         let Some(start) = self.start.checked_sub(bytes.len()) else { return false };
@@ -143,6 +152,9 @@ mod tests {
         b.room()[0] = b'c';
         b.advance(1);
         assert_eq!((b.len(), (*b).as_ref()), (3, &b"abc"[..]));
+        b.extend(&[b'd'; SIZE]);
+        assert_eq!((b.len(), b.room().len()), (SIZE + 3, 0));
+        assert_eq!((*b).as_ref()[..5], *b"abcdd");
     }
 
     #[test]

@@ -25,7 +25,6 @@ mod decode;
 pub mod ebpf;
 mod file;
 pub mod limits;
-#[cfg(target_os = "linux")]
 pub mod live;
 pub mod loans;
 pub mod lookback;

@@ -80,6 +80,13 @@ pub const REACHED_BEHIND_NS: i64 = 250_000_000;
 /// Milliseconds that frames on their way are waited for when a capture ends.
 pub const DRAIN_MS: u32 = 1000;
 
+/// Milliseconds of a wait while it ends.
+pub const DRAIN_STEP_MS: u32 = 5;
+
+/// How often in a row libpcap may fail to read from an interface that is up: one that goes down and
+/// up again at once fails once.
+pub const PCAP_FAILURES_MAX: u32 = 3;
+
 /// Batches after which interfaces are looked after even if frames never stop coming.
 pub const BATCHES_UNWATCHED: u32 = 4096;
 

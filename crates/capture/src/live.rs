@@ -1,38 +1,53 @@
-//! Frames of interfaces, as they pass: AF_PACKET with TPACKET_V3 (packet(7)).
+//! Frames of interfaces, as they pass: by AF_PACKET on Linux, and by libpcap anywhere.
 //!
-//! The kernel writes frames into a ring of blocks that it shares with this process, several rings
-//! of an interface if it should write them on several processors at once. A batch refers to the
-//! block its frames lie in, and the kernel gets the block back once no batch does: no byte is
-//! copied, nothing is allocated and no call is made per batch while frames come.
-//!
-//! Every frame that an interface hands to the capture is delivered, filtered, or counted as lost.
-//! Rings are read in the order of their oldest frames; the order of frames on different rings is
-//! that of their times to within the time of a block, far less than windows wait for.
+//! What both have in common is here: options, what is told while frames come, time and losses. Only
+//! what depends on AF_PACKET is of Linux alone.
 
+#[cfg(target_os = "linux")]
 mod block;
 mod clock;
+#[cfg(target_os = "linux")]
 mod interface;
 mod losses;
+#[cfg(target_os = "linux")]
 mod open;
+#[cfg(target_os = "linux")]
+mod packet;
+mod pcap;
+#[cfg(target_os = "linux")]
 mod program;
+#[cfg(target_os = "linux")]
 mod ring;
 
-pub use interface::{ANY, Interface, interfaces};
-pub use program::Direction;
+#[cfg(target_os = "linux")]
+pub use interface::{Interface, interfaces};
+#[cfg(target_os = "linux")]
+pub use packet::open_live;
+pub use pcap::{Device, PcapSource, devices, open_pcap};
 
 use crate::bpf::Filter;
-use crate::limits::{BATCHES_UNWATCHED, DRAIN_MS, RING_BUFFER, WAIT_MS};
-use crate::sys;
-use crate::sys::packet::{Poll, pause};
-use clock::{Clock, Stopwatch};
-use losses::Losses;
-use ring::Ring;
-use std::cell::Cell;
-use std::fmt;
+use crate::cbpf::Instruction;
+use crate::limits::{LIVE_INTERFACES_MAX, RING_BUFFER};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
+use std::{fmt, io};
 use weir_packet::limits::CAPLEN_MAX;
-use weir_packet::source::{Account, FrameBatch, LinkType, Lost, Source, SourceError};
+use weir_packet::source::SourceError;
+
+/// The name for all interfaces together, those to come included.
+pub const ANY: &str = "any";
+
+/// Which frames are captured.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Direction {
+    /// Those that the machine receives.
+    In,
+    /// Those that it sends.
+    Out,
+    /// Both.
+    #[default]
+    InOut,
+}
 
 /// Whose clock says when a frame came, by tcpdump's names (pcap-tstamp(7)).
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -129,46 +144,7 @@ impl fmt::Display for Event {
     }
 }
 
-/// Captures from interfaces of the network namespace of the calling thread, by their names;
-/// [`ANY`] means all, as cooked frames. It ends when [`LiveOptions::stop`] is set, or when the last
-/// of them is removed.
-///
-/// # Errors
-/// When there is no such interface, the process may not, or the kernel refuses what the options
-/// ask for.
-pub fn open_live(names: &[String], options: LiveOptions) -> Result<Box<dyn Source>, SourceError> {
-    let (wires, rings) = open::open(names, &options)?;
-    let poll = Poll::new(rings.iter().map(|ring| &ring.socket));
-    let mut clock = Clock::new(options.stamps);
-    let losses = Losses::since(clock.time().unwrap_or(i64::MIN));
-    let (seq, unwatched, ending) = (0, 0, None);
-    let watched = Cell::new(Stopwatch::start());
-    Ok(Box::new(Live {
-        wires,
-        rings,
-        poll,
-        clock,
-        options,
-        seq,
-        unwatched,
-        watched,
-        losses,
-        lost_by_wires: 0,
-        ending,
-        ended: false,
-    }))
-}
-
-/// An interface.
-struct Wire {
-    name: String,
-    index: u32,
-    link: LinkType,
-    state: State,
-    /// Its count of frames dropped, when last asked, and how much it has grown.
-    dropped: Cell<(u32, u64)>,
-}
-
+/// How an interface is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
     Up,
@@ -176,280 +152,44 @@ enum State {
     Gone,
 }
 
-impl Wire {
-    fn new(name: &str, index: u32, link: LinkType, dropped: u32) -> Wire {
-        let (name, state, dropped) = (name.to_owned(), State::Up, Cell::new((dropped, 0)));
-        Wire { name, index, link, state, dropped }
-    }
-}
-
-/// Frames of some interfaces.
-struct Live {
-    wires: Vec<Wire>,
-    rings: Vec<Ring>,
-    /// Waits for the rings, by the same numbers.
-    poll: Poll,
-    clock: Clock,
-    options: LiveOptions,
-    /// The number of the next frame.
-    seq: u64,
-    /// Batches since interfaces were looked after.
-    unwatched: u32,
-    /// Since when they were not asked for their counts.
-    watched: Cell<Stopwatch>,
-    losses: Losses,
-    /// Frames lost by interfaces when that was last asked.
-    lost_by_wires: u64,
-    /// Since when no more frames are let in.
-    ending: Option<Stopwatch>,
-    ended: bool,
-}
-
-impl Source for Live {
-    fn fill(&mut self, batch: &mut FrameBatch) -> Result<bool, SourceError> {
-        // Lets go of its block, which the kernel may be waiting for.
-        batch.clear();
-        if self.ended {
-            return Ok(false);
-        }
-        let more = self.next(batch);
-        if !matches!(more, Ok(true)) {
-            self.ended = true;
-            batch.clear();
-            self.watch();
-            self.look_for_losses();
-            if let (Ok(false), Some(gap)) = (&more, self.losses.gap.take()) {
-                batch.set_gap(gap);
-                return Ok(true);
-            }
-        }
-        more
-    }
-
-    fn account(&self) -> Account {
-        let mut sum = Account::default();
-        for (_, account) in self.interfaces() {
-            sum.received += account.received;
-            sum.filtered += account.filtered;
-            sum.lost.merge(account.lost);
-        }
-        sum
-    }
-
-    fn interfaces(&self) -> Vec<(String, Account)> {
-        if self.watched.get().elapsed_ms() >= WAIT_MS && !self.ended {
-            self.count_drops(&sys::interface::list().unwrap_or_default());
-        }
-        let account = |(number, wire): (usize, &Wire)| {
-            let mut account = Account::default();
-            account.lost.interface = wire.dropped.get().1;
-            for ring in self.rings.iter().filter(|ring| ring.wire == number) {
-                let counts = ring.counts();
-                account.received += counts.delivered + counts.refused;
-                account.filtered += counts.refused;
-                let (kernel, ring) = (counts.unread, ring.told().dropped);
-                account.lost.merge(Lost { interface: 0, kernel, ring });
-            }
-            (wire.name.clone(), account)
-        };
-        self.wires.iter().enumerate().map(account).collect()
-    }
-}
-
-impl Live {
-    fn next(&mut self, batch: &mut FrameBatch) -> Result<bool, SourceError> {
-        if let Some(ring) = self.oldest() {
-            self.unwatched += 1;
-            if self.unwatched >= BATCHES_UNWATCHED {
-                self.poll.wait(0);
-                self.look_after()?;
-            }
-            self.end_if_asked()?;
-            self.deliver(ring, batch);
-            return Ok(true);
-        }
-        self.wait(batch)
-    }
-
-    /// The ring whose next frame is the oldest.
-    fn oldest(&mut self) -> Option<usize> {
-        let heads = self.rings.iter_mut().enumerate().filter_map(|(number, ring)| {
-            ring.load();
-            ring.head().map(|ts| (ts, number))
-        });
-        heads.min().map(|(_, number)| number)
-    }
-
-    fn deliver(&mut self, ring: usize, batch: &mut FrameBatch) {
-        if self.rings[ring].is_fresh() && self.losses.are_due() {
-            self.look_for_losses();
-        }
-        let ring = &mut self.rings[ring];
-        ring.fill(batch, self.wires[ring.wire].link, self.seq);
-        self.seq += batch.len() as u64;
-        if let Some(&ts) = batch.ts().last() {
-            self.clock.saw(ts);
-        }
-        self.tell_losses(batch);
-    }
-
-    /// Asks what was lost until now.
-    fn look_for_losses(&mut self) {
-        if self.watched.get().elapsed_ms() >= WAIT_MS {
-            self.count_drops(&sys::interface::list().unwrap_or_default());
-        }
-        let before = self.clock.time();
-        let wires: u64 = self.wires.iter().map(|wire| wire.dropped.get().1).sum();
-        let of_ring = |ring: &Ring| ring.counts().unread + ring.told().dropped;
-        let lost = wires + self.rings.iter().map(of_ring).sum::<u64>();
-        let after = self.clock.time();
-        // Counters of interfaces are read less often.
-        let more = wires > std::mem::replace(&mut self.lost_by_wires, wires);
-        self.losses.reach_back(if more { 2 * WAIT_MS as i64 * 1_000_000 } else { 0 });
-        self.losses.take(lost, (before.unwrap_or(i64::MIN), after.unwrap_or(i64::MAX)));
-    }
-
-    /// Says with a batch what was lost.
-    fn tell_losses(&mut self, batch: &mut FrameBatch) {
-        if let Some(gap) = self.losses.gap.take() {
-            batch.set_gap(gap);
-        }
-    }
-
-    /// Waits for frames; where none come, says with an empty batch what time is reached.
-    fn wait(&mut self, batch: &mut FrameBatch) -> Result<bool, SourceError> {
-        let waited = Stopwatch::start();
-        loop {
-            self.end_if_asked()?;
-            // What came until this moment is in the rings, or on its way there.
-            let now = self.clock.now();
-            if let Some(ring) = self.oldest() {
-                self.deliver(ring, batch);
-                return Ok(true);
-            }
-            if self.is_over() {
-                return Ok(false);
-            }
-            let elapsed = waited.elapsed_ms();
-            if elapsed >= WAIT_MS {
-                if let Some(ts) = now {
-                    batch.set_reached(ts);
-                }
-                self.watch();
-                self.look_for_losses();
-                self.tell_losses(batch);
-                self.look_after()?;
-                return Ok(true);
-            }
-            let most = if self.ending.is_none() { WAIT_MS } else { DRAIN_STEP_MS };
-            self.poll.wait(most.min(WAIT_MS - elapsed));
-            self.look_after()?;
-            if self.oldest().is_none() && waited.elapsed_ms() < elapsed + most {
-                // The kernel calls a ring ready as long as its last block was not given back.
-                pause(1);
-            }
-        }
-    }
-
-    /// Lets no more frames in, once that is asked for.
-    fn end_if_asked(&mut self) -> Result<(), SourceError> {
-        let asked = self.options.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed));
-        if self.ending.is_some() || !asked {
-            return Ok(());
-        }
-        self.ending = Some(Stopwatch::start());
-        for ring in &self.rings {
-            let name = &self.wires[ring.wire].name;
-            ring.mute().map_err(|e| open::error(name, e))?;
-        }
-        Ok(())
-    }
-
-    /// Whether nothing will come any more.
-    fn is_over(&mut self) -> bool {
-        if self.ending.is_none() && self.wires.iter().all(|wire| wire.state == State::Gone) {
-            self.ending = Some(Stopwatch::start());
-        }
-        let Some(ending) = self.ending else { return false };
-        ending.elapsed_ms() >= DRAIN_MS || self.rings.iter().all(Ring::is_drained)
-    }
-
-    /// Learns what became of interfaces whose sockets failed.
-    fn look_after(&mut self) -> Result<(), SourceError> {
-        self.unwatched = 0;
-        for number in 0..self.rings.len() {
-            if !self.poll.failed(number) {
-                continue;
-            }
-            let ring = &self.rings[number];
-            let name = &self.wires[ring.wire].name;
-            match ring.socket.take_error().map_err(|e| open::error(name, e))? {
-                Some(e) if e.raw_os_error() == Some(libc::ENETDOWN) => {
-                    self.turn(ring.wire, State::Down);
-                }
-                Some(e) => return Err(open::error(name, e)),
-                None => {}
-            }
-        }
-        self.look_for_gone();
-        Ok(())
-    }
-
-    /// Finds out which of the interfaces that are down are there no more.
-    fn look_for_gone(&mut self) {
-        for number in 0..self.rings.len() {
-            let ring = &self.rings[number];
-            let gone = || matches!(ring.socket.interface(), Ok(None));
-            if self.wires[ring.wire].state == State::Down && gone() {
-                self.turn(ring.wire, State::Gone);
-            }
-            if self.wires[self.rings[number].wire].state == State::Gone {
-                self.poll.forget(number);
-            }
-        }
-    }
-
-    /// Asks interfaces how they are.
-    fn watch(&mut self) {
-        let Ok(known) = sys::interface::list() else { return };
-        self.count_drops(&known);
-        for number in 0..self.wires.len() {
-            let wire = &self.wires[number];
-            let up = |f: &&sys::interface::Facts| {
-                f.index == wire.index && f.flags & libc::IFF_UP as u32 != 0
-            };
-            if wire.state == State::Down && known.iter().any(|f| up(&f)) {
-                self.turn(number, State::Up);
-            }
-        }
-    }
-
-    fn count_drops(&self, known: &[sys::interface::Facts]) {
-        for wire in &self.wires {
-            let (last, sum) = wire.dropped.get();
-            if let Some(facts) = known.iter().find(|f| f.index == wire.index) {
-                let more = facts.dropped.wrapping_sub(last);
-                wire.dropped.set((facts.dropped, sum + u64::from(more)));
-            }
-        }
-        self.watched.set(Stopwatch::start());
-    }
-
-    /// Moves an interface to a state, and tells of it if that is another.
-    fn turn(&mut self, wire: usize, state: State) {
-        let wire = &mut self.wires[wire];
-        if wire.state == state || wire.state == State::Gone {
-            return;
-        }
-        wire.state = state;
-        let name = wire.name.clone();
-        self.options.tell(&match state {
+impl State {
+    /// What is told when an interface comes to be so.
+    fn event(self, name: String) -> Event {
+        match self {
             State::Up => Event::Up(name),
             State::Down => Event::Down(name),
             State::Gone => Event::Gone(name),
-        });
+        }
     }
 }
 
-/// Milliseconds of a wait while the capture ends.
-const DRAIN_STEP_MS: u32 = 5;
+/// Refuses too many names, and those that are given twice.
+fn check_names(names: &[String]) -> Result<(), SourceError> {
+    let refuse = |name: &str, reason: String| Err(error(name, io::Error::other(reason)));
+    if names.is_empty() || names.len() > LIVE_INTERFACES_MAX {
+        let reason = format!("{} interfaces, where 1 to {LIVE_INTERFACES_MAX} can be", names.len());
+        return refuse(ANY, reason);
+    }
+    for (i, name) in names.iter().enumerate() {
+        if names[..i].contains(name) {
+            return refuse(name, "is given twice; its frames would count twice".to_owned());
+        }
+        if name == ANY && names.len() > 1 {
+            return refuse(name, "has the frames of all others; give it alone".to_owned());
+        }
+    }
+    Ok(())
+}
+
+fn error(name: &str, source: io::Error) -> SourceError {
+    SourceError::Io { name: name.to_owned(), source }
+}
+
+/// A capture filter as the system gets it from libpcap. On Linux, frames whose VLAN tag stands
+/// beside them pass, since the filter would not see it there; elsewhere frames are whole.
+fn program_of(filter: &[Instruction]) -> Vec<Instruction> {
+    #[cfg(target_os = "linux")]
+    return program::program(Direction::InOut, None, CAPLEN_MAX, Some(filter));
+    #[cfg(not(target_os = "linux"))]
+    filter.to_vec()
+}

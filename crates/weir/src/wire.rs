@@ -9,7 +9,9 @@ use std::io::{self, Write as _};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use weir_capture::bpf::{Filter, Filtered};
-use weir_capture::live::{ANY, Direction, Event, LiveOptions, interfaces, open_live};
+use weir_capture::live::{
+    ANY, Direction, Event, LiveOptions, devices, interfaces, open_live, open_pcap,
+};
 use weir_capture::outlets::Captured;
 use weir_capture::xdp::{BusyPoll, XdpOptions, open_xdp};
 use weir_dpdk::{DpdkOptions, open_dpdk};
@@ -117,6 +119,20 @@ fn open_by_dpdk(
     })
 }
 
+/// What packets come from, open.
+pub(crate) struct Wires {
+    pub(crate) source: Box<dyn Source>,
+    /// The link types of its packets, interface by interface; none, where they are those that the
+    /// kernel says.
+    pub(crate) links: Vec<LinkType>,
+}
+
+impl From<Box<dyn Source>> for Wires {
+    fn from(source: Box<dyn Source>) -> Wires {
+        Wires { source, links: Vec::new() }
+    }
+}
+
 /// Opens the interfaces that were asked for. `stop` ends the capture.
 pub(crate) fn open(
     args: &LiveArgs,
@@ -124,15 +140,51 @@ pub(crate) fn open(
     filter: Option<Filter>,
     stop: &Arc<AtomicBool>,
     (notes, quiet): (&Notes, bool),
-) -> Result<Box<dyn Source>, SourceError> {
-    match args.capture {
-        Capture::Xdp => return open_by_xdp(args, filter, stop, quiet),
-        Capture::Dpdk => return open_by_dpdk(args, workers, filter, stop, (notes, quiet)),
-        Capture::Packet => {}
+) -> Result<Wires, SourceError> {
+    if args.is_xdp() {
+        return open_by_xdp(args, filter, stop, quiet).map(Wires::from);
+    }
+    if args.is_dpdk() {
+        let source = open_by_dpdk(args, workers, filter, stop, (notes, quiet));
+        return source.map(Wires::from);
     }
     if filter.is_some() && args.interface.iter().any(|name| name != ANY) {
         notes.add("what the kernel's capture filter refused was not seen, nor counted".to_owned());
     }
+    let options = || options(args, workers, filter.clone(), stop, (notes, quiet));
+    let by_pcap = |why: Option<&str>| open_by_pcap(args, options(), why, quiet);
+    match args.capture {
+        Some(Capture::Pcap) => return by_pcap(None),
+        None => {
+            if let Some(why) = only_pcap(&args.interface) {
+                return by_pcap(Some(&why));
+            }
+        }
+        Some(_) => {}
+    }
+    match open_live(&args.interface, options()) {
+        Ok(source) => {
+            if !quiet {
+                let _ = writeln!(io::stderr(), "listening on {}", args.interface.join(", "));
+            }
+            Ok(source.into())
+        }
+        Err(error) => match instead(&error).filter(|_| args.capture.is_none()) {
+            // Where libpcap can't do better, the first reason is the one to know.
+            Some(why) => by_pcap(Some(why)).map_err(|_| error),
+            None => Err(error),
+        },
+    }
+}
+
+/// How to capture, as the arguments say.
+fn options(
+    args: &LiveArgs,
+    workers: usize,
+    filter: Option<Filter>,
+    stop: &Arc<AtomicBool>,
+    (notes, quiet): (&Notes, bool),
+) -> LiveOptions {
     let notes = notes.clone();
     let tell = move |event: &Event| {
         if !quiet {
@@ -153,27 +205,61 @@ pub(crate) fn open(
     };
     options.snaplen = args.snapshot_length.unwrap_or(options.snaplen);
     options.buffer = args.buffer_size.unwrap_or(options.buffer);
-    let source = open_live(&args.interface, options)?;
-    if !quiet {
-        let _ = writeln!(io::stderr(), "listening on {}", args.interface.join(", "));
-    }
-    Ok(source)
+    options
 }
 
-/// What is captured, for outlets to know what would come back.
-pub(crate) fn captured(args: &LiveArgs) -> io::Result<Vec<Captured>> {
-    if args.interface.is_empty() {
-        return Ok(Vec::new());
+/// Opens the devices that were asked for, by libpcap; `why` it is not done otherwise.
+fn open_by_pcap(
+    args: &LiveArgs,
+    options: LiveOptions,
+    why: Option<&str>,
+    quiet: bool,
+) -> Result<Wires, SourceError> {
+    let source = open_pcap(&args.interface, options)?;
+    if !quiet {
+        // Nobody is left to tell when this can't be written.
+        if let Some(why) = why {
+            let _ = writeln!(io::stderr(), "capturing by libpcap: {why}");
+        }
+        source.describe().iter().for_each(|line| drop(writeln!(io::stderr(), "{line}")));
+        let _ = writeln!(io::stderr(), "listening on {}", args.interface.join(", "));
     }
-    if args.capture == Capture::Dpdk {
+    let links = source.links();
+    Ok(Wires { source: Box::new(source), links })
+}
+
+/// Why nothing but libpcap will do for these interfaces, if that is so: one of them is a device
+/// that the kernel does not count among its interfaces, and libpcap knows it.
+fn only_pcap(names: &[String]) -> Option<String> {
+    let interfaces = interfaces().ok()?;
+    let unknown = |name: &&String| *name != ANY && !interfaces.iter().any(|on| on.name == **name);
+    let name = names.iter().find(unknown)?;
+    let known = devices().ok()?.into_iter().any(|device| device.name == *name);
+    known.then(|| format!("{name} is no interface of the kernel, but a device that libpcap knows"))
+}
+
+/// Why another way may do better than AF_PACKET, which failed so; `None` where it would not.
+fn instead(error: &SourceError) -> Option<&'static str> {
+    match error {
+        SourceError::Io { source, .. } if source.kind() == io::ErrorKind::Unsupported => {
+            Some("there are no packet sockets here")
+        }
+        _ => None,
+    }
+}
+
+/// What is captured, for outlets to know what would come back; `links` as [`Wires`] has them.
+pub(crate) fn captured(args: &LiveArgs, links: &[LinkType]) -> io::Result<Vec<Captured>> {
+    if args.is_dpdk() {
         return Ok(args.interface.iter().map(|device| captured_by_dpdk(device)).collect());
     }
     let direction = args.direction.map(Direction::from).unwrap_or_default();
-    let outgoing = direction != Direction::In && args.capture != Capture::Xdp;
+    let outgoing = direction != Direction::In && !args.is_xdp();
     let all = interfaces()?;
-    let captured = |name: &String| {
+    let captured = |(number, name): (usize, &String)| {
         let those = || all.iter().filter(|on| name == ANY || on.name == *name);
-        let link = those().next().map(|on| on.link).filter(|_| name != ANY);
+        let told = || those().next().map(|on| on.link).filter(|_| name != ANY);
+        let link = links.get(number).copied().or_else(told);
         Captured {
             name: name.clone(),
             // What leaves by a loopback interface comes in by it.
@@ -182,7 +268,7 @@ pub(crate) fn captured(args: &LiveArgs) -> io::Result<Vec<Captured>> {
             addresses: those().flat_map(|on| on.ip.clone()).collect(),
         }
     };
-    Ok(args.interface.iter().map(captured).collect())
+    Ok(args.interface.iter().enumerate().map(captured).collect())
 }
 
 /// A device by the name of the interface that it shares with the kernel, if it does. What is sent
@@ -257,6 +343,17 @@ mod tests {
         eth1       7 received
         note       eth1 is up again
         ");
+    }
+
+    /// Only what is refused by its type makes another way worth trying.
+    #[test]
+    fn what_libpcap_may_do_better() {
+        let failed =
+            |kind| SourceError::Io { name: "eth0".to_owned(), source: io::Error::from(kind) };
+        assert!(instead(&failed(io::ErrorKind::Unsupported)).is_some());
+        assert!(instead(&failed(io::ErrorKind::PermissionDenied)).is_none());
+        assert_eq!(only_pcap(&["lo".to_owned(), ANY.to_owned()]), None);
+        assert_eq!(only_pcap(&["no such device".to_owned()]), None);
     }
 
     #[test]

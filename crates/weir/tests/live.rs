@@ -206,6 +206,78 @@ fn af_xdp_gives_the_rows_of_a_file() {
     assert!(said.contains("received   5 packets") && said.contains("filtered   4"), "{said}");
 }
 
+/// The same by libpcap, whose devices are listed, and which is taken by itself for what only it
+/// knows.
+#[test]
+fn libpcap_gives_the_rows_of_a_file() {
+    let test = "libpcap_gives_the_rows_of_a_file";
+    if let Err(e) = weir_capture::live::devices() {
+        return common::skip(test, &format!("libpcap does not list devices ({e})"));
+    }
+    if !namespace(test) {
+        return;
+    }
+    veth("v0", "v1");
+    ip("link set v0 mtu 65535");
+    ip("link set v1 mtu 65535");
+    for capture in files("fixtures", &[".pcap"]) {
+        replay(&capture, 2000, &["--capture", "pcap", "-j", "2"]);
+    }
+    let args = ["run", "-e", EACH, "-i", "v1", "--capture", "pcap", "-o", "csv"];
+    let run = Run::start(&[&args[..], &["-Q", "in", "-B", "4096", "udp port 1002"]].concat());
+    let said = run.said.join("\n");
+    assert!(said.contains("v1: libpcap version "), "{said}");
+    let sender = Sender::new("v0");
+    (0..5).for_each(|i| sender.send(&udp(i)));
+    Sender::new("v1").send(&udp(2));
+    let (rows, said) = run.interrupt();
+    assert_eq!(rows.lines().count(), 2, "{rows}");
+    assert!(said.contains("sandbox: no capabilities"), "{said}");
+    assert!(said.contains("received   1 packet"), "{said}");
+
+    let listed = weir(&["run", "-D"]);
+    let listed = text(&listed.stdout).to_owned();
+    let only = weir_capture::live::devices().expect("it did before");
+    let (_, rest) = listed.split_once("\"any\"").expect("a row for all");
+    let own = ["any", "lo", "v0", "v1"];
+    for device in only.iter().filter(|device| !own.contains(&&device.name[..])) {
+        assert!(rest.contains(&format!("\"{}\"", device.name)), "{}: {listed}", device.name);
+    }
+    let wrong = weir(&["run", "-e", EACH, "-i", "v1", "--capture", "pcap", "--rings", "2"]);
+    assert_eq!(wrong.status.code(), Some(2), "{}", text(&wrong.stderr));
+    // What libpcap can't read from here, it says itself.
+    if only.iter().any(|device| device.name == "dbus-system") {
+        let refused = weir(&["run", "-e", EACH, "-i", "dbus-system"]);
+        assert_eq!(refused.status.code(), Some(1), "{}", text(&refused.stderr));
+        assert!(text(&refused.stderr).contains("libpcap refuses to capture from it: "));
+    }
+    if only.iter().any(|device| device.name == "nflog") {
+        let why = "nflog is no interface of the kernel, but a device that libpcap knows";
+        let query = "packets | summarize n = count()";
+        let mut child = Command::new(env!("CARGO_BIN_EXE_weir"))
+            .args(["run", "-e", query, "-i", "nflog", "-o", "csv"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the binary runs");
+        let errors = lines(child.stderr.take().expect("piped"));
+        let first = errors.recv_timeout(LONG).expect("a line");
+        if first.contains("libpcap refuses") || first.contains("can't") {
+            let _ = child.wait();
+            return common::skip(test, &format!("nflog: {first}"));
+        }
+        assert_eq!(first, format!("capturing by libpcap: {why}"));
+        let mut run = Run { child, errors, said: Vec::new() };
+        run.until("listening on nflog");
+        run.until("sandbox: ");
+        // Nothing comes for a while, which is no error.
+        (0..4).for_each(|_| wires::pause());
+        run.signal("-INT");
+        let said = run.ended();
+        assert!(said.contains("received   0 packets"), "{said}");
+    }
+}
+
 #[test]
 fn a_number_of_packets_ends_a_run() {
     if !namespace("a_number_of_packets_ends_a_run") {
@@ -514,7 +586,9 @@ fn interfaces_are_listed() {
     assert!(rows.iter().any(|r| r.starts_with("v1,down,ETHERNET,")), "{rows:?}");
     assert!(rows.iter().any(|r| r.starts_with("v0,") && r.ends_with(",192.0.2.7")), "{rows:?}");
     assert!(rows.contains(&"t0,down,RAW,,"), "{rows:?}");
-    assert_eq!(rows[rows.len() - 1], "any,all of them,LINUX_SLL2,,");
+    let any = rows.iter().position(|&r| r == "any,all of them,LINUX_SLL2,,").expect("a row");
+    // Behind it is what only libpcap knows, where that is installed.
+    assert!(rows[any + 1..].iter().all(|r| r.contains(",by libpcap")), "{rows:?}");
     for other in [&["run", "-D", "-o", "csv"][..], &["flows", "-D", "-o", "csv"]] {
         assert_eq!(text(&weir(other).stdout), text(&output.stdout), "{other:?}");
     }

@@ -1,13 +1,11 @@
 //! The interfaces that can be captured from, and what their frames begin with.
 
+use super::ANY;
 use crate::sys::interface::{self as sys, Facts};
 use crate::sys::packet::Shape;
 use std::io;
 use std::net::IpAddr;
 use weir_packet::source::LinkType;
-
-/// The name for all interfaces together, those to come included.
-pub const ANY: &str = "any";
 
 /// An interface of this machine, or of the network namespace.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -1,14 +1,14 @@
 //! Opening: interfaces, sockets, rings, filters.
 
 use super::block::{RESERVE, Rules};
-use super::interface::{ANY, missing, shape};
+use super::interface::{missing, shape};
+use super::packet::Wire;
 use super::program::{NOTHING, program};
 use super::ring::Ring;
-use super::{Event, LiveOptions, Stamps, Wire};
+use super::{ANY, Event, LiveOptions, Stamps, check_names, error};
 use crate::cbpf::Program;
 use crate::limits::{
-    KERNEL_FILTER_MAX, LIVE_INTERFACES_MAX, RETIRE_MS, RING_BLOCK, RING_BLOCKS_MIN,
-    RING_BUFFER_MAX, RINGS_MAX,
+    KERNEL_FILTER_MAX, RETIRE_MS, RING_BLOCK, RING_BLOCKS_MIN, RING_BUFFER_MAX, RINGS_MAX,
 };
 use crate::sys;
 use crate::sys::interface::Facts;
@@ -46,19 +46,8 @@ pub(super) fn open(
 }
 
 fn check(names: &[String], options: &LiveOptions) -> Result<(), SourceError> {
+    check_names(names)?;
     let refuse = |name: &str, reason: String| Err(error(name, io::Error::other(reason)));
-    if names.is_empty() || names.len() > LIVE_INTERFACES_MAX {
-        let reason = format!("{} interfaces, where 1 to {LIVE_INTERFACES_MAX} can be", names.len());
-        return refuse(ANY, reason);
-    }
-    for (i, name) in names.iter().enumerate() {
-        if names[..i].contains(name) {
-            return refuse(name, "is given twice; its frames would count twice".to_owned());
-        }
-        if name == ANY && names.len() > 1 {
-            return refuse(name, "has the frames of all others; give it alone".to_owned());
-        }
-    }
     if !(1..=RINGS_MAX).contains(&options.rings) {
         let reason = format!("{} rings, where 1 to {RINGS_MAX} can be", options.rings);
         return refuse(&names[0], reason);
@@ -210,7 +199,12 @@ fn no_socket(name: &str, e: io::Error) -> SourceError {
             "capturing needs the capability CAP_NET_RAW: run as root, or give it to the program \
              once: sudo setcap cap_net_raw+ep \"$(command -v weir)\""
         }
-        Some(libc::EAFNOSUPPORT) => "this kernel has no packet sockets (CONFIG_PACKET)",
+        Some(libc::EAFNOSUPPORT | libc::EPROTONOSUPPORT | libc::ESOCKTNOSUPPORT) => {
+            // The kind by which callers know that another way may do.
+            let reason = "there are no packet sockets here (CONFIG_PACKET of the kernel, \
+                          RestrictAddressFamilies= of a service)";
+            return error(name, io::Error::new(io::ErrorKind::Unsupported, reason));
+        }
         _ => return refused(name, "a socket", e),
     };
     error(name, io::Error::new(e.kind(), reason))
@@ -226,8 +220,4 @@ fn no_memory(name: &str, bytes: usize, e: io::Error) -> SourceError {
 
 fn refused(name: &str, what: &str, e: io::Error) -> SourceError {
     error(name, io::Error::new(e.kind(), format!("the kernel refuses {what}: {e}")))
-}
-
-pub(super) fn error(name: &str, source: io::Error) -> SourceError {
-    SourceError::Io { name: name.to_owned(), source }
 }

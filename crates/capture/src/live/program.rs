@@ -4,26 +4,18 @@
 //! beside it the kernel's filter would see no tag, and a filter means the frame as it was on the
 //! wire: such frames are all let through, whole, and filtered once the tag is back.
 
+use super::Direction;
 use crate::cbpf::Instruction;
 use weir_packet::limits::CAPLEN_MAX;
-
-/// Which frames are captured.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub enum Direction {
-    /// Those that the machine receives.
-    In,
-    /// Those that it sends.
-    Out,
-    /// Both.
-    #[default]
-    InOut,
-}
 
 /// Loads of what is no byte of the frame: `SKF_AD_OFF` and what is asked.
 const AD: u32 = libc::SKF_AD_OFF as u32;
 const PACKET_TYPE: Instruction = load(AD + libc::SKF_AD_PKTTYPE as u32);
 const INTERFACE: Instruction = load(AD + libc::SKF_AD_IFINDEX as u32);
-const TAG_PRESENT: Instruction = load(AD + libc::SKF_AD_VLAN_TAG_PRESENT as u32);
+/// As a byte: libpcap's own interpreter, which sees frames before the kernel has the program, knows
+/// no other.
+const TAG_PRESENT: Instruction =
+    Instruction { code: 0x30, ..load(AD + libc::SKF_AD_VLAN_TAG_PRESENT as u32) };
 
 /// `BPF_RET | BPF_K`.
 const RETURN: u16 = 0x06;

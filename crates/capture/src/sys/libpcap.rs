@@ -1,5 +1,6 @@
-//! libpcap's filter compiler, opened at run time, so that neither building nor running without a
-//! filter needs it.
+//! libpcap, opened at run time, so that neither building nor running needs it where no filter is
+//! given and no device is captured from that only it knows. Here is its filter compiler; for
+//! captures see [`device`].
 //!
 //! What makes it sound: the four types below are laid out as `pcap/bpf.h` says and have been since
 //! libpcap 1.0; every symbol is given the prototype of its manual page; the library stays loaded
@@ -12,6 +13,8 @@
 //! link types it compiles differently for files (address families of BSD loopback and their byte
 //! order, direction), and the answer should be that of `tcpdump -r`.
 
+pub(crate) mod device;
+
 use crate::cbpf::Instruction;
 use crate::limits::FILTER_INSTRUCTIONS_MAX;
 use libloading::Library;
@@ -23,7 +26,7 @@ use std::sync::{Mutex, PoisonError};
 use weir_packet::pcap::FileHeader;
 
 /// Names under which distributions ship it.
-const NAMES: [&str; 3] = ["libpcap.so.1", "libpcap.so.0.8", "libpcap.so"];
+const NAMES: [&str; 4] = ["libpcap.so.1", "libpcap.so.0.8", "libpcap.so", "libpcap.A.dylib"];
 
 /// `PCAP_ERRBUF_SIZE`.
 const ERROR_BYTES: usize = 256;
@@ -112,18 +115,8 @@ pub(crate) fn compile(
 
 impl Libpcap {
     fn load() -> Result<Libpcap, CompileError> {
-        let mut reason = String::new();
-        for name in NAMES {
-            // SAFETY: loading libpcap runs no code that has requirements on us.
-            match unsafe { Library::new(name) } {
-                Ok(library) => {
-                    return Libpcap::resolve(library)
-                        .map_err(|e| CompileError::Missing(e.to_string()));
-                }
-                Err(error) => reason = error.to_string(),
-            }
-        }
-        Err(CompileError::Missing(reason))
+        let library = library().map_err(CompileError::Missing)?;
+        Libpcap::resolve(library).map_err(|e| CompileError::Missing(e.to_string()))
     }
 
     fn resolve(library: Library) -> Result<Libpcap, libloading::Error> {
@@ -184,6 +177,19 @@ impl Drop for Capture<'_> {
         // SAFETY: opened by pcap_fopen_offline, closed once.
         unsafe { (self.close)(self.handle.as_ptr()) }
     }
+}
+
+/// Loads libpcap, or says in the loader's words why it can't be.
+fn library() -> Result<Library, String> {
+    let mut reason = String::new();
+    for name in NAMES {
+        // SAFETY: loading libpcap runs no code that has requirements on us.
+        match unsafe { Library::new(name) } {
+            Ok(library) => return Ok(library),
+            Err(error) => reason = error.to_string(),
+        }
+    }
+    Err(reason)
 }
 
 /// Copies a C string.

@@ -13,10 +13,9 @@ pub(crate) struct LiveArgs {
     #[arg(short, long, value_name = "INTERFACE", conflicts_with = "read")]
     pub(crate) interface: Vec<String>,
 
-    /// How frames come from the kernel
-    #[arg(long, value_enum, requires = "interface", value_name = "WAY", default_value_t)]
-    #[arg(hide_default_value = true)]
-    pub(crate) capture: Capture,
+    /// How frames come from the kernel [default: packet, or pcap where that can't be had]
+    #[arg(long, value_enum, requires = "interface", value_name = "WAY")]
+    pub(crate) capture: Option<Capture>,
 
     /// With --capture xdp: look after the queues when there is nothing else to do, not by
     /// interrupts; with --capture dpdk: ask devices for packets without a pause
@@ -78,26 +77,42 @@ impl LiveArgs {
 }
 
 /// How frames come from the kernel.
-#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Capture {
     /// AF_PACKET: packets are seen on their way to the host, which gets them too
-    #[default]
     Packet,
     /// AF_XDP: faster, by a program on the interface; the host gets none of its packets
     Xdp,
     /// DPDK: by its own drivers, without the kernel; -i names devices as DPDK does. In programs
     /// that were built with it
     Dpdk,
+    /// libpcap: slower, from any device that it knows
+    Pcap,
 }
 
 impl LiveArgs {
-    /// Refuses what a capture by AF_XDP or DPDK cannot do.
+    /// Whether packets come by AF_XDP.
+    pub(crate) fn is_xdp(&self) -> bool {
+        self.capture == Some(Capture::Xdp)
+    }
+
+    /// Whether packets come by DPDK.
+    pub(crate) fn is_dpdk(&self) -> bool {
+        self.capture == Some(Capture::Dpdk)
+    }
+
+    /// Refuses what a capture by AF_XDP, DPDK or libpcap cannot do.
     pub(crate) fn possible(&self) -> Result<(), String> {
-        if self.dpdk_args.is_some() && self.capture != Capture::Dpdk {
+        if self.dpdk_args.is_some() && !self.is_dpdk() {
             return Err("--dpdk-args is of captures by DPDK: add --capture dpdk".to_owned());
         }
-        if self.capture == Capture::Dpdk {
+        if self.is_dpdk() {
             return self.possible_by_dpdk();
+        }
+        if self.capture == Some(Capture::Pcap) && self.rings.is_some() {
+            return Err("--rings and --capture pcap don't go together: libpcap reads an \
+                        interface by one ring"
+                .to_owned());
         }
         let wrong = [
             (self.direction.is_some_and(|way| way != Way::In), "-Q out or inout"),
@@ -106,12 +121,12 @@ impl LiveArgs {
             (self.rings.is_some(), "--rings"),
             (self.interface.iter().any(|name| name == ANY), "-i any"),
         ];
-        match wrong.into_iter().find(|(given, _)| *given && self.capture == Capture::Xdp) {
+        match wrong.into_iter().find(|(given, _)| *given && self.is_xdp()) {
             Some((_, what)) => Err(format!(
                 "{what} and --capture xdp don't go together: a program on the interface sees what \
                  comes in there, queue by queue"
             )),
-            None if self.busy_poll && self.capture != Capture::Xdp => {
+            None if self.busy_poll && !self.is_xdp() => {
                 Err("--busy-poll is of captures by AF_XDP and DPDK: add --capture xdp or dpdk"
                     .to_owned())
             }

@@ -5,7 +5,7 @@ use crate::exit::Status;
 use crate::output;
 use crate::term::Term;
 use anyhow::Context as _;
-use weir_capture::live::{ANY, Interface, interfaces};
+use weir_capture::live::{ANY, Device, Interface, devices, interfaces};
 use weir_packet::ethernet::link_name;
 use weir_packet::source::LinkType;
 
@@ -14,7 +14,8 @@ pub(crate) fn run(args: &InterfacesArgs, term: &Term) -> anyhow::Result<Status> 
     list(args.output, term)
 }
 
-/// Prints a row for each interface, and one for all of them.
+/// Prints a row for each interface, one for all of them, and one for each device that only libpcap
+/// can capture from.
 pub(crate) fn list(format: Option<Format>, term: &Term) -> anyhow::Result<Status> {
     let all = interfaces().context("asking the kernel for its interfaces")?;
     let mut rows: Vec<[String; 5]> = all.iter().map(row).collect();
@@ -22,8 +23,20 @@ pub(crate) fn list(format: Option<Format>, term: &Term) -> anyhow::Result<Status
     let any = ["all of them", &cooked, "", ""].map(str::to_owned);
     let [state, link, address, ip] = any;
     rows.push([ANY.to_owned(), state, link, address, ip]);
+    // Where libpcap is not installed, there is nothing that only it knows.
+    let more = devices().unwrap_or_default();
+    let known = |device: &Device| rows.iter().any(|[name, ..]| *name == device.name);
+    let more: Vec<_> = more.into_iter().filter(|device| !known(device)).map(by_libpcap).collect();
+    rows.extend(more);
     output::print(["name", "state", "link", "address", "ip"], &rows, format, term)?;
     Ok(Status::Ok)
+}
+
+/// A device that the kernel does not count among its interfaces.
+fn by_libpcap(device: Device) -> [String; 5] {
+    let what = device.description.map(|what| format!(": {what}"));
+    let state = format!("by libpcap{}", what.unwrap_or_default());
+    [device.name, state, String::new(), String::new(), String::new()]
 }
 
 fn row(interface: &Interface) -> [String; 5] {

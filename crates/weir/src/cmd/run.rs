@@ -220,7 +220,7 @@ impl Run<'_> {
         }
         self.become_user()?;
         let files = self.files()?;
-        let mut outlets = self.outlets()?;
+        let mut outlets = self.outlets(&input)?;
         let kept = lookback::options(&self.program, &self.options.lookback)?;
         self.confine(&input, &outlets);
 

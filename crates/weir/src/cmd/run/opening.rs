@@ -1,12 +1,12 @@
 //! What a run opens before it begins, and what it gives up then.
 
 use super::Run;
-use crate::args::Capture;
 use crate::confine::{self, Needs};
 use crate::output::{Fresh, Taken};
 use crate::signals::Heard;
 use crate::source::{Stream, Take};
 use crate::stats::Stats;
+use crate::wire::Wires;
 use crate::{output, wire};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use weir_packet::source::Source;
 /// What packets come from, open.
 pub(super) enum Input {
     Files(Captures),
-    Wires(Box<dyn Source>),
+    Wires(Wires),
 }
 
 impl Run<'_> {
@@ -29,17 +29,20 @@ impl Run<'_> {
         let filter = self.filter.clone();
         if self.is_live() {
             let (live, notes) = (&self.options.live, (&self.notes, self.options.quiet));
-            let source = wire::open(live, self.options.workers.get(), filter, stop, notes)?;
-            return Ok(Input::Wires(source));
+            let wires = wire::open(live, self.options.workers.get(), filter, stop, notes)?;
+            return Ok(Input::Wires(wires));
         }
         let options = weir_capture::Options { filter, ..Default::default() };
         Ok(Input::Files(Captures::new(self.options.read.clone(), &options)?))
     }
 
     /// Where packets go, open.
-    pub(super) fn outlets(&self) -> anyhow::Result<Outlets> {
+    pub(super) fn outlets(&self, input: &Input) -> anyhow::Result<Outlets> {
         let write = self.options.write.to.as_deref();
-        let captured = wire::captured(&self.options.live)?;
+        let captured = match input {
+            Input::Wires(wires) => wire::captured(&self.options.live, &wires.links)?,
+            Input::Files(_) => Vec::new(),
+        };
         let mut outlets = Outlets::new(&self.options.read, captured, write, self.tell());
         outlets.prompt(self.options.packet_buffered);
         if self.options.control.is_some() {
@@ -87,8 +90,7 @@ impl Run<'_> {
     /// What it needs.
     fn needs(&self, input: &Input, outlets: &Outlets) -> Needs {
         let mut needs = Needs::default();
-        let by = self.options.live.capture;
-        let (xdp, dpdk) = (by == Capture::Xdp, by == Capture::Dpdk);
+        let (xdp, dpdk) = (self.options.live.is_xdp(), self.options.live.is_dpdk());
         if self.is_live() && xdp {
             needs.xdp();
         }
@@ -136,9 +138,9 @@ impl Run<'_> {
                 heard.tell(stats, || ())?;
                 captures.start()?
             }
-            Input::Wires(source) => {
+            Input::Wires(wires) => {
                 heard.tell(stats, || ())?;
-                source
+                wires.source
             }
         };
         Ok(match self.options.count {

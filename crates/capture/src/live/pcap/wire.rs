@@ -1,0 +1,346 @@
+//! One device, and the packets of it that are at hand.
+
+use super::super::program_of;
+use super::{Stamps, State, error, is_any};
+use crate::buffers::{Buffer, Buffers};
+use crate::cbpf::Program;
+use crate::limits::{RETIRE_MS, RING_BUFFER_MAX, STREAM_BUFFER};
+use crate::live::{Direction, Event, LiveOptions};
+use crate::sys::libpcap::device::{self, Device, Refusal, Settings};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::cell::Cell;
+use std::ffi::c_int;
+use std::io;
+use std::sync::Arc;
+use weir_packet::limits::{BATCH, CAPLEN_MAX};
+use weir_packet::source::{Chunk, FrameBatch, LinkType, Lost, SourceError};
+
+/// A device that is captured from.
+pub(super) struct Wire {
+    pub(super) name: String,
+    pub(super) device: Device,
+    pub(super) link: LinkType,
+    pub(super) state: State,
+    /// How often libpcap failed since it last did not.
+    pub(super) failures: u32,
+    /// Packets that the last call brought, those that the filter refused among them.
+    pub(super) came: usize,
+    /// The latest time of a packet.
+    pub(super) seen: i64,
+    /// Whether a packet came that is later than the end of the capture.
+    pub(super) beyond: bool,
+    /// Packets put into batches.
+    pub(super) delivered: u64,
+    /// Packets that the capture filter refused.
+    pub(super) refused: u64,
+    filter: Option<Program>,
+    /// Whether it must be asked whether there is something to read: of netfilter, libpcap calls it
+    /// an error that there is nothing.
+    asks_first: bool,
+    /// The buffer that packets are copied to; the batches before have others.
+    buffer: Arc<Buffer>,
+    frames: Vec<Landed>,
+    /// The next of them.
+    next: usize,
+    /// What libpcap and the system counted, when last asked, and how much that has grown.
+    ring: Cell<(u32, u64)>,
+    interface: Cell<(u32, u64)>,
+    /// The number of the interface; 0 where the system knows none by this name.
+    #[cfg(target_os = "linux")]
+    index: u32,
+}
+
+/// A packet in the buffer.
+#[derive(Clone, Copy, Debug)]
+struct Landed {
+    ts: i64,
+    start: u32,
+    caplen: u32,
+    len: u32,
+}
+
+impl Wire {
+    pub(super) fn open(
+        name: &str,
+        options: &LiveOptions,
+        buffers: &Buffers,
+    ) -> Result<Wire, SourceError> {
+        if options.buffer > RING_BUFFER_MAX {
+            let most = RING_BUFFER_MAX >> 10;
+            let reason = format!("a buffer of at most {most} KiB can be asked for");
+            return Err(error(name, io::Error::other(reason)));
+        }
+        let settings = Settings {
+            // A filter is to see all of a packet.
+            snaplen: if options.filter.is_some() { CAPLEN_MAX } else { options.snaplen },
+            promiscuous: options.promiscuous && !is_any(name),
+            timeout_ms: RETIRE_MS,
+            buffer: options.buffer,
+            stamps: match options.stamps {
+                Stamps::Host => None,
+                Stamps::Adapter => Some(device::STAMPS_ADAPTER),
+                Stamps::AdapterUnsynced => Some(device::STAMPS_ADAPTER_UNSYNCED),
+            },
+            direction: match options.direction {
+                Direction::In => Some(device::DIRECTION_IN),
+                Direction::Out => Some(device::DIRECTION_OUT),
+                Direction::InOut => None,
+            },
+            link: is_any(name).then_some(c_int::from(LinkType::LINUX_SLL2.0)),
+        };
+        let device = Device::open(name, &settings).map_err(|refusal| refused(name, refusal))?;
+        let link = link_type(device.link());
+        let filter = filter(name, &device, link, options)?;
+        let buffer = buffers.take(STREAM_BUFFER, 0);
+        #[cfg(target_os = "linux")]
+        let index = facts(|f| f.name == name).map_or(0, |f| f.index);
+        let wire = Wire {
+            name: name.to_owned(),
+            device,
+            link,
+            state: State::Up,
+            failures: 0,
+            came: 0,
+            seen: i64::MIN,
+            beyond: false,
+            delivered: 0,
+            refused: 0,
+            filter,
+            #[cfg(target_os = "linux")]
+            asks_first: index == 0 && !is_any(name),
+            #[cfg(not(target_os = "linux"))]
+            asks_first: false,
+            buffer,
+            frames: Vec::new(),
+            next: 0,
+            ring: Cell::default(),
+            interface: Cell::default(),
+            #[cfg(target_os = "linux")]
+            index,
+        };
+        // What was lost before is none of this capture.
+        wire.interface.set((wire.counted().unwrap_or(0), 0));
+        Ok(wire)
+    }
+
+    /// The time of the packet that comes next, of those at hand.
+    pub(super) fn head(&self) -> Option<i64> {
+        self.frames.get(self.next).map(|frame| frame.ts)
+    }
+
+    /// Whether nothing came when libpcap was last asked, and nothing is at hand.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.came == 0 && self.head().is_none()
+    }
+
+    /// Takes packets that are there, unless there are some at hand; those that came behind `until`
+    /// are left out.
+    ///
+    /// # Errors
+    /// In libpcap's words.
+    pub(super) fn load(&mut self, options: &LiveOptions, until: Option<i64>) -> Result<(), String> {
+        if self.head().is_some() {
+            return Ok(());
+        }
+        self.frames.clear();
+        self.next = 0;
+        self.came = 0;
+        if self.asks_first && !self.is_ready() {
+            return Ok(());
+        }
+        let Wire { device, filter, frames, refused, seen, beyond, .. } = self;
+        let Some(buffer) = Arc::get_mut(&mut self.buffer) else { return Ok(()) };
+        let (until, keep) = (until.unwrap_or(i64::MAX), options.snaplen as usize);
+        let mut came = 0;
+        let result = device.dispatch(BATCH as c_int, |packet| {
+            came += 1;
+            *seen = (*seen).max(packet.ts);
+            if packet.ts > until {
+                *beyond = true;
+                return;
+            }
+            if filter.as_ref().is_some_and(|filter| filter.run(packet.bytes, packet.len) == 0) {
+                *refused += 1;
+                return;
+            }
+            let bytes = &packet.bytes[..packet.bytes.len().min(keep).min(CAPLEN_MAX as usize)];
+            let (start, caplen) = (buffer.len() as u32, bytes.len() as u32);
+            buffer.extend(bytes);
+            frames.push(Landed { ts: packet.ts, start, caplen, len: packet.len });
+        });
+        self.came = came;
+        result?;
+        self.failures = 0;
+        Ok(())
+    }
+
+    /// Whether something can be read.
+    fn is_ready(&self) -> bool {
+        let Some(fd) = self.device.fd() else { return true };
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&at_once)).is_ok_and(|n| n > 0)
+    }
+
+    /// Fills a batch from the packets at hand; the buffer goes with the last of them.
+    pub(super) fn fill(&mut self, batch: &mut FrameBatch, seq: u64, buffers: &Buffers) {
+        let chunk = Arc::clone(&self.buffer) as Chunk;
+        batch.restart(&chunk, 0, self.link);
+        let to = self.frames.len().min(self.next + BATCH);
+        for (seq, frame) in (seq..).zip(&self.frames[self.next..to]) {
+            batch.push(frame.ts, seq, frame.start, frame.caplen, frame.len);
+        }
+        self.delivered += (to - self.next) as u64;
+        self.next = to;
+        if self.head().is_none() {
+            let empty = buffers.take(STREAM_BUFFER, 0);
+            buffers.put(std::mem::replace(&mut self.buffer, empty));
+        }
+    }
+
+    /// Packets lost so far.
+    pub(super) fn lost(&self) -> Lost {
+        if let Some(told) = self.device.statistics() {
+            grow(&self.ring, told.dropped);
+        }
+        Lost { interface: self.interface.get().1, kernel: 0, ring: self.ring.get().1 }
+    }
+
+    /// Asks the system how many packets its interface dropped.
+    pub(super) fn count_drops(&self) {
+        if let Some(counted) = self.counted() {
+            grow(&self.interface, counted);
+        }
+    }
+
+    /// How the device is; `None` where that can't be told.
+    #[cfg(target_os = "linux")]
+    pub(super) fn now(&self) -> Option<State> {
+        if self.index == 0 {
+            return None;
+        }
+        let known = crate::sys::interface::list().ok()?;
+        let found = known.iter().find(|f| f.index == self.index);
+        Some(found.map_or(State::Gone, |f| match f.flags & libc::IFF_UP as u32 {
+            0 => State::Down,
+            _ => State::Up,
+        }))
+    }
+
+    /// How the device is; `None` where that can't be told.
+    #[cfg(not(target_os = "linux"))]
+    pub(super) fn now(&self) -> Option<State> {
+        let known = device::list().ok()?;
+        let found = known.iter().find(|device| device.name == self.name);
+        Some(found.map_or(State::Gone, |device| match device.flags & device::UP {
+            0 => State::Down,
+            _ => State::Up,
+        }))
+    }
+
+    /// Packets that the interface had no room for. libpcap reads this from files, which a run may
+    /// not open once it has begun, and of another network namespace perhaps; so it is asked of the
+    /// kernel.
+    #[cfg(target_os = "linux")]
+    fn counted(&self) -> Option<u32> {
+        let index = Some(self.index).filter(|index| *index != 0)?;
+        facts(|f| f.index == index).map(|f| f.dropped)
+    }
+
+    /// Packets that the interface had no room for, as far as libpcap knows.
+    #[cfg(not(target_os = "linux"))]
+    fn counted(&self) -> Option<u32> {
+        self.device.statistics().map(|told| told.interface)
+    }
+}
+
+/// What the kernel says of the first interface that is wanted.
+#[cfg(target_os = "linux")]
+fn facts(
+    wanted: impl Fn(&crate::sys::interface::Facts) -> bool,
+) -> Option<crate::sys::interface::Facts> {
+    crate::sys::interface::list().ok()?.into_iter().find(wanted)
+}
+
+/// Takes what a count of 32 bits has come to.
+fn grow(count: &Cell<(u32, u64)>, now: u32) {
+    let (last, sum) = count.get();
+    count.set((now, sum + u64::from(now.wrapping_sub(last))));
+}
+
+/// The link type of a device, by the registry of files: systems number a few differently.
+fn link_type(dlt: c_int) -> LinkType {
+    let (raw, lo) = if cfg!(target_os = "openbsd") { (14, 12) } else { (12, 108) };
+    match dlt {
+        _ if dlt == raw => LinkType::RAW,
+        _ if dlt == lo => LinkType::LOOP,
+        other => LinkType(u16::try_from(other).unwrap_or(u16::MAX)),
+    }
+}
+
+/// The capture filter for packets of a device, which the system gets too where it can do something
+/// with it.
+fn filter(
+    name: &str,
+    device: &Device,
+    link: LinkType,
+    options: &LiveOptions,
+) -> Result<Option<Program>, SourceError> {
+    let Some(filter) = &options.filter else { return Ok(None) };
+    let wrong = |reason: String| SourceError::Filter { name: name.to_owned(), reason };
+    let code = filter.instructions(link).map_err(|e| wrong(e.to_string()))?;
+    let program = Program::new(&code).map_err(|e| wrong(format!("capture filter: {e}")))?;
+    if link == LinkType::ETHERNET
+        && let Err(reason) = device.filter(&program_of(&code))
+    {
+        options.tell(&Event::FilterBehind { interface: name.to_owned(), reason });
+    }
+    Ok(Some(program))
+}
+
+fn refused(name: &str, refusal: Refusal) -> SourceError {
+    let reason = match refusal {
+        Refusal::Missing(why) => format!(
+            "capturing by libpcap needs libpcap, which could not be loaded ({why}); install it: \
+             apt-get install libpcap0.8"
+        ),
+        Refusal::NoDevice => match device::list() {
+            Ok(known) => {
+                let names: Vec<String> = known.into_iter().map(|device| device.name).collect();
+                format!("libpcap knows no such device; there are {}", names.join(", "))
+            }
+            Err(_) => "libpcap knows no such device".to_owned(),
+        },
+        Refusal::Permission(why) => format!(
+            "{why}: run as root, or give the program the capability CAP_NET_RAW once: sudo setcap \
+             cap_net_raw+ep \"$(command -v weir)\""
+        ),
+        Refusal::Down => format!(
+            "is down, and libpcap captures from interfaces that are up only: ip link set {name} up"
+        ),
+        Refusal::Stamps => "libpcap has no such times of it; use --time-stamp-type host".to_owned(),
+        Refusal::Direction(why) => {
+            format!("libpcap can't tell its directions apart: {why}; leave -Q out")
+        }
+        Refusal::Other(why) => format!("libpcap refuses to capture from it: {why}"),
+    };
+    error(name, io::Error::other(reason))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn link_types_are_those_of_files() {
+        assert_eq!(link_type(1), LinkType::ETHERNET);
+        assert_eq!(link_type(12), LinkType::RAW);
+        assert_eq!(link_type(276), LinkType::LINUX_SLL2);
+    }
+
+    #[test]
+    fn counts_go_on_over_their_end() {
+        let count = Cell::new((u32::MAX - 1, 7));
+        grow(&count, 3);
+        assert_eq!(count.get(), (3, 12));
+    }
+}
