@@ -267,7 +267,7 @@ impl Wire {
                 Tried::Took(n) => at += n,
                 Tried::Full { .. } if wait_ns == 0 => break,
                 Tried::Full { tells: true } => {
-                    let room = wait_writable(Some(self.port.socket()), wait_ns);
+                    let room = wait_writable(self.port.socket(), wait_ns);
                     wait_ns = if room { wait_ns.saturating_sub(SEND_PAUSE_NS) } else { 0 };
                 }
                 Tried::Full { tells: false } => {
@@ -316,12 +316,13 @@ impl Port {
         }
     }
 
-    fn socket(&self) -> BorrowedFd<'_> {
+    /// What can be waited on for room.
+    fn socket(&self) -> Option<BorrowedFd<'_>> {
         match self {
-            Port::Interface(interface) => interface.socket(),
+            Port::Interface(interface) => Some(interface.socket()),
             Port::Xdp(interface) => interface.socket(),
-            Port::Device(device) => device.socket(),
-            Port::Tunnel(tunnel) => tunnel.socket(),
+            Port::Device(device) => Some(device.socket()),
+            Port::Tunnel(tunnel) => Some(tunnel.socket()),
         }
     }
 }

@@ -39,7 +39,11 @@ pub(super) struct Xdp {
     /// Bytes of a frame without a tag, at most.
     len_max: usize,
     index: u32,
-    open: Open,
+    /// `None` where the interface had gone and could not be opened again yet.
+    open: Option<Open>,
+    /// Whether the kernel said that the socket has no interface any more: it is of no use then,
+    /// even where the interface is there again, with the same number.
+    dead: bool,
 }
 
 /// A socket with its memory, by pieces of so many bytes.
@@ -79,11 +83,13 @@ impl Xdp {
         let control = link::control()?;
         let (outlet, name) = (outlet.to_owned(), name.to_owned());
         let len_max = open.len_max(interface.mtu);
-        Ok((Xdp { outlet, name, control, len_max, index, open }, Carries::Ethernet))
+        let xdp = Xdp { outlet, name, control, len_max, index, open: Some(open), dead: false };
+        Ok((xdp, Carries::Ethernet))
     }
 
-    pub(super) fn socket(&self) -> BorrowedFd<'_> {
-        self.open.socket.as_fd()
+    /// What can be waited on until there is room; `None` while it is away.
+    pub(super) fn socket(&self) -> Option<BorrowedFd<'_>> {
+        self.open.as_ref().map(|open| open.socket.as_fd())
     }
 
     /// Whether it is up and has a carrier.
@@ -97,11 +103,16 @@ impl Xdp {
         if !self.is_back() {
             return false;
         }
-        if interface.index != self.index {
-            let Ok(open) = Open::new(&self.outlet, &interface) else { return false };
-            (self.index, self.open) = (interface.index, open);
+        if self.dead || interface.index != self.index {
+            // The old one first: it may still have the queue.
+            (self.open, self.dead) = (None, false);
+            self.index = interface.index;
         }
-        self.len_max = self.open.len_max(interface.mtu);
+        if self.open.is_none() {
+            self.open = Open::new(&self.outlet, &interface).ok();
+        }
+        let Some(open) = &self.open else { return false };
+        self.len_max = open.len_max(interface.mtu);
         true
     }
 
@@ -117,14 +128,20 @@ impl Xdp {
             let error = io::Error::from_raw_os_error(libc::EMSGSIZE);
             return Tried::Refused(Refusal::Long, error);
         }
-        let (took, error) = self.open.send(&messages[..n]);
+        let Some(open) = &mut self.open else { return Tried::Away(Refusal::Down) };
+        let (took, error) = open.send(&messages[..n]);
         if took > 0 {
             return Tried::Took(took);
         }
         let Some(error) = error else { return Tried::Full { tells: false } };
         match error.raw_os_error() {
             Some(libc::EINTR) => Tried::Took(0),
-            Some(libc::ENETDOWN | libc::ENXIO | libc::ENODEV) => Tried::Away(Refusal::Down),
+            Some(libc::ENETDOWN) => Tried::Away(Refusal::Down),
+            // Bound to nothing: the interface was removed, or is another namespace's.
+            Some(libc::ENXIO | libc::ENODEV | libc::EBADF) => {
+                self.dead = true;
+                Tried::Away(Refusal::Down)
+            }
             // The driver's queue is full, or its interface has lost its carrier.
             Some(libc::EBUSY) if !self.is_back() => Tried::Away(Refusal::Down),
             Some(libc::EBUSY | libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM) => {
@@ -241,5 +258,55 @@ fn hint(e: &io::Error) -> String {
             "; this kernel lacks AF_XDP (CONFIG_XDP_SOCKETS): send without xdp:".to_owned()
         }
         _ => advice(e, "cap_net_raw"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::testbed::{in_namespace, ip, may, veth};
+    use rustix::thread::gettid;
+    use std::sync::mpsc;
+
+    /// An interface that was another namespace's for a while has its old number, and not its old
+    /// sockets.
+    #[test]
+    fn an_interface_may_go_to_another_namespace_and_return() {
+        if !may("an_interface_may_go_to_another_namespace_and_return") {
+            return;
+        }
+        in_namespace(|| {
+            veth("v0", "v1", 1);
+            let mut xdp = Xdp::open("xdp:v0", "v0", &mut |_| ()).expect("opens").0;
+            let (frame, index) = ([7; 60], xdp.index);
+            assert!(matches!(xdp.put(&[[&[], &frame]]), Tried::Took(1)));
+            let home = gettid().as_raw_nonzero();
+            let (told, away) = mpsc::channel();
+            let (back, asked) = mpsc::channel::<()>();
+            std::thread::scope(|scope| {
+                scope.spawn(move || {
+                    in_namespace(move || {
+                        told.send(gettid().as_raw_nonzero()).expect("is waited for");
+                        asked.recv().expect("is asked");
+                        ip(&format!("link set v0 netns {home}"));
+                    });
+                });
+                let there = away.recv().expect("another namespace");
+                ip(&format!("link set v0 netns {there}"));
+                assert!(matches!(xdp.put(&[[&[], &frame]]), Tried::Away(Refusal::Down)));
+                assert!(!xdp.come_back());
+                back.send(()).expect("waits");
+            });
+            ip("link set v0 up");
+            assert_eq!(look_up("v0").expect("the kernel tells").map(|on| on.index), Some(index));
+            // Its carrier comes a moment after it is up.
+            for _ in 0..100 {
+                if xdp.come_back() {
+                    break;
+                }
+                pause(20);
+            }
+            assert!(matches!(xdp.put(&[[&[], &frame]]), Tried::Took(1)));
+        });
     }
 }
