@@ -305,6 +305,8 @@ impl XdpSource {
         // A first time there is not: frames may have been lost since the program was attached.
         let since = if self.lost_at == 0 { i64::MIN } else { self.lost_at };
         self.count();
+        // Some may have been lost while it was counted.
+        self.tick();
         let lost = self.lost.get().total();
         let (frames, until) = (lost.saturating_sub(self.told), self.now);
         if frames > 0 {
