@@ -6,17 +6,19 @@
 //! unless it is a capture being read.
 
 mod format;
+mod made;
 mod rotate;
 
+pub use made::Made;
 pub use rotate::Rotation;
 
 use crate::limits::WRITE_BUFFER;
 pub(crate) use format::Format;
 use rotate::{Further, Turn};
-use std::fs::{File, Metadata, OpenOptions};
+use std::fs::{File, Metadata};
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use weir_packet::egress::{Egress, Outlet, Refusal, Refused, Sent};
 use weir_packet::ethernet::link_name;
 use weir_packet::source::LinkType;
@@ -170,13 +172,14 @@ impl Egress for Files {
         self.flush()
     }
 
-    /// Opens all files before it empties any of them.
+    /// Opens all files before it empties any of them. Where one is refused, those that were made
+    /// for it are removed again.
     fn prepare(&mut self, outlets: &[Outlet]) -> io::Result<()> {
         let id = |output: &Output| Some((output.id?, output.name.clone()));
         let mut known: Vec<(Id, String)> = self.outputs.iter().filter_map(id).collect();
         let read = self.read.iter().filter_map(|name| std::fs::metadata(name).ok());
         let read: Vec<Id> = read.filter_map(|meta| Id::of(&meta)).collect();
-        let mut opened = Vec::new();
+        let (mut opened, mut made) = (Vec::new(), Made::default());
         for outlet in outlets {
             let Some(name) = self.name(outlet) else { continue };
             if self.outputs.iter().any(|output| output.outlet == *outlet) {
@@ -211,8 +214,7 @@ impl Egress for Files {
                 opened.push((Output { out: Box::new(io::sink()), ..output }, None, further));
                 continue;
             }
-            let file = OpenOptions::new().write(true).create(true).truncate(false).open(name);
-            let file = file.map_err(named)?;
+            let file = made.open(Path::new(name)).map_err(named)?;
             let id = Id::of(&file.metadata().map_err(named)?);
             if let Some(id) = id {
                 if read.contains(&id) {
@@ -227,10 +229,18 @@ impl Egress for Files {
             }
             opened.push((Output::new(outlet, name, format, id), Some(file), further));
         }
-        let taken: Vec<Id> = read.into_iter().chain(known.into_iter().map(|(id, _)| id)).collect();
+        made.keep();
         for (output, file, further) in opened {
-            let further = further.map(|further| further.begun(&taken));
+            let further = further.map(Further::begun);
             self.outputs.push(Output { further, ..output.over(file)? });
+        }
+        for at in 0..self.outputs.len() {
+            let others = self.outputs.iter().enumerate().filter(|(other, _)| *other != at);
+            let taken = others.filter_map(|(_, output)| output.id).chain(read.iter().copied());
+            let taken = taken.collect();
+            if let Some(further) = &mut self.outputs[at].further {
+                further.spare(taken);
+            }
         }
         Ok(())
     }
@@ -350,7 +360,7 @@ impl Output {
         self.flush()?;
         let Some(further) = &mut self.further else { return Ok(()) };
         match further.next() {
-            Ok((name, file)) => (self.name, self.out) = (name, Box::new(file)),
+            Ok((name, file, id)) => (self.name, self.out, self.id) = (name, Box::new(file), id),
             Err(e) => {
                 self.failed = true;
                 return Err(e);
@@ -519,6 +529,28 @@ mod tests {
         assert_eq!(each, 100);
     }
 
+    /// The file that a cut capture has come to is the run's as the first was, and so are those that
+    /// programs open later.
+    #[test]
+    fn further_files_are_written_by_one() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = |name: &str| folder.path().join(name).to_str().expect("plain").to_owned();
+        let mut out = Files::new(&[], Some(&path("x.pcap")));
+        out.rotate(Some(Rotation { bytes: Some(3059), ..Rotation::default() }));
+        out.open(&[Outlet::Pass]).expect("opens");
+        let send = |out: &mut Files, n: u64| {
+            (0..n).try_for_each(|i| out.send(&[7; 50], &[frame(0, LinkType::ETHERNET, i as _, 50)]))
+        };
+        send(&mut out, 50).expect("takes frames");
+        let both = |name: &str| [Outlet::Pass, Outlet::Named(path(name))];
+        let error = out.open(&both("x.pcap1")).expect_err("it is written").to_string();
+        assert_eq!(error, format!("{0}: is the same file as {0}", path("x.pcap1")));
+        // The first is not written any more; what comes next may not go over what others write.
+        out.open(&both("x.pcap2")).expect("is free");
+        let error = send(&mut out, 60).expect_err("it is another's").to_string();
+        assert_eq!(error, format!("{}: is read or written otherwise by this run", path("x.pcap2")));
+    }
+
     #[test]
     fn what_must_not_be_overwritten_is_not() {
         let folder = tempfile::tempdir().expect("a folder");
@@ -540,6 +572,8 @@ mod tests {
         // Nothing was emptied for it.
         assert_eq!(std::fs::read(place("old.pcap")).expect("there"), b"old");
         assert_eq!(std::fs::read(place("in.pcap")).expect("there"), b"precious");
+        // And nothing new is left of it.
+        assert!(!place("a.pcap").exists());
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
+use weir_capture::write::Made;
 use weir_engine::rows::{Output, Rows, Sink, set_cell};
 use weir_packet::limits::BATCH;
 use weir_plan::{Column, Schema, Type, Value};
@@ -61,9 +62,11 @@ impl Sink for Prompt<'_> {
     }
 }
 
-/// A file for rows, which is emptied once it is written to.
+/// A file for rows, which is emptied once it is written to; before that, it is removed again where
+/// it was made for them.
 pub(crate) struct Fresh {
     file: File,
+    made: Made,
     /// What it is called, without its ending.
     name: String,
 }
@@ -91,8 +94,9 @@ pub(crate) fn files(
         let numbers = std::iter::once(name.clone()).chain((2..).map(|n| format!("{name}-{n}")));
         let name = numbers.into_iter().find(|name| !taken.contains(name)).unwrap_or(name);
         let path = folder.join(format!("{name}.{ending}"));
-        let file = File::options().write(true).create(true).truncate(false).open(&path);
-        Ok(Fresh { file: file.with_context(|| path.display().to_string())?, name })
+        let mut made = Made::default();
+        let file = made.open(&path).with_context(|| path.display().to_string())?;
+        Ok(Fresh { file, made, name })
     };
     outputs.iter().enumerate().map(file).collect()
 }
@@ -106,10 +110,11 @@ pub(crate) fn over(
     taken: &Taken,
 ) -> Split<'static> {
     let options = TableOptions { color: false, titles: false, ..options };
-    let sinks = files.into_iter().map(|Fresh { file, name }| {
+    let sinks = files.into_iter().map(|Fresh { file, made, name }| {
         let again = file.try_clone();
         let sink = sink(format, file, options, names);
-        Box::new(Emptied { file: again, name, taken: Arc::clone(taken), sink }) as Box<dyn Sink>
+        Box::new(Emptied { file: again, made, name, taken: Arc::clone(taken), sink })
+            as Box<dyn Sink>
     });
     Split::new(sinks.collect())
 }
@@ -118,6 +123,7 @@ pub(crate) fn over(
 struct Emptied<'a> {
     /// The same file; why there is none.
     file: io::Result<File>,
+    made: Made,
     name: String,
     taken: Taken,
     sink: Box<dyn Sink + 'a>,
@@ -130,6 +136,7 @@ impl Sink for Emptied<'_> {
         if file.metadata()?.is_file() {
             file.set_len(0)?;
         }
+        self.made.keep();
         self.taken.lock().unwrap_or_else(PoisonError::into_inner).push(self.name.clone());
         self.sink.open(outputs)
     }

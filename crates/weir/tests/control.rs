@@ -238,6 +238,11 @@ fn what_cannot_be_done_is_refused_and_changes_nothing() {
     check(&["add", "nosuch.weir"], "nosuch.weir: no such file");
     let nowhere = "packets | forward \"/nosuch/x.pcap\"";
     check(&["add", "--name", "x", "-e", nowhere], "/nosuch/x.pcap");
+    // What was opened before that is not left behind.
+    let left = run.path("left.pcap");
+    let half = format!("packets | mirror {left:?} | forward \"/nosuch/x.pcap\"");
+    check(&["add", "--name", "x", "-e", &half], "/nosuch/x.pcap");
+    assert!(!left.exists());
     let around = "packets | project ts, ip.src | capture 1s by ip.src";
     check(&["add", "--name", "x", "-e", around], "`capture` needs the packets before it");
     let names = "packets | where ip.src in file(\"missing.txt\") | project number";
@@ -248,6 +253,27 @@ fn what_cannot_be_done_is_refused_and_changes_nothing() {
     let (status, rows, said) = run.end();
     assert_eq!(status, Some(0), "{said}");
     assert_eq!(rows, [row(r#"{"_pipeline": "e", "n": 4}"#)]);
+}
+
+/// Files of rows are made before it turns out that a program can't run.
+#[test]
+fn what_is_refused_leaves_no_files() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let place = |name: &str| folder.path().join(name);
+    std::fs::write(place("old.jsonl"), "rows\n").expect("writes");
+    let mut run = Run::start(&["-e", COUNT, "--out-dir", folder.path().to_str().expect("plain")]);
+    run.send(2);
+    let wrong = "packets | mirror \"/nosuch/x.pcap\" | project number";
+    for name in ["new", "old"] {
+        let said = run.refused(&["add", "--name", name, "-e", wrong]);
+        assert!(said.contains("/nosuch/x.pcap"), "{said}");
+    }
+    until("what was made is removed", || !place("new.jsonl").exists());
+    assert_eq!(std::fs::read_to_string(place("old.jsonl")).expect("stays"), "rows\n");
+    run.send(2);
+    let (status, _, said) = run.end();
+    assert_eq!(status, Some(0), "{said}");
+    assert!(place("e.jsonl").exists());
 }
 
 /// Rows that ask for the packets around them do so wherever their output stands.

@@ -63,6 +63,8 @@ pub(super) struct Further {
     looked: Option<i64>,
     /// Times that had files.
     times: u64,
+    /// Whether the name says nothing of time, which does where there is one file.
+    plain: bool,
     over: bool,
     /// Files that must not be written over.
     taken: Vec<Id>,
@@ -77,12 +79,25 @@ impl Further {
                 format!("standard output can't be cut into files: -w needs a name for {option}");
             return Err(refused(&reason));
         }
-        if rotation.seconds.is_some() {
-            says_when(base)?;
+        let one = rotation.files == NonZeroU32::new(1) && rotation.bytes.is_none();
+        let plain = rotation.seconds.is_some() && !says_when(base)?;
+        if plain && !one {
+            return Err(refused(&format!("{base}: -G needs a time in the name, {EXAMPLE}")));
         }
         let (dated, base, taken) = (base.to_owned(), base.to_owned(), Vec::new());
         let (since, looked) = (None, None);
-        Ok(Further { rotation, base, dated, n: 0, since, looked, times: 0, over: false, taken })
+        Ok(Further {
+            rotation,
+            base,
+            dated,
+            n: 0,
+            since,
+            looked,
+            times: 0,
+            plain,
+            over: false,
+            taken,
+        })
     }
 
     /// Whether the first file is made by the first frame, which gives it its name.
@@ -105,18 +120,15 @@ impl Further {
         if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder }
     }
 
-    /// The first file was made, or waits for a frame; these are the files of the run.
-    pub(super) fn begun(mut self, taken: &[Id]) -> Further {
-        self.taken = taken.to_vec();
-        if self.waits() {
-            return self;
-        }
-        self.n = 1;
-        // The first itself comes round again.
-        let own = std::fs::metadata(self.rotation.name(&self.base, 0)).ok();
-        let own = own.and_then(|meta| Id::of(&meta));
-        self.taken.retain(|id| Some(*id) != own);
+    /// The first file was made, or waits for a frame.
+    pub(super) fn begun(mut self) -> Further {
+        self.n = u64::from(!self.waits());
         self
+    }
+
+    /// These are the other files of the run from here on.
+    pub(super) fn spare(&mut self, taken: Vec<Id>) {
+        self.taken = taken;
     }
 
     /// Where a frame of this time belongs, in nanoseconds since 1970, after so many bytes.
@@ -150,7 +162,7 @@ impl Further {
             return None;
         }
         let dated = self.dated(at);
-        if self.since.is_some() && dated == self.dated {
+        if self.since.is_some() && dated == self.dated && !self.plain {
             return None;
         }
         self.since = Some(at);
@@ -174,41 +186,41 @@ impl Further {
         name
     }
 
-    /// Makes the next file, and empties it.
-    pub(super) fn next(&mut self) -> io::Result<(String, File)> {
+    /// Makes the next file, and empties it; its name, and which file it is.
+    pub(super) fn next(&mut self) -> io::Result<(String, File, Option<Id>)> {
         let name = self.name();
         let named = |e: io::Error| io::Error::new(e.kind(), format!("{name}: {e}"));
         let file = OpenOptions::new().write(true).create(true).truncate(false).open(&name);
         let file = file.map_err(named)?;
         let meta = file.metadata().map_err(named)?;
-        if Id::of(&meta).is_some_and(|id| self.taken.contains(&id)) {
+        let id = Id::of(&meta);
+        if id.is_some_and(|id| self.taken.contains(&id)) {
             return Err(refused(&format!("{name}: is read or written otherwise by this run")));
         }
         file.set_len(0).map_err(named)?;
         self.n += 1;
-        Ok((name, file))
+        Ok((name, file, id))
     }
 }
 
-/// Refuses a name that says nothing of time: each file would be written over the one before.
-fn says_when(base: &str) -> io::Result<()> {
+/// A name that says when.
+const EXAMPLE: &str = "such as -w x-%Y%m%d-%H%M%S.pcap";
+
+/// Whether a name says something of time; else each file would be written over the one before.
+fn says_when(base: &str) -> io::Result<bool> {
     let mut items = StrftimeItems::new(base).peekable();
-    let example = "such as -w x-%Y%m%d-%H%M%S.pcap";
     let mut says = false;
     for item in items.by_ref() {
         match item {
             Item::Error => {
-                let reason = format!("{base}: what % stands for there is not known, {example}");
+                let reason = format!("{base}: what % stands for there is not known, {EXAMPLE}");
                 return Err(refused(&reason));
             }
             Item::Numeric(..) | Item::Fixed(_) => says = true,
             _ => {}
         }
     }
-    match says {
-        true => Ok(()),
-        false => Err(refused(&format!("{base}: -G needs a time in the name, {example}"))),
-    }
+    Ok(says)
 }
 
 #[cfg(test)]
@@ -278,6 +290,9 @@ mod tests {
         let round =
             places(by_time(Some(5), 2, "%M-").expect("says when"), &[0, 1, 2, 60, 61, 62, 63]);
         assert_eq!(round, ["00-0", "00-1", "00-0", "01-0", "01-1", "01-0", "01-1"]);
+        // One file needs no time in its name, as for tcpdump: the run ends with its time.
+        let one = places(by_time(None, 1, "x.pcap").expect("is one"), &[0, 59, 60, 61]);
+        assert_eq!(one, ["x.pcap", "x.pcap", "over", "over"]);
         let few = places(by_time(None, 2, "%s").expect("says when"), &[0, 30, 70, 130, 70]);
         assert_eq!(few, ["0", "0", "70", "over", "over"]);
     }
@@ -289,6 +304,10 @@ mod tests {
         assert!(told("100%%").contains("needs a time"));
         assert!(told("x%Q").contains("what % stands for there is not known"));
         assert!(told("-").ends_with("-w needs a name for -G"));
+        for (bytes, files) in [(None, 2), (Some(9), 1)] {
+            let told = by_time(bytes, files, "x.pcap").err().expect("refused").to_string();
+            assert!(told.contains("-G needs a time in the name"), "{told}");
+        }
     }
 
     #[test]
