@@ -4,9 +4,8 @@
 //! must take everything, or the run ends; what a wire does not take is counted, and it goes on.
 
 use crate::limits::{SEND_WAIT_FILE_NS, SEND_WAIT_LIVE_NS};
-use crate::send::Wire;
 use crate::send::place::{Place, PlaceError};
-use crate::sys::tun::DEVICES;
+use crate::send::{DEVICES, Wire};
 use crate::write::{Files, Rotation};
 use std::io;
 use std::net::IpAddr;

@@ -39,7 +39,12 @@ impl Mapping {
     pub(crate) fn populate(&self, range: Range<usize>) {
         let end = range.end.min(self.0.len());
         if range.start < end {
-            let _ = self.0.advise_range(Advice::PopulateRead, range.start, end - range.start);
+            // Elsewhere the pages are only asked for.
+            #[cfg(target_os = "linux")]
+            let advice = Advice::PopulateRead;
+            #[cfg(not(target_os = "linux"))]
+            let advice = Advice::WillNeed;
+            let _ = self.0.advise_range(advice, range.start, end - range.start);
         }
     }
 

@@ -11,6 +11,7 @@ pub(crate) mod ethtool;
 pub(crate) mod interface;
 #[expect(unsafe_code, reason = "calls into libpcap")]
 pub(crate) mod libpcap;
+#[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "asks about network interfaces")]
 pub(crate) mod link;
 #[expect(unsafe_code, reason = "maps files")]
@@ -24,11 +25,13 @@ pub(crate) mod ring;
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "seccomp(2) and landlock(7)")]
 pub(crate) mod sandbox;
+#[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "sends by sockets")]
 pub(crate) mod send;
 #[cfg(all(test, target_os = "linux"))]
 #[expect(unsafe_code, reason = "namespaces and sockets of tests")]
 pub(crate) mod testbed;
+#[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "makes TUN and TAP devices")]
 pub(crate) mod tun;
 #[cfg(target_os = "linux")]
@@ -36,6 +39,7 @@ pub(crate) mod tun;
 pub(crate) mod xsk;
 
 /// What a call into the system returned, or why it failed.
+#[cfg(target_os = "linux")]
 pub(crate) fn checked(result: std::ffi::c_int) -> std::io::Result<std::ffi::c_int> {
     if result < 0 { Err(std::io::Error::last_os_error()) } else { Ok(result) }
 }

@@ -1,0 +1,334 @@
+//! Frames onto wires, as Linux does it.
+
+use super::carry::{Carries, Header};
+use super::place::Place;
+use super::{device, interface, tunnel, xdp};
+use crate::limits::{SEND_AT_ONCE, SEND_PAUSE_NS, SEND_RETRIES};
+use crate::sys::send::{Pieces, wait_writable};
+pub(crate) use crate::sys::tun::DEVICES;
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::BorrowedFd;
+use weir_packet::egress::{Refusal, Refused, Sent};
+use weir_packet::shorten::make_whole;
+use weir_packet::source::LinkType;
+
+/// What sends frames.
+enum Port {
+    Interface(interface::Interface),
+    Xdp(Box<xdp::Xdp>),
+    Device(device::Device),
+    Tunnel(tunnel::Tunnel),
+}
+
+/// What became of a try to send.
+pub(super) enum Tried {
+    /// So many frames were taken.
+    Took(usize),
+    /// The queue is full. Whether the descriptor says when it is not.
+    Full { tells: bool },
+    /// The first frame can't go, for this reason; others may.
+    Refused(Refusal, io::Error),
+    /// Nothing can go for now.
+    Away(Refusal),
+    /// The error is that of a frame that went before: try again.
+    Again(io::Error),
+}
+
+/// A frame to be sent.
+#[derive(Clone, Copy)]
+struct Queued {
+    /// Its number in the batch.
+    frame: u32,
+    header: Header,
+    /// Where its bytes are: in the memory of the batch, or among those that were made anew.
+    anew: bool,
+    start: u32,
+    len: u32,
+}
+
+/// Where frames go that is not a file.
+pub(crate) struct Wire {
+    pub(crate) name: String,
+    port: Port,
+    carries: Carries,
+    /// Why it takes nothing for now, if it doesn't.
+    away: Option<Refusal>,
+    wait_ns: u64,
+    /// Numbers of the frames of the batch that are for it.
+    batch: Vec<u32>,
+    queue: Vec<Queued>,
+    /// Bytes of frames that were shortened.
+    anew: Vec<u8>,
+    /// Whether an error was told that has no name in the ledger.
+    noted: bool,
+}
+
+impl Wire {
+    /// Opens a place that is no file. What is odd about it is said by `tell`.
+    pub(crate) fn open(
+        name: &str,
+        place: &Place,
+        wait_ns: u64,
+        tell: &mut dyn FnMut(String),
+    ) -> io::Result<Wire> {
+        let (port, carries) = match place {
+            Place::Interface => {
+                let (interface, carries) = interface::Interface::open(name)?;
+                (Port::Interface(interface), carries)
+            }
+            Place::Xdp(interface) => {
+                let (interface, carries) = xdp::Xdp::open(name, interface, tell)?;
+                (Port::Xdp(Box::new(interface)), carries)
+            }
+            Place::Tap(device) => {
+                let kind = crate::sys::tun::Kind::Tap;
+                (Port::Device(device::Device::open(name, device, kind)?), Carries::Ethernet)
+            }
+            Place::Tun(device) => {
+                let kind = crate::sys::tun::Kind::Tun;
+                (Port::Device(device::Device::open(name, device, kind)?), Carries::Ip)
+            }
+            Place::Tunnel(tunnel) => {
+                let (tunnel, carries) = tunnel::Tunnel::open(name, tunnel)?;
+                (Port::Tunnel(tunnel), carries)
+            }
+            Place::File => {
+                return Err(io::Error::new(
+                    io::ErrorKind::InvalidInput,
+                    format!("{name}: is a file"),
+                ));
+            }
+        };
+        let mut wire = Wire {
+            name: name.to_owned(),
+            port,
+            carries,
+            away: None,
+            wait_ns,
+            batch: Vec::new(),
+            queue: Vec::new(),
+            anew: Vec::new(),
+            noted: false,
+        };
+        let there = match &wire.port {
+            Port::Interface(interface) => interface.is_back(),
+            Port::Xdp(interface) => interface.is_back(),
+            Port::Device(_) | Port::Tunnel(_) => true,
+        };
+        if !there {
+            wire.leave(Refusal::Down, tell);
+        }
+        Ok(wire)
+    }
+
+    /// Whether it may take frames of this link type.
+    pub(crate) fn takes(&self, link: LinkType) -> bool {
+        self.carries.takes(link)
+    }
+
+    /// Whether it is a TUN or TAP device.
+    pub(crate) fn is_device(&self) -> bool {
+        matches!(self.port, Port::Device(_))
+    }
+
+    /// Whether it is sent by AF_XDP.
+    pub(crate) fn is_xdp(&self) -> bool {
+        matches!(self.port, Port::Xdp(_))
+    }
+
+    /// The address that its packets leave from, if it is a tunnel.
+    pub(crate) fn local_address(&self) -> Option<IpAddr> {
+        match &self.port {
+            Port::Tunnel(tunnel) => tunnel.local_address(),
+            Port::Interface(_) | Port::Xdp(_) | Port::Device(_) => None,
+        }
+    }
+
+    /// Puts a frame of the batch, by its number, into the queue.
+    pub(crate) fn push(&mut self, frame: u32) {
+        self.batch.push(frame);
+    }
+
+    /// Whether it takes nothing for now; if so, it is looked whether that is over.
+    pub(crate) fn is_away(&mut self, tell: &mut dyn FnMut(String)) -> bool {
+        if self.away.is_some() && self.back() {
+            self.away = None;
+            tell(format!("{}: is back", self.name));
+        }
+        self.away.is_some()
+    }
+
+    fn back(&mut self) -> bool {
+        match &mut self.port {
+            Port::Interface(interface) => interface.come_back(),
+            Port::Xdp(interface) => interface.come_back(),
+            Port::Device(device) => device.come_back(),
+            Port::Tunnel(tunnel) => tunnel.come_back(),
+        }
+    }
+
+    fn leave(&mut self, reason: Refusal, tell: &mut dyn FnMut(String)) {
+        if self.away.replace(reason).is_none() {
+            let why = match reason {
+                Refusal::Unreachable => "there is no way there",
+                _ => "is down or gone",
+            };
+            tell(format!("{}: {why}; packets for it are refused until that is over", self.name));
+        }
+    }
+
+    /// Sends what was put into the queue; adds what was refused to the account of its outlet.
+    pub(crate) fn send(
+        &mut self,
+        memory: &[u8],
+        frames: &[Sent],
+        accounts: &mut [Refused],
+        tell: &mut dyn FnMut(String),
+    ) {
+        if self.batch.is_empty() {
+            return;
+        }
+        let mut refuse = |frame: u32, reason| {
+            let Sent { outlet, len, .. } = frames[frame as usize];
+            accounts[outlet as usize].add(reason, len);
+        };
+        self.is_away(tell);
+        self.prepare(memory, frames, &mut refuse);
+        let mut at = 0;
+        if self.away.is_none() {
+            at = self.put(memory, &mut refuse, tell);
+        }
+        let reason = self.away.unwrap_or(Refusal::Full);
+        self.queue[at..].iter().for_each(|queued| refuse(queued.frame, reason));
+        self.queue.clear();
+    }
+
+    /// Makes of each frame what the wire carries.
+    fn prepare(&mut self, memory: &[u8], frames: &[Sent], refuse: &mut impl FnMut(u32, Refusal)) {
+        self.anew.clear();
+        for frame in self.batch.drain(..) {
+            let sent = &frames[frame as usize];
+            let whole = sent.caplen >= sent.len;
+            if !whole && !sent.trimmed {
+                refuse(frame, Refusal::Cut);
+                continue;
+            }
+            let (skip, header) = match self.carries.fit(sent.link, sent.bytes(memory)) {
+                Ok(fits) => fits,
+                Err(reason) => {
+                    refuse(frame, reason);
+                    continue;
+                }
+            };
+            let (mut start, len) = (sent.start + skip, sent.caplen - skip);
+            if !whole {
+                start = u32::try_from(self.anew.len()).unwrap_or(u32::MAX);
+                self.anew.extend_from_slice(&sent.bytes(memory)[skip as usize..]);
+                let link = if skip == 0 { sent.link } else { LinkType::RAW };
+                make_whole(link, &mut self.anew[start as usize..]);
+            }
+            self.queue.push(Queued { frame, header, anew: !whole, start, len });
+        }
+    }
+
+    /// Gives frames to the system until all are sent or refused, or none can be; says how many.
+    fn put(
+        &mut self,
+        memory: &[u8],
+        refuse: &mut impl FnMut(u32, Refusal),
+        tell: &mut dyn FnMut(String),
+    ) -> usize {
+        let (mut at, mut wait_ns, mut again) = (0, self.wait_ns, 0);
+        while at < self.queue.len() {
+            let mut pieces: [Pieces<'_>; SEND_AT_ONCE] = [[&[]; 2]; SEND_AT_ONCE];
+            let some = &self.queue[at..self.queue.len().min(at + SEND_AT_ONCE)];
+            for (pieces, queued) in pieces.iter_mut().zip(some) {
+                let bytes = if queued.anew { &self.anew[..] } else { memory };
+                let (start, len) = (queued.start as usize, queued.len as usize);
+                let frame = bytes.get(start..start + len).unwrap_or(&[]);
+                *pieces = [queued.header.bytes(), frame];
+            }
+            let tried = self.port.put(&pieces[..some.len()]);
+            if !matches!(tried, Tried::Again(_)) {
+                again = 0;
+            }
+            match tried {
+                Tried::Took(n) => at += n,
+                Tried::Full { .. } if wait_ns == 0 => break,
+                Tried::Full { tells: true } => {
+                    let room = wait_writable(self.port.socket(), wait_ns);
+                    wait_ns = if room { wait_ns.saturating_sub(SEND_PAUSE_NS) } else { 0 };
+                }
+                Tried::Full { tells: false } => {
+                    wait_writable(None, SEND_PAUSE_NS);
+                    wait_ns = wait_ns.saturating_sub(SEND_PAUSE_NS);
+                }
+                Tried::Again(error) => {
+                    self.note(&error, tell);
+                    again += 1;
+                    if again > SEND_RETRIES {
+                        refuse(self.queue[at].frame, Refusal::Unreachable);
+                        (at, again) = (at + 1, 0);
+                    }
+                }
+                Tried::Refused(reason, error) => {
+                    if reason == Refusal::Other {
+                        self.note(&error, tell);
+                    }
+                    refuse(self.queue[at].frame, reason);
+                    at += 1;
+                }
+                Tried::Away(reason) => {
+                    self.leave(reason, tell);
+                    break;
+                }
+            }
+        }
+        at
+    }
+
+    /// Tells of an error that has no name in the ledger; of the first only.
+    fn note(&mut self, error: &io::Error, tell: &mut dyn FnMut(String)) {
+        if !std::mem::replace(&mut self.noted, true) {
+            tell(format!("{}: {error}", self.name));
+        }
+    }
+}
+
+impl Port {
+    fn put(&mut self, messages: &[Pieces<'_>]) -> Tried {
+        match self {
+            Port::Interface(interface) => interface.put(messages),
+            Port::Xdp(interface) => interface.put(messages),
+            Port::Device(device) => device.put(messages),
+            Port::Tunnel(tunnel) => tunnel.put(messages),
+        }
+    }
+
+    /// What can be waited on for room.
+    fn socket(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            Port::Interface(interface) => Some(interface.socket()),
+            Port::Xdp(interface) => interface.socket(),
+            Port::Device(device) => Some(device.socket()),
+            Port::Tunnel(tunnel) => Some(tunnel.socket()),
+        }
+    }
+}
+
+/// An error that names an outlet.
+pub(super) fn named(name: &str, e: &io::Error, advice: &str) -> io::Error {
+    io::Error::new(e.kind(), format!("{name}: {e}{advice}"))
+}
+
+/// What helps against a lack of permission, if that is what it is.
+pub(super) fn advice(e: &io::Error, capability: &str) -> String {
+    if e.kind() != io::ErrorKind::PermissionDenied {
+        return String::new();
+    }
+    format!(
+        "; this needs {}: run as root, or once: sudo setcap {capability}+ep \"$(command -v weir)\"",
+        capability.to_uppercase()
+    )
+}
