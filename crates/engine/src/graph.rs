@@ -21,6 +21,7 @@ use crate::limits::SPARE_ROWS;
 use crate::ops::groups::Groups;
 use crate::rows::{Output, Rows, Sink};
 use crate::run::RunError;
+use crate::run::panicked::at;
 use crate::segment::{Segment, schema_after, span};
 use exits::Exits;
 use head::Head;
@@ -160,6 +161,7 @@ impl<'e> Lower<'e> {
         let mut pass = self.pass(p, sink);
         pass.out.mode = Mode::Step;
         pass.chain.push(0, rows, &mut pass.out);
+        at(None);
     }
 
     /// Ends a step: rows that were taken go on, in the order of their packets.
@@ -167,6 +169,7 @@ impl<'e> Lower<'e> {
         for p in 0..self.pipes.len() {
             self.run_incoming(p, Mode::Step, sink);
         }
+        at(None);
         self.pending.write(&mut self.written, sink);
         self.exits.step();
     }
@@ -189,6 +192,7 @@ impl<'e> Lower<'e> {
             let w = pass.chain.watermark(w, &mut pass.out);
             self.pipes[p].watermark = w;
         }
+        at(None);
         self.exits.close();
     }
 
@@ -217,6 +221,7 @@ impl<'e> Lower<'e> {
             pass.head_finish();
             pass.chain.finish(&mut pass.out);
         }
+        at(None);
         self.exits.close();
     }
 
@@ -322,6 +327,7 @@ impl<'e> Lower<'e> {
 
     /// Takes the parts of pipeline `p` and of what follows it apart.
     fn pass<'a>(&'a mut self, p: usize, sink: &'a mut dyn Sink) -> Pass<'a, 'e> {
+        at(Some(p));
         let (before, after) = self.pipes.split_at_mut(p + 1);
         let pipe = &mut before[p];
         Pass {

@@ -3,6 +3,7 @@
 mod change;
 mod feed;
 mod inquiry;
+pub(crate) mod panicked;
 mod running;
 
 pub use change::{Change, Changes, Told};
@@ -16,6 +17,7 @@ use crate::graph::exits::Exits;
 use crate::graph::{Lower, window_lengths};
 use crate::limits::{JUMP_NS, LATENESS_NS, PROGRESS_BATCHES};
 use crate::rows::Sink;
+use panicked::caught;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
@@ -70,6 +72,14 @@ pub enum RunError {
     Sink(io::Error),
     /// An outlet could not take frames; the error names it.
     Egress(io::Error),
+    /// A stage, or something else that the run is made of, panicked: a fault of this library, or of
+    /// a registered function. What was put out before is written.
+    Panicked {
+        /// The pipeline whose stage it was, where that is known and has a name.
+        pipeline: Option<String>,
+        /// What it panicked with.
+        words: String,
+    },
 }
 
 impl fmt::Display for RunError {
@@ -78,6 +88,17 @@ impl fmt::Display for RunError {
             RunError::Source(e) => write!(f, "{e}"),
             RunError::Sink(e) => write!(f, "writing rows: {e}"),
             RunError::Egress(e) => write!(f, "{e}"),
+            RunError::Panicked { pipeline, words } => {
+                match pipeline {
+                    Some(name) => write!(f, "a stage of `{name}` failed: {words}")?,
+                    None => write!(f, "the run failed: {words}")?,
+                }
+                write!(
+                    f,
+                    "; this is a fault of the program, not of the packets: please report it. What \
+                     was put out before is written, and the query goes no further"
+                )
+            }
         }
     }
 }
@@ -87,6 +108,7 @@ impl std::error::Error for RunError {
         match self {
             RunError::Source(e) => Some(e),
             RunError::Sink(e) | RunError::Egress(e) => Some(e),
+            RunError::Panicked { .. } => None,
         }
     }
 }
@@ -146,38 +168,19 @@ fn start(
         drop(exits.finish());
         return Outcome { ledger: Ledger::default(), error: Some(RunError::Sink(e)) };
     }
-    let mut feed = Feed::new(program, source, options);
+    let feed = Feed::new(program, source, options);
     let mut running = Running::new(program.clone(), functions, options, &[], exits);
     running.want();
     running.lower.look_up(feed.losses());
     let mut past = Ledger::default();
-    let error = loop {
-        let inquiry = options.inquiry.as_deref();
-        let progress = Progress { call: &mut *progress, batches: 0, inquiry, past: &past };
-        let error;
-        (error, feed) = running.run(feed, sink, progress);
-        if !feed.breaks() {
-            break error;
-        }
-        if error.is_some() {
-            running.finish(&|_| true, sink);
-            break error;
-        }
-        let next = options.changes.as_ref().and_then(|changes| changes.take());
-        let Some(change) = next else {
-            // Somebody else took it.
-            feed.go_on(window_lengths(&running.program));
-            continue;
-        };
-        match running.change(change, (functions, options), &mut past, sink) {
-            Ok(every) => {
-                running.lower.look_up(feed.losses());
-                feed.go_on(every);
-            }
-            Err(e) => {
-                running.finish(&|_| true, sink);
-                break Some(e);
-            }
+    let ran =
+        caught(|| turns((&mut running, &mut past), feed, sink, (functions, options), progress));
+    let (error, mut feed) = match ran {
+        Ok(ran) => ran,
+        Err(panicked) => {
+            let account = source.account();
+            let (ledger, error) = panicked.end(&mut running, sink, account, past);
+            return Outcome { ledger, error: Some(error) };
         }
     };
     let error = error.or(running.lower.end());
@@ -190,6 +193,45 @@ fn start(
     let error = error.or(finished.map(RunError::Sink));
     let error = error.or(feed.take_error().map(RunError::Source));
     Outcome { ledger, error }
+}
+
+/// Runs a program, and those that take its place, until the end; gives the feed back.
+fn turns<'f>(
+    (running, past): (&mut Running<'_>, &mut Ledger),
+    mut feed: Feed<'f>,
+    sink: &mut dyn Sink,
+    (functions, options): (&Functions, &Options),
+    progress: &mut dyn FnMut(&Account),
+) -> (Option<RunError>, Feed<'f>) {
+    loop {
+        let inquiry = options.inquiry.as_deref();
+        let progress = Progress { call: &mut *progress, batches: 0, inquiry, past: &*past };
+        let error;
+        (error, feed) = running.run(feed, sink, progress);
+        if !feed.breaks() {
+            return (error, feed);
+        }
+        if error.is_some() {
+            running.finish(&|_| true, sink);
+            return (error, feed);
+        }
+        let next = options.changes.as_ref().and_then(|changes| changes.take());
+        let Some(change) = next else {
+            // Somebody else took it.
+            feed.go_on(window_lengths(&running.program));
+            continue;
+        };
+        match running.change(change, (functions, options), past, sink) {
+            Ok(every) => {
+                running.lower.look_up(feed.losses());
+                feed.go_on(every);
+            }
+            Err(e) => {
+                running.finish(&|_| true, sink);
+                return (Some(e), feed);
+            }
+        }
+    }
 }
 
 /// Closes what changes a run, however that ends.

@@ -38,6 +38,7 @@ use crate::graph::Closed;
 use crate::lanes::Lanes;
 use crate::limits::{BUNDLES, CLOSES_AHEAD, RING, TURN};
 use crate::rows::Sink;
+use crate::run::panicked::{Panicked, caught};
 use crate::run::{Feed, Progress, RunError, Running, Times};
 use crate::upper::Upper;
 use ahead::Ahead;
@@ -48,7 +49,7 @@ use hub::Hub;
 use keyed::Keyed;
 use results::Results;
 use spread::{Bundles, bundle_len};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};
 use std::thread;
 use weir_plan::place::Placement;
@@ -85,8 +86,9 @@ struct Shared<'a> {
     ended: AtomicBool,
     /// Whether that is only for what runs to change.
     breaks: AtomicBool,
-    /// Whether a worker panicked.
+    /// Whether a worker panicked, and which did first: others do since it did.
     broken: AtomicBool,
+    broke: AtomicUsize,
 }
 
 /// Runs the workers' part on as many threads as there are workers; gives the feed back.
@@ -103,13 +105,28 @@ pub(crate) fn run<'f>(
     let (mine, others) = uppers.split_first_mut().expect("there are workers");
     let shared_ref = &shared;
     let hub = thread::scope(|scope| {
+        let mut started = Vec::new();
         for (me, upper) in others.iter_mut().enumerate() {
-            scope.spawn(move || {
-                Worker::new(me + 1, shared_ref, upper, None).run(lanes);
-            });
+            started.push(scope.spawn(move || {
+                caught(|| drop(Worker::new(me + 1, shared_ref, upper, None).run(lanes)))
+            }));
         }
         let hub = Hub::new(lower, sink, progress.lend());
-        Worker::new(0, shared_ref, mine, Some(hub)).run(lanes).expect("the hub comes back")
+        let worker = Worker::new(0, shared_ref, mine, Some(hub));
+        let mine = caught(|| worker.run(lanes).expect("the hub comes back"));
+        let theirs = started.into_iter().map(|other| other.join().expect("panics are caught"));
+        let theirs: Vec<_> = theirs.map(Result::err).collect();
+        let hub = match mine {
+            Ok(hub) if theirs.iter().all(Option::is_none) => return hub,
+            mine => mine.err(),
+        };
+        let mut panicked: Vec<_> = std::iter::once(hub).chain(theirs).collect();
+        let first = shared_ref.broke.load(Ordering::Acquire).min(panicked.len() - 1);
+        panicked.swap(0, first);
+        let mut panicked: Vec<Panicked> = panicked.into_iter().flatten().collect();
+        // Who had a lock is found out before it could tell.
+        let own = panicked.iter().position(|p| !p.says(PANICKED)).unwrap_or(0);
+        panicked.swap_remove(own).go_on()
     });
     #[cfg(test)]
     MOST_LOTS.set(shared.results.as_ref().map_or(0, |r| r.most.load(Ordering::Acquire)));
@@ -184,6 +201,7 @@ impl<'a> Shared<'a> {
             ended: AtomicBool::new(false),
             breaks: AtomicBool::new(false),
             broken: AtomicBool::new(false),
+            broke: AtomicUsize::new(NOBODY),
         }
     }
 
@@ -333,7 +351,7 @@ impl<'a, 'f, 'h, 'e> Worker<'a, 'f, 'h, 'e> {
     /// Works until there is nothing left; gives the hub back.
     fn run(mut self, lanes: &Lanes) -> Option<Hub<'h, 'e>> {
         let shared = self.shared;
-        let _alarm = Alarm(shared);
+        let _alarm = Alarm(shared, self.me);
         if lanes.are_whole() {
             let mut whole = Whole::default();
             self.turns(lanes, |worker| whole.turn(worker));
@@ -428,11 +446,19 @@ impl<'a, 'f, 'h, 'e> Worker<'a, 'f, 'h, 'e> {
 }
 
 /// Rings when its worker panics, so that nobody waits for it.
-struct Alarm<'a, 'f>(&'a Shared<'f>);
+struct Alarm<'a, 'f>(&'a Shared<'f>, usize);
+
+/// What is in the words of those who panic since another did.
+const PANICKED: &str = "worker panicked";
+
+/// The number of no worker.
+const NOBODY: usize = usize::MAX;
 
 impl Drop for Alarm<'_, '_> {
     fn drop(&mut self) {
         if thread::panicking() {
+            let (set, order) = (self.1, Ordering::AcqRel);
+            let _ = self.0.broke.compare_exchange(NOBODY, set, order, Ordering::Acquire);
             self.0.broken.store(true, Ordering::Release);
             self.0.bell.ring();
         }

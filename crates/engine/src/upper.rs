@@ -7,6 +7,7 @@ use crate::graph::Closed;
 use crate::ops::ends::Wanted;
 use crate::ops::groups::Groups;
 use crate::rows::Rows;
+use crate::run::panicked::at;
 use crate::segment::Segment;
 use crate::view::{Origin, View};
 use weir_packet::bits::Bits;
@@ -114,6 +115,7 @@ impl Upper {
     ) {
         let Upper { layers, view, chains, exits, .. } = self;
         for (p, Chain { first, rest }) in chains {
+            at(Some(*p));
             let packets = view.packets(frames, layers);
             let mut out = Out { pipeline: *p, exits: *exits, out };
             first.push_packets(packets, frames.seq(), clock, rows, &mut |rows| {
@@ -121,6 +123,7 @@ impl Upper {
             });
             first.frames(&mut |exit, rows| out.frames(exit, rows));
         }
+        at(None);
     }
 
     /// Lets pipeline `p` take over what pipeline `q` of `old` holds in its first `same` stages;
@@ -159,18 +162,22 @@ impl Upper {
     pub fn watermark(&mut self, watermark: i64, closed: &mut Vec<Closed>) {
         let mut groups = Vec::new();
         for (p, chain) in &mut self.chains {
+            at(Some(*p));
             chain.each_mut(|segment| segment.close(watermark, &mut groups));
             closed.extend(groups.drain(..).map(|(start, groups)| (*p, start, groups)));
         }
+        at(None);
     }
 
     /// Closes everything.
     pub fn finish(&mut self, closed: &mut Vec<Closed>) {
         let mut groups = Vec::new();
         for (p, chain) in &mut self.chains {
+            at(Some(*p));
             chain.each_mut(|segment| segment.close_all(&mut groups));
             closed.extend(groups.drain(..).map(|(start, groups)| (*p, start, groups)));
         }
+        at(None);
     }
 
     /// Adds what its stages counted to the ledger.

@@ -1,0 +1,110 @@
+//! Registered functions stand for stages that fail.
+
+use crate::conform::{Frames, program};
+use crate::functions::Functions;
+use crate::ops::testing::{field, project};
+use crate::rows::{Output, Rows, Sink};
+use crate::run::{Options, Outcome, RunError, run};
+use std::io;
+use weir_packet::craft::Frame;
+use weir_packet::source::{LinkType, Source};
+use weir_plan::{Expr, ExprKind, Func, Program, Stage, Type, Value};
+
+/// What came, and whether it was closed.
+#[derive(Default)]
+struct Rest {
+    rows: Vec<u64>,
+    finished: bool,
+}
+
+impl Sink for Rest {
+    fn open(&mut self, _: &[Output]) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn rows(&mut self, output: usize, rows: &Rows) -> io::Result<()> {
+        self.rows.resize(self.rows.len().max(output + 1), 0);
+        self.rows[output] += rows.len as u64;
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        self.finished = true;
+        Ok(())
+    }
+}
+
+/// Refuses to go on at packet 5000.
+fn fails() -> Functions {
+    let mut functions = Functions::default();
+    functions.scalar("fails", &[Type::Int], Type::Bool, |args| match args {
+        [Value::Int(5_000)] => panic!("no more of this"),
+        _ => Value::Bool(true),
+    });
+    functions
+}
+
+/// `good` shows all packets; `bad` shows those that the function lets pass.
+fn good_and_bad() -> Program {
+    let mut good = program(vec![project(&["number"])]);
+    let call = ExprKind::Call(Func::User(0), vec![field("number")]);
+    let filter = Stage::Where(Expr { kind: call, ty: Type::Bool });
+    let mut bad = program(vec![filter, project(&["number"])]);
+    good.pipelines[0].name = Some("good".to_owned());
+    bad.pipelines[0].name = Some("bad".to_owned());
+    good.pipelines.append(&mut bad.pipelines);
+    good
+}
+
+fn go(program: &Program, workers: usize) -> (Outcome, Rest) {
+    let frame = Frame::ethernet().ipv4([10, 0, 0, 1], [10, 0, 0, 2]).udp(1, 53).bytes();
+    let frames: Vec<_> = (0..50_000).map(|i| (i, frame.clone())).collect();
+    let mut source = Frames::new(LinkType::ETHERNET, &frames).cut(&[256]);
+    let (mut sink, options) = (Rest::default(), Options { workers, ..Options::default() });
+    let source: &mut dyn Source = &mut source;
+    let outcome = run(program, &fails(), source, &mut sink, &options, &mut |_| {});
+    (outcome, sink)
+}
+
+#[test]
+fn a_panic_ends_the_run_and_costs_nothing_that_was_put_out() {
+    for workers in [1, 2, 4] {
+        let (outcome, sink) = go(&good_and_bad(), workers);
+        let Some(error @ RunError::Panicked { .. }) = outcome.error else {
+            panic!("{:?}", outcome.error)
+        };
+        let said = error.to_string();
+        assert!(said.starts_with("a stage of `bad` failed: no more of this; "), "{said}");
+        assert!(sink.finished, "{workers} workers");
+        // What came before it with one worker, in whole batches; with several, what had its turn.
+        if workers == 1 {
+            assert!(sink.rows.iter().all(|&n| (4_600..=5_000).contains(&n)), "{:?}", sink.rows);
+        }
+        let ledger = outcome.ledger;
+        assert_eq!(ledger.rows, sink.rows.iter().sum::<u64>(), "{workers} workers");
+        assert!(ledger.processed >= 5_000 && ledger.received >= ledger.processed, "{ledger:?}");
+    }
+}
+
+/// A pipeline without a name is known by that of its reader.
+#[test]
+fn who_reads_a_pipeline_gives_it_its_name() {
+    let mut program = good_and_bad();
+    program.pipelines.remove(0);
+    let mut reader = program.pipelines[0].clone();
+    program.pipelines[0].name = None;
+    program.pipelines[0].printed = false;
+    reader.input = weir_plan::Input::Pipeline(0);
+    reader.stages = vec![Stage::Limit(1_000_000)];
+    program.pipelines.push(reader);
+    let (outcome, _) = go(&program, 1);
+    let said = outcome.error.expect("it panics").to_string();
+    assert!(said.starts_with("a stage of `bad` failed: "), "{said}");
+    program.pipelines[1].name = None;
+    let said = go(&program, 1).0.error.expect("it panics").to_string();
+    assert!(said.starts_with("the run failed: no more of this; "), "{said}");
+}
