@@ -108,6 +108,17 @@ pub const LOOKBACK_FILES_MAX: u64 = 1000;
 /// Bytes of frames in one of them unless told otherwise; further frames are left out, and counted.
 pub const LOOKBACK_FILE_BYTES_MAX: u64 = 64 << 20;
 
+/// Bytes of packets around alerts that wait to be written: two such files. When there are more,
+/// reading a capture waits; of a wire, further packets are left out, and counted.
+pub const LOOKBACK_QUEUE_BYTES: usize = 128 << 20;
+
+/// Bytes that each thing to be done for such a file counts there, besides what is to be written.
+pub const LOOKBACK_TASK_BYTES: usize = 512;
+
+/// Milliseconds without anything being written after which the end of a run gives such files of a
+/// wire up.
+pub const LOOKBACK_PATIENCE_MS: u64 = 5000;
+
 /// Alerts that wait until the next batch is read; further ones are refused, and counted.
 pub const LOOKBACK_ASKED_MAX: usize = 4096;
 

@@ -7,16 +7,20 @@
 //! those that pass, until time has gone on far enough. Copying each frame is what that costs as
 //! long as nobody asks; a source without a ring costs nothing.
 //!
-//! Files are written by the thread that reads, 64 KiB at a time.
+//! Files are made and written by a thread of its own, which gets 64 KiB at a time: whoever reads a
+//! wire does not wait for a disk.
 
 mod file;
 mod ring;
+mod writer;
+
+pub use writer::WhenFull;
 
 use crate::limits::{
     LOOKBACK_ASKED_MAX, LOOKBACK_FILE_BYTES_MAX, LOOKBACK_FILES_MAX, LOOKBACK_JUMP_NS,
-    LOOKBACK_OPEN_MAX, LOOKBACK_SLACK_NS,
+    LOOKBACK_OPEN_MAX, LOOKBACK_QUEUE_BYTES, LOOKBACK_SLACK_NS,
 };
-use file::CaptureFile;
+use file::{CaptureFile, Missed, is_plain};
 use ring::{Kept, Ring};
 use std::collections::HashMap;
 use std::io;
@@ -31,6 +35,7 @@ use weir_packet::limits::BATCH;
 use weir_packet::read::read_field;
 use weir_packet::source::{Account, Chunk, FrameBatch, Source, SourceError};
 use weir_packet::walk::{Layers, classify};
+use writer::{Make, Writer, in_folder};
 
 /// How much is kept, and where files go.
 #[derive(Clone, Debug)]
@@ -43,16 +48,27 @@ pub struct Options {
     pub files_max: u64,
     /// Bytes of frames that one file takes at most.
     pub file_bytes_max: u64,
+    /// What becomes of frames while more wait to be written than [`Options::queue_bytes_max`].
+    pub when_full: WhenFull,
+    /// Bytes that wait to be written at most; each open file has up to 64 KiB and a frame besides.
+    pub queue_bytes_max: usize,
     /// The keys that may be asked for, each some fields of fixed width; none of them for all
     /// frames.
     pub keys: Vec<Vec<FieldId>>,
 }
 
 impl Options {
-    /// Of this many bytes, files in the current folder.
+    /// Of this many bytes, files in the current folder, for which reading waits.
     pub fn new(bytes: usize, keys: Vec<Vec<FieldId>>) -> Options {
-        let (files_max, file_bytes_max) = (LOOKBACK_FILES_MAX, LOOKBACK_FILE_BYTES_MAX);
-        Options { bytes, folder: PathBuf::from("."), files_max, file_bytes_max, keys }
+        Options {
+            bytes,
+            folder: PathBuf::from("."),
+            files_max: LOOKBACK_FILES_MAX,
+            file_bytes_max: LOOKBACK_FILE_BYTES_MAX,
+            when_full: WhenFull::Wait,
+            queue_bytes_max: LOOKBACK_QUEUE_BYTES,
+            keys,
+        }
     }
 }
 
@@ -74,7 +90,7 @@ pub struct Wanted {
 /// What became of what was asked for.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Captures {
-    /// Files that were written.
+    /// Files that were made.
     pub files: u64,
     /// Frames in them.
     pub frames: u64,
@@ -84,6 +100,9 @@ pub struct Captures {
     pub full: u64,
     /// Frames that found no room in these.
     pub left_out: u64,
+    /// Frames that are in no file since files were not written in time: once for each that they
+    /// belong to.
+    pub missed: u64,
     /// Asked for in vain: there were too many files, or too many at once.
     pub refused: u64,
     /// Asked for in vain: there was a file of that name.
@@ -98,6 +117,21 @@ impl Captures {
     fn fail(&mut self, name: &str, error: &io::Error) {
         self.failed += 1;
         self.error.get_or_insert_with(|| format!("{name}: {error}"));
+    }
+}
+
+/// What became of what was asked for so far, for any thread.
+#[derive(Clone, Default)]
+pub struct Tally(Arc<Mutex<Captures>>);
+
+impl Tally {
+    /// Now.
+    pub fn now(&self) -> Captures {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Captures)) {
+        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }
 
@@ -147,9 +181,16 @@ pub struct Lookback<S> {
 }
 
 impl<S> Lookback<S> {
-    /// Keeps the frames of `source`, if there are options.
-    pub fn new(source: S, options: Option<Options>) -> Lookback<S> {
-        Lookback { source, watch: options.map(|options| Box::new(Watch::new(options))) }
+    /// Keeps the frames of `source`, if there are options. That starts a thread.
+    ///
+    /// # Errors
+    /// When the system gives no thread.
+    pub fn new(source: S, options: Option<Options>) -> io::Result<Lookback<S>> {
+        let watch = |options: Options| {
+            let folder = in_folder(options.folder.clone());
+            Watch::new(options, folder).map(Box::new)
+        };
+        Ok(Lookback { source, watch: options.map(watch).transpose()? })
     }
 
     /// The source.
@@ -162,7 +203,14 @@ impl<S> Lookback<S> {
         self.watch.as_ref().map(|watch| watch.asking.clone())
     }
 
-    /// Ends all files, and says what became of them; `None` where nothing is kept.
+    /// What became of what was asked for so far; `None` where nothing is kept.
+    pub fn tally(&self) -> Option<Tally> {
+        self.watch.as_ref().map(|watch| watch.tally.clone())
+    }
+
+    /// Ends all files once everything is written, and says what became of them; `None` where
+    /// nothing is kept. With [`WhenFull::LeaveOut`] it gives up when nothing could be written for
+    /// five seconds, and counts what was not.
     pub fn finish(&mut self) -> Option<Captures> {
         self.watch.as_mut().map(|watch| watch.finish())
     }
@@ -196,7 +244,8 @@ struct Watch {
     keys: Vec<Key>,
     open: Vec<(Wanted, CaptureFile)>,
     now: Now,
-    counts: Captures,
+    writer: Writer,
+    tally: Tally,
 }
 
 /// One of the keys.
@@ -237,7 +286,7 @@ impl Now {
 }
 
 impl Watch {
-    fn new(options: Options) -> Watch {
+    fn new(options: Options, make: Make) -> io::Result<Watch> {
         let column = |id: &FieldId| (*id, Column::new(id.info().ty.repr()));
         let key = |fields: &Vec<FieldId>| Key {
             fields: fields.iter().map(column).collect(),
@@ -245,16 +294,19 @@ impl Watch {
             open: HashMap::new(),
             value: Vec::new(),
         };
-        Watch {
+        let tally = Tally::default();
+        let (when_full, most) = (options.when_full, options.queue_bytes_max);
+        Ok(Watch {
             ring: Ring::new(options.bytes),
             asking: Asking::default(),
             like: FrameBatch::new(),
             keys: options.keys.iter().map(key).collect(),
             open: Vec::new(),
             now: Now::default(),
-            counts: Captures::default(),
+            writer: Writer::start(make, when_full, most, tally.clone())?,
+            tally,
             options,
-        }
+        })
     }
 
     /// Looks after a batch that was just read.
@@ -288,16 +340,20 @@ impl Watch {
     /// Begins the files that were asked for, with the frames that are kept.
     fn answer(&mut self) {
         let Waiting { wanted, refused } = self.asking.take();
-        self.counts.refused += refused;
+        if wanted.is_empty() {
+            return;
+        }
+        self.tally.change(|counts| counts.refused += refused);
+        self.open.retain(|(_, file)| !file.was_never_made());
         let first = self.open.len();
         wanted.into_iter().for_each(|wanted| self.begin(wanted));
+        self.index();
         let new = &self.open[first..];
         if new.is_empty() {
             return;
         }
         let from = new.iter().map(|(wanted, _)| wanted.from).min().unwrap_or(i64::MAX);
         let to = new.iter().map(|(wanted, _)| wanted.to).max().unwrap_or(i64::MIN);
-        self.index();
         // Batches refer to memory that stays as it is, and that of the ring does not.
         let ring = std::mem::replace(&mut self.ring, Ring::new(0));
         let mut frames = ring.iter().filter(|frame| (from..=to).contains(&frame.ts)).peekable();
@@ -324,21 +380,21 @@ impl Watch {
         self.ring = ring;
     }
 
-    /// Opens a file.
+    /// Begins a file.
     fn begin(&mut self, wanted: Wanted) {
-        let files = self.counts.files + self.open.len() as u64;
-        if self.open.len() >= LOOKBACK_OPEN_MAX || files >= self.options.files_max {
-            self.counts.refused += 1;
-            return;
+        if !is_plain(&wanted.name) {
+            let error = io::Error::new(io::ErrorKind::InvalidInput, "not the name of a file");
+            return self.tally.change(|counts| counts.fail(&wanted.name, &error));
         }
-        match CaptureFile::create(&self.options.folder, &wanted.name) {
-            Ok(file) => {
-                let short = self.ring.forgotten().is_some_and(|ts| ts >= wanted.from);
-                self.counts.short += u64::from(short);
-                self.open.push((wanted, file));
-            }
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => self.counts.existed += 1,
-            Err(e) => self.counts.fail(&wanted.name, &e),
+        let many = self.open.len() >= LOOKBACK_OPEN_MAX;
+        let short = self.ring.forgotten().is_some_and(|ts| ts >= wanted.from);
+        let room = !many && self.writer.files() < self.options.files_max;
+        let made = if room { self.writer.make(wanted.name.clone(), short) } else { None };
+        let Some(file) = made.map(CaptureFile::new) else {
+            return self.tally.change(|counts| counts.refused += 1);
+        };
+        if !file.was_never_made() {
+            self.open.push((wanted, file));
         }
     }
 
@@ -354,7 +410,8 @@ impl Watch {
 
     /// Puts the frames of a batch into those of some open files that they belong to.
     fn put(&mut self, batch: &FrameBatch, files: Range<usize>) {
-        let Watch { keys, open, counts, options, .. } = self;
+        let Watch { keys, open, writer, options, .. } = self;
+        let mut missed = 0;
         for key in keys.iter_mut().filter(|key| !key.open.is_empty()) {
             if !key.fields.is_empty() {
                 classify(batch, &mut key.layers);
@@ -370,12 +427,15 @@ impl Watch {
                 for &at in those.iter().filter(|at| files.contains(at)) {
                     let (wanted, file) = &mut open[at];
                     if (wanted.from..=wanted.to).contains(&batch.ts()[i])
-                        && let Err(e) = file.put(batch, i, options.file_bytes_max)
+                        && let Err(Missed) = file.put(batch, i, options.file_bytes_max, writer)
                     {
-                        counts.fail(&wanted.name, &e);
+                        missed += 1;
                     }
                 }
             }
+        }
+        if missed > 0 {
+            self.tally.change(|counts| counts.missed += missed);
         }
     }
 
@@ -386,15 +446,8 @@ impl Watch {
         }
         for at in (0..self.open.len()).rev() {
             if is_over(&self.open[at].0) {
-                let (wanted, file) = self.open.remove(at);
-                let ended = file.finish();
-                self.counts.files += 1;
-                self.counts.frames += ended.frames;
-                self.counts.left_out += ended.left_out;
-                self.counts.full += u64::from(ended.left_out > 0);
-                if let Err(e) = ended.written {
-                    self.counts.fail(&wanted.name, &e);
-                }
+                let (_, file) = self.open.remove(at);
+                file.end(&self.writer);
             }
         }
         self.index();
@@ -404,7 +457,8 @@ impl Watch {
     fn finish(&mut self) -> Captures {
         self.answer();
         self.close(|_| true);
-        self.counts.clone()
+        self.writer.finish();
+        self.tally.now()
     }
 }
 

@@ -59,10 +59,13 @@ pub(crate) fn workers(ledger: &Ledger) -> String {
     out
 }
 
+/// Of packets around rows.
+const MISSED: &str = " left out, which the disk did not take in time";
+
 /// What became of packets around rows.
 pub(crate) fn captures(captures: &Captures) -> String {
-    let Captures { files, frames, short, full, left_out, refused, existed, failed, error } =
-        captures;
+    let Captures { files, frames, short, full, left_out, missed, .. } = captures;
+    let Captures { refused, existed, failed, error, .. } = captures;
     let mut parts = vec![format!(
         "{frames}{} in {files}{}",
         plural(*frames, " packet"),
@@ -71,6 +74,7 @@ pub(crate) fn captures(captures: &Captures) -> String {
     let more = [
         (*short, format!("{short} may lack packets from the beginning: --ring keeps more")),
         (*full, format!("{full} full, which lack {left_out}{}", plural(*left_out, " packet"))),
+        (*missed, format!("{missed}{MISSED}")),
         (*refused, format!("{refused} not begun: too many, or too many at once")),
         (*existed, format!("{existed} not begun: there was a file of that name")),
         (*failed, format!("{failed} failed ({})", error.as_deref().unwrap_or("no reason given"))),
@@ -287,7 +291,8 @@ mod tests {
         assert_snapshot!(captures(&all), @"captured   1 packet in 2 files");
         (all.short, all.full, all.left_out, all.refused) = (1, 1, 30, 4);
         (all.existed, all.failed, all.error) = (2, 1, Some("x.pcapng: no space".to_owned()));
-        assert_snapshot!(captures(&all), @"captured   1 packet in 2 files; 1 may lack packets from the beginning: --ring keeps more; 1 full, which lack 30 packets; 4 not begun: too many, or too many at once; 2 not begun: there was a file of that name; 1 failed (x.pcapng: no space)");
+        all.missed = 9;
+        assert_snapshot!(captures(&all), @"captured   1 packet in 2 files; 1 may lack packets from the beginning: --ring keeps more; 1 full, which lack 30 packets; 9 left out, which the disk did not take in time; 4 not begun: too many, or too many at once; 2 not begun: there was a file of that name; 1 failed (x.pcapng: no space)");
     }
 
     #[test]

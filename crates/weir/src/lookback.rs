@@ -5,14 +5,19 @@ use crate::exit::usage;
 use anyhow::Context as _;
 use std::io;
 use weir_capture::limits::LOOKBACK_BYTES;
-use weir_capture::lookback::{Asking, Options, Wanted};
+use weir_capture::lookback::{Asking, Options, Wanted, WhenFull};
 use weir_engine::graph::Lower;
 use weir_engine::rows::{Output, Rows, Sink};
 use weir_packet::fields::FieldId;
 use weir_plan::{Capture, Program};
 
-/// What is kept for the rows of a program; `None` where none asks for packets.
-pub(crate) fn options(program: &Program, args: &LookbackArgs) -> anyhow::Result<Option<Options>> {
+/// What is kept for the rows of a program; `None` where none asks for packets. A wire does not wait
+/// for files.
+pub(crate) fn options(
+    program: &Program,
+    args: &LookbackArgs,
+    is_live: bool,
+) -> anyhow::Result<Option<Options>> {
     let keys = keys(program);
     if keys.is_empty() {
         return match args.ring {
@@ -30,6 +35,7 @@ pub(crate) fn options(program: &Program, args: &LookbackArgs) -> anyhow::Result<
     let size = format!("--ring {bytes}: so much memory is not to be had");
     Vec::<u8>::new().try_reserve_exact(bytes).map_err(|_| usage(size))?;
     let mut options = Options { folder, ..Options::new(bytes, keys) };
+    options.when_full = if is_live { WhenFull::LeaveOut } else { WhenFull::Wait };
     options.files_max = args.capture_files;
     options.file_bytes_max = args.capture_size.unwrap_or(options.file_bytes_max);
     Ok(Some(options))

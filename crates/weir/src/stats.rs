@@ -6,9 +6,10 @@ use crate::{ledger, wire};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Sender};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
+use weir_capture::lookback::Tally;
 use weir_engine::counters::Ledger;
 use weir_engine::run::Inquiry;
 use weir_packet::source::Account;
@@ -32,6 +33,8 @@ struct Asked {
     /// Whether the answer is to be printed.
     print: AtomicBool,
     waiting: Mutex<Vec<Sender<Counts>>>,
+    /// What there is to say of packets around rows.
+    captures: OnceLock<Tally>,
 }
 
 impl Stats {
@@ -45,6 +48,9 @@ impl Stats {
                 term.say_text(&ledger::render(counts));
                 term.say_text(&ledger::workers(counts));
                 term.say_text(&wire::render(interfaces, &wire::Notes::default()));
+                if let Some(captures) = theirs.captures.get() {
+                    term.say(ledger::captures(&captures.now()));
+                }
             }
             let mut waiting = theirs.waiting.lock().unwrap_or_else(PoisonError::into_inner);
             for who in waiting.drain(..) {
@@ -53,6 +59,16 @@ impl Stats {
             }
         });
         Stats { inquiry: Arc::new(inquiry), asked }
+    }
+
+    /// Says what became of packets around rows, too.
+    pub(crate) fn tell_captures(&self, captures: Tally) {
+        self.asked.captures.get_or_init(|| captures);
+    }
+
+    /// What became of packets around rows so far, in a line, if there are such.
+    pub(crate) fn captures(&self) -> Option<String> {
+        self.asked.captures.get().map(|captures| ledger::captures(&captures.now()) + "\n")
     }
 
     /// What the run answers.

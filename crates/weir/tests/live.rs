@@ -8,6 +8,7 @@ mod common;
 mod wires;
 
 use common::{files, root};
+use nix::sys::fanotify::{EventFFlags, Fanotify, InitFlags, MarkFlags, MaskFlags};
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
@@ -504,6 +505,78 @@ fn a_sink_that_hangs_does_not_stall_the_wire() {
     let refused: usize = refused.unwrap_or_else(|| panic!("rows were refused: {said}"));
     assert_eq!(rows.lines().count() - 1 + refused, sent, "{said}");
     assert!(said.contains("packets or rows were lost (--fail-on-loss)"), "{said}");
+}
+
+/// Files of `capture` that nobody may open yet: the kernel asks this process whether they may be,
+/// and it does not answer as long as this exists. `None` where that takes more rights.
+fn hold_up(folder: &Path) -> Option<Fanotify> {
+    let flags = InitFlags::FAN_CLASS_CONTENT | InitFlags::FAN_CLOEXEC;
+    let held = Fanotify::init(flags, EventFFlags::O_RDONLY).ok()?;
+    let opening = MaskFlags::FAN_OPEN_PERM | MaskFlags::FAN_EVENT_ON_CHILD;
+    let folder = std::fs::File::open(folder).expect("it is there");
+    held.mark(MarkFlags::FAN_MARK_ADD, opening, folder, None::<&Path>).ok()?;
+    Some(held)
+}
+
+/// The folder of `capture` hangs, and yet every packet is received. What is queued is written when
+/// it goes on; where it never does, the run ends all the same, and says what is missing.
+#[test]
+#[expect(clippy::print_stderr, reason = "a skipped part says so")]
+fn a_disk_that_hangs_does_not_stall_the_wire() {
+    if !namespace("a_disk_that_hangs_does_not_stall_the_wire") {
+        return;
+    }
+    veth("v0", "v1");
+    let query = "packets | where number == 3 | project ts, ip.src | capture 1h by ip.src";
+    let other = "packets | where number == 0 | project number";
+    for goes_on in [true, false] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let Some(held) = hold_up(folder.path()) else {
+            eprintln!("SKIPPED: a_disk_that_hangs_does_not_stall_the_wire: no fanotify");
+            return;
+        };
+        let to = folder.path().to_str().expect("a plain path");
+        let args = ["run", "-e", query, "-e", other, "-i", "v1", "-o", "json", "-Q", "in"];
+        let more = ["--capture-dir", to, "--rings", "1", "--fail-on-loss"];
+        let mut run = Run::start(&[&args[..], &more].concat());
+        let sender = Sender::new("v0");
+        let long = Frame::ethernet().ipv4([10, 0, 0, 1], [10, 0, 0, 2]).udp(1, 2);
+        let (long, sent) = (long.payload(&[7; 1000]).bytes(), 2000);
+        (0..sent).for_each(|_| sender.send(&long));
+        loop {
+            run.signal("-USR1");
+            run.until("so far:");
+            run.until("received");
+            let received = run.said.last().cloned().unwrap_or_default();
+            run.until("captured   0 packets in 0 files");
+            // By then somebody waits for the file.
+            let files = std::fs::read_dir(folder.path()).expect("a folder").count();
+            if received.contains(&format!(" {sent} packets")) && files == 1 {
+                break;
+            }
+        }
+        let held = (!goes_on).then_some(held);
+        run.signal("-INT");
+        let status = run.child.wait().expect("ends");
+        drop(held);
+        run.said.extend(run.errors.iter());
+        let said = run.said.join("\n");
+        assert_eq!(status.code(), Some(i32::from(!goes_on)), "{said}");
+        assert!(said.contains(&format!("received   {sent} packets\n")), "{said}");
+        if goes_on {
+            assert!(said.contains(&format!("captured   {sent} packets in 1 file")), "{said}");
+            let mut files = std::fs::read_dir(folder.path()).expect("a folder");
+            let file = files.next().expect("one").expect("one").path();
+            assert_eq!(sendable(&file, usize::MAX), vec![long; sent]);
+        } else {
+            let left_out = format!(
+                "captured   0 packets in 0 files; {sent} left out, which the disk did not take \
+                 in time; 1 failed (alert-"
+            );
+            assert!(said.contains(&left_out), "{said}");
+            assert!(said.contains("10.0.0.1.pcapng: nothing could be written for 5 s)"), "{said}");
+        }
+    }
 }
 
 #[test]

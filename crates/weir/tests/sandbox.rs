@@ -217,6 +217,32 @@ fn every_thread_of_a_stream_gives_up_everything() {
     assert!(rows.contains("192.0.2.1"), "{rows}");
 }
 
+/// The thread that writes the packets around rows begins after everything was given up, and makes
+/// its files all the same.
+#[test]
+fn the_thread_that_writes_captures_gives_up_everything() {
+    let folder = workplace();
+    let out = folder.path().join("out");
+    let query = "packets | where number == 1 | project ts, ip.src | capture 1h by ip.src";
+    let to = out.to_str().expect("plain");
+    let mut run = Run::start(weir(&["run", "-e", query, "-r", "-", "-v", "--capture-dir", to]));
+    let told = run.until("sandbox: ");
+    if told.contains("this kernel has no") {
+        skip("sandbox::the_thread_that_writes_captures_gives_up_everything", &told);
+        return;
+    }
+    let input = run.input.as_mut().expect("piped");
+    input.write_all(&capture(3)).and_then(|()| input.flush()).expect("it is read");
+    let threads = run.threads(&["weir", "signals", "stream", "captures"]);
+    let capabilities = threads[0].capabilities();
+    // CAP_DAC_OVERRIDE at most.
+    assert_eq!(capabilities & !(1 << 1), 0, "{}", threads[0].0);
+    confined(&threads, capabilities);
+    let (_, said) = run.end(0);
+    assert!(said.contains("captured 1 packet in 1 file"), "{said}");
+    assert_eq!(std::fs::read_dir(&out).expect("there").count(), 1, "{said}");
+}
+
 /// The thread that decompresses begins after everything was given up, too.
 #[test]
 fn every_thread_of_a_compressed_capture_gives_up_everything() {

@@ -1,64 +1,58 @@
 //! One file of frames around an alert.
 
+use super::writer::{Handle, Lot, Writer};
 use crate::limits::WRITE_BUFFER;
 use crate::write::Format;
-use std::fs::{File, OpenOptions};
-use std::io::{self, Write as _};
-use std::path::Path;
 use weir_packet::egress::Sent;
 use weir_packet::source::FrameBatch;
 
 /// Bytes of a file's name at most: what file systems take.
 const NAME_MAX: usize = 255;
 
-/// A file being written.
+/// A file that takes frames.
 pub(super) struct CaptureFile {
-    file: File,
+    file: Handle,
     format: Format,
-    /// Bytes that are not written yet.
-    buffer: Vec<u8>,
+    /// What the writer has not been given yet.
+    waiting: Lot,
     /// Bytes of frames so far.
     bytes: u64,
-    frames: u64,
-    /// Frames among them that are in the buffer.
-    waiting: u64,
+    /// Frames that it had no room for.
     left_out: u64,
-    /// Whether writing failed; then nothing more is written.
-    failed: bool,
 }
 
-/// What became of a file.
-pub(super) struct Ended {
-    pub(super) frames: u64,
-    pub(super) left_out: u64,
-    pub(super) written: io::Result<()>,
-}
+/// Frames that were not put into a file since the writer was behind.
+pub(super) struct Missed;
 
 impl CaptureFile {
-    /// A new file in a folder.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::AlreadyExists`] where there is one of that name, and what the system says.
-    pub(super) fn create(folder: &Path, name: &str) -> io::Result<CaptureFile> {
-        if !is_plain(name) {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not the name of a file"));
-        }
-        let file = OpenOptions::new().write(true).create_new(true).open(folder.join(name))?;
-        let (format, buffer) = (Format::of(".pcapng"), Vec::new());
-        let (bytes, frames, waiting, left_out) = (0, 0, 0, 0);
-        Ok(CaptureFile { file, format, buffer, bytes, frames, waiting, left_out, failed: false })
+    /// A file in the hands of a writer.
+    pub(super) fn new(file: Handle) -> CaptureFile {
+        let (format, waiting) = (Format::of(".pcapng"), Lot::default());
+        CaptureFile { file, format, waiting, bytes: 0, left_out: 0 }
+    }
+
+    /// Whether it turned out that there can be no such file.
+    pub(super) fn was_never_made(&self) -> bool {
+        self.file.state.was_never_made()
     }
 
     /// Appends a frame, unless it would have more than so many bytes of frames.
     ///
     /// # Errors
-    /// When it can't be written; told once.
-    pub(super) fn put(&mut self, batch: &FrameBatch, i: usize, max: u64) -> io::Result<()> {
+    /// Where the writer is behind.
+    pub(super) fn put(
+        &mut self,
+        batch: &FrameBatch,
+        i: usize,
+        max: u64,
+        writer: &Writer,
+    ) -> Result<(), Missed> {
         let bytes = batch.frame(i);
-        if self.failed || self.bytes + bytes.len() as u64 > max {
+        if self.file.state.has_failed() || self.bytes + bytes.len() as u64 > max {
             self.left_out += 1;
             return Ok(());
         }
+        self.hand_over(writer)?;
         let frame = Sent {
             outlet: 0,
             link: batch.link,
@@ -68,39 +62,40 @@ impl CaptureFile {
             caplen: bytes.len() as u32,
             trimmed: false,
         };
-        if self.format.put(&mut self.buffer, &frame, bytes).is_err() {
+        if self.format.put(&mut self.waiting.bytes, &frame, bytes).is_err() {
             // Of one link type are the frames of pcap files only.
             self.left_out += 1;
             return Ok(());
         }
         self.bytes += bytes.len() as u64;
-        (self.frames, self.waiting) = (self.frames + 1, self.waiting + 1);
-        if self.buffer.len() >= WRITE_BUFFER { self.write() } else { Ok(()) }
+        self.waiting.frames += 1;
+        Ok(())
     }
 
-    fn write(&mut self) -> io::Result<()> {
-        let written = self.file.write_all(&self.buffer);
-        self.buffer.clear();
-        let waiting = std::mem::take(&mut self.waiting);
-        if written.is_err() {
-            // Some of them may be there.
-            (self.frames, self.left_out) = (self.frames - waiting, self.left_out + waiting);
-            self.failed = true;
+    /// Gives the writer what waits, once it is enough.
+    fn hand_over(&mut self, writer: &Writer) -> Result<(), Missed> {
+        if self.waiting.bytes.len() < WRITE_BUFFER {
+            return Ok(());
         }
-        written
+        let lot = std::mem::take(&mut self.waiting);
+        if let Err(back) = writer.write(&self.file, lot) {
+            self.waiting = back;
+            return Err(Missed);
+        }
+        // As much will come again.
+        self.waiting.bytes.reserve(WRITE_BUFFER);
+        Ok(())
     }
 
-    /// Writes what is left.
-    pub(super) fn finish(mut self) -> Ended {
-        self.format.end(&mut self.buffer);
-        // A failure before was told.
-        let written = if self.failed { Ok(()) } else { self.write() };
-        Ended { frames: self.frames, left_out: self.left_out, written }
+    /// Gives the writer the last of it.
+    pub(super) fn end(mut self, writer: &Writer) {
+        self.format.end(&mut self.waiting.bytes);
+        writer.end(&self.file, self.waiting, self.left_out);
     }
 }
 
-/// Whether a name is that of a file in the folder, of plain characters.
-fn is_plain(name: &str) -> bool {
+/// Whether a name is that of a file in a folder, of plain characters.
+pub(super) fn is_plain(name: &str) -> bool {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"._-+".contains(&b);
     (1..=NAME_MAX).contains(&name.len()) && !name.starts_with('.') && name.bytes().all(plain)
 }

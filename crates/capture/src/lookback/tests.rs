@@ -57,7 +57,7 @@ fn wanted(name: &str, (from, to): (i64, i64), by: usize, key: Vec<Option<u128>>)
 
 /// Reads all of a source in small batches, and asks when so many frames were read.
 fn run(frames: &[(i64, Vec<u8>)], options: Options, asked: Vec<(usize, Wanted)>) -> Captures {
-    let mut lookback = Lookback::new(source(frames), Some(options));
+    let mut lookback = Lookback::new(source(frames), Some(options)).expect("a thread");
     let asking = lookback.asking().expect("frames are kept");
     let (mut batch, mut came, mut asked) = (FrameBatch::new(), 0, asked.into_iter().peekable());
     while lookback.fill(&mut batch).expect("frames") {
@@ -215,8 +215,240 @@ fn one_wild_time_ends_no_file() {
 
 #[test]
 fn without_options_nothing_is_kept() {
-    let mut lookback = Lookback::new(source(&frames(10)), None);
+    let mut lookback = Lookback::new(source(&frames(10)), None).expect("no thread");
     let mut batch = FrameBatch::new();
     assert!(lookback.fill(&mut batch).expect("frames"));
     assert!(lookback.asking().is_none() && lookback.finish().is_none());
+}
+
+/// A disk that takes bytes of files only while it is told to; what was written, by file.
+#[derive(Clone, Default)]
+struct Disk(Arc<(Mutex<DiskState>, std::sync::Condvar)>);
+
+#[derive(Default)]
+struct DiskState {
+    goes: bool,
+    fails: bool,
+    /// Calls that wait.
+    asked: usize,
+    files: HashMap<String, Vec<u8>>,
+}
+
+impl Disk {
+    fn change(&self, change: impl FnOnce(&mut DiskState)) {
+        change(&mut self.0.0.lock().expect("no test has failed"));
+        self.0.1.notify_all();
+    }
+
+    /// Waits until it goes.
+    fn take(&self, change: impl FnOnce(&mut DiskState)) -> io::Result<()> {
+        let mut state = self.0.0.lock().expect("no test has failed");
+        state.asked += 1;
+        self.0.1.notify_all();
+        let mut state = self.0.1.wait_while(state, |state| !state.goes).expect("nor later");
+        if state.fails {
+            return Err(io::Error::other("the disk is gone"));
+        }
+        change(&mut state);
+        Ok(())
+    }
+
+    /// Waits until somebody wants something of it.
+    fn is_asked(&self) {
+        let state = self.0.0.lock().expect("no test has failed");
+        drop(self.0.1.wait_while(state, |state| state.asked == 0).expect("nor later"));
+    }
+
+    fn make(&self) -> Make {
+        let disk = self.clone();
+        Box::new(move |name| {
+            disk.take(|state| drop(state.files.insert(name.to_owned(), Vec::new())))?;
+            Ok(Box::new(DiskFile(disk.clone(), name.to_owned())))
+        })
+    }
+
+    fn lookback(&self, frames: &[(i64, Vec<u8>)], options: Options) -> Lookback<MemorySource> {
+        let watch = Watch::new(options, self.make()).expect("a thread");
+        Lookback { source: source(frames), watch: Some(Box::new(watch)) }
+    }
+
+    /// Times and bytes of the frames of a file.
+    fn read(&self, name: &str) -> Vec<(i64, Vec<u8>)> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let bytes = self.0.0.lock().expect("no test has failed").files[name].clone();
+        std::fs::write(folder.path().join(name), bytes).expect("writes");
+        read(folder.path(), name)
+    }
+}
+
+struct DiskFile(Disk, String);
+
+impl io::Write for DiskFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let name = &self.1;
+        self.0.take(|state| state.files.get_mut(name).expect("made").extend_from_slice(bytes))?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Frames of 1 KB, enough for several lots.
+fn long_frames() -> Vec<(i64, Vec<u8>)> {
+    let long = |(ts, mut frame): (i64, Vec<u8>)| {
+        frame.resize(1000, 7);
+        (ts, frame)
+    };
+    frames(1000).into_iter().map(long).collect()
+}
+
+#[test]
+fn a_disk_that_hangs_does_not_stall_reading() {
+    let (disk, frames) = (Disk::default(), long_frames());
+    let bounded = Options {
+        when_full: WhenFull::LeaveOut,
+        queue_bytes_max: 256 << 10,
+        ..options(Path::new("nowhere"), 1 << 20)
+    };
+    let mut lookback = disk.lookback(&frames, bounded);
+    let (asking, tally) = (lookback.asking().expect("kept"), lookback.tally().expect("kept"));
+    let ever = (i64::MIN, i64::MAX);
+    asking.ask(wanted("a.pcapng", ever, 0, vec![]));
+    let mut batch = FrameBatch::new();
+    // All of it, though not one byte is written.
+    while lookback.fill(&mut batch).expect("frames") {}
+    assert_eq!(lookback.account().received, 1000);
+    let so_far = tally.now();
+    assert_eq!((so_far.files, so_far.frames), (0, 0));
+    assert!((400..800).contains(&so_far.missed), "{so_far:?}");
+    // What asks now finds no room.
+    asking.ask(wanted("b.pcapng", ever, 0, vec![]));
+    assert!(!lookback.fill(&mut batch).expect("the end"));
+    assert_eq!(tally.now(), Captures { refused: 1, ..so_far.clone() });
+    // What is queued is written in the end, whole.
+    disk.change(|state| state.goes = true);
+    let counts = lookback.finish().expect("kept");
+    let there = disk.read("a.pcapng");
+    assert_eq!(there, &frames[..there.len()]);
+    let (frames, missed) = (there.len() as u64, so_far.missed);
+    assert_eq!(counts, Captures { files: 1, frames, missed, refused: 1, ..Captures::default() });
+    assert_eq!(frames + missed, 1000);
+}
+
+/// Frames go on being put into a file once there is room again.
+#[test]
+fn a_disk_that_goes_on_gets_what_comes_then() {
+    let (disk, frames) = (Disk::default(), long_frames());
+    let bounded = Options {
+        when_full: WhenFull::LeaveOut,
+        // Of one batch, and not of two.
+        queue_bytes_max: 400_000,
+        ..options(Path::new("nowhere"), 1 << 20)
+    };
+    let mut lookback = disk.lookback(&frames, bounded);
+    let tally = lookback.tally().expect("kept");
+    let asking = lookback.asking().expect("kept");
+    asking.ask(wanted("a.pcapng", (i64::MIN, i64::MAX), 0, vec![]));
+    let mut batch = FrameBatch::new();
+    while tally.now().missed == 0 {
+        assert!(lookback.fill(&mut batch).expect("frames"), "it never came to it");
+    }
+    disk.change(|state| state.goes = true);
+    lookback.watch.as_ref().expect("kept").writer.rest();
+    let before = tally.now().missed;
+    let mut left = 0;
+    while lookback.fill(&mut batch).expect("frames") {
+        left += batch.len() as u64;
+        lookback.watch.as_ref().expect("kept").writer.rest();
+    }
+    let counts = lookback.finish().expect("kept");
+    assert!(left > 100 && counts.missed == before, "{counts:?}, {left} left");
+    let there = disk.read("a.pcapng");
+    assert_eq!(there.len() as u64, 1000 - before);
+    assert_eq!(there[there.len() - left as usize..], frames[1000 - left as usize..]);
+}
+
+/// Of a capture that is there already nothing is lost, however slow the disk and however small the
+/// queue; the file is byte for byte what its format makes of its frames.
+#[test]
+fn reading_a_file_waits_for_the_disk() {
+    let frames = long_frames();
+    let mut expected = Vec::new();
+    let mut format = crate::write::Format::of("a.pcapng");
+    for (ts, bytes) in &frames {
+        let sent = weir_packet::egress::Sent {
+            outlet: 0,
+            link: LinkType::ETHERNET,
+            ts: *ts,
+            len: bytes.len() as u32,
+            start: 0,
+            caplen: bytes.len() as u32,
+            trimmed: false,
+        };
+        format.put(&mut expected, &sent, bytes).expect("one link type");
+    }
+    for queue_bytes_max in [1, 100_000, LOOKBACK_QUEUE_BYTES] {
+        let disk = Disk::default();
+        let slow = std::thread::spawn({
+            let disk = disk.clone();
+            move || {
+                disk.is_asked();
+                disk.change(|state| state.goes = true);
+            }
+        });
+        let bounded = Options { queue_bytes_max, ..options(Path::new("nowhere"), 1 << 20) };
+        let mut lookback = disk.lookback(&frames, bounded);
+        let asking = lookback.asking().expect("kept");
+        asking.ask(wanted("a.pcapng", (i64::MIN, i64::MAX), 0, vec![]));
+        let mut batch = FrameBatch::new();
+        while lookback.fill(&mut batch).expect("frames") {}
+        let counts = lookback.finish().expect("kept");
+        slow.join().expect("goes");
+        assert_eq!(counts, Captures { files: 1, frames: 1000, ..Captures::default() });
+        assert!(disk.0.0.lock().expect("whole").files["a.pcapng"] == expected);
+    }
+}
+
+#[test]
+fn what_the_disk_refuses_is_told_with_the_name_of_the_file() {
+    for when_full in [WhenFull::Wait, WhenFull::LeaveOut] {
+        let (disk, frames) = (Disk::default(), long_frames());
+        disk.change(|state| state.goes = true);
+        let bounded = Options { when_full, ..options(Path::new("nowhere"), 1 << 20) };
+        let mut lookback = disk.lookback(&frames, bounded);
+        let asking = lookback.asking().expect("kept");
+        asking.ask(wanted("a.pcapng", (i64::MIN, i64::MAX), 0, vec![]));
+        let mut batch = FrameBatch::new();
+        while lookback.tally().expect("kept").now().frames == 0 {
+            assert!(lookback.fill(&mut batch).expect("frames"), "nothing was written");
+            lookback.watch.as_ref().expect("kept").writer.rest();
+        }
+        disk.change(|state| state.fails = true);
+        while lookback.fill(&mut batch).expect("frames") {}
+        let counts = lookback.finish().expect("kept");
+        assert_eq!((counts.files, counts.failed, counts.missed), (1, 1, 0));
+        assert_eq!(counts.error.as_deref(), Some("a.pcapng: the disk is gone"));
+        assert_eq!(disk.read("a.pcapng").len() as u64, counts.frames);
+        assert_eq!(counts.frames + counts.left_out, 1000);
+    }
+}
+
+/// Nobody waits for ever for a wire's files.
+#[test]
+fn what_is_never_written_is_counted_in_the_end() {
+    let (disk, frames) = (Disk::default(), long_frames());
+    let live = Options { when_full: WhenFull::LeaveOut, ..options(Path::new("nowhere"), 1 << 20) };
+    let mut lookback = disk.lookback(&frames, live);
+    lookback.watch.as_mut().expect("kept").writer.patience = std::time::Duration::from_millis(20);
+    let asking = lookback.asking().expect("kept");
+    asking.ask(wanted("a.pcapng", (i64::MIN, i64::MAX), 0, vec![]));
+    let mut batch = FrameBatch::new();
+    while lookback.fill(&mut batch).expect("frames") {}
+    disk.is_asked();
+    let counts = lookback.finish().expect("kept");
+    let error = Some("a.pcapng: nothing could be written for 0 s".to_owned());
+    assert_eq!(counts, Captures { missed: 1000, failed: 1, error, ..Captures::default() });
+    disk.change(|state| state.goes = true);
 }

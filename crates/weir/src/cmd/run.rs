@@ -221,7 +221,7 @@ impl Run<'_> {
         self.become_user()?;
         let files = self.files()?;
         let mut outlets = self.outlets(&input)?;
-        let kept = lookback::options(&self.program, &self.options.lookback)?;
+        let kept = lookback::options(&self.program, &self.options.lookback, self.is_live())?;
         self.confine(&input, &outlets);
 
         let ending = Arc::clone(&stop);
@@ -231,7 +231,10 @@ impl Run<'_> {
         if self.options.fragments {
             source = source.fragments();
         }
-        let mut source = Lookback::new(source, kept);
+        let mut source = Lookback::new(source, kept)?;
+        if let Some(tally) = source.tally() {
+            stats.tell_captures(tally);
+        }
         let mut progress = self.progress(stream);
         let table = TableOptions {
             time: self.options.time.into(),
@@ -445,7 +448,10 @@ impl Run<'_> {
                 self.term.error(format_args!("files of `capture` could not be written"));
                 Ok(Status::Failed)
             }
-            None if self.options.fail_on_loss && outcome.ledger.has_losses() => {
+            None if self.options.fail_on_loss
+                && (outcome.ledger.has_losses()
+                    || captures.is_some_and(|captures| captures.missed > 0)) =>
+            {
                 self.term.error(format_args!("packets or rows were lost (--fail-on-loss)"));
                 Ok(Status::Failed)
             }

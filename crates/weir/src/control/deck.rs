@@ -146,6 +146,7 @@ impl Deck {
         let mut text = ledger::render(&counts);
         text += &ledger::workers(&counts);
         text += &wire::render(&interfaces, &Notes::default());
+        text += &self.stats.captures().unwrap_or_default();
         let counts = Some(Counts::new(&counts, &interfaces));
         Reply { text, counts, ..Reply::default() }
     }
