@@ -21,8 +21,8 @@ use std::sync::atomic::Ordering;
 use weir_packet::source::{Account, FrameBatch, LinkType, Lost, Source, SourceError};
 
 /// Captures from interfaces of the network namespace of the calling thread, by their names;
-/// [`ANY`] means all, as cooked frames. It ends when [`LiveOptions::stop`] is set, or when the last
-/// of them is removed.
+/// [`ANY`](super::ANY) means all, as cooked frames. It ends when [`LiveOptions::stop`] is set, or
+/// when the last of them is removed.
 ///
 /// # Errors
 /// When there is no such interface, the process may not, or the kernel refuses what the options
