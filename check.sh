@@ -17,7 +17,7 @@ fi
 
 # DPDK and its drivers, for the feature of that name.
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null && ! pkg-config --exists libdpdk 2>/dev/null; then
-    apt-get update -q
+    apt-get update -q || true
     DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends libdpdk-dev || true
 fi
 
@@ -28,7 +28,7 @@ cargo fmt --all --check
 cargo clippy --workspace --all-targets --quiet -- -D warnings
 RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
 
-if pkg-config --exists 'libdpdk >= 21.11' 2>/dev/null; then
+if pkg-config --exists 'libdpdk >= 22.11' 2>/dev/null; then
     # All of the workspace, so that little is built twice.
     cargo clippy --workspace --features weir/dpdk --all-targets --quiet -- -D warnings
     RUSTDOCFLAGS="-D warnings" cargo doc -p weir-dpdk --features link --no-deps --quiet

@@ -9,8 +9,8 @@ fn main() {
 
 #[cfg(feature = "link")]
 mod link {
-    /// The first that names flags of packet buffers as the C does.
-    const OLDEST: &str = "21.11";
+    /// The first that has `rte_dev_name`, and the oldest that it was tested with.
+    const OLDEST: &str = "22.11";
 
     /// What is called, and no more: `libdpdk` names all libraries that there are. Drivers are
     /// loaded at run time.
