@@ -80,14 +80,26 @@ pub(crate) fn arguments(
     all
 }
 
-/// Free huge pages of all sizes, in MiB.
+/// The word of the user's that has DPDK print how it is used, and end the process.
+pub(crate) fn asks_for_help(own: &[String]) -> Option<&str> {
+    let asks = |word: &&str| {
+        word.starts_with("-h")
+            || word.starts_with("-vh")
+            || word.starts_with("--he") && "--help".starts_with(word)
+    };
+    own.iter().map(String::as_str).find(asks)
+}
+
+/// Free huge pages of all sizes that nobody has reserved, in MiB.
 pub(crate) fn free_huge_mib(pages: &Path) -> usize {
     let sizes = fs::read_dir(pages).into_iter().flatten().flatten();
     let mib = sizes.filter_map(|size| {
         let name = size.file_name();
         let kib = name.to_str()?.strip_prefix("hugepages-")?.strip_suffix("kB")?;
-        let free = fs::read_to_string(size.path().join("free_hugepages")).ok()?;
-        Some((kib.parse::<usize>().ok()? >> 10).saturating_mul(free.trim().parse().ok()?))
+        let read = |file| fs::read_to_string(size.path().join(file)).ok()?.trim().parse().ok();
+        let free: usize = read("free_hugepages")?;
+        let free = free.saturating_sub(read("resv_hugepages").unwrap_or(0));
+        Some((kib.parse::<usize>().ok()? >> 10).saturating_mul(free))
     });
     mib.fold(0, usize::saturating_add)
 }
@@ -132,12 +144,25 @@ mod tests {
     }
 
     #[test]
+    fn who_asks_for_help_is_noticed() {
+        let asks = |word: &str| asks_for_help(&["-v".to_owned(), word.to_owned()]).is_some();
+        assert!(["-h", "--help", "--hel", "-vh"].into_iter().all(asks));
+        assert!(!["--huge-dir=/h", "--help-me", "-l", "-a", "h"].into_iter().any(asks));
+    }
+
+    #[test]
     fn free_huge_pages_are_added_up() {
         let folder = tempfile::tempdir().expect("a folder");
-        for (size, free) in [("hugepages-2048kB", "3\n"), ("hugepages-1048576kB", "2"), ("x", "9")]
-        {
-            fs::create_dir(folder.path().join(size)).expect("makes");
-            fs::write(folder.path().join(size).join("free_hugepages"), free).expect("writes");
+        for (size, free, reserved) in [
+            ("hugepages-2048kB", "7\n", "4\n"),
+            ("hugepages-1048576kB", "2", "0"),
+            ("hugepages-64kB", "1", "3"),
+            ("x", "9", "0"),
+        ] {
+            let size = folder.path().join(size);
+            fs::create_dir(&size).expect("makes");
+            fs::write(size.join("free_hugepages"), free).expect("writes");
+            fs::write(size.join("resv_hugepages"), reserved).expect("writes");
         }
         assert_eq!(free_huge_mib(folder.path()), 2 * 3 + 2 * 1024);
         assert_eq!(free_huge_mib(Path::new("/nonexistent")), 0);

@@ -50,16 +50,19 @@ impl Times {
         }
     }
 
-    /// The time behind which no frame is to come any more, where no more are waiting now.
-    pub(crate) fn reached(&self, now: i64) -> Option<i64> {
-        match self {
-            Times::System => Some(now),
-            Times::Ticks(_) => Some(now.saturating_sub(REACHED_BEHIND_NS)),
+    /// The time behind which no frame is to come any more: where none is waiting (`empty`) time
+    /// goes on by itself, else it is at those that came.
+    pub(crate) fn reached(&self, now: i64, empty: bool) -> Option<i64> {
+        let at = match self {
+            Times::System => return Some(now),
+            Times::Ticks(_) if empty => now,
+            Times::Ticks(ticks) => ticks.latest?,
             Times::File(latest) => {
                 let (ts, then) = (*latest)?;
-                Some(ts.saturating_add(now.saturating_sub(then)).saturating_sub(REACHED_BEHIND_NS))
+                if empty { ts.saturating_add(now.saturating_sub(then)) } else { ts }
             }
-        }
+        };
+        Some(at.saturating_sub(REACHED_BEHIND_NS))
     }
 
     /// Compares clocks.
@@ -77,12 +80,14 @@ impl Times {
 pub(crate) struct Ticks {
     first: (u64, i64),
     last: (u64, i64),
+    /// The latest time of a frame that was believed.
+    latest: Option<i64>,
 }
 
 impl Ticks {
     /// A clock that showed so many ticks at two times of the system's.
     pub(crate) fn new(first: (u64, i64), second: (u64, i64)) -> Ticks {
-        Ticks { first, last: second }
+        Ticks { first, last: second, latest: None }
     }
 
     fn compare(&mut self, ticks: u64, now: i64) {
@@ -96,13 +101,17 @@ impl Ticks {
     }
 
     /// The system's time at a number of ticks; now, where that can't be.
-    fn time(&self, stamp: u64, now: i64) -> i64 {
+    fn time(&mut self, stamp: u64, now: i64) -> i64 {
         let passed = self.last.0.wrapping_sub(self.first.0) as f64;
         let each = (self.last.1 - self.first.1) as f64 / passed;
         let since = i128::from(stamp) - i128::from(self.last.0);
         let ts = self.last.1.saturating_add((since as f64 * each) as i64);
         let good = each.is_finite() && each > 0.0;
-        if good && (now.saturating_sub(CLOCKS_APART_NS)..=now).contains(&ts) { ts } else { now }
+        if !good || !(now.saturating_sub(CLOCKS_APART_NS)..=now).contains(&ts) {
+            return now;
+        }
+        self.latest = self.latest.max(Some(ts));
+        ts
     }
 }
 
@@ -122,11 +131,15 @@ mod tests {
         for stamp in [None, Some(u64::MAX), Some(0)] {
             assert_eq!(times.of(stamp, 53 * S), 53 * S, "{stamp:?}");
         }
+        let latest = Some(51 * S + 1000 - REACHED_BEHIND_NS);
+        assert_eq!(times.reached(53 * S, false), latest, "by frames that are believed");
         // The device slows down by half a second in ten.
         times.compare(|| Some(1000 + 10 * 125_000_000), 60 * S + S / 2);
         let ts = times.of(Some(1000 + 10 * 125_000_000), 61 * S);
         assert_eq!(ts, 60 * S + S / 2);
-        assert_eq!(times.reached(61 * S), Some(61 * S - REACHED_BEHIND_NS));
+        assert_eq!(times.reached(61 * S, true), Some(61 * S - REACHED_BEHIND_NS));
+        // Frames that wait may be as old as those that came.
+        assert_eq!(times.reached(61 * S, false), Some(60 * S + S / 2 - REACHED_BEHIND_NS));
     }
 
     #[test]
@@ -142,10 +155,11 @@ mod tests {
     #[test]
     fn times_of_a_file_go_on_where_it_ends() {
         let mut times = Times::File(None);
-        assert_eq!(times.reached(S), None);
+        assert_eq!((times.reached(S, true), times.reached(S, false)), (None, None));
         assert_eq!(times.of(Some(7_000_000), 100 * S), 7 * S);
         assert_eq!(times.of(Some(6_000_000), 100 * S), 6 * S);
         assert_eq!(times.of(None, 100 * S), 7 * S);
-        assert_eq!(times.reached(102 * S), Some(9 * S - REACHED_BEHIND_NS));
+        assert_eq!(times.reached(102 * S, true), Some(9 * S - REACHED_BEHIND_NS));
+        assert_eq!(times.reached(102 * S, false), Some(7 * S - REACHED_BEHIND_NS));
     }
 }

@@ -15,16 +15,40 @@ pub(crate) struct Counts {
     pub(crate) no_buffer: u64,
 }
 
-impl Counts {
-    /// What was lost since `before`, and by a source that could not read so many frames.
-    pub(crate) fn lost_since(self, before: Counts, foreign: u64) -> Lost {
-        let missed = self.missed.saturating_sub(before.missed);
-        let no_buffer = self.no_buffer.saturating_sub(before.no_buffer);
-        Lost {
-            interface: self.errors.saturating_sub(before.errors).saturating_add(foreign),
-            kernel: 0,
-            ring: missed.saturating_add(no_buffer),
+/// What a port has counted since it was opened, however often its counters are set to zero.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tally {
+    /// What its counters said last.
+    last: Counts,
+    total: Counts,
+}
+
+impl Tally {
+    /// From counters that say this now.
+    pub(crate) fn new(now: Counts) -> Tally {
+        Tally { last: now, total: Counts::default() }
+    }
+
+    /// Adds what has been counted since; counters that have less than they had began anew.
+    pub(crate) fn add(&mut self, now: Counts) {
+        let more = |now: u64, last: u64| if now < last { now } else { now - last };
+        let (total, last) = (&mut self.total, self.last);
+        for (total, now, last) in [
+            (&mut total.received, now.received, last.received),
+            (&mut total.missed, now.missed, last.missed),
+            (&mut total.errors, now.errors, last.errors),
+            (&mut total.no_buffer, now.no_buffer, last.no_buffer),
+        ] {
+            *total = total.saturating_add(more(now, last));
         }
+        self.last = now;
+    }
+
+    /// What was lost, and by a source that could not read so many frames.
+    pub(crate) fn lost(&self, unread: u64) -> Lost {
+        let Counts { missed, errors, no_buffer, .. } = self.total;
+        let (interface, ring) = (errors.saturating_add(unread), missed.saturating_add(no_buffer));
+        Lost { interface, kernel: 0, ring }
     }
 }
 
@@ -34,11 +58,14 @@ mod tests {
 
     #[test]
     fn what_was_lost_is_told_by_place_and_since_the_start() {
-        let before = Counts { received: 9, missed: 100, errors: 10, no_buffer: 1 };
-        let now = Counts { received: 50, missed: 107, errors: 13, no_buffer: 3 };
-        assert_eq!(now.lost_since(before, 2), Lost { interface: 5, kernel: 0, ring: 9 });
-        assert_eq!(before.lost_since(before, 0), Lost::default());
-        // Counters that were set to zero meanwhile.
-        assert_eq!(Counts::default().lost_since(now, 0), Lost::default());
+        let mut tally = Tally::new(Counts { received: 9, missed: 100, errors: 10, no_buffer: 1 });
+        assert_eq!(tally.lost(0), Lost::default());
+        tally.add(Counts { received: 50, missed: 107, errors: 13, no_buffer: 3 });
+        assert_eq!(tally.lost(2), Lost { interface: 5, kernel: 0, ring: 9 });
+        // Counters that were set to zero meanwhile, and go on.
+        tally.add(Counts { received: 1, missed: 4, errors: 0, no_buffer: 3 });
+        assert_eq!(tally.lost(2), Lost { interface: 5, kernel: 0, ring: 13 });
+        tally.add(Counts { received: 1, missed: 5, errors: 1, no_buffer: 3 });
+        assert_eq!(tally.lost(2), Lost { interface: 6, kernel: 0, ring: 14 });
     }
 }

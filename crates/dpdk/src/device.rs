@@ -70,7 +70,7 @@ impl Device {
         let driver = self.name.trim_end_matches(|c: char| c.is_ascii_digit());
         let hint = if said.contains("failed to parse device") {
             let package = driver.replace('_', "-");
-            format!("there is no driver {driver}; Debian's are in packages librte-{package}23")
+            format!("there is no driver {driver}; Debian's are in packages librte-{package}*")
         } else if ["not permitted", "denied", "open AF_PACKET socket"]
             .iter()
             .any(|word| said.contains(word))
@@ -220,7 +220,7 @@ mod tests {
     fn devices_that_are_not_made_say_what_is_missing() {
         let why = |said: &str| Device::new("net_tap0").expect("a device").not_made(said);
         for (said, hint) in [
-            (" (EAL: failed to parse device \"x\")", "in packages librte-net-tap23 (EAL: "),
+            (" (EAL: failed to parse device \"x\")", "in packages librte-net-tap* (EAL: "),
             (" (Could not open AF_PACKET socket)", "it takes root, or CAP_NET_RAW and "),
             (" (Operation not permitted)", "it takes root, or CAP_NET_RAW and CAP_NET_ADMIN ("),
             ("", "was net_tap told all that it needs? docs/dpdk.md shows it"),

@@ -25,6 +25,8 @@ mod arguments;
 #[cfg_attr(not(feature = "link"), expect(dead_code, reason = "what tests look at"))]
 mod clock;
 #[cfg(any(feature = "link", test))]
+mod copies;
+#[cfg(any(feature = "link", test))]
 mod counts;
 #[cfg(any(feature = "link", test))]
 #[cfg_attr(not(feature = "link"), expect(dead_code, reason = "what tests look at"))]

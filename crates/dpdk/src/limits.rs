@@ -14,6 +14,10 @@ pub const MEMORY_MAX: usize = 3 << 30;
 /// wait in the rings of a device.
 pub const LENT_MIN: u32 = 4096;
 
+/// Bytes of copies that batches may hold at least, however little memory is asked for: two batches
+/// of the longest frames.
+pub const COPIES_MIN: usize = 32 << 20;
+
 /// Receive queues of a device at most, and those of a virtual device that all have to be read.
 pub const QUEUES_MAX: usize = 64;
 
@@ -36,6 +40,9 @@ pub const PAUSE_NS: i64 = 50_000;
 
 /// Milliseconds after which counters, links and messages of DPDK are asked for while frames come.
 pub const LOOK_EVERY_MS: u32 = 50;
+
+/// Nanoseconds for which what counters said is good enough for whoever asks what was lost.
+pub const COUNTS_AGE_NS: i64 = 1_000_000;
 
 /// How far a device's time may be from the system's, in nanoseconds, to be believed.
 pub const CLOCKS_APART_NS: i64 = 1_000_000_000;

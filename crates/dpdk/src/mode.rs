@@ -82,14 +82,14 @@ mod tests {
             descriptors: 4096,
             buffers: 27_594,
             mtu: 1500,
-            promiscuous: Err("it would stay so".to_owned()),
+            promiscuous: Err("not permitted".to_owned()),
             busy_poll: false,
         };
         assert_eq!(
             mode.to_string(),
             "net_af_packet0: DPDK 22.11.11, driver net_af_packet, on 1 queue of 4096, normal pages \
              (of huge pages 0 MiB are free and 160 MiB needed), 27594 buffers, MTU 1500, \
-             promiscuous as the interface is (it would stay so), asked about every 0.1 ms when quiet"
+             promiscuous as the interface is (not permitted), asked about every 0.1 ms when quiet"
         );
         let mode = Mode { pages: Pages::Huge, queues: 2, promiscuous: Ok(false), ..mode };
         let mode = Mode { busy_poll: true, ..mode }.to_string();

@@ -1,6 +1,6 @@
 //! Starting DPDK, and opening its devices.
 
-use crate::arguments::{Machine, arguments, free_huge_mib, needed_mib};
+use crate::arguments::{Machine, arguments, asks_for_help, free_huge_mib, needed_mib};
 use crate::clock::{Ticks, Times, pause, system};
 use crate::device::{Device, not_taken, unfit};
 use crate::limits::{DESCRIPTORS, LENT_MIN, MEMORY_MAX, MTU, QUEUES_MAX};
@@ -25,8 +25,8 @@ const EMPTY_WORDS: [&str; 2] =
 /// Drivers that have as many queues as anybody likes; others spread frames over all they have.
 const ANY_QUEUES: [&str; 2] = ["net_null", "net_tap"];
 
-/// Drivers that would leave the kernel's interface promiscuous behind them.
-const LASTING: [&str; 2] = ["net_af_packet", "net_af_xdp"];
+/// Drivers that switch flags of the kernel's interface, and leave it so behind them.
+const OF_KERNEL: [&str; 2] = ["net_af_packet", "net_af_xdp"];
 
 /// Whose times are those of a file.
 const OF_FILES: &str = "net_pcap";
@@ -38,6 +38,13 @@ static STARTED: Mutex<bool> = Mutex::new(false);
 pub(crate) fn open(names: &[String], options: DpdkOptions) -> Result<Opened, SourceError> {
     let devices = Device::all(names)?;
     devices.iter().try_for_each(Device::check)?;
+    if let Some(word) = asks_for_help(&options.arguments) {
+        let reason = format!(
+            "--dpdk-args {word} captures nothing; what arguments there are: \
+             https://doc.dpdk.org/guides/linux_gsg/linux_eal_parameters.html"
+        );
+        return Err(unfit("DPDK", reason));
+    }
     if options.memory > MEMORY_MAX {
         let most = MEMORY_MAX >> 10;
         return Err(unfit("DPDK", format!("a device has {most} KiB of memory at most (-B)")));
@@ -157,7 +164,6 @@ fn wire(
         );
         return Err(unfit(name, reason));
     }
-    let lasts = LASTING.contains(&about.driver.as_str());
     let queues = queues(about, options);
     // Small memory gets short rings, so that batches have some of it too.
     let buffers = options.memory / 2432;
@@ -168,8 +174,9 @@ fn wire(
         descriptors: 1 << descriptors.ilog2(),
         mtu: MTU,
         queues: queues as u16,
-        promiscuous: options.promiscuous && !lasts,
+        promiscuous: options.promiscuous,
         stamps,
+        of_kernel: OF_KERNEL.contains(&about.driver.as_str()),
     };
     let opened = Port::open(port, &wish).map_err(|NotOpened { doing, error }| {
         let hint = match error.kind() {
@@ -183,7 +190,6 @@ fn wire(
     })?;
     let times = times(&opened, about, options.stamps)?;
     let promiscuous = match (options.promiscuous, opened.not_promiscuous()) {
-        (true, _) if lasts => Err("it would stay so".to_owned()),
         (true, Some(e)) => Err(e.to_string()),
         (wanted, _) => Ok(wanted),
     };

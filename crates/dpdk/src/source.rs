@@ -1,9 +1,10 @@
 //! The source over all ports.
 
 use crate::clock::{Times, pause, steady, system};
-use crate::counts::Counts;
+use crate::counts::Tally;
 use crate::device::unfit;
-use crate::limits::{LINK_SECONDS, LOOK_EVERY_MS, MESSAGES_MAX, PAUSE_NS, POLL_NS, WAIT_MS};
+use crate::limits::{COUNTS_AGE_NS, LINK_SECONDS, LOOK_EVERY_MS, MESSAGES_MAX};
+use crate::limits::{PAUSE_NS, POLL_NS, WAIT_MS};
 use crate::sys;
 use crate::sys::port::Port;
 use crate::{DpdkOptions, Tell};
@@ -22,29 +23,64 @@ pub(crate) struct Wire {
     up: Option<bool>,
     /// When it was switched on.
     since: i64,
-    /// What it had counted before.
-    before: Counts,
-    lost: Cell<Lost>,
+    /// What its counters said, and when they were last asked.
+    tally: Cell<Tally>,
+    counted: Cell<i64>,
     received: u64,
+    /// The time behind which none of its frames is to come, where frames bear other times than the
+    /// system's.
+    reached: Option<i64>,
 }
 
 impl Wire {
     /// A port that receives from now on.
     pub(crate) fn new(name: &str, port: Port, times: Times) -> Result<Wire, SourceError> {
-        let before = port.counts().map_err(|e| unfit(name, format!("asking its counters: {e}")))?;
+        let counts = port.counts().map_err(|e| unfit(name, format!("asking its counters: {e}")))?;
         // Some do not know at once: they are taken to be up until they were.
         let up = port.is_up().filter(|up| *up);
-        let (name, lost, since) = (name.to_owned(), Cell::default(), steady());
-        Ok(Wire { name, port, times, up, since, before, lost, received: 0 })
+        let (name, since, tally) = (name.to_owned(), steady(), Cell::new(Tally::new(counts)));
+        let (counted, received, reached) = (Cell::new(since), 0, None);
+        Ok(Wire { name, port, times, up, since, tally, counted, received, reached })
     }
 
-    /// What it has lost, asked anew.
-    fn lost(&self) -> Lost {
+    /// What it has lost, asked anew if that is longer ago than this.
+    fn lost(&self, age_ns: i64) -> Lost {
+        let (now, mut tally) = (steady(), self.tally.get());
         // Counters that can't be read stay.
-        if let Ok(now) = self.port.counts() {
-            self.lost.set(now.lost_since(self.before, self.port.foreign()));
+        if now - self.counted.get() >= age_ns
+            && let Ok(counts) = self.port.counts()
+        {
+            tally.add(counts);
+            self.tally.set(tally);
+            self.counted.set(now);
         }
-        self.lost.get()
+        tally.lost(self.port.unread())
+    }
+
+    /// What it received and lost.
+    fn account(&self) -> Account {
+        let (received, lost) = (self.received, self.lost(COUNTS_AGE_NS));
+        Account { received, lost, ..Account::default() }
+    }
+
+    /// Fills a batch with frames that have come by now; how many.
+    fn fill(&mut self, batch: &mut FrameBatch, (seq, snap): (u64, u32), now: i64) -> u64 {
+        let Wire { port, times, .. } = self;
+        port.collect(false);
+        let n = port.fill(batch, (seq, snap), |stamp| times.of(stamp, now));
+        if n > 0 || port.is_empty() {
+            self.reached = self.reached.max(times.reached(now, n == 0));
+        }
+        self.received += n;
+        n
+    }
+
+    /// The time behind which none of its frames is to come.
+    fn reached(&self, now: i64) -> Option<i64> {
+        match self.times {
+            Times::System => Some(now),
+            _ => self.reached,
+        }
     }
 }
 
@@ -72,6 +108,8 @@ pub(crate) struct DpdkSource {
     looked: i64,
     /// Frames lost that batches have said.
     told: u64,
+    /// What ends the capture, when what came before it has been said.
+    failed: Option<SourceError>,
 }
 
 impl DpdkSource {
@@ -89,6 +127,7 @@ impl DpdkSource {
             looked_at: 0,
             looked: 0,
             told: 0,
+            failed: None,
         }
     }
 
@@ -101,13 +140,9 @@ impl DpdkSource {
     fn take(&mut self, batch: &mut FrameBatch) -> bool {
         for i in 0..self.wires.len() {
             let at = (self.next + i) % self.wires.len();
-            let Wire { port, times, received, .. } = &mut self.wires[at];
-            port.collect(false);
             // Frames that come meanwhile are as late as those that were there.
-            let now = self.now;
-            let n = port.fill(batch, (self.seq, self.snap), |stamp| times.of(stamp, now));
+            let n = self.wires[at].fill(batch, (self.seq, self.snap), self.now);
             if n > 0 {
-                *received += n;
                 self.seq += n;
                 self.next = at + 1;
                 return true;
@@ -154,7 +189,7 @@ impl DpdkSource {
         let since = if self.looked_at == 0 { i64::MIN } else { self.looked_at };
         (self.looked_at, self.looked) = (self.now, steady());
         let mut lost = Lost::default();
-        self.wires.iter().for_each(|wire| lost.merge(wire.lost()));
+        self.wires.iter().for_each(|wire| lost.merge(wire.lost(0)));
         let frames = lost.total().saturating_sub(self.told);
         if frames > 0 {
             self.told = lost.total();
@@ -202,21 +237,18 @@ impl Source for DpdkSource {
         if self.ended {
             return Ok(false);
         }
+        if let Some(error) = self.failed.take() {
+            self.ended = true;
+            return Err(error);
+        }
         self.tick();
         let quiet = !self.wait(batch);
         if quiet || steady() - self.looked > i64::from(LOOK_EVERY_MS) * NS_PER_MS {
-            let well = self.look_after(batch);
-            // First what is to be said besides; it will be found again.
-            if let Err(error) = well
-                && batch.is_empty()
-                && batch.gap().is_none()
-            {
-                self.ended = true;
-                return Err(error);
-            }
+            // First what was taken and is to be said besides.
+            self.failed = self.look_after(batch).err();
         }
         // Ports that say different things of time have all reached the earliest of it.
-        let all = self.wires.iter().map(|wire| wire.times.reached(self.now));
+        let all = self.wires.iter().map(|wire| wire.reached(self.now));
         if let Some(reached) = all.min().flatten() {
             batch.set_reached(reached);
         }
@@ -225,16 +257,12 @@ impl Source for DpdkSource {
 
     fn account(&self) -> Account {
         let mut lost = Lost::default();
-        self.wires.iter().for_each(|wire| lost.merge(wire.lost.get()));
+        self.wires.iter().for_each(|wire| lost.merge(wire.lost(COUNTS_AGE_NS)));
         Account { received: self.seq, lost, ..Account::default() }
     }
 
     fn interfaces(&self) -> Vec<(String, Account)> {
-        let account = |wire: &Wire| {
-            let (received, lost) = (wire.received, wire.lost());
-            (wire.name.clone(), Account { received, lost, ..Account::default() })
-        };
-        self.wires.iter().map(account).collect()
+        self.wires.iter().map(|wire| (wire.name.clone(), wire.account())).collect()
     }
 }
 

@@ -47,6 +47,13 @@ mod linked {
     const FLOWS: &str = "packets | summarize n = count(), bytes = sum(len), flags = bit_or(tcp.flags) \
                          by eth.src, vlan.id, ip.src, ip.dst, ip.proto, sport, dport";
 
+    /// Whether this user may do all that there is to do.
+    fn is_root() -> bool {
+        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let own = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+        own.and_then(|ids| ids.split_whitespace().nth(1)) == Some("0")
+    }
+
     fn text(bytes: &[u8]) -> &str {
         std::str::from_utf8(bytes).expect("text")
     }
@@ -428,6 +435,73 @@ mod linked {
         assert!(replayed > 10, "{replayed} captures were replayed");
     }
 
+    /// The kernel counts who wants what is meant for others, and what its owner has set stays.
+    #[test]
+    fn an_interface_is_as_promiscuous_as_it_was() {
+        let _alone = alone();
+        if !namespace("dpdk::an_interface_is_as_promiscuous_as_it_was") {
+            return;
+        }
+        veth("v0", "v1");
+        // The owner's flag, which alone is told as one, and how many want it, whoever they are.
+        let flag_and_count = || {
+            let shown = Command::new("ip").args(["-d", "link", "show", "v1"]).output();
+            let shown = shown.expect("ip (of iproute2)").stdout;
+            let shown = text(&shown).to_owned();
+            let (flags, _) = shown.split_once('>').expect("flags");
+            let (_, count) = shown.split_once(" promiscuity ").expect("a count");
+            let count: u32 =
+                count.split(' ').next().and_then(|n| n.parse().ok()).expect("a number");
+            (flags.contains("PROMISC"), count)
+        };
+        let query = ["run", "-e", "packets | summarize n = count()", "-o", "csv"];
+        let device = ["--capture", "dpdk", "-i", "net_af_packet0,iface=v1"];
+        for (owner, promiscuous) in [(false, true), (true, true), (true, false), (false, false)] {
+            ip(&format!("link set v1 promisc {}", if owner { "on" } else { "off" }));
+            let before = (owner, u32::from(owner));
+            assert_eq!(flag_and_count(), before);
+            let own = if promiscuous { &[][..] } else { &["--no-promiscuous-mode"] };
+            let run = Run::start(&[&query[..], &device, own].concat());
+            let during = (owner, u32::from(owner) + u32::from(promiscuous));
+            assert_eq!(flag_and_count(), during, "{owner} {promiscuous}");
+            let (_, said) = run.interrupt();
+            assert_eq!(said.contains("not promiscuous"), !promiscuous, "{said}");
+            assert_eq!(flag_and_count(), before, "{owner} {promiscuous}");
+        }
+        // However it ends.
+        let mut run = Run::start(&[&query[..], &device].concat());
+        assert_eq!(flag_and_count(), (false, 1));
+        run.child.kill().expect("runs");
+        run.child.wait().expect("ends");
+        assert_eq!(flag_and_count(), (false, 0));
+    }
+
+    /// Its driver takes as many queues to send as to receive, and no others.
+    #[test]
+    fn a_tap_has_as_many_queues_as_workers() {
+        let _alone = alone();
+        if !namespace("dpdk::a_tap_has_as_many_queues_as_workers") {
+            return;
+        }
+        let query = "packets | where udp | project dport";
+        let device = ["--capture", "dpdk", "-i", "net_tap0,iface=weirtap0", "-j", "2"];
+        let run = Run::start(&[&["run", "-e", query, "-o", "csv", "-l"][..], &device].concat());
+        ip("link set weirtap0 up");
+        let sender = Sender::new("weirtap0");
+        (0..64).for_each(|i| sender.send(&udp(i, 20)));
+        assert_eq!(run.rows.recv_timeout(LONG).as_deref(), Ok("dport"));
+        let mut ports: Vec<u16> = Vec::new();
+        while ports.len() < 64 {
+            let row = run.rows.recv_timeout(LONG).expect("frames come");
+            ports.push(row.parse().expect("a port"));
+        }
+        ports.sort_unstable();
+        assert!(ports.into_iter().eq(1000..1064));
+        let (_, said) = run.interrupt();
+        assert!(said.contains(" on 2 queues of "), "{said}");
+        assert!(!said.contains("lost"), "{said}");
+    }
+
     /// Time goes on where no packet comes; what happens to the link is told.
     #[test]
     fn a_quiet_wire_closes_windows_and_a_link_that_goes_down_is_told() {
@@ -475,6 +549,10 @@ mod linked {
     #[test]
     fn no_thread_keeps_what_is_given_up() {
         let _alone = alone();
+        if !is_root() {
+            let why = "who is not root has no capabilities to give up; run as root";
+            return skip("dpdk::no_thread_keeps_what_is_given_up", why);
+        }
         let run = Run::start(&["run", "-e", "packets", "--capture", "dpdk", "-i", "net_ring0"]);
         let tasks = format!("/proc/{}/task", run.child.id());
         let mut names = Vec::new();
@@ -538,7 +616,7 @@ mod linked {
         let check = |args: &[&str], status: i32, why: &str| {
             let all = [&["run", "-e", "packets", "--capture", "dpdk"], args].concat();
             let mut weir = Command::new(env!("CARGO_BIN_EXE_weir"));
-            weir.args(&all).stdout(Stdio::null()).stderr(Stdio::piped());
+            weir.args(&all).stdout(Stdio::piped()).stderr(Stdio::piped());
             let child = weir.spawn().expect("the binary runs");
             let folder = format!("/var/run/dpdk/weir-{}", child.id());
             let output = child.wait_with_output().expect("ends");
@@ -546,17 +624,20 @@ mod linked {
             let said = text(&output.stderr);
             assert_eq!(output.status.code(), Some(status), "{args:?}: {said}");
             assert!(said.contains(why), "{args:?}: {said}");
+            assert_eq!(text(&output.stdout), "", "{args:?}: rows alone are put out");
         };
         check(&["-i", "lo"], 1, "lo: is an interface of the kernel; DPDK takes it by a virtual");
         check(&["-i", "0000:ff:1f.7"], 1, "0000:ff:1f.7: there is no PCI device of this address");
         check(&["-i", "net_nosuch0"], 1, "there is no driver net_nosuch; Debian's are in");
         check(&["-i", "net_pcap0,rx_pcap=/nosuch"], 1, "/nosuch: No such file or directory");
         check(&["-i", "net_null0", "-i", "net_null0"], 1, "net_null0: is named twice");
-        check(
-            &["-i", "net_null0", "--dpdk-args", "--nosuch"],
-            1,
-            "is --dpdk-args as DPDK takes it?",
-        );
+        for (args, why) in [
+            ("--nosuch", "is --dpdk-args as DPDK takes it?"),
+            ("-h", "--dpdk-args -h captures nothing; what arguments there are: https://"),
+            ("--no-hpet --help", "--dpdk-args --help captures nothing"),
+        ] {
+            check(&["-o", "csv", "-i", "net_null0", "--dpdk-args", args], 1, why);
+        }
         check(&["-i", "net_null0", "--dpdk-args", "--no-huge -m 16"], 1, "reserving memory for");
         let stamps = ["--time-stamp-type", "adapter"];
         let why = "net_null0: its driver, net_null, does not say when frames came";

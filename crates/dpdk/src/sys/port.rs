@@ -1,7 +1,9 @@
 //! A port that receives, its memory, and its buffers.
 
 use super::{checked, lock};
+use crate::copies::Copies;
 use crate::counts::Counts;
+use crate::limits::COPIES_MIN;
 use std::ffi::c_int;
 use std::io;
 use std::ops::Range;
@@ -28,6 +30,8 @@ pub(crate) struct Wish {
     pub(crate) promiscuous: bool,
     /// Whether the device says when frames came.
     pub(crate) stamps: bool,
+    /// Whether its driver switches flags of an interface of the kernel, which would stay so.
+    pub(crate) of_kernel: bool,
 }
 
 /// `struct weir_dpdk_port`.
@@ -44,6 +48,7 @@ struct Raw {
     queues: u16,
     descriptors: u16,
     stamp_at: c_int,
+    socket: c_int,
     stamp_flag: u64,
 }
 
@@ -58,14 +63,14 @@ struct Frame {
     has_stamp: bool,
 }
 
-const _: () = assert!(size_of::<Wish>() == 24, "as in the C");
+const _: () = assert!(size_of::<Wish>() == 32, "as in the C");
 const _: () = assert!(size_of::<Raw>() == 64, "as in the C");
 const _: () = assert!(size_of::<Frame>() == 24, "as in the C");
 const _: () = assert!(size_of::<Counts>() == 32, "as in the C");
 
 unsafe extern "C" {
     fn weir_dpdk_open(port: u16, wish: *const Wish, it: *mut Raw, step: *mut c_int) -> c_int;
-    fn weir_dpdk_close(port: u16);
+    fn weir_dpdk_close(it: *mut Raw);
     fn weir_dpdk_is_removed(port: u16) -> bool;
     fn weir_dpdk_counts(port: u16, counts: *mut Counts) -> c_int;
     fn weir_dpdk_link(port: u16) -> c_int;
@@ -75,7 +80,7 @@ unsafe extern "C" {
         queue: u16,
         frames: *mut Frame,
         most: u16,
-        foreign: *mut u64,
+        unread: *mut u64,
     ) -> u16;
     fn weir_dpdk_copy(it: *const Raw, buffer: u32, to: *mut u8, len: u32) -> u32;
     fn weir_dpdk_release(it: *const Raw, buffers: *const u32, n: usize);
@@ -114,10 +119,12 @@ pub(crate) struct Port {
     rest: Range<usize>,
     /// The queue to ask first.
     next: u16,
+    /// Whether all queues were found empty when they were last to be asked.
+    empty: bool,
     /// Memory for copies of frames that are in pieces.
-    copies: Vec<Arc<Vec<u8>>>,
-    /// Frames in buffers of others, which can't be read.
-    foreign: u64,
+    copies: Copies,
+    /// Frames in buffers of others, which can't be read, and such whose tags can't be put back.
+    unread: u64,
 }
 
 // SAFETY: DPDK lets a port be used by any thread, one at a time; all that the pointers refer to is
@@ -140,6 +147,7 @@ impl Port {
             queues: 0,
             descriptors: 0,
             stamp_at: -1,
+            socket: -1,
             stamp_flag: 0,
         };
         let mut step = 0;
@@ -158,8 +166,10 @@ impl Port {
         let lent_max = raw.buffers.saturating_sub(raw.in_rings) as usize;
         let (memory, bytes) = (raw.memory.cast_const(), raw.bytes);
         let loans = Loans::new(lent_max, || -> Chunk { Arc::new(View(memory, bytes)) });
-        let (taken, copies) = (Box::new([Frame::default(); BATCH]), Vec::new());
-        Ok(Port { raw, loans, lent_max, taken, rest: 0..0, next: 0, copies, foreign: 0 })
+        let (taken, copies) =
+            (Box::new([Frame::default(); BATCH]), Copies::new(wish.memory.max(COPIES_MIN)));
+        let (rest, next, empty, unread) = (0..0, 0, false, 0);
+        Ok(Port { raw, loans, lent_max, taken, rest, next, empty, copies, unread })
     }
 
     /// Queues that it has.
@@ -187,14 +197,19 @@ impl Port {
         checked(self.raw.not_promiscuous).err()
     }
 
-    /// Frames in buffers of others.
-    pub(crate) fn foreign(&self) -> u64 {
-        self.foreign
+    /// Frames that came and can't be read.
+    pub(crate) fn unread(&self) -> u64 {
+        self.unread
+    }
+
+    /// Whether [`Port::fill`] found that no frames are waiting, when it was last called.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.empty
     }
 
     /// Whether batches hold so much that frames can't be taken.
     pub(crate) fn is_short(&self) -> bool {
-        !self.loans.can_lend() || self.room() == 0
+        !self.loans.can_lend() || self.room() == 0 || self.copies.full
     }
 
     fn room(&self) -> usize {
@@ -228,7 +243,7 @@ impl Port {
             // SAFETY: a port that is open and one of its queues, which nobody else asks meanwhile;
             // room for so many frames, which are written to.
             let came = unsafe {
-                weir_dpdk_receive(raw, queue, part.as_mut_ptr(), room, &raw mut self.foreign)
+                weir_dpdk_receive(raw, queue, part.as_mut_ptr(), room, &raw mut self.unread)
             };
             let came_now = &self.taken[n..n + usize::from(came)];
             n += came_now.len();
@@ -239,6 +254,7 @@ impl Port {
             idle = if came == 0 { idle + 1 } else { 0 };
         }
         self.rest = 0..n;
+        self.empty = n == 0 && idle == queues;
         n > 0
     }
 
@@ -250,6 +266,7 @@ impl Port {
         (seq, snap): (u64, u32),
         mut time: impl FnMut(Option<u64>) -> i64,
     ) -> u64 {
+        self.empty = false;
         if !self.loans.can_lend() || !self.receive() {
             return 0;
         }
@@ -258,8 +275,7 @@ impl Port {
         let whole = |frame: &&Frame| frame.bytes != APART;
         let frames = &self.taken[self.rest.clone()];
         if frames.first().is_some_and(|frame| !whole(&frame)) {
-            self.copy(batch, (seq, snap), time);
-            return batch.len() as u64;
+            return self.copy(batch, (seq, snap), time);
         }
         self.loans.lend(|chunk, buffers| {
             batch.restart(chunk, 0, LinkType::ETHERNET);
@@ -274,19 +290,18 @@ impl Port {
         n
     }
 
-    /// Fills a batch with all frames that were taken, copied.
+    /// Fills a batch with all frames that were taken, copied, if there is memory; how many.
     fn copy(
         &mut self,
         batch: &mut FrameBatch,
         (seq, snap): (u64, u32),
         mut time: impl FnMut(&Frame) -> i64,
-    ) {
-        let at = self.copies.iter_mut().position(|copies| Arc::get_mut(copies).is_some());
-        let mut copies = at.map_or_else(Arc::default, |at| self.copies.swap_remove(at));
-        let bytes = Arc::get_mut(&mut copies).expect("nobody else has it");
-        bytes.clear();
+    ) -> u64 {
+        let frames = &self.taken[self.rest.clone()];
+        let need = frames.iter().map(|frame| frame.len.min(snap) as usize).sum();
+        let Some(mut bytes) = self.copies.take(need) else { return 0 };
+        self.rest = 0..0;
         let raw = &raw const self.raw;
-        let frames = &self.taken[std::mem::take(&mut self.rest)];
         let mut places = Vec::with_capacity(frames.len());
         for frame in frames {
             let (start, len) = (bytes.len(), frame.len.min(snap));
@@ -299,12 +314,12 @@ impl Port {
         let buffers: Vec<u32> = frames.iter().map(|frame| frame.buffer).collect();
         // SAFETY: buffers that were received, and that no list of ours has any more.
         unsafe { weir_dpdk_release(raw, buffers.as_ptr(), buffers.len()) };
-        self.copies.push(Arc::clone(&copies));
-        let chunk: Chunk = copies;
+        let chunk: Chunk = self.copies.lend(bytes);
         batch.restart(&chunk, 0, LinkType::ETHERNET);
         for (i, (ts, start, caplen, len)) in places.into_iter().enumerate() {
             batch.push(ts, seq + i as u64, start, caplen, len);
         }
+        batch.len() as u64
     }
 
     /// What it has counted.
@@ -340,6 +355,6 @@ impl Drop for Port {
     fn drop(&mut self) {
         let _alone = lock();
         // SAFETY: a port that was opened, once. Its memory, which batches may refer to, stays.
-        unsafe { weir_dpdk_close(self.raw.number) };
+        unsafe { weir_dpdk_close(&raw mut self.raw) };
     }
 }

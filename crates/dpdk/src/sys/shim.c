@@ -8,13 +8,18 @@
 /* For `rte_eth_read_clock`, which stable interfaces have no other word for. */
 #define ALLOW_EXPERIMENTAL_API
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
+#include <net/if.h>
+#include <netpacket/packet.h>
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -32,8 +37,8 @@
 #include <rte_memzone.h>
 #include <rte_version.h>
 
-/* Frames that are taken at once, and buffers that one of 64 KiB takes: there are always so many, for
- * no driver is asked for more frames before those in pieces were copied. */
+/* Frames that are taken at once, and buffers that one of 64 KiB takes: there are always so many,
+ * for no driver is asked for more frames before those in pieces were copied. */
 #define BURST 64
 #define PIECES 33
 
@@ -69,6 +74,43 @@ size_t weir_dpdk_said(char *into, size_t len)
 
 /* --- The environment abstraction layer: one of a process, for good. --- */
 
+/* The processors of the calling thread, of however many; NULL where the system does not say. */
+static cpu_set_t *processors(size_t *bytes)
+{
+	for (int n = CPU_SETSIZE; n <= 1 << 20; n *= 2) {
+		cpu_set_t *set = CPU_ALLOC(n);
+		*bytes = CPU_ALLOC_SIZE(n);
+		if (set == NULL || sched_getaffinity(0, *bytes, set) == 0)
+			return set;
+		CPU_FREE(set);
+		if (errno != EINVAL)
+			break;
+	}
+	return NULL;
+}
+
+/* What is printed goes nowhere until `print_again`: rows alone go there. -1: it can't be helped. */
+static int print_nowhere(void)
+{
+	fflush(stdout);
+	int before = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+	int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	if (before >= 0 && nowhere >= 0)
+		dup2(nowhere, STDOUT_FILENO);
+	if (nowhere >= 0)
+		close(nowhere);
+	return before;
+}
+
+static void print_again(int before)
+{
+	if (before < 0)
+		return;
+	fflush(stdout);
+	dup2(before, STDOUT_FILENO);
+	close(before);
+}
+
 int weir_dpdk_start(int argc, char **argv)
 {
 	FILE *to = fopencookie(NULL, "w", (cookie_io_functions_t){ .write = say });
@@ -77,12 +119,17 @@ int weir_dpdk_start(int argc, char **argv)
 	setvbuf(to, NULL, _IOLBF, 256);
 	rte_openlog_stream(to);
 	/* It ties the thread that calls it to one processor, and so all threads that come of it. */
-	cpu_set_t all;
-	int kept = sched_getaffinity(0, sizeof(all), &all);
+	size_t bytes = 0;
+	cpu_set_t *all = processors(&bytes);
+	/* It prints how it is used, where it does not like what it is told. */
+	int before = print_nowhere();
 	int got = rte_eal_init(argc, argv);
 	int why = rte_errno;
-	if (kept == 0)
-		sched_setaffinity(0, sizeof(all), &all);
+	print_again(before);
+	if (all != NULL) {
+		sched_setaffinity(0, bytes, all);
+		CPU_FREE(all);
+	}
 	/* It makes a folder even where it is to put nothing there. */
 	rmdir(rte_eal_get_runtime_dir());
 	return got < 0 ? -(why > 0 ? why : EINVAL) : 0;
@@ -120,10 +167,13 @@ static void run_beside(void *arg)
 }
 
 /* Calls a function in the thread that DPDK waits for interrupts in. -ETIMEDOUT: it may be called
- * later still. Once at a time. */
+ * later still, and no other can be any more (-EBUSY). Once at a time. */
 int weir_dpdk_beside(void (*call)(void *), void *with, unsigned int seconds)
 {
+	static bool late;
 	struct timespec until;
+	if (late)
+		return -EBUSY;
 	if (sem_init(&beside_done, 0, 0) != 0 || clock_gettime(CLOCK_REALTIME, &until) != 0)
 		return -errno;
 	until.tv_sec += seconds;
@@ -132,8 +182,10 @@ int weir_dpdk_beside(void (*call)(void *), void *with, unsigned int seconds)
 	if (got != 0)
 		return got;
 	while (sem_timedwait(&beside_done, &until) != 0) {
-		if (errno != EINTR)
+		if (errno != EINTR) {
+			late = true;
 			return -errno;
+		}
 	}
 	return 0;
 }
@@ -197,6 +249,8 @@ struct weir_dpdk_wish {
 	uint16_t queues;
 	bool promiscuous;
 	bool stamps;
+	/* Whether its driver switches flags of an interface of the kernel, which would stay so. */
+	bool of_kernel;
 };
 
 struct weir_dpdk_port {
@@ -213,6 +267,8 @@ struct weir_dpdk_port {
 	uint16_t queues;
 	uint16_t descriptors;
 	int stamp_at;
+	/* The socket that keeps an interface of the kernel promiscuous, or -1. */
+	int socket;
 	uint64_t stamp_flag;
 };
 
@@ -250,6 +306,7 @@ static int make_pool(struct weir_dpdk_port *it, uint32_t buffers, int socket)
 		virtual ? RTE_MEMPOOL_F_NO_IOVA_CONTIG : 0);
 	if (pool == NULL)
 		return -rte_errno;
+	const struct rte_memzone *zone = NULL;
 	int got = rte_mempool_set_ops_byname(pool, rte_mbuf_best_mempool_ops(), NULL);
 	if (got != 0)
 		goto failed;
@@ -263,13 +320,13 @@ static int make_pool(struct weir_dpdk_port *it, uint32_t buffers, int socket)
 		got = -E2BIG;
 		goto failed;
 	}
-	const struct rte_memzone *zone = rte_memzone_reserve_aligned(
-		name, need, socket, RTE_MEMZONE_SIZE_HINT_ONLY, align > page ? align : page);
+	zone = rte_memzone_reserve_aligned(name, need, socket, RTE_MEMZONE_SIZE_HINT_ONLY,
+					   align > page ? align : page);
 	if (zone == NULL) {
 		got = -rte_errno;
 		goto failed;
 	}
-	/* The zone stays where it is as long as the process does: batches may outlive the port. */
+	/* The zone stays where it is once frames came: batches may outlive the port. */
 	got = virtual ? rte_mempool_populate_iova(pool, zone->addr, zone->iova, zone->len, NULL, NULL)
 		      : rte_mempool_populate_virt(pool, zone->addr, zone->len, page, NULL, NULL);
 	if (got < 0)
@@ -286,10 +343,83 @@ static int make_pool(struct weir_dpdk_port *it, uint32_t buffers, int socket)
 	return 0;
 failed:
 	rte_mempool_free(pool);
+	rte_memzone_free(zone);
 	return got;
 }
 
-/* Switches a port on as it is wished, as far as it can. `step` says where it failed. */
+/* Gives a pool and its memory back, which nobody refers to. */
+static void free_pool(struct weir_dpdk_port *it)
+{
+	if (it->pool == NULL)
+		return;
+	const struct rte_memzone *zone = rte_memzone_lookup(it->pool->name);
+	rte_mempool_free(it->pool);
+	rte_memzone_free(zone);
+	it->pool = NULL;
+}
+
+/* Configures a port with as few ways to send as its driver takes: nothing is sent, but some take
+ * no port without one, or without as many as it has to receive. */
+static int configure(uint16_t port, const struct rte_eth_dev_info *info, uint16_t queues,
+		     uint16_t *senders, struct rte_eth_conf *conf)
+{
+	const uint16_t tries[] = { 0, 1, RTE_MIN(queues, info->max_tx_queues) };
+	const uint32_t mtus[] = { conf->rxmode.mtu, RTE_ETHER_MTU };
+	int got = 0;
+	for (size_t i = 0; i < RTE_DIM(tries); i++) {
+		for (size_t j = 0; j < RTE_DIM(mtus); j++) {
+			*senders = tries[i];
+			conf->rxmode.mtu = mtus[j];
+			got = rte_eth_dev_configure(port, queues, *senders, conf);
+			if (got == 0)
+				return 0;
+		}
+	}
+	return got;
+}
+
+/* Starts a port whose driver switches IFF_PROMISC of an interface of the kernel: off, when it is
+ * started, whoever had set it, and on for good. So what was set is set again, and what is wanted
+ * is wanted by a socket: the kernel counts those who do, as long as they live. */
+static int start_of_kernel(struct weir_dpdk_port *it, int index, bool promiscuous)
+{
+	struct packet_mreq wanted = { .mr_ifindex = index, .mr_type = PACKET_MR_PROMISC };
+	struct ifreq before = { 0 }, now = { 0 };
+	int got;
+
+	it->socket = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+	if (it->socket < 0)
+		return -errno;
+	if (if_indextoname(index, before.ifr_name) == NULL ||
+	    ioctl(it->socket, SIOCGIFFLAGS, &before) != 0)
+		return -errno;
+	/* First, so that there is no moment in which it is not. */
+	if (promiscuous && setsockopt(it->socket, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &wanted,
+				      sizeof(wanted)) != 0)
+		it->not_promiscuous = -errno;
+	got = rte_eth_dev_start(it->number);
+	memcpy(now.ifr_name, before.ifr_name, sizeof(now.ifr_name));
+	if (ioctl(it->socket, SIOCGIFFLAGS, &now) == 0 &&
+	    ((before.ifr_flags ^ now.ifr_flags) & IFF_PROMISC) != 0) {
+		now.ifr_flags ^= IFF_PROMISC;
+		if (ioctl(it->socket, SIOCSIFFLAGS, &now) != 0 && got == 0)
+			got = -errno;
+	}
+	return got;
+}
+
+/* Switches a port off; its memory stays, for batches may refer to it. */
+void weir_dpdk_close(struct weir_dpdk_port *it)
+{
+	rte_eth_dev_stop(it->number);
+	rte_eth_dev_close(it->number);
+	if (it->socket >= 0)
+		close(it->socket);
+	it->socket = -1;
+}
+
+/* Switches a port on as it is wished, as far as it can. `step` says where it failed; a port that
+ * was to be set up is closed then. */
 int weir_dpdk_open(uint16_t port, const struct weir_dpdk_wish *wish, struct weir_dpdk_port *it,
 		   int *step)
 {
@@ -301,6 +431,7 @@ int weir_dpdk_open(uint16_t port, const struct weir_dpdk_wish *wish, struct weir
 	memset(&conf, 0, sizeof(conf));
 	it->number = port;
 	it->stamp_at = -1;
+	it->socket = -1;
 	*step = 0;
 	got = rte_eth_dev_info_get(port, &info);
 	if (got != 0)
@@ -322,27 +453,22 @@ int weir_dpdk_open(uint16_t port, const struct weir_dpdk_wish *wish, struct weir
 	mtu = RTE_MIN(mtu, (uint32_t)(info.max_mtu == 0 ? RTE_ETHER_MTU : info.max_mtu));
 	conf.rxmode.mtu = RTE_MAX(mtu, (uint32_t)info.min_mtu);
 
-	/* Nothing is sent, but some drivers take no port without a way to. */
+	/* Drivers that can tell of a device that was taken away do so if they are asked to. */
+	if (info.dev_flags != NULL && (*info.dev_flags & RTE_ETH_DEV_INTR_RMV) != 0)
+		conf.intr_conf.rmv = 1;
+
 	*step = 1;
 	uint16_t senders = 0;
-	got = rte_eth_dev_configure(port, queues, senders, &conf);
-	if (got != 0 && conf.rxmode.mtu != RTE_ETHER_MTU) {
-		conf.rxmode.mtu = RTE_ETHER_MTU;
-		got = rte_eth_dev_configure(port, queues, senders, &conf);
-	}
-	if (got != 0) {
-		senders = 1;
-		got = rte_eth_dev_configure(port, queues, senders, &conf);
-	}
+	got = configure(port, &info, queues, &senders, &conf);
 	if (got != 0)
-		return got;
+		goto failed;
 	it->mtu = conf.rxmode.mtu;
 	it->queues = queues;
 
 	uint16_t rx = RTE_MIN(wish->descriptors, UINT16_MAX), tx = RTE_ETH_DEV_FALLBACK_TX_RINGSIZE;
 	got = rte_eth_dev_adjust_nb_rx_tx_desc(port, &rx, &tx);
 	if (got != 0)
-		return got;
+		goto failed;
 
 	/* As much memory as is asked for, and as it takes at least. */
 	*step = 2;
@@ -357,7 +483,7 @@ int weir_dpdk_open(uint16_t port, const struct weir_dpdk_wish *wish, struct weir
 		buffers = UINT32_MAX / each;
 	got = make_pool(it, (uint32_t)buffers, socket < 0 ? SOCKET_ID_ANY : socket);
 	if (got != 0)
-		return got;
+		goto failed;
 	it->in_rings = rings + margin;
 	it->descriptors = rx;
 
@@ -365,37 +491,39 @@ int weir_dpdk_open(uint16_t port, const struct weir_dpdk_wish *wish, struct weir
 	if (wish->stamps) {
 		got = rte_mbuf_dyn_rx_timestamp_register(&it->stamp_at, &it->stamp_flag);
 		if (got != 0)
-			return got;
+			goto failed;
 	}
 	struct rte_eth_rxconf rxconf = info.default_rxconf;
 	rxconf.offloads = conf.rxmode.offloads;
 	for (uint16_t queue = 0; queue < queues; queue++) {
 		got = rte_eth_rx_queue_setup(port, queue, rx, socket, &rxconf, it->pool);
 		if (got != 0)
-			return got;
+			goto failed;
 	}
 	for (uint16_t queue = 0; queue < senders; queue++) {
 		got = rte_eth_tx_queue_setup(port, queue, tx, socket, NULL);
 		if (got != 0)
-			return got;
+			goto failed;
 	}
 	atomic_store(&removed[port], false);
 	/* Few drivers tell of it. */
 	rte_eth_dev_callback_register(port, RTE_ETH_EVENT_INTR_RMV, note_removal, NULL);
 	*step = 4;
-	got = rte_eth_dev_start(port);
+	if (wish->of_kernel)
+		got = start_of_kernel(it, (int)info.if_index, wish->promiscuous);
+	else
+		got = rte_eth_dev_start(port);
 	if (got != 0)
-		return got;
-	it->not_promiscuous = wish->promiscuous ? rte_eth_promiscuous_enable(port)
-						: rte_eth_promiscuous_disable(port);
+		goto failed;
+	if (!wish->of_kernel)
+		it->not_promiscuous = wish->promiscuous ? rte_eth_promiscuous_enable(port)
+							: rte_eth_promiscuous_disable(port);
 	return 0;
-}
-
-/* Switches a port off; its memory stays, for batches may refer to it. */
-void weir_dpdk_close(uint16_t port)
-{
-	rte_eth_dev_stop(port);
-	rte_eth_dev_close(port);
+failed:
+	/* No frame was handed out: what it has can go. */
+	weir_dpdk_close(it);
+	free_pool(it);
+	return got;
 }
 
 struct weir_dpdk_counts {
@@ -437,6 +565,7 @@ int weir_dpdk_clock(uint16_t port, uint64_t *ticks)
 /* --- Frames. --- */
 
 #define WEIR_DPDK_APART UINT32_MAX
+#define TAGS_OFF (RTE_MBUF_F_RX_VLAN_STRIPPED | RTE_MBUF_F_RX_QINQ_STRIPPED)
 
 struct weir_dpdk_frame {
 	uint64_t stamp;
@@ -450,7 +579,7 @@ struct weir_dpdk_frame {
 
 _Static_assert(sizeof(struct weir_dpdk_frame) == 24, "a frame");
 _Static_assert(sizeof(struct weir_dpdk_about) == 204, "what is known of a port");
-_Static_assert(sizeof(struct weir_dpdk_wish) == 24, "a wish");
+_Static_assert(sizeof(struct weir_dpdk_wish) == 32, "a wish");
 _Static_assert(sizeof(struct weir_dpdk_port) == 64, "a port");
 
 static bool within(const struct weir_dpdk_port *it, const void *at, size_t len)
@@ -459,27 +588,29 @@ static bool within(const struct weir_dpdk_port *it, const void *at, size_t len)
 	return p >= start && p - start <= it->bytes && len <= it->bytes - (p - start);
 }
 
-/* Puts tags back that the device took off, as far as there is room before the frame. */
-static void restore_tags(struct rte_mbuf *m)
+/* Puts tags back that the device took off, of two the outer one as 802.1ad's: which protocol a tag
+ * was of is not told. Whether there was room before the frame, and the buffer is one's own. */
+static bool restore_tags(struct rte_mbuf *m)
 {
 	uint64_t flags = m->ol_flags;
 	uint16_t outer = m->vlan_tci_outer;
-	if ((flags & RTE_MBUF_F_RX_VLAN_STRIPPED) != 0)
-		rte_vlan_insert(&m);
+	if ((flags & RTE_MBUF_F_RX_VLAN_STRIPPED) != 0 && rte_vlan_insert(&m) != 0)
+		return false;
 	if ((flags & RTE_MBUF_F_RX_QINQ_STRIPPED) == 0)
-		return;
+		return true;
 	m->vlan_tci = outer;
-	if (rte_vlan_insert(&m) == 0) {
-		struct rte_ether_hdr *header = rte_pktmbuf_mtod(m, struct rte_ether_hdr *);
-		header->ether_type = rte_cpu_to_be_16(RTE_ETHER_TYPE_QINQ);
-	}
+	if (rte_vlan_insert(&m) != 0)
+		return false;
+	struct rte_ether_hdr *header = rte_pktmbuf_mtod(m, struct rte_ether_hdr *);
+	header->ether_type = rte_cpu_to_be_16(RTE_ETHER_TYPE_QINQ);
 	m->ol_flags &= ~RTE_MBUF_F_RX_QINQ_STRIPPED;
+	return true;
 }
 
-/* Takes up to `most` frames of a queue, no more after one in pieces. Buffers that are not the port's are let go and counted in
- * `foreign`. */
+/* Takes up to `most` frames of a queue, no more after one in pieces. Frames in buffers that are
+ * not the port's, and those whose tags can't be put back, are let go and counted in `unread`. */
 uint16_t weir_dpdk_receive(const struct weir_dpdk_port *it, uint16_t queue,
-			   struct weir_dpdk_frame *frames, uint16_t most, uint64_t *foreign)
+			   struct weir_dpdk_frame *frames, uint16_t most, uint64_t *unread)
 {
 	struct rte_mbuf *got[BURST];
 	uint16_t n = 0, taken = 0;
@@ -489,13 +620,12 @@ uint16_t weir_dpdk_receive(const struct weir_dpdk_port *it, uint16_t queue,
 		uint16_t came = rte_eth_rx_burst(it->number, queue, got, ask);
 		for (uint16_t i = 0; i < came; i++) {
 			struct rte_mbuf *m = got[i];
-			if (m->pool != it->pool || !within(it, m, sizeof(*m))) {
-				*foreign += 1;
+			bool own = m->pool == it->pool && within(it, m, sizeof(*m));
+			if (!own || ((m->ol_flags & TAGS_OFF) != 0 && !restore_tags(m))) {
+				*unread += 1;
 				rte_pktmbuf_free(m);
 				continue;
 			}
-			if (m->ol_flags & (RTE_MBUF_F_RX_VLAN_STRIPPED | RTE_MBUF_F_RX_QINQ_STRIPPED))
-				restore_tags(m);
 			const uint8_t *at = rte_pktmbuf_mtod(m, const uint8_t *);
 			bool whole = m->nb_segs == 1 && within(it, at, m->pkt_len);
 			apart |= !whole;
