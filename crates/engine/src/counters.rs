@@ -8,8 +8,10 @@ use weir_plan::Program;
 
 /// Counts of one run.
 ///
-/// `received = filtered + processed`, and every processed packet is whole, cut or malformed.
-/// Malformed and cut packets are processed too: their readable layers are in the rows.
+/// `received = filtered + processed`, and every processed packet is whole, cut or malformed. After
+/// a [panic](crate::run::RunError::Panicked) in a run of several workers, fewer may be processed:
+/// packets that were on their way to a worker then went through no query. Malformed and cut packets
+/// are processed too: their readable layers are in the rows.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Ledger {
     /// Packets read from the source.
@@ -217,7 +219,8 @@ impl Ledger {
         self.lost.total() > 0 || self.refused > 0 || self.ends.refused.values().any(full)
     }
 
-    /// Whether the sums hold.
+    /// Whether the sums hold. They need not after a [panic](crate::run::RunError::Panicked), when
+    /// packets may have been received and not processed.
     pub fn adds_up(&self) -> bool {
         let handed = |outlet| self.ends.outlets.get(outlet).map_or(0, |n| n.frames);
         self.received == self.filtered + self.processed

@@ -178,8 +178,7 @@ fn start(
     let (error, mut feed) = match ran {
         Ok(ran) => ran,
         Err(panicked) => {
-            let account = source.account();
-            let (ledger, error) = panicked.end(&mut running, sink, account, past);
+            let (ledger, error) = panicked.end(&mut running, sink, source, past);
             return Outcome { ledger, error: Some(error) };
         }
     };

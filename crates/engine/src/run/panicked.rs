@@ -12,7 +12,7 @@ use crate::run::Running;
 use std::any::Any;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use weir_packet::source::Account;
+use weir_packet::source::{Account, Source};
 use weir_plan::Program;
 
 thread_local! {
@@ -70,7 +70,7 @@ impl Panicked {
         self,
         running: &mut Running<'_>,
         sink: &mut dyn Sink,
-        account: Account,
+        source: &dyn Source,
         mut ledger: Ledger,
     ) -> (Ledger, RunError) {
         let Panicked { pipeline, words } = self;
@@ -79,9 +79,12 @@ impl Panicked {
         let _ = caught(|| running.lower.end());
         let _ = caught(|| sink.finish());
         let _ = caught(|| running.count(&mut ledger));
-        (ledger.received, ledger.filtered) = (account.received, account.filtered);
-        (ledger.lost, ledger.processed) = (account.lost, running.packets());
-        ledger.refused = sink.refused();
+        let account = caught(|| source.account()).unwrap_or_default();
+        let Account { received, filtered, lost, .. } = account;
+        (ledger.received, ledger.filtered, ledger.lost) = (received, filtered, lost);
+        // Each packet once in each way, of programs that ran before as well.
+        ledger.processed = ledger.shares.of_ways().first().copied().unwrap_or(0);
+        ledger.refused = caught(|| sink.refused()).unwrap_or(0);
         ledger.rows = ledger.rows.saturating_sub(ledger.refused);
         let pipeline = pipeline.and_then(|p| name(&running.program, p));
         (ledger, RunError::Panicked { pipeline, words })

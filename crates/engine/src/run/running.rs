@@ -83,13 +83,6 @@ impl<'e> Running<'e> {
         self.lower.count(ledger);
     }
 
-    /// Packets that workers got.
-    pub(super) fn packets(&self) -> u64 {
-        let lanes = self.uppers.iter().enumerate();
-        let lanes = lanes.flat_map(|(worker, uppers)| uppers.iter().zip(self.lanes.of(worker)));
-        lanes.filter(|(_, (lane, _))| *lane == 0).map(|(upper, _)| upper.packets()).sum()
-    }
-
     /// Puts out what is left of some pipelines, and of those that read them.
     pub(super) fn finish(&mut self, which: &dyn Fn(usize) -> bool, sink: &mut dyn Sink) {
         let packets = self.program.pipelines.iter().map(|p| p.input == Input::Packets);

@@ -29,7 +29,7 @@ impl Bell {
         // A sleeper counts itself before it looks at the bell for the last time: either it is
         // seen here, or it sees the ring.
         if self.sleepers.load(Ordering::SeqCst) > 0 {
-            drop(self.door.lock().expect("nothing panics behind the door"));
+            drop(self.door.lock().expect("no worker panicked behind the door"));
             self.wake.notify_all();
         }
     }
@@ -43,10 +43,10 @@ impl Bell {
             }
             std::hint::spin_loop();
         }
-        let mut door = self.door.lock().expect("nothing panics behind the door");
+        let mut door = self.door.lock().expect("no worker panicked behind the door");
         self.sleepers.fetch_add(1, Ordering::SeqCst);
         while self.heard() == heard {
-            door = self.wake.wait(door).expect("nothing panics behind the door");
+            door = self.wake.wait(door).expect("no worker panicked behind the door");
         }
         self.sleepers.fetch_sub(1, Ordering::SeqCst);
     }

@@ -125,7 +125,7 @@ impl Closings {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Board> {
-        self.board.lock().expect("nobody panics while groups are handed over")
+        self.board.lock().expect("no worker panicked while groups were handed over")
     }
 }
 
