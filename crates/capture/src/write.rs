@@ -134,6 +134,13 @@ impl Files {
         self.prompt = prompt;
     }
 
+    /// The name of the cut capture that has, or had, this file among its own, but for the one that
+    /// is being written.
+    fn wrote(&self, id: Id) -> Option<&str> {
+        let mut others = self.outputs.iter().filter(|output| output.id != Some(id));
+        others.find_map(|output| output.further.as_ref()?.wrote(id))
+    }
+
     /// A file can't be written any more.
     fn fails(&mut self, e: io::Error) -> io::Result<()> {
         if !self.outlives {
@@ -215,8 +222,16 @@ impl Egress for Files {
                 continue;
             }
             let file = made.open(Path::new(name)).map_err(named)?;
-            let id = Id::of(&file.metadata().map_err(named)?);
+            let meta = file.metadata().map_err(named)?;
+            let id = Id::of(&meta);
             if let Some(id) = id {
+                // An empty one is nothing to lose, and may have the number of one that is gone.
+                if let Some(whole) = self.wrote(id).filter(|_| meta.len() > 0) {
+                    return Err(refused(&format!(
+                        "{name}: is a file that this run wrote for {whole}, and would be \
+                         overwritten"
+                    )));
+                }
                 if read.contains(&id) {
                     return Err(refused(&format!(
                         "{name}: is a capture being read, and would be overwritten"
@@ -231,7 +246,7 @@ impl Egress for Files {
         }
         made.keep();
         for (output, file, further) in opened {
-            let further = further.map(Further::begun);
+            let further = further.map(|further| further.begun(output.id));
             self.outputs.push(Output { further, ..output.over(file)? });
         }
         for at in 0..self.outputs.len() {
@@ -277,7 +292,7 @@ impl Egress for Files {
 }
 
 /// Which file it is, whatever it is called.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Id(u64, u64);
 
 impl Id {
@@ -545,7 +560,13 @@ mod tests {
         let both = |name: &str| [Outlet::Pass, Outlet::Named(path(name))];
         let error = out.open(&both("x.pcap1")).expect_err("it is written").to_string();
         assert_eq!(error, format!("{0}: is the same file as {0}", path("x.pcap1")));
-        // The first is not written any more; what comes next may not go over what others write.
+        // The first is not written any more, and stays; what comes next may not go over what others
+        // write.
+        let before = std::fs::read(path("x.pcap")).expect("is there");
+        let error = out.open(&both("x.pcap")).expect_err("it is a part").to_string();
+        let reason = "is a file that this run wrote for";
+        assert_eq!(error, format!("{0}: {reason} {0}, and would be overwritten", path("x.pcap")));
+        assert_eq!(std::fs::read(path("x.pcap")).expect("is there"), before);
         out.open(&both("x.pcap2")).expect("is free");
         let error = send(&mut out, 60).expect_err("it is another's").to_string();
         assert_eq!(error, format!("{}: is read or written otherwise by this run", path("x.pcap2")));

@@ -1,5 +1,6 @@
 //! Files that are made, and removed again where nothing comes of it.
 
+use super::Id;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// Files that were not there before. They are removed again, unless they are kept: what was refused
 /// leaves nothing behind.
 #[derive(Default, Debug)]
-pub struct Made(Vec<PathBuf>);
+pub struct Made(Vec<(PathBuf, Id)>);
 
 impl Made {
     /// Opens a file to be written, as it is, or makes it.
@@ -16,7 +17,8 @@ impl Made {
     /// Those of the system.
     pub fn open(&mut self, path: &Path) -> io::Result<File> {
         if let Ok(file) = OpenOptions::new().write(true).create_new(true).open(path) {
-            self.0.push(path.to_owned());
+            let id = file.metadata().ok().and_then(|meta| Id::of(&meta));
+            self.0.extend(id.map(|id| (path.to_owned(), id)));
             return Ok(file);
         }
         // It is there, or can't be made, for a reason that this tells. A name may lead elsewhere,
@@ -32,8 +34,17 @@ impl Made {
 
 impl Drop for Made {
     fn drop(&mut self) {
-        // One that somebody else removed is gone as well.
-        self.0.iter().for_each(|path| drop(std::fs::remove_file(path)));
+        for (path, made) in &self.0 {
+            // What bears the name by now may be somebody else's, and so may what is in the file.
+            // Who opens it between this look and its removal loses what it writes there: no call
+            // removes a file only if it is still the same.
+            let mine = std::fs::symlink_metadata(path)
+                .is_ok_and(|meta| meta.len() == 0 && Id::of(&meta) == Some(*made));
+            if mine {
+                // One that somebody else removed is gone as well.
+                let _ = std::fs::remove_file(path);
+            }
+        }
     }
 }
 
@@ -58,5 +69,26 @@ mod tests {
         made.keep();
         drop(made);
         assert!(place("new").exists());
+    }
+
+    #[test]
+    fn what_others_put_there_stays() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let place = |name: &str| folder.path().join(name);
+        let mut made = Made::default();
+        for name in ["written", "another", "link", "gone", "mine"] {
+            made.open(&place(name)).expect("is made");
+        }
+        std::fs::write(place("written"), b"theirs").expect("writes");
+        std::fs::write(place("other"), b"").expect("writes");
+        std::fs::rename(place("other"), place("another")).expect("takes its place");
+        std::fs::remove_file(place("link")).expect("is there");
+        std::os::unix::fs::symlink("mine", place("link")).expect("links");
+        std::fs::remove_file(place("gone")).expect("is there");
+        drop(made);
+        assert_eq!(std::fs::read(place("written")).expect("stays"), b"theirs");
+        assert!(place("another").exists());
+        assert!(place("link").symlink_metadata().is_ok());
+        assert!(!place("mine").exists());
     }
 }

@@ -2,8 +2,10 @@
 //! tcpdump's `-C`, `-G` and `-W` have it.
 
 use super::{Id, refused};
+use crate::limits::FURTHER_FILES_KNOWN;
 use chrono::format::{Item, StrftimeItems};
 use chrono::{DateTime, Utc};
+use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -68,6 +70,8 @@ pub(super) struct Further {
     over: bool,
     /// Files that must not be written over.
     taken: Vec<Id>,
+    /// Those that were written, the latest ones, the one that is being written among them.
+    written: VecDeque<Id>,
 }
 
 impl Further {
@@ -97,6 +101,7 @@ impl Further {
             plain,
             over: false,
             taken,
+            written: VecDeque::new(),
         })
     }
 
@@ -120,10 +125,24 @@ impl Further {
         if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder }
     }
 
-    /// The first file was made, or waits for a frame.
-    pub(super) fn begun(mut self) -> Further {
+    /// The first file was made, and is this one, or waits for a frame.
+    pub(super) fn begun(mut self, id: Option<Id>) -> Further {
+        self.remember(id);
         self.n = u64::from(!self.waits());
         self
+    }
+
+    /// What the files are named after, if this is one of them.
+    pub(super) fn wrote(&self, id: Id) -> Option<&str> {
+        self.written.contains(&id).then_some(&self.base)
+    }
+
+    fn remember(&mut self, id: Option<Id>) {
+        let Some(id) = id.filter(|id| !self.written.contains(id)) else { return };
+        if self.written.len() == FURTHER_FILES_KNOWN {
+            self.written.pop_front();
+        }
+        self.written.push_back(id);
     }
 
     /// These are the other files of the run from here on.
@@ -199,6 +218,7 @@ impl Further {
         }
         file.set_len(0).map_err(named)?;
         self.n += 1;
+        self.remember(id);
         Ok((name, file, id))
     }
 }
@@ -237,6 +257,19 @@ mod tests {
         assert_eq!([0, 1, 3].map(|n| name(3, n)), ["x.pcap0", "x.pcap1", "x.pcap0"]);
         assert_eq!([0, 9, 10].map(|n| name(11, n)), ["x.pcap00", "x.pcap09", "x.pcap10"]);
         assert_eq!([0, 9, 10].map(|n| name(10, n)), ["x.pcap0", "x.pcap9", "x.pcap0"]);
+    }
+
+    #[test]
+    fn the_latest_files_are_known() {
+        let sized = Rotation { bytes: Some(1), ..Rotation::default() };
+        let mut further = Further::new(sized, "x").expect("has a name");
+        let id = |n: usize| Id(1, n as u64);
+        let numbers = (0..=FURTHER_FILES_KNOWN).chain([FURTHER_FILES_KNOWN]);
+        numbers.for_each(|n| further.remember(Some(id(n))));
+        assert_eq!(
+            [0, 1, FURTHER_FILES_KNOWN].map(|n| further.wrote(id(n)).is_some()),
+            [false, true, true]
+        );
     }
 
     fn by_time(bytes: Option<u64>, files: u32, base: &str) -> io::Result<Further> {
