@@ -13,7 +13,7 @@ mod sink;
 pub(crate) use deck::{Deck, Entry, MakeOwn, Rules};
 pub(crate) use message::{Attached, Counts, Reply, Request, State, Text, read_line, write};
 pub(crate) use server::Server;
-pub(crate) use sink::{Board, Members, Own, To};
+pub(crate) use sink::{Board, Members, New, To};
 
 use std::path::PathBuf;
 

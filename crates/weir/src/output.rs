@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use weir_capture::write::Made;
 use weir_engine::rows::{Output, Rows, Sink, set_cell};
 use weir_packet::limits::BATCH;
@@ -66,9 +66,32 @@ impl Sink for Prompt<'_> {
 /// it was made for them.
 pub(crate) struct Fresh {
     file: File,
-    made: Made,
+    unwritten: Unwritten,
     /// What it is called, without its ending.
     name: String,
+}
+
+/// Files that were made for rows and have none yet. They are removed when that is asked for, or
+/// when nobody holds them any more, which may be later than the next file of that name is opened.
+#[derive(Clone, Default)]
+pub(crate) struct Unwritten(Arc<Mutex<Made>>);
+
+impl Fresh {
+    /// The file, as long as it has no rows.
+    pub(crate) fn unwritten(&self) -> Unwritten {
+        self.unwritten.clone()
+    }
+}
+
+impl Unwritten {
+    /// Removes those that nobody opened for rows until now.
+    pub(crate) fn remove(&self) {
+        drop(std::mem::take(&mut *self.made()));
+    }
+
+    fn made(&self) -> MutexGuard<'_, Made> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Names that a run has written files of.
@@ -94,9 +117,9 @@ pub(crate) fn files(
         let numbers = std::iter::once(name.clone()).chain((2..).map(|n| format!("{name}-{n}")));
         let name = numbers.into_iter().find(|name| !taken.contains(name)).unwrap_or(name);
         let path = folder.join(format!("{name}.{ending}"));
-        let mut made = Made::default();
-        let file = made.open(&path).with_context(|| path.display().to_string())?;
-        Ok(Fresh { file, made, name })
+        let unwritten = Unwritten::default();
+        let file = unwritten.made().open(&path).with_context(|| path.display().to_string())?;
+        Ok(Fresh { file, unwritten, name })
     };
     outputs.iter().enumerate().map(file).collect()
 }
@@ -110,10 +133,10 @@ pub(crate) fn over(
     taken: &Taken,
 ) -> Split<'static> {
     let options = TableOptions { color: false, titles: false, ..options };
-    let sinks = files.into_iter().map(|Fresh { file, made, name }| {
+    let sinks = files.into_iter().map(|Fresh { file, unwritten, name }| {
         let again = file.try_clone();
         let sink = sink(format, file, options, names);
-        Box::new(Emptied { file: again, made, name, taken: Arc::clone(taken), sink })
+        Box::new(Emptied { file: again, unwritten, name, taken: Arc::clone(taken), sink })
             as Box<dyn Sink>
     });
     Split::new(sinks.collect())
@@ -123,7 +146,7 @@ pub(crate) fn over(
 struct Emptied<'a> {
     /// The same file; why there is none.
     file: io::Result<File>,
-    made: Made,
+    unwritten: Unwritten,
     name: String,
     taken: Taken,
     sink: Box<dyn Sink + 'a>,
@@ -132,11 +155,12 @@ struct Emptied<'a> {
 impl Sink for Emptied<'_> {
     fn open(&mut self, outputs: &[Output]) -> io::Result<()> {
         let file = std::mem::replace(&mut self.file, Err(io::ErrorKind::NotFound.into()))?;
+        // From here on it is not removed.
+        self.unwritten.made().keep();
         // Pipes and devices have no length.
         if file.metadata()?.is_file() {
             file.set_len(0)?;
         }
-        self.made.keep();
         self.taken.lock().unwrap_or_else(PoisonError::into_inner).push(self.name.clone());
         self.sink.open(outputs)
     }
@@ -189,4 +213,35 @@ pub(crate) fn print<const N: usize>(
         sink.rows(0, &rows)?;
     }
     sink.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whose sink is slow to let go of its files does not take those of the next.
+    #[test]
+    fn what_was_removed_may_be_made_again_at_once() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let outputs = [Output { name: Some("new".to_owned()), schema: Schema::default() }];
+        let taken = Taken::default();
+        let make = || files(folder.path(), &outputs, Format::Json, &taken).expect("are made");
+        let sink =
+            |files| over(files, Format::Json, TableOptions::default(), Names::Native, &taken);
+        let refused = make();
+        let unwritten = refused[0].unwritten();
+        let slow = sink(refused);
+        let path = folder.path().join("new.jsonl");
+        assert!(path.exists());
+        unwritten.remove();
+        assert!(!path.exists());
+        let mut next = sink(make());
+        drop(slow);
+        assert!(path.exists());
+        next.open(&outputs).expect("opens");
+        // One that has begun is not removed any more.
+        unwritten.remove();
+        drop(next);
+        assert!(path.exists());
+    }
 }

@@ -267,13 +267,23 @@ fn what_is_refused_leaves_no_files() {
     for name in ["new", "old"] {
         let said = run.refused(&["add", "--name", name, "-e", wrong]);
         assert!(said.contains("/nosuch/x.pcap"), "{said}");
+        assert!(!place("new.jsonl").exists(), "it is gone when the answer comes");
     }
-    until("what was made is removed", || !place("new.jsonl").exists());
     assert_eq!(std::fs::read_to_string(place("old.jsonl")).expect("stays"), "rows\n");
+    // Mended at once, it has the file, and keeps it.
+    let names: Vec<String> = (0..8).map(|n| format!("again{n}")).collect();
+    for name in &names {
+        run.refused(&["add", "--name", name, "-e", wrong]);
+        run.ctl(&["add", "--name", name, "-e", "packets | project number"]);
+    }
     run.send(2);
     let (status, _, said) = run.end();
     assert_eq!(status, Some(0), "{said}");
     assert!(place("e.jsonl").exists());
+    for name in &names {
+        let rows = std::fs::read_to_string(place(&format!("{name}.jsonl"))).expect("is there");
+        assert_eq!(rows.lines().count(), 2, "{name}");
+    }
 }
 
 /// Rows that ask for the packets around them do so wherever their output stands.

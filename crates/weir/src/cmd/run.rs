@@ -3,7 +3,7 @@
 mod opening;
 
 use crate::args::{Format, RunArgs, RunOptions, SlowSink};
-use crate::control::{Board, Deck, Entry, MakeOwn, Members, Own, Rules, Server, To};
+use crate::control::{Board, Deck, Entry, MakeOwn, Members, New, Rules, Server, To};
 use crate::exit::{Status, usage};
 use crate::output::{Fresh, Taken};
 use crate::programs::{self, Programs};
@@ -220,8 +220,9 @@ impl Run<'_> {
         }
         self.become_user()?;
         let files = self.files()?;
-        let mut outlets = self.outlets(&input)?;
+        // What can still be refused comes before files that were there are emptied.
         let kept = lookback::options(&self.program, &self.options.lookback, self.is_live())?;
+        let mut outlets = self.outlets(&input)?;
         self.confine(&input, &outlets);
 
         let ending = Arc::clone(&stop);
@@ -392,11 +393,13 @@ impl Run<'_> {
         Box::new(move |_, outputs| {
             let Some(folder) = &folder else { return Ok(None) };
             let files = output::files(folder, outputs, format, &taken)?;
+            let unwritten = files.iter().map(Fresh::unwritten).collect();
             let taken = Arc::clone(&taken);
             let make = move || {
                 Ok(Box::new(output::over(files, format, options, names, &taken)) as Box<dyn Sink>)
             };
-            Ok(Some(Box::new(Queue::start(make, when_full, lots)?) as Own))
+            let sink = Box::new(Queue::start(make, when_full, lots)?);
+            Ok(Some(New { sink, files: unwritten }))
         })
     }
 

@@ -1,7 +1,8 @@
 //! What runs, and changes of it.
 
 use super::message::{Attached, Counts, Reply, Request, State, Text};
-use super::sink::{Board, Coming, Member, Own};
+use super::sink::{Board, Coming, Member, New, Own};
+use crate::output::Unwritten;
 use crate::stats::Stats;
 use crate::wire::Notes;
 use crate::{ledger, wire};
@@ -63,7 +64,7 @@ impl Entry {
 }
 
 /// Makes a program's own sink, if programs have some.
-pub(crate) type MakeOwn = Box<dyn FnMut(&str, &[Output]) -> anyhow::Result<Option<Own>> + Send>;
+pub(crate) type MakeOwn = Box<dyn FnMut(&str, &[Output]) -> anyhow::Result<Option<New>> + Send>;
 
 /// What programs must keep to.
 pub(crate) struct Rules {
@@ -104,7 +105,7 @@ impl Deck {
         let mut coming = Vec::new();
         for entry in &entries {
             let own = (rules.own)(&entry.name, &entry.outputs())?;
-            coming.push(entry.coming(own));
+            coming.push(entry.coming(own.map(|new| new.sink)));
         }
         board.lay(coming);
         Ok(Deck { entries, functions: Functions::default(), rules, board, changes, stats })
@@ -165,8 +166,9 @@ impl Deck {
         if let Err(reason) = self.allows(&entry) {
             return Reply::refusal(reason);
         }
-        let own = match self.sink_of(&mut entry, at) {
-            Ok(own) => own,
+        let (own, files) = match self.sink_of(&mut entry, at) {
+            Ok(Some(New { sink, files })) => (Some(sink), files),
+            Ok(None) => (None, Vec::new()),
             Err(reason) => return Reply::refusal(reason),
         };
         let coming = entry.coming(own);
@@ -183,7 +185,11 @@ impl Deck {
         }
         let done = match self.change(&programs, next) {
             Ok(done) => done,
-            Err(reason) => return Reply::refusal(reason),
+            Err(reason) => {
+                // Before anybody is told, and asks again: the sink lets go of them at its leisure.
+                files.iter().for_each(Unwritten::remove);
+                return Reply::refusal(reason);
+            }
         };
         let first = programs[..place].iter().map(|(_, p)| p.pipelines.len()).sum();
         let did = if replaces { "replaced" } else { "added" };
@@ -216,7 +222,7 @@ impl Deck {
 
     /// A sink for a program, where it is to have a new one. Rows that look as those of the program
     /// that it replaces go on where they went, unless that failed.
-    fn sink_of(&mut self, entry: &mut Entry, at: Option<usize>) -> Result<Option<Own>, String> {
+    fn sink_of(&mut self, entry: &mut Entry, at: Option<usize>) -> Result<Option<New>, String> {
         let goes_on =
             |old: &&Entry| old.member.failed().is_none() && old.outputs() == entry.outputs();
         if let Some(old) = at.map(|at| &self.entries[at]).filter(goes_on) {

@@ -1,5 +1,6 @@
 //! Where the rows of programs go that come and go.
 
+use crate::output::Unwritten;
 use std::collections::VecDeque;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,6 +10,14 @@ use weir_engine::rows::{Output, Rows, Sink};
 
 /// A sink of one program.
 pub(crate) type Own = Box<dyn Sink + Send>;
+
+/// A program's own sink that is new, and the files that were made for it.
+pub(crate) struct New {
+    /// The sink.
+    pub(crate) sink: Own,
+    /// Its files, until it is opened.
+    pub(crate) files: Vec<Unwritten>,
+}
 
 /// What everybody knows of a program's rows.
 #[derive(Default, Debug)]
