@@ -84,6 +84,7 @@ pub fn open_pcap(names: &[String], options: LiveOptions) -> Result<PcapSource, S
         watched: Cell::new(Stopwatch::start()),
         lost_by_wires: 0,
         ending: None,
+        error: None,
         ended: false,
     })
 }
@@ -107,6 +108,8 @@ pub struct PcapSource {
     lost_by_wires: u64,
     /// Since when no more packets are taken, and the last moment whose packets still are.
     ending: Option<(Stopwatch, i64)>,
+    /// Why a device can't be read any more; told behind what was at hand of all of them.
+    error: Option<SourceError>,
     ended: bool,
 }
 
@@ -137,10 +140,13 @@ impl PcapSource {
             self.end_if_asked();
             // What came until this moment is there, or on its way.
             let now = self.clock.now();
-            self.load()?;
+            self.load();
             if let Some(wire) = self.oldest() {
                 self.deliver(wire, batch);
                 return Ok(true);
+            }
+            if let Some(e) = self.error.take() {
+                return Err(e);
             }
             if self.is_over() {
                 return Ok(false);
@@ -160,15 +166,25 @@ impl PcapSource {
         }
     }
 
-    /// Takes packets of every device of which none are at hand.
-    fn load(&mut self) -> Result<(), SourceError> {
+    /// Takes packets of every device of which none are at hand, unless one failed, or it is time to
+    /// end.
+    fn load(&mut self) {
+        // Where times don't say when to stop, packets that keep coming would never end it.
+        let drained = |(since, until): &(Stopwatch, i64)| {
+            *until == i64::MAX && since.elapsed_ms() >= DRAIN_MS
+        };
+        if self.error.is_some() || self.ending.as_ref().is_some_and(drained) {
+            return;
+        }
         let until = self.ending.map(|(_, until)| until);
         for number in 0..self.wires.len() {
             if let Err(message) = self.wires[number].load(&self.options, until) {
-                self.failed(number, message)?;
+                self.error = self.failed(number, message).err();
+            }
+            if self.error.is_some() {
+                return;
             }
         }
-        Ok(())
     }
 
     /// The device whose next packet is the oldest.

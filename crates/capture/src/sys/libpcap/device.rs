@@ -4,10 +4,12 @@
 //! What makes it sound: every function is given the prototype of its manual page, and stays loaded
 //! for good; a handle is made by `pcap_create`, used by one thread at a time (it is moved, never
 //! shared), and closed once. Packets are lent to a function of ours for the length of a call, whose
-//! bytes and header libpcap guarantees for that long; that function gets our state by the pointer
-//! that `pcap_dispatch` hands on, which is borrowed for the length of the call. Lists are walked by
-//! their own links, copied and freed once. Of structures that differ between systems only the
-//! fields are read with which all of them begin.
+//! bytes and header libpcap guarantees for that long, and of whose bytes no more are believed than
+//! were asked for; that function gets our state by the pointer that `pcap_dispatch` hands on, which
+//! is borrowed for the length of the call. Lists are walked by their own links, copied and freed
+//! once. Of structures that differ between systems only the fields are read with which all of them
+//! begin. Where the times of packets may be of another form than `timeval` ([`KNOWN_TIMES`]),
+//! nothing is captured.
 
 use super::{ERROR_BYTES, Handle, RawProgram, library, text};
 use crate::cbpf::Instruction;
@@ -16,6 +18,7 @@ use std::ffi::{CString, c_char, c_int, c_uchar, c_uint, c_void};
 use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
 use std::sync::OnceLock;
+use weir_packet::limits::CAPLEN_MAX;
 
 /// How a device is opened.
 #[derive(Clone, Copy, Debug)]
@@ -99,6 +102,11 @@ pub(crate) struct Device {
 
 // SAFETY: a handle belongs to no thread; `Device` has one owner, and hands it to nobody.
 unsafe impl Send for Device {}
+
+/// Whether the times of packets are of the form that is read here. OpenBSD has its own
+/// (`bpf_timeval`), and where pointers have 32 bits libpcap may have been built with times of
+/// another width than ours.
+const KNOWN_TIMES: bool = !cfg!(any(target_pointer_width = "32", target_os = "openbsd"));
 
 /// The beginning of `struct pcap_pkthdr`; some systems have more behind it.
 #[repr(C)]
@@ -239,6 +247,10 @@ pub(crate) fn list() -> Result<Vec<Listed>, String> {
 impl Device {
     /// Opens a device of the network namespace of the calling thread.
     pub(crate) fn open(name: &str, settings: &Settings) -> Result<Device, Refusal> {
+        if !KNOWN_TIMES {
+            let why = "this system's libpcap gives times in a form that is not known";
+            return Err(Refusal::Other(why.to_owned()));
+        }
         let libpcap = libpcap().map_err(Refusal::Missing)?;
         let Ok(name) = CString::new(name) else { return Err(Refusal::NoDevice) };
         let mut message: [c_char; ERROR_BYTES] = [0; ERROR_BYTES];
@@ -405,7 +417,9 @@ unsafe extern "C" fn land(user: *mut c_uchar, header: *const Header, bytes: *con
     // SAFETY: the pointer that `dispatch` gave; a header and so many bytes, lent for this call.
     let (taker, header, bytes) = unsafe {
         let header = &*header;
-        let bytes = match bytes.is_null() {
+        // More than the snap length at its greatest is nothing that libpcap was asked for: such a
+        // packet counts, and has no bytes.
+        let bytes = match bytes.is_null() || header.caplen > CAPLEN_MAX {
             true => &[][..],
             false => std::slice::from_raw_parts(bytes, header.caplen as usize),
         };
@@ -420,4 +434,27 @@ unsafe extern "C" fn land(user: *mut c_uchar, header: *const Header, bytes: *con
 /// A number that some systems have in fewer bits.
 fn wide(n: impl Into<i64>) -> i64 {
     n.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A header that claims more than it may is not followed to bytes that nobody has.
+    #[test]
+    fn a_packet_has_no_more_bytes_than_were_asked_for() {
+        let bytes = [7; 4];
+        let mut got = Vec::new();
+        for caplen in [4, CAPLEN_MAX + 1, u32::MAX] {
+            let ts = libc::timeval { tv_sec: 1, tv_usec: 2 };
+            let header = Header { ts, caplen, len: 90 };
+            let mut take =
+                |packet: Packet<'_>| got.push((packet.ts, packet.len, packet.bytes.len()));
+            let mut taker = Taker { take: &mut take, per_fraction: 1000 };
+            // SAFETY: a taker and a header; of bytes, as many as the header says, or none are read.
+            unsafe { land((&raw mut taker).cast(), &raw const header, bytes.as_ptr()) };
+        }
+        let ts = 1_000_002_000;
+        assert_eq!(got, [(ts, 90, 4), (ts, 90, 0), (ts, 90, 0)]);
+    }
 }
