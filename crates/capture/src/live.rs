@@ -181,6 +181,22 @@ fn check_names(names: &[String]) -> Result<(), SourceError> {
     Ok(())
 }
 
+/// There is no capture by AF_PACKET here, whatever is asked for: the error within a
+/// [`SourceError::Io`], by which to know that another way may do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NoPacketSockets;
+
+impl fmt::Display for NoPacketSockets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "there are no packet sockets here (CONFIG_PACKET of the kernel, \
+             RestrictAddressFamilies= of a service)",
+        )
+    }
+}
+
+impl std::error::Error for NoPacketSockets {}
+
 fn error(name: &str, source: io::Error) -> SourceError {
     SourceError::Io { name: name.to_owned(), source }
 }

@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use weir_capture::bpf::{Filter, Filtered};
 use weir_capture::live::{
-    ANY, Direction, Event, LiveOptions, devices, interfaces, open_live, open_pcap,
+    ANY, Direction, Event, LiveOptions, NoPacketSockets, devices, interfaces, open_live, open_pcap,
 };
 use weir_capture::outlets::Captured;
 use weir_capture::xdp::{BusyPoll, XdpOptions, open_xdp};
@@ -219,7 +219,8 @@ fn open_by_pcap(
     if !quiet {
         // Nobody is left to tell when this can't be written.
         if let Some(why) = why {
-            let _ = writeln!(io::stderr(), "capturing by libpcap: {why}");
+            let rings = if args.rings.is_some() { "; --rings does nothing there" } else { "" };
+            let _ = writeln!(io::stderr(), "capturing by libpcap: {why}{rings}");
         }
         source.describe().iter().for_each(|line| drop(writeln!(io::stderr(), "{line}")));
         let _ = writeln!(io::stderr(), "listening on {}", args.interface.join(", "));
@@ -241,7 +242,9 @@ fn only_pcap(names: &[String]) -> Option<String> {
 /// Why another way may do better than AF_PACKET, which failed so; `None` where it would not.
 fn instead(error: &SourceError) -> Option<&'static str> {
     match error {
-        SourceError::Io { source, .. } if source.kind() == io::ErrorKind::Unsupported => {
+        SourceError::Io { source, .. }
+            if source.get_ref().is_some_and(|e| e.is::<NoPacketSockets>()) =>
+        {
             Some("there are no packet sockets here")
         }
         _ => None,
@@ -345,13 +348,15 @@ mod tests {
         ");
     }
 
-    /// Only what is refused by its type makes another way worth trying.
+    /// Only that there are no such sockets makes another way worth trying.
     #[test]
     fn what_libpcap_may_do_better() {
-        let failed =
-            |kind| SourceError::Io { name: "eth0".to_owned(), source: io::Error::from(kind) };
-        assert!(instead(&failed(io::ErrorKind::Unsupported)).is_some());
-        assert!(instead(&failed(io::ErrorKind::PermissionDenied)).is_none());
+        let failed = |source| SourceError::Io { name: "eth0".to_owned(), source };
+        let unsupported = io::ErrorKind::Unsupported;
+        assert!(instead(&failed(io::Error::new(unsupported, NoPacketSockets))).is_some());
+        // A ring, promiscuous mode, times of the adapter.
+        assert!(instead(&failed(unsupported.into())).is_none());
+        assert!(instead(&failed(io::ErrorKind::PermissionDenied.into())).is_none());
         assert_eq!(only_pcap(&["lo".to_owned(), ANY.to_owned()]), None);
         assert_eq!(only_pcap(&["no such device".to_owned()]), None);
     }

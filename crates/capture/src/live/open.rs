@@ -5,7 +5,7 @@ use super::interface::{missing, shape};
 use super::packet::Wire;
 use super::program::{NOTHING, program};
 use super::ring::Ring;
-use super::{ANY, Event, LiveOptions, Stamps, check_names, error};
+use super::{ANY, Event, LiveOptions, NoPacketSockets, Stamps, check_names, error};
 use crate::cbpf::Program;
 use crate::limits::{
     KERNEL_FILTER_MAX, RETIRE_MS, RING_BLOCK, RING_BLOCKS_MIN, RING_BUFFER_MAX, RINGS_MAX,
@@ -200,10 +200,7 @@ fn no_socket(name: &str, e: io::Error) -> SourceError {
              once: sudo setcap cap_net_raw+ep \"$(command -v weir)\""
         }
         Some(libc::EAFNOSUPPORT | libc::EPROTONOSUPPORT | libc::ESOCKTNOSUPPORT) => {
-            // The kind by which callers know that another way may do.
-            let reason = "there are no packet sockets here (CONFIG_PACKET of the kernel, \
-                          RestrictAddressFamilies= of a service)";
-            return error(name, io::Error::new(io::ErrorKind::Unsupported, reason));
+            return error(name, io::Error::new(io::ErrorKind::Unsupported, NoPacketSockets));
         }
         _ => return refused(name, "a socket", e),
     };
@@ -220,4 +217,26 @@ fn no_memory(name: &str, bytes: usize, e: io::Error) -> SourceError {
 
 fn refused(name: &str, what: &str, e: io::Error) -> SourceError {
     error(name, io::Error::new(e.kind(), format!("the kernel refuses {what}: {e}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Other refusals of the same kind, of a ring say, are not taken for it.
+    #[test]
+    fn that_there_are_no_packet_sockets_can_be_told() {
+        let told = |error: SourceError| match error {
+            SourceError::Io { source, .. } => {
+                (source.kind(), source.get_ref().is_some_and(|e| e.is::<NoPacketSockets>()))
+            }
+            other => panic!("{other}"),
+        };
+        let os = io::Error::from_raw_os_error;
+        let none = told(no_socket("eth0", os(libc::EAFNOSUPPORT)));
+        assert_eq!(none, (io::ErrorKind::Unsupported, true));
+        let other = told(refused("eth0", "several rings", os(libc::EOPNOTSUPP)));
+        assert_eq!(other, (io::ErrorKind::Unsupported, false));
+        assert!(!told(no_socket("eth0", os(libc::EPERM))).1);
+    }
 }
