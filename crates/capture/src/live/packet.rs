@@ -111,13 +111,7 @@ impl Source for Live {
     }
 
     fn account(&self) -> Account {
-        let mut sum = Account::default();
-        for (_, account) in self.interfaces() {
-            sum.received += account.received;
-            sum.filtered += account.filtered;
-            sum.lost.merge(account.lost);
-        }
-        sum
+        Account::of_all(self.interfaces())
     }
 
     fn interfaces(&self) -> Vec<(String, Account)> {

@@ -65,12 +65,7 @@ fn adds_up(source: &XdpSource) {
         assert_eq!(q.redirected, q.delivered + q.ring_full + q.dropped, "{q:?}");
     }
     let interfaces = source.interfaces();
-    let mut sum = Account::default();
-    for (_, account) in &interfaces {
-        sum.received += account.received;
-        sum.lost.merge(account.lost);
-    }
-    assert_eq!(sum, source.account(), "{interfaces:?}");
+    assert_eq!(Account::of_all(interfaces.clone()), source.account(), "{interfaces:?}");
 }
 
 /// A source that has been idle: its counters are those of the moment.

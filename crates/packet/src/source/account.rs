@@ -14,6 +14,23 @@ pub struct Account {
     pub bytes_read: u64,
 }
 
+impl Account {
+    /// Adds what another source handed out.
+    pub fn merge(&mut self, other: Account) {
+        self.received += other.received;
+        self.filtered += other.filtered;
+        self.lost.merge(other.lost);
+        self.bytes_read += other.bytes_read;
+    }
+
+    /// All of some interfaces, with their names.
+    pub fn of_all(interfaces: impl IntoIterator<Item = (String, Account)>) -> Account {
+        let mut sum = Account::default();
+        interfaces.into_iter().for_each(|(_, account)| sum.merge(account));
+        sum
+    }
+}
+
 /// Frames of a wire that were lost between two times.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Gap {
