@@ -1,10 +1,11 @@
 //! Readers of bytes at fixed places: where all wanted rows are plain IPv4 packets these are the
 //! same places in all, and the loop holds a load and little else.
 
-use super::{MAPPED, Rows};
+use super::{MAPPED, Rows, be32};
 use crate::bits::Bits;
 use crate::column::Column;
 use crate::ipv4;
+use crate::limits::BATCH;
 use crate::walk::Layer;
 
 /// Where plain IPv4 packets start, and behind how many bytes their IP header.
@@ -33,10 +34,7 @@ impl Rows<'_> {
     ) -> bool {
         if let Some(starts) = self.starts4(have) {
             self.provide(out, have);
-            let words = out.word_mut().iter_mut();
-            words.zip(starts.offsets).for_each(|(word, &start)| {
-                *word = f(self.bytes_at(start as usize + starts.l3 + at[0]));
-            });
+            self.load_all(&starts, starts.l3 + at[0], out.word_mut(), f);
             return true;
         }
         self.ip_words(out, have, |i, six| f(self.load(i, self.l3(i) + at[usize::from(six)])))
@@ -54,10 +52,7 @@ impl Rows<'_> {
     ) -> bool {
         if let Some(starts) = self.starts4(have) {
             self.provide(out, have);
-            let words = out.word_mut().iter_mut();
-            words.zip(starts.offsets).for_each(|(word, &start)| {
-                *word = f(self.bytes_at(start as usize + starts.l4() + at));
-            });
+            self.load_all(&starts, starts.l4() + at, out.word_mut(), f);
             return true;
         }
         self.words(out, have, |i| f(self.load(i, self.l4(i) + at)))
@@ -72,10 +67,7 @@ impl Rows<'_> {
             self.provide(out, have);
             let (hi, lo) = out.pair_mut();
             hi[..starts.offsets.len()].fill(0);
-            lo.iter_mut().zip(starts.offsets).for_each(|(word, &start)| {
-                let address = self.bytes_at(start as usize + starts.l3 + at[0]);
-                *word = MAPPED | u64::from(u32::from_be_bytes(address));
-            });
+            self.load_all(&starts, starts.l3 + at[0], lo, |address| MAPPED | be32(address));
             return true;
         }
         self.ip_pairs(out, |i, six| self.address(i, six, at))
@@ -101,6 +93,20 @@ impl Rows<'_> {
             }
         }
         self.truth(out, have.and(self.wanted), truth)
+    }
+
+    /// Sets the first words to what `f` makes of the bytes `at` from the start of each frame.
+    #[inline(always)]
+    fn load_all<const N: usize>(
+        &self,
+        starts: &Starts<'_>,
+        at: usize,
+        words: &mut [u64; BATCH],
+        f: impl Fn([u8; N]) -> u64,
+    ) {
+        for (word, &start) in words.iter_mut().zip(starts.offsets) {
+            *word = f(self.bytes_at(start as usize + at));
+        }
     }
 
     /// Where the wanted rows start, if one loop over all of them is best and they are plain IPv4
