@@ -44,7 +44,6 @@ pub fn open_live(names: &[String], options: LiveOptions) -> Result<Box<dyn Sourc
         unwatched,
         watched,
         losses,
-        lost_by_wires: 0,
         ending,
         ended: false,
     }))
@@ -82,8 +81,6 @@ struct Live {
     /// Since when they were not asked for their counts.
     watched: Cell<Stopwatch>,
     losses: Losses,
-    /// Frames lost by interfaces when that was last asked.
-    lost_by_wires: u64,
     /// Since when no more frames are let in.
     ending: Option<Stopwatch>,
     ended: bool,
@@ -168,7 +165,7 @@ impl Live {
         if let Some(&ts) = batch.ts().last() {
             self.clock.saw(ts);
         }
-        self.tell_losses(batch);
+        self.losses.tell(batch);
     }
 
     /// Asks what was lost until now.
@@ -177,21 +174,13 @@ impl Live {
             self.count_drops(&sys::interface::list().unwrap_or_default());
         }
         let before = self.clock.time();
-        let wires: u64 = self.wires.iter().map(|wire| wire.dropped.get().1).sum();
-        let of_ring = |ring: &Ring| ring.counts().unread + ring.told().dropped;
-        let lost = wires + self.rings.iter().map(of_ring).sum::<u64>();
-        let after = self.clock.time();
-        // Counters of interfaces are read less often.
-        let more = wires > std::mem::replace(&mut self.lost_by_wires, wires);
-        self.losses.reach_back(if more { 2 * WAIT_MS as i64 * 1_000_000 } else { 0 });
-        self.losses.take(lost, (before.unwrap_or(i64::MIN), after.unwrap_or(i64::MAX)));
-    }
-
-    /// Says with a batch what was lost.
-    fn tell_losses(&mut self, batch: &mut FrameBatch) {
-        if let Some(gap) = self.losses.gap.take() {
-            batch.set_gap(gap);
+        let interface = self.wires.iter().map(|wire| wire.dropped.get().1).sum();
+        let mut lost = Lost { interface, ..Lost::default() };
+        for ring in &self.rings {
+            lost.kernel += ring.counts().unread;
+            lost.ring += ring.told().dropped;
         }
+        self.losses.take_all(lost, (before, self.clock.time()));
     }
 
     /// Waits for frames; where none come, says with an empty batch what time is reached.
@@ -215,7 +204,7 @@ impl Live {
                 }
                 self.watch();
                 self.look_for_losses();
-                self.tell_losses(batch);
+                self.losses.tell(batch);
                 self.look_after()?;
                 return Ok(true);
             }

@@ -82,7 +82,6 @@ pub fn open_pcap(names: &[String], options: LiveOptions) -> Result<PcapSource, S
         seq: 0,
         losses,
         watched: Cell::new(Stopwatch::start()),
-        lost_by_wires: 0,
         ending: None,
         error: None,
         ended: false,
@@ -104,8 +103,6 @@ pub struct PcapSource {
     losses: Losses,
     /// Since when devices were not asked how they are.
     watched: Cell<Stopwatch>,
-    /// Packets lost by interfaces when that was last asked.
-    lost_by_wires: u64,
     /// Since when no more packets are taken, and the last moment whose packets still are.
     ending: Option<(Stopwatch, i64)>,
     /// Why a device can't be read any more; told behind what was at hand of all of them.
@@ -158,7 +155,7 @@ impl PcapSource {
                 }
                 self.watch();
                 self.look_for_losses();
-                self.tell_losses(batch);
+                self.losses.tell(batch);
                 return Ok(true);
             }
             let most = if self.ending.is_none() { WAIT_MS } else { DRAIN_STEP_MS };
@@ -203,7 +200,7 @@ impl PcapSource {
         if let Some(&ts) = batch.ts().last() {
             self.clock.saw(ts);
         }
-        self.tell_losses(batch);
+        self.losses.tell(batch);
     }
 
     /// What time is reached where no packet is at hand: of devices that have brought nothing but
@@ -313,19 +310,7 @@ impl PcapSource {
         let before = self.clock.time();
         let mut lost = Lost::default();
         self.wires.iter().for_each(|wire| lost.merge(wire.lost()));
-        let (wires, all) = (lost.interface, lost.total());
-        let after = self.clock.time();
-        // Counters of interfaces are read less often.
-        let more = wires > std::mem::replace(&mut self.lost_by_wires, wires);
-        self.losses.reach_back(if more { 2 * WAIT_MS as i64 * 1_000_000 } else { 0 });
-        self.losses.take(all, (before.unwrap_or(i64::MIN), after.unwrap_or(i64::MAX)));
-    }
-
-    /// Says with a batch what was lost.
-    fn tell_losses(&mut self, batch: &mut FrameBatch) {
-        if let Some(gap) = self.losses.gap.take() {
-            batch.set_gap(gap);
-        }
+        self.losses.take_all(lost, (before, self.clock.time()));
     }
 }
 
