@@ -53,6 +53,15 @@ impl Part {
         Part { nullable: false, ..self }
     }
 
+    /// The same, with a hash in place of a text.
+    #[must_use]
+    pub fn hashed(self) -> Part {
+        match self.class {
+            Class::Text => Part { class: Class::Unsigned, bits: 64, ..self },
+            _ => self,
+        }
+    }
+
     /// A row number of a table.
     pub fn row_number() -> Part {
         Part { class: Class::Unsigned, bits: 32, nullable: false }
@@ -238,6 +247,28 @@ pub struct Chosen<'a> {
     pub set: Bits,
     /// The same rows, one after the other.
     pub positions: &'a [u16],
+}
+
+/// All positions in a batch.
+pub(crate) static IDENTITY: [u16; BATCH] = {
+    let mut all = [0; BATCH];
+    let mut i = 0;
+    while i < BATCH {
+        all[i] = i as u16;
+        i += 1;
+    }
+    all
+};
+
+/// Lists the positions of some rows.
+pub(crate) fn choose(rows: Bits, positions: &mut Vec<u16>) {
+    positions.clear();
+    let n = rows.count();
+    if rows == Bits::first(n) {
+        positions.extend_from_slice(&IDENTITY[..n]);
+    } else {
+        rows.each(|i| positions.push(i as u16));
+    }
 }
 
 /// Packs the keys of some rows into `keys`, one after the other.

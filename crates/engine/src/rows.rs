@@ -194,18 +194,24 @@ impl Rows {
             self.clock.push(lots(lot).clock[i as usize]);
         }
         for c in 0..=self.columns.len() {
-            let column = |rows: &'a Rows| rows.columns.get(c).unwrap_or(&rows.time);
+            let column = |lot| lots(lot).columns.get(c).unwrap_or(&lots(lot).time);
             let to = self.columns.get_mut(c).unwrap_or(&mut self.time);
-            for (j, &(lot, i)) in picks.iter().enumerate() {
-                let (from, i) = (column(lots(lot)), i as usize);
-                to.present.put(at + j, from.present.has(i));
-                match from.repr() {
-                    Repr::Bit => to.truth.put(at + j, from.truth.has(i)),
-                    Repr::Word => to.word_mut()[at + j] = from.word()[i],
-                    Repr::Pair => {
-                        let (hi, lo) = to.pair_mut();
-                        (hi[at + j], lo[at + j]) = (from.pair().0[i], from.pair().1[i]);
-                    }
+            let picks = || picks.iter().map(|&(lot, i)| (column(lot), i as usize)).zip(at..);
+            picks().for_each(|((from, i), j)| to.present.put(j, from.present.has(i)));
+            match to.repr() {
+                Repr::Bit => {
+                    picks().for_each(|((from, i), j)| to.truth.put(j, from.truth.has(i)));
+                }
+                Repr::Word => {
+                    let words = to.word_mut();
+                    picks().for_each(|((from, i), j)| words[j] = from.word()[i]);
+                }
+                Repr::Pair => {
+                    let (his, los) = to.pair_mut();
+                    picks().for_each(|((from, i), j)| {
+                        let (hi, lo) = from.pair();
+                        (his[j], los[j]) = (hi[i], lo[i]);
+                    });
                 }
             }
         }

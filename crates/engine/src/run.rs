@@ -7,7 +7,7 @@ pub(crate) mod panicked;
 mod running;
 
 pub use change::{Change, Changes, Told};
-pub(crate) use feed::{Feed, Times};
+pub(crate) use feed::{Feed, Step, Times};
 pub use inquiry::Inquiry;
 pub(crate) use running::Running;
 

@@ -8,9 +8,9 @@
 //!
 //! - Where all state merges ([`whole`]), a batch belongs to the worker that read it.
 //! - Where rows of a key must stay together in order ([`keyed`]), the worker that read a bundle of
-//!   batches also says of each packet whose it is; where pipelines need different keys, for each of
-//!   these ways. Then all workers go through the same bundles in order, and each puts its own
-//!   packets together to batches, way by way.
+//!   batches also [says](spread) of each packet whose it is, and [deals](bundles) them out, put
+//!   together to batches for each worker; where pipelines need different keys, for each of these
+//!   ways. All workers go through the same bundles in order.
 //! - What closes is handed over window by window ([`closings`]); rows that leave at once wait for
 //!   their turn ([`results`]). Both are put out by the calling thread ([`hub`]), since the sink is
 //!   its own; the order is that of the packets.
@@ -25,6 +25,7 @@
 
 mod ahead;
 mod bell;
+mod bundles;
 mod census;
 mod closings;
 mod hub;
@@ -43,12 +44,12 @@ use crate::run::{Feed, Progress, RunError, Running, Times};
 use crate::upper::Upper;
 use ahead::Ahead;
 use bell::Bell;
+use bundles::{Bundles, bundle_len};
 use census::Census;
 use closings::{Closings, Which};
 use hub::Hub;
 use keyed::Keyed;
 use results::Results;
-use spread::{Bundles, bundle_len};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};
 use std::thread;
@@ -186,7 +187,7 @@ impl<'a> Shared<'a> {
             workers,
             feed: Mutex::new(feed),
             ahead: Ahead::default(),
-            bundles: keyed.then(Bundles::new),
+            bundles: keyed.then(|| Bundles::new(workers)),
             results: at_once.any.then(|| Results::new(if keyed { workers } else { 1 })),
             bundle_len: bundle_len(workers, at_once.is_nested),
             closings: Closings::new(workers),

@@ -5,6 +5,7 @@ use super::Batch;
 use super::groups::{Spec, Variant};
 use crate::agg::{Cells, FUSED_MAX, Input, Step, update_fused};
 use crate::expr::{Cond, Ctx, Src, Val};
+use crate::key::choose;
 use crate::limits::PARTS_MAX;
 use crate::table::{Keys, NO_ROW};
 use weir_packet::bits::Bits;
@@ -51,17 +52,6 @@ pub(super) fn in_turn(mut rows: Bits, narrow: Bits, mut take: impl FnMut(Bits, u
         rows = rows.minus(Bits::first(end));
     }
 }
-
-/// All positions in a batch.
-static IDENTITY: [u16; BATCH] = {
-    let mut all = [0; BATCH];
-    let mut i = 0;
-    while i < BATCH {
-        all[i] = i as u16;
-        i += 1;
-    }
-    all
-};
 
 impl Work {
     pub(super) fn new(spec: &Spec) -> Box<Work> {
@@ -114,13 +104,7 @@ impl Work {
 
     /// Makes these rows the ones at hand.
     pub(super) fn choose(&mut self, rows: Bits) {
-        self.positions.clear();
-        let n = rows.count();
-        if rows == Bits::first(n) {
-            self.positions.extend_from_slice(&IDENTITY[..n]);
-        } else {
-            rows.each(|i| self.positions.push(i as u16));
-        }
+        choose(rows, &mut self.positions);
     }
 }
 

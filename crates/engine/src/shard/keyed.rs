@@ -1,39 +1,21 @@
 //! A worker's turn where every worker takes its own packets of every batch, lane by lane.
 
-use super::spread::{Batch, Bundle, Bundles, Spread};
+use super::bundles::{Bundles, Dealer, Parcel, Share, fetch};
 use super::{Shared, Turn, Worker};
 use crate::lanes::Lanes;
-use crate::processor::prefetch;
 use crate::rows::Rows;
 use crate::run::Feed;
-use crate::upper::Upper;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use weir_packet::bits::Bits;
-use weir_packet::limits::BATCH;
-use weir_packet::source::FrameBatch;
 
 /// Where a worker stands.
 pub(super) struct Keyed {
-    spread: Spread,
+    dealer: Dealer,
     /// The next bundle that it takes its own packets of.
     next: u64,
-    /// For each of the worker's lanes.
-    owns: Vec<Own>,
+    /// For each lane, which of the worker's own it is.
+    lanes: Vec<usize>,
 }
-
-/// Packets that one worker gets by one lane, put together until they fill a batch: operators take
-/// about as long for a batch that is half empty.
-struct Own {
-    lane: usize,
-    frames: FrameBatch,
-    clock: Vec<i64>,
-    /// Scratch: positions in the batch that they are taken from.
-    at: Vec<u16>,
-}
-
-/// Where the common headers of a frame end, about.
-const HEADERS: usize = 48;
 
 /// Takes what comes out of a push: step, pipeline, rows.
 type Out<'a> = dyn FnMut(usize, usize, &Rows) + 'a;
@@ -41,9 +23,9 @@ type Out<'a> = dyn FnMut(usize, usize, &Rows) + 'a;
 impl Keyed {
     /// Where worker `me` stands at the beginning.
     pub(super) fn new(lanes: &Lanes, me: usize) -> Keyed {
-        let own = |lane| Own { lane, frames: FrameBatch::new(), clock: Vec::new(), at: Vec::new() };
-        let owns = lanes.of(me).map(|(lane, _)| own(lane)).collect();
-        Keyed { spread: Spread::new(lanes), next: 0, owns }
+        let mut own = vec![usize::MAX; lanes.lanes.len()];
+        lanes.of(me).enumerate().for_each(|(n, (lane, _))| own[lane] = n);
+        Keyed { dealer: Dealer::new(lanes), next: 0, lanes: own }
     }
 
     /// Takes its own of the next bundle if that is ready, or else reads one for all.
@@ -66,7 +48,7 @@ impl Keyed {
         self.read(worker, bundles)
     }
 
-    /// Reads a bundle and says whose its packets are.
+    /// Reads a bundle and deals its packets out.
     fn read(&mut self, worker: &mut Worker<'_, '_, '_, '_>, bundles: &Bundles) -> Turn {
         let shared = worker.shared;
         let Some(mut feed) = shared.try_feed() else { return Turn::Wait };
@@ -82,48 +64,64 @@ impl Keyed {
         if let Some(hub) = &mut worker.hub {
             hub.progress.report(&feed);
         }
-        let mut place = bundles.bundle(number).write().expect("no worker panicked");
-        let filled = fill(&mut place, shared, &mut feed);
-        if filled {
-            bundles.claim(number, shared.workers);
+        let close = shared.closes.load(Ordering::Relaxed);
+        let n = self.fill(shared, &mut feed);
+        if n > 0 {
+            bundles.claim(number);
             shared.read.store(number + 1, Ordering::Release);
         }
         drop(feed);
         shared.bell.ring();
-        if filled {
-            for (b, batch) in place.batches_mut().iter_mut().enumerate() {
-                self.spread.share_out(batch, number as usize + b);
-            }
-            drop(place);
+        if n > 0 {
+            self.dealer.deal(n, bundles, number, close);
             bundles.publish(number);
             shared.bell.ring();
         }
         Turn::Work
     }
 
+    /// Reads what the feed has; returns how many batches.
+    fn fill(&mut self, shared: &Shared<'_>, feed: &mut Feed<'_>) -> usize {
+        for n in 0..shared.bundle_len {
+            let batch = self.dealer.batch(n);
+            if !feed.fill(&mut batch.frames) {
+                shared.end_of(feed);
+                return n;
+            }
+            feed.times(&batch.frames, &mut batch.times);
+            shared.open_closings(&batch.times);
+            let full = batch.frames.is_full();
+            shared.quiet.store(!full, Ordering::Release);
+            // What may be shown now must not wait for the source.
+            if !full || batch.times.steps.iter().any(|step| step.close.is_some()) {
+                return n + 1;
+            }
+        }
+        shared.bundle_len
+    }
+
     /// Pushes this worker's packets of the next bundle.
     fn take_own(&mut self, worker: &mut Worker<'_, '_, '_, '_>, bundles: &Bundles) {
         let (shared, number) = (worker.shared, self.next);
-        let bundle = bundles.bundle(number).read().expect("no worker panicked");
+        let mut share = bundles.share(number, worker.me);
+        let outline = share.outline;
         let all = match &shared.results {
             None => {
                 let out = &mut |_: usize, _: usize, _: &Rows| unreachable!("no rows leave at once");
-                self.push(worker, &bundle, out);
+                self.push(worker, &share, out);
                 false
             }
             Some(results) => results.put(number, worker.me, |part| {
-                let batches = bundle.batches().iter().map(|b| (&b.frames, &b.times));
-                part.begin(batches, bundle.close);
-                self.push(worker, &bundle, &mut |step, p, rows| part.put(step, p, rows));
+                part.begin(outline.full, outline.closes(), outline.close);
+                self.push(worker, &share, &mut |step, p, rows| part.put(step, p, rows));
             }),
         };
-        if let Some(last) = bundle.batches().last() {
-            for upper in &mut *worker.uppers {
-                upper.watermark(last.times.watermark, &mut worker.closed);
-            }
-            debug_assert!(worker.closed.is_empty(), "steps end where windows do");
+        for upper in &mut *worker.uppers {
+            upper.watermark(outline.watermark, &mut worker.closed);
         }
-        drop(bundle);
+        debug_assert!(worker.closed.is_empty(), "steps end where windows do");
+        share.clear();
+        drop(share);
         self.next += 1;
         if bundles.leave(number) || all {
             shared.bell.ring();
@@ -131,106 +129,23 @@ impl Keyed {
     }
 
     /// Pushes this worker's packets of a bundle step by step.
-    fn push(&mut self, worker: &mut Worker<'_, '_, '_, '_>, bundle: &Bundle, out: &mut Out<'_>) {
-        let (me, mut close, mut step) = (worker.me, bundle.close, 0);
-        for (b, batch) in bundle.batches().iter().enumerate() {
-            for (s, part) in batch.times.steps.iter().enumerate() {
-                if part.close.is_some() {
-                    self.push_all(worker, step, out);
-                    close += 1;
-                    worker.close_until(close);
-                    step += (b > 0 || s > 0) as usize;
-                }
-                for (own, upper) in self.owns.iter_mut().zip(&mut *worker.uppers) {
-                    let mut rows = batch.part(own.lane, me).and(part.rows);
-                    while !rows.is_empty() {
-                        rows = own.take(batch, rows);
-                        if !rows.is_empty() || own.frames.is_full() {
-                            own.push(upper, step, out);
-                        }
-                    }
-                }
+    fn push(&self, worker: &mut Worker<'_, '_, '_, '_>, share: &Share, out: &mut Out<'_>) {
+        let (parcels, mut close) = (share.parcels(), share.outline.close);
+        let fetch = |parcel: &Parcel| fetch(&parcel.frames);
+        let mut next = 0;
+        parcels.first().into_iter().for_each(fetch);
+        for (step, closes) in share.outline.closes().enumerate() {
+            close += u64::from(closes);
+            worker.close_until(close);
+            while let Some(parcel) = parcels.get(next).filter(|parcel| parcel.step == step) {
+                next += 1;
+                parcels.get(next).into_iter().for_each(fetch);
+                let upper = &mut worker.uppers[self.lanes[parcel.lane]];
+                upper.classify(&parcel.frames);
+                let rows = Bits::first(parcel.frames.len());
+                let out = &mut |p: usize, rows: &Rows| out(step, p, rows);
+                upper.push(&parcel.frames, rows, &parcel.clock, out);
             }
-        }
-        self.push_all(worker, step, out);
-    }
-
-    /// Pushes what there is of every lane.
-    fn push_all(&mut self, worker: &mut Worker<'_, '_, '_, '_>, step: usize, out: &mut Out<'_>) {
-        for (own, upper) in self.owns.iter_mut().zip(&mut *worker.uppers) {
-            own.push(upper, step, out);
-        }
-    }
-}
-
-/// Fills a bundle with what the feed has; returns whether it has anything.
-fn fill(bundle: &mut Bundle, shared: &Shared<'_>, feed: &mut Feed<'_>) -> bool {
-    bundle.clear();
-    bundle.close = shared.closes.load(Ordering::Relaxed);
-    for _ in 0..shared.bundle_len {
-        let batch = bundle.next();
-        if !feed.fill(&mut batch.frames) {
-            shared.end_of(feed);
-            break;
-        }
-        feed.times(&batch.frames, &mut batch.times);
-        shared.open_closings(&batch.times);
-        let full = batch.frames.is_full();
-        shared.quiet.store(!full, Ordering::Release);
-        let closes = batch.times.steps.iter().any(|step| step.close.is_some());
-        bundle.keep();
-        // What may be shown now must not wait for the source.
-        if !full || closes {
-            break;
-        }
-    }
-    !bundle.batches().is_empty()
-}
-
-impl Own {
-    /// Takes packets of a batch in; returns those for which there is no room until what is there
-    /// was pushed.
-    fn take(&mut self, batch: &Batch, rows: Bits) -> Bits {
-        let (chunk, base) = batch.frames.chunk();
-        if self.frames.is_empty() {
-            self.frames.restart(chunk, base, batch.frames.link);
-        }
-        let (mine, my_base) = self.frames.chunk();
-        // Frames stay where they are, only their offsets can count from elsewhere.
-        let same = Arc::ptr_eq(mine, chunk) && self.frames.link == batch.frames.link;
-        let furthest = batch.frames.offsets().iter().copied().max().unwrap_or(0) as usize;
-        let shift = base.checked_sub(my_base).filter(|d| d + furthest <= u32::MAX as usize);
-        let Some(shift) = shift.filter(|_| same) else { return rows };
-        let (frames, clock) = (&batch.frames, batch.times.clock(&batch.frames));
-        let (bytes, offsets) = (frames.bytes(), frames.offsets());
-        let room = BATCH - self.frames.len();
-        self.at.clear();
-        rows.each(|i| self.at.push(i as u16));
-        let some = self.at.len().min(room);
-        self.at.truncate(some);
-        for &i in &self.at {
-            // Common headers reach into the next line as often as not.
-            let offset = offsets[i as usize] as usize;
-            prefetch(bytes, offset);
-            prefetch(bytes, offset + HEADERS);
-        }
-        self.frames.extend_from(frames, &self.at, shift as u32);
-        self.clock.extend(self.at.iter().map(|&i| clock[i as usize]));
-        match self.at.last() {
-            Some(&last) => rows.minus(Bits::first(last as usize + 1)),
-            None => rows,
-        }
-    }
-
-    /// Pushes what there is.
-    fn push(&mut self, upper: &mut Upper, step: usize, out: &mut Out<'_>) {
-        let Own { frames, clock, .. } = self;
-        if !frames.is_empty() {
-            upper.classify(frames);
-            let rows = Bits::first(frames.len());
-            upper.push(frames, rows, clock, &mut |p, rows| out(step, p, rows));
-            frames.clear();
-            clock.clear();
         }
     }
 }

@@ -4,11 +4,10 @@
 
 use crate::limits::{LOTS_AHEAD, RING, SPARE_ROWS};
 use crate::rows::Rows;
-use crate::run::Times;
 use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use weir_packet::source::FrameBatch;
+use weir_packet::limits::BATCH;
 
 /// The results of batches, by number modulo [`RING`]. A batch is read only when the one before in
 /// the same place has been put out.
@@ -52,22 +51,12 @@ impl Part {
         self.spare.truncate(SPARE_ROWS);
     }
 
-    /// Says what steps batches have that were read in one turn, the first closing within which has
-    /// the number `close`. Where no window closes between two batches, they are one step.
-    pub(super) fn begin<'b>(
-        &mut self,
-        batches: impl Iterator<Item = (&'b FrameBatch, &'b Times)>,
-        close: u64,
-    ) {
+    /// Says whether the batch is full, and of each of its steps whether windows close before it, the
+    /// first time with number `close`.
+    pub(super) fn begin(&mut self, full: bool, closes: impl Iterator<Item = bool>, close: u64) {
         let mut numbers = close..;
-        for (frames, times) in batches {
-            self.full = frames.is_full();
-            for step in &times.steps {
-                if step.close.is_some() || self.steps.is_empty() {
-                    self.steps.push(step.close.and_then(|_| numbers.next()));
-                }
-            }
-        }
+        self.full = full;
+        self.steps.extend(closes.map(|closes| if closes { numbers.next() } else { None }));
     }
 
     /// Where the rows of a step stand.
@@ -76,10 +65,16 @@ impl Part {
         before(step)..before(step + 1)
     }
 
-    /// Keeps a copy of rows of a step.
+    /// Keeps a copy of rows of a step, with those before where these leave room.
     pub(super) fn put(&mut self, step: usize, p: usize, rows: &Rows) {
         if rows.len == 0 {
             return;
+        }
+        let mut of_step = self.rows.iter_mut().rev().take_while(|(s, ..)| *s == step);
+        if let Some((.., last)) = of_step.find(|(_, q, _)| *q == p)
+            && last.len + rows.len <= BATCH
+        {
+            return last.append(rows, 0..rows.len);
         }
         let spare = self.spare.iter().position(|(q, _)| *q == p);
         let mut copy = match spare {

@@ -1,262 +1,230 @@
-//! Packets spread by key: batches read by one worker, of which each takes its own packets.
+//! Says which packets go to which worker, lane by lane.
 
+use crate::key::{Chosen, Direct, Layout, Part, Pool, choose, narrow_rows, pack};
 use crate::lanes::{Lanes, Way};
-use crate::limits::{BUNDLE_MAX, BUNDLES};
-use crate::run::Times;
-use crate::view::View;
-use std::sync::RwLock;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use crate::limits::PARTS_MAX;
+use crate::rows::Arena;
+use crate::table::Keys;
+use crate::view::{Packets, View};
 use weir_packet::bits::Bits;
-use weir_packet::column::{Column, Repr};
-use weir_packet::fields::FieldId;
+use weir_packet::column::Column;
+use weir_packet::fields::{FieldId, Item};
 use weir_packet::limits::BATCH;
 use weir_packet::source::FrameBatch;
 use weir_packet::walk::{Layers, classify};
+use weir_plan::Expr;
 
-/// A batch that all workers look at.
-#[derive(Default)]
-pub(super) struct Batch {
-    pub(super) frames: FrameBatch,
-    pub(super) times: Times,
-    workers: usize,
-    /// The packets of each worker, lane by lane.
-    parts: Vec<Bits>,
+/// The worker of each packet of a batch.
+pub(super) type Owners = [u16; BATCH];
+
+/// Who gets the packets of a batch by a lane.
+pub(super) enum Whose<'a> {
+    /// This worker gets all.
+    All(usize),
+    /// Each goes to a worker of its own.
+    Each(&'a Owners),
 }
 
-impl Batch {
-    /// The packets that a worker gets by a lane.
-    pub(super) fn part(&self, lane: usize, worker: usize) -> Bits {
-        self.parts[lane * self.workers + worker]
-    }
-}
-
-/// Batches that were read in one turn, one after the other. Windows close within the last only.
-#[derive(Default)]
-pub(super) struct Bundle {
-    batches: Vec<Batch>,
-    /// How many of them are filled.
-    len: usize,
-    /// The number of the first closing within it.
-    pub(super) close: u64,
-}
-
-impl Bundle {
-    /// Empties it; the memory stays.
-    pub(super) fn clear(&mut self) {
-        self.len = 0;
-    }
-
-    /// Room for the next batch.
-    pub(super) fn next(&mut self) -> &mut Batch {
-        if self.len == self.batches.len() {
-            self.batches.push(Batch::default());
-        }
-        &mut self.batches[self.len]
-    }
-
-    /// Says that the batch that there was room for is filled.
-    pub(super) fn keep(&mut self) {
-        self.len += 1;
-    }
-
-    /// The batches, to say whose their packets are.
-    pub(super) fn batches_mut(&mut self) -> &mut [Batch] {
-        &mut self.batches[..self.len]
-    }
-
-    /// The batches.
-    pub(super) fn batches(&self) -> &[Batch] {
-        &self.batches[..self.len]
-    }
-}
-
-/// How many batches a bundle has, so that what each worker takes of it fills some batches of its
-/// own, and the last of these, which is not full, does not matter much. One only, where a row may
-/// become many and each of these many again: all that is made of a bundle waits at once.
-pub(super) fn bundle_len(workers: usize, is_nested: bool) -> usize {
-    if is_nested { 1 } else { (4 * workers).min(BUNDLE_MAX) }
-}
-
-/// Bundles by number modulo [`BUNDLES`].
-pub(super) struct Bundles {
-    slots: Vec<Slot>,
-}
-
-struct Slot {
-    bundle: RwLock<Bundle>,
-    /// One more than the number of the bundle that stands here, ready for all.
-    ready: AtomicU64,
-    /// Workers that have not taken theirs of it.
-    left: AtomicUsize,
-}
-
-impl Bundles {
-    pub(super) fn new() -> Bundles {
-        let slot = || Slot {
-            bundle: RwLock::default(),
-            ready: AtomicU64::new(0),
-            left: AtomicUsize::new(0),
-        };
-        Bundles { slots: (0..BUNDLES).map(|_| slot()).collect() }
-    }
-
-    fn slot(&self, number: u64) -> &Slot {
-        &self.slots[number as usize % BUNDLES]
-    }
-
-    /// Whether there is room for bundle `number`.
-    pub(super) fn is_free(&self, number: u64) -> bool {
-        self.slot(number).left.load(Ordering::Acquire) == 0
-    }
-
-    /// Whether bundle `number` is ready for all.
-    pub(super) fn is_ready(&self, number: u64) -> bool {
-        self.slot(number).ready.load(Ordering::Acquire) == number + 1
-    }
-
-    /// Where bundle `number` goes, or stands.
-    pub(super) fn bundle(&self, number: u64) -> &RwLock<Bundle> {
-        &self.slot(number).bundle
-    }
-
-    /// Says that `workers` are to take theirs of bundle `number` once it is ready.
-    pub(super) fn claim(&self, number: u64, workers: usize) {
-        self.slot(number).left.store(workers, Ordering::Release);
-    }
-
-    /// Says that bundle `number` is ready.
-    pub(super) fn publish(&self, number: u64) {
-        self.slot(number).ready.store(number + 1, Ordering::Release);
-    }
-
-    /// Says that a worker has taken its own of bundle `number`; returns whether it was the last.
-    pub(super) fn leave(&self, number: u64) -> bool {
-        self.slot(number).left.fetch_sub(1, Ordering::AcqRel) == 1
-    }
-}
-
-/// Says which packets go to which worker, lane by lane. What lanes have in common, the layers of
-/// packets and the fields of keys, is read once.
+/// How packets are spread. What lanes have in common, the layers of packets and the fields of keys,
+/// is read once.
 pub(super) struct Spread {
     workers: usize,
     lanes: Vec<Ways>,
+    by_key: bool,
     layers: Layers,
     view: View,
-    /// Fields of keys that are texts, as hashes of these.
-    texts: Vec<(FieldId, Column)>,
-    hashes: Box<[u64; BATCH]>,
+    /// The number of the batch at hand.
+    turn: u64,
 }
 
 /// How the packets of a lane are spread.
 enum Ways {
     /// The next batch to the next worker.
     Batches,
-    /// By the values of these fields of the view and these texts, by position.
-    Key { fields: Vec<usize>, texts: Vec<usize> },
+    /// By the values of a key.
+    Key(Box<ByKey>),
     /// All to this worker.
     Worker(usize),
 }
 
+/// Packets spread by key.
+struct ByKey {
+    parts: Vec<Part>,
+    /// One for each part.
+    sources: Vec<Source>,
+    layouts: Vec<Layout>,
+    /// How keys of plain packets are made.
+    direct: Vec<Direct>,
+    /// Scratch: the packed keys of each layout.
+    packed: Vec<Keys>,
+    found: Found,
+}
+
+/// Whose packets are.
+struct Found {
+    /// Of those whose keys are packed, the positions in the batch.
+    positions: Vec<u16>,
+    /// Of each that was found so far.
+    owners: Box<Owners>,
+}
+
+/// Where the values of a part come from.
+enum Source {
+    /// A field of the view, by position.
+    Field(usize),
+    /// A text, as a hash of it: equal texts have equal keys, wherever they stand.
+    Text(FieldId, Box<Column>),
+}
+
 impl Spread {
     pub(super) fn new(lanes: &Lanes) -> Spread {
-        let (mut fields, mut texts) = (Vec::new(), Vec::new());
-        let position = |id: &FieldId, all: &mut Vec<FieldId>| {
-            all.iter().position(|other| other == id).unwrap_or_else(|| {
-                all.push(*id);
-                all.len() - 1
-            })
-        };
-        let is_text = |id: &&FieldId| id.info().ty.is_text();
+        let mut fields = Vec::new();
         let mut way = |way: &Way| match way {
             Way::Batches => Ways::Batches,
             Way::Worker(worker) => Ways::Worker(*worker),
-            Way::Key(key) => Ways::Key {
-                fields: key
-                    .iter()
-                    .filter(|id| !is_text(id))
-                    .map(|id| position(id, &mut fields))
-                    .collect(),
-                texts: key.iter().filter(is_text).map(|id| position(id, &mut texts)).collect(),
-            },
+            Way::Key(key) => Ways::Key(Box::new(ByKey::new(key, &mut fields))),
         };
-        let ways = lanes.lanes.iter().map(|lane| way(&lane.way)).collect();
+        let ways: Vec<_> = lanes.lanes.iter().map(|lane| way(&lane.way)).collect();
         Spread {
             workers: lanes.workers,
+            by_key: ways.iter().any(|way| matches!(way, Ways::Key(_))),
             lanes: ways,
             layers: Layers::new(),
             view: View::new(&fields),
-            texts: texts.into_iter().map(|id| (id, Column::new(id.info().ty.repr()))).collect(),
-            hashes: Box::new([0; BATCH]),
+            turn: 0,
         }
     }
 
-    /// Fills in whose the packets of a batch are; `turn` rises from batch to batch.
-    pub(super) fn share_out(&mut self, batch: &mut Batch, turn: usize) {
-        let Spread { workers, lanes, layers, view, texts, hashes } = self;
-        if lanes.iter().any(|lane| matches!(lane, Ways::Key { .. })) {
-            classify(&batch.frames, layers);
+    /// Finds whose the packets of a batch are; `turn` rises from batch to batch.
+    pub(super) fn look(&mut self, frames: &FrameBatch, turn: u64) {
+        let Spread { workers, lanes, by_key, layers, view, .. } = self;
+        self.turn = turn;
+        if !*by_key {
+            return;
         }
-        let all = Bits::first(batch.frames.len());
+        classify(frames, layers);
         view.next_batch();
-        let mut packets = view.packets(&batch.frames, layers);
-        for (id, column) in texts.iter_mut() {
-            packets.texts(*id, all, column, hash);
-        }
-        batch.workers = *workers;
-        batch.parts.clear();
-        batch.parts.resize(*workers * lanes.len(), Bits::NONE);
-        for (lane, parts) in lanes.iter().zip(batch.parts.chunks_exact_mut(*workers)) {
-            match lane {
-                Ways::Batches => parts[turn % *workers] = all,
-                Ways::Worker(worker) => parts[*worker] = all,
-                Ways::Key { fields, texts: of_lane } => {
-                    let n = batch.frames.len();
-                    hashes.fill(0);
-                    for &f in fields {
-                        packets.ensure(f, all);
-                        mix(packets.column(f), n, hashes);
-                    }
-                    of_lane.iter().for_each(|&t| mix(&texts[t].1, n, hashes));
-                    for (i, h) in hashes[..n].iter().enumerate() {
-                        let part = ((h >> 32) * *workers as u64) >> 32;
-                        parts[part as usize].set(i);
-                    }
-                }
+        let mut packets = view.packets(frames, layers);
+        for lane in lanes {
+            if let Ways::Key(key) = lane {
+                key.find_owners(&mut packets, *workers);
             }
         }
     }
-}
 
-/// Some hash of a text: [`mix`] does the rest.
-fn hash(text: &[u8]) -> u64 {
-    text.iter().fold(0, |h: u64, &byte| (h ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
-}
+    /// How many lanes there are.
+    pub(super) fn lanes(&self) -> usize {
+        self.lanes.len()
+    }
 
-/// Mixes the values of a column into hashes. An absent value counts as 0: where it goes with those
-/// that are 0 no answer is wrong. The multipliers are not those of the tables, so that the keys of
-/// one worker spread in its tables like any others.
-fn mix(column: &Column, n: usize, hashes: &mut [u64; BATCH]) {
-    const ODD: [u64; 2] = [0xbf58_476d_1ce4_e5b9, 0x94d0_49bb_1331_11eb];
-    let there = |i| (column.present.has(i) as u64).wrapping_neg();
-    let step = |h: &mut u64, w: u64| {
-        let x = (*h ^ w).wrapping_mul(ODD[0]);
-        *h = x ^ x >> 32;
-    };
-    let hashes = hashes[..n].iter_mut().enumerate();
-    match column.repr() {
-        Repr::Bit => {
-            hashes.for_each(|(i, h)| step(h, column.truth.has(i) as u64 & there(i)));
-        }
-        Repr::Word => {
-            let words = column.word();
-            hashes.for_each(|(i, h)| step(h, words[i] & there(i)));
-        }
-        Repr::Pair => {
-            let (hi, lo) = column.pair();
-            hashes.for_each(|(i, h)| {
-                let w = (lo[i] ^ hi[i].rotate_left(29).wrapping_mul(ODD[1])) & there(i);
-                step(h, w);
-            });
+    /// Who gets the packets of that batch by a lane.
+    pub(super) fn whose(&self, lane: usize) -> Whose<'_> {
+        match &self.lanes[lane] {
+            Ways::Batches => Whose::All((self.turn % self.workers as u64) as usize),
+            Ways::Worker(worker) => Whose::All(*worker),
+            Ways::Key(key) => Whose::Each(&key.found.owners),
         }
     }
+}
+
+impl ByKey {
+    /// For these fields, which the view comes to have.
+    fn new(key: &[FieldId], fields: &mut Vec<FieldId>) -> ByKey {
+        let source = |&id: &FieldId| {
+            if id.info().ty.is_text() {
+                return Source::Text(id, Box::new(Column::new(id.info().ty.repr())));
+            }
+            Source::Field(fields.iter().position(|field| *field == id).unwrap_or_else(|| {
+                fields.push(id);
+                fields.len() - 1
+            }))
+        };
+        let parts: Vec<_> = key.iter().map(|&id| Part::of(&Expr::field(id)).hashed()).collect();
+        let (narrow, wide) = Layout::both(&parts);
+        let layouts: Vec<_> = [Some(narrow), wide].into_iter().flatten().collect();
+        let items: Vec<Item> = key.iter().map(|id| id.info().item).collect();
+        ByKey {
+            sources: key.iter().map(source).collect(),
+            direct: Direct::new(&items, &layouts),
+            packed: layouts.iter().map(|layout| Keys::new(layout.words)).collect(),
+            found: Found { positions: Vec::with_capacity(BATCH), owners: Box::new([0; BATCH]) },
+            parts,
+            layouts,
+        }
+    }
+
+    /// Finds the worker of each packet.
+    fn find_owners(&mut self, packets: &mut Packets<'_>, workers: usize) {
+        let mut left = Bits::first(packets.frames().len());
+        for direct in &self.direct {
+            let plain = packets.plain(direct.family);
+            let rows = direct.rows(&plain).and(left);
+            if rows.is_empty() {
+                continue;
+            }
+            let keys = &mut self.packed[direct.layout];
+            if direct.pack(&plain, self.found.choose(rows), keys, |_| {}) {
+                self.found.assign(keys, workers);
+                left = left.minus(rows);
+            }
+        }
+        if !left.is_empty() {
+            self.by_columns(packets, left, workers);
+        }
+    }
+
+    /// Finds the workers of some packets by the values of their fields.
+    fn by_columns(&mut self, packets: &mut Packets<'_>, rows: Bits, workers: usize) {
+        for source in &mut self.sources {
+            match source {
+                Source::Field(field) => packets.ensure(*field, rows),
+                Source::Text(id, column) => packets.texts(*id, rows, column, hash),
+            }
+        }
+        // Unused entries need some column to point at.
+        let mut columns = [self.sources[0].column(packets); PARTS_MAX];
+        let sources = columns.iter_mut().zip(&self.sources);
+        sources.for_each(|(column, source)| *column = source.column(packets));
+        let columns = &columns[..self.parts.len()];
+        let narrow = narrow_rows(&self.parts, columns, rows);
+        let both = self.layouts.iter().zip(&mut self.packed).zip([narrow, rows.minus(narrow)]);
+        for ((layout, keys), rows) in both.filter(|(_, rows)| !rows.is_empty()) {
+            // There are no texts, only hashes of them.
+            let (pool, arena) = (&mut Pool::default(), &Arena::default());
+            pack(layout, columns, self.found.choose(rows), pool, arena, keys);
+            keys.hash();
+            self.found.assign(keys, workers);
+        }
+    }
+}
+
+impl Source {
+    fn column<'a>(&'a self, packets: &'a Packets<'_>) -> &'a Column {
+        match self {
+            Source::Field(field) => packets.column(*field),
+            Source::Text(_, column) => column,
+        }
+    }
+}
+
+impl Found {
+    /// Makes these packets the ones whose keys are packed.
+    fn choose(&mut self, rows: Bits) -> Chosen<'_> {
+        choose(rows, &mut self.positions);
+        Chosen { set: rows, positions: &self.positions }
+    }
+
+    /// Says whose they are. Tables go by the higher halves of the same hashes, so the keys of one
+    /// worker spread in its tables like any others.
+    fn assign(&mut self, keys: &Keys, workers: usize) {
+        for (&hash, &i) in keys.hashes.iter().zip(&self.positions) {
+            let part = (u64::from(hash as u32) * workers as u64) >> 32;
+            self.owners[usize::from(i) % BATCH] = part as u16;
+        }
+    }
+}
+
+/// Some hash of a text: packing it does the rest.
+fn hash(text: &[u8]) -> u64 {
+    text.iter().fold(0, |h: u64, &byte| (h ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }

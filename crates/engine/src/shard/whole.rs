@@ -109,7 +109,8 @@ impl Batch {
             Some(_) if self.is_next(worker) => self.put_out(worker),
             Some(results) => {
                 results.put(self.number, 0, |part| {
-                    part.begin([(&self.frames, &self.times)].into_iter(), self.close);
+                    let closes = self.times.steps.iter().map(|step| step.close.is_some());
+                    part.begin(self.frames.is_full(), closes, self.close);
                     self.push(worker, &mut |step, p, rows| part.put(step, p, rows));
                 });
                 shared.bell.ring();

@@ -1,7 +1,7 @@
 //! The keys of a `top … per`.
 
 use crate::expr::{Ctx, Src, Val};
-use crate::key::{Chosen, Layout, Part, Pool, pack};
+use crate::key::{Chosen, Layout, Part, Pool, choose, pack};
 use crate::limits::PARTS_MAX;
 use crate::table::{Keys, NO_ROW, Table};
 use std::cmp::Ordering;
@@ -70,8 +70,7 @@ impl PerKey {
         // Unused entries need some column to point at.
         let mut columns: [&Column; PARTS_MAX] = [ctx.column(*first); PARTS_MAX];
         columns.iter_mut().zip(&*srcs).for_each(|(c, &src)| *c = ctx.column(src));
-        positions.clear();
-        rows.each(|i| positions.push(i as u16));
+        choose(rows, positions);
         let chosen = Chosen { set: rows, positions };
         let columns = &columns[..srcs.len()];
         pack(layout, columns, chosen, &mut groups.pool, &ctx.regs.arena, packed);
