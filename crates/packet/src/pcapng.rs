@@ -6,10 +6,13 @@
 //! other blocks are stepped over. [`Reader::fill`] walks the blocks of whatever part of a file is
 //! in memory and copies nothing.
 
+mod run;
+
 use crate::limits::{BLOCK_MAX, CAPLEN_MAX, INTERFACES_MAX};
-use crate::pcap::{ByteOrder, Step, link_from_file, word};
-use crate::prefetch::Ahead;
+use crate::pcap::{ByteOrder, Step, link_from_file};
 use crate::source::{Chunk, FrameBatch, LinkType};
+use crate::walk::is_tagged;
+use run::Run;
 use std::fmt;
 
 /// The first four bytes of a file: the type of a section header block, alike in both byte orders.
@@ -146,6 +149,9 @@ enum Unit {
 }
 
 impl Clock {
+    /// Ticks are nanoseconds since 1970.
+    const NANOS: Clock = Clock { unit: Unit::Nanos(1), offset_s: 0 };
+
     fn new(interface: &Interface) -> Clock {
         let n = u32::from(interface.resolution);
         let unit = match n {
@@ -160,7 +166,7 @@ impl Clock {
     #[inline(always)]
     fn ns(self, ticks: u64) -> i64 {
         if let (Unit::Nanos(unit), 0) = (self.unit, self.offset_s) {
-            return i64::try_from(ticks.saturating_mul(unit)).unwrap_or(i64::MAX);
+            return ticks.saturating_mul(unit).min(i64::MAX as u64) as i64;
         }
         self.ns_wide(ticks)
     }
@@ -220,7 +226,7 @@ impl Reader {
     ) -> Result<Step, Fault> {
         batch.clear();
         let bytes = (**chunk).as_ref();
-        let mut base = *at;
+        let (mut base, mut looks) = (*at, false);
         while !batch.is_full() {
             let block = match whole_block(bytes.get(*at..).unwrap_or(&[]), self.order) {
                 Ok(Whole::Block(block)) => block,
@@ -233,18 +239,28 @@ impl Reader {
                     if batch.is_empty() {
                         base = *at;
                         batch.restart(chunk, base, p.link);
+                        // Frames with a tag are classified by themselves.
+                        let frame = bytes.get(*at + p.start..).unwrap_or(&[]);
+                        looks = p.link == LinkType::ETHERNET && !is_tagged(frame);
+                        if looks {
+                            batch.look_at_all();
+                        }
+                    }
+                    let (bytes, before) = (bytes.get(base..).unwrap_or(&[]), batch.len());
+                    let mut run = Run { reader: self, bytes, at: *at - base, batch };
+                    match block.order {
+                        ByteOrder::Little => run.take::<false>(looks),
+                        ByteOrder::Big => run.take::<true>(looks),
+                    }
+                    *at = base + run.at;
+                    if batch.len() > before {
+                        continue;
                     }
                     let offset = u32::try_from(*at - base + p.start);
                     let (true, Ok(offset)) = (p.link == batch.link, offset) else { break };
                     batch.push(p.ts, self.seq, offset, p.caplen, p.len);
                     self.ts = p.ts;
                     self.seq += 1;
-                    *at += block.len;
-                    match block.order {
-                        ByteOrder::Little => self.run_of_packets::<false>(bytes, base, at, batch),
-                        ByteOrder::Big => self.run_of_packets::<true>(bytes, base, at, batch),
-                    }
-                    continue;
                 }
                 Ok(None) => {}
                 Err(_) if !batch.is_empty() => break,
@@ -254,48 +270,6 @@ impl Reader {
         }
         self.span = *at - base;
         Ok(Step::Frames)
-    }
-
-    /// The common case, in a tight loop: pushes the enhanced packet blocks from `at` on, as long as
-    /// they are whole, sound, and of the batch's link type. Whatever else comes is left where it
-    /// is, to be looked at one by one.
-    fn run_of_packets<const BIG: bool>(
-        &mut self,
-        bytes: &[u8],
-        base: usize,
-        at: &mut usize,
-        batch: &mut FrameBatch,
-    ) {
-        const HEADER: usize = BLOCK_HEADER + 20;
-        let (ahead, start) = (Ahead::walk(self.span), bytes.get(base..).unwrap_or(&[]));
-        while !batch.is_full() {
-            ahead.ask(start, *at - base);
-            let rest = bytes.get(*at..).unwrap_or(&[]);
-            let Some(h) = rest.first_chunk::<HEADER>() else { return };
-            let (total, caplen) = (word::<BIG>(h, 4), word::<BIG>(h, 20));
-            let Some(tail) = rest.get((total as usize).wrapping_sub(4)..total as usize) else {
-                return;
-            };
-            let Some((interface, clock)) = self.interfaces.get(word::<BIG>(h, 8) as usize) else {
-                return;
-            };
-            let Ok(offset) = u32::try_from(*at - base + HEADER) else { return };
-            let sound = word::<BIG>(h, 0) == PACKET
-                && total.is_multiple_of(4)
-                && total <= BLOCK_MAX
-                && word::<BIG>(tail, 0) == total
-                && caplen <= CAPLEN_MAX
-                && caplen as usize + HEADER + 4 <= total as usize
-                && interface.link == batch.link;
-            if !sound {
-                return;
-            }
-            let ticks = u64::from(word::<BIG>(h, 12)) << 32 | u64::from(word::<BIG>(h, 16));
-            self.ts = clock.ns(ticks);
-            batch.push(self.ts, self.seq, offset, caplen, word::<BIG>(h, 24));
-            self.seq += 1;
-            *at += total as usize;
-        }
     }
 
     /// Takes in a block; the packet it holds, if it is of a kind that holds one.
@@ -480,6 +454,9 @@ mod tests {
     const LE: Writer = Writer { order: ByteOrder::Little };
     const BE: Writer = Writer { order: ByteOrder::Big };
 
+    /// Bytes before the frame in an enhanced packet block.
+    const HEAD: usize = BLOCK_HEADER + 20;
+
     type Record = (LinkType, i64, u32, Vec<u8>);
 
     /// Reads all packets of a file in memory, and what the reader said at the end and where.
@@ -541,6 +518,88 @@ mod tests {
         // Interface 1 was the first section's.
         BE.packet(&mut bytes, 1, 0, 0, &[]);
         assert_eq!(read(&bytes).1, Err(Fault::Interface(1)));
+    }
+
+    /// Packets of Ethernet frames are gathered some at a time, with a look ahead: wherever the file
+    /// ends, and wherever a block is odd, they end as if they were read one by one.
+    #[test]
+    fn packets_that_are_looked_at_end_where_those_read_one_by_one_do() {
+        let frame = crate::craft::Frame::ethernet().ipv4([10, 0, 0, 1], [10, 0, 0, 2]).tcp(1, 2);
+        let frame = frame.payload(&[7; 5]).bytes();
+        let nanos = Interface { resolution: 9, ..Interface::new(LinkType::ETHERNET) };
+        let micros = Interface::new(LinkType::ETHERNET);
+        let whole = (HEAD + frame.len()).next_multiple_of(4) + 4;
+        for w in [LE, BE] {
+            let start = file(w, &[nanos, micros]).len();
+            for n in [1u64, 31, 32, 33, 64, 255, 256, 257, 300] {
+                let mut bytes = file(w, &[nanos, micros]);
+                let mut want: Vec<Record> = Vec::new();
+                for i in 0..n {
+                    // Of two interfaces in turn, some of the time.
+                    let id = (i % 50 > 40 && i % 2 == 0) as u32;
+                    w.packet(&mut bytes, id, i * 1_000_000_007, 60 + i as u32, &frame);
+                    let ts = i as i64 * 1_000_000_007 * if id == 0 { 1 } else { 1000 };
+                    want.push((LinkType::ETHERNET, ts, 60 + i as u32, frame.clone()));
+                }
+                for cut in 0..2400.min(bytes.len() - start) {
+                    let (packets, end, at) = read(&bytes[..bytes.len() - cut]);
+                    let left = (bytes.len() - cut - start) / whole;
+                    assert!(packets == want[..left], "{} of {n}", bytes.len() - cut);
+                    assert_eq!(at, start + left * whole);
+                    assert!(matches!(end, Ok(Step::More(_))), "{end:?}");
+                }
+            }
+            for k in [0, 1, 31, 32, 33, 200] {
+                let mut bytes = file(w, &[nanos]);
+                (0..300).for_each(|i| w.packet(&mut bytes, 0, i, 60, &frame));
+                let at = file(w, &[nanos]).len() + k * whole;
+                // The captured length, the interface, the length at the end, the type of block.
+                let caplen = (at + 20, CAPLEN_MAX + 1, Fault::CapturedLength(CAPLEN_MAX + 1));
+                let interface = (at + 8, 1, Fault::Interface(1));
+                let tail = (at + whole - 4, 12, Fault::BlockTrailer(whole as u32, 12));
+                for (place, word, fault) in [caplen, interface, tail] {
+                    let mut bytes = bytes.clone();
+                    bytes[place..place + 4].copy_from_slice(&w.order.put32(word));
+                    let (packets, end, stopped) = read(&bytes);
+                    assert_eq!((packets.len(), end, stopped), (k, Err(fault), at));
+                }
+                bytes[at..at + 4].copy_from_slice(&w.order.put32(0x0bad));
+                assert_eq!(read(&bytes).0.len(), 299);
+            }
+        }
+    }
+
+    /// A frame of each shape, looked at in a file and not: all is found in the same places.
+    #[test]
+    fn frames_that_were_looked_at_are_classified_alike() {
+        let samples = crate::walk::samples::samples();
+        let ethernet = samples.iter().filter(|(_, frame)| frame.link() == LinkType::ETHERNET);
+        for (name, frame) in ethernet {
+            let plain = crate::craft::Frame::ethernet().ipv4([10, 0, 0, 1], [10, 0, 0, 2]);
+            let frames = [plain.udp(1, 2).bytes(), frame.bytes()];
+            let mut bytes = file(LE, &[Interface::new(LinkType::ETHERNET)]);
+            let mut apart = Vec::new();
+            for frame in frames.iter().cycle().take(90) {
+                LE.packet(&mut bytes, 0, 0, frame.len() as u32, frame);
+                apart.push((frame.clone(), frame.len() as u32));
+            }
+            // What follows the last frame lets it be looked at, too.
+            bytes.resize(bytes.len() + 4096, 0);
+            let (mut reader, chunk) = (Reader::new(), Arc::new(bytes) as Chunk);
+            let mut looked = FrameBatch::new();
+            assert_eq!(reader.fill(&chunk, &mut 0, &mut looked), Ok(Step::Frames));
+            assert!(looked.looks().is_some());
+            apart.extend(vec![(vec![0; 200], 200); 2]);
+            let apart = crate::craft::batch(LinkType::ETHERNET, &apart);
+            let layers = [&looked, &apart].map(|frames| {
+                let mut layers = crate::walk::Layers::new();
+                crate::walk::classify(frames, &mut layers);
+                let places = |i: usize| (layers.l3[i], layers.l4[i], layers.proto[i]);
+                let has = |i: usize| layers.has.map(|rows| rows.has(i));
+                (0..90).map(|i| (places(i), has(i))).collect::<Vec<_>>()
+            });
+            assert!(layers[0] == layers[1], "{name}");
+        }
     }
 
     #[test]

@@ -1,0 +1,114 @@
+//! The common case: enhanced packet blocks that follow one another.
+
+use super::{BLOCK_FRAME, BLOCK_HEADER, Clock, PACKET, Reader};
+use crate::limits::{BLOCK_MAX, CAPLEN_MAX};
+use crate::pcap::word;
+use crate::prefetch::{Ahead, FAR, LINE, ask_far};
+use crate::source::FrameBatch;
+use crate::walk::{HEADS, Heads, WINDOW};
+
+/// Bytes before the frame in an enhanced packet block.
+const HEADER: usize = BLOCK_HEADER + 20;
+
+/// Bytes behind it and its padding: the block's length once more.
+const TAIL: usize = BLOCK_FRAME - BLOCK_HEADER;
+
+/// Bytes of a block that are looked at.
+const HEADED: usize = HEADER + WINDOW;
+
+/// Blocks that are taken as long as they are whole, sound, and of the batch's link type. Whatever
+/// else comes is left where it is, to be looked at one by one.
+pub(super) struct Run<'a> {
+    pub(super) reader: &'a mut Reader,
+    /// From the base of the batch on.
+    pub(super) bytes: &'a [u8],
+    /// Where the next block starts in them.
+    pub(super) at: usize,
+    pub(super) batch: &'a mut FrameBatch,
+}
+
+impl Run<'_> {
+    /// Pushes blocks until the batch is full or one is not such; `looks` says whether each frame is
+    /// looked at for the classifier.
+    pub(super) fn take<const BIG: bool>(&mut self, looks: bool) {
+        let ahead = Ahead::walk(self.reader.span);
+        if !looks {
+            return self.push::<BIG, HEADER>(usize::MAX, |bytes, at, _, _| ahead.ask(bytes, at));
+        }
+        let mut heads = Heads::new();
+        while !self.batch.is_full() {
+            let from = self.batch.len();
+            // Where much is at hand, some of it is asked for.
+            self.look::<BIG, { FAR + LINE + 1 }>(&mut heads);
+            if self.batch.len() == from {
+                self.look::<BIG, HEADED>(&mut heads);
+            }
+            let looked = self.batch.len() - from;
+            if looked == 0 {
+                return;
+            }
+            heads.look_ethernet(&self.batch.caplens()[from..], &self.batch.lens()[from..]);
+            self.batch.set_looks(from, &heads.looks[..looked]);
+        }
+    }
+
+    /// Pushes some blocks, as long as `AHEAD` bytes are there from the start of each, and gathers
+    /// what a look at them takes.
+    #[inline(always)]
+    fn look<const BIG: bool, const AHEAD: usize>(&mut self, heads: &mut Heads) {
+        self.push::<BIG, AHEAD>(HEADS, |_, _, i, ahead| {
+            if let Some(far) = ahead.first_chunk() {
+                ask_far(far);
+            }
+            if let Some(frame) = ahead.get(HEADER..).and_then(<[u8]>::first_chunk) {
+                heads.put_ethernet(i, frame);
+            }
+        });
+    }
+
+    /// Pushes blocks, `most` at most, as long as `AHEAD` bytes are there from the start of each.
+    /// `each` gets all bytes, where the block starts in them, its number and those bytes.
+    #[inline(always)]
+    fn push<const BIG: bool, const AHEAD: usize>(
+        &mut self,
+        most: usize,
+        mut each: impl FnMut(&[u8], usize, usize, &[u8; AHEAD]),
+    ) {
+        let Run { reader, bytes, at, batch } = self;
+        // Positions have 32 bits.
+        let bytes = &bytes[..bytes.len().min(u32::MAX as usize)];
+        let (from, link, interfaces) = (batch.len(), batch.link, &reader.interfaces);
+        let (mut interface, mut clock) = (u32::MAX, Clock::NANOS);
+        let mut start = *at;
+        batch.push_all(most, reader.seq - from as u64, |i| {
+            let ahead: &[u8; AHEAD] = bytes.get(start..)?.first_chunk()?;
+            let h: &[u8; HEADER] = ahead.first_chunk()?;
+            let (total, caplen) = (word::<BIG>(h, 4), word::<BIG>(h, 20));
+            let end = start + total as usize;
+            let tail: &[u8; TAIL] = bytes.get(end.wrapping_sub(TAIL)..end)?.first_chunk()?;
+            // What is no multiple of 4 is large when its lowest bits have become the highest.
+            let fits = total.rotate_right(2) <= BLOCK_MAX / 4
+                && caplen <= CAPLEN_MAX
+                && caplen as usize + HEADER + TAIL <= total as usize;
+            if word::<BIG>(h, 0) != PACKET || word::<BIG>(tail, 0) != total || !fits {
+                return None;
+            }
+            let id = word::<BIG>(h, 8);
+            if id != interface {
+                let (named, its_clock) = interfaces.get(id as usize)?;
+                if named.link != link {
+                    return None;
+                }
+                (interface, clock) = (id, *its_clock);
+            }
+            each(bytes, start, i, ahead);
+            let offset = (start + HEADER) as u32;
+            start = end;
+            let ticks = u64::from(word::<BIG>(h, 12)) << 32 | u64::from(word::<BIG>(h, 16));
+            Some((clock.ns(ticks), offset, caplen, word::<BIG>(h, 24)))
+        });
+        *at = start;
+        reader.seq += (batch.len() - from) as u64;
+        reader.ts = batch.ts().last().copied().unwrap_or(reader.ts);
+    }
+}
