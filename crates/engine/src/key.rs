@@ -271,6 +271,15 @@ pub(crate) fn choose(rows: Bits, positions: &mut Vec<u16>) {
     }
 }
 
+/// The rows at some positions, which rise.
+pub(crate) fn rows_at(positions: &[u16]) -> Bits {
+    let n = positions.len();
+    match positions.last() {
+        Some(&last) if usize::from(last) + 1 == n => Bits::first(n),
+        _ => positions.iter().map(|&i| usize::from(i)).collect(),
+    }
+}
+
 /// Packs the keys of some rows into `keys`, one after the other.
 pub fn pack(
     layout: &Layout,

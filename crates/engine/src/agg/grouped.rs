@@ -2,7 +2,7 @@
 //! all groups in one table. The group is the last part of a key.
 
 use super::{Input, read_bytes, read_words, write_bytes, write_words};
-use crate::key::{Layout, PACKED_WORDS_MAX, Part, Pool};
+use crate::key::{Layout, PACKED_WORDS_MAX, Part, Pool, rows_at};
 use crate::limits::PARTS_MAX;
 use crate::table::NO_ROW;
 use weir_packet::bits::Bits;
@@ -30,7 +30,7 @@ pub(super) fn group_place(layout: &Layout) -> (usize, u32) {
 
 /// The rows that count.
 pub(super) fn counted_rows(input: &Input<'_>) -> Bits {
-    let rows: Bits = input.rows.iter().map(|&i| i as usize).collect();
+    let rows = rows_at(input.rows);
     input.counted.map_or(rows, |counted| rows.and(counted))
 }
 

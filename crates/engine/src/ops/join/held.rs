@@ -1,6 +1,7 @@
 //! Rows that wait, in lots: all rows of a lot are let go at the same time, and with them its
 //! memory.
 
+use crate::key::rows_at;
 use crate::limits::{POOL_MAX, SPARE_LOTS};
 use crate::processor::prefetch;
 use crate::rows::{Arena, Rows};
@@ -52,7 +53,7 @@ impl Shape {
 
     /// Writes rows of a batch one after the other.
     fn write(&self, to: &mut [u64], texts: &mut Arena, rows: &Rows, chosen: &[u16]) {
-        let set: Bits = chosen.iter().map(|&i| i as usize).collect();
+        let set = rows_at(chosen);
         let times = rows.time.word();
         for (to, &i) in to.chunks_exact_mut(self.stride).zip(chosen) {
             to[0] = time(rows.time.present, times, i as usize) as u64;
