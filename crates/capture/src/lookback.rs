@@ -52,14 +52,11 @@ pub struct Options {
     pub when_full: WhenFull,
     /// Bytes that wait to be written at most; each open file has up to 64 KiB and a frame besides.
     pub queue_bytes_max: usize,
-    /// The keys that may be asked for, each some fields of fixed width; none of them for all
-    /// frames.
-    pub keys: Vec<Vec<FieldId>>,
 }
 
 impl Options {
     /// Of this many bytes, files in the current folder, for which reading waits.
-    pub fn new(bytes: usize, keys: Vec<Vec<FieldId>>) -> Options {
+    pub fn new(bytes: usize) -> Options {
         Options {
             bytes,
             folder: PathBuf::from("."),
@@ -67,7 +64,6 @@ impl Options {
             file_bytes_max: LOOKBACK_FILE_BYTES_MAX,
             when_full: WhenFull::Wait,
             queue_bytes_max: LOOKBACK_QUEUE_BYTES,
-            keys,
         }
     }
 }
@@ -81,9 +77,9 @@ pub struct Wanted {
     pub from: i64,
     /// ... and to this time.
     pub to: i64,
-    /// Which of the [keys](Options::keys).
-    pub by: usize,
-    /// The values of its fields as [`Column::raw`] has them, where they are there.
+    /// The fields that say which frames, of fixed width; none of them for all frames.
+    pub by: Arc<[FieldId]>,
+    /// The values of these fields as [`Column::raw`] has them, where they are there.
     pub key: Vec<Option<u128>>,
 }
 
@@ -94,6 +90,8 @@ pub struct Captures {
     pub files: u64,
     /// Frames in them.
     pub frames: u64,
+    /// Bytes of these frames, as many as were captured of them.
+    pub bytes: u64,
     /// Files that may lack frames from their beginning, which were kept no more.
     pub short: u64,
     /// Files that were full before their time was over.
@@ -241,6 +239,8 @@ struct Watch {
     asking: Asking,
     /// How frames are read that have no batch of their own.
     like: FrameBatch,
+    layers: Layers,
+    /// The keys of the open files.
     keys: Vec<Key>,
     open: Vec<(Wanted, CaptureFile)>,
     now: Now,
@@ -248,10 +248,11 @@ struct Watch {
     tally: Tally,
 }
 
-/// One of the keys.
+/// Fields that say which frames belong into files. It is there as long as such a file is open: what
+/// programs that come later will ask for need not be known, and of those that went nothing is left.
 struct Key {
-    fields: Vec<(FieldId, Column)>,
-    layers: Layers,
+    fields: Arc<[FieldId]>,
+    columns: Vec<Column>,
     /// Which of the open files are of which value.
     open: HashMap<Vec<Option<u128>>, Vec<usize>>,
     /// The value of a frame.
@@ -285,22 +286,28 @@ impl Now {
     }
 }
 
-impl Watch {
-    fn new(options: Options, make: Make) -> io::Result<Watch> {
-        let column = |id: &FieldId| (*id, Column::new(id.info().ty.repr()));
-        let key = |fields: &Vec<FieldId>| Key {
-            fields: fields.iter().map(column).collect(),
-            layers: Layers::new(),
+impl Key {
+    fn new(fields: &Arc<[FieldId]>) -> Key {
+        let column = |id: &FieldId| Column::new(id.info().ty.repr());
+        Key {
+            fields: Arc::clone(fields),
+            columns: fields.iter().map(column).collect(),
             open: HashMap::new(),
             value: Vec::new(),
-        };
+        }
+    }
+}
+
+impl Watch {
+    fn new(options: Options, make: Make) -> io::Result<Watch> {
         let tally = Tally::default();
         let (when_full, most) = (options.when_full, options.queue_bytes_max);
         Ok(Watch {
             ring: Ring::new(options.bytes),
             asking: Asking::default(),
             like: FrameBatch::new(),
-            keys: options.keys.iter().map(key).collect(),
+            layers: Layers::new(),
+            keys: Vec::new(),
             open: Vec::new(),
             now: Now::default(),
             writer: Writer::start(make, when_full, most, tally.clone())?,
@@ -402,27 +409,31 @@ impl Watch {
     fn index(&mut self) {
         self.keys.iter_mut().for_each(|key| key.open.clear());
         for (i, (wanted, _)) in self.open.iter().enumerate() {
-            if let Some(key) = self.keys.get_mut(wanted.by) {
-                key.open.entry(wanted.key.clone()).or_default().push(i);
-            }
+            let known = self.keys.iter().position(|key| key.fields == wanted.by);
+            let at = known.unwrap_or_else(|| {
+                self.keys.push(Key::new(&wanted.by));
+                self.keys.len() - 1
+            });
+            self.keys[at].open.entry(wanted.key.clone()).or_default().push(i);
         }
+        self.keys.retain(|key| !key.open.is_empty());
     }
 
     /// Puts the frames of a batch into those of some open files that they belong to.
     fn put(&mut self, batch: &FrameBatch, files: Range<usize>) {
-        let Watch { keys, open, writer, options, .. } = self;
+        let Watch { keys, layers, open, writer, options, .. } = self;
         let mut missed = 0;
-        for key in keys.iter_mut().filter(|key| !key.open.is_empty()) {
-            if !key.fields.is_empty() {
-                classify(batch, &mut key.layers);
-            }
-            for (id, column) in &mut key.fields {
-                read_field(*id, batch, &key.layers, Bits::first(batch.len()), column);
+        if keys.iter().any(|key| !key.fields.is_empty()) {
+            classify(batch, layers);
+        }
+        for key in keys {
+            for (id, column) in key.fields.iter().zip(&mut key.columns) {
+                read_field(*id, batch, layers, Bits::first(batch.len()), column);
             }
             for i in 0..batch.len() {
                 let there = |c: &Column| c.present.has(i).then(|| c.raw(i));
                 key.value.clear();
-                key.value.extend(key.fields.iter().map(|(_, column)| there(column)));
+                key.value.extend(key.columns.iter().map(there));
                 let Some(those) = key.open.get(&key.value) else { continue };
                 for &at in those.iter().filter(|at| files.contains(at)) {
                     let (wanted, file) = &mut open[at];

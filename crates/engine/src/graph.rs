@@ -138,7 +138,11 @@ impl<'e> Lower<'e> {
             .pipelines
             .iter()
             .filter(|p| p.printed)
-            .map(|p| Output { name: p.name.clone(), schema: p.schema.clone() })
+            .map(|p| Output {
+                name: p.name.clone(),
+                schema: p.schema.clone(),
+                capture: p.capture().cloned(),
+            })
             .collect()
     }
 

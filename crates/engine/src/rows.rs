@@ -6,7 +6,7 @@ use std::ops::Range;
 use weir_packet::bits::Bits;
 use weir_packet::column::{Column, Repr};
 use weir_packet::limits::BATCH;
-use weir_plan::{Schema, Type, Value};
+use weir_plan::{Capture, Schema, Type, Value};
 
 /// Bytes of texts for each row that is copied up to which copying all texts that the rows come with
 /// is taken to be cheaper than picking theirs.
@@ -343,6 +343,15 @@ pub struct Output {
     pub name: Option<String>,
     /// Its columns.
     pub schema: Schema,
+    /// The packets that each of its rows asks for, around itself, of whoever keeps some.
+    pub capture: Option<Capture>,
+}
+
+impl Output {
+    /// Whether rows of the other look the same.
+    pub fn looks_like(&self, other: &Output) -> bool {
+        (&self.name, &self.schema) == (&other.name, &other.schema)
+    }
 }
 
 /// Where rows go. Every method is called from one thread, in the order that is the same for any

@@ -33,17 +33,15 @@ pub struct Capture {
 pub const CAPTURE: &str = "capture";
 
 impl Program {
-    /// The stages that ask for packets around their rows, each with the number of its output among
-    /// the printed pipelines.
-    pub fn captures(&self) -> impl Iterator<Item = (usize, &Capture)> {
-        let printed = self.pipelines.iter().filter(|p| p.printed).enumerate();
-        printed.filter_map(|(output, pipeline)| Some((output, pipeline.capture()?)))
+    /// The stages that ask for packets around their rows.
+    pub fn captures(&self) -> impl Iterator<Item = &Capture> {
+        self.pipelines.iter().filter(|p| p.printed).filter_map(Pipeline::capture)
     }
 }
 
 impl Pipeline {
     /// What it asks for with each of its rows.
-    fn capture(&self) -> Option<&Capture> {
+    pub fn capture(&self) -> Option<&Capture> {
         match self.stages.last()? {
             Stage::Capture(capture) => Some(capture),
             _ => None,

@@ -214,7 +214,8 @@ impl<S: Sink> Sink for Named<S> {
             let rows = Rows::new(&schema);
             let apart = columns.iter().any(|c| c.six.is_some());
             self.outputs.push(apart.then_some(Apart { columns, rows }));
-            named.push(Output { name: output.name.clone(), schema });
+            // What it asks for is said by the columns that it has before.
+            named.push(Output { name: output.name.clone(), schema, capture: None });
         }
         self.sink.open(&named)
     }

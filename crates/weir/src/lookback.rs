@@ -4,26 +4,27 @@ use crate::args::LookbackArgs;
 use crate::exit::usage;
 use anyhow::Context as _;
 use std::io;
+use std::sync::Arc;
 use weir_capture::limits::LOOKBACK_BYTES;
 use weir_capture::lookback::{Asking, Options, Wanted, WhenFull};
-use weir_engine::graph::Lower;
 use weir_engine::rows::{Output, Rows, Sink};
 use weir_packet::fields::FieldId;
 use weir_plan::{Capture, Program};
 
-/// What is kept for the rows of a program; `None` where none asks for packets. A wire does not wait
-/// for files.
+/// What is kept for the rows of a program, and of those that may `come` later where `--ring` says
+/// so; `None` where none asks for packets. A wire does not wait for files.
 pub(crate) fn options(
     program: &Program,
     args: &LookbackArgs,
+    comes: bool,
     is_live: bool,
 ) -> anyhow::Result<Option<Options>> {
-    let keys = keys(program);
-    if keys.is_empty() {
+    let later = comes && args.ring.is_some();
+    if program.captures().next().is_none() && !later {
         return match args.ring {
             Some(_) => Err(usage(
                 "--ring keeps packets for `capture`, and the query has none: end it with \
-                 `| capture 30s by ip.src`, say",
+                 `| capture 30s by ip.src`, say; with --control, queries may come that have one",
             )),
             None => Ok(None),
         };
@@ -34,54 +35,30 @@ pub(crate) fn options(
     let bytes = args.ring.unwrap_or(LOOKBACK_BYTES);
     let size = format!("--ring {bytes}: so much memory is not to be had");
     Vec::<u8>::new().try_reserve_exact(bytes).map_err(|_| usage(size))?;
-    let mut options = Options { folder, ..Options::new(bytes, keys) };
+    let mut options = Options { folder, ..Options::new(bytes) };
     options.when_full = if is_live { WhenFull::LeaveOut } else { WhenFull::Wait };
     options.files_max = args.capture_files;
     options.file_bytes_max = args.capture_size.unwrap_or(options.file_bytes_max);
     Ok(Some(options))
 }
 
-/// The keys that rows ask by, each once.
-fn keys(program: &Program) -> Vec<Vec<FieldId>> {
-    let mut keys: Vec<Vec<FieldId>> = Vec::new();
-    for (_, capture) in program.captures() {
-        let fields = fields(capture);
-        if !keys.contains(&fields) {
-            keys.push(fields);
-        }
-    }
-    keys
-}
-
-fn fields(capture: &Capture) -> Vec<FieldId> {
-    capture.keys.iter().map(|(id, _)| *id).collect()
-}
-
 /// Asks for packets around rows on their way to a sink.
 pub(crate) struct Asks<'a> {
     sink: Box<dyn Sink + 'a>,
     asking: Asking,
-    /// What rows of some outputs ask for, and the number of the key.
-    known: Vec<(Output, Capture, usize)>,
-    /// By output which of these it is.
-    asks: Vec<Option<usize>>,
+    /// By output what its rows ask for, and by which fields.
+    asks: Vec<Option<(Capture, Arc<[FieldId]>)>>,
 }
 
 impl<'a> Asks<'a> {
     /// On the way to `sink`.
-    pub(crate) fn new(program: &Program, asking: Asking, sink: Box<dyn Sink + 'a>) -> Asks<'a> {
-        let (keys, outputs) = (keys(program), Lower::outputs(program));
-        let known = program.captures().map(|(output, capture)| {
-            let fields = fields(capture);
-            let by = keys.iter().position(|key| *key == fields).expect("one of all keys");
-            (outputs[output].clone(), capture.clone(), by)
-        });
-        Asks { sink, asking, known: known.collect(), asks: Vec::new() }
+    pub(crate) fn new(asking: Asking, sink: Box<dyn Sink + 'a>) -> Asks<'a> {
+        Asks { sink, asking, asks: Vec::new() }
     }
 }
 
 /// What a row asks for; nothing where it has no time.
-fn wanted(capture: &Capture, by: usize, rows: &Rows, i: usize) -> Option<Wanted> {
+fn wanted(capture: &Capture, by: &Arc<[FieldId]>, rows: &Rows, i: usize) -> Option<Wanted> {
     let value = |c: usize| rows.columns[c].present.has(i).then(|| rows.columns[c].raw(i));
     let name = rows.arena.get(value(capture.output)? as u64);
     let start = value(capture.start)? as i64;
@@ -91,23 +68,26 @@ fn wanted(capture: &Capture, by: usize, rows: &Rows, i: usize) -> Option<Wanted>
         name: String::from_utf8_lossy(name).into_owned(),
         from: start.min(time).saturating_sub(capture.before_ns),
         to: end.saturating_add(capture.after_ns),
-        by,
+        by: Arc::clone(by),
         key: capture.keys.iter().map(|(_, c)| value(*c)).collect(),
     })
 }
 
 impl Sink for Asks<'_> {
+    /// Programs that come later ask as well; what was asked for goes on.
     fn open(&mut self, outputs: &[Output]) -> io::Result<()> {
-        // Programs that come later ask for nothing, and others keep their rows.
-        let place = |output: &Output| self.known.iter().position(|(known, ..)| known == output);
-        self.asks = outputs.iter().map(place).collect();
+        let asks = |output: &Output| {
+            let capture = output.capture.clone()?;
+            let by = capture.keys.iter().map(|(id, _)| *id).collect();
+            Some((capture, by))
+        };
+        self.asks = outputs.iter().map(asks).collect();
         self.sink.open(outputs)
     }
 
     fn rows(&mut self, output: usize, rows: &Rows) -> io::Result<()> {
-        if let Some(&Some(place)) = self.asks.get(output) {
-            let (_, capture, by) = &self.known[place];
-            let all = (0..rows.len).filter_map(|i| wanted(capture, *by, rows, i));
+        if let Some(Some((capture, by))) = self.asks.get(output) {
+            let all = (0..rows.len).filter_map(|i| wanted(capture, by, rows, i));
             all.for_each(|wanted| self.asking.ask(wanted));
         }
         self.sink.rows(output, rows)

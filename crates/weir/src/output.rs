@@ -190,7 +190,7 @@ pub(crate) fn print<const N: usize>(
     term: &Term,
 ) -> io::Result<()> {
     let columns = columns.map(|name| Column { name: name.to_owned(), ty: Type::Str }).to_vec();
-    let output = Output { name: None, schema: Schema { columns } };
+    let output = Output { name: None, schema: Schema { columns }, capture: None };
     let options = TableOptions {
         time: TimeFormat::default(),
         color: term.color_out,
@@ -223,7 +223,8 @@ mod tests {
     #[test]
     fn what_was_removed_may_be_made_again_at_once() {
         let folder = tempfile::tempdir().expect("a folder");
-        let outputs = [Output { name: Some("new".to_owned()), schema: Schema::default() }];
+        let name = Some("new".to_owned());
+        let outputs = [Output { name, schema: Schema::default(), capture: None }];
         let taken = Taken::default();
         let make = || files(folder.path(), &outputs, Format::Json, &taken).expect("are made");
         let sink =

@@ -9,7 +9,7 @@ use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
-use weir_capture::lookback::Tally;
+use weir_capture::lookback::{Captures, Tally};
 use weir_engine::counters::Ledger;
 use weir_engine::run::Inquiry;
 use weir_packet::source::Account;
@@ -66,9 +66,9 @@ impl Stats {
         self.asked.captures.get_or_init(|| captures);
     }
 
-    /// What became of packets around rows so far, in a line, if there are such.
-    pub(crate) fn captures(&self) -> Option<String> {
-        self.asked.captures.get().map(|captures| ledger::captures(&captures.now()) + "\n")
+    /// What became of packets around rows so far, if some are kept.
+    pub(crate) fn captures(&self) -> Option<Captures> {
+        self.asked.captures.get().map(Tally::now)
     }
 
     /// What the run answers.

@@ -11,7 +11,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 use weir_packet::craft::Frame;
 use weir_packet::pcap::FileHeader;
-use weir_packet::source::LinkType;
+use weir_packet::source::{FrameBatch, LinkType, Source as _};
 
 /// A run over a stream that the test writes, and its socket.
 struct Run {
@@ -51,8 +51,7 @@ impl Run {
         let header = FileHeader::new(LinkType::ETHERNET);
         let mut bytes = Vec::new();
         for i in self.sent..self.sent + n {
-            let frame = Frame::ethernet().ipv4([10, 0, 0, (i % 3) as u8], [192, 0, 2, 1]);
-            let frame = frame.udp(9, 1000).bytes();
+            let frame = frame(i);
             let ts = 1_700_000_000_000_000_000 + i as i64 * 100_000_000;
             header.put_record(&mut bytes, ts, frame.len() as u32, &frame);
         }
@@ -117,6 +116,12 @@ impl Drop for Run {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// The packets, by turns of three hosts.
+fn frame(i: u64) -> Vec<u8> {
+    let frame = Frame::ethernet().ipv4([10, 0, 0, (i % 3) as u8], [192, 0, 2, 1]);
+    frame.udp(9, 1000).bytes()
 }
 
 /// Waits until something is so, for as long as anything takes on a busy machine.
@@ -225,6 +230,7 @@ fn one_that_cannot_write_takes_nothing_from_the_others() {
 fn what_cannot_be_done_is_refused_and_changes_nothing() {
     let mut run = Run::start(&["-e", COUNT]);
     run.send(2);
+    assert!(run.counts()["captured"].is_null(), "no packets are kept");
     let check = |args: &[&str], part: &str| {
         let said = run.refused(args);
         assert!(said.contains(part), "{args:?}: {said}");
@@ -244,7 +250,10 @@ fn what_cannot_be_done_is_refused_and_changes_nothing() {
     check(&["add", "--name", "x", "-e", &half], "/nosuch/x.pcap");
     assert!(!left.exists());
     let around = "packets | project ts, ip.src | capture 1s by ip.src";
-    check(&["add", "--name", "x", "-e", around], "`capture` needs the packets before it");
+    let keeps_none = "`capture` needs the packets before it, and this run keeps none: start it with \
+                      --ring 64m";
+    check(&["add", "--name", "x", "-e", around], keeps_none);
+    check(&["replace", "e", "-e", around], keeps_none);
     let names = "packets | where ip.src in file(\"missing.txt\") | project number";
     check(&["add", "--name", "x", "-e", names], "missing.txt");
     let mode = std::fs::metadata(run.path("weir.sock")).expect("there").permissions().mode();
@@ -307,6 +316,89 @@ fn packets_around_rows_are_captured_while_others_come_and_go() {
         assert_eq!(files, [rows[1]["capture"].as_str().expect("a name")]);
         assert!(said.contains("captured   3 packets in 1 file\n"), "{said}");
     }
+}
+
+/// Numbers of the packets in a file of a folder.
+fn numbers(folder: &TempDir, name: &Value) -> Vec<i64> {
+    let path = folder.path().join(name.as_str().expect("a name"));
+    let name = path.to_str().expect("a plain path");
+    let mut source =
+        weir_capture::open(name, &weir_capture::Options::default()).expect("a capture");
+    let (mut batch, mut all) = (FrameBatch::new(), Vec::new());
+    while source.fill(&mut batch).expect("whole records") {
+        all.extend(batch.ts().iter().map(|ts| (ts - 1_700_000_000_000_000_000) / 100_000_000 + 1));
+    }
+    all
+}
+
+/// Packets that came before a program did are found by its keys, whatever these are. Files go on
+/// where their program does not.
+#[test]
+fn programs_that_come_capture_what_came_before_them() {
+    for workers in ["1", "2"] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let to = folder.path().to_str().expect("a plain path");
+        let mut run = Run::start(&["-j", workers, "--ring", "1m", "--capture-dir", to]);
+        assert_eq!(run.counts()["captured"]["files"], 0);
+        let around = |number: u64, capture: &str| {
+            format!("packets | where number == {number} | project ts, ip.src, dport | {capture}")
+        };
+        run.send(4);
+        run.ctl(&["add", "--name", "a", "-e", &around(6, "capture 1h by ip.src")]);
+        run.send(4);
+        // With another key; the file of the first row goes on.
+        run.ctl(&["replace", "a", "-e", &around(10, "capture before 550ms by dport")]);
+        run.send(4);
+        run.ctl(&["add", "--name", "b", "-e", &around(13, "capture before 1h after 150ms")]);
+        run.ctl(&["remove", "a"]);
+        // Files end with a batch that begins behind their time.
+        run.send(15);
+        run.send(15);
+        // The second and the third file have ended: six packets and fourteen.
+        let captured = |key: &str| run.counts()["captured"][key].as_u64().expect("a number");
+        until("they are written", || captured("files") == 3 && captured("frames") == 20);
+        assert_eq!(captured("bytes"), 20 * frame(0).len() as u64);
+        let others = ["short", "full", "left_out", "missed", "refused", "existed", "failed"];
+        assert_eq!(others.map(captured), [0; 7]);
+        // No program is there any more, but packets are kept.
+        run.ctl(&["remove", "b"]);
+        run.send(1);
+        run.ctl(&["add", "--name", "c", "-e", &around(44, "capture before 250ms by ip.src")]);
+        run.send(4);
+        let (status, rows, said) = run.end();
+        assert_eq!((status, rows.len()), (Some(0), 4), "{said}");
+        let first: Vec<i64> = (3..=47).step_by(3).collect();
+        assert_eq!(numbers(&folder, &rows[0]["capture"]), first, "{rows:?}");
+        assert_eq!(numbers(&folder, &rows[1]["capture"]), [5, 6, 7, 8, 9, 10], "{rows:?}");
+        let third: Vec<i64> = (1..=14).collect();
+        assert_eq!(numbers(&folder, &rows[2]["capture"]), third, "{rows:?}");
+        assert_eq!(numbers(&folder, &rows[3]["capture"]), [44], "{rows:?}");
+        let all = first.len() + 6 + 14 + 1;
+        assert!(said.contains(&format!("captured   {all} packets in 4 files\n")), "{said}");
+    }
+}
+
+/// Rows that look the same go on in the same file, though they ask for more than before.
+#[test]
+fn a_replacement_may_ask_for_other_packets() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let to = folder.path().to_str().expect("a plain path");
+    let mut run = Run::start(&["--ring", "1m", "--capture-dir", to, "--out-dir", "out"]);
+    let query = "packets | where number in {3, 5} | project ts, ip.src, dport | capture before";
+    run.ctl(&["add", "--name", "a", "-e", &format!("{query} 150ms by dport")]);
+    run.send(4);
+    run.ctl(&["replace", "a", "-e", &format!("{query} 250ms by dport")]);
+    run.send(20);
+    let files = run.path("out");
+    let out = std::mem::replace(&mut run.folder, tempfile::tempdir().expect("a folder"));
+    let (status, _, said) = run.end();
+    assert_eq!(status, Some(0), "{said}");
+    let rows = std::fs::read_to_string(files.join("a.jsonl")).expect("there");
+    let rows: Vec<Value> = rows.lines().map(row).collect();
+    assert_eq!(numbers(&folder, &rows[0]["capture"]), [2, 3], "{rows:?}");
+    assert_eq!(numbers(&folder, &rows[1]["capture"]), [3, 4, 5], "{rows:?}");
+    assert!(!files.join("a-2.jsonl").exists());
+    drop(out);
 }
 
 #[test]

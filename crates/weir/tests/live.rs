@@ -445,6 +445,66 @@ fn packets_around_an_alert_are_in_its_file() {
     }
 }
 
+/// The file of an alert of a program that came later holds packets from before that; and so does
+/// that of the program that took its place. Each is asked for while the run is confined.
+#[test]
+fn packets_around_an_alert_of_a_program_that_comes_later() {
+    if !namespace("packets_around_an_alert_of_a_program_that_comes_later") {
+        return;
+    }
+    veth("v0", "v1");
+    for workers in ["1", "2"] {
+        let [here, folder] = [(); 2].map(|()| tempfile::tempdir().expect("a folder"));
+        let socket = here.path().join("weir.sock");
+        let control = format!("--control={}", socket.display());
+        let to = folder.path().to_str().expect("a plain path");
+        let args = ["run", &control, "-i", "v1", "-o", "json", "-j", workers, "-Q", "in"];
+        let more = ["--capture-dir", to, "--ring", "1m", "--rings", "1"];
+        let mut run = Run::start(&[&args[..], &more].concat());
+        let ctl = |args: &[&str]| {
+            let socket = socket.to_str().expect("a plain path");
+            let output = weir(&[&["ctl", "-S", socket], args].concat());
+            assert!(output.status.success(), "{args:?}: {}", text(&output.stderr));
+            text(&output.stdout).to_owned()
+        };
+        let sender = Sender::new("v0");
+        let mut sent = 0;
+        let mut send = |hosts: &[usize]| {
+            hosts.iter().for_each(|i| sender.send(&udp(*i)));
+            sent += hosts.len();
+            // Whatever comes next is behind them.
+            while !ctl(&["stats", "-o", "json"]).contains(&format!("\"processed\":{sent},")) {
+                wires::pause();
+            }
+        };
+        let mut rows = BufReader::new(run.child.stdout.take().expect("piped")).lines();
+        let mut file = || {
+            let row = rows.next().expect("a row").expect("text");
+            let row: serde_json::Value = serde_json::from_str(&row).expect("JSON");
+            folder.path().join(row["capture"].as_str().expect("a name"))
+        };
+        let alert = |port: usize, by: &str| {
+            format!("packets | where udp.dport == {port} | project ts, ip.src, ip.dst | {by}")
+        };
+        send(&[0, 5, 1, 5]);
+        ctl(&["add", "--name", "alert", "-e", &alert(1003, "limit 1 | capture 1h by ip.dst")]);
+        send(&[2, 3]);
+        let first = file();
+        ctl(&["replace", "alert", "-e", &alert(1004, "capture 1h by ip.src")]);
+        send(&[5, 4, 0]);
+        let second = file();
+        ctl(&["remove", "alert"]);
+        send(&[4, 5]);
+        run.signal("-INT");
+        assert!(rows.next().is_none(), "nobody asks any more");
+        let said = run.ended();
+        let frames = |hosts: &[usize]| hosts.iter().map(|i| udp(*i)).collect::<Vec<_>>();
+        assert_eq!(sendable(&first, usize::MAX), frames(&[0, 5, 1, 5, 2, 3, 5, 4, 0, 4, 5]));
+        assert_eq!(sendable(&second, usize::MAX), frames(&[4, 4]));
+        assert!(said.contains("captured   13 packets in 2 files\n"), "{said}");
+    }
+}
+
 /// What it says is told on the way: by the clock, and when a signal asks.
 #[test]
 fn the_ledger_so_far_is_told() {

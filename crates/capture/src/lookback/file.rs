@@ -69,6 +69,7 @@ impl CaptureFile {
         }
         self.bytes += bytes.len() as u64;
         self.waiting.frames += 1;
+        self.waiting.frame_bytes += bytes.len() as u64;
         Ok(())
     }
 

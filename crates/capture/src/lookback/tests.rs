@@ -51,8 +51,13 @@ fn address(host: u8) -> u128 {
     0xffff_0a00_0000 | u128::from(host)
 }
 
-fn wanted(name: &str, (from, to): (i64, i64), by: usize, key: Vec<Option<u128>>) -> Wanted {
-    Wanted { name: name.to_owned(), from, to, by, key }
+/// Keys to ask by: none, a field, two.
+fn by(number: usize) -> Arc<[FieldId]> {
+    [Vec::new(), vec![item("ip.src")], conn()][number].as_slice().into()
+}
+
+fn wanted(name: &str, (from, to): (i64, i64), key: usize, value: Vec<Option<u128>>) -> Wanted {
+    Wanted { name: name.to_owned(), from, to, by: by(key), key: value }
 }
 
 /// Reads all of a source in small batches, and asks when so many frames were read.
@@ -72,8 +77,7 @@ fn run(frames: &[(i64, Vec<u8>)], options: Options, asked: Vec<(usize, Wanted)>)
 }
 
 fn options(folder: &Path, bytes: usize) -> Options {
-    let keys = vec![Vec::new(), vec![item("ip.src")], conn()];
-    Options { folder: folder.to_owned(), ..Options::new(bytes, keys) }
+    Options { folder: folder.to_owned(), ..Options::new(bytes) }
 }
 
 /// What a file is to hold: frames of that time for which `keep` holds.
@@ -104,7 +108,7 @@ fn frames_before_and_after_go_into_the_file() {
     ];
     let counts = run(&frames, options(folder.path(), 1 << 20), asked);
     let host = |h: i64| move |i: i64| i % 2 == 0 && i / 2 % 3 == h;
-    let mut in_all = 0;
+    let (mut in_all, mut bytes) = (0, 0);
     for (name, expected) in [
         ("all.pcapng", those(&frames, time, |_| true)),
         ("host.pcapng", those(&frames, time, host(1))),
@@ -115,8 +119,9 @@ fn frames_before_and_after_go_into_the_file() {
     ] {
         assert_eq!(read(folder.path(), name), expected, "{name}");
         in_all += expected.len() as u64;
+        bytes += expected.iter().map(|(_, frame)| frame.len() as u64).sum::<u64>();
     }
-    assert_eq!(counts, Captures { files: 6, frames: in_all, ..Captures::default() });
+    assert_eq!(counts, Captures { files: 6, frames: in_all, bytes, ..Captures::default() });
 }
 
 /// The key of the connection of a frame.
@@ -168,6 +173,7 @@ fn everything_has_its_bound() {
     let want = Captures {
         files: 2,
         frames: 20,
+        bytes: 20 * bytes,
         full: 2,
         left_out: 2 * (591 - 10),
         refused: 1,
@@ -185,6 +191,42 @@ fn everything_has_its_bound() {
     assert_eq!((counts.files, counts.failed), (open, 1));
     assert_eq!(counts.refused, LOOKBACK_ASKED_MAX as u64 + 10 - open - 1);
     assert!(counts.error.is_some_and(|e| e.starts_with("../x.pcapng: ")));
+}
+
+/// Nothing has to be known of what will be asked for: frames that came before are found by any key,
+/// and a key takes memory only while a file of it is open.
+#[test]
+fn keys_are_there_as_long_as_files_of_theirs_are_open() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let frames = frames(2000);
+    let bounded = options(folder.path(), 1 << 20);
+    let mut lookback = Lookback::new(source(&frames), Some(bounded)).expect("a thread");
+    let asking = lookback.asking().expect("frames are kept");
+    let (mut batch, mut came, mut most) = (FrameBatch::new(), 0, 0);
+    let mut asked = vec![
+        (1500, wanted("port.pcapng", (0, 160 * S), 0, vec![Some(53)])),
+        (1000, wanted("b.pcapng", (90 * S, 110 * S), 1, vec![Some(address(2))])),
+        (1000, wanted("a.pcapng", (90 * S, 130 * S), 1, vec![Some(address(1))])),
+    ];
+    asked[0].1.by = [item("dport")].as_slice().into();
+    while lookback.fill(&mut batch).expect("frames") {
+        came += batch.len();
+        while let Some((_, wanted)) = asked.pop_if(|(at, _)| *at <= came) {
+            asking.ask(wanted);
+        }
+        let watch = lookback.watch.as_ref().expect("kept");
+        most = most.max(watch.keys.len());
+        let files = (!watch.open.is_empty(), !watch.keys.is_empty());
+        assert_eq!(files.0, files.1, "{came}");
+    }
+    assert_eq!((asked.len(), most), (0, 1));
+    let counts = lookback.finish().expect("frames are kept");
+    assert_eq!(counts.files, 3);
+    let host = |h: i64| move |i: i64| i % 2 == 0 && i / 2 % 3 == h;
+    assert_eq!(read(folder.path(), "a.pcapng"), those(&frames, (90 * S, 130 * S), host(1)));
+    assert_eq!(read(folder.path(), "b.pcapng"), those(&frames, (90 * S, 110 * S), host(2)));
+    let there = those(&frames, (0, 160 * S), |i| i % 2 == 0);
+    assert_eq!(read(folder.path(), "port.pcapng"), there);
 }
 
 #[test]
@@ -333,7 +375,8 @@ fn a_disk_that_hangs_does_not_stall_reading() {
     let there = disk.read("a.pcapng");
     assert_eq!(there, &frames[..there.len()]);
     let (frames, missed) = (there.len() as u64, so_far.missed);
-    assert_eq!(counts, Captures { files: 1, frames, missed, refused: 1, ..Captures::default() });
+    let want = Captures { files: 1, frames, bytes: frames * 1000, ..Captures::default() };
+    assert_eq!(counts, Captures { missed, refused: 1, ..want });
     assert_eq!(frames + missed, 1000);
 }
 
@@ -406,7 +449,8 @@ fn reading_a_file_waits_for_the_disk() {
         while lookback.fill(&mut batch).expect("frames") {}
         let counts = lookback.finish().expect("kept");
         slow.join().expect("goes");
-        assert_eq!(counts, Captures { files: 1, frames: 1000, ..Captures::default() });
+        let want = Captures { files: 1, frames: 1000, bytes: 1_000_000, ..Captures::default() };
+        assert_eq!(counts, want);
         assert!(disk.0.0.lock().expect("whole").files["a.pcapng"] == expected);
     }
 }

@@ -71,11 +71,12 @@ pub(super) struct Handle {
     pub(super) state: Arc<State>,
 }
 
-/// Bytes for a file, and how many frames they are.
+/// Bytes for a file, how many frames they are, and how many bytes these have by themselves.
 #[derive(Default)]
 pub(super) struct Lot {
     pub(super) bytes: Vec<u8>,
     pub(super) frames: u64,
+    pub(super) frame_bytes: u64,
 }
 
 enum Task {
@@ -381,7 +382,10 @@ impl Open {
             return;
         }
         match self.file.write_all(&lot.bytes) {
-            Ok(()) => tally.change(|counts| counts.frames += lot.frames),
+            Ok(()) => tally.change(|counts| {
+                counts.frames += lot.frames;
+                counts.bytes += lot.frame_bytes;
+            }),
             Err(e) => {
                 // Some of them may be there.
                 self.unwritten += lot.frames;

@@ -22,7 +22,10 @@ Examples:
   sudo weir ctl add flows
   sudo weir ctl add my.weir --name mine -p threshold=100
   sudo weir ctl replace mine my.weir -p threshold=500
-  sudo weir ctl list";
+  sudo weir ctl list
+
+A query that writes packets around its rows (`| capture 30s by ip.src`) may be added to a run that
+keeps some: sudo weir run --control --ring 256m --capture-dir /var/lib/alerts -i eth0";
 
 /// A question to a run.
 #[derive(Subcommand, Debug)]

@@ -8,8 +8,8 @@ use weir_capture::limits::LOOKBACK_FILES_MAX;
 /// What `capture` in a query keeps, and where it writes.
 #[derive(Args, Debug)]
 pub(crate) struct LookbackArgs {
-    /// Keep the last packets, for `capture` in a query: so many millions of bytes of them; KiB,
-    /// MiB, GiB with k, m, g. 64m without it
+    /// Keep the last packets, for `capture` in a query or in one that comes later (--control): so
+    /// many millions of bytes of them; KiB, MiB, GiB with k, m, g. 64m without it
     #[arg(long, value_name = "SIZE", value_parser = ring_size)]
     pub(crate) ring: Option<usize>,
 

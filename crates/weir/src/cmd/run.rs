@@ -221,9 +221,10 @@ impl Run<'_> {
         self.become_user()?;
         let files = self.files()?;
         // What can still be refused comes before files that were there are emptied.
-        let kept = lookback::options(&self.program, &self.options.lookback, self.is_live())?;
+        let (comes, around) = (server.is_some(), &self.options.lookback);
+        let kept = lookback::options(&self.program, around, comes, self.is_live())?;
         let mut outlets = self.outlets(&input)?;
-        self.confine(&input, &outlets);
+        self.confine(&input, &outlets, kept.as_ref());
 
         let ending = Arc::clone(&stop);
         outlets.when_over(move || ending.store(true, Ordering::Relaxed));
@@ -247,13 +248,15 @@ impl Run<'_> {
         let entries = std::mem::take(&mut self.entries);
         let sink = match (&server, &changes) {
             (Some(server), Some(changes)) => {
-                self.controlled(entries, server, (changes, &stats), progress.as_ref(), table)?
+                let keeps = source.asking().is_some();
+                let board = (changes, &stats, keeps);
+                self.controlled(entries, server, board, progress.as_ref(), table)?
             }
             _ => self.sink(files, progress.as_ref(), table)?,
         };
         let mut sink = self.prompt(sink);
         if let Some(asking) = source.asking() {
-            sink = Box::new(lookback::Asks::new(&self.program, asking, sink));
+            sink = Box::new(lookback::Asks::new(asking, sink));
         }
         if let Some(period) = self.options.stats {
             stats.print_every(period)?;
@@ -361,7 +364,7 @@ impl Run<'_> {
         &self,
         entries: Vec<Entry>,
         server: &Server,
-        (changes, stats): (&Arc<Changes>, &Stats),
+        (changes, stats, keeps): (&Arc<Changes>, &Stats, bool),
         progress: Option<&Progress>,
         table: TableOptions,
     ) -> anyhow::Result<Box<dyn Sink>> {
@@ -372,6 +375,7 @@ impl Run<'_> {
             shows: self.options.out_dir.is_none(),
             own: self.own(table),
             confined: !self.options.confine.no_sandbox,
+            keeps,
         };
         let (theirs, changes) = (Arc::clone(&board), Arc::clone(changes));
         let deck = Deck::new(entries, rules, theirs, changes, stats.clone())?;

@@ -78,6 +78,8 @@ pub(crate) struct Rules {
     pub(crate) own: MakeOwn,
     /// Whether the run has given up what it did not need.
     pub(crate) confined: bool,
+    /// Whether the last packets are kept.
+    pub(crate) keeps: bool,
 }
 
 /// The programs of a run.
@@ -147,8 +149,12 @@ impl Deck {
         let mut text = ledger::render(&counts);
         text += &ledger::workers(&counts);
         text += &wire::render(&interfaces, &Notes::default());
-        text += &self.stats.captures().unwrap_or_default();
-        let counts = Some(Counts::new(&counts, &interfaces));
+        let captures = self.stats.captures();
+        if let Some(captures) = &captures {
+            text += &ledger::captures(captures);
+            text.push('\n');
+        }
+        let counts = Some(Counts::new(&counts, &interfaces, captures));
         Reply { text, counts, ..Reply::default() }
     }
 
@@ -223,8 +229,11 @@ impl Deck {
     /// A sink for a program, where it is to have a new one. Rows that look as those of the program
     /// that it replaces go on where they went, unless that failed.
     fn sink_of(&mut self, entry: &mut Entry, at: Option<usize>) -> Result<Option<New>, String> {
-        let goes_on =
-            |old: &&Entry| old.member.failed().is_none() && old.outputs() == entry.outputs();
+        let outputs = entry.outputs();
+        let looks_the_same = |old: Vec<Output>| {
+            old.len() == outputs.len() && old.iter().zip(&outputs).all(|(a, b)| a.looks_like(b))
+        };
+        let goes_on = |old: &&Entry| old.member.failed().is_none() && looks_the_same(old.outputs());
         if let Some(old) = at.map(|at| &self.entries[at]).filter(goes_on) {
             entry.member = Arc::clone(&old.member);
             return Ok(None);
@@ -301,11 +310,10 @@ impl Deck {
 
     /// Whether a program may run beside the others.
     fn allows(&self, entry: &Entry) -> Result<(), String> {
-        let Rules { write, names, shows, .. } = &self.rules;
-        if entry.program.captures().next().is_some() {
-            let reason = "`capture` needs the packets before it, which are kept from the start of \
-                          a run on: give the query to `weir run`; it can't be added, nor replace \
-                          another";
+        let Rules { write, names, shows, keeps, .. } = &self.rules;
+        if !keeps && entry.program.captures().next().is_some() {
+            let reason = "`capture` needs the packets before it, and this run keeps none: start it \
+                          with --ring 64m, say; the files go where --capture-dir says then";
             return Err(reason.to_owned());
         }
         let outlets = entry.program.outlets();

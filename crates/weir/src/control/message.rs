@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::io::{self, BufRead, Read, Write};
+use weir_capture::lookback::Captures;
 use weir_engine::counters::Ledger;
 use weir_packet::source::Account;
 
@@ -129,11 +130,56 @@ pub(crate) struct Counts {
     pub(crate) refused: u64,
     /// Of each interface its name, what was received from it and what was lost.
     pub(crate) interfaces: Vec<(String, u64, u64)>,
+    /// What became of packets around rows, where some are kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) captured: Option<Captured>,
+}
+
+/// What became of packets around rows: see [`Captures`].
+#[derive(Serialize, Deserialize, Default, PartialEq, Debug)]
+pub(crate) struct Captured {
+    pub(crate) files: u64,
+    pub(crate) frames: u64,
+    pub(crate) bytes: u64,
+    pub(crate) short: u64,
+    pub(crate) full: u64,
+    pub(crate) left_out: u64,
+    pub(crate) missed: u64,
+    pub(crate) refused: u64,
+    pub(crate) existed: u64,
+    pub(crate) failed: u64,
+    /// Why, of the first that failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) error: Option<String>,
+}
+
+impl From<Captures> for Captured {
+    fn from(captures: Captures) -> Captured {
+        let Captures { files, frames, bytes, short, full, left_out, missed, .. } = captures;
+        let Captures { refused, existed, failed, error, .. } = captures;
+        Captured {
+            files,
+            frames,
+            bytes,
+            short,
+            full,
+            left_out,
+            missed,
+            refused,
+            existed,
+            failed,
+            error,
+        }
+    }
 }
 
 impl Counts {
-    /// Those of a ledger, and of each interface.
-    pub(crate) fn new(ledger: &Ledger, interfaces: &[(String, Account)]) -> Counts {
+    /// Those of a ledger, of each interface, and of packets around rows.
+    pub(crate) fn new(
+        ledger: &Ledger,
+        interfaces: &[(String, Account)],
+        captures: Option<Captures>,
+    ) -> Counts {
         let of = |(name, account): &(String, Account)| {
             (name.clone(), account.received, account.lost.total())
         };
@@ -154,6 +200,7 @@ impl Counts {
             rows: ledger.rows,
             refused: ledger.refused,
             interfaces: interfaces.iter().map(of).collect(),
+            captured: captures.map(Captured::from),
         }
     }
 }

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use weir_capture::Captures;
+use weir_capture::lookback::Options as Kept;
 use weir_capture::outlets::Outlets;
 use weir_engine::graph::Lower;
 use weir_packet::egress::Egress as _;
@@ -72,10 +73,10 @@ impl Run<'_> {
     }
 
     /// Gives up what the run does not need from here on.
-    pub(super) fn confine(&self, input: &Input, outlets: &Outlets) {
+    pub(super) fn confine(&self, input: &Input, outlets: &Outlets, kept: Option<&Kept>) {
         let confined = match self.options.confine.no_sandbox {
             true => "sandbox: none (--no-sandbox)".to_owned(),
-            false => confine::confine(&self.needs(input, outlets)).to_string(),
+            false => confine::confine(&self.needs(input, outlets, kept)).to_string(),
         };
         self.say_early(confined);
     }
@@ -88,7 +89,7 @@ impl Run<'_> {
     }
 
     /// What it needs.
-    fn needs(&self, input: &Input, outlets: &Outlets) -> Needs {
+    fn needs(&self, input: &Input, outlets: &Outlets, kept: Option<&Kept>) -> Needs {
         let mut needs = Needs::default();
         let (xdp, dpdk) = (self.options.live.is_xdp(), self.options.live.is_dpdk());
         if self.is_live() && xdp {
@@ -108,9 +109,7 @@ impl Run<'_> {
         if outlets.opens_xdp() {
             needs.xdp_sockets();
         }
-        if self.program.captures().next().is_some() {
-            needs.folders(vec![self.options.lookback.capture_dir.clone()]);
-        }
+        needs.folders(kept.iter().map(|kept| kept.folder.clone()).collect());
         if let Some(socket) = &self.options.control {
             // What comes may write where the run was started, and where it writes already.
             let written = self.options.write.to.iter().map(Path::new);
