@@ -235,7 +235,7 @@ impl Egress for Outlets {
         Ok(())
     }
 
-    /// Opens wires first: a file that is there is emptied only if everything else can be opened.
+    /// Opens wires first. Files stay as they are until the outlets are opened.
     fn prepare(&mut self, outlets: &[Outlet]) -> io::Result<()> {
         let before = self.wires.len();
         let opened = self.open_wires(outlets).and_then(|()| self.files.prepare(outlets));

@@ -35,6 +35,8 @@ pub struct Files {
     by_outlet: Vec<Option<usize>>,
     prompt: bool,
     rotation: Option<Rotation>,
+    /// Files that were made for outlets which are not open yet.
+    made: Made,
     /// Whether the others go on where one can't be written, ...
     outlives: bool,
     /// ... and what went wrong since somebody asked.
@@ -47,6 +49,8 @@ struct Output {
     /// The name of the file that it writes now.
     name: String,
     id: Option<Id>,
+    /// The file as long as its outlet is not open: it is as it was.
+    untouched: Option<File>,
     out: Box<dyn Write>,
     /// Bytes that are not written yet.
     buffer: Vec<u8>,
@@ -80,6 +84,7 @@ impl Files {
             by_outlet: Vec::new(),
             prompt: false,
             rotation: None,
+            made: Made::default(),
             outlives: false,
             errors: Vec::new(),
         }
@@ -170,6 +175,12 @@ impl Egress for Files {
     /// to be emptied by the run that wrote it.
     fn open(&mut self, outlets: &[Outlet]) -> io::Result<()> {
         self.prepare(outlets)?;
+        for at in 0..self.outputs.len() {
+            if let Err(e) = self.outputs[at].begin() {
+                self.fails(e)?;
+            }
+        }
+        self.made.keep();
         for output in &mut self.outputs {
             (output.missing_before, output.refused_before) = (output.missing, output.refused);
         }
@@ -179,8 +190,8 @@ impl Egress for Files {
         self.flush()
     }
 
-    /// Opens all files before it empties any of them. Where one is refused, those that were made
-    /// for it are removed again.
+    /// Opens all files, and leaves them as they are. Where one is refused, those that were made for
+    /// it are removed again, and so are all where the outlets are never opened.
     fn prepare(&mut self, outlets: &[Outlet]) -> io::Result<()> {
         let id = |output: &Output| Some((output.id?, output.name.clone()));
         let mut known: Vec<(Id, String)> = self.outputs.iter().filter_map(id).collect();
@@ -213,12 +224,12 @@ impl Egress for Files {
                 }
                 known.push((Id::STDOUT, name.to_owned()));
                 let id = Some(Id::STDOUT);
-                opened.push((Output::new(outlet, name, format, id), None, None));
+                opened.push((Output::new(outlet, name, format, id), None));
                 continue;
             }
             if further.as_ref().is_some_and(Further::waits) {
                 let output = Output::new(outlet, name, format, None);
-                opened.push((Output { out: Box::new(io::sink()), ..output }, None, further));
+                opened.push((Output { out: Box::new(io::sink()), ..output }, further));
                 continue;
             }
             let file = made.open(Path::new(name)).map_err(named)?;
@@ -242,12 +253,13 @@ impl Egress for Files {
                 }
                 known.push((id, name.to_owned()));
             }
-            opened.push((Output::new(outlet, name, format, id), Some(file), further));
+            let output = Output::new(outlet, name, format, id);
+            opened.push((Output { untouched: Some(file), ..output }, further));
         }
-        made.keep();
-        for (output, file, further) in opened {
+        self.made.and(made);
+        for (output, further) in opened {
             let further = further.map(|further| further.begun(output.id));
-            self.outputs.push(Output { further, ..output.over(file)? });
+            self.outputs.push(Output { further, ..output });
         }
         for at in 0..self.outputs.len() {
             let others = self.outputs.iter().enumerate().filter(|(other, _)| *other != at);
@@ -315,6 +327,7 @@ impl Output {
             outlet: outlet.clone(),
             name: name.to_owned(),
             id,
+            untouched: None,
             out: Box::new(io::stdout()),
             buffer: Vec::with_capacity(WRITE_BUFFER),
             format,
@@ -329,16 +342,18 @@ impl Output {
         }
     }
 
-    /// The same over a file, if one is given, which is emptied.
-    fn over(mut self, file: Option<File>) -> io::Result<Output> {
-        if let Some(file) = file {
-            if file.metadata().is_ok_and(|meta| meta.is_file()) {
-                let named = |e: io::Error| io::Error::new(e.kind(), format!("{}: {e}", self.name));
-                file.set_len(0).map_err(named)?;
-            }
-            self.out = Box::new(file);
+    /// Empties its file, if it has one that is as it was, and writes there from here on.
+    fn begin(&mut self) -> io::Result<()> {
+        let Some(file) = self.untouched.take() else { return Ok(()) };
+        // Pipes and devices have no length.
+        if file.metadata().is_ok_and(|meta| meta.is_file())
+            && let Err(e) = file.set_len(0)
+        {
+            self.failed = true;
+            return Err(io::Error::new(e.kind(), format!("{}: {e}", self.name)));
         }
-        Ok(self)
+        self.out = Box::new(file);
+        Ok(())
     }
 
     fn frame(&mut self, frame: &Sent, bytes: &[u8]) -> io::Result<()> {
@@ -477,6 +492,34 @@ mod tests {
         let outlets: Vec<Outlet> = outputs.iter().map(|n| Outlet::Named(place(n))).collect();
         let mut files = Files::new(&[place(read)], None);
         files.open(&outlets).map(|()| files)
+    }
+
+    /// Prepared is not begun: what is there stays as it is, and what is made goes again.
+    #[test]
+    fn nothing_is_touched_before_it_is_opened() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let place = |name: &str| folder.path().join(name);
+        let outlets: Vec<Outlet> = ["old.pcap", "new.pcap"]
+            .map(|name| Outlet::Named(place(name).to_str().expect("a plain path").to_owned()))
+            .to_vec();
+        std::fs::write(place("old.pcap"), b"of yesterday").expect("writes");
+        let mut files = Files::new(&[], None);
+        files.prepare(&outlets).expect("can be opened");
+        files.prepare(&outlets).expect("and again");
+        assert!(place("new.pcap").exists());
+        drop(files);
+        assert_eq!(std::fs::read(place("old.pcap")).expect("stays"), b"of yesterday");
+        assert!(!place("new.pcap").exists());
+        let mut files = Files::new(&[], None);
+        files.prepare(&outlets[..1]).expect("can be opened");
+        files.open(&outlets).expect("opens");
+        assert_eq!(std::fs::read(place("old.pcap")).expect("is there"), b"");
+        let frame = frame(1, LinkType::ETHERNET, 1, 4);
+        files.send(&[1, 2, 3, 4], &[frame]).expect("takes it");
+        files.finish().expect("ends");
+        drop(files);
+        let records = |name| crate::file::records(std::fs::read(place(name)).expect("stays")).len();
+        assert_eq!(["old.pcap", "new.pcap"].map(records), [0, 1]);
     }
 
     #[test]

@@ -145,7 +145,8 @@ pub trait Egress {
     /// When one of them cannot take frames. The error names it.
     fn open(&mut self, outlets: &[Outlet]) -> io::Result<()>;
 
-    /// Called before [`Egress::open`] is called again, while frames go to the outlets as before.
+    /// Called before [`Egress::open`], while frames go to the outlets as before. What is there
+    /// already, the bytes of a file say, stays as it is until then.
     ///
     /// # Errors
     /// When one of them could not be opened: then it is not, and the outlets stay what they are.

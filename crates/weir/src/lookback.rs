@@ -7,17 +7,19 @@ use std::io;
 use std::sync::Arc;
 use weir_capture::limits::LOOKBACK_BYTES;
 use weir_capture::lookback::{Asking, Options, Wanted, WhenFull};
+use weir_capture::write::Made;
 use weir_engine::rows::{Output, Rows, Sink};
 use weir_packet::fields::FieldId;
 use weir_plan::{Capture, Program};
 
 /// What is kept for the rows of a program, and of those that may `come` later where `--ring` says
-/// so; `None` where none asks for packets. A wire does not wait for files.
+/// so; `None` where none asks for packets. The folder of the files is `made`. A wire does not wait
+/// for them.
 pub(crate) fn options(
     program: &Program,
     args: &LookbackArgs,
-    comes: bool,
-    is_live: bool,
+    (comes, is_live): (bool, bool),
+    made: &mut Made,
 ) -> anyhow::Result<Option<Options>> {
     let later = comes && args.ring.is_some();
     if program.captures().next().is_none() && !later {
@@ -30,8 +32,7 @@ pub(crate) fn options(
         };
     }
     let folder = args.capture_dir.clone();
-    std::fs::create_dir_all(&folder)
-        .with_context(|| format!("--capture-dir {}", folder.display()))?;
+    made.folder(&folder).with_context(|| format!("--capture-dir {}", folder.display()))?;
     let bytes = args.ring.unwrap_or(LOOKBACK_BYTES);
     let size = format!("--ring {bytes}: so much memory is not to be had");
     Vec::<u8>::new().try_reserve_exact(bytes).map_err(|_| usage(size))?;

@@ -76,6 +76,16 @@ pub(crate) struct Fresh {
 #[derive(Clone, Default)]
 pub(crate) struct Unwritten(Arc<Mutex<Made>>);
 
+/// Removes files that were made for rows when it goes, unless they were opened for rows.
+#[derive(Default)]
+pub(crate) struct Leftovers(pub(crate) Vec<Unwritten>);
+
+impl Drop for Leftovers {
+    fn drop(&mut self) {
+        self.0.iter().for_each(Unwritten::remove);
+    }
+}
+
 impl Fresh {
     /// The file, as long as it has no rows.
     pub(crate) fn unwritten(&self) -> Unwritten {

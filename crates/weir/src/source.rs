@@ -113,6 +113,8 @@ pub(crate) struct Stream {
 pub(crate) struct StreamEnd(SyncSender<Event>);
 
 enum Event {
+    /// It is a capture.
+    Begun,
     Batch(FrameBatch, Account),
     End(Account, Result<(), SourceError>),
     Stop,
@@ -127,11 +129,31 @@ impl Stream {
         let (empty, empty_out) = mpsc::channel();
         let end = StreamEnd(events_in.clone());
         std::thread::Builder::new().name("stream".to_owned()).spawn(move || match open() {
-            Ok(source) => read(source, &events_in, &empty_out),
+            Ok(source) => {
+                if events_in.send(Event::Begun).is_ok() {
+                    read(source, &events_in, &empty_out);
+                }
+            }
             // A stream that ended early has no use for what happened since.
             Err(e) => drop(events_in.send(Event::End(Account::default(), Err(e)))),
         })?;
         Ok((Stream { events, empty, account: Account::default(), ended: false }, end))
+    }
+
+    /// Waits until it begins, or is ended.
+    ///
+    /// # Errors
+    /// Those of opening it.
+    pub(crate) fn begin(&mut self) -> Result<(), SourceError> {
+        match self.events.recv() {
+            Ok(Event::End(_, Err(e))) => Err(e),
+            Ok(Event::Begun) => Ok(()),
+            // Nothing else comes before.
+            Ok(Event::Stop | Event::Batch(..) | Event::End(..)) | Err(_) => {
+                self.ended = true;
+                Ok(())
+            }
+        }
     }
 }
 
@@ -166,7 +188,7 @@ impl Source for Stream {
         }
         match self.events.recv_timeout(QUIET) {
             // There may be something else to do than to wait.
-            Err(RecvTimeoutError::Timeout) => Ok(true),
+            Err(RecvTimeoutError::Timeout) | Ok(Event::Begun) => Ok(true),
             Ok(Event::Batch(full, account)) => {
                 self.account = account;
                 // The thread may have ended and need no more batches.
@@ -305,6 +327,7 @@ mod tests {
             Ok(Box::new(Counted { sizes: vec![2], delivered: 0, error }) as Box<dyn Source>)
         };
         let (mut stream, _end) = Stream::start(open).expect("starts");
+        stream.begin().expect("begins");
         let mut batch = FrameBatch::new();
         assert!(stream.fill(&mut batch).expect("a batch"));
         assert!(stream.fill(&mut batch).is_err());
@@ -313,6 +336,8 @@ mod tests {
 
         let (mut stream, _end) = Stream::start(move || Err(torn())).expect("starts");
         assert!(stream.fill(&mut batch).is_err());
+        let (mut stream, _end) = Stream::start(move || Err(torn())).expect("starts");
+        assert!(stream.begin().is_err());
     }
 
     #[test]
@@ -324,6 +349,7 @@ mod tests {
         };
         let (mut stream, end) = Stream::start(open).expect("starts");
         end.end();
+        stream.begin().expect("is ended");
         assert!(!stream.fill(&mut FrameBatch::new()).expect("the end"));
     }
 }

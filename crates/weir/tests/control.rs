@@ -295,6 +295,20 @@ fn what_is_refused_leaves_no_files() {
     }
 }
 
+/// The folder of rows is made before the run gives up making folders elsewhere.
+#[test]
+fn rows_go_to_a_folder_elsewhere_that_is_made() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("new/out");
+    let mut run = Run::start(&["--out-dir", out.to_str().expect("plain")]);
+    run.ctl(&["add", "--name", "n", "-e", "packets | project number"]);
+    run.send(2);
+    let (status, _, said) = run.end();
+    assert_eq!(status, Some(0), "{said}");
+    let rows = std::fs::read_to_string(out.join("n.jsonl")).expect("is there");
+    assert_eq!(rows.lines().count(), 2);
+}
+
 /// Rows that ask for the packets around them do so wherever their output stands.
 #[test]
 fn packets_around_rows_are_captured_while_others_come_and_go() {

@@ -1,14 +1,18 @@
-//! Files that are made, and removed again where nothing comes of it.
+//! Files and folders that are made, and removed again where nothing comes of it.
 
 use super::Id;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Files that were not there before. They are removed again, unless they are kept: what was refused
-/// leaves nothing behind.
+/// Files and folders that were not there before. They are removed again, unless they are kept: what
+/// was refused leaves nothing behind.
 #[derive(Default, Debug)]
-pub struct Made(Vec<(PathBuf, Id)>);
+pub struct Made {
+    files: Vec<(PathBuf, Id)>,
+    /// Those within others first.
+    folders: Vec<PathBuf>,
+}
 
 impl Made {
     /// Opens a file to be written, as it is, or makes it.
@@ -18,7 +22,7 @@ impl Made {
     pub fn open(&mut self, path: &Path) -> io::Result<File> {
         if let Ok(file) = OpenOptions::new().write(true).create_new(true).open(path) {
             let id = file.metadata().ok().and_then(|meta| Id::of(&meta));
-            self.0.extend(id.map(|id| (path.to_owned(), id)));
+            self.files.extend(id.map(|id| (path.to_owned(), id)));
             return Ok(file);
         }
         // It is there, or can't be made, for a reason that this tells. A name may lead elsewhere,
@@ -26,15 +30,33 @@ impl Made {
         OpenOptions::new().write(true).create(true).truncate(false).open(path)
     }
 
+    /// Makes a folder, and those that it is in, as far as they are not there.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn folder(&mut self, path: &Path) -> io::Result<()> {
+        let missing = |part: &&Path| !part.as_os_str().is_empty() && !part.exists();
+        let missing: Vec<PathBuf> = path.ancestors().take_while(missing).map(Into::into).collect();
+        self.folders.splice(0..0, missing);
+        std::fs::create_dir_all(path)
+    }
+
     /// Keeps them.
     pub fn keep(&mut self) {
-        self.0.clear();
+        self.files.clear();
+        self.folders.clear();
+    }
+
+    /// Those of another, too.
+    pub(super) fn and(&mut self, mut other: Made) {
+        self.files.append(&mut other.files);
+        self.folders.append(&mut other.folders);
     }
 }
 
 impl Drop for Made {
     fn drop(&mut self) {
-        for (path, made) in &self.0 {
+        for (path, made) in &self.files {
             // What bears the name by now may be somebody else's, and so may what is in the file.
             // Who opens it between this look and its removal loses what it writes there: no call
             // removes a file only if it is still the same.
@@ -44,6 +66,10 @@ impl Drop for Made {
                 // One that somebody else removed is gone as well.
                 let _ = std::fs::remove_file(path);
             }
+        }
+        for folder in &self.folders {
+            // It stays where somebody put something into it.
+            let _ = std::fs::remove_dir(folder);
         }
     }
 }
@@ -69,6 +95,29 @@ mod tests {
         made.keep();
         drop(made);
         assert!(place("new").exists());
+    }
+
+    #[test]
+    fn folders_that_are_empty_go() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let place = |name: &str| folder.path().join(name);
+        for (used, left) in [(None, false), (Some("a/theirs"), true)] {
+            let mut made = Made::default();
+            made.folder(&place("a/b/c")).expect("are made");
+            made.folder(&place("a/d")).expect("is made");
+            made.folder(&place("a")).expect("is there");
+            made.open(&place("a/b/c/mine")).expect("is made");
+            used.iter().for_each(|name| std::fs::write(place(name), b"").expect("writes"));
+            drop(made);
+            assert_eq!(place("a").exists(), left);
+            assert!(!place("a/b").exists() && !place("a/d").exists());
+        }
+        let mut made = Made::default();
+        made.folder(&place("a/theirs/e")).expect_err("is a file");
+        made.folder(&place("f")).expect("is made");
+        made.keep();
+        drop(made);
+        assert!(place("f").exists() && place("a/theirs").exists());
     }
 
     #[test]

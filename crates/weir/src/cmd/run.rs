@@ -5,7 +5,7 @@ mod opening;
 use crate::args::{Format, RunArgs, RunOptions, SlowSink};
 use crate::control::{Board, Deck, Entry, MakeOwn, Members, New, Rules, Server, To};
 use crate::exit::{Status, usage};
-use crate::output::{Fresh, Taken};
+use crate::output::{Fresh, Leftovers, Taken};
 use crate::programs::{self, Programs};
 use crate::progress::Progress;
 use crate::stats::Stats;
@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use weir_capture::bpf::{Filter, FilterError};
 use weir_capture::lookback::Lookback;
 use weir_capture::outlets::{Outlets, Tell};
+use weir_capture::write::Made;
 use weir_engine::functions::Functions;
 use weir_engine::graph::Lower;
 use weir_engine::reading::Reading;
@@ -219,10 +220,12 @@ impl Run<'_> {
             server.give_to(confine::ids(user)?)?;
         }
         self.become_user()?;
-        let files = self.files()?;
-        // What can still be refused comes before files that were there are emptied.
-        let (comes, around) = (server.is_some(), &self.options.lookback);
-        let kept = lookback::options(&self.program, around, comes, self.is_live())?;
+        // From here on things are made; until the run begins they are removed again where something
+        // is refused, and files that are there stay as they are.
+        let mut made = Made::default();
+        let files = self.files(&mut made)?;
+        let (how, around) = ((server.is_some(), self.is_live()), &self.options.lookback);
+        let kept = lookback::options(&self.program, around, how, &mut made)?;
         let mut outlets = self.outlets(&input)?;
         self.confine(&input, &outlets, kept.as_ref());
 
@@ -246,13 +249,16 @@ impl Run<'_> {
         };
         let changes = server.is_some().then(Arc::<Changes>::default);
         let entries = std::mem::take(&mut self.entries);
-        let sink = match (&server, &changes) {
+        let (sink, _leftovers) = match (&server, &changes) {
             (Some(server), Some(changes)) => {
                 let keeps = source.asking().is_some();
                 let board = (changes, &stats, keeps);
                 self.controlled(entries, server, board, progress.as_ref(), table)?
             }
-            _ => self.sink(files, progress.as_ref(), table)?,
+            _ => {
+                let unwritten = files.iter().flatten().map(Fresh::unwritten).collect();
+                (self.sink(files, progress.as_ref(), table)?, Leftovers(unwritten))
+            }
         };
         let mut sink = self.prompt(sink);
         if let Some(asking) = source.asking() {
@@ -261,6 +267,7 @@ impl Run<'_> {
         if let Some(period) = self.options.stats {
             stats.print_every(period)?;
         }
+        made.keep();
         let options = self.engine_options(&stop, &stats, changes);
         let outcome = weir_engine::run::run_to(
             &self.program,
@@ -359,7 +366,8 @@ impl Run<'_> {
         }
     }
 
-    /// Lets programs change, asked by the server; gives the sink for their rows.
+    /// Lets programs change, asked by the server; gives the sink for their rows, and the files that
+    /// were made for them.
     fn controlled(
         &self,
         entries: Vec<Entry>,
@@ -367,7 +375,7 @@ impl Run<'_> {
         (changes, stats, keeps): (&Arc<Changes>, &Stats, bool),
         progress: Option<&Progress>,
         table: TableOptions,
-    ) -> anyhow::Result<Box<dyn Sink>> {
+    ) -> anyhow::Result<(Box<dyn Sink>, Leftovers)> {
         let board = Arc::new(Board::default());
         let rules = Rules {
             write: self.options.write.to.clone(),
@@ -378,14 +386,15 @@ impl Run<'_> {
             keeps,
         };
         let (theirs, changes) = (Arc::clone(&board), Arc::clone(changes));
-        let deck = Deck::new(entries, rules, theirs, changes, stats.clone())?;
+        let (deck, made) = Deck::new(entries, rules, theirs, changes, stats.clone())?;
         server.start(deck)?;
         let to = match self.options.out_dir {
             Some(_) => To::Own,
             None => To::One(self.sink(None, progress, table)?),
         };
         let term = *self.term;
-        Ok(Box::new(Members::new(to, board, Box::new(move |text| term.say(text)))))
+        let sink = Members::new(to, board, Box::new(move |text| term.say(text)));
+        Ok((Box::new(sink), made))
     }
 
     /// Makes sinks of programs that write files of their own.

@@ -2,7 +2,7 @@
 
 use super::message::{Attached, Counts, Reply, Request, State, Text};
 use super::sink::{Board, Coming, Member, New, Own};
-use crate::output::Unwritten;
+use crate::output::{Leftovers, Unwritten};
 use crate::stats::Stats;
 use crate::wire::Notes;
 use crate::{ledger, wire};
@@ -93,24 +93,30 @@ pub(crate) struct Deck {
 }
 
 impl Deck {
-    /// A deck of the programs that a run begins with. Their sinks are laid down on the board.
+    /// A deck of the programs that a run begins with, and the files that were made for them. Their
+    /// sinks are laid down on the board.
     ///
     /// # Errors
-    /// Where a sink can't be made.
+    /// Where a sink can't be made: then none of the files is left.
     pub(crate) fn new(
         entries: Vec<Entry>,
         mut rules: Rules,
         board: Arc<Board>,
         changes: Arc<Changes>,
         stats: Stats,
-    ) -> anyhow::Result<Deck> {
-        let mut coming = Vec::new();
+    ) -> anyhow::Result<(Deck, Leftovers)> {
+        let (mut coming, mut made) = (Vec::new(), Leftovers::default());
         for entry in &entries {
             let own = (rules.own)(&entry.name, &entry.outputs())?;
-            coming.push(entry.coming(own.map(|new| new.sink)));
+            let own = own.map(|New { sink, files }| {
+                made.0.extend(files);
+                sink
+            });
+            coming.push(entry.coming(own));
         }
         board.lay(coming);
-        Ok(Deck { entries, functions: Functions::default(), rules, board, changes, stats })
+        let functions = Functions::default();
+        Ok((Deck { entries, functions, rules, board, changes, stats }, made))
     }
 
     /// Does what is asked.

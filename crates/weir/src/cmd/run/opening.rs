@@ -8,12 +8,14 @@ use crate::source::{Stream, Take};
 use crate::stats::Stats;
 use crate::wire::Wires;
 use crate::{output, wire};
+use anyhow::Context as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use weir_capture::Captures;
 use weir_capture::lookback::Options as Kept;
 use weir_capture::outlets::Outlets;
+use weir_capture::write::Made;
 use weir_engine::graph::Lower;
 use weir_packet::egress::Egress as _;
 use weir_packet::source::Source;
@@ -57,12 +59,16 @@ impl Run<'_> {
         Ok(outlets)
     }
 
-    /// The files of rows, if they go into a folder. Where programs may come, each makes its own.
-    pub(super) fn files(&self) -> anyhow::Result<Option<Vec<Fresh>>> {
-        let folder = self.options.out_dir.as_deref().filter(|_| self.options.control.is_none());
+    /// The files of rows, if they go into a folder, which is `made`. Where programs may come, each
+    /// makes its own.
+    pub(super) fn files(&self, made: &mut Made) -> anyhow::Result<Option<Vec<Fresh>>> {
+        let Some(folder) = &self.options.out_dir else { return Ok(None) };
+        made.folder(folder).with_context(|| folder.display().to_string())?;
+        if self.options.control.is_some() {
+            return Ok(None);
+        }
         let outputs = Lower::outputs(&self.program);
-        let files = |folder| output::files(folder, &outputs, self.format, &Taken::default());
-        folder.map(files).transpose()
+        output::files(folder, &outputs, self.format, &Taken::default()).map(Some)
     }
 
     /// Gives up root, if that is asked for.
@@ -119,7 +125,8 @@ impl Run<'_> {
         needs
     }
 
-    /// Begins to read, and lets signals end it.
+    /// Begins to read, and lets signals end it. Waits until a stream begins, which may turn out to
+    /// be no capture, unless programs may come before that.
     pub(super) fn source(
         &self,
         input: Input,
@@ -129,8 +136,11 @@ impl Run<'_> {
     ) -> anyhow::Result<Box<dyn Source>> {
         let source: Box<dyn Source> = match input {
             Input::Files(captures) if stream => {
-                let (source, end) = Stream::start(move || captures.start())?;
+                let (mut source, end) = Stream::start(move || captures.start())?;
                 heard.tell(stats, move || end.end())?;
+                if self.options.control.is_none() {
+                    source.begin()?;
+                }
                 Box::new(source)
             }
             Input::Files(captures) => {
