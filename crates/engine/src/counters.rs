@@ -8,10 +8,8 @@ use weir_plan::Program;
 
 /// Counts of one run.
 ///
-/// `received = filtered + processed`, and every processed packet is whole, cut or malformed. After
-/// a [panic](crate::run::RunError::Panicked) in a run of several workers, fewer may be processed:
-/// packets that were on their way to a worker then went through no query. Malformed and cut packets
-/// are processed too: their readable layers are in the rows.
+/// `received = filtered + processed + abandoned`, and every processed packet is whole, cut or
+/// malformed. Malformed and cut packets are processed too: their readable layers are in the rows.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Ledger {
     /// Packets read from the source.
@@ -22,6 +20,9 @@ pub struct Ledger {
     pub lost: Lost,
     /// Packets that went through the query.
     pub processed: u64,
+    /// Packets that did not, since they were on their way to a worker when a stage
+    /// [panicked](crate::run::RunError::Panicked).
+    pub abandoned: u64,
     /// Processed packets cut by the snap length inside a header.
     pub cut: u64,
     /// Processed packets whose headers contradict themselves, by [`Reason`] (`Reason as usize`).
@@ -199,6 +200,7 @@ impl Ledger {
         self.filtered += other.filtered;
         self.lost.merge(other.lost);
         self.processed += other.processed;
+        self.abandoned += other.abandoned;
         self.cut += other.cut;
         self.malformed.iter_mut().zip(other.malformed).for_each(|(sum, n)| *sum += n);
         self.late += other.late;
@@ -219,11 +221,10 @@ impl Ledger {
         self.lost.total() > 0 || self.refused > 0 || self.ends.refused.values().any(full)
     }
 
-    /// Whether the sums hold. They need not after a [panic](crate::run::RunError::Panicked), when
-    /// packets may have been received and not processed.
+    /// Whether the sums hold.
     pub fn adds_up(&self) -> bool {
         let handed = |outlet| self.ends.outlets.get(outlet).map_or(0, |n| n.frames);
-        self.received == self.filtered + self.processed
+        self.received == self.filtered + self.processed + self.abandoned
             && self.ends.refused.iter().all(|(outlet, r)| r.total().0 <= handed(outlet))
             && self.cut + self.malformed_total() <= self.processed
     }

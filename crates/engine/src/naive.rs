@@ -136,6 +136,7 @@ pub fn run(
         filtered: account.filtered,
         lost: account.lost,
         processed,
+        abandoned: 0,
         cut: decoder.layers.cut,
         malformed: decoder.layers.malformed,
         wild: clock.wild,

@@ -15,6 +15,9 @@ pub(crate) fn render(ledger: &Ledger) -> String {
         lines.push(("filtered", ledger.filtered, " by the capture filter".to_owned()));
     }
     lines.push(("processed", ledger.processed, kinds(ledger)));
+    if ledger.abandoned > 0 {
+        lines.push(("abandoned", ledger.abandoned, ABANDONED.to_owned()));
+    }
     lines.push(("rows", ledger.rows, String::new()));
     lines.extend(ends(ledger));
     let trouble = [
@@ -153,6 +156,7 @@ fn why(reason: Refusal) -> &'static str {
     }
 }
 
+const ABANDONED: &str = " on their way to a worker when a stage failed";
 const MOVED: &str = " steered to other outputs while theirs was away";
 const UNTAGGED: &str = " without a tag: not Ethernet, or cut within the addresses";
 const REFUSED: &str =
@@ -230,6 +234,17 @@ mod tests {
         wild          1 with a time more than 60 s ahead that no other packet confirmed
         evicted       5 for want of room; `max` in the query makes more
         undefined     2 left absent: out of range, or divided by zero
+        ");
+    }
+
+    #[test]
+    fn what_a_fault_left_undone() {
+        let ledger = Ledger { received: 9, processed: 5, abandoned: 4, ..Ledger::default() };
+        assert_snapshot!(render(&ledger), @r"
+        received   9 packets
+        processed  5
+        abandoned  4 on their way to a worker when a stage failed
+        rows       0
         ");
     }
 
