@@ -330,7 +330,8 @@ const HEADERS: &[Field] = &[
     field("ip.version", FieldType::Int, Item::IpVersion, 4, SOMETIMES,
         "4 or 6."),
     field("ip.len", FieldType::Int, Item::IpLen, 32, SOMETIMES,
-        "Length of the IP packet in bytes: IPv4 total length, or 40 plus IPv6 payload length."),
+        "Length of the IP packet in bytes: IPv4 total length, or 40 plus IPv6 payload length. If \
+         that is 0 (captured before the card cut it, jumbograms): by what carries it."),
     field("ip.hdr_len", FieldType::Int, Item::IpHdrLen, 16, SOMETIMES,
         "Length of the IP header in bytes, with IPv4 options and IPv6 extension headers."),
     field("ip.ttl", FieldType::Int, Item::IpTtl, 8, SOMETIMES,

@@ -45,6 +45,10 @@ pub const DESTINATION_OPTIONS: u8 = 60;
 /// Bytes that every extension header has.
 pub const EXTENSION_LEN_MIN: usize = 8;
 
+/// Options that may stand in hop-by-hop options: one byte of padding, and a jumbogram's length.
+const PAD_1: u8 = 0;
+const JUMBO: u8 = 0xc2;
+
 /// An IPv6 header and what follows it.
 #[derive(Clone, Copy, Debug)]
 pub struct Ipv6<'a> {
@@ -82,15 +86,37 @@ impl<'a> Ipv6<'a> {
         u32::from_be_bytes([0, h[1] & 15, h[2], h[3]])
     }
 
-    /// Bytes after the header as sent. See [`Ipv6::is_open`] for 0.
+    /// Bytes after the header, as the header says. See [`Ipv6::length`] for 0.
     pub fn payload_length(&self) -> u16 {
         u16::from_be_bytes([self.header[PAYLOAD_LENGTH], self.header[PAYLOAD_LENGTH + 1]])
     }
 
-    /// Whether the packet reaches to the end of the frame because its length is not in the header:
-    /// jumbograms (RFC 2675), and packets captured before the network card cut them into segments.
-    pub fn is_open(&self) -> bool {
-        self.payload_length() == 0 && self.next_header() != NO_NEXT_HEADER
+    /// Bytes after the header as sent: of a jumbogram, what its option says. `None` where nothing
+    /// tells: packets captured before the network card cut them into segments, and jumbograms whose
+    /// option was not captured. These reach to the end of what carries them.
+    pub fn length(&self) -> Option<u32> {
+        match self.payload_length() {
+            0 if self.next_header() == NO_NEXT_HEADER => Some(0),
+            0 => self.jumbo_length(),
+            length => Some(length.into()),
+        }
+    }
+
+    /// What the jumbo payload option says (RFC 2675, section 2), in the hop-by-hop options.
+    fn jumbo_length(&self) -> Option<u32> {
+        if self.next_header() != HOP_BY_HOP {
+            return None;
+        }
+        let header_len = Extension::new(HOP_BY_HOP, self.rest).ok()?.header_len();
+        let mut options = self.rest.get(2..header_len.min(self.rest.len()))?;
+        loop {
+            options = match options {
+                [PAD_1, rest @ ..] => rest,
+                [JUMBO, 4, a, b, c, d, ..] => return Some(u32::from_be_bytes([*a, *b, *c, *d])),
+                [_, length, rest @ ..] => rest.get(usize::from(*length)..)?,
+                _ => return None,
+            }
+        }
     }
 
     /// Protocol number of what follows: an extension header or the payload.
@@ -116,10 +142,10 @@ impl<'a> Ipv6<'a> {
     /// The captured bytes after the header, extension headers included, without what follows the
     /// packet.
     pub fn payload(&self) -> &'a [u8] {
-        if self.is_open() {
-            return self.rest;
+        match self.length() {
+            Some(length) => &self.rest[..(length as usize).min(self.rest.len())],
+            None => self.rest,
         }
-        &self.rest[..(self.payload_length() as usize).min(self.rest.len())]
     }
 
     fn traffic_class(&self) -> u8 {
@@ -237,6 +263,24 @@ mod tests {
         assert_eq!(Ipv6::new(&bytes).unwrap().payload(), b"abc\0");
         bytes[NEXT_HEADER] = NO_NEXT_HEADER;
         assert_eq!(Ipv6::new(&bytes).unwrap().payload(), b"");
+    }
+
+    #[test]
+    fn a_jumbogram_is_as_long_as_its_option_says() {
+        let length = |options: &[u8]| {
+            let mut bytes = [&PACKET[..HEADER_LEN], options].concat();
+            bytes[PAYLOAD_LENGTH..PAYLOAD_LENGTH + 2].fill(0);
+            bytes[NEXT_HEADER] = HOP_BY_HOP;
+            Ipv6::new(&bytes).unwrap().length()
+        };
+        assert_eq!(length(&[6, 0, 0xc2, 4, 0, 1, 0, 0, 9]), Some(65_536));
+        assert_eq!(length(&[6, 1, 0, 0, 1, 2, 7, 7, 0, 0xc2, 4, 0, 0, 0, 5, 0]), Some(5));
+        // Not captured, not in this header, not there.
+        assert_eq!(length(&[6, 0, 0xc2, 4, 0, 1, 0]), None);
+        assert_eq!(length(&[6, 0, 0, 0, 1, 0, 0xc2, 4, 0, 1, 0, 0]), None);
+        assert_eq!(length(&[6, 0, 5, 2, 0, 0, 1, 0]), None);
+        assert_eq!(length(&[6, 0, 5, 200, 0, 0, 0, 0]), None);
+        assert_eq!(length(&[]), None);
     }
 
     #[test]

@@ -162,14 +162,17 @@ mod tests {
             let field = by_name(name).expect("the field is in the catalogue").info();
             let (mut column, mut text) = (Column::new(field.ty.repr()), String::new());
             read(field.item, frames, &layers, Bits::ALL, &mut column);
-            if field.ty == FieldType::Str {
+            if field.ty.is_text() {
                 read_text(field.item, frames, &layers, Bits::ALL, &mut column, |bytes| {
-                    text = String::from_utf8(bytes.to_vec()).expect("a text is ASCII");
+                    text = match field.ty {
+                        FieldType::Bytes => bytes.iter().map(|b| format!("{b:02x}")).collect(),
+                        _ => String::from_utf8(bytes.to_vec()).expect("a text is ASCII"),
+                    };
                     0
                 });
             }
             match column.present.has(0) {
-                true if field.ty == FieldType::Str => shown.push(format!("{name}={text}")),
+                true if field.ty.is_text() => shown.push(format!("{name}={text}")),
                 true => shown.push(format!("{name}={}", value(field.ty, column.raw(0)))),
                 false => {}
             }
@@ -435,6 +438,73 @@ mod tests {
             names,
             "ip.len=140 tcp.payload_len=80 malformed=false",
         );
+    }
+
+    /// Where something around the packet tells a length, what pads the frame is no part of it.
+    #[test]
+    fn an_open_length_ends_before_padding() {
+        let ip = |frame: Frame| frame.ipv4(A, B).put(ipv4::TOTAL_LENGTH, &[0, 0]);
+        let open = || ip(Frame::raw()).tcp(1, 2).payload(b"abc").bytes();
+        let len = open().len() as u8;
+        let names = ["ip.len", "tcp.payload_len", "payload", "malformed"];
+        let check = |what: &str, frame: Frame| {
+            let bytes = [&frame.payload(&open()).bytes()[..], b"padding"].concat();
+            let shown = |kept: usize| {
+                let frame = (bytes[..kept].to_vec(), bytes.len() as u32);
+                let mut frames = batch(LinkType::ETHERNET, &[frame]);
+                frames.headers = Headers::Inner;
+                show_of(&frames, &names)
+            };
+            let lengths = "ip.len=43 tcp.payload_len=3";
+            let all = format!("{lengths} payload=616263 malformed=false");
+            assert_eq!(shown(bytes.len()), all, "{what}");
+            assert_eq!(shown(bytes.len() - 7), all, "{what}");
+            // Lengths are those on the wire, whatever was captured.
+            let cut = format!("{lengths} payload=61 malformed=false");
+            assert_eq!(shown(bytes.len() - 9), cut, "{what}");
+        };
+        let eth = Frame::ethernet;
+        check("802.3", eth().header(u16::from(len) + 8, &[0xaa, 0xaa, 3, 0, 0, 0, 8, 0]));
+        let tagged = eth().vlan(7).header(u16::from(len) + 8, &[0xaa, 0xaa, 3, 0, 0, 0, 8, 0]);
+        check("802.3 in 802.1Q", tagged);
+        let session = [0x11, 0, 0, 9, 0, len + 2, 0, 0x21];
+        check("pppoe", eth().header(crate::pppoe::SESSION, &session));
+        let carrier = |protocol, more: u8| {
+            let total = [0, 20 + more + len];
+            eth().ipv4(A, B).put(ipv4::PROTOCOL, &[protocol]).put(ipv4::TOTAL_LENGTH, &total)
+        };
+        check("ip in ip", carrier(4, 0));
+        check("gre", carrier(47, 4).payload(&[0, 0, 8, 0]));
+        let udp = |more: u8| ip(eth()).udp(9, 2152).put(udp::LENGTH, &[0, 8 + more + len]);
+        check("udp that alone knows", udp(8).payload(&[0x30, 255, 0, len, 0, 0, 0, 1]));
+        let gtp = ip(eth()).udp(9, 2152).put(udp::LENGTH, &[0, 0]);
+        check("gtp that alone knows", gtp.payload(&[0x30, 255, 0, len, 0, 0, 0, 1]));
+    }
+
+    /// What a header around the packet says holds where the packet's own says more.
+    #[test]
+    fn a_packet_longer_than_what_carries_it_ends_with_that() {
+        let session = [0x11, 0, 0, 9, 0, 32, 0, 0x21];
+        let ip = Frame::ethernet().header(crate::pppoe::SESSION, &session).ipv4(A, B);
+        let udp = ip.put(ipv4::TOTAL_LENGTH, &[0, 37]).udp(1, 2).put(udp::LENGTH, &[0, 17]);
+        check(
+            &udp.payload(b"ab").payload(b"padding"),
+            "ip.len udp.len payload malformed",
+            "ip.len=37 udp.len=17 payload=6162 malformed=true",
+        );
+    }
+
+    #[test]
+    fn a_jumbogram_is_as_long_as_its_option_says() {
+        let six = Frame::raw().ipv6(A6, B6).put(crate::ipv6::PAYLOAD_LENGTH, &[0, 0]);
+        let jumbo = |length: u8| {
+            let tcp = six.clone().extension(0, &[0xc2, 4, 0, 0, 0, length]).tcp(1, 2);
+            tcp.payload(b"abcpadding")
+        };
+        let names = "ip.len tcp.payload_len payload malformed";
+        let lengths = "ip.len=71 tcp.payload_len=3";
+        check(&jumbo(31), names, &format!("{lengths} payload=616263 malformed=false"));
+        check(&jumbo(38 + 1), names, "ip.len=78 payload=61626370616464696e67 malformed=true");
     }
 
     #[test]

@@ -231,6 +231,9 @@ pub(crate) struct Below {
     /// The IP header of the outermost tunnel, and how many tunnels there are.
     pub(crate) outer: u16,
     pub(crate) tunnels: u8,
+    /// Where the IP packet ends on the wire: where its header says, and if that leaves it open or
+    /// lies, where the innermost header around it that tells a length says, or the frame.
+    pub(crate) end: u32,
 }
 
 /// Which frames the fast pass took: TCP or UDP right behind IPv4 without options, or behind IPv6
@@ -549,6 +552,7 @@ mod tests {
         ppi in ppi: MALFORMED (802.11 version)
         ppi length: MALFORMED (ppi)
         snap: eth ipv4 ports udp 22: 17@42
+        snap unsegmented: eth ipv4 ports tcp whole 22: 6@42
         snap cdp: eth
         etag: depth=1 eth vlan ipv4 26: 253@46
         vntag: eth ipv4 ports udp 20: 17@40
@@ -561,6 +565,8 @@ mod tests {
         pseudowire: eth mpls ipv4 ports udp 40: 17@60
         pseudowire controlled: eth mpls ipv4 ports udp 40: 17@60
         pppoe: eth pppoe ipv4 ports udp 22: 17@42
+        pppoe unsegmented: eth pppoe ipv4 ports tcp whole 22: 6@42
+        pppoe total length: eth pppoe ipv4 ports udp MALFORMED (ipv4 total length) 22: 17@42
         pppoe length: eth pppoe ipv4 ports udp MALFORMED (pppoe) 22: 17@42
         pppoe discovery: eth pppoe
         pppoe version: eth MALFORMED (pppoe)
@@ -584,7 +590,8 @@ mod tests {
         dont fragment: eth ipv4 ports tcp whole 14: 6@34
         unsegmented: eth ipv4 ports tcp whole 14: 6@34
         unsegmented6: eth ipv6 ports tcp whole 14: 6@54
-        jumbo: eth ipv6 ports udp 14: 17@62
+        jumbo: eth ipv6 ports udp 14: 17@70
+        jumbo beyond the frame: eth ipv6 ports udp MALFORMED (ipv6 payload length) 14: 17@62
         empty6: eth ipv6 14: 59@54
         ah: eth ipv4 ports tcp whole 14: 6@58
         ah6: eth ipv6 ports tcp whole 14: 6@78

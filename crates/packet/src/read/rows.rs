@@ -88,8 +88,8 @@ impl<'a> Rows<'a> {
         self.l4[i].into()
     }
 
-    /// Length of the IP packet of row `i`, from its header; to the end of the frame on the wire if
-    /// the header leaves it open.
+    /// Length of the IP packet of row `i`, from its header; if that leaves it open, to where the
+    /// walk found its end.
     #[inline(always)]
     pub(super) fn ip_len(&self, i: usize, six: bool) -> u64 {
         let l3 = self.l3(i);
@@ -101,12 +101,14 @@ impl<'a> Rows<'a> {
             let total = self.be16(i, l3 + ipv4::TOTAL_LENGTH);
             (total, total == 0)
         };
-        if open { (self.wire(i) - l3.min(self.wire(i))) as u64 } else { len }
+        if open { self.open_len(i) } else { len }
     }
 
-    /// Length of row `i` on the wire; never less than what was captured.
-    fn wire(&self, i: usize) -> usize {
-        self.frames.frame(i).len().max(self.frames.lens()[i] as usize)
+    /// Length of the IP packet of row `i`, which is not plain: no packet of open length is.
+    #[cold]
+    #[inline(never)]
+    fn open_len(&self, i: usize) -> u64 {
+        u64::from(self.layers.below[i].end).saturating_sub(self.l3(i) as u64)
     }
 
     /// The rows of `doubtful` of which the bytes `at..at + n` of the transport header were
@@ -114,11 +116,8 @@ impl<'a> Rows<'a> {
     #[cold]
     #[inline(never)]
     pub(super) fn reach(&self, doubtful: Bits, at: usize, n: usize) -> Bits {
-        let six = self.layers.has(Layer::Ipv6);
-        let reaches = |&i: &usize| {
-            let packet_end = self.l3(i) + self.ip_len(i, six.has(i)) as usize;
-            self.l4(i) + at + n <= packet_end.min(self.frames.frame(i).len())
-        };
+        let reaches =
+            |&i: &usize| self.l4(i) + at + n <= self.packet_end(i).min(self.frames.frame(i).len());
         doubtful.iter().filter(reaches).collect()
     }
 
@@ -129,9 +128,14 @@ impl<'a> Rows<'a> {
         frame.get(self.l4(i)..self.packet_end(i).min(frame.len())).unwrap_or(&[])
     }
 
-    /// Where the IP packet of row `i` ends on the wire, counted from the start of the frame.
+    /// Where the IP packet of row `i` ends on the wire, counted from the start of the frame: never
+    /// behind the end of what carries it.
     pub(super) fn packet_end(&self, i: usize) -> usize {
-        self.l3(i) + self.ip_len(i, self.layers.has(Layer::Ipv6).has(i)) as usize
+        let plain = self.layers.plain;
+        match plain.four.or(plain.six).has(i) {
+            true => self.l3(i) + self.ip_len(i, plain.six.has(i)) as usize,
+            false => self.layers.below[i].end as usize,
+        }
     }
 
     /// The wanted rows that have a layer, and one of these ports at either end.

@@ -53,6 +53,7 @@ pub fn fuzz_walk(data: &[u8]) {
         check_facts(&frames, &layers);
         check_readers(&frames, &layers);
         check_texts(&frames, &layers);
+        check_ends(&frames, &layers);
         for i in 0..frames.len() {
             check_views(&frames, &layers, i);
         }
@@ -214,6 +215,47 @@ fn check_texts(frames: &FrameBatch, layers: &Layers) {
             if let (Some(text), Some(bytes)) = (text, id.bytes()) {
                 assert!(frames.frame(i).windows(bytes.size()).any(|w| w == text), "{name}");
             }
+        }
+    }
+}
+
+/// What stands behind an IP packet is no part of it: whatever it is, the packet has the same layers
+/// and fields.
+fn check_ends(frames: &FrameBatch, layers: &Layers) {
+    let mut padded = FrameBatch::new();
+    let ip = layers.has(Layer::Ipv4).or(layers.has(Layer::Ipv6));
+    for i in ip.iter() {
+        let (frame, len) = (frames.frame(i), frames.lens()[i]);
+        let found = slow::walk(frames.link, Headers::Outer, frame, len);
+        let mut other = frame.to_vec();
+        let end = (found.below.end as usize).min(other.len());
+        other[end..].iter_mut().for_each(|byte| *byte = !*byte);
+        let chunk: Chunk = Arc::new(other);
+        padded.restart(&chunk, 0, frames.link);
+        padded.headers = frames.headers;
+        padded.push(frames.ts()[i], frames.seq()[i], 0, frame.len() as u32, len);
+        let mut again = Layers::new();
+        classify(&padded, &mut again);
+        let behind = |id: FieldId| match id.bytes() {
+            Some(bytes) => matches!(bytes.header(), Header::Frame | Header::Eth | Header::Arp),
+            None => false,
+        };
+        for id in fields().filter(|&id| !behind(id)) {
+            let value = |frames: &FrameBatch, layers: &Layers, i: usize| {
+                let (ty, mut texts) = (id.info().ty, Vec::<u8>::new());
+                let mut column = Column::new(ty.repr());
+                let row = Bits::range(i, i + 1);
+                match ty.is_text() {
+                    true => read_field_text(id, frames, layers, row, &mut column, |text| {
+                        texts.extend(text);
+                        0
+                    }),
+                    false => read_field(id, frames, layers, row, &mut column),
+                }
+                (column.present.has(i).then(|| column.raw(i)), texts)
+            };
+            let (was, is) = (value(frames, layers, i), value(&padded, &again, 0));
+            assert_eq!(is, was, "{} of {frame:02x?}", id.name());
         }
     }
 }

@@ -35,7 +35,7 @@ type Then = Option<(Next, usize)>;
 pub(super) enum Next {
     /// The header of a link.
     Link(LinkType),
-    /// What an EtherType announces; under [`ethernet::TYPE_MIN`] LLC.
+    /// What an EtherType announces; under [`ethernet::TYPE_MIN`] it is the length of LLC.
     Type(u16),
     Llc,
     Ppp,
@@ -120,10 +120,15 @@ impl Walk<'_> {
         if !super::has_ethertypes(word(hardware)) {
             return None;
         }
+        let next = match word(protocol) {
+            // Linux's numbers for frames without an EtherType are no lengths.
+            0..ethernet::TYPE_MIN => Next::Llc,
+            ethertype => Next::Type(ethertype),
+        };
         if at == 0 {
             self.found.below.link_end = len as u16;
         }
-        Some((Next::Type(word(protocol)), at + len))
+        Some((next, at + len))
     }
 
     fn loopback(&mut self, at: usize) -> Then {
@@ -144,7 +149,11 @@ impl Walk<'_> {
             pppoe::SESSION | pppoe::DISCOVERY => self.pppoe(at),
             nsh::ETHERTYPE => Some((Next::Nsh, at)),
             BRIDGED => Some((Next::Link(LinkType::ETHERNET), at)),
-            0..ethernet::TYPE_MIN => Some((Next::Llc, at)),
+            // In place of a type stands how many bytes follow, without padding.
+            length @ 0..ethernet::TYPE_MIN => {
+                self.bound(at, length);
+                Some((Next::Llc, at))
+            }
             _ if vlan::is_tag(ethertype) => self.vlan(at),
             _ => {
                 let len = port_tag::tag_len(ethertype)?;

@@ -262,6 +262,10 @@ fn shims() -> Vec<(&'static str, Frame)> {
     let session = |len: u16| [&[0x11, 0, 0, 9][..], &len.to_be_bytes(), &[0, 0x21]].concat();
     vec![
         ("snap", four(eth().header(46, &[0xaa, 0xaa, 3, 0, 0, 0, 8, 0]))),
+        ("snap unsegmented", {
+            let ip = eth().header(52, &[0xaa, 0xaa, 3, 0, 0, 0, 8, 0]).ipv4(A, B);
+            ip.put(ipv4::TOTAL_LENGTH, &[0, 0]).tcp(1, 2).payload(b"snap").payload(&[9; 6])
+        }),
         ("snap cdp", eth().header(46, &[0xaa, 0xaa, 3, 0, 0, 0x0c, 0x20, 0]).payload(&[0; 40])),
         ("etag", eth().header(port_tag::ETAG, &[0, 0, 0, 0, 0, 0, 0x81, 0, 0, 7, 8, 0]).ipv4(A, B)),
         ("vntag", four(eth().header(port_tag::VNTAG, &[0, 0, 0, 0, 8, 0]))),
@@ -277,6 +281,14 @@ fn shims() -> Vec<(&'static str, Frame)> {
             eth().header(mpls::UNICAST, &[&stack(1)[..], &[0; 4]].concat()).payload(&inner),
         ),
         ("pppoe", four(eth().header(pppoe::SESSION, &session(30)))),
+        ("pppoe unsegmented", {
+            let ip = eth().header(pppoe::SESSION, &session(50)).ipv4(A, B);
+            ip.put(ipv4::TOTAL_LENGTH, &[0, 0]).tcp(1, 2).payload(&[7; 8]).payload(&[9; 6])
+        }),
+        ("pppoe total length", {
+            let ip = eth().header(pppoe::SESSION, &session(30)).ipv4(A, B);
+            ip.put(ipv4::TOTAL_LENGTH, &[0, 34]).udp(1, 2).payload(&[9; 6])
+        }),
         ("pppoe length", four(eth().header(pppoe::SESSION, &session(31)))),
         (
             "pppoe discovery",
@@ -314,8 +326,13 @@ fn ip() -> Vec<(&'static str, Frame)> {
         ("dont fragment", four().dont_fragment().tcp(1, 2)),
         ("unsegmented", four().put(ipv4::TOTAL_LENGTH, &[0, 0]).tcp(1, 2).payload(&[7; 100])),
         ("unsegmented6", six().put(ipv6::PAYLOAD_LENGTH, &[0, 0]).tcp(1, 2).payload(&[7; 100])),
+        ("jumbo", {
+            let jumbo = six().put(ipv6::PAYLOAD_LENGTH, &[0, 0]);
+            let jumbo = jumbo.extension(0, &[1, 0, 0xc2, 4, 0, 0, 0, 30, 1, 4, 0, 0, 0, 0]);
+            jumbo.udp(1, 2).put(udp::LENGTH, &[0, 0]).payload(b"jumbo!").payload(&[9; 5])
+        }),
         (
-            "jumbo",
+            "jumbo beyond the frame",
             six()
                 .put(ipv6::PAYLOAD_LENGTH, &[0, 0])
                 .extension(0, &[0xc2, 4, 0, 1, 0, 0])

@@ -113,6 +113,14 @@ impl<'a> Walk<'a> {
         self.check(view)
     }
 
+    /// Ends the packet `n` bytes behind `at`, as a header around it says; not later than it ends
+    /// by all that is known. Of a header that says 0 nothing is believed.
+    pub(super) fn bound(&mut self, at: usize, n: u16) {
+        if n > 0 {
+            self.end = self.end.min(at + usize::from(n));
+        }
+    }
+
     /// Notes a fault that a view found in a header that is all there.
     pub(super) fn check<T>(&mut self, view: Result<T, Reason>) -> Option<T> {
         view.map_err(|reason| self.fault(reason)).ok()
@@ -141,6 +149,7 @@ impl<'a> Walk<'a> {
             total if at + total > self.end => self.fault(Reason::Ipv4TotalLength),
             total => self.end = at + total,
         }
+        self.found.below.end = self.end as u32;
         let later = ip.fragment_offset() > 0;
         self.whole = !later;
         if later || ip.more_fragments() {
@@ -165,12 +174,14 @@ impl<'a> Walk<'a> {
         self.found.l3 = at as u16;
         self.whole = true;
         let start = at + ipv6::HEADER_LEN;
-        self.open = ip.is_open();
-        match start + ip.payload_length() as usize {
-            _ if self.open => {}
-            end if end > self.end => self.fault(Reason::Ipv6PayloadLength),
-            end => self.end = end,
+        // A datagram in a jumbogram may leave its length open, though the packet's is known.
+        self.open = ip.payload_length() == 0;
+        match ip.length().map(|length| start.saturating_add(length as usize)) {
+            None => {}
+            Some(end) if end > self.end => self.fault(Reason::Ipv6PayloadLength),
+            Some(end) => self.end = end,
         }
+        self.found.below.end = self.end as u32;
         let (at, proto) = self.extensions(start, ip.next_header(), ipv6::is_extension)?;
         self.transport(at, proto)
     }

@@ -114,7 +114,8 @@ impl Walk<'_> {
             }
             gre::PROTOCOL => self.gre(at),
             udp::PROTOCOL => {
-                let [a, b, c, d, ..] = self.peek::<{ udp::HEADER_LEN }>(at)?;
+                let [a, b, c, d, e, f, ..] = self.peek::<{ udp::HEADER_LEN }>(at)?;
+                self.bound(at, u16::from_be_bytes([e, f]));
                 let ports = [u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])];
                 ports.into_iter().find_map(|port| self.behind(port, at + udp::HEADER_LEN))
             }
@@ -158,7 +159,8 @@ impl Walk<'_> {
                 known.then_some((Next::Type(ethertype), at + len))
             }
             gtp::PORT => {
-                self.peek::<{ gtp::HEADER_LEN }>(at)?;
+                let [_, _, a, b, ..] = self.peek::<{ gtp::HEADER_LEN }>(at)?;
+                self.bound(at + gtp::HEADER_LEN, u16::from_be_bytes([a, b]));
                 Some((Next::Ip, at + gtp::header_len(self.rest(at))?))
             }
             teredo::PORT => self.teredo(at),
