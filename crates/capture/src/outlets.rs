@@ -5,7 +5,7 @@
 
 use crate::limits::{SEND_WAIT_FILE_NS, SEND_WAIT_LIVE_NS};
 use crate::send::place::{Place, PlaceError};
-use crate::send::{DEVICES, Wire};
+use crate::send::{DEVICES, OpenTransmit, Wire};
 use crate::write::{Files, Rotation};
 use std::io;
 use std::net::IpAddr;
@@ -42,6 +42,8 @@ pub struct Outlets {
     /// By outlet, what its wire refused.
     refused: Vec<Refused>,
     tell: Tell,
+    /// Opens devices of DPDK.
+    dpdk: OpenTransmit,
     /// Whether outlets go on where a file can't be written, and the first that could not.
     outlives: bool,
     failed: Option<io::Error>,
@@ -68,11 +70,31 @@ impl Outlets {
             wire_of: Vec::new(),
             refused: Vec::new(),
             tell,
+            dpdk: Box::new(|_| Err(io::Error::other("nothing is sent by DPDK here"))),
             outlives: false,
             failed: None,
             over: false,
             when_over: Box::new(|| ()),
         }
+    }
+
+    /// Opens devices of DPDK by this; without it they are refused.
+    pub fn by_dpdk(&mut self, open: OpenTransmit) {
+        self.dpdk = open;
+    }
+
+    /// The devices of DPDK among some outlets, where packets that pass go to `pass`, as they are
+    /// named behind `dpdk:`. Opens nothing.
+    pub fn devices_of_dpdk(outlets: &[Outlet], pass: Option<&str>) -> Vec<String> {
+        let place = |name| match Place::of(name) {
+            Ok(Place::Dpdk(device)) => Some(device),
+            _ => None,
+        };
+        let mut all: Vec<String> =
+            outlets.iter().filter_map(|outlet| name(outlet, pass)).filter_map(place).collect();
+        all.sort();
+        all.dedup();
+        all
     }
 
     /// Lets the other outlets go on where a file can't be written any more: that is told, its
@@ -155,7 +177,7 @@ impl Outlets {
                 continue;
             }
             self.no_way_back(name, &place)?;
-            let wire = Wire::open(name, &place, wait_ns, &mut *self.tell)?;
+            let wire = Wire::open(name, &place, wait_ns, &mut *self.tell, &mut self.dpdk)?;
             self.no_loop(&wire)?;
             self.wires.push(wire);
             self.files.leave(name);
@@ -294,6 +316,7 @@ impl Egress for Outlets {
     }
 
     fn finish(&mut self) -> io::Result<()> {
+        self.wires.iter_mut().for_each(|wire| wire.finish(&mut self.refused));
         let finished = self.files.finish();
         self.tell_failures();
         finished.and(self.failed.take().map_or(Ok(()), Err))

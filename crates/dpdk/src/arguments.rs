@@ -19,18 +19,22 @@ pub(crate) struct Machine {
     pub(crate) process: u32,
 }
 
-/// MiB that devices take, of so many bytes of buffers each.
-pub(crate) fn needed_mib(devices: usize, memory: usize) -> usize {
+/// MiB of buffers for what a device sends, and, where its driver wants them, for what it receives and
+/// nobody reads.
+const SEND_MIB: usize = 32;
+
+/// MiB that devices take, of so many bytes of buffers each, and those that frames are sent by.
+pub(crate) fn needed_mib(devices: usize, memory: usize, senders: usize) -> usize {
     let each = memory.min(MEMORY_MAX) >> 20;
     // Where pages are small, buffers do not fill them; few buffers take more than was asked for.
-    devices * (each + each / 4 + 32) + MORE_MIB
+    devices * (each + each / 4 + 32) + senders * SEND_MIB + MORE_MIB
 }
 
-/// The arguments, that of the program first. Those of the user come last, and what they decide is
-/// left to them.
+/// The arguments, that of the program first, for these devices and so much memory. Those of the user
+/// come last, and what they decide is left to them.
 pub(crate) fn arguments(
     devices: &[Device],
-    memory: usize,
+    memory_mib: usize,
     machine: &Machine,
     own: &[String],
 ) -> Vec<String> {
@@ -53,7 +57,6 @@ pub(crate) fn arguments(
         // One thread that does nothing for each processor else.
         add(&["--lcores", &format!("0@{}", machine.processor)]);
     }
-    let memory_mib = needed_mib(devices.len(), memory);
     let decides = ["-m", "--no-huge", "--in-memory", "--huge-dir", "--socket-mem", "--legacy-mem"];
     if !given(&decides) {
         match machine.huge_mib >= memory_mib {
@@ -113,7 +116,7 @@ mod tests {
             devices.iter().map(|d| Device::new(d).expect("a device")).collect();
         let own: Vec<String> = own.iter().map(|w| (*w).to_owned()).collect();
         let machine = Machine { huge_mib, processor: 3, process: 77 };
-        arguments(&devices, 64 << 20, &machine, &own).join(" ")
+        arguments(&devices, needed_mib(devices.len(), 64 << 20, 0), &machine, &own).join(" ")
     }
 
     #[test]
@@ -123,6 +126,13 @@ mod tests {
             "weir --no-telemetry --log-level=warning --file-prefix weir-77 --lcores 0@3 --no-huge \
              -m 160 --no-shconf --no-pci --iova-mode=va"
         );
+    }
+
+    #[test]
+    fn memory_is_for_those_that_send_too() {
+        assert_eq!(needed_mib(1, 64 << 20, 0), 160);
+        assert_eq!(needed_mib(1, 64 << 20, 2), 224);
+        assert_eq!(needed_mib(0, 64 << 20, 1), 80);
     }
 
     #[test]

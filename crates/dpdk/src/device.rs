@@ -65,6 +65,53 @@ impl Device {
         }
     }
 
+    /// Those of `texts` that are not among `captured`, each once, and the names of all of `texts`.
+    pub(crate) fn others(
+        texts: &[String],
+        captured: &[Device],
+    ) -> Result<(Vec<Device>, Vec<String>), SourceError> {
+        let (mut others, mut names) = (Vec::<Device>::new(), Vec::new());
+        for text in texts {
+            let device = Device::new(text)?;
+            let known = captured.iter().chain(&others).find(|known| known.name == device.name);
+            let plain = device.arguments == device.name;
+            if known.is_some_and(|known| !plain && known.arguments != device.arguments) {
+                let reason = "is named twice, and its driver told different things: name it \
+                              without them where packets are sent by it";
+                return Err(unfit(&device.name, reason));
+            }
+            let shared = device.shared();
+            let same = captured.iter().find(|on| shared.is_some() && on.shared() == shared);
+            match (known, same) {
+                (None, Some(same)) => {
+                    let reason = format!(
+                        "packets are captured on this interface by {0}, and would come back; to \
+                         send by it, name {0}",
+                        same.name
+                    );
+                    return Err(unfit(&device.name, reason));
+                }
+                (None, None) => {
+                    names.push(device.name.clone());
+                    others.push(device);
+                }
+                (Some(_), _) => names.push(device.name),
+            }
+        }
+        match captured.len() + others.len() {
+            all if all > DEVICES_MAX => {
+                let reason = format!("{all} devices are more than the {DEVICES_MAX} there may be");
+                Err(unfit("DPDK", reason))
+            }
+            _ => Ok((others, names)),
+        }
+    }
+
+    /// The interface of the kernel that it shares, if it does.
+    fn shared(&self) -> Option<&str> {
+        self.arguments.split(',').find_map(|word| word.strip_prefix("iface="))
+    }
+
     /// Why a virtual device was not made, of which DPDK said this.
     pub(crate) fn not_made(&self, said: &str) -> String {
         let driver = self.name.trim_end_matches(|c: char| c.is_ascii_digit());
@@ -214,6 +261,36 @@ mod tests {
         assert!(said.starts_with("net_null0: is named twice; "), "{said}");
         let many: Vec<String> = (0..=DEVICES_MAX).map(|i| format!("net_null{i}")).collect();
         assert!(Device::all(&many).is_err() && Device::all(&many[1..]).is_ok());
+    }
+
+    #[test]
+    fn devices_that_send_are_those_captured_from_or_others() {
+        let captured = ["net_af_packet0,iface=v0", "3b:00.0"].map(str::to_owned);
+        let captured = Device::all(&captured).expect("devices");
+        let others = |texts: &[&str]| {
+            let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
+            let named = Device::others(&texts, &captured).map_err(|e| e.to_string())?;
+            Ok((named.0.into_iter().map(|d| d.arguments).collect::<Vec<_>>(), named.1))
+        };
+        let (new, names) = others(&["net_af_packet0", "0000:3b:00.0", "net_null0,size=9"])
+            .unwrap_or_else(|e: String| panic!("{e}"));
+        assert_eq!(new, ["net_null0,size=9"]);
+        assert_eq!(names, ["net_af_packet0", "0000:3b:00.0", "net_null0"]);
+        let (new, _) = others(&["net_af_packet0,iface=v0", "net_null0", "net_null0"])
+            .unwrap_or_else(|e: String| panic!("{e}"));
+        assert_eq!(new, ["net_null0"]);
+        for (texts, why) in [
+            (&["net_af_packet0,iface=v1"][..], "net_af_packet0: is named twice, and its driver"),
+            (&["net_null0,size=9", "net_null0,size=8"], "net_null0: is named twice, and its"),
+            (
+                &["net_af_packet1,iface=v0"],
+                "net_af_packet1: packets are captured on this interface",
+            ),
+            (&["eth99"], "eth99: is no device of DPDK"),
+        ] {
+            let said = others(texts).expect_err("refused");
+            assert!(said.starts_with(why), "{said}");
+        }
     }
 
     #[test]

@@ -11,6 +11,10 @@
 //! of the device always have their buffers, however many batches are held: when those that
 //! batches may hold are all in use, frames wait in the rings, and are then lost and counted there.
 //!
+//! *Sending.* Frames are copied into buffers of the device that they leave by: one that is captured
+//! from, or another. [`Senders`] are opened together with the capture, or alone
+//! ([`open_senders`]), for DPDK has to know its devices when it is started.
+//!
 //! *Time.* The frames of a batch get the system's time at which they were taken, which never runs
 //! backwards within a source; or the device's, where that is asked for and can be had.
 //!
@@ -35,6 +39,9 @@ pub mod limits;
 mod mode;
 #[cfg(feature = "link")]
 mod open;
+mod senders;
+#[cfg(feature = "link")]
+mod sending;
 #[cfg(feature = "link")]
 mod source;
 #[cfg(feature = "link")]
@@ -42,6 +49,7 @@ mod source;
 mod sys;
 
 pub use mode::{Mode, Pages};
+pub use senders::Senders;
 
 use crate::limits::MEMORY;
 use weir_capture::live::Stamps;
@@ -69,6 +77,8 @@ pub struct DpdkOptions {
     pub busy_poll: bool,
     /// Further arguments for DPDK (those of its environment abstraction layer).
     pub arguments: Vec<String>,
+    /// Devices that frames are sent by, those among them that are captured from, too, by their names.
+    pub sends: Vec<String>,
     /// Called with what happens, by the thread that reads.
     pub tell: Option<Tell>,
 }
@@ -84,6 +94,7 @@ impl Default for DpdkOptions {
             stamps: Stamps::Host,
             busy_poll: false,
             arguments: Vec::new(),
+            sends: Vec::new(),
             tell: None,
         }
     }
@@ -95,6 +106,8 @@ pub struct Opened {
     pub source: Box<dyn Source>,
     /// What each port was set up as.
     pub modes: Vec<Mode>,
+    /// Where frames go.
+    pub senders: Senders,
 }
 
 /// Whether DPDK is part of this program.
@@ -115,11 +128,32 @@ pub fn open_dpdk(devices: &[String], options: DpdkOptions) -> Result<Opened, Sou
     #[cfg(not(feature = "link"))]
     {
         drop((devices, options));
-        let reason = "this program was built without DPDK; to build one with it, on Debian or \
-                      Ubuntu: apt-get install libdpdk-dev && cargo build --release --features dpdk";
-        let source = std::io::Error::new(std::io::ErrorKind::Unsupported, reason);
-        Err(SourceError::Io { name: "DPDK".to_owned(), source })
+        Err(not_linked())
     }
+}
+
+/// Opens the devices of [`DpdkOptions::sends`], of a run that captures by another way, or not at all;
+/// says what each port was set up as.
+///
+/// # Errors
+/// As of [`open_dpdk`].
+pub fn open_senders(options: DpdkOptions) -> Result<(Senders, Vec<Mode>), SourceError> {
+    #[cfg(feature = "link")]
+    return open::open_senders(options);
+    #[cfg(not(feature = "link"))]
+    {
+        drop(options);
+        Err(not_linked())
+    }
+}
+
+/// What is said of anything that takes DPDK.
+#[cfg(not(feature = "link"))]
+fn not_linked() -> SourceError {
+    let reason = "this program was built without DPDK; to build one with it, on Debian or \
+                  Ubuntu: apt-get install libdpdk-dev && cargo build --release --features dpdk";
+    let source = std::io::Error::new(std::io::ErrorKind::Unsupported, reason);
+    SourceError::Io { name: "DPDK".to_owned(), source }
 }
 
 /// Has DPDK's own thread, which waits for interrupts, do something once: each thread gives up

@@ -27,11 +27,13 @@ pub struct Mode {
     pub version: String,
     /// Which memory frames are in.
     pub pages: Pages,
-    /// Receive queues.
+    /// Receive queues; none where frames are only sent.
     pub queues: u16,
     /// Frames that the ring of a queue holds.
     pub descriptors: u16,
-    /// Buffers for frames.
+    /// Frames that wait to be sent, at most, where frames are sent.
+    pub sends: Option<u16>,
+    /// Buffers for frames that are received.
     pub buffers: u32,
     /// Longest frame behind its Ethernet header that is taken.
     pub mtu: u32,
@@ -45,14 +47,24 @@ pub struct Mode {
 impl fmt::Display for Mode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Mode { device, driver, version, queues, descriptors, buffers, mtu, .. } = self;
-        let queued = if *queues == 1 { "queue" } else { "queues" };
-        write!(f, "{device}: {version}, driver {driver}, on {queues} {queued} of {descriptors}, ")?;
+        write!(f, "{device}: {version}, driver {driver}, ")?;
+        let receives = *queues > 0;
+        if receives {
+            let queued = if *queues == 1 { "queue" } else { "queues" };
+            write!(f, "on {queues} {queued} of {descriptors}, ")?;
+        }
+        if let Some(descriptors) = self.sends {
+            write!(f, "sends by a queue of {descriptors}, ")?;
+        }
         match self.pages {
             Pages::Huge => write!(f, "huge pages")?,
             Pages::Normal { free_mib, needed_mib } => write!(
                 f,
                 "normal pages (of huge pages {free_mib} MiB are free and {needed_mib} MiB needed)"
             )?,
+        }
+        if !receives {
+            return write!(f, ", MTU {mtu}");
         }
         write!(f, ", {buffers} buffers, MTU {mtu}")?;
         match &self.promiscuous {
@@ -80,6 +92,7 @@ mod tests {
             pages: Pages::Normal { free_mib: 0, needed_mib: 160 },
             queues: 1,
             descriptors: 4096,
+            sends: None,
             buffers: 27_594,
             mtu: 1500,
             promiscuous: Err("not permitted".to_owned()),
@@ -92,7 +105,17 @@ mod tests {
              promiscuous as the interface is (not permitted), asked about every 0.1 ms when quiet"
         );
         let mode = Mode { pages: Pages::Huge, queues: 2, promiscuous: Ok(false), ..mode };
-        let mode = Mode { busy_poll: true, ..mode }.to_string();
+        let mode = Mode { sends: Some(512), ..mode };
+        let sends = mode.to_string();
+        assert!(
+            sends.contains(" 2 queues of 4096, sends by a queue of 512, huge pages, "),
+            "{sends}"
+        );
+        let only = Mode { queues: 0, ..mode.clone() }.to_string();
+        let want = "net_af_packet0: DPDK 22.11.11, driver net_af_packet, sends by a queue of 512, \
+                    huge pages, MTU 1500";
+        assert_eq!(only, want);
+        let mode = Mode { busy_poll: true, sends: None, ..mode }.to_string();
         assert!(mode.contains(" on 2 queues of 4096, huge pages, "), "{mode}");
         assert!(mode.ends_with(", MTU 1500, not promiscuous, asked without a pause"), "{mode}");
     }

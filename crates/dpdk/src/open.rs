@@ -3,15 +3,19 @@
 use crate::arguments::{Machine, arguments, asks_for_help, free_huge_mib, needed_mib};
 use crate::clock::{Ticks, Times, pause, system};
 use crate::device::{Device, not_taken, unfit};
-use crate::limits::{DESCRIPTORS, LENT_MIN, MEMORY_MAX, MTU, QUEUES_MAX};
+use crate::limits::{DESCRIPTORS, LENT_MIN, MEMORY_MAX, MTU, QUEUES_MAX, UNREAD_DESCRIPTORS};
 use crate::mode::{Mode, Pages};
+use crate::senders::Senders;
+use crate::sending::Sending;
 use crate::source::{DpdkSource, Wire};
-use crate::sys::port::{NotOpened, Port, Wish};
+use crate::sys::on::{NotOpened, On, Wish};
+use crate::sys::port::Port;
+use crate::sys::sender::Sender;
 use crate::sys::{self, About};
 use crate::{DpdkOptions, Opened};
 use std::io;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use weir_capture::live::Stamps;
 use weir_packet::source::SourceError;
 
@@ -36,7 +40,28 @@ static STARTED: Mutex<bool> = Mutex::new(false);
 
 /// See [`crate::open_dpdk`].
 pub(crate) fn open(names: &[String], options: DpdkOptions) -> Result<Opened, SourceError> {
-    let devices = Device::all(names)?;
+    let All { wires, modes, senders } = open_all(names, &options)?;
+    Ok(Opened { source: Box::new(DpdkSource::new(wires, options)), modes, senders })
+}
+
+/// See [`crate::open_senders`].
+pub(crate) fn open_senders(options: DpdkOptions) -> Result<(Senders, Vec<Mode>), SourceError> {
+    open_all(&[], &options).map(|all| (all.senders, all.modes))
+}
+
+/// What is open.
+#[derive(Default)]
+struct All {
+    wires: Vec<Wire>,
+    modes: Vec<Mode>,
+    senders: Senders,
+}
+
+/// Opens devices to capture from, and those to send by.
+fn open_all(names: &[String], options: &DpdkOptions) -> Result<All, SourceError> {
+    let captured = Device::all(names)?;
+    let (others, sends) = Device::others(&options.sends, &captured)?;
+    let devices = [&captured[..], &others].concat();
     devices.iter().try_for_each(Device::check)?;
     if let Some(word) = asks_for_help(&options.arguments) {
         let reason = format!(
@@ -50,36 +75,49 @@ pub(crate) fn open(names: &[String], options: DpdkOptions) -> Result<Opened, Sou
         return Err(unfit("DPDK", format!("a device has {most} KiB of memory at most (-B)")));
     }
     let free_mib = free_huge_mib(Path::new("/sys/kernel/mm/hugepages"));
-    let started = start(&devices, &options, free_mib)?;
+    let needed_mib = needed_mib(captured.len(), options.memory, sends.len());
+    let started = start(&devices, options, (free_mib, needed_mib))?;
     let pages = match sys::has_huge_pages() {
         true => Pages::Huge,
-        false => {
-            let needed_mib = needed_mib(devices.len(), options.memory);
-            Pages::Normal { free_mib, needed_mib }
-        }
+        false => Pages::Normal { free_mib, needed_mib },
     };
-    let (mut wires, mut modes) = (Vec::new(), Vec::new());
-    for device in &devices {
-        for (port, about) in ports(device, started)? {
-            let (wire, mode) = wire(port, &about, pages, &options)?;
-            wires.push(wire);
-            modes.push(mode);
+    let mut all = All::default();
+    for (number, device) in devices.iter().enumerate() {
+        let ports = ports(device, started)?;
+        let use_of = Use { receives: number < captured.len(), sends: sends.contains(&device.name) };
+        if use_of.sends && ports.len() > 1 {
+            let reason = "has several ports, and can't be sent by: which of them would it be?";
+            return Err(unfit(&device.name, reason));
+        }
+        for (port, about) in ports {
+            all.port(port, &about, use_of, pages, options)?;
         }
     }
     // What it tried, and what came of it, is in the modes.
     sys::said();
-    Ok(Opened { source: Box::new(DpdkSource::new(wires, options)), modes })
+    Ok(all)
+}
+
+/// What a device is for.
+#[derive(Clone, Copy)]
+struct Use {
+    receives: bool,
+    sends: bool,
 }
 
 /// Starts DPDK, if it was not; whether it was just now.
-fn start(devices: &[Device], options: &DpdkOptions, huge_mib: usize) -> Result<bool, SourceError> {
+fn start(
+    devices: &[Device],
+    options: &DpdkOptions,
+    (huge_mib, needed_mib): (usize, usize),
+) -> Result<bool, SourceError> {
     let mut started = STARTED.lock().unwrap_or_else(PoisonError::into_inner);
     if *started {
         return Ok(false);
     }
     let process = std::process::id();
     let machine = Machine { huge_mib, processor: sys::processor(), process };
-    let arguments = arguments(devices, options.memory, &machine, &options.arguments);
+    let arguments = arguments(devices, needed_mib, &machine, &options.arguments);
     sys::start(&arguments).map_err(|e| {
         let given = arguments[1..].join(" ");
         let hint = match e.raw_os_error() {
@@ -144,14 +182,75 @@ fn queues(about: &About, options: &DpdkOptions) -> usize {
     wanted.clamp(1, has.min(QUEUES_MAX))
 }
 
-/// Switches a port on.
-fn wire(
-    port: u16,
-    about: &About,
-    pages: Pages,
-    options: &DpdkOptions,
-) -> Result<(Wire, Mode), SourceError> {
-    let name = &about.name;
+impl All {
+    /// Switches a port on.
+    fn port(
+        &mut self,
+        port: u16,
+        about: &About,
+        of: Use,
+        pages: Pages,
+        options: &DpdkOptions,
+    ) -> Result<(), SourceError> {
+        let name = &about.name;
+        let wish = wish(about, of, options)?;
+        let promiscuous = wish.promiscuous;
+        let on = On::new(port, &wish).map_err(|NotOpened { doing, error }| {
+            let hint = match error.kind() {
+                io::ErrorKind::OutOfMemory => {
+                    "; -B asks for less memory, --rings for fewer queues, and huge pages give \
+                     more: sysctl vm.nr_hugepages=256"
+                }
+                io::ErrorKind::Unsupported if of.sends => "; its driver sends nothing",
+                _ => "",
+            };
+            unfit(name, format!("{doing}: {error}{hint}{}", said()))
+        })?;
+        let on = Arc::new(on);
+        self.modes.push(Mode {
+            device: name.clone(),
+            driver: about.driver.clone(),
+            version: sys::version(),
+            pages,
+            queues: on.queues(),
+            descriptors: on.descriptors(),
+            sends: on.out_descriptors(),
+            buffers: on.buffers(),
+            mtu: on.mtu(),
+            promiscuous: match (promiscuous, on.not_promiscuous()) {
+                (true, Some(e)) => Err(e.to_string()),
+                (wanted, _) => Ok(wanted),
+            },
+            busy_poll: options.busy_poll,
+        });
+        if let Some(sender) = Sender::new(&on) {
+            self.senders.add(about.device.clone(), Sending::new(sender));
+        }
+        if of.receives {
+            let port = Port::new(on, options.memory);
+            let times = times(&port, about, options.stamps)?;
+            self.wires.push(Wire::new(name, port, times)?);
+        }
+        Ok(())
+    }
+}
+
+/// What a port is to be like.
+fn wish(about: &About, of: Use, options: &DpdkOptions) -> Result<Wish, SourceError> {
+    let of_kernel = OF_KERNEL.contains(&about.driver.as_str());
+    if !of.receives {
+        return Ok(Wish {
+            memory: 0,
+            lent_min: 0,
+            descriptors: UNREAD_DESCRIPTORS,
+            mtu: MTU,
+            queues: 0,
+            promiscuous: false,
+            stamps: false,
+            of_kernel,
+            sends: of.sends,
+        });
+    }
     let stamps = match options.stamps {
         Stamps::Host => false,
         _ if about.driver == OF_FILES => true,
@@ -162,13 +261,13 @@ fn wire(
             "its driver, {}, does not say when frames came: leave --time-stamp-type out",
             about.driver
         );
-        return Err(unfit(name, reason));
+        return Err(unfit(&about.name, reason));
     }
     let queues = queues(about, options);
     // Small memory gets short rings, so that batches have some of it too.
     let buffers = options.memory / 2432;
     let descriptors = (buffers / 2 / queues).clamp(64, DESCRIPTORS as usize);
-    let wish = Wish {
+    Ok(Wish {
         memory: options.memory,
         lent_min: LENT_MIN,
         descriptors: 1 << descriptors.ilog2(),
@@ -176,36 +275,9 @@ fn wire(
         queues: queues as u16,
         promiscuous: options.promiscuous,
         stamps,
-        of_kernel: OF_KERNEL.contains(&about.driver.as_str()),
-    };
-    let opened = Port::open(port, &wish).map_err(|NotOpened { doing, error }| {
-        let hint = match error.kind() {
-            io::ErrorKind::OutOfMemory => {
-                "; -B asks for less memory, --rings for fewer queues, and huge pages give more: \
-                 sysctl vm.nr_hugepages=256"
-            }
-            _ => "",
-        };
-        unfit(name, format!("{doing}: {error}{hint}{}", said()))
-    })?;
-    let times = times(&opened, about, options.stamps)?;
-    let promiscuous = match (options.promiscuous, opened.not_promiscuous()) {
-        (true, Some(e)) => Err(e.to_string()),
-        (wanted, _) => Ok(wanted),
-    };
-    let mode = Mode {
-        device: name.clone(),
-        driver: about.driver.clone(),
-        version: sys::version(),
-        pages,
-        queues: opened.queues(),
-        descriptors: opened.descriptors(),
-        buffers: opened.buffers(),
-        mtu: opened.mtu(),
-        promiscuous,
-        busy_poll: options.busy_poll,
-    };
-    Ok((Wire::new(name, opened, times)?, mode))
+        of_kernel,
+        sends: of.sends,
+    })
 }
 
 /// Where the times of its frames come from.

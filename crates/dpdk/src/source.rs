@@ -37,7 +37,7 @@ impl Wire {
     pub(crate) fn new(name: &str, port: Port, times: Times) -> Result<Wire, SourceError> {
         let counts = port.counts().map_err(|e| unfit(name, format!("asking its counters: {e}")))?;
         // Some do not know at once: they are taken to be up until they were.
-        let up = port.is_up().filter(|up| *up);
+        let up = port.on().is_up().filter(|up| *up);
         let (name, since, tally) = (name.to_owned(), steady(), Cell::new(Tally::new(counts)));
         let (counted, received, reached) = (Cell::new(since), 0, None);
         Ok(Wire { name, port, times, up, since, tally, counted, received, reached })
@@ -199,7 +199,7 @@ impl DpdkSource {
         for wire in &mut self.wires {
             let (port, now) = (&wire.port, self.now);
             wire.times.compare(|| port.ticks().ok(), now);
-            let up = port.is_up();
+            let up = port.on().is_up();
             let late = self.looked - wire.since > i64::from(LINK_SECONDS) * 1000 * NS_PER_MS;
             match (wire.up, up) {
                 (Some(true), Some(false)) => events.push(Event::Down(wire.name.clone())),
@@ -212,7 +212,7 @@ impl DpdkSource {
         }
         events.iter().for_each(|event| self.say(&event.to_string()));
         self.pass_on(&sys::said());
-        match self.wires.iter().find(|wire| wire.port.is_removed()) {
+        match self.wires.iter().find(|wire| wire.port.on().is_removed()) {
             Some(wire) => Err(unfit(&wire.name, "the device was removed")),
             None => Ok(()),
         }

@@ -5,12 +5,15 @@
 //!
 //! - *Layouts.* What both sides share are plain structures of numbers; their sizes are checked on
 //!   both sides when they are compiled.
-//! - *Once, and in turn.* Functions that set up DPDK are called while [`CONTROL`] is locked. A
-//!   [`Port`] is owned by one place; what it does takes it mutably, wherever DPDK asks that nobody
-//!   else does it at the same time.
+//! - *Once, and in turn.* Functions that set up DPDK, or ask a port for its counters or its link, are
+//!   called while [`CONTROL`] is locked. Each side of a port, the receiving ([`port`]) and the
+//!   sending ([`sender`]), is owned by one place; what it does takes it mutably, wherever DPDK asks
+//!   that nobody else does it at the same time. DPDK lets both sides work at the same time. The port
+//!   is switched off when the last of them is dropped.
 //! - *Buffers.* [`port`] is the only place that knows them: each that was received is given back
 //!   once, when no batch refers to it any more (see [`Loans`](weir_capture::loans::Loans)), or when
-//!   it was copied.
+//!   it was copied. Frames that are sent are copied into buffers of a pool of their own, which DPDK
+//!   gives back.
 //! - *Memory.* That of a port reads as one slice of bytes while devices fill frames in it and DPDK
 //!   writes its own notes there. What is read through a batch are frames that a device has handed
 //!   out and gets back only later; the other bytes may change at any time. Code that looks a little
@@ -19,7 +22,9 @@
 //!   never unmapped, for DPDK can be started once in a process and lasts as long as that: so
 //!   batches may outlive the port.
 
+pub(crate) mod on;
 pub(crate) mod port;
+pub(crate) mod sender;
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::io;

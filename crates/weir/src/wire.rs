@@ -14,7 +14,7 @@ use weir_capture::live::{
 };
 use weir_capture::outlets::Captured;
 use weir_capture::xdp::{BusyPoll, XdpOptions, open_xdp};
-use weir_dpdk::{DpdkOptions, open_dpdk};
+use weir_dpdk::{DpdkOptions, Mode, Senders, open_dpdk, open_senders};
 use weir_packet::source::{Account, LinkType, Lost, Source, SourceError};
 
 /// Notes that are kept; an interface may go down and up for weeks.
@@ -78,14 +78,13 @@ fn open_by_xdp(
     })
 }
 
-/// Opens the devices that were asked for, by DPDK.
-fn open_by_dpdk(
+/// How to use DPDK, as the arguments say, to send by these devices.
+fn dpdk_options(
     args: &LiveArgs,
     workers: usize,
-    filter: Option<Filter>,
-    stop: &Arc<AtomicBool>,
+    sends: &[String],
     (notes, quiet): (&Notes, bool),
-) -> Result<Box<dyn Source>, SourceError> {
+) -> DpdkOptions {
     let notes = notes.clone();
     let tell = move |text: &str| {
         if !quiet {
@@ -101,22 +100,75 @@ fn open_by_dpdk(
         stamps: args.time_stamp_type.map(Into::into).unwrap_or_default(),
         busy_poll: args.busy_poll,
         tell: Some(Box::new(tell)),
+        sends: sends.to_vec(),
         ..DpdkOptions::default()
     };
     options.snap = args.snapshot_length.unwrap_or(options.snap);
     options.memory = args.buffer_size.unwrap_or(options.memory);
     let words = args.dpdk_args.iter().flat_map(|words| words.split_whitespace());
     options.arguments = words.map(str::to_owned).collect();
-    let opened = open_dpdk(&args.interface, options)?;
+    options
+}
+
+/// Says what DPDK made of its devices.
+fn tell_modes(modes: &[Mode], quiet: bool) {
     if !quiet {
-        opened.modes.iter().for_each(|mode| drop(writeln!(io::stderr(), "{mode}")));
+        // Nobody is left to tell when this can't be written.
+        modes.iter().for_each(|mode| drop(writeln!(io::stderr(), "{mode}")));
+    }
+}
+
+/// Opens the devices that were asked for, by DPDK, and those to send by.
+fn open_by_dpdk(
+    args: &LiveArgs,
+    options: DpdkOptions,
+    filter: Option<Filter>,
+    stop: &Arc<AtomicBool>,
+    quiet: bool,
+) -> Result<Wires, SourceError> {
+    let opened = open_dpdk(&args.interface, options)?;
+    tell_modes(&opened.modes, quiet);
+    if !quiet {
         let _ = writeln!(io::stderr(), "listening on {}", args.interface.join(" and "));
     }
     let source = Ending::new(opened.source, stop);
-    Ok(match filter {
+    let source: Box<dyn Source> = match filter {
         Some(filter) => Box::new(Filtered::new(source, &args.interface.join(" and "), filter)),
         None => Box::new(source),
-    })
+    };
+    Ok(Wires { senders: opened.senders, ..Wires::from(source) })
+}
+
+/// Opens devices of DPDK to send by, of a run that does not capture by DPDK.
+pub(crate) fn senders(
+    args: &LiveArgs,
+    sends: &[String],
+    (notes, quiet): (&Notes, bool),
+) -> Result<Senders, SourceError> {
+    if sends.is_empty() {
+        return Ok(Senders::default());
+    }
+    let captured = |device: &&String| {
+        shared(device).is_some_and(|shared| args.interface.iter().any(|on| on == shared))
+    };
+    if let Some(device) = sends.iter().find(captured) {
+        let reason = "packets are captured on this interface, and would go back where they came \
+                      from, and be captured again";
+        let source = io::Error::new(io::ErrorKind::InvalidInput, reason);
+        return Err(SourceError::Io { name: format!("dpdk:{device}"), source });
+    }
+    // What there is of memory and queues is of captures.
+    let options = dpdk_options(args, 1, sends, (notes, quiet));
+    let plain = DpdkOptions::default();
+    let (memory, stamps) = (plain.memory, plain.stamps);
+    let (senders, modes) = open_senders(DpdkOptions { memory, stamps, ..options })?;
+    tell_modes(&modes, quiet);
+    Ok(senders)
+}
+
+/// The interface that a device of DPDK shares with the kernel, if it does.
+fn shared(device: &str) -> Option<&str> {
+    device.split(',').find_map(|word| word.strip_prefix("iface="))
 }
 
 /// What packets come from, open.
@@ -125,18 +177,21 @@ pub(crate) struct Wires {
     /// The link types of its packets, interface by interface; none, where they are those that the
     /// kernel says.
     pub(crate) links: Vec<LinkType>,
+    /// Where packets go by DPDK, if they come by it.
+    pub(crate) senders: Senders,
 }
 
 impl From<Box<dyn Source>> for Wires {
     fn from(source: Box<dyn Source>) -> Wires {
-        Wires { source, links: Vec::new() }
+        Wires { source, links: Vec::new(), senders: Senders::default() }
     }
 }
 
-/// Opens the interfaces that were asked for. `stop` ends the capture.
+/// Opens the interfaces that were asked for, and if that is by DPDK, its devices to send by. `stop`
+/// ends the capture.
 pub(crate) fn open(
     args: &LiveArgs,
-    workers: usize,
+    (workers, sends): (usize, &[String]),
     filter: Option<Filter>,
     stop: &Arc<AtomicBool>,
     (notes, quiet): (&Notes, bool),
@@ -145,8 +200,8 @@ pub(crate) fn open(
         return open_by_xdp(args, filter, stop, quiet).map(Wires::from);
     }
     if args.is_dpdk() {
-        let source = open_by_dpdk(args, workers, filter, stop, (notes, quiet));
-        return source.map(Wires::from);
+        let options = dpdk_options(args, workers, sends, (notes, quiet));
+        return open_by_dpdk(args, options, filter, stop, quiet);
     }
     if filter.is_some() && args.interface.iter().any(|name| name != ANY) {
         notes.add("what the kernel's capture filter refused was not seen, nor counted".to_owned());
@@ -226,7 +281,7 @@ fn open_by_pcap(
         let _ = writeln!(io::stderr(), "listening on {}", args.interface.join(", "));
     }
     let links = source.links();
-    Ok(Wires { source: Box::new(source), links })
+    Ok(Wires { links, ..Wires::from(Box::new(source) as Box<dyn Source>) })
 }
 
 /// Why nothing but libpcap will do for these interfaces, if that is so: one of them is a device
@@ -277,8 +332,7 @@ pub(crate) fn captured(args: &LiveArgs, links: &[LinkType]) -> io::Result<Vec<Ca
 /// A device by the name of the interface that it shares with the kernel, if it does. What is sent
 /// there does not come back.
 fn captured_by_dpdk(device: &str) -> Captured {
-    let shared = device.split(',').find_map(|word| word.strip_prefix("iface="));
-    let name = shared.unwrap_or(device).to_owned();
+    let name = shared(device).unwrap_or(device).to_owned();
     Captured { name, outgoing: false, link: LinkType::ETHERNET, addresses: Vec::new() }
 }
 

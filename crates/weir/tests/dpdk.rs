@@ -14,6 +14,13 @@ fn a_program_without_dpdk_says_how_to_get_one() {
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("built without DPDK"), "{said}");
     assert!(said.contains("cargo build --release --features dpdk"), "{said}");
+    let capture = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/mixed.pcap");
+    let mut weir = std::process::Command::new(env!("CARGO_BIN_EXE_weir"));
+    let args = ["run", "-e", "packets | pass", "-w", "dpdk:net_null0", "-r", capture];
+    let output = weir.args(args).output().expect("the binary runs");
+    let said = String::from_utf8(output.stderr).expect("text");
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("built without DPDK"), "{said}");
 }
 
 #[cfg(feature = "dpdk")]
@@ -21,6 +28,10 @@ mod common;
 #[cfg(feature = "dpdk")]
 #[path = "../../capture/tests/wires/mod.rs"]
 mod wires;
+
+#[cfg(feature = "dpdk")]
+#[path = "dpdk/sending.rs"]
+mod sending;
 
 #[cfg(feature = "dpdk")]
 mod linked {
@@ -38,7 +49,7 @@ mod linked {
     use weir_packet::source::{FrameBatch, LinkType};
 
     /// Longer than anything takes on a busy machine.
-    const LONG: Duration = Duration::from_secs(60);
+    pub(super) const LONG: Duration = Duration::from_secs(60);
 
     /// Answers in which times have no part: packets one by one, and flows.
     const PACKETS: &str = "packets | project number, len, eth.src, eth.dst, vlan.id, ip.src, ip.dst, \
@@ -48,22 +59,22 @@ mod linked {
                          by eth.src, vlan.id, ip.src, ip.dst, ip.proto, sport, dport";
 
     /// Whether this user may do all that there is to do.
-    fn is_root() -> bool {
+    pub(super) fn is_root() -> bool {
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
         let own = status.lines().find_map(|line| line.strip_prefix("Uid:"));
         own.and_then(|ids| ids.split_whitespace().nth(1)) == Some("0")
     }
 
-    fn text(bytes: &[u8]) -> &str {
+    pub(super) fn text(bytes: &[u8]) -> &str {
         std::str::from_utf8(bytes).expect("text")
     }
 
-    fn weir(args: &[&str]) -> Output {
+    pub(super) fn weir(args: &[&str]) -> Output {
         Command::new(env!("CARGO_BIN_EXE_weir")).args(args).output().expect("the binary runs")
     }
 
     /// Rows and what else was said, of a run that ends well.
-    fn rows(args: &[&str]) -> (String, String) {
+    pub(super) fn rows(args: &[&str]) -> (String, String) {
         let output = weir(args);
         let said = text(&output.stderr);
         assert_eq!(output.status.code(), Some(0), "{args:?}: {said}");
@@ -71,20 +82,20 @@ mod linked {
     }
 
     /// One test at a time: where there are huge pages, they need not do for several.
-    fn alone() -> MutexGuard<'static, ()> {
+    pub(super) fn alone() -> MutexGuard<'static, ()> {
         static ALONE: Mutex<()> = Mutex::new(());
         ALONE.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What the ledger says was received.
-    fn received(said: &str) -> &str {
+    pub(super) fn received(said: &str) -> &str {
         said.lines().find(|line| line.starts_with("received")).expect("a ledger")
     }
 
     /// A run that goes on until it is told to end.
-    struct Run {
-        child: Child,
-        rows: Receiver<String>,
+    pub(super) struct Run {
+        pub(super) child: Child,
+        pub(super) rows: Receiver<String>,
         errors: Receiver<String>,
         said: Vec<String>,
     }
@@ -98,7 +109,7 @@ mod linked {
     }
 
     impl Run {
-        fn start(args: &[&str]) -> Run {
+        pub(super) fn start(args: &[&str]) -> Run {
             let mut child = Command::new(env!("CARGO_BIN_EXE_weir"))
                 .args(args)
                 .stdin(Stdio::null())
@@ -114,7 +125,7 @@ mod linked {
         }
 
         /// Waits until a line begins so.
-        fn until(&mut self, start: &str) {
+        pub(super) fn until(&mut self, start: &str) {
             loop {
                 let line = self.errors.recv_timeout(LONG);
                 let line = line.unwrap_or_else(|_| panic!("no `{start}` after {:?}", self.said));
@@ -127,7 +138,7 @@ mod linked {
         }
 
         /// Ends it as Ctrl-C does; its rows, and all that it said.
-        fn interrupt(mut self) -> (String, String) {
+        pub(super) fn interrupt(mut self) -> (String, String) {
             let id = self.child.id().to_string();
             let status = Command::new("kill").args(["-INT", &id]).status();
             assert!(status.is_ok_and(|s| s.success()), "kill");
@@ -149,7 +160,7 @@ mod linked {
     }
 
     /// The Ethernet frames of a capture, of so many bytes at most.
-    fn frames(capture: &Path, longest: usize) -> Vec<Vec<u8>> {
+    pub(super) fn frames(capture: &Path, longest: usize) -> Vec<Vec<u8>> {
         let name = capture.to_str().expect("a name in UTF-8");
         let options = weir_capture::Options { any_link: true, ..Default::default() };
         let Ok(mut source) = weir_capture::open(name, &options) else { return Vec::new() };
@@ -165,7 +176,7 @@ mod linked {
     }
 
     /// Writes a capture of these frames, a microsecond apart; its name.
-    fn capture(folder: &Path, frames: &[Vec<u8>]) -> String {
+    pub(super) fn capture(folder: &Path, frames: &[Vec<u8>]) -> String {
         let header = FileHeader::new(LinkType::ETHERNET);
         let mut bytes = header.to_bytes().to_vec();
         for (i, frame) in frames.iter().enumerate() {
@@ -177,7 +188,7 @@ mod linked {
         path.to_str().expect("a plain path").to_owned()
     }
 
-    fn udp(i: usize, payload: usize) -> Vec<u8> {
+    pub(super) fn udp(i: usize, payload: usize) -> Vec<u8> {
         let frame = Frame::ethernet().ipv4([10, 0, (i >> 8) as u8, i as u8], [192, 0, 2, 1]);
         let payload: Vec<u8> = (0..payload).map(|at| (at * 7 + i) as u8).collect();
         frame.udp(9, 1000 + i as u16).payload(&payload).bytes()

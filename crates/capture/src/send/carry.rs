@@ -8,6 +8,16 @@ use weir_packet::{ethernet, gre, vxlan};
 /// Bytes of the longest header: GRE with a sequence number, and ERSPAN.
 const HEADER_MAX: usize = 16;
 
+/// Bytes of a VLAN tag, by which an Ethernet frame may be longer, and EtherTypes of tags.
+pub(crate) const TAG: usize = 4;
+const TAGS: [[u8; 2]; 2] = [[0x81, 0x00], [0x88, 0xa8]];
+
+/// Whether an Ethernet frame is longer than a device sends that takes so many bytes without a tag.
+pub(crate) fn is_longer(frame: &[u8], most: usize) -> bool {
+    let tag = frame.get(12..14).is_some_and(|kind| TAGS.iter().any(|tag| kind == tag));
+    frame.len() > if tag { most + TAG } else { most }
+}
+
 /// EtherType of transparently bridged Ethernet in GRE.
 const BRIDGED: u16 = 0x6558;
 

@@ -1,5 +1,6 @@
 //! Systems by whose wires nothing is sent: each is refused when it is opened, so there is none.
 
+use super::OpenTransmit;
 use super::place::Place;
 use std::convert::Infallible;
 use std::io;
@@ -22,6 +23,7 @@ impl Wire {
         _: &Place,
         _: u64,
         _: &mut dyn FnMut(String),
+        _: &mut OpenTransmit,
     ) -> io::Result<Wire> {
         let reason = format!("{name}: packets can be sent to files only on this system");
         Err(io::Error::new(io::ErrorKind::Unsupported, reason))
@@ -58,6 +60,10 @@ impl Wire {
         _: &mut [Refused],
         _: &mut dyn FnMut(String),
     ) {
+        match self.none {}
+    }
+
+    pub(crate) fn finish(&mut self, _: &mut [Refused]) {
         match self.none {}
     }
 }

@@ -6,6 +6,8 @@
 //! for a little; an interface that is down, or gone, is *away* until it is back, which is looked
 //! for once a batch.
 //!
+//! What is not the kernel's is sent by a [`Transmit`] that somebody else makes: DPDK's devices.
+//!
 //! What a name means ([`place`]) is the same anywhere; wires are those of Linux, and are refused
 //! elsewhere.
 
@@ -13,11 +15,14 @@
 pub(crate) mod carry;
 #[cfg(target_os = "linux")]
 mod device;
+#[cfg(target_os = "linux")]
+mod dpdk;
 #[cfg(not(target_os = "linux"))]
 mod elsewhere;
 #[cfg(target_os = "linux")]
 mod interface;
 pub mod place;
+mod transmit;
 #[cfg(target_os = "linux")]
 mod tunnel;
 #[cfg(target_os = "linux")]
@@ -27,6 +32,7 @@ mod xdp;
 
 #[cfg(not(target_os = "linux"))]
 pub(crate) use elsewhere::{DEVICES, Wire};
+pub use transmit::{OpenTransmit, Transmit};
 #[cfg(target_os = "linux")]
 pub(crate) use wire::{DEVICES, Wire};
 #[cfg(target_os = "linux")]

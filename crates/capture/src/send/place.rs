@@ -2,6 +2,7 @@
 //!
 //! | form | place |
 //! |---|---|
+//! | `dpdk:NAME` | a device of DPDK, as DPDK names it, whatever else stands there |
 //! | `-` | standard output, as pcap |
 //! | with a `/`, or ending in `.pcap`, `.pcapng`, `.cap`, `.gz`, `.zst` | a file |
 //! | `xdp:NAME` | a network interface, by AF_XDP |
@@ -34,6 +35,8 @@ pub enum Place {
     Interface,
     /// The interface of this name, by AF_XDP.
     Xdp(String),
+    /// The device of this name, with what its driver is told, by DPDK.
+    Dpdk(String),
     /// A TAP device: Ethernet frames, as if received on it.
     Tap(String),
     /// A TUN device: IP packets, as if received on it.
@@ -103,6 +106,11 @@ impl Place {
 }
 
 fn place(name: &str) -> Result<Place, String> {
+    if let Some(device) = name.strip_prefix("dpdk:") {
+        let missing = "a device of DPDK has a name, as in dpdk:0000:3b:00.1 and dpdk:net_null0";
+        let none = device.is_empty() || device.starts_with(',');
+        return if none { Err(missing.to_owned()) } else { Ok(Place::Dpdk(device.to_owned())) };
+    }
     if let Some((scheme, rest)) = name.split_once("://") {
         return tunnel(scheme, rest).map(Place::Tunnel);
     }
@@ -264,6 +272,9 @@ mod tests {
             assert_eq!(Place::of(interface), Ok(Place::Interface), "{interface}");
         }
         assert_eq!(Place::of("xdp:eth0"), Ok(Place::Xdp("eth0".to_owned())));
+        for device in ["0000:3b:00.1", "net_null0", "net_pcap0,tx_pcap=/tmp/x.pcap"] {
+            assert_eq!(Place::of(&format!("dpdk:{device}")), Ok(Place::Dpdk(device.to_owned())));
+        }
         assert_eq!(Place::of("tap:weir0"), Ok(Place::Tap("weir0".to_owned())));
         assert_eq!(Place::of("tun:weir0"), Ok(Place::Tun("weir0".to_owned())));
     }
@@ -292,6 +303,7 @@ mod tests {
         for (name, part) in [
             ("", "an interface has a name"),
             ("tap:", "an interface has a name"),
+            ("dpdk:", "a device of DPDK has a name"),
             ("a much too long name", "no interface has ' ' in its name; the name of a file ends"),
             ("interface-number-one", "at most 15 bytes; the name of a file ends in .pcap"),
             ("tpa:weir0", "no interface has ':' in its name"),

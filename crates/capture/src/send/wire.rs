@@ -2,7 +2,7 @@
 
 use super::carry::{Carries, Header};
 use super::place::Place;
-use super::{device, interface, tunnel, xdp};
+use super::{OpenTransmit, device, dpdk, interface, tunnel, xdp};
 use crate::limits::{SEND_AT_ONCE, SEND_PAUSE_NS, SEND_RETRIES};
 use crate::sys::send::{Pieces, wait_writable};
 pub(crate) use crate::sys::tun::DEVICES;
@@ -17,6 +17,7 @@ use weir_packet::source::LinkType;
 enum Port {
     Interface(interface::Interface),
     Xdp(Box<xdp::Xdp>),
+    Dpdk(dpdk::Dpdk),
     Device(device::Device),
     Tunnel(tunnel::Tunnel),
 }
@@ -45,6 +46,8 @@ struct Queued {
     anew: bool,
     start: u32,
     len: u32,
+    /// Whether it was refused by itself.
+    refused: bool,
 }
 
 /// Where frames go that is not a file.
@@ -62,15 +65,20 @@ pub(crate) struct Wire {
     anew: Vec<u8>,
     /// Whether an error was told that has no name in the ledger.
     noted: bool,
+    /// The outlet and the length of the last frame that went to a device that may throw it away
+    /// later.
+    last: Option<(u32, u32)>,
 }
 
 impl Wire {
-    /// Opens a place that is no file. What is odd about it is said by `tell`.
+    /// Opens a place that is no file, those of DPDK by `dpdk`. What is odd about it is said by
+    /// `tell`.
     pub(crate) fn open(
         name: &str,
         place: &Place,
         wait_ns: u64,
         tell: &mut dyn FnMut(String),
+        dpdk: &mut OpenTransmit,
     ) -> io::Result<Wire> {
         let (port, carries) = match place {
             Place::Interface => {
@@ -80,6 +88,9 @@ impl Wire {
             Place::Xdp(interface) => {
                 let (interface, carries) = xdp::Xdp::open(name, interface, tell)?;
                 (Port::Xdp(Box::new(interface)), carries)
+            }
+            Place::Dpdk(device) => {
+                (Port::Dpdk(dpdk::Dpdk::open(name, device, dpdk)?), Carries::Ethernet)
             }
             Place::Tap(device) => {
                 let kind = crate::sys::tun::Kind::Tap;
@@ -110,10 +121,12 @@ impl Wire {
             queue: Vec::new(),
             anew: Vec::new(),
             noted: false,
+            last: None,
         };
         let there = match &wire.port {
             Port::Interface(interface) => interface.is_back(),
             Port::Xdp(interface) => interface.is_back(),
+            Port::Dpdk(device) => device.is_back(),
             Port::Device(_) | Port::Tunnel(_) => true,
         };
         if !there {
@@ -141,7 +154,7 @@ impl Wire {
     pub(crate) fn local_address(&self) -> Option<IpAddr> {
         match &self.port {
             Port::Tunnel(tunnel) => tunnel.local_address(),
-            Port::Interface(_) | Port::Xdp(_) | Port::Device(_) => None,
+            Port::Interface(_) | Port::Xdp(_) | Port::Dpdk(_) | Port::Device(_) => None,
         }
     }
 
@@ -163,6 +176,7 @@ impl Wire {
         match &mut self.port {
             Port::Interface(interface) => interface.come_back(),
             Port::Xdp(interface) => interface.come_back(),
+            Port::Dpdk(device) => device.is_back(),
             Port::Device(device) => device.come_back(),
             Port::Tunnel(tunnel) => tunnel.come_back(),
         }
@@ -201,7 +215,39 @@ impl Wire {
         }
         let reason = self.away.unwrap_or(Refusal::Full);
         self.queue[at..].iter().for_each(|queued| refuse(queued.frame, reason));
+        self.queue.truncate(at);
+        self.count_thrown(frames, &mut refuse, tell);
         self.queue.clear();
+    }
+
+    /// Counts what a device took and threw away, which it may tell later. Which frames those were
+    /// it does not tell: the last ones that it took are counted.
+    fn count_thrown(
+        &mut self,
+        frames: &[Sent],
+        refuse: &mut impl FnMut(u32, Refusal),
+        tell: &mut dyn FnMut(String),
+    ) {
+        let Port::Dpdk(device) = &mut self.port else { return };
+        let taken = || self.queue.iter().rev().filter(|queued| !queued.refused);
+        let (n, reason) = device.thrown(taken().count() as u64);
+        taken().take(n as usize).for_each(|queued| refuse(queued.frame, reason));
+        let rest = taken().nth(n as usize).map(|queued| frames[queued.frame as usize]);
+        self.last = rest.map(|sent| (sent.outlet, sent.len)).or(self.last);
+        if n > 0 && reason == Refusal::Other {
+            self.note(&io::Error::other("the device took frames and threw them away"), tell);
+        }
+    }
+
+    /// Waits a little until what a device took has left, and counts what it threw away.
+    pub(crate) fn finish(&mut self, accounts: &mut [Refused]) {
+        let Port::Dpdk(device) = &mut self.port else { return };
+        device.drain();
+        let (n, reason) = device.thrown(u64::MAX);
+        let Some((outlet, len)) = self.last else { return };
+        if let Some(account) = accounts.get_mut(outlet as usize) {
+            (0..n).for_each(|_| account.add(reason, len));
+        }
     }
 
     /// Makes of each frame what the wire carries.
@@ -228,7 +274,8 @@ impl Wire {
                 let link = if skip == 0 { sent.link } else { LinkType::RAW };
                 make_whole(link, &mut self.anew[start as usize..]);
             }
-            self.queue.push(Queued { frame, header, anew: !whole, start, len });
+            let anew = !whole;
+            self.queue.push(Queued { frame, header, anew, start, len, refused: false });
         }
     }
 
@@ -269,6 +316,7 @@ impl Wire {
                     again += 1;
                     if again > SEND_RETRIES {
                         refuse(self.queue[at].frame, Refusal::Unreachable);
+                        self.queue[at].refused = true;
                         (at, again) = (at + 1, 0);
                     }
                 }
@@ -277,6 +325,7 @@ impl Wire {
                         self.note(&error, tell);
                     }
                     refuse(self.queue[at].frame, reason);
+                    self.queue[at].refused = true;
                     at += 1;
                 }
                 Tried::Away(reason) => {
@@ -301,6 +350,7 @@ impl Port {
         match self {
             Port::Interface(interface) => interface.put(messages),
             Port::Xdp(interface) => interface.put(messages),
+            Port::Dpdk(device) => device.put(messages),
             Port::Device(device) => device.put(messages),
             Port::Tunnel(tunnel) => tunnel.put(messages),
         }
@@ -311,6 +361,7 @@ impl Port {
         match self {
             Port::Interface(interface) => Some(interface.socket()),
             Port::Xdp(interface) => interface.socket(),
+            Port::Dpdk(_) => None,
             Port::Device(device) => Some(device.socket()),
             Port::Tunnel(tunnel) => Some(tunnel.socket()),
         }

@@ -5,7 +5,7 @@
 //! program on the interface. A frame that the driver has no room for it throws away, and says so:
 //! it is put in again, before those behind it, which the kernel has not taken.
 
-use super::carry::Carries;
+use super::carry::{Carries, TAG, is_longer};
 use super::interface::none_such;
 use super::{Tried, advice, named};
 use crate::limits::{
@@ -24,12 +24,8 @@ use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use weir_packet::egress::Refusal;
 
-/// Bytes of an Ethernet header, and of a VLAN tag, by which a frame may be longer.
+/// Bytes of an Ethernet header.
 const ETHERNET: usize = 14;
-const TAG: usize = 4;
-
-/// EtherTypes of VLAN tags.
-const TAGS: [[u8; 2]; 2] = [[0x81, 0x00], [0x88, 0xa8]];
 
 /// An interface that frames are sent by.
 pub(super) struct Xdp {
@@ -119,10 +115,7 @@ impl Xdp {
     /// Sends frames, which have nothing before them.
     pub(super) fn put(&mut self, messages: &[Pieces<'_>]) -> Tried {
         let most = self.len_max;
-        let long = |[_, frame]: &Pieces<'_>| {
-            let tag = frame.get(12..14).is_some_and(|kind| TAGS.iter().any(|tag| kind == tag));
-            frame.len() > if tag { most + TAG } else { most }
-        };
+        let long = |[_, frame]: &Pieces<'_>| is_longer(frame, most);
         let n = messages.iter().position(long).unwrap_or(messages.len());
         if n == 0 {
             let error = io::Error::from_raw_os_error(libc::EMSGSIZE);

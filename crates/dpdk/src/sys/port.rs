@@ -1,5 +1,6 @@
-//! A port that receives, its memory, and its buffers.
+//! The receiving side of a port, its memory, and its buffers.
 
+use super::on::{On, Raw};
 use super::{checked, lock};
 use crate::copies::Copies;
 use crate::counts::Counts;
@@ -7,7 +8,6 @@ use crate::limits::COPIES_MIN;
 use std::ffi::c_int;
 use std::io;
 use std::ops::Range;
-use std::ptr;
 use std::sync::Arc;
 use weir_capture::loans::Loans;
 use weir_packet::limits::BATCH;
@@ -15,42 +15,6 @@ use weir_packet::source::{Chunk, FrameBatch, LinkType};
 
 /// Of a frame that is in several pieces, or not in the memory of its port.
 const APART: u32 = u32::MAX;
-
-/// What a port is to be like.
-#[repr(C)]
-pub(crate) struct Wish {
-    /// Bytes of memory for buffers.
-    pub(crate) memory: usize,
-    /// Buffers that batches may hold at least.
-    pub(crate) lent_min: u32,
-    /// Frames that the ring of a queue holds.
-    pub(crate) descriptors: u32,
-    pub(crate) mtu: u32,
-    pub(crate) queues: u16,
-    pub(crate) promiscuous: bool,
-    /// Whether the device says when frames came.
-    pub(crate) stamps: bool,
-    /// Whether its driver switches flags of an interface of the kernel, which would stay so.
-    pub(crate) of_kernel: bool,
-}
-
-/// `struct weir_dpdk_port`.
-#[repr(C)]
-struct Raw {
-    memory: *mut u8,
-    bytes: usize,
-    pool: *mut u8,
-    buffers: u32,
-    in_rings: u32,
-    not_promiscuous: c_int,
-    mtu: u32,
-    number: u16,
-    queues: u16,
-    descriptors: u16,
-    stamp_at: c_int,
-    socket: c_int,
-    stamp_flag: u64,
-}
 
 /// `struct weir_dpdk_frame`.
 #[repr(C)]
@@ -63,17 +27,11 @@ struct Frame {
     has_stamp: bool,
 }
 
-const _: () = assert!(size_of::<Wish>() == 32, "as in the C");
-const _: () = assert!(size_of::<Raw>() == 64, "as in the C");
 const _: () = assert!(size_of::<Frame>() == 24, "as in the C");
 const _: () = assert!(size_of::<Counts>() == 32, "as in the C");
 
 unsafe extern "C" {
-    fn weir_dpdk_open(port: u16, wish: *const Wish, it: *mut Raw, step: *mut c_int) -> c_int;
-    fn weir_dpdk_close(it: *mut Raw);
-    fn weir_dpdk_is_removed(port: u16) -> bool;
     fn weir_dpdk_counts(port: u16, counts: *mut Counts) -> c_int;
-    fn weir_dpdk_link(port: u16) -> c_int;
     fn weir_dpdk_clock(port: u16, ticks: *mut u64) -> c_int;
     fn weir_dpdk_receive(
         it: *const Raw,
@@ -102,15 +60,9 @@ impl AsRef<[u8]> for View {
     }
 }
 
-/// Which step of opening a port failed, and why.
-pub(crate) struct NotOpened {
-    pub(crate) doing: &'static str,
-    pub(crate) error: io::Error,
-}
-
-/// A port that frames are received from. Dropping it switches it off.
+/// A port that frames are received from.
 pub(crate) struct Port {
-    raw: Raw,
+    on: Arc<On>,
     loans: Loans,
     /// Buffers that batches may hold.
     lent_max: usize,
@@ -127,74 +79,18 @@ pub(crate) struct Port {
     unread: u64,
 }
 
-// SAFETY: DPDK lets a port be used by any thread, one at a time; all that the pointers refer to is
-// there for good.
-unsafe impl Send for Port {}
-
 impl Port {
-    /// Switches a port on.
-    pub(crate) fn open(port: u16, wish: &Wish) -> Result<Port, NotOpened> {
-        let _alone = lock();
-        let mut raw = Raw {
-            memory: ptr::null_mut(),
-            bytes: 0,
-            pool: ptr::null_mut(),
-            buffers: 0,
-            in_rings: 0,
-            not_promiscuous: 0,
-            mtu: 0,
-            number: port,
-            queues: 0,
-            descriptors: 0,
-            stamp_at: -1,
-            socket: -1,
-            stamp_flag: 0,
-        };
-        let mut step = 0;
-        // SAFETY: structures that live through the call, the last two of which are written to.
-        let opened = checked(unsafe { weir_dpdk_open(port, wish, &raw mut raw, &raw mut step) });
-        opened.map_err(|error| {
-            let doing = match step {
-                0 => "asking the device what it can",
-                1 => "setting the device up",
-                2 => "reserving memory for frames",
-                3 => "setting up its queues",
-                _ => "switching it on",
-            };
-            NotOpened { doing, error }
-        })?;
+    /// The receiving side of a port that was switched on with queues to receive by, of which there
+    /// is one. Copies take as much memory as this.
+    pub(crate) fn new(on: Arc<On>, memory: usize) -> Port {
+        let raw = on.raw();
         let lent_max = raw.buffers.saturating_sub(raw.in_rings) as usize;
-        let (memory, bytes) = (raw.memory.cast_const(), raw.bytes);
-        let loans = Loans::new(lent_max, || -> Chunk { Arc::new(View(memory, bytes)) });
+        let (at, bytes) = (raw.memory.cast_const(), raw.bytes);
+        let loans = Loans::new(lent_max, || -> Chunk { Arc::new(View(at, bytes)) });
         let (taken, copies) =
-            (Box::new([Frame::default(); BATCH]), Copies::new(wish.memory.max(COPIES_MIN)));
+            (Box::new([Frame::default(); BATCH]), Copies::new(memory.max(COPIES_MIN)));
         let (rest, next, empty, unread) = (0..0, 0, false, 0);
-        Ok(Port { raw, loans, lent_max, taken, rest, next, empty, copies, unread })
-    }
-
-    /// Queues that it has.
-    pub(crate) fn queues(&self) -> u16 {
-        self.raw.queues
-    }
-
-    /// Frames that the ring of a queue holds.
-    pub(crate) fn descriptors(&self) -> u16 {
-        self.raw.descriptors
-    }
-
-    /// Buffers that it has.
-    pub(crate) fn buffers(&self) -> u32 {
-        self.raw.buffers
-    }
-
-    /// Longest frame behind its Ethernet header that it takes.
-    pub(crate) fn mtu(&self) -> u32 {
-        self.raw.mtu
-    }
-
-    /// Why it does not take, or leave, frames that are meant for others.
-    pub(crate) fn not_promiscuous(&self) -> Option<io::Error> {
-        checked(self.raw.not_promiscuous).err()
+        Port { on, loans, lent_max, taken, rest, next, empty, copies, unread }
     }
 
     /// Frames that came and can't be read.
@@ -219,7 +115,7 @@ impl Port {
     /// Gives buffers back that no batch refers to any more: those that are easily found, or all.
     pub(crate) fn collect(&mut self, thorough: bool) {
         let thorough = thorough || self.loans.frames_out() > self.lent_max / 4 * 3;
-        let raw = &raw const self.raw;
+        let raw = self.on.as_ptr();
         // SAFETY: buffers of this port that were received and lent, which nobody refers to now, and
         // which are not among the loans any more.
         self.loans.collect(thorough, |all| unsafe {
@@ -233,13 +129,13 @@ impl Port {
             return true;
         }
         let most = BATCH.min(self.room());
-        let (mut n, mut idle, queues) = (0, 0, self.raw.queues);
+        let (mut n, mut idle, queues) = (0, 0, self.on.raw().queues);
         // Until all queues have been found empty, one after the other.
         while idle < queues && n < most {
             let queue = self.next % queues;
             self.next = (queue + 1) % queues;
             let part = &mut self.taken[n..most];
-            let (raw, room) = (&raw const self.raw, part.len() as u16);
+            let (raw, room) = (self.on.as_ptr(), part.len() as u16);
             // SAFETY: a port that is open and one of its queues, which nobody else asks meanwhile;
             // room for so many frames, which are written to.
             let came = unsafe {
@@ -301,7 +197,7 @@ impl Port {
         let need = frames.iter().map(|frame| frame.len.min(snap) as usize).sum();
         let Some(mut bytes) = self.copies.take(need) else { return 0 };
         self.rest = 0..0;
-        let raw = &raw const self.raw;
+        let raw = self.on.as_ptr();
         let mut places = Vec::with_capacity(frames.len());
         for frame in frames {
             let (start, len) = (bytes.len(), frame.len.min(snap));
@@ -325,36 +221,22 @@ impl Port {
     /// What it has counted.
     pub(crate) fn counts(&self) -> io::Result<Counts> {
         let mut counts = Counts::default();
+        let _alone = lock();
         // SAFETY: a structure that lives through the call and is written to.
-        checked(unsafe { weir_dpdk_counts(self.raw.number, &raw mut counts) })?;
+        checked(unsafe { weir_dpdk_counts(self.on.raw().number, &raw mut counts) })?;
         Ok(counts)
     }
 
-    /// Whether its link is up, where it says so.
-    pub(crate) fn is_up(&self) -> Option<bool> {
-        // SAFETY: asks a port that is open.
-        checked(unsafe { weir_dpdk_link(self.raw.number) }).ok().map(|up| up > 0)
-    }
-
-    /// Whether the device was taken away.
-    pub(crate) fn is_removed(&self) -> bool {
-        // SAFETY: reads a flag.
-        unsafe { weir_dpdk_is_removed(self.raw.number) }
+    /// The port.
+    pub(crate) fn on(&self) -> &On {
+        &self.on
     }
 
     /// The time of the device's own clock, in ticks of its own.
     pub(crate) fn ticks(&self) -> io::Result<u64> {
         let mut ticks = 0;
         // SAFETY: a number that lives through the call and is written to.
-        checked(unsafe { weir_dpdk_clock(self.raw.number, &raw mut ticks) })?;
+        checked(unsafe { weir_dpdk_clock(self.on.raw().number, &raw mut ticks) })?;
         Ok(ticks)
-    }
-}
-
-impl Drop for Port {
-    fn drop(&mut self) {
-        let _alone = lock();
-        // SAFETY: a port that was opened, once. Its memory, which batches may refer to, stays.
-        unsafe { weir_dpdk_close(&raw mut self.raw) };
     }
 }

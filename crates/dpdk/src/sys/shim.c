@@ -42,6 +42,9 @@
 #define BURST 64
 #define PIECES 33
 
+/* Frames that may wait in the queue of a device to be sent. */
+#define OUT_DESCRIPTORS 1024
+
 /* The other side lays these out by the same rules and sizes. */
 _Static_assert(RTE_ETH_NAME_MAX_LEN == 64, "names of devices");
 _Static_assert(RTE_MAX_ETHPORTS <= 1024, "numbers of ports");
@@ -251,6 +254,8 @@ struct weir_dpdk_wish {
 	bool stamps;
 	/* Whether its driver switches flags of an interface of the kernel, which would stay so. */
 	bool of_kernel;
+	/* Whether frames are sent by it; if so, it may be that none are received (no queues). */
+	bool sends;
 };
 
 struct weir_dpdk_port {
@@ -270,6 +275,10 @@ struct weir_dpdk_port {
 	/* The socket that keeps an interface of the kernel promiscuous, or -1. */
 	int socket;
 	uint64_t stamp_flag;
+	/* Buffers for frames that are sent, if any are. */
+	struct rte_mempool *out;
+	uint32_t out_buffers;
+	uint16_t out_descriptors;
 };
 
 static atomic_bool removed[RTE_MAX_ETHPORTS];
@@ -347,9 +356,29 @@ failed:
 	return got;
 }
 
+/* A pool of buffers for frames to be sent, each of which takes the longest in one piece: not all
+ * drivers send several. There are always some besides those that wait in the queue of the device,
+ * for drivers give them back a few at a time. */
+static int make_out(struct weir_dpdk_port *it, uint16_t descriptors, int socket)
+{
+	static atomic_uint made;
+	char name[RTE_MEMZONE_NAMESIZE];
+	uint32_t room = RTE_PKTMBUF_HEADROOM + it->mtu + RTE_ETHER_HDR_LEN + 2 * RTE_VLAN_HLEN;
+	room = RTE_MAX(RTE_ALIGN(room, 128), (uint32_t)RTE_MBUF_DEFAULT_BUF_SIZE);
+	if (room > UINT16_MAX)
+		return -EMSGSIZE;
+	snprintf(name, sizeof(name), "weir_out_%u", atomic_fetch_add(&made, 1));
+	it->out_buffers = (uint32_t)descriptors + 4 * BURST;
+	it->out_descriptors = descriptors;
+	it->out = rte_pktmbuf_pool_create(name, it->out_buffers, 0, 0, (uint16_t)room, socket);
+	return it->out == NULL ? -rte_errno : 0;
+}
+
 /* Gives a pool and its memory back, which nobody refers to. */
 static void free_pool(struct weir_dpdk_port *it)
 {
+	rte_mempool_free(it->out);
+	it->out = NULL;
 	if (it->pool == NULL)
 		return;
 	const struct rte_memzone *zone = rte_memzone_lookup(it->pool->name);
@@ -358,21 +387,26 @@ static void free_pool(struct weir_dpdk_port *it)
 	it->pool = NULL;
 }
 
-/* Configures a port with as few ways to send as its driver takes: nothing is sent, but some take
- * no port without one, or without as many as it has to receive. */
-static int configure(uint16_t port, const struct rte_eth_dev_info *info, uint16_t queues,
+/* Configures a port with as few queues to send by and to receive by as are wished and as its driver
+ * takes: some take no port without one, or without as many to send by as it has to receive. */
+static int configure(uint16_t port, const struct rte_eth_dev_info *info, uint16_t *receivers,
 		     uint16_t *senders, struct rte_eth_conf *conf)
 {
-	const uint16_t tries[] = { 0, 1, RTE_MIN(queues, info->max_tx_queues) };
+	const uint16_t rx[] = { *receivers, 1 }, tx[] = { *senders, 1, *receivers };
 	const uint32_t mtus[] = { conf->rxmode.mtu, RTE_ETHER_MTU };
 	int got = 0;
-	for (size_t i = 0; i < RTE_DIM(tries); i++) {
-		for (size_t j = 0; j < RTE_DIM(mtus); j++) {
-			*senders = tries[i];
-			conf->rxmode.mtu = mtus[j];
-			got = rte_eth_dev_configure(port, queues, *senders, conf);
-			if (got == 0)
+	for (size_t k = 0; k < (*receivers == 0 ? RTE_DIM(rx) : 1); k++) {
+		for (size_t i = 0; i < RTE_DIM(tx); i++) {
+			for (size_t j = 0; j < RTE_DIM(mtus); j++) {
+				uint16_t most = RTE_MIN(tx[i], info->max_tx_queues);
+				conf->rxmode.mtu = mtus[j];
+				got = rte_eth_dev_configure(port, rx[k], most, conf);
+				if (got != 0)
+					continue;
+				*receivers = rx[k];
+				*senders = most;
 				return 0;
+			}
 		}
 	}
 	return got;
@@ -448,8 +482,8 @@ int weir_dpdk_open(uint16_t port, const struct weir_dpdk_wish *wish, struct weir
 	if (wish->stamps)
 		conf.rxmode.offloads |= info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_TIMESTAMP;
 	/* Frames that take several buffers are only let in where the device can cut them. */
-	uint32_t mtu = conf.rxmode.offloads & RTE_ETH_RX_OFFLOAD_SCATTER ? wish->mtu
-									  : RTE_ETHER_MTU;
+	bool cuts = (conf.rxmode.offloads & RTE_ETH_RX_OFFLOAD_SCATTER) != 0;
+	uint32_t mtu = cuts || wish->queues == 0 ? wish->mtu : RTE_ETHER_MTU;
 	mtu = RTE_MIN(mtu, (uint32_t)(info.max_mtu == 0 ? RTE_ETHER_MTU : info.max_mtu));
 	conf.rxmode.mtu = RTE_MAX(mtu, (uint32_t)info.min_mtu);
 
@@ -458,14 +492,21 @@ int weir_dpdk_open(uint16_t port, const struct weir_dpdk_wish *wish, struct weir
 		conf.intr_conf.rmv = 1;
 
 	*step = 1;
-	uint16_t senders = 0;
-	got = configure(port, &info, queues, &senders, &conf);
+	if (wish->sends && info.max_tx_queues == 0) {
+		got = -ENOTSUP;
+		goto failed;
+	}
+	/* Where nothing is to be received, its driver may want a queue for that all the same: what
+	 * comes there stays, and is lost when it is full. */
+	uint16_t receivers = queues, senders = wish->sends ? 1 : 0;
+	got = configure(port, &info, &receivers, &senders, &conf);
 	if (got != 0)
 		goto failed;
 	it->mtu = conf.rxmode.mtu;
 	it->queues = queues;
 
-	uint16_t rx = RTE_MIN(wish->descriptors, UINT16_MAX), tx = RTE_ETH_DEV_FALLBACK_TX_RINGSIZE;
+	uint16_t rx = RTE_MIN(wish->descriptors, UINT16_MAX);
+	uint16_t tx = wish->sends ? OUT_DESCRIPTORS : RTE_ETH_DEV_FALLBACK_TX_RINGSIZE;
 	got = rte_eth_dev_adjust_nb_rx_tx_desc(port, &rx, &tx);
 	if (got != 0)
 		goto failed;
@@ -476,12 +517,15 @@ int weir_dpdk_open(uint16_t port, const struct weir_dpdk_wish *wish, struct weir
 	uint32_t each = rte_mempool_calc_obj_size(
 		sizeof(struct rte_mbuf) + RTE_MBUF_DEFAULT_BUF_SIZE, 0, NULL);
 	uint32_t margin = 2 * RTE_MEMPOOL_CACHE_MAX_SIZE + BURST * PIECES;
-	uint32_t rings = (uint32_t)rx * queues;
+	uint32_t rings = (uint32_t)rx * receivers;
 	uint64_t buffers = wish->memory / each;
 	buffers = RTE_MAX(buffers, (uint64_t)rings + margin + wish->lent_min);
 	if (buffers > UINT32_MAX / each)
 		buffers = UINT32_MAX / each;
-	got = make_pool(it, (uint32_t)buffers, socket < 0 ? SOCKET_ID_ANY : socket);
+	if (receivers > 0)
+		got = make_pool(it, (uint32_t)buffers, socket < 0 ? SOCKET_ID_ANY : socket);
+	if (got == 0 && wish->sends)
+		got = make_out(it, tx, socket < 0 ? SOCKET_ID_ANY : socket);
 	if (got != 0)
 		goto failed;
 	it->in_rings = rings + margin;
@@ -495,7 +539,7 @@ int weir_dpdk_open(uint16_t port, const struct weir_dpdk_wish *wish, struct weir
 	}
 	struct rte_eth_rxconf rxconf = info.default_rxconf;
 	rxconf.offloads = conf.rxmode.offloads;
-	for (uint16_t queue = 0; queue < queues; queue++) {
+	for (uint16_t queue = 0; queue < receivers; queue++) {
 		got = rte_eth_rx_queue_setup(port, queue, rx, socket, &rxconf, it->pool);
 		if (got != 0)
 			goto failed;
@@ -548,6 +592,18 @@ int weir_dpdk_counts(uint16_t port, struct weir_dpdk_counts *counts)
 	return got;
 }
 
+/* Frames that the port has sent, and such as it took and did not send. */
+int weir_dpdk_sent(uint16_t port, uint64_t *sent, uint64_t *failed)
+{
+	struct rte_eth_stats stats;
+	int got = rte_eth_stats_get(port, &stats);
+	if (got == 0) {
+		*sent = stats.opackets;
+		*failed = stats.oerrors;
+	}
+	return got;
+}
+
 /* Whether the link is up; negative where the device does not say. */
 int weir_dpdk_link(uint16_t port)
 {
@@ -580,7 +636,7 @@ struct weir_dpdk_frame {
 _Static_assert(sizeof(struct weir_dpdk_frame) == 24, "a frame");
 _Static_assert(sizeof(struct weir_dpdk_about) == 204, "what is known of a port");
 _Static_assert(sizeof(struct weir_dpdk_wish) == 32, "a wish");
-_Static_assert(sizeof(struct weir_dpdk_port) == 64, "a port");
+_Static_assert(sizeof(struct weir_dpdk_port) == 80, "a port");
 
 static bool within(const struct weir_dpdk_port *it, const void *at, size_t len)
 {
@@ -674,4 +730,38 @@ void weir_dpdk_release(const struct weir_dpdk_port *it, const uint32_t *buffers,
 			all[m++] = buffer_at(it, buffers[i++]);
 		rte_pktmbuf_free_bulk(all, m);
 	}
+}
+
+/* Bytes somewhere, of this process. */
+struct weir_dpdk_bytes {
+	const uint8_t *at;
+	size_t len;
+};
+
+/* Sends copies of frames, which fit into the buffers of the port; how many of them, from the first,
+ * the device took. */
+uint16_t weir_dpdk_send(const struct weir_dpdk_port *it, const struct weir_dpdk_bytes *frames,
+			uint16_t n)
+{
+	struct rte_mbuf *all[BURST];
+	uint16_t made = 0;
+	n = RTE_MIN(n, BURST);
+	while (made < n) {
+		struct rte_mbuf *m = rte_pktmbuf_alloc(it->out);
+		if (m == NULL)
+			break;
+		char *to = frames[made].len > UINT16_MAX ? NULL
+				: rte_pktmbuf_append(m, (uint16_t)frames[made].len);
+		if (to == NULL) {
+			rte_pktmbuf_free(m);
+			break;
+		}
+		memcpy(to, frames[made].at, frames[made].len);
+		all[made++] = m;
+	}
+	uint16_t took = made == 0 ? 0 : rte_eth_tx_burst(it->number, 0, all, made);
+	/* Those are this function's still. */
+	for (uint16_t i = took; i < made; i++)
+		rte_pktmbuf_free(all[i]);
+	return took;
 }

@@ -22,8 +22,9 @@ pub(crate) struct LiveArgs {
     #[arg(long, requires = "interface")]
     pub(crate) busy_poll: bool,
 
-    /// With --capture dpdk: arguments for DPDK itself, split at blanks, such as "--lcores 0@2"
-    #[arg(long, requires = "interface", value_name = "ARGS", allow_hyphen_values = true)]
+    /// With --capture dpdk, or where packets go to dpdk:DEVICE: arguments for DPDK itself, split at
+    /// blanks, such as "--lcores 0@2"
+    #[arg(long, value_name = "ARGS", allow_hyphen_values = true)]
     pub(crate) dpdk_args: Option<String>,
 
     /// List the interfaces that can be captured from, and stop
@@ -103,9 +104,6 @@ impl LiveArgs {
 
     /// Refuses what a capture by AF_XDP, DPDK or libpcap cannot do.
     pub(crate) fn possible(&self) -> Result<(), String> {
-        if self.dpdk_args.is_some() && !self.is_dpdk() {
-            return Err("--dpdk-args is of captures by DPDK: add --capture dpdk".to_owned());
-        }
         if self.is_dpdk() {
             return self.possible_by_dpdk();
         }

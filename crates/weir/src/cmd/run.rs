@@ -103,6 +103,13 @@ pub(crate) fn job(job: Job, term: &Term) -> anyhow::Result<Status> {
     let format = if printed == 0 && !changes { Format::Json } else { format };
     let shows = (printed > 0 || changes) && options.out_dir.is_none();
     writes(&program, options.write.to.as_deref(), (shows, changes))?;
+    let sends = || Outlets::devices_of_dpdk(&program.outlets(), options.write.to.as_deref());
+    if options.live.dpdk_args.is_some() && !options.live.is_dpdk() && sends().is_empty() {
+        return Err(usage(
+            "--dpdk-args is of captures by DPDK, and of outputs that are its devices: add \
+             --capture dpdk",
+        ));
+    }
     let filter = match filter.as_str() {
         "" => None,
         text => Some(Filter::new(text).map_err(|e| filter_error(e, text))?),
@@ -215,7 +222,7 @@ impl Run<'_> {
         let stats = Stats::new(self.term);
         let server = self.options.control.as_deref().map(Server::bind).transpose()?;
         let stream = self.is_live() || self.options.read.iter().any(|capture| is_stream(capture));
-        let input = self.input(&stop)?;
+        let (input, senders) = self.input(&stop)?;
         if let (Some(server), Some(user)) = (&server, &self.options.confine.relinquish_privileges) {
             server.give_to(confine::ids(user)?)?;
         }
@@ -226,7 +233,7 @@ impl Run<'_> {
         let files = self.files(&mut made)?;
         let (how, around) = ((server.is_some(), self.is_live()), &self.options.lookback);
         let kept = lookback::options(&self.program, around, how, &mut made)?;
-        let mut outlets = self.outlets(&input)?;
+        let mut outlets = self.outlets(&input, senders)?;
         self.confine(&input, &outlets, kept.as_ref());
 
         let ending = Arc::clone(&stop);

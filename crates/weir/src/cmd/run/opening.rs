@@ -16,8 +16,9 @@ use weir_capture::Captures;
 use weir_capture::lookback::Options as Kept;
 use weir_capture::outlets::Outlets;
 use weir_capture::write::Made;
+use weir_dpdk::Senders;
 use weir_engine::graph::Lower;
-use weir_packet::egress::Egress as _;
+use weir_packet::egress::{Egress as _, Outlet};
 use weir_packet::source::Source;
 
 /// What packets come from, open.
@@ -27,26 +28,45 @@ pub(super) enum Input {
 }
 
 impl Run<'_> {
-    /// Opens the captures, or the interfaces, which `stop` ends.
-    pub(super) fn input(&self, stop: &Arc<AtomicBool>) -> anyhow::Result<Input> {
-        let filter = self.filter.clone();
-        if self.is_live() {
-            let (live, notes) = (&self.options.live, (&self.notes, self.options.quiet));
-            let wires = wire::open(live, self.options.workers.get(), filter, stop, notes)?;
-            return Ok(Input::Wires(wires));
+    /// Opens the captures, or the interfaces, which `stop` ends, and devices of DPDK that packets go
+    /// to: it has to know all of its devices when it is started, and is before privileges are
+    /// given up.
+    pub(super) fn input(&self, stop: &Arc<AtomicBool>) -> anyhow::Result<(Input, Senders)> {
+        let (filter, sends) = (self.filter.clone(), self.sends_by_dpdk());
+        let (live, notes) = (&self.options.live, (&self.notes, self.options.quiet));
+        let input = if self.is_live() {
+            let how = (self.options.workers.get(), &sends[..]);
+            let mut wires = wire::open(live, how, filter, stop, notes)?;
+            if live.is_dpdk() {
+                let senders = std::mem::take(&mut wires.senders);
+                return Ok((Input::Wires(wires), senders));
+            }
+            Input::Wires(wires)
+        } else {
+            let options = weir_capture::Options { filter, ..Default::default() };
+            Input::Files(Captures::new(self.options.read.clone(), &options)?)
+        };
+        Ok((input, wire::senders(live, &sends, notes)?))
+    }
+
+    /// The devices of DPDK that packets go to, or may go to where programs come.
+    fn sends_by_dpdk(&self) -> Vec<String> {
+        let mut all = self.program.outlets();
+        if self.options.control.is_some() {
+            all.push(Outlet::Pass);
         }
-        let options = weir_capture::Options { filter, ..Default::default() };
-        Ok(Input::Files(Captures::new(self.options.read.clone(), &options)?))
+        Outlets::devices_of_dpdk(&all, self.options.write.to.as_deref())
     }
 
     /// Where packets go, open.
-    pub(super) fn outlets(&self, input: &Input) -> anyhow::Result<Outlets> {
+    pub(super) fn outlets(&self, input: &Input, senders: Senders) -> anyhow::Result<Outlets> {
         let write = self.options.write.to.as_deref();
         let captured = match input {
             Input::Wires(wires) => wire::captured(&self.options.live, &wires.links)?,
             Input::Files(_) => Vec::new(),
         };
         let mut outlets = Outlets::new(&self.options.read, captured, write, self.tell());
+        outlets.by_dpdk(Box::new(move |device| senders.open(device)));
         outlets.prompt(self.options.packet_buffered);
         if self.options.control.is_some() {
             outlets.outlive();
@@ -101,7 +121,7 @@ impl Run<'_> {
         if self.is_live() && xdp {
             needs.xdp();
         }
-        if self.is_live() && dpdk {
+        if self.is_live() && dpdk || !self.sends_by_dpdk().is_empty() {
             needs.dpdk();
         }
         if let Input::Files(captures) = input {

@@ -1,0 +1,59 @@
+//! A device that the kernel has no part in; see [`Transmit`].
+
+use super::carry::is_longer;
+use super::{OpenTransmit, Tried, named};
+use crate::limits::SEND_AT_ONCE;
+use crate::sys::send::Pieces;
+use std::io;
+use weir_packet::egress::Refusal;
+
+use super::transmit::Transmit;
+
+/// A device that frames are sent by.
+pub(super) struct Dpdk {
+    device: Box<dyn Transmit>,
+    /// Frames thrown away that no outlet has in its account yet.
+    thrown: u64,
+}
+
+impl Dpdk {
+    /// Opens a device; `outlet` stands in errors.
+    pub(super) fn open(outlet: &str, device: &str, open: &mut OpenTransmit) -> io::Result<Dpdk> {
+        let device = open(device).map_err(|e| named(outlet, &e, ""))?;
+        Ok(Dpdk { device, thrown: 0 })
+    }
+
+    /// Whether its link is up.
+    pub(super) fn is_back(&self) -> bool {
+        self.device.is_up()
+    }
+
+    /// Sends frames, which have nothing before them.
+    pub(super) fn put(&mut self, messages: &[Pieces<'_>]) -> Tried {
+        let most = self.device.len_max();
+        let mut frames: [&[u8]; SEND_AT_ONCE] = [&[]; SEND_AT_ONCE];
+        let fits = messages.iter().take_while(|[_, frame]| !is_longer(frame, most));
+        let n = frames.iter_mut().zip(fits).map(|(to, [_, frame])| *to = frame).count();
+        if n == 0 {
+            let error = io::Error::from_raw_os_error(libc::EMSGSIZE);
+            return Tried::Refused(Refusal::Long, error);
+        }
+        match self.device.send(&frames[..n]) {
+            0 if !self.is_back() => Tried::Away(Refusal::Down),
+            0 => Tried::Full { tells: false },
+            took => Tried::Took(took),
+        }
+    }
+
+    /// Of so many frames, how many are to be counted as thrown away, and why.
+    pub(super) fn thrown(&mut self, most: u64) -> (u64, Refusal) {
+        self.thrown = self.thrown.saturating_add(self.device.thrown_away());
+        let n = self.thrown.min(most);
+        self.thrown -= n;
+        (n, if self.is_back() { Refusal::Other } else { Refusal::Down })
+    }
+
+    pub(super) fn drain(&mut self) {
+        self.device.drain();
+    }
+}

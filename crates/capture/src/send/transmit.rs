@@ -1,0 +1,26 @@
+//! Sending that this crate does not know how to do.
+
+use std::io;
+
+/// A device that sends Ethernet frames without the kernel, in the hands of another crate. All of it
+/// is called by one thread.
+pub trait Transmit {
+    /// Bytes of a frame at most, its header among them, a VLAN tag besides.
+    fn len_max(&self) -> usize;
+
+    /// Sends frames, none of which is longer than that; how many of them, from the first, there was
+    /// room for. They leave as soon as the device can, in their order.
+    fn send(&mut self, frames: &[&[u8]]) -> usize;
+
+    /// Whether it may send: its link is up, or does not say.
+    fn is_up(&self) -> bool;
+
+    /// How many of the frames that there was room for it has thrown away since it was last asked.
+    fn thrown_away(&mut self) -> u64;
+
+    /// Called at the end: waits a little until frames that there was room for have left.
+    fn drain(&mut self);
+}
+
+/// Opens a device by the name that stands behind the prefix of an outlet.
+pub type OpenTransmit = Box<dyn FnMut(&str) -> io::Result<Box<dyn Transmit>>>;
