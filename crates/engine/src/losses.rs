@@ -135,7 +135,8 @@ impl Ask {
         let pane = i128::from(session.tick_ns());
         let floor = |t: i64| i128::from(t).div_euclid(pane) * pane;
         let end = floor(last) + pane;
-        let closed = end.min(tick.into());
+        // At the end of input all has, though that need be no tick.
+        let closed = if tick == i64::MAX { end } else { end.min(tick.into()) };
         // Of one that began only now, what came just before tells how much was seen.
         let start = floor(start).min(closed - pane);
         self.book.lock().of(self, (start, end), closed, tick)
@@ -169,7 +170,20 @@ impl Losses {
         }
     }
 
+    /// Ends the gaps that were open: at the watermark or behind it, so that windows that have
+    /// closed have what they had.
+    fn end(&mut self, until: i64, watermark: i64) {
+        let open = self.gaps.partition_point(|gap| gap.until < Gap::OPEN);
+        let Some(last) = self.gaps.range(open..).last() else { return };
+        let before = open.checked_sub(1).map_or(i64::MIN, |i| self.gaps[i].until);
+        let until = until.max(watermark).max(last.since).max(before);
+        self.gaps.range_mut(open..).for_each(|gap| gap.until = until);
+    }
+
     fn lose(&mut self, gap: Gap, watermark: i64) {
+        if gap.until < Gap::OPEN {
+            self.end(gap.until, watermark);
+        }
         if gap.frames == 0 {
             return;
         }
@@ -303,6 +317,21 @@ mod tests {
         let ask = ask(&book, Some(10));
         let all: Vec<f64> = (0..4).map(|i| ask.window(i * 10)).collect();
         assert_eq!(all, [1.0, 1.0, 0.5, 1.0]);
+    }
+
+    #[test]
+    fn a_gap_that_is_open_ends_with_the_next_that_is_not() {
+        let book = book(10, 0);
+        book.take(&[5, 15], &[5, 15], gap(1, 3, Gap::OPEN), 0);
+        book.take(&[25], &[25], gap(1, 14, Gap::OPEN), 15);
+        let ask = ask(&book, Some(10));
+        let all = || (0..5).map(|i| ask.window(i * 10)).collect::<Vec<f64>>();
+        assert_eq!(all(), [0.5, 1.0 / 3.0, 1.0 / 3.0, 0.0, 0.0]);
+        // Not before what has closed.
+        book.take(&[35, 45], &[35, 45], gap(0, 22, 22), 25);
+        assert_eq!(all(), [0.5, 1.0 / 3.0, 1.0 / 3.0, 1.0, 1.0]);
+        book.take(&[], &[], gap(1, 44, 46), 45);
+        assert_eq!(all(), [0.5, 1.0 / 3.0, 1.0 / 3.0, 1.0, 0.5]);
     }
 
     #[test]

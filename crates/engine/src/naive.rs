@@ -28,7 +28,8 @@
 //! A frame that came counts for the pane that its time lies in, unless it is late for it. A gap
 //! that the source told begins at the time that it said, or at the watermark before the batch that
 //! told it, if that is later; and no gap begins or ends before those told earlier did. It counts
-//! for every window that a time of it lies in, with all its frames.
+//! for every window that a time of it lies in, with all its frames. One that is open ends where the
+//! next says that is not, which may be of no frames, or at the watermark then, if that is later.
 //!
 //! # Order
 //!

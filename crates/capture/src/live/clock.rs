@@ -17,6 +17,11 @@ impl Clock {
         Clock { foreign: stamps == Stamps::AdapterUnsynced, latest: None }
     }
 
+    /// Whether frames bear times that have nothing to do with the system's clock.
+    pub(super) fn is_foreign(&self) -> bool {
+        self.foreign
+    }
+
     /// A frame of this time was delivered.
     #[inline(always)]
     pub(super) fn saw(&mut self, ts: i64) {

@@ -1,10 +1,15 @@
 //! What a capture lost since it was last asked.
 
 use super::clock::Stopwatch;
-use crate::limits::{LOSSES_EVERY_MS, WAIT_MS};
+use crate::limits::{LOSSES_EVERY_MS, REACHED_BEHIND_NS, WAIT_MS};
 use weir_packet::source::{FrameBatch, Gap, Lost};
 
 /// Makes gaps of counts that grow.
+///
+/// Where frames bear the times of a clock that is not the system's, nobody knows what it says when
+/// counters are asked: frames that were delivered are older, by as much as waits in the rings. So
+/// what was lost is told at once, as a gap that is open; it ends with a frame that came later than
+/// the question, which is one that comes behind a moment when the rings were empty.
 #[derive(Debug)]
 pub(super) struct Losses {
     asked: Stopwatch,
@@ -16,12 +21,28 @@ pub(super) struct Losses {
     by_wires: u64,
     /// What batches have not said yet.
     pub(super) gap: Option<Gap>,
+    /// Whether frames bear the times of another clock.
+    foreign: bool,
+    /// Of a foreign clock, whether a gap is open.
+    open: Open,
+}
+
+/// What is known of the end of a gap.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Open {
+    /// There is none.
+    No,
+    /// Frames in the rings may be older than it.
+    Full,
+    /// The rings were empty: what comes now is later.
+    Empty,
 }
 
 impl Losses {
-    /// From now on.
-    pub(super) fn since(now: i64) -> Losses {
-        Losses { asked: Stopwatch::start(), since: now, told: 0, by_wires: 0, gap: None }
+    /// From now on, as that is by the clock whose times frames bear, and which may be foreign.
+    pub(super) fn since(now: i64, foreign: bool) -> Losses {
+        let (asked, gap, open) = (Stopwatch::start(), None, Open::No);
+        Losses { asked, since: now, told: 0, by_wires: 0, gap, foreign, open }
     }
 
     /// Whether it is time to ask again.
@@ -37,7 +58,28 @@ impl Losses {
             self.since = self.since.saturating_sub(2 * WAIT_MS as i64 * 1_000_000);
         }
         self.by_wires = lost.interface;
-        self.take(lost.total(), (before.unwrap_or(i64::MIN), after.unwrap_or(i64::MAX)));
+        let after = after.filter(|_| !self.foreign).unwrap_or(Gap::OPEN);
+        self.take(lost.total(), (before.unwrap_or(i64::MIN), after));
+    }
+
+    /// The rings were found empty.
+    #[inline]
+    pub(super) fn empty(&mut self) {
+        if self.open == Open::Full {
+            self.open = Open::Empty;
+        }
+    }
+
+    /// A frame of this time is delivered, the next of all. It may have come a little before the
+    /// moment when rings were found empty, in a block that the kernel had not handed over.
+    #[inline]
+    pub(super) fn saw(&mut self, ts: i64) {
+        if self.open == Open::Empty {
+            self.open = Open::No;
+            let until = ts.saturating_add(REACHED_BEHIND_NS);
+            let gap = self.gap.unwrap_or(Gap { frames: 0, since: ts, until });
+            self.gap = Some(Gap { until, ..gap });
+        }
     }
 
     /// Says with a batch what was lost.
@@ -54,6 +96,9 @@ impl Losses {
             let Gap { frames, since, .. } =
                 self.gap.unwrap_or(Gap { frames: 0, since: self.since, until: after });
             self.gap = Some(Gap { frames: frames.saturating_add(more), since, until: after });
+            if after == Gap::OPEN {
+                self.open = Open::Full;
+            }
         }
         (self.asked, self.since, self.told) = (Stopwatch::start(), before, lost);
     }
@@ -65,7 +110,7 @@ mod tests {
 
     #[test]
     fn what_interfaces_lost_may_be_older() {
-        let mut losses = Losses::since(0);
+        let mut losses = Losses::since(0, false);
         let lost = |interface| Lost { interface, kernel: 0, ring: 1 };
         losses.take_all(lost(0), (Some(1_000_000_000), Some(1_000_000_001)));
         let gap = Gap { frames: 1, since: 0, until: 1_000_000_001 };
@@ -77,9 +122,42 @@ mod tests {
         assert_eq!(losses.gap, None);
     }
 
+    /// Frames with times of another clock wait in the rings for two seconds, and are lost behind
+    /// them.
+    #[test]
+    fn a_gap_of_a_foreign_clock_ends_with_a_frame_that_came_later() {
+        const SECOND: i64 = 1_000_000_000;
+        let mut losses = Losses::since(0, true);
+        let lost = |ring| Lost { interface: 0, kernel: 0, ring };
+        losses.saw(SECOND);
+        losses.take_all(lost(5), (Some(SECOND), Some(SECOND + 1)));
+        let open = |frames, since| Some(Gap { frames, since, until: Gap::OPEN });
+        assert_eq!(losses.gap.take(), open(5, 0));
+        // What was in the rings then says nothing of its end.
+        losses.saw(2 * SECOND);
+        assert_eq!(losses.gap, None);
+        losses.take_all(lost(8), (Some(2 * SECOND), Some(2 * SECOND + 1)));
+        losses.saw(3 * SECOND);
+        assert_eq!(losses.gap.take(), open(3, SECOND));
+        losses.empty();
+        assert_eq!(losses.gap, None);
+        losses.saw(4 * SECOND);
+        let until = 4 * SECOND + REACHED_BEHIND_NS;
+        assert_eq!(losses.gap.take(), Some(Gap { frames: 0, since: 4 * SECOND, until }));
+        losses.empty();
+        losses.saw(5 * SECOND);
+        assert_eq!(losses.gap, None);
+        // Nobody took it before its end was known.
+        losses.take_all(lost(9), (Some(5 * SECOND), Some(5 * SECOND + 1)));
+        losses.empty();
+        losses.saw(6 * SECOND);
+        let until = 6 * SECOND + REACHED_BEHIND_NS;
+        assert_eq!(losses.gap.take(), Some(Gap { frames: 1, since: 2 * SECOND, until }));
+    }
+
     #[test]
     fn gaps_reach_from_one_question_to_the_next() {
-        let mut losses = Losses::since(10);
+        let mut losses = Losses::since(10, false);
         losses.take(0, (20, 21));
         assert_eq!(losses.gap, None);
         losses.take(5, (30, 31));

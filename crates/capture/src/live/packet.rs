@@ -31,7 +31,7 @@ pub fn open_live(names: &[String], options: LiveOptions) -> Result<Box<dyn Sourc
     let (wires, rings) = open::open(names, &options)?;
     let poll = Poll::new(rings.iter().map(|ring| &ring.socket));
     let mut clock = Clock::new(options.stamps);
-    let losses = Losses::since(clock.time().unwrap_or(i64::MIN));
+    let losses = Losses::since(clock.time().unwrap_or(i64::MIN), clock.is_foreign());
     let (seq, unwatched, ending) = (0, 0, None);
     let watched = Cell::new(Stopwatch::start());
     Ok(Box::new(Live {
@@ -165,6 +165,9 @@ impl Live {
         if let Some(&ts) = batch.ts().last() {
             self.clock.saw(ts);
         }
+        if let Some(&ts) = batch.ts().first() {
+            self.losses.saw(ts);
+        }
         self.losses.tell(batch);
     }
 
@@ -194,6 +197,7 @@ impl Live {
                 self.deliver(ring, batch);
                 return Ok(true);
             }
+            self.losses.empty();
             if self.is_over() {
                 return Ok(false);
             }

@@ -73,7 +73,7 @@ pub fn open_pcap(names: &[String], options: LiveOptions) -> Result<PcapSource, S
     let wires = names.iter().map(|name| Wire::open(name, &options, &buffers));
     let wires = wires.collect::<Result<Vec<Wire>, SourceError>>()?;
     let mut clock = Clock::new(options.stamps);
-    let losses = Losses::since(clock.time().unwrap_or(i64::MIN));
+    let losses = Losses::since(clock.time().unwrap_or(i64::MIN), clock.is_foreign());
     Ok(PcapSource {
         wires,
         buffers,
@@ -145,6 +145,7 @@ impl PcapSource {
             if let Some(e) = self.error.take() {
                 return Err(e);
             }
+            self.losses.empty();
             if self.is_over() {
                 return Ok(false);
             }
@@ -199,6 +200,9 @@ impl PcapSource {
         self.seq += batch.len() as u64;
         if let Some(&ts) = batch.ts().last() {
             self.clock.saw(ts);
+        }
+        if let Some(&ts) = batch.ts().first() {
+            self.losses.saw(ts);
         }
         self.losses.tell(batch);
     }

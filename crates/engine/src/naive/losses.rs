@@ -18,7 +18,18 @@ impl Losses {
     }
 
     pub(super) fn lost(&mut self, gap: Option<Gap>, watermark: i64) {
-        let Some(mut gap) = gap.filter(|gap| gap.frames > 0) else { return };
+        let Some(mut gap) = gap else { return };
+        if gap.until < Gap::OPEN {
+            let ended = self.gaps.iter().map(|(gap, _)| gap.until).filter(|&end| end < Gap::OPEN);
+            let before = ended.max().unwrap_or(i64::MIN);
+            let last = self.gaps.last().map_or(i64::MIN, |(last, _)| last.since);
+            let end = gap.until.max(watermark).max(last).max(before);
+            let open = self.gaps.iter_mut().filter(|(gap, _)| gap.until == Gap::OPEN);
+            open.for_each(|(gap, _)| gap.until = end);
+        }
+        if gap.frames == 0 {
+            return;
+        }
         gap.since = gap.since.max(watermark);
         if let Some((last, _)) = self.gaps.last() {
             gap.since = gap.since.max(last.since);
@@ -52,7 +63,8 @@ impl Losses {
         let d = session.tick_ns() as i128;
         let floor = |t: i64| (t as i128).div_euclid(d) * d;
         let end = floor(last) + d;
-        let ended = end.min(tick as i128);
+        // At the end of input all have, though that need be no tick.
+        let ended = if tick == i64::MAX { end } else { end.min(tick as i128) };
         let start = floor(first).min(ended - d);
         let seen = self.seen(start..ended, d as i64, 0);
         share(seen, self.lost_within(start..end, tick))

@@ -35,8 +35,8 @@ pub(crate) struct Packet {
     /// which does not stay behind.
     quiet: Option<i64>,
     /// What the source says that it lost before: how many frames, and since and until when, from
-    /// the time of traffic.
-    gap: Option<(u64, i64, i64)>,
+    /// the time of traffic; or that it does not know until when.
+    gap: Option<(u64, i64, Option<i64>)>,
 }
 
 /// When a packet came, in nanoseconds.
@@ -130,7 +130,8 @@ fn packet() -> impl Strategy<Value = Packet> {
         1 => (0..20_000 * MS).prop_map(Some),
     ];
     let off = || prop_oneof![3 => -50 * MS..50 * MS, 1 => -5_000 * MS..5_000 * MS];
-    let gap = prop_oneof![9 => Just(None), 1 => (0..9u64, off(), off()).prop_map(Some)];
+    let until = prop_oneof![3 => off().prop_map(Some), 1 => Just(None)];
+    let gap = prop_oneof![9 => Just(None), 1 => (0..9u64, off(), until).prop_map(Some)];
     let ends = ((0..4u8, 0..4u8), (port(), port()), 0..80u8);
     (when(), link, vlans, what(), ends, damage, (snap, quiet, gap)).prop_map(
         |(when, link, vlans, what, (hosts, ports, payload), damage, (snap, quiet, gap))| Packet {
@@ -270,7 +271,7 @@ impl Traffic {
             let gap = packet.gap.map(|(frames, since, until)| Gap {
                 frames,
                 since: now + since,
-                until: now + until,
+                until: until.map_or(Gap::OPEN, |until| now + until),
             });
             let (offset, caplen) = (bytes.len() as u32, frame.len().min(packet.snap) as u32);
             let (len, reached) = (frame.len() as u32, packet.quiet.map(|off| now + off));

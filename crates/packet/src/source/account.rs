@@ -32,14 +32,22 @@ impl Account {
 }
 
 /// Frames of a wire that were lost between two times.
+///
+/// A gap may be *open*: until when frames were lost is not known yet. It ends where the next one
+/// says that is not open, which may be of no frames.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Gap {
     /// How many.
     pub frames: u64,
     /// None of them before this time, in nanoseconds since 1970 by the clock of the frames, ...
     pub since: i64,
-    /// ... and none after this one.
+    /// ... and none after this one; [`Gap::OPEN`] if that is not known yet.
     pub until: i64,
+}
+
+impl Gap {
+    /// The end of a gap that is not known yet.
+    pub const OPEN: i64 = i64::MAX;
 }
 
 /// Frames of a wire that were lost before a source had them, by where.
