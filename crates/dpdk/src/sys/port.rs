@@ -240,3 +240,37 @@ impl Port {
         Ok(ticks)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    unsafe extern "C" {
+        safe fn weir_dpdk_tag_type(flags: u64, packet_type: u32, type_left: u16) -> u16;
+    }
+
+    /// `RTE_MBUF_F_RX_VLAN_STRIPPED`, `RTE_MBUF_F_RX_QINQ_STRIPPED`.
+    const ONE: u64 = 1 << 6;
+    const TWO: u64 = ONE | 1 << 15;
+    /// `RTE_PTYPE_L2_ETHER`, `..._VLAN`, `..._QINQ`, and one of those with IPv4 behind it.
+    const PLAIN: u32 = 1;
+    const VLAN: u32 = 6;
+    const QINQ: u32 = 7;
+    const QINQ_IPV4: u32 = QINQ | 0x10;
+
+    #[test]
+    fn a_tag_gets_back_the_protocol_that_can_be_known() {
+        for (flags, packet_type, left, want) in [
+            (ONE, 0, 0x0800, 0x8100),
+            (ONE, PLAIN, 0x0800, 0x8100),
+            (ONE, VLAN, 0x8100, 0x8100),
+            (ONE, QINQ, 0x8100, 0x88a8),
+            (ONE, QINQ_IPV4, 0x0800, 0x88a8),
+            // That one is still there: another was before it.
+            (ONE, QINQ, 0x88a8, 0x8100),
+            (TWO, 0, 0x0800, 0x88a8),
+            (TWO, QINQ, 0x0800, 0x88a8),
+        ] {
+            let got = weir_dpdk_tag_type(flags, packet_type, left);
+            assert_eq!(got, want, "{flags:x} {packet_type:x} {left:04x}");
+        }
+    }
+}

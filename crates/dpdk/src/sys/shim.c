@@ -633,6 +633,10 @@ struct weir_dpdk_frame {
 	bool has_stamp;
 };
 
+/* Numbers that a test has, too. */
+_Static_assert(RTE_MBUF_F_RX_VLAN_STRIPPED == 1 << 6, "a tag");
+_Static_assert(RTE_MBUF_F_RX_QINQ_STRIPPED == 1 << 15, "two tags");
+_Static_assert(RTE_PTYPE_L2_ETHER_VLAN == 6 && RTE_PTYPE_L2_ETHER_QINQ == 7, "tags");
 _Static_assert(sizeof(struct weir_dpdk_frame) == 24, "a frame");
 _Static_assert(sizeof(struct weir_dpdk_about) == 204, "what is known of a port");
 _Static_assert(sizeof(struct weir_dpdk_wish) == 32, "a wish");
@@ -644,21 +648,37 @@ static bool within(const struct weir_dpdk_port *it, const void *at, size_t len)
 	return p >= start && p - start <= it->bytes && len <= it->bytes - (p - start);
 }
 
-/* Puts tags back that the device took off, of two the outer one as 802.1ad's: which protocol a tag
- * was of is not told. Whether there was room before the frame, and the buffer is one's own. */
+/* The protocol of the outermost of the tags that were taken off a frame. Of two it is 802.1ad, as
+ * DPDK has it. Of one nothing says it but the driver, where it tells by which tag the frame began:
+ * if that is one of 802.1ad, it is the one that is missing, unless one is there still. */
+uint16_t weir_dpdk_tag_type(uint64_t flags, uint32_t packet_type, uint16_t type_left)
+{
+	bool began_so = (packet_type & RTE_PTYPE_L2_MASK) == RTE_PTYPE_L2_ETHER_QINQ;
+	bool two = (flags & RTE_MBUF_F_RX_QINQ_STRIPPED) != 0;
+	return two || (began_so && type_left != RTE_ETHER_TYPE_QINQ) ? RTE_ETHER_TYPE_QINQ
+								       : RTE_ETHER_TYPE_VLAN;
+}
+
+/* Puts tags back that the device took off; whether there was room before the frame, and the buffer
+ * is one's own. */
 static bool restore_tags(struct rte_mbuf *m)
 {
 	uint64_t flags = m->ol_flags;
+	uint32_t packet_type = m->packet_type;
 	uint16_t outer = m->vlan_tci_outer;
-	if ((flags & RTE_MBUF_F_RX_VLAN_STRIPPED) != 0 && rte_vlan_insert(&m) != 0)
-		return false;
-	if ((flags & RTE_MBUF_F_RX_QINQ_STRIPPED) == 0)
-		return true;
-	m->vlan_tci = outer;
-	if (rte_vlan_insert(&m) != 0)
+	if (m->data_len < RTE_ETHER_HDR_LEN)
 		return false;
 	struct rte_ether_hdr *header = rte_pktmbuf_mtod(m, struct rte_ether_hdr *);
-	header->ether_type = rte_cpu_to_be_16(RTE_ETHER_TYPE_QINQ);
+	uint16_t left = rte_be_to_cpu_16(header->ether_type);
+	if ((flags & RTE_MBUF_F_RX_VLAN_STRIPPED) != 0 && rte_vlan_insert(&m) != 0)
+		return false;
+	if ((flags & RTE_MBUF_F_RX_QINQ_STRIPPED) != 0) {
+		m->vlan_tci = outer;
+		if (rte_vlan_insert(&m) != 0)
+			return false;
+	}
+	header = rte_pktmbuf_mtod(m, struct rte_ether_hdr *);
+	header->ether_type = rte_cpu_to_be_16(weir_dpdk_tag_type(flags, packet_type, left));
 	m->ol_flags &= ~RTE_MBUF_F_RX_QINQ_STRIPPED;
 	return true;
 }
