@@ -19,8 +19,8 @@ pub(crate) struct Machine {
     pub(crate) process: u32,
 }
 
-/// MiB of buffers for what a device sends, and, where its driver wants them, for what it receives and
-/// nobody reads.
+/// MiB of buffers for what a device sends, and, where its driver wants them, for what it receives
+/// and nobody reads.
 const SEND_MIB: usize = 32;
 
 /// MiB that devices take, of so many bytes of buffers each, and those that frames are sent by.
@@ -30,8 +30,8 @@ pub(crate) fn needed_mib(devices: usize, memory: usize, senders: usize) -> usize
     devices * (each + each / 4 + 32) + senders * SEND_MIB + MORE_MIB
 }
 
-/// The arguments, that of the program first, for these devices and so much memory. Those of the user
-/// come last, and what they decide is left to them.
+/// The arguments, that of the program first, for these devices and so much memory. Those of the
+/// user come last, and what they decide is left to them.
 pub(crate) fn arguments(
     devices: &[Device],
     memory_mib: usize,

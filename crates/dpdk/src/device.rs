@@ -7,10 +7,11 @@ use std::path::Path;
 use weir_packet::source::SourceError;
 
 /// Drivers of the kernel that hand a device over to programs.
-const HANDED_OVER: [&str; 4] = ["vfio-pci", "uio_pci_generic", "igb_uio", "uio_hv_generic"];
+pub(crate) const HANDED_OVER: [&str; 4] =
+    ["vfio-pci", "uio_pci_generic", "igb_uio", "uio_hv_generic"];
 
 /// Drivers of the kernel that share their devices with DPDK's.
-const SHARED: [&str; 2] = ["mlx5_core", "mlx4_core"];
+pub(crate) const SHARED: [&str; 2] = ["mlx5_core", "mlx4_core"];
 
 /// A device that was asked for.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -184,6 +185,11 @@ fn otherwise(name: &str) -> String {
         .to_owned()
 }
 
+/// Whether a card of this class, as the kernel writes it, is a network card.
+pub(crate) fn is_network(class: &str) -> bool {
+    class.starts_with("0x02")
+}
+
 /// Why the card of an address can't be had, as the kernel's files below `devices` tell.
 fn refusal(address: &str, devices: &Path) -> Option<String> {
     let card = devices.join(address);
@@ -195,7 +201,7 @@ fn refusal(address: &str, devices: &Path) -> Option<String> {
         );
     }
     let class = fs::read_to_string(card.join("class")).unwrap_or_default();
-    if !class.is_empty() && !class.starts_with("0x02") {
+    if !class.is_empty() && !is_network(&class) {
         return Some(format!("is no network device (its class is {})", class.trim()));
     }
     let driver = fs::read_link(card.join("driver")).ok();

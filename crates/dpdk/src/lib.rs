@@ -36,6 +36,8 @@ mod counts;
 #[cfg_attr(not(feature = "link"), expect(dead_code, reason = "what tests look at"))]
 mod device;
 pub mod limits;
+#[cfg(feature = "link")]
+pub mod machine;
 mod mode;
 #[cfg(feature = "link")]
 mod open;
@@ -77,7 +79,8 @@ pub struct DpdkOptions {
     pub busy_poll: bool,
     /// Further arguments for DPDK (those of its environment abstraction layer).
     pub arguments: Vec<String>,
-    /// Devices that frames are sent by, those among them that are captured from, too, by their names.
+    /// Devices that frames are sent by, those among them that are captured from, too, by their
+    /// names.
     pub sends: Vec<String>,
     /// Called with what happens, by the thread that reads.
     pub tell: Option<Tell>,
@@ -132,8 +135,8 @@ pub fn open_dpdk(devices: &[String], options: DpdkOptions) -> Result<Opened, Sou
     }
 }
 
-/// Opens the devices of [`DpdkOptions::sends`], of a run that captures by another way, or not at all;
-/// says what each port was set up as.
+/// Opens the devices of [`DpdkOptions::sends`], of a run that captures by another way, or not at
+/// all; says what each port was set up as.
 ///
 /// # Errors
 /// As of [`open_dpdk`].

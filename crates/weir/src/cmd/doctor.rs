@@ -4,6 +4,8 @@
 //! What is found ([`system::System`], [`Adapter`]) and what is thought of it are apart, so that any
 //! machine can be judged in a test.
 
+#[cfg(feature = "dpdk")]
+mod dpdk;
 mod interface;
 mod system;
 
@@ -78,10 +80,14 @@ pub(crate) fn run(args: &DoctorArgs, term: &Term) -> anyhow::Result<Status> {
             all.filter(|on| on.up && !on.loopback).map(|on| on.name).collect()
         }
     };
+    #[cfg(feature = "dpdk")]
+    let (cards, names) = dpdk::cards(&args.interface, names);
     let adapters: Vec<Adapter> =
         names.iter().map(|name| adapter(name)).collect::<Result<_, _>>()?;
     let system = system::System::look();
     let mut all = vec![("system".to_owned(), system::judge(&system))];
+    #[cfg(feature = "dpdk")]
+    all.extend(dpdk::judge(&weir_dpdk::machine::machine(), &cards));
     all.extend(adapters.iter().map(|on| (on.name.clone(), interface::judge(on, &system))));
     match output::choose(args.output, term) {
         Format::Table => io::stdout().lock().write_all(text(&all).as_bytes())?,

@@ -15,7 +15,7 @@ pub(crate) fn run(args: &InterfacesArgs, term: &Term) -> anyhow::Result<Status> 
 }
 
 /// Prints a row for each interface, one for all of them, and one for each device that only libpcap
-/// can capture from.
+/// can capture from, or only DPDK.
 pub(crate) fn list(format: Option<Format>, term: &Term) -> anyhow::Result<Status> {
     let all = interfaces().context("asking the kernel for its interfaces")?;
     let mut rows: Vec<[String; 5]> = all.iter().map(row).collect();
@@ -28,6 +28,8 @@ pub(crate) fn list(format: Option<Format>, term: &Term) -> anyhow::Result<Status
     let known = |device: &Device| rows.iter().any(|[name, ..]| *name == device.name);
     let more: Vec<_> = more.into_iter().filter(|device| !known(device)).map(by_libpcap).collect();
     rows.extend(more);
+    #[cfg(feature = "dpdk")]
+    rows.extend(weir_dpdk::machine::cards().iter().filter(|c| c.is_for_programs()).map(by_dpdk));
     output::print(["name", "state", "link", "address", "ip"], &rows, format, term)?;
     Ok(Status::Ok)
 }
@@ -37,6 +39,23 @@ fn by_libpcap(device: Device) -> [String; 5] {
     let what = device.description.map(|what| format!(": {what}"));
     let state = format!("by libpcap{}", what.unwrap_or_default());
     [device.name, state, String::new(), String::new(), String::new()]
+}
+
+/// A card that DPDK can have.
+#[cfg(feature = "dpdk")]
+fn by_dpdk(card: &weir_dpdk::machine::Card) -> [String; 5] {
+    use weir_dpdk::machine::Driver;
+    let state = match &card.driver {
+        Driver::Shared(name) => {
+            format!("by DPDK, which {name} shares {} with", card.interfaces.join(" "))
+        }
+        Driver::HandedOver(name) | Driver::Kernel(name) => {
+            format!("by DPDK: handed over by {name}")
+        }
+        Driver::None => String::new(),
+    };
+    let link = link_name(LinkType::ETHERNET).to_string();
+    [card.address.clone(), state, link, String::new(), String::new()]
 }
 
 fn row(interface: &Interface) -> [String; 5] {

@@ -28,8 +28,8 @@ pub(super) enum Input {
 }
 
 impl Run<'_> {
-    /// Opens the captures, or the interfaces, which `stop` ends, and devices of DPDK that packets go
-    /// to: it has to know all of its devices when it is started, and is before privileges are
+    /// Opens the captures, or the interfaces, which `stop` ends, and devices of DPDK that packets
+    /// go to: it has to know all of its devices when it is started, and is before privileges are
     /// given up.
     pub(super) fn input(&self, stop: &Arc<AtomicBool>) -> anyhow::Result<(Input, Senders)> {
         let (filter, sends) = (self.filter.clone(), self.sends_by_dpdk());

@@ -1,0 +1,147 @@
+//! Whether there is what DPDK needs, and which cards it can have.
+
+use super::Check;
+use rustix::fs::{Access, access};
+use weir_dpdk::machine::{Card, Driver, Machine, cards as all_cards};
+
+/// The cards that are asked for by their addresses, or all if nothing is asked for; and the other
+/// names.
+pub(super) fn cards(asked: &[String], names: Vec<String>) -> (Vec<Card>, Vec<String>) {
+    let all = all_cards();
+    if asked.is_empty() {
+        return (all, names);
+    }
+    let is = |card: &Card, name: &str| {
+        card.address == name || card.address.strip_prefix("0000:") == Some(name)
+    };
+    let (of_cards, others): (Vec<String>, _) =
+        names.into_iter().partition(|name| all.iter().any(|card| is(card, name)));
+    let named = |card: &Card| of_cards.iter().any(|name| is(card, name));
+    (all.into_iter().filter(named).collect(), others)
+}
+
+/// What is to be thought of the machine, and of each card.
+pub(super) fn judge(machine: &Machine, cards: &[Card]) -> Vec<(String, Vec<Check>)> {
+    let mut all = vec![("dpdk".to_owned(), of_machine(machine))];
+    let may = |card: &Card| {
+        let read_write = Access::READ_OK | Access::WRITE_OK;
+        card.file.as_ref().is_none_or(|file| access(file, read_write).is_ok())
+    };
+    all.extend(cards.iter().map(|card| (card.address.clone(), of_card(card, may(card)))));
+    all
+}
+
+fn of_machine(machine: &Machine) -> Vec<Check> {
+    let Machine { version, huge_mib, needed_mib, iommu, vfio } = machine;
+    let huge = match huge_mib >= needed_mib {
+        true => Check::ok("huge pages", format!("{huge_mib} MiB are free")),
+        false => {
+            let found = format!("{huge_mib} MiB are free");
+            let means = format!(
+                "--capture dpdk takes {needed_mib} MiB for a device, and normal pages without \
+                 them: slower, and for a card an IOMMU is needed then"
+            );
+            let check = Check::note("huge pages", found, means);
+            check.mended(format!("sudo sysctl -w vm.nr_hugepages={}", needed_mib.div_ceil(2)))
+        }
+    };
+    let iommu = match iommu {
+        true => Check::ok("IOMMU", "devices see the memory that they are shown"),
+        false => Check::note(
+            "IOMMU",
+            "none in use",
+            "cards are handed over with it, switched on in the firmware and by intel_iommu=on at \
+             boot; without, vfio has a mode that is not safe, which takes huge pages and root",
+        ),
+    };
+    let vfio = match vfio {
+        true => Check::ok("vfio", "cards can be handed over"),
+        false => {
+            let means = "no card can be handed over to DPDK; virtual devices need no vfio";
+            Check::note("vfio", "not loaded", means).mended("sudo modprobe vfio-pci")
+        }
+    };
+    vec![Check::ok("version", version.clone()), huge, iommu, vfio]
+}
+
+fn of_card(card: &Card, may: bool) -> Vec<Check> {
+    let Card { address, driver, interfaces, file } = card;
+    let what = "card";
+    let bind = format!("sudo dpdk-devbind.py --bind=vfio-pci {address}");
+    let by_kernel = match &interfaces[..] {
+        [] => String::new(),
+        all => format!(", as {}", all.join(" ")),
+    };
+    let use_it = format!("--capture dpdk -i {address}");
+    vec![match driver {
+        Driver::HandedOver(name) if may => {
+            Check::ok(what, format!("handed over by {name}: {use_it}"))
+        }
+        Driver::HandedOver(name) => {
+            let file = file.as_ref().map(|file| file.display().to_string()).unwrap_or_default();
+            let means = format!("this user may not open {file}, by which DPDK takes it");
+            let check = Check::problem(what, format!("handed over by {name}"), means);
+            check.mended(format!("sudo chown \"$USER\" {file}"))
+        }
+        Driver::Shared(name) => Check::ok(what, format!("shared by {name}{by_kernel}: {use_it}")),
+        Driver::Kernel(name) => {
+            let means = "DPDK can't have it; to take it away from the kernel, and from all who use \
+                         it there:";
+            Check::note(what, format!("driven by {name}{by_kernel}"), means).mended(bind)
+        }
+        Driver::None => {
+            let means = "neither the kernel nor DPDK has it; to hand it to programs:";
+            Check::note(what, "driven by nobody", means).mended(bind)
+        }
+    }]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Verdict;
+    use super::*;
+    use insta::assert_snapshot;
+
+    #[test]
+    fn a_machine_that_lacks_everything_is_told_what_helps() {
+        let machine = |all: bool| Machine {
+            version: "DPDK 22.11.11".to_owned(),
+            huge_mib: if all { 512 } else { 0 },
+            needed_mib: 160,
+            iommu: all,
+            vfio: all,
+        };
+        let good = of_machine(&machine(true));
+        assert!(good.iter().all(|check| check.verdict == Verdict::Ok), "{good:?}");
+        let card = |address: &str, driver: Driver, interfaces: &[&str]| Card {
+            address: address.to_owned(),
+            file: matches!(driver, Driver::HandedOver(_)).then(|| "/dev/vfio/42".into()),
+            driver,
+            interfaces: interfaces.iter().map(|name| (*name).to_owned()).collect(),
+        };
+        let vfio = card("0000:3b:00.0", Driver::HandedOver("vfio-pci".to_owned()), &[]);
+        let kernel = card("0000:3b:00.1", Driver::Kernel("ixgbe".to_owned()), &["eth1"]);
+        let shared = card("0000:01:00.0", Driver::Shared("mlx5_core".to_owned()), &["eth2"]);
+        let none = card("0000:02:00.0", Driver::None, &[]);
+        let cards =
+            [(&vfio, true), (&vfio, false), (&kernel, true), (&shared, true), (&none, true)];
+        let of_cards = cards.iter().flat_map(|(card, may)| of_card(card, *may));
+        let all: Vec<Check> = of_machine(&machine(false)).into_iter().chain(of_cards).collect();
+        let lines = all.iter().map(|check| {
+            let Check { what, verdict, found, means, mend } = check;
+            assert_eq!(means.is_empty(), *verdict == Verdict::Ok, "{check:?}");
+            format!("{} {what}: {found} > {mend}", verdict.word()).trim_end().to_owned()
+        });
+        assert_snapshot!(lines.collect::<Vec<_>>().join("\n"), @r#"
+        ok version: DPDK 22.11.11 >
+        note huge pages: 0 MiB are free > sudo sysctl -w vm.nr_hugepages=80
+        note IOMMU: none in use >
+        note vfio: not loaded > sudo modprobe vfio-pci
+        ok card: handed over by vfio-pci: --capture dpdk -i 0000:3b:00.0 >
+        problem card: handed over by vfio-pci > sudo chown "$USER" /dev/vfio/42
+        note card: driven by ixgbe, as eth1 > sudo dpdk-devbind.py --bind=vfio-pci 0000:3b:00.1
+        ok card: shared by mlx5_core, as eth2: --capture dpdk -i 0000:01:00.0 >
+        note card: driven by nobody > sudo dpdk-devbind.py --bind=vfio-pci 0000:02:00.0
+        "#);
+    }
+}
