@@ -63,6 +63,6 @@ pub const MESSAGES_MAX: u32 = 100;
 /// How many seconds DPDK's own thread has for what it is asked to do.
 pub const BESIDE_SECONDS: u32 = 5;
 
-/// Longest time to wait at the end until a device has sent what it took, in milliseconds: a queue of
-/// 1024 frames of 9 KiB takes eight at 10 Gbit/s.
+/// Longest time to wait at the end until a device has sent what it took, in milliseconds: a queue
+/// of 1024 frames of 9 KiB takes eight at 10 Gbit/s.
 pub const DRAIN_MS: u32 = 200;

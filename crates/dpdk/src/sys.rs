@@ -5,11 +5,11 @@
 //!
 //! - *Layouts.* What both sides share are plain structures of numbers; their sizes are checked on
 //!   both sides when they are compiled.
-//! - *Once, and in turn.* Functions that set up DPDK, or ask a port for its counters or its link, are
-//!   called while [`CONTROL`] is locked. Each side of a port, the receiving ([`port`]) and the
+//! - *Once, and in turn.* Functions that set up DPDK, or ask a port for its counters or its link,
+//!   are called while [`CONTROL`] is locked. Each side of a port, the receiving ([`port`]) and the
 //!   sending ([`sender`]), is owned by one place; what it does takes it mutably, wherever DPDK asks
-//!   that nobody else does it at the same time. DPDK lets both sides work at the same time. The port
-//!   is switched off when the last of them is dropped.
+//!   that nobody else does it at the same time. DPDK lets both sides work at the same time. The
+//!   port is switched off when the last of them is dropped.
 //! - *Buffers.* [`port`] is the only place that knows them: each that was received is given back
 //!   once, when no batch refers to it any more (see [`Loans`](weir_capture::loans::Loans)), or when
 //!   it was copied. Frames that are sent are copied into buffers of a pool of their own, which DPDK

@@ -65,9 +65,9 @@ pub(crate) struct NotOpened {
 /// A port that is switched on. Dropping it switches it off.
 pub(crate) struct On(Raw);
 
-// SAFETY: it is only read until it is dropped, and all that its pointers refer to is there for good;
-// what DPDK lets one thread do at a time with a queue, or with a port, is done by one owner each or
-// while `CONTROL` is locked.
+// SAFETY: it is only read until it is dropped, and all that its pointers refer to is there for
+// good; what DPDK lets one thread do at a time with a queue, or with a port, is done by one owner
+// each or while `CONTROL` is locked.
 unsafe impl Send for On {}
 // SAFETY: as above.
 unsafe impl Sync for On {}

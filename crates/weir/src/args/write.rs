@@ -11,7 +11,7 @@ pub(crate) struct WriteArgs {
     /// Where packets go that the query passes: a capture (`x.pcap`, `x.pcapng`, `-` for standard
     /// output), an interface, or a tunnel
     ///
-    /// Interfaces are `eth1`, `xdp:eth1`, `tap:NAME` and `tun:NAME`; tunnels are
+    /// Interfaces are `eth1`, `xdp:eth1`, `dpdk:DEVICE`, `tap:NAME` and `tun:NAME`; tunnels are
     /// `udp://HOST:PORT`, `vxlan://HOST?vni=N`, `gre://HOST` and `erspan://HOST?session=N`.
     #[arg(short = 'w', long = "write", value_name = "WHERE")]
     pub(crate) to: Option<String>,

@@ -154,8 +154,8 @@ fn what_it_cannot_send_is_counted_by_reason() {
     assert!(frames(Path::new(&to), 100_000) == want, "{said}");
 }
 
-/// On a wire: what one end sends by DPDK the other receives. A capture by the kernel forwards by it,
-/// too, and what can't leave while the interface is down is refused, not lost.
+/// On a wire: what one end sends by DPDK the other receives. A capture by the kernel forwards by
+/// it, too, and what can't leave while the interface is down is refused, not lost.
 #[test]
 fn a_wire_gets_what_is_sent() {
     let _alone = alone();
