@@ -51,8 +51,8 @@ impl Part {
         self.spare.truncate(SPARE_ROWS);
     }
 
-    /// Says whether the batch is full, and of each of its steps whether windows close before it, the
-    /// first time with number `close`.
+    /// Says whether the batch is full, and of each of its steps whether windows close before it,
+    /// the first time with number `close`.
     pub(super) fn begin(&mut self, full: bool, closes: impl Iterator<Item = bool>, close: u64) {
         let mut numbers = close..;
         self.full = full;
