@@ -250,7 +250,7 @@ pub struct Chosen<'a> {
 }
 
 /// All positions in a batch.
-pub(crate) static IDENTITY: [u16; BATCH] = {
+static IDENTITY: [u16; BATCH] = {
     let mut all = [0; BATCH];
     let mut i = 0;
     while i < BATCH {

@@ -25,7 +25,7 @@ pub const TURN: usize = 4;
 pub const BUNDLES: usize = 8;
 
 /// Batches of one bundle.
-pub const BUNDLE_MAX: usize = 64;
+pub const BUNDLE_MAX: usize = 32;
 
 /// Lots of rows that leave workers at once and wait to be put out, beyond which no worker processes
 /// a further batch (or bundle) unless it is the next to be put out. Stages that make many rows of

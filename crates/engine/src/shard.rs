@@ -102,7 +102,7 @@ pub(crate) fn run<'f>(
     let Running { program, placement, lanes, uppers, lower } = running;
     let lanes = &*lanes;
     let at_once = AtOnce::of(program, placement);
-    let shared = Shared::new(lanes.workers, feed, !lanes.are_whole(), at_once);
+    let shared = Shared::new(lanes, feed, at_once);
     let (mine, others) = uppers.split_first_mut().expect("there are workers");
     let shared_ref = &shared;
     let hub = thread::scope(|scope| {
@@ -182,12 +182,13 @@ impl AtOnce {
 }
 
 impl<'a> Shared<'a> {
-    fn new(workers: usize, feed: Feed<'a>, keyed: bool, at_once: AtOnce) -> Shared<'a> {
+    fn new(lanes: &Lanes, feed: Feed<'a>, at_once: AtOnce) -> Shared<'a> {
+        let (workers, keyed) = (lanes.workers, !lanes.are_whole());
         Shared {
             workers,
             feed: Mutex::new(feed),
             ahead: Ahead::default(),
-            bundles: keyed.then(|| Bundles::new(workers)),
+            bundles: keyed.then(|| Bundles::new(workers, lanes.lanes.len())),
             results: at_once.any.then(|| Results::new(if keyed { workers } else { 1 })),
             bundle_len: bundle_len(workers, at_once.is_nested),
             closings: Closings::new(workers),

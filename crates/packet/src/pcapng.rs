@@ -149,9 +149,6 @@ enum Unit {
 }
 
 impl Clock {
-    /// Ticks are nanoseconds since 1970.
-    const NANOS: Clock = Clock { unit: Unit::Nanos(1), offset_s: 0 };
-
     fn new(interface: &Interface) -> Clock {
         let n = u32::from(interface.resolution);
         let unit = match n {
@@ -246,15 +243,17 @@ impl Reader {
                             batch.look_at_all();
                         }
                     }
-                    let (bytes, before) = (bytes.get(base..).unwrap_or(&[]), batch.len());
-                    let mut run = Run { reader: self, bytes, at: *at - base, batch };
-                    match block.order {
-                        ByteOrder::Little => run.take::<false>(looks),
-                        ByteOrder::Big => run.take::<true>(looks),
-                    }
-                    *at = base + run.at;
-                    if batch.len() > before {
-                        continue;
+                    if block.kind == PACKET {
+                        let (bytes, before) = (bytes.get(base..).unwrap_or(&[]), batch.len());
+                        let mut run = Run { reader: self, bytes, at: *at - base, batch };
+                        match block.order {
+                            ByteOrder::Little => run.take::<false>(looks),
+                            ByteOrder::Big => run.take::<true>(looks),
+                        }
+                        *at = base + run.at;
+                        if batch.len() > before {
+                            continue;
+                        }
                     }
                     let offset = u32::try_from(*at - base + p.start);
                     let (true, Ok(offset)) = (p.link == batch.link, offset) else { break };
@@ -556,8 +555,9 @@ mod tests {
                 // The captured length, the interface, the length at the end, the type of block.
                 let caplen = (at + 20, CAPLEN_MAX + 1, Fault::CapturedLength(CAPLEN_MAX + 1));
                 let interface = (at + 8, 1, Fault::Interface(1));
+                let absurd = (at + 8, u32::MAX, Fault::Interface(u32::MAX));
                 let tail = (at + whole - 4, 12, Fault::BlockTrailer(whole as u32, 12));
-                for (place, word, fault) in [caplen, interface, tail] {
+                for (place, word, fault) in [caplen, interface, absurd, tail] {
                     let mut bytes = bytes.clone();
                     bytes[place..place + 4].copy_from_slice(&w.order.put32(word));
                     let (packets, end, stopped) = read(&bytes);

@@ -3,15 +3,16 @@
 //!
 //! A share holds its packets in batches of its own, as full as can be, since operators take about
 //! as long for a half-empty one. Who read the packets also puts these together, while what is
-//! copied is still in its cache; where the frames lie stays the same.
+//! copied, where frames lie and when they came, is still in its cache. Frames of different chunks
+//! stay apart: sources that lend frames have a chunk for each batch.
 
-use super::spread::{Spread, Whose};
+use super::spread::{Spread, Whose, fetch};
 use crate::lanes::Lanes;
 use crate::limits::{BUNDLE_MAX, BUNDLES};
-use crate::processor::prefetch;
 use crate::run::{Step, Times};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
+use weir_packet::bits::Bits;
 use weir_packet::limits::BATCH;
 use weir_packet::source::FrameBatch;
 
@@ -23,47 +24,159 @@ pub(super) fn bundle_len(workers: usize, is_nested: bool) -> usize {
 }
 
 /// Packets that one worker gets by one lane, and that follow one another.
-#[derive(Default)]
 pub(super) struct Parcel {
-    pub(super) lane: usize,
-    /// The step of the bundle that they are of.
-    pub(super) step: usize,
     pub(super) frames: FrameBatch,
     /// As in [`crate::ops::Batch`].
     pub(super) clock: Vec<i64>,
+    /// The steps of the bundle that they are of, each with where it ends.
+    parts: Vec<(usize, usize)>,
 }
 
 impl Parcel {
-    /// How far the bases of these frames lie behind that of the parcel, if the parcel can take such
-    /// frames and has room.
-    fn fits(&self, step: usize, frames: &FrameBatch) -> Option<u32> {
+    fn new() -> Parcel {
+        Parcel {
+            frames: FrameBatch::new(),
+            clock: Vec::with_capacity(BATCH),
+            parts: Vec::with_capacity(PARTS),
+        }
+    }
+
+    /// How far behind the base of the parcel that of such frames lies, if the parcel has room and
+    /// can take them: they are of the same source, and so have everything else in common.
+    fn fits(&self, frames: &FrameBatch, furthest: u32) -> Option<u32> {
         let ((chunk, base), (mine, my_base)) = (frames.chunk(), self.frames.chunk());
-        let alike = self.step == step
-            && !self.frames.is_full()
-            && Arc::ptr_eq(mine, chunk)
-            && self.frames.link == frames.link;
-        let shift = base.checked_sub(my_base).filter(|_| alike)?;
-        let furthest = frames.offsets().iter().copied().max().unwrap_or(0);
-        (shift + furthest as usize).try_into().ok().map(|far: u32| far - furthest)
+        let alike = Arc::ptr_eq(mine, chunk) && self.frames.link == frames.link;
+        let shift = base.checked_sub(my_base).filter(|_| alike && !self.frames.is_full())?;
+        // Positions have 32 bits.
+        u32::try_from(shift + furthest as usize).ok()?;
+        Some(shift as u32)
+    }
+
+    /// Takes packets of a step in.
+    fn take(&mut self, step: usize, batch: &Batch, at: &[u16], shift: u32) {
+        let clock = batch.times.clock(&batch.frames);
+        self.frames.extend_from(&batch.frames, at, shift);
+        self.clock.extend(at.iter().map(|&i| clock[usize::from(i)]));
+        let end = self.frames.len();
+        match self.parts.last_mut() {
+            Some((last, so_far)) if *last == step => *so_far = end,
+            _ => self.parts.push((step, end)),
+        }
     }
 
     /// Forgets the packets and lets go of their memory.
     fn clear(&mut self) {
         self.frames.clear();
         self.clock.clear();
+        self.parts.clear();
     }
 }
 
-/// What a worker gets of a bundle. Its memory is used again and again.
+/// Steps that there is room for from the start: more there are where windows are short.
+const PARTS: usize = 4;
+
+/// What a worker gets of a bundle by one lane. The memory is used again and again.
 #[derive(Default)]
-pub(super) struct Share {
+pub(super) struct Packets {
     parcels: Vec<Parcel>,
     /// How many of them are filled.
     len: usize,
-    /// For each lane the last that was opened.
-    open: Vec<Option<usize>>,
+}
+
+impl Packets {
+    /// The packets in the order of the capture.
+    pub(super) fn parcels(&self) -> &[Parcel] {
+        &self.parcels[..self.len]
+    }
+
+    /// Adds packets at these positions of a batch, whose frames start at `furthest` at most.
+    fn add(&mut self, step: usize, batch: &Batch, furthest: u32, mut at: &[u16]) {
+        while !at.is_empty() {
+            let (parcel, shift) = self.parcel(&batch.frames, furthest);
+            let (now, later) = at.split_at(at.len().min(BATCH - parcel.frames.len()));
+            parcel.take(step, batch, now, shift);
+            at = later;
+        }
+    }
+
+    /// The parcel that such frames go to, which has room, and how far their base lies behind its.
+    fn parcel(&mut self, frames: &FrameBatch, furthest: u32) -> (&mut Parcel, u32) {
+        let last = self.parcels[..self.len].last();
+        let shift = last.and_then(|last| last.fits(frames, furthest)).unwrap_or_else(|| {
+            if self.len == self.parcels.len() {
+                self.parcels.push(Parcel::new());
+            }
+            let (chunk, base) = frames.chunk();
+            self.parcels[self.len].frames.restart(chunk, base, frames.link);
+            self.len += 1;
+            0
+        });
+        (&mut self.parcels[self.len - 1], shift)
+    }
+}
+
+/// How far a worker has come in what it gets by one lane.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Cursor {
+    parcel: usize,
+    /// Of the parcel, how many parts were taken, and how many packets.
+    parts: usize,
+    packets: usize,
+}
+
+impl Cursor {
+    /// Before the first packets, whose headers are fetched.
+    pub(super) fn start(packets: &Packets) -> Cursor {
+        packets.parcels().first().into_iter().for_each(|first| fetch(&first.frames));
+        Cursor::default()
+    }
+
+    /// The next packets of a step: their parcel, which they are, and whether they are its first.
+    /// The headers of the parcel behind it are fetched then.
+    pub(super) fn next<'p>(
+        &mut self,
+        packets: &'p Packets,
+        step: usize,
+    ) -> Option<(&'p Parcel, Bits, bool)> {
+        let (parcel, behind) = packets.parcels().get(self.parcel..)?.split_first()?;
+        let &(of, end) = parcel.parts.get(self.parts)?;
+        if of != step {
+            return None;
+        }
+        let (from, first) = (self.packets, self.parts == 0);
+        if first {
+            behind.first().into_iter().for_each(|next| fetch(&next.frames));
+        }
+        *self = match self.parts + 1 {
+            parts if parts < parcel.parts.len() => Cursor { parts, packets: end, ..*self },
+            _ => Cursor { parcel: self.parcel + 1, ..Cursor::default() },
+        };
+        Some((parcel, Bits::range(from, end), first))
+    }
+}
+
+/// What a worker gets of a bundle.
+#[derive(Default)]
+pub(super) struct Share {
+    /// By lane; of some a worker gets nothing.
+    lanes: Vec<Packets>,
     /// What everybody is told.
     pub(super) outline: Outline,
+}
+
+impl Share {
+    /// What it gets by a lane.
+    pub(super) fn packets(&self, lane: usize) -> &Packets {
+        &self.lanes[lane]
+    }
+
+    /// Forgets everything and lets go of the packets' memory.
+    pub(super) fn clear(&mut self) {
+        for packets in &mut self.lanes {
+            packets.parcels[..packets.len].iter_mut().for_each(Parcel::clear);
+            packets.len = 0;
+        }
+    }
 }
 
 /// What there is to know of a bundle besides its packets.
@@ -71,9 +184,9 @@ pub(super) struct Share {
 pub(super) struct Outline {
     /// The number of the first closing within it.
     pub(super) close: u64,
-    /// Parts of it within which no window closes. Windows close before each but the first,
+    /// How many parts it has within which no window closes; before each but the first some do.
     pub(super) steps: usize,
-    /// and before the first if this says so.
+    /// Whether windows close before the first, too.
     pub(super) closes_first: bool,
     /// Whether the last batch was full.
     pub(super) full: bool,
@@ -95,55 +208,6 @@ impl Outline {
     pub(super) fn closes(&self) -> impl Iterator<Item = bool> {
         let first = self.closes_first;
         (0..self.steps).map(move |step| step > 0 || first)
-    }
-}
-
-impl Share {
-    /// The packets step by step, and those of a lane in the order of the capture.
-    pub(super) fn parcels(&self) -> &[Parcel] {
-        &self.parcels[..self.len]
-    }
-
-    /// Forgets everything and lets go of the packets' memory.
-    pub(super) fn clear(&mut self) {
-        self.parcels[..self.len].iter_mut().for_each(Parcel::clear);
-        self.len = 0;
-        self.open.fill(None);
-    }
-
-    /// Adds packets at these positions of a batch.
-    fn add(&mut self, lane: usize, step: usize, batch: &Batch, mut at: &[u16]) {
-        let clock = batch.times.clock(&batch.frames);
-        while !at.is_empty() {
-            let (parcel, shift) = self.parcel(lane, step, &batch.frames);
-            let some = at.len().min(BATCH - parcel.frames.len());
-            let (now, later) = at.split_at(some);
-            parcel.frames.extend_from(&batch.frames, now, shift);
-            parcel.clock.extend(now.iter().map(|&i| clock[usize::from(i)]));
-            at = later;
-        }
-    }
-
-    /// The parcel that such frames go to, which has room, and how far their base lies behind its.
-    fn parcel(&mut self, lane: usize, step: usize, frames: &FrameBatch) -> (&mut Parcel, u32) {
-        if self.open.len() <= lane {
-            self.open.resize(lane + 1, None);
-        }
-        if let Some(open) = self.open[lane]
-            && let Some(shift) = self.parcels[open].fits(step, frames)
-        {
-            return (&mut self.parcels[open], shift);
-        }
-        if self.len == self.parcels.len() {
-            self.parcels.push(Parcel::default());
-        }
-        self.open[lane] = Some(self.len);
-        self.len += 1;
-        let parcel = &mut self.parcels[self.len - 1];
-        (parcel.lane, parcel.step) = (lane, step);
-        let (chunk, base) = frames.chunk();
-        parcel.frames.restart(chunk, base, frames.link);
-        (parcel, 0)
     }
 }
 
@@ -176,6 +240,7 @@ impl List {
 
     #[inline(always)]
     fn push(&mut self, i: usize) {
+        // The remainder spares a check of bounds.
         self.at[self.len % BATCH] = i as u16;
         self.len += 1;
     }
@@ -202,9 +267,9 @@ impl Dealer {
         let Dealer { spread, batches, lists } = self;
         let mut outline = Outline { close, ..Outline::default() };
         for b in 0..n {
-            batches[..n].get(b + 1).into_iter().for_each(|next| fetch(&next.frames));
-            let batch = &mut batches[b];
-            spread.look(&batch.frames, number + b as u64);
+            let (batch, later) = batches[b..n].split_first_mut().expect("there is one");
+            spread.look(&batch.frames, later.first().map(|next| &next.frames));
+            let furthest = batch.frames.offsets().iter().copied().max().unwrap_or(0);
             for step in &batch.times.steps {
                 outline.add(step);
                 for lane in 0..spread.lanes() {
@@ -216,12 +281,8 @@ impl Dealer {
                         }
                     }
                     for (worker, list) in lists.iter().enumerate().filter(|(_, l)| l.len > 0) {
-                        bundles.share(number, worker).add(
-                            lane,
-                            outline.steps - 1,
-                            batch,
-                            list.of(),
-                        );
+                        let packets = &mut bundles.share(number, worker).lanes[lane];
+                        packets.add(outline.steps - 1, batch, furthest, list.of());
                     }
                 }
             }
@@ -231,19 +292,6 @@ impl Dealer {
         (0..lists.len()).for_each(|worker| bundles.share(number, worker).outline = outline);
     }
 }
-
-/// Has the headers of packets fetched, which may be farther away than in the nearest cache.
-pub(super) fn fetch(frames: &FrameBatch) {
-    let bytes = frames.bytes();
-    for &offset in frames.offsets() {
-        // They reach into the next line as often as not.
-        prefetch(bytes, offset as usize);
-        prefetch(bytes, offset as usize + HEADERS);
-    }
-}
-
-/// Where the common headers of a frame end, about.
-const HEADERS: usize = 48;
 
 /// Bundles by number modulo [`BUNDLES`].
 pub(super) struct Bundles {
@@ -260,9 +308,11 @@ struct Slot {
 }
 
 impl Bundles {
-    pub(super) fn new(workers: usize) -> Bundles {
+    pub(super) fn new(workers: usize, lanes: usize) -> Bundles {
+        let packets = || (0..lanes).map(|_| Packets::default()).collect();
+        let share = || Mutex::new(Share { lanes: packets(), outline: Outline::default() });
         let slot = || Slot {
-            shares: (0..workers).map(|_| Mutex::default()).collect(),
+            shares: (0..workers).map(|_| share()).collect(),
             ready: AtomicU64::new(0),
             left: AtomicUsize::new(0),
         };

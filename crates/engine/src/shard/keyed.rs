@@ -1,20 +1,19 @@
-//! A worker's turn where every worker takes its own packets of every batch, lane by lane.
+//! A worker's turn where every worker gets packets of its own of every bundle.
 
-use super::bundles::{Bundles, Dealer, Parcel, Share, fetch};
+use super::bundles::{Bundles, Cursor, Dealer, Share};
 use super::{Shared, Turn, Worker};
 use crate::lanes::Lanes;
 use crate::rows::Rows;
 use crate::run::Feed;
 use std::sync::atomic::Ordering;
-use weir_packet::bits::Bits;
 
 /// Where a worker stands.
 pub(super) struct Keyed {
     dealer: Dealer,
     /// The next bundle that it takes its own packets of.
     next: u64,
-    /// For each lane, which of the worker's own it is.
-    lanes: Vec<usize>,
+    /// The worker's lanes, and how far it has come in each.
+    lanes: Vec<(usize, Cursor)>,
 }
 
 /// Takes what comes out of a push: step, pipeline, rows.
@@ -23,8 +22,7 @@ type Out<'a> = dyn FnMut(usize, usize, &Rows) + 'a;
 impl Keyed {
     /// Where worker `me` stands at the beginning.
     pub(super) fn new(lanes: &Lanes, me: usize) -> Keyed {
-        let mut own = vec![usize::MAX; lanes.lanes.len()];
-        lanes.of(me).enumerate().for_each(|(n, (lane, _))| own[lane] = n);
+        let own = lanes.of(me).map(|(lane, _)| (lane, Cursor::default())).collect();
         Keyed { dealer: Dealer::new(lanes), next: 0, lanes: own }
     }
 
@@ -129,22 +127,23 @@ impl Keyed {
     }
 
     /// Pushes this worker's packets of a bundle step by step.
-    fn push(&self, worker: &mut Worker<'_, '_, '_, '_>, share: &Share, out: &mut Out<'_>) {
-        let (parcels, mut close) = (share.parcels(), share.outline.close);
-        let fetch = |parcel: &Parcel| fetch(&parcel.frames);
-        let mut next = 0;
-        parcels.first().into_iter().for_each(fetch);
+    fn push(&mut self, worker: &mut Worker<'_, '_, '_, '_>, share: &Share, out: &mut Out<'_>) {
+        for (lane, cursor) in &mut self.lanes {
+            *cursor = Cursor::start(share.packets(*lane));
+        }
+        let mut close = share.outline.close;
         for (step, closes) in share.outline.closes().enumerate() {
             close += u64::from(closes);
             worker.close_until(close);
-            while let Some(parcel) = parcels.get(next).filter(|parcel| parcel.step == step) {
-                next += 1;
-                parcels.get(next).into_iter().for_each(fetch);
-                let upper = &mut worker.uppers[self.lanes[parcel.lane]];
-                upper.classify(&parcel.frames);
-                let rows = Bits::first(parcel.frames.len());
-                let out = &mut |p: usize, rows: &Rows| out(step, p, rows);
-                upper.push(&parcel.frames, rows, &parcel.clock, out);
+            for ((lane, cursor), upper) in self.lanes.iter_mut().zip(&mut *worker.uppers) {
+                let packets = share.packets(*lane);
+                while let Some((parcel, rows, first)) = cursor.next(packets, step) {
+                    if first {
+                        upper.classify(&parcel.frames);
+                    }
+                    let out = &mut |p: usize, rows: &Rows| out(step, p, rows);
+                    upper.push(&parcel.frames, rows, &parcel.clock, out);
+                }
             }
         }
     }

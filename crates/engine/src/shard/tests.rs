@@ -9,11 +9,15 @@ use crate::ops::testing::{agg, binary, compare, field, int, project, state, summ
 use crate::rows::{Collect, Output, Rows, Sink};
 use crate::run::{Inquiry, Options, Outcome, RunError, run};
 use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use weir_packet::craft::Frame;
+use weir_packet::craft::messages::dns_query;
+use weir_packet::fields::{by_item, key_by_name};
 use weir_packet::limits::BATCH;
 use weir_packet::source::{Account, FrameBatch, LinkType, Source, SourceError};
+use weir_plan::place::Partition;
 use weir_plan::stage::ScanState;
 use weir_plan::{
     AggFunc, BinaryOp, Each, Expr, Input, Parts, Pipeline, Program, Scan, Schema, Stage, Type,
@@ -46,9 +50,14 @@ fn numbered(some: Option<Expr>) -> Vec<Stage> {
 
 /// The same by another key.
 fn numbered_by(key: &str, some: Option<Expr>) -> Vec<Stage> {
+    numbered_by_all(&[key], some)
+}
+
+/// The same by some keys.
+fn numbered_by_all(keys: &[&str], some: Option<Expr>) -> Vec<Stage> {
     let update = binary(BinaryOp::Add, state(0, Type::Int), int(1));
     let states = vec![ScanState { name: "position".into(), output: 0, init: int(0), update }];
-    let keys = vec![field(key)];
+    let keys = keys.iter().map(|key| field(key)).collect();
     let mut stages =
         vec![Stage::Scan(Scan { states, keys, idle_ns: 1_000_000_000, max_keys: 1_000 })];
     stages.extend(some.map(Stage::Where));
@@ -112,6 +121,61 @@ fn pipelines_without_a_common_key_go_side_by_side() {
         let placed = weir_plan::place::place(&program).clusters;
         assert_eq!(placed.len(), clusters, "{placed:?}");
         check(&program, &Functions::default(), &frames(9_000));
+    }
+}
+
+/// Packets of one key are plain or not, of one layout or another: all go to one worker.
+#[test]
+fn a_key_has_one_worker_however_its_packets_look() {
+    let (to, to6) = ([10, 0, 1, 1], "::ffff:10.0.1.1".parse::<Ipv6Addr>().expect("an address"));
+    let frames: Vec<_> = (0..2_000u32)
+        .map(|i| {
+            let (host, port, shape) = ((i % 23) as u8, i as u16 % 7, i / 5 % 6);
+            let from6 = Ipv4Addr::from([10, 0, 0, host]).to_ipv6_mapped();
+            let four = || Frame::ethernet().ipv4([10, 0, 0, host], to);
+            let name = dns_query(i as u16, &format!("{}.example", i % 11), 1);
+            let frame = match shape {
+                0 => four().udp(port, 53),
+                1 => four().options(&[1, 1, 1, 0]).udp(port, 53),
+                2 => Frame::ethernet().ipv6(from6, to6).udp(port, 53),
+                3 => Frame::ethernet()
+                    .ipv6(from6, to6)
+                    .extension(0, &[1, 4, 0, 0, 0, 0])
+                    .udp(port, 53),
+                4 => Frame::ethernet().vlan(i as u16 % 3).ipv4([10, 0, 0, host], to).udp(port, 53),
+                _ => four().fragment(8, false),
+            };
+            (i64::from(i) * 1_000_000, frame.payload(&name).bytes())
+        })
+        .collect();
+    let frames = Frames::new(LinkType::ETHERNET, &frames);
+    for key in ["ip.src", "sport", "ip.proto", "vlan.id", "dns.qname", "flow", "conn", "hosts"] {
+        let fields: Vec<&str> = match key_by_name(key) {
+            Some(key) => key.fields.iter().map(|item| by_item(*item).info().name).collect(),
+            None => vec![key],
+        };
+        let stages = numbered_by_all(&fields, None);
+        let placed = weir_plan::place::place(&together(vec![stages.clone()])).clusters;
+        assert!(matches!(placed[0].partition, Partition::Key(_)) || key == "ip.proto", "{key}");
+        check(&together(vec![stages, counts()]), &Functions::default(), &frames);
+    }
+}
+
+/// Windows that close with every packet or two, in lanes of every kind.
+#[test]
+fn steps_of_one_packet() {
+    let frames: Vec<_> = (0..700u32)
+        .map(|i| {
+            let frame = Frame::ethernet().ipv4([10, 0, 0, (i % 5) as u8], [10, 0, 1, 1]);
+            (i64::from(i) * 700_000_000, frame.udp(i as u16 % 3, 53).bytes())
+        })
+        .collect();
+    let frames = Frames::new(LinkType::ETHERNET, &frames);
+    for pipelines in [
+        vec![numbered(None), counts()],
+        vec![numbered(None), bounded(3), counts(), numbered_by("sport", None)],
+    ] {
+        check(&together(pipelines), &Functions::default(), &frames);
     }
 }
 

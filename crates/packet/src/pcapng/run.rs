@@ -78,29 +78,37 @@ impl Run<'_> {
         // Positions have 32 bits.
         let bytes = &bytes[..bytes.len().min(u32::MAX as usize)];
         let (from, link, interfaces) = (batch.len(), batch.link, &reader.interfaces);
-        let (mut interface, mut clock) = (u32::MAX, Clock::NANOS);
+        // The interface of the block before, and its clock.
+        let mut known: Option<(u32, Clock)> = None;
         let mut start = *at;
         batch.push_all(most, reader.seq - from as u64, |i| {
             let ahead: &[u8; AHEAD] = bytes.get(start..)?.first_chunk()?;
             let h: &[u8; HEADER] = ahead.first_chunk()?;
             let (total, caplen) = (word::<BIG>(h, 4), word::<BIG>(h, 20));
-            let end = start + total as usize;
-            let tail: &[u8; TAIL] = bytes.get(end.wrapping_sub(TAIL)..end)?.first_chunk()?;
             // What is no multiple of 4 is large when its lowest bits have become the highest.
             let fits = total.rotate_right(2) <= BLOCK_MAX / 4
                 && caplen <= CAPLEN_MAX
                 && caplen as usize + HEADER + TAIL <= total as usize;
-            if word::<BIG>(h, 0) != PACKET || word::<BIG>(tail, 0) != total || !fits {
+            if word::<BIG>(h, 0) != PACKET || !fits {
+                return None;
+            }
+            let end = start + total as usize;
+            let tail: &[u8; TAIL] = bytes.get(end - TAIL..end)?.first_chunk()?;
+            if word::<BIG>(tail, 0) != total {
                 return None;
             }
             let id = word::<BIG>(h, 8);
-            if id != interface {
-                let (named, its_clock) = interfaces.get(id as usize)?;
-                if named.link != link {
-                    return None;
+            let clock = match known {
+                Some((same, clock)) if same == id => clock,
+                _ => {
+                    let (named, clock) = interfaces.get(id as usize)?;
+                    if named.link != link {
+                        return None;
+                    }
+                    known = Some((id, *clock));
+                    *clock
                 }
-                (interface, clock) = (id, *its_clock);
-            }
+            };
             each(bytes, start, i, ahead);
             let offset = (start + HEADER) as u32;
             start = end;
