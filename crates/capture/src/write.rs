@@ -17,6 +17,7 @@ pub(crate) use format::Format;
 use rotate::{Further, Turn};
 use std::fs::{File, Metadata};
 use std::io::{self, Write};
+use std::os::fd::AsFd as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use weir_packet::egress::{Egress, Outlet, Refusal, Refused, Sent};
@@ -75,10 +76,9 @@ impl Files {
     /// Files for the outlets of a run that reads the captures `read`. Packets that pass go to the
     /// file `pass`; without it they are not wanted.
     pub fn new(read: &[String], pass: Option<&str>) -> Files {
-        let read = read.iter().filter(|name| *name != "-").cloned().collect();
         Files {
             pass: pass.map(str::to_owned),
-            read,
+            read: read.to_vec(),
             others: Vec::new(),
             outputs: Vec::new(),
             by_outlet: Vec::new(),
@@ -157,7 +157,9 @@ impl Files {
 
     /// Leaves outlets to others that have this name.
     pub(crate) fn leave(&mut self, name: &str) {
-        self.others.push(name.to_owned());
+        if !self.others.iter().any(|other| other == name) {
+            self.others.push(name.to_owned());
+        }
     }
 
     /// The name of the file for an outlet.
@@ -195,8 +197,7 @@ impl Egress for Files {
     fn prepare(&mut self, outlets: &[Outlet]) -> io::Result<()> {
         let id = |output: &Output| Some((output.id?, output.name.clone()));
         let mut known: Vec<(Id, String)> = self.outputs.iter().filter_map(id).collect();
-        let read = self.read.iter().filter_map(|name| std::fs::metadata(name).ok());
-        let read: Vec<Id> = read.filter_map(|meta| Id::of(&meta)).collect();
+        let read: Vec<Id> = self.read.iter().filter_map(|name| Id::of_capture(name)).collect();
         let (mut opened, mut made) = (Vec::new(), Made::default());
         for outlet in outlets {
             let Some(name) = self.name(outlet) else { continue };
@@ -223,13 +224,12 @@ impl Egress for Files {
                     return Err(refused("standard output takes the packets of one end only"));
                 }
                 known.push((Id::STDOUT, name.to_owned()));
-                let id = Some(Id::STDOUT);
-                opened.push((Output::new(outlet, name, format, id), None));
+                let output = Output::new(outlet, name, format, Some(Id::STDOUT));
+                opened.push((Output { out: Box::new(io::stdout()), ..output }, None));
                 continue;
             }
             if further.as_ref().is_some_and(Further::waits) {
-                let output = Output::new(outlet, name, format, None);
-                opened.push((Output { out: Box::new(io::sink()), ..output }, further));
+                opened.push((Output::new(outlet, name, format, None), further));
                 continue;
             }
             let file = made.open(Path::new(name)).map_err(named)?;
@@ -314,6 +314,15 @@ impl Id {
     fn of(meta: &Metadata) -> Option<Id> {
         meta.is_file().then(|| Id(meta.dev(), meta.ino()))
     }
+
+    /// Of a capture that is read, which may be standard input.
+    fn of_capture(name: &str) -> Option<Id> {
+        let meta = match name {
+            "-" => File::from(io::stdin().as_fd().try_clone_to_owned().ok()?).metadata(),
+            name => std::fs::metadata(name),
+        };
+        Id::of(&meta.ok()?)
+    }
 }
 
 fn refused(reason: &str) -> io::Error {
@@ -321,14 +330,14 @@ fn refused(reason: &str) -> io::Error {
 }
 
 impl Output {
-    /// Standard output.
+    /// An output that goes nowhere yet.
     fn new(outlet: &Outlet, name: &str, format: Format, id: Option<Id>) -> Output {
         Output {
             outlet: outlet.clone(),
             name: name.to_owned(),
             id,
             untouched: None,
-            out: Box::new(io::stdout()),
+            out: Box::new(io::sink()),
             buffer: Vec::with_capacity(WRITE_BUFFER),
             format,
             failed: false,
@@ -440,6 +449,9 @@ impl Output {
 
     /// Writes what is left.
     fn finish(&mut self) -> io::Result<()> {
+        if self.untouched.is_some() {
+            return Ok(());
+        }
         self.format.end(&mut self.buffer);
         self.flush()
     }

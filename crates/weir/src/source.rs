@@ -140,18 +140,18 @@ impl Stream {
         Ok((Stream { events, empty, account: Account::default(), ended: false }, end))
     }
 
-    /// Waits until it begins, or is ended.
+    /// Waits until it begins; `false` if it was ended before that.
     ///
     /// # Errors
     /// Those of opening it.
-    pub(crate) fn begin(&mut self) -> Result<(), SourceError> {
+    pub(crate) fn begin(&mut self) -> Result<bool, SourceError> {
         match self.events.recv() {
             Ok(Event::End(_, Err(e))) => Err(e),
-            Ok(Event::Begun) => Ok(()),
+            Ok(Event::Begun) => Ok(true),
             // Nothing else comes before.
             Ok(Event::Stop | Event::Batch(..) | Event::End(..)) | Err(_) => {
                 self.ended = true;
-                Ok(())
+                Ok(false)
             }
         }
     }
@@ -327,7 +327,7 @@ mod tests {
             Ok(Box::new(Counted { sizes: vec![2], delivered: 0, error }) as Box<dyn Source>)
         };
         let (mut stream, _end) = Stream::start(open).expect("starts");
-        stream.begin().expect("begins");
+        assert!(stream.begin().expect("no error"));
         let mut batch = FrameBatch::new();
         assert!(stream.fill(&mut batch).expect("a batch"));
         assert!(stream.fill(&mut batch).is_err());
@@ -349,7 +349,7 @@ mod tests {
         };
         let (mut stream, end) = Stream::start(open).expect("starts");
         end.end();
-        stream.begin().expect("is ended");
+        assert!(!stream.begin().expect("no error"));
         assert!(!stream.fill(&mut FrameBatch::new()).expect("the end"));
     }
 }

@@ -4,9 +4,10 @@ mod common;
 #[path = "../../capture/tests/wires/mod.rs"]
 mod wires;
 
+use common::text;
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use tempfile::TempDir;
@@ -152,6 +153,50 @@ fn a_capture_that_is_none_empties_no_file() {
         }
         let _ = fs::remove_dir_all(folder.path().join("around"));
     }
+}
+
+/// Nothing comes, and somebody gives up waiting.
+#[test]
+fn a_stream_that_never_begins_empties_no_file() {
+    let folder = folder();
+    let before = tree(folder.path());
+    let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
+    let args = ["run", "-e", "packets | pass", "-r", "-", "-w", "old.pcap", "--no-sandbox"];
+    let command = command.current_dir(folder.path()).args(args).args(["--out-dir", "out"]);
+    let command = command.stdin(Stdio::piped()).stderr(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().expect("the binary runs");
+    let pid = rustix::process::Pid::from_child(&child);
+    let heard = || {
+        let status = text(format!("/proc/{}/status", child.id()));
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).expect("a line");
+        u64::from_str_radix(caught.trim(), 16).expect("a mask") >> 1 & 1 == 1
+    };
+    while !heard() {
+        std::thread::yield_now();
+    }
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("is there");
+    let (mut said, silence) = (String::new(), child.stdin.take());
+    child.stderr.take().expect("piped").read_to_string(&mut said).expect("a text");
+    assert_eq!(child.wait().expect("it ends").code(), Some(0), "{said}");
+    assert!(said.ends_with("interrupted\n"), "{said}");
+    assert_eq!(tree(folder.path()), before, "{said}");
+    drop(silence);
+}
+
+/// A capture may come by standard input and still be a file that would be emptied.
+#[test]
+fn a_capture_by_standard_input_is_not_written_over() {
+    let folder = folder();
+    let capture = folder.path().join("good.pcap");
+    let before = fs::read(&capture).expect("is there");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
+    let args = ["run", "-e", "packets | pass", "-r", "-", "-w", "good.pcap"];
+    let command = command.current_dir(folder.path()).args(args);
+    let file = fs::File::open(&capture).expect("opens");
+    let output = command.stdin(file).output().expect("the binary runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("good.pcap: is a capture being read"), "{said}");
+    assert_eq!(fs::read(&capture).expect("is there"), before);
 }
 
 /// An interface that is there, and something else that is not.

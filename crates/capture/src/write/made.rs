@@ -58,8 +58,8 @@ impl Drop for Made {
     fn drop(&mut self) {
         for (path, made) in &self.files {
             // What bears the name by now may be somebody else's, and so may what is in the file.
-            // Who opens it between this look and its removal loses what it writes there: no call
-            // removes a file only if it is still the same.
+            // Who opened it meanwhile and has written nothing yet loses what is written there: two
+            // runs that are told to make the same file.
             let mine = std::fs::symlink_metadata(path)
                 .is_ok_and(|meta| meta.len() == 0 && Id::of(&meta) == Some(*made));
             if mine {
@@ -68,7 +68,7 @@ impl Drop for Made {
             }
         }
         for folder in &self.folders {
-            // It stays where somebody put something into it.
+            // It stays where somebody put something into it; who only means to finds it gone.
             let _ = std::fs::remove_dir(folder);
         }
     }

@@ -238,7 +238,12 @@ impl Run<'_> {
 
         let ending = Arc::clone(&stop);
         outlets.when_over(move || ending.store(true, Ordering::Relaxed));
-        let source = self.source(input, stream, heard, &stats)?;
+        let Some(source) = self.source(input, stream, heard, &stats)? else {
+            if !self.options.quiet {
+                self.term.say("interrupted");
+            }
+            return Ok(Status::Ok);
+        };
         let mut source = Reading::new(source).headers(self.options.headers.into());
         if self.options.fragments {
             source = source.fragments();

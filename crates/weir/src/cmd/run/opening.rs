@@ -146,20 +146,20 @@ impl Run<'_> {
     }
 
     /// Begins to read, and lets signals end it. Waits until a stream begins, which may turn out to
-    /// be no capture, unless programs may come before that.
+    /// be no capture, unless programs may come before that; `None` if it was ended meanwhile.
     pub(super) fn source(
         &self,
         input: Input,
         stream: bool,
         heard: Heard,
         stats: &Stats,
-    ) -> anyhow::Result<Box<dyn Source>> {
+    ) -> anyhow::Result<Option<Box<dyn Source>>> {
         let source: Box<dyn Source> = match input {
             Input::Files(captures) if stream => {
                 let (mut source, end) = Stream::start(move || captures.start())?;
                 heard.tell(stats, move || end.end())?;
-                if self.options.control.is_none() {
-                    source.begin()?;
+                if self.options.control.is_none() && !source.begin()? {
+                    return Ok(None);
                 }
                 Box::new(source)
             }
@@ -172,10 +172,10 @@ impl Run<'_> {
                 wires.source
             }
         };
-        Ok(match self.options.count {
+        Ok(Some(match self.options.count {
             Some(n) => Box::new(Take::new(source, n)),
             None => source,
-        })
+        }))
     }
 }
 
