@@ -481,6 +481,20 @@ mod tests {
         check("gtp that alone knows", gtp.payload(&[0x30, 255, 0, len, 0, 0, 0, 1]));
     }
 
+    /// A datagram may have a port of GTP and carry something else, which says nothing of its length.
+    #[test]
+    fn what_is_not_gtp_ends_where_its_own_headers_do() {
+        let inner = Frame::ethernet().ipv4(A, B).udp(1, 2).payload(b"abc").bytes();
+        // The number of a group, where GTP has a length.
+        let vxlan = [&[0x88, 0, 0, 20, 0, 0, 1, 0], &inner[..]].concat();
+        let bytes = Frame::ethernet().ipv4(A, B).udp(2152, 4789).payload(&vxlan).bytes();
+        let len = bytes.len() as u32;
+        let mut frames = batch(LinkType::ETHERNET, &[(bytes, len)]);
+        frames.headers = Headers::Inner;
+        let shown = show_of(&frames, &["tunnel", "udp.dport", "payload", "malformed"]);
+        assert_eq!(shown, "tunnel=true udp.dport=2 payload=616263 malformed=false");
+    }
+
     /// What a header around the packet says holds where the packet's own says more.
     #[test]
     fn a_packet_longer_than_what_carries_it_ends_with_that() {

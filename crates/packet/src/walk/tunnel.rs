@@ -160,8 +160,9 @@ impl Walk<'_> {
             }
             gtp::PORT => {
                 let [_, _, a, b, ..] = self.peek::<{ gtp::HEADER_LEN }>(at)?;
+                let len = gtp::header_len(self.rest(at))?;
                 self.bound(at + gtp::HEADER_LEN, u16::from_be_bytes([a, b]));
-                Some((Next::Ip, at + gtp::header_len(self.rest(at))?))
+                Some((Next::Ip, at + len))
             }
             teredo::PORT => self.teredo(at),
             _ => None,
