@@ -38,6 +38,8 @@ pub struct Files {
     rotation: Option<Rotation>,
     /// Files that were made for outlets which are not open yet.
     made: Made,
+    /// Whether outlets were opened once: packets come.
+    begun: bool,
     /// Whether the others go on where one can't be written, ...
     outlives: bool,
     /// ... and what went wrong since somebody asked.
@@ -85,6 +87,7 @@ impl Files {
             prompt: false,
             rotation: None,
             made: Made::default(),
+            begun: false,
             outlives: false,
             errors: Vec::new(),
         }
@@ -183,6 +186,7 @@ impl Egress for Files {
             }
         }
         self.made.keep();
+        self.begun = true;
         for output in &mut self.outputs {
             (output.missing_before, output.refused_before) = (output.missing, output.refused);
         }
@@ -232,7 +236,8 @@ impl Egress for Files {
                 opened.push((Output::new(outlet, name, format, None), further));
                 continue;
             }
-            let file = made.open(Path::new(name)).map_err(named)?;
+            // While packets come, nobody waits for who is to read a pipe.
+            let file = made.open(Path::new(name), !self.begun).map_err(named)?;
             let meta = file.metadata().map_err(named)?;
             let id = Id::of(&meta);
             if let Some(id) = id {

@@ -1,9 +1,15 @@
 //! Files and folders that are made, and removed again where nothing comes of it.
 
 use super::Id;
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::io::Errno;
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+
+/// What opening a pipe that nobody reads fails with, if it is not waited for.
+const NOBODY_READS: i32 = Errno::NXIO.raw_os_error();
 
 /// Files and folders that were not there before. They are removed again, unless they are kept: what
 /// was refused leaves nothing behind.
@@ -15,11 +21,12 @@ pub struct Made {
 }
 
 impl Made {
-    /// Opens a file to be written, as it is, or makes it.
+    /// Opens a file to be written, as it is, or makes it. A pipe is waited for until somebody reads
+    /// it, if `waits`.
     ///
     /// # Errors
-    /// Those of the system.
-    pub fn open(&mut self, path: &Path) -> io::Result<File> {
+    /// Those of the system; that nobody reads a pipe.
+    pub fn open(&mut self, path: &Path, waits: bool) -> io::Result<File> {
         if let Ok(file) = OpenOptions::new().write(true).create_new(true).open(path) {
             let id = file.metadata().ok().and_then(|meta| Id::of(&meta));
             self.files.extend(id.map(|id| (path.to_owned(), id)));
@@ -27,7 +34,18 @@ impl Made {
         }
         // It is there, or can't be made, for a reason that this tells. A name may lead elsewhere,
         // where a file is made that is not known to be new, and is kept.
-        OpenOptions::new().write(true).create(true).truncate(false).open(path)
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(false);
+        if waits {
+            return options.open(path);
+        }
+        let file = options.custom_flags(OFlags::NONBLOCK.bits() as i32).open(path);
+        let file = file.map_err(|e| match e.raw_os_error() {
+            Some(NOBODY_READS) => io::Error::new(e.kind(), "a pipe that nobody reads"),
+            _ => e,
+        })?;
+        fcntl_setfl(&file, fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
+        Ok(file)
     }
 
     /// Makes a folder, and those that it is in, as far as they are not there.
@@ -84,14 +102,14 @@ mod tests {
         let place = |name: &str| folder.path().join(name);
         std::fs::write(place("old"), b"old").expect("writes");
         let mut made = Made::default();
-        made.open(&place("old")).expect("opens");
-        made.open(&place("new")).expect("is made");
-        made.open(&place("no/such/folder")).expect_err("can't be made");
+        made.open(&place("old"), true).expect("opens");
+        made.open(&place("new"), true).expect("is made");
+        made.open(&place("no/such/folder"), true).expect_err("can't be made");
         drop(made);
         assert_eq!(std::fs::read(place("old")).expect("stays"), b"old");
         assert!(!place("new").exists());
         let mut made = Made::default();
-        made.open(&place("new")).expect("is made");
+        made.open(&place("new"), true).expect("is made");
         made.keep();
         drop(made);
         assert!(place("new").exists());
@@ -106,7 +124,7 @@ mod tests {
             made.folder(&place("a/b/c")).expect("are made");
             made.folder(&place("a/d")).expect("is made");
             made.folder(&place("a")).expect("is there");
-            made.open(&place("a/b/c/mine")).expect("is made");
+            made.open(&place("a/b/c/mine"), true).expect("is made");
             used.iter().for_each(|name| std::fs::write(place(name), b"").expect("writes"));
             drop(made);
             assert_eq!(place("a").exists(), left);
@@ -126,7 +144,7 @@ mod tests {
         let place = |name: &str| folder.path().join(name);
         let mut made = Made::default();
         for name in ["written", "another", "link", "gone", "mine"] {
-            made.open(&place(name)).expect("is made");
+            made.open(&place(name), true).expect("is made");
         }
         std::fs::write(place("written"), b"theirs").expect("writes");
         std::fs::write(place("other"), b"").expect("writes");
@@ -139,5 +157,22 @@ mod tests {
         assert!(place("another").exists());
         assert!(place("link").symlink_metadata().is_ok());
         assert!(!place("mine").exists());
+    }
+
+    #[test]
+    fn a_pipe_that_nobody_reads_is_not_waited_for() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let pipe = folder.path().join("pipe");
+        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, mode).expect("is made");
+        let mut made = Made::default();
+        let error = made.open(&pipe, false).expect_err("nobody reads it");
+        assert_eq!(error.to_string(), "a pipe that nobody reads");
+        let reader = OpenOptions::new().read(true).write(true).open(&pipe).expect("opens");
+        let file = made.open(&pipe, false).expect("somebody reads it");
+        let flags = fcntl_getfl(&file).expect("has flags");
+        assert!(!flags.contains(OFlags::NONBLOCK), "{flags:?}");
+        drop((reader, made));
+        assert!(pipe.exists());
     }
 }
