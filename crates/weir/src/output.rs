@@ -128,7 +128,8 @@ pub(crate) fn files(
         let name = numbers.into_iter().find(|name| !taken.contains(name)).unwrap_or(name);
         let path = folder.join(format!("{name}.{ending}"));
         let unwritten = Unwritten::default();
-        let file = unwritten.made().open(&path).with_context(|| path.display().to_string())?;
+        let file =
+            unwritten.made().open(&path, true).with_context(|| path.display().to_string())?;
         Ok(Fresh { file, unwritten, name })
     };
     outputs.iter().enumerate().map(file).collect()
