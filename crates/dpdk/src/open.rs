@@ -251,6 +251,10 @@ fn wish(about: &About, of: Use, options: &DpdkOptions) -> Result<Wish, SourceErr
             sends: of.sends,
         });
     }
+    if about.queues_max == 0 {
+        let reason = format!("its driver, {}, receives nothing", about.driver);
+        return Err(unfit(&about.name, reason));
+    }
     let stamps = match options.stamps {
         Stamps::Host => false,
         _ if about.driver == OF_FILES => true,
@@ -309,5 +313,29 @@ fn times(port: &Port, about: &About, stamps: Stamps) -> Result<Times, SourceErro
             &about.name,
             "its clock counts in units of its own: --time-stamp-type adapter makes times of them",
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// No virtual device is like that.
+    #[test]
+    fn a_device_that_receives_nothing_is_not_captured_from() {
+        let about = About {
+            name: "net_out0".to_owned(),
+            device: "net_out0".to_owned(),
+            driver: "net_out".to_owned(),
+            queues_max: 0,
+            stamps: false,
+        };
+        let wish = |receives| {
+            let of = Use { receives, sends: true };
+            wish(&about, of, &DpdkOptions::default())
+        };
+        let refused = wish(true).err().expect("refused").to_string();
+        assert_eq!(refused, "net_out0: its driver, net_out, receives nothing");
+        assert!(wish(false).is_ok_and(|wish| wish.sends && wish.queues == 0));
     }
 }

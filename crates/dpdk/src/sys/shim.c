@@ -388,17 +388,22 @@ static void free_pool(struct weir_dpdk_port *it)
 }
 
 /* Configures a port with as few queues to send by and to receive by as are wished and as its driver
- * takes: some take no port without one, or without as many to send by as it has to receive. */
+ * takes: some take no port without one, or without as many to send by as it has to receive. A port
+ * that sends has one at least, and none is asked for without any: DPDK takes that as the driver's
+ * own numbers, which nobody would set up. */
 static int configure(uint16_t port, const struct rte_eth_dev_info *info, uint16_t *receivers,
 		     uint16_t *senders, struct rte_eth_conf *conf)
 {
 	const uint16_t rx[] = { *receivers, 1 }, tx[] = { *senders, 1, *receivers };
 	const uint32_t mtus[] = { conf->rxmode.mtu, RTE_ETHER_MTU };
-	int got = 0;
+	const bool sends = *senders > 0;
+	int got = -ENOTSUP;
 	for (size_t k = 0; k < (*receivers == 0 ? RTE_DIM(rx) : 1); k++) {
 		for (size_t i = 0; i < RTE_DIM(tx); i++) {
+			uint16_t most = RTE_MIN(tx[i], info->max_tx_queues);
+			if (most == 0 && (sends || rx[k] == 0))
+				continue;
 			for (size_t j = 0; j < RTE_DIM(mtus); j++) {
-				uint16_t most = RTE_MIN(tx[i], info->max_tx_queues);
 				conf->rxmode.mtu = mtus[j];
 				got = rte_eth_dev_configure(port, rx[k], most, conf);
 				if (got != 0)
@@ -492,7 +497,8 @@ int weir_dpdk_open(uint16_t port, const struct weir_dpdk_wish *wish, struct weir
 		conf.intr_conf.rmv = 1;
 
 	*step = 1;
-	if (wish->sends && info.max_tx_queues == 0) {
+	if ((wish->sends && info.max_tx_queues == 0) ||
+	    (wish->queues > 0 && queues == 0)) {
 		got = -ENOTSUP;
 		goto failed;
 	}
@@ -779,7 +785,14 @@ uint16_t weir_dpdk_send(const struct weir_dpdk_port *it, const struct weir_dpdk_
 		memcpy(to, frames[made].at, frames[made].len);
 		all[made++] = m;
 	}
-	uint16_t took = made == 0 ? 0 : rte_eth_tx_burst(it->number, 0, all, made);
+	if (made == 0) {
+		/* Drivers give buffers back when they are called, and have all of them: those whose
+		 * frames have left are asked for, in one of two ways. */
+		if (rte_eth_tx_done_cleanup(it->number, 0, 0) < 0)
+			rte_eth_tx_burst(it->number, 0, all, 0);
+		return 0;
+	}
+	uint16_t took = rte_eth_tx_burst(it->number, 0, all, made);
 	/* Those are this function's still. */
 	for (uint16_t i = took; i < made; i++)
 		rte_pktmbuf_free(all[i]);

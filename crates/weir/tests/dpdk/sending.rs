@@ -192,6 +192,31 @@ fn a_wire_gets_what_is_sent() {
     assert_eq!(received(&said), "received   520 packets", "{said}");
 }
 
+/// A driver that takes no device without a queue to receive by, and as many to send by.
+#[test]
+fn an_interface_that_is_made_gets_what_is_sent() {
+    let _alone = alone();
+    if !namespace("dpdk::an_interface_that_is_made_gets_what_is_sent") {
+        return;
+    }
+    veth("v0", "v1");
+    let folder = tempfile::tempdir().expect("a folder");
+    let got = path(folder.path(), "got.pcap");
+    let device = "dpdk:net_tap0,iface=weir0";
+    let run = Run::start(&["run", "-e", "packets | pass", "-w", device, "-i", "v1", "-Q", "in"]);
+    let tap = ["run", "-e", "packets | pass", "-U", "-w", &got, "-i", "weir0", "-Q", "in"];
+    let tap = Run::start(&tap);
+    let sender = Sender::new("v0");
+    let all: Vec<Vec<u8>> = (0..50).map(|i| udp(i, 30 * i)).collect();
+    all.iter().for_each(|frame| sender.send(frame));
+    assert!(captured(&got, 50) == all);
+    let (_, said) = tap.interrupt();
+    assert_eq!(received(&said), "received   50 packets", "{said}");
+    let (_, said) = run.interrupt();
+    has_line(&said, &format!("passed 50 packets, {} bytes", bytes(&all)));
+    assert!(!said.contains("refused"), "{said}");
+}
+
 /// A device that is captured from as an interface is not sent by: frames would come back.
 #[test]
 fn what_would_come_back_is_refused() {
