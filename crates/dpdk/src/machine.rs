@@ -49,6 +49,10 @@ pub struct Machine {
     pub huge_mib: usize,
     /// How many a device takes, in MiB, unless told otherwise.
     pub needed_mib: usize,
+    /// Huge pages that there are of the size that `vm.nr_hugepages` counts, free or not, ...
+    pub huge_pages: usize,
+    /// ... and that size, in KiB.
+    pub huge_page_kib: usize,
     /// Whether devices see the memory that they are shown, and no other.
     pub iommu: bool,
     /// Whether `vfio` is there, by which cards are handed over.
@@ -63,13 +67,22 @@ pub fn cards() -> Vec<Card> {
 /// What this machine has.
 pub fn machine() -> Machine {
     let any = |folder: &str| fs::read_dir(folder).is_ok_and(|mut all| all.next().is_some());
+    let read = |file: &str| fs::read_to_string(file).unwrap_or_default();
     Machine {
         version: crate::sys::version(),
         huge_mib: free_huge_mib(Path::new("/sys/kernel/mm/hugepages")),
         needed_mib: needed_mib(1, MEMORY, 0),
+        huge_pages: read("/proc/sys/vm/nr_hugepages").trim().parse().unwrap_or(0),
+        huge_page_kib: huge_page_kib(&read("/proc/meminfo")).unwrap_or(2048),
         iommu: any("/sys/kernel/iommu_groups"),
         vfio: Path::new("/dev/vfio/vfio").exists(),
     }
+}
+
+/// The size of huge pages unless told otherwise, as `/proc/meminfo` has it, in KiB.
+fn huge_page_kib(meminfo: &str) -> Option<usize> {
+    let size = meminfo.lines().find_map(|line| line.strip_prefix("Hugepagesize:"))?;
+    size.trim().strip_suffix("kB")?.trim_end().parse().ok()
 }
 
 fn cards_below(devices: &Path) -> Vec<Card> {
@@ -106,7 +119,10 @@ fn card(card: &Path) -> Option<Card> {
     interfaces.sort();
     let of_vfio = driver == Driver::HandedOver("vfio-pci".to_owned());
     let group = linked("iommu_group").filter(|_| of_vfio);
-    let file = group.map(|group| Path::new("/dev/vfio").join(group));
+    // Without an IOMMU, where that is let happen, it has another name.
+    let kind = fs::read_to_string(card.join("iommu_group/name")).unwrap_or_default();
+    let unsafe_mode = if kind.trim() == "vfio-noiommu" { "noiommu-" } else { "" };
+    let file = group.map(|group| Path::new("/dev/vfio").join(format!("{unsafe_mode}{group}")));
     let address = card.file_name()?.to_str()?.to_owned();
     Some(Card { address, driver, interfaces, file })
 }
@@ -115,6 +131,13 @@ fn card(card: &Path) -> Option<Card> {
 mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
+
+    #[test]
+    fn huge_pages_have_the_size_that_the_system_says() {
+        let meminfo = "HugePages_Surp:        0\nHugepagesize:    1048576 kB\nHugetlb: 0 kB\n";
+        assert_eq!(huge_page_kib(meminfo), Some(1 << 20));
+        assert_eq!(huge_page_kib("MemTotal: 1 kB\n"), None);
+    }
 
     #[test]
     fn cards_are_found_with_who_drives_them() {
@@ -154,6 +177,13 @@ mod tests {
         );
         let file = Some(PathBuf::from("/dev/vfio/42"));
         assert_eq!(all.iter().find_map(|card| card.file.clone()), file);
+        let unsafe_group = folder.path().join("7");
+        fs::create_dir(&unsafe_group).expect("makes");
+        fs::write(unsafe_group.join("name"), "vfio-noiommu\n").expect("writes");
+        let unsafe_card = make("0000:3c:00.0", "0x020000\n", Some("vfio-pci"), &[]);
+        symlink(&unsafe_group, unsafe_card.join("iommu_group")).expect("links");
+        let file = Some(PathBuf::from("/dev/vfio/noiommu-7"));
+        assert_eq!(card(&unsafe_card).and_then(|card| card.file), file);
         let free: Vec<bool> = all.iter().map(Card::is_for_programs).collect();
         assert_eq!(free, [false, false, true, false, true]);
         assert!(cards_below(Path::new("/nonexistent")).is_empty());

@@ -46,6 +46,9 @@ fn by_libpcap(device: Device) -> [String; 5] {
 fn by_dpdk(card: &weir_dpdk::machine::Card) -> [String; 5] {
     use weir_dpdk::machine::Driver;
     let state = match &card.driver {
+        Driver::Shared(name) if card.interfaces.is_empty() => {
+            format!("by DPDK, which {name} shares it with")
+        }
         Driver::Shared(name) => {
             format!("by DPDK, which {name} shares {} with", card.interfaces.join(" "))
         }

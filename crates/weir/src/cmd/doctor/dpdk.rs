@@ -12,7 +12,8 @@ pub(super) fn cards(asked: &[String], names: Vec<String>) -> (Vec<Card>, Vec<Str
         return (all, names);
     }
     let is = |card: &Card, name: &str| {
-        card.address == name || card.address.strip_prefix("0000:") == Some(name)
+        let short = card.address.strip_prefix("0000:").unwrap_or(&card.address);
+        card.address.eq_ignore_ascii_case(name) || short.eq_ignore_ascii_case(name)
     };
     let (of_cards, others): (Vec<String>, _) =
         names.into_iter().partition(|name| all.iter().any(|card| is(card, name)));
@@ -32,7 +33,7 @@ pub(super) fn judge(machine: &Machine, cards: &[Card]) -> Vec<(String, Vec<Check
 }
 
 fn of_machine(machine: &Machine) -> Vec<Check> {
-    let Machine { version, huge_mib, needed_mib, iommu, vfio } = machine;
+    let Machine { version, huge_mib, needed_mib, huge_pages, huge_page_kib, iommu, vfio } = machine;
     let huge = match huge_mib >= needed_mib {
         true => Check::ok("huge pages", format!("{huge_mib} MiB are free")),
         false => {
@@ -42,7 +43,9 @@ fn of_machine(machine: &Machine) -> Vec<Check> {
                  them: slower, and for a card an IOMMU is needed then"
             );
             let check = Check::note("huge pages", found, means);
-            check.mended(format!("sudo sysctl -w vm.nr_hugepages={}", needed_mib.div_ceil(2)))
+            // Others may have those that there are: what is missing comes on top.
+            let missing = ((needed_mib - huge_mib) << 10).div_ceil(*huge_page_kib);
+            check.mended(format!("sudo sysctl -w vm.nr_hugepages={}", huge_pages + missing))
         }
     };
     let iommu = match iommu {
@@ -108,6 +111,8 @@ mod tests {
             version: "DPDK 22.11.11".to_owned(),
             huge_mib: if all { 512 } else { 0 },
             needed_mib: 160,
+            huge_pages: 256,
+            huge_page_kib: 2048,
             iommu: all,
             vfio: all,
         };
@@ -134,7 +139,7 @@ mod tests {
         });
         assert_snapshot!(lines.collect::<Vec<_>>().join("\n"), @r#"
         ok version: DPDK 22.11.11 >
-        note huge pages: 0 MiB are free > sudo sysctl -w vm.nr_hugepages=80
+        note huge pages: 0 MiB are free > sudo sysctl -w vm.nr_hugepages=336
         note IOMMU: none in use >
         note vfio: not loaded > sudo modprobe vfio-pci
         ok card: handed over by vfio-pci: --capture dpdk -i 0000:3b:00.0 >
