@@ -14,6 +14,33 @@ use weir_packet::source::{Account, FrameBatch, Gap, Lost, Source, SourceError};
 
 const NS_PER_MS: i64 = 1_000_000;
 
+/// What is known of the end of a gap, where frames bear the times of a file: frames in the rings
+/// may be older than what was lost, so that it ends with one that comes once these were empty.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Open {
+    /// There is none.
+    No,
+    /// Frames in the rings may be older than it.
+    Full,
+    /// The rings were empty: what comes now is later.
+    Empty,
+}
+
+impl Open {
+    /// So many frames were taken of the rings, or they were found empty; whether that ends the gap.
+    fn ends(&mut self, n: u64, empty: bool) -> bool {
+        match *self {
+            Open::Full if n == 0 && empty => *self = Open::Empty,
+            Open::Empty if n > 0 => {
+                *self = Open::No;
+                return true;
+            }
+            _ => {}
+        }
+        false
+    }
+}
+
 /// A port that is captured from.
 pub(crate) struct Wire {
     name: String,
@@ -30,6 +57,11 @@ pub(crate) struct Wire {
     /// The time behind which none of its frames is to come, where frames bear other times than the
     /// system's.
     reached: Option<i64>,
+    /// Frames lost that batches have said, ...
+    told: u64,
+    /// ... whether it is known until when, and when the last were lost at the latest.
+    open: Open,
+    until: i64,
 }
 
 impl Wire {
@@ -39,8 +71,20 @@ impl Wire {
         // Some do not know at once: they are taken to be up until they were.
         let up = port.on().is_up().filter(|up| *up);
         let (name, since, tally) = (name.to_owned(), steady(), Cell::new(Tally::new(counts)));
-        let (counted, received, reached) = (Cell::new(since), 0, None);
-        Ok(Wire { name, port, times, up, since, tally, counted, received, reached })
+        Ok(Wire {
+            name,
+            port,
+            times,
+            up,
+            since,
+            tally,
+            counted: Cell::new(since),
+            received: 0,
+            reached: None,
+            told: 0,
+            open: Open::No,
+            until: i64::MIN,
+        })
     }
 
     /// What it has lost, asked anew if that is longer ago than this.
@@ -71,8 +115,27 @@ impl Wire {
         if n > 0 || port.is_empty() {
             self.reached = self.reached.max(times.reached(now, n == 0));
         }
+        if self.open.ends(n, port.is_empty()) {
+            self.until = self.until.max(batch.ts()[0]);
+        }
         self.received += n;
         n
+    }
+
+    /// How many it has lost that batches have not said.
+    fn more_lost(&mut self) -> u64 {
+        let lost = self.lost(0).total();
+        let more = lost.saturating_sub(self.told);
+        self.told += more;
+        if more > 0 && self.is_foreign() {
+            self.open = Open::Full;
+        }
+        more
+    }
+
+    /// Whether its frames bear times that have nothing to do with the system's.
+    fn is_foreign(&self) -> bool {
+        matches!(self.times, Times::File(_))
     }
 
     /// The time behind which none of its frames is to come.
@@ -106,8 +169,10 @@ pub(crate) struct DpdkSource {
     /// that nobody sets.
     looked_at: i64,
     looked: i64,
-    /// Frames lost that batches have said.
-    told: u64,
+    /// What time had been reached then, where that is not the system's.
+    reached: i64,
+    /// Whether batches have said of a gap, and not until when.
+    open: bool,
     /// What ends the capture, when what came before it has been said.
     failed: Option<SourceError>,
 }
@@ -126,7 +191,8 @@ impl DpdkSource {
             ended: false,
             looked_at: 0,
             looked: 0,
-            told: 0,
+            reached: i64::MIN,
+            open: false,
             failed: None,
         }
     }
@@ -177,6 +243,21 @@ impl DpdkSource {
         }
     }
 
+    /// The time behind which no frame is to come: ports that say different things of time have all
+    /// reached the earliest of it.
+    fn all_reached(&self) -> Option<i64> {
+        self.wires.iter().map(|wire| wire.reached(self.now)).min().flatten()
+    }
+
+    /// Says until when frames were lost, once all ports know.
+    fn close_gap(&mut self, batch: &mut FrameBatch) {
+        if self.open && self.wires.iter().all(|wire| wire.open == Open::No) {
+            self.open = false;
+            let until = self.wires.iter().map(|wire| wire.until).max().unwrap_or(i64::MIN);
+            batch.set_gap(Gap { frames: 0, since: until, until });
+        }
+    }
+
     fn say(&self, text: &str) {
         if let Some(tell) = &self.tell {
             tell(text);
@@ -188,13 +269,16 @@ impl DpdkSource {
         // A first time there is not: frames may have been lost since ports were switched on.
         let since = if self.looked_at == 0 { i64::MIN } else { self.looked_at };
         (self.looked_at, self.looked) = (self.now, steady());
-        let mut lost = Lost::default();
-        self.wires.iter().for_each(|wire| lost.merge(wire.lost(0)));
-        let frames = lost.total().saturating_sub(self.told);
+        let foreign = self.wires.iter().any(Wire::is_foreign);
+        let frames = self.wires.iter_mut().map(Wire::more_lost).sum();
         if frames > 0 {
-            self.told = lost.total();
-            batch.set_gap(Gap { frames, since, until: self.now });
+            self.open = foreign;
+            batch.set_gap(match foreign {
+                true => Gap { frames, since: self.reached, until: Gap::OPEN },
+                false => Gap { frames, since, until: self.now },
+            });
         }
+        self.reached = self.all_reached().unwrap_or(i64::MIN);
         let mut events = Vec::new();
         for wire in &mut self.wires {
             let (port, now) = (&wire.port, self.now);
@@ -243,13 +327,12 @@ impl Source for DpdkSource {
         }
         self.tick();
         let quiet = !self.wait(batch);
+        self.close_gap(batch);
         if quiet || steady() - self.looked > i64::from(LOOK_EVERY_MS) * NS_PER_MS {
             // First what was taken and is to be said besides.
             self.failed = self.look_after(batch).err();
         }
-        // Ports that say different things of time have all reached the earliest of it.
-        let all = self.wires.iter().map(|wire| wire.reached(self.now));
-        if let Some(reached) = all.min().flatten() {
+        if let Some(reached) = self.all_reached() {
             batch.set_reached(reached);
         }
         Ok(true)
@@ -271,5 +354,22 @@ impl Drop for DpdkSource {
         // What drivers say of the end is of no use.
         self.wires.clear();
         sys::said();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Open;
+
+    #[test]
+    fn a_gap_ends_with_a_frame_behind_empty_rings() {
+        let mut open = Open::No;
+        assert!(!open.ends(0, true) && !open.ends(5, false), "there is none");
+        open = Open::Full;
+        assert!(!open.ends(5, false), "they may be older");
+        assert!(!open.ends(0, false), "there was no buffer");
+        assert!(!open.ends(0, true) && !open.ends(0, true));
+        assert!(open.ends(1, false));
+        assert!(!open.ends(1, false), "once");
     }
 }

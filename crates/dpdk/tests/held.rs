@@ -3,10 +3,11 @@
 #![cfg(feature = "link")]
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use weir_capture::live::Stamps;
 use weir_dpdk::limits::COPIES_MIN;
 use weir_dpdk::{DpdkOptions, open_dpdk};
 use weir_packet::pcap::FileHeader;
-use weir_packet::source::{FrameBatch, LinkType, Lost, Source};
+use weir_packet::source::{FrameBatch, Gap, LinkType, Lost, Source};
 
 /// One at a time: they share the memory that DPDK was started with.
 fn alone() -> MutexGuard<'static, ()> {
@@ -41,7 +42,8 @@ fn bytes(batches: &[FrameBatch]) -> Vec<Vec<u8>> {
     all.map(<[u8]>::to_vec).collect()
 }
 
-/// Whoever ends a capture asks what was lost, and gets what is known then.
+/// Whoever ends a capture asks what was lost, and gets what is known then. Among the times of a
+/// file nobody knows until when frames were lost.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "counters are good for a millisecond")]
 fn what_was_lost_last_is_told_at_once() {
@@ -55,17 +57,25 @@ fn what_was_lost_last_is_told_at_once() {
     let path = folder.path().join("broken.pcap");
     std::fs::write(&path, file).expect("writes");
     let device = format!("net_pcap1,rx_pcap={}", path.to_str().expect("a plain path"));
-    let options = DpdkOptions { memory: 4 << 20, ..DpdkOptions::default() };
+    let stamps = Stamps::AdapterUnsynced;
+    let options = DpdkOptions { memory: 4 << 20, stamps, ..DpdkOptions::default() };
     let mut source = open_dpdk(&[device], options).unwrap_or_else(|e| panic!("{e}")).source;
-    let (mut batch, mut received) = (FrameBatch::new(), 0);
+    let (mut batch, mut received, mut gap) = (FrameBatch::new(), 0, None);
     while received < 299 {
         assert!(source.fill(&mut batch).expect("it goes on"));
         received += batch.len();
+        gap = gap.or(batch.gap());
     }
     assert_eq!(received, 299);
     std::thread::sleep(std::time::Duration::from_millis(2));
     assert_eq!(source.account().lost, Lost { interface: 1, ..Lost::default() });
     assert_eq!(source.interfaces(), [("net_pcap1".to_owned(), source.account())]);
+    for _ in 0..20 {
+        assert!(source.fill(&mut batch).expect("it goes on"));
+        gap = gap.or(batch.gap());
+    }
+    let Gap { frames, since, until } = gap.expect("it is told");
+    assert!((frames, until) == (1, Gap::OPEN) && since <= 0, "{gap:?}");
 }
 
 /// Frames that take several buffers are copied, into no more memory than there may be.
