@@ -4,6 +4,7 @@
 //! must take everything, or the run ends; what a wire does not take is counted, and it goes on.
 
 use crate::limits::{SEND_WAIT_FILE_NS, SEND_WAIT_LIVE_NS};
+use crate::live::ANY;
 use crate::send::place::{Place, PlaceError};
 use crate::send::{DEVICES, OpenTransmit, Wire};
 use crate::write::{Files, Rotation};
@@ -192,7 +193,7 @@ impl Outlets {
             Place::Xdp(interface) => interface,
             _ => return Ok(()),
         };
-        if !self.captured.iter().any(|on| on.name == interface) {
+        if !self.captured.iter().any(|on| on.name == ANY || on.name == interface) {
             return Ok(());
         }
         Err(refused(format!(
@@ -241,6 +242,7 @@ fn name<'a>(outlet: &'a Outlet, pass: Option<&'a str>) -> Option<&'a str> {
 impl Egress for Outlets {
     fn open(&mut self, outlets: &[Outlet]) -> io::Result<()> {
         self.prepare(outlets)?;
+        self.settle();
         self.refused = vec![Refused::default(); outlets.len()];
         let pass = self.pass.as_deref();
         let named = |wire: &Wire| outlets.iter().any(|o| name(o, pass) == Some(&wire.name));
@@ -265,6 +267,10 @@ impl Egress for Outlets {
             self.wires.truncate(before);
         }
         opened
+    }
+
+    fn settle(&mut self) {
+        self.wires.iter_mut().for_each(|wire| wire.settle(&mut self.refused));
     }
 
     fn wants(&self, outlet: &Outlet) -> bool {
@@ -316,7 +322,7 @@ impl Egress for Outlets {
     }
 
     fn finish(&mut self) -> io::Result<()> {
-        self.wires.iter_mut().for_each(|wire| wire.finish(&mut self.refused));
+        self.settle();
         let finished = self.files.finish();
         self.tell_failures();
         finished.and(self.failed.take().map_or(Ok(()), Err))
@@ -326,11 +332,18 @@ impl Egress for Outlets {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::send::Transmit;
+    use std::cell::Cell;
+    use std::rc::Rc;
 
     /// What is said where frames of `lo` are captured and handed to this name.
     fn opened(name: &str, outgoing: bool, link: LinkType) -> String {
+        opened_on("lo", name, outgoing, link)
+    }
+
+    fn opened_on(on: &str, name: &str, outgoing: bool, link: LinkType) -> String {
         let addresses = vec![IpAddr::from([127, 0, 0, 1])];
-        let on = Captured { name: "lo".to_owned(), outgoing, link, addresses };
+        let on = Captured { name: on.to_owned(), outgoing, link, addresses };
         let mut outlets = Outlets::new(&[], vec![on], None, Box::new(|_| {}));
         let outlet = Outlet::Named(name.to_owned());
         outlets.open(&[outlet]).map_or_else(|e| e.to_string(), |()| "opens".to_owned())
@@ -348,6 +361,9 @@ mod tests {
         check("udp://127.0.0.1:9", true, eth, "udp://127.0.0.1:9: packets leave for there by lo");
         check("udp://127.0.0.1:9", false, eth, "opens");
         check("vxlan://127.0.0.1?vni=1", false, eth, "opens");
+        let any = |name: &str| opened_on(ANY, name, false, eth);
+        assert!(any("lo").starts_with("lo: packets are captured on this interface"));
+        assert_eq!(any("udp://127.0.0.1:9"), "opens");
         let other = "vxlan://127.0.0.1?vni=1: takes no frames of link type RAW, which those of lo";
         check("vxlan://127.0.0.1?vni=1", false, raw, other);
     }
@@ -360,6 +376,67 @@ mod tests {
         assert!(Outlets::check(&outlets, Some("udp://192.0.2.1:1")).is_ok());
         assert!(Outlets::check(&outlets, Some("udp://192.0.2.1")).is_err());
         assert!(Outlets::check(&[named("no name of an interface")], None).is_err());
+    }
+
+    /// A device that throws away all that it takes, and tells of it when it is waited for.
+    #[derive(Clone, Default)]
+    struct Thrower(Rc<Cell<(u64, u64)>>);
+
+    impl Transmit for Thrower {
+        fn len_max(&self) -> usize {
+            1514
+        }
+
+        fn send(&mut self, frames: &[&[u8]]) -> usize {
+            let (on_their_way, thrown) = self.0.get();
+            self.0.set((on_their_way + frames.len() as u64, thrown));
+            frames.len()
+        }
+
+        fn is_up(&self) -> bool {
+            true
+        }
+
+        fn thrown_away(&mut self, most: u64) -> u64 {
+            let (on_their_way, thrown) = self.0.get();
+            self.0.set((on_their_way, thrown - thrown.min(most)));
+            thrown.min(most)
+        }
+
+        fn drain(&mut self) {
+            let (on_their_way, thrown) = self.0.get();
+            self.0.set((0, thrown + on_their_way));
+        }
+    }
+
+    /// Two outlets are one device, and get other numbers: each frame that is thrown away is refused
+    /// where it belongs.
+    #[test]
+    fn what_is_thrown_away_late_counts_where_it_was_sent() {
+        let device = Thrower::default();
+        let mut outlets = Outlets::new(&[], Vec::new(), None, Box::new(|_| {}));
+        outlets.by_dpdk(Box::new(move |_| Ok(Box::new(device.clone()))));
+        let named = |name: &str| Outlet::Named(format!("dpdk:{name}"));
+        let (one, two) = (named("net_null0"), named("net_null0,size=9"));
+        outlets.open(&[one, two.clone()]).expect("opens");
+        let send = |outlets: &mut Outlets, outlet, n| {
+            let (link, ts, len, start, caplen) = (LinkType::ETHERNET, 0, 60, 0, 60);
+            let frame = Sent { outlet, link, ts, len, start, caplen, trimmed: false };
+            outlets.send(&[0; 60], &vec![frame; n]).expect("takes them");
+        };
+        let refused = |outlets: &Outlets, n| outlets.refused(n).total();
+        send(&mut outlets, 1, 3);
+        outlets.settle();
+        assert_eq!([0, 1].map(|n| refused(&outlets, n)), [(0, 0), (3, 180)]);
+        send(&mut outlets, 1, 4);
+        send(&mut outlets, 0, 2);
+        outlets.settle();
+        assert_eq!([0, 1].map(|n| refused(&outlets, n)), [(2, 120), (7, 420)]);
+        outlets.open(&[two]).expect("opens");
+        assert_eq!(refused(&outlets, 0), (0, 0));
+        send(&mut outlets, 0, 1);
+        outlets.finish().expect("ends");
+        assert_eq!(refused(&outlets, 0), (1, 60));
     }
 
     /// A datagram and a file for each frame; a name that two outlets have is one wire.

@@ -1,14 +1,14 @@
 //! Devices as DPDK names them, and why one can't be had.
 
 use crate::limits::DEVICES_MAX;
+use crate::shares::{receives_from, sends_to};
 use std::fs;
 use std::io;
 use std::path::Path;
 use weir_packet::source::SourceError;
 
 /// Drivers of the kernel that hand a device over to programs.
-pub(crate) const HANDED_OVER: [&str; 4] =
-    ["vfio-pci", "uio_pci_generic", "igb_uio", "uio_hv_generic"];
+pub(crate) const HANDED_OVER: [&str; 3] = ["vfio-pci", "uio_pci_generic", "igb_uio"];
 
 /// Drivers of the kernel that share their devices with DPDK's.
 pub(crate) const SHARED: [&str; 2] = ["mlx5_core", "mlx4_core"];
@@ -45,6 +45,11 @@ impl Device {
         Err(unfit(text, otherwise(name)))
     }
 
+    /// Whether its driver is told nothing.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.arguments == self.name
+    }
+
     /// All of them, each once.
     pub(crate) fn all(texts: &[String]) -> Result<Vec<Device>, SourceError> {
         let all: Vec<Device> = texts.iter().map(|t| Device::new(t)).collect::<Result<_, _>>()?;
@@ -71,18 +76,23 @@ impl Device {
         texts: &[String],
         captured: &[Device],
     ) -> Result<(Vec<Device>, Vec<String>), SourceError> {
-        let (mut others, mut names) = (Vec::<Device>::new(), Vec::new());
-        for text in texts {
-            let device = Device::new(text)?;
+        let (mut others, mut names) = (Vec::<Device>::new(), Vec::<String>::new());
+        let mut all: Vec<Device> =
+            texts.iter().map(|t| Device::new(t)).collect::<Result<_, _>>()?;
+        // What a driver is told may stand at one of the names of its device alone.
+        all.sort_by_key(Device::is_plain);
+        for device in all {
             let known = captured.iter().chain(&others).find(|known| known.name == device.name);
-            let plain = device.arguments == device.name;
-            if known.is_some_and(|known| !plain && known.arguments != device.arguments) {
+            if known.is_some_and(|known| !device.is_plain() && known.arguments != device.arguments)
+            {
                 let reason = "is named twice, and its driver told different things: name it \
                               without them where packets are sent by it";
                 return Err(unfit(&device.name, reason));
             }
-            let shared = device.shared();
-            let same = captured.iter().find(|on| shared.is_some() && on.shared() == shared);
+            let to = sends_to(&device.arguments);
+            let is_one = |from: &str| to.contains(&from);
+            let same =
+                captured.iter().find(|on| receives_from(&on.arguments).into_iter().any(is_one));
             match (known, same) {
                 (None, Some(same)) => {
                     let reason = format!(
@@ -96,6 +106,7 @@ impl Device {
                     names.push(device.name.clone());
                     others.push(device);
                 }
+                (Some(_), _) if names.contains(&device.name) => {}
                 (Some(_), _) => names.push(device.name),
             }
         }
@@ -106,11 +117,6 @@ impl Device {
             }
             _ => Ok((others, names)),
         }
-    }
-
-    /// The interface of the kernel that it shares, if it does.
-    fn shared(&self) -> Option<&str> {
-        self.arguments.split(',').find_map(|word| word.strip_prefix("iface="))
     }
 
     /// Why a virtual device was not made, of which DPDK said this.
@@ -281,16 +287,26 @@ mod tests {
         let (new, names) = others(&["net_af_packet0", "0000:3b:00.0", "net_null0,size=9"])
             .unwrap_or_else(|e: String| panic!("{e}"));
         assert_eq!(new, ["net_null0,size=9"]);
-        assert_eq!(names, ["net_af_packet0", "0000:3b:00.0", "net_null0"]);
+        assert_eq!(names, ["net_null0", "net_af_packet0", "0000:3b:00.0"]);
         let (new, _) = others(&["net_af_packet0,iface=v0", "net_null0", "net_null0"])
             .unwrap_or_else(|e: String| panic!("{e}"));
         assert_eq!(new, ["net_null0"]);
+        let (new, names) =
+            others(&["net_null0", "net_null0,size=9"]).unwrap_or_else(|e: String| panic!("{e}"));
+        assert_eq!(
+            (new, names),
+            (vec!["net_null0,size=9".to_owned()], vec!["net_null0".to_owned()])
+        );
         for (texts, why) in [
             (&["net_af_packet0,iface=v1"][..], "net_af_packet0: is named twice, and its driver"),
             (&["net_null0,size=9", "net_null0,size=8"], "net_null0: is named twice, and its"),
             (
                 &["net_af_packet1,iface=v0"],
                 "net_af_packet1: packets are captured on this interface",
+            ),
+            (
+                &["net_pcap0,tx_iface=v0"],
+                "net_pcap0: packets are captured on this interface by net_af_packet0",
             ),
             (&["eth99"], "eth99: is no device of DPDK"),
         ] {

@@ -44,6 +44,7 @@ mod open;
 mod senders;
 #[cfg(feature = "link")]
 mod sending;
+mod shares;
 #[cfg(feature = "link")]
 mod source;
 #[cfg(feature = "link")]
@@ -52,6 +53,7 @@ mod sys;
 
 pub use mode::{Mode, Pages};
 pub use senders::Senders;
+pub use shares::{receives_from, sends_to};
 
 use crate::limits::MEMORY;
 use weir_capture::live::Stamps;

@@ -48,6 +48,10 @@ pub const LOOK_EVERY_MS: u32 = 50;
 /// Nanoseconds for which what counters said is good enough for whoever asks what was lost.
 pub const COUNTS_AGE_NS: i64 = 1_000_000;
 
+/// Nanoseconds for which what counters said of frames sent is good enough: some drivers ask the
+/// card for them.
+pub const SENT_AGE_NS: i64 = 5_000_000;
+
 /// How far a device's time may be from the system's, in nanoseconds, to be believed.
 pub const CLOCKS_APART_NS: i64 = 1_000_000_000;
 
@@ -56,6 +60,9 @@ pub const REACHED_BEHIND_NS: i64 = 250_000_000;
 
 /// Seconds after which a link that has not come up is told; cards take some to agree how to talk.
 pub const LINK_SECONDS: u32 = 10;
+
+/// Nanoseconds between two looks whether links have come up.
+pub const LINK_PAUSE_NS: i64 = 20_000_000;
 
 /// Lines of what DPDK says while a capture goes on that are passed on; further ones are not.
 pub const MESSAGES_MAX: u32 = 100;

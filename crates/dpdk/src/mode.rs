@@ -1,4 +1,4 @@
-//! How a device is captured from, for the user to know.
+//! How a device is captured from, and sent by, for the user to know.
 
 use std::fmt;
 

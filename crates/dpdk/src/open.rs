@@ -90,7 +90,7 @@ fn open_all(names: &[String], options: &DpdkOptions) -> Result<All, SourceError>
             return Err(unfit(&device.name, reason));
         }
         for (port, about) in ports {
-            all.port(port, &about, use_of, pages, options)?;
+            all.port(port, (device, &about), use_of, pages, options)?;
         }
     }
     // What it tried, and what came of it, is in the modes.
@@ -187,7 +187,7 @@ impl All {
     fn port(
         &mut self,
         port: u16,
-        about: &About,
+        (device, about): (&Device, &About),
         of: Use,
         pages: Pages,
         options: &DpdkOptions,
@@ -223,8 +223,8 @@ impl All {
             },
             busy_poll: options.busy_poll,
         });
-        if let Some(sender) = Sender::new(&on) {
-            self.senders.add(about.device.clone(), Sending::new(sender));
+        if let Some(sender) = Sender::take(&on) {
+            self.senders.add(device, Sending::new(sender));
         }
         if of.receives {
             let port = Port::new(on, options.memory);

@@ -3,28 +3,63 @@
 use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
+use std::sync::atomic::AtomicBool;
 use weir_capture::send::Transmit;
 
 /// Devices that were opened to send frames by. They stay open as long as this, or anything that
 /// [`Senders::open`] gave.
 #[derive(Default)]
-pub struct Senders(Vec<(String, Rc<RefCell<dyn Transmit>>)>);
+pub struct Senders(Vec<Open>);
+
+/// A device that is open.
+struct Open {
+    name: String,
+    /// Its name, and what its driver was told.
+    arguments: String,
+    device: Rc<RefCell<dyn Transmit>>,
+}
 
 impl Senders {
     /// One more.
-    #[cfg_attr(not(any(feature = "link", test)), expect(dead_code, reason = "nothing is opened"))]
-    pub(crate) fn add(&mut self, name: String, device: impl Transmit + 'static) {
-        self.0.push((name, Rc::new(RefCell::new(device))));
+    #[cfg(any(feature = "link", test))]
+    pub(crate) fn add(&mut self, of: &crate::device::Device, device: impl Transmit + 'static) {
+        let (name, arguments) = (of.name.clone(), of.arguments.clone());
+        self.0.push(Open { name, arguments, device: Rc::new(RefCell::new(device)) });
+    }
+
+    /// Waits until the links of all devices are up, or do not say; a card takes some seconds to
+    /// agree how to talk once it is started. Not for ever, and no longer than until `stop`.
+    pub fn wait_for_links(&self, stop: &AtomicBool) {
+        #[cfg(any(feature = "link", test))]
+        {
+            use crate::clock::{pause, steady};
+            use crate::limits::{LINK_PAUSE_NS, LINK_SECONDS};
+            use std::sync::atomic::Ordering;
+            let until = steady() + i64::from(LINK_SECONDS) * 1_000_000_000;
+            let up = || self.0.iter().all(|open| open.device.borrow().is_up());
+            while !up() && !stop.load(Ordering::Relaxed) && steady() < until {
+                pause(LINK_PAUSE_NS);
+            }
+        }
+        #[cfg(not(any(feature = "link", test)))]
+        let _ = stop;
     }
 
     /// The sending side of a device, of which there is one however often this is called.
     ///
     /// # Errors
-    /// When the device is not among those that were opened.
+    /// When the device is not among those that were opened, or its driver was told other things.
     pub fn open(&self, device: &str) -> io::Result<Box<dyn Transmit>> {
-        let name = name(device);
-        if let Some((_, found)) = self.0.iter().find(|(of, _)| *of == name) {
-            return Ok(Box::new(Shared(Rc::clone(found))));
+        let (name, arguments) = asked(device);
+        if let Some(open) = self.0.iter().find(|open| open.name == name) {
+            if arguments.is_some_and(|arguments| arguments != open.arguments) {
+                let reason = format!(
+                    "is open as {}, and its driver can't be told other things now: name it {name}",
+                    open.arguments
+                );
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
+            }
+            return Ok(Box::new(Shared(Rc::clone(&open.device))));
         }
         let reason = match (crate::is_linked(), &self.0[..]) {
             (false, _) => "this program was built without DPDK (docs/dpdk.md)".to_owned(),
@@ -32,7 +67,7 @@ impl Senders {
                            without any: name it there, with -w or in a query"
                 .to_owned(),
             (true, all) => {
-                let all: Vec<&str> = all.iter().map(|(name, _)| name.as_str()).collect();
+                let all: Vec<&str> = all.iter().map(|open| open.name.as_str()).collect();
                 format!(
                     "devices of DPDK are opened when a run starts, and this one sends by {} only",
                     all.join(", ")
@@ -43,13 +78,14 @@ impl Senders {
     }
 }
 
-/// A device, of its name and what its driver is told.
-fn name(device: &str) -> String {
+/// The name of a device, and all that it was named with, if its driver is told something.
+fn asked(device: &str) -> (String, Option<String>) {
     #[cfg(any(feature = "link", test))]
     if let Ok(device) = crate::device::Device::new(device) {
-        return device.name;
+        let arguments = (!device.is_plain()).then(|| device.arguments.clone());
+        return (device.name, arguments);
     }
-    device.to_owned()
+    (device.to_owned(), None)
 }
 
 struct Shared(Rc<RefCell<dyn Transmit>>);
@@ -67,8 +103,8 @@ impl Transmit for Shared {
         self.0.borrow().is_up()
     }
 
-    fn thrown_away(&mut self) -> u64 {
-        self.0.borrow_mut().thrown_away()
+    fn thrown_away(&mut self, most: u64) -> u64 {
+        self.0.borrow_mut().thrown_away(most)
     }
 
     fn drain(&mut self) {
@@ -79,6 +115,45 @@ impl Transmit for Shared {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::device::Device;
+    use std::cell::Cell;
+
+    /// A device whose link comes up when it was asked so often.
+    struct Late(Cell<u32>);
+
+    impl Transmit for Late {
+        fn len_max(&self) -> usize {
+            0
+        }
+
+        fn send(&mut self, _frames: &[&[u8]]) -> usize {
+            0
+        }
+
+        fn is_up(&self) -> bool {
+            self.0.set(self.0.get().saturating_sub(1));
+            self.0.get() == 0
+        }
+
+        fn thrown_away(&mut self, _most: u64) -> u64 {
+            0
+        }
+
+        fn drain(&mut self) {}
+    }
+
+    #[test]
+    fn links_are_waited_for_unless_it_is_to_end() {
+        let mut senders = Senders::default();
+        let device = |name| Device::new(name).expect("a device");
+        senders.add(&device("net_null0"), Late(Cell::new(3)));
+        senders.add(&device("net_null1"), Late(Cell::new(2)));
+        senders.wait_for_links(&AtomicBool::new(false));
+        assert!(senders.0.iter().all(|open| open.device.borrow().is_up()));
+        senders.add(&device("net_null2"), Late(Cell::new(u32::MAX)));
+        senders.wait_for_links(&AtomicBool::new(true));
+        assert!(!senders.open("net_null2").expect("is there").is_up());
+    }
 
     /// A device that takes two frames at a time, and remembers how many it took.
     struct Two(usize);
@@ -98,7 +173,7 @@ mod tests {
             true
         }
 
-        fn thrown_away(&mut self) -> u64 {
+        fn thrown_away(&mut self, _most: u64) -> u64 {
             0
         }
 
@@ -108,11 +183,16 @@ mod tests {
     #[test]
     fn a_device_has_one_sender_by_all_its_names() {
         let mut senders = Senders::default();
-        senders.add("0000:3b:00.1".to_owned(), Two(0));
+        let device = Device::new("3b:00.1,x=1").expect("a device");
+        senders.add(&device, Two(0));
         let mut one = senders.open("3B:00.1,x=1").expect("is there");
         let other = senders.open("0000:3b:00.1").expect("is there");
         assert_eq!(one.send(&[&[0; 60][..]; 3]), 2);
         assert_eq!(other.len_max(), 2);
+        let refused = senders.open("3b:00.1,x=2").err().expect("not so").to_string();
+        let why = "is open as 0000:3b:00.1,x=1, and its driver can't be told other things now: \
+                   name it 0000:3b:00.1";
+        assert_eq!(refused, why);
         let refused = senders.open("net_null0").err().expect("is not there").to_string();
         let why = if crate::is_linked() { "sends by 0000:3b:00.1 only" } else { "without DPDK" };
         assert!(refused.contains(why), "{refused}");

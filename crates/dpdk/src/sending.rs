@@ -1,7 +1,7 @@
 //! Sending by a port, as outlets do it.
 
 use crate::clock::{pause, steady};
-use crate::limits::{DRAIN_MS, PAUSE_NS};
+use crate::limits::{DRAIN_MS, PAUSE_NS, SENT_AGE_NS};
 use crate::sys::sender::Sender;
 use weir_capture::send::Transmit;
 
@@ -15,21 +15,29 @@ pub(crate) struct Sending {
     taken: u64,
     /// What its counters said at the start, of frames sent and not sent.
     before: (u64, u64),
-    /// Frames that it threw away, as far as that was told.
+    /// Frames that it threw away, by its counters when they were last asked, ...
     thrown: u64,
+    /// ... how many of them were told, ...
+    told: u64,
+    /// ... and when that was.
+    asked: i64,
 }
 
 impl Sending {
     pub(crate) fn new(port: Sender) -> Sending {
         let before = port.counts().unwrap_or_default();
-        Sending { port, taken: 0, before, thrown: 0 }
+        Sending { port, taken: 0, before, thrown: 0, told: 0, asked: steady() }
     }
 
-    /// How many frames are on their way, and how many were thrown away.
-    fn left(&self) -> Option<(u64, u64)> {
-        let ((sent, failed), before) = (self.port.counts().ok()?, self.before);
-        let (sent, failed) = (sent.saturating_sub(before.0), failed.saturating_sub(before.1));
-        Some(left(self.taken, sent, failed))
+    /// Asks how many frames were thrown away, and says how many are on their way.
+    fn ask(&mut self) -> u64 {
+        self.asked = steady();
+        let Ok((sent, failed)) = self.port.counts() else { return 0 };
+        let sent = sent.saturating_sub(self.before.0);
+        let failed = failed.saturating_sub(self.before.1);
+        let (on_their_way, thrown) = left(self.taken, sent, failed);
+        self.thrown = self.thrown.max(thrown);
+        on_their_way
     }
 }
 
@@ -59,17 +67,18 @@ impl Transmit for Sending {
         !self.port.on().is_removed() && self.port.on().is_up() != Some(false)
     }
 
-    fn thrown_away(&mut self) -> u64 {
-        let Some((_, thrown)) = self.left() else { return 0 };
-        let more = thrown.saturating_sub(self.thrown);
-        self.thrown += more;
+    fn thrown_away(&mut self, most: u64) -> u64 {
+        if steady() - self.asked >= SENT_AGE_NS {
+            self.ask();
+        }
+        let more = (self.thrown - self.told).min(most);
+        self.told += more;
         more
     }
 
     fn drain(&mut self) {
         let since = steady();
-        let on_their_way = || self.left().is_some_and(|(on_their_way, _)| on_their_way > 0);
-        while on_their_way() && steady() - since < i64::from(DRAIN_MS) * 1_000_000 {
+        while self.ask() > 0 && steady() - since < i64::from(DRAIN_MS) * 1_000_000 {
             pause(PAUSE_NS);
         }
     }

@@ -154,6 +154,11 @@ pub trait Egress {
         Ok(())
     }
 
+    /// Called before the outlets are asked for the last time what they refused, and opened again:
+    /// no more frames come for them by their numbers of now. What is on its way is waited for a
+    /// little, where that tells what became of it.
+    fn settle(&mut self) {}
+
     /// Whether frames for this outlet are wanted; where not, they are only counted. Asked once,
     /// after [`Egress::open`].
     fn wants(&self, _outlet: &Outlet) -> bool {

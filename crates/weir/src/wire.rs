@@ -14,7 +14,7 @@ use weir_capture::live::{
 };
 use weir_capture::outlets::Captured;
 use weir_capture::xdp::{BusyPoll, XdpOptions, open_xdp};
-use weir_dpdk::{DpdkOptions, Mode, Senders, open_dpdk, open_senders};
+use weir_dpdk::{DpdkOptions, Mode, Senders, open_dpdk, open_senders, receives_from, sends_to};
 use weir_packet::source::{Account, LinkType, Lost, Source, SourceError};
 
 /// Notes that are kept; an interface may go down and up for weeks.
@@ -139,18 +139,19 @@ fn open_by_dpdk(
     Ok(Wires { senders: opened.senders, ..Wires::from(source) })
 }
 
-/// Opens devices of DPDK to send by, of a run that does not capture by DPDK.
+/// Opens devices of DPDK to send by, of a run that does not capture by DPDK. Where it reads files,
+/// which don't go on meanwhile, links are waited for until `stop`.
 pub(crate) fn senders(
     args: &LiveArgs,
     sends: &[String],
+    stop: &AtomicBool,
     (notes, quiet): (&Notes, bool),
 ) -> Result<Senders, SourceError> {
     if sends.is_empty() {
         return Ok(Senders::default());
     }
-    let captured = |device: &&String| {
-        shared(device).is_some_and(|shared| args.interface.iter().any(|on| on == shared))
-    };
+    let is_captured = |to: &str| args.interface.iter().any(|on| on == ANY || on == to);
+    let captured = |device: &&String| sends_to(device).into_iter().any(is_captured);
     if let Some(device) = sends.iter().find(captured) {
         let reason = "packets are captured on this interface, and would go back where they came \
                       from, and be captured again";
@@ -163,12 +164,10 @@ pub(crate) fn senders(
     let (memory, stamps) = (plain.memory, plain.stamps);
     let (senders, modes) = open_senders(DpdkOptions { memory, stamps, ..options })?;
     tell_modes(&modes, quiet);
+    if args.interface.is_empty() {
+        senders.wait_for_links(stop);
+    }
     Ok(senders)
-}
-
-/// The interface that a device of DPDK shares with the kernel, if it does.
-fn shared(device: &str) -> Option<&str> {
-    device.split(',').find_map(|word| word.strip_prefix("iface="))
 }
 
 /// What packets come from, open.
@@ -309,7 +308,7 @@ fn instead(error: &SourceError) -> Option<&'static str> {
 /// What is captured, for outlets to know what would come back; `links` as [`Wires`] has them.
 pub(crate) fn captured(args: &LiveArgs, links: &[LinkType]) -> io::Result<Vec<Captured>> {
     if args.is_dpdk() {
-        return Ok(args.interface.iter().map(|device| captured_by_dpdk(device)).collect());
+        return Ok(args.interface.iter().flat_map(|device| captured_by_dpdk(device)).collect());
     }
     let direction = args.direction.map(Direction::from).unwrap_or_default();
     let outgoing = direction != Direction::In && !args.is_xdp();
@@ -329,11 +328,17 @@ pub(crate) fn captured(args: &LiveArgs, links: &[LinkType]) -> io::Result<Vec<Ca
     Ok(args.interface.iter().enumerate().map(captured).collect())
 }
 
-/// A device by the name of the interface that it shares with the kernel, if it does. What is sent
-/// there does not come back.
-fn captured_by_dpdk(device: &str) -> Captured {
-    let name = shared(device).unwrap_or(device).to_owned();
-    Captured { name, outgoing: false, link: LinkType::ETHERNET, addresses: Vec::new() }
+/// A device by the names of the interfaces of the kernel that it receives from, if it does. What is
+/// sent there does not come back.
+fn captured_by_dpdk(device: &str) -> Vec<Captured> {
+    let captured = |name: &str| {
+        let (name, link) = (name.to_owned(), LinkType::ETHERNET);
+        Captured { name, outgoing: false, link, addresses: Vec::new() }
+    };
+    match &receives_from(device)[..] {
+        [] => vec![captured(device)],
+        all => all.iter().map(|name| captured(name)).collect(),
+    }
 }
 
 /// What the ledger says of interfaces: a line for all that was lost, one for each interface where

@@ -12,15 +12,13 @@ use super::transmit::Transmit;
 /// A device that frames are sent by.
 pub(super) struct Dpdk {
     device: Box<dyn Transmit>,
-    /// Frames thrown away that no outlet has in its account yet.
-    thrown: u64,
 }
 
 impl Dpdk {
     /// Opens a device; `outlet` stands in errors.
     pub(super) fn open(outlet: &str, device: &str, open: &mut OpenTransmit) -> io::Result<Dpdk> {
         let device = open(device).map_err(|e| named(outlet, &e, ""))?;
-        Ok(Dpdk { device, thrown: 0 })
+        Ok(Dpdk { device })
     }
 
     /// Whether its link is up.
@@ -47,10 +45,8 @@ impl Dpdk {
 
     /// Of so many frames, how many are to be counted as thrown away, and why.
     pub(super) fn thrown(&mut self, most: u64) -> (u64, Refusal) {
-        self.thrown = self.thrown.saturating_add(self.device.thrown_away());
-        let n = self.thrown.min(most);
-        self.thrown -= n;
-        (n, if self.is_back() { Refusal::Other } else { Refusal::Down })
+        let n = self.device.thrown_away(most);
+        (n, if n > 0 && !self.is_back() { Refusal::Down } else { Refusal::Other })
     }
 
     pub(super) fn drain(&mut self) {

@@ -15,10 +15,13 @@ pub trait Transmit {
     /// Whether it may send: its link is up, or does not say.
     fn is_up(&self) -> bool;
 
-    /// How many of the frames that there was room for it has thrown away since it was last asked.
-    fn thrown_away(&mut self) -> u64;
+    /// How many of the frames that there was room for it has thrown away and did not tell before,
+    /// up to `most`; the others are told later. What it knows may be some milliseconds old, but
+    /// not right after [`Transmit::drain`].
+    fn thrown_away(&mut self, most: u64) -> u64;
 
-    /// Called at the end: waits a little until frames that there was room for have left.
+    /// Waits a little until frames that there was room for have left: at the end, and where
+    /// somebody has to know what became of them.
     fn drain(&mut self);
 }
 

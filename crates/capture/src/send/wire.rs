@@ -50,6 +50,15 @@ struct Queued {
     refused: bool,
 }
 
+/// Frames of an outlet that went to a device which may throw them away later.
+struct Taken {
+    outlet: u32,
+    /// How many, without those that were counted as thrown away.
+    frames: u64,
+    /// The length of the last of them.
+    len: u32,
+}
+
 /// Where frames go that is not a file.
 pub(crate) struct Wire {
     pub(crate) name: String,
@@ -65,9 +74,8 @@ pub(crate) struct Wire {
     anew: Vec<u8>,
     /// Whether an error was told that has no name in the ledger.
     noted: bool,
-    /// The outlet and the length of the last frame that went to a device that may throw it away
-    /// later.
-    last: Option<(u32, u32)>,
+    /// What may be thrown away later, outlet by outlet.
+    taken: Vec<Taken>,
 }
 
 impl Wire {
@@ -121,7 +129,7 @@ impl Wire {
             queue: Vec::new(),
             anew: Vec::new(),
             noted: false,
-            last: None,
+            taken: Vec::new(),
         };
         let there = match &wire.port {
             Port::Interface(interface) => interface.is_back(),
@@ -230,23 +238,41 @@ impl Wire {
     ) {
         let Port::Dpdk(device) = &mut self.port else { return };
         let taken = || self.queue.iter().rev().filter(|queued| !queued.refused);
-        let (n, reason) = device.thrown(taken().count() as u64);
+        let count = taken().count();
+        if count == 0 {
+            return;
+        }
+        let (n, reason) = device.thrown(count as u64);
         taken().take(n as usize).for_each(|queued| refuse(queued.frame, reason));
-        let rest = taken().nth(n as usize).map(|queued| frames[queued.frame as usize]);
-        self.last = rest.map(|sent| (sent.outlet, sent.len)).or(self.last);
+        for queued in self.queue.iter().filter(|queued| !queued.refused).take(count - n as usize) {
+            let Sent { outlet, len, .. } = frames[queued.frame as usize];
+            match self.taken.iter_mut().find(|taken| taken.outlet == outlet) {
+                Some(taken) => (taken.frames, taken.len) = (taken.frames + 1, len),
+                None => self.taken.push(Taken { outlet, frames: 1, len }),
+            }
+        }
         if n > 0 && reason == Refusal::Other {
             self.note(&io::Error::other("the device took frames and threw them away"), tell);
         }
     }
 
-    /// Waits a little until what a device took has left, and counts what it threw away.
-    pub(crate) fn finish(&mut self, accounts: &mut [Refused]) {
+    /// Waits a little until what a device took has left, and counts what it threw away, no more
+    /// than it took here: it may be the device of other wires, too. Outlets may get other numbers
+    /// then.
+    pub(crate) fn settle(&mut self, accounts: &mut [Refused]) {
         let Port::Dpdk(device) = &mut self.port else { return };
+        let taken = std::mem::take(&mut self.taken);
+        if taken.is_empty() {
+            return;
+        }
         device.drain();
-        let (n, reason) = device.thrown(u64::MAX);
-        let Some((outlet, len)) = self.last else { return };
-        if let Some(account) = accounts.get_mut(outlet as usize) {
-            (0..n).for_each(|_| account.add(reason, len));
+        let (mut rest, reason) = device.thrown(taken.iter().map(|taken| taken.frames).sum());
+        for Taken { outlet, frames, len } in taken {
+            let n = rest.min(frames);
+            rest -= n;
+            if let Some(account) = accounts.get_mut(outlet as usize) {
+                (0..n).for_each(|_| account.add(reason, len));
+            }
         }
     }
 

@@ -4,6 +4,7 @@ use super::{checked, lock};
 use std::ffi::c_int;
 use std::io;
 use std::ptr;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What a port is to be like.
 #[repr(C)]
@@ -63,11 +64,15 @@ pub(crate) struct NotOpened {
 }
 
 /// A port that is switched on. Dropping it switches it off.
-pub(crate) struct On(Raw);
+pub(crate) struct On {
+    raw: Raw,
+    /// Whether its sending side was taken.
+    sender: AtomicBool,
+}
 
-// SAFETY: it is only read until it is dropped, and all that its pointers refer to is there for
-// good; what DPDK lets one thread do at a time with a queue, or with a port, is done by one owner
-// each or while `CONTROL` is locked.
+// SAFETY: but for a flag that is atomic it is only read until it is dropped, and all that its
+// pointers refer to is there for good; what DPDK lets one thread do at a time with a queue, or with
+// a port, is done by one owner each or while `CONTROL` is locked.
 unsafe impl Send for On {}
 // SAFETY: as above.
 unsafe impl Sync for On {}
@@ -98,7 +103,7 @@ impl On {
         // SAFETY: structures that live through the call, the last two of which are written to.
         let opened = checked(unsafe { weir_dpdk_open(port, wish, &raw mut raw, &raw mut step) });
         match opened {
-            Ok(_) => Ok(On(raw)),
+            Ok(_) => Ok(On { raw, sender: AtomicBool::new(false) }),
             Err(error) => {
                 let doing = match step {
                     0 => "asking the device what it can",
@@ -113,54 +118,59 @@ impl On {
     }
 
     pub(super) fn raw(&self) -> &Raw {
-        &self.0
+        &self.raw
     }
 
     pub(super) fn as_ptr(&self) -> *const Raw {
-        &raw const self.0
+        &raw const self.raw
     }
 
     /// Queues that it has.
     pub(crate) fn queues(&self) -> u16 {
-        self.0.queues
+        self.raw.queues
     }
 
     /// Frames that the ring of a queue holds.
     pub(crate) fn descriptors(&self) -> u16 {
-        self.0.descriptors
+        self.raw.descriptors
     }
 
     /// Buffers that it has.
     pub(crate) fn buffers(&self) -> u32 {
-        self.0.buffers
+        self.raw.buffers
     }
 
     /// Longest frame behind its Ethernet header that it takes.
     pub(crate) fn mtu(&self) -> u32 {
-        self.0.mtu
+        self.raw.mtu
     }
 
     /// Why it does not take, or leave, frames that are meant for others.
     pub(crate) fn not_promiscuous(&self) -> Option<io::Error> {
-        checked(self.0.not_promiscuous).err()
+        checked(self.raw.not_promiscuous).err()
     }
 
     /// Frames that wait in its queue to be sent, at most, if any are.
     pub(crate) fn out_descriptors(&self) -> Option<u16> {
-        (!self.0.out.is_null()).then_some(self.0.out_descriptors)
+        (!self.raw.out.is_null()).then_some(self.raw.out_descriptors)
+    }
+
+    /// Takes its sending side, if it has one; whether this is the first time.
+    pub(super) fn take_sender(&self) -> bool {
+        self.out_descriptors().is_some() && !self.sender.swap(true, Ordering::Relaxed)
     }
 
     /// Whether its link is up, where it says so.
     pub(crate) fn is_up(&self) -> Option<bool> {
         let _alone = lock();
         // SAFETY: asks a port that is open.
-        checked(unsafe { weir_dpdk_link(self.0.number) }).ok().map(|up| up > 0)
+        checked(unsafe { weir_dpdk_link(self.raw.number) }).ok().map(|up| up > 0)
     }
 
     /// Whether the device was taken away.
     pub(crate) fn is_removed(&self) -> bool {
         // SAFETY: reads a flag.
-        unsafe { weir_dpdk_is_removed(self.0.number) }
+        unsafe { weir_dpdk_is_removed(self.raw.number) }
     }
 }
 
@@ -168,6 +178,6 @@ impl Drop for On {
     fn drop(&mut self) {
         let _alone = lock();
         // SAFETY: a port that was opened, once. Its memory, which batches may refer to, stays.
-        unsafe { weir_dpdk_close(&raw mut self.0) };
+        unsafe { weir_dpdk_close(&raw mut self.raw) };
     }
 }

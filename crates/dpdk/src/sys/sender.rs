@@ -25,9 +25,9 @@ unsafe extern "C" {
 pub(crate) struct Sender(Arc<On>);
 
 impl Sender {
-    /// The sending side of a port, if it was switched on with one, and none was taken before.
-    pub(crate) fn new(on: &Arc<On>) -> Option<Sender> {
-        on.out_descriptors().map(|_| Sender(Arc::clone(on)))
+    /// The sending side of a port, if it was switched on with one, and it was not taken before.
+    pub(crate) fn take(on: &Arc<On>) -> Option<Sender> {
+        on.take_sender().then(|| Sender(Arc::clone(on)))
     }
 
     /// The port.

@@ -155,6 +155,9 @@ impl<'e> Exits<'e> {
 
     /// Takes the egress of `old`, which counts for the last time.
     pub(crate) fn follow(&mut self, old: &mut Exits<'e>, ledger: &mut Ledger) {
+        if let Some(egress) = &mut old.egress {
+            egress.settle();
+        }
         old.count(ledger);
         let old = std::mem::replace(old, Exits::new(&Program::default(), None));
         (self.egress, self.failed, self.error) = (old.egress, old.failed, old.error);

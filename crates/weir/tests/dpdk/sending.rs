@@ -78,6 +78,15 @@ fn frames_that_come_by_dpdk_leave_by_it() {
     let captured = format!("net_pcap0,rx_pcap={from},tx_pcap={one}");
     let query =
         format!("packets | broadcast to (\"dpdk:net_pcap0\", \"dpdk:net_pcap1,tx_pcap={two}\")");
+    // Where a device has two names, its driver is told what stands at either.
+    let both = format!("dpdk:net_pcap1,tx_pcap={two}");
+    let twice = format!("packets | broadcast to ({both:?}, \"dpdk:net_pcap1\")");
+    let (_, said) = rows(&["run", "-e", &twice, "-r", &from]);
+    for name in [&both[..], "dpdk:net_pcap1"] {
+        has_line(&said, &format!("sent 3000 packets to {name}, {} bytes", bytes(&all)));
+    }
+    assert_eq!(frames(Path::new(&two), 100_000).len(), 6000, "{said}");
+    fs::remove_file(&two).expect("written");
     for workers in ["1", "2"] {
         let args = ["run", "-e", &query, "--capture", "dpdk", "-i", &captured, "-c", "3000"];
         let (_, said) = rows(&[&args[..], &["-j", workers]].concat());
@@ -236,6 +245,11 @@ fn what_would_come_back_is_refused() {
     let dpdk = ["--capture", "dpdk", "-i", "net_af_packet0,iface=lo"];
     check(&[&dpdk[..], &["-w", "dpdk:net_af_packet1,iface=lo"]].concat(), back);
     check(&[&dpdk[..], &["-w", "lo"]].concat(), back);
+    check(&["-i", "any", "-w", "dpdk:net_af_packet0,iface=lo"], back);
+    check(&["-i", "lo", "-w", "dpdk:net_pcap0,tx_iface=lo"], back);
+    check(&["-i", "any", "-w", "lo"], back);
+    let pcap = ["--capture", "dpdk", "-i", "net_pcap0,rx_iface=lo"];
+    check(&[&pcap[..], &["-w", "lo"]].concat(), back);
     check(&["-i", "lo", "-w", "dpdk:net_nosuch0"], "there is no driver net_nosuch");
     check(&["-i", "lo", "-w", "dpdk:eth99"], "eth99: is no device of DPDK");
 }
@@ -266,6 +280,10 @@ fn programs_that_come_send_by_what_is_open() {
     assert_eq!(status, Some(1), "{said}");
     let why = "dpdk:net_null7: devices of DPDK are opened when a run starts, and this one sends by \
                net_null1, net_null2 only";
+    assert!(said.contains(why), "{said}");
+    let (status, said) = add("one", "packets | forward \"dpdk:net_null1,size=9\"");
+    assert_eq!(status, Some(1), "{said}");
+    let why = "dpdk:net_null1,size=9: is open as net_null1, and its driver can't be told other";
     assert!(said.contains(why), "{said}");
     for (name, query) in
         [("two", "packets | forward \"dpdk:net_null1\""), ("three", "packets | pass")]

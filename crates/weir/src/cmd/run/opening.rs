@@ -1,6 +1,7 @@
 //! What a run opens before it begins, and what it gives up then.
 
 use super::Run;
+use crate::args::RunOptions;
 use crate::confine::{self, Needs};
 use crate::output::{Fresh, Taken};
 use crate::signals::Heard;
@@ -20,11 +21,21 @@ use weir_dpdk::Senders;
 use weir_engine::graph::Lower;
 use weir_packet::egress::{Egress as _, Outlet};
 use weir_packet::source::Source;
+use weir_plan::Program;
 
 /// What packets come from, open.
 pub(super) enum Input {
     Files(Captures),
     Wires(Wires),
+}
+
+/// The devices of DPDK that packets go to, or may go to where programs come.
+pub(super) fn sends_by_dpdk(program: &Program, options: &RunOptions) -> Vec<String> {
+    let mut all = program.outlets();
+    if options.control.is_some() {
+        all.push(Outlet::Pass);
+    }
+    Outlets::devices_of_dpdk(&all, options.write.to.as_deref())
 }
 
 impl Run<'_> {
@@ -46,16 +57,11 @@ impl Run<'_> {
             let options = weir_capture::Options { filter, ..Default::default() };
             Input::Files(Captures::new(self.options.read.clone(), &options)?)
         };
-        Ok((input, wire::senders(live, &sends, notes)?))
+        Ok((input, wire::senders(live, &sends, stop, notes)?))
     }
 
-    /// The devices of DPDK that packets go to, or may go to where programs come.
     fn sends_by_dpdk(&self) -> Vec<String> {
-        let mut all = self.program.outlets();
-        if self.options.control.is_some() {
-            all.push(Outlet::Pass);
-        }
-        Outlets::devices_of_dpdk(&all, self.options.write.to.as_deref())
+        sends_by_dpdk(&self.program, self.options)
     }
 
     /// Where packets go, open.
