@@ -658,5 +658,10 @@ mod linked {
         let output = weir(&["run", "-e", "packets", "-i", "lo", "--dpdk-args", "-l 1"]);
         assert_eq!(output.status.code(), Some(2));
         assert!(text(&output.stderr).contains("add --capture dpdk"), "{output:?}");
+        // Packets of programs that come may go to `-w`.
+        let socket = ["--control=/nosuch/s", "-w", "dpdk:net_null0", "-i", "lo", "-T"];
+        let args = [&["run", "-e", "packets", "--dpdk-args", "-l 1"][..], &socket].concat();
+        let output = weir(&args);
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
     }
 }

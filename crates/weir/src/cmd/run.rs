@@ -103,7 +103,7 @@ pub(crate) fn job(job: Job, term: &Term) -> anyhow::Result<Status> {
     let format = if printed == 0 && !changes { Format::Json } else { format };
     let shows = (printed > 0 || changes) && options.out_dir.is_none();
     writes(&program, options.write.to.as_deref(), (shows, changes))?;
-    let sends = || Outlets::devices_of_dpdk(&program.outlets(), options.write.to.as_deref());
+    let sends = || opening::sends_by_dpdk(&program, &options);
     if options.live.dpdk_args.is_some() && !options.live.is_dpdk() && sends().is_empty() {
         return Err(usage(
             "--dpdk-args is of captures by DPDK, and of outputs that are its devices: add \
