@@ -77,15 +77,15 @@ const PARTS: usize = 4;
 
 /// What a worker gets of a bundle by one lane. The memory is used again and again.
 #[derive(Default)]
-pub(super) struct Packets {
+pub(super) struct Dealt {
     parcels: Vec<Parcel>,
     /// How many of them are filled.
     len: usize,
 }
 
-impl Packets {
+impl Dealt {
     /// The packets in the order of the capture.
-    pub(super) fn parcels(&self) -> &[Parcel] {
+    fn parcels(&self) -> &[Parcel] {
         &self.parcels[..self.len]
     }
 
@@ -126,8 +126,8 @@ pub(super) struct Cursor {
 
 impl Cursor {
     /// Before the first packets, whose headers are fetched.
-    pub(super) fn start(packets: &Packets) -> Cursor {
-        packets.parcels().first().into_iter().for_each(|first| fetch(&first.frames));
+    pub(super) fn start(dealt: &Dealt) -> Cursor {
+        dealt.parcels().first().into_iter().for_each(|first| fetch(&first.frames));
         Cursor::default()
     }
 
@@ -135,10 +135,10 @@ impl Cursor {
     /// The headers of the parcel behind it are fetched then.
     pub(super) fn next<'p>(
         &mut self,
-        packets: &'p Packets,
+        dealt: &'p Dealt,
         step: usize,
     ) -> Option<(&'p Parcel, Bits, bool)> {
-        let (parcel, behind) = packets.parcels().get(self.parcel..)?.split_first()?;
+        let (parcel, behind) = dealt.parcels().get(self.parcel..)?.split_first()?;
         let &(of, end) = parcel.parts.get(self.parts)?;
         if of != step {
             return None;
@@ -156,25 +156,24 @@ impl Cursor {
 }
 
 /// What a worker gets of a bundle.
-#[derive(Default)]
 pub(super) struct Share {
     /// By lane; of some a worker gets nothing.
-    lanes: Vec<Packets>,
+    lanes: Vec<Dealt>,
     /// What everybody is told.
     pub(super) outline: Outline,
 }
 
 impl Share {
     /// What it gets by a lane.
-    pub(super) fn packets(&self, lane: usize) -> &Packets {
+    pub(super) fn dealt(&self, lane: usize) -> &Dealt {
         &self.lanes[lane]
     }
 
     /// Forgets everything and lets go of the packets' memory.
     pub(super) fn clear(&mut self) {
-        for packets in &mut self.lanes {
-            packets.parcels[..packets.len].iter_mut().for_each(Parcel::clear);
-            packets.len = 0;
+        for dealt in &mut self.lanes {
+            dealt.parcels[..dealt.len].iter_mut().for_each(Parcel::clear);
+            dealt.len = 0;
         }
     }
 }
@@ -281,8 +280,8 @@ impl Dealer {
                         }
                     }
                     for (worker, list) in lists.iter().enumerate().filter(|(_, l)| l.len > 0) {
-                        let packets = &mut bundles.share(number, worker).lanes[lane];
-                        packets.add(outline.steps - 1, batch, furthest, list.of());
+                        let dealt = &mut bundles.share(number, worker).lanes[lane];
+                        dealt.add(outline.steps - 1, batch, furthest, list.of());
                     }
                 }
             }
@@ -309,8 +308,8 @@ struct Slot {
 
 impl Bundles {
     pub(super) fn new(workers: usize, lanes: usize) -> Bundles {
-        let packets = || (0..lanes).map(|_| Packets::default()).collect();
-        let share = || Mutex::new(Share { lanes: packets(), outline: Outline::default() });
+        let dealt = || (0..lanes).map(|_| Dealt::default()).collect();
+        let share = || Mutex::new(Share { lanes: dealt(), outline: Outline::default() });
         let slot = || Slot {
             shares: (0..workers).map(|_| share()).collect(),
             ready: AtomicU64::new(0),

@@ -129,15 +129,15 @@ impl Keyed {
     /// Pushes this worker's packets of a bundle step by step.
     fn push(&mut self, worker: &mut Worker<'_, '_, '_, '_>, share: &Share, out: &mut Out<'_>) {
         for (lane, cursor) in &mut self.lanes {
-            *cursor = Cursor::start(share.packets(*lane));
+            *cursor = Cursor::start(share.dealt(*lane));
         }
         let mut close = share.outline.close;
         for (step, closes) in share.outline.closes().enumerate() {
             close += u64::from(closes);
             worker.close_until(close);
             for ((lane, cursor), upper) in self.lanes.iter_mut().zip(&mut *worker.uppers) {
-                let packets = share.packets(*lane);
-                while let Some((parcel, rows, first)) = cursor.next(packets, step) {
+                let dealt = share.dealt(*lane);
+                while let Some((parcel, rows, first)) = cursor.next(dealt, step) {
                     if first {
                         upper.classify(&parcel.frames);
                     }
