@@ -34,7 +34,7 @@ impl Decoder {
     ) -> Result<(Decoder, usize), SourceError> {
         let refuse = |reason: String| SourceError::Format { name: name.to_owned(), reason };
         let (format, start) = if head.starts_with(&pcapng::MAGIC) {
-            (Format::Pcapng(pcapng::Reader::new()), 0)
+            (Format::Pcapng(pcapng::Reader::naming(&options.interfaces)), 0)
         } else {
             match FileHeader::parse(head) {
                 Ok(header) => (Format::Pcap(pcap::Reader::new(&header)), FILE_HEADER),

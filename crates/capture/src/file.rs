@@ -132,7 +132,10 @@ fn fuzz_source(
             let (frame, caplen) = (batch.frame(i), batch.caplens()[i]);
             assert_eq!(frame.len(), caplen as usize, "a frame beyond the bytes");
             assert_eq!(batch.seq()[i], records.len() as u64);
-            records.push((batch.link.0, batch.ts()[i], batch.lens()[i], frame.to_vec()));
+            let (via, names) = (batch.via(i), batch.interface_names());
+            let name = via.interface().and_then(|number| names?.name(number));
+            let came = (name.map(|name| name.raw), via.way());
+            records.push((batch.link.0, batch.ts()[i], batch.lens()[i], frame.to_vec(), came));
         }
     };
     assert!(batch.is_empty(), "no frames with an error or at the end");

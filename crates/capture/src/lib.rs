@@ -46,6 +46,7 @@ use bpf::{Filter, Filtered};
 use std::fs::File;
 use std::io::{self, Cursor, Read};
 use std::sync::Arc;
+use weir_packet::interface::InterfaceNames;
 use weir_packet::source::{Source, SourceError};
 
 /// How to read a capture.
@@ -60,6 +61,8 @@ pub struct Options {
     /// measuring the work apart from the mapping. Takes as much address space and, as far as the
     /// page cache goes, memory as the file is long.
     pub populate: bool,
+    /// Where the names of interfaces go that files say.
+    pub interfaces: InterfaceNames,
 }
 
 /// Opens the capture file `name`, or standard input for `-`. The format (pcap or pcapng) and the

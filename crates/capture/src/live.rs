@@ -6,6 +6,7 @@
 #[cfg(target_os = "linux")]
 mod block;
 mod clock;
+mod indices;
 #[cfg(target_os = "linux")]
 mod interface;
 mod losses;
@@ -31,6 +32,7 @@ use crate::limits::{LIVE_INTERFACES_MAX, RING_BUFFER};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::{fmt, io};
+use weir_packet::interface::InterfaceNames;
 use weir_packet::limits::CAPLEN_MAX;
 use weir_packet::source::SourceError;
 
@@ -80,6 +82,8 @@ pub struct LiveOptions {
     pub stamps: Stamps,
     /// Rings of each interface; flows are spread over them.
     pub rings: usize,
+    /// Where the names of interfaces go that frames come by.
+    pub interfaces: InterfaceNames,
     /// Set from elsewhere to end the capture: what has come is delivered, and the source ends.
     pub stop: Option<Arc<AtomicBool>>,
     /// Called with what happens to interfaces, by the thread that reads.
@@ -96,6 +100,7 @@ impl Default for LiveOptions {
             promiscuous: true,
             stamps: Stamps::default(),
             rings: 1,
+            interfaces: InterfaceNames::default(),
             stop: None,
             events: None,
         }

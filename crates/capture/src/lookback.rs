@@ -31,6 +31,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use weir_packet::bits::Bits;
 use weir_packet::column::Column;
 use weir_packet::fields::FieldId;
+use weir_packet::interface::{InterfaceNames, Via};
 use weir_packet::limits::BATCH;
 use weir_packet::read::read_field;
 use weir_packet::source::{Account, Chunk, FrameBatch, Source, SourceError};
@@ -239,6 +240,8 @@ struct Watch {
     asking: Asking,
     /// How frames are read that have no batch of their own.
     like: FrameBatch,
+    /// What interfaces are called.
+    names: InterfaceNames,
     layers: Layers,
     /// The keys of the open files.
     keys: Vec<Key>,
@@ -306,6 +309,7 @@ impl Watch {
             ring: Ring::new(options.bytes),
             asking: Asking::default(),
             like: FrameBatch::new(),
+            names: InterfaceNames::default(),
             layers: Layers::new(),
             keys: Vec::new(),
             open: Vec::new(),
@@ -319,6 +323,9 @@ impl Watch {
     /// Looks after a batch that was just read.
     fn see(&mut self, batch: &FrameBatch) {
         self.like.headers = batch.headers;
+        if let Some(names) = batch.interface_names().filter(|names| **names != self.names) {
+            self.names = names.clone();
+        }
         self.answer();
         self.now.see(batch);
         if !self.open.is_empty() {
@@ -340,7 +347,8 @@ impl Watch {
             // What reaches beyond the memory reads as cut short.
             let bytes = memory.get(start..end.min(memory.len())).unwrap_or(&[]);
             let ports = if with_ports { batch.ports(i) } else { None };
-            self.ring.push(&Kept { ts, len, link, ports, bytes });
+            let via = batch.via(i);
+            self.ring.push(&Kept { ts, len, link, ports, via, bytes });
         }
     }
 
@@ -377,10 +385,12 @@ impl Watch {
             let mut batch = FrameBatch::new();
             batch.restart(&chunk, 0, link);
             batch.headers = self.like.headers;
+            let vias: Vec<Via> = heads.iter().map(|(_, frame)| frame.via).collect();
             for (i, (at, frame)) in heads.into_iter().enumerate() {
                 batch.push(frame.ts, i as u64, at, frame.bytes.len() as u32, frame.len);
                 frame.ports.iter().for_each(|ports| batch.set_ports(i, *ports));
             }
+            batch.set_vias(vias.into_iter(), &self.names);
             self.put(&batch, first..self.open.len());
         }
         drop(frames);

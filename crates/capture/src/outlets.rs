@@ -13,6 +13,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use weir_packet::egress::{Egress, Outlet, Refusal, Refused, Sent};
 use weir_packet::ethernet::link_name;
+use weir_packet::interface::InterfaceNames;
 use weir_packet::source::LinkType;
 
 /// Says something to the user while the run goes on: that an interface went down, or is back.
@@ -40,6 +41,10 @@ pub struct Outlets {
     wires: Vec<Wire>,
     /// By outlet, the wire that it is; none of a file.
     wire_of: Vec<Option<usize>>,
+    /// By wire, the number of its interface, where frames are captured on it, too.
+    came_by: Vec<Option<u16>>,
+    /// What interfaces are called.
+    names: InterfaceNames,
     /// By outlet, what its wire refused.
     refused: Vec<Refused>,
     tell: Tell,
@@ -69,6 +74,8 @@ impl Outlets {
             captured,
             wires: Vec::new(),
             wire_of: Vec::new(),
+            came_by: Vec::new(),
+            names: InterfaceNames::default(),
             refused: Vec::new(),
             tell,
             dpdk: Box::new(|_| Err(io::Error::other("nothing is sent by DPDK here"))),
@@ -136,6 +143,13 @@ impl Outlets {
         self.files.rotate(rotation);
     }
 
+    /// Says what the interfaces are called that frames came by: they don't leave by the same, and
+    /// pcapng files tell.
+    pub fn name_interfaces(&mut self, names: &InterfaceNames) {
+        self.names = names.clone();
+        self.files.name_interfaces(names);
+    }
+
     /// Folders in which files are made while the run goes on, once the outlets are open.
     pub fn folders(&self) -> Vec<PathBuf> {
         self.files.folders()
@@ -186,20 +200,47 @@ impl Outlets {
         Ok(())
     }
 
-    /// Refuses an interface that frames are captured on.
+    /// Refuses an interface that frames are captured on, unless others are, too, and only what
+    /// comes in: then frames don't go back where they came from, see [`Refusal::CameByIt`]. And
+    /// a device that brings what is written to it.
     fn no_way_back(&self, name: &str, place: &Place) -> io::Result<()> {
-        let interface = match place {
-            Place::Interface => name,
-            Place::Xdp(interface) => interface,
+        let (interface, device) = match place {
+            Place::Interface => (name, false),
+            Place::Xdp(interface) => (&interface[..], false),
+            Place::Tap(device) | Place::Tun(device) => (&device[..], true),
             _ => return Ok(()),
         };
-        if !self.captured.iter().any(|on| on.name == ANY || on.name == interface) {
+        let captured = |on: &&Captured| on.name == ANY || on.name == interface;
+        let Some(on) = self.captured.iter().find(captured) else { return Ok(()) };
+        Err(refused(if device {
+            format!(
+                "{name}: packets that are written there come in by {interface}, and would be \
+                 captured again, without end"
+            )
+        } else if self.captured.len() > 1 && on.outgoing {
+            format!(
+                "{name}: packets are captured on this interface that leave by it; capture what \
+                 comes in only: -Q in"
+            )
+        } else if self.captured.len() > 1 {
             return Ok(());
-        }
-        Err(refused(format!(
-            "{name}: packets are captured on this interface, and would go back where they came \
-             from; a network function stands between two interfaces"
-        )))
+        } else {
+            format!(
+                "{name}: packets are captured on this interface, and would go back where they \
+                 came from; a network function stands between two interfaces"
+            )
+        }))
+    }
+
+    /// The number of the interface that a wire is, where frames are captured on it.
+    fn captured_by(&self, wire: &Wire) -> Option<u16> {
+        let interface = match Place::of(&wire.name) {
+            Ok(Place::Interface) => wire.name.clone(),
+            Ok(Place::Xdp(interface)) => interface,
+            _ => return None,
+        };
+        let captured = self.captured.iter().any(|on| on.name == interface);
+        captured.then(|| self.names.number(&interface)).flatten()
     }
 
     /// Refuses a tunnel whose own packets would be captured, and wrapped again, without end; and a
@@ -252,6 +293,7 @@ impl Egress for Outlets {
             self.wires.iter().position(|wire| wire.name == name)
         };
         self.wire_of = outlets.iter().map(place).collect();
+        self.came_by = self.wires.iter().map(|wire| self.captured_by(wire)).collect();
         let mut all = outlets.iter().zip(&self.wire_of);
         self.has_files = all.any(|(outlet, wire)| wire.is_none() && name(outlet, pass).is_some());
         self.files.open(outlets)?;
@@ -280,8 +322,13 @@ impl Egress for Outlets {
     fn send(&mut self, memory: &[u8], frames: &[Sent]) -> io::Result<()> {
         if !self.wires.is_empty() {
             for (n, frame) in (0..).zip(frames) {
-                if let Some(Some(wire)) = self.wire_of.get(frame.outlet as usize) {
-                    self.wires[*wire].push(n);
+                let outlet = frame.outlet as usize;
+                let Some(Some(wire)) = self.wire_of.get(outlet) else { continue };
+                match self.came_by[*wire] {
+                    Some(number) if frame.via.interface() == Some(number) => {
+                        self.refused[outlet].add(Refusal::CameByIt, frame.len);
+                    }
+                    _ => self.wires[*wire].push(n),
                 }
             }
             for wire in &mut self.wires {
@@ -335,6 +382,7 @@ mod tests {
     use crate::send::Transmit;
     use std::cell::Cell;
     use std::rc::Rc;
+    use weir_packet::interface::Via;
 
     /// What is said where frames of `lo` are captured and handed to this name.
     fn opened(name: &str, outgoing: bool, link: LinkType) -> String {
@@ -421,7 +469,8 @@ mod tests {
         outlets.open(&[one, two.clone()]).expect("opens");
         let send = |outlets: &mut Outlets, outlet, n| {
             let (link, ts, len, start, caplen) = (LinkType::ETHERNET, 0, 60, 0, 60);
-            let frame = Sent { outlet, link, ts, len, start, caplen, trimmed: false };
+            let via = Via::UNKNOWN;
+            let frame = Sent { outlet, link, ts, len, start, caplen, trimmed: false, via };
             outlets.send(&[0; 60], &vec![frame; n]).expect("takes them");
         };
         let refused = |outlets: &Outlets, n| outlets.refused(n).total();
@@ -459,6 +508,7 @@ mod tests {
             start,
             caplen: 20,
             trimmed: false,
+            via: Via::UNKNOWN,
         };
         // The last was cut by the snap length, which is none of a file's business.
         let frames = [frame(0, 0, 20), frame(1, 20, 20), frame(2, 40, 20), frame(0, 1, 30)];
@@ -471,7 +521,7 @@ mod tests {
             assert_eq!(buffer[..n], memory[start..start + 20]);
         }
         let read = crate::file::records(std::fs::read(file).expect("there"));
-        let read: Vec<_> = read.into_iter().map(|(_, _, len, bytes)| (len, bytes)).collect();
+        let read: Vec<_> = read.into_iter().map(|(_, _, len, bytes, _)| (len, bytes)).collect();
         assert_eq!(read, [(20, memory[..20].to_vec()), (30, memory[1..21].to_vec())]);
         let refused: Vec<u64> = (0..3).map(|n| outlets.refused(n).total().0).collect();
         assert_eq!(refused, [0, 1, 0]);

@@ -22,6 +22,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use weir_packet::egress::{Egress, Outlet, Refusal, Refused, Sent};
 use weir_packet::ethernet::link_name;
+use weir_packet::interface::{InterfaceNames, Via, Way};
 use weir_packet::source::LinkType;
 
 /// Capture files that frames go to, by the names of their outlets.
@@ -44,6 +45,8 @@ pub struct Files {
     outlives: bool,
     /// ... and what went wrong since somebody asked.
     errors: Vec<io::Error>,
+    /// What interfaces are called, in formats that say it.
+    names: InterfaceNames,
 }
 
 /// A file being written.
@@ -90,7 +93,13 @@ impl Files {
             begun: false,
             outlives: false,
             errors: Vec::new(),
+            names: InterfaceNames::default(),
         }
+    }
+
+    /// Says what the interfaces are called that frames came by: pcapng files tell.
+    pub fn name_interfaces(&mut self, names: &InterfaceNames) {
+        self.names = names.clone();
     }
 
     /// Lets the other files go on where one can't be written any more: that is no error then, but
@@ -284,7 +293,7 @@ impl Egress for Files {
     fn send(&mut self, memory: &[u8], frames: &[Sent]) -> io::Result<()> {
         for frame in frames {
             if let Some(Some(place)) = self.by_outlet.get(frame.outlet as usize)
-                && let Err(e) = self.outputs[*place].frame(frame, frame.bytes(memory))
+                && let Err(e) = self.outputs[*place].frame(frame, frame.bytes(memory), &self.names)
             {
                 self.fails(e)?;
             }
@@ -370,8 +379,8 @@ impl Output {
         Ok(())
     }
 
-    fn frame(&mut self, frame: &Sent, bytes: &[u8]) -> io::Result<()> {
-        let result = if self.failed { Ok(()) } else { self.take(frame, bytes) };
+    fn frame(&mut self, frame: &Sent, bytes: &[u8], names: &InterfaceNames) -> io::Result<()> {
+        let result = if self.failed { Ok(()) } else { self.take(frame, bytes, names) };
         let one = |(frames, bytes)| (frames + 1, bytes + u64::from(frame.len));
         if self.failed {
             self.missing = one(self.missing);
@@ -381,7 +390,7 @@ impl Output {
         result
     }
 
-    fn take(&mut self, frame: &Sent, bytes: &[u8]) -> io::Result<()> {
+    fn take(&mut self, frame: &Sent, bytes: &[u8], names: &InterfaceNames) -> io::Result<()> {
         match self.further.as_mut().map_or(Turn::Stay, |f| f.turn(self.bytes, frame.ts)) {
             Turn::Stay => {}
             Turn::GoOn => self.go_on()?,
@@ -392,7 +401,7 @@ impl Output {
             }
         }
         let before = self.buffer.len();
-        if let Err(first) = self.format.put(&mut self.buffer, frame, bytes) {
+        if let Err(first) = self.format.put(&mut self.buffer, frame, bytes, Some(names)) {
             return Err(self.other_link(first, frame.link));
         }
         self.bytes += (self.buffer.len() - before) as u64;
@@ -462,8 +471,10 @@ impl Output {
     }
 }
 
-/// A record: link type, time, length on the wire, bytes.
-pub(crate) type Record = (u16, i64, u32, Vec<u8>);
+/// A record: link type, time, length on the wire, bytes; and how it came, as far as the file says:
+/// the name of the interface, and which way it went.
+pub(crate) type Record = (u16, i64, u32, Vec<u8>, Came);
+type Came = (Option<Box<[u8]>>, Option<Way>);
 
 /// Writes records in both formats and checks that they read back as they were; times before 1970,
 /// and in pcap those after 2106, are the nearest that the format can say.
@@ -475,16 +486,19 @@ pub(crate) fn fuzz_rewrite(records: &[Record]) {
         (Format::Pcapng(Vec::new()), records, i64::MAX),
         (Format::Pcap(None), &same[..], PCAP_TS_MAX),
     ] {
-        let mut file = Vec::new();
-        for (link, ts, len, bytes) in records {
-            let (link, caplen) = (LinkType(*link), bytes.len() as u32);
-            let frame =
-                Sent { outlet: 0, link, ts: *ts, len: *len, start: 0, caplen, trimmed: false };
-            format.put(&mut file, &frame, bytes).expect("one link type, or pcapng");
+        let (mut file, names) = (Vec::new(), InterfaceNames::default());
+        let says = matches!(format, Format::Pcapng(_));
+        for (link, ts, len, bytes, (name, way)) in records {
+            let (link, ts, len, caplen) = (LinkType(*link), *ts, *len, bytes.len() as u32);
+            let via = Via::new(name.as_ref().and_then(|name| names.number(name)), *way);
+            let frame = Sent { outlet: 0, link, ts, len, start: 0, caplen, trimmed: false, via };
+            format.put(&mut file, &frame, bytes, Some(&names)).expect("one link type, or pcapng");
         }
         format.end(&mut file);
-        let clamp =
-            |(link, ts, len, bytes): &Record| (*link, (*ts).clamp(0, ts_max), *len, bytes.clone());
+        let clamp = |(link, ts, len, bytes, came): &Record| {
+            let came = if says { came.clone() } else { Came::default() };
+            (*link, (*ts).clamp(0, ts_max), *len, bytes.clone(), came)
+        };
         let want: Vec<Record> = records.iter().map(clamp).collect();
         assert_eq!(crate::file::records(file), want, "what was written, read again");
     }
@@ -496,7 +510,8 @@ mod tests {
     use proptest::prelude::*;
 
     fn frame(outlet: u32, link: LinkType, ts: i64, caplen: u32) -> Sent {
-        Sent { outlet, link, ts, len: caplen + 5, start: 0, caplen, trimmed: false }
+        let (len, via) = (caplen + 5, Via::UNKNOWN);
+        Sent { outlet, link, ts, len, start: 0, caplen, trimmed: false, via }
     }
 
     fn named(names: &[&str]) -> Vec<Outlet> {
@@ -561,7 +576,7 @@ mod tests {
         };
         let (a, b) = (read("a.pcap"), read("b.pcapng"));
         assert_eq!((a.len(), b.len()), (13_333, 20_000));
-        assert_eq!(b[7], (1, 7007, 12, memory[..7].to_vec()));
+        assert_eq!(b[7], (1, 7007, 12, memory[..7].to_vec(), Came::default()));
         assert_eq!(b.iter().filter(|r| r.0 == 1).cloned().collect::<Vec<_>>(), a);
         assert!(read("none.pcap").is_empty() && read("no.pcapng").is_empty());
         assert_eq!(std::fs::metadata(folder.path().join("none.pcap")).expect("there").len(), 24);
@@ -701,6 +716,10 @@ mod tests {
                 prop_oneof![any::<i64>(), 0..i64::MAX],
                 any::<u32>(),
                 proptest::collection::vec(any::<u8>(), 0..80),
+                (
+                    proptest::option::of("[ab]{1,2}").prop_map(|name| name.map(|n| n.into_bytes().into())),
+                    proptest::sample::select(vec![None, Some(Way::In), Some(Way::Out)]),
+                ),
             ),
             0..20,
         )) {

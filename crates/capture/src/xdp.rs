@@ -37,6 +37,7 @@ pub use open::open_xdp;
 pub use source::{QueueCounts, XdpSource};
 
 use crate::limits::{XDP_BUSY_POLL_BUDGET, XDP_MEMORY};
+use weir_packet::interface::InterfaceNames;
 
 /// How to capture by AF_XDP. The default takes the best that there is, and says what it took.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -54,6 +55,8 @@ pub struct XdpOptions {
     pub snap: u32,
     /// Have the kernel look after the queues when this source asks, rather than by interrupts.
     pub busy_poll: Option<BusyPoll>,
+    /// Where the names of interfaces go that frames come by.
+    pub interfaces: InterfaceNames,
 }
 
 /// How the kernel polls a queue on behalf of its socket (Linux 5.11). It takes effect where the
@@ -81,6 +84,7 @@ impl Default for XdpOptions {
             memory: XDP_MEMORY,
             snap: u32::MAX,
             busy_poll: None,
+            interfaces: InterfaceNames::default(),
         }
     }
 }

@@ -11,7 +11,7 @@ use weir_capture::bpf::{Filter, FilterError};
 use weir_capture::live::{ANY, Direction, Event, LiveOptions, Stamps, interfaces, open_live};
 use weir_packet::craft::Frame;
 use weir_packet::source::{FrameBatch, Gap, LinkType, Source};
-use wires::{Sender, ip, namespace, veth};
+use wires::{Sender, came, ip, namespace, veth};
 
 /// Batches without a frame after which nothing is expected any more: half a minute.
 const QUIET: usize = 300;
@@ -33,6 +33,7 @@ struct Got {
     ts: i64,
     len: u32,
     bytes: Vec<u8>,
+    came: String,
 }
 
 /// Reads until so many frames are there, or the source ends.
@@ -54,7 +55,7 @@ fn take(batch: &FrameBatch, got: &mut Vec<Got>) {
         assert_eq!(batch.seq()[i], got.len() as u64);
         let (ts, len, bytes) = (batch.ts()[i], batch.lens()[i], batch.frame(i).to_vec());
         assert_eq!(bytes.len(), batch.caplens()[i] as usize);
-        got.push(Got { link: batch.link, ts, len, bytes });
+        got.push(Got { link: batch.link, ts, len, bytes, came: came(batch, i) });
     }
 }
 
@@ -272,8 +273,10 @@ fn several_interfaces_have_accounts_of_their_own() {
             w.send(&frame(i));
         }
     }
-    assert_eq!(read(&mut *source, 1200).len(), 1200);
+    let got = read(&mut *source, 1200);
     assert_eq!(end(&mut *source, &stop), 0);
+    let by = |name: &str| got.iter().filter(|g| g.came == name).count();
+    assert_eq!((by("v1 in"), by("w1 in"), got.len()), (900, 300, 1200));
     let accounts = source.interfaces();
     let counts: Vec<_> = accounts.iter().map(|(n, a)| (&n[..], a.received)).collect();
     assert_eq!(counts, [("v1", 900), ("w1", 300)]);
@@ -379,7 +382,12 @@ fn directions() {
         let (there, here) = (Sender::new("v0"), Sender::new("v1"));
         (0..3).for_each(|i| there.send(&frame(i)));
         (3..5).for_each(|i| here.send(&frame(i)));
-        let mut got: Vec<_> = read(&mut *source, n).into_iter().map(|g| g.bytes).collect();
+        let got = read(&mut *source, n);
+        for g in &got {
+            let sent_here = (3..5).any(|i| g.bytes == frame(i));
+            assert_eq!(g.came, if sent_here { "v1 out" } else { "v1 in" });
+        }
+        let mut got: Vec<_> = got.into_iter().map(|g| g.bytes).collect();
         got.sort();
         let mut want: Vec<_> = (5 - n..5).map(frame).collect();
         if direction == Direction::In {
@@ -410,6 +418,7 @@ fn what_the_loopback_carries_comes_once() {
         assert_eq!(end(&mut *source, &stop), 0, "{name}");
         let payloads: Vec<u8> = got.iter().map(|g| g.bytes[g.bytes.len() - 1]).collect();
         assert_eq!(payloads, (0..10).collect::<Vec<u8>>(), "{name}");
+        assert!(got.iter().all(|g| g.came == "lo in"), "{name}");
         let head = if name == ANY { 20 } else { 14 };
         assert_eq!(got[0].bytes.len(), head + 20 + 8 + 9, "{name}");
     }
@@ -451,6 +460,7 @@ fn any_is_all_interfaces_as_cooked_frames() {
         [&head[..], &plain[14..]].concat()
     };
     assert_eq!(bytes(&got), [sll2("v0", 4), sll2("v1", 3)]);
+    assert_eq!([&got[0].came[..], &got[1].came], ["v0 out", "v1 in"]);
     let account = source.account();
     assert_eq!((account.received, account.filtered), (6, 4));
 

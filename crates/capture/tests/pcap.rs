@@ -14,7 +14,7 @@ use weir_capture::live::{
 use weir_packet::craft::Frame;
 use weir_packet::pcap::FileHeader;
 use weir_packet::source::{FrameBatch, Gap, LinkType, Source};
-use wires::{Sender, ip, namespace, veth};
+use wires::{Sender, came, ip, namespace, veth};
 
 /// Batches without a frame after which nothing is expected any more: half a minute.
 const QUIET: usize = 300;
@@ -46,8 +46,11 @@ fn stoppable() -> (LiveOptions, Arc<AtomicBool>) {
     (LiveOptions { stop: Some(Arc::clone(&stop)), ..LiveOptions::default() }, stop)
 }
 
-/// The frames that come until so many are there: link type, length and bytes of each.
-fn read(source: &mut dyn Source, n: usize) -> Vec<(LinkType, u32, Vec<u8>)> {
+/// Link type, length and bytes of a frame, and how it came.
+type Got = (LinkType, u32, Vec<u8>, String);
+
+/// The frames that come until so many are there.
+fn read(source: &mut dyn Source, n: usize) -> Vec<Got> {
     let (mut batch, mut got, mut quiet) = (FrameBatch::new(), Vec::new(), 0);
     while got.len() < n && quiet < QUIET {
         if !source.fill(&mut batch).unwrap_or_else(|e| panic!("{e}")) {
@@ -55,7 +58,8 @@ fn read(source: &mut dyn Source, n: usize) -> Vec<(LinkType, u32, Vec<u8>)> {
         }
         quiet = if batch.is_empty() { quiet + 1 } else { 0 };
         for i in 0..batch.len() {
-            got.push((batch.link, batch.lens()[i], batch.frame(i).to_vec()));
+            let (len, bytes) = (batch.lens()[i], batch.frame(i).to_vec());
+            got.push((batch.link, len, bytes, came(&batch, i)));
         }
     }
     got
@@ -91,8 +95,8 @@ fn tagged() -> Vec<Vec<u8>> {
     ]
 }
 
-fn bytes(got: &[(LinkType, u32, Vec<u8>)]) -> Vec<&[u8]> {
-    got.iter().map(|(_, _, bytes)| &bytes[..]).collect()
+fn bytes(got: &[Got]) -> Vec<&[u8]> {
+    got.iter().map(|(_, _, bytes, _)| &bytes[..]).collect()
 }
 
 #[test]
@@ -112,7 +116,7 @@ fn every_frame_comes_once_as_it_was_sent() {
     let got = read(&mut source, sent.len());
     assert_eq!(bytes(&got), sent);
     assert!(
-        got.iter().all(|(link, len, bytes)| {
+        got.iter().all(|(link, len, bytes, _)| {
             *link == LinkType::ETHERNET && *len as usize == bytes.len()
         })
     );
@@ -220,7 +224,7 @@ fn filters_mean_what_they_mean_for_files() {
             frames.iter().for_each(|f| sender.send(f));
             let got = read(&mut source, want.len());
             let cut: Vec<&[u8]> =
-                want.iter().map(|(_, _, f)| &f[..f.len().min(snaplen as usize)]).collect();
+                want.iter().map(|(_, _, f, _)| &f[..f.len().min(snaplen as usize)]).collect();
             assert_eq!(bytes(&got), cut, "{expression}");
             assert_eq!(end(&mut source, &stop), 0, "{expression}");
             let account = source.account();
@@ -244,6 +248,13 @@ fn directions() {
         (3..5).for_each(|i| here.send(&frame(i)));
         let got = read(&mut source, range.len());
         assert_eq!(bytes(&got), range.map(frame).collect::<Vec<_>>(), "{direction:?}");
+        let way = match direction {
+            Direction::In => "v1 in",
+            Direction::Out => "v1 out",
+            // libpcap does not say.
+            Direction::InOut => "v1 -",
+        };
+        assert!(got.iter().all(|(.., came)| came == way), "{direction:?}");
         assert_eq!(end(&mut source, &stop), 0, "{direction:?}");
     }
 }

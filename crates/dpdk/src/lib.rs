@@ -57,6 +57,7 @@ pub use shares::{receives_from, sends_to};
 
 use crate::limits::MEMORY;
 use weir_capture::live::Stamps;
+use weir_packet::interface::InterfaceNames;
 use weir_packet::source::{Source, SourceError};
 
 /// Is told of what happens: links, and what DPDK says.
@@ -79,6 +80,8 @@ pub struct DpdkOptions {
     pub stamps: Stamps,
     /// Ask devices for frames without a pause.
     pub busy_poll: bool,
+    /// Where the names of devices go that frames come by.
+    pub interfaces: InterfaceNames,
     /// Further arguments for DPDK (those of its environment abstraction layer).
     pub arguments: Vec<String>,
     /// Devices that frames are sent by, those among them that are captured from, too, by their
@@ -98,6 +101,7 @@ impl Default for DpdkOptions {
             promiscuous: true,
             stamps: Stamps::Host,
             busy_poll: false,
+            interfaces: InterfaceNames::default(),
             arguments: Vec::new(),
             sends: Vec::new(),
             tell: None,

@@ -229,7 +229,7 @@ impl All {
         if of.receives {
             let port = Port::new(on, options.memory);
             let times = times(&port, about, options.stamps)?;
-            self.wires.push(Wire::new(name, port, times)?);
+            self.wires.push(Wire::new(name, port, times, &options.interfaces)?);
         }
         Ok(())
     }

@@ -10,6 +10,7 @@ use crate::sys::port::Port;
 use crate::{DpdkOptions, Tell};
 use std::cell::Cell;
 use weir_capture::live::Event;
+use weir_packet::interface::{InterfaceNames, Via, Way};
 use weir_packet::source::{Account, FrameBatch, Gap, Lost, Source, SourceError};
 
 const NS_PER_MS: i64 = 1_000_000;
@@ -44,6 +45,8 @@ impl Open {
 /// A port that is captured from.
 pub(crate) struct Wire {
     name: String,
+    via: Via,
+    names: InterfaceNames,
     port: Port,
     times: Times,
     /// Whether its link is up, where it says so.
@@ -66,13 +69,21 @@ pub(crate) struct Wire {
 
 impl Wire {
     /// A port that receives from now on.
-    pub(crate) fn new(name: &str, port: Port, times: Times) -> Result<Wire, SourceError> {
+    pub(crate) fn new(
+        name: &str,
+        port: Port,
+        times: Times,
+        names: &InterfaceNames,
+    ) -> Result<Wire, SourceError> {
         let counts = port.counts().map_err(|e| unfit(name, format!("asking its counters: {e}")))?;
         // Some do not know at once: they are taken to be up until they were.
         let up = port.on().is_up().filter(|up| *up);
         let (name, since, tally) = (name.to_owned(), steady(), Cell::new(Tally::new(counts)));
+        let via = Via::new(names.number(&name), Some(Way::In));
         Ok(Wire {
             name,
+            via,
+            names: names.clone(),
             port,
             times,
             up,
@@ -119,6 +130,9 @@ impl Wire {
             self.until = self.until.max(batch.ts()[0]);
         }
         self.received += n;
+        if n > 0 {
+            batch.set_via(0, self.via, &self.names);
+        }
         n
     }
 

@@ -10,11 +10,13 @@ use crate::run::{Options, run_to};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use weir_packet::craft::Frame;
+use weir_packet::interface::{InterfaceNames, Via, Way};
 use weir_packet::limits::BATCH;
 use weir_packet::source::{Account, Chunk, FrameBatch, LinkType, Source, SourceError};
 use weir_plan::{Input, Pipeline, Program, Schema, Stage, Value};
 
-/// Frames in memory, handed out in batches of chosen sizes.
+/// Frames in memory, handed out in batches of chosen sizes. They came by two interfaces in turn, a
+/// few by none that is known.
 #[derive(Clone)]
 pub struct Frames {
     link: LinkType,
@@ -25,6 +27,7 @@ pub struct Frames {
     cuts: Vec<usize>,
     batches: usize,
     at: usize,
+    interfaces: InterfaceNames,
 }
 
 impl Frames {
@@ -40,7 +43,11 @@ impl Frames {
             })
             .collect();
         let chunk: Chunk = Arc::new(bytes);
-        Frames { link, chunk, frames: placed, cuts: vec![BATCH], batches: 0, at: 0 }
+        let interfaces = InterfaceNames::default();
+        for name in ["eth0", "eth1"] {
+            interfaces.number(name);
+        }
+        Frames { link, chunk, frames: placed, cuts: vec![BATCH], batches: 0, at: 0, interfaces }
     }
 
     /// The same frames from the start, in batches of these sizes, over and over.
@@ -76,12 +83,20 @@ impl Source for Frames {
             batch.push(ts, self.at as u64, offset, len, len);
             self.at += 1;
         }
+        batch.set_vias((self.at - batch.len()..self.at).map(via), &self.interfaces);
         Ok(!batch.is_empty())
     }
 
     fn account(&self) -> Account {
         Account { received: self.at as u64, ..Account::default() }
     }
+}
+
+/// How frame `i` came.
+fn via(i: usize) -> Via {
+    let interface = u16::try_from(i / 5 % 3).ok().filter(|number| *number < 2);
+    let way = [None, Some(Way::In), Some(Way::Out), Some(Way::In)];
+    Via::new(interface, way[i / 2 % 4])
 }
 
 /// Checks a program over some frames. Panics where an answer differs from the naive model's.

@@ -2,6 +2,7 @@
 
 use std::io;
 use weir_packet::egress::{Egress, Outlet, Sent};
+use weir_packet::interface::Via;
 use weir_packet::source::LinkType;
 
 /// A frame that left.
@@ -15,6 +16,8 @@ pub struct Frame {
     pub ts: i64,
     /// Its length on the wire.
     pub len: u32,
+    /// By which interface it came, and which way it went there.
+    pub via: Via,
     /// Its bytes.
     pub bytes: Vec<u8>,
 }
@@ -46,6 +49,7 @@ impl Egress for Collected {
             link: frame.link,
             ts: frame.ts,
             len: frame.len,
+            via: frame.via,
             bytes: frame.bytes(memory).to_vec(),
         }));
         Ok(())

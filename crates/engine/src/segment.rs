@@ -381,8 +381,8 @@ impl Build<'_> {
                     self.scope.carried.push((id, Src::Slot(slot)));
                 }
                 if carried.frame {
-                    let [bytes, len, link] = self.frame_slots().map(Src::Slot);
-                    self.frame = Some(FrameSlots { bytes, len, link });
+                    let [bytes, len, origin] = self.frame_slots().map(Src::Slot);
+                    self.frame = Some(FrameSlots { bytes, len, origin });
                 }
                 Src::Slot(self.compiler.slot(&Type::Time))
             }

@@ -131,7 +131,7 @@ impl<'a> Packets<'a> {
 
 #[cfg(test)]
 mod tests {
-    use crate::conform::{Frames, check, program};
+    use crate::conform::{Frames, check, check_stages, program};
     use crate::functions::Functions;
     use crate::ops::testing::{agg, binary, compare, field, int, project, state, summarize};
     use weir_packet::craft::Frame;
@@ -178,6 +178,26 @@ mod tests {
         let column = |i, ty| (format!("c{i}"), Expr::column(i, ty));
         let columns = vec![column(0, Type::Int), column(1, Type::Str)];
         vec![scan, Stage::Project { columns }]
+    }
+
+    /// Whichever worker gets them, however batches are cut.
+    #[test]
+    fn who_brought_packets_is_known_everywhere() {
+        let count = || vec![agg(AggFunc::Count, None)];
+        let by = |keys: &[&str]| check_stages(vec![summarize(keys, count(), Window::All)]);
+        assert_eq!(by(&["interface"]), ["absent 11", "\"eth0\" 15", "\"eth1\" 15"]);
+        assert_eq!(by(&["direction"]), ["absent 11", "\"in\" 20", "\"out\" 10"]);
+        let first = Expr::constant(Value::Str("eth1".into()));
+        let first = Stage::Where(compare(BinaryOp::Eq, field("interface"), first));
+        let update = binary(BinaryOp::Add, state(0, Type::Int), int(1));
+        let number = ScanState { name: "n".into(), output: 0, init: int(0), update };
+        let keys = vec![field("interface"), field("direction")];
+        let scan = Scan { states: vec![number], keys, idle_ns: 60_000_000_000, max_keys: 1_000 };
+        let columns =
+            vec![("number".into(), field("number")), ("n".into(), Expr::column(0, Type::Int))];
+        let stages = vec![first, Stage::Scan(scan), Stage::Project { columns }];
+        let rows = check_stages(stages);
+        assert_eq!(rows[..6], ["6 1", "7 1", "8 2", "9 1", "10 2", "21 2"]);
     }
 
     /// Compared with a constant, as key, argument and state, as what packets are spread by; and

@@ -3,6 +3,7 @@
 //! Frames leave in batches, each an offset into memory that they share: one frame that goes to
 //! several outlets is there once.
 
+use crate::interface::Via;
 use crate::source::LinkType;
 use std::fmt;
 use std::io;
@@ -44,6 +45,8 @@ pub struct Sent {
     /// Whether it is as short as it is because `trim` cut it; else what is missing of its length
     /// was never captured.
     pub trimmed: bool,
+    /// By which interface it came, and which way it went there.
+    pub via: Via,
 }
 
 impl Sent {
@@ -75,12 +78,14 @@ pub enum Refusal {
     Unreachable,
     /// There were as many files as there were to be.
     Over,
+    /// It came by the interface that it was to leave by.
+    CameByIt,
     /// The system refused it for another reason.
     Other,
 }
 
 /// How many reasons there are.
-pub const REFUSALS: usize = 9;
+pub const REFUSALS: usize = 10;
 
 impl Refusal {
     /// All of them, in the order of their numbers.
@@ -93,6 +98,7 @@ impl Refusal {
         Refusal::Down,
         Refusal::Unreachable,
         Refusal::Over,
+        Refusal::CameByIt,
         Refusal::Other,
     ];
 }

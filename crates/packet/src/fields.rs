@@ -104,6 +104,8 @@ pub enum Item {
     Len,
     Caplen,
     LinkType,
+    Interface,
+    Direction,
     Malformed,
     Cut,
     Eth,

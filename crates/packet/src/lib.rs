@@ -27,6 +27,7 @@ pub mod hdlc;
 pub mod http;
 pub mod icmp;
 pub mod igmp;
+pub mod interface;
 pub mod ipsec;
 pub mod ipv4;
 pub mod ipv6;

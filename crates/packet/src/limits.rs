@@ -35,6 +35,9 @@ pub const BLOCK_MAX: u32 = 16 << 20;
 /// Interfaces in one section of a pcapng file; a file that declares more is refused.
 pub const INTERFACES_MAX: usize = 65_536;
 
+/// Names of interfaces that a run knows; frames of further ones have none.
+pub const INTERFACE_NAMES_MAX: usize = 1024;
+
 /// Parts of one row that `each` makes rows of: answers of a message, options of a header, pieces of
 /// a text. Further ones are left out, and counted.
 pub const EACH_MAX: usize = 256;

@@ -8,6 +8,7 @@
 
 mod run;
 
+use crate::interface::{InterfaceNames, Via, Way};
 use crate::limits::{BLOCK_MAX, CAPLEN_MAX, INTERFACES_MAX};
 use crate::pcap::{ByteOrder, Step, link_from_file};
 use crate::source::{Chunk, FrameBatch, LinkType};
@@ -31,6 +32,9 @@ const BLOCK_HEADER: usize = 8;
 const BLOCK_FRAME: usize = 12;
 
 const OPTION_END: u16 = 0;
+/// Of interfaces (`if_name`), and of packets (`epb_flags`).
+const OPTION_NAME: u16 = 2;
+const OPTION_FLAGS: u16 = 2;
 const OPTION_TSRESOL: u16 = 9;
 const OPTION_TSOFFSET: u16 = 14;
 
@@ -87,7 +91,7 @@ impl fmt::Display for Fault {
 
 /// What an interface description block says that matters for reading its packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Interface {
+pub struct Interface<'a> {
     /// Link type of its packets.
     pub link: LinkType,
     /// Most bytes captured of a frame; 0 for no limit.
@@ -96,15 +100,17 @@ pub struct Interface {
     pub resolution: u8,
     /// Seconds to add to its timestamps (`if_tsoffset`).
     pub offset_s: i64,
+    /// Its name (`if_name`); empty where it has none.
+    pub name: &'a [u8],
 }
 
-impl Interface {
+impl<'a> Interface<'a> {
     /// An interface with the default clock: microseconds since 1970.
-    pub fn new(link: LinkType) -> Interface {
-        Interface { link, snaplen: 0, resolution: 6, offset_s: 0 }
+    pub fn new(link: LinkType) -> Interface<'a> {
+        Interface { link, snaplen: 0, resolution: 6, offset_s: 0, name: &[] }
     }
 
-    fn parse(order: ByteOrder, body: &[u8]) -> Result<Interface, Fault> {
+    fn parse(order: ByteOrder, body: &'a [u8]) -> Result<Interface<'a>, Fault> {
         let (fixed, mut options) =
             body.split_first_chunk::<8>().ok_or(Fault::BlockShort(INTERFACE))?;
         let mut out = Interface::new(link_from_file(order.u16([fixed[0], fixed[1]])));
@@ -115,6 +121,10 @@ impl Interface {
             let value = rest.get(..len).ok_or(Fault::Option(code))?;
             match (code, value) {
                 (OPTION_END, _) => break,
+                (OPTION_NAME, name) => {
+                    // Some writers end it as C does.
+                    out.name = name.split(|&b| b == 0).next().unwrap_or(&[]);
+                }
                 (OPTION_TSRESOL, &[resolution]) => out.resolution = resolution,
                 (OPTION_TSOFFSET, &[a, b, c, d, e, f, g, h]) => {
                     out.offset_s = match order {
@@ -149,7 +159,7 @@ enum Unit {
 }
 
 impl Clock {
-    fn new(interface: &Interface) -> Clock {
+    fn new(interface: &Interface<'_>) -> Clock {
         let n = u32::from(interface.resolution);
         let unit = match n {
             0..=9 => Unit::Nanos(10u64.pow(9 - n)),
@@ -186,7 +196,8 @@ impl Clock {
 pub struct Reader {
     /// Byte order of the current section; none before the first.
     order: Option<ByteOrder>,
-    interfaces: Vec<(Interface, Clock)>,
+    interfaces: Vec<Declared>,
+    names: InterfaceNames,
     /// Time of the packet before: simple packet blocks have none of their own.
     ts: i64,
     seq: u64,
@@ -194,9 +205,19 @@ pub struct Reader {
     span: usize,
 }
 
+/// An interface of the current section.
+#[derive(Clone, Copy, Debug)]
+struct Declared {
+    link: LinkType,
+    snaplen: u32,
+    clock: Clock,
+    via: Via,
+}
+
 /// A packet inside a block that starts at position 0.
 struct Packet {
     link: LinkType,
+    via: Via,
     ts: i64,
     start: usize,
     caplen: u32,
@@ -207,6 +228,11 @@ impl Reader {
     /// A reader at the start of a file.
     pub fn new() -> Reader {
         Reader::default()
+    }
+
+    /// The same, which puts the names of interfaces into a table that others have, too.
+    pub fn naming(names: &InterfaceNames) -> Reader {
+        Reader { names: names.clone(), ..Reader::default() }
     }
 
     /// Replaces the contents of `batch` with the next whole packets of `chunk` from `at` on, up to
@@ -258,6 +284,7 @@ impl Reader {
                     let offset = u32::try_from(*at - base + p.start);
                     let (true, Ok(offset)) = (p.link == batch.link, offset) else { break };
                     batch.push(p.ts, self.seq, offset, p.caplen, p.len);
+                    batch.set_via(batch.len() - 1, p.via, &self.names);
                     self.ts = p.ts;
                     self.seq += 1;
                 }
@@ -290,7 +317,10 @@ impl Reader {
                 if self.interfaces.len() == INTERFACES_MAX {
                     return Err(Fault::Interfaces);
                 }
-                self.interfaces.push((interface, Clock::new(&interface)));
+                let Interface { link, snaplen, name, .. } = interface;
+                let (clock, via) =
+                    (Clock::new(&interface), Via::new(self.names.number(name), None));
+                self.interfaces.push(Declared { link, snaplen, clock, via });
                 Ok(None)
             }
             PACKET => self.packet(block, |h| order.u32([h[0], h[1], h[2], h[3]])).map(Some),
@@ -305,14 +335,17 @@ impl Reader {
         let h = block.body.first_chunk::<20>().ok_or(Fault::BlockShort(block.kind))?;
         let word = |i: usize| block.order.u32([h[i], h[i + 1], h[i + 2], h[i + 3]]);
         let id = id(h);
-        let (interface, clock) = self.interfaces.get(id as usize).ok_or(Fault::Interface(id))?;
+        let interface = self.interfaces.get(id as usize).ok_or(Fault::Interface(id))?;
         let (caplen, len) = (word(12), word(16));
         if caplen > CAPLEN_MAX || caplen as usize > block.body.len() - h.len() {
             return Err(Fault::CapturedLength(caplen));
         }
+        let options = (h.len() + caplen as usize).next_multiple_of(4);
+        let options = block.body.get(options..).unwrap_or(&[]);
         Ok(Packet {
             link: interface.link,
-            ts: clock.ns(u64::from(word(4)) << 32 | u64::from(word(8))),
+            via: interface.via.going(way(block.order, options)),
+            ts: interface.clock.ns(u64::from(word(4)) << 32 | u64::from(word(8))),
             start: BLOCK_HEADER + h.len(),
             caplen,
             len,
@@ -321,7 +354,7 @@ impl Reader {
 
     fn simple_packet(&self, block: &Block<'_>) -> Result<Packet, Fault> {
         let h = block.body.first_chunk::<4>().ok_or(Fault::BlockShort(PACKET_SIMPLE))?;
-        let (interface, _) = self.interfaces.first().ok_or(Fault::Interface(0))?;
+        let interface = self.interfaces.first().ok_or(Fault::Interface(0))?;
         let len = block.order.u32(*h);
         let caplen = match interface.snaplen {
             0 => len,
@@ -331,8 +364,30 @@ impl Reader {
             return Err(Fault::CapturedLength(caplen));
         }
         let start = BLOCK_HEADER + h.len();
-        Ok(Packet { link: interface.link, ts: self.ts, start, caplen, len })
+        Ok(Packet { link: interface.link, via: interface.via, ts: self.ts, start, caplen, len })
     }
+}
+
+/// Which way the options of a packet say it went (`epb_flags`, the lowest two bits). Options that
+/// are broken say nothing.
+#[cold]
+fn way(order: ByteOrder, mut options: &[u8]) -> Option<Way> {
+    while let Some((head, rest)) = options.split_first_chunk::<4>() {
+        let code = order.u16([head[0], head[1]]);
+        let len = usize::from(order.u16([head[2], head[3]]));
+        match (code, rest.get(..len)?) {
+            (OPTION_END, _) => break,
+            (OPTION_FLAGS, &[a, b, c, d]) => {
+                return match order.u32([a, b, c, d]) & 3 {
+                    1 => Some(Way::In),
+                    2 => Some(Way::Out),
+                    _ => None,
+                };
+            }
+            _ => options = rest.get(len.next_multiple_of(4)..).unwrap_or(&[]),
+        }
+    }
+    None
 }
 
 /// What stands at the start of some bytes.
@@ -395,7 +450,7 @@ impl Writer {
     }
 
     /// Appends an interface description; interfaces of a section number from 0.
-    pub fn interface(self, out: &mut Vec<u8>, interface: &Interface) {
+    pub fn interface(self, out: &mut Vec<u8>, interface: &Interface<'_>) {
         let o = self.order;
         let fixed = [o.put16(interface.link.0), o.put16(0)].concat();
         let mut options = Vec::new();
@@ -403,9 +458,14 @@ impl Writer {
             ByteOrder::Little => interface.offset_s.to_le_bytes(),
             ByteOrder::Big => interface.offset_s.to_be_bytes(),
         };
-        for (code, value) in
-            [(OPTION_TSRESOL, &[interface.resolution][..]), (OPTION_TSOFFSET, &offset[..])]
-        {
+        for (code, value) in [
+            (OPTION_NAME, interface.name),
+            (OPTION_TSRESOL, &[interface.resolution]),
+            (OPTION_TSOFFSET, &offset),
+        ] {
+            if code == OPTION_NAME && value.is_empty() {
+                continue;
+            }
             options.extend([o.put16(code), o.put16(value.len() as u16)].concat());
             options.extend_from_slice(value);
             options.resize(options.len().next_multiple_of(4), 0);
@@ -417,13 +477,34 @@ impl Writer {
     /// Appends an enhanced packet block: `ticks` in the units of the interface, `len` the length on
     /// the wire, `frame` the captured bytes.
     pub fn packet(self, out: &mut Vec<u8>, id: u32, ticks: u64, len: u32, frame: &[u8]) {
+        self.packet_going(out, (id, None), ticks, len, frame);
+    }
+
+    /// The same of a packet of which it may be known which way it went.
+    pub fn packet_going(
+        self,
+        out: &mut Vec<u8>,
+        (id, way): (u32, Option<Way>),
+        ticks: u64,
+        len: u32,
+        frame: &[u8],
+    ) {
         let o = self.order;
         let words = [id, (ticks >> 32) as u32, ticks as u32, frame.len() as u32, len];
         let mut head = [0; 20];
         for (to, word) in head.chunks_exact_mut(4).zip(words) {
             to.copy_from_slice(&o.put32(word));
         }
-        self.block(out, PACKET, &[&head, frame]);
+        let Some(way) = way else { return self.block(out, PACKET, &[&head, frame]) };
+        let padding = [0; 3];
+        let padding = &padding[..frame.len().next_multiple_of(4) - frame.len()];
+        let flags: u32 = match way {
+            Way::In => 1,
+            Way::Out => 2,
+        };
+        let option = [o.put16(OPTION_FLAGS), o.put16(4)].concat();
+        let flags = o.put32(flags);
+        self.block(out, PACKET, &[&head, frame, padding, &option, &flags, &[0; 4]]);
     }
 
     /// Appends a simple packet block, of interface 0: `frame` must be as long as the smaller of
@@ -476,7 +557,20 @@ mod tests {
         }
     }
 
-    fn file(w: Writer, interfaces: &[Interface]) -> Vec<u8> {
+    /// By which interface each packet came, and which way it went, as far as the file says.
+    fn came(file: &[u8]) -> Vec<(Option<Vec<u8>>, Option<Way>)> {
+        let (mut reader, chunk) = (Reader::new(), Arc::new(file.to_vec()) as Chunk);
+        let (mut at, mut batch, mut out) = (0, FrameBatch::new(), Vec::new());
+        while reader.fill(&chunk, &mut at, &mut batch) == Ok(Step::Frames) && !batch.is_empty() {
+            for via in (0..batch.len()).map(|i| batch.via(i)) {
+                let name = via.interface().and_then(|n| batch.interface_names()?.name(n));
+                out.push((name.map(|name| name.raw.into_vec()), via.way()));
+            }
+        }
+        out
+    }
+
+    fn file(w: Writer, interfaces: &[Interface<'_>]) -> Vec<u8> {
         let mut out = Vec::new();
         w.section(&mut out);
         interfaces.iter().for_each(|i| w.interface(&mut out, i));
@@ -678,6 +772,43 @@ mod tests {
     }
 
     #[test]
+    fn options_of_packets_may_be_anything() {
+        let said = |options: &[u8]| way(ByteOrder::Little, options);
+        assert_eq!(said(&[]), None);
+        assert_eq!(said(&[2, 0, 4, 0, 1, 0, 0, 0]), Some(Way::In));
+        assert_eq!(said(&[2, 0, 4, 0, 0x0e, 0, 0, 9, 0, 0, 0, 0]), Some(Way::Out));
+        assert_eq!(said(&[2, 0, 4, 0, 0, 0, 0, 0]), None);
+        // Behind a comment of five bytes; behind the end; broken off; too long.
+        let comment = [1, 0, 5, 0, b'h', b'e', b'l', b'l', b'o', 0, 0, 0];
+        assert_eq!(said(&[&comment[..], &[2, 0, 4, 0, 2, 0, 0, 0]].concat()), Some(Way::Out));
+        assert_eq!(said(&[0, 0, 0, 0, 2, 0, 4, 0, 2, 0, 0, 0]), None);
+        assert_eq!(said(&[2, 0, 4, 0, 2, 0, 0]), None);
+        assert_eq!(said(&[2, 0, 5, 0, 2, 0, 0, 0, 0, 0, 0, 0]), None);
+    }
+
+    /// Sections each number their interfaces, and one name is one interface.
+    #[test]
+    fn a_name_is_the_same_interface_in_every_section() {
+        let named = |name| Interface { name, ..Interface::new(LinkType::ETHERNET) };
+        let mut bytes = file(LE, &[named(b"a"), named(b"b\0c")]);
+        LE.packet(&mut bytes, 1, 0, 60, &[0; 60]);
+        bytes.extend(file(BE, &[named(b"b"), named(b"")]));
+        BE.packet_going(&mut bytes, (0, Some(Way::Out)), 0, 60, &[0; 60]);
+        BE.packet(&mut bytes, 1, 0, 60, &[0; 60]);
+        BE.simple_packet(&mut bytes, 60, &[0; 60]);
+        let b = || Some(b"b".to_vec());
+        let want = [(b(), None), (b(), Some(Way::Out)), (None, None), (b(), None)];
+        assert_eq!(came(&bytes), want);
+        let names = InterfaceNames::default();
+        let mut reader = Reader::naming(&names);
+        let (chunk, mut batch) = (Arc::new(bytes) as Chunk, FrameBatch::new());
+        assert_eq!(reader.fill(&chunk, &mut 0, &mut batch), Ok(Step::Frames));
+        let known =
+            names.read(|names| names.iter().map(|name| name.text.clone()).collect::<Vec<_>>());
+        assert_eq!(known, ["a".into(), "b".into()]);
+    }
+
+    #[test]
     fn too_many_interfaces_are_a_fault() {
         let bytes = file(LE, &vec![Interface::new(LinkType::RAW); INTERFACES_MAX + 1]);
         assert_eq!(read(&bytes).1, Err(Fault::Interfaces));
@@ -693,7 +824,7 @@ mod tests {
                  proptest::collection::vec(any::<u8>(), 0..30), any::<bool>()), 0..600),
         ) {
             let w = if big { BE } else { LE };
-            let interfaces: Vec<Interface> = interfaces.into_iter().map(|(link, r, offset_s)| {
+            let interfaces: Vec<Interface<'_>> = interfaces.into_iter().map(|(link, r, offset_s)| {
                 Interface { resolution: r, offset_s, ..Interface::new(LinkType(link)) }
             }).collect();
             let mut bytes = file(w, &interfaces);
@@ -710,6 +841,33 @@ mod tests {
             let (packets, end, at) = read(&bytes);
             prop_assert_eq!(packets, expected);
             prop_assert_eq!((end, at), (Ok(Step::More(12)), bytes.len()));
+        }
+
+        /// However packets of several interfaces and ways follow one another.
+        #[test]
+        fn who_brought_a_packet_is_known(
+            big in any::<bool>(), ethernet in any::<bool>(),
+            names in proptest::collection::vec("[ab]{0,2}", 1..4),
+            runs in proptest::collection::vec((any::<u8>(), 0u8..3, 1usize..90, any::<bool>()), 0..40),
+        ) {
+            let w = if big { BE } else { LE };
+            let link = if ethernet { LinkType::ETHERNET } else { LinkType::RAW };
+            let named = |name: &'static str| Interface { name: name.as_bytes(), ..Interface::new(link) };
+            let names: Vec<&str> = names.iter().map(|name| &**name).collect();
+            let interfaces: Vec<_> = names.iter().map(|name| Interface { name: name.as_bytes(), ..named("") }).collect();
+            let (mut bytes, mut want) = (file(w, &interfaces), Vec::new());
+            for (id, way, n, noise) in runs {
+                let id = usize::from(id) % names.len();
+                let way = [None, Some(Way::In), Some(Way::Out)][usize::from(way)];
+                if noise {
+                    w.block(&mut bytes, 5, &[&[0; 8]]);
+                }
+                for i in 0..n {
+                    w.packet_going(&mut bytes, (id as u32, way), 0, 70, &vec![0; 54 + i % 9]);
+                    want.push((Some(names[id].as_bytes().to_vec()).filter(|name| !name.is_empty()), way));
+                }
+            }
+            prop_assert_eq!(came(&bytes), want);
         }
     }
 }

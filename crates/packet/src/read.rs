@@ -8,6 +8,7 @@
 mod bytes;
 mod dns;
 mod ends;
+mod interface;
 mod ip;
 mod link;
 mod others;
@@ -96,7 +97,8 @@ pub fn read_text(
 ) {
     out.present = out.present.minus(rows);
     let rows = Rows::new(frames, layers, rows);
-    let known = dns::read_text(&rows, item, out, &mut put)
+    let known = interface::read_text(&rows, item, out, &mut put)
+        || dns::read_text(&rows, item, out, &mut put)
         || web::read_text(&rows, item, out, &mut put)
         || services::read_text(&rows, item, out, &mut put)
         || bytes::read_text(&rows, item, out, &mut put);
@@ -143,6 +145,7 @@ mod tests {
     use crate::craft::messages::{client_hello, dhcp, dns_in_tcp, dns_query, dns_response};
     use crate::craft::{Frame, batch};
     use crate::fields::{FIELDS, FieldType, Header, HeaderBytes, by_name};
+    use crate::interface::{InterfaceNames, Via, Way};
     use crate::source::LinkType;
     use crate::walk::samples::{A, A6, B, B6, samples, upper};
     use crate::walk::{Headers, classify};
@@ -227,6 +230,31 @@ mod tests {
             });
         }
         shown
+    }
+
+    #[test]
+    fn who_brought_a_frame() {
+        let names = InterfaceNames::default();
+        let eth0 = names.number("eth0");
+        let show = |link, bytes: &[u8], via: Option<Via>| {
+            let mut frames = batch(link, &[(bytes.to_vec(), bytes.len() as u32)]);
+            via.into_iter().for_each(|via| frames.set_via(0, via, &names));
+            show_of(&frames, &["interface", "direction"])
+        };
+        let ethernet = |via| show(LinkType::ETHERNET, &[0; 60], via);
+        assert_eq!(ethernet(None), "");
+        assert_eq!(ethernet(Some(Via::new(eth0, None))), "interface=eth0");
+        assert_eq!(ethernet(Some(Via::new(eth0, Some(Way::In)))), "interface=eth0 direction=in");
+        assert_eq!(ethernet(Some(Via::new(Some(7), Some(Way::Out)))), "direction=out");
+        // Cooked headers say it themselves, if nobody else does.
+        let outgoing = [&[0, 4][..], &[0; 14]].concat();
+        assert_eq!(show(LinkType::LINUX_SLL, &outgoing, None), "direction=out");
+        assert_eq!(show(LinkType::LINUX_SLL, &[0; 16], None), "direction=in");
+        let outgoing = [&[0; 10][..], &[4], &[0; 9]].concat();
+        assert_eq!(show(LinkType::LINUX_SLL2, &outgoing, None), "direction=out");
+        let told = Some(Via::new(eth0, Some(Way::In)));
+        assert_eq!(show(LinkType::LINUX_SLL2, &outgoing, told), "interface=eth0 direction=in");
+        assert_eq!(show(LinkType::LINUX_SLL2, &outgoing[..10], None), "");
     }
 
     #[test]

@@ -5,10 +5,12 @@ mod account;
 pub use account::{Account, Gap, Lost};
 
 use crate::bits::Bits;
+use crate::interface::{InterfaceNames, Via};
 use crate::limits::BATCH;
 use crate::walk::{Headers, Look};
 use std::fmt;
 use std::io;
+use std::ops::Range;
 use std::sync::{Arc, LazyLock};
 
 /// A link-layer header type (the LINKTYPE registry of tcpdump.org).
@@ -77,6 +79,10 @@ pub struct FrameBatch {
     gap: Option<Gap>,
     late: Bits,
     cols: Box<FrameColumns>,
+    /// See [`FrameBatch::via`]: of all frames, or where `mixed`, in the columns.
+    via: Via,
+    mixed: bool,
+    names: Option<InterfaceNames>,
     /// Whether the reader looked at each frame for the classifier.
     looked: bool,
 }
@@ -89,6 +95,7 @@ struct FrameColumns {
     len: [u32; BATCH],
     look: [Look; BATCH],
     ports: [[u16; 2]; BATCH],
+    via: [Via; BATCH],
 }
 
 impl FrameBatch {
@@ -111,7 +118,11 @@ impl FrameBatch {
                 len: [0; BATCH],
                 look: [Look::NONE; BATCH],
                 ports: [[0; 2]; BATCH],
+                via: [Via::UNKNOWN; BATCH],
             }),
+            via: Via::UNKNOWN,
+            mixed: false,
+            names: None,
             looked: false,
         }
     }
@@ -122,6 +133,7 @@ impl FrameBatch {
         self.headers = Headers::Outer;
         (self.n, self.reached, self.gap) = (0, None, None);
         (self.late, self.looked) = (Bits::NONE, false);
+        (self.via, self.mixed, self.names) = (Via::UNKNOWN, false, None);
     }
 
     /// Empties the batch and points it at `chunk`; offsets given to [`FrameBatch::push`] count
@@ -134,6 +146,7 @@ impl FrameBatch {
         (self.link, self.headers) = (link, Headers::Outer);
         (self.n, self.reached, self.gap) = (0, None, None);
         (self.late, self.looked) = (Bits::NONE, false);
+        (self.via, self.mixed, self.names) = (Via::UNKNOWN, false, None);
     }
 
     /// Appends a frame: `offset` and `caplen` say which bytes of the chunk it is, `len` its length
@@ -148,6 +161,9 @@ impl FrameBatch {
         c.caplen[i] = caplen;
         c.len[i] = len;
         c.look[i] = Look::NONE;
+        if self.mixed {
+            c.via[i] = Via::UNKNOWN;
+        }
         self.n = i + 1;
     }
 
@@ -181,6 +197,9 @@ impl FrameBatch {
             *number = at;
         }
         c.look[from..][..i].fill(Look::NONE);
+        if self.mixed {
+            c.via[from..][..i].fill(Via::UNKNOWN);
+        }
         self.n = from + i;
     }
 
@@ -216,6 +235,55 @@ impl FrameBatch {
     /// The ports that frame `i` was said to belong to, source and destination.
     pub fn ports(&self, i: usize) -> Option<[u16; 2]> {
         self.late.has(i).then(|| self.cols.ports[i])
+    }
+
+    /// Says by which interface the frames from position `from` on came, and which way they went;
+    /// `names` is what its number means, one table for all frames of a batch.
+    pub fn set_via(&mut self, from: usize, via: Via, names: &InterfaceNames) {
+        if self.names.is_none() {
+            if via == Via::UNKNOWN {
+                return;
+            }
+            self.names = Some(names.clone());
+        }
+        if from == 0 {
+            (self.via, self.mixed) = (via, false);
+        } else if self.mixed || via != self.via {
+            if !self.mixed {
+                self.cols.via[..from].fill(self.via);
+            }
+            self.mixed = true;
+            self.cols.via[from..self.n].fill(via);
+        }
+    }
+
+    /// The same of every frame, in their order.
+    pub fn set_vias(&mut self, vias: impl Iterator<Item = Via>, names: &InterfaceNames) {
+        let (mut all, mut same) = (None, true);
+        for (to, via) in self.cols.via[..self.n].iter_mut().zip(vias) {
+            same &= *all.get_or_insert(via) == via;
+            *to = via;
+        }
+        (self.via, self.mixed) = (all.unwrap_or_default(), !same);
+        if self.mixed || self.via != Via::UNKNOWN {
+            self.names = Some(names.clone());
+        }
+    }
+
+    /// By which interface frame `i` came, and which way it went.
+    #[inline(always)]
+    pub fn via(&self, i: usize) -> Via {
+        if self.mixed { self.cols.via[i] } else { self.via }
+    }
+
+    /// The same of all frames, where it is the same.
+    pub fn via_of_all(&self) -> Option<Via> {
+        (!self.mixed).then_some(self.via)
+    }
+
+    /// What the numbers of interfaces mean, where they are known.
+    pub fn interface_names(&self) -> Option<&InterfaceNames> {
+        self.names.as_ref()
     }
 
     /// The time up to which everything has come: behind this batch no frame of an earlier one is
@@ -341,11 +409,32 @@ impl FrameBatch {
         self.headers = from.headers;
         if !from.late.is_empty() {
             gather(&mut to.ports[n.clone()], &cols.ports, at, |p| p);
-            for (to, &i) in n.zip(at) {
+            for (to, &i) in n.clone().zip(at) {
                 self.late.put(to, from.late.has(i.into()));
             }
         }
+        self.take_vias(from, n, at);
         self.n += at.len();
+    }
+
+    /// Takes over by which interfaces frames came, for [`FrameBatch::extend_from`].
+    fn take_vias(&mut self, from: &FrameBatch, n: Range<usize>, at: &[u16]) {
+        if self.names.is_none() {
+            self.names.clone_from(&from.names);
+        }
+        if n.start == 0 {
+            (self.via, self.mixed) = (from.via, from.mixed);
+        } else if from.mixed || self.mixed || from.via != self.via {
+            if !self.mixed {
+                self.cols.via[..n.start].fill(self.via);
+            }
+            self.mixed = true;
+        }
+        if self.mixed {
+            for (to, &i) in self.cols.via[n].iter_mut().zip(at) {
+                *to = from.via(i.into());
+            }
+        }
     }
 
     /// Keeps the frames for which `keep(i)` holds, in order.
@@ -359,6 +448,7 @@ impl FrameBatch {
                 (c.off[n], c.caplen[n], c.len[n]) = (c.off[i], c.caplen[i], c.len[i]);
                 c.look[n] = c.look[i];
                 c.ports[n] = c.ports[i];
+                c.via[n] = c.via[i];
                 n += 1;
             }
         }
@@ -501,9 +591,10 @@ mod tests {
     use crate::walk::{Layers, classify};
 
     /// What is known of each frame besides its bytes.
-    fn known(batch: &FrameBatch) -> Vec<(u64, Option<[u16; 2]>, Option<Look>)> {
+    fn known(batch: &FrameBatch) -> Vec<(u64, Option<[u16; 2]>, Option<Look>, Via)> {
         let look = |i: usize| batch.looks().map(|looks| looks[i]);
-        (0..batch.len()).map(|i| (batch.seq()[i], batch.ports(i), look(i))).collect()
+        let of = |i| (batch.seq()[i], batch.ports(i), look(i), batch.via(i));
+        (0..batch.len()).map(of).collect()
     }
 
     /// A batch as a reader fills it: every third frame has known ports, every second is plain.
@@ -521,7 +612,54 @@ mod tests {
         Reader::new(&header).fill(&chunk, &mut 0, &mut batch).expect("whole records");
         batch.headers = Headers::Inner;
         (0..40).step_by(3).for_each(|i| batch.set_ports(i, [i as u16, 7]));
+        let vias = (0..41).map(|i| Via::new((i % 4 > 0).then_some(i / 8), None));
+        batch.set_vias(vias, &InterfaceNames::default());
         batch
+    }
+
+    /// Batches of batches that each came by one interface, by the same or by others, or by several.
+    #[test]
+    fn who_brought_frames_is_known_of_all_together() {
+        let names = InterfaceNames::default();
+        let chunk: Chunk = Arc::new(vec![0u8; 60]);
+        let [one, two] = [0, 1].map(|number| Via::new(Some(number), None));
+        let some = |vias: &[Via]| {
+            let mut batch = FrameBatch::new();
+            batch.restart(&chunk, 0, LinkType::ETHERNET);
+            for (from, &via) in vias.iter().enumerate() {
+                batch.push(0, from as u64, 0, 60, 60);
+                batch.set_via(from, via, &names);
+            }
+            batch
+        };
+        let vias = |batch: &FrameBatch| (0..batch.len()).map(|i| batch.via(i)).collect::<Vec<_>>();
+        let none = Via::UNKNOWN;
+        let kinds: [&[Via]; 6] =
+            [&[one], &[one, one], &[two, two], &[none], &[one, two, none], &[none, one]];
+        for a in kinds {
+            let all_same = a.iter().all(|via| *via == a[0]);
+            assert_eq!(some(a).via_of_all(), all_same.then_some(a[0]), "{a:?}");
+            for b in kinds {
+                for c in kinds {
+                    let mut all = FrameBatch::new();
+                    all.restart(&chunk, 0, LinkType::ETHERNET);
+                    for part in [a, b, c] {
+                        let at: Vec<u16> = (0..part.len() as u16).collect();
+                        all.extend_from(&some(part), &at, 0);
+                    }
+                    let want = [a, b, c].concat();
+                    assert_eq!(vias(&all), want);
+                    let known = want.iter().any(|via| *via != none);
+                    assert_eq!(all.interface_names().is_some(), known);
+                    // What comes then is not taken for what came before.
+                    all.push(0, 9, 0, 60, 60);
+                    let last = all.via(all.len() - 1);
+                    assert!(last == none || Some(last) == all.via_of_all());
+                    all.restart(&chunk, 0, LinkType::ETHERNET);
+                    assert!(all.interface_names().is_none());
+                }
+            }
+        }
     }
 
     #[test]
@@ -557,6 +695,9 @@ mod tests {
         let chunk = Arc::clone(chunk);
         batch.restart(&chunk, base, LinkType::ETHERNET);
         batch.push(0, 7, 0, 60, 60);
-        assert_eq!((known(&batch), batch.headers), (vec![(7, None, None)], Headers::Outer));
+        assert_eq!(
+            (known(&batch), batch.headers),
+            (vec![(7, None, None, Via::UNKNOWN)], Headers::Outer)
+        );
     }
 }

@@ -17,7 +17,7 @@
 use crate::keys::{FieldSet, describe, largest_common};
 use crate::limits::NARROW_BITS;
 use crate::place::Partition;
-use weir_packet::fields::{FieldId, FieldType};
+use weir_packet::fields::{FieldId, FieldType, Item};
 
 /// Pipelines whose packets are spread in one way.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -130,7 +130,9 @@ fn is_wide(field: &FieldId) -> bool {
         FieldType::Bool => false,
         FieldType::Int => field.info().bits > NARROW_BITS,
         FieldType::Time | FieldType::Ip | FieldType::Mac => true,
-        FieldType::Str | FieldType::Bytes => true,
+        FieldType::Str | FieldType::Bytes => {
+            !matches!(field.info().item, Item::Interface | Item::Direction)
+        }
     }
 }
 

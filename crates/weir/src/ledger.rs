@@ -152,6 +152,7 @@ fn why(reason: Refusal) -> &'static str {
         Refusal::Down => "while it was down or gone",
         Refusal::Unreachable => "without a way there",
         Refusal::Over => "after its last file (-W)",
+        Refusal::CameByIt => "that came by it",
         Refusal::Other => "by the system",
     }
 }

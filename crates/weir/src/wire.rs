@@ -15,6 +15,7 @@ use weir_capture::live::{
 use weir_capture::outlets::Captured;
 use weir_capture::xdp::{BusyPoll, XdpOptions, open_xdp};
 use weir_dpdk::{DpdkOptions, Mode, Senders, open_dpdk, open_senders, receives_from, sends_to};
+use weir_packet::interface::InterfaceNames;
 use weir_packet::source::{Account, LinkType, Lost, Source, SourceError};
 
 /// Notes that are kept; an interface may go down and up for weeks.
@@ -54,19 +55,31 @@ impl Notes {
     }
 }
 
+/// What captures have to do with besides packets.
+#[derive(Clone, Copy)]
+pub(crate) struct Around<'a> {
+    /// Where what happens is noted.
+    pub(crate) notes: &'a Notes,
+    /// Where the names of interfaces go.
+    pub(crate) names: &'a InterfaceNames,
+    /// Whether nothing is said of what happens.
+    pub(crate) quiet: bool,
+}
+
 /// Opens the interfaces that were asked for, by AF_XDP.
 fn open_by_xdp(
     args: &LiveArgs,
     filter: Option<Filter>,
     stop: &Arc<AtomicBool>,
-    quiet: bool,
+    around: Around<'_>,
 ) -> Result<Box<dyn Source>, SourceError> {
-    let mut options = XdpOptions::default();
+    let interfaces = around.names.clone();
+    let mut options = XdpOptions { interfaces, ..XdpOptions::default() };
     options.snap = args.snapshot_length.unwrap_or(options.snap);
     options.memory = args.buffer_size.unwrap_or(options.memory);
     options.busy_poll = args.busy_poll.then(BusyPoll::default);
     let source = open_xdp(&args.interface, &options)?;
-    if !quiet {
+    if !around.quiet {
         // Nobody is left to tell when this can't be written.
         source.modes().iter().for_each(|mode| drop(writeln!(io::stderr(), "{mode}")));
         let _ = writeln!(io::stderr(), "listening on {}", args.interface.join(", "));
@@ -83,8 +96,9 @@ fn dpdk_options(
     args: &LiveArgs,
     workers: usize,
     sends: &[String],
-    (notes, quiet): (&Notes, bool),
+    around: Around<'_>,
 ) -> DpdkOptions {
+    let Around { notes, names, quiet } = around;
     let notes = notes.clone();
     let tell = move |text: &str| {
         if !quiet {
@@ -101,6 +115,7 @@ fn dpdk_options(
         busy_poll: args.busy_poll,
         tell: Some(Box::new(tell)),
         sends: sends.to_vec(),
+        interfaces: names.clone(),
         ..DpdkOptions::default()
     };
     options.snap = args.snapshot_length.unwrap_or(options.snap);
@@ -145,7 +160,7 @@ pub(crate) fn senders(
     args: &LiveArgs,
     sends: &[String],
     stop: &AtomicBool,
-    (notes, quiet): (&Notes, bool),
+    around: Around<'_>,
 ) -> Result<Senders, SourceError> {
     if sends.is_empty() {
         return Ok(Senders::default());
@@ -159,11 +174,11 @@ pub(crate) fn senders(
         return Err(SourceError::Io { name: format!("dpdk:{device}"), source });
     }
     // What there is of memory and queues is of captures.
-    let options = dpdk_options(args, 1, sends, (notes, quiet));
+    let options = dpdk_options(args, 1, sends, around);
     let plain = DpdkOptions::default();
     let (memory, stamps) = (plain.memory, plain.stamps);
     let (senders, modes) = open_senders(DpdkOptions { memory, stamps, ..options })?;
-    tell_modes(&modes, quiet);
+    tell_modes(&modes, around.quiet);
     if args.interface.is_empty() {
         senders.wait_for_links(stop);
     }
@@ -193,19 +208,20 @@ pub(crate) fn open(
     (workers, sends): (usize, &[String]),
     filter: Option<Filter>,
     stop: &Arc<AtomicBool>,
-    (notes, quiet): (&Notes, bool),
+    around: Around<'_>,
 ) -> Result<Wires, SourceError> {
+    let Around { notes, quiet, .. } = around;
     if args.is_xdp() {
-        return open_by_xdp(args, filter, stop, quiet).map(Wires::from);
+        return open_by_xdp(args, filter, stop, around).map(Wires::from);
     }
     if args.is_dpdk() {
-        let options = dpdk_options(args, workers, sends, (notes, quiet));
+        let options = dpdk_options(args, workers, sends, around);
         return open_by_dpdk(args, options, filter, stop, quiet);
     }
     if filter.is_some() && args.interface.iter().any(|name| name != ANY) {
         notes.add("what the kernel's capture filter refused was not seen, nor counted".to_owned());
     }
-    let options = || options(args, workers, filter.clone(), stop, (notes, quiet));
+    let options = || options(args, workers, filter.clone(), stop, around);
     let by_pcap = |why: Option<&str>| open_by_pcap(args, options(), why, quiet);
     match args.capture {
         Some(Capture::Pcap) => return by_pcap(None),
@@ -237,8 +253,9 @@ fn options(
     workers: usize,
     filter: Option<Filter>,
     stop: &Arc<AtomicBool>,
-    (notes, quiet): (&Notes, bool),
+    around: Around<'_>,
 ) -> LiveOptions {
+    let Around { notes, names, quiet } = around;
     let notes = notes.clone();
     let tell = move |event: &Event| {
         if !quiet {
@@ -255,6 +272,7 @@ fn options(
         rings: args.rings.unwrap_or(workers),
         stop: Some(Arc::clone(stop)),
         events: Some(Box::new(tell)),
+        interfaces: names.clone(),
         ..LiveOptions::default()
     };
     options.snaplen = args.snapshot_length.unwrap_or(options.snaplen);

@@ -7,6 +7,7 @@
 
 use crate::cbpf::Program;
 use crate::sys::packet::Shape;
+use weir_packet::interface::Way;
 
 /// Room that a frame may need before it: a cooked header and a tag.
 pub(super) const RESERVE: usize = SLL2 + TAG;
@@ -52,6 +53,9 @@ pub(super) struct Captured {
     pub(super) caplen: u32,
     /// Bytes that it had on the wire.
     pub(super) len: u32,
+    /// The number of its interface, and which way it went there.
+    pub(super) index: u32,
+    pub(super) way: Way,
 }
 
 /// What is to be done to frames.
@@ -98,6 +102,8 @@ pub(super) fn walk(block: &mut [u8], rules: &Rules, frames: &mut Vec<Captured>) 
             start: start as u32,
             caplen,
             len: u32_at(&header, LENGTH),
+            index: u32_at(&header, INDEX),
+            way: Way::of_packet_type(header[PACKET_TYPE]),
         };
         if start + caplen as usize > block.len() {
             walked.unread = u64::from(count - n);

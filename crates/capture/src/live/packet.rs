@@ -10,6 +10,7 @@
 //! that of their times to within the time of a block, far less than windows wait for.
 
 use super::clock::{Clock, Stopwatch};
+use super::indices::Indices;
 use super::losses::Losses;
 use super::ring::Ring;
 use super::{LiveOptions, State, error, open};
@@ -31,6 +32,8 @@ pub fn open_live(names: &[String], options: LiveOptions) -> Result<Box<dyn Sourc
     let (wires, rings) = open::open(names, &options)?;
     let poll = Poll::new(rings.iter().map(|ring| &ring.socket));
     let mut clock = Clock::new(options.stamps);
+    let mut indices = Indices::new(&options.interfaces);
+    indices.learn(wires.iter().filter(|wire| wire.index != 0).map(|wire| (wire.index, &wire.name)));
     let losses = Losses::since(clock.time().unwrap_or(i64::MIN), clock.is_foreign());
     let (seq, unwatched, ending) = (0, 0, None);
     let watched = Cell::new(Stopwatch::start());
@@ -44,6 +47,7 @@ pub fn open_live(names: &[String], options: LiveOptions) -> Result<Box<dyn Sourc
         unwatched,
         watched,
         losses,
+        indices,
         ending,
         ended: false,
     }))
@@ -81,6 +85,7 @@ struct Live {
     /// Since when they were not asked for their counts.
     watched: Cell<Stopwatch>,
     losses: Losses,
+    indices: Indices,
     /// Since when no more frames are let in.
     ending: Option<Stopwatch>,
     ended: bool,
@@ -160,7 +165,7 @@ impl Live {
             self.look_for_losses();
         }
         let ring = &mut self.rings[ring];
-        ring.fill(batch, self.wires[ring.wire].link, self.seq);
+        ring.fill(batch, self.wires[ring.wire].link, self.seq, &mut self.indices);
         self.seq += batch.len() as u64;
         if let Some(&ts) = batch.ts().last() {
             self.clock.saw(ts);
@@ -284,6 +289,9 @@ impl Live {
     fn watch(&mut self) {
         let Ok(known) = sys::interface::list() else { return };
         self.count_drops(&known);
+        if self.wires.iter().any(|wire| wire.index == 0) {
+            self.indices.learn(known.iter().map(|facts| (facts.index, &facts.name)));
+        }
         for number in 0..self.wires.len() {
             let wire = &self.wires[number];
             let up = |f: &&sys::interface::Facts| {

@@ -1,6 +1,7 @@
 //! A socket with its ring: frames of its blocks one after the other, and how many there were.
 
 use super::block::{Captured, Rules, Walked, walk};
+use super::indices::Indices;
 use super::program::NOTHING;
 use crate::sys;
 use crate::sys::packet::Socket;
@@ -84,13 +85,23 @@ impl Ring {
     }
 
     /// Fills a batch from the block at hand.
-    pub(super) fn fill(&mut self, batch: &mut FrameBatch, link: LinkType, seq: u64) {
+    pub(super) fn fill(
+        &mut self,
+        batch: &mut FrameBatch,
+        link: LinkType,
+        seq: u64,
+        indices: &mut Indices,
+    ) {
         let chunk = Arc::clone(self.ring.block(self.block)) as Chunk;
         batch.restart(&chunk, 0, link);
         let to = self.frames.len().min(self.next + BATCH);
-        for (seq, frame) in (seq..).zip(&self.frames[self.next..to]) {
+        let frames = &self.frames[self.next..to];
+        for (seq, frame) in (seq..).zip(frames) {
             batch.push(frame.ts, seq, frame.start, frame.caplen, frame.len);
         }
+        let names = indices.names().clone();
+        let via = |frame: &Captured| indices.via(frame.index).going(Some(frame.way));
+        batch.set_vias(frames.iter().map(via), &names);
         self.counts.delivered += (to - self.next) as u64;
         self.next = to;
     }

@@ -61,8 +61,10 @@ impl CaptureFile {
             start: 0,
             caplen: bytes.len() as u32,
             trimmed: false,
+            via: batch.via(i),
         };
-        if self.format.put(&mut self.waiting.bytes, &frame, bytes).is_err() {
+        let names = batch.interface_names();
+        if self.format.put(&mut self.waiting.bytes, &frame, bytes, names).is_err() {
             // Of one link type are the frames of pcap files only.
             self.left_out += 1;
             return Ok(());

@@ -4,10 +4,11 @@
 //! end of the memory, where the next finds no room and goes to the start; those that are in its way
 //! are forgotten, the oldest first. No record is cut in two.
 
+use weir_packet::interface::Via;
 use weir_packet::source::LinkType;
 
 /// Bytes of the head of a record.
-const HEAD: usize = 24;
+const HEAD: usize = 28;
 
 /// A frame that is kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -19,6 +20,8 @@ pub(super) struct Kept<'a> {
     pub(super) link: LinkType,
     /// The ports that it was said to belong to: see `FrameBatch::ports`.
     pub(super) ports: Option<[u16; 2]>,
+    /// By which interface it came, and which way it went there.
+    pub(super) via: Via,
     pub(super) bytes: &'a [u8],
 }
 
@@ -71,6 +74,7 @@ impl Ring {
         record[18..20].copy_from_slice(&u16::from(frame.ports.is_some()).to_le_bytes());
         record[20..22].copy_from_slice(&ports[0].to_le_bytes());
         record[22..24].copy_from_slice(&ports[1].to_le_bytes());
+        record[24..28].copy_from_slice(&frame.via.word().to_le_bytes());
         record[HEAD..].copy_from_slice(frame.bytes);
         self.head = at + size;
         self.records += 1;
@@ -116,6 +120,7 @@ impl Ring {
             len: u32_at(8),
             link: LinkType(u16_at(16)),
             ports: (u16_at(18) != 0).then(|| [u16_at(20), u16_at(22)]),
+            via: Via::of(u32_at(24)),
             bytes: &rest[..caplen],
         };
         (kept, at + HEAD + caplen)
@@ -142,7 +147,8 @@ mod tests {
 
     fn kept(ts: i64, bytes: &[u8]) -> Kept<'_> {
         let ports = (ts % 3 == 0).then_some([ts as u16, 53]);
-        Kept { ts, len: bytes.len() as u32 + 4, link: LinkType(ts as u16 % 5), ports, bytes }
+        let (link, via) = (LinkType(ts as u16 % 5), Via::of(ts as u32 % 7));
+        Kept { ts, len: bytes.len() as u32 + 4, link, ports, via, bytes }
     }
 
     #[test]

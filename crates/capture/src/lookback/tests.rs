@@ -3,6 +3,7 @@ use crate::memory::MemorySource;
 use std::path::Path;
 use weir_packet::craft::Frame;
 use weir_packet::fields::{by_item, by_name, key_by_name};
+use weir_packet::interface::Via;
 use weir_packet::source::LinkType;
 
 const S: i64 = 1_000_000_000;
@@ -429,8 +430,9 @@ fn reading_a_file_waits_for_the_disk() {
             start: 0,
             caplen: bytes.len() as u32,
             trimmed: false,
+            via: Via::UNKNOWN,
         };
-        format.put(&mut expected, &sent, bytes).expect("one link type");
+        format.put(&mut expected, &sent, bytes, None).expect("one link type");
     }
     for queue_bytes_max in [1, 100_000, LOOKBACK_QUEUE_BYTES] {
         let disk = Disk::default();

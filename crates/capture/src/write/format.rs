@@ -1,6 +1,7 @@
 //! Frames as the bytes of a capture file: pcap, and pcapng.
 
 use weir_packet::egress::Sent;
+use weir_packet::interface::InterfaceNames;
 use weir_packet::pcap::{ByteOrder, FileHeader};
 use weir_packet::pcapng::{Interface, Writer};
 use weir_packet::source::LinkType;
@@ -14,8 +15,8 @@ const PCAPNG: Writer = Writer { order: ByteOrder::Little };
 pub(crate) enum Format {
     /// With its header, once the link type is known.
     Pcap(Option<FileHeader>),
-    /// With the link types of its interfaces.
-    Pcapng(Vec<LinkType>),
+    /// With its interfaces: the link type of each, and its number where it has a name.
+    Pcapng(Vec<(LinkType, Option<u16>)>),
 }
 
 impl Format {
@@ -35,7 +36,7 @@ impl Format {
         }
     }
 
-    /// Appends a frame, and before it what it needs.
+    /// Appends a frame, and before it what it needs; `names` says what interfaces are called.
     ///
     /// # Errors
     /// The link type of all frames of the file, where this one has another.
@@ -44,6 +45,7 @@ impl Format {
         out: &mut Vec<u8>,
         frame: &Sent,
         bytes: &[u8],
+        names: Option<&InterfaceNames>,
     ) -> Result<(), LinkType> {
         match self {
             Format::Pcap(header) => {
@@ -53,9 +55,10 @@ impl Format {
                 }
                 header.put_record(out, frame.ts, frame.len, bytes);
             }
-            Format::Pcapng(links) => {
-                let id = interface(frame.link, links, out);
-                PCAPNG.packet(out, id, frame.ts.max(0) as u64, frame.len, bytes);
+            Format::Pcapng(known) => {
+                let id = interface((frame.link, frame.via.interface()), known, out, names);
+                let ticks = frame.ts.max(0) as u64;
+                PCAPNG.packet_going(out, (id, frame.via.way()), ticks, frame.len, bytes);
             }
         }
         Ok(())
@@ -65,8 +68,8 @@ impl Format {
     pub(crate) fn end(&mut self, out: &mut Vec<u8>) {
         match self {
             Format::Pcap(header @ None) => *header = Some(start_pcap(LinkType::ETHERNET, out)),
-            Format::Pcapng(links) if links.is_empty() => {
-                interface(LinkType::ETHERNET, links, out);
+            Format::Pcapng(known) if known.is_empty() => {
+                interface((LinkType::ETHERNET, None), known, out, None);
             }
             _ => {}
         }
@@ -79,15 +82,24 @@ fn start_pcap(link: LinkType, out: &mut Vec<u8>) -> FileHeader {
     header
 }
 
-/// The number of the interface for a link type, which is declared if it is new.
-fn interface(link: LinkType, links: &mut Vec<LinkType>, out: &mut Vec<u8>) -> u32 {
-    let id = links.iter().position(|l| *l == link).unwrap_or_else(|| {
-        if links.is_empty() {
+/// The number in the file of an interface, which is declared if it is new.
+fn interface(
+    wanted: (LinkType, Option<u16>),
+    known: &mut Vec<(LinkType, Option<u16>)>,
+    out: &mut Vec<u8>,
+    names: Option<&InterfaceNames>,
+) -> u32 {
+    let id = known.iter().position(|interface| *interface == wanted).unwrap_or_else(|| {
+        if known.is_empty() {
             PCAPNG.section(out);
         }
-        PCAPNG.interface(out, &Interface { resolution: NANOSECONDS, ..Interface::new(link) });
-        links.push(link);
-        links.len() - 1
+        let (link, number) = wanted;
+        let name = number.and_then(|number| names?.name(number));
+        let name = name.as_ref().map_or(&[][..], |name| &name.raw);
+        let interface = Interface { resolution: NANOSECONDS, name, ..Interface::new(link) };
+        PCAPNG.interface(out, &interface);
+        known.push(wanted);
+        known.len() - 1
     });
     id as u32
 }

@@ -13,6 +13,7 @@ use crate::limits::{
 };
 use crate::sys::ethtool::rx_queues;
 use std::io;
+use weir_packet::interface::{Via, Way};
 use weir_packet::source::SourceError;
 
 /// What the kernel keeps of each frame's room (`XDP_PACKET_HEADROOM`).
@@ -152,7 +153,8 @@ impl Opening<'_> {
                 refused(name, Some(queue.number), doing, Refused::Bpf(e))
             })?;
         }
-        let port = Port::new(self.interface, redirect, link)?;
+        let via = Via::new(self.options.interfaces.number(name), Some(Way::In));
+        let port = Port::new(self.interface, redirect, link, via)?;
         Ok((port, queues, mode))
     }
 

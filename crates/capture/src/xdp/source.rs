@@ -16,6 +16,7 @@ use std::cell::Cell;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
+use weir_packet::interface::{InterfaceNames, Via};
 use weir_packet::source::{Account, FrameBatch, Gap, Lost, Source, SourceError};
 
 const NS_PER_MS: i64 = 1_000_000;
@@ -24,6 +25,7 @@ const NS_PER_MS: i64 = 1_000_000;
 pub(super) struct Port {
     name: String,
     pub(super) index: u32,
+    via: Via,
     _link: Link,
     redirect: Redirect,
     /// What was counted before the capture began.
@@ -73,6 +75,7 @@ pub struct XdpSource {
     known: Interfaces,
     sockets: OwnedFd,
     snap: u32,
+    names: InterfaceNames,
     busy_poll: bool,
     /// Whether there is memory for what comes while more of it is waited for.
     gathers: bool,
@@ -97,6 +100,7 @@ impl Port {
         interface: &Interface,
         redirect: Redirect,
         link: Link,
+        via: Via,
     ) -> Result<Port, SourceError> {
         let passed_before = redirect.passed().map_err(|e| {
             let doing = "reading the counters of the XDP program";
@@ -105,6 +109,7 @@ impl Port {
         Ok(Port {
             name: interface.name.clone(),
             index: interface.index,
+            via,
             _link: link,
             redirect,
             passed_before,
@@ -140,6 +145,7 @@ impl XdpSource {
             known,
             sockets,
             snap: options.snap,
+            names: options.interfaces.clone(),
             next: 0,
             seq: 0,
             waited_at: 0,
@@ -188,6 +194,7 @@ impl XdpSource {
             queue.collect(false);
             let n = queue.receive(batch, self.now, self.seq, self.snap);
             if n > 0 {
+                batch.set_via(0, self.ports[queue.port].via, &self.names);
                 self.seq += n;
                 self.next = at + 1;
                 return true;

@@ -248,7 +248,7 @@ impl<'e> Exits<'e> {
                 ALL => &outlets[..],
                 one => &outlets[one as usize..one as usize + 1],
             };
-            let Kind { link, trimmed, .. } = Kind::of(kinds[i]);
+            let Kind { link, trimmed, via, .. } = Kind::of(kinds[i]);
             self.frames.extend(chosen.iter().map(|&outlet| Sent {
                 outlet,
                 link,
@@ -257,6 +257,7 @@ impl<'e> Exits<'e> {
                 start: Arena::start_of(handles[i]) as u32,
                 caplen: Arena::len_of(handles[i]) as u32,
                 trimmed,
+                via,
             }));
         }
         if self.exits[exit].steers {

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use weir_packet::egress::Outlet;
 use weir_packet::fields::FieldId;
+use weir_packet::interface::Via;
 use weir_packet::limits::CAPLEN_MAX;
 use weir_packet::source::{FrameBatch, LinkType};
 use weir_plan::ends::{Act, Edit, Ends, To, mix, text_word};
@@ -21,6 +22,7 @@ pub(super) struct Packet {
     link: LinkType,
     ts: i64,
     len: u32,
+    via: Via,
     bytes: Vec<u8>,
 }
 
@@ -33,7 +35,8 @@ impl Packet {
         i: usize,
     ) -> Rc<Packet> {
         let (ts, len, bytes) = (batch.ts()[i], batch.lens()[i], batch.frame(i).to_vec());
-        Rc::new(Packet { fields, parts, link: batch.link, ts, len, bytes })
+        let (link, via) = (batch.link, batch.via(i));
+        Rc::new(Packet { fields, parts, link, ts, len, via, bytes })
     }
 }
 
@@ -79,8 +82,8 @@ impl Steps<'_> {
         }
         for outlet in outlets {
             self.ends.add(&outlet, traffic);
-            let Packet { link, ts, .. } = *packet;
-            self.frames.push(Frame { outlet, link, ts, len, bytes: bytes.clone() });
+            let Packet { link, ts, via, .. } = *packet;
+            self.frames.push(Frame { outlet, link, ts, len, via, bytes: bytes.clone() });
         }
     }
 }

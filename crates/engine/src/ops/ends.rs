@@ -27,6 +27,7 @@ use std::ops::Range;
 use weir_packet::bits::Bits;
 use weir_packet::column::{Column, Repr};
 use weir_packet::egress::Outlet;
+use weir_packet::interface::Via;
 use weir_packet::limits::BATCH;
 use weir_packet::source::LinkType;
 use weir_plan::ends::{Edit, mix, rendezvous, text_word};
@@ -63,18 +64,30 @@ pub(crate) struct Kind {
     pub(crate) trimmed: bool,
     /// Whether it has a key that it was steered by.
     pub(crate) keyed: bool,
+    pub(crate) via: Via,
 }
 
 impl Kind {
     fn word(self) -> u64 {
-        u64::from(self.link.0) | u64::from(self.trimmed) << 16 | u64::from(self.keyed) << 17
+        let bits = u64::from(self.trimmed) << 16 | u64::from(self.keyed) << 17;
+        origin(self.link, self.via) | bits
     }
 
     /// The kind that a word of a lot stands for.
     pub(crate) fn of(word: u64) -> Kind {
-        let link = LinkType(word as u16);
-        Kind { link, trimmed: word & 1 << 16 != 0, keyed: word & 1 << 17 != 0 }
+        let (link, via) = of_origin(word);
+        Kind { link, trimmed: word & 1 << 16 != 0, keyed: word & 1 << 17 != 0, via }
     }
+}
+
+/// The link type of a frame, and by which interface it came, as a word in which 16 bits are free.
+fn origin(link: LinkType, via: Via) -> u64 {
+    u64::from(via.word()) << 32 | u64::from(link.0)
+}
+
+/// What such a word says.
+fn of_origin(word: u64) -> (LinkType, Via) {
+    (LinkType(word as u16), Via::of((word >> 32) as u32))
 }
 
 /// Who wants frames.
@@ -91,7 +104,8 @@ pub struct Wanted {
 pub(crate) struct FrameSlots {
     pub(crate) bytes: Src,
     pub(crate) len: Src,
-    pub(crate) link: Src,
+    /// See [`origin`].
+    pub(crate) origin: Src,
 }
 
 /// Hands packets out.
@@ -267,8 +281,8 @@ impl Ends {
     /// Hands out the frames of rows, each by the acts of its arm.
     fn act(&mut self, batch: &mut Batch<'_>, rows: Bits) {
         let time = batch.ctx.value(&Val::Src(batch.time), rows);
-        if let Some(FrameSlots { bytes, len, link }) = self.slots {
-            for src in [bytes, len, link] {
+        if let Some(FrameSlots { bytes, len, origin }) = self.slots {
+            for src in [bytes, len, origin] {
                 batch.ctx.value(&Val::Src(src), rows);
             }
         }
@@ -300,7 +314,7 @@ impl Ends {
                 let handle = lot.arena.put_with(write);
                 let to = (at as u64) << 32 | u64::from(act.choice(i));
                 let key = act.key(i);
-                let kind = Kind { link: out.link, trimmed, keyed: key.is_some() };
+                let kind = Kind { link: out.link, trimmed, keyed: key.is_some(), via: out.via };
                 let words = [to, handle, len.into(), kind.word(), key.unwrap_or(0)];
                 for (column, word) in lot.columns.iter_mut().zip(words) {
                     column.word_mut()[n] = word;
@@ -387,7 +401,7 @@ impl Operator for Ends {
 /// Takes the frames of packets along in registers, for ends behind stages that see the rows of all
 /// workers.
 pub(crate) struct TakeAlong {
-    /// Registers for the bytes, the length on the wire, and the link type.
+    /// Registers for the bytes, the length on the wire, and the [`origin`].
     pub(crate) slots: [usize; 3],
 }
 
@@ -397,12 +411,12 @@ impl Operator for TakeAlong {
             unreachable!("rows that are packets have frames")
         };
         let frames = view.frames();
-        let [bytes, len, link] = self.slots;
+        let [bytes, len, from] = self.slots;
         rows.each(|i| {
             let handle = regs.arena.put(frames.frame(i));
             regs.columns[bytes].word_mut()[i] = handle;
             regs.columns[len].word_mut()[i] = frames.lens()[i].into();
-            regs.columns[link].word_mut()[i] = frames.link.0.into();
+            regs.columns[from].word_mut()[i] = origin(frames.link, frames.via(i));
         });
         self.slots.iter().for_each(|&slot| regs.columns[slot].present = rows);
         rows

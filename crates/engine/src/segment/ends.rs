@@ -13,7 +13,8 @@ use weir_plan::{Expr, Type};
 pub struct Carry {
     /// Packet fields.
     pub fields: Vec<FieldId>,
-    /// Whether the frame comes along: its bytes, its length on the wire, its link type.
+    /// Whether the frame comes along: its bytes, its length on the wire, its link type and
+    /// interface.
     pub frame: bool,
 }
 
@@ -46,7 +47,7 @@ impl Segment {
 
 /// The columns of a frame that is carried along.
 pub(super) fn frame_columns() -> impl Iterator<Item = weir_plan::Column> {
-    let columns = [("frame", Type::Bytes), ("len", Type::Int), ("link", Type::Int)];
+    let columns = [("frame", Type::Bytes), ("len", Type::Int), ("origin", Type::Int)];
     columns.into_iter().map(|(name, ty)| weir_plan::Column::new(name, &ty))
 }
 
@@ -80,7 +81,7 @@ impl Build<'_> {
     pub(super) fn frame(&mut self, carry: &Carry) -> Vec<Src> {
         match self.frame {
             _ if !carry.frame => Vec::new(),
-            Some(FrameSlots { bytes, len, link }) => vec![bytes, len, link],
+            Some(FrameSlots { bytes, len, origin }) => vec![bytes, len, origin],
             None => {
                 let slots = self.frame_slots();
                 self.ops.push(Box::new(TakeAlong { slots }));

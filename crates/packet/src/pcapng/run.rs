@@ -1,8 +1,9 @@
 //! The common case: enhanced packet blocks that follow one another.
 
-use super::{BLOCK_FRAME, BLOCK_HEADER, Clock, PACKET, Reader};
+use super::{BLOCK_FRAME, BLOCK_HEADER, Declared, PACKET, Reader, way};
+use crate::interface::Via;
 use crate::limits::{BLOCK_MAX, CAPLEN_MAX};
-use crate::pcap::word;
+use crate::pcap::{ByteOrder, word};
 use crate::prefetch::{Ahead, FAR, LINE, ask_far};
 use crate::source::FrameBatch;
 use crate::walk::{HEADS, Heads, WINDOW};
@@ -78,8 +79,10 @@ impl Run<'_> {
         // Positions have 32 bits.
         let bytes = &bytes[..bytes.len().min(u32::MAX as usize)];
         let (from, link, interfaces) = (batch.len(), batch.link, &reader.interfaces);
-        // The interface of the block before, and its clock.
-        let mut known: Option<(u32, Clock)> = None;
+        // The interface of the block before.
+        let mut known: Option<(u32, Declared)> = None;
+        // By which all of them came.
+        let mut via: Option<Via> = None;
         let mut start = *at;
         batch.push_all(most, reader.seq - from as u64, |i| {
             let ahead: &[u8; AHEAD] = bytes.get(start..)?.first_chunk()?;
@@ -98,24 +101,35 @@ impl Run<'_> {
                 return None;
             }
             let id = word::<BIG>(h, 8);
-            let clock = match known {
-                Some((same, clock)) if same == id => clock,
+            let interface = match known {
+                Some((same, interface)) if same == id => interface,
                 _ => {
-                    let (named, clock) = interfaces.get(id as usize)?;
-                    if named.link != link {
+                    let interface = *interfaces.get(id as usize)?;
+                    if interface.link != link {
                         return None;
                     }
-                    known = Some((id, *clock));
-                    *clock
+                    known.insert((id, interface)).1
                 }
             };
+            let mut going = interface.via;
+            let options = start + HEADER + (caplen as usize).next_multiple_of(4);
+            if options < end - TAIL {
+                let order = if BIG { ByteOrder::Big } else { ByteOrder::Little };
+                going = going.going(way(order, bytes.get(options..end - TAIL).unwrap_or(&[])));
+            }
+            if *via.get_or_insert(going) != going {
+                return None;
+            }
             each(bytes, start, i, ahead);
             let offset = (start + HEADER) as u32;
             start = end;
             let ticks = u64::from(word::<BIG>(h, 12)) << 32 | u64::from(word::<BIG>(h, 16));
-            Some((clock.ns(ticks), offset, caplen, word::<BIG>(h, 24)))
+            Some((interface.clock.ns(ticks), offset, caplen, word::<BIG>(h, 24)))
         });
         *at = start;
+        if let Some(via) = via.filter(|_| batch.len() > from) {
+            batch.set_via(from, via, &reader.names);
+        }
         reader.seq += (batch.len() - from) as u64;
         reader.ts = batch.ts().last().copied().unwrap_or(reader.ts);
     }

@@ -26,6 +26,7 @@ use weir_engine::reading::Reading;
 use weir_engine::rows::Sink;
 use weir_engine::run::{Changes, Options, Outcome, RunError};
 use weir_packet::egress::Outlet;
+use weir_packet::interface::InterfaceNames;
 use weir_packet::source::Source;
 use weir_plan::Program;
 use weir_plan::together::side_by_side;
@@ -123,8 +124,8 @@ pub(crate) fn job(job: Job, term: &Term) -> anyhow::Result<Status> {
     if options.verbose {
         term.say_text(&weir_plan::print::explain(&program, options.workers.get()));
     }
-    let notes = Notes::default();
-    let run = Run { program, entries, functions, filter, format, options: &options, term, notes };
+    let (options, notes, names) = (&options, Notes::default(), InterfaceNames::default());
+    let run = Run { program, entries, functions, filter, format, options, term, notes, names };
     run.start()
 }
 
@@ -211,6 +212,8 @@ struct Run<'a> {
     term: &'a Term,
     /// What happens to interfaces.
     notes: Notes,
+    /// What interfaces are called.
+    names: InterfaceNames,
 }
 
 impl Run<'_> {

@@ -107,6 +107,54 @@ fn the_firewall_opens_to_those_who_know_the_knock() {
     }
 }
 
+/// Both directions in one program, which tells them apart by the interface. A frame never goes back
+/// where it came from, so sending each to all interfaces is a hub.
+#[test]
+fn one_program_stands_between_two_interfaces() {
+    let test = "wires::functions::one_program_stands_between_two_interfaces";
+    let spaces = [(); 3].map(|()| Space::new(test));
+    let [Some(client), Some(wall), Some(server)] = spaces else { return };
+    if !attach(test, &wall, "eth0", &client, "192.0.2.1")
+        || !attach(test, &wall, "eth1", &server, SERVER)
+    {
+        return;
+    }
+    let listen = |port: u16| server.run(move || TcpListener::bind((SERVER, port)).expect("binds"));
+    let (_open, _closed) = (listen(22), listen(23));
+    let firewall = "packets | branch when interface == \"eth1\" -> forward \"eth0\" \
+                    when arp or tcp.dport == 22 -> forward \"eth1\" else -> drop";
+    let hub = "packets | broadcast to (\"eth0\", \"eth1\")";
+    let both = ["-i", "eth0", "-i", "eth1", "-Q", "in"];
+    let on = |program| start(&wall, &[&["run", "-e", program], &both[..]].concat());
+
+    let run = on(firewall);
+    assert!(connect(&client, 22, ATTEMPT).is_some());
+    assert!(connect(&client, 23, KNOCK).is_none());
+    let ledger = run.interrupt();
+    assert!(ledger.contains("dropped") && !ledger.contains("refused"), "{ledger}");
+
+    let run = on(hub);
+    assert!(connect(&client, 22, ATTEMPT).is_some());
+    assert!(connect(&client, 23, ATTEMPT).is_some());
+    let ledger = run.interrupt();
+    for interface in ["eth0", "eth1"] {
+        let refused = |line: &&str| line.starts_with("refused") && line.contains(interface);
+        let line = ledger.lines().find(refused).expect("some came by it");
+        assert!(line.ends_with("that came by it"), "{ledger}");
+    }
+
+    // What leaves is captured, too, and would be sent on.
+    let refused = |args: &[&str]| {
+        let output = wall.attempt(&root(), &[&["run", "-e", hub], args].concat());
+        assert_eq!(output.status.code(), Some(1));
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    assert!(
+        refused(&both[..4]).contains("eth0: packets are captured on this interface that leave")
+    );
+    assert!(refused(&["-i", "any", "-Q", "in"]).contains("would go back where they came from"));
+}
+
 /// A DNS query comes to all workers; of other traffic, each pair of hosts to one, always the same.
 #[test]
 fn the_load_balancer_spreads_pairs_and_copies_dns() {
@@ -191,5 +239,14 @@ fn a_loop_is_refused() {
         let told = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(1), "{told}");
         assert!(told.contains("v0: packets are captured on this interface"), "{told}");
+    }
+    // What is written to a device comes in by it.
+    space.ip("tuntap add dev t0 mode tap");
+    for on in [&["-i", "t0"][..], &["-i", "t0", "-i", "v0", "-Q", "in"], &["-i", "any"]] {
+        let args = [&["run", "-e", "packets | pass", "-w", "tap:t0"], on].concat();
+        let output = space.attempt(folder.path(), &args);
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{told}");
+        assert!(told.contains("tap:t0: packets that are written there come in by t0"), "{told}");
     }
 }

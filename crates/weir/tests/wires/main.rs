@@ -127,6 +127,34 @@ fn devices_receive_what_is_written_to_them() {
 }
 
 /// A packet cut by `trim` is a whole, shorter one: the host that gets it takes it.
+/// By which interface a frame came, and which way it went, is what queries see, on the wire and in
+/// the file that it is written to.
+#[test]
+fn a_capture_says_who_brought_its_frames() {
+    let Some(space) = Space::new("wires::a_capture_says_who_brought_its_frames") else { return };
+    let folder = workplace();
+    space.veth("v0", "v1");
+    space.veth("w0", "w1");
+    let n = fixture("mixed.pcap").len();
+    let count = "summarize n = count(), bytes = sum(len) by interface, direction";
+    let live = format!("packets | mirror \"x.pcapng\" | {count}");
+    let all = (3 * n).to_string();
+    let args = ["run", "-e", &live, "-i", "v1", "-i", "w1", "-c", &all, "-o", "csv"];
+    let run = space.live(folder.path(), &args);
+    run.told("listening on", 1);
+    for to in ["v0", "w0", "w0"] {
+        let args = ["run", "-e", "packets | pass", "-r", "fixtures/mixed.pcap", "-w", to];
+        space.weir(&root(), &args);
+    }
+    let seen = run.rows();
+    let bytes: usize = fixture("mixed.pcap").iter().map(Vec::len).sum();
+    let rows = [format!("v1,in,{n},{bytes}"), format!("w1,in,{},{}", 2 * n, 2 * bytes)];
+    assert_eq!(seen.lines().skip(1).collect::<Vec<_>>(), rows);
+    let read = format!("packets | {count}");
+    let output = space.attempt(folder.path(), &["run", "-e", &read, "-r", "x.pcapng", "-o", "csv"]);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), seen, "{}", errors(&output));
+}
+
 #[test]
 fn trimmed_packets_are_taken() {
     let test = "wires::trimmed_packets_are_taken";

@@ -239,6 +239,14 @@ impl Stream {
         self.end()
     }
 
+    /// What it said on standard output, once it has ended by itself.
+    pub(crate) fn rows(mut self) -> String {
+        let mut rows = self.rows.take().expect("a run on interfaces");
+        rows.reader.take().expect("once").join().expect("no panic");
+        self.end();
+        rows.text()
+    }
+
     /// Ends the capture; what was said on standard error.
     pub(crate) fn end(mut self) -> String {
         drop(self.input.take());

@@ -1,5 +1,6 @@
 //! One device, and the packets of it that are at hand.
 
+use super::super::indices::Indices;
 use super::super::program_of;
 use super::{Stamps, State, error, is_any};
 use crate::buffers::{Buffer, Buffers};
@@ -12,6 +13,7 @@ use std::cell::Cell;
 use std::ffi::c_int;
 use std::io;
 use std::sync::Arc;
+use weir_packet::interface::{InterfaceNames, Via, Way};
 use weir_packet::limits::{BATCH, CAPLEN_MAX};
 use weir_packet::source::{Chunk, FrameBatch, LinkType, Lost, SourceError};
 
@@ -34,6 +36,8 @@ pub(super) struct Wire {
     /// Packets that the capture filter refused.
     pub(super) refused: u64,
     filter: Option<Program>,
+    came_by: Came,
+    names: InterfaceNames,
     /// Whether it must be asked whether there is something to read: of netfilter, libpcap calls it
     /// an error that there is nothing.
     asks_first: bool,
@@ -57,6 +61,44 @@ struct Landed {
     start: u32,
     caplen: u32,
     len: u32,
+    via: Via,
+}
+
+/// By which interface packets of a device come.
+enum Came {
+    /// By this one.
+    By(Via),
+    /// As the cooked header of each says.
+    Cooked(Indices),
+}
+
+/// Where a header of LINKTYPE_LINUX_SLL2 has the number of the interface; the way is behind it.
+const SLL2_INDEX: usize = 4;
+const SLL2_PACKET_TYPE: usize = 10;
+
+impl Came {
+    fn new(name: &str, options: &LiveOptions) -> Came {
+        if is_any(name) {
+            return Came::Cooked(Indices::new(&options.interfaces));
+        }
+        let way = match options.direction {
+            Direction::In => Some(Way::In),
+            Direction::Out => Some(Way::Out),
+            Direction::InOut => None,
+        };
+        Came::By(Via::new(options.interfaces.number(name), way))
+    }
+
+    fn via(&mut self, packet: &[u8]) -> Via {
+        match self {
+            Came::By(via) => *via,
+            Came::Cooked(indices) => {
+                let index = packet.get(SLL2_INDEX..).and_then(<[u8]>::first_chunk::<4>);
+                let via = index.map_or(Via::UNKNOWN, |at| indices.via(u32::from_be_bytes(*at)));
+                via.going(packet.get(SLL2_PACKET_TYPE).map(|&kind| Way::of_packet_type(kind)))
+            }
+        }
+    }
 }
 
 impl Wire {
@@ -106,6 +148,8 @@ impl Wire {
             delivered: 0,
             refused: 0,
             filter,
+            came_by: Came::new(name, options),
+            names: options.interfaces.clone(),
             #[cfg(target_os = "linux")]
             asks_first: index == 0 && !is_any(name),
             #[cfg(not(target_os = "linux"))]
@@ -148,7 +192,7 @@ impl Wire {
         if self.asks_first && !self.is_ready() {
             return Ok(());
         }
-        let Wire { device, filter, frames, refused, seen, beyond, .. } = self;
+        let Wire { device, filter, came_by, frames, refused, seen, beyond, .. } = self;
         let Some(buffer) = Arc::get_mut(&mut self.buffer) else { return Ok(()) };
         let (until, keep) = (until.unwrap_or(i64::MAX), options.snaplen as usize);
         let mut came = 0;
@@ -166,7 +210,8 @@ impl Wire {
             let bytes = &packet.bytes[..packet.bytes.len().min(keep).min(CAPLEN_MAX as usize)];
             let (start, caplen) = (buffer.len() as u32, bytes.len() as u32);
             buffer.extend(bytes);
-            frames.push(Landed { ts: packet.ts, start, caplen, len: packet.len });
+            let via = came_by.via(packet.bytes);
+            frames.push(Landed { ts: packet.ts, start, caplen, len: packet.len, via });
         });
         self.came = came;
         result?;
@@ -186,9 +231,11 @@ impl Wire {
         let chunk = Arc::clone(&self.buffer) as Chunk;
         batch.restart(&chunk, 0, self.link);
         let to = self.frames.len().min(self.next + BATCH);
-        for (seq, frame) in (seq..).zip(&self.frames[self.next..to]) {
+        let frames = &self.frames[self.next..to];
+        for (seq, frame) in (seq..).zip(frames) {
             batch.push(frame.ts, seq, frame.start, frame.caplen, frame.len);
         }
+        batch.set_vias(frames.iter().map(|frame| frame.via), &self.names);
         self.delivered += (to - self.next) as u64;
         self.next = to;
         if self.head().is_none() {

@@ -1,9 +1,10 @@
 //! Frames as they come to an end, and as they are to look when they go out.
 
-use super::FrameSlots;
+use super::{FrameSlots, of_origin};
 use crate::expr::Ctx;
 use crate::rows::Arena;
 use weir_packet::column::Column;
+use weir_packet::interface::Via;
 use weir_packet::limits::CAPLEN_MAX;
 use weir_packet::source::{FrameBatch, LinkType};
 use weir_plan::ends::Edit;
@@ -17,15 +18,15 @@ const TAG: usize = 4;
 /// The frames of a batch: of packets, or of rows that took theirs along.
 pub(super) enum Frames<'a> {
     View(&'a FrameBatch),
-    Rows { arena: &'a Arena, bytes: &'a Column, len: &'a Column, link: &'a Column },
+    Rows { arena: &'a Arena, bytes: &'a Column, len: &'a Column, origin: &'a Column },
 }
 
 impl<'a> Frames<'a> {
     pub(super) fn new(ctx: &'a Ctx<'_>, slots: Option<FrameSlots>) -> Frames<'a> {
         match (slots, &ctx.view) {
-            (Some(FrameSlots { bytes, len, link }), _) => {
-                let [bytes, len, link] = [bytes, len, link].map(|src| ctx.column(src));
-                Frames::Rows { arena: &ctx.regs.arena, bytes, len, link }
+            (Some(FrameSlots { bytes, len, origin }), _) => {
+                let [bytes, len, origin] = [bytes, len, origin].map(|src| ctx.column(src));
+                Frames::Rows { arena: &ctx.regs.arena, bytes, len, origin }
             }
             (None, Some(view)) => Frames::View(view.frames()),
             (None, None) => unreachable!("rows that are packets have frames"),
@@ -45,10 +46,12 @@ impl<'a> Frames<'a> {
     pub(super) fn get(&self, i: usize) -> Out<'a> {
         let len = self.len(i);
         match self {
-            Frames::View(frames) => Out { bytes: frames.frame(i), len, link: frames.link },
-            Frames::Rows { arena, bytes, link, .. } => {
-                let link = LinkType(link.word()[i] as u16);
-                Out { bytes: arena.get(bytes.word()[i]), len, link }
+            Frames::View(frames) => {
+                Out { bytes: frames.frame(i), len, link: frames.link, via: frames.via(i) }
+            }
+            Frames::Rows { arena, bytes, origin, .. } => {
+                let (link, via) = of_origin(origin.word()[i]);
+                Out { bytes: arena.get(bytes.word()[i]), len, link, via }
             }
         }
     }
@@ -60,6 +63,7 @@ pub(super) struct Out<'a> {
     bytes: &'a [u8],
     len: u32,
     pub(super) link: LinkType,
+    pub(super) via: Via,
 }
 
 impl Out<'_> {

@@ -7,7 +7,7 @@ use crate::output::{Fresh, Taken};
 use crate::signals::Heard;
 use crate::source::{Stream, Take};
 use crate::stats::Stats;
-use crate::wire::Wires;
+use crate::wire::{Around, Wires};
 use crate::{output, wire};
 use anyhow::Context as _;
 use std::path::{Path, PathBuf};
@@ -44,20 +44,25 @@ impl Run<'_> {
     /// given up.
     pub(super) fn input(&self, stop: &Arc<AtomicBool>) -> anyhow::Result<(Input, Senders)> {
         let (filter, sends) = (self.filter.clone(), self.sends_by_dpdk());
-        let (live, notes) = (&self.options.live, (&self.notes, self.options.quiet));
+        let live = &self.options.live;
+        let around = Around { notes: &self.notes, names: &self.names, quiet: self.options.quiet };
         let input = if self.is_live() {
             let how = (self.options.workers.get(), &sends[..]);
-            let mut wires = wire::open(live, how, filter, stop, notes)?;
+            let mut wires = wire::open(live, how, filter, stop, around)?;
             if live.is_dpdk() {
                 let senders = std::mem::take(&mut wires.senders);
                 return Ok((Input::Wires(wires), senders));
             }
             Input::Wires(wires)
         } else {
-            let options = weir_capture::Options { filter, ..Default::default() };
+            let options = weir_capture::Options {
+                filter,
+                interfaces: self.names.clone(),
+                ..Default::default()
+            };
             Input::Files(Captures::new(self.options.read.clone(), &options)?)
         };
-        Ok((input, wire::senders(live, &sends, stop, notes)?))
+        Ok((input, wire::senders(live, &sends, stop, around)?))
     }
 
     fn sends_by_dpdk(&self) -> Vec<String> {
@@ -73,6 +78,7 @@ impl Run<'_> {
         };
         let mut outlets = Outlets::new(&self.options.read, captured, write, self.tell());
         outlets.by_dpdk(Box::new(move |device| senders.open(device)));
+        outlets.name_interfaces(&self.names);
         outlets.prompt(self.options.packet_buffered);
         if self.options.control.is_some() {
             outlets.outlive();

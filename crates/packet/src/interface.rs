@@ -1,0 +1,216 @@
+//! By which interface frames came, and which way they went there.
+//!
+//! A frame carries no name, but a number of 32 bits ([`Via`]); the names are in a table
+//! ([`InterfaceNames`]) that all sources of a run share, so that one interface has one number
+//! wherever its frames are captured, kept or written.
+
+use crate::limits::{INTERFACE_NAMES_MAX, TEXT_MAX};
+use crate::text::Text;
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// Which way a frame went, as seen from the machine that captured it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Way {
+    /// The interface received it.
+    In,
+    /// The interface sent it.
+    Out,
+}
+
+impl Way {
+    /// As queries write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Way::In => "in",
+            Way::Out => "out",
+        }
+    }
+
+    /// What the header of a Linux cooked capture says of it (`PACKET_OUTGOING` of packet(7)).
+    pub fn of_packet_type(packet_type: u8) -> Way {
+        const OUTGOING: u8 = 4;
+        if packet_type == OUTGOING { Way::Out } else { Way::In }
+    }
+}
+
+/// By which interface a frame came, and which way it went there, as far as is known.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Via(u32);
+
+/// Bits of [`Via`] for the way; above them is the interface's number, and 1.
+const WAY: u32 = 3;
+const WAY_BITS: u32 = 2;
+
+impl Via {
+    /// Nothing is known.
+    pub const UNKNOWN: Via = Via(0);
+
+    /// Of the interface with this number in [`InterfaceNames`].
+    pub fn new(interface: Option<u16>, way: Option<Way>) -> Via {
+        let interface = interface.map_or(0, |number| u32::from(number) + 1);
+        Via(interface << WAY_BITS).going(way)
+    }
+
+    /// The same interface, and this way.
+    #[must_use]
+    pub fn going(self, way: Option<Way>) -> Via {
+        let way = match way {
+            None => 0,
+            Some(Way::In) => 1,
+            Some(Way::Out) => 2,
+        };
+        Via(self.0 & !WAY | way)
+    }
+
+    /// The number of the interface.
+    pub fn interface(self) -> Option<u16> {
+        (self.0 >> WAY_BITS).checked_sub(1).and_then(|number| u16::try_from(number).ok())
+    }
+
+    /// Which way the frame went.
+    pub fn way(self) -> Option<Way> {
+        match self.0 & WAY {
+            1 => Some(Way::In),
+            2 => Some(Way::Out),
+            _ => None,
+        }
+    }
+
+    /// As a word, for [`Via::of`].
+    pub fn word(self) -> u32 {
+        self.0
+    }
+
+    /// What [`Via::word`] gave.
+    pub fn of(word: u32) -> Via {
+        Via(word)
+    }
+}
+
+impl fmt::Debug for Via {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Via({:?}, {:?})", self.interface(), self.way())
+    }
+}
+
+/// The names of interfaces, numbered as they come up. A clone is the same table.
+#[derive(Clone, Default)]
+pub struct InterfaceNames(Arc<RwLock<Vec<InterfaceName>>>);
+
+/// The name of an interface.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct InterfaceName {
+    /// As the system, or a file, has it; at most [`TEXT_MAX`] bytes.
+    pub raw: Box<[u8]>,
+    /// As queries see it: printable ASCII, as all texts of packets.
+    pub text: Box<str>,
+}
+
+impl InterfaceNames {
+    /// The number of this name. `None` for an empty one, and where [`INTERFACE_NAMES_MAX`] others
+    /// are known: frames of such an interface have none.
+    pub fn number(&self, name: impl AsRef<[u8]>) -> Option<u16> {
+        let name = name.as_ref();
+        let raw = &name[..name.len().min(TEXT_MAX)];
+        if raw.is_empty() {
+            return None;
+        }
+        let position = |names: &[InterfaceName]| names.iter().position(|known| *known.raw == *raw);
+        let number = self.read(position).or_else(|| {
+            let mut names = self.0.write().unwrap_or_else(PoisonError::into_inner);
+            position(&names).or_else(|| {
+                let number = names.len();
+                (number < INTERFACE_NAMES_MAX).then(|| {
+                    names.push(InterfaceName::new(raw));
+                    number
+                })
+            })
+        });
+        number.and_then(|number| u16::try_from(number).ok())
+    }
+
+    /// The name of this number.
+    pub fn name(&self, number: u16) -> Option<InterfaceName> {
+        self.read(|names| names.get(usize::from(number)).cloned())
+    }
+
+    /// Looks at all of them, by their numbers.
+    pub fn read<R>(&self, look: impl FnOnce(&[InterfaceName]) -> R) -> R {
+        look(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl InterfaceName {
+    fn new(raw: &[u8]) -> InterfaceName {
+        let mut text = Text::new();
+        text.push_escaped(raw);
+        InterfaceName { raw: raw.into(), text: String::from_utf8_lossy(text.bytes()).into() }
+    }
+}
+
+/// Whether both are the same table.
+impl PartialEq for InterfaceNames {
+    fn eq(&self, other: &InterfaceNames) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for InterfaceNames {}
+
+impl fmt::Debug for InterfaceNames {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.read(|names| f.debug_list().entries(names.iter().map(|name| &name.text)).finish())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_known_is_said() {
+        for interface in [None, Some(0), Some(1), Some(u16::MAX)] {
+            for way in [None, Some(Way::In), Some(Way::Out)] {
+                let via = Via::new(interface, way);
+                assert_eq!((via.interface(), via.way()), (interface, way));
+                assert_eq!(Via::of(via.word()), via);
+                assert_eq!(via.going(None), Via::new(interface, None));
+                assert_eq!(via == Via::UNKNOWN, interface.is_none() && way.is_none());
+            }
+        }
+    }
+
+    #[test]
+    fn a_name_has_one_number() {
+        let names = InterfaceNames::default();
+        let same = names.clone();
+        let numbers = [names.number("lo"), same.number("eth0"), names.number("lo")];
+        assert_eq!(numbers, [Some(0), Some(1), Some(0)]);
+        let text = |number| names.name(number).map(|name| name.text.to_string());
+        assert_eq!(text(1).as_deref(), Some("eth0"));
+        assert_eq!((text(2), names.number("")), (None, None));
+        assert_eq!(names.number("a\u{e9}\\"), Some(2));
+        assert_eq!(text(2).as_deref(), Some(r"a\xc3\xa9\\"));
+        assert_eq!(names.name(2).map(|name| name.raw), Some("a\u{e9}\\".as_bytes().into()));
+        assert_eq!(format!("{names:?}"), r#"["lo", "eth0", "a\\xc3\\xa9\\\\"]"#);
+    }
+
+    #[test]
+    fn a_long_name_is_cut() {
+        let names = InterfaceNames::default();
+        let number = names.number([b'x'; 2 * TEXT_MAX]).expect("a number");
+        let name = names.name(number).expect("a name");
+        assert_eq!((name.raw.len(), name.text.len()), (TEXT_MAX, TEXT_MAX));
+    }
+
+    #[test]
+    fn there_are_not_more_than_there_may_be() {
+        let names = InterfaceNames::default();
+        for i in 0..INTERFACE_NAMES_MAX {
+            assert_eq!(names.number(format!("veth{i}")), u16::try_from(i).ok());
+        }
+        assert_eq!(names.number("one-more"), None);
+        assert_eq!(names.number("veth7"), Some(7));
+    }
+}
