@@ -115,11 +115,9 @@ fn every_frame_comes_once_as_it_was_sent() {
     sent.iter().for_each(|f| sender.send(f));
     let got = read(&mut source, sent.len());
     assert_eq!(bytes(&got), sent);
-    assert!(
-        got.iter().all(|(link, len, bytes, _)| {
-            *link == LinkType::ETHERNET && *len as usize == bytes.len()
-        })
-    );
+    assert!(got.iter().all(|(link, len, bytes, _)| {
+        *link == LinkType::ETHERNET && *len as usize == bytes.len()
+    }));
     assert_eq!(end(&mut source, &stop), 0);
     let account = source.account();
     assert_eq!((account.received, account.filtered, account.lost.total()), (5004, 0, 0));

@@ -590,8 +590,10 @@ mod tests {
     use crate::pcap::{FileHeader, Reader};
     use crate::walk::{Layers, classify};
 
+    type Known = (u64, Option<[u16; 2]>, Option<Look>, Via);
+
     /// What is known of each frame besides its bytes.
-    fn known(batch: &FrameBatch) -> Vec<(u64, Option<[u16; 2]>, Option<Look>, Via)> {
+    fn known(batch: &FrameBatch) -> Vec<Known> {
         let look = |i: usize| batch.looks().map(|looks| looks[i]);
         let of = |i| (batch.seq()[i], batch.ports(i), look(i), batch.via(i));
         (0..batch.len()).map(of).collect()

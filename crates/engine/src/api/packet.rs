@@ -8,6 +8,7 @@ use crate::limits::{JUMP_NS, LATENESS_NS};
 use std::cell::Cell;
 use std::net::{IpAddr, Ipv4Addr};
 use weir_packet::bits::Bits;
+use weir_packet::interface::Via;
 use weir_packet::limits::BATCH;
 use weir_packet::read::{Family, HEADERS, Plain};
 use weir_packet::source::{FrameBatch, Source, SourceError};
@@ -158,6 +159,12 @@ impl<'a> Packet<'a> {
     /// Its number in the capture, from 1.
     pub fn number(&self) -> u64 {
         self.batch.frames.seq()[self.i as usize] + 1
+    }
+
+    /// By which interface it came, and which way it went there, as far as its source says. Numbers
+    /// of interfaces mean names in the table that the source was given.
+    pub fn via(&self) -> Via {
+        self.batch.frames.via(self.i as usize)
     }
 
     /// The captured bytes, from the link header on.

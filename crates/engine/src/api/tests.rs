@@ -96,6 +96,14 @@ fn items_map_and_flatten() {
 }
 
 #[test]
+fn packets_say_which_way_they_went() {
+    let mut source = Frames::sample();
+    let out = |p: &Packet<'_>| p.via().way() == Some(Way::Out);
+    let sent = Packets::new(&mut source).filter(out).map(|p| p.number()).collect();
+    assert_eq!(sent.expect("frames in memory")[..4], [5, 6, 13, 14]);
+}
+
+#[test]
 fn keys_beyond_the_limit_are_left_out_and_counted() {
     let mut source = Frames::sample();
     let mut flows =
