@@ -370,7 +370,6 @@ impl Reader {
 
 /// Which way the options of a packet say it went (`epb_flags`, the lowest two bits). Options that
 /// are broken say nothing.
-#[cold]
 fn way(order: ByteOrder, mut options: &[u8]) -> Option<Way> {
     while let Some((head, rest)) = options.split_first_chunk::<4>() {
         let code = order.u16([head[0], head[1]]);

@@ -1,6 +1,6 @@
 //! The closures against the naive model's way of counting: plain maps.
 
-use super::{Group, Packets, Stream};
+use super::{Group, Packet, Packets, Stream};
 use crate::clock::Clock;
 use crate::conform::Frames;
 use crate::limits::WINDOWS_MAX;
@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use weir_packet::craft::Frame;
+use weir_packet::interface::Way;
 use weir_packet::source::LinkType;
 
 #[test]

@@ -1,11 +1,11 @@
 //! The common case: enhanced packet blocks that follow one another.
 
-use super::{BLOCK_FRAME, BLOCK_HEADER, Declared, PACKET, Reader, way};
+use super::{BLOCK_FRAME, BLOCK_HEADER, Clock, Declared, PACKET, Reader, way};
 use crate::interface::Via;
 use crate::limits::{BLOCK_MAX, CAPLEN_MAX};
 use crate::pcap::{ByteOrder, word};
 use crate::prefetch::{Ahead, FAR, LINE, ask_far};
-use crate::source::FrameBatch;
+use crate::source::{FrameBatch, LinkType};
 use crate::walk::{HEADS, Heads, WINDOW};
 
 /// Bytes before the frame in an enhanced packet block.
@@ -31,6 +31,7 @@ pub(super) struct Run<'a> {
 impl Run<'_> {
     /// Pushes blocks until the batch is full or one is not such; `looks` says whether each frame is
     /// looked at for the classifier.
+    #[inline(never)]
     pub(super) fn take<const BIG: bool>(&mut self, looks: bool) {
         let ahead = Ahead::walk(self.reader.span);
         if !looks {
@@ -79,21 +80,25 @@ impl Run<'_> {
         // Positions have 32 bits.
         let bytes = &bytes[..bytes.len().min(u32::MAX as usize)];
         let (from, link, interfaces) = (batch.len(), batch.link, &reader.interfaces);
-        // The interface of the block before.
-        let mut known: Option<(u32, Declared)> = None;
-        // By which all of them came.
+        // The interface of the block before, if that had no options, and its clock.
+        let mut known: Option<(u32, &Clock)> = None;
+        // How all of them came.
         let mut via: Option<Via> = None;
         let mut start = *at;
         batch.push_all(most, reader.seq - from as u64, |i| {
             let ahead: &[u8; AHEAD] = bytes.get(start..)?.first_chunk()?;
             let h: &[u8; HEADER] = ahead.first_chunk()?;
             let (total, caplen) = (word::<BIG>(h, 4), word::<BIG>(h, 20));
-            // What is no multiple of 4 is large when its lowest bits have become the highest.
-            let fits = total.rotate_right(2) <= BLOCK_MAX / 4
-                && caplen <= CAPLEN_MAX
-                && caplen as usize + HEADER + TAIL <= total as usize;
-            if word::<BIG>(h, 0) != PACKET || !fits {
+            if word::<BIG>(h, 0) != PACKET || caplen > CAPLEN_MAX {
                 return None;
+            }
+            let behind = HEADER as u32 + (caplen + 3 & !3);
+            let plain = behind + TAIL as u32 == total;
+            if !plain {
+                known = None;
+                if !fits(total, behind) {
+                    return None;
+                }
             }
             let end = start + total as usize;
             let tail: &[u8; TAIL] = bytes.get(end - TAIL..end)?.first_chunk()?;
@@ -101,30 +106,23 @@ impl Run<'_> {
                 return None;
             }
             let id = word::<BIG>(h, 8);
-            let interface = match known {
-                Some((same, interface)) if same == id => interface,
+            let clock = match known {
+                Some((same, clock)) if same == id => clock,
                 _ => {
-                    let interface = *interfaces.get(id as usize)?;
-                    if interface.link != link {
+                    let options = bytes.get(start + behind as usize..end - TAIL)?;
+                    let (clock, came) = meet::<BIG>(interfaces, id, link, options)?;
+                    if *via.get_or_insert(came) != came {
                         return None;
                     }
-                    known.insert((id, interface)).1
+                    known = plain.then_some((id, clock));
+                    clock
                 }
             };
-            let mut going = interface.via;
-            let options = start + HEADER + (caplen as usize).next_multiple_of(4);
-            if options < end - TAIL {
-                let order = if BIG { ByteOrder::Big } else { ByteOrder::Little };
-                going = going.going(way(order, bytes.get(options..end - TAIL).unwrap_or(&[])));
-            }
-            if *via.get_or_insert(going) != going {
-                return None;
-            }
             each(bytes, start, i, ahead);
             let offset = (start + HEADER) as u32;
             start = end;
             let ticks = u64::from(word::<BIG>(h, 12)) << 32 | u64::from(word::<BIG>(h, 16));
-            Some((interface.clock.ns(ticks), offset, caplen, word::<BIG>(h, 24)))
+            Some((clock.ns(ticks), offset, caplen, word::<BIG>(h, 24)))
         });
         *at = start;
         if let Some(via) = via.filter(|_| batch.len() > from) {
@@ -133,4 +131,25 @@ impl Run<'_> {
         reader.seq += (batch.len() - from) as u64;
         reader.ts = batch.ts().last().copied().unwrap_or(reader.ts);
     }
+}
+
+/// The clock of a packet that is not like the one before, and how it came; none where it belongs
+/// into no batch of this link type. Apart, so that the loop keeps what it needs in registers.
+#[inline(never)]
+fn meet<'a, const BIG: bool>(
+    interfaces: &'a [Declared],
+    id: u32,
+    link: LinkType,
+    options: &[u8],
+) -> Option<(&'a Clock, Via)> {
+    let interface = interfaces.get(id as usize).filter(|interface| interface.link == link)?;
+    let order = if BIG { ByteOrder::Big } else { ByteOrder::Little };
+    Some((&interface.clock, interface.via.going(way(order, options))))
+}
+
+/// Whether a block with options can be so long, whose frame and padding end there.
+#[cold]
+fn fits(total: u32, behind: u32) -> bool {
+    // What is no multiple of 4 is large when its lowest bits have become the highest.
+    total.rotate_right(2) <= BLOCK_MAX / 4 && behind + TAIL as u32 <= total
 }
