@@ -61,7 +61,8 @@ pub struct Options {
     /// measuring the work apart from the mapping. Takes as much address space and, as far as the
     /// page cache goes, memory as the file is long.
     pub populate: bool,
-    /// Where the names of interfaces go that files say.
+    /// Where the names of interfaces go that files say: one table for all of a run, its
+    /// [outlets](outlets::Outlets::name_interfaces) among them.
     pub interfaces: InterfaceNames,
 }
 

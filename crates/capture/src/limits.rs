@@ -87,6 +87,16 @@ pub const DRAIN_STEP_MS: u32 = 5;
 /// up again at once fails once.
 pub const PCAP_FAILURES_MAX: u32 = 3;
 
+/// Milliseconds after which a capture of all interfaces asks for them again: one that gets another
+/// name has it in queries within that time.
+pub const INDICES_OLD_MS: u32 = 1000;
+
+/// Milliseconds after which it asks again for one that it does not know.
+pub const INDICES_ASK_MS: u32 = 100;
+
+/// Interfaces that it remembers, those that are gone among them; then it forgets all that are gone.
+pub const INDICES_MAX: usize = 65_536;
+
 /// Batches after which interfaces are looked after even if frames never stop coming.
 pub const BATCHES_UNWATCHED: u32 = 4096;
 

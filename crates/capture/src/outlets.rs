@@ -24,12 +24,46 @@ pub type Tell = Box<dyn FnMut(String)>;
 pub struct Captured {
     /// Its name.
     pub name: String,
+    /// The kernel's number of it; 0 for all interfaces, and for what the kernel does not know.
+    pub index: u32,
+    /// How.
+    pub by: CapturedBy,
     /// Whether frames are captured that leave by it, too.
     pub outgoing: bool,
     /// The link type of frames captured on it.
     pub link: LinkType,
     /// The IP addresses that the machine has there.
     pub addresses: Vec<IpAddr>,
+}
+
+/// The kernel's number of an interface, which may have several names.
+#[cfg(target_os = "linux")]
+fn index_of(interface: &str) -> Option<u32> {
+    crate::sys::link::index(interface).ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn index_of(_: &str) -> Option<u32> {
+    None
+}
+
+/// How frames are captured.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CapturedBy {
+    /// Of what the kernel receives and sends.
+    Kernel,
+    /// By sockets of AF_XDP on all queues.
+    Xdp,
+    /// By a device of DPDK, whose name its frames bear instead of the interface's.
+    Dpdk,
+}
+
+impl Captured {
+    /// Whether it is this interface, by whatever name, or all of them.
+    fn is(&self, interface: &str) -> bool {
+        let same = || index_of(interface) == Some(self.index);
+        self.name == ANY || self.name == interface || self.index != 0 && same()
+    }
 }
 
 /// Files and wires that frames go to, by the names of their outlets.
@@ -204,43 +238,44 @@ impl Outlets {
     /// comes in: then frames don't go back where they came from, see [`Refusal::CameByIt`]. And
     /// a device that brings what is written to it.
     fn no_way_back(&self, name: &str, place: &Place) -> io::Result<()> {
-        let (interface, device) = match place {
-            Place::Interface => (name, false),
-            Place::Xdp(interface) => (&interface[..], false),
-            Place::Tap(device) | Place::Tun(device) => (&device[..], true),
+        let interface = match place {
+            Place::Interface => name,
+            Place::Xdp(interface) | Place::Tap(interface) | Place::Tun(interface) => interface,
             _ => return Ok(()),
         };
-        let captured = |on: &&Captured| on.name == ANY || on.name == interface;
-        let Some(on) = self.captured.iter().find(captured) else { return Ok(()) };
-        Err(refused(if device {
-            format!(
+        let Some(on) = self.captured.iter().find(|on| on.is(interface)) else { return Ok(()) };
+        let several = self.captured.len() > 1 && on.by != CapturedBy::Dpdk;
+        Err(refused(match place {
+            Place::Tap(_) | Place::Tun(_) => format!(
                 "{name}: packets that are written there come in by {interface}, and would be \
                  captured again, without end"
-            )
-        } else if self.captured.len() > 1 && on.outgoing {
-            format!(
+            ),
+            _ if several && on.outgoing => format!(
                 "{name}: packets are captured on this interface that leave by it; capture what \
                  comes in only: -Q in"
-            )
-        } else if self.captured.len() > 1 {
-            return Ok(());
-        } else {
-            format!(
+            ),
+            Place::Xdp(_) if several && on.by == CapturedBy::Xdp => format!(
+                "{name}: all its queues are captured by AF_XDP, and none is left to send by; send \
+                 by {interface}"
+            ),
+            _ if several => return Ok(()),
+            _ => format!(
                 "{name}: packets are captured on this interface, and would go back where they \
                  came from; a network function stands between two interfaces"
-            )
+            ),
         }))
     }
 
     /// The number of the interface that a wire is, where frames are captured on it.
     fn captured_by(&self, wire: &Wire) -> Option<u16> {
-        let interface = match Place::of(&wire.name) {
-            Ok(Place::Interface) => wire.name.clone(),
+        let place = Place::of(&wire.name);
+        let interface = match &place {
+            Ok(Place::Interface) => &wire.name,
             Ok(Place::Xdp(interface)) => interface,
             _ => return None,
         };
-        let captured = self.captured.iter().any(|on| on.name == interface);
-        captured.then(|| self.names.number(&interface)).flatten()
+        let on = self.captured.iter().find(|on| on.is(interface))?;
+        self.names.number(&on.name)
     }
 
     /// Refuses a tunnel whose own packets would be captured, and wrapped again, without end; and a
@@ -391,7 +426,8 @@ mod tests {
 
     fn opened_on(on: &str, name: &str, outgoing: bool, link: LinkType) -> String {
         let addresses = vec![IpAddr::from([127, 0, 0, 1])];
-        let on = Captured { name: on.to_owned(), outgoing, link, addresses };
+        let by = CapturedBy::Kernel;
+        let on = Captured { name: on.to_owned(), index: 0, by, outgoing, link, addresses };
         let mut outlets = Outlets::new(&[], vec![on], None, Box::new(|_| {}));
         let outlet = Outlet::Named(name.to_owned());
         outlets.open(&[outlet]).map_or_else(|e| e.to_string(), |()| "opens".to_owned())

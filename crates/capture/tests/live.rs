@@ -475,6 +475,16 @@ fn any_is_all_interfaces_as_cooked_frames() {
 }
 
 #[test]
+fn other_names_are_learned() {
+    if !namespace("other_names_are_learned") {
+        return;
+    }
+    veth("v0", "v1");
+    let (options, _stop) = stoppable();
+    wires::other_names_are_learned(&mut *open(&[ANY], options));
+}
+
+#[test]
 fn interfaces_come_and_go() {
     if !namespace("interfaces_come_and_go") {
         return;

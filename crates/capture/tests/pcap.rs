@@ -310,6 +310,16 @@ fn a_quiet_wire_says_what_time_it_is() {
 }
 
 #[test]
+fn other_names_are_learned() {
+    if !ready("other_names_are_learned") {
+        return;
+    }
+    veth("v0", "v1");
+    let (options, _stop) = stoppable();
+    wires::other_names_are_learned(&mut open(&[ANY], options));
+}
+
+#[test]
 fn interfaces_come_and_go() {
     if !ready("interfaces_come_and_go") {
         return;

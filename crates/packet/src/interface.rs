@@ -6,6 +6,7 @@
 
 use crate::limits::{INTERFACE_NAMES_MAX, TEXT_MAX};
 use crate::text::Text;
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -96,7 +97,13 @@ impl fmt::Debug for Via {
 
 /// The names of interfaces, numbered as they come up. A clone is the same table.
 #[derive(Clone, Default)]
-pub struct InterfaceNames(Arc<RwLock<Vec<InterfaceName>>>);
+pub struct InterfaceNames(Arc<RwLock<Table>>);
+
+#[derive(Default)]
+struct Table {
+    names: Vec<InterfaceName>,
+    numbers: HashMap<Box<[u8]>, u16>,
+}
 
 /// The name of an interface.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -116,18 +123,27 @@ impl InterfaceNames {
         if raw.is_empty() {
             return None;
         }
-        let position = |names: &[InterfaceName]| names.iter().position(|known| *known.raw == *raw);
-        let number = self.read(position).or_else(|| {
-            let mut names = self.0.write().unwrap_or_else(PoisonError::into_inner);
-            position(&names).or_else(|| {
-                let number = names.len();
-                (number < INTERFACE_NAMES_MAX).then(|| {
-                    names.push(InterfaceName::new(raw));
-                    number
-                })
-            })
-        });
-        number.and_then(|number| u16::try_from(number).ok())
+        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let number = known.numbers.get(raw).copied();
+        if number.is_some() || known.names.len() >= INTERFACE_NAMES_MAX {
+            return number;
+        }
+        drop(known);
+        let mut table = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let next = table.names.len();
+        // Somebody else may have come first.
+        let number = table.numbers.get(raw).copied();
+        number.or_else(|| {
+            let number = u16::try_from(next).ok().filter(|_| next < INTERFACE_NAMES_MAX)?;
+            table.names.push(InterfaceName::new(raw));
+            table.numbers.insert(raw.into(), number);
+            Some(number)
+        })
+    }
+
+    /// Whether there are as many as there may be, so that further interfaces have no name.
+    pub fn is_full(&self) -> bool {
+        self.read(|names| names.len() >= INTERFACE_NAMES_MAX)
     }
 
     /// The name of this number.
@@ -137,7 +153,7 @@ impl InterfaceNames {
 
     /// Looks at all of them, by their numbers.
     pub fn read<R>(&self, look: impl FnOnce(&[InterfaceName]) -> R) -> R {
-        look(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+        look(&self.0.read().unwrap_or_else(PoisonError::into_inner).names)
     }
 }
 
@@ -210,7 +226,7 @@ mod tests {
         for i in 0..INTERFACE_NAMES_MAX {
             assert_eq!(names.number(format!("veth{i}")), u16::try_from(i).ok());
         }
-        assert_eq!(names.number("one-more"), None);
+        assert!(names.is_full() && names.number("one-more").is_none());
         assert_eq!(names.number("veth7"), Some(7));
     }
 }

@@ -36,7 +36,7 @@ pub const BLOCK_MAX: u32 = 16 << 20;
 pub const INTERFACES_MAX: usize = 65_536;
 
 /// Names of interfaces that a run knows; frames of further ones have none.
-pub const INTERFACE_NAMES_MAX: usize = 1024;
+pub const INTERFACE_NAMES_MAX: usize = 8192;
 
 /// Parts of one row that `each` makes rows of: answers of a message, options of a header, pieces of
 /// a text. Further ones are left out, and counted.

@@ -497,13 +497,12 @@ impl Writer {
         let Some(way) = way else { return self.block(out, PACKET, &[&head, frame]) };
         let padding = [0; 3];
         let padding = &padding[..frame.len().next_multiple_of(4) - frame.len()];
-        let flags: u32 = match way {
+        let flags = match way {
             Way::In => 1,
             Way::Out => 2,
         };
-        let option = [o.put16(OPTION_FLAGS), o.put16(4)].concat();
-        let flags = o.put32(flags);
-        self.block(out, PACKET, &[&head, frame, padding, &option, &flags, &[0; 4]]);
+        let (code, len, flags) = (o.put16(OPTION_FLAGS), o.put16(4), o.put32(flags));
+        self.block(out, PACKET, &[&head, frame, padding, &code, &len, &flags, &[0; 4]]);
     }
 
     /// Appends a simple packet block, of interface 0: `frame` must be as long as the smaller of

@@ -161,8 +161,8 @@ impl FrameBatch {
         c.caplen[i] = caplen;
         c.len[i] = len;
         c.look[i] = Look::NONE;
-        if self.mixed {
-            c.via[i] = Via::UNKNOWN;
+        if self.mixed && i > 0 {
+            c.via[i] = c.via[i - 1];
         }
         self.n = i + 1;
     }
@@ -182,13 +182,31 @@ impl FrameBatch {
         seq: u64,
         mut next: impl FnMut(usize) -> Option<(i64, u32, u32, u32)>,
     ) {
+        let from = self.n;
+        self.push_all_with_via(most, seq, |i, _| next(i));
+        if self.mixed && from > 0 {
+            let before = self.cols.via[from - 1];
+            self.cols.via[from..self.n].fill(before);
+        }
+    }
+
+    /// The same, where `next` may write down how each frame came: [`FrameBatch::set_written_vias`]
+    /// says that it did.
+    #[inline(always)]
+    pub(crate) fn push_all_with_via(
+        &mut self,
+        most: usize,
+        seq: u64,
+        mut next: impl FnMut(usize, &mut Via) -> Option<(i64, u32, u32, u32)>,
+    ) {
         let (from, c) = (self.n, &mut *self.cols);
         let n = most.min(BATCH - from);
         let (ts, offsets) = (&mut c.ts[from..][..n], &mut c.off[from..][..n]);
         let (caplens, lens) = (&mut c.caplen[from..][..n], &mut c.len[from..][..n]);
+        let vias = &mut c.via[from..][..n];
         let mut i = 0;
         while i < n
-            && let Some(frame) = next(i)
+            && let Some(frame) = next(i, &mut vias[i])
         {
             (ts[i], offsets[i], caplens[i], lens[i]) = frame;
             i += 1;
@@ -197,9 +215,6 @@ impl FrameBatch {
             *number = at;
         }
         c.look[from..][..i].fill(Look::NONE);
-        if self.mixed {
-            c.via[from..][..i].fill(Via::UNKNOWN);
-        }
         self.n = from + i;
     }
 
@@ -238,35 +253,51 @@ impl FrameBatch {
     }
 
     /// Says by which interface the frames from position `from` on came, and which way they went;
-    /// `names` is what its number means, one table for all frames of a batch.
+    /// `names` is what its number means, one table for all batches of a run. Frames that are pushed
+    /// later came as the one before, until this is said of them.
     pub fn set_via(&mut self, from: usize, via: Via, names: &InterfaceNames) {
-        if self.names.is_none() {
-            if via == Via::UNKNOWN {
-                return;
-            }
+        let n = self.n.max(from);
+        if from > 0 && (self.mixed || via != self.via) {
+            self.cols.via[from..n].fill(via);
+        }
+        self.set_written_vias(from, Some(via), names);
+    }
+
+    /// The same of every frame, in their order; those that `vias` says nothing of came by none that
+    /// is known.
+    pub fn set_vias(&mut self, mut vias: impl Iterator<Item = Via>, names: &InterfaceNames) {
+        let (mut first, mut same) = (None, true);
+        for to in &mut self.cols.via[..self.n] {
+            let via = vias.next().unwrap_or_default();
+            same &= *first.get_or_insert(via) == via;
+            *to = via;
+        }
+        self.set_written_vias(0, first.filter(|_| same), names);
+    }
+
+    /// How the frames from position `from` on came was written down; all of them `same`, if so.
+    pub(crate) fn set_written_vias(
+        &mut self,
+        from: usize,
+        same: Option<Via>,
+        names: &InterfaceNames,
+    ) {
+        if self.names.is_none() && same != Some(Via::UNKNOWN) {
             self.names = Some(names.clone());
         }
-        if from == 0 {
-            (self.via, self.mixed) = (via, false);
-        } else if self.mixed || via != self.via {
-            if !self.mixed {
-                self.cols.via[..from].fill(self.via);
-            }
-            self.mixed = true;
-            self.cols.via[from..self.n].fill(via);
+        debug_assert!(self.names.as_ref().is_none_or(|known| known == names), "one table");
+        match same {
+            Some(via) if from == 0 => (self.via, self.mixed) = (via, false),
+            Some(via) if !self.mixed && via == self.via => {}
+            _ => self.mix(from),
         }
     }
 
-    /// The same of every frame, in their order.
-    pub fn set_vias(&mut self, vias: impl Iterator<Item = Via>, names: &InterfaceNames) {
-        let (mut all, mut same) = (None, true);
-        for (to, via) in self.cols.via[..self.n].iter_mut().zip(vias) {
-            same &= *all.get_or_insert(via) == via;
-            *to = via;
-        }
-        (self.via, self.mixed) = (all.unwrap_or_default(), !same);
-        if self.mixed || self.via != Via::UNKNOWN {
-            self.names = Some(names.clone());
+    /// How frames came is in the columns from now on, of the first `n` as it was.
+    fn mix(&mut self, n: usize) {
+        if !self.mixed {
+            self.cols.via[..n].fill(self.via);
+            self.mixed = true;
         }
     }
 
@@ -422,13 +453,11 @@ impl FrameBatch {
         if self.names.is_none() {
             self.names.clone_from(&from.names);
         }
+        debug_assert!(from.names.is_none() || self.names == from.names, "one table");
         if n.start == 0 {
             (self.via, self.mixed) = (from.via, from.mixed);
         } else if from.mixed || self.mixed || from.via != self.via {
-            if !self.mixed {
-                self.cols.via[..n.start].fill(self.via);
-            }
-            self.mixed = true;
+            self.mix(n.start);
         }
         if self.mixed {
             for (to, &i) in self.cols.via[n].iter_mut().zip(at) {
@@ -653,10 +682,15 @@ mod tests {
                     assert_eq!(vias(&all), want);
                     let known = want.iter().any(|via| *via != none);
                     assert_eq!(all.interface_names().is_some(), known);
-                    // What comes then is not taken for what came before.
+                    // What comes then came as the last did, until something else is said of it.
                     all.push(0, 9, 0, 60, 60);
-                    let last = all.via(all.len() - 1);
-                    assert!(last == none || Some(last) == all.via_of_all());
+                    assert_eq!(all.via(want.len()), want[want.len() - 1]);
+                    all.set_via(want.len(), two, &names);
+                    assert_eq!(vias(&all), [&want[..], &[two]].concat());
+                    all.push_all(9, 0, |i| (i < 3).then_some((0, 0, 60, 60)));
+                    assert_eq!(vias(&all)[want.len()..], [two; 4]);
+                    all.set_vias(std::iter::once(one), &names);
+                    assert_eq!((all.via(0), all.via(1)), (one, none));
                     all.restart(&chunk, 0, LinkType::ETHERNET);
                     assert!(all.interface_names().is_none());
                 }

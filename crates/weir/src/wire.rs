@@ -12,7 +12,7 @@ use weir_capture::bpf::{Filter, Filtered};
 use weir_capture::live::{
     ANY, Direction, Event, LiveOptions, NoPacketSockets, devices, interfaces, open_live, open_pcap,
 };
-use weir_capture::outlets::Captured;
+use weir_capture::outlets::{Captured, CapturedBy};
 use weir_capture::xdp::{BusyPoll, XdpOptions, open_xdp};
 use weir_dpdk::{DpdkOptions, Mode, Senders, open_dpdk, open_senders, receives_from, sends_to};
 use weir_packet::interface::InterfaceNames;
@@ -337,6 +337,8 @@ pub(crate) fn captured(args: &LiveArgs, links: &[LinkType]) -> io::Result<Vec<Ca
         let link = links.get(number).copied().or_else(told);
         Captured {
             name: name.clone(),
+            index: those().next().map_or(0, |on| if name == ANY { 0 } else { on.index }),
+            by: if args.is_xdp() { CapturedBy::Xdp } else { CapturedBy::Kernel },
             // What leaves by a loopback interface comes in by it.
             outgoing: outgoing || those().any(|on| on.loopback),
             link: link.unwrap_or(LinkType::LINUX_SLL2),
@@ -350,8 +352,10 @@ pub(crate) fn captured(args: &LiveArgs, links: &[LinkType]) -> io::Result<Vec<Ca
 /// sent there does not come back.
 fn captured_by_dpdk(device: &str) -> Vec<Captured> {
     let captured = |name: &str| {
-        let (name, link) = (name.to_owned(), LinkType::ETHERNET);
-        Captured { name, outgoing: false, link, addresses: Vec::new() }
+        let all = interfaces().unwrap_or_default();
+        let index = all.iter().find(|on| on.name == name).map_or(0, |on| on.index);
+        let (name, by, link) = (name.to_owned(), CapturedBy::Dpdk, LinkType::ETHERNET);
+        Captured { name, index, by, outgoing: false, link, addresses: Vec::new() }
     };
     match &receives_from(device)[..] {
         [] => vec![captured(device)],

@@ -1,35 +1,79 @@
 //! Interfaces by the numbers that the kernel has for them, where frames of all come together.
 
+use super::clock::Stopwatch;
+use crate::limits::{INDICES_ASK_MS, INDICES_MAX, INDICES_OLD_MS};
 use std::collections::HashMap;
 use weir_packet::interface::{InterfaceNames, Via};
 
 /// What is known of them.
-#[derive(Default, Debug)]
+#[derive(Debug)]
 pub(super) struct Indices {
     names: InterfaceNames,
-    known: HashMap<u32, Via>,
+    known: HashMap<u32, (String, Option<Via>)>,
+    /// That of the frame before, which is mostly that of the next.
+    last: (u32, Via),
+    /// When the kernel was last asked what interfaces there are, where it is.
+    asked: Option<Stopwatch>,
 }
 
 impl Indices {
-    /// Of a table of names.
-    pub(super) fn new(names: &InterfaceNames) -> Indices {
-        Indices { names: names.clone(), known: HashMap::new() }
+    /// Of a table of names; of all interfaces, those to come included.
+    pub(super) fn of_all(names: &InterfaceNames) -> Indices {
+        let mut indices = Indices::of(names, []);
+        indices.ask();
+        indices
     }
 
-    /// By which interface a frame came whose interface has this number. One that is not known is
-    /// asked for, once.
+    /// Of these interfaces.
+    pub(super) fn of(
+        names: &InterfaceNames,
+        those: impl IntoIterator<Item = (u32, String)>,
+    ) -> Indices {
+        let known = those.into_iter().map(|(index, name)| (index, (name, None))).collect();
+        Indices { names: names.clone(), known, last: (0, Via::UNKNOWN), asked: None }
+    }
+
+    /// By which interface a frame came whose interface has this number. Only those that frames come
+    /// by get numbers among the names. One that is not known is asked for, unless that was done
+    /// just now.
+    #[inline(always)]
     pub(super) fn via(&mut self, index: u32) -> Via {
-        if let Some(via) = self.known.get(&index) {
-            return *via;
+        if self.last.0 != index || self.last.1 == Via::UNKNOWN {
+            self.last = (index, self.look_up(index));
         }
-        self.learn(ask());
-        *self.known.entry(index).or_default()
+        self.last.1
     }
 
-    /// Takes in what interfaces there are now: some may have come, or have other names.
-    pub(super) fn learn(&mut self, now: impl IntoIterator<Item = (u32, impl AsRef<str>)>) {
+    #[inline(never)]
+    fn look_up(&mut self, index: u32) -> Via {
+        let recently = |asked: &Stopwatch| asked.elapsed_ms() < INDICES_ASK_MS;
+        if !self.known.contains_key(&index) && self.asked.is_some_and(|asked| !recently(&asked)) {
+            self.ask();
+        }
+        let Some((name, via)) = self.known.get_mut(&index) else { return Via::UNKNOWN };
+        *via.get_or_insert_with(|| Via::new(self.names.number(&name[..]), None))
+    }
+
+    /// Asks again what interfaces there are, if it is long ago: some may have other names now.
+    pub(super) fn refresh(&mut self) {
+        if self.asked.is_some_and(|asked| asked.elapsed_ms() >= INDICES_OLD_MS) {
+            self.ask();
+        }
+    }
+
+    /// Takes in what interfaces there are. Frames may still come of some that are there no more.
+    fn ask(&mut self) {
+        self.asked = Some(Stopwatch::start());
+        self.last = (0, Via::UNKNOWN);
+        let now = all();
+        if self.known.len() + now.len() > INDICES_MAX {
+            self.known.clear();
+        }
         for (index, name) in now {
-            self.known.insert(index, Via::new(self.names.number(name.as_ref()), None));
+            let known = self.known.entry(index).or_default();
+            if known.0 != name {
+                *known = (name, None);
+            }
         }
     }
 
@@ -39,13 +83,14 @@ impl Indices {
     }
 }
 
+/// What interfaces there are.
 #[cfg(target_os = "linux")]
-fn ask() -> Vec<(u32, String)> {
+fn all() -> Vec<(u32, String)> {
     let all = crate::sys::interface::list().unwrap_or_default();
     all.into_iter().map(|facts| (facts.index, facts.name)).collect()
 }
 
 #[cfg(not(target_os = "linux"))]
-fn ask() -> Vec<(u32, String)> {
+fn all() -> Vec<(u32, String)> {
     Vec::new()
 }

@@ -32,8 +32,13 @@ pub fn open_live(names: &[String], options: LiveOptions) -> Result<Box<dyn Sourc
     let (wires, rings) = open::open(names, &options)?;
     let poll = Poll::new(rings.iter().map(|ring| &ring.socket));
     let mut clock = Clock::new(options.stamps);
-    let mut indices = Indices::new(&options.interfaces);
-    indices.learn(wires.iter().filter(|wire| wire.index != 0).map(|wire| (wire.index, &wire.name)));
+    let indices = match wires.iter().any(|wire| wire.index == 0) {
+        true => Indices::of_all(&options.interfaces),
+        false => {
+            let named = wires.iter().map(|wire| (wire.index, wire.name.clone()));
+            Indices::of(&options.interfaces, named)
+        }
+    };
     let losses = Losses::since(clock.time().unwrap_or(i64::MIN), clock.is_foreign());
     let (seq, unwatched, ending) = (0, 0, None);
     let watched = Cell::new(Stopwatch::start());
@@ -289,9 +294,6 @@ impl Live {
     fn watch(&mut self) {
         let Ok(known) = sys::interface::list() else { return };
         self.count_drops(&known);
-        if self.wires.iter().any(|wire| wire.index == 0) {
-            self.indices.learn(known.iter().map(|facts| (facts.index, &facts.name)));
-        }
         for number in 0..self.wires.len() {
             let wire = &self.wires[number];
             let up = |f: &&sys::interface::Facts| {

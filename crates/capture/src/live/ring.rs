@@ -99,6 +99,7 @@ impl Ring {
         for (seq, frame) in (seq..).zip(frames) {
             batch.push(frame.ts, seq, frame.start, frame.caplen, frame.len);
         }
+        indices.refresh();
         let names = indices.names().clone();
         let via = |frame: &Captured| indices.via(frame.index).going(Some(frame.way));
         batch.set_vias(frames.iter().map(via), &names);

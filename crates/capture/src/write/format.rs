@@ -1,5 +1,6 @@
 //! Frames as the bytes of a capture file: pcap, and pcapng.
 
+use std::collections::HashMap;
 use weir_packet::egress::Sent;
 use weir_packet::interface::{InterfaceNames, Via, Way};
 use weir_packet::pcap::{ByteOrder, FileHeader};
@@ -15,15 +16,26 @@ const PCAPNG: Writer = Writer { order: ByteOrder::Little };
 pub(crate) enum Format {
     /// With its header, once the link type is known.
     Pcap(Option<FileHeader>),
-    /// With its interfaces: the link type of each, and its number where it has a name.
-    Pcapng(Vec<(LinkType, Option<u16>)>),
+    /// With its interfaces.
+    Pcapng(Interfaces),
+}
+
+/// The link type of frames, and the number of their interface where it has a name.
+type Wanted = (LinkType, Option<u16>);
+
+/// The interfaces of a pcapng file.
+#[derive(Default)]
+pub(crate) struct Interfaces {
+    ids: HashMap<Wanted, u32>,
+    /// That of the frame before, which is mostly that of the next.
+    last: Option<(Wanted, u32)>,
 }
 
 impl Format {
     /// The format that the name of a file asks for.
     pub(crate) fn of(name: &str) -> Format {
         match name.ends_with(".pcapng") {
-            true => Format::Pcapng(Vec::new()),
+            true => Format::Pcapng(Interfaces::default()),
             false => Format::Pcap(None),
         }
     }
@@ -32,7 +44,7 @@ impl Format {
     pub(super) fn afresh(&self) -> Format {
         match self {
             Format::Pcap(_) => Format::Pcap(None),
-            Format::Pcapng(_) => Format::Pcapng(Vec::new()),
+            Format::Pcapng(_) => Format::Pcapng(Interfaces::default()),
         }
     }
 
@@ -56,7 +68,7 @@ impl Format {
                 header.put_record(out, frame.ts, frame.len, bytes);
             }
             Format::Pcapng(known) => {
-                let id = interface((frame.link, frame.via.interface()), known, out, names);
+                let id = known.id((frame.link, frame.via.interface()), out, names);
                 let ticks = frame.ts.max(0) as u64;
                 PCAPNG.packet_going(out, (id, frame.via.way()), ticks, frame.len, bytes);
             }
@@ -68,8 +80,8 @@ impl Format {
     pub(crate) fn end(&mut self, out: &mut Vec<u8>) {
         match self {
             Format::Pcap(header @ None) => *header = Some(start_pcap(LinkType::ETHERNET, out)),
-            Format::Pcapng(known) if known.is_empty() => {
-                interface((LinkType::ETHERNET, None), known, out, None);
+            Format::Pcapng(known) if known.last.is_none() => {
+                known.id((LinkType::ETHERNET, None), out, None);
             }
             _ => {}
         }
@@ -82,26 +94,27 @@ fn start_pcap(link: LinkType, out: &mut Vec<u8>) -> FileHeader {
     header
 }
 
-/// The number in the file of an interface, which is declared if it is new.
-fn interface(
-    wanted: (LinkType, Option<u16>),
-    known: &mut Vec<(LinkType, Option<u16>)>,
-    out: &mut Vec<u8>,
-    names: Option<&InterfaceNames>,
-) -> u32 {
-    let id = known.iter().position(|interface| *interface == wanted).unwrap_or_else(|| {
-        if known.is_empty() {
-            PCAPNG.section(out);
+impl Interfaces {
+    /// The number in the file of an interface, which is declared if it is new.
+    fn id(&mut self, wanted: Wanted, out: &mut Vec<u8>, names: Option<&InterfaceNames>) -> u32 {
+        if let Some((_, id)) = self.last.filter(|(last, _)| *last == wanted) {
+            return id;
         }
-        let (link, number) = wanted;
-        let name = number.and_then(|number| names?.name(number));
-        let name = name.as_ref().map_or(&[][..], |name| &name.raw);
-        let interface = Interface { resolution: NANOSECONDS, name, ..Interface::new(link) };
-        PCAPNG.interface(out, &interface);
-        known.push(wanted);
-        known.len() - 1
-    });
-    id as u32
+        let next = self.ids.len() as u32;
+        let id = *self.ids.entry(wanted).or_insert(next);
+        if id == next {
+            if id == 0 {
+                PCAPNG.section(out);
+            }
+            let (link, number) = wanted;
+            let name = number.and_then(|number| names?.name(number));
+            let name = name.as_ref().map_or(&[][..], |name| &name.raw);
+            let interface = Interface { resolution: NANOSECONDS, name, ..Interface::new(link) };
+            PCAPNG.interface(out, &interface);
+        }
+        self.last = Some((wanted, id));
+        id
+    }
 }
 
 /// A record: link type, time, length on the wire, bytes; and how it came, as far as the file says:
@@ -116,7 +129,7 @@ pub(crate) fn fuzz_rewrite(records: &[Record]) {
     let first = records.first().map(|r| r.0);
     let same: Vec<Record> = records.iter().filter(|r| Some(r.0) == first).cloned().collect();
     for (mut format, records, ts_max) in [
-        (Format::Pcapng(Vec::new()), records, i64::MAX),
+        (Format::Pcapng(Interfaces::default()), records, i64::MAX),
         (Format::Pcap(None), &same[..], PCAP_TS_MAX),
     ] {
         let (mut file, names) = (Vec::new(), InterfaceNames::default());

@@ -11,7 +11,7 @@ use nix::sys::socket::{AddressFamily, LinkAddr, MsgFlags, SockFlag, SockType, se
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::process::Command;
 use weir_packet::interface::Way;
-use weir_packet::source::FrameBatch;
+use weir_packet::source::{FrameBatch, Source};
 
 /// Puts the calling thread into a new network namespace, or says by name why the test is skipped.
 #[must_use]
@@ -37,6 +37,32 @@ pub fn came(batch: &FrameBatch, i: usize) -> String {
     let name = via.interface().and_then(|number| names?.name(number));
     let name = name.map_or("-".to_owned(), |name| name.text.to_string());
     format!("{name} {}", via.way().map_or("-", Way::name))
+}
+
+/// Of a capture of all interfaces: one that gets another name has it soon, however busy others are,
+/// and so has one that comes.
+pub fn other_names_are_learned(source: &mut dyn Source) {
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    let to = socket.local_addr().expect("an address");
+    let mut batch = FrameBatch::new();
+    let mut comes = |by: &str, sender: &Sender| {
+        for _ in 0..500 {
+            socket.send_to(b"busy", to).expect("sends");
+            sender.send(&[0xff; 60]);
+            pause();
+            assert!(source.fill(&mut batch).expect("goes on"));
+            if (0..batch.len()).any(|i| came(&batch, i) == by) {
+                return;
+            }
+        }
+        panic!("nothing comes by {by}");
+    };
+    comes("lo in", &Sender::new("v0"));
+    comes("v1 in", &Sender::new("v0"));
+    ip("link set v1 name other");
+    comes("other in", &Sender::new("v0"));
+    veth("n0", "n1");
+    comes("n1 in", &Sender::new("n0"));
 }
 
 /// Runs `ip` in the namespace.

@@ -80,19 +80,19 @@ impl Run<'_> {
         // Positions have 32 bits.
         let bytes = &bytes[..bytes.len().min(u32::MAX as usize)];
         let (from, link, interfaces) = (batch.len(), batch.link, &reader.interfaces);
-        // The interface of the block before, if that had no options, and its clock.
-        let mut known: Option<(u32, &Clock)> = None;
-        // How all of them came.
-        let mut via: Option<Via> = None;
+        // The interface of the block before, if that had no options, its clock and name.
+        let mut known: Option<(u32, &Clock, Via)> = None;
+        // How the first came, and whether all did so.
+        let (mut first, mut same) = (None, true);
         let mut start = *at;
-        batch.push_all(most, reader.seq - from as u64, |i| {
+        batch.push_all_with_via(most, reader.seq - from as u64, |i, via| {
             let ahead: &[u8; AHEAD] = bytes.get(start..)?.first_chunk()?;
             let h: &[u8; HEADER] = ahead.first_chunk()?;
             let (total, caplen) = (word::<BIG>(h, 4), word::<BIG>(h, 20));
             if word::<BIG>(h, 0) != PACKET || caplen > CAPLEN_MAX {
                 return None;
             }
-            let behind = HEADER as u32 + (caplen + 3 & !3);
+            let behind = HEADER as u32 + ((caplen + 3) & !3);
             let plain = behind + TAIL as u32 == total;
             if !plain {
                 known = None;
@@ -106,18 +106,17 @@ impl Run<'_> {
                 return None;
             }
             let id = word::<BIG>(h, 8);
-            let clock = match known {
-                Some((same, clock)) if same == id => clock,
+            let (clock, came) = match known {
+                Some((same, clock, came)) if same == id => (clock, came),
                 _ => {
                     let options = bytes.get(start + behind as usize..end - TAIL)?;
                     let (clock, came) = meet::<BIG>(interfaces, id, link, options)?;
-                    if *via.get_or_insert(came) != came {
-                        return None;
-                    }
-                    known = plain.then_some((id, clock));
-                    clock
+                    known = plain.then_some((id, clock, came));
+                    same &= *first.get_or_insert(came) == came;
+                    (clock, came)
                 }
             };
+            *via = came;
             each(bytes, start, i, ahead);
             let offset = (start + HEADER) as u32;
             start = end;
@@ -125,8 +124,8 @@ impl Run<'_> {
             Some((clock.ns(ticks), offset, caplen, word::<BIG>(h, 24)))
         });
         *at = start;
-        if let Some(via) = via.filter(|_| batch.len() > from) {
-            batch.set_via(from, via, &reader.names);
+        if batch.len() > from {
+            batch.set_written_vias(from, first.filter(|_| same), &reader.names);
         }
         reader.seq += (batch.len() - from) as u64;
         reader.ts = batch.ts().last().copied().unwrap_or(reader.ts);

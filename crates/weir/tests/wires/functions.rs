@@ -133,26 +133,33 @@ fn one_program_stands_between_two_interfaces() {
     let ledger = run.interrupt();
     assert!(ledger.contains("dropped") && !ledger.contains("refused"), "{ledger}");
 
-    let run = on(hub);
+    // An interface may be known by other names.
+    wall.ip("link property add dev eth1 altname enp1s0");
+    let run = on(&hub.replace("eth1", "enp1s0"));
     assert!(connect(&client, 22, ATTEMPT).is_some());
     assert!(connect(&client, 23, ATTEMPT).is_some());
     let ledger = run.interrupt();
-    for interface in ["eth0", "eth1"] {
+    for interface in ["eth0", "enp1s0"] {
         let refused = |line: &&str| line.starts_with("refused") && line.contains(interface);
         let line = ledger.lines().find(refused).expect("some came by it");
         assert!(line.ends_with("that came by it"), "{ledger}");
     }
 
     // What leaves is captured, too, and would be sent on.
-    let refused = |args: &[&str]| {
-        let output = wall.attempt(&root(), &[&["run", "-e", hub], args].concat());
-        assert_eq!(output.status.code(), Some(1));
-        String::from_utf8_lossy(&output.stderr).into_owned()
+    let refused = |to: &str, args: &[&str], why: &str| {
+        let program = format!("packets | forward \"{to}\"");
+        let output = wall.attempt(&root(), &[&["run", "-e", &program], args].concat());
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{told}");
+        assert!(told.contains(&format!("{to}: {why}")), "{told}");
     };
-    assert!(
-        refused(&both[..4]).contains("eth0: packets are captured on this interface that leave")
-    );
-    assert!(refused(&["-i", "any", "-Q", "in"]).contains("would go back where they came from"));
+    for name in ["eth1", "enp1s0", "xdp:eth1"] {
+        refused(name, &both[..4], "packets are captured on this interface that leave by it");
+        refused(name, &both[2..4], "packets are captured on this interface, and would go back");
+        refused(name, &["-i", "any", "-Q", "in"], "packets are captured on this interface, and");
+    }
+    let xdp = [&both[..4], &["--capture", "xdp"]].concat();
+    refused("xdp:eth1", &xdp, "all its queues are captured by AF_XDP");
 }
 
 /// A DNS query comes to all workers; of other traffic, each pair of hosts to one, always the same.

@@ -126,7 +126,6 @@ fn devices_receive_what_is_written_to_them() {
     }
 }
 
-/// A packet cut by `trim` is a whole, shorter one: the host that gets it takes it.
 /// By which interface a frame came, and which way it went, is what queries see, on the wire and in
 /// the file that it is written to.
 #[test]
@@ -155,6 +154,7 @@ fn a_capture_says_who_brought_its_frames() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), seen, "{}", errors(&output));
 }
 
+/// A packet cut by `trim` is a whole, shorter one: the host that gets it takes it.
 #[test]
 fn trimmed_packets_are_taken() {
     let test = "wires::trimmed_packets_are_taken";

@@ -79,7 +79,7 @@ const SLL2_PACKET_TYPE: usize = 10;
 impl Came {
     fn new(name: &str, options: &LiveOptions) -> Came {
         if is_any(name) {
-            return Came::Cooked(Indices::new(&options.interfaces));
+            return Came::Cooked(Indices::of_all(&options.interfaces));
         }
         let way = match options.direction {
             Direction::In => Some(Way::In),
@@ -194,6 +194,9 @@ impl Wire {
         }
         let Wire { device, filter, came_by, frames, refused, seen, beyond, .. } = self;
         let Some(buffer) = Arc::get_mut(&mut self.buffer) else { return Ok(()) };
+        if let Came::Cooked(indices) = came_by {
+            indices.refresh();
+        }
         let (until, keep) = (until.unwrap_or(i64::MAX), options.snaplen as usize);
         let mut came = 0;
         let result = device.dispatch(BATCH as c_int, |packet| {
