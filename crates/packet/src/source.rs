@@ -183,21 +183,32 @@ impl FrameBatch {
         mut next: impl FnMut(usize) -> Option<(i64, u32, u32, u32)>,
     ) {
         let from = self.n;
-        self.push_all_with_via(most, seq, |i, _| next(i));
+        self.gather::<false>(most, seq, |i| Some((next(i)?, Via::UNKNOWN)));
         if self.mixed && from > 0 {
             let before = self.cols.via[from - 1];
             self.cols.via[from..self.n].fill(before);
         }
     }
 
-    /// The same, where `next` may write down how each frame came: [`FrameBatch::set_written_vias`]
-    /// says that it did.
+    /// The same, where `next` also says how each frame came. [`FrameBatch::set_written_vias`] has to
+    /// follow.
     #[inline(always)]
     pub(crate) fn push_all_with_via(
         &mut self,
         most: usize,
         seq: u64,
-        mut next: impl FnMut(usize, &mut Via) -> Option<(i64, u32, u32, u32)>,
+        next: impl FnMut(usize) -> Option<((i64, u32, u32, u32), Via)>,
+    ) {
+        self.gather::<true>(most, seq, next);
+    }
+
+    /// Both: how frames came is written down where that is `SAID`.
+    #[inline(always)]
+    fn gather<const SAID: bool>(
+        &mut self,
+        most: usize,
+        seq: u64,
+        mut next: impl FnMut(usize) -> Option<((i64, u32, u32, u32), Via)>,
     ) {
         let (from, c) = (self.n, &mut *self.cols);
         let n = most.min(BATCH - from);
@@ -206,9 +217,12 @@ impl FrameBatch {
         let vias = &mut c.via[from..][..n];
         let mut i = 0;
         while i < n
-            && let Some(frame) = next(i, &mut vias[i])
+            && let Some((frame, via)) = next(i)
         {
             (ts[i], offsets[i], caplens[i], lens[i]) = frame;
+            if SAID {
+                vias[i] = via;
+            }
             i += 1;
         }
         for (number, at) in c.seq[from..][..i].iter_mut().zip(seq + from as u64..) {

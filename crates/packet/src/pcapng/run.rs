@@ -1,6 +1,6 @@
 //! The common case: enhanced packet blocks that follow one another.
 
-use super::{BLOCK_FRAME, BLOCK_HEADER, Clock, Declared, PACKET, Reader, way};
+use super::{BLOCK_FRAME, BLOCK_HEADER, Declared, PACKET, Reader, way};
 use crate::interface::Via;
 use crate::limits::{BLOCK_MAX, CAPLEN_MAX};
 use crate::pcap::{ByteOrder, word};
@@ -80,12 +80,12 @@ impl Run<'_> {
         // Positions have 32 bits.
         let bytes = &bytes[..bytes.len().min(u32::MAX as usize)];
         let (from, link, interfaces) = (batch.len(), batch.link, &reader.interfaces);
-        // The interface of the block before, if that had no options, its clock and name.
-        let mut known: Option<(u32, &Clock, Via)> = None;
+        // The interface of the block before, if that had no options.
+        let mut known: Option<(u32, &Declared)> = None;
         // How the first came, and whether all did so.
         let (mut first, mut same) = (None, true);
         let mut start = *at;
-        batch.push_all_with_via(most, reader.seq - from as u64, |i, via| {
+        batch.push_all_with_via(most, reader.seq - from as u64, |i| {
             let ahead: &[u8; AHEAD] = bytes.get(start..)?.first_chunk()?;
             let h: &[u8; HEADER] = ahead.first_chunk()?;
             let (total, caplen) = (word::<BIG>(h, 4), word::<BIG>(h, 20));
@@ -106,22 +106,21 @@ impl Run<'_> {
                 return None;
             }
             let id = word::<BIG>(h, 8);
-            let (clock, came) = match known {
-                Some((same, clock, came)) if same == id => (clock, came),
+            let (interface, came) = match known {
+                Some((same, interface)) if same == id => (interface, interface.via),
                 _ => {
                     let options = bytes.get(start + behind as usize..end - TAIL)?;
-                    let (clock, came) = meet::<BIG>(interfaces, id, link, options)?;
-                    known = plain.then_some((id, clock, came));
+                    let (interface, came) = meet::<BIG>(interfaces, id, link, options)?;
+                    known = plain.then_some((id, interface));
                     same &= *first.get_or_insert(came) == came;
-                    (clock, came)
+                    (interface, came)
                 }
             };
-            *via = came;
             each(bytes, start, i, ahead);
             let offset = (start + HEADER) as u32;
             start = end;
             let ticks = u64::from(word::<BIG>(h, 12)) << 32 | u64::from(word::<BIG>(h, 16));
-            Some((clock.ns(ticks), offset, caplen, word::<BIG>(h, 24)))
+            Some(((interface.clock.ns(ticks), offset, caplen, word::<BIG>(h, 24)), came))
         });
         *at = start;
         if batch.len() > from {
@@ -132,7 +131,7 @@ impl Run<'_> {
     }
 }
 
-/// The clock of a packet that is not like the one before, and how it came; none where it belongs
+/// The interface of a packet that is not like the one before, and how it came; none where it belongs
 /// into no batch of this link type. Apart, so that the loop keeps what it needs in registers.
 #[inline(never)]
 fn meet<'a, const BIG: bool>(
@@ -140,10 +139,10 @@ fn meet<'a, const BIG: bool>(
     id: u32,
     link: LinkType,
     options: &[u8],
-) -> Option<(&'a Clock, Via)> {
+) -> Option<(&'a Declared, Via)> {
     let interface = interfaces.get(id as usize).filter(|interface| interface.link == link)?;
     let order = if BIG { ByteOrder::Big } else { ByteOrder::Little };
-    Some((&interface.clock, interface.via.going(way(order, options))))
+    Some((interface, interface.via.going(way(order, options))))
 }
 
 /// Whether a block with options can be so long, whose frame and padding end there.
