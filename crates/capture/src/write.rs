@@ -97,8 +97,8 @@ impl Files {
         }
     }
 
-    /// Says what the interfaces are called that frames came by, which pcapng files tell: the table of
-    /// the sources that they come from.
+    /// Says what the interfaces are called that frames came by, which pcapng files tell: the table
+    /// of the sources that they come from.
     pub fn name_interfaces(&mut self, names: &InterfaceNames) {
         self.names = names.clone();
     }

@@ -19,8 +19,8 @@ pub(super) const FIELDS: &[Field] = &[
         "Name of the interface that the frame was captured at; of files, pcapng may say it \
          (if_name)."),
     field("direction", FieldType::Str, Item::Direction, 0, SOMETIMES,
-        "\"in\" where the capturing machine received the frame, \"out\" where it sent it; of files, \
-         pcapng (epb_flags) and Linux cooked captures may say it."),
+        "\"in\" where the capturing machine received the frame, \"out\" where it sent it; of \
+         files, pcapng (epb_flags) and Linux cooked captures may say it."),
     field("malformed", FieldType::Bool, Item::Malformed, 0, ALWAYS,
         "Whether a header contradicts itself; the fields before the fault stay readable."),
     field("cut", FieldType::Bool, Item::Cut, 0, ALWAYS,

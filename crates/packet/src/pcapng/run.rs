@@ -131,8 +131,9 @@ impl Run<'_> {
     }
 }
 
-/// The interface of a packet that is not like the one before, and how it came; none where it belongs
-/// into no batch of this link type. Apart, so that the loop keeps what it needs in registers.
+/// The interface of a packet that is not like the one before, and how it came; none where it
+/// belongs into no batch of this link type. Apart, so that the loop keeps what it needs in
+/// registers.
 #[inline(never)]
 fn meet<'a, const BIG: bool>(
     interfaces: &'a [Declared],

@@ -1,0 +1,587 @@
+//! A batch of frames: where each lies in memory that they share, and what is known of it.
+
+use super::{Chunk, Gap, LinkType};
+use crate::bits::Bits;
+use crate::interface::{InterfaceNames, Via};
+use crate::limits::BATCH;
+use crate::walk::{Headers, Look};
+use std::fmt;
+use std::ops::Range;
+use std::sync::{Arc, LazyLock};
+
+/// What an empty batch refers to.
+static NOTHING: LazyLock<Chunk> = LazyLock::new(|| Arc::new(Vec::new()));
+
+/// Up to [`BATCH`] frames of one link type, in the order they were captured. The frames' bytes
+/// stay in the [`Chunk`] they were captured into.
+pub struct FrameBatch {
+    chunk: Chunk,
+    base: usize,
+    /// Link type of every frame in the batch.
+    pub link: LinkType,
+    /// Which packet of each frame fields mean, where packets are in tunnels.
+    pub headers: Headers,
+    n: usize,
+    /// See [`FrameBatch::reached`].
+    reached: Option<i64>,
+    /// See [`FrameBatch::gap`].
+    gap: Option<Gap>,
+    late: Bits,
+    cols: Box<FrameColumns>,
+    /// See [`FrameBatch::via`]: of all frames, or where `mixed`, in the columns.
+    via: Via,
+    mixed: bool,
+    names: Option<InterfaceNames>,
+    /// Whether the reader looked at each frame for the classifier.
+    looked: bool,
+}
+
+struct FrameColumns {
+    ts: [i64; BATCH],
+    seq: [u64; BATCH],
+    off: [u32; BATCH],
+    caplen: [u32; BATCH],
+    len: [u32; BATCH],
+    look: [Look; BATCH],
+    ports: [[u16; 2]; BATCH],
+    via: [Via; BATCH],
+}
+
+impl FrameBatch {
+    /// An empty batch.
+    pub fn new() -> FrameBatch {
+        FrameBatch {
+            chunk: Chunk::clone(&NOTHING),
+            base: 0,
+            link: LinkType::ETHERNET,
+            headers: Headers::Outer,
+            n: 0,
+            reached: None,
+            gap: None,
+            late: Bits::NONE,
+            cols: Box::new(FrameColumns {
+                ts: [0; BATCH],
+                seq: [0; BATCH],
+                off: [0; BATCH],
+                caplen: [0; BATCH],
+                len: [0; BATCH],
+                look: [Look::NONE; BATCH],
+                ports: [[0; 2]; BATCH],
+                via: [Via::UNKNOWN; BATCH],
+            }),
+            via: Via::UNKNOWN,
+            mixed: false,
+            names: None,
+            looked: false,
+        }
+    }
+
+    /// Empties the batch and lets go of the memory it referred to.
+    pub fn clear(&mut self) {
+        self.chunk = Chunk::clone(&NOTHING);
+        self.headers = Headers::Outer;
+        (self.n, self.reached, self.gap) = (0, None, None);
+        (self.late, self.looked) = (Bits::NONE, false);
+        (self.via, self.mixed, self.names) = (Via::UNKNOWN, false, None);
+    }
+
+    /// Empties the batch and points it at `chunk`; offsets given to [`FrameBatch::push`] count
+    /// from `base`. Fields mean the outermost packet, until `headers` is set.
+    pub fn restart(&mut self, chunk: &Chunk, base: usize, link: LinkType) {
+        if !Arc::ptr_eq(&self.chunk, chunk) {
+            self.chunk = Arc::clone(chunk);
+        }
+        self.base = base;
+        (self.link, self.headers) = (link, Headers::Outer);
+        (self.n, self.reached, self.gap) = (0, None, None);
+        (self.late, self.looked) = (Bits::NONE, false);
+        (self.via, self.mixed, self.names) = (Via::UNKNOWN, false, None);
+    }
+
+    /// Appends a frame: `offset` and `caplen` say which bytes of the chunk it is, `len` its length
+    /// on the wire, `ts` nanoseconds since 1970, `seq` its number in the capture from 0. Panics
+    /// when the batch is full; a frame reaching beyond the chunk reads as cut short.
+    #[inline(always)]
+    pub fn push(&mut self, ts: i64, seq: u64, offset: u32, caplen: u32, len: u32) {
+        let (i, c) = (self.n, &mut *self.cols);
+        c.ts[i] = ts;
+        c.seq[i] = seq;
+        c.off[i] = offset;
+        c.caplen[i] = caplen;
+        c.len[i] = len;
+        c.look[i] = Look::NONE;
+        if self.mixed && i > 0 {
+            c.via[i] = c.via[i - 1];
+        }
+        self.n = i + 1;
+    }
+
+    /// Says that the frames to come are looked at by who pushes them, see [`FrameBatch::looks`].
+    pub(crate) fn look_at_all(&mut self) {
+        self.looked = true;
+    }
+
+    /// Appends frames until these are `most`, the batch is full, or `next`, which is told how many
+    /// came before in this call, has none: time, offset, captured bytes and length as
+    /// [`FrameBatch::push`] takes them. They are numbered as if the batch had begun with `seq`.
+    #[inline(always)]
+    pub(crate) fn push_all(
+        &mut self,
+        most: usize,
+        seq: u64,
+        mut next: impl FnMut(usize) -> Option<(i64, u32, u32, u32)>,
+    ) {
+        let from = self.n;
+        self.gather::<false>(most, seq, |i| Some((next(i)?, Via::UNKNOWN)));
+        if self.mixed && from > 0 {
+            let before = self.cols.via[from - 1];
+            self.cols.via[from..self.n].fill(before);
+        }
+    }
+
+    /// The same, where `next` also says how each frame came. [`FrameBatch::set_written_vias`] has
+    /// to follow.
+    #[inline(always)]
+    pub(crate) fn push_all_with_via(
+        &mut self,
+        most: usize,
+        seq: u64,
+        next: impl FnMut(usize) -> Option<((i64, u32, u32, u32), Via)>,
+    ) {
+        self.gather::<true>(most, seq, next);
+    }
+
+    /// Both: how frames came is written down where that is `SAID`.
+    #[inline(always)]
+    fn gather<const SAID: bool>(
+        &mut self,
+        most: usize,
+        seq: u64,
+        mut next: impl FnMut(usize) -> Option<((i64, u32, u32, u32), Via)>,
+    ) {
+        let (from, c) = (self.n, &mut *self.cols);
+        let n = most.min(BATCH - from);
+        let (ts, offsets) = (&mut c.ts[from..][..n], &mut c.off[from..][..n]);
+        let (caplens, lens) = (&mut c.caplen[from..][..n], &mut c.len[from..][..n]);
+        let vias = &mut c.via[from..][..n];
+        let mut i = 0;
+        while i < n
+            && let Some((frame, via)) = next(i)
+        {
+            (ts[i], offsets[i], caplens[i], lens[i]) = frame;
+            if SAID {
+                vias[i] = via;
+            }
+            i += 1;
+        }
+        for (number, at) in c.seq[from..][..i].iter_mut().zip(seq + from as u64..) {
+            *number = at;
+        }
+        c.look[from..][..i].fill(Look::NONE);
+        self.n = from + i;
+    }
+
+    /// Takes back the last frame.
+    pub(crate) fn pop(&mut self) {
+        self.n = self.n.saturating_sub(1);
+    }
+
+    /// Says what a look at the frames from `from` on showed.
+    pub(crate) fn set_looks(&mut self, from: usize, looks: &[Look]) {
+        self.cols.look[from..][..looks.len()].copy_from_slice(looks);
+    }
+
+    /// What a look at each frame showed, if whoever pushed them looked.
+    #[inline(always)]
+    pub(crate) fn looks(&self) -> Option<&[Look; BATCH]> {
+        self.looked.then_some(&self.cols.look)
+    }
+
+    /// Says which ports frame `i` belongs to, source and destination, though it has none itself: a
+    /// later fragment. Where its own headers have ports, those count.
+    pub fn set_ports(&mut self, i: usize, ports: [u16; 2]) {
+        self.late.set(i);
+        self.cols.ports[i] = ports;
+    }
+
+    /// The frames that were said to belong to some ports.
+    #[inline(always)]
+    pub fn with_ports(&self) -> Bits {
+        self.late
+    }
+
+    /// The ports that frame `i` was said to belong to, source and destination.
+    pub fn ports(&self, i: usize) -> Option<[u16; 2]> {
+        self.late.has(i).then(|| self.cols.ports[i])
+    }
+
+    /// Says by which interface the frames from position `from` on came, and which way they went;
+    /// `names` is what its number means, one table for all batches of a run. Frames that are pushed
+    /// later came as the one before, until this is said of them.
+    pub fn set_via(&mut self, from: usize, via: Via, names: &InterfaceNames) {
+        let n = self.n.max(from);
+        if from > 0 && (self.mixed || via != self.via) {
+            self.cols.via[from..n].fill(via);
+        }
+        self.set_written_vias(from, Some(via), names);
+    }
+
+    /// The same of every frame, in their order; those that `vias` says nothing of came by none that
+    /// is known.
+    pub fn set_vias(&mut self, mut vias: impl Iterator<Item = Via>, names: &InterfaceNames) {
+        let (mut first, mut same) = (None, true);
+        for to in &mut self.cols.via[..self.n] {
+            let via = vias.next().unwrap_or_default();
+            same &= *first.get_or_insert(via) == via;
+            *to = via;
+        }
+        self.set_written_vias(0, first.filter(|_| same), names);
+    }
+
+    /// How the frames from position `from` on came was written down; all of them `same`, if so.
+    pub(crate) fn set_written_vias(
+        &mut self,
+        from: usize,
+        same: Option<Via>,
+        names: &InterfaceNames,
+    ) {
+        if self.names.is_none() && same != Some(Via::UNKNOWN) {
+            self.names = Some(names.clone());
+        }
+        debug_assert!(self.names.as_ref().is_none_or(|known| known == names), "one table");
+        match same {
+            Some(via) if from == 0 => (self.via, self.mixed) = (via, false),
+            Some(via) if !self.mixed && via == self.via => {}
+            _ => self.mix(from),
+        }
+    }
+
+    /// How frames came is in the columns from now on, of the first `n` as it was.
+    fn mix(&mut self, n: usize) {
+        if !self.mixed {
+            self.cols.via[..n].fill(self.via);
+            self.mixed = true;
+        }
+    }
+
+    /// By which interface frame `i` came, and which way it went.
+    #[inline(always)]
+    pub fn via(&self, i: usize) -> Via {
+        if self.mixed { self.cols.via[i] } else { self.via }
+    }
+
+    /// The same of all frames, where it is the same.
+    pub fn via_of_all(&self) -> Option<Via> {
+        (!self.mixed).then_some(self.via)
+    }
+
+    /// What the numbers of interfaces mean, where they are known.
+    pub fn interface_names(&self) -> Option<&InterfaceNames> {
+        self.names.as_ref()
+    }
+
+    /// The time up to which everything has come: behind this batch no frame of an earlier one is
+    /// to be expected. In nanoseconds since 1970; `None` where nobody can tell, as in files.
+    pub fn reached(&self) -> Option<i64> {
+        self.reached
+    }
+
+    /// Says so; for sources of a wire, which know what time it is.
+    pub fn set_reached(&mut self, ts: i64) {
+        self.reached = Some(ts);
+    }
+
+    /// What was found to be lost since the batch before; `None` where nothing was, as in files.
+    pub fn gap(&self) -> Option<Gap> {
+        self.gap
+    }
+
+    /// Says so; for sources of a wire.
+    pub fn set_gap(&mut self, gap: Gap) {
+        self.gap = Some(gap);
+    }
+
+    /// Frames in the batch.
+    #[inline(always)]
+    pub fn len(&self) -> usize {
+        self.n
+    }
+
+    /// Whether the batch holds no frame.
+    pub fn is_empty(&self) -> bool {
+        self.n == 0
+    }
+
+    /// Whether the batch holds [`BATCH`] frames.
+    #[inline(always)]
+    pub fn is_full(&self) -> bool {
+        self.n == BATCH
+    }
+
+    /// The memory that [`FrameBatch::offsets`] point into (the chunk from `base` on).
+    #[inline(always)]
+    pub fn bytes(&self) -> &[u8] {
+        (*self.chunk).as_ref().get(self.base..).unwrap_or(&[])
+    }
+
+    /// The shared memory and the base, to build another batch over the same bytes.
+    pub fn chunk(&self) -> (&Chunk, usize) {
+        (&self.chunk, self.base)
+    }
+
+    /// Timestamps in nanoseconds since 1970, one per frame.
+    #[inline(always)]
+    pub fn ts(&self) -> &[i64] {
+        &self.cols.ts[..self.n]
+    }
+
+    /// Numbers of the frames in the capture, from 0; they rise strictly.
+    #[inline(always)]
+    pub fn seq(&self) -> &[u64] {
+        &self.cols.seq[..self.n]
+    }
+
+    /// Numbers all frames this much higher: those of another capture came before.
+    pub fn renumber(&mut self, by: u64) {
+        self.cols.seq[..self.n].iter_mut().for_each(|seq| *seq += by);
+    }
+
+    /// Where each frame starts in [`FrameBatch::bytes`].
+    #[inline(always)]
+    pub fn offsets(&self) -> &[u32] {
+        &self.cols.off[..self.n]
+    }
+
+    /// Bytes from the start of [`FrameBatch::bytes`] to the end of the last frame.
+    pub(crate) fn span(&self) -> usize {
+        match (self.offsets(), self.caplens()) {
+            ([.., last], [.., caplen]) => *last as usize + *caplen as usize,
+            _ => 0,
+        }
+    }
+
+    /// Captured bytes of each frame.
+    #[inline(always)]
+    pub fn caplens(&self) -> &[u32] {
+        &self.cols.caplen[..self.n]
+    }
+
+    /// Bytes of each frame on the wire.
+    #[inline(always)]
+    pub fn lens(&self) -> &[u32] {
+        &self.cols.len[..self.n]
+    }
+
+    /// The captured bytes of frame `i`.
+    #[inline(always)]
+    pub fn frame(&self, i: usize) -> &[u8] {
+        let start = self.cols.off[i] as usize;
+        let bytes = self.bytes();
+        let end = (start + self.cols.caplen[i] as usize).min(bytes.len());
+        bytes.get(start..end).unwrap_or(&[])
+    }
+
+    /// Appends the frames of another batch at these positions. That batch lies in the same memory,
+    /// its base `shift` bytes behind this one's; all frames are read as those. Panics when the
+    /// batch is full, or a position is beyond the other's frames.
+    pub fn extend_from(&mut self, from: &FrameBatch, at: &[u16], shift: u32) {
+        let n = self.n..self.n + at.len();
+        assert!(at.iter().all(|&i| usize::from(i) < from.n), "frames of the other batch");
+        fn gather<T: Copy>(to: &mut [T], from: &[T; BATCH], at: &[u16], f: impl Fn(T) -> T) {
+            for (to, &i) in to.iter_mut().zip(at) {
+                *to = f(from[usize::from(i) % BATCH]);
+            }
+        }
+        let (to, cols) = (&mut *self.cols, &*from.cols);
+        gather(&mut to.ts[n.clone()], &cols.ts, at, |t| t);
+        gather(&mut to.seq[n.clone()], &cols.seq, at, |s| s);
+        gather(&mut to.off[n.clone()], &cols.off, at, |off| off.wrapping_add(shift));
+        gather(&mut to.caplen[n.clone()], &cols.caplen, at, |c| c);
+        gather(&mut to.len[n.clone()], &cols.len, at, |l| l);
+        gather(&mut to.look[n.clone()], &cols.look, at, |l| l);
+        self.looked = from.looked && (self.looked || self.n == 0);
+        self.headers = from.headers;
+        if !from.late.is_empty() {
+            gather(&mut to.ports[n.clone()], &cols.ports, at, |p| p);
+            for (to, &i) in n.clone().zip(at) {
+                self.late.put(to, from.late.has(i.into()));
+            }
+        }
+        self.take_vias(from, n, at);
+        self.n += at.len();
+    }
+
+    /// Takes over by which interfaces frames came, for [`FrameBatch::extend_from`].
+    fn take_vias(&mut self, from: &FrameBatch, n: Range<usize>, at: &[u16]) {
+        if self.names.is_none() {
+            self.names.clone_from(&from.names);
+        }
+        debug_assert!(from.names.is_none() || self.names == from.names, "one table");
+        if n.start == 0 {
+            (self.via, self.mixed) = (from.via, from.mixed);
+        } else if from.mixed || self.mixed || from.via != self.via {
+            self.mix(n.start);
+        }
+        if self.mixed {
+            for (to, &i) in self.cols.via[n].iter_mut().zip(at) {
+                *to = from.via(i.into());
+            }
+        }
+    }
+
+    /// Keeps the frames for which `keep(i)` holds, in order.
+    pub fn retain(&mut self, mut keep: impl FnMut(&FrameBatch, usize) -> bool) {
+        let (mut n, mut late) = (0, Bits::NONE);
+        for i in 0..self.n {
+            if keep(self, i) {
+                late.put(n, self.late.has(i));
+                let c = &mut *self.cols;
+                (c.ts[n], c.seq[n]) = (c.ts[i], c.seq[i]);
+                (c.off[n], c.caplen[n], c.len[n]) = (c.off[i], c.caplen[i], c.len[i]);
+                c.look[n] = c.look[i];
+                c.ports[n] = c.ports[i];
+                c.via[n] = c.via[i];
+                n += 1;
+            }
+        }
+        (self.n, self.late) = (n, late);
+    }
+}
+
+impl Default for FrameBatch {
+    fn default() -> FrameBatch {
+        FrameBatch::new()
+    }
+}
+
+impl fmt::Debug for FrameBatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "FrameBatch({} frames of link type {})", self.n, self.link.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::craft::Frame;
+    use crate::pcap::{FileHeader, Reader};
+    use crate::walk::{Layers, classify};
+
+    type Known = (u64, Option<[u16; 2]>, Option<Look>, Via);
+
+    /// What is known of each frame besides its bytes.
+    fn known(batch: &FrameBatch) -> Vec<Known> {
+        let look = |i: usize| batch.looks().map(|looks| looks[i]);
+        let of = |i| (batch.seq()[i], batch.ports(i), look(i), batch.via(i));
+        (0..batch.len()).map(of).collect()
+    }
+
+    /// A batch as a reader fills it: every third frame has known ports, every second is plain.
+    fn read() -> FrameBatch {
+        let header = FileHeader::new(LinkType::ETHERNET);
+        let mut file = Vec::new();
+        for i in 0..40u8 {
+            let frame = Frame::ethernet().ipv4([10, 0, 0, i], [10, 0, 0, 1]);
+            let frame = if i % 2 == 0 { frame.udp(1, 2) } else { frame.fragment(64, false) };
+            header.put_record(&mut file, i.into(), 60, &frame.bytes());
+        }
+        // The last frames have others behind them.
+        header.put_record(&mut file, 50, 200, &[0; 200]);
+        let (chunk, mut batch): (Chunk, _) = (Arc::new(file), FrameBatch::new());
+        Reader::new(&header).fill(&chunk, &mut 0, &mut batch).expect("whole records");
+        batch.headers = Headers::Inner;
+        (0..40).step_by(3).for_each(|i| batch.set_ports(i, [i as u16, 7]));
+        let vias = (0..41).map(|i| Via::new((i % 4 > 0).then_some(i / 8), None));
+        batch.set_vias(vias, &InterfaceNames::default());
+        batch
+    }
+
+    /// Batches of batches that each came by one interface, by the same or by others, or by several.
+    #[test]
+    fn who_brought_frames_is_known_of_all_together() {
+        let names = InterfaceNames::default();
+        let chunk: Chunk = Arc::new(vec![0u8; 60]);
+        let [one, two] = [0, 1].map(|number| Via::new(Some(number), None));
+        let some = |vias: &[Via]| {
+            let mut batch = FrameBatch::new();
+            batch.restart(&chunk, 0, LinkType::ETHERNET);
+            for (from, &via) in vias.iter().enumerate() {
+                batch.push(0, from as u64, 0, 60, 60);
+                batch.set_via(from, via, &names);
+            }
+            batch
+        };
+        let vias = |batch: &FrameBatch| (0..batch.len()).map(|i| batch.via(i)).collect::<Vec<_>>();
+        let none = Via::UNKNOWN;
+        let kinds: [&[Via]; 6] =
+            [&[one], &[one, one], &[two, two], &[none], &[one, two, none], &[none, one]];
+        for a in kinds {
+            let all_same = a.iter().all(|via| *via == a[0]);
+            assert_eq!(some(a).via_of_all(), all_same.then_some(a[0]), "{a:?}");
+            for b in kinds {
+                for c in kinds {
+                    let mut all = FrameBatch::new();
+                    all.restart(&chunk, 0, LinkType::ETHERNET);
+                    for part in [a, b, c] {
+                        let at: Vec<u16> = (0..part.len() as u16).collect();
+                        all.extend_from(&some(part), &at, 0);
+                    }
+                    let want = [a, b, c].concat();
+                    assert_eq!(vias(&all), want);
+                    let known = want.iter().any(|via| *via != none);
+                    assert_eq!(all.interface_names().is_some(), known);
+                    // What comes then came as the last did, until something else is said of it.
+                    all.push(0, 9, 0, 60, 60);
+                    assert_eq!(all.via(want.len()), want[want.len() - 1]);
+                    all.set_via(want.len(), two, &names);
+                    assert_eq!(vias(&all), [&want[..], &[two]].concat());
+                    all.push_all(9, 0, |i| (i < 3).then_some((0, 0, 60, 60)));
+                    assert_eq!(vias(&all)[want.len()..], [two; 4]);
+                    all.set_vias(std::iter::once(one), &names);
+                    assert_eq!((all.via(0), all.via(1)), (one, none));
+                    all.restart(&chunk, 0, LinkType::ETHERNET);
+                    assert!(all.interface_names().is_none());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_known_of_frames_goes_with_them() {
+        let from = read();
+        let all = known(&from);
+        assert!(all.iter().any(|k| k.2 != Some(Look::NONE)));
+        let at: Vec<u16> = vec![1, 2, 3, 8, 9, 30, 39];
+        let wanted: Vec<_> = at.iter().map(|&i| all[usize::from(i)]).collect();
+
+        let (chunk, base) = from.chunk();
+        let mut parts = FrameBatch::new();
+        parts.restart(chunk, base, from.link);
+        parts.extend_from(&from, &at[..3], 0);
+        parts.extend_from(&from, &at[3..], 0);
+        assert_eq!((known(&parts), parts.headers), (wanted.clone(), Headers::Inner));
+
+        let mut kept = read();
+        kept.retain(|batch, i| at.contains(&(batch.seq()[i] as u16)));
+        assert_eq!((known(&kept), kept.headers), (wanted, Headers::Inner));
+
+        let [mut layers, mut again] = [Layers::new(), Layers::new()];
+        classify(&parts, &mut layers);
+        classify(&kept, &mut again);
+        assert_eq!(layers.plain.four, again.plain.four);
+        assert_eq!(layers.plain.four.count(), at.iter().filter(|&i| i % 2 == 0).count());
+    }
+
+    #[test]
+    fn a_batch_that_starts_again_knows_nothing() {
+        let mut batch = read();
+        let (chunk, base) = batch.chunk();
+        let chunk = Arc::clone(chunk);
+        batch.restart(&chunk, base, LinkType::ETHERNET);
+        batch.push(0, 7, 0, 60, 60);
+        assert_eq!(
+            (known(&batch), batch.headers),
+            (vec![(7, None, None, Via::UNKNOWN)], Headers::Outer)
+        );
+    }
+}
