@@ -105,6 +105,12 @@ struct Table {
     numbers: HashMap<Box<[u8]>, u16>,
 }
 
+impl Table {
+    fn is_full(&self) -> bool {
+        self.names.len() >= INTERFACE_NAMES_MAX
+    }
+}
+
 /// The name of an interface.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct InterfaceName {
@@ -125,16 +131,15 @@ impl InterfaceNames {
         }
         let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let number = known.numbers.get(raw).copied();
-        if number.is_some() || known.names.len() >= INTERFACE_NAMES_MAX {
+        if number.is_some() || known.is_full() {
             return number;
         }
         drop(known);
         let mut table = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        let next = table.names.len();
         // Somebody else may have come first.
         let number = table.numbers.get(raw).copied();
         number.or_else(|| {
-            let number = u16::try_from(next).ok().filter(|_| next < INTERFACE_NAMES_MAX)?;
+            let number = u16::try_from(table.names.len()).ok().filter(|_| !table.is_full())?;
             table.names.push(InterfaceName::new(raw));
             table.numbers.insert(raw.into(), number);
             Some(number)
@@ -143,7 +148,7 @@ impl InterfaceNames {
 
     /// Whether there are as many as there may be, so that further interfaces have no name.
     pub fn is_full(&self) -> bool {
-        self.read(|names| names.len() >= INTERFACE_NAMES_MAX)
+        self.0.read().unwrap_or_else(PoisonError::into_inner).is_full()
     }
 
     /// The name of this number.

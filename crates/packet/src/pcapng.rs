@@ -762,9 +762,9 @@ mod tests {
         ) {
             let w = if big { BE } else { LE };
             let link = if ethernet { LinkType::ETHERNET } else { LinkType::RAW };
-            let named = |name: &'static str| Interface { name: name.as_bytes(), ..Interface::new(link) };
-            let names: Vec<&str> = names.iter().map(|name| &**name).collect();
-            let interfaces: Vec<_> = names.iter().map(|name| Interface { name: name.as_bytes(), ..named("") }).collect();
+            let named = |name| Interface { name, ..Interface::new(link) };
+            let names: Vec<&[u8]> = names.iter().map(|name| name.as_bytes()).collect();
+            let interfaces: Vec<_> = names.iter().map(|name| named(name)).collect();
             let (mut bytes, mut want) = (file(w, &interfaces), Vec::new());
             for (id, way, n, noise) in runs {
                 let id = usize::from(id) % names.len();
@@ -774,7 +774,7 @@ mod tests {
                 }
                 for i in 0..n {
                     w.packet_going(&mut bytes, (id as u32, way), 0, 70, &vec![0; 54 + i % 9]);
-                    want.push((Some(names[id].as_bytes().to_vec()).filter(|name| !name.is_empty()), way));
+                    want.push((Some(names[id].to_vec()).filter(|name| !name.is_empty()), way));
                 }
             }
             prop_assert_eq!(came(&bytes), want);
