@@ -13,12 +13,13 @@
 //! ```
 //!
 //! [`Dns::new`] is the one call that can fail: it asks for the header. Names and records are read
-//! as far as they go. A name may point to an earlier place of the message (compression, section
-//! 4.1.4); here it has to be earlier than all of the name read so far, so that no name goes on
-//! forever.
+//! as far as they go. A name may point to another place of the message (compression, section
+//! 4.1.4). That should be an earlier one, but senders exist that point ahead; resolvers and other
+//! analysers follow, and so does this. A bound on pointers and the longest name end any loop.
 
 mod data;
 
+use crate::limits::NAME_POINTERS_MAX;
 use crate::text::Text;
 
 /// The ports of DNS, mDNS and LLMNR.
@@ -239,7 +240,8 @@ impl<'a> Name<'a> {
 
     /// Its labels, from the first to the last before the root.
     pub fn labels(&self) -> Labels<'a> {
-        Labels { message: self.message, at: self.at, before: self.at, left: NAME_MAX }
+        let (message, at) = (self.message, self.at);
+        Labels { message, at, pointers_left: NAME_POINTERS_MAX, left: NAME_MAX }
     }
 
     /// Writes it out: in lower case, as names are the same in either, without a dot at the end,
@@ -272,7 +274,7 @@ fn push(byte: u8, text: &mut Text) -> bool {
     }
 }
 
-/// A name that is cut, too long, or points where it may not.
+/// A name that is cut, too long, or follows too many pointers, as one that points in a circle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BadName;
 
@@ -281,8 +283,8 @@ pub struct BadName;
 pub struct Labels<'a> {
     message: &'a [u8],
     at: usize,
-    /// Pointers must lead before this: where the labels since the last one began.
-    before: usize,
+    /// Pointers that the name may still follow.
+    pointers_left: usize,
     /// Bytes that the name may still take; 0 once it has ended.
     left: usize,
 }
@@ -302,11 +304,8 @@ impl<'a> Labels<'a> {
                 }
                 high if high & POINTER == POINTER => {
                     let low = *self.message.get(self.at + 1).ok_or(BadName)?;
-                    let to = usize::from(u16::from_be_bytes([high & !POINTER, low]));
-                    if to >= self.before {
-                        return Err(BadName);
-                    }
-                    (self.at, self.before) = (to, to);
+                    self.at = usize::from(u16::from_be_bytes([high & !POINTER, low]));
+                    self.pointers_left = self.pointers_left.checked_sub(1).ok_or(BadName)?;
                 }
                 _ => return Err(BadName),
             }
@@ -413,13 +412,31 @@ mod tests {
     }
 
     #[test]
-    fn pointers_lead_only_back() {
+    fn a_name_behind_a_pointer_forward_is_read() {
         assert_eq!(name(b"\x01a\x00\x01b\xc0\x00", 3).unwrap(), "b.a");
-        // To itself, to its own label, forward, and round and round.
+        assert_eq!(name(b"\xc0\x02\x01a\x00", 0).unwrap(), "a");
+        let query = [&dns_query(7, "", A)[..HEADER_LEN], b"\xc0\x12\x00\x01\x00\x01\x01x\x00"];
+        let query = query.concat();
+        let question = Dns::new(&query).unwrap().question().unwrap();
+        let mut text = Text::new();
+        assert!(question.name.write(&mut text));
+        assert_eq!((text.bytes(), question.kind), (&b"x"[..], A));
+    }
+
+    #[test]
+    fn pointers_that_never_end_make_no_name() {
+        // To itself, to its own label, and round and round.
         assert_eq!(name(b"\xc0\x00", 0), None);
         assert_eq!(name(b"\x01a\xc0\x00", 0), None);
-        assert_eq!(name(b"\xc0\x02\x01a\x00", 0), None);
         assert_eq!(name(b"\x01a\xc0\x04\x01b\xc0\x00", 4), None);
+        assert_eq!(name(b"\xc0\x02\xc0\x00", 0), None);
+        // As many pointers as there may be, and one more.
+        let chain = |n: usize| {
+            let pointers = (1..=n).flat_map(|i| [0xc0 | ((i * 2) >> 8) as u8, (i * 2) as u8]);
+            name(&pointers.chain(*b"\x01a\x00").collect::<Vec<_>>(), 0)
+        };
+        assert_eq!(chain(NAME_POINTERS_MAX).unwrap(), "a");
+        assert_eq!(chain(NAME_POINTERS_MAX + 1), None);
         // Cut, and bits that are not assigned.
         assert_eq!(name(b"\x03ab", 0), None);
         assert_eq!(name(b"\xc0", 0), None);
@@ -460,7 +477,58 @@ mod tests {
         assert!(Dns::in_segment(&segment[..10], 10).is_none());
     }
 
+    /// A name as RFC 1035 says it, by the longest way: a pointer met twice never ends.
+    fn reference(message: &[u8], mut at: usize) -> Option<String> {
+        let (mut labels, mut met, mut taken) = (Vec::new(), Vec::new(), 1);
+        loop {
+            match usize::from(*message.get(at)?) {
+                0 => break,
+                length @ 1..=63 => {
+                    let label = message.get(at + 1..at + 1 + length)?;
+                    let shown = |&byte: &u8| match byte {
+                        b'a'..=b'z' | b'A'..=b'Z' => char::from(byte).to_lowercase().to_string(),
+                        _ => format!("\\{byte:03}"),
+                    };
+                    labels.push(label.iter().map(shown).collect::<String>());
+                    taken += 1 + length;
+                    at += 1 + length;
+                }
+                high @ 0xc0.. => {
+                    let to = (high & 0x3f) << 8 | usize::from(*message.get(at + 1)?);
+                    if met.contains(&at) {
+                        return None;
+                    }
+                    met.push(at);
+                    at = to;
+                }
+                _ => return None,
+            }
+            if taken > NAME_MAX {
+                return None;
+            }
+        }
+        Some(if labels.is_empty() { ".".to_owned() } else { labels.join(".") })
+    }
+
+    /// Labels of letters, ends, and pointers to anywhere in a short message.
+    fn pieces() -> impl Strategy<Value = Vec<u8>> {
+        let label = "[a-cX-Z]{1,3}".prop_map(|s| [&[s.len() as u8][..], s.as_bytes()].concat());
+        let piece = prop_oneof![
+            4 => label,
+            1 => Just(vec![0]),
+            3 => (0u8..33).prop_map(|to| vec![0xc0, to]),
+        ];
+        proptest::collection::vec(piece, 1..24).prop_map(|pieces| pieces.concat())
+    }
+
     proptest! {
+        #[test]
+        fn names_are_those_of_the_reference(message in pieces()) {
+            for at in 0..message.len() {
+                prop_assert_eq!(name(&message, at), reference(&message, at), "at {}", at);
+            }
+        }
+
         #[test]
         fn any_bytes_hold(bytes in proptest::collection::vec(any::<u8>(), 0..120)) {
             fuzz_dns(&bytes);

@@ -12,7 +12,7 @@
 /// The protocol number of GRE in an IP header.
 pub const PROTOCOL: u8 = 47;
 
-/// EtherType of PPP, in enhanced headers.
+/// EtherType of PPP: in enhanced headers, and in those of version 0 (RFC 1701).
 pub const PPP: u16 = 0x880b;
 /// EtherType of ERSPAN types I and II: a mirrored Ethernet frame.
 pub const ERSPAN: u16 = 0x88be;
@@ -36,6 +36,9 @@ pub struct Gre {
     pub ethertype: u16,
     /// Whether there is a sequence number.
     pub sequenced: bool,
+    /// Whether a payload follows: an enhanced header without a sequence number only acknowledges
+    /// (RFC 2637, section 4.1).
+    pub carries: bool,
 }
 
 impl Gre {
@@ -52,7 +55,8 @@ impl Gre {
             }
             _ => return None,
         };
-        Some(Gre { header_len: 4 + 4 * more, ethertype, sequenced })
+        let carries = version & 7 == 0 || sequenced;
+        Some(Gre { header_len: 4 + 4 * more, ethertype, sequenced, carries })
     }
 }
 
@@ -84,6 +88,14 @@ mod tests {
         assert_eq!(read([0x20, 1, 8, 0]), None);
         assert_eq!(read([0x40, 0, 8, 0]), None, "source routes");
         assert_eq!(read([0, 2, 8, 0]), None);
+    }
+
+    #[test]
+    fn only_an_enhanced_header_without_a_number_carries_nothing() {
+        let carries = |bytes| Gre::new(bytes).unwrap().carries;
+        assert!(carries([0x10, 1, 0x88, 0x0b]) && carries([0x30, 0x81, 0x88, 0x0b]));
+        assert!(!carries([0x20, 0x81, 0x88, 0x0b]));
+        assert!(carries([0, 0, 0x88, 0x0b]) && carries([0x20, 0, 0x88, 0x0b]));
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! HTTP/1 requests and responses, as far as one segment holds them (RFC 9112).
 //!
 //! [`Http::new`] looks at the first line: a request is one of the known methods, a target, and
-//! `HTTP/1.x` where the line ends in the segment; a response is `HTTP/1.x` and a status. Header
-//! fields are read until the empty line, or as far as whole lines go.
+//! `HTTP/1.x` where the line ends in the segment; a response is `HTTP/1.x` and a status. A segment
+//! may end within the line, even directly after the space that follows the method. Header fields
+//! are read until the empty line, or as far as whole lines go.
 
 /// The methods of requests: those of RFC 9110 and RFC 5789, and those of WebDAV (RFC 4918).
 const METHODS: &[&str] = &[
@@ -39,7 +40,7 @@ pub struct Http<'a> {
 
 #[derive(Clone, Copy, Debug)]
 enum Line<'a> {
-    /// Method and target.
+    /// Method and target; the target is empty where the segment ends before it.
     Request(&'a [u8], &'a [u8]),
     /// Status.
     Response(u16),
@@ -56,7 +57,7 @@ impl<'a> Http<'a> {
         let (line, rest) = payload.split_at(end.map_or(payload.len(), |end| end + 1));
         let line = match line.strip_prefix(VERSION) {
             Some(rest) => Line::Response(status(rest)?),
-            None => request(line.trim_ascii_end(), end.is_some())?,
+            None => request(line, end.is_some())?,
         };
         Some(Http { line, rest })
     }
@@ -69,10 +70,11 @@ impl<'a> Http<'a> {
         }
     }
 
-    /// The target of a request: a path with its query, or a whole URI where a proxy is asked.
+    /// The target of a request: a path with its query, or a whole URI where a proxy is asked. As
+    /// much of it as this segment holds, if that is anything.
     pub fn target(&self) -> Option<&'a [u8]> {
         match self.line {
-            Line::Request(_, target) => Some(target),
+            Line::Request(_, target) => Some(target).filter(|target| !target.is_empty()),
             Line::Response(_) => None,
         }
     }
@@ -102,14 +104,23 @@ impl<'a> Http<'a> {
     }
 }
 
+/// The first line of a request; not `whole` if it goes on in a later segment.
 fn request(line: &[u8], whole: bool) -> Option<Line<'_>> {
-    let mut words = line.splitn(3, |&byte| byte == b' ');
-    let (method, target) = (words.next()?, words.next().filter(|target| !target.is_empty())?);
-    let version = words.next().unwrap_or(&[]);
+    let space = line.iter().position(|&byte| byte == b' ')?;
+    let (method, rest) = (&line[..space], line[space + 1..].trim_ascii_end());
+    let mut words = rest.splitn(2, |&byte| byte == b' ');
+    let (target, version) = (words.next()?, words.next().unwrap_or(&[]));
     let known = METHODS.iter().any(|known| known.as_bytes() == method);
     let fits = match whole {
-        true => version.starts_with(VERSION),
-        false => start_of(version, VERSION) && (target[0] == b'/' || target.starts_with(b"http")),
+        true => !target.is_empty() && version.starts_with(VERSION),
+        false => {
+            let plausible = match target {
+                [] => version.is_empty(),
+                [b'/', ..] | b"*" => true,
+                _ => start_of(target, b"http"),
+            };
+            plausible && start_of(version, VERSION)
+        }
     };
     (known && fits).then_some(Line::Request(method, target))
 }
@@ -168,10 +179,38 @@ mod tests {
     fn a_cut_message_is_read_as_far_as_it_goes() {
         let target = |n: usize| Http::new(&REQUEST[..n]).and_then(|http| http.target());
         assert_eq!(target(4), None);
+        assert_eq!(target(5), Some(&b"/"[..]));
         assert_eq!(target(7), Some(&b"/a?"[..]));
         assert_eq!(target(15), Some(&b"/a?b=c"[..]));
         let cut = Http::new(&REQUEST[..40]).unwrap();
         assert_eq!(cut.header("host"), None, "there may be more of it");
+    }
+
+    #[test]
+    fn a_segment_that_ends_after_the_method_still_has_the_method() {
+        for method in METHODS {
+            let start = format!("{method} ");
+            let http = Http::new(start.as_bytes()).unwrap_or_else(|| panic!("{start:?}"));
+            assert_eq!((http.method(), http.target()), (Some(method.as_bytes()), None));
+            assert_eq!((http.status(), http.headers().count()), (None, 0));
+        }
+        for cut in ["GET h", "GET htt", "GET http://a", "OPTIONS *", "OPTIONS * HT"] {
+            assert!(Http::new(cut.as_bytes()).is_some(), "{cut}");
+        }
+    }
+
+    /// However TCP cuts a message, the first segment has what it holds of the first line.
+    #[test]
+    fn every_cut_of_a_request_has_what_it_holds() {
+        let line = REQUEST.iter().position(|&b| b == b'\r').unwrap();
+        for cut in 0..=REQUEST.len() {
+            let http = Http::new(&REQUEST[..cut]);
+            let method = http.and_then(|http| http.method());
+            assert_eq!(method.is_some(), cut >= 4, "cut at {cut}");
+            let target = http.and_then(|http| http.target());
+            let held = (cut > 4).then(|| &REQUEST[4..cut.min(10)]);
+            assert_eq!(target, held, "cut at {cut} of {line}");
+        }
     }
 
     #[test]
@@ -187,6 +226,12 @@ mod tests {
             b"HTTP/1.1 20",
             b"HTTP/1.1 2000 OK",
             b"POST office",
+            b"POST",
+            b"POSTS ",
+            b" ",
+            b"GET \r\n",
+            b"GET  HTTP/1.1",
+            b"GET *x",
         ] {
             assert!(Http::new(bytes).is_none(), "{}", bytes.escape_ascii());
         }

@@ -11,8 +11,9 @@ pub const VLAN_TAGS_MAX: usize = 8;
 /// is malformed.
 pub const LINK_HEADERS_MAX: usize = 32;
 
-/// MPLS labels that the walk steps over in one stack; a stack with more is malformed.
-pub const MPLS_LABELS_MAX: usize = 16;
+/// MPLS labels that the walk steps over in one stack; a stack with more is malformed. As many as a
+/// router can say that it imposes (RFC 8491, section 1.1).
+pub const MPLS_LABELS_MAX: usize = 255;
 
 /// Tunnels that the walk goes into in one frame; the headers of a packet in more are those of the
 /// last.
@@ -23,6 +24,10 @@ pub const NFLOG_ATTRIBUTES_MAX: usize = 64;
 
 /// IPv6 extension headers that the walk steps over in one packet; a packet with more is malformed.
 pub const EXTENSION_HEADERS_MAX: usize = 16;
+
+/// Pointers that one name of DNS follows; a name with more is no name. One before each label of
+/// the longest name, and one before its end.
+pub const NAME_POINTERS_MAX: usize = 128;
 
 /// Largest captured length of one record, in bytes. A capture file that claims more is corrupt
 /// (libpcap uses the same bound).

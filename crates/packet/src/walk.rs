@@ -558,8 +558,9 @@ mod tests {
         vntag: eth ipv4 ports udp 20: 17@40
         mpls: eth mpls ipv4 ports udp 18: 17@38
         mpls6: depth=1 eth vlan mpls ipv6 ports tcp whole 30: 6@70
-        sixteen labels: eth mpls ipv4 ports udp 78: 17@98
-        seventeen labels: eth mpls MALFORMED (mpls depth)
+        17 labels: eth mpls ipv4 ports udp 82: 17@102
+        255 labels: eth mpls ipv4 ports udp 1034: 17@1054
+        256 labels: eth mpls MALFORMED (mpls depth)
         mpls ends: eth mpls MALFORMED (short header)
         mpls other: eth mpls
         pseudowire: eth mpls ipv4 ports udp 40: 17@60
@@ -633,6 +634,9 @@ mod tests {
         gre ip: eth ipv4 14: 47@34
         gre bridged: eth ipv4 14: 47@34
         gre ppp: eth ipv4 14: 47@34
+        gre ppp of version 0: eth ipv4 14: 47@34
+        gre ppp with a key: eth ipv4 14: 47@34
+        gre ppp acknowledgement: eth ipv4 14: 47@34
         gre arp: eth ipv4 14: 47@34
         gre aruba: eth ipv4 14: 47@34
         erspan: eth ipv4 14: 47@34
@@ -674,6 +678,9 @@ mod tests {
         gre ip: eth tunnel ipv4 ports tcp whole 38: 6@58
         gre bridged: eth tunnel ipv4 ports tcp whole 60: 6@80
         gre ppp: eth tunnel ipv4 ports tcp whole 50: 6@70
+        gre ppp of version 0: eth tunnel ipv4 ports tcp whole 42: 6@62
+        gre ppp with a key: eth tunnel ipv4 ports tcp whole 43: 6@63
+        gre ppp acknowledgement: eth ipv4 14: 47@34
         gre arp: eth ipv4 14: 47@34
         gre aruba: eth tunnel ipv4 ports tcp whole 70: 6@90
         erspan: eth tunnel ipv4 ports tcp whole 56: 6@76

@@ -61,7 +61,7 @@ pub(super) const FIELDS: &[Field] = &[
     field("mpls.bottom", FieldType::Int, Item::MplsBottom, 20, SOMETIMES,
         "The innermost MPLS label captured, such as that of a virtual private network; the \
          outermost one where there is one."),
-    field("mpls.depth", FieldType::Int, Item::MplsDepth, 5, ALWAYS,
+    field("mpls.depth", FieldType::Int, Item::MplsDepth, 8, ALWAYS,
         "How many MPLS labels the frame has; 0 without any."),
     field("pppoe", FieldType::Bool, Item::Pppoe, 0, ALWAYS,
         "Whether the frame has a PPPoE header, of a session or its discovery (RFC 2516)."),

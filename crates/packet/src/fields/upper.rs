@@ -46,7 +46,7 @@ pub(super) const FIELDS: &[Field] = &[
     field("dns.qname", FieldType::Str, Item::DnsQname, 0, SOMETIMES,
         "Name of the first question, in lower case, without the dot at its end; the root is \
          `.`. A dot or backslash in a label is behind a backslash, other bytes than printable \
-         ASCII are `\\DDD` in decimal."),
+         ASCII are `\\DDD` in decimal. Absent where the name is cut or its pointers never end."),
     field("dns.qtype", FieldType::Int, Item::DnsQtype, 16, SOMETIMES,
         "Type of the first question: 1 A, 5 CNAME, 12 PTR, 15 MX, 16 TXT, 28 AAAA, 65 HTTPS."),
     field("dns.qclass", FieldType::Int, Item::DnsQclass, 16, SOMETIMES,
@@ -82,10 +82,10 @@ pub(super) const FIELDS: &[Field] = &[
         "Whether an HTTP/1 request or response starts the payload of the TCP segment, on any \
          port (RFC 9112)."),
     field("http.method", FieldType::Str, Item::HttpMethod, 0, SOMETIMES,
-        "Method of an HTTP request: GET, POST."),
+        "Method of an HTTP request: GET, POST; also where the segment ends directly after it."),
     field("http.uri", FieldType::Str, Item::HttpUri, 0, SOMETIMES,
-        "Target of an HTTP request as sent: path and query. Other bytes than printable ASCII \
-         are `\\xNN`, here and in other texts but DNS names."),
+        "Target of an HTTP request as sent: path and query, as far as the segment goes. Other \
+         bytes than printable ASCII are `\\xNN`, here and in other texts but DNS names."),
     field("http.host", FieldType::Str, Item::HttpHost, 0, SOMETIMES,
         "Host field of an HTTP request, in lower case, with its port if one was sent."),
     field("http.user_agent", FieldType::Str, Item::HttpUserAgent, 0, SOMETIMES,

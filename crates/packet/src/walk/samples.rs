@@ -84,6 +84,18 @@ pub(crate) fn tunnels() -> Vec<(&'static str, Frame)> {
                 .header(0, &[0x30, 1, 0x88, 0x0b, 0, 44, 0, 1, 0, 0, 0, 1, 0xff, 3, 0, 0x21])
                 .payload(&inner),
         ),
+        (
+            "gre ppp of version 0",
+            out(47).header(0, &[0, 0, 0x88, 0x0b, 0xff, 3, 0, 0x21]).payload(&inner),
+        ),
+        (
+            "gre ppp with a key",
+            out(47).header(0, &[0x20, 0, 0x88, 0x0b, 0, 0, 0, 7, 0x21]).payload(&inner),
+        ),
+        (
+            "gre ppp acknowledgement",
+            out(47).header(0, &[0x20, 0x81, 0x88, 0x0b, 0, 0, 0, 1, 0, 0, 0, 1]),
+        ),
         ("gre arp", out(47).header(0, &[0, 0, 8, 6]).payload(&[0; 28])),
         ("gre aruba", out(47).header(0, &[0, 0, 0x82, 0]).payload(&[&wlan[..], &inner].concat())),
         ("erspan", out(47).header(0, &[0, 0, 0x88, 0xbe]).payload(&frame)),
@@ -256,7 +268,7 @@ fn shims() -> Vec<(&'static str, Frame)> {
     let eth = Frame::ethernet;
     let four = |frame: Frame| frame.ipv4(A, B).udp(1, 2);
     let label = |n: u8, bottom: u8| [0, n, n << 4 | bottom, 64];
-    let stack = |n: u8| (1..=n).flat_map(|i| label(i, u8::from(i == n))).collect::<Vec<_>>();
+    let stack = |n: u16| (1..=n).flat_map(|i| label(i as u8, u8::from(i == n))).collect::<Vec<_>>();
     let inner = Frame::ethernet().vlan(5).ipv4(A, B).udp(1, 2).bytes();
     let nsh = |next: u8| [0x0f, 0xc2, 1, next, 0, 0, 1, 255];
     let session = |len: u16| [&[0x11, 0, 0, 9][..], &len.to_be_bytes(), &[0, 0x21]].concat();
@@ -271,8 +283,9 @@ fn shims() -> Vec<(&'static str, Frame)> {
         ("vntag", four(eth().header(port_tag::VNTAG, &[0, 0, 0, 0, 8, 0]))),
         ("mpls", four(eth().header(mpls::UNICAST, &stack(1)))),
         ("mpls6", eth().vlan(3).header(mpls::UNICAST, &stack(3)).ipv6(A6, B6).tcp(1, 2)),
-        ("sixteen labels", four(eth().header(mpls::MULTICAST, &stack(16)))),
-        ("seventeen labels", four(eth().header(mpls::UNICAST, &stack(17)))),
+        ("17 labels", four(eth().header(mpls::MULTICAST, &stack(17)))),
+        ("255 labels", four(eth().header(mpls::MULTICAST, &stack(255)))),
+        ("256 labels", four(eth().header(mpls::UNICAST, &stack(256)))),
         ("mpls ends", eth().header(mpls::UNICAST, &label(1, 0))),
         ("mpls other", eth().header(mpls::UNICAST, &label(1, 1)).payload(&[0x10; 40])),
         ("pseudowire", eth().header(mpls::UNICAST, &stack(2)).payload(&inner)),

@@ -127,8 +127,7 @@ impl Walk<'_> {
         let gre = Gre::new(self.peek(at)?)?;
         let start = at + gre.header_len;
         match gre.ethertype {
-            // Without a sequence number it only acknowledges.
-            gre::PPP => gre.sequenced.then_some((Next::Ppp, start)),
+            gre::PPP => gre.carries.then_some((Next::Ppp, start)),
             gre::ERSPAN | gre::ERSPAN_III => {
                 let len = gre::erspan_len(&gre, self.rest(start))?;
                 Some((ETHERNET, start + len))
