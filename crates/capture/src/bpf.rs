@@ -208,6 +208,10 @@ impl<S: Source> Source for Filtered<S> {
         Ok(false)
     }
 
+    fn is_ready(&mut self) -> bool {
+        self.source.is_ready()
+    }
+
     fn account(&self) -> Account {
         let received = self.delivered + self.filtered;
         Account { received, filtered: self.filtered, ..self.source.account() }

@@ -1,12 +1,15 @@
 //! Captures on their way to being read: opened while a run still may, read once it may no more.
 
 use crate::chain::Chain;
-use crate::limits::CAPTURES_OPEN_MAX;
-use crate::{Options, file, filtered, open, open_file, opened, plain};
+use crate::limits::{CAPTURES_MERGED_MAX, CAPTURES_OPEN_MAX};
+use crate::merge::MergedCaptures;
+use crate::{Options, Order, file, filtered, open, open_file, open_reader, opened, plain};
 use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt as _;
 use weir_packet::source::{Source, SourceError};
 
-/// Captures that are about to be read, one after the other.
+/// Captures that are about to be read as one.
 ///
 /// Files are open, so that a process which then gives up its permissions can read them all the
 /// same; of what others made nothing was read but the header of the first file, where that is
@@ -16,6 +19,10 @@ pub struct Captures {
     first: Option<Box<dyn Source>>,
     waiting: Vec<Waiting>,
     options: Options,
+    /// The options of each of them.
+    each: Options,
+    /// Where they are merged: what stands in errors of the filter, which is over all of them.
+    merged: Option<String>,
 }
 
 /// A capture that nothing was read of.
@@ -30,26 +37,44 @@ impl Captures {
     /// Opens the captures of these names, as far as that does not wait; `-` is standard input.
     ///
     /// # Errors
-    /// Where one can't be opened, or the first is no capture.
+    /// Where one can't be opened, the first is no capture, or they are too many to be merged.
     pub fn new(names: Vec<String>, options: &Options) -> Result<Captures, SourceError> {
+        let merged = match (&names[..], options.order) {
+            ([first, rest @ ..], Order::Time) if !rest.is_empty() => {
+                Some(format!("{first} and {} more", rest.len()))
+            }
+            _ => None,
+        };
+        if merged.is_some() && names.len() > CAPTURES_MERGED_MAX {
+            let reason = format!(
+                "at most {CAPTURES_MERGED_MAX} are merged by time; --append reads them one after \
+                 the other"
+            );
+            return Err(SourceError::Format { name: format!("{} captures", names.len()), reason });
+        }
+        // A filter over merged captures means what it means for one that they were written to.
+        let each = match merged {
+            Some(_) => Options { filter: None, at_once: names.len(), ..options.clone() },
+            None => options.clone(),
+        };
         let (mut first, mut waiting) = (None, Vec::new());
         for (n, name) in names.into_iter().enumerate() {
-            if name == "-" || std::fs::metadata(&name).is_ok_and(|m| !m.is_file() && !m.is_dir()) {
+            if is_stream(&name) {
                 waiting.push(Waiting::Named(name));
                 continue;
             }
             let file = opened(&name)?;
             let map = if n == 0 { plain(&file) } else { None };
             if let Some(map) = map {
-                let source = file::Resident::mapped(&name, map, options)?;
-                first = Some(filtered(source, &name, options));
+                let source = file::Resident::mapped(&name, map, &each)?;
+                first = Some(filtered(source, &name, &each));
             } else if n < CAPTURES_OPEN_MAX {
                 waiting.push(Waiting::Open(name, file));
             } else {
                 waiting.push(Waiting::Named(name));
             }
         }
-        Ok(Captures { first, waiting, options: options.clone() })
+        Ok(Captures { first, waiting, options: options.clone(), each, merged })
     }
 
     /// Names of those that are still to be opened.
@@ -60,13 +85,18 @@ impl Captures {
         })
     }
 
-    /// Begins to read the first of them. May wait for whoever writes it.
+    /// Begins to read. May wait for whoever writes them: for the first of them, or where they are
+    /// merged, for each.
     ///
     /// # Errors
-    /// As for [`crate::open`], of the first.
+    /// As for [`crate::open`], of the first, or where they are merged, of any.
     pub fn start(self) -> Result<Box<dyn Source>, SourceError> {
-        let Captures { first, waiting, options } = self;
+        let Captures { first, waiting, options, each, merged } = self;
         let mut waiting = waiting.into_iter();
+        if let Some(name) = merged {
+            let source = MergedCaptures::new(first, waiting, each)?;
+            return Ok(filtered(source, &name, &options));
+        }
         let first = match first {
             Some(source) => Some(source),
             None => waiting.next().map(|next| next.open(&options)).transpose()?,
@@ -78,6 +108,11 @@ impl Captures {
     }
 }
 
+/// Whether it can be read only once, and opening it may wait.
+fn is_stream(name: &str) -> bool {
+    name == "-" || std::fs::metadata(name).is_ok_and(|m| !m.is_file() && !m.is_dir())
+}
+
 impl Waiting {
     /// Begins to read it.
     pub(crate) fn open(self, options: &Options) -> Result<Box<dyn Source>, SourceError> {
@@ -85,6 +120,31 @@ impl Waiting {
             Waiting::Open(name, file) => open_file(&name, file, options),
             Waiting::Named(name) => open(&name, options),
         }
+    }
+
+    /// Reads it from the beginning, and leaves it as it is. `None` where that can't be done.
+    pub(crate) fn peek(&self, options: &Options) -> Result<Option<Box<dyn Source>>, SourceError> {
+        let (name, file) = match self {
+            Waiting::Open(name, file) => (name, file.try_clone()),
+            Waiting::Named(name) if is_stream(name) => return Ok(None),
+            Waiting::Named(name) => (name, opened(name).map(Ok)?),
+        };
+        let file = file.map_err(|source| SourceError::Io { name: name.clone(), source })?;
+        open_reader(name, PositionedReader { file, at: 0 }, options).map(Some)
+    }
+}
+
+/// Reads a file from its beginning, wherever others read it.
+struct PositionedReader {
+    file: File,
+    at: u64,
+}
+
+impl Read for PositionedReader {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let n = self.file.read_at(into, self.at)?;
+        self.at += n as u64;
+        Ok(n)
     }
 }
 

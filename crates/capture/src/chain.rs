@@ -63,6 +63,10 @@ impl Source for Chain {
         next
     }
 
+    fn is_ready(&mut self) -> bool {
+        true
+    }
+
     fn account(&self) -> Account {
         let current = self.current.as_ref().map(|source| source.account());
         sum(self.before, current.unwrap_or_default())

@@ -2,7 +2,7 @@
 
 use crate::Options;
 use crate::decode::{Decoder, HEAD};
-use crate::limits::{POPULATE, POPULATE_AHEAD, RELEASE_BEHIND};
+use crate::limits::{PAGES_SHARE_MIN, POPULATE, POPULATE_AHEAD, RELEASE_BEHIND};
 use crate::sys::map::Mapping;
 use crate::write::{Record, fuzz_rewrite};
 use std::sync::Arc;
@@ -12,12 +12,47 @@ use weir_packet::source::{Account, Chunk, FrameBatch, Source, SourceError};
 /// A capture whose every byte is at hand.
 pub(crate) struct Resident {
     chunk: Chunk,
-    /// The same as a mapping, if it is one, and up to where its pages were asked for.
-    pages: Option<(Arc<Mapping>, usize)>,
+    /// The same as a mapping, if it is one.
+    pages: Option<Pages>,
     /// Where the next record starts.
     at: usize,
     decoder: Decoder,
     done: bool,
+}
+
+/// The pages of a mapped file that are asked for and let go as the reader goes on.
+struct Pages {
+    map: Arc<Mapping>,
+    /// Up to where they were asked for.
+    until: usize,
+    /// Bytes that are asked for at once, ...
+    step: usize,
+    /// ... how far ahead of the reader they are at least, ...
+    ahead: usize,
+    /// ... and how far after it they are let go.
+    behind: usize,
+}
+
+impl Pages {
+    /// Of one of so many files that are read at the same time, which share the memory.
+    fn new(map: Arc<Mapping>, files: usize) -> Pages {
+        let share = |n: usize| (n / files.max(1)).next_multiple_of(PAGES_SHARE_MIN);
+        let (step, ahead) = (share(POPULATE), share(POPULATE_AHEAD));
+        // A multiple of the step: what is let go is what was asked for.
+        let behind = share(RELEASE_BEHIND).next_multiple_of(step);
+        Pages { map, until: 0, step, ahead, behind }
+    }
+
+    /// Has those present that are read next from `at` on, and lets go of those read long ago.
+    fn turn(&mut self, at: usize) {
+        while self.until < at + self.ahead {
+            self.map.populate(self.until..self.until + self.step);
+            if let Some(old) = self.until.checked_sub(self.behind) {
+                self.map.release(old..old + self.step);
+            }
+            self.until += self.step;
+        }
+    }
 }
 
 impl Resident {
@@ -43,23 +78,13 @@ impl Resident {
             return Resident::new(name, map, options);
         }
         let resident = Resident::new(name, Arc::clone(&map) as Chunk, options)?;
-        Ok(Resident { pages: Some((map, 0)), ..resident })
-    }
-
-    /// Has the pages of what is read next present, and lets go of those read long ago.
-    fn turn_pages(&mut self) {
-        let Some((map, until)) = &mut self.pages else { return };
-        while *until < self.at + POPULATE_AHEAD {
-            map.populate(*until..*until + POPULATE);
-            if let Some(old) = until.checked_sub(RELEASE_BEHIND) {
-                map.release(old..old + POPULATE);
-            }
-            *until += POPULATE;
-        }
+        Ok(Resident { pages: Some(Pages::new(map, options.at_once)), ..resident })
     }
 
     fn next(&mut self, batch: &mut FrameBatch) -> Result<bool, SourceError> {
-        self.turn_pages();
+        if let Some(pages) = &mut self.pages {
+            pages.turn(self.at);
+        }
         match self.decoder.fill(&self.chunk, &mut self.at, 0, batch)? {
             Step::Frames => Ok(true),
             Step::More(need) => match (*self.chunk).as_ref().len() - self.at {
@@ -78,6 +103,10 @@ impl Source for Resident {
             batch.clear();
         }
         next
+    }
+
+    fn is_ready(&mut self) -> bool {
+        true
     }
 
     fn account(&self) -> Account {

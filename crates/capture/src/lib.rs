@@ -29,6 +29,7 @@ pub mod live;
 pub mod loans;
 pub mod lookback;
 pub mod memory;
+mod merge;
 pub mod outlets;
 pub mod send;
 mod stream;
@@ -61,9 +62,26 @@ pub struct Options {
     /// measuring the work apart from the mapping. Takes as much address space and, as far as the
     /// page cache goes, memory as the file is long.
     pub populate: bool,
+    /// In which order several captures are read.
+    pub order: Order,
+    /// Captures that may be read at the same time, among which pages of mapped files are divided:
+    /// 0 is as 1. [`Captures`] sets it where it merges.
+    pub at_once: usize,
     /// Where the names of interfaces go that files say: one table for all of a run, its
     /// [outlets](outlets::Outlets::name_interfaces) among them.
     pub interfaces: InterfaceNames,
+}
+
+/// In which order several captures are read.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Order {
+    /// Merged by the times of their packets. Of equal times, the capture named first comes first;
+    /// each keeps its own order. One that breaks off ends by itself: the others are read to their
+    /// end, and then the error comes.
+    #[default]
+    Time,
+    /// One after the other, as they are named. An error is the end of all.
+    Given,
 }
 
 /// Opens the capture file `name`, or standard input for `-`. The format (pcap or pcapng) and the
@@ -108,13 +126,12 @@ fn plain(file: &File) -> Option<sys::map::Mapping> {
     map.filter(|map| compress::Compression::of(map.as_ref()).is_none())
 }
 
-/// Opens several captures as one: their packets one after the other, numbered through. Files are
-/// opened now, as far as they may be at the same time (see [`Captures`]), and read when the one
-/// before has ended.
+/// Opens several captures as one, in the [order](Options::order) that is asked for, their packets
+/// numbered through. Files are opened now, as far as they may be at the same time (see
+/// [`Captures`]).
 ///
 /// # Errors
-/// As for [`open`], of the first, and where another is missing; other faults of theirs come when it
-/// is their turn, and are the end.
+/// As for [`open`], of the first, or where they are merged, of any; and where another is missing.
 pub fn open_all(names: Vec<String>, options: &Options) -> Result<Box<dyn Source>, SourceError> {
     Captures::new(names, options)?.start()
 }

@@ -1,8 +1,28 @@
 //! The named maxima of this crate.
 
-/// Capture files that are open at the same time at most, of those to be read one after the other.
+/// Capture files that are open at the same time at most while they wait for their turn.
 /// Further ones are opened when it is their turn. Systems commonly allow a process 1024.
 pub const CAPTURES_OPEN_MAX: usize = 256;
+
+/// Captures that are merged by time; more are refused. A file is opened when its first frame is
+/// due, so memory is for those that overlap in time: of each one or two batches, and the pages of a
+/// mapped file around the reader, which the system can take back.
+pub const CAPTURES_MERGED_MAX: usize = 4096;
+
+/// Frames that one of the captures being merged has in a row for which a batch refers to its memory
+/// alone. Shorter runs are gathered.
+pub const MERGE_RUN: usize = 32;
+
+/// Bytes of a buffer that frames of several captures are gathered into; it holds any frame.
+pub const MERGE_BUFFER: usize = 256 << 10;
+
+/// How far a frame may be ahead of those before it, in its capture, and be merged by its time
+/// without a look at the frames after it: 60 s.
+pub const MERGE_JUMP_NS: i64 = 60_000_000_000;
+
+/// Frames after it that are looked at then. Where most of them are earlier by more than that, the
+/// frame's time is wrong, and it comes with those around it.
+pub const MERGE_LOOK: usize = 3;
 
 /// Bytes of a buffer that a stream is read into; it stays within the second-level cache between
 /// being filled and being read. A longer record gets a longer buffer of its own.
@@ -16,6 +36,10 @@ pub const POPULATE_AHEAD: usize = 1 << 20;
 
 /// How far behind the reader they are let go: farther than batches on their way reach.
 pub const RELEASE_BEHIND: usize = 64 << 20;
+
+/// What each of these is a multiple of where several files that are read at the same time share
+/// them: 64 KiB, of which systems' pages are parts.
+pub const PAGES_SHARE_MIN: usize = 64 << 10;
 
 /// Stream buffers kept for use again; what more are in flight at once are freed and allocated anew.
 pub const BUFFERS_KEPT: usize = 64;
@@ -37,6 +61,18 @@ pub const COMPRESSED_BUFFER: usize = 128 << 10;
 /// Instructions of a capture filter.
 pub const FILTER_INSTRUCTIONS_MAX: usize = 1 << 20;
 
+/// How long a reader may take nothing once whoever writes to it is to end, in milliseconds, ...
+pub const STALLED_MS: u32 = 5000;
+
+/// ... and how long it is waited for at a time.
+pub const STALLED_STEP_MS: u32 = 100;
+
+/// Bytes of what the kernel says of interfaces that may wait to be read: some hundred changes.
+pub const LINK_CHANGES_BUFFER: usize = 1 << 20;
+
+/// How often that is read while frames come.
+pub const INTERFACES_EVERY_MS: u32 = 50;
+
 /// Bytes of frames that wait to be written to one file.
 pub const WRITE_BUFFER: usize = 64 << 10;
 
@@ -44,6 +80,22 @@ pub const WRITE_BUFFER: usize = 64 << 10;
 /// that offloads make of several (64 KiB), and stays within the second-level cache between being
 /// walked and being worked on. Longer frames are cut to it.
 pub const RING_BLOCK: usize = 256 << 10;
+
+/// Bytes of a slot of a ring for a frame, at least and at most; in between it is as large as the
+/// MTU of the interface asks for. The kernel queues longer frames beside the ring.
+pub const RING_SLOT: usize = 2 << 10;
+/// See [`RING_SLOT`].
+pub const RING_SLOT_MAX: usize = 16 << 10;
+
+/// Slots of a ring at least, however small a buffer is asked for.
+pub const RING_SLOTS_MIN: usize = 1 << 10;
+
+/// Bytes of frames longer than a slot that wait to be read. Where a process lacks CAP_NET_ADMIN,
+/// the kernel allows less (net.core.rmem_max).
+pub const RING_QUEUE: usize = 8 << 20;
+
+/// Nanoseconds between two looks whether frames have come, where the kernel can't tell.
+pub const RING_PAUSE_NS: u32 = 100_000;
 
 /// Bytes of the rings of an interface together, where no other size is asked for: a quarter of a
 /// second of small frames at a million a second. What finds no room is lost, and counted.

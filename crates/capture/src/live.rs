@@ -19,12 +19,14 @@ mod pcap;
 mod program;
 #[cfg(target_os = "linux")]
 mod ring;
+#[cfg(target_os = "linux")]
+mod watch;
 
 #[cfg(target_os = "linux")]
 pub use interface::{Interface, interfaces};
-#[cfg(target_os = "linux")]
-pub use packet::open_live;
 pub use pcap::{Device, PcapSource, devices, open_pcap};
+#[cfg(target_os = "linux")]
+pub use watch::{Watched, open_live};
 
 use crate::bpf::Filter;
 use crate::cbpf::Instruction;
@@ -63,6 +65,18 @@ pub enum Stamps {
     AdapterUnsynced,
 }
 
+/// When the kernel hands frames over.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Handover {
+    /// By blocks of frames that lie close together, when a block is full, or after some 20 ms. This
+    /// takes the least memory, and wakes the fewest times.
+    #[default]
+    Blocks,
+    /// Each as it comes: for frames that somebody waits for, as they are sent on. A frame takes a
+    /// slot of its own, so that less of them find room in as much memory.
+    AtOnce,
+}
+
 /// Is told of what happens.
 pub type Tell = Box<dyn Fn(&Event) + Send>;
 
@@ -82,6 +96,8 @@ pub struct LiveOptions {
     pub stamps: Stamps,
     /// Rings of each interface; flows are spread over them.
     pub rings: usize,
+    /// When the kernel hands frames over.
+    pub handover: Handover,
     /// Where the names of interfaces go that frames come by.
     pub interfaces: InterfaceNames,
     /// Set from elsewhere to end the capture: what has come is delivered, and the source ends.
@@ -100,6 +116,7 @@ impl Default for LiveOptions {
             promiscuous: true,
             stamps: Stamps::default(),
             rings: 1,
+            handover: Handover::default(),
             interfaces: InterfaceNames::default(),
             stop: None,
             events: None,

@@ -224,6 +224,10 @@ impl<S: Source> Source for Lookback<S> {
         Ok(more)
     }
 
+    fn is_ready(&mut self) -> bool {
+        self.source.is_ready()
+    }
+
     fn account(&self) -> Account {
         self.source.account()
     }

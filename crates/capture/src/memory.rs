@@ -63,6 +63,10 @@ impl Source for MemorySource {
         Ok(!batch.is_empty())
     }
 
+    fn is_ready(&mut self) -> bool {
+        true
+    }
+
     fn account(&self) -> Account {
         let bytes_read = match self.frames[..self.next].last() {
             Some(last) => last.offset as u64 + u64::from(last.caplen),

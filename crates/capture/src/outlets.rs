@@ -11,6 +11,8 @@ use crate::write::{Files, Rotation};
 use std::io;
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use weir_packet::egress::{Egress, Outlet, Refusal, Refused, Sent};
 use weir_packet::ethernet::link_name;
 use weir_packet::interface::InterfaceNames;
@@ -139,6 +141,13 @@ impl Outlets {
         all
     }
 
+    /// Whether one of these outlets is no file, where packets that pass go to `pass`: then somebody
+    /// waits for what is sent there. Opens nothing.
+    pub fn any_wire(outlets: &[Outlet], pass: Option<&str>) -> bool {
+        let mut names = outlets.iter().filter_map(|outlet| name(outlet, pass));
+        names.any(|name| !matches!(Place::of(name), Ok(Place::File)))
+    }
+
     /// Lets the other outlets go on where a file can't be written any more: that is told, its
     /// frames count as refused, and the end fails.
     pub fn outlive(&mut self) {
@@ -175,6 +184,11 @@ impl Outlets {
     /// Cuts the capture of packets that pass into files, where it is one.
     pub fn rotate(&mut self, rotation: Option<Rotation>) {
         self.files.rotate(rotation);
+    }
+
+    /// Once this is set, a reader of a pipe that takes nothing is not waited for any more.
+    pub fn stop_by(&mut self, stop: &Arc<AtomicBool>) {
+        self.files.stop_by(stop);
     }
 
     /// Says what the interfaces are called that frames came by: they don't leave by the same, and
@@ -388,11 +402,9 @@ impl Egress for Outlets {
 
     fn refused(&self, outlet: u32) -> Refused {
         let mut refused = self.refused.get(outlet as usize).copied().unwrap_or_default();
-        if self.outlives {
-            let (frames, bytes) = self.files.missing(outlet);
-            refused.frames[Refusal::Other as usize] += frames;
-            refused.bytes[Refusal::Other as usize] += bytes;
-        }
+        let (frames, bytes) = self.files.missing(outlet);
+        refused.frames[Refusal::Unwritten as usize] += frames;
+        refused.bytes[Refusal::Unwritten as usize] += bytes;
         refused.merge(&self.files.refused_by(outlet));
         refused
     }

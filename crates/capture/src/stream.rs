@@ -186,6 +186,10 @@ impl Source for Stream {
         next
     }
 
+    fn is_ready(&mut self) -> bool {
+        true
+    }
+
     fn account(&self) -> Account {
         let bytes_read = self.window.feed.raw_bytes();
         Account { received: self.decoder.received(), filtered: 0, bytes_read, ..Account::default() }

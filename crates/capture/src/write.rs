@@ -7,23 +7,26 @@
 
 mod format;
 mod made;
+mod output;
 mod rotate;
+mod stoppable;
 
 pub use made::Made;
 pub use rotate::Rotation;
+pub use stoppable::StoppableWriter;
 
-use crate::limits::WRITE_BUFFER;
 pub(crate) use format::{Format, Record, fuzz_rewrite};
-use rotate::{Further, Turn};
+use output::Output;
+use rotate::Further;
 use std::fs::{File, Metadata};
-use std::io::{self, Write};
+use std::io;
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use weir_packet::egress::{Egress, Outlet, Refusal, Refused, Sent};
-use weir_packet::ethernet::link_name;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use weir_packet::egress::{Egress, Outlet, Refused, Sent};
 use weir_packet::interface::InterfaceNames;
-use weir_packet::source::LinkType;
 
 /// Capture files that frames go to, by the names of their outlets.
 pub struct Files {
@@ -47,34 +50,8 @@ pub struct Files {
     errors: Vec<io::Error>,
     /// What interfaces are called, in formats that say it.
     names: InterfaceNames,
-}
-
-/// A file being written.
-struct Output {
-    outlet: Outlet,
-    /// The name of the file that it writes now.
-    name: String,
-    id: Option<Id>,
-    /// The file as long as its outlet is not open: it is as it was.
-    untouched: Option<File>,
-    out: Box<dyn Write>,
-    /// Bytes that are not written yet.
-    buffer: Vec<u8>,
-    format: Format,
-    /// Whether writing failed; then nothing more is written.
-    failed: bool,
-    /// Frames in the buffer, and their lengths on the wire; those that came into no file.
-    waiting: (u64, u64),
-    missing: (u64, u64),
-    /// The files behind this one, where it is to be cut.
-    further: Option<Further>,
-    /// Bytes of this file, those that are not written yet among them.
-    bytes: u64,
-    /// What came after the last of its files.
-    refused: Refused,
-    /// Both when outlets were last opened.
-    missing_before: (u64, u64),
-    refused_before: Refused,
+    /// What ends the run: readers that take nothing are not waited for then.
+    stops: Vec<Arc<AtomicBool>>,
 }
 
 impl Files {
@@ -94,7 +71,13 @@ impl Files {
             outlives: false,
             errors: Vec::new(),
             names: InterfaceNames::default(),
+            stops: Vec::new(),
         }
+    }
+
+    /// Once this is set, a reader of a pipe that takes nothing is not waited for any more.
+    pub fn stop_by(&mut self, stop: &Arc<AtomicBool>) {
+        self.stops.push(Arc::clone(stop));
     }
 
     /// Says what the interfaces are called that frames came by, which pcapng files tell: the table
@@ -191,7 +174,7 @@ impl Egress for Files {
     fn open(&mut self, outlets: &[Outlet]) -> io::Result<()> {
         self.prepare(outlets)?;
         for at in 0..self.outputs.len() {
-            if let Err(e) = self.outputs[at].begin() {
+            if let Err(e) = self.outputs[at].begin(&self.stops) {
                 self.fails(e)?;
             }
         }
@@ -239,7 +222,8 @@ impl Egress for Files {
                 }
                 known.push((Id::STDOUT, name.to_owned()));
                 let output = Output::new(outlet, name, format, Some(Id::STDOUT));
-                opened.push((Output { out: Box::new(io::stdout()), ..output }, None));
+                let out = Some(StoppableWriter::stdout(&self.stops)?);
+                opened.push((Output { out, ..output }, None));
                 continue;
             }
             if further.as_ref().is_some_and(Further::waits) {
@@ -291,24 +275,27 @@ impl Egress for Files {
         self.name(outlet).is_some()
     }
 
+    /// Goes on with the others where one fails, so that each frame is written or counted.
     fn send(&mut self, memory: &[u8], frames: &[Sent]) -> io::Result<()> {
+        let mut result = Ok(());
         for frame in frames {
             if let Some(Some(place)) = self.by_outlet.get(frame.outlet as usize)
                 && let Err(e) = self.outputs[*place].frame(frame, frame.bytes(memory), &self.names)
             {
-                self.fails(e)?;
+                result = result.and(self.fails(e));
             }
         }
-        if self.prompt { self.flush() } else { Ok(()) }
+        if self.prompt { result.and(self.flush()) } else { result }
     }
 
     fn flush(&mut self) -> io::Result<()> {
+        let mut result = Ok(());
         for at in 0..self.outputs.len() {
             if let Err(e) = self.outputs[at].flush() {
-                self.fails(e)?;
+                result = result.and(self.fails(e));
             }
         }
-        Ok(())
+        result
     }
 
     fn finish(&mut self) -> io::Result<()> {
@@ -344,139 +331,12 @@ fn refused(reason: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, reason)
 }
 
-impl Output {
-    /// An output that goes nowhere yet.
-    fn new(outlet: &Outlet, name: &str, format: Format, id: Option<Id>) -> Output {
-        Output {
-            outlet: outlet.clone(),
-            name: name.to_owned(),
-            id,
-            untouched: None,
-            out: Box::new(io::sink()),
-            buffer: Vec::with_capacity(WRITE_BUFFER),
-            format,
-            failed: false,
-            waiting: (0, 0),
-            missing: (0, 0),
-            further: None,
-            bytes: 0,
-            refused: Refused::default(),
-            missing_before: (0, 0),
-            refused_before: Refused::default(),
-        }
-    }
-
-    /// Empties its file, if it has one that is as it was, and writes there from here on.
-    fn begin(&mut self) -> io::Result<()> {
-        let Some(file) = self.untouched.take() else { return Ok(()) };
-        // Pipes and devices have no length.
-        if file.metadata().is_ok_and(|meta| meta.is_file())
-            && let Err(e) = file.set_len(0)
-        {
-            self.failed = true;
-            return Err(io::Error::new(e.kind(), format!("{}: {e}", self.name)));
-        }
-        self.out = Box::new(file);
-        Ok(())
-    }
-
-    fn frame(&mut self, frame: &Sent, bytes: &[u8], names: &InterfaceNames) -> io::Result<()> {
-        let result = if self.failed { Ok(()) } else { self.take(frame, bytes, names) };
-        let one = |(frames, bytes)| (frames + 1, bytes + u64::from(frame.len));
-        if self.failed {
-            self.missing = one(self.missing);
-        } else if !self.buffer.is_empty() {
-            self.waiting = one(self.waiting);
-        }
-        result
-    }
-
-    fn take(&mut self, frame: &Sent, bytes: &[u8], names: &InterfaceNames) -> io::Result<()> {
-        match self.further.as_mut().map_or(Turn::Stay, |f| f.turn(self.bytes, frame.ts)) {
-            Turn::Stay => {}
-            Turn::GoOn => self.go_on()?,
-            Turn::Over => {
-                self.flush()?;
-                self.refused.add(Refusal::Over, frame.len);
-                return Ok(());
-            }
-        }
-        let before = self.buffer.len();
-        if let Err(first) = self.format.put(&mut self.buffer, frame, bytes, Some(names)) {
-            return Err(self.other_link(first, frame.link));
-        }
-        self.bytes += (self.buffer.len() - before) as u64;
-        if self.buffer.len() >= WRITE_BUFFER { self.write() } else { Ok(()) }
-    }
-
-    /// Ends this file, and goes on in the next.
-    fn go_on(&mut self) -> io::Result<()> {
-        self.flush()?;
-        let Some(further) = &mut self.further else { return Ok(()) };
-        match further.next() {
-            Ok((name, file, id)) => (self.name, self.out, self.id) = (name, Box::new(file), id),
-            Err(e) => {
-                self.failed = true;
-                return Err(e);
-            }
-        }
-        (self.format, self.bytes) = (self.format.afresh(), 0);
-        Ok(())
-    }
-
-    /// Refuses a frame of another link type than the first. What came before is kept.
-    fn other_link(&mut self, first: LinkType, other: LinkType) -> io::Error {
-        if let Err(e) = self.flush() {
-            return e;
-        }
-        self.failed = true;
-        let (name, first, other) = (&self.name, link_name(first), link_name(other));
-        io::Error::new(
-            io::ErrorKind::InvalidData,
-            format!(
-                "{name}: a pcap file has frames of one link type, and these are {first} and \
-                 {other}; a name that ends in .pcapng takes both"
-            ),
-        )
-    }
-
-    fn write(&mut self) -> io::Result<()> {
-        let written = self.out.write_all(&self.buffer);
-        self.buffer.clear();
-        self.failed |= written.is_err();
-        let (frames, bytes) = std::mem::take(&mut self.waiting);
-        if self.failed {
-            // Some of them may have come in.
-            self.missing = (self.missing.0 + frames, self.missing.1 + bytes);
-        }
-        written.map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", self.name)))
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        if self.failed || self.buffer.is_empty() {
-            return Ok(());
-        }
-        self.write()?;
-        let flushed = self.out.flush();
-        self.failed |= flushed.is_err();
-        flushed.map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", self.name)))
-    }
-
-    /// Writes what is left.
-    fn finish(&mut self) -> io::Result<()> {
-        if self.untouched.is_some() {
-            return Ok(());
-        }
-        self.format.end(&mut self.buffer);
-        self.flush()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
     use weir_packet::interface::{Via, Way};
+    use weir_packet::source::LinkType;
 
     fn frame(outlet: u32, link: LinkType, ts: i64, caplen: u32) -> Sent {
         let (len, via) = (caplen + 5, Via::UNKNOWN);

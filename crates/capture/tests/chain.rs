@@ -1,6 +1,6 @@
-//! Several captures read as one.
+//! Several captures read one after the other.
 
-use weir_capture::{Options, open_all};
+use weir_capture::{Options, Order, open_all};
 use weir_packet::craft::Frame;
 use weir_packet::pcap::FileHeader;
 use weir_packet::source::{FrameBatch, LinkType, Source};
@@ -30,6 +30,10 @@ fn folder() -> Folder {
     Folder(tempfile::tempdir().expect("a temporary folder"))
 }
 
+fn given() -> Options {
+    Options { order: Order::Given, ..Options::default() }
+}
+
 /// Link type, number and second of each packet, and how it ended.
 fn read(source: &mut dyn Source) -> (Vec<(u16, u64, i64)>, Option<String>) {
     let (mut packets, mut batch) = (Vec::new(), FrameBatch::new());
@@ -57,7 +61,7 @@ fn packets_are_numbered_through() {
         folder.file("c", &capture(LinkType::ETHERNET, 2, 500)),
     ];
     let bytes: u64 = names.iter().map(|n| std::fs::metadata(n).expect("there").len()).sum();
-    let mut source = open_all(names, &Options::default()).expect("opens");
+    let mut source = open_all(names, &given()).expect("opens");
     let (packets, error) = read(&mut *source);
     assert_eq!(error, None);
     assert_eq!(packets.len(), 307);
@@ -76,7 +80,7 @@ fn a_fault_ends_all_and_names_its_file() {
     let torn = folder.file("torn", &whole[..whole.len() - 1]);
     let check = |names: [&String; 3], n: usize, reason: &str| {
         let names = names.map(String::clone).to_vec();
-        let mut source = open_all(names, &Options::default()).expect("opens");
+        let mut source = open_all(names, &given()).expect("opens");
         let (packets, error) = read(&mut *source);
         assert_eq!((packets.len(), source.account().received), (n, n as u64));
         let error = error.expect("a fault");
@@ -88,7 +92,7 @@ fn a_fault_ends_all_and_names_its_file() {
     for n in 0..3 {
         let mut names = vec![a.clone(); 3];
         names[n] = "nowhere".to_owned();
-        let error = open_all(names, &Options::default()).err().expect("refused");
+        let error = open_all(names, &given()).err().expect("refused");
         assert!(error.to_string().contains("nowhere"), "{error}");
     }
 }

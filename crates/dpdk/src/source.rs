@@ -189,6 +189,8 @@ pub(crate) struct DpdkSource {
     open: bool,
     /// What ends the capture, when what came before it has been said.
     failed: Option<SourceError>,
+    /// Frames that were there when somebody asked whether any were.
+    ahead: Option<FrameBatch>,
 }
 
 impl DpdkSource {
@@ -208,6 +210,7 @@ impl DpdkSource {
             reached: i64::MIN,
             open: false,
             failed: None,
+            ahead: None,
         }
     }
 
@@ -340,7 +343,13 @@ impl Source for DpdkSource {
             return Err(error);
         }
         self.tick();
-        let quiet = !self.wait(batch);
+        let quiet = match &mut self.ahead {
+            Some(ahead) if !ahead.is_empty() => {
+                std::mem::swap(batch, ahead);
+                false
+            }
+            _ => !self.wait(batch),
+        };
         self.close_gap(batch);
         if quiet || steady() - self.looked > i64::from(LOOK_EVERY_MS) * NS_PER_MS {
             // First what was taken and is to be said besides.
@@ -350,6 +359,13 @@ impl Source for DpdkSource {
             batch.set_reached(reached);
         }
         Ok(true)
+    }
+
+    fn is_ready(&mut self) -> bool {
+        let mut ahead = self.ahead.take().unwrap_or_default();
+        let ready = !ahead.is_empty() || self.take(&mut ahead);
+        self.ahead = Some(ahead);
+        ready || self.ended || self.failed.is_some()
     }
 
     fn account(&self) -> Account {

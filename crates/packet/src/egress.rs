@@ -80,12 +80,14 @@ pub enum Refusal {
     Over,
     /// It came by the interface that it was to leave by.
     CameByIt,
+    /// It could not be written: the disk was full, say, or the reader of a pipe had gone.
+    Unwritten,
     /// The system refused it for another reason.
     Other,
 }
 
 /// How many reasons there are.
-pub const REFUSALS: usize = 10;
+pub const REFUSALS: usize = 11;
 
 impl Refusal {
     /// All of them, in the order of their numbers.
@@ -99,8 +101,15 @@ impl Refusal {
         Refusal::Unreachable,
         Refusal::Over,
         Refusal::CameByIt,
+        Refusal::Unwritten,
         Refusal::Other,
     ];
+
+    /// Whether the frame is missing where it was to go: not so where it was to stay away, as the
+    /// number of files or the interface that it came by says.
+    pub fn is_loss(self) -> bool {
+        !matches!(self, Refusal::Over | Refusal::CameByIt)
+    }
 }
 
 /// Frames that an outlet did not take, and their bytes as on the wire, by [`Refusal`].
@@ -174,7 +183,9 @@ pub trait Egress {
     /// Takes frames, those of each outlet in order; their bytes are in `memory`.
     ///
     /// # Errors
-    /// When an outlet cannot go on; the error names it. What it took before stays.
+    /// When an outlet cannot go on; the error names it. What it took before stays. Frames of this
+    /// call that were not taken, and those that had waited to be written, are among
+    /// [those refused](Egress::refused) then.
     fn send(&mut self, memory: &[u8], frames: &[Sent]) -> io::Result<()>;
 
     /// Whether this outlet, by its number, is known to take no frames for now: its interface is
@@ -184,8 +195,8 @@ pub trait Egress {
         false
     }
 
-    /// Frames that came by [`Egress::send`] and that this outlet, by its number, did not take. The
-    /// run goes on; what is neither refused nor part of an error was sent.
+    /// Frames that came by [`Egress::send`] and that this outlet, by its number, did not take, also
+    /// where that failed. What is not among them was sent.
     fn refused(&self, _outlet: u32) -> Refused {
         Refused::default()
     }

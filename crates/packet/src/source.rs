@@ -100,6 +100,22 @@ pub enum SourceError {
         /// Why not.
         reason: String,
     },
+    /// Several captures that were read at the same time broke off, each for a reason of its own;
+    /// two at least.
+    Several(Vec<SourceError>),
+}
+
+/// Captures whose errors are told one by one.
+const TOLD_MAX: usize = 10;
+
+impl SourceError {
+    /// All of these as one error; `None` of none.
+    pub fn all(mut errors: Vec<SourceError>) -> Option<SourceError> {
+        match errors.len() {
+            0 | 1 => errors.pop(),
+            _ => Some(SourceError::Several(errors)),
+        }
+    }
 }
 
 impl fmt::Display for SourceError {
@@ -120,6 +136,15 @@ impl fmt::Display for SourceError {
                 link.0,
                 crate::ethernet::link_name(*link)
             ),
+            SourceError::Several(errors) => {
+                for (n, error) in errors.iter().take(TOLD_MAX).enumerate() {
+                    write!(f, "{}{error}", if n > 0 { "; also " } else { "" })?;
+                }
+                match errors.len().saturating_sub(TOLD_MAX) {
+                    0 => Ok(()),
+                    more => write!(f, "; and {more} more"),
+                }
+            }
         }
     }
 }
@@ -149,6 +174,14 @@ pub trait Source: Send {
     /// a call after an error returns `Ok(false)`.
     fn fill(&mut self, batch: &mut FrameBatch) -> Result<bool, SourceError>;
 
+    /// Whether the next [`fill`](Source::fill) returns at once; `false` where it may wait for
+    /// frames of a wire. With several workers only one thread waits for the source, and it does
+    /// so only when no packet is left that it has to hand on. So a source that may wait says so
+    /// here: a peer that gets no answer from a network function sends nothing more, and both would
+    /// wait for each other until the source gives up. Files never wait. There is no default, since
+    /// a source around another has to ask it.
+    fn is_ready(&mut self) -> bool;
+
     /// What has been received, filtered and lost so far.
     fn account(&self) -> Account;
 
@@ -161,6 +194,10 @@ pub trait Source: Send {
 impl<S: Source + ?Sized> Source for Box<S> {
     fn fill(&mut self, batch: &mut FrameBatch) -> Result<bool, SourceError> {
         (**self).fill(batch)
+    }
+
+    fn is_ready(&mut self) -> bool {
+        (**self).is_ready()
     }
 
     fn account(&self) -> Account {

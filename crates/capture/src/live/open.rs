@@ -1,17 +1,19 @@
 //! Opening: interfaces, sockets, rings, filters.
 
-use super::block::{RESERVE, Rules};
+use super::block::{RESERVE, Rules, SLOT_OVERHEAD};
 use super::interface::{missing, shape};
 use super::packet::Wire;
 use super::program::{NOTHING, program};
-use super::ring::Ring;
-use super::{ANY, Event, LiveOptions, NoPacketSockets, Stamps, check_names, error};
+use super::ring::{Memory, Ring};
+use super::{ANY, Event, Handover, LiveOptions, NoPacketSockets, Stamps, check_names, error};
 use crate::cbpf::Program;
 use crate::limits::{
-    KERNEL_FILTER_MAX, RETIRE_MS, RING_BLOCK, RING_BLOCKS_MIN, RING_BUFFER_MAX, RINGS_MAX,
+    KERNEL_FILTER_MAX, RETIRE_MS, RING_BLOCK, RING_BLOCKS_MIN, RING_BUFFER_MAX, RING_QUEUE,
+    RING_SLOT, RING_SLOT_MAX, RING_SLOTS_MIN, RINGS_MAX,
 };
 use crate::sys;
 use crate::sys::interface::Facts;
+use crate::sys::link;
 use crate::sys::packet::{Shape, Socket};
 use std::io;
 use weir_packet::limits::CAPLEN_MAX;
@@ -113,17 +115,13 @@ fn sockets(
 ) -> Result<(), SourceError> {
     let name = plan.name;
     let filter = filter(plan, options)?;
-    let blocks = (options.buffer / RING_BLOCK / options.rings).max(RING_BLOCKS_MIN);
     let (mut group, mut made) = (None, Vec::new());
     for _ in 0..options.rings {
         let socket = Socket::new(plan.shape).map_err(|e| no_socket(name, e))?;
         if options.stamps != Stamps::Host {
             socket.adapter_times().map_err(|e| refused(name, "times of the adapter", e))?;
         }
-        let size =
-            sys::ring::Size { blocks, block: RING_BLOCK, retire_ms: RETIRE_MS, reserve: RESERVE };
-        let ring = sys::ring::Ring::new(&socket, size)
-            .map_err(|e| no_memory(name, blocks * RING_BLOCK * options.rings, e))?;
+        let memory = memory(&socket, plan, options)?;
         socket.filter(&NOTHING).map_err(|e| refused(name, "a filter", e))?;
         socket.bind(plan.index).map_err(|e| refused(name, "a socket", e))?;
         if options.promiscuous && plan.index != 0 {
@@ -132,7 +130,7 @@ fn sockets(
         if options.rings > 1 {
             group = Some(socket.share(group).map_err(|e| refused(name, "several rings", e))?);
         }
-        made.push((socket, ring));
+        made.push((socket, memory));
     }
     let in_kernel = start(plan, options, filter.as_ref(), made.iter().map(|(socket, _)| socket))?;
     let program = filter.map(|code| Program::new(&code)).transpose();
@@ -147,9 +145,41 @@ fn sockets(
         all: program.is_some() && !in_kernel,
         filter: program,
     };
-    rings.extend(made.into_iter().map(|(s, r)| Ring::new(wire, s, r, rules.clone())));
+    rings.extend(made.into_iter().map(|(s, m)| Ring::new(wire, s, m, rules.clone())));
     Ok(())
 }
+
+/// Makes the ring of a socket.
+fn memory(socket: &Socket, plan: &Plan<'_>, options: &LiveOptions) -> Result<Memory, SourceError> {
+    let (name, rings) = (plan.name, options.rings);
+    let bytes = options.buffer / rings;
+    match options.handover {
+        Handover::Blocks => {
+            let blocks = (bytes / RING_BLOCK).max(RING_BLOCKS_MIN);
+            let (block, retire_ms, reserve) = (RING_BLOCK, RETIRE_MS, RESERVE);
+            let ring =
+                sys::ring::Ring::new(socket, sys::ring::Size { blocks, block, retire_ms, reserve })
+                    .map_err(|e| no_memory(name, blocks * block * rings, e))?;
+            Ok(Memory::Blocks { ring, reading: 0 })
+        }
+        Handover::AtOnce => {
+            // Of all interfaces there is no MTU; a frame has a link header and perhaps a tag.
+            let mtu = link::control().and_then(|control| link::mtu(control, name)).unwrap_or(0);
+            let longest = usize::try_from(mtu).unwrap_or(usize::MAX).saturating_add(LINK_HEADER);
+            let slot = longest.saturating_add(SLOT_OVERHEAD).clamp(RING_SLOT, RING_SLOT_MAX);
+            let slot = slot.next_power_of_two();
+            let slots = (bytes / slot).max(RING_SLOTS_MIN);
+            let (block, reserve, queue) = (RING_BLOCK, RESERVE, RING_QUEUE);
+            let size = sys::ring::SlotSize { slots, slot, block, reserve, queue };
+            let ring = sys::ring::Slots::new(socket, size)
+                .map_err(|e| no_memory(name, slots * slot * rings, e))?;
+            Ok(Memory::Slots { ring, long: None, error: None })
+        }
+    }
+}
+
+/// Bytes of an Ethernet header with a tag.
+const LINK_HEADER: usize = 18;
 
 type Code = Vec<crate::cbpf::Instruction>;
 

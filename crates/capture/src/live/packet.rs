@@ -1,9 +1,14 @@
-//! AF_PACKET with TPACKET_V3 (packet(7)).
+//! AF_PACKET with rings (packet(7)).
 //!
-//! The kernel writes frames into a ring of blocks that it shares with this process, several rings
-//! of an interface if it should write them on several processors at once. A batch refers to the
-//! block its frames lie in, and the kernel gets the block back once no batch does: no byte is
-//! copied, nothing is allocated and no call is made per batch while frames come.
+//! The kernel writes frames into a ring that it shares with this process, several rings of an
+//! interface if it should write them on several processors at once. A batch refers to the memory
+//! its frames lie in, and the kernel gets that back once no batch does: no byte is copied, nothing
+//! is allocated and no call is made per batch while frames come.
+//!
+//! A ring consists of blocks of many frames (TPACKET_V3), or of a slot for each frame
+//! (TPACKET_V2), see [`Handover`](super::Handover). The kernel hands a block over when it is full
+//! or too old, and before that nobody may read what is in it; milliseconds are the least that can
+//! be asked for, and a peer that waits for an answer waits that long with every packet.
 //!
 //! Every frame that an interface hands to the capture is delivered, filtered, or counted as lost.
 //! Rings are read in the order of their oldest frames; the order of frames on different rings is
@@ -14,7 +19,7 @@ use super::indices::Indices;
 use super::losses::Losses;
 use super::ring::Ring;
 use super::{LiveOptions, State, error, open};
-use crate::limits::{BATCHES_UNWATCHED, DRAIN_MS, DRAIN_STEP_MS, WAIT_MS};
+use crate::limits::{BATCHES_UNWATCHED, DRAIN_MS, DRAIN_STEP_MS, RING_PAUSE_NS, WAIT_MS};
 use crate::sys;
 use crate::sys::packet::{Poll, pause};
 use std::cell::Cell;
@@ -28,7 +33,10 @@ use weir_packet::source::{Account, FrameBatch, LinkType, Lost, Source, SourceErr
 /// # Errors
 /// When there is no such interface, the process may not, or the kernel refuses what the options
 /// ask for.
-pub fn open_live(names: &[String], options: LiveOptions) -> Result<Box<dyn Source>, SourceError> {
+pub(super) fn open_live(
+    names: &[String],
+    options: LiveOptions,
+) -> Result<Box<dyn Source>, SourceError> {
     let (wires, rings) = open::open(names, &options)?;
     let poll = Poll::new(rings.iter().map(|ring| &ring.socket));
     let mut clock = Clock::new(options.stamps);
@@ -115,6 +123,10 @@ impl Source for Live {
             }
         }
         more
+    }
+
+    fn is_ready(&mut self) -> bool {
+        self.ended || self.oldest().is_some()
     }
 
     fn account(&self) -> Account {
@@ -226,8 +238,8 @@ impl Live {
             self.poll.wait(most.min(WAIT_MS - elapsed));
             self.look_after()?;
             if self.oldest().is_none() && waited.elapsed_ms() < elapsed + most {
-                // The kernel calls a ring ready as long as its last block was not given back.
-                pause(1);
+                // A ring is ready for the kernel while its last block or slot is not given back.
+                pause(RING_PAUSE_NS);
             }
         }
     }
@@ -259,14 +271,15 @@ impl Live {
     fn look_after(&mut self) -> Result<(), SourceError> {
         self.unwatched = 0;
         for number in 0..self.rings.len() {
-            if !self.poll.failed(number) {
+            let ring = &mut self.rings[number];
+            if !self.poll.failed(number) && !ring.has_failed() {
                 continue;
             }
-            let ring = &self.rings[number];
-            let name = &self.wires[ring.wire].name;
-            match ring.socket.take_error().map_err(|e| error(name, e))? {
+            let wire = ring.wire;
+            let name = &self.wires[wire].name;
+            match ring.take_error().map_err(|e| error(name, e))? {
                 Some(e) if e.raw_os_error() == Some(libc::ENETDOWN) => {
-                    self.turn(ring.wire, State::Down);
+                    self.turn(wire, State::Down);
                 }
                 Some(e) => return Err(error(name, e)),
                 None => {}

@@ -339,6 +339,11 @@ impl Source for PcapSource {
         more
     }
 
+    fn is_ready(&mut self) -> bool {
+        self.load();
+        self.ended || self.error.is_some() || self.oldest().is_some()
+    }
+
     fn account(&self) -> Account {
         Account::of_all(self.interfaces())
     }

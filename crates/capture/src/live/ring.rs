@@ -1,6 +1,6 @@
 //! A socket with its ring: frames of its blocks one after the other, and how many there were.
 
-use super::block::{Captured, Rules, Walked, walk};
+use super::block::{Captured, QUEUED, Rules, Walked, is_queued, walk, walk_slots, whole_slot};
 use super::indices::Indices;
 use super::program::NOTHING;
 use crate::sys;
@@ -16,15 +16,98 @@ pub(super) struct Ring {
     /// The number of its interface.
     pub(super) wire: usize,
     pub(super) socket: Socket,
-    ring: sys::ring::Ring,
+    memory: Memory,
     rules: Rules,
-    /// The block being read, and its frames; refilled from block to block.
-    block: usize,
+    /// The memory being read, and its frames; refilled from block to block, or run to run.
     frames: Vec<Captured>,
     /// The next of them.
     next: usize,
     counts: Counts,
     told: Cell<Told>,
+}
+
+/// How the kernel hands frames over.
+pub(super) enum Memory {
+    /// Many at a time, when their block is full or some time is over.
+    Blocks {
+        /// The ring.
+        ring: sys::ring::Ring,
+        /// The block being read.
+        reading: usize,
+    },
+    /// One by one, as they come.
+    Slots {
+        /// The ring.
+        ring: sys::ring::Slots,
+        /// The frame being read, if it is longer than a slot: then it has memory of its own.
+        long: Option<Arc<Vec<u8>>>,
+        /// What went wrong on the socket, and was told instead of such a frame.
+        error: Option<io::Error>,
+    },
+}
+
+impl Memory {
+    /// Gives back what no batch refers to, but for the `keep` last. Returns how much of the rest is
+    /// still referred to.
+    #[inline(always)]
+    fn give_back(&mut self, keep: usize) -> usize {
+        match self {
+            Memory::Blocks { ring, .. } => ring.give_back(keep),
+            Memory::Slots { ring, .. } => ring.give_back(keep),
+        }
+    }
+
+    /// Takes the next frames that the kernel has handed over; what became of them, if there are
+    /// any.
+    #[inline(always)]
+    fn take(
+        &mut self,
+        socket: &Socket,
+        rules: &Rules,
+        frames: &mut Vec<Captured>,
+    ) -> Option<Walked> {
+        match self {
+            Memory::Blocks { ring, reading } => {
+                *reading = ring.take()?;
+                Some(walk(ring.bytes_mut(*reading), rules, frames))
+            }
+            Memory::Slots { ring, long, error } => {
+                *long = None;
+                if !ring.take(BATCH, QUEUED) {
+                    return None;
+                }
+                let slot = ring.slot();
+                let slots = ring.latest_mut();
+                if is_queued(slots) {
+                    let mut whole = Vec::new();
+                    let receive = |room: &mut [u8]| {
+                        // An error that is pending is told first, and then is no more.
+                        socket.receive(room).or_else(|e| {
+                            *error = Some(e);
+                            socket.receive(room)
+                        })
+                    };
+                    // Where it is not in the queue after all, there is its beginning.
+                    if whole_slot(slots, &mut whole, receive).is_ok() {
+                        let walked = walk_slots(&mut whole, usize::MAX, rules, frames);
+                        *long = Some(Arc::new(whole));
+                        return Some(walked);
+                    }
+                }
+                Some(walk_slots(slots, slot, rules, frames))
+            }
+        }
+    }
+
+    /// What frames of the last take lie in.
+    #[inline(always)]
+    fn chunk(&self) -> Option<Chunk> {
+        match self {
+            Memory::Blocks { ring, reading } => Some(Arc::clone(ring.block(*reading)) as Chunk),
+            Memory::Slots { long: Some(long), .. } => Some(Arc::clone(long) as Chunk),
+            Memory::Slots { ring, .. } => ring.latest().map(|run| Arc::clone(run) as Chunk),
+        }
+    }
 }
 
 /// What this side counted.
@@ -48,43 +131,42 @@ pub(super) struct Told {
 }
 
 impl Ring {
-    pub(super) fn new(wire: usize, socket: Socket, ring: sys::ring::Ring, rules: Rules) -> Ring {
+    pub(super) fn new(wire: usize, socket: Socket, memory: Memory, rules: Rules) -> Ring {
         let (frames, counts, told) = (Vec::new(), Counts::default(), Cell::default());
-        Ring { wire, socket, ring, rules, block: 0, frames, next: 0, counts, told }
+        Ring { wire, socket, memory, rules, frames, next: 0, counts, told }
     }
 
-    /// The time of the frame that comes next, from the block at hand.
+    /// The time of the frame that comes next, of those at hand.
     #[inline(always)]
     pub(super) fn head(&self) -> Option<i64> {
         self.frames.get(self.next).map(|frame| frame.ts)
     }
 
-    /// Whether the frame that comes next is the first of its block.
+    /// Whether the frame that comes next is the first of its block, or run of slots.
     #[inline(always)]
     pub(super) fn is_fresh(&self) -> bool {
         self.next == 0
     }
 
-    /// Looks for a block with frames, unless there is one at hand, and gives back those that no
-    /// batch refers to. Returns how many are still referred to.
+    /// Looks for frames, unless there are some at hand, and gives back blocks or slots that no
+    /// batch refers to. Returns how many of them are still referred to.
     pub(super) fn load(&mut self) -> usize {
         let reading = usize::from(self.head().is_some());
-        let mut lent = self.ring.give_back(reading);
+        let mut lent = self.memory.give_back(reading);
         while self.head().is_none() {
-            let Some(block) = self.ring.take() else { break };
-            let Walked { refused, unread } =
-                walk(self.ring.bytes_mut(block), &self.rules, &mut self.frames);
-            (self.block, self.next) = (block, 0);
+            let taken = self.memory.take(&self.socket, &self.rules, &mut self.frames);
+            let Some(Walked { refused, unread }) = taken else { break };
+            self.next = 0;
             self.counts.refused += refused;
             self.counts.unread += unread;
             if self.frames.is_empty() {
-                lent = self.ring.give_back(0);
+                lent = self.memory.give_back(0);
             }
         }
         lent
     }
 
-    /// Fills a batch from the block at hand.
+    /// Fills a batch from the frames at hand.
     pub(super) fn fill(
         &mut self,
         batch: &mut FrameBatch,
@@ -92,7 +174,7 @@ impl Ring {
         seq: u64,
         indices: &mut Indices,
     ) {
-        let chunk = Arc::clone(self.ring.block(self.block)) as Chunk;
+        let Some(chunk) = self.memory.chunk() else { return };
         batch.restart(&chunk, 0, link);
         let to = self.frames.len().min(self.next + BATCH);
         let frames = &self.frames[self.next..to];
@@ -105,6 +187,20 @@ impl Ring {
         batch.set_vias(frames.iter().map(via), &names);
         self.counts.delivered += (to - self.next) as u64;
         self.next = to;
+    }
+
+    /// The error that is pending on the socket, which it then is no more.
+    pub(super) fn take_error(&mut self) -> io::Result<Option<io::Error>> {
+        let mut told = None;
+        if let Memory::Slots { error, .. } = &mut self.memory {
+            told = error.take().filter(|e| e.kind() != io::ErrorKind::WouldBlock);
+        }
+        told.map_or_else(|| self.socket.take_error(), |e| Ok(Some(e)))
+    }
+
+    /// Whether an error was told where a frame was asked for.
+    pub(super) fn has_failed(&self) -> bool {
+        matches!(self.memory, Memory::Slots { error: Some(_), .. })
     }
 
     /// Lets no more frames into the ring.

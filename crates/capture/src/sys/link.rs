@@ -48,6 +48,13 @@ pub(crate) fn state(socket: impl AsFd, name: &str) -> io::Result<State> {
     Ok(State { up, running: up && carrier() })
 }
 
+/// Bytes of the longest packet that an interface sends.
+pub(crate) fn mtu(socket: impl AsFd, name: &str) -> io::Result<u32> {
+    let request = ask(socket, libc::SIOCGIFMTU, request(name)?)?;
+    // SAFETY: SIOCGIFMTU writes the MTU.
+    Ok(unsafe { request.ifr_ifru.ifru_mtu }.unsigned_abs())
+}
+
 /// `struct ethtool_value`.
 #[repr(C)]
 struct EthtoolValue {

@@ -11,6 +11,7 @@ use libc::{c_int, c_uint, c_void};
 use std::io;
 use std::mem::{self, MaybeUninit};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::ptr;
 
 /// What frames begin with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,6 +44,8 @@ pub(crate) struct Socket(OwnedFd);
 unsafe trait Plain: Copy {}
 // SAFETY: a number.
 unsafe impl Plain for c_int {}
+// SAFETY: a structure of numbers.
+unsafe impl Plain for libc::tpacket_req {}
 // SAFETY: a structure of numbers.
 unsafe impl Plain for libc::tpacket_req3 {}
 // SAFETY: a structure of numbers.
@@ -140,6 +143,34 @@ impl Socket {
         self.set(libc::PACKET_RX_RING, request)
     }
 
+    /// Turns to rings of the second version, with so many bytes to spare before each frame, and
+    /// makes the one that [`super::ring::Slots`] maps. Frames that are too long for their slot are
+    /// queued besides, up to about so many bytes, for [`Socket::receive`].
+    pub(super) fn slots(
+        &self,
+        reserve: usize,
+        queue: usize,
+        request: &libc::tpacket_req,
+    ) -> io::Result<()> {
+        self.set(libc::PACKET_VERSION, &(libc::tpacket_versions::TPACKET_V2 as c_int))?;
+        self.set(libc::PACKET_RESERVE, &(reserve as c_int))?;
+        self.set(libc::PACKET_COPY_THRESH, &1)?;
+        let queue = c_int::try_from(queue).unwrap_or(c_int::MAX);
+        // Beyond what everybody may have with CAP_NET_ADMIN only.
+        self.set_at(libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &queue)
+            .or_else(|_| self.set_at(libc::SOL_SOCKET, libc::SO_RCVBUF, &queue))?;
+        self.set(libc::PACKET_RX_RING, request)
+    }
+
+    /// Takes the next of the frames that were queued, as much of it as there is room for; returns
+    /// how long it is.
+    pub(crate) fn receive(&self, room: &mut [u8]) -> io::Result<usize> {
+        let flags = libc::MSG_DONTWAIT | libc::MSG_TRUNC;
+        // SAFETY: room for so many bytes.
+        let n = unsafe { libc::recv(self.fd(), room.as_mut_ptr().cast(), room.len(), flags) };
+        usize::try_from(n).map_err(|_| io::Error::last_os_error())
+    }
+
     /// What happened since the last call; only for sockets with a ring.
     pub(crate) fn statistics(&self) -> io::Result<Statistics> {
         let counts: libc::tpacket_stats_v3 = self.get(libc::PACKET_STATISTICS)?;
@@ -161,11 +192,14 @@ impl Socket {
     }
 
     fn set<T: Plain>(&self, option: c_int, value: &T) -> io::Result<()> {
+        self.set_at(libc::SOL_PACKET, option, value)
+    }
+
+    fn set_at<T: Plain>(&self, level: c_int, option: c_int, value: &T) -> io::Result<()> {
         let size = mem::size_of::<T>() as libc::socklen_t;
         let value = std::ptr::from_ref(value).cast::<c_void>();
         // SAFETY: a value and its size, read while the call lasts.
-        let set = unsafe { libc::setsockopt(self.fd(), libc::SOL_PACKET, option, value, size) };
-        checked(set).map(drop)
+        checked(unsafe { libc::setsockopt(self.fd(), level, option, value, size) }).map(drop)
     }
 
     fn get<T: Plain>(&self, option: c_int) -> io::Result<T> {
@@ -231,8 +265,10 @@ impl Poll {
 }
 
 /// Waits for a while, or for a signal.
-pub(crate) fn pause(timeout_ms: c_uint) {
-    wait(&mut [], timeout_ms);
+pub(crate) fn pause(ns: u32) {
+    let time = libc::timespec { tv_sec: 0, tv_nsec: ns as _ };
+    // SAFETY: no descriptors, a time of less than ten seconds, no mask of signals.
+    unsafe { libc::ppoll(ptr::null_mut(), 0, &time, ptr::null()) };
 }
 
 fn wait(fds: &mut [libc::pollfd], timeout_ms: c_uint) {

@@ -1,9 +1,11 @@
 //! What the kernel tells of interfaces, by rtnetlink(7).
 
-use crate::limits::NETLINK_BUFFER;
+use crate::limits::{LINK_CHANGES_BUFFER, NETLINK_BUFFER};
 use rustix::net::netlink::SocketAddrNetlink;
+use rustix::net::sockopt::set_socket_recv_buffer_size;
 use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, connect, recv, send, socket_with,
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, bind, connect, recv, send,
+    socket_with,
 };
 use std::io;
 use std::os::fd::OwnedFd;
@@ -30,6 +32,7 @@ pub(crate) struct Interface {
 pub(crate) struct Interfaces(OwnedFd);
 
 const RTM_NEWLINK: u16 = 16;
+const RTM_DELLINK: u16 = 17;
 const RTM_GETLINK: u16 = 18;
 const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
@@ -106,6 +109,59 @@ impl Interfaces {
                 return Ok(());
             }
         }
+    }
+}
+
+/// What became of an interface.
+pub(crate) enum LinkChange {
+    /// It is so now; nothing of it may be new.
+    Is(Interface),
+    /// The one of this number was removed.
+    Gone(u32),
+}
+
+/// What the kernel says of interfaces of the network namespace it was made in, since then. It is
+/// kept until it is read.
+pub(crate) struct LinkChanges(OwnedFd);
+
+impl LinkChanges {
+    pub(crate) fn open() -> io::Result<LinkChanges> {
+        /// `RTMGRP_LINK`.
+        const LINKS: u32 = 1;
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, None)?;
+        // As much as the system allows; what has no room is found out otherwise.
+        let _ = set_socket_recv_buffer_size(&socket, LINK_CHANGES_BUFFER);
+        bind(&socket, &SocketAddrNetlink::new(0, LINKS))?;
+        Ok(LinkChanges(socket))
+    }
+
+    /// Reads what was said. Whether that was all: else the kernel had no room for more.
+    pub(crate) fn read(&self, mut each: impl FnMut(LinkChange)) -> bool {
+        let (mut said, mut complete) = (vec![0; NETLINK_BUFFER], true);
+        loop {
+            match recv(&self.0, &mut said[..], RecvFlags::empty()) {
+                Ok((n, _)) => messages(&said[..n], |kind, body| match kind {
+                    // Of another family it is about a port of a bridge.
+                    _ if body.first() != Some(&0) => {}
+                    RTM_NEWLINK => each(LinkChange::Is(interface(body))),
+                    RTM_DELLINK => each(LinkChange::Gone(interface(body).index)),
+                    _ => {}
+                }),
+                Err(rustix::io::Errno::NOBUFS) => complete = false,
+                Err(rustix::io::Errno::INTR) => {}
+                Err(_) => return complete,
+            }
+        }
+    }
+}
+
+/// Goes through messages, by kind and body.
+fn messages(mut bytes: &[u8], mut each: impl FnMut(u16, &[u8])) {
+    while let (Some(len), Some(kind)) = (u32_at(bytes, 0), u16_at(bytes, 4)) {
+        let len = (len as usize).clamp(HEADER, bytes.len().max(HEADER));
+        each(kind, bytes.get(HEADER..len).unwrap_or(&[]));
+        bytes = bytes.get(len.next_multiple_of(4)..).unwrap_or(&[]);
     }
 }
 
@@ -244,6 +300,8 @@ mod tests {
             let mut n = 0;
             let _ = read(&bytes, &mut |_| n += 1);
             let _ = read(&body, &mut |_| n += 1);
+            messages(&bytes, |_, body| drop(interface(body)));
+            messages(&body, |_, body| drop(interface(body)));
             prop_assert_eq!(n >= 1, kind == RTM_NEWLINK || n > 0);
         }
     }

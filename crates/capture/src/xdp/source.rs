@@ -348,6 +348,10 @@ impl Source for XdpSource {
         Ok(true)
     }
 
+    fn is_ready(&mut self) -> bool {
+        self.ended || self.queues.iter_mut().any(|queue| queue.has_frames() && queue.can_lend())
+    }
+
     fn account(&self) -> Account {
         Account { received: self.seq, lost: self.lost.get(), ..Account::default() }
     }

@@ -97,6 +97,11 @@ impl Sender {
         let sent = sendto(self.socket.as_raw_fd(), frame, &self.to, MsgFlags::empty());
         assert_eq!(sent, Ok(frame.len()), "a frame is sent");
     }
+
+    /// The same of an interface that may be down.
+    pub fn try_send(&self, frame: &[u8]) -> bool {
+        sendto(self.socket.as_raw_fd(), frame, &self.to, MsgFlags::empty()).is_ok()
+    }
 }
 
 /// Waits for a moment, between two looks at what another process does.

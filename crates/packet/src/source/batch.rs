@@ -411,6 +411,39 @@ impl FrameBatch {
         self.n += at.len();
     }
 
+    /// Appends frame `i` of another batch as number `seq`. Its bytes are to be copied to `offset`
+    /// of the memory that [`FrameBatch::settle`] names once all are there. That batch has no later
+    /// fragments with ports. Panics when this one is full, or `i` is beyond the other's frames.
+    #[inline]
+    pub fn push_from(&mut self, from: &FrameBatch, i: usize, seq: u64, offset: u32) {
+        debug_assert!(from.late.is_empty(), "ports are said of batches that were read");
+        let caplen = from.frame(i).len() as u32;
+        let (n, cols) = (self.n, &*from.cols);
+        let via = from.via(i);
+        if n == 0 {
+            (self.via, self.mixed, self.looked) = (via, false, from.looked);
+        } else {
+            self.looked &= from.looked;
+            if self.mixed || via != self.via {
+                self.mix(n);
+                self.cols.via[n] = via;
+            }
+        }
+        if self.names.is_none() {
+            self.names.clone_from(&from.names);
+        }
+        let c = &mut *self.cols;
+        (c.ts[n], c.seq[n]) = (cols.ts[i], seq);
+        (c.off[n], c.caplen[n], c.len[n]) = (offset, caplen, cols.len[i]);
+        c.look[n] = cols.look[i];
+        self.n = n + 1;
+    }
+
+    /// Says that the frames lie in this memory, at the offsets that were given.
+    pub fn settle(&mut self, chunk: &Chunk) {
+        (self.chunk, self.base) = (Arc::clone(chunk), 0);
+    }
+
     /// Takes over by which interfaces frames came, for [`FrameBatch::extend_from`].
     fn take_vias(&mut self, from: &FrameBatch, n: Range<usize>, at: &[u16]) {
         if self.names.is_none() {

@@ -6,7 +6,7 @@ use super::{Stamps, State, error, is_any};
 use crate::buffers::{Buffer, Buffers};
 use crate::cbpf::Program;
 use crate::limits::{RETIRE_MS, RING_BUFFER_MAX, STREAM_BUFFER};
-use crate::live::{Direction, Event, LiveOptions};
+use crate::live::{Direction, Event, Handover, LiveOptions};
 use crate::sys::libpcap::device::{self, Device, Refusal, Settings};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::cell::Cell;
@@ -117,6 +117,7 @@ impl Wire {
             snaplen: if options.filter.is_some() { CAPLEN_MAX } else { options.snaplen },
             promiscuous: options.promiscuous && !is_any(name),
             timeout_ms: RETIRE_MS,
+            immediate: options.handover == Handover::AtOnce,
             buffer: options.buffer,
             stamps: match options.stamps {
                 Stamps::Host => None,

@@ -28,6 +28,8 @@ pub(crate) struct Settings {
     pub(crate) promiscuous: bool,
     /// Milliseconds that packets may wait in the system for others.
     pub(crate) timeout_ms: u32,
+    /// Whether they don't wait, instead.
+    pub(crate) immediate: bool,
     /// Bytes of the system's buffer.
     pub(crate) buffer: usize,
     /// Whose clock counts, where it is not the one that is usual: `PCAP_TSTAMP_…`.
@@ -170,6 +172,7 @@ functions! {
     set_snaplen: SetNumber = "pcap_set_snaplen",
     set_promisc: SetNumber = "pcap_set_promisc",
     set_timeout: SetNumber = "pcap_set_timeout",
+    set_immediate_mode: SetNumber = "pcap_set_immediate_mode",
     set_buffer_size: SetNumber = "pcap_set_buffer_size",
     set_tstamp_type: SetNumber = "pcap_set_tstamp_type",
     set_tstamp_precision: SetNumber = "pcap_set_tstamp_precision",
@@ -271,6 +274,7 @@ impl Device {
         self.set(functions.set_snaplen, number(settings.snaplen as usize));
         self.set(functions.set_promisc, settings.promiscuous.into());
         self.set(functions.set_timeout, number(settings.timeout_ms as usize));
+        self.set(functions.set_immediate_mode, settings.immediate.into());
         self.set(functions.set_buffer_size, number(settings.buffer));
         // Where there are none, times are in microseconds.
         self.set(functions.set_tstamp_precision, PRECISION_NANO);

@@ -1,0 +1,243 @@
+//! What becomes of interfaces while frames are captured from them.
+//!
+//! The kernel says of each change when it happens (rtnetlink(7)), and keeps what it said until that
+//! is read: an interface that is down and up again between two looks is told as down and up again,
+//! whichever way its frames come and however many there are.
+
+use super::clock::Stopwatch;
+use super::{ANY, Event, LiveOptions, State, Tell};
+use crate::limits::{INDICES_MAX, INTERFACES_EVERY_MS};
+use crate::xdp::link::{Interface, Interfaces, LinkChange, LinkChanges};
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use weir_packet::source::{Account, FrameBatch, Source, SourceError};
+
+/// Captures from interfaces of the network namespace of the calling thread, by their names;
+/// [`ANY`] means all, as cooked frames. It ends when [`LiveOptions::stop`] is set, or
+/// when the last of them is removed.
+///
+/// # Errors
+/// When there is no such interface, the process may not, or the kernel refuses what the options
+/// ask for.
+pub fn open_live(
+    names: &[String],
+    mut options: LiveOptions,
+) -> Result<Box<dyn Source>, SourceError> {
+    let Some(tell) = options.events.take() else {
+        return super::packet::open_live(names, options);
+    };
+    // Before the sockets are, so that nothing happens between.
+    let Ok(watch) = Watch::new(names) else {
+        // The source tells what it finds itself.
+        options.events = Some(tell);
+        return super::packet::open_live(names, options);
+    };
+    let tell = Arc::new(Mutex::new(tell));
+    let theirs = Arc::clone(&tell);
+    let rest = move |event: &Event| {
+        if !matches!(event, Event::Down(_) | Event::Up(_) | Event::Gone(_)) {
+            theirs.lock().unwrap_or_else(PoisonError::into_inner)(event);
+        }
+    };
+    options.events = Some(Box::new(rest));
+    let source = super::packet::open_live(names, options)?;
+    let tell = move |event: &Event| tell.lock().unwrap_or_else(PoisonError::into_inner)(event);
+    Ok(Box::new(Watched::with(source, watch, Box::new(tell))))
+}
+
+/// A source of frames of interfaces, and what becomes of these.
+pub struct Watched<S> {
+    source: S,
+    watch: Watch,
+    looked: Option<Stopwatch>,
+    tell: Tell,
+}
+
+impl<S: Source> Watched<S> {
+    /// Frames of `source`, which come from interfaces of these names ([`ANY`] for all). What
+    /// becomes of them is told, by the thread that reads.
+    ///
+    /// # Errors
+    /// When the kernel does not say.
+    pub fn new(source: S, names: &[String], tell: Tell) -> io::Result<Watched<S>> {
+        Ok(Watched::with(source, Watch::new(names)?, tell))
+    }
+
+    fn with(source: S, watch: Watch, tell: Tell) -> Watched<S> {
+        Watched { source, watch, looked: None, tell }
+    }
+}
+
+impl<S: Source> Source for Watched<S> {
+    fn fill(&mut self, batch: &mut FrameBatch) -> Result<bool, SourceError> {
+        let more = self.source.fill(batch);
+        let due = |looked: Stopwatch| looked.elapsed_ms() >= INTERFACES_EVERY_MS;
+        let over = !matches!(more, Ok(true));
+        if over || self.looked.is_none_or(due) {
+            self.watch.look(&self.tell);
+            self.looked = Some(Stopwatch::start());
+        }
+        if over {
+            // What ended the source may not have been said yet.
+            self.watch.compare(&self.tell);
+        }
+        more
+    }
+
+    fn is_ready(&mut self) -> bool {
+        self.source.is_ready()
+    }
+
+    fn account(&self) -> Account {
+        self.source.account()
+    }
+
+    fn interfaces(&self) -> Vec<(String, Account)> {
+        self.source.interfaces()
+    }
+}
+
+/// Interfaces that are watched.
+struct Watch {
+    changes: LinkChanges,
+    all: Interfaces,
+    /// Whether those to come are, too.
+    any: bool,
+    known: Known,
+}
+
+impl Watch {
+    fn new(names: &[String]) -> io::Result<Watch> {
+        // In this order: what happens between is said twice, which does no harm.
+        let (changes, all) = (LinkChanges::open()?, Interfaces::open()?);
+        let any = names.iter().any(|name| name == ANY);
+        let mut known = Known::default();
+        for interface in all.all()? {
+            if any || names.contains(&interface.name) {
+                known.begin(interface, any);
+            }
+        }
+        Ok(Watch { changes, all, any, known })
+    }
+
+    /// Tells what happened since the last time.
+    fn look(&mut self, tell: &Tell) {
+        let Watch { changes, any, known, .. } = self;
+        known.untold.drain(..).for_each(|event| tell(&event));
+        let complete = changes.read(|change| match change {
+            LinkChange::Is(interface) => known.is(interface, *any, tell),
+            LinkChange::Gone(index) => known.goes(index, tell),
+        });
+        if !complete {
+            self.compare(tell);
+        }
+    }
+
+    /// Looks how interfaces are now: more has happened than the kernel kept for us.
+    fn compare(&mut self, tell: &Tell) {
+        let Ok(now) = self.all.all() else { return };
+        let there = |index: &u32| now.iter().any(|interface| interface.index == *index);
+        let gone: Vec<u32> =
+            self.known.links.keys().copied().filter(|index| !there(index)).collect();
+        gone.into_iter().for_each(|index| self.known.goes(index, tell));
+        now.into_iter().for_each(|interface| self.known.is(interface, self.any, tell));
+    }
+}
+
+/// Interfaces by the kernel's numbers, which names may change under.
+#[derive(Default)]
+struct Known {
+    links: BTreeMap<u32, Link>,
+    /// What is to be told first.
+    untold: Vec<Event>,
+}
+
+/// An interface as it was last said to be.
+struct Link {
+    name: String,
+    state: State,
+    /// Whether it was told that it is down: then that it is up again is told, too.
+    told: bool,
+}
+
+impl Known {
+    /// Takes in an interface that is there from the beginning. Of all interfaces some are down as a
+    /// rule; one that was asked for is not to be, which is told first.
+    fn begin(&mut self, interface: Interface, any: bool) {
+        let (state, told) = match interface.up {
+            true => (State::Up, false),
+            false => (State::Down, !any),
+        };
+        if told {
+            self.untold.push(Event::Down(interface.name.clone()));
+        }
+        self.links.insert(interface.index, Link { name: interface.name, state, told });
+    }
+
+    /// Takes in how an interface is.
+    fn is(&mut self, interface: Interface, any: bool, tell: &Tell) {
+        let Some(link) = self.links.get_mut(&interface.index) else {
+            if any && self.links.len() < INDICES_MAX {
+                self.begin(interface, any);
+            }
+            return;
+        };
+        link.name = interface.name;
+        let state = if interface.up { State::Up } else { State::Down };
+        if std::mem::replace(&mut link.state, state) == state {
+            return;
+        }
+        let tells = state == State::Down || link.told;
+        link.told = state == State::Down;
+        if tells {
+            tell(&state.event(link.name.clone()));
+        }
+    }
+
+    /// An interface was removed, or is another namespace's now.
+    fn goes(&mut self, index: u32, tell: &Tell) {
+        if let Some(link) = self.links.remove(&index) {
+            tell(&State::Gone.event(link.name));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is told of interface 7, which is captured by `name`, as it is said to be so.
+    fn told(any: bool, at_first: bool, then: &[Option<bool>]) -> Vec<String> {
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let to = Arc::clone(&told);
+        let tell: Tell = Box::new(move |e| to.lock().expect("no panic").push(e.to_string()));
+        let is = |up| Interface { name: "eth0".to_owned(), index: 7, up, ..Interface::default() };
+        let mut known = Known::default();
+        known.begin(is(at_first), any);
+        known.untold.drain(..).for_each(|event| tell(&event));
+        for up in then {
+            match up {
+                Some(up) => known.is(is(*up), any, &tell),
+                None => known.goes(7, &tell),
+            }
+        }
+        let told = told.lock().expect("no panic");
+        told.iter().map(|text| text.split(';').next().unwrap_or_default().to_owned()).collect()
+    }
+
+    #[test]
+    fn each_change_is_told_once() {
+        let (up, down, gone) = (Some(true), Some(false), None);
+        let [is_down, is_up, removed] = ["eth0 is down", "eth0 is up again", "eth0 was removed"];
+        for any in [false, true] {
+            assert!(told(any, true, &[up, up]).is_empty());
+            let flaps = [down, up, up, down, down, up, gone, gone];
+            assert_eq!(told(any, true, &flaps), [is_down, is_up, is_down, is_up, removed]);
+        }
+        assert_eq!(told(false, false, &[up]), [is_down, is_up]);
+        // Nobody asked for this one, which was never up.
+        assert!(told(true, false, &[down, up]).is_empty());
+        assert_eq!(told(true, false, &[up, down, up]), [is_down, is_up]);
+    }
+}
