@@ -62,6 +62,11 @@ impl Part {
         }
     }
 
+    /// The largest word that fits: what is made of a value before it is packed must not exceed it.
+    pub(crate) fn largest(&self) -> u64 {
+        u64::MAX >> 64u32.saturating_sub(self.bits)
+    }
+
     /// A row number of a table.
     pub fn row_number() -> Part {
         Part { class: Class::Unsigned, bits: 32, nullable: false }
@@ -220,6 +225,9 @@ impl Layout {
     pub fn replace(&self, key: &mut [u64], p: usize, value: u64) {
         let place = &self.places[p];
         let mask = if place.bits == 64 { u64::MAX } else { (1 << place.bits) - 1 };
+        // Of an IPv4 address the low half stands for all of it.
+        let fits = value <= mask || self.classes[p] == Class::Pair;
+        debug_assert!(fits, "{value} in {} bits", place.bits);
         let word = &mut key[place.word];
         *word = *word & !(mask << place.shift) | (value & mask) << place.shift;
     }
@@ -313,7 +321,7 @@ pub fn pack(
         let there = if all { None } else { Some(col.present) };
         let plane = &mut keys.words[place.word];
         match layout.classes[p] {
-            Class::Bit => put(plane, place.shift, rows, there, |i| col.truth.has(i) as u64),
+            Class::Bit => put(plane, *place, rows, there, |i| col.truth.has(i) as u64),
             Class::Text => {
                 let w = col.word();
                 for (slot, &i) in plane.iter_mut().zip(rows.positions) {
@@ -324,32 +332,39 @@ pub fn pack(
             }
             Class::Pair if layout.narrow => {
                 let lo = col.pair().1;
-                put(plane, place.shift, rows, there, |i| lo[i] & 0xffff_ffff);
+                put(plane, *place, rows, there, |i| lo[i] & 0xffff_ffff);
             }
             Class::Pair => {
                 let (hi, lo) = col.pair();
-                put(plane, 0, rows, there, |i| hi[i]);
-                put(&mut keys.words[place.word + 1], 0, rows, there, |i| lo[i]);
+                put(plane, *place, rows, there, |i| hi[i]);
+                put(&mut keys.words[place.word + 1], *place, rows, there, |i| lo[i]);
             }
             _ => {
                 let w = col.word();
-                put(plane, place.shift, rows, there, |i| w[i]);
+                put(plane, *place, rows, there, |i| w[i]);
             }
         }
     }
 }
 
 /// Adds the values of some rows to a plane of words, each shifted to its place; `there`: of those
-/// rows only.
+/// rows only. A value wider than its place would spill into the part above it, so that tests of
+/// debug builds stop here.
 #[inline(always)]
 fn put(
     plane: &mut [u64; BATCH],
-    shift: u32,
+    place: Place,
     rows: Chosen<'_>,
     there: Option<Bits>,
     value: impl Fn(usize) -> u64,
 ) {
     let n = rows.positions.len().min(BATCH);
+    let shift = place.shift;
+    let value = |i: usize| {
+        let v = value(i);
+        debug_assert!(place.bits >= 64 || v >> place.bits == 0, "{v} in {} bits", place.bits);
+        v
+    };
     match there {
         None if rows.set == Bits::first(n) => {
             for (i, slot) in plane[..n].iter_mut().enumerate() {

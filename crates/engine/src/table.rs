@@ -1,8 +1,20 @@
 //! Keyed state: an index from hash to row number, and rows of fixed width that never move in
 //! number. Look-ups go a batch at a time, so that one key's cache miss hides behind another's.
+//!
+//! Keys are hashed with the [`HashKey`] of the table that looks them up: that of the run, until one
+//! run of slots grows too long and the table draws another.
 
+#[cfg(test)]
+mod attack;
+mod fuzz;
+mod hash_key;
 mod index;
+#[cfg(test)]
+pub(crate) mod probes;
 
+pub use fuzz::fuzz_collide;
+pub use hash_key::HashKey;
+pub(crate) use hash_key::{fold, text_words};
 pub use index::{Ask, Index, Vacant};
 
 use crate::limits::ROWS_START;
@@ -13,28 +25,15 @@ use weir_packet::limits::BATCH;
 /// No row: the key is new and the table is full.
 pub const NO_ROW: u32 = u32::MAX;
 
-/// Mixes the words of a key with a 64 x 64 -> 128 bit multiplication folded in half (the core of
-/// wyhash and its kin). Equal on every machine and in every run: partitions and tables may rely
-/// on it.
-#[inline(always)]
-pub fn hash(words: impl IntoIterator<Item = u64>) -> u64 {
-    const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
-    words.into_iter().fold(SEED, |h, w| fold(h ^ w, 0xd6e8_feb8_6659_fd93))
-}
-
-#[inline(always)]
-fn fold(a: u64, b: u64) -> u64 {
-    let m = a as u128 * b as u128;
-    m as u64 ^ (m >> 64) as u64
-}
-
 /// The words of the keys of a batch, by word: `words[w][j]` is word `w` of key `j`.
 #[derive(Debug)]
 pub struct Keys {
     /// One plane per word.
     pub words: Vec<[u64; BATCH]>,
-    /// The hash of each key.
+    /// The hash of each key, ...
     pub hashes: Box<[u64; BATCH]>,
+    /// ... and what the hashes were made with.
+    pub hash_key: HashKey,
     /// How many keys.
     pub len: usize,
 }
@@ -42,24 +41,30 @@ pub struct Keys {
 impl Keys {
     /// Room for a batch of keys of that many words.
     pub fn new(words: usize) -> Keys {
-        Keys { words: vec![[0; BATCH]; words], hashes: Box::new([0; BATCH]), len: 0 }
+        Keys {
+            words: vec![[0; BATCH]; words],
+            hashes: Box::new([0; BATCH]),
+            hash_key: HashKey::new(0, 0),
+            len: 0,
+        }
     }
 
     /// Computes the hashes from the words.
-    pub fn hash(&mut self) {
-        self.hash_with(|_| {});
+    pub fn hash(&mut self, key: HashKey) {
+        self.hash_with(key, |_| {});
     }
 
     /// Computes the hashes from the words and hands out each.
     #[inline(always)]
-    fn hash_with(&mut self, each: impl Fn(u64)) {
+    fn hash_with(&mut self, key: HashKey, each: impl Fn(u64)) {
+        self.hash_key = key;
         match self.words.len() {
-            1 => self.hash_fixed::<1>(each),
-            2 => self.hash_fixed::<2>(each),
-            5 => self.hash_fixed::<5>(each),
+            1 => self.hash_fixed::<1>(key, each),
+            2 => self.hash_fixed::<2>(key, each),
+            5 => self.hash_fixed::<5>(key, each),
             _ => {
                 for j in 0..self.len {
-                    self.hashes[j] = hash(self.words.iter().map(|w| w[j]));
+                    self.hashes[j] = key.hash(self.words.iter().map(|w| w[j]));
                     each(self.hashes[j]);
                 }
             }
@@ -67,10 +72,10 @@ impl Keys {
     }
 
     #[inline(always)]
-    fn hash_fixed<const W: usize>(&mut self, each: impl Fn(u64)) {
+    fn hash_fixed<const W: usize>(&mut self, key: HashKey, each: impl Fn(u64)) {
         let words: &[[u64; BATCH]; W] = self.words[..].try_into().expect("so many words");
         for (j, h) in self.hashes[..self.len.min(BATCH)].iter_mut().enumerate() {
-            *h = hash((0..W).map(|w| words[w][j]));
+            *h = key.hash((0..W).map(|w| words[w][j]));
             each(*h);
         }
     }
@@ -99,11 +104,12 @@ pub struct Table {
 
 impl Table {
     /// An empty table for keys of `key_words` and `cells` words of state, for `max_rows` at most.
-    /// Rows are padded so that a small one lies within one cache line.
-    pub fn new(key_words: usize, cells: usize, max_rows: u64) -> Table {
+    /// Rows are padded so that a small one lies within one cache line. The hash key
+    /// changes no row and no row's number.
+    pub fn new(key_words: usize, cells: usize, max_rows: u64, hash_key: HashKey) -> Table {
         let stride = row_words(key_words + cells);
         Table {
-            index: Index::with_capacity(0),
+            index: Index::new(hash_key),
             rows: Words::new(),
             touched: 0,
             key_words,
@@ -180,8 +186,30 @@ impl Table {
 
     /// Finds or makes the row of each key. New rows start with the cells of `fresh`; their numbers
     /// follow one another. Keys that are new when the table is full get [`NO_ROW`]; returns how
-    /// many did.
-    pub fn lookup(&mut self, keys: &Keys, fresh: &[u64], out: &mut [u32; BATCH]) -> usize {
+    /// many did. Keys that were hashed with another key than the table's are hashed again.
+    pub fn lookup(&mut self, keys: &mut Keys, fresh: &[u64], out: &mut [u32; BATCH]) -> usize {
+        if keys.hash_key != self.index.hash_key() {
+            keys.hash(self.index.hash_key());
+        }
+        let refused = self.lookup_hashed(keys, fresh, out);
+        if self.index.is_crowded() {
+            self.rekey();
+        }
+        refused
+    }
+
+    /// As [`Table::lookup`], of keys that were not hashed yet.
+    pub fn lookup_words(
+        &mut self,
+        keys: &mut Keys,
+        fresh: &[u64],
+        out: &mut [u32; BATCH],
+    ) -> usize {
+        self.hash_keys(keys);
+        self.lookup(keys, fresh, out)
+    }
+
+    fn lookup_hashed(&mut self, keys: &Keys, fresh: &[u64], out: &mut [u32; BATCH]) -> usize {
         match (self.key_words, self.stride) {
             (0, _) => self.lookup_none(keys, fresh, out),
             (1, 2) => self.lookup_fixed::<1, 2>(keys, fresh, out),
@@ -193,6 +221,20 @@ impl Table {
             (5, 16) => self.lookup_fixed::<5, 16>(keys, fresh, out),
             _ => self.lookup_any(keys, fresh, out),
         }
+    }
+
+    /// Draws a new key where runs are longer than this, for [`fuzz_collide`].
+    fn take_for_chance(&mut self, run_max: usize) {
+        self.index.take_for_chance(run_max);
+    }
+
+    /// Finds all rows by a new key from now on.
+    #[cold]
+    fn rekey(&mut self) {
+        let Table { index, rows, key_words, stride, .. } = self;
+        let rows = rows.chunks_exact(*stride).map(|row| row[..*key_words].iter().copied());
+        let key = HashKey::random();
+        index.rekey(key, (0..).zip(rows.map(|words| key.hash(words))));
     }
 
     /// Makes room for so many rows, so that the table need not grow until it has them.
@@ -207,6 +249,11 @@ impl Table {
         self.max_rows.saturating_mul(self.stride)
     }
 
+    /// What keys are hashed with to be looked up here.
+    pub fn hash_key(&self) -> HashKey {
+        self.index.hash_key()
+    }
+
     /// What asks for what looking up a hash will need first.
     #[inline(always)]
     pub fn ask(&self) -> Ask<'_> {
@@ -217,6 +264,7 @@ impl Table {
     pub fn hash_keys(&self, keys: &mut Keys) {
         let ask = self.ask();
         keys.hash_with(
+            self.index.hash_key(),
             #[inline(always)]
             |h| ask.prefetch(h),
         );
@@ -284,6 +332,7 @@ impl Table {
         };
         let row = rows.len();
         if row >= self.max_rows {
+            self.index.note(place);
             return NO_ROW;
         }
         self.index.insert(place, hash, row as u32);
@@ -356,6 +405,7 @@ impl Table {
     fn add(&mut self, place: Vacant, keys: &Keys, j: usize, fresh: &[u64]) -> Option<u32> {
         let row = self.len();
         if row >= self.max_rows {
+            self.index.note(place);
             return None;
         }
         self.index.insert(place, keys.hashes[j], row as u32);
@@ -382,24 +432,24 @@ mod tests {
             (keys.words[0][j], keys.words[1][j]) = (k[0], k[1]);
         }
         keys.len = batch.len();
-        keys.hash();
+        keys.hash(HashKey::KNOWN);
         keys
     }
 
     #[test]
     fn a_key_has_one_row() {
-        let mut table = Table::new(2, 1, 100);
+        let mut table = Table::new(2, 1, 100, HashKey::KNOWN);
         let mut out = [0; BATCH];
-        assert_eq!(table.lookup(&keys(&[[1, 2], [3, 4], [1, 2]]), &[7], &mut out), 0);
+        assert_eq!(table.lookup(&mut keys(&[[1, 2], [3, 4], [1, 2]]), &[7], &mut out), 0);
         assert_eq!(out[..3], [0, 1, 0]);
         assert_eq!(table.row(1), [3, 4, 7, 0]);
     }
 
     #[test]
     fn a_full_table_refuses_new_keys_only() {
-        let mut table = Table::new(2, 1, 2);
+        let mut table = Table::new(2, 1, 2, HashKey::KNOWN);
         let mut out = [0; BATCH];
-        assert_eq!(table.lookup(&keys(&[[1, 0], [2, 0], [3, 0], [1, 0]]), &[0], &mut out), 1);
+        assert_eq!(table.lookup(&mut keys(&[[1, 0], [2, 0], [3, 0], [1, 0]]), &[0], &mut out), 1);
         assert_eq!(out[..4], [0, 1, NO_ROW, 0]);
     }
 
@@ -409,11 +459,11 @@ mod tests {
             batches in proptest::collection::vec(
                 proptest::collection::vec([0u64..40, 0u64..40], 1..BATCH), 1..12),
         ) {
-            let mut table = Table::new(2, 1, u64::MAX);
+            let mut table = Table::new(2, 1, u64::MAX, HashKey::random());
             let mut model = BTreeMap::new();
             for batch in batches {
                 let mut out = [0; BATCH];
-                table.lookup(&keys(&batch), &[0], &mut out);
+                table.lookup(&mut keys(&batch), &[0], &mut out);
                 for (j, k) in batch.iter().enumerate() {
                     let next = model.len() as u32;
                     prop_assert_eq!(out[j], *model.entry(*k).or_insert(next));

@@ -25,7 +25,7 @@ use super::{Aggregate, Cells, CellsRef, Finish, Input, read_words, write_words};
 use crate::expr::Class;
 use crate::key::{Chosen, Layout, MAPPED, PACKED_WORDS_MAX, Part, Pool, narrow_rows, pack};
 use crate::limits::VALUES_MAX;
-use crate::table::{Keys, NO_ROW, Table};
+use crate::table::{HashKey, Keys, NO_ROW, Table};
 use std::any::Any;
 use weir_packet::bits::Bits;
 use weir_packet::column::{Column, Repr};
@@ -60,9 +60,9 @@ enum Store {
 }
 
 impl Distinct {
-    pub(super) fn new(parts: Vec<Part>) -> Distinct {
+    pub(super) fn new(parts: Vec<Part>, hash_key: HashKey) -> Distinct {
         let (parts, layouts) = parts_and_layouts(parts);
-        let sets = layouts.map(Set::new).collect();
+        let sets = layouts.map(|layout| Set::new(layout, hash_key)).collect();
         let group = Column::new(Repr::Word);
         Distinct { parts, sets, pool: Pool::default(), group, evicted: 0 }
     }
@@ -93,7 +93,10 @@ impl Distinct {
             return counted_rows(input);
         };
         let (shift, group_shift) = (place.shift, *group_shift);
-        let word = |group: u32, value: u64| value << shift | (group as u64) << group_shift;
+        let word = |group: u32, value: u64| {
+            debug_assert!(value >> place.bits == 0, "{value} in {} bits", place.bits);
+            value << shift | (group as u64) << group_shift
+        };
         let (mut new, mut n, mut left) = ([0; BATCH], 0, Bits::NONE);
         match class {
             Class::Pair => {
@@ -144,10 +147,10 @@ impl Distinct {
 }
 
 impl Set {
-    fn new(layout: Layout) -> Set {
+    fn new(layout: Layout, hash_key: HashKey) -> Set {
         let store = match layout.words {
-            1 => Store::Words(WordSet::new(VALUES_MAX)),
-            words => Store::Rows(Table::new(words, 0, VALUES_MAX)),
+            1 => Store::Words(WordSet::new(VALUES_MAX, hash_key)),
+            words => Store::Rows(Table::new(words, 0, VALUES_MAX, hash_key)),
         };
         Set {
             group: group_place(&layout),
@@ -165,10 +168,9 @@ impl Set {
         match &mut self.store {
             Store::Words(words) => words.add(&self.keys.words[0][..self.keys.len], count),
             Store::Rows(table) => {
-                self.keys.hash();
                 let mut out = [NO_ROW; BATCH];
                 let mut next = table.len() as u32;
-                let refused = table.lookup(&self.keys, &[], &mut out);
+                let refused = table.lookup_words(&mut self.keys, &[], &mut out);
                 // New rows are numbered in the order of their keys.
                 for (&row, &key) in out[..self.keys.len].iter().zip(&self.keys.words[word]) {
                     if row == next {
@@ -204,9 +206,13 @@ impl Set {
         map: &[u32],
         cells: &mut Cells<'_>,
     ) -> u64 {
+        let mut max = None;
         if let (Store::Words(mine), Store::Words(theirs)) = (&mut self.store, &theirs.store) {
             // All at once: words that come in the order of one set's slots crowd in a smaller one.
             mine.reserve(theirs.len());
+            // They come in an order that depends on the key of the hash, and which ones find room
+            // must not: all do, since each worker held to the bound.
+            max = Some(mine.set_max(usize::MAX));
         }
         let mut moving = Moving::new(&theirs.layout, map, texts);
         let (mut refused, mut moved) = (0, [0; PACKED_WORDS_MAX]);
@@ -224,7 +230,11 @@ impl Set {
                 self.keys.len = 0;
             }
         });
-        refused + self.add(cells)
+        refused += self.add(cells);
+        if let (Some(max), Store::Words(mine)) = (max, &mut self.store) {
+            mine.set_max(max);
+        }
+        refused
     }
 
     fn clear(&mut self) {
@@ -278,17 +288,18 @@ impl Aggregate for Distinct {
 
     fn encode(&self, _: CellsRef<'_>, group: u32, out: &mut Vec<u8>) {
         for set in &self.sets {
-            let start = out.len();
-            let mut n = 0u64;
-            write_words(&[n], out);
+            // In the order of the keys: that of slots would tell of the secret that they are
+            // hashed with.
+            let mut words = Vec::new();
             set.each(|key| {
-                if (key[set.group.0] >> set.group.1) as u32 != group {
-                    return;
+                if (key[set.group.0] >> set.group.1) as u32 == group {
+                    words.extend_from_slice(key);
                 }
-                n += 1;
-                write_key(&set.layout, key, &self.pool, out);
             });
-            out[start..start + 8].copy_from_slice(&n.to_le_bytes());
+            let mut keys: Vec<&[u64]> = words.chunks_exact(set.layout.words).collect();
+            keys.sort_unstable();
+            write_words(&[keys.len() as u64], out);
+            keys.iter().for_each(|key| write_key(&set.layout, key, &self.pool, out));
         }
     }
 

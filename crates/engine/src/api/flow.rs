@@ -1,7 +1,7 @@
 //! The flow that a packet belongs to, as a key.
 
 use super::key::Key;
-use crate::table::hash;
+use crate::table::HashKey;
 use std::cmp::Ordering;
 use std::fmt;
 use std::net::IpAddr;
@@ -107,11 +107,11 @@ impl Key for Flow {
     }
 
     #[inline(always)]
-    fn hash(&self) -> u64 {
+    fn hash(&self, with: HashKey) -> u64 {
         match self.0 {
-            Form::V4(all) => hash([(all >> 64) as u64, all as u64]),
+            Form::V4(all) => with.hash([(all >> 64) as u64, all as u64]),
             Form::V6(src, dst, ends) => {
-                hash([(src >> 64) as u64, src as u64, (dst >> 64) as u64, dst as u64, ends])
+                with.hash([(src >> 64) as u64, src as u64, (dst >> 64) as u64, dst as u64, ends])
             }
         }
     }

@@ -1,6 +1,6 @@
 //! What items can be grouped by.
 
-use crate::table::hash;
+use crate::table::HashKey;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// What items can be grouped by: small, comparable, hashed by its words.
@@ -9,7 +9,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// becomes one by naming what is hashed:
 ///
 /// ```
-/// use weir_engine::api::Key;
+/// use weir_engine::api::{HashKey, Key};
 ///
 /// #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 /// struct Port { vlan: u16, number: u16 }
@@ -18,7 +18,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 ///     type Short = Port;
 ///     fn short(&self) -> Option<Port> { Some(*self) }
 ///     fn whole(short: Port) -> Port { short }
-///     fn hash(&self) -> u64 { (self.vlan, self.number).hash() }
+///     fn hash(&self, with: HashKey) -> u64 { (self.vlan, self.number).hash(with) }
 /// }
 /// ```
 ///
@@ -35,9 +35,10 @@ pub trait Key: Copy + Ord {
     /// The key of a short form.
     fn whole(short: Self::Short) -> Self;
 
-    /// A hash that is the same on every machine; equal keys have equal hashes. Its high bits must
-    /// be as good as its low ones.
-    fn hash(&self) -> u64;
+    /// The hash of the key [made with](HashKey::hash) a secret one, so that nobody who sends
+    /// packets knows which keys fall into one place of a table. Equal keys have equal hashes, and
+    /// all of what tells keys apart goes into them.
+    fn hash(&self, with: HashKey) -> u64;
 
     /// Sorts most keys without looking at them: the smaller one of two keys has no larger rank.
     /// Where ranks are equal the keys are compared.
@@ -62,8 +63,8 @@ macro_rules! word_keys {
             }
 
             #[inline(always)]
-            fn hash(&self) -> u64 {
-                hash([*self as u64])
+            fn hash(&self, with: HashKey) -> u64 {
+                with.hash([*self as u64])
             }
 
             #[inline(always)]
@@ -95,11 +96,11 @@ macro_rules! keys_as {
             }
 
             #[inline(always)]
-            fn hash(&self) -> u64 {
+            fn hash(&self, with: HashKey) -> u64 {
                 let word = $to(*self) as u128;
                 match size_of::<$word>() {
-                    16 => hash([(word >> 64) as u64, word as u64]),
-                    _ => hash([word as u64]),
+                    16 => with.hash([(word >> 64) as u64, word as u64]),
+                    _ => with.hash([word as u64]),
                 }
             }
 
@@ -135,10 +136,10 @@ impl Key for IpAddr {
     }
 
     #[inline(always)]
-    fn hash(&self) -> u64 {
+    fn hash(&self, with: HashKey) -> u64 {
         match self {
-            IpAddr::V4(ip) => ip.hash(),
-            IpAddr::V6(ip) => ip.hash(),
+            IpAddr::V4(ip) => ip.hash(with),
+            IpAddr::V6(ip) => ip.hash(with),
         }
     }
 
@@ -167,8 +168,8 @@ macro_rules! tuple_keys {
             }
 
             #[inline(always)]
-            fn hash(&self) -> u64 {
-                hash([$(self.$i.hash()),*])
+            fn hash(&self, with: HashKey) -> u64 {
+                with.hash([$(self.$i.hash(with)),*])
             }
 
             #[inline(always)]
@@ -191,7 +192,8 @@ mod tests {
         for k in [a, b] {
             if let Some(short) = k.short() {
                 assert_eq!(K::whole(short), k);
-                assert_eq!(K::whole(short).hash(), k.hash());
+                let with = HashKey::new(3, 5);
+                assert_eq!(K::whole(short).hash(with), k.hash(with));
             }
         }
         match (a.short(), b.short()) {

@@ -5,6 +5,7 @@ use super::table::{KeyMap, Lookup};
 use super::time::Marks;
 use super::windows::Windows;
 use super::{Key, Passes, Stream, Time, once};
+use crate::table::HashKey;
 use weir_packet::limits::BATCH;
 use weir_packet::source::SourceError;
 use weir_plan::limits::GROUPS_MAX;
@@ -67,13 +68,14 @@ impl<S, F> Keyed<S, F> {
         I: FnMut(&S::Item<'_>) -> St,
         G: FnMut(&mut St, S::Item<'_>) -> Option<O>,
     {
+        let hash_key = HashKey::random();
         MapWithState {
             input: self.input,
             key: self.key,
             init,
             f,
-            states: KeyMap::new(self.max_keys),
-            lookup: Lookup::new(),
+            states: KeyMap::new(self.max_keys, hash_key),
+            lookup: Lookup::new(hash_key),
             refused: 0,
         }
     }
@@ -126,13 +128,14 @@ pub struct Reduce<S, F, G, M, K: Key, V> {
 
 impl<S, F, G, M, K: Key, V> Reduce<S, F, G, M, K, V> {
     pub(super) fn new(keyed: Keyed<S, F>, every_ns: Option<i64>, value: G, merge: M) -> Self {
+        let hash_key = HashKey::random();
         Reduce {
             input: keyed.input,
             key: keyed.key,
             value,
             merge,
-            windows: Windows::new(every_ns, keyed.max_keys),
-            lookup: Lookup::new(),
+            windows: Windows::new(every_ns, keyed.max_keys, hash_key),
+            lookup: Lookup::new(hash_key),
             starts: Box::new([0; BATCH]),
         }
     }

@@ -47,6 +47,7 @@ mod table;
 mod time;
 mod windows;
 
+pub use crate::table::HashKey;
 pub use chain::{Filter, FlatMap, Map};
 pub use flow::Flow;
 pub use key::Key;

@@ -2,7 +2,7 @@
 
 use super::key::Key;
 use crate::pages::Slab;
-use crate::table::{Index, NO_ROW};
+use crate::table::{HashKey, Index, NO_ROW};
 use weir_packet::limits::BATCH;
 
 /// Values by key. Keys in their short form and other keys have tables of their own.
@@ -10,6 +10,7 @@ pub(super) struct KeyMap<K: Key, V> {
     short: Table<K::Short, V>,
     long: Table<K, V>,
     max: usize,
+    hash_key: HashKey,
 }
 
 /// One form of keys.
@@ -24,8 +25,8 @@ struct Entry<K, V> {
 }
 
 impl<K: Copy + Eq, V> Table<K, V> {
-    fn new() -> Table<K, V> {
-        Table { index: Index::with_capacity(0), rows: Slab::new() }
+    fn new(hash_key: HashKey) -> Table<K, V> {
+        Table { index: Index::new(hash_key), rows: Slab::new() }
     }
 
     /// The value of a row, if its key is this one.
@@ -47,7 +48,10 @@ impl<K: Copy + Eq, V> Table<K, V> {
         let same = |row| rows.get(row as usize).is_some_and(|entry| entry.key == key);
         let row = match index.find(hash, same) {
             Ok(row) => row as usize,
-            Err(_) if rows.len() >= max => return None,
+            Err(vacant) if rows.len() >= max => {
+                index.note(vacant);
+                return None;
+            }
             Err(vacant) => {
                 let row = rows.len();
                 rows.push(Entry { key, value: new() }, max);
@@ -56,6 +60,14 @@ impl<K: Copy + Eq, V> Table<K, V> {
             }
         };
         rows.get_mut(row).map(|entry| &mut entry.value)
+    }
+
+    /// Finds all rows by this key from now on.
+    fn rekey<W: Key>(&mut self, key: HashKey, whole: impl Fn(K) -> W) {
+        let Table { index, rows } = self;
+        let key_of = |row: u32| rows.get(row as usize).map(|entry| whole(entry.key));
+        let hashed = |row: u32| key_of(row).map(|k| (row, k.hash(key)));
+        index.rekey(key, (0..rows.len() as u32).filter_map(hashed));
     }
 
     /// All rows with their ranks, in the order of their keys.
@@ -75,12 +87,26 @@ impl<K: Copy + Eq, V> Table<K, V> {
 
 impl<K: Key, V> KeyMap<K, V> {
     /// An empty map for at most so many keys.
-    pub(super) fn new(max: usize) -> KeyMap<K, V> {
-        KeyMap { short: Table::new(), long: Table::new(), max: max.min(NO_ROW as usize - 1) }
+    pub(super) fn new(max: usize, hash_key: HashKey) -> KeyMap<K, V> {
+        let (short, long) = (Table::new(hash_key), Table::new(hash_key));
+        KeyMap { short, long, max: max.min(NO_ROW as usize - 1), hash_key }
     }
 
-    /// Makes room in the index for a batch, and moves some of it if it is growing.
+    /// Finds all rows by a new key from now on.
+    #[cold]
+    fn rekey(&mut self) {
+        let key = HashKey::random();
+        self.short.rekey(key, K::whole);
+        self.long.rekey(key, |k| k);
+        self.hash_key = key;
+    }
+
+    /// Makes room in the index for a batch, and moves some of it if it is growing. Where keys crowd
+    /// in an index, gives both another key.
     pub(super) fn reserve(&mut self, lookup: &Lookup<K>) {
+        if self.short.index.is_crowded() || self.long.index.is_crowded() {
+            self.rekey();
+        }
         self.short.index.reserve(lookup.len);
         if !lookup.longs.is_empty() {
             self.long.index.reserve(lookup.longs.len());
@@ -109,6 +135,8 @@ impl<K: Key, V> KeyMap<K, V> {
 /// then one after the other meets its value, when that has arrived in the cache.
 pub(super) struct Lookup<K: Key> {
     hashes: [u64; BATCH],
+    /// What they are made with: the key of the table that was searched last.
+    hash_key: HashKey,
     /// Short forms; of keys that have none, anything.
     keys: [K::Short; BATCH],
     /// Where each short key probably is.
@@ -124,9 +152,10 @@ pub(super) struct Lookup<K: Key> {
 }
 
 impl<K: Key> Lookup<K> {
-    pub(super) fn new() -> Box<Lookup<K>> {
+    pub(super) fn new(hash_key: HashKey) -> Box<Lookup<K>> {
         Box::new(Lookup {
             hashes: [0; BATCH],
+            hash_key,
             keys: [K::Short::default(); BATCH],
             likely: [NO_ROW; BATCH],
             len: 0,
@@ -146,7 +175,7 @@ impl<K: Key> Lookup<K> {
     /// Takes a key in; there may be [`BATCH`] of them.
     #[inline(always)]
     pub(super) fn push<V>(&mut self, map: &KeyMap<K, V>, key: K) {
-        let (n, hash) = (self.len % BATCH, key.hash());
+        let (n, hash) = (self.len % BATCH, key.hash(self.hash_key));
         self.hashes[n] = hash;
         self.len = n + 1;
         let Some(short) = key.short() else {
@@ -158,10 +187,24 @@ impl<K: Key> Lookup<K> {
         map.short.index.prefetch(hash);
     }
 
+    /// Hashes the keys at hand for a table with another key.
+    #[cold]
+    fn hash_again(&mut self, key: HashKey) {
+        self.hash_key = key;
+        let short = self.keys.iter().map(|k| K::whole(*k).hash(key));
+        self.hashes.iter_mut().zip(short).take(self.len).for_each(|(hash, new)| *hash = new);
+        for (n, long) in &self.longs {
+            self.hashes[n % BATCH] = long.hash(key);
+        }
+    }
+
     /// Searches for all keys.
     #[inline(always)]
     pub(super) fn search<V>(&mut self, map: &mut KeyMap<K, V>) {
         map.reserve(self);
+        if self.hash_key != map.hash_key {
+            self.hash_again(map.hash_key);
+        }
         let n = self.len.min(BATCH);
         let (index, rows) = (&map.short.index, &map.short.rows);
         index.likely(&self.hashes[..n], &mut self.likely, |row| rows.prefetch(row as usize));
@@ -209,14 +252,18 @@ impl<K: Key> Lookup<K> {
         new: impl FnOnce() -> V,
     ) -> Option<&'m mut V> {
         let n = self.position();
-        let hash = self.hashes[n];
+        // In a batch of several windows a table may have another key than the others.
+        let own = self.hash_key == map.hash_key;
         if n != self.next_long {
             let max = map.max - map.long.rows.len();
+            let whole = K::whole(self.keys[n]);
+            let hash = if own { self.hashes[n] } else { whole.hash(map.hash_key) };
             return map.short.find_or_add(hash, self.keys[n], max, new);
         }
         let (_, key) = self.longs[self.long_met];
         self.long_met += 1;
         self.next_long = self.long_at(self.long_met);
+        let hash = if own { self.hashes[n] } else { key.hash(map.hash_key) };
         map.long.find_or_add(hash, key, map.max - map.short.rows.len(), new)
     }
 
@@ -225,5 +272,83 @@ impl<K: Key> Lookup<K> {
     pub(super) fn clear(&mut self) {
         (self.len, self.met, self.long_met) = (0, 0, 0);
         self.longs.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conform::HASH_KEYS;
+    use crate::limits::RUN_MAX;
+    use crate::table::probes::during;
+    use std::net::{IpAddr, Ipv6Addr};
+
+    const KEYS: usize = 2048;
+
+    /// Counts each key of a batch where a table has it, or makes it.
+    fn count<K: Key>(lookup: &mut Lookup<K>, map: &mut KeyMap<K, u32>, n: usize) {
+        for _ in 0..n {
+            match lookup.meet(map) {
+                Some(count) => *count += 1,
+                None => *lookup.meet_elsewhere(map, || 0).expect("room") += 1,
+            }
+        }
+    }
+
+    /// What it costs to count keys, in looks at slots.
+    fn cost<K: Key + std::fmt::Debug>(keys: &[K], hash_key: HashKey) -> usize {
+        let mut map: KeyMap<K, u32> = KeyMap::new(1 << 20, hash_key);
+        let mut lookup = Lookup::new(hash_key);
+        let probes = during(|| {
+            for batch in [keys, keys].concat().chunks(BATCH) {
+                batch.iter().for_each(|&key| lookup.push(&map, key));
+                lookup.search(&mut map);
+                count(&mut lookup, &mut map, batch.len());
+                lookup.clear();
+            }
+        });
+        let (mut got, mut expected) = (Vec::new(), keys.to_vec());
+        map.drain(|key, n| got.push((key, n)));
+        expected.sort();
+        assert!(got.into_iter().eq(expected.into_iter().map(|key| (key, 2))));
+        probes
+    }
+
+    fn withstands<K: Key + std::fmt::Debug>(key: impl Fn(u64) -> K) {
+        let chosen: Vec<K> = (0..KEYS as u64).map(&key).collect();
+        let random = (0..KEYS as u64).map(|n| HASH_KEYS[2].hash([n]));
+        let random: Vec<K> = random.map(key).collect();
+        let usual = cost(&random, HASH_KEYS[3]);
+        // Of no seed and a multiplier of one: the hash of small numbers has no high bits.
+        let known = cost(&chosen, HASH_KEYS[0]);
+        assert!(known > usual + RUN_MAX * RUN_MAX / 16, "no attack: {known} to {usual}");
+        let bound = 2 * (RUN_MAX + BATCH) * (RUN_MAX + BATCH) / 4;
+        assert!(known <= 3 * usual + bound, "{known} under a known key, else {usual}");
+        let unknown = cost(&chosen, HashKey::random());
+        assert!(unknown <= 3 * usual, "{unknown} under an unknown key, else {usual}");
+    }
+
+    #[test]
+    fn keys_that_collide_do_not_crowd() {
+        withstands(|n| n);
+        withstands(|n| IpAddr::V6(Ipv6Addr::from(u128::from(n))));
+    }
+
+    #[test]
+    fn windows_whose_tables_drew_other_keys_share_a_batch() {
+        let mut lookup = Lookup::new(HASH_KEYS[1]);
+        let mut maps = [1, 2, 3].map(|n| KeyMap::<u64, u32>::new(100, HASH_KEYS[n]));
+        for _ in 0..2 {
+            (0..30).for_each(|key| lookup.push(&maps[0], key));
+            maps.iter_mut().for_each(|map| map.reserve(&lookup));
+            lookup.skip_search();
+            maps.iter_mut().for_each(|map| count(&mut lookup, map, 10));
+            lookup.clear();
+        }
+        for (n, map) in (0..).zip(&mut maps) {
+            let mut got = Vec::new();
+            map.drain(|key, count| got.push((key, count)));
+            assert_eq!(got, (10 * n..10 * (n + 1)).map(|key| (key, 2)).collect::<Vec<_>>());
+        }
     }
 }

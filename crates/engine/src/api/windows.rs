@@ -4,6 +4,7 @@ use super::key::Key;
 use super::table::KeyMap;
 use super::time::Time;
 use crate::limits::{SPARE_GROUPS, WINDOWS_MAX};
+use crate::table::HashKey;
 use std::collections::BTreeMap;
 
 /// Values by key, in windows or over the whole input.
@@ -13,6 +14,7 @@ use std::collections::BTreeMap;
 pub(super) struct Windows<K: Key, V> {
     every_ns: Option<i64>,
     max_keys: usize,
+    hash_key: HashKey,
     /// Values of the window at hand, and its start: none at first.
     hand: KeyMap<K, V>,
     start: Option<i64>,
@@ -29,11 +31,12 @@ pub(super) struct Windows<K: Key, V> {
 
 impl<K: Key, V> Windows<K, V> {
     /// Windows of a length, or one for all times.
-    pub(super) fn new(every_ns: Option<i64>, max_keys: usize) -> Windows<K, V> {
+    pub(super) fn new(every_ns: Option<i64>, max_keys: usize, hash_key: HashKey) -> Windows<K, V> {
         Windows {
             every_ns,
             max_keys,
-            hand: KeyMap::new(max_keys),
+            hash_key,
+            hand: KeyMap::new(max_keys, hash_key),
             start: if every_ns.is_some() { None } else { Some(0) },
             low: i64::MIN,
             span: if every_ns.is_some() { 0 } else { u64::MAX },
@@ -108,7 +111,7 @@ impl<K: Key, V> Windows<K, V> {
         let other = match self.aside.remove(&start) {
             Some(map) => map,
             None if self.is_full(watermark) => return false,
-            None => self.spare.pop().unwrap_or_else(|| KeyMap::new(self.max_keys)),
+            None => self.spare.pop().unwrap_or_else(|| KeyMap::new(self.max_keys, self.hash_key)),
         };
         let before = std::mem::replace(&mut self.hand, other);
         match self.start.replace(start) {
@@ -162,7 +165,8 @@ impl<K: Key, V> Windows<K, V> {
     /// Puts the window at hand, if there is one, to the others.
     fn put_aside(&mut self) {
         if let Some(start) = self.start.take() {
-            let empty = self.spare.pop().unwrap_or_else(|| KeyMap::new(self.max_keys));
+            let empty =
+                self.spare.pop().unwrap_or_else(|| KeyMap::new(self.max_keys, self.hash_key));
             self.aside.insert(start, std::mem::replace(&mut self.hand, empty));
         }
     }

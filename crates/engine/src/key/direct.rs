@@ -6,7 +6,7 @@
 
 use super::{Chosen, Layout};
 use crate::expr::Class;
-use crate::table::{Keys, hash};
+use crate::table::{HashKey, Keys};
 use weir_packet::bits::Bits;
 use weir_packet::fields::{Item, key_by_name};
 use weir_packet::limits::BATCH;
@@ -158,17 +158,19 @@ impl Direct {
         if self.untagged && plain.tagged() { Bits::NONE } else { plain.rows() }
     }
 
-    /// Makes the keys of some plain packets, hashes them, and hands each hash to `ask`, which asks
-    /// for what looking it up needs first. `false`, having made no key that counts, if an address
-    /// may be one of IPv4 in the form of IPv6: these have another layout.
+    /// Makes the keys of some plain packets, hashes them with `hash_key`, and hands each hash to
+    /// `ask`, which asks for what looking it up needs first. `false`, having made no key that
+    /// counts, if an address may be one of IPv4 in the form of IPv6: these have another layout.
     pub fn pack(
         &self,
         plain: &Plain<'_>,
         rows: Chosen<'_>,
         keys: &mut Keys,
+        hash_key: HashKey,
         ask: impl Fn(u64) + Copy,
     ) -> bool {
         keys.len = rows.positions.len();
+        keys.hash_key = hash_key;
         let c = &self.constant;
         match self.kernel {
             Kernel::Flow4 => each(plain, rows, keys, ask, |h| {
@@ -250,7 +252,13 @@ fn each<const W: usize>(
     ask: impl Fn(u64) + Copy,
     words: impl Fn(&[u8; HEADERS]) -> [u64; W],
 ) {
-    let Keys { words: planes, hashes, .. } = keys;
+    let Keys { words: planes, hashes, hash_key, .. } = keys;
+    let hash_key = *hash_key;
+    let hashed = |key: [u64; W]| {
+        let h = hash_key.hash(key);
+        ask(h);
+        h
+    };
     let planes: &mut [[u64; BATCH]; W] = (&mut planes[..]).try_into().expect("so many words");
     let offsets = plain.offsets();
     let n = rows.positions.len().min(BATCH);
@@ -258,10 +266,10 @@ fn each<const W: usize>(
     if rows.set == Bits::first(n)
         && let Some(offsets) = offsets.get(..n)
     {
-        each_of(plain, offsets, |&offset| offset, hashes, planes, ask, words);
+        each_of(plain, offsets, |&offset| offset, hashes, planes, hashed, words);
     } else {
         let offset = |&i: &u16| offsets.get(usize::from(i)).copied().unwrap_or(u32::MAX);
-        each_of(plain, &rows.positions[..n], offset, hashes, planes, ask, words);
+        each_of(plain, &rows.positions[..n], offset, hashes, planes, hashed, words);
     }
 }
 
@@ -272,16 +280,14 @@ fn each_of<T, const W: usize>(
     offset: impl Fn(&T) -> u32,
     hashes: &mut [u64; BATCH],
     planes: &mut [[u64; BATCH]; W],
-    ask: impl Fn(u64) + Copy,
+    hashed: impl Fn([u64; W]) -> u64,
     words: impl Fn(&[u8; HEADERS]) -> [u64; W],
 ) {
     for j in 0..frames.len().min(BATCH) {
         // They are always there, see `Plain`.
         let Some(headers) = plain.headers(offset(&frames[j])) else { continue };
         let key = words(headers);
-        let h = hash(key);
-        ask(h);
-        hashes[j] = h;
+        hashes[j] = hashed(key);
         for (plane, word) in planes.iter_mut().zip(key) {
             plane[j] = word;
         }
@@ -342,6 +348,8 @@ mod tests {
     use weir_packet::walk::{Layers, classify};
     use weir_plan::{Expr, ExprKind};
 
+    const HASH_KEY: HashKey = HashKey::new(1, 2);
+
     const ITEMS: [Item; 10] = [
         Item::IpSrc,
         Item::IpDst,
@@ -392,7 +400,7 @@ mod tests {
         let positions: Vec<u16> = rows.iter().map(|i| i as u16).collect();
         let rows = Chosen { set: rows, positions: &positions };
         let mut keys = Keys::new(layout.words);
-        assert!(direct.pack(&plain, rows, &mut keys, |_| {}));
+        assert!(direct.pack(&plain, rows, &mut keys, HASH_KEY, |_| {}));
         let all = |keys: &Keys| -> Vec<Vec<u64>> {
             (0..keys.len)
                 .map(|j| keys.words.iter().map(|w| w[j]).chain([keys.hashes[j]]).collect())
@@ -409,7 +417,7 @@ mod tests {
             .collect();
         let columns: Vec<&Column> = columns.iter().collect();
         pack(layout, &columns, rows, &mut Pool::default(), &Arena::default(), &mut keys);
-        keys.hash();
+        keys.hash(HASH_KEY);
         Some([made, all(&keys)])
     }
 

@@ -6,9 +6,14 @@
 //! There is no way around from the last slot to the first; the last run has room to grow instead. A
 //! large index does not move at once but a few slots a batch: until it is done there are two, and a
 //! hash is looked for in the one or the other, never in both.
+//!
+//! Linear probing bounds no run of slots, but chance does: only somebody who knows the [`HashKey`]
+//! makes one of more than [`RUN_MAX`]. An index notes that it met such a run. Its owner, who has
+//! the keys of the rows, then [gives it another key](Index::rekey), between two batches: hashes at
+//! hand are those of the old key.
 
-use super::NO_ROW;
-use crate::limits::{INDEX_START, MOVE_SLOTS, REBUILD_MAX};
+use super::{HashKey, NO_ROW};
+use crate::limits::{INDEX_START, MOVE_SLOTS, REBUILD_MAX, RUN_MAX};
 use crate::pages::Words;
 use crate::processor::{equal, prefetch};
 use weir_packet::limits::BATCH;
@@ -28,6 +33,11 @@ pub struct Index {
     slots: Slots,
     used: usize,
     moving: Option<Moving>,
+    key: HashKey,
+    /// The longest way from a home to an empty slot that is taken for chance.
+    run_max: usize,
+    /// Whether a longer one was met.
+    crowded: bool,
 }
 
 /// A power of two of slots, and behind them room for the last run, which ends in an empty slot like
@@ -54,6 +64,8 @@ struct Moving {
 pub struct Vacant {
     at: usize,
     moving: bool,
+    /// Slots from the home of its hash to it, but for those of its four.
+    way: usize,
 }
 
 /// Four slots: their tags, then their rows.
@@ -146,20 +158,28 @@ impl Slots {
         }
     }
 
-    /// Adds a slot's content that is not there.
-    fn add(&mut self, slot: u64) {
-        let mut at = self.home(slot);
+    /// Adds a slot's content that is not there; returns how far from its home.
+    fn add(&mut self, slot: u64) -> usize {
+        let home = self.home(slot);
+        let mut at = home;
         while self.slot(at) != 0 {
             at += 1;
         }
+        #[cfg(test)]
+        super::probes::count((at - home) / LIKELY + 1);
         self.put(at, slot);
+        at - home
     }
 
+    /// The row of a hash for which `same` holds; or the first empty slot after its home, and how
+    /// far from there.
     #[inline(always)]
-    fn find(&self, hash: u64, mut same: impl FnMut(u32) -> bool) -> Result<u32, usize> {
+    fn find(&self, hash: u64, mut same: impl FnMut(u32) -> bool) -> Result<u32, (usize, usize)> {
         let (first, near) = (bucket(hash, self.size), self.near());
         // Some slot behind the last home is empty.
         for (four, slots) in (first..).zip(&near[first..]) {
+            #[cfg(test)]
+            super::probes::count(1);
             let [tags, rows] = parts(slots);
             let mut alike = equal(tags, (hash >> 32) as u32);
             while alike != 0 {
@@ -171,7 +191,8 @@ impl Slots {
             }
             let empty = equal(rows, 0);
             if empty != 0 {
-                return Err(four * LIKELY + empty.trailing_zeros() as usize);
+                let at = four * LIKELY + empty.trailing_zeros() as usize;
+                return Err((at, (four - first) * LIKELY));
             }
         }
         unreachable!("a run of slots ends in an empty one")
@@ -188,12 +209,14 @@ impl Slots {
         likely(&self.near()[bucket(hash, self.size)], hash)
     }
 
-    /// Removes a row, closing the gap it leaves in its run of slots.
-    fn remove(&mut self, hash: u64, row: u32) -> bool {
-        let mut at = self.home(hash);
+    /// Removes a row, closing the gap it leaves in its run of slots. Returns how far from its home
+    /// the run ends, or `None` if the row was not there.
+    fn remove(&mut self, hash: u64, row: u32) -> Option<usize> {
+        let home = self.home(hash);
+        let mut at = home;
         while self.slot(at) as u32 != row.wrapping_add(1) {
             if self.slot(at) == 0 {
-                return false;
+                return None;
             }
             at += 1;
         }
@@ -207,7 +230,9 @@ impl Slots {
             next += 1;
         }
         self.set(at, 0);
-        true
+        #[cfg(test)]
+        super::probes::count((next - home) / LIKELY + 1);
+        Some(next - home)
     }
 }
 
@@ -240,9 +265,81 @@ impl Moving {
 }
 
 impl Index {
-    /// An empty index with room for `rows` before it grows.
-    pub fn with_capacity(rows: usize) -> Index {
-        Index { slots: Slots::new(slots_for(rows)), used: 0, moving: None }
+    /// An empty index for hashes made with this key.
+    pub fn new(key: HashKey) -> Index {
+        let slots = Slots::new(INDEX_START);
+        Index { slots, used: 0, moving: None, key, run_max: RUN_MAX, crowded: false }
+    }
+
+    /// How many rows there are.
+    pub(super) fn len(&self) -> usize {
+        self.used
+    }
+
+    /// Takes runs of so many slots for chance, instead of [`RUN_MAX`].
+    pub(super) fn take_for_chance(&mut self, run_max: usize) {
+        self.run_max = run_max;
+    }
+
+    /// Begins to grow, or goes on with it, however small the index is: a few slots at a time.
+    pub(super) fn grow_now(&mut self) {
+        match &mut self.moving {
+            Some(moving) => {
+                let done = moving.step(3, &mut self.slots);
+                self.moving = self.moving.take().filter(|_| !done);
+            }
+            None if self.used > 0 && self.slots.size < REBUILD_MAX => {
+                let bigger = Slots::new(self.slots.size * 2);
+                let from = std::mem::replace(&mut self.slots, bigger);
+                self.moving = Some(Moving { from, done: 0 });
+            }
+            None => {}
+        }
+    }
+
+    /// What hashes are made with.
+    #[inline(always)]
+    pub fn hash_key(&self) -> HashKey {
+        self.key
+    }
+
+    /// Whether a run of slots is longer than chance makes them, so that the index should get
+    /// [another key](Index::rekey).
+    #[inline(always)]
+    pub fn is_crowded(&self) -> bool {
+        self.crowded
+    }
+
+    /// Begins anew, for hashes made with another key. `rows` are all rows, with those hashes.
+    ///
+    /// Hashes of keys that are not made with the key, as applications may have them, crowd as
+    /// before: then longer runs are taken for chance, so that this is done a few times, not again
+    /// and again.
+    #[cold]
+    pub fn rekey(&mut self, key: HashKey, rows: impl Iterator<Item = (u32, u64)>) {
+        let size = self.slots.size;
+        (self.moving, self.used) = (None, 0);
+        if size > REBUILD_MAX {
+            // Never two of them at once.
+            self.slots.words = Words::new();
+            self.slots = Slots::new(size);
+        } else {
+            self.slots.words.fill(0);
+        }
+        (self.key, self.crowded) = (key, false);
+        for (row, hash) in rows {
+            let way = self.slots.add(hash & TAG | (row as u64 + 1));
+            self.used += 1;
+            while way > self.run_max {
+                self.run_max *= 2;
+            }
+        }
+    }
+
+    /// Notes how far it was to a place, as [`Index::insert`] does.
+    #[inline(always)]
+    pub fn note(&mut self, place: Vacant) {
+        self.crowded |= place.way > self.run_max;
     }
 
     /// Makes room for `more` rows, so that these can be added without growing.
@@ -274,7 +371,9 @@ impl Index {
             moving.step(usize::MAX, &mut old);
         }
         let slots = (0..old.len()).map(|at| old.slot(at)).filter(|slot| *slot != 0);
-        slots.for_each(|slot| self.slots.add(slot));
+        for slot in slots {
+            self.slots.add(slot);
+        }
     }
 
     /// Fetches the slot of a hash into the cache.
@@ -327,15 +426,20 @@ impl Index {
     pub fn find(&self, hash: u64, same: impl FnMut(u32) -> bool) -> Result<u32, Vacant> {
         match &self.moving {
             Some(moving) if !moving.is_past(hash) => {
-                moving.from.find(hash, same).map_err(|at| Vacant { at, moving: true })
+                let found = moving.from.find(hash, same);
+                found.map_err(|(at, way)| Vacant { at, moving: true, way })
             }
-            _ => self.slots.find(hash, same).map_err(|at| Vacant { at, moving: false }),
+            _ => {
+                let found = self.slots.find(hash, same);
+                found.map_err(|(at, way)| Vacant { at, moving: false, way })
+            }
         }
     }
 
     /// Puts a row at the place that [`Index::find`] gave, right after it did.
     #[inline(always)]
     pub fn insert(&mut self, place: Vacant, hash: u64, row: u32) {
+        self.note(place);
         let slots = match &mut self.moving {
             Some(moving) if place.moving => &mut moving.from,
             _ => &mut self.slots,
@@ -350,7 +454,10 @@ impl Index {
             Some(moving) if !moving.is_past(hash) => &mut moving.from,
             _ => &mut self.slots,
         };
-        self.used -= slots.remove(hash, row) as usize;
+        if let Some(way) = slots.remove(hash, row) {
+            self.used -= 1;
+            self.crowded |= way > self.run_max;
+        }
     }
 
     /// Forgets all rows; keeps the memory, unless far less of it would do.
@@ -362,6 +469,7 @@ impl Index {
             self.slots.words.fill(0);
         }
         (self.moving, self.used) = (None, 0);
+        (self.run_max, self.crowded) = (RUN_MAX, false);
     }
 }
 
@@ -384,7 +492,7 @@ mod tests {
     #[test]
     fn rows_stay_reachable_while_a_large_index_moves() {
         let n = if cfg!(miri) { 300 } else { 200_000 };
-        let (mut index, mut moved) = (Index::with_capacity(0), false);
+        let (mut index, mut moved) = (Index::new(HashKey::KNOWN), false);
         for i in 0..n {
             index.reserve(1);
             moved |= index.moving.is_some();
@@ -414,7 +522,7 @@ mod tests {
             size in 3u32..8,
         ) {
             let slots = Slots::new(1 << size);
-            let mut index = Index { slots, used: 0, moving: None };
+            let mut index = Index { slots, ..Index::new(HashKey::KNOWN) };
             let mut model = BTreeMap::new();
             for (row, step) in steps {
                 let home = u64::from(row % 24 * (row % 3));
