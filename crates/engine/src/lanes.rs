@@ -4,6 +4,7 @@
 //! frames stay where they are: what a lane adds is a selection. A lane is what one cluster of
 //! pipelines is for several workers; clusters that need one worker share the lane of theirs.
 
+use crate::table::HashKey;
 use weir_packet::fields::FieldId;
 use weir_plan::place::{Partition, Placement};
 use weir_plan::{Input, Program};
@@ -29,17 +30,26 @@ pub(crate) enum Way {
 pub(crate) struct Lanes {
     pub(crate) workers: usize,
     pub(crate) lanes: Vec<Lane>,
+    /// What keys are hashed with that packets are spread by: the same for all workers, and as long
+    /// as the run goes on.
+    pub(crate) hash_key: HashKey,
 }
 
 impl Lanes {
     /// The lanes of a program for so many workers, or as many as have something to do.
-    pub(crate) fn new(program: &Program, placement: &Placement, workers: usize) -> Lanes {
+    pub(crate) fn new(
+        program: &Program,
+        placement: &Placement,
+        workers: usize,
+        hash_key: HashKey,
+    ) -> Lanes {
         let workers = placement.workers(workers);
         if workers == 1 {
             // Whoever gets everything needs each packet once.
             let over_packets = |p: &usize| program.pipelines[*p].input == Input::Packets;
             let pipelines = (0..program.pipelines.len()).filter(over_packets).collect();
-            return Lanes { workers, lanes: vec![Lane { way: Way::Batches, pipelines }] };
+            let lanes = vec![Lane { way: Way::Batches, pipelines }];
+            return Lanes { workers, lanes, hash_key };
         }
         let (mut lanes, mut singles) = (Vec::<Lane>::new(), 0);
         for cluster in &placement.clusters {
@@ -60,7 +70,7 @@ impl Lanes {
                 None => lanes.push(Lane { way, pipelines: cluster.pipelines.clone() }),
             }
         }
-        Lanes { workers, lanes }
+        Lanes { workers, lanes, hash_key }
     }
 
     /// The lanes by which a worker gets packets.
@@ -83,12 +93,13 @@ mod tests {
     use super::*;
     use crate::conform::program;
     use crate::ops::testing::{field, summarize};
+    use weir_plan::limits::SCAN_KEYS_MAX;
     use weir_plan::place::place;
     use weir_plan::{Scan, Stage, Window};
 
     fn scan(key: &str) -> Stage {
         let keys = vec![field(key)];
-        Stage::Scan(Scan { states: Vec::new(), keys, idle_ns: 1, max_keys: 1 })
+        Stage::Scan(Scan { states: Vec::new(), keys, idle_ns: 1, max_keys: SCAN_KEYS_MAX })
     }
 
     fn bounded() -> Stage {
@@ -103,7 +114,7 @@ mod tests {
     fn check(stages: &[Stage], workers: usize, expected: &[(&str, &[usize])]) {
         let pipelines = stages.iter().flat_map(|s| program(vec![s.clone()]).pipelines).collect();
         let program = Program { pipelines };
-        let lanes = Lanes::new(&program, &place(&program), workers);
+        let lanes = Lanes::new(&program, &place(&program), workers, HashKey::random());
         let name = |way: &Way| match way {
             Way::Batches => "batches".to_owned(),
             Way::Key(key) => key[0].info().name.to_owned(),

@@ -1,4 +1,4 @@
-//! Several workers that help themselves: each reads, processes, and hands over what it has.
+//! Several workers, each of which reads, processes, and hands over what it has.
 //!
 //! Workers are equal threads, the calling one among them. Each takes the feed, reads a few batches
 //! for itself and says at which packets windows close; then it lets the feed go and processes what
@@ -19,15 +19,16 @@
 //! closings, [`CLOSES_AHEAD`] of them. While [`LOTS_AHEAD`](crate::limits::LOTS_AHEAD) lots of rows
 //! wait to be put out, the only batch that is processed is the next to be put out, which needs
 //! nothing but what was read before it. Nobody waits elsewhere with work in hand, and who waits has
-//! handed over everything it could: so there is always one who can go on. A source may
-//! make its reader wait a little, as one of a wire does for what was full until then: that delays
-//! the batch before it, and the end of a `limit`, by so much.
+//! handed over everything it could: so there is always one who can go on. For a source that
+//! has nothing at once only the calling thread waits, and only when everything read before was put
+//! out ([`gate`]).
 
 mod ahead;
 mod bell;
 mod bundles;
 mod census;
 mod closings;
+mod gate;
 mod hub;
 mod keyed;
 mod results;
@@ -47,11 +48,12 @@ use bell::Bell;
 use bundles::{Bundles, bundle_len};
 use census::Census;
 use closings::{Closings, Which};
+pub(crate) use gate::Supply;
+use gate::{Gate, Pass, Reader};
 use hub::Hub;
 use keyed::Keyed;
 use results::Results;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, TryLockError};
 use std::thread;
 use weir_plan::place::Placement;
 use weir_plan::{Program, Stage};
@@ -60,7 +62,7 @@ use whole::Whole;
 /// What all workers share.
 struct Shared<'a> {
     workers: usize,
-    feed: Mutex<Feed<'a>>,
+    gate: Gate<Feed<'a>>,
     ahead: Ahead,
     /// Where packets are spread by key.
     bundles: Option<Bundles>,
@@ -79,10 +81,6 @@ struct Shared<'a> {
     closes: AtomicU64,
     /// Closings that were put out.
     closed: AtomicU64,
-    /// Whether the last batch was not full: the source may have to wait for more.
-    quiet: AtomicBool,
-    /// Whether the calling thread wants to look at the feed: nobody else is to take it meanwhile.
-    wanted: AtomicBool,
     /// Whether no more is to be read.
     ended: AtomicBool,
     /// Whether that is only for what runs to change.
@@ -135,7 +133,7 @@ pub(crate) fn run<'f>(
         // Asked again of those that run from here on.
         hub.progress.ask();
     }
-    let feed = shared.feed.into_inner().expect("no worker panicked");
+    let feed = shared.gate.into_inner();
     let (_, mut closed) = shared.closings.take(Which::Last).expect("all workers have ended");
     if feed.began() && !feed.breaks() {
         hub.lower.finish(&mut closed, hub.sink);
@@ -186,7 +184,7 @@ impl<'a> Shared<'a> {
         let (workers, keyed) = (lanes.workers, !lanes.are_whole());
         Shared {
             workers,
-            feed: Mutex::new(feed),
+            gate: Gate::new(feed),
             ahead: Ahead::default(),
             bundles: keyed.then(|| Bundles::new(workers, lanes.lanes.len())),
             results: at_once.any.then(|| Results::new(if keyed { workers } else { 1 })),
@@ -198,26 +196,10 @@ impl<'a> Shared<'a> {
             done: AtomicU64::new(0),
             closes: AtomicU64::new(0),
             closed: AtomicU64::new(0),
-            quiet: AtomicBool::new(false),
-            wanted: AtomicBool::new(false),
             ended: AtomicBool::new(false),
             breaks: AtomicBool::new(false),
             broken: AtomicBool::new(false),
             broke: AtomicUsize::new(NOBODY),
-        }
-    }
-
-    /// The feed, once nobody else has it.
-    fn lock_feed(&self) -> MutexGuard<'_, Feed<'a>> {
-        self.feed.lock().expect("no worker panicked")
-    }
-
-    /// The feed, if it is free.
-    fn try_feed(&self) -> Option<MutexGuard<'_, Feed<'a>>> {
-        match self.feed.try_lock() {
-            Ok(feed) => Some(feed),
-            Err(TryLockError::WouldBlock) => None,
-            Err(TryLockError::Poisoned(_)) => panic!("a worker panicked while reading"),
         }
     }
 
@@ -339,13 +321,8 @@ impl<'a, 'f, 'h, 'e> Worker<'a, 'f, 'h, 'e> {
         if let Some(mut ledger) = shared.census.end(shared.workers - 1) {
             hub.lower.count(&mut ledger);
             self.count(lanes, &mut ledger);
-            // Who has it takes it again at once, and a lock is given to whoever comes first.
-            shared.wanted.store(true, Ordering::Release);
-            let feed = shared.lock_feed();
-            shared.wanted.store(false, Ordering::Release);
-            hub.progress.answer(ledger, &feed, &*hub.sink);
-            drop(feed);
-            shared.bell.ring();
+            let answer = |feed: &Feed<'_>| hub.progress.answer(ledger, feed, &*hub.sink);
+            shared.gate.look(&shared.bell, answer);
             self.census = number;
         }
     }
@@ -412,14 +389,15 @@ impl<'a, 'f, 'h, 'e> Worker<'a, 'f, 'h, 'e> {
         }
     }
 
-    /// Whether this worker may read on, which may mean to wait for the source. Asked with the feed
-    /// in hand. The calling thread must not wait while there is something to put out and the source
-    /// is known to be slow, as after a batch that was not full.
-    fn may_read(&self) -> bool {
-        let shared = self.shared;
-        let waits = shared.quiet.load(Ordering::Acquire);
-        let wanted = shared.wanted.load(Ordering::Acquire) && self.hub.is_none();
-        !wanted && shared.has_room() && (self.hub.is_none() || !waits || shared.is_drained())
+    /// The feed, if it is this worker's turn to go to it.
+    fn enter(&self) -> Option<Pass<'a, Feed<'f>>> {
+        let reader = if self.hub.is_some() { Reader::Caller } else { Reader::Helper };
+        self.shared.gate.enter(reader, &self.shared.bell)
+    }
+
+    /// Whether this worker may read, which may mean to wait for the source.
+    fn may_read(&self, feed: &mut Pass<'_, Feed<'_>>) -> bool {
+        self.shared.has_room() && feed.may_read(|| self.shared.is_drained())
     }
 
     /// Closes this worker's windows up to the closing before number `until`.

@@ -4,7 +4,9 @@
 //! A share holds its packets in batches of its own, as full as can be, since operators take about
 //! as long for a half-empty one. Who read the packets also puts these together, while what is
 //! copied, where frames lie and when they came, is still in its cache. Frames of different chunks
-//! stay apart: sources that lend frames have a chunk for each batch.
+//! stay apart: sources that lend frames have a chunk for each batch. What one worker gets all
+//! packets of, it gets batch by batch, as the only worker of a run does: a full `scan` gives up
+//! keys that no row of the batch has, so it must be the same batch.
 
 use super::spread::{Spread, Whose, fetch};
 use crate::lanes::Lanes;
@@ -30,6 +32,8 @@ pub(super) struct Parcel {
     pub(super) clock: Vec<i64>,
     /// The steps of the bundle that they are of, each with where it ends.
     parts: Vec<(usize, usize)>,
+    /// Where they are a batch as it was read: the watermark after it.
+    pub(super) after: Option<i64>,
 }
 
 impl Parcel {
@@ -38,6 +42,7 @@ impl Parcel {
             frames: FrameBatch::new(),
             clock: Vec::with_capacity(BATCH),
             parts: Vec::with_capacity(PARTS),
+            after: None,
         }
     }
 
@@ -69,6 +74,7 @@ impl Parcel {
         self.frames.clear();
         self.clock.clear();
         self.parts.clear();
+        self.after = None;
     }
 }
 
@@ -103,15 +109,35 @@ impl Dealt {
     fn parcel(&mut self, frames: &FrameBatch, furthest: u32) -> (&mut Parcel, u32) {
         let last = self.parcels[..self.len].last();
         let shift = last.and_then(|last| last.fits(frames, furthest)).unwrap_or_else(|| {
-            if self.len == self.parcels.len() {
-                self.parcels.push(Parcel::new());
-            }
-            let (chunk, base) = frames.chunk();
-            self.parcels[self.len].frames.restart(chunk, base, frames.link);
-            self.len += 1;
+            self.start(frames);
             0
         });
         (&mut self.parcels[self.len - 1], shift)
+    }
+
+    /// Whether the packets came as the batches that were read, each with the watermark after it.
+    pub(super) fn came_in_batches(&self) -> bool {
+        self.parcels().last().is_some_and(|parcel| parcel.after.is_some())
+    }
+
+    /// Starts a parcel for such frames.
+    fn start(&mut self, frames: &FrameBatch) {
+        if self.len == self.parcels.len() {
+            self.parcels.push(Parcel::new());
+        }
+        let (chunk, base) = frames.chunk();
+        self.parcels[self.len].frames.restart(chunk, base, frames.link);
+        self.len += 1;
+    }
+
+    /// The parcel that was started last has all packets of its batch, which ended in this step with
+    /// this watermark.
+    fn end_batch(&mut self, step: usize, watermark: i64) {
+        let parcel = &mut self.parcels[self.len - 1];
+        parcel.after = Some(watermark);
+        if parcel.parts.is_empty() {
+            parcel.parts.push((step, 0));
+        }
     }
 }
 
@@ -131,13 +157,13 @@ impl Cursor {
         Cursor::default()
     }
 
-    /// The next packets of a step: their parcel, which they are, and whether they are its first.
-    /// The headers of the parcel behind it are fetched then.
+    /// The next packets of a step: their parcel, which they are, and whether they are its first and
+    /// its last. The headers of the parcel behind it are fetched then.
     pub(super) fn next<'p>(
         &mut self,
         dealt: &'p Dealt,
         step: usize,
-    ) -> Option<(&'p Parcel, Bits, bool)> {
+    ) -> Option<(&'p Parcel, Bits, [bool; 2])> {
         let (parcel, behind) = dealt.parcels().get(self.parcel..)?.split_first()?;
         let &(of, end) = parcel.parts.get(self.parts)?;
         if of != step {
@@ -147,11 +173,12 @@ impl Cursor {
         if first {
             behind.first().into_iter().for_each(|next| fetch(&next.frames));
         }
-        *self = match self.parts + 1 {
-            parts if parts < parcel.parts.len() => Cursor { parts, packets: end, ..*self },
-            _ => Cursor { parcel: self.parcel + 1, ..Cursor::default() },
+        let last = self.parts + 1 == parcel.parts.len();
+        *self = match last {
+            false => Cursor { parts: self.parts + 1, packets: end, ..*self },
+            true => Cursor { parcel: self.parcel + 1, ..Cursor::default() },
         };
-        Some((parcel, Bits::range(from, end), first))
+        Some((parcel, Bits::range(from, end), [first, last]))
     }
 }
 
@@ -187,8 +214,8 @@ pub(super) struct Outline {
     pub(super) steps: usize,
     /// Whether windows close before the first, too.
     pub(super) closes_first: bool,
-    /// Whether the last batch was full.
-    pub(super) full: bool,
+    /// Whether the next bundle could be read at once.
+    pub(super) more: bool,
     /// The watermark after it.
     pub(super) watermark: i64,
 }
@@ -260,15 +287,17 @@ impl Dealer {
         &mut self.batches[n]
     }
 
-    /// Deals the first `n` batches out, those of bundle `number`, whose first closing has the
-    /// number `close`; lets go of their memory.
-    pub(super) fn deal(&mut self, n: usize, bundles: &Bundles, number: u64, close: u64) {
+    /// Deals the first `n` batches out, those of bundle `number`; lets go of their memory. Of the
+    /// outline is known the number of its first closing, and whether there was more.
+    pub(super) fn deal(&mut self, n: usize, bundles: &Bundles, number: u64, mut outline: Outline) {
         let Dealer { spread, batches, lists } = self;
-        let mut outline = Outline { close, ..Outline::default() };
         for b in 0..n {
             let (batch, later) = batches[b..n].split_first_mut().expect("there is one");
             spread.look(&batch.frames, later.first().map(|next| &next.frames));
             let furthest = batch.frames.offsets().iter().copied().max().unwrap_or(0);
+            for (lane, worker) in spread.single() {
+                bundles.share(number, worker).lanes[lane].start(&batch.frames);
+            }
             for step in &batch.times.steps {
                 outline.add(step);
                 for lane in 0..spread.lanes() {
@@ -285,7 +314,11 @@ impl Dealer {
                     }
                 }
             }
-            (outline.full, outline.watermark) = (batch.frames.is_full(), batch.times.watermark);
+            outline.watermark = batch.times.watermark;
+            for (lane, worker) in spread.single() {
+                let dealt = &mut bundles.share(number, worker).lanes[lane];
+                dealt.end_batch(outline.steps - 1, batch.times.watermark);
+            }
             batch.frames.clear();
         }
         (0..lists.len()).for_each(|worker| bundles.share(number, worker).outline = outline);

@@ -129,14 +129,14 @@ impl<'a, 'e> Hub<'a, 'e> {
         }
         self.taken = false;
         results.put_out(&self.parts);
-        self.batch_done(shared, number, self.parts[0].full);
+        self.batch_done(shared, number, self.parts[0].more);
         true
     }
 
-    /// Batch `number` has been put out.
-    pub(super) fn batch_done(&mut self, shared: &Shared<'_>, number: u64, full: bool) {
-        if !full {
-            // The source may have to wait for more: what there is can be shown.
+    /// Batch `number` has been put out; `more` says whether the next could be read at once.
+    pub(super) fn batch_done(&mut self, shared: &Shared<'_>, number: u64, more: bool) {
+        if !more {
+            // What there is can be shown while the source waits.
             self.lower.flush(self.sink);
         }
         shared.done.store(number + 1, Ordering::Release);

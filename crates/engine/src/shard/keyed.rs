@@ -1,6 +1,7 @@
 //! A worker's turn where every worker gets packets of its own of every bundle.
 
-use super::bundles::{Bundles, Cursor, Dealer, Share};
+use super::bundles::{Bundles, Cursor, Dealer, Outline, Share};
+use super::gate::{Pass, Supply as _};
 use super::{Shared, Turn, Worker};
 use crate::lanes::Lanes;
 use crate::rows::Rows;
@@ -39,7 +40,7 @@ impl Keyed {
         }
         if shared.has_ended() {
             // Somebody may still be reading.
-            drop(shared.lock_feed());
+            shared.gate.wait_until_free(&shared.bell);
             let over = self.next == shared.read.load(Ordering::Acquire);
             return if over { Turn::End } else { Turn::Wait };
         }
@@ -49,53 +50,54 @@ impl Keyed {
     /// Reads a bundle and deals its packets out.
     fn read(&mut self, worker: &mut Worker<'_, '_, '_, '_>, bundles: &Bundles) -> Turn {
         let shared = worker.shared;
-        let Some(mut feed) = shared.try_feed() else { return Turn::Wait };
+        let Some(mut feed) = worker.enter() else { return Turn::Wait };
         if shared.has_ended() {
             return Turn::Work;
         }
         let number = shared.read.load(Ordering::Acquire);
         // Nobody waits for the source with packets in hand that others wait for.
-        let behind = shared.quiet.load(Ordering::Acquire) && self.next != number;
-        if behind || !bundles.is_free(number) || !worker.may_read() {
+        let behind = self.next != number && !feed.is_ready();
+        if behind || !bundles.is_free(number) || !worker.may_read(&mut feed) {
             return Turn::Wait;
         }
         if let Some(hub) = &mut worker.hub {
             hub.progress.report(&feed);
         }
         let close = shared.closes.load(Ordering::Relaxed);
-        let n = self.fill(shared, &mut feed);
+        let (n, more) = self.fill(shared, &mut feed);
         if n > 0 {
             bundles.claim(number);
             shared.read.store(number + 1, Ordering::Release);
         }
         drop(feed);
-        shared.bell.ring();
         if n > 0 {
-            self.dealer.deal(n, bundles, number, close);
+            let outline = Outline { close, more, ..Outline::default() };
+            self.dealer.deal(n, bundles, number, outline);
             bundles.publish(number);
             shared.bell.ring();
         }
         Turn::Work
     }
 
-    /// Reads what the feed has; returns how many batches.
-    fn fill(&mut self, shared: &Shared<'_>, feed: &mut Feed<'_>) -> usize {
+    /// Reads what the feed has; returns how many batches, and whether more can be had at once.
+    fn fill(&mut self, shared: &Shared<'_>, feed: &mut Pass<'_, Feed<'_>>) -> (usize, bool) {
+        let mut more = true;
         for n in 0..shared.bundle_len {
             let batch = self.dealer.batch(n);
             if !feed.fill(&mut batch.frames) {
                 shared.end_of(feed);
-                return n;
+                return (n, more);
             }
             feed.times(&batch.frames, &mut batch.times);
             shared.open_closings(&batch.times);
-            let full = batch.frames.is_full();
-            shared.quiet.store(!full, Ordering::Release);
+            more = feed.has_read();
             // What may be shown now must not wait for the source.
-            if !full || batch.times.steps.iter().any(|step| step.close.is_some()) {
-                return n + 1;
+            let closes = batch.times.steps.iter().any(|step| step.close.is_some());
+            if !more || closes {
+                return (n + 1, more);
             }
         }
-        shared.bundle_len
+        (shared.bundle_len, more)
     }
 
     /// Pushes this worker's packets of the next bundle.
@@ -107,18 +109,23 @@ impl Keyed {
             None => {
                 let out = &mut |_: usize, _: usize, _: &Rows| unreachable!("no rows leave at once");
                 self.push(worker, &share, out);
+                share.clear();
                 false
             }
             Some(results) => results.put(number, worker.me, |part| {
-                part.begin(outline.full, outline.closes(), outline.close);
+                part.begin(outline.more, outline.closes(), outline.close);
                 self.push(worker, &share, &mut |step, p, rows| part.put(step, p, rows));
+                // Once the results are there, somebody may wait for what the kernel writes there.
+                share.clear();
             }),
         };
-        for upper in &mut *worker.uppers {
-            upper.watermark(outline.watermark, &mut worker.closed);
+        for ((lane, _), upper) in self.lanes.iter().zip(&mut *worker.uppers) {
+            // What came batch by batch knows already.
+            if !share.dealt(*lane).came_in_batches() {
+                upper.watermark(outline.watermark, &mut worker.closed);
+            }
         }
         debug_assert!(worker.closed.is_empty(), "steps end where windows do");
-        share.clear();
         drop(share);
         self.next += 1;
         if bundles.leave(number) || all {
@@ -137,12 +144,15 @@ impl Keyed {
             worker.close_until(close);
             for ((lane, cursor), upper) in self.lanes.iter_mut().zip(&mut *worker.uppers) {
                 let dealt = share.dealt(*lane);
-                while let Some((parcel, rows, first)) = cursor.next(dealt, step) {
+                while let Some((parcel, rows, [first, last])) = cursor.next(dealt, step) {
                     if first {
                         upper.classify(&parcel.frames);
                     }
                     let out = &mut |p: usize, rows: &Rows| out(step, p, rows);
                     upper.push(&parcel.frames, rows, &parcel.clock, out);
+                    if let Some(watermark) = parcel.after.filter(|_| last) {
+                        upper.watermark(watermark, &mut worker.closed);
+                    }
                 }
             }
         }

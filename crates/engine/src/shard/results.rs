@@ -32,8 +32,8 @@ struct Slot {
 /// What one worker has to say of one batch. Its memory is used again and again.
 #[derive(Default)]
 pub(super) struct Part {
-    /// Whether the batch was full.
-    pub(super) full: bool,
+    /// Whether the next batch could be read at once.
+    pub(super) more: bool,
     /// Of each step the closing before it, if any.
     pub(super) steps: Vec<Option<u64>>,
     /// Step, pipeline, rows, in that order.
@@ -51,11 +51,11 @@ impl Part {
         self.spare.truncate(SPARE_ROWS);
     }
 
-    /// Says whether the batch is full, and of each of its steps whether windows close before it,
-    /// the first time with number `close`.
-    pub(super) fn begin(&mut self, full: bool, closes: impl Iterator<Item = bool>, close: u64) {
+    /// Says whether the next batch could be read at once, and of each of its steps whether windows
+    /// close before it, the first time with number `close`.
+    pub(super) fn begin(&mut self, more: bool, closes: impl Iterator<Item = bool>, close: u64) {
         let mut numbers = close..;
-        self.full = full;
+        self.more = more;
         self.steps.extend(closes.map(|closes| if closes { numbers.next() } else { None }));
     }
 

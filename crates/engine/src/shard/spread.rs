@@ -5,7 +5,7 @@ use crate::lanes::{Lanes, Way};
 use crate::limits::PARTS_MAX;
 use crate::processor::prefetch;
 use crate::rows::Arena;
-use crate::table::Keys;
+use crate::table::{HashKey, Keys};
 use crate::view::{Packets, View};
 use weir_packet::bits::Bits;
 use weir_packet::column::Column;
@@ -30,6 +30,7 @@ pub(super) enum Whose<'a> {
 /// is read once.
 pub(super) struct Spread {
     workers: usize,
+    hash_key: HashKey,
     lanes: Vec<Ways>,
     by_key: bool,
     layers: Layers,
@@ -88,6 +89,7 @@ impl Spread {
         let ways: Vec<_> = lanes.lanes.iter().map(|lane| way(&lane.way)).collect();
         Spread {
             workers: lanes.workers,
+            hash_key: lanes.hash_key,
             by_key: ways.iter().any(|way| matches!(way, Ways::Key(_))),
             lanes: ways,
             layers: Layers::new(),
@@ -99,7 +101,7 @@ impl Spread {
     /// Finds whose the packets of a batch are. The headers of the `next` one are fetched meanwhile,
     /// if they will be looked at.
     pub(super) fn look(&mut self, frames: &FrameBatch, next: Option<&FrameBatch>) {
-        let Spread { workers, lanes, by_key, layers, view, turn } = self;
+        let Spread { workers, hash_key, lanes, by_key, layers, view, turn } = self;
         *turn = (*turn + 1) % *workers;
         if !*by_key {
             return;
@@ -110,7 +112,7 @@ impl Spread {
         let mut packets = view.packets(frames, layers);
         for lane in lanes {
             if let Ways::Key(key) = lane {
-                key.find_owners(&mut packets, *workers);
+                key.find_owners(&mut packets, *workers, *hash_key);
             }
         }
     }
@@ -118,6 +120,14 @@ impl Spread {
     /// How many lanes there are.
     pub(super) fn lanes(&self) -> usize {
         self.lanes.len()
+    }
+
+    /// The lanes by which one worker gets all packets, each with that worker.
+    pub(super) fn single(&self) -> impl Iterator<Item = (usize, usize)> {
+        self.lanes.iter().enumerate().filter_map(|(lane, way)| match way {
+            Ways::Worker(worker) => Some((lane, *worker)),
+            Ways::Batches | Ways::Key(_) => None,
+        })
     }
 
     /// Who gets the packets of that batch by a lane.
@@ -157,7 +167,7 @@ impl ByKey {
     }
 
     /// Finds the worker of each packet.
-    fn find_owners(&mut self, packets: &mut Packets<'_>, workers: usize) {
+    fn find_owners(&mut self, packets: &mut Packets<'_>, workers: usize, hash_key: HashKey) {
         let mut left = Bits::first(packets.frames().len());
         for direct in &self.direct {
             let plain = packets.plain(direct.family);
@@ -166,22 +176,30 @@ impl ByKey {
                 continue;
             }
             let keys = &mut self.packed[direct.layout];
-            if direct.pack(&plain, self.found.choose(rows), keys, |_| {}) {
+            if direct.pack(&plain, self.found.choose(rows), keys, hash_key, |_| {}) {
                 self.found.assign(keys, workers);
                 left = left.minus(rows);
             }
         }
         if !left.is_empty() {
-            self.by_columns(packets, left, workers);
+            self.by_columns(packets, left, workers, hash_key);
         }
     }
 
     /// Finds the workers of some packets by the values of their fields.
-    fn by_columns(&mut self, packets: &mut Packets<'_>, rows: Bits, workers: usize) {
+    fn by_columns(
+        &mut self,
+        packets: &mut Packets<'_>,
+        rows: Bits,
+        workers: usize,
+        hash_key: HashKey,
+    ) {
         for source in &mut self.sources {
             match source {
                 Source::Field(field) => packets.ensure(*field, rows),
-                Source::Text(id, column) => packets.texts(*id, rows, column, hash),
+                Source::Text(id, column) => {
+                    packets.texts(*id, rows, column, |text| hash_key.hash_text(text))
+                }
             }
         }
         // Unused entries need some column to point at.
@@ -195,7 +213,7 @@ impl ByKey {
             // There are no texts, only hashes of them.
             let (pool, arena) = (&mut Pool::default(), &Arena::default());
             pack(layout, columns, self.found.choose(rows), pool, arena, keys);
-            keys.hash();
+            keys.hash(hash_key);
             self.found.assign(keys, workers);
         }
     }
@@ -239,8 +257,3 @@ pub(super) fn fetch(frames: &FrameBatch) {
 
 /// Where the common headers of a frame end, about.
 const HEADERS: usize = 48;
-
-/// A hash of a text (FNV-1a, from 0 on), which is hashed once more as part of a key.
-fn hash(text: &[u8]) -> u64 {
-    text.iter().fold(0, |h: u64, &byte| (h ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
-}

@@ -1,5 +1,6 @@
 //! What only shows with several workers: long captures, early ends, faults, and sources that wait.
 
+use super::bell::Bell;
 use super::{MOST_LOTS, bundle_len};
 use crate::conform::{Frames, check, program};
 use crate::counters::Ledger;
@@ -10,13 +11,14 @@ use crate::rows::{Collect, Output, Rows, Sink};
 use crate::run::{Inquiry, Options, Outcome, RunError, run};
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use weir_packet::craft::Frame;
 use weir_packet::craft::messages::dns_query;
 use weir_packet::fields::{by_item, key_by_name};
 use weir_packet::limits::BATCH;
-use weir_packet::source::{Account, FrameBatch, LinkType, Source, SourceError};
+use weir_packet::source::{Account, Chunk, FrameBatch, LinkType, Source, SourceError};
+use weir_plan::limits::SCAN_KEYS_MAX;
 use weir_plan::place::Partition;
 use weir_plan::stage::ScanState;
 use weir_plan::{
@@ -59,7 +61,7 @@ fn numbered_by_all(keys: &[&str], some: Option<Expr>) -> Vec<Stage> {
     let states = vec![ScanState { name: "position".into(), output: 0, init: int(0), update }];
     let keys = keys.iter().map(|key| field(key)).collect();
     let mut stages =
-        vec![Stage::Scan(Scan { states, keys, idle_ns: 1_000_000_000, max_keys: 1_000 })];
+        vec![Stage::Scan(Scan { states, keys, idle_ns: 1_000_000_000, max_keys: SCAN_KEYS_MAX })];
     stages.extend(some.map(Stage::Where));
     let position = ("position".to_owned(), Expr::column(0, Type::Int));
     stages.push(Stage::Project { columns: vec![("number".into(), field("number")), position] });
@@ -257,6 +259,10 @@ impl<F: FnMut() -> Result<bool, SourceError> + Send> Source for Before<F> {
         self.0.fill(batch)
     }
 
+    fn is_ready(&mut self) -> bool {
+        true
+    }
+
     fn account(&self) -> Account {
         self.0.account()
     }
@@ -384,6 +390,7 @@ fn a_limit_ends_a_long_input() {
 struct Counter {
     flushes: Arc<AtomicUsize>,
     fails: usize,
+    unwritten: u64,
 }
 
 impl Sink for Counter {
@@ -391,9 +398,17 @@ impl Sink for Counter {
         Ok(())
     }
 
-    fn rows(&mut self, _: usize, _: &Rows) -> io::Result<()> {
+    fn rows(&mut self, _: usize, rows: &Rows) -> io::Result<()> {
         self.fails = self.fails.wrapping_sub(1);
-        if self.fails == 0 { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
+        if self.fails > 0 {
+            return Ok(());
+        }
+        self.unwritten = rows.len as u64;
+        Err(io::ErrorKind::StorageFull.into())
+    }
+
+    fn unwritten(&self) -> u64 {
+        self.unwritten
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -411,36 +426,156 @@ fn a_sink_that_fails_ends_the_run() {
     let long = frames(200_000);
     for stages in [counts(), numbered(Some(few())), vec![project(&["number"])]] {
         for n in [1, 2, 4] {
-            let mut sink = Counter { flushes: Arc::default(), fails: 3 };
+            let mut sink = Counter { flushes: Arc::default(), fails: 3, unwritten: 0 };
             let outcome = go(stages.clone(), &mut long.cut(&[256]), &mut sink, workers(n));
             assert!(matches!(outcome.error, Some(RunError::Sink(_))));
             assert!(outcome.ledger.processed < 100_000);
-            assert!(outcome.ledger.rows <= 2 * 256);
+            assert!(outcome.ledger.rows <= 2 * 256 && outcome.ledger.unwritten > 0);
         }
     }
 }
 
-/// The source waits, with every batch but the first, for the rows of the batch before.
+/// A source that stands for a wire: it has nothing at once while its peer waits for answers, and
+/// looks again and again whether they came. Batches have memory of their own, as blocks of a ring.
+struct Wire {
+    frames: Frames,
+    /// Packets sent, and how many of these may be without an answer.
+    sent: usize,
+    window: usize,
+    /// Packets that were answered.
+    answered: Arc<AtomicUsize>,
+    /// Memory that was lent.
+    lent: Vec<Arc<Vec<u8>>>,
+}
+
+impl Wire {
+    fn new(frames: Frames, window: usize, answered: &Arc<AtomicUsize>) -> Wire {
+        Wire { frames, sent: 0, window, answered: Arc::clone(answered), lent: Vec::new() }
+    }
+
+    /// Waits until something has happened that workers do while nobody brings packets.
+    fn until(what: &str, mut happened: impl FnMut() -> bool) {
+        let mut patience = 20_000_000;
+        while !happened() {
+            assert!(patience > 0, "waited in vain until {what}");
+            patience -= 1;
+            std::thread::yield_now();
+        }
+    }
+}
+
+impl Source for Wire {
+    fn fill(&mut self, batch: &mut FrameBatch) -> Result<bool, SourceError> {
+        batch.clear();
+        if !self.is_ready() {
+            let Wire { lent, answered, sent, window, .. } = self;
+            Wire::until("memory is given back", || {
+                lent.retain(|memory| Arc::strong_count(memory) > 1);
+                lent.is_empty()
+            });
+            Wire::until("an answer comes", || *sent < answered.load(Ordering::Acquire) + *window);
+        }
+        let mut read = FrameBatch::new();
+        let more = self.frames.fill(&mut read)?;
+        let memory = Arc::new(read.bytes().to_vec());
+        batch.restart(&(Arc::clone(&memory) as Chunk), 0, read.link);
+        for i in 0..read.len() {
+            let (ts, seq, offset) = (read.ts()[i], read.seq()[i], read.offsets()[i]);
+            batch.push(ts, seq, offset, read.caplens()[i], read.lens()[i]);
+        }
+        self.sent += batch.len();
+        self.lent.push(memory);
+        Ok(more)
+    }
+
+    fn is_ready(&mut self) -> bool {
+        self.sent < self.answered.load(Ordering::Acquire) + self.window
+    }
+
+    fn account(&self) -> Account {
+        self.frames.account()
+    }
+}
+
+/// Counts rows where others see them.
+struct Answers(Arc<AtomicUsize>);
+
+impl Sink for Answers {
+    fn open(&mut self, _: &[Output]) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn rows(&mut self, _: usize, rows: &Rows) -> io::Result<()> {
+        self.0.fetch_add(rows.len, Ordering::AcqRel);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A peer sends no more before it has an answer: a TCP connection through a network function. Then
+/// nobody may wait for the source with packets in hand, however full their batch is, and no memory
+/// of the source may be held by workers that have nothing to do.
+#[test]
+fn a_peer_that_waits_for_answers_gets_them() {
+    for stages in [vec![project(&["number"])], numbered(None)] {
+        for n in [1, 2, 4] {
+            for cuts in [&[1][..], &[7, 200, 1], &[BATCH], &[BATCH, BATCH, BATCH, BATCH, 1, 1]] {
+                for window in [1, BATCH, 3 * BATCH, 20 * BATCH] {
+                    let packets = if cuts == [1] { 300 } else { 9_000 };
+                    let answered = Arc::new(AtomicUsize::new(0));
+                    let mut source = Wire::new(frames(packets).cut(cuts), window, &answered);
+                    let mut sink = Answers(Arc::clone(&answered));
+                    let outcome = go(stages.clone(), &mut source, &mut sink, workers(n));
+                    assert!(outcome.error.is_none(), "{n} workers, {cuts:?}: {:?}", outcome.error);
+                    assert_eq!(answered.load(Ordering::Acquire), packets as usize);
+                }
+            }
+        }
+    }
+}
+
+/// Rows are flushed before the source is waited for.
 #[test]
 fn what_a_quiet_wire_brought_is_shown_while_the_source_waits() {
     for stages in [vec![project(&["number"])], numbered(None)] {
         for n in [1, 2, 4] {
             let sink_flushes = Arc::new(AtomicUsize::new(0));
             let (flushes, mut calls) = (Arc::clone(&sink_flushes), 0);
-            let mut source = Before(frames(2_000).cut(&[7, 200, 1]), || {
-                let mut patience = 20_000_000;
-                while flushes.load(Ordering::Relaxed) < calls {
-                    assert!(patience > 0, "batch {calls} was not shown");
-                    patience -= 1;
-                    std::thread::yield_now();
-                }
+            let mut source = Waiting(Before(frames(2_000).cut(&[7, 200, BATCH, 1]), || {
+                Wire::until("the batch before was shown", || {
+                    flushes.load(Ordering::Relaxed) >= calls
+                });
                 calls += 1;
                 Ok(true)
-            });
-            let mut sink = Counter { flushes: sink_flushes, fails: 0 };
+            }));
+            let mut sink = Counter { flushes: sink_flushes, fails: 0, unwritten: 0 };
             let outcome = go(stages.clone(), &mut source, &mut sink, workers(n));
             assert_eq!((outcome.ledger.processed, outcome.error.is_none()), (2_000, true));
         }
+    }
+}
+
+/// A source that never has anything at once.
+struct Waiting<S>(S);
+
+impl<S: Source> Source for Waiting<S> {
+    fn fill(&mut self, batch: &mut FrameBatch) -> Result<bool, SourceError> {
+        self.0.fill(batch)
+    }
+
+    fn is_ready(&mut self) -> bool {
+        false
+    }
+
+    fn account(&self) -> Account {
+        self.0.account()
     }
 }
 
@@ -460,4 +595,28 @@ fn a_panic_of_one_worker_is_that_of_the_run() {
             assert!(said.starts_with("the run failed: this is meant to panic"), "{said}");
         }
     }
+}
+
+#[test]
+fn no_ring_is_missed() {
+    let (bell, turns) = (Bell::default(), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        for me in 0..3 {
+            let (bell, turns) = (&bell, &turns);
+            scope.spawn(move || {
+                for round in 0..500 {
+                    loop {
+                        let heard = bell.heard();
+                        if turns.load(Ordering::SeqCst) == round * 3 + me {
+                            break;
+                        }
+                        bell.wait(heard);
+                    }
+                    turns.fetch_add(1, Ordering::SeqCst);
+                    bell.ring();
+                }
+            });
+        }
+    });
+    assert_eq!(turns.into_inner(), 1500);
 }

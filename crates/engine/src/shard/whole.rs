@@ -1,10 +1,10 @@
 //! A worker's turn where a batch belongs to whoever read it.
 
+use super::gate::Pass;
 use super::{Shared, Turn, Worker};
 use crate::limits::TURN;
 use crate::rows::Rows;
 use crate::run::{Feed, Times};
-use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
 use weir_packet::source::FrameBatch;
 
@@ -20,6 +20,8 @@ struct Batch {
     number: u64,
     /// The number of the first closing within it.
     close: u64,
+    /// Whether the next one could be read at once.
+    more: bool,
 }
 
 impl Default for Whole {
@@ -36,36 +38,48 @@ impl Whole {
         worker.close_until(shared.closes.load(Ordering::Acquire));
         if shared.has_ended() {
             // Somebody may still be reading; what closes within that closes here too.
-            drop(shared.lock_feed());
+            shared.gate.wait_until_free(&shared.bell);
             worker.close_until(shared.closes.load(Ordering::Acquire));
             return Turn::End;
         }
-        let n = match shared.try_feed() {
-            None => {
-                shared.ahead.fetch(&self.batches[0].frames);
-                shared.try_feed().and_then(|feed| self.read(worker, feed))
-            }
-            Some(feed) => self.read(worker, feed),
+        self.let_go(shared);
+        let feed = worker.enter().or_else(|| {
+            shared.ahead.fetch(&self.batches[0].frames);
+            worker.enter()
+        });
+        let Some(n) = feed.and_then(|feed| self.read(worker, feed)) else {
+            self.let_go(shared);
+            return Turn::Wait;
         };
-        let Some(n) = n else { return Turn::Wait };
-        shared.bell.ring();
-        for batch in &self.batches[..n] {
+        for batch in &mut self.batches[..n] {
             batch.process(worker);
         }
+        // The next turn may be long after this one, and may not fill as many. The first batch says
+        // what to fetch meanwhile.
+        self.batches.iter_mut().skip(1).for_each(|batch| batch.frames.clear());
         Turn::Work
+    }
+
+    /// Lets go of what was read, where somebody may wait for the source: memory of a wire that is
+    /// not given back is missing there, and a ring that is not given back is full soon.
+    fn let_go(&mut self, shared: &Shared<'_>) {
+        if shared.gate.is_dry() {
+            self.batches.iter_mut().for_each(|batch| batch.frames.clear());
+        }
     }
 
     /// Reads; returns how many batches, `None` where it may not.
     fn read(
         &mut self,
         worker: &mut Worker<'_, '_, '_, '_>,
-        mut feed: MutexGuard<'_, Feed<'_>>,
+        mut feed: Pass<'_, Feed<'_>>,
     ) -> Option<usize> {
         let shared = worker.shared;
-        if shared.has_ended() || shared.closes.load(Ordering::Acquire) > worker.closes {
+        let closes = shared.closes.load(Ordering::Acquire);
+        if shared.has_ended() || closes > worker.closes {
             return Some(0);
         }
-        if !worker.may_read() {
+        if !worker.may_read(&mut feed) {
             return None;
         }
         if let Some(hub) = &mut worker.hub {
@@ -75,11 +89,15 @@ impl Whole {
         if let (Some(first), Some(last)) = (self.batches.first(), self.batches[..n].last()) {
             shared.ahead.note(&first.frames, &last.frames);
         }
+        drop(feed);
+        if shared.closes.load(Ordering::Acquire) > closes {
+            shared.bell.ring();
+        }
         Some(n)
     }
 
     /// Fills batches with what the feed has; returns how many.
-    fn fill(&mut self, shared: &Shared<'_>, feed: &mut Feed<'_>) -> usize {
+    fn fill(&mut self, shared: &Shared<'_>, feed: &mut Pass<'_, Feed<'_>>) -> usize {
         for (n, batch) in self.batches.iter_mut().enumerate() {
             if !feed.fill(&mut batch.frames) {
                 shared.end_of(feed);
@@ -88,10 +106,10 @@ impl Whole {
             feed.times(&batch.frames, &mut batch.times);
             batch.close = shared.open_closings(&batch.times);
             batch.number = shared.read.fetch_add(1, Ordering::AcqRel);
-            let full = batch.frames.is_full();
-            shared.quiet.store(!full, Ordering::Release);
+            batch.more = feed.has_read();
+            let closes = batch.times.steps.len() > 1 || batch.times.steps[0].close.is_some();
             // What may be shown now must not wait for the source.
-            if !full || batch.times.steps.len() > 1 || batch.times.steps[0].close.is_some() {
+            if !batch.more || closes {
                 return n + 1;
             }
         }
@@ -100,7 +118,7 @@ impl Whole {
 }
 
 impl Batch {
-    fn process(&self, worker: &mut Worker<'_, '_, '_, '_>) {
+    fn process(&mut self, worker: &mut Worker<'_, '_, '_, '_>) {
         let shared = worker.shared;
         worker.wait_while_crowded(self.number);
         worker.uppers[0].classify(&self.frames);
@@ -110,8 +128,11 @@ impl Batch {
             Some(results) => {
                 results.put(self.number, 0, |part| {
                     let closes = self.times.steps.iter().map(|step| step.close.is_some());
-                    part.begin(self.frames.is_full(), closes, self.close);
+                    part.begin(self.more, closes, self.close);
                     self.push(worker, &mut |step, p, rows| part.put(step, p, rows));
+                    if shared.gate.is_dry() {
+                        self.frames.clear();
+                    }
                 });
                 shared.bell.ring();
             }
@@ -151,7 +172,7 @@ impl Batch {
             upper.push(&self.frames, step.rows, clock, out);
             hub.lower.step(hub.sink);
         }
-        hub.batch_done(shared, self.number, self.frames.is_full());
+        hub.batch_done(shared, self.number, self.more);
         hub.after(shared);
     }
 }
