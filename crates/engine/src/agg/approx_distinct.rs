@@ -20,7 +20,7 @@ use super::{Aggregate, Cells, CellsRef, Finish, Input, read_bytes, write_bytes};
 use crate::expr::Class;
 use crate::key::{Layout, MAPPED, Pool};
 use crate::limits::SKETCHES_MAX;
-use crate::table::hash;
+use crate::table::{fold, text_words};
 use datasketches::hll::{HllSketch, HllType, HllUnion};
 use std::any::Any;
 use weir_packet::bits::Bits;
@@ -135,12 +135,14 @@ fn address(high: u64, low: u64) -> u64 {
 }
 
 fn text(bytes: &[u8]) -> u64 {
-    let words = bytes.chunks(8).map(|chunk| {
-        let mut word = [0; 8];
-        word[..chunk.len()].copy_from_slice(chunk);
-        u64::from_le_bytes(word)
-    });
-    hash(words.chain([bytes.len() as u64]))
+    hash(text_words(bytes))
+}
+
+/// The hash of what is more than a word, from which registers are filled. Sketches of different
+/// runs and hosts merge, so it has no key and never changes: a fold of wyhash with these constants.
+fn hash(words: impl IntoIterator<Item = u64>) -> u64 {
+    const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
+    words.into_iter().fold(SEED, |h, w| fold(h ^ w, 0xd6e8_feb8_6659_fd93))
 }
 
 impl ApproxDistinct {
@@ -319,6 +321,24 @@ mod tests {
     use crate::conform::check_stages;
     use crate::ops::testing::{agg, field, summarize};
     use weir_plan::{AggFunc, Type, Value, Window};
+
+    /// Registers filled on one host merge with those of another, of whatever version.
+    #[test]
+    fn what_goes_into_sketches_never_changes() {
+        let v6 = 0x2001_0db8_0000_0000_0000_0000_0000_0001;
+        let tuple = Value::Tuple(vec![Value::Ip(v6), Value::Int(443), Value::Absent]);
+        let values = [
+            (Value::Int(-1), u64::MAX),
+            (Value::Bool(true), 1),
+            (Value::Ip(0xffff_0a00_0001), 0x0a00_0001),
+            (Value::Ip(v6), 0x53ee_ec05_73f9_b915),
+            (Value::Str("".into()), 0xc9d8_74ca_57d9_e055),
+            (Value::Str("www.example".into()), 0x5e4b_4163_c576_855d),
+            (tuple, 0xadac_229f_8321_9959),
+        ];
+        let got = values.each_ref().map(|(value, _)| super::item(value));
+        assert_eq!(got, values.map(|(_, item)| item), "{got:#x?}");
+    }
 
     #[test]
     fn few_values_are_counted() {

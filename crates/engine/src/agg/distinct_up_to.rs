@@ -20,7 +20,7 @@ use super::distinct::Distinct;
 use super::{Aggregate, Cells, CellsRef, Finish, Input, read_bytes, write_bytes};
 use crate::key::Part;
 use crate::limits::SKETCHES_MAX;
-use crate::table::NO_ROW;
+use crate::table::{HashKey, NO_ROW};
 use datasketches::hll::HllSketch;
 use std::any::Any;
 use weir_packet::bits::Bits;
@@ -38,10 +38,10 @@ pub(super) struct DistinctUpTo {
 }
 
 impl DistinctUpTo {
-    pub(super) fn new(limit: u64, parts: &[&Expr]) -> DistinctUpTo {
+    pub(super) fn new(limit: u64, parts: &[&Expr], hash_key: HashKey) -> DistinctUpTo {
         DistinctUpTo {
             limit,
-            exact: Distinct::new(parts.iter().map(|part| Part::of(part)).collect()),
+            exact: Distinct::new(parts.iter().map(|part| Part::of(part)).collect(), hash_key),
             approx: ApproxDistinct::new(parts.iter().map(|part| part.ty.clone())),
             sketches: Vec::new(),
         }

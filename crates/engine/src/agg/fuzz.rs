@@ -1,8 +1,9 @@
 //! Any bytes as the partial result of an aggregate.
 
 use super::{Aggregate, Cells, CellsRef, Finish, build};
-use crate::functions::Functions;
+use crate::functions::{BuildContext, Functions};
 use crate::rows::{Arena, cell};
+use crate::table::HashKey;
 use weir_packet::column::Column;
 use weir_plan::{Agg, AggFunc, Expr, Type, Value};
 
@@ -75,7 +76,9 @@ impl Group {
     fn new(func: AggFunc, arg: &Type, ty: &Type) -> Group {
         let arg = Some(Expr::column(0, arg.clone()));
         let plan = Agg { name: String::new(), func, arg, cond: None, ty: ty.clone() };
-        let agg = build(&[plan], &Functions::default(), true);
+        let functions = &Functions::default();
+        let with = BuildContext { functions, hash_key: HashKey::new(7, 9) };
+        let agg = build(&[plan], with, true);
         let mut cells = vec![0; agg.cells()];
         agg.fresh(&mut cells);
         Group { agg, cells, ty: ty.clone() }
@@ -111,6 +114,7 @@ impl Group {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::expr::Class;
     use proptest::prelude::*;
 
     /// Counts of integers as bytes: how many there are, then of each its count and its key. That is
@@ -125,9 +129,27 @@ mod tests {
     fn counts_too_large_to_add_up() {
         let half = 1 << 63;
         let words = [2, half, 4, 0, half, 5, 0];
-        let result = |func, ty| group(func, ty, &words).map(|mut group| group.result());
-        assert!(result(AggFunc::Entropy, Type::Float).is_some());
-        assert_eq!(result(AggFunc::Quantile(500_000), Type::Int), Some(Value::Int(4)));
+        let result = |func, ty, words: &[u64]| group(func, ty, words).map(|mut g| g.result());
+        assert!(result(AggFunc::Entropy, Type::Float, &words).is_some());
+        let words = [&[half + 4, half + 5], &words[..]].concat();
+        let median = result(AggFunc::Quantile(500_000), Type::Int, &words);
+        assert_eq!(median, Some(Value::Int(4)));
+    }
+
+    #[test]
+    fn a_quantile_beside_its_minimum_and_maximum() {
+        let ordered = |n: i64| Class::Signed.ordered(n as u64);
+        let takes = |least: i64, most: i64, values: &[i64]| {
+            let values: Vec<u64> = values.iter().flat_map(|&v| [1, v as u64, 0]).collect();
+            let head = [ordered(least), ordered(most), values.len() as u64 / 3];
+            let words = [&head[..], &values].concat();
+            group(AggFunc::Quantile(500_000), Type::Int, &words).is_some()
+        };
+        assert!(takes(-3, 70_000, &[-3, 5, 69_952, 70_016]));
+        assert!(!takes(-3, 4, &[-3, 5]) && !takes(-2, 5, &[-3, 5]), "values outside");
+        assert!(!takes(0, 70_000, &[5, 69_999]), "a value that is not rounded");
+        assert!(!takes(5, 4, &[5]) && !takes(0, 0, &[]), "none of a group");
+        assert!(takes(i64::MAX, i64::MIN, &[]), "those of an empty one");
     }
 
     #[test]

@@ -45,6 +45,38 @@ pub(super) fn columns<'a>(input: &Input<'a>, group: &'a mut Column) -> [&'a Colu
     columns
 }
 
+/// Puts rows of the same group together: a counting sort by the group of each.
+pub(super) fn gather(
+    groups: impl Iterator<Item = u32> + Clone,
+    order: &mut Vec<u32>,
+    starts: &mut Vec<u32>,
+) {
+    starts.clear();
+    starts.push(0);
+    for group in groups.clone() {
+        let group = group as usize;
+        if starts.len() < group + 2 {
+            starts.resize(group + 2, 0);
+        }
+        starts[group + 1] += 1;
+    }
+    let mut end = 0;
+    for start in starts.iter_mut() {
+        end += *start;
+        *start = end;
+    }
+    order.clear();
+    order.resize(end as usize, 0);
+    // Filled from the start of each group, which moves to its end; then all move back.
+    for (row, group) in (0..).zip(groups) {
+        let at = &mut starts[group as usize];
+        order[*at as usize] = row;
+        *at += 1;
+    }
+    starts.rotate_right(1);
+    starts[0] = 0;
+}
+
 /// Moves keys from one table to another: groups have new numbers there, and texts new handles.
 pub(super) struct Moving<'a> {
     layout: &'a Layout,

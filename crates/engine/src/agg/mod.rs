@@ -26,14 +26,14 @@ mod late;
 #[cfg(test)]
 mod laws;
 mod min_max;
-pub(crate) mod quantile;
+mod quantile;
 mod rate;
 mod sum;
 mod tally;
 mod user;
 mod variance;
 
-use crate::functions::Functions;
+use crate::functions::BuildContext;
 use crate::key::Part;
 use crate::rows::Arena;
 use fixed::Of;
@@ -219,7 +219,10 @@ pub trait Aggregate: Send {
 /// count the same values do.
 pub fn sharing(aggs: &[Agg]) -> Vec<Vec<&Agg>> {
     let counted = |agg: &Agg| match agg.func {
-        AggFunc::Quantile(_) => Some("rounded"),
+        AggFunc::Quantile(_) if !agg.arg.as_ref().is_some_and(quantile::is_exact) => {
+            Some("rounded")
+        }
+        AggFunc::Quantile(_) => Some("as they are"),
         AggFunc::Entropy | AggFunc::Frequent(_) | AggFunc::Histogram => Some("as they are"),
         _ => None,
     };
@@ -238,11 +241,11 @@ pub fn sharing(aggs: &[Agg]) -> Vec<Vec<&Agg>> {
 
 /// Makes the state of aggregates that [share](sharing) it. `lone`: a group may be asked for that
 /// had no row.
-pub fn build(aggs: &[Agg], functions: &Functions, lone: bool) -> Box<dyn Aggregate> {
+pub fn build(aggs: &[Agg], with: BuildContext<'_>, lone: bool) -> Box<dyn Aggregate> {
     let reading = |agg: &Agg| -> Option<Box<dyn tally::Reading>> {
         let arg = agg.arg.as_ref()?;
         Some(match agg.func {
-            AggFunc::Quantile(q) => Box::new(quantile::Quantile::new(q, &arg.ty)),
+            AggFunc::Quantile(q) => Box::new(quantile::Quantile::new(q, arg)),
             AggFunc::Entropy => Box::new(entropy::Entropy),
             AggFunc::Frequent(n) => {
                 Box::new(frequent::Frequent::new(&arg.ty, Some(n.max(1) as usize)))
@@ -255,14 +258,14 @@ pub fn build(aggs: &[Agg], functions: &Functions, lone: bool) -> Box<dyn Aggrega
     match (readings, aggs[0].arg.as_ref()) {
         (Some(readings), Some(arg)) => {
             let parts = parts(arg).into_iter().map(Part::of).collect();
-            Box::new(tally::Tally::new(parts, readings))
+            Box::new(tally::Tally::new(parts, readings, with.hash_key))
         }
-        _ => alone(&aggs[0], functions, lone),
+        _ => alone(&aggs[0], with, lone),
     }
 }
 
 /// Makes an aggregate that shares nothing.
-fn alone(agg: &Agg, functions: &Functions, lone: bool) -> Box<dyn Aggregate> {
+fn alone(agg: &Agg, with: BuildContext<'_>, lone: bool) -> Box<dyn Aggregate> {
     if let AggFunc::Rate(window_ns) = agg.func {
         return Box::new(Of(rate::Rate { window_ns }));
     }
@@ -298,10 +301,10 @@ fn alone(agg: &Agg, functions: &Functions, lone: bool) -> Box<dyn Aggregate> {
         AggFunc::Stddev => variance::build(&arg.ty, true),
         AggFunc::Distinct => {
             let parts = parts(arg).into_iter().map(Part::of);
-            Box::new(distinct::Distinct::new(parts.collect()))
+            Box::new(distinct::Distinct::new(parts.collect(), with.hash_key))
         }
         AggFunc::DistinctUpTo(limit) => {
-            Box::new(distinct_up_to::DistinctUpTo::new(limit, &parts(arg)))
+            Box::new(distinct_up_to::DistinctUpTo::new(limit, &parts(arg), with.hash_key))
         }
         AggFunc::ApproxDistinct => {
             let types = parts(arg).into_iter().map(|part| part.ty.clone());
@@ -311,7 +314,7 @@ fn alone(agg: &Agg, functions: &Functions, lone: bool) -> Box<dyn Aggregate> {
             unreachable!("read from counts")
         }
         AggFunc::User(i) => Box::new(user::User::new(
-            functions.aggregate_at(i).clone(),
+            with.functions.aggregate_at(i).clone(),
             arg.ty.clone(),
             agg.ty.clone(),
         )),

@@ -7,15 +7,18 @@
 //! number of workers can matter, and nothing is random. Several results of the same values are read
 //! from one state.
 
+mod extremes;
 mod log;
 
 use super::grouped::{
-    Moving, columns, counted_rows, group_place, parts_and_layouts, read_key, write_key,
+    Moving, columns, counted_rows, gather, group_place, parts_and_layouts, read_key, write_key,
 };
 use super::{Aggregate, Cells, CellsRef, Finish, Input, read_words, write_words};
+use crate::expr::Class;
 use crate::key::{Chosen, Layout, PACKED_WORDS_MAX, Part, Pool, narrow_rows, pack};
 use crate::limits::VALUES_MAX;
-use crate::table::{Keys, NO_ROW, Table};
+use crate::table::{HashKey, Keys, NO_ROW, Table};
+use extremes::Extremes;
 use log::{Counted, Log};
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -23,7 +26,16 @@ use weir_packet::column::{Column, Repr};
 use weir_packet::limits::BATCH;
 
 /// Makes words those that they are counted as.
-pub(super) type Rounding = fn(&[u64; BATCH], &mut [u64; BATCH]);
+#[derive(Clone, Copy)]
+pub(super) struct Rounding {
+    /// How the words compare.
+    pub(super) class: Class,
+    /// Rounds one word. It may not become larger than the last argument, which is the largest that
+    /// a key has room for.
+    pub(super) word: fn(u64, u64) -> u64,
+    /// The same for a batch of words.
+    pub(super) batch: fn(&[u64; BATCH], &mut [u64; BATCH], u64),
+}
 
 /// How a result is read from the values of a group.
 pub(super) trait Reading: Send {
@@ -41,14 +53,16 @@ pub(super) trait Reading: Send {
 /// Values in some order, and how often each came.
 pub(super) type Work = Vec<(u128, u64)>;
 
-/// The values of all groups. Nothing is kept in cells.
+/// The values of all groups. Where they are rounded, the cells of a group keep its smallest and its
+/// largest value as they came.
 pub(super) struct Tally {
     parts: Vec<Part>,
     sets: Vec<Set>,
     pool: Pool,
     /// The group of each row, as the last part of the key.
     group: Column,
-    /// The values as they are counted, where that is not as they are.
+    /// What makes values those that they are counted as, where that is not as they are; and those.
+    rounding: Option<Rounding>,
     rounded: Column,
     evicted: u64,
     readings: Vec<Box<dyn Reading>>,
@@ -83,6 +97,8 @@ enum Kept {
 /// The values of one group.
 pub(super) struct Values<'a> {
     group: usize,
+    /// The smallest and the largest value as they came, where the others are rounded.
+    pub(super) extremes: Option<Extremes>,
     sets: &'a [Set],
     pool: &'a Pool,
 }
@@ -143,14 +159,19 @@ impl<'a> Values<'a> {
 }
 
 impl Tally {
-    pub(super) fn new(parts: Vec<Part>, readings: Vec<Box<dyn Reading>>) -> Tally {
+    pub(super) fn new(
+        parts: Vec<Part>,
+        readings: Vec<Box<dyn Reading>>,
+        hash_key: HashKey,
+    ) -> Tally {
         let (parts, layouts) = parts_and_layouts(parts);
-        let sets = layouts.map(Set::new).collect();
+        let sets = layouts.map(|layout| Set::new(layout, hash_key)).collect();
         Tally {
             parts,
             sets,
             pool: Pool::default(),
             group: Column::new(Repr::Word),
+            rounding: readings[0].rounds(),
             rounded: Column::new(Repr::Word),
             evicted: 0,
             readings,
@@ -159,11 +180,11 @@ impl Tally {
 }
 
 impl Set {
-    fn new(layout: Layout) -> Set {
+    fn new(layout: Layout, hash_key: HashKey) -> Set {
         let kept = match Log::new(&layout, VALUES_MAX) {
             Some(log) => Kept::Log(log),
             None => Kept::Table {
-                table: Table::new(layout.words, 1, VALUES_MAX),
+                table: Table::new(layout.words, 1, VALUES_MAX, hash_key),
                 order: Vec::new(),
                 starts: Vec::new(),
             },
@@ -190,8 +211,7 @@ impl Set {
             }
             Kept::Table { table, .. } => table,
         };
-        self.keys.hash();
-        table.lookup(&self.keys, &[0], &mut found);
+        table.lookup_words(&mut self.keys, &[0], &mut found);
         self.keys.len = 0;
         let (stride, at) = (table.stride(), table.key_words());
         let rows = table.rows_mut();
@@ -309,46 +329,23 @@ pub(super) fn total(counts: impl Iterator<Item = u64>) -> u64 {
     counts.fold(0, u64::saturating_add)
 }
 
-/// Puts rows of the same group together: a counting sort by the group of each.
-fn gather(groups: impl Iterator<Item = u32> + Clone, order: &mut Vec<u32>, starts: &mut Vec<u32>) {
-    starts.clear();
-    starts.push(0);
-    for group in groups.clone() {
-        let group = group as usize;
-        if starts.len() < group + 2 {
-            starts.resize(group + 2, 0);
-        }
-        starts[group + 1] += 1;
-    }
-    let mut end = 0;
-    for start in starts.iter_mut() {
-        end += *start;
-        *start = end;
-    }
-    order.clear();
-    order.resize(end as usize, 0);
-    // Filled from the start of each group, which moves to its end; then all move back.
-    for (row, group) in (0..).zip(groups) {
-        let at = &mut starts[group as usize];
-        order[*at as usize] = row;
-        *at += 1;
-    }
-    starts.rotate_right(1);
-    starts[0] = 0;
-}
-
 impl Aggregate for Tally {
     fn cells(&self) -> usize {
-        0
+        if self.rounding.is_some() { Extremes::CELLS } else { 0 }
     }
 
-    fn fresh(&self, _: &mut [u64]) {}
+    fn fresh(&self, cells: &mut [u64]) {
+        if self.rounding.is_some() {
+            cells.copy_from_slice(&Extremes::FRESH);
+        }
+    }
 
-    fn update(&mut self, input: &Input<'_>, _: &mut Cells<'_>) {
+    fn update(&mut self, input: &Input<'_>, cells: &mut Cells<'_>) {
         let rows = counted_rows(input);
         let mut columns = columns(input, &mut self.group);
-        if let Some(round) = self.readings[0].rounds() {
-            round(input.columns[0].word(), self.rounded.word_mut());
+        if let Some(Rounding { class, batch, .. }) = self.rounding {
+            extremes::update(class, input, cells);
+            batch(input.columns[0].word(), self.rounded.word_mut(), self.parts[0].largest());
             self.rounded.present = input.columns[0].present;
             columns[0] = &self.rounded;
         }
@@ -366,8 +363,17 @@ impl Aggregate for Tally {
         }
     }
 
-    fn merge(&mut self, _: &mut Cells<'_>, other: &dyn Aggregate, _: CellsRef<'_>, map: &[u32]) {
+    fn merge(
+        &mut self,
+        cells: &mut Cells<'_>,
+        other: &dyn Aggregate,
+        theirs: CellsRef<'_>,
+        map: &[u32],
+    ) {
         let other = other.as_any().downcast_ref::<Self>().expect("the same aggregate");
+        if self.rounding.is_some() {
+            extremes::merge(cells, theirs, map);
+        }
         let Tally { sets, pool, evicted, .. } = self;
         for (set, theirs) in sets.iter_mut().zip(&other.sets) {
             let mut moved = [0; PACKED_WORDS_MAX];
@@ -393,17 +399,22 @@ impl Aggregate for Tally {
         self.finish_as(0, cells, groups, out);
     }
 
-    fn finish_as(&self, result: usize, _: CellsRef<'_>, groups: &[u32], out: &mut Finish<'_>) {
+    fn finish_as(&self, result: usize, cells: CellsRef<'_>, groups: &[u32], out: &mut Finish<'_>) {
         let mut work = Work::new();
         for (i, &group) in groups.iter().enumerate() {
-            let values = Values { group: group as usize, sets: &self.sets, pool: &self.pool };
+            let extremes = self.rounding.map(|_| Extremes::of(cells, group));
+            let (sets, pool) = (&*self.sets, &self.pool);
+            let values = Values { group: group as usize, extremes, sets, pool };
             if !values.is_empty() {
                 self.readings[result].read(&values, &mut work, i, out);
             }
         }
     }
 
-    fn encode(&self, _: CellsRef<'_>, group: u32, out: &mut Vec<u8>) {
+    fn encode(&self, cells: CellsRef<'_>, group: u32, out: &mut Vec<u8>) {
+        if self.rounding.is_some() {
+            write_words(&Extremes::of(cells, group).0, out);
+        }
         for set in &self.sets {
             let (word, shift) = set.group;
             let mut counts: BTreeMap<Vec<u64>, u64> = BTreeMap::new();
@@ -421,8 +432,13 @@ impl Aggregate for Tally {
         }
     }
 
-    fn decode(&mut self, _: &mut Cells<'_>, group: u32, from: &mut &[u8]) -> bool {
+    fn decode(&mut self, cells: &mut Cells<'_>, group: u32, from: &mut &[u8]) -> bool {
         let mut rest = *from;
+        let mut extremes = Extremes::FRESH;
+        if self.rounding.is_some() {
+            let Some(words) = read_words(&mut rest) else { return false };
+            extremes = words;
+        }
         let mut read: Vec<(usize, u64, Vec<u64>)> = Vec::new();
         for (s, set) in self.sets.iter().enumerate() {
             let Some([n]) = read_words(&mut rest) else { return false };
@@ -435,6 +451,14 @@ impl Aggregate for Tally {
                 let Some(key) = key else { return false };
                 read.push((s, times, key));
             }
+        }
+        if let Some(rounding) = self.rounding {
+            let values = || read.iter().filter_map(|(s, _, key)| self.sets[*s].layout.part(key, 0));
+            let values = || values().map(|raw| raw as u64);
+            if !Extremes(extremes).fit(&rounding, self.parts[0].largest(), values) {
+                return false;
+            }
+            Extremes(extremes).offer(cells, group);
         }
         *from = rest;
         for (s, times, key) in read {
