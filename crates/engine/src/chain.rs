@@ -1,23 +1,12 @@
 //! Segments one after the other: what one puts out, the next takes in.
 
-use crate::functions::Functions;
+use crate::functions::BuildContext;
 use crate::rows::Rows;
-use crate::segment::{Carry, From, Segment, fields_read, schema_after, span};
+use crate::segment::{From, Segment, schema_after, span};
 use crate::view::Origin;
 use weir_packet::fields::FieldId;
-use weir_plan::{Input, Pipeline, Schema, Stage};
-
-/// What the stages from `at` on still read of packets.
-fn carried(stages: &[Stage], at: usize) -> Carry {
-    let drops = |s: &Stage| matches!(s, Stage::Project { .. } | Stage::Summarize(_));
-    let (mine, rest) = stages.split_at(at);
-    if mine.iter().any(drops) {
-        return Carry::default();
-    }
-    let until = rest.iter().position(drops).map_or(rest.len(), |i| i + 1);
-    let frame = rest[..until].iter().any(|s| matches!(s, Stage::Ends(_)));
-    Carry { fields: fields_read(&rest[..until]), frame }
-}
+use weir_plan::physical::{Carry, carried};
+use weir_plan::{Input, Pipeline, Schema};
 
 /// The workers' part of a pipeline over packets: its first `sharded` stages. `fields` collects what
 /// the view must decode; `exit` is the number of its first stage that hands out frames. One
@@ -25,18 +14,18 @@ fn carried(stages: &[Stage], at: usize) -> Carry {
 pub(crate) fn on_workers(
     pipeline: &Pipeline,
     sharded: usize,
-    functions: &Functions,
+    with: BuildContext<'_>,
     fields: &mut Vec<FieldId>,
     exit: usize,
 ) -> Vec<Segment> {
     let mine = &pipeline.stages[..sharded];
     let at = span(mine);
     let goes = carried(&pipeline.stages, at);
-    let mut first = Segment::new(mine, From::Packets, functions, fields, &goes);
+    let mut first = Segment::new(mine, From::Packets, with, fields, &goes);
     let exit = first.number_exits(exit);
     let schema = schema_after(&mine[..at], &Schema::default());
     let mut chain = vec![first];
-    chain.extend(over_rows(pipeline, at..sharded, schema, functions, exit));
+    chain.extend(over_rows(pipeline, at..sharded, schema, with, exit));
     chain
 }
 
@@ -46,7 +35,7 @@ pub(crate) fn over_rows(
     pipeline: &Pipeline,
     range: std::ops::Range<usize>,
     schema: Schema,
-    functions: &Functions,
+    with: BuildContext<'_>,
     exit: usize,
 ) -> Vec<Segment> {
     let carry = |at| match pipeline.input {
@@ -59,7 +48,7 @@ pub(crate) fn over_rows(
         let next = at + span(&stages[at..]);
         let (came, goes) = (carry(at), carry(next));
         let from = From::Rows(&schema, &came);
-        let mut segment = Segment::new(&stages[at..], from, functions, &mut Vec::new(), &goes);
+        let mut segment = Segment::new(&stages[at..], from, with, &mut Vec::new(), &goes);
         exit = segment.number_exits(exit);
         segments.push(segment);
         schema = schema_after(&stages[at..next], &schema);

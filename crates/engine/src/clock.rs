@@ -3,13 +3,17 @@
 //! The watermark is a promise: rows older than it are late. It follows the largest believed
 //! timestamp at a distance (`lateness`). A single frame with a wild timestamp must not pin it:
 //!
-//! - The clock starts at the second smallest of the first four timestamps.
+//! - The clock starts at the smallest timestamp so far as soon as two are within `jump` of each
+//!   other, with the fourth packet at the latest. It then follows all of them, in order. Traffic
+//!   without such a fault starts it with the second packet, and gives the rows that a start with
+//!   the first would give: before there is a second packet nothing can be late or closed.
 //! - A packet more than `jump` ahead of the clock does not move it, unless it is the fourth such in
 //!   a row: then the clock moves to the smallest of the four. Those that are followed by a packet
 //!   of the clock's own time are counted as wild: nothing confirmed them.
 //!
-//! So one record can move the clock by `jump` at most, and a real gap in the traffic costs three
-//! packets of delay, no rows.
+//! So one record can move the clock by `jump` at most, a first record with a time far ahead (or far
+//! back) does not keep the others late (or the clock back), and a real gap in the traffic costs
+//! three packets of delay, no rows.
 //!
 //! A source that knows the time says what it has [reached](Clock::reach): the watermark follows at
 //! once, since a promise needs neither witnesses nor distance.
@@ -64,9 +68,7 @@ impl Clock {
         self.floor = self.floor.max(ts);
         if !self.started {
             self.started = true;
-            let first = self.held;
-            let waited = std::mem::take(&mut self.held_len);
-            first[..waited].iter().for_each(|&t| self.advance(t));
+            self.follow_held();
         }
         self.watermark()
     }
@@ -105,17 +107,22 @@ impl Clock {
     }
 
     fn start(&mut self, ts: i64) {
+        let before = &self.held[..self.held_len];
+        let close = |&t: &i64| t.max(ts) <= t.min(ts).saturating_add(self.jump_ns);
+        let agrees = before.iter().any(close);
+        let smallest = before.iter().fold(ts, |least, &t| least.min(t));
         self.held[self.held_len] = ts;
         self.held_len += 1;
-        if self.held_len == CORROBORATE {
-            let first = self.held;
-            let mut sorted = first;
-            sorted.sort_unstable();
-            self.max = sorted[1];
-            self.started = true;
-            self.held_len = 0;
-            first.into_iter().filter(|&t| t > sorted[1]).for_each(|t| self.advance(t));
+        if agrees || self.held_len == CORROBORATE {
+            (self.max, self.started) = (smallest, true);
+            self.follow_held();
         }
+    }
+
+    /// Follows the timestamps that waited for the start, in the order in which they came.
+    fn follow_held(&mut self) {
+        let (first, waited) = (self.held, std::mem::take(&mut self.held_len));
+        first[..waited].iter().for_each(|&t| self.advance(t));
     }
 
     fn advance(&mut self, ts: i64) {
@@ -171,14 +178,34 @@ mod tests {
     }
 
     #[test]
-    fn waits_for_four_packets() {
-        assert_eq!(after(&[1000, 1001, 1002]).watermark(), i64::MIN);
+    fn two_packets_that_agree_start_it() {
+        assert_eq!(after(&[1000]).watermark(), i64::MIN);
+        assert_eq!(after(&[1000, 1001]).watermark(), 991);
+        assert_eq!(after(&[1000, 900]).watermark(), 990);
+        assert_eq!(after(&[1000, 1100]).watermark(), 1090);
+        assert_eq!(after(&[1000, 1101]).watermark(), i64::MIN);
+        assert_eq!(after(&[1000, 899]).watermark(), i64::MIN);
     }
 
     #[test]
     fn a_wild_first_frame_does_not_pin_it() {
-        assert_eq!(after(&[9_999_999, 1000, 1001, 1002]).watermark(), 992);
-        assert_eq!(after(&[5, 1000, 1001, 1002]).watermark(), 992);
+        let clock = after(&[9_999_999, 1000, 1001]);
+        assert_eq!((clock.watermark(), clock.wild()), (991, 1));
+        // One of long ago costs what a gap costs.
+        assert_eq!(after(&[5, 1000, 1001, 1002]).watermark(), -5);
+        assert_eq!(after(&[5, 1000, 1001, 1002, 1003]).watermark(), 990);
+        // Nor do two that do not agree.
+        let clock = after(&[9_999_999, 5_000_000, 1000, 1001]);
+        assert_eq!((clock.watermark(), clock.wild()), (991, 2));
+    }
+
+    #[test]
+    fn four_packets_start_it_at_the_smallest() {
+        assert_eq!(after(&[4000, 3000, 2000]).watermark(), i64::MIN);
+        let clock = after(&[4000, 3000, 2000, 1000]);
+        assert_eq!((clock.watermark(), clock.wild()), (990, 3));
+        let clock = after(&[1000, 2000, 3000, 4000, 5000]);
+        assert_eq!((clock.watermark(), clock.wild()), (1990, 0));
     }
 
     #[test]

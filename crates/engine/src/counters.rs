@@ -1,7 +1,8 @@
 //! The ledger: what happened to everything received. It adds up.
 
+use crate::rows::Sink;
 use std::collections::BTreeMap;
-use weir_packet::egress::{Outlet, Refusal, Refused};
+use weir_packet::egress::{Outlet, Refused};
 use weir_packet::source::Lost;
 use weir_packet::walk::{REASONS, Reason};
 use weir_plan::Program;
@@ -41,6 +42,9 @@ pub struct Ledger {
     pub rows: u64,
     /// Rows that the sink could not take in time; not among those.
     pub refused: u64,
+    /// Rows that could not be written, since that failed: a disk was full, or the reader of a pipe
+    /// had gone. Not among those either.
+    pub unwritten: u64,
     /// What became of packets that the program handed out.
     pub ends: Ends,
     /// Which worker processed how many packets.
@@ -210,15 +214,15 @@ impl Ledger {
         self.unfilled += other.unfilled;
         self.rows += other.rows;
         self.refused += other.refused;
+        self.unwritten += other.unwritten;
         self.ends.merge(&other.ends);
         self.shares.merge(&other.shares);
     }
 
-    /// Whether packets, frames or rows were lost that a faster machine, or a larger buffer, would
-    /// have kept.
-    pub fn has_losses(&self) -> bool {
-        let full = |refused: &Refused| refused.frames[Refusal::Full as usize] > 0;
-        self.lost.total() > 0 || self.refused > 0 || self.ends.refused.values().any(full)
+    /// Takes from the sink which of the rows that it was given did not leave through it.
+    pub(crate) fn settle_rows(&mut self, sink: &dyn Sink) {
+        (self.refused, self.unwritten) = (sink.refused(), self.unwritten + sink.unwritten());
+        self.rows = self.rows.saturating_sub(sink.refused() + sink.unwritten());
     }
 
     /// Whether the sums hold.

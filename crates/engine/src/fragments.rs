@@ -12,8 +12,8 @@
 //! It works where packets are read, in capture order: the number of workers changes nothing.
 
 use crate::limits::{FRAGMENTED_MAX, FRAGMENTED_NS};
-use crate::table::hash;
 use std::collections::{HashMap, VecDeque};
+use std::hash::BuildHasher;
 use weir_packet::bits::Bits;
 use weir_packet::column::Column;
 use weir_packet::fields::{Item, by_item};
@@ -68,6 +68,9 @@ const READ: [Item; 10] = [
     Item::TunnelSrc,
     Item::TunnelDst,
 ];
+
+/// From which of them on they say what a datagram is within.
+const WITHIN: usize = 6;
 
 impl Default for Fragments {
     fn default() -> Fragments {
@@ -133,11 +136,10 @@ impl Fragments {
             true => *batch.frame(i).get(usize::from(self.layers.l3[i]) + ipv4::PROTOCOL)?,
             false => 0,
         };
-        let within = (6..READ.len()).map(value);
-        let within = hash(within.flat_map(|v| {
-            let v = v.unwrap_or(u128::MAX);
-            [(v >> 64) as u64, v as u64]
-        }));
+        // By the secret of the map: nobody can make two tunnels that seem to be one.
+        let within: [Option<u128>; READ.len() - WITHIN] =
+            std::array::from_fn(|at| value(WITHIN + at));
+        let within = self.firsts.hasher().hash_one(within);
         let datagram = (value(0)?, value(1)?, proto, value(2)? as u32, within);
         let ports = value(4).zip(value(5)).map(|(src, dst)| [src as u16, dst as u16]);
         Some((datagram, value(3)?, ports))
@@ -161,10 +163,12 @@ impl Fragments {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::net::Ipv6Addr;
     use std::sync::Arc;
     use weir_packet::craft::{Frame, batch};
     use weir_packet::source::{Chunk, LinkType};
     use weir_packet::udp;
+    use weir_packet::walk::Headers;
 
     const A: [u8; 4] = [10, 0, 0, 1];
     const B: [u8; 4] = [10, 0, 0, 2];
@@ -255,6 +259,36 @@ mod tests {
         let frames = [within(1, first(1, 7)), within(2, first(1, 8)), within(1, later(1))].map(ip);
         let mut batch = at(&frames);
         batch.link = LinkType::ETHERNET;
+        Fragments::default().resolve(&mut batch);
+        assert_eq!(ports(&batch), [None, None, Some(7)]);
+    }
+
+    /// What a datagram is within was hashed with a hash that everybody knows: a sender could choose
+    /// the addresses of a tunnel so that its fragments got the ports of another tunnel's.
+    #[test]
+    fn fragments_of_a_tunnel_made_to_collide_get_no_ports_of_another() {
+        let fold = |h: u64, word: u64| {
+            let m = u128::from(h ^ word) * 0xd6e8_feb8_6659_fd93;
+            m as u64 ^ (m >> 64) as u64
+        };
+        // No tag: two absent values before the addresses.
+        let before = [u64::MAX; 4].into_iter().fold(0x9e37_79b9_7f4a_7c15, fold);
+        let (high, low) = ([0x2001_0db8_0000_0001, 0x2001_0db8_0000_0002], 7);
+        let states = high.map(|high| fold(before, high));
+        let source = |high: u64, low: u64| Ipv6Addr::from(u128::from(high) << 64 | u128::from(low));
+        let mine = source(high[0], low);
+        let theirs = source(high[1], low ^ states[0] ^ states[1]);
+        let within = |source: Ipv6Addr| Frame::raw().ipv6(source, Ipv6Addr::LOCALHOST).ipv4(A, B);
+        let first = |source| {
+            let ip = within(source).id(1).fragment(0, true);
+            (0, ip.udp(7, 53).put(udp::LENGTH, &[9, 0]))
+        };
+        let later = |source| {
+            let ip = within(source).id(1).fragment(1480, false);
+            (0, ip.put(ipv4::PROTOCOL, &[17]).payload(&[7; 40]))
+        };
+        let mut batch = at(&[first(mine), later(theirs), later(mine)]);
+        batch.headers = Headers::Inner;
         Fragments::default().resolve(&mut batch);
         assert_eq!(ports(&batch), [None, None, Some(7)]);
     }

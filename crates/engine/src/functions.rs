@@ -12,6 +12,7 @@
 //! assert_eq!(functions.signatures().scalars[0].name, "is_even");
 //! ```
 
+use crate::table::HashKey;
 use std::sync::Arc;
 use weir_plan::{AggSignature, ScalarSignature, Signatures, Type, Value};
 
@@ -39,6 +40,15 @@ pub trait UserState: Send {
 
 /// Makes a fresh state.
 pub type UserAggregate = Arc<dyn Fn() -> Box<dyn UserState> + Send + Sync>;
+
+/// What operators are made with, besides the plan.
+#[derive(Clone, Copy, Debug)]
+pub struct BuildContext<'a> {
+    /// Everything registered.
+    pub functions: &'a Functions,
+    /// What tables hash keys with.
+    pub hash_key: HashKey,
+}
 
 /// Everything registered, in the order it was; the language sees the signatures.
 #[derive(Clone, Default)]

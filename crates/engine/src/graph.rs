@@ -9,14 +9,11 @@ pub(crate) mod exits;
 mod head;
 mod pass;
 mod pending;
-mod ticks;
 mod wants;
-
-pub use ticks::window_lengths;
 
 use crate::chain;
 use crate::counters::Ledger;
-use crate::functions::Functions;
+use crate::functions::BuildContext;
 use crate::limits::SPARE_ROWS;
 use crate::ops::groups::Groups;
 use crate::rows::{Output, Rows, Sink};
@@ -51,27 +48,30 @@ pub struct Lower<'e> {
 /// What the sink took, and what went wrong with it. Once something has, nothing more is written.
 #[derive(Default)]
 struct Written {
+    /// Rows that there were for the sink, and those of them that came after it had failed.
     rows: u64,
+    late: u64,
     failed: bool,
     error: Option<io::Error>,
 }
 
 impl Written {
-    /// Calls the sink unless it failed before; says whether it took the call.
-    fn guard(&mut self, call: impl FnOnce() -> io::Result<()>) -> bool {
+    /// Calls the sink unless it failed before.
+    fn guard(&mut self, call: impl FnOnce() -> io::Result<()>) {
         if !self.failed
             && let Err(e) = call()
         {
             self.failed = true;
             self.error = Some(e);
         }
-        !self.failed
     }
 
     fn write(&mut self, sink: &mut dyn Sink, output: usize, rows: &Rows) {
-        if self.guard(|| sink.rows(output, rows)) {
-            self.rows += rows.len as u64;
+        self.rows += rows.len as u64;
+        if self.failed {
+            self.late += rows.len as u64;
         }
+        self.guard(|| sink.rows(output, rows));
     }
 }
 
@@ -109,7 +109,7 @@ impl<'e> Lower<'e> {
     pub(crate) fn new(
         program: &Program,
         placement: &Placement,
-        functions: &Functions,
+        with: BuildContext<'_>,
         exits: Exits<'e>,
     ) -> Lower<'e> {
         let mut outputs = 0..;
@@ -117,7 +117,7 @@ impl<'e> Lower<'e> {
             .map(|p| {
                 let sharded = placement.pipelines[p].sharded;
                 let output = program.pipelines[p].printed.then(|| outputs.next().expect("endless"));
-                Pipe::new(program, p, sharded, functions, output)
+                Pipe::new(program, p, sharded, with, output)
             })
             .collect();
         let printed = pipes.iter().filter(|p| p.output.is_some()).count();
@@ -300,12 +300,30 @@ impl<'e> Lower<'e> {
 
     /// Adds what was counted to the ledger.
     pub fn count(&self, ledger: &mut Ledger) {
-        ledger.rows += self.written.rows;
+        ledger.rows += self.written.rows - self.written.late;
+        ledger.unwritten += self.written.late;
         self.exits.count(ledger);
         for pipe in &self.pipes {
             pipe.emitter.iter().chain(&pipe.segments).for_each(|s| s.count(ledger));
             pipe.head.iter().for_each(|head| head.count(ledger));
         }
+    }
+
+    /// What runs here of each pipeline.
+    #[cfg(debug_assertions)]
+    pub(crate) fn outlines(&self) -> impl Iterator<Item = crate::run::agreement::Outline> {
+        self.pipes.iter().map(|pipe| {
+            let whole: usize = pipe.segments.iter().map(Segment::stages).sum();
+            let half = pipe.emitter.is_some();
+            let stages = whole + usize::from(half) + usize::from(pipe.head.is_some());
+            crate::run::agreement::Outline { stages, half }
+        })
+    }
+
+    /// Whether pipeline `p` is printed, and whether another one reads it.
+    #[cfg(debug_assertions)]
+    pub(crate) fn targets(&self, p: usize) -> [bool; 2] {
+        [self.pipes[p].output.is_some(), self.pipes[p].read]
     }
 
     fn run_incoming(&mut self, p: usize, mode: Mode, sink: &mut dyn Sink) {
@@ -360,12 +378,12 @@ impl Pipe {
         program: &Program,
         p: usize,
         sharded: usize,
-        functions: &Functions,
+        with: BuildContext<'_>,
         output: Option<usize>,
     ) -> Pipe {
         let pipeline = &program.pipelines[p];
         let (mine, rest) = pipeline.stages.split_at(sharded);
-        let head = Head::new(program, p);
+        let head = Head::new(program, p, with.hash_key);
         let schema = match pipeline.input {
             Input::Packets => schema_after(mine, &Schema::default()),
             Input::Pipeline(i) => program.pipelines[i].schema.clone(),
@@ -377,7 +395,7 @@ impl Pipe {
         // Those of the workers come first.
         let exit = program.ends().filter(|&(q, at, _)| (q, at) < (p, sharded)).count();
         let last = pipeline.stages.len();
-        let mut segments = chain::over_rows(pipeline, at..last, schema, functions, exit);
+        let mut segments = chain::over_rows(pipeline, at..last, schema, with, exit);
         if head::shares_numbers(program, p) {
             segments.iter_mut().for_each(Segment::number_rows);
         }
@@ -387,7 +405,7 @@ impl Pipe {
         Pipe {
             input: pipeline.input,
             emitter: groups
-                .then(|| chain::on_workers(pipeline, sharded, functions, &mut Vec::new(), 0).pop())
+                .then(|| chain::on_workers(pipeline, sharded, with, &mut Vec::new(), 0).pop())
                 .flatten(),
             segments,
             first: at,

@@ -7,7 +7,8 @@ pub const LATENESS_NS: i64 = 1_000_000_000;
 /// believed only when [`CORROBORATE`] in a row say so.
 pub const JUMP_NS: i64 = 60_000_000_000;
 
-/// Packets in a row that must agree before the clock jumps ahead, and packets that start it.
+/// Packets in a row that must agree before the clock jumps ahead, and packets that start it where
+/// no two of them agree.
 pub const CORROBORATE: usize = 4;
 
 /// Windows that one summarize holds open at once; a row for a further one is counted as evicted.
@@ -50,6 +51,11 @@ pub const INDEX_START: usize = 1 << 6;
 /// Slots of the largest index that is rebuilt at once when it grows: a fraction of a millisecond.
 /// A larger one moves a few slots with every batch.
 pub const REBUILD_MAX: usize = 1 << 15;
+
+/// Slots from the home of a hash to the end of its run, beyond which an index draws a new key. With
+/// five slots in eight used, chance makes a run of 4 k slots at a given home with a probability of
+/// exp(-0.38 k) at most (Chernoff, for Poisson arrivals of 2.5 at a home): here 10^-21.
+pub const RUN_MAX: usize = 512;
 
 /// Slots that a growing index moves with every batch, at least.
 pub const MOVE_SLOTS: usize = 2048;

@@ -9,9 +9,9 @@
 //!
 //! - The clock follows the largest timestamp it believes. The watermark is that time minus the
 //!   lateness; before the clock starts it is `i64::MIN`. All sums saturate.
-//! - Start: the first four packets are only remembered. With the fourth, the clock starts at the
-//!   second smallest of the four, and those of them that are larger are then observed in the order
-//!   they came. Fewer than four packets never start it.
+//! - Start: packets are only remembered until two of them are at most the jump apart, or until
+//!   there are four. Then the clock starts at the smallest of their times, and all of them are
+//!   observed in the order they came.
 //! - A packet more than the jump ahead of the clock is not believed by itself. With the fourth of
 //!   four such packets directly after one another the clock moves to the smallest of the four. Any
 //!   other packet ends such a run, and those in it are counted as wild.
@@ -47,18 +47,27 @@
 //! Downstream of a stage that holds its rows to the end of input (`summarize` without a window,
 //! `top` of the whole input) there is no watermark until the end.
 //!
+//! # The end
+//!
+//! A run ends early, with the batch that the source handed out last, where each pipeline that
+//! prints or hands out packets ends in a `limit` that has let its rows pass. All packets of that
+//! batch count.
+//!
 //! # Bounds
 //!
-//! Only those that a program states are kept. What happens beyond them is not for comparison: each
-//! worker of the engine keeps its own, and gives up other keys than this model does.
+//! Only those that a program states are kept, of all rows together. What a full `scan` or
+//! `distinct` does is not for comparison: the engine's give up other keys than this model does.
 
 mod call;
 mod clock;
+mod done;
 mod ends;
 mod eval;
 mod join;
 mod losses;
+mod quantile;
 mod rows;
+mod scan;
 mod session;
 mod summarize;
 
@@ -67,7 +76,6 @@ pub use clock::TimeRules;
 use crate::counters::{Ends, Ledger, Shares};
 use crate::egress::Frame;
 use crate::functions::Functions;
-use crate::segment::fields_read;
 use clock::Clock;
 use ends::Packet;
 use eval::{Eval, of_type};
@@ -84,7 +92,8 @@ use weir_packet::fields::{FieldId, FieldType};
 use weir_packet::read::{read_field, read_field_text};
 use weir_packet::source::{FrameBatch, Source, SourceError};
 use weir_packet::walk::{self, Layers};
-use weir_plan::{Input, Order, Per, Pipeline, Program, Scan, SortKey, Stage, Value, Window};
+use weir_plan::physical::fields_read;
+use weir_plan::{Input, Order, Per, Pipeline, Program, SortKey, Stage, Value, Window};
 
 /// What a run gives.
 #[derive(Debug)]
@@ -99,12 +108,39 @@ pub struct Answer {
     pub error: Option<SourceError>,
 }
 
-/// Runs `program` over everything in `source`.
+/// What an aggregate makes of the values of a group.
+#[cfg(test)]
+pub(crate) fn aggregate(agg: &weir_plan::Agg, functions: &Functions, values: &[Value]) -> Value {
+    Eval::new(functions).aggregate(agg, values)
+}
+
+/// Runs `program` over `source`, to its end or to the end of the batch with which a `limit` ends
+/// the run.
 pub fn run(
     program: &Program,
     functions: &Functions,
     source: &mut dyn Source,
     time: &TimeRules,
+) -> Answer {
+    run_until(program, functions, source, time, |steps| steps.is_done())
+}
+
+/// Runs `program` over everything in `source`, as a run does whose programs may change.
+pub fn run_whole(
+    program: &Program,
+    functions: &Functions,
+    source: &mut dyn Source,
+    time: &TimeRules,
+) -> Answer {
+    run_until(program, functions, source, time, |_| false)
+}
+
+fn run_until(
+    program: &Program,
+    functions: &Functions,
+    source: &mut dyn Source,
+    time: &TimeRules,
+    is_done: fn(&Steps<'_>) -> bool,
 ) -> Answer {
     let mut clock = Clock::new(*time);
     let mut decoder = Decoder::new(program);
@@ -112,6 +148,9 @@ pub fn run(
     let mut batch = FrameBatch::new();
     let mut processed = 0;
     let error = loop {
+        if is_done(&steps) {
+            break None;
+        }
         match source.fill(&mut batch) {
             Ok(true) => {}
             Ok(false) => break None,
@@ -147,6 +186,7 @@ pub fn run(
         unfilled: steps.unfilled,
         rows: steps.out.len() as u64,
         refused: 0,
+        unwritten: 0,
         ends: steps.ends,
         shares: Shares::default(),
     };
@@ -401,42 +441,6 @@ impl<'a> Steps<'a> {
         }
         (rows, mark)
     }
-
-    /// Folds a row into the states of its key and adds them to the row. Idle time is judged by the
-    /// later of the row's time and the watermark, so that no late row finds an expired key.
-    fn scan(
-        &mut self,
-        s: &Scan,
-        keys: &mut BTreeMap<Vec<Value>, Memory>,
-        watermark: Mark,
-        row: &mut Row,
-    ) {
-        self.turn += 1;
-        let key: Vec<_> = s.keys.iter().map(|k| self.eval.eval(k, row, &[])).collect();
-        let now = match (row.ts, watermark) {
-            (Some(ts), Mark::At(watermark)) => Some(ts.max(watermark)),
-            (ts, _) => ts,
-        };
-        let known = keys.get(&key).filter(|m| match (now, m.last) {
-            (Some(now), Some(last)) => now.saturating_sub(last) < s.idle_ns,
-            _ => true,
-        });
-        let (before, last) = match known {
-            Some(memory) => (memory.states.clone(), memory.last.max(now)),
-            None => (s.states.iter().map(|x| self.eval.eval(&x.init, row, &[])).collect(), now),
-        };
-        if !keys.contains_key(&key) && keys.len() as u64 >= s.max_keys {
-            let oldest = keys.iter().min_by_key(|(_, m)| m.turn).map(|(k, _)| k.clone());
-            keys.remove(&oldest.expect("a scan may hold a key"));
-            self.evicted += 1;
-        }
-        let states: Vec<_> =
-            s.states.iter().map(|x| self.eval.eval(&x.update, row, &before)).collect();
-        for (x, value) in s.states.iter().zip(&states) {
-            put(&mut row.cells, x.output, value.clone());
-        }
-        keys.insert(key, Memory { states, last, turn: self.turn });
-    }
 }
 
 /// Sets a cell; a position beyond the last cell is the next one.
@@ -487,7 +491,7 @@ mod tests {
     use weir_packet::fields::by_name;
     use weir_packet::source::{Account, Chunk, LinkType};
     use weir_plan::stage::ScanState;
-    use weir_plan::{Agg, AggFunc, BinaryOp, Expr, ExprKind, Schema, Summarize, Type};
+    use weir_plan::{Agg, AggFunc, BinaryOp, Expr, ExprKind, Scan, Schema, Summarize, Type};
 
     /// Packets of given time and length, their bytes all zero. One batch.
     struct Packets(Vec<(i64, u32)>);
@@ -500,6 +504,10 @@ mod tests {
                 batch.push(ts, i as u64, 0, len, len);
             }
             Ok(!batch.is_empty())
+        }
+
+        fn is_ready(&mut self) -> bool {
+            true
         }
 
         fn account(&self) -> Account {
@@ -601,10 +609,18 @@ mod tests {
     }
 
     #[test]
-    fn before_the_clock_starts_nothing_is_late() {
+    fn the_second_packet_can_be_late() {
         let packets = [(90, 60), (1, 60), (2, 60)];
         let stage = summarize(vec![count()], vec![], Window::Tumbling(10));
-        check(vec![stage], &packets, &["0: @0 2", "0: @90 1"]);
+        assert_eq!(check(vec![stage], &packets, &["0: @90 1"]).late, 2);
+    }
+
+    #[test]
+    fn a_wild_first_packet_makes_no_other_late() {
+        let packets = [(9000, 60), (1, 60), (2, 60)];
+        let stage = summarize(vec![count()], vec![], Window::Tumbling(10));
+        let ledger = check(vec![stage], &packets, &["0: @0 2", "0: @9000 1"]);
+        assert_eq!((ledger.late, ledger.wild), (0, 1));
     }
 
     #[test]

@@ -50,6 +50,10 @@ impl<S: Source> Source for Reading<S> {
         Ok(more)
     }
 
+    fn is_ready(&mut self) -> bool {
+        self.source.is_ready()
+    }
+
     fn account(&self) -> Account {
         self.source.account()
     }

@@ -388,6 +388,14 @@ pub trait Sink {
     fn refused(&self) -> u64 {
         0
     }
+
+    /// Rows that it was given and that are not written, since that failed: those of the call that
+    /// failed included, and those that waited to be written then. Rows that it
+    /// [refused](Sink::refused) don't count here. Asked after [`Sink::finish`], and while the run
+    /// goes on.
+    fn unwritten(&self) -> u64 {
+        0
+    }
 }
 
 /// Collects everything as values; for tests and for programs that want a `Vec`.

@@ -1,5 +1,7 @@
 //! Running a program over a source: the one loop that everything else hangs on.
 
+#[cfg(debug_assertions)]
+pub(crate) mod agreement;
 mod change;
 mod feed;
 mod inquiry;
@@ -13,10 +15,12 @@ pub(crate) use running::Running;
 
 use crate::counters::Ledger;
 use crate::functions::Functions;
+use crate::graph::Lower;
 use crate::graph::exits::Exits;
-use crate::graph::{Lower, window_lengths};
 use crate::limits::{JUMP_NS, LATENESS_NS, PROGRESS_BATCHES};
 use crate::rows::Sink;
+use crate::shard::Supply as _;
+use crate::table::HashKey;
 use panicked::caught;
 use std::fmt;
 use std::io;
@@ -25,6 +29,7 @@ use std::sync::atomic::AtomicBool;
 use weir_packet::egress::Egress;
 use weir_packet::source::{Account, FrameBatch, Source, SourceError};
 use weir_plan::Program;
+use weir_plan::physical::ticks;
 
 /// How a program is run. `lateness_ns` and `jump_ns` say what is late. The number of workers
 /// changes no row as long as no state reaches its bound.
@@ -40,8 +45,14 @@ pub struct Options {
     /// About how many groups a `summarize` over packets will hold: tables begin with room for so
     /// many, instead of growing to it. A wrong guess changes no row; 0 for no guess.
     pub groups_hint: usize,
+    /// Bytes that the default bounds of keyed state [fit](crate::room) into; `None` leaves them as
+    /// they are.
+    pub memory: Option<u64>,
     /// Set from elsewhere to end the input early: windows close and everything is put out.
     pub stop: Option<Arc<AtomicBool>>,
+    /// What tables hash keys with, and packets are spread by. It changes no row and no order of
+    /// rows; but whoever knows it can slow the run down. Drawn by the system unless told otherwise.
+    pub hash_key: HashKey,
     /// Asks from elsewhere what happened so far.
     pub inquiry: Option<Arc<Inquiry>>,
     /// Changes from elsewhere what runs.
@@ -55,6 +66,8 @@ impl Default for Options {
             lateness_ns: LATENESS_NS,
             jump_ns: JUMP_NS,
             groups_hint: 0,
+            memory: None,
+            hash_key: HashKey::random(),
             stop: None,
             inquiry: None,
             changes: None,
@@ -187,8 +200,7 @@ fn start(
     running.count(&mut ledger);
     feed.count(&mut ledger);
     let finished = sink.finish().err();
-    ledger.refused = sink.refused();
-    ledger.rows = ledger.rows.saturating_sub(ledger.refused);
+    ledger.settle_rows(sink);
     let error = error.or(finished.map(RunError::Sink));
     let error = error.or(feed.take_error().map(RunError::Source));
     Outcome { ledger, error }
@@ -217,7 +229,7 @@ fn turns<'f>(
         let next = options.changes.as_ref().and_then(|changes| changes.take());
         let Some(change) = next else {
             // Somebody else took it.
-            feed.go_on(window_lengths(&running.program));
+            feed.go_on(ticks(&running.program));
             continue;
         };
         match running.change(change, (functions, options), past, sink) {
@@ -278,8 +290,8 @@ fn alone<'f>(
         }
         upper.watermark(times.watermark, &mut closed);
         debug_assert!(closed.is_empty(), "steps end where windows do");
-        if !frames.is_full() {
-            // The source may have to wait for more: what there is can be shown.
+        if !feed.is_ready() {
+            // What there is can be shown while the source waits.
             lower.flush(sink);
         }
         error = lower.take_error();
@@ -333,8 +345,7 @@ impl Progress<'_> {
     pub(crate) fn answer(&self, mut ledger: Ledger, feed: &Feed<'_>, sink: &dyn Sink) {
         ledger.add(self.past);
         feed.count(&mut ledger);
-        ledger.refused = sink.refused();
-        ledger.rows = ledger.rows.saturating_sub(ledger.refused);
+        ledger.settle_rows(sink);
         if let Some(inquiry) = self.inquiry {
             inquiry.answer(&ledger, &feed.interfaces());
         }

@@ -2,17 +2,13 @@
 
 mod ends;
 mod gather;
-mod reads;
 mod resume;
 mod rows;
 mod summarize;
 
-pub use ends::Carry;
-pub use reads::fields_read;
-
 use crate::counters::Ledger;
 use crate::expr::{Automaton, Compiler, Ctx, Regs, Scope, Src, Val};
-use crate::functions::Functions;
+use crate::functions::BuildContext;
 use crate::losses::Book;
 use crate::ops::each::Each;
 use crate::ops::emit::Emitter;
@@ -25,6 +21,7 @@ use crate::ops::scan::{Scan, State};
 use crate::ops::top::Top;
 use crate::ops::{Batch, Grouping, Operator};
 use crate::rows::{Mover, Rows};
+use crate::table::HashKey;
 use crate::view::{Origin, Packets};
 use ends::frame_columns;
 use gather::Gather;
@@ -33,6 +30,7 @@ use weir_packet::bits::Bits;
 use weir_packet::column::Column;
 use weir_packet::fields::{FieldId, Item, by_item};
 use weir_packet::limits::BATCH;
+use weir_plan::physical::Carry;
 use weir_plan::{Schema, Stage, Type};
 
 /// A chain and its end.
@@ -92,12 +90,13 @@ impl Segment {
     pub fn new(
         stages: &[Stage],
         from: From<'_>,
-        functions: &Functions,
+        with: BuildContext<'_>,
         fields: &mut Vec<FieldId>,
         carry: &Carry,
     ) -> Segment {
         let mut build = Build {
-            compiler: Compiler::new(functions, fields),
+            compiler: Compiler::new(with.functions, fields),
+            hash_key: with.hash_key,
             scope: Scope::default(),
             schema: Schema::default(),
             ops: Vec::new(),
@@ -353,6 +352,7 @@ impl Segment {
 /// A segment being compiled.
 struct Build<'a> {
     compiler: Compiler<'a>,
+    hash_key: HashKey,
     scope: Scope,
     schema: Schema,
     ops: Vec<Box<dyn Operator>>,
@@ -464,7 +464,7 @@ impl Build<'_> {
             });
         }
         let automaton = Automaton::of(&scan.states, &mut self.compiler, &self.scope);
-        self.ops.push(Box::new(Scan::new(scan, keys, states, automaton)));
+        self.ops.push(Box::new(Scan::new(scan, keys, states, automaton, self.hash_key)));
         self.scope.columns = new;
     }
 

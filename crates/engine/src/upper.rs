@@ -2,15 +2,19 @@
 
 use crate::chain::{self, Leaving, on_workers};
 use crate::counters::Ledger;
-use crate::functions::Functions;
+use crate::functions::BuildContext;
 use crate::graph::Closed;
 use crate::ops::ends::Wanted;
 use crate::ops::groups::Groups;
 use crate::rows::Rows;
+#[cfg(debug_assertions)]
+use crate::run::agreement::Outline;
 use crate::run::panicked::at;
 use crate::segment::Segment;
 use crate::view::{Origin, View};
 use weir_packet::bits::Bits;
+#[cfg(debug_assertions)]
+use weir_packet::fields::FieldId;
 use weir_packet::source::FrameBatch;
 use weir_packet::walk::{Layers, classify};
 use weir_plan::Program;
@@ -68,7 +72,7 @@ impl Upper {
     pub fn new(
         program: &Program,
         placement: &Placement,
-        functions: &Functions,
+        with: BuildContext<'_>,
         pipelines: &[usize],
     ) -> Upper {
         let (mut fields, mut chains) = (Vec::new(), Vec::new());
@@ -76,7 +80,7 @@ impl Upper {
             let sharded = placement.pipelines[p].sharded;
             let exit = program.ends().filter(|(q, ..)| *q < p).count();
             let pipeline = &program.pipelines[p];
-            let mut first = on_workers(pipeline, sharded, functions, &mut fields, exit);
+            let mut first = on_workers(pipeline, sharded, with, &mut fields, exit);
             let rest = first.split_off(1);
             let first = first.pop().expect("a chain has a segment at least");
             chains.push((p, Chain { first, rest }));
@@ -84,6 +88,22 @@ impl Upper {
         let exits = program.pipelines.len();
         let (layers, view) = (Layers::new(), View::new(&fields));
         Upper { layers, view, chains, exits, packets: 0 }
+    }
+
+    /// What runs of each pipeline.
+    #[cfg(debug_assertions)]
+    pub(crate) fn outlines(&self) -> impl Iterator<Item = (usize, Outline)> {
+        self.chains.iter().map(|(p, Chain { first, rest })| {
+            let stages = first.stages() + rest.iter().map(Segment::stages).sum::<usize>();
+            let half = rest.last().unwrap_or(first).spec().is_some();
+            (*p, Outline { stages, half })
+        })
+    }
+
+    /// The fields that its view decodes.
+    #[cfg(debug_assertions)]
+    pub(crate) fn fields(&self) -> impl Iterator<Item = FieldId> {
+        self.view.fields()
     }
 
     /// Says who wants frames.

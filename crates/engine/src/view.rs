@@ -35,6 +35,12 @@ impl View {
         View { fields: fields.iter().map(decoded).collect() }
     }
 
+    /// The fields that it decodes.
+    #[cfg(debug_assertions)]
+    pub(crate) fn fields(&self) -> impl Iterator<Item = FieldId> {
+        self.fields.iter().map(|field| field.id)
+    }
+
     /// Forgets decoded fields: another batch is at hand.
     pub fn next_batch(&mut self) {
         self.fields.iter_mut().for_each(|f| f.rows = Bits::NONE);
@@ -138,6 +144,7 @@ mod tests {
     use weir_packet::craft::messages::dns_query;
     use weir_packet::fields::{FieldId, Header, HeaderBytes};
     use weir_packet::source::LinkType;
+    use weir_plan::limits::SCAN_KEYS_MAX;
     use weir_plan::stage::ScanState;
     use weir_plan::{
         AggFunc, BinaryOp, Expr, Func, Order, Program, Scan, SortKey, Stage, Type, Value, Window,
@@ -174,7 +181,8 @@ mod tests {
         let init = Expr::constant(Value::Str("".into()));
         let seen = ScanState { name: "seen".into(), output: 1, init, update: qname() };
         let (states, keys) = (vec![number, seen], vec![qname()]);
-        let scan = Stage::Scan(Scan { states, keys, idle_ns: 1_000_000_000, max_keys: 1_000 });
+        let scan =
+            Stage::Scan(Scan { states, keys, idle_ns: 1_000_000_000, max_keys: SCAN_KEYS_MAX });
         let column = |i, ty| (format!("c{i}"), Expr::column(i, ty));
         let columns = vec![column(0, Type::Int), column(1, Type::Str)];
         vec![scan, Stage::Project { columns }]
@@ -192,7 +200,8 @@ mod tests {
         let update = binary(BinaryOp::Add, state(0, Type::Int), int(1));
         let number = ScanState { name: "n".into(), output: 0, init: int(0), update };
         let keys = vec![field("interface"), field("direction")];
-        let scan = Scan { states: vec![number], keys, idle_ns: 60_000_000_000, max_keys: 1_000 };
+        let scan =
+            Scan { states: vec![number], keys, idle_ns: 60_000_000_000, max_keys: SCAN_KEYS_MAX };
         let columns =
             vec![("number".into(), field("number")), ("n".into(), Expr::column(0, Type::Int))];
         let stages = vec![first, Stage::Scan(scan), Stage::Project { columns }];
@@ -268,7 +277,7 @@ mod tests {
         let update = binary(BinaryOp::Add, state(0, Type::Int), letter());
         let sum = ScanState { name: "n".into(), output: 0, init: int(0), update };
         let (states, keys) = (vec![sum], vec![long()]);
-        let scan = Scan { states, keys, idle_ns: 1_000_000_000, max_keys: 1_000 };
+        let scan = Scan { states, keys, idle_ns: 1_000_000_000, max_keys: SCAN_KEYS_MAX };
         let columns = vec![("c".into(), Expr::column(0, Type::Int))];
         assert_eq!(rows(vec![Stage::Scan(scan), Stage::Project { columns }]), 600);
     }

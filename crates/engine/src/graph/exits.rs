@@ -7,7 +7,7 @@ use crate::ops::ends::{ALL, Kind, Wanted, address};
 use crate::rows::{Arena, Rows};
 use std::io;
 use std::ops::Range;
-use weir_packet::egress::{Egress, Outlet, Sent};
+use weir_packet::egress::{Egress, Outlet, Refusal, Refused, Sent};
 use weir_plan::Program;
 use weir_plan::ends::{Ends, To, rendezvous_there, text_word};
 
@@ -32,6 +32,8 @@ pub(crate) struct Exits<'e> {
     frames: Vec<Sent>,
     failed: bool,
     error: Option<io::Error>,
+    /// By outlet, what came for it after one had failed.
+    too_late: Vec<Refused>,
 }
 
 /// A stage that hands packets out.
@@ -125,6 +127,7 @@ impl<'e> Exits<'e> {
     /// The exits of a program; without an egress, frames are only counted.
     pub(crate) fn new(program: &Program, egress: Option<&'e mut dyn Egress>) -> Exits<'e> {
         let outlets = program.outlets();
+        let number = outlets.len();
         let exits: Vec<Exit> = program.ends().map(|(.., ends)| Exit::new(ends, &outlets)).collect();
         let crossing = (0..outlets.len() as u32)
             .any(|o| exits.iter().filter(|exit| exit.takes(o)).count() > 1);
@@ -142,6 +145,7 @@ impl<'e> Exits<'e> {
             frames: Vec::new(),
             failed: false,
             error: None,
+            too_late: vec![Refused::default(); number],
         }
     }
 
@@ -237,7 +241,7 @@ impl<'e> Exits<'e> {
 
     /// Sends some frames of an exit.
     fn send(&mut self, exit: usize, rows: &Rows, range: Range<usize>) {
-        let Some(egress) = self.egress.as_mut().filter(|_| !self.failed) else { return };
+        let Some(egress) = self.egress.as_mut() else { return };
         let words = |c: usize| rows.columns[c].word();
         let (to, handles, lens, kinds) = (words(0), words(1), words(2), words(3));
         self.frames.clear();
@@ -269,11 +273,13 @@ impl<'e> Exits<'e> {
                 self.moved += exit.resteer(&self.away, (rows, range), &mut self.frames);
             }
         }
-        match egress.send(rows.arena.bytes(), &self.frames) {
-            Ok(()) => {
-                self.frames.iter().for_each(|f| self.traffic[f.outlet as usize].add(f.len));
-            }
-            Err(e) => self.fail(e),
+        self.frames.iter().for_each(|f| self.traffic[f.outlet as usize].add(f.len));
+        if self.failed {
+            let late = |f: &Sent| self.too_late[f.outlet as usize].add(Refusal::Unwritten, f.len);
+            return self.frames.iter().for_each(late);
+        }
+        if let Err(e) = egress.send(rows.arena.bytes(), &self.frames) {
+            self.fail(e);
         }
     }
 
@@ -312,6 +318,7 @@ impl<'e> Exits<'e> {
             ledger.ends.add(outlet, *traffic);
             if let Some(egress) = &self.egress {
                 ledger.ends.refuse(outlet, &egress.refused(number));
+                ledger.ends.refuse(outlet, &self.too_late[number as usize]);
             }
         }
     }

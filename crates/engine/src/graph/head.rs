@@ -1,11 +1,12 @@
 //! What stands before the segments of a pipeline that takes the rows of several others.
 
-use super::ticks::exact;
 use crate::counters::Ledger;
 use crate::ops::join::{Join, Side};
 use crate::ops::union::Union;
 use crate::rows::Rows;
 use crate::segment::schema_after;
+use crate::table::HashKey;
+use weir_plan::physical::exact;
 use weir_plan::{Input, Program, Stage};
 
 /// A join or a union, and the pipelines on its sides.
@@ -32,14 +33,14 @@ pub(super) fn shares_numbers(program: &Program, p: usize) -> bool {
 
 impl Head {
     /// That of pipeline `p`, if it takes the rows of several.
-    pub(super) fn new(program: &Program, p: usize) -> Option<Head> {
+    pub(super) fn new(program: &Program, p: usize, hash_key: HashKey) -> Option<Head> {
         let pipeline = &program.pipelines[p];
         let (Input::Pipeline(left), Some(first)) = (pipeline.input, pipeline.stages.first()) else {
             return None;
         };
         let left = &program.pipelines[left].schema;
         let kind = match first {
-            Stage::Join(join) => Kind::Join(Box::new(Join::new(join, left))),
+            Stage::Join(join) => Kind::Join(Box::new(Join::new(join, left, hash_key))),
             Stage::Union(union) => {
                 let schema = schema_after(&pipeline.stages[..1], left);
                 let exact = exact(program);

@@ -1,9 +1,8 @@
 //! Expressions and aggregates of the naive model: one row, one value at a time.
 
-use super::Row;
+use super::{Row, quantile};
 use crate::agg::entropy::entropy;
 use crate::agg::frequent::listed;
-use crate::agg::quantile::{rank, round_float, round_int};
 use crate::agg::{Exact, Running, approx_distinct, per_second};
 use crate::functions::Functions;
 use crate::limits::TEXT_MAX;
@@ -206,7 +205,7 @@ impl<'a> Eval<'a> {
                 Value::Float(per_second(values.iter().map(one).sum(), window_ns))
             }
             (_, []) => Value::Absent,
-            (AggFunc::Quantile(q), _) => quantile(q, values),
+            (AggFunc::Quantile(q), _) => quantile::of(q, values),
             (AggFunc::Entropy, _) => {
                 Value::Float(entropy(&mut tally(values).into_values().collect::<Vec<_>>()))
             }
@@ -314,20 +313,6 @@ fn tally(values: &[Value]) -> BTreeMap<&Value, u64> {
     let mut times = BTreeMap::new();
     values.iter().for_each(|v| *times.entry(v).or_insert(0) += 1);
     times
-}
-
-/// The value at a rank, of values as they are kept.
-fn quantile(millionths: u32, values: &[Value]) -> Value {
-    let mut kept: Vec<Value> = values
-        .iter()
-        .map(|v| match v {
-            Value::Float(f) => Value::Float(round_float(*f)),
-            Value::Duration(ns) => Value::Duration(round_int(*ns)),
-            v => Value::Int(round_int(word(v))),
-        })
-        .collect();
-    kept.sort();
-    kept[rank(millionths, kept.len() as u64) as usize - 1].clone()
 }
 
 /// A value from the form in which columns store it.

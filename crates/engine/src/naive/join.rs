@@ -29,7 +29,7 @@ impl Held {
         (right, right_mark): (Vec<Row>, Mark),
     ) -> (Vec<Row>, Mark) {
         for row in left {
-            if past(join, join.left_until(time(&row)), self.mark) {
+            if !is_open(join, time(&row).into(), self.mark) {
                 self.late += 1;
             } else if self.left.len() as u64 >= join.max_rows {
                 self.evicted += 1;
@@ -38,7 +38,7 @@ impl Held {
             }
         }
         for row in right {
-            if past(join, join.right_until(time(&row)), self.mark) {
+            if !may_meet(join, time(&row), self.mark) {
                 self.late += 1;
             } else if self.right.len() as u64 >= join.max_rows {
                 self.evicted += 1;
@@ -47,13 +47,13 @@ impl Held {
             }
         }
         self.mark = left_mark.min(right_mark);
-        let due = |row: &Row| past(join, join.left_until(time(row)), self.mark);
+        let due = |row: &Row| !is_open(join, time(row).into(), self.mark);
         let (mut due, left): (Vec<Row>, Vec<Row>) =
             std::mem::take(&mut self.left).into_iter().partition(due);
         self.left = left;
         due.sort_by_key(time);
         let out = self.all_pairs(join, &due);
-        self.right.retain(|row| !past(join, join.right_held_until(time(row)), self.mark));
+        self.right.retain(|row| may_meet(join, time(row), self.mark));
         let mark = match self.mark {
             Mark::At(watermark) => Mark::At(join.downstream(join.reached(watermark))),
             Mark::End => Mark::End,
@@ -72,7 +72,8 @@ impl Held {
         let mut out = Vec::new();
         let (mut tick, mut made, mut allowed) = (None, 0, 0);
         for row in due {
-            let of_row = Some(join.reached(join.left_until(time(row))));
+            let wait = join.within.map_or(0, |within| within.to_ns.max(0));
+            let of_row = Some(join.reached(time(row).saturating_add(wait)));
             if tick != of_row {
                 (tick, made, allowed) = (of_row, 0, join.max_rows);
             }
@@ -93,7 +94,9 @@ impl Held {
         let meets = |right: &&Row| {
             let equal = |&(l, r): &(usize, usize)| left.cells[l].cmp(&right.cells[r]);
             let same = join.keys.iter().all(|key| equal(key) == Ordering::Equal);
-            same && join.meets(time(left), time(right))
+            let apart = i128::from(time(right)) - i128::from(time(left));
+            let within = join.within.map_or(0..=0, |w| w.from_ns.into()..=w.to_ns.into());
+            same && within.contains(&apart)
         };
         let mut partners: Vec<&Row> = self.right.iter().filter(meets).collect();
         partners.sort_by_key(|right| time(right));
@@ -121,12 +124,21 @@ fn time(row: &Row) -> i64 {
     row.ts.unwrap_or(0)
 }
 
-/// Whether the watermark is past a time, as the join reads it.
-fn past(join: &Join, time: i64, mark: Mark) -> bool {
+/// Whether a left row of this time is open: whether the watermark, as the join reads it, is not
+/// past the end of the row's interval, nor past the row.
+fn is_open(join: &Join, time: i128, mark: Mark) -> bool {
+    let wait = join.within.map_or(0, |within| within.to_ns.max(0));
     match mark {
-        Mark::At(watermark) => time < join.reached(watermark),
-        Mark::End => true,
+        Mark::At(watermark) => time + i128::from(wait) >= join.reached(watermark).into(),
+        Mark::End => false,
     }
+}
+
+/// Whether a right row of this time can meet a left row that is open now or comes later: the last
+/// one that it meets by its time is.
+fn may_meet(join: &Join, time: i64, mark: Mark) -> bool {
+    let from = join.within.map_or(0, |within| within.from_ns);
+    is_open(join, i128::from(time) - i128::from(from), mark)
 }
 
 /// The rows of a step of several sides, and the watermark of all.

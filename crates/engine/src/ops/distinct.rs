@@ -9,7 +9,7 @@
 //! | Full | a key that was not touched lately is evicted, and counted; its next row passes again |
 //! | Late | a late row is taken as it comes; it cannot bring an expired key back |
 //! | Merge | partitioned by key |
-//! | Exact? | exact up to `max`; which key is evicted beyond depends on batches and workers |
+//! | Exact? | exact up to `max`; which key is evicted beyond depends on batches, and where the query names no `max` on workers: each holds that many |
 //!
 //! It is a [`scan`](super::scan) that counts the rows of a key as far as two, and so an automaton,
 //! and a filter behind it.
@@ -50,6 +50,7 @@ mod tests {
     use crate::rows::Collect;
     use crate::run::{Options, run};
     use weir_packet::source::LinkType;
+    use weir_plan::limits::DISTINCT_KEYS_MAX;
     use weir_plan::{AggFunc, Distinct, Expr, Stage, Type, Window};
 
     fn distinct(keys: Vec<Expr>, windowed: bool, idle_ns: i64, max_keys: u64) -> Stage {
@@ -60,7 +61,10 @@ mod tests {
     fn the_first_row_of_each_key() {
         let of = |name| {
             let keys = vec![field(name)];
-            check_stages(vec![distinct(keys, false, i64::MAX, 100), project(&["number", name])])
+            check_stages(vec![
+                distinct(keys, false, i64::MAX, DISTINCT_KEYS_MAX),
+                project(&["number", name]),
+            ])
         };
         assert_eq!(of("dport"), ["1 80", "3 40000", "41 absent"]);
         assert_eq!(of("tcp"), ["1 true", "41 false"]);
@@ -69,8 +73,12 @@ mod tests {
 
     #[test]
     fn and_the_first_after_so_long() {
-        let stages =
-            |idle| vec![distinct(vec![field("dport")], false, idle, 100), project(&["number"])];
+        let stages = |idle| {
+            vec![
+                distinct(vec![field("dport")], false, idle, DISTINCT_KEYS_MAX),
+                project(&["number"]),
+            ]
+        };
         // Packets come every 100 ms; every third is an answer.
         let rows = check_stages(stages(300_000_000));
         assert_eq!(rows[..4], ["1", "3", "6", "9"]);
@@ -85,7 +93,7 @@ mod tests {
             Window::Tumbling(2_000_000_000),
         );
         let keys = vec![Expr::column(1, Type::Int)];
-        let rows = check_stages(vec![groups, distinct(keys, true, i64::MAX, 100)]);
+        let rows = check_stages(vec![groups, distinct(keys, true, i64::MAX, DISTINCT_KEYS_MAX)]);
         let ports: Vec<_> = rows.iter().map(|r| r.split(' ').nth(1).unwrap_or("")).collect();
         assert_eq!(ports, ["80", "40000", "80", "40000", "absent"]);
     }

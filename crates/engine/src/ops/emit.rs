@@ -156,8 +156,7 @@ impl Emitter {
             let variant = &mut groups.variants[0];
             let mut keys = Keys::new(0);
             keys.len = 1;
-            keys.hash();
-            variant.table.lookup(&keys, &variant.fresh, &mut [NO_ROW; BATCH]);
+            variant.table.lookup_words(&mut keys, &variant.fresh, &mut [NO_ROW; BATCH]);
         }
         if let Some(losses) = self.losses.as_ref().filter(|_| self.spec.session().is_none()) {
             self.seen = losses.window(start);
@@ -406,7 +405,7 @@ mod tests {
     use crate::conform::{Frames, check, program};
     use crate::functions::Functions;
     use crate::ops::testing::{agg, field, summarize};
-    use crate::table::hash;
+    use crate::table::HashKey;
     use std::net::{Ipv4Addr, Ipv6Addr};
     use weir_packet::craft::Frame;
     use weir_packet::source::LinkType;
@@ -416,7 +415,7 @@ mod tests {
     fn frames() -> Frames {
         let frames: Vec<_> = (0..3000u64)
             .map(|i| {
-                let h = hash([i]);
+                let h = HashKey::KNOWN.hash([i]);
                 let (a, b, port) = (h as u32 % 700, (h >> 10) as u32 % 3, (h >> 20) as u16 % 40);
                 let frame = match h >> 40 & 7 {
                     0 => Frame::ethernet(),

@@ -217,8 +217,7 @@ fn add(
             keys.words.iter_mut().zip(&*key).for_each(|(plane, w)| plane[j] = *w);
         }
         keys.len = rows.len();
-        keys.hash();
-        mine.table.lookup(keys, &mine.fresh, &mut out);
+        mine.table.lookup_words(keys, &mine.fresh, &mut out);
         map.extend_from_slice(&out[..rows.len()]);
     }
 }

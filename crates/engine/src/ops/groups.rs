@@ -6,10 +6,10 @@ use super::order::Sorter;
 use super::session;
 use super::windows::downstream;
 use crate::agg::{self, Aggregate, Cells, CellsRef};
-use crate::functions::Functions;
+use crate::functions::{BuildContext, Functions};
 use crate::key::{Layout, PACKED_WORDS_MAX, Part, Pool};
 use crate::limits::{PARTS_MAX, SESSIONS_WAITING_MAX};
-use crate::table::{Keys, NO_ROW, Table};
+use crate::table::{HashKey, Keys, NO_ROW, Table};
 use std::cmp::Ordering;
 use std::sync::Arc;
 use weir_packet::limits::BATCH;
@@ -31,6 +31,8 @@ pub struct Spec {
     /// Of each aggregate that is put out, its state and which result of that it is.
     pub(super) results: Vec<(usize, usize)>,
     functions: Functions,
+    /// What groups and values are hashed with.
+    pub(super) hash_key: HashKey,
     pub(super) parts: Vec<Part>,
     pub(super) layouts: Vec<Layout>,
     /// The columns put out.
@@ -39,7 +41,7 @@ pub struct Spec {
 
 impl Spec {
     /// From the plan; `schema` is the stage's output.
-    pub fn new(plan: &plan::Summarize, functions: &Functions, schema: Schema) -> Arc<Spec> {
+    pub fn new(plan: &plan::Summarize, with: BuildContext<'_>, schema: Schema) -> Arc<Spec> {
         let parts: Vec<Part> = plan.keys.iter().map(|(_, e)| Part::of(e)).collect();
         assert!(parts.len() <= PARTS_MAX, "a key has at most {PARTS_MAX} parts");
         let (narrow, wide) = Layout::both(&parts);
@@ -57,7 +59,8 @@ impl Spec {
             plan: plan::Summarize { aggs, ..plan.clone() },
             states,
             results,
-            functions: functions.clone(),
+            functions: with.functions.clone(),
+            hash_key: with.hash_key,
             layouts: [Some(narrow), wide].into_iter().flatten().collect(),
             parts,
             schema,
@@ -150,7 +153,8 @@ pub(super) struct Variant {
 impl Variant {
     fn new(spec: &Spec, layout: &Layout) -> Variant {
         let lone = spec.plan.keys.is_empty() || spec.plan.fill.is_some();
-        let build = |state: &Vec<Agg>| agg::build(state, &spec.functions, lone);
+        let with = BuildContext { functions: &spec.functions, hash_key: spec.hash_key };
+        let build = |state: &Vec<Agg>| agg::build(state, with, lone);
         let aggs: Vec<_> = spec.states.iter().map(build).collect();
         let (mut at, mut fresh) = (Vec::new(), vec![0; spec.head()]);
         for (agg, plan) in aggs.iter().zip(&spec.plan.aggs) {
@@ -163,7 +167,7 @@ impl Variant {
             fresh.extend(cells);
         }
         let lone = spec.plan.keys.is_empty() && spec.session().is_none();
-        let table = Table::new(layout.words, fresh.len(), spec.max_rows());
+        let table = Table::new(layout.words, fresh.len(), spec.max_rows(), spec.hash_key);
         Variant { table, aggs, at, lone, fresh, most: 0, small: 0 }
     }
 
@@ -316,8 +320,7 @@ impl Variant {
                 }
             }
             keys.len = n;
-            keys.hash();
-            self.table.lookup(&keys, &self.fresh, &mut out);
+            self.table.lookup_words(&mut keys, &self.fresh, &mut out);
             map.extend_from_slice(&out[..n]);
             // While the rows of the batch are in the cache.
             let stride = self.table.stride();
@@ -391,7 +394,8 @@ mod tests {
         let stage = summarize(&["dport", "ip.src"], count, Window::All);
         let schema = crate::segment::schema_after(std::slice::from_ref(&stage), &Schema::default());
         let Stage::Summarize(plan) = stage else { unreachable!() };
-        Spec::new(&plan, &Functions::default(), schema)
+        let functions = &Functions::default();
+        Spec::new(&plan, BuildContext { functions, hash_key: HashKey::random() }, schema)
     }
 
     /// Counts a packet of this port and source.
@@ -414,10 +418,9 @@ mod tests {
         let mut keys = Keys::new(layout.words);
         keys.words.iter_mut().zip(&key).for_each(|(plane, w)| plane[0] = *w);
         keys.len = 1;
-        keys.hash();
         let variant = &mut variants[v];
         let mut out = [NO_ROW; BATCH];
-        variant.table.lookup(&keys, &variant.fresh, &mut out);
+        variant.table.lookup_words(&mut keys, &variant.fresh, &mut out);
         let (stride, at) = (variant.table.stride(), variant.at[0]);
         let mut cells = Cells { rows: variant.table.rows_mut(), stride, at };
         cells.of::<1>(out[0])[0] += 1;

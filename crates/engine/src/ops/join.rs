@@ -7,16 +7,18 @@
 //! | Order | left rows by time, then as they came; the partners of each likewise |
 //! | State | rows of both sides that may still meet, `max` (default 4 Mi) of each; 24 bytes a left row, 32 a right one, and their values; 32 to 64 bytes a key |
 //! | Full | a row that finds its side full is left out, and counted as evicted; so is a left row, with all its pairs, when those before it in its tick have made more than `max` pairs and 32 for each of them |
-//! | Late | a left row whose interval is over, and a right row that came after such left rows as it might have met, are left out, and counted as late |
+//! | Late | a left row whose interval is over is left out, and counted as late; so is a right row when the intervals of all left rows that it could meet are over; one that comes in between meets the left rows that still wait |
 //! | Merge | runs after the rows of all workers are merged |
 //! | Exact? | exact |
 //!
-//! A key's right rows hang together in the order of time. They are put there when no further one
-//! can come that belongs before them, which is before the first left row leaves that they may meet.
-//! As left rows leave in the order of time too, what is before the interval of one is before those
-//! of all to come: the chain is shortened from its head, and a left row looks at no more rows than
-//! it meets. Rows lie in lots that leave together: nothing is moved, and no memory is given back
-//! row by row.
+//! A key's right rows hang together in the order of time. They are put there when the watermark
+//! says that no further one belongs before them, which is before the first left row leaves that
+//! they may meet. Right rows that lag the watermark come later than that, for left rows that lag it
+//! as much: they are gathered and woven in before left rows leave, in one walk along
+//! the chain. As left rows leave in the order of time too, what is before the interval of one is
+//! before those of all to come: the chain is shortened from its head, and a left row looks at no
+//! more rows than it meets. Rows lie in lots that leave together: nothing is moved, and no memory
+//! is given back row by row.
 
 mod fill;
 mod held;
@@ -24,10 +26,12 @@ mod keys;
 
 use crate::counters::Ledger;
 use crate::rows::Rows;
+use crate::table::HashKey;
 use fill::Fill;
 use held::{Due, Held, address, lot_of, time};
 use keys::{KeyTable, NONE};
 use std::mem::swap;
+use std::ops::RangeInclusive;
 use weir_packet::bits::Bits;
 use weir_packet::column::Column;
 use weir_packet::limits::BATCH;
@@ -62,6 +66,8 @@ pub struct Join {
     left: Held,
     right: Held,
     fill: Fill,
+    /// Right rows that came when those of their time were in chains already: key, time, address.
+    lagging: Vec<(u64, i64, u64)>,
     /// What the plan makes of the last watermark.
     reached: i64,
     late: u64,
@@ -76,14 +82,15 @@ pub struct Join {
 
 impl Join {
     /// The join of a plan over left rows of these columns.
-    pub fn new(plan: &Plan, left: &Schema) -> Join {
+    pub fn new(plan: &Plan, left: &Schema, hash_key: HashKey) -> Join {
         assert!(plan.keys.len() <= KEY_WORDS_MAX, "a key has at most {KEY_WORDS_MAX} parts");
         let types: Vec<Type> = plan.keys.iter().map(|&(l, _)| left.columns[l].ty.clone()).collect();
         Join {
-            keys: KeyTable::new(&types),
+            keys: KeyTable::new(&types, hash_key),
             left: Held::new(LEFT_HEAD, left, 0..left.columns.len()),
             right: Held::new(RIGHT_HEAD, &plan.schema, plan.columns.iter().map(|c| c.from)),
             fill: Fill::new(plan, left),
+            lagging: Vec::new(),
             reached: i64::MIN,
             late: 0,
             evicted: 0,
@@ -139,15 +146,16 @@ impl Join {
         self.chosen.clear();
         for i in 0..rows.len {
             let time = time(there, times, i);
-            let (until, held_until) = match side {
+            let (until, open_until) = match side {
                 Side::Left => (plan.left_until(time), plan.left_until(time)),
                 Side::Right => (plan.right_until(time), plan.right_held_until(time)),
             };
             self.due[i] = Due {
                 complete: tick_of(&mut complete, until),
-                gone: tick_of(&mut gone, held_until),
+                gone: tick_of(&mut gone, open_until),
             };
-            if until < self.reached {
+            // Rows meet by one rule: as long as the left one is open.
+            if open_until < self.reached {
                 self.late += 1;
             } else {
                 self.chosen.push(i as u16);
@@ -170,6 +178,13 @@ impl Join {
         for (&i, row) in chosen.iter().zip(first..) {
             held.row_mut(address(lot, row))[KEY] = self.numbers[i as usize];
         }
+        if side == Side::Right && due.complete < self.reached {
+            let lagging = |(&i, row): (&u16, usize)| {
+                let me = address(lot, row);
+                (self.numbers[i as usize], self.right.row(me)[0] as i64, me)
+            };
+            self.lagging.extend(chosen.iter().zip(first..).map(lagging));
+        }
     }
 
     /// Moves the watermark of both sides and puts out the left rows that need not wait any more.
@@ -189,6 +204,7 @@ impl Join {
     }
 
     fn let_go(&mut self, reached: Option<i64>, out: &mut dyn FnMut(&Rows)) {
+        self.weave();
         let mut completed = std::mem::take(&mut self.completed);
         completed.extend(self.right.completed(self.reached, reached));
         completed.drain(..).for_each(|lot| self.link(lot));
@@ -207,6 +223,40 @@ impl Join {
             left.each_word(KEY, f);
             right.each_word(KEY, f);
         });
+    }
+
+    /// Puts right rows that lag the watermark where they belong in the chains of their keys. A
+    /// chain is walked along once for all of them, and only if one belongs before its end: since
+    /// this is done once a tick, each right row is passed a few times at most, whoever makes it
+    /// lag.
+    fn weave(&mut self) {
+        let Join { keys, right, lagging, .. } = self;
+        // Of the same time, rows stand in one lot, and there as they came.
+        lagging.sort_unstable();
+        for rows in lagging.chunk_by(|a, b| a.0 == b.0) {
+            let ends = keys.ends(rows[0].0);
+            let [head, tail] = *ends;
+            let mut last = (head != NONE).then_some(tail);
+            let (mut before, mut next) = (NONE, head);
+            for &(_, time, me) in rows {
+                if let Some(end) = last.filter(|&end| time_of(right, end) <= time) {
+                    (before, next) = (end, NONE);
+                }
+                while next != NONE && time_of(right, next) <= time {
+                    (before, next) = (next, right.row(next)[BEHIND]);
+                }
+                right.row_mut(me)[BEHIND] = next;
+                match before {
+                    NONE => ends[0] = me,
+                    _ => right.row_mut(before)[BEHIND] = me,
+                }
+                if next == NONE {
+                    (last, ends[1]) = (Some(me), me);
+                }
+                before = me;
+            }
+        }
+        lagging.clear();
     }
 
     /// Puts the right rows of a lot, which are later than all before, into the chains of their
@@ -242,9 +292,11 @@ impl Join {
             rows.iter().for_each(|&(_, i)| right.prefetch(keys.first(key(i))));
             for &(time, i) in rows {
                 let row = lot.row(shape, i as usize);
-                let times = plan.partners(time);
-                let chain = Chain { right, last: *times.end(), at: NONE };
-                let mut partners = chain.from(keys.ends(row[KEY]), *times.start()).peekable();
+                let mut partners = match plan.partners(time) {
+                    Some(times) => Chain::of(right, keys.ends(row[KEY]), times),
+                    None => Chain { right, last: 0, at: NONE },
+                }
+                .peekable();
                 match (plan.kind, partners.peek()) {
                     (JoinKind::Anti, Some(_)) | (JoinKind::Inner, None) => {}
                     (_, None) => fill.row(left, lot, row, right, None, out),
@@ -285,6 +337,7 @@ impl Join {
         swap(&mut self.left, &mut old.left);
         swap(&mut self.right, &mut old.right);
         swap(&mut self.fill, &mut old.fill);
+        swap(&mut self.lagging, &mut old.lagging);
         swap(&mut self.reached, &mut old.reached);
         swap(&mut self.late, &mut old.late);
         swap(&mut self.evicted, &mut old.evicted);
@@ -304,15 +357,14 @@ struct Chain<'a> {
     at: u64,
 }
 
-impl Chain<'_> {
-    /// Those from this time on. Earlier ones leave the chain.
+impl<'a> Chain<'a> {
+    /// Those of these times. Earlier ones leave the chain.
     #[inline(always)]
-    fn from(mut self, [head, _]: &mut [u64; 2], first: i64) -> Self {
-        while *head != NONE && time_of(self.right, *head) < first {
-            *head = self.right.row(*head)[BEHIND];
+    fn of(right: &'a Held, [head, _]: &mut [u64; 2], times: RangeInclusive<i64>) -> Chain<'a> {
+        while *head != NONE && time_of(right, *head) < *times.start() {
+            *head = right.row(*head)[BEHIND];
         }
-        self.at = *head;
-        self
+        Chain { right, last: *times.end(), at: *head }
     }
 }
 

@@ -3,12 +3,12 @@
 //! | | |
 //! |---|---|
 //! | Syntax | `limit N` |
-//! | Emits | on push; once no pipeline can print another row, the run ends |
+//! | Emits | on push; once no pipeline can print another row, the run ends with the batch of packets at hand (256 at most), all of which count in the ledger |
 //! | Order | kept |
 //! | State | one number |
 //! | Full | cannot be |
 //! | Late | rows pass as they come |
-//! | Merge | runs after the rows of all workers are merged by packet number |
+//! | Merge | runs after the rows of all workers are merged by packet number; a run that it may end early has one worker, so that the ledger is the same however many are asked for |
 //! | Exact? | exact |
 
 use super::{Batch, Operator, known};

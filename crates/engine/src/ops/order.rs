@@ -260,7 +260,7 @@ fn cut(pieces: &mut Vec<Piece>, room: u32) -> bool {
 mod tests {
     use super::*;
     use crate::key::Part;
-    use crate::table::Keys;
+    use crate::table::{HashKey, Keys};
     use proptest::prelude::*;
     use weir_packet::fields::by_name;
     use weir_plan::{Expr, Type};
@@ -298,7 +298,7 @@ mod tests {
 
     /// Checks the order of keys made of random words, thinned out by `masks`.
     fn check(layout: &Layout, words: &[u64], masks: &[u64], pool: &Pool, texts: &[u64]) {
-        let mut table = Table::new(layout.words, 1, u64::MAX);
+        let mut table = Table::new(layout.words, 1, u64::MAX, HashKey::random());
         let mut keys = Keys::new(layout.words);
         for (j, key) in words.chunks_exact(layout.words).take(BATCH).enumerate() {
             let random: Vec<u64> = key.iter().zip(masks).map(|(w, m)| w & m).collect();
@@ -306,8 +306,7 @@ mod tests {
             keys.words.iter_mut().zip(&key).for_each(|(plane, w)| plane[j] = *w);
             keys.len = j + 1;
         }
-        keys.hash();
-        table.lookup(&keys, &[0], &mut [0; BATCH]);
+        table.lookup_words(&mut keys, &[0], &mut [0; BATCH]);
         let order = sorted(layout, &table, pool);
         assert_eq!(order.len(), table.len());
         for pair in order.windows(2) {

@@ -9,7 +9,7 @@
 //! | Full | a key that was not touched lately is evicted, and counted; in Rust further keys are left out, and counted |
 //! | Late | a late row is folded in as it comes; it cannot bring an expired key back |
 //! | Merge | partitioned by key |
-//! | Exact? | exact up to `max`; which key is evicted beyond depends on batches and workers |
+//! | Exact? | exact up to `max`; which key is evicted beyond depends on batches, and where the query names no `max` on workers: each holds that many |
 //!
 //! Two modes. Where the states take few values, known in advance, the scan is an automaton
 //! (`steps.rs`): what each row does is computed for all states at once, before any is known, and
@@ -26,6 +26,7 @@ use crate::counters::Ledger;
 use crate::expr::{Automaton, Src, Val};
 use crate::key::{Direct, Layout, Part, Pool, narrow_rows};
 use crate::limits::PARTS_MAX;
+use crate::table::HashKey;
 use rounds::Rounds;
 use std::mem::swap;
 use steps::Steps;
@@ -82,6 +83,7 @@ impl Scan {
         keys: Vec<Val>,
         states: Vec<State>,
         automaton: Option<Automaton>,
+        hash_key: HashKey,
     ) -> Scan {
         assert!(states.len() <= SCAN_STATES_MAX, "a scan has at most {SCAN_STATES_MAX} states");
         assert!(keys.len() <= PARTS_MAX, "a key has at most {PARTS_MAX} parts");
@@ -98,7 +100,7 @@ impl Scan {
             .clamp(1, u32::MAX as usize - 1 - BATCH);
         Scan {
             direct: items.map_or_else(Vec::new, |items| Direct::new(&items, &layouts)),
-            stores: layouts.into_iter().map(|l| Store::new(l, cells, max_keys)).collect(),
+            stores: layouts.into_iter().map(|l| Store::new(l, cells, max_keys, hash_key)).collect(),
             keys,
             parts,
             states,
@@ -235,6 +237,7 @@ mod tests {
     use crate::rows::Collect;
     use crate::run::{Options, run};
     use weir_packet::source::LinkType;
+    use weir_plan::limits::SCAN_KEYS_MAX;
     use weir_plan::stage::ScanState;
     use weir_plan::{BinaryOp, Expr, ExprKind, Scan, Stage, Type, Value};
 
@@ -260,20 +263,20 @@ mod tests {
 
     #[test]
     fn rows_of_a_key_are_counted() {
-        let rows = check_stages(position(&["dport"], 1 << 60, 100));
+        let rows = check_stages(position(&["dport"], 1 << 60, SCAN_KEYS_MAX));
         assert_eq!(rows[..4], ["1 1", "2 2", "3 1", "4 3"]);
         assert_eq!(rows[40], "41 1");
     }
 
     #[test]
     fn without_a_key_there_is_one_state() {
-        let rows = check_stages(position(&[], 1 << 60, 100));
+        let rows = check_stages(position(&[], 1 << 60, SCAN_KEYS_MAX));
         assert_eq!(rows[40], "41 41");
     }
 
     #[test]
     fn idle_keys_start_again() {
-        let rows = check_stages(position(&["dport"], 300_000_000, 100));
+        let rows = check_stages(position(&["dport"], 300_000_000, SCAN_KEYS_MAX));
         assert_eq!(rows[..7], ["1 1", "2 2", "3 1", "4 3", "5 4", "6 1", "7 5"]);
     }
 
@@ -299,7 +302,7 @@ mod tests {
     fn late_rows_do_not_bring_expired_keys_back() {
         let times = [0, 1, 2, 3, 30, 31, 4, 32, 5, 6].map(|s| (s * 1_000_000_000, vec![0; 60]));
         let frames = Frames::new(LinkType::ETHERNET, &times);
-        let plan = program(position(&["len"], 10_000_000_000, 100));
+        let plan = program(position(&["len"], 10_000_000_000, SCAN_KEYS_MAX));
         let rows = check(&plan, &Functions::default(), &frames);
         let shown: Vec<_> = rows.iter().map(|r| r.1[1].to_string()).collect();
         assert_eq!(shown, ["1", "2", "3", "4", "1", "2", "3", "4", "5", "6"]);
@@ -326,7 +329,7 @@ mod tests {
         let states = vec![ScanState { name: "s".into(), output: 0, init, update }];
         let keys = vec![field("dport")];
         vec![
-            Stage::Scan(Scan { states, keys, idle_ns, max_keys: 100 }),
+            Stage::Scan(Scan { states, keys, idle_ns, max_keys: SCAN_KEYS_MAX }),
             Stage::Project { columns: vec![("s".into(), Expr::column(0, ty))] },
         ]
     }

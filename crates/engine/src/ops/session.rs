@@ -10,7 +10,7 @@
 //! | Full | the session whose latest row came first is put out, and counted as evicted; beyond 16 Mi that have ended and wait to come out none begins, and rows are counted as evicted |
 //! | Late | a late row joins the session of its key as if it came at the watermark |
 //! | Merge | partitioned by key |
-//! | Exact? | as its aggregates; which session is put out at `max` is exact with one worker, each of several holds to it by itself |
+//! | Exact? | as its aggregates; which session is put out is exact where the query names `max`; where it names none, each worker holds that many |
 //!
 //! An open session is a row in the table of its layout, where an index over keys finds it; one that
 //! has ended stays in its place, but not in the index, until the next tick. Then its row is copied
@@ -101,7 +101,7 @@ impl Sessions {
         let max = spec.plan.max_groups.clamp(1, u64::from(u32::MAX / 4)) as usize;
         Sessions {
             direct: items.map_or_else(Vec::new, |items| Direct::new(&items, &spec.layouts)),
-            open: spec.layouts.iter().map(|_| Open::new(session)).collect(),
+            open: spec.layouts.iter().map(|_| Open::new(session, spec.hash_key)).collect(),
             in_rows: variants.all(|(v, layout)| v.is_all_in_rows(layout)),
             work: Work::new(&spec),
             groups,
@@ -156,9 +156,11 @@ impl Sessions {
             let (direct, work) = (&self.direct[d], &mut *self.work);
             work.choose(mine);
             let chosen = Chosen { set: mine, positions: &work.positions };
-            let ask = self.open[v].ask();
-            let plain = view.plain(direct.family);
-            if direct.pack(&plain, chosen, &mut work.packed[v], move |h| ask.prefetch(h)) {
+            let open = &mut self.open[v];
+            open.relieve(&self.groups.variants[v].table);
+            let (hash_key, ask) = (open.hash_key(), open.ask());
+            let (plain, keys) = (view.plain(direct.family), &mut work.packed[v]);
+            if direct.pack(&plain, chosen, keys, hash_key, move |h| ask.prefetch(h)) {
                 self.join(batch, mine, until, v);
             } else {
                 left = left.or(mine);
@@ -204,7 +206,8 @@ impl Sessions {
         let chosen = Chosen { set: rows, positions: &work.positions };
         let (layout, arena) = (&self.spec.layouts[v], &batch.ctx.regs.arena);
         pack(layout, columns, chosen, texts, arena, &mut work.packed[v]);
-        work.packed[v].hash();
+        self.open[v].relieve(&self.groups.variants[v].table);
+        work.packed[v].hash(self.open[v].hash_key());
         let ask = self.open[v].ask();
         work.packed[v].hashes[..work.packed[v].len].iter().for_each(|&h| ask.prefetch(h));
         self.join(batch, rows, until, v);

@@ -236,8 +236,9 @@ impl Summarize {
         work.choose(rows);
         let chosen = Chosen { set: rows, positions: &work.positions };
         let groups = &self.open[window].1;
-        let (layout, ask) = (direct.layout, groups.variants[direct.layout].table.ask());
-        if !direct.pack(&plain, chosen, &mut work.packed[layout], move |h| ask.prefetch(h)) {
+        let (layout, table) = (direct.layout, &groups.variants[direct.layout].table);
+        let (keys, ask) = (&mut work.packed[layout], table.ask());
+        if !direct.pack(&plain, chosen, keys, table.hash_key(), move |h| ask.prefetch(h)) {
             return rows;
         }
         self.update(batch, rows, window, layout);
@@ -290,7 +291,7 @@ impl Summarize {
         let variant = &mut groups.variants[v];
         variant.table.set_max(self.spec.plan.max_groups.saturating_sub(others as u64));
         let mut rows = rows;
-        if variant.table.lookup(&work.packed[v], &variant.fresh, &mut work.ids) > 0 {
+        if variant.table.lookup(&mut work.packed[v], &variant.fresh, &mut work.ids) > 0 {
             let (left, refused) = drop_refused(rows, &mut work.positions, &mut work.ids);
             rows = left;
             self.evicted += refused;

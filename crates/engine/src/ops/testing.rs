@@ -1,7 +1,7 @@
 //! Short ways to write plans in tests.
 
 use weir_packet::fields::by_name;
-use weir_plan::limits::GROUPS_MAX;
+use weir_plan::limits::{GROUPS_MAX, SESSIONS_MAX};
 use weir_plan::{Agg, AggFunc, BinaryOp, Expr, ExprKind, Stage, Summarize, Type, Value, Window};
 
 pub(crate) fn field(name: &str) -> Expr {
@@ -52,6 +52,10 @@ pub(crate) fn agg(func: AggFunc, arg: Option<Expr>) -> Agg {
 
 pub(crate) fn summarize(keys: &[&str], aggs: Vec<Agg>, window: Window) -> Stage {
     let keys = keys.iter().map(|k| (format!("by {k}"), field(k))).collect();
-    let (lateness_ns, fill, until, max_groups) = (0, None, None, GROUPS_MAX);
+    let (lateness_ns, fill, until) = (0, None, None);
+    let max_groups = match window {
+        Window::Session(_) => SESSIONS_MAX,
+        _ => GROUPS_MAX,
+    };
     Stage::Summarize(Summarize { keys, aggs, window, lateness_ns, fill, until, max_groups })
 }

@@ -375,11 +375,13 @@ fn put(rows: &[u64], stride: usize, at: usize, words: usize, column: &mut Column
 mod tests {
     use crate::conform::{Frames, check, check_stages, program};
     use crate::counters::Ledger;
-    use crate::functions::Functions;
+    use crate::functions::{BuildContext, Functions};
     use crate::ops::testing::{agg, field, project, summarize};
     use crate::rows::{Rows, cell, set_cell};
-    use crate::segment::{Carry, From, Segment};
+    use crate::segment::{From, Segment};
+    use crate::table::HashKey;
     use weir_packet::source::LinkType;
+    use weir_plan::physical::Carry;
     use weir_plan::{
         AggFunc, BinaryOp, Column, Expr, ExprKind, Order, Per, Schema, SortKey, Stage, Type, Value,
         Window,
@@ -392,9 +394,10 @@ mod tests {
         let columns = vec![Column::new("n", &Type::Int), Column::new("text", &Type::Str)];
         let schema = Schema { columns };
         let stages = [top(2, Expr::column(0, Type::Int), Order::Descending, true)];
-        let (functions, carry) = (Functions::default(), Carry::default());
+        let (functions, carry) = (&Functions::default(), Carry::default());
+        let with = BuildContext { functions, hash_key: HashKey::random() };
         let from = From::Rows(&schema, &carry);
-        let mut segment = Segment::new(&stages, from, &functions, &mut Vec::new(), &carry);
+        let mut segment = Segment::new(&stages, from, with, &mut Vec::new(), &carry);
         segment.top_mut().texts_max = 100;
         let mut rows = Rows::new(&schema);
         for (window, lens) in windows.iter().enumerate() {

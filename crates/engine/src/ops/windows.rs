@@ -163,12 +163,12 @@ mod tests {
     use crate::ops::testing::{agg, field, summarize};
     use crate::rows::Collect;
     use crate::run::{Options, run};
-    use crate::table::hash;
+    use crate::table::HashKey;
     use proptest::prelude::*;
     use std::net::Ipv4Addr;
     use weir_packet::craft::Frame;
     use weir_packet::source::LinkType;
-    use weir_plan::limits::FILL_MAX;
+    use weir_plan::limits::{FILL_MAX, GROUPS_MAX};
     use weir_plan::{AggFunc, Expr, Fill, Order, SortKey, Stage, Summarize, Type, Value, Window};
 
     const S: i64 = 1_000_000_000;
@@ -351,7 +351,7 @@ mod tests {
     fn traffic(hosts: u32, stay: u64) -> Frames {
         let frames: Vec<_> = (0..2000u64)
             .map(|i| {
-                let h = hash([i]);
+                let h = HashKey::KNOWN.hash([i]);
                 let host = (i / stay) as u32 * hosts + h as u32 % hosts;
                 let back = if h >> 40 & 15 == 0 { (h >> 44) as i64 % 3000 } else { 0 };
                 let frame = Frame::ethernet().ipv4(Ipv4Addr::from(host), Ipv4Addr::from(9));
@@ -444,7 +444,7 @@ mod tests {
             lateness_ns: S,
             until: None,
             fill: Some(Fill::idle(None)),
-            max_groups: 100,
+            max_groups: GROUPS_MAX,
         };
         let by = vec![SortKey { expr: Expr::column(1, Type::Int), order: Order::Descending }];
         let top = Stage::Top { n: 1, by, windowed: true, per: None };

@@ -134,6 +134,10 @@ mod tests {
             self.frames.fill(batch)
         }
 
+        fn is_ready(&mut self) -> bool {
+            true
+        }
+
         fn account(&self) -> Account {
             self.frames.account()
         }

@@ -3,20 +3,21 @@
 use super::{Changes, Options};
 use crate::clock::Clock;
 use crate::counters::Ledger;
-use crate::graph::window_lengths;
 use crate::losses::Book;
+use crate::shard::Supply;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use weir_packet::bits::Bits;
 use weir_packet::source::{Account, FrameBatch, Source, SourceError};
 use weir_plan::Program;
+use weir_plan::physical::{Tick, ticks};
 
 /// Batches of packets and their time.
 pub(crate) struct Feed<'a> {
     source: &'a mut dyn Source,
     clock: Clock,
-    /// Lengths of the windows over packet time, and how far behind the watermark they close.
-    every: Vec<(i64, i64)>,
+    /// Where windows over packet time close.
+    every: Vec<Tick>,
     /// The watermark at which the next window ends; below it nothing closes.
     next_close: i64,
     stop: Option<Arc<AtomicBool>>,
@@ -28,6 +29,14 @@ pub(crate) struct Feed<'a> {
     /// Where what was lost is noted, once somebody asks.
     losses: Book,
     error: Option<SourceError>,
+}
+
+impl Supply for Feed<'_> {
+    fn is_ready(&mut self) -> bool {
+        self.stop.as_ref().is_some_and(|s| s.load(Ordering::Relaxed))
+            || self.changes.as_ref().is_some_and(|changes| changes.are_waiting())
+            || self.source.is_ready()
+    }
 }
 
 /// The time of a batch; refilled from batch to batch.
@@ -69,7 +78,7 @@ impl<'a> Feed<'a> {
         Feed {
             source,
             clock: Clock::new(options.lateness_ns, options.jump_ns),
-            every: window_lengths(program),
+            every: ticks(program),
             next_close: i64::MIN,
             stop: options.stop.clone(),
             changes: options.changes.clone(),
@@ -114,7 +123,7 @@ impl<'a> Feed<'a> {
     }
 
     /// Goes on, with another program.
-    pub(super) fn go_on(&mut self, every: Vec<(i64, i64)>) {
+    pub(super) fn go_on(&mut self, every: Vec<Tick>) {
         self.breaks = false;
         self.every = every;
         // The next watermark finds when windows close.
@@ -191,7 +200,7 @@ impl<'a> Feed<'a> {
     fn closes(&mut self, w: i64) -> bool {
         let closes = w >= self.next_close && w > i64::MIN;
         if closes {
-            let ends = self.every.iter().filter_map(|&(d, late)| next_end(w, d, late));
+            let ends = self.every.iter().filter_map(|&tick| next_end(w, tick));
             self.next_close = ends.min().unwrap_or(i64::MAX);
         }
         closes
@@ -215,9 +224,9 @@ impl<'a> Feed<'a> {
     }
 }
 
-/// The watermark beyond `w` at which the next window of length `d` closes, `late` behind it.
-fn next_end(w: i64, d: i64, late: i64) -> Option<i64> {
-    let (w, d, late) = (w as i128, d as i128, late as i128);
+/// The watermark beyond `w` at which the next window closes.
+fn next_end(w: i64, tick: Tick) -> Option<i64> {
+    let (w, d, late) = (i128::from(w), i128::from(tick.every_ns), i128::from(tick.lateness_ns));
     (((w - late).div_euclid(d) + 1) * d + late).try_into().ok()
 }
 

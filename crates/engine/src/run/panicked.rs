@@ -85,8 +85,7 @@ impl Panicked {
         // Each packet once in each way, of programs that ran before as well.
         ledger.processed = ledger.shares.of_ways().first().copied().unwrap_or(0);
         ledger.abandoned = received.saturating_sub(filtered + ledger.processed);
-        ledger.refused = caught(|| sink.refused()).unwrap_or(0);
-        ledger.rows = ledger.rows.saturating_sub(ledger.refused);
+        let _ = caught(|| ledger.settle_rows(sink));
         let pipeline = pipeline.and_then(|p| name(&running.program, p));
         (ledger, RunError::Panicked { pipeline, words })
     }

@@ -2,17 +2,19 @@
 
 use super::{Change, Feed, Options, Progress, RunError, alone};
 use crate::counters::Ledger;
-use crate::functions::Functions;
+use crate::functions::{BuildContext, Functions};
+use crate::graph::Lower;
 use crate::graph::exits::Exits;
-use crate::graph::{Lower, window_lengths};
 use crate::lanes::{Lane, Lanes, Way};
 use crate::limits::WORKERS_MAX;
+use crate::room::fit;
 use crate::rows::Sink;
 use crate::shard;
 use crate::upper::Upper;
 use std::collections::BTreeSet;
 use weir_plan::change::Continued;
 use weir_plan::keys::FieldSet;
+use weir_plan::physical::{Tick, ticks};
 use weir_plan::place::{Partition, Placement, merges, place_with};
 use weir_plan::{Input, Program};
 
@@ -35,18 +37,28 @@ impl<'e> Running<'e> {
         fixed: &[(usize, FieldSet)],
         exits: Exits<'e>,
     ) -> Running<'e> {
-        let placement = place_with(&program, fixed);
-        let lanes = Lanes::new(&program, &placement, options.workers.clamp(1, WORKERS_MAX));
-        let mut lower = Lower::new(&program, &placement, functions, exits);
+        let mut placement = place_with(&program, fixed);
+        // A run whose programs change ends when it is told to.
+        placement.ends_early &= options.changes.is_none();
+        let workers = options.workers.clamp(1, WORKERS_MAX);
+        let lanes = Lanes::new(&program, &placement, workers, options.hash_key);
+        // Where stages run depends on the bounds that queries name, not on those of this machine.
+        let fitted = options.memory.map(|memory| fit(&program, functions, memory, lanes.workers).0);
+        let bounded = fitted.as_ref().unwrap_or(&program);
+        let with = BuildContext { functions, hash_key: options.hash_key };
+        let mut lower = Lower::new(bounded, &placement, with, exits);
         lower.stays = options.changes.is_some();
         let upper = |lane: &Lane| {
-            let mut upper = Upper::new(&program, &placement, functions, &lane.pipelines);
+            let mut upper = Upper::new(bounded, &placement, with, &lane.pipelines);
             upper.expect_groups(options.groups_hint);
             upper
         };
         let of = |worker| lanes.of(worker).map(|(_, lane)| upper(lane)).collect();
         let uppers = (0..lanes.workers).map(of).collect();
-        Running { program, placement, lanes, uppers, lower }
+        let running = Running { program, placement, lanes, uppers, lower };
+        #[cfg(debug_assertions)]
+        super::agreement::check(&running);
+        running
     }
 
     /// Asks the egress, which is open, who wants frames.
@@ -104,11 +116,11 @@ impl<'e> Running<'e> {
         (functions, options): (&Functions, &Options),
         past: &mut Ledger,
         sink: &mut dyn Sink,
-    ) -> Result<Vec<(i64, i64)>, RunError> {
+    ) -> Result<Vec<Tick>, RunError> {
         let Change { program, continued, told } = change;
         if let Err(e) = self.lower.exits.prepare(&program.outlets()) {
             told(Err(e));
-            return Ok(window_lengths(&self.program));
+            return Ok(ticks(&self.program));
         }
         let exits = Exits::new(&program, None);
         let fixed = self.fixed(&continued);
@@ -135,7 +147,7 @@ impl<'e> Running<'e> {
         }
         self.want();
         told(Ok(kept));
-        Ok(window_lengths(&self.program))
+        Ok(ticks(&self.program))
     }
 
     /// By which keys packets of pipelines to come are spread already.

@@ -5,18 +5,8 @@ use super::{Build, Segment};
 use crate::expr::Src;
 use crate::ops::ends::{Act, Arm, Ends, FrameSlots, TakeAlong, Wanted};
 use crate::rows::Rows;
-use weir_packet::fields::FieldId;
+use weir_plan::physical::Carry;
 use weir_plan::{Expr, Type};
-
-/// What rows carry along behind their columns, for stages to come.
-#[derive(Clone, Default, Debug)]
-pub struct Carry {
-    /// Packet fields.
-    pub fields: Vec<FieldId>,
-    /// Whether the frame comes along: its bytes, its length on the wire, its link type and
-    /// interface.
-    pub frame: bool,
-}
 
 impl Segment {
     /// Numbers the stages that hand out frames, from `first` on; says the number behind the last.

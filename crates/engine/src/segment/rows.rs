@@ -1,6 +1,6 @@
 //! How stages that choose rows and take them apart are compiled.
 
-use super::ends::{Carry, frame_columns};
+use super::ends::frame_columns;
 use super::{Build, End};
 use crate::expr::Src;
 use crate::ops::distinct;
@@ -10,25 +10,8 @@ use crate::ops::sample::{Rule, Sample};
 use crate::ops::top::{PerKey, Top};
 use crate::rows::Rows;
 use weir_packet::column::Column;
-use weir_plan::{Expr, Parts, Per, SampleBy, Schema, SortKey, Stage, Type};
-
-/// The expressions of these stages.
-pub(super) fn for_each_expr(stage: &Stage, f: &mut dyn FnMut(&Expr)) {
-    match stage {
-        Stage::Distinct(d) => d.keys.iter().for_each(f),
-        Stage::Sample(s) => match &s.by {
-            SampleBy::Number(number) => f(number),
-            SampleBy::Key(keys) => keys.iter().for_each(f),
-            SampleBy::Order => {}
-        },
-        Stage::Each(each) => {
-            if let Parts::Split { text, by } = &each.what {
-                [text, by].into_iter().for_each(f);
-            }
-        }
-        _ => unreachable!("told by the caller"),
-    }
-}
+use weir_plan::physical::Carry;
+use weir_plan::{Expr, Parts, Per, SampleBy, Schema, SortKey, Type};
 
 #[cfg(test)]
 impl super::Segment {
@@ -59,7 +42,7 @@ impl Build<'_> {
             .collect();
         let per = per.map(|per| {
             let keys = per.keys.iter().map(|k| self.compiler.value(k, &self.scope)).collect();
-            PerKey::new(per, keys)
+            PerKey::new(per, keys, self.hash_key)
         });
         let (mut columns, mut out) = (self.scope.columns.clone(), after);
         for &id in &carry.fields {

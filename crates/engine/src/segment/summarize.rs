@@ -2,6 +2,7 @@
 
 use super::{Build, End};
 use crate::expr::{Cond, Val, flat};
+use crate::functions::BuildContext;
 use crate::ops::Grouping;
 use crate::ops::emit::Emitter;
 use crate::ops::groups::Spec;
@@ -11,7 +12,9 @@ use weir_plan::{ExprKind, Schema};
 
 impl Build<'_> {
     pub(super) fn summarize(&mut self, s: &weir_plan::Summarize, after: Schema) -> End {
-        let spec = Spec::new(s, self.compiler.functions(), after);
+        let functions = self.compiler.functions();
+        let with = BuildContext { functions, hash_key: self.hash_key };
+        let spec = Spec::new(s, with, after);
         let keys = s.keys.iter().map(|(_, e)| self.compiler.value(e, &self.scope)).collect();
         let aggs: Vec<(Vec<Val>, Option<Cond>)> = spec
             .aggs()

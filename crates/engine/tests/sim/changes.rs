@@ -1,7 +1,7 @@
 //! Programs that come, go and are replaced while a random program runs.
 
 use super::traffic::{Traffic, TrafficSource};
-use super::{Answer, plan};
+use super::{Answer, hash_key, plan};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use weir_engine::egress::{Collected, by_outlet};
@@ -51,6 +51,10 @@ impl Source for Changing {
         Ok(more)
     }
 
+    fn is_ready(&mut self) -> bool {
+        true
+    }
+
     fn account(&self) -> Account {
         self.source.account()
     }
@@ -70,6 +74,7 @@ pub(crate) fn engine(
         workers,
         lateness_ns,
         jump_ns,
+        hash_key: hash_key(cuts, workers),
         changes: Some(Arc::clone(&changes)),
         ..Options::default()
     };

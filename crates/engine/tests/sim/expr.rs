@@ -40,7 +40,7 @@ const SCALARS: [Type; 16] = [
 ];
 
 /// Fields that most packets have.
-const COMMON: [&str; 18] = [
+const COMMON: [&str; 21] = [
     "len",
     "ip.src",
     "ip.dst",
@@ -53,6 +53,9 @@ const COMMON: [&str; 18] = [
     "udp",
     "ip.ttl",
     "tcp.flags",
+    "tcp.window",
+    "tcp.seq",
+    "ip.id",
     "tcp.syn",
     "hosts.a",
     "conn.forward",

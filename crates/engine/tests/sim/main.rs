@@ -15,13 +15,17 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use std::fmt;
 use traffic::{Traffic, cuts, traffic};
+use weir_engine::conform::HASH_KEYS;
 use weir_engine::counters::Ledger;
 use weir_engine::egress::{Collected, Frame, by_outlet};
 use weir_engine::naive::{self, TimeRules};
 use weir_engine::rows::Collect;
 use weir_engine::run::{self, Options};
+use weir_engine::table::HashKey;
+use weir_plan::physical::{Physical, Unwritable};
+use weir_plan::place::place;
 use weir_plan::together::join;
-use weir_plan::{Program, Stage, Value, Window, print};
+use weir_plan::{Program, Stage, Value, print};
 
 /// Choices that a program is made from.
 const TAPE_MAX: usize = 1200;
@@ -59,6 +63,11 @@ fn model(program: &Program, traffic: &Traffic, time: &TimeRules, cuts: &[usize])
     (answer.rows, answer.ledger, by_outlet(answer.frames))
 }
 
+/// What a run hashes with: one key of several by how packets are cut, the same each time.
+fn hash_key(cuts: &[usize], workers: usize) -> HashKey {
+    HASH_KEYS[(cuts.iter().sum::<usize>() + workers) % HASH_KEYS.len()]
+}
+
 fn engine(
     program: &Program,
     traffic: &Traffic,
@@ -67,7 +76,8 @@ fn engine(
     workers: usize,
 ) -> Answer {
     let TimeRules { lateness_ns, jump_ns } = *time;
-    let options = Options { workers, lateness_ns, jump_ns, ..Options::default() };
+    let hash_key = hash_key(cuts, workers);
+    let options = Options { workers, lateness_ns, jump_ns, hash_key, ..Options::default() };
     let (mut sink, mut egress) = (Collect::default(), Collected::default());
     let mut source = traffic.source(cuts);
     let functions = plan::functions();
@@ -77,24 +87,39 @@ fn engine(
     (sink.rows, outcome.ledger, by_outlet(egress.frames))
 }
 
-/// Whether a `limit` may end the run, which the engine only sees at the end of a batch: then counts
-/// may differ, rows may not.
-fn may_end_early(program: &Program) -> bool {
-    program.pipelines.iter().flat_map(|p| &p.stages).any(|s| matches!(s, Stage::Limit(_)))
+/// The same where programs may change, and no `limit` ends the run.
+fn whole_model(program: &Program, traffic: &Traffic, time: &TimeRules) -> Answer {
+    let mut source = traffic.source(&[256]);
+    let answer = naive::run_whole(program, &plan::functions(), &mut source, time);
+    (answer.rows, answer.ledger, by_outlet(answer.frames))
 }
 
-/// Lets at most `max` sessions be open in each stage; says whether there is such a stage.
-fn bound_sessions(program: &mut Program, max: u64) -> bool {
-    let stages = program.pipelines.iter_mut().flat_map(|p| &mut p.stages);
-    let sessions = stages.filter_map(|stage| match stage {
-        Stage::Summarize(s) if matches!(s.window, Window::Session(_)) => Some(s),
-        _ => None,
-    });
-    sessions.map(|s| s.max_groups = max).count() > 0
+/// Lets stages hold at most `max` each, of keys, groups, sessions or rows. Says whether any of
+/// those chooses which key it gives up for itself: a full `scan` or `distinct`.
+fn bound(program: &mut Program, max: u64) -> bool {
+    let mut chooses = false;
+    let on_workers: Vec<usize> = place(program).pipelines.iter().map(|p| p.sharded).collect();
+    for (pipeline, on_workers) in program.pipelines.iter_mut().zip(on_workers) {
+        for (at, stage) in pipeline.stages.iter_mut().enumerate() {
+            let held = match stage {
+                // After the workers, which keys are given up depends on how rows come in batches.
+                Stage::Scan(_) | Stage::Distinct(_) if at >= on_workers => continue,
+                Stage::Summarize(s) => &mut s.max_groups,
+                Stage::Scan(s) => &mut s.max_keys,
+                Stage::Distinct(d) => &mut d.max_keys,
+                Stage::Top { per: Some(per), .. } => &mut per.max_keys,
+                Stage::Join(join) => &mut join.max_rows,
+                _ => continue,
+            };
+            *held = max;
+            chooses |= matches!(stage, Stage::Scan(_) | Stage::Distinct(_));
+        }
+    }
+    chooses
 }
 
-/// Fails at the first row that is not the model's, and with `counts` where these differ.
-fn same(got: &Answer, expected: &Answer, counts: bool, how: &str) -> Result<(), TestCaseError> {
+/// Fails at the first row that is not the model's, and where counts differ.
+fn same(got: &Answer, expected: &Answer, how: &str) -> Result<(), TestCaseError> {
     let rows = got.0.len().max(expected.0.len());
     for i in 0..rows {
         prop_assert_eq!(got.0.get(i), expected.0.get(i), "row {} of {} with {}", i, rows, how);
@@ -103,14 +128,17 @@ fn same(got: &Answer, expected: &Answer, counts: bool, how: &str) -> Result<(), 
     for (i, (got, expected)) in got.2.iter().zip(&expected.2).enumerate() {
         prop_assert_eq!(got, expected, "frame {} with {}", i, how);
     }
-    if counts {
-        prop_assert_eq!(&got.1, &expected.1, "counts with {}", how);
-    }
+    prop_assert_eq!(&got.1, &expected.1, "counts with {}", how);
+    same_ways(got, how)
+}
+
+/// Fails where the counts of the ways in which packets were spread, or all counts, do not add up.
+fn same_ways(got: &Answer, how: &str) -> Result<(), TestCaseError> {
     prop_assert!(got.1.adds_up(), "counts with {}", how);
     // There is always one way of spreading packets, and others while programs need them.
     let (ways, all) = (got.1.shares.of_ways(), got.1.processed);
     let first = ways.first().is_none_or(|n| *n == all);
-    prop_assert!(!counts || first && ways.iter().all(|n| *n <= all), "{:?} with {}", ways, how);
+    prop_assert!(first && ways.iter().all(|n| *n <= all), "{:?} with {}", ways, how);
     Ok(())
 }
 
@@ -120,6 +148,20 @@ fn cases() -> u32 {
         Some(_) => ProptestConfig::default().cases,
         None => 64,
     }
+}
+
+/// The physical plan of a program, after it was written as JSON and read back.
+fn read_back(program: &Program) -> Physical {
+    let functions = plan::functions();
+    let physical = Physical::new(program, &[]);
+    let json = match physical.to_json(functions.signatures()) {
+        Err(Unwritable::Key) => return physical,
+        json => json.expect("it can be written"),
+    };
+    let read = Physical::from_json(&json, functions.signatures());
+    let read = read.unwrap_or_else(|e| panic!("{e}\n{json}"));
+    assert_eq!(read, physical, "{json}");
+    read
 }
 
 proptest! {
@@ -136,18 +178,44 @@ proptest! {
     ) {
         let whole = model(&query.0, &traffic, &time, &[256]);
         prop_assert!(whole.1.adds_up());
-        same(&model(&query.0, &traffic, &time, &cuts), &whole, true, "other batches")?;
+        let mut other = model(&query.0, &traffic, &time, &cuts);
+        if other.1.processed != whole.1.processed {
+            // A `limit` ended the run, with another batch.
+            other.1 = whole.1.clone();
+        }
+        same(&other, &whole, "other batches")?;
     }
 
     #[test]
     fn the_engine_gives_the_answer_of_the_model(
         traffic in traffic(), time in time_rules(), cuts in vec(cuts(), 3), query in query(),
     ) {
-        let expected = model(&query.0, &traffic, &time, &[256]);
-        let counts = !may_end_early(&query.0);
+        // The engine runs what came by JSON; the model does not.
+        let read = read_back(&query.0).program();
+        prop_assert_eq!(&read, &query.0);
         for (workers, cuts) in [1, 2, 4].into_iter().zip(&cuts) {
+            // Of a run that a `limit` ends, the batch with which it does counts as a whole.
+            let expected = model(&query.0, &traffic, &time, cuts);
             let how = format!("{workers} workers and batches of {cuts:?}");
-            same(&engine(&query.0, &traffic, &time, cuts, workers), &expected, counts, &how)?;
+            same(&engine(&read, &traffic, &time, cuts, workers), &expected, &how)?;
+        }
+    }
+
+    /// The same of programs each of whose pipelines a `limit` ends.
+    #[test]
+    fn a_run_that_a_limit_ends_counts_the_same_with_any_number_of_workers(
+        traffic in traffic(), time in time_rules(), cuts in cuts(), query in query(), n in 0u64..40,
+    ) {
+        let mut query = query;
+        for pipeline in &mut query.0.pipelines {
+            if !matches!(pipeline.stages.last(), Some(Stage::Ends(ends)) if !ends.goes_on()) {
+                pipeline.stages.push(Stage::Limit(n));
+            }
+        }
+        let expected = model(&query.0, &traffic, &time, &cuts);
+        for workers in [1, 2, 4] {
+            let how = format!("{workers} workers and batches of {cuts:?}");
+            same(&engine(&query.0, &traffic, &time, &cuts, workers), &expected, &how)?;
         }
     }
 
@@ -161,23 +229,26 @@ proptest! {
         let expected = model(&query.0, &traffic, &time, &[256]);
         for (workers, cuts) in [1, 2, 4].into_iter().zip(&cuts) {
             let how = format!("{workers} workers and batches of {cuts:?}");
-            same(&engine(&query.0, &traffic, &time, cuts, workers), &expected, true, &how)?;
+            same(&engine(&query.0, &traffic, &time, cuts, workers), &expected, &how)?;
         }
     }
 
-    /// Of sessions a bound is exact with one worker.
+    /// Each worker kept to the bound of a `scan`, `session` or `distinct` by itself.
     #[test]
-    fn one_worker_keeps_the_bounds_of_sessions_exactly(
-        traffic in traffic(), time in time_rules(), cuts in vec(cuts(), 2), query in query(),
+    fn a_bound_that_is_named_holds_for_all_workers_together(
+        traffic in traffic(), time in time_rules(), cuts in cuts(), query in query(),
         max in 1u64..9,
     ) {
         let mut query = query;
-        prop_assume!(bound_sessions(&mut query.0, max));
-        let expected = model(&query.0, &traffic, &time, &[256]);
-        let counts = !may_end_early(&query.0);
-        for cuts in &cuts {
-            let how = format!("one worker, at most {max} sessions and batches of {cuts:?}");
-            same(&engine(&query.0, &traffic, &time, cuts, 1), &expected, counts, &how)?;
+        let chooses = bound(&mut query.0, max);
+        let alone = engine(&query.0, &traffic, &time, &cuts, 1);
+        if !chooses {
+            let expected = model(&query.0, &traffic, &time, &cuts);
+            same(&alone, &expected, &format!("one worker, at most {max} and batches of {cuts:?}"))?;
+        }
+        for workers in [2, 4] {
+            let how = format!("{workers} workers, at most {max} and batches of {cuts:?}");
+            same(&engine(&query.0, &traffic, &time, &cuts, workers), &alone, &how)?;
         }
     }
 
@@ -198,7 +269,7 @@ proptest! {
             let more = (rows.len() - all.0.len()) as u64;
             prop_assert!(more <= ledger.evicted, "{more} more, {} evicted, {how}", ledger.evicted);
             prop_assert!(rows.is_sorted_by(|a, b| a.1.cmp(&b.1).is_lt()), "{how}");
-            let is_full = all.0.len() as u64 > max * workers as u64;
+            let is_full = all.0.len() as u64 > max;
             prop_assert!(!is_full || ledger.evicted > 0, "nothing evicted, {how}");
         }
     }
@@ -222,10 +293,11 @@ proptest! {
             prop_assert_eq!(mine, alone, "program {}", i);
             before += printed;
         }
-        let counts = !may_end_early(&joined);
+        prop_assert_eq!(&read_back(&joined).program(), &joined);
         for (workers, cuts) in [1, 2, 4].into_iter().zip(&cuts) {
+            let expected = model(&joined, &traffic, &time, cuts);
             let how = format!("{workers} workers and batches of {cuts:?}");
-            same(&engine(&joined, &traffic, &time, cuts, workers), &expected, counts, &how)?;
+            same(&engine(&joined, &traffic, &time, cuts, workers), &expected, &how)?;
         }
     }
 
@@ -250,7 +322,7 @@ proptest! {
         ];
         at.sort_unstable();
         let plan: Vec<_> = at.into_iter().zip(steps).collect();
-        let expected = model(&query.0, &traffic, &time, &[256]);
+        let expected = whole_model(&query.0, &traffic, &time);
         let mine = query.0.pipelines.iter().filter(|p| p.printed).count();
         for (workers, cuts) in [1, 2, 4].into_iter().zip(&cuts) {
             let how = format!("{workers} workers and batches of {cuts:?}");
@@ -262,12 +334,13 @@ proptest! {
             if !other.0.outlets().is_empty() {
                 answer.2.clone_from(&expected.2);
             }
-            same(&answer, &expected, false, &how)?;
+            let own = (answer.0, expected.1.clone(), answer.2);
+            same(&own, &expected, &how)?;
             // And without the other.
             let alone = |step: &(usize, changes::Named)| (step.0, step.1[..1].to_vec());
             let plan = plan.iter().map(alone).collect();
             let answer = changes::engine(&first, plan, &traffic, run);
-            same(&answer, &expected, true, &format!("{how}, alone"))?;
+            same(&answer, &expected, &format!("{how}, alone"))?;
         }
     }
 }

@@ -9,13 +9,14 @@ use std::any::Any;
 use weir_engine::functions::{Functions, UserState};
 use weir_packet::fields::{KEYS, by_item};
 use weir_plan::ends::{Act, Arm, Edit, Ends, To};
-use weir_plan::limits::GROUPS_MAX;
+use weir_plan::limits::{GROUPS_MAX, SCAN_KEYS_MAX, SESSIONS_MAX};
 use weir_plan::{
     Agg, AggFunc, Expr, Input, Pipeline, Program, Scan, Schema, Session, Stage, Summarize, Type,
     Value, Window,
 };
 
-/// Idle times of scans and intervals of joins, in nanoseconds: from one packet each to everything in one.
+/// Idle times of scans and intervals of joins, in nanoseconds: from one packet each to everything
+/// in one.
 pub(crate) const SPANS_NS: [i64; 6] =
     [1_000_000_000, 100_000_000, 250_000_000, 10_000_000_000, 7_000_000, 3_600_000_000_000];
 
@@ -103,8 +104,8 @@ pub(crate) fn program(c: &mut Choices) -> Program {
     program
 }
 
-/// A program that numbers the packets which a `distinct` lets pass, of random keys and at most `max`
-/// of them.
+/// A program that numbers the packets which a `distinct` lets pass, of random keys and at most
+/// `max` of them.
 pub(crate) fn distinct_numbers(c: &mut Choices, max: u64) -> Program {
     let mut rows = Rows::packets();
     let mut stage = choose::distinct(c, &rows);
@@ -316,7 +317,7 @@ fn summarize(c: &mut Choices, rows: &mut Rows) -> Stage {
     let (apart, names) = (rows.apart, rows.names);
     *rows = Rows { schema, fields: false, at_hand: false, apart, timed, windowed, names };
     let max_groups = *c.pick(&[GROUPS_MAX, GROUPS_MAX, GROUPS_MAX, 5]);
-    let max_groups = if sessions { 1 << 20 } else { max_groups };
+    let max_groups = if sessions { SESSIONS_MAX } else { max_groups };
     Stage::Summarize(Summarize { keys, aggs, window, lateness_ns, fill, until, max_groups })
 }
 
@@ -348,6 +349,8 @@ fn agg(c: &mut Choices, scope: &Scope, name: String) -> Agg {
         Entropy,
         Quantile(500_000),
         Quantile(900_000),
+        Quantile(0),
+        Quantile(1_000_000),
         Frequent(2),
         Histogram,
         BitOr,
@@ -423,5 +426,5 @@ fn scan(c: &mut Choices, rows: &mut Rows) -> Stage {
         }
     };
     let states = names.into_iter().zip(types).map(state).collect();
-    Stage::Scan(Scan { states, keys, idle_ns: *c.pick(&SPANS_NS), max_keys: 1 << 20 })
+    Stage::Scan(Scan { states, keys, idle_ns: *c.pick(&SPANS_NS), max_keys: SCAN_KEYS_MAX })
 }

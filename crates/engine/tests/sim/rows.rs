@@ -5,6 +5,7 @@ use crate::expr::{expr, ordered};
 use crate::plan::{Rows, SPANS_NS, keys};
 use weir_packet::fields::by_name;
 use weir_packet::repeated::REPEATED;
+use weir_plan::limits::DISTINCT_KEYS_MAX;
 use weir_plan::{
     Distinct, Each, Expr, Order, Parts, Per, Sample, SampleBy, SortKey, Stage, Type, Value,
 };
@@ -40,7 +41,12 @@ pub(crate) fn distinct(c: &mut Choices, rows: &Rows) -> Stage {
         false => *c.pick(&[i64::MAX, SPANS_NS[0], SPANS_NS[1], SPANS_NS[2]]),
     };
     let keys = some_keys(c, rows);
-    Stage::Distinct(Distinct { keys, windowed: rows.windowed, idle_ns, max_keys: 1 << 20 })
+    Stage::Distinct(Distinct {
+        keys,
+        windowed: rows.windowed,
+        idle_ns,
+        max_keys: DISTINCT_KEYS_MAX,
+    })
 }
 
 pub(crate) fn sample(c: &mut Choices, rows: &mut Rows) -> Stage {

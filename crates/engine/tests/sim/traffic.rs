@@ -27,6 +27,7 @@ pub(crate) struct Packet {
     hosts: (u8, u8),
     ports: (u16, u16),
     payload: u8,
+    numbers: Numbers,
     /// A byte to overwrite: position and value.
     damage: Option<(usize, u8)>,
     /// Bytes that the snap length leaves.
@@ -37,6 +38,38 @@ pub(crate) struct Packet {
     /// What the source says that it lost before: how many frames, and since and until when, from
     /// the time of traffic; or that it does not know until when.
     gap: Option<(u64, i64, Option<i64>)>,
+}
+
+/// What stands in fields of the headers that nothing is read by: often the least or the largest
+/// value there is.
+#[derive(Clone, Copy, Debug)]
+struct Numbers {
+    ttl: u8,
+    id: u16,
+    ack: u32,
+    window: u16,
+    /// Whether the payload is as long as it may be.
+    is_long: bool,
+}
+
+/// Values of so many bits, every second one at the edge of the width.
+fn edged(bits: u32) -> impl Strategy<Value = u32> {
+    let most = u32::MAX >> (32 - bits);
+    let edges = proptest::sample::select(vec![0, 1, most / 2, most / 2 + 1, most - 1, most]);
+    prop_oneof![1 => Just(most), 2 => edges, 3 => 0..=most]
+}
+
+fn numbers() -> impl Strategy<Value = Numbers> {
+    let is_long = prop_oneof![150 => Just(false), 1 => Just(true)];
+    (edged(8), edged(16), edged(32), edged(16), is_long).prop_map(
+        |(ttl, id, ack, window, is_long)| Numbers {
+            ttl: ttl as u8,
+            id: id as u16,
+            ack,
+            window: window as u16,
+            is_long,
+        },
+    )
 }
 
 /// When a packet came, in nanoseconds.
@@ -93,13 +126,14 @@ fn what() -> impl Strategy<Value = What> {
     let flags =
         || prop_oneof![Just(0x02), Just(0x12), Just(0x10), Just(0x18), Just(0x11), 0..512u16];
     prop_oneof![
-        8 => (flags(), any::<u32>()).prop_map(|(flags, seq)| What::Tcp { flags, seq }),
+        8 => (flags(), edged(32)).prop_map(|(flags, seq)| What::Tcp { flags, seq }),
         4 => Just(What::Udp),
-        1 => (prop_oneof![Just(8), Just(0), Just(3)], 0..3u16)
+        1 => (prop_oneof![Just(8), Just(0), Just(3)], prop_oneof![0..3u16, Just(u16::MAX)])
             .prop_map(|(kind, id)| What::Icmp { kind, id }),
         1 => (0..3u16, any::<bool>())
             .prop_map(|(at, more)| What::Fragment { offset: at * 8, more: more || at == 0 }),
-        2 => (flags(), 0..3u32).prop_map(|(flags, label)| What::Tcp6 { flags, label }),
+        2 => (flags(), prop_oneof![3 => 0..3u32, 1 => edged(20)])
+            .prop_map(|(flags, label)| What::Tcp6 { flags, label }),
         1 => (0..3usize).prop_map(|extensions| What::Udp6 { extensions }),
         1 => prop_oneof![Just(128), Just(129), Just(135)].prop_map(|kind| What::Icmp6 { kind }),
         1 => (1..3u16).prop_map(|operation| What::Arp { operation }),
@@ -116,9 +150,13 @@ fn packet() -> impl Strategy<Value = Packet> {
     ];
     let vlans = prop_oneof![
         8 => Just(Vec::new()),
-        1 => vec(1..4u16, 1..3),
+        1 => vec(prop_oneof![4 => 1..4u16, 1 => Just(0), 1 => Just(4095)], 1..3),
     ];
-    let port = || prop_oneof![Just(80), Just(53), Just(1234), Just(40_000)];
+    let port = || {
+        let edges = edged(16).prop_map(|port| port as u16);
+        prop_oneof![4 => Just(80), 4 => Just(53), 4 => Just(1234), 4 => Just(40_000), 1 => edges]
+    };
+    let host = || prop_oneof![12 => 0..4u8, 1 => 4..8u8];
     let damage = prop_oneof![
         9 => Just(None),
         1 => (0..60usize, any::<u8>()).prop_map(Some),
@@ -132,22 +170,44 @@ fn packet() -> impl Strategy<Value = Packet> {
     let off = || prop_oneof![3 => -50 * MS..50 * MS, 1 => -5_000 * MS..5_000 * MS];
     let until = prop_oneof![3 => off().prop_map(Some), 1 => Just(None)];
     let gap = prop_oneof![9 => Just(None), 1 => (0..9u64, off(), until).prop_map(Some)];
-    let ends = ((0..4u8, 0..4u8), (port(), port()), 0..80u8);
+    let ends = ((host(), host()), (port(), port()), 0..80u8, numbers());
     (when(), link, vlans, what(), ends, damage, (snap, quiet, gap)).prop_map(
-        |(when, link, vlans, what, (hosts, ports, payload), damage, (snap, quiet, gap))| Packet {
+        |(when, link, vlans, what, ends, damage, (snap, quiet, gap))| Packet {
             when,
             link,
             vlans,
             what,
-            hosts,
-            ports,
-            payload,
+            hosts: ends.0,
+            ports: ends.1,
+            payload: ends.2,
+            numbers: ends.3,
             damage,
             snap,
             quiet,
             gap,
         },
     )
+}
+
+/// The payload of the longest packets: with headers, all that a length of 16 bits allows.
+const LONG_PAYLOAD: usize = 65_535 - 60;
+
+/// The address of a host: those from 4 on are the least and the largest there are.
+fn v4(host: u8) -> Ipv4Addr {
+    match host {
+        0..4 => Ipv4Addr::new(10, 0, 0, host),
+        4 | 5 => Ipv4Addr::from_bits(u32::from(host - 4)),
+        _ => Ipv4Addr::from_bits(u32::MAX - u32::from(host & 1)),
+    }
+}
+
+/// The same of IPv6.
+fn v6(host: u8) -> Ipv6Addr {
+    match host {
+        0..4 => Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, host.into()),
+        4 | 5 => Ipv6Addr::from_bits(u128::from(host - 4)),
+        _ => Ipv6Addr::from_bits(u128::MAX - u128::from(host & 1)),
+    }
 }
 
 impl Packet {
@@ -164,6 +224,7 @@ impl Packet {
             }
             (_, 80) if n >= 40 => return b"GET /a HTTP/1.1\r\nHost: A.example\r\n\r\n".to_vec(),
             (_, 53) if n >= 20 => dns_query(n.into(), name, kind),
+            _ if self.numbers.is_long => return vec![0; LONG_PAYLOAD],
             _ => return vec![0; n.into()],
         };
         match self.what {
@@ -185,27 +246,28 @@ impl Packet {
         if matches!(self.link, Link::Ethernet) {
             frame = self.vlans.iter().fold(frame, |frame, id| frame.vlan(*id));
         }
-        let v4 = |host| Ipv4Addr::new(10, 0, 0, host);
-        let v6 = |host| Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, host as u16);
-        let ip4 = |frame: Frame| frame.ipv4(v4(self.hosts.0), v4(self.hosts.1));
-        let ip6 = |frame: Frame| frame.ipv6(v6(self.hosts.0), v6(self.hosts.1));
+        let Numbers { ttl, id, ack, window, .. } = self.numbers;
+        let ip4 = |frame: Frame| frame.ipv4(v4(self.hosts.0), v4(self.hosts.1)).ttl(ttl).id(id);
+        let ip6 = |frame: Frame| frame.ipv6(v6(self.hosts.0), v6(self.hosts.1)).ttl(ttl);
         let (sport, dport) = self.ports;
         let frame = match &self.what {
             What::Tcp { flags, seq } => {
                 let frame = ip4(frame).tcp(sport, dport).flags(*flags).seq(*seq);
+                let frame = frame.ackno(ack).window(window);
                 match seq % 4 {
                     0 => frame.options(&[2, 4, 5, 0xb4, 4, 2, 1, 1]),
                     _ => frame,
                 }
             }
-            What::Udp => ip4(frame).ttl(3).udp(sport, dport),
+            What::Udp => ip4(frame).udp(sport, dport),
             What::Icmp { kind, id } => ip4(frame).icmp(*kind, 0).echo(*id, 7),
             What::Fragment { offset, more } => match offset {
                 0 => ip4(frame).fragment(*offset, *more).udp(sport, dport),
                 _ => ip4(frame).fragment(*offset, *more),
             },
             What::Tcp6 { flags, label } => {
-                ip6(frame).flow_label(*label).tcp(sport, dport).flags(*flags)
+                let frame = ip6(frame).flow_label(*label).tcp(sport, dport).flags(*flags);
+                frame.ackno(ack).window(window)
             }
             What::Udp6 { extensions } => {
                 let frame = (0..*extensions).fold(ip6(frame), |f, _| f.extension(60, &[]));
@@ -235,18 +297,34 @@ impl Packet {
 
 /// Packets in the order they came.
 #[derive(Clone)]
-pub(crate) struct Traffic(Vec<Packet>);
+pub(crate) struct Traffic {
+    packets: Vec<Packet>,
+    /// How far the packets of each host of the first four lag those of others, in nanoseconds: what
+    /// one host sends, and its answers, come in order among themselves.
+    lag: [i64; 4],
+}
 
 /// One packet a line.
 impl fmt::Debug for Traffic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|packet| write!(f, "\n{packet:?}"))
+        write!(f, "\nlag {:?}", self.lag)?;
+        self.packets.iter().try_for_each(|packet| write!(f, "\n{packet:?}"))
     }
 }
 
 /// Up to three batches of packets.
 pub(crate) fn traffic() -> impl Strategy<Value = Traffic> {
-    vec(packet(), 0..3 * BATCH).prop_map(Traffic)
+    // Up to the latenesses that runs have here, exactly so much, and beyond.
+    let lag = || {
+        prop_oneof![
+            5 => Just(0),
+            1 => 0..100 * MS,
+            1 => 900 * MS..2500 * MS,
+            1 => proptest::sample::select(vec![50 * MS, 50 * MS + 1, 1000 * MS, 1000 * MS + 1]),
+        ]
+    };
+    (vec(packet(), 0..3 * BATCH), [lag(), lag(), lag(), lag()])
+        .prop_map(|(packets, lag)| Traffic { packets, lag })
 }
 
 /// Sizes of batches, to be taken again and again.
@@ -258,7 +336,7 @@ impl Traffic {
     /// The packets in batches of these sizes.
     pub(crate) fn source(&self, cuts: &[usize]) -> TrafficSource {
         let (mut bytes, mut frames, mut now) = (Vec::new(), Vec::new(), START_NS);
-        for packet in &self.0 {
+        for packet in &self.packets {
             let (link, frame) = packet.bytes();
             let ts = match packet.when {
                 When::After(gap) => {
@@ -268,6 +346,8 @@ impl Traffic {
                 When::Off(gap) => now + gap,
                 When::At(ts) => ts,
             };
+            let lag = |host: u8| self.lag.get(usize::from(host)).copied().unwrap_or(0);
+            let ts = ts.saturating_sub(lag(packet.hosts.0).max(lag(packet.hosts.1)));
             let gap = packet.gap.map(|(frames, since, until)| Gap {
                 frames,
                 since: now + since,
@@ -342,6 +422,10 @@ impl Source for TrafficSource {
             }
         }
         Ok(true)
+    }
+
+    fn is_ready(&mut self) -> bool {
+        true
     }
 
     fn account(&self) -> Account {

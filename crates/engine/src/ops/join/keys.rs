@@ -5,7 +5,7 @@ use crate::key::{Chosen, Layout, Part, Pool, narrow_rows, pack};
 use crate::limits::JOIN_KEYS_SLACK;
 use crate::processor::prefetch;
 use crate::rows::Arena;
-use crate::table::{Keys, NO_ROW, Table};
+use crate::table::{HashKey, Keys, NO_ROW, Table};
 use weir_packet::bits::Bits;
 use weir_packet::column::Column;
 use weir_packet::limits::BATCH;
@@ -51,8 +51,8 @@ struct Kind {
 }
 
 impl Kind {
-    fn new(layout: Layout) -> Kind {
-        let table = || Table::new(layout.words, CELLS, u64::MAX);
+    fn new(layout: Layout, hash_key: HashKey) -> Kind {
+        let table = || Table::new(layout.words, CELLS, u64::MAX, hash_key);
         let (table, other) = (table(), table());
         let keys = Keys::new(layout.words);
         Kind { layout, table, other, keys, new: Vec::new(), old: Vec::new() }
@@ -61,12 +61,13 @@ impl Kind {
 
 impl KeyTable {
     /// No keys of parts of these types.
-    pub(super) fn new(types: &[Type]) -> KeyTable {
+    pub(super) fn new(types: &[Type], hash_key: HashKey) -> KeyTable {
         let part = |(i, ty): (usize, &Type)| Part::of(&Expr::column(i, ty.clone()));
         let parts: Vec<Part> = types.iter().enumerate().map(part).collect();
         let (narrow, wide) = Layout::both(&parts);
+        let kinds = [Some(narrow), wide].into_iter().flatten();
         KeyTable {
-            kinds: [Some(narrow), wide].into_iter().flatten().map(Kind::new).collect(),
+            kinds: kinds.map(|layout| Kind::new(layout, hash_key)).collect(),
             parts,
             texts: Pool::default(),
             refused: 0,

@@ -7,6 +7,8 @@ use crate::naive::{self, TimeRules};
 use crate::ops::testing::{agg, compare, field, int, project, summarize};
 use crate::rows::Rows;
 use crate::segment::schema_after;
+use crate::table::HashKey;
+use proptest::prelude::*;
 use std::net::Ipv4Addr;
 use weir_packet::craft::Frame;
 use weir_packet::limits::BATCH;
@@ -20,6 +22,7 @@ const MS: i64 = 1_000_000;
 const SECOND: i64 = 1000 * MS;
 
 /// A question, by the port it is from, or the answer to it.
+#[derive(Clone, Debug)]
 enum Packet {
     Asks(u16),
     Answers(u16),
@@ -141,12 +144,12 @@ fn nothing_comes_of_nothing() {
 
 #[test]
 fn late_rows_are_counted() {
-    // The watermark is a second behind: at 20 s, what was before 19 s is late on the right, and on
-    // the left what was before 18 s.
+    // The watermark is a second behind: at 20 s it is at 19 s. A question from before 18 s is late,
+    // and so is an answer from before 18 s: it would meet none but such questions.
     let clock = || (0..4).map(|i| (i, Else));
     let rest = [
         (20_000, Else),
-        (18_000, Answers(7)),
+        (17_999, Answers(7)),
         (18_500, Asks(7)),
         (17_000, Asks(7)),
         (19_000, Answers(7)),
@@ -157,6 +160,74 @@ fn late_rows_are_counted() {
     let stage = Stage::Join(join(&program, JoinKind::Inner, Some((0, 1000))));
     add(&mut program, Input::Pipeline(0), vec![stage], true);
     assert_eq!(ledger(&program, &packets).late, 2);
+}
+
+/// Answers that lag the clock as their questions do were refused as late while the questions
+/// waited.
+#[test]
+fn answered_questions_that_lag_the_clock_are_not_called_unanswered() {
+    let packets = || {
+        let clock = [(0, Else), (0, Else), (0, Else), (0, Else), (20_000, Else)];
+        let lagging = [
+            (17_900, Asks(1)),
+            (18_000, Asks(2)),
+            (18_000, Answers(2)),
+            (18_600, Answers(3)),
+            (18_400, Asks(3)),
+            (18_300, Answers(3)),
+            (18_300, Asks(4)),
+            (18_500, Answers(3)),
+            (18_900, Asks(5)),
+            (19_900, Answers(5)),
+            (19_500, Answers(5)),
+            (18_900, Answers(5)),
+        ];
+        clock.into_iter().chain(lagging).collect::<Vec<_>>()
+    };
+    assert_eq!(joined(JoinKind::Anti, (0, 1000), &packets()), ["0: 12 4"]);
+    let pairs = joined(JoinKind::Left, (0, 1000), &packets());
+    let expected = ["7 2 8", "12 4 absent", "10 3 13", "10 3 9", "14 5 17", "14 5 16", "14 5 15"];
+    assert_eq!(pairs, expected.map(|row| format!("0: {row}")));
+}
+
+/// Packets that lag the clock by as much as it waits, by more and by less.
+fn lagging() -> impl Strategy<Value = Vec<(i64, Packet)>> {
+    let lag = prop_oneof![
+        4 => Just(0), 2 => 0i64..400, 2 => 900i64..1100, 2 => 1000i64..3000,
+        1 => proptest::sample::select(vec![999i64, 1000, 1001, 1999, 2000, 2001, 4000]),
+    ];
+    let packet = (0i64..300, lag, 0..5u8, 1..4u16);
+    proptest::collection::vec(packet, 0..120).prop_map(|all| {
+        let mut now = 10_000;
+        let packet = |(gap, lag, kind, port)| {
+            now += gap;
+            let packet = match kind {
+                0 | 1 => Asks(port),
+                2 | 3 => Answers(port),
+                _ => Else,
+            };
+            (now - lag, packet)
+        };
+        all.into_iter().map(packet).collect()
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: ProptestConfig::default().cases.min(64),
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn rows_meet_by_one_rule_however_much_they_lag(
+        packets in lagging(),
+        kind in proptest::sample::select(vec![JoinKind::Inner, JoinKind::Left, JoinKind::Anti]),
+        within in proptest::sample::select(vec![
+            (0, 1000), (-1000, 0), (-500, 700), (100, 2000), (-2000, -100), (0, 0), (0, 5000),
+        ]),
+    ) {
+        joined(kind, within, &packets);
+    }
 }
 
 #[test]
@@ -207,7 +278,7 @@ fn a_hot_key_costs_what_its_rows_meet() {
         let program = sides();
         let mut plan = join(&program, JoinKind::Inner, Some(within));
         plan.max_rows = 1 << 20;
-        let mut join = super::Join::new(&plan, &program.pipelines[0].schema);
+        let mut join = super::Join::new(&plan, &program.pipelines[0].schema, HashKey::random());
         let (mut rows, mut pairs) = (Rows::new(&program.pipelines[0].schema), 0);
         let shift = within.0 * MS;
         for (side, shift) in [(Side::Left, 0), (Side::Right, shift + MS / 2)] {
@@ -234,6 +305,36 @@ fn a_hot_key_costs_what_its_rows_meet() {
         let looks = join.right.looks.get();
         assert!(looks <= 4 * ROWS as u64, "{looks} looks for {ROWS} rows, {within:?}");
     }
+}
+
+/// Right rows of one key that all lag the watermark, the latest ones first: each belongs before
+/// those that came earlier. A row is passed a few times in each tick at most, of which there are
+/// some ten while it is held.
+#[test]
+fn rows_of_a_hot_key_that_lag_cost_no_more_than_a_few_looks_each() {
+    const ROWS: usize = 20_000;
+    let program = sides();
+    let mut plan = join(&program, JoinKind::Inner, Some((0, 80_000)));
+    plan.max_rows = 1 << 20;
+    let mut join = super::Join::new(&plan, &program.pipelines[0].schema, HashKey::random());
+    let mut rows = Rows::new(&program.pipelines[0].schema);
+    join.watermark(100_000 * MS, &mut |_| {});
+    for from in (0..ROWS).step_by(BATCH) {
+        rows.clear();
+        rows.len = BATCH.min(ROWS - from);
+        for j in 0..rows.len {
+            rows.columns[0].set_raw(j, (from + j) as u128);
+            rows.columns[1].set_raw(j, 7);
+            rows.time.set_raw(j, (90_000 * MS - (from + j) as i64 * MS) as u128);
+            rows.order.push((from + j) as u64);
+            rows.clock.push(0);
+        }
+        join.push(Side::Right, &rows);
+        join.watermark((100_000 + from as i64) * MS, &mut |_| {});
+    }
+    join.finish(&mut |_| {});
+    let looks = join.right.looks.get();
+    assert!(looks <= 12 * ROWS as u64, "{looks} looks for {ROWS} rows");
 }
 
 #[test]

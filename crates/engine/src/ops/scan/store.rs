@@ -10,7 +10,7 @@ use crate::limits::{EVICT_LOOK, EVICT_OF_LOOK, EVICT_STEPS, ROWS_START, SWEEP};
 use crate::pages::{Words, row_words};
 use crate::processor::prefetch;
 use crate::rows::Arena;
-use crate::table::{Index, Keys, hash};
+use crate::table::{HashKey, Index, Keys};
 use weir_packet::bits::Bits;
 use weir_packet::column::Column;
 use weir_packet::limits::BATCH;
@@ -82,14 +82,14 @@ pub(super) struct Terms<'a> {
 
 impl Store {
     /// A store for keys of a layout with `cells` words of state.
-    pub(super) fn new(layout: Layout, cells: usize, max_keys: usize) -> Store {
+    pub(super) fn new(layout: Layout, cells: usize, max_keys: usize, hash_key: HashKey) -> Store {
         let stride = row_words(layout.words + HEAD + cells);
         Store {
             taken: Bits::NONE,
             positions: Box::new([0; BATCH]),
             keys: Keys::new(layout.words),
             likely: Box::new([0; BATCH]),
-            index: Index::with_capacity(0),
+            index: Index::new(hash_key),
             words: Words::new(),
             stride,
             rows: 0,
@@ -136,7 +136,7 @@ impl Store {
         if n > 0 {
             let chosen = Chosen { set: rows, positions: &self.positions[..n] };
             pack(&self.layout, columns, chosen, texts, arena, &mut self.keys);
-            self.keys.hash();
+            self.keys.hash(self.index.hash_key());
             self.keys.hashes[..n].iter().for_each(|&h| self.index.prefetch(h));
         }
     }
@@ -146,15 +146,20 @@ impl Store {
         let n = self.list(rows);
         let chosen = Chosen { set: rows, positions: &self.positions[..n] };
         let ask = self.index.ask();
-        let made = direct.pack(plain, chosen, &mut self.keys, move |h| ask.prefetch(h));
+        let hash_key = self.index.hash_key();
+        let made = direct.pack(plain, chosen, &mut self.keys, hash_key, move |h| ask.prefetch(h));
         if !made {
             self.list(Bits::NONE);
         }
         made
     }
 
-    /// Lists the positions of the rows that are taken; returns how many.
+    /// Lists the positions of the rows that are taken; returns how many. Their keys are hashed
+    /// after that.
     fn list(&mut self, rows: Bits) -> usize {
+        if self.index.is_crowded() {
+            self.rekey();
+        }
         self.taken = rows;
         let mut n = 0;
         rows.each(|i| {
@@ -348,7 +353,18 @@ impl Store {
     /// The hash of the key of a row.
     fn hash_of(&self, row: u32) -> u64 {
         let start = row as usize * self.stride;
-        hash(self.words[start..start + self.layout.words].iter().copied())
+        self.index.hash_key().hash(self.words[start..start + self.layout.words].iter().copied())
+    }
+
+    /// Finds all rows by a new key from now on.
+    #[cold]
+    fn rekey(&mut self) {
+        let Store { words, index, stride, rows, layout, .. } = self;
+        let key = HashKey::random();
+        let rows = (0..).zip(words.chunks_exact(*stride).take(*rows));
+        let live = rows.filter(|(_, row)| row[layout.words + META] != FREE);
+        let hash = |row: &[u64]| key.hash(row[..layout.words].iter().copied());
+        index.rekey(key, live.map(|(n, row)| (n, hash(row))));
     }
 
     /// Removes keys whose last row is not after `old`, among the next few under the hand; looks at

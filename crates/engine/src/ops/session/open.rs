@@ -8,7 +8,7 @@ use super::{LAST, META, ROWS, START};
 use crate::agg::end_reason::SHIFT;
 use crate::pages::LINE_WORDS;
 use crate::processor::prefetch;
-use crate::table::{Ask, Index, Keys, Table, hash};
+use crate::table::{Ask, HashKey, Index, Keys, Table};
 use weir_packet::bits::Bits;
 use weir_packet::limits::BATCH;
 use weir_plan::{EndReason, Session};
@@ -60,6 +60,11 @@ pub(super) fn turn(table: &Table, row: u32) -> Option<u64> {
     (meta & OPEN != 0).then_some(meta >> SHIFT)
 }
 
+/// The hash of a session's key.
+fn hash_of(table: &Table, row: u32, key: HashKey) -> u64 {
+    key.hash(table.key(row).iter().copied())
+}
+
 /// All sessions that are open.
 pub(super) fn live_rows(table: &Table, rows: &mut Vec<u32>) {
     rows.clear();
@@ -96,10 +101,10 @@ pub(super) fn touch(table: &mut Table, row: u32, session: Session, clock: i64, o
 }
 
 impl Open {
-    pub(super) fn new(session: Session) -> Open {
+    pub(super) fn new(session: Session, hash_key: HashKey) -> Open {
         Open {
             session,
-            index: Index::with_capacity(0),
+            index: Index::new(hash_key),
             likely: Box::new([0; BATCH]),
             live: 0,
             ended: Vec::new(),
@@ -118,6 +123,21 @@ impl Open {
         self.index.reserve(sessions);
     }
 
+    /// What keys are hashed with to be looked up here.
+    pub(super) fn hash_key(&self) -> HashKey {
+        self.index.hash_key()
+    }
+
+    /// Finds sessions by a new key from now on, if they crowd by this one. Keys are hashed after
+    /// that.
+    pub(super) fn relieve(&mut self, table: &Table) {
+        if self.index.is_crowded() {
+            let live = (0..table.len() as u32).filter(|&row| turn(table, row).is_some());
+            let key = HashKey::random();
+            self.index.rekey(key, live.map(|row| (row, hash_of(table, row, key))));
+        }
+    }
+
     /// What asks for what looking up a hash will need first.
     pub(super) fn ask(&self) -> Ask<'_> {
         self.index.ask()
@@ -126,6 +146,7 @@ impl Open {
     /// Makes room for the sessions of keys, and asks for those that are likely theirs.
     pub(super) fn prepare(&mut self, table: &Table, coming: &Coming<'_>) {
         let n = coming.keys.len.min(BATCH);
+        debug_assert!(coming.keys.hash_key == self.index.hash_key(), "hashed for this index");
         self.index.reserve(n);
         let (rows, stride) = (table.rows(), table.stride());
         self.index.likely(&coming.keys.hashes[..n], &mut self.likely, |row| {
@@ -222,12 +243,13 @@ impl Open {
     }
 
     /// The open session of a key.
-    pub(super) fn find(&self, table: &Table, keys: &Keys, j: usize) -> Option<u32> {
+    pub(super) fn find(&mut self, table: &Table, keys: &Keys, j: usize) -> Option<u32> {
         let same = |row: u32| {
             let key = &table.row(row)[..keys.words.len()];
             keys.words.iter().zip(key).all(|(plane, word)| plane[j] == *word)
         };
-        self.index.find(keys.hashes[j], same).ok()
+        let found = self.index.find(keys.hashes[j], same);
+        found.map_err(|place| self.index.note(place)).ok()
     }
 
     /// Begins the session of a key that has none open.
@@ -265,7 +287,7 @@ impl Open {
 
     /// Ends an open session.
     pub(super) fn end(&mut self, table: &mut Table, row: u32, reason: EndReason) {
-        self.index.remove(hash(table.key(row).iter().copied()), row);
+        self.index.remove(hash_of(table, row, self.index.hash_key()), row);
         let meta = &mut head_of(table, row)[META];
         *meta = (reason as u64) << SHIFT | *meta & IN_WHEEL;
         self.ended.push(row);
@@ -303,7 +325,7 @@ impl Open {
         debug_assert_eq!((table.len(), self.free.len()), (self.live, 0));
         self.index.reserve(table.len());
         for row in 0..table.len() as u32 {
-            let hash = hash(table.key(row).iter().copied());
+            let hash = hash_of(table, row, self.index.hash_key());
             let Err(place) = self.index.find(hash, |_| false) else { unreachable!("none is same") };
             self.index.insert(place, hash, row);
             let head = head_of(table, row);

@@ -1,12 +1,13 @@
 use super::*;
 use crate::conform::{Frames, check, check_stages, program};
 use crate::expr::{Ctx, Regs, Src};
-use crate::functions::Functions;
+use crate::functions::{BuildContext, Functions};
 use crate::naive::{self, TimeRules};
 use crate::ops::testing::{agg, compare, field, int, summarize};
 use crate::rows::Collect;
 use crate::run::{Options, run};
 use crate::segment::schema_after;
+use crate::table::HashKey;
 use proptest::prelude::*;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use weir_packet::column::Repr;
@@ -213,7 +214,7 @@ fn every_aggregate_over_every_kind_of_key() {
 /// Packets of some hundred hosts of both families.
 fn hosts() -> Frames {
     let frames = (0..3_000u64).map(|i| {
-        let h = crate::table::hash([i]);
+        let h = HashKey::KNOWN.hash([i]);
         let (a, b) = ((h >> 20) as u32 % 200, (h >> 40) as u32 % 3);
         let frame = match h & 3 {
             0 => Frame::ethernet().ipv6(Ipv6Addr::from(u128::from(a)), Ipv6Addr::from(1)),
@@ -295,7 +296,9 @@ impl ByHand {
         let stage = summarize(&["number"], aggs, Window::Session(session));
         let schema = schema_after(std::slice::from_ref(&stage), &Schema::default());
         let Stage::Summarize(plan) = stage else { unreachable!() };
-        let spec = Spec::new(&plan, &Functions::default(), schema);
+        let functions = &Functions::default();
+        let with = BuildContext { functions, hash_key: HashKey::random() };
+        let spec = Spec::new(&plan, with, schema);
         let key = |_: &Expr| Val::Src(Src::Slot(0));
         let args = plan.aggs.iter().map(|a| (a.arg.iter().map(key).collect(), None));
         let keys = vec![Val::Src(Src::Slot(0))];

@@ -3,7 +3,7 @@
 use crate::expr::{Ctx, Src, Val};
 use crate::key::{Chosen, Layout, Part, Pool, choose, pack};
 use crate::limits::PARTS_MAX;
-use crate::table::{Keys, NO_ROW, Table};
+use crate::table::{HashKey, Keys, NO_ROW, Table};
 use std::cmp::Ordering;
 use weir_packet::bits::Bits;
 use weir_packet::column::Column;
@@ -15,6 +15,7 @@ pub struct PerKey {
     keys: Vec<Val>,
     layout: Layout,
     max_keys: u64,
+    hash_key: HashKey,
     packed: Keys,
     /// Where the key columns stand in this batch.
     srcs: Vec<Src>,
@@ -29,7 +30,7 @@ pub(super) struct Groups {
 
 impl PerKey {
     /// The keys of a plan, compiled.
-    pub fn new(plan: &Per, keys: Vec<Val>) -> PerKey {
+    pub fn new(plan: &Per, keys: Vec<Val>, hash_key: HashKey) -> PerKey {
         assert!(keys.len() <= PARTS_MAX, "a key has at most {PARTS_MAX} parts");
         let parts: Vec<Part> = plan.keys.iter().map(Part::of).collect();
         let (narrow, wide) = Layout::both(&parts);
@@ -39,6 +40,7 @@ impl PerKey {
             layout,
             keys,
             max_keys: plan.max_keys,
+            hash_key,
             srcs: Vec::with_capacity(PARTS_MAX),
             positions: Vec::with_capacity(BATCH),
         }
@@ -46,7 +48,7 @@ impl PerKey {
 
     /// No keys yet.
     pub(super) fn groups(&self) -> Groups {
-        let table = Table::new(self.layout.words, 0, self.max_keys);
+        let table = Table::new(self.layout.words, 0, self.max_keys, self.hash_key);
         Groups { table, pool: Pool::default() }
     }
 

@@ -112,6 +112,10 @@ impl Source for Turning {
         self.frames.fill(batch)
     }
 
+    fn is_ready(&mut self) -> bool {
+        true
+    }
+
     fn account(&self) -> Account {
         self.frames.account()
     }

@@ -1,0 +1,43 @@
+//! `scan` of the naive model.
+
+use super::{Mark, Memory, Row, Steps, put};
+use std::collections::BTreeMap;
+use weir_plan::{Scan, Value};
+
+impl Steps<'_> {
+    /// Folds a row into the states of its key and adds them to the row. Idle time is judged by the
+    /// later of the row's time and the watermark, so that no late row finds an expired key.
+    pub(super) fn scan(
+        &mut self,
+        s: &Scan,
+        keys: &mut BTreeMap<Vec<Value>, Memory>,
+        watermark: Mark,
+        row: &mut Row,
+    ) {
+        self.turn += 1;
+        let key: Vec<_> = s.keys.iter().map(|k| self.eval.eval(k, row, &[])).collect();
+        let now = match (row.ts, watermark) {
+            (Some(ts), Mark::At(watermark)) => Some(ts.max(watermark)),
+            (ts, _) => ts,
+        };
+        let known = keys.get(&key).filter(|m| match (now, m.last) {
+            (Some(now), Some(last)) => now.saturating_sub(last) < s.idle_ns,
+            _ => true,
+        });
+        let (before, last) = match known {
+            Some(memory) => (memory.states.clone(), memory.last.max(now)),
+            None => (s.states.iter().map(|x| self.eval.eval(&x.init, row, &[])).collect(), now),
+        };
+        if !keys.contains_key(&key) && keys.len() as u64 >= s.max_keys {
+            let oldest = keys.iter().min_by_key(|(_, m)| m.turn).map(|(k, _)| k.clone());
+            keys.remove(&oldest.expect("a scan may hold a key"));
+            self.evicted += 1;
+        }
+        let states: Vec<_> =
+            s.states.iter().map(|x| self.eval.eval(&x.update, row, &before)).collect();
+        for (x, value) in s.states.iter().zip(&states) {
+            put(&mut row.cells, x.output, value.clone());
+        }
+        keys.insert(key, Memory { states, last, turn: self.turn });
+    }
+}
