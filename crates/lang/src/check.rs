@@ -136,7 +136,9 @@ impl<'t> Checker<'t> {
             d.label = format!("through `{name}`");
             d.notes.insert(0, crate::diagnostic::Note { span: Some(inner), text: "here".into() });
         }
-        if self.diagnostics.len() < DIAGNOSTICS_MAX {
+        // Warnings leave room for as many errors: one that is left out would not stop the query.
+        let alike = self.diagnostics.iter().filter(|other| other.is_error() == d.is_error());
+        if alike.count() < DIAGNOSTICS_MAX {
             self.diagnostics.push(d);
         }
     }

@@ -264,6 +264,8 @@ codes! {
     NotPackets,
     /// An output for packets that has no name, or is named twice.
     BadOutput,
+    /// A field that a column replaces, of packets that leave with the field as it was.
+    ReplacedField,
 }
 
 impl Code {
@@ -302,7 +304,7 @@ mod tests {
         assert_eq!(numbered[9], "W010 ForeignWord");
         assert_eq!(numbered[26], "W027 TypeMismatch");
         assert_eq!(numbered[45], "W046 TooLarge");
-        assert_eq!(numbered.last().unwrap(), "W055 BadOutput");
+        assert_eq!(numbered.last().unwrap(), "W056 ReplacedField");
     }
 
     #[test]

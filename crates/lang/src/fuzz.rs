@@ -121,6 +121,12 @@ mod tests {
         for open in ["(", "not ", "- ", "~", "f(", "match x { (", "x in {", "match ", "1 + ("] {
             fuzz_query(deep(open, 20_000).as_bytes());
         }
+        // All levels of operators between any two brackets.
+        let climb = "(tcp or not udp and len == 1 | 2 ^ 3 & 4 << 5 + 6 * -";
+        for n in [15, 16, 31, 32, 64, 20_000] {
+            fuzz_query(deep(climb, n).as_bytes());
+            fuzz_query(format!("{}1{}", deep(climb, n), ")".repeat(n)).as_bytes());
+        }
         for joint in ["+ 1 ", "and tcp ", "| 1 ", "< 1 ", "in {1} ", "&& tcp ", "where ", ", "] {
             fuzz_query(format!("packets | where (tcp {}", joint.repeat(20_000)).as_bytes());
             fuzz_query(format!("packets | where tcp {}", joint.repeat(20_000)).as_bytes());

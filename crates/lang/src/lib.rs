@@ -90,9 +90,11 @@ pub fn compile(q: &Query<'_>, o: &Options<'_>) -> Result<Compiled, Vec<Diagnosti
         diagnostics.retain(|d| d.code != Code::NoPipeline && d.code != Code::Unused);
     }
     diagnostics.extend(parsed.diagnostics);
-    diagnostics.sort_by_key(|d| d.span);
+    // Where there are too many, warnings are dropped before errors.
+    diagnostics.sort_by_key(|d| (!d.is_error(), d.span));
     diagnostics.dedup();
     diagnostics.truncate(limits::DIAGNOSTICS_MAX);
+    diagnostics.sort_by_key(|d| d.span);
     if diagnostics.iter().any(Diagnostic::is_error) {
         return Err(diagnostics);
     }

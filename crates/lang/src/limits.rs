@@ -17,14 +17,21 @@ pub const ENTRIES_MAX: usize = 1 << 20;
 /// Bytes of one cell of a table: as many as a text that a function makes may have.
 pub const CELL_MAX: usize = 4096;
 
-/// Nesting of brackets, calls and prefix operators in the text of one expression, lets expanded.
-pub const NESTING_MAX: usize = weir_plan::limits::DEPTH_MAX;
+/// Nesting of brackets, calls, matches and prefix operators in the text of one expression or
+/// pattern. With lets put in place and choices worked out, [`weir_plan::limits::DEPTH_MAX`] holds.
+pub const NESTING_MAX: usize = 64;
+
+/// Terms of one sum or other computation; those of `and` and `or` are not counted.
+pub const TERMS_MAX: usize = 64;
+
+/// Cases of one `match`.
+pub const CASES_MAX: usize = 64;
 
 /// Words (64 bits each) that the values of one key take; the one word more that a key may have says
 /// which of them are there, or which group a counted value belongs to.
 pub const KEY_VALUE_WORDS_MAX: usize = weir_plan::limits::KEY_WORDS_MAX - 1;
 
-/// Diagnostics reported of one query; the rest are dropped.
+/// Diagnostics reported of one query; the rest are dropped, warnings first.
 pub const DIAGNOSTICS_MAX: usize = 100;
 
 /// Networks in a MaxMind database.

@@ -3,6 +3,7 @@
 use crate::diagnostic::Span;
 use crate::tree::Expr;
 use std::collections::{BTreeMap, BTreeSet};
+use weir_packet::fields;
 use weir_plan::ends::Edit;
 use weir_plan::{Schema, Type, Value};
 
@@ -85,6 +86,8 @@ pub(crate) struct Scope {
     pub(crate) lenient: bool,
     /// What is done to the frames of packets that go out.
     pub(crate) edits: Vec<Edit>,
+    /// Fields of packets that columns replace, and where: packets still have what they came with.
+    pub(crate) replaced: BTreeMap<String, Span>,
 }
 
 /// What time rows have.
@@ -119,6 +122,13 @@ impl Scope {
             None => self.poisoned.insert(name.to_owned()),
         };
         self.schema.put(name, ty.unwrap_or(Type::Int))
+    }
+
+    /// Notes that the column `name`, given at that place, replaces a field of packets, if it does.
+    pub(crate) fn replaces(&mut self, name: &str, span: Span) {
+        if self.packets && fields::by_name(name).is_some() {
+            self.replaced.entry(name.to_owned()).or_insert(span);
+        }
     }
 
     /// The rows behind a stage that keeps nothing but its own columns.

@@ -3,10 +3,10 @@
 use super::Checker;
 use super::words::{a, say};
 use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::limits::CASES_MAX;
 use crate::lower;
 use crate::names::Scope;
 use crate::tree::{Arm, Expr as TreeExpr, ExprKind as Tree, Pattern, PatternKind, Spanned};
-use weir_plan::limits::DEPTH_MAX;
 use weir_plan::{BinaryOp, Expr, Member, Type, Value};
 
 /// What one part of a matched value must be.
@@ -88,8 +88,8 @@ impl<'t> Checker<'t> {
         arms: &[Arm],
         span: Span,
     ) -> Option<Expr> {
-        if arms.len() > DEPTH_MAX {
-            let message = format!("a `match` has at most {DEPTH_MAX} cases");
+        if arms.len() > CASES_MAX {
+            let message = format!("a `match` has at most {CASES_MAX} cases");
             self.report(Diagnostic::new(Code::TooLarge, span, message));
             return None;
         }

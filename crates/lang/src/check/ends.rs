@@ -134,13 +134,34 @@ impl<'t> Checker<'t> {
                 keys.zip(outputs).map(|(keys, outputs)| To::Steer { keys, outputs })
             }
         };
-        // What is dropped shows no edits.
+        // What is dropped shows no edits, and nothing else either.
         if !matches!(act, Act::Drop) {
             chain.idle = None;
+            self.leaves_as_it_came(scope, word(act), span);
         }
         chain.sound &= to.is_some();
         let edits = chain.edits.clone();
         chain.acts.extend(to.map(|to| weir_plan::ends::Act { edits, to }));
+    }
+
+    /// Reports fields that columns replaced, where the packet leaves with what it came with: who
+    /// hides an address would send it all the same.
+    fn leaves_as_it_came(&mut self, scope: &Scope, word: &str, leaves: Span) {
+        for (field, &span) in &scope.replaced {
+            let code = Code::ReplacedField;
+            if self.diagnostics.iter().any(|d| d.code == code && d.span == span) {
+                continue;
+            }
+            let message =
+                format!("`{field}` is replaced in the row only: the packet leaves with its own");
+            let d = Diagnostic::new(code, span, message)
+                .label("the packet does not have this value")
+                .note_at(leaves, format!("`{word}` sends the packet as it was captured"));
+            self.report(d.help(format!(
+                "no stage rewrites packets yet: put out rows, as with `| project ts, {field}`; or \
+                 where packets may leave as they are, give the column a name of its own"
+            )));
+        }
     }
 
     fn edit(&mut self, chain: &mut Chain, edit: Option<Edit>, span: Span) {

@@ -3,7 +3,7 @@
 use super::Checker;
 use super::words::{Side, a, mismatch_help, say};
 use crate::diagnostic::{Code, Diagnostic, Span};
-use crate::limits::{NESTING_MAX, NODES_MAX};
+use crate::limits::{NODES_MAX, TERMS_MAX};
 use crate::lower;
 use crate::names::Scope;
 use crate::tree::{Expr as TreeExpr, ExprKind as Tree, Spanned};
@@ -132,7 +132,10 @@ impl<'t> Checker<'t> {
 
 /// Nodes.
 impl<'t> Checker<'t> {
-    pub(super) fn expr(&mut self, scope: &Scope, e: &TreeExpr) -> Option<Expr> {
+    pub(super) fn expr(&mut self, scope: &Scope, mut e: &TreeExpr) -> Option<Expr> {
+        while let Tree::Paren(inner) = &e.node {
+            e = inner;
+        }
         self.nodes += 1;
         if self.nodes > NODES_MAX {
             // The first one over the limit tells; the others follow from it.
@@ -141,9 +144,10 @@ impl<'t> Checker<'t> {
             }
             return None;
         }
-        // A chain of brackets and operators is at most a few nodes for each level of nesting.
-        if self.nesting >= 4 * NESTING_MAX {
-            let d = Diagnostic::new(Code::TooLarge, e.span, "lets are nested too deep here");
+        if self.nesting >= DEPTH_MAX {
+            let message =
+                format!("this is more than {DEPTH_MAX} levels deep once lets are put in place");
+            let d = Diagnostic::new(Code::TooLarge, e.span, message);
             self.report(d.help("compute a part of it in an `extend` before"));
             return None;
         }
@@ -166,12 +170,12 @@ impl<'t> Checker<'t> {
                 self.bytes(scope, header, offset, size.as_deref())
             }
             Tree::Match { value, arms } => self.match_expr(scope, value, arms, e.span),
-            Tree::Paren(inner) => self.expr(scope, inner),
             Tree::Tuple(parts) => {
                 let parts: Vec<_> = parts.iter().map(|p| (self.expr(scope, p), p.span)).collect();
                 self.tuple(parts)
             }
-            Tree::Error => None,
+            // Brackets are left out before.
+            Tree::Paren(_) | Tree::Error => None,
         }
     }
 
@@ -222,8 +226,8 @@ impl<'t> Checker<'t> {
     ) -> Option<Expr> {
         let op = rest.first().map_or(BinaryOp::And, |(op, _)| op.node);
         let logical = matches!(op, BinaryOp::And | BinaryOp::Or);
-        if !logical && rest.len() >= DEPTH_MAX {
-            let message = format!("a computation has at most {DEPTH_MAX} terms");
+        if !logical && rest.len() >= TERMS_MAX {
+            let message = format!("a computation has at most {TERMS_MAX} terms");
             self.report(Diagnostic::new(Code::TooLarge, span, message));
             return None;
         }

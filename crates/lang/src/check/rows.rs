@@ -172,7 +172,9 @@ impl<'t> Checker<'t> {
                 return None;
             }
         };
+        let span = item.span();
         let put = |(name, ty): (String, Type)| {
+            built.scope.replaces(&name, span);
             let position = built.scope.put(&name, Some(ty.clone()));
             (name, position, ty)
         };

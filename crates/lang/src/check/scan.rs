@@ -40,7 +40,8 @@ impl<'t> Checker<'t> {
         let complete = inits.len() == scan.states.len() && inits.iter().all(|(.., e)| e.is_some());
         let states = if complete { self.updates(scope, &inits, &scan.update) } else { None };
         let mut out = Vec::new();
-        for (i, (name, ..)) in inits.iter().enumerate() {
+        for (i, (name, span, _)) in inits.iter().enumerate() {
+            scope.replaces(name, *span);
             let state = states.as_ref().map(|s| s[i].clone());
             let output = scope.put(name, state.as_ref().map(|(init, _)| init.ty.clone()));
             out.extend(state.map(|(init, update)| ScanState {

@@ -170,7 +170,8 @@ impl<'t> Checker<'t> {
         scope.pending.clear();
         self.distinct_names(&columns);
         let mut out = Vec::new();
-        for (name, _, e) in columns {
+        for (name, span, e) in columns {
+            scope.replaces(&name, span);
             let position = scope.put(&name, e.as_ref().map(|e| e.ty.clone()));
             out.extend(e.map(|e| (name, position, e)));
         }

@@ -35,8 +35,9 @@ impl Parser<'_> {
         self.expr_from(OR)
     }
 
-    /// An expression whose operators all bind at least as tight as `level`.
-    pub(super) fn expr_from(&mut self, level: u8) -> Option<Expr> {
+    /// What stands within brackets, a call or a match, or after a prefix: one level deeper. An
+    /// operator's operands are no deeper than it is, so at most a few calls lie between levels.
+    fn nested<T>(&mut self, part: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
         if self.nesting >= NESTING_MAX {
             let message = format!("this is nested more than {NESTING_MAX} levels deep");
             let d = Diagnostic::new(Code::TooLarge, self.span(), message);
@@ -46,12 +47,13 @@ impl Parser<'_> {
             return None;
         }
         self.nesting += 1;
-        let expr = self.climb(level);
+        let out = part(self);
         self.nesting = self.nesting.saturating_sub(1);
-        expr
+        out
     }
 
-    fn climb(&mut self, level: u8) -> Option<Expr> {
+    /// An expression whose operators all bind at least as tight as `level`.
+    pub(super) fn expr_from(&mut self, level: u8) -> Option<Expr> {
         let mut left = self.prefix()?;
         loop {
             if level <= COMPARISON
@@ -190,7 +192,7 @@ impl Parser<'_> {
             _ => return self.primary(),
         };
         let start = self.bump();
-        let operand = self.expr_from(level)?;
+        let operand = self.nested(|p| p.expr_from(level))?;
         let span = start.to(operand.span);
         Some(Expr::new(ExprKind::Unary(op, Box::new(operand)), span))
     }
@@ -241,7 +243,7 @@ impl Parser<'_> {
     /// `header[offset]` or `header[offset:size]`.
     fn bytes(&mut self, header: Name) -> Option<Expr> {
         let open = self.open();
-        let inside = self.place();
+        let inside = self.nested(Parser::place);
         let end = self.close(open, "]", inside.is_some())?;
         let span = header.span.to(end);
         let Some((offset, size)) = inside else { return Some(self.error_expr(span)) };
@@ -259,7 +261,7 @@ impl Parser<'_> {
     /// `(expr)`, or a tuple.
     fn bracketed(&mut self) -> Option<Expr> {
         let open = self.open();
-        let parts = self.list(Parser::expr);
+        let parts = self.nested(|p| p.list(Parser::expr));
         let whole = parts.is_some();
         let end = self.close(open, ")", whole)?;
         let span = open.to(end);
@@ -279,7 +281,10 @@ impl Parser<'_> {
             self.report(d.help("`count()` counts rows"));
             self.bump();
         }
-        let args = if self.is_sign(")") { Some(Vec::new()) } else { self.list(Parser::expr) };
+        let args = match self.is_sign(")") {
+            true => Some(Vec::new()),
+            false => self.nested(|p| p.list(Parser::expr)),
+        };
         let end = self.close(open, ")", args.is_some())?;
         let span = func.span.to(end);
         let Some(args) = args else { return Some(self.error_expr(span)) };
@@ -288,22 +293,25 @@ impl Parser<'_> {
 
     fn match_expr(&mut self) -> Option<Expr> {
         let start = self.bump();
-        let value = Box::new(self.expr()?);
+        let value = Box::new(self.nested(Parser::expr)?);
         if !self.is_sign("{") {
             let d = self.expected("`{` and the cases");
             self.unexpected(d.help("as in `match dport { 22 => \"ssh\", _ => \"other\" }`"));
             return None;
         }
         let open = self.open();
-        let arms = self.braced(|p| {
-            let pattern = p.pattern()?;
-            p.expect("=>", "after the pattern")?;
-            Some(Arm { pattern, body: p.expr()? })
-        });
+        let arms = self.nested(|p| p.braced(Parser::match_case));
         let end = self.close(open, "}", arms.is_some())?;
         let span = start.to(end);
         let Some(arms) = arms else { return Some(self.error_expr(span)) };
         Some(Expr::new(ExprKind::Match { value, arms }, span))
+    }
+
+    /// `pattern => expr`
+    fn match_case(&mut self) -> Option<Arm> {
+        let pattern = self.pattern()?;
+        self.expect("=>", "after the pattern")?;
+        Some(Arm { pattern, body: self.expr()? })
     }
 
     /// One or more of `part`, separated by commas, up to the closing brace; a comma may stand
@@ -337,8 +345,11 @@ impl Parser<'_> {
             let d = Diagnostic::new(Code::BadSet, start, "nothing is in an empty set");
             self.report(d.help("name its members: `{22, 80}`"));
         }
-        let members =
-            if self.is_sign("}") { Some(Vec::new()) } else { self.braced(Parser::member) };
+        let members = if self.is_sign("}") {
+            Some(Vec::new())
+        } else {
+            self.nested(|p| p.braced(Parser::member))
+        };
         let end = self.close(open, "}", members.is_some())?;
         Some(Spanned::new(Set::Braces(members?), open.to(end)))
     }
