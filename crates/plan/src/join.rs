@@ -27,8 +27,12 @@ const TICK_MIN_NS: i64 = 1_000_000;
 /// The join reads the watermark, which is the smaller one of both sides, rounded down to a multiple
 /// of [`Join::tick`]. A left row comes out once no partner can come any more: in the order of time,
 /// then as left rows came, its partners in the order of time, then as they came. It keeps its
-/// event time. A row that comes when others that it might have met are gone is not taken in, and
-/// counted as late.
+/// event time.
+///
+/// A left row is open until it comes out, and a right row meets the left rows that are open when it
+/// comes or that come later, however late it is itself. A left row that comes when its interval is
+/// over is not taken in and counted as late; so is a right row that comes when the intervals of all
+/// left rows that it could meet are over.
 ///
 /// The left rows of one tick make at most [`Join::max_rows`] pairs, and [`JOIN_PAIRS_EACH`] more
 /// for each of them: one that finds partners when those before it have made more is left out with
@@ -120,14 +124,15 @@ impl Join {
         time.saturating_add(self.wait())
     }
 
-    /// A right row of this time is late when more than this has been reached: left rows that it
-    /// might meet have come out.
+    /// The first left row that a right row of this time might meet comes out when more than this
+    /// has been reached. By then the right rows of this time are put in order; those that come
+    /// later still meet the left rows that are open.
     pub fn right_until(&self, time: i64) -> i64 {
         time.saturating_add(self.wait().saturating_sub(self.interval().1))
     }
 
-    /// A right row of this time is forgotten when more than this has been reached: all left rows
-    /// that it might meet have come out.
+    /// A right row of this time is forgotten, or is late, when more than this has been reached: all
+    /// left rows that it might meet have come out.
     pub fn right_held_until(&self, time: i64) -> i64 {
         time.saturating_add(self.wait().saturating_sub(self.interval().0))
     }
@@ -137,15 +142,19 @@ impl Join {
         reached.saturating_sub(self.wait())
     }
 
-    /// The times of the right rows that a left row of this time meets.
-    pub fn partners(&self, left: i64) -> RangeInclusive<i64> {
+    /// The times of the right rows that a left row of this time meets; `None` where there is no
+    /// such time.
+    pub fn partners(&self, left: i64) -> Option<RangeInclusive<i64>> {
         let (from, to) = self.interval();
-        left.saturating_add(from)..=left.saturating_add(to)
+        // Beyond the range of times on one side: no time is as far away on the other.
+        let first = left.checked_add(from).or_else(|| (from < 0).then_some(i64::MIN))?;
+        let last = left.checked_add(to).or_else(|| (to > 0).then_some(i64::MAX))?;
+        Some(first..=last)
     }
 
     /// Whether rows of equal keys and of these times meet.
     pub fn meets(&self, left: i64, right: i64) -> bool {
-        self.partners(left).contains(&right)
+        self.partners(left).is_some_and(|times| times.contains(&right))
     }
 
     /// The columns that come out when these are the left side's.
@@ -204,8 +213,8 @@ mod tests {
         }
     }
 
-    /// Whoever meets is there at the same time: for no left row that is taken in was a right row
-    /// forgotten, and no right row that is taken in misses a left row.
+    /// Rows that meet are there at the same time: as long as a left row is open, no right row that
+    /// it meets is forgotten or refused as late.
     #[test]
     fn rows_that_meet_are_held_together() {
         let ms = 1_000_000;
@@ -214,15 +223,29 @@ mod tests {
             for (l, r, reached) in triples(-12..12) {
                 let (l, r, reached) = (l * ms, r * ms, reached * ms);
                 if join.meets(l, r) {
-                    let left_there = join.left_until(l) >= reached;
-                    assert!(!left_there || join.right_held_until(r) >= reached, "{interval:?}");
-                    let right_in_time = join.right_until(r) >= reached;
-                    assert!(!right_in_time || left_there, "{interval:?}");
+                    let left_is_open = join.left_until(l) >= reached;
+                    assert!(!left_is_open || join.right_held_until(r) >= reached, "{interval:?}");
+                    // It is put in order before the first such left row comes out.
+                    assert!(join.right_until(r) <= join.left_until(l), "{interval:?}");
                 }
                 // Whoever comes in time is not late.
                 assert!(l < reached || join.left_until(l) >= reached);
                 assert!(r < reached || join.right_until(r) >= reached);
+                assert!(join.right_until(r) <= join.right_held_until(r));
                 assert!(join.left_until(l) < reached || l >= join.downstream(reached));
+            }
+        }
+    }
+
+    #[test]
+    fn times_at_the_ends_of_their_range_meet_exactly() {
+        let at = [i64::MIN, i64::MIN + 1, i64::MIN + 2, -1, 0, 1, i64::MAX - 1, i64::MAX];
+        for (from, to) in [(0, 1), (-1, 0), (1, 2), (-2, -1), (-1, 1), (i64::MIN, i64::MAX)] {
+            let join = join(Some((from, to)));
+            for (left, right) in at.into_iter().flat_map(|l| at.map(|r| (l, r))) {
+                let apart = i128::from(right) - i128::from(left);
+                let meet = (from.into()..=to.into()).contains(&apart);
+                assert_eq!(join.meets(left, right), meet, "{left} and {right}, {from} to {to}");
             }
         }
     }

@@ -16,6 +16,7 @@ pub mod functions;
 pub mod join;
 pub mod keys;
 pub mod limits;
+pub mod physical;
 pub mod place;
 pub mod print;
 pub mod rows;

@@ -78,8 +78,9 @@ pub const STAGES_MAX: usize = 64;
 /// Columns in one schema.
 pub const COLUMNS_MAX: usize = 256;
 
-/// Nesting of an expression.
-pub const DEPTH_MAX: usize = 64;
+/// Levels of an expression: 1 for a constant, a field or a column. As many as keep a walk over an
+/// expression that calls itself far from the end of a thread's stack.
+pub const DEPTH_MAX: usize = 256;
 
 /// Arms of one `branch`.
 pub const ARMS_MAX: usize = 64;
@@ -92,3 +93,6 @@ pub const EDITS_MAX: usize = 16;
 
 /// Outputs that packets go to, of one program.
 pub const OUTPUTS_MAX: usize = 256;
+
+/// Bytes of a physical plan as JSON, sets and tables with it.
+pub const PLAN_BYTES_MAX: usize = 32 << 20;

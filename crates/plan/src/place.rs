@@ -5,12 +5,13 @@
 //! scan; sessions; a sum of floats, which rounds) must see all rows of its key in one place. So
 //! packets are spread by a key that all such stages determine; where no stage is of that kind,
 //! whole batches go to whichever worker is next, which is cheaper; where such stages of a pipeline
-//! have no key in common, or a summarize names a `max` for its groups, one worker does it all.
-//! Where pipelines have no key in common with each other, they form [clusters](crate::cluster).
+//! have no key in common, or a stage names a `max`, one worker does it all. Where pipelines have no
+//! key in common with each other, they form [clusters](crate::cluster). A run that a `limit` may
+//! end early has one worker: others would have read on by then, and the counts would say so.
 
 use crate::cluster::{Cluster, Need, clusters};
 use crate::keys::{FieldSet, fields_of, largest_common};
-use crate::limits::GROUPS_MAX;
+use crate::limits::{DISTINCT_KEYS_MAX, GROUPS_MAX, SCAN_KEYS_MAX, SESSIONS_MAX};
 use crate::rows::SampleBy;
 use crate::stage::{Agg, AggFunc, Input, Pipeline, Program, Stage, Window};
 use crate::types::Type;
@@ -45,12 +46,15 @@ pub struct Placement {
     pub common_key: FieldSet,
     /// The pipelines, in program order.
     pub pipelines: Vec<PipelinePlacement>,
+    /// Whether a `limit` may end the run before the input ends.
+    pub ends_early: bool,
 }
 
 impl Placement {
     /// How many of so many workers have something to do.
     pub fn workers(&self, wanted: usize) -> usize {
         match self.clusters.iter().all(|c| c.partition == Partition::None) {
+            _ if self.ends_early => wanted.min(1),
             true => wanted.min(self.clusters.len()),
             false => wanted,
         }
@@ -72,7 +76,45 @@ pub fn place_with(program: &Program, fixed: &[(usize, FieldSet)]) -> Placement {
             needs.push((p, need(&pipeline.stages[..placed.sharded], &mut all)));
         }
     }
-    Placement { clusters: clusters(&needs, fixed), common_key: largest_common(&all), pipelines }
+    Placement {
+        clusters: clusters(&needs, fixed),
+        common_key: largest_common(&all),
+        pipelines,
+        ends_early: ends_early(program),
+    }
+}
+
+/// Whether a `limit` may end a run before its input ends: all pipelines that print or hand out
+/// packets have one that rows come to while packets do, and after which no stage holds rows back.
+fn ends_early(program: &Program) -> bool {
+    // Whether rows of a pipeline leave it while packets come.
+    let mut flows: Vec<bool> = Vec::new();
+    let mut all = true;
+    for pipeline in &program.pipelines {
+        let mut flowing = pipeline.input == Input::Packets;
+        flowing |= pipeline.sources().any(|source| flows[source]);
+        let mut is_limited = false;
+        for stage in &pipeline.stages {
+            let holds = match stage {
+                Stage::Summarize(s) => Some(s.window == Window::All),
+                Stage::Top { windowed, .. } => Some(!windowed),
+                Stage::Join(_) => Some(false),
+                _ => None,
+            };
+            flowing &= holds != Some(true);
+            is_limited &= holds.is_none();
+            // One of no rows is reached before any come.
+            is_limited |= match stage {
+                Stage::Limit(n) => flowing || *n == 0,
+                _ => false,
+            };
+        }
+        let leaves =
+            pipeline.printed || pipeline.stages.iter().any(|s| matches!(s, Stage::Ends(_)));
+        all &= is_limited || !leaves;
+        flows.push(flowing);
+    }
+    all
 }
 
 /// Whether all that these stages hold merges, so that any worker may hold any part of it.
@@ -81,17 +123,23 @@ pub fn merges(stages: &[Stage]) -> bool {
 }
 
 /// How stages on the workers need packets spread; the keys of all of them are added to `all`.
-fn need(stages: &[Stage], all: &mut Vec<FieldSet>) -> Need {
+pub(crate) fn need(stages: &[Stage], all: &mut Vec<FieldSet>) -> Need {
     let mut bound = Vec::new();
-    let mut limited = false;
+    let mut bounded = false;
     for stage in stages {
         let (key, in_order) = match stage {
-            Stage::Scan(s) => (fields_of(&s.keys), true),
-            Stage::Distinct(d) => (fields_of(&d.keys), true),
+            Stage::Scan(s) => {
+                bounded |= s.max_keys != SCAN_KEYS_MAX;
+                (fields_of(&s.keys), true)
+            }
+            Stage::Distinct(d) => {
+                bounded |= d.max_keys != DISTINCT_KEYS_MAX;
+                (fields_of(&d.keys), true)
+            }
             Stage::Summarize(s) => {
                 let key = fields_of(s.keys.iter().map(|(_, e)| e));
                 let sessions = matches!(s.window, Window::Session(_));
-                limited |= !sessions && s.max_groups < GROUPS_MAX;
+                bounded |= s.max_groups != if sessions { SESSIONS_MAX } else { GROUPS_MAX };
                 (key, sessions || s.aggs.iter().any(rounds))
             }
             _ => continue,
@@ -102,8 +150,8 @@ fn need(stages: &[Stage], all: &mut Vec<FieldSet>) -> Need {
         }
     }
     let key = largest_common(&bound);
-    if limited {
-        Need::One("the first groups up to `max` are known only where all rows are seen")
+    if bounded {
+        Need::One("a `max` that the query names holds for all rows together")
     } else if bound.is_empty() {
         Need::Any
     } else if key.is_empty() {
@@ -175,7 +223,7 @@ mod tests {
             states: Vec::new(),
             keys: keys.iter().map(|k| field(k)).collect(),
             idle_ns: 1,
-            max_keys: 1,
+            max_keys: SCAN_KEYS_MAX,
         })
     }
 
@@ -263,9 +311,62 @@ mod tests {
     fn sessions_stay_in_order() {
         let Stage::Summarize(mut s) = summarize(&["ip.src", "dport"], None) else { unreachable!() };
         let session = crate::stage::Session { gap_ns: 1, active_ns: None, rows: None };
-        (s.window, s.max_groups) = (Window::Session(session), 10);
+        (s.window, s.max_groups) = (Window::Session(session), SESSIONS_MAX);
         let p = placed(vec![vec![scan(&["ip.src"]), Stage::Summarize(s)]]);
         assert_eq!((ways(&p), p.pipelines[0].sharded), (vec!["ip.src".to_owned()], 2));
+    }
+
+    #[test]
+    fn each_stage_that_names_a_max_stays_in_one_place() {
+        let keys = || vec![field("ip.src")];
+        let Stage::Scan(mut scan) = scan(&["ip.src"]) else { unreachable!() };
+        let Stage::Summarize(mut session) = summarize(&["ip.src"], None) else { unreachable!() };
+        let gap = crate::stage::Session { gap_ns: 1, active_ns: None, rows: None };
+        session.window = Window::Session(gap);
+        for by in [-1, 0, 1] {
+            let near = |max: u64| max.saturating_add_signed(by);
+            scan.max_keys = near(SCAN_KEYS_MAX);
+            session.max_groups = near(SESSIONS_MAX);
+            let distinct = crate::rows::Distinct {
+                keys: keys(),
+                windowed: false,
+                idle_ns: 1,
+                max_keys: near(DISTINCT_KEYS_MAX),
+            };
+            let stages = [
+                Stage::Scan(scan.clone()),
+                Stage::Distinct(distinct),
+                Stage::Summarize(session.clone()),
+            ];
+            for stage in stages {
+                let p = placed(vec![vec![stage]]);
+                assert_eq!(ways(&p), [if by == 0 { "ip.src" } else { "one" }]);
+                assert_eq!(p.workers(4), if by == 0 { 4 } else { 1 });
+            }
+        }
+    }
+
+    #[test]
+    fn a_run_that_a_limit_may_end_has_one_worker() {
+        let tumbling = || {
+            let Stage::Summarize(mut s) = summarize(&["ip.src"], None) else { unreachable!() };
+            s.window = Window::Tumbling(1);
+            Stage::Summarize(s)
+        };
+        let all = || summarize(&["ip.src"], None);
+        for (pipelines, ends_early) in [
+            (vec![vec![Stage::Limit(3)]], true),
+            (vec![vec![tumbling(), Stage::Limit(3)]], true),
+            (vec![vec![all(), Stage::Limit(3)]], false),
+            (vec![vec![all(), Stage::Limit(0)]], true),
+            (vec![vec![Stage::Limit(3), all()]], false),
+            (vec![vec![Stage::Limit(3), all(), Stage::Limit(3)]], false),
+            (vec![vec![Stage::Limit(3)], vec![tumbling()]], false),
+            (vec![vec![Stage::Limit(3)], vec![Stage::Limit(3), scan(&["ip.src"])]], true),
+        ] {
+            let p = placed(pipelines);
+            assert_eq!((p.ends_early, p.workers(4)), (ends_early, if ends_early { 1 } else { 4 }));
+        }
     }
 
     #[test]

@@ -4,97 +4,37 @@
 //! with the query it came from; what the query left to defaults is spelled out.
 
 mod ends;
+mod levels;
 mod placed;
 mod rows;
+
+pub use levels::levels;
 
 use crate::expr::{BinaryOp, Expr, ExprKind, Member, UnaryOp};
 use crate::functions::{BUILTINS, Func};
 use crate::join::{Join, JoinKind, Within};
 use crate::limits::{GROUPS_MAX, JOIN_ROWS_MAX};
+use crate::physical::Physical;
 use crate::place::place;
 use crate::stage::{
-    Agg, AggFunc, Input, Order, Program, Scan, ScanState, Schema, Session, SortKey, Stage,
-    Summarize, Window,
+    Agg, AggFunc, Order, Program, Scan, ScanState, Schema, Session, SortKey, Stage, Summarize,
+    Window,
 };
 use crate::value::Value;
 use crate::window::Fill;
 use std::fmt::Write;
 
-/// Explains a program: how packets are spread over this many workers and why; then each pipeline,
-/// its stages, the columns after each stage that changes them, the state that stages hold and its
-/// bounds, and where the stages run.
+/// Explains a program: how packets are spread over this many workers and why; then what crosses
+/// between the levels that it runs on, and of each level the stages of each pipeline, the columns
+/// after each stage that changes them, the state that stages hold, and its bounds.
 pub fn explain(program: &Program, workers: usize) -> String {
     let placement = place(program);
-    let mut out = placed::spreading(program, &placement, workers);
-    for (i, p) in program.pipelines.iter().enumerate() {
-        out.push('\n');
-        out.push_str(&pipeline(program, i));
-        line(&mut out, 1, &placed::runs(&placement, i, p.stages.len()));
-    }
-    out
-}
-
-/// A pipeline without its placement.
-fn pipeline(program: &Program, i: usize) -> String {
-    let p = &program.pipelines[i];
-    let mut out = String::new();
-    line(&mut out, 0, &format!("pipeline {}: {}", title(program, i), ends(program, i)));
-    let mut input = match p.input {
-        Input::Packets => Schema::default(),
-        Input::Pipeline(n) => program.pipelines[n].schema.clone(),
-    };
-    for s in &p.stages {
-        let output = s.output(&input);
-        line(&mut out, 1, &stage(s, &input));
-        if output != input {
-            line(&mut out, 2, &format!("columns: {}", columns(&output)));
-        }
-        if let Some(state) = state(s, &input) {
-            line(&mut out, 2, &format!("state: {state}"));
-        }
-        input = output;
-    }
-    out
+    let plan = Physical::placed(program, &placement);
+    placed::spreading(&placement, workers) + &levels(&plan)
 }
 
 fn line(out: &mut String, depth: usize, text: &str) {
     writeln!(out, "{:width$}{text}", "", width = depth * 2).expect("writing to a string");
-}
-
-/// Number, and name if there is one: `2 (attempts)`.
-fn title(program: &Program, i: usize) -> String {
-    match &program.pipelines[i].name {
-        Some(name) => format!("{} ({name})", i + 1),
-        None => (i + 1).to_string(),
-    }
-}
-
-/// Where the rows of a pipeline come from and go to.
-fn ends(program: &Program, i: usize) -> String {
-    let mut from: Vec<String> =
-        program.pipelines[i].sources().map(|n| format!("pipeline {}", title(program, n))).collect();
-    if from.is_empty() {
-        from.push("packets".to_owned());
-    }
-    let from = from.join(" and ");
-    let feeds = |j: &usize| program.pipelines[*j].sources().any(|n| n == i);
-    let mut to: Vec<String> = (0..program.pipelines.len())
-        .filter(feeds)
-        .map(|j| format!("pipeline {}", title(program, j)))
-        .collect();
-    if program.pipelines[i].printed {
-        to.push("output".to_owned());
-    }
-    let sent = program.ends().filter(|(p, ..)| *p == i).flat_map(|(.., ends)| ends.acts());
-    for outlet in sent.flat_map(|act| act.to.outlets()).map(|outlet| outlet.to_string()) {
-        if !to.contains(&outlet) {
-            to.push(outlet);
-        }
-    }
-    if to.is_empty() {
-        to.push("nowhere".to_owned());
-    }
-    format!("from {from} to {}", to.join(" and "))
 }
 
 /// The columns of a schema with their types.
@@ -472,7 +412,7 @@ fn constants(f: &Func) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stage::{Column, Pipeline};
+    use crate::stage::{Column, Input, Pipeline};
     use crate::types::Type;
     use weir_packet::fields::by_name;
 
@@ -624,7 +564,7 @@ mod tests {
                 }],
                 keys: vec![field("ip.src"), field("dport")],
                 idle_ns: 60_000_000_000,
-                max_keys: 500,
+                max_keys: crate::limits::SCAN_KEYS_MAX,
             }),
             Stage::Limit(7),
         ];
@@ -653,29 +593,47 @@ mod tests {
     workers: 4; stages that need their rows in order have ip.src, dport in common, so packets are spread by it
     largest common key: ip.src, dport
 
-    pipeline 1 (attempts): from packets to pipeline 2
-      where tcp.syn
-      summarize n = count() where not tcp.ack, bytes = sum(len) by ip.src, port = dport every 1s
-        columns: ts time, ip.src ip, port int, n int, bytes int
-        state: one group per open window, ip.src, port; at most 67108864, counting rows of others as evicted
-      runs: on the workers; partial groups of all workers are merged
+    exchange 1: packets for pipelines 1 (attempts), 3, spread by ip.src, dport
+      why: stages that need their rows in order have ip.src, dport in common, so packets are spread by it
 
-    pipeline 2: from pipeline 1 (attempts) to output
-      extend mean = bytes / n
-        columns: ts time, ip.src ip, port int, n int, bytes int, mean int
-      top 3 by n, ip.src asc
-        state: 3 rows per open window
-      project ip.src, n, mean
-        columns: ip.src ip, n int, mean int
-      runs: after the workers; its rows come from another pipeline
+    worker level: on each worker, over its share of the packets
+      ticks: every 1s
+      pipeline 1 (attempts): from exchange 1 to exchange 2
+        why here: any packet may be on any worker
+        where tcp.syn
+          reads: tcp.syn
+        partial summarize n = count() where not tcp.ack, bytes = sum(len) by ip.src, port = dport every 1s
+          reads: ip.src, dport, tcp.ack, len
+          state: one group per open window, ip.src, port; at most 67108864, counting rows of others as evicted
+      pipeline 3: from exchange 1 to exchange 3
+        why here: all packets of a key are on one worker
+        scan position = 0 by ip.src, dport idle 1m max 1048576 => position + 1
+          reads: ip.src, dport
+          columns: position int
+          state: position per ip.src, dport, for 1m after its last row; at most 1048576 keys, evicting and counting beyond
 
-    pipeline 3: from packets to output
-      scan position = 0 by ip.src, dport idle 1m max 500 => position + 1
-        columns: position int
-        state: position per ip.src, dport, for 1m after its last row; at most 500 keys, evicting and counting beyond
-      limit 7
-        state: the number of rows passed
-      runs: the first stage on the workers; `limit` needs the rows of all workers, in order
+    exchange 2: groups of stage 2 of pipeline 1 (attempts), merged by window and key
+      why: partial groups of all workers are merged
+      needs: nothing; any packet may be at any producer
+    exchange 3: rows of pipeline 3, by packet number
+      why: `limit` needs the rows of all workers, in order
+      needs: all packets of one ip.src, dport at one producer
+
+    machine level: once, over what the workers hand over
+      pipeline 1 (attempts): from exchange 2 to pipeline 2
+        final summarize n = count() where not tcp.ack, bytes = sum(len) by ip.src, port = dport every 1s
+          columns: ts time, ip.src ip, port int, n int, bytes int
+      pipeline 2: from pipeline 1 (attempts) to output
+        why here: its rows come from another pipeline
+        extend mean = bytes / n
+          columns: ts time, ip.src ip, port int, n int, bytes int, mean int
+        top 3 by n, ip.src asc
+          state: 3 rows per open window
+        project ip.src, n, mean
+          columns: ip.src ip, n int, mean int
+      pipeline 3: from exchange 3 to output
+        limit 7
+          state: the number of rows passed
     ");
     }
 

@@ -1,6 +1,7 @@
 //! Tables from keys to texts: what `lookup` asks.
 
 use crate::address;
+use crate::types::Type;
 use crate::value::Value;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -19,7 +20,21 @@ pub struct Table {
     pub texts: Vec<Box<str>>,
 }
 
+/// The type that finds an entry of a table: a network is found by its addresses.
+pub(crate) fn key_type(entry: &Value) -> Option<Type> {
+    if matches!(entry, Value::Net(..)) { Some(Type::Ip) } else { entry.ty() }
+}
+
 impl Table {
+    /// Whether all keys are of one type, and all texts are there.
+    pub(crate) fn is_sound(&self) -> bool {
+        let ty = self.entries.first().and_then(|(key, _)| key_type(key));
+        let fits = |(key, text): &(Value, u32)| {
+            ty.is_some() && key_type(key) == ty && (*text as usize) < self.texts.len()
+        };
+        self.entries.iter().all(fits)
+    }
+
     /// The text of the entry that a key finds; of several networks that hold an address, the
     /// smallest, and the address itself before any of them. Looks at all entries: the engine has
     /// its own ways.

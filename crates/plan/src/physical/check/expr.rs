@@ -1,0 +1,228 @@
+//! The types of expressions and aggregates.
+
+use crate::expr::{BinaryOp, Expr, ExprKind, Member, UnaryOp};
+use crate::functions::{Func, Signatures};
+use crate::limits::{DEPTH_MAX, FREQUENT_MAX};
+use crate::stage::{Agg, AggFunc, Schema};
+use crate::table::{self, Table};
+use crate::types::Type;
+use crate::value::Value;
+
+/// What an expression may read.
+#[derive(Clone, Copy)]
+pub(super) struct Reach<'a> {
+    /// The columns.
+    pub(super) input: &'a Schema,
+    /// Whether packet fields can be read.
+    pub(super) fields: bool,
+    /// The types of states.
+    pub(super) states: &'a [Type],
+    pub(super) signatures: &'a Signatures,
+}
+
+impl Reach<'_> {
+    /// Whether an expression is sound, and of a type that a column may have.
+    pub(super) fn scalar(&self, e: &Expr) -> bool {
+        e.ty.is_scalar() && self.sound(e)
+    }
+
+    pub(super) fn is(&self, e: &Expr, ty: &Type) -> bool {
+        e.ty == *ty && self.sound(e)
+    }
+
+    /// Whether all of it has the type that it says, and reads what is there.
+    pub(super) fn sound(&self, e: &Expr) -> bool {
+        self.node(e, 2 * DEPTH_MAX)
+    }
+
+    fn node(&self, e: &Expr, depth: usize) -> bool {
+        let Some(depth) = depth.checked_sub(1) else { return false };
+        let all = |parts: &[Expr]| parts.iter().all(|part| self.node(part, depth));
+        match &e.kind {
+            ExprKind::Const(value) => constant(value, &e.ty),
+            ExprKind::Field(id) => self.fields && e.ty == id.info().ty.into(),
+            ExprKind::Column(i) => self.input.columns.get(*i).is_some_and(|c| c.ty == e.ty),
+            ExprKind::State(i) => self.states.get(*i) == Some(&e.ty),
+            ExprKind::Unary(op, a) => self.node(a, depth) && unary(*op, &a.ty) == Some(&e.ty),
+            ExprKind::Binary(op, a, b) => {
+                let sides = self.node(a, depth) && self.node(b, depth);
+                sides && binary(*op, &a.ty, &b.ty).as_ref() == Some(&e.ty)
+            }
+            ExprKind::If(cond, yes, no) => {
+                let parts = [cond, yes, no].iter().all(|part| self.node(part, depth));
+                let same = yes.ty == e.ty && no.ty == e.ty;
+                parts && cond.ty == Type::Bool && same && e.ty.is_scalar()
+            }
+            ExprKind::In(a, members) => {
+                let fits = members.iter().all(|m| member(m, &a.ty));
+                self.node(a, depth) && e.ty == Type::Bool && a.ty != Type::Net && fits
+            }
+            ExprKind::Call(func, args) => {
+                all(args) && call(func, args, self.signatures).as_ref() == Some(&e.ty)
+            }
+            ExprKind::Tuple(parts) => {
+                let types = parts.iter().map(|part| part.ty.clone()).collect();
+                let scalar = parts.iter().all(|part| part.ty.is_scalar());
+                all(parts) && scalar && !parts.is_empty() && e.ty == Type::Tuple(types)
+            }
+        }
+    }
+
+    /// Whether an aggregate takes what it gets, and gives what it says.
+    pub(super) fn aggregate(&self, agg: &Agg) -> bool {
+        let cond = agg.cond.as_ref().is_none_or(|cond| self.is(cond, &Type::Bool));
+        let arg = agg.arg.as_ref().is_none_or(|arg| self.sound(arg));
+        let ty = result(agg.func, agg.arg.as_ref().map(|arg| &arg.ty), self.signatures);
+        cond && arg && ty.as_ref() == Some(&agg.ty)
+    }
+}
+
+fn constant(value: &Value, ty: &Type) -> bool {
+    match (value, ty) {
+        (Value::Absent, ty) => ty.is_scalar(),
+        (Value::Tuple(parts), Type::Tuple(types)) => {
+            let fits = |(part, ty): (&Value, &Type)| ty.is_scalar() && constant(part, ty);
+            parts.len() == types.len() && parts.iter().zip(types).all(fits)
+        }
+        (Value::Net(..) | Value::Tuple(_), _) => false,
+        (value, ty) => value.ty().as_ref() == Some(ty),
+    }
+}
+
+fn member(member: &Member, ty: &Type) -> bool {
+    match member {
+        Member::Value(value) => constant(value, ty),
+        Member::Range(a, b) => ty.is_ordered() && constant(a, ty) && constant(b, ty),
+        Member::Net(net) => *ty == Type::Ip && matches!(net, Value::Net(..)),
+    }
+}
+
+fn unary(op: UnaryOp, a: &Type) -> Option<&Type> {
+    match (op, a) {
+        (UnaryOp::Not, Type::Bool) | (UnaryOp::BitNot, Type::Int) => Some(a),
+        (UnaryOp::Neg, a) if a.is_numeric() => Some(a),
+        (UnaryOp::ToFloat, Type::Int) => Some(&Type::Float),
+        _ => None,
+    }
+}
+
+fn binary(op: BinaryOp, a: &Type, b: &Type) -> Option<Type> {
+    use BinaryOp::{Add, And, BitAnd, BitOr, BitXor, Div, Eq, Mul, Ne, Or, Rem, Shl, Shr, Sub};
+    use Type::{Bool, Duration, Float, Int, Net, Time};
+    Some(match (op, a, b) {
+        (And | Or, Bool, Bool) => Bool,
+        (Eq | Ne, a, b) if a == b && *a != Net => Bool,
+        (op, a, b) if op.is_comparison() && a == b && a.is_ordered() => Bool,
+        (Add | Sub | Mul | Div | Rem, Int, Int) => Int,
+        (BitAnd | BitOr | BitXor | Shl | Shr, Int, Int) => Int,
+        (Add | Sub | Mul | Div, Float, Float) => Float,
+        (Add | Sub | Rem, Duration, Duration) => Duration,
+        (Mul | Div, Duration, Int) => Duration,
+        (Div, Duration, Duration) => Float,
+        (Add | Sub, Time, Duration) => Time,
+        (Sub, Time, Time) => Duration,
+        _ => return None,
+    })
+}
+
+/// The type of a call; `None` where the function does not take these.
+fn call(func: &Func, args: &[Expr], signatures: &Signatures) -> Option<Type> {
+    use Type::{Bool, Bytes, Duration, Float, Int, Ip, Mac, Str, Time};
+    let types: Vec<&Type> = args.iter().map(|arg| &arg.ty).collect();
+    Some(match (func, &types[..]) {
+        (Func::Exists, [x]) if x.is_scalar() => Bool,
+        (Func::Coalesce, [a, b]) if a == b && a.is_scalar() => Type::clone(a),
+        (Func::MinOf | Func::MaxOf, [a, b]) if a == b && a.is_ordered() && a.is_scalar() => {
+            Type::clone(a)
+        }
+        (Func::Clamp, [a, b, c]) if a == b && b == c && a.is_ordered() && a.is_scalar() => {
+            Type::clone(a)
+        }
+        (Func::Contains | Func::StartsWith | Func::EndsWith, [Str, Str] | [Bytes, Bytes]) => Bool,
+        (Func::Matches, [Str | Bytes, Str]) if pattern(args) => Bool,
+        (Func::Extract, [Str, Str]) if pattern(args) => Str,
+        (Func::Lower | Func::Upper | Func::Trim, [Str]) | (Func::Concat, [Str, Str]) => Str,
+        (Func::StrLen, [Str]) | (Func::BytesLen, [Bytes]) => Int,
+        (Func::ToStr, [x]) if x.is_scalar() => Str,
+        (Func::Slice, [x @ (Str | Bytes), Int, Int]) => Type::clone(x),
+        (Func::Replace, [Str, Str, Str]) | (Func::Split, [Str, Str, Int]) => Str,
+        (Func::Hex, [Int | Bytes]) | (Func::ToText, [Bytes]) => Str,
+        (Func::ToBytes, [Str]) => Bytes,
+        (Func::ToFloat, [Int | Duration | Str]) => Float,
+        (Func::ToInt, [Float | Bool | Duration | Time | Mac | Str]) => Int,
+        (Func::ToIp, [Str]) => Ip,
+        (Func::ToDuration, [Int]) => Duration,
+        (Func::ToTime, [Int]) => Time,
+        (Func::Abs, [x @ (Int | Float | Duration)]) => Type::clone(x),
+        (Func::Round(_), [Float]) => Int,
+        (Func::Math(_), [Float]) | (Func::Pow, [Float, Float]) => Float,
+        (Func::SeqDiff, [Int, Int]) | (Func::Part(_), [Time]) => Int,
+        (Func::Bin, [Time, Duration]) => Time,
+        (Func::Bin, [x @ (Int | Duration), y]) if x == y => Type::clone(x),
+        (Func::IsIpv4 | Func::IsIpv6 | Func::IsIn(_), [Ip]) => Bool,
+        (Func::Prefix { v4: ..=32, v6: ..=128 }, [Ip]) | (Func::Anonymize(_), [Ip]) => Ip,
+        (Func::CommunityId { .. }, [Ip, Int, Ip, Int, Int] | [Ip, Int, Ip, Int, Int, Int, Int]) => {
+            Str
+        }
+        (Func::Lookup(table), [key @ (Ip | Int | Str | Mac)]) if is_table_of(&table.0, key) => Str,
+        (Func::User(i), types) => {
+            let signature = signatures.scalars.get(*i)?;
+            signature.args.iter().eq(types.iter().copied()).then(|| signature.ret.clone())?
+        }
+        _ => return None,
+    })
+}
+
+/// Whether the second argument is a constant pattern that can be read.
+fn pattern(args: &[Expr]) -> bool {
+    let [whole, Expr { kind: ExprKind::Const(Value::Str(pattern)), .. }] = args else {
+        return false;
+    };
+    match whole.ty {
+        Type::Bytes => regex::bytes::Regex::new(pattern).is_ok(),
+        _ => regex::Regex::new(pattern).is_ok(),
+    }
+}
+
+/// Whether a table has keys of this type; all are of one.
+fn is_table_of(table: &Table, key: &Type) -> bool {
+    table.entries.first().is_none_or(|(entry, _)| table::key_type(entry).as_ref() == Some(key))
+}
+
+/// The type of what an aggregate gives; `None` where it does not take the argument.
+fn result(func: AggFunc, arg: Option<&Type>, signatures: &Signatures) -> Option<Type> {
+    use Type::{Bool, Duration, Float, Int, Str};
+    let scalar = arg.filter(|ty| ty.is_scalar());
+    let numeric = arg.filter(|ty| ty.is_numeric());
+    match func {
+        AggFunc::Late | AggFunc::EndReason => arg.is_none().then_some(Int),
+        AggFunc::Completeness => arg.is_none().then_some(Float),
+        AggFunc::Count => (arg.is_none() || scalar.is_some()).then_some(Int),
+        AggFunc::Rate(1..) => (arg.is_none() || arg == Some(&Int)).then_some(Float),
+        AggFunc::Rate(_) => None,
+        AggFunc::Sum => numeric.cloned(),
+        AggFunc::Quantile(..=1_000_000) => numeric.cloned(),
+        AggFunc::Quantile(_) => None,
+        AggFunc::Avg | AggFunc::Stddev => {
+            numeric.map(|ty| if *ty == Duration { Duration } else { Float })
+        }
+        AggFunc::Variance => numeric.filter(|ty| **ty != Duration).map(|_| Float),
+        AggFunc::Min | AggFunc::Max => scalar.filter(|ty| ty.is_ordered()).cloned(),
+        AggFunc::First | AggFunc::Last => scalar.cloned(),
+        AggFunc::Any | AggFunc::All => arg.filter(|ty| **ty == Bool).cloned(),
+        AggFunc::BitOr => arg.filter(|ty| **ty == Int).cloned(),
+        AggFunc::Distinct | AggFunc::ApproxDistinct | AggFunc::DistinctUpTo(1..) => {
+            arg.filter(|ty| **ty != Type::Net).map(|_| Int)
+        }
+        AggFunc::DistinctUpTo(0) => None,
+        AggFunc::Entropy => arg.filter(|ty| **ty != Type::Net).map(|_| Float),
+        AggFunc::Frequent(n) => {
+            scalar.filter(|_| (1..=FREQUENT_MAX).contains(&n.into())).map(|_| Str)
+        }
+        AggFunc::Histogram => scalar.map(|_| Str),
+        AggFunc::User(i) => {
+            let signature = signatures.aggregates.get(i)?;
+            (arg == Some(&signature.arg)).then(|| signature.ret.clone())
+        }
+    }
+}
