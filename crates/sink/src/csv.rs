@@ -4,6 +4,7 @@
 //! of them a sink of its own.
 
 use crate::limits::BUFFER_BYTES;
+use crate::writer::RowWriter;
 use crate::{TimeFormat, text};
 use std::io::{self, Write};
 use weir_engine::rows::{Output, Rows, Sink};
@@ -12,22 +13,15 @@ use weir_plan::Type;
 /// Writes rows as CSV.
 #[derive(Debug)]
 pub struct Csv<W> {
-    out: W,
+    out: RowWriter<W>,
     time: TimeFormat,
     types: Vec<Type>,
-    buffer: Vec<u8>,
 }
 
 impl<W: Write> Csv<W> {
     /// A sink that writes to `out`.
     pub fn new(out: W, time: TimeFormat) -> Csv<W> {
-        Csv { out, time, types: Vec::new(), buffer: Vec::with_capacity(2 * BUFFER_BYTES) }
-    }
-
-    fn write_out(&mut self) -> io::Result<()> {
-        self.out.write_all(&self.buffer)?;
-        self.buffer.clear();
-        Ok(())
+        Csv { out: RowWriter::new(out, 2 * BUFFER_BYTES), time, types: Vec::new() }
     }
 }
 
@@ -40,45 +34,52 @@ impl<W: Write> Sink for Csv<W> {
         };
         let columns = &output.schema.columns;
         self.types = columns.iter().map(|c| c.ty.clone()).collect();
-        let start = self.buffer.len();
+        let buffer = &mut self.out.buffer;
+        let start = buffer.len();
         for (c, column) in columns.iter().enumerate() {
             if c > 0 {
-                self.buffer.push(b',');
+                buffer.push(b',');
             }
-            quoted(&mut self.buffer, column.name.as_bytes());
+            quoted(buffer, column.name.as_bytes());
         }
-        end_line(&mut self.buffer, start);
+        end_line(buffer, start);
         Ok(())
     }
 
     fn rows(&mut self, _output: usize, rows: &Rows) -> io::Result<()> {
+        self.out.give(rows.len);
         for i in 0..rows.len {
-            let start = self.buffer.len();
+            let buffer = &mut self.out.buffer;
+            let start = buffer.len();
             for (c, (ty, column)) in self.types.iter().zip(&rows.columns).enumerate() {
                 if c > 0 {
-                    self.buffer.push(b',');
+                    buffer.push(b',');
                 }
                 match ty {
                     _ if !column.present.has(i) => {}
-                    Type::Str => quoted(&mut self.buffer, rows.arena.get(column.raw(i) as u64)),
-                    _ => text::cell(&mut self.buffer, column.raw(i), ty, &rows.arena, self.time),
+                    Type::Str => quoted(buffer, rows.arena.get(column.raw(i) as u64)),
+                    _ => text::cell(buffer, column.raw(i), ty, &rows.arena, self.time),
                 }
             }
-            end_line(&mut self.buffer, start);
-            if self.buffer.len() >= BUFFER_BYTES {
-                self.write_out()?;
+            end_line(buffer, start);
+            self.out.end_row();
+            if self.out.is_full() {
+                self.out.write_out()?;
             }
         }
         Ok(())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.write_out()?;
         self.out.flush()
     }
 
     fn finish(&mut self) -> io::Result<()> {
         self.flush()
+    }
+
+    fn unwritten(&self) -> u64 {
+        self.out.unwritten()
     }
 }
 
@@ -118,7 +119,7 @@ mod tests {
         sink.open(&[output]).expect("opens");
         sink.rows(0, batch).expect("writes");
         sink.finish().expect("finishes");
-        String::from_utf8(sink.out).expect("text")
+        String::from_utf8(sink.out.into_inner()).expect("text")
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! the name of the output or else its number from 1.
 
 use crate::limits::BUFFER_BYTES;
+use crate::writer::RowWriter;
 use crate::{TimeFormat, text};
 use std::io::{self, Write};
 use weir_engine::rows::{Arena, Output, Rows, Sink};
@@ -15,9 +16,8 @@ pub const PIPELINE: &str = "_pipeline";
 /// Writes rows as JSON lines.
 #[derive(Debug)]
 pub struct JsonLines<W> {
-    out: W,
+    out: RowWriter<W>,
     time: TimeFormat,
-    buffer: Vec<u8>,
     outputs: Vec<Shape>,
     named: bool,
 }
@@ -34,8 +34,8 @@ struct Shape {
 impl<W: Write> JsonLines<W> {
     /// A sink that writes to `out`.
     pub fn new(out: W, time: TimeFormat) -> JsonLines<W> {
-        let buffer = Vec::with_capacity(2 * BUFFER_BYTES);
-        JsonLines { out, time, buffer, outputs: Vec::new(), named: false }
+        let out = RowWriter::new(out, 2 * BUFFER_BYTES);
+        JsonLines { out, time, outputs: Vec::new(), named: false }
     }
 
     /// Lets rows say which output they are of even where there is one only, since others may come.
@@ -46,13 +46,7 @@ impl<W: Write> JsonLines<W> {
 
     /// The writer, with everything flushed so far.
     pub fn into_inner(self) -> W {
-        self.out
-    }
-
-    fn write_out(&mut self) -> io::Result<()> {
-        self.out.write_all(&self.buffer)?;
-        self.buffer.clear();
-        Ok(())
+        self.out.into_inner()
     }
 }
 
@@ -67,22 +61,27 @@ impl<W: Write> Sink for JsonLines<W> {
     }
 
     fn rows(&mut self, output: usize, rows: &Rows) -> io::Result<()> {
+        self.out.give(rows.len);
         for i in 0..rows.len {
-            self.outputs[output].row(&mut self.buffer, rows, i, self.time);
-            if self.buffer.len() >= BUFFER_BYTES {
-                self.write_out()?;
+            self.outputs[output].row(&mut self.out.buffer, rows, i, self.time);
+            self.out.end_row();
+            if self.out.is_full() {
+                self.out.write_out()?;
             }
         }
         Ok(())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.write_out()?;
         self.out.flush()
     }
 
     fn finish(&mut self) -> io::Result<()> {
         self.flush()
+    }
+
+    fn unwritten(&self) -> u64 {
+        self.out.unwritten()
     }
 }
 
@@ -232,9 +231,9 @@ mod tests {
         let mut sink = JsonLines::new(Vec::new(), TimeFormat::Rfc3339);
         sink.open(from_ref(&output)).expect("opens");
         sink.rows(0, &rows(&output, &[vec![Value::Int(1)]])).expect("writes");
-        assert!(sink.out.is_empty());
+        assert!(sink.out.get_ref().is_empty());
         sink.flush().expect("flushes");
-        assert_eq!(sink.out, b"{\"n\":1}\n");
+        assert_eq!(sink.out.get_ref(), b"{\"n\":1}\n");
     }
 
     proptest! {

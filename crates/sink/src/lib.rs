@@ -26,6 +26,7 @@ pub mod queue;
 pub mod split;
 pub mod table;
 mod text;
+mod writer;
 
 pub use crate::csv::Csv;
 pub use json::JsonLines;

@@ -237,6 +237,14 @@ impl<S: Sink> Sink for Named<S> {
     fn finish(&mut self) -> io::Result<()> {
         self.sink.finish()
     }
+
+    fn refused(&self) -> u64 {
+        self.sink.refused()
+    }
+
+    fn unwritten(&self) -> u64 {
+        self.sink.unwritten()
+    }
 }
 
 impl Apart {

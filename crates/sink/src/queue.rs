@@ -9,8 +9,9 @@ use std::thread;
 use std::time::Duration;
 use weir_engine::rows::{Output, Rows, Sink};
 
-/// How long the end waits for a sink that takes no row.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long the end waits for a sink that takes no row. A writer that gives up by itself, after
+/// five seconds, does so first, and knows what it has written.
+const PATIENCE: Duration = Duration::from_secs(6);
 
 /// What becomes of rows while the queue is full.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,6 +39,10 @@ pub struct Queue {
     /// Rows put into the queue.
     queued: u64,
     refused: u64,
+    /// Rows that came to a thread that had ended.
+    too_late: u64,
+    /// Set once there is nothing more to come.
+    ending: Arc<AtomicBool>,
 }
 
 /// What both threads see.
@@ -47,10 +52,12 @@ struct Shared {
     error: Mutex<Option<io::Error>>,
     /// Whether rows are to be shown as soon as no more are waiting.
     flush: AtomicBool,
-    /// Rows that the sink has taken, ...
+    /// Rows that the sink was given, ...
+    given: AtomicU64,
+    /// ... those that it has taken, ...
     taken: AtomicU64,
-    /// ... and those among them that it has certainly written.
-    written: AtomicU64,
+    /// ... and those that it could not write.
+    unwritten: AtomicU64,
 }
 
 enum Message {
@@ -79,7 +86,11 @@ impl Queue {
         thread::Builder::new().name("sink".to_owned()).spawn(move || {
             // Dropped at the end, whatever that is.
             let _ended = end;
-            let end = make().and_then(|mut sink| write(&mut *sink, &to_write, &written, &theirs));
+            let end = make().and_then(|mut sink| {
+                let end = write(&mut *sink, &to_write, &written, &theirs);
+                theirs.unwritten.store(sink.unwritten(), Ordering::Relaxed);
+                end
+            });
             if let Err(e) = end {
                 *theirs.error.lock().unwrap_or_else(PoisonError::into_inner) = Some(e);
             }
@@ -95,18 +106,31 @@ impl Queue {
             when_full,
             queued: 0,
             refused: 0,
+            too_late: 0,
+            ending: Arc::default(),
         })
     }
 
-    /// Why the thread ended before it was told to. What is not known to be written is refused.
+    /// Sets this once the last rows have come, for a writer that does not wait for ever then.
+    #[must_use]
+    pub fn ending_by(self, ending: Arc<AtomicBool>) -> Queue {
+        Queue { ending, ..self }
+    }
+
+    /// Why the thread ended before it was told to. Rows that wait are not written then.
     fn failure(&mut self) -> io::Error {
         // It says why before it ends.
         self.ended.recv().ok();
-        let written = self.shared.written.load(Ordering::Relaxed);
-        self.refused += self.queued - written;
-        self.queued = written;
+        self.leave_waiting();
         let mut error = self.shared.error.lock().unwrap_or_else(PoisonError::into_inner);
         error.take().unwrap_or_else(|| io::Error::other("the sink has ended"))
+    }
+
+    /// Counts the rows that wait for a thread that has ended.
+    fn leave_waiting(&mut self) {
+        let given = self.shared.given.load(Ordering::Relaxed);
+        self.too_late += self.queued - given;
+        self.queued = given;
     }
 
     /// Hands a message over, or gives it back where the queue is full and does not wait. `Err`
@@ -172,7 +196,6 @@ fn write(
             Err(_) => {
                 if shared.flush.swap(false, Ordering::Relaxed) {
                     sink.flush()?;
-                    shared.written.store(shared.taken.load(Ordering::Relaxed), Ordering::Relaxed);
                 }
                 match messages.recv() {
                     Ok(message) => message,
@@ -189,6 +212,7 @@ fn write(
                 }
             }
             Message::Rows(opened, output, rows) => {
+                shared.given.fetch_add(rows.len as u64, Ordering::Relaxed);
                 sink.rows(output, &rows)?;
                 shared.taken.fetch_add(rows.len as u64, Ordering::Relaxed);
                 // At the end nobody needs the memory.
@@ -227,7 +251,10 @@ impl Sink for Queue {
                 self.refused += rows.len as u64;
                 return Ok(());
             }
-            Err(()) => return Err(self.failure()),
+            Err(()) => {
+                self.too_late += rows.len as u64;
+                return Err(self.failure());
+            }
         }
         let message = Message::Rows(self.opened, output, self.copy(output, rows));
         match self.put(message) {
@@ -240,7 +267,10 @@ impl Sink for Queue {
                 self.queued += rows.len as u64;
                 Ok(())
             }
-            Err(()) => Err(self.failure()),
+            Err(()) => {
+                self.too_late += rows.len as u64;
+                Err(self.failure())
+            }
         }
     }
 
@@ -254,6 +284,7 @@ impl Sink for Queue {
     }
 
     fn finish(&mut self) -> io::Result<()> {
+        self.ending.store(true, Ordering::Relaxed);
         match self.when_full {
             WhenFull::Wait => drop(self.messages.send(Message::Finish)),
             WhenFull::Refuse => {
@@ -272,12 +303,17 @@ impl Sink for Queue {
             }
         }
         self.ended.recv().ok();
+        self.leave_waiting();
         let mut error = self.shared.error.lock().unwrap_or_else(PoisonError::into_inner);
         error.take().map_or(Ok(()), Err)
     }
 
     fn refused(&self) -> u64 {
         self.refused
+    }
+
+    fn unwritten(&self) -> u64 {
+        self.too_late + self.shared.unwritten.load(Ordering::Relaxed)
     }
 }
 

@@ -49,6 +49,14 @@ impl Sink for Split<'_> {
     fn finish(&mut self) -> io::Result<()> {
         self.each(|_, sink| sink.finish())
     }
+
+    fn refused(&self) -> u64 {
+        self.sinks.iter().map(|sink| sink.refused()).sum()
+    }
+
+    fn unwritten(&self) -> u64 {
+        self.sinks.iter().map(|sink| sink.unwritten()).sum()
+    }
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 //! shown escaped.
 
 use crate::limits::{TABLE_COLUMN_WIDTH_MAX, TABLE_ROWS_MAX};
+use crate::writer::RowWriter;
 use crate::{TimeFormat, text};
 use std::io::{self, Write};
 use weir_engine::rows::{Arena, Output, Rows, Sink};
@@ -32,14 +33,13 @@ pub struct TableOptions {
 /// Writes rows as tables.
 #[derive(Debug)]
 pub struct Table<W> {
-    out: W,
+    out: RowWriter<W>,
     options: TableOptions,
     grids: Vec<Grid>,
     /// Rows held back, in all grids.
     held: usize,
     /// The output whose rows were written last.
     last: Option<usize>,
-    buffer: Vec<u8>,
 }
 
 /// The layout and the held rows of one output.
@@ -68,12 +68,13 @@ struct Layout {
 impl<W: Write> Table<W> {
     /// A sink that writes to `out`.
     pub fn new(out: W, options: TableOptions) -> Table<W> {
-        Table { out, options, grids: Vec::new(), held: 0, last: None, buffer: Vec::new() }
+        let out = RowWriter::new(out, 0);
+        Table { out, options, grids: Vec::new(), held: 0, last: None }
     }
 
     /// The writer.
     pub fn into_inner(self) -> W {
-        self.out
+        self.out.into_inner()
     }
 
     /// Writes the held rows, each output's together.
@@ -84,8 +85,6 @@ impl<W: Write> Table<W> {
             }
         }
         self.held = 0;
-        self.out.write_all(&self.buffer)?;
-        self.buffer.clear();
         self.out.flush()
     }
 
@@ -94,11 +93,11 @@ impl<W: Write> Table<W> {
         let widened = grid.widen();
         if widened || !grid.shown || self.last != Some(i) {
             if self.last.is_some() {
-                self.buffer.push(b'\n');
+                self.out.buffer.push(b'\n');
             }
-            grid.heading(&mut self.buffer, self.options.color);
+            grid.heading(&mut self.out.buffer, self.options.color);
         }
-        grid.body(&mut self.buffer);
+        grid.body(&mut self.out);
         self.last = Some(i);
     }
 }
@@ -121,6 +120,7 @@ impl<W: Write> Sink for Table<W> {
     }
 
     fn rows(&mut self, output: usize, rows: &Rows) -> io::Result<()> {
+        self.out.give(rows.len);
         for i in 0..rows.len {
             self.grids[output].hold(rows, i, self.options.time);
             self.held += 1;
@@ -143,6 +143,10 @@ impl<W: Write> Sink for Table<W> {
             }
         }
         self.show()
+    }
+
+    fn unwritten(&self) -> u64 {
+        self.out.unwritten()
     }
 }
 
@@ -205,7 +209,7 @@ impl Grid {
     }
 
     /// Writes the held rows and forgets them.
-    fn body(&mut self, out: &mut Vec<u8>) {
+    fn body<W: Write>(&mut self, out: &mut RowWriter<W>) {
         let mut start = 0;
         for row in self.ends.chunks(self.columns.len()) {
             let cells = row.iter().map(|&(end, width)| {
@@ -213,8 +217,9 @@ impl Grid {
                 start = end;
                 (cell, width)
             });
-            line(out, &self.columns, cells);
-            out.push(b'\n');
+            line(&mut out.buffer, &self.columns, cells);
+            out.buffer.push(b'\n');
+            out.end_row();
         }
         self.cells.clear();
         self.ends.clear();
@@ -351,7 +356,7 @@ mod tests {
                 table.rows(0, &numbers(&output, [window])).expect("writes");
                 table.flush().expect("flushes");
             }
-            let early = table.out.clone();
+            let early = table.out.get_ref().clone();
             table.finish().expect("finishes");
             (String::from_utf8(early).expect("UTF-8"), text(table))
         };
@@ -369,7 +374,7 @@ mod tests {
         for _ in 0..TABLE_ROWS_MAX / 100 {
             table.rows(0, &numbers(&output, 0..100)).expect("writes");
         }
-        assert_eq!(table.out.iter().filter(|b| **b == b'\n').count(), 1 + TABLE_ROWS_MAX);
+        assert_eq!(table.out.get_ref().iter().filter(|b| **b == b'\n').count(), 1 + TABLE_ROWS_MAX);
         table.rows(0, &numbers(&output, [7])).expect("writes");
         table.finish().expect("finishes");
         assert!(text(table).ends_with("\n99\n 7\n"));
