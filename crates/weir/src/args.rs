@@ -3,18 +3,21 @@
 mod confine;
 pub(crate) mod ctl;
 mod doctor;
+mod explain;
 mod live;
 mod lookback;
 mod write;
 
 pub(crate) use confine::ConfineArgs;
 pub(crate) use doctor::DoctorArgs;
+pub(crate) use explain::{ExplainArgs, PlanFormat};
 pub(crate) use live::{Capture, LiveArgs};
 pub(crate) use lookback::LookbackArgs;
-pub(crate) use write::WriteArgs;
+pub(crate) use write::{WriteArgs, file_size};
 
 use crate::control::SOCKET;
 use crate::exit::usage;
+use crate::memory::MemoryShare;
 use crate::term::ColorWhen;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
@@ -63,7 +66,7 @@ Examples:
   weir run -e 'packets | summarize n = count() by ip.dst every 1s' -r capture.pcap tcp port 80
   weir run flows knock my.weir -r capture.pcap -o csv --out-dir results udp
   zcat capture.pcap.gz | weir run my.weir -r - -o json | jq .
-  sudo weir run flows -i eth0 -o table tcp port 443";
+  sudo weir run ipfix -i eth0 -o table tcp port 443";
 
 #[derive(Subcommand, Debug)]
 pub(crate) enum Command {
@@ -133,10 +136,14 @@ pub(crate) struct LibraryArgs {
 #[derive(Args, Debug)]
 pub(crate) struct RunOptions {
     /// Capture to read: pcap or pcapng, plain, gzip or zstd; `-` for standard input. Several, each
-    /// with its own -r, are read one after the other
+    /// with its own -r, are merged by the times of their packets
     #[arg(short, long, value_name = "CAPTURE")]
     #[arg(required_unless_present_any = ["test", "interface", "list_interfaces"])]
     pub(crate) read: Vec<String>,
+
+    /// Read several captures one after the other, as they are given, instead of merging them
+    #[arg(long, conflicts_with = "interface")]
+    pub(crate) append: bool,
 
     /// Set a parameter, in all queries that have it; QUERY.NAME=VALUE in one
     #[arg(short, long = "param", value_name = "NAME=VALUE", value_parser = param)]
@@ -173,6 +180,12 @@ pub(crate) struct RunOptions {
     #[arg(long, value_name = "N", default_value = "0", hide_default_value = true)]
     pub(crate) groups: usize,
 
+    /// Memory that the default bounds of all stages fit into together: as much, or a share of what
+    /// the machine (or the control group) has. A `max` in the query counts whatever this says
+    #[arg(long, value_name = "SIZE|PERCENT", default_value = "50%")]
+    #[arg(value_parser = MemoryShare::parse)]
+    pub(crate) memory: MemoryShare,
+
     /// How long windows wait for packets that are out of order, such as 500ms
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) lateness: Option<i64>,
@@ -190,7 +203,7 @@ pub(crate) struct RunOptions {
     #[arg(short = 'T', long)]
     pub(crate) test: bool,
 
-    /// Print no ledger and no warnings
+    /// Print no warnings, and of the ledger only what was lost
     #[arg(short, long, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
 
@@ -237,7 +250,8 @@ pub(crate) struct RunOptions {
     #[arg(hide_default_value = true)]
     pub(crate) sink_queue: usize,
 
-    /// Fail where packets or rows were lost: exit status 1, after everything else was done
+    /// Fail where packets or rows were lost, late or evicted: exit status 1, after everything else
+    /// was done
     #[arg(long)]
     pub(crate) fail_on_loss: bool,
 
@@ -321,25 +335,6 @@ pub(crate) struct FmtArgs {
     /// Write the files back instead of printing them
     #[arg(short, long, conflicts_with = "check")]
     pub(crate) write: bool,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct ExplainArgs {
-    /// Files, `-` for standard input, or names from `weir list`: what would run together
-    #[arg(value_name = "QUERY", required_unless_present = "expressions")]
-    pub(crate) queries: Vec<String>,
-
-    /// Text of a query, instead of a file; may be given several times
-    #[arg(short, long = "expression", value_name = "TEXT")]
-    pub(crate) expressions: Vec<String>,
-
-    /// Set a parameter, in all queries that have it; QUERY.NAME=VALUE in one
-    #[arg(short, long = "param", value_name = "NAME=VALUE", value_parser = param)]
-    pub(crate) params: Vec<(String, String)>,
-
-    /// Threads that work on the query, or `auto` for one per processor
-    #[arg(short = 'j', long, value_name = "N", default_value = "1", value_parser = workers)]
-    pub(crate) workers: NonZeroUsize,
 }
 
 #[derive(Args, Debug)]
@@ -531,6 +526,7 @@ mod tests {
         assert!(workers("100000").is_err());
         assert!(workers("auto").is_ok());
         assert!(duration("-1s").is_err());
+        assert_eq!(args.options.memory, MemoryShare::Percent(50));
     }
 
     #[test]

@@ -2,15 +2,18 @@
 //!
 //! A run listens on a Unix socket. Who may open it may change what runs: that is decided by the
 //! permissions of the file, which only its owner has unless told otherwise. A [`message`] asks and
-//! one answers; the [`deck`] holds what runs and makes changes; a [`sink`] gives each program's
-//! rows to where they go, so that one that can't write takes nothing from the others.
+//! one answers. The [`deck`] holds the programs and makes changes, one at a time; meanwhile the
+//! [`desk`] lists them. A [`sink`] gives each program's rows to where they go, so that one that
+//! can't write takes nothing from the others.
 
 mod deck;
+mod desk;
 mod message;
 mod server;
 mod sink;
 
 pub(crate) use deck::{Deck, Entry, MakeOwn, Rules};
+pub(crate) use desk::Desk;
 pub(crate) use message::{Attached, Counts, Reply, Request, State, Text, read_line, write};
 pub(crate) use server::Server;
 pub(crate) use sink::{Board, Members, New, To};

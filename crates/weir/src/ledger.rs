@@ -1,5 +1,6 @@
 //! The ledger as people read it.
 
+use crate::wire;
 use std::fmt::Write as _;
 use weir_capture::lookback::Captures;
 use weir_engine::counters::{Ledger, Traffic};
@@ -22,6 +23,7 @@ pub(crate) fn render(ledger: &Ledger) -> String {
     lines.extend(ends(ledger));
     let trouble = [
         ("refused", ledger.refused, REFUSED.to_owned()),
+        ("unwritten", ledger.unwritten, UNWRITTEN.to_owned()),
         ("late", ledger.late, LATE.to_owned()),
         ("wild", ledger.wild, wild()),
         ("evicted", ledger.evicted, EVICTED.to_owned()),
@@ -35,6 +37,62 @@ pub(crate) fn render(ledger: &Ledger) -> String {
     let mut out = String::new();
     for (name, n, text) in lines {
         let _ = writeln!(out, "{name:<10} {n:>width$}{text}");
+    }
+    out
+}
+
+/// What was lost, a line for each kind: empty where nothing was. A loss is told even to those who
+/// asked for quiet, and is what `--fail-on-loss` fails for.
+pub(crate) fn losses(ledger: &Ledger, around_rows: Option<&Captures>) -> String {
+    // Named one by one, so that a count that is added is either a loss or said to be none. Values
+    // that are absent, packets in doubt, and what was asked to be left out are none.
+    let Ledger {
+        received: _,
+        filtered: _,
+        processed: _,
+        cut: _,
+        malformed: _,
+        wild: _,
+        undefined: _,
+        rows: _,
+        shares: _,
+        lost,
+        abandoned,
+        late,
+        evicted,
+        unfilled,
+        refused,
+        unwritten,
+        ends,
+    } = ledger;
+    let mut out = String::new();
+    if lost.total() > 0 {
+        let _ = writeln!(out, "lost       {}", wire::losses(*lost));
+    }
+    let counts = [
+        ("abandoned", *abandoned, ABANDONED),
+        ("refused", *refused, REFUSED),
+        ("unwritten", *unwritten, UNWRITTEN),
+        ("late", *late, LATE),
+        ("evicted", *evicted, EVICTED),
+        ("unfilled", *unfilled, UNFILLED),
+    ];
+    for (name, n, text) in counts.into_iter().filter(|(_, n, _)| *n > 0) {
+        let _ = writeln!(out, "{name:<10} {n}{text}");
+    }
+    for (outlet, refused) in &ends.refused {
+        let mut lost = *refused;
+        for reason in Refusal::ALL.into_iter().filter(|reason| !reason.is_loss()) {
+            (lost.frames[reason as usize], lost.bytes[reason as usize]) = (0, 0);
+        }
+        if lost.total().0 > 0 {
+            let (name, n, text) = refused_by(outlet, &lost);
+            let _ = writeln!(out, "{name:<10} {n}{text}");
+        }
+    }
+    let missing = |c: &&Captures| c.missed + c.left_out + c.refused + c.existed + c.failed > 0;
+    if let Some(around) = around_rows.filter(missing) {
+        let _ = writeln!(out, "{}", captures(around));
     }
     out
 }
@@ -115,13 +173,7 @@ fn ends(ledger: &Ledger) -> Vec<(&'static str, u64, String)> {
             Outlet::Named(name) => ("sent", n.frames, text(n, &format!(" to {name}"))),
         });
     }
-    for (outlet, refused) in &ledger.ends.refused {
-        let by = match outlet {
-            Outlet::Pass => String::new(),
-            Outlet::Named(name) => format!(" by {name}"),
-        };
-        lines.push(("refused", refused.total().0, format!("{by}: {}", reasons(refused))));
-    }
+    lines.extend(ledger.ends.refused.iter().map(|(outlet, refused)| refused_by(outlet, refused)));
     if ledger.ends.moved > 0 {
         lines.push(("moved", ledger.ends.moved, MOVED.to_owned()));
     }
@@ -130,6 +182,15 @@ fn ends(ledger: &Ledger) -> Vec<(&'static str, u64, String)> {
         lines.push(("dropped", dropped.frames, text(dropped, "")));
     }
     lines
+}
+
+/// Frames that an outlet did not take.
+fn refused_by(outlet: &Outlet, refused: &Refused) -> (&'static str, u64, String) {
+    let by = match outlet {
+        Outlet::Pass => String::new(),
+        Outlet::Named(name) => format!(" by {name}"),
+    };
+    ("refused", refused.total().0, format!("{by}: {}", reasons(refused)))
 }
 
 /// Why frames were refused, and what would help.
@@ -153,6 +214,7 @@ fn why(reason: Refusal) -> &'static str {
         Refusal::Unreachable => "without a way there",
         Refusal::Over => "after its last file (-W)",
         Refusal::CameByIt => "that came by it",
+        Refusal::Unwritten => "that could not be written",
         Refusal::Other => "by the system",
     }
 }
@@ -162,8 +224,9 @@ const MOVED: &str = " steered to other outputs while theirs was away";
 const UNTAGGED: &str = " without a tag: not Ethernet, or cut within the addresses";
 const REFUSED: &str =
     " rows that the sink did not take in time; --sink-queue lets more of them wait";
+const UNWRITTEN: &str = " rows that could not be written";
 const LATE: &str = " after their window had closed; --lateness keeps windows open longer";
-const EVICTED: &str = " for want of room; `max` in the query makes more";
+const EVICTED: &str = " for want of room; `max` in the query, or --memory, makes more";
 const UNDEFINED: &str = " left absent: out of range, or divided by zero";
 
 const UNFILLED: &str = " windows that lack rows, too many at once for `fill`";
@@ -233,7 +296,7 @@ mod tests {
         rows         42
         late          7 after their window had closed; --lateness keeps windows open longer
         wild          1 with a time more than 60 s ahead that no other packet confirmed
-        evicted       5 for want of room; `max` in the query makes more
+        evicted       5 for want of room; `max` in the query, or --memory, makes more
         undefined     2 left absent: out of range, or divided by zero
         ");
     }
@@ -299,6 +362,68 @@ mod tests {
         ");
         ledger.ends.refuse(&Outlet::Named("eth2".to_owned()), &refused);
         assert!(!ledger.adds_up(), "more refused than handed out");
+    }
+
+    #[test]
+    fn each_kind_of_loss_is_told_by_itself_and_nothing_else_is() {
+        let told = |change: &dyn Fn(&mut Ledger)| {
+            let mut ledger = Ledger::default();
+            change(&mut ledger);
+            losses(&ledger, None)
+        };
+        let full = |ledger: &mut Ledger| {
+            let mut refused = Refused::default();
+            Refusal::ALL.into_iter().for_each(|reason| refused.add(reason, 60));
+            ledger.ends.refuse(&Outlet::Named("eth1".to_owned()), &refused);
+        };
+        type Happens<'a> = &'a dyn Fn(&mut Ledger);
+        let lost: [(Happens<'_>, &str); 10] = [
+            (&|l| l.lost.interface = 1, "lost       1 (1 by the interface)"),
+            (&|l| l.lost.kernel = 2, "lost       2 (2 in the kernel)"),
+            (&|l| l.lost.ring = 3, "lost       3 (3 in the ring"),
+            (&|l| l.abandoned = 4, "abandoned  4 "),
+            (&|l| l.refused = 5, "refused    5 rows"),
+            (&|l| l.unwritten = 6, "unwritten  6 rows"),
+            (&|l| l.late = 6, "late       6 after"),
+            (&|l| l.evicted = 7, "evicted    7 for want"),
+            (&|l| l.unfilled = 8, "unfilled   8 windows"),
+            (&full, "refused    9 by eth1: 1 of another link type"),
+        ];
+        for (change, expected) in lost {
+            let told = told(change);
+            assert!(told.starts_with(expected) && told.lines().count() == 1, "{told}");
+        }
+        let none: [&dyn Fn(&mut Ledger); 8] = [
+            &|l| (l.received, l.processed) = (9, 9),
+            &|l| l.filtered = 1,
+            &|l| l.cut = 1,
+            &|l| l.malformed[0] = 1,
+            &|l| l.wild = 1,
+            &|l| l.undefined = 1,
+            &|l| (l.ends.untagged, l.ends.moved) = (1, 1),
+            // As asked for by -W, and by a bridge.
+            &|l| {
+                let mut refused = Refused::default();
+                refused.add(Refusal::Over, 60);
+                refused.add(Refusal::CameByIt, 60);
+                l.ends.refuse(&Outlet::Pass, &refused);
+            },
+        ];
+        none.into_iter().for_each(|change| assert_eq!(told(change), ""));
+        let around = |around| losses(&Ledger::default(), Some(&around));
+        assert_eq!(
+            around(Captures { files: 1, frames: 3, short: 1, full: 1, ..Default::default() }),
+            ""
+        );
+        for lost in [
+            Captures { missed: 1, ..Default::default() },
+            Captures { left_out: 1, full: 1, ..Default::default() },
+            Captures { refused: 1, ..Default::default() },
+            Captures { existed: 1, ..Default::default() },
+            Captures { failed: 1, ..Default::default() },
+        ] {
+            assert!(around(lost.clone()).starts_with("captured "), "{lost:?}");
+        }
     }
 
     #[test]

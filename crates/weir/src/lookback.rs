@@ -105,4 +105,8 @@ impl Sink for Asks<'_> {
     fn refused(&self) -> u64 {
         self.sink.refused()
     }
+
+    fn unwritten(&self) -> u64 {
+        self.sink.unwritten()
+    }
 }

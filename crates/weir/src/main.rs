@@ -13,14 +13,17 @@ mod exit;
 mod ledger;
 mod library;
 mod lookback;
+mod memory;
 mod output;
 mod programs;
 mod progress;
 mod query;
+mod serve;
 mod signals;
 mod source;
 mod stats;
 mod term;
+mod windowless;
 mod wire;
 
 use crate::args::{Cli, Command};

@@ -6,8 +6,9 @@ use anyhow::Context as _;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use weir_capture::write::Made;
+use weir_capture::write::{Made, StoppableWriter};
 use weir_engine::rows::{Output, Rows, Sink, set_cell};
 use weir_packet::limits::BATCH;
 use weir_plan::{Column, Schema, Type, Value};
@@ -59,6 +60,10 @@ impl Sink for Prompt<'_> {
 
     fn refused(&self) -> u64 {
         self.0.refused()
+    }
+
+    fn unwritten(&self) -> u64 {
+        self.0.unwritten()
     }
 }
 
@@ -135,18 +140,20 @@ pub(crate) fn files(
     outputs.iter().enumerate().map(file).collect()
 }
 
-/// A sink that writes each output to a file of its own, whose names are taken then.
+/// A sink that writes each output to a file of its own, whose names are taken then. A reader that
+/// takes nothing is not waited for once any of `stops` is set.
 pub(crate) fn over(
     files: Vec<Fresh>,
     format: Format,
     options: TableOptions,
     names: Names,
     taken: &Taken,
+    stops: &[Arc<AtomicBool>],
 ) -> Split<'static> {
     let options = TableOptions { color: false, titles: false, ..options };
     let sinks = files.into_iter().map(|Fresh { file, unwritten, name }| {
         let again = file.try_clone();
-        let sink = sink(format, file, options, names);
+        let sink = sink(format, StoppableWriter::new(file, stops), options, names);
         Box::new(Emptied { file: again, unwritten, name, taken: Arc::clone(taken), sink })
             as Box<dyn Sink>
     });
@@ -190,6 +197,10 @@ impl Sink for Emptied<'_> {
 
     fn refused(&self) -> u64 {
         self.sink.refused()
+    }
+
+    fn unwritten(&self) -> u64 {
+        self.sink.unwritten()
     }
 }
 
@@ -239,7 +250,7 @@ mod tests {
         let taken = Taken::default();
         let make = || files(folder.path(), &outputs, Format::Json, &taken).expect("are made");
         let sink =
-            |files| over(files, Format::Json, TableOptions::default(), Names::Native, &taken);
+            |files| over(files, Format::Json, TableOptions::default(), Names::Native, &taken, &[]);
         let refused = make();
         let unwritten = refused[0].unwritten();
         let slow = sink(refused);

@@ -45,6 +45,10 @@ impl Source for Take {
         Ok(true)
     }
 
+    fn is_ready(&mut self) -> bool {
+        self.left == 0 || self.inner.is_ready()
+    }
+
     fn account(&self) -> Account {
         let inner = self.inner.account();
         if self.left > 0 {
@@ -91,6 +95,10 @@ impl<S: Source> Source for Ending<S> {
         Ok(more && (!ends || !batch.is_empty() || batch.gap().is_some()))
     }
 
+    fn is_ready(&mut self) -> bool {
+        self.left == 0 || self.source.is_ready()
+    }
+
     fn account(&self) -> Account {
         self.source.account()
     }
@@ -107,6 +115,8 @@ pub(crate) struct Stream {
     empty: Sender<FrameBatch>,
     account: Account,
     ended: bool,
+    /// An event that was seen before it was asked for.
+    next: Option<Event>,
 }
 
 /// Ends a [`Stream`] from another thread.
@@ -137,7 +147,8 @@ impl Stream {
             // A stream that ended early has no use for what happened since.
             Err(e) => drop(events_in.send(Event::End(Account::default(), Err(e)))),
         })?;
-        Ok((Stream { events, empty, account: Account::default(), ended: false }, end))
+        let account = Account::default();
+        Ok((Stream { events, empty, account, ended: false, next: None }, end))
     }
 
     /// Waits until it begins; `false` if it was ended before that.
@@ -186,7 +197,8 @@ impl Source for Stream {
         if self.ended {
             return Ok(false);
         }
-        match self.events.recv_timeout(QUIET) {
+        let next = self.next.take();
+        match next.map_or_else(|| self.events.recv_timeout(QUIET), Ok) {
             // There may be something else to do than to wait.
             Err(RecvTimeoutError::Timeout) | Ok(Event::Begun) => Ok(true),
             Ok(Event::Batch(full, account)) => {
@@ -204,6 +216,13 @@ impl Source for Stream {
                 Ok(false)
             }
         }
+    }
+
+    fn is_ready(&mut self) -> bool {
+        if self.next.is_none() {
+            self.next = self.events.try_recv().ok();
+        }
+        self.ended || self.next.is_some()
     }
 
     fn account(&self) -> Account {
@@ -236,6 +255,10 @@ mod tests {
                 self.delivered += 1;
             }
             Ok(true)
+        }
+
+        fn is_ready(&mut self) -> bool {
+            true
         }
 
         fn account(&self) -> Account {
@@ -297,6 +320,10 @@ mod tests {
                 batch.restart(&chunk, 0, LinkType::ETHERNET);
                 (0..10).for_each(|i| batch.push(0, 3 * i + 2, 0, 60, 60));
                 Ok(!std::mem::replace(&mut self.0, true))
+            }
+
+            fn is_ready(&mut self) -> bool {
+                true
             }
 
             fn account(&self) -> Account {

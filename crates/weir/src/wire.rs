@@ -3,14 +3,15 @@
 
 use crate::args::{Capture, LiveArgs};
 use crate::source::Ending;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use weir_capture::bpf::{Filter, Filtered};
 use weir_capture::live::{
-    ANY, Direction, Event, LiveOptions, NoPacketSockets, devices, interfaces, open_live, open_pcap,
+    ANY, Direction, Event, Handover, LiveOptions, NoPacketSockets, Tell, Watched, devices,
+    interfaces, open_live, open_pcap,
 };
 use weir_capture::outlets::{Captured, CapturedBy};
 use weir_capture::xdp::{BusyPoll, XdpOptions, open_xdp};
@@ -21,6 +22,9 @@ use weir_packet::source::{Account, LinkType, Lost, Source, SourceError};
 /// Notes that are kept; an interface may go down and up for weeks.
 const NOTES_MAX: usize = 32;
 
+/// Interfaces of which it is known how often each went down; the others count together.
+const DOWNS_MAX: usize = 256;
+
 /// What happened to interfaces, for the ledger: the latest notes.
 #[derive(Clone, Default)]
 pub(crate) struct Notes(Arc<Mutex<Kept>>);
@@ -30,6 +34,8 @@ struct Kept {
     latest: VecDeque<String>,
     /// How many came before them.
     earlier: u64,
+    /// How often interfaces went down, by name.
+    downs: BTreeMap<String, u64>,
 }
 
 impl Notes {
@@ -40,6 +46,16 @@ impl Notes {
             kept.earlier += 1;
         }
         kept.latest.push_back(note);
+    }
+
+    /// Notes what happened to an interface.
+    fn happened(&self, event: &Event) {
+        if let Event::Down(name) = event {
+            let downs = &mut self.lock().downs;
+            let known = downs.len() < DOWNS_MAX || downs.contains_key(name);
+            *downs.entry(if known { name.clone() } else { "others".to_owned() }).or_default() += 1;
+        }
+        self.add(event.to_string());
     }
 
     /// The latest of them, one after the other.
@@ -84,6 +100,8 @@ fn open_by_xdp(
         source.modes().iter().for_each(|mode| drop(writeln!(io::stderr(), "{mode}")));
         let _ = writeln!(io::stderr(), "listening on {}", args.interface.join(", "));
     }
+    let unwatched = |source| SourceError::Io { name: args.interface.join(", "), source };
+    let source = Watched::new(source, &args.interface, teller(around)).map_err(unwatched)?;
     let source = Ending::new(source, stop);
     Ok(match filter {
         Some(filter) => Box::new(Filtered::new(source, &args.interface.join(", "), filter)),
@@ -201,11 +219,21 @@ impl From<Box<dyn Source>> for Wires {
     }
 }
 
+/// What of a run its captures have to know.
+#[derive(Clone, Copy)]
+pub(crate) struct How<'a> {
+    pub(crate) workers: usize,
+    /// Devices of DPDK that packets go to.
+    pub(crate) sends: &'a [String],
+    /// When the kernel is to hand packets over.
+    pub(crate) handover: Handover,
+}
+
 /// Opens the interfaces that were asked for, and if that is by DPDK, its devices to send by. `stop`
 /// ends the capture.
 pub(crate) fn open(
     args: &LiveArgs,
-    (workers, sends): (usize, &[String]),
+    how: How<'_>,
     filter: Option<Filter>,
     stop: &Arc<AtomicBool>,
     around: Around<'_>,
@@ -215,13 +243,13 @@ pub(crate) fn open(
         return open_by_xdp(args, filter, stop, around).map(Wires::from);
     }
     if args.is_dpdk() {
-        let options = dpdk_options(args, workers, sends, around);
+        let options = dpdk_options(args, how.workers, how.sends, around);
         return open_by_dpdk(args, options, filter, stop, quiet);
     }
     if filter.is_some() && args.interface.iter().any(|name| name != ANY) {
         notes.add("what the kernel's capture filter refused was not seen, nor counted".to_owned());
     }
-    let options = || options(args, workers, filter.clone(), stop, around);
+    let options = || options(args, how, filter.clone(), stop, around);
     let by_pcap = |why: Option<&str>| open_by_pcap(args, options(), why, quiet);
     match args.capture {
         Some(Capture::Pcap) => return by_pcap(None),
@@ -247,32 +275,36 @@ pub(crate) fn open(
     }
 }
 
-/// How to capture, as the arguments say.
-fn options(
-    args: &LiveArgs,
-    workers: usize,
-    filter: Option<Filter>,
-    stop: &Arc<AtomicBool>,
-    around: Around<'_>,
-) -> LiveOptions {
-    let Around { notes, names, quiet } = around;
-    let notes = notes.clone();
-    let tell = move |event: &Event| {
+/// Tells what happens to interfaces, and notes it.
+fn teller(around: Around<'_>) -> Tell {
+    let (notes, quiet) = (around.notes.clone(), around.quiet);
+    Box::new(move |event: &Event| {
         if !quiet {
             // Nobody is left to tell when this can't be written.
             let _ = writeln!(io::stderr(), "{event}");
         }
-        notes.add(event.to_string());
-    };
+        notes.happened(event);
+    })
+}
+
+/// How to capture, as the arguments say.
+fn options(
+    args: &LiveArgs,
+    how: How<'_>,
+    filter: Option<Filter>,
+    stop: &Arc<AtomicBool>,
+    around: Around<'_>,
+) -> LiveOptions {
     let mut options = LiveOptions {
         filter,
         promiscuous: !args.no_promiscuous_mode,
         direction: args.direction.map(Into::into).unwrap_or_default(),
         stamps: args.time_stamp_type.map(Into::into).unwrap_or_default(),
-        rings: args.rings.unwrap_or(workers),
+        rings: args.rings.unwrap_or(how.workers),
+        handover: how.handover,
         stop: Some(Arc::clone(stop)),
-        events: Some(Box::new(tell)),
-        interfaces: names.clone(),
+        events: Some(teller(around)),
+        interfaces: around.names.clone(),
         ..LiveOptions::default()
     };
     options.snaplen = args.snapshot_length.unwrap_or(options.snaplen);
@@ -381,6 +413,10 @@ pub(crate) fn render(interfaces: &[(String, Account)], notes: &Notes) -> String 
             out.push('\n');
         }
     }
+    for (name, n) in &notes.lock().downs {
+        let often = if *n == 1 { "once".to_owned() } else { format!("{n} times") };
+        let _ = writeln!(out, "down       {name}, {often}");
+    }
     for note in notes.lines() {
         let _ = writeln!(out, "note       {note}");
     }
@@ -388,7 +424,7 @@ pub(crate) fn render(interfaces: &[(String, Account)], notes: &Notes) -> String 
 }
 
 /// How many, where, and what would help.
-fn losses(lost: Lost) -> String {
+pub(crate) fn losses(lost: Lost) -> String {
     let places = [
         (lost.ring, "in the ring, which was full: -B makes it larger"),
         (lost.kernel, "in the kernel"),

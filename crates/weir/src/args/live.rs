@@ -51,6 +51,11 @@ pub(crate) struct LiveArgs {
     #[arg(long, value_enum, value_name = "TYPE")]
     pub(crate) time_stamp_type: Option<Stamp>,
 
+    /// Take each packet as it comes, not many at a time: so it is anyway where packets go out by an
+    /// interface or another wire
+    #[arg(long)]
+    pub(crate) immediate_mode: bool,
+
     /// Rings of an interface, which the kernel fills on several processors at once [default: as
     /// many as workers]
     #[arg(long, value_name = "N", value_parser = rings)]
@@ -66,6 +71,7 @@ impl LiveArgs {
             ("-Q", self.direction.is_some()),
             ("--no-promiscuous-mode", self.no_promiscuous_mode),
             ("--time-stamp-type", self.time_stamp_type.is_some()),
+            ("--immediate-mode", self.immediate_mode),
             ("--rings", self.rings.is_some()),
         ];
         match given.into_iter().find(|(_, given)| *given) {

@@ -49,7 +49,7 @@ impl WriteArgs {
     }
 }
 
-pub(super) fn file_size(text: &str) -> Result<u64, String> {
+pub(crate) fn file_size(text: &str) -> Result<u64, String> {
     let (digits, unit) = match text.char_indices().last() {
         Some((at, 'k' | 'K')) => (&text[..at], 1 << 10),
         Some((at, 'm' | 'M')) => (&text[..at], 1 << 20),

@@ -1,12 +1,14 @@
-//! `weir explain`: the plan, where each part runs, and why; of several queries, that of all.
+//! `weir explain`: the plan, where each part runs, and why, as text or JSON; of several queries,
+//! that of all.
 
-use crate::args::ExplainArgs;
-use crate::exit::Status;
+use crate::args::{ExplainArgs, PlanFormat};
+use crate::exit::{Status, usage};
 use crate::programs::Programs;
 use crate::term::Term;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use weir_engine::functions::Functions;
+use weir_plan::physical::Physical;
 
 /// Prints the params of each query, then the plan.
 pub(crate) fn run(args: &ExplainArgs, term: &Term) -> anyhow::Result<Status> {
@@ -14,6 +16,12 @@ pub(crate) fn run(args: &ExplainArgs, term: &Term) -> anyhow::Result<Status> {
     let functions = Functions::default();
     let compiled = programs.compile(&args.params, false, &functions, false, term)?;
     let Some(program) = compiled else { return Ok(Status::Usage) };
+    if args.output == PlanFormat::Json {
+        let plan = Physical::new(&program, &[]).to_json(functions.signatures());
+        let plan = plan.map_err(|e| usage(format!("-o json: {e}")))?;
+        std::io::stdout().lock().write_all(plan.as_bytes())?;
+        return Ok(Status::Ok);
+    }
     let plan = weir_plan::print::explain(&program, args.workers.get());
     let hides = plan.contains("anonymize(");
     let mut text = String::new();
@@ -27,6 +35,9 @@ pub(crate) fn run(args: &ExplainArgs, term: &Term) -> anyhow::Result<Status> {
         text.push('\n');
     }
     text += &plan;
+    if let Some(memory) = args.memory {
+        text += &memory.explain(&program, &functions, args.workers.get());
+    }
     std::io::stdout().lock().write_all(text.as_bytes())?;
     Ok(Status::Ok)
 }

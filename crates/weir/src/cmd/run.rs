@@ -1,5 +1,6 @@
 //! `weir run`: queries over a capture, to rows and a ledger.
 
+mod ending;
 mod opening;
 
 use crate::args::{Format, RunArgs, RunOptions, SlowSink};
@@ -10,24 +11,23 @@ use crate::programs::{self, Programs};
 use crate::progress::Progress;
 use crate::stats::Stats;
 use crate::term::Term;
-use crate::wire::{self, Notes};
-use crate::{cmd, confine, ledger, lookback, output, signals};
-use std::io::{self, Write};
+use crate::wire::Notes;
+use crate::{cmd, confine, lookback, output, signals};
+use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use weir_capture::bpf::{Filter, FilterError};
 use weir_capture::lookback::Lookback;
 use weir_capture::outlets::{Outlets, Tell};
-use weir_capture::write::Made;
+use weir_capture::write::{Made, StoppableWriter};
 use weir_engine::functions::Functions;
 use weir_engine::graph::Lower;
 use weir_engine::reading::Reading;
 use weir_engine::rows::Sink;
-use weir_engine::run::{Changes, Options, Outcome, RunError};
+use weir_engine::run::{Changes, Options};
 use weir_packet::egress::Outlet;
 use weir_packet::interface::InterfaceNames;
-use weir_packet::source::Source;
 use weir_plan::Program;
 use weir_plan::together::side_by_side;
 use weir_sink::queue::{Queue, WhenFull};
@@ -121,11 +121,24 @@ pub(crate) fn job(job: Job, term: &Term) -> anyhow::Result<Status> {
     if options.read.is_empty() && options.live.interface.is_empty() {
         return Err(usage("no capture given: use -r CAPTURE or -i INTERFACE"));
     }
-    if options.verbose {
-        term.say_text(&weir_plan::print::explain(&program, options.workers.get()));
-    }
+    opening::tell_plan(&program, &functions, &options, term);
     let (options, notes, names) = (&options, Notes::default(), InterfaceNames::default());
-    let run = Run { program, entries, functions, filter, format, options, term, notes, names };
+    let stop = Arc::default();
+    // Asked of the system while that may still be asked.
+    let memory = options.memory.bytes();
+    let run = Run {
+        program,
+        entries,
+        functions,
+        filter,
+        format,
+        options,
+        term,
+        notes,
+        names,
+        stop,
+        memory,
+    };
     run.start()
 }
 
@@ -214,17 +227,22 @@ struct Run<'a> {
     notes: Notes,
     /// What interfaces are called.
     names: InterfaceNames,
+    /// Set by signals that end the run, and where there is nothing left to do.
+    stop: Arc<AtomicBool>,
+    /// Bytes that default bounds fit into, if they are to.
+    memory: Option<u64>,
 }
 
 impl Run<'_> {
     /// Opens everything, gives up the rest, and runs. No thread is started before, so that what is
     /// given up is so for all.
     fn start(mut self) -> anyhow::Result<Status> {
-        let stop = Arc::new(AtomicBool::new(false));
+        let stop = Arc::clone(&self.stop);
         let heard = signals::hear(&stop)?;
         let stats = Stats::new(self.term);
         let server = self.options.control.as_deref().map(Server::bind).transpose()?;
-        let stream = self.is_live() || self.options.read.iter().any(|capture| is_stream(capture));
+        let stream =
+            self.is_live() || self.options.read.iter().any(|capture| opening::is_stream(capture));
         let (input, senders) = self.input(&stop)?;
         if let (Some(server), Some(user)) = (&server, &self.options.confine.relinquish_privileges) {
             server.give_to(confine::ids(user)?)?;
@@ -320,6 +338,7 @@ impl Run<'_> {
         Options {
             workers: self.options.workers.get(),
             groups_hint: self.options.groups,
+            memory: self.memory,
             lateness_ns: self.options.lateness.unwrap_or(defaults.lateness_ns),
             // Interfaces are asked to end themselves, and deliver what is on its way.
             stop: (!self.is_live()).then(|| Arc::clone(stop)),
@@ -347,21 +366,23 @@ impl Run<'_> {
         options: TableOptions,
     ) -> anyhow::Result<Box<dyn Sink>> {
         let (names, format) = (self.options.names.into(), self.format);
+        let ending = Arc::new(AtomicBool::new(false));
+        let stops = [Arc::clone(&self.stop), Arc::clone(&ending)];
+        let stdout = StoppableWriter::stdout(&stops)?;
         let sink = move |stdout: Box<dyn Write>| -> Box<dyn Sink> {
             match files {
                 Some(files) => {
                     let taken = Taken::default();
-                    Box::new(output::over(files, format, options, names, &taken))
+                    Box::new(output::over(files, format, options, names, &taken, &stops))
                 }
                 None => output::sink(format, stdout, options, names),
             }
         };
         if self.drops() {
-            let sink = move || Ok(sink(Box::new(io::stdout().lock())));
+            let sink = move || Ok(sink(Box::new(stdout)));
             let queue = Queue::start(sink, WhenFull::Refuse, self.options.sink_queue)?;
-            return Ok(Box::new(queue));
+            return Ok(Box::new(queue.ending_by(ending)));
         }
-        let stdout = io::stdout().lock();
         Ok(sink(match progress {
             Some(progress) => Box::new(progress.around(stdout)),
             None => Box::new(stdout),
@@ -417,16 +438,18 @@ impl Run<'_> {
         let (folder, format) = (self.options.out_dir.clone(), self.format);
         let (names, lots) = (self.options.names.into(), self.options.sink_queue);
         let when_full = if self.drops() { WhenFull::Refuse } else { WhenFull::Wait };
-        let taken = Taken::default();
+        let (taken, stop) = (Taken::default(), Arc::clone(&self.stop));
         Box::new(move |_, outputs| {
             let Some(folder) = &folder else { return Ok(None) };
             let files = output::files(folder, outputs, format, &taken)?;
             let unwritten = files.iter().map(Fresh::unwritten).collect();
-            let taken = Arc::clone(&taken);
+            let (taken, ending) = (Arc::clone(&taken), Arc::new(AtomicBool::new(false)));
+            let stops = [Arc::clone(&stop), Arc::clone(&ending)];
             let make = move || {
-                Ok(Box::new(output::over(files, format, options, names, &taken)) as Box<dyn Sink>)
+                let sink = output::over(files, format, options, names, &taken, &stops);
+                Ok(Box::new(sink) as Box<dyn Sink>)
             };
-            let sink = Box::new(Queue::start(make, when_full, lots)?);
+            let sink = Box::new(Queue::start(make, when_full, lots)?.ending_by(ending));
             Ok(Some(New { sink, files: unwritten }))
         })
     }
@@ -439,59 +462,4 @@ impl Run<'_> {
         let total: Option<u64> = wanted.then(sizes).flatten();
         total.map(Progress::new)
     }
-
-    /// Prints the ledger, then what ended the run early.
-    fn end(
-        &self,
-        outcome: Outcome,
-        source: &mut Lookback<Reading<Box<dyn Source>>>,
-        interrupted: bool,
-    ) -> anyhow::Result<Status> {
-        let captures = source.finish();
-        // The ledger of a run that a closed pipe cut short interests nobody.
-        let unread = matches!(
-            &outcome.error,
-            Some(RunError::Sink(e) | RunError::Egress(e))
-                if e.kind() == io::ErrorKind::BrokenPipe
-        );
-        if !self.options.quiet && !unread {
-            if self.term.stdout_tty && self.term.stderr_tty {
-                self.term.say("");
-            }
-            self.term.say_text(&ledger::render(&outcome.ledger));
-            if self.options.verbose {
-                self.term.say_text(&ledger::workers(&outcome.ledger));
-            }
-            self.term.say_text(&wire::render(&source.interfaces(), &self.notes));
-            if let Some(counts) = source.inner().counts() {
-                self.term.say(ledger::fragments(&counts));
-            }
-            if let Some(captures) = &captures {
-                self.term.say(ledger::captures(captures));
-            }
-            if interrupted {
-                self.term.say("interrupted");
-            }
-        }
-        match outcome.error {
-            Some(e) => Err(e.into()),
-            None if captures.as_ref().is_some_and(|captures| captures.failed > 0) => {
-                self.term.error(format_args!("files of `capture` could not be written"));
-                Ok(Status::Failed)
-            }
-            None if self.options.fail_on_loss
-                && (outcome.ledger.has_losses()
-                    || captures.is_some_and(|captures| captures.missed > 0)) =>
-            {
-                self.term.error(format_args!("packets or rows were lost (--fail-on-loss)"));
-                Ok(Status::Failed)
-            }
-            None => Ok(Status::Ok),
-        }
-    }
-}
-
-/// Whether reading may wait for somebody who writes: standard input, or a named pipe.
-fn is_stream(capture: &str) -> bool {
-    capture == "-" || std::fs::metadata(capture).is_ok_and(|m| !m.is_file())
 }

@@ -1,16 +1,15 @@
 //! What runs, and changes of it.
 
-use super::message::{Attached, Counts, Reply, Request, State, Text};
+use super::desk::{Desk, Listed};
+use super::message::{Attached, Reply, Request, Text};
 use super::sink::{Board, Coming, Member, New, Own};
 use crate::output::{Leftovers, Unwritten};
 use crate::stats::Stats;
-use crate::wire::Notes;
-use crate::{ledger, wire};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::mpsc;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 use weir_capture::outlets::Outlets;
 use weir_engine::functions::Functions;
 use weir_engine::graph::Lower;
@@ -22,9 +21,6 @@ use weir_plan::change::{Continued, continued};
 use weir_plan::together::side_by_side;
 use weir_plan::{Input, Pipeline, Program, Schema, print};
 use weir_sink::Names;
-
-/// How long a question after the ledger waits: workers answer between batches.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A program that runs.
 pub(crate) struct Entry {
@@ -55,6 +51,15 @@ impl Entry {
     fn outputs(&self) -> Vec<Output> {
         let alone = vec![(self.name.clone(), self.program.clone())];
         side_by_side(alone).map_or_else(|_| Vec::new(), |program| Lower::outputs(&program))
+    }
+
+    fn listed(&self) -> Listed {
+        Listed {
+            name: self.name.clone(),
+            source: self.source.clone(),
+            since: self.since,
+            member: Arc::clone(&self.member),
+        }
     }
 
     fn coming(&self, own: Option<Own>) -> Coming {
@@ -89,7 +94,7 @@ pub(crate) struct Deck {
     rules: Rules,
     board: Arc<Board>,
     changes: Arc<Changes>,
-    stats: Stats,
+    desk: Desk,
 }
 
 impl Deck {
@@ -116,52 +121,30 @@ impl Deck {
         }
         board.lay(coming);
         let functions = Functions::default();
-        Ok((Deck { entries, functions, rules, board, changes, stats }, made))
+        let deck = Deck { entries, functions, rules, board, changes, desk: Desk::new(stats) };
+        deck.show();
+        Ok((deck, made))
     }
 
     /// Does what is asked.
     pub(crate) fn answer(&mut self, request: Request) -> Reply {
         match request {
-            Request::List => self.list(),
-            Request::Stats => self.stats(),
+            Request::List => self.desk.list(),
+            Request::Stats => self.desk.stats(),
             Request::Add(text) => self.put(text, false),
             Request::Replace(text) => self.put(text, true),
             Request::Remove { name } => self.remove(&name),
         }
     }
 
-    fn list(&self) -> Reply {
-        let seconds = |t: SystemTime| {
-            t.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
-        };
-        let state = |entry: &Entry| {
-            let (rows, refused) = entry.member.rows();
-            State {
-                name: entry.name.clone(),
-                source: entry.source.clone(),
-                since: seconds(entry.since),
-                rows,
-                refused,
-                failed: entry.member.failed(),
-            }
-        };
-        Reply { programs: self.entries.iter().map(state).collect(), ..Reply::default() }
+    /// What can be told of the programs while they change.
+    pub(crate) fn desk(&self) -> Desk {
+        self.desk.clone()
     }
 
-    fn stats(&self) -> Reply {
-        let Some((counts, interfaces)) = self.stats.wait(PATIENCE) else {
-            return Reply::refusal("the run does not answer: it may wait for its source");
-        };
-        let mut text = ledger::render(&counts);
-        text += &ledger::workers(&counts);
-        text += &wire::render(&interfaces, &Notes::default());
-        let captures = self.stats.captures();
-        if let Some(captures) = &captures {
-            text += &ledger::captures(captures);
-            text.push('\n');
-        }
-        let counts = Some(Counts::new(&counts, &interfaces, captures));
-        Reply { text, counts, ..Reply::default() }
+    /// Lets the desk know which programs run.
+    fn show(&self) {
+        self.desk.show(self.entries.iter().map(Entry::listed).collect());
     }
 
     /// Adds a program, or lets it take the place of the one of its name.
@@ -213,6 +196,7 @@ impl Deck {
             Some(at) => self.entries[at] = entry,
             None => self.entries.push(entry),
         }
+        self.show();
         Reply { text: reply, ..Reply::default() }
     }
 
@@ -257,6 +241,7 @@ impl Deck {
         match self.change(&programs, next) {
             Ok(_) => {
                 self.entries.remove(at);
+                self.show();
                 Reply { text: format!("removed {name}\n"), ..Reply::default() }
             }
             Err(reason) => Reply::refusal(reason),

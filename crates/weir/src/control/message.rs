@@ -128,6 +128,8 @@ pub(crate) struct Counts {
     pub(crate) unfilled: u64,
     pub(crate) rows: u64,
     pub(crate) refused: u64,
+    #[serde(default)]
+    pub(crate) unwritten: u64,
     /// Of each interface its name, what was received from it and what was lost.
     pub(crate) interfaces: Vec<(String, u64, u64)>,
     /// What became of packets around rows, where some are kept.
@@ -199,6 +201,7 @@ impl Counts {
             unfilled: ledger.unfilled,
             rows: ledger.rows,
             refused: ledger.refused,
+            unwritten: ledger.unwritten,
             interfaces: interfaces.iter().map(of).collect(),
             captured: captures.map(Captured::from),
         }

@@ -1,19 +1,27 @@
 //! The socket that a run listens on.
 
-use super::Deck;
-use super::message::{Reply, read, write_line};
+use super::message::{Reply, Request, read, write_line};
+use super::{Deck, Desk};
+use crate::serve::{Bounds, Service, serve};
 use anyhow::Context as _;
 use std::fs::{self, DirBuilder, Permissions};
-use std::io::{self, BufReader, BufWriter, Read};
+use std::io::{self, BufRead, Write};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, MetadataExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, TryLockError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// How long one who asks may take over it: others wait meanwhile.
+/// How long one who asks may take over it, and over accepting the answer.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How many may ask at a time.
+const CLIENTS_MAX: usize = 64;
+
+/// Bytes of all questions together. One may have files of 512 MiB (see [`super::message`]).
+const QUESTIONS_MAX: u64 = 640 << 20;
 
 /// A socket that is listened on as long as this is there.
 #[derive(Debug)]
@@ -70,22 +78,18 @@ impl Server {
             .with_context(|| self.path.display().to_string())
     }
 
-    /// Answers in a thread of its own, one question after the other.
+    /// Answers in threads of its own, many at a time.
     ///
     /// # Errors
     /// When the system gives no thread.
-    pub(crate) fn start(&self, mut deck: Deck) -> io::Result<()> {
+    pub(crate) fn start(&self, deck: Deck) -> io::Result<()> {
         let listener = self.listener.try_clone()?;
-        thread::Builder::new().name("control".to_owned()).spawn(move || {
-            for stream in listener.incoming() {
-                match stream {
-                    // Who asks and does not wait for the answer has it all the same.
-                    Ok(stream) => drop(answer(&stream, &mut deck)),
-                    // Too many open files, say: later there may be fewer.
-                    Err(_) => thread::park_timeout(Duration::from_millis(100)),
-                }
-            }
-        })?;
+        let answers = Answers { desk: deck.desk(), deck: Mutex::new(deck) };
+        let bounds =
+            Bounds { clients: CLIENTS_MAX, ask: PATIENCE, accept: PATIENCE, bytes: QUESTIONS_MAX };
+        thread::Builder::new()
+            .name("control".to_owned())
+            .spawn(move || serve(&listener, answers, bounds))?;
         Ok(())
     }
 }
@@ -100,40 +104,64 @@ impl Drop for Server {
     }
 }
 
-fn answer(stream: &UnixStream, deck: &mut Deck) -> io::Result<()> {
-    stream.set_write_timeout(Some(PATIENCE))?;
-    let reply = match read(&mut BufReader::new(Patient::new(stream))) {
-        Ok(request) => deck.answer(request),
-        Err(e) => Reply::refusal(format!("no question: {e}")),
-    };
-    write_line(&mut BufWriter::new(stream), &reply)
+/// What is asked by the socket, answered.
+struct Answers {
+    /// What changes programs, one at a time, ...
+    deck: Mutex<Deck>,
+    /// ... and what can be told meanwhile.
+    desk: Desk,
 }
 
-/// A stream that is read for so long altogether.
-struct Patient<'a> {
-    stream: &'a UnixStream,
-    until: Instant,
-}
-
-#[expect(clippy::disallowed_methods, reason = "others wait for whoever asks")]
-impl Patient<'_> {
-    fn new(stream: &UnixStream) -> Patient<'_> {
-        Patient { stream, until: Instant::now() + PATIENCE }
-    }
-
-    fn left(&self) -> Duration {
-        self.until.saturating_duration_since(Instant::now())
-    }
-}
-
-impl Read for Patient<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let left = self.left();
-        if left.is_zero() {
-            return Err(io::ErrorKind::TimedOut.into());
+impl Answers {
+    fn reply(&self, request: Request) -> Reply {
+        match request {
+            Request::List => self.desk.list(),
+            Request::Stats => self.desk.stats(),
+            change => match self.deck() {
+                Some(mut deck) => deck.answer(change),
+                None => Reply::refusal(
+                    "busy: another change of the programs is being made; try again later",
+                ),
+            },
         }
-        self.stream.set_read_timeout(Some(left))?;
-        (&mut &*self.stream).read(buffer)
+    }
+
+    /// The deck, unless another change takes long: one waits for the run, which may wait for its
+    /// source or for whoever reads its rows.
+    fn deck(&self) -> Option<MutexGuard<'_, Deck>> {
+        const STEP: Duration = Duration::from_millis(10);
+        for _ in 0..PATIENCE.as_millis() / STEP.as_millis() {
+            match self.deck.try_lock() {
+                Ok(deck) => return Some(deck),
+                Err(TryLockError::Poisoned(deck)) => return Some(deck.into_inner()),
+                Err(TryLockError::WouldBlock) => thread::park_timeout(STEP),
+            }
+        }
+        None
+    }
+}
+
+impl Service for Answers {
+    type Question = Request;
+
+    fn read(&self, from: &mut dyn BufRead) -> io::Result<Request> {
+        read(from)
+    }
+
+    fn answer(&self, asked: io::Result<Request>, to: &mut dyn Write) -> io::Result<()> {
+        let reply = match asked {
+            Ok(request) => self.reply(request),
+            Err(e) if e.kind() == io::ErrorKind::TimedOut => {
+                Reply::refusal(format!("no question came within {} s", PATIENCE.as_secs()))
+            }
+            Err(e) => Reply::refusal(format!("no question: {e}")),
+        };
+        write_line(to, &reply)
+    }
+
+    fn refuse(&self, to: &mut dyn Write) -> io::Result<()> {
+        let reason = format!("busy: {CLIENTS_MAX} others ask at the same time; try again");
+        write_line(to, &Reply::refusal(reason))
     }
 }
 
@@ -169,21 +197,5 @@ mod tests {
         fs::write(&path, "a file").expect("writes");
         let e = format!("{:#}", Server::bind(&path).expect_err("refused"));
         assert!(path.is_file() && e.ends_with("is there, and no socket"), "{e}");
-    }
-
-    #[test]
-    fn who_asks_a_letter_at_a_time_is_not_waited_for() {
-        let (mut asks, answers) = UnixStream::pair().expect("a pair");
-        let mut patient = Patient::new(&answers);
-        patient.until -= PATIENCE - Duration::from_millis(50);
-        io::Write::write_all(&mut asks, b" ").expect("there is room");
-        let mut buffer = [0; 8];
-        assert_eq!(patient.read(&mut buffer).expect("a letter"), 1);
-        patient.read(&mut buffer).expect_err("nothing came in time");
-        io::Write::write_all(&mut asks, b" ").expect("there is room");
-        assert_eq!(
-            patient.read(&mut buffer).expect_err("too late").kind(),
-            io::ErrorKind::TimedOut
-        );
     }
 }

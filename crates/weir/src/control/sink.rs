@@ -24,13 +24,29 @@ pub(crate) struct New {
 pub(crate) struct Member {
     rows: AtomicU64,
     refused: AtomicU64,
+    unwritten: AtomicU64,
     failed: Mutex<Option<String>>,
 }
 
 impl Member {
-    /// Rows that it has put out, and those among them that nobody took in time.
+    /// Rows that it has put out, and those among them that are not written: nobody took them in
+    /// time, or that failed.
     pub(crate) fn rows(&self) -> (u64, u64) {
-        (self.rows.load(Ordering::Relaxed), self.refused.load(Ordering::Relaxed))
+        (self.rows.load(Ordering::Relaxed), self.refused() + self.unwritten())
+    }
+
+    fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
+    }
+
+    fn unwritten(&self) -> u64 {
+        self.unwritten.load(Ordering::Relaxed)
+    }
+
+    /// Takes from its sink what became of the rows.
+    fn count(&self, sink: &dyn Sink) {
+        self.refused.store(sink.refused(), Ordering::Relaxed);
+        self.unwritten.store(sink.unwritten(), Ordering::Relaxed);
     }
 
     /// Why its rows are not written any more.
@@ -81,6 +97,9 @@ impl Board {
     }
 }
 
+/// How the sink of a program that went has ended: its name, whether all was well, and its counts.
+type Ended = (String, io::Result<()>, Arc<Member>);
+
 /// Where rows go.
 pub(crate) enum To<'a> {
     /// All to one sink.
@@ -98,9 +117,11 @@ pub(crate) struct Members<'a> {
     /// Of each output the place of its program, and its number there.
     places: Vec<(usize, usize)>,
     /// Sinks of programs that went, on their way to their end.
-    ending: Vec<JoinHandle<(String, io::Result<()>, u64)>>,
-    /// Rows that programs which went did not get written, and what was the first to fail.
+    ending: Vec<JoinHandle<Ended>>,
+    /// Rows of programs which went that nobody took in time, those that could not be written, and
+    /// what was the first to fail.
     refused: u64,
+    unwritten: u64,
     failed: Option<io::Error>,
     /// Says something to the user.
     tell: Box<dyn Fn(String) + 'a>,
@@ -120,7 +141,8 @@ impl<'a> Members<'a> {
         tell: Box<dyn Fn(String) + 'a>,
     ) -> Members<'a> {
         let (members, places, ending) = (Vec::new(), Vec::new(), Vec::new());
-        Members { to, board, members, places, ending, refused: 0, failed: None, tell }
+        let (refused, unwritten, failed) = (0, 0, None);
+        Members { to, board, members, places, ending, refused, unwritten, failed, tell }
     }
 
     /// Lets a program's sink do something; what goes wrong is told once, and is the end of it.
@@ -131,7 +153,7 @@ impl<'a> Members<'a> {
     ) {
         let Some(own) = &mut member.own else { return };
         let result = call(&mut **own);
-        member.member.refused.store(own.refused(), Ordering::Relaxed);
+        member.member.count(&**own);
         if let Err(e) = result {
             member.member.fail(&e);
             tell(format!("{}: {e}; its rows are not written any more", member.name));
@@ -147,8 +169,8 @@ impl<'a> Members<'a> {
                 self.ending.push(thread);
                 continue;
             }
-            let Ok((name, ended, refused)) = thread.join() else { continue };
-            self.refused += refused;
+            let Ok((name, ended, member)) = thread.join() else { continue };
+            self.leave(&member);
             if let Err(e) = ended {
                 (self.tell)(format!("{name}: {e}; its last rows are not written"));
                 let named = || io::Error::new(e.kind(), format!("{name}: {e}"));
@@ -157,11 +179,17 @@ impl<'a> Members<'a> {
         }
     }
 
+    /// Counts what became of the rows of a program that went.
+    fn leave(&mut self, member: &Member) {
+        self.refused += member.refused();
+        self.unwritten += member.unwritten();
+    }
+
     /// Ends sinks in threads of their own: they may take their time.
     fn end(&mut self, gone: Vec<Present>) {
         for Present { name, own, member } in gone {
             let Some(mut own) = own else {
-                self.refused += member.rows().1;
+                self.leave(&member);
                 if let Some(reason) = member.failed() {
                     let named = || io::Error::other(format!("{name}: {reason}"));
                     self.failed.get_or_insert_with(named);
@@ -170,7 +198,8 @@ impl<'a> Members<'a> {
             };
             let end = move || {
                 let ended = own.finish();
-                (name, ended, own.refused())
+                member.count(&*own);
+                (name, ended, member)
             };
             match thread::Builder::new().name("last rows".to_owned()).spawn(end) {
                 Ok(thread) => self.ending.push(thread),
@@ -222,10 +251,10 @@ impl Sink for Members<'_> {
                 result
             }
             To::Own => {
-                Members::own(present, &self.tell, |own| own.rows(local, rows));
                 if present.own.is_none() {
-                    present.member.refused.fetch_add(rows.len as u64, Ordering::Relaxed);
+                    present.member.unwritten.fetch_add(rows.len as u64, Ordering::Relaxed);
                 }
+                Members::own(present, &self.tell, |own| own.rows(local, rows));
                 Ok(())
             }
         }
@@ -255,7 +284,16 @@ impl Sink for Members<'_> {
     fn refused(&self) -> u64 {
         match &self.to {
             To::One(sink) => sink.refused(),
-            To::Own => self.refused + self.members.iter().map(|m| m.member.rows().1).sum::<u64>(),
+            To::Own => self.refused + self.members.iter().map(|m| m.member.refused()).sum::<u64>(),
+        }
+    }
+
+    fn unwritten(&self) -> u64 {
+        match &self.to {
+            To::One(sink) => sink.unwritten(),
+            To::Own => {
+                self.unwritten + self.members.iter().map(|m| m.member.unwritten()).sum::<u64>()
+            }
         }
     }
 }

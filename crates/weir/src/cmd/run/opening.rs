@@ -7,17 +7,20 @@ use crate::output::{Fresh, Taken};
 use crate::signals::Heard;
 use crate::source::{Stream, Take};
 use crate::stats::Stats;
+use crate::term::Term;
 use crate::wire::{Around, Wires};
-use crate::{output, wire};
+use crate::{output, windowless, wire};
 use anyhow::Context as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use weir_capture::Captures;
+use weir_capture::live::Handover;
 use weir_capture::lookback::Options as Kept;
 use weir_capture::outlets::Outlets;
 use weir_capture::write::Made;
+use weir_capture::{Captures, Order};
 use weir_dpdk::Senders;
+use weir_engine::functions::Functions;
 use weir_engine::graph::Lower;
 use weir_packet::egress::{Egress as _, Outlet};
 use weir_packet::source::Source;
@@ -38,6 +41,24 @@ pub(super) fn sends_by_dpdk(program: &Program, options: &RunOptions) -> Vec<Stri
     Outlets::devices_of_dpdk(&all, options.write.to.as_deref())
 }
 
+/// Says how the program runs, where that is asked for, and what a run over interfaces will show
+/// only at its end.
+pub(super) fn tell_plan(
+    program: &Program,
+    functions: &Functions,
+    options: &RunOptions,
+    term: &Term,
+) {
+    let workers = options.workers.get();
+    if options.verbose {
+        term.say_text(&weir_plan::print::explain(program, workers));
+        term.say_text(&options.memory.explain(program, functions, workers));
+    }
+    if !options.live.interface.is_empty() && !options.quiet {
+        windowless::notes(program).iter().for_each(|note| term.say(note));
+    }
+}
+
 impl Run<'_> {
     /// Opens the captures, or the interfaces, which `stop` ends, and devices of DPDK that packets
     /// go to: it has to know all of its devices when it is started, and is before privileges are
@@ -47,7 +68,11 @@ impl Run<'_> {
         let live = &self.options.live;
         let around = Around { notes: &self.notes, names: &self.names, quiet: self.options.quiet };
         let input = if self.is_live() {
-            let how = (self.options.workers.get(), &sends[..]);
+            let how = wire::How {
+                workers: self.options.workers.get(),
+                sends: &sends,
+                handover: self.handover(),
+            };
             let mut wires = wire::open(live, how, filter, stop, around)?;
             if live.is_dpdk() {
                 let senders = std::mem::take(&mut wires.senders);
@@ -57,12 +82,27 @@ impl Run<'_> {
         } else {
             let options = weir_capture::Options {
                 filter,
+                order: if self.options.append { Order::Given } else { Order::Time },
                 interfaces: self.names.clone(),
                 ..Default::default()
             };
             Input::Files(Captures::new(self.options.read.clone(), &options)?)
         };
         Ok((input, wire::senders(live, &sends, stop, around)?))
+    }
+
+    /// When the kernel is to hand packets over: at once, where somebody waits for what is made of
+    /// them.
+    fn handover(&self) -> Handover {
+        let mut all = self.program.outlets();
+        if self.options.control.is_some() {
+            all.push(Outlet::Pass);
+        }
+        let sends = Outlets::any_wire(&all, self.options.write.to.as_deref());
+        match sends || self.options.live.immediate_mode {
+            true => Handover::AtOnce,
+            false => Handover::Blocks,
+        }
     }
 
     fn sends_by_dpdk(&self) -> Vec<String> {
@@ -80,6 +120,7 @@ impl Run<'_> {
         outlets.by_dpdk(Box::new(move |device| senders.open(device)));
         outlets.name_interfaces(&self.names);
         outlets.prompt(self.options.packet_buffered);
+        outlets.stop_by(&self.stop);
         if self.options.control.is_some() {
             outlets.outlive();
         }
@@ -197,4 +238,9 @@ fn folder_of(file: &Path) -> PathBuf {
         Some(folder) if folder != Path::new("") => folder.to_owned(),
         _ => PathBuf::from("."),
     }
+}
+
+/// Whether reading may wait for somebody who writes: standard input, or a named pipe.
+pub(super) fn is_stream(capture: &str) -> bool {
+    capture == "-" || std::fs::metadata(capture).is_ok_and(|m| !m.is_file())
 }

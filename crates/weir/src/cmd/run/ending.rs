@@ -1,0 +1,91 @@
+//! How a run ends: the ledger, then what ended it early.
+
+use super::Run;
+use crate::exit::Status;
+use crate::{ledger, wire};
+use std::io;
+use weir_capture::lookback::Lookback;
+use weir_engine::reading::Reading;
+use weir_engine::run::{Outcome, RunError};
+use weir_packet::source::Source;
+use weir_plan::{Pipeline, Stage};
+
+impl Run<'_> {
+    /// Prints the ledger, then what ended the run early.
+    pub(super) fn end(
+        &self,
+        outcome: Outcome,
+        source: &mut Lookback<Reading<Box<dyn Source>>>,
+        interrupted: bool,
+    ) -> anyhow::Result<Status> {
+        let captures = source.finish();
+        let left = outcome.error.as_ref().and_then(reader_left);
+        // Whoever reads the first rows of a file, as head(1) does, wants no more of it.
+        if left.is_some() && !self.is_live() {
+            return Ok(Status::Ok);
+        }
+        let losses = ledger::losses(&outcome.ledger, captures.as_ref());
+        if self.options.quiet {
+            // A loss is never quiet.
+            self.term.say_text(&losses);
+        } else {
+            if self.term.stdout_tty && self.term.stderr_tty {
+                self.term.say("");
+            }
+            self.term.say_text(&ledger::render(&outcome.ledger));
+            if self.options.verbose {
+                self.term.say_text(&ledger::workers(&outcome.ledger));
+            }
+            self.term.say_text(&wire::render(&source.interfaces(), &self.notes));
+            if let Some(counts) = source.inner().counts() {
+                self.term.say(ledger::fragments(&counts));
+            }
+            if let Some(captures) = &captures {
+                self.term.say(ledger::captures(captures));
+            }
+            if interrupted {
+                self.term.say("interrupted");
+            }
+        }
+        match (outcome.error, left) {
+            // Ctrl-C ends all of a pipeline, and whoever asked for some rows may have had enough.
+            (Some(_), Some(_)) if interrupted || self.is_limited() => Ok(Status::Ok),
+            (Some(_), Some(left)) => Err(anyhow::anyhow!("{left}")),
+            (Some(e), None) => Err(e.into()),
+            (None, _) if captures.as_ref().is_some_and(|captures| captures.failed > 0) => {
+                self.term.error(format_args!("files of `capture` could not be written"));
+                Ok(Status::Failed)
+            }
+            (None, _) if self.options.fail_on_loss && !losses.is_empty() => {
+                self.term.error(format_args!("packets or rows were lost (--fail-on-loss)"));
+                Ok(Status::Failed)
+            }
+            (None, _) => Ok(Status::Ok),
+        }
+    }
+
+    /// Whether only so many rows, or packets, were asked for.
+    fn is_limited(&self) -> bool {
+        let limits = |stage: &Stage| matches!(stage, Stage::Limit(_));
+        let ends = |p: &&Pipeline| {
+            p.printed || p.stages.iter().any(|stage| matches!(stage, Stage::Ends(_)))
+        };
+        let mut ends = self.program.pipelines.iter().filter(ends);
+        // Programs that come may ask for more.
+        let rows = self.options.control.is_none() && ends.all(|p| p.stages.iter().any(limits));
+        self.options.count.is_some() || rows
+    }
+}
+
+/// What is to be said where whoever read rows or packets has gone, if that is what went wrong.
+fn reader_left(error: &RunError) -> Option<String> {
+    match error {
+        RunError::Sink(e) if e.kind() == io::ErrorKind::BrokenPipe => {
+            Some("nobody reads the rows any more, so the run has ended".to_owned())
+        }
+        RunError::Egress(e) if e.kind() == io::ErrorKind::BrokenPipe => {
+            Some(format!("{e}: nobody reads the packets any more, so the run has ended"))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,390 @@
+//! Serves clients side by side and within bounds, whatever they speak.
+//!
+//! What is here accepts, bounds and dispatches: how many clients there may be, how long each may
+//! take to ask and to be answered, and how many bytes of questions there may be in memory. What a
+//! question is, and its answer, is for a [`Service`] to say.
+//!
+//! Each client has a thread. Where there are as many clients as there may be, the one that has been
+//! asking for longest makes room: who connects and says nothing keeps nobody out. Where all are
+//! being answered, the next one is told so at once.
+
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// What clients may do at most.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Bounds {
+    /// Clients at a time.
+    pub(crate) clients: usize,
+    /// How long one may take to ask.
+    pub(crate) ask: Duration,
+    /// How long one may take to accept its answer, once there is one.
+    pub(crate) accept: Duration,
+    /// Bytes of all questions together, those that are being answered included.
+    pub(crate) bytes: u64,
+}
+
+/// Something that answers. Called by several threads at a time.
+pub(crate) trait Service: Send + Sync + 'static {
+    /// A question.
+    type Question;
+
+    /// Reads a question, and nothing behind it.
+    ///
+    /// # Errors
+    /// Where it is none, or does not come.
+    fn read(&self, from: &mut dyn BufRead) -> io::Result<Self::Question>;
+
+    /// Answers a question, or says why it could not be read.
+    ///
+    /// # Errors
+    /// Where the answer is not taken.
+    fn answer(&self, asked: io::Result<Self::Question>, to: &mut dyn Write) -> io::Result<()>;
+
+    /// Says that there are too many clients.
+    ///
+    /// # Errors
+    /// Where that is not taken.
+    fn refuse(&self, to: &mut dyn Write) -> io::Result<()>;
+}
+
+/// Answers clients of `listener`, for ever.
+pub(crate) fn serve<S: Service>(listener: &UnixListener, service: S, bounds: Bounds) {
+    let (service, bytes) = (Arc::new(service), Arc::new(AtomicU64::new(0)));
+    let mut present: Vec<Arc<Present>> = Vec::new();
+    for stream in listener.incoming() {
+        // Too many open files, say: later there may be fewer.
+        let Ok(stream) = stream else {
+            thread::park_timeout(Duration::from_millis(100));
+            continue;
+        };
+        present.retain(|client| client.stage() != Stage::Gone);
+        let (Some(()), Ok(again)) = (make_room(&present, bounds.clients), stream.try_clone())
+        else {
+            turn_away(&*service, &stream);
+            continue;
+        };
+        let client = Arc::new(Present { stream: again, stage: AtomicU8::new(Stage::Asks as u8) });
+        let visit = Visit {
+            client: Arc::clone(&client),
+            service: Arc::clone(&service),
+            bytes: Arc::clone(&bytes),
+            bounds,
+        };
+        match thread::Builder::new().name("client".to_owned()).spawn(move || visit.run(&stream)) {
+            Ok(_) => present.push(client),
+            Err(_) => turn_away(&*service, &client.stream),
+        }
+    }
+}
+
+/// How far a client is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+enum Stage {
+    /// Its question is on its way.
+    Asks,
+    /// It is being answered.
+    Answered,
+    /// It had to make room, and is told so.
+    Leaves,
+    /// Its thread has ended.
+    Gone,
+}
+
+/// A client, as whoever lets others in sees it.
+struct Present {
+    stream: UnixStream,
+    stage: AtomicU8,
+}
+
+impl Present {
+    fn stage(&self) -> Stage {
+        match self.stage.load(Ordering::Acquire) {
+            0 => Stage::Asks,
+            1 => Stage::Answered,
+            2 => Stage::Leaves,
+            _ => Stage::Gone,
+        }
+    }
+
+    /// Moves on from asking, unless somebody else has done that.
+    fn stops_asking(&self, next: Stage) -> bool {
+        let (asks, next) = (Stage::Asks as u8, next as u8);
+        self.stage.compare_exchange(asks, next, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+}
+
+/// Lets one more client in, for which another may have to go; `None` where that can't be.
+fn make_room(present: &[Arc<Present>], most: usize) -> Option<()> {
+    let leaving = present.iter().filter(|client| client.stage() == Stage::Leaves).count();
+    if present.len() - leaving < most {
+        return Some(());
+    }
+    // They are gone soon; if not, nobody else may come.
+    if leaving >= most {
+        return None;
+    }
+    let longest = present.iter().find(|client| client.stops_asking(Stage::Leaves))?;
+    // Whoever reads there learns of it.
+    longest.stream.shutdown(Shutdown::Read).ok()
+}
+
+/// Tells a client that there are too many, without waiting for it.
+fn turn_away(service: &impl Service, mut stream: &UnixStream) {
+    // What it does not take it does without.
+    let _ = stream.set_nonblocking(true);
+    let _ = service.refuse(&mut stream);
+}
+
+/// The time of a client in its thread.
+struct Visit<S> {
+    client: Arc<Present>,
+    service: Arc<S>,
+    /// Bytes of all questions in memory.
+    bytes: Arc<AtomicU64>,
+    bounds: Bounds,
+}
+
+impl<S: Service> Visit<S> {
+    fn run(self, stream: &UnixStream) {
+        // Who asks and does not wait for the answer has it all the same.
+        let _ = self.converse(stream);
+        // In this order: who sees the end may come again at once.
+        self.client.stage.store(Stage::Gone as u8, Ordering::Release);
+        let _ = stream.shutdown(Shutdown::Both);
+    }
+
+    fn converse(&self, stream: &UnixStream) -> io::Result<()> {
+        let until = deadline(self.bounds.ask);
+        let (held, most) = (Held { all: &self.bytes, own: 0 }, self.bounds.bytes);
+        let mut asking = BufReader::new(Asking { stream, until, held, most });
+        let asked = self.service.read(&mut asking);
+        let until = deadline(self.bounds.accept);
+        if !self.client.stops_asking(Stage::Answered) {
+            return self.service.refuse(&mut Answering { stream, until: Some(until) });
+        }
+        // What it takes to answer is not the client's fault: its time begins with the first byte.
+        let accept = Answering { stream, until: None };
+        let mut out = BufWriter::new(Accepting { out: accept, time: self.bounds.accept });
+        self.service.answer(asked, &mut out)?;
+        out.flush()
+    }
+}
+
+/// Bytes of a question that is in memory, counted as long as this is there.
+struct Held<'a> {
+    all: &'a AtomicU64,
+    own: u64,
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.all.fetch_sub(self.own, Ordering::Relaxed);
+    }
+}
+
+/// A stream that is read up to a time, and to a number of bytes.
+struct Asking<'a> {
+    stream: &'a UnixStream,
+    until: Instant,
+    held: Held<'a>,
+    most: u64,
+}
+
+impl Read for Asking<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.stream.set_read_timeout(Some(left(self.until)?))?;
+        let n = (&mut &*self.stream).read(buffer).map_err(too_slow)?;
+        self.held.own += n as u64;
+        if self.held.all.fetch_add(n as u64, Ordering::Relaxed) + n as u64 > self.most {
+            let reason = format!("questions of more than {} MiB at a time", self.most >> 20);
+            return Err(io::Error::new(io::ErrorKind::QuotaExceeded, reason));
+        }
+        Ok(n)
+    }
+}
+
+/// A stream that is written to up to a time, if there is one.
+struct Answering<'a> {
+    stream: &'a UnixStream,
+    until: Option<Instant>,
+}
+
+impl Write for Answering<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let left = self.until.map(left).transpose()?;
+        self.stream.set_write_timeout(left)?;
+        (&mut &*self.stream).write(bytes).map_err(too_slow)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The same, up to so long after the first byte.
+struct Accepting<'a> {
+    out: Answering<'a>,
+    time: Duration,
+}
+
+impl Write for Accepting<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.out.until.get_or_insert_with(|| deadline(self.time));
+        self.out.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "others wait for whoever asks")]
+fn deadline(time: Duration) -> Instant {
+    Instant::now() + time
+}
+
+#[expect(clippy::disallowed_methods, reason = "others wait for whoever asks")]
+fn left(until: Instant) -> io::Result<Duration> {
+    let left = until.saturating_duration_since(Instant::now());
+    if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
+}
+
+/// The system calls it another name where a socket's time is over.
+fn too_slow(e: io::Error) -> io::Error {
+    match e.kind() {
+        io::ErrorKind::WouldBlock => io::ErrorKind::TimedOut.into(),
+        _ => e,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Mutex;
+    use std::sync::mpsc::{Receiver, Sender, channel};
+
+    /// Answers a line with `answer`, once it has leave, and says when it begins.
+    struct Gate {
+        began: Mutex<Sender<()>>,
+        leave: Mutex<Receiver<()>>,
+        answer: Vec<u8>,
+    }
+
+    impl Service for Gate {
+        type Question = Vec<u8>;
+
+        fn read(&self, from: &mut dyn BufRead) -> io::Result<Vec<u8>> {
+            let mut line = Vec::new();
+            from.read_until(b'\n', &mut line)?;
+            Ok(line)
+        }
+
+        fn answer(&self, asked: io::Result<Vec<u8>>, to: &mut dyn Write) -> io::Result<()> {
+            if let Err(e) = asked {
+                return to.write_all(format!("{:?}", e.kind()).as_bytes());
+            }
+            self.began.lock().expect("no panic").send(()).expect("the test waits");
+            let _ = self.leave.lock().expect("no panic").recv();
+            to.write_all(&self.answer)
+        }
+
+        fn refuse(&self, to: &mut dyn Write) -> io::Result<()> {
+            to.write_all(b"busy")
+        }
+    }
+
+    /// A server with such bounds: who connects, what tells that an answer begins, and what lets
+    /// it.
+    struct Served {
+        folder: tempfile::TempDir,
+        begins: Receiver<()>,
+        leave: Sender<()>,
+    }
+
+    impl Served {
+        fn new(clients: usize, ask: Duration, answer: &[u8]) -> Served {
+            let folder = tempfile::tempdir().expect("a folder");
+            let listener = UnixListener::bind(folder.path().join("s")).expect("listens");
+            let ((began, begins), (leave, left)) = (channel(), channel());
+            let (began, leave_in) = (Mutex::new(began), Mutex::new(left));
+            let gate = Gate { began, leave: leave_in, answer: answer.to_vec() };
+            let accept = Duration::from_millis(100);
+            let bounds = Bounds { clients, ask, accept, bytes: 1 << 20 };
+            // It ends with the tests.
+            thread::spawn(move || serve(&listener, gate, bounds));
+            Served { folder, begins, leave }
+        }
+
+        fn ask(&self, words: &[u8]) -> UnixStream {
+            let mut stream = UnixStream::connect(self.folder.path().join("s")).expect("connects");
+            // More than is read may be refused.
+            let _ = stream.write_all(words);
+            stream
+        }
+    }
+
+    fn said(mut stream: UnixStream) -> String {
+        let mut said = Vec::new();
+        // What was not read to its end resets the connection, after the answer.
+        let _ = stream.read_to_end(&mut said);
+        String::from_utf8(said).expect("text")
+    }
+
+    const LONG: Duration = Duration::from_secs(600);
+
+    #[test]
+    fn who_comes_while_all_are_being_answered_is_told_so_at_once() {
+        let served = Served::new(2, LONG, b"yes");
+        let two = [served.ask(b"1\n"), served.ask(b"2\n")];
+        // One has the lock of the gate; the other waits for it.
+        served.begins.recv().expect("is answered");
+        served.begins.recv().expect("is answered");
+        assert_eq!(said(served.ask(b"3\n")), "busy");
+        served.leave.send(()).expect("waits");
+        served.leave.send(()).expect("waits");
+        assert_eq!(two.map(said), ["yes", "yes"]);
+    }
+
+    #[test]
+    fn who_asks_for_longest_makes_room() {
+        let served = Served::new(2, LONG, b"yes");
+        let [first, second] = [served.ask(b"a"), served.ask(b"b")];
+        served.leave.send(()).expect("waits");
+        assert_eq!(said(served.ask(b"3\n")), "yes");
+        assert_eq!(said(first), "busy");
+        // The other one did not have to go.
+        (&second).write_all(b"\n").expect("is there");
+        served.leave.send(()).expect("waits");
+        assert_eq!(said(second), "yes");
+    }
+
+    #[test]
+    fn who_takes_too_long_is_told_so_or_left() {
+        let served = Served::new(1, Duration::from_millis(50), &[b'x'; 8 << 20]);
+        assert_eq!(said(served.ask(b"a")), "TimedOut");
+        // It never reads its answer; the next one is let in all the same.
+        let deaf = served.ask(b"1\n");
+        served.begins.recv().expect("is answered");
+        served.leave.send(()).expect("waits");
+        while said(served.ask(b"2")) != "TimedOut" {}
+        assert!(said(deaf).len() < 8 << 20);
+    }
+
+    #[test]
+    fn questions_have_no_more_bytes_than_there_may_be() {
+        let served = Served::new(4, LONG, b"yes");
+        assert_eq!(said(served.ask(&[b'x'; 2 << 20])), "QuotaExceeded");
+        // They are given back.
+        served.leave.send(()).expect("waits");
+        let mut line = vec![b'x'; 900_000];
+        line.push(b'\n');
+        assert_eq!(said(served.ask(&line)), "yes");
+    }
+}
