@@ -277,22 +277,6 @@ fn errors_in_a_query_name_file_and_place() {
 }
 
 #[test]
-fn captures_are_read_one_after_the_other() {
-    let folder = Folder::new();
-    let (x, y) = (folder.file("x.pcap", capture(4)), folder.file("y.pcap", capture(3)));
-    let both = ["-e", "packets | project number", "-o", "csv"];
-    let output = weir(["run", "-r", &x, "-r", &y]).args(both).output().expect("runs");
-    assert_eq!(stdout(&output), "number\n1\n2\n3\n4\n5\n6\n7\n");
-    assert!(stderr(&output).contains("received   7 packets"), "{}", stderr(&output));
-    let mut command = assert_cmd::Command::from_std(weir(["run", "-r", &x, "-r", "-", "-q"]));
-    let output = command.args(both).write_stdin(capture(2)).output().expect("runs");
-    assert_eq!(stdout(&output), "number\n1\n2\n3\n4\n5\n6\n");
-    let output = weir(["run", "-r", &x, "-r", &y, "-c", "5"]).args(both).output().expect("runs");
-    assert_eq!(stdout(&output).lines().count(), 1 + 5);
-    assert!(stderr(&output).contains("received   5 packets"), "{}", stderr(&output));
-}
-
-#[test]
 #[expect(clippy::print_stderr, reason = "a skipped test says so")]
 fn a_filter_may_stand_in_a_file() {
     let folder = Folder::new();
@@ -456,7 +440,7 @@ fn json_lines_unless_on_a_terminal() {
 }
 
 #[test]
-fn the_ledger_goes_to_standard_error_and_quiet_drops_it() {
+fn the_ledger_goes_to_standard_error_and_quiet_drops_it_where_nothing_was_lost() {
     let folder = Folder::new();
     let x = folder.file("x.pcap", capture(20));
     let output = run(["run", "-e", PER_SECOND, "-r", &x]);
@@ -914,4 +898,43 @@ fn later_fragments_are_counted() {
     assert_ne!(found, "0");
     let line = format!("fragments  {found} of ");
     assert!(stderr(&output).contains(&line), "{}", stderr(&output));
+}
+
+/// Each packet's time is so many milliseconds after the first capture's start.
+fn windows_of(times_ms: &[i64]) -> (String, String) {
+    let folder = Folder::new();
+    let header = FileHeader::new(LinkType::ETHERNET);
+    let mut bytes = header.to_bytes().to_vec();
+    for ms in times_ms {
+        header.put_record(&mut bytes, START + ms * 1_000_000, 60, &[0; 60]);
+    }
+    let file = folder.file("x.pcap", bytes);
+    let query = "packets | summarize n = count() every 500ms";
+    let output = run(["run", "-e", query, "-r", &file, "-o", "csv", "--time", "epoch-ns"]);
+    let rows = stdout(&output).lines().skip(1);
+    let shown = rows.map(|row| {
+        let (start, n) = row.split_once(',').expect("two columns");
+        let ms = (start.parse::<i64>().expect("a time") - START) / 1_000_000;
+        format!("{ms}: {n}")
+    });
+    (shown.collect::<Vec<_>>().join(", "), stderr(&output).to_owned())
+}
+
+/// Event time as docs/language.md has it: a capture of few packets goes by no other rules.
+#[test]
+fn a_packet_is_late_before_the_fourth_has_come() {
+    let (rows, ledger) = windows_of(&[0, 2000, 100]);
+    assert_eq!(rows, "0: 1, 2000: 1");
+    assert!(ledger.contains("late") && !ledger.contains("wild"), "{ledger}");
+}
+
+#[test]
+fn a_wrong_time_of_the_first_packet_makes_no_other_late() {
+    let year = 365 * 86_400_000;
+    for wrong in [year, -year] {
+        let (rows, ledger) = windows_of(&[wrong, 0, 100, 700, 800, 900, 1300]);
+        assert!(rows.contains("0: 2, 500: 3, 1000: 1"), "{rows}");
+        assert!(!ledger.contains("late"), "{ledger}");
+        assert_eq!(ledger.contains("wild"), wrong > 0, "{ledger}");
+    }
 }

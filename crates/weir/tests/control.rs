@@ -2,9 +2,11 @@
 
 mod common;
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::Value;
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
 use std::time::Duration;
@@ -473,7 +475,7 @@ fn a_file_that_is_full_takes_nothing_from_the_others() {
     assert!(said.contains("/dev/full: No space left on device"), "{said}");
     assert!(said.contains("9 packets to well.pcap"), "{said}");
     assert!(said.contains("sent       0 packets to /dev/full"), "{said}");
-    assert!(said.contains("refused    9 by /dev/full: 9 by the system"), "{said}");
+    assert!(said.contains("refused    9 by /dev/full: 9 that could not be written"), "{said}");
     assert!(std::fs::metadata(folder.path().join("well.pcap")).expect("there").len() > 9 * 56);
 }
 
@@ -516,7 +518,7 @@ fn a_failed_program_is_not_forgotten_and_may_be_mended() {
     assert_eq!(written, "number\n6\n7\n8\n");
     let (status, _, said) = run.end();
     assert_eq!(status, Some(1), "{said}");
-    assert!(said.contains("rows       3\nrefused    5 "), "{said}");
+    assert!(said.contains("rows       3\nunwritten  5 "), "{said}");
 }
 
 #[test]
@@ -559,4 +561,79 @@ fn without_a_run_it_says_what_to_do() {
         said.contains("no run listens there") && said.contains("weir run --control="),
         "{said}"
     );
+}
+
+/// Connects to a run, and says no more than this.
+fn client(run: &Run, words: &[u8]) -> UnixStream {
+    let mut client = UnixStream::connect(run.path("weir.sock")).expect("it listens");
+    client.write_all(words).expect("there is room");
+    client
+}
+
+/// What it is answered, once it is.
+fn answer(mut client: &UnixStream) -> String {
+    client.set_read_timeout(Some(Duration::from_secs(60))).expect("sets");
+    let mut said = String::new();
+    // A question that it did not read to its end resets the connection, after the answer.
+    let _ = client.read_to_string(&mut said);
+    said
+}
+
+/// One client that connected and said nothing was waited for, and all others with it, each for five
+/// seconds; a thousand kept everybody out. The tests asked one question after the other.
+#[test]
+fn an_idle_client_kept_all_others_waiting() {
+    let run = Run::start(&["-e", "packets | summarize n = count()"]);
+    let most = getrlimit(Resource::Nofile).maximum;
+    let current = Some(most.map_or(4096, |most| most.min(4096)));
+    setrlimit(Resource::Nofile, Rlimit { current, maximum: most }).expect("within what may be");
+    let idle: Vec<UnixStream> = (0..1000).map(|_| client(&run, b"")).collect();
+    // One after the other they would take longer than an hour, and `weir ctl` waits a minute.
+    for _ in 0..20 {
+        assert_eq!(run.list().len(), 1);
+    }
+    // Those that made room were told so, the others that their time is over.
+    let (first, last) = (answer(&idle[0]), answer(&idle[999]));
+    assert!(first.contains("busy: 64 others ask at the same time"), "{first}");
+    let late = ["busy: ", "no question came within 5 s"];
+    assert!(late.iter().any(|reason| last.contains(reason)), "{last}");
+    assert_eq!(run.list().len(), 1);
+    let (status, ..) = run.end();
+    assert_eq!(status, Some(0));
+}
+
+/// Whatever clients do, others are answered meanwhile.
+#[test]
+fn clients_that_misbehave_keep_nobody_from_being_answered() {
+    let run = Run::start(&["-e", "packets | summarize n = count()"]);
+    // Half a question, and gone.
+    (0..200).for_each(|_| drop(client(&run, b"{\"command\":\"li")));
+    // A question, and gone before the answer.
+    (0..200).for_each(|_| drop(client(&run, b"{\"command\":\"stats\"}\n")));
+    until("others are answered", || run.list().len() == 1);
+    // A question without end.
+    let mut endless = client(&run, b"{\"command\":\"");
+    let wrote = (0..1024).try_for_each(|_| endless.write_all(&[b'x'; 1 << 20]));
+    assert!(wrote.is_err(), "a GiB was taken");
+    assert!(answer(&endless).contains("no question"), "it is told");
+    // A letter now and then, by more than there may be, and answers that nobody reads.
+    let slow: Vec<UnixStream> = (0..100).map(|_| client(&run, b"{")).collect();
+    let deaf: Vec<UnixStream> =
+        (0..100).map(|_| client(&run, b"{\"command\":\"stats\"}\n")).collect();
+    for mut client in &slow {
+        // It may have had to make room.
+        let _ = client.write_all(b"\"");
+    }
+    until("others are answered", || run.list().len() == 1);
+    for answer in deaf.iter().map(answer) {
+        assert!(answer.contains("counts") || answer.contains("busy: "), "{answer}");
+    }
+    // A file that is said to come, and does not.
+    let add = "{\"command\":\"add\",\"name\":\"x\",\"source\":\"x\",\"text\":\"packets\",\
+               \"params\":[],\"files\":[{\"path\":\"x\",\"len\":500000000}]}\n";
+    let _waits: Vec<UnixStream> = (0..100).map(|_| client(&run, add.as_bytes())).collect();
+    run.ctl(&["add", "-e", "packets | summarize n = count() by ip.src", "--name", "other"]);
+    assert_eq!(run.list().len(), 2);
+    let (status, ..) = run.end();
+    assert_eq!(status, Some(0));
 }

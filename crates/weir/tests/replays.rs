@@ -11,7 +11,7 @@ mod common;
 #[path = "../../capture/tests/wires/mod.rs"]
 mod wires;
 
-use common::{files, program, root, skip};
+use common::{files, program, skip};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use weir_capture::live::{LiveOptions, open_live};
@@ -73,6 +73,10 @@ impl Source for Part<'_> {
         assert!(self.quiet < QUIET, "{} frames did not come: {:?}", self.left, self.account());
         batch.renumber(self.before);
         Ok(true)
+    }
+
+    fn is_ready(&mut self) -> bool {
+        true
     }
 
     fn account(&self) -> Account {
@@ -152,10 +156,9 @@ fn file(frames: &[Vec<u8>]) -> Vec<u8> {
 fn captures(test: &str) -> Vec<PathBuf> {
     const ENDINGS: [&str; 3] = [".pcap", ".pcapng", ".cap"];
     let mut all = files("fixtures", &ENDINGS);
-    if root().join("../shared/captures").is_dir() {
-        all.extend(files("../shared/captures", &ENDINGS));
-    } else {
-        skip(test, "the shared captures are not beside the checkout; the fixtures are replayed");
+    match std::env::var_os("WEIR_CAPTURES").and_then(|folder| folder.into_string().ok()) {
+        Some(folder) => all.extend(files(&folder, &ENDINGS)),
+        None => skip(test, "WEIR_CAPTURES names no further captures; the fixtures are replayed"),
     }
     all
 }

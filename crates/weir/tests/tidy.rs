@@ -93,6 +93,19 @@ fn files_fit_in_the_head() {
 }
 
 #[test]
+fn markdown_fits_in_its_columns() {
+    for path in files(".", &[".md"]) {
+        let mut is_code = false;
+        for (n, line) in text(&path).lines().enumerate() {
+            is_code ^= line.trim_start().starts_with("```");
+            let is_exempt = is_code || line.starts_with('|') || line.starts_with("    ");
+            let width = line.chars().count();
+            assert!(is_exempt || width <= 100, "{}:{} has {width} columns", name(&path), n + 1);
+        }
+    }
+}
+
+#[test]
 fn every_operator_and_aggregate_is_in_the_reference() {
     let reference = text("docs/operators.md");
     let mut checked = 0;
@@ -133,6 +146,26 @@ fn plain(row: &str) -> String {
         rest = &after[after.find(')').expect("a link closes") + 1..];
     }
     out + rest
+}
+
+/// A promise without a test is not made; a test that was renamed or removed takes its promise along.
+#[test]
+fn every_promise_names_a_test_that_exists() {
+    let page = text("docs/trust.md");
+    let promises: Vec<&str> =
+        page.lines().filter(|l| l.starts_with("| ") && !l.starts_with("| promise ")).collect();
+    assert!(promises.len() >= 15, "{} promises", promises.len());
+    for promise in promises {
+        // Names stand in code, as every second part between backticks.
+        let names = promise.split('`').skip(1).step_by(2).filter_map(|code| code.split_once("::"));
+        let mut found = 0;
+        for (file, test) in names.filter(|(file, _)| file.ends_with(".rs")) {
+            let source = text(file);
+            assert!(source.contains(&format!("fn {test}(")), "{file} has no `{test}`:\n{promise}");
+            found += 1;
+        }
+        assert!(found > 0, "no test is named:\n{promise}");
+    }
 }
 
 #[test]

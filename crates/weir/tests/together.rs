@@ -92,35 +92,61 @@ fn their_plan_says_why() {
     assert_snapshot!(print::explain(&joined, 4), @r"
     workers: 4; no one key fits all pipelines, so 2 clusters of them get all packets, each spread in its own way
     largest common key: none
-    cluster 1: pipelines 1 (position), 2 (volume); stages that need their rows in order have ip.src, ip.dst, ip.proto in common, so packets are spread by it
-    cluster 2: pipeline 3 (ports); stages that need their rows in order have sport, dport in common, so packets are spread by it
 
-    pipeline 1 (position): from packets to output
-      where ip
-      scan position = 0 by ip.src, sport, ip.dst, dport, ip.proto idle 1h max 1048576 => position + 1
-        columns: position int
-        state: position per ip.src, sport, ip.dst, dport, ip.proto, for 1h after its last row; at most 1048576 keys, evicting and counting beyond
-      project number, ip.src, sport, ip.dst, dport, ip.proto, position
-        columns: number int, ip.src ip, sport int, ip.dst ip, dport int, ip.proto int, position int
-      runs: on the workers, in cluster 1; rows of all workers are merged by packet number
+    exchange 1: packets for pipelines 1 (position), 2 (volume), spread by ip.src, ip.dst, ip.proto
+      why: stages that need their rows in order have ip.src, ip.dst, ip.proto in common, so packets are spread by it
+    exchange 2: packets for pipeline 3 (ports), spread by sport, dport
+      why: stages that need their rows in order have sport, dport in common, so packets are spread by it
 
-    pipeline 2 (volume): from packets to output
-      where ip
-      scan bytes = 0, last = ts by ip.src, ip.dst, ip.proto idle 1h max 1048576 => (bytes + len, ts)
-        columns: bytes int, last time
-        state: bytes, last per ip.src, ip.dst, ip.proto, for 1h after its last row; at most 1048576 keys, evicting and counting beyond
-      project number, ip.src, ip.dst, bytes
-        columns: number int, ip.src ip, ip.dst ip, bytes int
-      runs: on the workers, in cluster 1; rows of all workers are merged by packet number
+    worker level: on each worker, over its share of the packets
+      pipeline 1 (position): from exchange 1 to exchange 3
+        why here: all packets of a key are on one worker
+        where ip
+          reads: ip
+        scan position = 0 by ip.src, sport, ip.dst, dport, ip.proto idle 1h max 1048576 => position + 1
+          reads: ip.src, sport, ip.dst, dport, ip.proto
+          columns: position int
+          state: position per ip.src, sport, ip.dst, dport, ip.proto, for 1h after its last row; at most 1048576 keys, evicting and counting beyond
+        project number, ip.src, sport, ip.dst, dport, ip.proto, position
+          reads: number, ip.src, sport, ip.dst, dport, ip.proto
+          columns: number int, ip.src ip, sport int, ip.dst ip, dport int, ip.proto int, position int
+      pipeline 2 (volume): from exchange 1 to exchange 4
+        why here: all packets of a key are on one worker
+        where ip
+          reads: ip
+        scan bytes = 0, last = ts by ip.src, ip.dst, ip.proto idle 1h max 1048576 => (bytes + len, ts)
+          reads: ip.src, ip.dst, ip.proto, len, ts
+          columns: bytes int, last time
+          state: bytes, last per ip.src, ip.dst, ip.proto, for 1h after its last row; at most 1048576 keys, evicting and counting beyond
+        project number, ip.src, ip.dst, bytes
+          reads: number, ip.src, ip.dst
+          columns: number int, ip.src ip, ip.dst ip, bytes int
+      pipeline 3 (ports): from exchange 2 to exchange 5
+        why here: all packets of a key are on one worker
+        where exists(sport)
+          reads: sport
+        scan gap = 0s, last = ts by sport, dport idle 1h max 1048576 => (ts - last, ts)
+          reads: sport, dport, ts
+          columns: gap duration, last time
+          state: gap, last per sport, dport, for 1h after its last row; at most 1048576 keys, evicting and counting beyond
+        project number, sport, dport, gap
+          reads: number, sport, dport
+          columns: number int, sport int, dport int, gap duration
 
-    pipeline 3 (ports): from packets to output
-      where exists(sport)
-      scan gap = 0s, last = ts by sport, dport idle 1h max 1048576 => (ts - last, ts)
-        columns: gap duration, last time
-        state: gap, last per sport, dport, for 1h after its last row; at most 1048576 keys, evicting and counting beyond
-      project number, sport, dport, gap
-        columns: number int, sport int, dport int, gap duration
-      runs: on the workers, in cluster 2; rows of all workers are merged by packet number
+    exchange 3: rows of pipeline 1 (position), by packet number
+      why: rows of all workers are merged by packet number
+      needs: all packets of one flow at one producer
+    exchange 4: rows of pipeline 2 (volume), by packet number
+      why: rows of all workers are merged by packet number
+      needs: all packets of one ip.src, ip.dst, ip.proto at one producer
+    exchange 5: rows of pipeline 3 (ports), by packet number
+      why: rows of all workers are merged by packet number
+      needs: all packets of one sport, dport at one producer
+
+    machine level: once, over what the workers hand over
+      pipeline 1 (position): from exchange 3 to output
+      pipeline 2 (volume): from exchange 4 to output
+      pipeline 3 (ports): from exchange 5 to output
     ");
 }
 
@@ -155,7 +181,11 @@ fn what_programs_share_and_what_they_do_not() {
     assert_eq!(joined.pipelines.len(), programs.len(), "nothing is made for nobody");
     let explained = print::explain(&joined, 4);
     assert!(explained.contains("pipeline 2 (top): from pipeline 1 (all) to output"), "{explained}");
-    assert!(explained.contains("cluster 3: pipeline 4 (fewer); the first groups"), "{explained}");
+    assert!(
+        explained
+            .contains("packets for pipeline 4 (fewer), all to one worker\n  why: a `max` that"),
+        "{explained}"
+    );
     for capture in captures() {
         check(&programs, &capture);
     }
@@ -175,7 +205,7 @@ fn explain_and_run_take_the_same_words() {
         plan.starts_with("program knock: port_knocking.weir\nprogram flow_tracker: "),
         "{plan}"
     );
-    assert!(plan.contains("pipeline 1 (knock): from packets to output"), "{plan}");
+    assert!(plan.contains("pipeline 1 (knock): from exchange 1 to exchange"), "{plan}");
     let both = ["run", "knock", "queries/flow_tracker.weir", "-r", "fixtures/knock.pcap"];
     let rows = weir(&[&both[..], &["-o", "json", "-j", "2"]].concat());
     let of = |program: &str| {

@@ -67,14 +67,15 @@ pub fn skip(test: &str, why: &str) {
     let _ = writeln!(std::io::stderr().lock(), "SKIPPED {test}: {why}");
 }
 
-/// The folder of shared captures beside the checkout, or `None` after saying so.
+/// The folder of further captures with their truths (`truth.jsonl`), which `WEIR_CAPTURES` names;
+/// `None` after saying that the test is skipped.
 pub fn shared(test: &str) -> Option<PathBuf> {
-    let folder = root().join("../shared/captures");
-    if folder.join("truth.jsonl").exists() {
-        return Some(folder);
-    }
-    skip(test, "no shared captures beside the checkout");
-    None
+    let Some(folder) = std::env::var_os("WEIR_CAPTURES").map(PathBuf::from) else {
+        skip(test, "WEIR_CAPTURES names no folder of further captures");
+        return None;
+    };
+    assert!(folder.join("truth.jsonl").is_file(), "{}: no truth.jsonl", folder.display());
+    Some(folder)
 }
 
 /// The lines of `truth.jsonl`.

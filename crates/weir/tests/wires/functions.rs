@@ -13,13 +13,13 @@ const ATTEMPT: Duration = Duration::from_secs(3);
 const KNOCK: Duration = Duration::from_millis(100);
 
 /// The address that servers have, and hardware addresses.
-const SERVER: &str = "192.0.2.2";
+pub(crate) const SERVER: &str = "192.0.2.2";
 const SERVER_MAC: &str = "02:00:00:00:00:02";
 const CLIENT_MAC: &str = "02:00:00:00:00:01";
 
 /// Puts an interface of the function opposite one of a host with this address, whose checksums are
 /// made before frames leave it. False after saying that `ethtool` is not installed.
-fn attach(test: &str, function: &Space, one: &str, host: &Space, address: &str) -> bool {
+pub(crate) fn attach(test: &str, function: &Space, one: &str, host: &Space, address: &str) -> bool {
     function.ip(&format!("link add {one} type veth peer name h0"));
     function.ip(&format!("link set h0 netns {}", host.task));
     function.ip(&format!("link set {one} up"));
@@ -37,7 +37,7 @@ fn attach(test: &str, function: &Space, one: &str, host: &Space, address: &str) 
 }
 
 /// Starts Weir in the namespace of the function; it listens when this is back.
-fn start(function: &Space, args: &[&str]) -> Stream {
+pub(crate) fn start(function: &Space, args: &[&str]) -> Stream {
     let run = function.live(&root(), args);
     run.told("listening on", 1);
     run

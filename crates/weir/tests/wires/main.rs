@@ -1,6 +1,7 @@
 //! Packets that go out on wires: which arrive at the other end, and that they are the ones that
 //! came. Each test makes network namespaces of its own.
 
+mod bridge;
 mod by_xdp;
 #[path = "../common/mod.rs"]
 mod common;
