@@ -69,6 +69,10 @@ impl Source for Marked {
         self.inner.fill(batch)
     }
 
+    fn is_ready(&mut self) -> bool {
+        true
+    }
+
     fn account(&self) -> Account {
         self.inner.account()
     }

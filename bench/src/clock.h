@@ -1,4 +1,4 @@
-/* Put in front of roofline_flowmeter.c by `gcc -include`, so that its source stays as it is: each
+/* Put in front of roofline.c by `gcc -include`, so that its source stays as it is: each
  * time it looks at the clock, user CPU time and most memory so far go to standard error. With
  * `-P`, the fourth look is the start of the run and the last one its end. */
 #define _GNU_SOURCE

@@ -19,14 +19,13 @@ mod wire;
 pub(crate) use receiver::Receive;
 pub(crate) use sender::Load;
 
-use crate::process::this_program;
-use anyhow::{Context, Result, bail, ensure};
+use crate::process::{Companion, this_program};
+use anyhow::{Context, Result, ensure};
 use netlink::Counts;
 use receiver::{Received, Way};
 use regex::Regex;
-use std::io::{self, BufRead, BufReader, Read as _, Write};
+use std::io::{self, Write};
 use std::path::PathBuf;
-use std::process::{Child, Stdio};
 use table::Lines;
 use wire::{Napi, Wire};
 
@@ -168,7 +167,7 @@ impl Bench<'_> {
     fn run(&self) -> Result<Run> {
         let napi = if self.way.is_busy() { Napi::Reader } else { Napi::Threads };
         self.wire.attend(napi)?;
-        let mut receiver = Process::start(self.receiver()?)?;
+        let mut receiver = Companion::start(self.receiver()?)?;
         let mode = receiver.line()?;
         self.wire.place_threads()?;
         let before = self.wire.counts()?;
@@ -237,48 +236,6 @@ impl Bench<'_> {
 fn clap_name(way: Way) -> String {
     use clap::ValueEnum as _;
     way.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
-}
-
-/// A receiver, which runs until its standard input ends.
-struct Process {
-    child: Child,
-    lines: BufReader<std::process::ChildStdout>,
-}
-
-impl Process {
-    fn start(mut command: std::process::Command) -> Result<Process> {
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().context("starting a receiver")?;
-        let lines = child.stdout.take().context("its standard output")?;
-        Ok(Process { child, lines: BufReader::new(lines) })
-    }
-
-    fn line(&mut self) -> Result<String> {
-        let mut line = String::new();
-        let read = self.lines.read_line(&mut line).context("listening to the receiver")?;
-        if read == 0 {
-            let mut errors = String::new();
-            if let Some(stderr) = &mut self.child.stderr {
-                stderr.read_to_string(&mut errors).context("listening to the receiver")?;
-            }
-            bail!("the receiver failed: {}", errors.trim());
-        }
-        Ok(line.trim().to_owned())
-    }
-
-    fn end(mut self) -> Result<String> {
-        drop(self.child.stdin.take());
-        self.line()
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        // It may have ended by itself; if not, nobody is left to hear of it.
-        drop(self.child.stdin.take());
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 /// Tells of progress.

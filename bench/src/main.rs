@@ -7,6 +7,7 @@ mod answer;
 mod compressed;
 mod contestant;
 mod expected;
+mod forward;
 mod live;
 mod measure;
 mod peers;
@@ -125,6 +126,12 @@ enum Action {
     /// Capture from a virtual wire, by AF_XDP and by AF_PACKET, beside loops by hand that drop what
     /// they receive; takes root.
     Live(live::Options),
+    /// Network functions between a client and its servers: a bridge, port knocking and a load
+    /// balancer, by Weir and by the kernel; takes root.
+    Forward(forward::Options),
+    /// An end of the network of `forward`, until standard input ends.
+    #[command(hide = true)]
+    ForwardEnd(forward::End),
     /// Sends frames on the wire of `live`.
     #[command(hide = true)]
     Send(live::Load),
@@ -188,6 +195,8 @@ fn main() -> Result<()> {
             print(peers::run(preset(&trace)?, packets, rounds.rounds.into(), &out)?)
         }
         Action::Live(options) => print(live::run(&options)?),
+        Action::Forward(options) => print(forward::run(&options)?),
+        Action::ForwardEnd(end) => end.run(),
         Action::Send(load) => print(format_args!("sent={}", load.send()?)),
         Action::Receive(receive) => print(receive.run()?),
         Action::Contestant { name, preset: p, trace } => print(name.run(preset(&p)?, &trace)?),

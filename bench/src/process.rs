@@ -1,8 +1,9 @@
 //! Processes that are measured from without.
 
 use crate::timing::{Whole, time_child};
-use anyhow::{Context, Result, ensure};
-use std::process::{Child, Command, Stdio};
+use anyhow::{Context, Result, bail, ensure};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::process::{Child, ChildStdout, Command, Stdio};
 
 /// What a process said and took.
 pub(crate) struct Done {
@@ -38,4 +39,60 @@ pub(crate) fn time(name: &str, command: &mut Command) -> Result<Whole> {
     let errors = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "{name} failed ({}): {errors}", output.status);
     Ok(whole)
+}
+
+/// A process that runs beside this one until its standard input ends, and is talked to by lines.
+pub(crate) struct Companion {
+    child: Child,
+    lines: BufReader<ChildStdout>,
+}
+
+impl Companion {
+    /// Starts it.
+    pub(crate) fn start(mut command: Command) -> Result<Companion> {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().with_context(|| format!("starting {command:?}"))?;
+        let lines = child.stdout.take().context("its standard output")?;
+        Ok(Companion { child, lines: BufReader::new(lines) })
+    }
+
+    /// The next line that it says.
+    ///
+    /// # Errors
+    /// When it has ended; the error has what it wrote to standard error.
+    pub(crate) fn line(&mut self) -> Result<String> {
+        let mut line = String::new();
+        let read = self.lines.read_line(&mut line).context("listening to a process")?;
+        if read == 0 {
+            let mut errors = String::new();
+            if let Some(stderr) = &mut self.child.stderr {
+                stderr.read_to_string(&mut errors).context("listening to a process")?;
+            }
+            bail!("the process failed: {}", errors.trim());
+        }
+        Ok(line.trim().to_owned())
+    }
+
+    /// Tells it something, and gives the line by which it answers.
+    pub(crate) fn ask(&mut self, line: &str) -> Result<String> {
+        let stdin = self.child.stdin.as_mut().context("its standard input")?;
+        // Where it has ended, what it says is why.
+        let _ = writeln!(stdin, "{line}").and_then(|()| stdin.flush());
+        self.line()
+    }
+
+    /// Ends it, and gives the line that it says last.
+    pub(crate) fn end(mut self) -> Result<String> {
+        drop(self.child.stdin.take());
+        self.line()
+    }
+}
+
+impl Drop for Companion {
+    fn drop(&mut self) {
+        // It may have ended by itself; if not, nobody is left to hear of it.
+        drop(self.child.stdin.take());
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
 }

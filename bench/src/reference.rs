@@ -1,6 +1,6 @@
-//! The yardstick where the C loop is absent: a flow meter by hand.
+//! The yardstick where there is no C compiler: a flow meter by hand.
 //!
-//! It does nothing but the work, as `roofline_flowmeter.c` does: walk the records of a mapped
+//! It does nothing but the work, as `roofline.c` does: walk the records of a mapped
 //! file, classify, build keys, hash, prefetch the table row, update it. One row of 64 bytes per
 //! directed flow, with packets, bytes, first and last time; tables sized and touched before. No
 //! time-outs, no output, no limits, one kind of capture file: an engine has to do more.

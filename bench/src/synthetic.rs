@@ -275,6 +275,10 @@ impl Source for Synthetic {
         Ok(true)
     }
 
+    fn is_ready(&mut self) -> bool {
+        true
+    }
+
     fn account(&self) -> Account {
         Account {
             received: self.next,

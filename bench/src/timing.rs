@@ -83,6 +83,18 @@ impl Alarm {
     }
 }
 
+/// Does nothing for some milliseconds.
+#[expect(clippy::disallowed_methods, reason = "what is measured goes on meanwhile")]
+pub(crate) fn pause_ms(ms: u64) {
+    std::thread::sleep(Duration::from_millis(ms));
+}
+
+/// Does nothing until the stopwatch shows this time.
+#[expect(clippy::disallowed_methods, reason = "what is sent at a rate waits between")]
+pub(crate) fn pause_until(watch: &Stopwatch, time: Duration) {
+    std::thread::sleep(time.saturating_sub(watch.read().wall));
+}
+
 /// Frames of a wire, and how many came within a window of time that begins some time after the
 /// first of them.
 #[derive(Clone, Copy, Debug)]

@@ -132,6 +132,52 @@ fn capture_from_a_wire() {
     }
 }
 
+/// Each function lets its client through, whoever does it: the kernel as well as Weir, by every way
+/// that frames can come and go.
+#[test]
+#[expect(clippy::print_stderr, reason = "a skipped test says so")]
+fn network_functions() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let json = folder.path().join("forward.json");
+    let json = json.to_str().expect("UTF-8");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_weir-bench"));
+    command.args(["forward", "--check", "--rounds", "1", "--ms", "60", "--trips", "5"]);
+    command.args(["--json", json]);
+    let output = command.output().expect("runs");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    // The binary of Weir lies beside this one only where the whole workspace was built.
+    let cannot = ["run as root", "running ip, of iproute2,", "build it first"];
+    if !output.status.success() && cannot.iter().any(|why| errors.contains(why)) {
+        eprintln!("SKIPPED network_functions: {errors}");
+        return;
+    }
+    assert!(output.status.success(), "{errors}");
+    let everything = std::fs::read_to_string(json).expect("written");
+    let everything: Value = serde_json::from_str(&everything).expect("JSON");
+    let nft = installed("nft");
+    for function in everything["functions"].as_array().expect("functions") {
+        let runs = function["rounds"][0].as_array().expect("a round");
+        let kernel = nft || function["function"] == "bridge";
+        assert_eq!(runs.len(), 5 + usize::from(kernel), "{function}");
+        for run in runs {
+            let count = |of: &str, name: &str| run[of][name].as_u64().expect("a count");
+            for load in ["steady", "small"] {
+                let (sent, received) = (count(load, "sent"), count(load, "received"));
+                assert!((1..=sent).contains(&received), "{run}");
+            }
+            let trips = run["trips_ns"].as_array().expect("round trips");
+            assert!(!trips.is_empty() && trips.len() <= 5, "{run}");
+        }
+    }
+    let table = String::from_utf8(output.stdout).expect("UTF-8");
+    let names = ["bridge", "port knocking", "load balancer"];
+    let kernels = [true, nft, nft].map(usize::from);
+    for (name, kernel) in names.iter().zip(kernels) {
+        assert_eq!(rows(&table, name), 5 + kernel, "{table}");
+    }
+    assert_eq!(table.contains("Not measured: "), !nft, "{table}");
+}
+
 #[test]
 fn other_programs_beside_ours() {
     // The binary of Weir lies beside this one only where the whole workspace was built.

@@ -372,6 +372,10 @@ impl<S: Source> Source for Counted<'_, S> {
         Ok(more && !(self.ends && ends && batch.is_empty()))
     }
 
+    fn is_ready(&mut self) -> bool {
+        self.source.is_ready()
+    }
+
     fn account(&self) -> Account {
         self.source.account()
     }

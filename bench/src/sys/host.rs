@@ -56,10 +56,19 @@ pub(crate) fn run_first(thread: Option<i32>, priority: i32) -> io::Result<()> {
 /// Switches generic receive offload of an interface on: a virtual one has its frames looked after
 /// by NAPI then, whether or not it has an XDP program.
 pub(crate) fn receive_offload(interface: &str) -> io::Result<()> {
-    const SIOCETHTOOL: libc::c_ulong = 0x8946;
     const ETHTOOL_SGRO: u32 = 0x2c;
-    // struct ethtool_value
-    let mut value = [ETHTOOL_SGRO, 1];
+    ethtool(interface, [ETHTOOL_SGRO, 1])
+}
+
+/// Has check sums made before frames get to an interface, and so segments, too.
+pub(crate) fn transmit_offload_off(interface: &str) -> io::Result<()> {
+    const ETHTOOL_STXCSUM: u32 = 0x17;
+    ethtool(interface, [ETHTOOL_STXCSUM, 0])
+}
+
+/// Sets what an interface does by itself, by a `struct ethtool_value`.
+fn ethtool(interface: &str, mut value: [u32; 2]) -> io::Result<()> {
+    const SIOCETHTOOL: libc::c_ulong = 0x8946;
     // SAFETY: plain data, of which zero is a value.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     let name = interface.bytes().take(libc::IFNAMSIZ - 1);
