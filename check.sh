@@ -5,7 +5,7 @@ cd "$(dirname "$0")"
 
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
     missing=
-    for package in tcpdump libpcap0.8 gcc libc6-dev pkg-config procps iproute2 util-linux ethtool; do
+    for package in tcpdump libpcap0.8 gcc libc6-dev pkg-config procps iproute2 util-linux ethtool tshark; do
         dpkg -s "$package" >/dev/null 2>&1 || missing="$missing $package"
     done
     if [ -n "$missing" ]; then
@@ -24,6 +24,9 @@ fi
 # The same random inputs each time; other seeds look for more (CONTRIBUTING.md).
 export PROPTEST_RNG_SEED=${PROPTEST_RNG_SEED:-7}
 
+# A test that hangs fails here by its name, instead of holding up the whole check without end.
+run="timeout --kill-after=10 2400 cargo test --workspace --no-fail-fast"
+
 cargo fmt --all --check
 cargo clippy --workspace --all-targets --quiet -- -D warnings
 RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
@@ -32,9 +35,9 @@ if pkg-config --exists 'libdpdk >= 22.11' 2>/dev/null; then
     # All of the workspace, so that little is built twice.
     cargo clippy --workspace --features weir/dpdk --all-targets --quiet -- -D warnings
     RUSTDOCFLAGS="-D warnings" cargo doc -p weir-dpdk --features link --no-deps --quiet
-    cargo test --workspace --features weir/dpdk --no-fail-fast --test dpdk --test held
+    $run --features weir/dpdk --test dpdk --test held
 else
     echo "SKIPPED the feature dpdk: there is no libdpdk (Debian: apt-get install libdpdk-dev)" >&2
 fi
 
-cargo test --workspace --no-fail-fast
+$run

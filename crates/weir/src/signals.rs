@@ -1,32 +1,58 @@
-//! Ctrl-C: the first asks the run to end well, the second ends the process. SIGUSR1 asks it how it
-//! is.
+//! Signals: the first Ctrl-C asks the run to end well, the second ends the process. A terminal that
+//! goes away (SIGHUP) asks, too, and SIGUSR1 asks the run how it is.
 
 use crate::stats::Stats;
-use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
+use nix::sys::signal::{SigSet, SigmaskHow, Signal};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::flag;
 use signal_hook::iterator::Signals;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+/// Signals that have handlers.
+const HANDLED: [Signal; 4] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGUSR1];
+
 /// Signals that are heard, but that nobody was told of yet.
 pub(crate) struct Heard(Signals);
 
-/// From now on the first SIGINT or SIGTERM sets `stop`; another ends the process at once, with the
-/// status that shells give to the signal (130 for Ctrl-C).
+/// From now on SIGINT, SIGTERM and SIGHUP set `stop`. A second SIGINT or SIGTERM ends the process
+/// at once, with the status that shells give to the signal (130 for Ctrl-C).
+///
+/// SIGHUP never does that, whenever it comes: of a terminal that goes away the shell tells, and the
+/// kernel tells again; systemd may send it right after SIGTERM. It stays ignored where whoever
+/// started the process had it ignored, as nohup(1) does.
+///
+/// A signal that comes meanwhile waits until all of its handlers are there: with the first of them
+/// alone it would neither end the process nor the run. Other threads would have to block it, too,
+/// so this is called before any is started.
 pub(crate) fn hear(stop: &Arc<AtomicBool>) -> io::Result<Heard> {
+    let before = SigSet::from_iter(HANDLED).thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
+    let heard = register(stop);
+    before.thread_set_mask()?;
+    heard
+}
+
+fn register(stop: &Arc<AtomicBool>) -> io::Result<Heard> {
+    let asked = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         // In this order: the flag is set only after the first signal was found not to be the
         // second.
-        flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(stop))?;
+        flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&asked))?;
+        flag::register(signal, Arc::clone(&asked))?;
         flag::register(signal, Arc::clone(stop))?;
     }
-    Ok(Heard(Signals::new([SIGINT, SIGTERM, SIGUSR1])?))
+    let mut heard = vec![SIGINT, SIGTERM, SIGUSR1];
+    if !is_ignored(SIGHUP) {
+        flag::register(SIGHUP, Arc::clone(stop))?;
+        heard.push(SIGHUP);
+    }
+    Ok(Heard(Signals::new(heard)?))
 }
 
 impl Heard {
-    /// Starts a thread that calls `wake` at SIGINT and SIGTERM and prints `stats` at SIGUSR1, those
-    /// included that came since they are heard.
+    /// Starts a thread that calls `wake` at signals that end the run and prints `stats` at SIGUSR1,
+    /// those included that came since they are heard.
     pub(crate) fn tell(self, stats: &Stats, wake: impl Fn() + Send + 'static) -> io::Result<()> {
         let (Heard(mut signals), stats) = (self, stats.clone());
         std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
@@ -38,5 +64,31 @@ impl Heard {
             }
         })?;
         Ok(())
+    }
+}
+
+/// Whether this process ignores a signal; false where the system does not tell (proc(5)).
+fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    ignores(&status, signal)
+}
+
+fn ignores(status: &str, signal: i32) -> bool {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    mask & (1 << (signal - 1)) != 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ignored_signals_are_found_in_the_mask() {
+        let status = "Name:\tweir\nSigIgn:\t0000000000001001\nSigCgt:\tffffffffffffffff\n";
+        assert!(ignores(status, SIGHUP));
+        assert!(ignores(status, 13));
+        assert!(!ignores(status, SIGINT));
+        assert!(!ignores("", SIGHUP) && !ignores("SigIgn:\tx\n", SIGHUP));
     }
 }

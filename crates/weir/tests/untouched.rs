@@ -1,10 +1,8 @@
 //! A run that is refused, or fails at its start, leaves files as they are, and makes none.
 
-mod common;
 #[path = "../../capture/tests/wires/mod.rs"]
 mod wires;
 
-use common::text;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -155,9 +153,17 @@ fn a_capture_that_is_none_empties_no_file() {
     }
 }
 
-/// Nothing comes, and somebody gives up waiting.
+/// Nothing comes, and the user gives up waiting.
 #[test]
 fn a_stream_that_never_begins_empties_no_file() {
+    for _ in 0..20 {
+        interrupt_before_it_begins();
+    }
+}
+
+/// Interrupts a run as soon as it has the first handler of SIGINT: a signal that came before all of
+/// them were there was once forgotten, and the run went on.
+fn interrupt_before_it_begins() {
     let folder = folder();
     let before = tree(folder.path());
     let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
@@ -166,21 +172,33 @@ fn a_stream_that_never_begins_empties_no_file() {
     let command = command.stdin(Stdio::piped()).stderr(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command.spawn().expect("the binary runs");
     let pid = rustix::process::Pid::from_child(&child);
-    let heard = || {
-        let status = text(format!("/proc/{}/status", child.id()));
+    let path = format!("/proc/{}/status", child.id());
+    let is_handled = || {
+        let status = fs::read_to_string(&path).expect("it runs");
         let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).expect("a line");
         u64::from_str_radix(caught.trim(), 16).expect("a mask") >> 1 & 1 == 1
     };
-    while !heard() {
-        std::thread::yield_now();
+    let mut tries = 0..1_000_000;
+    while !is_handled() {
+        tries.next().expect("a handler of SIGINT");
     }
     rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("is there");
-    let (mut said, silence) = (String::new(), child.stdin.take());
+    let mut waits = 0..400;
+    let status = loop {
+        if let Some(status) = child.try_wait().expect("asks") {
+            break status;
+        }
+        if waits.next().is_none() {
+            child.kill().expect("is there");
+            panic!("it did not end within 20 s of SIGINT");
+        }
+        wires::pause();
+    };
+    let mut said = String::new();
     child.stderr.take().expect("piped").read_to_string(&mut said).expect("a text");
-    assert_eq!(child.wait().expect("it ends").code(), Some(0), "{said}");
+    assert_eq!(status.code(), Some(0), "{said}");
     assert!(said.ends_with("interrupted\n"), "{said}");
     assert_eq!(tree(folder.path()), before, "{said}");
-    drop(silence);
 }
 
 /// A capture may come by standard input and still be a file that would be emptied.
