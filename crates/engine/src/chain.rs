@@ -1,102 +1,165 @@
-//! Segments one after the other: what one puts out, the next takes in.
+//! Row operators over one set of registers, from a run of stages.
 
-use crate::functions::BuildContext;
-use crate::rows::Rows;
-use crate::segment::{From, Segment, schema_after, span};
-use crate::view::Origin;
-use weir_packet::fields::FieldId;
-use weir_plan::physical::{Carry, carried};
-use weir_plan::{Input, Pipeline, Schema};
+use crate::counters::Ledger;
+use crate::expr::{Ctx, Regs, Src};
+use crate::node::{End, ExitId, Input, Next};
+use crate::ops::ends::Wanted;
+use crate::ops::{Batch, Operator};
+use crate::rows::{Mover, Rows};
+use crate::view::{Origin, Packets};
+use weir_packet::bits::Bits;
+use weir_packet::limits::BATCH;
 
-/// The workers' part of a pipeline over packets: its first `sharded` stages. `fields` collects what
-/// the view must decode; `exit` is the number of its first stage that hands out frames. One
-/// segment, and a further one behind each stage that makes several rows of one.
-pub(crate) fn on_workers(
-    pipeline: &Pipeline,
-    sharded: usize,
-    with: BuildContext<'_>,
-    fields: &mut Vec<FieldId>,
-    exit: usize,
-) -> Vec<Segment> {
-    let mine = &pipeline.stages[..sharded];
-    let at = span(mine);
-    let goes = carried(&pipeline.stages, at);
-    let mut first = Segment::new(mine, From::Packets, with, fields, &goes);
-    let exit = first.number_exits(exit);
-    let schema = schema_after(&mine[..at], &Schema::default());
-    let mut chain = vec![first];
-    chain.extend(over_rows(pipeline, at..sharded, schema, with, exit));
-    chain
+/// Operators that pass rows on within a batch.
+pub(crate) struct Chain {
+    pub(crate) regs: Regs,
+    pub(crate) ops: Vec<Box<dyn Operator>>,
+    /// Where event time stands.
+    pub(crate) time: Src,
+    /// How many of the operators there are up to each stage, and with it.
+    pub(crate) stages: Vec<usize>,
+    /// Which of the operators hand out frames, and as what.
+    pub(crate) exits: Vec<(usize, ExitId)>,
+    /// Where rows come with numbers that others have too.
+    pub(crate) numbering: Option<Numbering>,
+    pub(crate) undefined: u64,
 }
 
-/// Segments of the stages `range` of a pipeline, over rows of this schema that come with what those
-/// stages read of packets. `exit` as in [`on_workers`].
-pub(crate) fn over_rows(
-    pipeline: &Pipeline,
-    range: std::ops::Range<usize>,
-    schema: Schema,
-    with: BuildContext<'_>,
-    exit: usize,
-) -> Vec<Segment> {
-    let carry = |at| match pipeline.input {
-        Input::Packets => carried(&pipeline.stages, at),
-        Input::Pipeline(_) => Carry::default(),
-    };
-    let stages = &pipeline.stages[..range.end];
-    let (mut segments, mut at, mut schema, mut exit) = (Vec::new(), range.start, schema, exit);
-    while at < stages.len() {
-        let next = at + span(&stages[at..]);
-        let (came, goes) = (carry(at), carry(next));
-        let from = From::Rows(&schema, &came);
-        let mut segment = Segment::new(&stages[at..], from, with, &mut Vec::new(), &goes);
-        exit = segment.number_exits(exit);
-        segments.push(segment);
-        schema = schema_after(&stages[at..next], &schema);
-        at = next;
+/// Gives rows numbers of their own.
+pub(crate) struct Numbering {
+    /// How many rows came.
+    count: u64,
+    /// Scratch: the numbers of a batch.
+    numbers: Vec<u64>,
+}
+
+impl Numbering {
+    pub(crate) fn new() -> Numbering {
+        Numbering { count: 0, numbers: Vec::with_capacity(BATCH) }
     }
-    segments
-}
 
-/// Lets segments take over what others hold, the first stage of which is number `first` of a
-/// pipeline whose first `same` stages are the same in both. Says which stages had something to take
-/// over.
-pub(crate) fn resume<'a>(
-    mine: impl Iterator<Item = &'a mut Segment>,
-    theirs: impl Iterator<Item = &'a mut Segment>,
-    first: usize,
-    same: usize,
-) -> Vec<usize> {
-    let (mut kept, mut at) = (Vec::new(), first);
-    for (segment, old) in mine.zip(theirs) {
-        let Some(left) = same.checked_sub(at) else { break };
-        kept.extend(segment.resume(old, left).into_iter().map(|stage| at + stage));
-        at += segment.stages();
+    /// The numbers of the next `n` rows.
+    fn next(&mut self, n: usize) -> &[u64] {
+        let next = self.count + n as u64;
+        self.numbers.clear();
+        self.numbers.extend(self.count..next);
+        self.count = next;
+        &self.numbers
     }
-    kept
 }
 
-/// What takes the rows and the frames that leave a chain.
-pub(crate) trait Leaving {
-    /// Rows of its last segment.
-    fn rows(&mut self, rows: &Rows);
-
-    /// Frames, with the number of the stage that they come from.
-    fn frames(&mut self, exit: usize, rows: &Rows);
+/// Rows of a batch for the operators of a chain.
+struct Arrived<'a> {
+    view: Option<Packets<'a>>,
+    origin: Option<Origin<'a>>,
+    order: &'a [u64],
+    clock: &'a [i64],
+    rows: Bits,
 }
 
-/// Pushes rows into the first segment and what comes out into the next; `out` takes what leaves.
-/// `origin`: the batch that they were made of, on the workers.
-pub(crate) fn push(
-    segments: &mut [Segment],
-    rows: &Rows,
-    origin: Option<Origin<'_>>,
-    out: &mut dyn Leaving,
-) {
-    match segments.split_first_mut() {
-        None => out.rows(rows),
-        Some((segment, rest)) => {
-            segment.push_rows(rows, origin, &mut |rows| push(rest, rows, origin, out));
-            segment.frames(&mut |exit, rows| out.frames(exit, rows));
+impl Chain {
+    /// Pushes input through the operators; rows that come through go to `end`.
+    pub(crate) fn push<E: End>(&mut self, input: Input<'_>, end: &mut E, next: &mut Next<'_>) {
+        self.regs.next_batch();
+        match input {
+            Input::Packets { view, rows, order, clock } => {
+                let arrived = Arrived { view: Some(view), origin: None, order, clock, rows };
+                self.run(arrived, end, next);
+            }
+            Input::Rows { rows, .. } => self.push_rows(rows, end, next),
+            Input::Groups { .. } => unreachable!("groups go to a final half"),
         }
+        for (at, exit) in &self.exits {
+            self.ops[*at].frames(&mut |rows| next.frames(*exit, rows));
+        }
+    }
+
+    fn push_rows<E: End>(&mut self, rows: &Rows, end: &mut E, next: &mut Next<'_>) {
+        let Src::Slot(time) = self.time else { unreachable!("rows have their time in a register") };
+        for (to, from) in self.regs.columns.iter_mut().zip(&rows.columns) {
+            to.copy_first(from, rows.len);
+        }
+        self.regs.columns[time].copy_first(&rows.time, rows.len);
+        if !rows.texts.is_empty() {
+            let Regs { columns, arena, .. } = &mut self.regs;
+            let mut mover = Mover::new(&rows.arena, arena);
+            rows.texts.iter().for_each(|&c| mover.column(&mut columns[c], 0..rows.len));
+        }
+        let mut numbering = self.numbering.take();
+        let order = match &mut numbering {
+            Some(numbering) => numbering.next(rows.len),
+            None => &rows.order,
+        };
+        let (clock, all) = (&rows.clock, Bits::first(rows.len));
+        let arrived = Arrived { view: None, origin: next.origin, order, clock, rows: all };
+        self.run(arrived, end, next);
+        self.numbering = numbering;
+    }
+
+    fn run<E: End>(&mut self, arrived: Arrived<'_>, end: &mut E, next: &mut Next<'_>) {
+        let Arrived { view, origin, order, clock, mut rows } = arrived;
+        let (regs, undefined) = (&mut self.regs, &mut self.undefined);
+        let ctx = Ctx { view, regs, n: order.len(), undefined };
+        let mut batch = Batch { ctx, time: self.time, order, clock, origin };
+        for op in &mut self.ops {
+            rows = op.push(&mut batch, rows);
+            if rows.is_empty() {
+                return;
+            }
+        }
+        end.push(&mut batch, rows, next);
+    }
+
+    /// Tells the operators the watermark.
+    pub(crate) fn watermark(&mut self, watermark: i64) {
+        self.ops.iter_mut().for_each(|op| op.watermark(watermark));
+    }
+
+    /// How many stages it was made of.
+    pub(crate) fn stages(&self) -> usize {
+        self.stages.len()
+    }
+
+    /// Takes over what the operators of `old` hold, whose first `same` stages are those of this
+    /// one and come after the same ones; says which of these stages held anything.
+    pub(crate) fn take_over(&mut self, old: &mut Chain, same: usize) -> Vec<usize> {
+        if let (Some(mine), Some(theirs)) = (&mut self.numbering, &old.numbering) {
+            mine.count = theirs.count;
+        }
+        let mut kept = Vec::new();
+        // The same stage may come with other operators that hold nothing, for what comes after it.
+        let (mut from, mut old_from) = (0, 0);
+        let stages = self.stages.iter().zip(&old.stages).enumerate();
+        for (stage, (&until, &old_until)) in stages.take(same) {
+            let all = self.ops[from..until].iter_mut().zip(&mut old.ops[old_from..old_until]);
+            // Each of them, and not only until one has something.
+            if all.filter_map(|(op, old)| op.resume(&mut **old).then_some(())).count() > 0 {
+                kept.push(stage);
+            }
+            (from, old_from) = (until, old_until);
+        }
+        kept
+    }
+
+    /// Says which frames are wanted.
+    pub(crate) fn want(&mut self, wanted: Wanted) {
+        self.exits.iter().for_each(|(at, _)| self.ops[*at].want(wanted));
+    }
+
+    /// Whether no further row or frame can come through.
+    pub(crate) fn is_done(&self) -> bool {
+        let until = |n: usize| self.ops[..n].iter().any(|op| op.is_done());
+        until(self.ops.len()) && self.exits.iter().all(|&(at, _)| until(at))
+    }
+
+    /// Whether stages of it hand out frames.
+    pub(crate) fn has_exits(&self) -> bool {
+        !self.exits.is_empty()
+    }
+
+    /// Adds what was counted to the ledger.
+    pub(crate) fn count(&self, ledger: &mut Ledger) {
+        ledger.undefined += self.undefined;
+        self.ops.iter().for_each(|op| op.count(ledger));
     }
 }

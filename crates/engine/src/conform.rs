@@ -163,7 +163,7 @@ pub fn check(
 
 /// A program of one printed pipeline over packets. The stages must end in a project or summarize.
 pub fn program(stages: Vec<Stage>) -> Program {
-    let schema = crate::segment::schema_after(&stages, &Schema::default());
+    let schema = crate::compile::schema_after(&stages, &Schema::default());
     let input = Input::Packets;
     Program { pipelines: vec![Pipeline { name: None, input, stages, schema, printed: true }] }
 }

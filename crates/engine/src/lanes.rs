@@ -82,6 +82,11 @@ impl Lanes {
         self.lanes.iter().enumerate().filter(mine)
     }
 
+    /// The numbers of these lanes.
+    pub(crate) fn numbers_of(&self, worker: usize) -> Vec<usize> {
+        self.of(worker).map(|(lane, _)| lane).collect()
+    }
+
     /// Whether a batch belongs, as a whole, to whoever reads it.
     pub(crate) fn are_whole(&self) -> bool {
         matches!(&self.lanes[..], [Lane { way: Way::Batches, .. }])

@@ -348,6 +348,17 @@ pub struct Output {
 }
 
 impl Output {
+    /// The printed pipelines of a program, in its order.
+    pub fn of(program: &weir_plan::Program) -> Vec<Output> {
+        let printed = program.pipelines.iter().filter(|p| p.printed);
+        let output = |p: &weir_plan::Pipeline| Output {
+            name: p.name.clone(),
+            schema: p.schema.clone(),
+            capture: p.capture().cloned(),
+        };
+        printed.map(output).collect()
+    }
+
     /// Whether rows of the other look the same.
     pub fn looks_like(&self, other: &Output) -> bool {
         (&self.name, &self.schema) == (&other.name, &other.schema)

@@ -1,7 +1,5 @@
 //! Running a program over a source: the one loop that everything else hangs on.
 
-#[cfg(debug_assertions)]
-pub(crate) mod agreement;
 mod change;
 mod feed;
 mod inquiry;
@@ -15,11 +13,14 @@ pub(crate) use running::Running;
 
 use crate::counters::Ledger;
 use crate::functions::Functions;
-use crate::graph::Lower;
-use crate::graph::exits::Exits;
+use crate::level::machine::MachineLevel;
+use crate::level::machine::exits::Exits;
+use crate::level::worker::WorkerLevel;
+use crate::level::{Channel, Closed};
 use crate::limits::{JUMP_NS, LATENESS_NS, PROGRESS_BATCHES};
-use crate::rows::Sink;
+use crate::rows::{Output, Rows, Sink};
 use crate::shard::Supply as _;
+use crate::step::{Portions, Upward, steps};
 use crate::table::HashKey;
 use panicked::caught;
 use std::fmt;
@@ -176,7 +177,7 @@ fn start(
     if let Err(e) = exits.open() {
         return Outcome { ledger: Ledger::default(), error: Some(RunError::Egress(e)) };
     }
-    if let Err(e) = sink.open(&Lower::outputs(program)) {
+    if let Err(e) = sink.open(&Output::of(program)) {
         // What went wrong first is told.
         drop(exits.finish());
         return Outcome { ledger: Ledger::default(), error: Some(RunError::Sink(e)) };
@@ -184,7 +185,7 @@ fn start(
     let feed = Feed::new(program, source, options);
     let mut running = Running::new(program.clone(), functions, options, &[], exits);
     running.want();
-    running.lower.look_up(feed.losses());
+    running.machine.look_up(feed.losses());
     let mut past = Ledger::default();
     let ran =
         caught(|| turns((&mut running, &mut past), feed, sink, (functions, options), progress));
@@ -195,7 +196,7 @@ fn start(
             return Outcome { ledger, error: Some(error) };
         }
     };
-    let error = error.or(running.lower.end());
+    let error = error.or(running.machine.end());
     let mut ledger = past;
     running.count(&mut ledger);
     feed.count(&mut ledger);
@@ -234,7 +235,7 @@ fn turns<'f>(
         };
         match running.change(change, (functions, options), past, sink) {
             Ok(every) => {
-                running.lower.look_up(feed.losses());
+                running.machine.look_up(feed.losses());
                 feed.go_on(every);
             }
             Err(e) => {
@@ -261,46 +262,107 @@ fn alone<'f>(
     sink: &mut dyn Sink,
     mut progress: Progress<'_>,
 ) -> (Option<RunError>, Feed<'f>) {
-    let Running { uppers, lower, .. } = running;
-    let [upper] = &mut uppers[0][..] else { unreachable!("one worker has one lane") };
+    let Running { workers, machine, .. } = running;
+    let lanes = &mut workers[0][..];
+    debug_assert_eq!(lanes.len(), 1, "one worker has one lane");
     let (mut frames, mut times) = (FrameBatch::new(), Times::default());
     let (mut closed, mut error) = (Vec::new(), None);
-    while error.is_none() && !lower.is_done() && feed.fill(&mut frames) {
+    while error.is_none() && !machine.is_done() && feed.fill(&mut frames) {
         progress.report(&feed);
         if progress.is_asked() {
             let mut ledger = Ledger::default();
-            upper.count(&mut ledger);
-            upper.count_packets(&mut ledger);
-            ledger.shares.add(0, 0, upper.packets());
-            lower.count(&mut ledger);
+            count_worker(lanes, &[0], 0, &mut ledger);
+            machine.count(&mut ledger);
             progress.answer(ledger, &feed, sink);
         }
         feed.times(&frames, &mut times);
-        upper.classify(&frames);
-        let clock = times.clock(&frames);
-        for step in &times.steps {
-            if let Some(w) = step.close {
-                upper.watermark(w, &mut closed);
-                lower.watermark(w, &mut closed, sink);
-                lower.spent.drain(..).for_each(|(p, groups)| upper.recycle(p, groups));
-                lower.flush(sink);
-            }
-            upper.push(&frames, step.rows, clock, &mut |p, rows| lower.take(p, rows, sink));
-            lower.step(sink);
-        }
-        upper.watermark(times.watermark, &mut closed);
+        lanes[0].classify(&frames);
+        let mut direct = Direct { times: &times, machine, sink, closed: &mut closed };
+        steps(lanes, &mut WholeBatch { frames: &frames, times: &times }, &mut direct);
+        lanes[0].watermark(times.watermark, &mut closed);
         debug_assert!(closed.is_empty(), "steps end where windows do");
         if !feed.is_ready() {
             // What there is can be shown while the source waits.
-            lower.flush(sink);
+            machine.flush(sink);
         }
-        error = lower.take_error();
+        error = machine.take_error();
     }
     if feed.began() && !feed.breaks() {
-        upper.finish(&mut closed);
-        lower.finish(&mut closed, sink);
+        lanes[0].finish(&mut closed);
+        machine.finish(&mut closed, sink);
     }
-    (error.or(lower.take_error()), feed)
+    (error.or(machine.take_error()), feed)
+}
+
+/// Adds what a worker counted to the ledger; `lanes` are the numbers of its lanes. Each lane gets
+/// all packets; how they were is counted in the first.
+pub(crate) fn count_worker(
+    levels: &[WorkerLevel],
+    lanes: &[usize],
+    worker: usize,
+    ledger: &mut Ledger,
+) {
+    for (level, &lane) in levels.iter().zip(lanes) {
+        level.count(ledger);
+        ledger.shares.add(worker, lane, level.packets());
+        if lane == 0 {
+            level.count_packets(ledger);
+        }
+    }
+}
+
+/// A batch that one worker has as a whole, classified by its only lane.
+pub(crate) struct WholeBatch<'a> {
+    pub(crate) frames: &'a FrameBatch,
+    pub(crate) times: &'a Times,
+}
+
+impl Portions for WholeBatch<'_> {
+    fn steps(&self) -> usize {
+        self.times.steps.len()
+    }
+
+    fn closes(&self, step: usize) -> bool {
+        self.times.steps[step].close.is_some()
+    }
+
+    fn push(&mut self, step: usize, lanes: &mut [WorkerLevel], up: &mut impl Upward) {
+        let (clock, rows) = (self.times.clock(self.frames), self.times.steps[step].rows);
+        let out = &mut |from: Channel, rows: &Rows| up.take(step, from, rows);
+        lanes[0].push(self.frames, rows, clock, out);
+    }
+}
+
+/// Hands what a worker puts out straight to the machine level, on the thread of both.
+pub(crate) struct Direct<'a, 'e> {
+    pub(crate) times: &'a Times,
+    pub(crate) machine: &'a mut MachineLevel<'e>,
+    pub(crate) sink: &'a mut dyn Sink,
+    /// Scratch: groups that close.
+    pub(crate) closed: &'a mut Vec<Closed>,
+}
+
+impl Upward for Direct<'_, '_> {
+    fn close(&mut self, step: usize, lanes: &mut [WorkerLevel]) {
+        let Direct { times, machine, sink, closed } = self;
+        let Some(watermark) = times.steps[step].close else { return };
+        lanes[0].watermark(watermark, closed);
+        machine.watermark(watermark, closed, *sink);
+        machine.spent.drain(..).for_each(|(p, groups)| lanes[0].recycle(p, groups));
+        machine.flush(*sink);
+    }
+
+    fn advance(&mut self, lane: &mut WorkerLevel, watermark: i64) {
+        lane.watermark(watermark, self.closed);
+    }
+
+    fn take(&mut self, _step: usize, from: Channel, rows: &Rows) {
+        self.machine.take(from, rows, self.sink);
+    }
+
+    fn end_step(&mut self) {
+        self.machine.step(self.sink);
+    }
 }
 
 /// Tells the caller now and then how far the source is.

@@ -36,13 +36,14 @@ mod spread;
 mod whole;
 
 use crate::counters::Ledger;
-use crate::graph::Closed;
 use crate::lanes::Lanes;
+use crate::level::worker::WorkerLevel;
+use crate::level::{Channel, Closed};
 use crate::limits::{BUNDLES, CLOSES_AHEAD, RING, TURN};
-use crate::rows::Sink;
+use crate::rows::{Rows, Sink};
 use crate::run::panicked::{Panicked, caught};
-use crate::run::{Feed, Progress, RunError, Running, Times};
-use crate::upper::Upper;
+use crate::run::{Feed, Progress, RunError, Running, Times, count_worker};
+use crate::step::Upward;
 use ahead::Ahead;
 use bell::Bell;
 use bundles::{Bundles, bundle_len};
@@ -52,7 +53,7 @@ pub(crate) use gate::Supply;
 use gate::{Gate, Pass, Reader};
 use hub::Hub;
 use keyed::Keyed;
-use results::Results;
+use results::{Part, Results};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 use weir_plan::place::Placement;
@@ -97,20 +98,20 @@ pub(crate) fn run<'f>(
     sink: &mut dyn Sink,
     mut progress: Progress<'_>,
 ) -> (Option<RunError>, Feed<'f>) {
-    let Running { program, placement, lanes, uppers, lower } = running;
+    let Running { program, placement, lanes, workers, machine } = running;
     let lanes = &*lanes;
     let at_once = AtOnce::of(program, placement);
     let shared = Shared::new(lanes, feed, at_once);
-    let (mine, others) = uppers.split_first_mut().expect("there are workers");
+    let (mine, others) = workers.split_first_mut().expect("there are workers");
     let shared_ref = &shared;
     let hub = thread::scope(|scope| {
         let mut started = Vec::new();
-        for (me, upper) in others.iter_mut().enumerate() {
+        for (me, levels) in others.iter_mut().enumerate() {
             started.push(scope.spawn(move || {
-                caught(|| drop(Worker::new(me + 1, shared_ref, upper, None).run(lanes)))
+                caught(|| drop(Worker::new(me + 1, shared_ref, levels, None).run(lanes)))
             }));
         }
-        let hub = Hub::new(lower, sink, progress.lend());
+        let hub = Hub::new(machine, sink, progress.lend());
         let worker = Worker::new(0, shared_ref, mine, Some(hub));
         let mine = caught(|| worker.run(lanes).expect("the hub comes back"));
         let theirs = started.into_iter().map(|other| other.join().expect("panics are caught"));
@@ -136,18 +137,18 @@ pub(crate) fn run<'f>(
     let feed = shared.gate.into_inner();
     let (_, mut closed) = shared.closings.take(Which::Last).expect("all workers have ended");
     if feed.began() && !feed.breaks() {
-        hub.lower.finish(&mut closed, hub.sink);
+        hub.machine.finish(&mut closed, hub.sink);
     }
-    (hub.error.or(hub.lower.take_error()), feed)
+    (hub.error.or(hub.machine.take_error()), feed)
 }
 
 /// What workers hold of some pipelines, put together.
-pub(crate) fn close(uppers: &mut [Vec<Upper>], pipelines: &[usize]) -> Vec<Closed> {
-    let closings = Closings::new(uppers.len());
+pub(crate) fn close(workers: &mut [Vec<WorkerLevel>], pipelines: &[usize]) -> Vec<Closed> {
+    let closings = Closings::new(workers.len());
     let mut closed = Vec::new();
-    for uppers in uppers {
-        for upper in uppers {
-            pipelines.iter().for_each(|&p| upper.finish_one(p, &mut closed));
+    for levels in workers {
+        for level in levels {
+            pipelines.iter().for_each(|&p| level.finish_one(p, &mut closed));
         }
         closings.hand_over(Which::Last, &mut closed);
     }
@@ -268,13 +269,10 @@ struct Worker<'a, 'f, 'h, 'e> {
     me: usize,
     shared: &'a Shared<'f>,
     /// One for each of its lanes.
-    uppers: &'a mut [Upper],
+    levels: &'a mut [WorkerLevel],
     /// With the calling thread.
     hub: Option<Hub<'h, 'e>>,
-    /// Closings that groups were handed over for.
-    closes: u64,
-    /// What closed just now.
-    closed: Vec<Closed>,
+    closer: Closer<'a, 'f>,
     /// The last census that it answered.
     census: u64,
 }
@@ -283,22 +281,16 @@ impl<'a, 'f, 'h, 'e> Worker<'a, 'f, 'h, 'e> {
     fn new(
         me: usize,
         shared: &'a Shared<'f>,
-        uppers: &'a mut [Upper],
+        levels: &'a mut [WorkerLevel],
         hub: Option<Hub<'h, 'e>>,
     ) -> Worker<'a, 'f, 'h, 'e> {
-        Worker { me, shared, uppers, hub, closes: 0, closed: Vec::new(), census: 0 }
+        let closer = Closer { shared, closes: 0, closed: Vec::new() };
+        Worker { me, shared, levels, hub, closer, census: 0 }
     }
 
-    /// Adds what was counted to the ledger. Each lane gets all packets; how they were is counted in
-    /// the first.
+    /// Adds what was counted to the ledger.
     fn count(&self, lanes: &Lanes, ledger: &mut Ledger) {
-        for (upper, (lane, _)) in self.uppers.iter().zip(lanes.of(self.me)) {
-            upper.count(ledger);
-            ledger.shares.add(self.me, lane, upper.packets());
-            if lane == 0 {
-                upper.count_packets(ledger);
-            }
-        }
+        count_worker(self.levels, &lanes.numbers_of(self.me), self.me, ledger);
     }
 
     /// Begins a census if somebody asks for one, answers it, and tells what came of it.
@@ -319,7 +311,7 @@ impl<'a, 'f, 'h, 'e> Worker<'a, 'f, 'h, 'e> {
         };
         // The last to answer, so that it is over with that.
         if let Some(mut ledger) = shared.census.end(shared.workers - 1) {
-            hub.lower.count(&mut ledger);
+            hub.machine.count(&mut ledger);
             self.count(lanes, &mut ledger);
             let answer = |feed: &Feed<'_>| hub.progress.answer(ledger, feed, &*hub.sink);
             shared.gate.look(&shared.bell, answer);
@@ -339,9 +331,9 @@ impl<'a, 'f, 'h, 'e> Worker<'a, 'f, 'h, 'e> {
             self.turns(lanes, |worker| keyed.turn(worker));
         }
         if !shared.breaks.load(Ordering::Acquire) {
-            self.uppers.iter_mut().for_each(|upper| upper.finish(&mut self.closed));
+            self.levels.iter_mut().for_each(|level| level.finish(&mut self.closer.closed));
         }
-        shared.closings.hand_over(Which::Last, &mut self.closed);
+        shared.closings.hand_over(Which::Last, &mut self.closer.closed);
         shared.bell.ring();
         // The rest is for the hub to put out.
         let hub = self.hub.as_mut()?;
@@ -402,18 +394,33 @@ impl<'a, 'f, 'h, 'e> Worker<'a, 'f, 'h, 'e> {
 
     /// Closes this worker's windows up to the closing before number `until`.
     fn close_until(&mut self, until: u64) {
+        self.closer.close_until(self.levels, until);
+    }
+}
+
+/// Closes a worker's windows, and hands their groups over.
+struct Closer<'a, 'f> {
+    shared: &'a Shared<'f>,
+    /// Closings that groups were handed over for.
+    closes: u64,
+    /// What closed just now.
+    closed: Vec<Closed>,
+}
+
+impl Closer<'_, '_> {
+    fn close_until(&mut self, levels: &mut [WorkerLevel], until: u64) {
         while self.closes < until {
             let closings = &self.shared.closings;
             let which = Which::Number(self.closes);
             let watermark = closings.watermark(which);
-            for upper in &mut *self.uppers {
-                upper.watermark(watermark, &mut self.closed);
+            for level in &mut *levels {
+                level.watermark(watermark, &mut self.closed);
             }
-            for (p, ..) in &self.closed {
-                if let Some(upper) = self.uppers.iter_mut().find(|upper| upper.runs(*p))
-                    && let Some(groups) = closings.take_spent(*p)
+            for Closed { pipeline, .. } in &self.closed {
+                if let Some(level) = levels.iter_mut().find(|level| level.runs(pipeline.0))
+                    && let Some(groups) = closings.take_spent(*pipeline)
                 {
-                    upper.recycle(*p, groups);
+                    level.recycle(*pipeline, groups);
                 }
             }
             let last = closings.hand_over(which, &mut self.closed);
@@ -422,6 +429,31 @@ impl<'a, 'f, 'h, 'e> Worker<'a, 'f, 'h, 'e> {
                 self.shared.bell.ring();
             }
         }
+    }
+}
+
+/// Keeps what a worker puts out until its turn.
+struct Stored<'w, 'a, 'f> {
+    closer: &'w mut Closer<'a, 'f>,
+    /// The closing before the next step that has one.
+    close: u64,
+    /// Takes rows; `None` where none leave at once.
+    part: Option<&'w mut Part>,
+}
+
+impl Upward for Stored<'_, '_, '_> {
+    fn close(&mut self, _step: usize, levels: &mut [WorkerLevel]) {
+        self.close += 1;
+        self.closer.close_until(levels, self.close);
+    }
+
+    fn advance(&mut self, lane: &mut WorkerLevel, watermark: i64) {
+        lane.watermark(watermark, &mut self.closer.closed);
+    }
+
+    fn take(&mut self, step: usize, from: Channel, rows: &Rows) {
+        let part = self.part.as_mut().expect("rows leave at once");
+        part.put(step, from, rows);
     }
 }
 

@@ -35,12 +35,6 @@ impl View {
         View { fields: fields.iter().map(decoded).collect() }
     }
 
-    /// The fields that it decodes.
-    #[cfg(debug_assertions)]
-    pub(crate) fn fields(&self) -> impl Iterator<Item = FieldId> {
-        self.fields.iter().map(|field| field.id)
-    }
-
     /// Forgets decoded fields: another batch is at hand.
     pub fn next_batch(&mut self) {
         self.fields.iter_mut().for_each(|f| f.rows = Bits::NONE);
@@ -53,7 +47,7 @@ impl View {
     }
 }
 
-/// A batch that rows of a later segment were made of: their packets are found by number.
+/// A batch that rows of a later chain were made of: their packets are found by number.
 #[derive(Clone, Copy)]
 pub struct Origin<'a> {
     /// The frames of the batch.
@@ -210,7 +204,7 @@ mod tests {
     }
 
     /// Compared with a constant, as key, argument and state, as what packets are spread by; and
-    /// behind a stage that hands rows from one segment to the next.
+    /// after a stage that hands rows from one chain to the next.
     #[test]
     fn texts_of_packets_are_the_same_wherever_they_stand() {
         let made = Expr {

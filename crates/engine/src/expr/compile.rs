@@ -20,18 +20,18 @@ pub struct Scope {
     pub carried: Vec<(FieldId, Src)>,
 }
 
-/// Builds evaluation trees for one segment: gives out its registers and collects the fields it
+/// Builds evaluation trees for one chain: gives out its registers and collects the fields it
 /// reads.
 pub struct Compiler<'a> {
     functions: &'a Functions,
-    /// The fields that the view must decode, shared by all segments of a worker.
+    /// The fields that the view must decode, shared by all chains of a worker.
     pub fields: &'a mut Vec<FieldId>,
     /// The registers given out so far.
     pub regs: Regs,
 }
 
 impl<'a> Compiler<'a> {
-    /// A compiler for a new segment.
+    /// A compiler for a new chain.
     pub fn new(functions: &'a Functions, fields: &'a mut Vec<FieldId>) -> Compiler<'a> {
         Compiler { functions, fields, regs: Regs::default() }
     }

@@ -11,7 +11,7 @@ use weir_plan::{BinaryOp, Value};
 
 /// What an expression is evaluated over.
 pub struct Ctx<'a> {
-    /// The packets, in segments that see them.
+    /// The packets, in chains that see them.
     pub view: Option<Packets<'a>>,
     /// The registers.
     pub regs: &'a mut Regs,

@@ -7,7 +7,7 @@ use weir_plan::address::bounds;
 use weir_plan::table::Table;
 use weir_plan::{Type, Value};
 
-/// A table, ready to be asked. Its texts are constants of the segment: what is found is a handle,
+/// A table, ready to be asked. Its texts are constants of the chain: what is found is a handle,
 /// and nothing is copied.
 pub struct Map {
     keys: Keys,

@@ -44,13 +44,13 @@ use crate::rows::{Arena, set_cell};
 pub enum Src {
     /// A decoded field of the view, by position.
     Field(usize),
-    /// A text field of the segment, by position: its texts are in the segment's arena.
+    /// A text field of the chain, by position: its texts are in the chain's arena.
     Text(usize),
-    /// A register of the segment.
+    /// A register of the chain.
     Slot(usize),
 }
 
-/// The registers of a segment: columns that its operators share, and the strings in them.
+/// The registers of a chain: columns that its operators share, and the strings in them.
 #[derive(Debug, Default)]
 pub struct Regs {
     /// The columns.
@@ -61,7 +61,7 @@ pub struct Regs {
     pub constants_len: usize,
     /// The handles of the constants by their texts. Different ones are of different texts.
     constants: BTreeMap<Box<[u8]>, u64>,
-    /// The text fields that the segment reads.
+    /// The text fields that the chain reads.
     texts: Vec<TextField>,
 }
 

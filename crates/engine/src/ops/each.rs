@@ -14,6 +14,7 @@
 use super::Batch;
 use crate::counters::Ledger;
 use crate::expr::{Ctx, Regs, Src, Val};
+use crate::node::{End, Next};
 use crate::rows::{Mover, Rows};
 use weir_packet::bits::Bits;
 use weir_packet::column::Column;
@@ -61,7 +62,7 @@ impl Each {
     }
 
     /// Takes rows apart; `out` takes what becomes of them.
-    pub fn push(&mut self, batch: &mut Batch<'_>, rows: Bits, out: &mut dyn FnMut(&Rows)) {
+    fn take_apart(&mut self, batch: &mut Batch<'_>, rows: Bits, out: &mut dyn FnMut(&Rows)) {
         for (src, _) in &self.along {
             batch.ctx.value(&Val::Src(*src), rows);
         }
@@ -105,9 +106,16 @@ impl Each {
         };
         filling.finish();
     }
+}
 
-    /// Adds what it counted to the ledger.
-    pub fn count(&self, ledger: &mut Ledger) {
+impl End for Each {
+    const HOLDS_ROWS: bool = false;
+
+    fn push(&mut self, batch: &mut Batch<'_>, rows: Bits, next: &mut Next<'_>) {
+        self.take_apart(batch, rows, &mut |rows| next.rows(rows));
+    }
+
+    fn count(&self, ledger: &mut Ledger) {
         ledger.evicted += self.left_out;
     }
 }

@@ -25,6 +25,7 @@ mod held;
 mod keys;
 
 use crate::counters::Ledger;
+use crate::node::{Input, Next, Node, known_node};
 use crate::rows::Rows;
 use crate::table::HashKey;
 use fill::Fill;
@@ -104,7 +105,7 @@ impl Join {
     }
 
     /// Takes rows of one side in.
-    pub fn push(&mut self, side: Side, rows: &Rows) {
+    fn take(&mut self, side: Side, rows: &Rows) {
         let taken = self.choose(side, rows);
         if taken.is_empty() {
             return;
@@ -185,22 +186,6 @@ impl Join {
             };
             self.lagging.extend(chosen.iter().zip(first..).map(lagging));
         }
-    }
-
-    /// Moves the watermark of both sides and puts out the left rows that need not wait any more.
-    /// Returns the watermark of what comes out.
-    pub fn watermark(&mut self, watermark: i64, out: &mut dyn FnMut(&Rows)) -> i64 {
-        let reached = self.plan.reached(watermark);
-        if reached > self.reached {
-            self.let_go(Some(reached), out);
-            self.reached = reached;
-        }
-        self.plan.downstream(self.reached)
-    }
-
-    /// Puts everything out.
-    pub fn finish(&mut self, out: &mut dyn FnMut(&Rows)) {
-        self.let_go(None, out);
     }
 
     fn let_go(&mut self, reached: Option<i64>, out: &mut dyn FnMut(&Rows)) {
@@ -330,9 +315,30 @@ impl Join {
             }
         }
     }
+}
 
-    /// Takes over the rows of another join of the same plan, and its counts.
-    pub fn resume(&mut self, old: &mut Join) {
+impl Node for Join {
+    fn push(&mut self, input: Input<'_>, _next: &mut Next<'_>) {
+        let Input::Rows { side, rows } = input else { unreachable!("a join takes rows") };
+        self.take(if side == 0 { Side::Left } else { Side::Right }, rows);
+    }
+
+    /// Moves the watermark of both sides and puts out the left rows that need not wait any more.
+    fn watermark(&mut self, watermark: i64, next: &mut Next<'_>) -> i64 {
+        let reached = self.plan.reached(watermark);
+        if reached > self.reached {
+            self.let_go(Some(reached), &mut |rows| next.rows(rows));
+            self.reached = reached;
+        }
+        self.plan.downstream(self.reached)
+    }
+
+    fn finish(&mut self, next: &mut Next<'_>) {
+        self.let_go(None, &mut |rows| next.rows(rows));
+    }
+
+    fn take_over(&mut self, old: &mut dyn Node) -> bool {
+        let Some(old) = known_node::<Join>(old) else { return false };
         swap(&mut self.keys, &mut old.keys);
         swap(&mut self.left, &mut old.left);
         swap(&mut self.right, &mut old.right);
@@ -341,10 +347,14 @@ impl Join {
         swap(&mut self.reached, &mut old.reached);
         swap(&mut self.late, &mut old.late);
         swap(&mut self.evicted, &mut old.evicted);
+        true
     }
 
-    /// Adds what was counted to the ledger.
-    pub fn count(&self, ledger: &mut Ledger) {
+    fn holds_rows(&self) -> bool {
+        true
+    }
+
+    fn count(&self, ledger: &mut Ledger) {
         ledger.late += self.late;
         ledger.evicted += self.evicted + self.keys.refused();
     }

@@ -21,11 +21,11 @@
 mod open;
 mod wheel;
 
-use super::grouping::known;
+use super::Batch;
 use super::groups::{Groups, Spec};
+use super::partial::Grouping;
 use super::summarize::item;
 use super::work::{AggArgs, Work, drop_refused, in_turn, update_all};
-use super::{Batch, Grouping};
 use crate::counters::Ledger;
 use crate::expr::{Cond, Val};
 use crate::key::{Chosen, Direct, narrow_rows, pack};
@@ -315,7 +315,7 @@ impl Sessions {
     }
 
     /// Hands out the sessions that have ended.
-    fn put_out(&mut self, at: i64, out: &mut Vec<(i64, Groups)>) {
+    fn put_out(&mut self, at: i64, out: &mut dyn FnMut(i64, Groups)) {
         if self.waiting() == 0 {
             return;
         }
@@ -329,7 +329,7 @@ impl Sessions {
             self.start_anew();
         }
         self.evicted += gone.evicted();
-        out.push((at, gone));
+        out(at, gone);
     }
 
     /// Leaves behind what the sessions that have ended keep beside their rows.
@@ -352,10 +352,6 @@ impl Sessions {
 }
 
 impl Grouping for Sessions {
-    fn spec(&self) -> &Arc<Spec> {
-        &self.spec
-    }
-
     fn expect_groups(&mut self, groups: usize) {
         let groups = groups.min(self.max);
         self.open.iter_mut().for_each(|open| open.expect(groups));
@@ -382,7 +378,7 @@ impl Grouping for Sessions {
         self.take_columns(batch, rows, until);
     }
 
-    fn watermark(&mut self, watermark: i64, out: &mut Vec<(i64, Groups)>) {
+    fn watermark(&mut self, watermark: i64, out: &mut dyn FnMut(i64, Groups)) {
         let tick = self.session.tick(watermark);
         if tick <= self.tick {
             return;
@@ -394,7 +390,7 @@ impl Grouping for Sessions {
         self.put_out(tick, out);
     }
 
-    fn finish(&mut self, out: &mut Vec<(i64, Groups)>) {
+    fn finish(&mut self, out: &mut dyn FnMut(i64, Groups)) {
         for (open, variant) in self.open.iter_mut().zip(&mut self.groups.variants) {
             open::live_rows(&variant.table, &mut self.rows);
             for &row in &self.rows {
@@ -411,8 +407,7 @@ impl Grouping for Sessions {
         }
     }
 
-    fn resume(&mut self, old: &mut dyn Grouping) -> bool {
-        let Some(old) = known::<Sessions>(old) else { return false };
+    fn take_over(&mut self, old: &mut Sessions) {
         swap(&mut self.groups, &mut old.groups);
         swap(&mut self.open, &mut old.open);
         swap(&mut self.spare, &mut old.spare);
@@ -420,7 +415,6 @@ impl Grouping for Sessions {
         swap(&mut self.doomed, &mut old.doomed);
         swap(&mut self.evicted, &mut old.evicted);
         swap(&mut self.batches, &mut old.batches);
-        true
     }
 
     fn count(&self, ledger: &mut Ledger) {

@@ -16,6 +16,7 @@
 
 use super::Batch;
 use super::groups::{Groups, Spec, window_start};
+use super::partial::Grouping;
 use super::windows::{behind, one_window};
 use super::work::{AggArgs, Work, drop_refused, in_turn, update_all};
 use crate::counters::Ledger;
@@ -83,64 +84,6 @@ impl Summarize {
             watermark: i64::MIN,
             late: 0,
             evicted: 0,
-        }
-    }
-
-    /// What both halves know.
-    pub fn spec(&self) -> &Arc<Spec> {
-        &self.spec
-    }
-
-    /// Makes new tables with room for about so many groups.
-    pub fn expect_groups(&mut self, groups: usize) {
-        self.expected = groups;
-    }
-
-    /// Takes rows in.
-    pub fn push(&mut self, batch: &mut Batch<'_>, rows: Bits) {
-        let Some(every) = self.spec.every() else {
-            if !rows.is_empty() {
-                self.evaluate(batch, rows);
-                let at = self.window_at(0).expect("there is one window");
-                self.take(batch, rows, at);
-            }
-            return;
-        };
-        let time = batch.ctx.value(&Val::Src(batch.time), rows);
-        let time: &[u64; BATCH] = batch.ctx.column(time).word();
-        // A window that ends at or before the watermark is closed.
-        let closed = window_start(self.watermark, every);
-        if let Some(start) = one_window(time, rows, every).filter(|&start| start >= closed) {
-            self.evaluate(batch, rows);
-            return self.take_window(batch, rows, start);
-        }
-        let (mut min, mut max) = (i64::MAX, i64::MIN);
-        rows.each(|i| (min, max) = (min.min(time[i] as i64), max.max(time[i] as i64)));
-        let mut rows = rows;
-        if min < closed {
-            let late = Bits::from_fn(BATCH, |i| (time[i] as i64) < closed).and(rows);
-            self.late += late.count() as u64;
-            rows = rows.minus(late);
-        }
-        if rows.is_empty() {
-            return;
-        }
-        let first = window_start(min.max(closed), every);
-        if window_start(max, every) == first {
-            self.evaluate(batch, rows);
-            return self.take_window(batch, rows, first);
-        }
-        let time = *time;
-        self.evaluate(batch, rows);
-        while let Some(i) = rows.iter().next() {
-            let t = time[i] as i64;
-            let start = window_start(t, every);
-            // The last moment of the window, as far as time goes.
-            let last = t.saturating_add(every - 1 - t.rem_euclid(every));
-            let inside = Bits::from_fn(BATCH, |i| (start..=last).contains(&(time[i] as i64)));
-            let inside = inside.and(rows);
-            rows = rows.minus(inside);
-            self.take_window(batch, inside, start);
         }
     }
 
@@ -299,9 +242,68 @@ impl Summarize {
         update_all(variant, work, batch, rows);
     }
 
-    /// Closes the windows that end at or before the watermark and hands their groups out, in
-    /// order of time.
-    pub fn watermark(&mut self, watermark: i64, out: &mut Vec<(i64, Groups)>) {
+    fn close(&mut self, n: usize, out: &mut dyn FnMut(i64, Groups)) {
+        for (start, groups) in self.open.drain(..n) {
+            self.evicted += groups.evicted();
+            out(start, groups);
+        }
+    }
+}
+
+impl Grouping for Summarize {
+    fn expect_groups(&mut self, groups: usize) {
+        self.expected = groups;
+    }
+
+    fn push(&mut self, batch: &mut Batch<'_>, rows: Bits) {
+        let Some(every) = self.spec.every() else {
+            if !rows.is_empty() {
+                self.evaluate(batch, rows);
+                let at = self.window_at(0).expect("there is one window");
+                self.take(batch, rows, at);
+            }
+            return;
+        };
+        let time = batch.ctx.value(&Val::Src(batch.time), rows);
+        let time: &[u64; BATCH] = batch.ctx.column(time).word();
+        // A window that ends at or before the watermark is closed.
+        let closed = window_start(self.watermark, every);
+        if let Some(start) = one_window(time, rows, every).filter(|&start| start >= closed) {
+            self.evaluate(batch, rows);
+            return self.take_window(batch, rows, start);
+        }
+        let (mut min, mut max) = (i64::MAX, i64::MIN);
+        rows.each(|i| (min, max) = (min.min(time[i] as i64), max.max(time[i] as i64)));
+        let mut rows = rows;
+        if min < closed {
+            let late = Bits::from_fn(BATCH, |i| (time[i] as i64) < closed).and(rows);
+            self.late += late.count() as u64;
+            rows = rows.minus(late);
+        }
+        if rows.is_empty() {
+            return;
+        }
+        let first = window_start(min.max(closed), every);
+        if window_start(max, every) == first {
+            self.evaluate(batch, rows);
+            return self.take_window(batch, rows, first);
+        }
+        let time = *time;
+        self.evaluate(batch, rows);
+        while let Some(i) = rows.iter().next() {
+            let t = time[i] as i64;
+            let start = window_start(t, every);
+            // The last moment of the window, as far as time goes.
+            let last = t.saturating_add(every - 1 - t.rem_euclid(every));
+            let inside = Bits::from_fn(BATCH, |i| (start..=last).contains(&(time[i] as i64)));
+            let inside = inside.and(rows);
+            rows = rows.minus(inside);
+            self.take_window(batch, inside, start);
+        }
+    }
+
+    /// Closes the windows that end at or before the watermark.
+    fn watermark(&mut self, watermark: i64, out: &mut dyn FnMut(i64, Groups)) {
         self.watermark = self.watermark.max(self.spec.closing(watermark));
         let Some(every) = self.spec.every() else { return };
         let closed = window_start(self.watermark, every);
@@ -309,38 +311,26 @@ impl Summarize {
         self.close(n, out);
     }
 
-    /// Hands all groups out.
-    pub fn finish(&mut self, out: &mut Vec<(i64, Groups)>) {
+    fn finish(&mut self, out: &mut dyn FnMut(i64, Groups)) {
         self.close(self.open.len(), out);
     }
 
-    fn close(&mut self, n: usize, out: &mut Vec<(i64, Groups)>) {
-        for (start, groups) in self.open.drain(..n) {
-            self.evicted += groups.evicted();
-            out.push((start, groups));
-        }
-    }
-
-    /// Takes groups back that were put out, to use their memory again.
-    pub fn recycle(&mut self, mut groups: Groups) {
+    fn recycle(&mut self, mut groups: Groups) {
         if self.spare.len() < SPARE_GROUPS {
             groups.clear();
             self.spare.push(groups);
         }
     }
 
-    /// Takes over the open windows of another one of the same plan, and its counts.
-    pub fn resume(&mut self, old: &mut Summarize) -> bool {
+    fn take_over(&mut self, old: &mut Summarize) {
         swap(&mut self.open, &mut old.open);
         swap(&mut self.spare, &mut old.spare);
         swap(&mut self.watermark, &mut old.watermark);
         swap(&mut self.late, &mut old.late);
         swap(&mut self.evicted, &mut old.evicted);
-        true
     }
 
-    /// Adds what it counted to the ledger.
-    pub fn count(&self, ledger: &mut Ledger) {
+    fn count(&self, ledger: &mut Ledger) {
         ledger.late += self.late;
         ledger.evicted += self.evicted;
     }

@@ -18,6 +18,7 @@ use super::Batch;
 use crate::counters::Ledger;
 use crate::expr::{Src, Val};
 use crate::limits::{POOL_MAX, SPARE_GROUPS, TOP_SLACK};
+use crate::node::{End, Next};
 use crate::rows::{Arena, Rows};
 use crate::table::NO_ROW;
 use per::Groups;
@@ -196,13 +197,8 @@ impl Top {
         }
     }
 
-    /// Whether each window is sorted by itself, so that rows leave before the end of the input.
-    pub fn is_windowed(&self) -> bool {
-        self.windowed
-    }
-
     /// Takes rows in.
-    pub fn push(&mut self, batch: &mut Batch<'_>, rows: Bits) {
+    fn take(&mut self, batch: &mut Batch<'_>, rows: Bits) {
         if self.n == 0 || rows.is_empty() {
             return;
         }
@@ -272,45 +268,6 @@ impl Top {
         }
     }
 
-    /// Puts out the windows that no further row can fall into: those before `watermark`.
-    pub fn watermark(&mut self, watermark: i64, out: &mut dyn FnMut(&Rows)) {
-        if !self.windowed {
-            return;
-        }
-        while let Some(entry) = self.held.first_entry() {
-            if *entry.key() >= watermark {
-                break;
-            }
-            let held = entry.remove();
-            self.emit(held, out);
-        }
-    }
-
-    /// Puts everything out.
-    pub fn finish(&mut self, out: &mut dyn FnMut(&Rows)) {
-        while let Some((_, held)) = self.held.pop_first() {
-            self.emit(held, out);
-        }
-    }
-
-    /// Takes over the rows of another one of the same plan, and its counts, if its rows are made
-    /// alike: they bring along what later stages read. Says whether they are.
-    pub fn resume(&mut self, old: &mut Top) -> bool {
-        if self.schema != old.schema {
-            return false;
-        }
-        swap(&mut self.held, &mut old.held);
-        swap(&mut self.spare, &mut old.spare);
-        swap(&mut self.emitted, &mut old.emitted);
-        swap(&mut self.evicted, &mut old.evicted);
-        true
-    }
-
-    /// Adds what it counted to the ledger.
-    pub fn count(&self, ledger: &mut Ledger) {
-        ledger.evicted += self.evicted;
-    }
-
     fn emit(&mut self, mut held: Held, out: &mut dyn FnMut(&Rows)) {
         if let (Some(per), Some(groups)) = (&self.per, &held.groups) {
             per.ranks(groups, &mut self.ranks, &mut self.ranked);
@@ -360,6 +317,52 @@ impl Top {
     }
 }
 
+impl End for Top {
+    const HOLDS_ROWS: bool = true;
+
+    fn push(&mut self, batch: &mut Batch<'_>, rows: Bits, _next: &mut Next<'_>) {
+        self.take(batch, rows);
+    }
+
+    /// Puts out the windows that no further row can fall into: those before `watermark`. Without
+    /// windows, rows leave at the end of the input.
+    fn watermark(&mut self, watermark: i64, next: &mut Next<'_>) -> i64 {
+        if !self.windowed {
+            return i64::MIN;
+        }
+        while let Some(entry) = self.held.first_entry() {
+            if *entry.key() >= watermark {
+                break;
+            }
+            let held = entry.remove();
+            self.emit(held, &mut |rows| next.rows(rows));
+        }
+        watermark
+    }
+
+    fn finish(&mut self, next: &mut Next<'_>) {
+        while let Some((_, held)) = self.held.pop_first() {
+            self.emit(held, &mut |rows| next.rows(rows));
+        }
+    }
+
+    /// Only from one whose rows are made alike: they bring along what later stages read.
+    fn take_over(&mut self, old: &mut Top) -> bool {
+        if self.schema != old.schema {
+            return false;
+        }
+        swap(&mut self.held, &mut old.held);
+        swap(&mut self.spare, &mut old.spare);
+        swap(&mut self.emitted, &mut old.emitted);
+        swap(&mut self.evicted, &mut old.evicted);
+        true
+    }
+
+    fn count(&self, ledger: &mut Ledger) {
+        ledger.evicted += self.evicted;
+    }
+}
+
 /// Makes a column of the cells that start at word `at` of each row.
 fn put(rows: &[u64], stride: usize, at: usize, words: usize, column: &mut Column) {
     column.present = Bits::NONE;
@@ -373,15 +376,16 @@ fn put(rows: &[u64], stride: usize, at: usize, words: usize, column: &mut Column
 
 #[cfg(test)]
 mod tests {
+    use crate::compile::top_over_rows;
     use crate::conform::{Frames, check, check_stages, program};
     use crate::counters::Ledger;
     use crate::functions::{BuildContext, Functions};
+    use crate::node::testing::last;
+    use crate::node::{Input, Node as _};
     use crate::ops::testing::{agg, field, project, summarize};
     use crate::rows::{Rows, cell, set_cell};
-    use crate::segment::{From, Segment};
     use crate::table::HashKey;
     use weir_packet::source::LinkType;
-    use weir_plan::physical::Carry;
     use weir_plan::{
         AggFunc, BinaryOp, Column, Expr, ExprKind, Order, Per, Schema, SortKey, Stage, Type, Value,
         Window,
@@ -393,12 +397,11 @@ mod tests {
     fn best_of_texts(windows: &[&[usize]]) -> (Vec<i64>, u64) {
         let columns = vec![Column::new("n", &Type::Int), Column::new("text", &Type::Str)];
         let schema = Schema { columns };
-        let stages = [top(2, Expr::column(0, Type::Int), Order::Descending, true)];
-        let (functions, carry) = (&Functions::default(), Carry::default());
+        let stage = top(2, Expr::column(0, Type::Int), Order::Descending, true);
+        let functions = &Functions::default();
         let with = BuildContext { functions, hash_key: HashKey::random() };
-        let from = From::Rows(&schema, &carry);
-        let mut segment = Segment::new(&stages, from, with, &mut Vec::new(), &carry);
-        segment.top_mut().texts_max = 100;
+        let mut node = top_over_rows(&stage, &schema, with);
+        node.end.texts_max = 100;
         let mut rows = Rows::new(&schema);
         for (window, lens) in windows.iter().enumerate() {
             for &len in *lens {
@@ -421,10 +424,12 @@ mod tests {
                 _ => None,
             }));
         };
-        segment.push_rows(&rows, None, &mut out);
-        segment.finish(&mut out);
+        last(&mut out, |next| {
+            node.push(Input::Rows { side: 0, rows: &rows }, next);
+            node.finish(next);
+        });
         let mut ledger = Ledger::default();
-        segment.count(&mut ledger);
+        node.count(&mut ledger);
         (numbers, ledger.evicted)
     }
 

@@ -11,7 +11,9 @@
 //! | Merge | runs after the rows of all workers are merged |
 //! | Exact? | exact |
 
+use crate::counters::Ledger;
 use crate::limits::SPARE_ROWS;
+use crate::node::{Input, Next, Node, known_node};
 use crate::rows::{Mover, Rows};
 use weir_packet::limits::BATCH;
 use weir_plan::{Schema, Union as Plan};
@@ -51,7 +53,7 @@ impl Union {
     }
 
     /// Takes rows of a side in.
-    pub fn push(&mut self, side: usize, rows: &Rows) {
+    fn take(&mut self, side: usize, rows: &Rows) {
         let mut to = self.spare.pop().unwrap_or_else(|| self.like.empty());
         to.clear();
         to.len = rows.len;
@@ -80,17 +82,6 @@ impl Union {
         self.lots.push(Lot { side: side as u32, rows: to });
     }
 
-    /// Puts out what has come: in the order of packets, or else of sides.
-    pub fn put_out(&mut self, by_packet: bool, out: &mut dyn FnMut(&Rows)) {
-        if let [lot] = &self.lots[..] {
-            out(&lot.rows);
-        } else if !self.lots.is_empty() {
-            self.merge(by_packet, out);
-        }
-        self.spare.extend(self.lots.drain(..).map(|lot| lot.rows));
-        self.spare.truncate(SPARE_ROWS);
-    }
-
     fn merge(&mut self, by_packet: bool, out: &mut dyn FnMut(&Rows)) {
         let Union { lots, sorted, picks, spare, like, .. } = self;
         sorted.clear();
@@ -109,15 +100,42 @@ impl Union {
         }
         spare.push(rows);
     }
+}
 
-    /// Takes over the rows of another union of the same plan.
-    pub fn resume(&mut self, old: &mut Union) {
+impl Node for Union {
+    fn push(&mut self, input: Input<'_>, _next: &mut Next<'_>) {
+        let Input::Rows { side, rows } = input else { unreachable!("a union takes rows") };
+        self.take(side, rows);
+    }
+
+    /// Puts out what has come: in the order of packets, or else of sides.
+    fn step(&mut self, by_packet: bool, next: &mut Next<'_>) {
+        if let [lot] = &self.lots[..] {
+            next.rows(&lot.rows);
+        } else if !self.lots.is_empty() {
+            self.merge(by_packet, &mut |rows| next.rows(rows));
+        }
+        self.spare.extend(self.lots.drain(..).map(|lot| lot.rows));
+        self.spare.truncate(SPARE_ROWS);
+    }
+
+    fn watermark(&mut self, watermark: i64, _next: &mut Next<'_>) -> i64 {
+        self.watermark = watermark;
+        watermark
+    }
+
+    fn finish(&mut self, _next: &mut Next<'_>) {}
+
+    fn take_over(&mut self, old: &mut dyn Node) -> bool {
+        let Some(old) = known_node::<Union>(old) else { return false };
         std::mem::swap(&mut self.lots, &mut old.lots);
         self.watermark = old.watermark;
+        true
     }
 
-    /// Moves the watermark, the smallest one of all sides.
-    pub fn watermark(&mut self, watermark: i64) {
-        self.watermark = watermark;
+    fn holds_rows(&self) -> bool {
+        true
     }
+
+    fn count(&self, _ledger: &mut Ledger) {}
 }

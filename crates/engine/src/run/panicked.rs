@@ -75,8 +75,8 @@ impl Panicked {
     ) -> (Ledger, RunError) {
         let Panicked { pipeline, words } = self;
         // Each by itself: any of them may be what is broken, and the first fault is to be told.
-        let _ = caught(|| running.lower.flush(sink));
-        let _ = caught(|| running.lower.end());
+        let _ = caught(|| running.machine.flush(sink));
+        let _ = caught(|| running.machine.end());
         let _ = caught(|| sink.finish());
         let _ = caught(|| running.count(&mut ledger));
         let account = caught(|| source.account()).unwrap_or_default();

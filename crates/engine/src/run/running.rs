@@ -1,20 +1,21 @@
 //! A program at work: what workers do of it, and what comes after them.
 
-use super::{Change, Feed, Options, Progress, RunError, alone};
+use super::{Change, Feed, Options, Progress, RunError, alone, count_worker};
+use crate::compile::Placed;
 use crate::counters::Ledger;
 use crate::functions::{BuildContext, Functions};
-use crate::graph::Lower;
-use crate::graph::exits::Exits;
 use crate::lanes::{Lane, Lanes, Way};
+use crate::level::machine::MachineLevel;
+use crate::level::machine::exits::Exits;
+use crate::level::worker::WorkerLevel;
 use crate::limits::WORKERS_MAX;
 use crate::room::fit;
 use crate::rows::Sink;
 use crate::shard;
-use crate::upper::Upper;
 use std::collections::BTreeSet;
 use weir_plan::change::Continued;
 use weir_plan::keys::FieldSet;
-use weir_plan::physical::{Tick, ticks};
+use weir_plan::physical::{Physical, Tick, ticks};
 use weir_plan::place::{Partition, Placement, merges, place_with};
 use weir_plan::{Input, Program};
 
@@ -24,8 +25,8 @@ pub(crate) struct Running<'e> {
     pub(crate) placement: Placement,
     pub(crate) lanes: Lanes,
     /// Of each worker one for each of its lanes.
-    pub(crate) uppers: Vec<Vec<Upper>>,
-    pub(crate) lower: Lower<'e>,
+    pub(crate) workers: Vec<Vec<WorkerLevel>>,
+    pub(crate) machine: MachineLevel<'e>,
 }
 
 impl<'e> Running<'e> {
@@ -45,26 +46,25 @@ impl<'e> Running<'e> {
         // Where stages run depends on the bounds that queries name, not on those of this machine.
         let fitted = options.memory.map(|memory| fit(&program, functions, memory, lanes.workers).0);
         let bounded = fitted.as_ref().unwrap_or(&program);
+        let plan = Physical::placed(bounded, &placement);
         let with = BuildContext { functions, hash_key: options.hash_key };
-        let mut lower = Lower::new(bounded, &placement, with, exits);
-        lower.stays = options.changes.is_some();
-        let upper = |lane: &Lane| {
-            let mut upper = Upper::new(bounded, &placement, with, &lane.pipelines);
-            upper.expect_groups(options.groups_hint);
-            upper
+        let placed = Placed { program: bounded, plan: &plan, with };
+        let mut machine = MachineLevel::new(placed, exits);
+        machine.keep_alive = options.changes.is_some();
+        let level = |lane: &Lane| {
+            let mut level = WorkerLevel::new(placed, &lane.pipelines);
+            level.expect_groups(options.groups_hint);
+            level
         };
-        let of = |worker| lanes.of(worker).map(|(_, lane)| upper(lane)).collect();
-        let uppers = (0..lanes.workers).map(of).collect();
-        let running = Running { program, placement, lanes, uppers, lower };
-        #[cfg(debug_assertions)]
-        super::agreement::check(&running);
-        running
+        let of = |worker| lanes.of(worker).map(|(_, lane)| level(lane)).collect();
+        let workers = (0..lanes.workers).map(of).collect();
+        Running { program, placement, lanes, workers, machine }
     }
 
     /// Asks the egress, which is open, who wants frames.
     pub(super) fn want(&mut self) {
-        let wanted = self.lower.want();
-        self.uppers.iter_mut().flatten().for_each(|upper| upper.want(wanted));
+        let wanted = self.machine.want();
+        self.workers.iter_mut().flatten().for_each(|level| level.want(wanted));
     }
 
     /// Runs until the feed ends or breaks. At its end everything is put out.
@@ -82,17 +82,10 @@ impl<'e> Running<'e> {
 
     /// Adds what was counted to the ledger.
     pub(super) fn count(&self, ledger: &mut Ledger) {
-        for (worker, uppers) in self.uppers.iter().enumerate() {
-            for (upper, (lane, _)) in uppers.iter().zip(self.lanes.of(worker)) {
-                upper.count(ledger);
-                ledger.shares.add(worker, lane, upper.packets());
-                // Each lane gets all packets.
-                if lane == 0 {
-                    upper.count_packets(ledger);
-                }
-            }
+        for (worker, levels) in self.workers.iter().enumerate() {
+            count_worker(levels, &self.lanes.numbers_of(worker), worker, ledger);
         }
-        self.lower.count(ledger);
+        self.machine.count(ledger);
     }
 
     /// Puts out what is left of some pipelines, and of those that read them.
@@ -100,8 +93,8 @@ impl<'e> Running<'e> {
         let packets = self.program.pipelines.iter().map(|p| p.input == Input::Packets);
         let mine: Vec<usize> =
             packets.enumerate().filter(|&(p, over)| over && which(p)).map(|(p, _)| p).collect();
-        let mut closed = shard::close(&mut self.uppers, &mine);
-        self.lower.finish_some(which, &mut closed, sink);
+        let mut closed = shard::close(&mut self.workers, &mine);
+        self.machine.finish_some(which, &mut closed, sink);
     }
 
     /// Becomes what a change says, and tells what came of it. What was counted by what goes is
@@ -118,7 +111,7 @@ impl<'e> Running<'e> {
         sink: &mut dyn Sink,
     ) -> Result<Vec<Tick>, RunError> {
         let Change { program, continued, told } = change;
-        if let Err(e) = self.lower.exits.prepare(&program.outlets()) {
+        if let Err(e) = self.machine.exits.prepare(&program.outlets()) {
             told(Err(e));
             return Ok(ticks(&self.program));
         }
@@ -138,11 +131,11 @@ impl<'e> Running<'e> {
         };
         let whole: Vec<bool> = (0..self.program.pipelines.len()).map(whole).collect();
         self.finish(&|q| !whole[q], sink);
-        new.lower.follow(&mut self.lower, past);
+        new.machine.follow(&mut self.machine, past);
         self.count(past);
         *self = new;
-        self.lower.open(&self.program, sink);
-        if let Some(e) = self.lower.take_error() {
+        self.machine.open(&self.program, sink);
+        if let Some(e) = self.machine.take_error() {
             return Err(e);
         }
         self.want();
@@ -180,7 +173,7 @@ impl<'e> Running<'e> {
                     kept.extend(found.into_iter().map(|stage| (p, stage)));
                 }
             }
-            let found = self.lower.resume(p, &mut old.lower, q, stages);
+            let found = self.machine.take_over(p, &mut old.machine, q, stages);
             kept.extend(found.into_iter().map(|stage| (p, stage)));
         }
         kept.into_iter().collect()
@@ -208,10 +201,10 @@ impl<'e> Running<'e> {
             _ if old.lanes.workers == 1 => 0,
             _ => worker,
         };
-        let theirs = old.uppers.get_mut(before).into_iter().flatten().find(|u| u.runs(q));
-        let mine = self.uppers[worker].iter_mut().find(|u| u.runs(p));
+        let theirs = old.workers.get_mut(before).into_iter().flatten().find(|level| level.runs(q));
+        let mine = self.workers[worker].iter_mut().find(|level| level.runs(p));
         match (mine, theirs) {
-            (Some(mine), Some(theirs)) => mine.resume(p, theirs, q, stages),
+            (Some(mine), Some(theirs)) => mine.take_over(p, theirs, q, stages),
             _ => Vec::new(),
         }
     }

@@ -232,8 +232,12 @@ impl Outline {
 
     /// Of each step whether windows close before it.
     pub(super) fn closes(&self) -> impl Iterator<Item = bool> {
-        let first = self.closes_first;
-        (0..self.steps).map(move |step| step > 0 || first)
+        (0..self.steps).map(|step| self.closes_before(step))
+    }
+
+    /// Whether windows close before a step.
+    pub(super) fn closes_before(&self, step: usize) -> bool {
+        step > 0 || self.closes_first
     }
 }
 

@@ -5,10 +5,11 @@
 //! pairs, nobody waits for anybody, and when the last worker is through, one lot of groups is left
 //! of each window.
 
-use crate::graph::Closed;
+use crate::level::Closed;
 use crate::ops::groups::Groups;
 use std::collections::VecDeque;
 use std::sync::Mutex;
+use weir_plan::physical::PipelineId;
 
 /// Which closing.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -31,7 +32,7 @@ struct Board {
     open: VecDeque<Closing>,
     last: Closing,
     /// Groups whose content went elsewhere.
-    spent: Vec<(usize, Groups)>,
+    spent: Vec<(PipelineId, Groups)>,
 }
 
 struct Closing {
@@ -61,18 +62,19 @@ impl Closings {
 
     /// Takes a worker's groups; returns whether it was the last worker.
     pub(super) fn hand_over(&self, which: Which, closed: &mut Vec<Closed>) -> bool {
-        for (p, start, mut groups) in closed.drain(..) {
+        for Closed { pipeline, start, mut groups } in closed.drain(..) {
             loop {
                 let mut board = self.lock();
                 let there = &mut board.at(which).closed;
-                let Some(i) = there.iter().position(|(q, s, _)| (*q, *s) == (p, start)) else {
-                    there.push((p, start, groups));
+                let same = |c: &Closed| (c.pipeline, c.start) == (pipeline, start);
+                let Some(i) = there.iter().position(same) else {
+                    there.push(Closed { pipeline, start, groups });
                     break;
                 };
-                let (_, _, other) = there.swap_remove(i);
+                let other = there.swap_remove(i);
                 drop(board);
-                let spent = groups.absorb(other);
-                self.give_back([(p, spent)]);
+                let spent = groups.absorb(other.groups);
+                self.give_back([(pipeline, spent)]);
             }
         }
         let mut board = self.lock();
@@ -101,12 +103,12 @@ impl Closings {
             board.first += 1;
         }
         drop(board);
-        closed.sort_unstable_by_key(|(p, start, _)| (*p, *start));
+        closed.sort_unstable_by_key(|c| (c.pipeline, c.start));
         Some((watermark, closed))
     }
 
     /// Takes groups whose content went elsewhere.
-    pub(super) fn give_back(&self, spent: impl IntoIterator<Item = (usize, Groups)>) {
+    pub(super) fn give_back(&self, spent: impl IntoIterator<Item = (PipelineId, Groups)>) {
         let mut board = self.lock();
         board.spent.extend(spent);
         // Beyond what all workers can have open in a few windows nobody will ask for it.
@@ -118,7 +120,7 @@ impl Closings {
     }
 
     /// Memory for the next window of pipeline `p`.
-    pub(super) fn take_spent(&self, p: usize) -> Option<Groups> {
+    pub(super) fn take_spent(&self, p: PipelineId) -> Option<Groups> {
         let mut board = self.lock();
         let at = board.spent.iter().rposition(|(q, _)| *q == p)?;
         Some(board.spent.swap_remove(at).1)

@@ -3,7 +3,8 @@
 use super::Shared;
 use super::closings::Which;
 use super::results::Part;
-use crate::graph::Lower;
+use crate::level::Channel;
+use crate::level::machine::MachineLevel;
 use crate::merge::{Merge, run};
 use crate::rows::{Rows, Sink};
 use crate::run::{Progress, RunError};
@@ -19,10 +20,10 @@ struct Scratch {
     picks: Vec<(u32, u32)>,
 }
 
-/// How far one lot of rows was merged. Lots of a pipeline and a worker follow one another.
+/// How far one lot of rows was merged. Lots for one channel and of one worker follow one another.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Head {
-    pipeline: usize,
+    channel: Channel,
     part: usize,
     lot: usize,
     /// The next row.
@@ -31,7 +32,7 @@ struct Head {
 
 /// The end of all workers' work. The sink belongs to the calling thread.
 pub(super) struct Hub<'a, 'e> {
-    pub(super) lower: &'a mut Lower<'e>,
+    pub(super) machine: &'a mut MachineLevel<'e>,
     pub(super) sink: &'a mut dyn Sink,
     pub(super) progress: Progress<'a>,
     pub(super) error: Option<RunError>,
@@ -41,18 +42,18 @@ pub(super) struct Hub<'a, 'e> {
     /// The next step of it.
     step: usize,
     scratch: Scratch,
-    /// Memory for the rows of several workers put together, by pipeline.
-    merged: Vec<(usize, Rows)>,
+    /// Memory for the rows of several workers put together, by where they go.
+    merged: Vec<(Channel, Rows)>,
 }
 
 impl<'a, 'e> Hub<'a, 'e> {
     pub(super) fn new(
-        lower: &'a mut Lower<'e>,
+        machine: &'a mut MachineLevel<'e>,
         sink: &'a mut dyn Sink,
         progress: Progress<'a>,
     ) -> Hub<'a, 'e> {
         Hub {
-            lower,
+            machine,
             sink,
             progress,
             error: None,
@@ -81,10 +82,10 @@ impl<'a, 'e> Hub<'a, 'e> {
 
     /// Sees whether to go on.
     pub(super) fn after(&mut self, shared: &Shared<'_>) {
-        self.error = self.error.take().or(self.lower.take_error());
-        if (self.error.is_some() || self.lower.is_done()) && !shared.has_ended() {
+        self.error = self.error.take().or(self.machine.take_error());
+        if (self.error.is_some() || self.machine.is_done()) && !shared.has_ended() {
             shared.end();
-            self.lower.flush(self.sink);
+            self.machine.flush(self.sink);
         }
         shared.bell.ring();
     }
@@ -98,9 +99,9 @@ impl<'a, 'e> Hub<'a, 'e> {
         let Some((watermark, mut closed)) = shared.closings.take(Which::Number(number)) else {
             return false;
         };
-        self.lower.watermark(watermark, &mut closed, self.sink);
-        shared.closings.give_back(self.lower.spent.drain(..));
-        self.lower.flush(self.sink);
+        self.machine.watermark(watermark, &mut closed, self.sink);
+        shared.closings.give_back(self.machine.spent.drain(..));
+        self.machine.flush(self.sink);
         shared.closed.store(number + 1, Ordering::Release);
         true
     }
@@ -124,7 +125,7 @@ impl<'a, 'e> Hub<'a, 'e> {
                 return false;
             }
             self.rows();
-            self.lower.step(self.sink);
+            self.machine.step(self.sink);
             self.step += 1;
         }
         self.taken = false;
@@ -137,43 +138,43 @@ impl<'a, 'e> Hub<'a, 'e> {
     pub(super) fn batch_done(&mut self, shared: &Shared<'_>, number: u64, more: bool) {
         if !more {
             // What there is can be shown while the source waits.
-            self.lower.flush(self.sink);
+            self.machine.flush(self.sink);
         }
         shared.done.store(number + 1, Ordering::Release);
     }
 
     /// Takes the rows of a step, those of each pipeline in the order of their packets.
     fn rows(&mut self) {
-        let Hub { lower, sink, parts, scratch, merged, step, .. } = self;
+        let Hub { machine, sink, parts, scratch, merged, step, .. } = self;
         if let [part] = &parts[..] {
             let mine = &part.rows[part.of_step(*step)];
-            return mine.iter().for_each(|(_, p, rows)| lower.take(*p, rows, *sink));
+            return mine.iter().for_each(|(_, p, rows)| machine.take(*p, rows, *sink));
         }
         let Scratch { heads, merge, picks } = scratch;
         heads.clear();
         for (n, part) in parts.iter().enumerate() {
-            let head = |lot: usize| Head { pipeline: part.rows[lot].1, part: n, lot, at: 0 };
+            let head = |lot: usize| Head { channel: part.rows[lot].1, part: n, lot, at: 0 };
             heads.extend(part.of_step(*step).map(head));
         }
         heads.sort_unstable();
-        for heads in heads.chunk_by_mut(|a, b| a.pipeline == b.pipeline) {
-            let (p, first) = (heads[0].pipeline, &parts[heads[0].part].rows[heads[0].lot].2);
+        for heads in heads.chunk_by_mut(|a, b| a.channel == b.channel) {
+            let (channel, first) = (heads[0].channel, &parts[heads[0].part].rows[heads[0].lot].2);
             if heads.len() == 1 {
-                lower.take(p, first, *sink);
+                machine.take(channel, first, *sink);
                 continue;
             }
-            let into = memory(merged, p, first);
+            let into = memory(merged, channel, first);
             put_together(parts, heads, (merge, picks), into, &mut |rows| {
-                lower.take(p, rows, *sink)
+                machine.take(channel, rows, *sink)
             });
         }
     }
 }
 
-/// Memory for the merged rows of pipeline `p`, which are like these.
-fn memory<'m>(merged: &'m mut Vec<(usize, Rows)>, p: usize, like: &Rows) -> &'m mut Rows {
-    let at = merged.iter().position(|(q, _)| *q == p).unwrap_or_else(|| {
-        merged.push((p, like.empty()));
+/// Memory for the merged rows that go to `to`, which are like these.
+fn memory<'m>(merged: &'m mut Vec<(Channel, Rows)>, to: Channel, like: &Rows) -> &'m mut Rows {
+    let at = merged.iter().position(|(there, _)| *there == to).unwrap_or_else(|| {
+        merged.push((to, like.empty()));
         merged.len() - 1
     });
     &mut merged[at].1

@@ -2,10 +2,14 @@
 
 use super::bundles::{Bundles, Cursor, Dealer, Outline, Share};
 use super::gate::{Pass, Supply as _};
-use super::{Shared, Turn, Worker};
+use super::results::Part;
+use super::{Shared, Stored, Turn, Worker};
 use crate::lanes::Lanes;
+use crate::level::Channel;
+use crate::level::worker::WorkerLevel;
 use crate::rows::Rows;
 use crate::run::Feed;
+use crate::step::{Portions, Upward, steps};
 use std::sync::atomic::Ordering;
 
 /// Where a worker stands.
@@ -16,9 +20,6 @@ pub(super) struct Keyed {
     /// The worker's lanes, and how far it has come in each.
     lanes: Vec<(usize, Cursor)>,
 }
-
-/// Takes what comes out of a push: step, pipeline, rows.
-type Out<'a> = dyn FnMut(usize, usize, &Rows) + 'a;
 
 impl Keyed {
     /// Where worker `me` stands at the beginning.
@@ -107,25 +108,24 @@ impl Keyed {
         let outline = share.outline;
         let all = match &shared.results {
             None => {
-                let out = &mut |_: usize, _: usize, _: &Rows| unreachable!("no rows leave at once");
-                self.push(worker, &share, out);
+                self.push(worker, &share, None);
                 share.clear();
                 false
             }
             Some(results) => results.put(number, worker.me, |part| {
                 part.begin(outline.more, outline.closes(), outline.close);
-                self.push(worker, &share, &mut |step, p, rows| part.put(step, p, rows));
+                self.push(worker, &share, Some(part));
                 // Once the results are there, somebody may wait for what the kernel writes there.
                 share.clear();
             }),
         };
-        for ((lane, _), upper) in self.lanes.iter().zip(&mut *worker.uppers) {
+        for ((lane, _), level) in self.lanes.iter().zip(&mut *worker.levels) {
             // What came batch by batch knows already.
             if !share.dealt(*lane).came_in_batches() {
-                upper.watermark(outline.watermark, &mut worker.closed);
+                level.watermark(outline.watermark, &mut worker.closer.closed);
             }
         }
-        debug_assert!(worker.closed.is_empty(), "steps end where windows do");
+        debug_assert!(worker.closer.closed.is_empty(), "steps end where windows do");
         drop(share);
         self.next += 1;
         if bundles.leave(number) || all {
@@ -133,26 +133,48 @@ impl Keyed {
         }
     }
 
-    /// Pushes this worker's packets of a bundle step by step.
-    fn push(&mut self, worker: &mut Worker<'_, '_, '_, '_>, share: &Share, out: &mut Out<'_>) {
+    /// Pushes this worker's packets of a bundle; what comes out is kept in `part`.
+    fn push(
+        &mut self,
+        worker: &mut Worker<'_, '_, '_, '_>,
+        share: &Share,
+        part: Option<&mut Part>,
+    ) {
         for (lane, cursor) in &mut self.lanes {
             *cursor = Cursor::start(share.dealt(*lane));
         }
-        let mut close = share.outline.close;
-        for (step, closes) in share.outline.closes().enumerate() {
-            close += u64::from(closes);
-            worker.close_until(close);
-            for ((lane, cursor), upper) in self.lanes.iter_mut().zip(&mut *worker.uppers) {
-                let dealt = share.dealt(*lane);
-                while let Some((parcel, rows, [first, last])) = cursor.next(dealt, step) {
-                    if first {
-                        upper.classify(&parcel.frames);
-                    }
-                    let out = &mut |p: usize, rows: &Rows| out(step, p, rows);
-                    upper.push(&parcel.frames, rows, &parcel.clock, out);
-                    if let Some(watermark) = parcel.after.filter(|_| last) {
-                        upper.watermark(watermark, &mut worker.closed);
-                    }
+        let Worker { levels, closer, .. } = worker;
+        let mut dealt = OwnShare { share, lanes: &mut self.lanes };
+        steps(levels, &mut dealt, &mut Stored { closer, close: share.outline.close, part });
+    }
+}
+
+/// A worker's share of a bundle, and how far it has come in each of its lanes.
+struct OwnShare<'a> {
+    share: &'a Share,
+    lanes: &'a mut [(usize, Cursor)],
+}
+
+impl Portions for OwnShare<'_> {
+    fn steps(&self) -> usize {
+        self.share.outline.steps
+    }
+
+    fn closes(&self, step: usize) -> bool {
+        self.share.outline.closes_before(step)
+    }
+
+    fn push(&mut self, step: usize, levels: &mut [WorkerLevel], up: &mut impl Upward) {
+        for ((lane, cursor), level) in self.lanes.iter_mut().zip(levels) {
+            let dealt = self.share.dealt(*lane);
+            while let Some((parcel, rows, [first, last])) = cursor.next(dealt, step) {
+                if first {
+                    level.classify(&parcel.frames);
+                }
+                let out = &mut |from: Channel, rows: &Rows| up.take(step, from, rows);
+                level.push(&parcel.frames, rows, &parcel.clock, out);
+                if let Some(watermark) = parcel.after.filter(|_| last) {
+                    up.advance(level, watermark);
                 }
             }
         }

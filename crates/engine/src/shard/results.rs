@@ -2,6 +2,7 @@
 //!
 //! A *batch* is here what is numbered and put out as one: a batch of the feed, or a bundle of them.
 
+use crate::level::Channel;
 use crate::limits::{LOTS_AHEAD, RING, SPARE_ROWS};
 use crate::rows::Rows;
 use std::ops::Range;
@@ -36,17 +37,17 @@ pub(super) struct Part {
     pub(super) more: bool,
     /// Of each step the closing before it, if any.
     pub(super) steps: Vec<Option<u64>>,
-    /// Step, pipeline, rows, in that order.
-    pub(super) rows: Vec<(usize, usize, Rows)>,
-    /// Pipelines and memory of rows that were put out.
-    spare: Vec<(usize, Rows)>,
+    /// Step, where they go, rows, in that order.
+    pub(super) rows: Vec<(usize, Channel, Rows)>,
+    /// Memory of rows that were put out, and where they went.
+    spare: Vec<(Channel, Rows)>,
 }
 
 impl Part {
     /// Forgets what was said; keeps the memory.
     fn clear(&mut self) {
         self.steps.clear();
-        self.spare.extend(self.rows.drain(..).map(|(_, p, rows)| (p, rows)));
+        self.spare.extend(self.rows.drain(..).map(|(_, to, rows)| (to, rows)));
         // One batch may make very many rows, the next ones few.
         self.spare.truncate(SPARE_ROWS);
     }
@@ -66,24 +67,24 @@ impl Part {
     }
 
     /// Keeps a copy of rows of a step, with those before where these leave room.
-    pub(super) fn put(&mut self, step: usize, p: usize, rows: &Rows) {
+    pub(super) fn put(&mut self, step: usize, to: Channel, rows: &Rows) {
         if rows.len == 0 {
             return;
         }
         let mut of_step = self.rows.iter_mut().rev().take_while(|(s, ..)| *s == step);
-        if let Some((.., last)) = of_step.find(|(_, q, _)| *q == p)
+        if let Some((.., last)) = of_step.find(|(_, there, _)| *there == to)
             && last.len + rows.len <= BATCH
         {
             return last.append(rows, 0..rows.len);
         }
-        let spare = self.spare.iter().position(|(q, _)| *q == p);
+        let spare = self.spare.iter().position(|(there, _)| *there == to);
         let mut copy = match spare {
             Some(at) => self.spare.swap_remove(at).1,
             None => rows.empty(),
         };
         copy.clear();
         copy.append(rows, 0..rows.len);
-        self.rows.push((step, p, copy));
+        self.rows.push((step, to, copy));
     }
 }
 

@@ -84,7 +84,7 @@ fn few() -> Expr {
 
 fn together(pipelines: Vec<Vec<Stage>>) -> Program {
     let pipeline = |stages: Vec<Stage>| {
-        let schema = crate::segment::schema_after(&stages, &Schema::default());
+        let schema = crate::compile::schema_after(&stages, &Schema::default());
         Pipeline { name: None, input: Input::Packets, stages, schema, printed: true }
     };
     Program { pipelines: pipelines.into_iter().map(pipeline).collect() }

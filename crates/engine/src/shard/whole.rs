@@ -1,10 +1,11 @@
 //! A worker's turn where a batch belongs to whoever read it.
 
 use super::gate::Pass;
-use super::{Shared, Turn, Worker};
+use super::results::Part;
+use super::{Shared, Stored, Turn, Worker};
 use crate::limits::TURN;
-use crate::rows::Rows;
-use crate::run::{Feed, Times};
+use crate::run::{Direct, Feed, Times, WholeBatch};
+use crate::step::steps;
 use std::sync::atomic::Ordering;
 use weir_packet::source::FrameBatch;
 
@@ -76,7 +77,7 @@ impl Whole {
     ) -> Option<usize> {
         let shared = worker.shared;
         let closes = shared.closes.load(Ordering::Acquire);
-        if shared.has_ended() || closes > worker.closes {
+        if shared.has_ended() || closes > worker.closer.closes {
             return Some(0);
         }
         if !worker.may_read(&mut feed) {
@@ -121,15 +122,15 @@ impl Batch {
     fn process(&mut self, worker: &mut Worker<'_, '_, '_, '_>) {
         let shared = worker.shared;
         worker.wait_while_crowded(self.number);
-        worker.uppers[0].classify(&self.frames);
+        worker.levels[0].classify(&self.frames);
         match &shared.results {
-            None => self.push(worker, &mut |_, _, _| unreachable!("no rows leave at once")),
+            None => self.push(worker, None),
             Some(_) if self.is_next(worker) => self.put_out(worker),
             Some(results) => {
                 results.put(self.number, 0, |part| {
                     let closes = self.times.steps.iter().map(|step| step.close.is_some());
                     part.begin(self.more, closes, self.close);
-                    self.push(worker, &mut |step, p, rows| part.put(step, p, rows));
+                    self.push(worker, Some(part));
                     if shared.gate.is_dry() {
                         self.frames.clear();
                     }
@@ -139,17 +140,11 @@ impl Batch {
         }
     }
 
-    /// Pushes all packets; `out` takes what comes out, with its step and pipeline.
-    fn push(&self, worker: &mut Worker<'_, '_, '_, '_>, out: &mut dyn FnMut(usize, usize, &Rows)) {
-        let (mut close, clock) = (self.close, self.times.clock(&self.frames));
-        for (s, step) in self.times.steps.iter().enumerate() {
-            if step.close.is_some() {
-                close += 1;
-                worker.close_until(close);
-            }
-            let out = &mut |p: usize, rows: &Rows| out(s, p, rows);
-            worker.uppers[0].push(&self.frames, step.rows, clock, out);
-        }
+    /// Pushes all packets; what comes out is kept in `part`.
+    fn push(&self, worker: &mut Worker<'_, '_, '_, '_>, part: Option<&mut Part>) {
+        let Worker { levels, closer, .. } = worker;
+        let mut batch = WholeBatch { frames: &self.frames, times: &self.times };
+        steps(levels, &mut batch, &mut Stored { closer, close: self.close, part });
     }
 
     /// Whether this is the calling thread, and everything before this batch was put out, so that
@@ -164,14 +159,12 @@ impl Batch {
 
     /// Pushes all packets and puts out what comes out.
     fn put_out(&self, worker: &mut Worker<'_, '_, '_, '_>) {
-        let Worker { shared, uppers, hub, .. } = worker;
-        let (Some(hub), [upper]) = (hub, &mut uppers[..]) else { return };
-        let clock = self.times.clock(&self.frames);
-        for step in &self.times.steps {
-            let out = &mut |p: usize, rows: &Rows| hub.lower.take(p, rows, hub.sink);
-            upper.push(&self.frames, step.rows, clock, out);
-            hub.lower.step(hub.sink);
-        }
+        let Worker { shared, levels, hub, .. } = worker;
+        let Some(hub) = hub else { return };
+        let (times, closed) = (&self.times, &mut Vec::new());
+        let mut batch = WholeBatch { frames: &self.frames, times };
+        let mut direct = Direct { times, machine: hub.machine, sink: hub.sink, closed };
+        steps(levels, &mut batch, &mut direct);
         hub.batch_done(shared, self.number, self.more);
         hub.after(shared);
     }

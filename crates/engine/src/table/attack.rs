@@ -4,6 +4,7 @@
 
 use super::probes::during;
 use super::{HashKey, Index, Keys, NO_ROW, Table};
+use crate::compile::schema_after;
 use crate::conform::{Frames, HASH_KEYS, program};
 use crate::functions::Functions;
 use crate::key::{Chosen, Layout, Part, Pool, pack};
@@ -12,7 +13,6 @@ use crate::naive::{self, TimeRules};
 use crate::ops::testing::{agg, binary, field, int, project, state, summarize};
 use crate::rows::{Arena, Collect};
 use crate::run::{Options, run};
-use crate::segment::schema_after;
 use std::net::Ipv4Addr;
 use std::sync::OnceLock;
 use weir_packet::bits::Bits;

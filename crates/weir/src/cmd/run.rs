@@ -22,8 +22,8 @@ use weir_capture::lookback::Lookback;
 use weir_capture::outlets::{Outlets, Tell};
 use weir_capture::write::{Made, StoppableWriter};
 use weir_engine::functions::Functions;
-use weir_engine::graph::Lower;
 use weir_engine::reading::Reading;
+use weir_engine::rows::Output;
 use weir_engine::rows::Sink;
 use weir_engine::run::{Changes, Options};
 use weir_packet::egress::Outlet;
@@ -97,7 +97,7 @@ pub(crate) fn job(job: Job, term: &Term) -> anyhow::Result<Status> {
              file each"
         )));
     }
-    let outputs = Lower::outputs(&program);
+    let outputs = Output::of(&program);
     weir_sink::Names::from(options.names).check(&outputs).map_err(|clash| {
         usage(format!("{clash} with these --names; give one another name in the query"))
     })?;

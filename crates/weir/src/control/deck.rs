@@ -12,7 +12,7 @@ use std::sync::mpsc;
 use std::time::SystemTime;
 use weir_capture::outlets::Outlets;
 use weir_engine::functions::Functions;
-use weir_engine::graph::Lower;
+use weir_engine::rows::Output;
 use weir_engine::rows::Output;
 use weir_engine::run::{Change, Changes};
 use weir_lang::{Files, Options, Query};
@@ -50,7 +50,7 @@ impl Entry {
     /// The outputs that it has beside others.
     fn outputs(&self) -> Vec<Output> {
         let alone = vec![(self.name.clone(), self.program.clone())];
-        side_by_side(alone).map_or_else(|_| Vec::new(), |program| Lower::outputs(&program))
+        side_by_side(alone).map_or_else(|_| Vec::new(), |program| Output::of(&program))
     }
 
     fn listed(&self) -> Listed {

@@ -1,12 +1,14 @@
 use super::Side;
+use crate::compile::schema_after;
 use crate::conform::{Frames, check};
 use crate::counters::Ledger;
 use crate::functions::Functions;
 use crate::limits::{JUMP_NS, LATENESS_NS};
 use crate::naive::{self, TimeRules};
+use crate::node::Node as _;
+use crate::node::testing::last;
 use crate::ops::testing::{agg, compare, field, int, project, summarize};
 use crate::rows::Rows;
-use crate::segment::schema_after;
 use crate::table::HashKey;
 use proptest::prelude::*;
 use std::net::Ipv4Addr;
@@ -294,13 +296,15 @@ fn a_hot_key_costs_what_its_rows_meet() {
                     rows.order.push(i as u64);
                     rows.clock.push(0);
                 }
-                join.push(side, &rows);
+                join.take(side, &rows);
             }
         }
         for ms in (0..100_000).step_by(100) {
-            join.watermark(ms * MS, &mut |rows| pairs += rows.len);
+            last(&mut |rows| pairs += rows.len, |next| {
+                join.watermark(ms * MS, next);
+            });
         }
-        join.finish(&mut |rows| pairs += rows.len);
+        last(&mut |rows| pairs += rows.len, |next| join.finish(next));
         assert_eq!(pairs, ROWS, "{within:?}");
         let looks = join.right.looks.get();
         assert!(looks <= 4 * ROWS as u64, "{looks} looks for {ROWS} rows, {within:?}");
@@ -318,7 +322,9 @@ fn rows_of_a_hot_key_that_lag_cost_no_more_than_a_few_looks_each() {
     plan.max_rows = 1 << 20;
     let mut join = super::Join::new(&plan, &program.pipelines[0].schema, HashKey::random());
     let mut rows = Rows::new(&program.pipelines[0].schema);
-    join.watermark(100_000 * MS, &mut |_| {});
+    last(&mut |_| {}, |next| {
+        join.watermark(100_000 * MS, next);
+    });
     for from in (0..ROWS).step_by(BATCH) {
         rows.clear();
         rows.len = BATCH.min(ROWS - from);
@@ -329,10 +335,12 @@ fn rows_of_a_hot_key_that_lag_cost_no_more_than_a_few_looks_each() {
             rows.order.push((from + j) as u64);
             rows.clock.push(0);
         }
-        join.push(Side::Right, &rows);
-        join.watermark((100_000 + from as i64) * MS, &mut |_| {});
+        join.take(Side::Right, &rows);
+        last(&mut |_| {}, |next| {
+            join.watermark((100_000 + from as i64) * MS, next);
+        });
     }
-    join.finish(&mut |_| {});
+    last(&mut |_| {}, |next| join.finish(next));
     let looks = join.right.looks.get();
     assert!(looks <= 12 * ROWS as u64, "{looks} looks for {ROWS} rows");
 }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::compile::schema_after;
 use crate::conform::{Frames, check, check_stages, program};
 use crate::expr::{Ctx, Regs, Src};
 use crate::functions::{BuildContext, Functions};
@@ -6,7 +7,6 @@ use crate::naive::{self, TimeRules};
 use crate::ops::testing::{agg, compare, field, int, summarize};
 use crate::rows::Collect;
 use crate::run::{Options, run};
-use crate::segment::schema_after;
 use crate::table::HashKey;
 use proptest::prelude::*;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -327,7 +327,7 @@ impl ByHand {
     /// Moves the watermark; returns how many sessions came out.
     fn watermark(&mut self, at: i64) -> usize {
         let mut out = Vec::new();
-        self.sessions.watermark(at, &mut out);
+        self.sessions.watermark(at, &mut |start, groups| out.push((start, groups)));
         out.into_iter()
             .map(|(_, groups)| {
                 let n = groups.len();
@@ -371,10 +371,10 @@ fn rows_of_sessions_that_came_out_are_used_again() {
             most = most.max(by_hand.sessions.groups.len());
         }
         let mut last = Vec::new();
-        by_hand.sessions.finish(&mut last);
+        by_hand.sessions.finish(&mut |start, groups| last.push((start, groups)));
         assert!(last.len() == 1 && most < 600, "{most} rows");
         assert!(out + last[0].1.len() > 6_000);
-        by_hand.sessions.finish(&mut last);
+        by_hand.sessions.finish(&mut |start, groups| last.push((start, groups)));
         assert_eq!(last.len(), 1);
     }
 }

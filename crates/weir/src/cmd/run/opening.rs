@@ -21,7 +21,7 @@ use weir_capture::write::Made;
 use weir_capture::{Captures, Order};
 use weir_dpdk::Senders;
 use weir_engine::functions::Functions;
-use weir_engine::graph::Lower;
+use weir_engine::rows::Output;
 use weir_packet::egress::{Egress as _, Outlet};
 use weir_packet::source::Source;
 use weir_plan::Program;
@@ -140,7 +140,7 @@ impl Run<'_> {
         if self.options.control.is_some() {
             return Ok(None);
         }
-        let outputs = Lower::outputs(&self.program);
+        let outputs = Output::of(&self.program);
         output::files(folder, &outputs, self.format, &Taken::default()).map(Some)
     }
 

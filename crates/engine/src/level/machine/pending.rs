@@ -5,18 +5,19 @@ use crate::limits::SPARE_ROWS;
 use crate::merge::{Merge, run};
 use crate::rows::{Rows, Sink};
 use weir_packet::limits::BATCH;
+use weir_plan::physical::OutputId;
 
 /// Rows held back, each lot by its output and in the order of its packets.
 #[derive(Default)]
 pub(super) struct Pending {
     lots: Vec<Lot>,
     /// Memory of each output's lots that are written.
-    spare: Vec<(usize, Rows)>,
-    merge: Merge<(u64, usize)>,
+    spare: Vec<(OutputId, Rows)>,
+    merge: Merge<(u64, OutputId)>,
 }
 
 struct Lot {
-    output: usize,
+    output: OutputId,
     rows: Rows,
     /// Rows of it that were written.
     done: usize,
@@ -24,14 +25,14 @@ struct Lot {
 
 impl Lot {
     /// Where its next row belongs: by packet, then by output. `None` at its end.
-    fn next(&self) -> Option<(u64, usize)> {
+    fn next(&self) -> Option<(u64, OutputId)> {
         (self.done < self.rows.len).then(|| (self.rows.order[self.done], self.output))
     }
 }
 
 impl Pending {
     /// Keeps a copy of rows.
-    pub(super) fn hold(&mut self, output: usize, rows: &Rows) {
+    pub(super) fn hold(&mut self, output: OutputId, rows: &Rows) {
         let mut copy = self.memory(output, rows);
         copy.append(rows, 0..rows.len);
         self.lots.push(Lot { output, rows: copy, done: 0 });
@@ -43,7 +44,7 @@ impl Pending {
             lot.next().into_iter().for_each(|next| self.merge.add(at, next));
         }
         // Runs of one output, put together.
-        let mut together: Option<(usize, Rows)> = None;
+        let mut together: Option<(OutputId, Rows)> = None;
         while let Some((at, bound)) = self.merge.next() {
             let lot = &mut self.lots[at];
             let (output, from) = (lot.output, lot.done);
@@ -72,13 +73,13 @@ impl Pending {
         self.spare.truncate(SPARE_ROWS);
     }
 
-    fn memory(&mut self, output: usize, like: &Rows) -> Rows {
+    fn memory(&mut self, output: OutputId, like: &Rows) -> Rows {
         take(&mut self.spare, output, like)
     }
 }
 
 /// Empty rows of an output.
-fn take(spare: &mut Vec<(usize, Rows)>, output: usize, like: &Rows) -> Rows {
+fn take(spare: &mut Vec<(OutputId, Rows)>, output: OutputId, like: &Rows) -> Rows {
     match spare.iter().position(|(o, _)| *o == output) {
         Some(at) => {
             let mut rows = spare.swap_remove(at).1;

@@ -3,6 +3,7 @@
 use crate::counters::{Ledger, Traffic};
 use crate::limits::SPARE_ROWS;
 use crate::merge::{Merge, run};
+use crate::node::ExitId;
 use crate::ops::ends::{ALL, Kind, Wanted, address};
 use crate::rows::{Arena, Rows};
 use std::io;
@@ -192,7 +193,8 @@ impl<'e> Exits<'e> {
 
     /// Takes frames of an exit. Where others of the same step may still come that belong before
     /// them, they wait for [`Exits::step`] or [`Exits::close`].
-    pub(super) fn take(&mut self, exit: usize, rows: &Rows) {
+    pub(super) fn take(&mut self, exit: ExitId, rows: &Rows) {
+        let ExitId(exit) = exit;
         if !self.crossing {
             return self.send(exit, rows, 0..rows.len);
         }

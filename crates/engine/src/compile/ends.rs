@@ -1,39 +1,12 @@
-//! Stages of a segment that hand out frames, and the frames that come along for those of later
+//! Stages of a chain that hand out frames, and the frames that come along for those of later
 //! ones.
 
-use super::{Build, Segment};
+use super::Build;
 use crate::expr::Src;
-use crate::ops::ends::{Act, Arm, Ends, FrameSlots, TakeAlong, Wanted};
-use crate::rows::Rows;
-use weir_plan::physical::Carry;
+use crate::node::ExitId;
+use crate::ops::ends::{Act, Arm, Ends, FrameSlots, TakeAlong};
+use weir_plan::physical::{Carry, NodeId};
 use weir_plan::{Expr, Type};
-
-impl Segment {
-    /// Numbers the stages that hand out frames, from `first` on; says the number behind the last.
-    pub fn number_exits(&mut self, first: usize) -> usize {
-        self.first_exit = first;
-        first + self.ends.len()
-    }
-
-    /// Says who wants frames.
-    pub fn want(&mut self, wanted: Wanted) {
-        self.ends.iter().for_each(|&at| self.ops[at].want(wanted));
-    }
-
-    /// Hands out the frames of the last push, with the number of the stage they come from.
-    #[inline]
-    pub fn frames(&mut self, out: &mut dyn FnMut(usize, &Rows)) {
-        for (i, &at) in self.ends.iter().enumerate() {
-            let exit = self.first_exit + i;
-            self.ops[at].frames(&mut |rows| out(exit, rows));
-        }
-    }
-
-    /// Whether stages of it hand out frames.
-    pub fn has_ends(&self) -> bool {
-        !self.ends.is_empty()
-    }
-}
 
 /// The columns of a frame that is carried along.
 pub(super) fn frame_columns() -> impl Iterator<Item = weir_plan::Column> {
@@ -43,7 +16,7 @@ pub(super) fn frame_columns() -> impl Iterator<Item = weir_plan::Column> {
 
 /// Ends, and the frames for them.
 impl Build<'_> {
-    pub(super) fn send(&mut self, plan: &weir_plan::Ends) {
+    pub(super) fn send(&mut self, plan: &weir_plan::Ends, id: NodeId) {
         let (mut arms, mut acts) = (Vec::new(), Vec::new());
         for arm in &plan.arms {
             let when = arm.when.as_ref().map(|e| self.compiler.condition(e, &self.scope));
@@ -58,7 +31,9 @@ impl Build<'_> {
             }
             arms.push(Arm::new(when, from..acts.len(), arm.next));
         }
-        self.ends.push(self.ops.len());
+        let mut all = self.placed.program.ends();
+        let exit = all.position(|(p, stage, _)| (p, stage) == (id.pipeline.0, id.stage));
+        self.exits.push((self.ops.len(), ExitId(exit.expect("it is a stage of the program"))));
         self.ops.push(Box::new(Ends::new(arms, acts, self.frame)));
     }
 

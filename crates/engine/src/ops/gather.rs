@@ -1,30 +1,31 @@
 //! The end of a chain whose rows leave as they are.
 
+use super::Batch;
 use crate::expr::{Regs, Src, Val};
-use crate::ops::Batch;
+use crate::node::{End, Next};
 use crate::rows::{Mover, Rows};
 use weir_packet::bits::Bits;
 use weir_packet::column::Picked;
 
 /// Copies selected rows together.
-pub(super) struct Gather {
-    pub(super) columns: Vec<Src>,
-    pub(super) out: Rows,
+pub(crate) struct Gather {
+    pub(crate) columns: Vec<Src>,
+    pub(crate) out: Rows,
     /// Bytes of the constants, with which the rows' arena starts as the registers' does: so their
     /// handles stay as they are.
-    pub(super) shared: usize,
+    pub(crate) shared: usize,
 }
 
 impl Gather {
     /// Lets the rows' arena start with the registers' constants.
-    pub(super) fn share(&mut self, regs: &Regs) {
+    pub(crate) fn share(&mut self, regs: &Regs) {
         if !self.out.texts.is_empty() {
             self.out.arena = regs.arena.clone();
             self.shared = regs.constants_len;
         }
     }
 
-    pub(super) fn fill(&mut self, batch: &mut Batch<'_>, rows: Bits) {
+    fn fill(&mut self, batch: &mut Batch<'_>, rows: Bits) {
         let picked = Picked::new(rows);
         let out = &mut self.out;
         out.arena.truncate(self.shared);
@@ -43,5 +44,14 @@ impl Gather {
         }
         let time = batch.ctx.value(&Val::Src(batch.time), rows);
         out.time.gather(batch.ctx.column(time), &picked);
+    }
+}
+
+impl End for Gather {
+    const HOLDS_ROWS: bool = false;
+
+    fn push(&mut self, batch: &mut Batch<'_>, rows: Bits, next: &mut Next<'_>) {
+        self.fill(batch, rows);
+        next.rows(&self.out);
     }
 }

@@ -1,7 +1,7 @@
 //! How stages that choose rows and take them apart are compiled.
 
 use super::ends::frame_columns;
-use super::{Build, End};
+use super::{Build, Ending};
 use crate::expr::Src;
 use crate::ops::distinct;
 use crate::ops::each::{Each, What};
@@ -13,17 +13,6 @@ use weir_packet::column::Column;
 use weir_plan::physical::Carry;
 use weir_plan::{Expr, Parts, Per, SampleBy, Schema, SortKey, Type};
 
-#[cfg(test)]
-impl super::Segment {
-    /// The `top` that it ends in.
-    pub(crate) fn top_mut(&mut self) -> &mut Top {
-        match &mut self.end {
-            End::Top(top) => top,
-            _ => panic!("no top"),
-        }
-    }
-}
-
 impl Build<'_> {
     pub(super) fn top(
         &mut self,
@@ -32,7 +21,7 @@ impl Build<'_> {
         per: Option<&Per>,
         after: Schema,
         carry: &Carry,
-    ) -> End {
+    ) -> Ending {
         let by = by
             .iter()
             .map(|k| {
@@ -42,7 +31,7 @@ impl Build<'_> {
             .collect();
         let per = per.map(|per| {
             let keys = per.keys.iter().map(|k| self.compiler.value(k, &self.scope)).collect();
-            PerKey::new(per, keys, self.hash_key)
+            PerKey::new(per, keys, self.placed.with.hash_key)
         });
         let (mut columns, mut out) = (self.scope.columns.clone(), after);
         for &id in &carry.fields {
@@ -54,7 +43,7 @@ impl Build<'_> {
             columns.push(src);
             out.columns.push(column);
         }
-        End::Top(Box::new(Top::new(n, by, windowed, per, columns, out)))
+        Ending::Top(Top::new(n, by, windowed, per, columns, out))
     }
 
     pub(super) fn distinct(&mut self, plan: &weir_plan::Distinct) {
@@ -83,7 +72,7 @@ impl Build<'_> {
         self.ops.push(Box::new(Sample::new(plan.clone(), rule)));
     }
 
-    pub(super) fn each(&mut self, plan: &weir_plan::Each, after: &Schema, carry: &Carry) -> End {
+    pub(super) fn each(&mut self, plan: &weir_plan::Each, after: &Schema, carry: &Carry) -> Ending {
         let what = match &plan.what {
             Parts::Packet(what) if self.packets => What::Packet(*what),
             Parts::Packet(what) => What::Origin(*what),
@@ -111,6 +100,30 @@ impl Build<'_> {
             }
             out.columns.push(Column::new(column.ty.repr()));
         }
-        End::Each(Box::new(Each::new(what, along, parts, out)))
+        Ending::Parts(Each::new(what, along, parts, out))
     }
+}
+
+/// A chain that ends in this `top`, over rows of these columns, for its own tests.
+#[cfg(test)]
+pub(crate) fn top_over_rows(
+    stage: &weir_plan::Stage,
+    schema: &Schema,
+    with: crate::functions::BuildContext<'_>,
+) -> crate::node::Chained<Top> {
+    use super::{From, Placed};
+    use weir_plan::physical::{Half, Node, NodeId, Physical, PipelineId, Work};
+    let program = weir_plan::Program::default();
+    let placed = Placed { program: &program, plan: &Physical::new(&program, &[]), with };
+    let (carry, mut fields) = (Carry::default(), Vec::new());
+    let mut build = Build::new(placed, From::Rows(schema, &carry), &mut fields);
+    let node = Node {
+        id: NodeId { pipeline: PipelineId(0), stage: 0, half: Half::Whole },
+        work: Work::Stage(stage.clone()),
+        schema: schema.clone(),
+        reads: Vec::new(),
+        carries: Carry::default(),
+    };
+    let Some(Ending::Top(end)) = build.node(&node) else { panic!("a top") };
+    crate::node::Chained { chain: build.chain(), end }
 }

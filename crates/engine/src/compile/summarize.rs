@@ -1,20 +1,15 @@
-//! A segment that ends in groups.
+//! Chains that end in groups.
 
-use super::{Build, End};
+use super::{Build, Ending};
 use crate::expr::{Cond, Val, flat};
-use crate::functions::BuildContext;
-use crate::ops::Grouping;
-use crate::ops::emit::Emitter;
 use crate::ops::groups::Spec;
 use crate::ops::session::Sessions;
 use crate::ops::summarize::Summarize;
 use weir_plan::{ExprKind, Schema};
 
 impl Build<'_> {
-    pub(super) fn summarize(&mut self, s: &weir_plan::Summarize, after: Schema) -> End {
-        let functions = self.compiler.functions();
-        let with = BuildContext { functions, hash_key: self.hash_key };
-        let spec = Spec::new(s, with, after);
+    pub(super) fn summarize(&mut self, s: &weir_plan::Summarize, after: Schema) -> Ending {
+        let spec = Spec::new(s, self.placed.with, after);
         let keys = s.keys.iter().map(|(_, e)| self.compiler.value(e, &self.scope)).collect();
         let aggs: Vec<(Vec<Val>, Option<Cond>)> = spec
             .aggs()
@@ -31,14 +26,12 @@ impl Build<'_> {
                 (args.into_iter().map(|a| self.compiler.value(a, &self.scope)).collect(), cond)
             })
             .collect();
-        let emitter = Box::new(Emitter::new(&spec));
-        let grouping: Box<dyn Grouping> = match spec.session() {
-            None => Box::new(Summarize::new(spec, keys, aggs)),
+        match spec.session() {
+            None => Ending::Windows(Summarize::new(spec, keys, aggs)),
             Some(session) => {
                 let until = s.until.as_ref().map(|e| self.compiler.condition(e, &self.scope));
-                Box::new(Sessions::new(spec, session, keys, aggs, until))
+                Ending::Sessions(Sessions::new(spec, session, keys, aggs, until))
             }
-        };
-        End::Summarize(grouping, emitter)
+        }
     }
 }

@@ -1,0 +1,285 @@
+//! The machine level: what happens once, to the merged rows and groups of all workers.
+//!
+//! Order of output. Packets are processed in steps. Between two steps the watermark may pass the
+//! end of a window; every step lies between two such moments. Within a step the rows of several
+//! printed pipelines are interleaved by packet number, then by pipeline; when windows close, by
+//! pipeline. So the order depends neither on batches nor on workers.
+
+pub(crate) mod exits;
+mod pending;
+mod pipe;
+
+use super::{Channel, Closed};
+use crate::compile::Placed;
+use crate::counters::Ledger;
+use crate::limits::SPARE_ROWS;
+use crate::losses::Book;
+use crate::node::Input;
+use crate::ops::ends::Wanted;
+use crate::ops::groups::Groups;
+use crate::pipeline::Pipeline;
+use crate::rows::{Output, Rows, Sink};
+use crate::run::RunError;
+use crate::run::panicked::at;
+use exits::Exits;
+use pending::Pending;
+use pipe::{Mode, Pipe, Targets};
+use std::io;
+use weir_plan::Program;
+use weir_plan::physical::{OutputId, PipelineId};
+
+/// What happens after the workers.
+pub(crate) struct MachineLevel<'e> {
+    /// All pipelines, by their numbers.
+    pipes: Vec<Pipe>,
+    printed: usize,
+    /// Printed rows of this step, where several outputs print.
+    pending: Pending,
+    /// Groups that were put out, for the workers to use their memory again.
+    pub(crate) spent: Vec<(PipelineId, Groups)>,
+    written: Written,
+    pub(crate) exits: Exits<'e>,
+    /// Whether the run continues when all outputs are done.
+    pub(crate) keep_alive: bool,
+}
+
+/// What the sink took, and what went wrong with it. Once something has, nothing more is written.
+#[derive(Default)]
+struct Written {
+    /// Rows that there were for the sink, and those of them that came after it had failed.
+    rows: u64,
+    late: u64,
+    failed: bool,
+    error: Option<io::Error>,
+}
+
+impl Written {
+    /// Calls the sink unless it failed before.
+    fn guard(&mut self, call: impl FnOnce() -> io::Result<()>) {
+        if !self.failed
+            && let Err(e) = call()
+        {
+            self.failed = true;
+            self.error = Some(e);
+        }
+    }
+
+    fn write(&mut self, sink: &mut dyn Sink, output: OutputId, rows: &Rows) {
+        self.rows += rows.len as u64;
+        if self.failed {
+            self.late += rows.len as u64;
+        }
+        self.guard(|| sink.rows(output.0, rows));
+    }
+}
+
+impl<'e> MachineLevel<'e> {
+    /// The part of a placed program after the workers; frames go through `exits`.
+    pub(crate) fn new(placed: Placed<'_>, exits: Exits<'e>) -> MachineLevel<'e> {
+        let all = (0..placed.program.pipelines.len()).map(PipelineId);
+        MachineLevel {
+            pipes: all.map(|p| Pipe::new(placed, p)).collect(),
+            printed: placed.plan.outputs.len(),
+            pending: Pending::default(),
+            spent: Vec::new(),
+            written: Written::default(),
+            exits,
+            keep_alive: false,
+        }
+    }
+
+    /// Takes what workers put out in this step, in the order of packets.
+    pub(crate) fn take(&mut self, from: Channel, rows: &Rows, sink: &mut dyn Sink) {
+        let p = match from {
+            Channel::Rows(p) => p,
+            Channel::Frames(exit) => return self.exits.take(exit, rows),
+        };
+        if self.printed > 1 {
+            let pipe = &mut self.pipes[p.0];
+            match pipe.output {
+                // They need not wait for a turn only to wait for their place in the output.
+                Some(output) if pipe.is_end() => self.pending.hold(output, rows),
+                _ => pipe.hold(rows),
+            }
+            return;
+        }
+        // There is no other pipeline whose rows could have to come first.
+        let (pipeline, mut targets) = self.at(p.0, Mode::Step, sink);
+        pipeline.push_rows(rows, &mut targets);
+        at(None);
+    }
+
+    /// Ends a step: rows that were taken go on, in the order of their packets.
+    pub(crate) fn step(&mut self, sink: &mut dyn Sink) {
+        for p in 0..self.pipes.len() {
+            self.run_incoming(p, Mode::Step, sink);
+        }
+        at(None);
+        self.pending.write(&mut self.written, sink);
+        self.exits.step();
+    }
+
+    /// Moves the watermark. `closed` holds the groups that close, by pipeline, then by time, and
+    /// is left empty.
+    pub(crate) fn watermark(
+        &mut self,
+        watermark: i64,
+        closed: &mut Vec<Closed>,
+        sink: &mut dyn Sink,
+    ) {
+        let mut closed = closed.drain(..).peekable();
+        for p in 0..self.pipes.len() {
+            self.run_incoming(p, Mode::Close, sink);
+            let of = |side: &PipelineId| self.pipes[side.0].watermark;
+            let own = self.pipes[p].sides.iter().map(of).min().unwrap_or(watermark);
+            let (pipeline, mut targets) = self.at(p, Mode::Close, sink);
+            while let Some(Closed { start, groups, .. }) = closed.next_if(|c| c.pipeline.0 <= p) {
+                pipeline.push(Input::Groups { start, groups }, None, &mut targets);
+            }
+            let out = pipeline.watermark(own, &mut targets);
+            let pipe = &mut self.pipes[p];
+            pipe.watermark = out;
+            pipe.pipeline.reclaim(&mut |groups| self.spent.push((PipelineId(p), groups)));
+        }
+        at(None);
+        self.exits.close();
+    }
+
+    /// Ends the input: everything is put out. `closed` as in [`MachineLevel::watermark`].
+    pub(crate) fn finish(&mut self, closed: &mut Vec<Closed>, sink: &mut dyn Sink) {
+        self.finish_some(&|_| true, closed, sink);
+    }
+
+    /// The same for some pipelines, with all that read them.
+    pub(crate) fn finish_some(
+        &mut self,
+        which: &dyn Fn(usize) -> bool,
+        closed: &mut Vec<Closed>,
+        sink: &mut dyn Sink,
+    ) {
+        let mut closed = closed.drain(..).peekable();
+        for p in (0..self.pipes.len()).filter(|&p| which(p)) {
+            self.run_incoming(p, Mode::Close, sink);
+            let (pipeline, mut targets) = self.at(p, Mode::Close, sink);
+            while let Some(Closed { start, groups, .. }) = closed.next_if(|c| c.pipeline.0 <= p) {
+                pipeline.push(Input::Groups { start, groups }, None, &mut targets);
+            }
+            pipeline.finish(&mut targets);
+        }
+        at(None);
+        self.exits.close();
+    }
+
+    /// Lets pipeline `p` take over what pipeline `q` of `old` holds in its first `same` stages, the
+    /// workers' aside; says which of them had something to take over.
+    pub(crate) fn take_over(
+        &mut self,
+        p: usize,
+        old: &mut MachineLevel<'_>,
+        q: usize,
+        same: usize,
+    ) -> Vec<usize> {
+        let (mine, theirs) = (&mut self.pipes[p], &mut old.pipes[q]);
+        mine.watermark = theirs.watermark;
+        mine.pipeline.take_over(&mut theirs.pipeline, same)
+    }
+
+    /// Whether no further packet can change what is printed or handed out: each pipeline that does
+    /// either ends in a `limit` that has let its rows pass, with nothing after it that holds rows
+    /// back, and hands out no frames before it.
+    pub(crate) fn is_done(&self) -> bool {
+        if self.keep_alive {
+            return false;
+        }
+        let mut leaving = self.pipes.iter().filter(|pipe| pipe.leaves()).peekable();
+        leaving.peek().is_some() && leaving.all(Pipe::is_done)
+    }
+
+    /// What went wrong with the sink or the egress, if anything did; asked for once a step.
+    pub(crate) fn take_error(&mut self) -> Option<RunError> {
+        let egress = self.exits.take_error().map(RunError::Egress);
+        self.written.error.take().map(RunError::Sink).or(egress)
+    }
+
+    /// Ends the run: closes the outlets; what went wrong last.
+    pub(crate) fn end(&mut self) -> Option<RunError> {
+        let closed = self.exits.finish().err();
+        self.take_error().or(closed.map(RunError::Egress))
+    }
+
+    /// Takes the outlets of `old`, which counts them for the last time, and what went wrong there.
+    pub(crate) fn follow(&mut self, old: &mut MachineLevel<'e>, past: &mut Ledger) {
+        self.exits.follow(&mut old.exits, past);
+        (self.written.failed, self.written.error) = (old.written.failed, old.written.error.take());
+    }
+
+    /// Opens the outlets and the sink again, unless they failed before.
+    pub(crate) fn open(&mut self, program: &Program, sink: &mut dyn Sink) {
+        self.exits.reopen();
+        self.written.guard(|| sink.open(&Output::of(program)));
+    }
+
+    /// Lets the sink show what it has.
+    pub(crate) fn flush(&mut self, sink: &mut dyn Sink) {
+        self.written.guard(|| sink.flush());
+        self.exits.flush();
+    }
+
+    /// Adds what was counted to the ledger.
+    pub(crate) fn count(&self, ledger: &mut Ledger) {
+        ledger.rows += self.written.rows - self.written.late;
+        ledger.unwritten += self.written.late;
+        self.exits.count(ledger);
+        self.pipes.iter().for_each(|pipe| pipe.pipeline.count(ledger));
+    }
+
+    /// Says which frames are wanted.
+    pub(crate) fn want(&mut self) -> Wanted {
+        let wanted = self.exits.wanted();
+        self.pipes.iter_mut().for_each(|pipe| pipe.pipeline.want(wanted));
+        wanted
+    }
+
+    /// Says in which book windows are looked up that ask what was lost.
+    pub(crate) fn look_up(&mut self, book: &Book) {
+        self.pipes.iter_mut().for_each(|pipe| pipe.pipeline.look_up(book));
+    }
+
+    /// Lets a pipeline take the rows that wait for its turn.
+    fn run_incoming(&mut self, p: usize, mode: Mode, sink: &mut dyn Sink) {
+        let mut incoming = std::mem::take(&mut self.pipes[p].incoming);
+        let (pipeline, mut targets) = self.at(p, mode, sink);
+        for rows in &incoming {
+            pipeline.push_rows(rows, &mut targets);
+        }
+        pipeline.step(mode == Mode::Step, &mut targets);
+        let pipe = &mut self.pipes[p];
+        pipe.spare.append(&mut incoming);
+        pipe.spare.truncate(SPARE_ROWS);
+        pipe.incoming = incoming;
+    }
+
+    /// Pipeline `p`, and where its rows go.
+    fn at<'a>(
+        &'a mut self,
+        p: usize,
+        mode: Mode,
+        sink: &'a mut dyn Sink,
+    ) -> (&'a mut Pipeline, Targets<'a, 'e>) {
+        at(Some(p));
+        let (before, after) = self.pipes.split_at_mut(p + 1);
+        let Pipe { pipeline, output, is_read, .. } = &mut before[p];
+        let targets = Targets {
+            id: pipeline.id,
+            output: *output,
+            readers: if *is_read { after } else { &mut [] },
+            alone: self.printed == 1,
+            mode,
+            pending: &mut self.pending,
+            written: &mut self.written,
+            exits: &mut self.exits,
+            sink,
+        };
+        (pipeline, targets)
+    }
+}

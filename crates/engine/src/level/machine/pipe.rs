@@ -1,0 +1,165 @@
+//! A pipeline on the machine level, and where its rows go.
+
+use super::Written;
+use super::exits::Exits;
+use super::pending::Pending;
+use crate::compile::Placed;
+use crate::node::{ExitId, Input, Leave};
+use crate::ops::groups::Groups;
+use crate::pipeline::Pipeline;
+use crate::rows::{Rows, Sink};
+use weir_plan::physical::{Inlet, LevelKind, OutputId, PipelineId, Target};
+
+/// A pipeline on this level.
+pub(super) struct Pipe {
+    pub(super) pipeline: Pipeline,
+    /// The pipelines that it reads, by side; none where it takes what workers hand over.
+    pub(super) sides: Vec<PipelineId>,
+    pub(super) output: Option<OutputId>,
+    /// Whether another pipeline reads it.
+    pub(super) is_read: bool,
+    /// Rows that came in and wait for this pipeline's turn.
+    pub(super) incoming: Vec<Rows>,
+    /// Memory of rows that came in before.
+    pub(super) spare: Vec<Rows>,
+    /// The watermark of the rows that come out.
+    pub(super) watermark: i64,
+    /// Whether it hands out frames on this level, ...
+    has_exits: bool,
+    /// ... and whether it does so on the workers.
+    has_exits_below: bool,
+}
+
+/// Whether rows may wait for those of other pipelines.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// Packets come: rows are put in their order.
+    Step,
+    /// Windows close, or the input ends: rows go by pipeline.
+    Close,
+}
+
+impl Pipe {
+    /// Pipeline `p`: what this level does of it, if anything.
+    pub(super) fn new(placed: Placed<'_>, p: PipelineId) -> Pipe {
+        let of = |level| {
+            let mut fragments = placed.plan.fragments(p).filter(move |(kind, _)| level == *kind);
+            fragments.next().map(|(_, fragment)| fragment)
+        };
+        let (below, fragment) = (of(LevelKind::Worker), of(LevelKind::Machine));
+        let pipeline = match fragment {
+            Some(fragment) => placed.pipeline(fragment, &mut Vec::new()),
+            None => Pipeline::new(p, Vec::new()),
+        };
+        let targets = fragment.map_or(&[][..], |fragment| &fragment.to);
+        let output = targets.iter().find_map(|target| match target {
+            Target::Output(output) => Some(*output),
+            _ => None,
+        });
+        let sides = match fragment.map(|fragment| &fragment.from) {
+            Some(Inlet::Pipelines(sides)) => sides.clone(),
+            _ => Vec::new(),
+        };
+        let mut nodes = below.into_iter().flat_map(|fragment| &fragment.nodes);
+        Pipe {
+            sides,
+            output,
+            is_read: targets.iter().any(|target| matches!(target, Target::Pipeline(_))),
+            incoming: Vec::new(),
+            spare: Vec::new(),
+            watermark: i64::MIN,
+            has_exits: pipeline.has_exits(),
+            has_exits_below: nodes.any(|node| node.sends_frames()),
+            pipeline,
+        }
+    }
+
+    /// Whether rows or frames of it leave the run.
+    pub(super) fn leaves(&self) -> bool {
+        self.output.is_some() || self.has_exits || self.has_exits_below
+    }
+
+    /// Whether no further row or frame can leave.
+    pub(super) fn is_done(&self) -> bool {
+        !self.has_exits_below && self.pipeline.is_done()
+    }
+
+    /// Whether rows of the workers are printed as they are, and nothing else.
+    pub(super) fn is_end(&self) -> bool {
+        self.pipeline.is_empty() && !self.is_read
+    }
+
+    /// Takes rows of an earlier pipeline, for each side that it is on.
+    fn accept(&mut self, from: PipelineId, rows: &Rows) {
+        for side in 0..self.sides.len() {
+            if self.sides[side] != from {
+                continue;
+            }
+            if self.pipeline.absorbs() {
+                self.pipeline.push(Input::Rows { side, rows }, None, &mut Absorbed);
+            } else {
+                self.hold(rows);
+            }
+        }
+    }
+
+    /// Keeps a copy of rows for this pipeline's turn.
+    pub(super) fn hold(&mut self, rows: &Rows) {
+        let mut copy = self.spare.pop().unwrap_or_else(|| rows.empty());
+        copy.clear();
+        copy.append(rows, 0..rows.len);
+        self.incoming.push(copy);
+    }
+}
+
+/// Where the rows and frames of a pipeline go.
+pub(super) struct Targets<'a, 'e> {
+    pub(super) id: PipelineId,
+    pub(super) output: Option<OutputId>,
+    /// The pipelines after it, if any of them reads it.
+    pub(super) readers: &'a mut [Pipe],
+    /// Whether only one pipeline prints, so that its rows need not wait for others.
+    pub(super) alone: bool,
+    pub(super) mode: Mode,
+    pub(super) pending: &'a mut Pending,
+    pub(super) written: &'a mut Written,
+    pub(super) exits: &'a mut Exits<'e>,
+    pub(super) sink: &'a mut dyn Sink,
+}
+
+impl Leave for Targets<'_, '_> {
+    fn rows(&mut self, rows: &Rows) {
+        self.readers.iter_mut().for_each(|pipe| pipe.accept(self.id, rows));
+        let Some(output) = self.output else { return };
+        if self.alone || self.mode == Mode::Close {
+            self.written.write(self.sink, output, rows);
+        } else {
+            self.pending.hold(output, rows);
+        }
+    }
+
+    fn groups(&mut self, _start: i64, _groups: Groups) {
+        unreachable!("no level above merges groups");
+    }
+
+    fn frames(&mut self, exit: ExitId, rows: &Rows) {
+        self.exits.take(exit, rows);
+    }
+}
+
+/// Where the rows of a node go that holds them back: nowhere.
+struct Absorbed;
+
+impl Leave for Absorbed {
+    fn rows(&mut self, _rows: &Rows) {
+        unreachable!("the node holds rows back");
+    }
+
+    fn groups(&mut self, _start: i64, _groups: Groups) {
+        unreachable!("windows close where the watermark moves");
+    }
+
+    fn frames(&mut self, _exit: ExitId, _rows: &Rows) {
+        unreachable!("frames are handed out over packets alone");
+    }
+}

@@ -1,0 +1,196 @@
+//! The worker level: what one worker does with the packets that it gets in one way.
+
+use super::{Channel, Closed};
+use crate::compile::Placed;
+use crate::counters::Ledger;
+use crate::node::{ExitId, Input, Leave};
+use crate::ops::ends::Wanted;
+use crate::ops::groups::Groups;
+use crate::pipeline::Pipeline;
+use crate::rows::Rows;
+use crate::run::panicked::at;
+use crate::view::{Origin, View};
+use weir_packet::bits::Bits;
+use weir_packet::source::FrameBatch;
+use weir_packet::walk::{Layers, classify};
+use weir_plan::physical::{LevelKind, PipelineId};
+
+/// What one worker does with the packets that it gets in one way.
+pub(crate) struct WorkerLevel {
+    /// Of the batch that this worker classified itself.
+    layers: Layers,
+    view: View,
+    /// The pipelines over packets.
+    pipelines: Vec<Pipeline>,
+    /// Packets so far.
+    packets: u64,
+}
+
+/// Takes what comes out while packets are pushed.
+pub(crate) type Out<'a> = dyn FnMut(Channel, &Rows) + 'a;
+
+/// Where a pipeline's rows and frames go.
+struct AtOnce<'a> {
+    pipeline: PipelineId,
+    out: &'a mut Out<'a>,
+}
+
+impl Leave for AtOnce<'_> {
+    fn rows(&mut self, rows: &Rows) {
+        (self.out)(Channel::Rows(self.pipeline), rows);
+    }
+
+    fn groups(&mut self, _start: i64, _groups: Groups) {
+        unreachable!("windows close where the watermark moves");
+    }
+
+    fn frames(&mut self, exit: ExitId, rows: &Rows) {
+        (self.out)(Channel::Frames(exit), rows);
+    }
+}
+
+/// Where a pipeline's groups go.
+struct AtClose<'a> {
+    pipeline: PipelineId,
+    closed: &'a mut Vec<Closed>,
+}
+
+impl Leave for AtClose<'_> {
+    fn rows(&mut self, _rows: &Rows) {
+        unreachable!("no rows are held back on workers");
+    }
+
+    fn groups(&mut self, start: i64, groups: Groups) {
+        self.closed.push(Closed { pipeline: self.pipeline, start, groups });
+    }
+
+    fn frames(&mut self, _exit: ExitId, _rows: &Rows) {
+        unreachable!("no frames are held back on workers");
+    }
+}
+
+impl WorkerLevel {
+    /// The fragments of some pipelines over packets, by their numbers.
+    pub(crate) fn new(placed: Placed<'_>, pipelines: &[usize]) -> WorkerLevel {
+        let level = placed.plan.level(LevelKind::Worker);
+        let all = level.map_or(&[][..], |level| &level.fragments);
+        let mine = all.iter().filter(|fragment| pipelines.contains(&fragment.pipeline.0));
+        let mut fields = Vec::new();
+        let pipelines = mine.map(|fragment| placed.pipeline(fragment, &mut fields)).collect();
+        let (layers, view) = (Layers::new(), View::new(&fields));
+        WorkerLevel { layers, view, pipelines, packets: 0 }
+    }
+
+    /// Says which frames are wanted.
+    pub(crate) fn want(&mut self, wanted: Wanted) {
+        self.pipelines.iter_mut().for_each(|pipeline| pipeline.want(wanted));
+    }
+
+    /// Makes new tables with room for about so many groups.
+    pub(crate) fn expect_groups(&mut self, groups: usize) {
+        self.pipelines.iter_mut().for_each(|pipeline| pipeline.expect_groups(groups));
+    }
+
+    /// Says where the layers of the next batch's packets start, for [`WorkerLevel::push`].
+    pub(crate) fn classify(&mut self, frames: &FrameBatch) {
+        classify(frames, &mut self.layers);
+        self.packets += frames.len() as u64;
+        self.view.next_batch();
+    }
+
+    /// Pushes the packets `rows` of the batch last classified; `clock` as in
+    /// [`crate::ops::Batch`]. `out` takes what comes out at once.
+    pub(crate) fn push(
+        &mut self,
+        frames: &FrameBatch,
+        rows: Bits,
+        clock: &[i64],
+        out: &mut Out<'_>,
+    ) {
+        let WorkerLevel { layers, view, pipelines, .. } = self;
+        let order = frames.seq();
+        for pipeline in pipelines {
+            at(Some(pipeline.id.0));
+            let view = view.packets(frames, layers);
+            let input = Input::Packets { view, rows, order, clock };
+            let mut end = AtOnce { pipeline: pipeline.id, out: &mut *out };
+            pipeline.push(input, Some(Origin { frames, layers }), &mut end);
+        }
+        at(None);
+    }
+
+    /// Lets pipeline `p` take over what pipeline `q` of `old` holds in its first `same` stages;
+    /// says which of them had something to take over.
+    pub(crate) fn take_over(
+        &mut self,
+        p: usize,
+        old: &mut WorkerLevel,
+        q: usize,
+        same: usize,
+    ) -> Vec<usize> {
+        match (self.find(p), old.find(q)) {
+            (Some(mine), Some(theirs)) => mine.take_over(theirs, same),
+            _ => Vec::new(),
+        }
+    }
+
+    fn find(&mut self, p: usize) -> Option<&mut Pipeline> {
+        self.pipelines.iter_mut().find(|pipeline| pipeline.id.0 == p)
+    }
+
+    /// Closes what one pipeline holds.
+    pub(crate) fn finish_one(&mut self, p: usize, closed: &mut Vec<Closed>) {
+        if let Some(pipeline) = self.find(p) {
+            pipeline.finish(&mut AtClose { pipeline: PipelineId(p), closed });
+        }
+    }
+
+    /// Whether it runs pipeline `p`.
+    pub(crate) fn runs(&self, p: usize) -> bool {
+        self.pipelines.iter().any(|pipeline| pipeline.id.0 == p)
+    }
+
+    /// Takes groups back that were put out, to use their memory again.
+    pub(crate) fn recycle(&mut self, p: PipelineId, groups: Groups) {
+        if let Some(pipeline) = self.find(p.0) {
+            pipeline.recycle(groups);
+        }
+    }
+
+    /// Moves the watermark; what closes is added to `closed`.
+    pub(crate) fn watermark(&mut self, watermark: i64, closed: &mut Vec<Closed>) {
+        for pipeline in &mut self.pipelines {
+            at(Some(pipeline.id.0));
+            let mut end = AtClose { pipeline: pipeline.id, closed: &mut *closed };
+            pipeline.watermark(watermark, &mut end);
+        }
+        at(None);
+    }
+
+    /// Closes everything.
+    pub(crate) fn finish(&mut self, closed: &mut Vec<Closed>) {
+        for pipeline in &mut self.pipelines {
+            at(Some(pipeline.id.0));
+            pipeline.finish(&mut AtClose { pipeline: pipeline.id, closed: &mut *closed });
+        }
+        at(None);
+    }
+
+    /// Adds what its stages counted to the ledger.
+    pub(crate) fn count(&self, ledger: &mut Ledger) {
+        self.pipelines.iter().for_each(|pipeline| pipeline.count(ledger));
+    }
+
+    /// Packets that it got.
+    pub(crate) fn packets(&self) -> u64 {
+        self.packets
+    }
+
+    /// Adds how the packets were that it got to the ledger.
+    pub(crate) fn count_packets(&self, ledger: &mut Ledger) {
+        ledger.cut += self.layers.cut;
+        for (sum, n) in ledger.malformed.iter_mut().zip(self.layers.malformed) {
+            *sum += n;
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! What stands in a pipeline between batches.
+//!
+//! A pipeline on a level is a list of nodes. Each takes rows or groups ([`Input`]), and hands on
+//! what it makes to the [`Next`] one, or to where the pipeline ends ([`Leave`]). Row operators work
+//! within a batch and share its registers: a node that evaluates expressions owns a
+//! [`Chain`] of them, and what its rows come to ([`End`]).
+
+use crate::chain::Chain;
+use crate::counters::Ledger;
+use crate::losses::Book;
+use crate::ops::Batch;
+use crate::ops::groups::Groups;
+use crate::rows::Rows;
+use crate::view::{Origin, Packets};
+use std::any::Any;
+use weir_packet::bits::Bits;
+
+/// A stage that hands out frames, by its position among those of the program.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct ExitId(pub(crate) usize);
+
+/// What a node takes.
+pub(crate) enum Input<'a> {
+    /// Some packets of a batch; `order` and `clock` as in [`Batch`].
+    Packets { view: Packets<'a>, rows: Bits, order: &'a [u64], clock: &'a [i64] },
+    /// Rows of the node before, or of a pipeline on one of the sides of a join or union.
+    Rows { side: usize, rows: &'a Rows },
+    /// Groups of a window that has closed, in order of time.
+    Groups { start: i64, groups: Groups },
+}
+
+/// Takes rows or groups, and hands on rows or groups.
+pub(crate) trait Node: Send + Any {
+    /// Takes input in.
+    fn push(&mut self, input: Input<'_>, next: &mut Next<'_>);
+
+    /// Ends a step: rows that waited for those of other pipelines go on, `by_packet` in the order
+    /// of packets.
+    fn step(&mut self, _by_packet: bool, _next: &mut Next<'_>) {}
+
+    /// Moves the watermark; returns that of what comes out.
+    fn watermark(&mut self, watermark: i64, next: &mut Next<'_>) -> i64;
+
+    /// Ends the input: everything is handed on.
+    fn finish(&mut self, next: &mut Next<'_>);
+
+    /// The stages that it is, in whole or in part.
+    fn stages(&self) -> usize {
+        1
+    }
+
+    /// The operators that it runs over rows first, if it evaluates any.
+    fn chain(&mut self) -> Option<&mut Chain> {
+        None
+    }
+
+    /// Takes over what another node holds, which was compiled of the same stage after the same
+    /// ones, apart from its chain. Says whether it holds anything.
+    fn take_over(&mut self, old: &mut dyn Node) -> bool;
+
+    /// Hands out the memory of groups that it has put out.
+    fn reclaim(&mut self, _out: &mut dyn FnMut(Groups)) {}
+
+    /// Takes groups that were put out, to use their memory again.
+    fn recycle(&mut self, _groups: Groups) {}
+
+    /// Makes new tables with room for about so many groups.
+    fn expect_groups(&mut self, _groups: usize) {}
+
+    /// Looks up in this book what was lost, if it asks for that.
+    fn look_up(&mut self, _book: &Book) {}
+
+    /// Whether rows stay in it, so that they need not wait for their turn to enter.
+    fn holds_rows(&self) -> bool;
+
+    /// Whether no further row or frame can come out, and none is held back.
+    fn is_done(&self) -> bool {
+        false
+    }
+
+    /// Whether stages of it hand out frames.
+    fn has_exits(&self) -> bool {
+        false
+    }
+
+    /// Adds what was counted to the ledger.
+    fn count(&self, ledger: &mut Ledger);
+}
+
+/// A node as what it is, for [`Node::take_over`].
+pub(crate) fn known_node<T: Node>(node: &mut dyn Node) -> Option<&mut T> {
+    let any: &mut dyn Any = node;
+    any.downcast_mut()
+}
+
+/// What leaves a pipeline.
+pub(crate) trait Leave {
+    /// Rows of its last node.
+    fn rows(&mut self, rows: &Rows);
+
+    /// Groups of its last node, for the level above.
+    fn groups(&mut self, start: i64, groups: Groups);
+
+    /// Frames, with the stage that they come from.
+    fn frames(&mut self, exit: ExitId, rows: &Rows);
+}
+
+/// The rest of a pipeline after a node, and where it ends.
+pub(crate) struct Next<'a> {
+    pub(crate) nodes: &'a mut [Box<dyn Node>],
+    /// The batch of packets that rows were made of, while it is at hand.
+    pub(crate) origin: Option<Origin<'a>>,
+    pub(crate) end: &'a mut dyn Leave,
+}
+
+impl Next<'_> {
+    /// Pushes input into the next node, or out of the pipeline.
+    pub(crate) fn push(&mut self, input: Input<'_>) {
+        let Some((node, nodes)) = self.nodes.split_first_mut() else {
+            return match input {
+                Input::Rows { rows, .. } => self.end.rows(rows),
+                Input::Groups { start, groups } => self.end.groups(start, groups),
+                Input::Packets { .. } => unreachable!("the first node makes rows of packets"),
+            };
+        };
+        node.push(input, &mut Next { nodes, origin: self.origin, end: &mut *self.end });
+    }
+
+    /// Hands rows on.
+    pub(crate) fn rows(&mut self, rows: &Rows) {
+        self.push(Input::Rows { side: 0, rows });
+    }
+
+    /// Hands groups on.
+    pub(crate) fn groups(&mut self, start: i64, groups: Groups) {
+        self.push(Input::Groups { start, groups });
+    }
+
+    /// Hands frames out.
+    pub(crate) fn frames(&mut self, exit: ExitId, rows: &Rows) {
+        self.end.frames(exit, rows);
+    }
+}
+
+/// What the rows come to that reach the end of a chain.
+pub(crate) trait End: Send + 'static {
+    /// Whether rows stay in it.
+    const HOLDS_ROWS: bool;
+
+    /// Takes the rows of the selection.
+    fn push(&mut self, batch: &mut Batch<'_>, rows: Bits, next: &mut Next<'_>);
+
+    /// As [`Node::watermark`].
+    fn watermark(&mut self, watermark: i64, _next: &mut Next<'_>) -> i64 {
+        watermark
+    }
+
+    /// As [`Node::finish`].
+    fn finish(&mut self, _next: &mut Next<'_>) {}
+
+    /// As [`Node::take_over`].
+    fn take_over(&mut self, _old: &mut Self) -> bool {
+        false
+    }
+
+    /// As [`Node::recycle`].
+    fn recycle(&mut self, _groups: Groups) {}
+
+    /// As [`Node::expect_groups`].
+    fn expect_groups(&mut self, _groups: usize) {}
+
+    /// Adds what was counted to the ledger.
+    fn count(&self, _ledger: &mut Ledger) {}
+}
+
+/// A chain of operators and its end.
+pub(crate) struct Chained<E> {
+    pub(crate) chain: Chain,
+    pub(crate) end: E,
+}
+
+impl<E: End> Node for Chained<E> {
+    fn push(&mut self, input: Input<'_>, next: &mut Next<'_>) {
+        self.chain.push(input, &mut self.end, next);
+    }
+
+    fn watermark(&mut self, watermark: i64, next: &mut Next<'_>) -> i64 {
+        self.chain.watermark(watermark);
+        self.end.watermark(watermark, next)
+    }
+
+    fn finish(&mut self, next: &mut Next<'_>) {
+        self.end.finish(next);
+    }
+
+    fn stages(&self) -> usize {
+        self.chain.stages()
+    }
+
+    fn chain(&mut self) -> Option<&mut Chain> {
+        Some(&mut self.chain)
+    }
+
+    fn take_over(&mut self, old: &mut dyn Node) -> bool {
+        known_node::<Chained<E>>(old).is_some_and(|old| self.end.take_over(&mut old.end))
+    }
+
+    fn recycle(&mut self, groups: Groups) {
+        self.end.recycle(groups);
+    }
+
+    fn expect_groups(&mut self, groups: usize) {
+        self.end.expect_groups(groups);
+    }
+
+    fn holds_rows(&self) -> bool {
+        E::HOLDS_ROWS
+    }
+
+    fn is_done(&self) -> bool {
+        !E::HOLDS_ROWS && self.chain.is_done()
+    }
+
+    fn has_exits(&self) -> bool {
+        self.chain.has_exits()
+    }
+
+    fn count(&self, ledger: &mut Ledger) {
+        self.chain.count(ledger);
+        self.end.count(ledger);
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod testing {
+    use super::{ExitId, Groups, Leave, Next, Rows};
+
+    /// Takes the rows that leave.
+    struct RowsTo<'a>(&'a mut dyn FnMut(&Rows));
+
+    impl Leave for RowsTo<'_> {
+        fn rows(&mut self, rows: &Rows) {
+            (self.0)(rows);
+        }
+
+        fn groups(&mut self, _start: i64, _groups: Groups) {
+            panic!("groups leave");
+        }
+
+        fn frames(&mut self, _exit: ExitId, _rows: &Rows) {
+            panic!("frames leave");
+        }
+    }
+
+    /// Calls a node that is the last one of its pipeline; `out` takes its rows.
+    pub(crate) fn last(out: &mut dyn FnMut(&Rows), call: impl FnOnce(&mut Next<'_>)) {
+        call(&mut Next { nodes: &mut [], origin: None, end: &mut RowsTo(out) });
+    }
+}

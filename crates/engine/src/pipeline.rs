@@ -1,0 +1,155 @@
+//! One pipeline on one level: a list of nodes, driven in the same way on every level.
+
+use crate::counters::Ledger;
+use crate::losses::Book;
+use crate::node::{Input, Leave, Next, Node};
+use crate::ops::ends::Wanted;
+use crate::ops::groups::Groups;
+use crate::rows::Rows;
+use crate::view::Origin;
+use weir_plan::physical::PipelineId;
+
+/// A pipeline on a level.
+pub(crate) struct Pipeline {
+    /// Which pipeline of the program.
+    pub(crate) id: PipelineId,
+    nodes: Vec<Box<dyn Node>>,
+    /// The position of the first stage of each node in the whole pipeline.
+    firsts: Vec<usize>,
+}
+
+impl Pipeline {
+    /// A pipeline of nodes, each with the position of its first stage.
+    pub(crate) fn new(id: PipelineId, nodes: Vec<(usize, Box<dyn Node>)>) -> Pipeline {
+        let (firsts, nodes) = nodes.into_iter().unzip();
+        Pipeline { id, nodes, firsts }
+    }
+
+    /// Pushes input through all nodes; `end` takes what leaves. `origin`: the batch of packets that
+    /// rows are made of, while it is at hand.
+    pub(crate) fn push(
+        &mut self,
+        input: Input<'_>,
+        origin: Option<Origin<'_>>,
+        end: &mut dyn Leave,
+    ) {
+        Next { nodes: &mut self.nodes, origin, end }.push(input);
+    }
+
+    /// Pushes rows that come by the first side.
+    pub(crate) fn push_rows(&mut self, rows: &Rows, end: &mut dyn Leave) {
+        self.push(Input::Rows { side: 0, rows }, None, end);
+    }
+
+    /// Ends a step, as [`Node::step`] says; only a first node takes rows of several pipelines.
+    pub(crate) fn step(&mut self, by_packet: bool, end: &mut dyn Leave) {
+        if let Some((node, nodes)) = self.nodes.split_first_mut() {
+            node.step(by_packet, &mut Next { nodes, origin: None, end });
+        }
+    }
+
+    /// Moves the watermark through all nodes; returns that of what comes out.
+    pub(crate) fn watermark(&mut self, watermark: i64, end: &mut dyn Leave) -> i64 {
+        (0..self.nodes.len()).fold(watermark, |watermark, at| {
+            let (before, node, mut next) = self.at(at, end);
+            let out = node.watermark(watermark, &mut next);
+            if let Some(producer) = before {
+                node.reclaim(&mut |groups| producer.recycle(groups));
+            }
+            out
+        })
+    }
+
+    /// Ends the input of all nodes.
+    pub(crate) fn finish(&mut self, end: &mut dyn Leave) {
+        for at in 0..self.nodes.len() {
+            let (_, node, mut next) = self.at(at, end);
+            node.finish(&mut next);
+        }
+    }
+
+    /// The node before, a node, and what comes after it.
+    fn at<'a>(
+        &'a mut self,
+        at: usize,
+        end: &'a mut dyn Leave,
+    ) -> (Option<&'a mut dyn Node>, &'a mut dyn Node, Next<'a>) {
+        let (before, rest) = self.nodes.split_at_mut(at);
+        let (node, nodes) = rest.split_first_mut().expect("it is there");
+        let before = before.last_mut().map(|node| &mut **node);
+        (before, &mut **node, Next { nodes, origin: None, end })
+    }
+
+    /// Hands out the memory of groups of the level below that were put out.
+    pub(crate) fn reclaim(&mut self, out: &mut dyn FnMut(Groups)) {
+        self.nodes.iter_mut().take(1).for_each(|node| node.reclaim(out));
+    }
+
+    /// Takes groups that the level above has put out, to use their memory again.
+    pub(crate) fn recycle(&mut self, groups: Groups) {
+        if let Some(last) = self.nodes.last_mut() {
+            last.recycle(groups);
+        }
+    }
+
+    /// Takes over what `old` holds, where the first `same` stages of the two whole pipelines are
+    /// the same; says which of these stages held anything.
+    pub(crate) fn take_over(&mut self, old: &mut Pipeline, same: usize) -> Vec<usize> {
+        let mut kept = Vec::new();
+        let nodes = self.nodes.iter_mut().zip(&mut old.nodes);
+        for ((mine, theirs), &first) in nodes.zip(&self.firsts) {
+            let Some(same) = same.checked_sub(first) else { break };
+            if let (Some(mine), Some(theirs)) = (mine.chain(), theirs.chain()) {
+                let stages = mine.take_over(theirs, same);
+                kept.extend(stages.into_iter().map(|stage| first + stage));
+            }
+            if same >= mine.stages() && mine.take_over(&mut **theirs) {
+                kept.push(first + mine.stages() - 1);
+            }
+        }
+        kept
+    }
+
+    /// Whether there is nothing to do to rows.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// Whether rows stay in its first node, so that they need not wait for their turn.
+    pub(crate) fn absorbs(&self) -> bool {
+        self.nodes.first().is_some_and(|node| node.holds_rows())
+    }
+
+    /// Whether no further row or frame can come out: a `limit` has let its rows pass, nothing
+    /// after it holds rows back, and nothing before it hands out frames.
+    pub(crate) fn is_done(&self) -> bool {
+        let passing = self.nodes.iter().rposition(|node| node.holds_rows()).map_or(0, |at| at + 1);
+        let last = self.nodes[passing..].iter().rposition(|node| node.is_done());
+        last.is_some_and(|at| self.nodes[..passing + at].iter().all(|node| !node.has_exits()))
+    }
+
+    /// Whether stages of it hand out frames.
+    pub(crate) fn has_exits(&self) -> bool {
+        self.nodes.iter().any(|node| node.has_exits())
+    }
+
+    /// Says which frames are wanted.
+    pub(crate) fn want(&mut self, wanted: Wanted) {
+        self.nodes.iter_mut().filter_map(|node| node.chain()).for_each(|c| c.want(wanted));
+    }
+
+    /// Looks up in this book what was lost, where nodes ask for that.
+    pub(crate) fn look_up(&mut self, book: &Book) {
+        self.nodes.iter_mut().for_each(|node| node.look_up(book));
+    }
+
+    /// Makes new tables with room for about so many groups.
+    pub(crate) fn expect_groups(&mut self, groups: usize) {
+        self.nodes.iter_mut().for_each(|node| node.expect_groups(groups));
+    }
+
+    /// Adds what was counted to the ledger.
+    pub(crate) fn count(&self, ledger: &mut Ledger) {
+        self.nodes.iter().for_each(|node| node.count(ledger));
+    }
+}

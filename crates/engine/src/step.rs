@@ -1,0 +1,43 @@
+//! The one loop over the steps of packets, whoever reads them and wherever results go.
+
+use crate::level::Channel;
+use crate::level::worker::WorkerLevel;
+use crate::rows::Rows;
+
+/// Packets that are processed step by step: a batch, or a worker's share of several.
+pub(crate) trait Portions {
+    /// How many steps there are. Between two of them, and before the first, windows may close.
+    fn steps(&self) -> usize;
+
+    /// Whether windows close before a step.
+    fn closes(&self, step: usize) -> bool;
+
+    /// Pushes the packets of a step through the worker's lanes; `up` takes what comes out.
+    fn push(&mut self, step: usize, lanes: &mut [WorkerLevel], up: &mut impl Upward);
+}
+
+/// Takes what a worker puts out: the machine level itself, or what keeps it until its turn.
+pub(crate) trait Upward {
+    /// Closes the windows that end before a step.
+    fn close(&mut self, step: usize, lanes: &mut [WorkerLevel]);
+
+    /// Moves the watermark of one lane alone. Groups that close wait for the next closing.
+    fn advance(&mut self, lane: &mut WorkerLevel, watermark: i64);
+
+    /// Takes what comes out in a step.
+    fn take(&mut self, step: usize, from: Channel, rows: &Rows);
+
+    /// Ends a step.
+    fn end_step(&mut self) {}
+}
+
+/// Processes packets step by step.
+pub(crate) fn steps(lanes: &mut [WorkerLevel], portions: &mut impl Portions, up: &mut impl Upward) {
+    for step in 0..portions.steps() {
+        if portions.closes(step) {
+            up.close(step, lanes);
+        }
+        portions.push(step, lanes, up);
+        up.end_step();
+    }
+}
