@@ -2,9 +2,7 @@
 
 use crate::counters::Ledger;
 use crate::expr::{Ctx, Regs, Src};
-use crate::node::{End, ExitId, Input, Next};
-use crate::ops::ends::Wanted;
-use crate::ops::{Batch, Operator};
+use crate::ops::operator::{Batch, ExitId, Operator, Wanted};
 use crate::rows::{Mover, Rows};
 use crate::view::{Origin, Packets};
 use weir_packet::bits::Bits;
@@ -58,24 +56,29 @@ struct Arrived<'a> {
 }
 
 impl Chain {
-    /// Pushes input through the operators; rows that come through go to `end`.
-    pub(crate) fn push<E: End>(&mut self, input: Input<'_>, end: &mut E, next: &mut Next<'_>) {
+    /// Pushes some packets of a batch through the operators; `end` takes those that come through.
+    /// `order` and `clock` as in [`Batch`].
+    pub(crate) fn push_packets(
+        &mut self,
+        view: Packets<'_>,
+        rows: Bits,
+        (order, clock): (&[u64], &[i64]),
+        end: impl FnOnce(&mut Batch<'_>, Bits),
+    ) {
         self.regs.next_batch();
-        match input {
-            Input::Packets { view, rows, order, clock } => {
-                let arrived = Arrived { view: Some(view), origin: None, order, clock, rows };
-                self.run(arrived, end, next);
-            }
-            Input::Rows { rows, .. } => self.push_rows(rows, end, next),
-            Input::Groups { .. } => unreachable!("groups go to a final half"),
-        }
-        for (at, exit) in &self.exits {
-            self.ops[*at].frames(&mut |rows| next.frames(*exit, rows));
-        }
+        self.operate(Arrived { view: Some(view), origin: None, order, clock, rows }, end);
     }
 
-    fn push_rows<E: End>(&mut self, rows: &Rows, end: &mut E, next: &mut Next<'_>) {
+    /// Pushes rows through the operators; `end` takes those that come through. `origin`: the batch
+    /// of packets that they were made of, while it is at hand.
+    pub(crate) fn push_rows(
+        &mut self,
+        rows: &Rows,
+        origin: Option<Origin<'_>>,
+        end: impl FnOnce(&mut Batch<'_>, Bits),
+    ) {
         let Src::Slot(time) = self.time else { unreachable!("rows have their time in a register") };
+        self.regs.next_batch();
         for (to, from) in self.regs.columns.iter_mut().zip(&rows.columns) {
             to.copy_first(from, rows.len);
         }
@@ -91,12 +94,11 @@ impl Chain {
             None => &rows.order,
         };
         let (clock, all) = (&rows.clock, Bits::first(rows.len));
-        let arrived = Arrived { view: None, origin: next.origin, order, clock, rows: all };
-        self.run(arrived, end, next);
+        self.operate(Arrived { view: None, origin, order, clock, rows: all }, end);
         self.numbering = numbering;
     }
 
-    fn run<E: End>(&mut self, arrived: Arrived<'_>, end: &mut E, next: &mut Next<'_>) {
+    fn operate(&mut self, arrived: Arrived<'_>, end: impl FnOnce(&mut Batch<'_>, Bits)) {
         let Arrived { view, origin, order, clock, mut rows } = arrived;
         let (regs, undefined) = (&mut self.regs, &mut self.undefined);
         let ctx = Ctx { view, regs, n: order.len(), undefined };
@@ -107,7 +109,14 @@ impl Chain {
                 return;
             }
         }
-        end.push(&mut batch, rows, next);
+        end(&mut batch, rows);
+    }
+
+    /// Hands out the frames of the last push, with the stage that they come from.
+    pub(crate) fn frames(&mut self, out: &mut dyn FnMut(ExitId, &Rows)) {
+        for (at, exit) in &self.exits {
+            self.ops[*at].frames(&mut |rows| out(*exit, rows));
+        }
     }
 
     /// Tells the operators the watermark.

@@ -3,8 +3,8 @@
 pub(crate) mod machine;
 pub(crate) mod worker;
 
-use crate::node::ExitId;
 use crate::ops::groups::Groups;
+use crate::ops::operator::ExitId;
 use weir_plan::physical::PipelineId;
 
 /// What leaves the workers while packets come. Rows sort before frames.

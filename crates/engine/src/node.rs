@@ -2,22 +2,18 @@
 //!
 //! A pipeline on a level is a list of nodes. Each takes rows or groups ([`Input`]), and hands on
 //! what it makes to the [`Next`] one, or to where the pipeline ends ([`Leave`]). Row operators work
-//! within a batch and share its registers: a node that evaluates expressions owns a
-//! [`Chain`] of them, and what its rows come to ([`End`]).
+//! within a batch and share its registers: a node that evaluates expressions owns a [`Chain`] of
+//! them, and what its rows come to ([`End`]).
 
 use crate::chain::Chain;
 use crate::counters::Ledger;
 use crate::losses::Book;
-use crate::ops::Batch;
 use crate::ops::groups::Groups;
+use crate::ops::operator::{Batch, ExitId};
 use crate::rows::Rows;
 use crate::view::{Origin, Packets};
 use std::any::Any;
 use weir_packet::bits::Bits;
-
-/// A stage that hands out frames, by its position among those of the program.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct ExitId(pub(crate) usize);
 
 /// What a node takes.
 pub(crate) enum Input<'a> {
@@ -181,7 +177,20 @@ pub(crate) struct Chained<E> {
 
 impl<E: End> Node for Chained<E> {
     fn push(&mut self, input: Input<'_>, next: &mut Next<'_>) {
-        self.chain.push(input, &mut self.end, next);
+        let Chained { chain, end } = self;
+        match input {
+            Input::Packets { view, rows, order, clock } => {
+                chain.push_packets(view, rows, (order, clock), |batch, rows| {
+                    end.push(batch, rows, next);
+                });
+            }
+            Input::Rows { rows, .. } => {
+                let origin = next.origin;
+                chain.push_rows(rows, origin, |batch, rows| end.push(batch, rows, next));
+            }
+            Input::Groups { .. } => unreachable!("groups go to a final half"),
+        }
+        chain.frames(&mut |exit, rows| next.frames(exit, rows));
     }
 
     fn watermark(&mut self, watermark: i64, next: &mut Next<'_>) -> i64 {

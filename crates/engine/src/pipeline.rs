@@ -3,8 +3,8 @@
 use crate::counters::Ledger;
 use crate::losses::Book;
 use crate::node::{Input, Leave, Next, Node};
-use crate::ops::ends::Wanted;
 use crate::ops::groups::Groups;
+use crate::ops::operator::Wanted;
 use crate::rows::Rows;
 use crate::view::Origin;
 use weir_plan::physical::PipelineId;

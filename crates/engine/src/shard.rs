@@ -36,20 +36,22 @@ mod spread;
 mod whole;
 
 use crate::counters::Ledger;
+use crate::feed::{Feed, Times};
 use crate::lanes::Lanes;
-use crate::level::worker::WorkerLevel;
+use crate::level::machine::MachineLevel;
+use crate::level::worker::{WorkerLevel, count_worker};
 use crate::level::{Channel, Closed};
 use crate::limits::{BUNDLES, CLOSES_AHEAD, RING, TURN};
+use crate::outcome::RunError;
+use crate::panics::{Panicked, caught};
+use crate::progress::Progress;
 use crate::rows::{Rows, Sink};
-use crate::run::panicked::{Panicked, caught};
-use crate::run::{Feed, Progress, RunError, Running, Times, count_worker};
 use crate::step::Upward;
 use ahead::Ahead;
 use bell::Bell;
 use bundles::{Bundles, bundle_len};
 use census::Census;
 use closings::{Closings, Which};
-pub(crate) use gate::Supply;
 use gate::{Gate, Pass, Reader};
 use hub::Hub;
 use keyed::Keyed;
@@ -91,16 +93,23 @@ struct Shared<'a> {
     broke: AtomicUsize,
 }
 
+/// What of a program runs where.
+pub(crate) struct Parts<'a, 'e> {
+    pub(crate) lanes: &'a Lanes,
+    pub(crate) at_once: AtOnce,
+    /// Of each worker one for each of its lanes.
+    pub(crate) workers: &'a mut [Vec<WorkerLevel>],
+    pub(crate) machine: &'a mut MachineLevel<'e>,
+}
+
 /// Runs the workers' part on as many threads as there are workers; gives the feed back.
 pub(crate) fn run<'f>(
-    running: &mut Running<'_>,
+    parts: Parts<'_, '_>,
     feed: Feed<'f>,
     sink: &mut dyn Sink,
     mut progress: Progress<'_>,
 ) -> (Option<RunError>, Feed<'f>) {
-    let Running { program, placement, lanes, workers, machine } = running;
-    let lanes = &*lanes;
-    let at_once = AtOnce::of(program, placement);
+    let Parts { lanes, at_once, workers, machine } = parts;
     let shared = Shared::new(lanes, feed, at_once);
     let (mine, others) = workers.split_first_mut().expect("there are workers");
     let shared_ref = &shared;

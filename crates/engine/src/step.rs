@@ -1,5 +1,7 @@
 //! The one loop over the steps of packets, whoever reads them and wherever results go.
 
+pub(crate) mod direct;
+
 use crate::level::Channel;
 use crate::level::worker::WorkerLevel;
 use crate::rows::Rows;

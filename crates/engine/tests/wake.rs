@@ -22,14 +22,17 @@ mod limits {
 mod bell;
 #[path = "../src/shard/gate.rs"]
 mod gate;
+#[path = "../src/supply.rs"]
+mod supply;
 
 use bell::Bell;
-use gate::{Gate, Reader, Supply};
+use gate::{Gate, Reader};
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use shuttle::sync::{Arc, Condvar, Mutex};
 use shuttle::thread;
 use shuttle::{Config, Runner};
+use supply::Supply;
 
 /// Schedules of each case: many more than it takes to find what was wrong.
 const SCHEDULES: usize = 3000;

@@ -3,8 +3,8 @@
 
 use super::Build;
 use crate::expr::Src;
-use crate::node::ExitId;
 use crate::ops::ends::{Act, Arm, Ends, FrameSlots, TakeAlong};
+use crate::ops::operator::ExitId;
 use weir_plan::physical::{Carry, NodeId};
 use weir_plan::{Expr, Type};
 

@@ -3,12 +3,13 @@
 use super::{Channel, Closed};
 use crate::compile::Placed;
 use crate::counters::Ledger;
-use crate::node::{ExitId, Input, Leave};
-use crate::ops::ends::Wanted;
+use crate::node::{Input, Leave};
 use crate::ops::groups::Groups;
+use crate::ops::operator::ExitId;
+use crate::ops::operator::Wanted;
+use crate::panics::at;
 use crate::pipeline::Pipeline;
 use crate::rows::Rows;
-use crate::run::panicked::at;
 use crate::view::{Origin, View};
 use weir_packet::bits::Bits;
 use weir_packet::source::FrameBatch;
@@ -99,7 +100,7 @@ impl WorkerLevel {
     }
 
     /// Pushes the packets `rows` of the batch last classified; `clock` as in
-    /// [`crate::ops::Batch`]. `out` takes what comes out at once.
+    /// [`crate::ops::operator::Batch`]. `out` takes what comes out at once.
     pub(crate) fn push(
         &mut self,
         frames: &FrameBatch,
@@ -191,6 +192,23 @@ impl WorkerLevel {
         ledger.cut += self.layers.cut;
         for (sum, n) in ledger.malformed.iter_mut().zip(self.layers.malformed) {
             *sum += n;
+        }
+    }
+}
+
+/// Adds what a worker counted to the ledger; `lanes` are the numbers of its lanes. Each lane gets
+/// all packets; how they were is counted in the first.
+pub(crate) fn count_worker(
+    levels: &[WorkerLevel],
+    lanes: &[usize],
+    worker: usize,
+    ledger: &mut Ledger,
+) {
+    for (level, &lane) in levels.iter().zip(lanes) {
+        level.count(ledger);
+        ledger.shares.add(worker, lane, level.packets());
+        if lane == 0 {
+            level.count_packets(ledger);
         }
     }
 }

@@ -11,7 +11,7 @@
 //! | Merge | rows of all workers, by packet number |
 //! | Exact? | exact |
 
-use super::Batch;
+use super::operator::Batch;
 use crate::counters::Ledger;
 use crate::expr::{Ctx, Regs, Src, Val};
 use crate::node::{End, Next};

@@ -18,7 +18,7 @@
 
 mod out;
 
-use super::{Batch, Operator};
+use super::operator::{Batch, Operator, Wanted};
 use crate::counters::{Ledger, Traffic};
 use crate::expr::{Cond, Ctx, Src, Val};
 use crate::rows::{Arena, Rows};
@@ -88,15 +88,6 @@ fn origin(link: LinkType, via: Via) -> u64 {
 /// What such a word says.
 fn of_origin(word: u64) -> (LinkType, Via) {
     (LinkType(word as u16), Via::of((word >> 32) as u32))
-}
-
-/// Who wants frames.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Wanted {
-    /// Those for outputs that have a name.
-    pub named: bool,
-    /// Those that pass.
-    pub passed: bool,
 }
 
 /// Where the frame stands of rows that come from elsewhere.

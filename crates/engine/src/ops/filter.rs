@@ -11,7 +11,7 @@
 //! | Merge | rows of all workers, by packet number |
 //! | Exact? | exact; a condition that is absent counts as false |
 
-use super::{Batch, Operator};
+use super::operator::{Batch, Operator};
 use crate::expr::Cond;
 use weir_packet::bits::Bits;
 

@@ -1,6 +1,6 @@
 //! The end of a chain whose rows leave as they are.
 
-use super::Batch;
+use super::operator::Batch;
 use crate::expr::{Regs, Src, Val};
 use crate::node::{End, Next};
 use crate::rows::{Mover, Rows};

@@ -11,7 +11,7 @@
 //! | Merge | runs after the rows of all workers are merged by packet number; a run that it may end early has one worker, so that the ledger is the same however many are asked for |
 //! | Exact? | exact |
 
-use super::{Batch, Operator, known};
+use super::operator::{Batch, Operator, known};
 use weir_packet::bits::Bits;
 
 /// Lets the first rows of the whole input pass.

@@ -11,7 +11,7 @@
 //! | Merge | rows of all workers, by packet number |
 //! | Exact? | exact; a result outside its type is absent, and counted as undefined |
 
-use super::{Batch, Operator};
+use super::operator::{Batch, Operator};
 use crate::expr::Val;
 use weir_packet::bits::Bits;
 

@@ -1,7 +1,7 @@
 //! Partial aggregation: rows become groups, which are handed on when their window closes.
 
-use super::Batch;
 use super::groups::Groups;
+use super::operator::Batch;
 use crate::counters::Ledger;
 use crate::node::{End, Next};
 use weir_packet::bits::Bits;

@@ -13,7 +13,7 @@
 //!
 //! Systematic count-based and hash-based selection, as RFC 5475 calls them.
 
-use super::{Batch, Operator, known};
+use super::operator::{Batch, Operator, known};
 use crate::expr::{Class, Ctx, Val};
 use weir_packet::bits::Bits;
 use weir_packet::column::Column;

@@ -20,8 +20,8 @@ mod rounds;
 mod steps;
 mod store;
 
+use super::operator::{Batch, Operator, known};
 use super::summarize::item;
-use super::{Batch, Operator, known};
 use crate::counters::Ledger;
 use crate::expr::{Automaton, Src, Val};
 use crate::key::{Direct, Layout, Part, Pool, narrow_rows};

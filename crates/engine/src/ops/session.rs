@@ -21,8 +21,8 @@
 mod open;
 mod wheel;
 
-use super::Batch;
 use super::groups::{Groups, Spec};
+use super::operator::Batch;
 use super::partial::Grouping;
 use super::summarize::item;
 use super::work::{AggArgs, Work, drop_refused, in_turn, update_all};

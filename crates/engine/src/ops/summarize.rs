@@ -14,8 +14,8 @@
 //! A worker's half ([`Summarize`]) takes rows into [`Groups`], one a window; these are merged with
 //! those of other workers, and the other half ([`Emitter`](super::emit::Emitter)) puts out rows.
 
-use super::Batch;
 use super::groups::{Groups, Spec, window_start};
+use super::operator::Batch;
 use super::partial::Grouping;
 use super::windows::{behind, one_window};
 use super::work::{AggArgs, Work, drop_refused, in_turn, update_all};

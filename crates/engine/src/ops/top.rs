@@ -14,7 +14,7 @@
 mod per;
 mod shape;
 
-use super::Batch;
+use super::operator::Batch;
 use crate::counters::Ledger;
 use crate::expr::{Src, Val};
 use crate::limits::{POOL_MAX, SPARE_GROUPS, TOP_SLACK};

@@ -1,8 +1,8 @@
 //! What operators that group do with the rows of a batch once these have their groups: conditions,
 //! arguments, aggregates.
 
-use super::Batch;
 use super::groups::{Spec, Variant};
+use super::operator::Batch;
 use crate::agg::{Cells, FUSED_MAX, Input, Step, update_fused};
 use crate::expr::{Cond, Ctx, Src, Val};
 use crate::key::choose;

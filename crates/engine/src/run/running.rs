@@ -1,17 +1,22 @@
 //! A program at work: what workers do of it, and what comes after them.
 
-use super::{Change, Feed, Options, Progress, RunError, alone, count_worker};
+use super::alone;
+use crate::change::Change;
 use crate::compile::Placed;
 use crate::counters::Ledger;
+use crate::feed::Feed;
 use crate::functions::{BuildContext, Functions};
 use crate::lanes::{Lane, Lanes, Way};
 use crate::level::machine::MachineLevel;
 use crate::level::machine::exits::Exits;
-use crate::level::worker::WorkerLevel;
+use crate::level::worker::{WorkerLevel, count_worker};
 use crate::limits::WORKERS_MAX;
+use crate::options::Options;
+use crate::outcome::RunError;
+use crate::progress::Progress;
 use crate::room::fit;
 use crate::rows::Sink;
-use crate::shard;
+use crate::shard::{self, AtOnce, Parts};
 use std::collections::BTreeSet;
 use weir_plan::change::Continued;
 use weir_plan::keys::FieldSet;
@@ -77,7 +82,9 @@ impl<'e> Running<'e> {
         if self.lanes.workers == 1 {
             return alone(self, feed, sink, progress);
         }
-        shard::run(self, feed, sink, progress)
+        let Running { program, placement, lanes, workers, machine } = self;
+        let at_once = AtOnce::of(program, placement);
+        shard::run(Parts { lanes, at_once, workers, machine }, feed, sink, progress)
     }
 
     /// Adds what was counted to the ledger.

@@ -9,9 +9,9 @@
 //! keys that no row of the batch has, so it must be the same batch.
 
 use super::spread::{Spread, Whose, fetch};
+use crate::feed::{Step, Times};
 use crate::lanes::Lanes;
 use crate::limits::{BUNDLE_MAX, BUNDLES};
-use crate::run::{Step, Times};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use weir_packet::bits::Bits;
@@ -28,7 +28,7 @@ pub(super) fn bundle_len(workers: usize, is_nested: bool) -> usize {
 /// Packets that one worker gets by one lane, and that follow one another.
 pub(super) struct Parcel {
     pub(super) frames: FrameBatch,
-    /// As in [`crate::ops::Batch`].
+    /// As in [`crate::ops::operator::Batch`].
     pub(super) clock: Vec<i64>,
     /// The steps of the bundle that they are of, each with where it ends.
     parts: Vec<(usize, usize)>,

@@ -10,15 +10,10 @@
 //! `tests/wake.rs` runs this file and the bell's through all schedules of small cases.
 
 use super::bell::Bell;
+use crate::supply::Supply;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Mutex, MutexGuard, TryLockError};
 use std::ops::{Deref, DerefMut};
-
-/// What workers read from.
-pub(crate) trait Supply {
-    /// Whether reading from it does not wait.
-    fn is_ready(&mut self) -> bool;
-}
 
 /// A kind of worker.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

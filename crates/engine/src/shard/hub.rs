@@ -6,8 +6,9 @@ use super::results::Part;
 use crate::level::Channel;
 use crate::level::machine::MachineLevel;
 use crate::merge::{Merge, run};
+use crate::outcome::RunError;
+use crate::progress::Progress;
 use crate::rows::{Rows, Sink};
-use crate::run::{Progress, RunError};
 use std::sync::atomic::Ordering;
 use weir_packet::limits::BATCH;
 

@@ -1,15 +1,16 @@
 //! A worker's turn where every worker gets packets of its own of every bundle.
 
 use super::bundles::{Bundles, Cursor, Dealer, Outline, Share};
-use super::gate::{Pass, Supply as _};
+use super::gate::Pass;
 use super::results::Part;
 use super::{Shared, Stored, Turn, Worker};
+use crate::feed::Feed;
 use crate::lanes::Lanes;
 use crate::level::Channel;
 use crate::level::worker::WorkerLevel;
 use crate::rows::Rows;
-use crate::run::Feed;
 use crate::step::{Portions, Upward, steps};
+use crate::supply::Supply as _;
 use std::sync::atomic::Ordering;
 
 /// Where a worker stands.

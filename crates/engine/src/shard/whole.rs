@@ -3,8 +3,9 @@
 use super::gate::Pass;
 use super::results::Part;
 use super::{Shared, Stored, Turn, Worker};
+use crate::feed::{Feed, Times};
 use crate::limits::TURN;
-use crate::run::{Direct, Feed, Times, WholeBatch};
+use crate::step::direct::{Direct, WholeBatch};
 use crate::step::steps;
 use std::sync::atomic::Ordering;
 use weir_packet::source::FrameBatch;

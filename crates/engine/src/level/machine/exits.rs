@@ -3,8 +3,8 @@
 use crate::counters::{Ledger, Traffic};
 use crate::limits::SPARE_ROWS;
 use crate::merge::{Merge, run};
-use crate::node::ExitId;
-use crate::ops::ends::{ALL, Kind, Wanted, address};
+use crate::ops::ends::{ALL, Kind, address};
+use crate::ops::operator::{ExitId, Wanted};
 use crate::rows::{Arena, Rows};
 use std::io;
 use std::ops::Range;

@@ -73,7 +73,7 @@ pub(super) struct Found<'a> {
 /// What a store must know to take rows.
 #[derive(Clone, Copy)]
 pub(super) struct Terms<'a> {
-    /// As in [`crate::ops::Batch`].
+    /// As in [`crate::ops::operator::Batch`].
     pub(super) clock: &'a [i64],
     pub(super) idle_ns: i64,
     /// Keys that the store may hold.

@@ -40,7 +40,7 @@ pub(super) struct Coming<'a> {
 /// What decides whether a row joins a session.
 pub(super) struct Terms<'a> {
     pub(super) session: Session,
-    /// As in [`crate::ops::Batch`].
+    /// As in [`crate::ops::operator::Batch`].
     pub(super) clock: &'a [i64],
     /// Numbers that rise with each row that comes.
     pub(super) turns: &'a [u64],

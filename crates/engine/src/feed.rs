@@ -1,10 +1,11 @@
 //! The source with everything that is decided packet by packet in capture order: event time.
 
-use super::{Changes, Options};
+use crate::change::Changes;
 use crate::clock::Clock;
 use crate::counters::Ledger;
 use crate::losses::Book;
-use crate::shard::Supply;
+use crate::options::Options;
+use crate::supply::Supply;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use weir_packet::bits::Bits;
@@ -63,7 +64,7 @@ pub(crate) struct Step {
 
 impl Times {
     /// Of each packet the later of its time and the watermark when it came, as in
-    /// [`crate::ops::Batch`].
+    /// [`crate::ops::operator::Batch`].
     pub(crate) fn clock<'a>(&'a self, frames: &'a FrameBatch) -> &'a [i64] {
         if self.own { frames.ts() } else { &self.clock }
     }

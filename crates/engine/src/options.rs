@@ -1,0 +1,52 @@
+//! How a program is run.
+
+use crate::change::Changes;
+use crate::inquiry::Inquiry;
+use crate::limits::{JUMP_NS, LATENESS_NS};
+use crate::table::HashKey;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// How a program is run. `lateness_ns` and `jump_ns` say what is late. The number of workers
+/// changes no row as long as no state reaches its bound.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Threads that process packets; 1 means the calling thread. At most
+    /// [`WORKERS_MAX`](crate::limits::WORKERS_MAX).
+    pub workers: usize,
+    /// How far the watermark stays behind the latest packet, in nanoseconds.
+    pub lateness_ns: i64,
+    /// How far ahead of the clock one packet may be and still move it, in nanoseconds.
+    pub jump_ns: i64,
+    /// About how many groups a `summarize` over packets will hold: tables begin with room for so
+    /// many, instead of growing to it. A wrong guess changes no row; 0 for no guess.
+    pub groups_hint: usize,
+    /// Bytes that the default bounds of keyed state [fit](crate::room) into; `None` leaves them as
+    /// they are.
+    pub memory: Option<u64>,
+    /// Set from elsewhere to end the input early: windows close and everything is put out.
+    pub stop: Option<Arc<AtomicBool>>,
+    /// What tables hash keys with, and packets are spread by. It changes no row and no order of
+    /// rows; but whoever knows it can slow the run down. Drawn by the system unless told otherwise.
+    pub hash_key: HashKey,
+    /// Asks from elsewhere what happened so far.
+    pub inquiry: Option<Arc<Inquiry>>,
+    /// Changes from elsewhere what runs.
+    pub changes: Option<Arc<Changes>>,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            workers: 1,
+            lateness_ns: LATENESS_NS,
+            jump_ns: JUMP_NS,
+            groups_hint: 0,
+            memory: None,
+            hash_key: HashKey::random(),
+            stop: None,
+            inquiry: None,
+            changes: None,
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! How far a run is, for those who ask while it goes on.
+
+use crate::counters::Ledger;
+use crate::feed::Feed;
+use crate::inquiry::Inquiry;
+use crate::limits::PROGRESS_BATCHES;
+use crate::rows::Sink;
+use weir_packet::source::Account;
+
+/// Tells the caller now and then how far the source is.
+pub(crate) struct Progress<'a> {
+    pub(crate) call: &'a mut dyn FnMut(&Account),
+    /// Batches when it was last called, in units of [`PROGRESS_BATCHES`].
+    pub(crate) batches: u64,
+    /// Who may ask for more.
+    pub(crate) inquiry: Option<&'a Inquiry>,
+    /// What was counted by programs that ran before.
+    pub(crate) past: &'a Ledger,
+}
+
+impl Progress<'_> {
+    /// The same for a while.
+    pub(crate) fn lend(&mut self) -> Progress<'_> {
+        Progress { call: &mut *self.call, ..*self }
+    }
+
+    /// Calls if enough has been read since the last call.
+    pub(crate) fn report(&mut self, feed: &Feed<'_>) {
+        let batches = feed.batches() / PROGRESS_BATCHES;
+        if batches != self.batches {
+            self.batches = batches;
+            (self.call)(&feed.account());
+        }
+    }
+
+    /// Whether somebody asks what happened so far.
+    pub(crate) fn is_asked(&self) -> bool {
+        self.inquiry.is_some_and(Inquiry::was_asked)
+    }
+
+    /// Lets it be asked again, where nobody answers any more.
+    pub(crate) fn ask(&self) {
+        if let Some(inquiry) = self.inquiry {
+            inquiry.ask();
+        }
+    }
+
+    /// Tells whoever asked, from what workers have counted.
+    pub(crate) fn answer(&self, mut ledger: Ledger, feed: &Feed<'_>, sink: &dyn Sink) {
+        ledger.add(self.past);
+        feed.count(&mut ledger);
+        ledger.settle_rows(sink);
+        if let Some(inquiry) = self.inquiry {
+            inquiry.answer(&ledger, &feed.interfaces());
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! A batch that one worker has as a whole, and results that go straight to the machine level.
+
+use super::{Portions, Upward};
+use crate::feed::Times;
+use crate::level::machine::MachineLevel;
+use crate::level::worker::WorkerLevel;
+use crate::level::{Channel, Closed};
+use crate::rows::{Rows, Sink};
+use weir_packet::source::FrameBatch;
+
+/// A batch that one worker has as a whole, classified by its only lane.
+pub(crate) struct WholeBatch<'a> {
+    pub(crate) frames: &'a FrameBatch,
+    pub(crate) times: &'a Times,
+}
+
+impl Portions for WholeBatch<'_> {
+    fn steps(&self) -> usize {
+        self.times.steps.len()
+    }
+
+    fn closes(&self, step: usize) -> bool {
+        self.times.steps[step].close.is_some()
+    }
+
+    fn push(&mut self, step: usize, lanes: &mut [WorkerLevel], up: &mut impl Upward) {
+        let (clock, rows) = (self.times.clock(self.frames), self.times.steps[step].rows);
+        let out = &mut |from: Channel, rows: &Rows| up.take(step, from, rows);
+        lanes[0].push(self.frames, rows, clock, out);
+    }
+}
+
+/// Hands what a worker puts out straight to the machine level, on the thread of both.
+pub(crate) struct Direct<'a, 'e> {
+    pub(crate) times: &'a Times,
+    pub(crate) machine: &'a mut MachineLevel<'e>,
+    pub(crate) sink: &'a mut dyn Sink,
+    /// Scratch: groups that close.
+    pub(crate) closed: &'a mut Vec<Closed>,
+}
+
+impl Upward for Direct<'_, '_> {
+    fn close(&mut self, step: usize, lanes: &mut [WorkerLevel]) {
+        let Direct { times, machine, sink, closed } = self;
+        let Some(watermark) = times.steps[step].close else { return };
+        lanes[0].watermark(watermark, closed);
+        machine.watermark(watermark, closed, *sink);
+        machine.spent.drain(..).for_each(|(p, groups)| lanes[0].recycle(p, groups));
+        machine.flush(*sink);
+    }
+
+    fn advance(&mut self, lane: &mut WorkerLevel, watermark: i64) {
+        lane.watermark(watermark, self.closed);
+    }
+
+    fn take(&mut self, _step: usize, from: Channel, rows: &Rows) {
+        self.machine.take(from, rows, self.sink);
+    }
+
+    fn end_step(&mut self) {
+        self.machine.step(self.sink);
+    }
+}

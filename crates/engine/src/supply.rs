@@ -1,0 +1,7 @@
+//! What workers read from, one at a time.
+
+/// What workers read from.
+pub(crate) trait Supply {
+    /// Whether reading from it does not wait.
+    fn is_ready(&mut self) -> bool;
+}
