@@ -3,12 +3,23 @@
 //! A file has one header, so a program with several outputs is refused; [`crate::Split`] gives each
 //! of them a sink of its own.
 
+use crate::format::{Format, Holds};
 use crate::limits::BUFFER_BYTES;
 use crate::writer::RowWriter;
 use crate::{TimeFormat, text};
 use std::io::{self, Write};
 use weir_engine::rows::{Output, Rows, Sink};
 use weir_plan::Type;
+
+/// Comma-separated values.
+pub static FORMAT: Format = Format {
+    name: "csv",
+    title: "CSV",
+    about: "Comma-separated values with a header line",
+    ending: "csv",
+    holds: Holds::OneOutput,
+    make: |out, options| Box::new(Csv::new(out, options.time)),
+};
 
 /// Writes rows as CSV.
 #[derive(Debug)]

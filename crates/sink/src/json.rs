@@ -3,6 +3,7 @@
 //! A program with several outputs says which one a row is of: its first key is then `_pipeline`,
 //! the name of the output or else its number from 1.
 
+use crate::format::{Format, Holds};
 use crate::limits::BUFFER_BYTES;
 use crate::writer::RowWriter;
 use crate::{TimeFormat, text};
@@ -12,6 +13,16 @@ use weir_plan::Type;
 
 /// The key that names the output, where there are several.
 pub const PIPELINE: &str = "_pipeline";
+
+/// JSON lines.
+pub static FORMAT: Format = Format {
+    name: "json",
+    title: "JSON",
+    about: "One JSON object per line",
+    ending: "jsonl",
+    holds: Holds::Outputs,
+    make: |out, options| Box::new(JsonLines::new(out, options.time).named(options.titles)),
+};
 
 /// Writes rows as JSON lines.
 #[derive(Debug)]

@@ -19,6 +19,7 @@
 #![forbid(unsafe_code)]
 
 pub mod csv;
+pub mod format;
 pub mod json;
 pub mod limits;
 pub mod names;
@@ -29,6 +30,7 @@ mod text;
 mod writer;
 
 pub use crate::csv::Csv;
+pub use format::{FORMATS, Format, Holds, RowOptions};
 pub use json::JsonLines;
 pub use names::{Named, Names};
 pub use split::Split;

@@ -178,10 +178,9 @@ impl Names {
 }
 
 /// A sink whose columns have the names of a profile.
-#[derive(Debug)]
-pub struct Named<S> {
+pub struct Named<'a> {
     names: Names,
-    sink: S,
+    sink: Box<dyn Sink + 'a>,
     /// Of each output how its rows are made anew, where columns are taken apart.
     outputs: Vec<Option<Apart>>,
 }
@@ -193,14 +192,14 @@ struct Apart {
     rows: Rows,
 }
 
-impl<S: Sink> Named<S> {
+impl<'a> Named<'a> {
     /// Hands rows on to `sink`.
-    pub fn new(names: Names, sink: S) -> Named<S> {
+    pub fn new(names: Names, sink: Box<dyn Sink + 'a>) -> Named<'a> {
         Named { names, sink, outputs: Vec::new() }
     }
 }
 
-impl<S: Sink> Sink for Named<S> {
+impl Sink for Named<'_> {
     fn open(&mut self, outputs: &[Output]) -> io::Result<()> {
         let refused = |clash| io::Error::new(io::ErrorKind::InvalidInput, clash);
         self.names.check(outputs).map_err(refused)?;
@@ -325,7 +324,8 @@ mod tests {
         assert!(Names::Eve.check(std::slice::from_ref(&both)).is_ok());
         let taken = output(None, &[("ip.src", Type::Ip), ("src_ip", Type::Str)]);
         assert!(Names::Eve.check(std::slice::from_ref(&taken)).is_err());
-        let mut sink = Named::new(Names::Eve, JsonLines::new(Vec::new(), TimeFormat::Epoch));
+        let json = JsonLines::new(Vec::new(), TimeFormat::Epoch);
+        let mut sink = Named::new(Names::Eve, Box::new(json));
         assert_eq!(sink.open(&[taken]).expect_err("a clash").kind(), io::ErrorKind::InvalidInput);
     }
 
@@ -338,12 +338,15 @@ mod tests {
             vec![ip(a), Value::Int(1), ip(b), note, Value::Int(i64::MAX), Value::Absent]
         };
         let batch = rows(&output, &[row("10.0.0.1", "::1", "one"), row("::2", "10.0.0.2", "two")]);
-        let mut sink = Named::new(Names::Ipfix, JsonLines::new(Vec::new(), TimeFormat::Epoch));
+        let mut text = Vec::new();
+        let json = JsonLines::new(&mut text, TimeFormat::Epoch);
+        let mut sink = Named::new(Names::Ipfix, Box::new(json));
         sink.open(std::slice::from_ref(&output)).expect("opens");
         sink.rows(0, &batch).expect("writes");
         sink.rows(0, &batch).expect("writes again");
         sink.finish().expect("finishes");
-        let text = String::from_utf8(sink.sink.into_inner()).expect("text");
+        drop(sink);
+        let text = String::from_utf8(text).expect("text");
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0], lines[2]);
         assert_eq!(

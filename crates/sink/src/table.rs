@@ -5,6 +5,7 @@
 //! more begin a new table. Text from packets can't steer the terminal: control characters are
 //! shown escaped.
 
+use crate::format::{Format, Holds, RowOptions};
 use crate::limits::{TABLE_COLUMN_WIDTH_MAX, TABLE_ROWS_MAX};
 use crate::writer::RowWriter;
 use crate::{TimeFormat, text};
@@ -15,26 +16,21 @@ use weir_plan::{Schema, Type};
 /// What stands between two columns.
 const GAP: &str = "  ";
 
-/// How a table looks.
-#[derive(Clone, Copy, Default, Debug)]
-pub struct TableOptions {
-    /// How times are written.
-    pub time: TimeFormat,
-    /// Whether headings are bold.
-    pub color: bool,
-    /// Whether rows are shown whenever the sink is flushed, as befits a stream that may pause,
-    /// rather than when there are enough of them for a steady layout.
-    pub stream: bool,
-    /// Whether a title says which output rows are of even where there is one only, since others may
-    /// come.
-    pub titles: bool,
-}
+/// Aligned columns.
+pub static FORMAT: Format = Format {
+    name: "table",
+    title: "a table",
+    about: "Aligned columns, for people",
+    ending: "txt",
+    holds: Holds::Outputs,
+    make: |out, options| Box::new(Table::new(out, options)),
+};
 
 /// Writes rows as tables.
 #[derive(Debug)]
 pub struct Table<W> {
     out: RowWriter<W>,
-    options: TableOptions,
+    options: RowOptions,
     grids: Vec<Grid>,
     /// Rows held back, in all grids.
     held: usize,
@@ -67,7 +63,7 @@ struct Layout {
 
 impl<W: Write> Table<W> {
     /// A sink that writes to `out`.
-    pub fn new(out: W, options: TableOptions) -> Table<W> {
+    pub fn new(out: W, options: RowOptions) -> Table<W> {
         let out = RowWriter::new(out, 0);
         Table { out, options, grids: Vec::new(), held: 0, last: None }
     }
@@ -307,7 +303,7 @@ mod tests {
     #[test]
     fn every_type_and_absent() {
         let (output, batch) = every_type();
-        let mut table = Table::new(Vec::new(), TableOptions::default());
+        let mut table = Table::new(Vec::new(), RowOptions::default());
         table.open(&[output]).expect("opens");
         table.rows(0, &batch).expect("writes");
         table.finish().expect("finishes");
@@ -321,7 +317,7 @@ mod tests {
 
     #[test]
     fn no_rows_still_name_the_columns() {
-        let mut table = Table::new(Vec::new(), TableOptions::default());
+        let mut table = Table::new(Vec::new(), RowOptions::default());
         table.open(&[output(None, &[("ip.src", Type::Ip), ("n", Type::Int)])]).expect("opens");
         table.finish().expect("finishes");
         assert_eq!(text(table), "ip.src  n\n");
@@ -331,7 +327,7 @@ mod tests {
     fn outputs_have_headings_and_stay_together() {
         let (one, two) =
             (output(Some("one"), &[("n", Type::Int)]), output(None, &[("m", Type::Int)]));
-        let options = TableOptions { color: true, ..TableOptions::default() };
+        let options = RowOptions { color: true, ..RowOptions::default() };
         let mut table = Table::new(Vec::new(), options);
         table.open(&[one.clone(), two.clone()]).expect("opens");
         table.rows(0, &numbers(&one, [1, 100])).expect("writes");
@@ -349,7 +345,7 @@ mod tests {
     fn a_stream_shows_each_window_and_a_file_waits() {
         let output = output(None, &[("n", Type::Int)]);
         let run = |stream| {
-            let options = TableOptions { stream, ..TableOptions::default() };
+            let options = RowOptions { stream, ..RowOptions::default() };
             let mut table = Table::new(Vec::new(), options);
             table.open(std::slice::from_ref(&output)).expect("opens");
             for window in [1, 2, 300] {
@@ -369,7 +365,7 @@ mod tests {
     #[test]
     fn long_tables_are_not_held_back() {
         let output = output(None, &[("n", Type::Int)]);
-        let mut table = Table::new(Vec::new(), TableOptions::default());
+        let mut table = Table::new(Vec::new(), RowOptions::default());
         table.open(std::slice::from_ref(&output)).expect("opens");
         for _ in 0..TABLE_ROWS_MAX / 100 {
             table.rows(0, &numbers(&output, 0..100)).expect("writes");
@@ -385,7 +381,7 @@ mod tests {
         let output = output(None, &[("s", Type::Str), ("n", Type::Int)]);
         let long = "x".repeat(TABLE_COLUMN_WIDTH_MAX + 1);
         let row = |s: &str| vec![Value::Str(s.into()), Value::Int(1)];
-        let mut table = Table::new(Vec::new(), TableOptions::default());
+        let mut table = Table::new(Vec::new(), RowOptions::default());
         table.open(std::slice::from_ref(&output)).expect("opens");
         table.rows(0, &rows(&output, &[row("ab"), row(&long)])).expect("writes");
         table.finish().expect("finishes");

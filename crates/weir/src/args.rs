@@ -19,14 +19,15 @@ use crate::control::SOCKET;
 use crate::exit::usage;
 use crate::memory::MemoryShare;
 use crate::term::ColorWhen;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 use weir_engine::limits::WORKERS_MAX;
-use weir_sink::TimeFormat;
 use weir_sink::limits::{QUEUE_LOTS, QUEUE_LOTS_MAX};
+use weir_sink::{FORMATS, Format, TimeFormat};
 
 /// Ask questions of packet streams: one short typed query at line rate.
 #[derive(Parser, Debug)]
@@ -150,8 +151,8 @@ pub(crate) struct RunOptions {
     pub(crate) params: Vec<(String, String)>,
 
     /// How rows are written; a table on a terminal, else JSON lines
-    #[arg(short, long, value_enum)]
-    pub(crate) output: Option<Format>,
+    #[arg(short, long, value_parser = format())]
+    pub(crate) output: Option<&'static Format>,
 
     /// Write a file for each output into this folder: QUERY.csv, or QUERY.NAME.csv for a named one
     #[arg(long, value_name = "FOLDER")]
@@ -343,22 +344,22 @@ pub(crate) struct FieldsArgs {
     pub(crate) pattern: Option<String>,
 
     /// How rows are written; a table on a terminal, else JSON lines
-    #[arg(short, long, value_enum)]
-    pub(crate) output: Option<Format>,
+    #[arg(short, long, value_parser = format())]
+    pub(crate) output: Option<&'static Format>,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct ListArgs {
     /// How rows are written; a table on a terminal, else JSON lines
-    #[arg(short, long, value_enum)]
-    pub(crate) output: Option<Format>,
+    #[arg(short, long, value_parser = format())]
+    pub(crate) output: Option<&'static Format>,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct InterfacesArgs {
     /// How rows are written; a table on a terminal, else JSON lines
-    #[arg(short, long, value_enum)]
-    pub(crate) output: Option<Format>,
+    #[arg(short, long, value_parser = format())]
+    pub(crate) output: Option<&'static Format>,
 }
 
 #[derive(Args, Debug)]
@@ -383,17 +384,6 @@ impl From<Headers> for weir_packet::walk::Headers {
             Headers::Inner => weir_packet::walk::Headers::Inner,
         }
     }
-}
-
-/// How rows are written.
-#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Format {
-    /// Aligned columns, for people
-    Table,
-    /// One JSON object per line
-    Json,
-    /// Comma-separated values with a header line
-    Csv,
 }
 
 /// How times are written.
@@ -442,6 +432,13 @@ impl From<Names> for weir_sink::Names {
             Names::Ipfix => weir_sink::Names::Ipfix,
         }
     }
+}
+
+/// One of the formats that there are.
+fn format() -> impl TypedValueParser<Value = &'static Format> {
+    let value = |format: &&'static Format| PossibleValue::new(format.name).help(format.about);
+    PossibleValuesParser::new(FORMATS.iter().map(value))
+        .try_map(|name| Format::by_name(&name).ok_or("no such format"))
 }
 
 fn param(text: &str) -> Result<(String, String), String> {
@@ -495,7 +492,7 @@ mod tests {
         let args = parse("weir run q.weir -nr x.pcap -o json tcp port 80 and not host 10.0.0.1");
         assert_eq!(args.words.join(" "), "q.weir tcp port 80 and not host 10.0.0.1");
         assert_eq!(args.options.read, ["x.pcap"]);
-        assert_eq!(args.options.output, Some(Format::Json));
+        assert_eq!(args.options.output, Some(&weir_sink::json::FORMAT));
     }
 
     #[test]

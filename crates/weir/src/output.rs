@@ -1,10 +1,9 @@
 //! The sink that fits `-o` and the terminal, and small tables of our own.
 
-use crate::args::Format;
 use crate::term::Term;
 use anyhow::Context as _;
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,29 +11,25 @@ use weir_capture::write::{Made, StoppableWriter};
 use weir_engine::rows::{Output, Rows, Sink, set_cell};
 use weir_packet::limits::BATCH;
 use weir_plan::{Column, Schema, Type, Value};
-use weir_sink::table::TableOptions;
-use weir_sink::{Csv, JsonLines, Named, Names, Split, Table, TimeFormat};
+use weir_sink::{FORMATS, Format, Holds, Names, RowOptions, Split, TimeFormat, json, table};
 
 /// The format asked for, or the one that fits where rows go.
-pub(crate) fn choose(format: Option<Format>, term: &Term) -> Format {
-    format.unwrap_or(if term.stdout_tty { Format::Table } else { Format::Json })
+pub(crate) fn choose(format: Option<&'static Format>, term: &Term) -> &'static Format {
+    format.unwrap_or(if term.stdout_tty { &table::FORMAT } else { &json::FORMAT })
 }
 
-/// A sink of this format.
-pub(crate) fn sink<'a>(
-    format: Format,
-    out: impl Write + 'a,
-    options: TableOptions,
-    names: Names,
-) -> Box<dyn Sink + 'a> {
-    match format {
-        Format::Table => Box::new(Named::new(names, Table::new(out, options))),
-        Format::Json => {
-            let lines = JsonLines::new(out, options.time).named(options.titles);
-            Box::new(Named::new(names, lines))
-        }
-        Format::Csv => Box::new(Named::new(names, Csv::new(out, options.time))),
+/// Refuses a format that holds one output where rows of `outputs` go to one place.
+pub(crate) fn one_place(format: &Format, outputs: &str) -> Result<(), String> {
+    if format.holds == Holds::Outputs {
+        return Ok(());
     }
+    let several = FORMATS.iter().filter(|format| format.holds == Holds::Outputs);
+    let several: Vec<_> = several.map(|format| format!("-o {}", format.name)).collect();
+    Err(format!(
+        "{outputs} and {} has one header; use {}, or --out-dir FOLDER for a file each",
+        format.title,
+        several.join(", ")
+    ))
 }
 
 /// A sink that shows rows as soon as it has them.
@@ -117,21 +112,16 @@ pub(crate) type Taken = Arc<Mutex<Vec<String>>>;
 pub(crate) fn files(
     folder: &Path,
     outputs: &[Output],
-    format: Format,
+    format: &Format,
     taken: &Taken,
 ) -> anyhow::Result<Vec<Fresh>> {
     fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
-    let ending = match format {
-        Format::Table => "txt",
-        Format::Json => "jsonl",
-        Format::Csv => "csv",
-    };
     let taken = taken.lock().unwrap_or_else(PoisonError::into_inner);
     let file = |(n, output): (usize, &Output)| {
         let name = output.name.clone().unwrap_or_else(|| (n + 1).to_string());
         let numbers = std::iter::once(name.clone()).chain((2..).map(|n| format!("{name}-{n}")));
         let name = numbers.into_iter().find(|name| !taken.contains(name)).unwrap_or(name);
-        let path = folder.join(format!("{name}.{ending}"));
+        let path = folder.join(format!("{name}.{}", format.ending));
         let unwritten = Unwritten::default();
         let file =
             unwritten.made().open(&path, true).with_context(|| path.display().to_string())?;
@@ -144,16 +134,16 @@ pub(crate) fn files(
 /// takes nothing is not waited for once any of `stops` is set.
 pub(crate) fn over(
     files: Vec<Fresh>,
-    format: Format,
-    options: TableOptions,
+    format: &Format,
+    options: RowOptions,
     names: Names,
     taken: &Taken,
     stops: &[Arc<AtomicBool>],
 ) -> Split<'static> {
-    let options = TableOptions { color: false, titles: false, ..options };
+    let options = RowOptions { color: false, titles: false, ..options };
     let sinks = files.into_iter().map(|Fresh { file, unwritten, name }| {
         let again = file.try_clone();
-        let sink = sink(format, StoppableWriter::new(file, stops), options, names);
+        let sink = format.sink(StoppableWriter::new(file, stops), options, names);
         Box::new(Emptied { file: again, unwritten, name, taken: Arc::clone(taken), sink })
             as Box<dyn Sink>
     });
@@ -208,17 +198,14 @@ impl Sink for Emptied<'_> {
 pub(crate) fn print<const N: usize>(
     columns: [&str; N],
     cells: &[[String; N]],
-    format: Option<Format>,
+    format: Option<&'static Format>,
     term: &Term,
 ) -> io::Result<()> {
     let columns = columns.map(|name| Column { name: name.to_owned(), ty: Type::Str }).to_vec();
     let output = Output { name: None, schema: Schema { columns }, capture: None };
-    let options = TableOptions {
-        time: TimeFormat::default(),
-        color: term.color_out,
-        ..TableOptions::default()
-    };
-    let mut sink = sink(choose(format, term), io::stdout().lock(), options, Names::Native);
+    let options =
+        RowOptions { time: TimeFormat::default(), color: term.color_out, ..RowOptions::default() };
+    let mut sink = choose(format, term).sink(io::stdout().lock(), options, Names::Native);
     sink.open(std::slice::from_ref(&output))?;
     for chunk in cells.chunks(BATCH) {
         let mut rows = Rows::new(&output.schema);
@@ -248,9 +235,9 @@ mod tests {
         let name = Some("new".to_owned());
         let outputs = [Output { name, schema: Schema::default(), capture: None }];
         let taken = Taken::default();
-        let make = || files(folder.path(), &outputs, Format::Json, &taken).expect("are made");
+        let make = || files(folder.path(), &outputs, &json::FORMAT, &taken).expect("are made");
         let sink =
-            |files| over(files, Format::Json, TableOptions::default(), Names::Native, &taken, &[]);
+            |files| over(files, &json::FORMAT, RowOptions::default(), Names::Native, &taken, &[]);
         let refused = make();
         let unwritten = refused[0].unwritten();
         let slow = sink(refused);

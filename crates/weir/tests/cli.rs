@@ -143,7 +143,7 @@ fn exit_status_and_reason() {
     check(&["flows", "-r", &x, "--frobnicate"], 2, "--frobnicate");
     check(&["flows", "-r", &x, "-j", "0"], 2, "a number from 1, or `auto`");
     check(&["flows", "-r", &x, "--lateness", "soon"], 2, "a duration such as 500ms");
-    check(&["flows", "-r", &x, "-o", "csv"], 2, "use -o json");
+    check(&["flows", "-r", &x, "-o", "csv"], 2, "use -o table, -o json,");
     check(&["connections", "-r", &x, "-p", "treshold=3"], 2, "treshold");
     check(&["connections", "-r", &x, "-p", "threshold"], 2, "NAME=VALUE");
     check(&["connections", "-r", &x, "-p", "threshold=3", "-p", "threshold=4"], 2, "given twice");

@@ -10,6 +10,7 @@ mod common;
 use assert_cmd::Command;
 use common::{files, program, root, text, workplace};
 use weir_engine::functions::Functions;
+use weir_sink::{FORMATS, Format, Holds};
 
 /// A fenced block: the file and line it starts at, its tag, its text.
 struct Block {
@@ -129,6 +130,19 @@ fn names_of_other_tools_are_as_the_table_says() {
             assert_eq!(cell, if six == name { &name } else { &both }, "{line}");
         }
     }
+}
+
+#[test]
+fn formats_of_rows_are_as_the_table_says() {
+    let reference = text(root().join("docs/language.md"));
+    let table = reference.split("| `-o` |").nth(1).expect("the table of formats");
+    let shown: Vec<&str> = table.lines().skip(2).take_while(|line| !line.is_empty()).collect();
+    let line = |format: &&Format| {
+        let Format { name, about, ending, .. } = format;
+        let several = if format.holds == Holds::Outputs { "yes" } else { "no" };
+        format!("| `{name}` | {about} | `.{ending}` | {several} |")
+    };
+    assert_eq!(shown, FORMATS.iter().map(line).collect::<Vec<_>>());
 }
 
 /// Splits a command as a shell does, as far as quotes go.

@@ -1,8 +1,9 @@
 //! The options of `weir ctl`.
 
-use super::{Format, param};
+use super::{format, param};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
+use weir_sink::Format;
 
 /// What to ask of a run.
 #[derive(Args, Debug)]
@@ -50,8 +51,8 @@ pub(crate) enum Ask {
 #[derive(Args, Debug)]
 pub(crate) struct ListedArgs {
     /// How rows are written; for people on a terminal, else JSON lines
-    #[arg(short, long, value_enum)]
-    pub(crate) output: Option<Format>,
+    #[arg(short, long, value_parser = format())]
+    pub(crate) output: Option<&'static Format>,
 }
 
 #[derive(Args, Debug)]

@@ -1,7 +1,8 @@
 //! The options of `weir doctor`.
 
-use super::Format;
+use super::format;
 use clap::Args;
+use weir_sink::Format;
 
 #[derive(Args, Debug)]
 pub(crate) struct DoctorArgs {
@@ -10,6 +11,6 @@ pub(crate) struct DoctorArgs {
     pub(crate) interface: Vec<String>,
 
     /// How findings are written; as a text on a terminal, else JSON lines
-    #[arg(short, long, value_enum)]
-    pub(crate) output: Option<Format>,
+    #[arg(short, long, value_parser = format())]
+    pub(crate) output: Option<&'static Format>,
 }

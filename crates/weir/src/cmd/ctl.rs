@@ -1,6 +1,5 @@
 //! `weir ctl`: asks a run that listens.
 
-use crate::args::Format;
 use crate::args::ctl::{Ask, CtlArgs, GivenArgs};
 use crate::control::{self, Attached, Counts, Reply, Request, State, Text};
 use crate::exit::{Status, usage};
@@ -14,6 +13,7 @@ use std::path::Path;
 use std::time::Duration;
 use weir_engine::functions::Functions;
 use weir_plan::Value;
+use weir_sink::{Format, json, table};
 
 /// How long an answer is waited for.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -99,7 +99,11 @@ fn ask(socket: &Path, request: Request) -> anyhow::Result<Reply> {
         .with_context(|| format!("{shown}: the run does not answer; it may wait for its source"))
 }
 
-fn show_programs(programs: &[State], format: Option<Format>, term: &Term) -> io::Result<()> {
+fn show_programs(
+    programs: &[State],
+    format: Option<&'static Format>,
+    term: &Term,
+) -> io::Result<()> {
     let row = |state: &State| {
         let since = i64::try_from(state.since).unwrap_or(0).saturating_mul(1_000_000_000);
         [
@@ -119,17 +123,18 @@ fn show_programs(programs: &[State], format: Option<Format>, term: &Term) -> io:
 fn show_counts(
     counts: &Counts,
     text: &str,
-    format: Option<Format>,
+    format: Option<&'static Format>,
     term: &Term,
 ) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
-    match output::choose(format, term) {
-        Format::Table => out.write_all(text.as_bytes())?,
-        Format::Json => {
-            serde_json::to_writer(&mut out, counts)?;
-            out.write_all(b"\n")?;
-        }
-        Format::Csv => return Err(usage("counts are written with -o table or -o json")),
+    let format = output::choose(format, term);
+    if *format == table::FORMAT {
+        out.write_all(text.as_bytes())?;
+    } else if *format == json::FORMAT {
+        serde_json::to_writer(&mut out, counts)?;
+        out.write_all(b"\n")?;
+    } else {
+        return Err(usage("counts are written with -o table or -o json"));
     }
     Ok(out.flush()?)
 }

@@ -9,7 +9,7 @@ mod dpdk;
 mod interface;
 mod system;
 
-use crate::args::{DoctorArgs, Format};
+use crate::args::DoctorArgs;
 use crate::exit::Status;
 use crate::output;
 use crate::term::Term;
@@ -17,6 +17,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use weir_capture::adapter::{Adapter, adapter};
 use weir_capture::live::interfaces;
+use weir_sink::{Format, table};
 
 /// What is thought of something.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -89,9 +90,11 @@ pub(crate) fn run(args: &DoctorArgs, term: &Term) -> anyhow::Result<Status> {
     #[cfg(feature = "dpdk")]
     all.extend(dpdk::judge(&weir_dpdk::machine::machine(), &cards));
     all.extend(adapters.iter().map(|on| (on.name.clone(), interface::judge(on, &system))));
-    match output::choose(args.output, term) {
-        Format::Table => io::stdout().lock().write_all(text(&all).as_bytes())?,
-        format => rows(&all, format, term)?,
+    let format = output::choose(args.output, term);
+    if *format == table::FORMAT {
+        io::stdout().lock().write_all(text(&all).as_bytes())?;
+    } else {
+        rows(&all, format, term)?;
     }
     let problem = all.iter().flat_map(|(_, checks)| checks).any(|c| c.verdict == Verdict::Problem);
     Ok(if problem { Status::Failed } else { Status::Ok })
@@ -122,7 +125,7 @@ fn text(all: &[(String, Vec<Check>)]) -> String {
 }
 
 /// For programs: a row each.
-fn rows(all: &[(String, Vec<Check>)], format: Format, term: &Term) -> io::Result<()> {
+fn rows(all: &[(String, Vec<Check>)], format: &'static Format, term: &Term) -> io::Result<()> {
     let row = |place: &String, c: &Check| {
         let verdict = c.verdict.word().to_owned();
         let (found, means, mend) = (c.found.clone(), c.means.clone(), c.mend.clone());

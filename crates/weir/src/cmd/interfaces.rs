@@ -1,6 +1,6 @@
 //! `weir interfaces`: what can be captured from.
 
-use crate::args::{Format, InterfacesArgs};
+use crate::args::InterfacesArgs;
 use crate::exit::Status;
 use crate::output;
 use crate::term::Term;
@@ -8,6 +8,7 @@ use anyhow::Context as _;
 use weir_capture::live::{ANY, Device, Interface, devices, interfaces};
 use weir_packet::ethernet::link_name;
 use weir_packet::source::LinkType;
+use weir_sink::Format;
 
 /// Runs `weir interfaces`.
 pub(crate) fn run(args: &InterfacesArgs, term: &Term) -> anyhow::Result<Status> {
@@ -16,7 +17,7 @@ pub(crate) fn run(args: &InterfacesArgs, term: &Term) -> anyhow::Result<Status> 
 
 /// Prints a row for each interface, one for all of them, and one for each device that only libpcap
 /// can capture from, or only DPDK.
-pub(crate) fn list(format: Option<Format>, term: &Term) -> anyhow::Result<Status> {
+pub(crate) fn list(format: Option<&'static Format>, term: &Term) -> anyhow::Result<Status> {
     let all = interfaces().context("asking the kernel for its interfaces")?;
     let mut rows: Vec<[String; 5]> = all.iter().map(row).collect();
     let cooked = link_name(LinkType::LINUX_SLL2).to_string();

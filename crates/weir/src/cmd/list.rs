@@ -1,6 +1,6 @@
 //! `weir list`: the queries that come with Weir.
 
-use crate::args::{Format, ListArgs};
+use crate::args::ListArgs;
 use crate::exit::Status;
 use crate::library::{LIBRARY, signature};
 use crate::output;
@@ -8,10 +8,11 @@ use crate::term::Term;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use weir_lang::ParamInfo;
+use weir_sink::table::FORMAT as TABLE;
 
 /// Prints the name of each query, what it is for, and its parameters with their defaults.
 pub(crate) fn run(args: &ListArgs, term: &Term) -> anyhow::Result<Status> {
-    if output::choose(args.output, term) == Format::Table {
+    if *output::choose(args.output, term) == TABLE {
         std::io::stdout().lock().write_all(table(term.color_out).as_bytes())?;
         return Ok(Status::Ok);
     }

@@ -3,7 +3,7 @@
 mod ending;
 mod opening;
 
-use crate::args::{Format, RunArgs, RunOptions, SlowSink};
+use crate::args::{RunArgs, RunOptions, SlowSink};
 use crate::control::{Board, Deck, Entry, MakeOwn, Members, New, Rules, Server, To};
 use crate::exit::{Status, usage};
 use crate::output::{Fresh, Leftovers, Taken};
@@ -31,7 +31,7 @@ use weir_packet::interface::InterfaceNames;
 use weir_plan::Program;
 use weir_plan::together::side_by_side;
 use weir_sink::queue::{Queue, WhenFull};
-use weir_sink::table::TableOptions;
+use weir_sink::{Format, RowOptions, json};
 
 /// Queries, what they read, and how.
 pub(crate) struct Job {
@@ -83,25 +83,22 @@ pub(crate) fn job(job: Job, term: &Term) -> anyhow::Result<Status> {
     };
     let changes = options.control.is_some();
     let format = match (options.output, &options.out_dir) {
-        (None, Some(_)) => Format::Json,
+        (None, Some(_)) => &json::FORMAT,
         (chosen, _) => output::choose(chosen, term),
     };
     let printed = program.pipelines.iter().filter(|p| p.printed).count();
-    if format == Format::Csv && (printed > 1 || changes) && options.out_dir.is_none() {
+    if (printed > 1 || changes) && options.out_dir.is_none() {
         let outputs = match changes {
             true => "outputs come and go".to_owned(),
             false => format!("there are {printed} outputs"),
         };
-        return Err(usage(format!(
-            "{outputs} and CSV has one header; use -o json, -o table, or --out-dir FOLDER for a \
-             file each"
-        )));
+        output::one_place(format, &outputs).map_err(usage)?;
     }
     let outputs = Output::of(&program);
     weir_sink::Names::from(options.names).check(&outputs).map_err(|clash| {
         usage(format!("{clash} with these --names; give one another name in the query"))
     })?;
-    let format = if printed == 0 && !changes { Format::Json } else { format };
+    let format = if printed == 0 && !changes { &json::FORMAT } else { format };
     let shows = (printed > 0 || changes) && options.out_dir.is_none();
     writes(&program, options.write.to.as_deref(), (shows, changes))?;
     let sends = || opening::sends_by_dpdk(&program, &options);
@@ -220,7 +217,7 @@ struct Run<'a> {
     entries: Vec<Entry>,
     functions: Functions,
     filter: Option<Filter>,
-    format: Format,
+    format: &'static Format,
     options: &'a RunOptions,
     term: &'a Term,
     /// What happens to interfaces.
@@ -274,7 +271,7 @@ impl Run<'_> {
             stats.tell_captures(tally);
         }
         let mut progress = self.progress(stream);
-        let table = TableOptions {
+        let table = RowOptions {
             time: self.options.time.into(),
             color: self.term.color_out,
             stream,
@@ -363,7 +360,7 @@ impl Run<'_> {
         &self,
         files: Option<Vec<Fresh>>,
         progress: Option<&Progress>,
-        options: TableOptions,
+        options: RowOptions,
     ) -> anyhow::Result<Box<dyn Sink>> {
         let (names, format) = (self.options.names.into(), self.format);
         let ending = Arc::new(AtomicBool::new(false));
@@ -375,7 +372,7 @@ impl Run<'_> {
                     let taken = Taken::default();
                     Box::new(output::over(files, format, options, names, &taken, &stops))
                 }
-                None => output::sink(format, stdout, options, names),
+                None => format.sink(stdout, options, names),
             }
         };
         if self.drops() {
@@ -410,7 +407,7 @@ impl Run<'_> {
         server: &Server,
         (changes, stats, keeps): (&Arc<Changes>, &Stats, bool),
         progress: Option<&Progress>,
-        table: TableOptions,
+        table: RowOptions,
     ) -> anyhow::Result<(Box<dyn Sink>, Leftovers)> {
         let board = Arc::new(Board::default());
         let rules = Rules {
@@ -434,7 +431,7 @@ impl Run<'_> {
     }
 
     /// Makes sinks of programs that write files of their own.
-    fn own(&self, options: TableOptions) -> MakeOwn {
+    fn own(&self, options: RowOptions) -> MakeOwn {
         let (folder, format) = (self.options.out_dir.clone(), self.format);
         let (names, lots) = (self.options.names.into(), self.options.sink_queue);
         let when_full = if self.drops() { WhenFull::Refuse } else { WhenFull::Wait };
