@@ -1,20 +1,12 @@
 //! CSV (RFC 4180, with bare line feeds): a header line, then one line per row.
-//!
-//! A file has one header, so a program with several outputs is refused; [`crate::Split`] gives each
-//! of them a sink of its own.
 
+use crate::delimited::{Delimited, Dialect};
 use crate::format::{Format, Holds};
-use crate::limits::BUFFER_BYTES;
-use crate::writer::RowWriter;
-use crate::{TimeFormat, text};
-use std::io::{self, Write};
-use weir_engine::rows::{Output, Rows, Sink};
-use weir_plan::Type;
 
 /// Comma-separated values.
 pub static FORMAT: Format = Format {
     name: "csv",
-    title: "CSV",
+    title: Commas::TITLE,
     about: "Comma-separated values with a header line",
     ending: "csv",
     holds: Holds::OneOutput,
@@ -22,115 +14,53 @@ pub static FORMAT: Format = Format {
 };
 
 /// Writes rows as CSV.
+pub type Csv<W> = Delimited<W, Commas>;
+
+/// The lines of CSV.
 #[derive(Debug)]
-pub struct Csv<W> {
-    out: RowWriter<W>,
-    time: TimeFormat,
-    types: Vec<Type>,
-}
+pub struct Commas;
 
-impl<W: Write> Csv<W> {
-    /// A sink that writes to `out`.
-    pub fn new(out: W, time: TimeFormat) -> Csv<W> {
-        Csv { out: RowWriter::new(out, 2 * BUFFER_BYTES), time, types: Vec::new() }
-    }
-}
+impl Dialect for Commas {
+    const TITLE: &'static str = "CSV";
+    const SEPARATOR: u8 = b',';
 
-impl<W: Write> Sink for Csv<W> {
-    fn open(&mut self, outputs: &[Output]) -> io::Result<()> {
-        let [output] = outputs else {
-            let n = outputs.len();
-            let reason = format!("CSV has one header, and the query has {n} outputs");
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
-        };
-        let columns = &output.schema.columns;
-        self.types = columns.iter().map(|c| c.ty.clone()).collect();
-        let buffer = &mut self.out.buffer;
-        let start = buffer.len();
-        for (c, column) in columns.iter().enumerate() {
-            if c > 0 {
-                buffer.push(b',');
-            }
-            quoted(buffer, column.name.as_bytes());
+    /// Appends a text, in quotes if it holds any of what separates cells, lines or quotes.
+    fn text(out: &mut Vec<u8>, text: &[u8]) {
+        if !text.iter().any(|b| matches!(b, b',' | b'"' | b'\n' | b'\r')) {
+            return out.extend_from_slice(text);
         }
-        end_line(buffer, start);
-        Ok(())
-    }
-
-    fn rows(&mut self, _output: usize, rows: &Rows) -> io::Result<()> {
-        self.out.give(rows.len);
-        for i in 0..rows.len {
-            let buffer = &mut self.out.buffer;
-            let start = buffer.len();
-            for (c, (ty, column)) in self.types.iter().zip(&rows.columns).enumerate() {
-                if c > 0 {
-                    buffer.push(b',');
-                }
-                match ty {
-                    _ if !column.present.has(i) => {}
-                    Type::Str => quoted(buffer, rows.arena.get(column.raw(i) as u64)),
-                    _ => text::cell(buffer, column.raw(i), ty, &rows.arena, self.time),
-                }
+        out.push(b'"');
+        for &b in text {
+            if b == b'"' {
+                out.push(b'"');
             }
-            end_line(buffer, start);
-            self.out.end_row();
-            if self.out.is_full() {
-                self.out.write_out()?;
-            }
+            out.push(b);
         }
-        Ok(())
+        out.push(b'"');
     }
 
-    fn flush(&mut self) -> io::Result<()> {
-        self.out.flush()
-    }
-
-    fn finish(&mut self) -> io::Result<()> {
-        self.flush()
-    }
-
-    fn unwritten(&self) -> u64 {
-        self.out.unwritten()
-    }
-}
-
-/// Appends a text, in quotes if it holds any of what separates cells, lines or quotes.
-fn quoted(out: &mut Vec<u8>, text: &[u8]) {
-    if !text.iter().any(|b| matches!(b, b',' | b'"' | b'\n' | b'\r')) {
-        return out.extend_from_slice(text);
-    }
-    out.push(b'"');
-    for &b in text {
-        if b == b'"' {
-            out.push(b'"');
+    /// An empty line would be no row for those who read it.
+    fn end_line(out: &mut Vec<u8>, start: usize) {
+        if out.len() == start {
+            out.extend_from_slice(b"\"\"");
         }
-        out.push(b);
+        out.push(b'\n');
     }
-    out.push(b'"');
-}
-
-/// Ends the line that began at `start`. An empty line would be no row for those who read it.
-fn end_line(out: &mut Vec<u8>, start: usize) {
-    if out.len() == start {
-        out.extend_from_slice(b"\"\"");
-    }
-    out.push(b'\n');
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::testing::{every_type, output, rows};
+    use crate::{TimeFormat, delimited};
     use insta::assert_snapshot;
     use proptest::prelude::*;
-    use weir_plan::Value;
+    use std::io;
+    use weir_engine::rows::{Output, Rows, Sink as _};
+    use weir_plan::{Type, Value};
 
     fn written(output: Output, batch: &Rows) -> String {
-        let mut sink = Csv::new(Vec::new(), TimeFormat::Rfc3339);
-        sink.open(&[output]).expect("opens");
-        sink.rows(0, batch).expect("writes");
-        sink.finish().expect("finishes");
-        String::from_utf8(sink.out.into_inner()).expect("text")
+        delimited::written::<Commas>(output, batch)
     }
 
     #[test]

@@ -19,7 +19,9 @@
 #![forbid(unsafe_code)]
 
 pub mod csv;
+pub mod delimited;
 pub mod format;
+pub mod grid;
 pub mod json;
 pub mod limits;
 pub mod names;
