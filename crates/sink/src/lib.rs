@@ -1,10 +1,10 @@
-//! Rows out: tables for people, JSON lines and CSV for programs.
+//! Rows out: tables for people, JSON lines, CSV and TSV for programs.
 //!
 //! Each sink takes the rows of a run through [`weir_engine::rows::Sink`] and writes them to any
-//! [`std::io::Write`]. JSON and CSV are exact: an integer, a time or a duration read back is the
-//! one that was written. A table is for reading: it rounds floats and durations to three decimals.
+//! [`std::io::Write`]. JSON, CSV and TSV are exact: an integer, a time or a duration read back is
+//! the one that was written. A table is for reading: it rounds floats and durations to three decimals.
 //!
-//! | type | JSON | CSV | table |
+//! | type | JSON | CSV, TSV | table |
 //! |---|---|---|---|
 //! | bool | `true` | `true` | `true` |
 //! | int | `42` | `42` | `42` |
@@ -29,6 +29,7 @@ pub mod queue;
 pub mod split;
 pub mod table;
 mod text;
+pub mod tsv;
 mod writer;
 
 pub use crate::csv::Csv;
@@ -37,6 +38,7 @@ pub use json::JsonLines;
 pub use names::{Named, Names};
 pub use split::Split;
 pub use table::Table;
+pub use tsv::Tsv;
 
 /// How times are written.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]

@@ -144,6 +144,8 @@ fn exit_status_and_reason() {
     check(&["flows", "-r", &x, "-j", "0"], 2, "a number from 1, or `auto`");
     check(&["flows", "-r", &x, "--lateness", "soon"], 2, "a duration such as 500ms");
     check(&["flows", "-r", &x, "-o", "csv"], 2, "use -o table, -o json,");
+    check(&["flows", "-r", &x, "-o", "tsv"], 2, "and TSV has one header; use -o table, -o json,");
+    check(&["flows", "-r", &x, "-o", "xml"], 2, "invalid value 'xml' for '--output");
     check(&["connections", "-r", &x, "-p", "treshold=3"], 2, "treshold");
     check(&["connections", "-r", &x, "-p", "threshold"], 2, "NAME=VALUE");
     check(&["connections", "-r", &x, "-p", "threshold=3", "-p", "threshold=4"], 2, "given twice");
@@ -345,6 +347,11 @@ fn each_output_has_a_file() {
     assert_eq!(read("two.udp_ones.jsonl"), "{\"number\":3}\n{\"number\":6}\n");
     write(&["-e", "packets | summarize count()", "-o", "table"]);
     assert_eq!(read("e.txt"), "count\n    6\n");
+    write(&[&query, "-o", "tsv"]);
+    assert_eq!(read("two.udp_ones.tsv"), "number\n3\n6\n");
+    assert_eq!(read("two.tsv"), "number\tdport\n1\t80\n2\t80\n4\t80\n5\t80\n");
+    write(&["-e", "packets | where arp | project number", "-o", "tsv"]);
+    assert_eq!(read("e.tsv"), "number\n", "no rows still name the columns");
 }
 
 #[test]
@@ -624,7 +631,9 @@ fn a_slow_pipe_shows_the_rows_of_each_packet_at_once() {
     // Two packets of TCP, so that the records are of one length.
     let file = capture(2);
     let (header, records) = file.split_at(24);
-    for args in [&["-o", "json"][..], &["-o", "csv"], &["-o", "table"], &["-j", "2"]] {
+    for args in
+        [&["-o", "json"][..], &["-o", "csv"], &["-o", "tsv"], &["-o", "table"], &["-j", "2"]]
+    {
         let mut child = weir(["run", "-e", "packets | project number", "-r", "-", "-q"])
             .args(args)
             .stdin(Stdio::piped())
@@ -634,7 +643,7 @@ fn a_slow_pipe_shows_the_rows_of_each_packet_at_once() {
         let mut wire = child.stdin.take().expect("a pipe");
         let mut rows = BufReader::new(child.stdout.take().expect("a pipe")).lines();
         wire.write_all(header).expect("writes");
-        let headed = args.contains(&"csv") || args.contains(&"table");
+        let headed = ["csv", "tsv", "table"].iter().any(|format| args.contains(format));
         for (i, record) in records.chunks(records.len() / 2).enumerate() {
             wire.write_all(record).and_then(|()| wire.flush()).expect("writes");
             if i == 0 && headed {

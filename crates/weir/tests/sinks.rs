@@ -227,9 +227,10 @@ fn on_a_small_disk(test: &str, kib: u32, to: &Path, args: &[&str]) -> Option<Out
 fn rows_that_a_full_disk_did_not_take_were_in_no_count() {
     let n = 20_000;
     let (_folder, x) = folder(n);
-    let all: [&[&str]; 6] = [
+    let all: [&[&str]; 7] = [
         &["-o", "json"],
         &["-o", "csv"],
+        &["-o", "tsv"],
         &["-o", "table"],
         &["-j", "2"],
         &["--slow-sink", "drop", "--sink-queue", "1000"],
