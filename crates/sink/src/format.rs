@@ -2,13 +2,14 @@
 //! a [`Format`], and one line of [`FORMATS`]; values of `-o`, help, messages, endings of files and
 //! the check of the reference are made from them.
 
-use crate::{Named, Names, TimeFormat, csv, json, table, tsv};
+use crate::{Named, Names, TimeFormat, csv, json, markdown, table, tsv};
 use std::fmt;
 use std::io::Write;
 use weir_engine::rows::Sink;
 
 /// Every format, in the order in which people are told of them.
-pub static FORMATS: &[&Format] = &[&table::FORMAT, &json::FORMAT, &csv::FORMAT, &tsv::FORMAT];
+pub static FORMATS: &[&Format] =
+    &[&table::FORMAT, &json::FORMAT, &csv::FORMAT, &tsv::FORMAT, &markdown::FORMAT];
 
 /// A format that rows can be written in.
 pub struct Format {

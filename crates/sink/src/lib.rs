@@ -1,10 +1,11 @@
-//! Rows out: tables for people, JSON lines, CSV and TSV for programs.
+//! Rows out: tables for people, on terminals and in Markdown; JSON lines, CSV and TSV for programs.
 //!
 //! Each sink takes the rows of a run through [`weir_engine::rows::Sink`] and writes them to any
 //! [`std::io::Write`]. JSON, CSV and TSV are exact: an integer, a time or a duration read back is
-//! the one that was written. A table is for reading: it rounds floats and durations to three decimals.
+//! the one that was written. A table is for reading: it rounds floats and durations to three
+//! decimals.
 //!
-//! | type | JSON | CSV, TSV | table |
+//! | type | JSON | CSV, TSV | table, Markdown |
 //! |---|---|---|---|
 //! | bool | `true` | `true` | `true` |
 //! | int | `42` | `42` | `42` |
@@ -24,6 +25,7 @@ pub mod format;
 pub mod grid;
 pub mod json;
 pub mod limits;
+pub mod markdown;
 pub mod names;
 pub mod queue;
 pub mod split;
@@ -35,6 +37,7 @@ mod writer;
 pub use crate::csv::Csv;
 pub use format::{FORMATS, Format, Holds, RowOptions};
 pub use json::JsonLines;
+pub use markdown::Markdown;
 pub use names::{Named, Names};
 pub use split::Split;
 pub use table::Table;

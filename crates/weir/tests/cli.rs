@@ -352,6 +352,9 @@ fn each_output_has_a_file() {
     assert_eq!(read("two.tsv"), "number\tdport\n1\t80\n2\t80\n4\t80\n5\t80\n");
     write(&["-e", "packets | where arp | project number", "-o", "tsv"]);
     assert_eq!(read("e.tsv"), "number\n", "no rows still name the columns");
+    write(&[&query, "-o", "markdown"]);
+    let rows = "| number |\n| -----: |\n|      3 |\n|      6 |\n";
+    assert_eq!(read("two.udp_ones.md"), rows);
 }
 
 #[test]

@@ -70,7 +70,7 @@ fn count(said: &str, line: &str) -> u64 {
 /// Whole rows, which begin with a number or, as JSON, with a brace: headers don't.
 fn rows_of(text: &str) -> u64 {
     let row = |line: &&str| {
-        let start = line.trim_start().chars().next();
+        let start = line.trim_start_matches(['|', ' ']).chars().next();
         line.ends_with('\n') && start.is_some_and(|c| c == '{' || c.is_ascii_digit())
     };
     text.split_inclusive('\n').filter(row).count() as u64
@@ -227,10 +227,11 @@ fn on_a_small_disk(test: &str, kib: u32, to: &Path, args: &[&str]) -> Option<Out
 fn rows_that_a_full_disk_did_not_take_were_in_no_count() {
     let n = 20_000;
     let (_folder, x) = folder(n);
-    let all: [&[&str]; 7] = [
+    let all: [&[&str]; 8] = [
         &["-o", "json"],
         &["-o", "csv"],
         &["-o", "tsv"],
+        &["-o", "markdown"],
         &["-o", "table"],
         &["-j", "2"],
         &["--slow-sink", "drop", "--sink-queue", "1000"],
