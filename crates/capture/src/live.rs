@@ -6,6 +6,7 @@
 #[cfg(target_os = "linux")]
 mod block;
 mod clock;
+mod driver;
 mod indices;
 #[cfg(target_os = "linux")]
 mod interface;

@@ -1,7 +1,6 @@
 //! What time it is on a wire: the one place of this crate that looks at clocks.
 
 use super::Stamps;
-use crate::limits::REACHED_BEHIND_NS;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Says what time frames have come up to.
@@ -31,14 +30,8 @@ impl Clock {
         }
     }
 
-    /// The time that all frames to come are later than, provided that the rings are found empty
-    /// after this was asked. Of a foreign clock it is known only how far it went since a frame
-    /// came.
-    pub(super) fn now(&mut self) -> Option<i64> {
-        Some(self.time()?.saturating_sub(REACHED_BEHIND_NS))
-    }
-
-    /// What time it is; `None` where a foreign clock was not seen yet.
+    /// What time it is; `None` where a foreign clock was not seen yet. Of a foreign clock it is
+    /// known only how far it went since a frame came.
     pub(super) fn time(&mut self) -> Option<i64> {
         Some(if self.foreign {
             let (ts, since) = self.latest.as_mut()?;

@@ -42,7 +42,7 @@ pub(super) fn open(
         stamps(&plan, options.stamps)?;
         sockets(&plan, wires.len(), options, &mut rings)?;
         let dropped = known.iter().find(|f| f.index == plan.index).map_or(0, |f| f.dropped);
-        wires.push(Wire::new(name, plan.index, plan.link, dropped));
+        wires.push(Wire::new(plan.index, plan.link, dropped));
     }
     Ok((wires, rings))
 }

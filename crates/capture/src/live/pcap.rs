@@ -10,19 +10,13 @@
 
 mod wire;
 
-use super::clock::{Clock, Stopwatch};
-use super::losses::Losses;
+use super::driver::{Driver, Links, LiveDevice};
 use super::{ANY, LiveOptions, Stamps, State, check_names, error};
 use crate::buffers::Buffers;
-use crate::limits::{
-    DRAIN_MS, DRAIN_STEP_MS, PCAP_FAILURES_MAX, REACHED_BEHIND_NS, RETIRE_MS, STREAM_BUFFER,
-    WAIT_MS,
-};
+use crate::limits::{PCAP_FAILURES_MAX, REACHED_BEHIND_NS, RETIRE_MS, STREAM_BUFFER};
 use crate::sys::libpcap::device;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use std::cell::Cell;
 use std::io;
-use std::sync::atomic::Ordering;
 use weir_packet::ethernet::link_name;
 use weir_packet::source::{Account, FrameBatch, LinkType, Lost, Source, SourceError};
 use weir_packet::walk::supported;
@@ -72,20 +66,9 @@ pub fn open_pcap(names: &[String], options: LiveOptions) -> Result<PcapSource, S
     let buffers = Buffers::new(STREAM_BUFFER);
     let wires = names.iter().map(|name| Wire::open(name, &options, &buffers));
     let wires = wires.collect::<Result<Vec<Wire>, SourceError>>()?;
-    let mut clock = Clock::new(options.stamps);
-    let losses = Losses::since(clock.time().unwrap_or(i64::MIN), clock.is_foreign());
-    Ok(PcapSource {
-        wires,
-        buffers,
-        clock,
-        options,
-        seq: 0,
-        losses,
-        watched: Cell::new(Stopwatch::start()),
-        ending: None,
-        error: None,
-        ended: false,
-    })
+    let snaplen = options.snaplen;
+    let device = PcapDevices { wires, buffers, snaplen, oldest: 0, failed: None };
+    Ok(PcapSource(Driver::new(device, names.iter().cloned(), options)))
 }
 
 /// Packets of some devices, by libpcap.
@@ -93,22 +76,7 @@ pub fn open_pcap(names: &[String], options: LiveOptions) -> Result<PcapSource, S
 /// [`Source::account`] counts as lost in the ring what libpcap says was dropped (`ps_drop`), and by
 /// the interface what the kernel's counters of it say, or, elsewhere than on Linux, libpcap
 /// (`ps_ifdrop`).
-pub struct PcapSource {
-    wires: Vec<Wire>,
-    buffers: Buffers,
-    clock: Clock,
-    options: LiveOptions,
-    /// The number of the next packet.
-    seq: u64,
-    losses: Losses,
-    /// Since when devices were not asked how they are.
-    watched: Cell<Stopwatch>,
-    /// Since when no more packets are taken, and the last moment whose packets still are.
-    ending: Option<(Stopwatch, i64)>,
-    /// Why a device can't be read any more; told behind what was at hand of all of them.
-    error: Option<SourceError>,
-    ended: bool,
-}
+pub struct PcapSource(Driver<PcapDevices>);
 
 impl PcapSource {
     /// What each device gives, in words.
@@ -123,241 +91,178 @@ impl PcapSource {
             };
             format!("{}: {version}, {}, times in {unit}{known}", wire.name, link_name(link))
         };
-        self.wires.iter().map(line).collect()
+        self.0.device().wires.iter().map(line).collect()
     }
 
     /// The link type of the packets of each device.
     pub fn links(&self) -> Vec<LinkType> {
-        self.wires.iter().map(|wire| wire.link).collect()
-    }
-
-    fn next(&mut self, batch: &mut FrameBatch) -> Result<bool, SourceError> {
-        let waited = Stopwatch::start();
-        loop {
-            self.end_if_asked();
-            // What came until this moment is there, or on its way.
-            let now = self.clock.now();
-            self.load();
-            if let Some(wire) = self.oldest() {
-                self.deliver(wire, batch);
-                return Ok(true);
-            }
-            if let Some(e) = self.error.take() {
-                return Err(e);
-            }
-            self.losses.empty();
-            if self.is_over() {
-                return Ok(false);
-            }
-            let elapsed = waited.elapsed_ms();
-            if elapsed >= WAIT_MS {
-                if let Some(ts) = self.reached(now) {
-                    batch.set_reached(ts);
-                }
-                self.watch();
-                self.look_for_losses();
-                self.losses.tell(batch);
-                return Ok(true);
-            }
-            let most = if self.ending.is_none() { WAIT_MS } else { DRAIN_STEP_MS };
-            self.wait(most.min(WAIT_MS - elapsed));
-        }
-    }
-
-    /// Takes packets of every device of which none are at hand, unless one failed, or it is time to
-    /// end.
-    fn load(&mut self) {
-        // Where times don't say when to stop, packets that keep coming would never end it.
-        let drained = |(since, until): &(Stopwatch, i64)| {
-            *until == i64::MAX && since.elapsed_ms() >= DRAIN_MS
-        };
-        if self.error.is_some() || self.ending.as_ref().is_some_and(drained) {
-            return;
-        }
-        let until = self.ending.map(|(_, until)| until);
-        for number in 0..self.wires.len() {
-            if let Err(message) = self.wires[number].load(&self.options, until) {
-                self.error = self.failed(number, message).err();
-            }
-            if self.error.is_some() {
-                return;
-            }
-        }
-    }
-
-    /// The device whose next packet is the oldest.
-    fn oldest(&self) -> Option<usize> {
-        let heads = self.wires.iter().enumerate();
-        let heads = heads.filter_map(|(number, wire)| wire.head().map(|ts| (ts, number)));
-        heads.min().map(|(_, number)| number)
-    }
-
-    fn deliver(&mut self, wire: usize, batch: &mut FrameBatch) {
-        if self.losses.are_due() {
-            self.look_for_losses();
-        }
-        self.wires[wire].fill(batch, self.seq, &self.buffers);
-        self.seq += batch.len() as u64;
-        if let Some(&ts) = batch.ts().last() {
-            self.clock.saw(ts);
-        }
-        if let Some(&ts) = batch.ts().first() {
-            self.losses.saw(ts);
-        }
-        self.losses.tell(batch);
-    }
-
-    /// What time is reached where no packet is at hand: of devices that have brought nothing but
-    /// what the filter refused, no more than that.
-    fn reached(&self, now: Option<i64>) -> Option<i64> {
-        let busy = self.wires.iter().filter(|wire| wire.came > 0);
-        busy.map(|wire| wire.seen.saturating_sub(REACHED_BEHIND_NS)).chain(now).min()
-    }
-
-    /// Waits until something comes, or so long. Where a device has nothing to wait on, it is asked
-    /// again before packets get old.
-    fn wait(&self, most_ms: u32) {
-        let fds: Vec<_> = self.wires.iter().map(|wire| wire.device.fd()).collect();
-        let blind = fds.iter().any(Option::is_none);
-        let ms = if blind { most_ms.min(RETIRE_MS) } else { most_ms };
-        let mut fds: Vec<PollFd<'_>> = self
-            .wires
-            .iter()
-            .zip(&fds)
-            .filter(|(wire, _)| wire.state != State::Gone)
-            .filter_map(|(_, fd)| fd.as_ref().map(|fd| PollFd::new(fd, PollFlags::IN)))
-            .collect();
-        let time = Timespec { tv_sec: 0, tv_nsec: i64::from(ms.min(999)) * 1_000_000 };
-        // A signal ends it too, and what else may go wrong the next call to libpcap will tell.
-        let _ = poll(&mut fds, Some(&time));
-    }
-
-    /// Ends the capture once that is asked for: what came until then is still taken. Of times that
-    /// have nothing to do with the clock nobody can tell, and what is there is taken.
-    fn end_if_asked(&mut self) {
-        let asked = self.options.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed));
-        if self.ending.is_some() || !asked {
-            return;
-        }
-        let known = self.options.stamps != Stamps::AdapterUnsynced;
-        let until = self.clock.time().filter(|_| known).unwrap_or(i64::MAX);
-        self.ending = Some((Stopwatch::start(), until));
-    }
-
-    /// Whether nothing will come any more.
-    fn is_over(&mut self) -> bool {
-        if self.ending.is_none() && self.wires.iter().all(|wire| wire.state == State::Gone) {
-            self.ending = Some((Stopwatch::start(), i64::MAX));
-        }
-        let Some((ending, _)) = self.ending else { return false };
-        // A system hands packets over within twice the time that they may wait for others.
-        let quiet = ending.elapsed_ms() >= 3 * RETIRE_MS && self.wires.iter().all(Wire::is_quiet);
-        quiet || ending.elapsed_ms() >= DRAIN_MS || self.wires.iter().all(|wire| wire.beyond)
-    }
-
-    /// Learns what became of a device that libpcap can't read.
-    fn failed(&mut self, number: usize, message: String) -> Result<(), SourceError> {
-        let wire = &mut self.wires[number];
-        if wire.state == State::Gone {
-            return Ok(());
-        }
-        wire.failures += 1;
-        let fails = wire.failures > PCAP_FAILURES_MAX;
-        match wire.now() {
-            Some(State::Up) if fails => {}
-            Some(State::Up | State::Down) => {
-                self.turn(number, State::Down);
-                return Ok(());
-            }
-            Some(State::Gone) => {
-                self.turn(number, State::Gone);
-                return Ok(());
-            }
-            None => {}
-        }
-        let reason = format!("libpcap can't read from it any more: {message}");
-        Err(error(&self.wires[number].name, io::Error::other(reason)))
-    }
-
-    /// Asks devices how they are.
-    fn watch(&mut self) {
-        self.count_drops();
-        for number in 0..self.wires.len() {
-            if self.wires[number].state == State::Gone {
-                continue;
-            }
-            if let Some(state) = self.wires[number].now() {
-                self.turn(number, state);
-            }
-        }
-    }
-
-    /// Moves a device to a state, and tells of it if that is another.
-    fn turn(&mut self, wire: usize, state: State) {
-        let wire = &mut self.wires[wire];
-        if wire.state != state && wire.state != State::Gone {
-            wire.state = state;
-            self.options.tell(&state.event(wire.name.clone()));
-        }
-    }
-
-    fn count_drops(&self) {
-        self.wires.iter().for_each(Wire::count_drops);
-        self.watched.set(Stopwatch::start());
-    }
-
-    /// Asks what was lost until now.
-    fn look_for_losses(&mut self) {
-        if self.watched.get().elapsed_ms() >= WAIT_MS {
-            self.watch();
-        }
-        let before = self.clock.time();
-        let mut lost = Lost::default();
-        self.wires.iter().for_each(|wire| lost.merge(wire.lost()));
-        self.losses.take_all(lost, (before, self.clock.time()));
+        self.0.device().wires.iter().map(|wire| wire.link).collect()
     }
 }
 
 impl Source for PcapSource {
     fn fill(&mut self, batch: &mut FrameBatch) -> Result<bool, SourceError> {
-        // Lets go of its buffer.
-        batch.clear();
-        if self.ended {
-            return Ok(false);
-        }
-        let more = self.next(batch);
-        if !matches!(more, Ok(true)) {
-            self.ended = true;
-            batch.clear();
-            self.count_drops();
-            self.look_for_losses();
-            if let (Ok(false), Some(gap)) = (&more, self.losses.gap.take()) {
-                batch.set_gap(gap);
-                return Ok(true);
-            }
-        }
-        more
+        self.0.fill(batch)
     }
 
     fn is_ready(&mut self) -> bool {
-        self.load();
-        self.ended || self.error.is_some() || self.oldest().is_some()
+        self.0.is_ready()
     }
 
     fn account(&self) -> Account {
-        Account::of_all(self.interfaces())
+        self.0.account()
     }
 
     fn interfaces(&self) -> Vec<(String, Account)> {
-        if self.watched.get().elapsed_ms() >= WAIT_MS && !self.ended {
-            self.count_drops();
+        self.0.interfaces()
+    }
+}
+
+/// The devices of a capture.
+struct PcapDevices {
+    wires: Vec<Wire>,
+    buffers: Buffers,
+    /// Bytes to keep of each packet at most.
+    snaplen: u32,
+    /// The device whose next packet is the oldest, as far as there are packets.
+    oldest: usize,
+    /// Why a device can't be read any more; told after what was at hand of all of them.
+    failed: Option<SourceError>,
+}
+
+impl LiveDevice for PcapDevices {
+    fn look(&mut self, until: i64, links: &mut Links) -> Result<bool, SourceError> {
+        if self.failed.is_none() && until != i64::MIN {
+            self.failed = self.load(until, links).err();
         }
+        let heads = self.wires.iter().enumerate();
+        let heads = heads.filter_map(|(number, wire)| wire.head().map(|ts| (ts, number)));
+        match (heads.min(), self.failed.take()) {
+            (Some((_, number)), failed) => {
+                (self.oldest, self.failed) = (number, failed);
+                Ok(true)
+            }
+            (None, Some(e)) => Err(e),
+            (None, None) => Ok(false),
+        }
+    }
+
+    fn is_fresh(&self) -> bool {
+        self.wires[self.oldest].is_fresh()
+    }
+
+    fn lend(&mut self, batch: &mut FrameBatch, seq: u64) {
+        self.wires[self.oldest].fill(batch, seq, &self.buffers);
+    }
+
+    /// Waits until something comes, or so long. Where a device has nothing to wait on, it is asked
+    /// again before packets get old.
+    fn wait(&mut self, most_ms: u32, links: &mut Links) -> Result<(), SourceError> {
+        let fds: Vec<_> = self.wires.iter().map(|wire| wire.device.fd()).collect();
+        let blind = fds.iter().any(Option::is_none);
+        let ms = if blind { most_ms.min(RETIRE_MS) } else { most_ms };
+        let there = fds.iter().enumerate().filter(|(at, _)| links.state(*at) != State::Gone);
+        let mut fds: Vec<PollFd<'_>> = there
+            .filter_map(|(_, fd)| fd.as_ref().map(|fd| PollFd::new(fd, PollFlags::IN)))
+            .collect();
+        let time = Timespec { tv_sec: 0, tv_nsec: i64::from(ms.min(999)) * 1_000_000 };
+        // A signal ends it too, and what else may go wrong the next call to libpcap will tell.
+        let _ = poll(&mut fds, Some(&time));
+        Ok(())
+    }
+
+    /// Of devices that have brought nothing but what the filter refused, no more is known than the
+    /// times of that.
+    fn reached(&self, now: Option<i64>) -> Option<i64> {
+        let busy = self.wires.iter().filter(|wire| wire.came > 0).map(|wire| wire.seen);
+        Some(busy.chain(now).min()?.saturating_sub(REACHED_BEHIND_NS))
+    }
+
+    /// libpcap says what failed when it is read from.
+    fn check(&mut self, _links: &mut Links) -> Result<(), SourceError> {
+        Ok(())
+    }
+
+    fn watch(&mut self, links: &mut Links) {
+        self.count_drops();
+        for (number, wire) in self.wires.iter().enumerate() {
+            if links.state(number) == State::Gone {
+                continue;
+            }
+            if let Some(state) = wire.now() {
+                links.turn(number, state);
+            }
+        }
+    }
+
+    fn count_drops(&self) {
+        self.wires.iter().for_each(Wire::count_drops);
+    }
+
+    fn lost(&self) -> Lost {
+        let mut lost = Lost::default();
+        self.wires.iter().for_each(|wire| lost.merge(wire.lost()));
+        lost
+    }
+
+    /// What came until then is still taken. Of times that have nothing to do with the clock nobody
+    /// can tell, and what is there is taken.
+    fn close(&mut self, now: Option<i64>, _links: &Links) -> Result<i64, SourceError> {
+        Ok(now.unwrap_or(i64::MAX))
+    }
+
+    fn is_drained(&self, ending_ms: u32) -> bool {
+        // A system hands packets over within twice the time that they may wait for others.
+        let quiet = ending_ms >= 3 * RETIRE_MS && self.wires.iter().all(Wire::is_quiet);
+        quiet || self.wires.iter().all(|wire| wire.beyond)
+    }
+
+    fn accounts(&self) -> Vec<Account> {
         let account = |wire: &Wire| {
             let (received, filtered) = (wire.delivered + wire.refused, wire.refused);
-            let lost: Lost = wire.lost();
-            (wire.name.clone(), Account { received, filtered, lost, ..Account::default() })
+            Account { received, filtered, lost: wire.lost(), ..Account::default() }
         };
         self.wires.iter().map(account).collect()
+    }
+}
+
+impl PcapDevices {
+    /// Takes packets of every device of which none are at hand, until one fails.
+    fn load(&mut self, until: i64, links: &mut Links) -> Result<(), SourceError> {
+        for number in 0..self.wires.len() {
+            if let Err(message) = self.wires[number].load(self.snaplen, until) {
+                self.failed(number, message, links)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Learns what became of a device that libpcap can't read.
+    fn failed(
+        &mut self,
+        number: usize,
+        message: String,
+        links: &mut Links,
+    ) -> Result<(), SourceError> {
+        if links.state(number) == State::Gone {
+            return Ok(());
+        }
+        let wire = &mut self.wires[number];
+        wire.failures += 1;
+        match wire.now() {
+            Some(State::Up) if wire.failures > PCAP_FAILURES_MAX => {}
+            Some(State::Up | State::Down) => {
+                links.turn(number, State::Down);
+                return Ok(());
+            }
+            Some(State::Gone) => {
+                links.turn(number, State::Gone);
+                return Ok(());
+            }
+            None => {}
+        }
+        let reason = format!("libpcap can't read from it any more: {message}");
+        Err(error(&wire.name, io::Error::other(reason)))
     }
 }
 

@@ -22,7 +22,6 @@ pub(super) struct Wire {
     pub(super) name: String,
     pub(super) device: Device,
     pub(super) link: LinkType,
-    pub(super) state: State,
     /// How often libpcap failed since it last did not.
     pub(super) failures: u32,
     /// Packets that the last call brought, those that the filter refused among them.
@@ -141,7 +140,6 @@ impl Wire {
             name: name.to_owned(),
             device,
             link,
-            state: State::Up,
             failures: 0,
             came: 0,
             seen: i64::MIN,
@@ -173,17 +171,22 @@ impl Wire {
         self.frames.get(self.next).map(|frame| frame.ts)
     }
 
+    /// Whether it is the first of those that the last call brought.
+    pub(super) fn is_fresh(&self) -> bool {
+        self.next == 0
+    }
+
     /// Whether nothing came when libpcap was last asked, and nothing is at hand.
     pub(super) fn is_quiet(&self) -> bool {
         self.came == 0 && self.head().is_none()
     }
 
-    /// Takes packets that are there, unless there are some at hand; those that came behind `until`
+    /// Takes packets that are there, unless there are some at hand; those later than `until`
     /// are left out.
     ///
     /// # Errors
     /// In libpcap's words.
-    pub(super) fn load(&mut self, options: &LiveOptions, until: Option<i64>) -> Result<(), String> {
+    pub(super) fn load(&mut self, snaplen: u32, until: i64) -> Result<(), String> {
         if self.head().is_some() {
             return Ok(());
         }
@@ -198,7 +201,7 @@ impl Wire {
         if let Came::Cooked(indices) = came_by {
             indices.refresh();
         }
-        let (until, keep) = (until.unwrap_or(i64::MAX), options.snaplen as usize);
+        let keep = snaplen as usize;
         let mut came = 0;
         let result = device.dispatch(BATCH as c_int, |packet| {
             came += 1;
