@@ -67,14 +67,11 @@ pub const ROWS_START: usize = 16;
 /// the batch brought.
 pub const SWEEP: usize = 16;
 
-/// Keys among which those to be evicted are chosen, ...
-pub const EVICT_LOOK: usize = 64;
+/// Keys of a full scan that are looked at to find the age up to which keys are chosen to go, ...
+pub const EVICT_SAMPLE: usize = 512;
 
-/// ...how many of them are, ...
-pub const EVICT_OF_LOOK: usize = 16;
-
-/// ...and rows looked at to find them.
-pub const EVICT_STEPS: usize = 1024;
+/// ...which about one key in so many has.
+pub const EVICT_SHARE: usize = 8;
 
 /// Parts of one key, and of one argument of `distinct` with its group.
 pub const PARTS_MAX: usize = 32;

@@ -55,8 +55,9 @@
 //!
 //! # Bounds
 //!
-//! Only those that a program states are kept, of all rows together. What a full `scan` or
-//! `distinct` does is not for comparison: the engine's give up other keys than this model does.
+//! Only those that a program states are kept, of all rows together. A full `scan` or `distinct`
+//! gives up the key whose latest row has the earliest time, judged as its idle time is, and of
+//! several the one whose row came first; a key that is idle already does not count as evicted.
 
 mod call;
 mod clock;

@@ -90,9 +90,8 @@ impl Steps<'_> {
         });
         let (first, last) = (known.is_none(), known.map_or(now, |m| m.last.max(now)));
         if !keys.contains_key(&key) && keys.len() as u64 >= d.max_keys {
-            let oldest = keys.iter().min_by_key(|(_, m)| m.turn).map(|(k, _)| k.clone());
-            keys.remove(&oldest.expect("a distinct may hold a key"));
-            self.evicted += 1;
+            // Of a window that has closed no further row comes.
+            self.give_up(keys, now, if d.windowed { 1 } else { d.idle_ns });
         }
         keys.insert(key, Memory { states: Vec::new(), last, turn: self.turn });
         first

@@ -29,9 +29,7 @@ impl Steps<'_> {
             None => (s.states.iter().map(|x| self.eval.eval(&x.init, row, &[])).collect(), now),
         };
         if !keys.contains_key(&key) && keys.len() as u64 >= s.max_keys {
-            let oldest = keys.iter().min_by_key(|(_, m)| m.turn).map(|(k, _)| k.clone());
-            keys.remove(&oldest.expect("a scan may hold a key"));
-            self.evicted += 1;
+            self.give_up(keys, now, s.idle_ns);
         }
         let states: Vec<_> =
             s.states.iter().map(|x| self.eval.eval(&x.update, row, &before)).collect();
@@ -39,5 +37,22 @@ impl Steps<'_> {
             put(&mut row.cells, x.output, value.clone());
         }
         keys.insert(key, Memory { states, last, turn: self.turn });
+    }
+
+    /// Forgets the key whose latest row has the earliest time, of several the one whose row came
+    /// first. One that is idle by now is no loss.
+    pub(super) fn give_up(
+        &mut self,
+        keys: &mut BTreeMap<Vec<Value>, Memory>,
+        now: Option<i64>,
+        idle_ns: i64,
+    ) {
+        let oldest = keys.iter().min_by_key(|(_, m)| (m.last, m.turn)).map(|(k, _)| k.clone());
+        let oldest = keys.remove(&oldest.expect("a stage may hold a key")).expect("it is there");
+        let is_idle = match (now, oldest.last) {
+            (Some(now), Some(last)) => now.saturating_sub(last) >= idle_ns,
+            _ => false,
+        };
+        self.evicted += u64::from(!is_idle);
     }
 }

@@ -6,10 +6,10 @@
 //! | Emits | on push: the first row of a key, of windowed rows the first in each window; with `idle` also the first after so long without one |
 //! | Order | kept |
 //! | State | per key its words, its time and a word of housekeeping; `max` (default 16 Mi) keys, kept to the end unless there is an `idle` |
-//! | Full | a key that was not touched lately is evicted, and counted; its next row passes again |
+//! | Full | the key that had no row for longest is evicted, and counted unless it is idle; its next row passes again |
 //! | Late | a late row is taken as it comes; it cannot bring an expired key back |
 //! | Merge | partitioned by key |
-//! | Exact? | exact up to `max`; which key is evicted beyond depends on batches, and where the query names no `max` on workers: each holds that many |
+//! | Exact? | exact; which key is evicted depends on workers where the query names no `max`: each holds that many |
 //!
 //! It is a [`scan`](super::scan) that counts the rows of a key as far as two, and so an automaton,
 //! and a filter behind it.

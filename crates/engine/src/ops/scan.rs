@@ -6,29 +6,33 @@
 //! | Emits | on push: every row, with the states after it as columns |
 //! | Order | kept |
 //! | State | per key its words, its time, a word of housekeeping and one or two a state; `max` (default 1 Mi) keys, `idle` (default 1 h); in Rust 64 Mi, kept to the end |
-//! | Full | a key that was not touched lately is evicted, and counted; in Rust further keys are left out, and counted |
+//! | Full | the key that had no row for longest is evicted, and counted unless it is idle; in Rust further keys are left out, and counted |
 //! | Late | a late row is folded in as it comes; it cannot bring an expired key back |
 //! | Merge | partitioned by key |
-//! | Exact? | exact up to `max`; which key is evicted beyond depends on batches, and where the query names no `max` on workers: each holds that many |
+//! | Exact? | exact; which key is evicted depends on workers where the query names no `max`: each holds that many |
 //!
 //! Two modes. Where the states take few values, known in advance, the scan is an automaton
 //! (`steps.rs`): what each row does is computed for all states at once, before any is known, and
 //! the rest is one step per row. Else the updates of a batch run in rounds (`rounds.rs`): no key
 //! twice in one, so that a round is evaluated column by column like any other expression.
 
+mod oldest;
 mod rounds;
 mod steps;
 mod store;
 
 use super::operator::{Batch, Operator, known};
 use super::summarize::item;
+use super::work::in_turn;
 use crate::counters::Ledger;
 use crate::expr::{Automaton, Src, Val};
 use crate::key::{Direct, Layout, Part, Pool, narrow_rows};
 use crate::limits::PARTS_MAX;
 use crate::table::HashKey;
+use oldest::Oldest;
 use rounds::Rounds;
 use std::mem::swap;
+use std::ops::Range;
 use steps::Steps;
 use store::{Store, Terms};
 use weir_packet::bits::Bits;
@@ -65,7 +69,10 @@ pub struct Scan {
     /// Of narrow keys, and of wide ones if there are any.
     stores: Vec<Store>,
     key_texts: Pool,
+    oldest: Oldest,
     evicted: u64,
+    /// Batches so far, and the one at hand.
+    batches: u64,
     /// Scratch: where the key columns stand.
     srcs: Vec<Src>,
 }
@@ -108,7 +115,9 @@ impl Scan {
             max_keys,
             mode,
             key_texts: Pool::default(),
+            oldest: Oldest::default(),
             evicted: 0,
+            batches: 0,
             srcs: Vec::with_capacity(PARTS_MAX),
         }
     }
@@ -159,19 +168,58 @@ impl Scan {
     }
 
     /// Hands each row, with the row of its key in a store, to the mode.
-    fn take_rows(&mut self, clock: &[i64]) {
-        for s in 0..self.stores.len() {
-            if self.stores[s].taken.is_empty() {
-                continue;
+    fn take_rows(&mut self, clock: &[i64], rows: Bits) {
+        self.stores.iter_mut().for_each(Store::prefetch);
+        if self.live() + rows.count() <= self.max_keys {
+            for s in 0..self.stores.len() {
+                self.take_these(s, 0..BATCH, clock);
             }
-            let others = self.live() - self.stores[s].live();
-            let max_keys = self.max_keys.saturating_sub(others);
-            let (store, terms) =
-                (&mut self.stores[s], Terms { clock, idle_ns: self.idle_ns, max_keys });
-            self.evicted += match &mut self.mode {
-                Mode::Steps(steps) => steps.take(store, terms),
-                Mode::Rounds(rounds) => rounds.take(store, terms),
+            return;
+        }
+        // Which key goes depends on all rows before, of whatever store.
+        let narrow = self.stores[0].taken;
+        let mut next = [0; 2];
+        in_turn(rows, narrow, |run, s| {
+            let these = next[s]..next[s] + run.count();
+            next[s] = these.end;
+            self.take_these(s, these, clock);
+        });
+    }
+
+    /// The same for some of those that a store took, by their numbers.
+    fn take_these(&mut self, s: usize, mut these: Range<usize>, clock: &[i64]) {
+        loop {
+            let room = self.max_keys.saturating_sub(self.live());
+            let first = self.first();
+            let store = &mut self.stores[s];
+            these.end = these.end.min(store.taken.count());
+            let terms = Terms { clock, idle_ns: self.idle_ns, first, room };
+            these.start = match &mut self.mode {
+                Mode::Steps(steps) => steps.take(store, terms, these.clone()),
+                Mode::Rounds(rounds) => rounds.take(store, terms, these.clone()),
             };
+            if these.is_empty() {
+                return;
+            }
+            let position = self.stores[s].position(these.start);
+            self.evict(clock[position]);
+        }
+    }
+
+    /// The number of the first row of the batch at hand.
+    fn first(&self) -> u64 {
+        self.batches * BATCH as u64
+    }
+
+    /// Evicts the key that had no row for longest, at this time.
+    #[inline(never)]
+    fn evict(&mut self, now: i64) {
+        let first = self.first();
+        let gone = self.oldest.pop(&mut self.stores).expect("a full scan holds a key");
+        self.stores[usize::from(gone.store)].evict(gone.row);
+        self.evicted += u64::from(now.saturating_sub(gone.age.last) < self.idle_ns);
+        if let (Mode::Rounds(rounds), true) = (&mut self.mode, gone.age.turn >= first) {
+            rounds.evicted((gone.age.turn - first) as usize);
         }
     }
 }
@@ -181,22 +229,19 @@ impl Operator for Scan {
         if rows.is_empty() {
             return rows;
         }
+        self.batches += 1;
         self.take_keys(batch, rows);
         // While the index comes.
         match &mut self.mode {
             Mode::Steps(steps) => steps.begin(batch, rows),
             Mode::Rounds(rounds) => rounds.begin(),
         }
-        self.take_rows(batch.clock);
+        self.take_rows(batch.clock, rows);
         match &mut self.mode {
             Mode::Steps(steps) => steps.end(batch, rows, &self.states),
             Mode::Rounds(rounds) => rounds.end(batch, &mut self.stores, &self.states),
         }
-        // A store may have had no key that could go, or there were too many in the other.
-        let over = self.live().saturating_sub(self.max_keys);
-        for _ in 0..over {
-            self.evicted += u64::from(self.stores.iter_mut().any(|s| s.evict(|_| true)));
-        }
+        self.stores.iter_mut().for_each(Store::free_evicted);
         rows
     }
 
@@ -216,7 +261,9 @@ impl Operator for Scan {
         }
         swap(&mut self.stores, &mut old.stores);
         swap(&mut self.key_texts, &mut old.key_texts);
+        swap(&mut self.oldest, &mut old.oldest);
         swap(&mut self.evicted, &mut old.evicted);
+        swap(&mut self.batches, &mut old.batches);
         true
     }
 
@@ -236,10 +283,13 @@ mod tests {
     use crate::ops::testing::{binary, compare, field, int, state};
     use crate::rows::Collect;
     use crate::run::{Options, run};
+    use crate::table::HashKey;
+    use std::net::{Ipv4Addr, Ipv6Addr};
+    use weir_packet::craft::Frame;
     use weir_packet::source::LinkType;
     use weir_plan::limits::SCAN_KEYS_MAX;
     use weir_plan::stage::ScanState;
-    use weir_plan::{BinaryOp, Expr, ExprKind, Scan, Stage, Type, Value};
+    use weir_plan::{BinaryOp, Distinct, Expr, ExprKind, Scan, Stage, Type, Value};
 
     /// Numbers the rows of each key.
     fn position(keys: &[&str], idle_ns: i64, max_keys: u64) -> Vec<Stage> {
@@ -415,6 +465,57 @@ mod tests {
         let update = when(is(stage(), int(0)), when(is(ratio, int(0)), int(1), int(0)), int(1));
         let rows = check_stages(one_state(int(0), update, 1 << 60));
         assert_eq!(rows[..4], ["0", "0", "1", "1"]);
+    }
+
+    /// Packets of many hosts of both families, half of which lag the clock.
+    fn hosts() -> Frames {
+        let frames = (0..3_000u64).map(|i| {
+            let h = HashKey::KNOWN.hash([i]);
+            let (host, lag) = ((h >> 20) as u32 % 1_000, (h >> 50) as i64 % 2_000);
+            let frame = match h & 1 {
+                0 => Frame::ethernet().ipv6(Ipv6Addr::from(u128::from(host)), Ipv6Addr::from(1)),
+                _ => Frame::ethernet().ipv4(Ipv4Addr::from(host), Ipv4Addr::from(1)),
+            };
+            let lag = if h & 2 == 0 { lag } else { 0 };
+            ((5_000 + i as i64 * 3 - lag) * 1_000_000, frame.udp(1, 2).bytes())
+        });
+        Frames::new(LinkType::ETHERNET, &frames.collect::<Vec<_>>())
+    }
+
+    /// A scan of so many states, each the number of the row.
+    fn positions(states: usize, idle_ns: i64, max_keys: u64) -> Vec<Stage> {
+        let mut stages = position(&["ip.src"], idle_ns, max_keys);
+        let [Stage::Scan(scan), Stage::Project { columns }] = &mut stages[..] else {
+            unreachable!("see position")
+        };
+        for n in 1..states {
+            let update = binary(BinaryOp::Add, state(n, Type::Int), int(1));
+            let name = format!("state {n}").into();
+            scan.states.push(ScanState { name, output: n, init: int(0), update });
+            columns.push((format!("column {n}"), Expr::column(n, Type::Int)));
+        }
+        stages
+    }
+
+    /// Keys were looked at some at a time, and those of the batch at hand could not go: which
+    /// went depended on batches.
+    #[test]
+    fn the_key_that_had_no_row_for_longest_goes_whatever_the_batches() {
+        for (max, idle_ms) in [(1, 1 << 40), (5, 400), (700, 4_000), (700, 1 << 40)] {
+            let idle_ns = idle_ms * 1_000_000;
+            let keys = vec![field("ip.src")];
+            let first = Distinct { keys, windowed: false, idle_ns, max_keys: max };
+            let project = Stage::Project { columns: vec![("number".into(), field("number"))] };
+            let first = vec![Stage::Distinct(first), project];
+            for stages in [positions(1, idle_ns, max), positions(9, idle_ns, max), first] {
+                let (mut sink, mut source) = (Collect::default(), hosts());
+                let (functions, options) = (Functions::default(), Options::default());
+                let plan = program(stages);
+                check(&plan, &functions, &source);
+                let done = run(&plan, &functions, &mut source, &mut sink, &options, &mut |_| {});
+                assert!(done.ledger.evicted > 100, "{:?}", done.ledger);
+            }
+        }
     }
 
     #[test]

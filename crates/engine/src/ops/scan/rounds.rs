@@ -5,17 +5,14 @@
 //! The table is read for the first row of each key and written after the last; between, the states
 //! go from row to row within the columns.
 
-use super::store::{HEAD, META, Store, Terms};
+use super::store::{HEAD, META, MODE_BITS, Store, Terms};
 use super::{Batch, State};
 use crate::expr::{Class, Src, copy_rows};
 use crate::key::Pool;
+use std::ops::Range;
 use weir_packet::bits::Bits;
 use weir_packet::column::{Column, Repr};
 use weir_packet::limits::BATCH;
-
-/// The mode's word of a row: which states are present in the high half; in the low half the
-/// position of the last row of the batch that had the key, from 1 on, and 0 between batches.
-const HERE: u64 = 0xffff_ffff;
 
 /// A scan in rounds.
 pub(super) struct Rounds {
@@ -43,7 +40,13 @@ struct Work {
 
 /// Words of a table row that hold states.
 pub(super) fn words(states: &[State]) -> usize {
-    states.iter().map(width).sum()
+    present_at(states).1 - HEAD + states.iter().map(width).sum::<usize>()
+}
+
+/// Where the word stands, behind the key, whose low bits say which states are present, and where
+/// the first state does: the mode's byte, if that has a bit for each, or else a word of its own.
+fn present_at(states: &[State]) -> (usize, usize) {
+    if states.len() <= MODE_BITS as usize { (META, HEAD) } else { (HEAD, HEAD + 1) }
 }
 
 fn width(state: &State) -> usize {
@@ -78,33 +81,36 @@ impl Rounds {
         (work.fresh, work.firsts, work.lasts) = (Bits::NONE, Bits::NONE, Bits::NONE);
     }
 
-    /// Whether a key that no row of the batch has may go.
-    pub(super) fn may_go(meta: u64) -> bool {
-        meta & HERE == 0
-    }
-
-    /// Places the rows of a store; returns how many keys were evicted.
-    pub(super) fn take(&mut self, store: &mut Store, terms: Terms<'_>) -> u64 {
+    /// Places these rows of a store, as far as [`Store::each`] goes.
+    pub(super) fn take(
+        &mut self,
+        store: &mut Store,
+        terms: Terms<'_>,
+        these: Range<usize>,
+    ) -> usize {
         let work = &mut *self.work;
+        let first = terms.first;
         store.each(
             terms,
-            Rounds::may_go,
+            these,
             #[inline(always)]
             |i, found| {
                 let meta = &mut found.cells[META];
-                let here = (*meta & HERE) as usize;
-                *meta = *meta & !HERE | (i as u64 + 1);
+                // The position of the row before with this key, if the batch has it.
+                let before = (*meta >> MODE_BITS).wrapping_sub(first) as usize;
+                let mode = *meta & ((1 << MODE_BITS) - 1);
+                *meta = (first + i as u64) << MODE_BITS | mode;
                 work.place[i] = found.row;
                 work.lasts.set(i);
-                if here > 0 {
-                    work.lasts.put(here - 1, false);
-                }
                 let mut round = 0;
+                if before < BATCH {
+                    work.lasts.put(before, false);
+                }
                 if found.fresh {
                     work.fresh.set(i);
-                } else if here > 0 {
-                    work.before[i] = (here - 1) as u8;
-                    round = work.round[here - 1] + 1;
+                } else if before < BATCH {
+                    work.before[i] = before as u8;
+                    round = work.round[before] + 1;
                 } else {
                     work.firsts.set(i);
                 }
@@ -113,6 +119,11 @@ impl Rounds {
                 work.count = work.count.max(round as usize + 1);
             },
         )
+    }
+
+    /// Says that the key was evicted whose last row has this position in the batch.
+    pub(super) fn evicted(&mut self, position: usize) {
+        self.work.lasts.put(position, false);
     }
 
     /// Evaluates the rows that were placed and stores the states after them.
@@ -160,13 +171,14 @@ impl Rounds {
     fn load(&mut self, batch: &mut Batch<'_>, stores: &mut [Store], states: &[State]) {
         for store in stores {
             let rows = store.taken.and(self.work.firsts);
-            let (stride, meta) = (store.stride(), store.meta());
+            let (stride, key) = (store.stride(), store.meta() - META);
             let table = store.words();
-            let mut at = meta - META + HEAD;
+            let (present, first) = present_at(states);
+            let (present, mut at) = (key + present, key + first);
             for (n, state) in states.iter().enumerate() {
                 let column = &mut batch.ctx.regs.columns[state.before];
                 let start = |i: usize| self.work.place[i] as usize * stride;
-                rows.each(|i| column.present.put(i, table[start(i) + meta] >> (32 + n) & 1 == 1));
+                rows.each(|i| column.present.put(i, table[start(i) + present] >> n & 1 == 1));
                 let there = column.present.and(rows);
                 match state.ty.repr() {
                     Repr::Bit => rows.each(|i| column.truth.put(i, table[start(i) + at] != 0)),
@@ -194,15 +206,17 @@ impl Rounds {
     fn store(&mut self, batch: &mut Batch<'_>, stores: &mut [Store], states: &[State]) {
         for store in stores {
             let rows = store.taken.and(self.work.lasts);
-            let (stride, meta) = (store.stride(), store.meta());
+            let (stride, key) = (store.stride(), store.meta() - META);
             let table = store.words();
             let start = |i: usize| self.work.place[i] as usize * stride;
-            rows.each(|i| table[start(i) + meta] = 0);
-            let mut at = meta - META + HEAD;
+            let (flags, first) = present_at(states);
+            let (flags, mut at) = (key + flags, key + first);
+            let none = !((1 << states.len()) - 1);
+            rows.each(|i| table[start(i) + flags] &= none);
             for (n, state) in states.iter().enumerate() {
                 let column = &batch.ctx.regs.columns[state.after];
                 let present = column.present;
-                rows.each(|i| table[start(i) + meta] |= u64::from(present.has(i)) << (32 + n));
+                rows.each(|i| table[start(i) + flags] |= u64::from(present.has(i)) << n);
                 match state.ty.repr() {
                     Repr::Bit => {
                         rows.each(|i| table[start(i) + at] = u64::from(column.truth.has(i)));

@@ -1,14 +1,15 @@
 //! Scans that are automata: each row's transitions were computed for all states at once, so that a
 //! row needs its key's state only to choose one. No rounds, no states to load.
 
-use super::store::{META, Store, Terms};
+use super::store::{META, MODE_BITS, Store, Terms};
 use super::{Batch, State};
 use crate::expr::{AUTOMATON_STATES, Automaton, START};
+use std::ops::Range;
 use weir_packet::bits::Bits;
 use weir_packet::column::Repr;
 use weir_packet::limits::BATCH;
 
-/// A scan that is an automaton. The mode's word of a row is its state.
+/// A scan that is an automaton. The mode's byte of a row is its state.
 pub(super) struct Steps {
     automaton: Automaton,
     work: Box<Work>,
@@ -36,25 +37,29 @@ impl Steps {
         self.automaton.transitions(&mut batch.ctx, rows, &mut self.work.transitions);
     }
 
-    /// Takes the rows of a store through their steps; returns how many keys were evicted.
-    pub(super) fn take(&mut self, store: &mut Store, terms: Terms<'_>) -> u64 {
+    /// Takes these rows of a store through their steps, as far as [`Store::each`] goes.
+    pub(super) fn take(
+        &mut self,
+        store: &mut Store,
+        terms: Terms<'_>,
+        these: Range<usize>,
+    ) -> usize {
         let Work { transitions, after, seen } = &mut *self.work;
-        let mut came = 0u32;
-        // What is found is done with at once, so that any key may go.
-        let evicted = store.each(
+        let (mut came, first) = (0u32, terms.first << MODE_BITS);
+        let end = store.each(
             terms,
-            |_| true,
+            these,
             #[inline(always)]
             |i, found| {
                 let before = if found.fresh { START as u64 } else { found.cells[META] };
                 let next = transitions[i] >> ((before * 4) & 63) & 15;
-                found.cells[META] = next;
+                found.cells[META] = first + ((i as u64) << MODE_BITS) | next;
                 after[i] = next as u8;
                 came |= 1 << next;
             },
         );
         *seen |= came;
-        evicted
+        end
     }
 
     /// Writes the states after the rows.

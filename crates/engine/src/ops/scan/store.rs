@@ -1,16 +1,18 @@
 //! What a scan remembers: rows of fixed width, found by key, that leave when they are idle or when
 //! room is needed.
 //!
-//! A row: the words of the key, the time of its last row, a word for the mode of the scan, then the
-//! mode's own words. Rows begin at multiples of their width, so that one of up to eight words lies
-//! in one cache line.
+//! A row: the words of the key, the time of its last row, a word that says which row that was and
+//! has a byte for the mode of the scan, then the mode's own words. Rows begin at multiples of their
+//! width, so that one of up to eight words lies in one cache line.
 
+use super::oldest::Age;
 use crate::key::{Chosen, Direct, Layout, Pool, pack};
-use crate::limits::{EVICT_LOOK, EVICT_OF_LOOK, EVICT_STEPS, ROWS_START, SWEEP};
+use crate::limits::{ROWS_START, SWEEP};
 use crate::pages::{Words, row_words};
 use crate::processor::prefetch;
 use crate::rows::Arena;
 use crate::table::{HashKey, Index, Keys};
+use std::ops::Range;
 use weir_packet::bits::Bits;
 use weir_packet::column::Column;
 use weir_packet::limits::BATCH;
@@ -18,12 +20,14 @@ use weir_packet::read::Plain;
 
 /// Where the time of the last row stands, behind the key.
 const LAST: usize = 0;
-/// Where the mode's word stands, behind the key.
+/// Where the number of the last row stands, and the mode's byte below it, behind the key.
 pub(super) const META: usize = 1;
 /// Words behind the key and before the mode's own.
 pub(super) const HEAD: usize = 2;
-/// The mode's word of a row that was given up.
-const FREE: u64 = u64::MAX;
+/// Bits of [`META`] below the number of the last row: the mode's own.
+pub(super) const MODE_BITS: u32 = 8;
+/// A bit of [`META`]: the key was given up.
+const GONE: u64 = 1 << 63;
 
 /// The keys of one layout and their rows.
 pub(super) struct Store {
@@ -42,10 +46,12 @@ pub(super) struct Store {
     /// Words of as many rows as there may be.
     limit: usize,
     free: Vec<u32>,
-    /// Where the search for a key to evict goes on.
-    evict_hand: usize,
-    /// Rows to be evicted next, with the time of their last rows.
-    doomed: Vec<(i64, u32)>,
+    /// Rows that were evicted since the batch began: what they hold may still be read.
+    evicted: Vec<u32>,
+    /// Rows that were added with a time up to this one, ...
+    lag_until: i64,
+    /// ...unless there were too many.
+    lagging: Option<Vec<u32>>,
     sweep: Sweep,
 }
 
@@ -76,8 +82,10 @@ pub(super) struct Terms<'a> {
     /// As in [`crate::ops::operator::Batch`].
     pub(super) clock: &'a [i64],
     pub(super) idle_ns: i64,
-    /// Keys that the store may hold.
-    pub(super) max_keys: usize,
+    /// The number of the first row of the batch: those of further ones follow.
+    pub(super) first: u64,
+    /// Keys that may be added.
+    pub(super) room: usize,
 }
 
 impl Store {
@@ -95,8 +103,9 @@ impl Store {
             rows: 0,
             limit: max_keys.saturating_add(BATCH).saturating_mul(stride),
             free: Vec::new(),
-            evict_hand: 0,
-            doomed: Vec::with_capacity(EVICT_OF_LOOK),
+            evicted: Vec::new(),
+            lag_until: i64::MIN,
+            lagging: Some(Vec::new()),
             sweep: Sweep { hand: 0, added: 0, oldest: i64::MAX, oldest_of_turn: i64::MAX },
             layout,
         }
@@ -104,7 +113,7 @@ impl Store {
 
     /// How many keys there are.
     pub(super) fn live(&self) -> usize {
-        self.rows - self.free.len()
+        self.rows - self.free.len() - self.evicted.len()
     }
 
     /// The rows from the first on, each of [`Store::stride`] words.
@@ -118,7 +127,7 @@ impl Store {
         self.stride
     }
 
-    /// Where the mode's word stands in a row.
+    /// Where [`META`] stands in a row.
     pub(super) fn meta(&self) -> usize {
         self.layout.words + META
     }
@@ -171,21 +180,20 @@ impl Store {
         n
     }
 
-    /// Finds or makes the row of each key that was taken, in order, and hands it to `f` with the
-    /// position of its row in the batch. A key beyond the bound takes the place of another that
-    /// `may_go` says of its mode's word; where none may, the store goes over. Returns how many were
-    /// evicted.
+    /// Finds or makes the row of each of the keys that were taken, in order, and hands it to `f`
+    /// with the position of its row in the batch; `f` writes [`META`]. Stops at a key that would be
+    /// one more than there is room for; returns its number among those taken.
     pub(super) fn each(
         &mut self,
         terms: Terms<'_>,
-        may_go: impl Fn(u64) -> bool,
+        these: Range<usize>,
         f: impl FnMut(usize, Found<'_>),
-    ) -> u64 {
+    ) -> usize {
         match self.layout.words {
-            1 => self.each_fixed::<1>(terms, may_go, f),
-            2 => self.each_fixed::<2>(terms, may_go, f),
-            5 => self.each_fixed::<5>(terms, may_go, f),
-            _ => self.each_by(terms, may_go, f, |row, words, j| {
+            1 => self.each_fixed::<1>(terms, these, f),
+            2 => self.each_fixed::<2>(terms, these, f),
+            5 => self.each_fixed::<5>(terms, these, f),
+            _ => self.each_by(terms, these, f, |row, words, j| {
                 words.iter().zip(row).all(|(w, k)| w[j] == *k)
             }),
         }
@@ -194,12 +202,12 @@ impl Store {
     fn each_fixed<const W: usize>(
         &mut self,
         terms: Terms<'_>,
-        may_go: impl Fn(u64) -> bool,
+        these: Range<usize>,
         f: impl FnMut(usize, Found<'_>),
-    ) -> u64 {
+    ) -> usize {
         self.each_by(
             terms,
-            may_go,
+            these,
             f,
             #[inline(always)]
             |row, words, j| {
@@ -217,21 +225,19 @@ impl Store {
     fn each_by(
         &mut self,
         terms: Terms<'_>,
-        may_go: impl Fn(u64) -> bool,
+        these: Range<usize>,
         mut f: impl FnMut(usize, Found<'_>),
         same: impl Fn(&[u64], &[[u64; BATCH]], usize) -> bool,
-    ) -> u64 {
-        self.prefetch();
+    ) -> usize {
         let (stride, key_words) = (self.stride, self.layout.words);
-        let mut evicted = 0;
-        for j in 0..self.keys.len.min(BATCH) {
+        let (mut room, end) = (terms.room, these.end.min(self.keys.len).min(BATCH));
+        for j in these.start..end {
             let i = self.positions[j] as usize & (BATCH - 1);
             let likely = self.likely[j];
             let at = likely as usize * stride;
-            let hit = self
-                .words
-                .get(at..at + stride)
-                .is_some_and(|row| same(row, &self.keys.words, j) && row[key_words + META] != FREE);
+            let hit = self.words.get(at..at + stride).is_some_and(|row| {
+                same(row, &self.keys.words, j) && row[key_words + META] & GONE == 0
+            });
             let (row, added) = if hit {
                 (likely, false)
             } else {
@@ -241,10 +247,9 @@ impl Store {
                 });
                 match found {
                     Ok(row) => (row, false),
+                    Err(_) if room == 0 => return j,
                     Err(_) => {
-                        if self.live() >= terms.max_keys && self.evict(&may_go) {
-                            evicted += 1;
-                        }
+                        room -= 1;
                         (self.add(j, terms.clock[i]), true)
                     }
                 }
@@ -256,11 +261,12 @@ impl Store {
             cells[LAST] = last.max(clock) as u64;
             f(i, Found { row, cells, fresh });
         }
-        evicted
+        end
     }
 
-    /// Fetches the rows that the keys are likely to have.
-    fn prefetch(&mut self) {
+    /// Fetches the rows that the keys which were taken are likely to have: to be called before
+    /// [`Store::each`].
+    pub(super) fn prefetch(&mut self) {
         let n = self.keys.len.min(BATCH);
         let (words, stride) = (&self.words[..], self.stride);
         self.index.likely(&self.keys.hashes[..n], &mut self.likely, |row| {
@@ -290,64 +296,72 @@ impl Store {
         let h = self.keys.hashes[j];
         let Err(place) = self.index.find(h, |_| false) else { unreachable!("no row is the same") };
         self.index.insert(place, h, row);
+        if clock <= self.lag_until {
+            self.lags(row);
+        }
         row
     }
 
+    /// Notes a row that was added with an early time.
+    #[cold]
+    fn lags(&mut self, row: u32) {
+        let is_full = self.lagging.as_ref().is_some_and(|l| l.len() > self.rows);
+        match &mut self.lagging {
+            Some(lagging) if !is_full => lagging.push(row),
+            _ => self.lagging = None,
+        }
+    }
+
+    /// The rows that were added since the last call, with a time up to the one then given; `None`
+    /// where there were too many to remember.
+    pub(super) fn take_lagging(&mut self) -> Option<Vec<u32>> {
+        self.lagging.replace(Vec::new())
+    }
+
+    /// Notes rows from now on that are added with a time up to this one.
+    pub(super) fn note_lagging(&mut self, until: i64) {
+        (self.lag_until, self.lagging) = (until, Some(Vec::new()));
+    }
+
+    /// Gives up a key that is not idle long enough; what its row holds stays until
+    /// [`Store::free_evicted`].
+    pub(super) fn evict(&mut self, row: u32) {
+        self.give_up(row);
+        self.evicted.push(row);
+    }
+
+    /// Lets the rows of keys that were evicted be used again.
+    pub(super) fn free_evicted(&mut self) {
+        self.free.append(&mut self.evicted);
+    }
+
     fn remove(&mut self, row: u32) {
-        let start = row as usize * self.stride;
-        self.index.remove(self.hash_of(row), row);
-        self.words[start + self.layout.words + META] = FREE;
+        self.give_up(row);
         self.free.push(row);
     }
 
-    /// The time of the last row of a key, and the mode's word; `None` for a free row.
-    fn head(&self, row: usize) -> Option<(i64, u64)> {
+    fn give_up(&mut self, row: u32) {
+        let start = row as usize * self.stride;
+        self.index.remove(self.hash_of(row), row);
+        self.words[start + self.layout.words + META] |= GONE;
+    }
+
+    /// When the last row of a key came; `None` if the key was given up.
+    #[inline]
+    pub(super) fn age(&self, row: usize) -> Option<Age> {
         let start = row * self.stride + self.layout.words;
         let (last, meta) = (self.words[start + LAST], self.words[start + META]);
-        (meta != FREE).then_some((last as i64, meta))
+        (meta & GONE == 0).then_some(Age { last: last as i64, turn: meta >> MODE_BITS })
     }
 
-    /// Removes a key that is idle longer than most and may go. `false` if there is none.
-    pub(super) fn evict(&mut self, may_go: impl Fn(u64) -> bool) -> bool {
-        loop {
-            while let Some((last, row)) = self.doomed.pop() {
-                // Since it was chosen it may have been touched, or be gone.
-                if self.head(row as usize).is_some_and(|(l, meta)| l == last && may_go(meta)) {
-                    self.remove(row);
-                    return true;
-                }
-            }
-            if !self.choose_doomed(&may_go) {
-                return false;
-            }
-        }
+    /// Where a key that was taken has its row in the batch.
+    pub(super) fn position(&self, j: usize) -> usize {
+        usize::from(self.positions[j])
     }
 
-    /// Looks at the next rows under the hand that may go and dooms those of them that are idle the
-    /// longest: several at once, since looking costs more than evicting. `false` if there is none.
-    #[cold]
-    fn choose_doomed(&mut self, may_go: &impl Fn(u64) -> bool) -> bool {
-        let (mut seen, mut n) = ([(0, 0); EVICT_LOOK], 0);
-        for _ in 0..self.rows.min(EVICT_STEPS) {
-            self.evict_hand = (self.evict_hand + 1) % self.rows;
-            let Some((last, meta)) = self.head(self.evict_hand) else { continue };
-            if may_go(meta) {
-                seen[n] = (last, self.evict_hand as u32);
-                n += 1;
-                if n == EVICT_LOOK {
-                    break;
-                }
-            }
-        }
-        let chosen = n.div_ceil(EVICT_LOOK / EVICT_OF_LOOK);
-        if chosen > 0 {
-            seen[..n].select_nth_unstable(chosen - 1);
-        }
-        self.doomed.extend_from_slice(&seen[..chosen]);
-        for &(_, row) in &self.doomed {
-            self.index.prefetch(self.hash_of(row));
-        }
-        chosen > 0
+    /// How many rows there are, those of keys that were given up too.
+    pub(super) fn rows(&self) -> usize {
+        self.rows
     }
 
     /// The hash of the key of a row.
@@ -362,7 +376,7 @@ impl Store {
         let Store { words, index, stride, rows, layout, .. } = self;
         let key = HashKey::random();
         let rows = (0..).zip(words.chunks_exact(*stride).take(*rows));
-        let live = rows.filter(|(_, row)| row[layout.words + META] != FREE);
+        let live = rows.filter(|(_, row)| row[layout.words + META] & GONE == 0);
         let hash = |row: &[u64]| key.hash(row[..layout.words].iter().copied());
         index.rekey(key, live.map(|(n, row)| (n, hash(row))));
     }
@@ -376,10 +390,10 @@ impl Store {
         }
         for _ in 0..(SWEEP * (1 + added)).min(self.rows) {
             let row = self.sweep.hand;
-            match self.head(row) {
-                Some((last, _)) if last <= old => self.remove(row as u32),
-                Some((last, _)) => {
-                    self.sweep.oldest_of_turn = self.sweep.oldest_of_turn.min(last);
+            match self.age(row) {
+                Some(age) if age.last <= old => self.remove(row as u32),
+                Some(age) => {
+                    self.sweep.oldest_of_turn = self.sweep.oldest_of_turn.min(age.last);
                 }
                 None => {}
             }

@@ -1,0 +1,105 @@
+//! Which key of a full scan goes: the one whose last row has the earliest time, and of several the
+//! one whose row came first.
+//!
+//! Rows are not kept in that order: this would cost each of them, and most scans are never full.
+//! Instead all keys up to some age are chosen at once, and go one after the other. A key that has a
+//! row after it was chosen is younger than it was, never older, so that it is enough to look at it
+//! again when its turn comes. A key that comes later may be older than some that were chosen, since
+//! packets lag the clock; the stores note these.
+
+use super::store::Store;
+use crate::limits::{EVICT_SAMPLE, EVICT_SHARE};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// When the last row of a key came.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct Age {
+    /// Its time: the largest of the key's rows.
+    pub(super) last: i64,
+    /// Its number among the rows of the scan.
+    pub(super) turn: u64,
+}
+
+/// A key in a store.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct Aged {
+    pub(super) age: Age,
+    pub(super) store: u8,
+    pub(super) row: u32,
+}
+
+/// The keys that go next.
+#[derive(Default)]
+pub(super) struct Oldest {
+    /// All keys up to the age `until` as they were when they were chosen, and some that are gone.
+    chosen: BinaryHeap<Reverse<Aged>>,
+    until: Option<Age>,
+    /// How often keys were chosen.
+    choices: usize,
+}
+
+impl Oldest {
+    /// The oldest key of all stores; `None` if these hold none.
+    pub(super) fn pop(&mut self, stores: &mut [Store]) -> Option<Aged> {
+        self.take_lagging(stores);
+        loop {
+            while let Some(Reverse(was)) = self.chosen.pop() {
+                match stores[usize::from(was.store)].age(was.row as usize) {
+                    Some(age) if age == was.age => return Some(was),
+                    Some(age) if Some(age) <= self.until => {
+                        self.chosen.push(Reverse(Aged { age, ..was }));
+                    }
+                    _ => {}
+                }
+            }
+            if !self.choose(stores) {
+                return None;
+            }
+        }
+    }
+
+    /// Chooses those that came since and are as old.
+    fn take_lagging(&mut self, stores: &mut [Store]) {
+        for (store, s) in stores.iter_mut().zip(0..) {
+            let Some(rows) = store.take_lagging() else {
+                self.chosen.clear();
+                return;
+            };
+            for row in rows {
+                let age = store.age(row as usize).filter(|&age| Some(age) <= self.until);
+                self.chosen.extend(age.map(|age| Reverse(Aged { age, store: s, row })));
+            }
+        }
+    }
+
+    /// Chooses about one key in [`EVICT_SHARE`]; `false` if there is none.
+    #[cold]
+    fn choose(&mut self, stores: &mut [Store]) -> bool {
+        let until = self.age_of_share(stores);
+        let mut chosen = std::mem::take(&mut self.chosen).into_vec();
+        for (store, s) in stores.iter_mut().zip(0..) {
+            for row in 0..store.rows() {
+                let age = store.age(row).filter(|age| *age <= until);
+                chosen.extend(age.map(|age| Reverse(Aged { age, store: s, row: row as u32 })));
+            }
+            store.note_lagging(until.last);
+        }
+        (self.chosen, self.until) = (chosen.into(), Some(until));
+        !self.chosen.is_empty()
+    }
+
+    /// An age that about one key in [`EVICT_SHARE`] has or exceeds, and one key at least.
+    fn age_of_share(&mut self, stores: &[Store]) -> Age {
+        let step = stores.iter().map(Store::rows).sum::<usize>().div_ceil(EVICT_SAMPLE).max(1);
+        self.choices += 1;
+        let rows = |store: &Store| (self.choices % step..store.rows()).step_by(step);
+        let ages = stores.iter().flat_map(|store| rows(store).filter_map(|r| store.age(r)));
+        let mut ages: Vec<Age> = ages.collect();
+        if ages.is_empty() {
+            return Age { last: i64::MAX, turn: u64::MAX };
+        }
+        let share = ages.len() / EVICT_SHARE;
+        *ages.select_nth_unstable(share).1
+    }
+}
