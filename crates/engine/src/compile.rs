@@ -297,7 +297,7 @@ impl<'a> Build<'a> {
                 self.scope.columns.resize(after.columns.len(), Src::Slot(0));
                 self.scope.columns[c.output] = src;
             }
-            Stage::Project { columns } => {
+            Stage::Project { columns } | Stage::Reshape { columns, .. } => {
                 self.scope.columns = self.compute(columns.iter().map(|(_, e)| e));
             }
             Stage::Scan(scan) => self.scan(scan, after.columns.len()),

@@ -300,7 +300,8 @@ impl State {
             Stage::Top { .. } => State::Held(Vec::new()),
             Stage::Limit(_) | Stage::Sample(_) => State::Passed(0),
             Stage::Join(_) => State::Sides(join::Held::new()),
-            Stage::Where(_) | Stage::Extend { .. } | Stage::Project { .. } => State::Nothing,
+            Stage::Where(_) | Stage::Extend { .. } => State::Nothing,
+            Stage::Project { .. } | Stage::Reshape { .. } => State::Nothing,
             Stage::Each(_) | Stage::Union(_) | Stage::Ends(_) => State::Nothing,
             Stage::Capture(_) => State::Nothing,
         }
@@ -400,7 +401,7 @@ impl<'a> Steps<'a> {
                     put(&mut row.cells, c.output, name);
                 }
             }
-            (Stage::Project { columns }, _) => {
+            (Stage::Project { columns } | Stage::Reshape { columns, .. }, _) => {
                 for row in &mut rows {
                     row.cells = columns.iter().map(|c| self.eval.eval(&c.1, row, &[])).collect();
                     row.packet = None;

@@ -149,7 +149,11 @@ fn need(
             let side = |schema: &Schema| bytes(width(schema) + ROW_HEAD);
             ("rows", j.max_rows, JOIN_ROWS_MAX, side(input) + side(&j.schema))
         }
-        Stage::Where(_) | Stage::Extend { .. } | Stage::Project { .. } | Stage::Limit(_) => {
+        Stage::Where(_)
+        | Stage::Extend { .. }
+        | Stage::Project { .. }
+        | Stage::Reshape { .. }
+        | Stage::Limit(_) => {
             return None;
         }
         Stage::Top { per: None, .. } | Stage::Union(_) | Stage::Sample(_) => return None,

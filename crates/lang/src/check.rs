@@ -17,6 +17,7 @@ mod file;
 mod join;
 mod name;
 mod param;
+mod reshape;
 mod rows;
 mod scan;
 mod session;

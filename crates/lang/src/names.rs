@@ -86,9 +86,27 @@ pub(crate) struct Scope {
     pub(crate) lenient: bool,
     /// What is done to the frames of packets that go out.
     pub(crate) edits: Vec<Edit>,
+    /// Of packets: the columns that are printed unless a stage says otherwise, in order.
+    pub(crate) listed: Vec<String>,
+    /// Columns and fields that `project-away` and `rename` took. What packets have stays where it
+    /// is, and nothing finds it by this name.
+    pub(crate) gone: BTreeMap<String, Gone>,
     /// Fields of packets that columns replace, and where: packets still have what they came with.
     pub(crate) replaced: BTreeMap<String, Span>,
 }
+
+/// Which stage took a column or a field.
+#[derive(Clone, Debug)]
+pub(crate) struct Gone {
+    pub(crate) stage: &'static str,
+    /// Where.
+    pub(crate) span: Span,
+    /// What it is called now.
+    pub(crate) renamed: Option<String>,
+}
+
+/// What packets put out unless a query says otherwise, before the columns that it adds.
+const PACKET_COLUMNS: &[&str] = &["ts", "len", "ip.src", "sport", "ip.dst", "dport", "ip.proto"];
 
 /// What time rows have.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -107,7 +125,8 @@ pub(crate) enum EventTime {
 impl Scope {
     /// What the first stage of a pipeline over packets sees.
     pub(crate) fn packets() -> Scope {
-        Scope { packets: true, ..Scope::default() }
+        let listed = PACKET_COLUMNS.iter().map(|&name| name.to_owned()).collect();
+        Scope { packets: true, listed, ..Scope::default() }
     }
 
     /// What is known after a mistake that hides which rows there are.
@@ -121,7 +140,22 @@ impl Scope {
             Some(_) => self.poisoned.remove(name),
             None => self.poisoned.insert(name.to_owned()),
         };
+        self.gone.remove(name);
+        if self.packets && !self.listed.iter().any(|listed| listed == name) {
+            self.listed.push(name.to_owned());
+        }
         self.schema.put(name, ty.unwrap_or(Type::Int))
+    }
+
+    /// The position of the column called `name`.
+    pub(crate) fn position(&self, name: &str) -> Option<usize> {
+        self.schema.position(name).filter(|_| !self.gone.contains_key(name))
+    }
+
+    /// The names of columns, in order.
+    pub(crate) fn columns(&self) -> impl Iterator<Item = &str> + Clone {
+        let names = self.schema.columns.iter().map(|c| c.name.as_str());
+        names.filter(|name| !self.gone.contains_key(*name))
     }
 
     /// Notes that the column `name`, given at that place, replaces a field of packets, if it does.

@@ -30,6 +30,8 @@ pub(crate) const STAGES: &[&str] = &[
     "where",
     "extend",
     "project",
+    "project-away",
+    "rename",
     "summarize",
     "scan",
     "top",

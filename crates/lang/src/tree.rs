@@ -65,6 +65,10 @@ pub(crate) enum Stage {
     Where(Expr),
     Extend(Vec<Item>),
     Project(Vec<Item>),
+    /// Items without names of their own, which are to be names.
+    ProjectAway(Vec<Item>),
+    /// Items with names.
+    Rename(Vec<Item>),
     Summarize(Summarize),
     Scan(Scan),
     Top(Top),

@@ -49,6 +49,7 @@ fn stage(s: &Stage) -> String {
             format!("extend {}", columns.iter().map(column).collect::<Vec<_>>().join(" "))
         }
         Stage::Project { columns } => format!("project {}", named(columns)),
+        Stage::Reshape { columns, word } => format!("{word:?} {}", named(columns)),
         Stage::Summarize(s) => {
             let aggs = s.aggs.iter().map(|a| {
                 let arg = a.arg.as_ref().map(expr).unwrap_or_default();
@@ -200,6 +201,42 @@ fn expressions() {
     check("bin(ts, 1m) == ts", "(Bin(ts, 1m) == ts)");
     check("-len < - 5", "(Neg(len) < -5)");
     check("~0 == -1", "(-1 == -1)");
+}
+
+#[test]
+fn columns_go_and_get_other_names() {
+    let check = |text: &str, expected: &str| assert_eq!(lowered(text), expected, "{text}");
+    let counted = "packets | summarize n = count(), bytes = sum(len) by ip.src, dport every 1s";
+    let [_, summarize, columns] =
+        lowered(counted).lines().map(str::to_owned).collect::<Vec<_>>().try_into().expect("three");
+    assert_eq!(columns, "  -> ts:time ip.src:ip dport:int n:int bytes:int");
+    let after = |stages: &str, expected: &[&str]| {
+        let expected = [&["- packets", &summarize], expected].concat().join("\n");
+        check(&format!("{counted} {stages}"), &expected);
+    };
+    let away = "  Away ts=#0 ip.src=#1 bytes=#4";
+    after("| project-away n, dport", &[away, "  -> ts:time ip.src:ip bytes:int"]);
+    let swapped = "  Rename start=#0 ip.src=#1 dport=#2 bytes=#3 n=#4";
+    let columns = "  -> start:time ip.src:ip dport:int bytes:int n:int";
+    after("| rename n = bytes, bytes = n, start = ts", &[swapped, columns]);
+    let again = "  Rename ip.src=#0 port=#1 dport=#2";
+    let columns = "  -> ip.src:ip port:int dport:int";
+    let first = "  Away ip.src=#1 dport=#2 n=#3";
+    after("| project-away ts, bytes | rename dport = n, port = dport", &[first, again, columns]);
+
+    // Packets stay packets, with all other fields.
+    let listed = "ts=ts len=len sport=sport ip.dst=ip.dst dport=dport ip.proto=ip.proto";
+    let columns = "ts:time len:int sport:int ip.dst:ip dport:int ip.proto:int";
+    check(
+        "packets | project-away ip.src | where tcp.syn",
+        &format!("- packets\n  where tcp.syn\n  project {listed}\n  -> {columns}"),
+    );
+    let text = "packets | extend x = len | rename client = ip.src, y = x \
+                | project-away len, sport | extend z = y";
+    let listed = "ts=ts client=#1 ip.dst=ip.dst dport=dport ip.proto=ip.proto y=#2 z=#3";
+    let columns = "ts:time client:ip ip.dst:ip dport:int ip.proto:int y:int z:int";
+    let stages = "extend x@0=len\n  extend client@1=ip.src y@2=#0\n  extend z@3=#2";
+    check(text, &format!("- packets\n  {stages}\n  project {listed}\n  -> {columns}"));
 }
 
 #[test]

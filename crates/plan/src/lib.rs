@@ -32,7 +32,7 @@ pub use ends::Ends;
 pub use expr::{BinaryOp, Expr, ExprKind, Member, UnaryOp};
 pub use functions::{AggSignature, Func, ScalarSignature, Signatures};
 pub use join::{Join, JoinColumn, JoinKind, Union, UnionColumn, Within};
-pub use rows::{Distinct, Each, Parts, Per, Sample, SampleBy};
+pub use rows::{Distinct, Each, Parts, Per, Reshaping, Sample, SampleBy};
 pub use stage::{
     Agg, AggFunc, Column, EndReason, Input, Order, Pipeline, Program, Scan, Schema, Session,
     SortKey, Stage, Summarize, Window,

@@ -171,7 +171,8 @@ pub fn rounds(agg: &Agg) -> bool {
 /// behind only such stages still has the packets at hand.
 pub fn is_local(stage: &Stage) -> bool {
     match stage {
-        Stage::Where(_) | Stage::Extend { .. } | Stage::Project { .. } | Stage::Ends(_) => true,
+        Stage::Where(_) | Stage::Extend { .. } | Stage::Ends(_) => true,
+        Stage::Project { .. } | Stage::Reshape { .. } => true,
         Stage::Scan(_) | Stage::Distinct(_) | Stage::Each(_) | Stage::Capture(_) => true,
         Stage::Sample(sample) => sample.by != SampleBy::Order,
         Stage::Summarize(_) | Stage::Top { .. } | Stage::Limit(_) => false,

@@ -16,6 +16,7 @@ use crate::join::{Join, JoinKind, Within};
 use crate::limits::{GROUPS_MAX, JOIN_ROWS_MAX};
 use crate::physical::Physical;
 use crate::place::place;
+use crate::rows::Reshaping;
 use crate::stage::{
     Agg, AggFunc, Order, Program, Scan, ScanState, Schema, Session, SortKey, Stage, Summarize,
     Window,
@@ -60,6 +61,7 @@ pub fn stage(stage: &Stage, input: &Schema) -> String {
         Stage::Project { columns } => {
             format!("project {}", list(columns, |(name, e)| named(name, e)))
         }
+        Stage::Reshape { columns, word } => reshape(columns, *word, input),
         Stage::Summarize(s) => {
             let mut out = format!("summarize {}", list(&s.aggs, |a| agg(a, input)));
             if !s.keys.is_empty() {
@@ -84,6 +86,23 @@ pub fn stage(stage: &Stage, input: &Schema) -> String {
         Stage::Each(e) => rows::each(e, input),
         Stage::Ends(e) => ends::ends(e, input),
         Stage::Capture(c) => rows::capture(c, input),
+    }
+}
+
+/// What goes, or what gets another name.
+fn reshape(columns: &[(String, Expr)], word: Reshaping, input: &Schema) -> String {
+    match word {
+        Reshaping::Away => {
+            let stays = |name: &str| columns.iter().any(|(kept, _)| kept == name);
+            let gone = input.columns.iter().map(|c| c.name.as_str()).filter(|name| !stays(name));
+            format!("project-away {}", gone.collect::<Vec<_>>().join(", "))
+        }
+        Reshaping::Rename => {
+            let pairs = columns.iter().map(|(new, e)| (new, expr(e, input, &[])));
+            let renamed = pairs.filter(|(new, old)| *new != old);
+            let text = renamed.map(|(new, old)| format!("{new} = {old}"));
+            format!("rename {}", text.collect::<Vec<_>>().join(", "))
+        }
     }
 }
 
@@ -191,9 +210,8 @@ fn sort_key(key: &SortKey, input: &Schema) -> String {
 /// What a stage holds, how much of it, and what happens beyond.
 fn state(stage: &Stage, input: &Schema) -> Option<String> {
     Some(match stage {
-        Stage::Where(_) | Stage::Extend { .. } | Stage::Project { .. } | Stage::Ends(_) => {
-            return None;
-        }
+        Stage::Where(_) | Stage::Extend { .. } | Stage::Ends(_) => return None,
+        Stage::Project { .. } | Stage::Reshape { .. } => return None,
         Stage::Summarize(s) => groups(s),
         Stage::Scan(s) => {
             let per = match s.keys.is_empty() {

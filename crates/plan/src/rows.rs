@@ -138,6 +138,15 @@ pub enum Parts {
     },
 }
 
+/// How a query words a choice of columns other than by `project`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reshaping {
+    /// `project-away`: by the columns that go.
+    Away,
+    /// `rename`: by the columns that get another name.
+    Rename,
+}
+
 impl Each {
     /// Puts its columns into a schema.
     pub fn put(&self, schema: &mut Schema) {

@@ -5,7 +5,7 @@ use crate::ends::Ends;
 use crate::expr::Expr;
 use crate::join::{Join, Union};
 use crate::limits::{SESSION_TICK_MIN_NS, SESSION_TICK_NS};
-use crate::rows::{Distinct, Each, Per, Sample, SampleBy};
+use crate::rows::{Distinct, Each, Per, Reshaping, Sample, SampleBy};
 use crate::types::Type;
 use crate::window::Fill;
 
@@ -140,6 +140,14 @@ pub enum Stage {
         /// Name and expression of each output column.
         columns: Vec<(String, Expr)>,
     },
+    /// The same as [`Stage::Project`] in the words of a query that says which columns go or get
+    /// another name, and not which stay. Each expression is a column of the input.
+    Reshape {
+        /// Name and column of each output column, in the order of the input.
+        columns: Vec<(String, Expr)>,
+        /// The word of the query.
+        word: Reshaping,
+    },
     /// Groups rows.
     Summarize(Summarize),
     /// Folds rows of equal key in order.
@@ -179,7 +187,8 @@ impl Stage {
     /// Whether it remembers rows that came before.
     pub fn holds_state(&self) -> bool {
         match self {
-            Stage::Where(_) | Stage::Extend { .. } | Stage::Project { .. } => false,
+            Stage::Where(_) | Stage::Extend { .. } => false,
+            Stage::Project { .. } | Stage::Reshape { .. } => false,
             Stage::Each(_) | Stage::Ends(_) | Stage::Capture(_) => false,
             Stage::Sample(sample) => sample.by == SampleBy::Order,
             Stage::Summarize(_) | Stage::Scan(_) | Stage::Top { .. } | Stage::Limit(_) => true,
@@ -206,7 +215,7 @@ impl Stage {
                     out.put(&state.name, state.init.ty.clone());
                 }
             }
-            Stage::Project { columns } => {
+            Stage::Project { columns } | Stage::Reshape { columns, .. } => {
                 let column = |(name, e): &(String, Expr)| Column::new(name, &e.ty);
                 out.columns = columns.iter().map(column).collect();
             }

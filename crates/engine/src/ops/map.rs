@@ -1,8 +1,8 @@
-//! `extend` and `project`: new columns from old ones.
+//! `extend`, `project`, `project-away` and `rename`: new columns from old ones.
 //!
 //! | | |
 //! |---|---|
-//! | Syntax | `extend NAME = EXPR, …`; `project NAME, NAME = EXPR, …`; in Rust, [`map`](crate::api::Stream::map) |
+//! | Syntax | `extend NAME = EXPR, …`; `project NAME, NAME = EXPR, …`; `project-away NAME, …`; `rename NEW = OLD, …`; in Rust, [`map`](crate::api::Stream::map) |
 //! | Emits | on push |
 //! | Order | kept |
 //! | State | none |

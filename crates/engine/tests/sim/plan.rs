@@ -11,8 +11,8 @@ use weir_packet::fields::{KEYS, by_item};
 use weir_plan::ends::{Act, Arm, Edit, Ends, To};
 use weir_plan::limits::{GROUPS_MAX, SCAN_KEYS_MAX, SESSIONS_MAX};
 use weir_plan::{
-    Agg, AggFunc, Expr, Input, Pipeline, Program, Scan, Schema, Session, Stage, Summarize, Type,
-    Value, Window,
+    Agg, AggFunc, Expr, Input, Pipeline, Program, Reshaping, Scan, Schema, Session, Stage,
+    Summarize, Type, Value, Window,
 };
 
 /// Idle times of scans and intervals of joins, in nanoseconds: from one packet each to everything
@@ -208,6 +208,7 @@ fn stage(c: &mut Choices, rows: &mut Rows) -> Stage {
         9 => choose::distinct(c, rows),
         10 => choose::sample(c, rows),
         11 | 12 => choose::each(c, rows),
+        13 if !rows.fields && rows.schema.columns.len() > 1 => reshape(c, rows),
         _ => project(c, rows),
     }
 }
@@ -269,6 +270,24 @@ fn project(c: &mut Choices, rows: &mut Rows) -> Stage {
     }
     (rows.schema, rows.fields) = (schema, false);
     Stage::Project { columns }
+}
+
+/// Some columns go, or some get another name.
+fn reshape(c: &mut Choices, rows: &mut Rows) -> Stage {
+    let word = *c.pick(&[Reshaping::Away, Reshaping::Rename]);
+    let (mut schema, mut columns) = (Schema::default(), Vec::new());
+    let input = std::mem::take(&mut rows.schema.columns);
+    for (i, column) in input.into_iter().enumerate() {
+        let name = match word {
+            Reshaping::Away if i > 0 && c.once_in(2) => continue,
+            Reshaping::Rename if c.once_in(2) => rows.fresh(),
+            _ => column.name,
+        };
+        schema.put(&name, column.ty.clone());
+        columns.push((name, Expr::column(i, column.ty)));
+    }
+    rows.schema = schema;
+    Stage::Reshape { columns, word }
 }
 
 /// Key parts: none, a named key of packets, or some expressions.

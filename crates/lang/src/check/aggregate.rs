@@ -63,7 +63,7 @@ impl<'t> Checker<'t> {
         for agg in &s.aggs {
             let AggFunc::DistinctUpTo(limit) = agg.func else { continue };
             let name = format!("{}_exact", agg.name);
-            if scope.schema.position(&name).is_some() {
+            if scope.position(&name).is_some() {
                 let message = format!("two columns are called `{name}`");
                 let d = Diagnostic::new(Code::ColumnClash, word, message);
                 self.report(d.note(format!(
@@ -72,11 +72,11 @@ impl<'t> Checker<'t> {
                 )));
                 return None;
             }
-            let count = Expr::column(scope.schema.position(&agg.name)?, Type::Int);
+            let count = Expr::column(scope.position(&agg.name)?, Type::Int);
             let limit = Expr::constant(Value::Int(limit as i64));
             let within = lower::binary(BinaryOp::Le, Type::Bool, count, limit);
             scope.put(&name, Some(Type::Bool));
-            columns.push((name.clone(), scope.schema.position(&name)?, within));
+            columns.push((name.clone(), scope.position(&name)?, within));
         }
         (!columns.is_empty()).then_some(weir_plan::Stage::Extend { columns })
     }

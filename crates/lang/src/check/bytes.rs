@@ -51,7 +51,7 @@ impl Checker<'_> {
 
     fn header(&mut self, scope: &Scope, name: &Name) -> Option<Header> {
         let word = name.node.as_str();
-        if scope.schema.position(word).is_some() {
+        if scope.position(word).is_some() {
             let message = format!("`{word}` is a column, which has no bytes at places");
             let d = Diagnostic::new(Code::TypeMismatch, name.span, message);
             self.report(d.help(format!("part of a string or of bytes is `slice({word}, 0, 4)`")));

@@ -27,7 +27,7 @@ impl<'t> Checker<'t> {
             true => None,
             false => c.keys.iter().map(|item| self.key_columns(scope, item)).collect(),
         };
-        if scope.schema.position(CAPTURE).is_some() {
+        if scope.position(CAPTURE).is_some() {
             let message = format!("two columns are called `{CAPTURE}`");
             let d = Diagnostic::new(Code::ColumnClash, word, message);
             self.report(d.note("`capture` makes one, which says what file the packets are in"));
@@ -59,8 +59,7 @@ impl<'t> Checker<'t> {
 
     /// The column that says when a row was; reports it where there is none.
     fn start_of_rows(&mut self, scope: &Scope, word: Span) -> Option<usize> {
-        let at =
-            scope.schema.position("ts").filter(|&at| scope.schema.columns[at].ty == Type::Time);
+        let at = scope.position("ts").filter(|&at| scope.schema.columns[at].ty == Type::Time);
         let d = |message| Diagnostic::new(Code::NeedsColumns, word, message);
         let d = match scope.time {
             _ if scope.packets => d("`capture` names a file for each row, and these are packets")

@@ -248,7 +248,7 @@ impl<'t> Checker<'t> {
             matches!(self.definitions.find(name).map(|d| &d.meaning), Some(Meaning::Pipeline(_)));
         let known = self.definitions.find(name).is_some()
             || self.below.contains_key(name.as_str())
-            || scope.schema.position(name).is_some()
+            || scope.position(name).is_some()
             || scope.poisoned.contains(name)
             || fields::by_name(name).is_some()
             || fields::key_by_name(name).is_some();

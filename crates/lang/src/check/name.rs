@@ -20,14 +20,15 @@ impl<'t> Checker<'t> {
         if scope.poisoned.contains(name) {
             return None;
         }
-        if let Some(i) = scope.schema.position(name) {
+        if let Some(i) = scope.position(name) {
             return Some(Expr::column(i, scope.schema.columns[i].ty.clone()));
         }
         if let Some(definition) = self.definitions.find(name) {
             let (meaning, defined) = (definition.meaning.clone(), definition.span);
             return self.definition(scope, name, span, meaning, defined);
         }
-        if let Some(id) = fields::by_name(name).filter(|_| scope.packets) {
+        let gone = scope.gone.contains_key(name);
+        if let Some(id) = fields::by_name(name).filter(|_| scope.packets && !gone) {
             return Some(Expr::field(id));
         }
         if let Some(key) = fields::key_by_name(name) {
@@ -72,7 +73,16 @@ impl<'t> Checker<'t> {
         }
     }
 
-    fn unknown_name(&mut self, scope: &Scope, name: &str, span: Span) {
+    pub(super) fn unknown_name(&mut self, scope: &Scope, name: &str, span: Span) {
+        if let Some(gone) = scope.gone.get(name) {
+            let message = match gone.renamed {
+                Some(_) => format!("`{name}` has another name since `{}`", gone.stage),
+                None => format!("`{name}` is gone: `{}` took it", gone.stage),
+            };
+            let d = Diagnostic::new(Code::FieldGone, span, message).note_at(gone.span, "here");
+            let help = gone.renamed.as_ref().map(|new| format!("it is `{new}` now"));
+            return self.report(d.maybe_help(help));
+        }
         if let Some((stage, dropped)) = scope.dropped
             && fields::by_name(name).is_some()
         {
@@ -92,9 +102,12 @@ impl<'t> Checker<'t> {
         }
         let what = if scope.packets { "field or column" } else { "column" };
         let d = Diagnostic::new(Code::UnknownName, span, format!("no {what} is called `{name}`"));
-        let columns = scope.schema.columns.iter().map(|c| c.name.as_str());
+        let columns = scope.columns();
         let states = scope.states.columns.iter().map(|c| c.name.as_str());
-        let fields = fields::FIELDS.iter().map(|f| f.name).filter(|_| scope.packets);
+        let fields = fields::FIELDS
+            .iter()
+            .map(|f| f.name)
+            .filter(|name| scope.packets && !scope.gone.contains_key(*name));
         let known = columns.clone().chain(states).chain(self.definitions.iter().map(|(n, _)| n));
         let near = suggest::closest(name, known.chain(fields));
         let foreign = suggest::field(name).filter(|_| scope.packets);
@@ -151,9 +164,9 @@ impl<'t> Checker<'t> {
         .label("a field of packets")
         .note_at(dropped, "from here on, rows are not packets");
         let last = name.rsplit('.').next().unwrap_or(name);
-        let column = scope.schema.columns.iter().find(|c| c.name.ends_with(last));
+        let column = scope.columns().find(|c| c.ends_with(last));
         self.report(match (stage, column) {
-            (_, Some(column)) => d.help(format!("did you mean the column `{}`?", column.name)),
+            (_, Some(column)) => d.help(format!("did you mean the column `{}`?", column)),
             ("project", None) => d.help(format!("add it there: `project …, {name}`")),
             (_, None) => d.help(format!(
                 "add it there, as a key: `by …, {name}`, or as an aggregate: `first({name})`"

@@ -12,9 +12,6 @@ use weir_packet::fields;
 use weir_plan::limits::COLUMNS_MAX;
 use weir_plan::{Expr, Pipeline, Schema, Value};
 
-/// What a pipeline over packets puts out unless it says otherwise, before the columns it adds.
-const PACKET_COLUMNS: &[&str] = &["ts", "len", "ip.src", "sport", "ip.dst", "dport", "ip.proto"];
-
 /// The plan of a pipeline. `numbers` are those that pipelines have in the program.
 pub(super) fn finish(built: Built, printed: bool, numbers: &[usize]) -> Pipeline {
     let (mut stages, mut schema) = (built.stages, built.scope.schema);
@@ -23,17 +20,16 @@ pub(super) fn finish(built: Built, printed: bool, numbers: &[usize]) -> Pipeline
         stages.truncate(until_last_end(&stages));
         schema = Schema::default();
     } else if built.scope.packets {
-        let named = PACKET_COLUMNS.iter().copied();
-        let added = schema.columns.iter().map(|c| c.name.as_str());
-        let added = added.filter(|name| !PACKET_COLUMNS.contains(name));
-        let columns: Vec<(String, Expr)> = named
-            .chain(added)
+        let columns: Vec<(String, Expr)> = built
+            .scope
+            .listed
+            .into_iter()
             .map(|name| {
-                let e = match schema.position(name) {
+                let e = match schema.position(&name) {
                     Some(i) => Expr::column(i, schema.columns[i].ty.clone()),
-                    None => Expr::field(fields::by_name(name).expect("in the catalogue")),
+                    None => Expr::field(fields::by_name(&name).expect("in the catalogue")),
                 };
-                (name.to_owned(), e)
+                (name, e)
             })
             .collect();
         schema.columns.clear();
@@ -61,6 +57,10 @@ impl<'t> Checker<'t> {
             Stage::Project(items) => {
                 self.project(&mut built.scope, items, word_span(stage, "project"))
             }
+            Stage::ProjectAway(items) => {
+                self.project_away(&mut built.scope, items, word_span(stage, "project-away"))
+            }
+            Stage::Rename(items) => self.rename(&mut built.scope, items),
             Stage::Summarize(s) => {
                 self.summarize(&mut built.scope, s, word_span(stage, "summarize"))
             }
@@ -215,7 +215,7 @@ impl<'t> Checker<'t> {
             }
             return Vec::new();
         };
-        let plain = scope.schema.position(name).is_some() || scope.poisoned.contains(name);
+        let plain = scope.position(name).is_some() || scope.poisoned.contains(name);
         match fields::key_by_name(name).filter(|_| !plain) {
             Some(key) => key
                 .fields

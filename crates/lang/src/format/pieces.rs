@@ -38,6 +38,8 @@ impl Pieces<'_> {
             Stage::Where(e) => Doc::All(vec![text("where "), align(self.expr(e))]),
             Stage::Extend(items) => self.items("extend ", items),
             Stage::Project(items) => self.items("project ", items),
+            Stage::ProjectAway(items) => self.items("project-away ", items),
+            Stage::Rename(items) => self.items("rename ", items),
             Stage::Summarize(s) => self.summarize(s),
             Stage::Scan(s) => self.scan(s),
             Stage::Top(top) => self.top(top),

@@ -198,6 +198,8 @@ fn stage() -> impl Strategy<Value = Stage> {
         expr().prop_map(Stage::Where),
         vec(named(), 1..3).prop_map(Stage::Extend),
         vec(item(), 1..4).prop_map(Stage::Project),
+        vec(item(), 1..4).prop_map(Stage::ProjectAway),
+        vec(named(), 1..4).prop_map(Stage::Rename),
         summarize.prop_map(|(aggs, keys, (every, max), (over, lateness, fill, mut sessions))| {
             sessions.rows &= every.is_some();
             Stage::Summarize(Summarize { aggs, keys, over, every, lateness, fill, sessions, max })

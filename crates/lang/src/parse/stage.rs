@@ -19,14 +19,10 @@ impl<'a> Parser<'a> {
                 self.bump();
                 Some(Stage::Extend(self.list(|p| p.named_item("extend"))?))
             }
-            "project" => {
+            "project" => self.project(),
+            "rename" => {
                 self.bump();
-                if self.is_sign("*") {
-                    let d = Diagnostic::new(Code::ForeignWord, self.span(), "`*` is no column");
-                    self.report(d.help("leave `project` out: rows keep what they have"));
-                    return None;
-                }
-                Some(Stage::Project(self.list(Parser::item)?))
+                Some(Stage::Rename(self.list(|p| p.named_item("rename"))?))
             }
             "summarize" => self.summarize(),
             "scan" => self.scan(),
@@ -53,6 +49,33 @@ impl<'a> Parser<'a> {
                 None
             }
         }
+    }
+
+    /// `project`, or `project-away`: a word with a hyphen is three tokens without blanks.
+    fn project(&mut self) -> Option<Stage> {
+        let word = self.bump();
+        let hyphen = self.is_sign("-") && self.span().start == word.end;
+        let (second, whole) = (self.word_ahead(1), word.to(self.ahead(1).span));
+        if hyphen && self.ahead(1).span.start == self.span().end && !second.is_empty() {
+            if second != "away" {
+                let word = whole.of(self.text);
+                let d = format!("there is no stage called `{word}`");
+                let ours = suggest::stage(word).unwrap_or("project-away");
+                let d = Diagnostic::new(Code::UnknownStage, whole, d);
+                self.report(d.help(format!("did you mean `{ours}`?")));
+                self.skip_stage();
+                return None;
+            }
+            self.bump();
+            self.bump();
+            return Some(Stage::ProjectAway(self.list(Parser::item)?));
+        }
+        if self.is_sign("*") {
+            let d = Diagnostic::new(Code::ForeignWord, self.span(), "`*` is no column");
+            self.report(d.help("leave `project` out: rows keep what they have"));
+            return None;
+        }
+        Some(Stage::Project(self.list(Parser::item)?))
     }
 
     fn unsupported(&mut self) -> Option<Stage> {

@@ -33,7 +33,7 @@ pub fn fields_read(stages: &[Stage]) -> Vec<FieldId> {
 /// What the stages of a pipeline over packets from `at` on still read of packets: what rows carry
 /// that leave the batch of packets there.
 pub fn carried(stages: &[Stage], at: usize) -> Carry {
-    let drops = |s: &Stage| matches!(s, Stage::Project { .. } | Stage::Summarize(_));
+    let drops = |s: &Stage| s.drops_packets();
     let (mine, rest) = stages.split_at(at);
     if mine.iter().any(drops) {
         return Carry::default();
@@ -44,12 +44,19 @@ pub fn carried(stages: &[Stage], at: usize) -> Carry {
 }
 
 impl Stage {
+    /// Whether rows are no packets after it.
+    pub fn drops_packets(&self) -> bool {
+        matches!(self, Stage::Project { .. } | Stage::Reshape { .. } | Stage::Summarize(_))
+    }
+
     /// Calls `f` on each expression of the stage.
     pub fn for_each_expr(&self, f: &mut dyn FnMut(&Expr)) {
         match self {
             Stage::Where(e) => f(e),
             Stage::Extend { columns } => columns.iter().for_each(|(_, _, e)| f(e)),
-            Stage::Project { columns } => columns.iter().for_each(|(_, e)| f(e)),
+            Stage::Project { columns } | Stage::Reshape { columns, .. } => {
+                columns.iter().for_each(|(_, e)| f(e));
+            }
             Stage::Summarize(s) => {
                 s.keys.iter().for_each(|(_, e)| f(e));
                 s.until.iter().for_each(&mut *f);

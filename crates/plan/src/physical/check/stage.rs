@@ -4,7 +4,7 @@ use super::expr::Reach;
 use super::{Fits, PipelineId, require};
 use crate::capture::CAPTURE;
 use crate::ends::{Edit, Ends, To};
-use crate::expr::Expr;
+use crate::expr::{Expr, ExprKind};
 use crate::functions::Signatures;
 use crate::join::{Join, Union};
 use crate::limits::{
@@ -73,7 +73,7 @@ impl Rows {
             Stage::Union(union) => self.timed &= union.others.iter().all(|&i| ends[i].timed),
             _ => {}
         }
-        self.fields &= !matches!(stage, Stage::Summarize(_) | Stage::Project { .. });
+        self.fields &= !stage.drops_packets();
         self.at_hand &= is_local(stage);
         self.schema = stage.output(&self.schema);
     }
@@ -83,7 +83,7 @@ impl Rows {
 fn width(stage: &Stage) -> usize {
     match stage {
         Stage::Extend { columns } => columns.len(),
-        Stage::Project { columns } => columns.len(),
+        Stage::Project { columns } | Stage::Reshape { columns, .. } => columns.len(),
         Stage::Summarize(s) => s.keys.len() + s.aggs.len(),
         Stage::Scan(scan) => scan.states.len(),
         Stage::Join(join) => join.columns.len(),
@@ -132,6 +132,10 @@ impl Place<'_> {
                 columns.iter().all(|(.., e)| reach.scalar(e)) && placed(&rows.schema, new)
             }
             Stage::Project { columns } => columns.iter().all(|(_, e)| reach.scalar(e)),
+            Stage::Reshape { columns, .. } => {
+                let column = |e: &Expr| matches!(e.kind, ExprKind::Column(_)) && reach.scalar(e);
+                columns.iter().all(|(_, e)| column(e))
+            }
             Stage::Summarize(s) => summarize(&reach, s, rows),
             Stage::Scan(s) => scan(&reach, s),
             Stage::Top { by, per, windowed, .. } => {

@@ -12,7 +12,7 @@ use crate::physical::{
     NodeId, OutputId, Payload, Physical, PipelineId, PipelineInfo, Target, Tick, Work,
 };
 use crate::place::Partition;
-use crate::rows::{Distinct, Each, Parts, Per, Sample, SampleBy};
+use crate::rows::{Distinct, Each, Parts, Per, Reshaping, Sample, SampleBy};
 use crate::stage::{
     Agg, AggFunc, Column, Order, Scan, ScanState, Schema, Session, SortKey, Stage, Summarize,
     Window,
@@ -110,6 +110,7 @@ choice!(Stage {
     Where(condition) = "where",
     Extend { columns: "columns" } = "extend",
     Project { columns: "columns" } = "project",
+    Reshape { columns: "columns", word: "word" } = "reshape",
     Summarize(s) = "summarize",
     Scan(scan) = "scan",
     Top { n: "n", by: "by", windowed: "windowed", per: "per" } = "top",
@@ -122,6 +123,7 @@ choice!(Stage {
     Ends(ends) = "branch",
     Capture(capture) = "capture",
 });
+choice!(Reshaping { Away = "project-away", Rename = "rename" });
 record!(SortKey { expr: "by", order: "order" });
 choice!(Order { Descending = "descending", Ascending = "ascending" });
 record!(Summarize {
