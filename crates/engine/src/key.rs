@@ -4,8 +4,10 @@
 //! addresses of a key are IPv4, which makes a 5-tuple two words; other keys take 128 bits per
 //! address. The two kinds of key live in two tables, so a key has one packed form.
 
+mod bytes;
 mod direct;
 
+pub(crate) use bytes::{read_parts, read_text, write_text};
 pub use direct::Direct;
 
 use crate::expr::Class;
@@ -172,24 +174,6 @@ impl Layout {
                 }
             }
         })
-    }
-
-    /// Whether words are such as [`pack`] makes: none of their bits is set that belongs to no part,
-    /// or to the value of one that is absent.
-    pub(crate) fn is_packed(&self, key: &[u64]) -> bool {
-        let mut used = [0; PACKED_WORDS_MAX];
-        for (p, place) in self.places.iter().enumerate() {
-            if let Some((word, shift)) = place.present {
-                used[word] |= 1 << shift;
-            }
-            match place.bits {
-                _ if self.part(key, p).is_none() => {}
-                128 => used[place.word..place.word + 2].fill(u64::MAX),
-                64 => used[place.word] = u64::MAX,
-                bits => used[place.word] |= ((1 << bits) - 1) << place.shift,
-            }
-        }
-        key.iter().zip(used).all(|(word, used)| word & !used == 0)
     }
 
     /// Compares two packed keys, possibly of different layouts of the same parts.

@@ -11,7 +11,7 @@
 //! | Exact? | exact |
 
 use super::fixed::{Fixed, Outcome};
-use super::{Cells, Input};
+use super::{Cells, Input, StateKind};
 
 /// The cell: bit 0, a false value was seen; bit 1, a true one.
 pub(super) struct AnyAll {
@@ -20,6 +20,7 @@ pub(super) struct AnyAll {
 
 impl Fixed<1> for AnyAll {
     const FRESH: [u64; 1] = [0];
+    const KIND: StateKind = StateKind::Or;
 
     fn update(&self, input: &Input<'_>, cells: &mut Cells<'_>) {
         let truth = input.columns[0].truth;

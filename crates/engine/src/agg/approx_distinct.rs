@@ -16,7 +16,9 @@
 //! each), and so are their bytes: other implementations read and merge them. The estimate used is
 //! the one that depends on nothing but the registers, so any number of workers gives the same.
 
-use super::{Aggregate, Cells, CellsRef, Finish, Input, read_bytes, write_bytes};
+use super::{
+    Aggregate, Cells, CellsRef, Finish, Input, StateKind, States, read_bytes, write_bytes,
+};
 use crate::expr::Class;
 use crate::key::{Layout, MAPPED, Pool};
 use crate::limits::SKETCHES_MAX;
@@ -280,14 +282,20 @@ impl Aggregate for ApproxDistinct {
         out.column.present = out.column.present.or(Bits::first(groups.len()));
     }
 
-    fn encode(&self, cells: CellsRef<'_>, group: u32, out: &mut Vec<u8>) {
-        let [n, held @ ..] = cells.of::<4>(group);
-        let bytes = self.sketch_of(*n).map(HllSketch::serialize).unwrap_or_else(|| {
-            let mut small = sketch();
-            held[..*n as usize].iter().for_each(|&item| small.update(item));
-            small.serialize()
-        });
-        write_bytes(&bytes, out);
+    fn kind(&self) -> StateKind {
+        StateKind::Sketch
+    }
+
+    fn encode(&self, cells: CellsRef<'_>, groups: &[u32], out: &mut States) {
+        for &group in groups {
+            let [n, held @ ..] = cells.of::<4>(group);
+            let bytes = self.sketch_of(*n).map(HllSketch::serialize).unwrap_or_else(|| {
+                let mut small = sketch();
+                held[..*n as usize].iter().for_each(|&item| small.update(item));
+                small.serialize()
+            });
+            out.put(|out| write_bytes(&bytes, out));
+        }
     }
 
     fn decode(&mut self, cells: &mut Cells<'_>, group: u32, from: &mut &[u8]) -> bool {

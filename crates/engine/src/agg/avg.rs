@@ -11,7 +11,7 @@
 //! | Exact? | the sum of integers is exact, then divided as floats; floats in the order that rows came |
 
 use super::fixed::{Fixed, Of, Outcome, add_wide, wide};
-use super::{Aggregate, Cells, Input};
+use super::{Aggregate, Cells, Input, StateKind};
 use weir_plan::Type;
 
 pub(super) fn build(ty: &Type) -> Box<dyn Aggregate> {
@@ -28,6 +28,7 @@ struct AvgInt {
 
 impl Fixed<3> for AvgInt {
     const FRESH: [u64; 3] = [0, 0, 0];
+    const KIND: StateKind = StateKind::WideCount;
 
     fn update(&self, input: &Input<'_>, cells: &mut Cells<'_>) {
         let values = input.columns[0].word();
@@ -59,6 +60,7 @@ struct AvgFloat;
 
 impl Fixed<2> for AvgFloat {
     const FRESH: [u64; 2] = [0, 0];
+    const KIND: StateKind = StateKind::FloatCount;
 
     fn update(&self, input: &Input<'_>, cells: &mut Cells<'_>) {
         let values = input.columns[0].word();

@@ -11,13 +11,14 @@
 //! | Exact? | exact |
 
 use super::fixed::{Fixed, Outcome};
-use super::{Cells, Input};
+use super::{Cells, Input, StateKind};
 
 /// Cells: the bits, whether there was a value.
 pub(super) struct BitOr;
 
 impl Fixed<2> for BitOr {
     const FRESH: [u64; 2] = [0, 0];
+    const KIND: StateKind = StateKind::OrSeen;
 
     fn update(&self, input: &Input<'_>, cells: &mut Cells<'_>) {
         let values = input.columns[0].word();

@@ -10,7 +10,7 @@
 //! | Full | frames of panes before the last 65,536 count as not seen; of more than 65,536 losses neighbours are taken as one |
 //! | Exact? | at least so much was seen: a loss counts for every window that it may have touched |
 
-use super::{Aggregate, Cells, CellsRef, Finish, Input};
+use super::{Aggregate, Cells, CellsRef, Finish, Input, StateKind, States};
 use std::any::Any;
 use weir_packet::bits::Bits;
 
@@ -38,7 +38,14 @@ impl Aggregate for Completeness {
         out.column.present = out.column.present.or(Bits::first(groups.len()));
     }
 
-    fn encode(&self, _: CellsRef<'_>, _: u32, _: &mut Vec<u8>) {}
+    fn kind(&self) -> StateKind {
+        StateKind::Completeness
+    }
+
+    /// A share does not merge: what it is made of goes in [messages](crate::exchange) of its own.
+    fn encode(&self, _: CellsRef<'_>, groups: &[u32], out: &mut States) {
+        groups.iter().for_each(|_| out.put(|_| {}));
+    }
 
     fn decode(&mut self, _: &mut Cells<'_>, _: u32, _: &mut &[u8]) -> bool {
         true

@@ -11,13 +11,14 @@
 //! | Exact? | exact |
 
 use super::fixed::{Fixed, Outcome};
-use super::{Cells, Input, Step};
+use super::{Cells, Input, StateKind, Step};
 
 /// Counts rows. The cell is the count, which cannot overflow: 2^63 rows take centuries.
 pub(super) struct Count;
 
 impl Fixed<1> for Count {
     const FRESH: [u64; 1] = [0];
+    const KIND: StateKind = StateKind::Add;
 
     fn update(&self, input: &Input<'_>, cells: &mut Cells<'_>) {
         match (input.lone, input.groups.first()) {

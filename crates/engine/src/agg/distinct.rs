@@ -18,10 +18,9 @@
 mod words;
 
 use super::approx_distinct::item_of_key;
-use super::grouped::{
-    Moving, columns, counted_rows, group_place, parts_and_layouts, read_key, write_key,
-};
-use super::{Aggregate, Cells, CellsRef, Finish, Input, read_words, write_words};
+use super::grouped::{Moving, ReadKeys, columns, counted_rows, group_place, parts_and_layouts};
+use super::states::Gathered;
+use super::{Aggregate, Cells, CellsRef, Finish, Input, StateKind, States};
 use crate::expr::Class;
 use crate::key::{Chosen, Layout, MAPPED, PACKED_WORDS_MAX, Part, Pool, narrow_rows, pack};
 use crate::limits::VALUES_MAX;
@@ -80,6 +79,18 @@ impl Distinct {
                 f(group, item_of_key(&set.layout, key, self.group_part(), &self.pool));
             });
         }
+    }
+
+    /// The values of some groups, on their way into bytes.
+    pub(super) fn gathered(&self, groups: &[u32]) -> Gathered {
+        let (mut all, value) = (Gathered::new(groups), &self.parts[..self.group_part()]);
+        for set in &self.sets {
+            set.each(|key| {
+                let group = (key[set.group.0] >> set.group.1) as u32;
+                all.add(group, 1, |out| set.layout.write_parts(value, key, &self.pool, out));
+            });
+        }
+        all
     }
 
     /// Takes those rows in whose value and group fit in one word. Returns the other rows.
@@ -183,11 +194,17 @@ impl Set {
         }
     }
 
-    /// Adds one key.
-    fn add_one(&mut self, key: &[u64], cells: &mut Cells<'_>) -> u64 {
-        self.keys.words.iter_mut().zip(key).for_each(|(plane, w)| plane[0] = *w);
-        self.keys.len = 1;
-        self.add(cells)
+    /// Adds keys that stand one after the other.
+    fn add_all(&mut self, keys: &[u64], cells: &mut Cells<'_>) -> u64 {
+        let (mut refused, words) = (0, self.layout.words);
+        for batch in keys.chunks(words * BATCH) {
+            for (j, key) in batch.chunks_exact(words).enumerate() {
+                self.keys.words.iter_mut().zip(key).for_each(|(plane, w)| plane[j] = *w);
+            }
+            self.keys.len = batch.len() / words;
+            refused += self.add(cells);
+        }
+        refused
     }
 
     /// Calls `f` with each key.
@@ -286,37 +303,27 @@ impl Aggregate for Distinct {
         out.column.present = out.column.present.or(Bits::first(groups.len()));
     }
 
-    fn encode(&self, _: CellsRef<'_>, group: u32, out: &mut Vec<u8>) {
-        for set in &self.sets {
-            // In the order of the keys: that of slots would tell of the secret that they are
-            // hashed with.
-            let mut words = Vec::new();
-            set.each(|key| {
-                if (key[set.group.0] >> set.group.1) as u32 == group {
-                    words.extend_from_slice(key);
-                }
-            });
-            let mut keys: Vec<&[u64]> = words.chunks_exact(set.layout.words).collect();
-            keys.sort_unstable();
-            write_words(&[keys.len() as u64], out);
-            keys.iter().for_each(|key| write_key(&set.layout, key, &self.pool, out));
-        }
+    fn kind(&self) -> StateKind {
+        StateKind::Values
+    }
+
+    fn encode(&self, _: CellsRef<'_>, groups: &[u32], out: &mut States) {
+        // In the order of the values: that of slots would tell of the secret that they are hashed
+        // with.
+        self.gathered(groups).write(false, out, |_, _| {});
     }
 
     fn decode(&mut self, cells: &mut Cells<'_>, group: u32, from: &mut &[u8]) -> bool {
         let mut rest = *from;
-        let mut read: Vec<(usize, Vec<u64>)> = Vec::new();
-        for (s, set) in self.sets.iter().enumerate() {
-            let Some([n]) = read_words(&mut rest) else { return false };
-            for _ in 0..n {
-                let key = read_key(&set.layout, group, &mut self.pool, &mut rest);
-                let Some(key) = key else { return false };
-                read.push((s, key));
-            }
+        let layouts = self.sets.iter().map(|set| &set.layout).collect();
+        let mut keys = ReadKeys::new(&self.parts, layouts, group);
+        if keys.read(&mut self.pool, &mut rest, false).is_none() {
+            return false;
         }
         *from = rest;
-        for (s, key) in read {
-            self.evicted += self.sets[s].add_one(&key, cells);
+        let read = keys.into_keys();
+        for (set, (keys, _)) in self.sets.iter_mut().zip(read) {
+            self.evicted += set.add_all(&keys, cells);
         }
         true
     }

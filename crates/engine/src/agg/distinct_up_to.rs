@@ -17,7 +17,9 @@
 
 use super::approx_distinct::{ApproxDistinct, estimate, read_sketch, sketch, union};
 use super::distinct::Distinct;
-use super::{Aggregate, Cells, CellsRef, Finish, Input, read_bytes, write_bytes};
+use super::{
+    Aggregate, Cells, CellsRef, Finish, Input, StateKind, States, read_bytes, write_bytes,
+};
 use crate::key::Part;
 use crate::limits::SKETCHES_MAX;
 use crate::table::{HashKey, NO_ROW};
@@ -158,11 +160,16 @@ impl Aggregate for DistinctUpTo {
         out.column.present = out.column.present.or(Bits::first(groups.len()));
     }
 
-    fn encode(&self, cells: CellsRef<'_>, group: u32, out: &mut Vec<u8>) {
-        let number = cells.of::<2>(group)[1].checked_sub(1);
-        let bytes = number.map(|at| self.sketches[at as usize].serialize());
-        write_bytes(&bytes.unwrap_or_default(), out);
-        self.exact.encode(cells, group, out);
+    fn kind(&self) -> StateKind {
+        StateKind::ValuesOrSketch
+    }
+
+    fn encode(&self, cells: CellsRef<'_>, groups: &[u32], out: &mut States) {
+        self.exact.gathered(groups).write(false, out, |place, out| {
+            let number = cells.of::<2>(groups[place])[1].checked_sub(1);
+            let bytes = number.map(|at| self.sketches[at as usize].serialize());
+            write_bytes(&bytes.unwrap_or_default(), out);
+        });
     }
 
     fn decode(&mut self, cells: &mut Cells<'_>, group: u32, from: &mut &[u8]) -> bool {

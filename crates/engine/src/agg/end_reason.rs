@@ -9,9 +9,10 @@
 //!
 //! The numbers are those of `flowEndReason` of IPFIX (RFC 5102, section 5.11.3).
 
-use super::{Aggregate, Cells, CellsRef, Finish, Input};
+use super::{Aggregate, Cells, CellsRef, Finish, Input, StateKind, States};
 use std::any::Any;
 use weir_packet::bits::Bits;
+use weir_plan::EndReason as Reason;
 
 /// The word of a session that says how it stands lies where the cells of this would; see
 /// [`crate::ops::session`].
@@ -43,9 +44,23 @@ impl Aggregate for EndReason {
         out.column.present = out.column.present.or(Bits::first(groups.len()));
     }
 
-    fn encode(&self, _: CellsRef<'_>, _: u32, _: &mut Vec<u8>) {}
+    fn kind(&self) -> StateKind {
+        StateKind::EndReason
+    }
 
-    fn decode(&mut self, _: &mut Cells<'_>, _: u32, _: &mut &[u8]) -> bool {
+    fn encode(&self, cells: CellsRef<'_>, groups: &[u32], out: &mut States) {
+        for &group in groups {
+            out.put(|out| out.push((cells.of::<1>(group)[0] >> SHIFT) as u8));
+        }
+    }
+
+    fn decode(&mut self, cells: &mut Cells<'_>, group: u32, from: &mut &[u8]) -> bool {
+        let known = Reason::Idle as u8..=Reason::Resources as u8;
+        let Some((&reason, rest)) = from.split_first().filter(|(r, _)| known.contains(r)) else {
+            return false;
+        };
+        *from = rest;
+        cells.of::<1>(group)[0] = u64::from(reason) << SHIFT;
         true
     }
 

@@ -7,27 +7,36 @@
 //! | Type | that of `x` |
 //! | Over nothing | absent |
 //! | Order | that in which rows came: packets by their number in the capture, not by time |
-//! | State | 16 or 24 bytes a group, and the text of strings |
-//! | Merge | the one with the smaller (larger) row number |
+//! | State | 24 or 32 bytes a group, and the text of strings |
+//! | Merge | the one with the smaller (larger) row number; between machines by the watermark when the packet came, then by number |
 //! | Exact? | exact |
 
 use super::{
-    Aggregate, Cells, CellsRef, Finish, Input, read_bytes, read_words, write_bytes, write_words,
+    Aggregate, Cells, CellsRef, Finish, Input, StateKind, States, read_words, write_words,
 };
 use crate::expr::Class;
-use crate::key::Pool;
+use crate::key::{Part, Pool};
 use std::any::Any;
+use std::cmp::Ordering;
 use weir_packet::bits::Bits;
 use weir_packet::limits::BATCH;
-use weir_plan::Type;
+use weir_plan::Expr;
 
-pub(super) fn build(ty: &Type, last: bool) -> Box<dyn Aggregate> {
-    Box::new(FirstLast { class: Class::of(ty), last, pool: Pool::default() })
+pub(super) fn build(arg: &Expr, last: bool) -> Box<dyn Aggregate> {
+    let part = Part::of(arg).present();
+    Box::new(FirstLast { class: Class::of(&arg.ty), part, last, pool: Pool::default() })
 }
 
-/// Cells: one more than the row's number, 0 for no row; then the value's one or two words.
+/// Cells: one more than the row's number, 0 for no row; the watermark when its packet came, where
+/// the run takes note of that for other machines, with its sign flipped; then the value's one or
+/// two words.
+///
+/// Within a run numbers say all: the watermark never falls from one packet to the next. Between
+/// runs, which number their own packets, the watermark goes first.
 struct FirstLast {
     class: Class,
+    /// The value as a part of a key, to be written.
+    part: Part,
     last: bool,
     pool: Pool,
 }
@@ -52,10 +61,12 @@ impl FirstLast {
             let order = input.seq[i] + 1;
             if self.beats(cells.of::<1>(group)[0], order) {
                 let value = value(&mut self.pool, i);
+                let noted = input.frames.and_then(|frames| frames.watermark_at(input.seq[i]));
+                let time = noted.map_or(0, |w| Class::Signed.ordered(w as u64));
                 if N == 2 {
-                    *cells.of::<3>(group) = [order, value[0], value[N - 1]];
+                    *cells.of::<4>(group) = [order, time, value[0], value[N - 1]];
                 } else {
-                    *cells.of::<2>(group) = [order, value[0]];
+                    *cells.of::<3>(group) = [order, time, value[0]];
                 }
             }
         });
@@ -65,28 +76,53 @@ impl FirstLast {
         self.class == Class::Text
     }
 
-    /// The held order, and the value's words (the second one unused but for pairs).
-    fn held(&self, cells: CellsRef<'_>, group: u32) -> [u64; 3] {
+    /// The held order, its time, and the value's words (the second one unused but for pairs).
+    fn held(&self, cells: CellsRef<'_>, group: u32) -> [u64; 4] {
         if self.class == Class::Pair {
-            *cells.of::<3>(group)
+            *cells.of::<4>(group)
         } else {
-            let &[order, word] = cells.of::<2>(group);
-            [order, word, 0]
+            let &[order, time, word] = cells.of::<3>(group);
+            [order, time, word, 0]
         }
     }
 
-    fn hold(&self, cells: &mut Cells<'_>, group: u32, new: [u64; 3]) {
+    fn hold(&self, cells: &mut Cells<'_>, group: u32, new: [u64; 4]) {
         if self.class == Class::Pair {
-            *cells.of::<3>(group) = new;
+            *cells.of::<4>(group) = new;
         } else {
-            *cells.of::<2>(group) = [new[0], new[1]];
+            *cells.of::<3>(group) = [new[0], new[1], new[2]];
+        }
+    }
+
+    /// Takes the row of another state in, whose text stands in `texts`. Two runs may have a packet
+    /// of the same number at the same time: then the smaller value counts, so that it does not
+    /// matter which state is merged into which.
+    fn offer(&mut self, cells: &mut Cells<'_>, group: u32, new: [u64; 4], texts: Option<&Pool>) {
+        let Cells { rows, stride, at } = &*cells;
+        let held = self.held(CellsRef { rows, stride: *stride, at: *at }, group);
+        let [order, time, ..] = new;
+        let text = texts.map(|texts| texts.get(new[2]));
+        let by_value = || match text {
+            Some(text) => text.cmp(self.pool.get(held[2])),
+            None => new[2..].cmp(&held[2..]),
+        };
+        let wins = match (time, order).cmp(&(held[1], held[0])) {
+            _ if order == 0 => false,
+            _ if held[0] == 0 => true,
+            Ordering::Less => !self.last,
+            Ordering::Equal => by_value().is_lt(),
+            Ordering::Greater => self.last,
+        };
+        if wins {
+            let word = text.map_or(new[2], |text| self.pool.intern(text));
+            self.hold(cells, group, [order, time, word, new[3]]);
         }
     }
 }
 
 impl Aggregate for FirstLast {
     fn cells(&self) -> usize {
-        if self.class == Class::Pair { 3 } else { 2 }
+        if self.class == Class::Pair { 4 } else { 3 }
     }
 
     fn fresh(&self, cells: &mut [u64]) {
@@ -121,14 +157,8 @@ impl Aggregate for FirstLast {
     ) {
         let other = other.as_any().downcast_ref::<Self>().expect("the same aggregate");
         for (there, &here) in map.iter().enumerate() {
-            let mut new = self.held(theirs, there as u32);
-            if new[0] == 0 || !self.beats(cells.of::<1>(here)[0], new[0]) {
-                continue;
-            }
-            if self.text() {
-                new[1] = self.pool.intern(other.pool.get(new[1]));
-            }
-            self.hold(cells, here, new);
+            let new = self.held(theirs, there as u32);
+            self.offer(cells, here, new, self.text().then_some(&other.pool));
         }
     }
 
@@ -140,7 +170,7 @@ impl Aggregate for FirstLast {
         let column = &mut *out.column;
         let mut present = Bits::NONE;
         for (i, &group) in groups.iter().enumerate().take(BATCH) {
-            let [order, a, b] = self.held(cells, group);
+            let [order, _, a, b] = self.held(cells, group);
             present.put(i, order > 0);
             match self.class {
                 Class::Pair => {
@@ -158,31 +188,43 @@ impl Aggregate for FirstLast {
         column.present = column.present.or(present);
     }
 
-    fn encode(&self, cells: CellsRef<'_>, group: u32, out: &mut Vec<u8>) {
-        let [order, a, b] = self.held(cells, group);
-        if self.text() {
-            write_words(&[order], out);
-            write_bytes(self.pool.get(a), out);
-        } else {
-            write_words(&[order, a, b], out);
+    fn kind(&self) -> StateKind {
+        if self.last { StateKind::Last } else { StateKind::First }
+    }
+
+    fn encode(&self, cells: CellsRef<'_>, groups: &[u32], out: &mut States) {
+        for &group in groups {
+            let [order, time, a, b] = self.held(cells, group);
+            let Some(number) = order.checked_sub(1) else {
+                out.put(|out| out.push(0));
+                continue;
+            };
+            let raw = match self.class {
+                Class::Pair => u128::from(a) << 64 | u128::from(b),
+                _ => u128::from(a),
+            };
+            out.put(|out| {
+                self.part.write(Some(raw), &self.pool, out);
+                write_words(&[time, number], out);
+            });
         }
     }
 
     fn decode(&mut self, cells: &mut Cells<'_>, group: u32, from: &mut &[u8]) -> bool {
-        let mut rest = *from;
-        let new = if self.text() {
-            let (Some([order]), Some(text)) = (read_words(&mut rest), read_bytes(&mut rest)) else {
-                return false;
-            };
-            [order, if order > 0 { self.pool.intern(text) } else { 0 }, 0]
-        } else {
-            let Some(words) = read_words(&mut rest) else { return false };
-            words
-        };
-        *from = rest;
-        if new[0] > 0 && self.beats(cells.of::<1>(group)[0], new[0]) {
-            self.hold(cells, group, new);
+        if let Some((0, rest)) = from.split_first() {
+            *from = rest;
+            return true;
         }
+        let (mut rest, mut texts) = (*from, Pool::default());
+        let Some(Some(raw)) = self.part.read(&mut texts, &mut rest) else { return false };
+        let Some([time, number]) = read_words(&mut rest) else { return false };
+        let Some(order) = number.checked_add(1) else { return false };
+        *from = rest;
+        let [a, b] = match self.class {
+            Class::Pair => [(raw >> 64) as u64, raw as u64],
+            _ => [raw as u64, 0],
+        };
+        self.offer(cells, group, [order, time, a, b], self.text().then_some(&texts));
         true
     }
 

@@ -1,13 +1,18 @@
 //! Aggregates whose whole state is a fixed number of cells: most of them. Each says how one value
 //! goes in, how two states merge, and what comes out; the rest is the same for all and stands here.
 
-use super::{Aggregate, Cells, CellsRef, Finish, Input, Step, read_words, write_words};
+use super::{
+    Aggregate, Cells, CellsRef, Finish, Input, StateKind, States, Step, read_words, write_words,
+};
 use std::any::Any;
 
 /// A state of `N` cells.
 pub(super) trait Fixed<const N: usize>: Send + 'static {
     /// The state of a group without rows: an identity of `merge`.
     const FRESH: [u64; N];
+
+    /// How states are written: as their cells, little-endian.
+    const KIND: StateKind;
 
     /// Takes rows into their groups: the hot loop.
     fn update(&self, input: &Input<'_>, cells: &mut Cells<'_>);
@@ -80,8 +85,14 @@ impl<A: Fixed<N>, const N: usize> Aggregate for Of<A, N> {
         }
     }
 
-    fn encode(&self, cells: CellsRef<'_>, group: u32, out: &mut Vec<u8>) {
-        write_words(cells.of::<N>(group), out);
+    fn kind(&self) -> StateKind {
+        A::KIND
+    }
+
+    fn encode(&self, cells: CellsRef<'_>, groups: &[u32], out: &mut States) {
+        for &group in groups {
+            out.put(|out| write_words(cells.of::<N>(group), out));
+        }
     }
 
     fn decode(&mut self, cells: &mut Cells<'_>, group: u32, from: &mut &[u8]) -> bool {

@@ -90,13 +90,10 @@ impl Group {
     }
 
     fn written(&self) -> Vec<u8> {
-        let mut out = Vec::new();
-        self.agg.encode(
-            CellsRef { rows: &self.cells, stride: self.cells.len(), at: 0 },
-            0,
-            &mut out,
-        );
-        out
+        let mut out = super::States::default();
+        let cells = CellsRef { rows: &self.cells, stride: self.cells.len(), at: 0 };
+        self.agg.encode(cells, &[0], &mut out);
+        out.bytes
     }
 
     fn result(&mut self) -> Value {
@@ -117,33 +114,45 @@ mod tests {
     use crate::expr::Class;
     use proptest::prelude::*;
 
-    /// Counts of integers as bytes: how many there are, then of each its count and its key. That is
-    /// the value, and a word of which the upper half is the group.
-    fn group(func: AggFunc, ty: Type, words: &[u64]) -> Option<Group> {
-        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    /// Counts of integers as bytes: how many there are, then of each its count and its value.
+    fn counts(values: &[(u64, i64)]) -> Vec<u8> {
+        let mut bytes = (values.len() as u32).to_le_bytes().to_vec();
+        for &(times, value) in values {
+            bytes.extend_from_slice(&times.to_le_bytes());
+            bytes.push(1);
+            bytes.extend_from_slice(&Class::Signed.ordered(value as u64).to_be_bytes());
+        }
+        bytes
+    }
+
+    fn group(func: AggFunc, ty: Type, bytes: &[u8]) -> Option<Group> {
         let mut group = Group::new(func, &Type::Int, &ty);
-        group.read(&mut &bytes[..]).then_some(group)
+        let mut rest = bytes;
+        (group.read(&mut rest) && rest.is_empty()).then_some(group)
+    }
+
+    /// The least and the greatest value, then counts.
+    fn rounded(least: i64, most: i64, values: &[(u64, i64)]) -> Vec<u8> {
+        let head = [least, most].map(|n| Class::Signed.ordered(n as u64).to_le_bytes());
+        [&head.concat()[..], &counts(values)].concat()
     }
 
     #[test]
     fn counts_too_large_to_add_up() {
         let half = 1 << 63;
-        let words = [2, half, 4, 0, half, 5, 0];
-        let result = |func, ty, words: &[u64]| group(func, ty, words).map(|mut g| g.result());
-        assert!(result(AggFunc::Entropy, Type::Float, &words).is_some());
-        let words = [&[half + 4, half + 5], &words[..]].concat();
-        let median = result(AggFunc::Quantile(500_000), Type::Int, &words);
+        let values = [(half, 4), (half, 5)];
+        let result = |func, ty, bytes: &[u8]| group(func, ty, bytes).map(|mut g| g.result());
+        assert!(result(AggFunc::Entropy, Type::Float, &counts(&values)).is_some());
+        let median = result(AggFunc::Quantile(500_000), Type::Int, &rounded(4, 5, &values));
         assert_eq!(median, Some(Value::Int(4)));
     }
 
     #[test]
     fn a_quantile_beside_its_minimum_and_maximum() {
-        let ordered = |n: i64| Class::Signed.ordered(n as u64);
         let takes = |least: i64, most: i64, values: &[i64]| {
-            let values: Vec<u64> = values.iter().flat_map(|&v| [1, v as u64, 0]).collect();
-            let head = [ordered(least), ordered(most), values.len() as u64 / 3];
-            let words = [&head[..], &values].concat();
-            group(AggFunc::Quantile(500_000), Type::Int, &words).is_some()
+            let values: Vec<_> = values.iter().map(|&v| (1, v)).collect();
+            let bytes = rounded(least, most, &values);
+            group(AggFunc::Quantile(500_000), Type::Int, &bytes).is_some()
         };
         assert!(takes(-3, 70_000, &[-3, 5, 69_952, 70_016]));
         assert!(!takes(-3, 4, &[-3, 5]) && !takes(-2, 5, &[-3, 5]), "values outside");
@@ -153,12 +162,13 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_are_never_written_so() {
-        let takes = |words: [u64; 4]| group(AggFunc::Histogram, Type::Str, &words).is_some();
-        assert!(takes([1, 7, 5, 0]));
-        assert!(takes([1, 7, 5, 1 << 32]), "whatever its group was");
-        assert!(!takes([1, 7, 5, 1]), "a bit of no part: one value would be two");
-        assert!(!takes([1, 0, 5, 0]), "a value that never came");
+    fn values_that_are_never_written_so() {
+        let takes =
+            |values: &[(u64, i64)]| group(AggFunc::Histogram, Type::Str, &counts(values)).is_some();
+        assert!(takes(&[(7, 5)]) && takes(&[(7, -5), (1, 5)]));
+        assert!(!takes(&[(0, 5)]), "a value that never came");
+        assert!(!takes(&[(7, 5), (1, 5)]), "one value twice");
+        assert!(!takes(&[(7, 5), (1, -5)]), "values that fall");
     }
 
     proptest! {

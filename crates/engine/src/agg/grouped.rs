@@ -1,8 +1,9 @@
 //! Keys of a value and the group that it is in: what aggregates are kept by that hold the values of
 //! all groups in one table. The group is the last part of a key.
 
-use super::{Input, read_bytes, read_words, write_bytes, write_words};
-use crate::key::{Layout, PACKED_WORDS_MAX, Part, Pool, rows_at};
+use super::Input;
+use super::states::read_values;
+use crate::key::{Layout, PACKED_WORDS_MAX, Part, Pool, read_parts, rows_at};
 use crate::limits::PARTS_MAX;
 use crate::table::NO_ROW;
 use weir_packet::bits::Bits;
@@ -123,38 +124,53 @@ impl<'a> Moving<'a> {
     }
 }
 
-/// Writes a key without its group.
-pub(super) fn write_key(layout: &Layout, key: &[u64], texts: &Pool, out: &mut Vec<u8>) {
-    let mut key = key.to_vec();
-    layout.replace(&mut key, layout.parts() - 1, 0);
-    write_words(&key, out);
-    for text in layout.texts_of(&key, texts) {
-        write_bytes(text, out);
-    }
+/// Reads values of one group as keys, and sorts them by the layout that holds them.
+pub(super) struct ReadKeys<'a> {
+    /// Those of the values, without the group.
+    parts: &'a [Part],
+    layouts: Vec<&'a Layout>,
+    group: u32,
+    /// By layout the words of the keys, one after the other, and how often each came.
+    keys: [(Vec<u64>, Vec<u64>); 2],
 }
 
-/// Reads a key as one of a group; `None` if the bytes break off, or are none that [`write_key`]
-/// writes: the same values must be one key.
-pub(super) fn read_key(
-    layout: &Layout,
-    group: u32,
-    texts: &mut Pool,
-    from: &mut &[u8],
-) -> Option<Vec<u64>> {
-    let mut key = Vec::with_capacity(layout.words);
-    for _ in 0..layout.words {
-        let [word] = read_words(from)?;
-        key.push(word);
+impl<'a> ReadKeys<'a> {
+    /// Reads values of a group; `parts` are those of a key, the group last.
+    pub(super) fn new(parts: &'a [Part], layouts: Vec<&'a Layout>, group: u32) -> ReadKeys<'a> {
+        ReadKeys { parts: &parts[..parts.len() - 1], layouts, group, keys: Default::default() }
     }
-    if !layout.is_packed(&key) {
-        return None;
-    }
-    for p in layout.text_parts() {
-        if layout.part(&key, p).is_some() {
-            let handle = texts.intern(read_bytes(from)?);
-            layout.replace(&mut key, p, handle);
+
+    /// Reads all values; `None` if the bytes are none that are written so. Those that were read by
+    /// then have left their texts in the pool, and nothing else.
+    pub(super) fn read(&mut self, texts: &mut Pool, from: &mut &[u8], counted: bool) -> Option<()> {
+        let ReadKeys { parts, layouts, group, keys } = self;
+        let read = |from: &mut &[u8]| {
+            let (mut raws, mut key) = (Vec::new(), [0; PACKED_WORDS_MAX]);
+            let layout = usize::from(!read_parts(parts, texts, from, &mut raws)?);
+            let key = &mut key[..layouts[layout].words];
+            layouts[layout].pack_one(&raws, key);
+            layouts[layout].replace(key, parts.len(), u64::from(*group));
+            keys[layout].0.extend_from_slice(key);
+            Some(layout)
+        };
+        let mut of_layout: Vec<(usize, u64)> = Vec::new();
+        read_values(from, counted, read, |layout, times| of_layout.push((layout, times)))?;
+        for (layout, times) in of_layout {
+            self.keys[layout].1.push(times);
         }
+        Some(())
     }
-    layout.replace(&mut key, layout.parts() - 1, group as u64);
-    Some(key)
+
+    /// The values of one part, as words.
+    pub(super) fn words(&self) -> impl Iterator<Item = u64> {
+        self.layouts.iter().zip(&self.keys).flat_map(|(layout, (keys, _))| {
+            let keys = keys.chunks_exact(layout.words);
+            keys.filter_map(|key| layout.part(key, 0)).map(|raw| raw as u64)
+        })
+    }
+
+    /// By layout the words of the keys, and how often each came.
+    pub(super) fn into_keys(self) -> [(Vec<u64>, Vec<u64>); 2] {
+        self.keys
+    }
 }

@@ -101,6 +101,7 @@ impl Group {
                 columns: &[&column],
                 counted: Some(column.present.and(Bits::first(batch.len()))),
                 seq: &seq,
+                frames: None,
                 arena: &arena,
                 // Where there is one group, an aggregate may rely on it or not.
                 lone: batch.len() % 2 == 0 && groups.iter().all(|group| *group == 0),
@@ -125,9 +126,9 @@ impl Group {
     }
 
     fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::new();
-        self.agg.encode(self.cells(), 0, &mut out);
-        out
+        let mut out = super::States::default();
+        self.agg.encode(self.cells(), &[0], &mut out);
+        out.bytes
     }
 
     fn decode(&mut self, mut bytes: &[u8]) -> bool {

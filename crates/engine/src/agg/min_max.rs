@@ -11,12 +11,9 @@
 //! | Exact? | exact |
 
 use super::fixed::{Fixed, Of, Outcome};
-use super::{
-    Aggregate, Cells, CellsRef, Finish, Input, Step, read_bytes, read_words, write_bytes,
-    write_words,
-};
+use super::{Aggregate, Cells, CellsRef, Finish, Input, StateKind, States, Step};
 use crate::expr::Class;
-use crate::key::Pool;
+use crate::key::{Pool, read_text, write_text};
 use std::any::Any;
 use weir_plan::Type;
 
@@ -52,6 +49,7 @@ impl MinMaxWord {
 
 impl Fixed<1> for MinMaxWord {
     const FRESH: [u64; 1] = [u64::MAX];
+    const KIND: StateKind = StateKind::Least;
 
     fn update(&self, input: &Input<'_>, cells: &mut Cells<'_>) {
         let values = input.columns[0].word();
@@ -88,6 +86,7 @@ impl Fixed<1> for MinMaxWord {
 
 impl Fixed<2> for MinMaxWord {
     const FRESH: [u64; 2] = [u64::MAX, 0];
+    const KIND: StateKind = StateKind::LeastSeen;
 
     fn update(&self, input: &Input<'_>, cells: &mut Cells<'_>) {
         let values = input.columns[0].word();
@@ -111,6 +110,7 @@ struct MinMaxPair {
 
 impl Fixed<3> for MinMaxPair {
     const FRESH: [u64; 3] = [u64::MAX, u64::MAX, 0];
+    const KIND: StateKind = StateKind::LeastPair;
 
     fn update(&self, input: &Input<'_>, cells: &mut Cells<'_>) {
         let (high, low) = input.columns[0].pair();
@@ -190,21 +190,34 @@ impl Aggregate for MinMaxText {
         }
     }
 
-    fn encode(&self, cells: CellsRef<'_>, group: u32, out: &mut Vec<u8>) {
-        let &[handle, seen] = cells.of::<2>(group);
-        write_words(&[seen], out);
-        write_bytes(self.pool.get(handle), out);
+    fn kind(&self) -> StateKind {
+        if self.max { StateKind::GreatestText } else { StateKind::LeastText }
+    }
+
+    fn encode(&self, cells: CellsRef<'_>, groups: &[u32], out: &mut States) {
+        for &group in groups {
+            let &[handle, seen] = cells.of::<2>(group);
+            out.put(|out| {
+                out.push(u8::from(seen != 0));
+                if seen != 0 {
+                    write_text(self.pool.get(handle), out);
+                }
+            });
+        }
     }
 
     fn decode(&mut self, cells: &mut Cells<'_>, group: u32, from: &mut &[u8]) -> bool {
-        let mut rest = *from;
-        let (Some([seen]), Some(text)) = (read_words(&mut rest), read_bytes(&mut rest)) else {
-            return false;
+        let mut rest = match from.split_first() {
+            Some((0, rest)) => {
+                *from = rest;
+                return true;
+            }
+            Some((1, rest)) => rest,
+            _ => return false,
         };
+        let Some(text) = read_text(&mut rest) else { return false };
         *from = rest;
-        if seen != 0 {
-            self.offer(cells.of(group), text);
-        }
+        self.offer(cells.of(group), &text);
         true
     }
 

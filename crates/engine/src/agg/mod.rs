@@ -28,6 +28,7 @@ mod laws;
 mod min_max;
 mod quantile;
 mod rate;
+mod states;
 mod sum;
 mod tally;
 mod user;
@@ -40,10 +41,12 @@ use fixed::Of;
 pub use fused::{FUSED_MAX, Step, Taken, update as update_fused};
 pub use fuzz::fuzz_partial;
 pub(crate) use rate::per_second;
+pub use states::{StateKind, States};
 use std::any::Any;
 pub(crate) use variance::{Exact, Running};
 use weir_packet::bits::Bits;
 use weir_packet::column::Column;
+use weir_packet::source::FrameBatch;
 use weir_plan::{Agg, AggFunc, Expr, ExprKind, Type};
 
 /// The rows of a batch on their way into groups.
@@ -58,6 +61,8 @@ pub struct Input<'a> {
     pub counted: Option<Bits>,
     /// The number of each position in the order that rows came.
     pub seq: &'a [u64],
+    /// The packets that the rows were made of, while they are at hand.
+    pub frames: Option<&'a FrameBatch>,
     /// The texts of the argument.
     pub arena: &'a Arena,
     /// Whether all rows belong to one group, since there is no key.
@@ -184,11 +189,15 @@ pub trait Aggregate: Send {
         None
     }
 
-    /// Appends the state of a group as bytes, little-endian, that [`Aggregate::decode`] reads back.
-    fn encode(&self, cells: CellsRef<'_>, group: u32, out: &mut Vec<u8>);
+    /// How its states are written.
+    fn kind(&self) -> StateKind;
 
-    /// Takes an encoded state in, as `merge` does. `false`, having changed nothing, if the bytes
-    /// are not one; else the bytes read are gone from `from`.
+    /// Writes the states of `groups`, each once, as bytes that [`Aggregate::decode`] reads back:
+    /// in one pass over all that it keeps, however many groups there are.
+    fn encode(&self, cells: CellsRef<'_>, groups: &[u32], out: &mut States);
+
+    /// Takes an encoded state of one group in, as `merge` does. `false`, having changed nothing, if
+    /// the bytes are not one; else the bytes read are gone from `from`.
     fn decode(&mut self, cells: &mut Cells<'_>, group: u32, from: &mut &[u8]) -> bool;
 
     /// Forgets what it keeps beside the cells.
@@ -292,8 +301,8 @@ fn alone(agg: &Agg, with: BuildContext<'_>, lone: bool) -> Box<dyn Aggregate> {
         AggFunc::Avg => avg::build(&arg.ty),
         AggFunc::Min => min_max::build(&arg.ty, false, nullable),
         AggFunc::Max => min_max::build(&arg.ty, true, nullable),
-        AggFunc::First => first_last::build(&arg.ty, false),
-        AggFunc::Last => first_last::build(&arg.ty, true),
+        AggFunc::First => first_last::build(arg, false),
+        AggFunc::Last => first_last::build(arg, true),
         AggFunc::Any => Box::new(Of(any_all::AnyAll { all: false })),
         AggFunc::All => Box::new(Of(any_all::AnyAll { all: true })),
         AggFunc::BitOr => Box::new(Of(bit_or::BitOr)),
@@ -348,7 +357,7 @@ fn write_words(words: &[u64], out: &mut Vec<u8>) {
 /// Reads a length and that many bytes.
 fn read_bytes<'a>(from: &mut &'a [u8]) -> Option<&'a [u8]> {
     let mut rest = *from;
-    let [len] = read_words::<1>(&mut rest)?;
+    let len = states::read_number(&mut rest)?;
     let (bytes, rest) = rest.split_at_checked(usize::try_from(len).ok()?)?;
     *from = rest;
     Some(bytes)
@@ -356,6 +365,6 @@ fn read_bytes<'a>(from: &mut &'a [u8]) -> Option<&'a [u8]> {
 
 /// Appends a length and bytes.
 fn write_bytes(bytes: &[u8], out: &mut Vec<u8>) {
-    write_words(&[bytes.len() as u64], out);
+    out.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
     out.extend_from_slice(bytes);
 }

@@ -12,7 +12,7 @@
 //! | Exact? | the sum is exact, then divided as floats |
 
 use super::fixed::{Fixed, Outcome, add_wide, wide};
-use super::{Cells, Input};
+use super::{Cells, Input, StateKind};
 
 /// Cells: low and high half of the sum.
 pub(super) struct Rate {
@@ -27,6 +27,7 @@ pub(crate) fn per_second(sum: i128, window_ns: i64) -> f64 {
 
 impl Fixed<2> for Rate {
     const FRESH: [u64; 2] = [0, 0];
+    const KIND: StateKind = StateKind::Wide;
 
     fn update(&self, input: &Input<'_>, cells: &mut Cells<'_>) {
         let Some(column) = input.columns.first() else {

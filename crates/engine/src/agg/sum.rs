@@ -12,7 +12,7 @@
 //! | Exact? | exact; floats in the order that rows came |
 
 use super::fixed::{Fixed, Outcome, add_wide, wide};
-use super::{Cells, Input, Step};
+use super::{Cells, Input, StateKind, Step};
 
 /// Sums values that are never negative, such as packet fields: the sum can only grow, so that it
 /// may stick at the top and still not depend on order. Cells: the sum; and where groups may lack
@@ -21,6 +21,7 @@ pub(super) struct SumUnsigned;
 
 impl Fixed<1> for SumUnsigned {
     const FRESH: [u64; 1] = [0];
+    const KIND: StateKind = StateKind::Add;
 
     fn update(&self, input: &Input<'_>, cells: &mut Cells<'_>) {
         let values = input.columns[0].word();
@@ -42,6 +43,7 @@ impl Fixed<1> for SumUnsigned {
 
 impl Fixed<2> for SumUnsigned {
     const FRESH: [u64; 2] = [0, 0];
+    const KIND: StateKind = StateKind::AddSeen;
 
     fn update(&self, input: &Input<'_>, cells: &mut Cells<'_>) {
         let values = input.columns[0].word();
@@ -63,6 +65,7 @@ pub(super) struct SumSigned;
 
 impl Fixed<3> for SumSigned {
     const FRESH: [u64; 3] = [0, 0, 0];
+    const KIND: StateKind = StateKind::WideSeen;
 
     fn update(&self, input: &Input<'_>, cells: &mut Cells<'_>) {
         let values = input.columns[0].word();
@@ -92,6 +95,7 @@ pub(super) struct SumFloat;
 
 impl Fixed<2> for SumFloat {
     const FRESH: [u64; 2] = [0, 0];
+    const KIND: StateKind = StateKind::FloatSeen;
 
     fn update(&self, input: &Input<'_>, cells: &mut Cells<'_>) {
         let values = input.columns[0].word();

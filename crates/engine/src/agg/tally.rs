@@ -11,9 +11,12 @@ mod extremes;
 mod log;
 
 use super::grouped::{
-    Moving, columns, counted_rows, gather, group_place, parts_and_layouts, read_key, write_key,
+    Moving, ReadKeys, columns, counted_rows, gather, group_place, parts_and_layouts,
 };
-use super::{Aggregate, Cells, CellsRef, Finish, Input, read_words, write_words};
+use super::states::Gathered;
+use super::{
+    Aggregate, Cells, CellsRef, Finish, Input, StateKind, States, read_words, write_words,
+};
 use crate::expr::Class;
 use crate::key::{Chosen, Layout, PACKED_WORDS_MAX, Part, Pool, narrow_rows, pack};
 use crate::limits::VALUES_MAX;
@@ -21,7 +24,6 @@ use crate::table::{HashKey, Keys, NO_ROW, Table};
 use extremes::Extremes;
 use log::{Counted, Log};
 use std::any::Any;
-use std::collections::BTreeMap;
 use weir_packet::column::{Column, Repr};
 use weir_packet::limits::BATCH;
 
@@ -176,6 +178,19 @@ impl Tally {
             evicted: 0,
             readings,
         }
+    }
+
+    /// The values of some groups, on their way into bytes.
+    pub(super) fn gathered(&self, groups: &[u32]) -> Gathered {
+        let (mut all, value) = (Gathered::new(groups), &self.parts[..self.parts.len() - 1]);
+        for set in &self.sets {
+            let (word, shift) = set.group;
+            set.each(|key, times| {
+                let group = (key[word] >> shift) as u32;
+                all.add(group, times, |out| set.layout.write_parts(value, key, &self.pool, out));
+            });
+        }
+        all
     }
 }
 
@@ -411,25 +426,16 @@ impl Aggregate for Tally {
         }
     }
 
-    fn encode(&self, cells: CellsRef<'_>, group: u32, out: &mut Vec<u8>) {
-        if self.rounding.is_some() {
-            write_words(&Extremes::of(cells, group).0, out);
-        }
-        for set in &self.sets {
-            let (word, shift) = set.group;
-            let mut counts: BTreeMap<Vec<u64>, u64> = BTreeMap::new();
-            set.each(|key, times| {
-                if (key[word] >> shift) as u32 == group {
-                    let count = counts.entry(key.to_vec()).or_default();
-                    *count = count.saturating_add(times);
-                }
-            });
-            write_words(&[counts.len() as u64], out);
-            for (key, times) in counts {
-                write_words(&[times], out);
-                write_key(&set.layout, &key, &self.pool, out);
+    fn kind(&self) -> StateKind {
+        if self.rounding.is_some() { StateKind::RoundedCounts } else { StateKind::Counts }
+    }
+
+    fn encode(&self, cells: CellsRef<'_>, groups: &[u32], out: &mut States) {
+        self.gathered(groups).write(true, out, |place, out| {
+            if self.rounding.is_some() {
+                write_words(&Extremes::of(cells, groups[place]).0, out);
             }
-        }
+        });
     }
 
     fn decode(&mut self, cells: &mut Cells<'_>, group: u32, from: &mut &[u8]) -> bool {
@@ -439,33 +445,24 @@ impl Aggregate for Tally {
             let Some(words) = read_words(&mut rest) else { return false };
             extremes = words;
         }
-        let mut read: Vec<(usize, u64, Vec<u64>)> = Vec::new();
-        for (s, set) in self.sets.iter().enumerate() {
-            let Some([n]) = read_words(&mut rest) else { return false };
-            for _ in 0..n {
-                let Some([times]) = read_words(&mut rest) else { return false };
-                if times == 0 {
-                    return false;
-                }
-                let key = read_key(&set.layout, group, &mut self.pool, &mut rest);
-                let Some(key) = key else { return false };
-                read.push((s, times, key));
-            }
+        let layouts = self.sets.iter().map(|set| &set.layout).collect();
+        let mut keys = ReadKeys::new(&self.parts, layouts, group);
+        if keys.read(&mut self.pool, &mut rest, true).is_none() {
+            return false;
         }
         if let Some(rounding) = self.rounding {
-            let values = || read.iter().filter_map(|(s, _, key)| self.sets[*s].layout.part(key, 0));
-            let values = || values().map(|raw| raw as u64);
-            if !Extremes(extremes).fit(&rounding, self.parts[0].largest(), values) {
+            if !Extremes(extremes).fit(&rounding, self.parts[0].largest(), || keys.words()) {
                 return false;
             }
             Extremes(extremes).offer(cells, group);
         }
         *from = rest;
-        for (s, times, key) in read {
-            self.evicted = self.evicted.saturating_add(self.sets[s].put(&key, times));
+        let read = keys.into_keys();
+        for (set, (keys, times)) in self.sets.iter_mut().zip(read) {
+            let words = set.layout.words;
+            let refused = total(keys.chunks_exact(words).zip(times).map(|(k, n)| set.put(k, n)));
+            self.evicted = self.evicted.saturating_add(refused).saturating_add(set.flush());
         }
-        let refused = total(self.sets.iter_mut().map(Set::flush));
-        self.evicted = self.evicted.saturating_add(refused);
         true
     }
 

@@ -9,7 +9,9 @@
 //! | Merge | the state's own `merge` |
 //! | Exact? | the state's own matter |
 
-use super::{Aggregate, Cells, CellsRef, Finish, Input, read_bytes, write_bytes};
+use super::{
+    Aggregate, Cells, CellsRef, Finish, Input, StateKind, States, read_bytes, write_bytes,
+};
 use crate::functions::{UserAggregate, UserState};
 use crate::rows::{cell, set_cell};
 use std::any::Any;
@@ -83,12 +85,18 @@ impl Aggregate for User {
         }
     }
 
-    fn encode(&self, cells: CellsRef<'_>, group: u32, out: &mut Vec<u8>) {
-        let state = match cells.of::<1>(group)[0] {
-            0 => (self.new)().encode(),
-            n => self.states[n as usize - 1].encode(),
-        };
-        write_bytes(&state, out);
+    fn kind(&self) -> StateKind {
+        StateKind::User
+    }
+
+    fn encode(&self, cells: CellsRef<'_>, groups: &[u32], out: &mut States) {
+        for &group in groups {
+            let state = match cells.of::<1>(group)[0] {
+                0 => (self.new)().encode(),
+                n => self.states[n as usize - 1].encode(),
+            };
+            out.put(|out| write_bytes(&state, out));
+        }
     }
 
     fn decode(&mut self, cells: &mut Cells<'_>, group: u32, from: &mut &[u8]) -> bool {

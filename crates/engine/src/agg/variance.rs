@@ -11,7 +11,7 @@
 //! | Exact? | of integers the sums are exact, then divided as floats; floats in the order that rows came, by Welford's recurrence (1962) |
 
 use super::fixed::{Fixed, Of, Outcome, add_wide, wide};
-use super::{Aggregate, Cells, Input};
+use super::{Aggregate, Cells, Input, StateKind};
 use weir_plan::Type;
 
 /// `root`: the standard deviation.
@@ -177,6 +177,7 @@ struct SpreadInt {
 
 impl Fixed<6> for SpreadInt {
     const FRESH: [u64; 6] = [0; 6];
+    const KIND: StateKind = StateKind::Spread;
 
     fn update(&self, input: &Input<'_>, cells: &mut Cells<'_>) {
         let values = input.columns[0].word();
@@ -205,6 +206,7 @@ struct SpreadFloat {
 
 impl Fixed<3> for SpreadFloat {
     const FRESH: [u64; 3] = [0; 3];
+    const KIND: StateKind = StateKind::SpreadFloat;
 
     fn update(&self, input: &Input<'_>, cells: &mut Cells<'_>) {
         let values = input.columns[0].word();

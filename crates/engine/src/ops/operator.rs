@@ -6,6 +6,7 @@ use crate::rows::Rows;
 use crate::view::Origin;
 use std::any::Any;
 use weir_packet::bits::Bits;
+use weir_packet::source::FrameBatch;
 
 /// A batch in the hands of a chain of operators.
 pub struct Batch<'a> {
@@ -20,6 +21,14 @@ pub struct Batch<'a> {
     pub clock: &'a [i64],
     /// Of rows that were made of packets: these, while they are at hand.
     pub origin: Option<Origin<'a>>,
+}
+
+impl<'a> Batch<'a> {
+    /// The packets that rows are, or were made of, while they are at hand.
+    pub(super) fn frames(&self) -> Option<&'a FrameBatch> {
+        let of_view = self.ctx.view.as_ref().map(|view| view.frames());
+        of_view.or(self.origin.map(|origin| origin.frames))
+    }
 }
 
 /// An operator that passes rows on within the batch.

@@ -165,6 +165,7 @@ fn update_one(
         columns: &args[..srcs.len()],
         counted: (!counted.covers(rows)).then_some(*counted),
         seq: batch.order,
+        frames: batch.frames(),
         arena: &ctx.regs.arena,
         lone: variant.lone,
     };

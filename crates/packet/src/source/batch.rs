@@ -26,6 +26,8 @@ pub struct FrameBatch {
     reached: Option<i64>,
     /// See [`FrameBatch::gap`].
     gap: Option<Gap>,
+    /// See [`FrameBatch::note_watermarks`].
+    watermarks: Vec<i64>,
     late: Bits,
     cols: Box<FrameColumns>,
     /// See [`FrameBatch::via`]: of all frames, or where `mixed`, in the columns.
@@ -58,6 +60,7 @@ impl FrameBatch {
             n: 0,
             reached: None,
             gap: None,
+            watermarks: Vec::new(),
             late: Bits::NONE,
             cols: Box::new(FrameColumns {
                 ts: [0; BATCH],
@@ -81,6 +84,7 @@ impl FrameBatch {
         self.chunk = Chunk::clone(&NOTHING);
         self.headers = Headers::Outer;
         (self.n, self.reached, self.gap) = (0, None, None);
+        self.watermarks.clear();
         (self.late, self.looked) = (Bits::NONE, false);
         (self.via, self.mixed, self.names) = (Via::UNKNOWN, false, None);
     }
@@ -94,6 +98,7 @@ impl FrameBatch {
         self.base = base;
         (self.link, self.headers) = (link, Headers::Outer);
         (self.n, self.reached, self.gap) = (0, None, None);
+        self.watermarks.clear();
         (self.late, self.looked) = (Bits::NONE, false);
         (self.via, self.mixed, self.names) = (Via::UNKNOWN, false, None);
     }
@@ -299,6 +304,21 @@ impl FrameBatch {
     /// Says so; for sources of a wire.
     pub fn set_gap(&mut self, gap: Gap) {
         self.gap = Some(gap);
+    }
+
+    /// Takes note of the watermark when each frame came, for results that are merged with those of
+    /// other machines. Most runs do not.
+    pub fn note_watermarks(&mut self, watermarks: &[i64]) {
+        self.watermarks.clear();
+        self.watermarks.extend_from_slice(watermarks);
+    }
+
+    /// The watermark when the frame of this number came, where it was noted.
+    pub fn watermark_at(&self, number: u64) -> Option<i64> {
+        if self.watermarks.is_empty() {
+            return None;
+        }
+        self.watermarks.get(self.seq().binary_search(&number).ok()?).copied()
     }
 
     /// Frames in the batch.
