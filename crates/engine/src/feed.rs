@@ -71,7 +71,7 @@ impl Times {
 }
 
 impl<'a> Feed<'a> {
-    pub(super) fn new(
+    pub(crate) fn new(
         program: &Program,
         source: &'a mut dyn Source,
         options: &Options,
@@ -156,8 +156,13 @@ impl<'a> Feed<'a> {
     }
 
     /// What the source ended with.
-    pub(super) fn take_error(&mut self) -> Option<SourceError> {
+    pub(crate) fn take_error(&mut self) -> Option<SourceError> {
         self.error.take()
+    }
+
+    /// Whether the source failed.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.error.is_some()
     }
 
     /// Whether there is an answer to give: not where the source failed before the first packet.

@@ -13,6 +13,7 @@ mod compile;
 pub mod conform;
 pub mod counters;
 pub mod egress;
+pub mod exchange;
 pub mod expr;
 mod feed;
 pub mod fragments;

@@ -11,6 +11,22 @@ pub const JUMP_NS: i64 = 60_000_000_000;
 /// no two of them agree.
 pub const CORROBORATE: usize = 4;
 
+/// Bytes of a message with groups from which on further groups go into another: below what brokers
+/// take by default.
+pub const MESSAGE_BYTES: usize = 1 << 19;
+
+/// Messages of a producer that may wait for one with a smaller number.
+pub const EXCHANGE_AHEAD_MAX: usize = 1 << 14;
+
+/// Watermarks that may wait for the slowest producer.
+pub const EXCHANGE_CLOSINGS_MAX: usize = 1 << 20;
+
+/// Producers of which one receiver keeps count.
+pub const EXCHANGE_PROBES_MAX: usize = 1 << 12;
+
+/// Windows of one node that a receiver holds.
+pub const EXCHANGE_WINDOWS_MAX: usize = 1 << 16;
+
 /// Windows that one summarize holds open at once; a row for a further one is counted as evicted.
 pub const WINDOWS_MAX: usize = 4096;
 

@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use weir_packet::source::Gap;
-use weir_plan::{Session, Summarize, Window};
+use weir_plan::{AggFunc, Session, Summarize, Window};
 
 /// The book of a run, which the feed writes and what puts windows out reads.
 #[derive(Clone, Default)]
@@ -55,6 +55,68 @@ struct Losses {
     /// Frames that came.
     seen: u64,
     counts: Vec<Count>,
+    /// What other machines told, each of its own frames.
+    others: Vec<Losses>,
+}
+
+/// What another machine tells of its losses since it last told.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub(crate) struct LossNews {
+    /// Gaps in the order in which they were found, each with the watermark at that time.
+    pub(crate) gaps: Vec<(i64, Gap)>,
+    /// Frames that came, by the start of their pane; of the whole input under 0.
+    pub(crate) panes: Vec<(i64, u64)>,
+}
+
+/// What is told to another machine of the losses that one `summarize` asks for.
+pub(crate) struct LossNotes {
+    count: Option<Count>,
+    news: LossNews,
+}
+
+impl LossNotes {
+    /// Those of a `summarize`, if it asks.
+    pub(crate) fn of(s: &Summarize) -> Option<LossNotes> {
+        if !s.aggs.iter().any(|agg| agg.func == AggFunc::Completeness) {
+            return None;
+        }
+        let count = pane(s).map(|pane| Count::new(pane, s.lateness_ns, Arc::default()));
+        Some(LossNotes { count, news: LossNews::default() })
+    }
+
+    /// As [`Book::take`].
+    pub(crate) fn take(&mut self, ts: &[i64], clock: &[i64], gap: Option<Gap>, watermark: i64) {
+        self.news.gaps.extend(gap.map(|gap| (watermark, gap)));
+        match &mut self.count {
+            Some(count) => count.take(ts, clock),
+            None if ts.is_empty() => {}
+            None => match self.news.panes.last_mut() {
+                Some((_, frames)) => *frames += ts.len() as u64,
+                None => self.news.panes.push((0, ts.len() as u64)),
+            },
+        }
+    }
+
+    /// What there is to tell since the last time, if there is anything.
+    pub(crate) fn news(&mut self) -> Option<LossNews> {
+        if let Some(count) = &mut self.count {
+            let mut before = std::mem::take(&mut count.forgotten);
+            for (start, upto) in count.panes.drain(..) {
+                self.news.panes.push((start, upto - before));
+                before = upto;
+            }
+        }
+        let news = std::mem::take(&mut self.news);
+        (news != LossNews::default()).then_some(news)
+    }
+}
+
+/// Length of the panes that frames are counted by, if windows end.
+fn pane(s: &Summarize) -> Option<i64> {
+    match s.window {
+        Window::Session(session) => Some(session.tick_ns()),
+        window => window.pane(),
+    }
 }
 
 /// A gap. Of gaps in a row no number falls.
@@ -83,10 +145,7 @@ struct Count {
 impl Book {
     /// Where a `summarize` looks up what these of its aggregates ask for.
     pub(crate) fn ask(&self, s: &Summarize, aggs: Vec<usize>) -> Ask {
-        let pane = match s.window {
-            Window::Session(session) => Some(session.tick_ns()),
-            window => window.pane(),
-        };
+        let pane = pane(s);
         self.0.read.store(true, Ordering::Relaxed);
         let mut losses = self.lock();
         let (count, kept) = match pane {
@@ -113,6 +172,22 @@ impl Book {
         losses.counts.iter_mut().for_each(|count| count.take(ts, clock));
     }
 
+    /// Takes what the machine of this number told of the frames that the first who asked asks for.
+    pub(crate) fn hear(&self, machine: usize, news: &LossNews) {
+        let mut losses = self.lock();
+        let Losses { counts, others, .. } = &mut *losses;
+        let like = |count: &Count| Count::new(count.pane, count.lateness, Arc::clone(&count.kept));
+        while others.len() <= machine {
+            others.push(Losses { counts: counts.iter().map(like).collect(), ..Losses::default() });
+        }
+        let other = &mut others[machine];
+        news.gaps.iter().for_each(|(watermark, gap)| other.lose(*gap, *watermark));
+        for &(start, frames) in &news.panes {
+            other.seen = other.seen.saturating_add(frames);
+            other.counts.iter_mut().take(1).for_each(|count| count.add(start, frames));
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Losses> {
         self.0.losses.lock().expect("nothing in here panics")
     }
@@ -124,7 +199,11 @@ impl Ask {
         let losses = self.book.lock();
         let Some(over) = self.over else {
             let (seen, lost) = self.before;
-            return share(losses.seen - seen, losses.lost - lost);
+            let others = losses.others.iter();
+            let more = total(others.clone().map(|other| other.seen));
+            let gone = total(others.map(|other| other.lost));
+            let (seen, lost) = (losses.seen - seen, losses.lost - lost);
+            return share(seen.saturating_add(more), lost.saturating_add(gone));
         };
         let end = i128::from(start) + i128::from(over);
         losses.of(self, (start.into(), end), end, i64::MAX)
@@ -151,11 +230,16 @@ pub(crate) fn share(seen: u64, lost: u64) -> f64 {
     }
 }
 
+/// The sum, which sticks at the top: other machines may tell of any numbers.
+fn total(all: impl Iterator<Item = u64>) -> u64 {
+    all.fold(0, u64::saturating_add)
+}
+
 impl Losses {
     /// The number of a new count by panes of this length, and what keeps it.
     fn count(&mut self, pane: i64, lateness: i64) -> (usize, Arc<()>) {
-        let (panes, forgotten, kept) = (VecDeque::new(), 0, Arc::default());
-        let new = Count { pane, lateness, panes, forgotten, kept: Arc::clone(&kept) };
+        let kept = Arc::default();
+        let new = Count::new(pane, lateness, Arc::clone(&kept));
         // In the place of one that nobody asks for any more.
         let free = |c: &Count| Arc::strong_count(&c.kept) == 1;
         match self.counts.iter().position(free) {
@@ -211,18 +295,31 @@ impl Losses {
 
     /// Of the time from `start` to `end`, of which frames count that came before `closed`, and gaps
     /// found before the watermark `at`.
-    fn of(&self, ask: &Ask, (start, end): (i128, i128), closed: i128, at: i64) -> f64 {
+    fn of(&self, ask: &Ask, time: (i128, i128), closed: i128, at: i64) -> f64 {
+        let all = || std::iter::once(self).chain(&self.others);
+        match total(all().map(|one| one.lost_in(ask, time, at))) {
+            0 => 1.0,
+            lost => {
+                let count = |one: &Losses| Some(one.counts.get(ask.count)?.between(time.0, closed));
+                share(total(all().filter_map(count)), lost)
+            }
+        }
+    }
+
+    /// Frames of the gaps that touch a time.
+    fn lost_in(&self, ask: &Ask, (start, end): (i128, i128), at: i64) -> u64 {
         let upto = |n: usize| n.checked_sub(1).map_or(0, |i| self.gaps[i].upto);
         let from = self.gaps.partition_point(|gap| i128::from(gap.until) < start);
         let to = self.gaps.partition_point(|gap| i128::from(gap.since) < end && gap.at < at);
-        match upto(to).saturating_sub(upto(from).max(ask.before.1)) {
-            0 => 1.0,
-            lost => share(self.counts[ask.count].between(start, closed), lost),
-        }
+        upto(to).saturating_sub(upto(from).max(ask.before.1))
     }
 }
 
 impl Count {
+    fn new(pane: i64, lateness: i64, kept: Arc<()>) -> Count {
+        Count { pane, lateness, panes: VecDeque::new(), forgotten: 0, kept }
+    }
+
     fn take(&mut self, ts: &[i64], clock: &[i64]) {
         let (mut start, mut n) = (i64::MAX, 0);
         for (&t, &clock) in ts.iter().zip(clock) {
@@ -251,7 +348,7 @@ impl Count {
             let before = at.checked_sub(1).map_or(self.forgotten, |i| self.panes[i].1);
             self.panes.insert(at, (start, before));
         }
-        self.panes.range_mut(at..).for_each(|pane| pane.1 += n);
+        self.panes.range_mut(at..).for_each(|pane| pane.1 = pane.1.saturating_add(n));
         if self.panes.len() > COUNTED_PANES_MAX {
             self.forgotten = self.panes.pop_front().map_or(0, |pane| pane.1);
         }

@@ -8,11 +8,12 @@
 use crate::chain::Chain;
 use crate::counters::Ledger;
 use crate::losses::Book;
-use crate::ops::groups::Groups;
+use crate::ops::groups::{Groups, Spec};
 use crate::ops::operator::{Batch, ExitId};
 use crate::rows::Rows;
 use crate::view::{Origin, Packets};
 use std::any::Any;
+use std::sync::Arc;
 use weir_packet::bits::Bits;
 
 /// What a node takes.
@@ -62,6 +63,11 @@ pub(crate) trait Node: Send + Any {
 
     /// Makes new tables with room for about so many groups.
     fn expect_groups(&mut self, _groups: usize) {}
+
+    /// What its groups are, if it is a final half.
+    fn spec(&self) -> Option<&Arc<Spec>> {
+        None
+    }
 
     /// Looks up in this book what was lost, if it asks for that.
     fn look_up(&mut self, _book: &Book) {}

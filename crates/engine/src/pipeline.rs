@@ -3,10 +3,11 @@
 use crate::counters::Ledger;
 use crate::losses::Book;
 use crate::node::{Input, Leave, Next, Node};
-use crate::ops::groups::Groups;
+use crate::ops::groups::{Groups, Spec};
 use crate::ops::operator::Wanted;
 use crate::rows::Rows;
 use crate::view::Origin;
+use std::sync::Arc;
 use weir_plan::physical::PipelineId;
 
 /// A pipeline on a level.
@@ -141,6 +142,11 @@ impl Pipeline {
     /// Looks up in this book what was lost, where nodes ask for that.
     pub(crate) fn look_up(&mut self, book: &Book) {
         self.nodes.iter_mut().for_each(|node| node.look_up(book));
+    }
+
+    /// What the groups are that it takes from the level below, if it takes any.
+    pub(crate) fn spec(&self) -> Option<&Arc<Spec>> {
+        self.nodes.first()?.spec()
     }
 
     /// Makes new tables with room for about so many groups.

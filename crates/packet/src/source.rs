@@ -2,6 +2,7 @@
 
 mod account;
 mod batch;
+mod watermarks;
 
 pub use account::{Account, Gap, Lost};
 pub use batch::FrameBatch;

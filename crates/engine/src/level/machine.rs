@@ -15,7 +15,7 @@ use crate::counters::Ledger;
 use crate::limits::SPARE_ROWS;
 use crate::losses::Book;
 use crate::node::Input;
-use crate::ops::groups::Groups;
+use crate::ops::groups::{Groups, Spec};
 use crate::ops::operator::Wanted;
 use crate::outcome::RunError;
 use crate::panics::at;
@@ -25,6 +25,7 @@ use exits::Exits;
 use pending::Pending;
 use pipe::{Mode, Pipe, Targets};
 use std::io;
+use std::sync::Arc;
 use weir_plan::Program;
 use weir_plan::physical::{OutputId, PipelineId};
 
@@ -243,6 +244,14 @@ impl<'e> MachineLevel<'e> {
     /// Says in which book windows are looked up that ask what was lost.
     pub(crate) fn look_up(&mut self, book: &Book) {
         self.pipes.iter_mut().for_each(|pipe| pipe.pipeline.look_up(book));
+    }
+
+    /// The same of one pipeline alone, which takes groups of the level below; says what these are.
+    pub(crate) fn look_up_of(&mut self, p: PipelineId, book: &Book) -> Option<&Arc<Spec>> {
+        let pipeline = &mut self.pipes.get_mut(p.0)?.pipeline;
+        pipeline.spec()?;
+        pipeline.look_up(book);
+        pipeline.spec()
     }
 
     /// Lets a pipeline take the rows that wait for its turn.

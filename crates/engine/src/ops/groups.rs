@@ -1,6 +1,7 @@
 //! The groups of a `summarize`: one table per key layout, with the cells of all aggregates.
 
 mod sessions;
+mod written;
 
 use super::order::Sorter;
 use super::session;
@@ -15,6 +16,7 @@ use std::sync::Arc;
 use weir_packet::limits::BATCH;
 use weir_plan as plan;
 use weir_plan::{Agg, AggFunc, Schema, Session, Window};
+pub(crate) use written::{GroupBytes, GroupFault, WrittenGroups};
 
 /// Windows in a row that may use less than an eighth of a table before its memory is given back.
 const SMALL_WINDOWS_MAX: u32 = 16;
@@ -102,6 +104,26 @@ impl Spec {
         match self.session() {
             None => max,
             Some(_) => max.saturating_mul(2).saturating_add(SESSIONS_WAITING_MAX as u64),
+        }
+    }
+
+    /// Whether groups may start here: windows and panes do at multiples of their length, sessions
+    /// come out at ticks or at the end of the input.
+    pub(crate) fn is_start(&self, start: i64) -> bool {
+        match (self.session(), self.every()) {
+            (Some(session), _) => start == session.tick(start) || start == i64::MAX,
+            (None, Some(every)) => start == window_start(start, every),
+            (None, None) => start == 0,
+        }
+    }
+
+    /// Whether the groups that start here are all there once the watermark is there: of sessions
+    /// those that came out at this tick.
+    pub(crate) fn is_closed(&self, start: i64, watermark: i64) -> bool {
+        match (self.session(), self.every()) {
+            (Some(session), _) => start <= session.tick(watermark),
+            (None, Some(every)) => start < window_start(self.closing(watermark), every),
+            (None, None) => false,
         }
     }
 

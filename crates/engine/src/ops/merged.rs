@@ -75,6 +75,10 @@ impl Node for Final {
         self.spent.drain(..).for_each(out);
     }
 
+    fn spec(&self) -> Option<&Arc<Spec>> {
+        Some(&self.spec)
+    }
+
     fn look_up(&mut self, book: &Book) {
         self.emitter.look_up(book);
     }

@@ -4,6 +4,7 @@
 mod changes;
 mod choices;
 mod expr;
+mod machines;
 mod plan;
 mod rows;
 mod sides;
@@ -18,6 +19,7 @@ use traffic::{Traffic, cuts, traffic};
 use weir_engine::conform::HASH_KEYS;
 use weir_engine::counters::Ledger;
 use weir_engine::egress::{Collected, Frame, by_outlet};
+use weir_engine::exchange::conform::Spreading;
 use weir_engine::naive::{self, TimeRules};
 use weir_engine::rows::Collect;
 use weir_engine::run::{self, Options};
@@ -43,6 +45,14 @@ fn query() -> impl Strategy<Value = Query> {
     (0..TAPE_MAX, vec(any::<u16>(), TAPE_MAX)).prop_map(|(n, mut tape)| {
         tape.truncate(n);
         Query(plan::program(&mut Choices::new(tape)))
+    })
+}
+
+/// A program whose workers mostly hand over groups.
+fn groups() -> impl Strategy<Value = Query> {
+    (0..TAPE_MAX, vec(any::<u16>(), TAPE_MAX)).prop_map(|(n, mut tape)| {
+        tape.truncate(n);
+        Query(plan::groups(&mut Choices::new(tape)))
     })
 }
 
@@ -191,6 +201,31 @@ proptest! {
         }
     }
 
+    /// Partial results of several machines, each of which has some of the packets, however their
+    /// messages come.
+    #[test]
+    fn several_machines_give_the_answer_of_one(
+        traffic in traffic(), time in time_rules(), cuts in vec(cuts(), 2),
+        query in groups(), producers in 1u128..5, seed: u64,
+    ) {
+        let expected = model(&query.0, &traffic, &time, &[256]);
+        for (cuts, more) in cuts.iter().zip(0..) {
+            let spreading = Spreading { producers, seed: seed.wrapping_add(more) };
+            machines::check(&query.0, &traffic, &time, cuts, &expected, spreading)?;
+        }
+    }
+
+    /// The same of any programs, of which most are refused.
+    #[test]
+    fn programs_for_one_machine_are_refused_by_name(
+        traffic in traffic(), time in time_rules(), query in query(),
+        producers in 2u128..4, seed: u64,
+    ) {
+        let expected = model(&query.0, &traffic, &time, &[256]);
+        let spreading = Spreading { producers, seed };
+        machines::check(&query.0, &traffic, &time, &[256], &expected, spreading)?;
+    }
+
     /// The same of programs each of whose pipelines a `limit` ends.
     #[test]
     fn a_run_that_a_limit_ends_counts_the_same_with_any_number_of_workers(
@@ -221,6 +256,8 @@ proptest! {
             let how = format!("{workers} workers and batches of {cuts:?}");
             same(&engine(&query.0, &traffic, &time, cuts, workers), &expected, &how)?;
         }
+        let spreading = Spreading { producers: 3, seed: cuts.len() as u64 + cuts[0][0] as u64 };
+        machines::check(&query.0, &traffic, &time, &cuts[0], &expected, spreading)?;
     }
 
     /// Each worker kept to the bound of a `scan`, `session` or `distinct` by itself; and which key

@@ -138,6 +138,46 @@ pub(crate) fn completeness(c: &mut Choices) -> Program {
     Program { pipelines: vec![Pipeline { name: None, input, stages, schema, printed: true }] }
 }
 
+/// A program whose workers mostly hand over groups, and nothing else.
+pub(crate) fn groups(c: &mut Choices) -> Program {
+    let mut program = Program::default();
+    let mut ends: Vec<Rows> = Vec::new();
+    for i in 0..1 + c.below(3) {
+        let source = if i == 0 { 0 } else { c.below(i + 3) };
+        let over_packets = source >= i;
+        let (input, mut rows) = match over_packets {
+            true => (Input::Packets, Rows::packets()),
+            false => {
+                feeds(c, &mut program, source);
+                (Input::Pipeline(source), Rows { fields: false, ..ends[source].clone() })
+            }
+        };
+        let mut stages: Vec<Stage> = Vec::new();
+        if over_packets {
+            stages.extend((0..c.below(3)).map(|_| match c.below(8) {
+                0 => extend(c, &mut rows),
+                1 => scan(c, &mut rows),
+                2 => choose::distinct(c, &rows),
+                3 | 4 => choose::each(c, &mut rows),
+                5 => choose::sample(c, &mut rows),
+                _ => Stage::Where(expr(c, &rows.scope(), &Type::Bool, 3)),
+            }));
+            stages.push(summarize(c, &mut rows));
+        } else {
+            stages.extend(sides::stage(c, &mut rows, &ends));
+        }
+        let others =
+            Pipeline { name: None, input, stages, schema: Schema::default(), printed: true };
+        others.sources().for_each(|n| feeds(c, &mut program, n));
+        let mut stages = others.stages;
+        stages.extend((0..c.below(3)).map(|_| stage(c, &mut rows)));
+        let schema = rows.schema.clone();
+        program.pipelines.push(Pipeline { name: None, input, stages, schema, printed: true });
+        ends.push(rows);
+    }
+    program
+}
+
 /// Lets another pipeline read that of number `n`.
 fn feeds(c: &mut Choices, program: &mut Program, n: usize) {
     program.pipelines[n].printed = c.once_in(3);

@@ -26,8 +26,7 @@ pub struct FrameBatch {
     reached: Option<i64>,
     /// See [`FrameBatch::gap`].
     gap: Option<Gap>,
-    /// See [`FrameBatch::note_watermarks`].
-    watermarks: Vec<i64>,
+    pub(super) watermarks: Vec<i64>,
     late: Bits,
     cols: Box<FrameColumns>,
     /// See [`FrameBatch::via`]: of all frames, or where `mixed`, in the columns.
@@ -304,21 +303,6 @@ impl FrameBatch {
     /// Says so; for sources of a wire.
     pub fn set_gap(&mut self, gap: Gap) {
         self.gap = Some(gap);
-    }
-
-    /// Takes note of the watermark when each frame came, for results that are merged with those of
-    /// other machines. Most runs do not.
-    pub fn note_watermarks(&mut self, watermarks: &[i64]) {
-        self.watermarks.clear();
-        self.watermarks.extend_from_slice(watermarks);
-    }
-
-    /// The watermark when the frame of this number came, where it was noted.
-    pub fn watermark_at(&self, number: u64) -> Option<i64> {
-        if self.watermarks.is_empty() {
-            return None;
-        }
-        self.watermarks.get(self.seq().binary_search(&number).ok()?).copied()
     }
 
     /// Frames in the batch.

@@ -1,0 +1,30 @@
+//! Partial results that travel between machines: the worker level of a program runs on several
+//! machines, each over packets of its own, and one machine makes the rows of all.
+//!
+//! A [`Producer`] runs the worker level and writes [messages](Message): the groups of each window
+//! when it closes, what was lost, counts, and how far time has come. A [`Receiver`] takes the
+//! messages of all producers, in any order, some of them twice, and puts the rows out that one run
+//! over all packets would put out. What carries the messages (a file, Kafka) is the caller's affair.
+//!
+//! What may be at which producer is said by the plan: see [`needs`]. Plans whose worker level hands
+//! over anything but groups, or that need all packets in one place, are [refused](Refused) by name.
+//!
+//! docs/partials.md has the bytes.
+
+mod bytes;
+mod codec;
+pub mod conform;
+mod fuzz;
+mod message;
+mod print;
+mod producer;
+mod receiver;
+mod refused;
+mod share;
+mod streams;
+
+pub use fuzz::fuzz_message;
+pub use message::{Body, EndOf, MAGIC, Message, MessageTarget, UnreadableMessage};
+pub use producer::{Producer, ProducerId};
+pub use receiver::{Receipt, Receiver};
+pub use refused::{Refused, needs};

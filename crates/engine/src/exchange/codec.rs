@@ -1,0 +1,53 @@
+//! The counts of a ledger by name: those of the worker level, which are sent.
+
+use crate::counters::Ledger;
+use weir_packet::walk::Reason;
+
+/// Calls `f` with the name of each count that is sent, and the count.
+fn each(ledger: &mut Ledger, mut f: impl FnMut(&'static str, &mut u64)) {
+    f("received", &mut ledger.received);
+    f("filtered", &mut ledger.filtered);
+    f("lost.interface", &mut ledger.lost.interface);
+    f("lost.kernel", &mut ledger.lost.kernel);
+    f("lost.ring", &mut ledger.lost.ring);
+    f("processed", &mut ledger.processed);
+    f("abandoned", &mut ledger.abandoned);
+    f("cut", &mut ledger.cut);
+    f("late", &mut ledger.late);
+    f("wild", &mut ledger.wild);
+    f("evicted", &mut ledger.evicted);
+    f("undefined", &mut ledger.undefined);
+    for reason in Reason::ALL {
+        f(reason.name(), &mut ledger.malformed[reason as usize]);
+    }
+}
+
+/// What was counted since `before`, without what did not change.
+pub(super) fn since(before: &Ledger, now: &Ledger) -> Vec<(&'static str, u64)> {
+    let (mut old, mut counts) = (Vec::new(), Vec::new());
+    each(&mut before.clone(), |_, n| old.push(*n));
+    let mut old = old.into_iter();
+    each(&mut now.clone(), |name, n| {
+        let more = n.saturating_sub(old.next().unwrap_or(0));
+        if more > 0 {
+            counts.push((name, more));
+        }
+    });
+    counts
+}
+
+/// Whether there is a count of this name.
+pub(super) fn is_known(name: &str) -> bool {
+    let mut found = false;
+    each(&mut Ledger::default(), |known, _| found |= known == name);
+    found
+}
+
+/// Adds counts.
+pub(super) fn add(counts: &[(&str, u64)], ledger: &mut Ledger) {
+    each(ledger, |name, sum| {
+        for (_, n) in counts.iter().filter(|(count, _)| *count == name) {
+            *sum = sum.saturating_add(*n);
+        }
+    });
+}

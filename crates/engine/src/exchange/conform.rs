@@ -1,0 +1,160 @@
+//! The law of the exchange: however the packets of a source are spread over producers, as the plan
+//! allows, and whichever way their messages come, some of them twice, the rows and counts are those
+//! of one run. Tests call this with programs and sources of any kind.
+
+use super::producer::{Producer, ProducerId};
+use super::receiver::{Receipt, Receiver};
+use super::refused::{Refused, needs};
+use super::share::Sharing;
+use crate::counters::Ledger;
+use crate::functions::Functions;
+use crate::rows::{Collect, Sink};
+use crate::run::Options;
+use crate::view::View;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use weir_packet::bits::Bits;
+use weir_packet::column::Column;
+use weir_packet::fields::FieldId;
+use weir_packet::source::{FrameBatch, Source};
+use weir_packet::walk::{Layers, classify};
+use weir_plan::Value;
+use weir_plan::physical::{Needs, Physical};
+
+/// How packets are spread, and how messages come.
+#[derive(Clone, Copy, Debug)]
+pub struct Spreading {
+    /// How many producers there are.
+    pub producers: u128,
+    /// Draws who gets which packet, or which key, and the order of messages.
+    pub seed: u64,
+}
+
+/// What came out.
+pub struct Exchanged {
+    /// Output number and cells of each row.
+    pub rows: Vec<(usize, Vec<Value>)>,
+    /// All counts.
+    pub ledger: Ledger,
+    /// Messages there were, each counted once.
+    pub messages: usize,
+}
+
+/// Runs the worker level of a plan in several producers over packets of one source each, and the
+/// machine level over their messages. `source` gives the same packets each time.
+///
+/// # Errors
+/// Where the plan can't be spread so.
+///
+/// # Panics
+/// Where a producer fails, or a message is not taken.
+pub fn exchange<S: Source>(
+    plan: &Physical,
+    functions: &Functions,
+    source: impl Fn() -> S,
+    options: &Options,
+    spreading: Spreading,
+) -> Result<Exchanged, Refused> {
+    let needs = needs(plan)?;
+    let mut messages = Vec::new();
+    for probe in 0..spreading.producers {
+        let producer = Producer::new(plan, functions, options, ProducerId { probe, epoch: 1 })?;
+        let mut owners = Owners::new(&needs, spreading);
+        let mut choose = |frames: &FrameBatch| owners.packets_of(probe, frames);
+        let mut sharing = Sharing { choose: Some(&mut choose), is_first: probe == 0 };
+        let outcome = producer.run_share(&mut source(), &mut sharing, &mut |message| {
+            messages.push(message.to_vec());
+            Ok(())
+        });
+        assert!(outcome.error.is_none(), "producer {probe}: {:?}", outcome.error);
+    }
+    let count = messages.len();
+    let probes: Vec<u128> = (0..spreading.producers).collect();
+    let mut receiver = Receiver::new(plan, functions, options, &probes)?;
+    let mut sink = Collect::default();
+    sink.open(receiver.outputs()).expect("memory opens");
+    for message in arrivals(messages, spreading.seed) {
+        match receiver.take(&message, &mut sink) {
+            Ok(Receipt::Taken | Receipt::Seen) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(receiver.open_probes().count(), 0, "all have ended");
+    let outcome = receiver.finish(&mut sink);
+    assert!(outcome.error.is_none(), "{:?}", outcome.error);
+    Ok(Exchanged { rows: sink.rows, ledger: outcome.ledger, messages: count })
+}
+
+/// The messages in the order they come: with an even seed any, with an odd one almost as they were
+/// sent. A third of them comes twice.
+fn arrivals(messages: Vec<Vec<u8>>, seed: u64) -> Vec<Vec<u8>> {
+    let near = messages.len() as u64 / 10 + 2;
+    let most = if seed.is_multiple_of(2) { u64::MAX } else { near };
+    let mut order = Vec::new();
+    for (n, message) in (0u64..).zip(messages) {
+        for copy in 0..1 + u64::from(hash((seed, n)).is_multiple_of(3)) {
+            let delay = hash((seed, n, copy)) % most;
+            let place = if most == near { n + delay } else { delay };
+            order.push((place, message.clone()));
+        }
+    }
+    order.sort_by_key(|(place, _)| *place);
+    order.into_iter().map(|(_, message)| message).collect()
+}
+
+fn hash(what: impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    what.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Says which packets a producer gets.
+struct Owners {
+    spreading: Spreading,
+    /// Fields of equal values in which packets are at one producer; `None`: any packet anywhere.
+    key: Option<Vec<FieldId>>,
+    layers: Layers,
+    view: View,
+}
+
+impl Owners {
+    fn new(needs: &Needs, spreading: Spreading) -> Owners {
+        let key: Option<Vec<FieldId>> = match needs {
+            Needs::Key(key) => Some(key.iter().copied().collect()),
+            _ => None,
+        };
+        let view = View::new(key.as_deref().unwrap_or(&[]));
+        Owners { spreading, key, layers: Layers::new(), view }
+    }
+
+    fn packets_of(&mut self, probe: u128, frames: &FrameBatch) -> Bits {
+        let Spreading { producers, seed } = self.spreading;
+        let mut drawn: Vec<u64> = frames.seq().iter().map(|number| hash((seed, number))).collect();
+        if let Some(key) = &self.key {
+            classify(frames, &mut self.layers);
+            self.view.next_batch();
+            drawn = vec![seed; frames.len()];
+            let mut packets = self.view.packets(frames, &self.layers);
+            let all = Bits::first(frames.len());
+            for (f, id) in key.iter().enumerate() {
+                if id.info().ty.is_text() {
+                    let mut column = Column::new(id.info().ty.repr());
+                    packets.texts(*id, all, &mut column, |text| hash(text));
+                    mix(&mut drawn, &column);
+                } else {
+                    packets.ensure(f, all);
+                    mix(&mut drawn, packets.column(f));
+                }
+            }
+        }
+        let owner = |i: usize| u128::from(drawn[i]) % producers;
+        (0..frames.len()).filter(|i| owner(*i) == probe).collect()
+    }
+}
+
+/// Takes the values of a column into hashes.
+fn mix(drawn: &mut [u64], column: &Column) {
+    for (i, drawn) in drawn.iter_mut().enumerate() {
+        let value = column.present.has(i).then(|| column.raw(i));
+        *drawn = hash((*drawn, value));
+    }
+}

@@ -1,0 +1,282 @@
+//! The receiver: the machine level of a plan over the messages of all producers.
+
+use super::codec;
+use super::message::{Body, Message, MessageTarget, UnreadableMessage};
+use super::print::Targets;
+use super::refused::{Refused, crossings};
+use super::streams::{Consequence, Standing, Streams};
+use crate::compile::Placed;
+use crate::counters::Ledger;
+use crate::functions::{BuildContext, Functions};
+use crate::level::Closed;
+use crate::level::machine::MachineLevel;
+use crate::level::machine::exits::Exits;
+use crate::limits::EXCHANGE_WINDOWS_MAX;
+use crate::losses::Book;
+use crate::ops::groups::{Groups, Spec};
+use crate::options::Options;
+use crate::outcome::{Outcome, RunError};
+use crate::room::fit;
+use crate::rows::{Output, Sink};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use weir_plan::physical::{Physical, PipelineId};
+use weir_plan::place::place;
+
+/// Takes the messages of producers and puts rows out.
+pub struct Receiver {
+    machine: MachineLevel<'static>,
+    outputs: Vec<Output>,
+    targets: Targets,
+    nodes: Vec<HeldNode>,
+    streams: Streams,
+    /// What producers counted.
+    counted: Ledger,
+    late: u64,
+    error: Option<RunError>,
+}
+
+/// What became of a message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Receipt {
+    /// It was taken in.
+    Taken,
+    /// It came before, and nothing was done.
+    Seen,
+    /// So many groups of it were left out, since rows of their window are out.
+    Late(u64),
+}
+
+/// The groups of a node that wait for their window to close.
+struct HeldNode {
+    pipeline: PipelineId,
+    spec: Arc<Spec>,
+    book: Book,
+    windows: BTreeMap<i64, HeldWindow>,
+}
+
+/// The groups of a window: merged, but sessions, which stand in the order that each producer wrote
+/// them.
+enum HeldWindow {
+    Merged(Groups),
+    Sessions(BTreeMap<(u128, u64, u64), Groups>),
+}
+
+impl HeldWindow {
+    fn into_groups(self) -> Option<Groups> {
+        match self {
+            HeldWindow::Merged(groups) => Some(groups),
+            HeldWindow::Sessions(all) => all.into_values().reduce(|mut all, next| {
+                all.merge(&next);
+                all
+            }),
+        }
+    }
+}
+
+impl HeldNode {
+    /// Whether the rows of the window that starts here are out when windows have closed at
+    /// `applied`.
+    fn is_out(&self, start: i64, applied: i64) -> bool {
+        applied > i64::MIN && self.spec.is_closed(start, applied)
+    }
+
+    /// Whether there is no room for a window that starts here. There is more for windows before
+    /// others that are held, since all wait for the probes that send them.
+    fn is_full(&self, start: i64) -> bool {
+        let is_last = self.windows.last_key_value().is_none_or(|(last, _)| start > *last);
+        let most = if is_last { EXCHANGE_WINDOWS_MAX } else { 2 * EXCHANGE_WINDOWS_MAX };
+        self.windows.len() >= most && !self.windows.contains_key(&start)
+    }
+
+    fn hold(&mut self, from: (u128, u64, u64), start: i64, groups: Groups) {
+        let sessions = self.spec.session().is_some();
+        match self.windows.get_mut(&start) {
+            Some(HeldWindow::Merged(held)) => _ = held.absorb(groups),
+            Some(HeldWindow::Sessions(all)) => _ = all.insert(from, groups),
+            None if sessions => {
+                let all = BTreeMap::from([(from, groups)]);
+                self.windows.insert(start, HeldWindow::Sessions(all));
+            }
+            None => _ = self.windows.insert(start, HeldWindow::Merged(groups)),
+        }
+    }
+
+    /// Takes out what closes at a watermark, or all there is, by time.
+    fn close(&mut self, watermark: Option<i64>, closed: &mut Vec<Closed>) {
+        while let Some(first) = self.windows.first_entry() {
+            let start = *first.key();
+            if watermark.is_some_and(|w| !self.spec.is_closed(start, w)) {
+                break;
+            }
+            let groups = first.remove().into_groups();
+            closed.extend(groups.map(|groups| Closed { pipeline: self.pipeline, start, groups }));
+        }
+    }
+}
+
+impl Receiver {
+    /// A receiver of the groups of a plan, which waits for these probes: no window closes before
+    /// all of them have sent what they have of it, or are [idle](Receiver::set_idle). The caller
+    /// opens the sink with [`Receiver::outputs`].
+    ///
+    /// # Errors
+    /// Where the plan can't be spread over several machines.
+    pub fn new(
+        plan: &Physical,
+        functions: &Functions,
+        options: &Options,
+        probes: &[u128],
+    ) -> Result<Receiver, Refused> {
+        let (crossings, _) = crossings(plan)?;
+        let targets = Targets::of(plan, &crossings, functions.signatures())?;
+        let program = plan.program();
+        let placement = place(&program);
+        if Physical::placed(&program, &placement) != *plan {
+            return Err(Refused::OtherCut);
+        }
+        let fitted = options.memory.map(|memory| fit(&program, functions, memory, 1).0);
+        let bounded = fitted.as_ref().unwrap_or(&program);
+        let with = BuildContext { functions, hash_key: options.hash_key };
+        let placed_plan = Physical::placed(bounded, &placement);
+        let placed = Placed { program: bounded, plan: &placed_plan, with };
+        let mut machine = MachineLevel::new(placed, Exits::new(&program, None));
+        let mut nodes = Vec::new();
+        for crossing in &crossings {
+            let (pipeline, book) = (crossing.node.pipeline, Book::default());
+            let spec = machine.look_up_of(pipeline, &book).ok_or(Refused::OtherCut)?;
+            let spec = Arc::clone(spec);
+            nodes.push(HeldNode { pipeline, spec, book, windows: BTreeMap::new() });
+        }
+        let mut streams = Streams::new();
+        probes.iter().for_each(|probe| streams.expect(*probe));
+        Ok(Receiver {
+            outputs: Output::of(&program),
+            counted: Ledger::default(),
+            late: 0,
+            error: None,
+            machine,
+            targets,
+            nodes,
+            streams,
+        })
+    }
+
+    /// What comes out.
+    pub fn outputs(&self) -> &[Output] {
+        &self.outputs
+    }
+
+    /// Takes a message; rows of windows that close go to the sink.
+    ///
+    /// # Errors
+    /// Where the bytes are no message for this plan, or can't be taken yet. Nothing has changed
+    /// then.
+    pub fn take(
+        &mut self,
+        message: &[u8],
+        sink: &mut dyn Sink,
+    ) -> Result<Receipt, UnreadableMessage> {
+        let message = Message::read(message)?;
+        let node = self.node(&message.target)?;
+        let from = (message.probe, message.epoch, message.number);
+        match self.streams.standing(from.0, from.1, from.2) {
+            Standing::New => {}
+            Standing::Seen => return Ok(Receipt::Seen),
+            Standing::Full(what) => return Err(UnreadableMessage::Full(what)),
+        }
+        let (mut receipt, mut what) = (Receipt::Taken, Consequence::Nothing);
+        match (message.body, node) {
+            (Body::Window { start, groups }, Some(n)) => {
+                let node = &mut self.nodes[n];
+                if !node.spec.is_start(start) {
+                    return Err(UnreadableMessage::Start(start));
+                }
+                let groups = Groups::read(&node.spec, &groups.0)?;
+                if node.is_out(start, self.streams.applied()) {
+                    receipt = Receipt::Late(groups.len() as u64);
+                    self.late = self.late.saturating_add(groups.len() as u64);
+                } else if node.is_full(start) {
+                    return Err(UnreadableMessage::Full("too many windows are open"));
+                } else {
+                    node.hold(from, start, groups);
+                }
+            }
+            (Body::Losses(told), Some(n)) => what = Consequence::Losses(n, told.0),
+            (Body::Counts(counts), None) => {
+                if let Some((name, _)) = counts.iter().find(|(name, _)| !codec::is_known(name)) {
+                    return Err(UnreadableMessage::Count((*name).to_owned()));
+                }
+                codec::add(&counts, &mut self.counted);
+            }
+            (Body::Closed(watermark), None) => what = Consequence::Closed(watermark),
+            (Body::End(_), None) => what = Consequence::End,
+            _ => return Err(UnreadableMessage::Target(message.target)),
+        }
+        let nodes = &self.nodes;
+        let hear = |node: usize, machine, news: &_| nodes[node].book.hear(machine, news);
+        self.streams.take(from, what, hear);
+        self.close(sink);
+        Ok(receipt)
+    }
+
+    /// Says that a probe sends nothing for now: no window waits for it until it sends again. What
+    /// it sends then of windows that are out is late.
+    pub fn set_idle(&mut self, probe: u128, sink: &mut dyn Sink) {
+        self.streams.set_idle(probe);
+        self.close(sink);
+    }
+
+    /// The probes that have not ended.
+    pub fn open_probes(&self) -> impl Iterator<Item = u128> {
+        self.streams.open()
+    }
+
+    /// Groups that came after the rows of their window were out, and were left out.
+    pub fn late_groups(&self) -> u64 {
+        self.late
+    }
+
+    /// Whether no further message can change what is put out: a `limit` has let its rows pass, or
+    /// the sink failed.
+    pub fn is_done(&self) -> bool {
+        self.error.is_some() || self.machine.is_done()
+    }
+
+    /// Puts out all there is, also of windows that not all probes have sent, and finishes the sink.
+    pub fn finish(mut self, sink: &mut dyn Sink) -> Outcome {
+        let mut closed = Vec::new();
+        self.nodes.iter_mut().for_each(|node| node.close(None, &mut closed));
+        self.machine.finish(&mut closed, sink);
+        let error = self.error.take().or(self.machine.end());
+        let mut ledger = self.counted;
+        self.machine.count(&mut ledger);
+        let finished = sink.finish().err().map(RunError::Sink);
+        ledger.settle_rows(sink);
+        Outcome { ledger, error: error.or(finished) }
+    }
+
+    /// The node that a message is for, or `None` if it is for all.
+    fn node(&self, target: &MessageTarget) -> Result<Option<usize>, UnreadableMessage> {
+        if *target == self.targets.all {
+            return Ok(None);
+        }
+        let found = self.targets.nodes.iter().position(|node| node == target);
+        found.map(Some).ok_or(UnreadableMessage::Target(*target))
+    }
+
+    /// Puts out the windows that are complete.
+    fn close(&mut self, sink: &mut dyn Sink) {
+        let mut closed = Vec::new();
+        while let Some(watermark) = self.streams.next_closing() {
+            let all = self.nodes.iter_mut();
+            all.for_each(|node| node.close(Some(watermark), &mut closed));
+            self.machine.watermark(watermark, &mut closed, sink);
+            self.machine.spent.clear();
+            self.machine.flush(sink);
+        }
+        if self.error.is_none() {
+            self.error = self.machine.take_error();
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Some of the packets of a source, at the times of all: what the law of the exchange is tested
+//! with. A producer over a source of its own takes all of them.
+
+use crate::clock::Clock;
+use crate::counters::Ledger;
+use crate::feed::{Step, Times};
+use weir_packet::bits::Bits;
+use weir_packet::source::FrameBatch;
+
+/// Which packets of a source a producer gets.
+pub(super) struct Sharing<'a> {
+    /// Its packets of a batch; `None`: all.
+    pub(super) choose: Option<&'a mut dyn FnMut(&FrameBatch) -> Bits>,
+    /// Whether it tells what the source tells of all packets: losses, and what was filtered.
+    pub(super) is_first: bool,
+}
+
+impl Sharing<'_> {
+    /// All packets.
+    pub(super) fn all() -> Sharing<'static> {
+        Sharing { choose: None, is_first: true }
+    }
+
+    /// Makes counts of all packets those of one who got so many. Together, those of all who share
+    /// are those of one who got all.
+    pub(super) fn count(&self, packets: u64, ledger: &mut Ledger) {
+        let others = ledger.processed - packets;
+        ledger.processed = packets;
+        if self.is_first {
+            ledger.received -= others;
+        } else {
+            (ledger.received, ledger.filtered, ledger.wild) = (packets, 0, 0);
+            ledger.lost = weir_packet::source::Lost::default();
+        }
+    }
+}
+
+/// The packets of a batch that one producer gets.
+#[derive(Default)]
+pub(super) struct PacketShare {
+    /// In which steps they are pushed.
+    pub(super) steps: Vec<Step>,
+    /// As [`Times::clock`] has it.
+    pub(super) clock: Vec<i64>,
+    /// The watermark when each packet of the batch came, where that matters.
+    watermarks: Vec<i64>,
+}
+
+impl PacketShare {
+    /// Moves a clock over the packets, and notes what it shows at each.
+    pub(super) fn observe(&mut self, clock: &mut Clock, frames: &FrameBatch) {
+        self.watermarks.clear();
+        self.watermarks.extend(frames.ts().iter().map(|&ts| clock.observe(ts)));
+        frames.reached().into_iter().for_each(|ts| _ = clock.reach(ts));
+    }
+
+    /// Leaves the packets in the batch that a producer gets.
+    pub(super) fn choose(
+        &mut self,
+        frames: &mut FrameBatch,
+        times: &Times,
+        sharing: &mut Sharing<'_>,
+    ) {
+        let all = Bits::first(frames.len());
+        let mine = sharing.choose.as_mut().map_or(all, |choose| choose(frames).and(all));
+        let clock = times.clock(frames);
+        self.clock.clear();
+        self.clock.extend(mine.iter().map(|i| clock[i]));
+        let watermarks = mine.iter().filter_map(|i| self.watermarks.get(i).copied());
+        let watermarks: Vec<i64> = watermarks.collect();
+        let mut at = 0;
+        self.steps.clear();
+        self.steps.extend(times.steps.iter().map(|step| {
+            let from = at;
+            at += step.rows.and(mine).count();
+            Step { close: step.close, rows: Bits::range(from, at) }
+        }));
+        if mine != all {
+            frames.retain(|_, i| mine.has(i));
+        }
+        frames.note_watermarks(&watermarks);
+    }
+}

@@ -1,0 +1,262 @@
+//! What has come of the messages of each producer: which numbers, and how far its time is.
+
+use crate::limits::{EXCHANGE_AHEAD_MAX, EXCHANGE_CLOSINGS_MAX, EXCHANGE_PROBES_MAX};
+use crate::losses::LossNews;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The lives of a probe that are remembered. Messages of earlier ones count as seen.
+const LIVES: usize = 16;
+
+/// All producers.
+#[derive(Default)]
+pub(super) struct Streams {
+    probes: BTreeMap<u128, ProbeLives>,
+    /// Watermarks of producers that no window was closed at yet.
+    closings: BTreeSet<i64>,
+    /// The last watermark that was handed out.
+    applied: i64,
+    /// How many probes have sent something.
+    machines: usize,
+}
+
+/// A probe: each start begins a life, whose messages are numbered from 0.
+#[derive(Default)]
+struct ProbeLives {
+    lives: BTreeMap<u64, LifeMessages>,
+    idle: bool,
+    /// Its number among all probes, from 1; 0 before it has one.
+    machine: usize,
+}
+
+/// The messages of one life.
+struct LifeMessages {
+    /// All messages with smaller numbers have come.
+    next: u64,
+    /// Those that came before one with a smaller number.
+    ahead: BTreeMap<u64, Consequence>,
+    closed: i64,
+    ended: bool,
+}
+
+/// What a message does once all before it have come.
+pub(super) enum Consequence {
+    Nothing,
+    /// This node hears of losses.
+    Losses(usize, LossNews),
+    Closed(i64),
+    End,
+}
+
+/// What becomes of a message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Standing {
+    New,
+    Seen,
+    /// It can't be taken now.
+    Full(&'static str),
+}
+
+impl Streams {
+    /// Waits for a probe from now on.
+    pub(super) fn expect(&mut self, probe: u128) {
+        self.probes.entry(probe).or_default();
+    }
+
+    /// Does not wait for a probe until it sends again.
+    pub(super) fn set_idle(&mut self, probe: u128) {
+        self.probes.entry(probe).or_default().idle = true;
+    }
+
+    /// What becomes of a message of this number.
+    pub(super) fn standing(&self, probe: u128, epoch: u64, number: u64) -> Standing {
+        let Some(found) = self.probes.get(&probe) else {
+            return match self.probes.len() < EXCHANGE_PROBES_MAX {
+                true => Standing::New,
+                false => Standing::Full("there are too many probes"),
+            };
+        };
+        let Some(life) = found.lives.get(&epoch) else {
+            let forgotten = found.lives.len() >= LIVES;
+            let is_old = found.lives.first_key_value().is_some_and(|(first, _)| epoch < *first);
+            return if forgotten && is_old { Standing::Seen } else { Standing::New };
+        };
+        if number < life.next || life.ahead.contains_key(&number) {
+            Standing::Seen
+        } else if number > life.next && life.ahead.len() >= EXCHANGE_AHEAD_MAX {
+            Standing::Full("messages before this one have not come yet")
+        } else {
+            Standing::New
+        }
+    }
+
+    /// Takes a new message. `hear` gets what is told of losses: node, machine, news.
+    pub(super) fn take(
+        &mut self,
+        (probe, epoch, number): (u128, u64, u64),
+        what: Consequence,
+        mut hear: impl FnMut(usize, usize, &LossNews),
+    ) {
+        let Streams { probes, closings, applied, machines } = self;
+        let found = probes.entry(probe).or_default();
+        found.idle = false;
+        if found.machine == 0 {
+            *machines += 1;
+            found.machine = *machines;
+        }
+        let life = found.lives.entry(epoch).or_insert_with(|| {
+            let (ahead, closed) = (BTreeMap::new(), i64::MIN);
+            LifeMessages { next: 0, ahead, closed, ended: false }
+        });
+        life.ahead.insert(number, what);
+        while let Some(what) = life.ahead.remove(&life.next) {
+            life.next = life.next.saturating_add(1);
+            match what {
+                Consequence::Nothing => {}
+                Consequence::Losses(node, news) => hear(node, found.machine - 1, &news),
+                Consequence::End => life.ended = true,
+                Consequence::Closed(w) => {
+                    life.closed = life.closed.max(w);
+                    if w > *applied {
+                        // Windows close at fewer watermarks then, and none stays open.
+                        while closings.len() >= EXCHANGE_CLOSINGS_MAX {
+                            closings.pop_last();
+                        }
+                        closings.insert(w);
+                    }
+                }
+            }
+        }
+        if found.lives.len() > LIVES {
+            found.lives.pop_first();
+        }
+    }
+
+    /// The next watermark at which windows close: no probe that is waited for is behind it.
+    pub(super) fn next_closing(&mut self) -> Option<i64> {
+        let next = *self.closings.first()?;
+        let waited = self.probes.values().filter(|probe| probe.is_waited_for());
+        let least = waited.map(ProbeLives::closed).min();
+        if least.is_some_and(|least| least < next) {
+            return None;
+        }
+        self.closings.pop_first();
+        self.applied = next;
+        Some(next)
+    }
+
+    /// The last watermark that was handed out.
+    pub(super) fn applied(&self) -> i64 {
+        self.applied
+    }
+
+    /// Those that have not ended.
+    pub(super) fn open(&self) -> impl Iterator<Item = u128> {
+        self.probes.iter().filter(|(_, probe)| !probe.has_ended()).map(|(id, _)| *id)
+    }
+
+    /// Nobody yet.
+    pub(super) fn new() -> Streams {
+        Streams { applied: i64::MIN, ..Streams::default() }
+    }
+}
+
+impl ProbeLives {
+    fn has_ended(&self) -> bool {
+        self.lives.last_key_value().is_some_and(|(_, life)| life.ended)
+    }
+
+    fn is_waited_for(&self) -> bool {
+        !self.idle && !self.has_ended()
+    }
+
+    fn closed(&self) -> i64 {
+        self.lives.last_key_value().map_or(i64::MIN, |(_, life)| life.closed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NONE: [i64; 0] = [];
+
+    fn take(streams: &mut Streams, of: (u128, u64, u64), what: Consequence) {
+        assert_eq!(streams.standing(of.0, of.1, of.2), Standing::New, "{of:?}");
+        streams.take(of, what, |_, _, _| {});
+        assert_eq!(streams.standing(of.0, of.1, of.2), Standing::Seen, "{of:?}");
+    }
+
+    fn closings(streams: &mut Streams) -> Vec<i64> {
+        std::iter::from_fn(|| streams.next_closing()).collect()
+    }
+
+    #[test]
+    fn windows_close_when_the_slowest_probe_says_so() {
+        let mut streams = Streams::new();
+        (1..=2).for_each(|probe| streams.expect(probe));
+        take(&mut streams, (1, 0, 0), Consequence::Closed(10));
+        take(&mut streams, (1, 0, 1), Consequence::Closed(20));
+        assert_eq!(closings(&mut streams), NONE, "nothing came of the other");
+        take(&mut streams, (2, 0, 0), Consequence::Closed(15));
+        assert_eq!(closings(&mut streams), [10, 15]);
+        take(&mut streams, (2, 0, 1), Consequence::End);
+        assert_eq!(closings(&mut streams), [20]);
+        assert_eq!((streams.applied(), streams.open().collect::<Vec<_>>()), (20, vec![1]));
+    }
+
+    #[test]
+    fn a_watermark_waits_for_the_messages_before_it() {
+        let mut streams = Streams::new();
+        streams.expect(1);
+        take(&mut streams, (1, 0, 2), Consequence::Closed(10));
+        take(&mut streams, (1, 0, 1), Consequence::Nothing);
+        assert_eq!(closings(&mut streams), NONE);
+        take(&mut streams, (1, 0, 0), Consequence::Nothing);
+        assert_eq!(closings(&mut streams), [10]);
+    }
+
+    #[test]
+    fn nobody_waits_for_an_idle_probe_until_it_sends() {
+        let mut streams = Streams::new();
+        (1..=2).for_each(|probe| streams.expect(probe));
+        take(&mut streams, (1, 0, 0), Consequence::Closed(10));
+        streams.set_idle(2);
+        assert_eq!(closings(&mut streams), [10]);
+        take(&mut streams, (2, 0, 0), Consequence::Closed(5));
+        take(&mut streams, (1, 0, 1), Consequence::Closed(20));
+        assert_eq!(closings(&mut streams), NONE, "it is back, and behind");
+        take(&mut streams, (2, 0, 1), Consequence::Closed(20));
+        assert_eq!(closings(&mut streams), [20]);
+    }
+
+    #[test]
+    fn a_probe_that_starts_again_counts_from_0() {
+        let mut streams = Streams::new();
+        take(&mut streams, (1, 7, 0), Consequence::Closed(10));
+        take(&mut streams, (1, 7, 1), Consequence::Closed(30));
+        take(&mut streams, (1, 8, 0), Consequence::Closed(20));
+        assert_eq!(closings(&mut streams), [10, 20], "as far as its new life is");
+        assert_eq!(streams.standing(1, 7, 1), Standing::Seen);
+        assert_eq!(streams.standing(1, 7, 2), Standing::New);
+    }
+
+    #[test]
+    fn what_is_too_far_ahead_has_to_wait() {
+        let mut streams = Streams::new();
+        for number in 1..=EXCHANGE_AHEAD_MAX as u64 {
+            streams.take((1, 0, number), Consequence::Nothing, |_, _, _| {});
+        }
+        assert!(matches!(streams.standing(1, 0, u64::MAX), Standing::Full(_)));
+        assert_eq!(streams.standing(1, 0, 0), Standing::New, "the one that is waited for");
+        take(&mut streams, (1, 0, 0), Consequence::Nothing);
+        assert_eq!(streams.standing(1, 0, u64::MAX), Standing::New);
+    }
+
+    #[test]
+    fn the_last_number_there_is_does_not_wrap() {
+        let mut streams = Streams::new();
+        streams.take((1, u64::MAX, u64::MAX), Consequence::End, |_, _, _| {});
+        assert_eq!(streams.standing(1, u64::MAX, u64::MAX), Standing::Seen);
+        assert_eq!(closings(&mut streams), NONE);
+    }
+}
