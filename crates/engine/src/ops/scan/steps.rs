@@ -53,7 +53,7 @@ impl Steps {
             |i, found| {
                 let before = if found.fresh { START as u64 } else { found.cells[META] };
                 let next = transitions[i] >> ((before * 4) & 63) & 15;
-                found.cells[META] = first + ((i as u64) << MODE_BITS) | next;
+                found.cells[META] = (first + ((i as u64) << MODE_BITS)) | next;
                 after[i] = next as u8;
                 came |= 1 << next;
             },
