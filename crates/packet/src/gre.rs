@@ -21,7 +21,8 @@ pub const ERSPAN_III: u16 = 0x22eb;
 /// EtherType that Aruba's access points give to 802.11 frames.
 pub const ARUBA: u16 = 0x8200;
 
-const CHECKSUM: u8 = 0x80;
+/// Flag: there is a checksum.
+pub(crate) const CHECKSUM: u8 = 0x80;
 const ROUTING: u8 = 0x40;
 const KEY: u8 = 0x20;
 const SEQUENCE: u8 = 0x10;

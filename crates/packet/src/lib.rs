@@ -50,6 +50,7 @@ mod processor;
 pub mod radiotap;
 pub mod read;
 pub mod repeated;
+pub mod rewrite;
 pub mod sctp;
 pub mod shorten;
 pub mod source;

@@ -5,6 +5,7 @@ mod fuzz;
 mod link;
 #[cfg(test)]
 pub(crate) mod samples;
+pub(crate) mod sites;
 mod slow;
 mod tunnel;
 

@@ -4,6 +4,7 @@
 //! Each step reads one header and says what comes [`Next`]. Nothing recurses, and the number of
 //! steps is bounded.
 
+use super::sites::{Site, Sites};
 use super::slow::{Step, Walk};
 use super::{Layer, Reason};
 use crate::ethernet::{self, Ethernet};
@@ -50,7 +51,7 @@ pub(super) enum Next {
     Ip,
 }
 
-impl Walk<'_> {
+impl<S: Sites> Walk<'_, S> {
     /// Walks from a header on to the end of what there is to know.
     pub(super) fn follow(&mut self, mut next: Next, mut at: usize) -> Step {
         for _ in 0..LINK_HEADERS_MAX {
@@ -104,6 +105,7 @@ impl Walk<'_> {
     }
 
     fn ethernet(&mut self, at: usize) -> Then {
+        self.sites.note(Site::Ethernet { at });
         let bytes = self.take(at, ethernet::HEADER_LEN, Reason::ShortHeader)?;
         let eth = self.check(Ethernet::new(bytes))?;
         if at == 0 {
@@ -115,6 +117,7 @@ impl Walk<'_> {
 
     /// A Linux cooked header of `len` bytes: where its hardware type and its protocol are.
     fn cooked(&mut self, at: usize, len: usize, hardware: usize, protocol: usize) -> Then {
+        self.sites.note(Site::Cooked { at, len });
         let h = self.take(at, len, Reason::ShortHeader)?;
         let word = |at: usize| u16::from_be_bytes([h[at], h[at + 1]]);
         if !super::has_ethertypes(word(hardware)) {
@@ -272,6 +275,7 @@ impl Walk<'_> {
     }
 
     fn wlan(&mut self, at: usize, padded: bool) -> Then {
+        self.sites.note(Site::Wlan { at, padded });
         self.take(at, wlan::CONTROL_LEN, Reason::ShortHeader)?;
         let header = self.view(at, Wlan::new(self.rest(at)))?;
         self.take(at, header.header_len(), Reason::ShortHeader)?;

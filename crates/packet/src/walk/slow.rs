@@ -6,6 +6,7 @@
 //! goes on is malformed. Padding after the packet belongs to neither.
 
 use super::link::Next;
+use super::sites::{Site, Sites};
 use super::{Below, Headers, Layer, Reason};
 use crate::arp::{self, Arp};
 use crate::icmp;
@@ -36,9 +37,8 @@ pub(super) struct Found {
 pub(super) fn walk(link: LinkType, headers: Headers, frame: &[u8], len: u32) -> Found {
     // A capture that claims fewer bytes on the wire than it holds is wrong about the wire.
     let end = frame.len().max(len as usize);
-    let found = Found::default();
-    let mut walk =
-        Walk { frame, end, open: false, inside: false, whole: true, partial: false, found };
+    let mut nobody = ();
+    let mut walk = Walk::new(frame, end, &mut nobody);
     // Running out of bytes ends the walk; `take` has noted why.
     let _ = walk.follow(Next::Link(link), 0);
     if headers == Headers::Inner {
@@ -47,7 +47,7 @@ pub(super) fn walk(link: LinkType, headers: Headers, frame: &[u8], len: u32) -> 
     walk.found
 }
 
-pub(super) struct Walk<'a> {
+pub(super) struct Walk<'a, S = ()> {
     pub(super) frame: &'a [u8],
     /// Where the packet ends on the wire, counted from the start of the frame.
     pub(super) end: usize,
@@ -61,6 +61,8 @@ pub(super) struct Walk<'a> {
     /// time.
     pub(super) partial: bool,
     pub(super) found: Found,
+    /// Who is told where headers start.
+    pub(super) sites: &'a mut S,
 }
 
 /// Where a header can start: a position is stored in 16 bits.
@@ -69,7 +71,13 @@ const POSITION_MAX: usize = u16::MAX as usize;
 /// `None` where the walk could not go on.
 pub(super) type Step = Option<()>;
 
-impl<'a> Walk<'a> {
+impl<'a, S: Sites> Walk<'a, S> {
+    /// A walk that has not begun, over a packet that ends there on the wire.
+    pub(super) fn new(frame: &'a [u8], end: usize, sites: &'a mut S) -> Walk<'a, S> {
+        let (open, inside, whole, partial) = (false, false, true, false);
+        Walk { frame, end, open, inside, whole, partial, found: Found::default(), sites }
+    }
+
     pub(super) fn add(&mut self, layer: Layer) {
         self.found.layers |= 1 << layer as usize;
     }
@@ -127,6 +135,7 @@ impl<'a> Walk<'a> {
     }
 
     pub(super) fn arp(&mut self, at: usize) -> Step {
+        self.sites.note(Site::Arp { at });
         // For which protocols comes first: others may be shorter.
         let start = self.take(at, arp::FIXED_LEN, Reason::Arp)?;
         if start.starts_with(&arp::IPV4_OVER_ETHERNET) {
@@ -139,6 +148,7 @@ impl<'a> Walk<'a> {
     }
 
     pub(super) fn ipv4(&mut self, at: usize) -> Step {
+        self.sites.note(Site::Ipv4 { at });
         let bytes = self.take(at, crate::ipv4::HEADER_LEN, Reason::ShortHeader)?;
         let ip = self.check(Ipv4::new(bytes))?;
         self.add(Layer::Ipv4);
@@ -168,6 +178,7 @@ impl<'a> Walk<'a> {
     }
 
     pub(super) fn ipv6(&mut self, at: usize) -> Step {
+        self.sites.note(Site::Ipv6 { at });
         let bytes = self.take(at, ipv6::HEADER_LEN, Reason::ShortHeader)?;
         let ip = self.check(Ipv6::new(bytes))?;
         self.add(Layer::Ipv6);
@@ -202,6 +213,7 @@ impl<'a> Walk<'a> {
             let bytes = self.take(at, ipv6::EXTENSION_LEN_MIN, Reason::ExtensionHeader)?;
             let header = self.check(Extension::new(proto, bytes))?;
             let end = at + header.header_len();
+            self.sites.note(Site::Extension { kind: proto, at, len: header.header_len() });
             if end > self.end {
                 // Malformed: what would follow is named, though there is no room for it.
                 self.payload(end, header.next_header());
@@ -228,6 +240,7 @@ impl<'a> Walk<'a> {
     }
 
     fn transport(&mut self, at: usize, proto: u8) -> Step {
+        self.sites.note(Site::Transport { proto, at, end: self.end });
         match proto {
             tcp::PROTOCOL => self.tcp(at),
             udp::PROTOCOL => self.udp(at),

@@ -6,6 +6,7 @@
 //! against the frame. From that header on, faults count as anywhere.
 
 use super::link::Next;
+use super::sites::{Site, Sites};
 use super::slow::{Found, Step, Walk};
 use super::{Headers, Layer, Layers};
 use crate::bits::Bits;
@@ -34,6 +35,7 @@ const BELOW_IP: u32 = 1 << Layer::Eth as usize
     | 1 << Layer::Tunnel as usize;
 
 const IP: u32 = 1 << Layer::Ipv4 as usize | 1 << Layer::Ipv6 as usize;
+const ARP: u32 = 1 << Layer::Arp as usize;
 const FRAGMENT: u32 = 1 << Layer::Fragment as usize;
 const CUT: u32 = 1 << Layer::Cut as usize;
 const FAULTS: u32 = CUT | 1 << Layer::Malformed as usize;
@@ -59,7 +61,7 @@ fn is_port(port: u16) -> bool {
     matches!(port, vxlan::PORT | vxlan::PORT_GPE | geneve::PORT | gtp::PORT | teredo::PORT)
 }
 
-impl Walk<'_> {
+impl<S: Sites> Walk<'_, S> {
     /// Goes into the tunnel that the packet is in, and into the one in it.
     pub(super) fn descend(&mut self) {
         for _ in 0..TUNNELS_MAX {
@@ -70,12 +72,13 @@ impl Walk<'_> {
     }
 
     /// Goes into one tunnel; `None` where there is none, and all is as before.
-    fn enter(&mut self) -> Step {
+    pub(super) fn enter(&mut self) -> Step {
         let outer = self.found;
         if outer.layers & IP == 0 || outer.layers & FAULTS != 0 || !self.whole {
             return None;
         }
         let packet = (self.end, self.open, self.partial);
+        let noted = self.sites.mark();
         self.inside = true;
         self.partial |= outer.layers & FRAGMENT != 0;
         self.found = Found {
@@ -93,6 +96,10 @@ impl Walk<'_> {
             let _ = self.follow(next, at);
         }
         if self.found.layers & IP == 0 {
+            // What is cut may be a header, and what is in it an address.
+            if self.found.layers & (ARP | CUT) == 0 {
+                self.sites.forget(noted);
+            }
             // Of a first fragment one can't tell what was missing.
             let cut = if self.partial { 0 } else { self.found.layers & CUT };
             (self.end, self.open, self.partial) = packet;
@@ -125,6 +132,7 @@ impl Walk<'_> {
 
     fn gre(&mut self, at: usize) -> Carried {
         let gre = Gre::new(self.peek(at)?)?;
+        self.sites.note(Site::Gre { at, end: self.end });
         let start = at + gre.header_len;
         match gre.ethertype {
             gre::PPP => gre.carries.then_some((Next::Ppp, start)),

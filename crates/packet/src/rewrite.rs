@@ -1,0 +1,196 @@
+//! Addresses of a frame under other names: the one place that changes packets.
+//!
+//! A [`Rewriter`] looks for every header that holds an address, outer ones and those inside tunnels
+//! and ICMP errors, puts the new names in place of the old ones, and carries the difference on to
+//! each checksum that covers it (RFC 1624): one that was wrong stays wrong. Lengths stay what they
+//! are. Of an address that was cut, what is there of it is renamed.
+//!
+//! What stands above the transport header is not touched: DNS, DHCP and LLDP, say, hold addresses
+//! of their own. The integrity value of AH covers addresses, and is wrong afterwards.
+
+mod checksum;
+mod place;
+
+use crate::source::LinkType;
+use crate::walk::sites::{self, Site};
+use checksum::Cover;
+use std::ops::Range;
+
+/// An address that can be rewritten, by the field that names it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(u8)]
+pub enum Address {
+    /// `ip.src`: where IP packets come from, wherever one is in a frame; the sender of ARP.
+    IpSrc,
+    /// `ip.dst`: where they go, also by way of others; the target of ARP.
+    IpDst,
+    /// `eth.src`: where frames of a link come from, also inside tunnels; the sender of ARP.
+    EthSrc,
+    /// `eth.dst`: where they go; the target of ARP.
+    EthDst,
+}
+
+impl Address {
+    /// All, in order.
+    pub const ALL: [Address; 4] =
+        [Address::IpSrc, Address::IpDst, Address::EthSrc, Address::EthDst];
+
+    /// The name of the field.
+    pub fn name(self) -> &'static str {
+        match self {
+            Address::IpSrc => "ip.src",
+            Address::IpDst => "ip.dst",
+            Address::EthSrc => "eth.src",
+            Address::EthDst => "eth.dst",
+        }
+    }
+}
+
+/// Some of the addresses.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Addresses(u8);
+
+impl Addresses {
+    /// Whether this one is among them.
+    pub fn has(self, address: Address) -> bool {
+        self.0 & 1 << address as u8 != 0
+    }
+
+    /// Those that are among them, in order.
+    pub fn iter(self) -> impl Iterator<Item = Address> {
+        Address::ALL.into_iter().filter(move |a| self.has(*a))
+    }
+}
+
+impl FromIterator<Address> for Addresses {
+    fn from_iter<I: IntoIterator<Item = Address>>(all: I) -> Addresses {
+        Addresses(all.into_iter().fold(0, |bits, a| bits | 1 << a as u8))
+    }
+}
+
+/// Gives other names. They keep prefixes: addresses with their first n bits in common have n in
+/// common afterwards, so that the start of an address has a name without its end.
+pub trait Rename {
+    /// The name of an IPv4 address.
+    fn ipv4(&mut self, address: u32) -> u32;
+    /// The name of an IPv6 address.
+    fn ipv6(&mut self, address: u128) -> u128;
+    /// The name of a MAC address, in the low 48 bits.
+    fn mac(&mut self, address: u64) -> u64;
+}
+
+/// Rewrites frames. It keeps nothing of one but memory for the next.
+#[derive(Clone, Default, Debug)]
+pub struct Rewriter {
+    sites: Vec<Site>,
+    /// Addresses to rename.
+    places: Vec<place::Place>,
+    /// What checksums cover.
+    covers: Vec<Cover>,
+    /// What was changed, and what was there before.
+    changes: Vec<Change>,
+}
+
+/// Bytes that were changed.
+#[derive(Clone, Copy, Debug)]
+struct Change {
+    at: usize,
+    len: usize,
+    before: [u8; 16],
+}
+
+impl Change {
+    fn range(&self) -> Range<usize> {
+        self.at..self.at + self.len
+    }
+}
+
+impl Rewriter {
+    /// Renames addresses of a frame of this link type that is so long on the wire.
+    pub fn rewrite(
+        &mut self,
+        link: LinkType,
+        frame: &mut [u8],
+        len: u32,
+        which: Addresses,
+        names: &mut impl Rename,
+    ) {
+        let Rewriter { sites, places, covers, changes } = self;
+        (sites.clear(), places.clear(), covers.clear(), changes.clear());
+        sites::find(link, frame, len, sites);
+        place::places(sites, frame, which, places);
+        checksum::covers(sites, frame, covers);
+        for place in &*places {
+            let place::Place { at, width } = *place;
+            let there = width.min(frame.len().saturating_sub(at));
+            let range = at..at + there;
+            // Headers that lie may overlap; no address gets a name twice.
+            let taken = |c: &Change| c.at < range.end && range.start < c.range().end;
+            if there == 0 || changes.iter().any(taken) {
+                continue;
+            }
+            let mut before = [0; 16];
+            before[..there].copy_from_slice(&frame[range.clone()]);
+            let after = renamed(before, width, names);
+            frame[range].copy_from_slice(&after[..there]);
+            changes.push(Change { at, len: there, before });
+        }
+        if changes.is_empty() {
+            return;
+        }
+        // Inner checksums first: outer ones cover them.
+        covers.sort_by_key(|cover| std::cmp::Reverse(cover.covers.start));
+        for cover in &*covers {
+            cover.update(frame, changes);
+        }
+    }
+}
+
+/// The name of the address of so many bytes that starts with these.
+fn renamed(bytes: [u8; 16], width: usize, names: &mut impl Rename) -> [u8; 16] {
+    let address = u128::from_be_bytes(bytes) >> (128 - 8 * width);
+    let name = match width {
+        4 => u128::from(names.ipv4(address as u32)),
+        6 => u128::from(names.mac(address as u64)),
+        _ => names.ipv6(address),
+    };
+    (name << (128 - 8 * width)).to_be_bytes()
+}
+
+/// Rewrites bytes as a frame of each link type, whole and cut, and checks that nothing but renamed
+/// addresses and checksums differs, and that naming back gives the bytes again.
+pub fn fuzz_rewrite(bytes: &[u8]) {
+    let Some((&[link, which], frame)) = bytes.split_first_chunk() else { return };
+    let which: Addresses =
+        Address::ALL.into_iter().filter(|a| which >> *a as u8 & 1 != 0).collect();
+    let mut rewriter = Rewriter::default();
+    let mut after = frame.to_vec();
+    rewriter.rewrite(LinkType(link.into()), &mut after, frame.len() as u32, which, &mut Flip);
+    assert_eq!(after.len(), frame.len());
+    let changed = rewriter.changes.clone();
+    let may = |i: usize| changed.iter().any(|c| c.range().contains(&i));
+    assert!((0..frame.len()).all(|i| frame[i] == after[i] || may(i)));
+    for c in changed.iter().filter(|c| c.len > 2) {
+        assert_eq!(c.before[..c.len], frame[c.range()]);
+    }
+}
+
+/// Each byte's bits turned: keeps prefixes.
+struct Flip;
+
+impl Rename for Flip {
+    fn ipv4(&mut self, address: u32) -> u32 {
+        address ^ 0xa5a5_a5a5
+    }
+
+    fn ipv6(&mut self, address: u128) -> u128 {
+        address ^ u128::MAX / 255 * 0xa5
+    }
+
+    fn mac(&mut self, address: u64) -> u64 {
+        address ^ 0xa5a5_a5a5_a5a5
+    }
+}
+
+#[cfg(test)]
+mod tests;

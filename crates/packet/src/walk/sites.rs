@@ -1,0 +1,141 @@
+//! Where headers start that hold addresses, and where the checksums are that cover them: all of
+//! them, outer ones and those inside tunnels and ICMP errors.
+//!
+//! The walk notes a header where the one before announces it, before it is checked: one that is cut
+//! or lies may hold addresses all the same.
+
+use super::link::Next;
+use super::slow::Walk;
+use crate::limits::TUNNELS_MAX;
+use crate::source::LinkType;
+use crate::{icmp, ipv6};
+
+/// A header. Positions count from the start of the frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Site {
+    /// Destination, source.
+    Ethernet {
+        at: usize,
+    },
+    /// A Linux cooked header of 16 or 20 bytes.
+    Cooked {
+        at: usize,
+        len: usize,
+    },
+    /// An 802.11 header; `padded` to four bytes.
+    Wlan {
+        at: usize,
+        padded: bool,
+    },
+    Arp {
+        at: usize,
+    },
+    Ipv4 {
+        at: usize,
+    },
+    Ipv6 {
+        at: usize,
+    },
+    /// An IPv6 extension header or AH of this protocol number.
+    Extension {
+        kind: u8,
+        at: usize,
+        len: usize,
+    },
+    /// The payload of the IP packet noted last; where that ends on the wire.
+    Transport {
+        proto: u8,
+        at: usize,
+        end: usize,
+    },
+    /// A GRE header; where what its checksum covers ends on the wire.
+    Gre {
+        at: usize,
+        end: usize,
+    },
+}
+
+/// Who is told of headers; `()` is told nothing, which costs nothing.
+pub(crate) trait Sites {
+    fn note(&mut self, site: Site);
+    /// How many were noted.
+    fn mark(&self) -> usize;
+    /// Takes back what was noted since: it was no header.
+    fn forget(&mut self, mark: usize);
+}
+
+impl Sites for () {
+    #[inline(always)]
+    fn note(&mut self, _: Site) {}
+
+    #[inline(always)]
+    fn mark(&self) -> usize {
+        0
+    }
+
+    #[inline(always)]
+    fn forget(&mut self, _: usize) {}
+}
+
+impl Sites for Vec<Site> {
+    fn note(&mut self, site: Site) {
+        self.push(site);
+    }
+
+    fn mark(&self) -> usize {
+        self.len()
+    }
+
+    fn forget(&mut self, mark: usize) {
+        self.truncate(mark);
+    }
+}
+
+/// Notes the headers of a frame that is so long on the wire, from the outside in; those of a packet
+/// that an ICMP error quotes come last.
+pub(crate) fn find(link: LinkType, frame: &[u8], len: u32, sites: &mut Vec<Site>) {
+    let end = frame.len().max(len as usize);
+    follow(Next::Link(link), frame, (0, end), sites);
+    // A quote holds no further error: those are not answered (RFC 1122, section 3.2.2).
+    let last = sites.iter().rev().find(|site| matches!(site, Site::Transport { .. }));
+    if let Some(&Site::Transport { proto, at, end }) = last
+        && let Some(at) = quote(proto, at, frame)
+    {
+        follow(Next::Ip, frame, (at, end), sites);
+    }
+}
+
+fn follow(next: Next, frame: &[u8], (at, end): (usize, usize), sites: &mut Vec<Site>) {
+    let mut walk = Walk::new(frame, end, sites);
+    let _ = walk.follow(next, at);
+    for _ in 0..TUNNELS_MAX {
+        if walk.enter().is_none() {
+            break;
+        }
+    }
+}
+
+/// Where the packet starts that an ICMP error quotes.
+fn quote(proto: u8, at: usize, frame: &[u8]) -> Option<usize> {
+    let kind = *frame.get(at)?;
+    let (first, link_options) = match (proto, kind) {
+        (icmp::PROTOCOL, 3 | 4 | 5 | 11 | 12) | (icmp::PROTOCOL_V6, 1..=4) => return Some(at + 8),
+        // A redirect of neighbour discovery: the packet is in an option (RFC 4861, section 4.5).
+        (icmp::PROTOCOL_V6, 137) => (at + 40, 4),
+        _ => return None,
+    };
+    options(frame, first).find(|(kind, ..)| *kind == link_options).map(|(_, at, _)| at + 8)
+}
+
+/// The options of neighbour discovery from `at` on: kind, start, length.
+pub(crate) fn options(
+    frame: &[u8],
+    mut at: usize,
+) -> impl Iterator<Item = (u8, usize, usize)> + '_ {
+    std::iter::from_fn(move || {
+        let &[kind, words] = frame.get(at..)?.first_chunk()?;
+        let (start, len) = (at, usize::from(words) * ipv6::EXTENSION_LEN_MIN);
+        at += len;
+        (len > 0).then_some((kind, start, len))
+    })
+}
