@@ -21,7 +21,6 @@ mod reshape;
 mod rows;
 mod scan;
 mod session;
-mod signature;
 mod stage;
 mod summarize;
 mod windows;

@@ -4,7 +4,8 @@
 use std::fs;
 use weir_lang::{Code, Files, Options, Query, compile, format, render};
 use weir_packet::fields;
-use weir_plan::functions::BUILTINS;
+use weir_plan::Type;
+use weir_plan::functions::{BUILTINS, Builtin, Gives, Parameter, Relation, Role};
 
 /// The files of the checkout.
 #[derive(Debug)]
@@ -84,11 +85,41 @@ fn whole_queries_are_in_the_canonical_layout() {
     }
 }
 
+/// What a parameter takes, as the reference says it.
+fn taken(parameter: &Parameter) -> String {
+    let types: Vec<String> = parameter.types.iter().map(Type::to_string).collect();
+    let types = match types.len() {
+        0 => "a connection".to_owned(),
+        8 => "any ordered type".to_owned(),
+        9.. => "any type".to_owned(),
+        _ => types.join(" or "),
+    };
+    match parameter.role {
+        Role::Pattern | Role::Constant => format!("constant {types}"),
+        Role::Value | Role::Float | Role::Connection => types,
+    }
+}
+
+/// The row of the reference for a built-in function.
+fn row_of(row: &Builtin) -> String {
+    let takes: Vec<String> = row.takes.iter().map(taken).collect();
+    let takes = match (row.relation, takes.len()) {
+        (Relation::Same, 2) => format!("two of one type: {}", takes[0]),
+        (Relation::Same, _) => format!("three of one type: {}", takes[0]),
+        _ => takes.join(", "),
+    };
+    let gives = match &row.gives {
+        Gives::Type(ty) | Gives::Conversion(ty) => ty.to_string(),
+        Gives::First => "the same".to_owned(),
+    };
+    format!("| `{}` | {takes} | {gives} | {} |", row.call, row.doc)
+}
+
 #[test]
 fn tables_are_complete() {
     let text = reference();
     let has = |what: &str| assert!(text.contains(what), "{what} is missing");
-    BUILTINS.iter().for_each(|(name, ..)| has(&format!("`{name}(")));
+    BUILTINS.iter().for_each(|row| has(&row_of(row)));
     for f in [
         "count",
         "sum",

@@ -214,3 +214,34 @@ impl Expr {
         }
     }
 }
+
+impl Func {
+    /// Whether the result of a call is never absent.
+    pub fn always_present(&self, args: &[Expr]) -> bool {
+        match self {
+            Func::Exists
+            | Func::Contains
+            | Func::StartsWith
+            | Func::EndsWith
+            | Func::Matches
+            | Func::IsIpv4
+            | Func::IsIpv6
+            | Func::IsIn(_) => true,
+            Func::Coalesce => args.iter().any(Expr::always_present),
+            Func::StrLen
+            | Func::BytesLen
+            | Func::Part(_)
+            | Func::Prefix { .. }
+            | Func::Anonymize(_) => args.iter().all(Expr::always_present),
+            // Text made of text may become too long.
+            Func::ToStr => {
+                !matches!(args[..], [Expr { ty: Type::Str | Type::Bytes, .. }])
+                    && args.iter().all(Expr::always_present)
+            }
+            Func::MinOf | Func::MaxOf | Func::Clamp | Func::SeqDiff => {
+                args.iter().all(Expr::always_present)
+            }
+            _ => false,
+        }
+    }
+}

@@ -11,7 +11,7 @@ mod rows;
 pub use levels::levels;
 
 use crate::expr::{BinaryOp, Expr, ExprKind, Member, UnaryOp};
-use crate::functions::{BUILTINS, Func};
+use crate::functions::Func;
 use crate::join::{Join, JoinKind, Within};
 use crate::limits::{GROUPS_MAX, JOIN_ROWS_MAX};
 use crate::physical::Physical;
@@ -405,13 +405,9 @@ fn set(members: &[Member]) -> String {
 }
 
 fn name(f: &Func) -> String {
-    let builtin = BUILTINS.iter().find(|(_, func, _)| func == f);
-    match (f, builtin) {
+    match (f, f.builtin()) {
         (Func::User(i), _) => format!("user_{i}"),
-        (Func::Prefix { .. }, _) => "prefix".to_owned(),
-        (Func::CommunityId { .. }, _) => "community_id".to_owned(),
-        (Func::Anonymize(_), _) => "anonymize".to_owned(),
-        (_, Some((name, _, _))) => (*name).to_owned(),
+        (_, Some(row)) => row.name().to_owned(),
         (f, None) => unreachable!("{f:?} has a name"),
     }
 }

@@ -490,7 +490,7 @@ mod tests {
         };
         for n in 1..states {
             let update = binary(BinaryOp::Add, state(n, Type::Int), int(1));
-            let name = format!("state {n}").into();
+            let name = format!("state {n}");
             scan.states.push(ScanState { name, output: n, init: int(0), update });
             columns.push((format!("column {n}"), Expr::column(n, Type::Int)));
         }

@@ -2,7 +2,6 @@
 
 use super::Checker;
 use super::aggregate::AGGREGATES;
-use super::signature::{arity, wanted};
 use super::words::{a, say};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::foreign;
@@ -11,7 +10,7 @@ use crate::names::Scope;
 use crate::suggest;
 use crate::tree::{Expr as TreeExpr, ExprKind as Tree, Name};
 use weir_packet::fields::FieldType;
-use weir_plan::functions::BUILTINS;
+use weir_plan::functions::{BUILTINS, Builtin, Gives, Role, by_name};
 use weir_plan::{Expr, ExprKind, Func, Type, UnaryOp, Value};
 
 impl<'t> Checker<'t> {
@@ -38,30 +37,30 @@ impl<'t> Checker<'t> {
             }
             _ => {}
         }
-        let built_in = BUILTINS.iter().find(|(n, ..)| *n == name).map(|(_, f, _)| f.clone());
-        let user = self.signatures.scalars.iter().position(|f| f.name == name).map(Func::User);
-        let Some(f) = built_in.or(user) else {
-            self.no_function(func, args);
-            return None;
+        let built_in = by_name(name);
+        let user = self.signatures.scalars.iter().position(|f| f.name == name);
+        let wanted = match (built_in.map(|row| (&row.func, row)), user) {
+            (Some((Func::CommunityId { .. }, _)), _) => {
+                return self.community_id(scope, args, span);
+            }
+            (Some((Func::Prefix { .. }, _)), _) if args.len() == 3 => 3,
+            (Some((_, row)), _) => row.takes.len(),
+            (None, Some(i)) => self.signatures.scalars[i].args.len(),
+            (None, None) => {
+                self.no_function(func, args);
+                return None;
+            }
         };
-        if let Func::CommunityId { .. } = f {
-            return self.community_id(scope, args, span);
-        }
         let checked: Vec<Option<Expr>> = args.iter().map(|arg| self.expr(scope, arg)).collect();
-        let wanted = match &f {
-            Func::User(i) => Some(self.signatures.scalars[*i].args.len()),
-            Func::Prefix { .. } if args.len() == 3 => None,
-            f => Some(arity(f)),
-        };
-        if let Some(wanted) = wanted.filter(|wanted| *wanted != args.len()) {
+        if wanted != args.len() {
             self.wrong_arity(name, wanted, args.len(), span);
             return None;
         }
         let checked: Vec<Expr> = checked.into_iter().collect::<Option<_>>()?;
-        match f {
-            Func::Exists => self.exists(&checked[0], &args[0]),
-            Func::User(i) => self.user_call(i, checked, args),
-            f => self.built_in(name, f, checked, args),
+        match (built_in, user) {
+            (Some(Builtin { func: Func::Exists, .. }), _) => self.exists(&checked[0], &args[0]),
+            (Some(row), _) => self.built_in(row, checked, args),
+            (None, user) => self.user_call(user?, checked, args),
         }
     }
 
@@ -92,7 +91,8 @@ impl<'t> Checker<'t> {
             format!("there is no function called `{name}`"),
         );
         let users = self.signatures.scalars.iter().map(|f| f.name.as_str());
-        let known = BUILTINS.iter().map(|(n, ..)| *n).chain(users).chain(["if", "lookup", "file"]);
+        let known =
+            BUILTINS.iter().map(|row| row.name()).chain(users).chain(["if", "lookup", "file"]);
         let aggregates = AGGREGATES.iter().map(|(name, _)| *name);
         let near = suggest::function(name).or(suggest::closest(name, known.chain(aggregates)));
         let near = near.map(|near| format!("did you mean `{near}`?"));
@@ -167,82 +167,50 @@ impl<'t> Checker<'t> {
     /// A call of a built-in function with the right number of arguments.
     fn built_in(
         &mut self,
-        name: &str,
-        f: Func,
+        row: &'static Builtin,
         mut args: Vec<Expr>,
         trees: &[TreeExpr],
     ) -> Option<Expr> {
+        let name = row.name();
         for (i, arg) in args.iter().enumerate() {
-            let wanted = wanted(&f, i);
-            if !wanted.types.contains(&arg.ty) {
-                self.wrong_argument(name, wanted.words, arg, &trees[i]);
+            let takes = row.parameter(i);
+            if !takes.types.contains(&arg.ty) {
+                self.wrong_argument(name, takes.words, arg, &trees[i]);
                 return None;
             }
         }
-        let first = args[0].ty.clone();
-        let ty = match f {
-            Func::Contains | Func::StartsWith | Func::EndsWith => {
-                self.text_and_part(name, &args, trees)?;
-                Type::Bool
-            }
-            Func::IsIpv4 | Func::IsIpv6 | Func::IsIn(_) => Type::Bool,
-            Func::Matches => {
-                self.regex(name, &args, &trees[1])?;
-                Type::Bool
-            }
-            Func::Extract => {
-                self.regex(name, &args, &trees[1])?;
-                Type::Str
-            }
-            Func::Lower | Func::Upper | Func::Concat | Func::ToStr => Type::Str,
-            Func::Trim | Func::Replace | Func::Split | Func::Hex | Func::ToText => Type::Str,
-            Func::StrLen | Func::BytesLen | Func::SeqDiff | Func::Part(_) => Type::Int,
-            Func::ToBytes => Type::Bytes,
-            Func::ToIp => Type::Ip,
-            Func::ToDuration => Type::Duration,
-            Func::ToTime => Type::Time,
-            Func::Abs | Func::Slice => first,
-            Func::Round(_) => match first {
-                Type::Int => return args.pop(),
-                _ => Type::Int,
-            },
-            Func::Math(_) | Func::Pow => {
-                args = args.into_iter().map(|e| lower::cast(e, &Type::Float)).collect();
-                Type::Float
-            }
+        if let Gives::Conversion(ty) = &row.gives
+            && args[0].ty == *ty
+        {
+            return args.pop();
+        }
+        match row.func {
             Func::Prefix { .. } => return self.prefix(args, trees),
             Func::Anonymize(_) => return self.anonymize(args, &trees[1]),
-            Func::ToFloat => match first {
-                Type::Float => return args.pop(),
-                Type::Int => {
-                    return Some(lower::fold(lower::unary(
-                        UnaryOp::ToFloat,
-                        Type::Float,
-                        args.pop()?,
-                    )));
-                }
-                _ => Type::Float,
-            },
-            Func::ToInt => match first {
-                Type::Int => return args.pop(),
-                _ => Type::Int,
-            },
+            Func::Clamp => return self.clamp(args, trees),
+            Func::ToFloat if args[0].ty == Type::Int => {
+                let float = lower::unary(UnaryOp::ToFloat, Type::Float, args.pop()?);
+                return Some(lower::fold(float));
+            }
+            Func::Contains | Func::StartsWith | Func::EndsWith => {
+                self.text_and_part(name, &args, trees)?;
+            }
+            Func::Matches | Func::Extract => self.regex(name, &args, &trees[1])?,
             Func::Coalesce | Func::MinOf | Func::MaxOf => {
                 let (b, a) = (args.pop()?, args.pop()?);
-                let (a, b) = self.same_type(name, a, b, &trees[1])?;
-                args = vec![a, b];
-                args[0].ty.clone()
+                args = self.same_type(name, a, b, &trees[1]).map(|(a, b)| vec![a, b])?;
             }
-            Func::Clamp => return self.clamp(args, trees),
-            Func::Bin => {
-                self.bin(&args, trees)?;
-                first
-            }
-            Func::Exists | Func::CommunityId { .. } | Func::Lookup(_) | Func::User(_) => {
-                unreachable!("checked by the caller")
-            }
+            Func::Bin => self.bin(&args, trees)?,
+            _ => {}
+        }
+        let cast = |(i, e)| match row.parameter(i).role {
+            Role::Float => lower::cast(e, &Type::Float),
+            _ => e,
         };
-        Some(Expr { ty, kind: ExprKind::Call(f, args) })
+        let args: Vec<Expr> = args.into_iter().enumerate().map(cast).collect();
+        let types: Vec<&Type> = args.iter().map(|arg| &arg.ty).collect();
+        let ty = row.result(&types).expect("all that the table asks was checked");
+        Some(Expr { ty, kind: ExprKind::Call(row.func.clone(), args) })
     }
 
     fn same_type(&mut self, name: &str, x: Expr, y: Expr, tree: &TreeExpr) -> Option<(Expr, Expr)> {

@@ -6,7 +6,7 @@ use crate::foreign;
 use crate::names::{Meaning, Scope};
 use crate::suggest;
 use weir_packet::{fields, repeated};
-use weir_plan::functions::BUILTINS;
+use weir_plan::functions::by_name;
 use weir_plan::{Expr, ExprKind};
 
 impl<'t> Checker<'t> {
@@ -115,7 +115,7 @@ impl<'t> Checker<'t> {
             let help = format!("`{name}` is made by this same stage: use it in a stage after it");
             return self.report(d.help(help));
         }
-        let function = BUILTINS.iter().any(|(n, ..)| *n == name) || self.is_aggregate(name);
+        let function = by_name(name).is_some() || self.is_aggregate(name);
         if repeated::by_name(name).is_some() && scope.packets {
             let help = format!("a packet may have several: `each {name}` makes a row of each");
             return self.report(d.help(help));

@@ -13,7 +13,6 @@ use std::time::SystemTime;
 use weir_capture::outlets::Outlets;
 use weir_engine::functions::Functions;
 use weir_engine::rows::Output;
-use weir_engine::rows::Output;
 use weir_engine::run::{Change, Changes};
 use weir_lang::{Files, Options, Query};
 use weir_packet::egress::Outlet;

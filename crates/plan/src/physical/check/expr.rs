@@ -127,50 +127,19 @@ fn binary(op: BinaryOp, a: &Type, b: &Type) -> Option<Type> {
 
 /// The type of a call; `None` where the function does not take these.
 fn call(func: &Func, args: &[Expr], signatures: &Signatures) -> Option<Type> {
-    use Type::{Bool, Bytes, Duration, Float, Int, Ip, Mac, Str, Time};
     let types: Vec<&Type> = args.iter().map(|arg| &arg.ty).collect();
-    Some(match (func, &types[..]) {
-        (Func::Exists, [x]) if x.is_scalar() => Bool,
-        (Func::Coalesce, [a, b]) if a == b && a.is_scalar() => Type::clone(a),
-        (Func::MinOf | Func::MaxOf, [a, b]) if a == b && a.is_ordered() && a.is_scalar() => {
-            Type::clone(a)
+    match (func, &types[..]) {
+        (Func::Matches | Func::Extract, _) if !pattern(args) => None,
+        (Func::Prefix { v4: 33.., .. } | Func::Prefix { v6: 129.., .. }, _) => None,
+        (Func::Lookup(table), [key @ (Type::Ip | Type::Int | Type::Str | Type::Mac)]) => {
+            is_table_of(&table.0, key).then_some(Type::Str)
         }
-        (Func::Clamp, [a, b, c]) if a == b && b == c && a.is_ordered() && a.is_scalar() => {
-            Type::clone(a)
-        }
-        (Func::Contains | Func::StartsWith | Func::EndsWith, [Str, Str] | [Bytes, Bytes]) => Bool,
-        (Func::Matches, [Str | Bytes, Str]) if pattern(args) => Bool,
-        (Func::Extract, [Str, Str]) if pattern(args) => Str,
-        (Func::Lower | Func::Upper | Func::Trim, [Str]) | (Func::Concat, [Str, Str]) => Str,
-        (Func::StrLen, [Str]) | (Func::BytesLen, [Bytes]) => Int,
-        (Func::ToStr, [x]) if x.is_scalar() => Str,
-        (Func::Slice, [x @ (Str | Bytes), Int, Int]) => Type::clone(x),
-        (Func::Replace, [Str, Str, Str]) | (Func::Split, [Str, Str, Int]) => Str,
-        (Func::Hex, [Int | Bytes]) | (Func::ToText, [Bytes]) => Str,
-        (Func::ToBytes, [Str]) => Bytes,
-        (Func::ToFloat, [Int | Duration | Str]) => Float,
-        (Func::ToInt, [Float | Bool | Duration | Time | Mac | Str]) => Int,
-        (Func::ToIp, [Str]) => Ip,
-        (Func::ToDuration, [Int]) => Duration,
-        (Func::ToTime, [Int]) => Time,
-        (Func::Abs, [x @ (Int | Float | Duration)]) => Type::clone(x),
-        (Func::Round(_), [Float]) => Int,
-        (Func::Math(_), [Float]) | (Func::Pow, [Float, Float]) => Float,
-        (Func::SeqDiff, [Int, Int]) | (Func::Part(_), [Time]) => Int,
-        (Func::Bin, [Time, Duration]) => Time,
-        (Func::Bin, [x @ (Int | Duration), y]) if x == y => Type::clone(x),
-        (Func::IsIpv4 | Func::IsIpv6 | Func::IsIn(_), [Ip]) => Bool,
-        (Func::Prefix { v4: ..=32, v6: ..=128 }, [Ip]) | (Func::Anonymize(_), [Ip]) => Ip,
-        (Func::CommunityId { .. }, [Ip, Int, Ip, Int, Int] | [Ip, Int, Ip, Int, Int, Int, Int]) => {
-            Str
-        }
-        (Func::Lookup(table), [key @ (Ip | Int | Str | Mac)]) if is_table_of(&table.0, key) => Str,
         (Func::User(i), types) => {
             let signature = signatures.scalars.get(*i)?;
-            signature.args.iter().eq(types.iter().copied()).then(|| signature.ret.clone())?
+            signature.args.iter().eq(types.iter().copied()).then(|| signature.ret.clone())
         }
-        _ => return None,
-    })
+        (func, types) => func.builtin()?.result(types),
+    }
 }
 
 /// Whether the second argument is a constant pattern that can be read.

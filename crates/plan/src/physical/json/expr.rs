@@ -3,7 +3,7 @@
 use super::Unwritable;
 use super::wire::{Members, Mistake, Reader, Wire, Writer, expected};
 use crate::expr::{BinaryOp, Expr, ExprKind, Member, UnaryOp};
-use crate::functions::{BUILTINS, Func};
+use crate::functions::{self, Func};
 use crate::types::Type;
 use crate::value::Value;
 use serde_json::{Map, Value as Json};
@@ -176,10 +176,7 @@ fn write_func(
             to.member(object, "table", &number)?;
             "lookup"
         }
-        func => {
-            let found = BUILTINS.iter().find(|(_, known, _)| known == func);
-            found.map(|(name, ..)| *name).expect("every function has a name")
-        }
+        func => func.builtin().expect("every function has a name").name(),
     };
     object.insert("call".into(), name.into());
     Ok(())
@@ -202,9 +199,8 @@ fn read_func(kind: &str, object: &Members<'_>, from: &Reader<'_>) -> Result<Func
         }
         "anonymize" => Err(Mistake::new("a plan with a key of `anonymize` is not read from JSON")),
         name => {
-            let found = BUILTINS.iter().find(|(known, ..)| *known == name);
             let unknown = || Mistake::new(format!("there is no function `{name}`"));
-            found.map(|(_, func, _)| func.clone()).ok_or_else(unknown)
+            functions::by_name(name).map(|row| row.func.clone()).ok_or_else(unknown)
         }
     }
 }
