@@ -26,11 +26,11 @@ mod summarize;
 mod windows;
 mod words;
 
-use crate::Options;
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::files::Files;
 use crate::limits::DIAGNOSTICS_MAX;
 use crate::names::{Definitions, Meaning, Scope};
+use crate::query::Options;
 use crate::suggest;
 use crate::tree::{Expr, ExprKind, LetBody, Name, Pipeline, Stage, Statement, Tree};
 use std::collections::BTreeMap;

@@ -2,12 +2,15 @@
 //!
 //! This crate opens no file: it asks the [`Files`] that it is given for their bytes.
 
+mod fault;
 mod maxmind;
 
 use crate::lex;
 use crate::limits::{CELL_MAX, ENTRIES_MAX};
 use crate::lower;
 use crate::suggest;
+pub(crate) use fault::Fault;
+use fault::shown;
 use std::collections::BTreeMap;
 use std::fmt;
 use weir_plan::table::Table;
@@ -20,36 +23,6 @@ pub trait Files: fmt::Debug {
     /// # Errors
     /// Why it cannot be read, in a few words.
     fn read(&self, path: &str) -> Result<Vec<u8>, String>;
-}
-
-/// What is wrong in a file.
-#[derive(Clone, PartialEq, Debug)]
-pub(crate) struct Fault {
-    /// The line, from 1, where it is in one.
-    pub(crate) line: Option<u64>,
-    pub(crate) cause: String,
-    pub(crate) help: Option<String>,
-}
-
-impl Fault {
-    fn at(line: u64, cause: impl Into<String>) -> Fault {
-        Fault { line: Some(line), cause: cause.into(), help: None }
-    }
-
-    fn whole(cause: impl Into<String>) -> Fault {
-        Fault { line: None, cause: cause.into(), help: None }
-    }
-
-    fn in_line(self, line: u64) -> Fault {
-        Fault { line: Some(line), ..self }
-    }
-}
-
-/// The beginning of what stands in a file, fit for a message.
-fn shown(text: &str) -> String {
-    const MOST: usize = 40;
-    let more = if text.chars().nth(MOST).is_some() { "…" } else { "" };
-    format!("{}{more}", text.chars().take(MOST).collect::<String>().escape_debug())
 }
 
 /// The members of a set of values of the type: one a line. Blank lines do not count, nor what

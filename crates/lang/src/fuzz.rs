@@ -1,6 +1,10 @@
 //! Any bytes as a query.
 
-use crate::{Options, Query, compile, format, header, lex, params, parse, render};
+use crate::compile::{compile, format};
+use crate::header::{header, params};
+use crate::query::{Options, Query};
+use crate::render::render;
+use crate::{lex, parse};
 
 /// Compiles and formats `data` as a query text; panics only if the crate breaks a promise: any
 /// text is compiled or refused, what can be read can be formatted, formatting keeps meaning and

@@ -1,8 +1,8 @@
 //! Draws diagnostics under the query text.
 
-use crate::Query;
 use crate::diagnostic::{Diagnostic, Severity, Span};
 use crate::excerpt::Excerpt;
+use crate::query::Query;
 use ariadne::{Color, Config, IndexType, Label, Report, ReportKind, sources};
 use std::ops::Range;
 

@@ -2,11 +2,11 @@
 
 use super::Checker;
 use super::words::{a, say};
-use crate::Options;
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::lex;
 use crate::lower;
 use crate::names::{Meaning, Scope};
+use crate::query::Options;
 use crate::suggest;
 use crate::tree::{Expr, Name, Statement, Tree};
 use weir_plan::{Type, Value};

@@ -2,7 +2,7 @@
 //!
 //! Format: <https://maxmind.github.io/MaxMind-DB/>.
 
-use super::{Fault, shown};
+use super::fault::{Fault, shown};
 use crate::limits::{CELL_MAX, NETWORKS_MAX};
 use crate::suggest;
 use maxminddb::{LookupResult, MaxMindDbError, PathElement, Reader, WithinOptions};

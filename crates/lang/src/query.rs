@@ -1,0 +1,32 @@
+//! A query as it is handed in, and what it is compiled with.
+
+use crate::files::Files;
+use weir_plan::Signatures;
+
+/// A query and where it comes from.
+#[derive(Clone, Copy, Debug)]
+pub struct Query<'a> {
+    /// What diagnostics call it: a file name, or `-e`.
+    pub name: &'a str,
+    /// Its text.
+    pub text: &'a str,
+}
+
+/// What a query is compiled with.
+#[derive(Clone, Copy, Debug)]
+pub struct Options<'a> {
+    /// Values of params by name, as text; the last one of a name counts.
+    pub params: &'a [(String, String)],
+    /// Functions beside the built-in ones.
+    pub signatures: &'a Signatures,
+    /// Where the files that a query names are found; without it, they are not.
+    pub files: Option<&'a dyn Files>,
+}
+
+impl Default for Options<'_> {
+    /// No values for params, no functions, no files.
+    fn default() -> Self {
+        static NONE: Signatures = Signatures { scalars: Vec::new(), aggregates: Vec::new() };
+        Options { params: &[], signatures: &NONE, files: None }
+    }
+}
