@@ -26,7 +26,7 @@ use table::Line;
 
 /// The measurement that is asked for.
 #[derive(clap::Args, Clone, Debug)]
-pub(crate) struct Options {
+pub(crate) struct ForwardOptions {
     /// Rounds; one more before them is not counted.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..))]
     rounds: u16,
@@ -35,7 +35,7 @@ pub(crate) struct Options {
     function: Vec<Function>,
     /// Which programs run it; all of them unless told otherwise.
     #[arg(long, value_enum, value_delimiter = ',')]
-    by: Vec<Way>,
+    by: Vec<Forwarder>,
     /// Milliseconds of each load.
     #[arg(long, default_value_t = 500)]
     ms: u64,
@@ -52,7 +52,7 @@ pub(crate) struct Options {
 
 /// The program that runs a function, and the way frames reach it and leave it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Debug)]
-pub(crate) enum Way {
+pub(crate) enum Forwarder {
     /// The kernel.
     Kernel,
     /// Weir by AF_PACKET, one worker.
@@ -67,19 +67,25 @@ pub(crate) enum Way {
     XdpOut,
 }
 
-impl Way {
-    const ALL: [Way; 6] =
-        [Way::Kernel, Way::Packet, Way::PacketTwo, Way::Xdp, Way::XdpTwo, Way::XdpOut];
+impl Forwarder {
+    const ALL: [Forwarder; 6] = [
+        Forwarder::Kernel,
+        Forwarder::Packet,
+        Forwarder::PacketTwo,
+        Forwarder::Xdp,
+        Forwarder::XdpTwo,
+        Forwarder::XdpOut,
+    ];
 
     /// Its name in a table.
     fn title(self, function: Function) -> &'static str {
         match self {
-            Way::Kernel => function.of_the_kernel(),
-            Way::Packet => "Weir, AF_PACKET",
-            Way::PacketTwo => "Weir, AF_PACKET, two workers",
-            Way::Xdp => "Weir, AF_XDP",
-            Way::XdpTwo => "Weir, AF_XDP, two workers",
-            Way::XdpOut => "Weir, AF_PACKET in, AF_XDP out",
+            Forwarder::Kernel => function.of_the_kernel(),
+            Forwarder::Packet => "Weir, AF_PACKET",
+            Forwarder::PacketTwo => "Weir, AF_PACKET, two workers",
+            Forwarder::Xdp => "Weir, AF_XDP",
+            Forwarder::XdpTwo => "Weir, AF_XDP, two workers",
+            Forwarder::XdpOut => "Weir, AF_PACKET in, AF_XDP out",
         }
     }
 }
@@ -117,7 +123,7 @@ impl Datagrams {
 /// The results of one run.
 #[derive(Clone, PartialEq, Debug)]
 struct Run {
-    way: Way,
+    way: Forwarder,
     /// Nanoseconds of each round trip, sorted, and how many had no answer.
     trips: Vec<u64>,
     trips_lost: u64,
@@ -130,7 +136,7 @@ struct Run {
 }
 
 /// Measures, and gives the table.
-pub(crate) fn run(options: &Options) -> Result<String> {
+pub(crate) fn run(options: &ForwardOptions) -> Result<String> {
     let or_all =
         |some: &[Function]| if some.is_empty() { Function::ALL.to_vec() } else { some.to_vec() };
     let weir = std::env::current_exe().context("finding this program")?.with_file_name("weir");
@@ -138,10 +144,11 @@ pub(crate) fn run(options: &Options) -> Result<String> {
     let mut network = Network::make()?;
     let (mut lines, mut left_out) = (Vec::new(), Vec::new());
     for function in or_all(&options.function) {
-        let mut ways = if options.by.is_empty() { Way::ALL.to_vec() } else { options.by.clone() };
-        if function.takes_nft() && ways.contains(&Way::Kernel) && !function::has_nft() {
+        let mut ways =
+            if options.by.is_empty() { Forwarder::ALL.to_vec() } else { options.by.clone() };
+        if function.takes_nft() && ways.contains(&Forwarder::Kernel) && !function::has_nft() {
             left_out.push(format!("{}: nft is not installed", function.of_the_kernel()));
-            ways.retain(|&way| way != Way::Kernel);
+            ways.retain(|&way| way != Forwarder::Kernel);
         }
         ensure!(!ways.is_empty(), "nobody is left to run");
         let mut line = Line { function, rounds: Vec::new() };
@@ -170,15 +177,15 @@ pub(crate) fn run(options: &Options) -> Result<String> {
 
 /// The parts that all runs share.
 struct Bench<'a> {
-    options: &'a Options,
+    options: &'a ForwardOptions,
     weir: &'a Path,
     network: &'a mut Network,
     function: Function,
 }
 
 impl Bench<'_> {
-    fn run(&mut self, way: Way) -> Result<Run> {
-        if way == Way::Kernel {
+    fn run(&mut self, way: Forwarder) -> Result<Run> {
+        if way == Forwarder::Kernel {
             self.function.begin_in_the_kernel()?;
             let run = self.measure(way);
             self.function.end_in_the_kernel()?;
@@ -191,11 +198,11 @@ impl Bench<'_> {
         run.context(told)
     }
 
-    fn measure(&mut self, way: Way) -> Result<Run> {
+    fn measure(&mut self, way: Forwarder) -> Result<Run> {
         let knock = u8::from(self.function == Function::Wall);
         let open = self.network.client.ask(&format!("open knock={knock}"))?;
         ensure!(open == "open", "nothing came through within ten seconds");
-        let Options { ms, trips, .. } = *self.options;
+        let ForwardOptions { ms, trips, .. } = *self.options;
         let echo = self.network.client.ask(&format!("echo most={trips} ms={ms}"))?;
         let times = value(&echo, "times")?.split(',').filter(|time| !time.is_empty());
         let trips = times.map(str::parse).collect::<Result<Vec<u64>, _>>().context("times")?;
@@ -251,18 +258,20 @@ fn busy_s() -> Result<f64> {
 struct Weir(Child);
 
 impl Weir {
-    fn start(program: &Path, function: Function, way: Way) -> Result<Weir> {
-        let prefix = if way == Way::XdpOut { "xdp:" } else { "" };
+    fn start(program: &Path, function: Function, way: Forwarder) -> Result<Weir> {
+        let prefix = if way == Forwarder::XdpOut { "xdp:" } else { "" };
         let mut command = Command::new(program);
         command.args(["run", "-e", &function.query(prefix), "-q", "-i", Network::CLIENT]);
         for at in 0..function.servers() {
             command.args(["-i", &Network::server(at)]);
         }
         match way {
-            Way::Xdp | Way::XdpTwo => command.args(["--capture", "xdp"]),
-            Way::Kernel | Way::Packet | Way::PacketTwo | Way::XdpOut => command.args(["-Q", "in"]),
+            Forwarder::Xdp | Forwarder::XdpTwo => command.args(["--capture", "xdp"]),
+            Forwarder::Kernel | Forwarder::Packet | Forwarder::PacketTwo | Forwarder::XdpOut => {
+                command.args(["-Q", "in"])
+            }
         };
-        let two = matches!(way, Way::PacketTwo | Way::XdpTwo);
+        let two = matches!(way, Forwarder::PacketTwo | Forwarder::XdpTwo);
         command.args(["-j", if two { "2" } else { "1" }]);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         Ok(Weir(command.spawn().with_context(|| program.display().to_string())?))

@@ -22,7 +22,7 @@ pub(crate) use sender::Load;
 use crate::process::{Companion, this_program};
 use anyhow::{Context, Result, ensure};
 use netlink::Counts;
-use receiver::{Received, Way};
+use receiver::{Received, Receiver};
 use regex::Regex;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -31,7 +31,7 @@ use wire::{Napi, Wire};
 
 /// What is to be measured.
 #[derive(clap::Args, Clone, Debug)]
-pub(crate) struct Options {
+pub(crate) struct LiveOptions {
     /// Rounds; one more before them is not counted.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) rounds: u16,
@@ -107,14 +107,14 @@ impl Run {
 }
 
 /// Measures, and gives the table.
-pub(crate) fn run(options: &Options) -> Result<String> {
+pub(crate) fn run(options: &LiveOptions) -> Result<String> {
     let cpus = std::thread::available_parallelism().context("counting processors")?.get();
     ensure!(
         options.pin.len() == 2 && options.pin[0] != options.pin[1],
         "--pin takes two processors, one for the sender and one for the receiver"
     );
     ensure!(cpus > 1, "sender and receiver need a processor each, and there is only one");
-    let mut ways: Vec<Way> = Way::ALL
+    let mut ways: Vec<Receiver> = Receiver::ALL
         .into_iter()
         .filter(|way| options.only.as_ref().is_none_or(|only| only.is_match(way.title())))
         .collect();
@@ -130,7 +130,7 @@ pub(crate) fn run(options: &Options) -> Result<String> {
     for round in 0..=options.rounds {
         for line in &mut lines {
             say(&format!("round {round} of {}: {:?}", options.rounds, line.case))?;
-            let mut runs: Vec<(Way, Run)> = Vec::new();
+            let mut runs: Vec<(Receiver, Run)> = Vec::new();
             for i in 0..ways.len() {
                 // Everybody is first in turn, and comes behind everybody else.
                 let way = ways[(i + usize::from(round)) % ways.len()];
@@ -138,8 +138,9 @@ pub(crate) fn run(options: &Options) -> Result<String> {
                 let run = bench.run().with_context(|| format!("{}: {:?}", way.title(), line.case));
                 runs.push((way, run?));
             }
-            let polls = |(way, run): &(Way, Run)| *way != Way::BareXdpBusy || run.received.polls;
-            if ways.contains(&Way::BareXdpBusy) && !runs.iter().all(polls) {
+            let polls =
+                |(way, run): &(Receiver, Run)| *way != Receiver::BareXdpBusy || run.received.polls;
+            if ways.contains(&Receiver::BareXdpBusy) && !runs.iter().all(polls) {
                 say(NO_POLLING)?;
                 ways.retain(|way| !way.is_busy());
                 ensure!(!ways.is_empty(), "no receiver is left to run");
@@ -156,10 +157,10 @@ pub(crate) fn run(options: &Options) -> Result<String> {
 
 /// One run.
 struct Bench<'a> {
-    options: &'a Options,
+    options: &'a LiveOptions,
     wire: &'a Wire,
     case: Case,
-    way: Way,
+    way: Receiver,
     socket: bool,
 }
 
@@ -187,7 +188,7 @@ impl Bench<'_> {
     }
 
     fn receiver(&self) -> Result<std::process::Command> {
-        let Options { pin, warm_up_ms, window_ms, no_priority, .. } = self.options;
+        let LiveOptions { pin, warm_up_ms, window_ms, no_priority, .. } = self.options;
         let mut command = this_program()?;
         command.arg("receive").arg(clap_name(self.way));
         command.args(["--cpu", &pin[1].to_string()]);
@@ -198,7 +199,7 @@ impl Bench<'_> {
     }
 
     fn sender(&self) -> Result<std::process::Command> {
-        let Options { pin, warm_up_ms, window_ms, no_priority, frames, .. } = self.options;
+        let LiveOptions { pin, warm_up_ms, window_ms, no_priority, frames, .. } = self.options;
         // A quarter more: the receiver counts from its first frame on.
         let ms = (warm_up_ms + window_ms) * 5 / 4;
         let mut command = this_program()?;
@@ -233,7 +234,7 @@ impl Bench<'_> {
     }
 }
 
-fn clap_name(way: Way) -> String {
+fn clap_name(way: Receiver) -> String {
     use clap::ValueEnum as _;
     way.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }

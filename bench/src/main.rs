@@ -125,10 +125,10 @@ enum Action {
     },
     /// Capture from a virtual wire, by AF_XDP and by AF_PACKET, beside loops by hand that drop what
     /// they receive; takes root.
-    Live(live::Options),
+    Live(live::LiveOptions),
     /// Network functions between a client and its servers: a bridge, port knocking and a load
     /// balancer, by Weir and by the kernel; takes root.
-    Forward(forward::Options),
+    Forward(forward::ForwardOptions),
     /// An end of the network of `forward`, until standard input ends.
     #[command(hide = true)]
     ForwardEnd(forward::End),
@@ -232,7 +232,7 @@ fn presets(traces: &Traces, usual: &'static [Preset]) -> Result<Vec<&'static Pre
 }
 
 fn full_table(traces: &Traces, only: Option<Regex>, json: Option<&Path>) -> Result<()> {
-    let table = Table::make(&table::Options {
+    let table = Table::make(&table::TableOptions {
         presets: presets(traces, &PRESETS)?,
         packets: traces.packets,
         rounds: traces.rounds.rounds.into(),

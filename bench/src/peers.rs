@@ -250,7 +250,7 @@ mod tests {
     #[test]
     fn what_is_there_runs_and_what_is_not_is_named() {
         let folder = tempfile::tempdir().expect("a folder");
-        let options = crate::trace::Options { packets: 100, ..PRESETS[0].options.clone() };
+        let options = crate::trace::TraceOptions { packets: 100, ..PRESETS[0].options.clone() };
         let (trace, _) = options.make(folder.path()).expect("written");
         assert_eq!(installed("no-such-program", folder.path()), None);
         assert!(installed("sh", folder.path()).is_some());

@@ -279,12 +279,13 @@ fn u64_at(r: &Window, at: usize) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::{Options, PRESETS};
+    use crate::trace::{PRESETS, TraceOptions};
 
     #[test]
     fn counts_what_the_generator_wrote() {
         for preset in &PRESETS {
-            let options = Options { packets: 5_000, conversations: 300, ..preset.options.clone() };
+            let options =
+                TraceOptions { packets: 5_000, conversations: 300, ..preset.options.clone() };
             let mut file = Vec::new();
             let truth = options.write(&mut file).expect("memory takes it");
             let mut meter = Meter::new(12, 12).expect("memory");
@@ -303,7 +304,7 @@ mod tests {
 
     #[test]
     fn a_full_table_is_an_error() {
-        let options = Options { packets: 5_000, ..PRESETS[1].options.clone() };
+        let options = TraceOptions { packets: 5_000, ..PRESETS[1].options.clone() };
         let mut file = Vec::new();
         options.write(&mut file).expect("memory takes it");
         assert!(Meter::new(0, 0).expect("memory").run(&file).is_err());

@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 
 /// What the table is asked for.
 #[derive(Debug)]
-pub(crate) struct Options<'a> {
+pub(crate) struct TableOptions<'a> {
     /// The traces.
     pub(crate) presets: Vec<&'static Preset>,
     /// Their length, unless it is the usual one.
@@ -118,7 +118,7 @@ pub(crate) struct Table {
 
 impl Table {
     /// Runs all cases that are asked for.
-    pub(crate) fn make(options: &Options<'_>) -> Result<Table> {
+    pub(crate) fn make(options: &TableOptions<'_>) -> Result<Table> {
         let roofline = Roofline::build(options.out)?;
         let mut chosen = cases(&options.presets, options.packets, roofline.is_some());
         chosen.retain(|c| options.only.as_ref().is_none_or(|r| r.is_match(&c.name())));
@@ -165,7 +165,7 @@ impl Case {
 }
 
 impl Input {
-    fn make(preset: &'static Preset, options: &Options<'_>, cases: &[&Case]) -> Result<Input> {
+    fn make(preset: &'static Preset, options: &TableOptions<'_>, cases: &[&Case]) -> Result<Input> {
         let mut trace = preset.options.clone();
         trace.packets = options.packets.unwrap_or(trace.packets);
         let (path, truth) = trace.make(options.out)?;

@@ -34,7 +34,7 @@ pub(crate) enum Sizes {
 
 /// What a trace is like.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) struct Options {
+pub(crate) struct TraceOptions {
     /// Packets to write.
     pub(crate) packets: u64,
     /// Conversations to draw from; a short trace does not meet them all.
@@ -59,7 +59,7 @@ pub(crate) struct Preset {
     /// What it is called on the command line.
     pub(crate) name: &'static str,
     /// What it is like.
-    pub(crate) options: Options,
+    pub(crate) options: TraceOptions,
     /// Base-2 logarithms of the rows that tables made beforehand need for the whole of it, IPv4
     /// and IPv6.
     table_log2: (u32, u32),
@@ -69,7 +69,7 @@ pub(crate) struct Preset {
 pub(crate) static PRESETS: [Preset; 3] = [
     Preset {
         name: "a",
-        options: Options {
+        options: TraceOptions {
             packets: 20_000_000,
             conversations: 100_000,
             zipf: 1.0,
@@ -83,7 +83,7 @@ pub(crate) static PRESETS: [Preset; 3] = [
     },
     Preset {
         name: "b",
-        options: Options {
+        options: TraceOptions {
             packets: 20_000_000,
             conversations: 2_000_000,
             zipf: 0.0,
@@ -97,7 +97,7 @@ pub(crate) static PRESETS: [Preset; 3] = [
     },
     Preset {
         name: "c",
-        options: Options {
+        options: TraceOptions {
             packets: 20_000_000,
             conversations: 1_000_000,
             zipf: 1.1,
@@ -134,7 +134,7 @@ pub(crate) struct Truth {
     pub(crate) flows: u64,
 }
 
-impl Options {
+impl TraceOptions {
     /// A file name that tells these options from any others.
     fn file_name(&self) -> String {
         let sizes = match self.sizes {
@@ -237,7 +237,7 @@ impl Options {
             position,
             &segment,
             lengths,
-            frame::Way { ipv6, udp, backward, seq, ack },
+            frame::FrameSpec { ipv6, udp, backward, seq, ack },
         );
         if !udp {
             let counted = u32::from(frame.flags & (frame::SYN | frame::FIN) != 0);
@@ -335,7 +335,7 @@ mod tests {
     #[test]
     fn writes_what_the_c_generator_writes() {
         for (preset, (expected, truth)) in PRESETS.iter().zip(DIGESTS) {
-            let options = Options { packets: 200_000, ..preset.options.clone() };
+            let options = TraceOptions { packets: 200_000, ..preset.options.clone() };
             let mut file = Vec::new();
             assert_eq!(options.write(&mut file).expect("memory takes it"), truth);
             assert_eq!(digest(&file), expected, "trace {}", preset.name);
@@ -355,13 +355,14 @@ mod tests {
     #[test]
     fn is_made_once() {
         let folder = tempfile::tempdir().expect("a folder");
-        let options = Options { packets: 100, conversations: 10, ..PRESETS[0].options.clone() };
+        let options =
+            TraceOptions { packets: 100, conversations: 10, ..PRESETS[0].options.clone() };
         let (path, truth) = options.make(folder.path()).expect("written");
         let written = fs::metadata(&path).expect("there").modified().expect("a time");
         assert_eq!(options.make(folder.path()).expect("found"), (path.clone(), truth));
         assert_eq!(fs::metadata(&path).expect("there").modified().expect("a time"), written);
         assert_eq!(Truth::parse(&truth.print()), Some(truth));
-        let other = Options { seed: 43, ..options };
+        let other = TraceOptions { seed: 43, ..options };
         assert_ne!(other.make(folder.path()).expect("written").0, path);
     }
 }

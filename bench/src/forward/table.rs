@@ -1,7 +1,7 @@
 //! The table of network functions, and everything measured as JSON.
 
 use super::function::Function;
-use super::{Datagrams, Run, Way};
+use super::{Datagrams, Forwarder, Run};
 use crate::stats::Spread;
 use serde_json::{Value, json};
 
@@ -20,27 +20,27 @@ impl Run {
 }
 
 impl Line {
-    fn runs(&self, way: Way) -> impl Iterator<Item = &Run> + Clone {
+    fn runs(&self, way: Forwarder) -> impl Iterator<Item = &Run> + Clone {
         self.rounds.iter().flatten().filter(move |run| run.way == way)
     }
 
     /// The median of a figure.
-    fn median(&self, way: Way, figure: impl Fn(&Run) -> f64) -> f64 {
+    fn median(&self, way: Forwarder, figure: impl Fn(&Run) -> f64) -> f64 {
         Spread::of(self.runs(way).map(figure)).median
     }
 
     /// A figure as `median × ratio`, where the ratio is to the kernel's in the same rounds.
-    fn ratio(&self, way: Way, digits: usize, figure: impl Fn(&Run) -> f64) -> String {
+    fn ratio(&self, way: Forwarder, digits: usize, figure: impl Fn(&Run) -> f64) -> String {
         let median = self.median(way, &figure);
-        let pairs = self.runs(way).zip(self.runs(Way::Kernel));
+        let pairs = self.runs(way).zip(self.runs(Forwarder::Kernel));
         let ratio = Spread::of(pairs.map(|(run, kernel)| figure(run) / figure(kernel))).median;
-        if way == Way::Kernel || ratio.is_nan() {
+        if way == Forwarder::Kernel || ratio.is_nan() {
             return format!("{median:.digits$}");
         }
         format!("{median:.digits$} ({ratio:.2})")
     }
 
-    fn row(&self, way: Way) -> String {
+    fn row(&self, way: Forwarder) -> String {
         let percent = |figure: fn(&Run) -> f64| format!("{:.1}", 100.0 * self.median(way, figure));
         format!(
             "| {} | {} | {} | {:.0} | {:.2} | {} | {} | {} | {} | {:.0} | {:.0} |\n",
@@ -68,7 +68,7 @@ pub(super) fn markdown(rounds: u16, lines: &[Line], left_out: &[String]) -> Stri
          |---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n"
     );
     for line in lines {
-        let ways = Way::ALL.into_iter().filter(|&way| line.runs(way).next().is_some());
+        let ways = Forwarder::ALL.into_iter().filter(|&way| line.runs(way).next().is_some());
         out.extend(ways.map(|way| line.row(way)));
     }
     for left_out in left_out {
@@ -104,7 +104,7 @@ pub(super) fn json(lines: &[Line]) -> Value {
 mod tests {
     use super::*;
 
-    fn run(way: Way, bits: f64, trips: &[u64]) -> Run {
+    fn run(way: Forwarder, bits: f64, trips: &[u64]) -> Run {
         let datagrams = Datagrams { sent: 1000, received: 750, ns: 1_000_000 };
         let (steady, small) = (datagrams, datagrams);
         let trips = trips.to_vec();
@@ -114,24 +114,27 @@ mod tests {
     #[test]
     fn figures_stand_beside_those_of_the_kernel_in_the_same_round() {
         let round = |weir, kernel| {
-            vec![run(Way::Packet, weir, &[4000, 8000]), run(Way::Kernel, kernel, &[2000])]
+            vec![
+                run(Forwarder::Packet, weir, &[4000, 8000]),
+                run(Forwarder::Kernel, kernel, &[2000]),
+            ]
         };
         // Ratios 0.5, 1, 0.25: their median, not the ratio of the medians.
         let rounds = vec![round(1e9, 2e9), round(4e9, 4e9), round(2e9, 8e9)];
         let line = Line { function: Function::Bridge, rounds };
         assert_eq!(
-            line.row(Way::Packet),
+            line.row(Forwarder::Packet),
             "| bridge | Weir, AF_PACKET | 2.00 (0.50) | 3 | 1.50 | 25.0 | 750 (1.00) | 25.0 \
              | 4 (2.00) | 8 | 8 |\n"
         );
-        assert!(line.row(Way::Kernel).starts_with("| bridge | Linux bridge | 4.00 | 3 |"));
+        assert!(line.row(Forwarder::Kernel).starts_with("| bridge | Linux bridge | 4.00 | 3 |"));
     }
 
     #[test]
     fn a_share_of_no_round_trips_is_no_number() {
-        let none = run(Way::Xdp, 1.0, &[]);
+        let none = run(Forwarder::Xdp, 1.0, &[]);
         assert!(none.trip(0.5).is_nan());
-        let some = run(Way::Xdp, 1.0, &[1000, 2000, 3000]);
+        let some = run(Forwarder::Xdp, 1.0, &[1000, 2000, 3000]);
         assert_eq!([0.0, 0.5, 0.9, 1.0].map(|s| some.trip(s)), [1.0, 2.0, 3.0, 3.0]);
     }
 }

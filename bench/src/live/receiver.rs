@@ -38,7 +38,7 @@ const XDP_PASS: i32 = 2;
 
 /// Who receives, and how.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Debug)]
-pub(crate) enum Way {
+pub(crate) enum Receiver {
     /// A loop by hand over AF_XDP that waits for its sockets.
     BareXdp,
     /// The same, which lets frames gather for a while instead, where they come fast.
@@ -55,44 +55,44 @@ pub(crate) enum Way {
     WeirPacket,
 }
 
-impl Way {
+impl Receiver {
     /// In the order in which they run.
-    pub(super) const ALL: [Way; 7] = [
-        Way::BareXdp,
-        Way::WeirXdp,
-        Way::BareXdpPause,
-        Way::BareXdpBusy,
-        Way::WeirXdpBusy,
-        Way::BarePacket,
-        Way::WeirPacket,
+    pub(super) const ALL: [Receiver; 7] = [
+        Receiver::BareXdp,
+        Receiver::WeirXdp,
+        Receiver::BareXdpPause,
+        Receiver::BareXdpBusy,
+        Receiver::WeirXdpBusy,
+        Receiver::BarePacket,
+        Receiver::WeirPacket,
     ];
 
     /// What a table calls it.
     pub(super) fn title(self) -> &'static str {
         match self {
-            Way::BareXdp => "loop over AF_XDP",
-            Way::BareXdpPause => "loop over AF_XDP, pausing",
-            Way::BareXdpBusy => "loop over AF_XDP, busy-polling",
-            Way::WeirXdp => "Weir, flow meter, AF_XDP",
-            Way::WeirXdpBusy => "Weir, flow meter, AF_XDP, busy-polling",
-            Way::BarePacket => "loop over AF_PACKET",
-            Way::WeirPacket => "Weir, flow meter, AF_PACKET",
+            Receiver::BareXdp => "loop over AF_XDP",
+            Receiver::BareXdpPause => "loop over AF_XDP, pausing",
+            Receiver::BareXdpBusy => "loop over AF_XDP, busy-polling",
+            Receiver::WeirXdp => "Weir, flow meter, AF_XDP",
+            Receiver::WeirXdpBusy => "Weir, flow meter, AF_XDP, busy-polling",
+            Receiver::BarePacket => "loop over AF_PACKET",
+            Receiver::WeirPacket => "Weir, flow meter, AF_PACKET",
         }
     }
 
     /// Whether it is ours.
     pub(super) fn is_weir(self) -> bool {
-        matches!(self, Way::WeirXdp | Way::WeirXdpBusy | Way::WeirPacket)
+        matches!(self, Receiver::WeirXdp | Receiver::WeirXdpBusy | Receiver::WeirPacket)
     }
 
     /// Whether frames come by AF_XDP.
     pub(super) fn is_xdp(self) -> bool {
-        !matches!(self, Way::BarePacket | Way::WeirPacket)
+        !matches!(self, Receiver::BarePacket | Receiver::WeirPacket)
     }
 
     /// Whether the receiver itself has the kernel look after the queues.
     pub(super) fn is_busy(self) -> bool {
-        matches!(self, Way::BareXdpBusy | Way::WeirXdpBusy)
+        matches!(self, Receiver::BareXdpBusy | Receiver::WeirXdpBusy)
     }
 }
 
@@ -101,7 +101,7 @@ impl Way {
 pub(crate) struct Receive {
     /// Who receives, and how.
     #[arg(value_enum)]
-    pub(crate) way: Way,
+    pub(crate) way: Receiver,
     /// Milliseconds from the first frame to the window that counts.
     #[arg(long)]
     pub(crate) warm_up_ms: u64,
@@ -183,16 +183,18 @@ impl Receive {
             asked.store(true, Ordering::Relaxed);
         });
         match self.way {
-            Way::BareXdp | Way::BareXdpPause | Way::BareXdpBusy => self.bare_xdp(&stop),
-            Way::BarePacket => self.bare_packet(&stop),
-            Way::WeirXdp | Way::WeirXdpBusy => {
+            Receiver::BareXdp | Receiver::BareXdpPause | Receiver::BareXdpBusy => {
+                self.bare_xdp(&stop)
+            }
+            Receiver::BarePacket => self.bare_packet(&stop),
+            Receiver::WeirXdp | Receiver::WeirXdpBusy => {
                 let busy_poll = self.way.is_busy().then(BusyPoll::default);
                 let options = XdpOptions { busy_poll, ..XdpOptions::default() };
                 let source = open_xdp(&[wire::RECEIVER], &options)?;
                 let mode = source.modes()[0].to_string();
                 self.meter(source, &stop, &mode)
             }
-            Way::WeirPacket => {
+            Receiver::WeirPacket => {
                 let options = LiveOptions { stop: Some(Arc::clone(&stop)), ..Default::default() };
                 let source = open_live(&[wire::RECEIVER.to_owned()], options)?;
                 self.meter(source, &stop, "AF_PACKET")
@@ -294,7 +296,7 @@ impl Receive {
             }
             let fast = window.frames - waited_at >= XDP_GATHER_FROM;
             waited_at = window.frames;
-            if self.way == Way::BareXdpPause && fast {
+            if self.way == Receiver::BareXdpPause && fast {
                 pause(XDP_GATHER_NS);
                 continue;
             }

@@ -1,7 +1,7 @@
 //! The table of a live measurement, and everything measured as JSON.
 
-use super::receiver::Way;
-use super::{Case, Options, Run};
+use super::receiver::Receiver;
+use super::{Case, LiveOptions, Run};
 use crate::stats::{Spread, median};
 use serde_json::{Value, json};
 
@@ -14,32 +14,32 @@ const LOST_LITTLE: f64 = 0.01;
 /// A case, and by round what each way received; none of those that are not to run.
 pub(crate) struct Lines {
     pub(super) case: Case,
-    pub(super) rounds: Vec<Vec<(Way, Run)>>,
+    pub(super) rounds: Vec<Vec<(Receiver, Run)>>,
 }
 
 impl Lines {
-    fn runs(&self, way: Way) -> impl Iterator<Item = &Run> + Clone {
+    fn runs(&self, way: Receiver) -> impl Iterator<Item = &Run> + Clone {
         self.rounds.iter().flatten().filter(move |(w, _)| *w == way).map(|(_, run)| run)
     }
 
-    fn has(&self, way: Way) -> bool {
+    fn has(&self, way: Receiver) -> bool {
         self.runs(way).next().is_some()
     }
 
     /// The fastest loop by hand that gets its frames as this way does.
-    fn rival(&self, way: Way) -> Option<Way> {
-        let all = Way::ALL.into_iter();
+    fn rival(&self, way: Receiver) -> Option<Receiver> {
+        let all = Receiver::ALL.into_iter();
         let rivals = all.filter(|w| !w.is_weir() && w.is_xdp() == way.is_xdp() && self.has(*w));
-        let rate = |way: &Way| median(self.runs(*way).map(Run::rate));
+        let rate = |way: &Receiver| median(self.runs(*way).map(Run::rate));
         rivals.max_by(|a, b| rate(a).total_cmp(&rate(b)))
     }
 
     /// The rate of a way by that of another, in the same rounds.
-    fn ratio(&self, way: Way, rival: Way) -> Spread {
+    fn ratio(&self, way: Receiver, rival: Receiver) -> Spread {
         Spread::of(self.runs(way).zip(self.runs(rival)).map(|(a, b)| a.rate() / b.rate()))
     }
 
-    fn row(&self, way: Way) -> String {
+    fn row(&self, way: Receiver) -> String {
         let rate = Spread::of(self.runs(way).map(|run| run.rate() / 1e6));
         let share = Spread::of(self.runs(way).map(Run::share));
         let bound = if share.median > 1.0 - LOST_LITTLE { "sender" } else { "receiver" };
@@ -66,7 +66,7 @@ fn show(spread: Spread, digits: usize) -> String {
 }
 
 /// As Markdown.
-pub(super) fn markdown(options: &Options, sender: &str, lines: &[Lines]) -> String {
+pub(super) fn markdown(options: &LiveOptions, sender: &str, lines: &[Lines]) -> String {
     let mut out = format!(
         "Medians (and quartiles) of {} rounds of {} ms. Sent by {sender}.\n\n\
          | receiver | bytes | flows | million frames per second | received of what was offered \
@@ -75,7 +75,7 @@ pub(super) fn markdown(options: &Options, sender: &str, lines: &[Lines]) -> Stri
         options.rounds, options.window_ms,
     );
     for line in lines {
-        for way in Way::ALL.into_iter().filter(|&way| line.has(way)) {
+        for way in Receiver::ALL.into_iter().filter(|&way| line.has(way)) {
             out += &line.row(way);
         }
     }
@@ -84,7 +84,7 @@ pub(super) fn markdown(options: &Options, sender: &str, lines: &[Lines]) -> Stri
 
 /// Everything measured.
 pub(super) fn json(sender: &str, lines: &[Lines]) -> Value {
-    let run = |(way, run): &(Way, Run)| {
+    let run = |(way, run): &(Receiver, Run)| {
         json!({
             "receiver": way.title(),
             "offered": run.offered,
@@ -120,17 +120,18 @@ mod tests {
     #[test]
     fn weir_is_compared_with_the_faster_loop_of_its_kind_in_the_same_round() {
         let round = |rates: [u64; 4]| {
-            let ways = [Way::BareXdp, Way::BareXdpBusy, Way::WeirXdp, Way::BarePacket];
+            let ways =
+                [Receiver::BareXdp, Receiver::BareXdpBusy, Receiver::WeirXdp, Receiver::BarePacket];
             ways.into_iter().zip(rates.map(|rate| run(100, rate))).collect()
         };
         let rounds = vec![round([2, 4, 3, 9]), round([3, 5, 5, 9]), round([9, 8, 6, 9])];
         let lines = Lines { case: Case { bytes: 60, flows: 7 }, rounds };
         assert_eq!(
-            lines.row(Way::WeirXdp),
+            lines.row(Receiver::WeirXdp),
             "| Weir, flow meter, AF_XDP | 60 | 7 | 5.00 (4.00–5.50) | 0.50 | receiver \
              | 0.75 (0.75–0.88) | no | loop over AF_XDP, busy-polling |\n"
         );
-        assert!(lines.row(Way::BarePacket).ends_with("| receiver |  |  |  |\n"));
-        assert_eq!(lines.rival(Way::WeirPacket), Some(Way::BarePacket));
+        assert!(lines.row(Receiver::BarePacket).ends_with("| receiver |  |  |  |\n"));
+        assert_eq!(lines.rival(Receiver::WeirPacket), Some(Receiver::BarePacket));
     }
 }

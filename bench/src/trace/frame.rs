@@ -48,7 +48,7 @@ impl Segment {
 }
 
 /// Protocols and direction of a frame, and where its sender and receiver stand.
-pub(super) struct Way {
+pub(super) struct FrameSpec {
     pub(super) ipv6: bool,
     pub(super) udp: bool,
     pub(super) backward: bool,
@@ -75,24 +75,24 @@ impl Frame {
         position: u32,
         segment: &Segment,
         lengths: (u32, u32),
-        way: Way,
+        spec: FrameSpec,
     ) -> Frame {
         let (wire_len, payload_len) = lengths;
         // A TCP segment that carries nothing does not push.
-        let bare = !way.udp && payload_len == 0 && segment.flags == PSH | ACK;
+        let bare = !spec.udp && payload_len == 0 && segment.flags == PSH | ACK;
         let flags = if bare { ACK } else { segment.flags };
         let mut head = [0; HEAD];
         let (link, rest) = head.split_at_mut(14);
-        ethernet(link, &way);
-        let l4_len = if way.udp { 8 } else { 20 } + payload_len as u16;
-        let (l3, l4) = rest.split_at_mut(if way.ipv6 { 40 } else { 20 });
-        let addresses = match way.ipv6 {
-            true => ipv6(l3, seed, number, l4_len, &way),
-            false => ipv4(l3, seed, number, position as u16, l4_len, &way),
+        ethernet(link, &spec);
+        let l4_len = if spec.udp { 8 } else { 20 } + payload_len as u16;
+        let (l3, l4) = rest.split_at_mut(if spec.ipv6 { 40 } else { 20 });
+        let addresses = match spec.ipv6 {
+            true => ipv6(l3, seed, number, l4_len, &spec),
+            false => ipv4(l3, seed, number, position as u16, l4_len, &spec),
         };
-        let pseudo = addresses + u32::from(way.protocol()) + u32::from(l4_len);
-        transport(l4, detail, flags, l4_len, pseudo, &way);
-        Frame { head, wire_len, payload_len, flags, backward: way.backward }
+        let pseudo = addresses + u32::from(spec.protocol()) + u32::from(l4_len);
+        transport(l4, detail, flags, l4_len, pseudo, &spec);
+        Frame { head, wire_len, payload_len, flags, backward: spec.backward }
     }
 
     /// Writes the frame as a pcap record, cut at `snaplen` bytes.
@@ -110,7 +110,7 @@ impl Frame {
     }
 }
 
-impl Way {
+impl FrameSpec {
     fn protocol(&self) -> u8 {
         if self.udp { 17 } else { 6 }
     }
@@ -126,21 +126,21 @@ impl Way {
     }
 }
 
-fn ethernet(p: &mut [u8], way: &Way) {
-    let (src, dst) = way.order(1, 2);
+fn ethernet(p: &mut [u8], spec: &FrameSpec) {
+    let (src, dst) = spec.order(1, 2);
     (p[0], p[5], p[6], p[11]) = (2, dst, 2, src);
-    put(p, 12, if way.ipv6 { 0x86dd } else { 0x0800 });
+    put(p, 12, if spec.ipv6 { 0x86dd } else { 0x0800 });
 }
 
 /// Writes the header; returns the sum of the addresses for the pseudo header.
-fn ipv4(p: &mut [u8], seed: u64, number: u32, id: u16, l4_len: u16, way: &Way) -> u32 {
+fn ipv4(p: &mut [u8], seed: u64, number: u32, id: u16, l4_len: u16, spec: &FrameSpec) -> u32 {
     let client = 0x0a00_0000 | mix(seed ^ 1, number) as u32 & 0x00ff_ffff;
     let server = 0xc000_0000 | mix(seed ^ 2, number) as u32 & 0x1fff_ffff;
-    let (src, dst) = way.order(client, server);
+    let (src, dst) = spec.order(client, server);
     p[0] = 0x45;
     put(p, 2, 20 + l4_len);
     put(p, 4, id);
-    (p[6], p[8], p[9]) = (0x40, way.ttl(), way.protocol());
+    (p[6], p[8], p[9]) = (0x40, spec.ttl(), spec.protocol());
     p[12..16].copy_from_slice(&src.to_be_bytes());
     p[16..20].copy_from_slice(&dst.to_be_bytes());
     let checksum = fold(sum(p));
@@ -149,28 +149,28 @@ fn ipv4(p: &mut [u8], seed: u64, number: u32, id: u16, l4_len: u16, way: &Way) -
 }
 
 /// Writes the header; returns the sum of the addresses for the pseudo header.
-fn ipv6(p: &mut [u8], seed: u64, number: u32, l4_len: u16, way: &Way) -> u32 {
+fn ipv6(p: &mut [u8], seed: u64, number: u32, l4_len: u16, spec: &FrameSpec) -> u32 {
     let (a, b) = (mix(seed ^ 3, number), mix(seed ^ 4, number));
     let (mut client, mut server) = ([0; 16], [0; 16]);
     client[..8].copy_from_slice(&[0x20, 0x01, 0x0d, 0xb8, 0, 1, (a >> 3) as u8, 0]);
     client[8..].copy_from_slice(&a.to_le_bytes());
     server[..8].copy_from_slice(&[0x26, 7, 0xf8, 0xb0, 0x40, 5, (b >> 3) as u8, (b >> 11) as u8]);
     server[8..].copy_from_slice(&b.to_le_bytes());
-    let (src, dst) = way.order(client, server);
+    let (src, dst) = spec.order(client, server);
     p[0] = 0x60;
     put(p, 4, l4_len);
-    (p[6], p[7]) = (way.protocol(), way.ttl());
+    (p[6], p[7]) = (spec.protocol(), spec.ttl());
     p[8..24].copy_from_slice(&src);
     p[24..40].copy_from_slice(&dst);
     sum(&p[8..40])
 }
 
 /// Writes the transport header. `pseudo` is the sum of the pseudo header.
-fn transport(p: &mut [u8], detail: u64, flags: u8, len: u16, pseudo: u32, way: &Way) {
-    let (sport, dport) = way.order(client_port(detail), server_port(detail, way.udp));
+fn transport(p: &mut [u8], detail: u64, flags: u8, len: u16, pseudo: u32, spec: &FrameSpec) {
+    let (sport, dport) = spec.order(client_port(detail), server_port(detail, spec.udp));
     put(p, 0, sport);
     put(p, 2, dport);
-    if way.udp {
+    if spec.udp {
         put(p, 4, len);
         // A checksum of 0 would say that there is none (RFC 768).
         let checksum = match fold(pseudo + sum(&p[..8])) {
@@ -180,8 +180,8 @@ fn transport(p: &mut [u8], detail: u64, flags: u8, len: u16, pseudo: u32, way: &
         put(p, 6, checksum);
         return;
     }
-    let ack = if flags & ACK == 0 { 0 } else { way.ack };
-    p[4..8].copy_from_slice(&way.seq.to_be_bytes());
+    let ack = if flags & ACK == 0 { 0 } else { spec.ack };
+    p[4..8].copy_from_slice(&spec.seq.to_be_bytes());
     p[8..12].copy_from_slice(&ack.to_be_bytes());
     (p[12], p[13]) = (5 << 4, flags);
     put(p, 14, 0xffff);

@@ -20,8 +20,8 @@ pub(crate) struct Decoder {
 }
 
 enum Format {
-    Pcap(pcap::Reader),
-    Pcapng(pcapng::Reader),
+    Pcap(pcap::PcapReader),
+    Pcapng(pcapng::PcapngReader),
 }
 
 impl Decoder {
@@ -34,10 +34,10 @@ impl Decoder {
     ) -> Result<(Decoder, usize), SourceError> {
         let refuse = |reason: String| SourceError::Format { name: name.to_owned(), reason };
         let (format, start) = if head.starts_with(&pcapng::MAGIC) {
-            (Format::Pcapng(pcapng::Reader::naming(&options.interfaces)), 0)
+            (Format::Pcapng(pcapng::PcapngReader::naming(&options.interfaces)), 0)
         } else {
             match FileHeader::parse(head) {
-                Ok(header) => (Format::Pcap(pcap::Reader::new(&header)), FILE_HEADER),
+                Ok(header) => (Format::Pcap(pcap::PcapReader::new(&header)), FILE_HEADER),
                 Err(HeaderError::Magic) => return Err(refuse(describe(head).to_owned())),
                 Err(error) => return Err(refuse(error.to_string())),
             }

@@ -1,8 +1,8 @@
 //! The pcap file format as bytes, both ways (draft-ietf-opsawg-pcap).
 //!
 //! A file header of 24 bytes, then records: a header of 16 bytes each (24 in files with the
-//! modified magic) and the captured bytes. [`Reader::fill`] walks the records of whatever part of
-//! a file is in memory and copies nothing. The walk is compiled once per byte order, so that its
+//! modified magic) and the captured bytes. [`PcapReader::fill`] walks the records of whatever part
+//! of a file is in memory and copies nothing. The walk is compiled once per byte order, so that its
 //! loop holds only loads, two comparisons and the stores into the batch.
 
 use crate::limits::{BATCH, CAPLEN_MAX};
@@ -103,15 +103,15 @@ impl fmt::Display for HeaderError {
 
 /// What is wrong with a record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Fault {
+pub enum PcapFault {
     /// The record claims more captured bytes than [`CAPLEN_MAX`].
     CapturedLength(u32),
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for PcapFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Fault::CapturedLength(n) => {
+            PcapFault::CapturedLength(n) => {
                 write!(f, "a record claims {n} captured bytes, more than {CAPLEN_MAX}")
             }
         }
@@ -240,7 +240,7 @@ enum Lengths {
 
 /// Reads the records of a file, a batch at a time.
 #[derive(Clone, Debug)]
-pub struct Reader {
+pub struct PcapReader {
     order: ByteOrder,
     link: LinkType,
     shape: Shape,
@@ -261,13 +261,13 @@ struct Shape {
 enum Stop {
     Full,
     More(usize),
-    Fault(Fault),
+    Fault(PcapFault),
 }
 
-impl Reader {
+impl PcapReader {
     /// A reader of the records that follow `header`.
-    pub fn new(header: &FileHeader) -> Reader {
-        Reader {
+    pub fn new(header: &FileHeader) -> PcapReader {
+        PcapReader {
             order: header.order,
             link: header.link,
             shape: Shape {
@@ -291,7 +291,7 @@ impl Reader {
         chunk: &Chunk,
         at: &mut usize,
         batch: &mut FrameBatch,
-    ) -> Result<Step, Fault> {
+    ) -> Result<Step, PcapFault> {
         batch.restart(chunk, *at, self.link);
         let bytes = (**chunk).as_ref().get(*at..).unwrap_or(&[]);
         let usual = self.shape.header == RECORD_HEADER && self.shape.lengths == Lengths::Plain;
@@ -345,7 +345,7 @@ fn walk<const BIG: bool, const USUAL: bool>(
             (caplen, len) = (len, caplen);
         }
         if caplen > CAPLEN_MAX {
-            stop = Stop::Fault(Fault::CapturedLength(caplen));
+            stop = Stop::Fault(PcapFault::CapturedLength(caplen));
             return None;
         }
         let start = at + header;
@@ -472,9 +472,9 @@ mod tests {
     }
 
     /// Reads all records of a file in memory, and what the reader said at the end.
-    fn read(file: &[u8]) -> (Vec<Record>, Result<Step, Fault>, usize) {
+    fn read(file: &[u8]) -> (Vec<Record>, Result<Step, PcapFault>, usize) {
         let header = FileHeader::parse(file).unwrap();
-        let mut reader = Reader::new(&header);
+        let mut reader = PcapReader::new(&header);
         let chunk: Chunk = Arc::new(file.to_vec());
         let (mut at, mut batch, mut out) = (FILE_HEADER, FrameBatch::new(), Vec::new());
         loop {
@@ -508,7 +508,7 @@ mod tests {
 
     /// What a loop without any tricks reads behind the file header: the records, how reading ends
     /// and where.
-    fn one_by_one(file: &[u8], order: ByteOrder) -> (Vec<Record>, Result<Step, Fault>, usize) {
+    fn one_by_one(file: &[u8], order: ByteOrder) -> (Vec<Record>, Result<Step, PcapFault>, usize) {
         let (mut at, mut records) = (FILE_HEADER, Vec::new());
         loop {
             let rest = &file[at..];
@@ -518,7 +518,7 @@ mod tests {
             let word = |i: usize| order.u32([h[i], h[i + 1], h[i + 2], h[i + 3]]);
             let (caplen, len) = (word(8), word(12));
             if caplen > CAPLEN_MAX {
-                return (records, Err(Fault::CapturedLength(caplen)), at);
+                return (records, Err(PcapFault::CapturedLength(caplen)), at);
             }
             let whole = RECORD_HEADER + caplen as usize;
             let Some(frame) = rest.get(RECORD_HEADER..whole) else {
@@ -591,7 +591,7 @@ mod tests {
         file[FILE_HEADER + 20 + 8..][..4].copy_from_slice(&(CAPLEN_MAX + 1).to_le_bytes());
         let (records, end, at) = read(&file);
         assert_eq!((records.len(), at), (1, FILE_HEADER + 20));
-        assert_eq!(end, Err(Fault::CapturedLength(CAPLEN_MAX + 1)));
+        assert_eq!(end, Err(PcapFault::CapturedLength(CAPLEN_MAX + 1)));
     }
 
     #[test]

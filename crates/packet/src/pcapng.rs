@@ -3,8 +3,8 @@
 //! A file is a list of blocks that each say their length twice. A section header block sets the
 //! byte order for what follows and forgets all interfaces; an interface description block adds one,
 //! with its link type and its clock; packet blocks name the interface they were captured on. All
-//! other blocks are stepped over. [`Reader::fill`] walks the blocks of whatever part of a file is
-//! in memory and copies nothing.
+//! other blocks are stepped over. [`PcapngReader::fill`] walks the blocks of whatever part of a file
+//! is in memory and copies nothing.
 
 mod run;
 mod write;
@@ -43,7 +43,7 @@ const OPTION_TSOFFSET: u16 = 14;
 
 /// What is wrong with a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Fault {
+pub enum PcapngFault {
     /// The first block is not a section header.
     NoSection,
     /// A section header without the byte-order magic.
@@ -66,26 +66,32 @@ pub enum Fault {
     CapturedLength(u32),
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for PcapngFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Fault::NoSection => f.write_str("the file does not begin with a section header"),
-            Fault::ByteOrder => f.write_str("a section header without the byte-order magic"),
-            Fault::Version(major, minor) => {
+            PcapngFault::NoSection => f.write_str("the file does not begin with a section header"),
+            PcapngFault::ByteOrder => f.write_str("a section header without the byte-order magic"),
+            PcapngFault::Version(major, minor) => {
                 write!(f, "a section of pcapng version {major}.{minor}, which is not known")
             }
-            Fault::BlockLength(n) => write!(
+            PcapngFault::BlockLength(n) => write!(
                 f,
                 "a block length of {n}, which is not a multiple of 4 between 12 and {BLOCK_MAX}"
             ),
-            Fault::BlockTrailer(head, tail) => {
+            PcapngFault::BlockTrailer(head, tail) => {
                 write!(f, "a block that says {head} bytes at its start and {tail} at its end")
             }
-            Fault::BlockShort(kind) => write!(f, "a block of type {kind} too short for its fields"),
-            Fault::Option(code) => write!(f, "an interface with a broken option {code}"),
-            Fault::Interfaces => write!(f, "a section of more than {INTERFACES_MAX} interfaces"),
-            Fault::Interface(id) => write!(f, "a packet of interface {id}, which is not declared"),
-            Fault::CapturedLength(n) => {
+            PcapngFault::BlockShort(kind) => {
+                write!(f, "a block of type {kind} too short for its fields")
+            }
+            PcapngFault::Option(code) => write!(f, "an interface with a broken option {code}"),
+            PcapngFault::Interfaces => {
+                write!(f, "a section of more than {INTERFACES_MAX} interfaces")
+            }
+            PcapngFault::Interface(id) => {
+                write!(f, "a packet of interface {id}, which is not declared")
+            }
+            PcapngFault::CapturedLength(n) => {
                 write!(f, "a packet claims {n} captured bytes, more than its block can hold")
             }
         }
@@ -113,15 +119,15 @@ impl<'a> Interface<'a> {
         Interface { link, snaplen: 0, resolution: 6, offset_s: 0, name: &[] }
     }
 
-    fn parse(order: ByteOrder, body: &'a [u8]) -> Result<Interface<'a>, Fault> {
+    fn parse(order: ByteOrder, body: &'a [u8]) -> Result<Interface<'a>, PcapngFault> {
         let (fixed, mut options) =
-            body.split_first_chunk::<8>().ok_or(Fault::BlockShort(INTERFACE))?;
+            body.split_first_chunk::<8>().ok_or(PcapngFault::BlockShort(INTERFACE))?;
         let mut out = Interface::new(link_from_file(order.u16([fixed[0], fixed[1]])));
         out.snaplen = order.u32([fixed[4], fixed[5], fixed[6], fixed[7]]);
         while let Some((head, rest)) = options.split_first_chunk::<4>() {
             let code = order.u16([head[0], head[1]]);
             let len = usize::from(order.u16([head[2], head[3]]));
-            let value = rest.get(..len).ok_or(Fault::Option(code))?;
+            let value = rest.get(..len).ok_or(PcapngFault::Option(code))?;
             match (code, value) {
                 (OPTION_END, _) => break,
                 (OPTION_NAME, name) => {
@@ -135,7 +141,7 @@ impl<'a> Interface<'a> {
                         ByteOrder::Big => i64::from_be_bytes([a, b, c, d, e, f, g, h]),
                     };
                 }
-                (OPTION_TSRESOL | OPTION_TSOFFSET, _) => return Err(Fault::Option(code)),
+                (OPTION_TSRESOL | OPTION_TSOFFSET, _) => return Err(PcapngFault::Option(code)),
                 _ => {}
             }
             options = rest.get(len.next_multiple_of(4)..).unwrap_or(&[]);
@@ -196,7 +202,7 @@ impl Clock {
 
 /// Reads the packets of a file, a batch at a time.
 #[derive(Clone, Debug, Default)]
-pub struct Reader {
+pub struct PcapngReader {
     /// Byte order of the current section; none before the first.
     order: Option<ByteOrder>,
     interfaces: Vec<Declared>,
@@ -227,15 +233,15 @@ struct Packet {
     len: u32,
 }
 
-impl Reader {
+impl PcapngReader {
     /// A reader at the start of a file.
-    pub fn new() -> Reader {
-        Reader::default()
+    pub fn new() -> PcapngReader {
+        PcapngReader::default()
     }
 
     /// The same, which puts the names of interfaces into a table that others have, too.
-    pub fn naming(names: &InterfaceNames) -> Reader {
-        Reader { names: names.clone(), ..Reader::default() }
+    pub fn naming(names: &InterfaceNames) -> PcapngReader {
+        PcapngReader { names: names.clone(), ..PcapngReader::default() }
     }
 
     /// Replaces the contents of `batch` with the next whole packets of `chunk` from `at` on, up to
@@ -249,7 +255,7 @@ impl Reader {
         chunk: &Chunk,
         at: &mut usize,
         batch: &mut FrameBatch,
-    ) -> Result<Step, Fault> {
+    ) -> Result<Step, PcapngFault> {
         batch.clear();
         let bytes = (**chunk).as_ref();
         let (mut base, mut looks) = (*at, false);
@@ -302,14 +308,14 @@ impl Reader {
     }
 
     /// Takes in a block; the packet it holds, if it is of a kind that holds one.
-    fn read(&mut self, block: &Block<'_>) -> Result<Option<Packet>, Fault> {
+    fn read(&mut self, block: &Block<'_>) -> Result<Option<Packet>, PcapngFault> {
         let (order, body) = (block.order, block.body);
         match block.kind {
             SECTION => {
-                let v = body.get(4..8).ok_or(Fault::BlockShort(SECTION))?;
+                let v = body.get(4..8).ok_or(PcapngFault::BlockShort(SECTION))?;
                 let version = (order.u16([v[0], v[1]]), order.u16([v[2], v[3]]));
                 if version.0 != 1 {
-                    return Err(Fault::Version(version.0, version.1));
+                    return Err(PcapngFault::Version(version.0, version.1));
                 }
                 self.order = Some(order);
                 self.interfaces.clear();
@@ -318,7 +324,7 @@ impl Reader {
             INTERFACE => {
                 let interface = Interface::parse(order, body)?;
                 if self.interfaces.len() == INTERFACES_MAX {
-                    return Err(Fault::Interfaces);
+                    return Err(PcapngFault::Interfaces);
                 }
                 let Interface { link, snaplen, name, .. } = interface;
                 let (clock, via) =
@@ -334,14 +340,18 @@ impl Reader {
     }
 
     /// Enhanced and obsolete packet blocks differ only in how they name the interface.
-    fn packet(&self, block: &Block<'_>, id: impl Fn(&[u8; 20]) -> u32) -> Result<Packet, Fault> {
-        let h = block.body.first_chunk::<20>().ok_or(Fault::BlockShort(block.kind))?;
+    fn packet(
+        &self,
+        block: &Block<'_>,
+        id: impl Fn(&[u8; 20]) -> u32,
+    ) -> Result<Packet, PcapngFault> {
+        let h = block.body.first_chunk::<20>().ok_or(PcapngFault::BlockShort(block.kind))?;
         let word = |i: usize| block.order.u32([h[i], h[i + 1], h[i + 2], h[i + 3]]);
         let id = id(h);
-        let interface = self.interfaces.get(id as usize).ok_or(Fault::Interface(id))?;
+        let interface = self.interfaces.get(id as usize).ok_or(PcapngFault::Interface(id))?;
         let (caplen, len) = (word(12), word(16));
         if caplen > CAPLEN_MAX || caplen as usize > block.body.len() - h.len() {
-            return Err(Fault::CapturedLength(caplen));
+            return Err(PcapngFault::CapturedLength(caplen));
         }
         let options = (h.len() + caplen as usize).next_multiple_of(4);
         let options = block.body.get(options..).unwrap_or(&[]);
@@ -355,16 +365,16 @@ impl Reader {
         })
     }
 
-    fn simple_packet(&self, block: &Block<'_>) -> Result<Packet, Fault> {
-        let h = block.body.first_chunk::<4>().ok_or(Fault::BlockShort(PACKET_SIMPLE))?;
-        let interface = self.interfaces.first().ok_or(Fault::Interface(0))?;
+    fn simple_packet(&self, block: &Block<'_>) -> Result<Packet, PcapngFault> {
+        let h = block.body.first_chunk::<4>().ok_or(PcapngFault::BlockShort(PACKET_SIMPLE))?;
+        let interface = self.interfaces.first().ok_or(PcapngFault::Interface(0))?;
         let len = block.order.u32(*h);
         let caplen = match interface.snaplen {
             0 => len,
             snaplen => len.min(snaplen),
         };
         if caplen > CAPLEN_MAX || caplen as usize > block.body.len() - h.len() {
-            return Err(Fault::CapturedLength(caplen));
+            return Err(PcapngFault::CapturedLength(caplen));
         }
         let start = BLOCK_HEADER + h.len();
         Ok(Packet { link: interface.link, via: interface.via, ts: self.ts, start, caplen, len })
@@ -406,7 +416,7 @@ struct Block<'a> {
     body: &'a [u8],
 }
 
-fn whole_block(bytes: &[u8], order: Option<ByteOrder>) -> Result<Whole<'_>, Fault> {
+fn whole_block(bytes: &[u8], order: Option<ByteOrder>) -> Result<Whole<'_>, PcapngFault> {
     let Some(head) = bytes.first_chunk::<BLOCK_FRAME>() else {
         return Ok(Whole::More(BLOCK_FRAME));
     };
@@ -415,21 +425,21 @@ fn whole_block(bytes: &[u8], order: Option<ByteOrder>) -> Result<Whole<'_>, Faul
         match u32::from_le_bytes(word(8)) {
             BYTE_ORDER_MAGIC => ByteOrder::Little,
             m if m == BYTE_ORDER_MAGIC.swap_bytes() => ByteOrder::Big,
-            _ => return Err(Fault::ByteOrder),
+            _ => return Err(PcapngFault::ByteOrder),
         }
     } else {
-        order.ok_or(Fault::NoSection)?
+        order.ok_or(PcapngFault::NoSection)?
     };
     let total = order.u32(word(4));
     if total < BLOCK_FRAME as u32 || total % 4 != 0 || total > BLOCK_MAX {
-        return Err(Fault::BlockLength(total));
+        return Err(PcapngFault::BlockLength(total));
     }
     let len = total as usize;
     let Some((rest, tail)) = bytes.get(..len).and_then(<[u8]>::split_last_chunk::<4>) else {
         return Ok(Whole::More(len));
     };
     if order.u32(*tail) != total {
-        return Err(Fault::BlockTrailer(total, order.u32(*tail)));
+        return Err(PcapngFault::BlockTrailer(total, order.u32(*tail)));
     }
     let (kind, body) = (order.u32(word(0)), &rest[BLOCK_HEADER..]);
     Ok(Whole::Block(Block { kind, order, len, body }))
@@ -450,8 +460,8 @@ mod tests {
     type Record = (LinkType, i64, u32, Vec<u8>);
 
     /// Reads all packets of a file in memory, and what the reader said at the end and where.
-    fn read(file: &[u8]) -> (Vec<Record>, Result<Step, Fault>, usize) {
-        let (mut reader, chunk) = (Reader::new(), Arc::new(file.to_vec()) as Chunk);
+    fn read(file: &[u8]) -> (Vec<Record>, Result<Step, PcapngFault>, usize) {
+        let (mut reader, chunk) = (PcapngReader::new(), Arc::new(file.to_vec()) as Chunk);
         let (mut at, mut batch, mut out) = (0, FrameBatch::new(), Vec::new());
         loop {
             match reader.fill(&chunk, &mut at, &mut batch) {
@@ -469,7 +479,7 @@ mod tests {
 
     /// By which interface each packet came, and which way it went, as far as the file says.
     fn came(file: &[u8]) -> Vec<(Option<Vec<u8>>, Option<Way>)> {
-        let (mut reader, chunk) = (Reader::new(), Arc::new(file.to_vec()) as Chunk);
+        let (mut reader, chunk) = (PcapngReader::new(), Arc::new(file.to_vec()) as Chunk);
         let (mut at, mut batch, mut out) = (0, FrameBatch::new(), Vec::new());
         while reader.fill(&chunk, &mut at, &mut batch) == Ok(Step::Frames) && !batch.is_empty() {
             for via in (0..batch.len()).map(|i| batch.via(i)) {
@@ -520,7 +530,7 @@ mod tests {
         assert_eq!((end, at), (Ok(Step::More(12)), bytes.len()));
         // Interface 1 was the first section's.
         BE.packet(&mut bytes, 1, 0, 0, &[]);
-        assert_eq!(read(&bytes).1, Err(Fault::Interface(1)));
+        assert_eq!(read(&bytes).1, Err(PcapngFault::Interface(1)));
     }
 
     /// Packets of Ethernet frames are gathered some at a time, with a look ahead: wherever the file
@@ -557,10 +567,10 @@ mod tests {
                 (0..300).for_each(|i| w.packet(&mut bytes, 0, i, 60, &frame));
                 let at = file(w, &[nanos]).len() + k * whole;
                 // The captured length, the interface, the length at the end, the type of block.
-                let caplen = (at + 20, CAPLEN_MAX + 1, Fault::CapturedLength(CAPLEN_MAX + 1));
-                let interface = (at + 8, 1, Fault::Interface(1));
-                let absurd = (at + 8, u32::MAX, Fault::Interface(u32::MAX));
-                let tail = (at + whole - 4, 12, Fault::BlockTrailer(whole as u32, 12));
+                let caplen = (at + 20, CAPLEN_MAX + 1, PcapngFault::CapturedLength(CAPLEN_MAX + 1));
+                let interface = (at + 8, 1, PcapngFault::Interface(1));
+                let absurd = (at + 8, u32::MAX, PcapngFault::Interface(u32::MAX));
+                let tail = (at + whole - 4, 12, PcapngFault::BlockTrailer(whole as u32, 12));
                 for (place, word, fault) in [caplen, interface, absurd, tail] {
                     let mut bytes = bytes.clone();
                     bytes[place..place + 4].copy_from_slice(&w.order.put32(word));
@@ -589,7 +599,7 @@ mod tests {
             }
             // What follows the last frame lets it be looked at, too.
             bytes.resize(bytes.len() + 4096, 0);
-            let (mut reader, chunk) = (Reader::new(), Arc::new(bytes) as Chunk);
+            let (mut reader, chunk) = (PcapngReader::new(), Arc::new(bytes) as Chunk);
             let mut looked = FrameBatch::new();
             assert_eq!(reader.fill(&chunk, &mut 0, &mut looked), Ok(Step::Frames));
             assert!(looked.looks().is_some());
@@ -638,7 +648,7 @@ mod tests {
 
     #[test]
     fn faults_come_after_the_good_packets() {
-        let check = |damage: &dyn Fn(&mut Vec<u8>), expected: Fault| {
+        let check = |damage: &dyn Fn(&mut Vec<u8>), expected: PcapngFault| {
             let mut bytes = file(LE, &[Interface::new(LinkType::RAW)]);
             LE.packet(&mut bytes, 0, 1, 4, &[1, 2, 3, 4]);
             let good = bytes.len();
@@ -649,16 +659,16 @@ mod tests {
             let (packets, end, at) = read(&bytes);
             assert_eq!((packets.len(), end, at), (1, Err(expected), good));
         };
-        check(&|b| b[4] = 8, Fault::BlockLength(8));
-        check(&|b| b[4] = 37, Fault::BlockLength(37));
-        check(&|b| b[7] = 0xff, Fault::BlockLength(0xff00_0024));
-        check(&|b| b[32] = 40, Fault::BlockTrailer(36, 40));
-        check(&|b| b[8] = 1, Fault::Interface(1));
-        check(&|b| b[20] = 5, Fault::CapturedLength(5));
-        check(&|b| *b = [3, 0, 0, 0, 12, 0, 0, 0, 12, 0, 0, 0].into(), Fault::BlockShort(3));
-        check(&|b| b[..4].copy_from_slice(&MAGIC), Fault::ByteOrder);
-        check(&|b| *b = [LE_SECTION_2, b].concat(), Fault::Version(2, 0));
-        assert_eq!(read(&[0; 12]).1, Err(Fault::NoSection));
+        check(&|b| b[4] = 8, PcapngFault::BlockLength(8));
+        check(&|b| b[4] = 37, PcapngFault::BlockLength(37));
+        check(&|b| b[7] = 0xff, PcapngFault::BlockLength(0xff00_0024));
+        check(&|b| b[32] = 40, PcapngFault::BlockTrailer(36, 40));
+        check(&|b| b[8] = 1, PcapngFault::Interface(1));
+        check(&|b| b[20] = 5, PcapngFault::CapturedLength(5));
+        check(&|b| *b = [3, 0, 0, 0, 12, 0, 0, 0, 12, 0, 0, 0].into(), PcapngFault::BlockShort(3));
+        check(&|b| b[..4].copy_from_slice(&MAGIC), PcapngFault::ByteOrder);
+        check(&|b| *b = [LE_SECTION_2, b].concat(), PcapngFault::Version(2, 0));
+        assert_eq!(read(&[0; 12]).1, Err(PcapngFault::NoSection));
     }
 
     const LE_SECTION_2: &[u8] =
@@ -676,9 +686,9 @@ mod tests {
         check(&[], Ok(()));
         check(&[2, 0, 3, 0, b'e', b't', b'h', 0, 0, 0, 0, 0], Ok(()));
         check(&[9, 0, 1, 0, 9, 0, 0, 0], Ok(()));
-        check(&[9, 0, 2, 0, 9, 0, 0, 0], Err(Fault::Option(9)));
-        check(&[14, 0, 4, 0, 9, 0, 0, 0], Err(Fault::Option(14)));
-        check(&[2, 0, 9, 0, b'e', b't', b'h', 0], Err(Fault::Option(2)));
+        check(&[9, 0, 2, 0, 9, 0, 0, 0], Err(PcapngFault::Option(9)));
+        check(&[14, 0, 4, 0, 9, 0, 0, 0], Err(PcapngFault::Option(14)));
+        check(&[2, 0, 9, 0, b'e', b't', b'h', 0], Err(PcapngFault::Option(2)));
     }
 
     #[test]
@@ -710,7 +720,7 @@ mod tests {
         let want = [(b(), None), (b(), Some(Way::Out)), (None, None), (b(), None)];
         assert_eq!(came(&bytes), want);
         let names = InterfaceNames::default();
-        let mut reader = Reader::naming(&names);
+        let mut reader = PcapngReader::naming(&names);
         let (chunk, mut batch) = (Arc::new(bytes) as Chunk, FrameBatch::new());
         assert_eq!(reader.fill(&chunk, &mut 0, &mut batch), Ok(Step::Frames));
         let known =
@@ -721,7 +731,7 @@ mod tests {
     #[test]
     fn too_many_interfaces_are_a_fault() {
         let bytes = file(LE, &vec![Interface::new(LinkType::RAW); INTERFACES_MAX + 1]);
-        assert_eq!(read(&bytes).1, Err(Fault::Interfaces));
+        assert_eq!(read(&bytes).1, Err(PcapngFault::Interfaces));
     }
 
     proptest! {

@@ -210,7 +210,7 @@ pub struct Layers {
     pub cut: u64,
     pub(crate) below: Box<[Below; BATCH]>,
     pub(crate) has: [Bits; LAYERS],
-    pub(crate) plain: Plain,
+    pub(crate) plain: PlainFrames,
 }
 
 /// What lies below IP in a frame that the fast pass did not take. Positions count from the start of
@@ -243,7 +243,7 @@ pub(crate) struct Below {
 ///
 /// [`HEADERS`]: crate::read::HEADERS
 #[derive(Clone, Copy, Default, Debug)]
-pub(crate) struct Plain {
+pub(crate) struct PlainFrames {
     pub(crate) four: Bits,
     pub(crate) six: Bits,
     pub(crate) l3: u8,
@@ -270,7 +270,7 @@ impl Layers {
             cut: 0,
             below: Box::new([Below::default(); BATCH]),
             has: [Bits::NONE; LAYERS],
-            plain: Plain::default(),
+            plain: PlainFrames::default(),
         }
     }
 }
@@ -312,7 +312,7 @@ pub fn supported(link: LinkType) -> bool {
 /// no layers.
 pub fn classify(frames: &FrameBatch, layers: &mut Layers) {
     layers.has = [Bits::NONE; LAYERS];
-    (layers.proto_known, layers.plain) = (Bits::NONE, Plain::default());
+    (layers.proto_known, layers.plain) = (Bits::NONE, PlainFrames::default());
     let all = Bits::first(frames.len());
     let mut plain = classify_plain(frames, layers);
     let carriers = tunnel::carriers(frames, layers, plain);

@@ -1,6 +1,6 @@
 //! The common case: enhanced packet blocks that follow one another.
 
-use super::{BLOCK_FRAME, BLOCK_HEADER, Declared, PACKET, Reader, way};
+use super::{BLOCK_FRAME, BLOCK_HEADER, Declared, PACKET, PcapngReader, way};
 use crate::interface::Via;
 use crate::limits::{BLOCK_MAX, CAPLEN_MAX};
 use crate::pcap::{ByteOrder, word};
@@ -20,7 +20,7 @@ const HEADED: usize = HEADER + WINDOW;
 /// Blocks that are taken as long as they are whole, sound, and of the batch's link type. Whatever
 /// else comes is left where it is, to be looked at one by one.
 pub(super) struct Run<'a> {
-    pub(super) reader: &'a mut Reader,
+    pub(super) reader: &'a mut PcapngReader,
     /// From the base of the batch on.
     pub(super) bytes: &'a [u8],
     /// Where the next block starts in them.

@@ -501,7 +501,7 @@ impl fmt::Debug for FrameBatch {
 mod tests {
     use super::*;
     use crate::craft::Frame;
-    use crate::pcap::{FileHeader, Reader};
+    use crate::pcap::{FileHeader, PcapReader};
     use crate::walk::{Layers, classify};
 
     type Known = (u64, Option<[u16; 2]>, Option<Look>, Via);
@@ -525,7 +525,7 @@ mod tests {
         // The last frames have others behind them.
         header.put_record(&mut file, 50, 200, &[0; 200]);
         let (chunk, mut batch): (Chunk, _) = (Arc::new(file), FrameBatch::new());
-        Reader::new(&header).fill(&chunk, &mut 0, &mut batch).expect("whole records");
+        PcapReader::new(&header).fill(&chunk, &mut 0, &mut batch).expect("whole records");
         batch.headers = Headers::Inner;
         (0..40).step_by(3).for_each(|i| batch.set_ports(i, [i as u16, 7]));
         let vias = (0..41).map(|i| Via::new((i % 4 > 0).then_some(i / 8), None));

@@ -8,7 +8,7 @@
 
 mod heads;
 
-use super::{Layer, Layers, Plain};
+use super::{Layer, Layers, PlainFrames};
 use crate::bits::Bits;
 use crate::limits::BATCH;
 use crate::prefetch::Ahead;
@@ -116,7 +116,7 @@ pub(super) fn classify<const L3: usize>(
     set(Layer::TcpWhole, plain.and(tcp));
     set(Layer::Udp, plain.minus(tcp));
     layers.proto_known = plain;
-    layers.plain = Plain { four: plain4, six: plain6, l3: L3 as u8 };
+    layers.plain = PlainFrames { four: plain4, six: plain6, l3: L3 as u8 };
     plain
 }
 

@@ -14,7 +14,7 @@ use crate::limits::TEXT_MAX;
 use crate::mpls::{self, Label};
 use crate::nflog;
 use crate::nsh::Nsh;
-use crate::pcap::{FileHeader, Reader, Step};
+use crate::pcap::{FileHeader, PcapReader, Step};
 use crate::ppi::Ppi;
 use crate::ppp::Ppp;
 use crate::pppoe::Pppoe;
@@ -113,7 +113,7 @@ fn check_read(frames: &FrameBatch) {
         header.put_record(&mut file, frames.ts()[i], frames.lens()[i], frames.frame(i));
     }
     let (chunk, mut at): (Chunk, usize) = (Arc::new(file), 0);
-    let (mut reader, mut read, mut n) = (Reader::new(&header), FrameBatch::new(), 0);
+    let (mut reader, mut read, mut n) = (PcapReader::new(&header), FrameBatch::new(), 0);
     while let Ok(Step::Frames) = reader.fill(&chunk, &mut at, &mut read) {
         let mut layers = Layers::new();
         classify(&read, &mut layers);
@@ -262,75 +262,106 @@ fn check_ends(frames: &FrameBatch, layers: &Layers) {
 
 /// Readers give what the views give.
 fn check_views(frames: &FrameBatch, layers: &Layers, i: usize) {
-    let value = |item: Item| {
+    let one = Checked { frames, layers, i, frame: frames.frame(i) };
+    one.link_views();
+    one.network_views();
+    one.transport_views();
+}
+
+/// A frame whose views are compared with columns.
+struct Checked<'a> {
+    frames: &'a FrameBatch,
+    layers: &'a Layers,
+    i: usize,
+    frame: &'a [u8],
+}
+
+impl Checked<'_> {
+    /// The value of a field by its column.
+    fn value(&self, item: Item) -> Option<u128> {
         let mut column = Column::new(by_item(item).info().ty.repr());
-        read(item, frames, layers, Bits::first(frames.len()), &mut column);
-        column.present.has(i).then(|| column.raw(i))
-    };
-    let has = |layer| layers.has(layer).has(i);
-    let frame = frames.frame(i);
-    let at = |start: u16| &frame[usize::from(start).min(frame.len())..];
-    if has(Layer::Eth) {
-        let eth = Ethernet::new(frame).unwrap();
-        assert_eq!(value(Item::EthSrc), Some(number(&eth.source())));
-        assert_eq!(value(Item::EthDst), Some(number(&eth.destination())));
+        read(item, self.frames, self.layers, Bits::first(self.frames.len()), &mut column);
+        column.present.has(self.i).then(|| column.raw(self.i))
     }
-    let start = layers.below[i];
-    if has(Layer::Mpls) {
-        let label = Label::new(at(start.mpls)).unwrap();
-        assert_eq!(value(Item::MplsLabel), Some(label.label().into()));
-        assert_eq!(value(Item::MplsExp), Some(label.traffic_class().into()));
-        assert_eq!(value(Item::MplsTtl), Some(label.ttl().into()));
+
+    fn has(&self, layer: Layer) -> bool {
+        self.layers.has(layer).has(self.i)
     }
-    if has(Layer::Pppoe) {
-        let pppoe = Pppoe::new(at(start.pppoe));
-        assert_eq!(value(Item::PppoeSession), Some(pppoe.unwrap().session().into()));
-        assert_eq!(value(Item::PppoeCode), Some(pppoe.unwrap().code().into()));
+
+    /// The frame from a position on.
+    fn at(&self, start: u16) -> &[u8] {
+        &self.frame[usize::from(start).min(self.frame.len())..]
     }
-    if has(Layer::Wlan) {
-        let wlan = Wlan::new(at(start.wlan)).unwrap();
-        assert_eq!(value(Item::WlanType), Some(wlan.kind().into()));
-        assert_eq!(value(Item::WlanSubtype), Some(wlan.subtype().into()));
-        assert_eq!(value(Item::WlanSa), wlan.source().map(|mac| number(&mac)));
+
+    fn link_views(&self) {
+        if self.has(Layer::Eth) {
+            let eth = Ethernet::new(self.frame).unwrap();
+            assert_eq!(self.value(Item::EthSrc), Some(number(&eth.source())));
+            assert_eq!(self.value(Item::EthDst), Some(number(&eth.destination())));
+        }
+        let start = self.layers.below[self.i];
+        if self.has(Layer::Mpls) {
+            let label = Label::new(self.at(start.mpls)).unwrap();
+            assert_eq!(self.value(Item::MplsLabel), Some(label.label().into()));
+            assert_eq!(self.value(Item::MplsExp), Some(label.traffic_class().into()));
+            assert_eq!(self.value(Item::MplsTtl), Some(label.ttl().into()));
+        }
+        if self.has(Layer::Pppoe) {
+            let pppoe = Pppoe::new(self.at(start.pppoe));
+            assert_eq!(self.value(Item::PppoeSession), Some(pppoe.unwrap().session().into()));
+            assert_eq!(self.value(Item::PppoeCode), Some(pppoe.unwrap().code().into()));
+        }
+        if self.has(Layer::Wlan) {
+            let wlan = Wlan::new(self.at(start.wlan)).unwrap();
+            assert_eq!(self.value(Item::WlanType), Some(wlan.kind().into()));
+            assert_eq!(self.value(Item::WlanSubtype), Some(wlan.subtype().into()));
+            assert_eq!(self.value(Item::WlanSa), wlan.source().map(|mac| number(&mac)));
+        }
+        if self.has(Layer::Radiotap) {
+            let radio = Radiotap::new(self.frame).unwrap();
+            assert_eq!(self.value(Item::RadiotapFreq), radio.frequency().map(u128::from));
+        }
     }
-    if has(Layer::Radiotap) {
-        let radio = Radiotap::new(frame).unwrap();
-        assert_eq!(value(Item::RadiotapFreq), radio.frequency().map(u128::from));
+
+    fn network_views(&self) {
+        if self.has(Layer::Arp) {
+            let arp = Arp::new(self.at(self.layers.l3[self.i])).unwrap();
+            assert_eq!(self.value(Item::ArpSenderMac), Some(number(&arp.sender_mac())));
+            let target = arp.target_ip().to_ipv6_mapped();
+            assert_eq!(self.value(Item::ArpTargetIp), Some(target.to_bits()));
+        }
+        if self.has(Layer::Ipv4) {
+            let ip = Ipv4::new(self.at(self.layers.l3[self.i])).unwrap();
+            assert_eq!(self.value(Item::IpSrc), Some(ip.source().to_ipv6_mapped().to_bits()));
+            assert_eq!(self.value(Item::IpDst), Some(ip.destination().to_ipv6_mapped().to_bits()));
+            assert_eq!(self.value(Item::IpFragOffset), Some(ip.fragment_offset().into()));
+            assert_eq!(self.value(Item::IpDscp), Some(ip.dscp().into()));
+            assert_eq!(self.value(Item::IpTtl), Some(ip.ttl().into()));
+        }
+        if self.has(Layer::Ipv6) {
+            let ip = Ipv6::new(self.at(self.layers.l3[self.i])).unwrap();
+            assert_eq!(self.value(Item::IpSrc), Some(ip.source().to_bits()));
+            assert_eq!(self.value(Item::IpDst), Some(ip.destination().to_bits()));
+            assert_eq!(self.value(Item::IpEcn), Some(ip.ecn().into()));
+            assert_eq!(self.value(Item::Ipv6FlowLabel), Some(ip.flow_label().into()));
+            assert_eq!(self.value(Item::IpTtl), Some(ip.hop_limit().into()));
+        }
     }
-    if has(Layer::Arp) {
-        let arp = Arp::new(at(layers.l3[i])).unwrap();
-        assert_eq!(value(Item::ArpSenderMac), Some(number(&arp.sender_mac())));
-        let target = arp.target_ip().to_ipv6_mapped();
-        assert_eq!(value(Item::ArpTargetIp), Some(target.to_bits()));
-    }
-    if has(Layer::Ipv4) {
-        let ip = Ipv4::new(at(layers.l3[i])).unwrap();
-        assert_eq!(value(Item::IpSrc), Some(ip.source().to_ipv6_mapped().to_bits()));
-        assert_eq!(value(Item::IpDst), Some(ip.destination().to_ipv6_mapped().to_bits()));
-        assert_eq!(value(Item::IpFragOffset), Some(ip.fragment_offset().into()));
-        assert_eq!(value(Item::IpDscp), Some(ip.dscp().into()));
-        assert_eq!(value(Item::IpTtl), Some(ip.ttl().into()));
-    }
-    if has(Layer::Ipv6) {
-        let ip = Ipv6::new(at(layers.l3[i])).unwrap();
-        assert_eq!(value(Item::IpSrc), Some(ip.source().to_bits()));
-        assert_eq!(value(Item::IpDst), Some(ip.destination().to_bits()));
-        assert_eq!(value(Item::IpEcn), Some(ip.ecn().into()));
-        assert_eq!(value(Item::Ipv6FlowLabel), Some(ip.flow_label().into()));
-        assert_eq!(value(Item::IpTtl), Some(ip.hop_limit().into()));
-    }
-    if has(Layer::TcpWhole) {
-        let tcp = Tcp::new(at(layers.l4[i])).unwrap();
-        assert_eq!(value(Item::TcpSeq), Some(tcp.seq().into()));
-        assert_eq!(value(Item::TcpFlags), Some(tcp.flags().into()));
-        assert_eq!(value(Item::TcpUrgent), Some(tcp.urgent().into()));
-        assert_eq!(value(Item::TcpHdrLen), Some(tcp.header_len() as u128));
-    }
-    if has(Layer::Udp) && !has(Layer::Cut) && !has(Layer::Malformed) {
-        let udp = Udp::new(at(layers.l4[i])).unwrap();
-        assert_eq!(value(Item::UdpLen), Some(udp.length().into()));
-        assert_eq!(value(Item::UdpChecksum), Some(udp.checksum().into()));
-        assert_eq!(value(Item::Sport), Some(udp.sport().into()));
+
+    fn transport_views(&self) {
+        if self.has(Layer::TcpWhole) {
+            let tcp = Tcp::new(self.at(self.layers.l4[self.i])).unwrap();
+            assert_eq!(self.value(Item::TcpSeq), Some(tcp.seq().into()));
+            assert_eq!(self.value(Item::TcpFlags), Some(tcp.flags().into()));
+            assert_eq!(self.value(Item::TcpUrgent), Some(tcp.urgent().into()));
+            assert_eq!(self.value(Item::TcpHdrLen), Some(tcp.header_len() as u128));
+        }
+        if self.has(Layer::Udp) && !self.has(Layer::Cut) && !self.has(Layer::Malformed) {
+            let udp = Udp::new(self.at(self.layers.l4[self.i])).unwrap();
+            assert_eq!(self.value(Item::UdpLen), Some(udp.length().into()));
+            assert_eq!(self.value(Item::UdpChecksum), Some(udp.checksum().into()));
+            assert_eq!(self.value(Item::Sport), Some(udp.sport().into()));
+        }
     }
 }
 

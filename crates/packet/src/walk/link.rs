@@ -5,7 +5,7 @@
 //! steps is bounded.
 
 use super::sites::{Site, Sites};
-use super::slow::{Step, Walk};
+use super::slow::{Walk, Walked};
 use super::{Layer, Reason};
 use crate::ethernet::{self, Ethernet};
 use crate::frame_relay::{self, Follows, FrameRelay};
@@ -53,7 +53,7 @@ pub(super) enum Next {
 
 impl<S: Sites> Walk<'_, S> {
     /// Walks from a header on to the end of what there is to know.
-    pub(super) fn follow(&mut self, mut next: Next, mut at: usize) -> Step {
+    pub(super) fn follow(&mut self, mut next: Next, mut at: usize) -> Walked {
         for _ in 0..LINK_HEADERS_MAX {
             (next, at) = match next {
                 Next::Link(link) => self.link(link, at)?,

@@ -69,7 +69,7 @@ pub(super) struct Walk<'a, S = ()> {
 const POSITION_MAX: usize = u16::MAX as usize;
 
 /// `None` where the walk could not go on.
-pub(super) type Step = Option<()>;
+pub(super) type Walked = Option<()>;
 
 impl<'a, S: Sites> Walk<'a, S> {
     /// A walk that has not begun, over a packet that ends there on the wire.
@@ -134,7 +134,7 @@ impl<'a, S: Sites> Walk<'a, S> {
         view.map_err(|reason| self.fault(reason)).ok()
     }
 
-    pub(super) fn arp(&mut self, at: usize) -> Step {
+    pub(super) fn arp(&mut self, at: usize) -> Walked {
         self.sites.note(Site::Arp { at });
         // For which protocols comes first: others may be shorter.
         let start = self.take(at, arp::FIXED_LEN, Reason::Arp)?;
@@ -147,7 +147,7 @@ impl<'a, S: Sites> Walk<'a, S> {
         Some(())
     }
 
-    pub(super) fn ipv4(&mut self, at: usize) -> Step {
+    pub(super) fn ipv4(&mut self, at: usize) -> Walked {
         self.sites.note(Site::Ipv4 { at });
         let bytes = self.take(at, crate::ipv4::HEADER_LEN, Reason::ShortHeader)?;
         let ip = self.check(Ipv4::new(bytes))?;
@@ -177,7 +177,7 @@ impl<'a, S: Sites> Walk<'a, S> {
         self.transport(at, proto)
     }
 
-    pub(super) fn ipv6(&mut self, at: usize) -> Step {
+    pub(super) fn ipv6(&mut self, at: usize) -> Walked {
         self.sites.note(Site::Ipv6 { at });
         let bytes = self.take(at, ipv6::HEADER_LEN, Reason::ShortHeader)?;
         let ip = self.check(Ipv6::new(bytes))?;
@@ -239,7 +239,7 @@ impl<'a, S: Sites> Walk<'a, S> {
         (self.found.l4, self.found.proto, self.found.proto_known) = (at, proto, true);
     }
 
-    fn transport(&mut self, at: usize, proto: u8) -> Step {
+    fn transport(&mut self, at: usize, proto: u8) -> Walked {
         self.sites.note(Site::Transport { proto, at, end: self.end });
         match proto {
             tcp::PROTOCOL => self.tcp(at),
@@ -251,13 +251,13 @@ impl<'a, S: Sites> Walk<'a, S> {
         }
     }
 
-    fn ports(&mut self, at: usize) -> Step {
+    fn ports(&mut self, at: usize) -> Walked {
         self.take(at, super::PORTS_LEN, Reason::ShortHeader)?;
         self.add(Layer::Ports);
         Some(())
     }
 
-    fn tcp(&mut self, at: usize) -> Step {
+    fn tcp(&mut self, at: usize) -> Walked {
         self.ports(at)?;
         self.add(Layer::Tcp);
         if self.take(at, tcp::HEADER_LEN, Reason::ShortHeader).is_none() {
@@ -276,7 +276,7 @@ impl<'a, S: Sites> Walk<'a, S> {
         Some(())
     }
 
-    fn udp(&mut self, at: usize) -> Step {
+    fn udp(&mut self, at: usize) -> Walked {
         self.ports(at)?;
         self.add(Layer::Udp);
         let bytes = self.take(at, udp::HEADER_LEN, Reason::ShortHeader)?;
@@ -293,7 +293,7 @@ impl<'a, S: Sites> Walk<'a, S> {
         Some(())
     }
 
-    fn icmp(&mut self, at: usize, layer: Layer) -> Step {
+    fn icmp(&mut self, at: usize, layer: Layer) -> Walked {
         self.take(at, 2, Reason::ShortHeader)?;
         self.add(layer);
         self.take(at, icmp::HEADER_LEN, Reason::ShortHeader)?;

@@ -7,7 +7,7 @@
 
 use super::link::Next;
 use super::sites::{Site, Sites};
-use super::slow::{Found, Step, Walk};
+use super::slow::{Found, Walk, Walked};
 use super::{Headers, Layer, Layers};
 use crate::bits::Bits;
 use crate::gre::{self, Gre};
@@ -72,7 +72,7 @@ impl<S: Sites> Walk<'_, S> {
     }
 
     /// Goes into one tunnel; `None` where there is none, and all is as before.
-    pub(super) fn enter(&mut self) -> Step {
+    pub(super) fn enter(&mut self) -> Walked {
         let outer = self.found;
         if outer.layers & IP == 0 || outer.layers & FAULTS != 0 || !self.whole {
             return None;
