@@ -267,7 +267,7 @@ mod tests {
         let mut source = weir_capture::open(name, &options).expect("opens");
         let time = TimeRules { lateness_ns: LATENESS_NS, jump_ns: JUMP_NS };
         let answer = naive::run(program, &Functions::default(), &mut *source, &time);
-        let outputs = weir_engine::graph::Lower::outputs(program);
+        let outputs = weir_engine::rows::Output::of(program);
         let mut tally = crate::answer::Tally::new(true);
         tally.open(&outputs).expect("takes all");
         for (output, cells) in answer.rows {
