@@ -5,8 +5,8 @@
 
 #[cfg(target_os = "linux")]
 mod block;
-mod clock;
-mod driver;
+pub mod clock;
+pub mod driver;
 mod indices;
 #[cfg(target_os = "linux")]
 mod interface;
@@ -21,13 +21,13 @@ mod program;
 #[cfg(target_os = "linux")]
 mod ring;
 #[cfg(target_os = "linux")]
-mod watch;
+pub(crate) mod watch;
 
 #[cfg(target_os = "linux")]
 pub use interface::{Interface, interfaces};
-pub use pcap::{Device, PcapSource, devices, open_pcap};
 #[cfg(target_os = "linux")]
-pub use watch::{Watched, open_live};
+pub use packet::open_live;
+pub use pcap::{Device, PcapSource, devices, open_pcap};
 
 use crate::bpf::Filter;
 use crate::cbpf::Instruction;
@@ -169,19 +169,22 @@ impl fmt::Display for Event {
 
 /// How an interface is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum State {
+pub enum LinkState {
+    /// It is switched on, or its link is up.
     Up,
+    /// It is there, and nothing comes by it.
     Down,
+    /// It was removed.
     Gone,
 }
 
-impl State {
+impl LinkState {
     /// What is told when an interface comes to be so.
     fn event(self, name: String) -> Event {
         match self {
-            State::Up => Event::Up(name),
-            State::Down => Event::Down(name),
-            State::Gone => Event::Gone(name),
+            LinkState::Up => Event::Up(name),
+            LinkState::Down => Event::Down(name),
+            LinkState::Gone => Event::Gone(name),
         }
     }
 }

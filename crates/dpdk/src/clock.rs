@@ -1,22 +1,8 @@
-//! What time it is: the one place of this crate that looks at clocks.
+//! What times the frames of a port bear, by the system's clock.
 
 use crate::limits::{CLOCKS_APART_NS, REACHED_BEHIND_NS};
 use rustix::event::poll;
-use rustix::time::{ClockId, Timespec, clock_gettime};
-
-/// Nanoseconds since 1970.
-pub(crate) fn system() -> i64 {
-    ns(clock_gettime(ClockId::Realtime))
-}
-
-/// Nanoseconds since some time, whoever sets the system's clock meanwhile.
-pub(crate) fn steady() -> i64 {
-    ns(clock_gettime(ClockId::Monotonic))
-}
-
-fn ns(time: Timespec) -> i64 {
-    time.tv_sec.saturating_mul(1_000_000_000).saturating_add(time.tv_nsec)
-}
+use rustix::time::Timespec;
 
 /// Does nothing for less than a second, or until a signal comes.
 pub(crate) fn pause(ns: i64) {

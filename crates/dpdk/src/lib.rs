@@ -56,12 +56,14 @@ pub use senders::Senders;
 pub use shares::{receives_from, sends_to};
 
 use crate::limits::MEMORY;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use weir_capture::live::Stamps;
 use weir_packet::interface::InterfaceNames;
 use weir_packet::source::{Source, SourceError};
 
 /// Is told of what happens: links, and what DPDK says.
-pub type Tell = Box<dyn Fn(&str) + Send>;
+pub type Tell = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// How to capture by DPDK.
 pub struct DpdkOptions {
@@ -89,6 +91,8 @@ pub struct DpdkOptions {
     pub sends: Vec<String>,
     /// Called with what happens, by the thread that reads.
     pub tell: Option<Tell>,
+    /// Set from elsewhere to end the capture: what has come is delivered, and the source ends.
+    pub stop: Option<Arc<AtomicBool>>,
 }
 
 impl Default for DpdkOptions {
@@ -105,6 +109,7 @@ impl Default for DpdkOptions {
             arguments: Vec::new(),
             sends: Vec::new(),
             tell: None,
+            stop: None,
         }
     }
 }

@@ -33,9 +33,6 @@ pub const UNREAD_DESCRIPTORS: u32 = 512;
 /// into several buffers.
 pub const MTU: u32 = 9216;
 
-/// Milliseconds that a source waits for frames before it says that none came.
-pub const WAIT_MS: u32 = 100;
-
 /// How long a device that fell quiet is asked again and again, in nanoseconds, ...
 pub const POLL_NS: i64 = 20_000;
 

@@ -1,13 +1,13 @@
 //! Starting DPDK, and opening its devices.
 
 use crate::arguments::{Machine, arguments, asks_for_help, free_huge_mib, needed_mib};
-use crate::clock::{Ticks, Times, pause, system};
+use crate::clock::{Ticks, Times, pause};
 use crate::device::{Device, not_taken, unfit};
 use crate::limits::{DESCRIPTORS, LENT_MIN, MEMORY_MAX, MTU, QUEUES_MAX, UNREAD_DESCRIPTORS};
 use crate::mode::{Mode, Pages};
 use crate::senders::Senders;
 use crate::sending::Sending;
-use crate::source::{DpdkSource, Wire};
+use crate::source::{self, Wire};
 use crate::sys::on::{NotOpened, On, Wish};
 use crate::sys::port::Port;
 use crate::sys::sender::Sender;
@@ -17,6 +17,7 @@ use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use weir_capture::live::Stamps;
+use weir_capture::live::clock::system;
 use weir_packet::source::SourceError;
 
 /// Lines of what DPDK said that stand in an error.
@@ -41,7 +42,7 @@ static STARTED: Mutex<bool> = Mutex::new(false);
 /// See [`crate::open_dpdk`].
 pub(crate) fn open(names: &[String], options: DpdkOptions) -> Result<Opened, SourceError> {
     let All { wires, modes, senders } = open_all(names, &options)?;
-    Ok(Opened { source: Box::new(DpdkSource::new(wires, options)), modes, senders })
+    Ok(Opened { source: Box::new(source::source(wires, options)), modes, senders })
 }
 
 /// See [`crate::open_senders`].

@@ -32,9 +32,10 @@ impl Senders {
     pub fn wait_for_links(&self, stop: &AtomicBool) {
         #[cfg(any(feature = "link", test))]
         {
-            use crate::clock::{pause, steady};
+            use crate::clock::pause;
             use crate::limits::{LINK_PAUSE_NS, LINK_SECONDS};
             use std::sync::atomic::Ordering;
+            use weir_capture::live::clock::steady;
             let until = steady() + i64::from(LINK_SECONDS) * 1_000_000_000;
             let up = || self.0.iter().all(|open| open.device.borrow().is_up());
             while !up() && !stop.load(Ordering::Relaxed) && steady() < until {

@@ -1,8 +1,9 @@
 //! Sending by a port, as outlets do it.
 
-use crate::clock::{pause, steady};
+use crate::clock::pause;
 use crate::limits::{DRAIN_MS, PAUSE_NS, SENT_AGE_NS};
 use crate::sys::sender::Sender;
+use weir_capture::live::clock::steady;
 use weir_capture::send::Transmit;
 
 /// Bytes of an Ethernet header.

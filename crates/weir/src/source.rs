@@ -1,7 +1,5 @@
-//! Wrappers around a source: one that stops after some packets, and two that Ctrl-C can end.
+//! Wrappers around a source: one that stops after some packets, and one that Ctrl-C can end.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender};
 use std::time::Duration;
 use weir_packet::source::{Account, FrameBatch, Source, SourceError};
@@ -59,52 +57,6 @@ impl Source for Take {
 
     fn interfaces(&self) -> Vec<(String, Account)> {
         self.inner.interfaces()
-    }
-}
-
-/// Batches that are still read once a capture is to end: as many as may be on their way.
-const LAST_BATCHES: usize = 4096;
-
-/// Ends a source of a wire when it is asked to, after what is on its way.
-pub(crate) struct Ending<S> {
-    source: S,
-    stop: Arc<AtomicBool>,
-    /// Batches that are still read once it was asked.
-    left: usize,
-}
-
-impl<S> Ending<S> {
-    /// Ends `source` once `stop` is set.
-    pub(crate) fn new(source: S, stop: &Arc<AtomicBool>) -> Ending<S> {
-        Ending { source, stop: Arc::clone(stop), left: LAST_BATCHES }
-    }
-}
-
-impl<S: Source> Source for Ending<S> {
-    fn fill(&mut self, batch: &mut FrameBatch) -> Result<bool, SourceError> {
-        let ends = self.stop.load(Ordering::Relaxed);
-        if self.left == 0 {
-            batch.clear();
-            return Ok(false);
-        }
-        let more = self.source.fill(batch)?;
-        if ends {
-            // Where nothing came for a while, nothing is on its way.
-            self.left = if batch.is_empty() { 0 } else { self.left - 1 };
-        }
-        Ok(more && (!ends || !batch.is_empty() || batch.gap().is_some()))
-    }
-
-    fn is_ready(&mut self) -> bool {
-        self.left == 0 || self.source.is_ready()
-    }
-
-    fn account(&self) -> Account {
-        self.source.account()
-    }
-
-    fn interfaces(&self) -> Vec<(String, Account)> {
-        self.source.interfaces()
     }
 }
 
@@ -276,27 +228,6 @@ mod tests {
             seen.extend_from_slice(batch.seq());
         }
         seen
-    }
-
-    #[test]
-    fn what_is_on_its_way_is_read_before_the_end() {
-        let stop = Arc::new(AtomicBool::new(false));
-        let mut ending = Ending::new(counted(&[5, 0, 3, 2, 0, 7]), &stop);
-        let (mut batch, mut lens) = (FrameBatch::new(), Vec::new());
-        while ending.fill(&mut batch).expect("no error") {
-            lens.push(batch.len());
-            // It falls quiet once before it is asked, which is not the end.
-            stop.store(lens.len() >= 2, Ordering::Relaxed);
-        }
-        assert_eq!(lens, [5, 0, 3, 2]);
-        assert!(!ending.fill(&mut batch).expect("no error") && batch.is_empty());
-    }
-
-    #[test]
-    fn a_source_that_never_falls_quiet_is_ended_too() {
-        let stop = Arc::new(AtomicBool::new(true));
-        let mut ending = Ending::new(counted(&[1; LAST_BATCHES + 5]), &stop);
-        assert_eq!(drain(&mut ending).len(), LAST_BATCHES);
     }
 
     #[test]

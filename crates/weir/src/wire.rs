@@ -2,7 +2,6 @@
 //! of packets by the end.
 
 use crate::args::{Capture, LiveArgs};
-use crate::source::Ending;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -10,8 +9,8 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use weir_capture::bpf::{Filter, Filtered};
 use weir_capture::live::{
-    ANY, Direction, Event, Handover, LiveOptions, NoPacketSockets, Tell, Watched, devices,
-    interfaces, open_live, open_pcap,
+    ANY, Direction, Event, Handover, LiveOptions, NoPacketSockets, Tell, devices, interfaces,
+    open_live, open_pcap,
 };
 use weir_capture::outlets::{Captured, CapturedBy};
 use weir_capture::xdp::{BusyPoll, XdpOptions, open_xdp};
@@ -100,9 +99,7 @@ fn open_by_xdp(
         source.modes().iter().for_each(|mode| drop(writeln!(io::stderr(), "{mode}")));
         let _ = writeln!(io::stderr(), "listening on {}", args.interface.join(", "));
     }
-    let unwatched = |source| SourceError::Io { name: args.interface.join(", "), source };
-    let source = Watched::new(source, &args.interface, teller(around)).map_err(unwatched)?;
-    let source = Ending::new(source, stop);
+    let source = source.telling(teller(around))?.ending_by(stop);
     Ok(match filter {
         Some(filter) => Box::new(Filtered::new(source, &args.interface.join(", "), filter)),
         None => Box::new(source),
@@ -131,7 +128,7 @@ fn dpdk_options(
         promiscuous: !args.no_promiscuous_mode,
         stamps: args.time_stamp_type.map(Into::into).unwrap_or_default(),
         busy_poll: args.busy_poll,
-        tell: Some(Box::new(tell)),
+        tell: Some(Arc::new(tell)),
         sends: sends.to_vec(),
         interfaces: names.clone(),
         ..DpdkOptions::default()
@@ -154,20 +151,22 @@ fn tell_modes(modes: &[Mode], quiet: bool) {
 /// Opens the devices that were asked for, by DPDK, and those to send by.
 fn open_by_dpdk(
     args: &LiveArgs,
-    options: DpdkOptions,
+    mut options: DpdkOptions,
     filter: Option<Filter>,
     stop: &Arc<AtomicBool>,
     quiet: bool,
 ) -> Result<Wires, SourceError> {
+    options.stop = Some(Arc::clone(stop));
     let opened = open_dpdk(&args.interface, options)?;
     tell_modes(&opened.modes, quiet);
     if !quiet {
         let _ = writeln!(io::stderr(), "listening on {}", args.interface.join(" and "));
     }
-    let source = Ending::new(opened.source, stop);
     let source: Box<dyn Source> = match filter {
-        Some(filter) => Box::new(Filtered::new(source, &args.interface.join(" and "), filter)),
-        None => Box::new(source),
+        Some(filter) => {
+            Box::new(Filtered::new(opened.source, &args.interface.join(" and "), filter))
+        }
+        None => opened.source,
     };
     Ok(Wires { senders: opened.senders, ..Wires::from(source) })
 }

@@ -1,10 +1,11 @@
-//! What time it is on a wire: the one place of this crate that looks at clocks.
+//! What time it is: the one place where captures look at clocks, those by DPDK too.
 
 use super::Stamps;
+use rustix::time::{ClockId, clock_gettime};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Says what time frames have come up to.
-pub(super) struct Clock {
+pub(crate) struct Clock {
     /// Whether frames bear times that have nothing to do with the system's clock.
     foreign: bool,
     /// Of foreign frames the latest, and when it was there at the latest.
@@ -12,18 +13,18 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    pub(super) fn new(stamps: Stamps) -> Clock {
+    pub(crate) fn new(stamps: Stamps) -> Clock {
         Clock { foreign: stamps == Stamps::AdapterUnsynced, latest: None }
     }
 
     /// Whether frames bear times that have nothing to do with the system's clock.
-    pub(super) fn is_foreign(&self) -> bool {
+    pub(crate) fn is_foreign(&self) -> bool {
         self.foreign
     }
 
     /// A frame of this time was delivered.
     #[inline(always)]
-    pub(super) fn saw(&mut self, ts: i64) {
+    pub(crate) fn saw(&mut self, ts: i64) {
         if self.foreign {
             let latest = self.latest.map_or(ts, |(latest, _)| latest.max(ts));
             self.latest = Some((latest, None));
@@ -32,7 +33,7 @@ impl Clock {
 
     /// What time it is; `None` where a foreign clock was not seen yet. Of a foreign clock it is
     /// known only how far it went since a frame came.
-    pub(super) fn time(&mut self) -> Option<i64> {
+    pub(crate) fn time(&mut self) -> Option<i64> {
         Some(if self.foreign {
             let (ts, since) = self.latest.as_mut()?;
             ts.saturating_add(ns(since.get_or_insert_with(Stopwatch::start).0.elapsed()))
@@ -44,22 +45,28 @@ impl Clock {
 
 /// How long something takes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Stopwatch(Instant);
+pub(crate) struct Stopwatch(Instant);
 
 impl Stopwatch {
     #[expect(clippy::disallowed_methods, reason = "how long a wire was quiet")]
-    pub(super) fn start() -> Stopwatch {
+    pub(crate) fn start() -> Stopwatch {
         Stopwatch(Instant::now())
     }
 
-    pub(super) fn elapsed_ms(self) -> u32 {
+    pub(crate) fn elapsed_ms(self) -> u32 {
         u32::try_from(self.0.elapsed().as_millis()).unwrap_or(u32::MAX)
     }
 }
 
+/// Nanoseconds since some time, whoever sets the system's clock meanwhile.
+pub fn steady() -> i64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec.saturating_mul(1_000_000_000).saturating_add(now.tv_nsec)
+}
+
 /// Nanoseconds since 1970.
 #[expect(clippy::disallowed_methods, reason = "frames bear the times of this clock")]
-fn system() -> i64 {
+pub fn system() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, ns)
 }
 

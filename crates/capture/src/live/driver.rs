@@ -1,12 +1,14 @@
 //! The one driver of live sources: it waits, ends, keeps time, counts losses and tells of
 //! interfaces. What frames come by is a [`LiveDevice`], which lends them a batch at a time.
 //!
-//! A capture by a device ends when its stop flag is set, when all its interfaces are removed, or
+//! A capture ends when its stop flag is set, when all its interfaces are removed, or
 //! when the device fails. What came before that is delivered, and what was lost until then is said.
 
 use super::clock::{Clock, Stopwatch};
 use super::losses::Losses;
-use super::{LiveOptions, State, Tell};
+#[cfg(target_os = "linux")]
+use super::watch::Watch;
+use super::{LinkState, Stamps, Tell};
 use crate::limits::{BATCHES_UNWATCHED, DRAIN_MS, DRAIN_STEP_MS, WAIT_MS};
 use std::cell::Cell;
 use std::sync::Arc;
@@ -17,7 +19,10 @@ use weir_packet::source::{Account, FrameBatch, Lost, Source, SourceError};
 ///
 /// Calls are made per batch and per wait, never per frame. There are no defaults, so that a device
 /// around another can't forget one.
-pub(super) trait LiveDevice: Send {
+pub trait LiveDevice: Send {
+    /// Milliseconds after which counters are asked anew while frames come.
+    const LOSSES_EVERY_MS: u32;
+
     /// Looks for frames, unless some are at hand; whether there are some now. Frames later than
     /// `until` are left out, as far as their times tell; at `i64::MIN` no more are taken.
     fn look(&mut self, until: i64, links: &mut Links) -> Result<bool, SourceError>;
@@ -58,47 +63,76 @@ pub(super) trait LiveDevice: Send {
 }
 
 /// The interfaces of a capture by their numbers, and how each was last found.
-pub(super) struct Links {
+pub struct Links {
     all: Vec<Link>,
     tell: Option<Tell>,
+    /// Says what becomes of them, which then nobody else does.
+    #[cfg(target_os = "linux")]
+    watch: Option<Watch>,
 }
 
 struct Link {
     name: String,
-    state: State,
+    state: LinkState,
 }
 
 impl Links {
-    /// Interfaces of these names, all up. What becomes of them is told.
-    pub(super) fn new(names: impl IntoIterator<Item = String>, tell: Option<Tell>) -> Links {
-        let all = names.into_iter().map(|name| Link { name, state: State::Up }).collect();
-        Links { all, tell }
+    /// Interfaces of these names, all up. What a device finds to have become of them is told.
+    pub fn new(names: impl IntoIterator<Item = String>, tell: Option<Tell>) -> Links {
+        let all = names.into_iter().map(|name| Link { name, state: LinkState::Up }).collect();
+        Links {
+            all,
+            tell,
+            #[cfg(target_os = "linux")]
+            watch: None,
+        }
+    }
+
+    /// What the kernel says of them is told, and not what a device finds.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn watched(self, watch: Option<Watch>) -> Links {
+        Links { watch, ..self }
     }
 
     /// The name of an interface.
-    pub(super) fn name(&self, number: usize) -> &str {
+    pub fn name(&self, number: usize) -> &str {
         &self.all[number].name
     }
 
     /// How an interface was last found.
-    pub(super) fn state(&self, number: usize) -> State {
+    pub fn state(&self, number: usize) -> LinkState {
         self.all[number].state
     }
 
     /// An interface was found to be so, which is told if that is news. One that is gone stays so.
-    pub(super) fn turn(&mut self, number: usize, state: State) {
+    pub fn turn(&mut self, number: usize, state: LinkState) {
         let link = &mut self.all[number];
-        if link.state == state || link.state == State::Gone {
+        if link.state == state || link.state == LinkState::Gone {
             return;
         }
         link.state = state;
+        #[cfg(target_os = "linux")]
+        if self.watch.is_some() {
+            return;
+        }
         if let Some(tell) = &self.tell {
             tell(&state.event(link.name.clone()));
         }
     }
 
+    /// Tells what the kernel said, now and then, and in any case where the capture is over.
+    #[inline]
+    fn look(&mut self, over: bool) {
+        #[cfg(target_os = "linux")]
+        if let (Some(watch), Some(tell)) = (&mut self.watch, &self.tell) {
+            watch.look_at_times(over, tell);
+        }
+        #[cfg(not(target_os = "linux"))]
+        let _ = over;
+    }
+
     fn are_gone(&self) -> bool {
-        self.all.iter().all(|link| link.state == State::Gone)
+        self.all.iter().all(|link| link.state == LinkState::Gone)
     }
 }
 
@@ -110,8 +144,19 @@ struct Ending {
     until: i64,
 }
 
+/// How a device is driven.
+#[derive(Default)]
+pub struct Driving {
+    /// Whose clock says when a frame came.
+    pub stamps: Stamps,
+    /// Whether frames may have been lost before the driver was made, since devices were opened.
+    pub began_before: bool,
+    /// Ends the capture.
+    pub stop: Option<Arc<AtomicBool>>,
+}
+
 /// A live source: a device, and what drives it.
-pub(super) struct Driver<D> {
+pub struct Driver<D> {
     device: D,
     links: Links,
     clock: Clock,
@@ -130,20 +175,17 @@ pub(super) struct Driver<D> {
 }
 
 impl<D: LiveDevice> Driver<D> {
-    /// Drives a device whose interfaces have these names, from now on.
-    pub(super) fn new(
-        device: D,
-        names: impl IntoIterator<Item = String>,
-        options: LiveOptions,
-    ) -> Driver<D> {
-        let mut clock = Clock::new(options.stamps);
-        let losses = Losses::since(clock.time().unwrap_or(i64::MIN), clock.is_foreign());
+    /// Drives a device with these interfaces, from now on.
+    pub fn new(device: D, links: Links, driving: Driving) -> Driver<D> {
+        let mut clock = Clock::new(driving.stamps);
+        let since = clock.time().filter(|_| !driving.began_before).unwrap_or(i64::MIN);
+        let losses = Losses::since(since, clock.is_foreign());
         Driver {
             device,
-            links: Links::new(names, options.events),
+            links,
             clock,
             losses,
-            stop: options.stop,
+            stop: driving.stop,
             seq: 0,
             unchecked: 0,
             watched: Cell::new(Stopwatch::start()),
@@ -153,8 +195,18 @@ impl<D: LiveDevice> Driver<D> {
         }
     }
 
+    /// Ends the capture once `stop` is set.
+    pub fn end_by(&mut self, stop: &Arc<AtomicBool>) {
+        self.stop = Some(Arc::clone(stop));
+    }
+
+    /// Tells of these interfaces from now on, which are those that there were.
+    pub(crate) fn tell(&mut self, links: Links) {
+        self.links = links;
+    }
+
     /// What is driven.
-    pub(super) fn device(&self) -> &D {
+    pub fn device(&self) -> &D {
         &self.device
     }
 
@@ -219,7 +271,7 @@ impl<D: LiveDevice> Driver<D> {
     }
 
     fn deliver(&mut self, batch: &mut FrameBatch) {
-        if self.device.is_fresh() && self.losses.are_due() {
+        if self.device.is_fresh() && self.losses.are_due(D::LOSSES_EVERY_MS) {
             self.look_for_losses();
         }
         self.device.lend(batch, self.seq);
@@ -238,7 +290,9 @@ impl<D: LiveDevice> Driver<D> {
         if self.watched.get().elapsed_ms() >= WAIT_MS {
             self.watch();
         }
-        let before = self.clock.time();
+        let time = self.clock.time();
+        // Frames of another clock that are still to come may be older than the latest.
+        let before = if self.clock.is_foreign() { self.device.reached(time) } else { time };
         let lost = self.device.lost();
         self.losses.take_all(lost, (before, self.clock.time()));
     }
@@ -294,10 +348,13 @@ impl<D: LiveDevice> Source for Driver<D> {
             batch.clear();
             self.watch();
             self.look_for_losses();
+            self.links.look(true);
             if let (Ok(false), Some(gap)) = (&more, self.losses.gap.take()) {
                 batch.set_gap(gap);
                 return Ok(true);
             }
+        } else {
+            self.links.look(false);
         }
         more
     }

@@ -1,7 +1,7 @@
 //! What a capture lost since it was last asked.
 
 use super::clock::Stopwatch;
-use crate::limits::{LOSSES_EVERY_MS, REACHED_BEHIND_NS, WAIT_MS};
+use crate::limits::{REACHED_BEHIND_NS, WAIT_MS};
 use weir_packet::source::{FrameBatch, Gap, Lost};
 
 /// Makes gaps of counts that grow.
@@ -45,10 +45,10 @@ impl Losses {
         Losses { asked, since: now, told: 0, by_wires: 0, gap, foreign, open }
     }
 
-    /// Whether it is time to ask again.
+    /// Whether it is time to ask again, so long after the last time.
     #[inline]
-    pub(super) fn are_due(&self) -> bool {
-        self.asked.elapsed_ms() >= LOSSES_EVERY_MS
+    pub(super) fn are_due(&self, every_ms: u32) -> bool {
+        self.asked.elapsed_ms() >= every_ms
     }
 
     /// Takes what is lost so far, asked between these two times, as far as these are known.

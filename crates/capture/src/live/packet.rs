@@ -15,10 +15,11 @@
 //! that of their times to within the time of a block, far less than windows wait for.
 
 use super::clock::Stopwatch;
-use super::driver::{Driver, Links, LiveDevice};
+use super::driver::{Driver, Driving, Links, LiveDevice};
 use super::indices::Indices;
 use super::ring::Ring;
-use super::{LiveOptions, State, error, open};
+use super::watch::Watch;
+use super::{LinkState, LiveOptions, error, open};
 use crate::limits::{REACHED_BEHIND_NS, RING_PAUSE_NS};
 use crate::sys;
 use crate::sys::packet::{Poll, pause};
@@ -32,10 +33,10 @@ use weir_packet::source::{Account, FrameBatch, LinkType, Lost, Source, SourceErr
 /// # Errors
 /// When there is no such interface, the process may not, or the kernel refuses what the options
 /// ask for.
-pub(super) fn open_live(
-    names: &[String],
-    options: LiveOptions,
-) -> Result<Box<dyn Source>, SourceError> {
+pub fn open_live(names: &[String], options: LiveOptions) -> Result<Box<dyn Source>, SourceError> {
+    // Before the sockets are, so that nothing happens between. Where the kernel does not say, what
+    // the sockets find is told.
+    let watch = options.events.as_ref().and_then(|_| Watch::new(names).ok());
     let (wires, rings) = open::open(names, &options)?;
     let poll = Poll::new(rings.iter().map(|ring| &ring.socket));
     let indices = match wires.iter().any(|wire| wire.index == 0) {
@@ -46,7 +47,9 @@ pub(super) fn open_live(
         }
     };
     let device = PacketSockets { wires, rings, poll, indices, oldest: 0 };
-    Ok(Box::new(Driver::new(device, names.iter().cloned(), options)))
+    let links = Links::new(names.iter().cloned(), options.events).watched(watch);
+    let driving = Driving { stamps: options.stamps, stop: options.stop, ..Driving::default() };
+    Ok(Box::new(Driver::new(device, links, driving)))
 }
 
 /// An interface.
@@ -75,6 +78,8 @@ struct PacketSockets {
 }
 
 impl LiveDevice for PacketSockets {
+    const LOSSES_EVERY_MS: u32 = crate::limits::LOSSES_EVERY_MS;
+
     fn look(&mut self, _until: i64, _links: &mut Links) -> Result<bool, SourceError> {
         Ok(self.find_oldest())
     }
@@ -116,8 +121,8 @@ impl LiveDevice for PacketSockets {
             let up = |f: &sys::interface::Facts| {
                 f.index == wire.index && f.flags & libc::IFF_UP as u32 != 0
             };
-            if links.state(number) == State::Down && known.iter().any(up) {
-                links.turn(number, State::Up);
+            if links.state(number) == LinkState::Down && known.iter().any(up) {
+                links.turn(number, LinkState::Up);
             }
         }
     }
@@ -182,7 +187,7 @@ impl PacketSockets {
             }
             match ring.take_error().map_err(|e| error(links.name(ring.wire), e))? {
                 Some(e) if e.raw_os_error() == Some(libc::ENETDOWN) => {
-                    links.turn(ring.wire, State::Down);
+                    links.turn(ring.wire, LinkState::Down);
                 }
                 Some(e) => return Err(error(links.name(ring.wire), e)),
                 None => {}
@@ -196,10 +201,10 @@ impl PacketSockets {
     fn look_for_gone(&mut self, links: &mut Links) {
         for (number, ring) in self.rings.iter().enumerate() {
             let gone = || matches!(ring.socket.interface(), Ok(None));
-            if links.state(ring.wire) == State::Down && gone() {
-                links.turn(ring.wire, State::Gone);
+            if links.state(ring.wire) == LinkState::Down && gone() {
+                links.turn(ring.wire, LinkState::Gone);
             }
-            if links.state(ring.wire) == State::Gone {
+            if links.state(ring.wire) == LinkState::Gone {
                 self.poll.forget(number);
             }
         }

@@ -10,8 +10,8 @@
 
 mod wire;
 
-use super::driver::{Driver, Links, LiveDevice};
-use super::{ANY, LiveOptions, Stamps, State, check_names, error};
+use super::driver::{Driver, Driving, Links, LiveDevice};
+use super::{ANY, LinkState, LiveOptions, Stamps, check_names, error};
 use crate::buffers::Buffers;
 use crate::limits::{PCAP_FAILURES_MAX, REACHED_BEHIND_NS, RETIRE_MS, STREAM_BUFFER};
 use crate::sys::libpcap::device;
@@ -68,7 +68,9 @@ pub fn open_pcap(names: &[String], options: LiveOptions) -> Result<PcapSource, S
     let wires = wires.collect::<Result<Vec<Wire>, SourceError>>()?;
     let snaplen = options.snaplen;
     let device = PcapDevices { wires, buffers, snaplen, oldest: 0, failed: None };
-    Ok(PcapSource(Driver::new(device, names.iter().cloned(), options)))
+    let links = Links::new(names.iter().cloned(), options.events);
+    let driving = Driving { stamps: options.stamps, stop: options.stop, ..Driving::default() };
+    Ok(PcapSource(Driver::new(device, links, driving)))
 }
 
 /// Packets of some devices, by libpcap.
@@ -131,6 +133,8 @@ struct PcapDevices {
 }
 
 impl LiveDevice for PcapDevices {
+    const LOSSES_EVERY_MS: u32 = crate::limits::LOSSES_EVERY_MS;
+
     fn look(&mut self, until: i64, links: &mut Links) -> Result<bool, SourceError> {
         if self.failed.is_none() && until != i64::MIN {
             self.failed = self.load(until, links).err();
@@ -161,7 +165,7 @@ impl LiveDevice for PcapDevices {
         let fds: Vec<_> = self.wires.iter().map(|wire| wire.device.fd()).collect();
         let blind = fds.iter().any(Option::is_none);
         let ms = if blind { most_ms.min(RETIRE_MS) } else { most_ms };
-        let there = fds.iter().enumerate().filter(|(at, _)| links.state(*at) != State::Gone);
+        let there = fds.iter().enumerate().filter(|(at, _)| links.state(*at) != LinkState::Gone);
         let mut fds: Vec<PollFd<'_>> = there
             .filter_map(|(_, fd)| fd.as_ref().map(|fd| PollFd::new(fd, PollFlags::IN)))
             .collect();
@@ -186,7 +190,7 @@ impl LiveDevice for PcapDevices {
     fn watch(&mut self, links: &mut Links) {
         self.count_drops();
         for (number, wire) in self.wires.iter().enumerate() {
-            if links.state(number) == State::Gone {
+            if links.state(number) == LinkState::Gone {
                 continue;
             }
             if let Some(state) = wire.now() {
@@ -244,19 +248,19 @@ impl PcapDevices {
         message: String,
         links: &mut Links,
     ) -> Result<(), SourceError> {
-        if links.state(number) == State::Gone {
+        if links.state(number) == LinkState::Gone {
             return Ok(());
         }
         let wire = &mut self.wires[number];
         wire.failures += 1;
         match wire.now() {
-            Some(State::Up) if wire.failures > PCAP_FAILURES_MAX => {}
-            Some(State::Up | State::Down) => {
-                links.turn(number, State::Down);
+            Some(LinkState::Up) if wire.failures > PCAP_FAILURES_MAX => {}
+            Some(LinkState::Up | LinkState::Down) => {
+                links.turn(number, LinkState::Down);
                 return Ok(());
             }
-            Some(State::Gone) => {
-                links.turn(number, State::Gone);
+            Some(LinkState::Gone) => {
+                links.turn(number, LinkState::Gone);
                 return Ok(());
             }
             None => {}

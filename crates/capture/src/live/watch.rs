@@ -5,110 +5,26 @@
 //! whichever way its frames come and however many there are.
 
 use super::clock::Stopwatch;
-use super::{ANY, Event, LiveOptions, State, Tell};
+use super::{ANY, Event, LinkState, Tell};
 use crate::limits::{INDICES_MAX, INTERFACES_EVERY_MS};
 use crate::xdp::link::{Interface, Interfaces, LinkChange, LinkChanges};
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
-use weir_packet::source::{Account, FrameBatch, Source, SourceError};
-
-/// Captures from interfaces of the network namespace of the calling thread, by their names;
-/// [`ANY`] means all, as cooked frames. It ends when [`LiveOptions::stop`] is set, or
-/// when the last of them is removed.
-///
-/// # Errors
-/// When there is no such interface, the process may not, or the kernel refuses what the options
-/// ask for.
-pub fn open_live(
-    names: &[String],
-    mut options: LiveOptions,
-) -> Result<Box<dyn Source>, SourceError> {
-    let Some(tell) = options.events.take() else {
-        return super::packet::open_live(names, options);
-    };
-    // Before the sockets are, so that nothing happens between.
-    let Ok(watch) = Watch::new(names) else {
-        // The source tells what it finds itself.
-        options.events = Some(tell);
-        return super::packet::open_live(names, options);
-    };
-    let tell = Arc::new(Mutex::new(tell));
-    let theirs = Arc::clone(&tell);
-    let rest = move |event: &Event| {
-        if !matches!(event, Event::Down(_) | Event::Up(_) | Event::Gone(_)) {
-            theirs.lock().unwrap_or_else(PoisonError::into_inner)(event);
-        }
-    };
-    options.events = Some(Box::new(rest));
-    let source = super::packet::open_live(names, options)?;
-    let tell = move |event: &Event| tell.lock().unwrap_or_else(PoisonError::into_inner)(event);
-    Ok(Box::new(Watched::with(source, watch, Box::new(tell))))
-}
-
-/// A source of frames of interfaces, and what becomes of these.
-pub struct Watched<S> {
-    source: S,
-    watch: Watch,
-    looked: Option<Stopwatch>,
-    tell: Tell,
-}
-
-impl<S: Source> Watched<S> {
-    /// Frames of `source`, which come from interfaces of these names ([`ANY`] for all). What
-    /// becomes of them is told, by the thread that reads.
-    ///
-    /// # Errors
-    /// When the kernel does not say.
-    pub fn new(source: S, names: &[String], tell: Tell) -> io::Result<Watched<S>> {
-        Ok(Watched::with(source, Watch::new(names)?, tell))
-    }
-
-    fn with(source: S, watch: Watch, tell: Tell) -> Watched<S> {
-        Watched { source, watch, looked: None, tell }
-    }
-}
-
-impl<S: Source> Source for Watched<S> {
-    fn fill(&mut self, batch: &mut FrameBatch) -> Result<bool, SourceError> {
-        let more = self.source.fill(batch);
-        let due = |looked: Stopwatch| looked.elapsed_ms() >= INTERFACES_EVERY_MS;
-        let over = !matches!(more, Ok(true));
-        if over || self.looked.is_none_or(due) {
-            self.watch.look(&self.tell);
-            self.looked = Some(Stopwatch::start());
-        }
-        if over {
-            // What ended the source may not have been said yet.
-            self.watch.compare(&self.tell);
-        }
-        more
-    }
-
-    fn is_ready(&mut self) -> bool {
-        self.source.is_ready()
-    }
-
-    fn account(&self) -> Account {
-        self.source.account()
-    }
-
-    fn interfaces(&self) -> Vec<(String, Account)> {
-        self.source.interfaces()
-    }
-}
 
 /// Interfaces that are watched.
-struct Watch {
+pub(crate) struct Watch {
     changes: LinkChanges,
     all: Interfaces,
     /// Whether those to come are, too.
     any: bool,
     known: Known,
+    looked: Option<Stopwatch>,
 }
 
 impl Watch {
-    fn new(names: &[String]) -> io::Result<Watch> {
+    /// Watches interfaces of these names, [`ANY`] for all. What happens from now on is kept until
+    /// it is told.
+    pub(crate) fn new(names: &[String]) -> io::Result<Watch> {
         // In this order: what happens between is said twice, which does no harm.
         let (changes, all) = (LinkChanges::open()?, Interfaces::open()?);
         let any = names.iter().any(|name| name == ANY);
@@ -118,7 +34,20 @@ impl Watch {
                 known.begin(interface, any);
             }
         }
-        Ok(Watch { changes, all, any, known })
+        Ok(Watch { changes, all, any, known, looked: None })
+    }
+
+    /// Tells what happened, if that was not done just now, or where the capture is over: what ended
+    /// it may not have been said yet, so that interfaces are asked then.
+    pub(crate) fn look_at_times(&mut self, over: bool, tell: &Tell) {
+        let is_due = |looked: Stopwatch| looked.elapsed_ms() >= INTERFACES_EVERY_MS;
+        if over || self.looked.is_none_or(is_due) {
+            self.look(tell);
+            self.looked = Some(Stopwatch::start());
+        }
+        if over {
+            self.compare(tell);
+        }
     }
 
     /// Tells what happened since the last time.
@@ -156,7 +85,7 @@ struct Known {
 /// An interface as it was last said to be.
 struct Link {
     name: String,
-    state: State,
+    state: LinkState,
     /// Whether it was told that it is down: then that it is up again is told, too.
     told: bool,
 }
@@ -166,8 +95,8 @@ impl Known {
     /// rule; one that was asked for is not to be, which is told first.
     fn begin(&mut self, interface: Interface, any: bool) {
         let (state, told) = match interface.up {
-            true => (State::Up, false),
-            false => (State::Down, !any),
+            true => (LinkState::Up, false),
+            false => (LinkState::Down, !any),
         };
         if told {
             self.untold.push(Event::Down(interface.name.clone()));
@@ -184,12 +113,12 @@ impl Known {
             return;
         };
         link.name = interface.name;
-        let state = if interface.up { State::Up } else { State::Down };
+        let state = if interface.up { LinkState::Up } else { LinkState::Down };
         if std::mem::replace(&mut link.state, state) == state {
             return;
         }
-        let tells = state == State::Down || link.told;
-        link.told = state == State::Down;
+        let tells = state == LinkState::Down || link.told;
+        link.told = state == LinkState::Down;
         if tells {
             tell(&state.event(link.name.clone()));
         }
@@ -198,7 +127,7 @@ impl Known {
     /// An interface was removed, or is another namespace's now.
     fn goes(&mut self, index: u32, tell: &Tell) {
         if let Some(link) = self.links.remove(&index) {
-            tell(&State::Gone.event(link.name));
+            tell(&LinkState::Gone.event(link.name));
         }
     }
 }
@@ -206,6 +135,7 @@ impl Known {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::{Arc, Mutex};
 
     /// What is told of interface 7, which is captured by `name`, as it is said to be so.
     fn told(any: bool, at_first: bool, then: &[Option<bool>]) -> Vec<String> {

@@ -2,8 +2,8 @@
 //! terminal that somebody stopped.
 
 use crate::limits::{STALLED_MS, STALLED_STEP_MS};
+use crate::live::clock::steady;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::time::{ClockId, clock_gettime};
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::AsFd as _;
@@ -78,8 +78,7 @@ impl StoppableWriter {
 }
 
 fn now_ms() -> i64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    now.tv_sec * 1000 + now.tv_nsec / 1_000_000
+    steady() / 1_000_000
 }
 
 impl Write for StoppableWriter {

@@ -7,17 +7,20 @@ use super::mode::Mode;
 use super::program::Redirect;
 use super::queue::Queue;
 use crate::ebpf::Link;
-use crate::limits::{
-    WAIT_MS, XDP_COUNTS_EVERY_MS, XDP_GATHER_FRAMES_MIN, XDP_GATHER_FROM, XDP_GATHER_NS,
-};
+use crate::limits::{WAIT_MS, XDP_GATHER_FRAMES_MIN, XDP_GATHER_FROM, XDP_GATHER_NS};
+use crate::live::Tell;
+use crate::live::clock::system;
+use crate::live::driver::{Driver, Driving, Links, LiveDevice};
+use crate::live::watch::Watch;
 use rustix::event::{Timespec, epoll, poll};
-use rustix::time::{ClockId, clock_gettime};
 use std::cell::Cell;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use weir_packet::interface::{InterfaceNames, Via};
-use weir_packet::source::{Account, FrameBatch, Gap, Lost, Source, SourceError};
+use weir_packet::source::{Account, FrameBatch, Lost, Source, SourceError};
 
 const NS_PER_MS: i64 = 1_000_000;
 
@@ -67,7 +70,10 @@ pub struct QueueCounts {
 /// What is lost is asked of the kernel every
 /// [some milliseconds](crate::limits::XDP_COUNTS_EVERY_MS) while frames come, and whenever none
 /// does; [`Source::interfaces`] asks anew.
-pub struct XdpSource {
+pub struct XdpSource(Driver<XdpQueues>);
+
+/// All queues of a capture.
+struct XdpQueues {
     // Before the queues, so that no frame goes to a socket that is closed.
     ports: Vec<Port>,
     queues: Vec<Queue>,
@@ -79,19 +85,14 @@ pub struct XdpSource {
     busy_poll: bool,
     /// Whether there is memory for what comes while more of it is waited for.
     gathers: bool,
-    /// The queue to look at first.
+    /// The queue to look at first; it has frames at hand where there are some.
     next: usize,
-    seq: u64,
-    /// Where `seq` was when frames were waited for.
+    /// Frames handed out.
+    delivered: u64,
+    /// How many that were when frames were waited for.
     waited_at: u64,
     /// The latest time stamp.
     now: i64,
-    ended: bool,
-    lost: Cell<Lost>,
-    /// When that was asked for.
-    lost_at: i64,
-    /// Frames of it that batches have said.
-    told: u64,
 }
 
 impl Port {
@@ -135,8 +136,9 @@ impl XdpSource {
             let data = epoll::EventData::new_u64(i as u64);
             epoll::add(&sockets, &queue.socket, data, epoll::EventFlags::IN).map_err(failed)?;
         }
+        let names: Vec<String> = ports.iter().map(|port| port.name.clone()).collect();
         let gathers = queues.iter().all(|queue| queue.frames >= XDP_GATHER_FRAMES_MIN);
-        Ok(XdpSource {
+        let device = XdpQueues {
             ports,
             queues,
             gathers,
@@ -147,19 +149,36 @@ impl XdpSource {
             snap: options.snap,
             names: options.interfaces.clone(),
             next: 0,
-            seq: 0,
+            delivered: 0,
             waited_at: 0,
             now: 0,
-            ended: false,
-            lost: Cell::default(),
-            lost_at: 0,
-            told: 0,
-        })
+        };
+        let driving = Driving { began_before: true, ..Driving::default() };
+        Ok(XdpSource(Driver::new(device, Links::new(names, None), driving)))
+    }
+
+    /// Ends it once `stop` is set: what has come is delivered.
+    #[must_use]
+    pub fn ending_by(mut self, stop: &Arc<AtomicBool>) -> XdpSource {
+        self.0.end_by(stop);
+        self
+    }
+
+    /// Tells what becomes of its interfaces, by the thread that reads.
+    ///
+    /// # Errors
+    /// When the kernel does not say.
+    pub fn telling(mut self, tell: Tell) -> Result<XdpSource, SourceError> {
+        let names: Vec<String> = self.0.device().ports.iter().map(|p| p.name.clone()).collect();
+        let watch = Watch::new(&names)
+            .map_err(|source| SourceError::Io { name: names.join(", "), source })?;
+        self.0.tell(Links::new(names, Some(tell)).watched(Some(watch)));
+        Ok(self)
     }
 
     /// In which mode each interface is captured.
     pub fn modes(&self) -> &[Mode] {
-        &self.modes
+        &self.0.device().modes
     }
 
     /// What became of the frames of each queue.
@@ -167,8 +186,9 @@ impl XdpSource {
     /// # Errors
     /// When the kernel does not say.
     pub fn queues(&self) -> io::Result<Vec<QueueCounts>> {
+        let queues = self.0.device();
         let counts = |queue: &Queue| {
-            let port = &self.ports[queue.port];
+            let port = &queues.ports[queue.port];
             let socket = queue.socket.statistics()?;
             Ok(QueueCounts {
                 interface: port.name.clone(),
@@ -180,11 +200,33 @@ impl XdpSource {
                 out_of_memory: socket.rx_fill_ring_empty_descs.unwrap_or(0),
             })
         };
-        self.queues.iter().map(counts).collect()
+        queues.queues.iter().map(counts).collect()
+    }
+}
+
+impl Source for XdpSource {
+    fn fill(&mut self, batch: &mut FrameBatch) -> Result<bool, SourceError> {
+        self.0.fill(batch)
     }
 
-    /// Fills a batch from the first queue, in turn, that has frames; whether one had.
-    fn take(&mut self, batch: &mut FrameBatch) -> bool {
+    fn is_ready(&mut self) -> bool {
+        self.0.is_ready()
+    }
+
+    fn account(&self) -> Account {
+        self.0.account()
+    }
+
+    fn interfaces(&self) -> Vec<(String, Account)> {
+        self.0.interfaces()
+    }
+}
+
+impl LiveDevice for XdpQueues {
+    const LOSSES_EVERY_MS: u32 = crate::limits::XDP_COUNTS_EVERY_MS;
+
+    /// Goes to the first queue, in turn, that has frames.
+    fn look(&mut self, until: i64, _links: &mut Links) -> Result<bool, SourceError> {
         for i in 0..self.queues.len() {
             let at = (self.next + i) % self.queues.len();
             let queue = &mut self.queues[at];
@@ -192,22 +234,31 @@ impl XdpSource {
                 continue;
             }
             queue.collect(false);
-            let n = queue.receive(batch, self.now, self.seq, self.snap);
-            if n > 0 {
-                batch.set_via(0, self.ports[queue.port].via, &self.names);
-                self.seq += n;
-                self.next = at + 1;
-                return true;
+            if queue.can_lend() {
+                self.next = at;
+                return Ok(until != i64::MIN);
             }
         }
-        false
+        Ok(false)
     }
 
-    /// Waits for frames, for a while.
-    fn wait(&mut self) -> Result<(), SourceError> {
+    fn is_fresh(&self) -> bool {
+        true
+    }
+
+    fn lend(&mut self, batch: &mut FrameBatch, seq: u64) {
+        self.tick();
+        let queue = &mut self.queues[self.next];
+        self.delivered += queue.receive(batch, self.now, seq, self.snap);
+        batch.set_via(0, self.ports[queue.port].via, &self.names);
+        batch.set_reached(self.now);
+        self.next = (self.next + 1) % self.queues.len();
+    }
+
+    fn wait(&mut self, most_ms: u32, links: &mut Links) -> Result<(), SourceError> {
         if self.busy_poll {
             self.queues.iter().for_each(|queue| queue.socket.wake());
-            if self.queues.iter_mut().any(Queue::has_frames) {
+            if self.queues.iter_mut().any(|queue| queue.has_frames() && queue.can_lend()) {
                 return Ok(());
             }
         } else if self.gather() {
@@ -218,27 +269,90 @@ impl XdpSource {
             self.queues.iter_mut().for_each(|queue| queue.collect(true));
             // Batches that are let go wake nobody: where memory is short, it is looked after.
             let short = self.queues.iter().any(Queue::is_short);
-            let turn_ms = if short { 1 } else { WAIT_MS };
+            let turn_ms = if short { 1 } else { most_ms };
             if self.queues.iter_mut().any(|queue| queue.has_frames() && !queue.can_lend()) {
                 // Frames wait for a batch; the sockets would say so again and again.
                 nap(turn_ms);
             } else if self.sockets_ready(turn_ms)? {
-                return Ok(());
+                // A socket that has failed says so at once, again and again.
+                return if self.queues.iter_mut().any(Queue::has_frames) {
+                    Ok(())
+                } else {
+                    self.check(links)
+                };
             }
             waited_ms += turn_ms;
             let ready = |queue: &mut Queue| queue.has_frames() && queue.can_lend();
-            if waited_ms >= WAIT_MS || self.queues.iter_mut().any(ready) {
+            if waited_ms >= most_ms || self.queues.iter_mut().any(ready) {
                 return Ok(());
             }
         }
     }
 
+    /// Frames get the time at which they are taken.
+    fn reached(&self, now: Option<i64>) -> Option<i64> {
+        Some(now?.max(self.now))
+    }
+
+    /// Asks all sockets: one whose interface is gone does not say so by itself.
+    fn check(&mut self, _links: &mut Links) -> Result<(), SourceError> {
+        for queue in &self.queues {
+            if let Some(error) = queue.socket.error() {
+                let name = &self.ports[queue.port].name;
+                let doing = "receiving frames; is the interface gone?";
+                return Err(refused(name, Some(queue.number), doing, Refused::Other(error)));
+            }
+        }
+        Ok(())
+    }
+
+    /// The kernel says by itself how interfaces are.
+    fn watch(&mut self, _links: &mut Links) {
+        self.count_drops();
+    }
+
+    fn count_drops(&self) {
+        for port in &self.ports {
+            // An interface that is gone counts no more, and a counter that can't be read stays.
+            if let Ok(Some(now)) = self.known.by_index(port.index) {
+                port.missed.set(now.missed.saturating_sub(port.missed_before));
+            }
+        }
+    }
+
+    fn lost(&self) -> Lost {
+        let mut lost = Lost::default();
+        (0..self.ports.len()).for_each(|at| lost.merge(self.lost_of(at)));
+        lost
+    }
+
+    /// The program stays: frames that it would pass on would reach the stack.
+    fn close(&mut self, _now: Option<i64>, _links: &Links) -> Result<i64, SourceError> {
+        Ok(i64::MAX)
+    }
+
+    /// Where nothing came for a while, nothing is on its way.
+    fn is_drained(&self, ending_ms: u32) -> bool {
+        ending_ms >= WAIT_MS
+    }
+
+    fn accounts(&self) -> Vec<Account> {
+        let account = |at: usize| {
+            let own = self.queues.iter().filter(|queue| queue.port == at);
+            let received = own.map(|queue| queue.delivered).sum();
+            Account { received, lost: self.lost_of(at), ..Account::default() }
+        };
+        (0..self.ports.len()).map(account).collect()
+    }
+}
+
+impl XdpQueues {
     /// While frames come fast, waits for more of them than the kernel brings at a time: to be woken
     /// for each few, and to work on a batch that is nearly empty, takes longer than they themselves
     /// do. Whether some have come.
     fn gather(&mut self) -> bool {
-        let fast = self.seq - self.waited_at >= XDP_GATHER_FROM;
-        self.waited_at = self.seq;
+        let fast = self.delivered - self.waited_at >= XDP_GATHER_FROM;
+        self.waited_at = self.delivered;
         if !fast || !self.gathers {
             return false;
         }
@@ -259,32 +373,14 @@ impl XdpSource {
         }
     }
 
-    /// Whether all sockets are well. One whose interface is gone does not say so by itself.
-    fn check(&self) -> Result<(), SourceError> {
-        for queue in &self.queues {
-            if let Some(error) = queue.socket.error() {
-                let name = &self.ports[queue.port].name;
-                let doing = "receiving frames; is the interface gone?";
-                return Err(refused(name, Some(queue.number), doing, Refused::Other(error)));
-            }
-        }
-        Ok(())
-    }
-
     /// Moves the clock, which never runs backwards.
     fn tick(&mut self) {
-        let time = clock_gettime(ClockId::Realtime);
-        let now = time.tv_sec.saturating_mul(1_000_000_000).saturating_add(time.tv_nsec);
-        self.now = self.now.max(now);
+        self.now = self.now.max(system());
     }
 
     /// What one interface has lost.
     fn lost_of(&self, at: usize) -> Lost {
         let port = &self.ports[at];
-        // An interface that is gone counts no more, and a counter that can't be read stays.
-        if let Ok(Some(now)) = self.known.by_index(port.index) {
-            port.missed.set(now.missed.saturating_sub(port.missed_before));
-        }
         let passed = port.redirect.passed().unwrap_or(port.passed_before);
         let mut lost = Lost {
             interface: port.missed.get(),
@@ -298,76 +394,6 @@ impl XdpSource {
             lost.kernel += socket.rx_dropped - no_memory;
         }
         lost
-    }
-
-    fn count(&mut self) {
-        self.lost_at = self.now;
-        let mut lost = Lost::default();
-        (0..self.ports.len()).for_each(|at| lost.merge(self.lost_of(at)));
-        self.lost.set(lost);
-    }
-
-    /// Asks what was lost since it was last asked, and says it with a batch.
-    fn tell_losses(&mut self, batch: &mut FrameBatch) {
-        // A first time there is not: frames may have been lost since the program was attached.
-        let since = if self.lost_at == 0 { i64::MIN } else { self.lost_at };
-        self.count();
-        // Some may have been lost while it was counted.
-        self.tick();
-        let lost = self.lost.get().total();
-        let (frames, until) = (lost.saturating_sub(self.told), self.now);
-        if frames > 0 {
-            self.told = lost;
-            batch.set_gap(Gap { frames, since, until });
-        }
-    }
-}
-
-impl Source for XdpSource {
-    fn fill(&mut self, batch: &mut FrameBatch) -> Result<bool, SourceError> {
-        batch.clear();
-        if self.ended {
-            return Ok(false);
-        }
-        self.tick();
-        if !self.take(batch) {
-            let waited = self.wait();
-            self.tick();
-            if !self.take(batch) {
-                self.tell_losses(batch);
-                if let Err(error) = waited.and_then(|()| self.check()) {
-                    self.ended = true;
-                    return Err(error);
-                }
-            }
-        }
-        if self.now - self.lost_at > i64::from(XDP_COUNTS_EVERY_MS) * NS_PER_MS {
-            self.tell_losses(batch);
-        }
-        batch.set_reached(self.now);
-        Ok(true)
-    }
-
-    fn is_ready(&mut self) -> bool {
-        self.ended || self.queues.iter_mut().any(|queue| queue.has_frames() && queue.can_lend())
-    }
-
-    fn account(&self) -> Account {
-        Account { received: self.seq, lost: self.lost.get(), ..Account::default() }
-    }
-
-    fn interfaces(&self) -> Vec<(String, Account)> {
-        let mut all = Lost::default();
-        let accounts = self.ports.iter().enumerate().map(|(at, port)| {
-            let lost = self.lost_of(at);
-            all.merge(lost);
-            let own = self.queues.iter().filter(|queue| queue.port == at);
-            let received = own.map(|queue| queue.delivered).sum();
-            (port.name.clone(), Account { received, lost, ..Account::default() })
-        });
-        let accounts = accounts.collect();
-        self.lost.set(all);
-        accounts
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::super::indices::Indices;
 use super::super::program_of;
-use super::{Stamps, State, error, is_any};
+use super::{LinkState, Stamps, error, is_any};
 use crate::buffers::{Buffer, Buffers};
 use crate::cbpf::Program;
 use crate::limits::{RETIRE_MS, RING_BUFFER_MAX, STREAM_BUFFER};
@@ -268,26 +268,26 @@ impl Wire {
 
     /// How the device is; `None` where that can't be told.
     #[cfg(target_os = "linux")]
-    pub(super) fn now(&self) -> Option<State> {
+    pub(super) fn now(&self) -> Option<LinkState> {
         if self.index == 0 {
             return None;
         }
         let known = crate::sys::interface::list().ok()?;
         let found = known.iter().find(|f| f.index == self.index);
-        Some(found.map_or(State::Gone, |f| match f.flags & libc::IFF_UP as u32 {
-            0 => State::Down,
-            _ => State::Up,
+        Some(found.map_or(LinkState::Gone, |f| match f.flags & libc::IFF_UP as u32 {
+            0 => LinkState::Down,
+            _ => LinkState::Up,
         }))
     }
 
     /// How the device is; `None` where that can't be told.
     #[cfg(not(target_os = "linux"))]
-    pub(super) fn now(&self) -> Option<State> {
+    pub(super) fn now(&self) -> Option<LinkState> {
         let known = device::list().ok()?;
         let found = known.iter().find(|device| device.name == self.name);
-        Some(found.map_or(State::Gone, |device| match device.flags & device::UP {
-            0 => State::Down,
-            _ => State::Up,
+        Some(found.map_or(LinkState::Gone, |device| match device.flags & device::UP {
+            0 => LinkState::Down,
+            _ => LinkState::Up,
         }))
     }
 
