@@ -25,8 +25,11 @@ use std::ptr::NonNull;
 use std::sync::{Mutex, PoisonError};
 use weir_packet::pcap::FileHeader;
 
-/// Names under which distributions ship it.
-const NAMES: [&str; 4] = ["libpcap.so.1", "libpcap.so.0.8", "libpcap.so", "libpcap.A.dylib"];
+/// Names under which systems ship it.
+#[cfg(target_vendor = "apple")]
+const NAMES: &[&str] = &["libpcap.A.dylib", "libpcap.dylib"];
+#[cfg(not(target_vendor = "apple"))]
+const NAMES: &[&str] = &["libpcap.so.1", "libpcap.so.0.8", "libpcap.so"];
 
 /// `PCAP_ERRBUF_SIZE`.
 const ERROR_BYTES: usize = 256;
@@ -179,17 +182,25 @@ impl Drop for Capture<'_> {
     }
 }
 
-/// Loads libpcap, or says in the loader's words why it can't be.
+/// Loads libpcap, or says what was looked for, and in the loader's words why it can't be had.
 fn library() -> Result<Library, String> {
-    let mut reason = String::new();
-    for name in NAMES {
+    first_of(NAMES)
+}
+
+/// Loads the first of these libraries that there is.
+fn first_of(names: &[&str]) -> Result<Library, String> {
+    let mut reasons = Vec::new();
+    for name in names {
         // SAFETY: loading libpcap runs no code that has requirements on us.
         match unsafe { Library::new(name) } {
             Ok(library) => return Ok(library),
-            Err(error) => reason = error.to_string(),
+            Err(error) => reasons.push(error.to_string()),
         }
     }
-    Err(reason)
+    // One that is there and can't be loaded says more than those that are not there.
+    let is_there = |reason: &&String| !reason.contains("No such file");
+    let reason = reasons.iter().find(is_there).or(reasons.first()).cloned().unwrap_or_default();
+    Err(format!("looked for {}; {reason}", names.join(", ")))
 }
 
 /// Copies a C string.
@@ -202,4 +213,23 @@ unsafe fn text(s: *const c_char) -> String {
     }
     // SAFETY: as the caller promises.
     unsafe { CStr::from_ptr(s) }.to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The name of another system's library was told, as the last that was looked for.
+    #[test]
+    fn a_library_that_is_missing_is_told_by_what_was_looked_for() {
+        let names = ["libweir-is-not-there.so.1", "libweir-is-not-there.so"];
+        let reason = first_of(&names).expect_err("there is none");
+        assert!(
+            reason.starts_with("looked for libweir-is-not-there.so.1, libweir-is-"),
+            "{reason}"
+        );
+        assert!(reason.contains("; libweir-is-not-there.so.1: cannot open"), "{reason}");
+        let is_elf = NAMES.iter().all(|name| name.contains(".so"));
+        assert_eq!(is_elf, !cfg!(target_vendor = "apple"));
+    }
 }
