@@ -7,6 +7,7 @@
 mod block;
 pub mod clock;
 pub mod driver;
+mod error;
 mod indices;
 #[cfg(target_os = "linux")]
 mod interface;
@@ -23,6 +24,7 @@ mod ring;
 #[cfg(target_os = "linux")]
 pub(crate) mod watch;
 
+pub use error::{LiveError, PcapError};
 #[cfg(target_os = "linux")]
 pub use interface::{Interface, interfaces};
 #[cfg(target_os = "linux")]
@@ -32,9 +34,9 @@ pub use pcap::{Device, PcapSource, devices, open_pcap};
 use crate::bpf::Filter;
 use crate::cbpf::Instruction;
 use crate::limits::{LIVE_INTERFACES_MAX, RING_BUFFER};
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::{fmt, io};
 use weir_packet::interface::InterfaceNames;
 use weir_packet::limits::CAPLEN_MAX;
 use weir_packet::source::SourceError;
@@ -191,39 +193,22 @@ impl LinkState {
 
 /// Refuses too many names, and those that are given twice.
 fn check_names(names: &[String]) -> Result<(), SourceError> {
-    let refuse = |name: &str, reason: String| Err(error(name, io::Error::other(reason)));
     if names.is_empty() || names.len() > LIVE_INTERFACES_MAX {
-        let reason = format!("{} interfaces, where 1 to {LIVE_INTERFACES_MAX} can be", names.len());
-        return refuse(ANY, reason);
+        return Err(LiveError::Interfaces(names.len()).on(ANY));
     }
     for (i, name) in names.iter().enumerate() {
         if names[..i].contains(name) {
-            return refuse(name, "is given twice; its frames would count twice".to_owned());
+            return Err(LiveError::Twice.on(name));
         }
         if name == ANY && names.len() > 1 {
-            return refuse(name, "has the frames of all others; give it alone".to_owned());
+            return Err(LiveError::BesideAll.on(name));
         }
     }
     Ok(())
 }
 
-/// There is no capture by AF_PACKET here, whatever is asked for: the error within a
-/// [`SourceError::Io`], by which to know that another way may do.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct NoPacketSockets;
-
-impl fmt::Display for NoPacketSockets {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(
-            "there are no packet sockets here (CONFIG_PACKET of the kernel, \
-             RestrictAddressFamilies= of a service)",
-        )
-    }
-}
-
-impl std::error::Error for NoPacketSockets {}
-
-fn error(name: &str, source: io::Error) -> SourceError {
+#[cfg(target_os = "linux")]
+fn error(name: &str, source: std::io::Error) -> SourceError {
     SourceError::Io { name: name.to_owned(), source }
 }
 

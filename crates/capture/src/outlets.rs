@@ -233,8 +233,7 @@ impl Outlets {
         let wait_ns = if self.captured.is_empty() { SEND_WAIT_FILE_NS } else { SEND_WAIT_LIVE_NS };
         for outlet in outlets {
             let Some(name) = name(outlet, self.pass.as_deref()) else { continue };
-            let refused =
-                |e: PlaceError| io::Error::new(io::ErrorKind::InvalidInput, e.to_string());
+            let refused = |e: PlaceError| io::Error::new(io::ErrorKind::InvalidInput, e);
             let place = Place::of(name).map_err(refused)?;
             if place == Place::File || self.wires.iter().any(|wire| wire.name == name) {
                 continue;

@@ -5,12 +5,14 @@
 //! first. Both keep nanoseconds. `-` is standard output, as pcap. An existing file is overwritten,
 //! unless it is a capture being read.
 
+mod error;
 mod format;
 mod made;
 mod output;
 mod rotate;
 mod stoppable;
 
+pub use error::WriteError;
 pub use made::Made;
 pub use rotate::Rotation;
 pub use stoppable::StoppableWriter;
@@ -203,22 +205,21 @@ impl Egress for Files {
             }
             if let Some(ending) = [".gz", ".zst"].into_iter().find(|e| name.ends_with(e)) {
                 let plain = name.strip_suffix(ending).unwrap_or(name);
-                return Err(refused(&format!(
-                    "{name}: captures are not written compressed; name it {plain}"
-                )));
+                let (name, plain) = (name.to_owned(), plain.to_owned());
+                return Err(WriteError::Compressed { name, plain }.into());
             }
             let rotation = self.rotation.filter(|_| *outlet == Outlet::Pass);
             let further = rotation.map(|r| Further::new(r, name)).transpose()?;
             if let Some(folder) = further.as_ref().map(Further::folder).filter(|f| !f.is_dir()) {
-                let reason = format!("{name}: there is no folder {}", folder.display());
-                return Err(io::Error::new(io::ErrorKind::NotFound, reason));
+                let (name, folder) = (name.to_owned(), folder.to_owned());
+                return Err(WriteError::NoFolder { name, folder }.into());
             }
             let format = Format::of(name);
             let name = &further.as_ref().map_or(name.to_owned(), Further::name);
-            let named = |e: io::Error| io::Error::new(e.kind(), format!("{name}: {e}"));
+            let named = WriteError::of(name);
             if name == "-" {
                 if known.iter().any(|(_, other)| other == name) {
-                    return Err(refused("standard output takes the packets of one end only"));
+                    return Err(WriteError::SecondStdout.into());
                 }
                 known.push((Id::STDOUT, name.to_owned()));
                 let output = Output::new(outlet, name, format, Some(Id::STDOUT));
@@ -231,26 +232,22 @@ impl Egress for Files {
                 continue;
             }
             // While packets come, nobody waits for who is to read a pipe.
-            let file = made.open(Path::new(name), !self.begun).map_err(named)?;
-            let meta = file.metadata().map_err(named)?;
+            let file = made.open(Path::new(name), !self.begun).map_err(&named)?;
+            let meta = file.metadata().map_err(&named)?;
             let id = Id::of(&meta);
             if let Some(id) = id {
                 // An empty one is nothing to lose, and may have the number of one that is gone.
+                let name = name.clone();
                 if let Some(whole) = self.wrote(id).filter(|_| meta.len() > 0) {
-                    return Err(refused(&format!(
-                        "{name}: is a file that this run wrote for {whole}, and would be \
-                         overwritten"
-                    )));
+                    return Err(WriteError::Written { name, by: whole.to_owned() }.into());
                 }
                 if read.contains(&id) {
-                    return Err(refused(&format!(
-                        "{name}: is a capture being read, and would be overwritten"
-                    )));
+                    return Err(WriteError::IsRead { name }.into());
                 }
                 if let Some((_, other)) = known.iter().find(|(other, _)| *other == id) {
-                    return Err(refused(&format!("{name}: is the same file as {other}")));
+                    return Err(WriteError::Same { name, other: other.clone() }.into());
                 }
-                known.push((id, name.to_owned()));
+                known.push((id, name));
             }
             let output = Output::new(outlet, name, format, id);
             opened.push((Output { untouched: Some(file), ..output }, further));
@@ -325,10 +322,6 @@ impl Id {
         };
         Id::of(&meta.ok()?)
     }
-}
-
-fn refused(reason: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidInput, reason)
 }
 
 #[cfg(test)]

@@ -32,6 +32,7 @@ mod tests;
 pub(crate) mod tx;
 
 pub use crate::sys::bpf::Attach;
+pub use error::{Refused, XdpError};
 pub use mode::{Mode, WhyNot};
 pub use open::open_xdp;
 pub use source::{QueueCounts, XdpSource};

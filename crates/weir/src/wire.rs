@@ -9,8 +9,8 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use weir_capture::bpf::{Filter, Filtered};
 use weir_capture::live::{
-    ANY, Direction, Event, Handover, LiveOptions, NoPacketSockets, Tell, devices, interfaces,
-    open_live, open_pcap,
+    ANY, Direction, Event, Handover, LiveError, LiveOptions, Tell, devices, interfaces, open_live,
+    open_pcap,
 };
 use weir_capture::outlets::{Captured, CapturedBy};
 use weir_capture::xdp::{BusyPoll, XdpOptions, open_xdp};
@@ -345,10 +345,11 @@ fn only_pcap(names: &[String]) -> Option<String> {
 /// Why another way may do better than AF_PACKET, which failed so; `None` where it would not.
 fn instead(error: &SourceError) -> Option<&'static str> {
     match error {
-        SourceError::Io { source, .. }
-            if source.get_ref().is_some_and(|e| e.is::<NoPacketSockets>()) =>
-        {
-            Some("there are no packet sockets here")
+        SourceError::Io { source, .. } => {
+            match source.get_ref().and_then(|e| e.downcast_ref::<LiveError>()) {
+                Some(LiveError::NoPacketSockets(_)) => Some("there are no packet sockets here"),
+                _ => None,
+            }
         }
         _ => None,
     }
@@ -469,7 +470,13 @@ mod tests {
     fn what_libpcap_may_do_better() {
         let failed = |source| SourceError::Io { name: "eth0".to_owned(), source };
         let unsupported = io::ErrorKind::Unsupported;
-        assert!(instead(&failed(io::Error::new(unsupported, NoPacketSockets))).is_some());
+        assert!(
+            instead(&failed(io::Error::new(
+                unsupported,
+                LiveError::NoPacketSockets(unsupported.into())
+            )))
+            .is_some()
+        );
         // A ring, promiscuous mode, times of the adapter.
         assert!(instead(&failed(unsupported.into())).is_none());
         assert!(instead(&failed(io::ErrorKind::PermissionDenied.into())).is_none());

@@ -1,6 +1,6 @@
 //! The interfaces that can be captured from, and what their frames begin with.
 
-use super::ANY;
+use super::{ANY, LiveError};
 use crate::sys::interface::{self as sys, Facts};
 use crate::sys::packet::Shape;
 use std::io;
@@ -72,10 +72,10 @@ pub(super) fn shape(hardware: u16) -> (Shape, LinkType) {
     }
 }
 
-/// Words for an interface that there is not.
-pub(super) fn missing(known: &[Facts]) -> String {
-    let names: Vec<&str> = known.iter().map(|f| f.name.as_str()).chain([ANY]).collect();
-    format!("there is no such interface; there are {}", names.join(", "))
+/// The error of an interface that there is not.
+pub(super) fn missing(known: &[Facts]) -> LiveError {
+    let names = known.iter().map(|f| f.name.clone()).chain([ANY.to_owned()]);
+    LiveError::NoInterface { known: names.collect() }
 }
 
 #[cfg(test)]

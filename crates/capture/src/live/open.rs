@@ -5,7 +5,7 @@ use super::interface::{missing, shape};
 use super::packet::Wire;
 use super::program::{NOTHING, program};
 use super::ring::{Memory, Ring};
-use super::{ANY, Event, Handover, LiveOptions, NoPacketSockets, Stamps, check_names, error};
+use super::{ANY, Event, Handover, LiveError, LiveOptions, Stamps, check_names, error};
 use crate::cbpf::Program;
 use crate::limits::{
     KERNEL_FILTER_MAX, RETIRE_MS, RING_BLOCK, RING_BLOCKS_MIN, RING_BUFFER_MAX, RING_QUEUE,
@@ -49,14 +49,11 @@ pub(super) fn open(
 
 fn check(names: &[String], options: &LiveOptions) -> Result<(), SourceError> {
     check_names(names)?;
-    let refuse = |name: &str, reason: String| Err(error(name, io::Error::other(reason)));
     if !(1..=RINGS_MAX).contains(&options.rings) {
-        let reason = format!("{} rings, where 1 to {RINGS_MAX} can be", options.rings);
-        return refuse(&names[0], reason);
+        return Err(LiveError::Rings(options.rings).on(&names[0]));
     }
     if options.buffer > RING_BUFFER_MAX {
-        let most = RING_BUFFER_MAX >> 10;
-        return refuse(&names[0], format!("a buffer of at most {most} KiB can be asked for"));
+        return Err(LiveError::Buffer.on(&names[0]));
     }
     Ok(())
 }
@@ -69,7 +66,7 @@ fn plan<'a>(name: &'a str, known: &[Facts]) -> Result<Plan<'a>, SourceError> {
         return Ok(Plan { name, index: 0, shape, link, loopback });
     }
     let Some(facts) = known.iter().find(|f| f.name == name) else {
-        return Err(error(name, io::Error::new(io::ErrorKind::NotFound, missing(known))));
+        return Err(missing(known).on(name));
     };
     let (shape, link) = shape(facts.hardware);
     let loopback = Some(facts).filter(is_loopback).map(|f| f.index);
@@ -81,26 +78,15 @@ fn stamps(plan: &Plan<'_>, stamps: Stamps) -> Result<(), SourceError> {
     if stamps == Stamps::Host {
         return Ok(());
     }
-    let refuse = |reason: &str| Err(error(plan.name, io::Error::other(reason)));
     if plan.name == ANY {
-        return refuse("times of adapters can be had of named interfaces only");
+        return Err(LiveError::TimesOfAll.on(ANY));
     }
     let can = sys::interface::time_stamping(plan.name).is_ok_and(|can| can.of_every_frame());
     if !can {
-        return refuse(
-            "its adapter puts no times on the frames that it receives; use \
-             --time-stamp-type host (`ethtool -T` shows what it can)",
-        );
+        return Err(LiveError::NoTimes.on(plan.name));
     }
     sys::interface::stamp_every_frame(plan.name).map_err(|e| match e.raw_os_error() {
-        Some(libc::EPERM) => error(
-            plan.name,
-            io::Error::new(
-                e.kind(),
-                "switching on the times of an adapter needs the capability CAP_NET_ADMIN: run \
-                 as root, or: sudo setcap cap_net_raw,cap_net_admin+ep \"$(command -v weir)\"",
-            ),
-        ),
+        Some(libc::EPERM) => LiveError::MayNotTime(e).on(plan.name),
         _ => refused(plan.name, "times of the adapter", e),
     })
 }
@@ -224,29 +210,24 @@ fn start<'a>(
 }
 
 fn no_socket(name: &str, e: io::Error) -> SourceError {
-    let reason = match e.raw_os_error() {
-        Some(libc::EPERM | libc::EACCES) => {
-            "capturing needs the capability CAP_NET_RAW: run as root, or give it to the program \
-             once: sudo setcap cap_net_raw+ep \"$(command -v weir)\""
-        }
+    match e.raw_os_error() {
+        Some(libc::EPERM | libc::EACCES) => LiveError::MayNot(e).on(name),
         Some(libc::EAFNOSUPPORT | libc::EPROTONOSUPPORT | libc::ESOCKTNOSUPPORT) => {
-            return error(name, io::Error::new(io::ErrorKind::Unsupported, NoPacketSockets));
+            LiveError::NoPacketSockets(e).on(name)
         }
-        _ => return refused(name, "a socket", e),
-    };
-    error(name, io::Error::new(e.kind(), reason))
+        _ => refused(name, "a socket", e),
+    }
 }
 
 fn no_memory(name: &str, bytes: usize, e: io::Error) -> SourceError {
     if e.raw_os_error() == Some(libc::ENOMEM) {
-        let reason = format!("no memory for a buffer of {} KiB; -B asks for less", bytes >> 10);
-        return error(name, io::Error::new(e.kind(), reason));
+        return LiveError::NoMemory { bytes, source: e }.on(name);
     }
     refused(name, "a ring", e)
 }
 
-fn refused(name: &str, what: &str, e: io::Error) -> SourceError {
-    error(name, io::Error::new(e.kind(), format!("the kernel refuses {what}: {e}")))
+fn refused(name: &str, what: &'static str, source: io::Error) -> SourceError {
+    LiveError::Refused { what, source }.on(name)
 }
 
 #[cfg(test)]
@@ -258,7 +239,8 @@ mod tests {
     fn that_there_are_no_packet_sockets_can_be_told() {
         let told = |error: SourceError| match error {
             SourceError::Io { source, .. } => {
-                (source.kind(), source.get_ref().is_some_and(|e| e.is::<NoPacketSockets>()))
+                let error = source.get_ref().and_then(|e| e.downcast_ref::<LiveError>());
+                (source.kind(), matches!(error, Some(LiveError::NoPacketSockets(_))))
             }
             other => panic!("{other}"),
         };

@@ -11,7 +11,7 @@
 mod wire;
 
 use super::driver::{Driver, Driving, Links, LiveDevice};
-use super::{ANY, LinkState, LiveOptions, Stamps, check_names, error};
+use super::{ANY, LinkState, LiveError, LiveOptions, PcapError, Stamps, check_names};
 use crate::buffers::Buffers;
 use crate::limits::{PCAP_FAILURES_MAX, REACHED_BEHIND_NS, RETIRE_MS, STREAM_BUFFER};
 use crate::sys::libpcap::device;
@@ -265,8 +265,7 @@ impl PcapDevices {
             }
             None => {}
         }
-        let reason = format!("libpcap can't read from it any more: {message}");
-        Err(error(&wire.name, io::Error::other(reason)))
+        Err(LiveError::Libpcap(PcapError::Unreadable(message)).on(&wire.name))
     }
 }
 

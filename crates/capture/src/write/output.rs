@@ -1,14 +1,13 @@
 //! One capture file being written.
 
 use super::rotate::{Further, Turn};
-use super::{Format, Id, StoppableWriter};
+use super::{Format, Id, StoppableWriter, WriteError};
 use crate::limits::WRITE_BUFFER;
 use std::fs::File;
 use std::io::{self, Seek as _, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use weir_packet::egress::{Outlet, Refusal, Refused, Sent};
-use weir_packet::ethernet::link_name;
 use weir_packet::interface::InterfaceNames;
 use weir_packet::source::LinkType;
 
@@ -75,7 +74,7 @@ impl Output {
             && let Err(e) = file.set_len(0)
         {
             self.failed = true;
-            return Err(io::Error::new(e.kind(), format!("{}: {e}", self.name)));
+            return Err(WriteError::of(&self.name)(e));
         }
         self.out = Some(StoppableWriter::new(file, stops));
         Ok(())
@@ -147,14 +146,7 @@ impl Output {
             return e;
         }
         self.failed = true;
-        let (name, first, other) = (&self.name, link_name(first), link_name(other));
-        io::Error::new(
-            io::ErrorKind::InvalidData,
-            format!(
-                "{name}: a pcap file has frames of one link type, and these are {first} and \
-                 {other}; a name that ends in .pcapng takes both"
-            ),
-        )
+        WriteError::OtherLink { name: self.name.clone(), first, other }.into()
     }
 
     /// Writes what waits. Where that fails, the file ends with the last frame that is whole, and
@@ -174,7 +166,7 @@ impl Output {
         }
         self.buffer.clear();
         self.waiting.clear();
-        written.map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", self.name)))
+        written.map_err(WriteError::of(&self.name))
     }
 
     /// Takes so many bytes off the end of the file, where that can be done: they are the beginning

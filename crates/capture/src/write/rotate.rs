@@ -1,7 +1,7 @@
 //! Captures that go on in a further file once one is full, or has gone on for long enough, as
 //! tcpdump's `-C`, `-G` and `-W` have it.
 
-use super::{Id, refused};
+use super::{Id, WriteError};
 use crate::limits::FURTHER_FILES_KNOWN;
 use chrono::format::{Item, StrftimeItems};
 use chrono::{DateTime, Utc};
@@ -79,14 +79,12 @@ impl Further {
     pub(super) fn new(rotation: Rotation, base: &str) -> io::Result<Further> {
         if base == "-" {
             let option = if rotation.seconds.is_some() { "-G" } else { "-C" };
-            let reason =
-                format!("standard output can't be cut into files: -w needs a name for {option}");
-            return Err(refused(&reason));
+            return Err(WriteError::StdoutInFiles(option).into());
         }
         let one = rotation.files == NonZeroU32::new(1) && rotation.bytes.is_none();
         let plain = rotation.seconds.is_some() && !says_when(base)?;
         if plain && !one {
-            return Err(refused(&format!("{base}: -G needs a time in the name, {EXAMPLE}")));
+            return Err(WriteError::NoTime { name: base.to_owned() }.into());
         }
         let (dated, base, taken) = (base.to_owned(), base.to_owned(), Vec::new());
         let (since, looked) = (None, None);
@@ -208,23 +206,20 @@ impl Further {
     /// Makes the next file, and empties it; its name, and which file it is.
     pub(super) fn next(&mut self) -> io::Result<(String, File, Option<Id>)> {
         let name = self.name();
-        let named = |e: io::Error| io::Error::new(e.kind(), format!("{name}: {e}"));
+        let named = WriteError::of(&name);
         let file = OpenOptions::new().write(true).create(true).truncate(false).open(&name);
-        let file = file.map_err(named)?;
-        let meta = file.metadata().map_err(named)?;
+        let file = file.map_err(&named)?;
+        let meta = file.metadata().map_err(&named)?;
         let id = Id::of(&meta);
         if id.is_some_and(|id| self.taken.contains(&id)) {
-            return Err(refused(&format!("{name}: is read or written otherwise by this run")));
+            return Err(WriteError::Taken { name: name.clone() }.into());
         }
-        file.set_len(0).map_err(named)?;
+        file.set_len(0).map_err(&named)?;
         self.n += 1;
         self.remember(id);
         Ok((name, file, id))
     }
 }
-
-/// A name that says when.
-const EXAMPLE: &str = "such as -w x-%Y%m%d-%H%M%S.pcap";
 
 /// Whether a name says something of time; else each file would be written over the one before.
 fn says_when(base: &str) -> io::Result<bool> {
@@ -233,8 +228,7 @@ fn says_when(base: &str) -> io::Result<bool> {
     for item in items.by_ref() {
         match item {
             Item::Error => {
-                let reason = format!("{base}: what % stands for there is not known, {EXAMPLE}");
-                return Err(refused(&reason));
+                return Err(WriteError::UnknownTime { name: base.to_owned() }.into());
             }
             Item::Numeric(..) | Item::Fixed(_) => says = true,
             _ => {}

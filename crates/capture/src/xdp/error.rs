@@ -1,11 +1,17 @@
 //! Why a capture by AF_XDP can't begin or go on: interface, queue, cause, and what to try.
+//!
+//! An [`XdpError`] is the error within a [`SourceError::Io`], which names the interface and queue.
 
+use super::link::Interface;
 use crate::ebpf::LoadError;
-use std::io;
+use crate::limits::{XDP_FRAME_BYTES, XDP_INTERFACES_MAX, XDP_QUEUES_MAX};
+use std::{error, fmt, io};
 use weir_packet::source::SourceError;
 
 /// What the kernel refused, which says what may help.
-pub(super) enum Refused {
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Refused {
     /// bpf(2).
     Bpf(io::Error),
     /// The program.
@@ -22,34 +28,171 @@ pub(super) enum Refused {
     Other(io::Error),
 }
 
+/// Why an interface can't be captured from by AF_XDP.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum XdpError {
+    /// None are named, or too many: how many.
+    Interfaces(usize),
+    /// It is named twice.
+    Twice,
+    /// There is no interface of this name.
+    NoInterface {
+        /// Those that there are.
+        known: Vec<String>,
+    },
+    /// Its frames have no Ethernet headers; its hardware type.
+    Hardware(u16),
+    /// Another XDP program is on it.
+    Occupied {
+        /// The interface.
+        interface: String,
+        /// Where the program is.
+        place: &'static str,
+        /// Its number in the system.
+        id: u32,
+        /// Its name; empty where the kernel does not say.
+        name: String,
+    },
+    /// Zero-copy was asked for, and the program is in the stack; why it is not in the driver.
+    NoZeroCopy(Option<String>),
+    /// Its frames may be longer than the room for one.
+    Mtu {
+        /// The interface.
+        interface: String,
+        /// Its MTU.
+        mtu: u32,
+        /// The largest that there is room for.
+        most: usize,
+    },
+    /// It has too many receive queues.
+    Queues {
+        /// The interface.
+        interface: String,
+        /// How many it has.
+        queues: u32,
+    },
+    /// The kernel refused something.
+    Refused {
+        /// What was tried.
+        doing: &'static str,
+        /// What the kernel said of what.
+        why: Refused,
+        /// What may help.
+        hint: Option<String>,
+    },
+}
+
 /// The error of `doing` something with an interface or one of its queues.
 pub(super) fn refused(
     interface: &str,
     queue: Option<u32>,
-    doing: &str,
+    doing: &'static str,
     why: Refused,
 ) -> SourceError {
-    let hint = hint(&why, interface).map_or_else(String::new, |hint| format!("; {hint}"));
-    let (kind, cause) = match why {
-        Refused::Load(e) => (e.source.kind(), e.to_string()),
-        Refused::Bpf(e)
-        | Refused::Attach(e)
-        | Refused::Socket(e)
-        | Refused::Memory(e)
-        | Refused::Bind(e)
-        | Refused::Other(e) => (e.kind(), e.to_string()),
-    };
+    let hint = hint(&why, interface);
     let name = match queue {
         Some(queue) => format!("{interface}, queue {queue}"),
         None => interface.to_owned(),
     };
-    SourceError::Io { name, source: io::Error::new(kind, format!("{doing}: {cause}{hint}")) }
+    XdpError::Refused { doing, why, hint }.on(&name)
 }
 
-/// An error of our own words.
-pub(super) fn unfit(interface: &str, reason: String) -> SourceError {
-    let source = io::Error::new(io::ErrorKind::InvalidInput, reason);
-    SourceError::Io { name: interface.to_owned(), source }
+impl XdpError {
+    /// The error of an interface.
+    pub(super) fn on(self, name: &str) -> SourceError {
+        let kind = match &self {
+            XdpError::NoInterface { .. } => io::ErrorKind::NotFound,
+            XdpError::Refused { why, .. } => why.error().kind(),
+            _ => io::ErrorKind::InvalidInput,
+        };
+        SourceError::Io { name: name.to_owned(), source: io::Error::new(kind, self) }
+    }
+
+    /// That an interface has too large an MTU.
+    pub(super) fn mtu(interface: &Interface, overhead: usize) -> XdpError {
+        let most = XDP_FRAME_BYTES[XDP_FRAME_BYTES.len() - 1] - overhead;
+        XdpError::Mtu { interface: interface.name.clone(), mtu: interface.mtu, most }
+    }
+}
+
+impl Refused {
+    /// The kernel's words.
+    fn error(&self) -> &io::Error {
+        match self {
+            Refused::Load(e) => &e.source,
+            Refused::Bpf(e)
+            | Refused::Attach(e)
+            | Refused::Socket(e)
+            | Refused::Memory(e)
+            | Refused::Bind(e)
+            | Refused::Other(e) => e,
+        }
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refused::Load(e) => e.fmt(f),
+            _ => self.error().fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for XdpError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            XdpError::Interfaces(n) => {
+                write!(f, "{n} interfaces to capture; 1 to {XDP_INTERFACES_MAX} can be")
+            }
+            XdpError::Twice => f.write_str("is named twice"),
+            XdpError::NoInterface { known } => {
+                write!(f, "no such interface; there are {}", known.join(", "))
+            }
+            XdpError::Hardware(kind) => write!(
+                f,
+                "is of hardware type {kind}, and AF_XDP capture takes Ethernet only; AF_PACKET \
+                 captures it"
+            ),
+            XdpError::Occupied { interface, place, id, name } => {
+                let name = if name.is_empty() { String::new() } else { format!(" `{name}`") };
+                write!(
+                    f,
+                    "another XDP program{name} (number {id}, {place}) is on it; end the process \
+                     that holds it, or take it away: ip link set dev {interface} xdp off"
+                )
+            }
+            XdpError::NoZeroCopy(why) => {
+                f.write_str("zero-copy needs the program in the driver, not in the stack")?;
+                why.iter().try_for_each(|why| write!(f, " ({why})"))
+            }
+            XdpError::Mtu { interface, mtu, most } => write!(
+                f,
+                "its MTU of {mtu} needs frames in several pieces, which are not supported; ip \
+                 link set dev {interface} mtu {most} or less, or capture it by AF_PACKET"
+            ),
+            XdpError::Queues { interface, queues } => write!(
+                f,
+                "has {queues} receive queues, of which {XDP_QUEUES_MAX} can be captured: ethtool \
+                 -L {interface} combined {XDP_QUEUES_MAX}"
+            ),
+            XdpError::Refused { doing, why, hint } => {
+                write!(f, "{doing}: {why}")?;
+                hint.iter().try_for_each(|hint| write!(f, "; {hint}"))
+            }
+        }
+    }
+}
+
+impl error::Error for XdpError {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        match self {
+            XdpError::Refused { why: Refused::Load(e), .. } => Some(e),
+            XdpError::Refused { why, .. } => Some(why.error()),
+            _ => None,
+        }
+    }
 }
 
 /// What to try.
@@ -102,6 +245,23 @@ fn hint(why: &Refused, interface: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Callers tell errors apart by their types.
+    #[test]
+    fn an_error_keeps_its_type_kind_and_cause() {
+        let refusal = io::Error::from_raw_os_error(libc::EBUSY);
+        let (kind, words) = (refusal.kind(), refusal.to_string());
+        let SourceError::Io { source, .. } =
+            refused("eth0", None, "binding a socket", Refused::Bind(refusal))
+        else {
+            panic!("another error");
+        };
+        assert_eq!(source.kind(), kind);
+        let inner = source.get_ref().and_then(|e| e.downcast_ref::<XdpError>());
+        assert!(matches!(inner, Some(XdpError::Refused { why: Refused::Bind(_), .. })));
+        let cause = inner.and_then(error::Error::source);
+        assert_eq!(cause.map(ToString::to_string), Some(words));
+    }
 
     #[test]
     fn errors_name_place_cause_and_remedy() {

@@ -1,6 +1,6 @@
 //! Opening interfaces: what is there, the program, the sockets, and which mode came of it.
 
-use super::error::{Refused, refused, unfit};
+use super::error::{Refused, XdpError, refused};
 use super::link::{Interface, Interfaces};
 use super::mode::{Mode, WhyNot};
 use super::program::Redirect;
@@ -37,18 +37,16 @@ pub fn open_xdp(
     let known = Interfaces::open()
         .map_err(|e| refused("AF_XDP", None, "asking for interfaces", Refused::Other(e)))?;
     if interfaces.is_empty() || interfaces.len() > XDP_INTERFACES_MAX {
-        let n = interfaces.len();
-        let reason = format!("{n} interfaces to capture; 1 to {XDP_INTERFACES_MAX} can be");
-        return Err(unfit("AF_XDP", reason));
+        return Err(XdpError::Interfaces(interfaces.len()).on("AF_XDP"));
     }
     let (mut ports, mut queues, mut modes) = (Vec::new(), Vec::new(), Vec::new());
     for (port, name) in interfaces.iter().map(AsRef::as_ref).enumerate() {
         let interface = look_up(&known, name)?;
         if ports.iter().any(|p: &Port| p.index == interface.index) {
-            return Err(unfit(name, "is named twice".to_owned()));
+            return Err(XdpError::Twice.on(name));
         }
         if let Some((place, id)) = interface.program {
-            return Err(unfit(name, another(name, place, id)));
+            return Err(another(name, place, id).on(name));
         }
         let opened = Opening { interface: &interface, port, options }.open()?;
         ports.push(opened.0);
@@ -62,30 +60,19 @@ pub fn open_xdp(
 fn look_up(known: &Interfaces, name: &str) -> Result<Interface, SourceError> {
     let asking = |e| refused(name, None, "asking for the interface", Refused::Other(e));
     let Some(interface) = known.by_name(name).map_err(asking)? else {
-        let names: Vec<_> = known.all().map_err(asking)?.into_iter().map(|i| i.name).collect();
-        let reason = format!("no such interface; there are {}", names.join(", "));
-        let source = io::Error::new(io::ErrorKind::NotFound, reason);
-        return Err(SourceError::Io { name: name.to_owned(), source });
+        let known = known.all().map_err(asking)?.into_iter().map(|i| i.name).collect();
+        return Err(XdpError::NoInterface { known }.on(name));
     };
     if !HARDWARE.contains(&interface.hardware) {
-        let kind = interface.hardware;
-        let reason = format!(
-            "is of hardware type {kind}, and AF_XDP capture takes Ethernet only; \
-             AF_PACKET captures it"
-        );
-        return Err(unfit(name, reason));
+        return Err(XdpError::Hardware(interface.hardware).on(name));
     }
     Ok(interface)
 }
 
 /// Says which program is in the way.
-fn another(interface: &str, place: &str, id: u32) -> String {
+fn another(interface: &str, place: &'static str, id: u32) -> XdpError {
     let name = Program::info(id).map(|info| info.name).unwrap_or_default();
-    let name = if name.is_empty() { String::new() } else { format!(" `{name}`") };
-    format!(
-        "another XDP program{name} (number {id}, {place}) is on it; end the process that holds it, \
-         or take it away: ip link set dev {interface} xdp off"
-    )
+    XdpError::Occupied { interface: interface.to_owned(), place, id, name }
 }
 
 /// One interface to be opened.
@@ -103,10 +90,7 @@ impl Opening<'_> {
         let redirect = Redirect::load(name, queues_max)?;
         let (link, attach, not_native) = self.attach(&redirect)?;
         if attach == Attach::Generic && self.options.zero_copy == Some(true) {
-            let why = not_native.as_ref().map_or_else(String::new, |why| format!(" ({why})"));
-            let reason =
-                format!("zero-copy needs the program in the driver, not in the stack{why}");
-            return Err(unfit(name, reason));
+            return Err(XdpError::NoZeroCopy(not_native.map(|why| why.to_string())).on(name));
         }
         let memory = self.options.memory / queues_max as usize / frame_bytes;
         let frames = (memory + 1).next_power_of_two() / 2;
@@ -162,15 +146,8 @@ impl Opening<'_> {
     fn frame_bytes(&self) -> Result<usize, SourceError> {
         let needed = self.interface.mtu as usize + ETHERNET + HEADROOM;
         let fits = XDP_FRAME_BYTES.into_iter().find(|&bytes| bytes >= needed);
-        fits.ok_or_else(|| {
-            let most = XDP_FRAME_BYTES[XDP_FRAME_BYTES.len() - 1] - ETHERNET - HEADROOM;
-            let Interface { name, mtu, .. } = self.interface;
-            let reason = format!(
-                "its MTU of {mtu} needs frames in several pieces, which are not supported; \
-                 ip link set dev {name} mtu {most} or less, or capture it by AF_PACKET"
-            );
-            unfit(name, reason)
-        })
+        let error = || XdpError::mtu(self.interface, ETHERNET + HEADROOM);
+        fits.ok_or_else(|| error().on(&self.interface.name))
     }
 
     /// How many receive queues there are, at most if nobody says.
@@ -180,11 +157,7 @@ impl Opening<'_> {
             .map_err(|e| refused(name, None, "asking for its queues", Refused::Other(e)))?;
         let queues = told.unwrap_or((*rx_queues_max).max(1));
         if queues > XDP_QUEUES_MAX {
-            let reason = format!(
-                "has {queues} receive queues, of which {XDP_QUEUES_MAX} can be captured: \
-                 ethtool -L {name} combined {XDP_QUEUES_MAX}"
-            );
-            return Err(unfit(name, reason));
+            return Err(XdpError::Queues { interface: name.clone(), queues }.on(name));
         }
         Ok((queues, told.is_none()))
     }

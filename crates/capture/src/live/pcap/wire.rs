@@ -2,7 +2,7 @@
 
 use super::super::indices::Indices;
 use super::super::program_of;
-use super::{LinkState, Stamps, error, is_any};
+use super::{LinkState, LiveError, PcapError, Stamps, is_any};
 use crate::buffers::{Buffer, Buffers};
 use crate::cbpf::Program;
 use crate::limits::{RETIRE_MS, RING_BUFFER_MAX, STREAM_BUFFER};
@@ -11,7 +11,6 @@ use crate::sys::libpcap::device::{self, Device, Refusal, Settings};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::cell::Cell;
 use std::ffi::c_int;
-use std::io;
 use std::sync::Arc;
 use weir_packet::interface::{InterfaceNames, Via, Way};
 use weir_packet::limits::{BATCH, CAPLEN_MAX};
@@ -107,9 +106,7 @@ impl Wire {
         buffers: &Buffers,
     ) -> Result<Wire, SourceError> {
         if options.buffer > RING_BUFFER_MAX {
-            let most = RING_BUFFER_MAX >> 10;
-            let reason = format!("a buffer of at most {most} KiB can be asked for");
-            return Err(error(name, io::Error::other(reason)));
+            return Err(LiveError::Buffer.on(name));
         }
         let settings = Settings {
             // A filter is to see all of a packet.
@@ -352,32 +349,19 @@ fn filter(
 }
 
 fn refused(name: &str, refusal: Refusal) -> SourceError {
-    let reason = match refusal {
-        Refusal::Missing(why) => format!(
-            "capturing by libpcap needs libpcap, which could not be loaded ({why}); install it: \
-             apt-get install libpcap0.8"
-        ),
-        Refusal::NoDevice => match device::list() {
-            Ok(known) => {
-                let names: Vec<String> = known.into_iter().map(|device| device.name).collect();
-                format!("libpcap knows no such device; there are {}", names.join(", "))
-            }
-            Err(_) => "libpcap knows no such device".to_owned(),
-        },
-        Refusal::Permission(why) => format!(
-            "{why}: run as root, or give the program the capability CAP_NET_RAW once: sudo setcap \
-             cap_net_raw+ep \"$(command -v weir)\""
-        ),
-        Refusal::Down => format!(
-            "is down, and libpcap captures from interfaces that are up only: ip link set {name} up"
-        ),
-        Refusal::Stamps => "libpcap has no such times of it; use --time-stamp-type host".to_owned(),
-        Refusal::Direction(why) => {
-            format!("libpcap can't tell its directions apart: {why}; leave -Q out")
+    let error = match refusal {
+        Refusal::Missing(why) => PcapError::Missing(why),
+        Refusal::NoDevice => {
+            let known = device::list().unwrap_or_default();
+            PcapError::NoDevice { known: known.into_iter().map(|device| device.name).collect() }
         }
-        Refusal::Other(why) => format!("libpcap refuses to capture from it: {why}"),
+        Refusal::Permission(why) => PcapError::Permission(why),
+        Refusal::Down => PcapError::Down { name: name.to_owned() },
+        Refusal::Stamps => PcapError::NoTimes,
+        Refusal::Direction(why) => PcapError::NoDirections(why),
+        Refusal::Other(why) => PcapError::Refused(why),
     };
-    error(name, io::Error::other(reason))
+    LiveError::Libpcap(error).on(name)
 }
 
 #[cfg(test)]

@@ -1,0 +1,177 @@
+//! Why packets can't be written to a file.
+
+use std::path::PathBuf;
+use std::{error, fmt, io};
+use weir_packet::ethernet::link_name;
+use weir_packet::source::LinkType;
+
+/// Why packets can't be written to a file: the error within an [`io::Error`].
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum WriteError {
+    /// The name is that of a compressed file.
+    Compressed {
+        /// The file.
+        name: String,
+        /// What it may be called instead.
+        plain: String,
+    },
+    /// The folder for further files is not there.
+    NoFolder {
+        /// The file.
+        name: String,
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// Two outlets are standard output.
+    SecondStdout,
+    /// Standard output was to be cut into files, by this option.
+    StdoutInFiles(&'static str),
+    /// The file is a capture that is read.
+    IsRead {
+        /// The file.
+        name: String,
+    },
+    /// The file was written by this run, by this name or another.
+    Written {
+        /// The file.
+        name: String,
+        /// What it was written as.
+        by: String,
+    },
+    /// Two outlets are one file.
+    Same {
+        /// The file.
+        name: String,
+        /// What the other outlet calls it.
+        other: String,
+    },
+    /// A further file is read or written otherwise by this run.
+    Taken {
+        /// The file.
+        name: String,
+    },
+    /// The name says nothing of time, and each file would be written over the one before.
+    NoTime {
+        /// The name.
+        name: String,
+    },
+    /// The name has something after `%` that stands for nothing.
+    UnknownTime {
+        /// The name.
+        name: String,
+    },
+    /// A pcap file has frames of one link type, and others came.
+    OtherLink {
+        /// The file.
+        name: String,
+        /// Of the frames before.
+        first: LinkType,
+        /// Of the frame that came.
+        other: LinkType,
+    },
+    /// The system refused something.
+    System {
+        /// The file.
+        name: String,
+        /// The system's words.
+        source: io::Error,
+    },
+}
+
+/// A name that says when.
+const EXAMPLE: &str = "such as -w x-%Y%m%d-%H%M%S.pcap";
+
+impl WriteError {
+    /// Says of which file the system refused something.
+    pub(super) fn of(name: &str) -> impl Fn(io::Error) -> io::Error + use<> {
+        let name = name.to_owned();
+        move |source| WriteError::System { name: name.clone(), source }.into()
+    }
+}
+
+impl From<WriteError> for io::Error {
+    fn from(error: WriteError) -> io::Error {
+        let kind = match &error {
+            WriteError::NoFolder { .. } => io::ErrorKind::NotFound,
+            WriteError::OtherLink { .. } => io::ErrorKind::InvalidData,
+            WriteError::System { source, .. } => source.kind(),
+            _ => io::ErrorKind::InvalidInput,
+        };
+        io::Error::new(kind, error)
+    }
+}
+
+impl fmt::Display for WriteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            WriteError::Compressed { name, plain } => {
+                write!(f, "{name}: captures are not written compressed; name it {plain}")
+            }
+            WriteError::NoFolder { name, folder } => {
+                write!(f, "{name}: there is no folder {}", folder.display())
+            }
+            WriteError::SecondStdout => {
+                f.write_str("standard output takes the packets of one end only")
+            }
+            WriteError::StdoutInFiles(option) => {
+                write!(f, "standard output can't be cut into files: -w needs a name for {option}")
+            }
+            WriteError::IsRead { name } => {
+                write!(f, "{name}: is a capture being read, and would be overwritten")
+            }
+            WriteError::Written { name, by } => {
+                write!(
+                    f,
+                    "{name}: is a file that this run wrote for {by}, and would be overwritten"
+                )
+            }
+            WriteError::Same { name, other } => write!(f, "{name}: is the same file as {other}"),
+            WriteError::Taken { name } => {
+                write!(f, "{name}: is read or written otherwise by this run")
+            }
+            WriteError::NoTime { name } => {
+                write!(f, "{name}: -G needs a time in the name, {EXAMPLE}")
+            }
+            WriteError::UnknownTime { name } => {
+                write!(f, "{name}: what % stands for there is not known, {EXAMPLE}")
+            }
+            WriteError::OtherLink { name, first, other } => write!(
+                f,
+                "{name}: a pcap file has frames of one link type, and these are {} and {}; a name \
+                 that ends in .pcapng takes both",
+                link_name(*first),
+                link_name(*other)
+            ),
+            WriteError::System { name, source } => write!(f, "{name}: {source}"),
+        }
+    }
+}
+
+impl error::Error for WriteError {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        match self {
+            WriteError::System { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Callers tell errors apart by their types, and those of the system by their kinds.
+    #[test]
+    fn an_error_keeps_its_type_kind_and_cause() {
+        let full = io::Error::from(io::ErrorKind::StorageFull);
+        let words = full.to_string();
+        let error = WriteError::of("x.pcap")(full);
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+        assert_eq!(error.to_string(), format!("x.pcap: {words}"));
+        let inner = error.get_ref().and_then(|e| e.downcast_ref::<WriteError>());
+        assert!(matches!(inner, Some(WriteError::System { name, .. }) if name == "x.pcap"));
+        let cause = inner.and_then(error::Error::source);
+        assert_eq!(cause.map(ToString::to_string), Some(words));
+    }
+}
