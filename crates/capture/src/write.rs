@@ -11,11 +11,13 @@ mod made;
 mod output;
 mod rotate;
 mod stoppable;
+mod untouched;
 
 pub use error::WriteError;
 pub use made::Made;
 pub use rotate::Rotation;
 pub use stoppable::StoppableWriter;
+pub use untouched::Untouched;
 
 pub(crate) use format::{Format, Record, fuzz_rewrite};
 use output::Output;
@@ -250,7 +252,7 @@ impl Egress for Files {
                 known.push((id, name));
             }
             let output = Output::new(outlet, name, format, id);
-            opened.push((Output { untouched: Some(file), ..output }, further));
+            opened.push((Output { untouched: Some(Untouched::new(file)), ..output }, further));
         }
         self.made.and(made);
         for (output, further) in opened {

@@ -7,7 +7,7 @@ use std::io;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use weir_capture::write::{Made, StoppableWriter};
+use weir_capture::write::{Made, StoppableWriter, Untouched};
 use weir_engine::rows::{Output, Rows, Sink, set_cell};
 use weir_packet::limits::BATCH;
 use weir_plan::{Column, Schema, Type, Value};
@@ -142,7 +142,7 @@ pub(crate) fn over(
 ) -> Split<'static> {
     let options = RowOptions { color: false, titles: false, ..options };
     let sinks = files.into_iter().map(|Fresh { file, unwritten, name }| {
-        let again = file.try_clone();
+        let again = file.try_clone().map(Untouched::new);
         let sink = format.sink(StoppableWriter::new(file, stops), options, names);
         Box::new(Emptied { file: again, unwritten, name, taken: Arc::clone(taken), sink })
             as Box<dyn Sink>
@@ -153,7 +153,7 @@ pub(crate) fn over(
 /// A sink over a file that is emptied when it is opened.
 struct Emptied<'a> {
     /// The same file; why there is none.
-    file: io::Result<File>,
+    file: io::Result<Untouched>,
     unwritten: Unwritten,
     name: String,
     taken: Taken,
@@ -165,10 +165,7 @@ impl Sink for Emptied<'_> {
         let file = std::mem::replace(&mut self.file, Err(io::ErrorKind::NotFound.into()))?;
         // From here on it is not removed.
         self.unwritten.made().keep();
-        // Pipes and devices have no length.
-        if file.metadata()?.is_file() {
-            file.set_len(0)?;
-        }
+        file.begin()?;
         self.taken.lock().unwrap_or_else(PoisonError::into_inner).push(self.name.clone());
         self.sink.open(outputs)
     }

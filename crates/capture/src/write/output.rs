@@ -1,9 +1,8 @@
 //! One capture file being written.
 
 use super::rotate::{Further, Turn};
-use super::{Format, Id, StoppableWriter, WriteError};
+use super::{Format, Id, StoppableWriter, Untouched, WriteError};
 use crate::limits::WRITE_BUFFER;
-use std::fs::File;
 use std::io::{self, Seek as _, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -18,7 +17,7 @@ pub(super) struct Output {
     pub(super) name: String,
     pub(super) id: Option<Id>,
     /// The file as long as its outlet is not open: it is as it was.
-    pub(super) untouched: Option<File>,
+    pub(super) untouched: Option<Untouched>,
     /// Where its bytes go; nowhere as long as its outlet is not open.
     pub(super) out: Option<StoppableWriter>,
     /// Bytes that are not written yet.
@@ -69,13 +68,10 @@ impl Output {
     pub(super) fn begin(&mut self, stops: &[Arc<AtomicBool>]) -> io::Result<()> {
         self.stops = stops.to_vec();
         let Some(file) = self.untouched.take() else { return Ok(()) };
-        // Pipes and devices have no length.
-        if file.metadata().is_ok_and(|meta| meta.is_file())
-            && let Err(e) = file.set_len(0)
-        {
+        let file = file.begin().map_err(|e| {
             self.failed = true;
-            return Err(WriteError::of(&self.name)(e));
-        }
+            WriteError::of(&self.name)(e)
+        })?;
         self.out = Some(StoppableWriter::new(file, stops));
         Ok(())
     }
