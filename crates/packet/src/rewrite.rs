@@ -116,7 +116,10 @@ impl Rewriter {
         names: &mut impl Rename,
     ) {
         let Rewriter { sites, places, covers, changes } = self;
-        (sites.clear(), places.clear(), covers.clear(), changes.clear());
+        sites.clear();
+        places.clear();
+        covers.clear();
+        changes.clear();
         sites::find(link, frame, len, sites);
         place::places(sites, frame, which, places);
         checksum::covers(sites, frame, covers);
@@ -184,7 +187,7 @@ impl Rename for Flip {
     }
 
     fn ipv6(&mut self, address: u128) -> u128 {
-        address ^ u128::MAX / 255 * 0xa5
+        address ^ (u128::MAX / 255 * 0xa5)
     }
 
     fn mac(&mut self, address: u64) -> u64 {

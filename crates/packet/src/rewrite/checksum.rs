@@ -193,9 +193,12 @@ impl Cover {
 fn difference(frame: &[u8], changes: &[Change], range: &Range<usize>) -> i64 {
     let mut sum = 0;
     for change in changes {
-        for at in change.at.max(range.start)..change.range().end.min(range.end) {
-            let by = i64::from(frame[at]) - i64::from(change.before[at - change.at]);
-            sum += if (at - range.start).is_multiple_of(2) { by << 8 } else { by };
+        let pairs = frame[change.range()].iter().zip(&change.before);
+        for (at, (&after, &before)) in (change.at..).zip(pairs) {
+            if range.contains(&at) {
+                let by = i64::from(after) - i64::from(before);
+                sum += if (at - range.start).is_multiple_of(2) { by << 8 } else { by };
+            }
         }
     }
     sum

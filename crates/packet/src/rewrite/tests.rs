@@ -1,5 +1,5 @@
-//! Frames are made twice, with the true addresses and with the others: rewriting the first gives the
-//! second. The maker of frames ([`crate::craft`]) computes lengths and checksums by itself.
+//! Frames are made twice, with the true addresses and with the others: rewriting the first gives
+//! the second. The maker of frames ([`crate::craft`]) computes lengths and checksums by itself.
 
 use super::*;
 use crate::arp;
@@ -84,6 +84,11 @@ const MADE: &[(&str, Make)] = &[
     ("arp", |h| h.ethernet().arp(arp::REPLY, (h.mac_a, h.a.into()), (h.mac_b, h.b.into()))),
     ("unreachable", |h| h.four().icmp(3, 1).payload(&h.quoted())),
     ("redirect", |h| h.four().icmp(5, 1).put(4, &h.a).payload(&h.quoted())),
+    ("quoted tunnel", |h| {
+        let inner = Frame::raw().ipv4(h.a, h.b).udp(1, 2).payload(&[1; 40]);
+        let tunnel = Frame::raw().ipv4(h.b, h.a).put(9, &[4]).payload(&inner.bytes()).bytes();
+        h.four().icmp(3, 1).payload(&tunnel[..64])
+    }),
     ("too big", |h| h.six().icmp6(2, 0).payload(&h.quoted6())),
     ("solicitation", |h| discovery(h, 135, &[h.b6], &[&[1, 1][..], &h.mac_a].concat())),
     ("advertisement", |h| discovery(h, 136, &[h.a6], &[&[2, 1][..], &h.mac_a].concat())),
@@ -261,7 +266,8 @@ proptest! {
     #[test]
     fn mutated_frames(
         n in 0usize..1000, which in any::<u8>(),
-        at in 0usize..200, byte in prop_oneof![Just(0u8), Just(1), Just(254), Just(255), any::<u8>()],
+        at in 0usize..200,
+        byte in prop_oneof![Just(0u8), Just(1), Just(254), Just(255), any::<u8>()],
         cut in 0usize..300,
     ) {
         let all: Vec<Frame> = samples().into_iter().chain(tunnels()).map(|(_, f)| f)

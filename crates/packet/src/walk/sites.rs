@@ -98,12 +98,15 @@ pub(crate) fn find(link: LinkType, frame: &[u8], len: u32, sites: &mut Vec<Site>
     follow(Next::Link(link), frame, (0, end), sites);
     // A quote holds no further error: those are not answered (RFC 1122, section 3.2.2).
     let last = sites.iter().rev().find(|site| matches!(site, Site::Transport { .. }));
-    if let Some(&Site::Transport { proto, at, end }) = last
+    if let Some(&Site::Transport { proto, at, .. }) = last
         && let Some(at) = quote(proto, at, frame)
     {
-        follow(Next::Ip, frame, (at, end), sites);
+        follow(Next::Ip, frame, (at, QUOTE_END), sites);
     }
 }
+
+/// Where a quoted packet ends: it says so itself, and that is mostly beyond the quote.
+const QUOTE_END: usize = u32::MAX as usize;
 
 fn follow(next: Next, frame: &[u8], (at, end): (usize, usize), sites: &mut Vec<Site>) {
     let mut walk = Walk::new(frame, end, sites);
