@@ -7,7 +7,10 @@
 
 use aes::Aes128;
 use aes::cipher::{Array, BlockCipherEncrypt, KeyInit};
+use weir_packet::rewrite::{Rename, Rewriter};
+use weir_packet::source::LinkType;
 use weir_plan::address::mask;
+use weir_plan::ends::Anonymize;
 
 /// The bits above an IPv4 address in its IPv4-mapped form.
 const MAPPED: u128 = 0xffff << 32;
@@ -50,6 +53,83 @@ impl CryptoPan {
         });
         self.aes.encrypt_blocks(&mut blocks);
         blocks.iter().fold(0, |bits, block| bits << 1 | u128::from(block[0] >> 7)) << (128 - BITS)
+    }
+}
+
+/// Bits of a MAC address that say whether it is a group's and who gave it (IEEE 802): they stay.
+const KINDS: u64 = 0x03 << 40;
+
+/// The MAC address of everybody.
+const BROADCAST: u64 = (1 << 48) - 1;
+
+impl CryptoPan {
+    /// The other name of a MAC address: prefixes are kept, and so is whether it is a group's. That
+    /// of everybody, and 0 for one that is not known, have no other.
+    pub fn anonymize_mac(&self, a: u64) -> u64 {
+        if matches!(a, 0 | BROADCAST) {
+            return a;
+        }
+        let turned = (self.turned::<48>(u128::from(a) << 80) >> 80) as u64;
+        a ^ turned & !KINDS
+    }
+}
+
+/// Names that are remembered; a power of two.
+const KNOWN: usize = 256;
+
+/// Gives the addresses of frames other names.
+#[derive(Debug)]
+pub(crate) struct Anonymizer {
+    how: Anonymize,
+    rewriter: Rewriter,
+    names: Names,
+}
+
+/// Names, and the last ones given of IP addresses.
+#[derive(Debug)]
+struct Names {
+    key: CryptoPan,
+    known: Vec<Option<(u128, u128)>>,
+}
+
+impl Anonymizer {
+    pub(crate) fn new(how: Anonymize) -> Anonymizer {
+        let names = Names { key: CryptoPan::new(&how.key.0), known: vec![None; KNOWN] };
+        Anonymizer { how, rewriter: Rewriter::default(), names }
+    }
+
+    /// Rewrites a frame of this link type that is so long on the wire.
+    pub(crate) fn rewrite(&mut self, link: LinkType, frame: &mut [u8], len: u32) {
+        self.rewriter.rewrite(link, frame, len, self.how.addresses, &mut self.names);
+    }
+}
+
+impl Names {
+    fn ip(&mut self, address: u128) -> u128 {
+        let spread = (address ^ address >> 64) as u64;
+        let slot = (spread.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as usize % KNOWN;
+        match self.known[slot] {
+            Some((known, name)) if known == address => name,
+            _ => {
+                let name = self.key.anonymize(address);
+                self.known[slot] = Some((address, name));
+                name
+            }
+        }
+    }
+}
+
+impl Rename for Names {
+    fn ipv4(&mut self, address: u32) -> u32 {
+        self.ip(MAPPED | u128::from(address)) as u32
+    }
+
+    fn ipv6(&mut self, address: u128) -> u128 {
+        self.ip(address)
+    }
+
+    fn mac(&mut self, address: u64) -> u64 {
+        self.key.anonymize_mac(address)
     }
 }
 
@@ -98,6 +178,14 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn mac_addresses_keep_prefixes(a in 1..BROADCAST, b in 1..BROADCAST, key: [u8; 32]) {
+            let names = CryptoPan::new(&key);
+            let (x, y) = (names.anonymize_mac(a), names.anonymize_mac(b));
+            prop_assert_eq!((x ^ y).leading_zeros(), (a ^ b).leading_zeros());
+            prop_assert!(x >> 48 == 0 && (x ^ a) & KINDS == 0);
+        }
+
         #[test]
         fn prefixes_are_kept(a: u128, b: u128, n in 0u8..129, v4: bool, key: [u8; 32]) {
             let names = CryptoPan::new(&key);

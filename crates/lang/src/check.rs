@@ -6,6 +6,7 @@
 
 mod address;
 mod aggregate;
+mod anonymize;
 mod bytes;
 mod call;
 mod capture;
@@ -57,6 +58,7 @@ pub(crate) fn check<'t>(
         nodes: 0,
         members: 0,
         nesting: 0,
+        anonymizes: None,
         alias: None,
     };
     checker.unknown_params(tree, options);
@@ -84,6 +86,8 @@ struct Checker<'t> {
     members: usize,
     /// Nesting of the node being checked.
     nesting: usize,
+    /// Where the first `anonymize` stands that was checked so far.
+    anonymizes: Option<Span>,
     /// The name and place of the let being expanded, seen from outside.
     alias: Option<(&'t str, Span)>,
 }

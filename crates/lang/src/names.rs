@@ -4,7 +4,7 @@ use crate::diagnostic::Span;
 use crate::tree::Expr;
 use std::collections::{BTreeMap, BTreeSet};
 use weir_packet::fields;
-use weir_plan::ends::Edit;
+use weir_plan::ends::{Anonymize, Edit};
 use weir_plan::{Schema, Type, Value};
 
 /// The params and lets above the place being checked.
@@ -91,6 +91,8 @@ pub(crate) struct Scope {
     /// Columns and fields that `project-away` and `rename` took. What packets have stays where it
     /// is, and nothing finds it by this name.
     pub(crate) gone: BTreeMap<String, Gone>,
+    /// Which addresses of the packets have other names, and where they got them, in order.
+    pub(crate) anonymized: Vec<(Anonymize, Span)>,
     /// Fields of packets that columns replace, and where: packets still have what they came with.
     pub(crate) replaced: BTreeMap<String, Span>,
 }

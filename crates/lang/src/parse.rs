@@ -52,6 +52,7 @@ pub(crate) const STAGES: &[&str] = &[
     "mirror",
     "trim",
     "tag",
+    "anonymize",
 ];
 
 /// Stages of the design that are still to come.

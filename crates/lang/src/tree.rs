@@ -115,8 +115,20 @@ pub(crate) enum Act {
     },
     Trim(Expr),
     Tag(Expr),
+    /// The fields are to be names.
+    Anonymize {
+        fields: Vec<Expr>,
+        key: Expr,
+    },
     /// Only in arms: the row goes on behind the branch.
     Next,
+}
+
+impl Act {
+    /// Whether the packet goes on after it.
+    pub(crate) fn is_open(&self) -> bool {
+        matches!(self, Act::Trim(_) | Act::Tag(_) | Act::Mirror(_) | Act::Anonymize { .. })
+    }
 }
 
 /// `when cond -> act | act`, or `else -> …`

@@ -207,6 +207,14 @@ const BAD: &[(Code, &str)] = &[
     (Code::UnknownType, "param limit: integer = 5\npackets | limit limit"),
     (Code::TooLarge, "packets | summarize by flow, conn, hosts"),
     (Code::TooLarge, "packets | summarize n = distinct((flow, conn, hosts))"),
+    // Of packets that are rewritten.
+    (Code::Unexpected, "packets | anonymize ip.src | pass"),
+    (Code::Unexpected, "packets | anonymize with \"k\" | pass"),
+    (Code::BadConstant, "packets | anonymize ip.src, ip.dst with \"secret\" | pass"),
+    (Code::WrongArgument, "packets | anonymize hosts, dport, ip.sr with \"0123456789abcdef0123456789abcdef\" | pass"),
+    (Code::FieldGone, "packets\n| anonymize ip.src, ip.dst with \"0123456789abcdef0123456789abcdef\"\n| summarize n = count() by hosts"),
+    (Code::Unsupported, "packets\n| anonymize ip.src with \"0123456789abcdef0123456789abcdef\"\n| project ts, ip.src\n| capture 1s by ip.src"),
+    (Code::NotPackets, "packets | project ip.src | anonymize ip.src with \"0123456789abcdef0123456789abcdef\""),
     // Of stages that take names.
     (Code::UnknownName, "packets | summarize bytes = sum(len) by ip.src | project-away byts"),
     (Code::UnknownName, "packets | project-away tcp.dprot | rename p = tcp.sprot"),

@@ -84,3 +84,35 @@ fn several_replaced_fields_are_each_told_once() {
     let text = "let p = packets | extend ip.src = 1, sport = 2\np | mirror \"a.pcap\" | pass";
     assert_eq!(kinds(text), [Code::ReplacedField; 2]);
 }
+
+/// Packets leave with other addresses, and stages after it see them.
+#[test]
+fn what_is_anonymized_is_so_wherever_it_is_read() {
+    let key = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
+    let stage = format!("anonymize ip.src, ip.dst with \"{key}\"");
+    assert_eq!(kinds(&format!("packets | {stage} | pass")), []);
+    assert_eq!(kinds(&format!("packets | {stage} | summarize count() by ip.src")), []);
+    assert_eq!(kinds(&format!("packets | branch when tcp -> {stage} | pass else -> drop")), []);
+    for gone in ["hosts", "conn", "payload", "ip[12:4]", "frame[0]", "tcp.checksum"] {
+        let text = format!("packets | {stage} | where exists({gone})");
+        assert!(kinds(&text).contains(&Code::FieldGone), "{gone}");
+    }
+    let captured = format!("packets | {stage} | project ts, ip.src | capture 1s by ip.src");
+    assert_eq!(kinds(&captured), [Code::Unsupported]);
+    let macs = format!("packets | anonymize eth.src with \"{key}\"");
+    assert_eq!(kinds(&format!("{macs} | summarize count() by ip.src")), []);
+    assert_eq!(kinds(&format!("{macs} | summarize count() by eth.src")), [Code::FieldGone]);
+
+    let shown = |text: &str| {
+        let compiled = compile(&Query { name: "q", text }, &Options::default()).expect("compiles");
+        weir_plan::print::explain(&compiled.program, 1)
+    };
+    let plan = shown(&format!("packets | {stage} | where arp | mirror \"a.pcap\""));
+    assert!(plan.contains("anonymize ip.src, ip.dst with … | mirror"), "{plan}");
+    assert!(plan.contains("ip.src = anonymize(ip.src, …)"), "{plan}");
+    let plan = shown(&format!("packets | {stage} | project arp.sender_ip, tunnel.dst, dport"));
+    let columns = "arp.sender_ip = anonymize(arp.sender_ip, …), \
+                   tunnel.dst = anonymize(tunnel.dst, …), dport";
+    assert!(plan.contains(columns), "{plan}");
+    assert!(!plan.contains("0011"), "a key is not shown");
+}

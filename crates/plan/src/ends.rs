@@ -1,8 +1,10 @@
 //! Ends: where packets go, and how they look there.
 
 use crate::expr::Expr;
+use crate::functions::Secret;
 use crate::stage::{Input, Program, Stage};
 use weir_packet::egress::Outlet;
+use weir_packet::rewrite::Addresses;
 
 /// Hands packets out. A row takes the first arm whose condition holds; rows of no arm go on. Each
 /// act of the arm hands the frame of the row's packet out once, in the order of acts; what rows
@@ -46,6 +48,17 @@ pub enum Edit {
     /// A frame that is no Ethernet frame or cut within its addresses stays as it is, and is
     /// counted.
     Tag(u16),
+    /// Gives addresses other names, wherever they stand in headers.
+    Anonymize(Anonymize),
+}
+
+/// Which addresses of a frame get other names: those that `anonymize(a, key)` gives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Anonymize {
+    /// Which.
+    pub addresses: Addresses,
+    /// The key.
+    pub key: Secret,
 }
 
 /// Where a frame goes.

@@ -1,6 +1,7 @@
 //! Ends in the model: the first arm that holds, its acts one by one, each frame a `Vec` of bytes.
 
 use super::{Row, Steps};
+use crate::anonymize::Anonymizer;
 use crate::counters::Traffic;
 use crate::egress::Frame;
 use std::collections::BTreeMap;
@@ -73,6 +74,9 @@ impl Steps<'_> {
                     len = len.saturating_add(4);
                 }
                 Edit::Tag(_) => self.ends.untagged += 1,
+                Edit::Anonymize(how) => {
+                    Anonymizer::new(*how).rewrite(packet.link, &mut bytes, len);
+                }
             }
         }
         bytes.truncate(CAPLEN_MAX as usize);

@@ -1,16 +1,16 @@
-//! Ends: `pass`, `drop`, `forward`, `broadcast`, `steer`, `mirror`, with `trim` and `tag`, alone or
-//! in the arms of a `branch`.
+//! Ends: `pass`, `drop`, `forward`, `broadcast`, `steer`, `mirror`, with `trim`, `tag` and
+//! `anonymize`, alone or in the arms of a `branch`.
 //!
 //! | | |
 //! |---|---|
-//! | Syntax | `pass`, `drop`, `forward TO`, `broadcast to OUTPUTS`, `steer by KEYS to OUTPUTS`, `mirror TO`, `trim N`, `tag N`, `branch when CONDITION -> ARM … else -> ARM` |
+//! | Syntax | `pass`, `drop`, `forward TO`, `broadcast to OUTPUTS`, `steer by KEYS to OUTPUTS`, `mirror TO`, `trim N`, `tag N`, `anonymize FIELDS with KEY`, `branch when CONDITION -> ARM … else -> ARM` |
 //! | Emits | frames on push; rows go on behind `mirror` and `next`, and those that no arm takes |
 //! | Order | kept: frames leave in the order that rows come, once for each end |
 //! | State | none |
 //! | Full | what a file does not take ends the run; what a wire does not is counted by reason, and the run goes on |
 //! | Late | packets go out as they come |
 //! | Merge | frames of all workers, by packet number |
-//! | Exact? | exact: a frame is what was captured, but for `trim` and `tag`; while an output of `steer` is away, its keys go to the others |
+//! | Exact? | exact: a frame is what was captured, but for `trim`, `tag` and `anonymize`; while an output of `steer` is away, its keys go to the others |
 //!
 //! Workers copy the frames of their packets, as they are to look, into lots: rows of five columns
 //! (`lot_schema`) that take the way of other rows to where outlets are
@@ -19,6 +19,7 @@
 mod out;
 
 use super::operator::{Batch, Operator, Wanted};
+use crate::anonymize::Anonymizer;
 use crate::counters::{Ledger, Traffic};
 use crate::expr::{Cond, Ctx, Src, Val};
 use crate::rows::{Arena, Rows};
@@ -132,6 +133,8 @@ impl Arm {
 /// A frame that goes somewhere.
 pub(crate) struct Act {
     edits: Vec<Edit>,
+    /// Of the edits that give addresses other names.
+    anonymizers: Vec<Anonymizer>,
     outlets: Vec<Outlet>,
     steer: Option<Steer>,
     /// Whether frames are copied, or only counted, ...
@@ -158,7 +161,12 @@ impl Act {
         };
         let is_text = |ty: &Type| matches!(ty, Type::Str | Type::Bytes);
         let steers = matches!(act.to, weir_plan::ends::To::Steer { .. });
+        let anonymizer = |edit: &Edit| match edit {
+            Edit::Anonymize(how) => Some(Anonymizer::new(*how)),
+            _ => None,
+        };
         Act {
+            anonymizers: act.edits.iter().filter_map(anonymizer).collect(),
             edits: act.edits.clone(),
             steer: steers.then(|| Steer {
                 keys: keys.into_iter().map(|(val, ty)| (val, is_text(&ty))).collect(),
@@ -291,7 +299,7 @@ impl Ends {
         let times = batch.ctx.column(time).word();
         copied.each(|i| {
             for at in self.arms[usize::from(self.arm[i])].acts.clone() {
-                let act = &self.acts[at];
+                let act = &mut self.acts[at];
                 if !act.copied {
                     continue;
                 }
@@ -299,8 +307,9 @@ impl Ends {
                 let (n, out) = (lot.len, frames.get(i));
                 let (mut len, mut trimmed) = (0, false);
                 let untagged = &mut self.untagged;
+                let Act { edits, anonymizers, .. } = act;
                 let write = |memory: &mut Vec<u8>| {
-                    (len, trimmed) = out.write(&act.edits, memory, untagged);
+                    (len, trimmed) = out.write(edits, anonymizers, memory, untagged);
                 };
                 let handle = lot.arena.put_with(write);
                 let to = (at as u64) << 32 | u64::from(act.choice(i));

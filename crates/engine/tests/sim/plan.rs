@@ -8,7 +8,9 @@ use crate::window::windows;
 use std::any::Any;
 use weir_engine::functions::{Functions, UserState};
 use weir_packet::fields::{KEYS, by_item};
-use weir_plan::ends::{Act, Arm, Edit, Ends, To};
+use weir_packet::rewrite::Address;
+use weir_plan::ends::{Act, Anonymize, Arm, Edit, Ends, To};
+use weir_plan::functions::Secret;
 use weir_plan::limits::{GROUPS_MAX, SCAN_KEYS_MAX, SESSIONS_MAX};
 use weir_plan::{
     Agg, AggFunc, Expr, Input, Pipeline, Program, Reshaping, Scan, Schema, Session, Stage,
@@ -271,8 +273,12 @@ fn act(c: &mut Choices, rows: &Rows) -> Act {
         names.dedup();
         names
     };
-    let edit = |c: &mut Choices| match c.below(2) {
-        0 => Edit::Trim(*c.pick(&[64, 1, 11, 12, 1000])),
+    let edit = |c: &mut Choices| match c.below(3) {
+        0 => {
+            let addresses = Address::ALL.into_iter().filter(|_| c.once_in(2)).collect();
+            Edit::Anonymize(Anonymize { addresses, key: Secret([9; 32]) })
+        }
+        1 => Edit::Trim(*c.pick(&[64, 1, 11, 12, 1000])),
         _ => Edit::Tag(*c.pick(&[1, 4094])),
     };
     let edits = (0..c.below(3)).map(|_| edit(c)).collect();

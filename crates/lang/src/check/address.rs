@@ -35,10 +35,17 @@ impl<'t> Checker<'t> {
 
     /// `anonymize(a, key)`.
     pub(super) fn anonymize(&mut self, args: Vec<Expr>, tree: &TreeExpr) -> Option<Expr> {
-        let key = match self.constant_value(&args[1], tree.span, "the key of `anonymize`")? {
+        let key = self.key_of_anonymize(&args[1], tree)?;
+        let address = args.into_iter().take(1).collect();
+        Some(Expr { ty: Type::Ip, kind: ExprKind::Call(Func::Anonymize(key), address) })
+    }
+
+    /// The key of the function or the stage `anonymize`.
+    pub(super) fn key_of_anonymize(&mut self, key: &Expr, tree: &TreeExpr) -> Option<Secret> {
+        let key = match self.constant_value(key, tree.span, "the key of `anonymize`")? {
             Value::Str(text) => secret(&text),
             Value::Bytes(bytes) => bytes.as_ref().try_into().ok(),
-            other => unreachable!("{other} is neither text nor bytes"),
+            _ => None,
         };
         let Some(key) = key else {
             let message = "a key has 32 bytes, or 64 hexadecimal digits";
@@ -49,8 +56,7 @@ impl<'t> Checker<'t> {
             ));
             return None;
         };
-        let address = args.into_iter().take(1).collect();
-        Some(Expr { ty: Type::Ip, kind: ExprKind::Call(Func::Anonymize(Secret(key)), address) })
+        Some(Secret(key))
     }
 
     /// `community_id(conn)`, or `community_id(conn, seed)`.

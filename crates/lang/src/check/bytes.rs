@@ -46,7 +46,7 @@ impl Checker<'_> {
             None => Some(1),
         };
         let bytes = HeaderBytes::new(known?, at? as u16, n? as usize)?;
-        Some(Expr::field(FieldId::of_bytes(bytes)))
+        self.field(scope, FieldId::of_bytes(bytes), header.span)
     }
 
     fn header(&mut self, scope: &Scope, name: &Name) -> Option<Header> {

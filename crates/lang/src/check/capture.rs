@@ -17,6 +17,13 @@ const NO_VALUE: &str = "none";
 
 impl<'t> Checker<'t> {
     pub(super) fn capture(&mut self, built: &mut Built, c: &Capture, word: Span) -> Option<Stage> {
+        if let Some(at) = self.anonymizes {
+            let message = "`capture` writes packets as they were captured";
+            let d = Diagnostic::new(Code::Unsupported, word, message);
+            let d =
+                d.note_at(at, "this rewrites packets that leave by `pass`, `forward`, `mirror`");
+            self.report(d.help("capture in a query of its own, or `forward` what is rewritten"));
+        }
         let scope = &built.scope;
         let around = self.length(scope, c.around.as_ref(), "`capture`");
         let before = self.length(scope, c.before.as_ref(), "`before`");

@@ -38,7 +38,12 @@ impl<'t> Checker<'t> {
         self.act(&built.scope, &mut chain, act, span);
         built.idle_edit = chain.idle.or(built.idle_edit.filter(|_| chain.acts.is_empty()));
         built.scope.edits = chain.edits;
-        let next = matches!(act, Act::Mirror(_) | Act::Trim(_) | Act::Tag(_));
+        let next = act.is_open();
+        if let Act::Anonymize { .. } = act {
+            // Rows show what it did.
+            built.idle_edit = None;
+            self.anonymize_fields(&mut built.scope, span);
+        }
         if !next {
             built.end = Some((span, word(act)));
         }
@@ -124,6 +129,10 @@ impl<'t> Checker<'t> {
                 let id = self.vlan_id(scope, id).map(Edit::Tag);
                 return self.edit(chain, id, span);
             }
+            Act::Anonymize { fields, key } => {
+                let how = self.anonymization(scope, fields, key).map(Edit::Anonymize);
+                return self.edit(chain, how, span);
+            }
             Act::Pass => Some(To::Pass),
             Act::Drop => Some(To::Drop),
             Act::Forward(e) | Act::Mirror(e) => self.output(scope, e, &whose).map(To::Forward),
@@ -157,9 +166,16 @@ impl<'t> Checker<'t> {
             let d = Diagnostic::new(code, span, message)
                 .label("the packet does not have this value")
                 .note_at(leaves, format!("`{word}` sends the packet as it was captured"));
+            let known = weir_packet::rewrite::Address::ALL.iter().any(|a| a.name() == field);
+            let remedy = match known {
+                true => format!("`| anonymize {field} with KEY` rewrites packets"),
+                false => {
+                    format!("no stage rewrites it: put out rows, as with `| project ts, {field}`")
+                }
+            };
             self.report(d.help(format!(
-                "no stage rewrites packets yet: put out rows, as with `| project ts, {field}`; or \
-                 where packets may leave as they are, give the column a name of its own"
+                "{remedy}; or where packets may leave as they are, give the column a name of its \
+                 own"
             )));
         }
     }
@@ -287,6 +303,7 @@ fn word(act: &Act) -> &'static str {
         Act::Steer { .. } => "steer",
         Act::Trim(_) => "trim",
         Act::Tag(_) => "tag",
+        Act::Anonymize { .. } => "anonymize",
         Act::Next => "next",
     }
 }

@@ -29,7 +29,7 @@ impl<'t> Checker<'t> {
         }
         let gone = scope.gone.contains_key(name);
         if let Some(id) = fields::by_name(name).filter(|_| scope.packets && !gone) {
-            return Some(Expr::field(id));
+            return self.field(scope, id, span);
         }
         if let Some(key) = fields::key_by_name(name) {
             let parts = key.fields.iter().map(|item| {

@@ -1,7 +1,7 @@
 //! Stages that say which columns go or get another name: `project-away` and `rename`.
 //!
-//! Of rows they are a `project` of the columns that stay. Packets stay packets, with all their other
-//! fields: there a name goes, and a column under another name is added.
+//! Of rows they are a `project` of the columns that stay. Packets stay packets, with all their
+//! other fields: there a name goes, and a column under another name is added.
 
 use super::Checker;
 use super::stage::NewColumn;

@@ -1,5 +1,6 @@
 //! Stages, but for `summarize`, `scan` and ends.
 
+use super::anonymize::field_here;
 use super::ends::until_last_end;
 use super::words::a;
 use super::{Built, Checker};
@@ -14,24 +15,21 @@ use weir_plan::{Expr, Pipeline, Schema, Value};
 
 /// The plan of a pipeline. `numbers` are those that pipelines have in the program.
 pub(super) fn finish(built: Built, printed: bool, numbers: &[usize]) -> Pipeline {
-    let (mut stages, mut schema) = (built.stages, built.scope.schema);
+    let (mut stages, mut schema) = (built.stages, built.scope.schema.clone());
     if built.scope.packets && !printed {
         // Only what goes out on the way is of interest.
         stages.truncate(until_last_end(&stages));
         schema = Schema::default();
     } else if built.scope.packets {
-        let columns: Vec<(String, Expr)> = built
-            .scope
-            .listed
-            .into_iter()
-            .map(|name| {
-                let e = match schema.position(&name) {
-                    Some(i) => Expr::column(i, schema.columns[i].ty.clone()),
-                    None => Expr::field(fields::by_name(&name).expect("in the catalogue")),
-                };
-                (name, e)
-            })
-            .collect();
+        let column = |name: &String| {
+            let field = || fields::by_name(name).expect("in the catalogue");
+            let e = match schema.position(name) {
+                Some(i) => Expr::column(i, schema.columns[i].ty.clone()),
+                None => field_here(&built.scope, field()),
+            };
+            (name.clone(), e)
+        };
+        let columns: Vec<(String, Expr)> = built.scope.listed.iter().map(column).collect();
         schema.columns.clear();
         columns.iter().for_each(|(name, e)| {
             schema.put(name, e.ty.clone());

@@ -21,6 +21,10 @@ impl Pieces<'_> {
             }
             Act::Trim(n) => with("trim ", n),
             Act::Tag(id) => with("tag ", id),
+            Act::Anonymize { fields, key } => {
+                let fields = fields.iter().map(|f| (f.span, self.expr(f))).collect();
+                Doc::All(vec![text("anonymize "), self.filled(fields), with(" with ", key)])
+            }
         }
     }
 

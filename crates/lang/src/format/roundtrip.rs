@@ -270,13 +270,14 @@ fn act() -> impl Strategy<Value = Act> {
 /// What an arm goes on behind.
 fn open_act() -> impl Strategy<Value = Act> {
     let edit = prop_oneof![expr().prop_map(Act::Trim), expr().prop_map(Act::Tag)];
-    prop_oneof![edit, expr().prop_map(Act::Mirror)]
+    let anonymize = (vec(expr(), 1..3), expr());
+    let anonymize = anonymize.prop_map(|(fields, key)| Act::Anonymize { fields, key });
+    prop_oneof![edit, anonymize, expr().prop_map(Act::Mirror)]
 }
 
 /// What stands in an arm.
 fn chain_of_acts() -> impl Strategy<Value = Vec<Spanned<Act>>> {
-    let is_open = |act: &Act| matches!(act, Act::Mirror(_) | Act::Trim(_) | Act::Tag(_));
-    let end = act().prop_filter("ends", move |act| !is_open(act));
+    let end = act().prop_filter("ends", |act| !act.is_open());
     (vec(open_act(), 0..3), end, any::<bool>()).prop_map(|(mut acts, end, next)| {
         let over = end == Act::Next;
         acts.push(end);

@@ -7,7 +7,7 @@ use crate::tree::{Act, BranchArm, Expr, Spanned, Stage};
 
 /// Stages that do something with packets; they stand in arms, too.
 pub(super) const ACTS: &[&str] =
-    &["pass", "drop", "forward", "broadcast", "steer", "mirror", "trim", "tag"];
+    &["pass", "drop", "forward", "broadcast", "steer", "mirror", "trim", "tag", "anonymize"];
 
 impl Parser<'_> {
     /// What is done with a packet, at its word.
@@ -37,8 +37,21 @@ impl Parser<'_> {
             }
             "trim" => Act::Trim(self.operand("a number of bytes", "as in `trim 96`")?),
             "tag" => Act::Tag(self.operand("a VLAN id", "as in `tag 7`")?),
+            "anonymize" => self.anonymize()?,
             _ => Act::Next,
         })
+    }
+
+    /// Fields, and a key.
+    fn anonymize(&mut self) -> Option<Act> {
+        let example = "as in `anonymize ip.src, ip.dst with key`";
+        let fields = self.list(Parser::expr)?;
+        if !self.eat_word("with") {
+            let d = self.expected("`with` and a key");
+            self.unexpected(d.help(example));
+            return None;
+        }
+        Some(Act::Anonymize { fields, key: self.operand("a key", example)? })
     }
 
     /// The one output that a frame goes to.
@@ -117,7 +130,7 @@ impl Parser<'_> {
             }
             let act = self.act()?;
             let span = start.to(self.last_span());
-            let open = matches!(act, Act::Trim(_) | Act::Tag(_) | Act::Mirror(_));
+            let open = act.is_open();
             let over = act == Act::Next;
             acts.push(Spanned::new(act, span));
             let next = self.is_sign("|") && self.word_ahead(1) == "next";

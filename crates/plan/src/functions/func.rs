@@ -130,7 +130,7 @@ pub enum Func {
 }
 
 /// A key that is nobody's business: it does not show itself.
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Secret(pub [u8; 32]);
 
 impl std::fmt::Debug for Secret {

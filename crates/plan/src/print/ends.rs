@@ -37,6 +37,10 @@ fn edit(edit: &Edit) -> String {
     match edit {
         Edit::Trim(n) => format!("trim {n}"),
         Edit::Tag(id) => format!("tag {id}"),
+        Edit::Anonymize(how) => {
+            let fields: Vec<&str> = how.addresses.iter().map(|address| address.name()).collect();
+            format!("anonymize {} with …", fields.join(", "))
+        }
     }
 }
 

@@ -23,7 +23,7 @@ pub(crate) fn run(args: &ExplainArgs, term: &Term) -> anyhow::Result<Status> {
         return Ok(Status::Ok);
     }
     let plan = weir_plan::print::explain(&program, args.workers.get());
-    let hides = plan.contains("anonymize(");
+    let hides = plan.contains("anonymize");
     let mut text = String::new();
     for (number, source) in programs.sources().iter().enumerate() {
         if programs.sources().len() > 1 {

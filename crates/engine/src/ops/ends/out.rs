@@ -1,6 +1,7 @@
 //! Frames as they come to an end, and as they are to look when they go out.
 
 use super::{FrameSlots, of_origin};
+use crate::anonymize::Anonymizer;
 use crate::expr::Ctx;
 use crate::rows::Arena;
 use weir_packet::column::Column;
@@ -77,6 +78,7 @@ impl Out<'_> {
                     (there, len) = (there + TAG, len.saturating_add(TAG as u32));
                 }
                 Edit::Tag(_) => *untagged += 1,
+                Edit::Anonymize(_) => {}
             }
         }
         len
@@ -92,10 +94,12 @@ impl Out<'_> {
     pub(super) fn write(
         &self,
         edits: &[Edit],
+        anonymizers: &mut [Anonymizer],
         memory: &mut Vec<u8>,
         untagged: &mut u64,
     ) -> (u32, bool) {
         let start = memory.len();
+        let mut anonymizers = anonymizers.iter_mut();
         // What is cut off at once need not be copied.
         let most = match edits.first() {
             Some(Edit::Trim(n)) => (*n as usize).min(self.bytes.len()),
@@ -119,6 +123,10 @@ impl Out<'_> {
                     len = len.saturating_add(TAG as u32);
                 }
                 Edit::Tag(_) => *untagged += 1,
+                Edit::Anonymize(_) => {
+                    let next = anonymizers.next().expect("one for each such edit");
+                    next.rewrite(self.link, &mut memory[start..], len);
+                }
             }
         }
         memory.truncate(start + CAPLEN_MAX as usize);

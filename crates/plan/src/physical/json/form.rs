@@ -5,7 +5,7 @@ use super::wire::{
 };
 use super::{Unwritable, VERSION};
 use crate::capture::Capture;
-use crate::ends::{Act, Arm, Edit, Ends, To};
+use crate::ends::{Act, Anonymize, Arm, Edit, Ends, To};
 use crate::join::{Join, JoinColumn, JoinKind, Union, UnionColumn, Within};
 use crate::physical::{
     Carry, Combine, Exchange, ExchangeId, Fragment, Half, Inlet, Level, LevelKind, Needs, Node,
@@ -199,7 +199,19 @@ choice!(Parts { Packet(what) = "packet", Split { text: "text", by: "by" } = "spl
 record!(Ends { arms: "arms" });
 record!(Arm { when: "when", acts: "acts", next: "next" });
 record!(Act { edits: "edits", to: "to" });
-choice!(Edit { Trim(bytes) = "trim", Tag(id) = "tag" });
+choice!(Edit { Trim(bytes) = "trim", Tag(id) = "tag", Anonymize(how) = "anonymize" });
+
+/// Its key would be readable.
+impl Wire for Anonymize {
+    fn write(&self, _: &mut Writer<'_>) -> Result<Json, Unwritable> {
+        Err(Unwritable::Key)
+    }
+
+    fn read(_: &Json, _: &Reader<'_>) -> Result<Anonymize, Mistake> {
+        Err(Mistake::new("a plan with a key of `anonymize` is not read from JSON"))
+    }
+}
+
 choice!(To {
     Drop = "drop",
     Pass = "pass",
