@@ -89,6 +89,9 @@ pub const EVICT_SAMPLE: usize = 512;
 /// ...which about one key in so many has.
 pub const EVICT_SHARE: usize = 8;
 
+/// Keys ahead of the one that goes whose memory is asked for.
+pub const EVICT_AHEAD: usize = 4;
+
 /// Parts of one key, and of one argument of `distinct` with its group.
 pub const PARTS_MAX: usize = 32;
 

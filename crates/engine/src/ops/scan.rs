@@ -40,7 +40,7 @@ use weir_packet::column::Column;
 use weir_packet::fields::Item;
 use weir_packet::limits::BATCH;
 use weir_plan::Type;
-use weir_plan::limits::SCAN_STATES_MAX;
+use weir_plan::limits::{DISTINCT_KEYS_MAX, SCAN_KEYS_MAX, SCAN_STATES_MAX};
 
 /// One state of a scan.
 pub struct State {
@@ -63,6 +63,8 @@ pub struct Scan {
     states: Vec<State>,
     idle_ns: i64,
     max_keys: usize,
+    /// Whether the query may have named that many: of those that are full, most have.
+    is_named: bool,
     mode: Mode,
     /// How keys of plain packets are made, if they can be made directly.
     direct: Vec<Direct>,
@@ -113,6 +115,7 @@ impl Scan {
             states,
             idle_ns: plan.idle_ns,
             max_keys,
+            is_named: plan.max_keys != SCAN_KEYS_MAX && plan.max_keys != DISTINCT_KEYS_MAX,
             mode,
             key_texts: Pool::default(),
             oldest: Oldest::default(),
@@ -169,10 +172,14 @@ impl Scan {
 
     /// Hands each row, with the row of its key in a store, to the mode.
     fn take_rows(&mut self, clock: &[i64], rows: Bits) {
-        self.stores.iter_mut().for_each(Store::prefetch);
-        if self.live() + rows.count() <= self.max_keys {
+        let mut more = 0;
+        for store in self.stores.iter_mut().filter(|store| store.taken_rows() > 0) {
+            store.prefetch();
+            more += store.taken_rows();
+        }
+        if self.live() + more <= self.max_keys {
             for s in 0..self.stores.len() {
-                self.take_these(s, 0..BATCH, clock);
+                self.take_these(s, 0..self.stores[s].taken_rows(), clock);
             }
             return;
         }
@@ -188,21 +195,21 @@ impl Scan {
 
     /// The same for some of those that a store took, by their numbers.
     fn take_these(&mut self, s: usize, mut these: Range<usize>, clock: &[i64]) {
-        loop {
+        while !these.is_empty() {
             let room = self.max_keys.saturating_sub(self.live());
+            // A scan that names no bound is seldom full, and its rows need no numbers before.
+            let numbers = self.is_named || self.live() >= self.max_keys / 2;
             let first = self.first();
             let store = &mut self.stores[s];
-            these.end = these.end.min(store.taken.count());
-            let terms = Terms { clock, idle_ns: self.idle_ns, first, room };
+            let terms = Terms { clock, idle_ns: self.idle_ns, first, numbers, room };
             these.start = match &mut self.mode {
                 Mode::Steps(steps) => steps.take(store, terms, these.clone()),
                 Mode::Rounds(rounds) => rounds.take(store, terms, these.clone()),
             };
-            if these.is_empty() {
-                return;
+            if !these.is_empty() {
+                let position = self.stores[s].position(these.start);
+                self.evict(clock[position]);
             }
-            let position = self.stores[s].position(these.start);
-            self.evict(clock[position]);
         }
     }
 

@@ -8,7 +8,7 @@
 //! packets lag the clock; the stores note these.
 
 use super::store::Store;
-use crate::limits::{EVICT_SAMPLE, EVICT_SHARE};
+use crate::limits::{EVICT_AHEAD, EVICT_SAMPLE, EVICT_SHARE};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -32,8 +32,10 @@ pub(super) struct Aged {
 /// The keys that go next.
 #[derive(Default)]
 pub(super) struct Oldest {
-    /// All keys up to the age `until` as they were when they were chosen, and some that are gone.
-    chosen: BinaryHeap<Reverse<Aged>>,
+    /// All keys up to the age `until` as they were when they were chosen, the oldest last, ...
+    chosen: Vec<Aged>,
+    /// ...but for those that had a row since, and those that came since.
+    later: BinaryHeap<Reverse<Aged>>,
     until: Option<Age>,
     /// How often keys were chosen.
     choices: usize,
@@ -44,11 +46,11 @@ impl Oldest {
     pub(super) fn pop(&mut self, stores: &mut [Store]) -> Option<Aged> {
         self.take_lagging(stores);
         loop {
-            while let Some(Reverse(was)) = self.chosen.pop() {
+            while let Some(was) = self.next(stores) {
                 match stores[usize::from(was.store)].age(was.row as usize) {
                     Some(age) if age == was.age => return Some(was),
                     Some(age) if Some(age) <= self.until => {
-                        self.chosen.push(Reverse(Aged { age, ..was }));
+                        self.later.push(Reverse(Aged { age, ..was }));
                     }
                     _ => {}
                 }
@@ -59,16 +61,35 @@ impl Oldest {
         }
     }
 
+    /// The next of those that were chosen. Fetches what the ones after it will need: all of them
+    /// stand at random places.
+    fn next(&mut self, stores: &[Store]) -> Option<Aged> {
+        if let (Some(one), Some(Reverse(other))) = (self.chosen.last(), self.later.peek())
+            && other < one
+        {
+            return self.later.pop().map(|Reverse(other)| other);
+        }
+        let ahead = |n| self.chosen.len().checked_sub(n).map(|at| self.chosen[at]);
+        if let Some(aged) = ahead(2 * EVICT_AHEAD) {
+            stores[usize::from(aged.store)].prefetch_row(aged.row);
+        }
+        if let Some(aged) = ahead(EVICT_AHEAD) {
+            stores[usize::from(aged.store)].prefetch_slot(aged.row);
+        }
+        self.chosen.pop().or_else(|| self.later.pop().map(|Reverse(other)| other))
+    }
+
     /// Chooses those that came since and are as old.
     fn take_lagging(&mut self, stores: &mut [Store]) {
         for (store, s) in stores.iter_mut().zip(0..) {
             let Some(rows) = store.take_lagging() else {
                 self.chosen.clear();
+                self.later.clear();
                 return;
             };
             for row in rows {
                 let age = store.age(row as usize).filter(|&age| Some(age) <= self.until);
-                self.chosen.extend(age.map(|age| Reverse(Aged { age, store: s, row })));
+                self.later.extend(age.map(|age| Reverse(Aged { age, store: s, row })));
             }
         }
     }
@@ -77,15 +98,15 @@ impl Oldest {
     #[cold]
     fn choose(&mut self, stores: &mut [Store]) -> bool {
         let until = self.age_of_share(stores);
-        let mut chosen = std::mem::take(&mut self.chosen).into_vec();
         for (store, s) in stores.iter_mut().zip(0..) {
             for row in 0..store.rows() {
                 let age = store.age(row).filter(|age| *age <= until);
-                chosen.extend(age.map(|age| Reverse(Aged { age, store: s, row: row as u32 })));
+                self.chosen.extend(age.map(|age| Aged { age, store: s, row: row as u32 }));
             }
             store.note_lagging(until.last);
         }
-        (self.chosen, self.until) = (chosen.into(), Some(until));
+        self.chosen.sort_unstable_by(|a, b| b.cmp(a));
+        self.until = Some(until);
         !self.chosen.is_empty()
     }
 

@@ -44,6 +44,18 @@ impl Steps {
         terms: Terms<'_>,
         these: Range<usize>,
     ) -> usize {
+        match terms.numbers {
+            true => self.take_rows::<true>(store, terms, these),
+            false => self.take_rows::<false>(store, terms, these),
+        }
+    }
+
+    fn take_rows<const NUMBERS: bool>(
+        &mut self,
+        store: &mut Store,
+        terms: Terms<'_>,
+        these: Range<usize>,
+    ) -> usize {
         let Work { transitions, after, seen } = &mut *self.work;
         let (mut came, first) = (0u32, terms.first << MODE_BITS);
         let end = store.each(
@@ -53,7 +65,8 @@ impl Steps {
             |i, found| {
                 let before = if found.fresh { START as u64 } else { found.cells[META] };
                 let next = transitions[i] >> ((before * 4) & 63) & 15;
-                found.cells[META] = (first + ((i as u64) << MODE_BITS)) | next;
+                let number = if NUMBERS { first + ((i as u64) << MODE_BITS) } else { 0 };
+                found.cells[META] = number | next;
                 after[i] = next as u8;
                 came |= 1 << next;
             },

@@ -84,6 +84,8 @@ pub(super) struct Terms<'a> {
     pub(super) idle_ns: i64,
     /// The number of the first row of the batch: those of further ones follow.
     pub(super) first: u64,
+    /// Whether keys keep the numbers of their last rows.
+    pub(super) numbers: bool,
     /// Keys that may be added.
     pub(super) room: usize,
 }
@@ -354,9 +356,24 @@ impl Store {
         (meta & GONE == 0).then_some(Age { last: last as i64, turn: meta >> MODE_BITS })
     }
 
+    /// How many rows of the batch were taken.
+    pub(super) fn taken_rows(&self) -> usize {
+        if self.taken.is_empty() { 0 } else { self.keys.len }
+    }
+
     /// Where a key that was taken has its row in the batch.
     pub(super) fn position(&self, j: usize) -> usize {
         usize::from(self.positions[j])
+    }
+
+    /// Fetches a row.
+    pub(super) fn prefetch_row(&self, row: u32) {
+        prefetch(&self.words, row as usize * self.stride);
+    }
+
+    /// Fetches the slot of the index that has a row.
+    pub(super) fn prefetch_slot(&self, row: u32) {
+        self.index.prefetch(self.hash_of(row));
     }
 
     /// How many rows there are, those of keys that were given up too.
