@@ -4,7 +4,7 @@
 //! Keys are hashed with the [`HashKey`] of the table that looks them up: that of the run, until one
 //! run of slots grows too long and the table draws another.
 
-#[cfg(test)]
+#[cfg(all(test, not(miri)))]
 mod attack;
 mod fuzz;
 mod hash_key;

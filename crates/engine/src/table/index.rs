@@ -518,7 +518,7 @@ mod tests {
         /// Few homes, at the end above all, so that runs are long and reach beyond it.
         #[test]
         fn behaves_like_a_map(
-            steps in proptest::collection::vec((0u32..60, 0u8..4), 1..400),
+            steps in proptest::collection::vec((0u32..60, 0u8..4), 1..if cfg!(miri) { 60 } else { 400 }),
             size in 3u32..8,
         ) {
             let slots = Slots::new(1 << size);
