@@ -3,8 +3,8 @@
 //! A file is a list of blocks that each say their length twice. A section header block sets the
 //! byte order for what follows and forgets all interfaces; an interface description block adds one,
 //! with its link type and its clock; packet blocks name the interface they were captured on. All
-//! other blocks are stepped over. [`PcapngReader::fill`] walks the blocks of whatever part of a file
-//! is in memory and copies nothing.
+//! other blocks are stepped over. [`PcapngReader::fill`] walks the blocks of whatever part of a
+//! file is in memory and copies nothing.
 
 mod run;
 mod write;
