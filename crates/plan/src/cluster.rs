@@ -16,8 +16,18 @@
 
 use crate::keys::{FieldSet, describe, largest_common};
 use crate::limits::NARROW_BITS;
-use crate::place::Partition;
 use weir_packet::fields::{FieldId, FieldType, Item};
+
+/// How packets are spread over workers.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Partition {
+    /// By batches: all that workers hold merges.
+    Batches,
+    /// By the hash of these fields.
+    Key(FieldSet),
+    /// Not at all: one worker.
+    None,
+}
 
 /// Pipelines whose packets are spread in one way.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -9,23 +9,13 @@
 //! key in common with each other, they form [clusters](crate::cluster). A run that a `limit` may
 //! end early has one worker: others would have read on by then, and the counts would say so.
 
+pub use crate::cluster::Partition;
 use crate::cluster::{Cluster, Need, clusters};
 use crate::keys::{FieldSet, fields_of, largest_common};
 use crate::limits::{DISTINCT_KEYS_MAX, GROUPS_MAX, SCAN_KEYS_MAX, SESSIONS_MAX};
 use crate::rows::SampleBy;
 use crate::stage::{Agg, AggFunc, Input, Pipeline, Program, Stage, Window};
 use crate::types::Type;
-
-/// How packets are spread over workers.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Partition {
-    /// By batches: all that workers hold merges.
-    Batches,
-    /// By the hash of these fields.
-    Key(FieldSet),
-    /// Not at all: one worker.
-    None,
-}
 
 /// Where a pipeline's stages run.
 #[derive(Clone, PartialEq, Eq, Debug)]
