@@ -1,6 +1,14 @@
 //! The rules of the house that a machine can hold.
 
+#[path = "tidy/circles.rs"]
+mod circles;
 mod common;
+#[path = "tidy/exceptions.rs"]
+mod exceptions;
+#[path = "tidy/house.rs"]
+mod house;
+#[path = "tidy/source.rs"]
+mod source;
 
 use common::{files, root, text};
 use std::collections::BTreeMap;

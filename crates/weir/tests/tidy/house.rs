@@ -1,0 +1,109 @@
+//! Rules of size and of names, each with the exceptions that are left. A list may only shrink: an
+//! exception that is not needed any more fails, too.
+
+use crate::circles::in_circles;
+use crate::exceptions::{CIRCLES, LONG_FUNCTIONS, TWICE};
+use crate::source::{Crate, attributes, crates};
+use std::collections::{BTreeMap, BTreeSet};
+use syn::spanned::Spanned as _;
+use syn::visit::{self, Visit};
+
+/// Lines of a function.
+const FUNCTION_LINES_MAX: usize = 70;
+
+/// Fails unless what was found is what is excepted.
+fn only(found: BTreeSet<String>, excepted: &[&str], rule: &str) {
+    let excepted: BTreeSet<String> = excepted.iter().map(|&e| e.to_owned()).collect();
+    let new: Vec<_> = found.difference(&excepted).collect();
+    assert!(new.is_empty(), "{rule}: {new:#?}");
+    let old: Vec<_> = excepted.difference(&found).collect();
+    assert!(old.is_empty(), "take these from the list of exceptions: {old:#?}");
+}
+
+/// Finds long functions.
+struct Functions {
+    place: String,
+    long: BTreeSet<String>,
+}
+
+impl Functions {
+    fn note(&mut self, name: &syn::Ident, block: &syn::Block) {
+        let lines = block.span().end().line - name.span().start().line + 1;
+        if lines > FUNCTION_LINES_MAX {
+            self.long.insert(format!("{} {name}", self.place));
+        }
+    }
+}
+
+impl<'a> Visit<'a> for Functions {
+    fn visit_item_fn(&mut self, f: &'a syn::ItemFn) {
+        self.note(&f.sig.ident, &f.block);
+        visit::visit_item_fn(self, f);
+    }
+
+    fn visit_impl_item_fn(&mut self, f: &'a syn::ImplItemFn) {
+        self.note(&f.sig.ident, &f.block);
+        visit::visit_impl_item_fn(self, f);
+    }
+
+    fn visit_trait_item_fn(&mut self, f: &'a syn::TraitItemFn) {
+        f.default.iter().for_each(|block| self.note(&f.sig.ident, block));
+        visit::visit_trait_item_fn(self, f);
+    }
+}
+
+#[test]
+fn functions_fit_on_a_screen() {
+    let mut long = BTreeSet::new();
+    for Crate { name, modules } in crates() {
+        for module in modules.values() {
+            let place = format!("{name} {}", module.file);
+            let mut functions = Functions { place, long: BTreeSet::new() };
+            module.items.iter().for_each(|item| functions.visit_item(item));
+            long.append(&mut functions.long);
+        }
+    }
+    only(long, LONG_FUNCTIONS, "functions of more than 70 lines");
+}
+
+/// The name of a type that other files can see.
+fn seen_type(item: &syn::Item) -> Option<String> {
+    let (name, seen) = match item {
+        syn::Item::Struct(i) => (&i.ident, &i.vis),
+        syn::Item::Enum(i) => (&i.ident, &i.vis),
+        syn::Item::Union(i) => (&i.ident, &i.vis),
+        syn::Item::Trait(i) => (&i.ident, &i.vis),
+        syn::Item::Type(i) => (&i.ident, &i.vis),
+        _ => return None,
+    };
+    (!matches!(seen, syn::Visibility::Inherited)).then(|| name.to_string())
+}
+
+#[test]
+fn a_type_name_is_found_once() {
+    let mut twice = BTreeSet::new();
+    for Crate { name, modules } in crates() {
+        let mut found: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+        for module in modules.values() {
+            // Two systems may have a type each, of which one is compiled.
+            let items = module.items.iter().filter(|i| !attributes(i).iter().any(is_choice));
+            for ty in items.filter_map(seen_type) {
+                found.entry(ty).or_default().push(&module.file);
+            }
+        }
+        let many = found.into_iter().filter(|(_, files)| files.len() > 1);
+        twice.extend(many.map(|(ty, files)| format!("{name} {ty}: {}", files.join(" "))));
+    }
+    only(twice, TWICE, "types that other files see, with one name in a crate");
+}
+
+/// Whether an attribute chooses what is compiled.
+fn is_choice(attribute: &syn::Attribute) -> bool {
+    attribute.path().is_ident("cfg")
+}
+
+#[test]
+fn modules_do_not_import_in_a_circle() {
+    let circles = crates().iter().flat_map(in_circles).collect();
+    only(circles, CIRCLES, "files that import each other in a circle");
+}
