@@ -22,6 +22,8 @@ mod receiver;
 mod refused;
 mod share;
 mod streams;
+#[cfg(test)]
+mod tests;
 
 pub use fuzz::fuzz_message;
 pub use message::{Body, EndOf, MAGIC, Message, MessageTarget, UnreadableMessage};

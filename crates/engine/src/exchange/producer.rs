@@ -96,7 +96,8 @@ impl MessageWriter {
         let end = |n: usize| {
             let columns = groups.columns.iter().map(|(_, states)| states);
             let all = std::iter::once(&groups.keys).chain(columns);
-            all.map(|states| states.ends[n]).sum::<usize>()
+            // Each key with the four bytes that say where it ends.
+            all.map(|states| states.ends[n]).sum::<usize>() + 4 * (n + 1)
         };
         let (mut first, mut written) = (0, 0);
         for n in 0..groups.keys.ends.len() {

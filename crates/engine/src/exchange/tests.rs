@@ -1,0 +1,153 @@
+//! Probes with sources and clocks of their own, probes that are slow, and messages for others.
+
+use super::{Producer, ProducerId, Receipt, Receiver, UnreadableMessage};
+use crate::conform::{Frames, program};
+use crate::functions::Functions;
+use crate::ops::testing::{agg, field, summarize};
+use crate::rows::{Collect, Sink};
+use crate::run::{Options, run};
+use std::net::Ipv4Addr;
+use weir_packet::craft::Frame;
+use weir_packet::source::LinkType;
+use weir_plan::physical::Physical;
+use weir_plan::{AggFunc, Program, Value, Window};
+
+const S: i64 = 1_000_000_000;
+
+/// Windows of two seconds, of some aggregates by source.
+fn windows() -> Program {
+    let of = |func, name| agg(func, Some(field(name)));
+    let aggs = vec![
+        agg(AggFunc::Count, None),
+        of(AggFunc::First, "sport"),
+        of(AggFunc::Last, "sport"),
+        of(AggFunc::Distinct, "sport"),
+        of(AggFunc::Quantile(500_000), "len"),
+    ];
+    program(vec![summarize(&["ip.src"], aggs, Window::Tumbling(2 * S))])
+}
+
+/// Packets of some hosts in a minute, one each 10 ms: those of which the number is one of `of` in
+/// so many.
+fn frames(of: u16, all: u16) -> Frames {
+    let mine = (0..6000u16).filter(|i| i % all == of).map(|i| {
+        let ip = Ipv4Addr::new(10, 0, 0, (i % 7) as u8);
+        let frame = Frame::ethernet().ipv4(ip, Ipv4Addr::LOCALHOST).udp(i, 53);
+        (i64::from(i) * S / 100, frame.payload(&vec![0; usize::from(i % 50)]).bytes())
+    });
+    Frames::new(LinkType::ETHERNET, &mine.collect::<Vec<_>>())
+}
+
+fn messages(program: &Program, probe: u128, mut frames: Frames) -> Vec<Vec<u8>> {
+    let plan = Physical::new(program, &[]);
+    let (functions, options) = (Functions::default(), Options::default());
+    let id = ProducerId { probe, epoch: 0 };
+    let producer = Producer::new(&plan, &functions, &options, id).expect("it can be spread");
+    let mut messages = Vec::new();
+    let outcome = producer.run(&mut frames, &mut |message| {
+        messages.push(message.to_vec());
+        Ok(())
+    });
+    assert!(outcome.error.is_none(), "{:?}", outcome.error);
+    messages
+}
+
+fn receiver(program: &Program, probes: &[u128]) -> (Receiver, Collect) {
+    let plan = Physical::new(program, &[]);
+    let (functions, options) = (Functions::default(), Options::default());
+    let receiver = Receiver::new(&plan, &functions, &options, probes).expect("it can be spread");
+    let mut sink = Collect::default();
+    sink.open(receiver.outputs()).expect("memory opens");
+    (receiver, sink)
+}
+
+/// The rows of one run over all packets.
+fn rows_of_one(program: &Program) -> Vec<(usize, Vec<Value>)> {
+    let (mut sink, functions) = (Collect::default(), Functions::default());
+    let (mut all, options) = (frames(0, 1), Options::default());
+    run(program, &functions, &mut all, &mut sink, &options, &mut |_| {});
+    sink.rows
+}
+
+#[test]
+fn probes_with_clocks_of_their_own_give_the_rows_of_one_run() {
+    let program = windows();
+    let want = rows_of_one(&program);
+    assert!(want.len() > 100, "{} rows", want.len());
+    let probes = [10, 11, 12];
+    let (mut receiver, mut sink) = receiver(&program, &probes);
+    for (of, probe) in probes.into_iter().enumerate() {
+        for message in messages(&program, probe, frames(of as u16, 3)) {
+            assert_eq!(receiver.take(&message, &mut sink), Ok(Receipt::Taken));
+        }
+        assert_eq!(sink.rows.is_empty(), of < 2, "rows come with the last probe");
+    }
+    let outcome = receiver.finish(&mut sink);
+    assert!(outcome.error.is_none() && outcome.ledger.adds_up(), "{outcome:?}");
+    assert_eq!((sink.rows, outcome.ledger.processed), (want, 6000));
+}
+
+#[test]
+fn nobody_waits_for_an_idle_probe_and_what_it_sends_then_is_late() {
+    let program = windows();
+    let (mut receiver, mut sink) = receiver(&program, &[1, 2]);
+    for message in messages(&program, 1, frames(0, 2)) {
+        receiver.take(&message, &mut sink).expect("it is one");
+    }
+    assert!(sink.rows.is_empty(), "the other may have rows of the first window");
+    receiver.set_idle(2, &mut sink);
+    let rows = sink.rows.len();
+    assert!(rows > 100, "{rows} rows");
+    let mut late = 0;
+    for message in messages(&program, 2, frames(1, 2)) {
+        if let Receipt::Late(groups) = receiver.take(&message, &mut sink).expect("it is one") {
+            late += groups;
+        }
+    }
+    assert!(late > 100 && receiver.late_groups() == late, "{late} groups");
+    receiver.finish(&mut sink);
+    let alone = &sink.rows[..rows];
+    assert!(alone.iter().all(|(_, row)| row[2] <= Value::Int(15)), "half of the packets");
+}
+
+#[test]
+fn messages_of_other_plans_and_versions_are_refused() {
+    let other = program(vec![summarize(&["ip.dst"], Vec::new(), Window::Tumbling(2 * S))]);
+    let (mut receiver, mut sink) = receiver(&windows(), &[]);
+    for message in messages(&other, 1, frames(0, 1)) {
+        let e = receiver.take(&message, &mut sink).expect_err("another plan");
+        assert!(matches!(e, UnreadableMessage::Target(_)), "{e}");
+    }
+    let mut take = |message: &[u8]| receiver.take(message, &mut sink).expect_err("no message");
+    assert!(take(b"WPR2").to_string().contains("version `WPR2`"));
+    assert!(take(b"{}  ").to_string().contains("begins with `{}  `"));
+    assert_eq!(take(b"WPR1"), UnreadableMessage::Cut("its head"));
+    assert_eq!(receiver.finish(&mut sink).ledger.processed, 0, "nothing was taken");
+}
+
+/// A window of more bytes than a message should have comes in several.
+#[test]
+fn large_windows_come_in_several_messages() {
+    let program = program(vec![summarize(
+        &["sport", "len"],
+        vec![agg(AggFunc::Distinct, Some(field("ip.src")))],
+        Window::All,
+    )]);
+    let many: Vec<_> = (0..40_000u32)
+        .map(|i| {
+            let frame = Frame::ethernet().ipv4(Ipv4Addr::from(i), Ipv4Addr::LOCALHOST);
+            (i64::from(i), frame.udp(i as u16, 53).bytes())
+        })
+        .collect();
+    let frames = Frames::new(LinkType::ETHERNET, &many);
+    let messages = messages(&program, 1, frames);
+    assert!(messages.len() > 4, "{} messages", messages.len());
+    assert!(messages.iter().all(|m| m.len() < crate::limits::MESSAGE_BYTES + 1000));
+    let (mut receiver, mut sink) = receiver(&program, &[1]);
+    for message in messages.iter().rev() {
+        assert_eq!(receiver.take(message, &mut sink), Ok(Receipt::Taken));
+        assert_eq!(receiver.take(message, &mut sink), Ok(Receipt::Seen));
+    }
+    receiver.finish(&mut sink);
+    assert_eq!(sink.rows.len(), 40_000);
+}
