@@ -4,7 +4,7 @@
 //! A [`Producer`] runs the worker level and writes [messages](Message): the groups of each window
 //! when it closes, what was lost, counts, and how far time has come. A [`Receiver`] takes the
 //! messages of all producers, in any order, some of them twice, and puts the rows out that one run
-//! over all packets would put out. What carries the messages (a file, Kafka) is the caller's affair.
+//! over all packets would put out. The caller carries the messages: in a file, by Kafka.
 //!
 //! What may be at which producer is said by the plan: see [`needs`]. Plans whose worker level hands
 //! over anything but groups, or that need all packets in one place, are [refused](Refused) by name.

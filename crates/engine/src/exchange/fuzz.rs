@@ -23,9 +23,9 @@ struct Sample {
     messages: Vec<Vec<u8>>,
 }
 
-/// Takes messages of a probe, one of which is changed: the first two bytes say which and how far
-/// into it the rest of the bytes is laid over it. Panics where the receiver does, or where a message
-/// is taken of which not all is understood.
+/// Takes messages of a probe, one of which is changed: the first byte says which, the next two from
+/// where on the other bytes replace its own. Panics where the receiver does, or where it does not
+/// take the other messages.
 pub fn fuzz_message(data: &[u8]) {
     static SAMPLE: OnceLock<Sample> = OnceLock::new();
     let Some((&[which, low, high], over)) = data.split_first_chunk() else { return };

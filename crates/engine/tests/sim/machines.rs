@@ -94,5 +94,5 @@ fn a_fair_share_of_programs_runs_on_several_machines() {
             Err(_) => {}
         }
     }
-    assert!(travel > 60 && by_key > 10, "{travel} anyhow, {by_key} by key");
+    assert!(travel > 40 && by_key > 40, "{travel} anyhow, {by_key} by key");
 }
