@@ -211,7 +211,8 @@ pub fn naive_answer(program: &Program, capture: &Path, way: Way) -> Answer {
     Answer { rows: answer.rows, frames, ledger: answer.ledger, error }
 }
 
-fn open(capture: &Path, way: Way) -> Result<Reading<Box<dyn Source>>, SourceError> {
+/// Opens a capture file that is read in some way.
+pub fn open(capture: &Path, way: Way) -> Result<Reading<Box<dyn Source>>, SourceError> {
     let name = capture.to_str().expect("a name in UTF-8");
     let source = weir_capture::open(name, &weir_capture::Options::default())?;
     let reading = Reading::new(source).headers(way.headers);

@@ -1,0 +1,185 @@
+//! Partial results of several machines: every query of the library over every capture at hand gives
+//! the rows and counts of one run, or is refused by name; and the example of docs/partials.md is
+//! what a producer writes.
+
+mod common;
+
+use common::{Way, files, naive_answer, open, program, shared, supported, text, truths};
+use std::path::{Path, PathBuf};
+use weir_engine::exchange::conform::{Spreading, exchange};
+use weir_engine::exchange::{Body, Message, Producer, ProducerId, needs};
+use weir_engine::functions::Functions;
+use weir_engine::run::Options;
+use weir_packet::limits::BATCH;
+use weir_plan::physical::{Needs, Physical};
+
+fn plan(text: &str) -> Physical {
+    Physical::new(&program(text, &Functions::default()), &[])
+}
+
+/// The queries of the library that several machines can run, by the name of their file.
+fn library() -> Vec<(String, Physical)> {
+    let all = files("queries", &[".weir"]).into_iter().map(|path| {
+        let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
+        (name, plan(&text(&path)))
+    });
+    all.filter(|(_, plan)| needs(plan).is_ok()).collect()
+}
+
+#[test]
+fn queries_of_the_library_travel_or_are_refused_by_name() {
+    let expected = [
+        ("flow_meter", Ok("nothing")),
+        ("flow_tracker", Err("pipeline 1 hands over rows one by one")),
+        ("ipfix_flow_meter", Ok("a key")),
+        ("load_balancer", Err("pipeline 1 sends frames on")),
+        ("new_connections", Ok("nothing")),
+        ("port_knocking", Err("pipeline 1 sends frames on")),
+        ("source_counts", Ok("nothing")),
+        ("top_talkers", Ok("nothing")),
+        ("unanswered_dns", Err("pipeline `answers` hands over rows one by one")),
+        ("unanswered_syn", Err("pipeline `answers` hands over rows one by one")),
+    ];
+    let all = files("queries", &[".weir"]);
+    assert_eq!(all.len(), expected.len());
+    for (path, (name, expected)) in all.iter().zip(expected) {
+        assert!(path.ends_with(format!("{name}.weir")), "{}", path.display());
+        match (needs(&plan(&text(path))), expected) {
+            (Ok(Needs::Nothing), Ok("nothing")) | (Ok(Needs::Key(_)), Ok("a key")) => {}
+            (Err(e), Err(why)) => assert!(e.to_string().starts_with(why), "{name}: {e}"),
+            (got, expected) => panic!("{name}: {got:?}, not {expected:?}"),
+        }
+    }
+}
+
+#[test]
+fn what_needs_all_packets_in_one_place_is_refused_by_name() {
+    for (query, why) in [
+        ("packets | summarize s = sum(float(len)) every 1s", "have no key in common"),
+        ("packets | summarize n = count() by ip.src every 1s max 5", "`max` that the query names"),
+        (
+            "let a = packets | summarize n = count() by ip.src session 1s | print\n\
+             packets | summarize n = count() by ip.dst session 1s",
+            "keys that have nothing in common",
+        ),
+        ("packets | limit 5 | summarize n = count()", "hands over rows one by one"),
+    ] {
+        let refused = needs(&plan(query)).expect_err(query).to_string();
+        assert!(refused.contains(why), "{query}: {refused}");
+    }
+}
+
+/// Compares one run with runs on several machines, however packets and messages are spread.
+fn agree(captures: &[PathBuf], spreadings: &[Spreading]) {
+    let queries = library();
+    assert_eq!(queries.len(), 5, "queries that travel");
+    let mut messages = 0;
+    for capture in captures {
+        let way = Way::default();
+        for (name, plan) in &queries {
+            let want = naive_answer(&plan.program(), capture, way);
+            if want.error.is_some() {
+                continue;
+            }
+            for spreading in spreadings {
+                let source = || open(capture, way).expect("it could be opened before");
+                let options = Options::default();
+                let got = exchange(plan, &Functions::default(), source, &options, *spreading);
+                let got = got.unwrap_or_else(|e| panic!("{name}: {e}"));
+                let what = format!("{name} over {}, {spreading:?}", capture.display());
+                let at = got.rows.iter().zip(&want.rows).take_while(|(a, b)| a == b).count();
+                let (a, b) = (got.rows.get(at), want.rows.get(at));
+                assert!(got.rows == want.rows, "{what}: row {at}: got {a:?}, want {b:?}");
+                assert_eq!(got.ledger, want.ledger, "{what}");
+                messages += got.messages;
+            }
+        }
+    }
+    assert!(messages > captures.len() * queries.len(), "{messages} messages");
+}
+
+#[test]
+fn several_machines_give_the_rows_of_one_over_the_fixtures() {
+    let captures = files("fixtures", &[".pcap", ".pcapng", ".gz", ".zst"]);
+    assert!(captures.len() >= 12, "{} fixtures", captures.len());
+    let spreading = |producers, seed| Spreading { producers, seed };
+    agree(&captures, &[spreading(1, 0), spreading(2, 1), spreading(3, 2), spreading(7, 4)]);
+}
+
+#[test]
+fn several_machines_give_the_rows_of_one_over_the_shared_captures() {
+    let name = "exchange::several_machines_give_the_rows_of_one_over_the_shared_captures";
+    let Some(folder) = shared(name) else { return };
+    let captures: Vec<PathBuf> = truths(&folder)
+        .iter()
+        .filter(|t| supported(t))
+        .map(|t| folder.join(t["file"].as_str().expect("a name")))
+        .collect();
+    assert!(captures.len() > 200, "{} captures", captures.len());
+    agree(&captures, &[Spreading { producers: 3, seed: captures.len() as u64 }]);
+}
+
+/// The blocks of docs/partials.md with this tag.
+fn blocks(tag: &str) -> Vec<String> {
+    let text = text("docs/partials.md");
+    let parts = text.split("```").skip(1).step_by(2);
+    let mine = parts.filter_map(|part| part.split_once('\n').filter(|(t, _)| *t == tag));
+    mine.map(|(_, body)| body.to_owned()).collect()
+}
+
+/// The bytes of an example: of each line those before the bar.
+fn bytes(example: &str) -> Vec<u8> {
+    let digits = example.lines().filter_map(|line| line.split('|').next());
+    let digits = digits.flat_map(str::split_whitespace);
+    digits.map(|byte| u8::from_str_radix(byte, 16).expect("two digits")).collect()
+}
+
+#[test]
+fn the_example_of_the_docs_is_what_a_producer_writes() {
+    let query = blocks("weir");
+    let plan = plan(&query[0]);
+    let functions = Functions::default();
+    let id = ProducerId { probe: 1, epoch: 2 };
+    let options = Options::default();
+    let producer = Producer::new(&plan, &functions, &options, id).expect("it can be spread");
+    let mut messages: Vec<Vec<u8>> = Vec::new();
+    let mut source =
+        open(Path::new("../../fixtures/knock.pcap"), Way::default()).expect("it opens");
+    let outcome = producer.run(&mut source, &mut |message| {
+        messages.push(message.to_vec());
+        Ok(())
+    });
+    assert!(outcome.error.is_none(), "{:?}", outcome.error);
+    let shown: Vec<Vec<u8>> = blocks("hex").iter().map(|block| bytes(block)).collect();
+    let hex = |message: &[u8]| message.iter().map(|b| format!("{b:02x} ")).collect::<String>();
+    let got: Vec<String> = messages.iter().map(|m| hex(m)).collect();
+    assert!(shown == messages, "it writes:\n{}", got.join("\n"));
+    assert!(matches!(Message::read(&shown[2]).expect("it is one").body, Body::Window { .. }));
+}
+
+/// A batch of one packet each gives the same messages: nothing depends on batches.
+#[test]
+fn messages_do_not_depend_on_the_batch() {
+    assert!(BATCH > 1);
+    for (name, plan) in library() {
+        let mut ways = Vec::new();
+        for cuts in [&[BATCH][..], &[1], &[3, 64]] {
+            let id = ProducerId { probe: 1, epoch: 2 };
+            let (functions, options) = (Functions::default(), Options::default());
+            let producer = Producer::new(&plan, &functions, &options, id).expect("as before");
+            let mut source = weir_engine::conform::Frames::sample().cut(cuts);
+            let mut messages: Vec<Vec<u8>> = Vec::new();
+            producer.run(&mut source, &mut |message| {
+                // Counts come with batches.
+                if !matches!(Message::read(message).expect("one").body, Body::Counts(_)) {
+                    let mut message = message.to_vec();
+                    message[49..57].fill(0);
+                    messages.push(message);
+                }
+                Ok(())
+            });
+            ways.push(messages);
+        }
+        assert!(ways.iter().all(|messages| *messages == ways[0]), "{name}");
+    }
+}
