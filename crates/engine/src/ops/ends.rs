@@ -14,7 +14,7 @@
 //!
 //! Workers copy the frames of their packets, as they are to look, into lots: rows of five columns
 //! (`lot_schema`) that take the way of other rows to where outlets are
-//! ([`crate::graph`]). Where nobody wants the frames, they are only counted here.
+//! (on the machine level). Where nobody wants the frames, they are only counted here.
 
 mod out;
 

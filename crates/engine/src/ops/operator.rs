@@ -44,7 +44,7 @@ pub trait Operator: Send + Any {
         false
     }
 
-    /// Hands out the frames of the last push, as [`ends`] describes them.
+    /// Hands out the frames of the last push, as [`ends`](super::ends) describes them.
     fn frames(&mut self, _out: &mut dyn FnMut(&Rows)) {}
 
     /// Says who wants frames.

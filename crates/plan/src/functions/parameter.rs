@@ -23,7 +23,7 @@ pub enum Role {
     Float,
     /// A regular expression, which is a constant.
     Pattern,
-    /// A constant that becomes part of the [`Func`]: plans have no such argument.
+    /// A constant that becomes part of the [`Func`](super::Func): plans have no such argument.
     Constant,
     /// A tuple, or a key, whose parts become arguments.
     Connection,
