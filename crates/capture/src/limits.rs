@@ -269,8 +269,8 @@ pub const XDP_GATHER_FRAMES_MIN: usize = 4096;
 pub const XDP_COUNTS_EVERY_MS: u32 = 50;
 
 /// How often a queue that is taken is tried again: the kernel takes a moment to clean up after a
-/// socket, ...
-pub const XDP_BIND_TRIES: u32 = 100;
+/// socket, on a busy machine several seconds, ...
+pub const XDP_BIND_TRIES: u32 = 250;
 
 /// ...and how many milliseconds apart.
 pub const XDP_BIND_EVERY_MS: u32 = 20;

@@ -1,8 +1,8 @@
 //! Compiles the fragments of a physical plan into pipelines of nodes.
 //!
 //! Stages that pass rows on become operators of one chain, over one set of registers, up to the
-//! first that holds rows back or makes several rows of one: it ends the chain. A `summarize` that is
-//! whole becomes both of its halves.
+//! first that holds rows back or makes several rows of one: it ends the chain. A whole `summarize`
+//! becomes both of its halves.
 
 mod ends;
 mod rows;

@@ -1,9 +1,9 @@
 //! What stands in a pipeline between batches.
 //!
-//! A pipeline on a level is a list of nodes. Each takes rows or groups ([`Input`]), and hands on
-//! what it makes to the [`Next`] one, or to where the pipeline ends ([`Leave`]). Row operators work
-//! within a batch and share its registers: a node that evaluates expressions owns a [`Chain`] of
-//! them, and what its rows come to ([`End`]).
+//! A pipeline on a level is a list of nodes. Each takes rows or groups ([`NodeInput`]), and hands
+//! on what it makes to the [`Next`] one, or to where the pipeline ends ([`Leave`]). Row operators
+//! work within a batch and share its registers: a node that evaluates expressions owns a [`Chain`]
+//! of them, and what its rows come to ([`End`]).
 
 use crate::chain::Chain;
 use crate::counters::Ledger;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 use weir_packet::bits::Bits;
 
 /// What a node takes.
-pub(crate) enum Input<'a> {
+pub(crate) enum NodeInput<'a> {
     /// Some packets of a batch; `order` and `clock` as in [`Batch`].
     Packets { view: Packets<'a>, rows: Bits, order: &'a [u64], clock: &'a [i64] },
     /// Rows of the node before, or of a pipeline on one of the sides of a join or union.
@@ -29,7 +29,7 @@ pub(crate) enum Input<'a> {
 /// Takes rows or groups, and hands on rows or groups.
 pub(crate) trait Node: Send + Any {
     /// Takes input in.
-    fn push(&mut self, input: Input<'_>, next: &mut Next<'_>);
+    fn push(&mut self, input: NodeInput<'_>, next: &mut Next<'_>);
 
     /// Ends a step: rows that waited for those of other pipelines go on, `by_packet` in the order
     /// of packets.
@@ -117,12 +117,12 @@ pub(crate) struct Next<'a> {
 
 impl Next<'_> {
     /// Pushes input into the next node, or out of the pipeline.
-    pub(crate) fn push(&mut self, input: Input<'_>) {
+    pub(crate) fn push(&mut self, input: NodeInput<'_>) {
         let Some((node, nodes)) = self.nodes.split_first_mut() else {
             return match input {
-                Input::Rows { rows, .. } => self.end.rows(rows),
-                Input::Groups { start, groups } => self.end.groups(start, groups),
-                Input::Packets { .. } => unreachable!("the first node makes rows of packets"),
+                NodeInput::Rows { rows, .. } => self.end.rows(rows),
+                NodeInput::Groups { start, groups } => self.end.groups(start, groups),
+                NodeInput::Packets { .. } => unreachable!("the first node makes rows of packets"),
             };
         };
         node.push(input, &mut Next { nodes, origin: self.origin, end: &mut *self.end });
@@ -130,12 +130,12 @@ impl Next<'_> {
 
     /// Hands rows on.
     pub(crate) fn rows(&mut self, rows: &Rows) {
-        self.push(Input::Rows { side: 0, rows });
+        self.push(NodeInput::Rows { side: 0, rows });
     }
 
     /// Hands groups on.
     pub(crate) fn groups(&mut self, start: i64, groups: Groups) {
-        self.push(Input::Groups { start, groups });
+        self.push(NodeInput::Groups { start, groups });
     }
 
     /// Hands frames out.
@@ -182,19 +182,19 @@ pub(crate) struct Chained<E> {
 }
 
 impl<E: End> Node for Chained<E> {
-    fn push(&mut self, input: Input<'_>, next: &mut Next<'_>) {
+    fn push(&mut self, input: NodeInput<'_>, next: &mut Next<'_>) {
         let Chained { chain, end } = self;
         match input {
-            Input::Packets { view, rows, order, clock } => {
+            NodeInput::Packets { view, rows, order, clock } => {
                 chain.push_packets(view, rows, (order, clock), |batch, rows| {
                     end.push(batch, rows, next);
                 });
             }
-            Input::Rows { rows, .. } => {
+            NodeInput::Rows { rows, .. } => {
                 let origin = next.origin;
                 chain.push_rows(rows, origin, |batch, rows| end.push(batch, rows, next));
             }
-            Input::Groups { .. } => unreachable!("groups go to a final half"),
+            NodeInput::Groups { .. } => unreachable!("groups go to a final half"),
         }
         chain.frames(&mut |exit, rows| next.frames(exit, rows));
     }

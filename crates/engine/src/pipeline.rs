@@ -2,7 +2,7 @@
 
 use crate::counters::Ledger;
 use crate::losses::Book;
-use crate::node::{Input, Leave, Next, Node};
+use crate::node::{Leave, Next, Node, NodeInput};
 use crate::ops::groups::{Groups, Spec};
 use crate::ops::operator::Wanted;
 use crate::rows::Rows;
@@ -30,7 +30,7 @@ impl Pipeline {
     /// rows are made of, while it is at hand.
     pub(crate) fn push(
         &mut self,
-        input: Input<'_>,
+        input: NodeInput<'_>,
         origin: Option<Origin<'_>>,
         end: &mut dyn Leave,
     ) {
@@ -39,7 +39,7 @@ impl Pipeline {
 
     /// Pushes rows that come by the first side.
     pub(crate) fn push_rows(&mut self, rows: &Rows, end: &mut dyn Leave) {
-        self.push(Input::Rows { side: 0, rows }, None, end);
+        self.push(NodeInput::Rows { side: 0, rows }, None, end);
     }
 
     /// Ends a step, as [`Node::step`] says; only a first node takes rows of several pipelines.

@@ -15,7 +15,7 @@ use crate::level::worker::count_worker;
 use crate::panics::{Panicked, caught};
 use crate::progress::Progress;
 use crate::rows::{Output, Sink};
-use crate::step::direct::{Direct, WholeBatch};
+use crate::step::direct::{ToMachine, WholeBatch};
 use crate::step::steps;
 use crate::supply::Supply as _;
 use running::Running;
@@ -207,7 +207,7 @@ fn alone<'f>(
         }
         feed.times(&frames, &mut times);
         lanes[0].classify(&frames);
-        let mut direct = Direct { times: &times, machine, sink, closed: &mut closed };
+        let mut direct = ToMachine { times: &times, machine, sink, closed: &mut closed };
         steps(lanes, &mut WholeBatch { frames: &frames, times: &times }, &mut direct);
         lanes[0].watermark(times.watermark, &mut closed);
         debug_assert!(closed.is_empty(), "steps end where windows do");

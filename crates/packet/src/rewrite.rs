@@ -84,7 +84,7 @@ pub trait Rename {
 pub struct Rewriter {
     sites: Vec<Site>,
     /// Addresses to rename.
-    places: Vec<place::Place>,
+    places: Vec<place::AddressPlace>,
     /// What checksums cover.
     covers: Vec<Cover>,
     /// What was changed, and what was there before.
@@ -124,7 +124,7 @@ impl Rewriter {
         place::places(sites, frame, which, places);
         checksum::covers(sites, frame, covers);
         for place in &*places {
-            let place::Place { at, width } = *place;
+            let place::AddressPlace { at, width } = *place;
             let there = width.min(frame.len().saturating_sub(at));
             let range = at..at + there;
             // Headers that lie may overlap; no address gets a name twice.

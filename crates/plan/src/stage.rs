@@ -140,8 +140,8 @@ pub enum Stage {
         /// Name and expression of each output column.
         columns: Vec<(String, Expr)>,
     },
-    /// The same as [`Stage::Project`] in the words of a query that says which columns go or get
-    /// another name, and not which stay. Each expression is a column of the input.
+    /// [`Stage::Project`] for a query that says which columns go or get another name, and not
+    /// which stay. Each expression is a column of the input.
     Reshape {
         /// Name and column of each output column, in the order of the input.
         columns: Vec<(String, Expr)>,
@@ -473,8 +473,7 @@ impl AggFunc {
 /// A key's first row, and its first row after `idle_ns` or longer without one, starts from `init`.
 /// Idle time is counted between the later of a row's time and the watermark, and the largest such
 /// time of the key's rows before; rows without event time end no key. All updates see the states
-/// before the row ([`crate::ExprKind::State`]) and the row. An absent key part is a key value of
-/// its own.
+/// before the row ([`crate::ExprKind::State`]) and the row. An absent key part is a value, too.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Scan {
     /// The states.

@@ -8,13 +8,14 @@
 pub(crate) mod exits;
 mod pending;
 mod pipe;
+mod written;
 
 use super::{Channel, Closed};
 use crate::compile::Placed;
 use crate::counters::Ledger;
 use crate::limits::SPARE_ROWS;
 use crate::losses::Book;
-use crate::node::Input;
+use crate::node::NodeInput;
 use crate::ops::groups::{Groups, Spec};
 use crate::ops::operator::Wanted;
 use crate::outcome::RunError;
@@ -23,11 +24,11 @@ use crate::pipeline::Pipeline;
 use crate::rows::{Output, Rows, Sink};
 use exits::Exits;
 use pending::Pending;
-use pipe::{Mode, Pipe, Targets};
-use std::io;
+use pipe::{Mode, Pipe, PipeTargets};
 use std::sync::Arc;
 use weir_plan::Program;
-use weir_plan::physical::{OutputId, PipelineId};
+use weir_plan::physical::PipelineId;
+use written::Written;
 
 /// What happens after the workers.
 pub(crate) struct MachineLevel<'e> {
@@ -42,36 +43,6 @@ pub(crate) struct MachineLevel<'e> {
     pub(crate) exits: Exits<'e>,
     /// Whether the run continues when all outputs are done.
     pub(crate) keep_alive: bool,
-}
-
-/// What the sink took, and what went wrong with it. Once something has, nothing more is written.
-#[derive(Default)]
-struct Written {
-    /// Rows that there were for the sink, and those of them that came after it had failed.
-    rows: u64,
-    late: u64,
-    failed: bool,
-    error: Option<io::Error>,
-}
-
-impl Written {
-    /// Calls the sink unless it failed before.
-    fn guard(&mut self, call: impl FnOnce() -> io::Result<()>) {
-        if !self.failed
-            && let Err(e) = call()
-        {
-            self.failed = true;
-            self.error = Some(e);
-        }
-    }
-
-    fn write(&mut self, sink: &mut dyn Sink, output: OutputId, rows: &Rows) {
-        self.rows += rows.len as u64;
-        if self.failed {
-            self.late += rows.len as u64;
-        }
-        self.guard(|| sink.rows(output.0, rows));
-    }
 }
 
 impl<'e> MachineLevel<'e> {
@@ -135,7 +106,7 @@ impl<'e> MachineLevel<'e> {
             let own = self.pipes[p].sides.iter().map(of).min().unwrap_or(watermark);
             let (pipeline, mut targets) = self.at(p, Mode::Close, sink);
             while let Some(Closed { start, groups, .. }) = closed.next_if(|c| c.pipeline.0 <= p) {
-                pipeline.push(Input::Groups { start, groups }, None, &mut targets);
+                pipeline.push(NodeInput::Groups { start, groups }, None, &mut targets);
             }
             let out = pipeline.watermark(own, &mut targets);
             let pipe = &mut self.pipes[p];
@@ -163,7 +134,7 @@ impl<'e> MachineLevel<'e> {
             self.run_incoming(p, Mode::Close, sink);
             let (pipeline, mut targets) = self.at(p, Mode::Close, sink);
             while let Some(Closed { start, groups, .. }) = closed.next_if(|c| c.pipeline.0 <= p) {
-                pipeline.push(Input::Groups { start, groups }, None, &mut targets);
+                pipeline.push(NodeInput::Groups { start, groups }, None, &mut targets);
             }
             pipeline.finish(&mut targets);
         }
@@ -274,11 +245,11 @@ impl<'e> MachineLevel<'e> {
         p: usize,
         mode: Mode,
         sink: &'a mut dyn Sink,
-    ) -> (&'a mut Pipeline, Targets<'a, 'e>) {
+    ) -> (&'a mut Pipeline, PipeTargets<'a, 'e>) {
         at(Some(p));
         let (before, after) = self.pipes.split_at_mut(p + 1);
         let Pipe { pipeline, output, is_read, .. } = &mut before[p];
-        let targets = Targets {
+        let targets = PipeTargets {
             id: pipeline.id,
             output: *output,
             readers: if *is_read { after } else { &mut [] },

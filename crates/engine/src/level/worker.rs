@@ -3,7 +3,7 @@
 use super::{Channel, Closed};
 use crate::compile::Placed;
 use crate::counters::Ledger;
-use crate::node::{Input, Leave};
+use crate::node::{Leave, NodeInput};
 use crate::ops::groups::Groups;
 use crate::ops::operator::ExitId;
 use crate::ops::operator::Wanted;
@@ -28,12 +28,12 @@ pub(crate) struct WorkerLevel {
 }
 
 /// Takes what comes out while packets are pushed.
-pub(crate) type Out<'a> = dyn FnMut(Channel, &Rows) + 'a;
+pub(crate) type TakeOut<'a> = dyn FnMut(Channel, &Rows) + 'a;
 
 /// Where a pipeline's rows and frames go.
 struct AtOnce<'a> {
     pipeline: PipelineId,
-    out: &'a mut Out<'a>,
+    out: &'a mut TakeOut<'a>,
 }
 
 impl Leave for AtOnce<'_> {
@@ -106,14 +106,14 @@ impl WorkerLevel {
         frames: &FrameBatch,
         rows: Bits,
         clock: &[i64],
-        out: &mut Out<'_>,
+        out: &mut TakeOut<'_>,
     ) {
         let WorkerLevel { layers, view, pipelines, .. } = self;
         let order = frames.seq();
         for pipeline in pipelines {
             at(Some(pipeline.id.0));
             let view = view.packets(frames, layers);
-            let input = Input::Packets { view, rows, order, clock };
+            let input = NodeInput::Packets { view, rows, order, clock };
             let mut end = AtOnce { pipeline: pipeline.id, out: &mut *out };
             pipeline.push(input, Some(Origin { frames, layers }), &mut end);
         }

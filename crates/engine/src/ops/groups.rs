@@ -4,7 +4,7 @@ mod sessions;
 mod written;
 
 use super::order::Sorter;
-use super::session;
+use super::session_words;
 use super::windows::downstream;
 use crate::agg::{self, Aggregate, Cells, CellsRef};
 use crate::functions::{BuildContext, Functions};
@@ -95,7 +95,7 @@ impl Spec {
 
     /// Words of a row between its key and its first aggregate.
     fn head(&self) -> usize {
-        self.session().map_or(0, session::head)
+        self.session().map_or(0, session_words::head)
     }
 
     /// Rows that one table may have.
@@ -181,7 +181,7 @@ impl Variant {
         let (mut at, mut fresh) = (Vec::new(), vec![0; spec.head()]);
         for (agg, plan) in aggs.iter().zip(&spec.plan.aggs) {
             at.push(match plan.func {
-                AggFunc::EndReason => layout.words + session::META,
+                AggFunc::EndReason => layout.words + session_words::META,
                 _ => layout.words + fresh.len(),
             });
             let mut cells = vec![0; agg.cells()];

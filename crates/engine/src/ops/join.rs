@@ -25,7 +25,7 @@ mod held;
 mod keys;
 
 use crate::counters::Ledger;
-use crate::node::{Input, Next, Node, known_node};
+use crate::node::{Next, Node, NodeInput, known_node};
 use crate::rows::Rows;
 use crate::table::HashKey;
 use fill::Fill;
@@ -318,8 +318,8 @@ impl Join {
 }
 
 impl Node for Join {
-    fn push(&mut self, input: Input<'_>, _next: &mut Next<'_>) {
-        let Input::Rows { side, rows } = input else { unreachable!("a join takes rows") };
+    fn push(&mut self, input: NodeInput<'_>, _next: &mut Next<'_>) {
+        let NodeInput::Rows { side, rows } = input else { unreachable!("a join takes rows") };
         self.take(if side == 0 { Side::Left } else { Side::Right }, rows);
     }
 

@@ -4,7 +4,7 @@ use super::emit::Emitter;
 use super::groups::{Groups, Spec};
 use crate::counters::Ledger;
 use crate::losses::Book;
-use crate::node::{Input, Next, Node, known_node};
+use crate::node::{Next, Node, NodeInput, known_node};
 use std::sync::Arc;
 
 /// The final half of a `summarize`.
@@ -43,8 +43,8 @@ impl Final {
 }
 
 impl Node for Final {
-    fn push(&mut self, input: Input<'_>, _next: &mut Next<'_>) {
-        let Input::Groups { start, groups } = input else {
+    fn push(&mut self, input: NodeInput<'_>, _next: &mut Next<'_>) {
+        let NodeInput::Groups { start, groups } = input else {
             unreachable!("a final half has groups")
         };
         self.closed.push((start, groups));

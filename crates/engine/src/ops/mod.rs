@@ -1,10 +1,9 @@
 //! Operators: what a stage of a plan does to batches of rows.
 //!
-//! An operator has three verbs. `push` takes the selected rows of a batch and says which of them
-//! go on; `watermark` says that no row older than a time will come; `finish` that none will come
-//! at all. Operators that pass rows on at once implement [`operator::Operator`] and stand in a chain; those
-//! that hold rows back ([`summarize`], [`session`], [`top`]) end a chain. What takes the rows of
-//! several pipelines ([`join`], [`union`]) is a node of its own.
+//! Operators that pass rows on within a batch implement [`operator::Operator`] and stand in a
+//! chain. Those that hold rows back ([`summarize`], [`session`], [`top`]), or make several of one
+//! ([`each`]), end a chain. What takes the rows of several pipelines ([`join`], [`union`]) is a
+//! node of its own.
 
 pub mod distinct;
 pub mod each;
@@ -25,6 +24,7 @@ pub(crate) mod partial;
 pub mod sample;
 pub mod scan;
 pub mod session;
+mod session_words;
 pub mod summarize;
 #[cfg(test)]
 pub(crate) mod testing;

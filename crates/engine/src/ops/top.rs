@@ -381,7 +381,7 @@ mod tests {
     use crate::counters::Ledger;
     use crate::functions::{BuildContext, Functions};
     use crate::node::testing::last;
-    use crate::node::{Input, Node as _};
+    use crate::node::{Node as _, NodeInput};
     use crate::ops::testing::{agg, field, project, summarize};
     use crate::rows::{Rows, cell, set_cell};
     use crate::table::HashKey;
@@ -425,7 +425,7 @@ mod tests {
             }));
         };
         last(&mut out, |next| {
-            node.push(Input::Rows { side: 0, rows: &rows }, next);
+            node.push(NodeInput::Rows { side: 0, rows: &rows }, next);
             node.finish(next);
         });
         let mut ledger = Ledger::default();

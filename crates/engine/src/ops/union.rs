@@ -13,7 +13,7 @@
 
 use crate::counters::Ledger;
 use crate::limits::SPARE_ROWS;
-use crate::node::{Input, Next, Node, known_node};
+use crate::node::{Next, Node, NodeInput, known_node};
 use crate::rows::{Mover, Rows};
 use weir_packet::limits::BATCH;
 use weir_plan::{Schema, Union as Plan};
@@ -103,8 +103,8 @@ impl Union {
 }
 
 impl Node for Union {
-    fn push(&mut self, input: Input<'_>, _next: &mut Next<'_>) {
-        let Input::Rows { side, rows } = input else { unreachable!("a union takes rows") };
+    fn push(&mut self, input: NodeInput<'_>, _next: &mut Next<'_>) {
+        let NodeInput::Rows { side, rows } = input else { unreachable!("a union takes rows") };
         self.take(side, rows);
     }
 

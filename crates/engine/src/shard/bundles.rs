@@ -58,7 +58,7 @@ impl Parcel {
     }
 
     /// Takes packets of a step in.
-    fn take(&mut self, step: usize, batch: &Batch, at: &[u16], shift: u32) {
+    fn take(&mut self, step: usize, batch: &TimedBatch, at: &[u16], shift: u32) {
         let clock = batch.times.clock(&batch.frames);
         self.frames.extend_from(&batch.frames, at, shift);
         self.clock.extend(at.iter().map(|&i| clock[usize::from(i)]));
@@ -96,7 +96,7 @@ impl Dealt {
     }
 
     /// Adds packets at these positions of a batch, whose frames start at `furthest` at most.
-    fn add(&mut self, step: usize, batch: &Batch, furthest: u32, mut at: &[u16]) {
+    fn add(&mut self, step: usize, batch: &TimedBatch, furthest: u32, mut at: &[u16]) {
         while !at.is_empty() {
             let (parcel, shift) = self.parcel(&batch.frames, furthest);
             let (now, later) = at.split_at(at.len().min(BATCH - parcel.frames.len()));
@@ -243,7 +243,7 @@ impl Outline {
 
 /// A batch as it was read.
 #[derive(Default)]
-pub(super) struct Batch {
+pub(super) struct TimedBatch {
     pub(super) frames: FrameBatch,
     pub(super) times: Times,
 }
@@ -252,7 +252,7 @@ pub(super) struct Batch {
 pub(super) struct Dealer {
     spread: Spread,
     /// Batches as they were read.
-    batches: Vec<Batch>,
+    batches: Vec<TimedBatch>,
     /// Scratch: for each worker positions in a batch.
     lists: Vec<List>,
 }
@@ -284,9 +284,9 @@ impl Dealer {
     }
 
     /// Room for batch `n` of a bundle.
-    pub(super) fn batch(&mut self, n: usize) -> &mut Batch {
+    pub(super) fn batch(&mut self, n: usize) -> &mut TimedBatch {
         if n == self.batches.len() {
-            self.batches.push(Batch::default());
+            self.batches.push(TimedBatch::default());
         }
         &mut self.batches[n]
     }

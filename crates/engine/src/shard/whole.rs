@@ -5,7 +5,7 @@ use super::results::Part;
 use super::{Shared, Stored, Turn, Worker};
 use crate::feed::{Feed, Times};
 use crate::limits::TURN;
-use crate::step::direct::{Direct, WholeBatch};
+use crate::step::direct::{ToMachine, WholeBatch};
 use crate::step::steps;
 use std::sync::atomic::Ordering;
 use weir_packet::source::FrameBatch;
@@ -164,7 +164,7 @@ impl Batch {
         let Some(hub) = hub else { return };
         let (times, closed) = (&self.times, &mut Vec::new());
         let mut batch = WholeBatch { frames: &self.frames, times };
-        let mut direct = Direct { times, machine: hub.machine, sink: hub.sink, closed };
+        let mut direct = ToMachine { times, machine: hub.machine, sink: hub.sink, closed };
         steps(levels, &mut batch, &mut direct);
         hub.batch_done(shared, self.number, self.more);
         hub.after(shared);

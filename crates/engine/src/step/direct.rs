@@ -31,7 +31,7 @@ impl Portions for WholeBatch<'_> {
 }
 
 /// Hands what a worker puts out straight to the machine level, on the thread of both.
-pub(crate) struct Direct<'a, 'e> {
+pub(crate) struct ToMachine<'a, 'e> {
     pub(crate) times: &'a Times,
     pub(crate) machine: &'a mut MachineLevel<'e>,
     pub(crate) sink: &'a mut dyn Sink,
@@ -39,9 +39,9 @@ pub(crate) struct Direct<'a, 'e> {
     pub(crate) closed: &'a mut Vec<Closed>,
 }
 
-impl Upward for Direct<'_, '_> {
+impl Upward for ToMachine<'_, '_> {
     fn close(&mut self, step: usize, lanes: &mut [WorkerLevel]) {
-        let Direct { times, machine, sink, closed } = self;
+        let ToMachine { times, machine, sink, closed } = self;
         let Some(watermark) = times.steps[step].close else { return };
         lanes[0].watermark(watermark, closed);
         machine.watermark(watermark, closed, *sink);

@@ -7,7 +7,7 @@ use crate::{arp, icmp, igmp, ipv4, ipv6, wlan};
 
 /// An address: of 4 or 16 bytes one of IP, of 6 a MAC address.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct AddressPlace {
     pub(super) at: usize,
     pub(super) width: usize,
 }
@@ -16,7 +16,7 @@ pub(super) struct Place {
 const TIMESTAMP: u8 = 68;
 
 /// Finds the places of addresses that are among `which`.
-pub(super) fn places(sites: &[Site], frame: &[u8], which: Addresses, out: &mut Vec<Place>) {
+pub(super) fn places(sites: &[Site], frame: &[u8], which: Addresses, out: &mut Vec<AddressPlace>) {
     let mut finder = Finder { frame, which, out };
     sites.iter().for_each(|site| finder.site(site));
 }
@@ -24,13 +24,13 @@ pub(super) fn places(sites: &[Site], frame: &[u8], which: Addresses, out: &mut V
 struct Finder<'a> {
     frame: &'a [u8],
     which: Addresses,
-    out: &'a mut Vec<Place>,
+    out: &'a mut Vec<AddressPlace>,
 }
 
 impl Finder<'_> {
     fn put(&mut self, address: Address, at: usize, width: usize) {
         if self.which.has(address) {
-            self.out.push(Place { at, width });
+            self.out.push(AddressPlace { at, width });
         }
     }
 

@@ -368,10 +368,12 @@ pub static BUILTINS: &[Builtin] = &[
         Gives::Type(Ip),
         Free,
         "another address that keeps prefixes: those with n leading bits in common have n in \
-         common (Crypto-PAn). The key has 32 bytes, or 64 hexadecimal digits: `param key: string \
-         = …`, given with `-p`. It is for rows: packets leave as they came, so a query that \
-         replaces `ip.src` and lets packets leave is \
-         [refused](operators.md#pass-drop-forward-broadcast-steer-mirror-trim-tag-branch)",
+         common (Crypto-PAn). The key has 32 bytes, or 64 hexadecimal digits: `param key: \
+         string = …`, given with `-p`. It is for rows: packets leave as they came, so a query \
+         that replaces `ip.src` and lets packets leave is refused; the stage \
+         [`anonymize`](operators.md#pass-drop-forward-broadcast-steer-mirror-\
+         trim-tag-anonymize-branch) \
+         rewrites packets",
     ),
     row(
         "community_id(conn)",

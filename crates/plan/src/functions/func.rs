@@ -124,8 +124,9 @@ pub enum Func {
     /// `lookup("file.csv", key, "column")`: the text that a table has for a key; absent where it
     /// has none. ip, int, string or mac; string.
     Lookup(Shared),
-    /// A registered Rust function, by its position in [`Signatures::scalars`](super::Signatures::scalars). Called only where
-    /// all arguments are there; a result of another type than its own is absent.
+    /// A registered Rust function, by its position in
+    /// [`Signatures::scalars`](super::Signatures::scalars). Called only where all arguments are
+    /// there; a result of another type than its own is absent.
     User(usize),
 }
 

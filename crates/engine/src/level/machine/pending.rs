@@ -1,6 +1,6 @@
 //! Rows of several printed pipelines that came in one step, until they are put in order.
 
-use super::Written;
+use super::written::Written;
 use crate::limits::SPARE_ROWS;
 use crate::merge::{Merge, run};
 use crate::rows::{Rows, Sink};

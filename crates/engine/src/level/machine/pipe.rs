@@ -1,10 +1,10 @@
 //! A pipeline on the machine level, and where its rows go.
 
-use super::Written;
 use super::exits::Exits;
 use super::pending::Pending;
+use super::written::Written;
 use crate::compile::Placed;
-use crate::node::{Input, Leave};
+use crate::node::{Leave, NodeInput};
 use crate::ops::groups::Groups;
 use crate::ops::operator::ExitId;
 use crate::pipeline::Pipeline;
@@ -97,7 +97,7 @@ impl Pipe {
                 continue;
             }
             if self.pipeline.absorbs() {
-                self.pipeline.push(Input::Rows { side, rows }, None, &mut Absorbed);
+                self.pipeline.push(NodeInput::Rows { side, rows }, None, &mut Absorbed);
             } else {
                 self.hold(rows);
             }
@@ -114,7 +114,7 @@ impl Pipe {
 }
 
 /// Where the rows and frames of a pipeline go.
-pub(super) struct Targets<'a, 'e> {
+pub(super) struct PipeTargets<'a, 'e> {
     pub(super) id: PipelineId,
     pub(super) output: Option<OutputId>,
     /// The pipelines after it, if any of them reads it.
@@ -128,7 +128,7 @@ pub(super) struct Targets<'a, 'e> {
     pub(super) sink: &'a mut dyn Sink,
 }
 
-impl Leave for Targets<'_, '_> {
+impl Leave for PipeTargets<'_, '_> {
     fn rows(&mut self, rows: &Rows) {
         self.readers.iter_mut().for_each(|pipe| pipe.accept(self.id, rows));
         let Some(output) = self.output else { return };

@@ -3,7 +3,7 @@
 use super::{Groups, Variant, group_id};
 use crate::agg::{Cells, CellsRef};
 use crate::key::{Layout, Pool};
-use crate::ops::session::{LAST, START};
+use crate::ops::session_words::{LAST, START};
 use crate::table::NO_ROW;
 
 impl Groups {

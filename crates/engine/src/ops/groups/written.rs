@@ -4,7 +4,7 @@ use super::{Groups, Spec, Variant, group_id};
 use crate::agg::{Cells, StateKind, States};
 use crate::key::{PACKED_WORDS_MAX, read_parts};
 use crate::ops::order::Sorter;
-use crate::ops::session::{LAST, START};
+use crate::ops::session_words::{LAST, START};
 use crate::table::{Keys, NO_ROW};
 use std::fmt;
 use std::sync::Arc;

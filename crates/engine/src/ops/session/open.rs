@@ -4,8 +4,8 @@
 //! latest row came, as the number of that row; behind its end, the [`EndReason`].
 
 use super::wheel::Wheel;
-use super::{LAST, META, ROWS, START};
 use crate::agg::end_reason::SHIFT;
+use crate::ops::session_words::{LAST, META, ROWS, START};
 use crate::pages::LINE_WORDS;
 use crate::processor::prefetch;
 use crate::table::{Ask, HashKey, Index, Keys, Table};
