@@ -375,3 +375,59 @@ fn a_tag_does_not_hide_what_is_behind_it() {
     }
     assert_eq!((layers.cut, layers.malformed.iter().sum::<u64>()), (0, 0));
 }
+
+/// By every way out, with one worker and with two.
+#[test]
+fn no_true_address_leaves_where_it_is_anonymized() {
+    let key = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
+    for name in ["web.pcap", "ipv6.pcap", "vlan.pcap", "qinq.pcap", "dns.pcap"] {
+        let before = fixture(name);
+        for (ways, workers) in [("pass", "1"), ("mirror \"m.pcap\" | forward \"f.pcap\"", "2")] {
+            let folder = workplace();
+            let query = format!("packets | anonymize ip.src, ip.dst with \"{key}\" | {ways}");
+            let capture = format!("fixtures/{name}");
+            let mut args = vec!["run", "-e", &query, "-r", &capture, "-j", workers];
+            let files = match ways {
+                "pass" => {
+                    args.extend(["-w", "p.pcap"]);
+                    vec!["p.pcap"]
+                }
+                _ => vec!["m.pcap", "f.pcap"],
+            };
+            weir(folder.path(), &args);
+            for file in files {
+                let after = records(&folder.path().join(file));
+                assert_eq!(after.len(), before.len(), "{name} {file}");
+                let addresses = addresses(&before);
+                assert!(!addresses.is_empty() && addresses.len() < 100, "{name}");
+                for ((_, _, len, frame), (_, _, true_len, true_frame)) in after.iter().zip(&before)
+                {
+                    assert_eq!((len, frame.len()), (true_len, true_frame.len()), "{name} {file}");
+                    // Answers of DNS keep theirs, as documented: headers are looked at.
+                    let headers = &frame[..frame.len().min(62)];
+                    let kept = |a: &Vec<u8>| headers.windows(a.len()).any(|bytes| bytes == a);
+                    assert!(!addresses.iter().any(kept), "{name} {file}: {frame:02x?}");
+                }
+            }
+        }
+    }
+}
+
+/// The addresses in IP headers after an EtherType in these frames.
+fn addresses(records: &[Record]) -> BTreeSet<Vec<u8>> {
+    let mut found = BTreeSet::new();
+    for (_, _, _, frame) in records {
+        for at in 0..frame.len().saturating_sub(42) {
+            match frame[at..] {
+                [0x08, 0x00, 0x45, ..] => {
+                    found.extend([14, 18].map(|from| frame[at + from..at + from + 4].to_vec()));
+                }
+                [0x86, 0xdd, 0x60, ..] => {
+                    found.extend([10, 26].map(|from| frame[at + from..at + from + 16].to_vec()));
+                }
+                _ => {}
+            }
+        }
+    }
+    found
+}
