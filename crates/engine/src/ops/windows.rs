@@ -39,8 +39,9 @@ fn clamp(t: i128) -> i64 {
     t.clamp(i64::MIN as i128, i64::MAX as i128) as i64
 }
 
-/// The start of the window that holds all rows, if that is quickly seen: almost always.
-#[inline]
+/// The start of the window that holds all rows, if that is quickly seen: almost always. Compiled
+/// alone, its loop has wide instructions whatever calls it; inlined, it had them or not.
+#[inline(never)]
 pub(super) fn one_window(time: &[u64; BATCH], rows: Bits, every: i64) -> Option<i64> {
     const FAR: i64 = 1 << 62;
     let n = rows.count();
