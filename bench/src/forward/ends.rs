@@ -78,7 +78,7 @@ impl Role {
         }
     }
 
-    /// Sets its wire up. Nobody need ask for an address.
+    /// Sets its wire up, with the link address of its peer, so that no ARP request is sent.
     fn up(self) -> Result<()> {
         use super::network::ip;
         let [(own, link), (peer, peers_link)] = self.addresses();
@@ -182,7 +182,7 @@ fn open(knock: bool) -> Result<String> {
     while !alarm.is_over() {
         if knock {
             for port in super::function::KNOCK {
-                // Nobody answers a knock.
+                // The firewall does not answer a knock.
                 let _ = TcpStream::connect_timeout(&to(port), wait);
             }
         }
@@ -249,7 +249,8 @@ fn answer(socket: &UdpSocket, n: u64) -> bool {
     }
 }
 
-/// Sends datagrams for some milliseconds, so many in each, or as fast as they go; how many.
+/// Sends datagrams for some milliseconds, a number of them in each, or as fast as the socket takes
+/// them. Returns how many were sent.
 fn datagrams(line: &str) -> Result<String> {
     let (bytes, ms) = (number(line, "bytes")? as usize, number(line, "ms")?);
     let each_ms = number(line, "each_ms")?;
@@ -266,7 +267,7 @@ fn datagrams(line: &str) -> Result<String> {
         }
         for _ in 0..burst {
             let socket = &sockets[sent as usize % sockets.len()];
-            // What the kernel has no room for counts as lost on the way.
+            // A datagram that the kernel has no room for counts as lost on the way.
             let _ = socket.send(&payload);
             sent += 1;
         }

@@ -13,8 +13,8 @@
 //! | Exact? | exact: a frame is what was captured, but for `trim`, `tag` and `anonymize`; while an output of `steer` is away, its keys go to the others |
 //!
 //! Workers copy the frames of their packets, as they are to look, into lots: rows of five columns
-//! (`lot_schema`) that take the way of other rows to where outlets are
-//! (on the machine level). Where nobody wants the frames, they are only counted here.
+//! (`lot_schema`) that go to the outlets, on the machine level, as other rows go there. Where no
+//! outlet wants the frames, they are only counted here.
 
 mod out;
 
