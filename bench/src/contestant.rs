@@ -119,7 +119,16 @@ pub(crate) fn spawn_work(
     trace: &Path,
     setup: &Setup,
 ) -> Result<(Measure, Answer, Whole)> {
-    let mut command = process::this_program()?;
+    spawn_by(process::this_program()?, work, trace, setup)
+}
+
+/// The same by some build of this program.
+pub(crate) fn spawn_by(
+    mut command: Command,
+    work: &Work,
+    trace: &Path,
+    setup: &Setup,
+) -> Result<(Measure, Answer, Whole)> {
     command.args(["work", work.name]).arg(trace);
     setup.arguments(&mut command);
     let done = process::run(work.name, &mut command)?;

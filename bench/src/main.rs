@@ -4,6 +4,7 @@
 
 mod allocations;
 mod answer;
+mod compare;
 mod compressed;
 mod contestant;
 mod expected;
@@ -72,6 +73,20 @@ enum Action {
     FlowMeter {
         #[command(flatten)]
         traces: Traces,
+    },
+    /// Runs every work by another build of this program and by this one, in the same rounds, and
+    /// prints what changed.
+    Compare {
+        /// The other `weir-bench`, built from the code before the change.
+        before: PathBuf,
+        #[command(flatten)]
+        traces: Traces,
+        /// Run only the works whose trace, name and title match this.
+        #[arg(long, value_name = "REGEX")]
+        only: Option<Regex>,
+        /// Threads that process packets.
+        #[arg(long, default_value_t = 1)]
+        workers: usize,
     },
     /// Peak memory over a billion packets of 100,000 flows, against that over a hundredth of them.
     Memory {
@@ -180,6 +195,17 @@ struct Rounds {
 fn main() -> Result<()> {
     match Args::parse().command {
         Action::Table { traces, only, json } => full_table(&traces, only, json.as_deref()),
+        Action::Compare { before, traces, only, workers } => {
+            print(compare::run(&compare::CompareOptions {
+                before: &before,
+                presets: presets(&traces, &PRESETS)?,
+                packets: traces.packets,
+                rounds: traces.rounds.rounds.into(),
+                only,
+                workers,
+                out: &traces.out,
+            })?)
+        }
         Action::FlowMeter { traces } => {
             let roofline = Roofline::build(&traces.out)?;
             presets(&traces, &PRESETS[..1])?

@@ -79,6 +79,25 @@ fn a_wrong_answer_is_an_error() {
 }
 
 #[test]
+fn a_build_is_compared_with_another() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().to_str().expect("UTF-8");
+    let compare = |before: &str| {
+        let args = ["compare", before, "-n", "2000", "--rounds", "2", "--out", out];
+        let more = ["--trace", "a", "--only", "flow-meter|predicate", "--workers", "2"];
+        let mut command = Command::new(env!("CARGO_BIN_EXE_weir-bench"));
+        command.args(args).args(more).output().expect("runs")
+    };
+    let same = compare(env!("CARGO_BIN_EXE_weir-bench"));
+    let table = String::from_utf8(same.stdout).expect("UTF-8");
+    assert!(same.status.success(), "{}", String::from_utf8_lossy(&same.stderr));
+    assert_eq!((rows(&table, "flow meter"), rows(&table, "an arithmetic")), (2, 1), "{table}");
+    let none = compare("/nowhere/weir-bench");
+    let errors = String::from_utf8_lossy(&none.stderr);
+    assert!(!none.status.success() && errors.contains("/nowhere/weir-bench"), "{errors}");
+}
+
+#[test]
 fn what_state_costs() {
     let memory = bench(&["memory", "-n", "200000"]);
     assert_eq!(rows(&memory, "flow meter") + rows(&memory, "`scan`"), 4, "{memory}");

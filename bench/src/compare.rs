@@ -1,0 +1,182 @@
+//! Another build of this program beside this one: what a change did to the time of each work.
+//!
+//! Both builds do a work directly one after the other, in each round, in turn as first and second,
+//! so that what changes with time on the machine touches both alike.
+
+use crate::answer::Answer;
+use crate::contestant::{self, CHECK, Setup};
+use crate::measure::Measure;
+use crate::process::this_program;
+use crate::stats::{Spread, median};
+use crate::sys;
+use crate::timing::Spent;
+use crate::trace::{Preset, Truth};
+use crate::work::{WORKS, Work};
+use anyhow::{Context, Result, ensure};
+use regex::Regex;
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A work is slower where three quarters of its rounds took this many times as long.
+const SLOWER: f64 = 1.05;
+
+/// What is compared.
+#[derive(Debug)]
+pub(crate) struct CompareOptions<'a> {
+    /// The other `weir-bench`, built from the code before a change.
+    pub(crate) before: &'a Path,
+    /// The traces.
+    pub(crate) presets: Vec<&'static Preset>,
+    /// Their length, unless it is the usual one.
+    pub(crate) packets: Option<u64>,
+    /// Rounds that count.
+    pub(crate) rounds: usize,
+    /// Which works, by trace and name.
+    pub(crate) only: Option<Regex>,
+    /// Threads that process packets.
+    pub(crate) workers: usize,
+    /// Where traces are kept.
+    pub(crate) out: &'a Path,
+}
+
+/// A work over a trace, and what it took in each round: before, and now.
+struct Line {
+    work: &'static Work,
+    trace: &'static str,
+    packets: u64,
+    rounds: Vec<[Spent; 2]>,
+}
+
+/// Runs everything, and gives the table as Markdown.
+///
+/// # Errors
+/// When a build fails, or when the two give different rows.
+pub(crate) fn run(options: &CompareOptions<'_>) -> Result<String> {
+    let mut lines = Vec::new();
+    for preset in &options.presets {
+        let mut trace = preset.options.clone();
+        trace.packets = options.packets.unwrap_or(trace.packets);
+        let (path, truth) = trace.make(options.out)?;
+        let held = sys::map(&path).with_context(|| path.display().to_string())?;
+        if let Err(why) = held.lock() {
+            // Runs may then read from the disk, and show it by their wall times.
+            writeln!(io::stderr(), "trace {} is not held in memory: {why}", preset.name)?;
+        }
+        for work in &WORKS {
+            let name = format!("{} {}: {}", preset.name, work.name, work.title);
+            if options.only.as_ref().is_some_and(|only| !only.is_match(&name)) {
+                continue;
+            }
+            writeln!(io::stderr(), "{name}")?;
+            let rounds = rounds(options, work, &path, truth)?;
+            lines.push(Line { work, trace: preset.name, packets: truth.packets, rounds });
+        }
+    }
+    ensure!(!lines.is_empty(), "no work is left to run");
+    Ok(table(&lines))
+}
+
+/// The rounds of one work, after one in which both builds must give the same rows.
+fn rounds(
+    options: &CompareOptions<'_>,
+    work: &'static Work,
+    trace: &Path,
+    truth: Truth,
+) -> Result<Vec<[Spent; 2]>> {
+    let now = PathBuf::from(this_program()?.get_program());
+    let programs = [options.before, &now];
+    let spawn = |program: &Path, setup: &Setup| -> Result<(Measure, Answer)> {
+        let (measure, answer, _) = contestant::spawn_by(Command::new(program), work, trace, setup)
+            .with_context(|| program.display().to_string())?;
+        let (counted, has) = (measure.packets, truth.packets);
+        ensure!(counted == has, "{} counted {counted} packets; the trace has {has}", work.name);
+        Ok((measure, answer))
+    };
+    let setup = Setup { workers: options.workers, ..CHECK };
+    let (_, before) = spawn(programs[0], &setup)?;
+    before.check(work.name, &spawn(programs[1], &setup)?.1)?;
+
+    let setup = Setup { digest: false, ..setup };
+    let mut rounds = Vec::new();
+    for round in 0..options.rounds {
+        let mut spent = [Spent::default(); 2];
+        for i in 0..programs.len() {
+            let i = if round.is_multiple_of(2) { i } else { 1 - i };
+            spent[i] = spawn(programs[i], &setup)?.0.spent;
+        }
+        rounds.push(spent);
+    }
+    Ok(rounds)
+}
+
+/// A line for each work: ratios within a round, and the times of both.
+fn table(lines: &[Line]) -> String {
+    let mut out = "| work | trace | user × | wall × | slower | user ns before | user ns now |\n\
+                   |---|---|---:|---:|---|---:|---:|\n"
+        .to_owned();
+    for Line { work, trace, packets, rounds } in lines {
+        let ratio = |time: fn(&Spent) -> f64| {
+            Spread::of(rounds.iter().map(|[before, now]| time(now) / time(before)))
+        };
+        let (user, wall) = (ratio(user_s), ratio(wall_s));
+        let ns =
+            |i: usize| median(rounds.iter().map(|round| user_s(&round[i]))) * 1e9 / *packets as f64;
+        let slower = if user.low > SLOWER { "yes" } else { "no" };
+        let _ = writeln!(
+            out,
+            "| {} | {trace} | {} | {} | {slower} | {:.1} | {:.1} |",
+            work.title,
+            show(user),
+            show(wall),
+            ns(0),
+            ns(1)
+        );
+    }
+    out
+}
+
+fn user_s(spent: &Spent) -> f64 {
+    spent.user.as_secs_f64()
+}
+
+fn wall_s(spent: &Spent) -> f64 {
+    spent.wall.as_secs_f64()
+}
+
+fn show(Spread { low, median, high }: Spread) -> String {
+    format!("**{median:.3}** ({low:.3}–{high:.3})")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn a_work_is_slower_where_most_of_its_rounds_are() {
+        let line = |now: [u64; 4]| {
+            let spent =
+                |ms| Spent { user: Duration::from_millis(ms), wall: Duration::from_millis(2 * ms) };
+            let rounds = now.iter().map(|&ms| [spent(100), spent(ms)]).collect();
+            Line { work: &WORKS[0], trace: "a", packets: 1_000_000, rounds }
+        };
+        let said = table(&[line([106, 107, 108, 109]), line([90, 104, 120, 130])]);
+        let lines: Vec<&str> = said.lines().skip(2).collect();
+        let title = WORKS[0].title;
+        assert_eq!(
+            lines,
+            [
+                format!(
+                    "| {title} | a | **1.075** (1.067–1.083) | **1.075** (1.067–1.083) | yes | \
+                     100.0 | 107.5 |"
+                ),
+                format!(
+                    "| {title} | a | **1.120** (1.005–1.225) | **1.120** (1.005–1.225) | no | \
+                     100.0 | 112.0 |"
+                ),
+            ]
+        );
+    }
+}
