@@ -15,6 +15,8 @@
 //! goes on in the next segment is read as far as it goes, and what lies beyond is not said to be
 //! missing.
 
+pub mod ja4;
+
 /// The content type of handshake messages.
 pub const HANDSHAKE: u8 = 22;
 /// Content types: change of cipher, alert, handshake, application data, heartbeat.
@@ -107,8 +109,7 @@ impl<'a> Hello<'a> {
         let mut rest = Rest(data);
         let list = if self.kind == CLIENT_HELLO { rest.short().unwrap_or(&[]) } else { data };
         let versions = list.as_chunks().0.iter().map(|&two| u16::from_be_bytes(two));
-        // Clients mix in versions that nobody has, so that nobody relies on the list (RFC 8701).
-        let real = versions.filter(|version| version & 0x0f0f != 0x0a0a);
+        let real = versions.filter(|&version| !is_grease(version));
         Ok(real.max().unwrap_or(self.version))
     }
 
@@ -128,20 +129,45 @@ impl<'a> Hello<'a> {
         std::iter::from_fn(move || list.short())
     }
 
+    /// The cipher suites that the client takes, in its order. `None` for a server's hello, and
+    /// where they are not all at hand.
+    pub fn ciphers(&self) -> Option<impl Iterator<Item = u16> + use<'a>> {
+        let mut rest = self.rest;
+        rest.take::<32>()?;
+        rest.short()?;
+        let list = if self.kind == CLIENT_HELLO { rest.long()? } else { return None };
+        Some(list.as_chunks().0.iter().map(|&two| u16::from_be_bytes(two)))
+    }
+
     /// The data of the first extension of a type, if there is one.
     ///
     /// # Errors
     /// [`Cut`] if it is not among those at hand, and these are not all.
     pub fn extension(&self, wanted: u16) -> Result<Option<&'a [u8]>, Cut> {
-        let (mut rest, whole) = self.extensions().ok_or(Cut)?;
-        while !rest.0.is_empty() {
-            let kind = rest.word().ok_or(Cut)?;
-            let data = rest.long().ok_or(Cut)?;
+        for extension in self.all_extensions().ok_or(Cut)? {
+            let (kind, data) = extension?;
             if kind == wanted {
                 return Ok(Some(data));
             }
         }
-        if whole { Ok(None) } else { Err(Cut) }
+        Ok(None)
+    }
+
+    /// All extensions in order, their types and data; an error ends them where the bytes at hand
+    /// do. `None` if the hello is cut before them.
+    pub fn all_extensions(
+        &self,
+    ) -> Option<impl Iterator<Item = Result<(u16, &'a [u8]), Cut>> + use<'a>> {
+        let (mut rest, whole) = self.extensions()?;
+        let mut ended = false;
+        Some(std::iter::from_fn(move || {
+            if ended || (rest.0.is_empty() && whole) {
+                return None;
+            }
+            let next = rest.word().and_then(|kind| Some((kind, rest.long()?)));
+            ended = next.is_none();
+            Some(next.ok_or(Cut))
+        }))
     }
 
     /// The extensions at hand, and whether they are all. `None` if the hello is cut before them.
@@ -162,6 +188,13 @@ impl<'a> Hello<'a> {
         let all = &rest.0[..length.min(rest.0.len())];
         Some((Rest(all), all.len() == length))
     }
+}
+
+/// Whether a value is one of those that clients mix in so that nobody relies on knowing all of a
+/// list (GREASE, RFC 8701).
+fn is_grease(value: u16) -> bool {
+    let [high, low] = value.to_be_bytes();
+    high == low && value & 0x0f0f == 0x0a0a
 }
 
 /// What is still to be read.
