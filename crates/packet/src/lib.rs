@@ -47,6 +47,7 @@ pub mod pppoe;
 pub mod prefetch;
 #[allow(unsafe_code)]
 mod processor;
+pub mod quic;
 pub mod radiotap;
 pub mod read;
 pub mod repeated;

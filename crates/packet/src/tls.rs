@@ -66,15 +66,7 @@ impl<'a> Tls<'a> {
 
     /// The hello that the record starts with.
     pub fn hello(&self) -> Option<Hello<'a>> {
-        let (&[kind, 0, a, b], body) = self.fragment.split_first_chunk()? else { return None };
-        if self.content_type != HANDSHAKE || !matches!(kind, CLIENT_HELLO | SERVER_HELLO) {
-            return None;
-        }
-        let length = usize::from(u16::from_be_bytes([a, b]));
-        let mut rest = Rest(&body[..body.len().min(length)]);
-        let version = rest.word()?;
-        // An encrypted message may look like a hello up to here.
-        (version >> 8 == 3).then_some(Hello { kind, version, rest, whole: length <= body.len() })
+        if self.content_type == HANDSHAKE { Hello::new(self.fragment) } else { None }
     }
 }
 
@@ -94,6 +86,19 @@ pub struct Hello<'a> {
 pub struct Cut;
 
 impl<'a> Hello<'a> {
+    /// A view of a handshake message, as much of it as is there; `None` if it is no hello.
+    pub fn new(message: &'a [u8]) -> Option<Hello<'a>> {
+        let (&[kind, 0, a, b], body) = message.split_first_chunk()? else { return None };
+        if !matches!(kind, CLIENT_HELLO | SERVER_HELLO) {
+            return None;
+        }
+        let length = usize::from(u16::from_be_bytes([a, b]));
+        let mut rest = Rest(&body[..body.len().min(length)]);
+        let version = rest.word()?;
+        // An encrypted message may look like a hello up to here.
+        (version >> 8 == 3).then_some(Hello { kind, version, rest, whole: length <= body.len() })
+    }
+
     /// Whose it is: [`CLIENT_HELLO`] or [`SERVER_HELLO`].
     pub fn kind(&self) -> u8 {
         self.kind
