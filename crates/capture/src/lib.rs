@@ -40,8 +40,6 @@ pub mod xdp;
 
 pub use captures::Captures;
 pub use file::fuzz_file;
-#[cfg(target_os = "linux")]
-pub use sys::sandbox::{filter_system_calls, landlock_abi};
 
 use bpf::{Filter, Filtered};
 use std::fs::File;

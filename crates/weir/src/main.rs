@@ -7,7 +7,6 @@
 
 mod args;
 mod cmd;
-mod confine;
 mod control;
 mod exit;
 mod ledger;

@@ -22,7 +22,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("lang", &["packet", "plan"]),
     ("engine", &["packet", "plan"]),
     ("sink", &["packet", "plan", "engine"]),
-    ("weir", &["packet", "capture", "dpdk", "plan", "lang", "engine", "sink"]),
+    ("sandbox", &[]),
+    ("weir", &["packet", "capture", "dpdk", "plan", "lang", "engine", "sink", "sandbox"]),
 ];
 
 /// Where `unsafe` may stand.
@@ -34,6 +35,7 @@ const UNSAFE: &[&str] = &[
     "crates/capture/src/sys/",
     "crates/dpdk/src/sys.rs",
     "crates/dpdk/src/sys/",
+    "crates/sandbox/src/sys.rs",
     "bench/src/sys.rs",
     "bench/src/sys/",
     // This file, which spells what it looks for.

@@ -23,9 +23,6 @@ pub(crate) mod packet;
 #[expect(unsafe_code, reason = "memory shared with the kernel")]
 pub(crate) mod ring;
 #[cfg(target_os = "linux")]
-#[expect(unsafe_code, reason = "seccomp(2) and landlock(7)")]
-pub(crate) mod sandbox;
-#[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "sends by sockets")]
 pub(crate) mod send;
 #[cfg(all(test, target_os = "linux"))]

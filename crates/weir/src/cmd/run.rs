@@ -12,7 +12,7 @@ use crate::progress::Progress;
 use crate::stats::Stats;
 use crate::term::Term;
 use crate::wire::Notes;
-use crate::{cmd, confine, lookback, output, signals};
+use crate::{cmd, lookback, output, signals};
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
@@ -30,6 +30,7 @@ use weir_packet::egress::Outlet;
 use weir_packet::interface::InterfaceNames;
 use weir_plan::Program;
 use weir_plan::together::side_by_side;
+use weir_sandbox::UserIds;
 use weir_sink::queue::{Queue, WhenFull};
 use weir_sink::{Format, RowOptions, json};
 
@@ -242,7 +243,8 @@ impl Run<'_> {
             self.is_live() || self.options.read.iter().any(|capture| opening::is_stream(capture));
         let (input, senders) = self.input(&stop)?;
         if let (Some(server), Some(user)) = (&server, &self.options.confine.relinquish_privileges) {
-            server.give_to(confine::ids(user)?)?;
+            let UserIds { user, group } = opening::user_ids(user)?;
+            server.give_to((user, group))?;
         }
         self.become_user()?;
         // From here on things are made; until the run begins they are removed again where something

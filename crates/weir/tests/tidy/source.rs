@@ -19,7 +19,7 @@ pub(crate) struct Module {
 }
 
 /// The crates, and where they are.
-const CRATES: [(&str, &str); 9] = [
+const CRATES: [(&str, &str); 10] = [
     ("packet", "crates/packet"),
     ("capture", "crates/capture"),
     ("dpdk", "crates/dpdk"),
@@ -27,6 +27,7 @@ const CRATES: [(&str, &str); 9] = [
     ("lang", "crates/lang"),
     ("engine", "crates/engine"),
     ("sink", "crates/sink"),
+    ("sandbox", "crates/sandbox"),
     ("weir", "crates/weir"),
     ("bench", "bench"),
 ];

@@ -8,8 +8,8 @@ use std::fs;
 use std::io;
 use std::num::NonZeroUsize;
 use weir_capture::bpf::{Filter, FilterError};
-use weir_capture::landlock_abi;
 use weir_capture::limits::{SEND_BUFFER, XDP_MEMORY};
+use weir_sandbox::landlock_abi;
 
 /// Whether something may be used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

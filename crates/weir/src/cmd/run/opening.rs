@@ -2,7 +2,7 @@
 
 use super::Run;
 use crate::args::RunOptions;
-use crate::confine::{self, Needs};
+use crate::exit::usage;
 use crate::output::{Fresh, Taken};
 use crate::signals::Heard;
 use crate::source::{Stream, Take};
@@ -25,6 +25,7 @@ use weir_engine::rows::Output;
 use weir_packet::egress::{Egress as _, Outlet};
 use weir_packet::source::Source;
 use weir_plan::Program;
+use weir_sandbox::{InThread, Needs, UserError, UserIds, become_user, confine, look_up};
 
 /// What packets come from, open.
 pub(super) enum Input {
@@ -147,7 +148,7 @@ impl Run<'_> {
     /// Gives up root, if that is asked for.
     pub(super) fn become_user(&self) -> anyhow::Result<()> {
         let Some(user) = &self.options.confine.relinquish_privileges else { return Ok(()) };
-        self.say_early(confine::become_user(user)?);
+        self.say_early(become_user(user).map_err(|e| user_error(user, e))?);
         Ok(())
     }
 
@@ -155,7 +156,7 @@ impl Run<'_> {
     pub(super) fn confine(&self, input: &Input, outlets: &Outlets, kept: Option<&Kept>) {
         let confined = match self.options.confine.no_sandbox {
             true => "sandbox: none (--no-sandbox)".to_owned(),
-            false => confine::confine(&self.needs(input, outlets, kept)).to_string(),
+            false => confine(&self.needs(input, outlets, kept), self.in_dpdk()).to_string(),
         };
         self.say_early(confined);
     }
@@ -167,14 +168,24 @@ impl Run<'_> {
         }
     }
 
-    /// What it needs.
+    /// Whether DPDK was started, to capture or to send.
+    fn uses_dpdk(&self) -> bool {
+        self.is_live() && self.options.live.is_dpdk() || !self.sends_by_dpdk().is_empty()
+    }
+
+    /// How to run something in DPDK's thread, if there is one.
+    fn in_dpdk(&self) -> Option<InThread> {
+        (self.uses_dpdk() && weir_dpdk::is_linked()).then_some(weir_dpdk::in_its_thread)
+    }
+
+    /// What the run needs after it has opened everything.
     fn needs(&self, input: &Input, outlets: &Outlets, kept: Option<&Kept>) -> Needs {
         let mut needs = Needs::default();
         let (xdp, dpdk) = (self.options.live.is_xdp(), self.options.live.is_dpdk());
         if self.is_live() && xdp {
             needs.xdp();
         }
-        if self.is_live() && dpdk || !self.sends_by_dpdk().is_empty() {
+        if self.uses_dpdk() {
             needs.dpdk();
         }
         if let Input::Files(captures) = input {
@@ -229,6 +240,19 @@ impl Run<'_> {
             Some(n) => Box::new(Take::new(source, n)),
             None => source,
         }))
+    }
+}
+
+/// The numbers of the user of `-Z` and of its group.
+pub(super) fn user_ids(name: &str) -> anyhow::Result<UserIds> {
+    look_up(name).map_err(|e| user_error(name, e))
+}
+
+/// A wrong name, or a run that root did not start, is the fault of the command line.
+fn user_error(name: &str, e: UserError) -> anyhow::Error {
+    match e {
+        UserError::Unknown | UserError::NotRoot => usage(format!("-Z {name}: {e}")),
+        e => anyhow::Error::new(e).context(format!("-Z {name}: becoming that user")),
     }
 }
 

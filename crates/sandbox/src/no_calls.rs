@@ -1,8 +1,9 @@
 //! On processors for which no filter of system calls is known.
 
-use super::Needs;
+use crate::error::GiveUpError;
+use crate::needs::Needs;
 
 /// Restricts nothing, and says so.
-pub(super) fn restrict(_: &Needs) -> anyhow::Result<String> {
+pub(super) fn restrict(_: &Needs) -> Result<String, GiveUpError> {
     Ok("any system calls (no filter is known for this processor)".to_owned())
 }

@@ -1,22 +1,22 @@
-//! System calls that a run has no use for, refused by a filter of the kernel (seccomp(2)).
+//! System calls that a run does not use, refused by a filter of the kernel (seccomp(2)).
 //!
-//! A list of what is forbidden, not of what is allowed: which calls a thread makes is up to the C
-//! library and the standard library, and changes with their versions; a run that ends after weeks
-//! because a new version waits by another call would be worse than the fault that the filter is to
-//! contain. What is forbidden is what faults are exploited with: programs, other processes, what
-//! belongs to the whole machine, parts of the kernel that are seldom used, and sockets that see or
-//! make any packet. It fails with EPERM, and the run goes on.
+//! The filter lists the calls that are forbidden, not those that are allowed: the calls that a thread
+//! makes depend on the C library and the standard library, and change with their versions. A run
+//! that ends after weeks because a new version waits by another call would be worse than the fault
+//! that the filter should contain. Forbidden are the calls that exploits need: those that start
+//! programs, reach other processes, change the whole machine, or open sockets that see or make any
+//! packet, and parts of the kernel that are seldom used. Such a call fails with EPERM, and the run
+//! goes on.
 
-use super::Needs;
-use anyhow::Context as _;
+use crate::error::GiveUpError;
+use crate::needs::Needs;
+use crate::sys::filter_system_calls;
 use libc::c_long;
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen as Len, SeccompCmpOp as Op, SeccompCondition,
-    SeccompFilter, SeccompRule, TargetArch,
+    SeccompFilter, SeccompRule, TargetArch, sock_filter,
 };
 use std::collections::BTreeMap;
-use weir_capture::cbpf::Instruction;
-use weir_capture::filter_system_calls;
 
 /// Calls that are refused whatever their arguments.
 const NEVER: &[c_long] = &[
@@ -114,22 +114,23 @@ const NEVER_HERE: &[c_long] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const NEVER_HERE: &[c_long] = &[];
 
-/// Restricts all threads of this process; says to what.
-pub(super) fn restrict(needs: &Needs) -> anyhow::Result<String> {
+/// Restricts all threads of this process; says what they can't do any more.
+pub(super) fn restrict(needs: &Needs) -> Result<String, GiveUpError> {
     let Ok(processor) = TargetArch::try_from(std::env::consts::ARCH) else {
         return Ok("any system calls (no filter is known for this processor)".to_owned());
     };
-    let program = program(needs, processor).context("making a filter of system calls")?;
+    let program =
+        program(needs, processor).map_err(GiveUpError::when("making a filter of system calls"))?;
     match filter_system_calls(&program) {
         Ok(()) => Ok(told(needs).to_owned()),
         Err(e) if matches!(e.raw_os_error(), Some(libc::EINVAL | libc::ENOSYS)) => {
             Ok("any system calls (this kernel has no seccomp filters)".to_owned())
         }
-        Err(e) => Err(e).context("restricting system calls (seccomp)"),
+        Err(e) => Err(GiveUpError::when("restricting system calls (seccomp)")(e)),
     }
 }
 
-/// What is out of reach, shortly.
+/// What is out of reach, in short.
 fn told(needs: &Needs) -> &'static str {
     match needs.wires {
         true => "no programs of the system (seccomp)",
@@ -137,32 +138,31 @@ fn told(needs: &Needs) -> &'static str {
     }
 }
 
-/// The whole program. What comes first is not to be refused but not to be there: the C library then
-/// takes the older call.
-fn program(needs: &Needs, processor: TargetArch) -> Result<Vec<Instruction>, seccompiler::Error> {
+/// The whole program. The first calls fail as if the kernel did not have them, so that the C library
+/// makes the older call instead.
+fn program(needs: &Needs, processor: TargetArch) -> Result<BpfProgram, seccompiler::Error> {
     let refused = SeccompAction::Errno(libc::EPERM as u32);
     let filter = SeccompFilter::new(rules(needs)?, SeccompAction::Allow, refused, processor)?;
-    let program: BpfProgram = filter.try_into()?;
-    let rest = program.iter().map(|i| Instruction { code: i.code, jt: i.jt, jf: i.jf, k: i.k });
+    let rest: BpfProgram = filter.try_into()?;
     Ok(absent().into_iter().chain(rest).collect())
 }
 
 /// Calls that fail with ENOSYS: `clone3`, into whose arguments a filter can't look, and on x86-64
 /// those by the numbers of x32, which would pass by the rules.
-fn absent() -> Vec<Instruction> {
+fn absent() -> BpfProgram {
     // `linux/filter.h`: load a word, jump if equal, jump if not less, return.
     const LOAD: u16 = 0x20;
     const EQUAL: u16 = 0x15;
     const NOT_LESS: u16 = 0x35;
     const RETURN: u16 = 0x06;
     const X32: u32 = 0x4000_0000;
-    let step = |code, jf, k| Instruction { code, jt: 0, jf, k };
-    let leave = step(RETURN, 0, libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32);
+    let step = |code, jf, k| sock_filter { code, jt: 0, jf, k };
+    let leave = || step(RETURN, 0, libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32);
     let mut all = vec![step(LOAD, 0, 0)];
     if cfg!(target_arch = "x86_64") {
-        all.extend([step(NOT_LESS, 1, X32), leave]);
+        all.extend([step(NOT_LESS, 1, X32), leave()]);
     }
-    all.extend([step(EQUAL, 1, libc::SYS_clone3 as u32), leave]);
+    all.extend([step(EQUAL, 1, libc::SYS_clone3 as u32), leave()]);
     all
 }
 

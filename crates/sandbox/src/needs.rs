@@ -1,32 +1,30 @@
-//! What a run opens, or has to be allowed, after it has begun to read packets.
+//! What a run opens, or must be allowed to do, after it has begun to read packets.
 
 use rustix::system::uname;
 use rustix::thread::CapabilitySet;
 use std::path::PathBuf;
 
-/// What a run still needs. Files and sockets that are open by then need not stand here.
+/// What a run still needs. Files and sockets that are open already are not listed here.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Needs {
+pub struct Needs {
     /// Files, and folders with all that is below, that are read.
-    pub(crate) read: Vec<PathBuf>,
+    pub read: Vec<PathBuf>,
     /// Folders in which files are made, written and removed; and devices that are written to.
-    pub(crate) write: Vec<PathBuf>,
+    pub write: Vec<PathBuf>,
     /// Whether libpcap may look up names of hosts and ports.
-    pub(crate) names: bool,
+    pub names: bool,
     /// Devices that are opened and asked for something.
-    pub(crate) devices: Vec<PathBuf>,
+    pub devices: Vec<PathBuf>,
     /// Capabilities, as far as the process has them.
-    pub(crate) capabilities: CapabilitySet,
+    pub capabilities: CapabilitySet,
     /// Whether counters of eBPF programs are read.
-    pub(crate) maps: bool,
+    pub maps: bool,
     /// Folders from which files are removed.
-    pub(crate) remove: Vec<PathBuf>,
+    pub remove: Vec<PathBuf>,
     /// Whether interfaces and tunnels are opened, to send packets by.
-    pub(crate) wires: bool,
+    pub wires: bool,
     /// Whether sockets of AF_XDP are opened, to send packets by.
-    pub(crate) xdp: bool,
-    /// Whether DPDK was started, which has a thread of its own.
-    pub(crate) dpdk: bool,
+    pub xdp: bool,
 }
 
 /// Nothing more than what is open.
@@ -42,17 +40,16 @@ impl Default for Needs {
             remove: Vec::new(),
             wires: false,
             xdp: false,
-            dpdk: false,
         }
     }
 }
 
-/// What TUN and TAP devices are made by.
+/// The device that makes TUN and TAP devices.
 const DEVICES: &str = "/dev/net/tun";
 
 impl Needs {
-    /// Captures that are opened when it is their turn.
-    pub(crate) fn captures<'a>(&mut self, names: impl Iterator<Item = &'a str>) {
+    /// Captures that the run opens later, when it is their turn.
+    pub fn captures<'a>(&mut self, names: impl Iterator<Item = &'a str>) {
         for name in names {
             self.read.push(name.into());
             // Root reads what belongs to others.
@@ -60,13 +57,13 @@ impl Needs {
         }
     }
 
-    /// A capture filter that may meet further link types.
-    pub(crate) fn filter(&mut self) {
+    /// A capture filter that may have to be compiled for further link types.
+    pub fn filter(&mut self) {
         self.names = true;
     }
 
     /// Folders in which files are made while the run goes on.
-    pub(crate) fn folders(&mut self, folders: Vec<PathBuf>) {
+    pub fn folders(&mut self, folders: Vec<PathBuf>) {
         if !folders.is_empty() {
             // Root writes where others may.
             self.capabilities |= CapabilitySet::DAC_OVERRIDE;
@@ -74,23 +71,23 @@ impl Needs {
         self.write.extend(folders);
     }
 
-    /// TUN and TAP devices that may go and come back.
-    pub(crate) fn devices(&mut self, devices: Vec<PathBuf>) {
+    /// TUN and TAP devices that may disappear and come back.
+    pub fn devices(&mut self, devices: Vec<PathBuf>) {
         if !devices.is_empty() {
             self.capabilities |= CapabilitySet::NET_ADMIN;
         }
         self.devices.extend(devices);
     }
 
-    /// Interfaces that packets are sent by with AF_XDP, and that may go and come back.
-    pub(crate) fn xdp_sockets(&mut self) {
+    /// Interfaces that send packets by AF_XDP, and that may disappear and come back.
+    pub fn xdp_sockets(&mut self) {
         self.xdp = true;
         self.capabilities |= CapabilitySet::NET_RAW | CapabilitySet::IPC_LOCK;
     }
 
-    /// Programs that are to come, asked for by a socket in a folder, from which it goes in the end:
-    /// they write files in these folders, and send packets anywhere.
-    pub(crate) fn programs(&mut self, socket: PathBuf, folders: Vec<PathBuf>) {
+    /// Programs that are added later by a socket, which is removed from its folder in the end. They
+    /// write files in these folders, and send packets anywhere.
+    pub fn programs(&mut self, socket: PathBuf, folders: Vec<PathBuf>) {
         self.remove.push(socket);
         self.folders(folders);
         self.write.extend(["/dev/full", "/dev/null"].map(PathBuf::from));
@@ -101,13 +98,12 @@ impl Needs {
     }
 
     /// A capture by DPDK.
-    pub(crate) fn dpdk(&mut self) {
-        self.dpdk = true;
+    pub fn dpdk(&mut self) {
         self.read.push(COUNTERS.into());
     }
 
     /// A capture by AF_XDP, whose program counts.
-    pub(crate) fn xdp(&mut self) {
+    pub fn xdp(&mut self) {
         self.maps = true;
         if !reads_maps_freely(&uname().release().to_string_lossy()) {
             self.capabilities |= CapabilitySet::BPF;
@@ -115,10 +111,10 @@ impl Needs {
     }
 }
 
-/// What drivers of DPDK read counters of cards from.
+/// Where drivers of DPDK read the counters of cards.
 const COUNTERS: &str = "/sys/devices";
 
-/// Whether a kernel lets everybody read a map who has it open. Before 5.19,
+/// Whether a kernel lets any process read a map that it has open. Before 5.19,
 /// `kernel.unprivileged_bpf_disabled` forbade that too.
 fn reads_maps_freely(release: &str) -> bool {
     let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);

@@ -1,42 +1,55 @@
-//! What a run gives up before it looks at the first packet: whoever finds a fault in it by way of
-//! packets, captures or compressed bytes shall have little from it.
+//! What a run gives up before it looks at the first packet, so that an attacker who exploits a fault
+//! by packets, captures or compressed bytes gains little.
 //!
-//! Everything that the run needs is open by then (see [`Needs`] for what is not), and no other
-//! thread has been started, so that all inherit what is given up: capabilities ([`privileges`]),
-//! files ([`files`], by Landlock), and system calls that a run has no use for ([`calls`], by
-//! seccomp). What the kernel does not have is told, not required.
+//! The run has opened everything that it needs by then ([`Needs`] lists the exceptions), and has
+//! started no other thread, so that all threads inherit what is given up: capabilities
+//! (`privileges.rs`), files (`files.rs`, by Landlock), and system calls that a run does not use
+//! (`calls.rs`, by seccomp). The sandbox reports what the kernel does not support, and requires
+//! nothing of it.
+
+#![deny(unsafe_code)]
 
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))]
 mod calls;
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
-#[path = "confine/no_calls.rs"]
+#[path = "no_calls.rs"]
 mod calls;
+mod error;
 mod files;
 mod needs;
 mod privileges;
+#[expect(unsafe_code, reason = "seccomp(2) and landlock(7)")]
+mod sys;
 
-pub(crate) use needs::Needs;
-pub(crate) use privileges::{become_user, ids};
+use error::GiveUpError;
+pub use needs::Needs;
+pub use privileges::{UserError, UserIds, become_user, look_up};
+pub use sys::landlock_abi;
 
 use std::fmt;
+use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What was given up.
-pub(crate) struct Confined {
+/// Runs a closure in the thread that DPDK has started.
+pub type InThread = fn(Box<dyn FnOnce() + Send>) -> io::Result<()>;
+
+/// What a run has given up. It prints as one line.
+#[derive(Debug)]
+pub struct Confined {
     capabilities: String,
     files: String,
     calls: String,
-    /// What threads of DPDK keep.
+    /// What threads of DPDK still have.
     beside: Option<String>,
 }
 
-/// Gives up everything but what is needed, for good. The calling thread must be the only one, but
-/// for those of DPDK. What
-/// the kernel, or whatever this process runs in, does not allow to be given up is told.
-pub(crate) fn confine(needs: &Needs) -> Confined {
-    let beside = (needs.dpdk && weir_dpdk::is_linked()).then(|| beside(needs));
-    let or = |given_up: anyhow::Result<String>, kept: &str| {
-        given_up.unwrap_or_else(|e| format!("{kept} ({e:#})"))
+/// Gives up everything but what is needed, for good. The calling thread must be the only one, except
+/// for those of DPDK: `in_dpdk` runs a closure in its thread, where DPDK has been started. The result
+/// says what the kernel, or a container around this process, did not allow to be given up.
+pub fn confine(needs: &Needs, in_dpdk: Option<InThread>) -> Confined {
+    let beside = in_dpdk.and_then(|in_thread| beside(needs, in_thread));
+    let or = |given_up: Result<String, GiveUpError>, kept: &str| {
+        given_up.unwrap_or_else(|e| format!("{kept} ({e})"))
     };
     let capabilities = or(privileges::keep(needs.capabilities), "all capabilities");
     // Without it the others fail, and say so.
@@ -44,12 +57,12 @@ pub(crate) fn confine(needs: &Needs) -> Confined {
     let files = or(files::restrict(needs), "any files");
     let calls = promised.and_then(|()| calls::restrict(needs));
     let calls = or(calls, "any system calls");
-    Confined { capabilities, files, calls, beside: beside.flatten() }
+    Confined { capabilities, files, calls, beside }
 }
 
-/// Has DPDK's thread give up what each thread gives up for itself; system calls are refused to all
-/// threads at once. Says what remains, if something does.
-fn beside(needs: &Needs) -> Option<String> {
+/// Lets DPDK's thread give up what each thread gives up for itself; the filter of system calls
+/// applies to all threads at once. Says what remains, if something does.
+fn beside(needs: &Needs, in_thread: InThread) -> Option<String> {
     let (given_up, needs) = (Arc::new(Mutex::new(None)), needs.clone());
     let result = Arc::clone(&given_up);
     let give_up = move || {
@@ -58,18 +71,18 @@ fn beside(needs: &Needs) -> Option<String> {
             .and_then(|()| files::restrict(&needs));
         *result.lock().unwrap_or_else(PoisonError::into_inner) = Some(all.map(drop));
     };
-    let asked = weir_dpdk::in_its_thread(Box::new(give_up));
+    let asked = in_thread(Box::new(give_up));
     let done = given_up.lock().unwrap_or_else(PoisonError::into_inner).take();
     match (asked, done) {
         (Ok(()), Some(Ok(()))) => others(),
-        (Ok(()), Some(Err(e))) => Some(format!("DPDK's thread keeps what it had ({e:#})")),
+        (Ok(()), Some(Err(e))) => Some(format!("DPDK's thread keeps what it had ({e})")),
         (Ok(()), None) => Some("DPDK's thread keeps what it had".to_owned()),
         (Err(e), _) => Some(format!("DPDK's thread keeps what it had ({e})")),
     }
 }
 
-/// What is to be said of threads that drivers, or arguments for DPDK, have started: beyond the
-/// first thread and the one that was asked.
+/// What to say of threads that drivers, or arguments for DPDK, have started: all threads but the
+/// first and the one that `beside` has run in.
 fn others() -> Option<String> {
     let threads = std::fs::read_dir("/proc/self/task").map_or(0, Iterator::count);
     match threads.saturating_sub(2) {
@@ -79,7 +92,6 @@ fn others() -> Option<String> {
     }
 }
 
-/// One line for the user.
 impl fmt::Display for Confined {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Confined { capabilities, files, calls, beside } = self;
@@ -103,7 +115,7 @@ mod tests {
     use std::os::unix::net::{UnixDatagram, UnixStream};
     use std::process::Command;
 
-    /// Looks what a confined thread can and cannot do any more. There is no way back from it, so
+    /// Checks what a confined thread can and cannot do any more. There is no way back from it, so
     /// the test below runs it in a process of its own, in a folder that is laid out for it.
     #[test]
     #[expect(clippy::print_stdout, reason = "the test that runs it reads this")]
@@ -115,7 +127,7 @@ mod tests {
         let mut needs = Needs { write: vec!["out".into()], ..Needs::default() };
         needs.captures(["in", "not there", "/dev/fd/0"].into_iter());
         needs.filter();
-        let told = confine(&needs).to_string();
+        let told = confine(&needs, None).to_string();
         let own = capabilities(None).expect("the kernel tells");
         assert!(CapabilitySet::DAC_READ_SEARCH.contains(own.permitted), "{own:?}");
         assert!(rustix::thread::no_new_privs().expect("the kernel tells"));
@@ -173,7 +185,7 @@ mod tests {
         fs::create_dir(folder.path().join("out")).expect("makes");
         let itself = std::env::current_exe().expect("a path");
         let mut command = Command::new(itself);
-        command.args(["--exact", "confine::tests::probe", "--ignored", "--nocapture"]);
+        command.args(["--exact", "tests::probe", "--ignored", "--nocapture"]);
         command.current_dir(folder.path()).stdin(std::process::Stdio::piped());
         let output = command.output().expect("it runs");
         let said = [output.stdout, output.stderr].concat();

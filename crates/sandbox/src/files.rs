@@ -1,9 +1,9 @@
-//! Files that a run may still open, by Landlock (landlock(7)): those that it needs, and no others;
-//! files that are open stay so. TCP and the abstract sockets and signals of others are out of reach
-//! too.
+//! Files that a run may still open, by Landlock (landlock(7)): those that it needs, and no others.
+//! Open files stay open. The run can't use TCP either, nor abstract sockets of other processes, nor
+//! send them signals.
 
-use super::Needs;
-use anyhow::Context as _;
+use crate::error::GiveUpError;
+use crate::needs::Needs;
 use landlock::{
     ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible as _, LandlockStatus,
     PathBeneath, PathFd, RestrictionStatus, Ruleset, RulesetAttr as _, RulesetCreated,
@@ -11,11 +11,12 @@ use landlock::{
 };
 use std::path::{Path, PathBuf};
 
-/// What is asked for, as far as the kernel knows it. What came later adds nothing for us.
+/// The version of Landlock's interface that the rules are written for; an older kernel applies those
+/// that it knows. Later versions add nothing that a run could give up.
 const ABI_WANTED: ABI = ABI::V6;
 
-/// What libpcap reads where a filter has names of hosts, networks, ports or protocols in it, which
-/// it may do for each link type anew; and the libraries that look them up.
+/// Files that libpcap reads where a filter names hosts, networks, ports or protocols, which it may do
+/// again for each link type; and the libraries that look these names up.
 const NAMES: [&str; 15] = [
     "/etc/ethers",
     "/etc/gai.conf",
@@ -34,9 +35,9 @@ const NAMES: [&str; 15] = [
     "/usr/lib64",
 ];
 
-/// Restricts the calling thread; says to what.
-pub(super) fn restrict(needs: &Needs) -> anyhow::Result<String> {
-    let status = rules(needs).context("restricting files (Landlock)")?;
+/// Restricts the calling thread; says which files it may open.
+pub(super) fn restrict(needs: &Needs) -> Result<String, GiveUpError> {
+    let status = rules(needs).map_err(GiveUpError::when("restricting files (Landlock)"))?;
     Ok(match status.landlock {
         LandlockStatus::NotEnabled => "any files (Landlock is not among the kernel's lsm=)".into(),
         LandlockStatus::NotImplemented => "any files (this kernel has no Landlock)".into(),
@@ -59,7 +60,7 @@ fn rules(needs: &Needs) -> Result<RestrictionStatus, landlock::RulesetError> {
         | AccessFs::ReadFile
         | AccessFs::Truncate;
     let device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev;
-    // Where a panic is to say where it comes from.
+    // A panic reads the program's own file to name the place that it comes from.
     let itself = std::env::current_exe();
     let names = needs.names.then_some(NAMES).into_iter().flatten().map(Path::new);
     let itself = itself.as_deref().ok().into_iter();
@@ -78,8 +79,8 @@ fn rules(needs: &Needs) -> Result<RestrictionStatus, landlock::RulesetError> {
     rules.restrict_self()
 }
 
-/// Allows something of a path. One that is not there takes no rule, nor does a pipe without a name,
-/// which is not restricted.
+/// Allows access to a path. A path that does not exist takes no rule; nor does a pipe without a name,
+/// to which no restriction applies.
 fn allow(
     rules: RulesetCreated,
     path: &Path,
@@ -95,7 +96,7 @@ fn allow(
     rules.add_rule(PathBeneath::new(fd, access))
 }
 
-/// Which files those are, shortly.
+/// Which files those are, in short.
 fn told(needs: &Needs) -> String {
     let read = needs.read.iter().map(|path| format!("reads {}", path.display()));
     let names = needs.names.then(|| "looks up names".to_owned());

@@ -1,11 +1,11 @@
-//! A filter over the system calls of this process (seccomp(2)), and whether there is Landlock.
+//! A filter over the system calls of this process (seccomp(2)), and whether there is Landlock: the
+//! only unsafe code of this crate.
 //!
-//! What makes it sound: the kernel copies the program, of the layout that `linux/filter.h` gives
-//! it, while the call lasts; from then on a call may fail that did not before, which is no matter
-//! of memory.
+//! Why it is sound: the kernel copies the program, whose layout is that of `linux/filter.h`, while
+//! the call lasts. From then on some calls fail that did not fail before, which does not concern
+//! memory.
 
-use super::checked;
-use crate::cbpf::Instruction;
+use seccompiler::sock_filter;
 use std::ffi::c_int;
 use std::io;
 
@@ -13,11 +13,11 @@ use std::io;
 #[repr(C)]
 struct Program {
     len: libc::c_ushort,
-    instructions: *const Instruction,
+    instructions: *const sock_filter,
 }
 
 /// Runs a program before each system call of all threads of this process, and of those to come. It
-/// looks at a `struct seccomp_data` and returns a `SECCOMP_RET_…`. It can't be taken back.
+/// reads a `struct seccomp_data` and returns a `SECCOMP_RET_…`. It can't be taken back.
 ///
 /// The calling thread must have promised to gain no privileges (`PR_SET_NO_NEW_PRIVS`), or have
 /// CAP_SYS_ADMIN.
@@ -25,7 +25,7 @@ struct Program {
 /// # Errors
 /// Of the kernel: `EINVAL` where it has no such filters or finds fault with the program, `EACCES`
 /// without the promise.
-pub fn filter_system_calls(program: &[Instruction]) -> io::Result<()> {
+pub(crate) fn filter_system_calls(program: &[sock_filter]) -> io::Result<()> {
     let len = libc::c_ushort::try_from(program.len())
         .map_err(|_| io::Error::from_raw_os_error(libc::E2BIG))?;
     let program = Program { len, instructions: program.as_ptr() };
@@ -53,4 +53,9 @@ pub fn landlock_abi() -> io::Result<u32> {
     let abi = unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, none, 0usize, VERSION) };
     let abi = checked(c_int::try_from(abi).unwrap_or(c_int::MAX))?;
     Ok(abi.unsigned_abs())
+}
+
+/// What a call into the system returned, or why it failed.
+fn checked(result: c_int) -> io::Result<c_int> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
