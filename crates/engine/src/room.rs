@@ -15,7 +15,7 @@
 
 use crate::agg;
 use crate::functions::{BuildContext, Functions};
-use crate::key::{Layout, Part};
+use crate::key::{KeyPart, Layout};
 use crate::limits::WORKERS_MAX;
 use crate::pages::row_words;
 use crate::table::HashKey;
@@ -176,7 +176,7 @@ fn set(stage: &mut Stage, bound: u64) {
 
 /// Words of a key, addresses being IPv6.
 fn key_words<'a>(keys: impl IntoIterator<Item = &'a Expr>) -> usize {
-    let parts: Vec<Part> = keys.into_iter().map(Part::of).collect();
+    let parts: Vec<KeyPart> = keys.into_iter().map(KeyPart::of).collect();
     let (narrow, wide) = Layout::both(&parts);
     wide.unwrap_or(narrow).words
 }

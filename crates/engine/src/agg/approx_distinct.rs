@@ -16,9 +16,8 @@
 //! each), and so are their bytes: other implementations read and merge them. The estimate used is
 //! the one that depends on nothing but the registers, so any number of workers gives the same.
 
-use super::{
-    Aggregate, Cells, CellsRef, Finish, Input, StateKind, States, read_bytes, write_bytes,
-};
+use super::bytes::{read_bytes, write_bytes};
+use super::{Aggregate, Cells, CellsRef, Finish, Input, StateKind, States};
 use crate::expr::Class;
 use crate::key::{Layout, MAPPED, Pool};
 use crate::limits::SKETCHES_MAX;

@@ -22,7 +22,7 @@ use super::grouped::{Moving, ReadKeys, columns, counted_rows, group_place, parts
 use super::states::Gathered;
 use super::{Aggregate, Cells, CellsRef, Finish, Input, StateKind, States};
 use crate::expr::Class;
-use crate::key::{Chosen, Layout, MAPPED, PACKED_WORDS_MAX, Part, Pool, narrow_rows, pack};
+use crate::key::{Chosen, KeyPart, Layout, MAPPED, PACKED_WORDS_MAX, Pool, narrow_rows, pack};
 use crate::limits::VALUES_MAX;
 use crate::table::{HashKey, Keys, NO_ROW, Table};
 use std::any::Any;
@@ -33,7 +33,7 @@ use words::WordSet;
 
 /// One cell: the count. The sets stand in `sets`: narrow, and wide where there are addresses.
 pub(super) struct Distinct {
-    parts: Vec<Part>,
+    parts: Vec<KeyPart>,
     sets: Vec<Set>,
     pool: Pool,
     /// The group of each row, as the last part of the key.
@@ -59,7 +59,7 @@ enum Store {
 }
 
 impl Distinct {
-    pub(super) fn new(parts: Vec<Part>, hash_key: HashKey) -> Distinct {
+    pub(super) fn new(parts: Vec<KeyPart>, hash_key: HashKey) -> Distinct {
         let (parts, layouts) = parts_and_layouts(parts);
         let sets = layouts.map(|layout| Set::new(layout, hash_key)).collect();
         let group = Column::new(Repr::Word);

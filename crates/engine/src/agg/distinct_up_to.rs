@@ -16,11 +16,10 @@
 //! values, whichever came first, and neither their order nor the number of workers can matter.
 
 use super::approx_distinct::{ApproxDistinct, estimate, read_sketch, sketch, union};
+use super::bytes::{read_bytes, write_bytes};
 use super::distinct::Distinct;
-use super::{
-    Aggregate, Cells, CellsRef, Finish, Input, StateKind, States, read_bytes, write_bytes,
-};
-use crate::key::Part;
+use super::{Aggregate, Cells, CellsRef, Finish, Input, StateKind, States};
+use crate::key::KeyPart;
 use crate::limits::SKETCHES_MAX;
 use crate::table::{HashKey, NO_ROW};
 use datasketches::hll::HllSketch;
@@ -43,7 +42,7 @@ impl DistinctUpTo {
     pub(super) fn new(limit: u64, parts: &[&Expr], hash_key: HashKey) -> DistinctUpTo {
         DistinctUpTo {
             limit,
-            exact: Distinct::new(parts.iter().map(|part| Part::of(part)).collect(), hash_key),
+            exact: Distinct::new(parts.iter().map(|part| KeyPart::of(part)).collect(), hash_key),
             approx: ApproxDistinct::new(parts.iter().map(|part| part.ty.clone())),
             sketches: Vec::new(),
         }

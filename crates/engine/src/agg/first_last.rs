@@ -11,11 +11,10 @@
 //! | Merge | the one with the smaller (larger) row number; between machines by the watermark when the packet came, then by number |
 //! | Exact? | exact |
 
-use super::{
-    Aggregate, Cells, CellsRef, Finish, Input, StateKind, States, read_words, write_words,
-};
+use super::bytes::{read_words, write_words};
+use super::{Aggregate, Cells, CellsRef, Finish, Input, StateKind, States};
 use crate::expr::Class;
-use crate::key::{Part, Pool};
+use crate::key::{KeyPart, Pool};
 use std::any::Any;
 use std::cmp::Ordering;
 use weir_packet::bits::Bits;
@@ -23,7 +22,7 @@ use weir_packet::limits::BATCH;
 use weir_plan::Expr;
 
 pub(super) fn build(arg: &Expr, last: bool) -> Box<dyn Aggregate> {
-    let part = Part::of(arg).present();
+    let part = KeyPart::of(arg).present();
     Box::new(FirstLast { class: Class::of(&arg.ty), part, last, pool: Pool::default() })
 }
 
@@ -36,7 +35,7 @@ pub(super) fn build(arg: &Expr, last: bool) -> Box<dyn Aggregate> {
 struct FirstLast {
     class: Class,
     /// The value as a part of a key, to be written.
-    part: Part,
+    part: KeyPart,
     last: bool,
     pool: Pool,
 }

@@ -1,9 +1,8 @@
 //! Aggregates whose whole state is a fixed number of cells: most of them. Each says how one value
 //! goes in, how two states merge, and what comes out; the rest is the same for all and stands here.
 
-use super::{
-    Aggregate, Cells, CellsRef, Finish, Input, StateKind, States, Step, read_words, write_words,
-};
+use super::bytes::{read_words, write_words};
+use super::{Aggregate, Cells, CellsRef, Finish, Input, StateKind, States, Step};
 use std::any::Any;
 
 /// A state of `N` cells.

@@ -3,7 +3,7 @@
 
 use super::Input;
 use super::states::read_values;
-use crate::key::{Layout, PACKED_WORDS_MAX, Part, Pool, read_parts, rows_at};
+use crate::key::{KeyPart, Layout, PACKED_WORDS_MAX, Pool, read_parts, rows_at};
 use crate::limits::PARTS_MAX;
 use crate::table::NO_ROW;
 use weir_packet::bits::Bits;
@@ -11,13 +11,15 @@ use weir_packet::column::Column;
 
 /// The parts of such keys for values of these parts, and how they are laid out: narrow, and wide
 /// where there are addresses.
-pub(super) fn parts_and_layouts(parts: Vec<Part>) -> (Vec<Part>, impl Iterator<Item = Layout>) {
+pub(super) fn parts_and_layouts(
+    parts: Vec<KeyPart>,
+) -> (Vec<KeyPart>, impl Iterator<Item = Layout>) {
     // A single value is there in every row that counts; of a tuple some part is.
-    let mut parts = match <[Part; 1]>::try_from(parts) {
+    let mut parts = match <[KeyPart; 1]>::try_from(parts) {
         Ok([one]) => vec![one.present()],
         Err(parts) => parts,
     };
-    parts.push(Part::row_number());
+    parts.push(KeyPart::row_number());
     assert!(parts.len() <= PARTS_MAX, "a tuple has at most {} parts", PARTS_MAX - 1);
     let (narrow, wide) = Layout::both(&parts);
     (parts, [Some(narrow), wide].into_iter().flatten())
@@ -127,7 +129,7 @@ impl<'a> Moving<'a> {
 /// Reads values of one group as keys, and sorts them by the layout that holds them.
 pub(super) struct ReadKeys<'a> {
     /// Those of the values, without the group.
-    parts: &'a [Part],
+    parts: &'a [KeyPart],
     layouts: Vec<&'a Layout>,
     group: u32,
     /// By layout the words of the keys, one after the other, and how often each came.
@@ -136,7 +138,7 @@ pub(super) struct ReadKeys<'a> {
 
 impl<'a> ReadKeys<'a> {
     /// Reads values of a group; `parts` are those of a key, the group last.
-    pub(super) fn new(parts: &'a [Part], layouts: Vec<&'a Layout>, group: u32) -> ReadKeys<'a> {
+    pub(super) fn new(parts: &'a [KeyPart], layouts: Vec<&'a Layout>, group: u32) -> ReadKeys<'a> {
         ReadKeys { parts: &parts[..parts.len() - 1], layouts, group, keys: Default::default() }
     }
 

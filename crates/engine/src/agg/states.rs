@@ -1,6 +1,6 @@
 //! The states of an aggregate as bytes, one group after the other.
 
-use super::read_words;
+use super::bytes::{read_number, read_words};
 
 /// How the states of an aggregate are written: what the bytes of one group are, and by which rule
 /// two of them merge. The numbers are part of the format; docs/partials.md lists them.
@@ -184,13 +184,6 @@ impl Gathered {
     }
 }
 
-/// Reads a number of 32 bits.
-pub(super) fn read_number(from: &mut &[u8]) -> Option<u32> {
-    let (head, rest) = from.split_first_chunk::<4>()?;
-    *from = rest;
-    Some(u32::from_le_bytes(*head))
-}
-
 /// Reads so many values that [`Gathered`] wrote: of each how often it came (once, unless that is
 /// `counted`), and what `read` makes of its bytes. `None` where a value never came, or they do not
 /// rise: no set is written so.
@@ -222,7 +215,7 @@ mod tests {
     use crate::agg::quantile::Quantile;
     use crate::agg::tally::Tally;
     use crate::agg::{Aggregate, Cells, CellsRef, Input};
-    use crate::key::Part;
+    use crate::key::KeyPart;
     use crate::rows::Arena;
     use crate::table::HashKey;
     use weir_packet::bits::Bits;
@@ -283,9 +276,9 @@ mod tests {
     #[test]
     fn a_hundred_thousand_groups_are_written_in_one_pass() {
         let arg = Expr::column(0, Type::Int);
-        let distinct = || Distinct::new(vec![Part::of(&arg)], HashKey::KNOWN);
+        let distinct = || Distinct::new(vec![KeyPart::of(&arg)], HashKey::KNOWN);
         let median = || Box::new(Quantile::new(500_000, &arg)) as Box<_>;
-        let tally = || Tally::new(vec![Part::of(&arg)], vec![median()], HashKey::KNOWN);
+        let tally = || Tally::new(vec![KeyPart::of(&arg)], vec![median()], HashKey::KNOWN);
         for groups in [1000, GROUPS] {
             let all: Vec<u32> = (0..groups).collect();
             let mut values = distinct();

@@ -9,35 +9,23 @@
 
 mod extremes;
 mod log;
+mod rounding;
 
+use super::bytes::{read_words, write_words};
 use super::grouped::{
     Moving, ReadKeys, columns, counted_rows, gather, group_place, parts_and_layouts,
 };
 use super::states::Gathered;
-use super::{
-    Aggregate, Cells, CellsRef, Finish, Input, StateKind, States, read_words, write_words,
-};
-use crate::expr::Class;
-use crate::key::{Chosen, Layout, PACKED_WORDS_MAX, Part, Pool, narrow_rows, pack};
+use super::{Aggregate, Cells, CellsRef, Finish, Input, StateKind, States};
+use crate::key::{Chosen, KeyPart, Layout, PACKED_WORDS_MAX, Pool, narrow_rows, pack};
 use crate::limits::VALUES_MAX;
 use crate::table::{HashKey, Keys, NO_ROW, Table};
 use extremes::Extremes;
 use log::{Counted, Log};
+pub(super) use rounding::Rounding;
 use std::any::Any;
 use weir_packet::column::{Column, Repr};
 use weir_packet::limits::BATCH;
-
-/// Makes words those that they are counted as.
-#[derive(Clone, Copy)]
-pub(super) struct Rounding {
-    /// How the words compare.
-    pub(super) class: Class,
-    /// Rounds one word. It may not become larger than the last argument, which is the largest that
-    /// a key has room for.
-    pub(super) word: fn(u64, u64) -> u64,
-    /// The same for a batch of words.
-    pub(super) batch: fn(&[u64; BATCH], &mut [u64; BATCH], u64),
-}
 
 /// How a result is read from the values of a group.
 pub(super) trait Reading: Send {
@@ -58,7 +46,7 @@ pub(super) type Work = Vec<(u128, u64)>;
 /// The values of all groups. Where they are rounded, the cells of a group keep its smallest and its
 /// largest value as they came.
 pub(super) struct Tally {
-    parts: Vec<Part>,
+    parts: Vec<KeyPart>,
     sets: Vec<Set>,
     pool: Pool,
     /// The group of each row, as the last part of the key.
@@ -162,7 +150,7 @@ impl<'a> Values<'a> {
 
 impl Tally {
     pub(super) fn new(
-        parts: Vec<Part>,
+        parts: Vec<KeyPart>,
         readings: Vec<Box<dyn Reading>>,
         hash_key: HashKey,
     ) -> Tally {

@@ -9,9 +9,8 @@
 //! | Merge | the state's own `merge` |
 //! | Exact? | the state's own matter |
 
-use super::{
-    Aggregate, Cells, CellsRef, Finish, Input, StateKind, States, read_bytes, write_bytes,
-};
+use super::bytes::{read_bytes, write_bytes};
+use super::{Aggregate, Cells, CellsRef, Finish, Input, StateKind, States};
 use crate::functions::{UserAggregate, UserState};
 use crate::rows::{cell, set_cell};
 use std::any::Any;

@@ -1,6 +1,6 @@
 //! Calls of functions, compiled.
 
-use super::lookup::Map;
+use super::lookup_map::LookupMap;
 use super::set::Ranges;
 use super::{Arith, Class, Compiler, Cond, Convert, Parse, Scope, TextFn, TextTest, Val};
 use crate::anonymize::CryptoPan;
@@ -10,12 +10,6 @@ use weir_plan::{Expr, ExprKind, Func, Type, Value, address};
 impl Compiler<'_> {
     /// A call whose value is wanted in a column.
     pub(super) fn call(&mut self, f: &Func, args: &[Expr], e: &Expr, scope: &Scope) -> Val {
-        let convert = |me: &mut Self, op| me.convert(op, &args[0], &e.ty, scope);
-        let text = |me: &mut Self, f| Val::Text {
-            f,
-            args: args.iter().map(|a| (me.value(a, scope), a.ty.clone())).collect(),
-            out: me.slot(&e.ty),
-        };
         match f {
             Func::Exists
             | Func::Contains
@@ -39,64 +33,41 @@ impl Compiler<'_> {
                 let high = Box::new(self.value(&args[2], scope));
                 self.extreme(false, raised, high, &e.ty)
             }
-            Func::Lower => text(self, TextFn::Lower),
-            Func::Upper => text(self, TextFn::Upper),
-            Func::Concat => text(self, TextFn::Concat),
-            Func::Trim => text(self, TextFn::Trim),
-            Func::Slice => text(self, TextFn::Slice),
-            Func::Replace => text(self, TextFn::Replace),
-            Func::Split => text(self, TextFn::Split),
-            Func::Hex => text(self, TextFn::Hex),
-            Func::ToStr => text(self, TextFn::Show),
-            Func::ToText => text(self, TextFn::Decode),
-            Func::Extract => {
-                let regex = regex::Regex::new(pattern(args)).expect("the checker compiled it");
-                let args = vec![(self.value(&args[0], scope), Type::Str)];
-                Val::Text { f: TextFn::Extract(regex), args, out: self.slot(&e.ty) }
-            }
-            Func::ToBytes | Func::ToDuration | Func::ToTime => convert(self, Convert::Same),
-            Func::StrLen | Func::BytesLen => convert(self, Convert::TextLen),
-            Func::ToFloat => match args[0].ty {
-                Type::Str => self.parse_text(Parse::Float, args, e, scope),
-                Type::Duration => convert(self, Convert::DurationToFloat),
-                Type::Float => convert(self, Convert::Same),
-                _ => convert(self, Convert::IntToFloat),
-            },
-            Func::ToInt => match args[0].ty {
-                Type::Str => self.parse_text(Parse::Int, args, e, scope),
-                Type::Float => convert(self, Convert::FloatToInt),
-                Type::Bool => convert(self, Convert::BoolToInt),
-                _ => convert(self, Convert::Same),
-            },
+            Func::Lower
+            | Func::Upper
+            | Func::Concat
+            | Func::Trim
+            | Func::Slice
+            | Func::Replace
+            | Func::Split
+            | Func::Extract
+            | Func::Hex
+            | Func::ToStr
+            | Func::ToText => self.text(f, args, &e.ty, scope),
             Func::ToIp => self.parse_text(Parse::Ip, args, e, scope),
-            Func::Abs if e.ty == Type::Float => convert(self, Convert::AbsF),
-            Func::Abs => convert(self, Convert::Abs),
-            Func::Round(Rounding::Floor) => convert(self, Convert::Floor),
-            Func::Round(Rounding::Ceil) => convert(self, Convert::Ceil),
-            Func::Round(Rounding::Nearest) => convert(self, Convert::Round),
-            Func::Math(f) => convert(self, Convert::Math(*f)),
-            Func::Part(part) => convert(self, Convert::Part(*part)),
+            Func::ToInt if args[0].ty == Type::Str => self.parse_text(Parse::Int, args, e, scope),
+            Func::ToFloat if args[0].ty == Type::Str => {
+                self.parse_text(Parse::Float, args, e, scope)
+            }
+            Func::ToBytes
+            | Func::ToDuration
+            | Func::ToTime
+            | Func::StrLen
+            | Func::BytesLen
+            | Func::ToFloat
+            | Func::ToInt
+            | Func::Abs
+            | Func::Round(_)
+            | Func::Math(_)
+            | Func::Part(_) => self.convert(conversion(f, &args[0].ty), &args[0], &e.ty, scope),
             Func::Pow => self.binary(Arith::Pow, &args[0], &args[1], &e.ty, scope),
             Func::SeqDiff => self.binary(Arith::SeqDiff, &args[0], &args[1], &e.ty, scope),
             Func::Bin => self.binary(Arith::Bin, &args[0], &args[1], &e.ty, scope),
-            Func::Prefix { v4, v6 } => Val::Prefix {
-                a: Box::new(self.value(&args[0], scope)),
-                v4: address::mask((*v4).min(32) + 96) as u64,
-                v6: address::mask(*v6),
-                out: self.slot(&e.ty),
-            },
-            Func::Anonymize(key) => Val::Anonymize {
-                names: Box::new(CryptoPan::new(&key.0)),
-                a: Box::new(self.value(&args[0], scope)),
-                out: self.slot(&e.ty),
-            },
-            Func::CommunityId { seed } => Val::CommunityId {
-                seed: *seed,
-                parts: args.iter().map(|a| self.value(a, scope)).collect(),
-                out: self.slot(&e.ty),
-            },
+            Func::Prefix { .. } | Func::Anonymize(_) | Func::CommunityId { .. } => {
+                self.address(f, args, &e.ty, scope)
+            }
             Func::Lookup(table) => Val::Lookup {
-                map: Map::new(&table.0, &args[0].ty, &mut self.regs),
+                map: LookupMap::new(&table.0, &args[0].ty, &mut self.regs),
                 key: Box::new(self.value(&args[0], scope)),
                 out: self.slot(&e.ty),
             },
@@ -143,6 +114,52 @@ impl Compiler<'_> {
         }
     }
 
+    /// A call that makes something of addresses.
+    fn address(&mut self, f: &Func, args: &[Expr], ty: &Type, scope: &Scope) -> Val {
+        match f {
+            Func::Prefix { v4, v6 } => Val::Prefix {
+                a: Box::new(self.value(&args[0], scope)),
+                v4: address::mask((*v4).min(32) + 96) as u64,
+                v6: address::mask(*v6),
+                out: self.slot(ty),
+            },
+            Func::Anonymize(key) => Val::Anonymize {
+                names: Box::new(CryptoPan::new(&key.0)),
+                a: Box::new(self.value(&args[0], scope)),
+                out: self.slot(ty),
+            },
+            Func::CommunityId { seed } => Val::CommunityId {
+                seed: *seed,
+                parts: args.iter().map(|a| self.value(a, scope)).collect(),
+                out: self.slot(ty),
+            },
+            other => unreachable!("{other:?} is of no address"),
+        }
+    }
+
+    /// A call that makes a text, or bytes.
+    fn text(&mut self, f: &Func, args: &[Expr], ty: &Type, scope: &Scope) -> Val {
+        let (f, args) = match f {
+            Func::Lower => (TextFn::Lower, args),
+            Func::Upper => (TextFn::Upper, args),
+            Func::Concat => (TextFn::Concat, args),
+            Func::Trim => (TextFn::Trim, args),
+            Func::Slice => (TextFn::Slice, args),
+            Func::Replace => (TextFn::Replace, args),
+            Func::Split => (TextFn::Split, args),
+            Func::Hex => (TextFn::Hex, args),
+            Func::ToStr => (TextFn::Show, args),
+            Func::ToText => (TextFn::Decode, args),
+            Func::Extract => {
+                let regex = regex::Regex::new(pattern(args)).expect("the checker compiled it");
+                (TextFn::Extract(regex), &args[..1])
+            }
+            other => unreachable!("{other:?} makes no text"),
+        };
+        let args = args.iter().map(|a| (self.value(a, scope), a.ty.clone())).collect();
+        Val::Text { f, args, out: self.slot(ty) }
+    }
+
     fn two(&mut self, args: &[Expr], scope: &Scope) -> (Box<Val>, Box<Val>) {
         (Box::new(self.value(&args[0], scope)), Box::new(self.value(&args[1], scope)))
     }
@@ -153,6 +170,25 @@ impl Compiler<'_> {
 
     fn parse_text(&mut self, f: Parse, args: &[Expr], e: &Expr, scope: &Scope) -> Val {
         Val::Parse { f, a: Box::new(self.value(&args[0], scope)), out: self.slot(&e.ty) }
+    }
+}
+
+/// How a function makes one word of one value of a type that is no text to be read.
+fn conversion(f: &Func, from: &Type) -> Convert {
+    match (f, from) {
+        (Func::StrLen | Func::BytesLen, _) => Convert::TextLen,
+        (Func::ToFloat, Type::Duration) => Convert::DurationToFloat,
+        (Func::ToFloat, Type::Int) => Convert::IntToFloat,
+        (Func::ToInt, Type::Float) => Convert::FloatToInt,
+        (Func::ToInt, Type::Bool) => Convert::BoolToInt,
+        (Func::Abs, Type::Float) => Convert::AbsF,
+        (Func::Abs, _) => Convert::Abs,
+        (Func::Round(Rounding::Floor), _) => Convert::Floor,
+        (Func::Round(Rounding::Ceil), _) => Convert::Ceil,
+        (Func::Round(Rounding::Nearest), _) => Convert::Round,
+        (Func::Math(f), _) => Convert::Math(*f),
+        (Func::Part(part), _) => Convert::Part(*part),
+        _ => Convert::Same,
     }
 }
 

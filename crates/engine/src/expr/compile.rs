@@ -2,7 +2,7 @@
 
 use super::range::{fits, mirrored, simpler};
 use super::set::{Ranges, Strings};
-use super::{Arith, Arm, Class, Cond, Convert, Regs, Src, Val};
+use super::{Arith, Branch, Class, Cond, Convert, Regs, Src, Val};
 use crate::functions::Functions;
 use weir_packet::column::Column;
 use weir_packet::fields::FieldId;
@@ -97,17 +97,17 @@ impl<'a> Compiler<'a> {
     fn cases(&mut self, e: &Expr, scope: &Scope) -> Val {
         let (mut cases, mut rest) = (Vec::new(), e);
         while let ExprKind::If(c, a, b) = &rest.kind {
-            cases.push((self.condition(c, scope), self.arm(a, scope)));
+            cases.push((self.condition(c, scope), self.branch(a, scope)));
             rest = b;
         }
-        let other = Box::new(self.arm(rest, scope));
+        let other = Box::new(self.branch(rest, scope));
         Val::Cases { cases, other, out: self.slot(&e.ty) }
     }
 
-    fn arm(&mut self, e: &Expr, scope: &Scope) -> Arm {
+    fn branch(&mut self, e: &Expr, scope: &Scope) -> Branch {
         match &e.kind {
-            ExprKind::Const(v) => Arm::Const(self.raw(v, &e.ty)),
-            _ => Arm::Val(self.value(e, scope)),
+            ExprKind::Const(v) => Branch::Const(self.raw(v, &e.ty)),
+            _ => Branch::Val(self.value(e, scope)),
         }
     }
 

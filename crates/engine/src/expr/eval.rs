@@ -1,55 +1,14 @@
 //! Walking an evaluation tree over one batch.
 
 use super::compare::same;
-use super::kernels::{arith, compare, compare_arith, convert, each, filter};
-use super::{Arm, Class, Cond, Convert, Regs, Src, TextTest, Val, truth};
+use super::kernels::{arith, compare, compare_arith, convert, each, filter, truth};
+use super::{Branch, Class, Cond, Convert, Ctx, Regs, Src, TextTest, Val};
 use crate::rows::{cell, set_cell};
-use crate::view::Packets;
 use weir_packet::bits::Bits;
 use weir_packet::column::{Column, Repr};
 use weir_plan::{BinaryOp, Value};
 
-/// What an expression is evaluated over.
-pub struct Ctx<'a> {
-    /// The packets, in chains that see them.
-    pub view: Option<Packets<'a>>,
-    /// The registers.
-    pub regs: &'a mut Regs,
-    /// Rows in the batch.
-    pub n: usize,
-    /// Counts results outside their type.
-    pub undefined: &'a mut u64,
-}
-
 impl Ctx<'_> {
-    /// The column at `src`.
-    #[inline]
-    pub fn column(&self, src: Src) -> &Column {
-        match src {
-            Src::Slot(i) => &self.regs.columns[i],
-            Src::Text(i) => &self.regs.texts[i].column,
-            Src::Field(i) => {
-                self.view.as_ref().expect("fields are compiled only where packets are").column(i)
-            }
-        }
-    }
-
-    /// A column to read and a register to write, which is another.
-    pub(crate) fn split(&mut self, from: Src, to: usize) -> (&Column, &mut Column) {
-        match from {
-            Src::Slot(from) => {
-                let columns = self.regs.columns.get_disjoint_mut([from, to]);
-                let [from, to] = columns.expect("two different registers");
-                (from, to)
-            }
-            Src::Text(i) => (&self.regs.texts[i].column, &mut self.regs.columns[to]),
-            Src::Field(i) => {
-                let view = self.view.as_ref().expect("fields are compiled only where packets are");
-                (view.column(i), &mut self.regs.columns[to])
-            }
-        }
-    }
-
     /// Makes sure that the column behind a value is valid for `rows` and says where it stands.
     pub fn value(&mut self, v: &Val, rows: Bits) -> Src {
         match v {
@@ -274,16 +233,16 @@ impl Ctx<'_> {
     }
 
     /// A chain of `if`.
-    fn cases(&mut self, cases: &[(Cond, Arm)], other: &Arm, out: usize, rows: Bits) -> Src {
+    fn cases(&mut self, cases: &[(Cond, Branch)], other: &Branch, out: usize, rows: Bits) -> Src {
         let (mut left, mut present) = (rows, Bits::NONE);
-        for (cond, arm) in cases {
+        for (cond, branch) in cases {
             let yes = self.condition(cond, left);
             if !yes.is_empty() {
-                present = present.or(self.arm(arm, out, yes));
+                present = present.or(self.branch(branch, out, yes));
                 left = left.minus(yes);
             }
         }
-        present = present.or(self.arm(other, out, left));
+        present = present.or(self.branch(other, out, left));
         self.regs.columns[out].present = present;
         Src::Slot(out)
     }
@@ -311,10 +270,10 @@ impl Ctx<'_> {
     }
 
     /// Gives the rows of a register the value of a branch; returns which have one.
-    fn arm(&mut self, arm: &Arm, out: usize, rows: Bits) -> Bits {
-        match arm {
-            Arm::Const(None) => Bits::NONE,
-            Arm::Const(Some(raw)) => {
+    fn branch(&mut self, branch: &Branch, out: usize, rows: Bits) -> Bits {
+        match branch {
+            Branch::Const(None) => Bits::NONE,
+            Branch::Const(Some(raw)) => {
                 let (col, raw) = (&mut self.regs.columns[out], *raw);
                 match col.repr() {
                     Repr::Bit if raw != 0 => col.truth = col.truth.or(rows),
@@ -330,7 +289,7 @@ impl Ctx<'_> {
                 }
                 rows
             }
-            Arm::Val(v) => {
+            Branch::Val(v) => {
                 let src = self.value(v, rows);
                 let (from, to) = self.split(src, out);
                 copy_rows(from, to, rows);

@@ -2,6 +2,7 @@
 
 use super::{Arith, Convert};
 use weir_packet::bits::Bits;
+use weir_packet::column::Column;
 use weir_packet::limits::BATCH;
 use weir_packet::time::date;
 use weir_plan::BinaryOp;
@@ -243,6 +244,12 @@ fn float_to_int(f: f64) -> Option<u64> {
     (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0)
         .contains(&f)
         .then_some(f as i64 as u64)
+}
+
+/// The rows among `rows` for which a boolean column is there and true.
+#[inline(always)]
+pub(super) fn truth(c: &Column, rows: Bits) -> Bits {
+    c.truth.and(c.present).and(rows)
 }
 
 #[cfg(test)]

@@ -2,32 +2,13 @@
 //!
 //! A part of a text is a handle into the same bytes; only what is new is written.
 
-use super::{Ctx, Parse, Src, Val};
+use super::{Ctx, Parse, Src, TextFn, Val};
 use crate::limits::TEXT_MAX;
 use crate::rows::{Arena, Memo, cell};
-use regex::Regex;
 use std::net::IpAddr;
 use std::ops::Range;
 use weir_packet::bits::Bits;
 use weir_plan::{Type, Value};
-
-/// What is made.
-#[derive(Debug)]
-#[expect(missing_docs, reason = "each variant is the function of that name")]
-pub enum TextFn {
-    Show,
-    Lower,
-    Upper,
-    Concat,
-    Trim,
-    Slice,
-    Replace,
-    Split,
-    Extract(Regex),
-    Hex,
-    /// Bytes as text.
-    Decode,
-}
 
 impl Ctx<'_> {
     /// Makes a text for each row that has all arguments.

@@ -1,7 +1,7 @@
 //! Parts of keys as bytes that leave the process. They compare as the values do, byte by byte, and
 //! say nothing of how keys are packed here.
 
-use super::{Layout, MAPPED, Part, Pool};
+use super::{KeyPart, Layout, MAPPED, Pool};
 use crate::expr::Class;
 
 /// The first byte of a part.
@@ -16,7 +16,7 @@ const END: u8 = 0;
 /// Bytes of a link address.
 const MAC_BYTES: usize = 6;
 
-impl Part {
+impl KeyPart {
     /// Whether it is a link address.
     fn is_mac(&self) -> bool {
         self.class == Class::Unsigned && self.bits == 48
@@ -70,7 +70,7 @@ impl Part {
 /// Reads the parts of a key into `raws`. Says whether the narrow layout holds it; `None` if the
 /// bytes are no such key.
 pub(crate) fn read_parts(
-    parts: &[Part],
+    parts: &[KeyPart],
     texts: &mut Pool,
     from: &mut &[u8],
     raws: &mut Vec<Option<u128>>,
@@ -89,7 +89,13 @@ pub(crate) fn read_parts(
 
 impl Layout {
     /// Appends the first `parts` of a packed key.
-    pub(crate) fn write_parts(&self, parts: &[Part], key: &[u64], texts: &Pool, out: &mut Vec<u8>) {
+    pub(crate) fn write_parts(
+        &self,
+        parts: &[KeyPart],
+        key: &[u64],
+        texts: &Pool,
+        out: &mut Vec<u8>,
+    ) {
         for (p, part) in parts.iter().enumerate() {
             part.write(self.part(key, p), texts, out);
         }
@@ -155,12 +161,12 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn part(class: Class, bits: u32) -> Part {
-        Part { class, bits, nullable: true }
+    fn part(class: Class, bits: u32) -> KeyPart {
+        KeyPart { class, bits, nullable: true }
     }
 
     /// A part of each kind, and values of it at the edges and anywhere.
-    fn any_value() -> impl Strategy<Value = (Part, Option<u128>)> {
+    fn any_value() -> impl Strategy<Value = (KeyPart, Option<u128>)> {
         let parts = [
             part(Class::Bit, 1),
             part(Class::Signed, 64),
@@ -180,7 +186,7 @@ mod tests {
         )
     }
 
-    fn written(part: &Part, raw: Option<u128>) -> Vec<u8> {
+    fn written(part: &KeyPart, raw: Option<u128>) -> Vec<u8> {
         let mut out = Vec::new();
         part.write(raw, &Pool::default(), &mut out);
         out
@@ -227,7 +233,7 @@ mod tests {
     #[test]
     fn what_is_no_part_is_refused() {
         let mut texts = Pool::default();
-        let mut read = |part: &Part, bytes: &[u8]| part.read(&mut texts, &mut &bytes[..]);
+        let mut read = |part: &KeyPart, bytes: &[u8]| part.read(&mut texts, &mut &bytes[..]);
         let narrow = part(Class::Signed, 16);
         let word = |n: i64| [&[1][..], &((n as u64) ^ (1 << 63)).to_be_bytes()].concat();
         assert_eq!(read(&narrow, &word(65_535)), Some(Some(65_535)));

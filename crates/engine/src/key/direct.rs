@@ -336,7 +336,7 @@ fn kernel(family: Family, words: &[[Load; LOADS_MAX]], conn: bool, hosts: bool) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::key::{Part, Pool, pack};
+    use crate::key::{KeyPart, Pool, pack};
     use crate::rows::Arena;
     use proptest::prelude::*;
     use weir_packet::bits::Bits;
@@ -381,11 +381,11 @@ mod tests {
 
     /// The keys of a family's plain packets, made directly and made of columns.
     fn both_ways(items: &[Item], frames: &[Vec<u8>], family: Family) -> Option<[Vec<Vec<u64>>; 2]> {
-        let parts: Vec<Part> = items
+        let parts: Vec<KeyPart> = items
             .iter()
             .map(|&item| {
                 let id = by_item(item);
-                Part::of(&Expr { kind: ExprKind::Field(id), ty: id.info().ty.into() })
+                KeyPart::of(&Expr { kind: ExprKind::Field(id), ty: id.info().ty.into() })
             })
             .collect();
         let (narrow, wide) = Layout::both(&parts);
@@ -452,7 +452,7 @@ mod tests {
         let kernel = |items: &[Item], family| {
             let part = |&item: &Item| {
                 let id = by_item(item);
-                Part::of(&Expr { kind: ExprKind::Field(id), ty: id.info().ty.into() })
+                KeyPart::of(&Expr { kind: ExprKind::Field(id), ty: id.info().ty.into() })
             };
             let (narrow, wide) = Layout::both(&items.iter().map(part).collect::<Vec<_>>());
             let layouts: Vec<Layout> = [Some(narrow), wide].into_iter().flatten().collect();

@@ -8,7 +8,7 @@ use super::session_words;
 use super::windows::downstream;
 use crate::agg::{self, Aggregate, Cells, CellsRef};
 use crate::functions::{BuildContext, Functions};
-use crate::key::{Layout, PACKED_WORDS_MAX, Part, Pool};
+use crate::key::{KeyPart, Layout, PACKED_WORDS_MAX, Pool};
 use crate::limits::{PARTS_MAX, SESSIONS_WAITING_MAX};
 use crate::table::{HashKey, Keys, NO_ROW, Table};
 use std::cmp::Ordering;
@@ -35,7 +35,7 @@ pub struct Spec {
     functions: Functions,
     /// What groups and values are hashed with.
     pub(super) hash_key: HashKey,
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<KeyPart>,
     pub(super) layouts: Vec<Layout>,
     /// The columns put out.
     pub schema: Schema,
@@ -44,7 +44,7 @@ pub struct Spec {
 impl Spec {
     /// From the plan; `schema` is the stage's output.
     pub fn new(plan: &plan::Summarize, with: BuildContext<'_>, schema: Schema) -> Arc<Spec> {
-        let parts: Vec<Part> = plan.keys.iter().map(|(_, e)| Part::of(e)).collect();
+        let parts: Vec<KeyPart> = plan.keys.iter().map(|(_, e)| KeyPart::of(e)).collect();
         assert!(parts.len() <= PARTS_MAX, "a key has at most {PARTS_MAX} parts");
         let (narrow, wide) = Layout::both(&parts);
         let sharing = agg::sharing(&plan.aggs);

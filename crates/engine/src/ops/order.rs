@@ -259,7 +259,7 @@ fn cut(pieces: &mut Vec<Piece>, room: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::key::Part;
+    use crate::key::KeyPart;
     use crate::table::{HashKey, Keys};
     use proptest::prelude::*;
     use weir_packet::fields::by_name;
@@ -315,8 +315,8 @@ mod tests {
         }
     }
 
-    fn part(field: &str) -> Part {
-        Part::of(&Expr::field(by_name(field).expect("a field")))
+    fn part(field: &str) -> KeyPart {
+        KeyPart::of(&Expr::field(by_name(field).expect("a field")))
     }
 
     proptest! {
@@ -330,9 +330,9 @@ mod tests {
         ) {
             let all = [
                 part("ip.src"), part("dport"), part("ts"), part("eth.src"), part("tcp.syn"),
-                Part::of(&Expr::column(0, Type::Float)), Part::of(&Expr::column(0, Type::Str)),
+                KeyPart::of(&Expr::column(0, Type::Float)), KeyPart::of(&Expr::column(0, Type::Str)),
             ];
-            let parts: Vec<Part> = chosen.iter().map(|&c| all[c].clone()).collect();
+            let parts: Vec<KeyPart> = chosen.iter().map(|&c| all[c].clone()).collect();
             let (narrow, other) = Layout::both(&parts);
             let layout = if wide { other.unwrap_or(narrow) } else { narrow };
             let mut pool = Pool::default();

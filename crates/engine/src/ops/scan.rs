@@ -26,7 +26,7 @@ use super::summarize::item;
 use super::work::in_turn;
 use crate::counters::Ledger;
 use crate::expr::{Automaton, Src, Val};
-use crate::key::{Direct, Layout, Part, Pool, narrow_rows};
+use crate::key::{Direct, KeyPart, Layout, Pool, narrow_rows};
 use crate::limits::PARTS_MAX;
 use crate::table::HashKey;
 use oldest::Oldest;
@@ -59,7 +59,7 @@ pub struct State {
 /// A scan over all rows it is given.
 pub struct Scan {
     keys: Vec<Val>,
-    parts: Vec<Part>,
+    parts: Vec<KeyPart>,
     states: Vec<State>,
     idle_ns: i64,
     max_keys: usize,
@@ -100,7 +100,7 @@ impl Scan {
             Some(automaton) => (Mode::Steps(Steps::new(automaton)), 0),
             None => (Mode::Rounds(Rounds::new()), rounds::words(&states)),
         };
-        let parts: Vec<Part> = plan.keys.iter().map(Part::of).collect();
+        let parts: Vec<KeyPart> = plan.keys.iter().map(KeyPart::of).collect();
         let (narrow, wide) = Layout::both(&parts);
         let layouts: Vec<Layout> = [Some(narrow), wide].into_iter().flatten().collect();
         let items: Option<Vec<Item>> = plan.keys.iter().map(item).collect();

@@ -144,7 +144,7 @@ impl Sessions {
             let chosen = Chosen { set: mine, positions: &work.positions };
             let open = &mut self.open[v];
             open.relieve(&self.groups.variants[v].table);
-            let (hash_key, ask) = (open.hash_key(), open.ask());
+            let (hash_key, ask) = (open.hash_key(), open.prefetcher());
             let (plain, keys) = (view.plain(direct.family), &mut work.packed[v]);
             if direct.pack(&plain, chosen, keys, hash_key, move |h| ask.prefetch(h)) {
                 self.join(batch, mine, until, v);
@@ -194,7 +194,7 @@ impl Sessions {
         pack(layout, columns, chosen, texts, arena, &mut work.packed[v]);
         self.open[v].relieve(&self.groups.variants[v].table);
         work.packed[v].hash(self.open[v].hash_key());
-        let ask = self.open[v].ask();
+        let ask = self.open[v].prefetcher();
         work.packed[v].hashes[..work.packed[v].len].iter().for_each(|&h| ask.prefetch(h));
         self.join(batch, rows, until, v);
     }

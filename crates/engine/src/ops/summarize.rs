@@ -180,7 +180,7 @@ impl Summarize {
         let chosen = Chosen { set: rows, positions: &work.positions };
         let groups = &self.open[window].1;
         let (layout, table) = (direct.layout, &groups.variants[direct.layout].table);
-        let (keys, ask) = (&mut work.packed[layout], table.ask());
+        let (keys, ask) = (&mut work.packed[layout], table.prefetcher());
         if !direct.pack(&plain, chosen, keys, table.hash_key(), move |h| ask.prefetch(h)) {
             return rows;
         }

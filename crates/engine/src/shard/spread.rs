@@ -1,6 +1,6 @@
 //! Says which packets go to which worker, lane by lane.
 
-use crate::key::{Chosen, Direct, Layout, Part, Pool, choose, narrow_rows, pack};
+use crate::key::{Chosen, Direct, KeyPart, Layout, Pool, choose, narrow_rows, pack};
 use crate::lanes::{Lanes, Way};
 use crate::limits::PARTS_MAX;
 use crate::processor::prefetch;
@@ -51,7 +51,7 @@ enum Ways {
 
 /// Packets spread by key.
 struct ByKey {
-    parts: Vec<Part>,
+    parts: Vec<KeyPart>,
     /// One for each part.
     sources: Vec<Source>,
     layouts: Vec<Layout>,
@@ -152,7 +152,7 @@ impl ByKey {
                 fields.len() - 1
             }))
         };
-        let parts: Vec<_> = key.iter().map(|&id| Part::of(&Expr::field(id)).hashed()).collect();
+        let parts: Vec<_> = key.iter().map(|&id| KeyPart::of(&Expr::field(id)).hashed()).collect();
         let (narrow, wide) = Layout::both(&parts);
         let layouts: Vec<_> = [Some(narrow), wide].into_iter().flatten().collect();
         let items: Vec<Item> = key.iter().map(|id| id.info().item).collect();

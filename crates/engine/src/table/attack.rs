@@ -7,7 +7,7 @@ use super::{HashKey, Index, Keys, NO_ROW, Table};
 use crate::compile::schema_after;
 use crate::conform::{Frames, HASH_KEYS, program};
 use crate::functions::Functions;
-use crate::key::{Chosen, Layout, Part, Pool, pack};
+use crate::key::{Chosen, KeyPart, Layout, Pool, pack};
 use crate::limits::RUN_MAX;
 use crate::naive::{self, TimeRules};
 use crate::ops::testing::{agg, binary, field, int, project, state, summarize};
@@ -50,7 +50,7 @@ fn frame((sport, dport): Ports) -> Frame {
 /// The words of the key `flow` of a packet, as the engine packs them.
 fn flow_words(ports: Ports) -> [u64; 2] {
     let items = key_by_name("flow").expect("a key").fields;
-    let part = |&item| Part::of(&Expr::field(by_item(item)));
+    let part = |&item| KeyPart::of(&Expr::field(by_item(item)));
     let (layout, _) = Layout::both(&items.iter().map(part).collect::<Vec<_>>());
     let bytes = frame(ports).bytes();
     let frames = batch(LinkType::ETHERNET, &[(bytes.clone(), bytes.len() as u32)]);

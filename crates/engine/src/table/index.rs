@@ -12,11 +12,17 @@
 //! the keys of the rows, then [gives it another key](Index::rekey), between two batches: hashes at
 //! hand are those of the old key.
 
-use super::{HashKey, NO_ROW};
+#[cfg(test)]
+pub(crate) mod probes;
+
+use super::HashKey;
 use crate::limits::{INDEX_START, MOVE_SLOTS, REBUILD_MAX, RUN_MAX};
 use crate::pages::Words;
 use crate::processor::{equal, prefetch};
 use weir_packet::limits::BATCH;
+
+/// No row: the key is new and the table is full.
+pub const NO_ROW: u32 = u32::MAX;
 
 const TAG: u64 = 0xffff_ffff_0000_0000;
 
@@ -104,12 +110,12 @@ fn likely(near: &Near, hash: u64) -> u32 {
 
 /// Fetches slots of an [`Index`].
 #[derive(Clone, Copy, Debug)]
-pub struct Ask<'a> {
+pub struct Prefetcher<'a> {
     near: &'a [Near],
     size: usize,
 }
 
-impl Ask<'_> {
+impl Prefetcher<'_> {
     /// Fetches the slot of a hash into the cache. While the index moves it may be another.
     #[inline(always)]
     pub fn prefetch(self, hash: u64) {
@@ -166,7 +172,7 @@ impl Slots {
             at += 1;
         }
         #[cfg(test)]
-        super::probes::count((at - home) / LIKELY + 1);
+        probes::count((at - home) / LIKELY + 1);
         self.put(at, slot);
         at - home
     }
@@ -179,7 +185,7 @@ impl Slots {
         // Some slot behind the last home is empty.
         for (four, slots) in (first..).zip(&near[first..]) {
             #[cfg(test)]
-            super::probes::count(1);
+            probes::count(1);
             let [tags, rows] = parts(slots);
             let mut alike = equal(tags, (hash >> 32) as u32);
             while alike != 0 {
@@ -231,7 +237,7 @@ impl Slots {
         }
         self.set(at, 0);
         #[cfg(test)]
-        super::probes::count((next - home) / LIKELY + 1);
+        probes::count((next - home) / LIKELY + 1);
         Some(next - home)
     }
 }
@@ -379,13 +385,13 @@ impl Index {
     /// Fetches the slot of a hash into the cache.
     #[inline(always)]
     pub fn prefetch(&self, hash: u64) {
-        self.ask().prefetch(hash);
+        self.prefetcher().prefetch(hash);
     }
 
     /// What fetches slots, to be kept at hand in a loop.
     #[inline(always)]
-    pub fn ask(&self) -> Ask<'_> {
-        Ask { near: self.slots.near(), size: self.slots.size }
+    pub fn prefetcher(&self) -> Prefetcher<'_> {
+        Prefetcher { near: self.slots.near(), size: self.slots.size }
     }
 
     /// The row whose tag agrees with the hash near its home: the likely answer, to be prefetched

@@ -1,7 +1,7 @@
 //! The smallest and the largest value of a group as they came, kept beside values that are rounded:
 //! no result may lie outside them.
 
-use super::Rounding;
+use super::rounding::Rounding;
 use crate::agg::{Cells, CellsRef, Input};
 use crate::expr::Class;
 use crate::table::NO_ROW;

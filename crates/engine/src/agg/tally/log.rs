@@ -264,14 +264,14 @@ fn refuse(counts: &[Counted], new: &mut Vec<Counted>, max: usize) -> u64 {
 mod tests {
     use super::*;
     use crate::agg::grouped::parts_and_layouts;
-    use crate::key::Part;
+    use crate::key::KeyPart;
     use crate::ops::testing::field;
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
     /// The narrow layout of keys of these fields and a group.
     fn layout(names: &[&str]) -> Layout {
-        let parts = names.iter().map(|name| Part::of(&field(name))).collect();
+        let parts = names.iter().map(|name| KeyPart::of(&field(name))).collect();
         let (_, mut layouts) = parts_and_layouts(parts);
         layouts.next().expect("there is a narrow one")
     }

@@ -1,7 +1,7 @@
 //! The keys of the rows that a join holds: each has a number, and of its right rows the first and
 //! the last.
 
-use crate::key::{Chosen, Layout, Part, Pool, narrow_rows, pack};
+use crate::key::{Chosen, KeyPart, Layout, Pool, narrow_rows, pack};
 use crate::limits::JOIN_KEYS_SLACK;
 use crate::processor::prefetch;
 use crate::rows::Arena;
@@ -29,7 +29,7 @@ fn split(number: u64) -> (usize, usize) {
 
 /// Keys by number. Keys without rows go when they are more than those with rows, all at once.
 pub(super) struct KeyTable {
-    parts: Vec<Part>,
+    parts: Vec<KeyPart>,
     texts: Pool,
     kinds: Vec<Kind>,
     /// Texts that found no room in pools that are no more.
@@ -62,8 +62,8 @@ impl Kind {
 impl KeyTable {
     /// No keys of parts of these types.
     pub(super) fn new(types: &[Type], hash_key: HashKey) -> KeyTable {
-        let part = |(i, ty): (usize, &Type)| Part::of(&Expr::column(i, ty.clone()));
-        let parts: Vec<Part> = types.iter().enumerate().map(part).collect();
+        let part = |(i, ty): (usize, &Type)| KeyPart::of(&Expr::column(i, ty.clone()));
+        let parts: Vec<KeyPart> = types.iter().enumerate().map(part).collect();
         let (narrow, wide) = Layout::both(&parts);
         let kinds = [Some(narrow), wide].into_iter().flatten();
         KeyTable {

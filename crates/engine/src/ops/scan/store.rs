@@ -156,7 +156,7 @@ impl Store {
     pub(super) fn take_plain(&mut self, rows: Bits, direct: &Direct, plain: &Plain<'_>) -> bool {
         let n = self.list(rows);
         let chosen = Chosen { set: rows, positions: &self.positions[..n] };
-        let ask = self.index.ask();
+        let ask = self.index.prefetcher();
         let hash_key = self.index.hash_key();
         let made = direct.pack(plain, chosen, &mut self.keys, hash_key, move |h| ask.prefetch(h));
         if !made {

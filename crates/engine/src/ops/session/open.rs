@@ -8,7 +8,7 @@ use crate::agg::end_reason::SHIFT;
 use crate::ops::session_words::{LAST, META, ROWS, START};
 use crate::pages::LINE_WORDS;
 use crate::processor::prefetch;
-use crate::table::{Ask, HashKey, Index, Keys, Table};
+use crate::table::{HashKey, Index, Keys, Prefetcher, Table};
 use weir_packet::bits::Bits;
 use weir_packet::limits::BATCH;
 use weir_plan::{EndReason, Session};
@@ -139,8 +139,8 @@ impl Open {
     }
 
     /// What asks for what looking up a hash will need first.
-    pub(super) fn ask(&self) -> Ask<'_> {
-        self.index.ask()
+    pub(super) fn prefetcher(&self) -> Prefetcher<'_> {
+        self.index.prefetcher()
     }
 
     /// Makes room for the sessions of keys, and asks for those that are likely theirs.

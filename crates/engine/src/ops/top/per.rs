@@ -1,7 +1,7 @@
 //! The keys of a `top … per`.
 
 use crate::expr::{Ctx, Src, Val};
-use crate::key::{Chosen, Layout, Part, Pool, choose, pack};
+use crate::key::{Chosen, KeyPart, Layout, Pool, choose, pack};
 use crate::limits::PARTS_MAX;
 use crate::table::{HashKey, Keys, NO_ROW, Table};
 use std::cmp::Ordering;
@@ -32,7 +32,7 @@ impl PerKey {
     /// The keys of a plan, compiled.
     pub fn new(plan: &Per, keys: Vec<Val>, hash_key: HashKey) -> PerKey {
         assert!(keys.len() <= PARTS_MAX, "a key has at most {PARTS_MAX} parts");
-        let parts: Vec<Part> = plan.keys.iter().map(Part::of).collect();
+        let parts: Vec<KeyPart> = plan.keys.iter().map(KeyPart::of).collect();
         let (narrow, wide) = Layout::both(&parts);
         let layout = wide.unwrap_or(narrow);
         PerKey {

@@ -1,0 +1,91 @@
+//! What every aggregate does.
+
+use super::cells::{Cells, CellsRef};
+use super::fused::Step;
+use super::input::Input;
+use super::states::{StateKind, States};
+use crate::rows::Arena;
+use std::any::Any;
+use weir_packet::column::Column;
+
+/// Where finished values go.
+pub struct Finish<'a> {
+    /// The output column; row `i` is for the `i`th group asked for.
+    pub column: &'a mut Column,
+    /// Where texts go.
+    pub arena: &'a mut Arena,
+    /// Counts results outside their type.
+    pub undefined: &'a mut u64,
+}
+
+/// One aggregate of one table. What does not fit in cells (sets, texts) it keeps itself.
+pub trait Aggregate: Send {
+    /// Cells per group.
+    fn cells(&self) -> usize;
+
+    /// Writes the state of a group without rows.
+    fn fresh(&self, cells: &mut [u64]);
+
+    /// Takes rows into their groups.
+    fn update(&mut self, input: &Input<'_>, cells: &mut Cells<'_>);
+
+    /// Takes the groups of another table in: `map[g]` is the group here of group `g` there. Where
+    /// it [merges whole](Aggregate::merges_whole), [`NO_ROW`](crate::table::NO_ROW) leaves one out.
+    fn merge(
+        &mut self,
+        cells: &mut Cells<'_>,
+        other: &dyn Aggregate,
+        theirs: CellsRef<'_>,
+        map: &[u32],
+    );
+
+    /// Makes ready for [`Aggregate::finish`]: all rows are in, and all other states merged.
+    fn settle(&mut self, _: CellsRef<'_>) {}
+
+    /// Writes the results of `groups` to rows `0..`.
+    fn finish(&self, cells: CellsRef<'_>, groups: &[u32], out: &mut Finish<'_>);
+
+    /// Writes another result than the first, where [several](super::sharing) are read from one state.
+    fn finish_as(&self, _result: usize, cells: CellsRef<'_>, groups: &[u32], out: &mut Finish<'_>) {
+        self.finish(cells, groups, out);
+    }
+
+    /// What it does with a row, if that is so simple that it can be done together with others.
+    fn step(&self) -> Option<Step> {
+        None
+    }
+
+    /// How its states are written.
+    fn kind(&self) -> StateKind;
+
+    /// Writes the states of `groups`, each once, as bytes that [`Aggregate::decode`] reads back:
+    /// in one pass over all that it keeps, however many groups there are.
+    fn encode(&self, cells: CellsRef<'_>, groups: &[u32], out: &mut States);
+
+    /// Takes an encoded state of one group in, as `merge` does. `false`, having changed nothing, if
+    /// the bytes are not one; else the bytes read are gone from `from`.
+    fn decode(&mut self, cells: &mut Cells<'_>, group: u32, from: &mut &[u8]) -> bool;
+
+    /// Forgets what it keeps beside the cells.
+    fn clear(&mut self) {}
+
+    /// Whether `merge` needs all groups of the other table at once. The others are merged a batch
+    /// of groups at a time.
+    fn merges_whole(&self) -> bool {
+        false
+    }
+
+    /// Whether there is more to a group than its cells, which then do not stand for it in another
+    /// table.
+    fn keeps_aside(&self) -> bool {
+        true
+    }
+
+    /// Values that found no room.
+    fn evicted(&self) -> u64 {
+        0
+    }
+
+    /// For `merge`, to find the other's own type again.
+    fn as_any(&self) -> &dyn Any;
+}

@@ -1,0 +1,44 @@
+//! The texts of keys.
+
+use crate::limits::POOL_MAX;
+use crate::rows::Arena;
+
+/// Texts by handle, each stored once: keys and states of strings in a table.
+#[derive(Clone, Debug, Default)]
+pub struct Pool {
+    arena: Arena,
+    handles: std::collections::HashMap<Box<[u8]>, u64>,
+    refused: u64,
+}
+
+impl Pool {
+    /// The handle of a text; equal texts have equal handles.
+    pub fn intern(&mut self, text: &[u8]) -> u64 {
+        if let Some(&h) = self.handles.get(text) {
+            return h;
+        }
+        if self.arena.len() + text.len() > POOL_MAX {
+            self.refused += 1;
+            return 0;
+        }
+        let h = self.arena.put(text);
+        self.handles.insert(text.into(), h);
+        h
+    }
+
+    /// The text behind a handle.
+    pub fn get(&self, handle: u64) -> &[u8] {
+        self.arena.get(handle)
+    }
+
+    /// How often a text found no room.
+    pub fn refused(&self) -> u64 {
+        self.refused
+    }
+
+    /// Forgets all texts.
+    pub fn clear(&mut self) {
+        self.arena.truncate(0);
+        self.handles.clear();
+    }
+}
