@@ -1,7 +1,7 @@
 //! What every aggregate does.
 
 use super::cells::{Cells, CellsRef};
-use super::fused::Step;
+use super::fused::CellStep;
 use super::input::Input;
 use super::states::{StateKind, States};
 use crate::rows::Arena;
@@ -51,7 +51,7 @@ pub trait Aggregate: Send {
     }
 
     /// What it does with a row, if that is so simple that it can be done together with others.
-    fn step(&self) -> Option<Step> {
+    fn step(&self) -> Option<CellStep> {
         None
     }
 

@@ -10,7 +10,7 @@
 //! | Merge | or, of what was seen |
 //! | Exact? | exact |
 
-use super::fixed::{Fixed, Outcome};
+use super::fixed::{CellsResult, Fixed};
 use super::{Cells, Input, StateKind};
 
 /// The cell: bit 0, a false value was seen; bit 1, a true one.
@@ -31,9 +31,9 @@ impl Fixed<1> for AnyAll {
         *into |= from;
     }
 
-    fn finish(&self, &[seen]: &[u64; 1]) -> Outcome {
+    fn finish(&self, &[seen]: &[u64; 1]) -> CellsResult {
         let result = if self.all { seen & 1 == 0 } else { seen & 2 != 0 };
-        if seen == 0 { Outcome::Absent } else { Outcome::Value(result as u128) }
+        if seen == 0 { CellsResult::Absent } else { CellsResult::Value(result as u128) }
     }
 }
 

@@ -10,7 +10,7 @@
 //! | Merge | sums and counts add |
 //! | Exact? | the sum of integers is exact, then divided as floats; floats in the order that rows came |
 
-use super::fixed::{Fixed, Of, Outcome, add_wide, wide};
+use super::fixed::{CellsResult, Fixed, Of, add_wide, wide};
 use super::{Aggregate, Cells, Input, StateKind};
 use weir_plan::Type;
 
@@ -44,13 +44,13 @@ impl Fixed<3> for AvgInt {
         *n = n.saturating_add(from[2]);
     }
 
-    fn finish(&self, &[low, high, n]: &[u64; 3]) -> Outcome {
+    fn finish(&self, &[low, high, n]: &[u64; 3]) -> CellsResult {
         let sum = wide(low, high);
         match n {
-            0 => Outcome::Absent,
+            0 => CellsResult::Absent,
             // A mean of 64-bit values fits in 64 bits.
-            n if self.truncate => Outcome::Value((sum / n as i128) as i64 as u64 as u128),
-            n => Outcome::Value((sum as f64 / n as f64).to_bits() as u128),
+            n if self.truncate => CellsResult::Value((sum / n as i128) as i64 as u64 as u128),
+            n => CellsResult::Value((sum as f64 / n as f64).to_bits() as u128),
         }
     }
 }
@@ -72,12 +72,12 @@ impl Fixed<2> for AvgFloat {
         *n = n.saturating_add(from[1]);
     }
 
-    fn finish(&self, &[sum, n]: &[u64; 2]) -> Outcome {
+    fn finish(&self, &[sum, n]: &[u64; 2]) -> CellsResult {
         let mean = f64::from_bits(sum) / n as f64;
         match mean.is_finite() {
-            _ if n == 0 => Outcome::Absent,
-            true => Outcome::Value(mean.to_bits() as u128),
-            false => Outcome::Undefined,
+            _ if n == 0 => CellsResult::Absent,
+            true => CellsResult::Value(mean.to_bits() as u128),
+            false => CellsResult::Undefined,
         }
     }
 }

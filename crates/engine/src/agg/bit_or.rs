@@ -10,7 +10,7 @@
 //! | Merge | bitwise or |
 //! | Exact? | exact |
 
-use super::fixed::{Fixed, Outcome};
+use super::fixed::{CellsResult, Fixed};
 use super::{Cells, Input, StateKind};
 
 /// Cells: the bits, whether there was a value.
@@ -30,8 +30,8 @@ impl Fixed<2> for BitOr {
         into[1] |= from[1];
     }
 
-    fn finish(&self, &[bits, seen]: &[u64; 2]) -> Outcome {
-        if seen == 0 { Outcome::Absent } else { Outcome::Value(bits as u128) }
+    fn finish(&self, &[bits, seen]: &[u64; 2]) -> CellsResult {
+        if seen == 0 { CellsResult::Absent } else { CellsResult::Value(bits as u128) }
     }
 }
 

@@ -37,7 +37,7 @@ pub fn sharing(aggs: &[Agg]) -> Vec<Vec<&Agg>> {
 /// Makes the state of aggregates that [share](sharing) it. `lone`: a group may be asked for that
 /// had no row.
 pub fn build(aggs: &[Agg], with: BuildContext<'_>, lone: bool) -> Box<dyn Aggregate> {
-    let reading = |agg: &Agg| -> Option<Box<dyn tally::Reading>> {
+    let reading = |agg: &Agg| -> Option<Box<dyn tally::ResultReader>> {
         let arg = agg.arg.as_ref()?;
         Some(match agg.func {
             AggFunc::Quantile(q) => Box::new(quantile::Quantile::new(q, arg)),

@@ -10,8 +10,8 @@
 //! | Merge | sum |
 //! | Exact? | exact |
 
-use super::fixed::{Fixed, Outcome};
-use super::{Cells, Input, StateKind, Step};
+use super::fixed::{CellsResult, Fixed};
+use super::{CellStep, Cells, Input, StateKind};
 
 /// Counts rows. The cell is the count, which cannot overflow: 2^63 rows take centuries.
 pub(super) struct Count;
@@ -27,16 +27,16 @@ impl Fixed<1> for Count {
         }
     }
 
-    fn step(&self) -> Option<Step> {
-        Some(Step::One)
+    fn step(&self) -> Option<CellStep> {
+        Some(CellStep::One)
     }
 
     fn merge(&self, [into]: &mut [u64; 1], [from]: &[u64; 1]) {
         *into = into.saturating_add(*from);
     }
 
-    fn finish(&self, [count]: &[u64; 1]) -> Outcome {
-        Outcome::Value(*count as u128)
+    fn finish(&self, [count]: &[u64; 1]) -> CellsResult {
+        CellsResult::Value(*count as u128)
     }
 }
 

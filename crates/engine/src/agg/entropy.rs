@@ -12,7 +12,7 @@
 //! | Exact? | the counts are exact; logarithms are floats, added from the rarest value to the most frequent |
 
 use super::Finish;
-use super::tally::{Reading, Values, Work, total};
+use super::tally::{CountedValues, ResultReader, Values, total};
 
 pub(super) struct Entropy;
 
@@ -23,8 +23,8 @@ pub(crate) fn entropy(counts: &mut [u64]) -> f64 {
     counts.iter().fold(0.0, |sum, &c| sum + c as f64 / n * (n / c as f64).log2())
 }
 
-impl Reading for Entropy {
-    fn read(&self, values: &Values<'_>, _: &mut Work, i: usize, out: &mut Finish<'_>) {
+impl ResultReader for Entropy {
+    fn read(&self, values: &Values<'_>, _: &mut CountedValues, i: usize, out: &mut Finish<'_>) {
         let mut counts: Vec<u64> = values.counts().collect();
         out.column.set_raw(i, entropy(&mut counts).to_bits() as u128);
     }

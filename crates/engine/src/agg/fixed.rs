@@ -2,7 +2,7 @@
 //! goes in, how two states merge, and what comes out; the rest is the same for all and stands here.
 
 use super::bytes::{read_words, write_words};
-use super::{Aggregate, Cells, CellsRef, Finish, Input, StateKind, States, Step};
+use super::{Aggregate, CellStep, Cells, CellsRef, Finish, Input, StateKind, States};
 use std::any::Any;
 
 /// A state of `N` cells.
@@ -17,7 +17,7 @@ pub(super) trait Fixed<const N: usize>: Send + 'static {
     fn update(&self, input: &Input<'_>, cells: &mut Cells<'_>);
 
     /// The same as one step of its one cell, if it is that.
-    fn step(&self) -> Option<Step> {
+    fn step(&self) -> Option<CellStep> {
         None
     }
 
@@ -25,11 +25,11 @@ pub(super) trait Fixed<const N: usize>: Send + 'static {
     fn merge(&self, into: &mut [u64; N], from: &[u64; N]);
 
     /// The result as [`weir_packet::column::Column::raw`] has it.
-    fn finish(&self, cells: &[u64; N]) -> Outcome;
+    fn finish(&self, cells: &[u64; N]) -> CellsResult;
 }
 
 /// What an aggregate comes to.
-pub(super) enum Outcome {
+pub(super) enum CellsResult {
     /// This.
     Value(u128),
     /// Nothing: there was no value.
@@ -54,7 +54,7 @@ impl<A: Fixed<N>, const N: usize> Aggregate for Of<A, N> {
         self.0.update(input, cells);
     }
 
-    fn step(&self) -> Option<Step> {
+    fn step(&self) -> Option<CellStep> {
         self.0.step()
     }
 
@@ -77,9 +77,9 @@ impl<A: Fixed<N>, const N: usize> Aggregate for Of<A, N> {
     fn finish(&self, cells: CellsRef<'_>, groups: &[u32], out: &mut Finish<'_>) {
         for (i, &group) in groups.iter().enumerate() {
             match self.0.finish(cells.of(group)) {
-                Outcome::Value(raw) => out.column.set_raw(i, raw),
-                Outcome::Absent => {}
-                Outcome::Undefined => *out.undefined += 1,
+                CellsResult::Value(raw) => out.column.set_raw(i, raw),
+                CellsResult::Absent => {}
+                CellsResult::Undefined => *out.undefined += 1,
             }
         }
     }

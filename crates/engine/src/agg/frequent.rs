@@ -12,7 +12,7 @@
 //! | Exact? | exact |
 
 use super::Finish;
-use super::tally::{Reading, Values, Work};
+use super::tally::{CountedValues, ResultReader, Values};
 use crate::expr::Class;
 use crate::limits::TEXT_MAX;
 use std::fmt::Write;
@@ -62,8 +62,8 @@ pub(crate) fn listed(values: impl Iterator<Item = (Value, u64)>) -> Option<Strin
     Some(text)
 }
 
-impl Reading for Frequent {
-    fn read(&self, values: &Values<'_>, work: &mut Work, i: usize, out: &mut Finish<'_>) {
+impl ResultReader for Frequent {
+    fn read(&self, values: &Values<'_>, work: &mut CountedValues, i: usize, out: &mut Finish<'_>) {
         values.all(work);
         if let Some(most) = self.most.filter(|&most| most < work.len()) {
             // Those as frequent as the last one that is shown stay, to be told apart by value.

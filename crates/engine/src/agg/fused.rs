@@ -8,7 +8,7 @@ use weir_packet::limits::BATCH;
 
 /// What an aggregate of one cell does with a row that counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Step {
+pub enum CellStep {
     /// Adds one.
     One,
     /// Adds the value, up to the largest number.
@@ -53,7 +53,7 @@ impl Update for Least<'_> {
 }
 
 /// A step, and the values it takes.
-pub type Taken<'a> = (Step, &'a [u64; BATCH]);
+pub type Taken<'a> = (CellStep, &'a [u64; BATCH]);
 
 /// How many aggregates one loop takes at most.
 pub const FUSED_MAX: usize = 4;
@@ -63,7 +63,15 @@ pub const FUSED_MAX: usize = 4;
 /// each is as good.
 pub fn update(steps: &[Taken<'_>], rows: &[u16], groups: &[u32], cells: &mut Cells<'_>) -> usize {
     match (steps, cells.stride) {
-        ([(Step::One, _), (Step::Add, x), (Step::Least(f), y), (Step::Least(g), z)], 8 | 16) => {
+        (
+            [
+                (CellStep::One, _),
+                (CellStep::Add, x),
+                (CellStep::Least(f), y),
+                (CellStep::Least(g), z),
+            ],
+            8 | 16,
+        ) => {
             let (first, second) = (Least(y, *f), Least(z, *g));
             let all = |[a, b, c, d]: &mut [u64; 4], i: usize| {
                 One.update(a, i);
@@ -79,9 +87,9 @@ pub fn update(steps: &[Taken<'_>], rows: &[u16], groups: &[u32], cells: &mut Cel
         }
         ([first, second, ..], 4 | 8 | 16) => {
             match *first {
-                (Step::One, _) => with(One, *second, rows, groups, cells),
-                (Step::Add, x) => with(Add(x), *second, rows, groups, cells),
-                (Step::Least(flip), x) => with(Least(x, flip), *second, rows, groups, cells),
+                (CellStep::One, _) => with(One, *second, rows, groups, cells),
+                (CellStep::Add, x) => with(Add(x), *second, rows, groups, cells),
+                (CellStep::Least(flip), x) => with(Least(x, flip), *second, rows, groups, cells),
             }
             2
         }
@@ -97,9 +105,9 @@ fn with(
     cells: &mut Cells<'_>,
 ) {
     match second {
-        (Step::One, _) => two(first, One, rows, groups, cells),
-        (Step::Add, x) => two(first, Add(x), rows, groups, cells),
-        (Step::Least(flip), x) => two(first, Least(x, flip), rows, groups, cells),
+        (CellStep::One, _) => two(first, One, rows, groups, cells),
+        (CellStep::Add, x) => two(first, Add(x), rows, groups, cells),
+        (CellStep::Least(flip), x) => two(first, Least(x, flip), rows, groups, cells),
     }
 }
 
@@ -160,8 +168,12 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn step() -> impl Strategy<Value = Step> {
-        prop_oneof![Just(Step::One), Just(Step::Add), any::<u64>().prop_map(Step::Least)]
+    fn step() -> impl Strategy<Value = CellStep> {
+        prop_oneof![
+            Just(CellStep::One),
+            Just(CellStep::Add),
+            any::<u64>().prop_map(CellStep::Least)
+        ]
     }
 
     proptest! {
@@ -175,7 +187,7 @@ mod tests {
             seed in any::<u64>(),
         ) {
             if flow_meter {
-                steps = vec![Step::One, Step::Add, Step::Least(seed), Step::Least(!seed)];
+                steps = vec![CellStep::One, CellStep::Add, CellStep::Least(seed), CellStep::Least(!seed)];
             }
             let rows: Vec<u16> =
                 if dense { (0..40).collect() } else { chosen.into_iter().collect() };
@@ -197,9 +209,9 @@ mod tests {
                     let cell = &mut model[group as usize * stride + at + s];
                     let value = values[i as usize];
                     *cell = match step {
-                        Step::One => cell.wrapping_add(1),
-                        Step::Add => cell.saturating_add(value),
-                        Step::Least(flip) => (*cell).min(value ^ flip),
+                        CellStep::One => cell.wrapping_add(1),
+                        CellStep::Add => cell.saturating_add(value),
+                        CellStep::Least(flip) => (*cell).min(value ^ flip),
                     };
                 }
             }

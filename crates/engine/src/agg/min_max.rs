@@ -10,8 +10,8 @@
 //! | Merge | the smaller, or larger |
 //! | Exact? | exact |
 
-use super::fixed::{Fixed, Of, Outcome};
-use super::{Aggregate, Cells, CellsRef, Finish, Input, StateKind, States, Step};
+use super::fixed::{CellsResult, Fixed, Of};
+use super::{Aggregate, CellStep, Cells, CellsRef, Finish, Input, StateKind, States};
 use crate::expr::Class;
 use crate::key::{Pool, read_text, write_text};
 use std::any::Any;
@@ -66,21 +66,21 @@ impl Fixed<1> for MinMaxWord {
         }
     }
 
-    fn step(&self) -> Option<Step> {
+    fn step(&self) -> Option<CellStep> {
         let flip = match self.class {
             Class::Signed => 1 << 63,
             Class::Unsigned => 0,
             _ => return None,
         };
-        Some(Step::Least(if self.max { !flip } else { flip }))
+        Some(CellStep::Least(if self.max { !flip } else { flip }))
     }
 
     fn merge(&self, [into]: &mut [u64; 1], [from]: &[u64; 1]) {
         *into = (*into).min(*from);
     }
 
-    fn finish(&self, &[best]: &[u64; 1]) -> Outcome {
-        Outcome::Value(self.unrank(best) as u128)
+    fn finish(&self, &[best]: &[u64; 1]) -> CellsResult {
+        CellsResult::Value(self.unrank(best) as u128)
     }
 }
 
@@ -98,8 +98,8 @@ impl Fixed<2> for MinMaxWord {
         into[1] |= from[1];
     }
 
-    fn finish(&self, &[best, seen]: &[u64; 2]) -> Outcome {
-        if seen == 0 { Outcome::Absent } else { Fixed::<1>::finish(self, &[best]) }
+    fn finish(&self, &[best, seen]: &[u64; 2]) -> CellsResult {
+        if seen == 0 { CellsResult::Absent } else { Fixed::<1>::finish(self, &[best]) }
     }
 }
 
@@ -125,12 +125,12 @@ impl Fixed<3> for MinMaxPair {
         into[2] |= from[2];
     }
 
-    fn finish(&self, &[high, low, seen]: &[u64; 3]) -> Outcome {
+    fn finish(&self, &[high, low, seen]: &[u64; 3]) -> CellsResult {
         let best = (high as u128) << 64 | low as u128;
         match seen {
-            0 => Outcome::Absent,
-            _ if self.max => Outcome::Value(!best),
-            _ => Outcome::Value(best),
+            0 => CellsResult::Absent,
+            _ if self.max => CellsResult::Value(!best),
+            _ => CellsResult::Value(best),
         }
     }
 }

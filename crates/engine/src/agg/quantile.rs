@@ -16,7 +16,7 @@
 //! at random what to keep and depend on the order of merging; rounding the values does neither.
 
 use super::Finish;
-use super::tally::{Reading, Rounding, Values, Work, total};
+use super::tally::{CountedValues, ResultReader, Rounding, Values, total};
 use crate::expr::Class;
 use weir_packet::limits::BATCH;
 use weir_plan::{Expr, ExprKind, Type};
@@ -124,7 +124,7 @@ impl Quantile {
     }
 }
 
-impl Reading for Quantile {
+impl ResultReader for Quantile {
     fn rounds(&self) -> Option<Rounding> {
         match (self.is_exact, self.class) {
             (true, _) => None,
@@ -135,7 +135,7 @@ impl Reading for Quantile {
         }
     }
 
-    fn read(&self, values: &Values<'_>, work: &mut Work, i: usize, out: &mut Finish<'_>) {
+    fn read(&self, values: &Values<'_>, work: &mut CountedValues, i: usize, out: &mut Finish<'_>) {
         if let Some(rising) = values.rising() {
             let n = total(rising.iter().map(|(_, times)| *times));
             let rank = rank(self.millionths, n);

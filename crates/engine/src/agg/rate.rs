@@ -11,7 +11,7 @@
 //! | Merge | sum |
 //! | Exact? | the sum is exact, then divided as floats |
 
-use super::fixed::{Fixed, Outcome, add_wide, wide};
+use super::fixed::{CellsResult, Fixed, add_wide, wide};
 use super::{Cells, Input, StateKind};
 
 /// Cells: low and high half of the sum.
@@ -47,9 +47,9 @@ impl Fixed<2> for Rate {
         add_wide(low, high, wide(from[0], from[1]));
     }
 
-    fn finish(&self, &[low, high]: &[u64; 2]) -> Outcome {
+    fn finish(&self, &[low, high]: &[u64; 2]) -> CellsResult {
         let rate = per_second(wide(low, high), self.window_ns);
-        Outcome::Value(rate.to_bits() as u128)
+        CellsResult::Value(rate.to_bits() as u128)
     }
 }
 

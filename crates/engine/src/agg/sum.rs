@@ -11,8 +11,8 @@
 //! | Merge | sum |
 //! | Exact? | exact; floats in the order that rows came |
 
-use super::fixed::{Fixed, Outcome, add_wide, wide};
-use super::{Cells, Input, StateKind, Step};
+use super::fixed::{CellsResult, Fixed, add_wide, wide};
+use super::{CellStep, Cells, Input, StateKind};
 
 /// Sums values that are never negative, such as packet fields: the sum can only grow, so that it
 /// may stick at the top and still not depend on order. Cells: the sum; and where groups may lack
@@ -28,16 +28,16 @@ impl Fixed<1> for SumUnsigned {
         input.each(|group, i| self.merge(cells.of(group), &[values[i]]));
     }
 
-    fn step(&self) -> Option<Step> {
-        Some(Step::Add)
+    fn step(&self) -> Option<CellStep> {
+        Some(CellStep::Add)
     }
 
     fn merge(&self, [into]: &mut [u64; 1], [from]: &[u64; 1]) {
         *into = into.saturating_add(*from);
     }
 
-    fn finish(&self, &[sum]: &[u64; 1]) -> Outcome {
-        if sum > i64::MAX as u64 { Outcome::Undefined } else { Outcome::Value(sum as u128) }
+    fn finish(&self, &[sum]: &[u64; 1]) -> CellsResult {
+        if sum > i64::MAX as u64 { CellsResult::Undefined } else { CellsResult::Value(sum as u128) }
     }
 }
 
@@ -55,8 +55,8 @@ impl Fixed<2> for SumUnsigned {
         into[1] |= from[1];
     }
 
-    fn finish(&self, &[sum, seen]: &[u64; 2]) -> Outcome {
-        if seen == 0 { Outcome::Absent } else { Fixed::<1>::finish(self, &[sum]) }
+    fn finish(&self, &[sum, seen]: &[u64; 2]) -> CellsResult {
+        if seen == 0 { CellsResult::Absent } else { Fixed::<1>::finish(self, &[sum]) }
     }
 }
 
@@ -81,11 +81,11 @@ impl Fixed<3> for SumSigned {
         *seen |= from[2];
     }
 
-    fn finish(&self, &[low, high, seen]: &[u64; 3]) -> Outcome {
+    fn finish(&self, &[low, high, seen]: &[u64; 3]) -> CellsResult {
         match i64::try_from(wide(low, high)) {
-            _ if seen == 0 => Outcome::Absent,
-            Ok(sum) => Outcome::Value(sum as u64 as u128),
-            Err(_) => Outcome::Undefined,
+            _ if seen == 0 => CellsResult::Absent,
+            Ok(sum) => CellsResult::Value(sum as u64 as u128),
+            Err(_) => CellsResult::Undefined,
         }
     }
 }
@@ -107,11 +107,11 @@ impl Fixed<2> for SumFloat {
         *seen |= from[1];
     }
 
-    fn finish(&self, &[sum, seen]: &[u64; 2]) -> Outcome {
+    fn finish(&self, &[sum, seen]: &[u64; 2]) -> CellsResult {
         match f64::from_bits(sum).is_finite() {
-            _ if seen == 0 => Outcome::Absent,
-            true => Outcome::Value(sum as u128),
-            false => Outcome::Undefined,
+            _ if seen == 0 => CellsResult::Absent,
+            true => CellsResult::Value(sum as u128),
+            false => CellsResult::Undefined,
         }
     }
 }

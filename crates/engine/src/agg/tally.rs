@@ -28,7 +28,7 @@ use weir_packet::column::{Column, Repr};
 use weir_packet::limits::BATCH;
 
 /// How a result is read from the values of a group.
-pub(super) trait Reading: Send {
+pub(super) trait ResultReader: Send {
     /// What makes words those that they are counted as, where that is not as they are. All readings
     /// of one state say the same.
     fn rounds(&self) -> Option<Rounding> {
@@ -37,11 +37,11 @@ pub(super) trait Reading: Send {
 
     /// Writes row `i` of the result: that of these values, of which there is one at least. `work`
     /// is scratch.
-    fn read(&self, values: &Values<'_>, work: &mut Work, i: usize, out: &mut Finish<'_>);
+    fn read(&self, values: &Values<'_>, work: &mut CountedValues, i: usize, out: &mut Finish<'_>);
 }
 
 /// Values in some order, and how often each came.
-pub(super) type Work = Vec<(u128, u64)>;
+pub(super) type CountedValues = Vec<(u128, u64)>;
 
 /// The values of all groups. Where they are rounded, the cells of a group keep its smallest and its
 /// largest value as they came.
@@ -55,7 +55,7 @@ pub(super) struct Tally {
     rounding: Option<Rounding>,
     rounded: Column,
     evicted: u64,
-    readings: Vec<Box<dyn Reading>>,
+    readings: Vec<Box<dyn ResultReader>>,
 }
 
 /// Keys of one layout: the value's parts, then the group; and how often each came.
@@ -110,7 +110,7 @@ impl<'a> Values<'a> {
     }
 
     /// Puts all values into `work`, as [`Column::raw`] has them, with how often each came.
-    pub(super) fn all(&self, work: &mut Work) {
+    pub(super) fn all(&self, work: &mut CountedValues) {
         work.clear();
         for set in self.sets {
             let raw = |key: &[u64]| set.layout.part(key, 0).unwrap_or(0);
@@ -151,7 +151,7 @@ impl<'a> Values<'a> {
 impl Tally {
     pub(super) fn new(
         parts: Vec<KeyPart>,
-        readings: Vec<Box<dyn Reading>>,
+        readings: Vec<Box<dyn ResultReader>>,
         hash_key: HashKey,
     ) -> Tally {
         let (parts, layouts) = parts_and_layouts(parts);
@@ -403,7 +403,7 @@ impl Aggregate for Tally {
     }
 
     fn finish_as(&self, result: usize, cells: CellsRef<'_>, groups: &[u32], out: &mut Finish<'_>) {
-        let mut work = Work::new();
+        let mut work = CountedValues::new();
         for (i, &group) in groups.iter().enumerate() {
             let extremes = self.rounding.map(|_| Extremes::of(cells, group));
             let (sets, pool) = (&*self.sets, &self.pool);

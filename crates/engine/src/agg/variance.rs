@@ -10,7 +10,7 @@
 //! | Merge | sums and counts add; floats as Chan, Golub and LeVeque (1979) say |
 //! | Exact? | of integers the sums are exact, then divided as floats; floats in the order that rows came, by Welford's recurrence (1962) |
 
-use super::fixed::{Fixed, Of, Outcome, add_wide, wide};
+use super::fixed::{CellsResult, Fixed, Of, add_wide, wide};
 use super::{Aggregate, Cells, Input, StateKind};
 use weir_plan::Type;
 
@@ -33,18 +33,20 @@ enum To {
 }
 
 impl To {
-    fn outcome(self, variance: Option<f64>) -> Outcome {
-        let Some(variance) = variance else { return Outcome::Absent };
+    fn outcome(self, variance: Option<f64>) -> CellsResult {
+        let Some(variance) = variance else { return CellsResult::Absent };
         let result = match self {
             To::Variance => variance,
             To::Stddev | To::Duration => variance.sqrt(),
         };
         match self {
             // The largest double below 2^63 is the largest that fits.
-            To::Duration if result < -(i64::MIN as f64) => Outcome::Value(result as u64 as u128),
-            To::Duration => Outcome::Undefined,
-            _ if result.is_finite() => Outcome::Value(result.to_bits() as u128),
-            _ => Outcome::Undefined,
+            To::Duration if result < -(i64::MIN as f64) => {
+                CellsResult::Value(result as u64 as u128)
+            }
+            To::Duration => CellsResult::Undefined,
+            _ if result.is_finite() => CellsResult::Value(result.to_bits() as u128),
+            _ => CellsResult::Undefined,
         }
     }
 }
@@ -126,15 +128,15 @@ fn product(a: &[u64], b: &[u64]) -> [u64; 4] {
 
 /// Count, mean, and the sum of squared distances from it, kept as floats.
 #[derive(Clone, Copy, Default, Debug)]
-pub(crate) struct Running {
+pub(crate) struct RunningSpread {
     n: u64,
     mean: f64,
     spread: f64,
 }
 
-impl Running {
-    fn of(&[n, mean, spread]: &[u64; 3]) -> Running {
-        Running { n, mean: f64::from_bits(mean), spread: f64::from_bits(spread) }
+impl RunningSpread {
+    fn of(&[n, mean, spread]: &[u64; 3]) -> RunningSpread {
+        RunningSpread { n, mean: f64::from_bits(mean), spread: f64::from_bits(spread) }
     }
 
     fn cells(&self) -> [u64; 3] {
@@ -151,7 +153,7 @@ impl Running {
     }
 
     /// Takes other values in.
-    pub(crate) fn merge(&mut self, other: &Running) {
+    pub(crate) fn merge(&mut self, other: &RunningSpread) {
         if self.n == 0 || other.n == 0 {
             if self.n == 0 {
                 *self = *other;
@@ -195,7 +197,7 @@ impl Fixed<6> for SpreadInt {
         *into = state.cells();
     }
 
-    fn finish(&self, cells: &[u64; 6]) -> Outcome {
+    fn finish(&self, cells: &[u64; 6]) -> CellsResult {
         self.to.outcome(Exact::of(cells).variance())
     }
 }
@@ -212,20 +214,20 @@ impl Fixed<3> for SpreadFloat {
         let values = input.columns[0].word();
         input.each(|group, i| {
             let cells = cells.of(group);
-            let mut state = Running::of(cells);
+            let mut state = RunningSpread::of(cells);
             state.add(f64::from_bits(values[i]));
             *cells = state.cells();
         });
     }
 
     fn merge(&self, into: &mut [u64; 3], from: &[u64; 3]) {
-        let mut state = Running::of(into);
-        state.merge(&Running::of(from));
+        let mut state = RunningSpread::of(into);
+        state.merge(&RunningSpread::of(from));
         *into = state.cells();
     }
 
-    fn finish(&self, cells: &[u64; 3]) -> Outcome {
-        self.to.outcome(Running::of(cells).variance())
+    fn finish(&self, cells: &[u64; 3]) -> CellsResult {
+        self.to.outcome(RunningSpread::of(cells).variance())
     }
 }
 
@@ -284,7 +286,7 @@ mod tests {
     proptest! {
         #[test]
         fn as_in_two_passes(values in proptest::collection::vec(-1_000_000i64..1_000_000, 2..60)) {
-            let (mut exact, mut running) = (Exact::default(), Running::default());
+            let (mut exact, mut running) = (Exact::default(), RunningSpread::default());
             values.iter().for_each(|&v| exact.add(v));
             values.iter().for_each(|&v| running.add(v as f64));
             let n = values.len() as f64;

@@ -3,7 +3,7 @@
 use super::{Row, quantile};
 use crate::agg::entropy::entropy;
 use crate::agg::frequent::listed;
-use crate::agg::{Exact, Running, approx_distinct, per_second};
+use crate::agg::{Exact, RunningSpread, approx_distinct, per_second};
 use crate::functions::Functions;
 use crate::limits::TEXT_MAX;
 use regex::Regex;
@@ -252,9 +252,9 @@ impl<'a> Eval<'a> {
             AggFunc::Sum => self.checked_float(sums()),
             AggFunc::Avg => self.checked_float(sums() / n as f64),
             _ => {
-                let mut all = Running::default();
+                let mut all = RunningSpread::default();
                 for part in parts {
-                    let mut one = Running::default();
+                    let mut one = RunningSpread::default();
                     part.iter().for_each(|v| one.add(float(v)));
                     all.merge(&one);
                 }

@@ -3,7 +3,7 @@
 
 use super::groups::{Spec, Variant};
 use super::operator::Batch;
-use crate::agg::{Cells, FUSED_MAX, Input, Step, update_fused};
+use crate::agg::{CellStep, Cells, FUSED_MAX, Input, update_fused};
 use crate::expr::{Cond, Ctx, Src, Val};
 use crate::key::choose;
 use crate::limits::PARTS_MAX;
@@ -129,12 +129,12 @@ fn update_together(
     time: Src,
     rows: Bits,
 ) -> usize {
-    let mut steps = [(Step::One, ctx.column(time).word()); FUSED_MAX];
+    let mut steps = [(CellStep::One, ctx.column(time).word()); FUSED_MAX];
     let mut n = 0;
     for (agg, (srcs, counted)) in variant.aggs.iter().zip(&work.agg_srcs).skip(a).take(FUSED_MAX) {
         let Some(step) = agg.step().filter(|_| counted.covers(rows)) else { break };
         steps[n].0 = step;
-        if let (Step::Add | Step::Least(_), [src]) = (step, &srcs[..]) {
+        if let (CellStep::Add | CellStep::Least(_), [src]) = (step, &srcs[..]) {
             steps[n].1 = ctx.column(*src).word();
         }
         n += 1;
