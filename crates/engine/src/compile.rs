@@ -4,51 +4,29 @@
 //! first that holds rows back or makes several rows of one: it ends the chain. A whole `summarize`
 //! becomes both of its halves.
 
+mod chain;
 mod ends;
+mod placed;
 mod rows;
 mod summarize;
 
-use crate::chain::{Chain, Numbering};
-use crate::expr::{Automaton, Compiler, Scope, Src, Val};
-use crate::functions::BuildContext;
-use crate::node::{Chained, End, Node};
-use crate::ops::each::Each;
-use crate::ops::ends::FrameSlots;
-use crate::ops::filter::Filter;
-use crate::ops::gather::Gather;
+use crate::node::Node;
 use crate::ops::groups::Spec;
 use crate::ops::join::Join;
-use crate::ops::limit::Limit;
-use crate::ops::map::Map;
 use crate::ops::merged::Final;
-use crate::ops::operator::{ExitId, Operator};
-use crate::ops::partial::Partial;
-use crate::ops::scan::{Scan, State};
-use crate::ops::session::Sessions;
-use crate::ops::summarize::Summarize;
-use crate::ops::top::Top;
 use crate::ops::union::Union;
 use crate::pipeline::Pipeline;
-use crate::rows::Rows;
-use ends::frame_columns;
+use chain::{ChainBuilder, ChainInput};
+pub(crate) use placed::Placed;
 #[cfg(test)]
 pub(crate) use rows::top_over_rows;
-use weir_packet::column::Column;
-use weir_packet::fields::{FieldId, Item, by_item};
-use weir_plan::physical::{self, Carry, Fragment, Inlet, Payload, Physical, Work, exact};
-use weir_plan::{Program, Schema, Stage, Type};
+use weir_packet::fields::FieldId;
+use weir_plan::physical::{self, Fragment, Inlet, Payload, Work, exact};
+use weir_plan::{Program, Schema, Stage};
 
 /// The columns after some stages.
 pub(crate) fn schema_after(stages: &[Stage], before: &Schema) -> Schema {
     stages.iter().fold(before.clone(), |schema, stage| stage.output(&schema))
-}
-
-/// A placed program that is compiled, level by level.
-#[derive(Clone, Copy)]
-pub(crate) struct Placed<'a> {
-    pub(crate) program: &'a Program,
-    pub(crate) plan: &'a Physical,
-    pub(crate) with: BuildContext<'a>,
 }
 
 impl Placed<'_> {
@@ -66,8 +44,9 @@ impl Placed<'_> {
         }
         let mut is_first = from_packets;
         while is_first || !rest.is_empty() {
-            let from = if is_first { From::Packets } else { From::Rows(&schema, carries) };
-            let mut build = Build::new(self, from, fields);
+            let from =
+                if is_first { ChainInput::Packets } else { ChainInput::Rows(&schema, carries) };
+            let mut build = ChainBuilder::new(self, from, fields);
             let (mut taken, mut ending) = (0, None);
             while ending.is_none() && taken < rest.len() {
                 ending = build.node(&rest[taken]);
@@ -144,243 +123,4 @@ fn shares_numbers(program: &Program, p: usize) -> bool {
         shared.push(union || pipeline.sources().any(|i| shared[i]));
     }
     shared[p]
-}
-
-/// Where the rows of a chain come from.
-enum From<'a> {
-    /// Packets; fields are decoded by the worker's view.
-    Packets,
-    /// Rows with these columns, and behind them what they carry.
-    Rows(&'a Schema, &'a Carry),
-}
-
-/// What rows come to at the end of a chain.
-#[expect(clippy::large_enum_variant, reason = "one at a time, while a chain is compiled")]
-enum Ending {
-    /// They go on as rows.
-    Rows(Gather),
-    /// They go on as several rows each.
-    Parts(Each),
-    /// The best go on.
-    Top(Top),
-    /// They are grouped by window.
-    Windows(Summarize),
-    /// They are grouped by session.
-    Sessions(Sessions),
-}
-
-/// A chain being compiled.
-struct Build<'a> {
-    placed: Placed<'a>,
-    compiler: Compiler<'a>,
-    scope: Scope,
-    schema: Schema,
-    ops: Vec<Box<dyn Operator>>,
-    /// Where event time stands.
-    time: Src,
-    /// Whether the rows that come in are the packets of a view.
-    packets: bool,
-    /// Which of the operators hand out frames, and as what.
-    exits: Vec<(usize, ExitId)>,
-    /// How many operators there are up to each stage, and with it.
-    stages: Vec<usize>,
-    /// Where the frame stands, if it came along.
-    frame: Option<FrameSlots>,
-}
-
-impl<'a> Build<'a> {
-    fn new(placed: Placed<'a>, from: From<'_>, fields: &'a mut Vec<FieldId>) -> Build<'a> {
-        let mut build = Build {
-            placed,
-            compiler: Compiler::new(placed.with.functions, fields),
-            scope: Scope::default(),
-            schema: Schema::default(),
-            ops: Vec::new(),
-            time: Src::Slot(0),
-            packets: matches!(from, From::Packets),
-            exits: Vec::new(),
-            stages: Vec::new(),
-            frame: None,
-        };
-        build.time = build.input(&from);
-        build
-    }
-
-    /// Makes a node of the chain and its ending. `shares_numbers`: rows may come with the same
-    /// number, though one after the other; a node that holds rows back numbers them itself then.
-    fn close(self, ending: Ending, shares_numbers: bool) -> Box<dyn Node> {
-        fn boxed<E: End>(mut chain: Chain, end: E, shares_numbers: bool) -> Box<dyn Node> {
-            chain.numbering = (E::HOLDS_ROWS && shares_numbers).then(Numbering::new);
-            Box::new(Chained { chain, end })
-        }
-        let chain = self.chain();
-        match ending {
-            Ending::Rows(mut gather) => {
-                gather.share(&chain.regs);
-                boxed(chain, gather, shares_numbers)
-            }
-            Ending::Parts(mut each) => {
-                each.share(&chain.regs);
-                boxed(chain, each, shares_numbers)
-            }
-            Ending::Top(top) => boxed(chain, top, shares_numbers),
-            Ending::Windows(windows) => boxed(chain, Partial(windows), shares_numbers),
-            Ending::Sessions(sessions) => boxed(chain, Partial(sessions), shares_numbers),
-        }
-    }
-
-    /// The operators so far.
-    fn chain(self) -> Chain {
-        Chain {
-            regs: self.compiler.regs,
-            ops: self.ops,
-            time: self.time,
-            stages: self.stages,
-            exits: self.exits,
-            numbering: None,
-            undefined: 0,
-        }
-    }
-
-    /// Compiles a node of the plan; what it makes of rows, if it ends the chain.
-    fn node(&mut self, node: &physical::Node) -> Option<Ending> {
-        let ending = match &node.work {
-            Work::Stage(Stage::Summarize(s)) | Work::Partial(s) => {
-                Some(self.summarize(s, node.schema.clone()))
-            }
-            Work::Stage(stage) => self.stage(stage, node),
-            Work::Final(_) => unreachable!("stands first in its fragment"),
-        };
-        self.stages.push(self.ops.len());
-        ending
-    }
-
-    /// Gives registers to the input's columns; says where its time is.
-    fn input(&mut self, from: &From<'_>) -> Src {
-        match from {
-            From::Packets => self.compiler.field(by_item(Item::Ts), &self.scope),
-            From::Rows(schema, carried) => {
-                self.schema = (*schema).clone();
-                for column in &schema.columns {
-                    let slot = self.compiler.slot(&column.ty);
-                    self.scope.columns.push(Src::Slot(slot));
-                }
-                for &id in &carried.fields {
-                    let slot = self.compiler.slot(&id.info().ty.into());
-                    self.scope.carried.push((id, Src::Slot(slot)));
-                }
-                if carried.frame {
-                    let [bytes, len, origin] = self.frame_slots().map(Src::Slot);
-                    self.frame = Some(FrameSlots { bytes, len, origin });
-                }
-                Src::Slot(self.compiler.slot(&Type::Time))
-            }
-        }
-    }
-
-    fn stage(&mut self, stage: &Stage, node: &physical::Node) -> Option<Ending> {
-        let (after, carry) = (&node.schema, &node.carries);
-        match stage {
-            Stage::Where(e) => {
-                let condition = self.compiler.condition(e, &self.scope);
-                self.ops.push(Box::new(Filter::new(condition)));
-            }
-            Stage::Extend { columns } => {
-                let mut new = self.scope.columns.clone();
-                new.resize(after.columns.len(), Src::Slot(0));
-                let srcs = self.compute(columns.iter().map(|(_, _, e)| e));
-                columns.iter().zip(srcs).for_each(|((_, at, _), src)| new[*at] = src);
-                self.scope.columns = new;
-            }
-            Stage::Capture(c) => {
-                let src = self.compute(std::iter::once(&c.name))[0];
-                self.scope.columns.resize(after.columns.len(), Src::Slot(0));
-                self.scope.columns[c.output] = src;
-            }
-            Stage::Project { columns } | Stage::Reshape { columns, .. } => {
-                self.scope.columns = self.compute(columns.iter().map(|(_, e)| e));
-            }
-            Stage::Scan(scan) => self.scan(scan, after.columns.len()),
-            Stage::Limit(n) => self.ops.push(Box::new(Limit::new(*n))),
-            Stage::Join(_) | Stage::Union(_) | Stage::Summarize(_) => {
-                unreachable!("is a node of its own")
-            }
-            Stage::Ends(ends) => self.send(ends, node.id),
-            Stage::Top { n, by, windowed, per } => {
-                return Some(self.top((*n, *windowed), by, per.as_ref(), after.clone(), carry));
-            }
-            Stage::Distinct(d) => self.distinct(d),
-            Stage::Sample(sample) => self.sample(sample),
-            Stage::Each(each) => return Some(self.each(each, after, carry)),
-        }
-        self.schema = after.clone();
-        None
-    }
-
-    /// Compiles expressions into one map; says where their results stand.
-    fn compute<'e>(&mut self, exprs: impl Iterator<Item = &'e weir_plan::Expr>) -> Vec<Src> {
-        let (mut srcs, mut values) = (Vec::new(), Vec::new());
-        for e in exprs {
-            let value = self.compiler.value(e, &self.scope);
-            srcs.push(value.out());
-            if !matches!(value, Val::Src(_)) {
-                values.push(value);
-            }
-        }
-        if !values.is_empty() {
-            self.ops.push(Box::new(Map::new(values)));
-        }
-        srcs
-    }
-
-    fn scan(&mut self, scan: &weir_plan::Scan, columns: usize) {
-        let keys = scan.keys.iter().map(|k| self.compiler.value(k, &self.scope)).collect();
-        let before: Vec<usize> =
-            scan.states.iter().map(|s| self.compiler.slot(&s.init.ty)).collect();
-        let mut inner = self.scope.clone();
-        inner.states = before.iter().map(|&slot| Src::Slot(slot)).collect();
-        let mut new = self.scope.columns.clone();
-        new.resize(columns, Src::Slot(0));
-        let mut states = Vec::new();
-        for (state, before) in scan.states.iter().zip(before) {
-            let after = self.compiler.slot(&state.init.ty);
-            new[state.output] = Src::Slot(after);
-            states.push(State {
-                init: self.compiler.value(&state.init, &self.scope),
-                update: self.compiler.value(&state.update, &inner),
-                before,
-                after,
-                ty: state.init.ty.clone(),
-            });
-        }
-        let automaton = Automaton::of(&scan.states, &mut self.compiler, &self.scope);
-        self.ops.push(Box::new(Scan::new(
-            scan,
-            keys,
-            states,
-            automaton,
-            self.placed.with.hash_key,
-        )));
-        self.scope.columns = new;
-    }
-
-    fn gather(&mut self, carry: &Carry) -> Ending {
-        let mut columns = self.scope.columns.clone();
-        let mut out = Rows::new(&self.schema);
-        for &id in &carry.fields {
-            columns.push(self.compiler.field(id, &self.scope));
-            if id.info().ty.is_text() {
-                out.texts.push(out.columns.len());
-            }
-            out.columns.push(Column::new(id.info().ty.repr()));
-        }
-        for (src, column) in self.frame(carry).into_iter().zip(frame_columns()) {
-            columns.push(src);
-            if column.ty == Type::Bytes {
-                out.texts.push(out.columns.len());
-            }
-            out.columns.push(Column::new(column.ty.repr()));
-        }
-        Ending::Rows(Gather { columns, out, shared: 0 })
-    }
 }

@@ -12,7 +12,7 @@
 //! closed, only gaps that were known at their tick count, and frames of panes that had closed.
 
 use crate::limits::{COUNTED_PANES_MAX, GAPS_MAX};
-use crate::ops::groups::window_start;
+use crate::ops::window_time::window_start;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};

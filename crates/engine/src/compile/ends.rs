@@ -1,21 +1,15 @@
-//! Stages of a chain that hand out frames, and the frames that come along for those of later
+//! How stages that hand out frames are compiled, and the frames that rows carry along for later
 //! ones.
 
-use super::Build;
+use super::chain::ChainBuilder;
 use crate::expr::Src;
-use crate::ops::ends::{Act, Arm, Ends, FrameSlots, TakeAlong};
+use crate::ops::ends::carried::{CarryFrames, FrameSlots};
+use crate::ops::ends::{Act, BranchArm, PacketActions};
 use crate::ops::operator::ExitId;
 use weir_plan::physical::{Carry, NodeId};
 use weir_plan::{Expr, Type};
 
-/// The columns of a frame that is carried along.
-pub(super) fn frame_columns() -> impl Iterator<Item = weir_plan::Column> {
-    let columns = [("frame", Type::Bytes), ("len", Type::Int), ("origin", Type::Int)];
-    columns.into_iter().map(|(name, ty)| weir_plan::Column::new(name, &ty))
-}
-
-/// Ends, and the frames for them.
-impl Build<'_> {
+impl ChainBuilder<'_> {
     pub(super) fn send(&mut self, plan: &weir_plan::Ends, id: NodeId) {
         let (mut arms, mut acts) = (Vec::new(), Vec::new());
         for arm in &plan.arms {
@@ -29,12 +23,12 @@ impl Build<'_> {
                 let key = |k: &Expr| (self.compiler.value(k, &self.scope), k.ty.clone());
                 acts.push(Act::new(act, keys.iter().map(key).collect()));
             }
-            arms.push(Arm::new(when, from..acts.len(), arm.next));
+            arms.push(BranchArm::new(when, from..acts.len(), arm.next));
         }
         let mut all = self.placed.program.ends();
         let exit = all.position(|(p, stage, _)| (p, stage) == (id.pipeline.0, id.stage));
         self.exits.push((self.ops.len(), ExitId(exit.expect("it is a stage of the program"))));
-        self.ops.push(Box::new(Ends::new(arms, acts, self.frame)));
+        self.ops.push(Box::new(PacketActions::new(arms, acts, self.frame)));
     }
 
     /// Registers for a frame.
@@ -49,7 +43,7 @@ impl Build<'_> {
             Some(FrameSlots { bytes, len, origin }) => vec![bytes, len, origin],
             None => {
                 let slots = self.frame_slots();
-                self.ops.push(Box::new(TakeAlong { slots }));
+                self.ops.push(Box::new(CarryFrames { slots }));
                 slots.map(Src::Slot).to_vec()
             }
         }

@@ -1,10 +1,10 @@
 //! How stages that choose rows and take them apart are compiled.
 
-use super::ends::frame_columns;
-use super::{Build, Ending};
+use super::chain::{ChainBuilder, Ending};
 use crate::expr::Src;
 use crate::ops::distinct;
 use crate::ops::each::{Each, What};
+use crate::ops::ends::carried::frame_columns;
 use crate::ops::filter::Filter;
 use crate::ops::sample::{Rule, Sample};
 use crate::ops::top::{PerKey, Top};
@@ -13,7 +13,7 @@ use weir_packet::column::Column;
 use weir_plan::physical::Carry;
 use weir_plan::{Expr, Parts, Per, SampleBy, Schema, SortKey, Type};
 
-impl Build<'_> {
+impl ChainBuilder<'_> {
     pub(super) fn top(
         &mut self,
         (n, windowed): (u64, bool),
@@ -111,12 +111,13 @@ pub(crate) fn top_over_rows(
     schema: &Schema,
     with: crate::functions::BuildContext<'_>,
 ) -> crate::node::Chained<Top> {
-    use super::{From, Placed};
+    use super::chain::ChainInput;
+    use super::placed::Placed;
     use weir_plan::physical::{Half, Node, NodeId, Physical, PipelineId, Work};
     let program = weir_plan::Program::default();
     let placed = Placed { program: &program, plan: &Physical::new(&program, &[]), with };
     let (carry, mut fields) = (Carry::default(), Vec::new());
-    let mut build = Build::new(placed, From::Rows(schema, &carry), &mut fields);
+    let mut build = ChainBuilder::new(placed, ChainInput::Rows(schema, &carry), &mut fields);
     let node = Node {
         id: NodeId { pipeline: PipelineId(0), stage: 0, half: Half::Whole },
         work: Work::Stage(stage.clone()),

@@ -1,13 +1,13 @@
 //! Chains that end in groups.
 
-use super::{Build, Ending};
+use super::chain::{ChainBuilder, Ending};
 use crate::expr::{Cond, Val, flat};
 use crate::ops::groups::Spec;
 use crate::ops::session::Sessions;
 use crate::ops::summarize::Summarize;
 use weir_plan::{ExprKind, Schema};
 
-impl Build<'_> {
+impl ChainBuilder<'_> {
     pub(super) fn summarize(&mut self, s: &weir_plan::Summarize, after: Schema) -> Ending {
         let spec = Spec::new(s, self.placed.with, after);
         let keys = s.keys.iter().map(|(_, e)| self.compiler.value(e, &self.scope)).collect();

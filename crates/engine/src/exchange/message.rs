@@ -2,7 +2,7 @@
 
 use super::bytes::Front;
 use crate::losses::LossNews;
-use crate::ops::groups::{GroupBytes, GroupFault, WrittenGroups};
+use crate::ops::groups::written::{GroupBytes, GroupFault, WrittenGroups};
 use std::fmt;
 use std::ops::Range;
 use weir_packet::source::Gap;

@@ -16,7 +16,7 @@ use crate::level::Closed;
 use crate::level::worker::WorkerLevel;
 use crate::limits::MESSAGE_BYTES;
 use crate::losses::LossNotes;
-use crate::ops::groups::WrittenGroups;
+use crate::ops::groups::written::WrittenGroups;
 use crate::options::Options;
 use crate::outcome::{Outcome, RunError};
 use crate::room::fit;

@@ -12,111 +12,47 @@
 //! | Merge | frames of all workers, by packet number |
 //! | Exact? | exact: a frame is what was captured, but for `trim`, `tag` and `anonymize`; while an output of `steer` is away, its keys go to the others |
 //!
-//! Workers copy the frames of their packets, as they are to look, into lots: rows of five columns
-//! (`lot_schema`) that go to the outlets, on the machine level, as other rows go there. Where no
-//! outlet wants the frames, they are only counted here.
+//! Workers copy the frames of their packets, as they are to look, into rows of five columns
+//! (`outgoing_schema`), which go to the machine level as other rows do, and there to the outlets.
+//! Where no outlet wants the frames, they are only counted here.
 
+pub(crate) mod carried;
 mod out;
+pub(crate) mod outgoing;
 
 use super::operator::{Batch, Operator, Wanted};
 use crate::anonymize::Anonymizer;
 use crate::counters::{Ledger, Traffic};
-use crate::expr::{Cond, Ctx, Src, Val};
+use crate::expr::{Cond, Ctx, Val};
 use crate::rows::{Arena, Rows};
-use out::Frames;
+use carried::FrameSlots;
+use out::BatchFrames;
+use outgoing::{ALL, FrameKind, address_word, outgoing_schema};
 use std::ops::Range;
 use weir_packet::bits::Bits;
 use weir_packet::column::{Column, Repr};
 use weir_packet::egress::Outlet;
-use weir_packet::interface::Via;
 use weir_packet::limits::BATCH;
-use weir_packet::source::LinkType;
+use weir_plan::Type;
 use weir_plan::ends::{Edit, mix, rendezvous, text_word};
-use weir_plan::{Schema, Type};
-
-/// In the place of the outlet that was chosen: all of the act's.
-pub(crate) const ALL: u32 = u32::MAX;
-
-/// The columns of a lot: which act sends the frame and which of its outlets it goes to
-/// ([`address`]), the frame, its length on the wire, its link type and what is to know besides
-/// ([`kind`]), and the hash of the key it was steered by. Its time is that of its row.
-pub(crate) fn lot_schema() -> Schema {
-    let column = |name: &str, ty| weir_plan::Column::new(name, &ty);
-    let columns = vec![
-        column("to", Type::Int),
-        column("frame", Type::Bytes),
-        column("len", Type::Int),
-        column("kind", Type::Int),
-        column("key", Type::Int),
-    ];
-    Schema { columns }
-}
-
-/// The number of the act in its stage, and which of the act's outlets, or [`ALL`].
-pub(crate) fn address(word: u64) -> (usize, u32) {
-    ((word >> 32) as usize, word as u32)
-}
-
-/// What is to know of a frame besides its bytes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Kind {
-    pub(crate) link: LinkType,
-    /// Whether it was cut by `trim`.
-    pub(crate) trimmed: bool,
-    /// Whether it has a key that it was steered by.
-    pub(crate) keyed: bool,
-    pub(crate) via: Via,
-}
-
-impl Kind {
-    fn word(self) -> u64 {
-        let bits = u64::from(self.trimmed) << 16 | u64::from(self.keyed) << 17;
-        origin(self.link, self.via) | bits
-    }
-
-    /// The kind that a word of a lot stands for.
-    pub(crate) fn of(word: u64) -> Kind {
-        let (link, via) = of_origin(word);
-        Kind { link, trimmed: word & 1 << 16 != 0, keyed: word & 1 << 17 != 0, via }
-    }
-}
-
-/// The link type of a frame, and by which interface it came, as a word in which 16 bits are free.
-fn origin(link: LinkType, via: Via) -> u64 {
-    u64::from(via.word()) << 32 | u64::from(link.0)
-}
-
-/// What such a word says.
-fn of_origin(word: u64) -> (LinkType, Via) {
-    (LinkType(word as u16), Via::of((word >> 32) as u32))
-}
-
-/// Where the frame stands of rows that come from elsewhere.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct FrameSlots {
-    pub(crate) bytes: Src,
-    pub(crate) len: Src,
-    /// See [`origin`].
-    pub(crate) origin: Src,
-}
 
 /// Hands packets out.
-pub struct Ends {
-    arms: Vec<Arm>,
+pub struct PacketActions {
+    arms: Vec<BranchArm>,
     acts: Vec<Act>,
     /// `None`: rows are those of a view.
     slots: Option<FrameSlots>,
     /// The arm of each row that takes one.
     arm: [u8; BATCH],
     /// Frames of this batch; the first `used` of them.
-    lots: Vec<Rows>,
+    outgoing: Vec<Rows>,
     used: usize,
     dropped: Traffic,
     untagged: u64,
 }
 
 /// What is done with some of the rows.
-pub(crate) struct Arm {
+pub(crate) struct BranchArm {
     when: Option<Cond>,
     acts: Range<usize>,
     next: bool,
@@ -124,9 +60,9 @@ pub(crate) struct Arm {
     rows: Bits,
 }
 
-impl Arm {
-    pub(crate) fn new(when: Option<Cond>, acts: Range<usize>, next: bool) -> Arm {
-        Arm { when, acts, next, rows: Bits::NONE }
+impl BranchArm {
+    pub(crate) fn new(when: Option<Cond>, acts: Range<usize>, next: bool) -> BranchArm {
+        BranchArm { when, acts, next, rows: Bits::NONE }
     }
 }
 
@@ -197,7 +133,7 @@ impl Act {
     /// Counts frames that nobody wants.
     fn count_all(
         &mut self,
-        frames: &Frames<'_>,
+        frames: &BatchFrames<'_>,
         rows: Bits,
         dropped: &mut Traffic,
         untagged: &mut u64,
@@ -263,14 +199,18 @@ fn words(column: &Column, is_text: bool, arena: &Arena, rows: Bits, hashes: &mut
     }
 }
 
-impl Ends {
-    pub(crate) fn new(arms: Vec<Arm>, acts: Vec<Act>, slots: Option<FrameSlots>) -> Ends {
-        Ends {
+impl PacketActions {
+    pub(crate) fn new(
+        arms: Vec<BranchArm>,
+        acts: Vec<Act>,
+        slots: Option<FrameSlots>,
+    ) -> PacketActions {
+        PacketActions {
             arms,
             acts,
             slots,
             arm: [0; BATCH],
-            lots: Vec::new(),
+            outgoing: Vec::new(),
             used: 0,
             dropped: Traffic::default(),
             untagged: 0,
@@ -285,7 +225,7 @@ impl Ends {
                 batch.ctx.value(&Val::Src(src), rows);
             }
         }
-        let frames = Frames::new(&batch.ctx, self.slots);
+        let frames = BatchFrames::new(&batch.ctx, self.slots);
         let mut copied = Bits::NONE;
         for arm in &self.arms {
             for act in &mut self.acts[arm.acts.clone()] {
@@ -303,46 +243,47 @@ impl Ends {
                 if !act.copied {
                     continue;
                 }
-                let lot = place(&mut self.lots, &mut self.used);
-                let (n, out) = (lot.len, frames.get(i));
+                let to_send = place(&mut self.outgoing, &mut self.used);
+                let (n, out) = (to_send.len, frames.get(i));
                 let (mut len, mut trimmed) = (0, false);
                 let untagged = &mut self.untagged;
                 let Act { edits, anonymizers, .. } = act;
                 let write = |memory: &mut Vec<u8>| {
                     (len, trimmed) = out.write(edits, anonymizers, memory, untagged);
                 };
-                let handle = lot.arena.put_with(write);
-                let to = (at as u64) << 32 | u64::from(act.choice(i));
+                let handle = to_send.arena.put_with(write);
+                let to = address_word(at, act.choice(i));
                 let key = act.key(i);
-                let kind = Kind { link: out.link, trimmed, keyed: key.is_some(), via: out.via };
+                let kind =
+                    FrameKind { link: out.link, trimmed, keyed: key.is_some(), via: out.via };
                 let words = [to, handle, len.into(), kind.word(), key.unwrap_or(0)];
-                for (column, word) in lot.columns.iter_mut().zip(words) {
+                for (column, word) in to_send.columns.iter_mut().zip(words) {
                     column.word_mut()[n] = word;
                     column.present.set(n);
                 }
-                lot.time.word_mut()[n] = times[i];
-                lot.time.present.set(n);
-                lot.order.push(batch.order[i]);
-                lot.clock.push(batch.clock[i]);
-                lot.len = n + 1;
+                to_send.time.word_mut()[n] = times[i];
+                to_send.time.present.set(n);
+                to_send.order.push(batch.order[i]);
+                to_send.clock.push(batch.clock[i]);
+                to_send.len = n + 1;
             }
         });
     }
 }
 
-/// The lot that has room for the next frame.
-fn place<'a>(lots: &'a mut Vec<Rows>, used: &mut usize) -> &'a mut Rows {
-    if *used == 0 || lots[*used - 1].len == BATCH {
-        if *used == lots.len() {
-            lots.push(Rows::new(&lot_schema()));
+/// The batch of outgoing frames that has room for the next one.
+fn place<'a>(outgoing: &'a mut Vec<Rows>, used: &mut usize) -> &'a mut Rows {
+    if *used == 0 || outgoing[*used - 1].len == BATCH {
+        if *used == outgoing.len() {
+            outgoing.push(Rows::new(&outgoing_schema()));
         }
-        lots[*used].clear();
+        outgoing[*used].clear();
         *used += 1;
     }
-    &mut lots[*used - 1]
+    &mut outgoing[*used - 1]
 }
 
-impl Operator for Ends {
+impl Operator for PacketActions {
     fn push(&mut self, batch: &mut Batch<'_>, rows: Bits) -> Bits {
         self.used = 0;
         let (mut left, mut acting, mut next) = (rows, Bits::NONE, Bits::NONE);
@@ -375,7 +316,7 @@ impl Operator for Ends {
 
     fn frames(&mut self, out: &mut dyn FnMut(&Rows)) {
         let used = std::mem::take(&mut self.used);
-        self.lots[..used].iter().for_each(out);
+        self.outgoing[..used].iter().for_each(out);
     }
 
     fn want(&mut self, wanted: Wanted) {
@@ -398,31 +339,6 @@ impl Operator for Ends {
     }
 }
 
-/// Takes the frames of packets along in registers, for ends behind stages that see the rows of all
-/// workers.
-pub(crate) struct TakeAlong {
-    /// Registers for the bytes, the length on the wire, and the [`origin`].
-    pub(crate) slots: [usize; 3],
-}
-
-impl Operator for TakeAlong {
-    fn push(&mut self, batch: &mut Batch<'_>, rows: Bits) -> Bits {
-        let Ctx { view: Some(view), regs, .. } = &mut batch.ctx else {
-            unreachable!("rows that are packets have frames")
-        };
-        let frames = view.frames();
-        let [bytes, len, from] = self.slots;
-        rows.each(|i| {
-            let handle = regs.arena.put(frames.frame(i));
-            regs.columns[bytes].word_mut()[i] = handle;
-            regs.columns[len].word_mut()[i] = frames.lens()[i].into();
-            regs.columns[from].word_mut()[i] = origin(frames.link, frames.via(i));
-        });
-        self.slots.iter().for_each(|&slot| regs.columns[slot].present = rows);
-        rows
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -433,6 +349,7 @@ mod tests {
     use crate::naive::{self, TimeRules};
     use crate::ops::testing::{agg, binary, compare, field, int, project, summarize};
     use weir_packet::limits::CAPLEN_MAX;
+    use weir_packet::source::LinkType;
     use weir_plan::ends::{Act, Arm, Ends, To};
     use weir_plan::{AggFunc, BinaryOp, Expr, Order, Program, SortKey, Stage, Window};
 

@@ -1,151 +1,26 @@
 //! The groups of a `summarize`: one table per key layout, with the cells of all aggregates.
 
 mod sessions;
-mod written;
+mod spec;
+pub(crate) mod written;
 
 use super::order::Sorter;
 use super::session_words;
-use super::windows::downstream;
 use crate::agg::{self, Aggregate, Cells, CellsRef};
-use crate::functions::{BuildContext, Functions};
-use crate::key::{KeyPart, Layout, PACKED_WORDS_MAX, Pool};
-use crate::limits::{PARTS_MAX, SESSIONS_WAITING_MAX};
-use crate::table::{HashKey, Keys, NO_ROW, Table};
+use crate::functions::BuildContext;
+use crate::key::{Layout, PACKED_WORDS_MAX, Pool};
+use crate::table::{Keys, NO_ROW, Table};
+pub use spec::Spec;
 use std::cmp::Ordering;
 use std::sync::Arc;
 use weir_packet::limits::BATCH;
-use weir_plan as plan;
-use weir_plan::{Agg, AggFunc, Schema, Session, Window};
-pub(crate) use written::{GroupBytes, GroupFault, WrittenGroups};
+use weir_plan::{Agg, AggFunc};
 
 /// Windows in a row that may use less than an eighth of a table before its memory is given back.
 const SMALL_WINDOWS_MAX: u32 = 16;
 
 /// Tables that never held more groups than this keep their memory.
 const SMALL_TABLE: usize = 1 << 12;
-
-/// What both halves know of a summarize.
-pub struct Spec {
-    /// Of aggregates that share a state, only the first.
-    pub(super) plan: plan::Summarize,
-    /// The aggregates of each state.
-    states: Vec<Vec<Agg>>,
-    /// Of each aggregate that is put out, its state and which result of that it is.
-    pub(super) results: Vec<(usize, usize)>,
-    functions: Functions,
-    /// What groups and values are hashed with.
-    pub(super) hash_key: HashKey,
-    pub(super) parts: Vec<KeyPart>,
-    pub(super) layouts: Vec<Layout>,
-    /// The columns put out.
-    pub schema: Schema,
-}
-
-impl Spec {
-    /// From the plan; `schema` is the stage's output.
-    pub fn new(plan: &plan::Summarize, with: BuildContext<'_>, schema: Schema) -> Arc<Spec> {
-        let parts: Vec<KeyPart> = plan.keys.iter().map(|(_, e)| KeyPart::of(e)).collect();
-        assert!(parts.len() <= PARTS_MAX, "a key has at most {PARTS_MAX} parts");
-        let (narrow, wide) = Layout::both(&parts);
-        let sharing = agg::sharing(&plan.aggs);
-        let place = |agg: &Agg| {
-            let of = |state: &Vec<&Agg>| state.iter().position(|one| std::ptr::eq(*one, agg));
-            let found = sharing.iter().enumerate().find_map(|(s, state)| Some((s, of(state)?)));
-            found.expect("each has a state")
-        };
-        let results = plan.aggs.iter().map(place).collect();
-        let own = |state: Vec<&Agg>| state.into_iter().cloned().collect();
-        let states: Vec<Vec<Agg>> = sharing.into_iter().map(own).collect();
-        let aggs = states.iter().map(|state| state[0].clone()).collect();
-        Arc::new(Spec {
-            plan: plan::Summarize { aggs, ..plan.clone() },
-            states,
-            results,
-            functions: with.functions.clone(),
-            hash_key: with.hash_key,
-            layouts: [Some(narrow), wide].into_iter().flatten().collect(),
-            parts,
-            schema,
-        })
-    }
-
-    /// The aggregates whose arguments are taken in: the first of each state.
-    pub fn aggs(&self) -> &[Agg] {
-        &self.plan.aggs
-    }
-
-    /// Length of the windows that rows are taken into, if there are any: of panes, where windows
-    /// slide.
-    pub fn every(&self) -> Option<i64> {
-        self.plan.window.pane()
-    }
-
-    /// The watermark that closes windows, when the rows' own is there.
-    pub fn closing(&self, watermark: i64) -> i64 {
-        watermark.saturating_sub(self.plan.lateness_ns)
-    }
-
-    /// What makes its sessions, if its groups are that.
-    pub fn session(&self) -> Option<Session> {
-        match self.plan.window {
-            Window::Session(session) => Some(session),
-            _ => None,
-        }
-    }
-
-    /// Words of a row between its key and its first aggregate.
-    fn head(&self) -> usize {
-        self.session().map_or(0, session_words::head)
-    }
-
-    /// Rows that one table may have.
-    fn max_rows(&self) -> u64 {
-        let max = self.plan.max_groups;
-        match self.session() {
-            None => max,
-            Some(_) => max.saturating_mul(2).saturating_add(SESSIONS_WAITING_MAX as u64),
-        }
-    }
-
-    /// Whether groups may start here: windows and panes do at multiples of their length, sessions
-    /// come out at ticks or at the end of the input.
-    pub(crate) fn is_start(&self, start: i64) -> bool {
-        match (self.session(), self.every()) {
-            (Some(session), _) => start == session.tick(start) || start == i64::MAX,
-            (None, Some(every)) => start == window_start(start, every),
-            (None, None) => start == 0,
-        }
-    }
-
-    /// Whether the groups that start here are all there once the watermark is there: of sessions
-    /// those that came out at this tick.
-    pub(crate) fn is_closed(&self, start: i64, watermark: i64) -> bool {
-        match (self.session(), self.every()) {
-            (Some(session), _) => start <= session.tick(watermark),
-            (None, Some(every)) => start < window_start(self.closing(watermark), every),
-            (None, None) => false,
-        }
-    }
-
-    /// The watermark that rows put out by a close at `watermark` obey.
-    pub fn downstream(&self, watermark: i64) -> i64 {
-        let closing = self.closing(watermark);
-        match (self.plan.window, self.every()) {
-            (Window::Sliding { over, every }, Some(pane)) => {
-                let closed = (closing as i128).div_euclid(pane as i128) * pane as i128;
-                downstream(closed, over, every)
-            }
-            (Window::Session(session), _) => session.downstream(watermark),
-            (_, Some(d)) => window_start(closing, d),
-            (_, None) => i64::MIN,
-        }
-    }
-}
-
-/// The start of the window of length `d` that `t` lies in.
-pub(crate) fn window_start(t: i64, d: i64) -> i64 {
-    t.checked_sub(t.rem_euclid(d)).unwrap_or(i64::MIN)
-}
 
 /// The groups of one window.
 pub struct Groups {
@@ -406,10 +281,12 @@ fn gallop(ids: &[u64], holds: impl Fn(u64) -> bool) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::functions::Functions;
     use crate::ops::testing::{agg, summarize};
+    use crate::table::HashKey;
     use proptest::prelude::*;
     use std::collections::BTreeMap;
-    use weir_plan::{AggFunc, Stage};
+    use weir_plan::{AggFunc, Schema, Stage, Window};
 
     fn spec() -> Arc<Spec> {
         let count = vec![agg(AggFunc::Count, None)];

@@ -30,5 +30,6 @@ pub mod summarize;
 pub(crate) mod testing;
 pub mod top;
 pub mod union;
+pub(crate) mod window_time;
 mod windows;
 mod work;

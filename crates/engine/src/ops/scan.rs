@@ -18,6 +18,7 @@
 
 mod oldest;
 mod rounds;
+mod state;
 mod steps;
 mod store;
 
@@ -31,30 +32,16 @@ use crate::limits::PARTS_MAX;
 use crate::table::HashKey;
 use oldest::Oldest;
 use rounds::Rounds;
+pub use state::State;
 use std::mem::swap;
 use std::ops::Range;
 use steps::Steps;
-use store::{Store, Terms};
+use store::{Store, TakeTerms};
 use weir_packet::bits::Bits;
 use weir_packet::column::Column;
 use weir_packet::fields::Item;
 use weir_packet::limits::BATCH;
-use weir_plan::Type;
 use weir_plan::limits::{DISTINCT_KEYS_MAX, SCAN_KEYS_MAX, SCAN_STATES_MAX};
-
-/// One state of a scan.
-pub struct State {
-    /// Its initial value, evaluated over a key's first row.
-    pub init: Val,
-    /// Its next value.
-    pub update: Val,
-    /// Where the update reads the value before the row.
-    pub before: usize,
-    /// Where the value after the row goes.
-    pub after: usize,
-    /// Its type.
-    pub ty: Type,
-}
 
 /// A scan over all rows it is given.
 pub struct Scan {
@@ -201,7 +188,7 @@ impl Scan {
             let numbers = self.is_named || self.live() >= self.max_keys / 2;
             let first = self.first();
             let store = &mut self.stores[s];
-            let terms = Terms { clock, idle_ns: self.idle_ns, first, numbers, room };
+            let terms = TakeTerms { clock, idle_ns: self.idle_ns, first, numbers, room };
             these.start = match &mut self.mode {
                 Mode::Steps(steps) => steps.take(store, terms, these.clone()),
                 Mode::Rounds(rounds) => rounds.take(store, terms, these.clone()),

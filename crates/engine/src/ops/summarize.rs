@@ -14,10 +14,10 @@
 //! A worker's half ([`Summarize`]) takes rows into [`Groups`], one a window; these are merged with
 //! those of other workers, and the other half ([`Emitter`](super::emit::Emitter)) puts out rows.
 
-use super::groups::{Groups, Spec, window_start};
+use super::groups::{Groups, Spec};
 use super::operator::Batch;
 use super::partial::Grouping;
-use super::windows::{behind, one_window};
+use super::window_time::{late_rows, one_window, window_start};
 use super::work::{AggArgs, Work, drop_refused, in_turn, update_all};
 use crate::counters::Ledger;
 use crate::expr::Val;
@@ -115,15 +115,15 @@ impl Summarize {
     fn evaluate(&mut self, batch: &mut Batch<'_>, rows: Bits) {
         self.work.direct = self.direct_rows(batch, rows);
         self.evaluate_keys(batch, rows.minus(self.work.direct));
-        let late = self.behind(batch, rows);
+        let late = self.late_rows(batch, rows);
         self.work.evaluate(&self.spec, &self.aggs, batch, (rows, late));
     }
 
-    /// The rows that the watermark had left behind when they came, if anybody asks.
-    fn behind(&self, batch: &Batch<'_>, rows: Bits) -> Bits {
+    /// The rows whose windows had closed when they came, if an aggregate asks for them.
+    fn late_rows(&self, batch: &Batch<'_>, rows: Bits) -> Bits {
         match self.spec.every().filter(|_| self.counts_late) {
             None => Bits::NONE,
-            Some(d) => behind(batch.ctx.column(batch.time).word(), batch.clock, d, rows),
+            Some(d) => late_rows(batch.ctx.column(batch.time).word(), batch.clock, d, rows),
         }
     }
 

@@ -3,12 +3,11 @@
 //! Times are 128 bits wide here: a window may begin before the first time there is.
 
 use super::fill::Filling;
-use super::groups::{Groups, Spec, window_start};
+use super::groups::{Groups, Spec};
 use super::panes::{Panes, Spent};
+use super::window_time::{clamp, floor};
 use crate::counters::Ledger;
 use std::sync::Arc;
-use weir_packet::bits::Bits;
-use weir_packet::limits::BATCH;
 
 /// Puts windows together from the panes that close.
 pub(super) struct Windows {
@@ -20,49 +19,6 @@ pub(super) struct Windows {
     lateness: i128,
     /// No window that starts before this one comes out any more.
     next: i128,
-}
-
-/// The largest multiple of `d` at or below `t`.
-fn floor(t: i128, d: i128) -> i128 {
-    t.div_euclid(d) * d
-}
-
-/// The watermark behind sliding windows, when panes that end at or before `closed` have closed:
-/// where the first window starts that does not end there.
-pub(super) fn downstream(closed: i128, over: i64, every: i64) -> i64 {
-    let next = floor(closed - over as i128, every as i128) + every as i128;
-    clamp(next)
-}
-
-/// As far as time goes.
-fn clamp(t: i128) -> i64 {
-    t.clamp(i64::MIN as i128, i64::MAX as i128) as i64
-}
-
-/// The start of the window that holds all rows, if that is quickly seen: almost always. Compiled
-/// alone, its loop has wide instructions whatever calls it; inlined, it had them or not.
-#[inline(never)]
-pub(super) fn one_window(time: &[u64; BATCH], rows: Bits, every: i64) -> Option<i64> {
-    const FAR: i64 = 1 << 62;
-    let n = rows.count();
-    let start = window_start(time[0] as i64, every);
-    // Farther out a difference might not fit.
-    if n == 0 || rows != Bits::first(n) || every >= FAR || !(-FAR..FAR).contains(&start) {
-        return None;
-    }
-    // Negative if one time is before the window or behind it.
-    let outside = time[..n].iter().fold(0, |outside, &t| {
-        let since = (t as i64).wrapping_sub(start);
-        outside | since | (every - 1).wrapping_sub(since)
-    });
-    (outside >= 0).then_some(start)
-}
-
-/// The rows that came when the watermark had passed the end of their window of length `d`.
-#[cold]
-pub(super) fn behind(time: &[u64; BATCH], clock: &[i64], d: i64, rows: Bits) -> Bits {
-    let is_behind = |i: &usize| window_start(clock[*i], d) > window_start(time[*i] as i64, d);
-    rows.iter().filter(is_behind).collect()
 }
 
 impl Windows {

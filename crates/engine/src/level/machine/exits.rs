@@ -3,7 +3,7 @@
 use crate::counters::{Ledger, Traffic};
 use crate::limits::SPARE_ROWS;
 use crate::merge::{Merge, run};
-use crate::ops::ends::{ALL, Kind, address};
+use crate::ops::ends::outgoing::{ALL, FrameKind, address};
 use crate::ops::operator::{ExitId, Wanted};
 use crate::rows::{Arena, Rows};
 use std::io;
@@ -98,7 +98,7 @@ impl Exit {
             if !away[frame.outlet as usize] {
                 continue;
             }
-            let key = Kind::of(word(3, i)).keyed.then_some(word(4, i));
+            let key = FrameKind::of(word(3, i)).keyed.then_some(word(4, i));
             let there = |o: usize| !away[outlets[o] as usize];
             if let Some(chosen) = rendezvous_there(key, words, there) {
                 frame.outlet = outlets[chosen];
@@ -254,7 +254,7 @@ impl<'e> Exits<'e> {
                 ALL => &outlets[..],
                 one => &outlets[one as usize..one as usize + 1],
             };
-            let Kind { link, trimmed, via, .. } = Kind::of(kinds[i]);
+            let FrameKind { link, trimmed, via, .. } = FrameKind::of(kinds[i]);
             self.frames.extend(chosen.iter().map(|&outlet| Sent {
                 outlet,
                 link,

@@ -1,6 +1,7 @@
 //! Frames as they come to an end, and as they are to look when they go out.
 
-use super::{FrameSlots, of_origin};
+use super::carried::FrameSlots;
+use super::outgoing::of_origin;
 use crate::anonymize::Anonymizer;
 use crate::expr::Ctx;
 use crate::rows::Arena;
@@ -17,19 +18,19 @@ const ADDRESSES: usize = 12;
 const TAG: usize = 4;
 
 /// The frames of a batch: of packets, or of rows that took theirs along.
-pub(super) enum Frames<'a> {
+pub(super) enum BatchFrames<'a> {
     View(&'a FrameBatch),
     Rows { arena: &'a Arena, bytes: &'a Column, len: &'a Column, origin: &'a Column },
 }
 
-impl<'a> Frames<'a> {
-    pub(super) fn new(ctx: &'a Ctx<'_>, slots: Option<FrameSlots>) -> Frames<'a> {
+impl<'a> BatchFrames<'a> {
+    pub(super) fn new(ctx: &'a Ctx<'_>, slots: Option<FrameSlots>) -> BatchFrames<'a> {
         match (slots, &ctx.view) {
             (Some(FrameSlots { bytes, len, origin }), _) => {
                 let [bytes, len, origin] = [bytes, len, origin].map(|src| ctx.column(src));
-                Frames::Rows { arena: &ctx.regs.arena, bytes, len, origin }
+                BatchFrames::Rows { arena: &ctx.regs.arena, bytes, len, origin }
             }
-            (None, Some(view)) => Frames::View(view.frames()),
+            (None, Some(view)) => BatchFrames::View(view.frames()),
             (None, None) => unreachable!("rows that are packets have frames"),
         }
     }
@@ -38,8 +39,8 @@ impl<'a> Frames<'a> {
     #[inline(always)]
     pub(super) fn len(&self, i: usize) -> u32 {
         match self {
-            Frames::View(frames) => frames.lens()[i],
-            Frames::Rows { len, .. } => len.word()[i] as u32,
+            BatchFrames::View(frames) => frames.lens()[i],
+            BatchFrames::Rows { len, .. } => len.word()[i] as u32,
         }
     }
 
@@ -47,10 +48,10 @@ impl<'a> Frames<'a> {
     pub(super) fn get(&self, i: usize) -> Out<'a> {
         let len = self.len(i);
         match self {
-            Frames::View(frames) => {
+            BatchFrames::View(frames) => {
                 Out { bytes: frames.frame(i), len, link: frames.link, via: frames.via(i) }
             }
-            Frames::Rows { arena, bytes, origin, .. } => {
+            BatchFrames::Rows { arena, bytes, origin, .. } => {
                 let (link, via) = of_origin(origin.word()[i]);
                 Out { bytes: arena.get(bytes.word()[i]), len, link, via }
             }

@@ -7,19 +7,10 @@
 //! again when its turn comes. A key that comes later may be older than some that were chosen, since
 //! packets lag the clock; the stores note these.
 
-use super::store::Store;
+use super::store::{Age, Store};
 use crate::limits::{EVICT_AHEAD, EVICT_SAMPLE, EVICT_SHARE};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-
-/// When the last row of a key came.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) struct Age {
-    /// Its time: the largest of the key's rows.
-    pub(super) last: i64,
-    /// Its number among the rows of the scan.
-    pub(super) turn: u64,
-}
 
 /// A key in a store.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

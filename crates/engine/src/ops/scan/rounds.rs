@@ -5,10 +5,11 @@
 //! The table is read for the first row of each key and written after the last; between, the states
 //! go from row to row within the columns.
 
-use super::store::{HEAD, META, MODE_BITS, Store, Terms};
-use super::{Batch, State};
+use super::state::State;
+use super::store::{HEAD, META, MODE_BITS, Store, TakeTerms};
 use crate::expr::{Class, Src, copy_rows};
 use crate::key::Pool;
+use crate::ops::operator::Batch;
 use std::ops::Range;
 use weir_packet::bits::Bits;
 use weir_packet::column::{Column, Repr};
@@ -85,7 +86,7 @@ impl Rounds {
     pub(super) fn take(
         &mut self,
         store: &mut Store,
-        terms: Terms<'_>,
+        terms: TakeTerms<'_>,
         these: Range<usize>,
     ) -> usize {
         let work = &mut *self.work;

@@ -1,9 +1,10 @@
 //! Scans that are automata: each row's transitions were computed for all states at once, so that a
 //! row needs its key's state only to choose one. No rounds, no states to load.
 
-use super::store::{META, MODE_BITS, Store, Terms};
-use super::{Batch, State};
+use super::state::State;
+use super::store::{META, MODE_BITS, Store, TakeTerms};
 use crate::expr::{AUTOMATON_STATES, Automaton, START};
+use crate::ops::operator::Batch;
 use std::ops::Range;
 use weir_packet::bits::Bits;
 use weir_packet::column::Repr;
@@ -41,7 +42,7 @@ impl Steps {
     pub(super) fn take(
         &mut self,
         store: &mut Store,
-        terms: Terms<'_>,
+        terms: TakeTerms<'_>,
         these: Range<usize>,
     ) -> usize {
         match terms.numbers {
@@ -53,7 +54,7 @@ impl Steps {
     fn take_rows<const NUMBERS: bool>(
         &mut self,
         store: &mut Store,
-        terms: Terms<'_>,
+        terms: TakeTerms<'_>,
         these: Range<usize>,
     ) -> usize {
         let Work { transitions, after, seen } = &mut *self.work;

@@ -5,7 +5,6 @@
 //! has a byte for the mode of the scan, then the mode's own words. Rows begin at multiples of their
 //! width, so that one of up to eight words lies in one cache line.
 
-use super::oldest::Age;
 use crate::key::{Chosen, Direct, Layout, Pool, pack};
 use crate::limits::{ROWS_START, SWEEP};
 use crate::pages::{Words, row_words};
@@ -66,6 +65,15 @@ struct Sweep {
     oldest_of_turn: i64,
 }
 
+/// When the last row of a key came.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct Age {
+    /// Its time: the largest of the key's rows.
+    pub(super) last: i64,
+    /// Its number among the rows of the scan.
+    pub(super) turn: u64,
+}
+
 /// A row of the table as the row of a batch finds it.
 pub(super) struct Found<'a> {
     /// Its number.
@@ -78,7 +86,7 @@ pub(super) struct Found<'a> {
 
 /// What a store must know to take rows.
 #[derive(Clone, Copy)]
-pub(super) struct Terms<'a> {
+pub(super) struct TakeTerms<'a> {
     /// As in [`crate::ops::operator::Batch`].
     pub(super) clock: &'a [i64],
     pub(super) idle_ns: i64,
@@ -187,7 +195,7 @@ impl Store {
     /// one more than there is room for; returns its number among those taken.
     pub(super) fn each(
         &mut self,
-        terms: Terms<'_>,
+        terms: TakeTerms<'_>,
         these: Range<usize>,
         f: impl FnMut(usize, Found<'_>),
     ) -> usize {
@@ -203,7 +211,7 @@ impl Store {
 
     fn each_fixed<const W: usize>(
         &mut self,
-        terms: Terms<'_>,
+        terms: TakeTerms<'_>,
         these: Range<usize>,
         f: impl FnMut(usize, Found<'_>),
     ) -> usize {
@@ -226,7 +234,7 @@ impl Store {
     #[inline(always)]
     fn each_by(
         &mut self,
-        terms: Terms<'_>,
+        terms: TakeTerms<'_>,
         these: Range<usize>,
         mut f: impl FnMut(usize, Found<'_>),
         same: impl Fn(&[u64], &[[u64; BATCH]], usize) -> bool,

@@ -1,0 +1,130 @@
+//! What a `summarize` computes: its keys, its aggregates and its windows.
+
+use crate::agg;
+use crate::functions::{BuildContext, Functions};
+use crate::key::{KeyPart, Layout};
+use crate::limits::{PARTS_MAX, SESSIONS_WAITING_MAX};
+use crate::ops::session_words;
+use crate::ops::window_time::{downstream, window_start};
+use crate::table::HashKey;
+use std::sync::Arc;
+use weir_plan as plan;
+use weir_plan::{Agg, Schema, Session, Window};
+
+/// What both halves know of a summarize.
+pub struct Spec {
+    /// Of aggregates that share a state, only the first.
+    pub(in crate::ops) plan: plan::Summarize,
+    /// The aggregates of each state.
+    pub(super) states: Vec<Vec<Agg>>,
+    /// Of each aggregate that is put out, its state and which result of that it is.
+    pub(in crate::ops) results: Vec<(usize, usize)>,
+    pub(super) functions: Functions,
+    /// What groups and values are hashed with.
+    pub(in crate::ops) hash_key: HashKey,
+    pub(in crate::ops) parts: Vec<KeyPart>,
+    pub(in crate::ops) layouts: Vec<Layout>,
+    /// The columns put out.
+    pub schema: Schema,
+}
+
+impl Spec {
+    /// From the plan; `schema` is the stage's output.
+    pub fn new(plan: &plan::Summarize, with: BuildContext<'_>, schema: Schema) -> Arc<Spec> {
+        let parts: Vec<KeyPart> = plan.keys.iter().map(|(_, e)| KeyPart::of(e)).collect();
+        assert!(parts.len() <= PARTS_MAX, "a key has at most {PARTS_MAX} parts");
+        let (narrow, wide) = Layout::both(&parts);
+        let sharing = agg::sharing(&plan.aggs);
+        let place = |agg: &Agg| {
+            let of = |state: &Vec<&Agg>| state.iter().position(|one| std::ptr::eq(*one, agg));
+            let found = sharing.iter().enumerate().find_map(|(s, state)| Some((s, of(state)?)));
+            found.expect("each has a state")
+        };
+        let results = plan.aggs.iter().map(place).collect();
+        let own = |state: Vec<&Agg>| state.into_iter().cloned().collect();
+        let states: Vec<Vec<Agg>> = sharing.into_iter().map(own).collect();
+        let aggs = states.iter().map(|state| state[0].clone()).collect();
+        Arc::new(Spec {
+            plan: plan::Summarize { aggs, ..plan.clone() },
+            states,
+            results,
+            functions: with.functions.clone(),
+            hash_key: with.hash_key,
+            layouts: [Some(narrow), wide].into_iter().flatten().collect(),
+            parts,
+            schema,
+        })
+    }
+
+    /// The aggregates whose arguments are taken in: the first of each state.
+    pub fn aggs(&self) -> &[Agg] {
+        &self.plan.aggs
+    }
+
+    /// Length of the windows that rows are taken into, if there are any: of panes, where windows
+    /// slide.
+    pub fn every(&self) -> Option<i64> {
+        self.plan.window.pane()
+    }
+
+    /// The watermark that closes windows, when the rows' own is there.
+    pub fn closing(&self, watermark: i64) -> i64 {
+        watermark.saturating_sub(self.plan.lateness_ns)
+    }
+
+    /// What makes its sessions, if its groups are that.
+    pub fn session(&self) -> Option<Session> {
+        match self.plan.window {
+            Window::Session(session) => Some(session),
+            _ => None,
+        }
+    }
+
+    /// Words of a row between its key and its first aggregate.
+    pub(super) fn head(&self) -> usize {
+        self.session().map_or(0, session_words::head)
+    }
+
+    /// Rows that one table may have.
+    pub(super) fn max_rows(&self) -> u64 {
+        let max = self.plan.max_groups;
+        match self.session() {
+            None => max,
+            Some(_) => max.saturating_mul(2).saturating_add(SESSIONS_WAITING_MAX as u64),
+        }
+    }
+
+    /// Whether groups may start here: windows and panes do at multiples of their length, sessions
+    /// come out at ticks or at the end of the input.
+    pub(crate) fn is_start(&self, start: i64) -> bool {
+        match (self.session(), self.every()) {
+            (Some(session), _) => start == session.tick(start) || start == i64::MAX,
+            (None, Some(every)) => start == window_start(start, every),
+            (None, None) => start == 0,
+        }
+    }
+
+    /// Whether the groups that start here are all there once the watermark is there: of sessions
+    /// those that came out at this tick.
+    pub(crate) fn is_closed(&self, start: i64, watermark: i64) -> bool {
+        match (self.session(), self.every()) {
+            (Some(session), _) => start <= session.tick(watermark),
+            (None, Some(every)) => start < window_start(self.closing(watermark), every),
+            (None, None) => false,
+        }
+    }
+
+    /// The watermark that rows put out by a close at `watermark` obey.
+    pub fn downstream(&self, watermark: i64) -> i64 {
+        let closing = self.closing(watermark);
+        match (self.plan.window, self.every()) {
+            (Window::Sliding { over, every }, Some(pane)) => {
+                let closed = (closing as i128).div_euclid(pane as i128) * pane as i128;
+                downstream(closed, over, every)
+            }
+            (Window::Session(session), _) => session.downstream(watermark),
+            (_, Some(d)) => window_start(closing, d),
+            (_, None) => i64::MIN,
+        }
+    }
+}
