@@ -21,6 +21,7 @@ mod producer;
 mod receiver;
 mod refused;
 mod share;
+mod spread;
 mod streams;
 #[cfg(test)]
 mod tests;

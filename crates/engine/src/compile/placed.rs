@@ -1,8 +1,12 @@
 //! A program whose stages have their places.
 
 use crate::functions::BuildContext;
+use crate::options::Options;
+use crate::room::fit;
+use std::borrow::Cow;
 use weir_plan::Program;
 use weir_plan::physical::Physical;
+use weir_plan::place::Placement;
 
 /// A placed program that is compiled, level by level.
 #[derive(Clone, Copy)]
@@ -10,4 +14,35 @@ pub(crate) struct Placed<'a> {
     pub(crate) program: &'a Program,
     pub(crate) plan: &'a Physical,
     pub(crate) with: BuildContext<'a>,
+}
+
+/// A program with bounds that fit into the memory of this machine, and its physical plan.
+pub(crate) struct FittedProgram<'a> {
+    program: Cow<'a, Program>,
+    plan: Physical,
+    with: BuildContext<'a>,
+}
+
+impl<'a> FittedProgram<'a> {
+    /// Fits the default bounds of a program for so many workers. Where its stages run depends on
+    /// the bounds that queries name, not on those of this machine.
+    pub(crate) fn new(
+        program: &'a Program,
+        placement: &Placement,
+        workers: usize,
+        options: &Options,
+        with: BuildContext<'a>,
+    ) -> FittedProgram<'a> {
+        let program = match options.memory {
+            Some(memory) => Cow::Owned(fit(program, with.functions, memory, workers).0),
+            None => Cow::Borrowed(program),
+        };
+        let plan = Physical::placed(&program, placement);
+        FittedProgram { program, plan, with }
+    }
+
+    /// What is compiled, level by level.
+    pub(crate) fn placed(&self) -> Placed<'_> {
+        Placed { program: &self.program, plan: &self.plan, with: self.with }
+    }
 }

@@ -5,13 +5,13 @@ use super::message::{
     EndOf, MAGIC, MessageTarget, write_closed, write_counts, write_end, write_losses, write_window,
 };
 use super::print::Targets;
-use super::refused::{Crossing, Refused, crossings};
+use super::refused::{Crossing, Refused};
 use super::share::{PacketShare, Sharing};
+use super::spread::SpreadPlan;
 use crate::clock::Clock;
-use crate::compile::Placed;
 use crate::counters::Ledger;
 use crate::feed::{Feed, Times};
-use crate::functions::{BuildContext, Functions};
+use crate::functions::Functions;
 use crate::level::Closed;
 use crate::level::worker::WorkerLevel;
 use crate::limits::MESSAGE_BYTES;
@@ -19,11 +19,9 @@ use crate::losses::LossNotes;
 use crate::ops::groups::written::WrittenGroups;
 use crate::options::Options;
 use crate::outcome::{Outcome, RunError};
-use crate::room::fit;
 use std::io;
 use weir_packet::source::{FrameBatch, Source};
 use weir_plan::physical::Physical;
-use weir_plan::place::place;
 use weir_plan::{AggFunc, Input, Program};
 
 /// Who writes messages.
@@ -122,22 +120,14 @@ impl Producer {
         options: &Options,
         id: ProducerId,
     ) -> Result<Producer, Refused> {
-        let (crossings, _) = crossings(plan)?;
-        let targets = Targets::of(plan, &crossings, functions.signatures())?;
-        let program = plan.program();
-        let placement = place(&program);
-        if Physical::placed(&program, &placement) != *plan {
-            return Err(Refused::OtherCut);
-        }
-        let fitted = options.memory.map(|memory| fit(&program, functions, memory, 1).0);
-        let bounded = fitted.as_ref().unwrap_or(&program);
-        let with = BuildContext { functions, hash_key: options.hash_key };
-        let over_packets = |p: &usize| program.pipelines[*p].input == Input::Packets;
-        let pipelines: Vec<usize> = (0..program.pipelines.len()).filter(over_packets).collect();
-        let plan = Physical::placed(bounded, &placement);
-        let placed = Placed { program: bounded, plan: &plan, with };
-        let mut level = WorkerLevel::new(placed, &pipelines);
-        level.expect_groups(options.groups_hint);
+        let (spread, level) = SpreadPlan::new(plan, functions, options, |program, placed| {
+            let over_packets = |p: &usize| program.pipelines[*p].input == Input::Packets;
+            let pipelines: Vec<usize> = (0..program.pipelines.len()).filter(over_packets).collect();
+            let mut level = WorkerLevel::new(placed, &pipelines);
+            level.expect_groups(options.groups_hint);
+            level
+        })?;
+        let SpreadPlan { program, crossings, targets } = spread;
         let ordered = |c: &Crossing| {
             let funcs = c.summarize.aggs.iter().map(|agg| agg.func);
             funcs.into_iter().any(|func| matches!(func, AggFunc::First | AggFunc::Last))

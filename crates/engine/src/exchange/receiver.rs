@@ -3,11 +3,11 @@
 use super::codec;
 use super::message::{Body, Message, MessageTarget, UnreadableMessage};
 use super::print::Targets;
-use super::refused::{Refused, crossings};
+use super::refused::Refused;
+use super::spread::SpreadPlan;
 use super::streams::{Consequence, Standing, Streams};
-use crate::compile::Placed;
 use crate::counters::Ledger;
-use crate::functions::{BuildContext, Functions};
+use crate::functions::Functions;
 use crate::level::Closed;
 use crate::level::machine::MachineLevel;
 use crate::level::machine::exits::Exits;
@@ -16,12 +16,10 @@ use crate::losses::Book;
 use crate::ops::groups::{Groups, Spec};
 use crate::options::Options;
 use crate::outcome::{Outcome, RunError};
-use crate::room::fit;
 use crate::rows::{Output, Sink};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use weir_plan::physical::{Physical, PipelineId};
-use weir_plan::place::place;
 
 /// Takes the messages of producers and puts rows out.
 pub struct Receiver {
@@ -128,19 +126,11 @@ impl Receiver {
         options: &Options,
         probes: &[u128],
     ) -> Result<Receiver, Refused> {
-        let (crossings, _) = crossings(plan)?;
-        let targets = Targets::of(plan, &crossings, functions.signatures())?;
-        let program = plan.program();
-        let placement = place(&program);
-        if Physical::placed(&program, &placement) != *plan {
-            return Err(Refused::OtherCut);
-        }
-        let fitted = options.memory.map(|memory| fit(&program, functions, memory, 1).0);
-        let bounded = fitted.as_ref().unwrap_or(&program);
-        let with = BuildContext { functions, hash_key: options.hash_key };
-        let placed_plan = Physical::placed(bounded, &placement);
-        let placed = Placed { program: bounded, plan: &placed_plan, with };
-        let mut machine = MachineLevel::new(placed, Exits::new(&program, None));
+        let (spread, mut machine) =
+            SpreadPlan::new(plan, functions, options, |program, placed| {
+                MachineLevel::new(placed, Exits::new(program, None))
+            })?;
+        let SpreadPlan { program, crossings, targets } = spread;
         let mut nodes = Vec::new();
         for crossing in &crossings {
             let (pipeline, book) = (crossing.node.pipeline, Book::default());

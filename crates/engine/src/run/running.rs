@@ -2,7 +2,7 @@
 
 use super::alone;
 use crate::change::Change;
-use crate::compile::Placed;
+use crate::compile::FittedProgram;
 use crate::counters::Ledger;
 use crate::feed::Feed;
 use crate::functions::{BuildContext, Functions};
@@ -14,13 +14,12 @@ use crate::limits::WORKERS_MAX;
 use crate::options::Options;
 use crate::outcome::RunError;
 use crate::progress::Progress;
-use crate::room::fit;
 use crate::rows::Sink;
 use crate::shard::{self, AtOnce, Parts};
 use std::collections::BTreeSet;
 use weir_plan::change::Continued;
 use weir_plan::keys::FieldSet;
-use weir_plan::physical::{Physical, Tick, ticks};
+use weir_plan::physical::{Tick, ticks};
 use weir_plan::place::{Partition, Placement, merges, place_with};
 use weir_plan::{Input, Program};
 
@@ -48,12 +47,9 @@ impl<'e> Running<'e> {
         placement.ends_early &= options.changes.is_none();
         let workers = options.workers.clamp(1, WORKERS_MAX);
         let lanes = Lanes::new(&program, &placement, workers, options.hash_key);
-        // Where stages run depends on the bounds that queries name, not on those of this machine.
-        let fitted = options.memory.map(|memory| fit(&program, functions, memory, lanes.workers).0);
-        let bounded = fitted.as_ref().unwrap_or(&program);
-        let plan = Physical::placed(bounded, &placement);
         let with = BuildContext { functions, hash_key: options.hash_key };
-        let placed = Placed { program: bounded, plan: &plan, with };
+        let fitted = FittedProgram::new(&program, &placement, lanes.workers, options, with);
+        let placed = fitted.placed();
         let mut machine = MachineLevel::new(placed, exits);
         machine.keep_alive = options.changes.is_some();
         let level = |lane: &Lane| {
