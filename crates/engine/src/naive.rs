@@ -59,17 +59,23 @@
 //! gives up the key whose latest row has the earliest time, judged as its idle time is, and of
 //! several the one whose row came first; a key that is idle already does not count as evicted.
 
+mod aggregate;
 mod call;
 mod clock;
+mod community;
+mod crypto_pan;
 mod done;
 mod ends;
 mod eval;
 mod join;
 mod losses;
+mod paper;
 mod quantile;
 mod rows;
 mod scan;
 mod session;
+mod sketch;
+mod spread;
 mod summarize;
 
 pub use clock::TimeRules;

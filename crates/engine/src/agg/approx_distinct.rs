@@ -27,7 +27,7 @@ use std::any::Any;
 use weir_packet::bits::Bits;
 use weir_packet::column::Column;
 use weir_packet::limits::BATCH;
-use weir_plan::{Type, Value};
+use weir_plan::Type;
 
 /// Registers of a sketch, as a power of two.
 const LG_REGISTERS: u8 = 12;
@@ -87,25 +87,8 @@ pub(super) fn estimate(sketch: &HllSketch) -> u64 {
     sketch.composite_estimate().round() as u64
 }
 
-/// What goes into a sketch for a value: integers, times and IPv4 addresses as the number they are,
-/// everything else as a hash.
-pub(crate) fn item(value: &Value) -> u64 {
-    match value {
-        Value::Absent => 0,
-        Value::Bool(b) => *b as u64,
-        Value::Int(n) | Value::Time(n) | Value::Duration(n) => *n as u64,
-        Value::Float(f) => f.to_bits(),
-        Value::Mac(m) => *m,
-        Value::Str(s) => text(s.as_bytes()),
-        Value::Bytes(b) => text(b),
-        Value::Ip(a) | Value::Net(a, _) => address((a >> 64) as u64, *a as u64),
-        Value::Tuple(parts) => {
-            parts.iter().fold(0, |h, part| hash([h, part.exists() as u64, item(part)]))
-        }
-    }
-}
-
-/// The same for the value in the first parts of a packed key.
+/// What goes into a sketch for the value in the first parts of a packed key: integers, times and
+/// IPv4 addresses as the number they are, everything else as a hash.
 pub(super) fn item_of_key(layout: &Layout, key: &[u64], parts: usize, pool: &Pool) -> u64 {
     let part = |p| {
         layout.part(key, p).map(|raw| match layout.place(p).1 {
@@ -118,17 +101,6 @@ pub(super) fn item_of_key(layout: &Layout, key: &[u64], parts: usize, pool: &Poo
         return part(0).unwrap_or(0);
     }
     (0..parts).map(part).fold(0, |h, v| hash([h, v.is_some() as u64, v.unwrap_or(0)]))
-}
-
-/// About how many different ones there are among these.
-pub(crate) fn count(items: impl Iterator<Item = u64>) -> u64 {
-    let different: std::collections::BTreeSet<u64> = items.collect();
-    if different.len() as u64 <= INLINE {
-        return different.len() as u64;
-    }
-    let mut all = sketch();
-    different.iter().for_each(|&item| all.update(item));
-    estimate(&all)
 }
 
 fn address(high: u64, low: u64) -> u64 {
@@ -328,24 +300,6 @@ mod tests {
     use crate::conform::check_stages;
     use crate::ops::testing::{agg, field, summarize};
     use weir_plan::{AggFunc, Type, Value, Window};
-
-    /// Registers filled on one host merge with those of another, of whatever version.
-    #[test]
-    fn what_goes_into_sketches_never_changes() {
-        let v6 = 0x2001_0db8_0000_0000_0000_0000_0000_0001;
-        let tuple = Value::Tuple(vec![Value::Ip(v6), Value::Int(443), Value::Absent]);
-        let values = [
-            (Value::Int(-1), u64::MAX),
-            (Value::Bool(true), 1),
-            (Value::Ip(0xffff_0a00_0001), 0x0a00_0001),
-            (Value::Ip(v6), 0x53ee_ec05_73f9_b915),
-            (Value::Str("".into()), 0xc9d8_74ca_57d9_e055),
-            (Value::Str("www.example".into()), 0x5e4b_4163_c576_855d),
-            (tuple, 0xadac_229f_8321_9959),
-        ];
-        let got = values.each_ref().map(|(value, _)| super::item(value));
-        assert_eq!(got, values.map(|(_, item)| item), "{got:#x?}");
-    }
 
     #[test]
     fn few_values_are_counted() {

@@ -9,7 +9,7 @@
 //! | Full | beyond 256 Mi values of all groups together a new one is left out, and counted as evicted |
 //! | State | 16 to 128 bytes a different value |
 //! | Merge | counts of equal values add |
-//! | Exact? | the counts are exact; logarithms are floats, added from the rarest value to the most frequent |
+//! | Exact? | the counts are exact; for a value that came `c` times of `n`, `c / n * log2(n / c)` in floats, added from the rarest value to the most frequent |
 
 use super::Finish;
 use super::tally::{CountedValues, ResultReader, Values, total};
@@ -17,7 +17,7 @@ use super::tally::{CountedValues, ResultReader, Values, total};
 pub(super) struct Entropy;
 
 /// The entropy of values that came so often each. Sorts them, so that their order cannot matter.
-pub(crate) fn entropy(counts: &mut [u64]) -> f64 {
+fn entropy(counts: &mut [u64]) -> f64 {
     counts.sort_unstable();
     let n = total(counts.iter().copied()) as f64;
     counts.iter().fold(0.0, |sum, &c| sum + c as f64 / n * (n / c as f64).log2())

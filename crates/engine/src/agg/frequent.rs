@@ -46,7 +46,7 @@ impl Frequent {
 }
 
 /// Values with their counts as text; `None` if it would be too long.
-pub(crate) fn listed(values: impl Iterator<Item = (Value, u64)>) -> Option<String> {
+fn listed(values: impl Iterator<Item = (Value, u64)>) -> Option<String> {
     let mut text = String::new();
     for (value, times) in values {
         let blank = if text.is_empty() { "" } else { " " };

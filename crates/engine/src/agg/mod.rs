@@ -8,7 +8,7 @@
 
 mod aggregate;
 mod any_all;
-pub(crate) mod approx_distinct;
+mod approx_distinct;
 mod avg;
 mod bit_or;
 mod build;
@@ -19,10 +19,10 @@ mod count;
 mod distinct;
 mod distinct_up_to;
 pub(crate) mod end_reason;
-pub(crate) mod entropy;
+mod entropy;
 mod first_last;
 mod fixed;
-pub(crate) mod frequent;
+mod frequent;
 mod fused;
 mod fuzz;
 mod grouped;
@@ -45,6 +45,4 @@ pub use cells::{Cells, CellsRef};
 pub use fused::{CellStep, FUSED_MAX, Taken, update as update_fused};
 pub use fuzz::fuzz_partial;
 pub use input::Input;
-pub(crate) use rate::per_second;
 pub use states::{StateKind, States};
-pub(crate) use variance::{Exact, RunningSpread};

@@ -9,7 +9,7 @@
 //! | Over nothing | 0 |
 //! | State | 16 bytes a group |
 //! | Merge | sum |
-//! | Exact? | the sum is exact, then divided as floats |
+//! | Exact? | the float nearest to the quotient |
 
 use super::fixed::{CellsResult, Fixed, add_wide, wide};
 use super::{Cells, Input, StateKind};
@@ -20,9 +20,16 @@ pub(super) struct Rate {
     pub(super) window_ns: i64,
 }
 
-/// A sum over a window as so much a second.
-pub(crate) fn per_second(sum: i128, window_ns: i64) -> f64 {
-    sum as f64 * 1e9 / window_ns as f64
+/// A sum over a window as so much a second: the nearest float.
+fn per_second(sum: i128, window_ns: i64) -> f64 {
+    let billionths = sum.unsigned_abs().saturating_mul(1_000_000_000);
+    let window = window_ns as u128;
+    // As many bits as there can be; those that a float has no room for only say where to round.
+    let shift = billionths.leading_zeros().min(127);
+    let shifted = billionths << shift;
+    let quotient = (shifted / window) | u128::from(!shifted.is_multiple_of(window));
+    let size = quotient as f64 / (1u128 << shift) as f64;
+    if sum < 0 { -size } else { size }
 }
 
 impl Fixed<2> for Rate {
@@ -69,6 +76,16 @@ mod tests {
         let max = Given::Int(i64::MAX);
         let twice = 2.0 * i64::MAX as f64;
         check(AggFunc::Rate(1_000_000_000), &Type::Int, &[max.clone(), max], Value::Float(twice));
+    }
+
+    /// The sum was multiplied by 10^9 and divided again, and rounded each time.
+    #[test]
+    fn a_rate_over_whole_seconds_was_off_in_its_last_digit() {
+        let over = |s: i64| AggFunc::Rate(s * 1_000_000_000);
+        let sum = [Given::Int(65_022_366_840)];
+        check(over(1), &Type::Int, &sum, Value::Float(65_022_366_840.0));
+        check(over(60), &Type::Int, &sum, Value::Float(65_022_366_840.0 / 60.0));
+        check(over(1), &Type::Int, &[Given::Int(-1 << 60)], Value::Float(-(1i64 << 60) as f64));
     }
 
     #[test]

@@ -53,7 +53,7 @@ impl To {
 
 /// Count, sum and sum of squares of integers, exactly: the sum in two words, the squares in three.
 #[derive(Clone, Copy, Default, Debug)]
-pub(crate) struct Exact {
+struct Exact {
     n: u64,
     sum: [u64; 2],
     squares: [u64; 3],
@@ -71,7 +71,7 @@ impl Exact {
 
     /// Takes a value in.
     #[inline(always)]
-    pub(crate) fn add(&mut self, v: i64) {
+    fn add(&mut self, v: i64) {
         let square = (v.unsigned_abs() as u128).pow(2);
         self.n += 1;
         self.add_sums(v as i128, [square as u64, (square >> 64) as u64, 0]);
@@ -94,7 +94,7 @@ impl Exact {
     }
 
     /// The sample variance: (n * squares - sum^2) / n / (n - 1), the difference without rounding.
-    pub(crate) fn variance(&self) -> Option<f64> {
+    fn variance(&self) -> Option<f64> {
         if self.n < 2 {
             return None;
         }
@@ -107,9 +107,18 @@ impl Exact {
             let (x, again) = x.overflowing_sub(borrow as u64);
             (*word, borrow) = (x, under || again);
         }
-        let spread = words.iter().rev().fold(0.0, |x, &w| x * (1u128 << 64) as f64 + w as f64);
-        Some(spread / self.n as f64 / (self.n - 1) as f64)
+        Some(nearest(&words) / self.n as f64 / (self.n - 1) as f64)
     }
+}
+
+/// The float nearest to a number given as words, the lowest first.
+fn nearest(words: &[u64; 4]) -> f64 {
+    let top = words.iter().rposition(|&w| w > 0).unwrap_or(0).max(1);
+    let high = (words[top] as u128) << 64 | words[top - 1] as u128;
+    // What lies below 65 bits or more only says where to round.
+    let rest = words[..top - 1].iter().any(|&w| w > 0);
+    let unit = (1u128 << 64) as f64;
+    (1..top).fold((high | u128::from(rest)) as f64, |x, _| x * unit)
 }
 
 /// The product of two numbers given as words, the lowest first; the factors have at most four.
@@ -128,7 +137,7 @@ fn product(a: &[u64], b: &[u64]) -> [u64; 4] {
 
 /// Count, mean, and the sum of squared distances from it, kept as floats.
 #[derive(Clone, Copy, Default, Debug)]
-pub(crate) struct RunningSpread {
+struct RunningSpread {
     n: u64,
     mean: f64,
     spread: f64,
@@ -145,7 +154,7 @@ impl RunningSpread {
 
     /// Takes a value in.
     #[inline(always)]
-    pub(crate) fn add(&mut self, x: f64) {
+    fn add(&mut self, x: f64) {
         self.n += 1;
         let before = x - self.mean;
         self.mean += before / self.n as f64;
@@ -153,7 +162,7 @@ impl RunningSpread {
     }
 
     /// Takes other values in.
-    pub(crate) fn merge(&mut self, other: &RunningSpread) {
+    fn merge(&mut self, other: &RunningSpread) {
         if self.n == 0 || other.n == 0 {
             if self.n == 0 {
                 *self = *other;
@@ -168,7 +177,7 @@ impl RunningSpread {
     }
 
     /// The sample variance.
-    pub(crate) fn variance(&self) -> Option<f64> {
+    fn variance(&self) -> Option<f64> {
         (self.n >= 2).then(|| self.spread / (self.n - 1) as f64)
     }
 }
@@ -266,6 +275,15 @@ mod tests {
         check(AggFunc::Stddev, &Type::Int, &ends, Value::Float(2f64.powf(63.5)));
         let ends = [Given::Duration(i64::MIN), Given::Duration(i64::MAX)];
         check(AggFunc::Stddev, &Type::Duration, &ends, Value::Absent);
+    }
+
+    /// The high and the low half of a large number were rounded each for itself.
+    #[test]
+    fn the_variance_of_large_integers_was_off_in_its_last_digit() {
+        let (a, b) = (988_366_326_972, 1_000_506_172_259);
+        let apart = i128::from(b - a).pow(2);
+        let values = [Given::Int(a), Given::Int(b)];
+        check(AggFunc::Variance, &Type::Int, &values, Value::Float(apart as f64 / 2.0));
     }
 
     #[test]

@@ -1,8 +1,7 @@
 //! Functions of the naive model: one call, over values that are there.
 
 use super::eval::{Eval, declared, float, of_type, text, word};
-use crate::anonymize::CryptoPan;
-use crate::community::{self, Tuple};
+use super::{community, crypto_pan};
 use regex::{Regex, bytes};
 use std::net::IpAddr;
 use weir_packet::time::rfc3339;
@@ -16,14 +15,7 @@ impl Eval<'_> {
             return Value::Bool(args[0].exists());
         }
         if let Func::CommunityId { seed } = func {
-            let part = |k: usize| match args.get(k) {
-                Some(Value::Ip(bits)) => Some(*bits),
-                Some(Value::Int(n)) => Some(*n as u64 as u128),
-                _ => None,
-            };
-            let id = Tuple::of(part).and_then(|t| community::id(*seed, &t));
-            let text = |id: [u8; community::LEN]| String::from_utf8(id.to_vec()).expect("ASCII");
-            return id.map_or(Value::Absent, |id| Value::Str(text(id).into()));
+            return community::id(*seed, args);
         }
         if args.contains(&Value::Absent) {
             let predicate = func.always_present(&[]) && *ty == Type::Bool;
@@ -61,7 +53,7 @@ impl Eval<'_> {
                 table.0.find(key).map_or(Value::Absent, |text| Value::Str(text.into()))
             }
             (Func::Anonymize(key), [Value::Ip(a)]) => {
-                Value::Ip(CryptoPan::new(&key.0).anonymize(*a))
+                Value::ip(crypto_pan::Key::new(key.0).ip(Value::to_ip(*a)))
             }
             (Func::User(i), args) => declared(ty, self.functions.scalar_at(*i)(args)),
             _ if matches!(ty, Type::Int | Type::Float | Type::Duration) => {

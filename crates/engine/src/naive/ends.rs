@@ -1,7 +1,6 @@
 //! Ends in the model: the first arm that holds, its acts one by one, each frame a `Vec` of bytes.
 
-use super::{Row, Steps};
-use crate::anonymize::Anonymizer;
+use super::{Row, Steps, crypto_pan};
 use crate::counters::Traffic;
 use crate::egress::Frame;
 use std::collections::BTreeMap;
@@ -10,6 +9,7 @@ use weir_packet::egress::Outlet;
 use weir_packet::fields::FieldId;
 use weir_packet::interface::Via;
 use weir_packet::limits::CAPLEN_MAX;
+use weir_packet::rewrite::Rewriter;
 use weir_packet::source::{FrameBatch, LinkType};
 use weir_plan::ends::{Act, Edit, Ends, To, mix, text_word};
 use weir_plan::{Expr, Type, Value};
@@ -75,7 +75,9 @@ impl Steps<'_> {
                 }
                 Edit::Tag(_) => self.ends.untagged += 1,
                 Edit::Anonymize(how) => {
-                    Anonymizer::new(*how).rewrite(packet.link, &mut bytes, len);
+                    let mut names = crypto_pan::Key::new(how.key.0);
+                    let which = how.addresses;
+                    Rewriter::default().rewrite(packet.link, &mut bytes, len, which, &mut names);
                 }
             }
         }

@@ -1,15 +1,11 @@
-//! Expressions and aggregates of the naive model: one row, one value at a time.
+//! Expressions of the naive model: one row, one value at a time.
 
-use super::{Row, quantile};
-use crate::agg::entropy::entropy;
-use crate::agg::frequent::listed;
-use crate::agg::{Exact, RunningSpread, approx_distinct, per_second};
+use super::Row;
 use crate::functions::Functions;
 use crate::limits::TEXT_MAX;
 use regex::Regex;
-use std::collections::{BTreeMap, BTreeSet};
-use weir_plan::place::rounds;
-use weir_plan::{Agg, AggFunc, BinaryOp, Expr, ExprKind, Func, Member, Type, UnaryOp, Value};
+use std::collections::BTreeMap;
+use weir_plan::{Agg, BinaryOp, Expr, ExprKind, Func, Member, Type, UnaryOp, Value};
 
 /// Evaluates, and counts what is undefined.
 pub(super) struct Eval<'a> {
@@ -170,149 +166,6 @@ impl<'a> Eval<'a> {
         self.undefined += 1;
         Value::Absent
     }
-
-    /// What an aggregate makes of the values of a group, none of them absent. Over none the result
-    /// is absent, but counts are 0 and a registered aggregate says itself what it is.
-    pub(super) fn aggregate(&mut self, agg: &Agg, values: &[Value]) -> Value {
-        let words = || values.iter().map(|v| word(v) as i128);
-        match (agg.func, values) {
-            (AggFunc::Count | AggFunc::Late, _) => Value::Int(values.len() as i64),
-            (AggFunc::Distinct, _) => {
-                Value::Int(values.iter().collect::<BTreeSet<_>>().len() as i64)
-            }
-            (AggFunc::DistinctUpTo(limit), _) => {
-                let different: BTreeSet<&Value> = values.iter().collect();
-                Value::Int(match different.len() as u64 {
-                    n if n <= limit => n as i64,
-                    _ => {
-                        let items = different.into_iter().map(|v| item(v, agg));
-                        approx_distinct::count(items).max(limit + 1) as i64
-                    }
-                })
-            }
-            (AggFunc::ApproxDistinct, _) => {
-                Value::Int(approx_distinct::count(values.iter().map(|v| item(v, agg))) as i64)
-            }
-            (AggFunc::EndReason, _) => unreachable!("sessions know it"),
-            (AggFunc::Completeness, _) => unreachable!("it is not of values"),
-            (AggFunc::User(i), _) => {
-                let mut state = self.functions.aggregate_at(i)();
-                values.iter().for_each(|v| state.update(v));
-                declared(&agg.ty, state.finish())
-            }
-            (AggFunc::Rate(window_ns), _) => {
-                let one = |v: &Value| if agg.arg.is_some() { word(v) as i128 } else { 1 };
-                Value::Float(per_second(values.iter().map(one).sum(), window_ns))
-            }
-            (_, []) => Value::Absent,
-            (AggFunc::Quantile(q), _) => quantile::of(q, values),
-            (AggFunc::Entropy, _) => {
-                Value::Float(entropy(&mut tally(values).into_values().collect::<Vec<_>>()))
-            }
-            (AggFunc::Histogram, _) => self.list(tally(values)),
-            (AggFunc::Frequent(n), _) => {
-                let mut all: Vec<_> = tally(values).into_iter().collect();
-                // Stable: those equally frequent stay in the order of their values.
-                all.sort_by_key(|(_, times)| std::cmp::Reverse(*times));
-                self.list(all.into_iter().take(n as usize))
-            }
-            (_, [Value::Float(_), ..]) if rounds(agg) => self.rounded(agg, &[values.to_vec()]),
-            (AggFunc::Variance | AggFunc::Stddev, _) => self.exact_spread(agg, values),
-            (AggFunc::Sum, _) => self.checked(&agg.ty, i64::try_from(words().sum::<i128>()).ok()),
-            (AggFunc::Avg, [Value::Duration(_), ..]) => {
-                Value::Duration((words().sum::<i128>() / values.len() as i128) as i64)
-            }
-            (AggFunc::Avg, _) => Value::Float(words().sum::<i128>() as f64 / values.len() as f64),
-            (AggFunc::Min, _) => values.iter().min().cloned().expect("there are values"),
-            (AggFunc::Max, _) => values.iter().max().cloned().expect("there are values"),
-            (AggFunc::First, [first, ..]) => first.clone(),
-            (AggFunc::Last, [.., last]) => last.clone(),
-            (AggFunc::Any, _) => Value::Bool(values.contains(&Value::Bool(true))),
-            (AggFunc::All, _) => Value::Bool(!values.contains(&Value::Bool(false))),
-            (AggFunc::BitOr, _) => Value::Int(values.iter().fold(0, |bits, v| bits | word(v))),
-        }
-    }
-
-    /// Values and how often each came, as text.
-    fn list<'v>(&mut self, values: impl IntoIterator<Item = (&'v Value, u64)>) -> Value {
-        match listed(values.into_iter().map(|(v, times)| (v.clone(), times))) {
-            Some(text) => Value::Str(text.into()),
-            None => self.undefined(),
-        }
-    }
-
-    /// An aggregate that rounds, of floats that came in several parts: what each part comes to, one
-    /// after the other.
-    pub(super) fn rounded(&mut self, agg: &Agg, parts: &[Vec<Value>]) -> Value {
-        let n: usize = parts.iter().map(Vec::len).sum();
-        let sum = |part: &Vec<Value>| part.iter().map(float).fold(0.0, |sum, v| sum + v);
-        let sums = || parts.iter().map(sum).fold(0.0, |all, sum| all + sum);
-        match agg.func {
-            _ if n == 0 => Value::Absent,
-            AggFunc::Sum => self.checked_float(sums()),
-            AggFunc::Avg => self.checked_float(sums() / n as f64),
-            _ => {
-                let mut all = RunningSpread::default();
-                for part in parts {
-                    let mut one = RunningSpread::default();
-                    part.iter().for_each(|v| one.add(float(v)));
-                    all.merge(&one);
-                }
-                self.spread(agg, all.variance())
-            }
-        }
-    }
-
-    /// The variance of a sample of integers, or its root.
-    fn exact_spread(&mut self, agg: &Agg, values: &[Value]) -> Value {
-        let mut all = Exact::default();
-        values.iter().for_each(|v| all.add(word(v)));
-        self.spread(agg, all.variance())
-    }
-
-    /// A variance, or its root.
-    fn spread(&mut self, agg: &Agg, variance: Option<f64>) -> Value {
-        let Some(variance) = variance else { return Value::Absent };
-        match (agg.func, &agg.ty) {
-            (AggFunc::Variance, _) => self.checked_float(variance),
-            (_, Type::Duration) => {
-                let ns = variance.sqrt();
-                self.checked(&agg.ty, (ns < -(i64::MIN as f64)).then_some(ns as i64))
-            }
-            _ => self.checked_float(variance.sqrt()),
-        }
-    }
-}
-
-/// What goes into a sketch for a value of the argument of `agg`, tuples within tuples taken apart.
-fn item(v: &Value, agg: &Agg) -> u64 {
-    let mut parts = Vec::new();
-    if let Some(arg) = &agg.arg {
-        flatten(v, arg, &mut parts);
-    }
-    match &parts[..] {
-        [one] => approx_distinct::item(one),
-        _ => approx_distinct::item(&Value::Tuple(parts)),
-    }
-}
-
-fn flatten(v: &Value, e: &Expr, out: &mut Vec<Value>) {
-    match (&e.kind, v) {
-        (ExprKind::Tuple(parts), Value::Tuple(values)) => {
-            parts.iter().zip(values).for_each(|(part, v)| flatten(v, part, out));
-        }
-        (ExprKind::Tuple(parts), _) => {
-            parts.iter().for_each(|part| flatten(&Value::Absent, part, out));
-        }
-        _ => out.push(v.clone()),
-    }
-}
-
-/// How often each value came.
-fn tally(values: &[Value]) -> BTreeMap<&Value, u64> {
-    let mut times = BTreeMap::new();
-    values.iter().for_each(|v| *times.entry(v).or_insert(0) += 1);
-    times
 }
 
 /// A value from the form in which columns store it.
@@ -526,40 +379,6 @@ mod tests {
         ] {
             let kind = ExprKind::In(Box::new(constant(v)), vec![member]);
             check(Type::Bool, kind, Bool(expected), 0);
-        }
-    }
-
-    #[test]
-    fn aggregates() {
-        use AggFunc::*;
-        let functions = Functions::default();
-        let ints = [Int(3), Int(-1), Int(3)];
-        let spans = [Duration(3), Duration(-4)];
-        let most = [Int(i64::MAX), Int(i64::MAX)];
-        for (func, ty, values, expected, undefined) in [
-            (Count, Type::Int, &ints[..], Int(3), 0),
-            (Sum, Type::Int, &ints, Int(5), 0),
-            (Sum, Type::Int, &most, Absent, 1),
-            (Avg, Type::Float, &ints[..2], Float(1.0), 0),
-            (Avg, Type::Float, &most, Float(i64::MAX as f64), 0),
-            (Avg, Type::Duration, &spans, Duration(0), 0),
-            (Min, Type::Int, &ints, Int(-1), 0),
-            (Max, Type::Int, &ints, Int(3), 0),
-            (First, Type::Int, &ints[1..], Int(-1), 0),
-            (Last, Type::Int, &ints[..2], Int(-1), 0),
-            (Distinct, Type::Int, &ints, Int(2), 0),
-            (BitOr, Type::Int, &ints[..1], Int(3), 0),
-            (Any, Type::Bool, &[Bool(false)], Bool(false), 0),
-            (All, Type::Bool, &[Bool(true), Bool(false)], Bool(false), 0),
-            (Count, Type::Int, &[], Int(0), 0),
-            (Distinct, Type::Int, &[], Int(0), 0),
-            (Sum, Type::Int, &[], Absent, 0),
-            (All, Type::Bool, &[], Absent, 0),
-        ] {
-            let agg = Agg { name: "x".into(), func, arg: None, cond: None, ty };
-            let mut eval = Eval::new(&functions);
-            let got = eval.aggregate(&agg, values);
-            assert_eq!((got, eval.undefined), (expected, undefined), "{func:?} of {values:?}");
         }
     }
 }
