@@ -133,7 +133,7 @@ const XOR: u8 = 2;
 /// Toeplitz's hash is symmetric where its key repeats after 16 bits, which makes all bits that far
 /// apart count the same (Woo and Park, "Scalable TCP Session Monitoring with Symmetric Receive-side
 /// Scaling", 2012), or where the card makes source and destination one.
-fn symmetric(spread: &ethtool::Spread) -> Option<bool> {
+fn symmetric(spread: &ethtool::RssSettings) -> Option<bool> {
     let repeats = |key: &[u8]| key.len() > 2 && key.iter().zip(&key[2..]).all(|(a, b)| a == b);
     match spread.function {
         _ if spread.symmetric != 0 => Some(true),
@@ -151,7 +151,7 @@ mod tests {
     fn hashes_are_symmetric_or_not() {
         let of = |function, symmetric, key: &[u8]| {
             let key = key.to_vec();
-            super::symmetric(&ethtool::Spread { function, symmetric, key, tcp: None })
+            super::symmetric(&ethtool::RssSettings { function, symmetric, key, tcp: None })
         };
         assert_eq!(of(TOEPLITZ, 0, &[0x6d, 0x5a].repeat(20)), Some(true));
         assert_eq!(of(TOEPLITZ, 0, &[0x6d, 0x5a, 0x56, 0xda]), Some(false));

@@ -1,6 +1,6 @@
 //! Capture filters as tcpdump users type them: compiled by libpcap, run by [`crate::cbpf`].
 
-use crate::cbpf::{Instruction, Program, ProgramError};
+use crate::cbpf::{ClassicProgram, Instruction, ProgramError};
 use crate::sys::libpcap::{self, CompileError};
 use std::fmt;
 use weir_packet::pcap::{ByteOrder, FileHeader};
@@ -25,9 +25,9 @@ pub struct Filter {
 
 #[derive(Clone, Debug)]
 struct Compiled {
-    program: Program,
+    program: ClassicProgram,
     /// For frames of BSD loopback from a big-endian machine.
-    big_endian: Option<Program>,
+    big_endian: Option<ClassicProgram>,
 }
 
 /// Why an expression can't be used.
@@ -148,7 +148,8 @@ impl Filter {
     }
 
     fn compile(&self, link: LinkType) -> Result<Compiled, FilterError> {
-        let program = |order| Program::new(&self.code(link, order)?).map_err(FilterError::Program);
+        let program =
+            |order| ClassicProgram::new(&self.code(link, order)?).map_err(FilterError::Program);
         Ok(Compiled {
             program: program(ByteOrder::Little)?,
             big_endian: match link {
@@ -162,7 +163,7 @@ impl Filter {
 impl Compiled {
     /// BSD loopback begins with a small number in the byte order of the machine that captured: two
     /// leading zeros tell which.
-    fn program(&self, frame: &[u8]) -> &Program {
+    fn program(&self, frame: &[u8]) -> &ClassicProgram {
         match &self.big_endian {
             Some(big_endian) if frame.starts_with(&[0, 0]) => big_endian,
             _ => &self.program,

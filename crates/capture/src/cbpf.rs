@@ -91,7 +91,7 @@ impl std::error::Error for ProgramError {}
 
 /// A program that is known to end and to stay within its bounds.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Program {
+pub struct ClassicProgram {
     code: Vec<Op>,
 }
 
@@ -157,17 +157,17 @@ enum Test {
     AnyBit,
 }
 
-impl Program {
+impl ClassicProgram {
     /// Checks a program.
     ///
     /// # Errors
     /// When it could run off its end, run for ever, or holds an instruction that is not one.
-    pub fn new(code: &[Instruction]) -> Result<Program, ProgramError> {
+    pub fn new(code: &[Instruction]) -> Result<ClassicProgram, ProgramError> {
         if code.is_empty() || code.len() > FILTER_INSTRUCTIONS_MAX {
             return Err(ProgramError::Length(code.len()));
         }
         let ops = (0..code.len()).map(|at| check(code, at)).collect::<Result<_, _>>()?;
-        Ok(Program { code: ops })
+        Ok(ClassicProgram { code: ops })
     }
 
     /// Runs the program over the captured bytes of a frame of `len` bytes on the wire. 0 rejects
@@ -369,7 +369,7 @@ mod tests {
     }
 
     fn run(code: &[Instruction], frame: &[u8], len: u32) -> u32 {
-        Program::new(code).unwrap().run(frame, len)
+        ClassicProgram::new(code).unwrap().run(frame, len)
     }
 
     #[test]
@@ -421,7 +421,7 @@ mod tests {
     #[test]
     fn what_could_go_wrong_is_refused() {
         let check = |code: &[Instruction], expected| {
-            assert_eq!(Program::new(code).map(|_| ()), Err(expected));
+            assert_eq!(ClassicProgram::new(code).map(|_| ()), Err(expected));
         };
         check(&[], ProgramError::Length(0));
         check(&[i(0, 0, 0, 0)], ProgramError::Jump { at: 0 });
@@ -535,7 +535,7 @@ mod tests {
         ) {
             // Four returns: every short jump before them lands.
             code.extend([i(0x16, 0, 0, 0); 4]);
-            if let Ok(program) = Program::new(&code) {
+            if let Ok(program) = ClassicProgram::new(&code) {
                 prop_assert_eq!(program.run(&frame, len), naive(&code, &frame, len));
             }
         }
@@ -547,7 +547,7 @@ mod tests {
         ) {
             let code: Vec<_> =
                 code.into_iter().map(|(c, jt, jf, k)| i(c.into(), jt % 4, jf % 4, k)).collect();
-            if let Ok(program) = Program::new(&code) {
+            if let Ok(program) = ClassicProgram::new(&code) {
                 prop_assert_eq!(program.run(&frame, 60), naive(&code, &frame, 60));
             }
         }

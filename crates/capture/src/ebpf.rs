@@ -1,6 +1,6 @@
 //! Programs for the kernel's eBPF machine, written as Rust values.
 //!
-//! An [`Assembler`] takes [instructions](Instruction) and labels and gives a [`Code`], whose jumps
+//! An [`Assembler`] takes [instructions](EbpfInstruction) and labels and gives a [`Code`], whose jumps
 //! and operands are checked; [`Program::load`] hands that to the kernel, whose verifier has the
 //! last word. No compiler, no object files. The instruction set is that of RFC 9669; what prints
 //! reads as `bpftool prog dump xlated` does.
@@ -32,4 +32,6 @@ pub use crate::sys::bpf::{
 };
 pub use assembler::{AssembleError, Assembler, Code, Fault, Label};
 pub use encoding::{DecodeError, Slot};
-pub use instruction::{Alu, Atomic, Bits, Cond, Helper, Instruction, Operand, Order, Reg, Size};
+pub use instruction::{
+    Alu, Atomic, Bits, Cond, EbpfInstruction, Endianness, Helper, Operand, Reg, Size,
+};

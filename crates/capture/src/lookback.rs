@@ -21,7 +21,7 @@ use crate::limits::{
     LOOKBACK_OPEN_MAX, LOOKBACK_QUEUE_BYTES, LOOKBACK_SLACK_NS,
 };
 use file::{CaptureFile, Missed, is_plain};
-use ring::{Kept, Ring};
+use ring::{FrameRing, Kept};
 use std::collections::HashMap;
 use std::io;
 use std::ops::Range;
@@ -40,7 +40,7 @@ use writer::{Make, Writer, in_folder};
 
 /// How much is kept, and where files go.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct LookbackOptions {
     /// Bytes of memory for frames; each takes 24 more than there are of it.
     pub bytes: usize,
     /// The folder of the files.
@@ -49,16 +49,16 @@ pub struct Options {
     pub files_max: u64,
     /// Bytes of frames that one file takes at most.
     pub file_bytes_max: u64,
-    /// What becomes of frames while more wait to be written than [`Options::queue_bytes_max`].
+    /// What becomes of frames while more wait to be written than [`LookbackOptions::queue_bytes_max`].
     pub when_full: WhenFull,
     /// Bytes that wait to be written at most; each open file has up to 64 KiB and a frame besides.
     pub queue_bytes_max: usize,
 }
 
-impl Options {
+impl LookbackOptions {
     /// Of this many bytes, files in the current folder, for which reading waits.
-    pub fn new(bytes: usize) -> Options {
-        Options {
+    pub fn new(bytes: usize) -> LookbackOptions {
+        LookbackOptions {
             bytes,
             folder: PathBuf::from("."),
             files_max: LOOKBACK_FILES_MAX,
@@ -86,7 +86,7 @@ pub struct Wanted {
 
 /// What became of what was asked for.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct Captures {
+pub struct LookbackCounts {
     /// Files that were made.
     pub files: u64,
     /// Frames in them.
@@ -112,7 +112,7 @@ pub struct Captures {
     pub error: Option<String>,
 }
 
-impl Captures {
+impl LookbackCounts {
     fn fail(&mut self, name: &str, error: &io::Error) {
         self.failed += 1;
         self.error.get_or_insert_with(|| format!("{name}: {error}"));
@@ -121,15 +121,15 @@ impl Captures {
 
 /// What became of what was asked for so far, for any thread.
 #[derive(Clone, Default)]
-pub struct Tally(Arc<Mutex<Captures>>);
+pub struct Tally(Arc<Mutex<LookbackCounts>>);
 
 impl Tally {
     /// Now.
-    pub fn now(&self) -> Captures {
+    pub fn now(&self) -> LookbackCounts {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn change(&self, change: impl FnOnce(&mut Captures)) {
+    fn change(&self, change: impl FnOnce(&mut LookbackCounts)) {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }
@@ -184,8 +184,8 @@ impl<S> Lookback<S> {
     ///
     /// # Errors
     /// When the system gives no thread.
-    pub fn new(source: S, options: Option<Options>) -> io::Result<Lookback<S>> {
-        let watch = |options: Options| {
+    pub fn new(source: S, options: Option<LookbackOptions>) -> io::Result<Lookback<S>> {
+        let watch = |options: LookbackOptions| {
             let folder = in_folder(options.folder.clone());
             Watch::new(options, folder).map(Box::new)
         };
@@ -210,7 +210,7 @@ impl<S> Lookback<S> {
     /// Ends all files once everything is written, and says what became of them; `None` where
     /// nothing is kept. With [`WhenFull::LeaveOut`] it gives up when nothing could be written for
     /// five seconds, and counts what was not.
-    pub fn finish(&mut self) -> Option<Captures> {
+    pub fn finish(&mut self) -> Option<LookbackCounts> {
         self.watch.as_mut().map(|watch| watch.finish())
     }
 }
@@ -239,8 +239,8 @@ impl<S: Source> Source for Lookback<S> {
 
 /// What looks after files.
 struct Watch {
-    options: Options,
-    ring: Ring,
+    options: LookbackOptions,
+    ring: FrameRing,
     asking: Asking,
     /// How frames are read that have no batch of their own.
     like: FrameBatch,
@@ -306,11 +306,11 @@ impl Key {
 }
 
 impl Watch {
-    fn new(options: Options, make: Make) -> io::Result<Watch> {
+    fn new(options: LookbackOptions, make: Make) -> io::Result<Watch> {
         let tally = Tally::default();
         let (when_full, most) = (options.when_full, options.queue_bytes_max);
         Ok(Watch {
-            ring: Ring::new(options.bytes),
+            ring: FrameRing::new(options.bytes),
             asking: Asking::default(),
             like: FrameBatch::new(),
             names: InterfaceNames::default(),
@@ -374,7 +374,7 @@ impl Watch {
         let from = new.iter().map(|(wanted, _)| wanted.from).min().unwrap_or(i64::MAX);
         let to = new.iter().map(|(wanted, _)| wanted.to).max().unwrap_or(i64::MIN);
         // Batches refer to memory that stays as it is, and that of the ring does not.
-        let ring = std::mem::replace(&mut self.ring, Ring::new(0));
+        let ring = std::mem::replace(&mut self.ring, FrameRing::new(0));
         let mut frames = ring.iter().filter(|frame| (from..=to).contains(&frame.ts)).peekable();
         while let Some(head) = frames.peek() {
             let link = head.link;
@@ -479,7 +479,7 @@ impl Watch {
     }
 
     /// Ends all files, those among them that were asked for just now.
-    fn finish(&mut self) -> Captures {
+    fn finish(&mut self) -> LookbackCounts {
         self.answer();
         self.close(|_| true);
         self.writer.finish();

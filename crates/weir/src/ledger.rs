@@ -2,7 +2,7 @@
 
 use crate::wire;
 use std::fmt::Write as _;
-use weir_capture::lookback::Captures;
+use weir_capture::lookback::LookbackCounts;
 use weir_engine::counters::{Ledger, Traffic};
 use weir_engine::fragments::Counts;
 use weir_engine::limits::JUMP_NS;
@@ -43,7 +43,7 @@ pub(crate) fn render(ledger: &Ledger) -> String {
 
 /// What was lost, a line for each kind: empty where nothing was. A loss is told even to those who
 /// asked for quiet, and is what `--fail-on-loss` fails for.
-pub(crate) fn losses(ledger: &Ledger, around_rows: Option<&Captures>) -> String {
+pub(crate) fn losses(ledger: &Ledger, around_rows: Option<&LookbackCounts>) -> String {
     // Named one by one, so that a count that is added is either a loss or said to be none. Values
     // that are absent, packets in doubt, and what was asked to be left out are none.
     let Ledger {
@@ -90,7 +90,8 @@ pub(crate) fn losses(ledger: &Ledger, around_rows: Option<&Captures>) -> String 
             let _ = writeln!(out, "{name:<10} {n}{text}");
         }
     }
-    let missing = |c: &&Captures| c.missed + c.left_out + c.refused + c.existed + c.failed > 0;
+    let missing =
+        |c: &&LookbackCounts| c.missed + c.left_out + c.refused + c.existed + c.failed > 0;
     if let Some(around) = around_rows.filter(missing) {
         let _ = writeln!(out, "{}", captures(around));
     }
@@ -124,9 +125,9 @@ pub(crate) fn workers(ledger: &Ledger) -> String {
 const MISSED: &str = " left out, which the disk did not take in time";
 
 /// What became of packets around rows.
-pub(crate) fn captures(captures: &Captures) -> String {
-    let Captures { files, frames, short, full, left_out, missed, .. } = captures;
-    let Captures { refused, existed, failed, error, .. } = captures;
+pub(crate) fn captures(captures: &LookbackCounts) -> String {
+    let LookbackCounts { files, frames, short, full, left_out, missed, .. } = captures;
+    let LookbackCounts { refused, existed, failed, error, .. } = captures;
     let mut parts = vec![format!(
         "{frames}{} in {files}{}",
         plural(*frames, " packet"),
@@ -412,15 +413,15 @@ mod tests {
         none.into_iter().for_each(|change| assert_eq!(told(change), ""));
         let around = |around| losses(&Ledger::default(), Some(&around));
         assert_eq!(
-            around(Captures { files: 1, frames: 3, short: 1, full: 1, ..Default::default() }),
+            around(LookbackCounts { files: 1, frames: 3, short: 1, full: 1, ..Default::default() }),
             ""
         );
         for lost in [
-            Captures { missed: 1, ..Default::default() },
-            Captures { left_out: 1, full: 1, ..Default::default() },
-            Captures { refused: 1, ..Default::default() },
-            Captures { existed: 1, ..Default::default() },
-            Captures { failed: 1, ..Default::default() },
+            LookbackCounts { missed: 1, ..Default::default() },
+            LookbackCounts { left_out: 1, full: 1, ..Default::default() },
+            LookbackCounts { refused: 1, ..Default::default() },
+            LookbackCounts { existed: 1, ..Default::default() },
+            LookbackCounts { failed: 1, ..Default::default() },
         ] {
             assert!(around(lost.clone()).starts_with("captured "), "{lost:?}");
         }
@@ -428,7 +429,7 @@ mod tests {
 
     #[test]
     fn packets_around_rows() {
-        let mut all = Captures { files: 2, frames: 1, ..Captures::default() };
+        let mut all = LookbackCounts { files: 2, frames: 1, ..LookbackCounts::default() };
         assert_snapshot!(captures(&all), @"captured   1 packet in 2 files");
         (all.short, all.full, all.left_out, all.refused) = (1, 1, 30, 4);
         (all.existed, all.failed, all.error) = (2, 1, Some("x.pcapng: no space".to_owned()));

@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use std::io;
 use std::sync::Arc;
 use weir_capture::limits::LOOKBACK_BYTES;
-use weir_capture::lookback::{Asking, Options, Wanted, WhenFull};
+use weir_capture::lookback::{Asking, LookbackOptions, Wanted, WhenFull};
 use weir_capture::write::Made;
 use weir_engine::rows::{Output, Rows, Sink};
 use weir_packet::fields::FieldId;
@@ -20,7 +20,7 @@ pub(crate) fn options(
     args: &LookbackArgs,
     (comes, is_live): (bool, bool),
     made: &mut Made,
-) -> anyhow::Result<Option<Options>> {
+) -> anyhow::Result<Option<LookbackOptions>> {
     let later = comes && args.ring.is_some();
     if program.captures().next().is_none() && !later {
         return match args.ring {
@@ -36,7 +36,7 @@ pub(crate) fn options(
     let bytes = args.ring.unwrap_or(LOOKBACK_BYTES);
     let size = format!("--ring {bytes}: so much memory is not to be had");
     Vec::<u8>::new().try_reserve_exact(bytes).map_err(|_| usage(size))?;
-    let mut options = Options { folder, ..Options::new(bytes) };
+    let mut options = LookbackOptions { folder, ..LookbackOptions::new(bytes) };
     options.when_full = if is_live { WhenFull::LeaveOut } else { WhenFull::Wait };
     options.files_max = args.capture_files;
     options.file_bytes_max = args.capture_size.unwrap_or(options.file_bytes_max);

@@ -9,7 +9,7 @@ use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
-use weir_capture::lookback::{Captures, Tally};
+use weir_capture::lookback::{LookbackCounts, Tally};
 use weir_engine::counters::Ledger;
 use weir_engine::run::Inquiry;
 use weir_packet::source::Account;
@@ -67,7 +67,7 @@ impl Stats {
     }
 
     /// What became of packets around rows so far, if some are kept.
-    pub(crate) fn captures(&self) -> Option<Captures> {
+    pub(crate) fn captures(&self) -> Option<LookbackCounts> {
         self.asked.captures.get().map(Tally::now)
     }
 

@@ -9,8 +9,8 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use weir_capture::bpf::{Filter, Filtered};
 use weir_capture::live::{
-    ANY, Direction, Event, Handover, LiveError, LiveOptions, Tell, devices, interfaces, open_live,
-    open_pcap,
+    ANY, Direction, Event, Handover, LiveError, LiveOptions, ReportEvent, devices, interfaces,
+    open_live, open_pcap,
 };
 use weir_capture::outlets::{Captured, CapturedBy};
 use weir_capture::xdp::{BusyPoll, XdpOptions, open_xdp};
@@ -275,7 +275,7 @@ pub(crate) fn open(
 }
 
 /// Tells what happens to interfaces, and notes it.
-fn teller(around: Around<'_>) -> Tell {
+fn teller(around: Around<'_>) -> ReportEvent {
     let (notes, quiet) = (around.notes.clone(), around.quiet);
     Box::new(move |event: &Event| {
         if !quiet {

@@ -1,7 +1,9 @@
 //! Writing programs: instructions in order, jumps to labels.
 
 use super::encoding::Slot;
-use super::instruction::{Alu, Atomic, Bits, Cond, Helper, Instruction, Operand, Order, Reg, Size};
+use super::instruction::{
+    Alu, Atomic, Bits, Cond, EbpfInstruction, Endianness, Helper, Operand, Reg, Size,
+};
 use crate::limits::EBPF_INSTRUCTIONS_MAX;
 use std::fmt;
 
@@ -16,7 +18,7 @@ pub struct Label(u32);
 /// name are of 64 bits.
 #[derive(Clone, Default, Debug)]
 pub struct Assembler {
-    code: Vec<Instruction<Label>>,
+    code: Vec<EbpfInstruction<Label>>,
     labels: Vec<Place>,
 }
 
@@ -32,7 +34,7 @@ struct Place {
 /// A program whose jumps and operands are right.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Code {
-    code: Vec<Instruction>,
+    code: Vec<EbpfInstruction>,
     slots: Vec<Slot>,
 }
 
@@ -96,19 +98,19 @@ impl Assembler {
     }
 
     /// Appends any instruction.
-    pub fn push(&mut self, instruction: Instruction<Label>) -> &mut Assembler {
+    pub fn push(&mut self, instruction: EbpfInstruction<Label>) -> &mut Assembler {
         self.code.push(instruction);
         self
     }
 
     /// `dst = dst op src`.
     pub fn alu(&mut self, op: Alu, dst: Reg, src: impl Into<Operand>) -> &mut Assembler {
-        self.push(Instruction::Alu { bits: Bits::B64, op, dst, src: src.into() })
+        self.push(EbpfInstruction::Alu { bits: Bits::B64, op, dst, src: src.into() })
     }
 
     /// `dst = dst op src` with 32 bits; the upper half becomes zero.
     pub fn alu32(&mut self, op: Alu, dst: Reg, src: impl Into<Operand>) -> &mut Assembler {
-        self.push(Instruction::Alu { bits: Bits::B32, op, dst, src: src.into() })
+        self.push(EbpfInstruction::Alu { bits: Bits::B32, op, dst, src: src.into() })
     }
 
     /// `dst = src`.
@@ -128,12 +130,12 @@ impl Assembler {
 
     /// Brings the low bytes of `dst` from network to host order or back; the others become zero.
     pub fn be(&mut self, size: Size, dst: Reg) -> &mut Assembler {
-        self.push(Instruction::Swap { order: Order::Be, size, dst })
+        self.push(EbpfInstruction::Swap { order: Endianness::Be, size, dst })
     }
 
     /// `dst = *(size *)(base + offset)`.
     pub fn load(&mut self, size: Size, dst: Reg, base: Reg, offset: i16) -> &mut Assembler {
-        self.push(Instruction::Load { size, dst, base, offset })
+        self.push(EbpfInstruction::Load { size, dst, base, offset })
     }
 
     /// `*(size *)(base + offset) = src`.
@@ -144,27 +146,27 @@ impl Assembler {
         offset: i16,
         src: impl Into<Operand>,
     ) -> &mut Assembler {
-        self.push(Instruction::Store { size, base, offset, src: src.into() })
+        self.push(EbpfInstruction::Store { size, base, offset, src: src.into() })
     }
 
     /// Reads and writes 8 bytes of memory as one.
     pub fn atomic(&mut self, op: Atomic, base: Reg, offset: i16, src: Reg) -> &mut Assembler {
-        self.push(Instruction::Atomic { op, bits: Bits::B64, base, offset, src })
+        self.push(EbpfInstruction::Atomic { op, bits: Bits::B64, base, offset, src })
     }
 
     /// `dst = value`.
     pub fn load_imm64(&mut self, dst: Reg, value: u64) -> &mut Assembler {
-        self.push(Instruction::LoadImm64 { dst, value })
+        self.push(EbpfInstruction::LoadImm64 { dst, value })
     }
 
     /// `dst =` this map. The map must live until the program is loaded, which then keeps it.
     pub fn load_map(&mut self, dst: Reg, map: &super::Map) -> &mut Assembler {
-        self.push(Instruction::LoadMap { dst, fd: map.number() })
+        self.push(EbpfInstruction::LoadMap { dst, fd: map.number() })
     }
 
     /// Goes on at `target`.
     pub fn jump(&mut self, target: Label) -> &mut Assembler {
-        self.push(Instruction::Jump { target })
+        self.push(EbpfInstruction::Jump { target })
     }
 
     /// Goes on at `target` if `dst cond src`.
@@ -175,17 +177,17 @@ impl Assembler {
         src: impl Into<Operand>,
         target: Label,
     ) -> &mut Assembler {
-        self.push(Instruction::JumpIf { bits: Bits::B64, cond, dst, src: src.into(), target })
+        self.push(EbpfInstruction::JumpIf { bits: Bits::B64, cond, dst, src: src.into(), target })
     }
 
     /// `R0 = helper(R1, …)`; what is in `R1` to `R5` is lost.
     pub fn call(&mut self, helper: Helper) -> &mut Assembler {
-        self.push(Instruction::Call { helper })
+        self.push(EbpfInstruction::Call { helper })
     }
 
     /// Returns `R0`.
     pub fn exit(&mut self) -> &mut Assembler {
-        self.push(Instruction::Exit)
+        self.push(EbpfInstruction::Exit)
     }
 
     /// The program, once all is right with it that can be told without the kernel.
@@ -201,7 +203,7 @@ impl Assembler {
         for (at, instruction) in self.code.iter().enumerate() {
             check(instruction).map_err(|fault| self.error(at, fault))?;
         }
-        if !matches!(self.code.last(), Some(Instruction::Exit | Instruction::Jump { .. })) {
+        if !matches!(self.code.last(), Some(EbpfInstruction::Exit | EbpfInstruction::Jump { .. })) {
             return Err(self.error(last, Fault::RunsOff));
         }
         self.resolve()
@@ -241,7 +243,7 @@ impl Assembler {
                 };
                 way = starts[to] - starts[at] - 1;
                 let near = i16::try_from(way).is_ok();
-                if !near && matches!(instruction, Instruction::JumpIf { .. }) {
+                if !near && matches!(instruction, EbpfInstruction::JumpIf { .. }) {
                     return Err(self.error(at, Fault::TooFar(way)));
                 }
             }
@@ -275,7 +277,7 @@ impl Assembler {
 
 impl Code {
     /// The instructions, jumps in slots from the next one.
-    pub fn instructions(&self) -> &[Instruction] {
+    pub fn instructions(&self) -> &[EbpfInstruction] {
         &self.code
     }
 
@@ -286,8 +288,8 @@ impl Code {
 }
 
 /// Whether an instruction is one that a verifier can accept.
-fn check(instruction: &Instruction<Label>) -> Result<(), Fault> {
-    use Instruction as I;
+fn check(instruction: &EbpfInstruction<Label>) -> Result<(), Fault> {
+    use EbpfInstruction as I;
     let written = match *instruction {
         I::Alu { dst, .. }
         | I::Neg { dst, .. }

@@ -1,7 +1,7 @@
 //! Instructions as the 64-bit words that the kernel reads (RFC 9669, section 3).
 
-use super::instruction::Instruction::{self, self as I};
-use super::instruction::{Alu, Atomic, Bits, Cond, Helper, Operand, Order, Reg, Size};
+use super::instruction::EbpfInstruction::{self, self as I};
+use super::instruction::{Alu, Atomic, Bits, Cond, Endianness, Helper, Operand, Reg, Size};
 
 /// A word of code as the kernel reads it: `struct bpf_insn`.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -163,7 +163,7 @@ fn operand(src: Operand) -> (u8, u8, i32) {
     }
 }
 
-impl Instruction {
+impl EbpfInstruction {
     /// Appends the slots of this instruction. The displacement of a conditional jump must fit 16
     /// bits, as [`Assembler::finish`](super::Assembler::finish) sees to; that of another may have
     /// 32 (Linux 6.6).
@@ -180,9 +180,9 @@ impl Instruction {
             }
             I::Swap { order, size, dst } => {
                 let opcode = match order {
-                    Order::Le => ALU | END,
-                    Order::Be => ALU | END | X,
-                    Order::Swap => ALU64 | END,
+                    Endianness::Le => ALU | END,
+                    Endianness::Be => ALU | END | X,
+                    Endianness::Swap => ALU64 | END,
                 };
                 to.push(Slot::new(opcode, dst as u8, 0, 0, i32::from(size.bytes()) * 8));
             }
@@ -232,7 +232,7 @@ impl Instruction {
     ///
     /// # Errors
     /// When there is none, or none of RFC 9669 that this module knows.
-    pub fn decode(slots: &[Slot]) -> Result<Instruction, DecodeError> {
+    pub fn decode(slots: &[Slot]) -> Result<EbpfInstruction, DecodeError> {
         let Some(&slot) = slots.first() else { return Err(DecodeError::Half) };
         let (d, s) = slot.dst_src();
         let found = match slot.opcode & 7 {
@@ -259,7 +259,7 @@ fn wide(to: &mut Vec<Slot>, dst: Reg, kind: u8, low: i32, high: i32) {
     to.push(Slot::new(0, 0, 0, 0, high));
 }
 
-fn decode_wide(slot: Slot, second: Option<&Slot>) -> Result<Instruction, DecodeError> {
+fn decode_wide(slot: Slot, second: Option<&Slot>) -> Result<EbpfInstruction, DecodeError> {
     let (dst, src) = slot.dst_src();
     let size = value(&SIZE_CODES, slot.opcode & 0x18).unwrap_or(Size::B);
     match slot.opcode & 0xe0 {
@@ -278,7 +278,7 @@ fn decode_wide(slot: Slot, second: Option<&Slot>) -> Result<Instruction, DecodeE
     }
 }
 
-fn decode_memory(slot: Slot) -> Result<Instruction, DecodeError> {
+fn decode_memory(slot: Slot) -> Result<EbpfInstruction, DecodeError> {
     let (dst, src) = slot.dst_src();
     let (dst, src, offset) = (register(dst)?, register(src)?, slot.offset);
     let size = value(&SIZE_CODES, slot.opcode & 0x18).unwrap_or(Size::B);
@@ -301,7 +301,7 @@ fn decode_memory(slot: Slot) -> Result<Instruction, DecodeError> {
     })
 }
 
-fn decode_alu(slot: Slot) -> Result<Instruction, DecodeError> {
+fn decode_alu(slot: Slot) -> Result<EbpfInstruction, DecodeError> {
     let (dst, src) = slot.dst_src();
     let (dst, reg) = (register(dst)?, register(src)?);
     let bits = if slot.opcode & 7 == ALU { Bits::B32 } else { Bits::B64 };
@@ -310,9 +310,9 @@ fn decode_alu(slot: Slot) -> Result<Instruction, DecodeError> {
         NEG => Ok(I::Neg { bits, dst }),
         END => {
             let order = match (bits, slot.opcode & X != 0) {
-                (Bits::B32, false) => Order::Le,
-                (Bits::B32, true) => Order::Be,
-                (Bits::B64, _) => Order::Swap,
+                (Bits::B32, false) => Endianness::Le,
+                (Bits::B32, true) => Endianness::Be,
+                (Bits::B64, _) => Endianness::Swap,
             };
             let size = match slot.imm {
                 16 => Size::H,
@@ -330,7 +330,7 @@ fn decode_alu(slot: Slot) -> Result<Instruction, DecodeError> {
     }
 }
 
-fn decode_jump(slot: Slot) -> Result<Instruction, DecodeError> {
+fn decode_jump(slot: Slot) -> Result<EbpfInstruction, DecodeError> {
     let (dst, src) = slot.dst_src();
     let bits = if slot.opcode & 7 == JMP32 { Bits::B32 } else { Bits::B64 };
     Ok(match (slot.opcode & 0xf0, bits) {

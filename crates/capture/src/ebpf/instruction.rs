@@ -1,6 +1,6 @@
 //! Instructions as values (RFC 9669, sections 4 and 5).
 
-use Instruction as I;
+use EbpfInstruction as I;
 
 /// A register. `R0` holds results, `R1` to `R5` arguments (lost by a call), `R6` to `R9` what is to
 /// outlive calls; `R10` points behind the stack and can't be written.
@@ -100,9 +100,9 @@ pub enum Alu {
     Arsh,
 }
 
-/// The byte order that [`Instruction::Swap`] converts the low bytes of a register to.
+/// The byte order that [`EbpfInstruction::Swap`] converts the low bytes of a register to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Order {
+pub enum Endianness {
     /// Between the host's order and little endian.
     Le,
     /// Between the host's order and big endian, that of networks.
@@ -185,13 +185,13 @@ impl Helper {
 /// two.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[expect(missing_docs, reason = "operands are named as in RFC 9669")]
-pub enum Instruction<Target = i32> {
+pub enum EbpfInstruction<Target = i32> {
     /// `dst = dst op src`.
     Alu { bits: Bits, op: Alu, dst: Reg, src: Operand },
     /// `dst = -dst`.
     Neg { bits: Bits, dst: Reg },
     /// Changes the byte order of the low 2, 4 or 8 bytes; the others become zero.
-    Swap { order: Order, size: Size, dst: Reg },
+    Swap { order: Endianness, size: Size, dst: Reg },
     /// `dst = *(size *)(base + offset)`, filled with zeros.
     Load { size: Size, dst: Reg, base: Reg, offset: i16 },
     /// The same, filled with the sign (Linux 6.6).
@@ -236,7 +236,7 @@ impl Size {
     }
 }
 
-impl<T> Instruction<T> {
+impl<T> EbpfInstruction<T> {
     /// How many slots it takes.
     pub fn slots(&self) -> usize {
         match self {
@@ -254,7 +254,7 @@ impl<T> Instruction<T> {
     }
 
     /// The same instruction with another idea of where jumps go.
-    pub fn with_target<U>(self, to: impl FnOnce(T) -> U) -> Instruction<U> {
+    pub fn with_target<U>(self, to: impl FnOnce(T) -> U) -> EbpfInstruction<U> {
         match self {
             I::Jump { target } => I::Jump { target: to(target) },
             I::CallLocal { target } => I::CallLocal { target: to(target) },

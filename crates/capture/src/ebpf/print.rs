@@ -2,7 +2,9 @@
 
 use super::assembler::Code;
 use super::encoding::DecodeError;
-use super::instruction::{Alu, Atomic, Bits, Cond, Helper, Instruction, Operand, Order, Reg, Size};
+use super::instruction::{
+    Alu, Atomic, Bits, Cond, EbpfInstruction, Endianness, Helper, Operand, Reg, Size,
+};
 use std::fmt;
 
 impl fmt::Display for Reg {
@@ -138,9 +140,9 @@ impl fmt::Display for Helper {
 }
 
 /// Jumps read as their target does: a label's name, or slots from the next instruction.
-impl<T: fmt::Display> fmt::Display for Instruction<T> {
+impl<T: fmt::Display> fmt::Display for EbpfInstruction<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        use Instruction as I;
+        use EbpfInstruction as I;
         match self {
             I::Alu { bits, op, dst, src } => {
                 write!(f, "{} {} {}", bits.reg(*dst), alu(*op), bits.operand(*src))
@@ -148,9 +150,9 @@ impl<T: fmt::Display> fmt::Display for Instruction<T> {
             I::Neg { bits, dst } => write!(f, "{0} = -{0}", bits.reg(*dst)),
             I::Swap { order, size, dst } => {
                 let name = match order {
-                    Order::Le => "le",
-                    Order::Be => "be",
-                    Order::Swap => "bswap",
+                    Endianness::Le => "le",
+                    Endianness::Be => "be",
+                    Endianness::Swap => "bswap",
                 };
                 write!(f, "{dst} = {name}{} {dst}", u32::from(size.bytes()) * 8)
             }

@@ -195,7 +195,7 @@ fn arithmetic_is_what_the_rfc_says() {
     let each = ALL_ALU.iter().flat_map(|&op| [(Bits::B32, op), (Bits::B64, op)]);
     for (bits, op) in each.filter(|&(bits, op)| wide_enough(bits, op)) {
         let by_register = around(|a| {
-            a.push(Instruction::Alu { bits, op, dst: R2, src: R3.into() });
+            a.push(EbpfInstruction::Alu { bits, op, dst: R2, src: R3.into() });
         });
         let kernel = Kernel::new(&by_register);
         for (x, y) in NUMBERS.iter().flat_map(|&x| NUMBERS.map(|y| (x, y))) {
@@ -206,7 +206,7 @@ fn arithmetic_is_what_the_rfc_says() {
         }
         for imm in [7, 31, if matches!(op, Alu::Lsh | Alu::Rsh | Alu::Arsh) { 1 } else { -3 }] {
             let code = around(|a| {
-                a.push(Instruction::Alu { bits, op, dst: R2, src: imm.into() });
+                a.push(EbpfInstruction::Alu { bits, op, dst: R2, src: imm.into() });
             });
             let kernel = Kernel::new(&code);
             for x in NUMBERS {
@@ -222,20 +222,22 @@ fn negation_and_byte_order_are_what_the_rfc_says() {
     if !testbed::may("negation_and_byte_order_are_what_the_rfc_says") {
         return;
     }
-    type Op = (Instruction<Label>, fn(u64) -> u64);
-    let swap = |order, size| Instruction::Swap { order, size, dst: R2 };
+    type Op = (EbpfInstruction<Label>, fn(u64) -> u64);
+    let swap = |order, size| EbpfInstruction::Swap { order, size, dst: R2 };
     let ops: [Op; 11] = [
-        (Instruction::Neg { bits: Bits::B32, dst: R2 }, |x| u64::from((x as u32).wrapping_neg())),
-        (Instruction::Neg { bits: Bits::B64, dst: R2 }, |x| x.wrapping_neg()),
-        (swap(Order::Be, Size::H), |x| (x as u16).to_be().into()),
-        (swap(Order::Be, Size::W), |x| (x as u32).to_be().into()),
-        (swap(Order::Be, Size::DW), |x| x.to_be()),
-        (swap(Order::Le, Size::H), |x| (x as u16).to_le().into()),
-        (swap(Order::Le, Size::W), |x| (x as u32).to_le().into()),
-        (swap(Order::Le, Size::DW), |x| x.to_le()),
-        (swap(Order::Swap, Size::H), |x| (x as u16).swap_bytes().into()),
-        (swap(Order::Swap, Size::W), |x| (x as u32).swap_bytes().into()),
-        (swap(Order::Swap, Size::DW), |x| x.swap_bytes()),
+        (EbpfInstruction::Neg { bits: Bits::B32, dst: R2 }, |x| {
+            u64::from((x as u32).wrapping_neg())
+        }),
+        (EbpfInstruction::Neg { bits: Bits::B64, dst: R2 }, |x| x.wrapping_neg()),
+        (swap(Endianness::Be, Size::H), |x| (x as u16).to_be().into()),
+        (swap(Endianness::Be, Size::W), |x| (x as u32).to_be().into()),
+        (swap(Endianness::Be, Size::DW), |x| x.to_be()),
+        (swap(Endianness::Le, Size::H), |x| (x as u16).to_le().into()),
+        (swap(Endianness::Le, Size::W), |x| (x as u32).to_le().into()),
+        (swap(Endianness::Le, Size::DW), |x| x.to_le()),
+        (swap(Endianness::Swap, Size::H), |x| (x as u16).swap_bytes().into()),
+        (swap(Endianness::Swap, Size::W), |x| (x as u32).swap_bytes().into()),
+        (swap(Endianness::Swap, Size::DW), |x| x.swap_bytes()),
     ];
     for (op, want) in ops {
         let kernel = Kernel::new(&around(|a| {
@@ -272,7 +274,7 @@ fn conditions_are_what_the_rfc_says() {
         for src in sources {
             let kernel = Kernel::new(&around(|a| {
                 let (yes, on) = (a.label("yes"), a.label("on"));
-                a.push(Instruction::JumpIf { bits, cond, dst: R2, src, target: yes });
+                a.push(EbpfInstruction::JumpIf { bits, cond, dst: R2, src, target: yes });
                 a.mov(R2, 0).jump(on);
                 a.bind(yes);
                 a.mov(R2, 1);
@@ -316,7 +318,7 @@ fn memory_is_read_and_written_as_the_rfc_says() {
         assert_eq!(number.run(0, 0), -2_i64 as u64 & mask, "store {size:?}");
         if size != Size::DW {
             let signed = Kernel::new(&around(|a| {
-                a.push(Instruction::LoadSigned { size, dst: R2, base: R10, offset: -8 });
+                a.push(EbpfInstruction::LoadSigned { size, dst: R2, base: R10, offset: -8 });
             }));
             for x in NUMBERS {
                 let up = 64 - 8 * n;
@@ -342,7 +344,7 @@ fn atomics_are_what_the_rfc_says() {
             let code = |back: bool| {
                 around(|a| {
                     a.mov(R0, 7);
-                    a.push(Instruction::Atomic { op, bits, base: R10, offset: -8, src: R3 });
+                    a.push(EbpfInstruction::Atomic { op, bits, base: R10, offset: -8, src: R3 });
                     match (back, op) {
                         (false, _) => a.load(Size::DW, R2, R10, -8),
                         (true, Atomic::CmpXchg) => a.mov(R2, R0),
@@ -448,26 +450,29 @@ fn mistakes_are_told_before_the_kernel_sees_them() {
         }),
         Fault::BoundBehind("end".to_owned())
     );
-    let wrong: [(Instruction<Label>, Fault); 6] = [
+    let wrong: [(EbpfInstruction<Label>, Fault); 6] = [
         (
-            Instruction::Alu { bits: Bits::B64, op: Alu::Add, dst: R10, src: 1.into() },
+            EbpfInstruction::Alu { bits: Bits::B64, op: Alu::Add, dst: R10, src: 1.into() },
             Fault::FramePointer,
         ),
         (
-            Instruction::Alu { bits: Bits::B32, op: Alu::Lsh, dst: R1, src: 32.into() },
+            EbpfInstruction::Alu { bits: Bits::B32, op: Alu::Lsh, dst: R1, src: 32.into() },
             Fault::Shift(32),
         ),
-        (Instruction::Alu { bits: Bits::B64, op: Alu::Mod, dst: R1, src: 0.into() }, Fault::Zero),
         (
-            Instruction::Swap { order: Order::Be, size: Size::B, dst: R1 },
+            EbpfInstruction::Alu { bits: Bits::B64, op: Alu::Mod, dst: R1, src: 0.into() },
+            Fault::Zero,
+        ),
+        (
+            EbpfInstruction::Swap { order: Endianness::Be, size: Size::B, dst: R1 },
             Fault::Operands("one byte has no order"),
         ),
         (
-            Instruction::LoadSigned { size: Size::DW, dst: R1, base: R10, offset: -8 },
+            EbpfInstruction::LoadSigned { size: Size::DW, dst: R1, base: R10, offset: -8 },
             Fault::Operands("8 bytes have no sign to extend"),
         ),
         (
-            Instruction::Alu { bits: Bits::B64, op: Alu::Movsx8, dst: R1, src: 1.into() },
+            EbpfInstruction::Alu { bits: Bits::B64, op: Alu::Movsx8, dst: R1, src: 1.into() },
             Fault::Operands("only of registers is the sign extended"),
         ),
     ];
@@ -511,8 +516,11 @@ fn far_jumps_are_told_or_written_long() {
     ];
     assert_eq!(error.to_string().lines().collect::<Vec<_>>(), text);
     let far = jumps_over(40_000, true).expect("a long jump");
-    assert_eq!(far.instructions()[1], Instruction::Jump { target: 40_000 });
-    assert_eq!(Instruction::decode(&far.slots()[1..]), Ok(Instruction::Jump { target: 40_000 }));
+    assert_eq!(far.instructions()[1], EbpfInstruction::Jump { target: 40_000 });
+    assert_eq!(
+        EbpfInstruction::decode(&far.slots()[1..]),
+        Ok(EbpfInstruction::Jump { target: 40_000 })
+    );
 }
 
 #[test]
@@ -557,31 +565,31 @@ fn the_verifier_is_quoted() {
     assert!(error.to_string().contains("R3 !read_ok"), "{error}");
 }
 
-fn instruction() -> impl Strategy<Value = Instruction> {
+fn instruction() -> impl Strategy<Value = EbpfInstruction> {
     let reg = || (0_usize..11).prop_map(|i| Reg::ALL[i]);
     let bits = || prop_oneof![Just(Bits::B32), Just(Bits::B64)];
     let size = || (0_usize..4).prop_map(|i| ALL_SIZES[i]);
     let operand = || prop_oneof![reg().prop_map(Operand::Reg), any::<i32>().prop_map(Operand::Imm)];
     prop_oneof![
         (bits(), 0..ALL_ALU.len(), reg(), operand()).prop_map(|(bits, op, dst, src)| {
-            Instruction::Alu { bits, op: ALL_ALU[op], dst, src }
+            EbpfInstruction::Alu { bits, op: ALL_ALU[op], dst, src }
         }),
-        (bits(), reg()).prop_map(|(bits, dst)| Instruction::Neg { bits, dst }),
+        (bits(), reg()).prop_map(|(bits, dst)| EbpfInstruction::Neg { bits, dst }),
         (0_usize..3, 1_usize..4, reg()).prop_map(|(order, size, dst)| {
-            let order = [Order::Le, Order::Be, Order::Swap][order];
-            Instruction::Swap { order, size: ALL_SIZES[size], dst }
+            let order = [Endianness::Le, Endianness::Be, Endianness::Swap][order];
+            EbpfInstruction::Swap { order, size: ALL_SIZES[size], dst }
         }),
         (size(), reg(), reg(), any::<i16>()).prop_map(|(size, dst, base, offset)| {
-            Instruction::Load { size, dst, base, offset }
+            EbpfInstruction::Load { size, dst, base, offset }
         }),
         (0_usize..3, reg(), reg(), any::<i16>()).prop_map(|(size, dst, base, offset)| {
-            Instruction::LoadSigned { size: ALL_SIZES[size], dst, base, offset }
+            EbpfInstruction::LoadSigned { size: ALL_SIZES[size], dst, base, offset }
         }),
         (size(), reg(), any::<i16>(), operand()).prop_map(|(size, base, offset, src)| {
-            Instruction::Store { size, base, offset, src }
+            EbpfInstruction::Store { size, base, offset, src }
         }),
         (0..ALL_ATOMIC.len(), bits(), reg(), any::<i16>(), reg()).prop_map(
-            |(op, bits, base, offset, src)| Instruction::Atomic {
+            |(op, bits, base, offset, src)| EbpfInstruction::Atomic {
                 op: ALL_ATOMIC[op],
                 bits,
                 base,
@@ -589,15 +597,15 @@ fn instruction() -> impl Strategy<Value = Instruction> {
                 src
             }
         ),
-        (reg(), any::<u64>()).prop_map(|(dst, value)| Instruction::LoadImm64 { dst, value }),
-        (reg(), any::<i32>()).prop_map(|(dst, fd)| Instruction::LoadMap { dst, fd }),
+        (reg(), any::<u64>()).prop_map(|(dst, value)| EbpfInstruction::LoadImm64 { dst, value }),
+        (reg(), any::<i32>()).prop_map(|(dst, fd)| EbpfInstruction::LoadMap { dst, fd }),
         (reg(), any::<i32>(), any::<u32>())
-            .prop_map(|(dst, fd, offset)| Instruction::LoadMapValue { dst, fd, offset }),
+            .prop_map(|(dst, fd, offset)| EbpfInstruction::LoadMapValue { dst, fd, offset }),
         (size(), proptest::option::of(reg()), any::<i32>())
-            .prop_map(|(size, base, offset)| Instruction::LoadPacket { size, base, offset }),
-        any::<i32>().prop_map(|target| Instruction::Jump { target }),
+            .prop_map(|(size, base, offset)| EbpfInstruction::LoadPacket { size, base, offset }),
+        any::<i32>().prop_map(|target| EbpfInstruction::Jump { target }),
         (bits(), 0..ALL_COND.len(), reg(), operand(), any::<i16>()).prop_map(
-            |(bits, cond, dst, src, target)| Instruction::JumpIf {
+            |(bits, cond, dst, src, target)| EbpfInstruction::JumpIf {
                 bits,
                 cond: ALL_COND[cond],
                 dst,
@@ -605,10 +613,10 @@ fn instruction() -> impl Strategy<Value = Instruction> {
                 target: target.into()
             }
         ),
-        any::<i32>().prop_map(|helper| Instruction::Call { helper: Helper(helper) }),
-        any::<i32>().prop_map(|id| Instruction::CallKernel { id }),
-        any::<i32>().prop_map(|target| Instruction::CallLocal { target }),
-        Just(Instruction::Exit),
+        any::<i32>().prop_map(|helper| EbpfInstruction::Call { helper: Helper(helper) }),
+        any::<i32>().prop_map(|id| EbpfInstruction::CallKernel { id }),
+        any::<i32>().prop_map(|target| EbpfInstruction::CallLocal { target }),
+        Just(EbpfInstruction::Exit),
     ]
 }
 
@@ -618,7 +626,7 @@ proptest! {
         let mut slots = Vec::new();
         instruction.encode(&mut slots);
         prop_assert_eq!(slots.len(), instruction.slots());
-        prop_assert_eq!(Instruction::decode(&slots), Ok(instruction));
+        prop_assert_eq!(EbpfInstruction::decode(&slots), Ok(instruction));
         prop_assert!(!instruction.to_string().is_empty());
     }
 
@@ -629,7 +637,7 @@ proptest! {
             let imm = i32::from_ne_bytes([b[4], b[5], b[6], b[7]]);
             Slot { opcode: b[0], registers: b[1], offset: i16::from_ne_bytes([b[2], b[3]]), imm }
         }).collect();
-        if let Ok(instruction) = Instruction::decode(&slots) {
+        if let Ok(instruction) = EbpfInstruction::decode(&slots) {
             let mut again = Vec::new();
             instruction.encode(&mut again);
             prop_assert_eq!(&again[..], &slots[..again.len()]);

@@ -5,7 +5,7 @@
 //! it is put back. Of a cooked socket the header of LINKTYPE_LINUX_SLL2 is written before what
 //! there is. Both go into room that was reserved before each frame.
 
-use crate::cbpf::Program;
+use crate::cbpf::ClassicProgram;
 use crate::sys::packet::Shape;
 use weir_packet::interface::Way;
 
@@ -90,7 +90,7 @@ pub(super) const QUEUED: u32 = libc::TP_STATUS_COPY;
 
 /// A frame of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Captured {
+pub(super) struct RingFrame {
     /// When, in nanoseconds since 1970.
     pub(super) ts: i64,
     /// Where it starts in the block.
@@ -114,7 +114,7 @@ pub(super) struct Rules {
     /// How much of them is kept.
     pub(super) snaplen: u32,
     /// The capture filter, for those that the kernel let through without asking it.
-    pub(super) filter: Option<Program>,
+    pub(super) filter: Option<ClassicProgram>,
     /// Whether that is all of them.
     pub(super) all: bool,
 }
@@ -129,7 +129,7 @@ pub(super) struct Walked {
 }
 
 /// Replaces `frames` by those of a block.
-pub(super) fn walk(block: &mut [u8], rules: &Rules, frames: &mut Vec<Captured>) -> Walked {
+pub(super) fn walk(block: &mut [u8], rules: &Rules, frames: &mut Vec<RingFrame>) -> Walked {
     frames.clear();
     let Some(head) = block.first_chunk::<48>() else { return Walked::default() };
     let (count, mut at) = (u32_at(head, FRAMES), u32_at(head, FIRST) as usize);
@@ -156,7 +156,7 @@ pub(super) fn walk_slots(
     slots: &mut [u8],
     slot: usize,
     rules: &Rules,
-    frames: &mut Vec<Captured>,
+    frames: &mut Vec<RingFrame>,
 ) -> Walked {
     frames.clear();
     let starts = (0..slots.len()).step_by(slot);
@@ -197,7 +197,7 @@ pub(super) fn whole_slot<E>(
 struct Walk<'a> {
     memory: &'a mut [u8],
     rules: &'a Rules,
-    frames: &'a mut Vec<Captured>,
+    frames: &'a mut Vec<RingFrame>,
     /// Refused by the filter.
     refused: u64,
 }
@@ -211,7 +211,7 @@ impl Walk<'_> {
         let caplen = u32_at(&header, is.captured);
         let start = at + usize::from(u16_at(&header, is.start));
         let address = is.address;
-        let mut frame = Captured {
+        let mut frame = RingFrame {
             ts: i64::from(u32_at(&header, is.seconds)) * 1_000_000_000
                 + i64::from(u32_at(&header, is.nanos)),
             start: start as u32,
@@ -253,7 +253,7 @@ fn mend(
     (address, tag): (&[u8], Option<[[u8; 2]; 2]>),
     room: usize,
     rules: &Rules,
-    frame: &mut Captured,
+    frame: &mut RingFrame,
 ) {
     let start = frame.start as usize;
     let added = match (rules.shape, tag) {
@@ -295,7 +295,7 @@ fn mend(
 }
 
 /// Whether the capture filter refuses a frame.
-fn refused(block: &[u8], rules: &Rules, frame: &Captured) -> bool {
+fn refused(block: &[u8], rules: &Rules, frame: &RingFrame) -> bool {
     let Some(filter) = &rules.filter else { return false };
     let start = frame.start as usize;
     let bytes = block.get(start..start + frame.caplen as usize).unwrap_or(&[]);
@@ -352,7 +352,7 @@ mod tests {
     fn walked(mut block: Vec<u8>, rules: &Rules) -> Vec<(i64, u32, Vec<u8>)> {
         let mut frames = Vec::new();
         assert_eq!(walk(&mut block, rules, &mut frames), Walked::default());
-        let bytes = |f: &Captured| block[f.start as usize..][..f.caplen as usize].to_vec();
+        let bytes = |f: &RingFrame| block[f.start as usize..][..f.caplen as usize].to_vec();
         frames.iter().map(|f| (f.ts, f.len, bytes(f))).collect()
     }
 
@@ -432,7 +432,7 @@ mod tests {
         };
         assert_eq!(whole_slot(&slot, &mut whole, queued), Ok(()));
         walk_slots(&mut whole, usize::MAX, &rules(Shape::Raw, true, 100_000), &mut frames);
-        let Captured { start, caplen, len, .. } = frames[0];
+        let RingFrame { start, caplen, len, .. } = frames[0];
         let want = [&frame[..12], &[0x81, 0, 0, 5], &frame[12..]].concat();
         assert!(whole[start as usize..][..caplen as usize] == want && len == 70_004);
         assert_eq!(whole_slot(&slot, &mut whole, |_| Err(())), Err(()));

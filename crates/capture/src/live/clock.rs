@@ -1,6 +1,6 @@
 //! What time it is: the one place where captures look at clocks, those by DPDK too.
 
-use super::Stamps;
+use super::options::Stamps;
 use rustix::time::{ClockId, clock_gettime};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 

@@ -1,14 +1,16 @@
-//! The one driver of live sources: it waits, ends, keeps time, counts losses and tells of
-//! interfaces. What frames come by is a [`LiveDevice`], which lends them a batch at a time.
+//! The one driver of live sources: it waits, ends, keeps time, counts losses and
+//! reports what happens to interfaces. Frames come from a [`LiveDevice`], which lends them a batch
+//! at a time.
 //!
 //! A capture ends when its stop flag is set, when all its interfaces are removed, or
 //! when the device fails. What came before that is delivered, and what was lost until then is said.
 
 use super::clock::{Clock, Stopwatch};
+use super::event::{LinkState, ReportEvent};
 use super::losses::Losses;
+use super::options::Stamps;
 #[cfg(target_os = "linux")]
 use super::watch::Watch;
-use super::{LinkState, Stamps, Tell};
 use crate::limits::{BATCHES_UNWATCHED, DRAIN_MS, DRAIN_STEP_MS, WAIT_MS};
 use std::cell::Cell;
 use std::sync::Arc;
@@ -65,8 +67,8 @@ pub trait LiveDevice: Send {
 /// The interfaces of a capture by their numbers, and how each was last found.
 pub struct Links {
     all: Vec<Link>,
-    tell: Option<Tell>,
-    /// Says what becomes of them, which then nobody else does.
+    report: Option<ReportEvent>,
+    /// Reports what becomes of them, which then nothing else does.
     #[cfg(target_os = "linux")]
     watch: Option<Watch>,
 }
@@ -77,18 +79,19 @@ struct Link {
 }
 
 impl Links {
-    /// Interfaces of these names, all up. What a device finds to have become of them is told.
-    pub fn new(names: impl IntoIterator<Item = String>, tell: Option<Tell>) -> Links {
+    /// Interfaces of these names, all up. What a device notices of them is
+    /// reported.
+    pub fn new(names: impl IntoIterator<Item = String>, report: Option<ReportEvent>) -> Links {
         let all = names.into_iter().map(|name| Link { name, state: LinkState::Up }).collect();
         Links {
             all,
-            tell,
+            report,
             #[cfg(target_os = "linux")]
             watch: None,
         }
     }
 
-    /// What the kernel says of them is told, and not what a device finds.
+    /// Reports what the kernel says of them, and not what a device notices.
     #[cfg(target_os = "linux")]
     pub(crate) fn watched(self, watch: Option<Watch>) -> Links {
         Links { watch, ..self }
@@ -104,7 +107,7 @@ impl Links {
         self.all[number].state
     }
 
-    /// An interface was found to be so, which is told if that is news. One that is gone stays so.
+    /// Notes the state of an interface, and reports it if it changed. One that is gone stays gone.
     pub fn turn(&mut self, number: usize, state: LinkState) {
         let link = &mut self.all[number];
         if link.state == state || link.state == LinkState::Gone {
@@ -115,17 +118,17 @@ impl Links {
         if self.watch.is_some() {
             return;
         }
-        if let Some(tell) = &self.tell {
-            tell(&state.event(link.name.clone()));
+        if let Some(report) = &self.report {
+            report(&state.event(link.name.clone()));
         }
     }
 
-    /// Tells what the kernel said, now and then, and in any case where the capture is over.
+    /// Reports what the kernel said, now and then, and in any case where the capture is over.
     #[inline]
     fn look(&mut self, over: bool) {
         #[cfg(target_os = "linux")]
-        if let (Some(watch), Some(tell)) = (&mut self.watch, &self.tell) {
-            watch.look_at_times(over, tell);
+        if let (Some(watch), Some(report)) = (&mut self.watch, &self.report) {
+            watch.look_at_times(over, report);
         }
         #[cfg(not(target_os = "linux"))]
         let _ = over;
@@ -200,8 +203,8 @@ impl<D: LiveDevice> Driver<D> {
         self.stop = Some(Arc::clone(stop));
     }
 
-    /// Tells of these interfaces from now on, which are those that there were.
-    pub(crate) fn tell(&mut self, links: Links) {
+    /// Replaces the links, which must be of the same interfaces.
+    pub(crate) fn set_links(&mut self, links: Links) {
         self.links = links;
     }
 

@@ -102,6 +102,12 @@ impl LiveError {
     }
 }
 
+/// The error of an interface that the kernel gives by itself.
+#[cfg(target_os = "linux")]
+pub(super) fn error(name: &str, source: io::Error) -> SourceError {
+    SourceError::Io { name: name.to_owned(), source }
+}
+
 impl fmt::Display for LiveError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,6 +1,7 @@
 //! The interfaces that can be captured from, and what their frames begin with.
 
-use super::{ANY, LiveError};
+use super::error::LiveError;
+use super::options::ANY;
 use crate::sys::interface::{self as sys, Facts};
 use crate::sys::packet::Shape;
 use std::io;

@@ -1,12 +1,14 @@
 //! Opening: interfaces, sockets, rings, filters.
 
 use super::block::{RESERVE, Rules, SLOT_OVERHEAD};
+use super::bound::BoundInterface;
+use super::error::{LiveError, error};
+use super::event::Event;
 use super::interface::{missing, shape};
-use super::packet::Wire;
+use super::options::{ANY, Handover, LiveOptions, Stamps, check_names};
 use super::program::{NOTHING, program};
-use super::ring::{Memory, Ring};
-use super::{ANY, Event, Handover, LiveError, LiveOptions, Stamps, check_names, error};
-use crate::cbpf::Program;
+use super::ring::{Memory, SocketRing};
+use crate::cbpf::ClassicProgram;
 use crate::limits::{
     KERNEL_FILTER_MAX, RETIRE_MS, RING_BLOCK, RING_BLOCKS_MIN, RING_BUFFER_MAX, RING_QUEUE,
     RING_SLOT, RING_SLOT_MAX, RING_SLOTS_MIN, RINGS_MAX,
@@ -14,7 +16,7 @@ use crate::limits::{
 use crate::sys;
 use crate::sys::interface::Facts;
 use crate::sys::link;
-use crate::sys::packet::{Shape, Socket};
+use crate::sys::packet::{PacketSocket, Shape};
 use std::io;
 use weir_packet::limits::CAPLEN_MAX;
 use weir_packet::source::{LinkType, SourceError};
@@ -33,18 +35,18 @@ struct Plan<'a> {
 pub(super) fn open(
     names: &[String],
     options: &LiveOptions,
-) -> Result<(Vec<Wire>, Vec<Ring>), SourceError> {
+) -> Result<(Vec<BoundInterface>, Vec<SocketRing>), SourceError> {
     let known = sys::interface::list().map_err(|e| error(ANY, e))?;
     check(names, options)?;
-    let (mut wires, mut rings) = (Vec::new(), Vec::new());
+    let (mut interfaces, mut rings) = (Vec::new(), Vec::new());
     for name in names {
         let plan = plan(name, &known)?;
         stamps(&plan, options.stamps)?;
-        sockets(&plan, wires.len(), options, &mut rings)?;
+        sockets(&plan, interfaces.len(), options, &mut rings)?;
         let dropped = known.iter().find(|f| f.index == plan.index).map_or(0, |f| f.dropped);
-        wires.push(Wire::new(plan.index, plan.link, dropped));
+        interfaces.push(BoundInterface::new(plan.index, plan.link, dropped));
     }
-    Ok((wires, rings))
+    Ok((interfaces, rings))
 }
 
 fn check(names: &[String], options: &LiveOptions) -> Result<(), SourceError> {
@@ -95,15 +97,15 @@ fn stamps(plan: &Plan<'_>, stamps: Stamps) -> Result<(), SourceError> {
 /// no frame comes twice.
 fn sockets(
     plan: &Plan<'_>,
-    wire: usize,
+    interface: usize,
     options: &LiveOptions,
-    rings: &mut Vec<Ring>,
+    rings: &mut Vec<SocketRing>,
 ) -> Result<(), SourceError> {
     let name = plan.name;
     let filter = filter(plan, options)?;
     let (mut group, mut made) = (None, Vec::new());
     for _ in 0..options.rings {
-        let socket = Socket::new(plan.shape).map_err(|e| no_socket(name, e))?;
+        let socket = PacketSocket::new(plan.shape).map_err(|e| no_socket(name, e))?;
         if options.stamps != Stamps::Host {
             socket.adapter_times().map_err(|e| refused(name, "times of the adapter", e))?;
         }
@@ -119,7 +121,7 @@ fn sockets(
         made.push((socket, memory));
     }
     let in_kernel = start(plan, options, filter.as_ref(), made.iter().map(|(socket, _)| socket))?;
-    let program = filter.map(|code| Program::new(&code)).transpose();
+    let program = filter.map(|code| ClassicProgram::new(&code)).transpose();
     let program = program.map_err(|e| SourceError::Filter {
         name: name.to_owned(),
         reason: format!("capture filter: {e}"),
@@ -131,21 +133,27 @@ fn sockets(
         all: program.is_some() && !in_kernel,
         filter: program,
     };
-    rings.extend(made.into_iter().map(|(s, m)| Ring::new(wire, s, m, rules.clone())));
+    rings.extend(made.into_iter().map(|(s, m)| SocketRing::new(interface, s, m, rules.clone())));
     Ok(())
 }
 
 /// Makes the ring of a socket.
-fn memory(socket: &Socket, plan: &Plan<'_>, options: &LiveOptions) -> Result<Memory, SourceError> {
+fn memory(
+    socket: &PacketSocket,
+    plan: &Plan<'_>,
+    options: &LiveOptions,
+) -> Result<Memory, SourceError> {
     let (name, rings) = (plan.name, options.rings);
     let bytes = options.buffer / rings;
     match options.handover {
         Handover::Blocks => {
             let blocks = (bytes / RING_BLOCK).max(RING_BLOCKS_MIN);
             let (block, retire_ms, reserve) = (RING_BLOCK, RETIRE_MS, RESERVE);
-            let ring =
-                sys::ring::Ring::new(socket, sys::ring::Size { blocks, block, retire_ms, reserve })
-                    .map_err(|e| no_memory(name, blocks * block * rings, e))?;
+            let ring = sys::ring::BlockRing::new(
+                socket,
+                sys::ring::BlockRingSize { blocks, block, retire_ms, reserve },
+            )
+            .map_err(|e| no_memory(name, blocks * block * rings, e))?;
             Ok(Memory::Blocks { ring, reading: 0 })
         }
         Handover::AtOnce => {
@@ -185,7 +193,7 @@ fn start<'a>(
     plan: &Plan<'_>,
     options: &LiveOptions,
     filter: Option<&Code>,
-    sockets: impl Iterator<Item = &'a Socket> + Clone,
+    sockets: impl Iterator<Item = &'a PacketSocket> + Clone,
 ) -> Result<bool, SourceError> {
     let set = |code: &Code| sockets.clone().try_for_each(|socket| socket.filter(code));
     // What a cooked header says is not where the kernel's filter would look.
@@ -202,7 +210,7 @@ fn start<'a>(
             },
             n => format!("{n} instructions are more than {KERNEL_FILTER_MAX}"),
         };
-        options.tell(&Event::FilterBehind { interface: plan.name.to_owned(), reason: refusal });
+        options.report(&Event::FilterBehind { interface: plan.name.to_owned(), reason: refusal });
     }
     let snaplen = if filter.is_some() { CAPLEN_MAX } else { options.snaplen };
     set(&code(None, snaplen)).map_err(|e| refused(plan.name, "a filter", e))?;

@@ -14,17 +14,20 @@
 //! Rings are read in the order of their oldest frames; the order of frames on different rings is
 //! that of their times to within the time of a block, far less than windows wait for.
 
+use super::bound::BoundInterface;
 use super::clock::Stopwatch;
 use super::driver::{Driver, Driving, Links, LiveDevice};
+use super::error::error;
+use super::event::LinkState;
 use super::indices::Indices;
-use super::ring::Ring;
+use super::open;
+use super::options::LiveOptions;
+use super::ring::SocketRing;
 use super::watch::Watch;
-use super::{LinkState, LiveOptions, error, open};
 use crate::limits::{REACHED_BEHIND_NS, RING_PAUSE_NS};
 use crate::sys;
 use crate::sys::packet::{Poll, pause};
-use std::cell::Cell;
-use weir_packet::source::{Account, FrameBatch, LinkType, Lost, Source, SourceError};
+use weir_packet::source::{Account, FrameBatch, Lost, Source, SourceError};
 
 /// Captures from interfaces of the network namespace of the calling thread, by their names;
 /// [`ANY`](super::ANY) means all, as cooked frames. It ends when [`LiveOptions::stop`] is set, or
@@ -37,39 +40,25 @@ pub fn open_live(names: &[String], options: LiveOptions) -> Result<Box<dyn Sourc
     // Before the sockets are, so that nothing happens between. Where the kernel does not say, what
     // the sockets find is told.
     let watch = options.events.as_ref().and_then(|_| Watch::new(names).ok());
-    let (wires, rings) = open::open(names, &options)?;
+    let (interfaces, rings) = open::open(names, &options)?;
     let poll = Poll::new(rings.iter().map(|ring| &ring.socket));
-    let indices = match wires.iter().any(|wire| wire.index == 0) {
+    let indices = match interfaces.iter().any(|interface| interface.index == 0) {
         true => Indices::of_all(&options.interfaces),
         false => {
-            let named = wires.iter().zip(names).map(|(wire, name)| (wire.index, name.clone()));
-            Indices::of(&options.interfaces, named)
+            let indices = interfaces.iter().map(|interface| interface.index);
+            Indices::of(&options.interfaces, indices.zip(names.iter().cloned()))
         }
     };
-    let device = PacketSockets { wires, rings, poll, indices, oldest: 0 };
+    let device = PacketSockets { interfaces, rings, poll, indices, oldest: 0 };
     let links = Links::new(names.iter().cloned(), options.events).watched(watch);
     let driving = Driving { stamps: options.stamps, stop: options.stop, ..Driving::default() };
     Ok(Box::new(Driver::new(device, links, driving)))
 }
 
-/// An interface.
-pub(super) struct Wire {
-    index: u32,
-    link: LinkType,
-    /// Its count of frames dropped, when last asked, and how much it has grown.
-    dropped: Cell<(u32, u64)>,
-}
-
-impl Wire {
-    pub(super) fn new(index: u32, link: LinkType, dropped: u32) -> Wire {
-        Wire { index, link, dropped: Cell::new((dropped, 0)) }
-    }
-}
-
 /// The rings of some interfaces.
 struct PacketSockets {
-    wires: Vec<Wire>,
-    rings: Vec<Ring>,
+    interfaces: Vec<BoundInterface>,
+    rings: Vec<SocketRing>,
     /// Waits for the rings, by the same numbers.
     poll: Poll,
     indices: Indices,
@@ -90,7 +79,7 @@ impl LiveDevice for PacketSockets {
 
     fn lend(&mut self, batch: &mut FrameBatch, seq: u64) {
         let ring = &mut self.rings[self.oldest];
-        ring.fill(batch, self.wires[ring.wire].link, seq, &mut self.indices);
+        ring.fill(batch, self.interfaces[ring.interface].link, seq, &mut self.indices);
     }
 
     fn wait(&mut self, most_ms: u32, links: &mut Links) -> Result<(), SourceError> {
@@ -117,11 +106,8 @@ impl LiveDevice for PacketSockets {
     fn watch(&mut self, links: &mut Links) {
         let Ok(known) = sys::interface::list() else { return };
         self.count(&known);
-        for (number, wire) in self.wires.iter().enumerate() {
-            let up = |f: &sys::interface::Facts| {
-                f.index == wire.index && f.flags & libc::IFF_UP as u32 != 0
-            };
-            if links.state(number) == LinkState::Down && known.iter().any(up) {
+        for (number, interface) in self.interfaces.iter().enumerate() {
+            if links.state(number) == LinkState::Down && interface.is_up(&known) {
                 links.turn(number, LinkState::Up);
             }
         }
@@ -140,20 +126,20 @@ impl LiveDevice for PacketSockets {
     /// Lets no more frames in.
     fn close(&mut self, _now: Option<i64>, links: &Links) -> Result<i64, SourceError> {
         for ring in &self.rings {
-            ring.mute().map_err(|e| error(links.name(ring.wire), e))?;
+            ring.mute().map_err(|e| error(links.name(ring.interface), e))?;
         }
         Ok(i64::MAX)
     }
 
     fn is_drained(&self, _ending_ms: u32) -> bool {
-        self.rings.iter().all(Ring::is_drained)
+        self.rings.iter().all(SocketRing::is_drained)
     }
 
     fn accounts(&self) -> Vec<Account> {
-        let account = |(number, wire): (usize, &Wire)| {
+        let account = |(number, interface): (usize, &BoundInterface)| {
             let mut account = Account::default();
-            account.lost.interface = wire.dropped.get().1;
-            for ring in self.rings.iter().filter(|ring| ring.wire == number) {
+            account.lost.interface = interface.drops();
+            for ring in self.rings.iter().filter(|ring| ring.interface == number) {
                 let counts = ring.counts();
                 account.received += counts.delivered + counts.refused;
                 account.filtered += counts.refused;
@@ -162,7 +148,7 @@ impl LiveDevice for PacketSockets {
             }
             account
         };
-        self.wires.iter().enumerate().map(account).collect()
+        self.interfaces.iter().enumerate().map(account).collect()
     }
 }
 
@@ -185,11 +171,11 @@ impl PacketSockets {
             if !self.poll.failed(number) && !ring.has_failed() {
                 continue;
             }
-            match ring.take_error().map_err(|e| error(links.name(ring.wire), e))? {
+            match ring.take_error().map_err(|e| error(links.name(ring.interface), e))? {
                 Some(e) if e.raw_os_error() == Some(libc::ENETDOWN) => {
-                    links.turn(ring.wire, LinkState::Down);
+                    links.turn(ring.interface, LinkState::Down);
                 }
-                Some(e) => return Err(error(links.name(ring.wire), e)),
+                Some(e) => return Err(error(links.name(ring.interface), e)),
                 None => {}
             }
         }
@@ -201,22 +187,16 @@ impl PacketSockets {
     fn look_for_gone(&mut self, links: &mut Links) {
         for (number, ring) in self.rings.iter().enumerate() {
             let gone = || matches!(ring.socket.interface(), Ok(None));
-            if links.state(ring.wire) == LinkState::Down && gone() {
-                links.turn(ring.wire, LinkState::Gone);
+            if links.state(ring.interface) == LinkState::Down && gone() {
+                links.turn(ring.interface, LinkState::Gone);
             }
-            if links.state(ring.wire) == LinkState::Gone {
+            if links.state(ring.interface) == LinkState::Gone {
                 self.poll.forget(number);
             }
         }
     }
 
     fn count(&self, known: &[sys::interface::Facts]) {
-        for wire in &self.wires {
-            let (last, sum) = wire.dropped.get();
-            if let Some(facts) = known.iter().find(|f| f.index == wire.index) {
-                let more = facts.dropped.wrapping_sub(last);
-                wire.dropped.set((facts.dropped, sum + u64::from(more)));
-            }
-        }
+        self.interfaces.iter().for_each(|interface| interface.count_drops(known));
     }
 }

@@ -5,27 +5,29 @@
 //! then refer to, and that is used again once none does. Up to a batch of them is taken from each
 //! device at a time; devices are read in the order of their oldest packets.
 //!
-//! The capture filter is run here, on packets as they were on the wire, before they are copied. On
+//! The capture filter is run here, on packets as they were on the device, before they are copied. On
 //! Ethernet the system gets it as well, so that it need not hand over what nobody wants.
 
-mod wire;
+mod device;
 
 use super::driver::{Driver, Driving, Links, LiveDevice};
-use super::{ANY, LinkState, LiveError, LiveOptions, PcapError, Stamps, check_names};
+use super::error::{LiveError, PcapError};
+use super::event::LinkState;
+use super::options::{LiveOptions, check_names};
 use crate::buffers::Buffers;
 use crate::limits::{PCAP_FAILURES_MAX, REACHED_BEHIND_NS, RETIRE_MS, STREAM_BUFFER};
-use crate::sys::libpcap::device;
+use crate::sys::libpcap::device as libpcap;
+use device::CapturedDevice;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
 use weir_packet::ethernet::link_name;
 use weir_packet::source::{Account, FrameBatch, LinkType, Lost, Source, SourceError};
 use weir_packet::walk::supported;
-use wire::Wire;
 
 /// A device that libpcap can capture from.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
-pub struct Device {
+pub struct PcapDevice {
     /// Its name.
     pub name: String,
     /// What libpcap says of it.
@@ -42,19 +44,19 @@ pub struct Device {
 ///
 /// # Errors
 /// When libpcap can't be loaded, or does not tell.
-pub fn devices() -> io::Result<Vec<Device>> {
-    let listed = device::list().map_err(io::Error::other)?;
-    let device = |device::Listed { name, description, flags }| Device {
+pub fn devices() -> io::Result<Vec<PcapDevice>> {
+    let listed = libpcap::list().map_err(io::Error::other)?;
+    let device = |libpcap::Listed { name, description, flags }| PcapDevice {
         name,
         description,
-        up: flags & device::UP != 0,
-        running: flags & device::RUNNING != 0,
-        loopback: flags & device::LOOPBACK != 0,
+        up: flags & libpcap::UP != 0,
+        running: flags & libpcap::RUNNING != 0,
+        loopback: flags & libpcap::LOOPBACK != 0,
     };
     Ok(listed.into_iter().map(device).collect())
 }
 
-/// Captures by libpcap from devices, by their names; [`ANY`] means all interfaces, as cooked
+/// Captures by libpcap from devices, by their names; [`ANY`](super::ANY) means all interfaces, as cooked
 /// frames, where the system has that. It ends when [`LiveOptions::stop`] is set, or when the last
 /// of them is removed. [`LiveOptions::rings`] is of no meaning here.
 ///
@@ -64,10 +66,10 @@ pub fn devices() -> io::Result<Vec<Device>> {
 pub fn open_pcap(names: &[String], options: LiveOptions) -> Result<PcapSource, SourceError> {
     check_names(names)?;
     let buffers = Buffers::new(STREAM_BUFFER);
-    let wires = names.iter().map(|name| Wire::open(name, &options, &buffers));
-    let wires = wires.collect::<Result<Vec<Wire>, SourceError>>()?;
+    let devices = names.iter().map(|name| CapturedDevice::open(name, &options, &buffers));
+    let devices = devices.collect::<Result<Vec<CapturedDevice>, SourceError>>()?;
     let snaplen = options.snaplen;
-    let device = PcapDevices { wires, buffers, snaplen, oldest: 0, failed: None };
+    let device = PcapDevices { devices, buffers, snaplen, oldest: 0, failed: None };
     let links = Links::new(names.iter().cloned(), options.events);
     let driving = Driving { stamps: options.stamps, stop: options.stop, ..Driving::default() };
     Ok(PcapSource(Driver::new(device, links, driving)))
@@ -83,22 +85,22 @@ pub struct PcapSource(Driver<PcapDevices>);
 impl PcapSource {
     /// What each device gives, in words.
     pub fn describe(&self) -> Vec<String> {
-        let version = device::version().unwrap_or_default();
-        let line = |wire: &Wire| {
-            let link = wire.link;
-            let unit = if wire.device.is_precise() { "nanoseconds" } else { "microseconds" };
+        let version = libpcap::version().unwrap_or_default();
+        let line = |device: &CapturedDevice| {
+            let link = device.link;
+            let unit = if device.device.is_precise() { "nanoseconds" } else { "microseconds" };
             let known = match supported(link) {
                 true => "",
                 false => "; what is in its packets is not decoded",
             };
-            format!("{}: {version}, {}, times in {unit}{known}", wire.name, link_name(link))
+            format!("{}: {version}, {}, times in {unit}{known}", device.name, link_name(link))
         };
-        self.0.device().wires.iter().map(line).collect()
+        self.0.device().devices.iter().map(line).collect()
     }
 
     /// The link type of the packets of each device.
     pub fn links(&self) -> Vec<LinkType> {
-        self.0.device().wires.iter().map(|wire| wire.link).collect()
+        self.0.device().devices.iter().map(|device| device.link).collect()
     }
 }
 
@@ -122,7 +124,7 @@ impl Source for PcapSource {
 
 /// The devices of a capture.
 struct PcapDevices {
-    wires: Vec<Wire>,
+    devices: Vec<CapturedDevice>,
     buffers: Buffers,
     /// Bytes to keep of each packet at most.
     snaplen: u32,
@@ -139,8 +141,8 @@ impl LiveDevice for PcapDevices {
         if self.failed.is_none() && until != i64::MIN {
             self.failed = self.load(until, links).err();
         }
-        let heads = self.wires.iter().enumerate();
-        let heads = heads.filter_map(|(number, wire)| wire.head().map(|ts| (ts, number)));
+        let heads = self.devices.iter().enumerate();
+        let heads = heads.filter_map(|(number, device)| device.head().map(|ts| (ts, number)));
         match (heads.min(), self.failed.take()) {
             (Some((_, number)), failed) => {
                 (self.oldest, self.failed) = (number, failed);
@@ -152,17 +154,17 @@ impl LiveDevice for PcapDevices {
     }
 
     fn is_fresh(&self) -> bool {
-        self.wires[self.oldest].is_fresh()
+        self.devices[self.oldest].is_fresh()
     }
 
     fn lend(&mut self, batch: &mut FrameBatch, seq: u64) {
-        self.wires[self.oldest].fill(batch, seq, &self.buffers);
+        self.devices[self.oldest].fill(batch, seq, &self.buffers);
     }
 
     /// Waits until something comes, or so long. Where a device has nothing to wait on, it is asked
     /// again before packets get old.
     fn wait(&mut self, most_ms: u32, links: &mut Links) -> Result<(), SourceError> {
-        let fds: Vec<_> = self.wires.iter().map(|wire| wire.device.fd()).collect();
+        let fds: Vec<_> = self.devices.iter().map(|device| device.device.fd()).collect();
         let blind = fds.iter().any(Option::is_none);
         let ms = if blind { most_ms.min(RETIRE_MS) } else { most_ms };
         let there = fds.iter().enumerate().filter(|(at, _)| links.state(*at) != LinkState::Gone);
@@ -178,7 +180,7 @@ impl LiveDevice for PcapDevices {
     /// Of devices that have brought nothing but what the filter refused, no more is known than the
     /// times of that.
     fn reached(&self, now: Option<i64>) -> Option<i64> {
-        let busy = self.wires.iter().filter(|wire| wire.came > 0).map(|wire| wire.seen);
+        let busy = self.devices.iter().filter(|device| device.came > 0).map(|device| device.seen);
         Some(busy.chain(now).min()?.saturating_sub(REACHED_BEHIND_NS))
     }
 
@@ -189,23 +191,23 @@ impl LiveDevice for PcapDevices {
 
     fn watch(&mut self, links: &mut Links) {
         self.count_drops();
-        for (number, wire) in self.wires.iter().enumerate() {
+        for (number, device) in self.devices.iter().enumerate() {
             if links.state(number) == LinkState::Gone {
                 continue;
             }
-            if let Some(state) = wire.now() {
+            if let Some(state) = device.now() {
                 links.turn(number, state);
             }
         }
     }
 
     fn count_drops(&self) {
-        self.wires.iter().for_each(Wire::count_drops);
+        self.devices.iter().for_each(CapturedDevice::count_drops);
     }
 
     fn lost(&self) -> Lost {
         let mut lost = Lost::default();
-        self.wires.iter().for_each(|wire| lost.merge(wire.lost()));
+        self.devices.iter().for_each(|device| lost.merge(device.lost()));
         lost
     }
 
@@ -217,24 +219,24 @@ impl LiveDevice for PcapDevices {
 
     fn is_drained(&self, ending_ms: u32) -> bool {
         // A system hands packets over within twice the time that they may wait for others.
-        let quiet = ending_ms >= 3 * RETIRE_MS && self.wires.iter().all(Wire::is_quiet);
-        quiet || self.wires.iter().all(|wire| wire.beyond)
+        let quiet = ending_ms >= 3 * RETIRE_MS && self.devices.iter().all(CapturedDevice::is_quiet);
+        quiet || self.devices.iter().all(|device| device.beyond)
     }
 
     fn accounts(&self) -> Vec<Account> {
-        let account = |wire: &Wire| {
-            let (received, filtered) = (wire.delivered + wire.refused, wire.refused);
-            Account { received, filtered, lost: wire.lost(), ..Account::default() }
+        let account = |device: &CapturedDevice| {
+            let (received, filtered) = (device.delivered + device.refused, device.refused);
+            Account { received, filtered, lost: device.lost(), ..Account::default() }
         };
-        self.wires.iter().map(account).collect()
+        self.devices.iter().map(account).collect()
     }
 }
 
 impl PcapDevices {
     /// Takes packets of every device of which none are at hand, until one fails.
     fn load(&mut self, until: i64, links: &mut Links) -> Result<(), SourceError> {
-        for number in 0..self.wires.len() {
-            if let Err(message) = self.wires[number].load(self.snaplen, until) {
+        for number in 0..self.devices.len() {
+            if let Err(message) = self.devices[number].load(self.snaplen, until) {
                 self.failed(number, message, links)?;
             }
         }
@@ -251,10 +253,10 @@ impl PcapDevices {
         if links.state(number) == LinkState::Gone {
             return Ok(());
         }
-        let wire = &mut self.wires[number];
-        wire.failures += 1;
-        match wire.now() {
-            Some(LinkState::Up) if wire.failures > PCAP_FAILURES_MAX => {}
+        let device = &mut self.devices[number];
+        device.failures += 1;
+        match device.now() {
+            Some(LinkState::Up) if device.failures > PCAP_FAILURES_MAX => {}
             Some(LinkState::Up | LinkState::Down) => {
                 links.turn(number, LinkState::Down);
                 return Ok(());
@@ -265,11 +267,6 @@ impl PcapDevices {
             }
             None => {}
         }
-        Err(LiveError::Libpcap(PcapError::Unreadable(message)).on(&wire.name))
+        Err(LiveError::Libpcap(PcapError::Unreadable(message)).on(&device.name))
     }
-}
-
-/// Whether libpcap's name for all interfaces is meant.
-fn is_any(name: &str) -> bool {
-    name == ANY
 }

@@ -4,7 +4,7 @@
 //! beside it the kernel's filter would see no tag, and a filter means the frame as it was on the
 //! wire: such frames are all let through, whole, and filtered once the tag is back.
 
-use super::Direction;
+use super::options::Direction;
 use crate::cbpf::Instruction;
 use weir_packet::limits::CAPLEN_MAX;
 

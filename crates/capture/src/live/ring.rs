@@ -1,10 +1,10 @@
 //! A socket with its ring: frames of its blocks one after the other, and how many there were.
 
-use super::block::{Captured, QUEUED, Rules, Walked, is_queued, walk, walk_slots, whole_slot};
+use super::block::{QUEUED, RingFrame, Rules, Walked, is_queued, walk, walk_slots, whole_slot};
 use super::indices::Indices;
 use super::program::NOTHING;
 use crate::sys;
-use crate::sys::packet::Socket;
+use crate::sys::packet::PacketSocket;
 use std::cell::Cell;
 use std::io;
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use weir_packet::limits::BATCH;
 use weir_packet::source::{Chunk, FrameBatch, LinkType};
 
 /// Frames of one socket.
-pub(super) struct Ring {
+pub(super) struct SocketRing {
     /// The number of its interface.
-    pub(super) wire: usize,
-    pub(super) socket: Socket,
+    pub(super) interface: usize,
+    pub(super) socket: PacketSocket,
     memory: Memory,
     rules: Rules,
     /// The memory being read, and its frames; refilled from block to block, or run to run.
-    frames: Vec<Captured>,
+    frames: Vec<RingFrame>,
     /// The next of them.
     next: usize,
     counts: Counts,
@@ -31,7 +31,7 @@ pub(super) enum Memory {
     /// Many at a time, when their block is full or some time is over.
     Blocks {
         /// The ring.
-        ring: sys::ring::Ring,
+        ring: sys::ring::BlockRing,
         /// The block being read.
         reading: usize,
     },
@@ -62,9 +62,9 @@ impl Memory {
     #[inline(always)]
     fn take(
         &mut self,
-        socket: &Socket,
+        socket: &PacketSocket,
         rules: &Rules,
-        frames: &mut Vec<Captured>,
+        frames: &mut Vec<RingFrame>,
     ) -> Option<Walked> {
         match self {
             Memory::Blocks { ring, reading } => {
@@ -130,10 +130,15 @@ pub(super) struct Told {
     pub(super) dropped: u64,
 }
 
-impl Ring {
-    pub(super) fn new(wire: usize, socket: Socket, memory: Memory, rules: Rules) -> Ring {
+impl SocketRing {
+    pub(super) fn new(
+        interface: usize,
+        socket: PacketSocket,
+        memory: Memory,
+        rules: Rules,
+    ) -> SocketRing {
         let (frames, counts, told) = (Vec::new(), Counts::default(), Cell::default());
-        Ring { wire, socket, memory, rules, frames, next: 0, counts, told }
+        SocketRing { interface, socket, memory, rules, frames, next: 0, counts, told }
     }
 
     /// The time of the frame that comes next, of those at hand.
@@ -183,7 +188,7 @@ impl Ring {
         }
         indices.refresh();
         let names = indices.names().clone();
-        let via = |frame: &Captured| indices.via(frame.index).going(Some(frame.way));
+        let via = |frame: &RingFrame| indices.via(frame.index).going(Some(frame.way));
         batch.set_vias(frames.iter().map(via), &names);
         self.counts.delivered += (to - self.next) as u64;
         self.next = to;

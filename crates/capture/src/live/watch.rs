@@ -5,9 +5,10 @@
 //! whichever way its frames come and however many there are.
 
 use super::clock::Stopwatch;
-use super::{ANY, Event, LinkState, Tell};
+use super::event::{Event, LinkState, ReportEvent};
+use super::options::ANY;
 use crate::limits::{INDICES_MAX, INTERFACES_EVERY_MS};
-use crate::xdp::link::{Interface, Interfaces, LinkChange, LinkChanges};
+use crate::xdp::link::{Interfaces, LinkChange, LinkChanges, LinkInfo};
 use std::collections::BTreeMap;
 use std::io;
 
@@ -23,7 +24,7 @@ pub(crate) struct Watch {
 
 impl Watch {
     /// Watches interfaces of these names, [`ANY`] for all. What happens from now on is kept until
-    /// it is told.
+    /// it is reported.
     pub(crate) fn new(names: &[String]) -> io::Result<Watch> {
         // In this order: what happens between is said twice, which does no harm.
         let (changes, all) = (LinkChanges::open()?, Interfaces::open()?);
@@ -37,40 +38,40 @@ impl Watch {
         Ok(Watch { changes, all, any, known, looked: None })
     }
 
-    /// Tells what happened, if that was not done just now, or where the capture is over: what ended
+    /// Reports what happened, if that was not done just now, or where the capture is over: what ended
     /// it may not have been said yet, so that interfaces are asked then.
-    pub(crate) fn look_at_times(&mut self, over: bool, tell: &Tell) {
+    pub(crate) fn look_at_times(&mut self, over: bool, report: &ReportEvent) {
         let is_due = |looked: Stopwatch| looked.elapsed_ms() >= INTERFACES_EVERY_MS;
         if over || self.looked.is_none_or(is_due) {
-            self.look(tell);
+            self.look(report);
             self.looked = Some(Stopwatch::start());
         }
         if over {
-            self.compare(tell);
+            self.compare(report);
         }
     }
 
-    /// Tells what happened since the last time.
-    fn look(&mut self, tell: &Tell) {
+    /// Reports what happened since the last time.
+    fn look(&mut self, report: &ReportEvent) {
         let Watch { changes, any, known, .. } = self;
-        known.untold.drain(..).for_each(|event| tell(&event));
+        known.unreported.drain(..).for_each(|event| report(&event));
         let complete = changes.read(|change| match change {
-            LinkChange::Is(interface) => known.is(interface, *any, tell),
-            LinkChange::Gone(index) => known.goes(index, tell),
+            LinkChange::Is(interface) => known.is(interface, *any, report),
+            LinkChange::Gone(index) => known.goes(index, report),
         });
         if !complete {
-            self.compare(tell);
+            self.compare(report);
         }
     }
 
     /// Looks how interfaces are now: more has happened than the kernel kept for us.
-    fn compare(&mut self, tell: &Tell) {
+    fn compare(&mut self, report: &ReportEvent) {
         let Ok(now) = self.all.all() else { return };
         let there = |index: &u32| now.iter().any(|interface| interface.index == *index);
         let gone: Vec<u32> =
             self.known.links.keys().copied().filter(|index| !there(index)).collect();
-        gone.into_iter().for_each(|index| self.known.goes(index, tell));
-        now.into_iter().for_each(|interface| self.known.is(interface, self.any, tell));
+        gone.into_iter().for_each(|index| self.known.goes(index, report));
+        now.into_iter().for_each(|interface| self.known.is(interface, self.any, report));
     }
 }
 
@@ -79,7 +80,7 @@ impl Watch {
 struct Known {
     links: BTreeMap<u32, Link>,
     /// What is to be told first.
-    untold: Vec<Event>,
+    unreported: Vec<Event>,
 }
 
 /// An interface as it was last said to be.
@@ -93,19 +94,19 @@ struct Link {
 impl Known {
     /// Takes in an interface that is there from the beginning. Of all interfaces some are down as a
     /// rule; one that was asked for is not to be, which is told first.
-    fn begin(&mut self, interface: Interface, any: bool) {
+    fn begin(&mut self, interface: LinkInfo, any: bool) {
         let (state, told) = match interface.up {
             true => (LinkState::Up, false),
             false => (LinkState::Down, !any),
         };
         if told {
-            self.untold.push(Event::Down(interface.name.clone()));
+            self.unreported.push(Event::Down(interface.name.clone()));
         }
         self.links.insert(interface.index, Link { name: interface.name, state, told });
     }
 
     /// Takes in how an interface is.
-    fn is(&mut self, interface: Interface, any: bool, tell: &Tell) {
+    fn is(&mut self, interface: LinkInfo, any: bool, report: &ReportEvent) {
         let Some(link) = self.links.get_mut(&interface.index) else {
             if any && self.links.len() < INDICES_MAX {
                 self.begin(interface, any);
@@ -120,14 +121,14 @@ impl Known {
         let tells = state == LinkState::Down || link.told;
         link.told = state == LinkState::Down;
         if tells {
-            tell(&state.event(link.name.clone()));
+            report(&state.event(link.name.clone()));
         }
     }
 
     /// An interface was removed, or is another namespace's now.
-    fn goes(&mut self, index: u32, tell: &Tell) {
+    fn goes(&mut self, index: u32, report: &ReportEvent) {
         if let Some(link) = self.links.remove(&index) {
-            tell(&LinkState::Gone.event(link.name));
+            report(&LinkState::Gone.event(link.name));
         }
     }
 }
@@ -141,15 +142,16 @@ mod tests {
     fn told(any: bool, at_first: bool, then: &[Option<bool>]) -> Vec<String> {
         let told = Arc::new(Mutex::new(Vec::new()));
         let to = Arc::clone(&told);
-        let tell: Tell = Box::new(move |e| to.lock().expect("no panic").push(e.to_string()));
-        let is = |up| Interface { name: "eth0".to_owned(), index: 7, up, ..Interface::default() };
+        let report: ReportEvent =
+            Box::new(move |e| to.lock().expect("no panic").push(e.to_string()));
+        let is = |up| LinkInfo { name: "eth0".to_owned(), index: 7, up, ..LinkInfo::default() };
         let mut known = Known::default();
         known.begin(is(at_first), any);
-        known.untold.drain(..).for_each(|event| tell(&event));
+        known.unreported.drain(..).for_each(|event| report(&event));
         for up in then {
             match up {
-                Some(up) => known.is(is(*up), any, &tell),
-                None => known.goes(7, &tell),
+                Some(up) => known.is(is(*up), any, &report),
+                None => known.goes(7, &report),
             }
         }
         let told = told.lock().expect("no panic");

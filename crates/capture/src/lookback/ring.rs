@@ -26,7 +26,7 @@ pub(super) struct Kept<'a> {
 }
 
 /// Frames, the oldest first.
-pub(super) struct Ring {
+pub(super) struct FrameRing {
     memory: Vec<u8>,
     /// Where the oldest record starts.
     tail: usize,
@@ -39,11 +39,11 @@ pub(super) struct Ring {
     forgotten: Option<i64>,
 }
 
-impl Ring {
+impl FrameRing {
     /// Room for so many bytes. Memory is taken as frames come.
-    pub(super) fn new(bytes: usize) -> Ring {
+    pub(super) fn new(bytes: usize) -> FrameRing {
         let memory = vec![0; bytes];
-        Ring { wrap: bytes, memory, tail: 0, head: 0, records: 0, forgotten: None }
+        FrameRing { wrap: bytes, memory, tail: 0, head: 0, records: 0, forgotten: None }
     }
 
     /// The latest time of a frame that came and is there no more.
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn the_oldest_make_room() {
-        let mut ring = Ring::new(3 * (HEAD + 10));
+        let mut ring = FrameRing::new(3 * (HEAD + 10));
         for ts in 0..5 {
             ring.push(&kept(ts, &[ts as u8; 10]));
         }
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn no_room_at_all() {
-        let mut ring = Ring::new(0);
+        let mut ring = FrameRing::new(0);
         ring.push(&kept(1, &[]));
         assert_eq!((ring.iter().count(), ring.forgotten()), (0, Some(1)));
     }
@@ -179,7 +179,7 @@ mod tests {
         fn the_last_frames_are_there(
             bytes in HEAD + 120..800, sizes in proptest::collection::vec(0usize..120, 0..200),
         ) {
-            let mut ring = Ring::new(bytes);
+            let mut ring = FrameRing::new(bytes);
             let frames: Vec<(i64, Vec<u8>)> =
                 (0..).zip(&sizes).map(|(ts, &n)| (ts, vec![ts as u8; n])).collect();
             for came in 1..=frames.len() {

@@ -62,7 +62,11 @@ fn wanted(name: &str, (from, to): (i64, i64), key: usize, value: Vec<Option<u128
 }
 
 /// Reads all of a source in small batches, and asks when so many frames were read.
-fn run(frames: &[(i64, Vec<u8>)], options: Options, asked: Vec<(usize, Wanted)>) -> Captures {
+fn run(
+    frames: &[(i64, Vec<u8>)],
+    options: LookbackOptions,
+    asked: Vec<(usize, Wanted)>,
+) -> LookbackCounts {
     let mut lookback = Lookback::new(source(frames), Some(options)).expect("a thread");
     let asking = lookback.asking().expect("frames are kept");
     let (mut batch, mut came, mut asked) = (FrameBatch::new(), 0, asked.into_iter().peekable());
@@ -77,8 +81,8 @@ fn run(frames: &[(i64, Vec<u8>)], options: Options, asked: Vec<(usize, Wanted)>)
     lookback.finish().expect("frames are kept")
 }
 
-fn options(folder: &Path, bytes: usize) -> Options {
-    Options { folder: folder.to_owned(), ..Options::new(bytes) }
+fn options(folder: &Path, bytes: usize) -> LookbackOptions {
+    LookbackOptions { folder: folder.to_owned(), ..LookbackOptions::new(bytes) }
 }
 
 /// What a file is to hold: frames of that time for which `keep` holds.
@@ -122,7 +126,10 @@ fn frames_before_and_after_go_into_the_file() {
         in_all += expected.len() as u64;
         bytes += expected.iter().map(|(_, frame)| frame.len() as u64).sum::<u64>();
     }
-    assert_eq!(counts, Captures { files: 6, frames: in_all, bytes, ..Captures::default() });
+    assert_eq!(
+        counts,
+        LookbackCounts { files: 6, frames: in_all, bytes, ..LookbackCounts::default() }
+    );
 }
 
 /// The key of the connection of a frame.
@@ -163,15 +170,18 @@ fn everything_has_its_bound() {
     let folder = tempfile::tempdir().expect("a folder");
     let frames = frames(600);
     let bytes = frames[0].1.len() as u64;
-    let bounded =
-        Options { files_max: 2, file_bytes_max: 10 * bytes, ..options(folder.path(), 1 << 20) };
+    let bounded = LookbackOptions {
+        files_max: 2,
+        file_bytes_max: 10 * bytes,
+        ..options(folder.path(), 1 << 20)
+    };
     let all = |name: &str| (300, wanted(name, (0, 59 * S), 0, vec![]));
     let asked = vec![all("a.pcapng"), all("a.pcapng"), all("b.pcapng"), all("c.pcapng")];
     let counts = run(&frames, bounded, asked);
     for name in ["a.pcapng", "b.pcapng"] {
         assert_eq!(read(folder.path(), name), &frames[..10], "{name}");
     }
-    let want = Captures {
+    let want = LookbackCounts {
         files: 2,
         frames: 20,
         bytes: 20 * bytes,
@@ -179,7 +189,7 @@ fn everything_has_its_bound() {
         left_out: 2 * (591 - 10),
         refused: 1,
         existed: 1,
-        ..Captures::default()
+        ..LookbackCounts::default()
     };
     assert_eq!(counts, want);
 
@@ -310,7 +320,11 @@ impl Disk {
         })
     }
 
-    fn lookback(&self, frames: &[(i64, Vec<u8>)], options: Options) -> Lookback<MemorySource> {
+    fn lookback(
+        &self,
+        frames: &[(i64, Vec<u8>)],
+        options: LookbackOptions,
+    ) -> Lookback<MemorySource> {
         let watch = Watch::new(options, self.make()).expect("a thread");
         Lookback { source: source(frames), watch: Some(Box::new(watch)) }
     }
@@ -350,7 +364,7 @@ fn long_frames() -> Vec<(i64, Vec<u8>)> {
 #[test]
 fn a_disk_that_hangs_does_not_stall_reading() {
     let (disk, frames) = (Disk::default(), long_frames());
-    let bounded = Options {
+    let bounded = LookbackOptions {
         when_full: WhenFull::LeaveOut,
         queue_bytes_max: 256 << 10,
         ..options(Path::new("nowhere"), 1 << 20)
@@ -369,15 +383,16 @@ fn a_disk_that_hangs_does_not_stall_reading() {
     // What asks now finds no room.
     asking.ask(wanted("b.pcapng", ever, 0, vec![]));
     assert!(!lookback.fill(&mut batch).expect("the end"));
-    assert_eq!(tally.now(), Captures { refused: 1, ..so_far.clone() });
+    assert_eq!(tally.now(), LookbackCounts { refused: 1, ..so_far.clone() });
     // What is queued is written in the end, whole.
     disk.change(|state| state.goes = true);
     let counts = lookback.finish().expect("kept");
     let there = disk.read("a.pcapng");
     assert_eq!(there, &frames[..there.len()]);
     let (frames, missed) = (there.len() as u64, so_far.missed);
-    let want = Captures { files: 1, frames, bytes: frames * 1000, ..Captures::default() };
-    assert_eq!(counts, Captures { missed, refused: 1, ..want });
+    let want =
+        LookbackCounts { files: 1, frames, bytes: frames * 1000, ..LookbackCounts::default() };
+    assert_eq!(counts, LookbackCounts { missed, refused: 1, ..want });
     assert_eq!(frames + missed, 1000);
 }
 
@@ -385,7 +400,7 @@ fn a_disk_that_hangs_does_not_stall_reading() {
 #[test]
 fn a_disk_that_goes_on_gets_what_comes_then() {
     let (disk, frames) = (Disk::default(), long_frames());
-    let bounded = Options {
+    let bounded = LookbackOptions {
         when_full: WhenFull::LeaveOut,
         // Of one batch, and not of two.
         queue_bytes_max: 400_000,
@@ -443,7 +458,7 @@ fn reading_a_file_waits_for_the_disk() {
                 disk.change(|state| state.goes = true);
             }
         });
-        let bounded = Options { queue_bytes_max, ..options(Path::new("nowhere"), 1 << 20) };
+        let bounded = LookbackOptions { queue_bytes_max, ..options(Path::new("nowhere"), 1 << 20) };
         let mut lookback = disk.lookback(&frames, bounded);
         let asking = lookback.asking().expect("kept");
         asking.ask(wanted("a.pcapng", (i64::MIN, i64::MAX), 0, vec![]));
@@ -451,7 +466,12 @@ fn reading_a_file_waits_for_the_disk() {
         while lookback.fill(&mut batch).expect("frames") {}
         let counts = lookback.finish().expect("kept");
         slow.join().expect("goes");
-        let want = Captures { files: 1, frames: 1000, bytes: 1_000_000, ..Captures::default() };
+        let want = LookbackCounts {
+            files: 1,
+            frames: 1000,
+            bytes: 1_000_000,
+            ..LookbackCounts::default()
+        };
         assert_eq!(counts, want);
         assert!(disk.0.0.lock().expect("whole").files["a.pcapng"] == expected);
     }
@@ -462,7 +482,7 @@ fn what_the_disk_refuses_is_told_with_the_name_of_the_file() {
     for when_full in [WhenFull::Wait, WhenFull::LeaveOut] {
         let (disk, frames) = (Disk::default(), long_frames());
         disk.change(|state| state.goes = true);
-        let bounded = Options { when_full, ..options(Path::new("nowhere"), 1 << 20) };
+        let bounded = LookbackOptions { when_full, ..options(Path::new("nowhere"), 1 << 20) };
         let mut lookback = disk.lookback(&frames, bounded);
         let asking = lookback.asking().expect("kept");
         asking.ask(wanted("a.pcapng", (i64::MIN, i64::MAX), 0, vec![]));
@@ -485,7 +505,8 @@ fn what_the_disk_refuses_is_told_with_the_name_of_the_file() {
 #[test]
 fn what_is_never_written_is_counted_in_the_end() {
     let (disk, frames) = (Disk::default(), long_frames());
-    let live = Options { when_full: WhenFull::LeaveOut, ..options(Path::new("nowhere"), 1 << 20) };
+    let live =
+        LookbackOptions { when_full: WhenFull::LeaveOut, ..options(Path::new("nowhere"), 1 << 20) };
     let mut lookback = disk.lookback(&frames, live);
     lookback.watch.as_mut().expect("kept").writer.patience = std::time::Duration::from_millis(20);
     let asking = lookback.asking().expect("kept");
@@ -495,6 +516,9 @@ fn what_is_never_written_is_counted_in_the_end() {
     disk.is_asked();
     let counts = lookback.finish().expect("kept");
     let error = Some("a.pcapng: nothing could be written for 0 s".to_owned());
-    assert_eq!(counts, Captures { missed: 1000, failed: 1, error, ..Captures::default() });
+    assert_eq!(
+        counts,
+        LookbackCounts { missed: 1000, failed: 1, error, ..LookbackCounts::default() }
+    );
     disk.change(|state| state.goes = true);
 }

@@ -5,7 +5,7 @@
 //! in bytes. Where it is full, frames are [left out](WhenFull::LeaveOut) before they become bytes,
 //! so that what is written of a file is always whole.
 
-use super::{Captures, Tally};
+use super::{LookbackCounts, Tally};
 use crate::limits::{LOOKBACK_PATIENCE_MS, LOOKBACK_TASK_BYTES};
 use std::collections::{HashMap, VecDeque};
 use std::fs::OpenOptions;
@@ -38,9 +38,9 @@ pub(super) fn in_folder(folder: PathBuf) -> Make {
 
 /// How a file is, as the thread says.
 #[derive(Default)]
-pub(super) struct State(AtomicU8);
+pub(super) struct FileState(AtomicU8);
 
-impl State {
+impl FileState {
     const OPEN: u8 = 1;
     const FAILED: u8 = 2;
     const NEVER_MADE: u8 = 3;
@@ -55,12 +55,12 @@ impl State {
 
     /// Whether frames are of no use to it any more.
     pub(super) fn has_failed(&self) -> bool {
-        self.is(State::FAILED) || self.was_never_made()
+        self.is(FileState::FAILED) || self.was_never_made()
     }
 
     /// Whether it could not be made.
     pub(super) fn was_never_made(&self) -> bool {
-        self.is(State::NEVER_MADE)
+        self.is(FileState::NEVER_MADE)
     }
 }
 
@@ -68,7 +68,7 @@ impl State {
 #[derive(Clone)]
 pub(super) struct Handle {
     number: u64,
-    pub(super) state: Arc<State>,
+    pub(super) state: Arc<FileState>,
 }
 
 /// Bytes for a file, how many frames they are, and how many bytes these have by themselves.
@@ -296,7 +296,7 @@ struct Files {
 struct Open {
     name: String,
     file: Box<dyn Write>,
-    state: Arc<State>,
+    state: Arc<FileState>,
     /// Frames that could not be written.
     unwritten: u64,
 }
@@ -359,7 +359,7 @@ impl Files {
 
     fn make(&mut self, handle: Handle, name: String, is_short: bool) -> bool {
         let made = (self.make)(&name);
-        handle.state.set(if made.is_ok() { State::OPEN } else { State::NEVER_MADE });
+        handle.state.set(if made.is_ok() { FileState::OPEN } else { FileState::NEVER_MADE });
         self.tally.change(|counts| match &made {
             Ok(_) => {
                 counts.files += 1;
@@ -389,8 +389,8 @@ impl Open {
             Err(e) => {
                 // Some of them may be there.
                 self.unwritten += lot.frames;
-                self.state.set(State::FAILED);
-                tally.change(|counts: &mut Captures| counts.fail(&self.name, &e));
+                self.state.set(FileState::FAILED);
+                tally.change(|counts: &mut LookbackCounts| counts.fail(&self.name, &e));
             }
         }
     }

@@ -10,15 +10,19 @@ use weir_packet::egress::Refusal;
 use super::transmit::Transmit;
 
 /// A device that frames are sent by.
-pub(super) struct Dpdk {
+pub(super) struct DpdkSender {
     device: Box<dyn Transmit>,
 }
 
-impl Dpdk {
+impl DpdkSender {
     /// Opens a device; `outlet` stands in errors.
-    pub(super) fn open(outlet: &str, device: &str, open: &mut OpenTransmit) -> io::Result<Dpdk> {
+    pub(super) fn open(
+        outlet: &str,
+        device: &str,
+        open: &mut OpenTransmit,
+    ) -> io::Result<DpdkSender> {
         let device = open(device).map_err(|e| named(outlet, &e, ""))?;
-        Ok(Dpdk { device })
+        Ok(DpdkSender { device })
     }
 
     /// Whether its link is up.

@@ -12,6 +12,7 @@ use weir_packet::source::LinkType;
 pub(crate) const DEVICES: &str = "";
 
 /// A wire that there is not.
+#[cfg(not(target_os = "linux"))]
 pub(crate) struct Wire {
     pub(crate) name: String,
     none: Infallible,
@@ -63,7 +64,7 @@ impl Wire {
         match self.none {}
     }
 
-    pub(crate) fn finish(&mut self, _: &mut [Refused]) {
+    pub(crate) fn settle(&mut self, _: &mut [Refused]) {
         match self.none {}
     }
 }

@@ -9,14 +9,14 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use weir_packet::egress::Refusal;
 
 /// An interface that frames are sent by.
-pub(super) struct Interface {
+pub(super) struct InterfaceSender {
     name: String,
     socket: OwnedFd,
 }
 
-impl Interface {
+impl InterfaceSender {
     /// Opens the interface of this name; says what it carries.
-    pub(super) fn open(name: &str) -> io::Result<(Interface, Carries)> {
+    pub(super) fn open(name: &str) -> io::Result<(InterfaceSender, Carries)> {
         let index = link::index(name).map_err(|e| none_such(name, &e))?;
         let socket = packet_socket().map_err(|e| named(name, &e, &advice(&e, "cap_net_raw")))?;
         let of_interface = |e: io::Error| named(name, &e, "");
@@ -30,7 +30,7 @@ impl Interface {
             }
         };
         bind_to(&socket, index).map_err(of_interface)?;
-        Ok((Interface { name: name.to_owned(), socket }, carries))
+        Ok((InterfaceSender { name: name.to_owned(), socket }, carries))
     }
 
     pub(super) fn socket(&self) -> BorrowedFd<'_> {

@@ -14,8 +14,6 @@
 #[cfg(target_os = "linux")]
 pub(crate) mod carry;
 #[cfg(target_os = "linux")]
-mod device;
-#[cfg(target_os = "linux")]
 mod dpdk;
 #[cfg(not(target_os = "linux"))]
 mod elsewhere;
@@ -23,6 +21,8 @@ mod elsewhere;
 mod interface;
 pub mod place;
 mod transmit;
+#[cfg(target_os = "linux")]
+mod tun_tap;
 #[cfg(target_os = "linux")]
 mod tunnel;
 #[cfg(target_os = "linux")]

@@ -12,14 +12,17 @@ use weir_packet::egress::Refusal;
 use weir_packet::gre;
 
 /// The other end of a tunnel.
-pub(super) struct Tunnel {
+pub(super) struct TunnelSender {
     socket: OwnedFd,
     to: SocketAddr,
 }
 
-impl Tunnel {
+impl TunnelSender {
     /// Opens a tunnel; says what it carries. `outlet` stands in errors.
-    pub(super) fn open(outlet: &str, tunnel: &place::Tunnel) -> io::Result<(Tunnel, Carries)> {
+    pub(super) fn open(
+        outlet: &str,
+        tunnel: &place::Tunnel,
+    ) -> io::Result<(TunnelSender, Carries)> {
         let (port, carries) = match tunnel.wrap {
             Wrap::Udp(port) => (port, Carries::Any),
             Wrap::Vxlan { port, vni } => (port, Carries::Vxlan(vni)),
@@ -37,7 +40,7 @@ impl Tunnel {
             never_fragment(&socket, to).map_err(of_tunnel)?;
         }
         connect(&socket, to).map_err(|e| named(outlet, &e, ": is there a route to it?"))?;
-        Ok((Tunnel { socket, to }, carries))
+        Ok((TunnelSender { socket, to }, carries))
     }
 
     pub(super) fn socket(&self) -> BorrowedFd<'_> {

@@ -1,8 +1,13 @@
 //! Frames onto wires, as Linux does it.
 
+use super::OpenTransmit;
 use super::carry::{Carries, Header};
+use super::dpdk::DpdkSender;
+use super::interface::InterfaceSender;
 use super::place::Place;
-use super::{OpenTransmit, device, dpdk, interface, tunnel, xdp};
+use super::tun_tap::TunTapSender;
+use super::tunnel::TunnelSender;
+use super::xdp::XdpSender;
 use crate::limits::{SEND_AT_ONCE, SEND_PAUSE_NS, SEND_RETRIES};
 use crate::sys::send::{Pieces, wait_writable};
 pub(crate) use crate::sys::tun::DEVICES;
@@ -15,11 +20,11 @@ use weir_packet::source::LinkType;
 
 /// What sends frames.
 enum Port {
-    Interface(interface::Interface),
-    Xdp(Box<xdp::Xdp>),
-    Dpdk(dpdk::Dpdk),
-    Device(device::Device),
-    Tunnel(tunnel::Tunnel),
+    Interface(InterfaceSender),
+    Xdp(Box<XdpSender>),
+    Dpdk(DpdkSender),
+    Device(TunTapSender),
+    Tunnel(TunnelSender),
 }
 
 /// What became of a try to send.
@@ -90,26 +95,26 @@ impl Wire {
     ) -> io::Result<Wire> {
         let (port, carries) = match place {
             Place::Interface => {
-                let (interface, carries) = interface::Interface::open(name)?;
+                let (interface, carries) = InterfaceSender::open(name)?;
                 (Port::Interface(interface), carries)
             }
             Place::Xdp(interface) => {
-                let (interface, carries) = xdp::Xdp::open(name, interface, tell)?;
+                let (interface, carries) = XdpSender::open(name, interface, tell)?;
                 (Port::Xdp(Box::new(interface)), carries)
             }
             Place::Dpdk(device) => {
-                (Port::Dpdk(dpdk::Dpdk::open(name, device, dpdk)?), Carries::Ethernet)
+                (Port::Dpdk(DpdkSender::open(name, device, dpdk)?), Carries::Ethernet)
             }
             Place::Tap(device) => {
                 let kind = crate::sys::tun::Kind::Tap;
-                (Port::Device(device::Device::open(name, device, kind)?), Carries::Ethernet)
+                (Port::Device(TunTapSender::open(name, device, kind)?), Carries::Ethernet)
             }
             Place::Tun(device) => {
                 let kind = crate::sys::tun::Kind::Tun;
-                (Port::Device(device::Device::open(name, device, kind)?), Carries::Ip)
+                (Port::Device(TunTapSender::open(name, device, kind)?), Carries::Ip)
             }
             Place::Tunnel(tunnel) => {
-                let (tunnel, carries) = tunnel::Tunnel::open(name, tunnel)?;
+                let (tunnel, carries) = TunnelSender::open(name, tunnel)?;
                 (Port::Tunnel(tunnel), carries)
             }
             Place::File => {

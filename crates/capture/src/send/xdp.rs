@@ -15,8 +15,8 @@ use crate::limits::{
 use crate::sys::link;
 use crate::sys::packet::pause;
 use crate::sys::send::Pieces;
-use crate::sys::xsk::{RingMap, Socket};
-use crate::xdp::link::{Interface, Interfaces};
+use crate::sys::xsk::{RingMap, XdpSocket};
+use crate::xdp::link::{Interfaces, LinkInfo};
 use crate::xdp::ring::Descriptor;
 use crate::xdp::tx::{CompletionRing, TxRing};
 use memmap2::MmapMut;
@@ -28,7 +28,7 @@ use weir_packet::egress::Refusal;
 const ETHERNET: usize = 14;
 
 /// An interface that frames are sent by.
-pub(super) struct Xdp {
+pub(super) struct XdpSender {
     outlet: String,
     name: String,
     control: OwnedFd,
@@ -44,7 +44,7 @@ pub(super) struct Xdp {
 
 /// A socket with its memory, by pieces of so many bytes.
 struct Open {
-    socket: Socket,
+    socket: XdpSocket,
     queue: u32,
     memory: MmapMut,
     piece: usize,
@@ -58,14 +58,14 @@ struct Open {
     descriptors: Vec<Descriptor>,
 }
 
-impl Xdp {
+impl XdpSender {
     /// Opens the interface `name`; `outlet` stands in errors. Says what it carries, and how it is
     /// sent.
     pub(super) fn open(
         outlet: &str,
         name: &str,
         tell: &mut dyn FnMut(String),
-    ) -> io::Result<(Xdp, Carries)> {
+    ) -> io::Result<(XdpSender, Carries)> {
         let interface = look_up(name).map_err(|e| named(outlet, &e, ""))?;
         let Some(interface) = interface else {
             return Err(none_such(outlet, &io::ErrorKind::NotFound.into()));
@@ -79,7 +79,8 @@ impl Xdp {
         let control = link::control()?;
         let (outlet, name) = (outlet.to_owned(), name.to_owned());
         let len_max = open.len_max(interface.mtu);
-        let xdp = Xdp { outlet, name, control, len_max, index, open: Some(open), dead: false };
+        let xdp =
+            XdpSender { outlet, name, control, len_max, index, open: Some(open), dead: false };
         Ok((xdp, Carries::Ethernet))
     }
 
@@ -146,10 +147,10 @@ impl Xdp {
 }
 
 impl Open {
-    fn new(outlet: &str, interface: &Interface) -> io::Result<Open> {
+    fn new(outlet: &str, interface: &LinkInfo) -> io::Result<Open> {
         let refused = |e: io::Error| named(outlet, &e, &hint(&e));
         let unfit = |reason: String| io::Error::new(io::ErrorKind::InvalidInput, reason);
-        let Interface { name, mtu, hardware, index, .. } = interface;
+        let LinkInfo { name, mtu, hardware, index, .. } = interface;
         if !matches!(*hardware, libc::ARPHRD_ETHER | libc::ARPHRD_LOOPBACK) {
             let reason = format!("{outlet}: AF_XDP sends Ethernet only; without xdp: it may do");
             return Err(unfit(reason));
@@ -162,7 +163,7 @@ impl Open {
                  send by {name} without xdp:"
             )));
         };
-        let socket = Socket::new().map_err(refused)?;
+        let socket = XdpSocket::new().map_err(refused)?;
         let memory = MmapMut::map_anon(XDP_SEND_FRAMES as usize * piece)?;
         socket.send_buffer(SEND_BUFFER).map_err(refused)?;
         socket.register(memory.as_ptr(), memory.len(), piece as u32).map_err(refused)?;
@@ -213,12 +214,12 @@ impl Open {
     }
 }
 
-fn look_up(name: &str) -> io::Result<Option<Interface>> {
+fn look_up(name: &str) -> io::Result<Option<LinkInfo>> {
     Interfaces::open()?.by_name(name)
 }
 
 /// Binds a socket to the first queue of an interface that has none yet.
-fn bind(socket: &Socket, index: u32) -> io::Result<u32> {
+fn bind(socket: &XdpSocket, index: u32) -> io::Result<u32> {
     // One that was closed just now lets go of its queue a little later.
     for _ in 0..XDP_BIND_TRIES {
         for queue in 0..XDP_QUEUES_MAX {
@@ -270,7 +271,7 @@ mod tests {
         }
         in_namespace(|| {
             veth("v0", "v1", 1);
-            let mut xdp = Xdp::open("xdp:v0", "v0", &mut |_| ()).expect("opens").0;
+            let mut xdp = XdpSender::open("xdp:v0", "v0", &mut |_| ()).expect("opens").0;
             let (frame, index) = ([7; 60], xdp.index);
             assert!(matches!(xdp.put(&[[&[], &frame]]), Tried::Took(1)));
             let home = gettid().as_raw_nonzero();

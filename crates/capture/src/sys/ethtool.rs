@@ -186,7 +186,7 @@ struct HashFields {
 
 /// How an interface chooses the queue of a packet.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Spread {
+pub(crate) struct RssSettings {
     /// `ETH_RSS_HASH_…`: 1 is Toeplitz's.
     pub(crate) function: u8,
     /// `RXH_XFRM_SYM_…`: whether source and destination are made one first.
@@ -197,7 +197,7 @@ pub(crate) struct Spread {
 }
 
 /// How it chooses the queue of a packet.
-pub(crate) fn spread(name: &str) -> io::Result<Option<Spread>> {
+pub(crate) fn spread(name: &str) -> io::Result<Option<RssSettings>> {
     let empty = |key| Hash {
         command: GET_HASH,
         context: 0,
@@ -228,7 +228,7 @@ pub(crate) fn spread(name: &str) -> io::Result<Option<Spread>> {
     let asked = unsafe { ask(name, &mut fields) };
     let tcp = asked.is_ok().then_some(fields.fields);
     let key = hash.bytes[..len.min(KEY_MAX)].to_vec();
-    Ok(Some(Spread { function: hash.function, symmetric: hash.symmetric, key, tcp }))
+    Ok(Some(RssSettings { function: hash.function, symmetric: hash.symmetric, key, tcp }))
 }
 
 /// Asks an interface by the ioctl of ethtool.

@@ -24,7 +24,7 @@ pub(crate) enum Shape {
 
 /// What a socket counted since it was last asked (`PACKET_STATISTICS`).
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(crate) struct Statistics {
+pub(crate) struct PacketStatistics {
     /// Frames that passed the socket's filter, those among them that found no room too.
     pub(crate) passed: u32,
     /// Frames that found no room in the ring.
@@ -35,7 +35,7 @@ pub(crate) struct Statistics {
 
 /// A socket that receives nothing until it is bound.
 #[derive(Debug)]
-pub(crate) struct Socket(OwnedFd);
+pub(crate) struct PacketSocket(OwnedFd);
 
 /// Types that are numbers through and through: any bytes make one.
 ///
@@ -53,12 +53,12 @@ unsafe impl Plain for libc::tpacket_stats_v3 {}
 // SAFETY: a structure of numbers.
 unsafe impl Plain for libc::packet_mreq {}
 
-impl Socket {
+impl PacketSocket {
     /// A socket of the network namespace of the calling thread.
     ///
     /// # Errors
     /// Without the capability CAP_NET_RAW, or where the kernel lacks AF_PACKET.
-    pub(crate) fn new(shape: Shape) -> io::Result<Socket> {
+    pub(crate) fn new(shape: Shape) -> io::Result<PacketSocket> {
         let kind = match shape {
             Shape::Raw => libc::SOCK_RAW,
             Shape::Cooked => libc::SOCK_DGRAM,
@@ -67,7 +67,7 @@ impl Socket {
         let fd = unsafe { libc::socket(libc::AF_PACKET, kind | libc::SOCK_CLOEXEC, 0) };
         checked(fd)?;
         // SAFETY: a descriptor just made, owned by nobody else.
-        Ok(Socket(unsafe { OwnedFd::from_raw_fd(fd) }))
+        Ok(PacketSocket(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
     /// Receives the frames of the interface with this index, of all for 0.
@@ -145,7 +145,7 @@ impl Socket {
 
     /// Turns to rings of the second version, with so many bytes to spare before each frame, and
     /// makes the one that [`super::ring::Slots`] maps. Frames that are too long for their slot are
-    /// queued besides, up to about so many bytes, for [`Socket::receive`].
+    /// queued besides, up to about so many bytes, for [`PacketSocket::receive`].
     pub(super) fn slots(
         &self,
         reserve: usize,
@@ -172,9 +172,9 @@ impl Socket {
     }
 
     /// What happened since the last call; only for sockets with a ring.
-    pub(crate) fn statistics(&self) -> io::Result<Statistics> {
+    pub(crate) fn statistics(&self) -> io::Result<PacketStatistics> {
         let counts: libc::tpacket_stats_v3 = self.get(libc::PACKET_STATISTICS)?;
-        Ok(Statistics {
+        Ok(PacketStatistics {
             passed: counts.tp_packets,
             dropped: counts.tp_drops,
             freezes: counts.tp_freeze_q_cnt,
@@ -238,8 +238,8 @@ pub(crate) struct Poll {
 
 impl Poll {
     /// For these sockets; they are asked about by their numbers.
-    pub(crate) fn new<'a>(sockets: impl Iterator<Item = &'a Socket>) -> Poll {
-        let fd = |s: &Socket| libc::pollfd { fd: s.fd(), events: libc::POLLIN, revents: 0 };
+    pub(crate) fn new<'a>(sockets: impl Iterator<Item = &'a PacketSocket>) -> Poll {
+        let fd = |s: &PacketSocket| libc::pollfd { fd: s.fd(), events: libc::POLLIN, revents: 0 };
         Poll { fds: sockets.map(fd).collect() }
     }
 

@@ -17,7 +17,7 @@
 //! taken in the order of the ring, each only if it is not part of a run.
 
 use super::checked;
-use super::packet::Socket;
+use super::packet::PacketSocket;
 use std::collections::VecDeque;
 use std::io;
 use std::ptr::{self, NonNull};
@@ -32,7 +32,7 @@ const FRAME: u32 = 2048;
 
 /// How large a ring is.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Size {
+pub(crate) struct BlockRingSize {
     /// Blocks.
     pub(crate) blocks: usize,
     /// Bytes of each, a power of two of at least a page.
@@ -44,7 +44,7 @@ pub(crate) struct Size {
 }
 
 /// The ring of a socket.
-pub(crate) struct Ring {
+pub(crate) struct BlockRing {
     blocks: Vec<Arc<Block>>,
     /// The block that the kernel hands over next.
     next: usize,
@@ -78,13 +78,13 @@ impl Drop for Map {
     }
 }
 
-impl Ring {
+impl BlockRing {
     /// Makes the ring of a socket, which must not have one yet.
     ///
     /// # Errors
     /// When the kernel refuses so much memory, or the sizes.
-    pub(crate) fn new(socket: &Socket, size: Size) -> io::Result<Ring> {
-        let Size { blocks, block, retire_ms, reserve } = size;
+    pub(crate) fn new(socket: &PacketSocket, size: BlockRingSize) -> io::Result<BlockRing> {
+        let BlockRingSize { blocks, block, retire_ms, reserve } = size;
         let invalid = |_| io::Error::from_raw_os_error(libc::EINVAL);
         let block_size = u32::try_from(block).map_err(invalid)?;
         let block_nr = u32::try_from(blocks).map_err(invalid)?;
@@ -100,7 +100,11 @@ impl Ring {
         })?;
         let map = Arc::new(Map::new(socket, block * blocks)?);
         let place = |i| Block { map: Arc::clone(&map), at: i * block, len: block, ours: false };
-        Ok(Ring { blocks: (0..blocks).map(|i| Arc::new(place(i))).collect(), next: 0, held: 0 })
+        Ok(BlockRing {
+            blocks: (0..blocks).map(|i| Arc::new(place(i))).collect(),
+            next: 0,
+            held: 0,
+        })
     }
 
     /// Takes the next block if the kernel has handed it over.
@@ -190,7 +194,7 @@ impl Slots {
     ///
     /// # Errors
     /// When the kernel refuses so much memory, or the sizes.
-    pub(crate) fn new(socket: &Socket, size: SlotSize) -> io::Result<Slots> {
+    pub(crate) fn new(socket: &PacketSocket, size: SlotSize) -> io::Result<Slots> {
         let SlotSize { slots, slot, block, reserve, queue } = size;
         let number =
             |n: usize| u32::try_from(n).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL));
@@ -294,7 +298,7 @@ impl AsRef<[u8]> for Run {
 }
 
 impl Map {
-    fn new(socket: &Socket, len: usize) -> io::Result<Map> {
+    fn new(socket: &PacketSocket, len: usize) -> io::Result<Map> {
         let access = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: a new mapping, wherever the kernel puts it.
         let start =

@@ -69,7 +69,7 @@ impl AsRef<[u8]> for Umem {
 
 impl Umem {
     /// Has a socket receive into it, in pieces of `frame_bytes`.
-    pub(crate) fn serve(&self, socket: &Socket, frame_bytes: u32) -> io::Result<()> {
+    pub(crate) fn serve(&self, socket: &XdpSocket, frame_bytes: u32) -> io::Result<()> {
         socket.register(self.map.as_ptr(), self.map.len(), frame_bytes)
     }
 }
@@ -140,13 +140,13 @@ impl Shared for RingMap {
 }
 
 /// An AF_XDP socket.
-pub(crate) struct Socket(OwnedFd);
+pub(crate) struct XdpSocket(OwnedFd);
 
-impl Socket {
+impl XdpSocket {
     /// A socket in the network namespace of this thread.
-    pub(crate) fn new() -> io::Result<Socket> {
+    pub(crate) fn new() -> io::Result<XdpSocket> {
         let flags = SocketFlags::CLOEXEC;
-        Ok(Socket(net::socket_with(AddressFamily::XDP, SocketType::RAW, flags, None)?))
+        Ok(XdpSocket(net::socket_with(AddressFamily::XDP, SocketType::RAW, flags, None)?))
     }
 
     /// Says which memory frames are in, in pieces of `frame_bytes`. The kernel checks that it is
@@ -263,7 +263,7 @@ impl Socket {
     }
 }
 
-impl AsFd for Socket {
+impl AsFd for XdpSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }

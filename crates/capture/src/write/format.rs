@@ -17,7 +17,7 @@ pub(crate) enum Format {
     /// With its header, once the link type is known.
     Pcap(Option<FileHeader>),
     /// With its interfaces.
-    Pcapng(Interfaces),
+    Pcapng(PcapngInterfaces),
 }
 
 /// The link type of frames, and the number of their interface where it has a name.
@@ -25,7 +25,7 @@ type Wanted = (LinkType, Option<u16>);
 
 /// The interfaces of a pcapng file.
 #[derive(Default)]
-pub(crate) struct Interfaces {
+pub(crate) struct PcapngInterfaces {
     ids: HashMap<Wanted, u32>,
     /// That of the frame before, which is mostly that of the next.
     last: Option<(Wanted, u32)>,
@@ -35,7 +35,7 @@ impl Format {
     /// The format that the name of a file asks for.
     pub(crate) fn of(name: &str) -> Format {
         match name.ends_with(".pcapng") {
-            true => Format::Pcapng(Interfaces::default()),
+            true => Format::Pcapng(PcapngInterfaces::default()),
             false => Format::Pcap(None),
         }
     }
@@ -44,7 +44,7 @@ impl Format {
     pub(super) fn afresh(&self) -> Format {
         match self {
             Format::Pcap(_) => Format::Pcap(None),
-            Format::Pcapng(_) => Format::Pcapng(Interfaces::default()),
+            Format::Pcapng(_) => Format::Pcapng(PcapngInterfaces::default()),
         }
     }
 
@@ -94,7 +94,7 @@ fn start_pcap(link: LinkType, out: &mut Vec<u8>) -> FileHeader {
     header
 }
 
-impl Interfaces {
+impl PcapngInterfaces {
     /// The number in the file of an interface, which is declared if it is new.
     fn id(&mut self, wanted: Wanted, out: &mut Vec<u8>, names: Option<&InterfaceNames>) -> u32 {
         if let Some((_, id)) = self.last.filter(|(last, _)| *last == wanted) {
@@ -129,7 +129,7 @@ pub(crate) fn fuzz_rewrite(records: &[Record]) {
     let first = records.first().map(|r| r.0);
     let same: Vec<Record> = records.iter().filter(|r| Some(r.0) == first).cloned().collect();
     for (mut format, records, ts_max) in [
-        (Format::Pcapng(Interfaces::default()), records, i64::MAX),
+        (Format::Pcapng(PcapngInterfaces::default()), records, i64::MAX),
         (Format::Pcap(None), &same[..], PCAP_TS_MAX),
     ] {
         let (mut file, names) = (Vec::new(), InterfaceNames::default());

@@ -2,7 +2,7 @@
 //!
 //! An [`XdpError`] is the error within a [`SourceError::Io`], which names the interface and queue.
 
-use super::link::Interface;
+use super::link::LinkInfo;
 use crate::ebpf::LoadError;
 use crate::limits::{XDP_FRAME_BYTES, XDP_INTERFACES_MAX, XDP_QUEUES_MAX};
 use std::{error, fmt, io};
@@ -19,7 +19,7 @@ pub enum Refused {
     /// Putting the program on the interface.
     Attach(io::Error),
     /// Making or setting up a socket.
-    Socket(io::Error),
+    XdpSocket(io::Error),
     /// Registering memory.
     Memory(io::Error),
     /// Binding a socket to a queue.
@@ -110,7 +110,7 @@ impl XdpError {
     }
 
     /// That an interface has too large an MTU.
-    pub(super) fn mtu(interface: &Interface, overhead: usize) -> XdpError {
+    pub(super) fn mtu(interface: &LinkInfo, overhead: usize) -> XdpError {
         let most = XDP_FRAME_BYTES[XDP_FRAME_BYTES.len() - 1] - overhead;
         XdpError::Mtu { interface: interface.name.clone(), mtu: interface.mtu, most }
     }
@@ -123,7 +123,7 @@ impl Refused {
             Refused::Load(e) => &e.source,
             Refused::Bpf(e)
             | Refused::Attach(e)
-            | Refused::Socket(e)
+            | Refused::XdpSocket(e)
             | Refused::Memory(e)
             | Refused::Bind(e)
             | Refused::Other(e) => e,
@@ -201,7 +201,7 @@ fn hint(why: &Refused, interface: &str) -> Option<String> {
         Refused::Bpf(e) => (e, "XDP programs"),
         Refused::Load(e) => (&e.source, "XDP programs"),
         Refused::Attach(e) => (e, "XDP programs"),
-        Refused::Socket(e) => (e, "AF_XDP"),
+        Refused::XdpSocket(e) => (e, "AF_XDP"),
         Refused::Memory(e) => (e, "memory"),
         Refused::Bind(e) => (e, "a queue"),
         Refused::Other(_) => return None,
@@ -234,7 +234,7 @@ fn hint(why: &Refused, interface: &str) -> Option<String> {
         }
         (
             libc::EAFNOSUPPORT | libc::ENOSYS | libc::EINVAL,
-            Refused::Socket(_) | Refused::Bpf(_),
+            Refused::XdpSocket(_) | Refused::Bpf(_),
         ) => {
             format!("this kernel lacks {what} (Linux 5.9 with CONFIG_XDP_SOCKETS is needed)")
         }

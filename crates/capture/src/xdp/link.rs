@@ -12,7 +12,7 @@ use std::os::fd::OwnedFd;
 
 /// An interface as it was when it was asked for.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub(crate) struct Interface {
+pub(crate) struct LinkInfo {
     pub(crate) name: String,
     pub(crate) index: u32,
     /// What its frames are like, an `ARPHRD_…`.
@@ -69,7 +69,7 @@ impl Interfaces {
     }
 
     /// The interface of this name.
-    pub(crate) fn by_name(&self, name: &str) -> io::Result<Option<Interface>> {
+    pub(crate) fn by_name(&self, name: &str) -> io::Result<Option<LinkInfo>> {
         if name.is_empty() || name.len() > NAME_MAX || name.contains('\0') {
             return Ok(None);
         }
@@ -77,19 +77,19 @@ impl Interfaces {
     }
 
     /// The interface of this number, whatever it is called now.
-    pub(crate) fn by_index(&self, index: u32) -> io::Result<Option<Interface>> {
+    pub(crate) fn by_index(&self, index: u32) -> io::Result<Option<LinkInfo>> {
         self.one(&request(0, index, None))
     }
 
     /// All of them, by number.
-    pub(crate) fn all(&self) -> io::Result<Vec<Interface>> {
+    pub(crate) fn all(&self) -> io::Result<Vec<LinkInfo>> {
         let mut found = Vec::new();
         self.ask(&request(NLM_F_DUMP, 0, None), |interface| found.push(interface))?;
-        found.sort_by_key(|interface: &Interface| interface.index);
+        found.sort_by_key(|interface: &LinkInfo| interface.index);
         Ok(found)
     }
 
-    fn one(&self, request: &[u8]) -> io::Result<Option<Interface>> {
+    fn one(&self, request: &[u8]) -> io::Result<Option<LinkInfo>> {
         let mut found = None;
         match self.ask(request, |interface| found = Some(interface)) {
             Ok(()) => Ok(found),
@@ -98,7 +98,7 @@ impl Interfaces {
         }
     }
 
-    fn ask(&self, request: &[u8], mut each: impl FnMut(Interface)) -> io::Result<()> {
+    fn ask(&self, request: &[u8], mut each: impl FnMut(LinkInfo)) -> io::Result<()> {
         let dump = request.get(6..8) == Some(&(NLM_F_REQUEST | NLM_F_DUMP).to_ne_bytes()[..]);
         send(&self.0, request, SendFlags::empty())?;
         let mut answer = vec![0; NETLINK_BUFFER];
@@ -115,7 +115,7 @@ impl Interfaces {
 /// What became of an interface.
 pub(crate) enum LinkChange {
     /// It is so now; nothing of it may be new.
-    Is(Interface),
+    Is(LinkInfo),
     /// The one of this number was removed.
     Gone(u32),
 }
@@ -184,7 +184,7 @@ fn request(flags: u16, index: u32, name: Option<&str>) -> Vec<u8> {
 }
 
 /// Reads messages; whether more are to come.
-fn read(mut bytes: &[u8], each: &mut impl FnMut(Interface)) -> io::Result<bool> {
+fn read(mut bytes: &[u8], each: &mut impl FnMut(LinkInfo)) -> io::Result<bool> {
     while let (Some(len), Some(kind)) = (u32_at(bytes, 0), u16_at(bytes, 4)) {
         let len = (len as usize).clamp(HEADER, bytes.len().max(HEADER));
         let body = bytes.get(HEADER..len).unwrap_or(&[]);
@@ -206,12 +206,12 @@ fn read(mut bytes: &[u8], each: &mut impl FnMut(Interface)) -> io::Result<bool> 
 }
 
 /// Reads a `struct ifinfomsg` and its attributes; what is missing stays zero.
-fn interface(body: &[u8]) -> Interface {
-    let mut to = Interface {
+fn interface(body: &[u8]) -> LinkInfo {
+    let mut to = LinkInfo {
         hardware: u16_at(body, 2).unwrap_or(0),
         index: u32_at(body, 4).unwrap_or(0),
         up: u32_at(body, 8).unwrap_or(0) & IFF_UP != 0,
-        ..Interface::default()
+        ..LinkInfo::default()
     };
     for (kind, value) in attributes(body.get(IFINFO..).unwrap_or(&[])) {
         match kind {

@@ -1,7 +1,7 @@
 //! Opening interfaces: what is there, the program, the sockets, and which mode came of it.
 
 use super::error::{Refused, XdpError, refused};
-use super::link::{Interface, Interfaces};
+use super::link::{Interfaces, LinkInfo};
 use super::mode::{Mode, WhyNot};
 use super::program::Redirect;
 use super::queue::{Opened, Queue, Request};
@@ -57,7 +57,7 @@ pub fn open_xdp(
 }
 
 /// The interface of this name, if it can be captured.
-fn look_up(known: &Interfaces, name: &str) -> Result<Interface, SourceError> {
+fn look_up(known: &Interfaces, name: &str) -> Result<LinkInfo, SourceError> {
     let asking = |e| refused(name, None, "asking for the interface", Refused::Other(e));
     let Some(interface) = known.by_name(name).map_err(asking)? else {
         let known = known.all().map_err(asking)?.into_iter().map(|i| i.name).collect();
@@ -77,7 +77,7 @@ fn another(interface: &str, place: &'static str, id: u32) -> XdpError {
 
 /// One interface to be opened.
 struct Opening<'a> {
-    interface: &'a Interface,
+    interface: &'a LinkInfo,
     port: usize,
     options: &'a XdpOptions,
 }
@@ -152,7 +152,7 @@ impl Opening<'_> {
 
     /// How many receive queues there are, at most if nobody says.
     fn queues(&self) -> Result<(u32, bool), SourceError> {
-        let Interface { name, rx_queues_max, .. } = self.interface;
+        let LinkInfo { name, rx_queues_max, .. } = self.interface;
         let told = rx_queues(name)
             .map_err(|e| refused(name, None, "asking for its queues", Refused::Other(e)))?;
         let queues = told.unwrap_or((*rx_queues_max).max(1));
@@ -164,7 +164,7 @@ impl Opening<'_> {
 
     /// Puts the program on the interface.
     fn attach(&self, redirect: &Redirect) -> Result<(Link, Attach, Option<WhyNot>), SourceError> {
-        let Interface { name, index, .. } = self.interface;
+        let LinkInfo { name, index, .. } = self.interface;
         let put = |attach| Link::xdp(&redirect.program, *index, attach);
         let failed = |what, e| Err(refused(name, None, what, Refused::Attach(e)));
         let mut not_native = Some(WhyNot::Unwanted);

@@ -6,7 +6,7 @@ use super::ring::{FillRing, RxRing};
 use super::source::nap;
 use crate::limits::{XDP_BIND_EVERY_MS, XDP_BIND_TRIES};
 use crate::loans::Loans;
-use crate::sys::xsk::{RingMap, Socket, Umem, View};
+use crate::sys::xsk::{RingMap, Umem, View, XdpSocket};
 use rustix::net::xdp::XdpStatistics;
 use std::io;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use weir_packet::source::{Chunk, FrameBatch, LinkType, SourceError};
 
 /// A queue that frames are received from.
 pub(super) struct Queue {
-    pub(super) socket: Socket,
+    pub(super) socket: XdpSocket,
     fill: FillRing<RingMap>,
     rx: RxRing<RingMap>,
     loans: Loans,
@@ -61,8 +61,8 @@ impl Queue {
     pub(super) fn open(request: &Request<'_>) -> Result<Option<Opened>, SourceError> {
         let (interface, number) = (request.interface, Some(request.number));
         let failed = |doing, why| refused(interface, number, doing, why);
-        let socket =
-            Socket::new().map_err(|e| failed("opening a socket of AF_XDP", Refused::Socket(e)))?;
+        let socket = XdpSocket::new()
+            .map_err(|e| failed("opening a socket of AF_XDP", Refused::XdpSocket(e)))?;
         let umem = Umem::new(request.frames * request.frame_bytes as usize)
             .map_err(|e| failed("mapping memory for frames", Refused::Memory(e)))?;
         umem.serve(&socket, request.frame_bytes)
@@ -156,7 +156,7 @@ impl Queue {
 impl Request<'_> {
     /// Binds the socket, so that the driver fills our memory if it may. Whether it does, and why
     /// not.
-    fn bind(&self, socket: &Socket) -> io::Result<(bool, Option<io::Error>)> {
+    fn bind(&self, socket: &XdpSocket) -> io::Result<(bool, Option<io::Error>)> {
         // A socket that was closed just now lets go of its queue a little later. Some drivers also
         // say so to zero-copy, and mean something else.
         let bind = |zero_copy, tries| {

@@ -2,13 +2,13 @@
 
 use super::XdpOptions;
 use super::error::{Refused, refused};
-use super::link::{Interface, Interfaces};
+use super::link::{Interfaces, LinkInfo};
 use super::mode::Mode;
 use super::program::Redirect;
 use super::queue::Queue;
 use crate::ebpf::Link;
 use crate::limits::{WAIT_MS, XDP_GATHER_FRAMES_MIN, XDP_GATHER_FROM, XDP_GATHER_NS};
-use crate::live::Tell;
+use crate::live::ReportEvent;
 use crate::live::clock::system;
 use crate::live::driver::{Driver, Driving, Links, LiveDevice};
 use crate::live::watch::Watch;
@@ -98,7 +98,7 @@ struct XdpQueues {
 impl Port {
     /// An interface whose program redirects from now on.
     pub(super) fn new(
-        interface: &Interface,
+        interface: &LinkInfo,
         redirect: Redirect,
         link: Link,
         via: Via,
@@ -168,11 +168,11 @@ impl XdpSource {
     ///
     /// # Errors
     /// When the kernel does not say.
-    pub fn telling(mut self, tell: Tell) -> Result<XdpSource, SourceError> {
+    pub fn telling(mut self, tell: ReportEvent) -> Result<XdpSource, SourceError> {
         let names: Vec<String> = self.0.device().ports.iter().map(|p| p.name.clone()).collect();
         let watch = Watch::new(&names)
             .map_err(|source| SourceError::Io { name: names.join(", "), source })?;
-        self.0.tell(Links::new(names, Some(tell)).watched(Some(watch)));
+        self.0.set_links(Links::new(names, Some(tell)).watched(Some(watch)));
         Ok(self)
     }
 

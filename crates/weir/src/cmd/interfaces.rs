@@ -5,7 +5,7 @@ use crate::exit::Status;
 use crate::output;
 use crate::term::Term;
 use anyhow::Context as _;
-use weir_capture::live::{ANY, Device, Interface, devices, interfaces};
+use weir_capture::live::{ANY, Interface, PcapDevice, devices, interfaces};
 use weir_packet::ethernet::link_name;
 use weir_packet::source::LinkType;
 use weir_sink::Format;
@@ -26,7 +26,7 @@ pub(crate) fn list(format: Option<&'static Format>, term: &Term) -> anyhow::Resu
     rows.push([ANY.to_owned(), state, link, address, ip]);
     // Where libpcap is not installed, there is nothing that only it knows.
     let more = devices().unwrap_or_default();
-    let known = |device: &Device| rows.iter().any(|[name, ..]| *name == device.name);
+    let known = |device: &PcapDevice| rows.iter().any(|[name, ..]| *name == device.name);
     let more: Vec<_> = more.into_iter().filter(|device| !known(device)).map(by_libpcap).collect();
     rows.extend(more);
     #[cfg(feature = "dpdk")]
@@ -36,7 +36,7 @@ pub(crate) fn list(format: Option<&'static Format>, term: &Term) -> anyhow::Resu
 }
 
 /// A device that the kernel does not count among its interfaces.
-fn by_libpcap(device: Device) -> [String; 5] {
+fn by_libpcap(device: PcapDevice) -> [String; 5] {
     let what = device.description.map(|what| format!(": {what}"));
     let state = format!("by libpcap{}", what.unwrap_or_default());
     [device.name, state, String::new(), String::new(), String::new()]

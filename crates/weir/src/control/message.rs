@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::io::{self, BufRead, Read, Write};
-use weir_capture::lookback::Captures;
+use weir_capture::lookback::LookbackCounts;
 use weir_engine::counters::Ledger;
 use weir_packet::source::Account;
 
@@ -137,7 +137,7 @@ pub(crate) struct Counts {
     pub(crate) captured: Option<Captured>,
 }
 
-/// What became of packets around rows: see [`Captures`].
+/// What became of packets around rows: see [`LookbackCounts`].
 #[derive(Serialize, Deserialize, Default, PartialEq, Debug)]
 pub(crate) struct Captured {
     pub(crate) files: u64,
@@ -155,10 +155,10 @@ pub(crate) struct Captured {
     pub(crate) error: Option<String>,
 }
 
-impl From<Captures> for Captured {
-    fn from(captures: Captures) -> Captured {
-        let Captures { files, frames, bytes, short, full, left_out, missed, .. } = captures;
-        let Captures { refused, existed, failed, error, .. } = captures;
+impl From<LookbackCounts> for Captured {
+    fn from(captures: LookbackCounts) -> Captured {
+        let LookbackCounts { files, frames, bytes, short, full, left_out, missed, .. } = captures;
+        let LookbackCounts { refused, existed, failed, error, .. } = captures;
         Captured {
             files,
             frames,
@@ -180,7 +180,7 @@ impl Counts {
     pub(crate) fn new(
         ledger: &Ledger,
         interfaces: &[(String, Account)],
-        captures: Option<Captures>,
+        captures: Option<LookbackCounts>,
     ) -> Counts {
         let of = |(name, account): &(String, Account)| {
             (name.clone(), account.received, account.lost.total())

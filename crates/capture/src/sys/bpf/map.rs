@@ -90,7 +90,7 @@ impl Map {
         Ok(Map { fd, key_bytes, value_bytes, copies })
     }
 
-    /// Its number in this process, for [`Instruction::LoadMap`](crate::ebpf::Instruction).
+    /// Its number in this process, for [`EbpfInstruction::LoadMap`](crate::ebpf::EbpfInstruction).
     pub fn number(&self) -> i32 {
         self.fd.as_raw_fd()
     }

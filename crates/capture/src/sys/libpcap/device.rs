@@ -88,7 +88,7 @@ pub(crate) struct Packet<'a> {
 
 /// What libpcap counted since the device was opened, modulo 2^32.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(crate) struct Statistics {
+pub(crate) struct PcapStatistics {
     /// Packets for which the system's buffer had no room.
     pub(crate) dropped: u32,
     /// Packets that the interface dropped; 0 where that is not known.
@@ -96,14 +96,14 @@ pub(crate) struct Statistics {
 }
 
 /// A device that is captured from, without waiting.
-pub(crate) struct Device {
+pub(crate) struct PcapHandle {
     handle: NonNull<Handle>,
     libpcap: &'static Functions,
     nanoseconds: bool,
 }
 
-// SAFETY: a handle belongs to no thread; `Device` has one owner, and hands it to nobody.
-unsafe impl Send for Device {}
+// SAFETY: a handle belongs to no thread; `PcapHandle` has one owner, and hands it to nobody.
+unsafe impl Send for PcapHandle {}
 
 /// Whether the times of packets are of the form that is read here. OpenBSD has its own
 /// (`bpf_timeval`), and where pointers have 32 bits libpcap may have been built with times of
@@ -247,9 +247,9 @@ pub(crate) fn list() -> Result<Vec<Listed>, String> {
     Ok(found)
 }
 
-impl Device {
+impl PcapHandle {
     /// Opens a device of the network namespace of the calling thread.
-    pub(crate) fn open(name: &str, settings: &Settings) -> Result<Device, Refusal> {
+    pub(crate) fn open(name: &str, settings: &Settings) -> Result<PcapHandle, Refusal> {
         if !KNOWN_TIMES {
             let why = "this system's libpcap gives times in a form that is not known";
             return Err(Refusal::Other(why.to_owned()));
@@ -263,7 +263,7 @@ impl Device {
             // SAFETY: libpcap wrote a message that ends in NUL.
             return Err(Refusal::Other(unsafe { text(message.as_ptr()) }));
         };
-        let mut device = Device { handle, libpcap, nanoseconds: false };
+        let mut device = PcapHandle { handle, libpcap, nanoseconds: false };
         device.set_up(settings)?;
         Ok(device)
     }
@@ -378,12 +378,12 @@ impl Device {
     }
 
     /// What was counted so far; `None` where the device does not say.
-    pub(crate) fn statistics(&self) -> Option<Statistics> {
+    pub(crate) fn statistics(&self) -> Option<PcapStatistics> {
         let mut stat = Stat::default();
         // SAFETY: an active handle, and room for the structure.
         let status = unsafe { (self.libpcap.stats)(self.handle.as_ptr(), &mut stat) };
         let Stat { dropped, interface, .. } = stat;
-        (status == 0).then_some(Statistics { dropped, interface })
+        (status == 0).then_some(PcapStatistics { dropped, interface })
     }
 
     fn set(&self, function: SetNumber, number: c_int) -> c_int {
@@ -403,7 +403,7 @@ impl Device {
     }
 }
 
-impl Drop for Device {
+impl Drop for PcapHandle {
     fn drop(&mut self) {
         // SAFETY: made by pcap_create, closed once.
         unsafe { (self.libpcap.close)(self.handle.as_ptr()) }

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use weir_capture::live::Handover;
-use weir_capture::lookback::Options as Kept;
+use weir_capture::lookback::LookbackOptions as Kept;
 use weir_capture::outlets::Outlets;
 use weir_capture::write::Made;
 use weir_capture::{Captures, Order};

@@ -11,20 +11,20 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 use weir_packet::egress::Refusal;
 
 /// A device that frames are written to.
-pub(super) struct Device {
+pub(super) struct TunTapSender {
     name: String,
     kind: Kind,
     file: File,
 }
 
-impl Device {
+impl TunTapSender {
     /// Opens a device, and makes it if there is none; it is up then. `outlet` stands in errors.
-    pub(super) fn open(outlet: &str, name: &str, kind: Kind) -> io::Result<Device> {
+    pub(super) fn open(outlet: &str, name: &str, kind: Kind) -> io::Result<TunTapSender> {
         let there = link::index(name).is_ok();
         let file = tun::open(name, kind).map_err(|e| refused(outlet, name, there, &e))?;
         let control = link::control()?;
         link::set_up(control, name).map_err(|e| refused(outlet, name, there, &e))?;
-        Ok(Device { name: name.to_owned(), kind, file })
+        Ok(TunTapSender { name: name.to_owned(), kind, file })
     }
 
     pub(super) fn socket(&self) -> BorrowedFd<'_> {

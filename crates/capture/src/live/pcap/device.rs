@@ -1,13 +1,13 @@
 //! One device, and the packets of it that are at hand.
 
-use super::super::indices::Indices;
-use super::super::program_of;
-use super::{LinkState, LiveError, PcapError, Stamps, is_any};
 use crate::buffers::{Buffer, Buffers};
-use crate::cbpf::Program;
+use crate::cbpf::{ClassicProgram, Instruction};
 use crate::limits::{RETIRE_MS, RING_BUFFER_MAX, STREAM_BUFFER};
-use crate::live::{Direction, Event, Handover, LiveOptions};
-use crate::sys::libpcap::device::{self, Device, Refusal, Settings};
+use crate::live::error::{LiveError, PcapError};
+use crate::live::event::{Event, LinkState};
+use crate::live::indices::Indices;
+use crate::live::options::{ANY, Direction, Handover, LiveOptions, Stamps};
+use crate::sys::libpcap::device::{self, PcapHandle, Refusal, Settings};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::cell::Cell;
 use std::ffi::c_int;
@@ -17,9 +17,9 @@ use weir_packet::limits::{BATCH, CAPLEN_MAX};
 use weir_packet::source::{Chunk, FrameBatch, LinkType, Lost, SourceError};
 
 /// A device that is captured from.
-pub(super) struct Wire {
+pub(super) struct CapturedDevice {
     pub(super) name: String,
-    pub(super) device: Device,
+    pub(super) device: PcapHandle,
     pub(super) link: LinkType,
     /// How often libpcap failed since it last did not.
     pub(super) failures: u32,
@@ -33,7 +33,7 @@ pub(super) struct Wire {
     pub(super) delivered: u64,
     /// Packets that the capture filter refused.
     pub(super) refused: u64,
-    filter: Option<Program>,
+    filter: Option<ClassicProgram>,
     came_by: Came,
     names: InterfaceNames,
     /// Whether it must be asked whether there is something to read: of netfilter, libpcap calls it
@@ -99,12 +99,12 @@ impl Came {
     }
 }
 
-impl Wire {
+impl CapturedDevice {
     pub(super) fn open(
         name: &str,
         options: &LiveOptions,
         buffers: &Buffers,
-    ) -> Result<Wire, SourceError> {
+    ) -> Result<CapturedDevice, SourceError> {
         if options.buffer > RING_BUFFER_MAX {
             return Err(LiveError::Buffer.on(name));
         }
@@ -127,13 +127,13 @@ impl Wire {
             },
             link: is_any(name).then_some(c_int::from(LinkType::LINUX_SLL2.0)),
         };
-        let device = Device::open(name, &settings).map_err(|refusal| refused(name, refusal))?;
+        let device = PcapHandle::open(name, &settings).map_err(|refusal| refused(name, refusal))?;
         let link = link_type(device.link());
         let filter = filter(name, &device, link, options)?;
         let buffer = buffers.take(STREAM_BUFFER, 0);
         #[cfg(target_os = "linux")]
         let index = facts(|f| f.name == name).map_or(0, |f| f.index);
-        let wire = Wire {
+        let wire = CapturedDevice {
             name: name.to_owned(),
             device,
             link,
@@ -193,7 +193,7 @@ impl Wire {
         if self.asks_first && !self.is_ready() {
             return Ok(());
         }
-        let Wire { device, filter, came_by, frames, refused, seen, beyond, .. } = self;
+        let CapturedDevice { device, filter, came_by, frames, refused, seen, beyond, .. } = self;
         let Some(buffer) = Arc::get_mut(&mut self.buffer) else { return Ok(()) };
         if let Came::Cooked(indices) = came_by {
             indices.refresh();
@@ -332,20 +332,34 @@ fn link_type(dlt: c_int) -> LinkType {
 /// with it.
 fn filter(
     name: &str,
-    device: &Device,
+    device: &PcapHandle,
     link: LinkType,
     options: &LiveOptions,
-) -> Result<Option<Program>, SourceError> {
+) -> Result<Option<ClassicProgram>, SourceError> {
     let Some(filter) = &options.filter else { return Ok(None) };
     let wrong = |reason: String| SourceError::Filter { name: name.to_owned(), reason };
     let code = filter.instructions(link).map_err(|e| wrong(e.to_string()))?;
-    let program = Program::new(&code).map_err(|e| wrong(format!("capture filter: {e}")))?;
+    let program = ClassicProgram::new(&code).map_err(|e| wrong(format!("capture filter: {e}")))?;
     if link == LinkType::ETHERNET
         && let Err(reason) = device.filter(&program_of(&code))
     {
-        options.tell(&Event::FilterBehind { interface: name.to_owned(), reason });
+        options.report(&Event::FilterBehind { interface: name.to_owned(), reason });
     }
     Ok(Some(program))
+}
+
+/// A capture filter as the system gets it from libpcap. On Linux, frames whose VLAN tag stands
+/// beside them pass, since the filter would not see it there; elsewhere frames are whole.
+fn program_of(filter: &[Instruction]) -> Vec<Instruction> {
+    #[cfg(target_os = "linux")]
+    return crate::live::program::program(Direction::InOut, None, CAPLEN_MAX, Some(filter));
+    #[cfg(not(target_os = "linux"))]
+    filter.to_vec()
+}
+
+/// Whether libpcap's name for all interfaces is meant.
+fn is_any(name: &str) -> bool {
+    name == ANY
 }
 
 fn refused(name: &str, refusal: Refusal) -> SourceError {

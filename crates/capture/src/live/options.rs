@@ -1,0 +1,118 @@
+//! How frames are captured from interfaces, whichever way is taken.
+
+use super::error::LiveError;
+use super::event::{Event, ReportEvent};
+use crate::bpf::Filter;
+use crate::limits::{LIVE_INTERFACES_MAX, RING_BUFFER};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use weir_packet::interface::InterfaceNames;
+use weir_packet::limits::CAPLEN_MAX;
+use weir_packet::source::SourceError;
+
+/// The name for all interfaces together, those to come included.
+pub const ANY: &str = "any";
+
+/// Which frames are captured.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Direction {
+    /// Those that the machine receives.
+    In,
+    /// Those that it sends.
+    Out,
+    /// Both.
+    #[default]
+    InOut,
+}
+
+/// Whose clock says when a frame came, by tcpdump's names (pcap-tstamp(7)).
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Stamps {
+    /// The kernel's, as it takes the frame.
+    #[default]
+    Host,
+    /// The network adapter's, which is kept in step with the system's.
+    Adapter,
+    /// The network adapter's, which goes its own way.
+    AdapterUnsynced,
+}
+
+/// When the kernel hands frames over.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Handover {
+    /// By blocks of frames that lie close together, when a block is full, or after some 20 ms. This
+    /// takes the least memory, and wakes the fewest times.
+    #[default]
+    Blocks,
+    /// Each as it comes: for frames that somebody waits for, as they are sent on. A frame takes a
+    /// slot of its own, so that less of them find room in as much memory.
+    AtOnce,
+}
+
+/// How to capture.
+pub struct LiveOptions {
+    /// Deliver only the frames that match.
+    pub filter: Option<Filter>,
+    /// Bytes to keep of each frame at most.
+    pub snaplen: u32,
+    /// Bytes that the rings of an interface take together, in whole blocks.
+    pub buffer: usize,
+    /// Which frames.
+    pub direction: Direction,
+    /// Take frames that are meant for others too.
+    pub promiscuous: bool,
+    /// Whose clock counts.
+    pub stamps: Stamps,
+    /// Rings of each interface; flows are spread over them.
+    pub rings: usize,
+    /// When the kernel hands frames over.
+    pub handover: Handover,
+    /// Where the names of interfaces go that frames come by.
+    pub interfaces: InterfaceNames,
+    /// Set from elsewhere to end the capture: what has come is delivered, and the source ends.
+    pub stop: Option<Arc<AtomicBool>>,
+    /// Called with what happens to interfaces, by the thread that reads.
+    pub events: Option<ReportEvent>,
+}
+
+impl Default for LiveOptions {
+    fn default() -> LiveOptions {
+        LiveOptions {
+            filter: None,
+            snaplen: CAPLEN_MAX,
+            buffer: RING_BUFFER,
+            direction: Direction::default(),
+            promiscuous: true,
+            stamps: Stamps::default(),
+            rings: 1,
+            handover: Handover::default(),
+            interfaces: InterfaceNames::default(),
+            stop: None,
+            events: None,
+        }
+    }
+}
+
+impl LiveOptions {
+    pub(super) fn report(&self, event: &Event) {
+        if let Some(report) = &self.events {
+            report(event);
+        }
+    }
+}
+
+/// Refuses too many names, and those that are given twice.
+pub(super) fn check_names(names: &[String]) -> Result<(), SourceError> {
+    if names.is_empty() || names.len() > LIVE_INTERFACES_MAX {
+        return Err(LiveError::Interfaces(names.len()).on(ANY));
+    }
+    for (i, name) in names.iter().enumerate() {
+        if names[..i].contains(name) {
+            return Err(LiveError::Twice.on(name));
+        }
+        if name == ANY && names.len() > 1 {
+            return Err(LiveError::BesideAll.on(name));
+        }
+    }
+    Ok(())
+}
