@@ -16,9 +16,9 @@ use std::collections::{HashMap, VecDeque};
 use std::hash::BuildHasher;
 use weir_packet::bits::Bits;
 use weir_packet::column::Column;
-use weir_packet::fields::{Item, by_item};
+use weir_packet::fields::FieldId;
 use weir_packet::ipv4;
-use weir_packet::read::read;
+use weir_packet::read::read_field;
 use weir_packet::source::FrameBatch;
 use weir_packet::walk::{Layer, Layers, classify};
 
@@ -56,17 +56,17 @@ pub struct Fragments {
 }
 
 /// What is read of fragments, in the order of the columns.
-const READ: [Item; 10] = [
-    Item::IpSrc,
-    Item::IpDst,
-    Item::IpId,
-    Item::IpFragOffset,
-    Item::Sport,
-    Item::Dport,
-    Item::VlanId,
-    Item::VlanInner,
-    Item::TunnelSrc,
-    Item::TunnelDst,
+const READ: [FieldId; 10] = [
+    FieldId::named("ip.src"),
+    FieldId::named("ip.dst"),
+    FieldId::named("ip.id"),
+    FieldId::named("ip.frag_offset"),
+    FieldId::named("sport"),
+    FieldId::named("dport"),
+    FieldId::named("vlan.id"),
+    FieldId::named("vlan.inner"),
+    FieldId::named("tunnel.src"),
+    FieldId::named("tunnel.dst"),
 ];
 
 /// From which of them on they say what a datagram is within.
@@ -82,7 +82,7 @@ impl Fragments {
     fn with_max(max: usize) -> Fragments {
         Fragments {
             layers: Layers::new(),
-            columns: READ.iter().map(|&i| Column::new(by_item(i).info().ty.repr())).collect(),
+            columns: READ.iter().map(|id| Column::new(id.info().ty.repr())).collect(),
             firsts: HashMap::new(),
             order: VecDeque::new(),
             max,
@@ -102,8 +102,8 @@ impl Fragments {
         if fragments.is_empty() {
             return;
         }
-        for (item, column) in READ.into_iter().zip(&mut self.columns) {
-            read(item, batch, &self.layers, fragments, column);
+        for (id, column) in READ.into_iter().zip(&mut self.columns) {
+            read_field(id, batch, &self.layers, fragments, column);
         }
         for i in fragments.iter() {
             let Some((datagram, offset, ports)) = self.row(batch, i) else { continue };

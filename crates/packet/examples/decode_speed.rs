@@ -10,9 +10,9 @@ use std::time::Instant;
 use weir_packet::bits::Bits;
 use weir_packet::column::Column;
 use weir_packet::craft::Frame;
-use weir_packet::fields::{Item, by_item};
+use weir_packet::fields::FieldId;
 use weir_packet::limits::BATCH;
-use weir_packet::read::read;
+use weir_packet::read::read_field;
 use weir_packet::source::{Chunk, FrameBatch, LinkType};
 use weir_packet::tcp;
 use weir_packet::walk::{Layers, classify};
@@ -23,17 +23,17 @@ const CAPLEN: u32 = 62;
 /// Bytes from one frame to the next, with the 16 of a pcap record header.
 const STRIDE: usize = CAPLEN as usize + 16;
 
-const ITEMS: [Item; 10] = [
-    Item::Len,
-    Item::IpSrc,
-    Item::Sport,
-    Item::IpProto,
-    Item::TcpFlags,
-    Item::TcpSyn,
-    Item::IpLen,
-    Item::TcpPayload,
-    Item::ConnAIp,
-    Item::ConnForward,
+const FIELDS: [FieldId; 10] = [
+    FieldId::named("len"),
+    FieldId::named("ip.src"),
+    FieldId::named("sport"),
+    FieldId::named("ip.proto"),
+    FieldId::named("tcp.flags"),
+    FieldId::named("tcp.syn"),
+    FieldId::named("ip.len"),
+    FieldId::named("tcp.payload_len"),
+    FieldId::named("conn.a_ip"),
+    FieldId::named("conn.forward"),
 ];
 
 #[expect(clippy::print_stdout, reason = "an example prints its results")]
@@ -100,25 +100,25 @@ fn memory(traffic: &dyn Fn(u32) -> Frame, frames: usize) -> Chunk {
 fn measure(chunk: &Chunk, frames: usize, rounds: usize) {
     let mut batch = FrameBatch::new();
     let mut layers = Layers::new();
-    let mut columns = ITEMS.map(|item| Column::new(by_item(item).info().ty.repr()));
-    let (mut walks, mut reads) = (Vec::new(), ITEMS.map(|_| Vec::new()));
+    let mut columns = FIELDS.map(|id| Column::new(id.info().ty.repr()));
+    let (mut walks, mut reads) = (Vec::new(), FIELDS.map(|_| Vec::new()));
     for start in (0..rounds).flat_map(|_| (0..frames).step_by(BATCH)) {
         batch.restart(chunk, start * STRIDE, LinkType::ETHERNET);
         for i in 0..BATCH.min(frames - start) {
             batch.push(0, (start + i) as u64, (i * STRIDE + 16) as u32, CAPLEN, CAPLEN);
         }
         walks.push(timed(|| classify(black_box(&batch), &mut layers)));
-        for ((item, column), times) in ITEMS.iter().zip(&mut columns).zip(&mut reads) {
+        for ((id, column), times) in FIELDS.iter().zip(&mut columns).zip(&mut reads) {
             let rows = Bits::first(batch.len());
-            times.push(timed(|| read(*item, black_box(&batch), &layers, rows, column)));
+            times.push(timed(|| read_field(*id, black_box(&batch), &layers, rows, column)));
             black_box(column.present);
         }
     }
     let nothing = median((0..1000).map(|_| timed(|| {})).collect());
     let per_packet = |times| (median(times) - nothing) / BATCH as f64;
     println!("  {:16} {:6.2} ns", "classify", per_packet(walks));
-    for (item, times) in ITEMS.iter().zip(reads) {
-        println!("  {:16} {:6.2} ns", by_item(*item).info().name, per_packet(times));
+    for (id, times) in FIELDS.iter().zip(reads) {
+        println!("  {:16} {:6.2} ns", id.info().name, per_packet(times));
     }
 }
 

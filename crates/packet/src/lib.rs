@@ -5,7 +5,7 @@
 //! is counted under a named reason (see [`walk`]) and the layers before the fault stay readable.
 //!
 //! Work is done a batch at a time ([`limits::BATCH`] frames): [`walk::classify`] says where each
-//! layer of each frame starts, [`read::read`] decodes just one field for just the wanted rows
+//! layer of each frame starts, [`read::read_field`] decodes just one field for just the wanted rows
 //! into a [`column::Column`].
 
 #![deny(unsafe_code)]

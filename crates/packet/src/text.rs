@@ -50,6 +50,18 @@ impl Text {
         }
     }
 
+    /// Writes what a packet holds, if it holds it; returns whether it does.
+    pub fn write_bytes(&mut self, bytes: Option<&[u8]>) -> bool {
+        bytes.map(|bytes| self.push_escaped(bytes)).is_some()
+    }
+
+    /// Writes the name of a host, if there is one: in lower case, as it means the same in either.
+    pub fn write_host(&mut self, bytes: Option<&[u8]>) -> bool {
+        let there = self.write_bytes(bytes);
+        self.lower_from(0);
+        there
+    }
+
     /// Forgets what was written after the first `len` bytes.
     pub fn truncate(&mut self, len: usize) {
         self.len = self.len.min(len);

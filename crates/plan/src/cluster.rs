@@ -16,7 +16,7 @@
 
 use crate::keys::{FieldSet, describe, largest_common};
 use crate::limits::NARROW_BITS;
-use weir_packet::fields::{FieldId, FieldType, Item};
+use weir_packet::fields::{FieldId, FieldType};
 
 /// How packets are spread over workers.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -134,26 +134,27 @@ fn closest(keyed: &[Keyed]) -> Option<(usize, usize, FieldSet)> {
     best
 }
 
+const INTERFACE: FieldId = FieldId::named("interface");
+const DIRECTION: FieldId = FieldId::named("direction");
+
 /// Whether a field takes so many values that packets spread by it go to all workers.
 fn is_wide(field: &FieldId) -> bool {
     match field.info().ty {
         FieldType::Bool => false,
         FieldType::Int => field.info().bits > NARROW_BITS,
         FieldType::Time | FieldType::Ip | FieldType::Mac => true,
-        FieldType::Str | FieldType::Bytes => {
-            !matches!(field.info().item, Item::Interface | Item::Direction)
-        }
+        FieldType::Str | FieldType::Bytes => ![INTERFACE, DIRECTION].contains(field),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use weir_packet::fields::{by_item, by_name, key_by_name};
+    use weir_packet::fields::{by_name, key_by_name};
 
     fn key(names: &str) -> Need {
         let fields = |name: &str| match key_by_name(name) {
-            Some(key) => key.fields.iter().map(|&item| by_item(item)).collect(),
+            Some(key) => key.fields.to_vec(),
             None => vec![by_name(name).expect("a field")],
         };
         Need::Key(names.split(' ').flat_map(fields).collect())

@@ -6,37 +6,47 @@
 
 use crate::expr::{Expr, ExprKind};
 use std::collections::BTreeSet;
-use weir_packet::fields::{FieldId, Item, KEYS, by_item};
+use weir_packet::fields::{FieldId, KEYS};
 
 /// A set of packet fields.
 pub type FieldSet = BTreeSet<FieldId>;
 
+const fn named(name: &str) -> FieldId {
+    FieldId::named(name)
+}
+
 /// What follows from what: fields on the left together determine those on the right.
-const RULES: &[(&[Item], &[Item])] = &[
-    (&[Item::IpSrc, Item::IpDst], &[Item::HostsA, Item::HostsB]),
+const RULES: &[(&[FieldId], &[FieldId])] = &[
+    (&[named("ip.src"), named("ip.dst")], &[named("hosts.a"), named("hosts.b")]),
     (
-        &[Item::IpSrc, Item::Sport, Item::IpDst, Item::Dport],
-        &[Item::ConnAIp, Item::ConnAPort, Item::ConnBIp, Item::ConnBPort, Item::ConnForward],
+        &[named("ip.src"), named("sport"), named("ip.dst"), named("dport")],
+        &[
+            named("conn.a_ip"),
+            named("conn.a_port"),
+            named("conn.b_ip"),
+            named("conn.b_port"),
+            named("conn.forward"),
+        ],
     ),
     // Endpoints are ordered by address first.
-    (&[Item::ConnAIp], &[Item::HostsA]),
-    (&[Item::ConnBIp], &[Item::HostsB]),
-    (&[Item::HostsA], &[Item::ConnAIp]),
-    (&[Item::HostsB], &[Item::ConnBIp]),
-    (&[Item::EthSrc, Item::EthDst], &[Item::LinkA, Item::LinkB]),
-    (&[Item::TcpFlags], FLAGS),
-    (&[Item::IpVersion], &[Item::Ip, Item::Ipv4, Item::Ipv6]),
+    (&[named("conn.a_ip")], &[named("hosts.a")]),
+    (&[named("conn.b_ip")], &[named("hosts.b")]),
+    (&[named("hosts.a")], &[named("conn.a_ip")]),
+    (&[named("hosts.b")], &[named("conn.b_ip")]),
+    (&[named("eth.src"), named("eth.dst")], &[named("link.a"), named("link.b")]),
+    (&[named("tcp.flags")], FLAGS),
+    (&[named("ip.version")], &[named("ip"), named("ipv4"), named("ipv6")]),
 ];
 
-const FLAGS: &[Item] = &[
-    Item::TcpFin,
-    Item::TcpSyn,
-    Item::TcpRst,
-    Item::TcpPsh,
-    Item::TcpAck,
-    Item::TcpUrg,
-    Item::TcpEce,
-    Item::TcpCwr,
+const FLAGS: &[FieldId] = &[
+    named("tcp.fin"),
+    named("tcp.syn"),
+    named("tcp.rst"),
+    named("tcp.psh"),
+    named("tcp.ack"),
+    named("tcp.urg"),
+    named("tcp.ece"),
+    named("tcp.cwr"),
 ];
 
 /// All fields that `key` determines, itself included.
@@ -45,8 +55,8 @@ pub fn determined(key: &FieldSet) -> FieldSet {
     loop {
         let before = all.len();
         for (from, to) in RULES {
-            if from.iter().all(|&f| all.contains(&by_item(f))) {
-                all.extend(to.iter().map(|&f| by_item(f)));
+            if from.iter().all(|&f| all.contains(&f)) {
+                all.extend(to.iter().copied());
             }
         }
         if all.len() == before {
@@ -78,18 +88,18 @@ pub fn largest_common(keys: &[FieldSet]) -> FieldSet {
 
 /// The same knowledge in fewer fields: what others determine is left out, derived fields first.
 fn minimal(mut set: FieldSet) -> FieldSet {
-    let derived_first = [
-        Item::ConnForward,
-        Item::ConnAIp,
-        Item::ConnAPort,
-        Item::ConnBIp,
-        Item::ConnBPort,
-        Item::HostsA,
-        Item::HostsB,
-        Item::LinkA,
-        Item::LinkB,
+    const DERIVED_FIRST: [FieldId; 9] = [
+        named("conn.forward"),
+        named("conn.a_ip"),
+        named("conn.a_port"),
+        named("conn.b_ip"),
+        named("conn.b_port"),
+        named("hosts.a"),
+        named("hosts.b"),
+        named("link.a"),
+        named("link.b"),
     ];
-    let derived_first = derived_first.iter().chain(FLAGS).map(|&i| by_item(i));
+    let derived_first = DERIVED_FIRST.iter().chain(FLAGS).copied();
     for id in derived_first.chain(set.clone()) {
         if set.remove(&id) && !determined(&set).contains(&id) {
             set.insert(id);
@@ -101,7 +111,7 @@ fn minimal(mut set: FieldSet) -> FieldSet {
 /// A key as a reader would name it: `flow`, `hosts`, or its fields.
 pub fn describe(set: &FieldSet) -> String {
     let named = |k: &&weir_packet::fields::Key| {
-        let fields: FieldSet = k.fields.iter().map(|&i| by_item(i)).collect();
+        let fields: FieldSet = k.fields.iter().copied().collect();
         fields == *set || minimal(determined(&fields)) == *set
     };
     if let Some(key) = KEYS.iter().find(named) {
@@ -119,7 +129,7 @@ mod tests {
         names
             .iter()
             .flat_map(|n| match key_by_name(n) {
-                Some(k) => k.fields.iter().map(|&i| by_item(i)).collect::<Vec<_>>(),
+                Some(k) => k.fields.to_vec(),
                 None => vec![by_name(n).expect("a field")],
             })
             .collect()

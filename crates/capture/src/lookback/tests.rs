@@ -2,7 +2,7 @@ use super::*;
 use crate::memory::MemorySource;
 use std::path::Path;
 use weir_packet::craft::Frame;
-use weir_packet::fields::{by_item, by_name, key_by_name};
+use weir_packet::fields::{by_name, key_by_name};
 use weir_packet::interface::Via;
 use weir_packet::source::LinkType;
 
@@ -33,7 +33,7 @@ fn item(name: &str) -> FieldId {
 
 fn conn() -> Vec<FieldId> {
     let key = key_by_name("conn").expect("a key");
-    key.fields.iter().map(|part| by_item(*part)).collect()
+    key.fields.to_vec()
 }
 
 /// Times and bytes of the frames in a file.

@@ -18,7 +18,7 @@ use crate::ops::summarize::Summarize;
 use crate::ops::top::Top;
 use crate::rows::Rows;
 use weir_packet::column::Column;
-use weir_packet::fields::{FieldId, Item, by_item};
+use weir_packet::fields::FieldId;
 use weir_plan::physical::{self, Carry, Work};
 use weir_plan::{Schema, Stage, Type};
 
@@ -138,7 +138,7 @@ impl<'a> ChainBuilder<'a> {
     /// Gives registers to the input's columns; says where its time is.
     fn input(&mut self, from: &ChainInput<'_>) -> Src {
         match from {
-            ChainInput::Packets => self.compiler.field(by_item(Item::Ts), &self.scope),
+            ChainInput::Packets => self.compiler.field(FieldId::named("ts"), &self.scope),
             ChainInput::Rows(schema, carried) => {
                 self.schema = (*schema).clone();
                 for column in &schema.columns {

@@ -8,7 +8,7 @@ use super::{Chosen, Layout};
 use crate::expr::Class;
 use crate::table::{HashKey, Keys};
 use weir_packet::bits::Bits;
-use weir_packet::fields::{Item, key_by_name};
+use weir_packet::fields::{FieldId, key_by_name};
 use weir_packet::limits::BATCH;
 use weir_packet::read::{Family, HEADERS, Place, Plain};
 use weir_packet::{ipv4, ipv6};
@@ -107,32 +107,32 @@ fn be32(headers: &[u8; HEADERS], at: usize) -> u64 {
 impl Direct {
     /// For keys of these packet fields: one for each family whose plain packets have them at fixed
     /// places.
-    pub fn new(items: &[Item], layouts: &[Layout]) -> Vec<Direct> {
+    pub fn new(fields: &[FieldId], layouts: &[Layout]) -> Vec<Direct> {
         let families = [Family::Four, Family::Six];
-        families.into_iter().filter_map(|family| Direct::of(items, layouts, family)).collect()
+        families.into_iter().filter_map(|family| Direct::of(fields, layouts, family)).collect()
     }
 
-    fn of(items: &[Item], layouts: &[Layout], family: Family) -> Option<Direct> {
+    fn of(fields: &[FieldId], layouts: &[Layout], family: Family) -> Option<Direct> {
         let layout = match family {
             Family::Six if layouts[0].classes.contains(&Class::Pair) => 1,
             _ => 0,
         };
         let Layout { places, words, .. } = &layouts[layout];
-        if items.is_empty() || *words > WORDS_MAX {
+        if fields.is_empty() || *words > WORDS_MAX {
             return None;
         }
         // A canonical key is made of the loads of its two directions, which are put in order.
-        let is = |name: &str| key_by_name(name).is_some_and(|k| k.fields == items);
+        let is = |name: &str| key_by_name(name).is_some_and(|k| k.fields == fields);
         let (conn, hosts) = (is("conn"), is("hosts"));
-        let directed: &[Item] = match (conn, hosts) {
+        let directed: &[FieldId] = match (conn, hosts) {
             (true, _) => key_by_name("flow").expect("it is in the catalogue").fields,
-            (_, true) => &[Item::IpSrc, Item::IpDst],
-            _ => items,
+            (_, true) => &[FieldId::named("ip.src"), FieldId::named("ip.dst")],
+            _ => fields,
         };
         let (mut loads, mut addresses) = (Vec::new(), Vec::new());
         let (mut constant, mut untagged) = ([0; WORDS_MAX], false);
-        for (place, &item) in places.iter().zip(directed) {
-            let Place::At(at, bits) = family.place(item)? else {
+        for (place, &field) in places.iter().zip(directed) {
+            let Place::At(at, bits) = family.place(field)? else {
                 // An absent part is packed as zeros.
                 untagged = true;
                 continue;
@@ -342,25 +342,24 @@ mod tests {
     use weir_packet::bits::Bits;
     use weir_packet::column::Column;
     use weir_packet::craft::{Frame, batch};
-    use weir_packet::fields::by_item;
-    use weir_packet::read::read;
+    use weir_packet::read::read_field;
     use weir_packet::source::LinkType;
     use weir_packet::walk::{Layers, classify};
-    use weir_plan::{Expr, ExprKind};
+    use weir_plan::Expr;
 
     const HASH_KEY: HashKey = HashKey::new(1, 2);
 
-    const ITEMS: [Item; 10] = [
-        Item::IpSrc,
-        Item::IpDst,
-        Item::Sport,
-        Item::Dport,
-        Item::IpProto,
-        Item::IpTtl,
-        Item::IpLen,
-        Item::IpId,
-        Item::VlanId,
-        Item::IcmpType,
+    const FIELDS: [FieldId; 10] = [
+        FieldId::named("ip.src"),
+        FieldId::named("ip.dst"),
+        FieldId::named("sport"),
+        FieldId::named("dport"),
+        FieldId::named("ip.proto"),
+        FieldId::named("ip.ttl"),
+        FieldId::named("ip.len"),
+        FieldId::named("ip.id"),
+        FieldId::named("vlan.id"),
+        FieldId::named("icmp.type"),
     ];
 
     /// A frame of few different endpoints, so that both orders and equal ones occur.
@@ -380,17 +379,15 @@ mod tests {
     }
 
     /// The keys of a family's plain packets, made directly and made of columns.
-    fn both_ways(items: &[Item], frames: &[Vec<u8>], family: Family) -> Option<[Vec<Vec<u64>>; 2]> {
-        let parts: Vec<KeyPart> = items
-            .iter()
-            .map(|&item| {
-                let id = by_item(item);
-                KeyPart::of(&Expr { kind: ExprKind::Field(id), ty: id.info().ty.into() })
-            })
-            .collect();
+    fn both_ways(
+        fields: &[FieldId],
+        frames: &[Vec<u8>],
+        family: Family,
+    ) -> Option<[Vec<Vec<u64>>; 2]> {
+        let parts: Vec<KeyPart> = fields.iter().map(|&id| KeyPart::of(&Expr::field(id))).collect();
         let (narrow, wide) = Layout::both(&parts);
         let layouts: Vec<Layout> = [Some(narrow), wide].into_iter().flatten().collect();
-        let direct = Direct::of(items, &layouts, family)?;
+        let direct = Direct::of(fields, &layouts, family)?;
         let layout = &layouts[direct.layout];
         let frames: Vec<_> = frames.iter().map(|f| (f.clone(), f.len() as u32)).collect();
         let (frames, mut layers) = (batch(LinkType::ETHERNET, &frames), Layers::new());
@@ -407,11 +404,11 @@ mod tests {
                 .collect()
         };
         let made = all(&keys);
-        let columns: Vec<Column> = items
+        let columns: Vec<Column> = fields
             .iter()
-            .map(|&item| {
-                let mut column = Column::new(by_item(item).info().ty.repr());
-                read(item, &frames, &layers, Bits::ALL, &mut column);
+            .map(|&id| {
+                let mut column = Column::new(id.info().ty.repr());
+                read_field(id, &frames, &layers, Bits::ALL, &mut column);
                 column
             })
             .collect();
@@ -425,7 +422,7 @@ mod tests {
         #[test]
         fn keys_are_those_of_columns(
             packets in proptest::collection::vec(any::<(u8, u8, u8, (u8, u8))>(), 1..60),
-            chosen in proptest::sample::subsequence(ITEMS.to_vec(), 1..6).prop_shuffle(),
+            chosen in proptest::sample::subsequence(FIELDS.to_vec(), 1..6).prop_shuffle(),
         ) {
             let bytes = |&(kind, a, b, ports)| frame(kind, a, b, ports).bytes();
             let mut frames: Vec<Vec<u8>> = packets.iter().map(bytes).collect();
@@ -433,12 +430,12 @@ mod tests {
             frames.push(vec![0; 100]);
             let named = ["flow", "conn", "hosts"];
             let named = named.map(|name| key_by_name(name).unwrap().fields.to_vec());
-            let single = [Item::IpSrc, Item::IpDst].map(|item| vec![item]);
+            let single = [FieldId::named("ip.src"), FieldId::named("ip.dst")].map(|id| vec![id]);
             let mut made = 0;
-            for items in named.into_iter().chain(single).chain([chosen]) {
+            for fields in named.into_iter().chain(single).chain([chosen]) {
                 for family in [Family::Four, Family::Six] {
-                    if let Some([direct, packed]) = both_ways(&items, &frames, family) {
-                        prop_assert_eq!(direct, packed, "{:?} {:?}", items, family);
+                    if let Some([direct, packed]) = both_ways(&fields, &frames, family) {
+                        prop_assert_eq!(direct, packed, "{:?} {:?}", fields, family);
                         made += 1;
                     }
                 }
@@ -449,14 +446,11 @@ mod tests {
 
     #[test]
     fn the_usual_keys_have_their_own_loops() {
-        let kernel = |items: &[Item], family| {
-            let part = |&item: &Item| {
-                let id = by_item(item);
-                KeyPart::of(&Expr { kind: ExprKind::Field(id), ty: id.info().ty.into() })
-            };
-            let (narrow, wide) = Layout::both(&items.iter().map(part).collect::<Vec<_>>());
+        let kernel = |fields: &[FieldId], family| {
+            let part = |&id: &FieldId| KeyPart::of(&Expr::field(id));
+            let (narrow, wide) = Layout::both(&fields.iter().map(part).collect::<Vec<_>>());
             let layouts: Vec<Layout> = [Some(narrow), wide].into_iter().flatten().collect();
-            Direct::of(items, &layouts, family).map(|d| d.kernel)
+            Direct::of(fields, &layouts, family).map(|d| d.kernel)
         };
         let named = |name: &str, family| kernel(key_by_name(name).unwrap().fields, family);
         assert_eq!(named("flow", Family::Four), Some(Kernel::Flow4));
@@ -464,8 +458,14 @@ mod tests {
         assert_eq!(named("conn", Family::Four), Some(Kernel::Conn4));
         assert_eq!(named("conn", Family::Six), None);
         assert_eq!(named("hosts", Family::Four), Some(Kernel::Hosts4));
-        assert_eq!(kernel(&[Item::IpDst], Family::Four), Some(Kernel::Address4(ipv4::DESTINATION)));
-        assert_eq!(kernel(&[Item::IpTtl, Item::Dport], Family::Six), Some(Kernel::Loads));
-        assert_eq!(kernel(&[Item::TcpFlags], Family::Four), None);
+        assert_eq!(
+            kernel(&[FieldId::named("ip.dst")], Family::Four),
+            Some(Kernel::Address4(ipv4::DESTINATION))
+        );
+        assert_eq!(
+            kernel(&[FieldId::named("ip.ttl"), FieldId::named("dport")], Family::Six),
+            Some(Kernel::Loads)
+        );
+        assert_eq!(kernel(&[FieldId::named("tcp.flags")], Family::Four), None);
     }
 }

@@ -465,8 +465,7 @@ mod tests {
     fn both_directions_are_steered_alike() {
         let steer = |key: &str| {
             let key = weir_packet::fields::key_by_name(key).expect("a key");
-            let part = |&item: &_| Expr::field(weir_packet::fields::by_item(item));
-            let keys = key.fields.iter().map(part).collect();
+            let keys = key.fields.iter().map(|&id| Expr::field(id)).collect();
             shares(vec![one(To::Steer { keys, outputs: names(&["a", "b", "c"]) }, false)])
         };
         // What has no addresses goes to the first.

@@ -23,7 +23,7 @@ mod steps;
 mod store;
 
 use super::operator::{Batch, Operator, known};
-use super::summarize::item;
+use super::summarize::packet_field;
 use super::work::in_turn;
 use crate::counters::Ledger;
 use crate::expr::{Automaton, Src, Val};
@@ -39,7 +39,7 @@ use steps::Steps;
 use store::{Store, TakeTerms};
 use weir_packet::bits::Bits;
 use weir_packet::column::Column;
-use weir_packet::fields::Item;
+use weir_packet::fields::FieldId;
 use weir_packet::limits::BATCH;
 use weir_plan::limits::{DISTINCT_KEYS_MAX, SCAN_KEYS_MAX, SCAN_STATES_MAX};
 
@@ -90,12 +90,12 @@ impl Scan {
         let parts: Vec<KeyPart> = plan.keys.iter().map(KeyPart::of).collect();
         let (narrow, wide) = Layout::both(&parts);
         let layouts: Vec<Layout> = [Some(narrow), wide].into_iter().flatten().collect();
-        let items: Option<Vec<Item>> = plan.keys.iter().map(item).collect();
+        let fields: Option<Vec<FieldId>> = plan.keys.iter().map(packet_field).collect();
         let max_keys = usize::try_from(plan.max_keys)
             .unwrap_or(usize::MAX)
             .clamp(1, u32::MAX as usize - 1 - BATCH);
         Scan {
-            direct: items.map_or_else(Vec::new, |items| Direct::new(&items, &layouts)),
+            direct: fields.map_or_else(Vec::new, |fields| Direct::new(&fields, &layouts)),
             stores: layouts.into_iter().map(|l| Store::new(l, cells, max_keys, hash_key)).collect(),
             keys,
             parts,

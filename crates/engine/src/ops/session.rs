@@ -24,7 +24,7 @@ mod wheel;
 use super::groups::{Groups, Spec};
 use super::operator::Batch;
 use super::partial::Grouping;
-use super::summarize::item;
+use super::summarize::packet_field;
 use super::work::{AggArgs, Work, drop_refused, in_turn, update_all};
 use crate::counters::Ledger;
 use crate::expr::{Cond, Val};
@@ -36,7 +36,7 @@ use std::mem::swap;
 use std::sync::Arc;
 use weir_packet::bits::Bits;
 use weir_packet::column::Column;
-use weir_packet::fields::Item;
+use weir_packet::fields::FieldId;
 use weir_packet::limits::BATCH;
 use weir_plan::{EndReason, Session};
 
@@ -81,12 +81,13 @@ impl Sessions {
         aggs: Vec<AggArgs>,
         until: Option<Cond>,
     ) -> Sessions {
-        let items: Option<Vec<Item>> = spec.plan.keys.iter().map(|(_, e)| item(e)).collect();
+        let fields: Option<Vec<FieldId>> =
+            spec.plan.keys.iter().map(|(_, e)| packet_field(e)).collect();
         let groups = Groups::new(&spec);
         let mut variants = groups.variants.iter().zip(&spec.layouts);
         let max = spec.plan.max_groups.clamp(1, u64::from(u32::MAX / 4)) as usize;
         Sessions {
-            direct: items.map_or_else(Vec::new, |items| Direct::new(&items, &spec.layouts)),
+            direct: fields.map_or_else(Vec::new, |fields| Direct::new(&fields, &spec.layouts)),
             open: spec.layouts.iter().map(|_| Open::new(session, spec.hash_key)).collect(),
             in_rows: variants.all(|(v, layout)| v.is_all_in_rows(layout)),
             work: Work::new(&spec),

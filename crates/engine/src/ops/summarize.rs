@@ -27,7 +27,7 @@ use std::mem::swap;
 use std::sync::Arc;
 use weir_packet::bits::Bits;
 use weir_packet::column::Column;
-use weir_packet::fields::Item;
+use weir_packet::fields::FieldId;
 use weir_packet::limits::BATCH;
 use weir_plan::{Agg, AggFunc, Expr, ExprKind, Type};
 
@@ -58,9 +58,9 @@ fn needs_order(agg: &Agg) -> bool {
 }
 
 /// The packet field that an expression is.
-pub(crate) fn item(e: &Expr) -> Option<Item> {
+pub(crate) fn packet_field(e: &Expr) -> Option<FieldId> {
     match e.kind {
-        ExprKind::Field(id) => Some(id.info().item),
+        ExprKind::Field(id) => Some(id),
         _ => None,
     }
 }
@@ -68,9 +68,10 @@ pub(crate) fn item(e: &Expr) -> Option<Item> {
 impl Summarize {
     /// Groups rows by `keys`; `aggs` are arguments (tuples taken apart) and conditions.
     pub fn new(spec: Arc<Spec>, keys: Vec<Val>, aggs: Vec<AggArgs>) -> Summarize {
-        let items: Option<Vec<Item>> = spec.plan.keys.iter().map(|(_, e)| item(e)).collect();
-        let items = items.filter(|_| !spec.plan.aggs.iter().any(needs_order));
-        let direct = items.map_or_else(Vec::new, |items| Direct::new(&items, &spec.layouts));
+        let fields: Option<Vec<FieldId>> =
+            spec.plan.keys.iter().map(|(_, e)| packet_field(e)).collect();
+        let fields = fields.filter(|_| !spec.plan.aggs.iter().any(needs_order));
+        let direct = fields.map_or_else(Vec::new, |fields| Direct::new(&fields, &spec.layouts));
         Summarize {
             counts_late: spec.plan.aggs.iter().any(|agg| agg.func == AggFunc::Late),
             work: Work::new(&spec),

@@ -9,7 +9,7 @@ use crate::table::{HashKey, Keys};
 use crate::view::{Packets, View};
 use weir_packet::bits::Bits;
 use weir_packet::column::Column;
-use weir_packet::fields::{FieldId, Item};
+use weir_packet::fields::FieldId;
 use weir_packet::limits::BATCH;
 use weir_packet::source::FrameBatch;
 use weir_packet::walk::{Layers, classify};
@@ -155,10 +155,9 @@ impl ByKey {
         let parts: Vec<_> = key.iter().map(|&id| KeyPart::of(&Expr::field(id)).hashed()).collect();
         let (narrow, wide) = Layout::both(&parts);
         let layouts: Vec<_> = [Some(narrow), wide].into_iter().flatten().collect();
-        let items: Vec<Item> = key.iter().map(|id| id.info().item).collect();
         ByKey {
             sources: key.iter().map(source).collect(),
-            direct: Direct::new(&items, &layouts),
+            direct: Direct::new(&key.iter().copied().collect::<Vec<_>>(), &layouts),
             packed: layouts.iter().map(|layout| Keys::new(layout.words)).collect(),
             found: Found { positions: Vec::with_capacity(BATCH), owners: Box::new([0; BATCH]) },
             parts,

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use weir_packet::craft::Frame;
 use weir_packet::craft::messages::dns_query;
-use weir_packet::fields::{by_item, key_by_name};
+use weir_packet::fields::key_by_name;
 use weir_packet::limits::BATCH;
 use weir_packet::source::{Account, Chunk, FrameBatch, LinkType, Source, SourceError};
 use weir_plan::limits::SCAN_KEYS_MAX;
@@ -153,7 +153,7 @@ fn a_key_has_one_worker_however_its_packets_look() {
     let frames = Frames::new(LinkType::ETHERNET, &frames);
     for key in ["ip.src", "sport", "ip.proto", "vlan.id", "dns.qname", "flow", "conn", "hosts"] {
         let fields: Vec<&str> = match key_by_name(key) {
-            Some(key) => key.fields.iter().map(|item| by_item(*item).info().name).collect(),
+            Some(key) => key.fields.iter().map(|id| id.info().name).collect(),
             None => vec![key],
         };
         let stages = numbered_by_all(&fields, None);

@@ -18,9 +18,9 @@ use std::sync::OnceLock;
 use weir_packet::bits::Bits;
 use weir_packet::column::Column;
 use weir_packet::craft::{Frame, batch};
-use weir_packet::fields::{by_item, key_by_name};
+use weir_packet::fields::{FieldId, key_by_name};
 use weir_packet::limits::BATCH;
-use weir_packet::read::read;
+use weir_packet::read::read_field;
 use weir_packet::source::LinkType;
 use weir_packet::walk::{Layers, classify};
 use weir_plan::stage::ScanState;
@@ -49,18 +49,18 @@ fn frame((sport, dport): Ports) -> Frame {
 
 /// The words of the key `flow` of a packet, as the engine packs them.
 fn flow_words(ports: Ports) -> [u64; 2] {
-    let items = key_by_name("flow").expect("a key").fields;
-    let part = |&item| KeyPart::of(&Expr::field(by_item(item)));
-    let (layout, _) = Layout::both(&items.iter().map(part).collect::<Vec<_>>());
+    let fields = key_by_name("flow").expect("a key").fields;
+    let part = |&id: &FieldId| KeyPart::of(&Expr::field(id));
+    let (layout, _) = Layout::both(&fields.iter().map(part).collect::<Vec<_>>());
     let bytes = frame(ports).bytes();
     let frames = batch(LinkType::ETHERNET, &[(bytes.clone(), bytes.len() as u32)]);
     let mut layers = Layers::new();
     classify(&frames, &mut layers);
-    let columns: Vec<Column> = items
+    let columns: Vec<Column> = fields
         .iter()
-        .map(|&item| {
-            let mut column = Column::new(by_item(item).info().ty.repr());
-            read(item, &frames, &layers, Bits::ALL, &mut column);
+        .map(|&id| {
+            let mut column = Column::new(id.info().ty.repr());
+            read_field(id, &frames, &layers, Bits::ALL, &mut column);
             column
         })
         .collect();

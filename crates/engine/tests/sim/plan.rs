@@ -7,7 +7,7 @@ use crate::sides;
 use crate::window::windows;
 use std::any::Any;
 use weir_engine::functions::{Functions, UserState};
-use weir_packet::fields::{KEYS, by_item};
+use weir_packet::fields::KEYS;
 use weir_packet::rewrite::Address;
 use weir_plan::ends::{Act, Anonymize, Arm, Edit, Ends, To};
 use weir_plan::functions::Secret;
@@ -340,7 +340,7 @@ fn reshape(c: &mut Choices, rows: &mut Rows) -> Stage {
 pub(crate) fn keys(c: &mut Choices, rows: &Rows) -> Vec<Expr> {
     let scope = rows.scope();
     if rows.fields && c.below(2) == 0 {
-        return c.pick(KEYS).fields.iter().map(|item| Expr::field(by_item(*item))).collect();
+        return c.pick(KEYS).fields.iter().map(|id| Expr::field(*id)).collect();
     }
     let part = |c: &mut Choices| {
         let ty = scalar(c);

@@ -101,7 +101,7 @@ impl<'t> Checker<'t> {
         }
         match fields::key_by_name(column) {
             Some(key) => {
-                let names = key.fields.iter().map(|part| fields::by_item(*part).info().name);
+                let names = key.fields.iter().map(|part| part.info().name);
                 names.map(|name| self.key_column(scope, (name, span), (name, span))).collect()
             }
             None => Some(vec![self.key_column(scope, (column, span), (column, span))?]),

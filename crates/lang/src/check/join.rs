@@ -447,8 +447,8 @@ fn spread(scope: &Scope, left: &Name, right: &Name) -> Vec<(Name, Name)> {
     let plain = scope.schema.position(&left.node).is_some() || left.node != right.node;
     match fields::key_by_name(&left.node).filter(|_| !plain) {
         Some(key) => {
-            let name = |item| Name::new(fields::by_item(item).info().name.to_owned(), left.span);
-            key.fields.iter().map(|item| (name(*item), name(*item))).collect()
+            let name = |id: &fields::FieldId| Name::new(id.info().name.to_owned(), left.span);
+            key.fields.iter().map(|id| (name(id), name(id))).collect()
         }
         None => vec![(left.clone(), right.clone())],
     }

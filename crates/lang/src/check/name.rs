@@ -32,8 +32,8 @@ impl<'t> Checker<'t> {
             return self.field(scope, id, span);
         }
         if let Some(key) = fields::key_by_name(name) {
-            let parts = key.fields.iter().map(|item| {
-                let field = fields::by_item(*item).info().name;
+            let parts = key.fields.iter().map(|part| {
+                let field = part.info().name;
                 (self.name(scope, field, span), span)
             });
             let parts = parts.collect();

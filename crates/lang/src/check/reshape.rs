@@ -126,7 +126,7 @@ impl<'t> Checker<'t> {
             return self.existing_one(scope, name, span).into_iter().collect();
         }
         let parts = key.into_iter().flat_map(|key| key.fields);
-        let parts = parts.map(|part| fields::by_item(*part).info().name);
+        let parts = parts.map(|part| part.info().name);
         parts.filter_map(|field| self.existing_one(scope, field, span)).collect()
     }
 

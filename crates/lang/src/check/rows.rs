@@ -116,7 +116,7 @@ impl<'t> Checker<'t> {
         let by = if !keys.is_empty() {
             SampleBy::Key(keys)
         } else if scope.packets {
-            SampleBy::Number(Expr::field(fields::by_item(fields::Item::Number)))
+            SampleBy::Number(Expr::field(fields::FieldId::named("number")))
         } else {
             SampleBy::Order
         };

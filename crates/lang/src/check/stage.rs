@@ -219,7 +219,7 @@ impl<'t> Checker<'t> {
                 .fields
                 .iter()
                 .map(|part| {
-                    let field = fields::by_item(*part).info().name;
+                    let field = part.info().name;
                     (field.to_owned(), span, self.name(scope, field, span))
                 })
                 .collect(),

@@ -1,6 +1,6 @@
 //! Fields that are asked for by their place: bytes of a header, such as `tcp[13]`.
 
-use super::{Field, FieldType, Item, SOMETIMES, field};
+use super::field::{Field, FieldType};
 use crate::limits::{HEADER_BYTES_MAX, HEADER_INT_BYTES_MAX};
 use std::fmt;
 
@@ -109,14 +109,16 @@ impl fmt::Display for HeaderBytes {
 static KINDS: [Field; HEADER_INT_BYTES_MAX as usize + 1] =
     [int(1), int(2), int(3), int(4), int(5), int(6), int(7), many()];
 
-const DOC: &str = "Bytes of a header.";
-
 const fn int(size: u8) -> Field {
-    field("HEADER[OFFSET:SIZE]", FieldType::Int, Item::Bytes, size * 8, SOMETIMES, DOC)
+    field(FieldType::Int, size * 8)
 }
 
 const fn many() -> Field {
-    field("HEADER[OFFSET:SIZE]", FieldType::Bytes, Item::Bytes, 0, SOMETIMES, DOC)
+    field(FieldType::Bytes, 0)
+}
+
+const fn field(ty: FieldType, bits: u8) -> Field {
+    Field { name: "HEADER[OFFSET:SIZE]", ty, bits, always: false, doc: "Bytes of a header." }
 }
 
 #[cfg(test)]

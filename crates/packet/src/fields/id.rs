@@ -1,6 +1,8 @@
 //! What names a field.
 
-use super::{FIELDS, Field, Header, HeaderBytes};
+use super::bytes::{Header, HeaderBytes};
+use super::catalogue::FIELDS;
+use super::field::Field;
 use std::borrow::Cow;
 
 /// Above the positions of the catalogue: from here on a field is header, size and offset.
@@ -11,10 +13,28 @@ const BYTES: u32 = 1 << 31;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct FieldId(u32);
 
+/// The catalogue entry called `name`.
+pub fn by_name(name: &str) -> Option<FieldId> {
+    FieldId::all().find(|id| id.info().name == name)
+}
+
 impl FieldId {
     /// All of the catalogue.
     pub fn all() -> impl Iterator<Item = FieldId> {
         (0..FIELDS.len() as u32).map(FieldId)
+    }
+
+    /// The field that code knows by its name, for constants: a name that is not in the catalogue
+    /// panics, which there is an error of the compiler.
+    pub const fn named(name: &str) -> FieldId {
+        let mut i = 0;
+        while i < FIELDS.len() {
+            if same(FIELDS[i].name.as_bytes(), name.as_bytes()) {
+                return FieldId(i as u32);
+            }
+            i += 1;
+        }
+        panic!("no field of the catalogue has this name")
     }
 
     /// Its position in the catalogue, if it is in there.
@@ -35,11 +55,6 @@ impl FieldId {
         }
     }
 
-    /// The one at a position of the catalogue.
-    pub(super) fn at(position: u32) -> FieldId {
-        FieldId(position)
-    }
-
     /// The field that is these bytes.
     pub fn of_bytes(bytes: HeaderBytes) -> FieldId {
         let (header, size) = (bytes.header as u32, u32::from(bytes.size));
@@ -53,4 +68,13 @@ impl FieldId {
             HeaderBytes { header, offset: self.0 as u16, size: (self.0 >> 16) as u8 }
         })
     }
+}
+
+/// Whether two texts are the same, in constants too.
+const fn same(a: &[u8], b: &[u8]) -> bool {
+    let mut i = 0;
+    while i < a.len() && i < b.len() && a[i] == b[i] {
+        i += 1;
+    }
+    i == a.len() && i == b.len()
 }

@@ -2,7 +2,7 @@
 //! bytes themselves, without a column for each of its fields.
 
 use crate::bits::Bits;
-use crate::fields::Item;
+use crate::fields::FieldId;
 use crate::source::FrameBatch;
 use crate::walk::{Layer, Layers};
 use crate::{ipv4, ipv6};
@@ -34,41 +34,49 @@ pub enum Place {
 impl Family {
     /// Where a field of a plain packet stands; `None` if it stands elsewhere in some, or only some
     /// have it.
-    pub fn place(self, item: Item) -> Option<Place> {
+    pub fn place(self, field: FieldId) -> Option<Place> {
         // No addresses: where one is absent, those that are there say how a key is packed.
-        let absent = [
-            Item::VlanId,
-            Item::VlanPcp,
-            Item::VlanDei,
-            Item::VlanInner,
-            Item::ArpOp,
-            Item::ArpSenderMac,
-            Item::ArpTargetMac,
-            Item::IcmpType,
-            Item::IcmpCode,
-            Item::Icmp6Type,
-            Item::Icmp6Code,
+        const ABSENT: [FieldId; 11] = [
+            FieldId::named("vlan.id"),
+            FieldId::named("vlan.pcp"),
+            FieldId::named("vlan.dei"),
+            FieldId::named("vlan.inner"),
+            FieldId::named("arp.op"),
+            FieldId::named("arp.sender_mac"),
+            FieldId::named("arp.target_mac"),
+            FieldId::named("icmp.type"),
+            FieldId::named("icmp.code"),
+            FieldId::named("icmp6.type"),
+            FieldId::named("icmp6.code"),
         ];
-        if absent.contains(&item) {
+        if ABSENT.contains(&field) {
             return Some(Place::Absent);
         }
-        self.at(item).map(|(at, bits)| Place::At(at, bits))
+        self.at(field).map(|(at, bits)| Place::At(at, bits))
     }
 
-    fn at(self, item: Item) -> Option<(usize, u32)> {
+    fn at(self, field: FieldId) -> Option<(usize, u32)> {
+        const IP_SRC: FieldId = FieldId::named("ip.src");
+        const IP_DST: FieldId = FieldId::named("ip.dst");
+        const IP_PROTO: FieldId = FieldId::named("ip.proto");
+        const IP_TTL: FieldId = FieldId::named("ip.ttl");
+        const IP_ID: FieldId = FieldId::named("ip.id");
+        const IP_LEN: FieldId = FieldId::named("ip.len");
+        const SPORT: FieldId = FieldId::named("sport");
+        const DPORT: FieldId = FieldId::named("dport");
         let four = self == Family::Four;
         let pick = |in_four: usize, in_six: usize| if four { in_four } else { in_six };
         let l4 = pick(ipv4::HEADER_LEN, ipv6::HEADER_LEN);
         let address = if four { 32 } else { 128 };
-        match item {
-            Item::IpSrc => Some((pick(ipv4::SOURCE, ipv6::SOURCE), address)),
-            Item::IpDst => Some((pick(ipv4::DESTINATION, ipv6::DESTINATION), address)),
-            Item::IpProto => Some((pick(ipv4::PROTOCOL, ipv6::NEXT_HEADER), 8)),
-            Item::IpTtl => Some((pick(ipv4::TTL, ipv6::HOP_LIMIT), 8)),
-            Item::IpId if four => Some((ipv4::ID, 16)),
-            Item::IpLen if four => Some((ipv4::TOTAL_LENGTH, 16)),
-            Item::Sport => Some((l4, 16)),
-            Item::Dport => Some((l4 + 2, 16)),
+        match field {
+            IP_SRC => Some((pick(ipv4::SOURCE, ipv6::SOURCE), address)),
+            IP_DST => Some((pick(ipv4::DESTINATION, ipv6::DESTINATION), address)),
+            IP_PROTO => Some((pick(ipv4::PROTOCOL, ipv6::NEXT_HEADER), 8)),
+            IP_TTL => Some((pick(ipv4::TTL, ipv6::HOP_LIMIT), 8)),
+            IP_ID if four => Some((ipv4::ID, 16)),
+            IP_LEN if four => Some((ipv4::TOTAL_LENGTH, 16)),
+            SPORT => Some((l4, 16)),
+            DPORT => Some((l4 + 2, 16)),
             _ => None,
         }
     }
@@ -128,8 +136,8 @@ mod tests {
     use super::*;
     use crate::column::Column;
     use crate::craft::batch;
-    use crate::fields::{FIELDS, FieldType};
-    use crate::read::read;
+    use crate::fields::FieldType;
+    use crate::read::read_field;
     use crate::walk::classify;
     use crate::walk::samples::samples;
 
@@ -150,10 +158,10 @@ mod tests {
                     continue;
                 }
                 seen[n] += 1;
-                for field in FIELDS {
-                    let Some(place) = family.place(field.item) else { continue };
+                for id in FieldId::all() {
+                    let (Some(place), field) = (family.place(id), id.info()) else { continue };
                     let mut column = Column::new(field.ty.repr());
-                    read(field.item, &frames, &layers, Bits::first(1), &mut column);
+                    read_field(id, &frames, &layers, Bits::first(1), &mut column);
                     let Place::At(at, bits) = place else {
                         assert!(!column.present.has(0) || plain.tagged(), "{name}: {}", field.name);
                         continue;

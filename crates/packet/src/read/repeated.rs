@@ -1,8 +1,8 @@
 //! Readers of what a packet may have several of.
 
-use super::rows::Rows;
-use super::{dns, link};
 use crate::bits::Bits;
+use crate::fields::rows::Rows;
+use crate::fields::{dns, vlan as tag};
 use crate::limits::{EACH_MAX, VLAN_TAGS_MAX};
 use crate::repeated::{PartValue, Repeated};
 use crate::source::FrameBatch;
@@ -99,12 +99,12 @@ fn options(rows: &Rows<'_>, out: &mut Counted<'_, impl FnMut(usize, &[PartValue<
 fn tags(rows: &Rows<'_>, out: &mut Counted<'_, impl FnMut(usize, &[PartValue<'_>])>) {
     for i in rows.has(Layer::Vlan).iter() {
         let depth = usize::from(rows.layers.vlan_depth[i]).min(VLAN_TAGS_MAX);
-        let mut at = link::first_tag(rows, i);
+        let mut at = tag::first_tag(rows, i);
         for n in 0..depth {
             // Where the second one starts is known; further ones follow it at once, or are not
             // looked for.
             if n == 1 {
-                at = link::second_tag(rows, i);
+                at = tag::second_tag(rows, i);
             } else if n > 1 {
                 if !vlan::is_tag(rows.be16(i, at + vlan::TYPE) as u16) {
                     break;

@@ -5,7 +5,7 @@ use crate::arp::Arp;
 use crate::bits::Bits;
 use crate::column::Column;
 use crate::ethernet::Ethernet;
-use crate::fields::{FieldId, FieldType, Header, HeaderBytes, Item, by_item};
+use crate::fields::{FieldId, FieldType, Header, HeaderBytes};
 use crate::frame_relay::FrameRelay;
 use crate::icmp::Icmp;
 use crate::ipv4::Ipv4;
@@ -19,7 +19,7 @@ use crate::ppi::Ppi;
 use crate::ppp::Ppp;
 use crate::pppoe::Pppoe;
 use crate::radiotap::Radiotap;
-use crate::read::{read, read_field, read_field_text};
+use crate::read::{read_field, read_field_text};
 use crate::source::{Chunk, FrameBatch, LinkType};
 use crate::tcp::Tcp;
 use crate::udp::Udp;
@@ -278,9 +278,10 @@ struct Checked<'a> {
 
 impl Checked<'_> {
     /// The value of a field by its column.
-    fn value(&self, item: Item) -> Option<u128> {
-        let mut column = Column::new(by_item(item).info().ty.repr());
-        read(item, self.frames, self.layers, Bits::first(self.frames.len()), &mut column);
+    fn value(&self, name: &str) -> Option<u128> {
+        let id = FieldId::named(name);
+        let mut column = Column::new(id.info().ty.repr());
+        read_field(id, self.frames, self.layers, Bits::first(self.frames.len()), &mut column);
         column.present.has(self.i).then(|| column.raw(self.i))
     }
 
@@ -296,71 +297,71 @@ impl Checked<'_> {
     fn link_views(&self) {
         if self.has(Layer::Eth) {
             let eth = Ethernet::new(self.frame).unwrap();
-            assert_eq!(self.value(Item::EthSrc), Some(number(&eth.source())));
-            assert_eq!(self.value(Item::EthDst), Some(number(&eth.destination())));
+            assert_eq!(self.value("eth.src"), Some(number(&eth.source())));
+            assert_eq!(self.value("eth.dst"), Some(number(&eth.destination())));
         }
         let start = self.layers.below[self.i];
         if self.has(Layer::Mpls) {
             let label = Label::new(self.at(start.mpls)).unwrap();
-            assert_eq!(self.value(Item::MplsLabel), Some(label.label().into()));
-            assert_eq!(self.value(Item::MplsExp), Some(label.traffic_class().into()));
-            assert_eq!(self.value(Item::MplsTtl), Some(label.ttl().into()));
+            assert_eq!(self.value("mpls.label"), Some(label.label().into()));
+            assert_eq!(self.value("mpls.exp"), Some(label.traffic_class().into()));
+            assert_eq!(self.value("mpls.ttl"), Some(label.ttl().into()));
         }
         if self.has(Layer::Pppoe) {
             let pppoe = Pppoe::new(self.at(start.pppoe));
-            assert_eq!(self.value(Item::PppoeSession), Some(pppoe.unwrap().session().into()));
-            assert_eq!(self.value(Item::PppoeCode), Some(pppoe.unwrap().code().into()));
+            assert_eq!(self.value("pppoe.session"), Some(pppoe.unwrap().session().into()));
+            assert_eq!(self.value("pppoe.code"), Some(pppoe.unwrap().code().into()));
         }
         if self.has(Layer::Wlan) {
             let wlan = Wlan::new(self.at(start.wlan)).unwrap();
-            assert_eq!(self.value(Item::WlanType), Some(wlan.kind().into()));
-            assert_eq!(self.value(Item::WlanSubtype), Some(wlan.subtype().into()));
-            assert_eq!(self.value(Item::WlanSa), wlan.source().map(|mac| number(&mac)));
+            assert_eq!(self.value("wlan.type"), Some(wlan.kind().into()));
+            assert_eq!(self.value("wlan.subtype"), Some(wlan.subtype().into()));
+            assert_eq!(self.value("wlan.sa"), wlan.source().map(|mac| number(&mac)));
         }
         if self.has(Layer::Radiotap) {
             let radio = Radiotap::new(self.frame).unwrap();
-            assert_eq!(self.value(Item::RadiotapFreq), radio.frequency().map(u128::from));
+            assert_eq!(self.value("radiotap.freq"), radio.frequency().map(u128::from));
         }
     }
 
     fn network_views(&self) {
         if self.has(Layer::Arp) {
             let arp = Arp::new(self.at(self.layers.l3[self.i])).unwrap();
-            assert_eq!(self.value(Item::ArpSenderMac), Some(number(&arp.sender_mac())));
+            assert_eq!(self.value("arp.sender_mac"), Some(number(&arp.sender_mac())));
             let target = arp.target_ip().to_ipv6_mapped();
-            assert_eq!(self.value(Item::ArpTargetIp), Some(target.to_bits()));
+            assert_eq!(self.value("arp.target_ip"), Some(target.to_bits()));
         }
         if self.has(Layer::Ipv4) {
             let ip = Ipv4::new(self.at(self.layers.l3[self.i])).unwrap();
-            assert_eq!(self.value(Item::IpSrc), Some(ip.source().to_ipv6_mapped().to_bits()));
-            assert_eq!(self.value(Item::IpDst), Some(ip.destination().to_ipv6_mapped().to_bits()));
-            assert_eq!(self.value(Item::IpFragOffset), Some(ip.fragment_offset().into()));
-            assert_eq!(self.value(Item::IpDscp), Some(ip.dscp().into()));
-            assert_eq!(self.value(Item::IpTtl), Some(ip.ttl().into()));
+            assert_eq!(self.value("ip.src"), Some(ip.source().to_ipv6_mapped().to_bits()));
+            assert_eq!(self.value("ip.dst"), Some(ip.destination().to_ipv6_mapped().to_bits()));
+            assert_eq!(self.value("ip.frag_offset"), Some(ip.fragment_offset().into()));
+            assert_eq!(self.value("ip.dscp"), Some(ip.dscp().into()));
+            assert_eq!(self.value("ip.ttl"), Some(ip.ttl().into()));
         }
         if self.has(Layer::Ipv6) {
             let ip = Ipv6::new(self.at(self.layers.l3[self.i])).unwrap();
-            assert_eq!(self.value(Item::IpSrc), Some(ip.source().to_bits()));
-            assert_eq!(self.value(Item::IpDst), Some(ip.destination().to_bits()));
-            assert_eq!(self.value(Item::IpEcn), Some(ip.ecn().into()));
-            assert_eq!(self.value(Item::Ipv6FlowLabel), Some(ip.flow_label().into()));
-            assert_eq!(self.value(Item::IpTtl), Some(ip.hop_limit().into()));
+            assert_eq!(self.value("ip.src"), Some(ip.source().to_bits()));
+            assert_eq!(self.value("ip.dst"), Some(ip.destination().to_bits()));
+            assert_eq!(self.value("ip.ecn"), Some(ip.ecn().into()));
+            assert_eq!(self.value("ipv6.flow_label"), Some(ip.flow_label().into()));
+            assert_eq!(self.value("ip.ttl"), Some(ip.hop_limit().into()));
         }
     }
 
     fn transport_views(&self) {
         if self.has(Layer::TcpWhole) {
             let tcp = Tcp::new(self.at(self.layers.l4[self.i])).unwrap();
-            assert_eq!(self.value(Item::TcpSeq), Some(tcp.seq().into()));
-            assert_eq!(self.value(Item::TcpFlags), Some(tcp.flags().into()));
-            assert_eq!(self.value(Item::TcpUrgent), Some(tcp.urgent().into()));
-            assert_eq!(self.value(Item::TcpHdrLen), Some(tcp.header_len() as u128));
+            assert_eq!(self.value("tcp.seq"), Some(tcp.seq().into()));
+            assert_eq!(self.value("tcp.flags"), Some(tcp.flags().into()));
+            assert_eq!(self.value("tcp.urgent"), Some(tcp.urgent().into()));
+            assert_eq!(self.value("tcp.hdr_len"), Some(tcp.header_len() as u128));
         }
         if self.has(Layer::Udp) && !self.has(Layer::Cut) && !self.has(Layer::Malformed) {
             let udp = Udp::new(self.at(self.layers.l4[self.i])).unwrap();
-            assert_eq!(self.value(Item::UdpLen), Some(udp.length().into()));
-            assert_eq!(self.value(Item::UdpChecksum), Some(udp.checksum().into()));
-            assert_eq!(self.value(Item::Sport), Some(udp.sport().into()));
+            assert_eq!(self.value("udp.len"), Some(udp.length().into()));
+            assert_eq!(self.value("udp.checksum"), Some(udp.checksum().into()));
+            assert_eq!(self.value("sport"), Some(udp.sport().into()));
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::args::FieldsArgs;
 use crate::exit::{Status, usage};
 use crate::output;
 use crate::term::Term;
-use weir_packet::fields::{FIELDS, KEYS, by_item};
+use weir_packet::fields::{FIELDS, KEYS};
 use weir_packet::repeated::REPEATED;
 use weir_plan::Type;
 
@@ -25,7 +25,7 @@ fn catalogue() -> impl Iterator<Item = [String; 3]> {
     let fields =
         FIELDS.iter().map(|f| [f.name.to_owned(), Type::from(f.ty).to_string(), f.doc.to_owned()]);
     let keys = KEYS.iter().map(|k| {
-        let parts: Vec<_> = k.fields.iter().map(|item| by_item(*item).info().name).collect();
+        let parts: Vec<_> = k.fields.iter().map(|id| id.info().name).collect();
         [k.name.to_owned(), "key".to_owned(), format!("{} Parts: {}.", k.doc, parts.join(", "))]
     });
     let parts = REPEATED.iter().map(|info| {

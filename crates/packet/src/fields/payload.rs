@@ -1,44 +1,45 @@
-//! Bytes by their place, and the payload.
+//! Payloads, and bytes by their place in a header.
 
+use super::bytes::{Header, HeaderBytes};
+use super::entry::{Entry, bytes};
 use super::rows::Rows;
 use crate::bits::Bits;
 use crate::column::Column;
-use crate::fields::{Header, HeaderBytes, Item};
 use crate::limits::TEXT_MAX;
 use crate::tcp::Tcp;
 use crate::udp::Udp;
 use crate::walk::Layer;
 
+/// The rows of the catalogue.
+pub(super) const FIELDS: &[Entry] = &[bytes(
+    "payload",
+    "What follows a whole TCP or UDP header, as far as it was captured: at most 1,024 bytes.",
+)];
+
+/// Reads payloads.
+pub(crate) fn payloads(rows: &Rows<'_>, out: &mut Column, put: &mut impl FnMut(&[u8]) -> u64) {
+    rows.some_words(out, having(rows, Header::Payload), |i| {
+        let payload = from(rows, Header::Payload, i)?;
+        Some(put(&payload[..payload.len().min(TEXT_MAX)]))
+    });
+}
+
 /// Reads bytes that are an integer.
-pub(super) fn read_int(rows: &Rows<'_>, bytes: HeaderBytes, out: &mut Column) -> bool {
+pub(crate) fn read_int(rows: &Rows<'_>, bytes: HeaderBytes, out: &mut Column) {
     rows.some_words(out, having(rows, bytes.header()), |i| {
         let found = find(rows, bytes, i)?;
         Some(found.iter().fold(0, |word, &byte| word << 8 | u64::from(byte)))
-    })
+    });
 }
 
 /// Reads more bytes than an integer has.
-pub(super) fn read_many(
+pub(crate) fn read_many(
     rows: &Rows<'_>,
     bytes: HeaderBytes,
     out: &mut Column,
     put: &mut impl FnMut(&[u8]) -> u64,
-) -> bool {
-    rows.some_words(out, having(rows, bytes.header()), |i| find(rows, bytes, i).map(&mut *put))
-}
-
-/// Reads `item` if it is the payload; returns whether it is.
-pub(super) fn read_text(
-    rows: &Rows<'_>,
-    item: Item,
-    out: &mut Column,
-    put: &mut impl FnMut(&[u8]) -> u64,
-) -> bool {
-    item == Item::Payload
-        && rows.some_words(out, having(rows, Header::Payload), |i| {
-            let payload = from(rows, Header::Payload, i)?;
-            Some(put(&payload[..payload.len().min(TEXT_MAX)]))
-        })
+) {
+    rows.some_words(out, having(rows, bytes.header()), |i| find(rows, bytes, i).map(&mut *put));
 }
 
 fn find<'a>(rows: &Rows<'a>, bytes: HeaderBytes, i: usize) -> Option<&'a [u8]> {
@@ -53,7 +54,7 @@ fn having(rows: &Rows<'_>, header: Header) -> Bits {
         Header::Frame => Bits::ALL,
         Header::Eth => known(Layer::Eth),
         Header::Arp => known(Layer::Arp),
-        Header::Ip => known(Layer::Ipv4).or(known(Layer::Ipv6)),
+        Header::Ip => rows.ip(),
         Header::Tcp => known(Layer::Tcp),
         Header::Udp => known(Layer::Udp),
         Header::Icmp => known(Layer::Icmp),

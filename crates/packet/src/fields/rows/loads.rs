@@ -6,7 +6,6 @@ use crate::bits::Bits;
 use crate::column::Column;
 use crate::ipv4;
 use crate::limits::BATCH;
-use crate::walk::Layer;
 
 /// Where plain IPv4 packets start, and behind how many bytes their IP header.
 struct Starts<'a> {
@@ -25,64 +24,64 @@ impl Rows<'_> {
     /// Sets the rows `have` of a word column, all of them IP packets: to what `f` makes of the
     /// bytes `at` from the start of the IP header, of IPv4 or of IPv6.
     #[inline(always)]
-    pub(in crate::read) fn ip_loads<const N: usize>(
+    pub(crate) fn ip_loads<const N: usize>(
         &self,
         out: &mut Column,
         have: Bits,
         at: [usize; 2],
         f: impl Fn([u8; N]) -> u64,
-    ) -> bool {
+    ) {
         if let Some(starts) = self.starts4(have) {
             self.provide(out, have);
             self.load_all(&starts, starts.l3 + at[0], out.word_mut(), f);
-            return true;
+            return;
         }
-        self.ip_words(out, have, |i, six| f(self.load(i, self.l3(i) + at[usize::from(six)])))
+        self.ip_words(out, have, |i, six| f(self.load(i, self.l3(i) + at[usize::from(six)])));
     }
 
     /// Sets the rows `have` of a word column to what `f` makes of the bytes `at` from the start of
     /// the transport header.
     #[inline(always)]
-    pub(in crate::read) fn loads<const N: usize>(
+    pub(crate) fn loads<const N: usize>(
         &self,
         out: &mut Column,
         have: Bits,
         at: usize,
         f: impl Fn([u8; N]) -> u64,
-    ) -> bool {
+    ) {
         if let Some(starts) = self.starts4(have) {
             self.provide(out, have);
             self.load_all(&starts, starts.l4() + at, out.word_mut(), f);
-            return true;
+            return;
         }
-        self.words(out, have, |i| f(self.load(i, self.l4(i) + at)))
+        self.words(out, have, |i| f(self.load(i, self.l4(i) + at)));
     }
 
     /// Sets the rows of an address column that are IP packets: to the addresses `at` bytes from the
     /// start of the IP header, of IPv4 or of IPv6.
     #[inline(always)]
-    pub(in crate::read) fn ip_addresses(&self, out: &mut Column, at: [usize; 2]) -> bool {
-        let have = self.has(Layer::Ipv4).or(self.has(Layer::Ipv6));
+    pub(crate) fn ip_addresses(&self, out: &mut Column, at: [usize; 2]) {
+        let have = self.ip();
         if let Some(starts) = self.starts4(have) {
             self.provide(out, have);
             let (hi, lo) = out.pair_mut();
             hi[..starts.offsets.len()].fill(0);
             self.load_all(&starts, starts.l3 + at[0], lo, |address| MAPPED | be32(address));
-            return true;
+            return;
         }
-        self.ip_pairs(out, |i, six| self.address(i, six, at))
+        self.ip_pairs(out, |i, six| self.address(i, six, at));
     }
 
     /// Sets the rows `have` of a boolean column to what `f` makes of the bytes `at` from the start
     /// of the transport header.
     #[inline(always)]
-    pub(in crate::read) fn bit_loads<const N: usize>(
+    pub(crate) fn bit_loads<const N: usize>(
         &self,
         out: &mut Column,
         have: Bits,
         at: usize,
         f: impl Fn([u8; N]) -> bool,
-    ) -> bool {
+    ) {
         let Some(starts) = self.starts4(have) else {
             return self.bits(out, have, |i| f(self.load(i, self.l4(i) + at)));
         };
@@ -92,7 +91,7 @@ impl Rows<'_> {
                 *word |= u64::from(f(self.bytes_at(start as usize + starts.l4() + at))) << bit;
             }
         }
-        self.truth(out, have.and(self.wanted), truth)
+        self.truth(out, have.and(self.wanted), truth);
     }
 
     /// Sets the first words to what `f` makes of the bytes `at` from the start of each frame.
@@ -125,22 +124,22 @@ mod tests {
     use crate::bits::Bits;
     use crate::column::Column;
     use crate::craft::{Frame, batch};
-    use crate::fields::{Item, by_item};
-    use crate::read::read;
+    use crate::fields::FieldId;
+    use crate::read::read_field;
     use crate::source::LinkType;
     use crate::tcp;
     use crate::walk::{Layers, classify};
 
-    const ITEMS: [Item; 9] = [
-        Item::TcpFlags,
-        Item::TcpSyn,
-        Item::TcpAck,
-        Item::TcpSeq,
-        Item::Sport,
-        Item::Dport,
-        Item::IpSrc,
-        Item::IpDst,
-        Item::IpTtl,
+    const FIELDS: [FieldId; 9] = [
+        FieldId::named("tcp.flags"),
+        FieldId::named("tcp.syn"),
+        FieldId::named("tcp.ack"),
+        FieldId::named("tcp.seq"),
+        FieldId::named("sport"),
+        FieldId::named("dport"),
+        FieldId::named("ip.src"),
+        FieldId::named("ip.dst"),
+        FieldId::named("ip.ttl"),
     ];
 
     /// Every third is UDP, the others TCP of different flags.
@@ -166,14 +165,14 @@ mod tests {
     }
 
     /// Each value, or that there is none, read with these rows wanted; others stay as they are.
-    fn values(item: Item, frames: &[(Vec<u8>, u32)], rows: Bits) -> Vec<Option<u128>> {
+    fn values(id: FieldId, frames: &[(Vec<u8>, u32)], rows: Bits) -> Vec<Option<u128>> {
         let (frames, mut layers) = (batch(LinkType::ETHERNET, frames), Layers::new());
         classify(&frames, &mut layers);
-        let mut column = Column::new(by_item(item).info().ty.repr());
+        let mut column = Column::new(id.info().ty.repr());
         (0..crate::limits::BATCH).for_each(|i| column.set_raw(i, 1));
-        read(item, &frames, &layers, rows, &mut column);
+        read_field(id, &frames, &layers, rows, &mut column);
         let others = Bits::ALL.minus(rows);
-        others.each(|i| assert!(column.present.has(i) && column.raw(i) == 1, "{item:?} {i}"));
+        others.each(|i| assert!(column.present.has(i) && column.raw(i) == 1, "{} {i}", id.name()));
         rows.iter().map(|i| column.present.has(i).then(|| column.raw(i))).collect()
     }
 
@@ -182,18 +181,19 @@ mod tests {
         for n in [1, 2, 63, 64, 65, 129, 255] {
             for (vlan, six_last) in [(false, false), (true, false), (false, true)] {
                 let frames = frames(n, vlan, six_last);
-                for item in ITEMS {
-                    let one = |i| values(item, &frames, Bits::range(i, i + 1))[0];
+                for id in FIELDS {
+                    let name = id.name();
+                    let one = |i| values(id, &frames, Bits::range(i, i + 1))[0];
                     let each: Vec<_> = (0..n).map(one).collect();
-                    assert_eq!(values(item, &frames, Bits::first(n)), each, "{item:?} of {n}");
-                    let most = values(item, &frames, Bits::first(n - 1));
-                    assert_eq!(most, each[..n - 1], "{item:?} of {n}");
-                    let rest = values(item, &frames, Bits::range(1, n));
-                    assert_eq!(rest, each[1..], "{item:?} of {n}");
-                    let of_tcp = matches!(item, Item::TcpFlags | Item::TcpSyn | Item::TcpSeq);
+                    assert_eq!(values(id, &frames, Bits::first(n)), each, "{name} of {n}");
+                    let most = values(id, &frames, Bits::first(n - 1));
+                    assert_eq!(most, each[..n - 1], "{name} of {n}");
+                    let rest = values(id, &frames, Bits::range(1, n));
+                    assert_eq!(rest, each[1..], "{name} of {n}");
+                    let of_tcp = matches!(&*name, "tcp.flags" | "tcp.syn" | "tcp.seq");
                     let absent = (0..n).filter(|&i| each[i].is_none());
                     let expected = if of_tcp { n.div_ceil(3) } else { 0 };
-                    assert!(item == Item::TcpAck || absent.count() == expected, "{item:?} of {n}");
+                    assert!(name == "tcp.ack" || absent.count() == expected, "{name} of {n}");
                 }
             }
         }

@@ -6,20 +6,20 @@ use crate::bits::Bits;
 use crate::column::Column;
 use crate::limits::BATCH;
 use crate::source::FrameBatch;
+use crate::tcp::Tcp;
 use crate::text::Text;
+use crate::udp::Udp;
 use crate::walk::{Layer, Layers};
 use crate::{ipv4, ipv6};
 
 /// The high half of an IPv4 address mapped into an IPv6 one (RFC 4291, section 2.5.5.2) is 0; this
 /// is what stands before it in the low half.
-pub(super) const MAPPED: u64 = 0xffff_0000_0000;
+pub(crate) const MAPPED: u64 = 0xffff_0000_0000;
 
 /// A batch, its layers, and the rows that are wanted of it.
-///
-/// The methods that write a column return `true`, for readers to pass on.
-pub(super) struct Rows<'a> {
-    pub(super) frames: &'a FrameBatch,
-    pub(super) layers: &'a Layers,
+pub(crate) struct Rows<'a> {
+    pub(crate) frames: &'a FrameBatch,
+    pub(crate) layers: &'a Layers,
     bytes: &'a [u8],
     offsets: &'a [u32],
     l3: &'a [u16; BATCH],
@@ -29,7 +29,7 @@ pub(super) struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    pub(super) fn new(frames: &'a FrameBatch, layers: &'a Layers, rows: Bits) -> Rows<'a> {
+    pub(crate) fn new(frames: &'a FrameBatch, layers: &'a Layers, rows: Bits) -> Rows<'a> {
         let wanted = rows.and(Bits::first(frames.len()));
         let (bytes, offsets) = (frames.bytes(), frames.offsets());
         Rows { frames, layers, bytes, offsets, l3: &layers.l3, l4: &layers.l4, wanted }
@@ -37,19 +37,25 @@ impl<'a> Rows<'a> {
 
     /// The wanted rows that have a layer.
     #[inline(always)]
-    pub(super) fn has(&self, layer: Layer) -> Bits {
+    pub(crate) fn has(&self, layer: Layer) -> Bits {
         self.layers.has(layer).and(self.wanted)
     }
 
+    /// The wanted rows that are IP packets.
+    #[inline(always)]
+    pub(crate) fn ip(&self) -> Bits {
+        self.has(Layer::Ipv4).or(self.has(Layer::Ipv6))
+    }
+
     /// The wanted rows that are later fragments whose ports are known all the same.
-    pub(super) fn late(&self) -> Bits {
+    pub(crate) fn late(&self) -> Bits {
         self.frames.with_ports().and(self.wanted).minus(self.layers.has(Layer::Ports))
     }
 
     /// `N` bytes of row `i`, `at` bytes from the start of the frame: zeros where the chunk has no
     /// such bytes. What the row says there counts only if it has the layer that starts there.
     #[inline(always)]
-    pub(super) fn load<const N: usize>(&self, i: usize, at: usize) -> [u8; N] {
+    pub(crate) fn load<const N: usize>(&self, i: usize, at: usize) -> [u8; N] {
         self.bytes_at(self.offsets[i] as usize + at)
     }
 
@@ -62,36 +68,42 @@ impl<'a> Rows<'a> {
     }
 
     #[inline(always)]
-    pub(super) fn be16(&self, i: usize, at: usize) -> u64 {
+    pub(crate) fn be16(&self, i: usize, at: usize) -> u64 {
         be16(self.load(i, at))
     }
 
     #[inline(always)]
-    pub(super) fn be32(&self, i: usize, at: usize) -> u64 {
+    pub(crate) fn be32(&self, i: usize, at: usize) -> u64 {
         be32(self.load(i, at))
     }
 
     #[inline(always)]
-    pub(super) fn be64(&self, i: usize, at: usize) -> u64 {
+    pub(crate) fn be64(&self, i: usize, at: usize) -> u64 {
         u64::from_be_bytes(self.load(i, at))
+    }
+
+    /// The link address `at` bytes from the start of row `i`, which has two bytes or more after it.
+    #[inline(always)]
+    pub(crate) fn mac(&self, i: usize, at: usize) -> u64 {
+        self.be64(i, at) >> 16
     }
 
     /// Start of the ARP or IP header of row `i`.
     #[inline(always)]
-    pub(super) fn l3(&self, i: usize) -> usize {
+    pub(crate) fn l3(&self, i: usize) -> usize {
         self.l3[i].into()
     }
 
     /// Start of the transport header of row `i`.
     #[inline(always)]
-    pub(super) fn l4(&self, i: usize) -> usize {
+    pub(crate) fn l4(&self, i: usize) -> usize {
         self.l4[i].into()
     }
 
     /// Length of the IP packet of row `i`, from its header; if that leaves it open, to where the
     /// walk found its end.
     #[inline(always)]
-    pub(super) fn ip_len(&self, i: usize, six: bool) -> u64 {
+    pub(crate) fn ip_len(&self, i: usize, six: bool) -> u64 {
         let l3 = self.l3(i);
         let (len, open) = if six {
             let word = self.be32(i, l3 + ipv6::PAYLOAD_LENGTH);
@@ -115,7 +127,7 @@ impl<'a> Rows<'a> {
     /// captured and belong to the packet, not to padding after it.
     #[cold]
     #[inline(never)]
-    pub(super) fn reach(&self, doubtful: Bits, at: usize, n: usize) -> Bits {
+    pub(crate) fn reach(&self, doubtful: Bits, at: usize, n: usize) -> Bits {
         let reaches =
             |&i: &usize| self.l4(i) + at + n <= self.packet_end(i).min(self.frames.frame(i).len());
         doubtful.iter().filter(reaches).collect()
@@ -123,14 +135,24 @@ impl<'a> Rows<'a> {
 
     /// What was captured of the IP packet of row `i` from the transport header on, without what
     /// follows the packet.
-    pub(super) fn body(&self, i: usize) -> &'a [u8] {
+    pub(crate) fn body(&self, i: usize) -> &'a [u8] {
         let frame = self.frames.frame(i);
         frame.get(self.l4(i)..self.packet_end(i).min(frame.len())).unwrap_or(&[])
     }
 
+    /// The payload of row `i`, which has a whole TCP header.
+    pub(crate) fn tcp_payload(&self, i: usize) -> &'a [u8] {
+        Tcp::new(self.body(i)).map_or(&[], |tcp| tcp.payload())
+    }
+
+    /// The payload of row `i`, which has a UDP header.
+    pub(crate) fn udp_payload(&self, i: usize) -> &'a [u8] {
+        Udp::new(self.body(i)).map_or(&[], |udp| udp.payload())
+    }
+
     /// Where the IP packet of row `i` ends on the wire, counted from the start of the frame: never
     /// behind the end of what carries it.
-    pub(super) fn packet_end(&self, i: usize) -> usize {
+    pub(crate) fn packet_end(&self, i: usize) -> usize {
         let plain = self.layers.plain;
         match plain.four.or(plain.six).has(i) {
             true => self.l3(i) + self.ip_len(i, plain.six.has(i)) as usize,
@@ -139,7 +161,7 @@ impl<'a> Rows<'a> {
     }
 
     /// The wanted rows that have a layer, and one of these ports at either end.
-    pub(super) fn on_ports(&self, layer: Layer, ports: &[u16]) -> Bits {
+    pub(crate) fn on_ports(&self, layer: Layer, ports: &[u16]) -> Bits {
         let on = |&i: &usize| {
             let both = self.be32(i, self.l4(i));
             ports.iter().any(|&port| both >> 16 == port.into() || both & 0xffff == port.into())
@@ -148,12 +170,12 @@ impl<'a> Rows<'a> {
     }
 
     /// Sets the rows among `have` of a word column for which there is a value.
-    pub(super) fn some_words(
+    pub(crate) fn some_words(
         &self,
         out: &mut Column,
         have: Bits,
         mut f: impl FnMut(usize) -> Option<u64>,
-    ) -> bool {
+    ) {
         let words = out.word_mut();
         let mut found = Bits::NONE;
         have.and(self.wanted).each(|i| {
@@ -163,16 +185,15 @@ impl<'a> Rows<'a> {
             }
         });
         out.present = out.present.or(found);
-        true
     }
 
     /// Sets the rows among `have` of an address column for which there is an address.
-    pub(super) fn some_pairs(
+    pub(crate) fn some_pairs(
         &self,
         out: &mut Column,
         have: Bits,
         f: impl Fn(usize) -> Option<u128>,
-    ) -> bool {
+    ) {
         let mut found = Bits::NONE;
         let (hi, lo) = out.pair_mut();
         have.and(self.wanted).each(|i| {
@@ -182,26 +203,20 @@ impl<'a> Rows<'a> {
             }
         });
         out.present = out.present.or(found);
-        true
     }
 
     /// The same with IPv4 addresses.
-    pub(super) fn some_v4(
-        &self,
-        out: &mut Column,
-        have: Bits,
-        f: impl Fn(usize) -> Option<u32>,
-    ) -> bool {
-        self.some_pairs(out, have, |i| Some(u128::from(MAPPED | u64::from(f(i)?))))
+    pub(crate) fn some_v4(&self, out: &mut Column, have: Bits, f: impl Fn(usize) -> Option<u32>) {
+        self.some_pairs(out, have, |i| Some(u128::from(MAPPED | u64::from(f(i)?))));
     }
 
     /// Sets the rows among `have` of a boolean column for which there is a truth.
-    pub(super) fn some_bits(
+    pub(crate) fn some_bits(
         &self,
         out: &mut Column,
         have: Bits,
         f: impl Fn(usize) -> Option<bool>,
-    ) -> bool {
+    ) {
         let (mut found, mut truth) = (Bits::NONE, Bits::NONE);
         have.and(self.wanted).each(|i| {
             if let Some(holds) = f(i) {
@@ -209,49 +224,47 @@ impl<'a> Rows<'a> {
                 truth.put(i, holds);
             }
         });
-        self.truth(out, found, truth)
+        self.truth(out, found, truth);
     }
 
     /// Sets the rows among `have` of a text column for which `write` writes a text: to what `put`
     /// makes of it.
-    pub(super) fn texts(
+    pub(crate) fn texts(
         &self,
         out: &mut Column,
         have: Bits,
         put: &mut impl FnMut(&[u8]) -> u64,
         write: impl Fn(usize, &mut Text) -> bool,
-    ) -> bool {
+    ) {
         let have = have.and(self.wanted);
         if have.is_empty() {
-            return true;
+            return;
         }
         let mut text = Text::new();
         self.some_words(out, have, |i| {
             text.clear();
             write(i, &mut text).then(|| put(text.bytes()))
-        })
+        });
     }
 
     /// Sets the rows `have` of a word column.
     #[inline(always)]
-    pub(super) fn words(&self, out: &mut Column, have: Bits, f: impl Fn(usize) -> u64) -> bool {
+    pub(crate) fn words(&self, out: &mut Column, have: Bits, f: impl Fn(usize) -> u64) {
         let have = self.provide(out, have);
         let words = out.word_mut();
         self.each(have, |i| words[i] = f(i));
-        true
     }
 
     /// Sets the rows `have` of a word column and touches no other.
-    pub(super) fn few(&self, out: &mut Column, have: Bits, f: impl Fn(usize) -> u64) -> bool {
+    pub(crate) fn few(&self, out: &mut Column, have: Bits, f: impl Fn(usize) -> u64) {
         let have = self.provide(out, have);
         let words = out.word_mut();
         have.each(|i| words[i] = f(i));
-        true
     }
 
     /// Sets all wanted rows of a word column from what the batch has of each frame.
     #[inline(always)]
-    pub(super) fn all<T>(&self, out: &mut Column, from: &[T], f: impl Fn(&T) -> u64) -> bool {
+    pub(crate) fn all<T>(&self, out: &mut Column, from: &[T], f: impl Fn(&T) -> u64) {
         let have = self.provide(out, Bits::ALL);
         let words = out.word_mut();
         if let Some(n) = self.prefix(have) {
@@ -260,19 +273,17 @@ impl<'a> Rows<'a> {
         } else {
             have.each(|i| words[i] = f(&from[i]));
         }
-        true
     }
 
     /// Sets the rows `have` of a boolean column to whether they are in `truth`.
-    pub(super) fn truth(&self, out: &mut Column, have: Bits, truth: Bits) -> bool {
+    pub(crate) fn truth(&self, out: &mut Column, have: Bits, truth: Bits) {
         let have = self.provide(out, have);
         out.truth = out.truth.minus(have).or(truth.and(have));
-        true
     }
 
     /// Sets the rows `have` of a boolean column.
     #[inline(always)]
-    pub(super) fn bits(&self, out: &mut Column, have: Bits, f: impl Fn(usize) -> bool) -> bool {
+    pub(crate) fn bits(&self, out: &mut Column, have: Bits, f: impl Fn(usize) -> bool) {
         let have = have.and(self.wanted);
         let mut truth = Bits::NONE;
         if let Some(n) = self.prefix(have) {
@@ -290,62 +301,48 @@ impl<'a> Rows<'a> {
                 truth.put(usize::from(i), f(usize::from(i)));
             }
         }
-        self.truth(out, have, truth)
+        self.truth(out, have, truth);
     }
 
     /// Sets the rows `have` of a word column, all of them IP packets; `f` is told whether the row
     /// is IPv6.
     #[inline(always)]
-    pub(super) fn ip_words(
-        &self,
-        out: &mut Column,
-        have: Bits,
-        f: impl Fn(usize, bool) -> u64,
-    ) -> bool {
+    pub(crate) fn ip_words(&self, out: &mut Column, have: Bits, f: impl Fn(usize, bool) -> u64) {
         let have = self.provide(out, have);
         let words = out.word_mut();
         self.each_ip(have, |i, six| words[i] = f(i, six));
-        true
     }
 
     /// The high and the low word of the address `at` bytes from the start of the IP header of row
     /// `i`, of IPv4 or of IPv6.
     #[inline(always)]
-    pub(super) fn address(&self, i: usize, six: bool, at: [usize; 2]) -> (u64, u64) {
+    pub(crate) fn address(&self, i: usize, six: bool, at: [usize; 2]) -> (u64, u64) {
         let at = self.l3(i) + at[usize::from(six)];
         if six { (self.be64(i, at), self.be64(i, at + 8)) } else { (0, MAPPED | self.be32(i, at)) }
     }
 
     /// Sets the rows of an address column that are IP packets: `f` gives the high and the low word.
     #[inline(always)]
-    pub(super) fn ip_pairs(&self, out: &mut Column, f: impl Fn(usize, bool) -> (u64, u64)) -> bool {
+    pub(crate) fn ip_pairs(&self, out: &mut Column, f: impl Fn(usize, bool) -> (u64, u64)) {
         let have = self.provide(out, self.has(Layer::Ipv4).or(self.has(Layer::Ipv6)));
         let (hi, lo) = out.pair_mut();
         self.each_ip(have, |i, six| (hi[i], lo[i]) = f(i, six));
-        true
     }
 
     /// Sets the rows `have` of an address column and touches no other: `f` gives the high and the
     /// low word.
-    pub(super) fn pairs(
-        &self,
-        out: &mut Column,
-        have: Bits,
-        f: impl Fn(usize) -> (u64, u64),
-    ) -> bool {
+    pub(crate) fn pairs(&self, out: &mut Column, have: Bits, f: impl Fn(usize) -> (u64, u64)) {
         let have = self.provide(out, have);
         let (hi, lo) = out.pair_mut();
         have.each(|i| (hi[i], lo[i]) = f(i));
-        true
     }
 
     /// Sets the rows `have` of an address column to the IPv4 addresses that `f` gives.
     #[inline(always)]
-    pub(super) fn v4_pairs(&self, out: &mut Column, have: Bits, f: impl Fn(usize) -> u64) -> bool {
+    pub(crate) fn v4_pairs(&self, out: &mut Column, have: Bits, f: impl Fn(usize) -> u64) {
         let have = self.provide(out, have);
         let (hi, lo) = out.pair_mut();
         self.each(have, |i| (hi[i], lo[i]) = (0, MAPPED | f(i)));
-        true
     }
 
     /// Marks the wanted ones of the rows `have` present.
@@ -406,13 +403,13 @@ impl<'a> Rows<'a> {
 
 /// Two bytes as a number, the high one first.
 #[inline(always)]
-pub(super) fn be16(bytes: [u8; 2]) -> u64 {
+pub(crate) fn be16(bytes: [u8; 2]) -> u64 {
     u16::from_be_bytes(bytes).into()
 }
 
 /// Four bytes as a number, the highest first.
 #[inline(always)]
-pub(super) fn be32(bytes: [u8; 4]) -> u64 {
+pub(crate) fn be32(bytes: [u8; 4]) -> u64 {
     u32::from_be_bytes(bytes).into()
 }
 

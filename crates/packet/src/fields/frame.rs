@@ -1,0 +1,113 @@
+//! The fields of the frame itself, and by which interface it came.
+
+use super::entry::{Entry, int, string, time, whether};
+use super::rows::Rows;
+use crate::bits::Bits;
+use crate::column::Column;
+use crate::interface::{Via, Way};
+use crate::source::{FrameBatch, LinkType};
+use crate::walk::Layer;
+
+/// The rows of the catalogue.
+pub(super) const FIELDS: &[Entry] = &[
+    time("ts", "When the packet was captured: nanoseconds since 1970, UTC.", |rows, out| {
+        rows.all(out, rows.frames.ts(), |&ts| ts as u64)
+    })
+    .always(),
+    int("number", 63, "The packet's number in the capture, from 1.", |rows, out| {
+        rows.all(out, rows.frames.seq(), |&seq| seq + 1)
+    })
+    .always(),
+    int("len", 32, "Length of the frame on the wire, in bytes.", |rows, out| {
+        rows.all(out, rows.frames.lens(), |&len| len.into())
+    })
+    .always(),
+    int(
+        "caplen",
+        32,
+        "Captured bytes of the frame; less than `len` when the snap length cut it.",
+        |rows, out| rows.all(out, rows.frames.caplens(), |&caplen| caplen.into()),
+    )
+    .always(),
+    int(
+        "linktype",
+        16,
+        "Link-layer header type (the LINKTYPE registry), 1 for Ethernet.",
+        |rows, out| {
+            let link = rows.frames.link.0.into();
+            rows.words(out, Bits::ALL, |_| link)
+        },
+    )
+    .always(),
+    string(
+        "interface",
+        "Name of the interface that the frame was captured at; of files, pcapng may say it \
+         (if_name).",
+    ),
+    string(
+        "direction",
+        "\"in\" where the capturing machine received the frame, \"out\" where it sent it; of \
+         files, pcapng (epb_flags) and Linux cooked captures may say it.",
+    ),
+    whether(
+        "malformed",
+        "Whether a header contradicts itself; the fields before the fault stay readable.",
+        |rows| rows.has(Layer::Malformed),
+    ),
+    whether(
+        "cut",
+        "Whether the snap length cut the frame inside a header that the walk wanted to read.",
+        |rows| rows.has(Layer::Cut),
+    ),
+];
+
+/// Where cooked headers say which way a packet went: the low byte of `sll_pkttype` and
+/// `sll2_pkttype`, whose values need no more.
+const SLL_PACKET_TYPE: usize = 1;
+const SLL2_PACKET_TYPE: usize = 10;
+
+/// Reads the names of interfaces.
+pub(crate) fn interfaces(rows: &Rows<'_>, out: &mut Column, put: &mut impl FnMut(&[u8]) -> u64) {
+    let Some(names) = rows.frames.interface_names() else { return };
+    names.read(|names| {
+        let name = |via: Via| {
+            let name = names.get(usize::from(via.interface()?))?;
+            Some(put(name.text.as_bytes()))
+        };
+        each(rows, out, |i| rows.frames.via(i).going(None), name);
+    });
+}
+
+/// Reads the names of directions.
+pub(crate) fn directions(rows: &Rows<'_>, out: &mut Column, put: &mut impl FnMut(&[u8]) -> u64) {
+    let frames = rows.frames;
+    let way = |i| Via::UNKNOWN.going(frames.via(i).way().or_else(|| cooked(frames, i)));
+    each(rows, out, way, |via| Some(put(via.way()?.name().as_bytes())));
+}
+
+/// Sets what `word` makes of each row; neighbours are mostly alike, and made only once.
+fn each(
+    rows: &Rows<'_>,
+    out: &mut Column,
+    via: impl Fn(usize) -> Via,
+    mut word: impl FnMut(Via) -> Option<u64>,
+) {
+    let mut known: Option<(Via, Option<u64>)> = None;
+    rows.some_words(out, Bits::ALL, |i| {
+        let via = via(i);
+        match known {
+            Some((same, word)) if same == via => word,
+            _ => known.insert((via, word(via))).1,
+        }
+    });
+}
+
+/// What the header of a Linux cooked capture says.
+fn cooked(frames: &FrameBatch, i: usize) -> Option<Way> {
+    let at = match frames.link {
+        LinkType::LINUX_SLL => SLL_PACKET_TYPE,
+        LinkType::LINUX_SLL2 => SLL2_PACKET_TYPE,
+        _ => return None,
+    };
+    frames.frame(i).get(at).map(|&packet_type| Way::of_packet_type(packet_type))
+}

@@ -1,0 +1,83 @@
+//! The fields of TLS, which is looked for at the start of TCP payloads on any port.
+
+use super::entry::{Entry, int, string, whether};
+use super::rows::Rows;
+use crate::column::Column;
+use crate::text::Text;
+use crate::tls::{Hello, Tls};
+use crate::walk::Layer;
+
+/// The rows of the catalogue.
+pub(super) const FIELDS: &[Entry] = &[
+    whether(
+        "tls",
+        "Whether a TLS record starts the payload of the TCP segment, on any port (RFC 8446).",
+        |rows| {
+            let tls = |&i: &usize| Tls::new(rows.tcp_payload(i)).is_some();
+            rows.has(Layer::TcpWhole).iter().filter(tls).collect()
+        },
+    ),
+    int(
+        "tls.content_type",
+        8,
+        "What the first TLS record holds: 20 change of cipher, 21 alert, 22 handshake, 23 data.",
+        |rows, out| {
+            rows.some_words(out, rows.has(Layer::TcpWhole), |i| {
+                Some(Tls::new(rows.tcp_payload(i))?.content_type().into())
+            })
+        },
+    ),
+    int(
+        "tls.handshake_type",
+        8,
+        "1 where the TLS record starts with a ClientHello, 2 with a ServerHello; else absent.",
+        |rows, out| {
+            rows.some_words(out, rows.has(Layer::TcpWhole), |i| Some(hello(rows, i)?.kind().into()))
+        },
+    ),
+    int(
+        "tls.version",
+        16,
+        "Of a ClientHello the highest version it takes, of a ServerHello the one it chose: \
+         0x0303 TLS 1.2, 0x0304 TLS 1.3; absent if that lies in a later segment.",
+        |rows, out| {
+            rows.some_words(out, rows.has(Layer::TcpWhole), |i| {
+                Some(hello(rows, i)?.version().ok()?.into())
+            })
+        },
+    ),
+    string("tls.sni", "Name of the server that a ClientHello wants, in lower case (RFC 6066)."),
+    string(
+        "tls.alpn",
+        "Protocols that a ClientHello offers, the best first, or that a ServerHello chose, with \
+         commas between them: `h2,http/1.1` (RFC 7301).",
+    ),
+];
+
+/// Reads the names of servers.
+pub(crate) fn server_names(rows: &Rows<'_>, out: &mut Column, put: &mut impl FnMut(&[u8]) -> u64) {
+    rows.texts(out, rows.has(Layer::TcpWhole), put, |i, text| {
+        text.write_host(hello(rows, i).and_then(|hello| hello.server_name()))
+    });
+}
+
+/// Reads the names of protocols.
+pub(crate) fn protocols(rows: &Rows<'_>, out: &mut Column, put: &mut impl FnMut(&[u8]) -> u64) {
+    rows.texts(out, rows.has(Layer::TcpWhole), put, |i, text| list(hello(rows, i), text));
+}
+
+fn hello<'a>(rows: &Rows<'a>, i: usize) -> Option<Hello<'a>> {
+    Tls::new(rows.tcp_payload(i))?.hello()
+}
+
+/// Writes the names of protocols with commas between them, if there are any.
+fn list(hello: Option<Hello<'_>>, text: &mut Text) -> bool {
+    let Some(hello) = hello else { return false };
+    for (n, name) in hello.protocols().enumerate() {
+        if n > 0 {
+            text.push(b",");
+        }
+        text.push_escaped(name);
+    }
+    !text.bytes().is_empty()
+}

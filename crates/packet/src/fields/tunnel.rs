@@ -1,0 +1,52 @@
+//! The fields of the tunnels that a packet came in.
+
+use super::entry::{Entry, int, ip, whether};
+use super::rows::{MAPPED, Rows};
+use crate::bits::Bits;
+use crate::column::Column;
+use crate::walk::Layer;
+use crate::{ipv4, ipv6};
+
+/// The rows of the catalogue.
+pub(super) const FIELDS: &[Entry] = &[
+    whether(
+        "tunnel",
+        "Whether the fields from `ip` on are those of a packet in a tunnel; only with --headers \
+         inner.",
+        |rows| rows.has(Layer::Tunnel),
+    ),
+    int(
+        "tunnel.depth",
+        4,
+        "How many tunnels that packet is in; 0 without --headers inner.",
+        |rows, out| {
+            let inside = rows.has(Layer::Tunnel);
+            rows.words(out, Bits::ALL, |i| {
+                if inside.has(i) { rows.layers.below[i].tunnels.into() } else { 0 }
+            })
+        },
+    )
+    .always(),
+    ip(
+        "tunnel.src",
+        "Source address of the outermost packet, where `tunnel` holds.",
+        |rows, out| address(rows, out, ipv4::SOURCE, ipv6::SOURCE),
+    ),
+    ip(
+        "tunnel.dst",
+        "Destination address of the outermost packet, where `tunnel` holds.",
+        |rows, out| address(rows, out, ipv4::DESTINATION, ipv6::DESTINATION),
+    ),
+];
+
+/// Reads an address of the outermost IP header.
+fn address(rows: &Rows<'_>, out: &mut Column, in_four: usize, in_six: usize) {
+    rows.pairs(out, rows.has(Layer::Tunnel), |i| {
+        let outer = usize::from(rows.layers.below[i].outer);
+        let [version] = rows.load(i, outer);
+        match version >> 4 {
+            4 => (0, MAPPED | rows.be32(i, outer + in_four)),
+            _ => (rows.be64(i, outer + in_six), rows.be64(i, outer + in_six + 8)),
+        }
+    });
+}
