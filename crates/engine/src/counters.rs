@@ -3,7 +3,7 @@
 use crate::rows::Sink;
 use std::collections::BTreeMap;
 use weir_packet::egress::{Outlet, Refused};
-use weir_packet::source::Lost;
+use weir_packet::source::{Account, Lost};
 use weir_packet::walk::{REASONS, Reason};
 use weir_plan::Program;
 
@@ -223,6 +223,14 @@ impl Ledger {
     pub(crate) fn settle_rows(&mut self, sink: &dyn Sink) {
         (self.refused, self.unwritten) = (sink.refused(), self.unwritten + sink.unwritten());
         self.rows = self.rows.saturating_sub(sink.refused() + sink.unwritten());
+    }
+
+    /// Counts packets as abandoned that were received and not processed, after a panic.
+    pub(crate) fn abandon_rest(&mut self, account: Account, processed: u64) {
+        let Account { received, filtered, lost, .. } = account;
+        (self.received, self.filtered, self.lost) = (received, filtered, lost);
+        self.processed = processed;
+        self.abandoned = received.saturating_sub(filtered + processed);
     }
 
     /// Whether the sums hold.

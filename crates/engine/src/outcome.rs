@@ -1,9 +1,11 @@
 //! What a run comes to.
 
 use crate::counters::Ledger;
+use crate::panics::Panicked;
 use std::fmt;
 use std::io;
 use weir_packet::source::SourceError;
+use weir_plan::Program;
 
 /// Why a run ended early.
 #[derive(Debug)]
@@ -23,6 +25,32 @@ pub enum RunError {
         /// What it panicked with.
         words: String,
     },
+}
+
+impl RunError {
+    /// A panic in a stage of a program, or elsewhere.
+    pub(crate) fn panicked(panicked: Panicked, program: &Program) -> RunError {
+        let Panicked { pipeline, words } = panicked;
+        let pipeline = pipeline.and_then(|p| name(program, p));
+        RunError::Panicked { pipeline, words }
+    }
+}
+
+/// The name of a pipeline, or of the first one with a name that takes its rows.
+fn name(program: &Program, p: usize) -> Option<String> {
+    let mut at = p;
+    loop {
+        let pipeline = program.pipelines.get(at)?;
+        if pipeline.name.is_some() {
+            return pipeline.name.clone();
+        }
+        // Pipelines stand after those whose rows they take.
+        let readers = program.pipelines.iter().enumerate().skip(at + 1);
+        at = readers
+            .filter(|(_, reader)| reader.sources().any(|i| i == at))
+            .map(|(i, _)| i)
+            .next()?;
+    }
 }
 
 impl fmt::Display for RunError {

@@ -1,6 +1,7 @@
 //! Running a program over a source: the one loop that everything else hangs on.
 
-mod running;
+mod active;
+mod single;
 
 pub use crate::change::{Change, Changes, Told};
 pub use crate::inquiry::Inquiry;
@@ -8,19 +9,15 @@ pub use crate::options::Options;
 pub use crate::outcome::{Outcome, RunError};
 
 use crate::counters::Ledger;
-use crate::feed::{Feed, Times};
+use crate::feed::Feed;
 use crate::functions::Functions;
 use crate::level::machine::exits::Exits;
-use crate::level::worker::count_worker;
 use crate::panics::{Panicked, caught};
 use crate::progress::Progress;
 use crate::rows::{Output, Sink};
-use crate::step::direct::{ToMachine, WholeBatch};
-use crate::step::steps;
-use crate::supply::Supply as _;
-use running::Running;
+use active::ActiveProgram;
 use weir_packet::egress::Egress;
-use weir_packet::source::{Account, FrameBatch, Source};
+use weir_packet::source::{Account, Source};
 use weir_plan::Program;
 use weir_plan::physical::ticks;
 
@@ -66,113 +63,102 @@ fn start(
         return Outcome { ledger: Ledger::default(), error: Some(RunError::Egress(e)) };
     }
     if let Err(e) = sink.open(&Output::of(program)) {
-        // What went wrong first is told.
+        // The first error is reported.
         drop(exits.finish());
         return Outcome { ledger: Ledger::default(), error: Some(RunError::Sink(e)) };
     }
     let feed = Feed::new(program, source, options);
-    let mut running = Running::new(program.clone(), functions, options, &[], exits);
-    running.want();
-    running.machine.look_up(feed.losses());
-    let mut past = Ledger::default();
-    let ran =
-        caught(|| turns((&mut running, &mut past), feed, sink, (functions, options), progress));
-    let (error, mut feed) = match ran {
-        Ok(ran) => ran,
-        Err(panicked) => {
-            let (ledger, error) = end_broken(panicked, &mut running, sink, source, past);
-            return Outcome { ledger, error: Some(error) };
-        }
-    };
-    let error = error.or(running.machine.end());
-    let mut ledger = past;
-    running.count(&mut ledger);
-    feed.count(&mut ledger);
-    let finished = sink.finish().err();
-    ledger.settle_rows(sink);
-    let error = error.or(finished.map(RunError::Sink));
-    let error = error.or(feed.take_error().map(RunError::Source));
-    Outcome { ledger, error }
-}
-
-/// Ends a run as far as that can be: what was put out before is written, and counted.
-fn end_broken(
-    panicked: Panicked,
-    running: &mut Running<'_>,
-    sink: &mut dyn Sink,
-    source: &dyn Source,
-    mut ledger: Ledger,
-) -> (Ledger, RunError) {
-    let Panicked { pipeline, words } = panicked;
-    // Each by itself: any of them may be what is broken, and the first fault is to be told.
-    let _ = caught(|| running.machine.flush(sink));
-    let _ = caught(|| running.machine.end());
-    let _ = caught(|| sink.finish());
-    let _ = caught(|| running.count(&mut ledger));
-    let account = caught(|| source.account()).unwrap_or_default();
-    let Account { received, filtered, lost, .. } = account;
-    (ledger.received, ledger.filtered, ledger.lost) = (received, filtered, lost);
-    // Each packet once in each way, of programs that ran before as well.
-    ledger.processed = ledger.shares.of_ways().first().copied().unwrap_or(0);
-    ledger.abandoned = received.saturating_sub(filtered + ledger.processed);
-    let _ = caught(|| ledger.settle_rows(sink));
-    let pipeline = pipeline.and_then(|p| name(&running.program, p));
-    (ledger, RunError::Panicked { pipeline, words })
-}
-
-/// The name of a pipeline, or of the first one with a name that takes its rows.
-fn name(program: &Program, p: usize) -> Option<String> {
-    let mut at = p;
-    loop {
-        let pipeline = program.pipelines.get(at)?;
-        if pipeline.name.is_some() {
-            return pipeline.name.clone();
-        }
-        // Who takes rows stands behind who gives them.
-        let readers = program.pipelines.iter().enumerate().skip(at + 1);
-        at = readers
-            .filter(|(_, reader)| reader.sources().any(|i| i == at))
-            .map(|(i, _)| i)
-            .next()?;
+    let mut active = ActiveProgram::new(program.clone(), functions, options, &[], exits);
+    active.want();
+    active.machine.look_up(feed.losses());
+    let mut run = Run { active, past: Ledger::default(), functions, options };
+    match caught(|| run.turns(feed, sink, progress)) {
+        Ok((error, feed)) => run.end(error, feed, sink),
+        Err(panicked) => run.end_broken(panicked, sink, source),
     }
 }
 
-/// Runs a program, and those that take its place, until the end; gives the feed back.
-fn turns<'f>(
-    (running, past): (&mut Running<'_>, &mut Ledger),
-    mut feed: Feed<'f>,
-    sink: &mut dyn Sink,
-    (functions, options): (&Functions, &Options),
-    progress: &mut dyn FnMut(&Account),
-) -> (Option<RunError>, Feed<'f>) {
-    loop {
-        let inquiry = options.inquiry.as_deref();
-        let progress = Progress { call: &mut *progress, batches: 0, inquiry, past: &*past };
-        let error;
-        (error, feed) = running.run(feed, sink, progress);
-        if !feed.breaks() {
-            return (error, feed);
-        }
-        if error.is_some() {
-            running.finish(&|_| true, sink);
-            return (error, feed);
-        }
-        let next = options.changes.as_ref().and_then(|changes| changes.take());
-        let Some(change) = next else {
-            // Somebody else took it.
-            feed.go_on(ticks(&running.program));
-            continue;
-        };
-        match running.change(change, (functions, options), past, sink) {
-            Ok(every) => {
-                running.machine.look_up(feed.losses());
-                feed.go_on(every);
+/// A run at work.
+struct Run<'a, 'e> {
+    active: ActiveProgram<'e>,
+    /// What programs counted whose place this one took.
+    past: Ledger,
+    functions: &'a Functions,
+    options: &'a Options,
+}
+
+impl Run<'_, '_> {
+    /// Runs a program, and those that take its place, until the end; gives the feed back.
+    fn turns<'f>(
+        &mut self,
+        mut feed: Feed<'f>,
+        sink: &mut dyn Sink,
+        progress: &mut dyn FnMut(&Account),
+    ) -> (Option<RunError>, Feed<'f>) {
+        let Run { active, past, functions, options } = self;
+        loop {
+            let inquiry = options.inquiry.as_deref();
+            let progress = Progress { call: &mut *progress, batches: 0, inquiry, past: &*past };
+            let error;
+            (error, feed) = active.run(feed, sink, progress);
+            if !feed.breaks() {
+                return (error, feed);
             }
-            Err(e) => {
-                running.finish(&|_| true, sink);
-                return (Some(e), feed);
+            if error.is_some() {
+                active.finish(&|_| true, sink);
+                return (error, feed);
+            }
+            let next = options.changes.as_ref().and_then(|changes| changes.take());
+            let Some(change) = next else {
+                // Somebody else took it.
+                feed.go_on(ticks(&active.program));
+                continue;
+            };
+            match active.change(change, functions, options, past, sink) {
+                Ok(every) => {
+                    active.machine.look_up(feed.losses());
+                    feed.go_on(every);
+                }
+                Err(e) => {
+                    active.finish(&|_| true, sink);
+                    return (Some(e), feed);
+                }
             }
         }
+    }
+
+    /// Ends a run as it should.
+    fn end(mut self, error: Option<RunError>, mut feed: Feed<'_>, sink: &mut dyn Sink) -> Outcome {
+        let error = error.or(self.active.machine.end());
+        let mut ledger = self.past;
+        self.active.count(&mut ledger);
+        feed.count(&mut ledger);
+        let finished = sink.finish().err();
+        ledger.settle_rows(sink);
+        let error = error.or(finished.map(RunError::Sink));
+        let error = error.or(feed.take_error().map(RunError::Source));
+        Outcome { ledger, error }
+    }
+
+    /// Ends a run in which something panicked as far as that can be: rows that were put out before
+    /// are written, and counted.
+    fn end_broken(
+        mut self,
+        panicked: Panicked,
+        sink: &mut dyn Sink,
+        source: &dyn Source,
+    ) -> Outcome {
+        let (active, mut ledger) = (&mut self.active, self.past);
+        // Each by itself: any of them may be what is broken, and the first fault is reported.
+        let _ = caught(|| active.machine.flush(sink));
+        let _ = caught(|| active.machine.end());
+        let _ = caught(|| sink.finish());
+        let _ = caught(|| active.count(&mut ledger));
+        // Each packet counts once in each way of spreading, of programs that ran before as well.
+        let processed = ledger.shares.of_ways().first().copied().unwrap_or(0);
+        ledger.abandon_rest(caught(|| source.account()).unwrap_or_default(), processed);
+        let _ = caught(|| ledger.settle_rows(sink));
+        Outcome { ledger, error: Some(RunError::panicked(panicked, &active.program)) }
     }
 }
 
@@ -183,45 +169,6 @@ impl Drop for Closing<'_> {
     fn drop(&mut self) {
         self.0.close();
     }
-}
-
-/// Everything in one thread.
-fn alone<'f>(
-    running: &mut Running<'_>,
-    mut feed: Feed<'f>,
-    sink: &mut dyn Sink,
-    mut progress: Progress<'_>,
-) -> (Option<RunError>, Feed<'f>) {
-    let Running { workers, machine, .. } = running;
-    let lanes = &mut workers[0][..];
-    debug_assert_eq!(lanes.len(), 1, "one worker has one lane");
-    let (mut frames, mut times) = (FrameBatch::new(), Times::default());
-    let (mut closed, mut error) = (Vec::new(), None);
-    while error.is_none() && !machine.is_done() && feed.fill(&mut frames) {
-        progress.report(&feed);
-        if progress.is_asked() {
-            let mut ledger = Ledger::default();
-            count_worker(lanes, &[0], 0, &mut ledger);
-            machine.count(&mut ledger);
-            progress.answer(ledger, &feed, sink);
-        }
-        feed.times(&frames, &mut times);
-        lanes[0].classify(&frames);
-        let mut direct = ToMachine { times: &times, machine, sink, closed: &mut closed };
-        steps(lanes, &mut WholeBatch { frames: &frames, times: &times }, &mut direct);
-        lanes[0].watermark(times.watermark, &mut closed);
-        debug_assert!(closed.is_empty(), "steps end where windows do");
-        if !feed.is_ready() {
-            // What there is can be shown while the source waits.
-            machine.flush(sink);
-        }
-        error = machine.take_error();
-    }
-    if feed.began() && !feed.breaks() {
-        lanes[0].finish(&mut closed);
-        machine.finish(&mut closed, sink);
-    }
-    (error.or(machine.take_error()), feed)
 }
 
 #[cfg(test)]

@@ -46,7 +46,7 @@ use crate::outcome::RunError;
 use crate::panics::{Panicked, caught};
 use crate::progress::Progress;
 use crate::rows::{Rows, Sink};
-use crate::step::Upward;
+use crate::step::StepOutput;
 use ahead::Ahead;
 use bell::Bell;
 use bundles::{Bundles, bundle_len};
@@ -450,7 +450,7 @@ struct Stored<'w, 'a, 'f> {
     part: Option<&'w mut Part>,
 }
 
-impl Upward for Stored<'_, '_, '_> {
+impl StepOutput for Stored<'_, '_, '_> {
     fn close(&mut self, _step: usize, levels: &mut [WorkerLevel]) {
         self.close += 1;
         self.closer.close_until(levels, self.close);

@@ -1,4 +1,5 @@
-//! The one loop over the steps of packets, whoever reads them and wherever results go.
+//! The one loop over the steps of packets, whoever reads them and wherever results go: in a run of
+//! one worker or of several, and in a producer.
 
 pub(crate) mod direct;
 
@@ -6,8 +7,8 @@ use crate::level::Channel;
 use crate::level::worker::WorkerLevel;
 use crate::rows::Rows;
 
-/// Packets that are processed step by step: a batch, or a worker's share of several.
-pub(crate) trait Portions {
+/// Packets that are processed step by step: a batch, or what a worker gets of several.
+pub(crate) trait StepInput {
     /// How many steps there are. Between two of them, and before the first, windows may close.
     fn steps(&self) -> usize;
 
@@ -15,11 +16,11 @@ pub(crate) trait Portions {
     fn closes(&self, step: usize) -> bool;
 
     /// Pushes the packets of a step through the worker's lanes; `up` takes what comes out.
-    fn push(&mut self, step: usize, lanes: &mut [WorkerLevel], up: &mut impl Upward);
+    fn push(&mut self, step: usize, lanes: &mut [WorkerLevel], up: &mut impl StepOutput);
 }
 
 /// Takes what a worker puts out: the machine level itself, or what keeps it until its turn.
-pub(crate) trait Upward {
+pub(crate) trait StepOutput {
     /// Closes the windows that end before a step.
     fn close(&mut self, step: usize, lanes: &mut [WorkerLevel]);
 
@@ -34,12 +35,16 @@ pub(crate) trait Upward {
 }
 
 /// Processes packets step by step.
-pub(crate) fn steps(lanes: &mut [WorkerLevel], portions: &mut impl Portions, up: &mut impl Upward) {
-    for step in 0..portions.steps() {
-        if portions.closes(step) {
+pub(crate) fn steps(
+    lanes: &mut [WorkerLevel],
+    input: &mut impl StepInput,
+    up: &mut impl StepOutput,
+) {
+    for step in 0..input.steps() {
+        if input.closes(step) {
             up.close(step, lanes);
         }
-        portions.push(step, lanes, up);
+        input.push(step, lanes, up);
         up.end_step();
     }
 }

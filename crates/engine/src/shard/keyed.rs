@@ -9,7 +9,7 @@ use crate::lanes::Lanes;
 use crate::level::Channel;
 use crate::level::worker::WorkerLevel;
 use crate::rows::Rows;
-use crate::step::{Portions, Upward, steps};
+use crate::step::{StepInput, StepOutput, steps};
 use crate::supply::Supply as _;
 use std::sync::atomic::Ordering;
 
@@ -156,7 +156,7 @@ struct OwnShare<'a> {
     lanes: &'a mut [(usize, Cursor)],
 }
 
-impl Portions for OwnShare<'_> {
+impl StepInput for OwnShare<'_> {
     fn steps(&self) -> usize {
         self.share.outline.steps
     }
@@ -165,7 +165,7 @@ impl Portions for OwnShare<'_> {
         self.share.outline.closes_before(step)
     }
 
-    fn push(&mut self, step: usize, levels: &mut [WorkerLevel], up: &mut impl Upward) {
+    fn push(&mut self, step: usize, levels: &mut [WorkerLevel], up: &mut impl StepOutput) {
         for ((lane, cursor), level) in self.lanes.iter_mut().zip(levels) {
             let dealt = self.share.dealt(*lane);
             while let Some((parcel, rows, [first, last])) = cursor.next(dealt, step) {

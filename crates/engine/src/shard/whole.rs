@@ -144,7 +144,7 @@ impl Batch {
     /// Pushes all packets; what comes out is kept in `part`.
     fn push(&self, worker: &mut Worker<'_, '_, '_, '_>, part: Option<&mut Part>) {
         let Worker { levels, closer, .. } = worker;
-        let mut batch = WholeBatch { frames: &self.frames, times: &self.times };
+        let mut batch = WholeBatch::new(&self.frames, &self.times);
         steps(levels, &mut batch, &mut Stored { closer, close: self.close, part });
     }
 
@@ -163,7 +163,7 @@ impl Batch {
         let Worker { shared, levels, hub, .. } = worker;
         let Some(hub) = hub else { return };
         let (times, closed) = (&self.times, &mut Vec::new());
-        let mut batch = WholeBatch { frames: &self.frames, times };
+        let mut batch = WholeBatch::new(&self.frames, times);
         let mut direct = ToMachine { times, machine: hub.machine, sink: hub.sink, closed };
         steps(levels, &mut batch, &mut direct);
         hub.batch_done(shared, self.number, self.more);

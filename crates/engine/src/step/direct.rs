@@ -1,7 +1,7 @@
 //! A batch that one worker has as a whole, and results that go straight to the machine level.
 
-use super::{Portions, Upward};
-use crate::feed::Times;
+use super::{StepInput, StepOutput};
+use crate::feed::{Step, Times};
 use crate::level::machine::MachineLevel;
 use crate::level::worker::WorkerLevel;
 use crate::level::{Channel, Closed};
@@ -10,23 +10,40 @@ use weir_packet::source::FrameBatch;
 
 /// A batch that one worker has as a whole, classified by its only lane.
 pub(crate) struct WholeBatch<'a> {
-    pub(crate) frames: &'a FrameBatch,
-    pub(crate) times: &'a Times,
+    frames: &'a FrameBatch,
+    steps: &'a [Step],
+    /// As in [`crate::ops::operator::Batch`].
+    clock: &'a [i64],
 }
 
-impl Portions for WholeBatch<'_> {
+impl<'a> WholeBatch<'a> {
+    /// All packets of a batch.
+    pub(crate) fn new(frames: &'a FrameBatch, times: &'a Times) -> WholeBatch<'a> {
+        WholeBatch { frames, steps: &times.steps, clock: times.clock(frames) }
+    }
+
+    /// Packets of a batch in these steps.
+    pub(crate) fn of_steps(
+        frames: &'a FrameBatch,
+        steps: &'a [Step],
+        clock: &'a [i64],
+    ) -> WholeBatch<'a> {
+        WholeBatch { frames, steps, clock }
+    }
+}
+
+impl StepInput for WholeBatch<'_> {
     fn steps(&self) -> usize {
-        self.times.steps.len()
+        self.steps.len()
     }
 
     fn closes(&self, step: usize) -> bool {
-        self.times.steps[step].close.is_some()
+        self.steps[step].close.is_some()
     }
 
-    fn push(&mut self, step: usize, lanes: &mut [WorkerLevel], up: &mut impl Upward) {
-        let (clock, rows) = (self.times.clock(self.frames), self.times.steps[step].rows);
+    fn push(&mut self, step: usize, lanes: &mut [WorkerLevel], up: &mut impl StepOutput) {
         let out = &mut |from: Channel, rows: &Rows| up.take(step, from, rows);
-        lanes[0].push(self.frames, rows, clock, out);
+        lanes[0].push(self.frames, self.steps[step].rows, self.clock, out);
     }
 }
 
@@ -39,7 +56,7 @@ pub(crate) struct ToMachine<'a, 'e> {
     pub(crate) closed: &'a mut Vec<Closed>,
 }
 
-impl Upward for ToMachine<'_, '_> {
+impl StepOutput for ToMachine<'_, '_> {
     fn close(&mut self, step: usize, lanes: &mut [WorkerLevel]) {
         let ToMachine { times, machine, sink, closed } = self;
         let Some(watermark) = times.steps[step].close else { return };

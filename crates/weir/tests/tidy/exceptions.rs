@@ -80,8 +80,6 @@ pub(crate) const CIRCLES: &[&str] = &[
     "engine naive/rows.rs",
     "engine naive/session.rs",
     "engine naive/summarize.rs",
-    "engine run.rs",
-    "engine run/running.rs",
     "engine shard.rs",
     "engine shard/hub.rs",
     "engine shard/keyed.rs",

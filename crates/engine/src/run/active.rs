@@ -1,6 +1,6 @@
 //! A program at work: what workers do of it, and what comes after them.
 
-use super::alone;
+use super::single;
 use crate::change::Change;
 use crate::compile::FittedProgram;
 use crate::counters::Ledger;
@@ -24,7 +24,7 @@ use weir_plan::place::{Partition, Placement, merges, place_with};
 use weir_plan::{Input, Program};
 
 /// A program at work.
-pub(crate) struct Running<'e> {
+pub(crate) struct ActiveProgram<'e> {
     pub(crate) program: Program,
     pub(crate) placement: Placement,
     pub(crate) lanes: Lanes,
@@ -33,7 +33,7 @@ pub(crate) struct Running<'e> {
     pub(crate) machine: MachineLevel<'e>,
 }
 
-impl<'e> Running<'e> {
+impl<'e> ActiveProgram<'e> {
     /// Makes a program ready. Packets of the pipelines in `fixed` go on being spread by these keys.
     pub(super) fn new(
         program: Program,
@@ -41,7 +41,7 @@ impl<'e> Running<'e> {
         options: &Options,
         fixed: &[(usize, FieldSet)],
         exits: Exits<'e>,
-    ) -> Running<'e> {
+    ) -> ActiveProgram<'e> {
         let mut placement = place_with(&program, fixed);
         // A run whose programs change ends when it is told to.
         placement.ends_early &= options.changes.is_none();
@@ -59,7 +59,7 @@ impl<'e> Running<'e> {
         };
         let of = |worker| lanes.of(worker).map(|(_, lane)| level(lane)).collect();
         let workers = (0..lanes.workers).map(of).collect();
-        Running { program, placement, lanes, workers, machine }
+        ActiveProgram { program, placement, lanes, workers, machine }
     }
 
     /// Asks the egress, which is open, who wants frames.
@@ -75,10 +75,11 @@ impl<'e> Running<'e> {
         sink: &mut dyn Sink,
         progress: Progress<'_>,
     ) -> (Option<RunError>, Feed<'f>) {
-        if self.lanes.workers == 1 {
-            return alone(self, feed, sink, progress);
+        let ActiveProgram { program, placement, lanes, workers, machine } = self;
+        if let [levels] = &mut workers[..] {
+            debug_assert_eq!(levels.len(), 1, "one worker has one lane");
+            return single::run(&mut levels[0], machine, feed, sink, progress);
         }
-        let Running { program, placement, lanes, workers, machine } = self;
         let at_once = AtOnce::of(program, placement);
         shard::run(Parts { lanes, at_once, workers, machine }, feed, sink, progress)
     }
@@ -109,7 +110,8 @@ impl<'e> Running<'e> {
     pub(super) fn change(
         &mut self,
         change: Change,
-        (functions, options): (&Functions, &Options),
+        functions: &Functions,
+        options: &Options,
         past: &mut Ledger,
         sink: &mut dyn Sink,
     ) -> Result<Vec<Tick>, RunError> {
@@ -120,7 +122,7 @@ impl<'e> Running<'e> {
         }
         let exits = Exits::new(&program, None);
         let fixed = self.fixed(&continued);
-        let mut new = Running::new(program, functions, options, &fixed, exits);
+        let mut new = ActiveProgram::new(program, functions, options, &fixed, exits);
         let kept = new.resume(self, &continued);
         // What went on as a whole has nothing left.
         let is_kept = |p: usize| {
@@ -164,7 +166,7 @@ impl<'e> Running<'e> {
     /// Takes over what goes on; says which stages of which pipelines had something to take over.
     fn resume(
         &mut self,
-        old: &mut Running<'_>,
+        old: &mut ActiveProgram<'_>,
         continued: &[Option<Continued>],
     ) -> Vec<(usize, usize)> {
         let mut kept = BTreeSet::new();
@@ -184,7 +186,7 @@ impl<'e> Running<'e> {
 
     /// Whether what workers hold of the first `stages` of pipeline `q` is where pipeline `p` will
     /// look for it.
-    fn finds(&self, old: &Running<'_>, p: usize, q: usize, stages: usize) -> bool {
+    fn finds(&self, old: &ActiveProgram<'_>, p: usize, q: usize, stages: usize) -> bool {
         let on_workers = stages.min(self.placement.pipelines[p].sharded);
         self.partition(p) == old.partition(q)
             || merges(&self.program.pipelines[p].stages[..on_workers])
@@ -193,7 +195,7 @@ impl<'e> Running<'e> {
 
     fn resume_worker(
         &mut self,
-        old: &mut Running<'_>,
+        old: &mut ActiveProgram<'_>,
         worker: usize,
         (p, q, stages): (usize, usize, usize),
     ) -> Vec<usize> {
