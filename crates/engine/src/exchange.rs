@@ -25,9 +25,11 @@ mod spread;
 mod streams;
 #[cfg(test)]
 mod tests;
+mod writer;
 
 pub use fuzz::fuzz_message;
 pub use message::{Body, EndOf, MAGIC, Message, MessageTarget, UnreadableMessage};
-pub use producer::{Producer, ProducerId};
+pub use producer::Producer;
 pub use receiver::{Receipt, Receiver};
 pub use refused::{Refused, needs};
+pub use writer::ProducerId;

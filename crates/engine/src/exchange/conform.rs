@@ -2,10 +2,11 @@
 //! allows, and whichever way their messages come, some of them twice, the rows and counts are those
 //! of one run. Tests call this with programs and sources of any kind.
 
-use super::producer::{Producer, ProducerId};
+use super::producer::Producer;
 use super::receiver::{Receipt, Receiver};
 use super::refused::{Refused, needs};
 use super::share::Sharing;
+use super::writer::ProducerId;
 use crate::counters::Ledger;
 use crate::functions::Functions;
 use crate::rows::{Collect, Sink};

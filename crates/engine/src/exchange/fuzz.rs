@@ -1,8 +1,9 @@
 //! Any bytes as messages.
 
 use super::message::{Message, UnreadableMessage};
-use super::producer::{Producer, ProducerId};
+use super::producer::Producer;
 use super::receiver::Receiver;
+use super::writer::ProducerId;
 use crate::conform::Frames;
 use crate::functions::Functions;
 use crate::rows::{Collect, Sink};

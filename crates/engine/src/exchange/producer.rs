@@ -1,37 +1,29 @@
 //! A producer: the worker level of a plan over the packets of one machine.
 
 use super::codec;
-use super::message::{
-    EndOf, MAGIC, MessageTarget, write_closed, write_counts, write_end, write_losses, write_window,
-};
-use super::print::Targets;
+use super::message::{EndOf, write_closed, write_counts, write_end, write_losses};
 use super::refused::{Crossing, Refused};
 use super::share::{PacketShare, Sharing};
 use super::spread::SpreadPlan;
+use super::writer::{MessageWriter, ProducerId, Send};
 use crate::clock::Clock;
 use crate::counters::Ledger;
-use crate::feed::{Feed, Times};
+use crate::feed::{Feed, Step, Times};
 use crate::functions::Functions;
-use crate::level::Closed;
 use crate::level::worker::WorkerLevel;
-use crate::limits::MESSAGE_BYTES;
+use crate::level::{Channel, Closed};
 use crate::losses::LossNotes;
-use crate::ops::groups::written::WrittenGroups;
 use crate::options::Options;
 use crate::outcome::{Outcome, RunError};
+use crate::panics::{Panicked, caught};
+use crate::rows::Rows;
+use crate::step::direct::WholeBatch;
+use crate::step::{StepOutput, steps};
 use std::io;
+use std::slice::from_mut;
 use weir_packet::source::{FrameBatch, Source};
 use weir_plan::physical::Physical;
 use weir_plan::{AggFunc, Input, Program};
-
-/// Who writes messages.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct ProducerId {
-    /// The probe: a number that no other one has.
-    pub probe: u128,
-    /// Which life of it: larger than all before, such as the time at which it started.
-    pub epoch: u64,
-}
 
 /// Runs the worker level of a plan and writes messages. It runs in one thread; a machine that has
 /// more cores runs several, each a probe of its own.
@@ -39,74 +31,21 @@ pub struct Producer {
     program: Program,
     options: Options,
     level: WorkerLevel,
-    crossings: Vec<Crossing>,
-    /// What is told of losses, for each crossing.
-    notes: Vec<Option<LossNotes>>,
     /// Whether results depend on the order of packets between machines.
     is_ordered: bool,
+    news: News,
+}
+
+/// What is to be sent.
+struct News {
+    crossings: Vec<Crossing>,
+    /// What was lost, for each crossing.
+    losses: Vec<Option<LossNotes>>,
     writer: MessageWriter,
     /// What was counted and sent.
     sent: Ledger,
-}
-
-/// Where messages go: each is a slice of bytes.
-pub(super) type Send<'a> = &'a mut dyn FnMut(&[u8]) -> io::Result<()>;
-
-/// Numbers messages.
-struct MessageWriter {
-    targets: Targets,
-    id: ProducerId,
-    number: u64,
-    message: Vec<u8>,
-}
-
-impl MessageWriter {
-    /// Sends a message to a node, or to all: `body` appends what it says.
-    fn send(
-        &mut self,
-        node: Option<usize>,
-        send: Send<'_>,
-        body: impl FnOnce(&mut Vec<u8>),
-    ) -> io::Result<()> {
-        let MessageTarget { print, node } =
-            node.map_or(self.targets.all, |n| self.targets.nodes[n]);
-        let out = &mut self.message;
-        out.clear();
-        out.extend_from_slice(&MAGIC);
-        out.extend_from_slice(&print.to_le_bytes());
-        out.extend_from_slice(&node);
-        out.extend_from_slice(&self.id.probe.to_le_bytes());
-        out.extend_from_slice(&self.id.epoch.to_le_bytes());
-        out.extend_from_slice(&self.number.to_le_bytes());
-        self.number += 1;
-        body(out);
-        send(out)
-    }
-
-    /// Sends groups of a window, in messages of about [`MESSAGE_BYTES`].
-    fn send_window(
-        &mut self,
-        node: usize,
-        start: i64,
-        groups: &WrittenGroups,
-        send: Send<'_>,
-    ) -> io::Result<()> {
-        let end = |n: usize| {
-            let columns = groups.columns.iter().map(|(_, states)| states);
-            let all = std::iter::once(&groups.keys).chain(columns);
-            // Each key with the four bytes that say where it ends.
-            all.map(|states| states.ends[n]).sum::<usize>() + 4 * (n + 1)
-        };
-        let (mut first, mut written) = (0, 0);
-        for n in 0..groups.keys.ends.len() {
-            let is_last = n + 1 == groups.keys.ends.len();
-            if is_last || end(n) - written >= MESSAGE_BYTES {
-                self.send(Some(node), send, |out| write_window(start, groups, first..n + 1, out))?;
-                (first, written) = (n + 1, end(n));
-            }
-        }
-        Ok(())
-    }
+    /// Groups that have closed.
+    closed: Vec<Closed>,
 }
 
 impl Producer {
@@ -133,14 +72,17 @@ impl Producer {
             funcs.into_iter().any(|func| matches!(func, AggFunc::First | AggFunc::Last))
         };
         Ok(Producer {
-            notes: crossings.iter().map(|c| LossNotes::of(&c.summarize)).collect(),
             is_ordered: crossings.iter().any(ordered),
-            writer: MessageWriter { targets, id, number: 0, message: Vec::new() },
-            sent: Ledger::default(),
+            news: News {
+                losses: crossings.iter().map(|c| LossNotes::of(&c.summarize)).collect(),
+                writer: MessageWriter::new(targets, id),
+                sent: Ledger::default(),
+                closed: Vec::new(),
+                crossings,
+            },
             options: Options { changes: None, inquiry: None, ..options.clone() },
             program,
             level,
-            crossings,
         })
     }
 
@@ -163,12 +105,28 @@ impl Producer {
     ) -> Outcome {
         let (program, options) = (self.program.clone(), self.options.clone());
         let mut feed = Feed::new(&program, source, &options);
-        let written = self.batches(&mut feed, sharing, send);
+        match caught(|| self.batches(&mut feed, sharing, send)) {
+            Ok(written) => {
+                let mut ledger = Ledger::default();
+                count(&self.level, &feed, sharing, &mut ledger);
+                let error = written.err().map(RunError::Egress);
+                let error = error.or(feed.take_error().map(RunError::Source));
+                Outcome { ledger, error }
+            }
+            Err(panicked) => self.end_broken(panicked, &feed),
+        }
+    }
+
+    /// Ends a run in which something panicked. Messages that were sent stay good. No end is sent:
+    /// what the packets after them would have given is missing.
+    fn end_broken(&self, panicked: Panicked, feed: &Feed<'_>) -> Outcome {
         let mut ledger = Ledger::default();
-        self.count(&feed, sharing, &mut ledger);
-        let error = written.err().map(RunError::Egress);
-        let error = error.or(feed.take_error().map(RunError::Source));
-        Outcome { ledger, error }
+        // Each by itself: any of them may be what is broken.
+        let _ = caught(|| self.level.count(&mut ledger));
+        let _ = caught(|| self.level.count_packets(&mut ledger));
+        let account = caught(|| feed.account()).unwrap_or_default();
+        ledger.abandon_rest(account, self.level.packets());
+        Outcome { ledger, error: Some(RunError::panicked(panicked, &self.program)) }
     }
 
     fn batches(
@@ -177,58 +135,100 @@ impl Producer {
         sharing: &mut Sharing<'_>,
         send: Send<'_>,
     ) -> io::Result<()> {
-        let mut clock = Clock::new(self.options.lateness_ns, self.options.jump_ns);
+        let Producer { options, level, is_ordered, news, .. } = self;
+        let mut clock = Clock::new(options.lateness_ns, options.jump_ns);
         let (mut frames, mut times, mut share) =
             (FrameBatch::new(), Times::default(), PacketShare::default());
-        let (mut closed, mut before) = (Vec::new(), i64::MIN);
+        let mut before = i64::MIN;
         while feed.fill(&mut frames) {
             feed.times(&frames, &mut times);
-            if self.is_ordered {
+            if *is_ordered {
                 share.observe(&mut clock, &frames);
             }
             let gap = frames.gap().filter(|_| sharing.is_first);
             share.choose(&mut frames, &times, sharing);
-            for notes in self.notes.iter_mut().flatten() {
-                notes.take(frames.ts(), &share.clock, gap, before);
+            for losses in news.losses.iter_mut().flatten() {
+                losses.take(frames.ts(), &share.clock, gap, before);
             }
             before = times.watermark;
-            self.level.classify(&frames);
-            for step in &share.steps {
-                if let Some(watermark) = step.close {
-                    self.level.watermark(watermark, &mut closed);
-                    self.send_closed(&mut closed, send)?;
-                    self.send_counts(feed, sharing, send)?;
-                    self.writer.send(None, send, |out| write_closed(watermark, out))?;
-                }
-                let out = &mut |_, _: &_| unreachable!("only groups leave the workers");
-                self.level.push(&frames, step.rows, &share.clock, out);
-            }
-            self.level.watermark(times.watermark, &mut closed);
-            debug_assert!(closed.is_empty(), "steps end where windows do");
+            level.classify(&frames);
+            let mut batch = WholeBatch::of_steps(&frames, &share.steps, &share.clock);
+            let mut out = ToMessages {
+                steps: &share.steps,
+                news: &mut *news,
+                feed,
+                sharing,
+                send: &mut *send,
+                sent: Ok(()),
+            };
+            steps(from_mut(level), &mut batch, &mut out);
+            out.sent?;
+            level.watermark(times.watermark, &mut news.closed);
+            debug_assert!(news.closed.is_empty(), "steps end where windows do");
         }
         if feed.began() {
-            self.level.finish(&mut closed);
+            level.finish(&mut news.closed);
         }
-        self.send_closed(&mut closed, send)?;
-        self.send_counts(feed, sharing, send)?;
+        news.send_closed(level, send)?;
+        news.send_counts(level, feed, sharing, send)?;
         let end = if feed.has_failed() { EndOf::Source } else { EndOf::Input };
-        self.writer.send(None, send, |out| write_end(end, out))
+        news.writer.send(None, send, |out| write_end(end, out))
+    }
+}
+
+/// Writes what leaves the worker level as messages.
+struct ToMessages<'a, 'f, 's> {
+    steps: &'a [Step],
+    news: &'a mut News,
+    feed: &'a Feed<'f>,
+    sharing: &'a Sharing<'s>,
+    send: Send<'a>,
+    /// Whether everything could be sent. After an error nothing more is.
+    sent: io::Result<()>,
+}
+
+impl ToMessages<'_, '_, '_> {
+    fn close_at(&mut self, watermark: i64, level: &mut WorkerLevel) -> io::Result<()> {
+        let ToMessages { news, feed, sharing, send, .. } = self;
+        level.watermark(watermark, &mut news.closed);
+        news.send_closed(level, *send)?;
+        news.send_counts(level, feed, sharing, *send)?;
+        news.writer.send(None, *send, |out| write_closed(watermark, out))
+    }
+}
+
+impl StepOutput for ToMessages<'_, '_, '_> {
+    fn close(&mut self, step: usize, lanes: &mut [WorkerLevel]) {
+        if let (Some(watermark), Ok(())) = (self.steps[step].close, &self.sent) {
+            self.sent = self.close_at(watermark, &mut lanes[0]);
+        }
     }
 
+    fn advance(&mut self, lane: &mut WorkerLevel, watermark: i64) {
+        lane.watermark(watermark, &mut self.news.closed);
+    }
+
+    fn take(&mut self, _step: usize, _from: Channel, _rows: &Rows) {
+        unreachable!("only groups leave the workers");
+    }
+}
+
+impl News {
     /// Sends the groups that closed, after what was lost until then.
-    fn send_closed(&mut self, closed: &mut Vec<Closed>, send: Send<'_>) -> io::Result<()> {
-        for (node, notes) in self.notes.iter_mut().enumerate() {
-            if let Some(news) = notes.as_mut().and_then(LossNotes::news) {
-                self.writer.send(Some(node), send, |out| write_losses(&news, out))?;
+    fn send_closed(&mut self, level: &mut WorkerLevel, send: Send<'_>) -> io::Result<()> {
+        let News { crossings, losses, writer, closed, .. } = self;
+        for (node, losses) in losses.iter_mut().enumerate() {
+            if let Some(news) = losses.as_mut().and_then(LossNotes::news) {
+                writer.send(Some(node), send, |out| write_losses(&news, out))?;
             }
         }
         for Closed { pipeline, start, groups } in closed.drain(..) {
-            let node = self.crossings.iter().position(|c| c.node.pipeline == pipeline);
+            let node = crossings.iter().position(|c| c.node.pipeline == pipeline);
             let node = node.expect("each pipeline over packets hands groups over");
             for layout in groups.written() {
-                self.writer.send_window(node, start, &layout, send)?;
+                writer.send_window(node, start, &layout, send)?;
             }
-            self.level.recycle(pipeline, groups);
+            level.recycle(pipeline, groups);
         }
         Ok(())
     }
@@ -236,12 +236,13 @@ impl Producer {
     /// Sends what was counted since the last time.
     fn send_counts(
         &mut self,
+        level: &WorkerLevel,
         feed: &Feed<'_>,
         sharing: &Sharing<'_>,
         send: Send<'_>,
     ) -> io::Result<()> {
         let mut now = Ledger::default();
-        self.count(feed, sharing, &mut now);
+        count(level, feed, sharing, &mut now);
         let counts = codec::since(&self.sent, &now);
         self.sent = now;
         match counts.is_empty() {
@@ -249,11 +250,12 @@ impl Producer {
             false => self.writer.send(None, send, |out| write_counts(&counts, out)),
         }
     }
+}
 
-    fn count(&self, feed: &Feed<'_>, sharing: &Sharing<'_>, ledger: &mut Ledger) {
-        self.level.count(ledger);
-        self.level.count_packets(ledger);
-        feed.count(ledger);
-        sharing.count(self.level.packets(), ledger);
-    }
+/// Adds what was counted so far to the ledger.
+fn count(level: &WorkerLevel, feed: &Feed<'_>, sharing: &Sharing<'_>, ledger: &mut Ledger) {
+    level.count(ledger);
+    level.count_packets(ledger);
+    feed.count(ledger);
+    sharing.count(level.packets(), ledger);
 }

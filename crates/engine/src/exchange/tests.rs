@@ -10,7 +10,7 @@ use std::net::Ipv4Addr;
 use weir_packet::craft::Frame;
 use weir_packet::source::LinkType;
 use weir_plan::physical::Physical;
-use weir_plan::{AggFunc, Program, Value, Window};
+use weir_plan::{AggFunc, Expr, ExprKind, Func, Program, Stage, Type, Value, Window};
 
 const S: i64 = 1_000_000_000;
 
@@ -150,4 +150,41 @@ fn large_windows_come_in_several_messages() {
     }
     receiver.finish(&mut sink);
     assert_eq!(sink.rows.len(), 40_000);
+}
+
+/// Asks a registered function which packets to count; it refuses to go on at packet 3000.
+#[test]
+fn a_panic_in_a_stage_is_reported_and_what_was_sent_stays() {
+    let mut functions = Functions::default();
+    functions.scalar("fails", &[Type::Int], Type::Bool, |args| match args {
+        [Value::Int(3_000)] => panic!("no more of this"),
+        _ => Value::Bool(true),
+    });
+    let mut program = windows();
+    let call = ExprKind::Call(Func::User(0), vec![field("number")]);
+    program.pipelines[0].stages.insert(0, Stage::Where(Expr { kind: call, ty: Type::Bool }));
+    program.pipelines[0].name = Some("bad".to_owned());
+    let plan = Physical::new(&program, &[]);
+    let options = Options::default();
+    let id = ProducerId { probe: 1, epoch: 0 };
+    let producer = Producer::new(&plan, &functions, &options, id).expect("it can be spread");
+    let mut messages = Vec::new();
+    let outcome = producer.run(&mut frames(0, 1), &mut |message| {
+        messages.push(message.to_vec());
+        Ok(())
+    });
+    let error = outcome.error.expect("a stage panics").to_string();
+    assert!(error.starts_with("a stage of `bad` failed: no more of this; "), "{error}");
+    let ledger = outcome.ledger;
+    assert!(ledger.adds_up() && ledger.received >= 3_000, "{ledger:?}");
+    let mut receiver = Receiver::new(&plan, &functions, &options, &[1]).expect("as above");
+    let mut sink = Collect::default();
+    sink.open(receiver.outputs()).expect("memory opens");
+    for message in &messages {
+        assert_eq!(receiver.take(message, &mut sink), Ok(Receipt::Taken));
+    }
+    assert_eq!(receiver.open_probes().collect::<Vec<_>>(), [1], "it has not ended");
+    // Packets come every 10 ms: windows up to 28 s have closed, with seven sources each.
+    assert_eq!(sink.rows.len(), 14 * 7);
+    assert_eq!(sink.rows[..], rows_of_one(&windows())[..14 * 7]);
 }

@@ -1,0 +1,81 @@
+//! Messages as a producer writes them, one after the other.
+
+use super::message::{MAGIC, MessageTarget, write_window};
+use super::print::Targets;
+use crate::limits::MESSAGE_BYTES;
+use crate::ops::groups::written::WrittenGroups;
+use std::io;
+
+/// Who writes messages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ProducerId {
+    /// The probe: a number that no other one has.
+    pub probe: u128,
+    /// Which life of it: larger than all before, such as the time at which it started.
+    pub epoch: u64,
+}
+
+/// Where messages go: each is a slice of bytes.
+pub(super) type Send<'a> = &'a mut dyn FnMut(&[u8]) -> io::Result<()>;
+
+/// Writes messages, and numbers them.
+pub(super) struct MessageWriter {
+    targets: Targets,
+    id: ProducerId,
+    number: u64,
+    message: Vec<u8>,
+}
+
+impl MessageWriter {
+    /// Of a producer, for these targets.
+    pub(super) fn new(targets: Targets, id: ProducerId) -> MessageWriter {
+        MessageWriter { targets, id, number: 0, message: Vec::new() }
+    }
+
+    /// Sends a message to a node, or to all: `body` appends what it says.
+    pub(super) fn send(
+        &mut self,
+        node: Option<usize>,
+        send: Send<'_>,
+        body: impl FnOnce(&mut Vec<u8>),
+    ) -> io::Result<()> {
+        let MessageTarget { print, node } =
+            node.map_or(self.targets.all, |n| self.targets.nodes[n]);
+        let out = &mut self.message;
+        out.clear();
+        out.extend_from_slice(&MAGIC);
+        out.extend_from_slice(&print.to_le_bytes());
+        out.extend_from_slice(&node);
+        out.extend_from_slice(&self.id.probe.to_le_bytes());
+        out.extend_from_slice(&self.id.epoch.to_le_bytes());
+        out.extend_from_slice(&self.number.to_le_bytes());
+        self.number += 1;
+        body(out);
+        send(out)
+    }
+
+    /// Sends groups of a window, in messages of about [`MESSAGE_BYTES`].
+    pub(super) fn send_window(
+        &mut self,
+        node: usize,
+        start: i64,
+        groups: &WrittenGroups,
+        send: Send<'_>,
+    ) -> io::Result<()> {
+        let end = |n: usize| {
+            let columns = groups.columns.iter().map(|(_, states)| states);
+            let all = std::iter::once(&groups.keys).chain(columns);
+            // Each key with the four bytes that say where it ends.
+            all.map(|states| states.ends[n]).sum::<usize>() + 4 * (n + 1)
+        };
+        let (mut first, mut written) = (0, 0);
+        for n in 0..groups.keys.ends.len() {
+            let is_last = n + 1 == groups.keys.ends.len();
+            if is_last || end(n) - written >= MESSAGE_BYTES {
+                self.send(Some(node), send, |out| write_window(start, groups, first..n + 1, out))?;
+                (first, written) = (n + 1, end(n));
+            }
+        }
+        Ok(())
+    }
+}
