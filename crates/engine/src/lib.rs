@@ -20,7 +20,6 @@ pub mod fragments;
 pub mod functions;
 mod inquiry;
 pub mod key;
-mod lanes;
 mod level;
 pub mod limits;
 mod losses;
@@ -33,6 +32,7 @@ mod outcome;
 #[allow(unsafe_code)]
 mod pages;
 mod panics;
+mod partitioning;
 mod pipeline;
 #[allow(unsafe_code)]
 pub mod processor;

@@ -38,24 +38,24 @@ pub const RING: usize = 64;
 /// fetched is used by the core that fetched it.
 pub const TURN: usize = 4;
 
-/// Bundles of batches, read by one worker for all, that the slowest worker may be behind.
-pub const BUNDLES: usize = 8;
+/// Blocks of batches, each read by one worker for all, that the slowest worker may lag.
+pub const BLOCKS: usize = 8;
 
-/// Batches of one bundle.
-pub const BUNDLE_MAX: usize = 32;
+/// Batches of one block.
+pub const BLOCK_MAX: usize = 32;
 
-/// Lots of rows that leave workers at once and wait to be put out, beyond which no worker processes
-/// a further batch (or bundle) unless it is the next to be put out. Stages that make many rows of
-/// one may make very many of a batch.
-pub const LOTS_AHEAD: usize = 1024;
+/// Batches of rows that leave workers at once and wait to be emitted, beyond which no worker
+/// processes a further batch of packets (or block) unless it is the next to be emitted. Stages that
+/// make many rows of one may make very many of a batch.
+pub const ROW_BATCHES_AHEAD: usize = 1024;
 
-/// Closings of windows that may wait to be put out before workers wait with reading.
+/// Closings of windows that may wait to be emitted before workers wait with reading.
 pub const CLOSES_AHEAD: u64 = 4;
 
-/// Looks at the bell before a worker goes to sleep: some 10 to 40 microseconds.
+/// Looks at the event count before a worker goes to sleep: some 10 to 40 microseconds.
 pub const SPINS: usize = 1000;
 
-/// Lots of rows whose memory is kept for each purpose.
+/// Batches of rows whose memory is kept for each purpose.
 pub const SPARE_ROWS: usize = 64;
 
 /// Workers of one run.

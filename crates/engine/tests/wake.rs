@@ -1,8 +1,8 @@
-//! What wakes workers, run through many schedules by a model checker (shuttle): the bell and the
-//! gate are the engine's own files, compiled with the model's locks and atomics. Workers, their
+//! What wakes workers, run through many schedules by a model checker (shuttle): the event count and
+//! the gate are the engine's own files, compiled with the model's locks and atomics. Workers, their
 //! results and the wire are models.
 //!
-//! The wire is the peer of a network function: it sends no more before its packets were put out.
+//! The wire is the peer of a network function: it sends no more before its packets were emitted.
 //! It has no time-out, so that a wake-up that is lost is a deadlock, which the checker finds. With
 //! time-outs, as in a real source, it would only be slow.
 
@@ -18,14 +18,14 @@ mod limits {
     pub(crate) const SPINS: usize = 1;
 }
 
-#[path = "../src/shard/bell.rs"]
-mod bell;
+#[path = "../src/shard/event_count.rs"]
+mod event_count;
 #[path = "../src/shard/gate.rs"]
 mod gate;
 #[path = "../src/supply.rs"]
 mod supply;
 
-use bell::Bell;
+use event_count::EventCount;
 use gate::{Gate, Reader};
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -88,16 +88,16 @@ enum Rule {
     /// As it was: the calling thread held back only after a batch that was not full, and nobody
     /// asked within a turn. Here all batches are full.
     FullBatches,
-    /// The gate's, but nobody rings for those who were turned away.
+    /// The gate's, but nobody wakes those who were turned away.
     Silent,
 }
 
 struct Shared {
     rule: Rule,
     gate: Gate<Wire>,
-    bell: Bell,
-    /// Rung instead where a rule is silent.
-    unheard: Bell,
+    events: EventCount,
+    /// Notified instead where a rule is silent.
+    unheard: EventCount,
     peer: Arc<Peer>,
     /// Of each batch, whether its result is there.
     results: Vec<AtomicBool>,
@@ -111,7 +111,7 @@ impl Shared {
         self.read.load(Ordering::SeqCst) == self.done.load(Ordering::SeqCst)
     }
 
-    /// Puts out what is ready; whether there was anything.
+    /// Emits what is ready; returns whether there was anything.
     fn drain(&self) -> bool {
         let mut any = false;
         loop {
@@ -126,15 +126,15 @@ impl Shared {
             any = true;
         }
         if any {
-            self.bell.ring();
+            self.events.notify();
         }
         any
     }
 
     /// Reads some batches; `None` where this worker has to wait.
     fn read(&self, reader: Reader) -> Option<Vec<u64>> {
-        let bell = if self.rule == Rule::Silent { &self.unheard } else { &self.bell };
-        let mut feed = self.gate.enter(reader, bell)?;
+        let events = if self.rule == Rule::Silent { &self.unheard } else { &self.events };
+        let mut feed = self.gate.enter(reader, events)?;
         let may_read = self.rule == Rule::FullBatches || feed.may_read(|| self.is_drained());
         if !may_read {
             return None;
@@ -143,7 +143,7 @@ impl Shared {
         while (batches.len() as u64) < TURN {
             let Some(number) = feed.fill() else {
                 self.ended.store(true, Ordering::SeqCst);
-                self.bell.ring();
+                self.events.notify();
                 break;
             };
             batches.push(number);
@@ -158,7 +158,7 @@ impl Shared {
     /// What a worker does until the end.
     fn work(&self, reader: Reader) {
         loop {
-            let heard = self.bell.heard();
+            let seen = self.events.current();
             let drained = reader == Reader::Caller && self.drain();
             if self.ended.load(Ordering::SeqCst) {
                 return;
@@ -167,11 +167,11 @@ impl Shared {
                 Some(batches) => {
                     for number in batches {
                         self.results[number as usize].store(true, Ordering::SeqCst);
-                        self.bell.ring();
+                        self.events.notify();
                     }
                 }
                 None if drained => {}
-                None => self.bell.wait(heard),
+                None => self.events.wait(seen),
             }
         }
     }
@@ -185,8 +185,8 @@ fn run(rule: Rule, workers: usize, window: u64, all: u64) {
     let shared = Arc::new(Shared {
         rule,
         gate: Gate::new(Wire { peer: Arc::clone(&peer), read: 0 }),
-        bell: Bell::default(),
-        unheard: Bell::default(),
+        events: EventCount::default(),
+        unheard: EventCount::default(),
         peer,
         results: (0..all).map(|_| AtomicBool::new(false)).collect(),
         read: AtomicU64::new(0),
@@ -201,9 +201,9 @@ fn run(rule: Rule, workers: usize, window: u64, all: u64) {
         .collect();
     shared.work(Reader::Caller);
     while !shared.is_drained() {
-        let heard = shared.bell.heard();
+        let seen = shared.events.current();
         if !shared.drain() {
-            shared.bell.wait(heard);
+            shared.events.wait(seen);
         }
     }
     helpers.into_iter().for_each(|helper| helper.join().expect("no panic"));
@@ -243,7 +243,7 @@ fn fails(rule: Rule, workers: usize, window: u64) -> bool {
 fn the_model_finds_what_was_wrong() {
     // A worker alone asked for a second batch with the first in hand.
     assert!(fails(Rule::FullBatches, 1, 1));
-    // The calling thread waited for the source with another's result to put out.
+    // The calling thread waited for the source with another's result to emit.
     assert!(fails(Rule::FullBatches, 2, 3));
     // The calling thread sleeps since another had the gate, and nobody tells it to come.
     assert!(fails(Rule::Silent, 2, 1));

@@ -6,13 +6,13 @@ use crate::compile::FittedProgram;
 use crate::counters::Ledger;
 use crate::feed::Feed;
 use crate::functions::{BuildContext, Functions};
-use crate::lanes::{Lane, Lanes, Way};
 use crate::level::machine::MachineLevel;
 use crate::level::machine::exits::Exits;
 use crate::level::worker::{WorkerLevel, count_worker};
 use crate::limits::WORKERS_MAX;
 use crate::options::Options;
 use crate::outcome::RunError;
+use crate::partitioning::{Partitioning, Partitionings, SpreadBy};
 use crate::progress::Progress;
 use crate::rows::Sink;
 use crate::shard::{self, AtOnce, Parts};
@@ -27,7 +27,7 @@ use weir_plan::{Input, Program};
 pub(crate) struct ActiveProgram<'e> {
     pub(crate) program: Program,
     pub(crate) placement: Placement,
-    pub(crate) lanes: Lanes,
+    pub(crate) partitionings: Partitionings,
     /// Of each worker one for each of its lanes.
     pub(crate) workers: Vec<Vec<WorkerLevel>>,
     pub(crate) machine: MachineLevel<'e>,
@@ -46,20 +46,20 @@ impl<'e> ActiveProgram<'e> {
         // A run whose programs change ends when it is told to.
         placement.ends_early &= options.changes.is_none();
         let workers = options.workers.clamp(1, WORKERS_MAX);
-        let lanes = Lanes::new(&program, &placement, workers, options.hash_key);
+        let partitionings = Partitionings::new(&program, &placement, workers, options.hash_key);
         let with = BuildContext { functions, hash_key: options.hash_key };
-        let fitted = FittedProgram::new(&program, &placement, lanes.workers, options, with);
+        let fitted = FittedProgram::new(&program, &placement, partitionings.workers, options, with);
         let placed = fitted.placed();
         let mut machine = MachineLevel::new(placed, exits);
         machine.keep_alive = options.changes.is_some();
-        let level = |lane: &Lane| {
-            let mut level = WorkerLevel::new(placed, &lane.pipelines);
+        let level = |partitioning: &Partitioning| {
+            let mut level = WorkerLevel::new(placed, &partitioning.pipelines);
             level.expect_groups(options.groups_hint);
             level
         };
-        let of = |worker| lanes.of(worker).map(|(_, lane)| level(lane)).collect();
-        let workers = (0..lanes.workers).map(of).collect();
-        ActiveProgram { program, placement, lanes, workers, machine }
+        let levels = |worker| partitionings.of_worker(worker).map(|(_, one)| level(one)).collect();
+        let workers = (0..partitionings.workers).map(levels).collect();
+        ActiveProgram { program, placement, partitionings, workers, machine }
     }
 
     /// Asks the egress, which is open, who wants frames.
@@ -75,19 +75,19 @@ impl<'e> ActiveProgram<'e> {
         sink: &mut dyn Sink,
         progress: Progress<'_>,
     ) -> (Option<RunError>, Feed<'f>) {
-        let ActiveProgram { program, placement, lanes, workers, machine } = self;
+        let ActiveProgram { program, placement, partitionings, workers, machine } = self;
         if let [levels] = &mut workers[..] {
             debug_assert_eq!(levels.len(), 1, "one worker has one lane");
             return single::run(&mut levels[0], machine, feed, sink, progress);
         }
         let at_once = AtOnce::of(program, placement);
-        shard::run(Parts { lanes, at_once, workers, machine }, feed, sink, progress)
+        shard::run(Parts { partitionings, at_once, workers, machine }, feed, sink, progress)
     }
 
     /// Adds what was counted to the ledger.
     pub(super) fn count(&self, ledger: &mut Ledger) {
         for (worker, levels) in self.workers.iter().enumerate() {
-            count_worker(levels, &self.lanes.numbers_of(worker), worker, ledger);
+            count_worker(levels, &self.partitionings.numbers_of(worker), worker, ledger);
         }
         self.machine.count(ledger);
     }
@@ -173,7 +173,7 @@ impl<'e> ActiveProgram<'e> {
         for (p, c) in continued.iter().enumerate() {
             let Some(Continued { pipeline: q, stages }) = *c else { continue };
             if self.finds(old, p, q, stages) {
-                for worker in 0..self.lanes.workers {
+                for worker in 0..self.partitionings.workers {
                     let found = self.resume_worker(old, worker, (p, q, stages));
                     kept.extend(found.into_iter().map(|stage| (p, stage)));
                 }
@@ -190,7 +190,7 @@ impl<'e> ActiveProgram<'e> {
         let on_workers = stages.min(self.placement.pipelines[p].sharded);
         self.partition(p) == old.partition(q)
             || merges(&self.program.pipelines[p].stages[..on_workers])
-            || self.lanes.workers == 1 && old.lanes.workers == 1
+            || self.partitionings.workers == 1 && old.partitionings.workers == 1
     }
 
     fn resume_worker(
@@ -200,10 +200,10 @@ impl<'e> ActiveProgram<'e> {
         (p, q, stages): (usize, usize, usize),
     ) -> Vec<usize> {
         // The worker that had it, and by which of its lanes.
-        let lane = old.lanes.lanes.iter().find(|lane| lane.pipelines.contains(&q));
-        let before = match lane.map(|lane| &lane.way) {
-            Some(Way::Worker(only)) => *only,
-            _ if old.lanes.workers == 1 => 0,
+        let spread = old.partitionings.all.iter().find(|one| one.pipelines.contains(&q));
+        let before = match spread.map(|one| &one.by) {
+            Some(SpreadBy::Worker(only)) => *only,
+            _ if old.partitionings.workers == 1 => 0,
             _ => worker,
         };
         let theirs = old.workers.get_mut(before).into_iter().flatten().find(|level| level.runs(q));

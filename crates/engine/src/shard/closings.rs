@@ -2,8 +2,8 @@
 //!
 //! Whoever hands groups over and finds others of the same window there takes these away and merges
 //! the two, until none are left to merge with. So merging runs on as many workers as there are
-//! pairs, nobody waits for anybody, and when the last worker is through, one lot of groups is left
-//! of each window.
+//! pairs, nobody waits for anybody, and when the last worker is through, the groups of
+//! each window are in one place.
 
 use crate::level::Closed;
 use crate::ops::groups::Groups;
@@ -11,16 +11,16 @@ use std::collections::VecDeque;
 use std::sync::Mutex;
 use weir_plan::physical::PipelineId;
 
-/// Which closing.
+/// Names a closing.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Which {
+pub(super) enum ClosingId {
     /// The one of this number.
     Number(u64),
     /// The end of the input.
     Last,
 }
 
-/// The closings that were not put out yet.
+/// The closings that were not emitted yet.
 pub(super) struct Closings {
     workers: usize,
     board: Mutex<Board>,
@@ -56,16 +56,16 @@ impl Closings {
     }
 
     /// The watermark of a closing that this worker has not handed groups over for.
-    pub(super) fn watermark(&self, which: Which) -> i64 {
-        self.lock().at(which).watermark
+    pub(super) fn watermark(&self, id: ClosingId) -> i64 {
+        self.lock().at(id).watermark
     }
 
     /// Takes a worker's groups; returns whether it was the last worker.
-    pub(super) fn hand_over(&self, which: Which, closed: &mut Vec<Closed>) -> bool {
+    pub(super) fn hand_over(&self, id: ClosingId, closed: &mut Vec<Closed>) -> bool {
         for Closed { pipeline, start, mut groups } in closed.drain(..) {
             loop {
                 let mut board = self.lock();
-                let there = &mut board.at(which).closed;
+                let there = &mut board.at(id).closed;
                 let same = |c: &Closed| (c.pipeline, c.start) == (pipeline, start);
                 let Some(i) = there.iter().position(same) else {
                     there.push(Closed { pipeline, start, groups });
@@ -78,7 +78,7 @@ impl Closings {
             }
         }
         let mut board = self.lock();
-        let closing = board.at(which);
+        let closing = board.at(id);
         closing.left -= 1;
         closing.left == 0
     }
@@ -90,14 +90,14 @@ impl Closings {
 
     /// The groups of a closing that all workers have come to, by pipeline, then by time, and its
     /// watermark; `None` before. Closings are taken in order.
-    pub(super) fn take(&self, which: Which) -> Option<(i64, Vec<Closed>)> {
+    pub(super) fn take(&self, id: ClosingId) -> Option<(i64, Vec<Closed>)> {
         let mut board = self.lock();
-        let closing = board.at(which);
+        let closing = board.at(id);
         if closing.left > 0 {
             return None;
         }
         let (watermark, mut closed) = (closing.watermark, std::mem::take(&mut closing.closed));
-        if let Which::Number(n) = which {
+        if let ClosingId::Number(n) = id {
             debug_assert_eq!(n, board.first, "closings are taken in order");
             board.open.pop_front();
             board.first += 1;
@@ -132,10 +132,10 @@ impl Closings {
 }
 
 impl Board {
-    fn at(&mut self, which: Which) -> &mut Closing {
-        match which {
-            Which::Number(n) => &mut self.open[(n - self.first) as usize],
-            Which::Last => &mut self.last,
+    fn at(&mut self, id: ClosingId) -> &mut Closing {
+        match id {
+            ClosingId::Number(n) => &mut self.open[(n - self.first) as usize],
+            ClosingId::Last => &mut self.last,
         }
     }
 }

@@ -2,14 +2,14 @@
 //!
 //! One worker reads at a time. Where the source has nothing at once, the gate is *dry*: then only
 //! the calling thread goes through, and waits for the source, provided that everything read before
-//! was put out. It is the only thread that puts out, so whatever it left waiting would wait as long
-//! as the source does; and a peer on the wire that gets no answer may send nothing more. Other
+//! was emitted. It is the only thread that emits, so whatever it left waiting would wait as long as
+//! the source does; and a peer on the wire that gets no answer may send nothing more. Other
 //! workers read only what is there at once, and nobody asks for more with packets in hand.
 //!
-//! A worker that finds another in the gate listens to the [`Bell`]; whoever leaves rings for it.
-//! `tests/wake.rs` runs this file and the bell's through all schedules of small cases.
+//! A worker that finds another in the gate waits for the [`EventCount`]; whoever leaves notifies it.
+//! `tests/wake.rs` runs this file and the event count's through all schedules of small cases.
 
-use super::bell::Bell;
+use super::event_count::EventCount;
 use crate::supply::Supply;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Mutex, MutexGuard, TryLockError};
@@ -18,7 +18,7 @@ use std::ops::{Deref, DerefMut};
 /// A kind of worker.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Reader {
-    /// The calling thread, which puts out, and waits for the source.
+    /// The calling thread, which emits, and waits for the source.
     Caller,
     /// Any other.
     Helper,
@@ -38,7 +38,7 @@ pub(super) struct Gate<F> {
 /// The feed in the hands of a worker.
 pub(super) struct Pass<'a, F: Supply> {
     gate: &'a Gate<F>,
-    bell: &'a Bell,
+    events: &'a EventCount,
     reader: Reader,
     /// `None` only while it is dropped.
     feed: Option<MutexGuard<'a, F>>,
@@ -58,36 +58,40 @@ impl<F: Supply> Gate<F> {
         }
     }
 
-    /// The feed, unless another worker has it, or only the calling thread may go through. Who does
-    /// not get it waits for the bell, by what it heard before it asked.
-    pub(super) fn enter<'a>(&'a self, reader: Reader, bell: &'a Bell) -> Option<Pass<'a, F>> {
+    /// The feed, unless another worker has it, or only the calling thread may go through. A worker
+    /// that does not get it waits for an event after those that it had seen before it asked.
+    pub(super) fn enter<'a>(
+        &'a self,
+        reader: Reader,
+        events: &'a EventCount,
+    ) -> Option<Pass<'a, F>> {
         if reader == Reader::Helper && (self.is_dry() || self.wanted.load(Ordering::Acquire)) {
             return None;
         }
         let feed = self.try_lock().or_else(|| {
-            // Whoever leaves after this rings; who left before it left the gate open.
+            // Whoever leaves after this notifies; who left before it left the gate open.
             self.turned_away.store(true, Ordering::SeqCst);
             self.try_lock()
         })?;
-        Some(Pass { gate: self, bell, reader, feed: Some(feed), has_read: false, more: None })
+        Some(Pass { gate: self, events, reader, feed: Some(feed), has_read: false, more: None })
     }
 
     /// The feed for the calling thread, as soon as whoever has it leaves: not to read, but to look
     /// at it. A lock goes to whoever comes first, and who has it comes again at once.
-    pub(super) fn look<T>(&self, bell: &Bell, look: impl FnOnce(&F) -> T) -> T {
+    pub(super) fn look<T>(&self, events: &EventCount, look: impl FnOnce(&F) -> T) -> T {
         self.wanted.store(true, Ordering::Release);
         let feed = self.feed.lock().expect("no worker panicked");
         self.wanted.store(false, Ordering::Release);
         let seen = look(&feed);
         drop(feed);
-        bell.ring();
+        events.notify();
         seen
     }
 
     /// Waits until nobody reads.
-    pub(super) fn wait_until_free(&self, bell: &Bell) {
+    pub(super) fn wait_until_free(&self, events: &EventCount) {
         drop(self.feed.lock().expect("no worker panicked"));
-        self.ring_for_others(bell, false);
+        self.notify_others(events, false);
     }
 
     /// Whether the source had nothing more at once when it was last read from.
@@ -100,10 +104,10 @@ impl<F: Supply> Gate<F> {
         self.feed.into_inner().expect("no worker panicked")
     }
 
-    /// Rings after the feed was let go, where others found it occupied, or there is `more` to read.
-    fn ring_for_others(&self, bell: &Bell, more: bool) {
+    /// Notifies after the feed was let go, where others found it occupied, or there is `more` to read.
+    fn notify_others(&self, events: &EventCount, more: bool) {
         if self.turned_away.swap(false, Ordering::SeqCst) || more {
-            bell.ring();
+            events.notify();
         }
     }
 
@@ -118,7 +122,7 @@ impl<F: Supply> Gate<F> {
 
 impl<F: Supply> Pass<'_, F> {
     /// Whether this worker may read now, which may mean to wait for the source. `is_drained` says
-    /// whether everything that was read has been put out.
+    /// whether everything that was read has been emitted.
     pub(super) fn may_read(&mut self, is_drained: impl FnOnce() -> bool) -> bool {
         self.reader == Reader::Caller && is_drained() || self.has_more()
     }
@@ -157,6 +161,6 @@ impl<F: Supply> Drop for Pass<'_, F> {
         }
         drop(self.feed.take());
         let more = self.has_read && self.more == Some(true);
-        self.gate.ring_for_others(self.bell, more);
+        self.gate.notify_others(self.events, more);
     }
 }

@@ -1,56 +1,58 @@
-//! A worker's turn where every worker gets packets of its own of every bundle.
+//! A worker's turn where every worker gets packets of its own of every block.
 
-use super::bundles::{Bundles, Cursor, Dealer, Outline, Share};
+use super::exchange::{BlockOutline, Cursor, Exchange, Partitioner, StepPackets, WorkerPart};
 use super::gate::Pass;
-use super::results::Part;
-use super::{Shared, Stored, Turn, Worker};
+use super::results::WorkerResults;
+use super::shared::Shared;
+use super::worker::{StoredOutput, Turn, Worker};
 use crate::feed::Feed;
-use crate::lanes::Lanes;
 use crate::level::Channel;
 use crate::level::worker::WorkerLevel;
+use crate::partitioning::Partitionings;
 use crate::rows::Rows;
 use crate::step::{StepInput, StepOutput, steps};
 use crate::supply::Supply as _;
 use std::sync::atomic::Ordering;
 
 /// Where a worker stands.
-pub(super) struct Keyed {
-    dealer: Dealer,
-    /// The next bundle that it takes its own packets of.
+pub(super) struct KeyedTurns {
+    partitioner: Partitioner,
+    /// The next block that it takes its own packets of.
     next: u64,
     /// The worker's lanes, and how far it has come in each.
     lanes: Vec<(usize, Cursor)>,
 }
 
-impl Keyed {
+impl KeyedTurns {
     /// Where worker `me` stands at the beginning.
-    pub(super) fn new(lanes: &Lanes, me: usize) -> Keyed {
-        let own = lanes.of(me).map(|(lane, _)| (lane, Cursor::default())).collect();
-        Keyed { dealer: Dealer::new(lanes), next: 0, lanes: own }
+    pub(super) fn new(partitionings: &Partitionings, me: usize) -> KeyedTurns {
+        let lanes = partitionings.of_worker(me).map(|(lane, _)| (lane, Cursor::default()));
+        let lanes = lanes.collect();
+        KeyedTurns { partitioner: Partitioner::new(partitionings), next: 0, lanes }
     }
 
-    /// Takes its own of the next bundle if that is ready, or else reads one for all.
+    /// Takes its own of the next block if that is ready, or else reads one for all.
     pub(super) fn turn(&mut self, worker: &mut Worker<'_, '_, '_, '_>) -> Turn {
         let shared = worker.shared;
-        let bundles = shared.bundles.as_ref().expect("packets are spread by key");
-        if bundles.is_ready(self.next) {
+        let exchange = shared.exchange.as_ref().expect("packets are spread by key");
+        if exchange.is_ready(self.next) {
             if shared.is_crowded(self.next) {
                 return Turn::Wait;
             }
-            self.take_own(worker, bundles);
+            self.take_own(worker, exchange);
             return Turn::Work;
         }
         if shared.has_ended() {
             // Somebody may still be reading.
-            shared.gate.wait_until_free(&shared.bell);
+            shared.gate.wait_until_free(&shared.events);
             let over = self.next == shared.read.load(Ordering::Acquire);
             return if over { Turn::End } else { Turn::Wait };
         }
-        self.read(worker, bundles)
+        self.read(worker, exchange)
     }
 
-    /// Reads a bundle and deals its packets out.
-    fn read(&mut self, worker: &mut Worker<'_, '_, '_, '_>, bundles: &Bundles) -> Turn {
+    /// Reads a block and repartitions its packets.
+    fn read(&mut self, worker: &mut Worker<'_, '_, '_, '_>, exchange: &Exchange) -> Turn {
         let shared = worker.shared;
         let Some(mut feed) = worker.enter() else { return Turn::Wait };
         if shared.has_ended() {
@@ -59,24 +61,24 @@ impl Keyed {
         let number = shared.read.load(Ordering::Acquire);
         // Nobody waits for the source with packets in hand that others wait for.
         let behind = self.next != number && !feed.is_ready();
-        if behind || !bundles.is_free(number) || !worker.may_read(&mut feed) {
+        if behind || !exchange.is_free(number) || !worker.may_read(&mut feed) {
             return Turn::Wait;
         }
-        if let Some(hub) = &mut worker.hub {
-            hub.progress.report(&feed);
+        if let Some(coordinator) = &mut worker.coordinator {
+            coordinator.progress.report(&feed);
         }
         let close = shared.closes.load(Ordering::Relaxed);
         let (n, more) = self.fill(shared, &mut feed);
         if n > 0 {
-            bundles.claim(number);
+            exchange.claim(number);
             shared.read.store(number + 1, Ordering::Release);
         }
         drop(feed);
         if n > 0 {
-            let outline = Outline { close, more, ..Outline::default() };
-            self.dealer.deal(n, bundles, number, outline);
-            bundles.publish(number);
-            shared.bell.ring();
+            let outline = BlockOutline { close, more, ..BlockOutline::default() };
+            self.partitioner.partition(n, exchange, number, outline);
+            exchange.publish(number);
+            shared.events.notify();
         }
         Turn::Work
     }
@@ -84,8 +86,8 @@ impl Keyed {
     /// Reads what the feed has; returns how many batches, and whether more can be had at once.
     fn fill(&mut self, shared: &Shared<'_>, feed: &mut Pass<'_, Feed<'_>>) -> (usize, bool) {
         let mut more = true;
-        for n in 0..shared.bundle_len {
-            let batch = self.dealer.batch(n);
+        for n in 0..shared.block_len {
+            let batch = self.partitioner.batch(n);
             if !feed.fill(&mut batch.frames) {
                 shared.end_of(feed);
                 return (n, more);
@@ -99,82 +101,83 @@ impl Keyed {
                 return (n + 1, more);
             }
         }
-        (shared.bundle_len, more)
+        (shared.block_len, more)
     }
 
-    /// Pushes this worker's packets of the next bundle.
-    fn take_own(&mut self, worker: &mut Worker<'_, '_, '_, '_>, bundles: &Bundles) {
+    /// Pushes this worker's packets of the next block.
+    fn take_own(&mut self, worker: &mut Worker<'_, '_, '_, '_>, exchange: &Exchange) {
         let (shared, number) = (worker.shared, self.next);
-        let mut share = bundles.share(number, worker.me);
-        let outline = share.outline;
+        let mut part = exchange.part(number, worker.me);
+        let outline = part.outline;
         let all = match &shared.results {
             None => {
-                self.push(worker, &share, None);
-                share.clear();
+                self.push(worker, &part, None);
+                part.clear();
                 false
             }
-            Some(results) => results.put(number, worker.me, |part| {
-                part.begin(outline.more, outline.closes(), outline.close);
-                self.push(worker, &share, Some(part));
+            Some(results) => results.write(number, worker.me, |results| {
+                results.begin(outline.more, outline.closes(), outline.close);
+                self.push(worker, &part, Some(results));
                 // Once the results are there, somebody may wait for what the kernel writes there.
-                share.clear();
+                part.clear();
             }),
         };
         for ((lane, _), level) in self.lanes.iter().zip(&mut *worker.levels) {
             // What came batch by batch knows already.
-            if !share.dealt(*lane).came_in_batches() {
+            if !part.lane(*lane).came_in_batches() {
                 level.watermark(outline.watermark, &mut worker.closer.closed);
             }
         }
         debug_assert!(worker.closer.closed.is_empty(), "steps end where windows do");
-        drop(share);
+        drop(part);
         self.next += 1;
-        if bundles.leave(number) || all {
-            shared.bell.ring();
+        if exchange.leave(number) || all {
+            shared.events.notify();
         }
     }
 
-    /// Pushes this worker's packets of a bundle; what comes out is kept in `part`.
+    /// Pushes this worker's packets of a block; what comes out is kept in `results`.
     fn push(
         &mut self,
         worker: &mut Worker<'_, '_, '_, '_>,
-        share: &Share,
-        part: Option<&mut Part>,
+        part: &WorkerPart,
+        results: Option<&mut WorkerResults>,
     ) {
         for (lane, cursor) in &mut self.lanes {
-            *cursor = Cursor::start(share.dealt(*lane));
+            *cursor = Cursor::start(part.lane(*lane));
         }
         let Worker { levels, closer, .. } = worker;
-        let mut dealt = OwnShare { share, lanes: &mut self.lanes };
-        steps(levels, &mut dealt, &mut Stored { closer, close: share.outline.close, part });
+        let mut own = OwnPackets { part, lanes: &mut self.lanes };
+        steps(levels, &mut own, &mut StoredOutput::new(closer, part.outline.close, results));
     }
 }
 
-/// A worker's share of a bundle, and how far it has come in each of its lanes.
-struct OwnShare<'a> {
-    share: &'a Share,
+/// A worker's part of a block, and how far it has come in each of its lanes.
+struct OwnPackets<'a> {
+    part: &'a WorkerPart,
     lanes: &'a mut [(usize, Cursor)],
 }
 
-impl StepInput for OwnShare<'_> {
+impl StepInput for OwnPackets<'_> {
     fn steps(&self) -> usize {
-        self.share.outline.steps
+        self.part.outline.steps
     }
 
     fn closes(&self, step: usize) -> bool {
-        self.share.outline.closes_before(step)
+        self.part.outline.closes_before(step)
     }
 
     fn push(&mut self, step: usize, levels: &mut [WorkerLevel], up: &mut impl StepOutput) {
         for ((lane, cursor), level) in self.lanes.iter_mut().zip(levels) {
-            let dealt = self.share.dealt(*lane);
-            while let Some((parcel, rows, [first, last])) = cursor.next(dealt, step) {
-                if first {
-                    level.classify(&parcel.frames);
+            let part = self.part.lane(*lane);
+            while let Some(StepPackets { batch, rows, is_first, is_last }) = cursor.next(part, step)
+            {
+                if is_first {
+                    level.classify(&batch.frames);
                 }
                 let out = &mut |from: Channel, rows: &Rows| up.take(step, from, rows);
-                level.push(&parcel.frames, rows, &parcel.clock, out);
-                if let Some(watermark) = parcel.after.filter(|_| last) {
+                level.push(&batch.frames, rows, &batch.clock, out);
+                if let Some(watermark) = batch.after.filter(|_| is_last) {
                     up.advance(level, watermark);
                 }
             }

@@ -1,23 +1,23 @@
-//! Rows that leave the workers at once, until it is their turn.
+//! Rows that leave the workers at once, until it is their turn to be emitted.
 //!
-//! A *batch* is here what is numbered and put out as one: a batch of the feed, or a bundle of them.
+//! A *unit* is what is numbered and emitted as one: a batch of the feed, or a block of them.
 
 use crate::level::Channel;
-use crate::limits::{LOTS_AHEAD, RING, SPARE_ROWS};
+use crate::limits::{RING, ROW_BATCHES_AHEAD, SPARE_ROWS};
 use crate::rows::Rows;
 use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use weir_packet::limits::BATCH;
 
-/// The results of batches, by number modulo [`RING`]. A batch is read only when the one before in
-/// the same place has been put out.
+/// The results of units, by number modulo [`RING`]. A unit is read only when the one before in the
+/// same place has been emitted.
 pub(super) struct Results {
     slots: Vec<Slot>,
-    /// Workers that each batch gets results from.
+    /// Workers that each unit gets results from.
     from: usize,
-    /// Lots of rows that were not put out.
-    lots: AtomicUsize,
+    /// Batches of rows that were not emitted.
+    waiting: AtomicUsize,
     /// The most there were.
     #[cfg(test)]
     pub(super) most: AtomicUsize,
@@ -26,33 +26,33 @@ pub(super) struct Results {
 struct Slot {
     /// Workers whose results are there.
     ready: AtomicUsize,
-    /// One for each worker that a batch gets results from.
-    parts: Vec<Mutex<Part>>,
+    /// One for each worker that a unit gets results from.
+    parts: Vec<Mutex<WorkerResults>>,
 }
 
-/// What one worker has to say of one batch. Its memory is used again and again.
+/// What one worker makes of one unit. Its memory is used again and again.
 #[derive(Default)]
-pub(super) struct Part {
-    /// Whether the next batch could be read at once.
+pub(super) struct WorkerResults {
+    /// Whether the next unit could be read at once.
     pub(super) more: bool,
     /// Of each step the closing before it, if any.
     pub(super) steps: Vec<Option<u64>>,
     /// Step, where they go, rows, in that order.
     pub(super) rows: Vec<(usize, Channel, Rows)>,
-    /// Memory of rows that were put out, and where they went.
+    /// Memory of rows that were emitted, and where they went.
     spare: Vec<(Channel, Rows)>,
 }
 
-impl Part {
-    /// Forgets what was said; keeps the memory.
+impl WorkerResults {
+    /// Forgets all results; keeps the memory.
     fn clear(&mut self) {
         self.steps.clear();
         self.spare.extend(self.rows.drain(..).map(|(_, to, rows)| (to, rows)));
-        // One batch may make very many rows, the next ones few.
+        // One unit may make very many rows, the next ones few.
         self.spare.truncate(SPARE_ROWS);
     }
 
-    /// Says whether the next batch could be read at once, and of each of its steps whether windows
+    /// Notes whether the next unit could be read at once, and of each of its steps whether windows
     /// close before it, the first time with number `close`.
     pub(super) fn begin(&mut self, more: bool, closes: impl Iterator<Item = bool>, close: u64) {
         let mut numbers = close..;
@@ -67,7 +67,7 @@ impl Part {
     }
 
     /// Keeps a copy of rows of a step, with those before where these leave room.
-    pub(super) fn put(&mut self, step: usize, to: Channel, rows: &Rows) {
+    pub(super) fn hold(&mut self, step: usize, to: Channel, rows: &Rows) {
         if rows.len == 0 {
             return;
         }
@@ -89,54 +89,59 @@ impl Part {
 }
 
 impl Results {
-    /// Room for results that come from `from` workers for each batch.
+    /// Room for results that come from `from` workers for each unit.
     pub(super) fn new(from: usize) -> Results {
         let parts = || (0..from).map(|_| Mutex::default()).collect();
         let slot = || Slot { ready: AtomicUsize::new(0), parts: parts() };
         Results {
             slots: (0..RING).map(|_| slot()).collect(),
             from,
-            lots: AtomicUsize::new(0),
+            waiting: AtomicUsize::new(0),
             #[cfg(test)]
             most: AtomicUsize::new(0),
         }
     }
 
-    fn slot(&self, batch: u64) -> &Slot {
-        &self.slots[batch as usize % RING]
+    fn slot(&self, unit: u64) -> &Slot {
+        &self.slots[unit as usize % RING]
     }
 
-    /// Lets worker `from` say what it has of a batch; returns whether all have now.
-    pub(super) fn put(&self, batch: u64, from: usize, say: impl FnOnce(&mut Part)) -> bool {
-        let slot = self.slot(batch);
+    /// Lets worker `from` write its results of a unit; returns whether all have now.
+    pub(super) fn write(
+        &self,
+        unit: u64,
+        from: usize,
+        write: impl FnOnce(&mut WorkerResults),
+    ) -> bool {
+        let slot = self.slot(unit);
         let mut part = slot.parts[from].lock().expect("no worker panicked");
-        say(&mut part);
-        self.lots.fetch_add(part.rows.len(), Ordering::AcqRel);
+        write(&mut part);
+        self.waiting.fetch_add(part.rows.len(), Ordering::AcqRel);
         #[cfg(test)]
-        self.most.fetch_max(self.lots.load(Ordering::Acquire), Ordering::AcqRel);
+        self.most.fetch_max(self.waiting.load(Ordering::Acquire), Ordering::AcqRel);
         drop(part);
         slot.ready.fetch_add(1, Ordering::AcqRel) + 1 == self.from
     }
 
-    /// Whether so many lots of rows wait that no more should be made.
+    /// Whether so many batches of rows wait that no more should be made.
     pub(super) fn are_many(&self) -> bool {
-        self.lots.load(Ordering::Acquire) >= LOTS_AHEAD
+        self.waiting.load(Ordering::Acquire) >= ROW_BATCHES_AHEAD
     }
 
-    /// Says that the rows of a batch were put out.
-    pub(super) fn put_out(&self, parts: &[Part]) {
-        let lots = parts.iter().map(|part| part.rows.len()).sum();
-        self.lots.fetch_sub(lots, Ordering::AcqRel);
+    /// Notes that the rows of a unit were emitted.
+    pub(super) fn emitted(&self, parts: &[WorkerResults]) {
+        let batches = parts.iter().map(|part| part.rows.len()).sum();
+        self.waiting.fetch_sub(batches, Ordering::AcqRel);
     }
 
-    /// Exchanges the results of a batch for the memory of earlier ones, once all are there;
+    /// Exchanges the results of a unit for the memory of earlier ones, once all are there;
     /// returns whether they were.
-    pub(super) fn take(&self, batch: u64, parts: &mut Vec<Part>) -> bool {
-        let slot = self.slot(batch);
+    pub(super) fn take(&self, unit: u64, parts: &mut Vec<WorkerResults>) -> bool {
+        let slot = self.slot(unit);
         if slot.ready.load(Ordering::Acquire) < self.from {
             return false;
         }
-        parts.resize_with(self.from, Part::default);
+        parts.resize_with(self.from, WorkerResults::default);
         for (part, there) in parts.iter_mut().zip(&slot.parts) {
             part.clear();
             std::mem::swap(part, &mut *there.lock().expect("no worker panicked"));

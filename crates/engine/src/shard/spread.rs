@@ -1,8 +1,8 @@
-//! Says which packets go to which worker, lane by lane.
+//! Finds which packets go to which worker, lane by lane.
 
-use crate::key::{Chosen, Direct, KeyPart, Layout, Pool, choose, narrow_rows, pack};
-use crate::lanes::{Lanes, Way};
+use crate::key::{Chosen, Direct, Layout, Part, Pool, choose, narrow_rows, pack};
 use crate::limits::PARTS_MAX;
+use crate::partitioning::{Partitionings, SpreadBy};
 use crate::processor::prefetch;
 use crate::rows::Arena;
 use crate::table::{HashKey, Keys};
@@ -18,8 +18,8 @@ use weir_plan::Expr;
 /// The worker of each packet of a batch.
 pub(super) type Owners = [u16; BATCH];
 
-/// Who gets the packets of a batch by a lane.
-pub(super) enum Whose<'a> {
+/// The workers that get the packets of a batch by a lane.
+pub(super) enum Recipients<'a> {
     /// This worker gets all.
     All(usize),
     /// Each goes to a worker of its own.
@@ -35,7 +35,7 @@ pub(super) struct Spread {
     by_key: bool,
     layers: Layers,
     view: View,
-    /// Whose turn it is to get a whole batch.
+    /// Recipients turn it is to get a whole batch.
     turn: usize,
 }
 
@@ -62,7 +62,7 @@ struct ByKey {
     found: Found,
 }
 
-/// Whose packets are.
+/// Recipients packets are.
 struct Found {
     /// Of those whose keys are packed, the positions in the batch.
     positions: Vec<u16>,
@@ -79,17 +79,17 @@ enum Source {
 }
 
 impl Spread {
-    pub(super) fn new(lanes: &Lanes) -> Spread {
+    pub(super) fn new(partitionings: &Partitionings) -> Spread {
         let mut fields = Vec::new();
-        let mut way = |way: &Way| match way {
-            Way::Batches => Ways::Batches,
-            Way::Worker(worker) => Ways::Worker(*worker),
-            Way::Key(key) => Ways::Key(Box::new(ByKey::new(key, &mut fields))),
+        let mut way = |by: &SpreadBy| match by {
+            SpreadBy::Batches => Ways::Batches,
+            SpreadBy::Worker(worker) => Ways::Worker(*worker),
+            SpreadBy::Key(key) => Ways::Key(Box::new(ByKey::new(key, &mut fields))),
         };
-        let ways: Vec<_> = lanes.lanes.iter().map(|lane| way(&lane.way)).collect();
+        let ways: Vec<_> = partitionings.all.iter().map(|one| way(&one.by)).collect();
         Spread {
-            workers: lanes.workers,
-            hash_key: lanes.hash_key,
+            workers: partitionings.workers,
+            hash_key: partitionings.hash_key,
             by_key: ways.iter().any(|way| matches!(way, Ways::Key(_))),
             lanes: ways,
             layers: Layers::new(),
@@ -98,9 +98,9 @@ impl Spread {
         }
     }
 
-    /// Finds whose the packets of a batch are. The headers of the `next` one are fetched meanwhile,
+    /// Finds the worker of each packet of a batch. The headers of the `next` one are fetched meanwhile,
     /// if they will be looked at.
-    pub(super) fn look(&mut self, frames: &FrameBatch, next: Option<&FrameBatch>) {
+    pub(super) fn find_recipients(&mut self, frames: &FrameBatch, next: Option<&FrameBatch>) {
         let Spread { workers, hash_key, lanes, by_key, layers, view, turn } = self;
         *turn = (*turn + 1) % *workers;
         if !*by_key {
@@ -130,12 +130,12 @@ impl Spread {
         })
     }
 
-    /// Who gets the packets of that batch by a lane.
-    pub(super) fn whose(&self, lane: usize) -> Whose<'_> {
+    /// The workers that get the packets of that batch by a lane.
+    pub(super) fn recipients(&self, lane: usize) -> Recipients<'_> {
         match &self.lanes[lane] {
-            Ways::Batches => Whose::All(self.turn),
-            Ways::Worker(worker) => Whose::All(*worker),
-            Ways::Key(key) => Whose::Each(&key.found.owners),
+            Ways::Batches => Recipients::All(self.turn),
+            Ways::Worker(worker) => Recipients::All(*worker),
+            Ways::Key(key) => Recipients::Each(&key.found.owners),
         }
     }
 }
@@ -234,7 +234,7 @@ impl Found {
         Chosen { set: rows, positions: &self.positions }
     }
 
-    /// Says whose they are. Tables go by the higher halves of the same hashes, so the keys of one
+    /// Gives them their workers. Tables go by the higher halves of the same hashes, so the keys of one
     /// worker spread in its tables like any others.
     fn assign(&mut self, keys: &Keys, workers: usize) {
         for (&hash, &i) in keys.hashes.iter().zip(&self.positions) {
@@ -244,7 +244,7 @@ impl Found {
     }
 }
 
-/// Has the headers of packets fetched, which may be farther away than in the nearest cache.
+/// Prefetches the headers of packets, which may be farther away than in the nearest cache.
 pub(super) fn fetch(frames: &FrameBatch) {
     let bytes = frames.bytes();
     for &offset in frames.offsets() {

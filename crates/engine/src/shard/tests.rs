@@ -1,11 +1,12 @@
 //! What only shows with several workers: long captures, early ends, faults, and sources that wait.
 
-use super::bell::Bell;
-use super::{MOST_LOTS, bundle_len};
+use super::MOST_WAITING;
+use super::event_count::EventCount;
+use super::exchange::block_len;
 use crate::conform::{Frames, check, program};
 use crate::counters::Ledger;
 use crate::functions::Functions;
-use crate::limits::LOTS_AHEAD;
+use crate::limits::ROW_BATCHES_AHEAD;
 use crate::ops::testing::{agg, binary, compare, field, int, project, state, summarize};
 use crate::rows::{Collect, Output, Rows, Sink};
 use crate::run::{Inquiry, Options, Outcome, RunError, run};
@@ -181,7 +182,7 @@ fn steps_of_one_packet() {
     }
 }
 
-/// Counts rows. The first lot is taken as long as `is_busy` says so.
+/// Counts rows. The first batch is taken as long as `is_busy` says so.
 struct Slow<F>(F, usize);
 
 impl<F: FnMut() -> bool> Sink for Slow<F> {
@@ -206,7 +207,7 @@ impl<F: FnMut() -> bool> Sink for Slow<F> {
     }
 }
 
-/// While the sink is busy other workers go on, but only until many lots of rows wait for it. As
+/// While the sink is busy other workers go on, but only until many batches of rows wait for it. As
 /// many as the ring has room for would be several times what is allowed here.
 #[test]
 fn rows_that_become_many_wait_in_bounded_memory() {
@@ -221,7 +222,7 @@ fn rows_that_become_many_wait_in_bounded_memory() {
     keyed.push(each(2));
     // What a worker makes at once: of a batch, or of a bundle of them.
     for (stages, packets, unit) in
-        [(vec![each(0)], 20_000, BATCH), (keyed, 36_000, bundle_len(WORKERS, false) * BATCH)]
+        [(vec![each(0)], 20_000, BATCH), (keyed, 36_000, block_len(WORKERS, false) * BATCH)]
     {
         let asked = AtomicUsize::new(0);
         let mut source = Before(frames(packets), || {
@@ -239,11 +240,11 @@ fn rows_that_become_many_wait_in_bounded_memory() {
         let outcome = go(stages, &mut source, &mut sink, workers(WORKERS));
         assert!(outcome.error.is_none());
         assert_eq!(sink.1, packets as usize * PARTS);
-        // A batch in hand may leave some lots that are not full.
-        let lots = unit * PARTS / BATCH + 4 * unit / BATCH;
-        let (most, allowed) = (MOST_LOTS.get(), LOTS_AHEAD + WORKERS * lots);
-        assert!(most <= allowed, "{most} lots waited, {allowed} may");
-        assert!(most > LOTS_AHEAD / 2, "only {most} lots waited: nothing was tried");
+        // A batch in hand may leave some batches that are not full.
+        let batches = unit * PARTS / BATCH + 4 * unit / BATCH;
+        let (most, allowed) = (MOST_WAITING.get(), ROW_BATCHES_AHEAD + WORKERS * batches);
+        assert!(most <= allowed, "{most} batches waited, {allowed} may");
+        assert!(most > ROW_BATCHES_AHEAD / 2, "only {most} batches waited: nothing was tried");
     }
 }
 
@@ -598,22 +599,22 @@ fn a_panic_of_one_worker_is_that_of_the_run() {
 }
 
 #[test]
-fn no_ring_is_missed() {
-    let (bell, turns) = (Bell::default(), AtomicU64::new(0));
+fn no_event_is_missed() {
+    let (events, turns) = (EventCount::default(), AtomicU64::new(0));
     std::thread::scope(|scope| {
         for me in 0..3 {
-            let (bell, turns) = (&bell, &turns);
+            let (events, turns) = (&events, &turns);
             scope.spawn(move || {
                 for round in 0..500 {
                     loop {
-                        let heard = bell.heard();
+                        let seen = events.current();
                         if turns.load(Ordering::SeqCst) == round * 3 + me {
                             break;
                         }
-                        bell.wait(heard);
+                        events.wait(seen);
                     }
                     turns.fetch_add(1, Ordering::SeqCst);
-                    bell.ring();
+                    events.notify();
                 }
             });
         }

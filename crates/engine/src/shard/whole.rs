@@ -1,8 +1,9 @@
-//! A worker's turn where a batch belongs to whoever read it.
+//! A worker's turn where a batch belongs to the worker that read it.
 
 use super::gate::Pass;
-use super::results::Part;
-use super::{Shared, Stored, Turn, Worker};
+use super::results::WorkerResults;
+use super::shared::Shared;
+use super::worker::{StoredOutput, Turn, Worker};
 use crate::feed::{Feed, Times};
 use crate::limits::TURN;
 use crate::step::direct::{ToMachine, WholeBatch};
@@ -11,7 +12,7 @@ use std::sync::atomic::Ordering;
 use weir_packet::source::FrameBatch;
 
 /// The batches that a worker has in hand.
-pub(super) struct Whole {
+pub(super) struct WholeTurns {
     batches: [Batch; TURN],
 }
 
@@ -26,13 +27,13 @@ struct Batch {
     more: bool,
 }
 
-impl Default for Whole {
-    fn default() -> Whole {
-        Whole { batches: std::array::from_fn(|_| Batch::default()) }
+impl Default for WholeTurns {
+    fn default() -> WholeTurns {
+        WholeTurns { batches: std::array::from_fn(|_| Batch::default()) }
     }
 }
 
-impl Whole {
+impl WholeTurns {
     /// Reads a few batches and processes them.
     pub(super) fn turn(&mut self, worker: &mut Worker<'_, '_, '_, '_>) -> Turn {
         let shared = worker.shared;
@@ -40,7 +41,7 @@ impl Whole {
         worker.close_until(shared.closes.load(Ordering::Acquire));
         if shared.has_ended() {
             // Somebody may still be reading; what closes within that closes here too.
-            shared.gate.wait_until_free(&shared.bell);
+            shared.gate.wait_until_free(&shared.events);
             worker.close_until(shared.closes.load(Ordering::Acquire));
             return Turn::End;
         }
@@ -84,8 +85,8 @@ impl Whole {
         if !worker.may_read(&mut feed) {
             return None;
         }
-        if let Some(hub) = &mut worker.hub {
-            hub.progress.report(&feed);
+        if let Some(coordinator) = &mut worker.coordinator {
+            coordinator.progress.report(&feed);
         }
         let n = self.fill(shared, &mut feed);
         if let (Some(first), Some(last)) = (self.batches.first(), self.batches[..n].last()) {
@@ -93,7 +94,7 @@ impl Whole {
         }
         drop(feed);
         if shared.closes.load(Ordering::Acquire) > closes {
-            shared.bell.ring();
+            shared.events.notify();
         }
         Some(n)
     }
@@ -126,47 +127,48 @@ impl Batch {
         worker.levels[0].classify(&self.frames);
         match &shared.results {
             None => self.push(worker, None),
-            Some(_) if self.is_next(worker) => self.put_out(worker),
+            Some(_) if self.is_next(worker) => self.emit(worker),
             Some(results) => {
-                results.put(self.number, 0, |part| {
+                results.write(self.number, 0, |results| {
                     let closes = self.times.steps.iter().map(|step| step.close.is_some());
-                    part.begin(self.more, closes, self.close);
-                    self.push(worker, Some(part));
+                    results.begin(self.more, closes, self.close);
+                    self.push(worker, Some(results));
                     if shared.gate.is_dry() {
                         self.frames.clear();
                     }
                 });
-                shared.bell.ring();
+                shared.events.notify();
             }
         }
     }
 
-    /// Pushes all packets; what comes out is kept in `part`.
-    fn push(&self, worker: &mut Worker<'_, '_, '_, '_>, part: Option<&mut Part>) {
+    /// Pushes all packets; what comes out is kept in `results`.
+    fn push(&self, worker: &mut Worker<'_, '_, '_, '_>, results: Option<&mut WorkerResults>) {
         let Worker { levels, closer, .. } = worker;
         let mut batch = WholeBatch::new(&self.frames, &self.times);
-        steps(levels, &mut batch, &mut Stored { closer, close: self.close, part });
+        steps(levels, &mut batch, &mut StoredOutput::new(closer, self.close, results));
     }
 
-    /// Whether this is the calling thread, and everything before this batch was put out, so that
+    /// Whether this is the calling thread, and everything before this batch was emitted, so that
     /// its rows need not wait.
     fn is_next(&self, worker: &Worker<'_, '_, '_, '_>) -> bool {
         let shared = worker.shared;
-        worker.hub.is_some()
+        worker.coordinator.is_some()
             && self.times.steps.iter().all(|step| step.close.is_none())
             && shared.done.load(Ordering::Relaxed) == self.number
             && shared.closed.load(Ordering::Relaxed) == self.close
     }
 
-    /// Pushes all packets and puts out what comes out.
-    fn put_out(&self, worker: &mut Worker<'_, '_, '_, '_>) {
-        let Worker { shared, levels, hub, .. } = worker;
-        let Some(hub) = hub else { return };
+    /// Pushes all packets and emits what comes out.
+    fn emit(&self, worker: &mut Worker<'_, '_, '_, '_>) {
+        let Worker { shared, levels, coordinator, .. } = worker;
+        let Some(coordinator) = coordinator else { return };
         let (times, closed) = (&self.times, &mut Vec::new());
         let mut batch = WholeBatch::new(&self.frames, times);
-        let mut direct = ToMachine { times, machine: hub.machine, sink: hub.sink, closed };
+        let mut direct =
+            ToMachine { times, machine: coordinator.machine, sink: coordinator.sink, closed };
         steps(levels, &mut batch, &mut direct);
-        hub.batch_done(shared, self.number, self.more);
-        hub.after(shared);
+        coordinator.unit_done(shared, self.number, self.more);
+        coordinator.after(shared);
     }
 }

@@ -1,8 +1,8 @@
-//! What only the calling thread does: putting out, in order, what workers have ready.
+//! The coordinator: the calling thread alone emits, in order, what workers have ready.
 
-use super::Shared;
-use super::closings::Which;
-use super::results::Part;
+use super::closings::ClosingId;
+use super::results::WorkerResults;
+use super::shared::Shared;
 use crate::level::Channel;
 use crate::level::machine::MachineLevel;
 use crate::merge::{Merge, run};
@@ -15,45 +15,47 @@ use weir_packet::limits::BATCH;
 /// Scratch for merging.
 #[derive(Default)]
 struct Scratch {
-    heads: Vec<Head>,
     merge: Merge<u64>,
     /// The next rows: head, row.
     picks: Vec<(u32, u32)>,
 }
 
-/// How far one lot of rows was merged. Lots for one channel and of one worker follow one another.
+/// How far one batch of rows was merged. Those for one channel and of one worker follow one
+/// another.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Head {
     channel: Channel,
     part: usize,
-    lot: usize,
+    batch: usize,
     /// The next row.
     at: usize,
 }
 
-/// The end of all workers' work. The sink belongs to the calling thread.
-pub(super) struct Hub<'a, 'e> {
+/// Merges what workers put out, and owns the sink.
+pub(super) struct Coordinator<'a, 'e> {
     pub(super) machine: &'a mut MachineLevel<'e>,
     pub(super) sink: &'a mut dyn Sink,
     pub(super) progress: Progress<'a>,
     pub(super) error: Option<RunError>,
-    /// Results of the batch that is being put out; empty between batches.
-    parts: Vec<Part>,
+    /// Results of the unit that is being emitted; empty between units.
+    parts: Vec<WorkerResults>,
     taken: bool,
     /// The next step of it.
     step: usize,
+    /// Scratch: the batches of rows of a step.
+    heads: Vec<Head>,
     scratch: Scratch,
-    /// Memory for the rows of several workers put together, by where they go.
+    /// Memory for the merged rows of several workers, by where they go.
     merged: Vec<(Channel, Rows)>,
 }
 
-impl<'a, 'e> Hub<'a, 'e> {
+impl<'a, 'e> Coordinator<'a, 'e> {
     pub(super) fn new(
         machine: &'a mut MachineLevel<'e>,
         sink: &'a mut dyn Sink,
         progress: Progress<'a>,
-    ) -> Hub<'a, 'e> {
-        Hub {
+    ) -> Coordinator<'a, 'e> {
+        Coordinator {
             machine,
             sink,
             progress,
@@ -61,16 +63,17 @@ impl<'a, 'e> Hub<'a, 'e> {
             parts: Vec::new(),
             taken: false,
             step: 0,
+            heads: Vec::new(),
             scratch: Scratch::default(),
             merged: Vec::new(),
         }
     }
 
-    /// Puts out what is ready; returns whether there was anything.
+    /// Emits what is ready; returns whether there was anything.
     pub(super) fn drain(&mut self, shared: &Shared<'_>) -> bool {
         let mut any = false;
         while match shared.results {
-            Some(_) => self.batch(shared),
+            Some(_) => self.unit(shared),
             None => self.close(shared),
         } {
             any = true;
@@ -81,23 +84,23 @@ impl<'a, 'e> Hub<'a, 'e> {
         any
     }
 
-    /// Sees whether to go on.
+    /// Ends the run where nothing more can come of it.
     pub(super) fn after(&mut self, shared: &Shared<'_>) {
         self.error = self.error.take().or(self.machine.take_error());
         if (self.error.is_some() || self.machine.is_done()) && !shared.has_ended() {
             shared.end();
             self.machine.flush(self.sink);
         }
-        shared.bell.ring();
+        shared.events.notify();
     }
 
-    /// Puts out the next closing, if all workers have come to it.
+    /// Emits the next closing, if all workers have come to it.
     fn close(&mut self, shared: &Shared<'_>) -> bool {
         let number = shared.closed.load(Ordering::Relaxed);
         if number == shared.closes.load(Ordering::Acquire) {
             return false;
         }
-        let Some((watermark, mut closed)) = shared.closings.take(Which::Number(number)) else {
+        let Some((watermark, mut closed)) = shared.closings.take(ClosingId::Number(number)) else {
             return false;
         };
         self.machine.watermark(watermark, &mut closed, self.sink);
@@ -107,8 +110,8 @@ impl<'a, 'e> Hub<'a, 'e> {
         true
     }
 
-    /// Puts out the results of the next batch, or as much of them as can be put out.
-    fn batch(&mut self, shared: &Shared<'_>) -> bool {
+    /// Emits the results of the next unit, or as much of them as can be emitted.
+    fn unit(&mut self, shared: &Shared<'_>) -> bool {
         let Some(results) = &shared.results else { return false };
         let number = shared.done.load(Ordering::Relaxed);
         if !self.taken {
@@ -130,13 +133,13 @@ impl<'a, 'e> Hub<'a, 'e> {
             self.step += 1;
         }
         self.taken = false;
-        results.put_out(&self.parts);
-        self.batch_done(shared, number, self.parts[0].more);
+        results.emitted(&self.parts);
+        self.unit_done(shared, number, self.parts[0].more);
         true
     }
 
-    /// Batch `number` has been put out; `more` says whether the next could be read at once.
-    pub(super) fn batch_done(&mut self, shared: &Shared<'_>, number: u64, more: bool) {
+    /// Unit `number` has been emitted; `more` says whether the next could be read at once.
+    pub(super) fn unit_done(&mut self, shared: &Shared<'_>, number: u64, more: bool) {
         if !more {
             // What there is can be shown while the source waits.
             self.machine.flush(self.sink);
@@ -146,28 +149,25 @@ impl<'a, 'e> Hub<'a, 'e> {
 
     /// Takes the rows of a step, those of each pipeline in the order of their packets.
     fn rows(&mut self) {
-        let Hub { machine, sink, parts, scratch, merged, step, .. } = self;
+        let Coordinator { machine, sink, parts, heads, scratch, merged, step, .. } = self;
         if let [part] = &parts[..] {
             let mine = &part.rows[part.of_step(*step)];
             return mine.iter().for_each(|(_, p, rows)| machine.take(*p, rows, *sink));
         }
-        let Scratch { heads, merge, picks } = scratch;
         heads.clear();
         for (n, part) in parts.iter().enumerate() {
-            let head = |lot: usize| Head { channel: part.rows[lot].1, part: n, lot, at: 0 };
+            let head = |batch: usize| Head { channel: part.rows[batch].1, part: n, batch, at: 0 };
             heads.extend(part.of_step(*step).map(head));
         }
         heads.sort_unstable();
         for heads in heads.chunk_by_mut(|a, b| a.channel == b.channel) {
-            let (channel, first) = (heads[0].channel, &parts[heads[0].part].rows[heads[0].lot].2);
+            let (channel, first) = (heads[0].channel, &parts[heads[0].part].rows[heads[0].batch].2);
             if heads.len() == 1 {
                 machine.take(channel, first, *sink);
                 continue;
             }
             let into = memory(merged, channel, first);
-            put_together(parts, heads, (merge, picks), into, &mut |rows| {
-                machine.take(channel, rows, *sink)
-            });
+            merge_rows(parts, heads, scratch, into, &mut |rows| machine.take(channel, rows, *sink));
         }
     }
 }
@@ -181,21 +181,21 @@ fn memory<'m>(merged: &'m mut Vec<(Channel, Rows)>, to: Channel, like: &Rows) ->
     &mut merged[at].1
 }
 
-/// Puts lots of rows of one step together, in the order of their packets; `out` takes them.
-fn put_together(
-    parts: &[Part],
+/// Merges batches of rows of one step, in the order of their packets; `out` takes them.
+fn merge_rows(
+    parts: &[WorkerResults],
     heads: &mut [Head],
-    (merge, picks): (&mut Merge<u64>, &mut Vec<(u32, u32)>),
+    Scratch { merge, picks }: &mut Scratch,
     into: &mut Rows,
     out: &mut dyn FnMut(&Rows),
 ) {
-    let lot = |head: &Head| &parts[head.part].rows[head.lot].2;
-    heads.iter().enumerate().for_each(|(h, head)| merge.add(h, lot(head).order[0]));
+    let batch = |head: &Head| &parts[head.part].rows[head.batch].2;
+    heads.iter().enumerate().for_each(|(h, head)| merge.add(h, batch(head).order[0]));
     picks.clear();
     while let Some((h, bound)) = merge.next() {
         let head = &mut heads[h];
-        let rows = lot(head);
-        // Up to the first row that another lot's comes before, as far as there is room.
+        let rows = batch(head);
+        // Up to where the next row of another batch comes first, as far as there is room.
         let n = run(&rows.order[head.at..], bound, |order| order).min(BATCH - picks.len());
         picks.extend((head.at..head.at + n).map(|row| (h as u32, row as u32)));
         head.at += n;
@@ -211,14 +211,14 @@ fn put_together(
 
 /// Hands out picked rows.
 fn hand_out(
-    parts: &[Part],
+    parts: &[WorkerResults],
     heads: &[Head],
     picks: &mut Vec<(u32, u32)>,
     into: &mut Rows,
     out: &mut dyn FnMut(&Rows),
 ) {
     into.clear();
-    into.pick(picks, |h| &parts[heads[h as usize].part].rows[heads[h as usize].lot].2);
+    into.pick(picks, |h| &parts[heads[h as usize].part].rows[heads[h as usize].batch].2);
     out(into);
     picks.clear();
 }

@@ -1,13 +1,13 @@
-//! Counts asked of all workers while they work.
+//! A request for statistics: all workers add what they have counted, while they work.
 
 use crate::counters::Ledger;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What workers have counted so far, once each was asked. At most one census at a time.
+/// What workers have counted so far, once each was asked. At most one request is open at a time.
 #[derive(Default)]
-pub(super) struct Census {
-    /// Rises with each census.
+pub(super) struct StatsRequest {
+    /// Rises with each request.
     number: AtomicU64,
     answers: Mutex<Answers>,
 }
@@ -19,8 +19,8 @@ struct Answers {
     ledger: Ledger,
 }
 
-impl Census {
-    /// Begins one, unless one goes on.
+impl StatsRequest {
+    /// Opens a request, unless one is open.
     pub(super) fn begin(&self) {
         let mut answers = self.answers.lock().expect("no worker panicked");
         if !answers.open {
@@ -29,24 +29,24 @@ impl Census {
         }
     }
 
-    /// Whether one goes on.
+    /// Whether a request is open.
     pub(super) fn is_open(&self) -> bool {
         self.answers.lock().expect("no worker panicked").open
     }
 
-    /// The number of the last one that was begun.
+    /// The number of the last request that was opened.
     pub(super) fn number(&self) -> u64 {
         self.number.load(Ordering::Acquire)
     }
 
     /// Adds what a worker has counted; each is asked once.
-    pub(super) fn answer(&self, count: impl FnOnce(&mut Ledger)) {
+    pub(super) fn add(&self, count: impl FnOnce(&mut Ledger)) {
         let mut answers = self.answers.lock().expect("no worker panicked");
         answers.workers += 1;
         count(&mut answers.ledger);
     }
 
-    /// The sums, if one goes on and all workers have answered: then it is over.
+    /// The sums, if a request is open and so many workers have answered, which closes it.
     pub(super) fn end(&self, workers: usize) -> Option<Ledger> {
         let mut answers = self.answers.lock().expect("no worker panicked");
         let over = answers.open && answers.workers == workers;

@@ -1,0 +1,53 @@
+//! An event count: how workers wait when they find nothing to do.
+//!
+//! Whoever changes what another may wait for notifies afterwards. Whoever waits remembers how many
+//! events there had been *before* looking for work, so no change is missed: after one that came
+//! after the look there was an event, too.
+
+use crate::limits::SPINS;
+use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use crate::sync::{Condvar, Mutex, spin_loop};
+
+/// Wakes everybody who waits.
+#[derive(Default)]
+pub(super) struct EventCount {
+    events: AtomicU64,
+    sleepers: AtomicUsize,
+    lock: Mutex<()>,
+    wake: Condvar,
+}
+
+impl EventCount {
+    /// How many events there were.
+    pub(super) fn current(&self) -> u64 {
+        self.events.load(Ordering::SeqCst)
+    }
+
+    /// Tells all who wait to look again.
+    pub(super) fn notify(&self) {
+        self.events.fetch_add(1, Ordering::SeqCst);
+        // A sleeper counts itself before it looks at the events for the last time: either it is
+        // seen here, or it sees this one.
+        if self.sleepers.load(Ordering::SeqCst) > 0 {
+            drop(self.lock.lock().expect("no worker panicked with the lock"));
+            self.wake.notify_all();
+        }
+    }
+
+    /// Waits until there were more events than `seen`: awake at first, since most waits are shorter
+    /// than falling asleep.
+    pub(super) fn wait(&self, seen: u64) {
+        for _ in 0..SPINS {
+            if self.current() != seen {
+                return;
+            }
+            spin_loop();
+        }
+        let mut lock = self.lock.lock().expect("no worker panicked with the lock");
+        self.sleepers.fetch_add(1, Ordering::SeqCst);
+        while self.current() == seen {
+            lock = self.wake.wait(lock).expect("no worker panicked with the lock");
+        }
+        self.sleepers.fetch_sub(1, Ordering::SeqCst);
+    }
+}
