@@ -2,7 +2,7 @@
 
 use crate::counters::Ledger;
 use crate::expr::{Ctx, Regs, Src};
-use crate::ops::operator::{Batch, ExitId, Operator, Wanted};
+use crate::ops::operator::{ActionsId, Batch, Operator, Wanted};
 use crate::rows::{Mover, Rows};
 use crate::view::{Origin, Packets};
 use weir_packet::bits::Bits;
@@ -17,7 +17,7 @@ pub(crate) struct Chain {
     /// How many of the operators there are up to each stage, and with it.
     pub(crate) stages: Vec<usize>,
     /// Which of the operators hand out frames, and as what.
-    pub(crate) exits: Vec<(usize, ExitId)>,
+    pub(crate) actions: Vec<(usize, ActionsId)>,
     /// Where rows come with numbers that others have too.
     pub(crate) numbering: Option<Numbering>,
     pub(crate) undefined: u64,
@@ -113,9 +113,9 @@ impl Chain {
     }
 
     /// Hands out the frames of the last push, with the stage that they come from.
-    pub(crate) fn frames(&mut self, out: &mut dyn FnMut(ExitId, &Rows)) {
-        for (at, exit) in &self.exits {
-            self.ops[*at].frames(&mut |rows| out(*exit, rows));
+    pub(crate) fn frames(&mut self, out: &mut dyn FnMut(ActionsId, &Rows)) {
+        for (at, id) in &self.actions {
+            self.ops[*at].frames(&mut |rows| out(*id, rows));
         }
     }
 
@@ -152,18 +152,18 @@ impl Chain {
 
     /// Says which frames are wanted.
     pub(crate) fn want(&mut self, wanted: Wanted) {
-        self.exits.iter().for_each(|(at, _)| self.ops[*at].want(wanted));
+        self.actions.iter().for_each(|(at, _)| self.ops[*at].want(wanted));
     }
 
     /// Whether no further row or frame can come through.
     pub(crate) fn is_done(&self) -> bool {
         let until = |n: usize| self.ops[..n].iter().any(|op| op.is_done());
-        until(self.ops.len()) && self.exits.iter().all(|&(at, _)| until(at))
+        until(self.ops.len()) && self.actions.iter().all(|&(at, _)| until(at))
     }
 
     /// Whether stages of it hand out frames.
-    pub(crate) fn has_exits(&self) -> bool {
-        !self.exits.is_empty()
+    pub(crate) fn sends_frames(&self) -> bool {
+        !self.actions.is_empty()
     }
 
     /// Adds what was counted to the ledger.

@@ -4,7 +4,7 @@ pub(crate) mod machine;
 pub(crate) mod worker;
 
 use crate::ops::groups::Groups;
-use crate::ops::operator::ExitId;
+use crate::ops::operator::ActionsId;
 use weir_plan::physical::PipelineId;
 
 /// What leaves the workers while packets come. Rows sort before frames.
@@ -13,7 +13,7 @@ pub(crate) enum Channel {
     /// Rows of a pipeline.
     Rows(PipelineId),
     /// Frames of a stage that hands some out.
-    Frames(ExitId),
+    Frames(ActionsId),
 }
 
 /// The groups of a window that has closed on a worker.

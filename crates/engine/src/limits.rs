@@ -128,8 +128,8 @@ pub const TOP_SLACK: usize = 1024;
 /// Keys without rows that a `join` keeps, besides twice as many as it holds rows.
 pub const JOIN_KEYS_SLACK: usize = 1024;
 
-/// Lots of rows whose memory each side of a `join` keeps.
-pub const SPARE_LOTS: usize = 64;
+/// Time buckets of rows whose memory each side of a `join` keeps.
+pub const SPARE_BUCKETS: usize = 64;
 
 /// Gaps in what a wire brought that are remembered; beyond, each two neighbours are taken as one,
 /// so that windows between them seem less complete than they were.

@@ -1,13 +1,13 @@
-//! Lots of rows in one order: which of them goes on, and how far.
+//! Merging batches of rows into one order: which of them goes on, and how far.
 //!
-//! Each lot is in order by itself. The next rows are those of the lot whose next row comes first,
-//! up to where that of another lot does: a *run*. A heap knows both, so that a run costs the
-//! logarithm of the number of lots, however many there are.
+//! Each batch is in order by itself. The next rows are those of the batch whose next row comes first,
+//! up to where that of another batch does: a *run*. A heap knows both, so that a run costs the
+//! logarithm of the number of batches, however many there are.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Lots that are being merged, each with what its next row is ordered by. Of lots whose next rows
+/// Batches that are being merged, each with what its next row is ordered by. Of batches whose next rows
 /// are equal, the one of the smaller number comes first.
 pub(crate) struct Merge<K>(BinaryHeap<Reverse<(K, usize)>>);
 
@@ -18,21 +18,21 @@ impl<K: Ord> Default for Merge<K> {
 }
 
 impl<K: Ord + Copy> Merge<K> {
-    /// Lets a lot take part whose next row is ordered by `next`.
-    pub(crate) fn add(&mut self, lot: usize, next: K) {
-        self.0.push(Reverse((next, lot)));
+    /// Lets a batch take part whose next row is ordered by `next`.
+    pub(crate) fn add(&mut self, batch: usize, next: K) {
+        self.0.push(Reverse((next, batch)));
     }
 
-    /// Takes out the lot that goes on, and says up to and with what: by what the first row of the
+    /// Takes out the batch that goes on, and says up to and with what: by what the first row of the
     /// others is ordered, if there is any. It may be added again.
     pub(crate) fn next(&mut self) -> Option<(usize, Option<K>)> {
-        let Reverse((_, lot)) = self.0.pop()?;
-        Some((lot, self.0.peek().map(|Reverse((bound, _))| *bound)))
+        let Reverse((_, batch)) = self.0.pop()?;
+        Some((batch, self.0.peek().map(|Reverse((bound, _))| *bound)))
     }
 }
 
-/// How many of a lot's next rows come before what others have, these being numbered so, and ordered
-/// by what `key` makes of their numbers. One at least, of the lot that goes on.
+/// How many of a batch's next rows come before what others have, these being numbered so, and ordered
+/// by what `key` makes of their numbers. One at least, of the batch that goes on.
 pub(crate) fn run<K: Ord>(order: &[u64], bound: Option<K>, key: impl Fn(u64) -> K) -> usize {
     match bound {
         None => order.len(),
@@ -46,18 +46,18 @@ mod tests {
     use proptest::prelude::*;
     use std::cell::Cell;
 
-    /// Merges lots; the numbers with that of their lot, in the order they come.
-    fn merged(lots: &[Vec<u64>]) -> Vec<(u64, usize)> {
-        let (mut merge, mut at, mut out) = (Merge::default(), vec![0; lots.len()], Vec::new());
-        for (l, lot) in lots.iter().enumerate().filter(|(_, lot)| !lot.is_empty()) {
-            merge.add(l, lot[0]);
+    /// Merges batches; the numbers with that of their batch, in the order they come.
+    fn merged(batches: &[Vec<u64>]) -> Vec<(u64, usize)> {
+        let (mut merge, mut at, mut out) = (Merge::default(), vec![0; batches.len()], Vec::new());
+        for (l, batch) in batches.iter().enumerate().filter(|(_, batch)| !batch.is_empty()) {
+            merge.add(l, batch[0]);
         }
         while let Some((l, bound)) = merge.next() {
-            let n = run(&lots[l][at[l]..], bound, |number| number);
+            let n = run(&batches[l][at[l]..], bound, |number| number);
             assert!(n > 0, "a run of nothing");
-            out.extend(lots[l][at[l]..at[l] + n].iter().map(|&number| (number, l)));
+            out.extend(batches[l][at[l]..at[l] + n].iter().map(|&number| (number, l)));
             at[l] += n;
-            if let Some(&next) = lots[l].get(at[l]) {
+            if let Some(&next) = batches[l].get(at[l]) {
                 merge.add(l, next);
             }
         }
@@ -67,9 +67,9 @@ mod tests {
     #[test]
     fn runs_go_as_far_as_they_can() {
         assert_eq!(merged(&[]), []);
-        let lots = [vec![1, 2, 7], vec![], vec![2, 3, 3], vec![3, 9]];
+        let batches = [vec![1, 2, 7], vec![], vec![2, 3, 3], vec![3, 9]];
         let expected = [(1, 0), (2, 0), (2, 2), (3, 2), (3, 2), (3, 3), (7, 0), (9, 3)];
-        assert_eq!(merged(&lots), expected);
+        assert_eq!(merged(&batches), expected);
     }
 
     /// A number that says how often it was compared.
@@ -97,40 +97,40 @@ mod tests {
         }
     }
 
-    /// Lots whose rows alternate, so that each run has one row.
+    /// Batches whose rows alternate, so that each run has one row.
     #[test]
-    fn many_lots_cost_little_more_than_few() {
-        const LOTS: u64 = 4096;
+    fn many_batches_cost_little_more_than_few() {
+        const BATCHES: u64 = 4096;
         const ROWS: u64 = 4;
         let compared = Cell::new(0);
         let mut merge = Merge::default();
-        (0..LOTS).for_each(|lot| merge.add(lot as usize, Counted(lot, &compared)));
+        (0..BATCHES).for_each(|batch| merge.add(batch as usize, Counted(batch, &compared)));
         let mut out = 0;
-        while let Some((lot, _)) = merge.next() {
-            let row = out / LOTS;
-            assert_eq!(lot as u64, out % LOTS);
+        while let Some((batch, _)) = merge.next() {
+            let row = out / BATCHES;
+            assert_eq!(batch as u64, out % BATCHES);
             if row + 1 < ROWS {
-                merge.add(lot, Counted(LOTS * (row + 1) + lot as u64, &compared));
+                merge.add(batch, Counted(BATCHES * (row + 1) + batch as u64, &compared));
             }
             out += 1;
         }
-        assert_eq!(out, LOTS * ROWS);
+        assert_eq!(out, BATCHES * ROWS);
         let each = compared.get() / out;
-        assert!(each < 60, "{each} comparisons for each of {out} rows of {LOTS} lots");
+        assert!(each < 60, "{each} comparisons for each of {out} rows of {BATCHES} batches");
     }
 
     proptest! {
         #[test]
-        fn all_rows_come_in_order(lots in proptest::collection::vec(
+        fn all_rows_come_in_order(batches in proptest::collection::vec(
             proptest::collection::vec(0u64..30, 0..12), 0..12,
         )) {
-            let mut lots = lots;
-            lots.iter_mut().for_each(|lot| lot.sort_unstable());
-            let got = merged(&lots);
+            let mut batches = batches;
+            batches.iter_mut().for_each(|batch| batch.sort_unstable());
+            let got = merged(&batches);
             prop_assert!(got.is_sorted_by_key(|&(number, _)| number));
-            for (l, lot) in lots.iter().enumerate() {
-                let of_lot = got.iter().filter(|(_, of)| *of == l).map(|(number, _)| *number);
-                prop_assert_eq!(&of_lot.collect::<Vec<_>>(), lot);
+            for (l, batch) in batches.iter().enumerate() {
+                let of_batch = got.iter().filter(|(_, of)| *of == l).map(|(number, _)| *number);
+                prop_assert_eq!(&of_batch.collect::<Vec<_>>(), batch);
             }
         }
     }

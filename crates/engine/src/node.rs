@@ -9,7 +9,7 @@ use crate::chain::Chain;
 use crate::counters::Ledger;
 use crate::losses::Book;
 use crate::ops::groups::{Groups, Spec};
-use crate::ops::operator::{Batch, ExitId};
+use crate::ops::operator::{ActionsId, Batch};
 use crate::rows::Rows;
 use crate::view::{Origin, Packets};
 use std::any::Any;
@@ -81,7 +81,7 @@ pub(crate) trait Node: Send + Any {
     }
 
     /// Whether stages of it hand out frames.
-    fn has_exits(&self) -> bool {
+    fn sends_frames(&self) -> bool {
         false
     }
 
@@ -104,7 +104,7 @@ pub(crate) trait Leave {
     fn groups(&mut self, start: i64, groups: Groups);
 
     /// Frames, with the stage that they come from.
-    fn frames(&mut self, exit: ExitId, rows: &Rows);
+    fn frames(&mut self, from: ActionsId, rows: &Rows);
 }
 
 /// The rest of a pipeline after a node, and where it ends.
@@ -139,8 +139,8 @@ impl Next<'_> {
     }
 
     /// Hands frames out.
-    pub(crate) fn frames(&mut self, exit: ExitId, rows: &Rows) {
-        self.end.frames(exit, rows);
+    pub(crate) fn frames(&mut self, from: ActionsId, rows: &Rows) {
+        self.end.frames(from, rows);
     }
 }
 
@@ -196,7 +196,7 @@ impl<E: End> Node for Chained<E> {
             }
             NodeInput::Groups { .. } => unreachable!("groups go to a final half"),
         }
-        chain.frames(&mut |exit, rows| next.frames(exit, rows));
+        chain.frames(&mut |from, rows| next.frames(from, rows));
     }
 
     fn watermark(&mut self, watermark: i64, next: &mut Next<'_>) -> i64 {
@@ -236,8 +236,8 @@ impl<E: End> Node for Chained<E> {
         !E::HOLDS_ROWS && self.chain.is_done()
     }
 
-    fn has_exits(&self) -> bool {
-        self.chain.has_exits()
+    fn sends_frames(&self) -> bool {
+        self.chain.sends_frames()
     }
 
     fn count(&self, ledger: &mut Ledger) {
@@ -248,7 +248,7 @@ impl<E: End> Node for Chained<E> {
 
 #[cfg(test)]
 pub(crate) mod testing {
-    use super::{ExitId, Groups, Leave, Next, Rows};
+    use super::{ActionsId, Groups, Leave, Next, Rows};
 
     /// Takes the rows that leave.
     struct RowsTo<'a>(&'a mut dyn FnMut(&Rows));
@@ -262,7 +262,7 @@ pub(crate) mod testing {
             panic!("groups leave");
         }
 
-        fn frames(&mut self, _exit: ExitId, _rows: &Rows) {
+        fn frames(&mut self, _from: ActionsId, _rows: &Rows) {
             panic!("frames leave");
         }
     }

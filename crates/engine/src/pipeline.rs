@@ -126,12 +126,12 @@ impl Pipeline {
     pub(crate) fn is_done(&self) -> bool {
         let passing = self.nodes.iter().rposition(|node| node.holds_rows()).map_or(0, |at| at + 1);
         let last = self.nodes[passing..].iter().rposition(|node| node.is_done());
-        last.is_some_and(|at| self.nodes[..passing + at].iter().all(|node| !node.has_exits()))
+        last.is_some_and(|at| self.nodes[..passing + at].iter().all(|node| !node.sends_frames()))
     }
 
     /// Whether stages of it hand out frames.
-    pub(crate) fn has_exits(&self) -> bool {
-        self.nodes.iter().any(|node| node.has_exits())
+    pub(crate) fn sends_frames(&self) -> bool {
+        self.nodes.iter().any(|node| node.sends_frames())
     }
 
     /// Says which frames are wanted.

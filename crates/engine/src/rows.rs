@@ -184,19 +184,19 @@ impl Rows {
         }
     }
 
-    /// Appends picked rows of several lots of the same columns: `lots` says where a lot is. There
+    /// Appends picked rows of several batches of the same columns: `batches` says where a batch is. There
     /// is room for them.
-    pub(crate) fn pick<'a>(&mut self, picks: &[(u32, u32)], lots: impl Fn(u32) -> &'a Rows) {
+    pub(crate) fn pick<'a>(&mut self, picks: &[(u32, u32)], batches: impl Fn(u32) -> &'a Rows) {
         let at = self.len;
         self.len += picks.len();
-        for &(lot, i) in picks {
-            self.order.push(lots(lot).order[i as usize]);
-            self.clock.push(lots(lot).clock[i as usize]);
+        for &(batch, i) in picks {
+            self.order.push(batches(batch).order[i as usize]);
+            self.clock.push(batches(batch).clock[i as usize]);
         }
         for c in 0..=self.columns.len() {
-            let column = |lot| lots(lot).columns.get(c).unwrap_or(&lots(lot).time);
+            let column = |batch| batches(batch).columns.get(c).unwrap_or(&batches(batch).time);
             let to = self.columns.get_mut(c).unwrap_or(&mut self.time);
-            let picks = || picks.iter().map(|&(lot, i)| (column(lot), i as usize)).zip(at..);
+            let picks = || picks.iter().map(|&(batch, i)| (column(batch), i as usize)).zip(at..);
             picks().for_each(|((from, i), j)| to.present.put(j, from.present.has(i)));
             match to.repr() {
                 Repr::Bit => {
@@ -216,8 +216,8 @@ impl Rows {
             }
         }
         for &c in &self.texts {
-            for (j, &(lot, i)) in picks.iter().enumerate() {
-                let (rows, i) = (lots(lot), i as usize);
+            for (j, &(batch, i)) in picks.iter().enumerate() {
+                let (rows, i) = (batches(batch), i as usize);
                 if rows.columns[c].present.has(i) {
                     let handle = self.arena.put(rows.arena.get(rows.columns[c].word()[i]));
                     self.columns[c].word_mut()[at + j] = handle;

@@ -11,7 +11,7 @@ pub use crate::outcome::{Outcome, RunError};
 use crate::counters::Ledger;
 use crate::feed::Feed;
 use crate::functions::Functions;
-use crate::level::machine::exits::Exits;
+use crate::level::machine::egress::EgressWriter;
 use crate::panics::{Panicked, caught};
 use crate::progress::Progress;
 use crate::rows::{Output, Sink};
@@ -58,17 +58,17 @@ fn start(
 ) -> Outcome {
     let _closed = options.changes.as_deref().map(Closing);
     let egress = egress.as_mut().map(|egress| &mut **egress as &mut dyn Egress);
-    let mut exits = Exits::new(program, egress);
-    if let Err(e) = exits.open() {
+    let mut egress = EgressWriter::new(program, egress);
+    if let Err(e) = egress.open() {
         return Outcome { ledger: Ledger::default(), error: Some(RunError::Egress(e)) };
     }
     if let Err(e) = sink.open(&Output::of(program)) {
         // The first error is reported.
-        drop(exits.finish());
+        drop(egress.finish());
         return Outcome { ledger: Ledger::default(), error: Some(RunError::Sink(e)) };
     }
     let feed = Feed::new(program, source, options);
-    let mut active = ActiveProgram::new(program.clone(), functions, options, &[], exits);
+    let mut active = ActiveProgram::new(program.clone(), functions, options, &[], egress);
     active.want();
     active.machine.look_up(feed.losses());
     let mut run = Run { active, past: Ledger::default(), functions, options };

@@ -10,7 +10,7 @@ use crate::ops::filter::Filter;
 use crate::ops::gather::Gather;
 use crate::ops::limit::Limit;
 use crate::ops::map::Map;
-use crate::ops::operator::{ExitId, Operator};
+use crate::ops::operator::{ActionsId, Operator};
 use crate::ops::partial::Partial;
 use crate::ops::scan::{Scan, State};
 use crate::ops::session::Sessions;
@@ -57,7 +57,7 @@ pub(super) struct ChainBuilder<'a> {
     /// Whether the rows that come in are the packets of a view.
     pub(super) packets: bool,
     /// Which of the operators hand out frames, and as what.
-    pub(super) exits: Vec<(usize, ExitId)>,
+    pub(super) actions: Vec<(usize, ActionsId)>,
     /// How many operators there are up to each stage, and with it.
     stages: Vec<usize>,
     /// Where the frame stands, if it came along.
@@ -78,7 +78,7 @@ impl<'a> ChainBuilder<'a> {
             ops: Vec::new(),
             time: Src::Slot(0),
             packets: matches!(from, ChainInput::Packets),
-            exits: Vec::new(),
+            actions: Vec::new(),
             stages: Vec::new(),
             frame: None,
         };
@@ -116,7 +116,7 @@ impl<'a> ChainBuilder<'a> {
             ops: self.ops,
             time: self.time,
             stages: self.stages,
-            exits: self.exits,
+            actions: self.actions,
             numbering: None,
             undefined: 0,
         }

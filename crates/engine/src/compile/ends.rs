@@ -5,7 +5,7 @@ use super::chain::ChainBuilder;
 use crate::expr::Src;
 use crate::ops::ends::carried::{CarryFrames, FrameSlots};
 use crate::ops::ends::{Act, BranchArm, PacketActions};
-use crate::ops::operator::ExitId;
+use crate::ops::operator::ActionsId;
 use weir_plan::physical::{Carry, NodeId};
 use weir_plan::{Expr, Type};
 
@@ -26,8 +26,8 @@ impl ChainBuilder<'_> {
             arms.push(BranchArm::new(when, from..acts.len(), arm.next));
         }
         let mut all = self.placed.program.ends();
-        let exit = all.position(|(p, stage, _)| (p, stage) == (id.pipeline.0, id.stage));
-        self.exits.push((self.ops.len(), ExitId(exit.expect("it is a stage of the program"))));
+        let at = all.position(|(p, stage, _)| (p, stage) == (id.pipeline.0, id.stage));
+        self.actions.push((self.ops.len(), ActionsId(at.expect("it is a stage of the program"))));
         self.ops.push(Box::new(PacketActions::new(arms, acts, self.frame)));
     }
 

@@ -10,7 +10,7 @@ use crate::counters::Ledger;
 use crate::functions::Functions;
 use crate::level::Closed;
 use crate::level::machine::MachineLevel;
-use crate::level::machine::exits::Exits;
+use crate::level::machine::egress::EgressWriter;
 use crate::limits::EXCHANGE_WINDOWS_MAX;
 use crate::losses::Book;
 use crate::ops::groups::{Groups, Spec};
@@ -128,7 +128,7 @@ impl Receiver {
     ) -> Result<Receiver, Refused> {
         let (spread, mut machine) =
             SpreadPlan::new(plan, functions, options, |program, placed| {
-                MachineLevel::new(placed, Exits::new(program, None))
+                MachineLevel::new(placed, EgressWriter::new(program, None))
             })?;
         let SpreadPlan { program, crossings, targets } = spread;
         let mut nodes = Vec::new();

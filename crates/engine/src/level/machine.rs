@@ -5,7 +5,7 @@
 //! printed pipelines are interleaved by packet number, then by pipeline; when windows close, by
 //! pipeline. So the order depends neither on batches nor on workers.
 
-pub(crate) mod exits;
+pub(crate) mod egress;
 mod pending;
 mod pipe;
 mod written;
@@ -22,7 +22,7 @@ use crate::outcome::RunError;
 use crate::panics::at;
 use crate::pipeline::Pipeline;
 use crate::rows::{Output, Rows, Sink};
-use exits::Exits;
+use egress::EgressWriter;
 use pending::Pending;
 use pipe::{Mode, Pipe, PipeTargets};
 use std::sync::Arc;
@@ -40,14 +40,14 @@ pub(crate) struct MachineLevel<'e> {
     /// Groups that were put out, for the workers to use their memory again.
     pub(crate) spent: Vec<(PipelineId, Groups)>,
     written: Written,
-    pub(crate) exits: Exits<'e>,
+    pub(crate) egress: EgressWriter<'e>,
     /// Whether the run continues when all outputs are done.
     pub(crate) keep_alive: bool,
 }
 
 impl<'e> MachineLevel<'e> {
-    /// The part of a placed program after the workers; frames go through `exits`.
-    pub(crate) fn new(placed: Placed<'_>, exits: Exits<'e>) -> MachineLevel<'e> {
+    /// The part of a placed program after the workers; frames go through `egress`.
+    pub(crate) fn new(placed: Placed<'_>, egress: EgressWriter<'e>) -> MachineLevel<'e> {
         let all = (0..placed.program.pipelines.len()).map(PipelineId);
         MachineLevel {
             pipes: all.map(|p| Pipe::new(placed, p)).collect(),
@@ -55,7 +55,7 @@ impl<'e> MachineLevel<'e> {
             pending: Pending::default(),
             spent: Vec::new(),
             written: Written::default(),
-            exits,
+            egress,
             keep_alive: false,
         }
     }
@@ -64,7 +64,7 @@ impl<'e> MachineLevel<'e> {
     pub(crate) fn take(&mut self, from: Channel, rows: &Rows, sink: &mut dyn Sink) {
         let p = match from {
             Channel::Rows(p) => p,
-            Channel::Frames(exit) => return self.exits.take(exit, rows),
+            Channel::Frames(id) => return self.egress.take(id, rows),
         };
         if self.printed > 1 {
             let pipe = &mut self.pipes[p.0];
@@ -88,7 +88,7 @@ impl<'e> MachineLevel<'e> {
         }
         at(None);
         self.pending.write(&mut self.written, sink);
-        self.exits.step();
+        self.egress.step();
     }
 
     /// Moves the watermark. `closed` holds the groups that close, by pipeline, then by time, and
@@ -114,7 +114,7 @@ impl<'e> MachineLevel<'e> {
             pipe.pipeline.reclaim(&mut |groups| self.spent.push((PipelineId(p), groups)));
         }
         at(None);
-        self.exits.close();
+        self.egress.close();
     }
 
     /// Ends the input: everything is put out. `closed` as in [`MachineLevel::watermark`].
@@ -139,7 +139,7 @@ impl<'e> MachineLevel<'e> {
             pipeline.finish(&mut targets);
         }
         at(None);
-        self.exits.close();
+        self.egress.close();
     }
 
     /// Lets pipeline `p` take over what pipeline `q` of `old` holds in its first `same` stages, the
@@ -169,45 +169,45 @@ impl<'e> MachineLevel<'e> {
 
     /// What went wrong with the sink or the egress, if anything did; asked for once a step.
     pub(crate) fn take_error(&mut self) -> Option<RunError> {
-        let egress = self.exits.take_error().map(RunError::Egress);
+        let egress = self.egress.take_error().map(RunError::Egress);
         self.written.error.take().map(RunError::Sink).or(egress)
     }
 
     /// Ends the run: closes the outlets; what went wrong last.
     pub(crate) fn end(&mut self) -> Option<RunError> {
-        let closed = self.exits.finish().err();
+        let closed = self.egress.finish().err();
         self.take_error().or(closed.map(RunError::Egress))
     }
 
     /// Takes the outlets of `old`, which counts them for the last time, and what went wrong there.
     pub(crate) fn follow(&mut self, old: &mut MachineLevel<'e>, past: &mut Ledger) {
-        self.exits.follow(&mut old.exits, past);
+        self.egress.follow(&mut old.egress, past);
         (self.written.failed, self.written.error) = (old.written.failed, old.written.error.take());
     }
 
     /// Opens the outlets and the sink again, unless they failed before.
     pub(crate) fn open(&mut self, program: &Program, sink: &mut dyn Sink) {
-        self.exits.reopen();
+        self.egress.reopen();
         self.written.guard(|| sink.open(&Output::of(program)));
     }
 
     /// Lets the sink show what it has.
     pub(crate) fn flush(&mut self, sink: &mut dyn Sink) {
         self.written.guard(|| sink.flush());
-        self.exits.flush();
+        self.egress.flush();
     }
 
     /// Adds what was counted to the ledger.
     pub(crate) fn count(&self, ledger: &mut Ledger) {
         ledger.rows += self.written.rows - self.written.late;
         ledger.unwritten += self.written.late;
-        self.exits.count(ledger);
+        self.egress.count(ledger);
         self.pipes.iter().for_each(|pipe| pipe.pipeline.count(ledger));
     }
 
     /// Says which frames are wanted.
     pub(crate) fn want(&mut self) -> Wanted {
-        let wanted = self.exits.wanted();
+        let wanted = self.egress.wanted();
         self.pipes.iter_mut().for_each(|pipe| pipe.pipeline.want(wanted));
         wanted
     }
@@ -257,7 +257,7 @@ impl<'e> MachineLevel<'e> {
             mode,
             pending: &mut self.pending,
             written: &mut self.written,
-            exits: &mut self.exits,
+            egress: &mut self.egress,
             sink,
         };
         (pipeline, targets)

@@ -5,7 +5,7 @@ use crate::compile::Placed;
 use crate::counters::Ledger;
 use crate::node::{Leave, NodeInput};
 use crate::ops::groups::Groups;
-use crate::ops::operator::ExitId;
+use crate::ops::operator::ActionsId;
 use crate::ops::operator::Wanted;
 use crate::panics::at;
 use crate::pipeline::Pipeline;
@@ -45,8 +45,8 @@ impl Leave for AtOnce<'_> {
         unreachable!("windows close where the watermark moves");
     }
 
-    fn frames(&mut self, exit: ExitId, rows: &Rows) {
-        (self.out)(Channel::Frames(exit), rows);
+    fn frames(&mut self, from: ActionsId, rows: &Rows) {
+        (self.out)(Channel::Frames(from), rows);
     }
 }
 
@@ -65,7 +65,7 @@ impl Leave for AtClose<'_> {
         self.closed.push(Closed { pipeline: self.pipeline, start, groups });
     }
 
-    fn frames(&mut self, _exit: ExitId, _rows: &Rows) {
+    fn frames(&mut self, _from: ActionsId, _rows: &Rows) {
         unreachable!("no frames are held back on workers");
     }
 }

@@ -552,7 +552,7 @@ mod tests {
         assert_eq!(sent(&program(copied), &Frames::sample()).len(), 41);
     }
 
-    /// More frames than a lot has room for come of one batch.
+    /// More frames than a batch has room for come of one batch.
     #[test]
     fn many_copies_of_each() {
         let acts = (0..5).map(|_| act(&[], file("x"))).collect();

@@ -17,7 +17,7 @@
 //! as much: they are gathered and woven in before left rows leave, in one walk along
 //! the chain. As left rows leave in the order of time too, what is before the interval of one is
 //! before those of all to come: the chain is shortened from its head, and a left row looks at no
-//! more rows than it meets. Rows lie in lots that leave together: nothing is moved, and no memory
+//! more rows than it meets. Rows lie in time buckets that are freed together: nothing is moved, and no memory
 //! is given back row by row.
 
 mod fill;
@@ -29,7 +29,7 @@ use crate::node::{Next, Node, NodeInput, known_node};
 use crate::rows::Rows;
 use crate::table::HashKey;
 use fill::Fill;
-use held::{Due, Held, address, lot_of, time};
+use held::{Due, Held, address, bucket_of, time};
 use keys::{KeyTable, NONE};
 use std::mem::swap;
 use std::ops::RangeInclusive;
@@ -46,7 +46,7 @@ const LEFT_HEAD: usize = 2;
 const RIGHT_HEAD: usize = 3;
 
 const KEY: usize = 1;
-const BEHIND: usize = 2;
+const NEXT: usize = 2;
 
 /// Most rows that a side may hold, so that rows and keys can be numbered.
 const MAX_ROWS: u64 = 1 << 28;
@@ -168,20 +168,20 @@ impl Join {
         self.chosen.iter().map(|&i| i as usize).collect()
     }
 
-    /// Adds chosen rows to the lot of `due`.
+    /// Adds chosen rows to the bucket of `due`.
     fn add(&mut self, side: Side, due: Due, rows: &Rows, range: std::ops::Range<usize>) {
         let chosen = &self.chosen[range];
         let held = if side == Side::Left { &mut self.left } else { &mut self.right };
-        let Some((lot, first)) = held.add(due, rows, chosen) else {
+        let Some((bucket, first)) = held.add(due, rows, chosen) else {
             self.evicted += chosen.len() as u64;
             return;
         };
         for (&i, row) in chosen.iter().zip(first..) {
-            held.row_mut(address(lot, row))[KEY] = self.numbers[i as usize];
+            held.row_mut(address(bucket, row))[KEY] = self.numbers[i as usize];
         }
         if side == Side::Right && due.complete < self.reached {
             let lagging = |(&i, row): (&u16, usize)| {
-                let me = address(lot, row);
+                let me = address(bucket, row);
                 (self.numbers[i as usize], self.right.row(me)[0] as i64, me)
             };
             self.lagging.extend(chosen.iter().zip(first..).map(lagging));
@@ -192,16 +192,16 @@ impl Join {
         self.weave();
         let mut completed = std::mem::take(&mut self.completed);
         completed.extend(self.right.completed(self.reached, reached));
-        completed.drain(..).for_each(|lot| self.link(lot));
+        completed.drain(..).for_each(|bucket| self.link(bucket));
         self.completed = completed;
-        while let Some(lot) = self.left.next_due(reached) {
-            self.put_out(lot, out);
-            self.left.recycle(lot);
+        while let Some(bucket) = self.left.next_due(reached) {
+            self.put_out(bucket, out);
+            self.left.recycle(bucket);
         }
         self.fill.flush(out);
-        while let Some(lot) = self.right.next_due(reached) {
-            self.unlink(lot);
-            self.right.recycle(lot);
+        while let Some(bucket) = self.right.next_due(reached) {
+            self.unlink(bucket);
+            self.right.recycle(bucket);
         }
         let Join { keys, left, right, .. } = self;
         keys.sweep(left.len() + right.len(), |f| {
@@ -216,7 +216,7 @@ impl Join {
     /// lag.
     fn weave(&mut self) {
         let Join { keys, right, lagging, .. } = self;
-        // Of the same time, rows stand in one lot, and there as they came.
+        // Of the same time, rows stand in one bucket, and there as they came.
         lagging.sort_unstable();
         for rows in lagging.chunk_by(|a, b| a.0 == b.0) {
             let ends = keys.ends(rows[0].0);
@@ -228,12 +228,12 @@ impl Join {
                     (before, next) = (end, NONE);
                 }
                 while next != NONE && time_of(right, next) <= time {
-                    (before, next) = (next, right.row(next)[BEHIND]);
+                    (before, next) = (next, right.row(next)[NEXT]);
                 }
-                right.row_mut(me)[BEHIND] = next;
+                right.row_mut(me)[NEXT] = next;
                 match before {
                     NONE => ends[0] = me,
-                    _ => right.row_mut(before)[BEHIND] = me,
+                    _ => right.row_mut(before)[NEXT] = me,
                 }
                 if next == NONE {
                     (last, ends[1]) = (Some(me), me);
@@ -244,39 +244,39 @@ impl Join {
         lagging.clear();
     }
 
-    /// Puts the right rows of a lot, which are later than all before, into the chains of their
+    /// Puts the right rows of a bucket, which are later than all before, into the chains of their
     /// keys.
-    fn link(&mut self, lot: u32) {
+    fn link(&mut self, bucket: u32) {
         let Join { keys, right, order, .. } = self;
-        right.lot(lot).by_time(&right.shape, order);
+        right.bucket(bucket).by_time(&right.layout, order);
         for rows in order.chunks(BATCH) {
-            let key = |right: &Held, row: u32| right.row(address(lot, row as usize))[KEY];
+            let key = |right: &Held, row: u32| right.row(address(bucket, row as usize))[KEY];
             rows.iter().for_each(|&(_, row)| keys.prefetch(key(right, row)));
             for &(_, row) in rows {
-                let me = address(lot, row as usize);
+                let me = address(bucket, row as usize);
                 let [head, tail] = keys.ends(key(right, row));
                 let before = std::mem::replace(tail, me);
                 match *head {
                     NONE => *head = me,
-                    _ => right.row_mut(before)[BEHIND] = me,
+                    _ => right.row_mut(before)[NEXT] = me,
                 }
-                right.row_mut(me)[BEHIND] = NONE;
+                right.row_mut(me)[NEXT] = NONE;
             }
         }
     }
 
-    /// Puts out the left rows of a lot.
-    fn put_out(&mut self, lot: u32, out: &mut dyn FnMut(&Rows)) {
+    /// Puts out the left rows of a bucket.
+    fn put_out(&mut self, bucket: u32, out: &mut dyn FnMut(&Rows)) {
         let Join { plan, keys, left, right, fill, order, evicted, .. } = self;
-        let (shape, lot) = (&left.shape, left.lot(lot));
-        lot.by_time(shape, order);
+        let (layout, bucket) = (&left.layout, left.bucket(bucket));
+        bucket.by_time(layout, order);
         let (mut pairs, mut room) = (0, plan.max_rows);
         for rows in order.chunks(BATCH) {
-            let key = |i: u32| lot.row(shape, i as usize)[KEY];
+            let key = |i: u32| bucket.row(layout, i as usize)[KEY];
             rows.iter().for_each(|&(_, i)| keys.prefetch(key(i)));
             rows.iter().for_each(|&(_, i)| right.prefetch(keys.first(key(i))));
             for &(time, i) in rows {
-                let row = lot.row(shape, i as usize);
+                let row = bucket.row(layout, i as usize);
                 let mut partners = match plan.partners(time) {
                     Some(times) => Chain::of(right, keys.ends(row[KEY]), times),
                     None => Chain { right, last: 0, at: NONE },
@@ -284,11 +284,11 @@ impl Join {
                 .peekable();
                 match (plan.kind, partners.peek()) {
                     (JoinKind::Anti, Some(_)) | (JoinKind::Inner, None) => {}
-                    (_, None) => fill.row(left, lot, row, right, None, out),
+                    (_, None) => fill.row(left, bucket, row, right, None, out),
                     (_, Some(_)) if pairs > room => *evicted += 1,
                     (_, Some(_)) => {
                         for partner in partners {
-                            fill.row(left, lot, row, right, Some(partner), out);
+                            fill.row(left, bucket, row, right, Some(partner), out);
                             pairs += 1;
                         }
                     }
@@ -298,19 +298,19 @@ impl Join {
         }
     }
 
-    /// Takes the right rows of a lot, which are earlier than all others, out of the chains of their
+    /// Takes the right rows of a bucket, which are earlier than all others, out of the chains of their
     /// keys, as far as these were not shortened.
-    fn unlink(&mut self, lot: u32) {
+    fn unlink(&mut self, bucket: u32) {
         let Join { keys, right, .. } = self;
-        let n = right.lot(lot).len(&right.shape);
-        let key = |row: usize| right.row(address(lot, row))[KEY];
+        let n = right.bucket(bucket).len(&right.layout);
+        let key = |row: usize| right.row(address(bucket, row))[KEY];
         for from in (0..n).step_by(BATCH) {
             let rows = from..n.min(from + BATCH);
             rows.clone().for_each(|row| keys.prefetch(key(row)));
             for row in rows {
                 let head = &mut keys.ends(key(row))[0];
-                while *head != NONE && lot_of(*head) == lot {
-                    *head = right.row(*head)[BEHIND];
+                while *head != NONE && bucket_of(*head) == bucket {
+                    *head = right.row(*head)[NEXT];
                 }
             }
         }
@@ -372,7 +372,7 @@ impl<'a> Chain<'a> {
     #[inline(always)]
     fn of(right: &'a Held, [head, _]: &mut [u64; 2], times: RangeInclusive<i64>) -> Chain<'a> {
         while *head != NONE && time_of(right, *head) < *times.start() {
-            *head = right.row(*head)[BEHIND];
+            *head = right.row(*head)[NEXT];
         }
         Chain { right, last: *times.end(), at: *head }
     }
@@ -387,7 +387,7 @@ impl Iterator for Chain<'_> {
         if at == NONE || time_of(self.right, at) > self.last {
             return None;
         }
-        self.at = self.right.row(at)[BEHIND];
+        self.at = self.right.row(at)[NEXT];
         Some(at)
     }
 }

@@ -50,7 +50,7 @@ pub trait Operator: Send + Any {
     /// Says who wants frames.
     fn want(&mut self, _wanted: Wanted) {}
 
-    /// Takes over what another operator holds, compiled of the same stage behind the same ones in
+    /// Takes over what another operator holds, compiled of the same stage after the same ones in
     /// another program, and what that counted; says whether such operators hold anything.
     fn resume(&mut self, _old: &mut dyn Operator) -> bool {
         false
@@ -75,6 +75,6 @@ pub struct Wanted {
     pub passed: bool,
 }
 
-/// A stage that hands out frames, by its position among those of the program.
+/// A stage that hands out frames, by its position among such stages of the program.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct ExitId(pub(crate) usize);
+pub(crate) struct ActionsId(pub(crate) usize);

@@ -49,7 +49,7 @@ pub struct Sessions {
     until: Option<Cond>,
     /// How keys of plain packets are made, if they can be made directly.
     direct: Vec<Direct>,
-    /// All sessions that did not come out, one lot of them for each layout.
+    /// All sessions that did not come out, those of each layout together.
     groups: Groups,
     open: Vec<Open>,
     spare: Vec<Groups>,

@@ -11,8 +11,8 @@
 //! | Merge | runs after the rows of all workers are merged |
 //! | Exact? | exact |
 
+mod layout;
 mod per;
-mod shape;
 
 use super::operator::Batch;
 use crate::counters::Ledger;
@@ -21,8 +21,8 @@ use crate::limits::{POOL_MAX, SPARE_GROUPS, TOP_SLACK};
 use crate::node::{End, Next};
 use crate::rows::{Arena, Rows};
 use crate::table::NO_ROW;
-use per::Groups;
-use shape::Shape;
+use layout::TopRowLayout;
+use per::TopKeys;
 use std::collections::BTreeMap;
 use std::mem::swap;
 use weir_packet::bits::Bits;
@@ -35,7 +35,7 @@ pub use per::PerKey;
 /// Holds the best rows of each open window back.
 pub struct Top {
     n: usize,
-    shape: Shape,
+    layout: TopRowLayout,
     windowed: bool,
     per: Option<PerKey>,
     /// Rows held, by window start; all under 0 without windows.
@@ -74,16 +74,16 @@ struct Held {
     /// How many rows there may be until they are cut again.
     room: usize,
     /// The keys, where there are any.
-    groups: Option<Groups>,
+    keys: Option<TopKeys>,
 }
 
 impl Held {
-    fn row(&self, shape: &Shape, i: usize) -> &[u64] {
-        &self.words[i * shape.words..][..shape.words]
+    fn row(&self, layout: &TopRowLayout, i: usize) -> &[u64] {
+        &self.words[i * layout.words..][..layout.words]
     }
 
-    fn len(&self, shape: &Shape) -> usize {
-        self.words.len() / shape.words
+    fn len(&self, layout: &TopRowLayout) -> usize {
+        self.words.len() / layout.words
     }
 
     /// Rows that may be held until they are cut, of which so many are worth it.
@@ -93,20 +93,20 @@ impl Held {
 
     /// Keeps the best `n` rows of each key, sorted by key, then as asked for; `scratch` is memory
     /// for them.
-    fn cut_to(&mut self, n: usize, shape: &Shape, scratch: &mut Held) {
-        let len = self.len(shape) as u32;
+    fn cut_to(&mut self, n: usize, layout: &TopRowLayout, scratch: &mut Held) {
+        let len = self.len(layout) as u32;
         let mut order = std::mem::take(&mut self.order);
         order.clear();
         order.extend(0..len);
-        let key = |row: u32| (self.row(shape, row as usize), &self.texts);
+        let key = |row: u32| (self.row(layout, row as usize), &self.texts);
         // Rows that were made of one have its number; they stand in the order that they came.
-        order.sort_unstable_by(|&a, &b| shape.compare(key(a), key(b)).then(a.cmp(&b)));
+        order.sort_unstable_by(|&a, &b| layout.compare(key(a), key(b)).then(a.cmp(&b)));
         self.worst.fill(NO_ROW);
         let mut kept = 0;
         let mut here = (u64::MAX, 0);
         // Those that stay move to the front.
         for at in 0..order.len() {
-            let group = self.row(shape, order[at] as usize)[0];
+            let group = self.row(layout, order[at] as usize)[0];
             here = if here.0 == group { (group, here.1 + 1) } else { (group, 1) };
             if here.1 > n {
                 continue;
@@ -125,8 +125,8 @@ impl Held {
         scratch.texts.truncate(0);
         for &row in &order {
             let start = scratch.words.len();
-            scratch.words.extend_from_slice(self.row(shape, row as usize));
-            shape.move_texts(&mut scratch.words[start..], &self.texts, &mut scratch.texts);
+            scratch.words.extend_from_slice(self.row(layout, row as usize));
+            layout.move_texts(&mut scratch.words[start..], &self.texts, &mut scratch.texts);
         }
         std::mem::swap(&mut self.words, &mut scratch.words);
         std::mem::swap(&mut self.texts, &mut scratch.texts);
@@ -136,9 +136,15 @@ impl Held {
     /// Lets go of the texts of rows that are not among the best; says whether that made room. Done
     /// again only while it frees half of them.
     #[cold]
-    fn make_room(&mut self, n: usize, shape: &Shape, scratch: &mut Held, max: usize) -> bool {
+    fn make_room(
+        &mut self,
+        n: usize,
+        layout: &TopRowLayout,
+        scratch: &mut Held,
+        max: usize,
+    ) -> bool {
         if !self.crammed {
-            self.cut_to(n, shape, scratch);
+            self.cut_to(n, layout, scratch);
             self.crammed = self.texts.len() > max / 2;
         }
         self.texts.len() < max
@@ -149,19 +155,19 @@ impl Held {
         self.texts.truncate(0);
         self.crammed = false;
         self.worst.clear();
-        if let Some(groups) = &mut self.groups {
-            groups.clear();
+        if let Some(keys) = &mut self.keys {
+            keys.clear();
         }
     }
 
     /// Whether a row with this key is worth holding.
     #[inline(always)]
-    fn wants(&self, shape: &Shape, row: &[u64], group: u32, arena: &Arena) -> bool {
+    fn wants(&self, layout: &TopRowLayout, row: &[u64], group: u32, arena: &Arena) -> bool {
         match self.worst.get(group as usize) {
             None | Some(&NO_ROW) => true,
             Some(&worst) => {
-                let worst = (self.row(shape, worst as usize), &self.texts);
-                shape.compare(worst, (row, arena)).is_gt()
+                let worst = (self.row(layout, worst as usize), &self.texts);
+                layout.compare(worst, (row, arena)).is_gt()
             }
         }
     }
@@ -179,7 +185,7 @@ impl Top {
     ) -> Top {
         Top {
             n: usize::try_from(n).unwrap_or(usize::MAX),
-            shape: Shape::new(by, columns, &schema),
+            layout: TopRowLayout::new(by, columns, &schema),
             windowed,
             per,
             held: BTreeMap::new(),
@@ -202,15 +208,15 @@ impl Top {
         if self.n == 0 || rows.is_empty() {
             return;
         }
-        let Top { shape, srcs, per, .. } = self;
+        let Top { layout, srcs, per, .. } = self;
         srcs.clear();
-        for (v, _) in &shape.by {
+        for (v, _) in &layout.by {
             srcs.push(batch.ctx.value(v, rows));
         }
         if let Some(per) = per {
             per.begin(&mut batch.ctx, rows);
         }
-        for cell in &shape.columns {
+        for cell in &layout.columns {
             batch.ctx.value(&Val::Src(cell.src), rows);
         }
         let time = batch.ctx.value(&Val::Src(batch.time), rows);
@@ -230,7 +236,7 @@ impl Top {
 
     /// Takes rows of one window in.
     fn hold(&mut self, batch: &Batch<'_>, time: Src, window: i64, rows: Bits) {
-        let Top { n, shape, per, held, spare, scratch, row, srcs, evicted, .. } = self;
+        let Top { n, layout, per, held, spare, scratch, row, srcs, evicted, .. } = self;
         let (n, max) = (*n, self.texts_max);
         let (ctx, arena) = (&batch.ctx, &batch.ctx.regs.arena);
         let held = held.entry(window).or_insert_with(|| {
@@ -240,10 +246,10 @@ impl Top {
         });
         let (mut groups, mut known) = ([0; BATCH], 1);
         if let Some(per) = per {
-            let mut numbered = held.groups.take().unwrap_or_else(|| per.groups());
+            let mut numbered = held.keys.take().unwrap_or_else(|| per.keys());
             *evicted += per.number(&mut numbered, ctx, rows, &mut groups);
             known = numbered.len();
-            held.groups = Some(numbered);
+            held.keys = Some(numbered);
         }
         held.worst.resize(known, NO_ROW);
         for i in rows.iter() {
@@ -251,33 +257,33 @@ impl Top {
             if group == NO_ROW {
                 continue;
             }
-            shape.key(ctx, srcs, (i, group), batch.order[i], row);
-            if !held.wants(shape, row, group, arena) {
+            layout.key(ctx, srcs, (i, group), batch.order[i], row);
+            if !held.wants(layout, row, group, arena) {
                 continue;
             }
-            if held.texts.len() >= max && !held.make_room(n, shape, scratch, max) {
+            if held.texts.len() >= max && !held.make_room(n, layout, scratch, max) {
                 *evicted += 1;
                 continue;
             }
-            shape.cells(ctx, time, i, row);
-            shape.move_texts(row, arena, &mut held.texts);
+            layout.cells(ctx, time, i, row);
+            layout.move_texts(row, arena, &mut held.texts);
             held.words.extend_from_slice(row);
-            if held.len(shape) >= held.room {
-                held.cut_to(n, shape, scratch);
+            if held.len(layout) >= held.room {
+                held.cut_to(n, layout, scratch);
             }
         }
     }
 
     fn emit(&mut self, mut held: Held, out: &mut dyn FnMut(&Rows)) {
-        if let (Some(per), Some(groups)) = (&self.per, &held.groups) {
-            per.ranks(groups, &mut self.ranks, &mut self.ranked);
-            for row in held.words.chunks_exact_mut(self.shape.words) {
+        if let (Some(per), Some(keys)) = (&self.per, &held.keys) {
+            per.ranks(keys, &mut self.ranks, &mut self.ranked);
+            for row in held.words.chunks_exact_mut(self.layout.words) {
                 row[0] = self.ranks[row[0] as usize].into();
             }
-            self.evicted += groups.refused();
+            self.evicted += keys.refused();
         }
-        held.cut_to(self.n, &self.shape, &mut self.scratch);
-        for chunk in held.words.chunks(BATCH * self.shape.words) {
+        held.cut_to(self.n, &self.layout, &mut self.scratch);
+        for chunk in held.words.chunks(BATCH * self.layout.words) {
             self.fill(chunk, &held.texts);
             out(&self.rows);
         }
@@ -289,15 +295,15 @@ impl Top {
 
     /// Makes rows of held ones.
     fn fill(&mut self, held: &[u64], texts: &Arena) {
-        let Top { shape, rows, .. } = self;
-        let n = held.len() / shape.words;
+        let Top { layout, rows, .. } = self;
+        let n = held.len() / layout.words;
         rows.len = n;
         rows.arena.truncate(0);
         rows.order.clear();
         rows.order.extend((self.emitted..).take(n));
         self.emitted += n as u64;
-        let mut at = shape.key_words;
-        put(held, shape.words, at, 1, &mut rows.time);
+        let mut at = layout.key_words;
+        put(held, layout.words, at, 1, &mut rows.time);
         let time = &rows.time;
         rows.clock.clear();
         rows.clock.extend((0..n).map(|i| match time.present.has(i) {
@@ -305,8 +311,8 @@ impl Top {
             false => 0,
         }));
         at += 2;
-        for (cell, column) in shape.columns.iter().zip(&mut rows.columns) {
-            put(held, shape.words, at, cell.words, column);
+        for (cell, column) in layout.columns.iter().zip(&mut rows.columns) {
+            put(held, layout.words, at, cell.words, column);
             if cell.text {
                 let present = column.present;
                 let handles = column.word_mut();

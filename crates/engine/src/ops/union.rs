@@ -24,7 +24,7 @@ pub struct Union {
     /// Whether each row's clock is that of its packet: all sides have the watermark of packets.
     exact: bool,
     like: Rows,
-    lots: Vec<Lot>,
+    batches: Vec<SideBatch>,
     spare: Vec<Rows>,
     /// Scratch: what each row is sorted by, and where it is.
     sorted: Vec<(u64, u32, u32, u32)>,
@@ -32,7 +32,7 @@ pub struct Union {
     watermark: i64,
 }
 
-struct Lot {
+struct SideBatch {
     side: u32,
     rows: Rows,
 }
@@ -44,7 +44,7 @@ impl Union {
             plan: plan.clone(),
             exact,
             like: Rows::new(schema),
-            lots: Vec::new(),
+            batches: Vec::new(),
             spare: Vec::new(),
             sorted: Vec::new(),
             picks: Vec::with_capacity(BATCH),
@@ -79,23 +79,23 @@ impl Union {
                 own.for_each(|(clock, &time)| *clock = (time as i64).max(self.watermark));
             }
         }
-        self.lots.push(Lot { side: side as u32, rows: to });
+        self.batches.push(SideBatch { side: side as u32, rows: to });
     }
 
     fn merge(&mut self, by_packet: bool, out: &mut dyn FnMut(&Rows)) {
-        let Union { lots, sorted, picks, spare, like, .. } = self;
+        let Union { batches, sorted, picks, spare, like, .. } = self;
         sorted.clear();
-        for (l, lot) in (0..).zip(&*lots) {
-            let order = lot.rows.order.iter().map(|&o| if by_packet { o } else { 0 });
-            sorted.extend(order.zip(0..).map(|(order, i)| (order, lot.side, l, i)));
+        for (b, batch) in (0..).zip(&*batches) {
+            let order = batch.rows.order.iter().map(|&o| if by_packet { o } else { 0 });
+            sorted.extend(order.zip(0..).map(|(order, i)| (order, batch.side, b, i)));
         }
         sorted.sort_unstable();
         let mut rows = spare.pop().unwrap_or_else(|| like.empty());
         for chunk in sorted.chunks(BATCH) {
             picks.clear();
-            picks.extend(chunk.iter().map(|&(.., lot, i)| (lot, i)));
+            picks.extend(chunk.iter().map(|&(.., batch, i)| (batch, i)));
             rows.clear();
-            rows.pick(picks, |lot| &lots[lot as usize].rows);
+            rows.pick(picks, |batch| &batches[batch as usize].rows);
             out(&rows);
         }
         spare.push(rows);
@@ -108,14 +108,14 @@ impl Node for Union {
         self.take(side, rows);
     }
 
-    /// Puts out what has come: in the order of packets, or else of sides.
+    /// Emits what has come: in the order of packets, or else of sides.
     fn step(&mut self, by_packet: bool, next: &mut Next<'_>) {
-        if let [lot] = &self.lots[..] {
-            next.rows(&lot.rows);
-        } else if !self.lots.is_empty() {
+        if let [batch] = &self.batches[..] {
+            next.rows(&batch.rows);
+        } else if !self.batches.is_empty() {
             self.merge(by_packet, &mut |rows| next.rows(rows));
         }
-        self.spare.extend(self.lots.drain(..).map(|lot| lot.rows));
+        self.spare.extend(self.batches.drain(..).map(|batch| batch.rows));
         self.spare.truncate(SPARE_ROWS);
     }
 
@@ -128,7 +128,7 @@ impl Node for Union {
 
     fn take_over(&mut self, old: &mut dyn Node) -> bool {
         let Some(old) = known_node::<Union>(old) else { return false };
-        std::mem::swap(&mut self.lots, &mut old.lots);
+        std::mem::swap(&mut self.batches, &mut old.batches);
         self.watermark = old.watermark;
         true
     }

@@ -7,7 +7,7 @@ use crate::counters::Ledger;
 use crate::feed::Feed;
 use crate::functions::{BuildContext, Functions};
 use crate::level::machine::MachineLevel;
-use crate::level::machine::exits::Exits;
+use crate::level::machine::egress::EgressWriter;
 use crate::level::worker::{WorkerLevel, count_worker};
 use crate::limits::WORKERS_MAX;
 use crate::options::Options;
@@ -40,7 +40,7 @@ impl<'e> ActiveProgram<'e> {
         functions: &Functions,
         options: &Options,
         fixed: &[(usize, FieldSet)],
-        exits: Exits<'e>,
+        egress: EgressWriter<'e>,
     ) -> ActiveProgram<'e> {
         let mut placement = place_with(&program, fixed);
         // A run whose programs change ends when it is told to.
@@ -50,7 +50,7 @@ impl<'e> ActiveProgram<'e> {
         let with = BuildContext { functions, hash_key: options.hash_key };
         let fitted = FittedProgram::new(&program, &placement, partitionings.workers, options, with);
         let placed = fitted.placed();
-        let mut machine = MachineLevel::new(placed, exits);
+        let mut machine = MachineLevel::new(placed, egress);
         machine.keep_alive = options.changes.is_some();
         let level = |partitioning: &Partitioning| {
             let mut level = WorkerLevel::new(placed, &partitioning.pipelines);
@@ -116,13 +116,13 @@ impl<'e> ActiveProgram<'e> {
         sink: &mut dyn Sink,
     ) -> Result<Vec<Tick>, RunError> {
         let Change { program, continued, told } = change;
-        if let Err(e) = self.machine.exits.prepare(&program.outlets()) {
+        if let Err(e) = self.machine.egress.prepare(&program.outlets()) {
             told(Err(e));
             return Ok(ticks(&self.program));
         }
-        let exits = Exits::new(&program, None);
+        let egress = EgressWriter::new(&program, None);
         let fixed = self.fixed(&continued);
-        let mut new = ActiveProgram::new(program, functions, options, &fixed, exits);
+        let mut new = ActiveProgram::new(program, functions, options, &fixed, egress);
         let kept = new.resume(self, &continued);
         // What went on as a whole has nothing left.
         let is_kept = |p: usize| {

@@ -7,23 +7,23 @@ use crate::rows::{Rows, Sink};
 use weir_packet::limits::BATCH;
 use weir_plan::physical::OutputId;
 
-/// Rows held back, each lot by its output and in the order of its packets.
+/// Rows held back, each batch by its output and in the order of its packets.
 #[derive(Default)]
 pub(super) struct Pending {
-    lots: Vec<Lot>,
-    /// Memory of each output's lots that are written.
+    batches: Vec<PendingBatch>,
+    /// Memory of each output's batches that are written.
     spare: Vec<(OutputId, Rows)>,
     merge: Merge<(u64, OutputId)>,
 }
 
-struct Lot {
+struct PendingBatch {
     output: OutputId,
     rows: Rows,
     /// Rows of it that were written.
     done: usize,
 }
 
-impl Lot {
+impl PendingBatch {
     /// Where its next row belongs: by packet, then by output. `None` at its end.
     fn next(&self) -> Option<(u64, OutputId)> {
         (self.done < self.rows.len).then(|| (self.rows.order[self.done], self.output))
@@ -35,22 +35,22 @@ impl Pending {
     pub(super) fn hold(&mut self, output: OutputId, rows: &Rows) {
         let mut copy = self.memory(output, rows);
         copy.append(rows, 0..rows.len);
-        self.lots.push(Lot { output, rows: copy, done: 0 });
+        self.batches.push(PendingBatch { output, rows: copy, done: 0 });
     }
 
     /// Writes all rows in the order of their packets, in runs as long as that order allows.
     pub(super) fn write(&mut self, written: &mut Written, sink: &mut dyn Sink) {
-        for (at, lot) in self.lots.iter().enumerate() {
-            lot.next().into_iter().for_each(|next| self.merge.add(at, next));
+        for (at, batch) in self.batches.iter().enumerate() {
+            batch.next().into_iter().for_each(|next| self.merge.add(at, next));
         }
         // Runs of one output, put together.
         let mut together: Option<(OutputId, Rows)> = None;
         while let Some((at, bound)) = self.merge.next() {
-            let lot = &mut self.lots[at];
-            let (output, from) = (lot.output, lot.done);
-            lot.done += run(&lot.rows.order[from..], bound, |order| (order, output));
-            lot.next().into_iter().for_each(|next| self.merge.add(at, next));
-            let (rows, range) = (&lot.rows, from..lot.done);
+            let batch = &mut self.batches[at];
+            let (output, from) = (batch.output, batch.done);
+            batch.done += run(&batch.rows.order[from..], bound, |order| (order, output));
+            batch.next().into_iter().for_each(|next| self.merge.add(at, next));
+            let (rows, range) = (&batch.rows, from..batch.done);
             if let Some((o, so_far)) = &mut together
                 && (*o != output || so_far.len + range.len() > BATCH)
             {
@@ -69,7 +69,7 @@ impl Pending {
             written.write(sink, *output, rows);
         }
         self.spare.extend(together);
-        self.spare.extend(self.lots.drain(..).map(|lot| (lot.output, lot.rows)));
+        self.spare.extend(self.batches.drain(..).map(|batch| (batch.output, batch.rows)));
         self.spare.truncate(SPARE_ROWS);
     }
 

@@ -1,12 +1,12 @@
 //! A pipeline on the machine level, and where its rows go.
 
-use super::exits::Exits;
+use super::egress::EgressWriter;
 use super::pending::Pending;
 use super::written::Written;
 use crate::compile::Placed;
 use crate::node::{Leave, NodeInput};
 use crate::ops::groups::Groups;
-use crate::ops::operator::ExitId;
+use crate::ops::operator::ActionsId;
 use crate::pipeline::Pipeline;
 use crate::rows::{Rows, Sink};
 use weir_plan::physical::{Inlet, LevelKind, OutputId, PipelineId, Target};
@@ -26,9 +26,9 @@ pub(super) struct Pipe {
     /// The watermark of the rows that come out.
     pub(super) watermark: i64,
     /// Whether it hands out frames on this level, ...
-    has_exits: bool,
+    sends_frames: bool,
     /// ... and whether it does so on the workers.
-    has_exits_below: bool,
+    sends_frames_below: bool,
 }
 
 /// Whether rows may wait for those of other pipelines.
@@ -69,20 +69,20 @@ impl Pipe {
             incoming: Vec::new(),
             spare: Vec::new(),
             watermark: i64::MIN,
-            has_exits: pipeline.has_exits(),
-            has_exits_below: nodes.any(|node| node.sends_frames()),
+            sends_frames: pipeline.sends_frames(),
+            sends_frames_below: nodes.any(|node| node.sends_frames()),
             pipeline,
         }
     }
 
     /// Whether rows or frames of it leave the run.
     pub(super) fn leaves(&self) -> bool {
-        self.output.is_some() || self.has_exits || self.has_exits_below
+        self.output.is_some() || self.sends_frames || self.sends_frames_below
     }
 
     /// Whether no further row or frame can leave.
     pub(super) fn is_done(&self) -> bool {
-        !self.has_exits_below && self.pipeline.is_done()
+        !self.sends_frames_below && self.pipeline.is_done()
     }
 
     /// Whether rows of the workers are printed as they are, and nothing else.
@@ -124,7 +124,7 @@ pub(super) struct PipeTargets<'a, 'e> {
     pub(super) mode: Mode,
     pub(super) pending: &'a mut Pending,
     pub(super) written: &'a mut Written,
-    pub(super) exits: &'a mut Exits<'e>,
+    pub(super) egress: &'a mut EgressWriter<'e>,
     pub(super) sink: &'a mut dyn Sink,
 }
 
@@ -143,8 +143,8 @@ impl Leave for PipeTargets<'_, '_> {
         unreachable!("no level above merges groups");
     }
 
-    fn frames(&mut self, exit: ExitId, rows: &Rows) {
-        self.exits.take(exit, rows);
+    fn frames(&mut self, from: ActionsId, rows: &Rows) {
+        self.egress.take(from, rows);
     }
 }
 
@@ -160,7 +160,7 @@ impl Leave for Absorbed {
         unreachable!("windows close where the watermark moves");
     }
 
-    fn frames(&mut self, _exit: ExitId, _rows: &Rows) {
+    fn frames(&mut self, _from: ActionsId, _rows: &Rows) {
         unreachable!("frames are handed out over packets alone");
     }
 }

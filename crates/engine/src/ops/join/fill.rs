@@ -1,6 +1,6 @@
 //! The rows that a join puts out.
 
-use super::held::{Held, Lot, lot_of};
+use super::held::{Held, TimeBucket, bucket_of};
 use crate::rows::{Rows, set_cell};
 use weir_packet::limits::BATCH;
 use weir_plan::{Column, Join as Plan, Schema, Value};
@@ -36,7 +36,7 @@ impl Fill {
     pub(super) fn row(
         &mut self,
         left: &Held,
-        lot: &Lot,
+        bucket: &TimeBucket,
         row: &[u64],
         right: &Held,
         partner: Option<u64>,
@@ -46,17 +46,17 @@ impl Fill {
         let Rows { columns, arena, time, order, clock, len, .. } = &mut self.rows;
         let (ours, theirs) = columns.split_at_mut(self.left);
         for (c, column) in ours.iter_mut().enumerate() {
-            left.shape.get(row, c, &lot.texts, (column, arena), j);
+            left.layout.get(row, c, &bucket.texts, (column, arena), j);
         }
-        if left.shape.has_time(row) {
+        if left.layout.has_time(row) {
             time.word_mut()[j] = row[0];
             time.present.set(j);
         }
         match partner {
             Some(address) => {
-                let (row, lot) = (right.row(address), right.lot(lot_of(address)));
+                let (row, bucket) = (right.row(address), right.bucket(bucket_of(address)));
                 for (c, column) in theirs.iter_mut().enumerate() {
-                    right.shape.get(row, c, &lot.texts, (column, arena), j);
+                    right.layout.get(row, c, &bucket.texts, (column, arena), j);
                 }
             }
             None => {

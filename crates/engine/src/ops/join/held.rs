@@ -1,8 +1,8 @@
-//! Rows that wait, in lots: all rows of a lot are let go at the same time, and with them its
-//! memory.
+//! Rows that wait, in time buckets: all rows of a bucket are freed at the same time, and with them
+//! its memory.
 
 use crate::key::rows_at;
-use crate::limits::{POOL_MAX, SPARE_LOTS};
+use crate::limits::{POOL_MAX, SPARE_BUCKETS};
 use crate::processor::prefetch;
 use crate::rows::{Arena, Rows};
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use weir_plan::{Schema, Type};
 
 /// How a row is held: some words of its own for whoever holds it, of which the first is its time;
 /// then which of its values are there, a bit each, the lowest for its time; then the values.
-pub(super) struct Shape {
+pub(super) struct RowLayout {
     head: usize,
     cells: Vec<Cell>,
     /// Words of a row.
@@ -32,9 +32,9 @@ struct Cell {
 /// The first bit of a row that is not that of its time.
 const FIRST_BIT: usize = 1;
 
-impl Shape {
+impl RowLayout {
     /// Rows of these columns of a schema, with `head` words before them.
-    fn new(head: usize, schema: &Schema, columns: impl Iterator<Item = usize>) -> Shape {
+    fn new(head: usize, schema: &Schema, columns: impl Iterator<Item = usize>) -> RowLayout {
         let columns: Vec<usize> = columns.collect();
         let mut at = head + (columns.len() + FIRST_BIT).div_ceil(64);
         let mut cells = Vec::new();
@@ -43,7 +43,7 @@ impl Shape {
             cells.push(Cell { from, at, text: matches!(ty, Type::Str | Type::Bytes) });
             at += ty.repr().words().max(1);
         }
-        Shape { head, cells, stride: at }
+        RowLayout { head, cells, stride: at }
     }
 
     /// Where the bit of value `b` stands, the time being value 0.
@@ -166,19 +166,19 @@ pub(super) fn time(present: Bits, times: &[u64; BATCH], i: usize) -> i64 {
     if present.has(i) { times[i & (BATCH - 1)] as i64 } else { 0 }
 }
 
-/// A row that is held: its lot, then its number there.
-pub(super) fn address(lot: u32, row: usize) -> u64 {
-    u64::from(lot) << 32 | row as u64
+/// A row that is held: its bucket, then its number there.
+pub(super) fn address(bucket: u32, row: usize) -> u64 {
+    u64::from(bucket) << 32 | row as u64
 }
 
-/// The lot of a row by its address.
+/// The bucket of a row by its address.
 #[inline(always)]
-pub(super) fn lot_of(address: u64) -> u32 {
+pub(super) fn bucket_of(address: u64) -> u32 {
     (address >> 32) as u32
 }
 
-/// When the rows of a lot are complete, and when they are let go. Both grow with their times, so
-/// that lots in the order of these are in the order of time.
+/// When the rows of a bucket are complete, and when they are let go. Both grow with their times, so
+/// that buckets in the order of these are in the order of time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Due {
     /// When more than this has been reached, no further row comes.
@@ -189,9 +189,9 @@ pub(super) struct Due {
 
 /// The rows of one side.
 pub(super) struct Held {
-    pub(super) shape: Shape,
-    lots: Vec<Lot>,
-    /// Lots in use, in the order of time.
+    pub(super) layout: RowLayout,
+    buckets: Vec<TimeBucket>,
+    /// Buckets in use, in the order of time.
     due: BTreeMap<Due, u32>,
     free: Vec<u32>,
     len: usize,
@@ -202,21 +202,21 @@ pub(super) struct Held {
 
 /// Rows that are let go together.
 #[derive(Default)]
-pub(super) struct Lot {
+pub(super) struct TimeBucket {
     words: Vec<u64>,
     pub(super) texts: Arena,
 }
 
-impl Lot {
+impl TimeBucket {
     /// How many rows there are.
-    pub(super) fn len(&self, shape: &Shape) -> usize {
-        self.words.len() / shape.stride
+    pub(super) fn len(&self, layout: &RowLayout) -> usize {
+        self.words.len() / layout.stride
     }
 
     /// Its rows in the order of time, then as they came: time and number of each.
-    pub(super) fn by_time(&self, shape: &Shape, order: &mut Vec<(i64, u32)>) {
+    pub(super) fn by_time(&self, layout: &RowLayout, order: &mut Vec<(i64, u32)>) {
         order.clear();
-        order.extend((0..self.len(shape)).map(|i| (self.row(shape, i)[0] as i64, i as u32)));
+        order.extend((0..self.len(layout)).map(|i| (self.row(layout, i)[0] as i64, i as u32)));
         if !order.is_sorted() {
             order.sort_unstable();
         }
@@ -224,18 +224,18 @@ impl Lot {
 
     /// The words of a row.
     #[inline(always)]
-    pub(super) fn row(&self, shape: &Shape, row: usize) -> &[u64] {
-        &self.words[row * shape.stride..][..shape.stride]
+    pub(super) fn row(&self, layout: &RowLayout, row: usize) -> &[u64] {
+        &self.words[row * layout.stride..][..layout.stride]
     }
 }
 
 impl Held {
-    /// No rows. Of those that come these columns are held, behind `head` words.
+    /// No rows. Of those that come these columns are held, after `head` words.
     pub(super) fn new(head: usize, schema: &Schema, columns: impl Iterator<Item = usize>) -> Held {
-        let shape = Shape::new(head, schema, columns);
+        let layout = RowLayout::new(head, schema, columns);
         Held {
-            shape,
-            lots: Vec::new(),
+            layout,
+            buckets: Vec::new(),
             due: BTreeMap::new(),
             free: Vec::new(),
             len: 0,
@@ -249,89 +249,89 @@ impl Held {
         self.len
     }
 
-    /// Adds rows of a batch to the lot of `due`. Gives the lot and the number of the first; `None`
+    /// Adds rows of a batch to the bucket of `due`. Gives the bucket and the number of the first; `None`
     /// if their texts find no room.
     pub(super) fn add(&mut self, due: Due, rows: &Rows, chosen: &[u16]) -> Option<(u32, usize)> {
-        let Held { shape, lots, free, .. } = self;
-        let lot = *self.due.entry(due).or_insert_with(|| {
+        let Held { layout, buckets, free, .. } = self;
+        let bucket = *self.due.entry(due).or_insert_with(|| {
             free.pop().unwrap_or_else(|| {
-                lots.push(Lot::default());
-                lots.len() as u32 - 1
+                buckets.push(TimeBucket::default());
+                buckets.len() as u32 - 1
             })
         });
-        let Lot { words, texts } = &mut lots[lot as usize];
-        if texts.len() + shape.text_bytes(rows, chosen) > POOL_MAX {
+        let TimeBucket { words, texts } = &mut buckets[bucket as usize];
+        if texts.len() + layout.text_bytes(rows, chosen) > POOL_MAX {
             return None;
         }
         let start = words.len();
-        words.resize(start + chosen.len() * shape.stride, 0);
-        shape.write(&mut words[start..], texts, rows, chosen);
+        words.resize(start + chosen.len() * layout.stride, 0);
+        layout.write(&mut words[start..], texts, rows, chosen);
         self.len += chosen.len();
-        Some((lot, start / shape.stride))
+        Some((bucket, start / layout.stride))
     }
 
-    /// The first lot, if it is let go when `reached` is; it stays as it is until [`Held::recycle`].
+    /// The first bucket, if it is let go when `reached` is; it stays as it is until [`Held::recycle`].
     pub(super) fn next_due(&mut self, reached: Option<i64>) -> Option<u32> {
         let first = self.due.first_entry()?;
         if reached.is_some_and(|reached| first.key().gone >= reached) {
             return None;
         }
-        let lot = first.remove();
-        self.len -= self.lots[lot as usize].len(&self.shape);
-        Some(lot)
+        let bucket = first.remove();
+        self.len -= self.buckets[bucket as usize].len(&self.layout);
+        Some(bucket)
     }
 
-    /// The lots, in the order of time, that were not complete when `before` was reached and are now
+    /// The buckets, in the order of time, that were not complete when `before` was reached and are now
     /// that `reached` is.
     pub(super) fn completed(&self, before: i64, reached: Option<i64>) -> impl Iterator<Item = u32> {
         let from = Due { complete: before, gone: i64::MIN };
         let open = move |due: &Due| reached.is_some_and(|reached| due.complete >= reached);
-        self.due.range(from..).take_while(move |(due, _)| !open(due)).map(|(_, &lot)| lot)
+        self.due.range(from..).take_while(move |(due, _)| !open(due)).map(|(_, &bucket)| bucket)
     }
 
-    /// Lets the rows of a lot go.
-    pub(super) fn recycle(&mut self, lot: u32) {
-        let Lot { words, texts } = &mut self.lots[lot as usize];
+    /// Lets the rows of a bucket go.
+    pub(super) fn recycle(&mut self, bucket: u32) {
+        let TimeBucket { words, texts } = &mut self.buckets[bucket as usize];
         words.clear();
         texts.truncate(0);
-        if self.free.len() >= SPARE_LOTS {
-            self.lots[lot as usize] = Lot::default();
+        if self.free.len() >= SPARE_BUCKETS {
+            self.buckets[bucket as usize] = TimeBucket::default();
         }
-        self.free.push(lot);
+        self.free.push(bucket);
     }
 
-    /// A lot by number.
+    /// A bucket by number.
     #[inline(always)]
-    pub(super) fn lot(&self, lot: u32) -> &Lot {
-        &self.lots[lot as usize]
+    pub(super) fn bucket(&self, bucket: u32) -> &TimeBucket {
+        &self.buckets[bucket as usize]
     }
 
     /// The words of a row by its address.
     #[inline(always)]
     pub(super) fn row(&self, address: u64) -> &[u64] {
-        self.lots[lot_of(address) as usize].row(&self.shape, address as u32 as usize)
+        self.buckets[bucket_of(address) as usize].row(&self.layout, address as u32 as usize)
     }
 
     /// The same, to be written.
     #[inline(always)]
     pub(super) fn row_mut(&mut self, address: u64) -> &mut [u64] {
-        let stride = self.shape.stride;
-        let words = &mut self.lots[lot_of(address) as usize].words;
+        let stride = self.layout.stride;
+        let words = &mut self.buckets[bucket_of(address) as usize].words;
         &mut words[address as u32 as usize * stride..][..stride]
     }
 
     /// Asks for a row.
     #[inline(always)]
     pub(super) fn prefetch(&self, address: u64) {
-        if let Some(lot) = self.lots.get(lot_of(address) as usize) {
-            prefetch(&lot.words, address as u32 as usize * self.shape.stride);
+        if let Some(bucket) = self.buckets.get(bucket_of(address) as usize) {
+            prefetch(&bucket.words, address as u32 as usize * self.layout.stride);
         }
     }
 
     /// Hands out word `at` of every row.
     pub(super) fn each_word(&mut self, at: usize, f: &mut dyn FnMut(&mut u64)) {
-        for &lot in self.due.values() {
-            let rows = self.lots[lot as usize].words.chunks_exact_mut(self.shape.stride);
+        for &bucket in self.due.values() {
+            let rows = self.buckets[bucket as usize].words.chunks_exact_mut(self.layout.stride);
             rows.for_each(|row| f(&mut row[at]));
         }
     }

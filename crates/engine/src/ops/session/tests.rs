@@ -380,9 +380,9 @@ fn rows_of_sessions_that_came_out_are_used_again() {
 }
 
 /// Keys of a batch, each with how far its row is from the time of the batch.
-type Lot = (i64, Vec<(usize, i64)>);
+type StepRows = (i64, Vec<(usize, i64)>);
 
-fn lots() -> impl Strategy<Value = Vec<Lot>> {
+fn steps() -> impl Strategy<Value = Vec<StepRows>> {
     let row = (0usize..6, -40i64..40);
     proptest::collection::vec((0i64..400, proptest::collection::vec(row, 1..12)), 1..40)
 }
@@ -392,11 +392,11 @@ proptest! {
 
     #[test]
     fn any_traffic(
-        lots in lots(), gap in 1i64..900, active in proptest::option::of(1i64..2_000),
+        steps in steps(), gap in 1i64..900, active in proptest::option::of(1i64..2_000),
         rows in proptest::option::of(1u64..5), ends in proptest::option::of(0i64..9),
     ) {
         let (mut now, mut frames) = (0, Vec::new());
-        for (step, rows) in lots {
+        for (step, rows) in steps {
             now += step;
             frames.extend(rows.iter().map(|(key, off)| ((now + off) * MS, vec![0; 60 + key])));
         }

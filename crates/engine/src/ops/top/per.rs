@@ -23,7 +23,7 @@ pub struct PerKey {
 }
 
 /// The keys of one window, numbered as they come.
-pub(super) struct Groups {
+pub(super) struct TopKeys {
     table: Table,
     pool: Pool,
 }
@@ -47,9 +47,9 @@ impl PerKey {
     }
 
     /// No keys yet.
-    pub(super) fn groups(&self) -> Groups {
+    pub(super) fn keys(&self) -> TopKeys {
         let table = Table::new(self.layout.words, 0, self.max_keys, self.hash_key);
-        Groups { table, pool: Pool::default() }
+        TopKeys { table, pool: Pool::default() }
     }
 
     /// Makes sure that the keys of rows are there.
@@ -62,7 +62,7 @@ impl PerKey {
     /// for it. Returns how many there was no room for.
     pub(super) fn number(
         &mut self,
-        groups: &mut Groups,
+        keys: &mut TopKeys,
         ctx: &Ctx<'_>,
         rows: Bits,
         out: &mut [u32; BATCH],
@@ -75,10 +75,10 @@ impl PerKey {
         choose(rows, positions);
         let chosen = Chosen { set: rows, positions };
         let columns = &columns[..srcs.len()];
-        pack(layout, columns, chosen, &mut groups.pool, &ctx.regs.arena, packed);
-        groups.table.hash_keys(packed);
+        pack(layout, columns, chosen, &mut keys.pool, &ctx.regs.arena, packed);
+        keys.table.hash_keys(packed);
         let mut numbers = [NO_ROW; BATCH];
-        let refused = groups.table.lookup(packed, &[], &mut numbers);
+        let refused = keys.table.lookup(packed, &[], &mut numbers);
         for (&i, number) in positions.iter().zip(numbers) {
             out[i as usize] = number;
         }
@@ -86,13 +86,13 @@ impl PerKey {
     }
 
     /// The place of each key in the order of keys.
-    pub(super) fn ranks(&self, groups: &Groups, ranks: &mut Vec<u32>, order: &mut Vec<u32>) {
-        let n = groups.table.len() as u32;
+    pub(super) fn ranks(&self, keys: &TopKeys, ranks: &mut Vec<u32>, order: &mut Vec<u32>) {
+        let n = keys.table.len() as u32;
         order.clear();
         order.extend(0..n);
-        let key = |row: u32| groups.table.key(row);
+        let key = |row: u32| keys.table.key(row);
         order.sort_unstable_by(|&a, &b| -> Ordering {
-            self.layout.compare(key(a), &groups.pool, &self.layout, key(b), &groups.pool)
+            self.layout.compare(key(a), &keys.pool, &self.layout, key(b), &keys.pool)
         });
         ranks.clear();
         ranks.resize(n as usize, 0);
@@ -102,7 +102,7 @@ impl PerKey {
     }
 }
 
-impl Groups {
+impl TopKeys {
     /// How many keys there are.
     pub(super) fn len(&self) -> usize {
         self.table.len()

@@ -1,10 +1,10 @@
-//! Frames on their way to the outlets: an exit for each stage that hands some out.
+//! Frames on their way to the outlets, from each stage that hands some out.
 
 use crate::counters::{Ledger, Traffic};
 use crate::limits::SPARE_ROWS;
 use crate::merge::{Merge, run};
 use crate::ops::ends::outgoing::{ALL, FrameKind, address};
-use crate::ops::operator::{ExitId, Wanted};
+use crate::ops::operator::{ActionsId, Wanted};
 use crate::rows::{Arena, Rows};
 use std::io;
 use std::ops::Range;
@@ -13,21 +13,22 @@ use weir_plan::Program;
 use weir_plan::ends::{Ends, To, rendezvous_there, text_word};
 
 /// Where frames go.
-pub(crate) struct Exits<'e> {
+pub(crate) struct EgressWriter<'e> {
     egress: Option<&'e mut dyn Egress>,
     outlets: Vec<Outlet>,
     /// What each outlet took.
     traffic: Vec<Traffic>,
-    exits: Vec<Exit>,
+    /// The stages that hand out frames, by [`ActionsId`].
+    stages: Vec<Actions>,
     /// Packets that were steered to another output, since theirs was away.
     moved: u64,
     /// Scratch: by outlet, whether it is away.
     away: Vec<bool>,
-    /// Whether an outlet takes frames of several exits, which then wait for each other.
+    /// Whether an outlet takes frames of several stages, which then wait for each other.
     crossing: bool,
     waiting: Vec<Waiting>,
     merge: Merge<(u64, usize)>,
-    /// Memory of lots that were sent.
+    /// Memory of batches that were sent.
     spare: Vec<Rows>,
     /// Scratch: what goes out at once.
     frames: Vec<Sent>,
@@ -38,7 +39,7 @@ pub(crate) struct Exits<'e> {
 }
 
 /// A stage that hands packets out.
-struct Exit {
+struct Actions {
     acts: Vec<Act>,
     /// Whether it steers.
     steers: bool,
@@ -52,8 +53,8 @@ struct Act {
     words: Vec<u64>,
 }
 
-impl Exit {
-    fn new(ends: &Ends, outlets: &[Outlet]) -> Exit {
+impl Actions {
+    fn new(ends: &Ends, outlets: &[Outlet]) -> Actions {
         let number = |outlet: &Outlet| outlets.iter().position(|o| o == outlet).unwrap_or(0) as u32;
         let act = |act: &weir_plan::ends::Act| {
             let outlets = act.to.outlets();
@@ -66,7 +67,7 @@ impl Exit {
                 words: outlets.iter().map(word).collect(),
             }
         };
-        Exit {
+        Actions {
             acts: ends.acts().map(act).collect(),
             steers: ends.acts().any(|act| matches!(act.to, To::Steer { .. })),
         }
@@ -109,36 +110,37 @@ impl Exit {
     }
 }
 
-/// A lot that waits for those of other exits.
+/// A batch of frames that waits for those of other stages.
 struct Waiting {
-    exit: usize,
+    stage: usize,
     rows: Rows,
     /// Frames of it that were sent.
     done: usize,
 }
 
 impl Waiting {
-    /// Where its next frame belongs: by packet, then by exit. `None` at its end.
+    /// Where its next frame belongs: by packet, then by stage. `None` at its end.
     fn next(&self) -> Option<(u64, usize)> {
-        (self.done < self.rows.len).then(|| (self.rows.order[self.done], self.exit))
+        (self.done < self.rows.len).then(|| (self.rows.order[self.done], self.stage))
     }
 }
 
-impl<'e> Exits<'e> {
-    /// The exits of a program; without an egress, frames are only counted.
-    pub(crate) fn new(program: &Program, egress: Option<&'e mut dyn Egress>) -> Exits<'e> {
+impl<'e> EgressWriter<'e> {
+    /// The outlets of a program; without an egress, frames are only counted.
+    pub(crate) fn new(program: &Program, egress: Option<&'e mut dyn Egress>) -> EgressWriter<'e> {
         let outlets = program.outlets();
         let number = outlets.len();
-        let exits: Vec<Exit> = program.ends().map(|(.., ends)| Exit::new(ends, &outlets)).collect();
+        let stages: Vec<Actions> =
+            program.ends().map(|(.., ends)| Actions::new(ends, &outlets)).collect();
         let crossing = (0..outlets.len() as u32)
-            .any(|o| exits.iter().filter(|exit| exit.takes(o)).count() > 1);
-        Exits {
+            .any(|o| stages.iter().filter(|stage| stage.takes(o)).count() > 1);
+        EgressWriter {
             egress,
             traffic: vec![Traffic::default(); outlets.len()],
             moved: 0,
             away: Vec::new(),
             outlets,
-            exits,
+            stages,
             crossing,
             waiting: Vec::new(),
             merge: Merge::default(),
@@ -159,12 +161,12 @@ impl<'e> Exits<'e> {
     }
 
     /// Takes the egress of `old`, which counts for the last time.
-    pub(crate) fn follow(&mut self, old: &mut Exits<'e>, ledger: &mut Ledger) {
+    pub(crate) fn follow(&mut self, old: &mut EgressWriter<'e>, ledger: &mut Ledger) {
         if let Some(egress) = &mut old.egress {
             egress.settle();
         }
         old.count(ledger);
-        let old = std::mem::replace(old, Exits::new(&Program::default(), None));
+        let old = std::mem::replace(old, EgressWriter::new(&Program::default(), None));
         (self.egress, self.failed, self.error) = (old.egress, old.failed, old.error);
     }
 
@@ -191,26 +193,26 @@ impl<'e> Exits<'e> {
         Wanted { named: true, passed: egress.wants(&Outlet::Pass) }
     }
 
-    /// Takes frames of an exit. Where others of the same step may still come that belong before
-    /// them, they wait for [`Exits::step`] or [`Exits::close`].
-    pub(super) fn take(&mut self, exit: ExitId, rows: &Rows) {
-        let ExitId(exit) = exit;
+    /// Takes frames of a stage. Where others of the same step may still come that belong before
+    /// them, they wait for [`EgressWriter::step`] or [`EgressWriter::close`].
+    pub(super) fn take(&mut self, from: ActionsId, rows: &Rows) {
+        let ActionsId(stage) = from;
         if !self.crossing {
-            return self.send(exit, rows, 0..rows.len);
+            return self.send(stage, rows, 0..rows.len);
         }
         let mut copy = self.spare.pop().unwrap_or_else(|| rows.empty());
         copy.clear();
         copy.append(rows, 0..rows.len);
-        self.waiting.push(Waiting { exit, rows: copy, done: 0 });
+        self.waiting.push(Waiting { stage, rows: copy, done: 0 });
     }
 
-    /// Ends a step in which windows close or the input ends: what waits goes out, exit by exit, as
+    /// Ends a step in which windows close or the input ends: what waits goes out, stage by stage, as
     /// each stage takes all rows of such a step.
     pub(super) fn close(&mut self) {
         let mut waiting = std::mem::take(&mut self.waiting);
-        waiting.sort_by_key(|lot| lot.exit);
-        for Waiting { exit, rows, done } in &waiting {
-            self.send(*exit, rows, *done..rows.len);
+        waiting.sort_by_key(|batch| batch.stage);
+        for Waiting { stage, rows, done } in &waiting {
+            self.send(*stage, rows, *done..rows.len);
         }
         self.recycle(waiting);
     }
@@ -221,35 +223,35 @@ impl<'e> Exits<'e> {
             return;
         }
         let mut waiting = std::mem::take(&mut self.waiting);
-        for (at, lot) in waiting.iter().enumerate() {
-            lot.next().into_iter().for_each(|next| self.merge.add(at, next));
+        for (at, batch) in waiting.iter().enumerate() {
+            batch.next().into_iter().for_each(|next| self.merge.add(at, next));
         }
         while let Some((at, bound)) = self.merge.next() {
-            let lot = &mut waiting[at];
-            let (exit, from) = (lot.exit, lot.done);
-            lot.done += run(&lot.rows.order[from..], bound, |order| (order, exit));
-            lot.next().into_iter().for_each(|next| self.merge.add(at, next));
-            self.send(exit, &lot.rows, from..lot.done);
+            let batch = &mut waiting[at];
+            let (stage, from) = (batch.stage, batch.done);
+            batch.done += run(&batch.rows.order[from..], bound, |order| (order, stage));
+            batch.next().into_iter().for_each(|next| self.merge.add(at, next));
+            self.send(stage, &batch.rows, from..batch.done);
         }
         self.recycle(waiting);
     }
 
-    /// Keeps the memory of lots that were sent.
+    /// Keeps the memory of batches that were sent.
     fn recycle(&mut self, mut sent: Vec<Waiting>) {
-        self.spare.extend(sent.drain(..).map(|lot| lot.rows));
+        self.spare.extend(sent.drain(..).map(|batch| batch.rows));
         self.spare.truncate(SPARE_ROWS);
         self.waiting = sent;
     }
 
-    /// Sends some frames of an exit.
-    fn send(&mut self, exit: usize, rows: &Rows, range: Range<usize>) {
+    /// Sends some frames of a stage.
+    fn send(&mut self, stage: usize, rows: &Rows, range: Range<usize>) {
         let Some(egress) = self.egress.as_mut() else { return };
         let words = |c: usize| rows.columns[c].word();
         let (to, handles, lens, kinds) = (words(0), words(1), words(2), words(3));
         self.frames.clear();
         for i in range.clone() {
             let (act, choice) = address(to[i]);
-            let outlets = &self.exits[exit].acts[act].outlets;
+            let outlets = &self.stages[stage].acts[act].outlets;
             let chosen = match choice {
                 ALL => &outlets[..],
                 one => &outlets[one as usize..one as usize + 1],
@@ -266,13 +268,13 @@ impl<'e> Exits<'e> {
                 via,
             }));
         }
-        if self.exits[exit].steers {
+        if self.stages[stage].steers {
             let outlets = 0..self.outlets.len() as u32;
             self.away.clear();
             self.away.extend(outlets.map(|outlet| egress.is_away(outlet)));
             if self.away.contains(&true) {
-                let exit = &self.exits[exit];
-                self.moved += exit.resteer(&self.away, (rows, range), &mut self.frames);
+                let stage = &self.stages[stage];
+                self.moved += stage.resteer(&self.away, (rows, range), &mut self.frames);
             }
         }
         self.frames.iter().for_each(|f| self.traffic[f.outlet as usize].add(f.len));

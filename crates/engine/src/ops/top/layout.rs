@@ -10,7 +10,7 @@ use weir_plan::{Order, Schema, Type};
 /// then its value as unsigned words that ascend as asked for (of a text its handle); then the row's
 /// number. The rest is what is put out: event time and the cells, each as a word that says whether
 /// it is there, then its value.
-pub(super) struct Shape {
+pub(super) struct TopRowLayout {
     pub(super) by: Vec<(Val, By)>,
     pub(super) columns: Vec<Cell>,
     /// Words up to and with the row's number.
@@ -40,8 +40,12 @@ pub(super) struct Cell {
     pub(super) words: usize,
 }
 
-impl Shape {
-    pub(super) fn new(by: Vec<(Val, Type, Order)>, columns: Vec<Src>, schema: &Schema) -> Shape {
+impl TopRowLayout {
+    pub(super) fn new(
+        by: Vec<(Val, Type, Order)>,
+        columns: Vec<Src>,
+        schema: &Schema,
+    ) -> TopRowLayout {
         let by = by.into_iter().map(|(v, ty, order)| {
             (v, By { class: Class::of(&ty), descending: order == Order::Descending })
         });
@@ -53,7 +57,7 @@ impl Shape {
         });
         let columns: Vec<Cell> = columns.collect();
         let key_words = 1 + by.iter().map(|(_, b)| 1 + b.words()).sum::<usize>() + 1;
-        Shape {
+        TopRowLayout {
             words: key_words + 2 + columns.iter().map(|c| 1 + c.words).sum::<usize>(),
             key_words,
             columns,
