@@ -83,6 +83,13 @@ fn boundary(text: &str, byte: usize) -> usize {
     (0..=byte).rev().find(|i| text.is_char_boundary(*i)).unwrap_or(0)
 }
 
+/// Query text in a message: its first line, not too long.
+pub(crate) fn one_line(text: &str) -> String {
+    let line = text.lines().next().unwrap_or("").trim_end();
+    let short: String = line.chars().take(40).collect();
+    if short.len() < text.len() { format!("{short}…") } else { short }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

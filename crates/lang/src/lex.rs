@@ -5,8 +5,11 @@
 //! longest first; so `10.0.0.0/8` is never a division and `::1` never two colons.
 
 mod address;
+mod literal;
 mod number;
 mod text;
+
+use literal::{LiteralRead, word};
 
 use crate::diagnostic::{Code, Diagnostic, Span};
 use weir_plan::Value;
@@ -96,10 +99,6 @@ pub(crate) fn fault(text: &str) -> Option<Diagnostic> {
     lexed.diagnostics.into_iter().next()
 }
 
-/// What a reader of literals found: how many bytes it took, and what they say. Spans in the
-/// diagnostic are relative to the literal's first byte.
-type Read = (usize, Result<Value, Diagnostic>);
-
 struct Lexer<'a> {
     text: &'a str,
     at: usize,
@@ -158,7 +157,7 @@ impl<'a> Lexer<'a> {
         self.at += line.len();
     }
 
-    fn literal(&mut self, (len, value): Read) {
+    fn literal(&mut self, (len, value): LiteralRead) {
         let len = len.max(1);
         match value {
             Ok(value) => self.push(Kind::Literal(value), len),
@@ -267,11 +266,6 @@ fn stray_character(text: &str) -> Diagnostic {
         Some('≠') => d.help("write `!=`"),
         _ => d,
     }
-}
-
-/// The length of the letters, digits and underscores that `text` starts with.
-fn word(text: &str) -> usize {
-    text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(text.len())
 }
 
 /// The length of the name that `text` starts with, its dots included, if letters of any alphabet

@@ -54,7 +54,7 @@ impl<'t> Checker<'t> {
     /// The address that a field names.
     fn address(&mut self, field: &TreeExpr) -> Option<Address> {
         let all = || Address::ALL.into_iter().map(Address::name);
-        let text = crate::parse::one_line(field.span.of(self.text));
+        let text = crate::excerpt::one_line(field.span.of(self.text));
         if let Tree::Name(name) = field.node.unbracketed()
             && let Some(address) = Address::ALL.into_iter().find(|a| a.name() == name)
         {

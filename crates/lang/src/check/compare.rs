@@ -4,10 +4,10 @@ use super::Checker;
 use super::file::file_call;
 use super::words::{Side, a, mismatch_help, say};
 use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::excerpt::one_line;
 use crate::limits::MEMBERS_MAX;
 use crate::lower;
 use crate::names::Scope;
-use crate::parse::one_line;
 use crate::tree::{Expr as TreeExpr, ExprKind as Tree, Member as TreeMember, Set, Spanned};
 use weir_plan::{BinaryOp, Expr, Member, Type, Value};
 

@@ -11,13 +11,6 @@ use std::sync::Arc;
 use weir_plan::table::{Shared, Table};
 use weir_plan::{Expr, ExprKind, Func, Member, Type, Value};
 
-/// What was read for a query so far: each file, and each table, once.
-#[derive(Default)]
-pub(super) struct Read {
-    files: Vec<(String, Option<Rc<Vec<u8>>>)>,
-    tables: Vec<(Type, Arc<Table>)>,
-}
-
 /// The arguments of `file(…)`, if that is what an expression is.
 pub(super) fn file_call(e: &TreeExpr) -> Option<&[TreeExpr]> {
     match e.node.unbracketed() {

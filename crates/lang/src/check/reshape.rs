@@ -109,7 +109,7 @@ impl<'t> Checker<'t> {
     fn existing(&mut self, scope: &Scope, item: &Item, stage: &str) -> Vec<Taken> {
         let span = item.expr.span;
         let Tree::Name(name) = item.expr.node.unbracketed() else {
-            let text = crate::parse::one_line(span.of(self.text));
+            let text = crate::excerpt::one_line(span.of(self.text));
             let message = format!("`{stage}` takes names of columns, and `{text}` is none");
             let d = Diagnostic::new(Code::Unexpected, span, message);
             self.report(match (&item.name, stage) {

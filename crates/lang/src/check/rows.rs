@@ -3,8 +3,8 @@
 use super::words::a;
 use super::{Built, Checker};
 use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::excerpt::one_line;
 use crate::names::{EventTime, Scope};
-use crate::parse::one_line;
 use crate::suggest;
 use crate::tree::{Distinct, Expr as TreeExpr, ExprKind as Tree, Item, Sample, Top};
 use weir_packet::fields;

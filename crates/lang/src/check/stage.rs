@@ -207,7 +207,7 @@ impl<'t> Checker<'t> {
         let Tree::Name(name) = &item.expr.node else {
             if self.scalar(scope, &item.expr).is_some() {
                 let message = "this column needs a name";
-                let text = crate::parse::one_line(span.of(self.text));
+                let text = crate::excerpt::one_line(span.of(self.text));
                 let d = Diagnostic::new(Code::NeedsName, span, message);
                 self.report(d.help(format!("write `{word} NAME = {text}`")));
             }

@@ -1,12 +1,12 @@
 //! Addresses and networks, told from numbers and names by their shape: two colons or two dots.
 
-use super::{Read, word};
+use super::literal::{LiteralRead, word};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use weir_plan::Value;
 
 /// Reads the address or network that `text` starts with; `None` if it starts with neither.
-pub(super) fn read(text: &str) -> Option<Read> {
+pub(super) fn read(text: &str) -> Option<LiteralRead> {
     let run = run(text);
     let colons = run.bytes().filter(|b| *b == b':').count();
     let dots = run.bytes().filter(|b| *b == b'.').count();

@@ -1,6 +1,6 @@
 //! Numbers: integers with their suffixes, floats, durations.
 
-use super::{Read, word};
+use super::literal::{LiteralRead, word};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use weir_packet::time;
 use weir_plan::Value;
@@ -32,7 +32,7 @@ const UNITS: &[(&str, f64)] = &[
 ];
 
 /// Reads the number that `text` starts with. The first character is a digit.
-pub(super) fn read(text: &str) -> Read {
+pub(super) fn read(text: &str) -> LiteralRead {
     for (prefix, radix, what) in [("0x", 16, "hexadecimal"), ("0b", 2, "binary")] {
         if let Some(rest) = text.strip_prefix(prefix) {
             let len = 2 + word(rest);

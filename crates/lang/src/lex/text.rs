@@ -1,12 +1,12 @@
 //! Strings, bytes and times.
 
-use super::{Read, word};
+use super::literal::{LiteralRead, word};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use weir_packet::time::parse_rfc3339;
 use weir_plan::Value;
 
 /// Reads the string that `text` starts with, from its quote.
-pub(super) fn string(text: &str) -> Read {
+pub(super) fn string(text: &str) -> LiteralRead {
     let (len, read) = quoted(text, 0);
     let value = read.and_then(|parts| {
         let mut out = String::new();
@@ -27,7 +27,7 @@ pub(super) fn string(text: &str) -> Read {
 }
 
 /// Reads the bytes that `text` starts with, from the `b` before the quote.
-pub(super) fn bytes(text: &str) -> Read {
+pub(super) fn bytes(text: &str) -> LiteralRead {
     let (len, read) = quoted(text, 1);
     let value = read.map(|parts| {
         let mut out = Vec::new();
@@ -129,7 +129,7 @@ pub(super) fn is_bare_time(text: &str) -> bool {
 }
 
 /// Refuses such a time.
-pub(super) fn bare_time(text: &str) -> Read {
+pub(super) fn bare_time(text: &str) -> LiteralRead {
     let end = text.find(|c: char| !c.is_ascii_alphanumeric() && !":-+.".contains(c));
     let whole = text[..end.unwrap_or(text.len())].trim_end_matches('.');
     let message = format!("the time `{whole}` lacks its `@`");
@@ -138,7 +138,7 @@ pub(super) fn bare_time(text: &str) -> Read {
 }
 
 /// Reads the time that `text` starts with, from its `@`. The next character is a digit.
-pub(super) fn time(text: &str) -> Read {
+pub(super) fn time(text: &str) -> LiteralRead {
     let body = &text[1..];
     let mut len = span_of(body, |c| c.is_ascii_digit() || c == '-').min(10);
     if body[len..].starts_with(['T', 't']) {

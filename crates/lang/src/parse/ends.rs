@@ -1,13 +1,10 @@
 //! What is done with packets: ends, and the arms of `branch`.
 
-use super::{Parser, STAGES};
+use super::Parser;
+use super::words::{ACTS, STAGES};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::suggest;
 use crate::tree::{Act, BranchArm, Expr, Spanned, Stage};
-
-/// Stages that do something with packets; they stand in arms, too.
-pub(super) const ACTS: &[&str] =
-    &["pass", "drop", "forward", "broadcast", "steer", "mirror", "trim", "tag", "anonymize"];
 
 impl Parser<'_> {
     /// What is done with a packet, at its word.
@@ -154,7 +151,7 @@ impl Parser<'_> {
     }
 
     fn open_arm(&mut self, act: Span) {
-        let text = super::one_line(act.of(self.text));
+        let text = crate::excerpt::one_line(act.of(self.text));
         let message = "this arm does not say where its packets go";
         let d = Diagnostic::new(Code::Unexpected, act, message);
         self.report(d.help(format!(

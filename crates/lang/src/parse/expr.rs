@@ -2,11 +2,12 @@
 //! `in`, which do not chain; `|` (in brackets); `^`; `&`; `<<` `>>`; `+` `-`; `*` `/` `%`; and the
 //! prefixes `-` `~`.
 
-use super::{Parser, RESERVED};
+use super::Parser;
+use super::words::RESERVED;
 use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::excerpt::one_line;
 use crate::lex::Kind;
 use crate::limits::NESTING_MAX;
-use crate::parse::one_line;
 use crate::tree::{Arm, Expr, ExprKind, Member, Name, Set, Spanned};
 use weir_plan::{BinaryOp, UnaryOp};
 

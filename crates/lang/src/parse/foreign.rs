@@ -4,8 +4,8 @@
 use super::Parser;
 use super::expr::{AND, Infix, OPERAND, OR};
 use crate::diagnostic::{Code, Diagnostic};
+use crate::excerpt::one_line;
 use crate::lex::Kind;
-use crate::parse::one_line;
 use crate::tree::{Expr, ExprKind};
 use weir_packet::fields::{self, FieldType};
 use weir_plan::BinaryOp;

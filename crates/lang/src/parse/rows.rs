@@ -1,8 +1,9 @@
 //! Stages that choose rows and take them apart: `top`, `distinct`, `sample`, `each`.
 
+use super::Parser;
 use super::expr::{OPERAND, PREFIX};
-use super::{Parser, one_line};
 use crate::diagnostic::{Code, Diagnostic};
+use crate::excerpt::one_line;
 use crate::tree::{Capture, Distinct, Expr, ExprKind, Sample, SortKey, Stage, Top};
 
 impl Parser<'_> {

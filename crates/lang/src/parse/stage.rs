@@ -1,8 +1,9 @@
 //! Stages.
 
-use super::ends::ACTS;
-use super::{Parser, RESERVED, STAGES, UNSUPPORTED};
+use super::Parser;
+use super::words::{ACTS, RESERVED, STAGES, UNSUPPORTED};
 use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::excerpt::one_line;
 use crate::lex::Kind;
 use crate::suggest;
 use crate::tree::{AggItem, Fill, Item, Scan, Sessions, Spanned, Stage, Summarize};
@@ -270,11 +271,4 @@ impl<'a> Parser<'a> {
         let update = self.expr()?;
         Some(Stage::Scan(Scan { states, keys, idle, max, update }))
     }
-}
-
-/// Query text in a message: its first line, not too long.
-pub(crate) fn one_line(text: &str) -> String {
-    let line = text.lines().next().unwrap_or("").trim_end();
-    let short: String = line.chars().take(40).collect();
-    if short.len() < text.len() { format!("{short}…") } else { short }
 }

@@ -1,7 +1,7 @@
 //! Statements, and the pipelines in them.
 
-use super::ends::ACTS;
-use super::{CLAUSES, Parser, RESERVED, STAGES, UNSUPPORTED};
+use super::Parser;
+use super::words::{ACTS, CLAUSES, RESERVED, STAGES, UNSUPPORTED};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::lex::Kind;
 use crate::suggest;

@@ -431,7 +431,8 @@ mod tests {
         check("gtp that alone knows", gtp.payload(&[0x30, 255, 0, len, 0, 0, 0, 1]));
     }
 
-    /// A datagram may have a port of GTP and carry something else, which says nothing of its length.
+    /// A datagram may have a port of GTP and carry something else, which says nothing of its
+    /// length.
     #[test]
     fn what_is_not_gtp_ends_where_its_own_headers_do() {
         let inner = Frame::ethernet().ipv4(A, B).udp(1, 2).payload(b"abc").bytes();

@@ -1,0 +1,81 @@
+//! The checker: what it knows of a query, and how it reports.
+
+use crate::diagnostic::{Diagnostic, Note, Span};
+use crate::files::Files;
+use crate::limits::DIAGNOSTICS_MAX;
+use crate::names::{Definitions, Scope};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use weir_plan::table::Table;
+use weir_plan::{Input, Signatures, Type};
+
+/// What is known of a query while it is checked.
+pub(super) struct Checker<'t> {
+    pub(super) text: &'t str,
+    pub(super) signatures: &'t Signatures,
+    pub(super) files: Option<&'t dyn Files>,
+    /// What was read of them.
+    pub(super) read: ReadFiles,
+    pub(super) definitions: Definitions<'t>,
+    /// The lets that are not defined yet, and where they are.
+    pub(super) below: BTreeMap<&'t str, Span>,
+    pub(super) built: Vec<Built>,
+    pub(super) diagnostics: Vec<Diagnostic>,
+    /// Nodes visited of the expression being checked, lets expanded.
+    pub(super) nodes: usize,
+    /// Members of the sets visited so far, of the whole query, lets expanded.
+    pub(super) members: usize,
+    /// Nesting of the node being checked.
+    pub(super) nesting: usize,
+    /// Where the first `anonymize` stands that was checked so far.
+    pub(super) anonymizes: Option<Span>,
+    /// The name and place of the let being expanded, seen from outside.
+    pub(super) alias: Option<(&'t str, Span)>,
+}
+
+/// A pipeline, checked.
+pub(super) struct Built {
+    pub(super) name: Option<String>,
+    pub(super) input: Input,
+    pub(super) stages: Vec<weir_plan::Stage>,
+    /// What a further stage would see.
+    pub(super) scope: Scope,
+    /// Whether another pipeline starts from it.
+    pub(super) read: bool,
+    /// Whether another pipeline takes its rows, rather than its packets and stages.
+    pub(super) rows_read: bool,
+    /// Where it says `print`.
+    pub(super) print: Option<Span>,
+    /// Behind which stage there are no rows, since all packets went out.
+    pub(super) end: Option<(Span, &'static str)>,
+    /// The last `trim` or `tag` that nothing went out behind.
+    pub(super) idle_edit: Option<Span>,
+}
+
+/// What was read for a query so far: each file, and each table, once.
+#[derive(Default)]
+pub(super) struct ReadFiles {
+    pub(super) files: Vec<(String, Option<Rc<Vec<u8>>>)>,
+    pub(super) tables: Vec<(Type, Arc<Table>)>,
+}
+
+impl<'t> Checker<'t> {
+    /// Reports a diagnostic. One from within a let is moved to where the let is used: there it is
+    /// wrong, since by itself it was fine.
+    pub(super) fn report(&mut self, mut d: Diagnostic) {
+        if let Some((name, span)) = self.alias {
+            if !d.is_error() {
+                return;
+            }
+            let inner = std::mem::replace(&mut d.span, span);
+            d.label = format!("through `{name}`");
+            d.notes.insert(0, Note { span: Some(inner), text: "here".into() });
+        }
+        // Warnings leave room for as many errors: one that is left out would not stop the query.
+        let alike = self.diagnostics.iter().filter(|other| other.is_error() == d.is_error());
+        if alike.count() < DIAGNOSTICS_MAX {
+            self.diagnostics.push(d);
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! A query: its statements, and its pipelines.
+
+use super::checker::{Built, Checker, ReadFiles};
+use super::{ends, stage};
+use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::names::{Definitions, Meaning, Scope};
+use crate::query::Options;
+use crate::suggest;
+use crate::tree::{Expr, ExprKind, LetBody, Name, Pipeline, Stage, Statement, Tree};
+use std::collections::BTreeMap;
+use weir_packet::fields;
+use weir_plan::limits::{OUTPUTS_MAX, PIPELINES_MAX, STAGES_MAX};
+use weir_plan::{Input, Program};
+
+/// Checks a query and builds its program. The program means something only if no diagnostic is an
+/// error.
+pub(crate) fn check<'t>(
+    tree: &'t Tree,
+    text: &'t str,
+    options: &Options<'t>,
+) -> (Program, Vec<Diagnostic>) {
+    let mut checker = Checker {
+        text,
+        signatures: options.signatures,
+        files: options.files,
+        read: ReadFiles::default(),
+        definitions: Definitions::default(),
+        below: names_of_lets(tree),
+        built: Vec::new(),
+        diagnostics: Vec::new(),
+        nodes: 0,
+        members: 0,
+        nesting: 0,
+        anonymizes: None,
+        alias: None,
+    };
+    checker.unknown_params(tree, options);
+    for statement in &tree.statements {
+        checker.statement(&statement.node, options);
+    }
+    let program = checker.finish();
+    (program, checker.diagnostics)
+}
+
+/// How rows are kept where an end of this word takes the packets.
+fn go_on(word: &str) -> &'static str {
+    match word {
+        "branch" => "let rows of an arm go on: `-> pass | next`",
+        "forward" => "`mirror` sends a copy, and its rows go on",
+        _ => "put the packets in a `let`, and start a pipeline for each use of them",
+    }
+}
+
+fn names_of_lets(tree: &Tree) -> BTreeMap<&str, Span> {
+    let lets = tree.statements.iter().filter_map(|s| match &s.node {
+        Statement::Let { name, .. } => Some((name.node.as_str(), name.span)),
+        _ => None,
+    });
+    lets.collect()
+}
+
+impl<'t> Checker<'t> {
+    fn statement(&mut self, statement: &'t Statement, options: &Options<'_>) {
+        match statement {
+            Statement::Broken(name) => {
+                self.below.remove(name.node.as_str());
+                self.define(name, Meaning::Unknown);
+            }
+            Statement::Param { name, ty, default } => self.param(name, ty, default, options),
+            Statement::Let { name, body } => {
+                self.below.remove(name.node.as_str());
+                self.let_statement(name, body);
+            }
+            Statement::Pipeline(pipeline) => {
+                self.pipeline(pipeline, None);
+            }
+        }
+    }
+
+    pub(super) fn define(&mut self, name: &'t Name, meaning: Meaning<'t>) {
+        let word = name.node.as_str();
+        let taken = if fields::by_name(word).is_some() {
+            Some(format!("`{word}` is already a packet field"))
+        } else if fields::key_by_name(word).is_some() {
+            Some(format!("`{word}` is already a key of packets"))
+        } else {
+            None
+        };
+        if let Some(message) = taken {
+            let d = Diagnostic::new(Code::TakenName, name.span, message);
+            self.report(d.help(format!("choose another name, such as `my_{word}`")));
+            // What uses the name is not looked into.
+            let _ = self.definitions.define(word, name.span, Meaning::Unknown);
+        } else if let Err(earlier) = self.definitions.define(word, name.span, meaning) {
+            let message = format!("`{word}` is defined twice");
+            let d = Diagnostic::new(Code::TakenName, name.span, message);
+            self.report(d.note_at(earlier, "first here"));
+        }
+    }
+
+    fn let_statement(&mut self, name: &'t Name, body: &'t LetBody) {
+        let pipeline = match body {
+            LetBody::Pipeline(pipeline) => Some(self.pipeline(pipeline, Some(&name.node))),
+            LetBody::Expr(Expr { node: ExprKind::Name(word), span }) => {
+                match self.definitions.find(word).map(|d| &d.meaning) {
+                    Some(Meaning::Pipeline(_)) => {
+                        let source = Name::new(word.clone(), *span);
+                        let same = Pipeline { source, stages: Vec::new() };
+                        Some(self.pipeline(&same, Some(&name.node)))
+                    }
+                    _ => None,
+                }
+            }
+            LetBody::Expr(_) => None,
+        };
+        let meaning = match (pipeline, body) {
+            (Some(number), _) => Meaning::Pipeline(number),
+            (None, LetBody::Expr(expr)) => {
+                let sound = self.root(&Scope::packets(), expr).is_some();
+                Meaning::Alias { expr, sound }
+            }
+            (None, LetBody::Pipeline(_)) => unreachable!("a pipeline has a number"),
+        };
+        self.define(name, meaning);
+    }
+}
+
+/// Pipelines.
+impl<'t> Checker<'t> {
+    /// Checks a pipeline and gives its number.
+    fn pipeline(&mut self, pipeline: &Pipeline, name: Option<&str>) -> usize {
+        let (input, stages, scope) = self.source(&pipeline.source);
+        let mut built = Built {
+            name: name.map(str::to_owned),
+            input,
+            stages,
+            scope,
+            read: false,
+            rows_read: false,
+            print: None,
+            end: None,
+            idle_edit: None,
+        };
+        for stage in &pipeline.stages {
+            if let Some(print) = built.print {
+                let capture = matches!(built.stages.last(), Some(weir_plan::Stage::Capture(_)));
+                let word = if capture { "capture" } else { "print" };
+                let message = format!("no stage follows `{word}`");
+                let d = Diagnostic::new(Code::AfterPrint, stage.span, message);
+                self.report(d.note_at(print, "the pipeline ends here"));
+                break;
+            }
+            if let Some((end, word)) = built.end {
+                let message = format!("no rows are left behind `{word}`");
+                let d = Diagnostic::new(Code::AfterEnd, stage.span, message);
+                self.report(d.note_at(end, "all packets leave here").help(go_on(word)));
+                break;
+            }
+            if let Stage::Print | Stage::Capture(_) = stage.node {
+                built.print = Some(stage.span);
+            }
+            self.stage(&mut built, stage);
+            if built.stages.len() > STAGES_MAX {
+                let message = format!("a pipeline has at most {STAGES_MAX} stages");
+                self.report(Diagnostic::new(Code::TooLarge, stage.span, message));
+                break;
+            }
+        }
+        self.built.push(built);
+        self.built.len() - 1
+    }
+
+    /// Where the rows of a pipeline come from, and what is done to them already.
+    fn source(&mut self, source: &Name) -> (Input, Vec<weir_plan::Stage>, Scope) {
+        let word = source.node.as_str();
+        if word == "packets" {
+            return (Input::Packets, Vec::new(), Scope::packets());
+        }
+        match self.definitions.find(word).map(|d| (&d.meaning, d.span)) {
+            Some((Meaning::Pipeline(number), _)) => {
+                let number = *number;
+                let built = &mut self.built[number];
+                built.read = true;
+                let (scope, end) = (built.scope.clone(), built.end);
+                if let Some((end, last)) = end {
+                    let message = format!("no rows come out of `{word}`");
+                    let d = Diagnostic::new(Code::AfterEnd, source.span, message);
+                    self.report(d.note_at(end, "all packets leave here").help(go_on(last)));
+                    return (Input::Packets, Vec::new(), Scope::unknown());
+                }
+                let built = &mut self.built[number];
+                if scope.packets {
+                    // Packets are handed on as packets, with all their fields: the stages are
+                    // taken over.
+                    return (built.input, ends::without_ends(&built.stages), scope);
+                }
+                built.rows_read = true;
+                (Input::Pipeline(number), Vec::new(), scope)
+            }
+            Some((Meaning::Unknown, _)) => (Input::Packets, Vec::new(), Scope::unknown()),
+            Some((_, defined)) => {
+                let message = format!("`{word}` is a value; a pipeline starts with rows");
+                let d = Diagnostic::new(Code::NotAValue, source.span, message);
+                self.report(d.note_at(defined, "defined here"));
+                (Input::Packets, Vec::new(), Scope::unknown())
+            }
+            None => {
+                self.unknown_source(source);
+                (Input::Packets, Vec::new(), Scope::unknown())
+            }
+        }
+    }
+
+    pub(super) fn unknown_source(&mut self, source: &Name) {
+        let word = source.node.as_str();
+        if let Some(below) = self.below.get(word) {
+            let message = format!("`{word}` is defined only further down");
+            let d = Diagnostic::new(Code::NotYetDefined, source.span, message);
+            self.report(d.note_at(*below, "move this up"));
+            return;
+        }
+        let message = format!("no pipeline is called `{word}`");
+        let d = Diagnostic::new(Code::UnknownPipeline, source.span, message);
+        let known = self.definitions.iter().filter_map(|(name, d)| match d.meaning {
+            Meaning::Pipeline(_) => Some(name),
+            _ => None,
+        });
+        let near = suggest::did_you_mean(word, known.chain(["packets"]));
+        let field = fields::by_name(word).is_some();
+        self.report(match (near, field) {
+            (Some(help), _) => d.help(help),
+            (None, true) => {
+                d.help("to go on with the line above, put an operator such as `and` before it")
+            }
+            (None, false) => {
+                d.help("a pipeline starts with `packets`, or with the name of a `let`")
+            }
+        });
+    }
+
+    /// The program of what was built, once all statements are checked.
+    fn finish(&mut self) -> Program {
+        if self.diagnostics.iter().any(Diagnostic::is_error) {
+            return Program::default();
+        }
+        let mut program = Program::default();
+        let mut numbers = Vec::new();
+        for built in std::mem::take(&mut self.built) {
+            numbers.push(program.pipelines.len());
+            let ended = built.end.is_some();
+            let printed = (!built.read || built.print.is_some()) && !ended;
+            if let Some(span) = built.idle_edit.filter(|_| !built.read) {
+                let message = "nothing goes out behind this, so it changes no frame";
+                let d = Diagnostic::new(Code::Unused, span, message);
+                self.report(d.help("send packets on behind it, such as `| forward \"x.pcap\"`"));
+            }
+            if printed || built.rows_read || ends::until_last_end(&built.stages) > 0 {
+                program.pipelines.push(stage::finish(built, printed, &numbers));
+            }
+        }
+        let end = self.text.trim_end().len();
+        if program.pipelines.is_empty() {
+            let d =
+                Diagnostic::new(Code::NoPipeline, Span::new(end, end), "the query asks nothing");
+            self.report(
+                d.help("write a pipeline, such as `packets | summarize count() by ip.src`"),
+            );
+        } else if program.pipelines.len() > PIPELINES_MAX {
+            let message = format!("a query has at most {PIPELINES_MAX} pipelines");
+            self.report(Diagnostic::new(Code::TooLarge, Span::new(end, end), message));
+        } else if program.outlets().len() > OUTPUTS_MAX {
+            let message = format!("a query has at most {OUTPUTS_MAX} outputs for packets");
+            self.report(Diagnostic::new(Code::TooLarge, Span::new(end, end), message));
+        } else {
+            self.unused();
+        }
+        program
+    }
+
+    fn unused(&mut self) {
+        let unused: Vec<Diagnostic> = self
+            .definitions
+            .iter()
+            .filter(|(_, d)| !d.used)
+            .filter_map(|(name, d)| {
+                let kind = match d.meaning {
+                    Meaning::Param(_) => "param",
+                    Meaning::Alias { .. } => "let",
+                    Meaning::Pipeline(_) | Meaning::Unknown => return None,
+                };
+                let message = format!("the {kind} `{name}` is never used");
+                Some(Diagnostic::new(Code::Unused, d.span, message))
+            })
+            .collect();
+        unused.into_iter().for_each(|d| self.report(d));
+    }
+}
