@@ -58,12 +58,26 @@
 //! Only those that a program states are kept, of all rows together. A full `scan` or `distinct`
 //! gives up the key whose latest row has the earliest time, judged as its idle time is, and of
 //! several the one whose row came first; a key that is idle already does not count as evicted.
+//!
+//! # What it shares with the engine
+//!
+//! No arithmetic: each aggregate, hash and cipher is stated here once more, in the plainest way.
+//! What it shares is compared by other means, or is no computation:
+//!
+//! - the readers of fields of `packet`, which tests compare with tshark, and its
+//!   [rewriting](weir_packet::rewrite) of addresses, tested against frames that are made with the other names;
+//! - what `plan` says a stage means: when sessions end and joins are due, the hashes of `sample` and
+//!   `steer` that are part of the language, special-purpose addresses. Tests there compare these
+//!   with published values;
+//! - [registered functions](crate::functions), named limits, and the types of results.
 
 mod aggregate;
 mod call;
 mod clock;
 mod community;
+mod context;
 mod crypto_pan;
+mod decode;
 mod done;
 mod ends;
 mod eval;
@@ -71,36 +85,30 @@ mod join;
 mod losses;
 mod paper;
 mod quantile;
+mod row;
 mod rows;
 mod scan;
 mod session;
 mod sketch;
 mod spread;
+mod steps;
 mod summarize;
+mod top;
+mod value;
 
 pub use clock::TimeRules;
 
-use crate::counters::{Ends, Ledger, Shares};
+use crate::counters::{Ledger, Shares};
 use crate::egress::Frame;
 use crate::functions::Functions;
-use clock::Clock;
-use ends::Packet;
-use eval::{Eval, of_type};
-use losses::Losses;
-use rows::top_of_keys;
-use session::Sessions;
-use std::cmp::Ordering;
-use std::collections::{BTreeMap, BTreeSet};
-use std::rc::Rc;
-use summarize::Groups;
-use weir_packet::bits::Bits;
-use weir_packet::column::Column;
-use weir_packet::fields::{FieldId, FieldType};
-use weir_packet::read::{read_field, read_field_text};
+use clock::PlainClock;
+use decode::Decoder;
+#[cfg(test)]
+use eval::Eval;
+use row::Mark;
+use steps::ModelSteps;
 use weir_packet::source::{FrameBatch, Source, SourceError};
-use weir_packet::walk::{self, Layers};
-use weir_plan::physical::fields_read;
-use weir_plan::{Input, Order, Per, Pipeline, Program, SortKey, Stage, Value, Window};
+use weir_plan::{Program, Value};
 
 /// What a run gives.
 #[derive(Debug)]
@@ -147,11 +155,11 @@ fn run_until(
     functions: &Functions,
     source: &mut dyn Source,
     time: &TimeRules,
-    is_done: fn(&Steps<'_>) -> bool,
+    is_done: fn(&ModelSteps<'_>) -> bool,
 ) -> Answer {
-    let mut clock = Clock::new(*time);
+    let mut clock = PlainClock::new(*time);
     let mut decoder = Decoder::new(program);
-    let mut steps = Steps::new(program, functions);
+    let mut steps = ModelSteps::new(program, functions);
     let mut batch = FrameBatch::new();
     let mut processed = 0;
     let error = loop {
@@ -163,10 +171,10 @@ fn run_until(
             Ok(false) => break None,
             Err(e) => break Some(e),
         }
-        steps.losses.lost(batch.gap(), clock.watermark());
+        steps.context.losses.lost(batch.gap(), clock.watermark());
         for i in 0..batch.len() {
             let watermark = clock.observe(batch.ts()[i]);
-            steps.losses.came(batch.ts()[i], watermark);
+            steps.context.losses.came(batch.ts()[i], watermark);
             let watermark = Mark::At(watermark);
             steps.step(None, watermark);
             steps.step(Some(decoder.row(&batch, i)), watermark);
@@ -187,309 +195,17 @@ fn run_until(
         cut: decoder.layers.cut,
         malformed: decoder.layers.malformed,
         wild: clock.wild,
-        late: steps.late,
-        evicted: steps.evicted,
-        undefined: steps.eval.undefined,
-        unfilled: steps.unfilled,
+        late: steps.context.late,
+        evicted: steps.context.evicted,
+        undefined: steps.context.eval.undefined,
+        unfilled: steps.context.unfilled,
         rows: steps.out.len() as u64,
         refused: 0,
         unwritten: 0,
-        ends: steps.ends,
+        ends: steps.outgoing.ends,
         shares: Shares::default(),
     };
-    Answer { rows: steps.out, frames: steps.frames, ledger, error }
-}
-
-/// Decodes frames one by one: all fields of the catalogue, and what else a program asks for.
-struct Decoder {
-    one: FrameBatch,
-    layers: Layers,
-    columns: Vec<(FieldId, Column)>,
-}
-
-impl Decoder {
-    fn new(program: &Program) -> Decoder {
-        let asked = program.pipelines.iter().flat_map(|p| fields_read(&p.stages));
-        let bytes: BTreeSet<FieldId> = asked.filter(|id| id.bytes().is_some()).collect();
-        let column = |id: FieldId| (id, Column::new(id.info().ty.repr()));
-        Decoder {
-            one: FrameBatch::new(),
-            layers: Layers::new(),
-            columns: FieldId::all().chain(bytes).map(column).collect(),
-        }
-    }
-
-    /// The row of frame `i` of `batch`.
-    fn row(&mut self, batch: &FrameBatch, i: usize) -> Row {
-        let (chunk, base) = batch.chunk();
-        self.one.restart(chunk, base, batch.link);
-        self.one.extend_from(batch, &[i as u16], 0);
-        walk::classify(&self.one, &mut self.layers);
-        let fields = self.columns.iter_mut().map(|(id, column)| {
-            let (one, ty, mut text) = (Bits::first(1), id.info().ty, Vec::new());
-            if ty.is_text() {
-                let put = |bytes: &[u8]| {
-                    text = bytes.to_vec();
-                    0
-                };
-                read_field_text(*id, &self.one, &self.layers, one, column, put);
-            } else {
-                read_field(*id, &self.one, &self.layers, one, column);
-            }
-            let value = match (column.present.has(0), ty) {
-                (false, _) => Value::Absent,
-                (true, FieldType::Str) => Value::Str(String::from_utf8_lossy(&text).into()),
-                (true, FieldType::Bytes) => Value::Bytes(text.into()),
-                (true, ty) => of_type(&ty.into(), column.raw(0)),
-            };
-            (*id, value)
-        });
-        let parts = rows::parts(&self.one, &self.layers);
-        let packet = Packet::new(fields.collect(), parts, batch, i);
-        Row { ts: Some(batch.ts()[i]), packet: Some(packet), cells: Vec::new() }
-    }
-}
-
-/// A row between stages.
-#[derive(Clone, Debug)]
-struct Row {
-    /// Event time.
-    ts: Option<i64>,
-    /// The packet, while the row still is one.
-    packet: Option<Rc<Packet>>,
-    cells: Vec<Value>,
-}
-
-/// What a step says of time.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Mark {
-    /// No row before this time is on its way.
-    At(i64),
-    /// No row at all.
-    End,
-}
-
-/// What a stage remembers.
-enum State {
-    Nothing,
-    /// `summarize`; and the watermark.
-    Groups(Box<Groups>, Mark),
-    /// `summarize` of sessions.
-    Sessions(Sessions),
-    /// `scan` and `distinct`, by key; and the watermark.
-    Keys(BTreeMap<Vec<Value>, Memory>, Mark),
-    /// `top`: rows with what they are sorted by, in the order they came.
-    Held(Vec<(Vec<Value>, Row)>),
-    /// `limit`: rows passed. `sample`: rows that came.
-    Passed(u64),
-    /// `join`: rows of both sides.
-    Sides(join::Held),
-}
-
-/// What a `scan` remembers of a key.
-struct Memory {
-    states: Vec<Value>,
-    /// When its rows came: the largest time so far, see `Steps::scan`.
-    last: Option<i64>,
-    /// Larger for the key that had a row later.
-    turn: u64,
-}
-
-impl State {
-    fn new(stage: &Stage) -> State {
-        match stage {
-            Stage::Summarize(s) if matches!(s.window, Window::Session(_)) => {
-                State::Sessions(Sessions::new())
-            }
-            Stage::Summarize(s) => State::Groups(Box::new(Groups::new(s)), Mark::At(i64::MIN)),
-            Stage::Scan(_) | Stage::Distinct(_) => State::Keys(BTreeMap::new(), Mark::At(i64::MIN)),
-            Stage::Top { .. } => State::Held(Vec::new()),
-            Stage::Limit(_) | Stage::Sample(_) => State::Passed(0),
-            Stage::Join(_) => State::Sides(join::Held::new()),
-            Stage::Where(_) | Stage::Extend { .. } => State::Nothing,
-            Stage::Project { .. } | Stage::Reshape { .. } => State::Nothing,
-            Stage::Each(_) | Stage::Union(_) | Stage::Ends(_) => State::Nothing,
-            Stage::Capture(_) => State::Nothing,
-        }
-    }
-}
-
-/// The whole program: what it remembers, and what came out.
-struct Steps<'a> {
-    program: &'a Program,
-    eval: Eval<'a>,
-    losses: Losses,
-    states: Vec<Vec<State>>,
-    turn: u64,
-    late: u64,
-    evicted: u64,
-    unfilled: u64,
-    out: Vec<(usize, Vec<Value>)>,
-    frames: Vec<Frame>,
-    ends: Ends,
-}
-
-impl<'a> Steps<'a> {
-    fn new(program: &'a Program, functions: &'a Functions) -> Steps<'a> {
-        let states = |p: &Pipeline| p.stages.iter().map(State::new).collect();
-        Steps {
-            program,
-            eval: Eval::new(functions),
-            losses: Losses::default(),
-            states: program.pipelines.iter().map(states).collect(),
-            turn: 0,
-            late: 0,
-            evicted: 0,
-            unfilled: 0,
-            out: Vec::new(),
-            frames: Vec::new(),
-            ends: Ends::of(program),
-        }
-    }
-
-    /// One step of the module's second section.
-    fn step(&mut self, packet: Option<Row>, mark: Mark) {
-        let mut left: Vec<(Vec<Row>, Mark)> = Vec::new();
-        let mut output = 0;
-        for (p, pipeline) in self.program.pipelines.iter().enumerate() {
-            let (mut rows, mut mark) = match pipeline.input {
-                Input::Packets => (packet.iter().cloned().collect(), mark),
-                Input::Pipeline(n) => left[n].clone(),
-            };
-            let mut states = std::mem::take(&mut self.states[p]);
-            for (stage, state) in pipeline.stages.iter().zip(&mut states) {
-                (rows, mark) = match (stage, state) {
-                    (Stage::Join(j), State::Sides(held)) => {
-                        let out = held.step(j, (rows, mark), left[j.right].clone());
-                        let (late, evicted) = held.counts();
-                        self.late += late;
-                        self.evicted += evicted;
-                        out
-                    }
-                    (Stage::Union(u), _) => {
-                        let others = u.others.iter().map(|&p| left[p].clone());
-                        join::union(u, [(rows, mark)].into_iter().chain(others).collect())
-                    }
-                    (stage, state) => self.stage(stage, state, rows, mark),
-                };
-            }
-            self.states[p] = states;
-            if pipeline.printed {
-                self.out.extend(rows.iter().map(|row| (output, row.cells.clone())));
-                output += 1;
-            }
-            left.push((rows, mark));
-        }
-    }
-
-    /// Takes a step's rows and watermark through one stage.
-    fn stage(
-        &mut self,
-        stage: &Stage,
-        state: &mut State,
-        mut rows: Vec<Row>,
-        mark: Mark,
-    ) -> (Vec<Row>, Mark) {
-        match (stage, state) {
-            (Stage::Where(cond), _) => rows.retain(|row| self.eval.holds(cond, row, &[])),
-            (Stage::Extend { columns }, _) => {
-                for row in &mut rows {
-                    let new: Vec<_> =
-                        columns.iter().map(|c| self.eval.eval(&c.2, row, &[])).collect();
-                    for ((_, position, _), value) in columns.iter().zip(new) {
-                        put(&mut row.cells, *position, value);
-                    }
-                }
-            }
-            (Stage::Capture(c), _) => {
-                for row in &mut rows {
-                    let name = self.eval.eval(&c.name, row, &[]);
-                    put(&mut row.cells, c.output, name);
-                }
-            }
-            (Stage::Project { columns } | Stage::Reshape { columns, .. }, _) => {
-                for row in &mut rows {
-                    row.cells = columns.iter().map(|c| self.eval.eval(&c.1, row, &[])).collect();
-                    row.packet = None;
-                }
-            }
-            (Stage::Ends(ends), _) => rows.retain(|row| self.send(ends, row)),
-            (Stage::Limit(n), State::Passed(passed)) => rows.retain(|_| {
-                *passed += 1;
-                *passed <= *n
-            }),
-            (Stage::Scan(s), State::Keys(keys, watermark)) => {
-                rows.iter_mut().for_each(|row| self.scan(s, keys, *watermark, row));
-                *watermark = mark;
-            }
-            (Stage::Summarize(s), State::Sessions(all)) => {
-                let Window::Session(session) = s.window else { unreachable!("see State::new") };
-                return self.sessions((s, session), all, &rows, mark);
-            }
-            (Stage::Summarize(s), State::Groups(groups, watermark)) => {
-                rows.iter().for_each(|row| self.group(s, groups, *watermark, row));
-                *watermark = mark;
-                return self.close(s, groups, mark);
-            }
-            (Stage::Top { n, by, windowed, per }, State::Held(held)) => {
-                let per = per.as_ref();
-                for row in rows {
-                    let keys = self.top_keys((by, per), *windowed, held, &row);
-                    held.extend(keys.map(|keys| (keys, row)));
-                }
-                return match windowed {
-                    true => (top_of_windows(*n, by, per, held, mark), mark),
-                    false if mark == Mark::End => {
-                        (top_of_keys(*n, by, per, std::mem::take(held)), mark)
-                    }
-                    false => (Vec::new(), Mark::At(i64::MIN)),
-                };
-            }
-            (stage, state) => return self.choose(stage, state, rows, mark),
-        }
-        (rows, mark)
-    }
-}
-
-/// Sets a cell; a position beyond the last cell is the next one.
-fn put(cells: &mut Vec<Value>, position: usize, value: Value) {
-    match cells.get_mut(position) {
-        Some(cell) => *cell = value,
-        None => cells.insert(position, value),
-    }
-}
-
-/// The first `n` in the order of the sort keys, else in the order they came.
-fn top(n: u64, by: &[SortKey], mut held: Vec<(Vec<Value>, Row)>) -> Vec<Row> {
-    held.sort_by(|(a, _), (b, _)| {
-        let parts = by.iter().zip(a.iter().zip(b));
-        parts.fold(Ordering::Equal, |so_far, (key, (a, b))| {
-            so_far.then(match (a.exists() && b.exists(), key.order) {
-                (true, Order::Ascending) => a.cmp(b),
-                _ => b.cmp(a), // absent is the least value, so here it comes last
-            })
-        })
-    });
-    held.into_iter().take(n.try_into().unwrap_or(usize::MAX)).map(|(_, row)| row).collect()
-}
-
-/// Takes out the windows that start before the watermark, and the first `n` of each.
-fn top_of_windows(
-    n: u64,
-    by: &[SortKey],
-    per: Option<&Per>,
-    held: &mut Vec<(Vec<Value>, Row)>,
-    mark: Mark,
-) -> Vec<Row> {
-    let mut windows: BTreeMap<Option<i64>, Vec<(Vec<Value>, Row)>> = BTreeMap::new();
-    for (keys, row) in std::mem::take(held) {
-        let start = row.ts;
-        match mark == Mark::End || start.is_some_and(|start| Mark::At(start) < mark) {
-            true => windows.entry(start).or_default().push((keys, row)),
-            false => held.push((keys, row)),
-        }
-    }
-    windows.into_values().flat_map(|rows| top_of_keys(n, by, per, rows)).collect()
+    Answer { rows: steps.out, frames: steps.outgoing.frames, ledger, error }
 }
 
 #[cfg(test)]
@@ -499,7 +215,8 @@ mod tests {
     use weir_packet::fields::by_name;
     use weir_packet::source::{Account, Chunk, LinkType};
     use weir_plan::stage::ScanState;
-    use weir_plan::{Agg, AggFunc, BinaryOp, Expr, ExprKind, Scan, Schema, Summarize, Type};
+    use weir_plan::{Agg, AggFunc, BinaryOp, Expr, ExprKind, Input, Order, Pipeline, Scan, Schema};
+    use weir_plan::{SortKey, Stage, Summarize, Type, Window};
 
     /// Packets of given time and length, their bytes all zero. One batch.
     struct Packets(Vec<(i64, u32)>);

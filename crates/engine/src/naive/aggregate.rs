@@ -1,6 +1,7 @@
 //! Aggregates of the naive model: all values of a group, as they came.
 
-use super::eval::{Eval, declared, float, word};
+use super::eval::Eval;
+use super::value::{declared, float, word};
 use super::{paper, quantile, sketch, spread};
 use crate::limits::TEXT_MAX;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,8 +1,10 @@
 //! Functions of the naive model: one call, over values that are there.
 
-use super::eval::{Eval, declared, float, of_type, text, word};
-use super::{community, crypto_pan};
-use regex::{Regex, bytes};
+use super::community;
+use super::crypto_pan::PanKey;
+use super::eval::Eval;
+use super::value::{bytes, declared, float, of_type, text, word};
+use regex::Regex;
 use std::net::IpAddr;
 use weir_packet::time::rfc3339;
 use weir_plan::functions::{Part, Rounding};
@@ -29,7 +31,7 @@ impl Eval<'_> {
             (Func::StartsWith, [a, b]) => Value::Bool(bytes(a).starts_with(bytes(b))),
             (Func::EndsWith, [a, b]) => Value::Bool(bytes(a).ends_with(bytes(b))),
             (Func::Matches, [Value::Bytes(a), b]) => {
-                let regex = bytes::Regex::new(text(b)).expect("the pattern was checked");
+                let regex = regex::bytes::Regex::new(text(b)).expect("the pattern was checked");
                 Value::Bool(regex.is_match(a))
             }
             (Func::Matches, [a, b]) => Value::Bool(self.pattern(text(b)).is_match(text(a))),
@@ -53,7 +55,7 @@ impl Eval<'_> {
                 table.0.find(key).map_or(Value::Absent, |text| Value::Str(text.into()))
             }
             (Func::Anonymize(key), [Value::Ip(a)]) => {
-                Value::ip(crypto_pan::Key::new(key.0).ip(Value::to_ip(*a)))
+                Value::ip(PanKey::new(key.0).ip(Value::to_ip(*a)))
             }
             (Func::User(i), args) => declared(ty, self.functions.scalar_at(*i)(args)),
             _ if matches!(ty, Type::Int | Type::Float | Type::Duration) => {
@@ -181,13 +183,5 @@ fn part_of_time(part: Part, ns: i64) -> i64 {
         Part::Second => digits(17, 19),
         // 1970-01-05 was a Monday.
         Part::Weekday => (ns.div_euclid(86_400_000_000_000) - 4).rem_euclid(7) + 1,
-    }
-}
-
-fn bytes(v: &Value) -> &[u8] {
-    match v {
-        Value::Str(s) => s.as_bytes(),
-        Value::Bytes(b) => b,
-        _ => unreachable!("{v} is neither text nor bytes"),
     }
 }

@@ -13,7 +13,7 @@ pub struct TimeRules {
 }
 
 /// The clock: its rules are in the first section of [`crate::naive`].
-pub(super) struct Clock {
+pub(super) struct PlainClock {
     rules: TimeRules,
     /// The first packets' times, until the clock starts.
     first: Vec<i64>,
@@ -26,11 +26,18 @@ pub(super) struct Clock {
     pub(super) wild: u64,
 }
 
-impl Clock {
-    pub(super) fn new(rules: TimeRules) -> Clock {
+impl PlainClock {
+    pub(super) fn new(rules: TimeRules) -> PlainClock {
         let rules =
             TimeRules { lateness_ns: rules.lateness_ns.max(0), jump_ns: rules.jump_ns.max(0) };
-        Clock { rules, first: Vec::new(), max: None, reached: i64::MIN, run: Vec::new(), wild: 0 }
+        PlainClock {
+            rules,
+            first: Vec::new(),
+            max: None,
+            reached: i64::MIN,
+            run: Vec::new(),
+            wild: 0,
+        }
     }
 
     /// Takes the time of the next packet and returns the watermark after it.
@@ -87,7 +94,7 @@ mod tests {
 
     /// Lateness 10, jump 100: the watermark after each packet, and how many were wild.
     fn check(times: &[i64], watermarks: &[i64], wild: u64) {
-        let mut clock = Clock::new(TimeRules { lateness_ns: 10, jump_ns: 100 });
+        let mut clock = PlainClock::new(TimeRules { lateness_ns: 10, jump_ns: 100 });
         let got: Vec<i64> = times.iter().map(|&ts| clock.observe(ts)).collect();
         assert_eq!((got.as_slice(), clock.wild), (watermarks, wild), "{times:?}");
     }

@@ -11,11 +11,11 @@ use weir_packet::rewrite::Rename;
 use weir_plan::Value;
 
 /// The key: 16 bytes of the cipher, 16 bytes that it makes the secret block of.
-pub(super) struct Key([u8; 32]);
+pub(super) struct PanKey([u8; 32]);
 
-impl Key {
-    pub(super) fn new(key: [u8; 32]) -> Key {
-        Key(key)
+impl PanKey {
+    pub(super) fn new(key: [u8; 32]) -> PanKey {
+        PanKey(key)
     }
 
     fn encrypted(&self, block: [u8; 16]) -> [u8; 16] {
@@ -76,7 +76,7 @@ fn block<'a, const N: usize>(bits: impl Iterator<Item = &'a bool>) -> [u8; N] {
 
 /// Which addresses of a frame are renamed, and how checksums follow, is the business of
 /// [`weir_packet::rewrite`].
-impl Rename for Key {
+impl Rename for PanKey {
     fn ipv4(&mut self, address: u32) -> u32 {
         u32::from_be_bytes(self.bytes(address.to_be_bytes()))
     }
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn the_published_addresses() {
-        let key = Key::new(KEY);
+        let key = PanKey::new(KEY);
         for (address, expected) in [
             ("128.11.68.132", "135.242.180.132"),
             ("129.118.74.4", "134.136.186.123"),
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn what_says_whose_a_mac_address_is_stays() {
-        let mut key = Key::new(KEY);
+        let mut key = PanKey::new(KEY);
         for address in [0, 0xffff_ffff_ffff] {
             assert_eq!(key.mac(address), address);
         }

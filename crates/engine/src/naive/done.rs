@@ -1,9 +1,9 @@
 //! The end of a run of the naive model that a `limit` ends.
 
-use super::{State, Steps};
+use super::steps::{ModelSteps, StageState};
 use weir_plan::Stage;
 
-impl Steps<'_> {
+impl ModelSteps<'_> {
     /// Whether no further packet can change an answer, so that the run ends with the batch at hand:
     /// each pipeline that prints or hands out packets has a `limit` that has let its rows pass,
     /// nothing that hands out packets before it, and nothing that holds rows back after it.
@@ -12,8 +12,8 @@ impl Steps<'_> {
         let holds = |stage: &Stage| {
             matches!(stage, Stage::Summarize(_) | Stage::Top { .. } | Stage::Join(_))
         };
-        let is_over = |(stage, state): (&Stage, &State)| match (stage, state) {
-            (Stage::Limit(n), State::Passed(passed)) => passed >= n,
+        let is_over = |(stage, state): (&Stage, &StageState)| match (stage, state) {
+            (Stage::Limit(n), StageState::Passed(passed)) => passed >= n,
             _ => false,
         };
         let mut leaves = (self.program.pipelines.iter().zip(&self.states))

@@ -1,64 +1,42 @@
 //! Ends in the model: the first arm that holds, its acts one by one, each frame a `Vec` of bytes.
 
-use super::{Row, Steps, crypto_pan};
-use crate::counters::Traffic;
+use super::crypto_pan::PanKey;
+use super::eval::Eval;
+use super::row::{PacketValues, Row};
+use crate::counters::{self, Traffic};
 use crate::egress::Frame;
-use std::collections::BTreeMap;
 use std::rc::Rc;
 use weir_packet::egress::Outlet;
-use weir_packet::fields::FieldId;
-use weir_packet::interface::Via;
 use weir_packet::limits::CAPLEN_MAX;
 use weir_packet::rewrite::Rewriter;
-use weir_packet::source::{FrameBatch, LinkType};
+use weir_packet::source::LinkType;
 use weir_plan::ends::{Act, Edit, Ends, To, mix, text_word};
 use weir_plan::{Expr, Type, Value};
 
-/// A packet: all its fields, and the frame as it was captured.
-#[derive(Debug)]
-pub(super) struct Packet {
-    pub(super) fields: BTreeMap<FieldId, Value>,
-    /// The parts of each kind, as [`super::rows::parts`] says.
-    pub(super) parts: Vec<Value>,
-    link: LinkType,
-    ts: i64,
-    len: u32,
-    via: Via,
-    bytes: Vec<u8>,
+/// The frames that were handed out, and how many.
+pub(super) struct Outgoing {
+    pub(super) frames: Vec<Frame>,
+    pub(super) ends: counters::Ends,
 }
 
-impl Packet {
-    /// Frame `i` of a batch.
-    pub(super) fn new(
-        fields: BTreeMap<FieldId, Value>,
-        parts: Vec<Value>,
-        batch: &FrameBatch,
-        i: usize,
-    ) -> Rc<Packet> {
-        let (ts, len, bytes) = (batch.ts()[i], batch.lens()[i], batch.frame(i).to_vec());
-        let (link, via) = (batch.link, batch.via(i));
-        Rc::new(Packet { fields, parts, link, ts, len, via, bytes })
-    }
-}
-
-impl Steps<'_> {
+impl Outgoing {
     /// Hands a packet out; says whether its row goes on.
-    pub(super) fn send(&mut self, ends: &Ends, row: &Row) -> bool {
+    pub(super) fn send(&mut self, ends: &Ends, eval: &mut Eval<'_>, row: &Row) -> bool {
         let holds = |arm: &&weir_plan::ends::Arm| {
-            arm.when.as_ref().is_none_or(|when| self.eval.holds(when, row, &[]))
+            arm.when.as_ref().is_none_or(|when| eval.holds(when, row, &[]))
         };
         let Some(arm) = ends.arms.iter().find(holds) else { return true };
         for act in &arm.acts {
-            self.act(act, row);
+            self.act(act, eval, row);
         }
         arm.next
     }
 
-    fn act(&mut self, act: &Act, row: &Row) {
+    fn act(&mut self, act: &Act, eval: &mut Eval<'_>, row: &Row) {
         let packet = Rc::clone(row.packet.as_ref().expect("the row is a packet"));
         let outlets = match &act.to {
             To::Steer { keys, outputs } => {
-                let part = |k: &Expr| (self.eval.eval(k, row, &[]), k.ty.clone());
+                let part = |k: &Expr| (eval.eval(k, row, &[]), k.ty.clone());
                 let key: Vec<(Value, Type)> = keys.iter().map(part).collect();
                 vec![Outlet::Named(chosen(&key, outputs).clone())]
             }
@@ -75,7 +53,7 @@ impl Steps<'_> {
                 }
                 Edit::Tag(_) => self.ends.untagged += 1,
                 Edit::Anonymize(how) => {
-                    let mut names = crypto_pan::Key::new(how.key.0);
+                    let mut names = PanKey::new(how.key.0);
                     let which = how.addresses;
                     Rewriter::default().rewrite(packet.link, &mut bytes, len, which, &mut names);
                 }
@@ -88,7 +66,7 @@ impl Steps<'_> {
         }
         for outlet in outlets {
             self.ends.add(&outlet, traffic);
-            let Packet { link, ts, via, .. } = *packet;
+            let PacketValues { link, ts, via, .. } = *packet;
             self.frames.push(Frame { outlet, link, ts, len, via, bytes: bytes.clone() });
         }
     }

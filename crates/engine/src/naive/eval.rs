@@ -1,6 +1,7 @@
 //! Expressions of the naive model: one row, one value at a time.
 
-use super::Row;
+use super::row::Row;
+use super::value::{of_type, word};
 use crate::functions::Functions;
 use crate::limits::TEXT_MAX;
 use regex::Regex;
@@ -168,19 +169,6 @@ impl<'a> Eval<'a> {
     }
 }
 
-/// A value from the form in which columns store it.
-pub(super) fn of_type(ty: &Type, raw: u128) -> Value {
-    match ty {
-        Type::Bool => Value::Bool(raw != 0),
-        Type::Int => Value::Int(raw as i64),
-        Type::Time => Value::Time(raw as i64),
-        Type::Duration => Value::Duration(raw as i64),
-        Type::Ip => Value::Ip(raw),
-        Type::Mac => Value::Mac(raw as u64),
-        _ => unreachable!("no field has the type {ty}"),
-    }
-}
-
 /// Whether a comparison of two values holds.
 fn compare(op: BinaryOp, a: &Value, b: &Value) -> bool {
     match op {
@@ -202,33 +190,6 @@ fn is_member(v: &Value, member: &Member) -> bool {
             (a ^ net).leading_zeros() >= *len as u32
         }
         _ => unreachable!("a network holds addresses"),
-    }
-}
-
-/// What a registered function returned, absent if not of the type it declared.
-pub(super) fn declared(ty: &Type, v: Value) -> Value {
-    if v.ty().as_ref() == Some(ty) { v } else { Value::Absent }
-}
-
-/// The number in a value that is one 64-bit word.
-pub(super) fn word(v: &Value) -> i64 {
-    match v {
-        Value::Int(n) | Value::Time(n) | Value::Duration(n) => *n,
-        _ => unreachable!("{v} is no integer"),
-    }
-}
-
-pub(super) fn float(v: &Value) -> f64 {
-    match v {
-        Value::Float(f) => *f,
-        _ => unreachable!("{v} is no float"),
-    }
-}
-
-pub(super) fn text(v: &Value) -> &str {
-    match v {
-        Value::Str(s) => s,
-        _ => unreachable!("{v} is no text"),
     }
 }
 

@@ -1,12 +1,12 @@
 //! `join` and `union` of the naive model.
 
-use super::{Mark, Row};
+use super::row::{Mark, Row};
 use std::cmp::Ordering;
 use weir_plan::limits::JOIN_PAIRS_EACH;
 use weir_plan::{Join, JoinKind, Union, Value};
 
 /// The rows that a join holds, and what it last heard of the watermark.
-pub(super) struct Held {
+pub(super) struct JoinSides {
     left: Vec<Row>,
     right: Vec<Row>,
     mark: Mark,
@@ -14,10 +14,10 @@ pub(super) struct Held {
     evicted: u64,
 }
 
-impl Held {
-    pub(super) fn new() -> Held {
+impl JoinSides {
+    pub(super) fn new() -> JoinSides {
         let mark = Mark::At(i64::MIN);
-        Held { left: Vec::new(), right: Vec::new(), mark, late: 0, evicted: 0 }
+        JoinSides { left: Vec::new(), right: Vec::new(), mark, late: 0, evicted: 0 }
     }
 
     /// Takes in the rows of a step, and then its watermark. Gives what comes out with its

@@ -1,4 +1,4 @@
-//! Whole numbers of any size and their quotients, as one works them out on paper. What comes out is
+//! PaperNumber numbers of any size and their quotients, as one works them out on paper. What comes out is
 //! read as a decimal number, so that the float is the nearest one.
 
 /// Digits are three decimal places each.
@@ -6,21 +6,21 @@ const BASE: i128 = 1000;
 
 /// A number that is not negative: its digits, the lowest first, none of them wasted on zeros.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Whole(Vec<i128>);
+pub(super) struct PaperNumber(Vec<i128>);
 
-impl Whole {
-    pub(super) fn new(n: u128) -> Whole {
+impl PaperNumber {
+    pub(super) fn new(n: u128) -> PaperNumber {
         let mut rest = n;
         let mut digits = Vec::new();
         while rest > 0 {
             digits.push((rest % BASE as u128) as i128);
             rest /= BASE as u128;
         }
-        Whole(digits)
+        PaperNumber(digits)
     }
 
     /// Makes digits of the sums that stand in each column.
-    fn carried(columns: Vec<i128>) -> Whole {
+    fn carried(columns: Vec<i128>) -> PaperNumber {
         let (mut digits, mut carry) = (Vec::new(), 0);
         for column in columns {
             digits.push((column + carry).rem_euclid(BASE));
@@ -34,7 +34,7 @@ impl Whole {
         while digits.last() == Some(&0) {
             digits.pop();
         }
-        Whole(digits)
+        PaperNumber(digits)
     }
 
     /// The digit in a column; 0 left of the first.
@@ -42,25 +42,25 @@ impl Whole {
         self.0.get(column).copied().unwrap_or(0)
     }
 
-    pub(super) fn plus(&self, other: &Whole) -> Whole {
+    pub(super) fn plus(&self, other: &PaperNumber) -> PaperNumber {
         let columns = self.0.len().max(other.0.len());
-        Whole::carried((0..columns).map(|c| self.digit(c) + other.digit(c)).collect())
+        PaperNumber::carried((0..columns).map(|c| self.digit(c) + other.digit(c)).collect())
     }
 
     /// Less a number that is not larger.
-    pub(super) fn minus(&self, other: &Whole) -> Whole {
+    pub(super) fn minus(&self, other: &PaperNumber) -> PaperNumber {
         let columns = self.0.len().max(other.0.len());
-        Whole::carried((0..columns).map(|c| self.digit(c) - other.digit(c)).collect())
+        PaperNumber::carried((0..columns).map(|c| self.digit(c) - other.digit(c)).collect())
     }
 
-    pub(super) fn times(&self, other: &Whole) -> Whole {
+    pub(super) fn times(&self, other: &PaperNumber) -> PaperNumber {
         let mut columns = vec![0; self.0.len() + other.0.len()];
         for (i, a) in self.0.iter().enumerate() {
             for (j, b) in other.0.iter().enumerate() {
                 columns[i + j] += a * b;
             }
         }
-        Whole::carried(columns)
+        PaperNumber::carried(columns)
     }
 
     /// The nearest float.
@@ -94,13 +94,13 @@ mod tests {
     #[test]
     fn numbers_on_paper() {
         for (a, b) in [(0, 0), (1, 0), (999, 1), (1000, 999), (u64::MAX.into(), u64::MAX.into())] {
-            let (x, y) = (Whole::new(a), Whole::new(b));
-            assert_eq!(x.plus(&y), Whole::new(a + b));
-            assert_eq!(x.times(&y), Whole::new(a * b));
-            assert_eq!(x.minus(&y), Whole::new(a - b));
+            let (x, y) = (PaperNumber::new(a), PaperNumber::new(b));
+            assert_eq!(x.plus(&y), PaperNumber::new(a + b));
+            assert_eq!(x.times(&y), PaperNumber::new(a * b));
+            assert_eq!(x.minus(&y), PaperNumber::new(a - b));
             assert_eq!(x.times(&y).float(), (a * b) as f64);
         }
-        let most = Whole::new(u128::MAX);
+        let most = PaperNumber::new(u128::MAX);
         assert_eq!(most.times(&most).float(), 2f64.powi(256));
     }
 

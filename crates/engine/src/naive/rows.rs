@@ -1,68 +1,16 @@
 //! Stages that choose rows and take them apart, one row at a time.
 
-use super::{Mark, Memory, Row, State, Steps, put, top};
-use std::collections::{BTreeMap, BTreeSet};
-use weir_packet::bits::Bits;
+use super::context::StageContext;
+use super::row::{Mark, Row, set_cell};
+use super::scan::Memory;
+use std::collections::BTreeMap;
 use weir_packet::limits::EACH_MAX;
-use weir_packet::read::read_parts;
-use weir_packet::repeated::{Info, PartType, PartValue, REPEATED};
-use weir_packet::source::FrameBatch;
-use weir_packet::walk::Layers;
 use weir_plan::rows::hash_key;
-use weir_plan::{Distinct, Each, Parts, Per, Sample, SampleBy, SortKey, Stage, Value};
+use weir_plan::{Distinct, Each, Parts, Sample, SampleBy, Value};
 
-/// The parts of each kind that the one frame of a batch has: how many were left out,
-/// and a tuple for each.
-pub(super) fn parts(one: &FrameBatch, layers: &Layers) -> Vec<Value> {
-    let kind = |info: &Info| {
-        let mut tuples = Vec::new();
-        let left_out = read_parts(info.what, one, layers, Bits::first(1), |_, values| {
-            let values = info.parts.iter().zip(values).map(|(part, v)| value(part.ty, v));
-            tuples.push(Value::Tuple(values.collect()));
-        });
-        Value::Tuple(vec![Value::Int(left_out as i64), Value::Tuple(tuples)])
-    };
-    REPEATED.iter().map(kind).collect()
-}
-
-fn value(ty: PartType, v: &PartValue<'_>) -> Value {
-    match (ty, *v) {
-        (_, PartValue::Absent) => Value::Absent,
-        (_, PartValue::Bool(b)) => Value::Bool(b),
-        (_, PartValue::Int(n)) => Value::Int(n as i64),
-        (_, PartValue::Ip(bits)) => Value::Ip(bits),
-        (PartType::Bytes, PartValue::Bytes(b)) => Value::Bytes(b.into()),
-        (_, PartValue::Bytes(b)) => Value::Str(String::from_utf8_lossy(b).into()),
-    }
-}
-
-impl Steps<'_> {
-    /// What `distinct`, `sample` and `each` make of a step's rows.
-    pub(super) fn choose(
-        &mut self,
-        stage: &Stage,
-        state: &mut State,
-        mut rows: Vec<Row>,
-        mark: Mark,
-    ) -> (Vec<Row>, Mark) {
-        match (stage, state) {
-            (Stage::Distinct(d), State::Keys(keys, watermark)) => {
-                rows.retain(|row| self.is_first(d, keys, *watermark, row));
-                *watermark = mark;
-            }
-            (Stage::Sample(s), State::Passed(seen)) => {
-                rows.retain(|row| self.is_chosen(s, seen, row));
-            }
-            (Stage::Each(each), _) => {
-                rows = rows.iter().flat_map(|row| self.rows_of_parts(each, row)).collect();
-            }
-            _ => unreachable!("each stage has its own kind of state"),
-        }
-        (rows, mark)
-    }
-
+impl StageContext<'_> {
     /// Whether a row is the first of its key. Of windowed rows the time is part of the key.
-    fn is_first(
+    pub(super) fn is_first(
         &mut self,
         d: &Distinct,
         keys: &mut BTreeMap<Vec<Value>, Memory>,
@@ -97,7 +45,8 @@ impl Steps<'_> {
         first
     }
 
-    fn is_chosen(&mut self, s: &Sample, seen: &mut u64, row: &Row) -> bool {
+    /// Whether a `sample` keeps a row.
+    pub(super) fn is_chosen(&mut self, s: &Sample, seen: &mut u64, row: &Row) -> bool {
         match &s.by {
             SampleBy::Number(number) => match self.eval.eval(number, row, &[]) {
                 Value::Int(n) => s.keeps((n - 1) as u64),
@@ -114,7 +63,8 @@ impl Steps<'_> {
         }
     }
 
-    fn rows_of_parts(&mut self, each: &Each, row: &Row) -> Vec<Row> {
+    /// The rows that `each` makes of one.
+    pub(super) fn rows_of_parts(&mut self, each: &Each, row: &Row) -> Vec<Row> {
         let parts: Vec<Vec<Value>> = match &each.what {
             Parts::Packet(what) => {
                 let packet = row.packet.as_ref().expect("the row is a packet");
@@ -147,52 +97,10 @@ impl Steps<'_> {
         let with = |part: Vec<Value>| {
             let mut row = row.clone();
             for ((_, position, _), value) in each.columns.iter().zip(part) {
-                put(&mut row.cells, *position, value);
+                set_cell(&mut row.cells, *position, value);
             }
             row
         };
         parts.into_iter().take(EACH_MAX).map(with).collect()
     }
-
-    /// What a `top` sorts a row by, its key first; `None`, and counted, if there is no room for
-    /// that key.
-    pub(super) fn top_keys(
-        &mut self,
-        (by, per): (&[SortKey], Option<&Per>),
-        windowed: bool,
-        held: &[(Vec<Value>, Row)],
-        row: &Row,
-    ) -> Option<Vec<Value>> {
-        let keys = per.iter().flat_map(|per| &per.keys).chain(by.iter().map(|k| &k.expr));
-        let keys: Vec<_> = keys.map(|k| self.eval.eval(k, row, &[])).collect();
-        if let Some(per) = per {
-            let parts = per.keys.len();
-            let known: BTreeSet<_> = held
-                .iter()
-                .filter(|(_, other)| !windowed || other.ts == row.ts)
-                .map(|(keys, _)| &keys[..parts])
-                .collect();
-            if !known.contains(&keys[..parts]) && known.len() as u64 >= per.max_keys {
-                self.evicted += 1;
-                return None;
-            }
-        }
-        Some(keys)
-    }
-}
-
-/// The first `n` of each key in the order of the sort keys, by key.
-pub(super) fn top_of_keys(
-    n: u64,
-    by: &[SortKey],
-    per: Option<&Per>,
-    held: Vec<(Vec<Value>, Row)>,
-) -> Vec<Row> {
-    let Some(per) = per else { return top(n, by, held) };
-    let mut groups: BTreeMap<Vec<Value>, Vec<(Vec<Value>, Row)>> = BTreeMap::new();
-    for (mut keys, row) in held {
-        let rest = keys.split_off(per.keys.len());
-        groups.entry(keys).or_default().push((rest, row));
-    }
-    groups.into_values().flat_map(|rows| top(n, by, rows)).collect()
 }

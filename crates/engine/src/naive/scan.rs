@@ -1,10 +1,20 @@
-//! `scan` of the naive model.
+//! `scan` of the naive model, and keys that are remembered.
 
-use super::{Mark, Memory, Row, Steps, put};
+use super::context::StageContext;
+use super::row::{Mark, Row, set_cell};
 use std::collections::BTreeMap;
 use weir_plan::{Scan, Value};
 
-impl Steps<'_> {
+/// What a `scan` or a `distinct` remembers of a key.
+pub(super) struct Memory {
+    pub(super) states: Vec<Value>,
+    /// When its rows came: the largest time so far, see [`StageContext::scan`].
+    pub(super) last: Option<i64>,
+    /// Larger for the key that had a row later.
+    pub(super) turn: u64,
+}
+
+impl StageContext<'_> {
     /// Folds a row into the states of its key and adds them to the row. Idle time is judged by the
     /// later of the row's time and the watermark, so that no late row finds an expired key.
     pub(super) fn scan(
@@ -34,7 +44,7 @@ impl Steps<'_> {
         let states: Vec<_> =
             s.states.iter().map(|x| self.eval.eval(&x.update, row, &before)).collect();
         for (x, value) in s.states.iter().zip(&states) {
-            put(&mut row.cells, x.output, value.clone());
+            set_cell(&mut row.cells, x.output, value.clone());
         }
         keys.insert(key, Memory { states, last, turn: self.turn });
     }

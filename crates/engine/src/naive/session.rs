@@ -1,11 +1,12 @@
 //! Sessions: rows of a key that follow one another closely.
 
-use super::{Mark, Row, Steps};
+use super::context::StageContext;
+use super::row::{Mark, Row};
 use std::collections::BTreeMap;
 use weir_plan::{AggFunc, EndReason, Session, Summarize, Value};
 
 /// The sessions of a stage.
-pub(super) struct Sessions {
+pub(super) struct KeySessions {
     open: BTreeMap<Vec<Value>, Open>,
     /// Those that have ended and did not come out, in that order.
     ended: Vec<Ended>,
@@ -30,10 +31,10 @@ struct Ended {
     reason: EndReason,
 }
 
-impl Sessions {
-    pub(super) fn new() -> Sessions {
+impl KeySessions {
+    pub(super) fn new() -> KeySessions {
         let watermark = Mark::At(i64::MIN);
-        Sessions { open: BTreeMap::new(), ended: Vec::new(), watermark }
+        KeySessions { open: BTreeMap::new(), ended: Vec::new(), watermark }
     }
 
     fn end(&mut self, key: &Vec<Value>, reason: EndReason) {
@@ -43,12 +44,12 @@ impl Sessions {
     }
 }
 
-impl Steps<'_> {
+impl StageContext<'_> {
     /// Takes the rows of a step, then its watermark.
     pub(super) fn sessions(
         &mut self,
         (s, session): (&Summarize, Session),
-        all: &mut Sessions,
+        all: &mut KeySessions,
         rows: &[Row],
         mark: Mark,
     ) -> (Vec<Row>, Mark) {
@@ -76,7 +77,7 @@ impl Steps<'_> {
     }
 
     /// Lets a row join the session of its key, or begin one.
-    fn session(&mut self, s: &Summarize, session: Session, all: &mut Sessions, row: &Row) {
+    fn session(&mut self, s: &Summarize, session: Session, all: &mut KeySessions, row: &Row) {
         let ts = row.ts.expect("rows of a session have event time");
         let now = match all.watermark {
             Mark::At(watermark) => ts.max(watermark),
@@ -120,7 +121,7 @@ impl Steps<'_> {
         s: &Summarize,
         length: Session,
         tick: i64,
-        all: &mut Sessions,
+        all: &mut KeySessions,
     ) -> Vec<Row> {
         let mut ended = std::mem::take(&mut all.ended);
         ended.sort_by(|a, b| (a.session.start, &a.key).cmp(&(b.session.start, &b.key)));

@@ -4,7 +4,7 @@
 //! rounding, made a float, and divided by n and by n - 1. Of floats the recurrence that
 //! `docs/operators.md` names is followed value by value, since it says how they round.
 
-use super::paper::Whole;
+use super::paper::PaperNumber;
 
 /// The variance of a sample of integers; none of a single one.
 pub(super) fn of_integers(values: &[i64]) -> Option<f64> {
@@ -12,14 +12,14 @@ pub(super) fn of_integers(values: &[i64]) -> Option<f64> {
         return None;
     }
     let n = values.len() as u128;
-    let zero = Whole::new(0);
+    let zero = PaperNumber::new(0);
     let squares = values.iter().fold(zero, |sum, v| {
-        let size = Whole::new(v.unsigned_abs().into());
+        let size = PaperNumber::new(v.unsigned_abs().into());
         sum.plus(&size.times(&size))
     });
     let sum = values.iter().map(|&v| i128::from(v)).sum::<i128>();
-    let sum = Whole::new(sum.unsigned_abs());
-    let apart = Whole::new(n).times(&squares).minus(&sum.times(&sum));
+    let sum = PaperNumber::new(sum.unsigned_abs());
+    let apart = PaperNumber::new(n).times(&squares).minus(&sum.times(&sum));
     Some(apart.float() / n as f64 / (n - 1) as f64)
 }
 

@@ -13,7 +13,8 @@
 //! filled in as the plan allows, and windows that hold rows then come out with these alone, and are
 //! counted if they lack any.
 
-use super::{Mark, Row, Steps};
+use super::context::StageContext;
+use super::row::{Mark, Row};
 use std::collections::{BTreeMap, BTreeSet};
 use weir_plan::limits::FILL_MAX;
 use weir_plan::place::rounds;
@@ -26,7 +27,7 @@ type Values = Vec<Vec<(u64, Value)>>;
 type Taken = BTreeMap<(i128, Vec<Value>), Values>;
 
 /// What a `summarize` remembers.
-pub(super) struct Groups {
+pub(super) struct PaneGroups {
     taken: Taken,
     /// Rows so far.
     rows: u64,
@@ -38,14 +39,14 @@ pub(super) struct Groups {
     last: Option<i128>,
 }
 
-impl Groups {
-    pub(super) fn new(s: &Summarize) -> Groups {
+impl PaneGroups {
+    pub(super) fn new(s: &Summarize) -> PaneGroups {
         let mut taken = BTreeMap::new();
         if s.window == Window::All && s.keys.is_empty() {
             taken.insert((0, Vec::new()), vec![Vec::new(); s.aggs.len()]);
         }
         let known = BTreeMap::new();
-        Groups { taken, rows: 0, next: i128::MIN, known, last: None }
+        PaneGroups { taken, rows: 0, next: i128::MIN, known, last: None }
     }
 }
 
@@ -70,9 +71,9 @@ impl Lengths {
     }
 }
 
-impl Steps<'_> {
+impl StageContext<'_> {
     /// Adds a row to its group, or counts why not.
-    pub(super) fn group(&mut self, s: &Summarize, g: &mut Groups, watermark: Mark, row: &Row) {
+    pub(super) fn group(&mut self, s: &Summarize, g: &mut PaneGroups, watermark: Mark, row: &Row) {
         let lengths = Lengths::of(s.window);
         let ts = || row.ts.expect("rows of a window have event time") as i128;
         let start = lengths.map_or(0, |l| floor(ts(), l.pane));
@@ -109,7 +110,12 @@ impl Steps<'_> {
     }
 
     /// The rows of the windows that a watermark closes, and the watermark downstream of them.
-    pub(super) fn close(&mut self, s: &Summarize, g: &mut Groups, mark: Mark) -> (Vec<Row>, Mark) {
+    pub(super) fn close(
+        &mut self,
+        s: &Summarize,
+        g: &mut PaneGroups,
+        mark: Mark,
+    ) -> (Vec<Row>, Mark) {
         let mut rows = Vec::new();
         let Some(lengths) = Lengths::of(s.window) else {
             if mark != Mark::End {
@@ -157,7 +163,7 @@ impl Steps<'_> {
     fn fill(
         &mut self,
         s: &Summarize,
-        g: &mut Groups,
+        g: &mut PaneGroups,
         (l, to): (Lengths, i128),
         filled: &mut Filled,
         rows: &mut Vec<Row>,
@@ -180,7 +186,14 @@ impl Steps<'_> {
     }
 
     /// Remembers the keys of a window that held rows, in their order as long as there is room.
-    fn remember(&mut self, s: &Summarize, g: &mut Groups, l: Lengths, start: i128, window: &Taken) {
+    fn remember(
+        &mut self,
+        s: &Summarize,
+        g: &mut PaneGroups,
+        l: Lengths,
+        start: i128,
+        window: &Taken,
+    ) {
         g.last = Some(start);
         if let Some(idle) = s.fill.and_then(|fill| fill.idle_ns) {
             g.known.retain(|_, seen| start < *seen + l.over + idle as i128);
@@ -243,7 +256,7 @@ impl Filled {
 
 /// Gives a window groups for the known keys that are not idle and that it lacks; says how many.
 /// They have no values, so that it matters to nobody in which pane they are.
-fn add_known(s: &Summarize, g: &Groups, start: i128, window: &mut Taken) -> u64 {
+fn add_known(s: &Summarize, g: &PaneGroups, start: i128, window: &mut Taken) -> u64 {
     let over = s.window.over().unwrap_or(0) as i128;
     let idle = s.fill.and_then(|fill| fill.idle_ns);
     let mut added = 0;

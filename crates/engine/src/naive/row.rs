@@ -1,0 +1,62 @@
+//! Rows of the naive model, the packets that they are at first, and what is said of time.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use weir_packet::fields::FieldId;
+use weir_packet::interface::Via;
+use weir_packet::source::{FrameBatch, LinkType};
+use weir_plan::Value;
+
+/// A row between stages.
+#[derive(Clone, Debug)]
+pub(super) struct Row {
+    /// Event time.
+    pub(super) ts: Option<i64>,
+    /// The packet, while the row still is one.
+    pub(super) packet: Option<Rc<PacketValues>>,
+    pub(super) cells: Vec<Value>,
+}
+
+/// What a step says of time.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Mark {
+    /// No row before this time is on its way.
+    At(i64),
+    /// No row at all.
+    End,
+}
+
+/// A packet: all its fields, and the frame as it was captured.
+#[derive(Debug)]
+pub(super) struct PacketValues {
+    pub(super) fields: BTreeMap<FieldId, Value>,
+    /// The parts of each kind, as [`super::decode`] says.
+    pub(super) parts: Vec<Value>,
+    pub(super) link: LinkType,
+    pub(super) ts: i64,
+    pub(super) len: u32,
+    pub(super) via: Via,
+    pub(super) bytes: Vec<u8>,
+}
+
+impl PacketValues {
+    /// Frame `i` of a batch.
+    pub(super) fn new(
+        fields: BTreeMap<FieldId, Value>,
+        parts: Vec<Value>,
+        batch: &FrameBatch,
+        i: usize,
+    ) -> Rc<PacketValues> {
+        let (ts, len, bytes) = (batch.ts()[i], batch.lens()[i], batch.frame(i).to_vec());
+        let (link, via) = (batch.link, batch.via(i));
+        Rc::new(PacketValues { fields, parts, link, ts, len, via, bytes })
+    }
+}
+
+/// Sets a cell; a position beyond the last cell is the next one.
+pub(super) fn set_cell(cells: &mut Vec<Value>, position: usize, value: Value) {
+    match cells.get_mut(position) {
+        Some(cell) => *cell = value,
+        None => cells.insert(position, value),
+    }
+}

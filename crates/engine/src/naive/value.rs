@@ -1,0 +1,52 @@
+//! What is in a value, where its type is known.
+
+use weir_plan::{Type, Value};
+
+/// A value from the form in which columns store it.
+pub(super) fn of_type(ty: &Type, raw: u128) -> Value {
+    match ty {
+        Type::Bool => Value::Bool(raw != 0),
+        Type::Int => Value::Int(raw as i64),
+        Type::Time => Value::Time(raw as i64),
+        Type::Duration => Value::Duration(raw as i64),
+        Type::Ip => Value::Ip(raw),
+        Type::Mac => Value::Mac(raw as u64),
+        _ => unreachable!("no field has the type {ty}"),
+    }
+}
+
+/// What a registered function returned, absent if not of the type it declared.
+pub(super) fn declared(ty: &Type, v: Value) -> Value {
+    if v.ty().as_ref() == Some(ty) { v } else { Value::Absent }
+}
+
+/// The number in a value that is one 64-bit word.
+pub(super) fn word(v: &Value) -> i64 {
+    match v {
+        Value::Int(n) | Value::Time(n) | Value::Duration(n) => *n,
+        _ => unreachable!("{v} is no integer"),
+    }
+}
+
+pub(super) fn float(v: &Value) -> f64 {
+    match v {
+        Value::Float(f) => *f,
+        _ => unreachable!("{v} is no float"),
+    }
+}
+
+pub(super) fn text(v: &Value) -> &str {
+    match v {
+        Value::Str(s) => s,
+        _ => unreachable!("{v} is no text"),
+    }
+}
+
+/// The bytes of a text, too.
+pub(super) fn bytes(v: &Value) -> &[u8] {
+    match v {
+        Value::Str(s) => s.as_bytes(),
+        Value::Bytes(b) => b,
+        _ => unreachable!("{v} is neither text nor bytes"),
+    }
+}
