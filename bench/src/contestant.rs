@@ -13,11 +13,11 @@ use clap::ValueEnum;
 use std::net::IpAddr;
 use std::path::Path;
 use std::process::Command;
-use weir_engine::api::{Flow, Group, Packets, Stream};
 use weir_engine::functions::Functions;
 use weir_engine::run;
 use weir_packet::source::Source;
 use weir_plan::Program;
+use weir_stream::{Flow, Group, Packets, Stream};
 
 /// Bytes of the shortest record of a trace, its header and 64 of the frame.
 const RECORD_MIN: usize = 80;

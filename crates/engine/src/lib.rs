@@ -1,10 +1,9 @@
-//! A plan and a source, to rows. No query text, no files, no clock. Also the Rust API.
+//! A plan and a source, to rows. No query text, no files, no clock.
 
 #![deny(unsafe_code)]
 
 pub mod agg;
 pub mod anonymize;
-pub mod api;
 mod chain;
 mod change;
 pub mod clock;
@@ -30,7 +29,7 @@ pub mod ops;
 mod options;
 mod outcome;
 #[allow(unsafe_code)]
-mod pages;
+pub mod pages;
 mod panics;
 mod partitioning;
 mod pipeline;

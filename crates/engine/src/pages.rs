@@ -228,7 +228,7 @@ impl DerefMut for Words {
 /// What makes it sound: the first `len` rows are values, each written by [`Slab::push`] at a place
 /// that is aligned for them, and moved out or dropped once, after `len` no longer counts it. Nobody
 /// reads the memory as words; when it moves, its bytes are copied as they are.
-pub(crate) struct Slab<T> {
+pub struct Slab<T> {
     memory: Words,
     len: usize,
     rows: PhantomData<T>,
@@ -239,25 +239,34 @@ impl<T> Slab<T> {
 
     const FITS: () = assert!(align_of::<T>() <= Self::STRIDE * 8 && align_of::<T>() <= 64);
 
-    pub(crate) fn new() -> Slab<T> {
+    /// No rows, no memory.
+    pub fn new() -> Slab<T> {
         let () = Self::FITS;
         Slab { memory: Words::new(), len: 0, rows: PhantomData }
     }
 
+    /// How many rows there are.
     #[inline(always)]
-    pub(crate) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.len
     }
 
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// A row, if it is there.
     #[inline(always)]
-    pub(crate) fn get(&self, row: usize) -> Option<&T> {
+    pub fn get(&self, row: usize) -> Option<&T> {
         // SAFETY: the row is one of the values, and borrowed as long as `self` is.
         (row < self.len)
             .then(|| unsafe { &*self.memory.as_ptr().add(row * Self::STRIDE).cast::<T>() })
     }
 
+    /// The same, to be changed.
     #[inline(always)]
-    pub(crate) fn get_mut(&mut self, row: usize) -> Option<&mut T> {
+    pub fn get_mut(&mut self, row: usize) -> Option<&mut T> {
         // SAFETY: as above, and borrowed exclusively.
         (row < self.len)
             .then(|| unsafe { &mut *self.memory.as_mut_ptr().add(row * Self::STRIDE).cast::<T>() })
@@ -265,12 +274,12 @@ impl<T> Slab<T> {
 
     /// Fetches the start of a row into the cache; one that is not there does nothing.
     #[inline(always)]
-    pub(crate) fn prefetch(&self, row: usize) {
+    pub fn prefetch(&self, row: usize) {
         prefetch(&self.memory, row.wrapping_mul(Self::STRIDE));
     }
 
     /// Appends a row. Room is made for `limit` rows in all where that costs nothing.
-    pub(crate) fn push(&mut self, row: T, limit: usize) {
+    pub fn push(&mut self, row: T, limit: usize) {
         if self.len == 0 {
             // Rows that were moved out may have left their memory, if their taker panicked.
             self.memory.clear();
@@ -283,7 +292,7 @@ impl<T> Slab<T> {
 
     /// Moves all rows out, in the order that `order` names them, each once. Keeps the memory.
     /// Panics where a row is named twice or is not there; rows not named are dropped.
-    pub(crate) fn drain<O>(&mut self, order: &[(O, u32)], mut f: impl FnMut(T)) {
+    pub fn drain<O>(&mut self, order: &[(O, u32)], mut f: impl FnMut(T)) {
         const AHEAD: usize = 16;
         let mut taken = vec![false; std::mem::replace(&mut self.len, 0)];
         let start = self.memory.as_ptr();
@@ -300,6 +309,12 @@ impl<T> Slab<T> {
         let left = taken.iter().enumerate().filter(|(_, taken)| !**taken);
         left.for_each(|(row, _)| drop(take(row)));
         self.memory.clear();
+    }
+}
+
+impl<T> Default for Slab<T> {
+    fn default() -> Slab<T> {
+        Slab::new()
     }
 }
 

@@ -21,6 +21,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("plan", &["packet"]),
     ("lang", &["packet", "plan"]),
     ("engine", &["packet", "plan"]),
+    ("stream", &["packet", "plan", "engine"]),
     ("sink", &["packet", "plan", "engine"]),
     ("sandbox", &[]),
     ("weir", &["packet", "capture", "dpdk", "plan", "lang", "engine", "sink", "sandbox"]),

@@ -2,7 +2,7 @@
 //!
 //! | | |
 //! |---|---|
-//! | Syntax | `where CONDITION`; in Rust, [`filter`](crate::api::Stream::filter) |
+//! | Syntax | `where CONDITION`; in Rust, `filter` |
 //! | Emits | on push |
 //! | Order | kept |
 //! | State | none |

@@ -2,7 +2,7 @@
 //!
 //! | | |
 //! |---|---|
-//! | Syntax | `extend NAME = EXPR, …`; `project NAME, NAME = EXPR, …`; `project-away NAME, …`; `rename NEW = OLD, …`; in Rust, [`map`](crate::api::Stream::map) |
+//! | Syntax | `extend NAME = EXPR, …`; `project NAME, NAME = EXPR, …`; `project-away NAME, …`; `rename NEW = OLD, …`; in Rust, `map` |
 //! | Emits | on push |
 //! | Order | kept |
 //! | State | none |

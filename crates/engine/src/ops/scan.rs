@@ -2,7 +2,7 @@
 //!
 //! | | |
 //! |---|---|
-//! | Syntax | `scan NAME = INIT by KEY idle D max N => EXPR`; in Rust, [`map_with_state`](crate::api::Keyed::map_with_state) |
+//! | Syntax | `scan NAME = INIT by KEY idle D max N => EXPR`; in Rust, `map_with_state` |
 //! | Emits | on push: every row, with the states after it as columns |
 //! | Order | kept |
 //! | State | per key its words, its time, a word of housekeeping and one or two a state; `max` (default 1 Mi) keys, `idle` (default 1 h); in Rust 64 Mi, kept to the end |

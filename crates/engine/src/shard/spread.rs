@@ -1,6 +1,6 @@
 //! Finds which packets go to which worker, lane by lane.
 
-use crate::key::{Chosen, Direct, Layout, Part, Pool, choose, narrow_rows, pack};
+use crate::key::{Chosen, Direct, KeyPart, Layout, Pool, choose, narrow_rows, pack};
 use crate::limits::PARTS_MAX;
 use crate::partitioning::{Partitionings, SpreadBy};
 use crate::processor::prefetch;

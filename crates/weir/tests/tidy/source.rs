@@ -26,6 +26,7 @@ const CRATES: [(&str, &str); 10] = [
     ("plan", "crates/plan"),
     ("lang", "crates/lang"),
     ("engine", "crates/engine"),
+    ("stream", "crates/stream"),
     ("sink", "crates/sink"),
     ("sandbox", "crates/sandbox"),
     ("weir", "crates/weir"),

@@ -1,12 +1,12 @@
 //! Packets as closures see them.
 
-use super::flow::Flow;
-use super::time::Marks;
-use super::{Passes, Stream, Time};
-use crate::clock::Clock;
-use crate::limits::{JUMP_NS, LATENESS_NS};
+use crate::batches::{Batches, Passes};
+use crate::flow::Flow;
+use crate::time::{Marks, Time};
 use std::cell::Cell;
 use std::net::{IpAddr, Ipv4Addr};
+use weir_engine::clock::Clock;
+use weir_engine::limits::{JUMP_NS, LATENESS_NS};
 use weir_packet::bits::Bits;
 use weir_packet::interface::Via;
 use weir_packet::limits::BATCH;
@@ -71,7 +71,7 @@ impl<'s, S: Source + ?Sized> Packets<'s, S> {
     }
 }
 
-impl<S: Source + ?Sized> Stream for Packets<'_, S> {
+impl<S: Source + ?Sized> Batches for Packets<'_, S> {
     type Item<'a> = Packet<'a>;
 
     #[inline(always)]

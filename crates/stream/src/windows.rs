@@ -1,11 +1,11 @@
 //! The open windows of a stream, each with its values by key.
 
-use super::key::Key;
-use super::table::KeyMap;
-use super::time::Time;
-use crate::limits::{SPARE_GROUPS, WINDOWS_MAX};
-use crate::table::HashKey;
+use crate::key::Key;
+use crate::limits::{SPARE_WINDOWS, WINDOWS_MAX};
+use crate::table::KeyMap;
+use crate::time::Time;
 use std::collections::BTreeMap;
+use weir_engine::table::HashKey;
 
 /// Values by key, in windows or over the whole input.
 ///
@@ -132,7 +132,7 @@ impl<K: Key, V> Windows<K, V> {
 
     /// Keeps the memory of a closed window for another.
     fn keep(&mut self, map: KeyMap<K, V>) {
-        if self.spare.len() < SPARE_GROUPS {
+        if self.spare.len() < SPARE_WINDOWS {
             self.spare.push(map);
         }
     }

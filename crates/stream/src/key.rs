@@ -1,15 +1,15 @@
 //! What items can be grouped by.
 
-use crate::table::HashKey;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use weir_engine::table::HashKey;
 
 /// What items can be grouped by: small, comparable, hashed by its words.
 ///
-/// Numbers, addresses, [`Flow`](super::Flow), and pairs and triples of keys are keys. Another type
+/// Numbers, addresses, [`Flow`](crate::Flow), and pairs and triples of keys are keys. Another type
 /// becomes one by naming what is hashed:
 ///
 /// ```
-/// use weir_engine::api::{HashKey, Key};
+/// use weir_stream::{HashKey, Key};
 ///
 /// #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 /// struct Port { vlan: u16, number: u16 }

@@ -1,12 +1,12 @@
 //! The closures against the naive model's way of counting: plain maps.
 
-use super::{Group, Packet, Packets, Stream};
-use crate::clock::Clock;
-use crate::conform::Frames;
 use crate::limits::WINDOWS_MAX;
+use crate::{Batches, Group, Packet, Packets, Stream};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use weir_engine::clock::Clock;
+use weir_engine::conform::Frames;
 use weir_packet::craft::Frame;
 use weir_packet::interface::Way;
 use weir_packet::source::LinkType;

@@ -1,10 +1,10 @@
 //! The flow that a packet belongs to, as a key.
 
-use super::key::Key;
-use crate::table::HashKey;
+use crate::key::Key;
 use std::cmp::Ordering;
 use std::fmt;
 use std::net::IpAddr;
+use weir_engine::table::HashKey;
 use weir_plan::Value;
 
 /// A 5-tuple. Ordered by source, destination, source port, destination port, protocol.

@@ -1,7 +1,7 @@
 //! The times that items carry.
 
-use crate::clock::Clock;
 use std::cell::Cell;
+use weir_engine::clock::Clock;
 use weir_packet::limits::BATCH;
 
 /// When an item happened, and how far time had come when it was seen.

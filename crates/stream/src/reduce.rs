@@ -1,106 +1,39 @@
-//! Streams grouped by key: one state a key.
+//! One value a key: all items of a key, or of a key and window, folded together.
 
-use super::sliding::Sliding;
-use super::table::{KeyMap, Lookup};
-use super::time::Marks;
-use super::windows::Windows;
-use super::{Key, Passes, Stream, Time, once};
-use crate::table::HashKey;
+use crate::batches::{Batches, Passes, once};
+use crate::grouping::Grouping;
+use crate::key::Key;
+use crate::table::Lookup;
+use crate::time::{Marks, Time};
+use crate::windows::Windows;
+use weir_engine::table::HashKey;
 use weir_packet::limits::BATCH;
 use weir_packet::source::SourceError;
-use weir_plan::limits::GROUPS_MAX;
 
-/// See [`Stream::key_by`].
-pub struct Keyed<S, F> {
-    input: S,
-    key: F,
-    max_keys: usize,
-}
-
-impl<S, F> Keyed<S, F> {
-    pub(super) fn new(input: S, key: F) -> Keyed<S, F> {
-        Keyed { input, key, max_keys: GROUPS_MAX as usize }
-    }
-
-    /// Holds at most so many keys at once, in each window; 64 Mi unless told otherwise. Items of
-    /// further keys are left out, and counted by `evicted`.
-    #[must_use]
-    pub fn max_keys(mut self, n: u32) -> Keyed<S, F> {
-        self.max_keys = n as usize;
-        self
-    }
-
-    /// Folds all items of a key into one value: `summarize` over the whole input. `value` makes
-    /// the value of one item, `merge` takes a later one into an earlier one and must be
-    /// associative. Groups come out at the end, in order of their keys.
-    pub fn reduce<K, V, G, M>(self, value: G, merge: M) -> Reduce<S, F, G, M, K, V>
-    where
-        S: Stream,
-        K: Key,
-        F: FnMut(&S::Item<'_>) -> Option<K>,
-        G: FnMut(S::Item<'_>) -> V,
-        M: FnMut(&mut V, V),
-    {
-        Reduce::new(self, None, value, merge)
-    }
-
-    /// Windows of `every_ns` nanoseconds, aligned to 1970. Panics unless `every_ns` is positive.
-    pub fn tumbling(self, every_ns: i64) -> Tumbling<S, F> {
-        assert!(every_ns > 0, "a window has a length");
-        Tumbling { keyed: self, every_ns }
-    }
-
-    /// Windows of `over_ns` nanoseconds, one from each multiple of `every_ns` since 1970 on. Panics
-    /// unless `every_ns` is positive and at most `over_ns`, and where a window would be made of
-    /// more than [`PANES_MAX`](weir_plan::limits::PANES_MAX) panes.
-    pub fn sliding(self, over_ns: i64, every_ns: i64) -> Sliding<S, F> {
-        Sliding::new(self, over_ns, every_ns)
-    }
-
-    /// Calls `f` with the state of the item's key and the item, in order: `scan`. `init` makes the
-    /// state from a key's first item. What `f` returns goes on, if it returns something. States
-    /// are kept to the end of the stream.
-    pub fn map_with_state<K, St, O, I, G>(self, init: I, f: G) -> MapWithState<S, F, I, G, K, St>
-    where
-        S: Stream,
-        K: Key,
-        F: FnMut(&S::Item<'_>) -> Option<K>,
-        I: FnMut(&S::Item<'_>) -> St,
-        G: FnMut(&mut St, S::Item<'_>) -> Option<O>,
-    {
-        let hash_key = HashKey::random();
-        MapWithState {
-            input: self.input,
-            key: self.key,
-            init,
-            f,
-            states: KeyMap::new(self.max_keys, hash_key),
-            lookup: Lookup::new(hash_key),
-            refused: 0,
-        }
-    }
-}
-
-/// See [`Keyed::tumbling`].
+/// See [`Keyed::tumbling`](crate::Keyed::tumbling).
 pub struct Tumbling<S, F> {
-    keyed: Keyed<S, F>,
+    grouping: Grouping<S, F>,
     every_ns: i64,
 }
 
 impl<S, F> Tumbling<S, F> {
-    /// Folds the items of each key and window: `summarize … every`. See [`Keyed::reduce`]. A
+    pub(super) fn new(grouping: Grouping<S, F>, every_ns: i64) -> Tumbling<S, F> {
+        Tumbling { grouping, every_ns }
+    }
+
+    /// Folds the items of each key and window: `summarize … every`. See [`Keyed::reduce`](crate::Keyed::reduce). A
     /// window's groups come out when the watermark has passed its end; late items are left out, and
     /// counted by [`Reduce::late`]. At most [`WINDOWS_MAX`](crate::limits::WINDOWS_MAX) windows are
     /// open at once.
     pub fn reduce<K, V, G, M>(self, value: G, merge: M) -> Reduce<S, F, G, M, K, V>
     where
-        S: Stream,
+        S: Batches,
         K: Key,
         F: FnMut(&S::Item<'_>) -> Option<K>,
         G: FnMut(S::Item<'_>) -> V,
         M: FnMut(&mut V, V),
     {
-        Reduce::new(self.keyed, Some(self.every_ns), value, merge)
+        Reduce::new(self.grouping, Some(self.every_ns), value, merge)
     }
 }
 
@@ -115,7 +48,7 @@ pub struct Group<K, V> {
     pub value: V,
 }
 
-/// See [`Keyed::reduce`] and [`Tumbling::reduce`].
+/// See [`Keyed::reduce`](crate::Keyed::reduce) and [`Tumbling::reduce`].
 pub struct Reduce<S, F, G, M, K: Key, V> {
     input: S,
     key: F,
@@ -127,14 +60,15 @@ pub struct Reduce<S, F, G, M, K: Key, V> {
 }
 
 impl<S, F, G, M, K: Key, V> Reduce<S, F, G, M, K, V> {
-    pub(super) fn new(keyed: Keyed<S, F>, every_ns: Option<i64>, value: G, merge: M) -> Self {
+    pub(super) fn new(grouping: Grouping<S, F>, every_ns: Option<i64>, value: G, merge: M) -> Self {
+        let Grouping { input, key, max_keys } = grouping;
         let hash_key = HashKey::random();
         Reduce {
-            input: keyed.input,
-            key: keyed.key,
+            input,
+            key,
             value,
             merge,
-            windows: Windows::new(every_ns, keyed.max_keys, hash_key),
+            windows: Windows::new(every_ns, max_keys, hash_key),
             lookup: Lookup::new(hash_key),
             starts: Box::new([0; BATCH]),
         }
@@ -152,9 +86,9 @@ impl<S, F, G, M, K: Key, V> Reduce<S, F, G, M, K, V> {
     }
 }
 
-impl<S, F, G, M, K, V> Stream for Reduce<S, F, G, M, K, V>
+impl<S, F, G, M, K, V> Batches for Reduce<S, F, G, M, K, V>
 where
-    S: Stream,
+    S: Batches,
     K: Key,
     F: FnMut(&S::Item<'_>) -> Option<K>,
     G: FnMut(S::Item<'_>) -> V,
@@ -251,7 +185,7 @@ where
 
 impl<S, F, G, M, K, V> Passes<S> for Reducing<'_, F, G, M, K, V>
 where
-    S: Stream,
+    S: Batches,
     K: Key,
     F: FnMut(&S::Item<'_>) -> Option<K>,
     G: FnMut(S::Item<'_>) -> V,
@@ -294,105 +228,6 @@ where
     #[inline(always)]
     fn done(&mut self) {
         self.mixed = false;
-        self.lookup.clear();
-    }
-}
-
-/// See [`Keyed::map_with_state`].
-pub struct MapWithState<S, F, I, G, K: Key, St> {
-    input: S,
-    key: F,
-    init: I,
-    f: G,
-    states: KeyMap<K, St>,
-    lookup: Box<Lookup<K>>,
-    refused: u64,
-}
-
-impl<S, F, I, G, K, St, O> Stream for MapWithState<S, F, I, G, K, St>
-where
-    S: Stream,
-    K: Key,
-    F: FnMut(&S::Item<'_>) -> Option<K>,
-    I: FnMut(&S::Item<'_>) -> St,
-    G: FnMut(&mut St, S::Item<'_>) -> Option<O>,
-{
-    type Item<'a> = O;
-
-    fn batch(&mut self, out: impl FnMut(Time<'_>, O)) -> Result<Option<i64>, SourceError> {
-        let MapWithState { input, key, init, f, states, lookup, refused } = self;
-        input.batch_passes(&mut Stepping { key, init, f, states, lookup, refused, out })
-    }
-
-    fn finish(&mut self, out: impl FnMut(Time<'_>, O)) {
-        let MapWithState { input, key, init, f, states, lookup, refused } = self;
-        let mut passes = Stepping { key, init, f, states, lookup, refused, out };
-        input.finish(|t, item| once::<S>(&mut passes, t, item));
-    }
-}
-
-impl<S, F, I, G, K: Key, St> MapWithState<S, F, I, G, K, St> {
-    /// Items whose key found no room.
-    pub fn evicted(&self) -> u64 {
-        self.refused
-    }
-}
-
-/// The items of a batch on their way to the states of their keys.
-struct Stepping<'m, F, I, G, K: Key, St, W> {
-    key: &'m mut F,
-    init: &'m mut I,
-    f: &'m mut G,
-    states: &'m mut KeyMap<K, St>,
-    lookup: &'m mut Lookup<K>,
-    refused: &'m mut u64,
-    out: W,
-}
-
-impl<S, F, I, G, K, St, O, W> Passes<S> for Stepping<'_, F, I, G, K, St, W>
-where
-    S: Stream,
-    K: Key,
-    F: FnMut(&S::Item<'_>) -> Option<K>,
-    I: FnMut(&S::Item<'_>) -> St,
-    G: FnMut(&mut St, S::Item<'_>) -> Option<O>,
-    W: FnMut(Time<'_>, O),
-{
-    const TIMED: bool = true;
-
-    #[inline(always)]
-    fn first(&mut self, _: Time<'_>, item: &S::Item<'_>) -> bool {
-        let Some(k) = (self.key)(item) else { return false };
-        self.lookup.push(self.states, k);
-        true
-    }
-
-    #[inline(always)]
-    fn turn(&mut self) {
-        self.lookup.search(self.states);
-    }
-
-    #[inline(always)]
-    fn second(&mut self, t: Time<'_>, item: S::Item<'_>) {
-        let o = if let Some(state) = self.lookup.meet(self.states) {
-            (self.f)(state, item)
-        } else {
-            let init = &mut self.init;
-            match self.lookup.meet_elsewhere(self.states, || init(&item)) {
-                Some(state) => (self.f)(state, item),
-                None => {
-                    *self.refused += 1;
-                    None
-                }
-            }
-        };
-        if let Some(o) = o {
-            (self.out)(t, o);
-        }
-    }
-
-    #[inline(always)]
-    fn done(&mut self) {
         self.lookup.clear();
     }
 }

@@ -1,10 +1,11 @@
 //! Operators that look at one item at a time.
 
-use super::{Passes, Stream, Time};
+use crate::batches::{Batches, Passes};
+use crate::time::Time;
 use weir_packet::limits::BATCH;
 use weir_packet::source::SourceError;
 
-/// See [`Stream::filter`].
+/// See [`Stream::filter`](crate::Stream::filter).
 pub struct Filter<S, F> {
     input: S,
     keep: F,
@@ -16,7 +17,7 @@ impl<S, F> Filter<S, F> {
     }
 }
 
-impl<S: Stream, F: FnMut(&S::Item<'_>) -> bool> Stream for Filter<S, F> {
+impl<S: Batches, F: FnMut(&S::Item<'_>) -> bool> Batches for Filter<S, F> {
     type Item<'a> = S::Item<'a>;
 
     #[inline(always)]
@@ -61,7 +62,7 @@ struct Filtered<'p, P, F> {
 
 impl<S, P, F> Passes<S> for Filtered<'_, P, F>
 where
-    S: Stream,
+    S: Batches,
     P: Passes<Filter<S, F>>,
     F: FnMut(&S::Item<'_>) -> bool,
 {
@@ -88,7 +89,7 @@ where
     }
 }
 
-/// See [`Stream::map`].
+/// See [`Stream::map`](crate::Stream::map).
 pub struct Map<S, F, T> {
     input: S,
     f: F,
@@ -101,7 +102,7 @@ impl<S, F, T> Map<S, F, T> {
     }
 }
 
-impl<S: Stream, T, F: FnMut(S::Item<'_>) -> T> Stream for Map<S, F, T> {
+impl<S: Batches, T, F: FnMut(S::Item<'_>) -> T> Batches for Map<S, F, T> {
     type Item<'a> = T;
 
     #[inline(always)]
@@ -132,7 +133,7 @@ impl<S: Stream, T, F: FnMut(S::Item<'_>) -> T> Stream for Map<S, F, T> {
     }
 }
 
-/// See [`Stream::flat_map`].
+/// See [`Stream::flat_map`](crate::Stream::flat_map).
 pub struct FlatMap<S, F, T> {
     input: S,
     f: F,
@@ -145,9 +146,9 @@ impl<S, F, T> FlatMap<S, F, T> {
     }
 }
 
-impl<S, I, F> Stream for FlatMap<S, F, I::Item>
+impl<S, I, F> Batches for FlatMap<S, F, I::Item>
 where
-    S: Stream,
+    S: Batches,
     I: IntoIterator,
     F: FnMut(S::Item<'_>) -> I,
 {
@@ -191,7 +192,7 @@ impl<T> Held<T> {
     #[inline(always)]
     fn push<S>(&mut self, passes: &mut impl Passes<S>, t: Time<'_>, item: T)
     where
-        S: for<'a> Stream<Item<'a> = T>,
+        S: for<'a> Batches<Item<'a> = T>,
     {
         if passes.first(t, &item) {
             let watermark = if timed(passes) { t.watermark() } else { i64::MIN };
@@ -205,7 +206,7 @@ impl<T> Held<T> {
     /// Takes what is held through the second pass.
     fn flush<S>(&mut self, passes: &mut impl Passes<S>)
     where
-        S: for<'a> Stream<Item<'a> = T>,
+        S: for<'a> Batches<Item<'a> = T>,
     {
         if self.0.is_empty() {
             return;
@@ -218,6 +219,6 @@ impl<T> Held<T> {
     }
 }
 
-fn timed<S: Stream, P: Passes<S>>(_: &P) -> bool {
+fn timed<S: Batches, P: Passes<S>>(_: &P) -> bool {
     P::TIMED
 }

@@ -1,23 +1,26 @@
 //! Windows that overlap, put together from panes.
 
-use super::keyed::{Group, Keyed, Reduce};
-use super::{Key, Stream, Time};
+use crate::batches::Batches;
+use crate::grouping::Grouping;
+use crate::key::Key;
+use crate::reduce::{Group, Reduce};
+use crate::time::Time;
 use std::collections::BTreeMap;
 use weir_packet::source::SourceError;
 use weir_plan::Window;
 use weir_plan::limits::PANES_MAX;
 
-/// See [`Keyed::sliding`].
+/// See [`Keyed::sliding`](crate::Keyed::sliding).
 pub struct Sliding<S, F> {
-    keyed: Keyed<S, F>,
+    grouping: Grouping<S, F>,
     over: i64,
     every: i64,
 }
 
 impl<S, F> Sliding<S, F> {
-    pub(super) fn new(keyed: Keyed<S, F>, over_ns: i64, every_ns: i64) -> Sliding<S, F> {
+    pub(super) fn new(grouping: Grouping<S, F>, over_ns: i64, every_ns: i64) -> Sliding<S, F> {
         assert!(0 < every_ns && every_ns <= over_ns, "windows have a length, and no gaps");
-        let sliding = Sliding { keyed, over: over_ns, every: every_ns };
+        let sliding = Sliding { grouping, over: over_ns, every: every_ns };
         assert!(over_ns / sliding.pane() <= PANES_MAX, "a window has at most {PANES_MAX} panes");
         sliding
     }
@@ -34,7 +37,7 @@ impl<S, F> Sliding<S, F> {
     /// its pane has closed; `max_keys` are those of a pane.
     pub fn reduce<K, V, G, M>(self, value: G, merge: M) -> SlidingReduce<S, F, G, M, K, V>
     where
-        S: Stream,
+        S: Batches,
         K: Key,
         V: Clone,
         F: FnMut(&S::Item<'_>) -> Option<K>,
@@ -42,7 +45,7 @@ impl<S, F> Sliding<S, F> {
         M: FnMut(&mut V, V),
     {
         let (over, every, pane) = (self.over as i128, self.every as i128, self.pane());
-        let panes = Reduce::new(self.keyed, Some(pane), value, merge);
+        let panes = Reduce::new(self.grouping, Some(pane), value, merge);
         SlidingReduce {
             panes,
             closed: Closed { over, every, next: i128::MIN, held: BTreeMap::new() },
@@ -136,9 +139,9 @@ fn clamp(t: i128) -> i64 {
     t.clamp(i64::MIN as i128, i64::MAX as i128) as i64
 }
 
-impl<S, F, G, M, K, V> Stream for SlidingReduce<S, F, G, M, K, V>
+impl<S, F, G, M, K, V> Batches for SlidingReduce<S, F, G, M, K, V>
 where
-    S: Stream,
+    S: Batches,
     K: Key,
     V: Clone,
     F: FnMut(&S::Item<'_>) -> Option<K>,
@@ -165,11 +168,11 @@ where
 
 #[cfg(test)]
 mod tests {
-    use crate::api::{Packets, Stream};
-    use crate::clock::Clock;
-    use crate::conform::Frames;
+    use crate::{Batches, Packets, Stream};
     use proptest::prelude::*;
     use std::collections::BTreeMap;
+    use weir_engine::clock::Clock;
+    use weir_engine::conform::Frames;
     use weir_packet::source::LinkType;
 
     proptest! {
