@@ -1,7 +1,8 @@
 //! CSV (RFC 4180, with bare line feeds): a header line, then one line per row.
 
-use crate::delimited::{Delimited, Dialect};
+use crate::delimited::{Cells, Dialect};
 use crate::format::{Format, Holds};
+use crate::lines::Lines;
 
 /// Comma-separated values.
 pub static FORMAT: Format = Format {
@@ -14,7 +15,7 @@ pub static FORMAT: Format = Format {
 };
 
 /// Writes rows as CSV.
-pub type Csv<W> = Delimited<W, Commas>;
+pub type Csv<W> = Lines<W, Cells<Commas>>;
 
 /// The lines of CSV.
 #[derive(Debug)]

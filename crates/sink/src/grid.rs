@@ -4,10 +4,10 @@
 //! so that columns are as wide as their cells. Text from packets can't steer the terminal: control
 //! characters are shown escaped.
 
-use crate::format::RowOptions;
 use crate::limits::{TABLE_COLUMN_WIDTH_MAX, TABLE_ROWS_MAX};
+use crate::options::{RowOptions, TimeFormat};
+use crate::text;
 use crate::writer::RowWriter;
-use crate::{TimeFormat, text};
 use std::io::{self, Write};
 use std::marker::PhantomData;
 use weir_engine::rows::{Arena, Output, Rows, Sink};

@@ -4,11 +4,11 @@
 //! the name of the output or else its number from 1.
 
 use crate::format::{Format, Holds};
-use crate::limits::BUFFER_BYTES;
-use crate::writer::RowWriter;
-use crate::{TimeFormat, text};
+use crate::lines::{LineFormat, Lines};
+use crate::options::TimeFormat;
+use crate::text;
 use std::io::{self, Write};
-use weir_engine::rows::{Arena, Output, Rows, Sink};
+use weir_engine::rows::{Arena, Output, Rows};
 use weir_plan::Type;
 
 /// The key that names the output, where there are several.
@@ -25,9 +25,11 @@ pub static FORMAT: Format = Format {
 };
 
 /// Writes rows as JSON lines.
+pub type JsonLines<W> = Lines<W, Objects>;
+
+/// The lines of JSON.
 #[derive(Debug)]
-pub struct JsonLines<W> {
-    out: RowWriter<W>,
+pub struct Objects {
     time: TimeFormat,
     outputs: Vec<Shape>,
     named: bool,
@@ -45,24 +47,19 @@ struct Shape {
 impl<W: Write> JsonLines<W> {
     /// A sink that writes to `out`.
     pub fn new(out: W, time: TimeFormat) -> JsonLines<W> {
-        let out = RowWriter::new(out, 2 * BUFFER_BYTES);
-        JsonLines { out, time, outputs: Vec::new(), named: false }
+        Lines::of_format(out, Objects { time, outputs: Vec::new(), named: false })
     }
 
     /// Lets rows say which output they are of even where there is one only, since others may come.
     #[must_use]
-    pub fn named(self, named: bool) -> JsonLines<W> {
-        JsonLines { named, ..self }
-    }
-
-    /// The writer, with everything flushed so far.
-    pub fn into_inner(self) -> W {
-        self.out.into_inner()
+    pub fn named(mut self, named: bool) -> JsonLines<W> {
+        self.format.named = named;
+        self
     }
 }
 
-impl<W: Write> Sink for JsonLines<W> {
-    fn open(&mut self, outputs: &[Output]) -> io::Result<()> {
+impl LineFormat for Objects {
+    fn open(&mut self, outputs: &[Output], _out: &mut Vec<u8>) -> io::Result<()> {
         let several = outputs.len() > 1 || self.named;
         let name = |(i, o): (usize, &Output)| o.name.clone().unwrap_or_else(|| (i + 1).to_string());
         let outputs = outputs.iter().enumerate();
@@ -71,28 +68,8 @@ impl<W: Write> Sink for JsonLines<W> {
         Ok(())
     }
 
-    fn rows(&mut self, output: usize, rows: &Rows) -> io::Result<()> {
-        self.out.give(rows.len);
-        for i in 0..rows.len {
-            self.outputs[output].row(&mut self.out.buffer, rows, i, self.time);
-            self.out.end_row();
-            if self.out.is_full() {
-                self.out.write_out()?;
-            }
-        }
-        Ok(())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.out.flush()
-    }
-
-    fn finish(&mut self) -> io::Result<()> {
-        self.flush()
-    }
-
-    fn unwritten(&self) -> u64 {
-        self.out.unwritten()
+    fn row(&self, out: &mut Vec<u8>, output: usize, rows: &Rows, i: usize) {
+        self.outputs[output].row(out, rows, i, self.time);
     }
 }
 
@@ -176,6 +153,7 @@ mod tests {
     use insta::assert_snapshot;
     use proptest::prelude::*;
     use std::slice::from_ref;
+    use weir_engine::rows::Sink as _;
     use weir_plan::Value;
 
     fn written(outputs: &[Output], batches: &[(usize, Rows)], time: TimeFormat) -> String {

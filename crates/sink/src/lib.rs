@@ -22,11 +22,14 @@
 pub mod csv;
 pub mod delimited;
 pub mod format;
+pub mod formats;
 pub mod grid;
 pub mod json;
 pub mod limits;
+pub mod lines;
 pub mod markdown;
 pub mod names;
+mod options;
 pub mod queue;
 pub mod split;
 pub mod table;
@@ -35,25 +38,15 @@ pub mod tsv;
 mod writer;
 
 pub use crate::csv::Csv;
-pub use format::{FORMATS, Format, Holds, RowOptions};
+pub use format::{Format, Holds};
+pub use formats::FORMATS;
 pub use json::JsonLines;
 pub use markdown::Markdown;
 pub use names::{Named, Names};
+pub use options::{RowOptions, TimeFormat};
 pub use split::Split;
 pub use table::Table;
 pub use tsv::Tsv;
-
-/// How times are written.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub enum TimeFormat {
-    /// RFC 3339 in UTC, with as many decimals as the nanoseconds need.
-    #[default]
-    Rfc3339,
-    /// Seconds since 1970 with nine decimals.
-    Epoch,
-    /// Nanoseconds since 1970, a whole number.
-    EpochNs,
-}
 
 #[cfg(test)]
 pub(crate) mod testing;

@@ -84,8 +84,8 @@ fn is_mark(text: &[u8], at: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::RowOptions;
     use crate::limits::TABLE_ROWS_MAX;
+    use crate::options::RowOptions;
     use crate::testing::{every_type, output, rows};
     use insta::assert_snapshot;
     use proptest::prelude::*;

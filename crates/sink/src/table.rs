@@ -67,8 +67,8 @@ fn line<'a>(out: &mut Vec<u8>, columns: &[Layout], cells: impl Iterator<Item = (
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::RowOptions;
     use crate::limits::{TABLE_COLUMN_WIDTH_MAX, TABLE_ROWS_MAX};
+    use crate::options::RowOptions;
     use crate::testing::{every_type, output, rows};
     use insta::assert_snapshot;
     use weir_engine::rows::{Output, Rows, Sink as _};

@@ -1,6 +1,6 @@
 //! How single values are written. Everything appends to a byte buffer; nothing fails.
 
-use crate::TimeFormat;
+use crate::options::TimeFormat;
 use std::fmt::Arguments;
 use std::io::Write;
 use std::net::IpAddr;

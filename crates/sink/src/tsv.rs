@@ -6,8 +6,9 @@
 //! other bytes stay as they are. A line therefore ends where a row does, and `cut` and `awk -F'\t'`
 //! find each cell.
 
-use crate::delimited::{Delimited, Dialect};
+use crate::delimited::{Cells, Dialect};
 use crate::format::{Format, Holds};
+use crate::lines::Lines;
 
 /// Tab-separated values.
 pub static FORMAT: Format = Format {
@@ -20,7 +21,7 @@ pub static FORMAT: Format = Format {
 };
 
 /// Writes rows as TSV.
-pub type Tsv<W> = Delimited<W, Tabs>;
+pub type Tsv<W> = Lines<W, Cells<Tabs>>;
 
 /// The lines of TSV.
 #[derive(Debug)]
