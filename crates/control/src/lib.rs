@@ -1,30 +1,35 @@
-//! Programs that come and go while a run goes on: `weir run --control` and `weir ctl`.
+//! Programs that come and go while a run goes on: what `weir ctl` asks and a run answers.
 //!
-//! A run listens on a Unix socket. Who may open it may change what runs: that is decided by the
-//! permissions of the file, which only its owner has unless told otherwise. A [`message`] asks and
-//! one answers. The [`deck`] holds the programs and makes changes, one at a time; meanwhile the
-//! [`desk`] lists them. A [`sink`] gives each program's rows to where they go, so that one that
-//! can't write takes nothing from the others.
+//! A run listens on a Unix socket ([`Server`]). The permissions of the socket's file decide who may
+//! change the run: its owner alone, unless the owner changes them. A client sends a [`Request`] and
+//! gets a [`Reply`] ([`ask()`]). The [`Registry`] holds the programs and changes them, one change at
+//! a time; meanwhile the [`Overview`] lists them. [`ProgramSinks`] hands the rows of each program to
+//! its sink, so that a sink that fails takes no rows from the other programs.
+//!
+//! This crate knows neither packets nor the terminal: the run says which programs it allows, makes
+//! their sinks, and reports its counts.
 
-mod deck;
-mod desk;
+#![forbid(unsafe_code)]
+
+mod cleanup;
+mod client;
+mod limits;
 mod message;
+mod overview;
+mod pending;
+mod program;
+mod registry;
+mod rows;
+mod serve;
 mod server;
-mod sink;
+mod sinks;
 
-pub(crate) use deck::{Deck, Entry, MakeOwn, Rules};
-pub(crate) use desk::Desk;
-pub(crate) use message::{Attached, Counts, Reply, Request, State, Text, read_line, write};
-pub(crate) use server::Server;
-pub(crate) use sink::{Board, Members, New, To};
-
-use std::path::PathBuf;
-
-/// Where a run listens unless told otherwise.
-pub(crate) const SOCKET: &str = "/run/weir.sock";
-
-/// The socket to ask: the one given, or named in `WEIR_SOCKET`, or [`SOCKET`].
-pub(crate) fn socket(given: Option<PathBuf>) -> PathBuf {
-    let named = || std::env::var_os("WEIR_SOCKET").filter(|name| !name.is_empty());
-    given.or_else(|| named().map(PathBuf::from)).unwrap_or_else(|| PathBuf::from(SOCKET))
-}
+pub use cleanup::Cleanup;
+pub use client::{AskError, SOCKET, ask, socket};
+pub use message::{Attached, Captured, Counts, ProgramState, QueryText, Reply, Request};
+pub use overview::{AskReport, Overview, Report};
+pub use pending::{PendingChanges, ProgramSink};
+pub use program::RunningProgram;
+pub use registry::{MakeSink, NewSink, Registry, Rules};
+pub use server::{Server, SocketError};
+pub use sinks::{ProgramSinks, RowTarget};

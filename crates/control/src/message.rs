@@ -1,30 +1,22 @@
-//! What goes over the control socket: a line of JSON each way, and behind a question the files that
+//! The messages on the control socket: a line of JSON each way, and after a request the files that
 //! its query names, one after the other.
 
+use crate::limits::{FILES_MAX, LINE_MAX};
 use serde::{Deserialize, Serialize};
 use std::io::{self, BufRead, Read, Write};
-use weir_capture::lookback::LookbackCounts;
-use weir_engine::counters::Ledger;
-use weir_packet::source::Account;
 
-/// Bytes of a line at most.
-const LINE_MAX: u64 = 16 << 20;
-
-/// Bytes of files that come with a question at most, all together.
-const FILES_MAX: u64 = 512 << 20;
-
-/// What is asked of a run.
+/// What a client asks of a run.
 #[derive(Serialize, Deserialize, PartialEq, Debug)]
 #[serde(tag = "command", rename_all = "lowercase")]
-pub(crate) enum Request {
-    /// Which programs run.
+pub enum Request {
+    /// List the programs that run.
     List,
-    /// What happened so far.
+    /// Report what has happened so far.
     Stats,
     /// Run a further program.
-    Add(Text),
-    /// Run this program instead of the one of its name.
-    Replace(Text),
+    Add(QueryText),
+    /// Run this program instead of the one with its name.
+    Replace(QueryText),
     /// End a program.
     Remove {
         /// Its name.
@@ -32,31 +24,31 @@ pub(crate) enum Request {
     },
 }
 
-/// A query on its way.
+/// A query on its way to a run.
 #[derive(Serialize, Deserialize, PartialEq, Debug)]
-pub(crate) struct Text {
-    /// What its program is to be called.
-    pub(crate) name: String,
-    /// Where the text is from, for messages.
-    pub(crate) source: String,
+pub struct QueryText {
+    /// The name of its program.
+    pub name: String,
+    /// Where the text comes from, for messages.
+    pub source: String,
     /// The text.
-    pub(crate) text: String,
-    /// Values of its params.
-    pub(crate) params: Vec<(String, String)>,
+    pub text: String,
+    /// Values of its parameters.
+    pub params: Vec<(String, String)>,
     /// The files that it names.
-    pub(crate) files: Vec<Attached>,
+    pub files: Vec<Attached>,
 }
 
 /// A file that a query names.
 #[derive(Serialize, Deserialize, PartialEq, Debug)]
-pub(crate) struct Attached {
-    /// As the query names it.
-    pub(crate) path: String,
+pub struct Attached {
+    /// The path, as the query writes it.
+    pub path: String,
     /// How many bytes it has.
-    pub(crate) len: u64,
-    /// They stand behind the line.
+    pub len: u64,
+    /// The bytes, which follow the line.
     #[serde(skip)]
-    pub(crate) bytes: Vec<u8>,
+    pub bytes: Vec<u8>,
 }
 
 impl Request {
@@ -70,148 +62,121 @@ impl Request {
 
 /// What a run answers.
 #[derive(Serialize, Deserialize, Default, PartialEq, Debug)]
-pub(crate) struct Reply {
-    /// Why nothing was done, if nothing was.
+pub struct Reply {
+    /// Why the run did nothing, if it refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) error: Option<String>,
-    /// What there is to say besides, in lines.
+    pub error: Option<String>,
+    /// Lines for the user.
     #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub(crate) text: String,
+    pub text: String,
     /// The programs that run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) programs: Vec<State>,
-    /// What happened so far.
+    pub programs: Vec<ProgramState>,
+    /// What has happened so far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) counts: Option<Counts>,
+    pub counts: Option<Counts>,
 }
 
 impl Reply {
-    /// That nothing was done, and why.
-    pub(crate) fn refusal(error: impl Into<String>) -> Reply {
+    /// Says why the run did nothing.
+    pub fn refusal(error: impl Into<String>) -> Reply {
         Reply { error: Some(error.into()), ..Reply::default() }
     }
 }
 
-/// How a program is.
+/// The state of a program.
 #[derive(Serialize, Deserialize, PartialEq, Debug)]
-pub(crate) struct State {
+pub struct ProgramState {
     /// Its name.
-    pub(crate) name: String,
-    /// Where its query is from.
-    pub(crate) source: String,
-    /// When it came or was last replaced, in seconds since 1970.
-    pub(crate) since: u64,
-    /// Rows that it has put out, ...
-    pub(crate) rows: u64,
-    /// ... those among them that were left out since nobody took them in time.
-    pub(crate) refused: u64,
+    pub name: String,
+    /// Where its query comes from.
+    pub source: String,
+    /// When it was added or last replaced, in seconds since 1970.
+    pub since: u64,
+    /// Rows that it has emitted.
+    pub rows: u64,
+    /// Those of its rows that are not written: the sink did not take them in time, or failed.
+    pub refused: u64,
     /// Why its rows are not written any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) failed: Option<String>,
+    pub failed: Option<String>,
 }
 
-/// The numbers of a ledger.
+/// The numbers of a ledger, as docs/control.md lists them.
 #[derive(Serialize, Deserialize, Default, PartialEq, Debug)]
-pub(crate) struct Counts {
-    pub(crate) received: u64,
-    pub(crate) filtered: u64,
-    pub(crate) processed: u64,
-    pub(crate) cut: u64,
-    pub(crate) malformed: u64,
-    pub(crate) lost_by_interface: u64,
-    pub(crate) lost_in_kernel: u64,
-    pub(crate) lost_in_ring: u64,
-    pub(crate) late: u64,
-    pub(crate) wild: u64,
-    pub(crate) evicted: u64,
-    pub(crate) undefined: u64,
-    pub(crate) unfilled: u64,
-    pub(crate) rows: u64,
-    pub(crate) refused: u64,
+pub struct Counts {
+    /// Packets that the source delivered.
+    pub received: u64,
+    /// Packets that the capture filter refused.
+    pub filtered: u64,
+    /// Packets that the programs saw.
+    pub processed: u64,
+    /// Packets that the snap length cut.
+    pub cut: u64,
+    /// Malformed packets.
+    pub malformed: u64,
+    /// Packets that the interface lost.
+    pub lost_by_interface: u64,
+    /// Packets that the kernel lost.
+    pub lost_in_kernel: u64,
+    /// Packets that found the ring full.
+    pub lost_in_ring: u64,
+    /// Packets that came after their window had closed.
+    pub late: u64,
+    /// Packets whose time is far ahead of the others.
+    pub wild: u64,
+    /// Groups and rows that were left out for want of room.
+    pub evicted: u64,
+    /// Values left absent: out of range, or divided by zero.
+    pub undefined: u64,
+    /// Windows that lack the rows of `fill`.
+    pub unfilled: u64,
+    /// Rows that were emitted.
+    pub rows: u64,
+    /// Rows that the sink did not take in time.
+    pub refused: u64,
+    /// Rows that could not be written.
     #[serde(default)]
-    pub(crate) unwritten: u64,
-    /// Of each interface its name, what was received from it and what was lost.
-    pub(crate) interfaces: Vec<(String, u64, u64)>,
-    /// What became of packets around rows, where some are kept.
+    pub unwritten: u64,
+    /// Each interface: its name, the packets received from it, and the packets lost.
+    pub interfaces: Vec<(String, u64, u64)>,
+    /// The packets around rows, where `capture` keeps some.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) captured: Option<Captured>,
+    pub captured: Option<Captured>,
 }
 
-/// What became of packets around rows: see [`LookbackCounts`].
+/// The numbers of the files that `capture` writes, with the packets around rows.
 #[derive(Serialize, Deserialize, Default, PartialEq, Debug)]
-pub(crate) struct Captured {
-    pub(crate) files: u64,
-    pub(crate) frames: u64,
-    pub(crate) bytes: u64,
-    pub(crate) short: u64,
-    pub(crate) full: u64,
-    pub(crate) left_out: u64,
-    pub(crate) missed: u64,
-    pub(crate) refused: u64,
-    pub(crate) existed: u64,
-    pub(crate) failed: u64,
-    /// Why, of the first that failed.
+pub struct Captured {
+    /// Files that were begun.
+    pub files: u64,
+    /// Packets in them.
+    pub frames: u64,
+    /// Bytes of those packets.
+    pub bytes: u64,
+    /// Files that may lack packets from the beginning.
+    pub short: u64,
+    /// Files that are full.
+    pub full: u64,
+    /// Packets that full files lack.
+    pub left_out: u64,
+    /// Packets that the disk did not take in time.
+    pub missed: u64,
+    /// Files that were not begun: too many, or too many at once.
+    pub refused: u64,
+    /// Files that were not begun: a file of that name existed.
+    pub existed: u64,
+    /// Files that failed.
+    pub failed: u64,
+    /// Why the first of those that failed did so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) error: Option<String>,
+    pub error: Option<String>,
 }
 
-impl From<LookbackCounts> for Captured {
-    fn from(captures: LookbackCounts) -> Captured {
-        let LookbackCounts { files, frames, bytes, short, full, left_out, missed, .. } = captures;
-        let LookbackCounts { refused, existed, failed, error, .. } = captures;
-        Captured {
-            files,
-            frames,
-            bytes,
-            short,
-            full,
-            left_out,
-            missed,
-            refused,
-            existed,
-            failed,
-            error,
-        }
-    }
-}
-
-impl Counts {
-    /// Those of a ledger, of each interface, and of packets around rows.
-    pub(crate) fn new(
-        ledger: &Ledger,
-        interfaces: &[(String, Account)],
-        captures: Option<LookbackCounts>,
-    ) -> Counts {
-        let of = |(name, account): &(String, Account)| {
-            (name.clone(), account.received, account.lost.total())
-        };
-        Counts {
-            received: ledger.received,
-            filtered: ledger.filtered,
-            processed: ledger.processed,
-            cut: ledger.cut,
-            malformed: ledger.malformed_total(),
-            lost_by_interface: ledger.lost.interface,
-            lost_in_kernel: ledger.lost.kernel,
-            lost_in_ring: ledger.lost.ring,
-            late: ledger.late,
-            wild: ledger.wild,
-            evicted: ledger.evicted,
-            undefined: ledger.undefined,
-            unfilled: ledger.unfilled,
-            rows: ledger.rows,
-            refused: ledger.refused,
-            unwritten: ledger.unwritten,
-            interfaces: interfaces.iter().map(of).collect(),
-            captured: captures.map(Captured::from),
-        }
-    }
-}
-
-/// Writes a question with its files.
+/// Writes a request with its files.
 ///
 /// # Errors
-/// Where the other side does not take them.
+/// If the other side does not take them.
 pub(crate) fn write(out: &mut dyn Write, mut request: Request) -> io::Result<()> {
     write_line(out, &request)?;
     request.files_mut().iter().try_for_each(|file| out.write_all(&file.bytes))?;
@@ -229,10 +194,10 @@ pub(crate) fn write_line(out: &mut dyn Write, value: &impl Serialize) -> io::Res
     out.flush()
 }
 
-/// Reads a question with its files.
+/// Reads a request with its files.
 ///
 /// # Errors
-/// Where it is none, or larger than questions are, or does not come.
+/// If the line is no request, the request is too large, or it does not come.
 pub(crate) fn read(from: &mut dyn BufRead) -> io::Result<Request> {
     let mut request: Request = read_line(from)?;
     let files = request.files_mut();
@@ -271,13 +236,13 @@ mod tests {
         Attached { path: path.to_owned(), len: bytes.len() as u64, bytes: bytes.to_vec() }
     }
 
-    fn text(files: Vec<Attached>) -> Text {
+    fn text(files: Vec<Attached>) -> QueryText {
         let [name, source, text] = ["a", "a.weir", "packets\n| \"é\""].map(str::to_owned);
-        Text { name, source, text, params: vec![("n".to_owned(), "5".to_owned())], files }
+        QueryText { name, source, text, params: vec![("n".to_owned(), "5".to_owned())], files }
     }
 
     #[test]
-    fn questions_come_as_they_were_asked() {
+    fn requests_arrive_as_they_were_sent() {
         let files = vec![attached("x.csv", b"1\n2\n"), attached("empty", b""), attached("y", &[0])];
         let all = [
             Request::List,
@@ -304,13 +269,13 @@ mod tests {
         }
         let mut from = &bytes[..];
         for request in &all {
-            assert_eq!(read(&mut from).expect("a question"), *request);
+            assert_eq!(read(&mut from).expect("a request"), *request);
         }
         assert_eq!(read(&mut from).expect_err("the end").kind(), io::ErrorKind::UnexpectedEof);
     }
 
     #[test]
-    fn what_is_no_question_is_refused() {
+    fn anything_but_a_request_is_refused() {
         let kind = |bytes: &[u8]| read(&mut &bytes[..]).expect_err("refused").kind();
         assert_eq!(kind(b""), io::ErrorKind::UnexpectedEof);
         assert_eq!(kind(b"GET / HTTP/1.1\r\n"), io::ErrorKind::InvalidData);

@@ -1,38 +1,44 @@
-//! What can be told of programs, whatever else is being asked or done.
+//! Answers about the programs of a run, whatever change is being made meanwhile.
 
-use super::message::{Counts, Reply, State};
-use super::sink::Member;
-use crate::stats::Stats;
-use crate::wire::Notes;
-use crate::{ledger, wire};
+use crate::limits::COUNTS_PATIENCE;
+use crate::message::{Counts, ProgramState, Reply};
+use crate::rows::RowCounts;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-/// How long a question after the ledger waits: workers answer between batches.
-const PATIENCE: Duration = Duration::from_secs(10);
-
 /// A program as it is listed.
-pub(super) struct Listed {
-    pub(super) name: String,
-    pub(super) source: String,
-    pub(super) since: SystemTime,
-    pub(super) member: Arc<Member>,
+pub(crate) struct Listed {
+    pub(crate) name: String,
+    pub(crate) source: String,
+    pub(crate) since: SystemTime,
+    pub(crate) counts: Arc<RowCounts>,
 }
 
-/// Tells which programs run, and what happened so far.
+/// What has happened in a run so far.
+pub struct Report {
+    /// The ledger, for people.
+    pub text: String,
+    /// Its numbers.
+    pub counts: Counts,
+}
+
+/// Asks the run for a report, and waits for it at most so long.
+pub type AskReport = Arc<dyn Fn(Duration) -> Option<Report> + Send + Sync>;
+
+/// Says which programs run, and what has happened so far.
 #[derive(Clone)]
-pub(crate) struct Desk {
+pub struct Overview {
     programs: Arc<Mutex<Vec<Listed>>>,
-    stats: Stats,
+    report: AskReport,
 }
 
-impl Desk {
-    pub(super) fn new(stats: Stats) -> Desk {
-        Desk { programs: Arc::default(), stats }
+impl Overview {
+    pub(crate) fn new(report: AskReport) -> Overview {
+        Overview { programs: Arc::default(), report }
     }
 
-    /// These programs run from now on.
-    pub(super) fn show(&self, programs: Vec<Listed>) {
+    /// Lists these programs from now on.
+    pub(crate) fn show(&self, programs: Vec<Listed>) {
         *self.programs() = programs;
     }
 
@@ -40,37 +46,30 @@ impl Desk {
         self.programs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn list(&self) -> Reply {
+    pub(crate) fn list(&self) -> Reply {
         let seconds = |t: SystemTime| {
             t.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
         };
-        let state = |entry: &Listed| {
-            let (rows, refused) = entry.member.rows();
-            State {
-                name: entry.name.clone(),
-                source: entry.source.clone(),
-                since: seconds(entry.since),
+        let state = |program: &Listed| {
+            let (rows, refused) = program.counts.emitted_and_lost();
+            ProgramState {
+                name: program.name.clone(),
+                source: program.source.clone(),
+                since: seconds(program.since),
                 rows,
                 refused,
-                failed: entry.member.failed(),
+                failed: program.counts.failed(),
             }
         };
         Reply { programs: self.programs().iter().map(state).collect(), ..Reply::default() }
     }
 
-    pub(super) fn stats(&self) -> Reply {
-        let Some((counts, interfaces)) = self.stats.wait(PATIENCE) else {
-            return Reply::refusal("the run does not answer: it may wait for its source");
-        };
-        let mut text = ledger::render(&counts);
-        text += &ledger::workers(&counts);
-        text += &wire::render(&interfaces, &Notes::default());
-        let captures = self.stats.captures();
-        if let Some(captures) = &captures {
-            text += &ledger::captures(captures);
-            text.push('\n');
+    pub(crate) fn stats(&self) -> Reply {
+        match (self.report)(COUNTS_PATIENCE) {
+            Some(Report { text, counts }) => {
+                Reply { text, counts: Some(counts), ..Reply::default() }
+            }
+            None => Reply::refusal("the run does not answer: it may be waiting for its source"),
         }
-        let counts = Some(Counts::new(&counts, &interfaces, captures));
-        Reply { text, counts, ..Reply::default() }
     }
 }

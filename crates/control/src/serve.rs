@@ -1,12 +1,12 @@
-//! Serves clients side by side and within bounds, whatever they speak.
+//! Serves clients side by side and within bounds, whatever protocol they use.
 //!
-//! What is here accepts, bounds and dispatches: how many clients there may be, how long each may
-//! take to ask and to be answered, and how many bytes of questions there may be in memory. What a
-//! question is, and its answer, is for a [`Service`] to say.
+//! This file accepts clients and bounds how many there may be, how long each may take to ask and to
+//! accept its answer, and how many bytes of questions are in memory. A [`Service`] defines questions
+//! and answers.
 //!
-//! Each client has a thread. Where there are as many clients as there may be, the one that has been
-//! asking for longest makes room: who connects and says nothing keeps nobody out. Where all are
-//! being answered, the next one is told so at once.
+//! Each client has a thread. Where there are as many clients as allowed, the one that has been asking
+//! for longest makes room, so that a client that connects and sends nothing keeps no other out. Where
+//! all clients are being answered, the next one is refused at once.
 
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::net::Shutdown;
@@ -16,40 +16,40 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What clients may do at most.
+/// The bounds that clients are held to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Bounds {
     /// Clients at a time.
     pub(crate) clients: usize,
-    /// How long one may take to ask.
+    /// How long a client may take to ask.
     pub(crate) ask: Duration,
-    /// How long one may take to accept its answer, once there is one.
+    /// How long a client may take to accept its answer, once there is one.
     pub(crate) accept: Duration,
     /// Bytes of all questions together, those that are being answered included.
     pub(crate) bytes: u64,
 }
 
-/// Something that answers. Called by several threads at a time.
+/// Answers questions. Several threads call it at a time.
 pub(crate) trait Service: Send + Sync + 'static {
     /// A question.
     type Question;
 
-    /// Reads a question, and nothing behind it.
+    /// Reads a question, and nothing after it.
     ///
     /// # Errors
-    /// Where it is none, or does not come.
+    /// If the bytes are no question, or do not come.
     fn read(&self, from: &mut dyn BufRead) -> io::Result<Self::Question>;
 
     /// Answers a question, or says why it could not be read.
     ///
     /// # Errors
-    /// Where the answer is not taken.
+    /// If the client does not take the answer.
     fn answer(&self, asked: io::Result<Self::Question>, to: &mut dyn Write) -> io::Result<()>;
 
     /// Says that there are too many clients.
     ///
     /// # Errors
-    /// Where that is not taken.
+    /// If the client does not take that.
     fn refuse(&self, to: &mut dyn Write) -> io::Result<()>;
 }
 
@@ -58,7 +58,7 @@ pub(crate) fn serve<S: Service>(listener: &UnixListener, service: S, bounds: Bou
     let (service, bytes) = (Arc::new(service), Arc::new(AtomicU64::new(0)));
     let mut present: Vec<Arc<Present>> = Vec::new();
     for stream in listener.incoming() {
-        // Too many open files, say: later there may be fewer.
+        // There may be too many open files, say; later there may be fewer.
         let Ok(stream) = stream else {
             thread::park_timeout(Duration::from_millis(100));
             continue;
@@ -83,21 +83,21 @@ pub(crate) fn serve<S: Service>(listener: &UnixListener, service: S, bounds: Bou
     }
 }
 
-/// How far a client is.
+/// What a client is doing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 enum Stage {
-    /// Its question is on its way.
+    /// It sends its question.
     Asks,
     /// It is being answered.
     Answered,
-    /// It had to make room, and is told so.
+    /// It has to make room, and its thread says so.
     Leaves,
     /// Its thread has ended.
     Gone,
 }
 
-/// A client, as whoever lets others in sees it.
+/// A client, as the thread that accepts clients sees it.
 struct Present {
     stream: UnixStream,
     stage: AtomicU8,
@@ -120,24 +120,25 @@ impl Present {
     }
 }
 
-/// Lets one more client in, for which another may have to go; `None` where that can't be.
+/// Makes room for one more client, for which another may have to leave; `None` if all are being
+/// answered.
 fn make_room(present: &[Arc<Present>], most: usize) -> Option<()> {
     let leaving = present.iter().filter(|client| client.stage() == Stage::Leaves).count();
     if present.len() - leaving < most {
         return Some(());
     }
-    // They are gone soon; if not, nobody else may come.
+    // They leave soon; until then no other client may come.
     if leaving >= most {
         return None;
     }
     let longest = present.iter().find(|client| client.stops_asking(Stage::Leaves))?;
-    // Whoever reads there learns of it.
+    // The thread that reads from it sees the end.
     longest.stream.shutdown(Shutdown::Read).ok()
 }
 
 /// Tells a client that there are too many, without waiting for it.
 fn turn_away(service: &impl Service, mut stream: &UnixStream) {
-    // What it does not take it does without.
+    // A client that does not take the refusal gets none.
     let _ = stream.set_nonblocking(true);
     let _ = service.refuse(&mut stream);
 }
@@ -153,9 +154,9 @@ struct Visit<S> {
 
 impl<S: Service> Visit<S> {
     fn run(self, stream: &UnixStream) {
-        // Who asks and does not wait for the answer has it all the same.
+        // A client that does not wait for its answer has asked all the same.
         let _ = self.converse(stream);
-        // In this order: who sees the end may come again at once.
+        // In this order: a client that sees the end may come again at once.
         self.client.stage.store(Stage::Gone as u8, Ordering::Release);
         let _ = stream.shutdown(Shutdown::Both);
     }
@@ -169,7 +170,8 @@ impl<S: Service> Visit<S> {
         if !self.client.stops_asking(Stage::Answered) {
             return self.service.refuse(&mut Answering { stream, until: Some(until) });
         }
-        // What it takes to answer is not the client's fault: its time begins with the first byte.
+        // The client is not to blame for the time that the answer takes to make: its own time begins
+        // with the first byte.
         let accept = Answering { stream, until: None };
         let mut out = BufWriter::new(Accepting { out: accept, time: self.bounds.accept });
         self.service.answer(asked, &mut out)?;
@@ -245,18 +247,18 @@ impl Write for Accepting<'_> {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "others wait for whoever asks")]
+#[expect(clippy::disallowed_methods, reason = "a slow client keeps others waiting")]
 fn deadline(time: Duration) -> Instant {
     Instant::now() + time
 }
 
-#[expect(clippy::disallowed_methods, reason = "others wait for whoever asks")]
+#[expect(clippy::disallowed_methods, reason = "a slow client keeps others waiting")]
 fn left(until: Instant) -> io::Result<Duration> {
     let left = until.saturating_duration_since(Instant::now());
     if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
 }
 
-/// The system calls it another name where a socket's time is over.
+/// The system reports the end of a socket's time-out by another name.
 fn too_slow(e: io::Error) -> io::Error {
     match e.kind() {
         io::ErrorKind::WouldBlock => io::ErrorKind::TimedOut.into(),
@@ -270,7 +272,7 @@ mod tests {
     use std::sync::Mutex;
     use std::sync::mpsc::{Receiver, Sender, channel};
 
-    /// Answers a line with `answer`, once it has leave, and says when it begins.
+    /// Answers a line with `answer` once it is allowed to, and reports when it begins.
     struct Gate {
         began: Mutex<Sender<()>>,
         leave: Mutex<Receiver<()>>,
@@ -300,8 +302,8 @@ mod tests {
         }
     }
 
-    /// A server with such bounds: who connects, what tells that an answer begins, and what lets
-    /// it.
+    /// A server with such bounds, a channel that reports that an answer begins, and one that lets
+    /// it go on.
     struct Served {
         folder: tempfile::TempDir,
         begins: Receiver<()>,
@@ -340,7 +342,7 @@ mod tests {
     const LONG: Duration = Duration::from_secs(600);
 
     #[test]
-    fn who_comes_while_all_are_being_answered_is_told_so_at_once() {
+    fn a_client_is_refused_at_once_while_all_others_are_being_answered() {
         let served = Served::new(2, LONG, b"yes");
         let two = [served.ask(b"1\n"), served.ask(b"2\n")];
         // One has the lock of the gate; the other waits for it.
@@ -353,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_for_longest_makes_room() {
+    fn the_client_that_has_asked_for_longest_makes_room() {
         let served = Served::new(2, LONG, b"yes");
         let [first, second] = [served.ask(b"a"), served.ask(b"b")];
         served.leave.send(()).expect("waits");
@@ -366,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn who_takes_too_long_is_told_so_or_left() {
+    fn a_client_that_takes_too_long_is_refused_or_left() {
         let served = Served::new(1, Duration::from_millis(50), &[b'x'; 8 << 20]);
         assert_eq!(said(served.ask(b"a")), "TimedOut");
         // It never reads its answer; the next one is let in all the same.

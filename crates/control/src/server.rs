@@ -1,9 +1,11 @@
 //! The socket that a run listens on.
 
-use super::message::{Reply, Request, read, write_line};
-use super::{Deck, Desk};
+use crate::limits::{CLIENT_PATIENCE, CLIENTS_MAX, REQUESTS_MAX};
+use crate::message::{Reply, Request, read, write_line};
+use crate::overview::Overview;
+use crate::registry::Registry;
 use crate::serve::{Bounds, Service, serve};
-use anyhow::Context as _;
+use std::fmt;
 use std::fs::{self, DirBuilder, Permissions};
 use std::io::{self, BufRead, Write};
 use std::os::unix::fs::PermissionsExt as _;
@@ -14,41 +16,64 @@ use std::sync::{Mutex, MutexGuard, TryLockError};
 use std::thread;
 use std::time::Duration;
 
-/// How long one who asks may take over it, and over accepting the answer.
-const PATIENCE: Duration = Duration::from_secs(5);
-
-/// How many may ask at a time.
-const CLIENTS_MAX: usize = 64;
-
-/// Bytes of all questions together. One may have files of 512 MiB (see [`super::message`]).
-const QUESTIONS_MAX: u64 = 640 << 20;
-
-/// A socket that is listened on as long as this is there.
+/// Why a run can't listen on a socket.
 #[derive(Debug)]
-pub(crate) struct Server {
+#[non_exhaustive]
+pub enum SocketError {
+    /// Another run listens there.
+    Taken(PathBuf),
+    /// The file exists, and is no socket.
+    NoSocket(PathBuf),
+    /// The socket could not be made.
+    Listen(PathBuf, io::Error),
+    /// The system refused something else.
+    Io(PathBuf, io::Error),
+}
+
+impl fmt::Display for SocketError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SocketError::Taken(path) => write!(f, "{}: another run listens there", path.display()),
+            SocketError::NoSocket(path) => {
+                write!(f, "{}: the file exists and is not a socket", path.display())
+            }
+            SocketError::Listen(path, e) => {
+                write!(f, "{}: can't listen there: {e}", path.display())
+            }
+            SocketError::Io(path, e) => write!(f, "{}: {e}", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for SocketError {}
+
+/// A socket on which a run listens until this is dropped.
+#[derive(Debug)]
+pub struct Server {
     path: PathBuf,
     listener: UnixListener,
-    /// Which file it is: another run may have put its own in the place.
+    /// Device and inode of the file: another run may have put its own in the place.
     file: (u64, u64),
 }
 
 impl Server {
-    /// Begins to listen. The file may be used by its owner only; what a run that ended left there
-    /// goes away.
+    /// Begins to listen. Only the file's owner may use it. A socket that an earlier run left there is
+    /// removed.
     ///
     /// # Errors
-    /// If another run listens there, or it can't be made.
-    pub(crate) fn bind(path: &Path) -> anyhow::Result<Server> {
-        let shown = path.display();
+    /// If another run listens there, or the socket can't be made.
+    pub fn bind(path: &Path) -> Result<Server, SocketError> {
+        let failed = |e| SocketError::Io(path.to_owned(), e);
         match UnixStream::connect(path) {
-            Ok(_) => anyhow::bail!("{shown}: another run listens there"),
+            Ok(_) => return Err(SocketError::Taken(path.to_owned())),
             Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => {
-                let kind = fs::symlink_metadata(path).with_context(|| shown.to_string())?;
-                anyhow::ensure!(kind.file_type().is_socket(), "{shown}: is there, and no socket");
-                fs::remove_file(path).with_context(|| shown.to_string())?;
+                if !fs::symlink_metadata(path).map_err(failed)?.file_type().is_socket() {
+                    return Err(SocketError::NoSocket(path.to_owned()));
+                }
+                fs::remove_file(path).map_err(failed)?;
             }
             Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-            Err(e) => return Err(e).with_context(|| shown.to_string()),
+            Err(e) => return Err(failed(e)),
         }
         // In a folder that nobody else may enter, until the permissions are right.
         let mut folder = path.as_os_str().to_owned();
@@ -62,31 +87,35 @@ impl Server {
             fs::rename(&inside, path)?;
             Ok((listener, (meta.dev(), meta.ino())))
         });
-        // Where it isn't empty the first error has left it, which is told.
+        // It is not empty only after an error, which is reported.
         drop(fs::remove_file(&inside));
         drop(fs::remove_dir(&folder));
-        let (listener, file) = made.with_context(|| format!("{shown}: can't listen there"))?;
+        let (listener, file) = made.map_err(|e| SocketError::Listen(path.to_owned(), e))?;
         Ok(Server { path: path.to_owned(), listener, file })
     }
 
-    /// Makes it that of another user, which the run is about to become.
+    /// Gives the socket to another user and group, which the run is about to become.
     ///
     /// # Errors
-    /// When that is not allowed.
-    pub(crate) fn give_to(&self, (user, group): (u32, u32)) -> anyhow::Result<()> {
+    /// If that is not allowed.
+    pub fn give_to(&self, user: u32, group: u32) -> Result<(), SocketError> {
         std::os::unix::fs::chown(&self.path, Some(user), Some(group))
-            .with_context(|| self.path.display().to_string())
+            .map_err(|e| SocketError::Io(self.path.clone(), e))
     }
 
-    /// Answers in threads of its own, many at a time.
+    /// Answers clients in threads of its own, many at a time.
     ///
     /// # Errors
-    /// When the system gives no thread.
-    pub(crate) fn start(&self, deck: Deck) -> io::Result<()> {
+    /// If the system gives no thread.
+    pub fn start(&self, registry: Registry) -> io::Result<()> {
         let listener = self.listener.try_clone()?;
-        let answers = Answers { desk: deck.desk(), deck: Mutex::new(deck) };
-        let bounds =
-            Bounds { clients: CLIENTS_MAX, ask: PATIENCE, accept: PATIENCE, bytes: QUESTIONS_MAX };
+        let answers = Answers { overview: registry.overview(), registry: Mutex::new(registry) };
+        let bounds = Bounds {
+            clients: CLIENTS_MAX,
+            ask: CLIENT_PATIENCE,
+            accept: CLIENT_PATIENCE,
+            bytes: REQUESTS_MAX,
+        };
         thread::Builder::new()
             .name("control".to_owned())
             .spawn(move || serve(&listener, answers, bounds))?;
@@ -98,27 +127,27 @@ impl Drop for Server {
     fn drop(&mut self) {
         let mine = |meta: fs::Metadata| (meta.dev(), meta.ino()) == self.file;
         if fs::symlink_metadata(&self.path).is_ok_and(mine) {
-            // A file that can't be removed is found to be nobody's by the next run.
+            // Where the file can't be removed, the next run finds that nobody listens there.
             drop(fs::remove_file(&self.path));
         }
     }
 }
 
-/// What is asked by the socket, answered.
+/// Answers the requests of clients.
 struct Answers {
-    /// What changes programs, one at a time, ...
-    deck: Mutex<Deck>,
-    /// ... and what can be told meanwhile.
-    desk: Desk,
+    /// Changes programs, one change at a time.
+    registry: Mutex<Registry>,
+    /// Answers the other requests meanwhile.
+    overview: Overview,
 }
 
 impl Answers {
     fn reply(&self, request: Request) -> Reply {
         match request {
-            Request::List => self.desk.list(),
-            Request::Stats => self.desk.stats(),
-            change => match self.deck() {
-                Some(mut deck) => deck.answer(change),
+            Request::List => self.overview.list(),
+            Request::Stats => self.overview.stats(),
+            change => match self.registry() {
+                Some(mut registry) => registry.answer(change),
                 None => Reply::refusal(
                     "busy: another change of the programs is being made; try again later",
                 ),
@@ -126,14 +155,14 @@ impl Answers {
         }
     }
 
-    /// The deck, unless another change takes long: one waits for the run, which may wait for its
-    /// source or for whoever reads its rows.
-    fn deck(&self) -> Option<MutexGuard<'_, Deck>> {
+    /// The registry, unless another change takes long: a change waits for the run, which may wait
+    /// for its source or for the reader of its rows.
+    fn registry(&self) -> Option<MutexGuard<'_, Registry>> {
         const STEP: Duration = Duration::from_millis(10);
-        for _ in 0..PATIENCE.as_millis() / STEP.as_millis() {
-            match self.deck.try_lock() {
-                Ok(deck) => return Some(deck),
-                Err(TryLockError::Poisoned(deck)) => return Some(deck.into_inner()),
+        for _ in 0..CLIENT_PATIENCE.as_millis() / STEP.as_millis() {
+            match self.registry.try_lock() {
+                Ok(registry) => return Some(registry),
+                Err(TryLockError::Poisoned(registry)) => return Some(registry.into_inner()),
                 Err(TryLockError::WouldBlock) => thread::park_timeout(STEP),
             }
         }
@@ -152,7 +181,7 @@ impl Service for Answers {
         let reply = match asked {
             Ok(request) => self.reply(request),
             Err(e) if e.kind() == io::ErrorKind::TimedOut => {
-                Reply::refusal(format!("no question came within {} s", PATIENCE.as_secs()))
+                Reply::refusal(format!("no question came within {} s", CLIENT_PATIENCE.as_secs()))
             }
             Err(e) => Reply::refusal(format!("no question: {e}")),
         };
@@ -195,7 +224,7 @@ mod tests {
         drop(second);
         assert!(!path.exists());
         fs::write(&path, "a file").expect("writes");
-        let e = format!("{:#}", Server::bind(&path).expect_err("refused"));
-        assert!(path.is_file() && e.ends_with("is there, and no socket"), "{e}");
+        let e = Server::bind(&path).expect_err("refused").to_string();
+        assert!(path.is_file() && e.ends_with("exists and is not a socket"), "{e}");
     }
 }

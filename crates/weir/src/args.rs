@@ -15,7 +15,6 @@ pub(crate) use live::{Capture, LiveArgs};
 pub(crate) use lookback::LookbackArgs;
 pub(crate) use write::{WriteArgs, file_size};
 
-use crate::control::SOCKET;
 use crate::exit::usage;
 use crate::memory::MemoryShare;
 use crate::term::ColorWhen;
@@ -25,6 +24,7 @@ use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
+use weir_control::SOCKET;
 use weir_engine::limits::WORKERS_MAX;
 use weir_sink::limits::{QUEUE_LOTS, QUEUE_LOTS_MAX};
 use weir_sink::{FORMATS, Format, TimeFormat};

@@ -17,7 +17,6 @@ mod output;
 mod programs;
 mod progress;
 mod query;
-mod serve;
 mod signals;
 mod source;
 mod stats;

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use weir_capture::write::{Made, StoppableWriter, Untouched};
+use weir_control::Cleanup;
 use weir_engine::rows::{Output, Rows, Sink, set_cell};
 use weir_packet::limits::BATCH;
 use weir_plan::{Column, Schema, Type, Value};
@@ -74,28 +75,28 @@ pub(crate) struct Fresh {
 /// Files that were made for rows and have none yet. They are removed when that is asked for, or
 /// when nobody holds them any more, which may be later than the next file of that name is opened.
 #[derive(Clone, Default)]
-pub(crate) struct Unwritten(Arc<Mutex<Made>>);
+struct Unwritten(Arc<Mutex<Made>>);
 
-/// Removes files that were made for rows when it goes, unless they were opened for rows.
-#[derive(Default)]
-pub(crate) struct Leftovers(pub(crate) Vec<Unwritten>);
-
-impl Drop for Leftovers {
-    fn drop(&mut self) {
-        self.0.iter().for_each(Unwritten::remove);
+/// Removes these files when it is dropped, unless they were opened for rows.
+pub(crate) fn cleanup(files: &[Fresh]) -> Cleanup {
+    let mut cleanup = Cleanup::default();
+    for file in files {
+        let unwritten = file.unwritten();
+        cleanup.add(move || unwritten.remove());
     }
+    cleanup
 }
 
 impl Fresh {
     /// The file, as long as it has no rows.
-    pub(crate) fn unwritten(&self) -> Unwritten {
+    fn unwritten(&self) -> Unwritten {
         self.unwritten.clone()
     }
 }
 
 impl Unwritten {
-    /// Removes those that nobody opened for rows until now.
-    pub(crate) fn remove(&self) {
+    /// Removes those that nobody has opened for rows.
+    fn remove(&self) {
         drop(std::mem::take(&mut *self.made()));
     }
 

@@ -1,5 +1,5 @@
-//! What happened so far: on standard error every few seconds and by SIGUSR1, and to whoever asks by
-//! the control socket.
+//! What has happened so far: printed on standard error every few seconds and at SIGUSR1, and sent to
+//! clients of the control socket.
 
 use crate::term::Term;
 use crate::{ledger, wire};
@@ -14,31 +14,36 @@ use weir_engine::counters::Ledger;
 use weir_engine::run::Inquiry;
 use weir_packet::source::Account;
 
-/// What comes before such a ledger.
+/// The line above a ledger that is printed while the run goes on.
 const SO_FAR: &str = "so far:";
 
-/// The ledger, and what was received from each interface.
-pub(crate) type Counts = (Ledger, Vec<(String, Account)>);
+/// What a run has counted so far.
+pub(crate) struct RunCounts {
+    /// The ledger.
+    pub(crate) ledger: Ledger,
+    /// What was received from each interface, by its name.
+    pub(crate) interfaces: Vec<(String, Account)>,
+}
 
-/// Asks a run how it is, as long as it lasts.
+/// Asks a run for its counts, as long as it lasts.
 #[derive(Clone)]
 pub(crate) struct Stats {
     inquiry: Arc<Inquiry>,
     asked: Arc<Asked>,
 }
 
-/// Who wants to know.
+/// Where answers go.
 #[derive(Default)]
 struct Asked {
     /// Whether the answer is to be printed.
     print: AtomicBool,
-    waiting: Mutex<Vec<Sender<Counts>>>,
-    /// What there is to say of packets around rows.
+    waiting: Mutex<Vec<Sender<RunCounts>>>,
+    /// Counts the packets around rows, where some are kept.
     captures: OnceLock<Tally>,
 }
 
 impl Stats {
-    /// Answers that are asked for by signals are printed on the terminal.
+    /// Prints the answers that signals ask for on the terminal.
     pub(crate) fn new(term: &Term) -> Stats {
         let (term, asked) = (*term, Arc::<Asked>::default());
         let theirs = Arc::clone(&asked);
@@ -53,25 +58,26 @@ impl Stats {
                 }
             }
             let mut waiting = theirs.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-            for who in waiting.drain(..) {
-                // Who has stopped waiting needs nothing.
-                drop(who.send((counts.clone(), interfaces.to_vec())));
+            for answer in waiting.drain(..) {
+                let (ledger, interfaces) = (counts.clone(), interfaces.to_vec());
+                // The receiver may have stopped waiting.
+                drop(answer.send(RunCounts { ledger, interfaces }));
             }
         });
         Stats { inquiry: Arc::new(inquiry), asked }
     }
 
-    /// Says what became of packets around rows, too.
+    /// Prints the counts of packets around rows, too.
     pub(crate) fn tell_captures(&self, captures: Tally) {
         self.asked.captures.get_or_init(|| captures);
     }
 
-    /// What became of packets around rows so far, if some are kept.
+    /// The counts of packets around rows so far, if some are kept.
     pub(crate) fn captures(&self) -> Option<LookbackCounts> {
         self.asked.captures.get().map(Tally::now)
     }
 
-    /// What the run answers.
+    /// The questions that the run answers.
     pub(crate) fn inquiry(&self) -> Arc<Inquiry> {
         Arc::clone(&self.inquiry)
     }
@@ -82,10 +88,10 @@ impl Stats {
         self.inquiry.ask();
     }
 
-    /// Asks, and waits for the answer so long.
-    pub(crate) fn wait(&self, patience: Duration) -> Option<Counts> {
-        let (who, answer) = mpsc::channel();
-        self.asked.waiting.lock().unwrap_or_else(PoisonError::into_inner).push(who);
+    /// Asks, and waits for the answer at most so long.
+    pub(crate) fn wait(&self, patience: Duration) -> Option<RunCounts> {
+        let (sender, answer) = mpsc::channel();
+        self.asked.waiting.lock().unwrap_or_else(PoisonError::into_inner).push(sender);
         self.inquiry.ask();
         answer.recv_timeout(patience).ok()
     }

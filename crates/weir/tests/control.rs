@@ -252,7 +252,7 @@ fn what_cannot_be_done_is_refused_and_changes_nothing() {
     check(&["add", "--name", "x", "-e", &half], "/nosuch/x.pcap");
     assert!(!left.exists());
     let around = "packets | project ts, ip.src | capture 1s by ip.src";
-    let keeps_none = "`capture` needs the packets before it, and this run keeps none: start it with \
+    let keeps_none = "`capture` writes earlier packets, and this run keeps none: start it with \
                       --ring 64m";
     check(&["add", "--name", "x", "-e", around], keeps_none);
     check(&["replace", "e", "-e", around], keeps_none);

@@ -533,7 +533,7 @@ fn programs_that_come_have_what_they_need() {
     let (done, said) = asked(&format!("packets | forward \"{secret}\""), "b");
     let unconfined = told.contains("any files");
     assert_eq!(done, unconfined, "{said}");
-    let told = "Permission denied (os error 13); programs that come may write where the run";
+    let told = "Permission denied (os error 13); the sandbox lets programs that are added later";
     assert!(unconfined || said.contains(told), "{said}");
     let (_, said) = run.end(0);
     assert!(folder.path().join("here.pcap").is_file(), "{said}");

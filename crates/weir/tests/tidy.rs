@@ -24,7 +24,11 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("stream", &["packet", "plan", "engine"]),
     ("sink", &["packet", "plan", "engine"]),
     ("sandbox", &[]),
-    ("weir", &["packet", "capture", "dpdk", "plan", "lang", "engine", "sink", "sandbox"]),
+    ("control", &["plan", "lang", "engine"]),
+    (
+        "weir",
+        &["packet", "capture", "dpdk", "plan", "lang", "engine", "sink", "sandbox", "control"],
+    ),
 ];
 
 /// Where `unsafe` may stand.

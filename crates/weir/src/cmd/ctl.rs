@@ -1,26 +1,20 @@
-//! `weir ctl`: asks a run that listens.
+//! `weir ctl`: asks a run that listens on a control socket.
 
 use crate::args::ctl::{Ask, CtlArgs, GivenArgs};
-use crate::control::{self, Attached, Counts, Reply, Request, State, Text};
 use crate::exit::{Status, usage};
 use crate::output;
 use crate::query::{self, Source};
 use crate::term::Term;
-use anyhow::Context as _;
-use std::io::{self, BufReader, BufWriter, Write as _};
-use std::os::unix::net::UnixStream;
+use std::io::{self, Write as _};
 use std::path::Path;
-use std::time::Duration;
+use weir_control::{AskError, Attached, Counts, ProgramState, QueryText, Reply, Request};
 use weir_engine::functions::Functions;
 use weir_plan::Value;
 use weir_sink::{Format, json, table};
 
-/// How long an answer is waited for.
-const PATIENCE: Duration = Duration::from_secs(60);
-
 /// Runs `weir ctl`.
 pub(crate) fn run(args: CtlArgs, term: &Term) -> anyhow::Result<Status> {
-    let socket = control::socket(args.socket);
+    let socket = weir_control::socket(args.socket);
     let (request, format) = match args.ask {
         Ask::List(listed) => (Request::List, listed.output),
         Ask::Stats(listed) => (Request::Stats, listed.output),
@@ -36,7 +30,7 @@ pub(crate) fn run(args: CtlArgs, term: &Term) -> anyhow::Result<Status> {
             let Some(text) = text(replace.query, replace.given, term)? else {
                 return Ok(Status::Usage);
             };
-            (Request::Replace(Text { name: replace.name, ..text }), None)
+            (Request::Replace(QueryText { name: replace.name, ..text }), None)
         }
     };
     let lists = matches!(request, Request::List);
@@ -56,7 +50,7 @@ pub(crate) fn run(args: CtlArgs, term: &Term) -> anyhow::Result<Status> {
 }
 
 /// The query, with the files that it names; `None` where it has errors, which were shown.
-fn text(word: Option<String>, given: GivenArgs, term: &Term) -> anyhow::Result<Option<Text>> {
+fn text(word: Option<String>, given: GivenArgs, term: &Term) -> anyhow::Result<Option<QueryText>> {
     let source = match (given.expression, word) {
         (Some(text), _) => Source::from_text(&text, 1, 1),
         (None, Some(word)) => Source::load(&word)?,
@@ -69,7 +63,7 @@ fn text(word: Option<String>, given: GivenArgs, term: &Term) -> anyhow::Result<O
     };
     let attached =
         |(path, bytes): (String, Vec<u8>)| Attached { path, len: bytes.len() as u64, bytes };
-    Ok(Some(Text {
+    Ok(Some(QueryText {
         name: source.program,
         source: source.name,
         text: source.text,
@@ -80,31 +74,24 @@ fn text(word: Option<String>, given: GivenArgs, term: &Term) -> anyhow::Result<O
 
 fn ask(socket: &Path, request: Request) -> anyhow::Result<Reply> {
     let shown = socket.display();
-    let stream = UnixStream::connect(socket).map_err(|e| match e.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => anyhow::anyhow!(
+    weir_control::ask(socket, request).map_err(|e| match e {
+        AskError::NoRun => anyhow::anyhow!(
             "{shown}: no run listens there; start one with `weir run --control={shown} …`, or \
              name another socket with -S"
         ),
-        io::ErrorKind::PermissionDenied => {
-            anyhow::anyhow!("{shown}: {e}; only who may write to the socket may change the run")
-        }
-        _ => anyhow::Error::new(e).context(shown.to_string()),
-    })?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    let told = control::write(&mut BufWriter::new(&stream), request);
-    // It may have answered before it had read all, that this was too much.
-    let reply = control::read_line(&mut BufReader::new(&stream));
-    told.or_else(|e| if reply.is_ok() { Ok(()) } else { Err(e) })
-        .and(reply)
-        .with_context(|| format!("{shown}: the run does not answer; it may wait for its source"))
+        AskError::Denied(e) => anyhow::anyhow!(
+            "{shown}: {e}; only users who may write to the socket may change the run"
+        ),
+        e => anyhow::anyhow!("{shown}: {e}"),
+    })
 }
 
 fn show_programs(
-    programs: &[State],
+    programs: &[ProgramState],
     format: Option<&'static Format>,
     term: &Term,
 ) -> io::Result<()> {
-    let row = |state: &State| {
+    let row = |state: &ProgramState| {
         let since = i64::try_from(state.since).unwrap_or(0).saturating_mul(1_000_000_000);
         [
             state.name.clone(),
@@ -119,7 +106,7 @@ fn show_programs(
     output::print(["name", "query", "since", "rows", "refused", "state"], &rows, format, term)
 }
 
-/// For people as a run prints it, else as one JSON object.
+/// Prints counts for people as a run prints them, else as one JSON object.
 fn show_counts(
     counts: &Counts,
     text: &str,

@@ -4,9 +4,9 @@ mod ending;
 mod opening;
 
 use crate::args::{RunArgs, RunOptions, SlowSink};
-use crate::control::{Board, Deck, Entry, MakeOwn, Members, New, Rules, Server, To};
+use crate::control::{self, Limits};
 use crate::exit::{Status, usage};
-use crate::output::{Fresh, Leftovers, Taken};
+use crate::output::{Fresh, Taken};
 use crate::programs::{self, Programs};
 use crate::progress::Progress;
 use crate::stats::Stats;
@@ -21,6 +21,10 @@ use weir_capture::bpf::{Filter, FilterError};
 use weir_capture::lookback::Lookback;
 use weir_capture::outlets::{Outlets, Tell};
 use weir_capture::write::{Made, StoppableWriter};
+use weir_control::{
+    Cleanup, MakeSink, NewSink, PendingChanges, ProgramSinks, Registry, RowTarget, Rules,
+    RunningProgram, Server,
+};
 use weir_engine::functions::Functions;
 use weir_engine::reading::Reading;
 use weir_engine::rows::Output;
@@ -147,7 +151,7 @@ fn compile(
     options: &RunOptions,
     functions: &Functions,
     term: &Term,
-) -> anyhow::Result<Option<(Program, Vec<Entry>)>> {
+) -> anyhow::Result<Option<(Program, Vec<RunningProgram>)>> {
     let (params, quiet) = (&options.params, options.quiet);
     if options.control.is_none() {
         let named = options.out_dir.is_some();
@@ -160,7 +164,7 @@ fn compile(
     let program = side_by_side(each.clone()).map_err(|e| usage(e.to_string()))?;
     let sources = programs.sources().iter();
     let entry = |((name, program), source): ((String, Program), &crate::query::Source)| {
-        Entry::new(&name, &source.name, program)
+        RunningProgram::new(&name, &source.name, program)
     };
     Ok(Some((program, each.into_iter().zip(sources).map(entry).collect())))
 }
@@ -215,7 +219,7 @@ fn filter_error(e: FilterError, filter: &str) -> anyhow::Error {
 struct Run<'a> {
     program: Program,
     /// The programs that it is made of, where they may change.
-    entries: Vec<Entry>,
+    entries: Vec<RunningProgram>,
     functions: Functions,
     filter: Option<Filter>,
     format: &'static Format,
@@ -244,7 +248,7 @@ impl Run<'_> {
         let (input, senders) = self.input(&stop)?;
         if let (Some(server), Some(user)) = (&server, &self.options.confine.relinquish_privileges) {
             let UserIds { user, group } = opening::user_ids(user)?;
-            server.give_to((user, group))?;
+            server.give_to(user, group)?;
         }
         self.become_user()?;
         // From here on things are made; until the run begins they are removed again where something
@@ -281,15 +285,15 @@ impl Run<'_> {
         };
         let changes = server.is_some().then(Arc::<Changes>::default);
         let entries = std::mem::take(&mut self.entries);
-        let (sink, _leftovers) = match (&server, &changes) {
+        let (sink, _cleanup) = match (&server, &changes) {
             (Some(server), Some(changes)) => {
                 let keeps = source.asking().is_some();
                 let board = (changes, &stats, keeps);
                 self.controlled(entries, server, board, progress.as_ref(), table)?
             }
             _ => {
-                let unwritten = files.iter().flatten().map(Fresh::unwritten).collect();
-                (self.sink(files, progress.as_ref(), table)?, Leftovers(unwritten))
+                let cleanup = output::cleanup(files.as_deref().unwrap_or_default());
+                (self.sink(files, progress.as_ref(), table)?, cleanup)
             }
         };
         let mut sink = self.prompt(sink);
@@ -405,51 +409,59 @@ impl Run<'_> {
     /// were made for them.
     fn controlled(
         &self,
-        entries: Vec<Entry>,
+        entries: Vec<RunningProgram>,
         server: &Server,
-        (changes, stats, keeps): (&Arc<Changes>, &Stats, bool),
+        (changes, stats, keeps_packets): (&Arc<Changes>, &Stats, bool),
         progress: Option<&Progress>,
         table: RowOptions,
-    ) -> anyhow::Result<(Box<dyn Sink>, Leftovers)> {
-        let board = Arc::new(Board::default());
-        let rules = Rules {
+    ) -> anyhow::Result<(Box<dyn Sink>, Cleanup)> {
+        let pending = Arc::new(PendingChanges::default());
+        let limits = Limits {
             write: self.options.write.to.clone(),
             names: self.options.names.into(),
-            shows: self.options.out_dir.is_none(),
-            own: self.own(table),
-            confined: !self.options.confine.no_sandbox,
-            keeps,
+            shows_rows: self.options.out_dir.is_none(),
+            keeps_packets,
         };
-        let (theirs, changes) = (Arc::clone(&board), Arc::clone(changes));
-        let (deck, made) = Deck::new(entries, rules, theirs, changes, stats.clone())?;
-        server.start(deck)?;
-        let to = match self.options.out_dir {
-            Some(_) => To::Own,
-            None => To::One(self.sink(None, progress, table)?),
+        let confined = !self.options.confine.no_sandbox;
+        let rules = Rules {
+            allows: Box::new(move |program, outputs| limits.check(program, outputs)),
+            make_sink: self.make_sink(table),
+            advise: Box::new(move |reason| if confined { control::advise(reason) } else { reason }),
+        };
+        let stats = stats.clone();
+        let report = Arc::new(move |patience| control::report(&stats, patience));
+        let (theirs, changes) = (Arc::clone(&pending), Arc::clone(changes));
+        let (registry, cleanup) =
+            Registry::new(entries, rules, theirs, changes, report).map_err(anyhow::Error::msg)?;
+        server.start(registry)?;
+        let target = match self.options.out_dir {
+            Some(_) => RowTarget::PerProgram,
+            None => RowTarget::Shared(self.sink(None, progress, table)?),
         };
         let term = *self.term;
-        let sink = Members::new(to, board, Box::new(move |text| term.say(text)));
-        Ok((Box::new(sink), made))
+        let sink = ProgramSinks::new(target, pending, Box::new(move |text| term.say(text)));
+        Ok((Box::new(sink), cleanup))
     }
 
-    /// Makes sinks of programs that write files of their own.
-    fn own(&self, options: RowOptions) -> MakeOwn {
+    /// Makes the sinks of programs that write files of their own.
+    fn make_sink(&self, options: RowOptions) -> MakeSink {
         let (folder, format) = (self.options.out_dir.clone(), self.format);
         let (names, lots) = (self.options.names.into(), self.options.sink_queue);
         let when_full = if self.drops() { WhenFull::Refuse } else { WhenFull::Wait };
         let (taken, stop) = (Taken::default(), Arc::clone(&self.stop));
-        Box::new(move |_, outputs| {
+        Box::new(move |outputs| {
             let Some(folder) = &folder else { return Ok(None) };
-            let files = output::files(folder, outputs, format, &taken)?;
-            let unwritten = files.iter().map(Fresh::unwritten).collect();
+            let files = output::files(folder, outputs, format, &taken);
+            let files = files.map_err(|e| format!("{e:#}"))?;
+            let cleanup = output::cleanup(&files);
             let (taken, ending) = (Arc::clone(&taken), Arc::new(AtomicBool::new(false)));
             let stops = [Arc::clone(&stop), Arc::clone(&ending)];
             let make = move || {
                 let sink = output::over(files, format, options, names, &taken, &stops);
                 Ok(Box::new(sink) as Box<dyn Sink>)
             };
-            let sink = Box::new(Queue::start(make, when_full, lots)?.ending_by(ending));
-            Ok(Some(New { sink, files: unwritten }))
+            let queue = Queue::start(make, when_full, lots).map_err(|e| e.to_string())?;
+            Ok(Some(NewSink { sink: Box::new(queue.ending_by(ending)), cleanup }))
         })
     }
 

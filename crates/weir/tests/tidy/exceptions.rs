@@ -11,8 +11,6 @@ pub(crate) const LONG_FUNCTIONS: &[&str] = &[
 /// Names of types that stand twice in a crate, and where.
 pub(crate) const TWICE: &[&str] = &[
     "dpdk Machine: arguments.rs machine.rs",
-    "weir Counts: control/message.rs stats.rs",
-    "weir Entry: control/deck.rs library.rs",
 ];
 
 /// Files that import each other in a circle.

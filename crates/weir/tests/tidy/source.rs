@@ -19,7 +19,7 @@ pub(crate) struct Module {
 }
 
 /// The crates, and where they are.
-const CRATES: [(&str, &str); 10] = [
+const CRATES: [(&str, &str); 11] = [
     ("packet", "crates/packet"),
     ("capture", "crates/capture"),
     ("dpdk", "crates/dpdk"),
@@ -29,6 +29,7 @@ const CRATES: [(&str, &str); 10] = [
     ("stream", "crates/stream"),
     ("sink", "crates/sink"),
     ("sandbox", "crates/sandbox"),
+    ("control", "crates/control"),
     ("weir", "crates/weir"),
     ("bench", "bench"),
 ];

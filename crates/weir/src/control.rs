@@ -1,0 +1,113 @@
+//! What a run tells the control socket: its counts, and which programs may run beside the others.
+
+use crate::stats::{RunCounts, Stats};
+use crate::wire::Notes;
+use crate::{ledger, wire};
+use std::time::Duration;
+use weir_capture::lookback::LookbackCounts;
+use weir_capture::outlets::Outlets;
+use weir_control::{Captured, Counts, Report};
+use weir_engine::rows::Output;
+use weir_packet::egress::Outlet;
+use weir_packet::source::Account;
+use weir_plan::Program;
+use weir_sink::Names;
+
+/// Asks the run for its counts, and waits for them at most so long.
+pub(crate) fn report(stats: &Stats, patience: Duration) -> Option<Report> {
+    let counts = stats.wait(patience)?;
+    let mut text = ledger::render(&counts.ledger);
+    text += &ledger::workers(&counts.ledger);
+    text += &wire::render(&counts.interfaces, &Notes::default());
+    let captures = stats.captures();
+    if let Some(captures) = &captures {
+        text += &ledger::captures(captures);
+        text.push('\n');
+    }
+    Some(Report { text, counts: numbers(&counts, captures) })
+}
+
+/// The counts of a ledger, of each interface, and of the packets around rows.
+fn numbers(counts: &RunCounts, captures: Option<LookbackCounts>) -> Counts {
+    let RunCounts { ledger, interfaces } = counts;
+    let interface = |(name, account): &(String, Account)| {
+        (name.clone(), account.received, account.lost.total())
+    };
+    Counts {
+        received: ledger.received,
+        filtered: ledger.filtered,
+        processed: ledger.processed,
+        cut: ledger.cut,
+        malformed: ledger.malformed_total(),
+        lost_by_interface: ledger.lost.interface,
+        lost_in_kernel: ledger.lost.kernel,
+        lost_in_ring: ledger.lost.ring,
+        late: ledger.late,
+        wild: ledger.wild,
+        evicted: ledger.evicted,
+        undefined: ledger.undefined,
+        unfilled: ledger.unfilled,
+        rows: ledger.rows,
+        refused: ledger.refused,
+        unwritten: ledger.unwritten,
+        interfaces: interfaces.iter().map(interface).collect(),
+        captured: captures.map(captured),
+    }
+}
+
+fn captured(captures: LookbackCounts) -> Captured {
+    Captured {
+        files: captures.files,
+        frames: captures.frames,
+        bytes: captures.bytes,
+        short: captures.short,
+        full: captures.full,
+        left_out: captures.left_out,
+        missed: captures.missed,
+        refused: captures.refused,
+        existed: captures.existed,
+        failed: captures.failed,
+        error: captures.error,
+    }
+}
+
+/// What limits the programs that are added to a run.
+pub(crate) struct Limits {
+    /// Where passed packets go (-w).
+    pub(crate) write: Option<String>,
+    /// Whose names columns have.
+    pub(crate) names: Names,
+    /// Whether rows go to standard output, so that packets can't.
+    pub(crate) shows_rows: bool,
+    /// Whether the run keeps the last packets (--ring).
+    pub(crate) keeps_packets: bool,
+}
+
+impl Limits {
+    /// Refuses a program with these outputs that may not run, with the reason.
+    pub(crate) fn check(&self, program: &Program, outputs: &[Output]) -> Result<(), String> {
+        if !self.keeps_packets && program.captures().next().is_some() {
+            return Err("`capture` writes earlier packets, and this run keeps none: start it \
+                        with --ring 64m, say, and name the folder of the files with --capture-dir"
+                .to_owned());
+        }
+        let outlets = program.outlets();
+        Outlets::check(&outlets, self.write.as_deref()).map_err(|e| e.to_string())?;
+        if self.shows_rows && outlets.contains(&Outlet::Named("-".to_owned())) {
+            return Err("packets can't go to standard output: rows go there".to_owned());
+        }
+        self.names.check(outputs).map_err(|clash| clash.to_string())
+    }
+}
+
+/// A reason for which a run refused a program, with what to do if the sandbox is the cause.
+pub(crate) fn advise(reason: String) -> String {
+    match reason.contains("Permission denied") {
+        true => format!(
+            "{reason}; the sandbox lets programs that are added later write only to the folder in \
+             which the run was started and to the folders of its -w and --out-dir; start the run \
+             with --no-sandbox to let them write anywhere"
+        ),
+        false => reason,
+    }
+}
