@@ -30,6 +30,6 @@ pub use message::{Attached, Captured, Counts, ProgramState, QueryText, Reply, Re
 pub use overview::{AskReport, Overview, Report};
 pub use pending::{PendingChanges, ProgramSink};
 pub use program::RunningProgram;
-pub use registry::{MakeSink, NewSink, Registry, Rules};
+pub use registry::{Allows, MakeSink, NewSink, Registry, Rules};
 pub use server::{Server, SocketError};
 pub use sinks::{ProgramSinks, RowTarget};

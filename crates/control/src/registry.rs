@@ -30,10 +30,13 @@ pub struct NewSink {
 /// can't be made.
 pub type MakeSink = Box<dyn FnMut(&[Output]) -> Result<Option<NewSink>, String> + Send>;
 
+/// Says whether a program with these outputs may run; if not, why.
+pub type Allows = Box<dyn Fn(&Program, &[Output]) -> Result<(), String> + Send>;
+
 /// What a run asks of its programs.
 pub struct Rules {
-    /// Refuses a program with these outputs that may not run here, with the reason.
-    pub allows: Box<dyn Fn(&Program, &[Output]) -> Result<(), String> + Send>,
+    /// Refuses programs that may not run here.
+    pub allows: Allows,
     /// Makes sinks.
     pub make_sink: MakeSink,
     /// Adds what would help to the reason for which the run refused a change.

@@ -25,9 +25,13 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("sink", &["packet", "plan", "engine"]),
     ("sandbox", &[]),
     ("control", &["plan", "lang", "engine"]),
+    ("doctor", &["capture", "dpdk", "sandbox"]),
     (
         "weir",
-        &["packet", "capture", "dpdk", "plan", "lang", "engine", "sink", "sandbox", "control"],
+        &[
+            "packet", "capture", "dpdk", "plan", "lang", "engine", "sink", "sandbox", "control",
+            "doctor",
+        ],
     ),
 ];
 

@@ -111,10 +111,6 @@ pub(crate) const CIRCLES: &[&str] = &[
     "weir args/ctl.rs",
     "weir args/doctor.rs",
     "weir args/explain.rs",
-    "weir cmd/doctor.rs",
-    "weir cmd/doctor/dpdk.rs",
-    "weir cmd/doctor/interface.rs",
-    "weir cmd/doctor/system.rs",
     "weir cmd/run.rs",
     "weir cmd/run/opening.rs",
 ];

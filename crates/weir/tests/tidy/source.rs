@@ -19,7 +19,7 @@ pub(crate) struct Module {
 }
 
 /// The crates, and where they are.
-const CRATES: [(&str, &str); 11] = [
+const CRATES: [(&str, &str); 12] = [
     ("packet", "crates/packet"),
     ("capture", "crates/capture"),
     ("dpdk", "crates/dpdk"),
@@ -30,6 +30,7 @@ const CRATES: [(&str, &str); 11] = [
     ("sink", "crates/sink"),
     ("sandbox", "crates/sandbox"),
     ("control", "crates/control"),
+    ("doctor", "crates/doctor"),
     ("weir", "crates/weir"),
     ("bench", "bench"),
 ];

@@ -1,13 +1,13 @@
-//! One interface: its link, its queues and rings, and what is done with packets before anybody sees
-//! them.
+//! One interface: its link, its queues and rings, and what the card and the kernel do with packets
+//! before they are captured.
 
-use super::Check;
-use super::system::System;
+use crate::check::Check;
+use crate::system::System;
 use weir_capture::adapter::{Adapter, Xdp};
 use weir_capture::limits::XDP_MTU_MAX;
 
-/// What is to be thought of it.
-pub(super) fn judge(on: &Adapter, system: &System) -> Vec<Check> {
+/// Judges it.
+pub(crate) fn judge(on: &Adapter, system: &System) -> Vec<Check> {
     let mut all = vec![link(on)];
     all.extend([queues(on, system), ring(on), spread(on)].into_iter().flatten());
     all.extend(joined(on));
@@ -19,18 +19,18 @@ fn link(on: &Adapter) -> Check {
     let driver = on.driver.as_deref().unwrap_or("a driver without a name");
     let what = "link";
     if !on.up {
-        let means = "no packets come until it is switched on";
+        let means = "no packets come until the interface is up";
         let check = Check::problem(what, format!("down ({driver})"), means);
-        return check.mended(format!("sudo ip link set {} up", on.name));
+        return check.changed_by(format!("sudo ip link set {} up", on.name));
     }
     if !on.carrier {
-        let means = "no packets come until its other end is there";
+        let means = "no packets come until its other end is connected";
         return Check::problem(what, format!("up, not connected ({driver})"), means);
     }
     Check::ok(what, format!("up ({driver})"))
 }
 
-/// As many queues as processors: more are no use, fewer leave some idle.
+/// Checks that there are as many queues as processors: more have no effect, fewer leave some idle.
 fn queues(on: &Adapter, system: &System) -> Option<Check> {
     let queues = on.queues?;
     let (what, wanted) = ("queues", queues.most.min(system.processors as u32));
@@ -49,7 +49,7 @@ fn queues(on: &Adapter, system: &System) -> Option<Check> {
         queues.now, system.processors
     );
     let command = format!("sudo ethtool -L {} {kind} {wanted}", on.name);
-    Some(Check::note(what, found, means).mended(command))
+    Some(Check::note(what, found, means).changed_by(command))
 }
 
 fn ring(on: &Adapter) -> Option<Check> {
@@ -70,7 +70,7 @@ fn ring(on: &Adapter) -> Option<Check> {
         0 => Check::note(what, found, "bursts may find none free; lost packets are `rx_missed`"),
         _ => Check::problem(what, found, "packets were lost before the kernel saw them"),
     };
-    Some(check.mended(command))
+    Some(check.changed_by(command))
 }
 
 fn spread(on: &Adapter) -> Option<Check> {
@@ -84,14 +84,14 @@ fn spread(on: &Adapter) -> Option<Check> {
     Some(match spread.symmetric {
         Some(true) => Check::ok(what, found("symmetric ")),
         Some(false) => {
-            let means = "the directions of a connection come by two queues, and may be a fiftieth \
-                         of a second out of order; Weir puts them together itself";
-            Check::note(what, found(""), means).mended(format!(
-                "sudo ethtool -X {} xfrm symmetric-xor   # Linux 6.8, where the driver can",
+            let means = "the directions of a connection come by two queues, up to a fiftieth of a \
+                         second out of order; Weir brings them together itself";
+            Check::note(what, found(""), means).changed_by(format!(
+                "sudo ethtool -X {} xfrm symmetric-xor   # Linux 6.8, if the driver supports it",
                 on.name
             ))
         }
-        None => Check::ok(what, "by a hash that is not known"),
+        None => Check::ok(what, "by an unknown hash"),
     })
 }
 
@@ -107,32 +107,33 @@ fn off(on: &Adapter, feature: &str, word: &str) -> String {
     }
 }
 
-/// Packets that are captured as if they had been one.
+/// Checks the offloads that join packets before they are captured.
 fn joined(on: &Adapter) -> Vec<Check> {
     let mut all = Vec::new();
     let command = |feature: &str, word: &str| off(on, feature, word);
     if is_on(on, "rx-lro") == Some(true) {
-        let means = "the card joins packets, which are then seen as one, not as they were sent; \
-                     they can't be sent on, and native XDP is refused";
-        all.push(Check::problem("LRO", "on", means).mended(command("rx-lro", "lro")));
+        let means = "the card joins packets, so a capture sees one packet where several were sent; \
+                     joined packets can't be forwarded, and native XDP is refused";
+        all.push(Check::problem("LRO", "on", means).changed_by(command("rx-lro", "lro")));
     }
     if is_on(on, "rx-gro-hw") == Some(true) {
-        let means = "the card joins packets, which are then seen as one";
+        let means = "the card joins packets, so a capture sees one packet where several were sent";
         all.push(
-            Check::note("GRO by the card", "on", means).mended(command("rx-gro-hw", "rx-gro-hw")),
+            Check::note("GRO by the card", "on", means)
+                .changed_by(command("rx-gro-hw", "rx-gro-hw")),
         );
     }
     match is_on(on, "rx-gro") {
         Some(true) => {
-            let means = "the kernel joins packets of a connection before they are captured: there \
-                         are fewer than on the wire, with fewer headers";
-            all.push(Check::note("GRO", "on", means).mended(command("rx-gro", "gro")));
+            let means = "the kernel joins packets of a connection before they are captured: a \
+                         capture has fewer packets and headers than the wire";
+            all.push(Check::note("GRO", "on", means).changed_by(command("rx-gro", "gro")));
         }
-        Some(false) => all.push(Check::ok("GRO", "off: packets are seen as they came")),
+        Some(false) => all.push(Check::ok("GRO", "off: packets are captured as they came")),
         None => {}
     }
     if is_on(on, "tx-tcp-segmentation") == Some(true) {
-        let found = "on: packets that this machine sends are seen before they are cut";
+        let found = "on: packets that this machine sends are captured before they are segmented";
         all.push(Check::ok("TSO", found));
     }
     all
@@ -142,9 +143,9 @@ fn tags(on: &Adapter) -> Option<Check> {
     if is_on(on, "rx-vlan-hw-parse") != Some(true) {
         return None;
     }
-    let means = "AF_PACKET puts them back; for --capture xdp they are lost";
-    let check = Check::note("VLAN tags", "taken off by the card", means);
-    Some(check.mended(off(on, "rx-vlan-hw-parse", "rxvlan")))
+    let means = "AF_PACKET puts them back; --capture xdp loses them";
+    let check = Check::note("VLAN tags", "removed by the card", means);
+    Some(check.changed_by(off(on, "rx-vlan-hw-parse", "rxvlan")))
 }
 
 fn mtu(on: &Adapter) -> Option<Check> {
@@ -154,7 +155,7 @@ fn mtu(on: &Adapter) -> Option<Check> {
     }
     let means = format!("--capture xdp takes frames of an MTU of {XDP_MTU_MAX} at most");
     let check = Check::note(what, found, means);
-    Some(check.mended(format!("sudo ip link set {} mtu {XDP_MTU_MAX}", on.name)))
+    Some(check.changed_by(format!("sudo ip link set {} mtu {XDP_MTU_MAX}", on.name)))
 }
 
 fn xdp(on: &Adapter) -> Option<Check> {
@@ -162,10 +163,10 @@ fn xdp(on: &Adapter) -> Option<Check> {
     if let Some((place, number)) = on.program {
         let means = "--capture xdp is not possible while another program is on the interface";
         let check = Check::note(what, format!("program {number} is on it, {place}"), means);
-        return Some(check.mended(format!("sudo ip link set {} xdp off", on.name)));
+        return Some(check.changed_by(format!("sudo ip link set {} xdp off", on.name)));
     }
     let Xdp { native, redirect, zero_copy } = on.xdp?;
-    let generic = "--capture xdp runs in the stack, for little gain over AF_PACKET";
+    let generic = "--capture xdp runs in the stack, with little gain over AF_PACKET";
     Some(match (native && redirect, zero_copy) {
         (true, true) => Check::ok(what, "in the driver, zero-copy"),
         (true, false) => {
@@ -180,14 +181,15 @@ fn node(on: &Adapter, system: &System) -> Option<Check> {
     let node = on.node.filter(|_| system.nodes > 1)?;
     let means = "workers on processors of another node take longer to read its packets";
     let check = Check::note("memory", format!("nearest to node {node}"), means);
-    Some(check.mended(format!("numactl --cpunodebind={node} --membind={node} weir run …")))
+    Some(check.changed_by(format!("numactl --cpunodebind={node} --membind={node} weir run …")))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::system::good;
-    use super::super::{Verdict, text};
     use super::*;
+    use crate::check::{Findings, Verdict};
+    use crate::report::text;
+    use crate::system::good;
     use insta::assert_snapshot;
     use weir_capture::adapter::{Feature, Queues, Spread};
 
@@ -195,7 +197,7 @@ mod tests {
         Feature { name: name.to_owned(), on, switchable: true }
     }
 
-    /// An interface at which nothing is to be mended.
+    /// An interface without a note or a problem.
     fn fine() -> Adapter {
         let mut on = Adapter::default();
         (on.name, on.driver) = ("eth0".to_owned(), Some("ice".to_owned()));
@@ -208,15 +210,19 @@ mod tests {
         on
     }
 
+    fn findings(on: &Adapter, system: &System) -> Findings {
+        Findings { place: on.name.clone(), checks: judge(on, system) }
+    }
+
     #[test]
     fn all_is_well() {
-        assert_snapshot!(text(&[("eth0".to_owned(), judge(&fine(), &good()))]), @r#"
+        assert_snapshot!(text(&[findings(&fine(), &good())]), @r#"
         eth0
           ok       link                up (ice)
           ok       queues              8 of 64 are in use; see /proc/interrupts for their processors
           ok       ring                4096 of 4096 descriptors
           ok       spread over queues  by a symmetric hash of addresses and ports
-          ok       GRO                 off: packets are seen as they came
+          ok       GRO                 off: packets are captured as they came
           ok       MTU                 1500
           ok       XDP                 in the driver, zero-copy
         0 problems, 0 notes
@@ -236,7 +242,7 @@ mod tests {
         on.xdp = Some(Xdp { native: false, redirect: false, zero_copy: false });
         on.node = Some(1);
         let system = System { nodes: 2, ..good() };
-        assert_snapshot!(text(&[("eth0".to_owned(), judge(&on, &system))]), @r#"
+        assert_snapshot!(text(&[findings(&on, &system)]), @r#"
         eth0
           ok       link                up (ice)
           note     queues              2 of 64 are in use
@@ -246,26 +252,26 @@ mod tests {
                                          packets were lost before the kernel saw them
                                          sudo ethtool -G eth0 rx 4096
           note     spread over queues  by a hash of addresses
-                                         the directions of a connection come by two queues, and may be a fiftieth of a second out of order; Weir puts them together itself
-                                         sudo ethtool -X eth0 xfrm symmetric-xor   # Linux 6.8, where the driver can
+                                         the directions of a connection come by two queues, up to a fiftieth of a second out of order; Weir brings them together itself
+                                         sudo ethtool -X eth0 xfrm symmetric-xor   # Linux 6.8, if the driver supports it
           problem  LRO                 on
-                                         the card joins packets, which are then seen as one, not as they were sent; they can't be sent on, and native XDP is refused
+                                         the card joins packets, so a capture sees one packet where several were sent; joined packets can't be forwarded, and native XDP is refused
                                          sudo ethtool -K eth0 lro off
           note     GRO by the card     on
-                                         the card joins packets, which are then seen as one
+                                         the card joins packets, so a capture sees one packet where several were sent
                                          sudo ethtool -K eth0 rx-gro-hw off
           note     GRO                 on
-                                         the kernel joins packets of a connection before they are captured: there are fewer than on the wire, with fewer headers
+                                         the kernel joins packets of a connection before they are captured: a capture has fewer packets and headers than the wire
                                          sudo ethtool -K eth0 gro off
-          ok       TSO                 on: packets that this machine sends are seen before they are cut
-          note     VLAN tags           taken off by the card
-                                         AF_PACKET puts them back; for --capture xdp they are lost
+          ok       TSO                 on: packets that this machine sends are captured before they are segmented
+          note     VLAN tags           removed by the card
+                                         AF_PACKET puts them back; --capture xdp loses them
                                          sudo ethtool -K eth0 rxvlan off
           note     MTU                 9000
                                          --capture xdp takes frames of an MTU of 3818 at most
                                          sudo ip link set eth0 mtu 3818
           note     XDP                 not in the driver
-                                         --capture xdp runs in the stack, for little gain over AF_PACKET
+                                         --capture xdp runs in the stack, with little gain over AF_PACKET
           note     memory              nearest to node 1
                                          workers on processors of another node take longer to read its packets
                                          numactl --cpunodebind=1 --membind=1 weir run …
@@ -274,14 +280,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_told_is_not_judged() {
+    fn what_the_kernel_does_not_report_is_not_judged() {
         let mut on = Adapter::default();
         on.name = "tun0".to_owned();
         let verdicts: Vec<_> = judge(&on, &good()).iter().map(|c| (c.what, c.verdict)).collect();
         assert_eq!(verdicts, [("link", Verdict::Problem), ("MTU", Verdict::Ok)]);
         on.up = true;
         on.program = Some(("native", 5));
-        let told = text(&[("tun0".to_owned(), judge(&on, &good()))]);
+        let told = text(&[findings(&on, &good())]);
         assert!(told.contains("up, not connected") && told.contains("program 5 is on it, native"));
     }
 }

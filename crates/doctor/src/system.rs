@@ -1,6 +1,6 @@
 //! The kernel, the process, and the machine.
 
-use super::Check;
+use crate::check::Check;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use rustix::process::{Resource, getrlimit};
 use rustix::thread::{CapabilitySet, capabilities};
@@ -13,43 +13,43 @@ use weir_sandbox::landlock_abi;
 
 /// Whether something may be used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Access {
+pub(crate) enum Access {
     Free,
     Forbidden,
     Missing,
 }
 
-/// What there is. What the kernel does not tell is absent.
+/// The state of the system. What the kernel does not report is absent.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct System {
-    pub(super) release: String,
-    pub(super) packet: Access,
-    pub(super) xdp: Access,
-    pub(super) capabilities: CapabilitySet,
-    pub(super) landlock: Option<u32>,
-    pub(super) seccomp: bool,
-    /// Why filters can't be compiled, if they can't.
-    pub(super) libpcap: Option<String>,
+pub(crate) struct System {
+    pub(crate) release: String,
+    pub(crate) packet: Access,
+    pub(crate) xdp: Access,
+    pub(crate) capabilities: CapabilitySet,
+    pub(crate) landlock: Option<u32>,
+    pub(crate) seccomp: bool,
+    /// Why filters can't be compiled, if libpcap is missing.
+    pub(crate) libpcap: Option<String>,
     /// `net.core.bpf_jit_enable`.
-    pub(super) jit: Option<u64>,
-    /// Bytes that may be locked; absent for any number.
-    pub(super) locked: Option<u64>,
-    /// Huge pages that are free, and bytes of one.
-    pub(super) huge: (u64, u64),
+    pub(crate) jit: Option<u64>,
+    /// Bytes that may be locked; absent if there is no limit.
+    pub(crate) locked: Option<u64>,
+    /// The number of free huge pages, and the bytes of one.
+    pub(crate) huge: (u64, u64),
     /// Whether tables may have huge pages.
-    pub(super) transparent: bool,
+    pub(crate) transparent: bool,
     /// `net.core.wmem_max`, in bytes.
-    pub(super) send: Option<u64>,
-    pub(super) processors: usize,
+    pub(crate) send: Option<u64>,
+    pub(crate) processors: usize,
     /// Memory nodes.
-    pub(super) nodes: usize,
-    /// Whether somebody spreads interrupts over processors.
-    pub(super) irqbalance: bool,
+    pub(crate) nodes: usize,
+    /// Whether irqbalance spreads interrupts over processors.
+    pub(crate) irqbalance: bool,
 }
 
 impl System {
-    /// Looks.
-    pub(super) fn look() -> System {
+    /// Asks the kernel.
+    pub(crate) fn read() -> System {
         let uname = rustix::system::uname();
         let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let number = |path: &str| text(path).trim().parse().ok();
@@ -101,23 +101,23 @@ fn access(family: AddressFamily) -> Access {
     }
 }
 
-/// What is to be thought of it.
-pub(super) fn judge(system: &System) -> Vec<Check> {
+/// Judges it.
+pub(crate) fn judge(system: &System) -> Vec<Check> {
     let mut all = vec![Check::ok("kernel", system.release.clone()), packet(system), xdp(system)];
     all.extend([filters(system), sandbox(system), locked(system), huge(system)]);
     if !system.transparent {
-        let means = "large tables take longer to look things up in";
+        let means = "look-ups in large tables take longer";
         let check = Check::note("huge pages of tables", "never", means);
         all.push(
-            check.mended("echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled"),
+            check.changed_by("echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled"),
         );
     }
     if let Some(send) = system.send.filter(|&send| send < SEND_BUFFER as u64) {
         let found = format!("{} KiB", send >> 10);
-        let means = "tunnels and interfaces as outlets have this much to catch bursts; \
-                     Weir would take more";
+        let means = "outputs to tunnels and interfaces can buffer only bursts of this size; \
+                     Weir asks for more";
         let check = Check::note("send buffer", found, means);
-        all.push(check.mended(format!("sudo sysctl -w net.core.wmem_max={SEND_BUFFER}")));
+        all.push(check.changed_by(format!("sudo sysctl -w net.core.wmem_max={SEND_BUFFER}")));
     }
     let many = if system.processors == 1 { "" } else { "s" };
     all.push(Check::ok("processors", format!("{} processor{many}", system.processors)));
@@ -131,10 +131,10 @@ fn packet(system: &System) -> Check {
         Access::Forbidden => {
             let means = "capturing (-i) needs the capability CAP_NET_RAW, or root";
             let check = Check::problem(what, "AF_PACKET is not permitted", means);
-            check.mended("sudo setcap cap_net_raw+ep \"$(command -v weir)\"")
+            check.changed_by("sudo setcap cap_net_raw+ep \"$(command -v weir)\"")
         }
         Access::Missing => {
-            let means = "interfaces can't be captured from; it has to have CONFIG_PACKET";
+            let means = "Weir can't capture from interfaces; the kernel needs CONFIG_PACKET";
             Check::problem(what, "this kernel has no AF_PACKET", means)
         }
     }
@@ -146,13 +146,15 @@ fn xdp(system: &System) -> Check {
     let all = system.has(needed) || system.has(CapabilitySet::SYS_ADMIN | CapabilitySet::NET_ADMIN);
     match system.xdp {
         Access::Missing => {
-            let means = "--capture xdp is not possible; it takes Linux 5.9 with CONFIG_XDP_SOCKETS";
+            let means = "--capture xdp is not possible; it needs Linux 5.9 with CONFIG_XDP_SOCKETS";
             Check::note(what, "this kernel has no AF_XDP", means)
         }
         _ if !all => {
             let means = "--capture xdp needs CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF";
             let check = Check::note(what, "AF_XDP is not permitted", means);
-            check.mended("sudo setcap cap_net_raw,cap_net_admin,cap_bpf+ep \"$(command -v weir)\"")
+            check.changed_by(
+                "sudo setcap cap_net_raw,cap_net_admin,cap_bpf+ep \"$(command -v weir)\"",
+            )
         }
         _ => Check::ok(what, "AF_XDP may be used"),
     }
@@ -162,13 +164,14 @@ fn filters(system: &System) -> Check {
     let what = "capture filters";
     if let Some(reason) = &system.libpcap {
         let means = format!("filters need libpcap, which could not be loaded: {reason}");
-        return Check::note(what, "no libpcap", means).mended("sudo apt-get install libpcap0.8");
+        return Check::note(what, "no libpcap", means)
+            .changed_by("sudo apt-get install libpcap0.8");
     }
     match system.jit {
         Some(0) => {
             let means = "the kernel interprets filters, which takes several times as long";
             let check = Check::note(what, "libpcap; not compiled to machine code", means);
-            check.mended("sudo sysctl -w net.core.bpf_jit_enable=1")
+            check.changed_by("sudo sysctl -w net.core.bpf_jit_enable=1")
         }
         _ => Check::ok(what, "libpcap; compiled to machine code"),
     }
@@ -186,7 +189,7 @@ fn sandbox(system: &System) -> Check {
             }
         }
         None => {
-            let means = "runs may open any file that their user may; it takes Linux 5.13, and \
+            let means = "runs may open any file that their user may; Landlock needs Linux 5.13, and \
                          landlock among lsm= at boot";
             Check::note(what, format!("no Landlock; {seccomp}"), means)
         }
@@ -209,7 +212,7 @@ fn locked(system: &System) -> Check {
                 XDP_MEMORY >> 20
             );
             let check = Check::note(what, format!("{} KiB", bytes >> 10), means);
-            check.mended("ulimit -l unlimited   # as root, or LimitMEMLOCK=infinity in a unit")
+            check.changed_by("ulimit -l unlimited   # as root, or LimitMEMLOCK=infinity in a unit")
         }
     }
 }
@@ -220,18 +223,18 @@ fn huge(system: &System) -> Check {
     if size > 0 && free * size >= XDP_MEMORY as u64 {
         return Check::ok(what, format!("{free} of {} KiB are free", size >> 10));
     }
-    let means = "--capture xdp takes normal pages for frames, which is somewhat slower";
+    let means = "--capture xdp uses normal pages for frames, which is somewhat slower";
     let wanted = (2 * XDP_MEMORY as u64).checked_div(size).unwrap_or(0);
     let check = Check::note(what, format!("{free} are free"), means);
     match wanted {
         0 => check,
-        pages => check.mended(format!("sudo sysctl -w vm.nr_hugepages={pages}")),
+        pages => check.changed_by(format!("sudo sysctl -w vm.nr_hugepages={pages}")),
     }
 }
 
 /// A machine on which everything is as it should be.
 #[cfg(test)]
-pub(super) fn good() -> System {
+pub(crate) fn good() -> System {
     System {
         release: "6.12.9".to_owned(),
         packet: Access::Free,
@@ -254,12 +257,17 @@ pub(super) fn good() -> System {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cmd::doctor::text;
+    use crate::check::Findings;
+    use crate::report::text;
     use insta::assert_snapshot;
+
+    fn findings(system: &System) -> Findings {
+        Findings { place: "system".to_owned(), checks: judge(system) }
+    }
 
     #[test]
     fn all_is_well() {
-        assert_snapshot!(text(&[("system".to_owned(), judge(&good()))]), @r#"
+        assert_snapshot!(text(&[findings(&good())]), @r#"
         system
           ok       kernel             6.12.9
           ok       capture            AF_PACKET may be used
@@ -290,7 +298,7 @@ mod tests {
             processors: 1,
             ..good()
         };
-        assert_snapshot!(text(&[("system".to_owned(), judge(&bad))]), @r#"
+        assert_snapshot!(text(&[findings(&bad)]), @r#"
         system
           ok       kernel                6.12.9
           problem  capture               AF_PACKET is not permitted
@@ -303,18 +311,18 @@ mod tests {
                                            filters need libpcap, which could not be loaded: no such file
                                            sudo apt-get install libpcap0.8
           note     sandbox               no Landlock; no seccomp
-                                           runs may open any file that their user may; it takes Linux 5.13, and landlock among lsm= at boot
+                                           runs may open any file that their user may; Landlock needs Linux 5.13, and landlock among lsm= at boot
           note     locked memory         8192 KiB
                                            --capture xdp locks 64 MiB for each interface, unless -B says less
                                            ulimit -l unlimited   # as root, or LimitMEMLOCK=infinity in a unit
           note     huge pages            0 are free
-                                           --capture xdp takes normal pages for frames, which is somewhat slower
+                                           --capture xdp uses normal pages for frames, which is somewhat slower
                                            sudo sysctl -w vm.nr_hugepages=64
           note     huge pages of tables  never
-                                           large tables take longer to look things up in
+                                           look-ups in large tables take longer
                                            echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled
           note     send buffer           208 KiB
-                                           tunnels and interfaces as outlets have this much to catch bursts; Weir would take more
+                                           outputs to tunnels and interfaces can buffer only bursts of this size; Weir asks for more
                                            sudo sysctl -w net.core.wmem_max=4194304
           ok       processors            1 processor
         1 problem, 7 notes
@@ -324,15 +332,15 @@ mod tests {
     #[test]
     fn kernels_without() {
         let none = System { packet: Access::Missing, xdp: Access::Missing, ..good() };
-        let told = text(&[(String::new(), judge(&System { jit: Some(0), ..none }))]);
+        let told = text(&[findings(&System { jit: Some(0), ..none })]);
         for part in ["no AF_PACKET", "no AF_XDP", "sysctl -w net.core.bpf_jit_enable=1"] {
             assert!(told.contains(part), "{told}");
         }
     }
 
     #[test]
-    fn this_machine_is_looked_at() {
-        let system = System::look();
+    fn this_machine_can_be_examined() {
+        let system = System::read();
         assert!(system.processors > 0 && !system.release.is_empty(), "{system:?}");
     }
 }

@@ -1,12 +1,12 @@
-//! Whether there is what DPDK needs, and which cards it can have.
+//! Whether the machine has what DPDK needs, and which cards DPDK can use.
 
-use super::Check;
+use crate::check::{Check, Findings};
 use rustix::fs::{Access, access};
 use weir_dpdk::machine::{Card, Driver, Machine, cards as all_cards};
 
-/// The cards that are asked for by their addresses, or all if nothing is asked for; and the other
-/// names.
-pub(super) fn cards(asked: &[String], names: Vec<String>) -> (Vec<Card>, Vec<String>) {
+/// The cards that are named by their addresses, or all cards if nothing is named; and the names of
+/// interfaces.
+pub(crate) fn cards(asked: &[String], names: Vec<String>) -> (Vec<Card>, Vec<String>) {
     let all = all_cards();
     if asked.is_empty() {
         return (all, names);
@@ -21,14 +21,17 @@ pub(super) fn cards(asked: &[String], names: Vec<String>) -> (Vec<Card>, Vec<Str
     (all.into_iter().filter(named).collect(), others)
 }
 
-/// What is to be thought of the machine, and of each card.
-pub(super) fn judge(machine: &Machine, cards: &[Card]) -> Vec<(String, Vec<Check>)> {
-    let mut all = vec![("dpdk".to_owned(), of_machine(machine))];
+/// Judges the machine, and each card.
+pub(crate) fn judge(machine: &Machine, cards: &[Card]) -> Vec<Findings> {
+    let mut all = vec![Findings { place: "dpdk".to_owned(), checks: of_machine(machine) }];
     let may = |card: &Card| {
         let read_write = Access::READ_OK | Access::WRITE_OK;
         card.file.as_ref().is_none_or(|file| access(file, read_write).is_ok())
     };
-    all.extend(cards.iter().map(|card| (card.address.clone(), of_card(card, may(card)))));
+    all.extend(cards.iter().map(|card| {
+        let checks = of_card(card, may(card));
+        Findings { place: card.address.clone(), checks }
+    }));
     all
 }
 
@@ -39,29 +42,30 @@ fn of_machine(machine: &Machine) -> Vec<Check> {
         false => {
             let found = format!("{huge_mib} MiB are free");
             let means = format!(
-                "--capture dpdk takes {needed_mib} MiB for a device, and normal pages without \
-                 them: slower, and for a card an IOMMU is needed then"
+                "--capture dpdk needs {needed_mib} MiB for a device; with normal pages instead \
+                 it is slower, and a card needs an IOMMU"
             );
             let check = Check::note("huge pages", found, means);
-            // Others may have those that there are: what is missing comes on top.
+            // Other programs may use the pages in use: the missing ones are added to them.
             let missing = ((needed_mib - huge_mib) << 10).div_ceil(*huge_page_kib);
-            check.mended(format!("sudo sysctl -w vm.nr_hugepages={}", huge_pages + missing))
+            check.changed_by(format!("sudo sysctl -w vm.nr_hugepages={}", huge_pages + missing))
         }
     };
     let iommu = match iommu {
-        true => Check::ok("IOMMU", "devices see the memory that they are shown"),
+        true => Check::ok("IOMMU", "in use: devices reach only the memory that is mapped for them"),
         false => Check::note(
             "IOMMU",
             "none in use",
-            "cards are handed over with it, switched on in the firmware and by intel_iommu=on at \
-             boot; without, vfio has a mode that is not safe, which takes huge pages and root",
+            "handing over cards safely needs an IOMMU, switched on in the firmware and by \
+             intel_iommu=on at boot; without it, vfio has an unsafe mode, which needs huge pages \
+             and root",
         ),
     };
     let vfio = match vfio {
         true => Check::ok("vfio", "cards can be handed over"),
         false => {
             let means = "no card can be handed over to DPDK; virtual devices need no vfio";
-            Check::note("vfio", "not loaded", means).mended("sudo modprobe vfio-pci")
+            Check::note("vfio", "not loaded", means).changed_by("sudo modprobe vfio-pci")
         }
     };
     vec![Check::ok("version", version.clone()), huge, iommu, vfio]
@@ -82,31 +86,31 @@ fn of_card(card: &Card, may: bool) -> Vec<Check> {
         }
         Driver::HandedOver(name) => {
             let file = file.as_ref().map(|file| file.display().to_string()).unwrap_or_default();
-            let means = format!("this user may not open {file}, by which DPDK takes it");
+            let means = format!("this user may not open {file}, which DPDK needs");
             let check = Check::problem(what, format!("handed over by {name}"), means);
-            check.mended(format!("sudo chown \"$USER\" {file}"))
+            check.changed_by(format!("sudo chown \"$USER\" {file}"))
         }
         Driver::Shared(name) => Check::ok(what, format!("shared by {name}{by_kernel}: {use_it}")),
         Driver::Kernel(name) => {
-            let means = "DPDK can't have it; to take it away from the kernel, and from all who use \
-                         it there:";
-            Check::note(what, format!("driven by {name}{by_kernel}"), means).mended(bind)
+            let means = "DPDK can't use it; this command takes it away from the kernel, and from all \
+                         programs that use its interfaces:";
+            Check::note(what, format!("driven by {name}{by_kernel}"), means).changed_by(bind)
         }
         Driver::None => {
-            let means = "neither the kernel nor DPDK has it; to hand it to programs:";
-            Check::note(what, "driven by nobody", means).mended(bind)
+            let means = "it has no driver; this command hands it over to DPDK:";
+            Check::note(what, "no driver", means).changed_by(bind)
         }
     }]
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::Verdict;
     use super::*;
+    use crate::check::Verdict;
     use insta::assert_snapshot;
 
     #[test]
-    fn a_machine_that_lacks_everything_is_told_what_helps() {
+    fn a_machine_that_lacks_everything_gets_advice() {
         let machine = |all: bool| Machine {
             version: "DPDK 22.11.11".to_owned(),
             huge_mib: if all { 512 } else { 0 },
@@ -133,9 +137,9 @@ mod tests {
         let of_cards = cards.iter().flat_map(|(card, may)| of_card(card, *may));
         let all: Vec<Check> = of_machine(&machine(false)).into_iter().chain(of_cards).collect();
         let lines = all.iter().map(|check| {
-            let Check { what, verdict, found, means, mend } = check;
+            let Check { what, verdict, found, means, command } = check;
             assert_eq!(means.is_empty(), *verdict == Verdict::Ok, "{check:?}");
-            format!("{} {what}: {found} > {mend}", verdict.word()).trim_end().to_owned()
+            format!("{} {what}: {found} > {command}", verdict.word()).trim_end().to_owned()
         });
         assert_snapshot!(lines.collect::<Vec<_>>().join("\n"), @r#"
         ok version: DPDK 22.11.11 >
@@ -146,7 +150,7 @@ mod tests {
         problem card: handed over by vfio-pci > sudo chown "$USER" /dev/vfio/42
         note card: driven by ixgbe, as eth1 > sudo dpdk-devbind.py --bind=vfio-pci 0000:3b:00.1
         ok card: shared by mlx5_core, as eth2: --capture dpdk -i 0000:01:00.0 >
-        note card: driven by nobody > sudo dpdk-devbind.py --bind=vfio-pci 0000:02:00.0
+        note card: no driver > sudo dpdk-devbind.py --bind=vfio-pci 0000:02:00.0
         "#);
     }
 }
