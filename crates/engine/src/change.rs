@@ -50,7 +50,7 @@ struct Queue {
 }
 
 impl Changes {
-    /// Sends one. Behind the end of the run it is dropped.
+    /// Sends one. After the end of the run it is dropped.
     pub fn send(&self, change: Change) {
         let mut queue = self.lock();
         if !queue.closed {
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn stages_behind_one_that_changed_begin_anew() {
+    fn stages_after_one_that_changed_begin_anew() {
         let top = |n| Stage::Top {
             n,
             by: vec![SortKey {

@@ -53,11 +53,11 @@ impl Clock {
 
     /// No row older than this is on time any more; `i64::MIN` before the clock has started.
     pub fn watermark(&self) -> i64 {
-        if self.started { self.behind(self.max) } else { i64::MIN }
+        if self.started { self.watermark_at(self.max) } else { i64::MIN }
     }
 
     /// The watermark where `max` is the largest believed timestamp.
-    fn behind(&self, max: i64) -> i64 {
+    fn watermark_at(&self, max: i64) -> i64 {
         max.saturating_sub(self.lateness_ns).max(self.floor)
     }
 
@@ -88,7 +88,7 @@ impl Clock {
     pub fn watermark_after(&self, max: i64) -> Option<i64> {
         let plain =
             self.started && self.held_len == 0 && max <= self.max.saturating_add(self.jump_ns);
-        plain.then(|| self.behind(self.max.max(max)))
+        plain.then(|| self.watermark_at(self.max.max(max)))
     }
 
     /// Takes a batch of timestamps at once if that can be done without looking at each: returns

@@ -3,7 +3,7 @@
 use crate::change::Changes;
 use crate::clock::Clock;
 use crate::counters::Ledger;
-use crate::losses::Book;
+use crate::losses::LossRecord;
 use crate::options::Options;
 use crate::supply::Supply;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub(crate) struct Feed<'a> {
     batches: u64,
     processed: u64,
     /// Where what was lost is noted, once somebody asks.
-    losses: Book,
+    losses: LossRecord,
     error: Option<SourceError>,
 }
 
@@ -86,13 +86,13 @@ impl<'a> Feed<'a> {
             breaks: false,
             batches: 0,
             processed: 0,
-            losses: Book::default(),
+            losses: LossRecord::default(),
             error: None,
         }
     }
 
     /// Where what was lost is noted.
-    pub(super) fn losses(&self) -> &Book {
+    pub(super) fn losses(&self) -> &LossRecord {
         &self.losses
     }
 

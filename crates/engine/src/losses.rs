@@ -7,7 +7,7 @@
 //! them: those that are late for their pane do not count.
 //!
 //! What is said of a window does not depend on when it is asked for. A gap that is found later
-//! begins at the watermark or behind it, when the window has closed; and so does every pane that
+//! begins at the watermark or after it, when the window has closed; and so does every pane that
 //! frames are still counted in. Of sessions, which come out before the time of their last row has
 //! closed, only gaps that were known at their tick count, and frames of panes that had closed.
 
@@ -19,20 +19,20 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use weir_packet::source::Gap;
 use weir_plan::{AggFunc, Session, Summarize, Window};
 
-/// The book of a run, which the feed writes and what puts windows out reads.
+/// What was lost in a run: the feed writes it, and final aggregations look their windows up in it.
 #[derive(Clone, Default)]
-pub(crate) struct Book(Arc<Pages>);
+pub(crate) struct LossRecord(Arc<Pages>);
 
 #[derive(Default)]
 struct Pages {
-    /// Whether anybody ever asked.
+    /// Whether anybody ever looked up anything.
     read: AtomicBool,
     losses: Mutex<Losses>,
 }
 
 /// Where one `summarize` looks its windows up.
-pub(crate) struct Ask {
-    book: Book,
+pub(crate) struct LossLookup {
+    record: LossRecord,
     /// Which of the counts by pane is its own.
     count: usize,
     /// Which of its aggregates ask.
@@ -68,7 +68,7 @@ pub(crate) struct LossNews {
     pub(crate) panes: Vec<(i64, u64)>,
 }
 
-/// What is told to another machine of the losses that one `summarize` asks for.
+/// What is reported to another machine of the losses that one `summarize` asks for.
 pub(crate) struct LossNotes {
     count: Option<Count>,
     news: LossNews,
@@ -84,7 +84,7 @@ impl LossNotes {
         Some(LossNotes { count, news: LossNews::default() })
     }
 
-    /// As [`Book::take`].
+    /// As [`LossRecord::take`].
     pub(crate) fn take(&mut self, ts: &[i64], clock: &[i64], gap: Option<Gap>, watermark: i64) {
         self.news.gaps.extend(gap.map(|gap| (watermark, gap)));
         match &mut self.count {
@@ -138,13 +138,13 @@ struct Count {
     panes: VecDeque<(i64, u64)>,
     /// Frames of panes that were forgotten.
     forgotten: u64,
-    /// Held by who asks, too.
+    /// Held by the lookup, too.
     kept: Arc<()>,
 }
 
-impl Book {
+impl LossRecord {
     /// Where a `summarize` looks up what these of its aggregates ask for.
-    pub(crate) fn ask(&self, s: &Summarize, aggs: Vec<usize>) -> Ask {
+    pub(crate) fn lookup(&self, s: &Summarize, aggs: Vec<usize>) -> LossLookup {
         let pane = pane(s);
         self.0.read.store(true, Ordering::Relaxed);
         let mut losses = self.lock();
@@ -153,10 +153,10 @@ impl Book {
             None => (0, Arc::default()),
         };
         let before = (losses.seen, losses.lost);
-        Ask { book: self.clone(), count, aggs, over: s.window.over(), before, _kept: kept }
+        LossLookup { record: self.clone(), count, aggs, over: s.window.over(), before, _kept: kept }
     }
 
-    /// Whether anybody asks.
+    /// Whether anybody looks up anything.
     pub(crate) fn is_read(&self) -> bool {
         self.0.read.load(Ordering::Relaxed)
     }
@@ -172,8 +172,8 @@ impl Book {
         losses.counts.iter_mut().for_each(|count| count.take(ts, clock));
     }
 
-    /// Takes what the machine of this number told of the frames that the first who asked asks for.
-    pub(crate) fn hear(&self, machine: usize, news: &LossNews) {
+    /// Adds what the machine of this number reports of the frames that the first lookup is about.
+    pub(crate) fn add_report(&self, machine: usize, news: &LossNews) {
         let mut losses = self.lock();
         let Losses { counts, others, .. } = &mut *losses;
         let like = |count: &Count| Count::new(count.pane, count.lateness, Arc::clone(&count.kept));
@@ -193,10 +193,10 @@ impl Book {
     }
 }
 
-impl Ask {
+impl LossLookup {
     /// The completeness of the window that starts here, or of the whole input.
     pub(crate) fn window(&self, start: i64) -> f64 {
-        let losses = self.book.lock();
+        let losses = self.record.lock();
         let Some(over) = self.over else {
             let (seen, lost) = self.before;
             let others = losses.others.iter();
@@ -218,7 +218,7 @@ impl Ask {
         let closed = if tick == i64::MAX { end } else { end.min(tick.into()) };
         // Of one that began only now, what came just before tells how much was seen.
         let start = floor(start).min(closed - pane);
-        self.book.lock().of(self, (start, end), closed, tick)
+        self.record.lock().of(self, (start, end), closed, tick)
     }
 }
 
@@ -254,7 +254,7 @@ impl Losses {
         }
     }
 
-    /// Ends the gaps that were open: at the watermark or behind it, so that windows that have
+    /// Ends the gaps that were open: at the watermark or after it, so that windows that have
     /// closed have what they had.
     fn end(&mut self, until: i64, watermark: i64) {
         let open = self.gaps.partition_point(|gap| gap.until < Gap::OPEN);
@@ -295,23 +295,24 @@ impl Losses {
 
     /// Of the time from `start` to `end`, of which frames count that came before `closed`, and gaps
     /// found before the watermark `at`.
-    fn of(&self, ask: &Ask, time: (i128, i128), closed: i128, at: i64) -> f64 {
+    fn of(&self, lookup: &LossLookup, time: (i128, i128), closed: i128, at: i64) -> f64 {
         let all = || std::iter::once(self).chain(&self.others);
-        match total(all().map(|one| one.lost_in(ask, time, at))) {
+        match total(all().map(|one| one.lost_in(lookup, time, at))) {
             0 => 1.0,
             lost => {
-                let count = |one: &Losses| Some(one.counts.get(ask.count)?.between(time.0, closed));
+                let count =
+                    |one: &Losses| Some(one.counts.get(lookup.count)?.between(time.0, closed));
                 share(total(all().filter_map(count)), lost)
             }
         }
     }
 
     /// Frames of the gaps that touch a time.
-    fn lost_in(&self, ask: &Ask, (start, end): (i128, i128), at: i64) -> u64 {
+    fn lost_in(&self, lookup: &LossLookup, (start, end): (i128, i128), at: i64) -> u64 {
         let upto = |n: usize| n.checked_sub(1).map_or(0, |i| self.gaps[i].upto);
         let from = self.gaps.partition_point(|gap| i128::from(gap.until) < start);
         let to = self.gaps.partition_point(|gap| i128::from(gap.since) < end && gap.at < at);
-        upto(to).saturating_sub(upto(from).max(ask.before.1))
+        upto(to).saturating_sub(upto(from).max(lookup.before.1))
     }
 }
 
@@ -368,26 +369,26 @@ impl Count {
 mod tests {
     use super::*;
 
-    /// A book, and who keeps its one count.
-    struct Kept(Book, #[expect(dead_code, reason = "keeps it")] Arc<()>);
+    /// A record, and what keeps its one count.
+    struct Kept(LossRecord, #[expect(dead_code, reason = "keeps it")] Arc<()>);
 
     impl std::ops::Deref for Kept {
-        type Target = Book;
+        type Target = LossRecord;
 
-        fn deref(&self) -> &Book {
+        fn deref(&self) -> &LossRecord {
             &self.0
         }
     }
 
-    fn book(pane: i64, lateness: i64) -> Kept {
-        let book = Book::default();
-        let (_, kept) = book.lock().count(pane, lateness);
-        Kept(book, kept)
+    fn record(pane: i64, lateness: i64) -> Kept {
+        let record = LossRecord::default();
+        let (_, kept) = record.lock().count(pane, lateness);
+        Kept(record, kept)
     }
 
-    fn ask(book: &Book, over: Option<i64>) -> Ask {
+    fn lookup(record: &LossRecord, over: Option<i64>) -> LossLookup {
         let (before, _kept) = ((0, 0), Arc::default());
-        Ask { book: book.clone(), count: 0, aggs: vec![0], over, before, _kept }
+        LossLookup { record: record.clone(), count: 0, aggs: vec![0], over, before, _kept }
     }
 
     fn gap(frames: u64, since: i64, until: i64) -> Option<Gap> {
@@ -396,109 +397,113 @@ mod tests {
 
     #[test]
     fn a_gap_counts_for_every_window_it_touches() {
-        let book = book(10, 0);
-        book.take(&[1, 5, 9], &[1, 5, 9], None, 0);
-        book.take(&[11, 12, 31], &[11, 12, 31], gap(3, 9, 11), 5);
-        book.take(&[35], &[35], gap(1, 32, 33), 31);
-        let ask = ask(&book, Some(10));
-        let all: Vec<f64> = (0..4).map(|i| ask.window(i * 10)).collect();
+        let record = record(10, 0);
+        record.take(&[1, 5, 9], &[1, 5, 9], None, 0);
+        record.take(&[11, 12, 31], &[11, 12, 31], gap(3, 9, 11), 5);
+        record.take(&[35], &[35], gap(1, 32, 33), 31);
+        let lookup = lookup(&record, Some(10));
+        let all: Vec<f64> = (0..4).map(|i| lookup.window(i * 10)).collect();
         assert_eq!(all, [0.5, 0.4, 1.0, 2.0 / 3.0]);
-        assert_eq!(self::ask(&book, None).window(0), 7.0 / 11.0);
+        assert_eq!(self::lookup(&record, None).window(0), 7.0 / 11.0);
     }
 
     #[test]
     fn a_gap_that_is_found_late_counts_for_what_is_open() {
-        let book = book(10, 0);
-        book.take(&[5, 15, 25], &[5, 15, 25], None, 0);
-        book.take(&[], &[], gap(1, 3, 4), 22);
-        let ask = ask(&book, Some(10));
-        let all: Vec<f64> = (0..4).map(|i| ask.window(i * 10)).collect();
+        let record = record(10, 0);
+        record.take(&[5, 15, 25], &[5, 15, 25], None, 0);
+        record.take(&[], &[], gap(1, 3, 4), 22);
+        let lookup = lookup(&record, Some(10));
+        let all: Vec<f64> = (0..4).map(|i| lookup.window(i * 10)).collect();
         assert_eq!(all, [1.0, 1.0, 0.5, 1.0]);
     }
 
     #[test]
     fn a_gap_that_is_open_ends_with_the_next_that_is_not() {
-        let book = book(10, 0);
-        book.take(&[5, 15], &[5, 15], gap(1, 3, Gap::OPEN), 0);
-        book.take(&[25], &[25], gap(1, 14, Gap::OPEN), 15);
-        let ask = ask(&book, Some(10));
-        let all = || (0..5).map(|i| ask.window(i * 10)).collect::<Vec<f64>>();
+        let record = record(10, 0);
+        record.take(&[5, 15], &[5, 15], gap(1, 3, Gap::OPEN), 0);
+        record.take(&[25], &[25], gap(1, 14, Gap::OPEN), 15);
+        let lookup = lookup(&record, Some(10));
+        let all = || (0..5).map(|i| lookup.window(i * 10)).collect::<Vec<f64>>();
         assert_eq!(all(), [0.5, 1.0 / 3.0, 1.0 / 3.0, 0.0, 0.0]);
         // Not before what has closed.
-        book.take(&[35, 45], &[35, 45], gap(0, 22, 22), 25);
+        record.take(&[35, 45], &[35, 45], gap(0, 22, 22), 25);
         assert_eq!(all(), [0.5, 1.0 / 3.0, 1.0 / 3.0, 1.0, 1.0]);
-        book.take(&[], &[], gap(1, 44, 46), 45);
+        record.take(&[], &[], gap(1, 44, 46), 45);
         assert_eq!(all(), [0.5, 1.0 / 3.0, 1.0 / 3.0, 1.0, 0.5]);
     }
 
     #[test]
     fn counts_that_nobody_asks_for_make_room() {
-        let book = Book::default();
-        let (first, kept) = book.lock().count(10, 0);
-        let (second, other) = book.lock().count(20, 0);
+        let record = LossRecord::default();
+        let (first, kept) = record.lock().count(10, 0);
+        let (second, other) = record.lock().count(20, 0);
         assert_eq!((first, second), (0, 1));
         drop(kept);
-        assert_eq!(book.lock().count(30, 0).0, 0);
+        assert_eq!(record.lock().count(30, 0).0, 0);
         drop(other);
     }
 
     #[test]
     fn who_comes_later_knows_nothing_of_what_was_before() {
-        let early = book(10, 0);
+        let early = record(10, 0);
         early.take(&[1, 2], &[1, 2], gap(4, 0, 5), 0);
         let (count, kept) = early.lock().count(10, 0);
-        let late =
-            |over| Ask { before: (2, 4), count, _kept: Arc::clone(&kept), ..ask(&early, over) };
+        let late = |over| LossLookup {
+            before: (2, 4),
+            count,
+            _kept: Arc::clone(&kept),
+            ..lookup(&early, over)
+        };
         assert_eq!((late(Some(10)).window(0), late(None).window(0)), (1.0, 1.0));
         early.take(&[6, 7, 8], &[6, 7, 8], gap(1, 5, 6), 2);
         assert_eq!((late(Some(10)).window(0), late(None).window(0)), (0.75, 0.75));
-        assert_eq!(ask(&early, Some(10)).window(0), 0.5);
+        assert_eq!(lookup(&early, Some(10)).window(0), 0.5);
     }
 
     #[test]
     fn what_is_late_is_not_seen() {
-        let book = book(10, 5);
+        let record = record(10, 5);
         // The second is in time by the lateness, the third is not.
-        book.take(&[1, 2, 3], &[1, 14, 15], gap(2, 0, 1), i64::MIN);
-        assert_eq!(ask(&book, Some(10)).window(0), 0.5);
+        record.take(&[1, 2, 3], &[1, 14, 15], gap(2, 0, 1), i64::MIN);
+        assert_eq!(lookup(&record, Some(10)).window(0), 0.5);
     }
 
     #[test]
     fn what_found_no_room_counts_as_not_seen() {
-        let book = book(1, 0);
+        let record = record(1, 0);
         for t in 0..COUNTED_PANES_MAX as i64 + 3 {
-            book.take(&[t], &[t], None, t);
+            record.take(&[t], &[t], None, t);
         }
-        book.take(&[2], &[2], gap(1, 0, 5), i64::MIN);
-        assert_eq!(ask(&book, Some(4)).window(2), 0.75, "from 3 on");
-        assert_eq!(ask(&book, Some(2)).window(0), 0.0);
+        record.take(&[2], &[2], gap(1, 0, 5), i64::MIN);
+        assert_eq!(lookup(&record, Some(4)).window(2), 0.75, "from 3 on");
+        assert_eq!(lookup(&record, Some(2)).window(0), 0.0);
     }
 
     #[test]
     fn gaps_beyond_the_bound_are_taken_together() {
-        let book = book(10, 0);
+        let record = record(10, 0);
         for i in 0..GAPS_MAX as i64 * 3 {
-            book.take(&[i * 10], &[i * 10], gap(1, i * 10, i * 10 + 1), i64::MIN);
+            record.take(&[i * 10], &[i * 10], gap(1, i * 10, i * 10 + 1), i64::MIN);
         }
-        assert!(book.lock().gaps.len() <= GAPS_MAX);
-        let ask = ask(&book, Some(10));
+        assert!(record.lock().gaps.len() <= GAPS_MAX);
+        let lookup = lookup(&record, Some(10));
         // Never better than it was.
-        assert!((0..GAPS_MAX as i64 * 3).all(|i| ask.window(i * 10) <= 0.5));
-        assert_eq!(self::ask(&book, None).window(0), 0.5);
+        assert!((0..GAPS_MAX as i64 * 3).all(|i| lookup.window(i * 10) <= 0.5));
+        assert_eq!(self::lookup(&record, None).window(0), 0.5);
     }
 
     #[test]
     fn times_at_the_ends_of_time() {
-        let book = book(10, 5);
+        let record = record(10, 5);
         let all = [i64::MIN, -1, 0, i64::MAX];
-        book.take(&all, &all, gap(1, i64::MIN, i64::MAX), i64::MIN);
-        book.take(&all, &[i64::MAX; 4], gap(1, i64::MAX, i64::MIN), i64::MAX);
+        record.take(&all, &all, gap(1, i64::MIN, i64::MAX), i64::MIN);
+        record.take(&all, &[i64::MAX; 4], gap(1, i64::MAX, i64::MIN), i64::MAX);
         for start in all {
-            let share = ask(&book, Some(10)).window(start);
+            let share = lookup(&record, Some(10)).window(start);
             assert!((0.0..=1.0).contains(&share), "{start}: {share}");
         }
         let session = Session { gap_ns: 10, active_ns: None, rows: None };
-        let share = ask(&book, None).session((i64::MIN, i64::MAX), session, i64::MAX);
+        let share = lookup(&record, None).session((i64::MIN, i64::MAX), session, i64::MAX);
         assert!((0.0..=1.0).contains(&share), "{share}");
     }
 }

@@ -7,7 +7,7 @@
 
 use crate::chain::Chain;
 use crate::counters::Ledger;
-use crate::losses::Book;
+use crate::losses::LossRecord;
 use crate::ops::groups::{Groups, Spec};
 use crate::ops::operator::{ActionsId, Batch};
 use crate::rows::Rows;
@@ -69,8 +69,8 @@ pub(crate) trait Node: Send + Any {
         None
     }
 
-    /// Looks up in this book what was lost, if it asks for that.
-    fn look_up(&mut self, _book: &Book) {}
+    /// Looks up what was lost in this record, if it asks for that.
+    fn look_up_losses(&mut self, _record: &LossRecord) {}
 
     /// Whether rows stay in it, so that they need not wait for their turn to enter.
     fn holds_rows(&self) -> bool;

@@ -1,7 +1,7 @@
 //! One pipeline on one level: a list of nodes, driven in the same way on every level.
 
 use crate::counters::Ledger;
-use crate::losses::Book;
+use crate::losses::LossRecord;
 use crate::node::{Leave, Next, Node, NodeInput};
 use crate::ops::groups::{Groups, Spec};
 use crate::ops::operator::Wanted;
@@ -139,9 +139,9 @@ impl Pipeline {
         self.nodes.iter_mut().filter_map(|node| node.chain()).for_each(|c| c.want(wanted));
     }
 
-    /// Looks up in this book what was lost, where nodes ask for that.
-    pub(crate) fn look_up(&mut self, book: &Book) {
-        self.nodes.iter_mut().for_each(|node| node.look_up(book));
+    /// Looks up what was lost in this record, where nodes ask for that.
+    pub(crate) fn look_up_losses(&mut self, record: &LossRecord) {
+        self.nodes.iter_mut().for_each(|node| node.look_up_losses(record));
     }
 
     /// What the groups are that it takes from the level below, if it takes any.

@@ -70,7 +70,7 @@ fn start(
     let feed = Feed::new(program, source, options);
     let mut active = ActiveProgram::new(program.clone(), functions, options, &[], egress);
     active.want();
-    active.machine.look_up(feed.losses());
+    active.machine.look_up_losses(feed.losses());
     let mut run = Run { active, past: Ledger::default(), functions, options };
     match caught(|| run.turns(feed, sink, progress)) {
         Ok((error, feed)) => run.end(error, feed, sink),
@@ -116,7 +116,7 @@ impl Run<'_, '_> {
             };
             match active.change(change, functions, options, past, sink) {
                 Ok(every) => {
-                    active.machine.look_up(feed.losses());
+                    active.machine.look_up_losses(feed.losses());
                     feed.go_on(every);
                 }
                 Err(e) => {

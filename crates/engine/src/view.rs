@@ -237,7 +237,7 @@ mod tests {
     }
 
     /// Bytes by their place: as condition, key, argument, state and what packets are spread by, and
-    /// behind stages that hand rows on.
+    /// after stages that hand rows on.
     #[test]
     fn bytes_by_their_place_are_fields_like_others() {
         let bytes = |header, at, size| {

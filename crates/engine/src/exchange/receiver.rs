@@ -12,7 +12,7 @@ use crate::level::Closed;
 use crate::level::machine::MachineLevel;
 use crate::level::machine::egress::EgressWriter;
 use crate::limits::EXCHANGE_WINDOWS_MAX;
-use crate::losses::Book;
+use crate::losses::LossRecord;
 use crate::ops::groups::{Groups, Spec};
 use crate::options::Options;
 use crate::outcome::{Outcome, RunError};
@@ -49,7 +49,7 @@ pub enum Receipt {
 struct HeldNode {
     pipeline: PipelineId,
     spec: Arc<Spec>,
-    book: Book,
+    record: LossRecord,
     windows: BTreeMap<i64, HeldWindow>,
 }
 
@@ -133,10 +133,10 @@ impl Receiver {
         let SpreadPlan { program, crossings, targets } = spread;
         let mut nodes = Vec::new();
         for crossing in &crossings {
-            let (pipeline, book) = (crossing.node.pipeline, Book::default());
-            let spec = machine.look_up_of(pipeline, &book).ok_or(Refused::OtherCut)?;
+            let (pipeline, record) = (crossing.node.pipeline, LossRecord::default());
+            let spec = machine.look_up_losses_of(pipeline, &record).ok_or(Refused::OtherCut)?;
             let spec = Arc::clone(spec);
-            nodes.push(HeldNode { pipeline, spec, book, windows: BTreeMap::new() });
+            nodes.push(HeldNode { pipeline, spec, record, windows: BTreeMap::new() });
         }
         let mut streams = Streams::new();
         probes.iter().for_each(|probe| streams.expect(*probe));
@@ -204,8 +204,8 @@ impl Receiver {
             _ => return Err(UnreadableMessage::Target(message.target)),
         }
         let nodes = &self.nodes;
-        let hear = |node: usize, machine, news: &_| nodes[node].book.hear(machine, news);
-        self.streams.take(from, what, hear);
+        let add = |node: usize, machine, news: &_| nodes[node].record.add_report(machine, news);
+        self.streams.take(from, what, add);
         self.close(sink);
         Ok(receipt)
     }

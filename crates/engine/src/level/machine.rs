@@ -14,7 +14,7 @@ use super::{Channel, Closed};
 use crate::compile::Placed;
 use crate::counters::Ledger;
 use crate::limits::SPARE_ROWS;
-use crate::losses::Book;
+use crate::losses::LossRecord;
 use crate::node::NodeInput;
 use crate::ops::groups::{Groups, Spec};
 use crate::ops::operator::Wanted;
@@ -212,16 +212,20 @@ impl<'e> MachineLevel<'e> {
         wanted
     }
 
-    /// Says in which book windows are looked up that ask what was lost.
-    pub(crate) fn look_up(&mut self, book: &Book) {
-        self.pipes.iter_mut().for_each(|pipe| pipe.pipeline.look_up(book));
+    /// Says in which record to look up what was lost in windows, where aggregates ask for that.
+    pub(crate) fn look_up_losses(&mut self, record: &LossRecord) {
+        self.pipes.iter_mut().for_each(|pipe| pipe.pipeline.look_up_losses(record));
     }
 
     /// The same of one pipeline alone, which takes groups of the level below; says what these are.
-    pub(crate) fn look_up_of(&mut self, p: PipelineId, book: &Book) -> Option<&Arc<Spec>> {
+    pub(crate) fn look_up_losses_of(
+        &mut self,
+        p: PipelineId,
+        record: &LossRecord,
+    ) -> Option<&Arc<Spec>> {
         let pipeline = &mut self.pipes.get_mut(p.0)?.pipeline;
         pipeline.spec()?;
-        pipeline.look_up(book);
+        pipeline.look_up_losses(record);
         pipeline.spec()
     }
 

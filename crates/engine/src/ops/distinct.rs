@@ -12,7 +12,7 @@
 //! | Exact? | exact; which key is evicted depends on workers where the query names no `max`: each holds that many |
 //!
 //! It is a [`scan`](super::scan) that counts the rows of a key as far as two, and so an automaton,
-//! and a filter behind it.
+//! and a filter after it.
 
 use weir_plan::stage::ScanState;
 use weir_plan::{BinaryOp, Expr, ExprKind, Scan, Type, Value};

@@ -7,7 +7,7 @@ use crate::agg::Finish;
 use crate::counters::Ledger;
 use crate::expr::Class;
 use crate::key::{Layout, MAPPED, Pool};
-use crate::losses::{Ask, Book};
+use crate::losses::{LossLookup, LossRecord};
 use crate::processor::prefetch;
 use crate::rows::{Arena, Rows};
 use crate::table::{Keys, NO_ROW, Table};
@@ -30,7 +30,7 @@ pub struct Emitter {
     /// Where windows do not come out as they are.
     windows: Option<Windows>,
     /// Where it is known what was lost, if an aggregate asks for that.
-    losses: Option<Ask>,
+    losses: Option<LossLookup>,
     /// Of the window at hand, the share that was seen.
     seen: f64,
     /// Of sessions, the tick that they come out at.
@@ -78,15 +78,15 @@ impl Emitter {
         }
     }
 
-    /// Looks up in this book what was lost, if an aggregate asks for that.
-    pub(crate) fn look_up(&mut self, book: &Book) {
+    /// Looks up what was lost in this record, if an aggregate asks for that.
+    pub(crate) fn look_up_losses(&mut self, record: &LossRecord) {
         let func = |&(state, _): &(usize, usize)| self.spec.plan.aggs[state].func;
         let funcs = self.spec.results.iter().map(func).enumerate();
         let asking = funcs.filter(|(_, f)| *f == AggFunc::Completeness).map(|(i, _)| i);
         let asking: Vec<usize> = asking.collect();
         // What another one has looked up until now goes on.
         if !asking.is_empty() && self.losses.is_none() {
-            self.losses = Some(book.ask(&self.spec.plan, asking));
+            self.losses = Some(record.lookup(&self.spec.plan, asking));
         }
     }
 

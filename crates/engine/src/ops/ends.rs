@@ -4,7 +4,7 @@
 //! | | |
 //! |---|---|
 //! | Syntax | `pass`, `drop`, `forward TO`, `broadcast to OUTPUTS`, `steer by KEYS to OUTPUTS`, `mirror TO`, `trim N`, `tag N`, `anonymize FIELDS with KEY`, `branch when CONDITION -> ARM … else -> ARM` |
-//! | Emits | frames on push; rows go on behind `mirror` and `next`, and those that no arm takes |
+//! | Emits | frames on push; rows go on after `mirror` and `next`, and those that no arm takes |
 //! | Order | kept: frames leave in the order that rows come, once for each end |
 //! | State | none |
 //! | Full | what a file does not take ends the run; what a wire does not is counted by reason, and the run goes on |
@@ -484,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_go_on_behind_a_copy() {
+    fn rows_go_on_after_a_copy() {
         let rows = vec![
             one(file("copy"), true),
             Stage::Where(field("tcp")),
@@ -509,7 +509,7 @@ mod tests {
 
     /// The frame is taken along where stages see the rows of all workers.
     #[test]
-    fn behind_limit_and_top() {
+    fn after_limit_and_top() {
         let first = shares(vec![Stage::Limit(5), one(file("x"), false)]);
         assert_eq!(first, [share("\"x\"", 5)]);
         let by = vec![SortKey { expr: field("len"), order: Order::Descending }];
@@ -530,7 +530,7 @@ mod tests {
     /// Where rows come out because the input ended, each stage hands out all of them before the
     /// next does, also where they fill several batches.
     #[test]
-    fn outlets_of_several_stages_behind_top() {
+    fn outlets_of_several_stages_after_top() {
         let by = vec![SortKey { expr: field("len"), order: Order::Descending }];
         let top = Stage::Top { n: 1000, by, windowed: false, per: None };
         let tagged = vec![act(&[Edit::Tag(7)], file("x"))];

@@ -268,7 +268,7 @@ fn merge_sorted(
     all[at..at + aside.len() - a].copy_from_slice(&aside[a..]);
 }
 
-/// How many ids at the front `holds` holds for; it holds for none behind one it does not hold for.
+/// How many ids at the front `holds` holds for; it holds for none after one it does not hold for.
 fn gallop(ids: &[u64], holds: impl Fn(u64) -> bool) -> usize {
     let mut step = 1;
     while step <= ids.len() && holds(ids[step - 1]) {

@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_stay_packets_behind_it() {
+    fn packets_stay_packets_after_it() {
         let rows =
             check_stages(vec![Stage::Limit(41), Stage::Where(field("tcp")), project(&["dport"])]);
         assert_eq!(rows.len(), 40);

@@ -3,7 +3,7 @@
 use super::emit::Emitter;
 use super::groups::{Groups, Spec};
 use crate::counters::Ledger;
-use crate::losses::Book;
+use crate::losses::LossRecord;
 use crate::node::{Next, Node, NodeInput, known_node};
 use std::sync::Arc;
 
@@ -79,8 +79,8 @@ impl Node for Final {
         Some(&self.spec)
     }
 
-    fn look_up(&mut self, book: &Book) {
-        self.emitter.look_up(book);
+    fn look_up_losses(&mut self, record: &LossRecord) {
+        self.emitter.look_up_losses(record);
     }
 
     fn holds_rows(&self) -> bool {

@@ -2,7 +2,7 @@
 //!
 //! A window's groups are those of its panes, merged. To merge all panes for each window would take
 //! as many merges as a window has panes. Instead they wait in two queues, as two stacks make one:
-//! panes of the `front`, the older ones, have taken in all that stand behind them in the front, so
+//! panes of the `front`, the older ones, have taken in all that stand after them in the front, so
 //! that the first of them is the front's share of a window; panes of the `back` are summed up as
 //! they come. So a window takes some three merges, however many panes it has. When the front is
 //! used up, the back becomes it.
@@ -27,7 +27,7 @@ pub(super) struct Panes {
     /// Whether panes must be merged in order of time, since results round: each window anew.
     in_order: bool,
     front: VecDeque<(i64, Groups)>,
-    /// How many at the end of the front have taken in those behind them.
+    /// How many at the end of the front have taken in those after them.
     summed: usize,
     back: VecDeque<(i64, Groups)>,
     /// The sum of the first panes of the back, and of how many.

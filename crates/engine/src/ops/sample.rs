@@ -125,7 +125,7 @@ mod tests {
         let by = || SampleBy::Number(field("number"));
         let rows = check_stages(vec![sample(1, 10, by()), project(&["number"])]);
         assert_eq!(rows, ["1", "11", "21", "31", "41"]);
-        // Of what is left behind a filter those of the same numbers.
+        // Of what a filter lets pass those of the same numbers.
         let tcp = Stage::Where(field("tcp"));
         let rows = check_stages(vec![tcp, sample(2, 20, by()), project(&["number"])]);
         assert_eq!(rows, ["1", "2", "21", "22"]);

@@ -15,7 +15,7 @@
 //! An open session is a row in the table of its layout, where an index over keys finds it; one that
 //! has ended stays in its place, but not in the index, until the next tick. Then its row is copied
 //! into [`Groups`] of sessions that have ended, and used again. Aggregates that keep more than rows
-//! (sets, texts) would leave that behind: with these, the open sessions are copied too, and the
+//! (sets, texts) would keep that: with these, the open sessions are copied too, and the
 //! table starts anew.
 
 mod open;
@@ -319,7 +319,7 @@ impl Sessions {
         out(at, gone);
     }
 
-    /// Leaves behind what the sessions that have ended keep beside their rows.
+    /// Frees what the sessions that have ended keep beside their rows.
     fn start_anew(&mut self) {
         let mut kept = self.spare();
         for (v, open) in self.open.iter_mut().enumerate() {

@@ -1,8 +1,8 @@
-//! The words that each session has behind its key.
+//! The words that each session has after its key.
 
 use weir_plan::Session;
 
-/// Words of a session behind its key. When it started, ...
+/// Words of a session after its key. When it started, ...
 pub(super) const START: usize = 0;
 /// ...when its latest row came, ...
 pub(super) const LAST: usize = 1;

@@ -74,8 +74,8 @@ impl Work {
         KeyColumns { columns, parts: self.key_srcs.len() }
     }
 
-    /// Evaluates the conditions and arguments of aggregates; `late` are the rows that the
-    /// watermark had left behind when they came.
+    /// Evaluates the conditions and arguments of aggregates; `late` are the rows whose
+    /// windows had closed when they came.
     pub(super) fn evaluate(
         &mut self,
         spec: &Spec,

@@ -123,7 +123,7 @@ impl Source for Turning {
 
 /// What was processed, and was malformed, before a change is so after it.
 #[test]
-fn a_panic_behind_a_change_leaves_a_ledger_that_adds_up() {
+fn a_panic_after_a_change_leaves_a_ledger_that_adds_up() {
     let frame = Frame::ethernet().ipv4([10, 0, 0, 1], [10, 0, 0, 2]).udp(1, 53).bytes();
     let mut broken = frame.clone();
     // A header of one word.

@@ -2,7 +2,7 @@
 //!
 //! Reading walks from record to record, and most of its time goes into waiting for memory that no
 //! core has touched yet; while one worker walks, the others would only wait. So a worker that waits
-//! for the feed guesses which bytes it will get (as many as the last turn took, behind those of
+//! for the feed guesses which bytes it will get (as many as the last turn took, after those of
 //! the worker that reads now) and has them fetched into its own cache. When its turn comes the walk
 //! is short. Where the guess is wrong, nothing but a little time is lost.
 
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bytes_behind_the_next_turn_are_fetched() {
+    fn the_bytes_after_the_next_turn_are_fetched() {
         let chunk: Chunk = Arc::new(vec![0u8; 3 * BITE]);
         let ahead = Ahead::default();
         let (first, last) = (batch(&chunk, &[0, 60]), batch(&chunk, &[1000, 1100]));

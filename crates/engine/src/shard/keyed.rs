@@ -60,8 +60,8 @@ impl KeyedTurns {
         }
         let number = shared.read.load(Ordering::Acquire);
         // Nobody waits for the source with packets in hand that others wait for.
-        let behind = self.next != number && !feed.is_ready();
-        if behind || !exchange.is_free(number) || !worker.may_read(&mut feed) {
+        let lags = self.next != number && !feed.is_ready();
+        if lags || !exchange.is_free(number) || !worker.may_read(&mut feed) {
             return Turn::Wait;
         }
         if let Some(coordinator) = &mut worker.coordinator {

@@ -44,7 +44,7 @@ pub(super) fn words(states: &[State]) -> usize {
     present_at(states).1 - HEAD + states.iter().map(width).sum::<usize>()
 }
 
-/// Where the word stands, behind the key, whose low bits say which states are present, and where
+/// Where the word stands, after the key, whose low bits say which states are present, and where
 /// the first state does: the mode's byte, if that has a bit for each, or else a word of its own.
 fn present_at(states: &[State]) -> (usize, usize) {
     if states.len() <= MODE_BITS as usize { (META, HEAD) } else { (HEAD, HEAD + 1) }

@@ -17,11 +17,11 @@ use weir_packet::column::Column;
 use weir_packet::limits::BATCH;
 use weir_packet::read::Plain;
 
-/// Where the time of the last row stands, behind the key.
+/// Where the time of the last row stands, after the key.
 const LAST: usize = 0;
-/// Where the number of the last row stands, and the mode's byte below it, behind the key.
+/// Where the number of the last row stands, and the mode's byte below it, after the key.
 pub(super) const META: usize = 1;
-/// Words behind the key and before the mode's own.
+/// Words after the key and before the mode's own.
 pub(super) const HEAD: usize = 2;
 /// Bits of [`META`] below the number of the last row: the mode's own.
 pub(super) const MODE_BITS: u32 = 8;
@@ -78,7 +78,7 @@ pub(super) struct Age {
 pub(super) struct Found<'a> {
     /// Its number.
     pub(super) row: u32,
-    /// Its words behind the key.
+    /// Its words after the key.
     pub(super) cells: &'a mut [u64],
     /// Whether it starts anew: it was added, or it was idle.
     pub(super) fresh: bool,

@@ -1,7 +1,7 @@
 //! The open sessions of one layout: found by key, ended, and their rows used again.
 //!
 //! The word [`META`] of a session: the low byte holds flags, the rest, while it is open, when its
-//! latest row came, as the number of that row; behind its end, the [`EndReason`].
+//! latest row came, as the number of that row; after its end, the [`EndReason`].
 
 use super::wheel::Wheel;
 use crate::agg::end_reason::SHIFT;
@@ -48,7 +48,7 @@ pub(super) struct Terms<'a> {
     pub(super) until: Bits,
 }
 
-/// The words of a session behind its key.
+/// The words of a session after its key.
 fn head_of(table: &mut Table, row: u32) -> &mut [u64] {
     let key_words = table.key_words();
     &mut table.row_mut(row)[key_words..]
