@@ -9,9 +9,7 @@ pub(crate) const LONG_FUNCTIONS: &[&str] = &[
 ];
 
 /// Names of types that stand twice in a crate, and where.
-pub(crate) const TWICE: &[&str] = &[
-    "dpdk Machine: arguments.rs machine.rs",
-];
+pub(crate) const TWICE: &[&str] = &["dpdk Machine: arguments.rs machine.rs"];
 
 /// Files that import each other in a circle.
 pub(crate) const CIRCLES: &[&str] = &[

@@ -19,7 +19,7 @@ pub(crate) struct Module {
 }
 
 /// The crates, and where they are.
-const CRATES: [(&str, &str); 12] = [
+const CRATES: &[(&str, &str)] = &[
     ("packet", "crates/packet"),
     ("capture", "crates/capture"),
     ("dpdk", "crates/dpdk"),
@@ -47,7 +47,7 @@ pub(crate) fn crates() -> Vec<Crate> {
         }
         Crate { name, modules }
     };
-    CRATES.into_iter().map(parse).collect()
+    CRATES.iter().copied().map(parse).collect()
 }
 
 /// Parses a file and those of its modules.
