@@ -27,6 +27,7 @@ mod mpls;
 mod ntp;
 pub(crate) mod payload;
 mod pppoe;
+pub(crate) mod quic;
 mod radiotap;
 pub(crate) mod rows;
 mod sctp;

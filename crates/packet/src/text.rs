@@ -55,6 +55,17 @@ impl Text {
         bytes.map(|bytes| self.push_escaped(bytes)).is_some()
     }
 
+    /// Writes texts that a packet holds, with commas between them; returns whether there are any.
+    pub fn write_list<'b>(&mut self, texts: impl Iterator<Item = &'b [u8]>) -> bool {
+        for (n, text) in texts.enumerate() {
+            if n > 0 {
+                self.push(b",");
+            }
+            self.push_escaped(text);
+        }
+        self.len > 0
+    }
+
     /// Writes the name of a host, if there is one: in lower case, as it means the same in either.
     pub fn write_host(&mut self, bytes: Option<&[u8]>) -> bool {
         let there = self.write_bytes(bytes);

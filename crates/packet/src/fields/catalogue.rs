@@ -4,11 +4,11 @@ use super::entry::{Entry, Reader};
 use super::field::Field;
 use super::{
     arp, dhcp, dns, ends, ethernet, frame, http, icmp, igmp, ip, ipsec, lldp, mpls, ntp, payload,
-    pppoe, radiotap, sctp, tcp, tcp_options, tls, tunnel, udp, vlan, wlan,
+    pppoe, quic, radiotap, sctp, tcp, tcp_options, tls, tunnel, udp, vlan, wlan,
 };
 
 /// The tables, in the order of the catalogue.
-const TABLES: [&[Entry]; 25] = [
+const TABLES: [&[Entry]; 26] = [
     frame::FIELDS,
     ethernet::FIELDS,
     vlan::FIELDS,
@@ -26,6 +26,7 @@ const TABLES: [&[Entry]; 25] = [
     tcp_options::FIELDS,
     dns::FIELDS,
     tls::FIELDS,
+    quic::FIELDS,
     http::FIELDS,
     dhcp::FIELDS,
     ntp::FIELDS,

@@ -3,7 +3,7 @@
 use super::entry::{Entry, int, string, whether};
 use super::rows::Rows;
 use crate::column::Column;
-use crate::text::Text;
+use crate::tls::ja4::{Carrier, ja4};
 use crate::tls::{Hello, Tls};
 use crate::walk::Layer;
 
@@ -52,6 +52,11 @@ pub(super) const FIELDS: &[Entry] = &[
         "Protocols that a ClientHello offers, the best first, or that a ServerHello chose, with \
          commas between them: `h2,http/1.1` (RFC 7301).",
     ),
+    string(
+        "tls.ja4",
+        "JA4 fingerprint of the client that sent a ClientHello, such as \
+         `t13d1516h2_8daaf6152771_e5627efa2ab1`; absent if the hello goes on in the next segment.",
+    ),
 ];
 
 /// Reads the names of servers.
@@ -63,21 +68,19 @@ pub(crate) fn server_names(rows: &Rows<'_>, out: &mut Column, put: &mut impl FnM
 
 /// Reads the names of protocols.
 pub(crate) fn protocols(rows: &Rows<'_>, out: &mut Column, put: &mut impl FnMut(&[u8]) -> u64) {
-    rows.texts(out, rows.has(Layer::TcpWhole), put, |i, text| list(hello(rows, i), text));
+    rows.texts(out, rows.has(Layer::TcpWhole), put, |i, text| {
+        hello(rows, i).is_some_and(|hello| text.write_list(hello.protocols()))
+    });
+}
+
+/// Reads the fingerprints of clients.
+pub(crate) fn fingerprints(rows: &Rows<'_>, out: &mut Column, put: &mut impl FnMut(&[u8]) -> u64) {
+    rows.texts(out, rows.has(Layer::TcpWhole), put, |i, text| {
+        let fingerprint = hello(rows, i).and_then(|hello| ja4(&hello, Carrier::Tcp));
+        text.write_bytes(fingerprint.as_ref().map(|fingerprint| &fingerprint[..]))
+    });
 }
 
 fn hello<'a>(rows: &Rows<'a>, i: usize) -> Option<Hello<'a>> {
     Tls::new(rows.tcp_payload(i))?.hello()
-}
-
-/// Writes the names of protocols with commas between them, if there are any.
-fn list(hello: Option<Hello<'_>>, text: &mut Text) -> bool {
-    let Some(hello) = hello else { return false };
-    for (n, name) in hello.protocols().enumerate() {
-        if n > 0 {
-            text.push(b",");
-        }
-        text.push_escaped(name);
-    }
-    !text.bytes().is_empty()
 }

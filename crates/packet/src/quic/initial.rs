@@ -175,7 +175,7 @@ pub fn fuzz_initial(payload: &[u8]) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::super::V1;
     use super::*;
     use crate::tls::Hello;
@@ -223,7 +223,8 @@ mod tests {
         packet
     }
 
-    fn standard() -> Vec<u8> {
+    /// The packet of RFC 9001, appendix A.2.
+    pub(crate) fn standard() -> Vec<u8> {
         let mut frames = bytes(FRAME);
         frames.resize(1162, 0);
         protect(V1, &bytes("8394c8f03e515708"), &frames)

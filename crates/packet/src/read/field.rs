@@ -3,7 +3,7 @@
 use crate::bits::Bits;
 use crate::column::Column;
 use crate::fields::rows::Rows;
-use crate::fields::{FieldId, READERS, Reader, dhcp, dns, frame, http, payload, tls};
+use crate::fields::{FieldId, READERS, Reader, dhcp, dns, frame, http, payload, quic, tls};
 use crate::source::FrameBatch;
 use crate::walk::Layers;
 
@@ -50,6 +50,10 @@ pub fn read_field_text(
         "dns.qname" => dns::question_names(rows, out, put),
         "tls.sni" => tls::server_names(rows, out, put),
         "tls.alpn" => tls::protocols(rows, out, put),
+        "tls.ja4" => tls::fingerprints(rows, out, put),
+        "quic.sni" => quic::server_names(rows, out, put),
+        "quic.alpn" => quic::protocols(rows, out, put),
+        "quic.ja4" => quic::fingerprints(rows, out, put),
         "http.method" => http::methods(rows, out, put),
         "http.uri" => http::targets(rows, out, put),
         "http.host" => http::hosts(rows, out, put),
@@ -67,6 +71,7 @@ mod tests {
     use crate::craft::{Frame, batch};
     use crate::fields::{FIELDS, FieldType, Header, HeaderBytes, by_name};
     use crate::interface::{InterfaceNames, Via, Way};
+    use crate::quic::initial::tests::standard;
     use crate::source::LinkType;
     use crate::walk::samples::{A, A6, B, B6, samples, upper};
     use crate::walk::{Headers, classify};
@@ -548,7 +553,8 @@ mod tests {
             &tcp(&hello),
             &names,
             "tls=true tls.content_type=22 tls.handshake_type=1 tls.version=772 \
-             tls.sni=www.example.org tls.alpn=h2,http/1.1",
+             tls.sni=www.example.org tls.alpn=h2,http/1.1 \
+             tls.ja4=t13d0103h2_0f2cb44170f4_b9a491fefe05",
         );
         // It goes on in the next segment.
         check(
@@ -559,6 +565,26 @@ mod tests {
         check(&tcp(&[23, 3, 3, 0, 9, 1]), &names, "tls=true tls.content_type=23");
         check(&tcp(b"SSH-2.0"), &names, "tls=false");
         check(&Frame::ethernet().ipv4(A, B).udp(5, 443).payload(&hello), &names, "tls=false");
+    }
+
+    #[test]
+    fn quic_fields() {
+        let udp = |payload: &[u8]| Frame::ethernet().ipv4(A, B).udp(5, 4433).payload(payload);
+        let (packet, names) = (standard(), all("quic"));
+        check(
+            &udp(&packet),
+            &names,
+            "quic=true quic.version=1 quic.type=0 quic.sni=example.com quic.alpn=alpn \
+             quic.ja4=q13d0211an_62ed6f6ca7ad_4d634acda6c0",
+        );
+        // Damaged on its way, or of the server: the header says what it is, and nothing more.
+        let mut damaged = packet.clone();
+        damaged[600] ^= 1;
+        check(&udp(&damaged), &names, "quic=true quic.version=1 quic.type=0");
+        let versions = [0x80, 0, 0, 0, 0, 1, 9, 1, 8, 0, 0, 0, 1];
+        check(&udp(&versions), &names, "quic=true quic.version=0 quic.type=4");
+        check(&udp(&packet[..1199]), &names, "quic=false");
+        check(&Frame::ethernet().ipv4(A, B).tcp(5, 443).payload(&packet), &names, "quic=false");
     }
 
     #[test]

@@ -228,6 +228,15 @@ pub(crate) const FIELDS: &[(&str, Mapping)] = &[
     ("tls.sni", from(TLS, &["tls.handshake.extensions_server_name"])),
     ("tls.alpn", formed(TLS, &["tls.handshake.extensions_alpn_str"],
         By(|p| p.all("tls.handshake.extensions_alpn_str").join(",")))),
+    ("tls.ja4", Mapping::None("tshark has it from version 4.4 on")),
+    ("quic", formed(&["quic"], &["quic.header_form", "quic.version"],
+        By(|p| long_quic(p).to_string()))),
+    ("quic.version", formed(&["quic"], &["quic.version", "quic.header_form"], By(quic_version))),
+    ("quic.type", formed(&["quic"], &["quic.long.packet_type", "quic.version"], By(quic_type))),
+    ("quic.sni", from(&["quic"], &["tls.handshake.extensions_server_name"])),
+    ("quic.alpn", formed(&["quic"], &["tls.handshake.extensions_alpn_str"],
+        By(|p| p.all("tls.handshake.extensions_alpn_str").join(",")))),
+    ("quic.ja4", Mapping::None("tshark has it from version 4.4 on")),
     ("http", formed(HTTP, &["http.request", "http.response"], Exists)),
     ("http.method", from(HTTP, &["http.request.method"])),
     ("http.uri", from(HTTP, &["http.request.uri"])),
@@ -449,6 +458,27 @@ fn qclass(p: &Packet<'_>) -> String {
 fn first_ttl(p: &Packet<'_>) -> String {
     let answers = p.first("dns.count.answers");
     if answers == "0" { String::new() } else { p.first("dns.resp.ttl").to_owned() }
+}
+
+/// Whether QUIC has a long header of a version that is published: tshark knows drafts, too, and
+/// short headers from the packets before.
+fn long_quic(p: &Packet<'_>) -> bool {
+    let published = ["0x00000000", "0x00000001", "0x6b3343cf"];
+    p.first("quic.header_form") == "1" && published.contains(&p.first("quic.version"))
+}
+
+fn quic_version(p: &Packet<'_>) -> String {
+    if long_quic(p) { number(p.first("quic.version")) } else { String::new() }
+}
+
+/// What the first QUIC packet is: tshark has a field of its own for version 2, and none for a
+/// negotiation.
+fn quic_type(p: &Packet<'_>) -> String {
+    match p.first("quic.version") {
+        "0x00000000" => "4".to_owned(),
+        "0x00000001" => p.first("quic.long.packet_type").to_owned(),
+        _ => String::new(),
+    }
 }
 
 /// Of handshakes only hellos.
