@@ -138,6 +138,9 @@ pub struct Counts {
     /// Rows that could not be written.
     #[serde(default)]
     pub unwritten: u64,
+    /// Packets that `anonymize` withheld.
+    #[serde(default)]
+    pub withheld: u64,
     /// Each interface: its name, the packets received from it, and the packets lost.
     pub interfaces: Vec<(String, u64, u64)>,
     /// The packets around rows, where `capture` keeps some.

@@ -98,9 +98,11 @@ impl Anonymizer {
         Anonymizer { how, rewriter: Rewriter::default(), names }
     }
 
-    /// Rewrites a frame of this link type that is so long on the wire.
-    pub(crate) fn rewrite(&mut self, link: LinkType, frame: &mut [u8], len: u32) {
-        self.rewriter.rewrite(link, frame, len, self.how.addresses, &mut self.names);
+    /// Rewrites a frame of this link type that is so long on the wire. False where it could not:
+    /// then the frame must not leave.
+    #[must_use]
+    pub(crate) fn rewrite(&mut self, link: LinkType, frame: &mut [u8], len: u32) -> bool {
+        self.rewriter.rewrite(link, frame, len, self.how.addresses, &mut self.names)
     }
 }
 

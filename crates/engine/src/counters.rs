@@ -138,6 +138,8 @@ pub struct Ends {
     pub moved: u64,
     /// Those that were to be tagged and have no place for a tag.
     pub untagged: u64,
+    /// Those that `anonymize` could not rewrite, and that therefore went nowhere.
+    pub withheld: u64,
 }
 
 impl Ends {
@@ -176,6 +178,7 @@ impl Ends {
     fn merge(&mut self, other: &Ends) {
         self.dropped.merge(other.dropped);
         self.untagged += other.untagged;
+        self.withheld += other.withheld;
         self.moved += other.moved;
         other.refused.iter().for_each(|(outlet, refused)| self.refuse(outlet, refused));
         other.outlets.iter().for_each(|(outlet, traffic)| self.add(outlet, *traffic));

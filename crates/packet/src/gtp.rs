@@ -28,8 +28,7 @@ const EXTENDED: u8 = 0x04;
 /// `None` if there is none: another version, GTP', signalling, or a header that is not all there.
 pub fn header_len(bytes: &[u8]) -> Option<usize> {
     let &[flags, kind, ..] = bytes.first_chunk::<HEADER_LEN>()?;
-    // Version 1, and not GTP'.
-    if flags >> 4 != 3 || kind != PACKET {
+    if !carries_packet(flags, kind) {
         return None;
     }
     if flags & 7 == 0 {
@@ -46,6 +45,11 @@ pub fn header_len(bytes: &[u8]) -> Option<usize> {
         next = *bytes.get(at - 1)?;
     }
     None
+}
+
+/// Whether a header that begins with these bytes is followed by a packet: version 1, and not GTP'.
+pub fn carries_packet(flags: u8, kind: u8) -> bool {
+    flags >> 4 == 3 && kind == PACKET
 }
 
 #[cfg(test)]

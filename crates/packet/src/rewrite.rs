@@ -5,6 +5,10 @@
 //! each checksum that covers it (RFC 1624): one that was wrong stays wrong. Lengths stay what they
 //! are. Of an address that was cut, what is there of it is renamed.
 //!
+//! A frame is rewritten only if all headers were found in which such an address may stand. Where
+//! the walk ends before a header that it can't read, or a header has a part that may hold an
+//! address and whose form is not known here, the frame stays as it is, and the caller is told.
+//!
 //! What stands above the transport header is not touched: DNS, DHCP and LLDP, say, hold addresses
 //! of their own. The integrity value of AH covers addresses, and is wrong afterwards.
 
@@ -106,7 +110,9 @@ impl Change {
 }
 
 impl Rewriter {
-    /// Renames addresses of a frame of this link type that is so long on the wire.
+    /// Renames addresses of a frame of this link type that is so long on the wire. Says whether it
+    /// knew all headers that may hold one; if not, the frame stays as it is.
+    #[must_use]
     pub fn rewrite(
         &mut self,
         link: LinkType,
@@ -114,14 +120,16 @@ impl Rewriter {
         len: u32,
         which: Addresses,
         names: &mut impl Rename,
-    ) {
+    ) -> bool {
         let Rewriter { sites, places, covers, changes } = self;
         sites.clear();
         places.clear();
         covers.clear();
         changes.clear();
         sites::find(link, frame, len, sites);
-        place::places(sites, frame, which, places);
+        if !place::places(sites, frame, which, places) {
+            return false;
+        }
         checksum::covers(sites, frame, covers);
         for place in &*places {
             let place::AddressPlace { at, width } = *place;
@@ -139,13 +147,14 @@ impl Rewriter {
             changes.push(Change { at, len: there, before });
         }
         if changes.is_empty() {
-            return;
+            return true;
         }
         // Inner checksums first: outer ones cover them.
         covers.sort_by_key(|cover| std::cmp::Reverse(cover.covers.start));
         for cover in &*covers {
             cover.update(frame, changes);
         }
+        true
     }
 }
 
@@ -168,7 +177,10 @@ pub fn fuzz_rewrite(bytes: &[u8]) {
         Address::ALL.into_iter().filter(|a| which >> *a as u8 & 1 != 0).collect();
     let mut rewriter = Rewriter::default();
     let mut after = frame.to_vec();
-    rewriter.rewrite(LinkType(link.into()), &mut after, frame.len() as u32, which, &mut Flip);
+    let link = LinkType(link.into());
+    if !rewriter.rewrite(link, &mut after, frame.len() as u32, which, &mut Flip) {
+        return assert_eq!(after, frame);
+    }
     assert_eq!(after.len(), frame.len());
     let changed = rewriter.changes.clone();
     let may = |i: usize| changed.iter().any(|c| c.range().contains(&i));

@@ -138,11 +138,23 @@ impl<'a> Wlan<'a> {
     /// Where in the body an LLC header starts: in data frames that carry data in the clear, not in
     /// later fragments.
     pub fn llc(&self) -> Option<usize> {
-        let clear = self.flags() & PROTECTED == 0;
-        let carries = self.kind() == DATA && self.subtype() & 4 == 0;
-        let first = self.header.get(22).is_some_and(|sequence| sequence & 0xf == 0);
         let aggregate = self.qos().is_some_and(|qos| qos & 0x80 != 0);
-        (clear && carries && first).then_some(if aggregate { SUBFRAME_LEN } else { 0 })
+        let start = if aggregate { SUBFRAME_LEN } else { 0 };
+        (self.carries_clear_data() && self.fragment() == 0).then_some(start)
+    }
+
+    /// Whether the body is the rest of data in the clear that another frame began.
+    pub fn is_later_fragment(&self) -> bool {
+        self.carries_clear_data() && self.fragment() != 0
+    }
+
+    fn carries_clear_data(&self) -> bool {
+        self.flags() & PROTECTED == 0 && self.kind() == DATA && self.subtype() & 4 == 0
+    }
+
+    /// The number of the fragment.
+    fn fragment(&self) -> u8 {
+        self.header.get(22).map_or(0, |sequence| sequence & 0xf)
     }
 
     /// The captured bytes after the header.

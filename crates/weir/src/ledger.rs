@@ -29,6 +29,7 @@ pub(crate) fn render(ledger: &Ledger) -> String {
         ("evicted", ledger.evicted, EVICTED.to_owned()),
         ("undefined", ledger.undefined, UNDEFINED.to_owned()),
         ("unfilled", ledger.unfilled, UNFILLED.to_owned()),
+        ("withheld", ledger.ends.withheld, WITHHELD.to_owned()),
         ("untagged", ledger.ends.untagged, UNTAGGED.to_owned()),
     ];
     lines.extend(trouble.into_iter().filter(|(_, n, _)| *n > 0));
@@ -76,6 +77,7 @@ pub(crate) fn losses(ledger: &Ledger, around_rows: Option<&LookbackCounts>) -> S
         ("late", *late, LATE),
         ("evicted", *evicted, EVICTED),
         ("unfilled", *unfilled, UNFILLED),
+        ("withheld", ends.withheld, WITHHELD),
     ];
     for (name, n, text) in counts.into_iter().filter(|(_, n, _)| *n > 0) {
         let _ = writeln!(out, "{name:<10} {n}{text}");
@@ -223,6 +225,8 @@ fn why(reason: Refusal) -> &'static str {
 const ABANDONED: &str = " on their way to a worker when a stage failed";
 const MOVED: &str = " steered to other outputs while theirs was away";
 const UNTAGGED: &str = " without a tag: not Ethernet, or cut within the addresses";
+const WITHHELD: &str =
+    " packets that `anonymize` can't rewrite: headers that Weir can't read may hold addresses";
 const REFUSED: &str =
     " rows that the sink did not take in time; --sink-queue lets more of them wait";
 const UNWRITTEN: &str = " rows that could not be written";
@@ -321,7 +325,7 @@ mod tests {
         ledger.ends.add(&Outlet::Named("a.pcapng".to_owned()), traffic(0, 0));
         ledger.ends.add(&Outlet::Pass, traffic(1, 60));
         ledger.ends.dropped = traffic(1, 70);
-        ledger.ends.untagged = 3;
+        (ledger.ends.untagged, ledger.ends.withheld) = (3, 2);
         assert_snapshot!(render(&ledger), @r"
         received   12 packets
         processed  12
@@ -330,6 +334,7 @@ mod tests {
         sent        0 packets to a.pcapng, 0 bytes
         sent       10 packets to b.pcap, 900 bytes
         dropped     1 packet, 70 bytes
+        withheld    2 packets that `anonymize` can't rewrite: headers that Weir can't read may hold addresses
         untagged    3 without a tag: not Ethernet, or cut within the addresses
         ");
     }
@@ -378,7 +383,7 @@ mod tests {
             ledger.ends.refuse(&Outlet::Named("eth1".to_owned()), &refused);
         };
         type Happens<'a> = &'a dyn Fn(&mut Ledger);
-        let lost: [(Happens<'_>, &str); 10] = [
+        let lost: [(Happens<'_>, &str); 11] = [
             (&|l| l.lost.interface = 1, "lost       1 (1 by the interface)"),
             (&|l| l.lost.kernel = 2, "lost       2 (2 in the kernel)"),
             (&|l| l.lost.ring = 3, "lost       3 (3 in the ring"),
@@ -388,6 +393,7 @@ mod tests {
             (&|l| l.late = 6, "late       6 after"),
             (&|l| l.evicted = 7, "evicted    7 for want"),
             (&|l| l.unfilled = 8, "unfilled   8 windows"),
+            (&|l| l.ends.withheld = 9, "withheld   9 packets that `anonymize`"),
             (&full, "refused    9 by eth1: 1 of another link type"),
         ];
         for (change, expected) in lost {

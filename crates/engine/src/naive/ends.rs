@@ -42,7 +42,7 @@ impl Outgoing {
             }
             to => to.outlets(),
         };
-        let (mut bytes, mut len) = (packet.bytes.clone(), packet.len);
+        let (mut bytes, mut len, mut untagged) = (packet.bytes.clone(), packet.len, 0);
         for edit in &act.edits {
             match edit {
                 Edit::Trim(n) => bytes.truncate(*n as usize),
@@ -51,14 +51,19 @@ impl Outgoing {
                     bytes.splice(12..12, [0x81, 0x00, hi, lo]);
                     len = len.saturating_add(4);
                 }
-                Edit::Tag(_) => self.ends.untagged += 1,
+                Edit::Tag(_) => untagged += 1,
                 Edit::Anonymize(how) => {
                     let mut names = PanKey::new(how.key.0);
                     let which = how.addresses;
-                    Rewriter::default().rewrite(packet.link, &mut bytes, len, which, &mut names);
+                    let mut rewriter = Rewriter::default();
+                    if !rewriter.rewrite(packet.link, &mut bytes, len, which, &mut names) {
+                        self.ends.withheld += 1;
+                        return;
+                    }
                 }
             }
         }
+        self.ends.untagged += untagged;
         bytes.truncate(CAPLEN_MAX as usize);
         let traffic = Traffic { frames: 1, bytes: len.into() };
         if act.to == To::Drop {

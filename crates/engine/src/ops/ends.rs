@@ -7,7 +7,7 @@
 //! | Emits | frames on push; rows go on after `mirror` and `next`, and those that no arm takes |
 //! | Order | kept: frames leave in the order that rows come, once for each end |
 //! | State | none |
-//! | Full | what a file does not take ends the run; what a wire does not is counted by reason, and the run goes on |
+//! | Full | what a file does not take ends the run; what a wire does not is counted by reason, and the run goes on; so are packets that `anonymize` can't rewrite |
 //! | Late | packets go out as they come |
 //! | Merge | frames of all workers, by packet number |
 //! | Exact? | exact: a frame is what was captured, but for `trim`, `tag` and `anonymize`; while an output of `steer` is away, its keys go to the others |
@@ -26,7 +26,7 @@ use crate::counters::{Ledger, Traffic};
 use crate::expr::{Cond, Ctx, Val};
 use crate::rows::{Arena, Rows};
 use carried::FrameSlots;
-use out::BatchFrames;
+use out::{BatchFrames, Written};
 use outgoing::{ALL, FrameKind, address_word, outgoing_schema};
 use std::ops::Range;
 use weir_packet::bits::Bits;
@@ -47,8 +47,15 @@ pub struct PacketActions {
     /// Frames of this batch; the first `used` of them.
     outgoing: Vec<Rows>,
     used: usize,
+    tally: Tally,
+}
+
+/// Frames that go nowhere, and those that are not as they were to be.
+#[derive(Default)]
+struct Tally {
     dropped: Traffic,
     untagged: u64,
+    withheld: u64,
 }
 
 /// What is done with some of the rows.
@@ -77,6 +84,8 @@ pub(crate) struct Act {
     copied: bool,
     /// ... by outlet.
     counted: Vec<Traffic>,
+    /// Memory for a frame that is made only to be counted.
+    scratch: Vec<u8>,
 }
 
 /// Chooses one outlet by a key.
@@ -113,6 +122,7 @@ impl Act {
             }),
             copied: false,
             counted: vec![Traffic::default(); outlets.len()],
+            scratch: Vec::new(),
             outlets,
         }
     }
@@ -130,18 +140,28 @@ impl Act {
         self.steer.as_ref().filter(|steer| steer.keyed.has(row)).map(|steer| steer.hashes[row])
     }
 
+    /// Of rows those whose frames can be anonymized; the others are counted.
+    fn made(&mut self, frames: &BatchFrames<'_>, rows: Bits, tally: &mut Tally) -> Bits {
+        let Act { edits, anonymizers, scratch, .. } = self;
+        let mut can = |&i: &usize| {
+            scratch.clear();
+            frames.get(i).write(edits, anonymizers, scratch, &mut 0).is_some()
+        };
+        let made: Bits = rows.iter().filter(&mut can).collect();
+        tally.withheld += rows.minus(made).count() as u64;
+        made
+    }
+
     /// Counts frames that nobody wants.
-    fn count_all(
-        &mut self,
-        frames: &BatchFrames<'_>,
-        rows: Bits,
-        dropped: &mut Traffic,
-        untagged: &mut u64,
-    ) {
+    fn count_all(&mut self, frames: &BatchFrames<'_>, rows: Bits, tally: &mut Tally) {
+        let rows = match self.anonymizers.is_empty() {
+            true => rows,
+            false => self.made(frames, rows, tally),
+        };
         let tags = self.edits.iter().any(|edit| matches!(edit, Edit::Tag(_)));
         let Act { edits, steer, counted, .. } = self;
         let mut len = |i: usize| match tags {
-            true => frames.get(i).wire_len(edits, untagged),
+            true => frames.get(i).wire_len(edits, &mut tally.untagged),
             false => frames.len(i),
         };
         if let Some(steer) = steer {
@@ -150,7 +170,7 @@ impl Act {
         let mut all = Traffic::default();
         rows.each(|i| all.add(len(i)));
         match &mut counted[..] {
-            [] => dropped.merge(all),
+            [] => tally.dropped.merge(all),
             each => each.iter_mut().for_each(|one| one.merge(all)),
         }
     }
@@ -212,8 +232,7 @@ impl PacketActions {
             arm: [0; BATCH],
             outgoing: Vec::new(),
             used: 0,
-            dropped: Traffic::default(),
-            untagged: 0,
+            tally: Tally::default(),
         }
     }
 
@@ -232,7 +251,7 @@ impl PacketActions {
                 if act.copied {
                     copied = copied.or(arm.rows);
                 } else {
-                    act.count_all(&frames, arm.rows, &mut self.dropped, &mut self.untagged);
+                    act.count_all(&frames, arm.rows, &mut self.tally);
                 }
             }
         }
@@ -245,13 +264,17 @@ impl PacketActions {
                 }
                 let to_send = place(&mut self.outgoing, &mut self.used);
                 let (n, out) = (to_send.len, frames.get(i));
-                let (mut len, mut trimmed) = (0, false);
-                let untagged = &mut self.untagged;
+                let mut written = None;
+                let untagged = &mut self.tally.untagged;
                 let Act { edits, anonymizers, .. } = act;
                 let write = |memory: &mut Vec<u8>| {
-                    (len, trimmed) = out.write(edits, anonymizers, memory, untagged);
+                    written = out.write(edits, anonymizers, memory, untagged);
                 };
                 let handle = to_send.arena.put_with(write);
+                let Some(Written { len, trimmed }) = written else {
+                    self.tally.withheld += 1;
+                    continue;
+                };
                 let to = address_word(at, act.choice(i));
                 let key = act.key(i);
                 let kind =
@@ -316,7 +339,8 @@ impl Operator for PacketActions {
 
     fn frames(&mut self, out: &mut dyn FnMut(&Rows)) {
         let used = std::mem::take(&mut self.used);
-        self.outgoing[..used].iter().for_each(out);
+        // A chunk stays empty where all its frames were withheld.
+        self.outgoing[..used].iter().filter(|chunk| chunk.len > 0).for_each(out);
     }
 
     fn want(&mut self, wanted: Wanted) {
@@ -329,8 +353,9 @@ impl Operator for PacketActions {
     }
 
     fn count(&self, ledger: &mut Ledger) {
-        ledger.ends.dropped.merge(self.dropped);
-        ledger.ends.untagged += self.untagged;
+        ledger.ends.dropped.merge(self.tally.dropped);
+        ledger.ends.untagged += self.tally.untagged;
+        ledger.ends.withheld += self.tally.withheld;
         for act in &self.acts {
             for (outlet, traffic) in act.outlets.iter().zip(&act.counted) {
                 ledger.ends.add(outlet, *traffic);

@@ -111,7 +111,8 @@ pub(super) const RECORD: u8 = 7;
 pub(super) const LOOSE: u8 = 131;
 pub(super) const STRICT: u8 = 137;
 
-/// The options of an IPv4 header of so many bytes: kind, start, length.
+/// The options of an IPv4 header of so many bytes: kind, start, length. The last one has the length
+/// 0 if it does not end within what was captured of the header.
 pub(super) fn options(
     frame: &[u8],
     header: usize,
@@ -126,10 +127,14 @@ pub(super) fn options(
                 0 => return None,
                 1 => at += 1,
                 _ => {
-                    let len = usize::from(*frame.get(at + 1..end)?.first()?);
                     let start = at;
+                    let len = frame.get(at + 1).map_or(0, |&len| usize::from(len));
                     at += len;
-                    return (len >= 2 && at <= end).then_some((kind, start, len));
+                    if len < 2 || at > end {
+                        at = end;
+                        return Some((kind, start, 0));
+                    }
+                    return Some((kind, start, len));
                 }
             }
         }

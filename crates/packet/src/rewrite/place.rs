@@ -3,7 +3,8 @@
 use super::checksum::{LOOSE, RECORD, STRICT, options, stops};
 use super::{Address, Addresses};
 use crate::walk::sites::{self, Site};
-use crate::{arp, icmp, igmp, ipv4, ipv6, wlan};
+use crate::{arp, icmp, igmp, ipv4, ipv6, tcp, wlan};
+use std::ops::Range;
 
 /// An address: of 4 or 16 bytes one of IP, of 6 a MAC address.
 #[derive(Clone, Copy, Debug)]
@@ -15,16 +16,46 @@ pub(super) struct AddressPlace {
 /// The IPv4 option that asks for time stamps, with addresses where its flags say so.
 const TIMESTAMP: u8 = 68;
 
-/// Finds the places of addresses that are among `which`.
-pub(super) fn places(sites: &[Site], frame: &[u8], which: Addresses, out: &mut Vec<AddressPlace>) {
-    let mut finder = Finder { frame, which, out };
+/// IPv4 options without addresses: security (130, 133, 134), stream identifier, router alert.
+const PLAIN_OPTIONS: [u8; 5] = [130, 133, 134, 136, 148];
+
+/// The IPv6 option that holds an address.
+const HOME_ADDRESS: u8 = 0xc9;
+
+/// IPv6 options without addresses: padding, tunnel limit, router alert, CALIPSO, performance and
+/// in-band measurements, routing of low-power networks, quick start, jumbo length, identifiers of
+/// lines and nonces.
+const PLAIN_OPTIONS6: [u8; 14] =
+    [0x01, 0x04, 0x05, 0x07, 0x0f, 0x11, 0x23, 0x26, 0x30, 0x31, 0x63, 0x8b, 0x8c, 0xc2];
+
+/// Options of neighbour discovery without addresses: MTU, advertisement interval, home agent,
+/// time stamp, nonce, flags, search list, captive portal.
+const PLAIN_DISCOVERY: [u8; 8] = [5, 7, 8, 13, 14, 26, 31, 37];
+
+/// Bytes of the checksum at the end of an 802.11 frame, where it was captured.
+const FCS_LEN: usize = 4;
+
+/// The TCP option of MPTCP, and its subtype that announces an address (RFC 8684).
+const MPTCP: u8 = 30;
+const ADD_ADDRESS: u8 = 3;
+
+/// Finds the places of addresses that are among `which`; says whether it knows of all.
+pub(super) fn places(
+    sites: &[Site],
+    frame: &[u8],
+    which: Addresses,
+    out: &mut Vec<AddressPlace>,
+) -> bool {
+    let mut finder = Finder { frame, which, out, is_complete: true };
     sites.iter().for_each(|site| finder.site(site));
+    finder.is_complete
 }
 
 struct Finder<'a> {
     frame: &'a [u8],
     which: Addresses,
     out: &'a mut Vec<AddressPlace>,
+    is_complete: bool,
 }
 
 impl Finder<'_> {
@@ -44,6 +75,16 @@ impl Finder<'_> {
     fn either_mac(&mut self, at: usize) {
         let mac = if self.which.has(Address::EthSrc) { Address::EthSrc } else { Address::EthDst };
         self.put(mac, at, 6);
+    }
+
+    /// An IP address may stand where nothing here knows of it.
+    fn unread_ip(&mut self) {
+        self.is_complete &= !self.which.has(Address::IpSrc) && !self.which.has(Address::IpDst);
+    }
+
+    /// The same of a MAC address.
+    fn unread_mac(&mut self) {
+        self.is_complete &= !self.which.has(Address::EthSrc) && !self.which.has(Address::EthDst);
     }
 
     fn byte(&self, at: usize) -> Option<u8> {
@@ -66,8 +107,14 @@ impl Finder<'_> {
                     16 => (self.word(at + 4), at + 6),
                     _ => (self.byte(at + 11).map(u16::from), at + 12),
                 };
-                if length == Some(6) {
-                    self.put(Address::EthSrc, start, 6);
+                match length {
+                    None | Some(0) => {}
+                    Some(6) => self.put(Address::EthSrc, start, 6),
+                    // Of a tunnel's interface it is an IP address.
+                    Some(_) => {
+                        self.unread_ip();
+                        self.unread_mac();
+                    }
                 }
             }
             Site::Wlan { at, padded } => self.wlan(at, padded),
@@ -78,16 +125,87 @@ impl Finder<'_> {
                 self.put(Address::IpDst, at + ipv6::DESTINATION, 16);
             }
             Site::Extension { kind: ipv6::ROUTING, at, len } => {
+                if self.byte(at + 2).is_some_and(|kind| !matches!(kind, 0 | 2 | 4)) {
+                    self.unread_ip();
+                }
                 stops(self.frame, at, len).for_each(|at| self.put(Address::IpDst, at, 16));
             }
-            Site::Extension { kind: ipv6::DESTINATION_OPTIONS, at, len } => self.home(at, len),
-            Site::Transport { proto: icmp::PROTOCOL, at, .. } if self.byte(at) == Some(5) => {
-                // The gateway of a redirect.
-                self.either(at + 4, 4);
+            Site::Extension { kind: ipv6::DESTINATION_OPTIONS | ipv6::HOP_BY_HOP, at, len } => {
+                self.options6(at, len);
             }
-            Site::Transport { proto: icmp::PROTOCOL_V6, at, .. } => self.icmp6(at),
-            Site::Transport { proto: igmp::PROTOCOL, at, .. } => self.igmp(at),
-            Site::Extension { .. } | Site::Transport { .. } | Site::Gre { .. } => {}
+            // Mobility, host identity and Shim6 messages hold addresses.
+            Site::Extension { kind: 135 | 139 | 140, .. } => self.unread_ip(),
+            Site::Transport { proto, at, end } => self.transport(proto, at..end),
+            Site::Extension { .. } | Site::Gre { .. } => {}
+            // Attributes tell the link header.
+            Site::Nflog => self.unread_mac(),
+            Site::Unread => self.is_complete = false,
+        }
+    }
+
+    fn transport(&mut self, proto: u8, packet: Range<usize>) {
+        match proto {
+            tcp::PROTOCOL => self.tcp(packet.start),
+            icmp::PROTOCOL => self.icmp(packet),
+            icmp::PROTOCOL_V6 => self.icmp6(packet),
+            igmp::PROTOCOL => self.igmp(packet.start),
+            _ => {}
+        }
+    }
+
+    fn tcp(&mut self, at: usize) {
+        let Some(words) = self.byte(at + tcp::DATA_OFFSET) else { return };
+        let end = at + usize::from(words >> 4) * 4;
+        let mut at = at + tcp::HEADER_LEN;
+        while at < end {
+            match (self.byte(at), self.byte(at + 1)) {
+                (Some(1), _) => at += 1,
+                (Some(kind), Some(len)) if kind != 0 && len >= 2 => {
+                    let subtype = self.byte(at + 2).map(|b| b >> 4);
+                    if kind == MPTCP && subtype == Some(ADD_ADDRESS) {
+                        self.unread_ip();
+                    }
+                    at += usize::from(len);
+                }
+                _ => return,
+            }
+        }
+    }
+
+    fn icmp(&mut self, packet: Range<usize>) {
+        let at = packet.start;
+        match self.byte(at) {
+            // The gateway of a redirect.
+            Some(5) => self.either(at + 4, 4),
+            // The routers of an advertisement (RFC 1256).
+            Some(9) => {
+                let routers = self.byte(at + 4).unwrap_or(0);
+                let words = self.byte(at + 5).unwrap_or(0);
+                for i in 0..usize::from(routers) {
+                    self.either(at + 8 + i * usize::from(words) * 4, 4);
+                }
+            }
+            Some(3 | 11 | 12) => {
+                let words = self.byte(at + 5).map_or(0, usize::from);
+                self.extended(packet, words * 4);
+            }
+            // Echo, solicitations, time stamps, information and masks hold none.
+            None | Some(0 | 4 | 8 | 10 | 13..=18) => {}
+            Some(_) => self.unread_ip(),
+        }
+    }
+
+    /// What follows the so many bytes of a packet that an ICMP error quotes (RFC 4884). Of the
+    /// objects there only labels hold no address (RFC 4950, RFC 5837).
+    fn extended(&mut self, packet: Range<usize>, quoted: usize) {
+        let end = packet.end.min(self.frame.len());
+        let mut at = packet.start + 8 + quoted + 4;
+        while quoted > 0 && at < end {
+            let (len, class) = (self.word(at), self.byte(at + 2));
+            match (len, class) {
+                (Some(len), Some(1)) if len >= 4 => at += usize::from(len),
+                _ => return self.unread_ip(),
+            }
         }
     }
 
@@ -110,6 +228,7 @@ impl Finder<'_> {
         let len = self.byte(at).map_or(0, |b| usize::from(b & 15) * 4);
         for (kind, start, len) in options(self.frame, at, len) {
             let step = match (kind, self.byte(start + 3).map(|flags| flags & 15)) {
+                _ if len == 0 => return self.unread_ip(),
                 (RECORD | LOOSE | STRICT, _) => {
                     (0..(len - 2) / 4).for_each(|i| {
                         self.put(Address::IpDst, start + 3 + 4 * i, 4);
@@ -117,7 +236,13 @@ impl Finder<'_> {
                     continue;
                 }
                 (TIMESTAMP, Some(1 | 3)) => 8,
-                _ => continue,
+                (TIMESTAMP, _) => continue,
+                _ => {
+                    if !PLAIN_OPTIONS.contains(&kind) {
+                        self.unread_ip();
+                    }
+                    continue;
+                }
             };
             (0..len.saturating_sub(4) / step).for_each(|i| {
                 self.put(Address::IpDst, start + 4 + step * i, 4);
@@ -125,26 +250,34 @@ impl Finder<'_> {
         }
     }
 
-    /// The home address of a mobile node (RFC 6275, section 6.3).
-    fn home(&mut self, at: usize, len: usize) {
+    /// The options of an IPv6 header: the home address of a mobile node (RFC 6275, section 6.3).
+    fn options6(&mut self, at: usize, len: usize) {
         let end = at + len;
         let mut at = at + 2;
         while at < end {
             let Some(kind) = self.byte(at) else { return };
-            let Some(len) = self.byte(at + 1).filter(|_| kind != 0) else {
+            if kind == 0 {
                 at += 1;
-                if kind == 0 { continue } else { return }
-            };
-            if kind == 0xc9 && len == 16 {
-                self.put(Address::IpSrc, at + 2, 16);
+                continue;
+            }
+            let Some(len) = self.byte(at + 1) else { return };
+            match (kind, len) {
+                (HOME_ADDRESS, 16) => self.put(Address::IpSrc, at + 2, 16),
+                _ if PLAIN_OPTIONS6.contains(&kind) => {}
+                _ => self.unread_ip(),
             }
             at += 2 + usize::from(len);
         }
     }
 
     /// Neighbour discovery (RFC 4861) and listeners of groups (RFC 2710, RFC 3810).
-    fn icmp6(&mut self, at: usize) {
+    fn icmp6(&mut self, packet: Range<usize>) {
+        let at = packet.start;
         let first = match self.byte(at) {
+            Some(1 | 3) => {
+                let words = self.byte(at + 4).map_or(0, usize::from);
+                return self.extended(packet, words * 8);
+            }
             Some(133) => at + 8,
             Some(134) => at + 16,
             Some(135 | 136) => {
@@ -162,9 +295,14 @@ impl Finder<'_> {
                 return self.list(at + 28, sources, 16);
             }
             Some(143) => return self.records(at, 16),
-            _ => return,
+            // Errors, echo, and the search for routers of groups hold none.
+            None | Some(2 | 4 | 128 | 129 | 151..=153) => return,
+            Some(_) => return self.unread_ip(),
         };
-        for (kind, start, _) in sites::options(self.frame, first) {
+        let end = packet.end.min(self.frame.len());
+        let mut next = first;
+        for (kind, start, len) in sites::options(&self.frame[..end], first) {
+            next = start + len;
             match kind {
                 1 | 2 => self.either_mac(start + 2),
                 // The prefix of a network.
@@ -174,8 +312,19 @@ impl Finder<'_> {
                     let servers = self.byte(start + 1).map(|words| u16::from(words / 2));
                     self.list(start + 8, servers, 16);
                 }
-                _ => {}
+                // A packet that was redirected, which the walk went into.
+                4 => {}
+                _ if PLAIN_DISCOVERY.contains(&kind) => {}
+                _ => {
+                    self.unread_ip();
+                    self.unread_mac();
+                }
             }
+        }
+        if next + 1 < end {
+            // An option of no length: what comes after it can't be told.
+            self.unread_ip();
+            self.unread_mac();
         }
     }
 
@@ -183,6 +332,9 @@ impl Finder<'_> {
     fn igmp(&mut self, at: usize) {
         if self.byte(at) == Some(0x22) {
             return self.records(at, 4);
+        }
+        if self.byte(at).is_some_and(|kind| !matches!(kind, 0x11 | 0x12 | 0x16 | 0x17)) {
+            return self.unread_ip();
         }
         self.put(Address::IpDst, at + 4, 4);
         let sources = self.word(at + 10).filter(|_| self.byte(at) == Some(0x11));
@@ -212,6 +364,11 @@ impl Finder<'_> {
     fn wlan(&mut self, at: usize, padded: bool) {
         let Some(control) = self.frame.get(at..).and_then(|b| b.first_chunk()) else { return };
         let len = wlan::header_len(*control);
+        match (control[0] >> 2 & 3, control[0] >> 4) {
+            // Their addresses stand as those of no other frame.
+            (wlan::CONTROL, 0..8) | (3, _) => self.unread_mac(),
+            _ => {}
+        }
         for start in [4, 10, 16, 24] {
             // Of the fourth place data frames between access points only make an address.
             let both = wlan::TO_DS | wlan::FROM_DS;
@@ -226,6 +383,12 @@ impl Finder<'_> {
             let body = at + if padded { len.next_multiple_of(4) } else { len };
             self.either_mac(body);
             self.either_mac(body + 6);
+            let subframe = self.word(body + 12).map_or(0, |len| 14 + usize::from(len));
+            if body + subframe.next_multiple_of(4) + FCS_LEN < self.frame.len() {
+                // Another packet of an aggregate.
+                self.unread_ip();
+                self.unread_mac();
+            }
         }
     }
 }

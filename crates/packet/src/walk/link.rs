@@ -100,8 +100,14 @@ impl<S: Sites> Walk<'_, S> {
             LinkType::PPI => self.ppi(at),
             LinkType::NFLOG if at == 0 => self.nflog(),
             _ if super::is_raw(link) => Some((Next::Ip, at)),
-            _ => None,
+            _ => self.unread(),
         }
+    }
+
+    /// Ends the walk before headers that Weir does not know.
+    fn unread(&mut self) -> Then {
+        self.sites.note(Site::Unread);
+        None
     }
 
     fn ethernet(&mut self, at: usize) -> Then {
@@ -121,7 +127,7 @@ impl<S: Sites> Walk<'_, S> {
         let h = self.take(at, len, Reason::ShortHeader)?;
         let word = |at: usize| u16::from_be_bytes([h[at], h[at + 1]]);
         if !super::has_ethertypes(word(hardware)) {
-            return None;
+            return self.unread();
         }
         let next = match word(protocol) {
             // Linux's numbers for frames without an EtherType are no lengths.
@@ -257,7 +263,10 @@ impl<S: Sites> Walk<'_, S> {
         let bytes = self.take(at, ppi::HEADER_LEN, Reason::ShortHeader)?;
         let ppi = self.check(Ppi::new(bytes))?;
         self.take(at, ppi.header_len(), Reason::Ppi)?;
-        Some((Next::Link(ppi.link()?), at + ppi.header_len()))
+        match ppi.link() {
+            Some(link) => Some((Next::Link(link), at + ppi.header_len())),
+            None => self.unread(),
+        }
     }
 
     fn radiotap(&mut self, at: usize) -> Then {
@@ -285,10 +294,16 @@ impl<S: Sites> Walk<'_, S> {
         }
         let len = header.header_len();
         let body = at + if padded { len.next_multiple_of(4) } else { len };
-        Some((Next::Llc, body + header.llc()?))
+        match header.llc() {
+            Some(llc) => Some((Next::Llc, body + llc)),
+            // It may begin with any header that the first fragment had no room for.
+            None if header.is_later_fragment() => self.unread(),
+            None => None,
+        }
     }
 
     fn nflog(&mut self) -> Then {
+        self.sites.note(Site::Nflog);
         let family = self.take(0, nflog::HEADER_LEN, Reason::ShortHeader)?[0];
         match self.check(nflog::packet(self.rest(0)))? {
             Packet::At(at, len) => {

@@ -2,13 +2,15 @@
 //! them, outer ones and those inside tunnels and ICMP errors.
 //!
 //! The walk notes a header where the one before announces it, before it is checked: one that is cut
-//! or lies may hold addresses all the same.
+//! or lies may hold addresses all the same. It notes [`Site::Unread`] where it can't go on and
+//! headers may follow.
 
+use super::Reason;
 use super::link::Next;
 use super::slow::Walk;
 use crate::limits::TUNNELS_MAX;
 use crate::source::LinkType;
-use crate::{icmp, ipv6};
+use crate::{icmp, ipv6, tcp};
 
 /// A header. Positions count from the start of the frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -53,41 +55,25 @@ pub(crate) enum Site {
         at: usize,
         end: usize,
     },
+    /// A netfilter log header, which may hold MAC addresses in attributes.
+    Nflog,
+    /// Headers may follow that the walk can't read.
+    Unread,
 }
 
 /// Who is told of headers; `()` is told nothing, which costs nothing.
 pub(crate) trait Sites {
     fn note(&mut self, site: Site);
-    /// How many were noted.
-    fn mark(&self) -> usize;
-    /// Takes back what was noted since: it was no header.
-    fn forget(&mut self, mark: usize);
 }
 
 impl Sites for () {
     #[inline(always)]
     fn note(&mut self, _: Site) {}
-
-    #[inline(always)]
-    fn mark(&self) -> usize {
-        0
-    }
-
-    #[inline(always)]
-    fn forget(&mut self, _: usize) {}
 }
 
 impl Sites for Vec<Site> {
     fn note(&mut self, site: Site) {
         self.push(site);
-    }
-
-    fn mark(&self) -> usize {
-        self.len()
-    }
-
-    fn forget(&mut self, mark: usize) {
-        self.truncate(mark);
     }
 }
 
@@ -98,9 +84,10 @@ pub(crate) fn find(link: LinkType, frame: &[u8], len: u32, sites: &mut Vec<Site>
     follow(Next::Link(link), frame, (0, end), sites);
     // A quote holds no further error: those are not answered (RFC 1122, section 3.2.2).
     let last = sites.iter().rev().find(|site| matches!(site, Site::Transport { .. }));
-    if let Some(&Site::Transport { proto, at, .. }) = last
+    if let Some(&Site::Transport { proto, at, end }) = last
         && let Some(at) = quote(proto, at, frame)
     {
+        let frame = &frame[..frame.len().min(end)];
         follow(Next::Ip, frame, (at, QUOTE_END), sites);
     }
 }
@@ -111,10 +98,14 @@ const QUOTE_END: usize = u32::MAX as usize;
 fn follow(next: Next, frame: &[u8], (at, end): (usize, usize), sites: &mut Vec<Site>) {
     let mut walk = Walk::new(frame, end, sites);
     let _ = walk.follow(next, at);
-    for _ in 0..TUNNELS_MAX {
-        if walk.enter().is_none() {
-            break;
-        }
+    let tunnels = (0..=TUNNELS_MAX).take_while(|_| walk.enter().is_some()).count();
+    let found = walk.found;
+    // After a TCP header there are no more headers, whatever its length says.
+    let faulty = found.reason.is_some_and(|reason| reason != Reason::TcpDataOffset);
+    // A later fragment may begin with any header that the first one had no room for.
+    let torn = !walk.whole && found.proto_known && found.proto != tcp::PROTOCOL;
+    if faulty || torn || tunnels > TUNNELS_MAX {
+        sites.note(Site::Unread);
     }
 }
 

@@ -210,7 +210,12 @@ impl<'a, S: Sites> Walk<'a, S> {
             if later || !skip(proto) {
                 break;
             }
-            let bytes = self.take(at, ipv6::EXTENSION_LEN_MIN, Reason::ExtensionHeader)?;
+            let Some(bytes) = self.take(at, ipv6::EXTENSION_LEN_MIN, Reason::ExtensionHeader)
+            else {
+                let len = ipv6::EXTENSION_LEN_MIN;
+                self.sites.note(Site::Extension { kind: proto, at, len });
+                return None;
+            };
             let header = self.check(Extension::new(proto, bytes))?;
             let end = at + header.header_len();
             self.sites.note(Site::Extension { kind: proto, at, len: header.header_len() });

@@ -35,10 +35,10 @@ const BELOW_IP: u32 = 1 << Layer::Eth as usize
     | 1 << Layer::Tunnel as usize;
 
 const IP: u32 = 1 << Layer::Ipv4 as usize | 1 << Layer::Ipv6 as usize;
-const ARP: u32 = 1 << Layer::Arp as usize;
 const FRAGMENT: u32 = 1 << Layer::Fragment as usize;
 const CUT: u32 = 1 << Layer::Cut as usize;
-const FAULTS: u32 = CUT | 1 << Layer::Malformed as usize;
+const MALFORMED: u32 = 1 << Layer::Malformed as usize;
+const FAULTS: u32 = CUT | MALFORMED;
 
 /// Where in a tunnel the next header is.
 type Carried = Option<(Next, usize)>;
@@ -78,7 +78,6 @@ impl<S: Sites> Walk<'_, S> {
             return None;
         }
         let packet = (self.end, self.open, self.partial);
-        let noted = self.sites.mark();
         self.inside = true;
         self.partial |= outer.layers & FRAGMENT != 0;
         self.found = Found {
@@ -96,9 +95,10 @@ impl<S: Sites> Walk<'_, S> {
             let _ = self.follow(next, at);
         }
         if self.found.layers & IP == 0 {
-            // What is cut may be a header, and what is in it an address.
-            if self.found.layers & (ARP | CUT) == 0 {
-                self.sites.forget(noted);
+            // It may be a packet all the same, of which the addresses stand elsewhere.
+            let faults = if self.partial { FAULTS } else { MALFORMED };
+            if self.found.layers & faults != 0 {
+                self.sites.note(Site::Unread);
             }
             // Of a first fragment one can't tell what was missing.
             let cut = if self.partial { 0 } else { self.found.layers & CUT };
@@ -117,7 +117,7 @@ impl<S: Sites> Walk<'_, S> {
             MPLS => Some((Next::Mpls, at)),
             ETHERIP => {
                 let version = self.peek::<ETHERIP_LEN>(at)?[0] >> 4;
-                (version == 3).then_some((ETHERNET, at + ETHERIP_LEN))
+                self.known((version == 3).then_some((ETHERNET, at + ETHERIP_LEN)))
             }
             gre::PROTOCOL => self.gre(at),
             udp::PROTOCOL => {
@@ -131,13 +131,15 @@ impl<S: Sites> Walk<'_, S> {
     }
 
     fn gre(&mut self, at: usize) -> Carried {
-        let gre = Gre::new(self.peek(at)?)?;
+        let header = self.peek(at)?;
+        let gre = self.known(Gre::new(header))?;
         self.sites.note(Site::Gre { at, end: self.end });
         let start = at + gre.header_len;
         match gre.ethertype {
             gre::PPP => gre.carries.then_some((Next::Ppp, start)),
             gre::ERSPAN | gre::ERSPAN_III => {
-                let len = gre::erspan_len(&gre, self.rest(start))?;
+                let len = gre::erspan_len(&gre, self.rest(start));
+                let len = self.known(len)?;
                 Some((ETHERNET, start + len))
             }
             gre::ARUBA => Some((Next::Wlan, start)),
@@ -166,8 +168,12 @@ impl<S: Sites> Walk<'_, S> {
                 known.then_some((Next::Type(ethertype), at + len))
             }
             gtp::PORT => {
-                let [_, _, a, b, ..] = self.peek::<{ gtp::HEADER_LEN }>(at)?;
-                let len = gtp::header_len(self.rest(at))?;
+                let [first, kind, a, b, ..] = self.peek::<{ gtp::HEADER_LEN }>(at)?;
+                let mut len = gtp::header_len(self.rest(at));
+                if gtp::carries_packet(first, kind) {
+                    len = self.known(len);
+                }
+                let len = len?;
                 self.bound(at + gtp::HEADER_LEN, u16::from_be_bytes([a, b]));
                 Some((Next::Ip, at + len))
             }
@@ -178,7 +184,12 @@ impl<S: Sites> Walk<'_, S> {
 
     /// Version 6 alone says little: the datagram must be as long as the IPv6 header says.
     fn teredo(&mut self, at: usize) -> Carried {
-        let at = at + teredo::header_len(self.rest(at))?;
+        let indications = teredo::header_len(self.rest(at))?;
+        if indications > 0 {
+            // One of them holds an address, with its bits turned.
+            self.sites.note(Site::Unread);
+        }
+        let at = at + indications;
         let header: [u8; ipv6::HEADER_LEN] = self.peek(at)?;
         let length =
             u16::from_be_bytes([header[ipv6::PAYLOAD_LENGTH], header[ipv6::PAYLOAD_LENGTH + 1]]);
@@ -194,8 +205,19 @@ impl<S: Sites> Walk<'_, S> {
     fn peek<const N: usize>(&mut self, at: usize) -> Option<[u8; N]> {
         if at + N <= self.end && at + N > self.frame.len() {
             self.add(Layer::Cut);
+            if !self.rest(at).is_empty() {
+                self.sites.note(Site::Unread);
+            }
         }
         self.rest(at).first_chunk().copied()
+    }
+
+    /// What a header of a tunnel says. If Weir can't read it, headers are after it all the same.
+    fn known<T>(&mut self, says: Option<T>) -> Option<T> {
+        if says.is_none() {
+            self.sites.note(Site::Unread);
+        }
+        says
     }
 }
 

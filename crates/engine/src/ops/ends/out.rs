@@ -68,8 +68,16 @@ pub(super) struct Out<'a> {
     pub(super) via: Via,
 }
 
+/// What is to know of a frame that was written.
+#[derive(Clone, Copy)]
+pub(super) struct Written {
+    /// Its length on the wire.
+    pub(super) len: u32,
+    pub(super) trimmed: bool,
+}
+
 impl Out<'_> {
-    /// Its length on the wire once it is edited. A tag without a place is counted.
+    /// Its length on the wire once it is tagged and trimmed. A tag without a place is counted.
     pub(super) fn wire_len(&self, edits: &[Edit], untagged: &mut u64) -> u32 {
         let (mut there, mut len) = (self.bytes.len(), self.len);
         for edit in edits {
@@ -90,15 +98,15 @@ impl Out<'_> {
         self.link == LinkType::ETHERNET && there >= ADDRESSES
     }
 
-    /// Appends it to memory as it is to look; returns its length on the wire, and whether it was
-    /// trimmed.
+    /// Appends it to memory as it is to look; `None` and nothing appended where it can't be
+    /// anonymized.
     pub(super) fn write(
         &self,
         edits: &[Edit],
         anonymizers: &mut [Anonymizer],
         memory: &mut Vec<u8>,
         untagged: &mut u64,
-    ) -> (u32, bool) {
+    ) -> Option<Written> {
         let start = memory.len();
         let mut anonymizers = anonymizers.iter_mut();
         // What is cut off at once need not be copied.
@@ -108,6 +116,7 @@ impl Out<'_> {
         };
         memory.extend_from_slice(&self.bytes[..most]);
         let (mut len, mut trimmed) = (self.len, most < self.bytes.len());
+        let mut without_tag = 0;
         for edit in edits {
             match edit {
                 Edit::Trim(n) => {
@@ -123,14 +132,18 @@ impl Out<'_> {
                     memory[at..at + TAG].copy_from_slice(&[0x81, 0x00, hi, lo]);
                     len = len.saturating_add(TAG as u32);
                 }
-                Edit::Tag(_) => *untagged += 1,
+                Edit::Tag(_) => without_tag += 1,
                 Edit::Anonymize(_) => {
                     let next = anonymizers.next().expect("one for each such edit");
-                    next.rewrite(self.link, &mut memory[start..], len);
+                    if !next.rewrite(self.link, &mut memory[start..], len) {
+                        memory.truncate(start);
+                        return None;
+                    }
                 }
             }
         }
+        *untagged += without_tag;
         memory.truncate(start + CAPLEN_MAX as usize);
-        (len, trimmed)
+        Some(Written { len, trimmed })
     }
 }
