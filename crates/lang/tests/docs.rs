@@ -5,6 +5,7 @@ use std::fs;
 use weir_lang::{Code, Files, Options, Query, compile, format, render};
 use weir_packet::fields;
 use weir_plan::Type;
+use weir_plan::aggregates::{AGGREGATES, BuiltinAggregate, OverNothing, ResultType};
 use weir_plan::functions::{BUILTINS, Builtin, Gives, Parameter, Relation, Role};
 
 /// The files of the checkout.
@@ -18,9 +19,10 @@ impl Files for Checkout {
     }
 }
 
+const REFERENCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/language.md");
+
 fn reference() -> String {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/language.md");
-    fs::read_to_string(path).expect("the language reference")
+    fs::read_to_string(REFERENCE).expect("the language reference")
 }
 
 /// Line, tag and text of each fenced block.
@@ -115,37 +117,53 @@ fn row_of(row: &Builtin) -> String {
     format!("| `{}` | {takes} | {gives} | {} |", row.call, row.doc)
 }
 
+/// The row of the reference for a way to call a built-in aggregate.
+fn row_of_aggregate(row: &BuiltinAggregate) -> String {
+    let mut takes: Vec<String> = row.takes.iter().map(taken).collect();
+    if row.tuples {
+        takes[0] += ", tuples too";
+    }
+    if row.condition && !row.takes[0].types.contains(&Type::Bool) {
+        takes[0] += " or bool";
+    }
+    let gives = match &row.gives {
+        ResultType::This(ty) => ty.to_string(),
+        ResultType::Argument => "that of `x`".to_owned(),
+        ResultType::Mean => "float; duration of a duration".to_owned(),
+    };
+    let nothing = match row.over_nothing {
+        OverNothing::Absent => "absent",
+        OverNothing::Zero => "0",
+        OverNothing::Present => "",
+    };
+    let cells =
+        [format!("`{}`", row.call), takes.join(", "), gives, nothing.into(), row.doc.into()];
+    format!("| {} |", cells.join(" | ")).replace("|  |", "| |")
+}
+
+/// `WEIR_UPDATE_DOCS=1` writes the table instead.
+#[test]
+fn aggregates_are_in_the_reference() {
+    const HEAD: &str =
+        "| aggregate | takes | gives | over nothing | what |\n|---|---|---|---|---|\n";
+    let text = reference();
+    let start = text.find(HEAD).expect("the table of aggregates") + HEAD.len();
+    let end = start + text[start..].find("\n\n").expect("its end") + 1;
+    let rows: String =
+        AGGREGATES.iter().map(|row| format!("{}\n", row_of_aggregate(row))).collect();
+    if std::env::var_os("WEIR_UPDATE_DOCS").is_some() {
+        let updated = format!("{}{rows}{}", &text[..start], &text[end..]);
+        fs::write(REFERENCE, updated).expect("the language reference is written");
+        return;
+    }
+    assert_eq!(&text[start..end], rows, "WEIR_UPDATE_DOCS=1 writes this table");
+}
+
 #[test]
 fn tables_are_complete() {
     let text = reference();
     let has = |what: &str| assert!(text.contains(what), "{what} is missing");
     BUILTINS.iter().for_each(|row| has(&row_of(row)));
-    for f in [
-        "count",
-        "sum",
-        "min",
-        "max",
-        "avg",
-        "first",
-        "last",
-        "any",
-        "all",
-        "distinct",
-        "bit_or",
-        "approx_distinct",
-        "quantile",
-        "percentile",
-        "median",
-        "entropy",
-        "frequent",
-        "histogram",
-        "variance",
-        "stddev",
-        "rate",
-        "end_reason",
-    ] {
-        has(&format!("`{f}("));
-    }
     for key in fields::KEYS {
         let parts: Vec<String> =
             key.fields.iter().map(|f| format!("`{}`", f.info().name)).collect();

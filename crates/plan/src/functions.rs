@@ -2,7 +2,7 @@
 
 mod builtins;
 mod func;
-mod parameter;
+pub(crate) mod parameter;
 mod registered;
 
 pub use builtins::{BUILTINS, Builtin, by_name};

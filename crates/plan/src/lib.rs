@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod address;
+pub mod aggregates;
 pub mod capture;
 pub mod change;
 pub mod cluster;
@@ -27,6 +28,7 @@ pub mod types;
 pub mod value;
 pub mod window;
 
+pub use aggregates::{Agg, AggFunc};
 pub use capture::Capture;
 pub use ends::Ends;
 pub use expr::{BinaryOp, Expr, ExprKind, Member, UnaryOp};
@@ -34,8 +36,8 @@ pub use functions::{AggSignature, Func, ScalarSignature, Signatures};
 pub use join::{Join, JoinColumn, JoinKind, Union, UnionColumn, Within};
 pub use rows::{Distinct, Each, Parts, Per, Reshaping, Sample, SampleBy};
 pub use stage::{
-    Agg, AggFunc, Column, EndReason, Input, Order, Pipeline, Program, Scan, Schema, Session,
-    SortKey, Stage, Summarize, Window,
+    Column, EndReason, Input, Order, Pipeline, Program, Scan, Schema, Session, SortKey, Stage,
+    Summarize, Window,
 };
 pub use types::Type;
 pub use value::Value;

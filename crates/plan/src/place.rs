@@ -9,12 +9,13 @@
 //! key in common with each other, they form [clusters](crate::cluster). A run that a `limit` may
 //! end early has one worker: others would have read on by then, and the counts would say so.
 
+use crate::aggregates::{Agg, RowOrder};
 pub use crate::cluster::Partition;
 use crate::cluster::{Cluster, Need, clusters};
 use crate::keys::{FieldSet, fields_of, largest_common};
 use crate::limits::{DISTINCT_KEYS_MAX, GROUPS_MAX, SCAN_KEYS_MAX, SESSIONS_MAX};
 use crate::rows::SampleBy;
-use crate::stage::{Agg, AggFunc, Input, Pipeline, Program, Stage, Window};
+use crate::stage::{Input, Pipeline, Program, Stage, Window};
 use crate::types::Type;
 
 /// Where a pipeline's stages run.
@@ -153,8 +154,7 @@ pub(crate) fn need(stages: &[Stage], all: &mut Vec<FieldSet>) -> Need {
 
 /// Whether the result depends on the order of rows, by rounding.
 pub fn rounds(agg: &Agg) -> bool {
-    matches!(agg.func, AggFunc::Sum | AggFunc::Avg | AggFunc::Variance | AggFunc::Stddev)
-        && agg.arg.as_ref().is_some_and(|a| a.ty == Type::Float)
+    agg.func.order() == RowOrder::Rounds && agg.arg.as_ref().is_some_and(|a| a.ty == Type::Float)
 }
 
 /// Whether a stage over packets needs no rows of other workers, nor waits for any: what stands
@@ -199,6 +199,7 @@ fn place_pipeline(pipeline: &Pipeline) -> PipelinePlacement {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::aggregates::AggFunc;
     use crate::expr::Expr;
     use crate::keys::describe;
     use crate::stage::{Scan, Schema, Summarize};

@@ -10,6 +10,7 @@ mod rows;
 
 pub use levels::levels;
 
+use crate::aggregates::{Agg, AggFunc};
 use crate::expr::{BinaryOp, Expr, ExprKind, Member, UnaryOp};
 use crate::functions::Func;
 use crate::join::{Join, JoinKind, Within};
@@ -18,8 +19,7 @@ use crate::physical::Physical;
 use crate::place::place;
 use crate::rows::Reshaping;
 use crate::stage::{
-    Agg, AggFunc, Order, Program, Scan, ScanState, Schema, Session, SortKey, Stage, Summarize,
-    Window,
+    Order, Program, Scan, ScanState, Schema, Session, SortKey, Stage, Summarize, Window,
 };
 use crate::value::Value;
 use crate::window::Fill;

@@ -4,45 +4,32 @@ use super::{Aggregate, Cells, CellsRef, Finish, build};
 use crate::functions::{BuildContext, Functions};
 use crate::rows::{Arena, cell};
 use crate::table::HashKey;
+use std::sync::LazyLock;
 use weir_packet::column::Column;
-use weir_plan::{Agg, AggFunc, Expr, Type, Value};
+use weir_plan::aggregates::{AGGREGATES, BuiltinAggregate};
+use weir_plan::{Agg, AggFunc, Expr, ExprKind, Type, Value};
 
-/// Aggregates whose partial results are read from bytes, with a type each.
-const ALL: [(AggFunc, Type, Type); 24] = [
-    (AggFunc::Count, Type::Int, Type::Int),
-    (AggFunc::Sum, Type::Int, Type::Int),
-    (AggFunc::Sum, Type::Float, Type::Float),
-    (AggFunc::Min, Type::Str, Type::Str),
-    (AggFunc::Max, Type::Ip, Type::Ip),
-    (AggFunc::First, Type::Str, Type::Str),
-    (AggFunc::Last, Type::Int, Type::Int),
-    (AggFunc::Avg, Type::Int, Type::Float),
-    (AggFunc::Variance, Type::Int, Type::Float),
-    (AggFunc::Stddev, Type::Float, Type::Float),
-    (AggFunc::Rate(1_000_000_000), Type::Int, Type::Float),
-    (AggFunc::Any, Type::Bool, Type::Bool),
-    (AggFunc::All, Type::Bool, Type::Bool),
-    (AggFunc::BitOr, Type::Int, Type::Int),
-    (AggFunc::Distinct, Type::Int, Type::Int),
-    (AggFunc::Distinct, Type::Str, Type::Int),
-    (AggFunc::ApproxDistinct, Type::Ip, Type::Int),
-    (AggFunc::DistinctUpTo(3), Type::Int, Type::Int),
-    (AggFunc::Entropy, Type::Int, Type::Float),
-    (AggFunc::Frequent(2), Type::Str, Type::Str),
-    (AggFunc::Histogram, Type::Int, Type::Str),
-    (AggFunc::Quantile(500_000), Type::Int, Type::Int),
-    (AggFunc::Quantile(990_000), Type::Float, Type::Float),
-    (AggFunc::Quantile(10_000), Type::Duration, Type::Duration),
-];
+/// Every built-in aggregate of an argument, with every type of one.
+static ALL: LazyLock<Vec<(AggFunc, Type)>> = LazyLock::new(|| {
+    let types = |row: &BuiltinAggregate| row.argument_types().into_iter();
+    AGGREGATES.iter().flat_map(|row| types(row).map(|ty| (row.func, ty))).collect()
+});
+
+/// An argument that is no packet field: any value of its type may come.
+pub(super) fn argument(ty: &Type) -> Expr {
+    let Type::Tuple(parts) = ty else { return Expr::column(0, ty.clone()) };
+    let parts = parts.iter().enumerate().map(|(i, ty)| Expr::column(i, ty.clone()));
+    Expr { ty: ty.clone(), kind: ExprKind::Tuple(parts.collect()) }
+}
 
 /// Takes the first byte as an aggregate, the second as where to cut, and the rest as one or two
 /// partial results of it. What is refused leaves a group as it was; what is taken has a result, and
 /// what is written of it has the same and is read whole. Panics where that is not so.
 pub fn fuzz_partial(data: &[u8]) {
     let Some((&[which, cut], bytes)) = data.split_first_chunk() else { return };
-    let (func, arg, ty) = &ALL[usize::from(which) % ALL.len()];
+    let (func, arg) = &ALL[usize::from(which) % ALL.len()];
     let (first, second) = bytes.split_at(usize::from(cut).min(bytes.len()));
-    let mut group = Group::new(*func, arg, ty);
+    let mut group = Group::new(*func, arg);
     for part in [first, second] {
         let (before, mut rest) = (group.written(), part);
         if !group.read(&mut rest) {
@@ -50,7 +37,7 @@ pub fn fuzz_partial(data: &[u8]) {
             continue;
         }
         let written = group.written();
-        let (mut again, mut rest) = (Group::new(*func, arg, ty), &written[..]);
+        let (mut again, mut rest) = (Group::new(*func, arg), &written[..]);
         assert!(again.read(&mut rest) && rest.is_empty(), "{func:?}: not read back");
         let (result, of_again) = (group.result(), again.result());
         assert!(same(&result, &of_again), "{func:?}: {result} became {of_again}");
@@ -73,15 +60,16 @@ struct Group {
 }
 
 impl Group {
-    fn new(func: AggFunc, arg: &Type, ty: &Type) -> Group {
-        let arg = Some(Expr::column(0, arg.clone()));
+    fn new(func: AggFunc, arg: &Type) -> Group {
+        let ty = func.result(Some(arg)).expect("it takes this argument");
+        let arg = Some(argument(arg));
         let plan = Agg { name: String::new(), func, arg, cond: None, ty: ty.clone() };
         let functions = &Functions::default();
         let with = BuildContext { functions, hash_key: HashKey::new(7, 9) };
         let agg = build(&[plan], with, true);
         let mut cells = vec![0; agg.cells()];
         agg.fresh(&mut cells);
-        Group { agg, cells, ty: ty.clone() }
+        Group { agg, cells, ty }
     }
 
     fn read(&mut self, bytes: &mut &[u8]) -> bool {
@@ -125,8 +113,8 @@ mod tests {
         bytes
     }
 
-    fn group(func: AggFunc, ty: Type, bytes: &[u8]) -> Option<Group> {
-        let mut group = Group::new(func, &Type::Int, &ty);
+    fn group(func: AggFunc, bytes: &[u8]) -> Option<Group> {
+        let mut group = Group::new(func, &Type::Int);
         let mut rest = bytes;
         (group.read(&mut rest) && rest.is_empty()).then_some(group)
     }
@@ -141,9 +129,9 @@ mod tests {
     fn counts_too_large_to_add_up() {
         let half = 1 << 63;
         let values = [(half, 4), (half, 5)];
-        let result = |func, ty, bytes: &[u8]| group(func, ty, bytes).map(|mut g| g.result());
-        assert!(result(AggFunc::Entropy, Type::Float, &counts(&values)).is_some());
-        let median = result(AggFunc::Quantile(500_000), Type::Int, &rounded(4, 5, &values));
+        let result = |func, bytes: &[u8]| group(func, bytes).map(|mut g| g.result());
+        assert!(result(AggFunc::Entropy, &counts(&values)).is_some());
+        let median = result(AggFunc::Quantile(500_000), &rounded(4, 5, &values));
         assert_eq!(median, Some(Value::Int(4)));
     }
 
@@ -152,7 +140,7 @@ mod tests {
         let takes = |least: i64, most: i64, values: &[i64]| {
             let values: Vec<_> = values.iter().map(|&v| (1, v)).collect();
             let bytes = rounded(least, most, &values);
-            group(AggFunc::Quantile(500_000), Type::Int, &bytes).is_some()
+            group(AggFunc::Quantile(500_000), &bytes).is_some()
         };
         assert!(takes(-3, 70_000, &[-3, 5, 69_952, 70_016]));
         assert!(!takes(-3, 4, &[-3, 5]) && !takes(-2, 5, &[-3, 5]), "values outside");
@@ -163,8 +151,7 @@ mod tests {
 
     #[test]
     fn values_that_are_never_written_so() {
-        let takes =
-            |values: &[(u64, i64)]| group(AggFunc::Histogram, Type::Str, &counts(values)).is_some();
+        let takes = |values: &[(u64, i64)]| group(AggFunc::Histogram, &counts(values)).is_some();
         assert!(takes(&[(7, 5)]) && takes(&[(7, -5), (1, 5)]));
         assert!(!takes(&[(0, 5)]), "a value that never came");
         assert!(!takes(&[(7, 5), (1, 5)]), "one value twice");

@@ -1,5 +1,6 @@
 //! The laws of aggregates, tested for each: identity, merging, order, encoding.
 
+use super::fuzz::argument;
 use super::{Aggregate, Cells, CellsRef, Finish, Input, build};
 use crate::functions::{BuildContext, Functions, UserState};
 use crate::ops::testing::field;
@@ -8,6 +9,7 @@ use crate::table::HashKey;
 use proptest::prelude::*;
 use weir_packet::bits::Bits;
 use weir_packet::column::Column;
+use weir_plan::aggregates::{AGGREGATES, RowOrder};
 use weir_plan::{Agg, AggFunc, Expr, ExprKind, Type, Value};
 
 /// A value given to an aggregate, or none.
@@ -19,7 +21,11 @@ pub(crate) enum Given {
     Float(f64),
     Str(String),
     Ip(u128),
+    Bytes(Vec<u8>),
+    Mac(u64),
+    Time(i64),
     Duration(i64),
+    Tuple(Vec<Given>),
 }
 
 impl Given {
@@ -31,7 +37,15 @@ impl Given {
             Given::Float(f) => Value::Float(*f),
             Given::Str(s) => Value::Str(s.as_str().into()),
             Given::Ip(a) => Value::Ip(*a),
+            Given::Bytes(b) => Value::Bytes(b.as_slice().into()),
+            Given::Mac(a) => Value::Mac(*a),
+            Given::Time(n) => Value::Time(*n),
             Given::Duration(n) => Value::Duration(*n),
+            // A tuple is there where any of its parts is.
+            Given::Tuple(parts) => match parts.iter().map(Given::value).collect::<Vec<_>>() {
+                parts if parts.iter().any(Value::exists) => Value::Tuple(parts),
+                _ => Value::Absent,
+            },
         }
     }
 }
@@ -47,21 +61,11 @@ struct Group {
 /// How many groups there are.
 const GROUPS: usize = 2;
 
-/// An argument that is no packet field: any value of its type may come.
-fn column(ty: &Type) -> Expr {
-    Expr { ty: ty.clone(), kind: ExprKind::Column(0) }
-}
-
 /// The aggregate of an argument.
 fn plan(func: AggFunc, arg: &Expr) -> Agg {
     let ty = match func {
-        AggFunc::Count | AggFunc::Distinct | AggFunc::DistinctUpTo(_) | AggFunc::ApproxDistinct => {
-            Type::Int
-        }
-        AggFunc::Rate(_) | AggFunc::Variance | AggFunc::Entropy => Type::Float,
-        AggFunc::Frequent(_) | AggFunc::Histogram => Type::Str,
-        AggFunc::Avg | AggFunc::Stddev if arg.ty != Type::Duration => Type::Float,
-        _ => arg.ty.clone(),
+        AggFunc::User(_) => Type::Int,
+        func => func.result(Some(&arg.ty)).expect("it takes this argument"),
     };
     Agg { name: "a".into(), func, arg: Some(arg.clone()), cond: None, ty }
 }
@@ -87,19 +91,31 @@ impl Group {
     /// Takes rows of several groups.
     fn update_both(&mut self, ty: &Type, rows: &[((u64, Given), u32)]) {
         for batch in rows.chunks(200) {
-            let (mut column, mut arena) = (Column::new(ty.repr()), Arena::default());
-            let mut seq = [0; 200];
+            let types = match ty {
+                Type::Tuple(types) => &types[..],
+                one => std::slice::from_ref(one),
+            };
+            let mut columns: Vec<_> = types.iter().map(|ty| Column::new(ty.repr())).collect();
+            let (mut seq, mut arena) = ([0; 200], Arena::default());
             for (i, ((number, given), _)) in batch.iter().enumerate() {
-                set_cell(&mut column, i, &given.value(), &mut arena);
+                let parts = match given {
+                    Given::Tuple(parts) => &parts[..],
+                    one => std::slice::from_ref(one),
+                };
+                for (column, part) in columns.iter_mut().zip(parts) {
+                    set_cell(column, i, &part.value(), &mut arena);
+                }
                 seq[i] = *number;
             }
+            let columns: Vec<&Column> = columns.iter().collect();
+            let present = columns.iter().fold(Bits::NONE, |any, column| any.or(column.present));
             let positions: Vec<u16> = (0..batch.len() as u16).collect();
             let groups: Vec<u32> = batch.iter().map(|(_, group)| *group).collect();
             let input = Input {
                 rows: &positions,
                 groups: &groups,
-                columns: &[&column],
-                counted: Some(column.present.and(Bits::first(batch.len()))),
+                columns: &columns,
+                counted: Some(present.and(Bits::first(batch.len()))),
                 seq: &seq,
                 frames: None,
                 arena: &arena,
@@ -211,14 +227,14 @@ fn whole(func: AggFunc, arg: &Expr, rows: &[(u64, Given)]) -> Group {
 /// The aggregate of `rows`, in this order, is `want`; and the laws hold for them.
 pub(crate) fn check(func: AggFunc, ty: &Type, rows: &[Given], want: Value) {
     let rows: Vec<(u64, Given)> = (0..).zip(rows.iter().cloned()).collect();
-    assert_eq!(whole(func, &column(ty), &rows).result(), want, "{func:?} of {rows:?}");
-    laws(func, &column(ty), &rows, rows.len() / 2);
+    assert_eq!(whole(func, &argument(ty), &rows).result(), want, "{func:?} of {rows:?}");
+    laws(func, &argument(ty), &rows, rows.len() / 2);
 }
 
 /// The result of `rows` cut at these places, each part by itself, all merged.
 pub(crate) fn split(func: AggFunc, ty: &Type, rows: &[Given], cuts: &[usize]) -> Value {
     let rows: Vec<(u64, Given)> = (0..).zip(rows.iter().cloned()).collect();
-    let arg = &column(ty);
+    let arg = &argument(ty);
     let mut all = Group::new(func, arg);
     let ends = cuts.iter().copied().chain([rows.len()]);
     ends.fold(0, |start, end| {
@@ -232,7 +248,7 @@ pub(crate) fn split(func: AggFunc, ty: &Type, rows: &[Given], cuts: &[usize]) ->
 /// for, nothing panics.
 pub(crate) fn fuzz_decode(func: AggFunc, ty: &Type, rows: &[Given]) {
     let rows: Vec<(u64, Given)> = (0..).zip(rows.iter().cloned()).collect();
-    let arg = &column(ty);
+    let arg = &argument(ty);
     let bytes = whole(func, arg, &rows).encode();
     for at in 0..bytes.len().min(200) {
         for flip in [1, 0x80, 0xff] {
@@ -299,6 +315,10 @@ fn laws(func: AggFunc, arg: &Expr, rows: &[(u64, Given)], cut: usize) {
 
 /// Values of an argument, those at the edges of its width as often as others.
 fn given(func: AggFunc, arg: &Expr) -> BoxedStrategy<Given> {
+    if let ExprKind::Tuple(parts) = &arg.kind {
+        let parts: Vec<_> = parts.iter().map(|part| given(func, part)).collect();
+        return parts.prop_map(Given::Tuple).boxed();
+    }
     let some = match (&arg.ty, &arg.kind) {
         (Type::Bool, _) => any::<bool>().prop_map(Given::Bool).boxed(),
         (Type::Int, ExprKind::Field(id)) => {
@@ -306,7 +326,7 @@ fn given(func: AggFunc, arg: &Expr) -> BoxedStrategy<Given> {
         }
         (Type::Int, _) => words().prop_map(Given::Int).boxed(),
         // What adds floats up rounds, and may leave their range in one order and not in another.
-        (Type::Float, _) if weir_plan::place::rounds(&plan(func, arg)) => {
+        (Type::Float, _) if func.order() == RowOrder::Rounds => {
             (-1e6..1e6f64).prop_map(Given::Float).boxed()
         }
         (Type::Float, _) => floats().prop_map(Given::Float).boxed(),
@@ -325,6 +345,9 @@ fn given(func: AggFunc, arg: &Expr) -> BoxedStrategy<Given> {
         ]
         .boxed(),
         (Type::Duration, _) => prop_oneof![-100i64..100, words()].prop_map(Given::Duration).boxed(),
+        (Type::Time, _) => prop_oneof![-100i64..100, words()].prop_map(Given::Time).boxed(),
+        (Type::Mac, _) => field_values(48).prop_map(|n| Given::Mac(n as u64)).boxed(),
+        (Type::Bytes, _) => proptest::collection::vec(0u8..3, 0..3).prop_map(Given::Bytes).boxed(),
         (other, _) => panic!("no values of {other} here"),
     };
     prop_oneof![1 => Just(Given::Absent), 4 => some].boxed()
@@ -351,44 +374,26 @@ fn floats() -> impl Strategy<Value = f64> {
     prop_oneof![-1e6..1e6f64, proptest::sample::select(both)]
 }
 
-/// Every aggregate with every kind of argument it takes.
+/// Every aggregate with every kind of argument it takes, and with fields of several widths.
 fn all() -> Vec<(AggFunc, Expr)> {
-    use AggFunc::*;
-    let every = [Type::Bool, Type::Int, Type::Float, Type::Str, Type::Ip, Type::Duration];
-    let ordered = &every[1..];
-    let numeric = [Type::Int, Type::Float, Type::Duration];
     let fields = ["ip.ttl", "tcp.window", "tcp.flags", "ipv6.flow_label", "tcp.seq", "ip.src"];
-    let with = |f: AggFunc, types: &[Type]| -> Vec<(AggFunc, Expr)> {
-        let fields = fields.iter().map(|name| field(name)).filter(|e| types.contains(&e.ty));
-        types.iter().map(column).chain(fields).map(|arg| (f, arg)).collect()
-    };
-    [
-        with(Count, &every),
-        with(First, &every),
-        with(Last, &every),
-        with(Distinct, &every),
-        with(ApproxDistinct, &every),
-        with(DistinctUpTo(3), &every),
-        with(Entropy, &every),
-        with(Frequent(2), &every),
-        with(Histogram, &every[1..2]),
-        with(Quantile(500_000), &numeric),
-        with(Quantile(0), &numeric),
-        with(Quantile(1_000_000), &numeric),
-        with(Quantile(990_000), &numeric),
-        with(Min, ordered),
-        with(Max, ordered),
-        with(Sum, &numeric),
-        with(Avg, &numeric),
-        with(Variance, &numeric[..2]),
-        with(Stddev, &numeric),
-        with(Rate(2_000_000_000), &every[1..2]),
-        with(Any, &every[..1]),
-        with(All, &every[..1]),
-        with(BitOr, &every[1..2]),
-        with(User(0), &every[1..2]),
-    ]
-    .concat()
+    let fields = fields.map(field);
+    let mut all = vec![(AggFunc::User(0), argument(&Type::Int))];
+    for row in AGGREGATES {
+        let funcs = match row.func {
+            AggFunc::Quantile(q) => {
+                vec![q, 0, 1_000_000].into_iter().map(AggFunc::Quantile).collect()
+            }
+            AggFunc::DistinctUpTo(_) => vec![AggFunc::DistinctUpTo(3)],
+            func => vec![func],
+        };
+        for func in funcs {
+            let fits = |field: &&Expr| row.result(Some(&field.ty)).is_some();
+            all.extend(row.argument_types().iter().map(|ty| (func, argument(ty))));
+            all.extend(fields.iter().filter(fits).map(|field| (func, field.clone())));
+        }
+    }
+    all
 }
 
 proptest! {

@@ -22,8 +22,9 @@ use crate::step::{StepOutput, steps};
 use std::io;
 use std::slice::from_mut;
 use weir_packet::source::{FrameBatch, Source};
+use weir_plan::aggregates::RowOrder;
 use weir_plan::physical::Physical;
-use weir_plan::{AggFunc, Input, Program};
+use weir_plan::{Input, Program};
 
 /// Runs the worker level of a plan and writes messages. It runs in one thread; a machine that has
 /// more cores runs several, each a probe of its own.
@@ -67,10 +68,8 @@ impl Producer {
             level
         })?;
         let SpreadPlan { program, crossings, targets } = spread;
-        let ordered = |c: &Crossing| {
-            let funcs = c.summarize.aggs.iter().map(|agg| agg.func);
-            funcs.into_iter().any(|func| matches!(func, AggFunc::First | AggFunc::Last))
-        };
+        let ordered =
+            |c: &Crossing| c.summarize.aggs.iter().any(|agg| agg.func.order() == RowOrder::Numbers);
         Ok(Producer {
             is_ordered: crossings.iter().any(ordered),
             news: News {

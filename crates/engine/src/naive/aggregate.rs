@@ -42,7 +42,7 @@ impl Eval<'_> {
                 let one = |v: &Value| if agg.arg.is_some() { word(v) as i128 } else { 1 };
                 Value::Float(per_second(values.iter().map(one).sum(), window_ns))
             }
-            (_, []) => Value::Absent,
+            (func, []) => func.over_nothing(&agg.ty),
             (AggFunc::Quantile(q), _) => quantile::of(q, values),
             (AggFunc::Entropy, _) => Value::Float(entropy(tally(values).into_values().collect())),
             (AggFunc::Histogram, _) => self.list(tally(values)),

@@ -31,22 +31,7 @@ pub(crate) fn project(fields: &[&str]) -> Stage {
 
 /// An aggregate named after its function.
 pub(crate) fn agg(func: AggFunc, arg: Option<Expr>) -> Agg {
-    let ty = match func {
-        AggFunc::Count
-        | AggFunc::Late
-        | AggFunc::Distinct
-        | AggFunc::DistinctUpTo(_)
-        | AggFunc::ApproxDistinct
-        | AggFunc::EndReason => Type::Int,
-        AggFunc::Avg
-        | AggFunc::Rate(_)
-        | AggFunc::Completeness
-        | AggFunc::Variance
-        | AggFunc::Stddev
-        | AggFunc::Entropy => Type::Float,
-        AggFunc::Frequent(_) | AggFunc::Histogram => Type::Str,
-        _ => arg.as_ref().expect("an argument").ty.clone(),
-    };
+    let ty = func.result(arg.as_ref().map(|arg| &arg.ty)).expect("it takes this argument");
     Agg { name: func.name().into(), func, arg, cond: None, ty }
 }
 

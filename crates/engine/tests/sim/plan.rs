@@ -1,7 +1,7 @@
 //! Random well-typed programs.
 
 use crate::choices::Choices;
-use crate::expr::{Scope, expr, leaf, ordered, scalar, tuple_of};
+use crate::expr::{Scope, expr, leaf, scalar, tuple_of};
 use crate::rows as choose;
 use crate::sides;
 use crate::window::windows;
@@ -9,8 +9,9 @@ use std::any::Any;
 use weir_engine::functions::{Functions, UserState};
 use weir_packet::fields::KEYS;
 use weir_packet::rewrite::Address;
+use weir_plan::aggregates::{AGGREGATES, BuiltinAggregate};
 use weir_plan::ends::{Act, Anonymize, Arm, Edit, Ends, To};
-use weir_plan::functions::Secret;
+use weir_plan::functions::{Parameter, Secret};
 use weir_plan::limits::{GROUPS_MAX, SCAN_KEYS_MAX, SESSIONS_MAX};
 use weir_plan::{
     Agg, AggFunc, Expr, Input, Pipeline, Program, Reshaping, Scan, Schema, Session, Stage,
@@ -394,83 +395,40 @@ fn session(c: &mut Choices) -> Session {
     }
 }
 
+/// Any aggregate, of any argument that it takes. That of sessions is added where they are.
 fn agg(c: &mut Choices, scope: &Scope, name: String) -> Agg {
-    use AggFunc::*;
-    let all = [
-        Count,
-        Late,
-        Completeness,
-        Sum,
-        First,
-        Last,
-        Min,
-        Max,
-        Avg,
-        Any,
-        All,
-        Distinct,
-        ApproxDistinct,
-        DistinctUpTo(3),
-        Entropy,
-        Quantile(500_000),
-        Quantile(900_000),
-        Quantile(0),
-        Quantile(1_000_000),
-        Frequent(2),
-        Histogram,
-        BitOr,
-        User(0),
-        Variance,
-        Stddev,
-        Rate(250_000_000),
-    ];
-    let func = *c.pick(&all);
-    let arg = match func {
-        Count | Rate(_) if c.below(2) == 0 => None,
-        Late | Completeness => None,
-        Sum | Avg | Stddev | Quantile(_) => Some(summand(c, scope)),
-        Variance => Some(number(c, scope)),
-        Any | All => Some(expr(c, scope, &Type::Bool, 2)),
-        BitOr | User(_) | Rate(_) => Some(expr(c, scope, &Type::Int, 2)),
-        Min | Max => {
-            let ty = ordered(c);
-            Some(expr(c, scope, &ty, 2))
+    let rows: Vec<_> = AGGREGATES.iter().filter(|row| row.func != AggFunc::EndReason).collect();
+    let (func, parts, ty) = match c.below(rows.len() + 1) {
+        0 => (AggFunc::User(0), vec![expr(c, scope, &Type::Int, 2)], Some(Type::Int)),
+        n => {
+            let func = match rows[n - 1].func {
+                AggFunc::Quantile(_) => {
+                    AggFunc::Quantile(*c.pick(&[0, 500_000, 900_000, 1_000_000]))
+                }
+                AggFunc::DistinctUpTo(_) => AggFunc::DistinctUpTo(3),
+                AggFunc::Rate(_) => AggFunc::Rate(250_000_000),
+                func => func,
+            };
+            (func, arguments(c, scope, rows[n - 1]), None)
         }
-        Distinct | DistinctUpTo(_) | ApproxDistinct | Entropy => {
-            let types: Vec<_> = (0..1 + c.below(3)).map(|_| scalar(c)).collect();
-            Some(tuple_of(types.iter().map(|t| expr(c, scope, t, 1)).collect()))
-        }
-        Count | First | Last | Frequent(_) | Histogram => {
-            let ty = scalar(c);
-            Some(expr(c, scope, &ty, 2))
-        }
-        EndReason => unreachable!("of sessions only, which add it"),
     };
-    let ty = match (func, &arg) {
-        (Count | Late | Distinct | DistinctUpTo(_) | ApproxDistinct | BitOr | User(_), _) => {
-            Type::Int
-        }
-        (EndReason, _) => Type::Int,
-        (Frequent(_) | Histogram, _) => Type::Str,
-        (Variance | Rate(_) | Entropy | Completeness, _) => Type::Float,
-        (Avg | Stddev, Some(arg)) if arg.ty == Type::Int => Type::Float,
-        (_, Some(arg)) => arg.ty.clone(),
-        (_, None) => unreachable!("only counts and rates have no argument"),
-    };
-    let cond = (func != Completeness && c.once_in(3)).then(|| expr(c, scope, &Type::Bool, 2));
+    let arg = (!parts.is_empty()).then(|| tuple_of(parts));
+    let result = || func.result(arg.as_ref().map(|arg| &arg.ty)).expect("it takes this argument");
+    let ty = ty.unwrap_or_else(result);
+    let cond =
+        (func != AggFunc::Completeness && c.once_in(3)).then(|| expr(c, scope, &Type::Bool, 2));
     Agg { name, func, arg, cond, ty }
 }
 
-/// Something to square.
-fn number(c: &mut Choices, scope: &Scope) -> Expr {
-    let ty = c.pick(&[Type::Int, Type::Float]);
-    expr(c, scope, ty, 2)
-}
-
-/// Something to add up.
-fn summand(c: &mut Choices, scope: &Scope) -> Expr {
-    let ty = c.pick(&[Type::Int, Type::Float, Type::Duration]);
-    expr(c, scope, ty, 2)
+/// What an aggregate may be called with; where it takes tuples, up to three parts of one.
+fn arguments(c: &mut Choices, scope: &Scope, row: &BuiltinAggregate) -> Vec<Expr> {
+    let parts = if row.tuples { 1 + c.below(3) } else { 1 };
+    let depth = if row.tuples { 1 } else { 2 };
+    let mut one = |takes: &Parameter| {
+        let ty = c.pick(takes.types).clone();
+        expr(c, scope, &ty, depth)
+    };
+    row.values().flat_map(|takes| (0..parts).map(|_| one(takes)).collect::<Vec<_>>()).collect()
 }
 
 fn scan(c: &mut Choices, rows: &mut Rows) -> Stage {

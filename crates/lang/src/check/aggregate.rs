@@ -6,49 +6,10 @@ use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::lower;
 use crate::names::Scope;
 use crate::tree::{AggItem, Expr as TreeExpr, Name};
+use weir_plan::aggregates::{BuiltinAggregate, by_name};
+use weir_plan::functions::Role;
 use weir_plan::limits::FREQUENT_MAX;
 use weir_plan::{Agg, AggFunc, BinaryOp, Expr, ExprKind, Func, Type, Value, Window};
-
-/// The built-in aggregates by name. What a call says beside its argument, or the window does, is
-/// filled in where it is known.
-pub(crate) const AGGREGATES: &[(&str, AggFunc)] = &[
-    ("count", AggFunc::Count),
-    ("late", AggFunc::Late),
-    ("sum", AggFunc::Sum),
-    ("min", AggFunc::Min),
-    ("max", AggFunc::Max),
-    ("avg", AggFunc::Avg),
-    ("first", AggFunc::First),
-    ("last", AggFunc::Last),
-    ("any", AggFunc::Any),
-    ("all", AggFunc::All),
-    ("distinct", AggFunc::Distinct),
-    ("approx_distinct", AggFunc::ApproxDistinct),
-    ("bit_or", AggFunc::BitOr),
-    ("variance", AggFunc::Variance),
-    ("stddev", AggFunc::Stddev),
-    ("rate", AggFunc::Rate(1)),
-    ("end_reason", AggFunc::EndReason),
-    ("completeness", AggFunc::Completeness),
-    ("quantile", AggFunc::Quantile(0)),
-    ("percentile", AggFunc::Quantile(0)),
-    ("median", AggFunc::Quantile(500_000)),
-    ("entropy", AggFunc::Entropy),
-    ("frequent", AggFunc::Frequent(1)),
-    ("histogram", AggFunc::Histogram),
-];
-
-/// The least and the largest number of arguments.
-fn arity(f: AggFunc, name: &str) -> (usize, usize) {
-    match f {
-        AggFunc::Quantile(_) if name != "median" => (2, 2),
-        AggFunc::Frequent(_) | AggFunc::Histogram => (2, 2),
-        AggFunc::Distinct => (1, 2),
-        AggFunc::Count | AggFunc::Rate(_) => (0, 1),
-        AggFunc::Late | AggFunc::EndReason | AggFunc::Completeness => (0, 0),
-        _ => (1, 1),
-    }
-}
 
 impl<'t> Checker<'t> {
     /// The columns that say which rows a `distinct` with a limit counted exactly. It gives more
@@ -124,75 +85,93 @@ impl<'t> Checker<'t> {
             Some(e) => Some(self.condition(scope, e, "`where`")?),
             None => None,
         };
-        let (least, most) = arity(f, &func.node);
-        if !(least..=most).contains(&args.len()) {
-            self.miscounted(f, &func.node, (most, args.len()), item.item.expr.span);
+        let mut agg = Agg { name: name.to_owned(), func: f, arg: None, cond, ty: Type::Int };
+        if let AggFunc::User(i) = f {
+            return self.registered(agg, i, checked, args, item.item.expr.span);
+        }
+        let Some(row) = by_name(&func.node).find(|row| row.takes.len() == args.len()) else {
+            self.miscounted(&func.node, args.len(), item.item.expr.span);
             return None;
-        }
-        let ty = match f {
-            AggFunc::Rate(_) | AggFunc::Completeness => Type::Float,
-            _ => Type::Int,
         };
-        let mut agg = Agg { name: name.to_owned(), func: f, arg: None, cond, ty };
-        let Some(tree) = args.first() else { return Some(agg) };
-        let mut checked = checked.into_iter();
-        let arg = checked.next().flatten()?;
-        if let (Some(second), Some(tree)) = (checked.next(), args.get(1)) {
-            let second = (second?, tree);
-            return self.agg_of_two(agg, func, (arg, &args[0]), second);
-        }
-        if matches!(f, AggFunc::Count | AggFunc::Rate(_)) && arg.ty == Type::Bool {
-            agg.cond = lower::both(agg.cond, Some(arg));
+        let mut checked = checked.into_iter().collect::<Option<Vec<Expr>>>()?;
+        if row.condition && checked[0].ty == Type::Bool {
+            agg.cond = lower::both(agg.cond, checked.pop());
+            agg.ty = f.result(None).expect("it takes no argument");
             return Some(agg);
         }
-        let (arg, ty) = self.agg_arg(f, func, arg, tree)?;
-        (agg.arg, agg.ty) = (Some(arg), ty);
+        if row.takes.last().is_some_and(|parameter| parameter.role == Role::Constant) {
+            let constant = checked.pop()?;
+            (agg.func, agg.arg) = self.with_constant(row, checked, constant, args)?;
+        } else if !checked.is_empty() {
+            agg.arg = Some(self.agg_arg(row, checked, args)?);
+        }
+        let ty = agg.arg.as_ref().map(|arg| &arg.ty);
+        agg.ty = row.result(ty).expect("all that the table asks was checked");
+        Some(agg)
+    }
+
+    /// An aggregate that a program registered.
+    fn registered(
+        &mut self,
+        mut agg: Agg,
+        number: usize,
+        checked: Vec<Option<Expr>>,
+        trees: &[TreeExpr],
+        span: Span,
+    ) -> Option<Agg> {
+        let signature = &self.signatures.aggregates[number];
+        let (Ok([arg]), [tree]) = (<[_; 1]>::try_from(checked), trees) else {
+            self.wrong_arity(&signature.name, 1, trees.len(), span);
+            return None;
+        };
+        let arg = self.one_value(arg?, tree.span)?;
+        if !lower::fits(&arg.ty, &signature.arg) {
+            self.wrong_argument(&signature.name, &a(&signature.arg), &arg, tree);
+            return None;
+        }
+        agg.arg = Some(lower::cast(arg, &signature.arg));
+        agg.ty = signature.ret.clone();
         Some(agg)
     }
 
     /// Reports a wrong number of arguments.
-    fn miscounted(&mut self, f: AggFunc, name: &str, (most, found): (usize, usize), span: Span) {
-        let example = match (f, name) {
-            (AggFunc::Frequent(_), _) => "frequent(dport, 5)",
-            (AggFunc::Histogram, _) => "histogram(len, 100)",
-            (AggFunc::Quantile(_), "quantile") => "quantile(len, 0.95)",
-            (AggFunc::Quantile(_), "percentile") => "percentile(len, 95)",
-            _ => return self.wrong_arity(name, most, found, span),
+    fn miscounted(&mut self, name: &str, found: usize, span: Span) {
+        let most = by_name(name).map(|row| row.takes.len()).max().unwrap_or(0);
+        let Some(example) = by_name(name).find_map(|row| row.example) else {
+            return self.wrong_arity(name, most, found, span);
         };
         let message = format!("`{name}` takes {most} arguments, not {found}");
         let d = Diagnostic::new(Code::WrongArity, span, message);
         self.report(d.help(format!("its second argument is a constant: `{example}`")));
     }
 
-    /// An aggregate that is told a constant beside its argument.
-    fn agg_of_two(
+    /// What an aggregate that is told a constant beside its argument computes, and of what.
+    fn with_constant(
         &mut self,
-        mut agg: Agg,
-        func: &Name,
-        (arg, tree): (Expr, &TreeExpr),
-        (second, second_tree): (Expr, &TreeExpr),
-    ) -> Option<Agg> {
-        let whose = format!("the second argument of `{}`", func.node);
-        let constant = self.constant_value(&second, second_tree.span, &whose);
-        if agg.func == AggFunc::Histogram {
-            let (step, constant) = ((second, second_tree), constant?);
-            agg.arg = Some(self.steps(func, (arg, tree), step, &constant)?);
-            agg.ty = Type::Str;
-            return Some(agg);
-        }
-        agg.func = match agg.func {
-            AggFunc::Quantile(_) => AggFunc::Quantile(self.share(func, &constant?, second_tree)?),
-            AggFunc::Distinct => AggFunc::DistinctUpTo(self.limit(&constant?, second_tree)?),
-            _ => AggFunc::Frequent(self.how_many(&constant?, second_tree)?),
+        row: &BuiltinAggregate,
+        args: Vec<Expr>,
+        second: Expr,
+        trees: &[TreeExpr],
+    ) -> Option<(AggFunc, Option<Expr>)> {
+        let tree = trees.last()?;
+        let whose = format!("the second argument of `{}`", row.name());
+        let constant = self.constant_value(&second, tree.span, &whose)?;
+        let func = match row.func {
+            AggFunc::Quantile(_) => AggFunc::Quantile(self.share(row.name(), &constant, tree)?),
+            AggFunc::DistinctUpTo(_) => AggFunc::DistinctUpTo(self.limit(&constant, tree)?),
+            AggFunc::Frequent(_) => AggFunc::Frequent(self.how_many(&constant, tree)?),
+            func => func,
         };
-        let (arg, ty) = self.agg_arg(agg.func, func, arg, tree)?;
-        (agg.arg, agg.ty) = (Some(arg), ty);
-        Some(agg)
+        let mut arg = self.agg_arg(row, args, trees)?;
+        if func == AggFunc::Histogram {
+            arg = self.steps(row.name(), arg, (second, tree), &constant)?;
+        }
+        Some((func, Some(arg)))
     }
 
     /// The share that a quantile is of, in millionths.
-    fn share(&mut self, func: &Name, constant: &Value, tree: &TreeExpr) -> Option<u32> {
-        let percent = func.node == "percentile";
+    fn share(&mut self, name: &str, constant: &Value, tree: &TreeExpr) -> Option<u32> {
+        let percent = name == "percentile";
         let most = if percent { 100.0 } else { 1.0 };
         let share = match constant {
             Value::Int(n) => *n as f64,
@@ -202,7 +181,7 @@ impl<'t> Checker<'t> {
         if (0.0..=most).contains(&share) {
             return Some((share / most * 1e6).round() as u32);
         }
-        let message = format!("`{}` takes a share from 0 to {most}", func.node);
+        let message = format!("`{name}` takes a share from 0 to {most}");
         let d = Diagnostic::new(Code::BadConstant, tree.span, message);
         self.report(match share {
             p if !percent && p > 1.0 && p <= 100.0 => {
@@ -242,23 +221,13 @@ impl<'t> Checker<'t> {
     /// The start of the step that each value of a histogram falls in.
     fn steps(
         &mut self,
-        func: &Name,
-        (arg, tree): (Expr, &TreeExpr),
+        name: &str,
+        arg: Expr,
         (step, step_tree): (Expr, &TreeExpr),
         constant: &Value,
     ) -> Option<Expr> {
-        let arg = self.one_value(arg, tree.span)?;
-        if !matches!(arg.ty, Type::Int | Type::Duration) {
-            self.wrong_argument(&func.node, "an int or a duration", &arg, tree);
-            return None;
-        }
         if step.ty != arg.ty {
-            self.wrong_argument(
-                &func.node,
-                &format!("{} as its step", a(&arg.ty)),
-                &step,
-                step_tree,
-            );
+            self.wrong_argument(name, &format!("{} as its step", a(&arg.ty)), &step, step_tree);
             return None;
         }
         if let Value::Int(..=0) | Value::Duration(..=0) = constant {
@@ -270,64 +239,30 @@ impl<'t> Checker<'t> {
         Some(Expr { ty, kind: ExprKind::Call(Func::Bin, vec![arg, step]) })
     }
 
-    /// The argument as the aggregate wants it, and the type of the result.
+    /// The arguments that are evaluated for each row, as the aggregate wants them.
     fn agg_arg(
         &mut self,
-        f: AggFunc,
-        func: &Name,
-        arg: Expr,
-        tree: &TreeExpr,
-    ) -> Option<(Expr, Type)> {
-        let of_tuples = match f {
-            AggFunc::Distinct | AggFunc::DistinctUpTo(_) | AggFunc::ApproxDistinct => {
-                Some(Type::Int)
-            }
-            AggFunc::Entropy => Some(Type::Float),
-            _ => None,
-        };
-        if let (Some(ty), ExprKind::Tuple(parts)) = (of_tuples, &arg.kind) {
-            self.key_fits(parts, tree.span);
-            return Some((arg, ty));
+        row: &BuiltinAggregate,
+        args: Vec<Expr>,
+        trees: &[TreeExpr],
+    ) -> Option<Expr> {
+        if let (true, [Expr { kind: ExprKind::Tuple(parts), .. }]) = (row.tuples, &args[..]) {
+            self.key_fits(parts, trees[0].span);
+            return args.into_iter().next();
         }
-        let arg = self.one_value(arg, tree.span)?;
-        let ty = arg.ty.clone();
-        let (fits, wanted, result) = match f {
-            AggFunc::Count
-            | AggFunc::Late
-            | AggFunc::Distinct
-            | AggFunc::DistinctUpTo(_)
-            | AggFunc::ApproxDistinct
-            | AggFunc::EndReason
-            | AggFunc::Completeness => (true, "", Type::Int),
-            AggFunc::Entropy => (true, "", Type::Float),
-            AggFunc::Frequent(_) | AggFunc::Histogram => (true, "", Type::Str),
-            AggFunc::Quantile(_) => (ty.is_numeric(), "an int, a float or a duration", ty),
-            AggFunc::First | AggFunc::Last => (true, "", ty),
-            AggFunc::Sum => (ty.is_numeric(), "an int, a float or a duration", ty),
-            AggFunc::Avg | AggFunc::Stddev => {
-                let result = if ty == Type::Duration { Type::Duration } else { Type::Float };
-                (ty.is_numeric(), "an int, a float or a duration", result)
-            }
-            AggFunc::Variance => {
-                (matches!(ty, Type::Int | Type::Float), "an int or a float", Type::Float)
-            }
-            AggFunc::Rate(_) => (ty == Type::Int, "an int or a condition", Type::Float),
-            AggFunc::Min | AggFunc::Max => (ty.is_ordered(), "a value that has an order", ty),
-            AggFunc::Any | AggFunc::All => (ty == Type::Bool, "a condition", Type::Bool),
-            AggFunc::BitOr => (ty == Type::Int, "an int", Type::Int),
-            AggFunc::User(i) => {
-                let signature = &self.signatures.aggregates[i];
-                let (wanted, ret) = (signature.arg.clone(), signature.ret.clone());
-                if lower::fits(&arg.ty, &wanted) {
-                    return Some((lower::cast(arg, &wanted), ret));
-                }
-                self.wrong_argument(&func.node, &a(&wanted), &arg, tree);
+        let mut values = Vec::new();
+        for ((arg, tree), parameter) in args.into_iter().zip(trees).zip(row.values()) {
+            let arg = self.one_value(arg, tree.span)?;
+            if !parameter.types.contains(&arg.ty) {
+                self.wrong_argument(row.name(), parameter.words, &arg, tree);
                 return None;
             }
-        };
-        if !fits {
-            self.wrong_argument(&func.node, wanted, &arg, tree);
+            values.push(arg);
         }
-        fits.then_some((arg, result))
+        if values.len() == 1 {
+            return values.pop();
+        }
+        let types = values.iter().map(|value| value.ty.clone()).collect();
+        Some(Expr { ty: Type::Tuple(types), kind: ExprKind::Tuple(values) })
     }
 }

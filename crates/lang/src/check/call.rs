@@ -1,7 +1,6 @@
 //! Calls of scalar functions.
 
 use super::Checker;
-use super::aggregate::AGGREGATES;
 use super::words::{a, say};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::foreign;
@@ -10,13 +9,14 @@ use crate::names::Scope;
 use crate::suggest;
 use crate::tree::{Expr as TreeExpr, ExprKind as Tree, Name};
 use weir_packet::fields::FieldType;
+use weir_plan::aggregates::{self, AGGREGATES};
 use weir_plan::functions::{BUILTINS, Builtin, Gives, Role, by_name};
 use weir_plan::{Expr, ExprKind, Func, Type, UnaryOp, Value};
 
 impl<'t> Checker<'t> {
     /// Whether `summarize` knows the name.
     pub(super) fn is_aggregate(&self, name: &str) -> bool {
-        AGGREGATES.iter().any(|(f, _)| *f == name)
+        aggregates::by_name(name).next().is_some()
             || self.signatures.aggregates.iter().any(|f| f.name == name)
     }
 
@@ -93,7 +93,7 @@ impl<'t> Checker<'t> {
         let users = self.signatures.scalars.iter().map(|f| f.name.as_str());
         let known =
             BUILTINS.iter().map(|row| row.name()).chain(users).chain(["if", "lookup", "file"]);
-        let aggregates = AGGREGATES.iter().map(|(name, _)| *name);
+        let aggregates = AGGREGATES.iter().map(|row| row.name());
         let near = suggest::function(name).or(suggest::closest(name, known.chain(aggregates)));
         let near = near.map(|near| format!("did you mean `{near}`?"));
         let no_clock = foreign::field(name).filter(|_| args.is_empty()).map(str::to_owned);

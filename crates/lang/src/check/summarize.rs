@@ -1,7 +1,6 @@
 //! `summarize`: keys, aggregates, windows.
 
 use super::Checker;
-use super::aggregate::AGGREGATES;
 use super::stage::{NewColumn, names_of};
 use super::words::say;
 use crate::diagnostic::{Code, Diagnostic, Span};
@@ -9,6 +8,7 @@ use crate::excerpt::one_line;
 use crate::names::{EventTime, Scope};
 use crate::suggest;
 use crate::tree::{AggItem, Expr as TreeExpr, ExprKind as Tree, Name, Summarize};
+use weir_plan::aggregates::{AGGREGATES, BuiltinAggregate, by_name};
 use weir_plan::limits::{GROUPS_MAX, SESSIONS_MAX};
 use weir_plan::{Agg, AggFunc, Expr, Type, Window};
 
@@ -103,7 +103,7 @@ impl<'t> Checker<'t> {
     }
 
     fn agg_func(&self, func: &Name) -> Option<AggFunc> {
-        let built_in = AGGREGATES.iter().find(|(name, _)| *name == func.node).map(|(_, f)| *f);
+        let built_in = by_name(&func.node).next().map(|row| row.func);
         let users = &self.signatures.aggregates;
         built_in.or(users.iter().position(|f| f.name == func.node).map(AggFunc::User))
     }
@@ -145,11 +145,12 @@ impl<'t> Checker<'t> {
                 "a value to group by stands after `by`; of a group, take `first({name})`"
             )),
             Tree::Call { func, .. } if !self.calls_aggregate(expr) => {
-                let known = AGGREGATES.iter().map(|(name, _)| *name);
+                let known = AGGREGATES.iter().map(|row| row.name());
                 let near = suggest::function(&func.node).or(suggest::closest(&func.node, known));
                 let help = near.map(|near| format!("did you mean `{near}`?"));
                 d.maybe_help(help.or_else(|| {
-                    let all: Vec<&str> = AGGREGATES.iter().map(|(name, _)| *name).collect();
+                    let mut all: Vec<_> = AGGREGATES.iter().map(BuiltinAggregate::name).collect();
+                    all.dedup();
                     Some(format!("aggregates: {}", all.join(" ")))
                 }))
             }

@@ -1,9 +1,10 @@
 //! The types of expressions and aggregates.
 
+use crate::aggregates::{Agg, AggFunc};
 use crate::expr::{BinaryOp, Expr, ExprKind, Member, UnaryOp};
 use crate::functions::{Func, Signatures};
-use crate::limits::{DEPTH_MAX, FREQUENT_MAX};
-use crate::stage::{Agg, AggFunc, Schema};
+use crate::limits::DEPTH_MAX;
+use crate::stage::Schema;
 use crate::table::{self, Table};
 use crate::types::Type;
 use crate::value::Value;
@@ -160,38 +161,7 @@ fn is_table_of(table: &Table, key: &Type) -> bool {
 
 /// The type of what an aggregate gives; `None` where it does not take the argument.
 fn result(func: AggFunc, arg: Option<&Type>, signatures: &Signatures) -> Option<Type> {
-    use Type::{Bool, Duration, Float, Int, Str};
-    let scalar = arg.filter(|ty| ty.is_scalar());
-    let numeric = arg.filter(|ty| ty.is_numeric());
-    match func {
-        AggFunc::Late | AggFunc::EndReason => arg.is_none().then_some(Int),
-        AggFunc::Completeness => arg.is_none().then_some(Float),
-        AggFunc::Count => (arg.is_none() || scalar.is_some()).then_some(Int),
-        AggFunc::Rate(1..) => (arg.is_none() || arg == Some(&Int)).then_some(Float),
-        AggFunc::Rate(_) => None,
-        AggFunc::Sum => numeric.cloned(),
-        AggFunc::Quantile(..=1_000_000) => numeric.cloned(),
-        AggFunc::Quantile(_) => None,
-        AggFunc::Avg | AggFunc::Stddev => {
-            numeric.map(|ty| if *ty == Duration { Duration } else { Float })
-        }
-        AggFunc::Variance => numeric.filter(|ty| **ty != Duration).map(|_| Float),
-        AggFunc::Min | AggFunc::Max => scalar.filter(|ty| ty.is_ordered()).cloned(),
-        AggFunc::First | AggFunc::Last => scalar.cloned(),
-        AggFunc::Any | AggFunc::All => arg.filter(|ty| **ty == Bool).cloned(),
-        AggFunc::BitOr => arg.filter(|ty| **ty == Int).cloned(),
-        AggFunc::Distinct | AggFunc::ApproxDistinct | AggFunc::DistinctUpTo(1..) => {
-            arg.filter(|ty| **ty != Type::Net).map(|_| Int)
-        }
-        AggFunc::DistinctUpTo(0) => None,
-        AggFunc::Entropy => arg.filter(|ty| **ty != Type::Net).map(|_| Float),
-        AggFunc::Frequent(n) => {
-            scalar.filter(|_| (1..=FREQUENT_MAX).contains(&n.into())).map(|_| Str)
-        }
-        AggFunc::Histogram => scalar.map(|_| Str),
-        AggFunc::User(i) => {
-            let signature = signatures.aggregates.get(i)?;
-            (arg == Some(&signature.arg)).then(|| signature.ret.clone())
-        }
-    }
+    let AggFunc::User(i) = func else { return func.result(arg) };
+    let signature = signatures.aggregates.get(i)?;
+    (arg == Some(&signature.arg)).then(|| signature.ret.clone())
 }

@@ -2,6 +2,7 @@
 
 use super::expr::Reach;
 use super::{Fits, PipelineId, require};
+use crate::aggregates::{Agg, AggFunc};
 use crate::capture::CAPTURE;
 use crate::ends::{Edit, Ends, To};
 use crate::expr::{Expr, ExprKind};
@@ -13,7 +14,7 @@ use crate::limits::{
 };
 use crate::place::is_local;
 use crate::rows::{Each, Parts, SampleBy};
-use crate::stage::{AggFunc, Input, Program, Scan, Schema, Stage, Summarize, Window};
+use crate::stage::{Input, Program, Scan, Schema, Stage, Summarize, Window};
 use crate::types::Type;
 use std::collections::BTreeSet;
 
@@ -226,7 +227,7 @@ fn is_key(reach: &Reach<'_>, keys: &[Expr]) -> bool {
 fn summarize(reach: &Reach<'_>, s: &Summarize, rows: &Rows) -> bool {
     let keys: Vec<Expr> = s.keys.iter().map(|(_, key)| key.clone()).collect();
     let sessions = matches!(s.window, Window::Session(_));
-    let aggregate = |agg: &crate::stage::Agg| {
+    let aggregate = |agg: &Agg| {
         let here = match agg.func {
             AggFunc::Late => !sessions,
             AggFunc::EndReason => sessions,

@@ -4,6 +4,7 @@ use super::wire::{
     Members, Mistake, Reader, Wire, Writer, choice, read_body, record, tagged, untag,
 };
 use super::{Unwritable, VERSION};
+use crate::aggregates::{Agg, AggFunc};
 use crate::capture::Capture;
 use crate::ends::{Act, Anonymize, Arm, Edit, Ends, To};
 use crate::join::{Join, JoinColumn, JoinKind, Union, UnionColumn, Within};
@@ -14,8 +15,7 @@ use crate::physical::{
 use crate::place::Partition;
 use crate::rows::{Distinct, Each, Parts, Per, Reshaping, Sample, SampleBy};
 use crate::stage::{
-    Agg, AggFunc, Column, Order, Scan, ScanState, Schema, Session, SortKey, Stage, Summarize,
-    Window,
+    Column, Order, Scan, ScanState, Schema, Session, SortKey, Stage, Summarize, Window,
 };
 use crate::table::Table;
 use crate::window::Fill;
