@@ -156,6 +156,7 @@ const FUNCTIONS: &[(&str, &str)] = &[
     ("cryptopan", "anonymize"), ("anonymise", "anonymize"), ("communityid", "community_id"),
     ("flow_hash", "community_id"), ("startofhour", "bin"),
     ("startofday", "bin"), ("date_trunc", "bin"), ("time_bucket", "bin"),
+    ("arg_max", "max_by"), ("argmax", "max_by"), ("arg_min", "min_by"), ("argmin", "min_by"),
     ("pps", "rate"), ("bps", "rate"), ("per_second", "rate"), ("stdev", "stddev"),
     ("std", "stddev"), ("stddev_samp", "stddev"), ("var", "variance"), ("var_samp", "variance"),
     ("hll", "approx_distinct"), ("approx_count_distinct", "approx_distinct"),

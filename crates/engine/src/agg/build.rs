@@ -4,7 +4,8 @@ use super::aggregate::Aggregate;
 use super::fixed::Of;
 use super::{
     any_all, approx_distinct, avg, bit_or, completeness, count, distinct, distinct_up_to,
-    end_reason, entropy, first_last, frequent, min_max, quantile, rate, sum, tally, user, variance,
+    end_reason, entropy, first_last, frequent, max_by, min_max, quantile, rate, sum, tally, user,
+    variance,
 };
 use crate::functions::BuildContext;
 use crate::key::KeyPart;
@@ -87,6 +88,10 @@ fn alone(agg: &Agg, with: BuildContext<'_>, lone: bool) -> Box<dyn Aggregate> {
         AggFunc::Avg => avg::build(&arg.ty),
         AggFunc::Min => min_max::build(&arg.ty, false, nullable),
         AggFunc::Max => min_max::build(&arg.ty, true, nullable),
+        AggFunc::MaxBy | AggFunc::MinBy => {
+            let parts = <[&Expr; 2]>::try_from(parts(arg)).expect("a value and what chooses it");
+            max_by::build(parts, agg.func == AggFunc::MaxBy)
+        }
         AggFunc::First => first_last::build(arg, false),
         AggFunc::Last => first_last::build(arg, true),
         AggFunc::Any => Box::new(Of(any_all::AnyAll { all: false })),

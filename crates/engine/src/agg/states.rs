@@ -61,6 +61,10 @@ pub enum StateKind {
     Completeness = 26,
     /// When a session started, and when its latest row came.
     Session = 27,
+    /// Two values, of which the least first one counts, and of equal ones the least second.
+    LeastBy = 28,
+    /// Two values, of which the greatest first one counts, and of equal ones the least second.
+    GreatestBy = 29,
 }
 
 /// The states of several groups: their bytes, and where those of each end.

@@ -64,6 +64,7 @@ impl Eval<'_> {
             (AggFunc::Avg, _) => Value::Float(words().sum::<i128>() as f64 / values.len() as f64),
             (AggFunc::Min, _) => values.iter().min().cloned().expect("there are values"),
             (AggFunc::Max, _) => values.iter().max().cloned().expect("there are values"),
+            (AggFunc::MaxBy | AggFunc::MinBy, _) => chosen(agg.func, values),
             (AggFunc::First, [first, ..]) => first.clone(),
             (AggFunc::Last, [.., last]) => last.clone(),
             (AggFunc::Any, _) => Value::Bool(values.contains(&Value::Bool(true))),
@@ -136,6 +137,22 @@ fn flatten(v: &Value, e: &Expr, out: &mut Vec<Value>) {
         }
         _ => out.push(v.clone()),
     }
+}
+
+/// The first part of the pair with the largest or the smallest second part, of several such pairs
+/// the smallest first part.
+fn chosen(func: AggFunc, pairs: &[Value]) -> Value {
+    let both = |pair: &Value| match pair {
+        Value::Tuple(parts) if parts.iter().all(Value::exists) => {
+            Some((parts[1].clone(), parts[0].clone()))
+        }
+        _ => None,
+    };
+    let mut pairs: Vec<(Value, Value)> = pairs.iter().filter_map(both).collect();
+    pairs.sort();
+    let last = pairs.last().map(|(by, _)| by.clone());
+    let wanted = |(by, _): &&(Value, Value)| func == AggFunc::MinBy || last.as_ref() == Some(by);
+    pairs.iter().find(wanted).map_or(Value::Absent, |(_, value)| value.clone())
 }
 
 /// How often each value came.

@@ -240,6 +240,20 @@ pub static AGGREGATES: &[BuiltinAggregate] = &[
     row("sum(x)", AggFunc::Sum, &[SIGNED], Argument, "the sum").order(RowOrder::Rounds),
     row("min(x)", AggFunc::Min, &[ONE_ORDERED], Argument, "the smallest value"),
     row("max(x)", AggFunc::Max, &[ONE_ORDERED], Argument, "the largest value"),
+    row(
+        "max_by(x, y)",
+        AggFunc::MaxBy,
+        &[ANY, ONE_ORDERED],
+        Argument,
+        "the value of `x` in the row with the largest `y`; of several the smallest",
+    ),
+    row(
+        "min_by(x, y)",
+        AggFunc::MinBy,
+        &[ANY, ONE_ORDERED],
+        Argument,
+        "the value of `x` in the row with the smallest `y`; of several the smallest",
+    ),
     row("avg(x)", AggFunc::Avg, &[SIGNED], Mean, "the mean").order(RowOrder::Rounds),
     row("first(x)", AggFunc::First, &[ANY], Argument, "the value in the first row that has one")
         .order(RowOrder::Numbers),

@@ -36,6 +36,11 @@ pub enum AggFunc {
     Min,
     /// Largest value of an ordered type.
     Max,
+    /// Of a tuple of two, the first part in the row with the largest second; of several such rows
+    /// the smallest first part. Rows without one of the two do not count.
+    MaxBy,
+    /// The same with the smallest second part.
+    MinBy,
     /// Mean. Of int and float a float; of duration a duration, towards zero.
     Avg,
     /// The value in the first row, in the order rows came.

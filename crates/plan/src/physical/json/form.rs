@@ -150,6 +150,8 @@ choice!(AggFunc {
     Sum = "sum",
     Min = "min",
     Max = "max",
+    MaxBy = "max_by",
+    MinBy = "min_by",
     Avg = "avg",
     First = "first",
     Last = "last",
