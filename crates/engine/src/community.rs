@@ -10,25 +10,25 @@ use sha1::{Digest, Sha1};
 use weir_plan::Value;
 
 /// Bytes of an ID: `1:`, and a SHA-1 hash in base64.
-pub const LEN: usize = 30;
+pub(crate) const LEN: usize = 30;
 
 /// What an ID is made of.
 #[derive(Clone, Copy, Debug)]
-pub struct Tuple {
+pub(crate) struct Tuple {
     /// Source and destination as in [`Value::Ip`].
-    pub ips: (u128, u128),
+    pub(crate) ips: (u128, u128),
     /// Source and destination port, where there are any.
-    pub ports: Option<(u16, u16)>,
+    pub(crate) ports: Option<(u16, u16)>,
     /// ICMP type and code, where there are any.
-    pub icmp: Option<(u8, u8)>,
+    pub(crate) icmp: Option<(u8, u8)>,
     /// The protocol number.
-    pub proto: u8,
+    pub(crate) proto: u8,
 }
 
 impl Tuple {
     /// From the arguments of [`weir_plan::Func::CommunityId`], by their place: each as columns
     /// store it. `None` without addresses or protocol; what does not fit its place is not there.
-    pub fn of(part: impl Fn(usize) -> Option<u128>) -> Option<Tuple> {
+    pub(crate) fn of(part: impl Fn(usize) -> Option<u128>) -> Option<Tuple> {
         let port = |k| part(k).and_then(|n| u16::try_from(n).ok());
         let byte = |k| part(k).and_then(|n| u8::try_from(n).ok());
         Some(Tuple {
@@ -54,7 +54,7 @@ const ICMP6: u8 = 58;
 const SCTP: u8 = 132;
 
 /// The ID; `None` where ports or ICMP types belong to it and are not known, as in later fragments.
-pub fn id(seed: u16, t: &Tuple) -> Option<[u8; LEN]> {
+pub(crate) fn id(seed: u16, t: &Tuple) -> Option<[u8; LEN]> {
     let (ports, one_way) = match t.proto {
         TCP | UDP | SCTP => (Some(t.ports?), false),
         ICMP => icmp(t.icmp?, ICMP_PAIRS),

@@ -7,7 +7,7 @@ pub mod anonymize;
 mod chain;
 mod change;
 pub mod clock;
-pub mod community;
+mod community;
 mod compile;
 pub mod conform;
 pub mod counters;
@@ -34,7 +34,7 @@ mod panics;
 mod partitioning;
 mod pipeline;
 #[allow(unsafe_code)]
-pub mod processor;
+mod processor;
 mod progress;
 mod radix;
 pub mod reading;

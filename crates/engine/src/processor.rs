@@ -7,7 +7,7 @@
 
 /// Fetches the cache line of `slice[at]`; an index outside the slice does nothing.
 #[inline(always)]
-pub fn prefetch<T>(slice: &[T], at: usize) {
+pub(crate) fn prefetch<T>(slice: &[T], at: usize) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     if at < slice.len() {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
@@ -20,7 +20,7 @@ pub fn prefetch<T>(slice: &[T], at: usize) {
 
 /// Which of four numbers equal one: a bit for each, the lowest for the first.
 #[inline(always)]
-pub fn equal(four: [u32; 4], one: u32) -> u32 {
+pub(crate) fn equal(four: [u32; 4], one: u32) -> u32 {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{
