@@ -1,12 +1,13 @@
 //! How an interface is set up, as far as capturing from it goes: for `weir doctor`.
 
+mod error;
 mod netdev;
 
 pub use crate::sys::ethtool::Feature;
+pub use error::AdapterError;
 
 use crate::sys::{ethtool, interface, link};
 use crate::xdp::link::Interfaces;
-use std::io;
 
 /// An interface and its driver. What a driver does not tell is absent.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -76,12 +77,10 @@ pub struct Xdp {
 ///
 /// # Errors
 /// When there is no such interface; the error says which there are.
-pub fn adapter(name: &str) -> io::Result<Adapter> {
+pub fn adapter(name: &str) -> Result<Adapter, AdapterError> {
     let Some(known) = Interfaces::open()?.by_name(name)? else {
-        let all = interface::list()?;
-        let all: Vec<&str> = all.iter().map(|facts| facts.name.as_str()).collect();
-        let reason = format!("{name}: there is no such interface; there are {}", all.join(", "));
-        return Err(io::Error::new(io::ErrorKind::NotFound, reason));
+        let known = interface::list()?.into_iter().map(|facts| facts.name).collect();
+        return Err(AdapterError::NoInterface { name: name.to_owned(), known });
     };
     let control = link::control()?;
     // What can't be asked for is not known.

@@ -1,12 +1,12 @@
 //! Captures on their way to being read: opened while a run still may, read once it may no more.
 
 use crate::chain::Chain;
+use crate::file::Resident;
 use crate::limits::{CAPTURES_MERGED_MAX, CAPTURES_OPEN_MAX};
 use crate::merge::MergedCaptures;
-use crate::{Options, Order, file, filtered, open, open_file, open_reader, opened, plain};
-use std::fs::File;
-use std::io::{self, Read};
-use std::os::unix::fs::FileExt as _;
+use crate::open::{filtered, map_plain, opened};
+use crate::options::{Options, Order};
+use crate::unread::{UnreadCapture, is_stream};
 use weir_packet::source::{Source, SourceError};
 
 /// Captures that are about to be read as one.
@@ -17,20 +17,12 @@ use weir_packet::source::{Source, SourceError};
 /// writer, are opened by [`Captures::start`], as are files beyond [`CAPTURES_OPEN_MAX`].
 pub struct Captures {
     first: Option<Box<dyn Source>>,
-    waiting: Vec<Waiting>,
+    waiting: Vec<UnreadCapture>,
     options: Options,
     /// The options of each of them.
     each: Options,
     /// Where they are merged: what stands in errors of the filter, which is over all of them.
     merged: Option<String>,
-}
-
-/// A capture that nothing was read of.
-pub(crate) enum Waiting {
-    /// It is open.
-    Open(String, File),
-    /// It is to be opened by its name.
-    Named(String),
 }
 
 impl Captures {
@@ -60,18 +52,18 @@ impl Captures {
         let (mut first, mut waiting) = (None, Vec::new());
         for (n, name) in names.into_iter().enumerate() {
             if is_stream(&name) {
-                waiting.push(Waiting::Named(name));
+                waiting.push(UnreadCapture::Named(name));
                 continue;
             }
             let file = opened(&name)?;
-            let map = if n == 0 { plain(&file) } else { None };
+            let map = if n == 0 { map_plain(&file) } else { None };
             if let Some(map) = map {
-                let source = file::Resident::mapped(&name, map, &each)?;
+                let source = Resident::mapped(&name, map, &each)?;
                 first = Some(filtered(source, &name, &each));
             } else if n < CAPTURES_OPEN_MAX {
-                waiting.push(Waiting::Open(name, file));
+                waiting.push(UnreadCapture::Open { name, file });
             } else {
-                waiting.push(Waiting::Named(name));
+                waiting.push(UnreadCapture::Named(name));
             }
         }
         Ok(Captures { first, waiting, options: options.clone(), each, merged })
@@ -80,8 +72,8 @@ impl Captures {
     /// Names of those that are still to be opened.
     pub fn unopened(&self) -> impl Iterator<Item = &str> {
         self.waiting.iter().filter_map(|waiting| match waiting {
-            Waiting::Named(name) => Some(name.as_str()).filter(|name| *name != "-"),
-            Waiting::Open(..) => None,
+            UnreadCapture::Named(name) => Some(name.as_str()).filter(|name| *name != "-"),
+            UnreadCapture::Open { .. } => None,
         })
     }
 
@@ -108,44 +100,14 @@ impl Captures {
     }
 }
 
-/// Whether it can be read only once, and opening it may wait.
-fn is_stream(name: &str) -> bool {
-    name == "-" || std::fs::metadata(name).is_ok_and(|m| !m.is_file() && !m.is_dir())
-}
-
-impl Waiting {
-    /// Begins to read it.
-    pub(crate) fn open(self, options: &Options) -> Result<Box<dyn Source>, SourceError> {
-        match self {
-            Waiting::Open(name, file) => open_file(&name, file, options),
-            Waiting::Named(name) => open(&name, options),
-        }
-    }
-
-    /// Reads it from the beginning, and leaves it as it is. `None` where that can't be done.
-    pub(crate) fn peek(&self, options: &Options) -> Result<Option<Box<dyn Source>>, SourceError> {
-        let (name, file) = match self {
-            Waiting::Open(name, file) => (name, file.try_clone()),
-            Waiting::Named(name) if is_stream(name) => return Ok(None),
-            Waiting::Named(name) => (name, opened(name).map(Ok)?),
-        };
-        let file = file.map_err(|source| SourceError::Io { name: name.clone(), source })?;
-        open_reader(name, PositionedReader { file, at: 0 }, options).map(Some)
-    }
-}
-
-/// Reads a file from its beginning, wherever others read it.
-struct PositionedReader {
-    file: File,
-    at: u64,
-}
-
-impl Read for PositionedReader {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let n = self.file.read_at(into, self.at)?;
-        self.at += n as u64;
-        Ok(n)
-    }
+/// Opens several captures as one, in the [order](Options::order) that is asked for, their packets
+/// numbered through. Files are opened now, as far as they may be at the same time (see
+/// [`Captures`]).
+///
+/// # Errors
+/// As for [`open`], of the first, or where they are merged, of any; and where another is missing.
+pub fn open_all(names: Vec<String>, options: &Options) -> Result<Box<dyn Source>, SourceError> {
+    Captures::new(names, options)?.start()
 }
 
 #[cfg(test)]

@@ -1,14 +1,14 @@
 //! Several captures, one after the other, as one.
 
-use crate::Options;
-use crate::captures::Waiting;
+use crate::options::Options;
+use crate::unread::UnreadCapture;
 use weir_packet::source::{Account, FrameBatch, Source, SourceError};
 
 /// Reads captures in the order given. Packets are numbered through; link types may differ.
 pub(crate) struct Chain {
     options: Options,
     /// The captures to come.
-    waiting: std::vec::IntoIter<Waiting>,
+    waiting: std::vec::IntoIter<UnreadCapture>,
     current: Option<Box<dyn Source>>,
     /// What the captures before the current one came to.
     before: Account,
@@ -18,7 +18,7 @@ impl Chain {
     /// Goes on from `first` to those that wait.
     pub(crate) fn new(
         first: Option<Box<dyn Source>>,
-        waiting: std::vec::IntoIter<Waiting>,
+        waiting: std::vec::IntoIter<UnreadCapture>,
         options: Options,
     ) -> Chain {
         Chain { options, waiting, current: first, before: Account::default() }

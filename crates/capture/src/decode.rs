@@ -1,6 +1,6 @@
 //! From bytes to batches, whatever the format: what files in memory and streams share.
 
-use crate::Options;
+use crate::options::Options;
 use weir_packet::pcap::{self, FILE_HEADER, FileHeader, HeaderError, Step};
 use weir_packet::pcapng;
 use weir_packet::source::{Chunk, FrameBatch, LinkType, SourceError};

@@ -1,10 +1,9 @@
 //! Captures that are in memory as a whole: mapped files, and bytes handed over.
 
-use crate::Options;
 use crate::decode::{Decoder, HEAD};
 use crate::limits::{PAGES_SHARE_MIN, POPULATE, POPULATE_AHEAD, RELEASE_BEHIND};
+use crate::options::Options;
 use crate::sys::map::Mapping;
-use crate::write::{Record, fuzz_rewrite};
 use std::sync::Arc;
 use weir_packet::pcap::Step;
 use weir_packet::source::{Account, Chunk, FrameBatch, Source, SourceError};
@@ -115,86 +114,10 @@ impl Source for Resident {
     }
 }
 
-/// Reads any bytes as a capture file, in memory and as a stream that arrives in pieces, and checks
-/// what holds for all of them: no panic, an end, frames that lie within the bytes and are numbered
-/// from 0, an account that adds up, the same frames and the same error both ways, and the same
-/// frames again from a file that they are written to.
-pub fn fuzz_file(data: &[u8]) {
-    // Compressed input would exercise the decompressors, and a small one can mean hours.
-    if crate::compress::Compression::of(data).is_some() {
-        return;
-    }
-    let options = Options { any_link: data.len().is_multiple_of(2), ..Options::default() };
-    let piece = data.len() % 61 + 1;
-    let trickle = Trickle { data: data.to_vec(), at: 0, piece };
-    let resident = fuzz_source(crate::open_bytes("x", data.to_vec(), &options), data.len());
-    let stream = fuzz_source(crate::open_reader("x", trickle, &options), data.len());
-    assert_eq!(resident, stream, "the same file in memory and as a stream");
-    fuzz_rewrite(&resident.0);
-}
-
-/// All records of a file in memory, which must be sound.
-pub(crate) fn records(file: Vec<u8>) -> Vec<Record> {
-    let options = Options { any_link: true, ..Options::default() };
-    let size = file.len();
-    let (records, error) = fuzz_source(crate::open_bytes("x", file, &options), size);
-    assert_eq!(error, None);
-    records
-}
-
-fn fuzz_source(
-    source: Result<Box<dyn Source>, SourceError>,
-    size: usize,
-) -> (Vec<Record>, Option<String>) {
-    let mut source = match source {
-        Ok(source) => source,
-        Err(error) => return (Vec::new(), Some(error.to_string())),
-    };
-    let (mut records, mut batch) = (Vec::new(), FrameBatch::new());
-    let error = loop {
-        match source.fill(&mut batch) {
-            Ok(false) => break None,
-            Err(error) => break Some(error.to_string()),
-            Ok(true) => assert!(!batch.is_empty(), "Ok(true) promises a frame"),
-        }
-        for i in 0..batch.len() {
-            let (frame, caplen) = (batch.frame(i), batch.caplens()[i]);
-            assert_eq!(frame.len(), caplen as usize, "a frame beyond the bytes");
-            assert_eq!(batch.seq()[i], records.len() as u64);
-            let (via, names) = (batch.via(i), batch.interface_names());
-            let name = via.interface().and_then(|number| names?.name(number));
-            let came = (name.map(|name| name.raw), via.way());
-            records.push((batch.link.0, batch.ts()[i], batch.lens()[i], frame.to_vec(), came));
-        }
-    };
-    assert!(batch.is_empty(), "no frames with an error or at the end");
-    assert!(matches!(source.fill(&mut batch), Ok(false)), "the end is final");
-    let account = source.account();
-    assert_eq!((account.received, account.filtered), (records.len() as u64, 0));
-    assert!(account.bytes_read <= size as u64);
-    (records, error)
-}
-
-/// Bytes that arrive a few at a time.
-struct Trickle {
-    data: Vec<u8>,
-    at: usize,
-    piece: usize,
-}
-
-impl std::io::Read for Trickle {
-    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
-        let rest = &self.data[self.at..];
-        let n = rest.len().min(self.piece).min(into.len());
-        into[..n].copy_from_slice(&rest[..n]);
-        self.at += n;
-        Ok(n)
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::Options;
+    use crate::fuzz::{fuzz_file, fuzz_source};
     use proptest::prelude::*;
     use weir_packet::pcap::{ByteOrder, FileHeader};
     use weir_packet::pcapng::{Interface, Writer};

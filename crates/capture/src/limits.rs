@@ -260,7 +260,7 @@ pub const XDP_BUSY_POLL_BUDGET: u32 = 256;
 pub const XDP_GATHER_FROM: u64 = 32;
 
 /// ...they are let gather for so many nanoseconds before they are looked for again, ...
-pub const XDP_GATHER_NS: i64 = 100_000;
+pub const XDP_GATHER_NS: u32 = 100_000;
 
 /// ...if each queue has memory for so many.
 pub const XDP_GATHER_FRAMES_MIN: usize = 4096;

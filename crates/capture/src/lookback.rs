@@ -10,24 +10,27 @@
 //! Files are made and written by a thread of its own, which gets 64 KiB at a time: whoever reads a
 //! wire does not wait for a disk.
 
+mod asking;
+mod counts;
+mod error;
 mod file;
+mod options;
 mod ring;
 mod writer;
 
-pub use writer::WhenFull;
+pub use asking::{Asking, Wanted};
+pub use counts::{LookbackCounts, Tally};
+pub use error::LookbackError;
+pub use options::{LookbackOptions, WhenFull};
 
-use crate::limits::{
-    LOOKBACK_ASKED_MAX, LOOKBACK_FILE_BYTES_MAX, LOOKBACK_FILES_MAX, LOOKBACK_JUMP_NS,
-    LOOKBACK_OPEN_MAX, LOOKBACK_QUEUE_BYTES, LOOKBACK_SLACK_NS,
-};
+use crate::limits::{LOOKBACK_JUMP_NS, LOOKBACK_OPEN_MAX, LOOKBACK_SLACK_NS};
+use asking::Waiting;
 use file::{CaptureFile, Missed, is_plain};
 use ring::{FrameRing, Kept};
 use std::collections::HashMap;
 use std::io;
 use std::ops::Range;
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use weir_packet::bits::Bits;
 use weir_packet::column::Column;
 use weir_packet::fields::FieldId;
@@ -36,142 +39,7 @@ use weir_packet::limits::BATCH;
 use weir_packet::read::read_field;
 use weir_packet::source::{Account, Chunk, FrameBatch, Source, SourceError};
 use weir_packet::walk::{Layers, classify};
-use writer::{Make, Writer, in_folder};
-
-/// How much is kept, and where files go.
-#[derive(Clone, Debug)]
-pub struct LookbackOptions {
-    /// Bytes of memory for frames; each takes 24 more than there are of it.
-    pub bytes: usize,
-    /// The folder of the files.
-    pub folder: PathBuf,
-    /// Files of one run at most.
-    pub files_max: u64,
-    /// Bytes of frames that one file takes at most.
-    pub file_bytes_max: u64,
-    /// What becomes of frames while more wait to be written than [`LookbackOptions::queue_bytes_max`].
-    pub when_full: WhenFull,
-    /// Bytes that wait to be written at most; each open file has up to 64 KiB and a frame besides.
-    pub queue_bytes_max: usize,
-}
-
-impl LookbackOptions {
-    /// Of this many bytes, files in the current folder, for which reading waits.
-    pub fn new(bytes: usize) -> LookbackOptions {
-        LookbackOptions {
-            bytes,
-            folder: PathBuf::from("."),
-            files_max: LOOKBACK_FILES_MAX,
-            file_bytes_max: LOOKBACK_FILE_BYTES_MAX,
-            when_full: WhenFull::Wait,
-            queue_bytes_max: LOOKBACK_QUEUE_BYTES,
-        }
-    }
-}
-
-/// What is asked for.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Wanted {
-    /// The name of the file: letters, digits, `.`, `_`, `-` and `+`.
-    pub name: String,
-    /// Frames from this time on, in nanoseconds since 1970, ...
-    pub from: i64,
-    /// ... and to this time.
-    pub to: i64,
-    /// The fields that say which frames, of fixed width; none of them for all frames.
-    pub by: Arc<[FieldId]>,
-    /// The values of these fields as [`Column::raw`] has them, where they are there.
-    pub key: Vec<Option<u128>>,
-}
-
-/// What became of what was asked for.
-#[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct LookbackCounts {
-    /// Files that were made.
-    pub files: u64,
-    /// Frames in them.
-    pub frames: u64,
-    /// Bytes of these frames, as many as were captured of them.
-    pub bytes: u64,
-    /// Files that may lack frames from their beginning, which were kept no more.
-    pub short: u64,
-    /// Files that were full before their time was over.
-    pub full: u64,
-    /// Frames that found no room in these.
-    pub left_out: u64,
-    /// Frames that are in no file since files were not written in time: once for each that they
-    /// belong to.
-    pub missed: u64,
-    /// Asked for in vain: there were too many files, or too many at once.
-    pub refused: u64,
-    /// Asked for in vain: there was a file of that name.
-    pub existed: u64,
-    /// Files that could not be written, or not to their end.
-    pub failed: u64,
-    /// Why, of the first.
-    pub error: Option<String>,
-}
-
-impl LookbackCounts {
-    fn fail(&mut self, name: &str, error: &io::Error) {
-        self.failed += 1;
-        self.error.get_or_insert_with(|| format!("{name}: {error}"));
-    }
-}
-
-/// What became of what was asked for so far, for any thread.
-#[derive(Clone, Default)]
-pub struct Tally(Arc<Mutex<LookbackCounts>>);
-
-impl Tally {
-    /// Now.
-    pub fn now(&self) -> LookbackCounts {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    fn change(&self, change: impl FnOnce(&mut LookbackCounts)) {
-        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
-    }
-}
-
-/// Asks a [`Lookback`] for frames, from any thread.
-#[derive(Clone, Default)]
-pub struct Asking(Arc<Shared>);
-
-#[derive(Default)]
-struct Shared {
-    asked: AtomicBool,
-    waiting: Mutex<Waiting>,
-}
-
-#[derive(Default)]
-struct Waiting {
-    wanted: Vec<Wanted>,
-    refused: u64,
-}
-
-impl Asking {
-    /// Asks. Beyond [`LOOKBACK_ASKED_MAX`] that nobody looked after yet it is counted as refused.
-    pub fn ask(&self, wanted: Wanted) {
-        let mut waiting = self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        if waiting.wanted.len() >= LOOKBACK_ASKED_MAX {
-            waiting.refused += 1;
-            return;
-        }
-        waiting.wanted.push(wanted);
-        self.0.asked.store(true, Ordering::Release);
-    }
-
-    /// What was asked for since this was last called.
-    fn take(&self) -> Waiting {
-        if !self.0.asked.load(Ordering::Relaxed) {
-            // A plain load most of the time: it is looked at for every batch.
-            return Waiting::default();
-        }
-        self.0.asked.store(false, Ordering::Release);
-        std::mem::take(&mut *self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
+use writer::{FileRequest, Make, Writer, in_folder};
 
 /// A source whose last frames are kept.
 pub struct Lookback<S> {
@@ -404,13 +272,14 @@ impl Watch {
     /// Begins a file.
     fn begin(&mut self, wanted: Wanted) {
         if !is_plain(&wanted.name) {
-            let error = io::Error::new(io::ErrorKind::InvalidInput, "not the name of a file");
-            return self.tally.change(|counts| counts.fail(&wanted.name, &error));
+            let error = LookbackError::NotAName { name: wanted.name };
+            return self.tally.change(|counts| counts.fail(error));
         }
         let many = self.open.len() >= LOOKBACK_OPEN_MAX;
         let short = self.ring.forgotten().is_some_and(|ts| ts >= wanted.from);
         let room = !many && self.writer.files() < self.options.files_max;
-        let made = if room { self.writer.make(wanted.name.clone(), short) } else { None };
+        let request = FileRequest { name: wanted.name.clone(), is_short: short };
+        let made = if room { self.writer.make(request) } else { None };
         let Some(file) = made.map(CaptureFile::new) else {
             return self.tally.change(|counts| counts.refused += 1);
         };

@@ -10,10 +10,10 @@
 //! capture's memory. Where captures alternate, frames are gathered into a buffer, since batches of
 //! a few frames would cost more than the copy.
 
-use crate::Options;
 use crate::buffers::Buffers;
-use crate::captures::Waiting;
 use crate::limits::{MERGE_BUFFER, MERGE_JUMP_NS, MERGE_LOOK, MERGE_RUN};
+use crate::options::Options;
+use crate::unread::UnreadCapture;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Range;
@@ -43,7 +43,7 @@ pub(crate) struct MergedCaptures {
 /// How far a capture has come.
 enum MergeInput {
     /// Its first frames were looked at; it will be opened again when they are due.
-    Waiting(Waiting),
+    Waiting(UnreadCapture),
     Reading(Box<MergeReader>),
     Ended,
 }
@@ -55,7 +55,7 @@ impl MergedCaptures {
     /// Where one can't be opened, or is no capture.
     pub(crate) fn new(
         first: Option<Box<dyn Source>>,
-        waiting: impl Iterator<Item = Waiting>,
+        waiting: impl Iterator<Item = UnreadCapture>,
         options: Options,
     ) -> Result<MergedCaptures, SourceError> {
         let mut merged = MergedCaptures {
@@ -86,7 +86,7 @@ impl MergedCaptures {
 
     /// Adds a capture: to be read from `source`, or to be opened when the frames that this one
     /// begins with are due.
-    fn add(&mut self, source: Box<dyn Source>, again: Option<Waiting>) {
+    fn add(&mut self, source: Box<dyn Source>, again: Option<UnreadCapture>) {
         let (at, mut reader) = (self.captures.len(), MergeReader::new(source));
         if !reader.load() {
             self.captures.push(MergeInput::Ended);

@@ -3,95 +3,74 @@
 //! What a name means is told by its form, see [`Place`]. Outlets of one name are one wire. Files
 //! must take everything, or the run ends; what a wire does not take is counted, and it goes on.
 
+mod captured;
+mod error;
+
+pub use captured::{Captured, CapturedBy};
+pub use error::OutletError;
+
 use crate::limits::{SEND_WAIT_FILE_NS, SEND_WAIT_LIVE_NS};
-use crate::live::ANY;
 use crate::send::place::{Place, PlaceError};
 use crate::send::{DEVICES, OpenTransmit, Wire};
 use crate::write::{Files, Rotation};
+use captured::{captured_interface, check_place, check_wire};
 use std::io;
-use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use weir_packet::egress::{Egress, Outlet, Refusal, Refused, Sent};
-use weir_packet::ethernet::link_name;
 use weir_packet::interface::InterfaceNames;
-use weir_packet::source::LinkType;
 
 /// Says something to the user while the run goes on: that an interface went down, or is back.
-pub type Tell = Box<dyn FnMut(String)>;
-
-/// An interface that frames are captured on.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Captured {
-    /// Its name.
-    pub name: String,
-    /// The kernel's number of it; 0 for all interfaces, and for what the kernel does not know.
-    pub index: u32,
-    /// How.
-    pub by: CapturedBy,
-    /// Whether frames are captured that leave by it, too.
-    pub outgoing: bool,
-    /// The link type of frames captured on it.
-    pub link: LinkType,
-    /// The IP addresses that the machine has there.
-    pub addresses: Vec<IpAddr>,
-}
-
-/// The kernel's number of an interface, which may have several names.
-#[cfg(target_os = "linux")]
-fn index_of(interface: &str) -> Option<u32> {
-    crate::sys::link::index(interface).ok()
-}
-
-#[cfg(not(target_os = "linux"))]
-fn index_of(_: &str) -> Option<u32> {
-    None
-}
-
-/// How frames are captured.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum CapturedBy {
-    /// Of what the kernel receives and sends.
-    Kernel,
-    /// By sockets of AF_XDP on all queues.
-    Xdp,
-    /// By a device of DPDK, whose name its frames bear instead of the interface's.
-    Dpdk,
-}
-
-impl Captured {
-    /// Whether it is this interface, by whatever name, or all of them.
-    fn is(&self, interface: &str) -> bool {
-        let same = || index_of(interface) == Some(self.index);
-        self.name == ANY || self.name == interface || self.index != 0 && same()
-    }
-}
+pub type Report = Box<dyn FnMut(String)>;
 
 /// Files and wires that frames go to, by the names of their outlets.
 pub struct Outlets {
-    files: Files,
-    has_files: bool,
+    files: FileOutlets,
     pass: Option<String>,
     captured: Vec<Captured>,
-    wires: Vec<Wire>,
+    wires: Vec<WireOutlet>,
     /// By outlet, the wire that it is; none of a file.
     wire_of: Vec<Option<usize>>,
-    /// By wire, the number of its interface, where frames are captured on it, too.
-    came_by: Vec<Option<u16>>,
     /// What interfaces are called.
     names: InterfaceNames,
     /// By outlet, what its wire refused.
     refused: Vec<Refused>,
-    tell: Tell,
+    report: Report,
     /// Opens devices of DPDK.
     dpdk: OpenTransmit,
-    /// Whether outlets go on where a file can't be written, and the first that could not.
-    outlives: bool,
-    failed: Option<io::Error>,
-    /// Whether there were as many files as there were to be.
-    over: bool,
-    when_over: Box<dyn Fn()>,
+}
+
+/// The files among the outlets.
+struct FileOutlets {
+    all: Files,
+    /// Whether an outlet is a file.
+    any: bool,
+    on_failure: OnFailure,
+    rotation: RotationEnd,
+}
+
+/// What happens where a file can't be written any more.
+enum OnFailure {
+    /// The run ends.
+    End,
+    /// It is reported, and the other outlets go on; the end of the run fails by the first error.
+    GoOn(Option<io::Error>),
+}
+
+/// Whether a rotated capture has as many files as it was to have.
+enum RotationEnd {
+    /// It has not; this is called once when it has.
+    Ahead(Box<dyn Fn()>),
+    /// It has, and further frames have no place.
+    Reached,
+}
+
+/// A wire among the outlets.
+struct WireOutlet {
+    wire: Wire,
+    /// The number of its interface, where frames are captured on it, too.
+    came_by: Option<u16>,
 }
 
 impl Outlets {
@@ -101,24 +80,24 @@ impl Outlets {
         read: &[String],
         captured: Vec<Captured>,
         pass: Option<&str>,
-        tell: Tell,
+        report: Report,
     ) -> Outlets {
+        let files = FileOutlets {
+            all: Files::new(read, pass),
+            any: false,
+            on_failure: OnFailure::End,
+            rotation: RotationEnd::Ahead(Box::new(|| ())),
+        };
         Outlets {
-            files: Files::new(read, pass),
-            has_files: false,
+            files,
             pass: pass.map(str::to_owned),
             captured,
             wires: Vec::new(),
             wire_of: Vec::new(),
-            came_by: Vec::new(),
             names: InterfaceNames::default(),
             refused: Vec::new(),
-            tell,
-            dpdk: Box::new(|_| Err(io::Error::other("nothing is sent by DPDK here"))),
-            outlives: false,
-            failed: None,
-            over: false,
-            when_over: Box::new(|| ()),
+            report,
+            dpdk: Box::new(|_| Err(OutletError::NoDpdk.into())),
         }
     }
 
@@ -148,72 +127,71 @@ impl Outlets {
         names.any(|name| !matches!(Place::of(name), Ok(Place::File)))
     }
 
-    /// Lets the other outlets go on where a file can't be written any more: that is told, its
+    /// Lets the other outlets go on where a file can't be written any more: that is reported, its
     /// frames count as refused, and the end fails.
     pub fn outlive(&mut self) {
-        self.outlives = true;
-        self.files.outlive();
+        self.files.on_failure = OnFailure::GoOn(None);
+        self.files.all.outlive();
     }
 
-    /// Tells what went wrong with files.
-    fn tell_failures(&mut self) {
-        if !self.outlives {
-            return;
-        }
-        for e in self.files.take_errors() {
-            (self.tell)(format!("{e}; packets for it are counted as refused"));
-            self.failed.get_or_insert(e);
+    /// Reports what went wrong with files.
+    fn report_failures(&mut self) {
+        let OnFailure::GoOn(first) = &mut self.files.on_failure else { return };
+        for e in self.files.all.take_errors() {
+            (self.report)(format!("{e}; packets for it are counted as refused"));
+            first.get_or_insert(e);
         }
     }
 
-    /// Calls this once a capture has as many files as it was to have, and further frames no place.
+    /// Calls this once when a rotated capture has as many files as it was to have, and further
+    /// frames have no place.
     pub fn when_over(&mut self, call: impl Fn() + 'static) {
-        self.when_over = Box::new(call);
+        self.files.rotation = RotationEnd::Ahead(Box::new(call));
     }
 
     /// Whether that has happened.
     pub fn is_over(&self) -> bool {
-        self.over
+        matches!(self.files.rotation, RotationEnd::Reached)
     }
 
     /// Whether files are written as soon as frames come, instead of when some have gathered.
     pub fn prompt(&mut self, prompt: bool) {
-        self.files.prompt(prompt);
+        self.files.all.prompt(prompt);
     }
 
     /// Cuts the capture of packets that pass into files, where it is one.
     pub fn rotate(&mut self, rotation: Option<Rotation>) {
-        self.files.rotate(rotation);
+        self.files.all.rotate(rotation);
     }
 
     /// Once this is set, a reader of a pipe that takes nothing is not waited for any more.
     pub fn stop_by(&mut self, stop: &Arc<AtomicBool>) {
-        self.files.stop_by(stop);
+        self.files.all.stop_by(stop);
     }
 
     /// Says what the interfaces are called that frames came by: they don't leave by the same, and
     /// pcapng files tell.
     pub fn name_interfaces(&mut self, names: &InterfaceNames) {
         self.names = names.clone();
-        self.files.name_interfaces(names);
+        self.files.all.name_interfaces(names);
     }
 
     /// Folders in which files are made while the run goes on, once the outlets are open.
     pub fn folders(&self) -> Vec<PathBuf> {
-        self.files.folders()
+        self.files.all.folders()
     }
 
     /// Devices that are opened anew if somebody removes them and makes them again, which takes
     /// CAP_NET_ADMIN.
     pub fn devices(&self) -> Vec<PathBuf> {
-        let any = self.wires.iter().any(Wire::is_device);
+        let any = self.wires.iter().any(|outlet| outlet.wire.is_device());
         if any { vec![PathBuf::from(DEVICES)] } else { Vec::new() }
     }
 
     /// Whether sockets of AF_XDP are opened anew if somebody removes their interfaces and makes
     /// them again, which takes CAP_NET_RAW, and memory that may be locked.
     pub fn opens_xdp(&self) -> bool {
-        self.wires.iter().any(Wire::is_xdp)
+        self.wires.iter().any(|outlet| outlet.wire.is_xdp())
     }
 
     /// Whether all outlets have names that mean something, where packets that pass go to `pass`.
@@ -233,91 +211,18 @@ impl Outlets {
         let wait_ns = if self.captured.is_empty() { SEND_WAIT_FILE_NS } else { SEND_WAIT_LIVE_NS };
         for outlet in outlets {
             let Some(name) = name(outlet, self.pass.as_deref()) else { continue };
-            let refused = |e: PlaceError| io::Error::new(io::ErrorKind::InvalidInput, e);
-            let place = Place::of(name).map_err(refused)?;
-            if place == Place::File || self.wires.iter().any(|wire| wire.name == name) {
+            let place = Place::of(name).map_err(OutletError::Place)?;
+            if place == Place::File || self.wires.iter().any(|open| open.wire.name == name) {
                 continue;
             }
-            self.no_way_back(name, &place)?;
-            let wire = Wire::open(name, &place, wait_ns, &mut *self.tell, &mut self.dpdk)?;
-            self.no_loop(&wire)?;
-            self.wires.push(wire);
-            self.files.leave(name);
+            check_place(&self.captured, name, &place)?;
+            let wire = Wire::open(name, &place, wait_ns, &mut *self.report, &mut self.dpdk)?;
+            check_wire(&self.captured, &wire)?;
+            self.wires.push(WireOutlet { wire, came_by: None });
+            self.files.all.leave(name);
         }
         Ok(())
     }
-
-    /// Refuses an interface that frames are captured on, unless others are, too, and only what
-    /// comes in: then frames don't go back where they came from, see [`Refusal::CameByIt`]. And
-    /// a device that brings what is written to it.
-    fn no_way_back(&self, name: &str, place: &Place) -> io::Result<()> {
-        let interface = match place {
-            Place::Interface => name,
-            Place::Xdp(interface) | Place::Tap(interface) | Place::Tun(interface) => interface,
-            _ => return Ok(()),
-        };
-        let Some(on) = self.captured.iter().find(|on| on.is(interface)) else { return Ok(()) };
-        let several = self.captured.len() > 1 && on.by != CapturedBy::Dpdk;
-        Err(refused(match place {
-            Place::Tap(_) | Place::Tun(_) => format!(
-                "{name}: packets that are written there come in by {interface}, and would be \
-                 captured again, without end"
-            ),
-            _ if several && on.outgoing => format!(
-                "{name}: packets are captured on this interface that leave by it; capture what \
-                 comes in only: -Q in"
-            ),
-            Place::Xdp(_) if several && on.by == CapturedBy::Xdp => format!(
-                "{name}: all its queues are captured by AF_XDP, and none is left to send by; send \
-                 by {interface}"
-            ),
-            _ if several => return Ok(()),
-            _ => format!(
-                "{name}: packets are captured on this interface, and would go back where they \
-                 came from; a network function stands between two interfaces"
-            ),
-        }))
-    }
-
-    /// The number of the interface that a wire is, where frames are captured on it.
-    fn captured_by(&self, wire: &Wire) -> Option<u16> {
-        let place = Place::of(&wire.name);
-        let interface = match &place {
-            Ok(Place::Interface) => &wire.name,
-            Ok(Place::Xdp(interface)) => interface,
-            _ => return None,
-        };
-        let on = self.captured.iter().find(|on| on.is(interface))?;
-        self.names.number(&on.name)
-    }
-
-    /// Refuses a tunnel whose own packets would be captured, and wrapped again, without end; and a
-    /// wire that takes nothing of what is captured.
-    fn no_loop(&self, wire: &Wire) -> io::Result<()> {
-        let name = &wire.name;
-        let local = wire.local_address();
-        let seen =
-            |on: &&Captured| on.outgoing && local.is_some_and(|ip| on.addresses.contains(&ip));
-        if let Some(Captured { name: on, .. }) = self.captured.iter().find(seen) {
-            return Err(refused(format!(
-                "{name}: packets leave for there by {on}, and would be captured there again, \
-                 without end; capture what comes in only: -Q in"
-            )));
-        }
-        let other = |on: &Captured| !wire.takes(on.link);
-        match self.captured.first() {
-            Some(first) if self.captured.iter().all(other) => Err(refused(format!(
-                "{name}: takes no frames of link type {}, which those of {} have",
-                link_name(first.link),
-                first.name
-            ))),
-            _ => Ok(()),
-        }
-    }
-}
-
-fn refused(reason: String) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidInput, reason)
 }
 
 /// The name of an outlet, where packets that pass go to `pass`.
@@ -334,25 +239,29 @@ impl Egress for Outlets {
         self.settle();
         self.refused = vec![Refused::default(); outlets.len()];
         let pass = self.pass.as_deref();
-        let named = |wire: &Wire| outlets.iter().any(|o| name(o, pass) == Some(&wire.name));
-        self.wires.retain(named);
+        let is_named =
+            |open: &WireOutlet| outlets.iter().any(|o| name(o, pass) == Some(&open.wire.name));
+        self.wires.retain(is_named);
         let place = |outlet| {
             let name = name(outlet, pass)?;
-            self.wires.iter().position(|wire| wire.name == name)
+            self.wires.iter().position(|open| open.wire.name == name)
         };
         self.wire_of = outlets.iter().map(place).collect();
-        self.came_by = self.wires.iter().map(|wire| self.captured_by(wire)).collect();
+        for WireOutlet { wire, came_by } in &mut self.wires {
+            let on = captured_interface(&self.captured, &wire.name);
+            *came_by = on.and_then(|on| self.names.number(&on.name));
+        }
         let mut all = outlets.iter().zip(&self.wire_of);
-        self.has_files = all.any(|(outlet, wire)| wire.is_none() && name(outlet, pass).is_some());
-        self.files.open(outlets)?;
-        self.tell_failures();
+        self.files.any = all.any(|(outlet, wire)| wire.is_none() && name(outlet, pass).is_some());
+        self.files.all.open(outlets)?;
+        self.report_failures();
         Ok(())
     }
 
     /// Opens wires first. Files stay as they are until the outlets are opened.
     fn prepare(&mut self, outlets: &[Outlet]) -> io::Result<()> {
         let before = self.wires.len();
-        let opened = self.open_wires(outlets).and_then(|()| self.files.prepare(outlets));
+        let opened = self.open_wires(outlets).and_then(|()| self.files.all.prepare(outlets));
         if opened.is_err() {
             self.wires.truncate(before);
         }
@@ -360,7 +269,7 @@ impl Egress for Outlets {
     }
 
     fn settle(&mut self) {
-        self.wires.iter_mut().for_each(|wire| wire.settle(&mut self.refused));
+        self.wires.iter_mut().for_each(|open| open.wire.settle(&mut self.refused));
     }
 
     fn wants(&self, outlet: &Outlet) -> bool {
@@ -372,23 +281,26 @@ impl Egress for Outlets {
             for (n, frame) in (0..).zip(frames) {
                 let outlet = frame.outlet as usize;
                 let Some(Some(wire)) = self.wire_of.get(outlet) else { continue };
-                match self.came_by[*wire] {
+                let open = &mut self.wires[*wire];
+                match open.came_by {
                     Some(number) if frame.via.interface() == Some(number) => {
                         self.refused[outlet].add(Refusal::CameByIt, frame.len);
                     }
-                    _ => self.wires[*wire].push(n),
+                    _ => open.wire.push(n),
                 }
             }
-            for wire in &mut self.wires {
-                wire.send(memory, frames, &mut self.refused, &mut *self.tell);
+            for WireOutlet { wire, .. } in &mut self.wires {
+                wire.send(memory, frames, &mut self.refused, &mut *self.report);
             }
         }
-        if self.has_files {
-            self.files.send(memory, frames)?;
-            self.tell_failures();
-            if !self.over && self.files.is_over() {
-                self.over = true;
-                (self.when_over)();
+        if self.files.any {
+            self.files.all.send(memory, frames)?;
+            self.report_failures();
+            if let RotationEnd::Ahead(call) = &self.files.rotation
+                && self.files.all.is_over()
+            {
+                call();
+                self.files.rotation = RotationEnd::Reached;
             }
         }
         Ok(())
@@ -396,39 +308,45 @@ impl Egress for Outlets {
 
     fn is_away(&mut self, outlet: u32) -> bool {
         let wire = self.wire_of.get(outlet as usize).copied().flatten();
-        wire.is_some_and(|wire| self.wires[wire].is_away(&mut *self.tell))
+        wire.is_some_and(|wire| self.wires[wire].wire.is_away(&mut *self.report))
     }
 
     fn refused(&self, outlet: u32) -> Refused {
         let mut refused = self.refused.get(outlet as usize).copied().unwrap_or_default();
-        let (frames, bytes) = self.files.missing(outlet);
+        let (frames, bytes) = self.files.all.missing(outlet);
         refused.frames[Refusal::Unwritten as usize] += frames;
         refused.bytes[Refusal::Unwritten as usize] += bytes;
-        refused.merge(&self.files.refused_by(outlet));
+        refused.merge(&self.files.all.refused_by(outlet));
         refused
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.files.flush()?;
-        self.tell_failures();
+        self.files.all.flush()?;
+        self.report_failures();
         Ok(())
     }
 
     fn finish(&mut self) -> io::Result<()> {
         self.settle();
-        let finished = self.files.finish();
-        self.tell_failures();
-        finished.and(self.failed.take().map_or(Ok(()), Err))
+        let finished = self.files.all.finish();
+        self.report_failures();
+        match &mut self.files.on_failure {
+            OnFailure::GoOn(first) => finished.and(first.take().map_or(Ok(()), Err)),
+            OnFailure::End => finished,
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::live::ANY;
     use crate::send::Transmit;
     use std::cell::Cell;
+    use std::net::IpAddr;
     use std::rc::Rc;
     use weir_packet::interface::Via;
+    use weir_packet::source::LinkType;
 
     /// What is said where frames of `lo` are captured and handed to this name.
     fn opened(name: &str, outgoing: bool, link: LinkType) -> String {
@@ -567,7 +485,7 @@ mod tests {
             let n = socket.recv(&mut buffer).expect("a datagram");
             assert_eq!(buffer[..n], memory[start..start + 20]);
         }
-        let read = crate::file::records(std::fs::read(file).expect("there"));
+        let read = crate::fuzz::records_of(std::fs::read(file).expect("there"));
         let read: Vec<_> = read.into_iter().map(|(_, _, len, bytes, _)| (len, bytes)).collect();
         assert_eq!(read, [(20, memory[..20].to_vec()), (30, memory[1..21].to_vec())]);
         let refused: Vec<u64> = (0..3).map(|n| outlets.refused(n).total().0).collect();

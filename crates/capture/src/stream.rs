@@ -5,12 +5,12 @@
 //! that the read cut in two is carried over to the next buffer. Compressed input is read so by a
 //! thread of its own.
 
-use crate::Options;
 use crate::ahead::Ahead;
 use crate::buffers::{Buffer, Buffers};
 use crate::compress::{Compression, Input};
 use crate::decode::{Decoder, HEAD};
 use crate::limits::STREAM_BUFFER;
+use crate::options::Options;
 use std::io::{self, Read};
 use std::sync::Arc;
 use weir_packet::pcap::Step;

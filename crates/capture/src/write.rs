@@ -7,6 +7,7 @@
 
 mod error;
 mod format;
+mod id;
 mod made;
 mod output;
 mod rotate;
@@ -19,13 +20,12 @@ pub use rotate::Rotation;
 pub use stoppable::StoppableWriter;
 pub use untouched::Untouched;
 
-pub(crate) use format::{Format, Record, fuzz_rewrite};
+pub(crate) use format::Format;
+use id::FileId;
 use output::Output;
 use rotate::Further;
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::io;
-use std::os::fd::AsFd as _;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -141,7 +141,7 @@ impl Files {
 
     /// The name of the cut capture that has, or had, this file among its own, but for the one that
     /// is being written.
-    fn wrote(&self, id: Id) -> Option<&str> {
+    fn wrote(&self, id: FileId) -> Option<&str> {
         let mut others = self.outputs.iter().filter(|output| output.id != Some(id));
         others.find_map(|output| output.further.as_ref()?.wrote(id))
     }
@@ -153,6 +153,64 @@ impl Files {
         }
         self.errors.push(e);
         Ok(())
+    }
+
+    /// Opens the file of an outlet, which stays as it is; of a capture that is cut, the first.
+    fn open_output(
+        &self,
+        outlet: &Outlet,
+        name: &str,
+        opening: &mut Opening<'_>,
+    ) -> io::Result<Output> {
+        if let Some(ending) = [".gz", ".zst"].into_iter().find(|e| name.ends_with(e)) {
+            let plain = name.strip_suffix(ending).unwrap_or(name).to_owned();
+            return Err(WriteError::Compressed { name: name.to_owned(), plain }.into());
+        }
+        let rotation = self.rotation.filter(|_| *outlet == Outlet::Pass);
+        let further = rotation.map(|r| Further::new(r, name)).transpose()?;
+        if let Some(folder) = further.as_ref().map(Further::folder).filter(|f| !f.is_dir()) {
+            return Err(WriteError::NoFolder { name: name.to_owned(), folder }.into());
+        }
+        let format = Format::of(name);
+        if name == "-" {
+            opening.note_stdout()?;
+            let output = Output::new(outlet, name, format, Some(FileId::STDOUT));
+            return Ok(Output { out: Some(StoppableWriter::stdout(&self.stops)?), ..output });
+        }
+        let Some(further) = further else {
+            let (file, id) = self.open_file(name, opening)?;
+            let output = Output::new(outlet, name, format, id);
+            return Ok(Output { untouched: Some(Untouched::new(file)), ..output });
+        };
+        let name = &further.name();
+        if further.waits() {
+            let output = Output::new(outlet, name, format, None);
+            return Ok(Output { further: Some(further.begun(None)), ..output });
+        }
+        let (file, id) = self.open_file(name, opening)?;
+        let (output, untouched) = (Output::new(outlet, name, format, id), Untouched::new(file));
+        Ok(Output { untouched: Some(untouched), further: Some(further.begun(id)), ..output })
+    }
+
+    /// Opens a file, which stays as it is, and finds out which it is; `None` of what several
+    /// outlets may write to.
+    fn open_file(
+        &self,
+        name: &str,
+        opening: &mut Opening<'_>,
+    ) -> io::Result<(File, Option<FileId>)> {
+        let named = WriteError::of(name);
+        // While packets come, a pipe that has no reader is not waited for.
+        let file = opening.made.open(Path::new(name), !self.begun).map_err(&named)?;
+        let meta = file.metadata().map_err(&named)?;
+        let Some(id) = FileId::of(&meta) else { return Ok((file, None)) };
+        // An empty one is nothing to lose, and may have the number of one that is gone.
+        if let Some(whole) = self.wrote(id).filter(|_| meta.len() > 0) {
+            let (name, by) = (name.to_owned(), whole.to_owned());
+            return Err(WriteError::Written { name, by }.into());
+        }
+        opening.note(name, id)?;
+        Ok((file, Some(id)))
     }
 
     /// Leaves outlets to others that have this name.
@@ -169,6 +227,40 @@ impl Files {
             Outlet::Named(name) => Some(name.as_str()),
         };
         name.filter(|name| !self.others.iter().any(|other| other == name))
+    }
+}
+
+/// Files that are opened together.
+struct Opening<'a> {
+    /// The files that are open, those of earlier outlets among them, and their names.
+    known: Vec<(FileId, String)>,
+    /// Captures that are read.
+    read: &'a [FileId],
+    /// Files that were not there before.
+    made: Made,
+}
+
+impl Opening<'_> {
+    /// Notes that standard output is an outlet, which it can be once.
+    fn note_stdout(&mut self) -> Result<(), WriteError> {
+        if self.known.iter().any(|(id, _)| *id == FileId::STDOUT) {
+            return Err(WriteError::SecondStdout);
+        }
+        self.known.push((FileId::STDOUT, "-".to_owned()));
+        Ok(())
+    }
+
+    /// Notes a file that is an outlet, which neither is read nor another outlet.
+    fn note(&mut self, name: &str, id: FileId) -> Result<(), WriteError> {
+        let name = name.to_owned();
+        if self.read.contains(&id) {
+            return Err(WriteError::IsRead { name });
+        }
+        if let Some((_, other)) = self.known.iter().find(|(other, _)| *other == id) {
+            return Err(WriteError::Same { name, other: other.clone() });
+        }
+        self.known.push((id, name));
+        Ok(())
     }
 }
 
@@ -197,68 +289,21 @@ impl Egress for Files {
     /// it are removed again, and so are all where the outlets are never opened.
     fn prepare(&mut self, outlets: &[Outlet]) -> io::Result<()> {
         let id = |output: &Output| Some((output.id?, output.name.clone()));
-        let mut known: Vec<(Id, String)> = self.outputs.iter().filter_map(id).collect();
-        let read: Vec<Id> = self.read.iter().filter_map(|name| Id::of_capture(name)).collect();
-        let (mut opened, mut made) = (Vec::new(), Made::default());
+        let known = self.outputs.iter().filter_map(id).collect();
+        let read: Vec<FileId> =
+            self.read.iter().filter_map(|name| FileId::of_capture(name)).collect();
+        let mut opening = Opening { known, read: &read, made: Made::default() };
+        let mut opened = Vec::new();
         for outlet in outlets {
-            let Some(name) = self.name(outlet) else { continue };
             if self.outputs.iter().any(|output| output.outlet == *outlet) {
                 continue;
             }
-            if let Some(ending) = [".gz", ".zst"].into_iter().find(|e| name.ends_with(e)) {
-                let plain = name.strip_suffix(ending).unwrap_or(name);
-                let (name, plain) = (name.to_owned(), plain.to_owned());
-                return Err(WriteError::Compressed { name, plain }.into());
+            if let Some(name) = self.name(outlet) {
+                opened.push(self.open_output(outlet, name, &mut opening)?);
             }
-            let rotation = self.rotation.filter(|_| *outlet == Outlet::Pass);
-            let further = rotation.map(|r| Further::new(r, name)).transpose()?;
-            if let Some(folder) = further.as_ref().map(Further::folder).filter(|f| !f.is_dir()) {
-                let (name, folder) = (name.to_owned(), folder.to_owned());
-                return Err(WriteError::NoFolder { name, folder }.into());
-            }
-            let format = Format::of(name);
-            let name = &further.as_ref().map_or(name.to_owned(), Further::name);
-            let named = WriteError::of(name);
-            if name == "-" {
-                if known.iter().any(|(_, other)| other == name) {
-                    return Err(WriteError::SecondStdout.into());
-                }
-                known.push((Id::STDOUT, name.to_owned()));
-                let output = Output::new(outlet, name, format, Some(Id::STDOUT));
-                let out = Some(StoppableWriter::stdout(&self.stops)?);
-                opened.push((Output { out, ..output }, None));
-                continue;
-            }
-            if further.as_ref().is_some_and(Further::waits) {
-                opened.push((Output::new(outlet, name, format, None), further));
-                continue;
-            }
-            // While packets come, nobody waits for who is to read a pipe.
-            let file = made.open(Path::new(name), !self.begun).map_err(&named)?;
-            let meta = file.metadata().map_err(&named)?;
-            let id = Id::of(&meta);
-            if let Some(id) = id {
-                // An empty one is nothing to lose, and may have the number of one that is gone.
-                let name = name.clone();
-                if let Some(whole) = self.wrote(id).filter(|_| meta.len() > 0) {
-                    return Err(WriteError::Written { name, by: whole.to_owned() }.into());
-                }
-                if read.contains(&id) {
-                    return Err(WriteError::IsRead { name }.into());
-                }
-                if let Some((_, other)) = known.iter().find(|(other, _)| *other == id) {
-                    return Err(WriteError::Same { name, other: other.clone() }.into());
-                }
-                known.push((id, name));
-            }
-            let output = Output::new(outlet, name, format, id);
-            opened.push((Output { untouched: Some(Untouched::new(file)), ..output }, further));
         }
-        self.made.and(made);
-        for (output, further) in opened {
-            let further = further.map(|further| further.begun(output.id));
-            self.outputs.push(Output { further, ..output });
-        }
+        self.made.and(opening.made);
+        self.outputs.append(&mut opened);
         for at in 0..self.outputs.len() {
             let others = self.outputs.iter().enumerate().filter(|(other, _)| *other != at);
             let taken = others.filter_map(|(_, output)| output.id).chain(read.iter().copied());
@@ -301,28 +346,6 @@ impl Egress for Files {
         // All of them, though one may fail.
         let ends: Vec<_> = self.outputs.iter_mut().map(Output::finish).collect();
         ends.into_iter().collect()
-    }
-}
-
-/// Which file it is, whatever it is called.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Id(u64, u64);
-
-impl Id {
-    const STDOUT: Id = Id(u64::MAX, u64::MAX);
-
-    /// Of a plain file; devices and pipes may be written to by several names.
-    fn of(meta: &Metadata) -> Option<Id> {
-        meta.is_file().then(|| Id(meta.dev(), meta.ino()))
-    }
-
-    /// Of a capture that is read, which may be standard input.
-    fn of_capture(name: &str) -> Option<Id> {
-        let meta = match name {
-            "-" => File::from(io::stdin().as_fd().try_clone_to_owned().ok()?).metadata(),
-            name => std::fs::metadata(name),
-        };
-        Id::of(&meta.ok()?)
     }
 }
 
@@ -374,7 +397,8 @@ mod tests {
         files.send(&[1, 2, 3, 4], &[frame]).expect("takes it");
         files.finish().expect("ends");
         drop(files);
-        let records = |name| crate::file::records(std::fs::read(place(name)).expect("stays")).len();
+        let records =
+            |name| crate::fuzz::records_of(std::fs::read(place(name)).expect("stays")).len();
         assert_eq!(["old.pcap", "new.pcap"].map(records), [0, 1]);
     }
 
@@ -396,7 +420,7 @@ mod tests {
         }
         files.finish().expect("ends");
         let read = |name: &str| {
-            crate::file::records(std::fs::read(folder.path().join(name)).expect("a file"))
+            crate::fuzz::records_of(std::fs::read(folder.path().join(name)).expect("a file"))
         };
         let (a, b) = (read("a.pcap"), read("b.pcapng"));
         assert_eq!((a.len(), b.len()), (13_333, 20_000));
@@ -423,7 +447,7 @@ mod tests {
         files.sort();
         let read = |path: std::path::PathBuf| {
             let name = path.file_name().expect("a name").to_string_lossy().into_owned();
-            (name, crate::file::records(std::fs::read(path).expect("there")).len())
+            (name, crate::fuzz::records_of(std::fs::read(path).expect("there")).len())
         };
         files.into_iter().map(read).collect()
     }
@@ -508,7 +532,7 @@ mod tests {
         ));
         files.finish().expect("what came before is kept");
         let file = std::fs::read(folder.path().join("a.pcap")).expect("a file");
-        assert_eq!(crate::file::records(file).len(), 1);
+        assert_eq!(crate::fuzz::records_of(file).len(), 1);
     }
 
     /// A device that is always full stands for a disk that is.
@@ -541,13 +565,14 @@ mod tests {
                 any::<u32>(),
                 proptest::collection::vec(any::<u8>(), 0..80),
                 (
-                    proptest::option::of("[ab]{1,2}").prop_map(|name| name.map(|n| n.into_bytes().into())),
+                    proptest::option::of("[ab]{1,2}")
+                        .prop_map(|name| name.map(|n| n.into_bytes().into())),
                     proptest::sample::select(vec![None, Some(Way::In), Some(Way::Out)]),
                 ),
             ),
             0..20,
         )) {
-            fuzz_rewrite(&records);
+            crate::fuzz::fuzz_rewrite(&records);
         }
     }
 }

@@ -68,7 +68,7 @@ fn captured(captures: LookbackCounts) -> Captured {
         refused: captures.refused,
         existed: captures.existed,
         failed: captures.failed,
-        error: captures.error,
+        error: captures.error.map(|e| e.to_string()),
     }
 }
 

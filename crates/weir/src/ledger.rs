@@ -130,6 +130,8 @@ const MISSED: &str = " left out, which the disk did not take in time";
 pub(crate) fn captures(captures: &LookbackCounts) -> String {
     let LookbackCounts { files, frames, short, full, left_out, missed, .. } = captures;
     let LookbackCounts { refused, existed, failed, error, .. } = captures;
+    let no_reason = || "no reason given".to_owned();
+    let reason = error.as_ref().map_or_else(no_reason, ToString::to_string);
     let mut parts = vec![format!(
         "{frames}{} in {files}{}",
         plural(*frames, " packet"),
@@ -141,7 +143,7 @@ pub(crate) fn captures(captures: &LookbackCounts) -> String {
         (*missed, format!("{missed}{MISSED}")),
         (*refused, format!("{refused} not begun: too many, or too many at once")),
         (*existed, format!("{existed} not begun: there was a file of that name")),
-        (*failed, format!("{failed} failed ({})", error.as_deref().unwrap_or("no reason given"))),
+        (*failed, format!("{failed} failed ({reason})")),
     ];
     parts.extend(more.into_iter().filter(|(n, _)| *n > 0).map(|(_, text)| text));
     format!("captured   {}", parts.join("; "))
@@ -266,6 +268,7 @@ fn plural(n: u64, noun: &str) -> String {
 mod tests {
     use super::*;
     use insta::assert_snapshot;
+    use weir_capture::lookback::LookbackError;
     use weir_packet::walk::Reason;
 
     #[test]
@@ -438,7 +441,9 @@ mod tests {
         let mut all = LookbackCounts { files: 2, frames: 1, ..LookbackCounts::default() };
         assert_snapshot!(captures(&all), @"captured   1 packet in 2 files");
         (all.short, all.full, all.left_out, all.refused) = (1, 1, 30, 4);
-        (all.existed, all.failed, all.error) = (2, 1, Some("x.pcapng: no space".to_owned()));
+        let (name, kind) = ("x.pcapng".to_owned(), std::io::ErrorKind::StorageFull);
+        let error = LookbackError::System { name, kind, reason: "no space".to_owned() };
+        (all.existed, all.failed, all.error) = (2, 1, Some(error));
         all.missed = 9;
         assert_snapshot!(captures(&all), @"captured   1 packet in 2 files; 1 may lack packets from the beginning: --ring keeps more; 1 full, which lack 30 packets; 9 left out, which the disk did not take in time; 4 not begun: too many, or too many at once; 2 not begun: there was a file of that name; 1 failed (x.pcapng: no space)");
     }

@@ -1,6 +1,7 @@
 //! What time it is: the one place where captures look at clocks, those by DPDK too.
 
 use super::options::Stamps;
+use rustix::event::{Timespec, poll};
 use rustix::time::{ClockId, clock_gettime};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -56,6 +57,19 @@ impl Stopwatch {
     pub(crate) fn elapsed_ms(self) -> u32 {
         u32::try_from(self.0.elapsed().as_millis()).unwrap_or(u32::MAX)
     }
+}
+
+/// Waits for so many nanoseconds, or until a signal comes.
+pub(crate) fn pause_ns(ns: u64) {
+    let (seconds, ns) = (ns / 1_000_000_000, ns % 1_000_000_000);
+    let time = Timespec { tv_sec: seconds as i64, tv_nsec: ns as i64 };
+    // What else may end it is of no interest: callers look again.
+    let _ = poll(&mut [], Some(&time));
+}
+
+/// Waits for so many milliseconds, or until a signal comes.
+pub(crate) fn pause_ms(ms: u32) {
+    pause_ns(u64::from(ms) * 1_000_000);
 }
 
 /// Nanoseconds since some time, whoever sets the system's clock meanwhile.

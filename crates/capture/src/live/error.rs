@@ -60,6 +60,8 @@ pub enum LiveError {
 pub enum PcapError {
     /// It could not be loaded; the loader's words.
     Missing(String),
+    /// It does not say which devices there are; its words.
+    NoList(String),
     /// It knows no such device.
     NoDevice {
         /// Those that it knows; none where it does not say.
@@ -161,6 +163,7 @@ impl fmt::Display for PcapError {
                 "capturing by libpcap needs libpcap, which could not be loaded ({why}); install \
                  it: apt-get install libpcap0.8"
             ),
+            PcapError::NoList(why) => write!(f, "libpcap does not list its devices: {why}"),
             PcapError::NoDevice { known } if known.is_empty() => {
                 f.write_str("libpcap knows no such device")
             }

@@ -15,7 +15,7 @@
 //! that of their times to within the time of a block, far less than windows wait for.
 
 use super::bound::BoundInterface;
-use super::clock::Stopwatch;
+use super::clock::{Stopwatch, pause_ns};
 use super::driver::{Driver, Driving, Links, LiveDevice};
 use super::error::error;
 use super::event::LinkState;
@@ -26,7 +26,7 @@ use super::ring::SocketRing;
 use super::watch::Watch;
 use crate::limits::{REACHED_BEHIND_NS, RING_PAUSE_NS};
 use crate::sys;
-use crate::sys::packet::{Poll, pause};
+use crate::sys::packet::Poll;
 use weir_packet::source::{Account, FrameBatch, Lost, Source, SourceError};
 
 /// Captures from interfaces of the network namespace of the calling thread, by their names;
@@ -88,7 +88,7 @@ impl LiveDevice for PacketSockets {
         self.learn(links)?;
         if !self.find_oldest() && began.elapsed_ms() < most_ms {
             // A ring is ready for the kernel while its last block or slot is not given back.
-            pause(RING_PAUSE_NS);
+            pause_ns(RING_PAUSE_NS.into());
         }
         Ok(())
     }

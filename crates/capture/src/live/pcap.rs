@@ -19,7 +19,6 @@ use crate::limits::{PCAP_FAILURES_MAX, REACHED_BEHIND_NS, RETIRE_MS, STREAM_BUFF
 use crate::sys::libpcap::device as libpcap;
 use device::CapturedDevice;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use std::io;
 use weir_packet::ethernet::link_name;
 use weir_packet::source::{Account, FrameBatch, LinkType, Lost, Source, SourceError};
 use weir_packet::walk::supported;
@@ -44,8 +43,11 @@ pub struct PcapDevice {
 ///
 /// # Errors
 /// When libpcap can't be loaded, or does not tell.
-pub fn devices() -> io::Result<Vec<PcapDevice>> {
-    let listed = libpcap::list().map_err(io::Error::other)?;
+pub fn devices() -> Result<Vec<PcapDevice>, PcapError> {
+    let listed = libpcap::list().map_err(|reason| match libpcap::version() {
+        Ok(_) => PcapError::NoList(reason),
+        Err(reason) => PcapError::Missing(reason),
+    })?;
     let device = |libpcap::Listed { name, description, flags }| PcapDevice {
         name,
         description,

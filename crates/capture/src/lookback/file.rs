@@ -1,6 +1,6 @@
 //! One file of frames around an alert.
 
-use super::writer::{Handle, Lot, Writer};
+use super::writer::{FileChunk, Handle, Writer};
 use crate::limits::WRITE_BUFFER;
 use crate::write::Format;
 use weir_packet::egress::Sent;
@@ -14,7 +14,7 @@ pub(super) struct CaptureFile {
     file: Handle,
     format: Format,
     /// What the writer has not been given yet.
-    waiting: Lot,
+    waiting: FileChunk,
     /// Bytes of frames so far.
     bytes: u64,
     /// Frames that it had no room for.
@@ -27,7 +27,7 @@ pub(super) struct Missed;
 impl CaptureFile {
     /// A file in the hands of a writer.
     pub(super) fn new(file: Handle) -> CaptureFile {
-        let (format, waiting) = (Format::of(".pcapng"), Lot::default());
+        let (format, waiting) = (Format::of(".pcapng"), FileChunk::default());
         CaptureFile { file, format, waiting, bytes: 0, left_out: 0 }
     }
 
@@ -80,8 +80,8 @@ impl CaptureFile {
         if self.waiting.bytes.len() < WRITE_BUFFER {
             return Ok(());
         }
-        let lot = std::mem::take(&mut self.waiting);
-        if let Err(back) = writer.write(&self.file, lot) {
+        let chunk = std::mem::take(&mut self.waiting);
+        if let Err(back) = writer.write(&self.file, chunk) {
             self.waiting = back;
             return Err(Missed);
         }

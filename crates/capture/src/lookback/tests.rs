@@ -1,6 +1,8 @@
 use super::*;
+use crate::limits::{LOOKBACK_ASKED_MAX, LOOKBACK_QUEUE_BYTES};
 use crate::memory::MemorySource;
 use std::path::Path;
+use std::sync::Mutex;
 use weir_packet::craft::Frame;
 use weir_packet::fields::{by_name, key_by_name};
 use weir_packet::interface::Via;
@@ -201,7 +203,7 @@ fn everything_has_its_bound() {
     let open = LOOKBACK_OPEN_MAX as u64;
     assert_eq!((counts.files, counts.failed), (open, 1));
     assert_eq!(counts.refused, LOOKBACK_ASKED_MAX as u64 + 10 - open - 1);
-    assert!(counts.error.is_some_and(|e| e.starts_with("../x.pcapng: ")));
+    assert!(counts.error.is_some_and(|e| e.to_string().starts_with("../x.pcapng: ")));
 }
 
 /// Nothing has to be known of what will be asked for: frames that came before are found by any key,
@@ -247,7 +249,7 @@ fn a_folder_that_is_gone_is_told() {
     let asked = vec![(10, wanted("x.pcapng", (0, S), 0, vec![]))];
     let counts = run(&frames(100), options(&gone, 1 << 20), asked);
     assert_eq!((counts.files, counts.failed), (0, 1));
-    assert!(counts.error.is_some_and(|e| e.starts_with("x.pcapng: ")));
+    assert!(counts.error.is_some_and(|e| e.to_string().starts_with("x.pcapng: ")));
 }
 
 #[test]
@@ -495,7 +497,8 @@ fn what_the_disk_refuses_is_told_with_the_name_of_the_file() {
         while lookback.fill(&mut batch).expect("frames") {}
         let counts = lookback.finish().expect("kept");
         assert_eq!((counts.files, counts.failed, counts.missed), (1, 1, 0));
-        assert_eq!(counts.error.as_deref(), Some("a.pcapng: the disk is gone"));
+        let error = counts.error.map(|e| e.to_string());
+        assert_eq!(error.as_deref(), Some("a.pcapng: the disk is gone"));
         assert_eq!(disk.read("a.pcapng").len() as u64, counts.frames);
         assert_eq!(counts.frames + counts.left_out, 1000);
     }
@@ -515,7 +518,8 @@ fn what_is_never_written_is_counted_in_the_end() {
     while lookback.fill(&mut batch).expect("frames") {}
     disk.is_asked();
     let counts = lookback.finish().expect("kept");
-    let error = Some("a.pcapng: nothing could be written for 0 s".to_owned());
+    let (name, waited) = ("a.pcapng".to_owned(), std::time::Duration::from_millis(20));
+    let error = Some(LookbackError::Stalled { name, waited });
     assert_eq!(
         counts,
         LookbackCounts { missed: 1000, failed: 1, error, ..LookbackCounts::default() }

@@ -5,7 +5,9 @@
 //! in bytes. Where it is full, frames are [left out](WhenFull::LeaveOut) before they become bytes,
 //! so that what is written of a file is always whole.
 
-use super::{LookbackCounts, Tally};
+use super::counts::Tally;
+use super::error::LookbackError;
+use super::options::WhenFull;
 use crate::limits::{LOOKBACK_PATIENCE_MS, LOOKBACK_TASK_BYTES};
 use std::collections::{HashMap, VecDeque};
 use std::fs::OpenOptions;
@@ -15,15 +17,6 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
-
-/// What becomes of frames for files whose disk is too slow.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum WhenFull {
-    /// Whoever reads waits: nothing is lost of a capture that is there already.
-    Wait,
-    /// They are left out of the files, and counted: a wire does not wait.
-    LeaveOut,
-}
 
 /// Makes a file of this name, which is a plain one; there must be none of that name.
 pub(super) type Make = Box<dyn FnMut(&str) -> io::Result<Box<dyn Write>> + Send>;
@@ -71,34 +64,47 @@ pub(super) struct Handle {
     pub(super) state: Arc<FileState>,
 }
 
+/// A file to be made.
+pub(super) struct FileRequest {
+    pub(super) name: String,
+    /// Whether it may lack frames from its beginning.
+    pub(super) is_short: bool,
+}
+
 /// Bytes for a file, how many frames they are, and how many bytes these have by themselves.
 #[derive(Default)]
-pub(super) struct Lot {
+pub(super) struct FileChunk {
     pub(super) bytes: Vec<u8>,
     pub(super) frames: u64,
     pub(super) frame_bytes: u64,
 }
 
 enum Task {
-    /// Make the file; whether it may lack frames from its beginning.
-    Make(Handle, String, bool),
-    Write(u64, Lot),
+    /// Make the file.
+    Make(Handle, FileRequest),
+    Write(u64, FileChunk),
     /// Write the last of it; how many frames found no room in the file.
-    End(u64, Lot, u64),
+    End {
+        file: u64,
+        last: FileChunk,
+        left_out: u64,
+    },
 }
 
 impl Task {
     fn size(&self) -> usize {
         match self {
             Task::Make(..) => LOOKBACK_TASK_BYTES,
-            Task::Write(_, lot) | Task::End(_, lot, _) => LOOKBACK_TASK_BYTES + lot.bytes.len(),
+            Task::Write(_, chunk) | Task::End { last: chunk, .. } => {
+                LOOKBACK_TASK_BYTES + chunk.bytes.len()
+            }
         }
     }
 
     fn frames(&self) -> u64 {
         match self {
             Task::Make(..) => 0,
-            Task::Write(_, lot) | Task::End(_, lot, _) => lot.frames,
+            Task::Write(_, chunk) | Task::End { last: chunk, .. } => chunk.frames,
         }
     }
 }
@@ -178,9 +184,9 @@ impl Writer {
 
     /// Has a file made, unless there is no room for that. Who waits for room waits until it is
     /// known, too, whether it could be made.
-    pub(super) fn make(&mut self, name: String, is_short: bool) -> Option<Handle> {
+    pub(super) fn make(&mut self, request: FileRequest) -> Option<Handle> {
         let handle = Handle { number: self.files, state: Arc::default() };
-        self.put(Task::Make(handle.clone(), name, is_short)).ok()?;
+        self.put(Task::Make(handle.clone(), request)).ok()?;
         self.files += 1;
         if self.when_full == WhenFull::Wait {
             self.rest();
@@ -189,16 +195,16 @@ impl Writer {
     }
 
     /// Has bytes written; gives them back where there is no room.
-    pub(super) fn write(&self, file: &Handle, lot: Lot) -> Result<(), Lot> {
-        self.put(Task::Write(file.number, lot)).map_err(|task| match task {
-            Task::Write(_, lot) | Task::End(_, lot, _) => lot,
-            Task::Make(..) => Lot::default(),
+    pub(super) fn write(&self, file: &Handle, chunk: FileChunk) -> Result<(), FileChunk> {
+        self.put(Task::Write(file.number, chunk)).map_err(|task| match task {
+            Task::Write(_, chunk) | Task::End { last: chunk, .. } => chunk,
+            Task::Make(..) => FileChunk::default(),
         })
     }
 
     /// Ends a file, for which there is room always: there are few.
-    pub(super) fn end(&self, file: &Handle, last: Lot, left_out: u64) {
-        self.add(&mut self.shared.lock(), Task::End(file.number, last, left_out));
+    pub(super) fn end(&self, file: &Handle, last: FileChunk, left_out: u64) {
+        self.add(&mut self.shared.lock(), Task::End { file: file.number, last, left_out });
     }
 
     fn put(&self, task: Task) -> Result<(), Task> {
@@ -248,17 +254,15 @@ impl Writer {
             if stands && self.when_full == WhenFull::LeaveOut {
                 // What it still does, should it go on, nobody counts.
                 let full = |task| match task {
-                    Task::End(_, _, left_out) => left_out,
+                    Task::End { left_out, .. } => left_out,
                     _ => 0,
                 };
                 let full: Vec<u64> = queue.tasks.drain(..).map(full).filter(|n| *n > 0).collect();
-                let seconds = self.patience.as_secs();
-                let error = format!("{}: nothing could be written for {seconds} s", queue.at);
+                let (name, waited) = (queue.at.clone(), self.patience);
                 self.tally.change(|counts| {
                     counts.full += full.len() as u64;
                     counts.left_out += full.iter().sum::<u64>();
-                    counts.failed += 1;
-                    counts.error.get_or_insert(error);
+                    counts.fail(LookbackError::Stalled { name, waited });
                 });
                 break;
             }
@@ -327,8 +331,8 @@ impl Files {
 
     fn name_of<'a>(&'a self, task: &'a Task) -> &'a str {
         match task {
-            Task::Make(_, name, _) => name,
-            Task::Write(file, _) | Task::End(file, ..) => {
+            Task::Make(_, request) => &request.name,
+            Task::Write(file, _) | Task::End { file, .. } => {
                 self.open.get(file).map_or("", |open| open.name.as_str())
             }
         }
@@ -337,15 +341,15 @@ impl Files {
     /// Does what is to be done; says whether the file could be made.
     fn does(&mut self, task: Task) -> bool {
         match task {
-            Task::Make(handle, name, is_short) => return self.make(handle, name, is_short),
-            Task::Write(file, lot) => {
+            Task::Make(handle, request) => return self.make(handle, request),
+            Task::Write(file, chunk) => {
                 if let Some(open) = self.open.get_mut(&file) {
-                    open.write(&lot, &self.tally);
+                    open.write(&chunk, &self.tally);
                 }
             }
-            Task::End(file, lot, left_out) => {
+            Task::End { file, last, left_out } => {
                 if let Some(mut open) = self.open.remove(&file) {
-                    open.write(&lot, &self.tally);
+                    open.write(&last, &self.tally);
                     let left_out = left_out + open.unwritten;
                     self.tally.change(|counts| {
                         counts.left_out += left_out;
@@ -357,7 +361,8 @@ impl Files {
         true
     }
 
-    fn make(&mut self, handle: Handle, name: String, is_short: bool) -> bool {
+    fn make(&mut self, handle: Handle, request: FileRequest) -> bool {
+        let FileRequest { name, is_short } = request;
         let made = (self.make)(&name);
         handle.state.set(if made.is_ok() { FileState::OPEN } else { FileState::NEVER_MADE });
         self.tally.change(|counts| match &made {
@@ -366,7 +371,7 @@ impl Files {
                 counts.short += u64::from(is_short);
             }
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => counts.existed += 1,
-            Err(e) => counts.fail(&name, e),
+            Err(e) => counts.fail(LookbackError::system(&name, e)),
         });
         let Ok(file) = made else { return false };
         let Handle { number, state } = handle;
@@ -376,21 +381,22 @@ impl Files {
 }
 
 impl Open {
-    fn write(&mut self, lot: &Lot, tally: &Tally) {
+    fn write(&mut self, chunk: &FileChunk, tally: &Tally) {
         if self.state.has_failed() {
-            self.unwritten += lot.frames;
+            self.unwritten += chunk.frames;
             return;
         }
-        match self.file.write_all(&lot.bytes) {
+        match self.file.write_all(&chunk.bytes) {
             Ok(()) => tally.change(|counts| {
-                counts.frames += lot.frames;
-                counts.bytes += lot.frame_bytes;
+                counts.frames += chunk.frames;
+                counts.bytes += chunk.frame_bytes;
             }),
             Err(e) => {
                 // Some of them may be there.
-                self.unwritten += lot.frames;
+                self.unwritten += chunk.frames;
                 self.state.set(FileState::FAILED);
-                tally.change(|counts: &mut LookbackCounts| counts.fail(&self.name, &e));
+                let error = LookbackError::system(&self.name, &e);
+                tally.change(|counts| counts.fail(error));
             }
         }
     }

@@ -1,13 +1,13 @@
 //! A device that the kernel has no part in; see [`Transmit`].
 
+use super::attempt::Attempt;
 use super::carry::is_longer;
-use super::{OpenTransmit, Tried, named};
+use super::error::{Remedy, SendError};
+use super::transmit::{OpenTransmit, Transmit};
 use crate::limits::SEND_AT_ONCE;
 use crate::sys::send::Pieces;
 use std::io;
 use weir_packet::egress::Refusal;
-
-use super::transmit::Transmit;
 
 /// A device that frames are sent by.
 pub(super) struct DpdkSender {
@@ -21,7 +21,7 @@ impl DpdkSender {
         device: &str,
         open: &mut OpenTransmit,
     ) -> io::Result<DpdkSender> {
-        let device = open(device).map_err(|e| named(outlet, &e, ""))?;
+        let device = open(device).map_err(|e| SendError::refused(outlet, e, Remedy::None))?;
         Ok(DpdkSender { device })
     }
 
@@ -31,19 +31,19 @@ impl DpdkSender {
     }
 
     /// Sends frames, which have nothing before them.
-    pub(super) fn put(&mut self, messages: &[Pieces<'_>]) -> Tried {
+    pub(super) fn put(&mut self, messages: &[Pieces<'_>]) -> Attempt {
         let most = self.device.len_max();
         let mut frames: [&[u8]; SEND_AT_ONCE] = [&[]; SEND_AT_ONCE];
         let fits = messages.iter().take_while(|[_, frame]| !is_longer(frame, most));
         let n = frames.iter_mut().zip(fits).map(|(to, [_, frame])| *to = frame).count();
         if n == 0 {
             let error = io::Error::from_raw_os_error(libc::EMSGSIZE);
-            return Tried::Refused(Refusal::Long, error);
+            return Attempt::Refused(Refusal::Long, error);
         }
         match self.device.send(&frames[..n]) {
-            0 if !self.is_back() => Tried::Away(Refusal::Down),
-            0 => Tried::Full { tells: false },
-            took => Tried::Took(took),
+            0 if !self.is_back() => Attempt::Away(Refusal::Down),
+            0 => Attempt::FullUntold,
+            took => Attempt::Took(took),
         }
     }
 

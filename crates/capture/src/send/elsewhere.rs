@@ -1,7 +1,8 @@
 //! Systems by whose wires nothing is sent: each is refused when it is opened, so there is none.
 
-use super::OpenTransmit;
+use super::error::SendError;
 use super::place::Place;
+use super::transmit::OpenTransmit;
 use std::convert::Infallible;
 use std::io;
 use std::net::IpAddr;
@@ -26,8 +27,7 @@ impl Wire {
         _: &mut dyn FnMut(String),
         _: &mut OpenTransmit,
     ) -> io::Result<Wire> {
-        let reason = format!("{name}: packets can be sent to files only on this system");
-        Err(io::Error::new(io::ErrorKind::Unsupported, reason))
+        Err(SendError::FilesOnly { name: name.to_owned() }.into())
     }
 
     pub(crate) fn takes(&self, _: LinkType) -> bool {

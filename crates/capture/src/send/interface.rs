@@ -1,9 +1,10 @@
 //! A network interface: frames leave by it as they are (packet(7)).
 
+use super::attempt::Attempt;
 use super::carry::Carries;
-use super::{Tried, advice, named};
+use super::error::{Remedy, SendError};
+use crate::sys::link;
 use crate::sys::send::{Pieces, bind_to, packet_socket, send_some};
-use crate::sys::{interface, link};
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use weir_packet::egress::Refusal;
@@ -17,17 +18,16 @@ pub(super) struct InterfaceSender {
 impl InterfaceSender {
     /// Opens the interface of this name; says what it carries.
     pub(super) fn open(name: &str) -> io::Result<(InterfaceSender, Carries)> {
-        let index = link::index(name).map_err(|e| none_such(name, &e))?;
-        let socket = packet_socket().map_err(|e| named(name, &e, &advice(&e, "cap_net_raw")))?;
-        let of_interface = |e: io::Error| named(name, &e, "");
+        let index = link::index(name).map_err(|_| SendError::no_interface(name))?;
+        let socket = packet_socket().map_err(|e| {
+            let remedy = Remedy::permission(&e, "cap_net_raw");
+            SendError::refused(name, e, remedy)
+        })?;
+        let of_interface = |e| SendError::refused(name, e, Remedy::None);
         let carries = match link::hardware(&socket, name).map_err(of_interface)? {
             libc::ARPHRD_ETHER | libc::ARPHRD_LOOPBACK => Carries::Ethernet,
             libc::ARPHRD_NONE => Carries::Ip,
-            other => {
-                let reason = format!("sending by interfaces of hardware type {other}");
-                let e = io::Error::new(io::ErrorKind::Unsupported, reason);
-                return Err(named(name, &e, " is not supported: Ethernet and raw IP are"));
-            }
+            hardware => return Err(SendError::Hardware { name: name.to_owned(), hardware }.into()),
         };
         bind_to(&socket, index).map_err(of_interface)?;
         Ok((InterfaceSender { name: name.to_owned(), socket }, carries))
@@ -48,34 +48,22 @@ impl InterfaceSender {
             && link::index(&self.name).is_ok_and(|index| bind_to(&self.socket, index).is_ok())
     }
 
-    pub(super) fn put(&mut self, messages: &[Pieces<'_>]) -> Tried {
+    pub(super) fn put(&mut self, messages: &[Pieces<'_>]) -> Attempt {
         let error = match send_some(self.socket.as_fd(), messages) {
-            Ok(n) => return Tried::Took(n),
+            Ok(n) => return Attempt::Took(n),
             Err(error) => error,
         };
         match error.raw_os_error() {
-            Some(libc::EINTR) => Tried::Took(0),
-            Some(libc::EAGAIN) => Tried::Full { tells: true },
+            Some(libc::EINTR) => Attempt::Took(0),
+            Some(libc::EAGAIN) => Attempt::Full,
             // The driver's queue is full, or its interface has lost its carrier.
-            Some(libc::ENOBUFS) if self.is_back() => Tried::Full { tells: false },
+            Some(libc::ENOBUFS) if self.is_back() => Attempt::FullUntold,
             Some(libc::ENOBUFS | libc::ENETDOWN | libc::ENXIO | libc::ENODEV) => {
-                Tried::Away(Refusal::Down)
+                Attempt::Away(Refusal::Down)
             }
-            Some(libc::EMSGSIZE) => Tried::Refused(Refusal::Long, error),
-            Some(libc::EINVAL) => Tried::Refused(Refusal::Short, error),
-            _ => Tried::Refused(Refusal::Other, error),
+            Some(libc::EMSGSIZE) => Attempt::Refused(Refusal::Long, error),
+            Some(libc::EINVAL) => Attempt::Refused(Refusal::Short, error),
+            _ => Attempt::Refused(Refusal::Other, error),
         }
     }
-}
-
-/// Tells which interfaces there are.
-pub(super) fn none_such(name: &str, e: &io::Error) -> io::Error {
-    let all = interface::list().unwrap_or_default();
-    let names = all.iter().map(|facts| facts.name.as_str()).collect::<Vec<_>>().join(", ");
-    let file = match std::path::Path::new(name).exists() {
-        true => format!("; the file of this name is ./{name}"),
-        false => "; the name of a file ends in .pcap or .pcapng, or has a slash".to_owned(),
-    };
-    let reason = format!("{name}: there is no such interface, of {names}{file}");
-    io::Error::new(e.kind(), reason)
 }

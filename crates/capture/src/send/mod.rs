@@ -12,11 +12,14 @@
 //! elsewhere.
 
 #[cfg(target_os = "linux")]
+mod attempt;
+#[cfg(target_os = "linux")]
 pub(crate) mod carry;
 #[cfg(target_os = "linux")]
 mod dpdk;
 #[cfg(not(target_os = "linux"))]
 mod elsewhere;
+mod error;
 #[cfg(target_os = "linux")]
 mod interface;
 pub mod place;
@@ -32,8 +35,7 @@ mod xdp;
 
 #[cfg(not(target_os = "linux"))]
 pub(crate) use elsewhere::{DEVICES, Wire};
+pub use error::{Remedy, SendError};
 pub use transmit::{OpenTransmit, Transmit};
 #[cfg(target_os = "linux")]
 pub(crate) use wire::{DEVICES, Wire};
-#[cfg(target_os = "linux")]
-use wire::{Tried, advice, named};

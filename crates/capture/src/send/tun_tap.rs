@@ -1,7 +1,8 @@
 //! A TUN or TAP device: the kernel receives by it what is written to it. One call writes one frame;
 //! there is no way to write several.
 
-use super::{Tried, named};
+use super::attempt::Attempt;
+use super::error::{Remedy, SendError};
 use crate::sys::link;
 use crate::sys::send::Pieces;
 use crate::sys::tun::{self, Kind};
@@ -21,9 +22,13 @@ impl TunTapSender {
     /// Opens a device, and makes it if there is none; it is up then. `outlet` stands in errors.
     pub(super) fn open(outlet: &str, name: &str, kind: Kind) -> io::Result<TunTapSender> {
         let there = link::index(name).is_ok();
-        let file = tun::open(name, kind).map_err(|e| refused(outlet, name, there, &e))?;
-        let control = link::control()?;
-        link::set_up(control, name).map_err(|e| refused(outlet, name, there, &e))?;
+        let refused = |e: io::Error| {
+            let remedy = remedy(&e, name, there);
+            SendError::refused(outlet, e, remedy)
+        };
+        let file = tun::open(name, kind).map_err(refused)?;
+        let control = link::control().map_err(refused)?;
+        link::set_up(control, name).map_err(refused)?;
         Ok(TunTapSender { name: name.to_owned(), kind, file })
     }
 
@@ -48,36 +53,31 @@ impl TunTapSender {
     }
 
     /// Writes frames, which have nothing before them.
-    pub(super) fn put(&mut self, messages: &[Pieces<'_>]) -> Tried {
+    pub(super) fn put(&mut self, messages: &[Pieces<'_>]) -> Attempt {
         for (n, [_, frame]) in messages.iter().enumerate() {
             let Err(error) = self.file.write(frame) else { continue };
             if n > 0 {
-                return Tried::Took(n);
+                return Attempt::Took(n);
             }
             return match error.raw_os_error() {
-                Some(libc::EINTR) => Tried::Took(0),
-                Some(libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM) => Tried::Full { tells: false },
-                Some(libc::EIO | libc::EBADFD | libc::ENODEV) => Tried::Away(Refusal::Down),
-                Some(libc::EMSGSIZE | libc::EFBIG) => Tried::Refused(Refusal::Long, error),
-                _ => Tried::Refused(Refusal::Other, error),
+                Some(libc::EINTR) => Attempt::Took(0),
+                Some(libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM) => Attempt::FullUntold,
+                Some(libc::EIO | libc::EBADFD | libc::ENODEV) => Attempt::Away(Refusal::Down),
+                Some(libc::EMSGSIZE | libc::EFBIG) => Attempt::Refused(Refusal::Long, error),
+                _ => Attempt::Refused(Refusal::Other, error),
             };
         }
-        Tried::Took(messages.len())
+        Attempt::Took(messages.len())
     }
 }
 
-/// Why a device could not be opened.
-fn refused(outlet: &str, name: &str, there: bool, e: &io::Error) -> io::Error {
+/// What to try where a device can't be opened. `there`: whether there was an interface of its name.
+fn remedy(e: &io::Error, name: &str, there: bool) -> Remedy {
     match e.raw_os_error() {
-        Some(libc::EPERM | libc::EACCES) => named(outlet, e, &super::advice(e, "cap_net_admin")),
-        Some(libc::ENOENT | libc::ENODEV | libc::ENXIO) => {
-            named(outlet, e, "; /dev/net/tun is missing: sudo modprobe tun")
-        }
-        Some(libc::EBUSY) => named(outlet, e, "; another process has the device"),
-        Some(libc::EINVAL) if there => {
-            let what = format!("; there is an interface {name} of another kind");
-            named(outlet, e, &what)
-        }
-        _ => named(outlet, e, ""),
+        Some(libc::EPERM | libc::EACCES) => Remedy::permission(e, "cap_net_admin"),
+        Some(libc::ENOENT | libc::ENODEV | libc::ENXIO) => Remedy::TunModule,
+        Some(libc::EBUSY) => Remedy::DeviceInUse,
+        Some(libc::EINVAL) if there => Remedy::OtherKind(name.to_owned()),
+        _ => Remedy::None,
     }
 }

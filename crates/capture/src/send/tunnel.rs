@@ -1,9 +1,10 @@
 //! A tunnel to another host: frames leave in packets of their own, whose IP and UDP headers, with
 //! their checksums, the kernel writes (udp(7), raw(7)).
 
+use super::attempt::Attempt;
 use super::carry::Carries;
+use super::error::{Remedy, SendError};
 use super::place::{self, Wrap};
-use super::{Tried, advice, named};
 use crate::sys::send::{Pieces, connect, never_fragment, raw_socket, send_some, udp_socket};
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _, UdpSocket};
@@ -30,7 +31,10 @@ impl TunnelSender {
             Wrap::Erspan { session } => (0, Carries::Erspan(session, 0)),
         };
         let to = resolve(outlet, &tunnel.host, port)?;
-        let of_tunnel = |e: io::Error| named(outlet, &e, &advice(&e, "cap_net_raw"));
+        let of_tunnel = |e: io::Error| {
+            let remedy = Remedy::permission(&e, "cap_net_raw");
+            SendError::refused(outlet, e, remedy)
+        };
         let socket = match tunnel.wrap {
             Wrap::Udp(_) | Wrap::Vxlan { .. } => udp_socket(to),
             Wrap::Gre { .. } | Wrap::Erspan { .. } => raw_socket(to, gre::PROTOCOL),
@@ -39,7 +43,7 @@ impl TunnelSender {
         if !tunnel.fragment {
             never_fragment(&socket, to).map_err(of_tunnel)?;
         }
-        connect(&socket, to).map_err(|e| named(outlet, &e, ": is there a route to it?"))?;
+        connect(&socket, to).map_err(|e| SendError::refused(outlet, e, Remedy::Route))?;
         Ok((TunnelSender { socket, to }, carries))
     }
 
@@ -58,31 +62,29 @@ impl TunnelSender {
         connect(&self.socket, self.to).is_ok()
     }
 
-    pub(super) fn put(&mut self, messages: &[Pieces<'_>]) -> Tried {
+    pub(super) fn put(&mut self, messages: &[Pieces<'_>]) -> Attempt {
         let error = match send_some(self.socket.as_fd(), messages) {
-            Ok(n) => return Tried::Took(n),
+            Ok(n) => return Attempt::Took(n),
             Err(error) => error,
         };
         match error.raw_os_error() {
-            Some(libc::EINTR) => Tried::Took(0),
-            Some(libc::EAGAIN) => Tried::Full { tells: true },
-            Some(libc::ENOBUFS) => Tried::Full { tells: false },
-            Some(libc::EMSGSIZE) => Tried::Refused(Refusal::Long, error),
+            Some(libc::EINTR) => Attempt::Took(0),
+            Some(libc::EAGAIN) => Attempt::Full,
+            Some(libc::ENOBUFS) => Attempt::FullUntold,
+            Some(libc::EMSGSIZE) => Attempt::Refused(Refusal::Long, error),
             // What the other end answered to an earlier packet.
-            Some(libc::ECONNREFUSED | libc::ENOPROTOOPT) => Tried::Again(error),
+            Some(libc::ECONNREFUSED | libc::ENOPROTOOPT) => Attempt::Again(error),
             Some(libc::ENETUNREACH | libc::EHOSTUNREACH | libc::ENETDOWN) => {
-                Tried::Away(Refusal::Unreachable)
+                Attempt::Away(Refusal::Unreachable)
             }
-            _ => Tried::Refused(Refusal::Other, error),
+            _ => Attempt::Refused(Refusal::Other, error),
         }
     }
 }
 
 /// The address of the other end.
 fn resolve(outlet: &str, host: &str, port: u16) -> io::Result<SocketAddr> {
-    let addresses = (host, port).to_socket_addrs().map_err(|e| named(outlet, &e, ""))?;
-    addresses.into_iter().next().ok_or_else(|| {
-        let none = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-        named(outlet, &none, "")
-    })
+    let refused = |e| SendError::refused(outlet, e, Remedy::None);
+    let mut addresses = (host, port).to_socket_addrs().map_err(refused)?;
+    addresses.next().ok_or_else(|| SendError::NoAddress { name: outlet.to_owned() }.into())
 }

@@ -1,19 +1,21 @@
 //! Frames onto wires, as Linux does it.
 
-use super::OpenTransmit;
+use super::attempt::Attempt;
 use super::carry::{Carries, Header};
 use super::dpdk::DpdkSender;
+use super::error::SendError;
 use super::interface::InterfaceSender;
 use super::place::Place;
+use super::transmit::OpenTransmit;
 use super::tun_tap::TunTapSender;
 use super::tunnel::TunnelSender;
 use super::xdp::XdpSender;
 use crate::limits::{SEND_AT_ONCE, SEND_PAUSE_NS, SEND_RETRIES};
 use crate::sys::send::{Pieces, wait_writable};
 pub(crate) use crate::sys::tun::DEVICES;
-use std::io;
 use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
+use std::{fmt, io};
 use weir_packet::egress::{Refusal, Refused, Sent};
 use weir_packet::shorten::make_whole;
 use weir_packet::source::LinkType;
@@ -25,20 +27,6 @@ enum Port {
     Dpdk(DpdkSender),
     Device(TunTapSender),
     Tunnel(TunnelSender),
-}
-
-/// What became of a try to send.
-pub(super) enum Tried {
-    /// So many frames were taken.
-    Took(usize),
-    /// The queue is full. Whether the descriptor says when it is not.
-    Full { tells: bool },
-    /// The first frame can't go, for this reason; others may.
-    Refused(Refusal, io::Error),
-    /// Nothing can go for now.
-    Away(Refusal),
-    /// The error is that of a frame that went before: try again.
-    Again(io::Error),
 }
 
 /// A frame to be sent.
@@ -117,12 +105,7 @@ impl Wire {
                 let (tunnel, carries) = TunnelSender::open(name, tunnel)?;
                 (Port::Tunnel(tunnel), carries)
             }
-            Place::File => {
-                return Err(io::Error::new(
-                    io::ErrorKind::InvalidInput,
-                    format!("{name}: is a file"),
-                ));
-            }
+            Place::File => return Err(SendError::File { name: name.to_owned() }.into()),
         };
         let mut wire = Wire {
             name: name.to_owned(),
@@ -257,7 +240,7 @@ impl Wire {
             }
         }
         if n > 0 && reason == Refusal::Other {
-            self.note(&io::Error::other("the device took frames and threw them away"), tell);
+            self.note(&"the device took frames and threw them away", tell);
         }
     }
 
@@ -327,22 +310,22 @@ impl Wire {
                 let frame = bytes.get(start..start + len).unwrap_or(&[]);
                 *pieces = [queued.header.bytes(), frame];
             }
-            let tried = self.port.put(&pieces[..some.len()]);
-            if !matches!(tried, Tried::Again(_)) {
+            let attempt = self.port.put(&pieces[..some.len()]);
+            if !matches!(attempt, Attempt::Again(_)) {
                 again = 0;
             }
-            match tried {
-                Tried::Took(n) => at += n,
-                Tried::Full { .. } if wait_ns == 0 => break,
-                Tried::Full { tells: true } => {
+            match attempt {
+                Attempt::Took(n) => at += n,
+                Attempt::Full | Attempt::FullUntold if wait_ns == 0 => break,
+                Attempt::Full => {
                     let room = wait_writable(self.port.socket(), wait_ns);
                     wait_ns = if room { wait_ns.saturating_sub(SEND_PAUSE_NS) } else { 0 };
                 }
-                Tried::Full { tells: false } => {
+                Attempt::FullUntold => {
                     wait_writable(None, SEND_PAUSE_NS);
                     wait_ns = wait_ns.saturating_sub(SEND_PAUSE_NS);
                 }
-                Tried::Again(error) => {
+                Attempt::Again(error) => {
                     self.note(&error, tell);
                     again += 1;
                     if again > SEND_RETRIES {
@@ -351,7 +334,7 @@ impl Wire {
                         (at, again) = (at + 1, 0);
                     }
                 }
-                Tried::Refused(reason, error) => {
+                Attempt::Refused(reason, error) => {
                     if reason == Refusal::Other {
                         self.note(&error, tell);
                     }
@@ -359,7 +342,7 @@ impl Wire {
                     self.queue[at].refused = true;
                     at += 1;
                 }
-                Tried::Away(reason) => {
+                Attempt::Away(reason) => {
                     self.leave(reason, tell);
                     break;
                 }
@@ -369,7 +352,7 @@ impl Wire {
     }
 
     /// Tells of an error that has no name in the ledger; of the first only.
-    fn note(&mut self, error: &io::Error, tell: &mut dyn FnMut(String)) {
+    fn note(&mut self, error: &dyn fmt::Display, tell: &mut dyn FnMut(String)) {
         if !std::mem::replace(&mut self.noted, true) {
             tell(format!("{}: {error}", self.name));
         }
@@ -377,7 +360,7 @@ impl Wire {
 }
 
 impl Port {
-    fn put(&mut self, messages: &[Pieces<'_>]) -> Tried {
+    fn put(&mut self, messages: &[Pieces<'_>]) -> Attempt {
         match self {
             Port::Interface(interface) => interface.put(messages),
             Port::Xdp(interface) => interface.put(messages),
@@ -397,20 +380,4 @@ impl Port {
             Port::Tunnel(tunnel) => Some(tunnel.socket()),
         }
     }
-}
-
-/// An error that names an outlet.
-pub(super) fn named(name: &str, e: &io::Error, advice: &str) -> io::Error {
-    io::Error::new(e.kind(), format!("{name}: {e}{advice}"))
-}
-
-/// What helps against a lack of permission, if that is what it is.
-pub(super) fn advice(e: &io::Error, capability: &str) -> String {
-    if e.kind() != io::ErrorKind::PermissionDenied {
-        return String::new();
-    }
-    format!(
-        "; this needs {}: run as root, or once: sudo setcap {capability}+ep \"$(command -v weir)\"",
-        capability.to_uppercase()
-    )
 }

@@ -5,15 +5,15 @@
 //! program on the interface. A frame that the driver has no room for it throws away, and says so:
 //! it is put in again, before those behind it, which the kernel has not taken.
 
+use super::attempt::Attempt;
 use super::carry::{Carries, TAG, is_longer};
-use super::interface::none_such;
-use super::{Tried, advice, named};
+use super::error::{Remedy, SendError};
 use crate::limits::{
     SEND_AT_ONCE, SEND_BUFFER, XDP_BIND_EVERY_MS, XDP_BIND_TRIES, XDP_FRAME_BYTES, XDP_QUEUES_MAX,
     XDP_SEND_FRAMES,
 };
+use crate::live::clock::pause_ms;
 use crate::sys::link;
-use crate::sys::packet::pause;
 use crate::sys::send::Pieces;
 use crate::sys::xsk::{RingMap, XdpSocket};
 use crate::xdp::link::{Interfaces, LinkInfo};
@@ -66,17 +66,17 @@ impl XdpSender {
         name: &str,
         tell: &mut dyn FnMut(String),
     ) -> io::Result<(XdpSender, Carries)> {
-        let interface = look_up(name).map_err(|e| named(outlet, &e, ""))?;
-        let Some(interface) = interface else {
-            return Err(none_such(outlet, &io::ErrorKind::NotFound.into()));
+        let refused = |e| SendError::refused(outlet, e, Remedy::None);
+        let Some(interface) = look_up(name).map_err(refused)? else {
+            return Err(SendError::no_interface(outlet));
         };
-        let (index, open) = (interface.index, Open::new(outlet, &interface)?);
+        let (index, open) = (interface.index, Open::new(outlet, &interface, XDP_BIND_TRIES)?);
         tell(format!(
             "{outlet}: sends by AF_XDP on queue {}, copied by the kernel, {XDP_SEND_FRAMES} frames \
              of {} bytes",
             open.queue, open.piece
         ));
-        let control = link::control()?;
+        let control = link::control().map_err(refused)?;
         let (outlet, name) = (outlet.to_owned(), name.to_owned());
         let len_max = open.len_max(interface.mtu);
         let xdp =
@@ -106,7 +106,8 @@ impl XdpSender {
             self.index = interface.index;
         }
         if self.open.is_none() {
-            self.open = Open::new(&self.outlet, &interface).ok();
+            // This is tried again with the next batch, which must not wait for long.
+            self.open = Open::new(&self.outlet, &interface, 1).ok();
         }
         let Some(open) = &self.open else { return false };
         self.len_max = open.len_max(interface.mtu);
@@ -114,62 +115,61 @@ impl XdpSender {
     }
 
     /// Sends frames, which have nothing before them.
-    pub(super) fn put(&mut self, messages: &[Pieces<'_>]) -> Tried {
+    pub(super) fn put(&mut self, messages: &[Pieces<'_>]) -> Attempt {
         let most = self.len_max;
         let long = |[_, frame]: &Pieces<'_>| is_longer(frame, most);
         let n = messages.iter().position(long).unwrap_or(messages.len());
         if n == 0 {
             let error = io::Error::from_raw_os_error(libc::EMSGSIZE);
-            return Tried::Refused(Refusal::Long, error);
+            return Attempt::Refused(Refusal::Long, error);
         }
-        let Some(open) = &mut self.open else { return Tried::Away(Refusal::Down) };
+        let Some(open) = &mut self.open else { return Attempt::Away(Refusal::Down) };
         let (took, error) = open.send(&messages[..n]);
         if took > 0 {
-            return Tried::Took(took);
+            return Attempt::Took(took);
         }
-        let Some(error) = error else { return Tried::Full { tells: false } };
+        let Some(error) = error else { return Attempt::FullUntold };
         match error.raw_os_error() {
-            Some(libc::EINTR) => Tried::Took(0),
-            Some(libc::ENETDOWN) => Tried::Away(Refusal::Down),
+            Some(libc::EINTR) => Attempt::Took(0),
+            Some(libc::ENETDOWN) => Attempt::Away(Refusal::Down),
             // Bound to nothing: the interface was removed, or is another namespace's.
             Some(libc::ENXIO | libc::ENODEV | libc::EBADF) => {
                 self.dead = true;
-                Tried::Away(Refusal::Down)
+                Attempt::Away(Refusal::Down)
             }
             // The driver's queue is full, or its interface has lost its carrier.
-            Some(libc::EBUSY) if !self.is_back() => Tried::Away(Refusal::Down),
-            Some(libc::EBUSY | libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM) => {
-                Tried::Full { tells: false }
-            }
-            _ => Tried::Refused(Refusal::Other, error),
+            Some(libc::EBUSY) if !self.is_back() => Attempt::Away(Refusal::Down),
+            Some(libc::EBUSY | libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM) => Attempt::FullUntold,
+            _ => Attempt::Refused(Refusal::Other, error),
         }
     }
 }
 
 impl Open {
-    fn new(outlet: &str, interface: &LinkInfo) -> io::Result<Open> {
-        let refused = |e: io::Error| named(outlet, &e, &hint(&e));
-        let unfit = |reason: String| io::Error::new(io::ErrorKind::InvalidInput, reason);
+    /// Opens a socket on the first queue that has none, which is tried so often.
+    fn new(outlet: &str, interface: &LinkInfo, tries: u32) -> io::Result<Open> {
+        let refused = |e: io::Error| {
+            let remedy = remedy(&e);
+            SendError::refused(outlet, e, remedy)
+        };
+        let outlet_name = || outlet.to_owned();
         let LinkInfo { name, mtu, hardware, index, .. } = interface;
         if !matches!(*hardware, libc::ARPHRD_ETHER | libc::ARPHRD_LOOPBACK) {
-            let reason = format!("{outlet}: AF_XDP sends Ethernet only; without xdp: it may do");
-            return Err(unfit(reason));
+            return Err(SendError::XdpHardware { name: outlet_name() }.into());
         }
         let needed = *mtu as usize + ETHERNET + TAG;
         let Some(piece) = XDP_FRAME_BYTES.into_iter().find(|&bytes| bytes >= needed) else {
-            let most = XDP_FRAME_BYTES[XDP_FRAME_BYTES.len() - 1] - ETHERNET - TAG;
-            return Err(unfit(format!(
-                "{outlet}: its MTU of {mtu} is more than AF_XDP sends in one piece, {most}; \
-                 send by {name} without xdp:"
-            )));
+            let mtu_max = XDP_FRAME_BYTES[XDP_FRAME_BYTES.len() - 1] - ETHERNET - TAG;
+            let (interface, mtu) = (name.clone(), *mtu);
+            return Err(SendError::XdpMtu { name: outlet_name(), interface, mtu, mtu_max }.into());
         };
         let socket = XdpSocket::new().map_err(refused)?;
-        let memory = MmapMut::map_anon(XDP_SEND_FRAMES as usize * piece)?;
+        let memory = MmapMut::map_anon(XDP_SEND_FRAMES as usize * piece).map_err(refused)?;
         socket.send_buffer(SEND_BUFFER).map_err(refused)?;
         socket.register(memory.as_ptr(), memory.len(), piece as u32).map_err(refused)?;
         let entries = (SEND_AT_ONCE as u32).next_power_of_two();
         let (completion, tx) = socket.send_rings(entries, XDP_SEND_FRAMES).map_err(refused)?;
-        let queue = bind(&socket, *index).map_err(refused)?;
+        let queue = bind(&socket, *index, tries).map_err(refused)?;
         Ok(Open {
             socket,
             queue,
@@ -218,10 +218,13 @@ fn look_up(name: &str) -> io::Result<Option<LinkInfo>> {
     Interfaces::open()?.by_name(name)
 }
 
-/// Binds a socket to the first queue of an interface that has none yet.
-fn bind(socket: &XdpSocket, index: u32) -> io::Result<u32> {
-    // One that was closed just now lets go of its queue a little later.
-    for _ in 0..XDP_BIND_TRIES {
+/// Binds a socket to the first queue of an interface that has none yet, which is tried so often.
+fn bind(socket: &XdpSocket, index: u32, tries: u32) -> io::Result<u32> {
+    for tried in 0..tries {
+        if tried > 0 {
+            // A socket that was closed just now lets go of its queue a little later.
+            pause_ms(XDP_BIND_EVERY_MS);
+        }
         for queue in 0..XDP_QUEUES_MAX {
             match socket.bind(index, queue, false) {
                 Ok(()) => return Ok(queue),
@@ -231,27 +234,17 @@ fn bind(socket: &XdpSocket, index: u32) -> io::Result<u32> {
                 Err(e) => return Err(e),
             }
         }
-        pause(XDP_BIND_EVERY_MS);
     }
     Err(io::Error::from_raw_os_error(libc::EBUSY))
 }
 
-/// What to try.
-fn hint(e: &io::Error) -> String {
+/// What to try where AF_XDP is refused.
+fn remedy(e: &io::Error) -> Remedy {
     match e.raw_os_error() {
-        Some(libc::EBUSY) => {
-            "; other sockets of AF_XDP have all its queues: end their programs, or \
-                              send without xdp:"
-                .to_owned()
-        }
-        Some(libc::ENOBUFS) => "; more memory would be locked than is allowed: raise the limit \
-                                (`ulimit -l`, LimitMEMLOCK= of a systemd unit), or add the \
-                                capability cap_ipc_lock"
-            .to_owned(),
-        Some(libc::EAFNOSUPPORT | libc::ENOSYS) => {
-            "; this kernel lacks AF_XDP (CONFIG_XDP_SOCKETS): send without xdp:".to_owned()
-        }
-        _ => advice(e, "cap_net_raw"),
+        Some(libc::EBUSY) => Remedy::XdpQueues,
+        Some(libc::ENOBUFS) => Remedy::LockedMemory,
+        Some(libc::EAFNOSUPPORT | libc::ENOSYS) => Remedy::NoXdp,
+        _ => Remedy::permission(e, "cap_net_raw"),
     }
 }
 
@@ -273,7 +266,7 @@ mod tests {
             veth("v0", "v1", 1);
             let mut xdp = XdpSender::open("xdp:v0", "v0", &mut |_| ()).expect("opens").0;
             let (frame, index) = ([7; 60], xdp.index);
-            assert!(matches!(xdp.put(&[[&[], &frame]]), Tried::Took(1)));
+            assert!(matches!(xdp.put(&[[&[], &frame]]), Attempt::Took(1)));
             let home = gettid().as_raw_nonzero();
             let (told, away) = mpsc::channel();
             let (back, asked) = mpsc::channel::<()>();
@@ -287,7 +280,7 @@ mod tests {
                 });
                 let there = away.recv().expect("another namespace");
                 ip(&format!("link set v0 netns {there}"));
-                assert!(matches!(xdp.put(&[[&[], &frame]]), Tried::Away(Refusal::Down)));
+                assert!(matches!(xdp.put(&[[&[], &frame]]), Attempt::Away(Refusal::Down)));
                 assert!(!xdp.come_back());
                 back.send(()).expect("waits");
             });
@@ -298,9 +291,9 @@ mod tests {
                 if xdp.come_back() {
                     break;
                 }
-                pause(20);
+                pause_ms(20);
             }
-            assert!(matches!(xdp.put(&[[&[], &frame]]), Tried::Took(1)));
+            assert!(matches!(xdp.put(&[[&[], &frame]]), Attempt::Took(1)));
         });
     }
 }

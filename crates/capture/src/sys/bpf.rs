@@ -8,15 +8,17 @@
 //!
 //! Linux 5.9 knows all that is used here.
 
+mod call;
 mod map;
 
 pub use map::{Map, MapKind};
 
 use crate::ebpf::{Code, Slot};
 use crate::limits::{EBPF_LOG_BYTES, EBPF_LOG_SHOWN};
+use call::{NAME, address, bpf, bpf_fd, name_of};
 use std::fmt;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 
 /// Commands, from `enum bpf_cmd`.
 const PROG_LOAD: libc::c_int = 5;
@@ -32,43 +34,8 @@ const ATTACH_XDP: u32 = 37;
 /// `BPF_F_TEST_XDP_LIVE_FRAMES`.
 const TEST_LIVE_FRAMES: u32 = 1 << 1;
 
-/// Longest name of a map or program, with its NUL.
-const NAME: usize = 16;
-
 /// What is read into, though the kernel may write more than a short frame at its tail.
 const TAILROOM: usize = 4096;
-
-/// Passes one command to the kernel.
-///
-/// # Safety
-/// `attr` is what the command reads, and pointers in it are to memory as long as it says that
-/// outlives the call.
-unsafe fn bpf<T>(command: libc::c_int, attr: &mut T) -> io::Result<i32> {
-    // SAFETY: as the caller promises; the kernel reads and writes `size_of::<T>()` bytes at most.
-    let result =
-        unsafe { libc::syscall(libc::SYS_bpf, command, std::ptr::from_mut(attr), size_of::<T>()) };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as i32) }
-}
-
-/// The same, where a descriptor comes back.
-///
-/// # Safety
-/// As for [`bpf`], and the command is one that makes a descriptor.
-unsafe fn bpf_fd<T>(command: libc::c_int, attr: &mut T) -> io::Result<OwnedFd> {
-    // SAFETY: as the caller promises; the descriptor is new and nobody else's.
-    unsafe { Ok(OwnedFd::from_raw_fd(bpf(command, attr)?)) }
-}
-
-fn name_of(name: &str) -> [u8; NAME] {
-    let mut to = [0; NAME];
-    let wanted = name.bytes().map(|b| if b.is_ascii_alphanumeric() { b } else { b'_' });
-    to[..NAME - 1].iter_mut().zip(wanted).for_each(|(to, byte)| *to = byte);
-    to
-}
-
-fn address(bytes: &[u8]) -> u64 {
-    bytes.as_ptr() as u64
-}
 
 /// What a program is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -372,11 +339,6 @@ impl Drop for Link {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_are_what_the_kernel_takes() {
-        assert_eq!(&name_of("weir-redirect_and_more")[..], b"weir_redirect_a\0");
-    }
 
     #[test]
     fn a_long_log_keeps_its_last_lines() {

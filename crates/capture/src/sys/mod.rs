@@ -4,6 +4,8 @@
 #[expect(unsafe_code, reason = "bpf(2)")]
 pub(crate) mod bpf;
 #[cfg(target_os = "linux")]
+pub(crate) mod error;
+#[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "an ioctl")]
 pub(crate) mod ethtool;
 #[cfg(target_os = "linux")]

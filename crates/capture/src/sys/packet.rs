@@ -11,7 +11,6 @@ use libc::{c_int, c_uint, c_void};
 use std::io;
 use std::mem::{self, MaybeUninit};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::ptr;
 
 /// What frames begin with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -262,13 +261,6 @@ impl Poll {
         let wrong = libc::POLLERR | libc::POLLHUP | libc::POLLNVAL;
         self.fds.get(number).is_some_and(|entry| entry.revents & wrong != 0)
     }
-}
-
-/// Waits for a while, or for a signal.
-pub(crate) fn pause(ns: u32) {
-    let time = libc::timespec { tv_sec: 0, tv_nsec: ns as _ };
-    // SAFETY: no descriptors, a time of less than ten seconds, no mask of signals.
-    unsafe { libc::ppoll(ptr::null_mut(), 0, &time, ptr::null()) };
 }
 
 fn wait(fds: &mut [libc::pollfd], timeout_ms: c_uint) {

@@ -19,6 +19,7 @@
 //! The kernel holds the pages of the UMEM as long as the socket is open, the mapping as long as any
 //! batch refers to it: in whatever order they go, nothing is written to memory of others.
 
+use super::error::KernelError;
 use crate::xdp::ring::Shared;
 use memmap2::{Advice, MmapMut, MmapOptions, MmapRaw};
 use rustix::net::xdp::{
@@ -95,16 +96,16 @@ pub(crate) struct RingMap {
 
 impl RingMap {
     fn new(socket: &OwnedFd, at: u64, offsets: XdpRingOffset, words: usize) -> io::Result<RingMap> {
-        let old = || io::Error::new(io::ErrorKind::Unsupported, "the kernel is older than 5.4");
-        let place = |offset: u64| usize::try_from(offset).map_err(io::Error::other);
-        let (entries, flags) = (place(offsets.desc)?, place(offsets.flags.ok_or_else(old)?)?);
+        let old = KernelError::OlderThan("5.4");
+        let place = |offset: u64| usize::try_from(offset).map_err(|_| KernelError::RingLayout);
+        let (entries, flags) = (place(offsets.desc)?, place(offsets.flags.ok_or(old)?)?);
         let (producer, consumer) = (place(offsets.producer)?, place(offsets.consumer)?);
         let len = entries.saturating_add(words * size_of::<u64>());
         let map = MmapOptions::new().offset(at).len(len).populate().map_raw(socket)?;
         // Mappings begin with a page, so that these offsets align as the addresses do.
         let fits = [producer, consumer, flags].iter().all(|&o| o % 4 == 0 && o < len - 3);
         if !fits || entries % 8 != 0 {
-            return Err(io::Error::other("the kernel lays its rings out in an unknown way"));
+            return Err(KernelError::RingLayout.into());
         }
         Ok(RingMap { map, producer, consumer, flags, entries, words })
     }

@@ -70,6 +70,13 @@ pub enum WriteError {
         /// Of the frame that came.
         other: LinkType,
     },
+    /// A pipe that packets are written to has no reader, which the run does not wait for.
+    NoReader,
+    /// The reader of a pipe took nothing for so many seconds while the run was to end.
+    Stalled {
+        /// How many.
+        seconds: u32,
+    },
     /// The system refused something.
     System {
         /// The file.
@@ -94,6 +101,8 @@ impl From<WriteError> for io::Error {
     fn from(error: WriteError) -> io::Error {
         let kind = match &error {
             WriteError::NoFolder { .. } => io::ErrorKind::NotFound,
+            WriteError::NoReader => io::ErrorKind::NotConnected,
+            WriteError::Stalled { .. } => io::ErrorKind::TimedOut,
             WriteError::OtherLink { .. } => io::ErrorKind::InvalidData,
             WriteError::System { source, .. } => source.kind(),
             _ => io::ErrorKind::InvalidInput,
@@ -143,6 +152,10 @@ impl fmt::Display for WriteError {
                 link_name(*first),
                 link_name(*other)
             ),
+            WriteError::NoReader => f.write_str("a pipe that nobody reads"),
+            WriteError::Stalled { seconds } => {
+                write!(f, "the reader took nothing for {seconds} s")
+            }
             WriteError::System { name, source } => write!(f, "{name}: {source}"),
         }
     }

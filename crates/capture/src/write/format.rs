@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use weir_packet::egress::Sent;
-use weir_packet::interface::{InterfaceNames, Via, Way};
+use weir_packet::interface::InterfaceNames;
 use weir_packet::pcap::{ByteOrder, FileHeader};
 use weir_packet::pcapng::{Interface, Writer};
 use weir_packet::source::LinkType;
@@ -114,38 +114,5 @@ impl PcapngInterfaces {
         }
         self.last = Some((wanted, id));
         id
-    }
-}
-
-/// A record: link type, time, length on the wire, bytes; and how it came, as far as the file says:
-/// the name of the interface, and which way it went.
-pub(crate) type Record = (u16, i64, u32, Vec<u8>, Came);
-type Came = (Option<Box<[u8]>>, Option<Way>);
-
-/// Writes records in both formats and checks that they read back as they were; times before 1970,
-/// and in pcap those after 2106, are the nearest that the format can say.
-pub(crate) fn fuzz_rewrite(records: &[Record]) {
-    const PCAP_TS_MAX: i64 = u32::MAX as i64 * 1_000_000_000 + 999_999_999;
-    let first = records.first().map(|r| r.0);
-    let same: Vec<Record> = records.iter().filter(|r| Some(r.0) == first).cloned().collect();
-    for (mut format, records, ts_max) in [
-        (Format::Pcapng(PcapngInterfaces::default()), records, i64::MAX),
-        (Format::Pcap(None), &same[..], PCAP_TS_MAX),
-    ] {
-        let (mut file, names) = (Vec::new(), InterfaceNames::default());
-        let says = matches!(format, Format::Pcapng(_));
-        for (link, ts, len, bytes, (name, way)) in records {
-            let (link, ts, len, caplen) = (LinkType(*link), *ts, *len, bytes.len() as u32);
-            let via = Via::new(name.as_ref().and_then(|name| names.number(name)), *way);
-            let frame = Sent { outlet: 0, link, ts, len, start: 0, caplen, trimmed: false, via };
-            format.put(&mut file, &frame, bytes, Some(&names)).expect("one link type, or pcapng");
-        }
-        format.end(&mut file);
-        let clamp = |(link, ts, len, bytes, came): &Record| {
-            let came = if says { came.clone() } else { Came::default() };
-            (*link, (*ts).clamp(0, ts_max), *len, bytes.clone(), came)
-        };
-        let want: Vec<Record> = records.iter().map(clamp).collect();
-        assert_eq!(crate::file::records(file), want, "what was written, read again");
     }
 }

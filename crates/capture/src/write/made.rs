@@ -1,6 +1,7 @@
 //! Files and folders that are made, and removed again where nothing comes of it.
 
-use super::Id;
+use super::error::WriteError;
+use super::id::FileId;
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
 use std::fs::{File, OpenOptions};
@@ -15,7 +16,7 @@ const NOBODY_READS: i32 = Errno::NXIO.raw_os_error();
 /// was refused leaves nothing behind.
 #[derive(Default, Debug)]
 pub struct Made {
-    files: Vec<(PathBuf, Id)>,
+    files: Vec<(PathBuf, FileId)>,
     /// Those within others first.
     folders: Vec<PathBuf>,
 }
@@ -28,7 +29,7 @@ impl Made {
     /// Those of the system; that nobody reads a pipe.
     pub fn open(&mut self, path: &Path, waits: bool) -> io::Result<File> {
         if let Ok(file) = OpenOptions::new().write(true).create_new(true).open(path) {
-            let id = file.metadata().ok().and_then(|meta| Id::of(&meta));
+            let id = file.metadata().ok().and_then(|meta| FileId::of(&meta));
             self.files.extend(id.map(|id| (path.to_owned(), id)));
             return Ok(file);
         }
@@ -41,7 +42,7 @@ impl Made {
         }
         let file = options.custom_flags(OFlags::NONBLOCK.bits() as i32).open(path);
         let file = file.map_err(|e| match e.raw_os_error() {
-            Some(NOBODY_READS) => io::Error::new(e.kind(), "a pipe that nobody reads"),
+            Some(NOBODY_READS) => WriteError::NoReader.into(),
             _ => e,
         })?;
         fcntl_setfl(&file, fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
@@ -79,7 +80,7 @@ impl Drop for Made {
             // Who opened it meanwhile and has written nothing yet loses what is written there: two
             // runs that are told to make the same file.
             let mine = std::fs::symlink_metadata(path)
-                .is_ok_and(|meta| meta.len() == 0 && Id::of(&meta) == Some(*made));
+                .is_ok_and(|meta| meta.len() == 0 && FileId::of(&meta) == Some(*made));
             if mine {
                 // One that somebody else removed is gone as well.
                 let _ = std::fs::remove_file(path);

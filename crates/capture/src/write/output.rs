@@ -1,7 +1,11 @@
 //! One capture file being written.
 
+use super::error::WriteError;
+use super::format::Format;
+use super::id::FileId;
 use super::rotate::{Further, Turn};
-use super::{Format, Id, StoppableWriter, Untouched, WriteError};
+use super::stoppable::StoppableWriter;
+use super::untouched::Untouched;
 use crate::limits::WRITE_BUFFER;
 use std::io::{self, Seek as _, Write as _};
 use std::sync::Arc;
@@ -15,7 +19,7 @@ pub(super) struct Output {
     pub(super) outlet: Outlet,
     /// The name of the file that it writes now.
     pub(super) name: String,
-    pub(super) id: Option<Id>,
+    pub(super) id: Option<FileId>,
     /// The file as long as its outlet is not open: it is as it was.
     pub(super) untouched: Option<Untouched>,
     /// Where its bytes go; nowhere as long as its outlet is not open.
@@ -43,7 +47,7 @@ pub(super) struct Output {
 
 impl Output {
     /// An output that goes nowhere yet.
-    pub(super) fn new(outlet: &Outlet, name: &str, format: Format, id: Option<Id>) -> Output {
+    pub(super) fn new(outlet: &Outlet, name: &str, format: Format, id: Option<FileId>) -> Output {
         Output {
             outlet: outlet.clone(),
             name: name.to_owned(),

@@ -1,7 +1,8 @@
 //! Captures that go on in a further file once one is full, or has gone on for long enough, as
 //! tcpdump's `-C`, `-G` and `-W` have it.
 
-use super::{Id, WriteError};
+use super::error::WriteError;
+use super::id::FileId;
 use crate::limits::FURTHER_FILES_KNOWN;
 use chrono::format::{Item, StrftimeItems};
 use chrono::{DateTime, Utc};
@@ -69,9 +70,9 @@ pub(super) struct Further {
     plain: bool,
     over: bool,
     /// Files that must not be written over.
-    taken: Vec<Id>,
+    taken: Vec<FileId>,
     /// Those that were written, the latest ones, the one that is being written among them.
-    written: VecDeque<Id>,
+    written: VecDeque<FileId>,
 }
 
 impl Further {
@@ -124,18 +125,18 @@ impl Further {
     }
 
     /// The first file was made, and is this one, or waits for a frame.
-    pub(super) fn begun(mut self, id: Option<Id>) -> Further {
+    pub(super) fn begun(mut self, id: Option<FileId>) -> Further {
         self.remember(id);
         self.n = u64::from(!self.waits());
         self
     }
 
     /// What the files are named after, if this is one of them.
-    pub(super) fn wrote(&self, id: Id) -> Option<&str> {
+    pub(super) fn wrote(&self, id: FileId) -> Option<&str> {
         self.written.contains(&id).then_some(&self.base)
     }
 
-    fn remember(&mut self, id: Option<Id>) {
+    fn remember(&mut self, id: Option<FileId>) {
         let Some(id) = id.filter(|id| !self.written.contains(id)) else { return };
         if self.written.len() == FURTHER_FILES_KNOWN {
             self.written.pop_front();
@@ -144,7 +145,7 @@ impl Further {
     }
 
     /// These are the other files of the run from here on.
-    pub(super) fn spare(&mut self, taken: Vec<Id>) {
+    pub(super) fn spare(&mut self, taken: Vec<FileId>) {
         self.taken = taken;
     }
 
@@ -204,13 +205,13 @@ impl Further {
     }
 
     /// Makes the next file, and empties it; its name, and which file it is.
-    pub(super) fn next(&mut self) -> io::Result<(String, File, Option<Id>)> {
+    pub(super) fn next(&mut self) -> io::Result<(String, File, Option<FileId>)> {
         let name = self.name();
         let named = WriteError::of(&name);
         let file = OpenOptions::new().write(true).create(true).truncate(false).open(&name);
         let file = file.map_err(&named)?;
         let meta = file.metadata().map_err(&named)?;
-        let id = Id::of(&meta);
+        let id = FileId::of(&meta);
         if id.is_some_and(|id| self.taken.contains(&id)) {
             return Err(WriteError::Taken { name: name.clone() }.into());
         }
@@ -257,7 +258,7 @@ mod tests {
     fn the_latest_files_are_known() {
         let sized = Rotation { bytes: Some(1), ..Rotation::default() };
         let mut further = Further::new(sized, "x").expect("has a name");
-        let id = |n: usize| Id(1, n as u64);
+        let id = |n: usize| FileId::test(n as u64);
         let numbers = (0..=FURTHER_FILES_KNOWN).chain([FURTHER_FILES_KNOWN]);
         numbers.for_each(|n| further.remember(Some(id(n))));
         assert_eq!(

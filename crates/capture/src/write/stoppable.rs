@@ -1,6 +1,7 @@
 //! Writing to what may take nothing for as long as it likes: a pipe whose reader stands still, a
 //! terminal that somebody stopped.
 
+use super::error::WriteError;
 use crate::limits::{STALLED_MS, STALLED_STEP_MS};
 use crate::live::clock::steady;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -70,8 +71,7 @@ impl StoppableWriter {
             }
             let now = now_ms();
             if now - *self.stalled.get_or_insert(now) >= i64::from(STALLED_MS) {
-                let reason = format!("the reader took nothing for {} s", STALLED_MS / 1000);
-                return Err(io::Error::new(io::ErrorKind::TimedOut, reason));
+                return Err(WriteError::Stalled { seconds: STALLED_MS / 1000 }.into());
             }
         }
     }

@@ -3,11 +3,11 @@
 use super::error::{Refused, XdpError, refused};
 use super::link::{Interfaces, LinkInfo};
 use super::mode::{Mode, WhyNot};
+use super::options::XdpOptions;
 use super::program::Redirect;
 use super::queue::{Opened, Queue, Request};
 use super::source::{Port, XdpSource};
-use super::{Attach, XdpOptions};
-use crate::ebpf::{Link, Program};
+use crate::ebpf::{Attach, Link, Program};
 use crate::limits::{
     XDP_FRAME_BYTES, XDP_FRAMES_MAX, XDP_FRAMES_MIN, XDP_INTERFACES_MAX, XDP_QUEUES_MAX,
 };

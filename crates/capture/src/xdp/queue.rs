@@ -1,10 +1,10 @@
 //! One receive queue: its socket, its rings, its memory.
 
-use super::XdpOptions;
 use super::error::{Refused, refused};
+use super::options::XdpOptions;
 use super::ring::{FillRing, RxRing};
-use super::source::nap;
 use crate::limits::{XDP_BIND_EVERY_MS, XDP_BIND_TRIES};
+use crate::live::clock::pause_ms;
 use crate::loans::Loans;
 use crate::sys::xsk::{RingMap, Umem, View, XdpSocket};
 use rustix::net::xdp::XdpStatistics;
@@ -162,7 +162,7 @@ impl Request<'_> {
         let bind = |zero_copy, tries| {
             for _ in 0..tries {
                 match socket.bind(self.ifindex, self.number, zero_copy) {
-                    Err(e) if e.raw_os_error() == Some(libc::EBUSY) => nap(XDP_BIND_EVERY_MS),
+                    Err(e) if e.raw_os_error() == Some(libc::EBUSY) => pause_ms(XDP_BIND_EVERY_MS),
                     result => return result,
                 }
             }

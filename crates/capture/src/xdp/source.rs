@@ -1,18 +1,18 @@
 //! The source over all queues.
 
-use super::XdpOptions;
 use super::error::{Refused, refused};
 use super::link::{Interfaces, LinkInfo};
 use super::mode::Mode;
+use super::options::XdpOptions;
 use super::program::Redirect;
 use super::queue::Queue;
 use crate::ebpf::Link;
 use crate::limits::{WAIT_MS, XDP_GATHER_FRAMES_MIN, XDP_GATHER_FROM, XDP_GATHER_NS};
 use crate::live::ReportEvent;
-use crate::live::clock::system;
+use crate::live::clock::{pause_ms, pause_ns, system};
 use crate::live::driver::{Driver, Driving, Links, LiveDevice};
 use crate::live::watch::Watch;
-use rustix::event::{Timespec, epoll, poll};
+use rustix::event::{Timespec, epoll};
 use std::cell::Cell;
 use std::io;
 use std::mem::MaybeUninit;
@@ -272,7 +272,7 @@ impl LiveDevice for XdpQueues {
             let turn_ms = if short { 1 } else { most_ms };
             if self.queues.iter_mut().any(|queue| queue.has_frames() && !queue.can_lend()) {
                 // Frames wait for a batch; the sockets would say so again and again.
-                nap(turn_ms);
+                pause_ms(turn_ms);
             } else if self.sockets_ready(turn_ms)? {
                 // A socket that has failed says so at once, again and again.
                 return if self.queues.iter_mut().any(Queue::has_frames) {
@@ -356,7 +356,7 @@ impl XdpQueues {
         if !fast || !self.gathers {
             return false;
         }
-        sleep(Timespec { tv_sec: 0, tv_nsec: XDP_GATHER_NS });
+        pause_ns(XDP_GATHER_NS.into());
         self.queues.iter_mut().any(Queue::has_frames)
     }
 
@@ -399,13 +399,4 @@ impl XdpQueues {
 
 fn timespec(ms: u32) -> Timespec {
     Timespec { tv_sec: (ms / 1000).into(), tv_nsec: i64::from(ms % 1000) * NS_PER_MS }
-}
-
-/// Does nothing for a while, or until a signal comes.
-pub(super) fn nap(ms: u32) {
-    sleep(timespec(ms));
-}
-
-fn sleep(time: Timespec) {
-    let _ = poll(&mut [], Some(&time));
 }

@@ -496,7 +496,7 @@ fn a_killed_capture_leaves_nothing_behind() {
         let gone = (0..PATIENCE).any(|_| {
             let gone = program(HELD).is_none();
             if !gone {
-                super::source::nap(100);
+                crate::live::clock::pause_ms(100);
             }
             gone
         });

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use weir_capture::bpf::{Filter, FilterError};
 use weir_capture::lookback::Lookback;
-use weir_capture::outlets::{Outlets, Tell};
+use weir_capture::outlets::{Outlets, Report};
 use weir_capture::write::{Made, StoppableWriter};
 use weir_control::{
     Cleanup, MakeSink, NewSink, PendingChanges, ProgramSinks, Registry, RowTarget, Rules,
@@ -352,7 +352,7 @@ impl Run<'_> {
     }
 
     /// Says on the terminal what happens to outlets while the run goes on.
-    fn tell(&self) -> Tell {
+    fn tell(&self) -> Report {
         let (term, quiet) = (*self.term, self.options.quiet);
         Box::new(move |text| {
             if !quiet {

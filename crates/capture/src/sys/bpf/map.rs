@@ -1,6 +1,7 @@
 //! Maps.
 
-use super::{NAME, address, bpf, bpf_fd, name_of};
+use super::call::{NAME, address, bpf, bpf_fd, name_of};
+use crate::sys::error::KernelError;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -107,14 +108,8 @@ impl Map {
     fn element(&self, key: &[u8], value: &[u8]) -> io::Result<MapElement> {
         let right = key.len() == self.key_bytes && value.len() == self.entry_bytes();
         if !right {
-            let reason = format!(
-                "a key of {} bytes and a value of {} for a map of {} and {}",
-                key.len(),
-                value.len(),
-                self.key_bytes,
-                self.entry_bytes()
-            );
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
+            let (given, map) = ([key.len(), value.len()], [self.key_bytes, self.entry_bytes()]);
+            return Err(KernelError::MapLengths { given, map }.into());
         }
         Ok(MapElement {
             fd: self.number() as u32,
@@ -180,9 +175,9 @@ impl Map {
 /// How many CPUs the kernel keeps values for.
 fn possible_cpus() -> io::Result<usize> {
     const LIST: &str = "/sys/devices/system/cpu/possible";
-    let list = std::fs::read_to_string(LIST)
-        .map_err(|e| io::Error::new(e.kind(), format!("{LIST}: {e}")))?;
-    cpus_in(&list).ok_or_else(|| io::Error::other(format!("{LIST}: {:?}", list.trim())))
+    let wrong = |reason| KernelError::Processors { path: LIST, reason };
+    let list = std::fs::read_to_string(LIST).map_err(|e| wrong(e.to_string()))?;
+    Ok(cpus_in(&list).ok_or_else(|| wrong(format!("{:?}", list.trim())))?)
 }
 
 /// CPUs in a list such as `0-3,8`; the kernel counts those in gaps not.
