@@ -36,8 +36,8 @@ pub fn examine(named: &[String]) -> io::Result<Vec<Findings>> {
     };
     #[cfg(feature = "dpdk")]
     let (cards, names) = dpdk::cards(named, names);
-    let adapters: Vec<Adapter> =
-        names.iter().map(|name| adapter(name)).collect::<Result<_, _>>()?;
+    let adapters = names.iter().map(|name| adapter(name).map_err(io::Error::other));
+    let adapters: Vec<Adapter> = adapters.collect::<Result<_, _>>()?;
     let system = system::System::read();
     let mut all = vec![Findings { place: "system".to_owned(), checks: system::judge(&system) }];
     #[cfg(feature = "dpdk")]

@@ -1,4 +1,4 @@
-//! Rows that ask for packets around them: what `capture` in a query is made of here.
+//! Rows that ask for the packets around them: `capture` in a query.
 
 use crate::args::LookbackArgs;
 use crate::exit::usage;
@@ -12,16 +12,24 @@ use weir_engine::rows::{Output, Rows, Sink};
 use weir_packet::fields::FieldId;
 use weir_plan::{Capture, Program};
 
-/// What is kept for the rows of a program, and of those that may `come` later where `--ring` says
-/// so; `None` where none asks for packets. The folder of the files is `made`. A wire does not wait
-/// for them.
+/// What the kept packets are used for.
+#[derive(Clone, Copy)]
+pub(crate) struct Use {
+    /// Whether programs that are added later may ask for them.
+    pub(crate) later: bool,
+    /// Whether they come from an interface, which does not wait for the disk.
+    pub(crate) is_live: bool,
+}
+
+/// How many packets to keep for the rows of a program, and for those of later programs if `--ring`
+/// says so; `None` if no row asks for packets. The folder of the files is `made`.
 pub(crate) fn options(
     program: &Program,
     args: &LookbackArgs,
-    (comes, is_live): (bool, bool),
+    Use { later, is_live }: Use,
     made: &mut Made,
 ) -> anyhow::Result<Option<LookbackOptions>> {
-    let later = comes && args.ring.is_some();
+    let later = later && args.ring.is_some();
     if program.captures().next().is_none() && !later {
         return match args.ring {
             Some(_) => Err(usage(

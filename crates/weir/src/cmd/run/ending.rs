@@ -1,6 +1,6 @@
 //! How a run ends: the ledger, then what ended it early.
 
-use super::Run;
+use super::session::Run;
 use crate::exit::Status;
 use crate::{ledger, wire};
 use std::io;
@@ -20,7 +20,7 @@ impl Run<'_> {
     ) -> anyhow::Result<Status> {
         let captures = source.finish();
         let left = outcome.error.as_ref().and_then(reader_left);
-        // Whoever reads the first rows of a file, as head(1) does, wants no more of it.
+        // A reader that takes the first rows of a file, as head(1) does, wants no more of it.
         if left.is_some() && !self.is_live() {
             return Ok(Status::Ok);
         }
@@ -48,7 +48,8 @@ impl Run<'_> {
             }
         }
         match (outcome.error, left) {
-            // Ctrl-C ends all of a pipeline, and whoever asked for some rows may have had enough.
+            // Ctrl-C ends all processes of a pipeline, and a reader of a limited number of rows may
+            // have had enough.
             (Some(_), Some(_)) if interrupted || self.is_limited() => Ok(Status::Ok),
             (Some(_), Some(left)) => Err(anyhow::anyhow!("{left}")),
             (Some(e), None) => Err(e.into()),
@@ -64,20 +65,20 @@ impl Run<'_> {
         }
     }
 
-    /// Whether only so many rows, or packets, were asked for.
+    /// Whether the run is limited to a number of rows or packets.
     fn is_limited(&self) -> bool {
         let limits = |stage: &Stage| matches!(stage, Stage::Limit(_));
         let ends = |p: &&Pipeline| {
             p.printed || p.stages.iter().any(|stage| matches!(stage, Stage::Ends(_)))
         };
         let mut ends = self.program.pipelines.iter().filter(ends);
-        // Programs that come may ask for more.
+        // Programs that are added later may ask for more.
         let rows = self.options.control.is_none() && ends.all(|p| p.stages.iter().any(limits));
         self.options.count.is_some() || rows
     }
 }
 
-/// What is to be said where whoever read rows or packets has gone, if that is what went wrong.
+/// What to say if the run failed because the reader of its rows or packets has gone.
 fn reader_left(error: &RunError) -> Option<String> {
     match error {
         RunError::Sink(e) if e.kind() == io::ErrorKind::BrokenPipe => {

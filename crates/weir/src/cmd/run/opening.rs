@@ -1,6 +1,6 @@
-//! What a run opens before it begins, and what it gives up then.
+//! What a run opens before it begins, and the permissions that it gives up then.
 
-use super::Run;
+use super::session::Run;
 use crate::args::RunOptions;
 use crate::exit::usage;
 use crate::output::{Fresh, Taken};
@@ -42,9 +42,9 @@ pub(super) fn sends_by_dpdk(program: &Program, options: &RunOptions) -> Vec<Stri
     Outlets::devices_of_dpdk(&all, options.write.to.as_deref())
 }
 
-/// Says how the program runs, where that is asked for, and what a run over interfaces will show
+/// Says how the program runs, if that is asked for, and which rows a run over interfaces will show
 /// only at its end.
-pub(super) fn tell_plan(
+pub(super) fn say_plan(
     program: &Program,
     functions: &Functions,
     options: &RunOptions,

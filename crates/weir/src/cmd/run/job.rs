@@ -1,0 +1,211 @@
+//! What `weir run` is asked to do, checked.
+
+use super::opening;
+use super::session::Run;
+use crate::args::{RunArgs, RunOptions};
+use crate::exit::{Status, usage};
+use crate::programs::{self, Programs};
+use crate::term::Term;
+use crate::wire::Notes;
+use crate::{cmd, output};
+use std::path::Path;
+use std::sync::Arc;
+use weir_capture::bpf::{Filter, FilterError};
+use weir_capture::outlets::Outlets;
+use weir_control::RunningProgram;
+use weir_engine::functions::Functions;
+use weir_engine::rows::Output;
+use weir_packet::egress::Outlet;
+use weir_packet::interface::InterfaceNames;
+use weir_plan::Program;
+use weir_plan::together::side_by_side;
+use weir_sink::{Format, json};
+
+/// Queries, and how to run them.
+pub(crate) struct Job {
+    /// The queries.
+    pub(crate) programs: Programs,
+    /// The capture filter; empty for none.
+    pub(crate) filter: String,
+    /// Everything else.
+    pub(crate) options: RunOptions,
+}
+
+/// Runs `weir run`.
+pub(crate) fn run(args: RunArgs, term: &Term) -> anyhow::Result<Status> {
+    let RunArgs { expressions, words, filter, options } = args;
+    if options.live.list_interfaces {
+        return cmd::interfaces::list(options.output, term);
+    }
+    let (queries, rest) = words.split_at(programs::leading(&words, !expressions.is_empty()));
+    if queries.iter().any(|word| word == "-") && options.reads_stdin() {
+        return Err(usage(
+            "standard input can't be both the query and the capture; use -e or a file",
+        ));
+    }
+    let programs = match (&expressions[..], queries) {
+        ([], []) if options.control.is_some() => Programs::none(),
+        _ => Programs::given(&expressions, queries)?,
+    };
+    let filter = [rest, &filter].concat().join(" ");
+    job(Job { programs, filter, options }, term)
+}
+
+/// Checks and runs a job.
+pub(crate) fn job(job: Job, term: &Term) -> anyhow::Result<Status> {
+    let Job { programs, filter, options } = job;
+    if options.live.list_interfaces {
+        return cmd::interfaces::list(options.output, term);
+    }
+    let filter = checked_filter(&options, &filter)?;
+    let functions = Functions::default();
+    let Some((program, running)) = compile(&programs, &options, &functions, term)? else {
+        return Ok(Status::Usage);
+    };
+    let format = row_format(&program, &options, term)?;
+    weir_sink::Names::from(options.names).check(&Output::of(&program)).map_err(|clash| {
+        usage(format!("{clash} with these --names; give one another name in the query"))
+    })?;
+    check_packet_outputs(&program, &options)?;
+    let filter = match filter.as_str() {
+        "" => None,
+        text => Some(Filter::new(text).map_err(|e| filter_error(e, text))?),
+    };
+    if options.test {
+        return Ok(Status::Ok);
+    }
+    if options.read.is_empty() && options.live.interface.is_empty() {
+        return Err(usage("no capture given: use -r CAPTURE or -i INTERFACE"));
+    }
+    opening::say_plan(&program, &functions, &options, term);
+    let run = Run {
+        program,
+        running,
+        functions,
+        filter,
+        format,
+        options: &options,
+        term,
+        notes: Notes::default(),
+        names: InterfaceNames::default(),
+        stop: Arc::default(),
+        // The sandbox forbids this question later.
+        memory: options.memory.bytes(),
+    };
+    run.start()
+}
+
+/// The capture filter, if it and the options go together.
+fn checked_filter(options: &RunOptions, filter: &str) -> anyhow::Result<String> {
+    options.live.check()?;
+    options.live.possible().map_err(usage)?;
+    options.write.check()?;
+    only_filters(filter)?;
+    let filter = options.filter(filter)?;
+    if options.read.iter().filter(|name| *name == "-").count() > 1 {
+        return Err(usage("standard input can be one capture only"));
+    }
+    Ok(filter)
+}
+
+/// How many pipelines of a program print rows.
+fn printed(program: &Program) -> usize {
+    program.pipelines.iter().filter(|p| p.printed).count()
+}
+
+/// The format of rows, if it can hold the outputs of the program.
+fn row_format(
+    program: &Program,
+    options: &RunOptions,
+    term: &Term,
+) -> anyhow::Result<&'static Format> {
+    let (printed, changes) = (printed(program), options.control.is_some());
+    let format = match (options.output, &options.out_dir) {
+        (None, Some(_)) => &json::FORMAT,
+        (chosen, _) => output::choose(chosen, term),
+    };
+    if (printed > 1 || changes) && options.out_dir.is_none() {
+        let outputs = match changes {
+            true => "outputs come and go".to_owned(),
+            false => format!("there are {printed} outputs"),
+        };
+        output::one_place(format, &outputs).map_err(usage)?;
+    }
+    Ok(if printed == 0 && !changes { &json::FORMAT } else { format })
+}
+
+/// All queries as one program; by themselves, too, where they may change. `None`: there were errors
+/// among them.
+fn compile(
+    programs: &Programs,
+    options: &RunOptions,
+    functions: &Functions,
+    term: &Term,
+) -> anyhow::Result<Option<(Program, Vec<RunningProgram>)>> {
+    let (params, quiet) = (&options.params, options.quiet);
+    if options.control.is_none() {
+        let named = options.out_dir.is_some();
+        let compiled = programs.compile(params, named, functions, quiet, term)?;
+        return Ok(compiled.map(|program| (program, Vec::new())));
+    }
+    let Some(each) = programs.compile_each(params, functions, quiet, term)? else {
+        return Ok(None);
+    };
+    let program = side_by_side(each.clone()).map_err(|e| usage(e.to_string()))?;
+    let sources = programs.sources().iter();
+    let entry = |((name, program), source): ((String, Program), &crate::query::Source)| {
+        RunningProgram::new(&name, &source.name, program)
+    };
+    Ok(Some((program, each.into_iter().zip(sources).map(entry).collect())))
+}
+
+/// Refuses outputs for packets that would get nothing, or that would mix with rows.
+fn check_packet_outputs(program: &Program, options: &RunOptions) -> anyhow::Result<()> {
+    let (outlets, changes) = (program.outlets(), options.control.is_some());
+    let write = options.write.to.as_deref();
+    if let Some(write) = write.filter(|_| !outlets.contains(&Outlet::Pass) && !changes) {
+        return Err(usage(format!(
+            "-w {write}: the query passes no packets; end it with `| pass`, or name the output \
+             there: `| forward \"{write}\"`"
+        )));
+    }
+    Outlets::check(&outlets, write).map_err(|e| usage(e.to_string()))?;
+    let named = outlets.iter().any(|outlet| *outlet == Outlet::Named("-".to_owned()));
+    let shows_rows = (printed(program) > 0 || changes) && options.out_dir.is_none();
+    if shows_rows && (named || write == Some("-")) {
+        return Err(usage("packets can't go to standard output: the query prints rows there"));
+    }
+    let sends = || opening::sends_by_dpdk(program, options);
+    if options.live.dpdk_args.is_some() && !options.live.is_dpdk() && sends().is_empty() {
+        return Err(usage(
+            "--dpdk-args only applies to captures by DPDK and to outputs that are devices of \
+             DPDK: add --capture dpdk",
+        ));
+    }
+    Ok(())
+}
+
+/// Refuses a second capture that is given, as `-r *.pcap` does, as if it were a filter.
+fn only_filters(filter: &str) -> anyhow::Result<()> {
+    // A file may bear the name of a word that begins filters; those are of letters and digits.
+    let word = filter.split_whitespace().next().unwrap_or_default();
+    let keyword = word.bytes().all(|b| b.is_ascii_alphanumeric());
+    if !keyword && Path::new(word).is_file() {
+        return Err(usage(format!(
+            "{word} is a file, not a capture filter: each capture needs its own -r, and a query \
+             after the first ends in .weir"
+        )));
+    }
+    Ok(())
+}
+
+/// A refused expression is a wrong argument; a missing libpcap is not.
+fn filter_error(e: FilterError, filter: &str) -> anyhow::Error {
+    match (&e, programs::meant_query(filter)) {
+        (FilterError::Expression { .. }, Some(query)) => {
+            usage(format!("{e}; or did you mean the query `{query}`?"))
+        }
+        (FilterError::Expression { .. }, None) => usage(e.to_string()),
+        _ => e.into(),
+    }
+}

@@ -1,0 +1,74 @@
+//! A run, and what follows from its options.
+
+use crate::args::{RunOptions, SlowSink};
+use crate::stats::Stats;
+use crate::term::Term;
+use crate::wire::Notes;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use weir_capture::bpf::Filter;
+use weir_capture::outlets::Report;
+use weir_control::RunningProgram;
+use weir_engine::functions::Functions;
+use weir_engine::run::{Changes, Options};
+use weir_packet::interface::InterfaceNames;
+use weir_plan::Program;
+use weir_sink::Format;
+
+/// Everything that a run needs, checked.
+pub(super) struct Run<'a> {
+    /// All queries as one program.
+    pub(super) program: Program,
+    /// The programs that it consists of, if they may change.
+    pub(super) running: Vec<RunningProgram>,
+    pub(super) functions: Functions,
+    pub(super) filter: Option<Filter>,
+    pub(super) format: &'static Format,
+    pub(super) options: &'a RunOptions,
+    pub(super) term: &'a Term,
+    /// What happens to interfaces.
+    pub(super) notes: Notes,
+    /// The names of interfaces.
+    pub(super) names: InterfaceNames,
+    /// Set by signals that end the run, and when there is nothing left to do.
+    pub(super) stop: Arc<AtomicBool>,
+    /// Bytes that the default bounds fit into, if there is such a limit.
+    pub(super) memory: Option<u64>,
+}
+
+impl Run<'_> {
+    /// Whether packets come from interfaces.
+    pub(super) fn is_live(&self) -> bool {
+        !self.options.live.interface.is_empty()
+    }
+
+    pub(super) fn engine_options(&self, stats: &Stats, changes: Option<Arc<Changes>>) -> Options {
+        let defaults = Options::default();
+        Options {
+            workers: self.options.workers.get(),
+            groups_hint: self.options.groups,
+            memory: self.memory,
+            lateness_ns: self.options.lateness.unwrap_or(defaults.lateness_ns),
+            // A capture from interfaces ends itself, and delivers the packets on their way first.
+            stop: (!self.is_live()).then(|| Arc::clone(&self.stop)),
+            inquiry: Some(stats.inquiry()),
+            changes,
+            ..defaults
+        }
+    }
+
+    /// Reports on the terminal what happens to outlets while the run goes on.
+    pub(super) fn tell(&self) -> Report {
+        let (term, quiet) = (*self.term, self.options.quiet);
+        Box::new(move |text| {
+            if !quiet {
+                term.say(text);
+            }
+        })
+    }
+
+    /// Whether rows that the sink does not take in time are left out.
+    pub(super) fn drops(&self) -> bool {
+        self.options.slow_sink.map_or(self.is_live(), |slow| slow == SlowSink::Drop)
+    }
+}

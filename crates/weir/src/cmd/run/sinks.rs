@@ -1,0 +1,138 @@
+//! Where the rows of a run go.
+
+use super::session::Run;
+use crate::control::{self, Limits};
+use crate::output::{self, Fresh, Taken};
+use crate::progress::Progress;
+use crate::stats::Stats;
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use weir_capture::write::StoppableWriter;
+use weir_control::{
+    Cleanup, MakeSink, NewSink, PendingChanges, ProgramSinks, Registry, RowTarget, Rules,
+    RunningProgram, Server,
+};
+use weir_engine::rows::Sink;
+use weir_engine::run::Changes;
+use weir_sink::RowOptions;
+use weir_sink::queue::{Queue, WhenFull};
+
+/// What changes the programs of a run, on demand of a server.
+pub(super) struct Control<'a> {
+    pub(super) server: &'a Server,
+    pub(super) changes: &'a Arc<Changes>,
+    pub(super) stats: &'a Stats,
+    /// Whether the run keeps the last packets.
+    pub(super) keeps_packets: bool,
+}
+
+impl Run<'_> {
+    /// The sink for rows: standard output, or files.
+    pub(super) fn sink(
+        &self,
+        files: Option<Vec<Fresh>>,
+        progress: Option<&Progress>,
+        options: RowOptions,
+    ) -> anyhow::Result<Box<dyn Sink>> {
+        let (names, format) = (self.options.names.into(), self.format);
+        let ending = Arc::new(AtomicBool::new(false));
+        let stops = [Arc::clone(&self.stop), Arc::clone(&ending)];
+        let stdout = StoppableWriter::stdout(&stops)?;
+        let sink = move |stdout: Box<dyn Write>| -> Box<dyn Sink> {
+            match files {
+                Some(files) => {
+                    let taken = Taken::default();
+                    Box::new(output::over(files, format, options, names, &taken, &stops))
+                }
+                None => format.sink(stdout, options, names),
+            }
+        };
+        if self.drops() {
+            let sink = move || Ok(sink(Box::new(stdout)));
+            let queue = Queue::start(sink, WhenFull::Refuse, self.options.sink_queue)?;
+            return Ok(Box::new(queue.ending_by(ending)));
+        }
+        Ok(sink(match progress {
+            Some(progress) => Box::new(progress.around(stdout)),
+            None => Box::new(stdout),
+        }))
+    }
+
+    /// Writes rows as soon as they are emitted, if that is asked for.
+    pub(super) fn prompt(&self, sink: Box<dyn Sink>) -> Box<dyn Sink> {
+        match self.options.line_buffered {
+            true => Box::new(output::Prompt(sink)),
+            false => sink,
+        }
+    }
+
+    /// Lets the server change programs; gives the sink for their rows, and a cleanup of the files
+    /// that were made for them.
+    pub(super) fn controlled(
+        &self,
+        running: Vec<RunningProgram>,
+        control: Control<'_>,
+        progress: Option<&Progress>,
+        table: RowOptions,
+    ) -> anyhow::Result<(Box<dyn Sink>, Cleanup)> {
+        let Control { server, changes, stats, keeps_packets } = control;
+        let pending = Arc::new(PendingChanges::default());
+        let limits = Limits {
+            write: self.options.write.to.clone(),
+            names: self.options.names.into(),
+            shows_rows: self.options.out_dir.is_none(),
+            keeps_packets,
+        };
+        let confined = !self.options.confine.no_sandbox;
+        let rules = Rules {
+            allows: Box::new(move |program, outputs| limits.check(program, outputs)),
+            make_sink: self.make_sink(table),
+            advise: Box::new(move |reason| if confined { control::advise(reason) } else { reason }),
+        };
+        let stats = stats.clone();
+        let report = Arc::new(move |patience| control::report(&stats, patience));
+        let (theirs, changes) = (Arc::clone(&pending), Arc::clone(changes));
+        let (registry, cleanup) =
+            Registry::new(running, rules, theirs, changes, report).map_err(anyhow::Error::msg)?;
+        server.start(registry)?;
+        let target = match self.options.out_dir {
+            Some(_) => RowTarget::PerProgram,
+            None => RowTarget::Shared(self.sink(None, progress, table)?),
+        };
+        let term = *self.term;
+        let sink = ProgramSinks::new(target, pending, Box::new(move |text| term.say(text)));
+        Ok((Box::new(sink), cleanup))
+    }
+
+    /// Makes the sinks of programs that write files of their own.
+    fn make_sink(&self, options: RowOptions) -> MakeSink {
+        let (folder, format) = (self.options.out_dir.clone(), self.format);
+        let (names, lots) = (self.options.names.into(), self.options.sink_queue);
+        let when_full = if self.drops() { WhenFull::Refuse } else { WhenFull::Wait };
+        let (taken, stop) = (Taken::default(), Arc::clone(&self.stop));
+        Box::new(move |outputs| {
+            let Some(folder) = &folder else { return Ok(None) };
+            let files = output::files(folder, outputs, format, &taken);
+            let files = files.map_err(|e| format!("{e:#}"))?;
+            let cleanup = output::cleanup(&files);
+            let (taken, ending) = (Arc::clone(&taken), Arc::new(AtomicBool::new(false)));
+            let stops = [Arc::clone(&stop), Arc::clone(&ending)];
+            let make = move || {
+                let sink = output::over(files, format, options, names, &taken, &stops);
+                Ok(Box::new(sink) as Box<dyn Sink>)
+            };
+            let queue = Queue::start(make, when_full, lots).map_err(|e| e.to_string())?;
+            Ok(Some(NewSink { sink: Box::new(queue.ending_by(ending)), cleanup }))
+        })
+    }
+
+    /// A progress bar, if the length of the input is known and a terminal shows it.
+    pub(super) fn progress(&self, stream: bool) -> Option<Progress> {
+        let wanted =
+            !stream && self.term.stderr_tty && !self.options.quiet && !self.options.no_progress;
+        let sizes = || self.options.read.iter().map(|name| weir_capture::size_hint(name)).sum();
+        let total: Option<u64> = wanted.then(sizes).flatten();
+        total.map(Progress::new)
+    }
+}

@@ -1,0 +1,133 @@
+//! A run from its start to its end.
+
+use super::opening::{is_stream, user_ids};
+use super::session::Run;
+use super::sinks::Control;
+use crate::exit::Status;
+use crate::output::{self, Fresh};
+use crate::stats::Stats;
+use crate::{lookback, signals};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use weir_capture::lookback::Lookback;
+use weir_capture::outlets::Outlets;
+use weir_capture::write::Made;
+use weir_control::Server;
+use weir_engine::reading::Reading;
+use weir_engine::run::Changes;
+use weir_packet::source::Source;
+use weir_sandbox::UserIds;
+use weir_sink::RowOptions;
+
+/// Everything that a run has opened before it reads packets.
+struct Opened {
+    source: Lookback<Reading<Box<dyn Source>>>,
+    outlets: Outlets,
+    /// The files of rows, if rows go to a folder.
+    files: Option<Vec<Fresh>>,
+    /// Files and folders that are removed again unless the run begins.
+    made: Made,
+    /// The socket of `--control`.
+    server: Option<Server>,
+    stats: Stats,
+    /// Whether the input may wait for its writer.
+    stream: bool,
+}
+
+impl Run<'_> {
+    /// Opens everything, gives up the other permissions, and runs. It starts no thread before, so
+    /// that all threads lack these permissions.
+    pub(super) fn start(self) -> anyhow::Result<Status> {
+        let stop = Arc::clone(&self.stop);
+        let heard = signals::hear(&stop)?;
+        let stats = Stats::new(self.term);
+        let server = self.options.control.as_deref().map(Server::bind).transpose()?;
+        let stream = self.is_live() || self.options.read.iter().any(|capture| is_stream(capture));
+        let (input, senders) = self.input(&stop)?;
+        if let (Some(server), Some(user)) = (&server, &self.options.confine.relinquish_privileges) {
+            let UserIds { user, group } = user_ids(user)?;
+            server.give_to(user, group)?;
+        }
+        self.become_user()?;
+        // From here on files are made. Until the run begins they are removed again if something is
+        // refused, and existing files stay as they are.
+        let mut made = Made::default();
+        let files = self.files(&mut made)?;
+        let use_of_packets = lookback::Use { later: server.is_some(), is_live: self.is_live() };
+        let around = &self.options.lookback;
+        let kept = lookback::options(&self.program, around, use_of_packets, &mut made)?;
+        let mut outlets = self.outlets(&input, senders)?;
+        self.confine(&input, &outlets, kept.as_ref());
+
+        let ending = Arc::clone(&stop);
+        outlets.when_over(move || ending.store(true, Ordering::Relaxed));
+        let Some(source) = self.source(input, stream, heard, &stats)? else {
+            if !self.options.quiet {
+                self.term.say("interrupted");
+            }
+            return Ok(Status::Ok);
+        };
+        let mut source = Reading::new(source).headers(self.options.headers.into());
+        if self.options.fragments {
+            source = source.fragments();
+        }
+        let source = Lookback::new(source, kept)?;
+        if let Some(tally) = source.tally() {
+            stats.tell_captures(tally);
+        }
+        self.process(Opened { source, outlets, files, made, server, stats, stream })
+    }
+
+    /// Runs over what was opened.
+    fn process(mut self, opened: Opened) -> anyhow::Result<Status> {
+        let Opened { mut source, mut outlets, files, mut made, server, stats, stream } = opened;
+        let mut progress = self.progress(stream);
+        let table = RowOptions {
+            time: self.options.time.into(),
+            color: self.term.color_out,
+            stream,
+            titles: server.is_some(),
+        };
+        let changes = server.is_some().then(Arc::<Changes>::default);
+        let running = std::mem::take(&mut self.running);
+        let (sink, _cleanup) = match (&server, &changes) {
+            (Some(server), Some(changes)) => {
+                let keeps_packets = source.asking().is_some();
+                let control = Control { server, changes, stats: &stats, keeps_packets };
+                self.controlled(running, control, progress.as_ref(), table)?
+            }
+            _ => {
+                let cleanup = output::cleanup(files.as_deref().unwrap_or_default());
+                (self.sink(files, progress.as_ref(), table)?, cleanup)
+            }
+        };
+        let mut sink = self.prompt(sink);
+        if let Some(asking) = source.asking() {
+            sink = Box::new(lookback::Asks::new(asking, sink));
+        }
+        if let Some(period) = self.options.stats {
+            stats.print_every(period)?;
+        }
+        made.keep();
+        let options = self.engine_options(&stats, changes);
+        let outcome = weir_engine::run::run_to(
+            &self.program,
+            &self.functions,
+            &mut source,
+            (&mut *sink, &mut outlets),
+            &options,
+            &mut |account| {
+                if let Some(progress) = &mut progress {
+                    progress.update(account);
+                }
+            },
+        );
+        drop(sink);
+        drop(server);
+        if let Some(progress) = &progress {
+            progress.finish();
+        }
+        let interrupted = self.stop.load(Ordering::Relaxed) && !outlets.is_over();
+        self.end(outcome, &mut source, interrupted)
+    }
+}
