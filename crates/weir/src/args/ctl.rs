@@ -1,6 +1,6 @@
 //! The options of `weir ctl`.
 
-use super::{format, param};
+use super::values::{format, param};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 use weir_sink::Format;

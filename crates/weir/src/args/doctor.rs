@@ -1,6 +1,6 @@
 //! The options of `weir doctor`.
 
-use super::format;
+use super::values::format;
 use clap::Args;
 use weir_sink::Format;
 

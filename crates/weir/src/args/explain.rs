@@ -1,6 +1,6 @@
 //! The options of `weir explain`.
 
-use super::{param, workers};
+use super::values::{param, workers};
 use crate::memory::MemoryShare;
 use clap::{Args, ValueEnum};
 use std::num::NonZeroUsize;

@@ -1,6 +1,6 @@
 //! Options of packets around rows.
 
-use super::write::file_size;
+use super::values::file_size;
 use clap::Args;
 use std::path::PathBuf;
 use weir_capture::limits::LOOKBACK_FILES_MAX;

@@ -1,5 +1,6 @@
 //! Where packets go that pass, and how captures are cut into files: by tcpdump's letters.
 
+use super::values::file_size;
 use crate::exit::usage;
 use clap::Args;
 use std::num::{NonZeroU32, NonZeroU64};
@@ -46,30 +47,5 @@ impl WriteArgs {
         let (bytes, seconds) = (self.file_size, self.file_seconds);
         let cut = bytes.is_some() || seconds.is_some();
         cut.then_some(Rotation { bytes, seconds, files: self.file_count })
-    }
-}
-
-pub(crate) fn file_size(text: &str) -> Result<u64, String> {
-    let (digits, unit) = match text.char_indices().last() {
-        Some((at, 'k' | 'K')) => (&text[..at], 1 << 10),
-        Some((at, 'm' | 'M')) => (&text[..at], 1 << 20),
-        Some((at, 'g' | 'G')) => (&text[..at], 1 << 30),
-        _ => (text, 1_000_000),
-    };
-    let size = digits.parse::<u64>().ok().and_then(|n| n.checked_mul(unit));
-    size.filter(|n| *n > 0).ok_or_else(|| "expected a size such as 100, 500k or 2g".to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes_of_files() {
-        assert_eq!(file_size("2"), Ok(2_000_000));
-        assert_eq!((file_size("3k"), file_size("1G")), (Ok(3072), Ok(1 << 30)));
-        for wrong in ["", "0", "k", "1kk", "1x", "-1", "99999999999999999999g"] {
-            assert!(file_size(wrong).is_err(), "{wrong}");
-        }
     }
 }

@@ -72,8 +72,4 @@ pub(crate) const CIRCLES: &[&str] = &[
     "plan rows.rs",
     "plan stage.rs",
     "plan window.rs",
-    "weir args.rs",
-    "weir args/ctl.rs",
-    "weir args/doctor.rs",
-    "weir args/explain.rs",
 ];

@@ -1,0 +1,101 @@
+//! The values that options take.
+
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use std::num::NonZeroUsize;
+use std::time::Duration;
+use weir_engine::limits::WORKERS_MAX;
+use weir_sink::limits::QUEUE_LOTS_MAX;
+use weir_sink::{FORMATS, Format};
+
+/// The name of a format for rows.
+pub(super) fn format() -> impl TypedValueParser<Value = &'static Format> {
+    let value = |format: &&'static Format| PossibleValue::new(format.name).help(format.about);
+    PossibleValuesParser::new(FORMATS.iter().map(value))
+        .try_map(|name| Format::by_name(&name).ok_or("no such format"))
+}
+
+/// The name and value of a parameter.
+pub(super) fn param(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.trim().is_empty() => {
+            Ok((name.trim().to_owned(), value.to_owned()))
+        }
+        _ => Err("expected NAME=VALUE".to_owned()),
+    }
+}
+
+/// A number of workers, or one per processor.
+pub(super) fn workers(text: &str) -> Result<NonZeroUsize, String> {
+    let n = match text {
+        "auto" => std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
+        _ => text.parse().map_err(|_| "expected a number from 1, or `auto`".to_owned())?,
+    };
+    match n.get() {
+        0..=WORKERS_MAX => Ok(n),
+        _ if text == "auto" => Ok(NonZeroUsize::new(WORKERS_MAX).unwrap_or(n)),
+        _ => Err(format!("at most {WORKERS_MAX}")),
+    }
+}
+
+/// Nanoseconds of a duration.
+pub(super) fn duration(text: &str) -> Result<i64, String> {
+    weir_packet::time::parse_duration(text)
+        .filter(|ns| *ns >= 0)
+        .ok_or_else(|| "expected a duration such as 500ms or 2s".to_owned())
+}
+
+/// A number of seconds, such as `10` or `0.5`.
+pub(super) fn seconds(text: &str) -> Result<Duration, String> {
+    let number = text.parse().ok().filter(|&n: &f64| n >= 0.001);
+    let duration = number.and_then(|n| Duration::try_from_secs_f64(n).ok());
+    duration.ok_or_else(|| "expected a number of seconds, 0.001 at least".to_owned())
+}
+
+/// A number of batches.
+pub(super) fn lots(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(n @ 1..=QUEUE_LOTS_MAX) => Ok(n),
+        _ => Err(format!("expected a number of lots, from 1 to {QUEUE_LOTS_MAX}")),
+    }
+}
+
+/// A number of bytes: in millions, or with k, m, g in KiB, MiB, GiB.
+pub(crate) fn file_size(text: &str) -> Result<u64, String> {
+    let (digits, unit) = match text.char_indices().last() {
+        Some((at, 'k' | 'K')) => (&text[..at], 1 << 10),
+        Some((at, 'm' | 'M')) => (&text[..at], 1 << 20),
+        Some((at, 'g' | 'G')) => (&text[..at], 1 << 30),
+        _ => (text, 1_000_000),
+    };
+    let size = digits.parse::<u64>().ok().and_then(|n| n.checked_mul(unit));
+    size.filter(|n| *n > 0).ok_or_else(|| "expected a size such as 100, 500k or 2g".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn params_have_a_name() {
+        assert_eq!(param("a=x=y"), Ok(("a".to_owned(), "x=y".to_owned())));
+        assert!(param("noequals").is_err());
+        assert!(param("=1").is_err());
+    }
+
+    #[test]
+    fn numbers_and_durations() {
+        assert!(workers("0").is_err());
+        assert!(workers("100000").is_err());
+        assert!(workers("auto").is_ok());
+        assert!(duration("-1s").is_err());
+    }
+
+    #[test]
+    fn sizes_of_files() {
+        assert_eq!(file_size("2"), Ok(2_000_000));
+        assert_eq!((file_size("3k"), file_size("1G")), (Ok(3072), Ok(1 << 30)));
+        for wrong in ["", "0", "k", "1kk", "1x", "-1", "99999999999999999999g"] {
+            assert!(file_size(wrong).is_err(), "{wrong}");
+        }
+    }
+}
