@@ -1,2 +1,2 @@
 #![no_main]
-libfuzzer_sys::fuzz_target!(|data: &[u8]| weir_packet::walk::fuzz_walk(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| weir_packet::fuzz::fuzz_walk(data));

@@ -20,6 +20,7 @@
 
 pub mod messages;
 
+use crate::checksum::checksum;
 use crate::source::{FrameBatch, LinkType};
 use crate::{arp, ethernet, icmp, ipv4, ipv6, tcp, udp, vlan};
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -474,17 +475,6 @@ fn pseudo_header(kind: Kind, outer: &[Layer], len: usize) -> Vec<u8> {
     pseudo.extend((len as u32).to_be_bytes());
     pseudo.extend([0, 0, 0, number]);
     pseudo
-}
-
-/// The Internet checksum (RFC 1071) of some parts in a row; only the last may have an odd length.
-pub(crate) fn checksum(parts: &[&[u8]]) -> u16 {
-    let words = parts.iter().flat_map(|part| part.chunks(2));
-    let mut sum: u64 =
-        words.map(|w| u64::from(u16::from_be_bytes([w[0], w.get(1).copied().unwrap_or(0)]))).sum();
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    !(sum as u16)
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@
 
 pub mod arp;
 pub mod bits;
+mod checksum;
 pub mod column;
 pub mod craft;
 pub mod dhcp;
@@ -20,6 +21,7 @@ pub mod egress;
 pub mod ethernet;
 pub mod fields;
 pub mod frame_relay;
+pub mod fuzz;
 pub mod geneve;
 pub mod gre;
 pub mod gtp;
@@ -32,6 +34,7 @@ pub mod ipsec;
 pub mod ipv4;
 pub mod ipv6;
 pub mod limits;
+mod link_type;
 pub mod llc;
 pub mod mpls;
 pub mod nflog;

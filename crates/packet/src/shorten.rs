@@ -9,7 +9,7 @@
 //! itself stays as it is. So do packets in tunnels: only their outermost lengths are those of what
 //! is there.
 
-use crate::craft::checksum;
+use crate::checksum::checksum;
 use crate::source::LinkType;
 use crate::{ethernet, icmp, ipv4, ipv6, tcp, udp, vlan};
 

@@ -1,311 +1,35 @@
 //! The classifying walk: which layers each frame of a batch has, and where they start.
 
+mod announced;
 mod fast;
-mod fuzz;
+mod layers;
 mod link;
+mod look;
+mod network;
+mod reason;
 #[cfg(test)]
 pub(crate) mod samples;
+mod site;
 pub(crate) mod sites;
-mod slow;
+pub(crate) mod slow;
 mod tunnel;
+mod walker;
 
 use crate::bits::Bits;
-use crate::ethernet::{self, Ethernet};
-use crate::limits::BATCH;
+use crate::ethernet;
 use crate::source::{FrameBatch, LinkType};
 use crate::vlan;
-use std::fmt;
+use announced::{family, is_raw};
 
-pub(crate) use fast::{HEADS, Heads, Look, WINDOW};
-pub use fuzz::fuzz_walk;
-
-/// Why a frame is malformed. The first fault found, from the outside in, names the frame; layers
-/// before it stay readable.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-#[repr(usize)]
-pub enum Reason {
-    /// More VLAN tags than [`crate::limits::VLAN_TAGS_MAX`].
-    VlanDepth,
-    /// More headers below IP than [`crate::limits::LINK_HEADERS_MAX`], or one that starts beyond
-    /// the first 64 KiB of the frame.
-    LinkDepth,
-    /// More MPLS labels than [`crate::limits::MPLS_LABELS_MAX`].
-    MplsDepth,
-    /// A PPPoE version or type that is not 1, or a length beyond the frame on the wire.
-    Pppoe,
-    /// A network service header of another version, or shorter than itself.
-    Nsh,
-    /// A Frame Relay address that does not end within four bytes.
-    FrameRelay,
-    /// An 802.11 version that is not 0.
-    Wlan,
-    /// A radiotap header of another version, shorter than itself, or beyond the frame on the wire.
-    Radiotap,
-    /// A header of per-packet information of another version, shorter than itself, or beyond the
-    /// frame on the wire.
-    Ppi,
-    /// A netfilter log header of another version, an attribute that is shorter than itself or
-    /// beyond the frame on the wire, or more than [`crate::limits::NFLOG_ATTRIBUTES_MAX`] of them.
-    Nflog,
-    /// The ARP header is not for IPv4 over Ethernet, or ends before its addresses on the wire.
-    Arp,
-    /// The version nibble contradicts the layer below.
-    IpVersion,
-    /// IPv4 header length under 20 bytes or beyond the total length.
-    Ipv4HeaderLength,
-    /// IPv4 total length beyond the frame on the wire.
-    Ipv4TotalLength,
-    /// IPv6 payload length beyond the frame on the wire.
-    Ipv6PayloadLength,
-    /// An IPv6 extension header or AH that reaches beyond the packet on the wire, or a chain longer
-    /// than [`crate::limits::EXTENSION_HEADERS_MAX`].
-    ExtensionHeader,
-    /// TCP data offset under 5 or beyond the packet.
-    TcpDataOffset,
-    /// UDP length under 8 or beyond the packet.
-    UdpLength,
-    /// The packet ends on the wire inside a link, IP or transport header.
-    ShortHeader,
-}
-
-/// How many reasons there are.
-pub const REASONS: usize = 19;
-
-impl Reason {
-    /// All reasons, in the order of their numbers.
-    pub const ALL: [Reason; REASONS] = [
-        Reason::VlanDepth,
-        Reason::LinkDepth,
-        Reason::MplsDepth,
-        Reason::Pppoe,
-        Reason::Nsh,
-        Reason::FrameRelay,
-        Reason::Wlan,
-        Reason::Radiotap,
-        Reason::Ppi,
-        Reason::Nflog,
-        Reason::Arp,
-        Reason::IpVersion,
-        Reason::Ipv4HeaderLength,
-        Reason::Ipv4TotalLength,
-        Reason::Ipv6PayloadLength,
-        Reason::ExtensionHeader,
-        Reason::TcpDataOffset,
-        Reason::UdpLength,
-        Reason::ShortHeader,
-    ];
-
-    /// The name in the ledger, such as `tcp data offset`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Reason::VlanDepth => "vlan depth",
-            Reason::LinkDepth => "link headers",
-            Reason::MplsDepth => "mpls depth",
-            Reason::Pppoe => "pppoe",
-            Reason::Nsh => "nsh",
-            Reason::FrameRelay => "frame relay",
-            Reason::Wlan => "802.11 version",
-            Reason::Radiotap => "radiotap",
-            Reason::Ppi => "ppi",
-            Reason::Nflog => "nflog",
-            Reason::Arp => "arp",
-            Reason::IpVersion => "ip version",
-            Reason::Ipv4HeaderLength => "ipv4 header length",
-            Reason::Ipv4TotalLength => "ipv4 total length",
-            Reason::Ipv6PayloadLength => "ipv6 payload length",
-            Reason::ExtensionHeader => "ip extension header",
-            Reason::TcpDataOffset => "tcp data offset",
-            Reason::UdpLength => "udp length",
-            Reason::ShortHeader => "short header",
-        }
-    }
-}
-
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl std::error::Error for Reason {}
-
-/// A layer or a fact about a frame that the walk establishes.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-#[repr(usize)]
-pub enum Layer {
-    /// An Ethernet header.
-    Eth,
-    /// At least one VLAN tag.
-    Vlan,
-    /// At least one MPLS label.
-    Mpls,
-    /// A PPPoE header.
-    Pppoe,
-    /// An 802.11 header, all of it captured.
-    Wlan,
-    /// A radiotap header, all of it captured.
-    Radiotap,
-    /// The headers from IP on are those of a packet in a tunnel; see [`Headers::Inner`].
-    Tunnel,
-    /// ARP for IPv4 over Ethernet, its addresses captured.
-    Arp,
-    /// An IPv4 header, its 20 fixed bytes captured and its header length sound.
-    Ipv4,
-    /// An IPv6 header, its 40 bytes captured.
-    Ipv6,
-    /// A fragment, first or later.
-    Fragment,
-    /// Transport ports captured: TCP, UDP, UDP-Lite, SCTP, DCCP; not in later fragments.
-    Ports,
-    /// A TCP header with its ports captured.
-    Tcp,
-    /// The TCP header's 20 fixed bytes captured and its data offset valid: every field readable.
-    TcpWhole,
-    /// A UDP header with its ports captured.
-    Udp,
-    /// An ICMP header, type and code captured.
-    Icmp,
-    /// An ICMPv6 header, type and code captured.
-    Icmp6,
-    /// Cut inside a header the walk wanted to read: by the snap length, or in a tunnel whose packet
-    /// is a first fragment, by its end.
-    Cut,
-    /// Malformed; the reason is counted.
-    Malformed,
-}
-
-/// How many layers there are.
-pub const LAYERS: usize = 19;
-
-/// Which packet of a frame the layers from IP on are those of, where packets are in tunnels: IP in
-/// IP, GRE, ERSPAN, EtherIP, MPLS in IP, VXLAN, GENEVE, GTP-U and Teredo.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub enum Headers {
-    /// The outermost: the one that the network between the ends of the tunnel sees.
-    #[default]
-    Outer,
-    /// The innermost, to [`crate::limits::TUNNELS_MAX`] tunnels. What is below IP stays that of the
-    /// frame.
-    Inner,
-}
-
-/// Where the layers of each frame of a batch start. Positions count from the start of the frame
-/// and mean something only for frames that have the layer.
-#[derive(Clone, Debug)]
-pub struct Layers {
-    /// Start of the ARP or IP header.
-    pub l3: Box<[u16; BATCH]>,
-    /// Start of the transport header, after IPv4 options and IPv6 extension headers.
-    pub l4: Box<[u16; BATCH]>,
-    /// Protocol number of the transport header; of all IP packets, fragments too, where the
-    /// chain of extension headers could be read (`proto_known`).
-    pub proto: Box<[u8; BATCH]>,
-    /// IP packets whose protocol number is known.
-    pub proto_known: Bits,
-    /// VLAN tags.
-    pub vlan_depth: Box<[u8; BATCH]>,
-    /// Malformed frames so far, by [`Reason`]; grows from batch to batch.
-    pub malformed: [u64; REASONS],
-    /// Frames cut so far, but for those that are malformed too.
-    pub cut: u64,
-    pub(crate) below: Box<[Below; BATCH]>,
-    pub(crate) has: [Bits; LAYERS],
-    pub(crate) plain: PlainFrames,
-}
-
-/// What lies below IP in a frame that the fast pass did not take. Positions count from the start of
-/// the frame and are 0 where they mean nothing. They are of the frame's own headers: not of a frame
-/// inside a pseudowire.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(crate) struct Below {
-    /// The first VLAN tag, and the second.
-    pub(crate) tags: [u16; 2],
-    /// What follows the Ethernet or cooked header and its tags.
-    pub(crate) link_end: u16,
-    /// The first MPLS label, and how many there are.
-    pub(crate) mpls: u16,
-    pub(crate) mpls_depth: u8,
-    /// The PPPoE header.
-    pub(crate) pppoe: u16,
-    /// The 802.11 header.
-    pub(crate) wlan: u16,
-    /// The IP header of the outermost tunnel, and how many tunnels there are.
-    pub(crate) outer: u16,
-    pub(crate) tunnels: u8,
-    /// Where the IP packet ends on the wire: where its header says, and if that leaves it open or
-    /// lies, where the innermost header around it that tells a length says, or the frame.
-    pub(crate) end: u32,
-}
-
-/// Which frames the fast pass took: TCP or UDP right behind IPv4 without options, or behind IPv6
-/// without extension headers, neither a fragment nor cut nor malformed, with [`HEADERS`] bytes of
-/// memory from the IP header on, which starts at the same place in all of them.
-///
-/// [`HEADERS`]: crate::read::HEADERS
-#[derive(Clone, Copy, Default, Debug)]
-pub(crate) struct PlainFrames {
-    pub(crate) four: Bits,
-    pub(crate) six: Bits,
-    pub(crate) l3: u8,
-}
-
-impl Layers {
-    /// The rows that have a layer.
-    #[inline(always)]
-    pub fn has(&self, layer: Layer) -> Bits {
-        self.has[layer as usize]
-    }
-}
-
-impl Layers {
-    /// Of an empty batch.
-    pub fn new() -> Layers {
-        Layers {
-            l3: Box::new([0; BATCH]),
-            l4: Box::new([0; BATCH]),
-            proto: Box::new([0; BATCH]),
-            proto_known: Bits::NONE,
-            vlan_depth: Box::new([0; BATCH]),
-            malformed: [0; REASONS],
-            cut: 0,
-            below: Box::new([Below::default(); BATCH]),
-            has: [Bits::NONE; LAYERS],
-            plain: PlainFrames::default(),
-        }
-    }
-}
-
-impl Default for Layers {
-    fn default() -> Layers {
-        Layers::new()
-    }
-}
-
-/// Whether frames of this link type can be walked: Ethernet, raw IP, Linux cooked captures and
-/// netfilter logs, BSD loopback and SLIP, 802.11 with and without what the radio said, PPP, Cisco
-/// HDLC and Frame Relay.
-pub fn supported(link: LinkType) -> bool {
-    is_raw(link)
-        || matches!(
-            link,
-            LinkType::ETHERNET
-                | LinkType::LINUX_SLL
-                | LinkType::LINUX_SLL2
-                | LinkType::NULL
-                | LinkType::LOOP
-                | LinkType::IPV4
-                | LinkType::IPV6
-                | LinkType::SLIP
-                | LinkType::PPP
-                | LinkType::PPP_SERIAL
-                | LinkType::C_HDLC
-                | LinkType::FRELAY
-                | LinkType::IEEE802_11
-                | LinkType::RADIOTAP
-                | LinkType::PPI
-                | LinkType::NFLOG
-        )
-}
+pub use announced::supported;
+pub(crate) use announced::{has_ethertypes, is_tagged};
+pub(crate) use fast::{HEADS, Heads};
+pub(crate) use layers::PlainFrames;
+pub use layers::{Headers, LAYERS, Layer, Layers};
+pub(crate) use look::{Look, WINDOW};
+pub(crate) use network::PORTS_LEN;
+pub use reason::{REASONS, Reason};
+pub(crate) use site::Site;
 
 /// Says where the layers of each frame of a batch start. `layers` is overwritten, except for its
 /// counts, which go on from batch to batch. Frames of a link type that is not [`supported`] have
@@ -331,7 +55,7 @@ pub fn classify(frames: &FrameBatch, layers: &mut Layers) {
 /// The fast pass for the batch's link type: fills in the plain frames and returns which they are.
 fn classify_plain(frames: &FrameBatch, layers: &mut Layers) -> Bits {
     use fast::classify as fast;
-    let word = |w: &fast::Window, at: usize| u16::from_be_bytes([w[at], w[at + 1]]);
+    let word = |w: &look::Window, at: usize| u16::from_be_bytes([w[at], w[at + 1]]);
     let is_ip = |ethertype: u16| (ethertype == ethernet::IPV4, ethertype == ethernet::IPV6);
     let only_if = |on: bool, (v4, v6): (bool, bool)| (on & v4, on & v6);
     match frames.link {
@@ -393,38 +117,6 @@ fn classify_rest(frames: &FrameBatch, layers: &mut Layers, rows: Bits) {
     });
     // A frame that is both is counted once, as malformed.
     layers.cut += layers.has(Layer::Cut).minus(layers.has(Layer::Malformed)).count() as u64;
-}
-
-/// Protocols of which the walk reads the ports and no more: DCCP, SCTP, UDP-Lite.
-const PORTS_ONLY: [u8; 3] = [33, 132, 136];
-
-/// Bytes of the ports at the start of a transport header.
-const PORTS_LEN: usize = 4;
-
-/// Raw IP under any of its numbers; 12 and 14 are `DLT_RAW` of BSD systems.
-fn is_raw(link: LinkType) -> bool {
-    matches!(link, LinkType::RAW | LinkType::RAW_BSD | LinkType(14))
-}
-
-/// Whether the type field of an Ethernet header announces a VLAN tag.
-pub(crate) fn is_tagged(frame: &[u8]) -> bool {
-    Ethernet::new(frame).is_ok_and(|eth| vlan::is_tag(eth.ethertype()))
-}
-
-/// Whether the protocol field of a Linux cooked header is an EtherType, by its hardware type: it
-/// is not for netlink (824), radiotap (803) and Frame Relay (770).
-#[inline(always)]
-pub(crate) fn has_ethertypes(hardware: u16) -> bool {
-    (hardware != 824) & (hardware != 803) & (hardware != 770)
-}
-
-/// Whether an address family is IPv4, IPv6. It is in the byte order of the capturing machine, and
-/// every family is a small number; the BSDs each have their own for IPv6.
-#[inline(always)]
-fn family(bytes: [u8; 4]) -> (bool, bool) {
-    let (little, big) = (u32::from_le_bytes(bytes), u32::from_be_bytes(bytes));
-    let family = if little < big { little } else { big };
-    (family == 2, matches!(family, 10 | 24 | 28 | 30))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Checksums over addresses that were renamed (RFC 1071, RFC 1624).
 
-use super::Change;
-use crate::walk::sites::Site;
+use super::change::Change;
+use crate::walk::Site;
 use crate::{gre, icmp, igmp, ipv4, ipv6, tcp, udp};
 use std::ops::Range;
 

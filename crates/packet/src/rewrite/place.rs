@@ -1,8 +1,8 @@
 //! Where the addresses of a frame stand.
 
+use super::address::{Address, Addresses};
 use super::checksum::{LOOSE, RECORD, STRICT, options, stops};
-use super::{Address, Addresses};
-use crate::walk::sites::{self, Site};
+use crate::walk::{Site, sites};
 use crate::{arp, icmp, igmp, ipv4, ipv6, tcp, wlan};
 use std::ops::Range;
 

@@ -8,40 +8,16 @@
 
 mod heads;
 
-use super::{Layer, Layers, PlainFrames};
+use super::layers::{Layer, Layers, PlainFrames};
+use super::look::{Look, WINDOW, Window};
 use crate::bits::Bits;
 use crate::limits::BATCH;
 use crate::prefetch::Ahead;
 use crate::source::FrameBatch;
-use crate::{ethernet, ipv4, tcp, udp};
+use crate::{ethernet, ipv4};
 use heads::{Form, Six};
 
 pub(crate) use heads::{HEADS, Heads};
-
-/// Bytes looked at from the start of a frame: up to the data offset of TCP over IPv6 behind the
-/// longest link header. A frame closer than this to the end of its chunk is left to the slow walk.
-pub(crate) const WINDOW: usize = 80;
-
-/// The first bytes of a frame; those beyond what was captured belong to something else.
-pub(super) type Window = [u8; WINDOW];
-
-/// What one look at a frame shows.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Look(u8);
-
-impl Look {
-    /// A frame that is not plain, or was not looked at.
-    pub(crate) const NONE: Look = Look(0);
-    /// Bit of a plain frame.
-    const PLAIN: u8 = 1;
-    /// Bit of a plain frame that is TCP; without it is UDP.
-    const TCP: u8 = 2;
-
-    /// The protocol of a plain frame.
-    fn proto(self) -> u8 {
-        if self.0 & Look::TCP == 0 { udp::PROTOCOL } else { tcp::PROTOCOL }
-    }
-}
 
 /// Fills `layers` for the plain frames of a batch and returns which they are. The IP header starts
 /// at `L3`, behind `vlan_depth` tags; `family` says whether the link header announces IPv4, IPv6.
@@ -85,8 +61,8 @@ pub(super) fn classify<const L3: usize>(
             &own
         }
     };
-    let plain4 = with_bit(looks, Look::PLAIN).and(Bits::first(n));
-    let mut tcp = with_bit(looks, Look::TCP);
+    let plain4 = Look::plain(looks).and(Bits::first(n));
+    let mut tcp = Look::tcp(looks);
     for (proto, look) in layers.proto.iter_mut().zip(looks) {
         *proto = look.proto();
     }
@@ -103,33 +79,25 @@ pub(super) fn classify<const L3: usize>(
             }
         }
         six.drain::<L3>(&mut looks6, layers);
-        plain6 = with_bit(&looks6, Look::PLAIN);
-        tcp = tcp.or(with_bit(&looks6, Look::TCP));
+        plain6 = Look::plain(&looks6);
+        tcp = tcp.or(Look::tcp(&looks6));
     }
 
-    let plain = plain4.or(plain6);
+    note_plain(layers, plain4, plain6, tcp, L3 as u8)
+}
+
+/// Writes down which frames are plain IPv4, IPv6 and which of these TCP; returns the plain ones.
+#[inline(always)]
+fn note_plain(layers: &mut Layers, four: Bits, six: Bits, tcp: Bits, l3: u8) -> Bits {
+    let plain = four.or(six);
     let mut set = |layer: Layer, rows: Bits| layers.has[layer as usize] = rows;
-    set(Layer::Ipv4, plain4);
-    set(Layer::Ipv6, plain6);
+    set(Layer::Ipv4, four);
+    set(Layer::Ipv6, six);
     set(Layer::Ports, plain);
     set(Layer::Tcp, plain.and(tcp));
     set(Layer::TcpWhole, plain.and(tcp));
     set(Layer::Udp, plain.minus(tcp));
     layers.proto_known = plain;
-    layers.plain = PlainFrames { four: plain4, six: plain6, l3: L3 as u8 };
+    layers.plain = PlainFrames { four, six, l3 };
     plain
-}
-
-/// The rows whose look has a bit.
-fn with_bit(looks: &[Look; BATCH], bit: u8) -> Bits {
-    // The lowest bit of each of eight bytes, gathered in the highest byte of a product.
-    const LOWEST: u64 = 0x0101_0101_0101_0101;
-    const GATHER: u64 = 0x0102_0408_1020_4080;
-    let mut bytes = looks.as_chunks::<8>().0.iter().map(|eight| {
-        let eight = u64::from_le_bytes(eight.map(|look| look.0)) >> bit.trailing_zeros() & LOWEST;
-        eight.wrapping_mul(GATHER) >> 56
-    });
-    Bits(std::array::from_fn(|_| {
-        bytes.by_ref().take(8).fold(0, |word, byte| word >> 8 | byte << 56)
-    }))
 }

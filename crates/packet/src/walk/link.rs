@@ -4,9 +4,11 @@
 //! Each step reads one header and says what comes [`Next`]. Nothing recurses, and the number of
 //! steps is bounded.
 
-use super::sites::{Site, Sites};
-use super::slow::{Walk, Walked};
-use super::{Layer, Reason};
+use super::announced;
+use super::layers::Layer;
+use super::reason::Reason;
+use super::site::{Site, Sites};
+use super::walker::{Walk, Walked};
 use crate::ethernet::{self, Ethernet};
 use crate::frame_relay::{self, Follows, FrameRelay};
 use crate::hdlc;
@@ -99,7 +101,7 @@ impl<S: Sites> Walk<'_, S> {
             LinkType::RADIOTAP => self.radiotap(at),
             LinkType::PPI => self.ppi(at),
             LinkType::NFLOG if at == 0 => self.nflog(),
-            _ if super::is_raw(link) => Some((Next::Ip, at)),
+            _ if announced::is_raw(link) => Some((Next::Ip, at)),
             _ => self.unread(),
         }
     }
@@ -126,7 +128,7 @@ impl<S: Sites> Walk<'_, S> {
         self.sites.note(Site::Cooked { at, len });
         let h = self.take(at, len, Reason::ShortHeader)?;
         let word = |at: usize| u16::from_be_bytes([h[at], h[at + 1]]);
-        if !super::has_ethertypes(word(hardware)) {
+        if !announced::has_ethertypes(word(hardware)) {
             return self.unread();
         }
         let next = match word(protocol) {
@@ -142,7 +144,7 @@ impl<S: Sites> Walk<'_, S> {
 
     fn loopback(&mut self, at: usize) -> Then {
         let h = self.take(at, 4, Reason::ShortHeader)?;
-        match super::family([h[0], h[1], h[2], h[3]]) {
+        match announced::family([h[0], h[1], h[2], h[3]]) {
             (true, _) => Some((Next::Ipv4, at + 4)),
             (_, true) => Some((Next::Ipv6, at + 4)),
             _ => None,

@@ -5,10 +5,10 @@
 //! leads to a sound IP header; else the headers stay those found before, and nothing is held
 //! against the frame. From that header on, faults count as anywhere.
 
+use super::layers::{Headers, Layer, Layers};
 use super::link::Next;
-use super::sites::{Site, Sites};
-use super::slow::{Found, Walk, Walked};
-use super::{Headers, Layer, Layers};
+use super::site::{Site, Sites};
+use super::walker::{Found, Walk, Walked};
 use crate::bits::Bits;
 use crate::gre::{self, Gre};
 use crate::limits::TUNNELS_MAX;

@@ -1,9 +1,9 @@
 //! The heads of some frames side by side, and a look at all of them at once.
 
-use super::{Look, Window};
 use crate::limits::BATCH;
 use crate::processor::wide;
-use crate::walk::Layers;
+use crate::walk::layers::Layers;
+use crate::walk::look::{Look, Window};
 use crate::{ethernet, ipv4, ipv6, tcp, udp};
 
 /// Frames that are looked at together.
@@ -175,7 +175,7 @@ impl Heads {
                 | (caplens[i] as i32).wrapping_sub(form.l4 + least);
             let plain = all(differs | (room >> 31) as u32 == 0);
             let tcp = u32::from(Look::TCP) & is_tcp;
-            self.looks[i] = Look((plain & (u32::from(Look::PLAIN) | tcp)) as u8);
+            self.looks[i] = Look::of_bits(plain & (u32::from(Look::PLAIN) | tcp));
         }
     }
 }

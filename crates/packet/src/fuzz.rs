@@ -1,6 +1,5 @@
 //! Any bytes through the walk, every reader and every view: what must hold whatever they are.
 
-use super::{Headers, Layer, Layers, Reason, classify, slow};
 use crate::arp::Arp;
 use crate::bits::Bits;
 use crate::column::Column;
@@ -24,6 +23,8 @@ use crate::source::{Chunk, FrameBatch, LinkType};
 use crate::tcp::Tcp;
 use crate::udp::Udp;
 use crate::vlan::Vlan;
+use crate::walk::slow::{self, Found};
+use crate::walk::{self, Headers, LAYERS, Layer, Layers, REASONS, Reason, classify};
 use crate::wlan::Wlan;
 use std::sync::Arc;
 
@@ -78,13 +79,13 @@ fn three(link: LinkType, body: &[u8], snap: usize, len: u32) -> FrameBatch {
 
 /// The batch's walk says of each frame what the slow walk says, and counts it.
 pub(super) fn check_walk(frames: &FrameBatch, layers: &Layers) {
-    let (mut reasons, mut cut) = ([0; super::REASONS], 0);
+    let (mut reasons, mut cut) = ([0; REASONS], 0);
     for i in 0..frames.len() {
         let found = slow::walk(frames.link, frames.headers, frames.frame(i), frames.lens()[i]);
-        let has = (0..super::LAYERS).map(|l| u32::from(layers.has[l].has(i)) << l).sum();
+        let has = (0..LAYERS).map(|l| u32::from(layers.has[l].has(i)) << l).sum();
         // The fast pass leaves out what it knows of all frames that it takes.
         let plain = layers.plain.four.or(layers.plain.six).has(i);
-        let said = slow::Found {
+        let said = Found {
             below: if plain { found.below } else { layers.below[i] },
             l3: layers.l3[i],
             l4: layers.l4[i],
@@ -147,7 +148,7 @@ fn check_facts(frames: &FrameBatch, layers: &Layers) {
             assert!(layers.l4[i] >= layers.l3[i] + 20);
         }
         if has(Layer::Ports).has(i) {
-            assert!(usize::from(layers.l4[i]) + super::PORTS_LEN <= frames.frame(i).len());
+            assert!(usize::from(layers.l4[i]) + walk::PORTS_LEN <= frames.frame(i).len());
         }
     }
 }
