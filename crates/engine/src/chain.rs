@@ -62,7 +62,8 @@ impl Chain {
         &mut self,
         view: Packets<'_>,
         rows: Bits,
-        (order, clock): (&[u64], &[i64]),
+        order: &[u64],
+        clock: &[i64],
         end: impl FnOnce(&mut Batch<'_>, Bits),
     ) {
         self.regs.next_batch();

@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use weir_plan::Program;
 use weir_plan::change::Continued;
 
-/// Told what came of a change: of the new program the pipelines and stages that went on with what
+/// Takes the result of a change: the pipelines and stages of the new program that went on with what
 /// they held, or why everything stayed as it was.
 pub type Told = Box<dyn FnOnce(io::Result<Vec<(usize, usize)>>) + Send>;
 
@@ -18,7 +18,7 @@ pub struct Change {
     pub program: Program,
     /// Where each of its pipelines goes on, by the numbers of the program that runs until then.
     pub continued: Vec<Option<Continued>>,
-    /// Who is told. Dropped where the run ends before.
+    /// Called with the result of the change. Dropped where the run ends before.
     pub told: Told,
 }
 
@@ -104,7 +104,7 @@ mod tests {
     use weir_plan::together::side_by_side;
     use weir_plan::{AggFunc, Order, SortKey, Stage, Value, Window};
 
-    /// What was told of a change.
+    /// The result of a change.
     type Answer = io::Result<Vec<(usize, usize)>>;
 
     type Answers = Arc<Mutex<Vec<Answer>>>;

@@ -54,7 +54,8 @@ pub struct Ledger {
 /// How many packets each worker processed. Where packets are spread in several ways, for pipelines
 /// that need different keys, each packet counts once in each of them.
 ///
-/// All shares are equal: who did what is no part of what happened, and differs from run to run.
+/// Any two compare equal: which worker processed a packet is no part of what happened, and differs
+/// from run to run.
 #[derive(Clone, Default, Debug)]
 pub struct Shares {
     /// By worker, then by way.

@@ -3,11 +3,12 @@
 //!
 //! A [`Producer`] runs the worker level and writes [messages](Message): the groups of each window
 //! when it closes, what was lost, counts, and how far time has come. A [`Receiver`] takes the
-//! messages of all producers, in any order, some of them twice, and puts the rows out that one run
-//! over all packets would put out. The caller carries the messages: in a file, by Kafka.
+//! messages of all producers, in any order, some of them twice, and emits the rows of one run over
+//! all packets. The caller carries the messages: in a file, by Kafka.
 //!
-//! What may be at which producer is said by the plan: see [`needs`]. Plans whose worker level hands
-//! over anything but groups, or that need all packets in one place, are [refused](Refused) by name.
+//! The plan states which packets must be at one producer: see [`needs`]. Plans whose worker level
+//! hands over anything but groups, or that need all packets in one place, are [refused](Refused) by
+//! name.
 //!
 //! docs/partials.md has the bytes.
 
@@ -20,9 +21,9 @@ mod print;
 mod producer;
 mod receiver;
 mod refused;
-mod share;
 mod spread;
 mod streams;
+mod subset;
 #[cfg(test)]
 mod tests;
 mod writer;

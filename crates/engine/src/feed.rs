@@ -184,7 +184,7 @@ impl<'a> Feed<'a> {
         }
         times.watermark = self.clock.watermark();
         if self.losses.is_read() {
-            self.losses.take(frames.ts(), times.clock(frames), frames.gap(), before);
+            self.losses.observe(frames.ts(), times.clock(frames), frames.gap(), before);
         }
     }
 
@@ -247,7 +247,7 @@ fn range(ts: &[i64]) -> (i64, i64) {
 }
 
 /// Whether times never fall, as they do not in most captures; `false` also where that cannot be
-/// told cheaply. Comparing 64-bit numbers is not in every processor's vector unit, subtracting
+/// seen cheaply. Comparing 64-bit numbers is not in every processor's vector unit, subtracting
 /// them is: all differences are put together by `or`, and none may have a high bit.
 fn rises(ts: &[i64], first: i64, last: i64) -> bool {
     let steps = ts.iter().zip(&ts[1..]);

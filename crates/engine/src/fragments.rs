@@ -136,7 +136,7 @@ impl Fragments {
             true => *batch.frame(i).get(usize::from(self.layers.l3[i]) + ipv4::PROTOCOL)?,
             false => 0,
         };
-        // By the secret of the map: nobody can make two tunnels that seem to be one.
+        // Hashed with the secret of the map, so that no sender can make two tunnels look like one.
         let within: [Option<u128>; READ.len() - WITHIN] =
             std::array::from_fn(|at| value(WITHIN + at));
         let within = self.firsts.hasher().hash_one(within);
@@ -320,10 +320,11 @@ mod tests {
             cut in 1usize..20,
         ) {
             let mut now = 0;
-            let frames: Vec<(i64, Frame)> = traffic.iter().enumerate().map(|(n, &(is_first, id, step))| {
+            let frame = |(n, &(is_first, id, step)): (usize, &(bool, u16, i64))| {
                 now += step;
                 (now, if is_first { first(id, 1000 + n as u16) } else { later(id) })
-            }).collect();
+            };
+            let frames: Vec<(i64, Frame)> = traffic.iter().enumerate().map(frame).collect();
             let looking_back = |n: usize| {
                 let (is_first, id, _) = traffic[n];
                 let before = (0..n).rev().find(|&m| traffic[m].0 && traffic[m].1 == id)?;

@@ -1,4 +1,4 @@
-//! Asking a run how it is while it goes on.
+//! Requests for the statistics of a run while it goes on.
 
 use crate::counters::Ledger;
 use std::fmt;
@@ -8,8 +8,8 @@ use weir_packet::source::Account;
 /// The ledger so far, and what was received from each interface.
 type Answer = dyn Fn(&Ledger, &[(String, Account)]) + Send + Sync;
 
-/// A question to a run: what happened so far? Asked from any thread, answered soon after by the one
-/// that runs: within some packets, or as soon as a source that waits returns.
+/// Asks a run what happened so far, from any thread. The thread that runs answers soon after:
+/// within some packets, or as soon as a source that waits returns.
 pub struct Inquiry {
     asked: AtomicBool,
     answer: Box<Answer>,
@@ -22,7 +22,7 @@ impl Inquiry {
         Inquiry { asked: AtomicBool::new(false), answer: Box::new(answer) }
     }
 
-    /// Asks. Who asks again before the answer gets one answer.
+    /// Asks. Several questions before the answer get one answer.
     pub fn ask(&self) {
         self.asked.store(true, Ordering::Release);
     }

@@ -30,7 +30,7 @@ pub const EXCHANGE_WINDOWS_MAX: usize = 1 << 16;
 /// Windows that one summarize holds open at once; a row for a further one is counted as evicted.
 pub const WINDOWS_MAX: usize = 4096;
 
-/// Batches between the first that a worker still has in hand, or whose rows wait to be put out, and
+/// Batches between the first that a worker still has in hand, or whose rows wait to be emitted, and
 /// the latest that was read: beyond, workers wait.
 pub const RING: usize = 64;
 

@@ -55,11 +55,11 @@ struct Losses {
     /// Frames that came.
     seen: u64,
     counts: Vec<Count>,
-    /// What other machines told, each of its own frames.
+    /// What other machines reported, each of its own frames.
     others: Vec<Losses>,
 }
 
-/// What another machine tells of its losses since it last told.
+/// What another machine reports of its losses since its last report.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct LossNews {
     /// Gaps in the order in which they were found, each with the watermark at that time.
@@ -84,8 +84,8 @@ impl LossNotes {
         Some(LossNotes { count, news: LossNews::default() })
     }
 
-    /// As [`LossRecord::take`].
-    pub(crate) fn take(&mut self, ts: &[i64], clock: &[i64], gap: Option<Gap>, watermark: i64) {
+    /// As [`LossRecord::observe`].
+    pub(crate) fn observe(&mut self, ts: &[i64], clock: &[i64], gap: Option<Gap>, watermark: i64) {
         self.news.gaps.extend(gap.map(|gap| (watermark, gap)));
         match &mut self.count {
             Some(count) => count.take(ts, clock),
@@ -97,7 +97,7 @@ impl LossNotes {
         }
     }
 
-    /// What there is to tell since the last time, if there is anything.
+    /// What there is to report since the last time, if there is anything.
     pub(crate) fn news(&mut self) -> Option<LossNews> {
         if let Some(count) = &mut self.count {
             let mut before = std::mem::take(&mut count.forgotten);
@@ -163,7 +163,7 @@ impl LossRecord {
 
     /// Takes the frames of a batch, with the later of each one's time and the watermark when it
     /// came; and what was found lost before it, when the watermark was here.
-    pub(crate) fn take(&self, ts: &[i64], clock: &[i64], gap: Option<Gap>, watermark: i64) {
+    pub(crate) fn observe(&self, ts: &[i64], clock: &[i64], gap: Option<Gap>, watermark: i64) {
         let mut losses = self.lock();
         if let Some(gap) = gap {
             losses.lose(gap, watermark);
@@ -216,7 +216,7 @@ impl LossLookup {
         let end = floor(last) + pane;
         // At the end of input all has, though that need be no tick.
         let closed = if tick == i64::MAX { end } else { end.min(tick.into()) };
-        // Of one that began only now, what came just before tells how much was seen.
+        // Of one that began only now, what came just before shows how much was seen.
         let start = floor(start).min(closed - pane);
         self.record.lock().of(self, (start, end), closed, tick)
     }
@@ -230,7 +230,7 @@ pub(crate) fn share(seen: u64, lost: u64) -> f64 {
     }
 }
 
-/// The sum, which sticks at the top: other machines may tell of any numbers.
+/// The sum, which sticks at the top: other machines may report any numbers.
 fn total(all: impl Iterator<Item = u64>) -> u64 {
     all.fold(0, u64::saturating_add)
 }
@@ -240,7 +240,7 @@ impl Losses {
     fn count(&mut self, pane: i64, lateness: i64) -> (usize, Arc<()>) {
         let kept = Arc::default();
         let new = Count::new(pane, lateness, Arc::clone(&kept));
-        // In the place of one that nobody asks for any more.
+        // In the place of one that no lookup asks for any more.
         let free = |c: &Count| Arc::strong_count(&c.kept) == 1;
         match self.counts.iter().position(free) {
             Some(at) => {
@@ -398,9 +398,9 @@ mod tests {
     #[test]
     fn a_gap_counts_for_every_window_it_touches() {
         let record = record(10, 0);
-        record.take(&[1, 5, 9], &[1, 5, 9], None, 0);
-        record.take(&[11, 12, 31], &[11, 12, 31], gap(3, 9, 11), 5);
-        record.take(&[35], &[35], gap(1, 32, 33), 31);
+        record.observe(&[1, 5, 9], &[1, 5, 9], None, 0);
+        record.observe(&[11, 12, 31], &[11, 12, 31], gap(3, 9, 11), 5);
+        record.observe(&[35], &[35], gap(1, 32, 33), 31);
         let lookup = lookup(&record, Some(10));
         let all: Vec<f64> = (0..4).map(|i| lookup.window(i * 10)).collect();
         assert_eq!(all, [0.5, 0.4, 1.0, 2.0 / 3.0]);
@@ -410,8 +410,8 @@ mod tests {
     #[test]
     fn a_gap_that_is_found_late_counts_for_what_is_open() {
         let record = record(10, 0);
-        record.take(&[5, 15, 25], &[5, 15, 25], None, 0);
-        record.take(&[], &[], gap(1, 3, 4), 22);
+        record.observe(&[5, 15, 25], &[5, 15, 25], None, 0);
+        record.observe(&[], &[], gap(1, 3, 4), 22);
         let lookup = lookup(&record, Some(10));
         let all: Vec<f64> = (0..4).map(|i| lookup.window(i * 10)).collect();
         assert_eq!(all, [1.0, 1.0, 0.5, 1.0]);
@@ -420,15 +420,15 @@ mod tests {
     #[test]
     fn a_gap_that_is_open_ends_with_the_next_that_is_not() {
         let record = record(10, 0);
-        record.take(&[5, 15], &[5, 15], gap(1, 3, Gap::OPEN), 0);
-        record.take(&[25], &[25], gap(1, 14, Gap::OPEN), 15);
+        record.observe(&[5, 15], &[5, 15], gap(1, 3, Gap::OPEN), 0);
+        record.observe(&[25], &[25], gap(1, 14, Gap::OPEN), 15);
         let lookup = lookup(&record, Some(10));
         let all = || (0..5).map(|i| lookup.window(i * 10)).collect::<Vec<f64>>();
         assert_eq!(all(), [0.5, 1.0 / 3.0, 1.0 / 3.0, 0.0, 0.0]);
         // Not before what has closed.
-        record.take(&[35, 45], &[35, 45], gap(0, 22, 22), 25);
+        record.observe(&[35, 45], &[35, 45], gap(0, 22, 22), 25);
         assert_eq!(all(), [0.5, 1.0 / 3.0, 1.0 / 3.0, 1.0, 1.0]);
-        record.take(&[], &[], gap(1, 44, 46), 45);
+        record.observe(&[], &[], gap(1, 44, 46), 45);
         assert_eq!(all(), [0.5, 1.0 / 3.0, 1.0 / 3.0, 1.0, 0.5]);
     }
 
@@ -446,7 +446,7 @@ mod tests {
     #[test]
     fn who_comes_later_knows_nothing_of_what_was_before() {
         let early = record(10, 0);
-        early.take(&[1, 2], &[1, 2], gap(4, 0, 5), 0);
+        early.observe(&[1, 2], &[1, 2], gap(4, 0, 5), 0);
         let (count, kept) = early.lock().count(10, 0);
         let late = |over| LossLookup {
             before: (2, 4),
@@ -455,7 +455,7 @@ mod tests {
             ..lookup(&early, over)
         };
         assert_eq!((late(Some(10)).window(0), late(None).window(0)), (1.0, 1.0));
-        early.take(&[6, 7, 8], &[6, 7, 8], gap(1, 5, 6), 2);
+        early.observe(&[6, 7, 8], &[6, 7, 8], gap(1, 5, 6), 2);
         assert_eq!((late(Some(10)).window(0), late(None).window(0)), (0.75, 0.75));
         assert_eq!(lookup(&early, Some(10)).window(0), 0.5);
     }
@@ -464,7 +464,7 @@ mod tests {
     fn what_is_late_is_not_seen() {
         let record = record(10, 5);
         // The second is in time by the lateness, the third is not.
-        record.take(&[1, 2, 3], &[1, 14, 15], gap(2, 0, 1), i64::MIN);
+        record.observe(&[1, 2, 3], &[1, 14, 15], gap(2, 0, 1), i64::MIN);
         assert_eq!(lookup(&record, Some(10)).window(0), 0.5);
     }
 
@@ -472,9 +472,9 @@ mod tests {
     fn what_found_no_room_counts_as_not_seen() {
         let record = record(1, 0);
         for t in 0..COUNTED_PANES_MAX as i64 + 3 {
-            record.take(&[t], &[t], None, t);
+            record.observe(&[t], &[t], None, t);
         }
-        record.take(&[2], &[2], gap(1, 0, 5), i64::MIN);
+        record.observe(&[2], &[2], gap(1, 0, 5), i64::MIN);
         assert_eq!(lookup(&record, Some(4)).window(2), 0.75, "from 3 on");
         assert_eq!(lookup(&record, Some(2)).window(0), 0.0);
     }
@@ -483,7 +483,7 @@ mod tests {
     fn gaps_beyond_the_bound_are_taken_together() {
         let record = record(10, 0);
         for i in 0..GAPS_MAX as i64 * 3 {
-            record.take(&[i * 10], &[i * 10], gap(1, i * 10, i * 10 + 1), i64::MIN);
+            record.observe(&[i * 10], &[i * 10], gap(1, i * 10, i * 10 + 1), i64::MIN);
         }
         assert!(record.lock().gaps.len() <= GAPS_MAX);
         let lookup = lookup(&record, Some(10));
@@ -496,8 +496,8 @@ mod tests {
     fn times_at_the_ends_of_time() {
         let record = record(10, 5);
         let all = [i64::MIN, -1, 0, i64::MAX];
-        record.take(&all, &all, gap(1, i64::MIN, i64::MAX), i64::MIN);
-        record.take(&all, &[i64::MAX; 4], gap(1, i64::MAX, i64::MIN), i64::MAX);
+        record.observe(&all, &all, gap(1, i64::MIN, i64::MAX), i64::MIN);
+        record.observe(&all, &[i64::MAX; 4], gap(1, i64::MAX, i64::MIN), i64::MAX);
         for start in all {
             let share = lookup(&record, Some(10)).window(start);
             assert!((0.0..=1.0).contains(&share), "{start}: {share}");

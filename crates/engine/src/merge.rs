@@ -1,14 +1,14 @@
 //! Merging batches of rows into one order: which of them goes on, and how far.
 //!
-//! Each batch is in order by itself. The next rows are those of the batch whose next row comes first,
-//! up to where that of another batch does: a *run*. A heap knows both, so that a run costs the
-//! logarithm of the number of batches, however many there are.
+//! Each batch is in order by itself. The next rows are those of the batch whose next row comes
+//! first, up to where that of another batch does: a *run*. A heap knows both, so that a run costs
+//! the logarithm of the number of batches, however many there are.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Batches that are being merged, each with what its next row is ordered by. Of batches whose next rows
-/// are equal, the one of the smaller number comes first.
+/// Batches that are being merged, each with what its next row is ordered by. Of batches whose next
+/// rows are equal, the one of the smaller number comes first.
 pub(crate) struct Merge<K>(BinaryHeap<Reverse<(K, usize)>>);
 
 impl<K: Ord> Default for Merge<K> {
@@ -31,8 +31,8 @@ impl<K: Ord + Copy> Merge<K> {
     }
 }
 
-/// How many of a batch's next rows come before what others have, these being numbered so, and ordered
-/// by what `key` makes of their numbers. One at least, of the batch that goes on.
+/// How many of a batch's next rows come before what others have, these being numbered so, and
+/// ordered by what `key` makes of their numbers. One at least, of the batch that goes on.
 pub(crate) fn run<K: Ord>(order: &[u64], bound: Option<K>, key: impl Fn(u64) -> K) -> usize {
     match bound {
         None => order.len(),

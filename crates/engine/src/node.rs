@@ -55,10 +55,10 @@ pub(crate) trait Node: Send + Any {
     /// ones, apart from its chain. Says whether it holds anything.
     fn take_over(&mut self, old: &mut dyn Node) -> bool;
 
-    /// Hands out the memory of groups that it has put out.
+    /// Hands out the memory of groups that it has emitted.
     fn reclaim(&mut self, _out: &mut dyn FnMut(Groups)) {}
 
-    /// Takes groups that were put out, to use their memory again.
+    /// Takes groups that were emitted, to use their memory again.
     fn recycle(&mut self, _groups: Groups) {}
 
     /// Makes new tables with room for about so many groups.
@@ -186,7 +186,7 @@ impl<E: End> Node for Chained<E> {
         let Chained { chain, end } = self;
         match input {
             NodeInput::Packets { view, rows, order, clock } => {
-                chain.push_packets(view, rows, (order, clock), |batch, rows| {
+                chain.push_packets(view, rows, order, clock, |batch, rows| {
                     end.push(batch, rows, next);
                 });
             }

@@ -24,10 +24,10 @@ pub struct Options {
     /// Bytes that the default bounds of keyed state [fit](crate::room) into; `None` leaves them as
     /// they are.
     pub memory: Option<u64>,
-    /// Set from elsewhere to end the input early: windows close and everything is put out.
+    /// Set from elsewhere to end the input early: windows close and everything is emitted.
     pub stop: Option<Arc<AtomicBool>>,
     /// What tables hash keys with, and packets are spread by. It changes no row and no order of
-    /// rows; but whoever knows it can slow the run down. Drawn by the system unless told otherwise.
+    /// rows; but a sender that knows it can slow the run down. Drawn by the system unless given.
     pub hash_key: HashKey,
     /// Asks from elsewhere what happened so far.
     pub inquiry: Option<Arc<Inquiry>>,

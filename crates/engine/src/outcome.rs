@@ -11,14 +11,14 @@ use weir_plan::Program;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RunError {
-    /// The source could not go on. Everything before was processed and put out.
+    /// The source could not go on. Everything before was processed and emitted.
     Source(SourceError),
     /// The sink could not take rows.
     Sink(io::Error),
     /// An outlet could not take frames; the error names it.
     Egress(io::Error),
     /// A stage, or something else that the run is made of, panicked: a fault of this library, or of
-    /// a registered function. What was put out before is written.
+    /// a registered function. What was emitted before is written.
     Panicked {
         /// The pipeline whose stage it was, where that is known and has a name.
         pipeline: Option<String>,
@@ -66,8 +66,8 @@ impl fmt::Display for RunError {
                 }
                 write!(
                     f,
-                    "; this is a fault of the program, not of the packets: please report it. What \
-                     was put out before is written, and the query goes no further"
+                    "; this is a fault of the program, not of the packets: please report it. Rows \
+                     that came before have been written; the query has stopped"
                 )
             }
         }

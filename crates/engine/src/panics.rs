@@ -1,9 +1,8 @@
-//! Panics while a program runs: a fault of ours, or of a registered function, which is to cost
-//! nothing that was put out before.
+//! Panics while a program runs: a fault of ours, or of a registered function. Rows that were
+//! emitted before must not be lost.
 //!
-//! Programs that run together are one, whose stages share workers and batches: what one of them
-//! left half done is nothing that the others could go on with. So the run ends, and says whose
-//! stage it was.
+//! Programs that run together are one, whose stages share workers and batches: the others cannot go
+//! on with what one of them left half done. So the run ends, and the error names the pipeline.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -14,9 +13,9 @@ thread_local! {
     static AT: Cell<Option<usize>> = const { Cell::new(None) };
 }
 
-/// Says whose stages this thread runs from here on; `None` for nobody's.
+/// Notes whose stages this thread runs from here on; `None` for nobody's.
 #[inline(always)]
-pub(crate) fn at(pipeline: Option<usize>) {
+pub(crate) fn note_pipeline(pipeline: Option<usize>) {
     AT.set(pipeline);
 }
 
@@ -31,7 +30,7 @@ pub(crate) struct Panicked {
 /// Calls something that may panic. What it worked on is not to be worked on any more then: it may
 /// be counted, and closed.
 pub(crate) fn caught<T>(call: impl FnOnce() -> T) -> Result<T, Panicked> {
-    at(None);
+    note_pipeline(None);
     catch_unwind(AssertUnwindSafe(call)).map_err(Panicked::of)
 }
 
@@ -54,7 +53,7 @@ impl Panicked {
         self.words.contains(words)
     }
 
-    /// Goes on to whoever called this thread.
+    /// Goes on to the thread that waits for this one.
     pub(crate) fn go_on(self) -> ! {
         resume_unwind(Box::new(self))
     }

@@ -2,7 +2,8 @@
 //!
 //! Every partitioning gives each packet to one worker, where its pipelines see it; a worker's slice
 //! of a partitioning is a *lane*. The frames stay where they are: what a lane adds is a selection.
-//! Each cluster of pipelines has a partitioning; clusters that need one worker share that of theirs.
+//! Each cluster of pipelines has a partitioning; clusters that need one worker share that of
+//! theirs.
 
 use crate::table::HashKey;
 use weir_packet::fields::FieldId;
@@ -45,7 +46,7 @@ impl Partitionings {
     ) -> Partitionings {
         let workers = placement.workers(workers);
         if workers == 1 {
-            // Whoever gets everything needs each packet once.
+            // The only worker needs each packet once.
             let over_packets = |p: &usize| program.pipelines[*p].input == Input::Packets;
             let pipelines = (0..program.pipelines.len()).filter(over_packets).collect();
             let all = vec![Partitioning { by: SpreadBy::Batches, pipelines }];

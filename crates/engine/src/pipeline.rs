@@ -81,12 +81,12 @@ impl Pipeline {
         (before, &mut **node, Next { nodes, origin: None, end })
     }
 
-    /// Hands out the memory of groups of the level below that were put out.
+    /// Hands out the memory of groups of the level below that were emitted.
     pub(crate) fn reclaim(&mut self, out: &mut dyn FnMut(Groups)) {
         self.nodes.iter_mut().take(1).for_each(|node| node.reclaim(out));
     }
 
-    /// Takes groups that the level above has put out, to use their memory again.
+    /// Takes groups that the level above has emitted, to use their memory again.
     pub(crate) fn recycle(&mut self, groups: Groups) {
         if let Some(last) = self.nodes.last_mut() {
             last.recycle(groups);

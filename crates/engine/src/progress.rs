@@ -1,4 +1,4 @@
-//! How far a run is, for those who ask while it goes on.
+//! How far a run is, while it goes on.
 
 use crate::counters::Ledger;
 use crate::feed::Feed;
@@ -12,7 +12,7 @@ pub(crate) struct Progress<'a> {
     pub(crate) call: &'a mut dyn FnMut(&Account),
     /// Batches when it was last called, in units of [`PROGRESS_BATCHES`].
     pub(crate) batches: u64,
-    /// Who may ask for more.
+    /// May ask for statistics.
     pub(crate) inquiry: Option<&'a Inquiry>,
     /// What was counted by programs that ran before.
     pub(crate) past: &'a Ledger,
@@ -38,14 +38,14 @@ impl Progress<'_> {
         self.inquiry.is_some_and(Inquiry::was_asked)
     }
 
-    /// Lets it be asked again, where nobody answers any more.
+    /// Asks again, for others to answer.
     pub(crate) fn ask(&self) {
         if let Some(inquiry) = self.inquiry {
             inquiry.ask();
         }
     }
 
-    /// Tells whoever asked, from what workers have counted.
+    /// Answers from what workers have counted.
     pub(crate) fn answer(&self, mut ledger: Ledger, feed: &Feed<'_>, sink: &dyn Sink) {
         ledger.add(self.past);
         feed.count(&mut ledger);

@@ -194,7 +194,7 @@ fn cells(s: &Summarize, functions: &Functions) -> usize {
 }
 
 /// Tables that may be there at once: of the windows (panes, where they slide) that are open, and of
-/// one that is being put out. Of sessions, one for those open and one for those that have ended.
+/// one that is being emitted. Of sessions, one for those open and one for those that have ended.
 fn windows(s: &Summarize) -> u64 {
     let Some(pane) = s.window.pane().filter(|pane| *pane > 0) else {
         return if matches!(s.window, Window::Session(_)) { 2 } else { 1 };

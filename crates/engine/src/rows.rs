@@ -184,8 +184,8 @@ impl Rows {
         }
     }
 
-    /// Appends picked rows of several batches of the same columns: `batches` says where a batch is. There
-    /// is room for them.
+    /// Appends picked rows of several batches of the same columns: `batches` says where a batch is.
+    /// There is room for them.
     pub(crate) fn pick<'a>(&mut self, picks: &[(u32, u32)], batches: impl Fn(u32) -> &'a Rows) {
         let at = self.len;
         self.len += picks.len();
@@ -343,7 +343,7 @@ pub struct Output {
     pub name: Option<String>,
     /// Its columns.
     pub schema: Schema,
-    /// The packets that each of its rows asks for, around itself, of whoever keeps some.
+    /// The packets around itself that each of its rows asks look-back for.
     pub capture: Option<Capture>,
 }
 

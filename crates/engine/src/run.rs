@@ -32,7 +32,7 @@ pub fn run(
     options: &Options,
     progress: &mut dyn FnMut(&Account),
 ) -> Outcome {
-    start(program, functions, source, (sink, None), options, progress)
+    start(program, functions, source, sink, None, options, progress)
 }
 
 /// As [`run`], with a place for the packets that the program hands out.
@@ -45,14 +45,15 @@ pub fn run_to(
     progress: &mut dyn FnMut(&Account),
 ) -> Outcome {
     let (sink, egress) = ends;
-    start(program, functions, source, (sink, Some(egress)), options, progress)
+    start(program, functions, source, sink, Some(egress), options, progress)
 }
 
 fn start(
     program: &Program,
     functions: &Functions,
     source: &mut dyn Source,
-    (sink, mut egress): (&mut dyn Sink, Option<&mut dyn Egress>),
+    sink: &mut dyn Sink,
+    mut egress: Option<&mut dyn Egress>,
     options: &Options,
     progress: &mut dyn FnMut(&Account),
 ) -> Outcome {
@@ -140,7 +141,7 @@ impl Run<'_, '_> {
         Outcome { ledger, error }
     }
 
-    /// Ends a run in which something panicked as far as that can be: rows that were put out before
+    /// Ends a run in which something panicked as far as that can be: rows that were emitted before
     /// are written, and counted.
     fn end_broken(
         mut self,

@@ -17,11 +17,12 @@
 //!
 //! Memory is bounded since reading waits: for results of the [`RING`](crate::limits::RING) batches
 //! before, and for closings, of which at most [`CLOSES_AHEAD`](crate::limits::CLOSES_AHEAD) wait.
-//! While [`ROW_BATCHES_AHEAD`](crate::limits::ROW_BATCHES_AHEAD) batches of rows wait to be emitted,
-//! the only unit that is processed is the next to be emitted, which needs nothing but what was read
-//! before it. Nobody waits elsewhere with work in hand, and a worker that waits has handed over
-//! everything it could: so there is always one that can go on. For a source that has nothing at once
-//! only the calling thread waits, and only when everything read before was emitted ([`gate`]).
+//! While [`ROW_BATCHES_AHEAD`](crate::limits::ROW_BATCHES_AHEAD) batches of rows wait to be
+//! emitted, the only unit that is processed is the next to be emitted, which needs nothing but what
+//! was read before it. Nobody waits elsewhere with work in hand, and a worker that waits has handed
+//! over everything it could: so there is always one that can go on. For a source that has nothing
+//! at once only the calling thread waits, and only when everything read before was emitted
+//! ([`gate`]).
 
 mod ahead;
 mod closings;
@@ -102,7 +103,8 @@ pub(crate) fn run<'f>(
         coordinator.progress.ask();
     }
     let feed = shared.gate.into_inner();
-    let (_, mut closed) = shared.closings.take(ClosingId::Last).expect("all workers have ended");
+    let (_, mut closed) =
+        shared.closings.take_closed(ClosingId::Last).expect("all workers have ended");
     if feed.began() && !feed.breaks() {
         coordinator.machine.finish(&mut closed, coordinator.sink);
     }
@@ -145,7 +147,7 @@ pub(crate) fn close(workers: &mut [Vec<WorkerLevel>], pipelines: &[usize]) -> Ve
         }
         closings.hand_over(ClosingId::Last, &mut closed);
     }
-    closings.take(ClosingId::Last).map_or_else(Vec::new, |(_, closed)| closed)
+    closings.take_closed(ClosingId::Last).map_or_else(Vec::new, |(_, closed)| closed)
 }
 
 #[cfg(test)]

@@ -1,5 +1,4 @@
-//! The one loop over the steps of packets, whoever reads them and wherever results go: in a run of
-//! one worker or of several, and in a producer.
+//! The one loop over the steps of packets: in a run of one worker or of several, and in a producer.
 
 pub(crate) mod direct;
 
@@ -19,7 +18,7 @@ pub(crate) trait StepInput {
     fn push(&mut self, step: usize, lanes: &mut [WorkerLevel], up: &mut impl StepOutput);
 }
 
-/// Takes what a worker puts out: the machine level itself, or what keeps it until its turn.
+/// Takes what a worker emits: the machine level itself, or what keeps it until its turn.
 pub(crate) trait StepOutput {
     /// Closes the windows that end before a step.
     fn close(&mut self, step: usize, lanes: &mut [WorkerLevel]);

@@ -187,7 +187,7 @@ impl<'a> ChainBuilder<'a> {
             }
             Stage::Ends(ends) => self.send(ends, node.id),
             Stage::Top { n, by, windowed, per } => {
-                return Some(self.top((*n, *windowed), by, per.as_ref(), after.clone(), carry));
+                return Some(self.top(*n, *windowed, by, per.as_ref(), after.clone(), carry));
             }
             Stage::Distinct(d) => self.distinct(d),
             Stage::Sample(sample) => self.sample(sample),

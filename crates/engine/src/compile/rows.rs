@@ -16,7 +16,8 @@ use weir_plan::{Expr, Parts, Per, SampleBy, Schema, SortKey, Type};
 impl ChainBuilder<'_> {
     pub(super) fn top(
         &mut self,
-        (n, windowed): (u64, bool),
+        n: u64,
+        windowed: bool,
         by: &[SortKey],
         per: Option<&Per>,
         after: Schema,

@@ -5,7 +5,7 @@
 use super::producer::Producer;
 use super::receiver::{Receipt, Receiver};
 use super::refused::{Refused, needs};
-use super::share::Sharing;
+use super::subset::Subset;
 use super::writer::ProducerId;
 use crate::counters::Ledger;
 use crate::functions::Functions;
@@ -26,7 +26,7 @@ use weir_plan::physical::{Needs, Physical};
 pub struct Spreading {
     /// How many producers there are.
     pub producers: u128,
-    /// Draws who gets which packet, or which key, and the order of messages.
+    /// Draws the producer of each packet, or each key, and the order of messages.
     pub seed: u64,
 }
 
@@ -61,8 +61,8 @@ pub fn exchange<S: Source>(
         let producer = Producer::new(plan, functions, options, ProducerId { probe, epoch: 1 })?;
         let mut owners = Owners::new(&needs, spreading);
         let mut choose = |frames: &FrameBatch| owners.packets_of(probe, frames);
-        let mut sharing = Sharing { choose: Some(&mut choose), is_first: probe == 0 };
-        let outcome = producer.run_share(&mut source(), &mut sharing, &mut |message| {
+        let mut subset = Subset { choose: Some(&mut choose), is_first: probe == 0 };
+        let outcome = producer.run_subset(&mut source(), &mut subset, &mut |message| {
             messages.push(message.to_vec());
             Ok(())
         });
@@ -108,7 +108,7 @@ fn hash(what: impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// Says which packets a producer gets.
+/// Finds which packets a producer gets.
 struct Owners {
     spreading: Spreading,
     /// Fields of equal values in which packets are at one producer; `None`: any packet anywhere.

@@ -25,21 +25,29 @@ impl MessageTarget {
     pub const ALL: [u8; 5] = [0xff; 5];
 }
 
-/// The head of a message, and what it says.
+/// The head of a message, and its content.
 pub struct Message<'a> {
     /// What it is for.
     pub target: MessageTarget,
-    /// Who wrote it.
+    /// The probe that wrote it.
     pub probe: u128,
     /// Which life of the probe: each is later than the one before.
     pub epoch: u64,
     /// The number of the message in that life, from 0.
     pub number: u64,
-    /// What it says.
+    /// Its content.
     pub body: Body<'a>,
 }
 
-/// What a message says.
+/// Names a message: its probe, which life of that, and its number there.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct MessageId {
+    pub(super) probe: u128,
+    pub(super) epoch: u64,
+    pub(super) number: u64,
+}
+
+/// The content of a message.
 pub enum Body<'a> {
     /// Groups of a window.
     Window {
@@ -49,7 +57,7 @@ pub enum Body<'a> {
         groups: WindowGroups<'a>,
     },
     /// What was lost, and which frames came, since the last message of this kind.
-    Losses(ToldLosses),
+    Losses(ReportedLosses),
     /// Counts since the last message of this kind, by name.
     Counts(Vec<(&'a str, u64)>),
     /// Windows that end by this watermark are complete from this producer.
@@ -61,8 +69,8 @@ pub enum Body<'a> {
 /// Groups that were not read yet.
 pub struct WindowGroups<'a>(pub(crate) GroupBytes<'a>);
 
-/// What a producer tells of losses.
-pub struct ToldLosses(pub(crate) LossNews);
+/// What a producer reports of losses.
+pub struct ReportedLosses(pub(crate) LossNews);
 
 /// Why a producer ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -149,6 +157,11 @@ const CLOSED: u8 = 4;
 const END: u8 = 5;
 
 impl<'a> Message<'a> {
+    /// Which message it is.
+    pub(super) fn id(&self) -> MessageId {
+        MessageId { probe: self.probe, epoch: self.epoch, number: self.number }
+    }
+
     /// Reads a message.
     ///
     /// # Errors
@@ -167,7 +180,7 @@ impl<'a> Message<'a> {
         let (number, kind) = (front.u64().ok_or_else(cut)?, front.u8().ok_or_else(cut)?);
         let body = match kind {
             WINDOW => window(&mut front)?,
-            LOSSES => Body::Losses(ToldLosses(losses(&mut front)?)),
+            LOSSES => Body::Losses(ReportedLosses(losses(&mut front)?)),
             COUNTS => Body::Counts(counts(&mut front)?),
             CLOSED => Body::Closed(front.i64().ok_or(UnreadableMessage::Cut("its watermark"))?),
             END => Body::End(match front.u8().ok_or(UnreadableMessage::Cut("its reason"))? {

@@ -3,8 +3,8 @@
 use super::codec;
 use super::message::{EndOf, write_closed, write_counts, write_end, write_losses};
 use super::refused::{Crossing, Refused};
-use super::share::{PacketShare, Sharing};
 use super::spread::SpreadPlan;
+use super::subset::{Subset, SubsetBatch};
 use super::writer::{MessageWriter, ProducerId, Send};
 use crate::clock::Clock;
 use crate::counters::Ledger;
@@ -34,11 +34,11 @@ pub struct Producer {
     level: WorkerLevel,
     /// Whether results depend on the order of packets between machines.
     is_ordered: bool,
-    news: News,
+    outbox: Outbox,
 }
 
 /// What is to be sent.
-struct News {
+struct Outbox {
     crossings: Vec<Crossing>,
     /// What was lost, for each crossing.
     losses: Vec<Option<LossNotes>>,
@@ -72,7 +72,7 @@ impl Producer {
             |c: &Crossing| c.summarize.aggs.iter().any(|agg| agg.func.order() == RowOrder::Numbers);
         Ok(Producer {
             is_ordered: crossings.iter().any(ordered),
-            news: News {
+            outbox: Outbox {
                 losses: crossings.iter().map(|c| LossNotes::of(&c.summarize)).collect(),
                 writer: MessageWriter::new(targets, id),
                 sent: Ledger::default(),
@@ -86,28 +86,30 @@ impl Producer {
     }
 
     /// Runs until the source ends, fails, or the run is [stopped](Options::stop). `send` takes each
-    /// message, in the order of their numbers; where it fails, the run ends.
+    /// message, in the order of their numbers; where it fails, the run ends. So it does where a
+    /// stage panics ([`RunError::Panicked`]): messages that were sent stay good, and no end is
+    /// sent.
     pub fn run(
         self,
         source: &mut dyn Source,
         send: &mut dyn FnMut(&[u8]) -> io::Result<()>,
     ) -> Outcome {
-        self.run_share(source, &mut Sharing::all(), send)
+        self.run_subset(source, &mut Subset::all(), send)
     }
 
     /// The same over some of the packets, with the time of all.
-    pub(super) fn run_share(
+    pub(super) fn run_subset(
         mut self,
         source: &mut dyn Source,
-        sharing: &mut Sharing<'_>,
+        subset: &mut Subset<'_>,
         send: Send<'_>,
     ) -> Outcome {
         let (program, options) = (self.program.clone(), self.options.clone());
         let mut feed = Feed::new(&program, source, &options);
-        match caught(|| self.batches(&mut feed, sharing, send)) {
+        match caught(|| self.batches(&mut feed, subset, send)) {
             Ok(written) => {
                 let mut ledger = Ledger::default();
-                count(&self.level, &feed, sharing, &mut ledger);
+                count(&self.level, &feed, subset, &mut ledger);
                 let error = written.err().map(RunError::Egress);
                 let error = error.or(feed.take_error().map(RunError::Source));
                 Outcome { ledger, error }
@@ -131,56 +133,56 @@ impl Producer {
     fn batches(
         &mut self,
         feed: &mut Feed<'_>,
-        sharing: &mut Sharing<'_>,
+        subset: &mut Subset<'_>,
         send: Send<'_>,
     ) -> io::Result<()> {
-        let Producer { options, level, is_ordered, news, .. } = self;
+        let Producer { options, level, is_ordered, outbox, .. } = self;
         let mut clock = Clock::new(options.lateness_ns, options.jump_ns);
-        let (mut frames, mut times, mut share) =
-            (FrameBatch::new(), Times::default(), PacketShare::default());
+        let (mut frames, mut times, mut own) =
+            (FrameBatch::new(), Times::default(), SubsetBatch::default());
         let mut before = i64::MIN;
         while feed.fill(&mut frames) {
             feed.times(&frames, &mut times);
             if *is_ordered {
-                share.observe(&mut clock, &frames);
+                own.observe(&mut clock, &frames);
             }
-            let gap = frames.gap().filter(|_| sharing.is_first);
-            share.choose(&mut frames, &times, sharing);
-            for losses in news.losses.iter_mut().flatten() {
-                losses.take(frames.ts(), &share.clock, gap, before);
+            let gap = frames.gap().filter(|_| subset.is_first);
+            own.choose(&mut frames, &times, subset);
+            for losses in outbox.losses.iter_mut().flatten() {
+                losses.observe(frames.ts(), &own.clock, gap, before);
             }
             before = times.watermark;
             level.classify(&frames);
-            let mut batch = WholeBatch::of_steps(&frames, &share.steps, &share.clock);
+            let mut batch = WholeBatch::of_steps(&frames, &own.steps, &own.clock);
             let mut out = ToMessages {
-                steps: &share.steps,
-                news: &mut *news,
+                steps: &own.steps,
+                outbox: &mut *outbox,
                 feed,
-                sharing,
+                subset,
                 send: &mut *send,
                 sent: Ok(()),
             };
             steps(from_mut(level), &mut batch, &mut out);
             out.sent?;
-            level.watermark(times.watermark, &mut news.closed);
-            debug_assert!(news.closed.is_empty(), "steps end where windows do");
+            level.watermark(times.watermark, &mut outbox.closed);
+            debug_assert!(outbox.closed.is_empty(), "steps end where windows do");
         }
         if feed.began() {
-            level.finish(&mut news.closed);
+            level.finish(&mut outbox.closed);
         }
-        news.send_closed(level, send)?;
-        news.send_counts(level, feed, sharing, send)?;
+        outbox.send_closed(level, send)?;
+        outbox.send_counts(level, feed, subset, send)?;
         let end = if feed.has_failed() { EndOf::Source } else { EndOf::Input };
-        news.writer.send(None, send, |out| write_end(end, out))
+        outbox.writer.send(None, send, |out| write_end(end, out))
     }
 }
 
 /// Writes what leaves the worker level as messages.
 struct ToMessages<'a, 'f, 's> {
     steps: &'a [Step],
-    news: &'a mut News,
+    outbox: &'a mut Outbox,
     feed: &'a Feed<'f>,
-    sharing: &'a Sharing<'s>,
+    subset: &'a Subset<'s>,
     send: Send<'a>,
     /// Whether everything could be sent. After an error nothing more is.
     sent: io::Result<()>,
@@ -188,11 +190,11 @@ struct ToMessages<'a, 'f, 's> {
 
 impl ToMessages<'_, '_, '_> {
     fn close_at(&mut self, watermark: i64, level: &mut WorkerLevel) -> io::Result<()> {
-        let ToMessages { news, feed, sharing, send, .. } = self;
-        level.watermark(watermark, &mut news.closed);
-        news.send_closed(level, *send)?;
-        news.send_counts(level, feed, sharing, *send)?;
-        news.writer.send(None, *send, |out| write_closed(watermark, out))
+        let ToMessages { outbox, feed, subset, send, .. } = self;
+        level.watermark(watermark, &mut outbox.closed);
+        outbox.send_closed(level, *send)?;
+        outbox.send_counts(level, feed, subset, *send)?;
+        outbox.writer.send(None, *send, |out| write_closed(watermark, out))
     }
 }
 
@@ -204,7 +206,7 @@ impl StepOutput for ToMessages<'_, '_, '_> {
     }
 
     fn advance(&mut self, lane: &mut WorkerLevel, watermark: i64) {
-        lane.watermark(watermark, &mut self.news.closed);
+        lane.watermark(watermark, &mut self.outbox.closed);
     }
 
     fn take(&mut self, _step: usize, _from: Channel, _rows: &Rows) {
@@ -212,13 +214,13 @@ impl StepOutput for ToMessages<'_, '_, '_> {
     }
 }
 
-impl News {
+impl Outbox {
     /// Sends the groups that closed, after what was lost until then.
     fn send_closed(&mut self, level: &mut WorkerLevel, send: Send<'_>) -> io::Result<()> {
-        let News { crossings, losses, writer, closed, .. } = self;
+        let Outbox { crossings, losses, writer, closed, .. } = self;
         for (node, losses) in losses.iter_mut().enumerate() {
-            if let Some(news) = losses.as_mut().and_then(LossNotes::news) {
-                writer.send(Some(node), send, |out| write_losses(&news, out))?;
+            if let Some(report) = losses.as_mut().and_then(LossNotes::news) {
+                writer.send(Some(node), send, |out| write_losses(&report, out))?;
             }
         }
         for Closed { pipeline, start, groups } in closed.drain(..) {
@@ -237,11 +239,11 @@ impl News {
         &mut self,
         level: &WorkerLevel,
         feed: &Feed<'_>,
-        sharing: &Sharing<'_>,
+        subset: &Subset<'_>,
         send: Send<'_>,
     ) -> io::Result<()> {
         let mut now = Ledger::default();
-        count(level, feed, sharing, &mut now);
+        count(level, feed, subset, &mut now);
         let counts = codec::since(&self.sent, &now);
         self.sent = now;
         match counts.is_empty() {
@@ -252,9 +254,9 @@ impl News {
 }
 
 /// Adds what was counted so far to the ledger.
-fn count(level: &WorkerLevel, feed: &Feed<'_>, sharing: &Sharing<'_>, ledger: &mut Ledger) {
+fn count(level: &WorkerLevel, feed: &Feed<'_>, subset: &Subset<'_>, ledger: &mut Ledger) {
     level.count(ledger);
     level.count_packets(ledger);
     feed.count(ledger);
-    sharing.count(level.packets(), ledger);
+    subset.count(level.packets(), ledger);
 }

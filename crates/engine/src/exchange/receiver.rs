@@ -1,7 +1,7 @@
 //! The receiver: the machine level of a plan over the messages of all producers.
 
 use super::codec;
-use super::message::{Body, Message, MessageTarget, UnreadableMessage};
+use super::message::{Body, Message, MessageId, MessageTarget, UnreadableMessage};
 use super::print::Targets;
 use super::refused::Refused;
 use super::spread::SpreadPlan;
@@ -57,7 +57,7 @@ struct HeldNode {
 /// them.
 enum HeldWindow {
     Merged(Groups),
-    Sessions(BTreeMap<(u128, u64, u64), Groups>),
+    Sessions(BTreeMap<MessageId, Groups>),
 }
 
 impl HeldWindow {
@@ -87,7 +87,7 @@ impl HeldNode {
         self.windows.len() >= most && !self.windows.contains_key(&start)
     }
 
-    fn hold(&mut self, from: (u128, u64, u64), start: i64, groups: Groups) {
+    fn hold(&mut self, from: MessageId, start: i64, groups: Groups) {
         let sessions = self.spec.session().is_some();
         match self.windows.get_mut(&start) {
             Some(HeldWindow::Merged(held)) => _ = held.absorb(groups),
@@ -169,8 +169,8 @@ impl Receiver {
     ) -> Result<Receipt, UnreadableMessage> {
         let message = Message::read(message)?;
         let node = self.node(&message.target)?;
-        let from = (message.probe, message.epoch, message.number);
-        match self.streams.standing(from.0, from.1, from.2) {
+        let from = message.id();
+        match self.streams.standing(from) {
             Standing::New => {}
             Standing::Seen => return Ok(Receipt::Seen),
             Standing::Full(what) => return Err(UnreadableMessage::Full(what)),
@@ -204,8 +204,8 @@ impl Receiver {
             _ => return Err(UnreadableMessage::Target(message.target)),
         }
         let nodes = &self.nodes;
-        let add = |node: usize, machine, news: &_| nodes[node].record.add_report(machine, news);
-        self.streams.take(from, what, add);
+        let lost = |node: usize, machine, news: &_| nodes[node].record.add_report(machine, news);
+        self.streams.add(from, what, lost);
         self.close(sink);
         Ok(receipt)
     }
@@ -227,13 +227,13 @@ impl Receiver {
         self.late
     }
 
-    /// Whether no further message can change what is put out: a `limit` has let its rows pass, or
+    /// Whether no further message can change what is emitted: a `limit` has let its rows pass, or
     /// the sink failed.
     pub fn is_done(&self) -> bool {
         self.error.is_some() || self.machine.is_done()
     }
 
-    /// Puts out all there is, also of windows that not all probes have sent, and finishes the sink.
+    /// Emits all there is, also of windows that not all probes have sent, and finishes the sink.
     pub fn finish(mut self, sink: &mut dyn Sink) -> Outcome {
         let mut closed = Vec::new();
         self.nodes.iter_mut().for_each(|node| node.close(None, &mut closed));
@@ -255,7 +255,7 @@ impl Receiver {
         found.map(Some).ok_or(UnreadableMessage::Target(*target))
     }
 
-    /// Puts out the windows that are complete.
+    /// Emits the windows that are complete.
     fn close(&mut self, sink: &mut dyn Sink) {
         let mut closed = Vec::new();
         while let Some(watermark) = self.streams.next_closing() {

@@ -1,5 +1,6 @@
 //! What has come of the messages of each producer: which numbers, and how far its time is.
 
+use super::message::MessageId;
 use crate::limits::{EXCHANGE_AHEAD_MAX, EXCHANGE_CLOSINGS_MAX, EXCHANGE_PROBES_MAX};
 use crate::losses::LossNews;
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,7 +42,7 @@ struct LifeMessages {
 /// What a message does once all before it have come.
 pub(super) enum Consequence {
     Nothing,
-    /// This node hears of losses.
+    /// Something was lost that this node is to know of.
     Losses(usize, LossNews),
     Closed(i64),
     End,
@@ -67,8 +68,9 @@ impl Streams {
         self.probes.entry(probe).or_default().idle = true;
     }
 
-    /// What becomes of a message of this number.
-    pub(super) fn standing(&self, probe: u128, epoch: u64, number: u64) -> Standing {
+    /// What becomes of a message.
+    pub(super) fn standing(&self, id: MessageId) -> Standing {
+        let MessageId { probe, epoch, number } = id;
         let Some(found) = self.probes.get(&probe) else {
             return match self.probes.len() < EXCHANGE_PROBES_MAX {
                 true => Standing::New,
@@ -89,13 +91,14 @@ impl Streams {
         }
     }
 
-    /// Takes a new message. `hear` gets what is told of losses: node, machine, news.
-    pub(super) fn take(
+    /// Adds a new message. `lost` takes what is reported of losses: node, machine, news.
+    pub(super) fn add(
         &mut self,
-        (probe, epoch, number): (u128, u64, u64),
+        id: MessageId,
         what: Consequence,
-        mut hear: impl FnMut(usize, usize, &LossNews),
+        mut lost: impl FnMut(usize, usize, &LossNews),
     ) {
+        let MessageId { probe, epoch, number } = id;
         let Streams { probes, closings, applied, machines } = self;
         let found = probes.entry(probe).or_default();
         found.idle = false;
@@ -112,7 +115,7 @@ impl Streams {
             life.next = life.next.saturating_add(1);
             match what {
                 Consequence::Nothing => {}
-                Consequence::Losses(node, news) => hear(node, found.machine - 1, &news),
+                Consequence::Losses(node, news) => lost(node, found.machine - 1, &news),
                 Consequence::End => life.ended = true,
                 Consequence::Closed(w) => {
                     life.closed = life.closed.max(w);
@@ -131,7 +134,7 @@ impl Streams {
         }
     }
 
-    /// The next watermark at which windows close: no probe that is waited for is behind it.
+    /// The next watermark at which windows close: every probe that is waited for has come to it.
     pub(super) fn next_closing(&mut self) -> Option<i64> {
         let next = *self.closings.first()?;
         let waited = self.probes.values().filter(|probe| probe.is_waited_for());
@@ -180,10 +183,14 @@ mod tests {
 
     const NONE: [i64; 0] = [];
 
+    fn id((probe, epoch, number): (u128, u64, u64)) -> MessageId {
+        MessageId { probe, epoch, number }
+    }
+
     fn take(streams: &mut Streams, of: (u128, u64, u64), what: Consequence) {
-        assert_eq!(streams.standing(of.0, of.1, of.2), Standing::New, "{of:?}");
-        streams.take(of, what, |_, _, _| {});
-        assert_eq!(streams.standing(of.0, of.1, of.2), Standing::Seen, "{of:?}");
+        assert_eq!(streams.standing(id(of)), Standing::New, "{of:?}");
+        streams.add(id(of), what, |_, _, _| {});
+        assert_eq!(streams.standing(id(of)), Standing::Seen, "{of:?}");
     }
 
     fn closings(streams: &mut Streams) -> Vec<i64> {
@@ -236,27 +243,27 @@ mod tests {
         take(&mut streams, (1, 7, 1), Consequence::Closed(30));
         take(&mut streams, (1, 8, 0), Consequence::Closed(20));
         assert_eq!(closings(&mut streams), [10, 20], "as far as its new life is");
-        assert_eq!(streams.standing(1, 7, 1), Standing::Seen);
-        assert_eq!(streams.standing(1, 7, 2), Standing::New);
+        assert_eq!(streams.standing(id((1, 7, 1))), Standing::Seen);
+        assert_eq!(streams.standing(id((1, 7, 2))), Standing::New);
     }
 
     #[test]
     fn what_is_too_far_ahead_has_to_wait() {
         let mut streams = Streams::new();
         for number in 1..=EXCHANGE_AHEAD_MAX as u64 {
-            streams.take((1, 0, number), Consequence::Nothing, |_, _, _| {});
+            streams.add(id((1, 0, number)), Consequence::Nothing, |_, _, _| {});
         }
-        assert!(matches!(streams.standing(1, 0, u64::MAX), Standing::Full(_)));
-        assert_eq!(streams.standing(1, 0, 0), Standing::New, "the one that is waited for");
+        assert!(matches!(streams.standing(id((1, 0, u64::MAX))), Standing::Full(_)));
+        assert_eq!(streams.standing(id((1, 0, 0))), Standing::New, "the one that is waited for");
         take(&mut streams, (1, 0, 0), Consequence::Nothing);
-        assert_eq!(streams.standing(1, 0, u64::MAX), Standing::New);
+        assert_eq!(streams.standing(id((1, 0, u64::MAX))), Standing::New);
     }
 
     #[test]
     fn the_last_number_there_is_does_not_wrap() {
         let mut streams = Streams::new();
-        streams.take((1, u64::MAX, u64::MAX), Consequence::End, |_, _, _| {});
-        assert_eq!(streams.standing(1, u64::MAX, u64::MAX), Standing::Seen);
+        streams.add(id((1, u64::MAX, u64::MAX)), Consequence::End, |_, _, _| {});
+        assert_eq!(streams.standing(id((1, u64::MAX, u64::MAX))), Standing::Seen);
         assert_eq!(closings(&mut streams), NONE);
     }
 }

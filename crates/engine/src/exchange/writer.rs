@@ -6,12 +6,12 @@ use crate::limits::MESSAGE_BYTES;
 use crate::ops::groups::written::WrittenGroups;
 use std::io;
 
-/// Who writes messages.
+/// Names a producer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ProducerId {
     /// The probe: a number that no other one has.
     pub probe: u128,
-    /// Which life of it: larger than all before, such as the time at which it started.
+    /// Which life of the probe: larger than all before, such as the time at which it started.
     pub epoch: u64,
 }
 

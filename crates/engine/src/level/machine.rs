@@ -19,7 +19,7 @@ use crate::node::NodeInput;
 use crate::ops::groups::{Groups, Spec};
 use crate::ops::operator::Wanted;
 use crate::outcome::RunError;
-use crate::panics::at;
+use crate::panics::note_pipeline;
 use crate::pipeline::Pipeline;
 use crate::rows::{Output, Rows, Sink};
 use egress::EgressWriter;
@@ -37,7 +37,7 @@ pub(crate) struct MachineLevel<'e> {
     printed: usize,
     /// Printed rows of this step, where several outputs print.
     pending: Pending,
-    /// Groups that were put out, for the workers to use their memory again.
+    /// Groups that were emitted, for the workers to use their memory again.
     pub(crate) spent: Vec<(PipelineId, Groups)>,
     written: Written,
     pub(crate) egress: EgressWriter<'e>,
@@ -60,11 +60,11 @@ impl<'e> MachineLevel<'e> {
         }
     }
 
-    /// Takes what workers put out in this step, in the order of packets.
+    /// Takes what workers emit in this step, in the order of packets.
     pub(crate) fn take(&mut self, from: Channel, rows: &Rows, sink: &mut dyn Sink) {
         let p = match from {
             Channel::Rows(p) => p,
-            Channel::Frames(id) => return self.egress.take(id, rows),
+            Channel::Frames(id) => return self.egress.take_frames(id, rows),
         };
         if self.printed > 1 {
             let pipe = &mut self.pipes[p.0];
@@ -76,9 +76,9 @@ impl<'e> MachineLevel<'e> {
             return;
         }
         // There is no other pipeline whose rows could have to come first.
-        let (pipeline, mut targets) = self.at(p.0, Mode::Step, sink);
+        let (pipeline, mut targets) = self.pipeline_at(p.0, Mode::Step, sink);
         pipeline.push_rows(rows, &mut targets);
-        at(None);
+        note_pipeline(None);
     }
 
     /// Ends a step: rows that were taken go on, in the order of their packets.
@@ -86,7 +86,7 @@ impl<'e> MachineLevel<'e> {
         for p in 0..self.pipes.len() {
             self.run_incoming(p, Mode::Step, sink);
         }
-        at(None);
+        note_pipeline(None);
         self.pending.write(&mut self.written, sink);
         self.egress.step();
     }
@@ -104,7 +104,7 @@ impl<'e> MachineLevel<'e> {
             self.run_incoming(p, Mode::Close, sink);
             let of = |side: &PipelineId| self.pipes[side.0].watermark;
             let own = self.pipes[p].sides.iter().map(of).min().unwrap_or(watermark);
-            let (pipeline, mut targets) = self.at(p, Mode::Close, sink);
+            let (pipeline, mut targets) = self.pipeline_at(p, Mode::Close, sink);
             while let Some(Closed { start, groups, .. }) = closed.next_if(|c| c.pipeline.0 <= p) {
                 pipeline.push(NodeInput::Groups { start, groups }, None, &mut targets);
             }
@@ -113,11 +113,11 @@ impl<'e> MachineLevel<'e> {
             pipe.watermark = out;
             pipe.pipeline.reclaim(&mut |groups| self.spent.push((PipelineId(p), groups)));
         }
-        at(None);
+        note_pipeline(None);
         self.egress.close();
     }
 
-    /// Ends the input: everything is put out. `closed` as in [`MachineLevel::watermark`].
+    /// Ends the input: everything is emitted. `closed` as in [`MachineLevel::watermark`].
     pub(crate) fn finish(&mut self, closed: &mut Vec<Closed>, sink: &mut dyn Sink) {
         self.finish_some(&|_| true, closed, sink);
     }
@@ -132,13 +132,13 @@ impl<'e> MachineLevel<'e> {
         let mut closed = closed.drain(..).peekable();
         for p in (0..self.pipes.len()).filter(|&p| which(p)) {
             self.run_incoming(p, Mode::Close, sink);
-            let (pipeline, mut targets) = self.at(p, Mode::Close, sink);
+            let (pipeline, mut targets) = self.pipeline_at(p, Mode::Close, sink);
             while let Some(Closed { start, groups, .. }) = closed.next_if(|c| c.pipeline.0 <= p) {
                 pipeline.push(NodeInput::Groups { start, groups }, None, &mut targets);
             }
             pipeline.finish(&mut targets);
         }
-        at(None);
+        note_pipeline(None);
         self.egress.close();
     }
 
@@ -232,7 +232,7 @@ impl<'e> MachineLevel<'e> {
     /// Lets a pipeline take the rows that wait for its turn.
     fn run_incoming(&mut self, p: usize, mode: Mode, sink: &mut dyn Sink) {
         let mut incoming = std::mem::take(&mut self.pipes[p].incoming);
-        let (pipeline, mut targets) = self.at(p, mode, sink);
+        let (pipeline, mut targets) = self.pipeline_at(p, mode, sink);
         for rows in &incoming {
             pipeline.push_rows(rows, &mut targets);
         }
@@ -244,13 +244,13 @@ impl<'e> MachineLevel<'e> {
     }
 
     /// Pipeline `p`, and where its rows go.
-    fn at<'a>(
+    fn pipeline_at<'a>(
         &'a mut self,
         p: usize,
         mode: Mode,
         sink: &'a mut dyn Sink,
     ) -> (&'a mut Pipeline, PipeTargets<'a, 'e>) {
-        at(Some(p));
+        note_pipeline(Some(p));
         let (before, after) = self.pipes.split_at_mut(p + 1);
         let Pipe { pipeline, output, is_read, .. } = &mut before[p];
         let targets = PipeTargets {

@@ -1,4 +1,4 @@
-//! The worker level: what one worker does with the packets that it gets in one way.
+//! The worker level: what one worker does with the packets of one of its lanes.
 
 use super::{Channel, Closed};
 use crate::compile::Placed;
@@ -7,7 +7,7 @@ use crate::node::{Leave, NodeInput};
 use crate::ops::groups::Groups;
 use crate::ops::operator::ActionsId;
 use crate::ops::operator::Wanted;
-use crate::panics::at;
+use crate::panics::note_pipeline;
 use crate::pipeline::Pipeline;
 use crate::rows::Rows;
 use crate::view::{Origin, View};
@@ -16,7 +16,7 @@ use weir_packet::source::FrameBatch;
 use weir_packet::walk::{Layers, classify};
 use weir_plan::physical::{LevelKind, PipelineId};
 
-/// What one worker does with the packets that it gets in one way.
+/// What one worker does with the packets of one of its lanes.
 pub(crate) struct WorkerLevel {
     /// Of the batch that this worker classified itself.
     layers: Layers,
@@ -111,13 +111,13 @@ impl WorkerLevel {
         let WorkerLevel { layers, view, pipelines, .. } = self;
         let order = frames.seq();
         for pipeline in pipelines {
-            at(Some(pipeline.id.0));
+            note_pipeline(Some(pipeline.id.0));
             let view = view.packets(frames, layers);
             let input = NodeInput::Packets { view, rows, order, clock };
             let mut end = AtOnce { pipeline: pipeline.id, out: &mut *out };
             pipeline.push(input, Some(Origin { frames, layers }), &mut end);
         }
-        at(None);
+        note_pipeline(None);
     }
 
     /// Lets pipeline `p` take over what pipeline `q` of `old` holds in its first `same` stages;
@@ -151,7 +151,7 @@ impl WorkerLevel {
         self.pipelines.iter().any(|pipeline| pipeline.id.0 == p)
     }
 
-    /// Takes groups back that were put out, to use their memory again.
+    /// Takes groups back that were emitted, to use their memory again.
     pub(crate) fn recycle(&mut self, p: PipelineId, groups: Groups) {
         if let Some(pipeline) = self.find(p.0) {
             pipeline.recycle(groups);
@@ -161,20 +161,20 @@ impl WorkerLevel {
     /// Moves the watermark; what closes is added to `closed`.
     pub(crate) fn watermark(&mut self, watermark: i64, closed: &mut Vec<Closed>) {
         for pipeline in &mut self.pipelines {
-            at(Some(pipeline.id.0));
+            note_pipeline(Some(pipeline.id.0));
             let mut end = AtClose { pipeline: pipeline.id, closed: &mut *closed };
             pipeline.watermark(watermark, &mut end);
         }
-        at(None);
+        note_pipeline(None);
     }
 
     /// Closes everything.
     pub(crate) fn finish(&mut self, closed: &mut Vec<Closed>) {
         for pipeline in &mut self.pipelines {
-            at(Some(pipeline.id.0));
+            note_pipeline(Some(pipeline.id.0));
             pipeline.finish(&mut AtClose { pipeline: pipeline.id, closed: &mut *closed });
         }
-        at(None);
+        note_pipeline(None);
     }
 
     /// Adds what its stages counted to the ledger.

@@ -22,7 +22,7 @@ use weir_plan::{AggFunc, Window};
 pub struct Emitter {
     spec: Arc<Spec>,
     rows: Rows,
-    /// Rows put out so far: their order number.
+    /// Rows emitted so far: their order number.
     emitted: u64,
     sorter: Sorter,
     order: Vec<u64>,
@@ -90,13 +90,13 @@ impl Emitter {
         }
     }
 
-    /// What a summary of the whole input without keys puts out when no row came: one group.
+    /// What a summary of the whole input without keys emits when no row came: one group.
     pub fn lone(&self) -> Option<Groups> {
         let lone = self.spec.plan.keys.is_empty() && self.spec.plan.window == Window::All;
         lone.then(|| Groups::new(&self.spec))
     }
 
-    /// Puts out what can be, now that `closed` have closed at this watermark; `None` is the end of
+    /// Emits what can be, now that `closed` have closed at this watermark; `None` is the end of
     /// the input. `spent` takes memory that is not needed any more.
     pub fn close(
         &mut self,
@@ -118,7 +118,7 @@ impl Emitter {
         let mut put_out = |windows: &mut Windows, end| {
             while let Some((start, mut groups)) = windows.next(end, spent) {
                 self.emit(start, &mut groups, undefined, out);
-                windows.give(groups, spent);
+                windows.recycle(groups, spent);
             }
         };
         windows.start_over();
@@ -132,7 +132,7 @@ impl Emitter {
         self.windows = Some(windows);
     }
 
-    /// Takes over the windows that another one of the same groups has not put out, and its counts.
+    /// Takes over the windows that another one of the same groups has not emitted, and its counts.
     pub fn resume(&mut self, old: &mut Emitter) {
         swap(&mut self.windows, &mut old.windows);
         swap(&mut self.emitted, &mut old.emitted);
@@ -144,7 +144,7 @@ impl Emitter {
         self.windows.iter().for_each(|windows| windows.count(ledger));
     }
 
-    /// Puts out the groups of one window, in order of their keys.
+    /// Emits the groups of one window, in order of their keys.
     fn emit(
         &mut self,
         start: i64,

@@ -152,7 +152,7 @@ impl Act {
         made
     }
 
-    /// Counts frames that nobody wants.
+    /// Counts frames that no outlet wants.
     fn count_all(&mut self, frames: &BatchFrames<'_>, rows: Bits, tally: &mut Tally) {
         let rows = match self.anonymizers.is_empty() {
             true => rows,

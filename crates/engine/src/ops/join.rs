@@ -17,8 +17,8 @@
 //! as much: they are gathered and woven in before left rows leave, in one walk along
 //! the chain. As left rows leave in the order of time too, what is before the interval of one is
 //! before those of all to come: the chain is shortened from its head, and a left row looks at no
-//! more rows than it meets. Rows lie in time buckets that are freed together: nothing is moved, and no memory
-//! is given back row by row.
+//! more rows than it meets. Rows lie in time buckets that are freed together: nothing is moved, and
+//! no memory is given back row by row.
 
 mod fill;
 mod held;
@@ -212,7 +212,7 @@ impl Join {
 
     /// Puts right rows that lag the watermark where they belong in the chains of their keys. A
     /// chain is walked along once for all of them, and only if one belongs before its end: since
-    /// this is done once a tick, each right row is passed a few times at most, whoever makes it
+    /// this is done once a tick, each right row is passed a few times at most, whatever makes it
     /// lag.
     fn weave(&mut self) {
         let Join { keys, right, lagging, .. } = self;
@@ -265,7 +265,7 @@ impl Join {
         }
     }
 
-    /// Puts out the left rows of a bucket.
+    /// Emits the left rows of a bucket.
     fn put_out(&mut self, bucket: u32, out: &mut dyn FnMut(&Rows)) {
         let Join { plan, keys, left, right, fill, order, evicted, .. } = self;
         let (layout, bucket) = (&left.layout, left.bucket(bucket));
@@ -298,8 +298,8 @@ impl Join {
         }
     }
 
-    /// Takes the right rows of a bucket, which are earlier than all others, out of the chains of their
-    /// keys, as far as these were not shortened.
+    /// Takes the right rows of a bucket, which are earlier than all others, out of the chains of
+    /// their keys, as far as these were not shortened.
     fn unlink(&mut self, bucket: u32) {
         let Join { keys, right, .. } = self;
         let n = right.bucket(bucket).len(&right.layout);
@@ -323,7 +323,7 @@ impl Node for Join {
         self.take(if side == 0 { Side::Left } else { Side::Right }, rows);
     }
 
-    /// Moves the watermark of both sides and puts out the left rows that need not wait any more.
+    /// Moves the watermark of both sides and emits the left rows that need not wait any more.
     fn watermark(&mut self, watermark: i64, next: &mut Next<'_>) -> i64 {
         let reached = self.plan.reached(watermark);
         if reached > self.reached {

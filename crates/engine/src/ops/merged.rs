@@ -13,7 +13,7 @@ pub(crate) struct Final {
     emitter: Emitter,
     /// Groups of windows that have closed, by time, until the watermark follows.
     closed: Vec<(i64, Groups)>,
-    /// Groups that were put out.
+    /// Groups that were emitted.
     spent: Vec<Groups>,
     /// Whether another one took over what it held.
     moved: bool,
@@ -33,7 +33,7 @@ impl Final {
         }
     }
 
-    /// Puts out what can be at this watermark; `None` is the end of the input.
+    /// Emits what can be at this watermark; `None` is the end of the input.
     fn emit(&mut self, watermark: Option<i64>, next: &mut Next<'_>) {
         let closed = std::mem::take(&mut self.closed);
         let Final { emitter, spent, undefined, .. } = self;

@@ -47,7 +47,7 @@ pub trait Operator: Send + Any {
     /// Hands out the frames of the last push, as [`ends`](super::ends) describes them.
     fn frames(&mut self, _out: &mut dyn FnMut(&Rows)) {}
 
-    /// Says who wants frames.
+    /// Sets which frames are wanted.
     fn want(&mut self, _wanted: Wanted) {}
 
     /// Takes over what another operator holds, compiled of the same stage after the same ones in
@@ -66,7 +66,7 @@ pub(crate) fn known<T: Operator>(operator: &mut dyn Operator) -> Option<&mut T> 
     any.downcast_mut()
 }
 
-/// Who wants frames.
+/// Which frames are wanted.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Wanted {
     /// Those for outputs that have a name.

@@ -59,12 +59,12 @@ enum Kind {
 }
 
 impl Sorter {
-    /// Memory for whoever sorts by time.
+    /// Memory for sorting by time.
     pub(super) fn times(&mut self) -> &mut Vec<(i64, u64)> {
         &mut self.times
     }
 
-    /// Memory for whoever merges what was sorted.
+    /// Memory for merging what was sorted.
     pub(super) fn aside(&mut self) -> &mut Vec<u64> {
         &mut self.aside
     }

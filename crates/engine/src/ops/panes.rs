@@ -60,7 +60,11 @@ impl Panes {
 
     /// All panes together, of which there is one at least. Those that `is_over` says no later
     /// window holds are gone then.
-    pub(super) fn take(&mut self, is_over: impl Fn(i64) -> bool, spent: Spent<'_>) -> Groups {
+    pub(super) fn take_window(
+        &mut self,
+        is_over: impl Fn(i64) -> bool,
+        spent: Spent<'_>,
+    ) -> Groups {
         if self.front.is_empty() {
             self.turn(spent);
         }
@@ -86,12 +90,12 @@ impl Panes {
     pub(super) fn forget(&mut self, is_over: impl Fn(i64) -> bool, spent: Spent<'_>) {
         while self.front.front().is_some_and(|(start, _)| is_over(*start)) {
             let gone = self.front.pop_front();
-            gone.into_iter().for_each(|(_, groups)| self.give(groups, spent));
+            gone.into_iter().for_each(|(_, groups)| self.recycle(groups, spent));
         }
         self.summed = self.summed.min(self.front.len());
         while self.back.front().is_some_and(|(start, _)| is_over(*start)) {
             let gone = self.back.pop_front();
-            gone.into_iter().for_each(|(_, groups)| self.give(groups, spent));
+            gone.into_iter().for_each(|(_, groups)| self.recycle(groups, spent));
             self.drop_total(spent);
         }
     }
@@ -132,7 +136,7 @@ impl Panes {
 
     fn drop_total(&mut self, spent: Spent<'_>) {
         let total = self.total.take();
-        total.into_iter().for_each(|(groups, _)| self.give(groups, spent));
+        total.into_iter().for_each(|(groups, _)| self.recycle(groups, spent));
     }
 
     /// Empty groups.
@@ -141,7 +145,7 @@ impl Panes {
     }
 
     /// Keeps the memory of groups, or hands it on.
-    pub(super) fn give(&mut self, mut groups: Groups, spent: Spent<'_>) {
+    pub(super) fn recycle(&mut self, mut groups: Groups, spent: Spent<'_>) {
         if self.spare.len() < SPARE_GROUPS / 2 {
             groups.clear();
             self.spare.push(groups);

@@ -20,7 +20,7 @@ pub(crate) trait Grouping: Send + 'static {
     /// Hands out all there is.
     fn finish(&mut self, out: &mut dyn FnMut(i64, Groups));
 
-    /// Takes groups back that were put out, to use their memory again.
+    /// Takes groups back that were emitted, to use their memory again.
     fn recycle(&mut self, groups: Groups);
 
     /// Takes over the open groups of another one of the same plan, and its counts.

@@ -130,7 +130,7 @@ impl Scan {
         let narrow = narrow_rows(&self.parts, columns, rows);
         let arena = &batch.ctx.regs.arena;
         for (store, rows) in self.stores.iter_mut().zip([narrow, rows.minus(narrow)]) {
-            store.take(rows, columns, &mut self.key_texts, arena);
+            store.take_keys(rows, columns, &mut self.key_texts, arena);
         }
     }
 
@@ -190,8 +190,8 @@ impl Scan {
             let store = &mut self.stores[s];
             let terms = TakeTerms { clock, idle_ns: self.idle_ns, first, numbers, room };
             these.start = match &mut self.mode {
-                Mode::Steps(steps) => steps.take(store, terms, these.clone()),
-                Mode::Rounds(rounds) => rounds.take(store, terms, these.clone()),
+                Mode::Steps(steps) => steps.take_rows(store, terms, these.clone()),
+                Mode::Rounds(rounds) => rounds.take_rows(store, terms, these.clone()),
             };
             if !these.is_empty() {
                 let position = self.stores[s].position(these.start);

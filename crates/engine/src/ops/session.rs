@@ -167,7 +167,7 @@ impl Sessions {
             self.take_layout(batch, columns, (wide, until), 1);
             return;
         }
-        // Who is evicted depends on who came before, of whatever layout.
+        // Which session is evicted depends on all rows before, of whatever layout.
         in_turn(rows, narrow, |rows, v| self.take_layout(batch, columns, (rows, until), v));
     }
 

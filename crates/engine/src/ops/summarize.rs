@@ -12,7 +12,7 @@
 //! | Exact? | as its aggregates |
 //!
 //! A worker's half ([`Summarize`]) takes rows into [`Groups`], one a window; these are merged with
-//! those of other workers, and the other half ([`Emitter`](super::emit::Emitter)) puts out rows.
+//! those of other workers, and the other half ([`Emitter`](super::emit::Emitter)) emits rows.
 
 use super::groups::{Groups, Spec};
 use super::operator::Batch;
@@ -137,7 +137,7 @@ impl Summarize {
     }
 
     /// The rows whose keys are made without columns. Where some groups may find no room it is
-    /// none: who comes first matters then, and rows are taken in order.
+    /// none: the order of rows matters then, and they are taken in order.
     fn direct_rows(&self, batch: &Batch<'_>, rows: Bits) -> Bits {
         let Some(view) = batch.ctx.view.as_ref().filter(|_| !self.direct.is_empty()) else {
             return Bits::NONE;
@@ -201,7 +201,7 @@ impl Summarize {
             self.take_layout(batch, columns, wide, window, 1);
             return;
         }
-        // The last groups go to those who come first, of whatever layout.
+        // The last groups go to the rows that come first, of whatever layout.
         in_turn(rows, narrow, |rows, v| self.take_layout(batch, columns, rows, window, v));
     }
 

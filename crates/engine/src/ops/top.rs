@@ -40,7 +40,7 @@ pub struct Top {
     per: Option<PerKey>,
     /// Rows held, by window start; all under 0 without windows.
     held: BTreeMap<i64, Held>,
-    /// Memory of windows that were put out.
+    /// Memory of windows that were emitted.
     spare: Vec<Held>,
     /// The rows that stay when a window is cut, on their way.
     scratch: Held,
@@ -330,7 +330,7 @@ impl End for Top {
         self.take(batch, rows);
     }
 
-    /// Puts out the windows that no further row can fall into: those before `watermark`. Without
+    /// Emits the windows that no further row can fall into: those before `watermark`. Without
     /// windows, rows leave at the end of the input.
     fn watermark(&mut self, watermark: i64, next: &mut Next<'_>) -> i64 {
         if !self.windowed {

@@ -93,7 +93,7 @@ impl Windows {
         self.next = start + self.every;
         let (next, pane) = (self.next, self.pane);
         let is_over = |start: i64| floor(start as i128, pane) < next;
-        let mut groups = self.panes.take(is_over, spent);
+        let mut groups = self.panes.take_window(is_over, spent);
         if let Some(filling) = &mut self.filling {
             filling.remember(start, &groups, spent);
             filling.complete_held(start, &mut groups);
@@ -101,9 +101,9 @@ impl Windows {
         groups
     }
 
-    /// Takes groups back that were put out.
-    pub(super) fn give(&mut self, groups: Groups, spent: Spent<'_>) {
-        self.panes.give(groups, spent);
+    /// Takes groups back that were emitted.
+    pub(super) fn recycle(&mut self, groups: Groups, spent: Spent<'_>) {
+        self.panes.recycle(groups, spent);
     }
 
     /// Adds what it counted to the ledger.

@@ -43,7 +43,7 @@ impl<'e> ActiveProgram<'e> {
         egress: EgressWriter<'e>,
     ) -> ActiveProgram<'e> {
         let mut placement = place_with(&program, fixed);
-        // A run whose programs change ends when it is told to.
+        // A run whose programs change ends when it is stopped.
         placement.ends_early &= options.changes.is_none();
         let workers = options.workers.clamp(1, WORKERS_MAX);
         let partitionings = Partitionings::new(&program, &placement, workers, options.hash_key);
@@ -62,13 +62,13 @@ impl<'e> ActiveProgram<'e> {
         ActiveProgram { program, placement, partitionings, workers, machine }
     }
 
-    /// Asks the egress, which is open, who wants frames.
+    /// Asks the egress, which is open, which frames are wanted.
     pub(super) fn want(&mut self) {
         let wanted = self.machine.want();
         self.workers.iter_mut().flatten().for_each(|level| level.want(wanted));
     }
 
-    /// Runs until the feed ends or breaks. At its end everything is put out.
+    /// Runs until the feed ends or breaks. At its end everything is emitted.
     pub(super) fn run<'f>(
         &mut self,
         feed: Feed<'f>,
@@ -92,7 +92,7 @@ impl<'e> ActiveProgram<'e> {
         self.machine.count(ledger);
     }
 
-    /// Puts out what is left of some pipelines, and of those that read them.
+    /// Emits what is left of some pipelines, and of those that read them.
     pub(super) fn finish(&mut self, which: &dyn Fn(usize) -> bool, sink: &mut dyn Sink) {
         let packets = self.program.pipelines.iter().map(|p| p.input == Input::Packets);
         let mine: Vec<usize> =
@@ -101,12 +101,12 @@ impl<'e> ActiveProgram<'e> {
         self.machine.finish_some(which, &mut closed, sink);
     }
 
-    /// Becomes what a change says, and tells what came of it. What was counted by what goes is
-    /// added to `past`.
+    /// Becomes what a change says, and reports the result. What was counted by pipelines that end
+    /// is added to `past`.
     ///
     /// # Errors
     /// When it can't be undone any more: the outlets or the sink can't be opened, or failed as what
-    /// goes was put out. Nothing more is written to what failed.
+    /// goes was emitted. Nothing more is written to what failed.
     pub(super) fn change(
         &mut self,
         change: Change,
@@ -171,24 +171,24 @@ impl<'e> ActiveProgram<'e> {
     ) -> Vec<(usize, usize)> {
         let mut kept = BTreeSet::new();
         for (p, c) in continued.iter().enumerate() {
-            let Some(Continued { pipeline: q, stages }) = *c else { continue };
-            if self.finds(old, p, q, stages) {
+            let Some(before) = *c else { continue };
+            if self.finds(old, p, before) {
                 for worker in 0..self.partitionings.workers {
-                    let found = self.resume_worker(old, worker, (p, q, stages));
+                    let found = self.resume_worker(old, worker, p, before);
                     kept.extend(found.into_iter().map(|stage| (p, stage)));
                 }
             }
-            let found = self.machine.take_over(p, &mut old.machine, q, stages);
+            let Continued { pipeline, stages } = before;
+            let found = self.machine.take_over(p, &mut old.machine, pipeline, stages);
             kept.extend(found.into_iter().map(|stage| (p, stage)));
         }
         kept.into_iter().collect()
     }
 
-    /// Whether what workers hold of the first `stages` of pipeline `q` is where pipeline `p` will
-    /// look for it.
-    fn finds(&self, old: &ActiveProgram<'_>, p: usize, q: usize, stages: usize) -> bool {
-        let on_workers = stages.min(self.placement.pipelines[p].sharded);
-        self.partition(p) == old.partition(q)
+    /// Whether what workers hold of the stages that go on is where pipeline `p` will look for it.
+    fn finds(&self, old: &ActiveProgram<'_>, p: usize, before: Continued) -> bool {
+        let on_workers = before.stages.min(self.placement.pipelines[p].sharded);
+        self.partition(p) == old.partition(before.pipeline)
             || merges(&self.program.pipelines[p].stages[..on_workers])
             || self.partitionings.workers == 1 && old.partitionings.workers == 1
     }
@@ -197,16 +197,18 @@ impl<'e> ActiveProgram<'e> {
         &mut self,
         old: &mut ActiveProgram<'_>,
         worker: usize,
-        (p, q, stages): (usize, usize, usize),
+        p: usize,
+        before: Continued,
     ) -> Vec<usize> {
+        let Continued { pipeline: q, stages } = before;
         // The worker that had it, and by which of its lanes.
         let spread = old.partitionings.all.iter().find(|one| one.pipelines.contains(&q));
-        let before = match spread.map(|one| &one.by) {
+        let owner = match spread.map(|one| &one.by) {
             Some(SpreadBy::Worker(only)) => *only,
             _ if old.partitionings.workers == 1 => 0,
             _ => worker,
         };
-        let theirs = old.workers.get_mut(before).into_iter().flatten().find(|level| level.runs(q));
+        let theirs = old.workers.get_mut(owner).into_iter().flatten().find(|level| level.runs(q));
         let mine = self.workers[worker].iter_mut().find(|level| level.runs(p));
         match (mine, theirs) {
             (Some(mine), Some(theirs)) => mine.take_over(p, theirs, q, stages),

@@ -1,9 +1,9 @@
-//! Windows that close: each worker hands its groups over, and they meet two by two.
+//! Windows that close: each worker hands its groups over, and they are merged in pairs.
 //!
-//! Whoever hands groups over and finds others of the same window there takes these away and merges
-//! the two, until none are left to merge with. So merging runs on as many workers as there are
-//! pairs, nobody waits for anybody, and when the last worker is through, the groups of
-//! each window are in one place.
+//! A worker that hands groups over and finds others of the same window there takes these away and
+//! merges the two, until none are left to merge with. So merging runs on as many workers as there
+//! are pairs, nobody waits for anybody, and when the last worker is through, the groups of each
+//! window are in one place.
 
 use crate::level::Closed;
 use crate::ops::groups::Groups;
@@ -90,7 +90,7 @@ impl Closings {
 
     /// The groups of a closing that all workers have come to, by pipeline, then by time, and its
     /// watermark; `None` before. Closings are taken in order.
-    pub(super) fn take(&self, id: ClosingId) -> Option<(i64, Vec<Closed>)> {
+    pub(super) fn take_closed(&self, id: ClosingId) -> Option<(i64, Vec<Closed>)> {
         let mut board = self.lock();
         let closing = board.at(id);
         if closing.left > 0 {
@@ -111,7 +111,7 @@ impl Closings {
     pub(super) fn give_back(&self, spent: impl IntoIterator<Item = (PipelineId, Groups)>) {
         let mut board = self.lock();
         board.spent.extend(spent);
-        // Beyond what all workers can have open in a few windows nobody will ask for it.
+        // This is as much as all workers can have open in a few windows.
         let enough = 64.max(4 * self.workers);
         let more = board.spent.len().saturating_sub(enough);
         let freed: Vec<_> = board.spent.drain(..more).collect();

@@ -31,7 +31,7 @@ struct Head {
     at: usize,
 }
 
-/// Merges what workers put out, and owns the sink.
+/// Merges what workers emit, and owns the sink.
 pub(super) struct Coordinator<'a, 'e> {
     pub(super) machine: &'a mut MachineLevel<'e>,
     pub(super) sink: &'a mut dyn Sink,
@@ -100,7 +100,8 @@ impl<'a, 'e> Coordinator<'a, 'e> {
         if number == shared.closes.load(Ordering::Acquire) {
             return false;
         }
-        let Some((watermark, mut closed)) = shared.closings.take(ClosingId::Number(number)) else {
+        let Some((watermark, mut closed)) = shared.closings.take_closed(ClosingId::Number(number))
+        else {
             return false;
         };
         self.machine.watermark(watermark, &mut closed, self.sink);

@@ -1,14 +1,14 @@
 //! An event count: how workers wait when they find nothing to do.
 //!
-//! Whoever changes what another may wait for notifies afterwards. Whoever waits remembers how many
-//! events there had been *before* looking for work, so no change is missed: after one that came
-//! after the look there was an event, too.
+//! A worker that changes what another may wait for notifies afterwards. A worker that waits
+//! remembers how many events there had been *before* it looked for work, so it misses no change:
+//! one that came after the look was followed by an event, too.
 
 use crate::limits::SPINS;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Condvar, Mutex, spin_loop};
 
-/// Wakes everybody who waits.
+/// Wakes all that wait.
 #[derive(Default)]
 pub(super) struct EventCount {
     events: AtomicU64,
@@ -23,7 +23,7 @@ impl EventCount {
         self.events.load(Ordering::SeqCst)
     }
 
-    /// Tells all who wait to look again.
+    /// Wakes all that wait, to look again.
     pub(super) fn notify(&self) {
         self.events.fetch_add(1, Ordering::SeqCst);
         // A sleeper counts itself before it looks at the events for the last time: either it is

@@ -3,10 +3,10 @@
 //!
 //! A part holds its packets in batches of its own, as full as can be, since operators take about as
 //! long for a half-empty one. The worker that read the packets also fills these batches, while what
-//! is copied, where frames lie and when they came, is still in its cache. Frames of different chunks
-//! stay apart: sources that lend frames have a chunk for each batch. Where one worker gets all
-//! packets, it gets them batch by batch, as the only worker of a run does: a full `scan` evicts keys
-//! that no row of the batch has, so it must be the same batch.
+//! is copied, where frames lie and when they came, is still in its cache. Frames of different
+//! chunks stay apart: sources that lend frames have a chunk for each batch. Where one worker gets
+//! all packets, it gets them batch by batch, as the only worker of a run does: a full `scan` evicts
+//! keys that no row of the batch has, so it must be the same batch.
 
 use super::spread::{Recipients, Spread, fetch};
 use crate::feed::{Step, Times};
@@ -130,8 +130,8 @@ impl LanePart {
         self.len += 1;
     }
 
-    /// The batch that was started last has all packets of the one that was read, which ended in this
-    /// step with this watermark.
+    /// The batch that was started last has all packets of the one that was read, which ended in
+    /// this step with this watermark.
     fn end_batch(&mut self, step: usize, watermark: i64) {
         let last = &mut self.batches[self.len - 1];
         last.after = Some(watermark);

@@ -1,13 +1,13 @@
-//! Who reads from the source, and who waits for it.
+//! Which worker reads from the source, and which waits for it.
 //!
 //! One worker reads at a time. Where the source has nothing at once, the gate is *dry*: then only
 //! the calling thread goes through, and waits for the source, provided that everything read before
 //! was emitted. It is the only thread that emits, so whatever it left waiting would wait as long as
 //! the source does; and a peer on the wire that gets no answer may send nothing more. Other
-//! workers read only what is there at once, and nobody asks for more with packets in hand.
+//! workers read only what is there at once, and none asks for more with packets in hand.
 //!
-//! A worker that finds another in the gate waits for the [`EventCount`]; whoever leaves notifies it.
-//! `tests/wake.rs` runs this file and the event count's through all schedules of small cases.
+//! A worker that finds another in the gate waits for the [`EventCount`]; one that leaves notifies
+//! it. `tests/wake.rs` runs this file and the event count's through all schedules of small cases.
 
 use super::event_count::EventCount;
 use crate::supply::Supply;
@@ -27,9 +27,9 @@ pub(super) enum Reader {
 /// Lets one worker at a time read.
 pub(super) struct Gate<F> {
     feed: Mutex<F>,
-    /// Whether there was nothing more at once when somebody last left.
+    /// Whether there was nothing more at once when a worker last left.
     dry: AtomicBool,
-    /// Whether somebody found it occupied since somebody last left.
+    /// Whether a worker found it occupied since one last left.
     turned_away: AtomicBool,
     /// Whether the calling thread is to get the feed before all others.
     wanted: AtomicBool,
@@ -69,15 +69,15 @@ impl<F: Supply> Gate<F> {
             return None;
         }
         let feed = self.try_lock().or_else(|| {
-            // Whoever leaves after this notifies; who left before it left the gate open.
+            // A worker that leaves after this notifies; one that left before it left the gate open.
             self.turned_away.store(true, Ordering::SeqCst);
             self.try_lock()
         })?;
         Some(Pass { gate: self, events, reader, feed: Some(feed), has_read: false, more: None })
     }
 
-    /// The feed for the calling thread, as soon as whoever has it leaves: not to read, but to look
-    /// at it. A lock goes to whoever comes first, and who has it comes again at once.
+    /// The feed for the calling thread, as soon as the worker that has it leaves: not to read, but
+    /// to look at it. A lock goes to the first that comes, and its last owner comes again at once.
     pub(super) fn look<T>(&self, events: &EventCount, look: impl FnOnce(&F) -> T) -> T {
         self.wanted.store(true, Ordering::Release);
         let feed = self.feed.lock().expect("no worker panicked");
@@ -88,7 +88,7 @@ impl<F: Supply> Gate<F> {
         seen
     }
 
-    /// Waits until nobody reads.
+    /// Waits until no worker reads.
     pub(super) fn wait_until_free(&self, events: &EventCount) {
         drop(self.feed.lock().expect("no worker panicked"));
         self.notify_others(events, false);
@@ -104,7 +104,8 @@ impl<F: Supply> Gate<F> {
         self.feed.into_inner().expect("no worker panicked")
     }
 
-    /// Notifies after the feed was let go, where others found it occupied, or there is `more` to read.
+    /// Notifies after the feed was let go, where others found it occupied, or there is `more` to
+    /// read.
     fn notify_others(&self, events: &EventCount, more: bool) {
         if self.turned_away.swap(false, Ordering::SeqCst) || more {
             events.notify();

@@ -163,13 +163,13 @@ impl<'a> Shared<'a> {
     }
 }
 
-/// What is in the words of those who panic since another did.
+/// Words in the message of a worker that panics since another did.
 pub(super) const PANICKED: &str = "worker panicked";
 
 /// The number of no worker.
 const NOBODY: usize = usize::MAX;
 
-/// Wakes all others when its worker panics, so that nobody waits for that one.
+/// Wakes all others when its worker panics, so that none waits for that one.
 pub(super) struct Alarm<'a, 'f> {
     pub(super) shared: &'a Shared<'f>,
     pub(super) worker: usize,

@@ -98,8 +98,8 @@ impl Spread {
         }
     }
 
-    /// Finds the worker of each packet of a batch. The headers of the `next` one are fetched meanwhile,
-    /// if they will be looked at.
+    /// Finds the worker of each packet of a batch. The headers of the `next` one are fetched
+    /// meanwhile, if they will be looked at.
     pub(super) fn find_recipients(&mut self, frames: &FrameBatch, next: Option<&FrameBatch>) {
         let Spread { workers, hash_key, lanes, by_key, layers, view, turn } = self;
         *turn = (*turn + 1) % *workers;
@@ -234,8 +234,8 @@ impl Found {
         Chosen { set: rows, positions: &self.positions }
     }
 
-    /// Gives them their workers. Tables go by the higher halves of the same hashes, so the keys of one
-    /// worker spread in its tables like any others.
+    /// Gives them their workers. Tables go by the higher halves of the same hashes, so the keys of
+    /// one worker spread in its tables like any others.
     fn assign(&mut self, keys: &Keys, workers: usize) {
         for (&hash, &i) in keys.hashes.iter().zip(&self.positions) {
             let part = (u64::from(hash as u32) * workers as u64) >> 32;

@@ -195,7 +195,7 @@ impl Closer<'_, '_> {
     }
 }
 
-/// Keeps what a worker puts out until the coordinator emits it.
+/// Keeps what a worker emits until the coordinator emits it.
 pub(super) struct StoredOutput<'w, 'a, 'f> {
     closer: &'w mut Closer<'a, 'f>,
     /// The closing before the next step that has one.

@@ -47,7 +47,7 @@ impl StepInput for WholeBatch<'_> {
     }
 }
 
-/// Hands what a worker puts out straight to the machine level, on the thread of both.
+/// Hands what a worker emits straight to the machine level, on the thread of both.
 pub(crate) struct ToMachine<'a, 'e> {
     pub(crate) times: &'a Times,
     pub(crate) machine: &'a mut MachineLevel<'e>,

@@ -79,12 +79,7 @@ impl Actions {
 
     /// Sends the frames of steers whose outlet is away to others of theirs that are there, if any
     /// are; says how many. `frames` are those of the rows, in order.
-    fn resteer(
-        &self,
-        away: &[bool],
-        (rows, range): (&Rows, Range<usize>),
-        frames: &mut [Sent],
-    ) -> u64 {
+    fn resteer(&self, away: &[bool], rows: &Rows, range: Range<usize>, frames: &mut [Sent]) -> u64 {
         let word = |c: usize, i: usize| rows.columns[c].word()[i];
         let (mut at, mut moved) = (0, 0);
         for i in range {
@@ -187,7 +182,7 @@ impl<'e> EgressWriter<'e> {
         }
     }
 
-    /// Who wants frames.
+    /// Which frames are wanted.
     pub(crate) fn wanted(&self) -> Wanted {
         let Some(egress) = &self.egress else { return Wanted::default() };
         Wanted { named: true, passed: egress.wants(&Outlet::Pass) }
@@ -195,7 +190,7 @@ impl<'e> EgressWriter<'e> {
 
     /// Takes frames of a stage. Where others of the same step may still come that belong before
     /// them, they wait for [`EgressWriter::step`] or [`EgressWriter::close`].
-    pub(super) fn take(&mut self, from: ActionsId, rows: &Rows) {
+    pub(super) fn take_frames(&mut self, from: ActionsId, rows: &Rows) {
         let ActionsId(stage) = from;
         if !self.crossing {
             return self.send(stage, rows, 0..rows.len);
@@ -206,8 +201,8 @@ impl<'e> EgressWriter<'e> {
         self.waiting.push(Waiting { stage, rows: copy, done: 0 });
     }
 
-    /// Ends a step in which windows close or the input ends: what waits goes out, stage by stage, as
-    /// each stage takes all rows of such a step.
+    /// Ends a step in which windows close or the input ends: what waits goes out, stage by stage,
+    /// as each stage takes all rows of such a step.
     pub(super) fn close(&mut self) {
         let mut waiting = std::mem::take(&mut self.waiting);
         waiting.sort_by_key(|batch| batch.stage);
@@ -274,7 +269,7 @@ impl<'e> EgressWriter<'e> {
             self.away.extend(outlets.map(|outlet| egress.is_away(outlet)));
             if self.away.contains(&true) {
                 let stage = &self.stages[stage];
-                self.moved += stage.resteer(&self.away, (rows, range), &mut self.frames);
+                self.moved += stage.resteer(&self.away, rows, range, &mut self.frames);
             }
         }
         self.frames.iter().for_each(|f| self.traffic[f.outlet as usize].add(f.len));

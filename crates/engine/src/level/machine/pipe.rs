@@ -144,7 +144,7 @@ impl Leave for PipeTargets<'_, '_> {
     }
 
     fn frames(&mut self, from: ActionsId, rows: &Rows) {
-        self.egress.take(from, rows);
+        self.egress.take_frames(from, rows);
     }
 }
 

@@ -21,8 +21,8 @@ pub(crate) fn frame_columns() -> impl Iterator<Item = Column> {
     columns.into_iter().map(|(name, ty)| Column::new(name, &ty))
 }
 
-/// Carries the frames of packets along in registers, for stages that hand them out after others that
-/// see the rows of all workers.
+/// Carries the frames of packets along in registers, for stages that hand them out after others
+/// that see the rows of all workers.
 pub(crate) struct CarryFrames {
     /// Registers for the bytes, the length on the wire, and the [`origin`].
     pub(crate) slots: [usize; 3],

@@ -17,14 +17,14 @@ pub struct Spec {
     pub(in crate::ops) plan: plan::Summarize,
     /// The aggregates of each state.
     pub(super) states: Vec<Vec<Agg>>,
-    /// Of each aggregate that is put out, its state and which result of that it is.
+    /// Of each aggregate that is emitted, its state and which result of that it is.
     pub(in crate::ops) results: Vec<(usize, usize)>,
     pub(super) functions: Functions,
     /// What groups and values are hashed with.
     pub(in crate::ops) hash_key: HashKey,
     pub(in crate::ops) parts: Vec<KeyPart>,
     pub(in crate::ops) layouts: Vec<Layout>,
-    /// The columns put out.
+    /// The columns emitted.
     pub schema: Schema,
 }
 
@@ -114,7 +114,7 @@ impl Spec {
         }
     }
 
-    /// The watermark that rows put out by a close at `watermark` obey.
+    /// The watermark that rows emitted by a close at `watermark` obey.
     pub fn downstream(&self, watermark: i64) -> i64 {
         let closing = self.closing(watermark);
         match (self.plan.window, self.every()) {

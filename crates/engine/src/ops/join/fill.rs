@@ -1,4 +1,4 @@
-//! The rows that a join puts out.
+//! The rows that a join emits.
 
 use super::held::{Held, TimeBucket, bucket_of};
 use crate::rows::{Rows, set_cell};
@@ -12,7 +12,7 @@ pub(super) struct Fill {
     left: usize,
     /// What stands in each column of the right side where a left row met none.
     defaults: Vec<Value>,
-    /// Rows that were put out.
+    /// Rows that were emitted.
     emitted: u64,
 }
 
@@ -74,7 +74,7 @@ impl Fill {
         }
     }
 
-    /// Puts out what there is.
+    /// Emits what there is.
     pub(super) fn flush(&mut self, out: &mut dyn FnMut(&Rows)) {
         if self.rows.len > 0 {
             out(&self.rows);

@@ -11,7 +11,7 @@ use weir_packet::column::{Column, Repr};
 use weir_packet::limits::BATCH;
 use weir_plan::{Schema, Type};
 
-/// How a row is held: some words of its own for whoever holds it, of which the first is its time;
+/// How a row is held: some words of the join's own, of which the first is its time;
 /// then which of its values are there, a bit each, the lowest for its time; then the values.
 pub(super) struct RowLayout {
     head: usize,
@@ -249,8 +249,8 @@ impl Held {
         self.len
     }
 
-    /// Adds rows of a batch to the bucket of `due`. Gives the bucket and the number of the first; `None`
-    /// if their texts find no room.
+    /// Adds rows of a batch to the bucket of `due`. Gives the bucket and the number of the first;
+    /// `None` if their texts find no room.
     pub(super) fn add(&mut self, due: Due, rows: &Rows, chosen: &[u16]) -> Option<(u32, usize)> {
         let Held { layout, buckets, free, .. } = self;
         let bucket = *self.due.entry(due).or_insert_with(|| {
@@ -270,7 +270,8 @@ impl Held {
         Some((bucket, start / layout.stride))
     }
 
-    /// The first bucket, if it is let go when `reached` is; it stays as it is until [`Held::recycle`].
+    /// The first bucket, if it is let go when `reached` is; it stays as it is until
+    /// [`Held::recycle`].
     pub(super) fn next_due(&mut self, reached: Option<i64>) -> Option<u32> {
         let first = self.due.first_entry()?;
         if reached.is_some_and(|reached| first.key().gone >= reached) {
@@ -281,8 +282,8 @@ impl Held {
         Some(bucket)
     }
 
-    /// The buckets, in the order of time, that were not complete when `before` was reached and are now
-    /// that `reached` is.
+    /// The buckets, in the order of time, that were not complete when `before` was reached and are
+    /// now that `reached` is.
     pub(super) fn completed(&self, before: i64, reached: Option<i64>) -> impl Iterator<Item = u32> {
         let from = Due { complete: before, gone: i64::MIN };
         let open = move |due: &Due| reached.is_some_and(|reached| due.complete >= reached);

@@ -82,8 +82,8 @@ impl Rounds {
         (work.fresh, work.firsts, work.lasts) = (Bits::NONE, Bits::NONE, Bits::NONE);
     }
 
-    /// Places these rows of a store, as far as [`Store::each`] goes.
-    pub(super) fn take(
+    /// Places these rows of a store, as far as [`Store::find_or_add`] goes.
+    pub(super) fn take_rows(
         &mut self,
         store: &mut Store,
         terms: TakeTerms<'_>,
@@ -91,7 +91,7 @@ impl Rounds {
     ) -> usize {
         let work = &mut *self.work;
         let first = terms.first;
-        store.each(
+        store.find_or_add(
             terms,
             these,
             #[inline(always)]

@@ -38,20 +38,20 @@ impl Steps {
         self.automaton.transitions(&mut batch.ctx, rows, &mut self.work.transitions);
     }
 
-    /// Takes these rows of a store through their steps, as far as [`Store::each`] goes.
-    pub(super) fn take(
+    /// Takes these rows of a store through their steps, as far as [`Store::find_or_add`] goes.
+    pub(super) fn take_rows(
         &mut self,
         store: &mut Store,
         terms: TakeTerms<'_>,
         these: Range<usize>,
     ) -> usize {
         match terms.numbers {
-            true => self.take_rows::<true>(store, terms, these),
-            false => self.take_rows::<false>(store, terms, these),
+            true => self.take_numbered::<true>(store, terms, these),
+            false => self.take_numbered::<false>(store, terms, these),
         }
     }
 
-    fn take_rows<const NUMBERS: bool>(
+    fn take_numbered<const NUMBERS: bool>(
         &mut self,
         store: &mut Store,
         terms: TakeTerms<'_>,
@@ -59,7 +59,7 @@ impl Steps {
     ) -> usize {
         let Work { transitions, after, seen } = &mut *self.work;
         let (mut came, first) = (0u32, terms.first << MODE_BITS);
-        let end = store.each(
+        let end = store.find_or_add(
             terms,
             these,
             #[inline(always)]

@@ -143,8 +143,8 @@ impl Store {
     }
 
     /// Takes rows of a batch: packs their keys and asks for where they stand in the index. The row
-    /// of each is to be had from [`Store::each`], best after something else was done.
-    pub(super) fn take(
+    /// of each is to be had from [`Store::find_or_add`], best after something else was done.
+    pub(super) fn take_keys(
         &mut self,
         rows: Bits,
         columns: &[&Column],
@@ -193,29 +193,29 @@ impl Store {
     /// Finds or makes the row of each of the keys that were taken, in order, and hands it to `f`
     /// with the position of its row in the batch; `f` writes [`META`]. Stops at a key that would be
     /// one more than there is room for; returns its number among those taken.
-    pub(super) fn each(
+    pub(super) fn find_or_add(
         &mut self,
         terms: TakeTerms<'_>,
         these: Range<usize>,
         f: impl FnMut(usize, Found<'_>),
     ) -> usize {
         match self.layout.words {
-            1 => self.each_fixed::<1>(terms, these, f),
-            2 => self.each_fixed::<2>(terms, these, f),
-            5 => self.each_fixed::<5>(terms, these, f),
-            _ => self.each_by(terms, these, f, |row, words, j| {
+            1 => self.find_or_add_fixed::<1>(terms, these, f),
+            2 => self.find_or_add_fixed::<2>(terms, these, f),
+            5 => self.find_or_add_fixed::<5>(terms, these, f),
+            _ => self.find_or_add_by(terms, these, f, |row, words, j| {
                 words.iter().zip(row).all(|(w, k)| w[j] == *k)
             }),
         }
     }
 
-    fn each_fixed<const W: usize>(
+    fn find_or_add_fixed<const W: usize>(
         &mut self,
         terms: TakeTerms<'_>,
         these: Range<usize>,
         f: impl FnMut(usize, Found<'_>),
     ) -> usize {
-        self.each_by(
+        self.find_or_add_by(
             terms,
             these,
             f,
@@ -232,7 +232,7 @@ impl Store {
     }
 
     #[inline(always)]
-    fn each_by(
+    fn find_or_add_by(
         &mut self,
         terms: TakeTerms<'_>,
         these: Range<usize>,
@@ -275,7 +275,7 @@ impl Store {
     }
 
     /// Fetches the rows that the keys which were taken are likely to have: to be called before
-    /// [`Store::each`].
+    /// [`Store::find_or_add`].
     pub(super) fn prefetch(&mut self) {
         let n = self.keys.len.min(BATCH);
         let (words, stride) = (&self.words[..], self.stride);

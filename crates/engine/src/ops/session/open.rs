@@ -279,7 +279,7 @@ impl Open {
         };
         self.index.insert(place, hash, row);
         if flags & IN_WHEEL == 0 {
-            self.wheel.put(row, clock.saturating_add(self.session.gap_ns));
+            self.wheel.schedule(row, clock.saturating_add(self.session.gap_ns));
         }
         self.live += 1;
         row
@@ -307,7 +307,7 @@ impl Open {
                 head[META] &= !IN_WHEEL;
                 self.end(table, row, EndReason::Idle);
             } else {
-                self.wheel.put(row, last.saturating_add(self.session.gap_ns));
+                self.wheel.schedule(row, last.saturating_add(self.session.gap_ns));
             }
         }
     }
@@ -331,7 +331,7 @@ impl Open {
             let head = head_of(table, row);
             head[META] |= IN_WHEEL;
             let last = head[LAST] as i64;
-            self.wheel.put(row, last.saturating_add(self.session.gap_ns));
+            self.wheel.schedule(row, last.saturating_add(self.session.gap_ns));
         }
     }
 }

@@ -27,7 +27,7 @@ impl Wheel {
     }
 
     /// Puts a row to be looked at when it is `due`, or before.
-    pub(super) fn put(&mut self, row: u32, due: i64) {
+    pub(super) fn schedule(&mut self, row: u32, due: i64) {
         let ahead = due.div_euclid(self.width).saturating_sub(self.now).max(0);
         let ahead = usize::try_from(ahead).unwrap_or(usize::MAX).min(self.buckets.len() - 1);
         let at = (self.first + ahead) % self.buckets.len();
@@ -61,7 +61,8 @@ mod tests {
     proptest! {
         #[test]
         fn nobody_is_looked_at_late(
-            gap in 1i64..5_000, tick in 1i64..50, steps in proptest::collection::vec((0i64..900, 0i64..5_000), 1..60),
+            gap in 1i64..5_000, tick in 1i64..50,
+            steps in proptest::collection::vec((0i64..900, 0i64..5_000), 1..60),
         ) {
             let mut wheel = Wheel::new(gap, tick);
             let (mut t, mut waiting, mut looks) = (-3_000, Vec::new(), 0);
@@ -75,13 +76,13 @@ mod tests {
                     let (_, when) = waiting.swap_remove(at);
                     if when > t {
                         waiting.push((row, when));
-                        wheel.put(row, when);
+                        wheel.schedule(row, when);
                     }
                 }
                 prop_assert!(waiting.iter().all(|(_, when)| *when > t));
                 let row = waiting.iter().map(|(row, _)| row + 1).max().unwrap_or(0);
                 waiting.push((row, t + ahead));
-                wheel.put(row, t + ahead);
+                wheel.schedule(row, t + ahead);
             }
             prop_assert!(looks < 3_600);
         }
@@ -91,8 +92,8 @@ mod tests {
     fn the_ends_of_time_are_times() {
         let mut wheel = Wheel::new(i64::MAX, 1_000_000_000);
         let mut due = Vec::new();
-        wheel.put(1, i64::MIN);
-        wheel.put(2, i64::MAX);
+        wheel.schedule(1, i64::MIN);
+        wheel.schedule(2, i64::MAX);
         wheel.turn(i64::MIN, &mut due);
         wheel.turn(i64::MAX, &mut due);
         due.sort_unstable();

@@ -8,7 +8,7 @@ use weir_plan::{Order, Schema, Type};
 /// How a row is held: a few words. First comes the number of what it is among the best of: its key,
 /// or 0. Then those by which rows are ordered, each key as a word that says whether it is absent,
 /// then its value as unsigned words that ascend as asked for (of a text its handle); then the row's
-/// number. The rest is what is put out: event time and the cells, each as a word that says whether
+/// number. The rest is what is emitted: event time and the cells, each as a word that says whether
 /// it is there, then its value.
 pub(super) struct TopRowLayout {
     pub(super) by: Vec<(Val, By)>,
@@ -32,7 +32,7 @@ impl By {
     }
 }
 
-/// A column to put out.
+/// A column to emit.
 pub(super) struct Cell {
     pub(super) src: Src,
     pub(super) text: bool,
@@ -95,7 +95,7 @@ impl TopRowLayout {
         out.push(order);
     }
 
-    /// Appends what row `i` puts out to its key.
+    /// Appends what row `i` emits to its key.
     pub(super) fn cells(&self, ctx: &Ctx<'_>, time: Src, i: usize, out: &mut Vec<u64>) {
         for src in std::iter::once(time).chain(self.columns.iter().map(|c| c.src)) {
             let column = ctx.column(src);

@@ -1,5 +1,5 @@
-//! Some of the packets of a source, at the times of all: what the law of the exchange is tested
-//! with. A producer over a source of its own takes all of them.
+//! Some of the packets of a source, at the times of all, to test the law of the exchange with. A
+//! producer over a source of its own takes all packets.
 
 use crate::clock::Clock;
 use crate::counters::Ledger;
@@ -8,21 +8,21 @@ use weir_packet::bits::Bits;
 use weir_packet::source::FrameBatch;
 
 /// Which packets of a source a producer gets.
-pub(super) struct Sharing<'a> {
+pub(super) struct Subset<'a> {
     /// Its packets of a batch; `None`: all.
     pub(super) choose: Option<&'a mut dyn FnMut(&FrameBatch) -> Bits>,
-    /// Whether it tells what the source tells of all packets: losses, and what was filtered.
+    /// Whether it reports what the source reports of all packets: losses, and what was filtered.
     pub(super) is_first: bool,
 }
 
-impl Sharing<'_> {
+impl Subset<'_> {
     /// All packets.
-    pub(super) fn all() -> Sharing<'static> {
-        Sharing { choose: None, is_first: true }
+    pub(super) fn all() -> Subset<'static> {
+        Subset { choose: None, is_first: true }
     }
 
-    /// Makes counts of all packets those of one who got so many. Together, those of all who share
-    /// are those of one who got all.
+    /// Turns counts of all packets into those of a producer that got so many. The counts of all
+    /// producers together are those of one that got all packets.
     pub(super) fn count(&self, packets: u64, ledger: &mut Ledger) {
         let others = ledger.processed - packets;
         ledger.processed = packets;
@@ -37,7 +37,7 @@ impl Sharing<'_> {
 
 /// The packets of a batch that one producer gets.
 #[derive(Default)]
-pub(super) struct PacketShare {
+pub(super) struct SubsetBatch {
     /// In which steps they are pushed.
     pub(super) steps: Vec<Step>,
     /// As [`Times::clock`] has it.
@@ -46,7 +46,7 @@ pub(super) struct PacketShare {
     watermarks: Vec<i64>,
 }
 
-impl PacketShare {
+impl SubsetBatch {
     /// Moves a clock over the packets, and notes what it shows at each.
     pub(super) fn observe(&mut self, clock: &mut Clock, frames: &FrameBatch) {
         self.watermarks.clear();
@@ -59,10 +59,10 @@ impl PacketShare {
         &mut self,
         frames: &mut FrameBatch,
         times: &Times,
-        sharing: &mut Sharing<'_>,
+        subset: &mut Subset<'_>,
     ) {
         let all = Bits::first(frames.len());
-        let mine = sharing.choose.as_mut().map_or(all, |choose| choose(frames).and(all));
+        let mine = subset.choose.as_mut().map_or(all, |choose| choose(frames).and(all));
         let clock = times.clock(frames);
         self.clock.clear();
         self.clock.extend(mine.iter().map(|i| clock[i]));
