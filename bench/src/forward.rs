@@ -8,6 +8,8 @@
 mod ends;
 mod function;
 mod network;
+mod role;
+mod run;
 mod table;
 
 pub(crate) use ends::End;
@@ -15,9 +17,9 @@ pub(crate) use ends::End;
 use crate::measure::{number, value};
 use crate::timing::{Stopwatch, pause_ms};
 use anyhow::{Context, Result, bail, ensure};
-use clap::ValueEnum;
 use function::Function;
 use network::Network;
+use run::{Datagrams, ForwardRun, Forwarder};
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -50,46 +52,6 @@ pub(crate) struct ForwardOptions {
     json: Option<PathBuf>,
 }
 
-/// The program that runs a function, and the way frames reach it and leave it.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Debug)]
-pub(crate) enum Forwarder {
-    /// The kernel.
-    Kernel,
-    /// Weir by AF_PACKET, one worker.
-    Packet,
-    /// The same, two workers.
-    PacketTwo,
-    /// Weir receives by AF_XDP and sends by AF_PACKET, one worker.
-    Xdp,
-    /// The same, two workers.
-    XdpTwo,
-    /// Weir receives by AF_PACKET and sends by AF_XDP, one worker.
-    XdpOut,
-}
-
-impl Forwarder {
-    const ALL: [Forwarder; 6] = [
-        Forwarder::Kernel,
-        Forwarder::Packet,
-        Forwarder::PacketTwo,
-        Forwarder::Xdp,
-        Forwarder::XdpTwo,
-        Forwarder::XdpOut,
-    ];
-
-    /// Its name in a table.
-    fn title(self, function: Function) -> &'static str {
-        match self {
-            Forwarder::Kernel => function.of_the_kernel(),
-            Forwarder::Packet => "Weir, AF_PACKET",
-            Forwarder::PacketTwo => "Weir, AF_PACKET, two workers",
-            Forwarder::Xdp => "Weir, AF_XDP",
-            Forwarder::XdpTwo => "Weir, AF_XDP, two workers",
-            Forwarder::XdpOut => "Weir, AF_PACKET in, AF_XDP out",
-        }
-    }
-}
-
 /// Datagrams of a load: bytes of each payload, and how many a millisecond; 0 for as many as go.
 const STEADY: (u64, u64) = (1400, 18);
 const SMALL: (u64, u64) = (18, 0);
@@ -100,40 +62,6 @@ const STRAY_MAX: u64 = 16;
 
 /// Milliseconds of a transfer before those that count.
 const WARM_UP_MS: u64 = 200;
-
-/// How datagrams fared.
-#[derive(Clone, Copy, PartialEq, Debug)]
-struct Datagrams {
-    sent: u64,
-    received: u64,
-    ns: u64,
-}
-
-impl Datagrams {
-    fn lost(&self) -> f64 {
-        1.0 - self.received as f64 / self.sent as f64
-    }
-
-    /// Received, per second of sending.
-    fn rate(&self) -> f64 {
-        self.received as f64 * 1e9 / self.ns as f64
-    }
-}
-
-/// The results of one run.
-#[derive(Clone, PartialEq, Debug)]
-struct Run {
-    way: Forwarder,
-    /// Nanoseconds of each round trip, sorted, and how many had no answer.
-    trips: Vec<u64>,
-    trips_lost: u64,
-    steady: Datagrams,
-    small: Datagrams,
-    /// Bits of TCP payload per second, segments sent again, and how many processors were busy.
-    bits: f64,
-    again: u64,
-    busy: f64,
-}
 
 /// Measures, and gives the table.
 pub(crate) fn run(options: &ForwardOptions) -> Result<String> {
@@ -184,7 +112,7 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    fn run(&mut self, way: Forwarder) -> Result<Run> {
+    fn run(&mut self, way: Forwarder) -> Result<ForwardRun> {
         if way == Forwarder::Kernel {
             self.function.begin_in_the_kernel()?;
             let run = self.measure(way);
@@ -198,7 +126,7 @@ impl Bench<'_> {
         run.context(told)
     }
 
-    fn measure(&mut self, way: Forwarder) -> Result<Run> {
+    fn measure(&mut self, way: Forwarder) -> Result<ForwardRun> {
         let knock = u8::from(self.function == Function::Wall);
         let open = self.network.client.ask(&format!("open knock={knock}"))?;
         ensure!(open == "open", "nothing came through within ten seconds");
@@ -210,7 +138,7 @@ impl Bench<'_> {
         let small = self.datagrams(SMALL)?;
         let (bits, again, busy) = self.transfer()?;
         let trips_lost = number(&echo, "lost")?;
-        Ok(Run { way, trips, trips_lost, steady, small, bits, again, busy })
+        Ok(ForwardRun { way, trips, trips_lost, steady, small, bits, again, busy })
     }
 
     fn datagrams(&mut self, (bytes, each_ms): (u64, u64)) -> Result<Datagrams> {

@@ -11,11 +11,14 @@
 //! counted each for itself.
 
 mod netlink;
+mod options;
 mod receiver;
+mod run;
 mod sender;
 mod table;
 mod wire;
 
+pub(crate) use options::LiveOptions;
 pub(crate) use receiver::Receive;
 pub(crate) use sender::Load;
 
@@ -23,88 +26,14 @@ use crate::process::{Companion, this_program};
 use anyhow::{Context, Result, ensure};
 use netlink::Counts;
 use receiver::{Received, Receiver};
-use regex::Regex;
+use run::{LiveCase, LiveRun};
 use std::io::{self, Write};
-use std::path::PathBuf;
 use table::Lines;
 use wire::{Napi, Wire};
-
-/// What is to be measured.
-#[derive(clap::Args, Clone, Debug)]
-pub(crate) struct LiveOptions {
-    /// Rounds; one more before them is not counted.
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..))]
-    pub(crate) rounds: u16,
-    /// Bytes of frames, without their check sequence: 60 is the shortest there is on a wire.
-    #[arg(long, value_delimiter = ',', default_values_t = [60, 1500])]
-    pub(crate) bytes: Vec<usize>,
-    /// Flows.
-    #[arg(long, value_delimiter = ',', default_values_t = [1000, 100_000])]
-    pub(crate) flows: Vec<u32>,
-    /// Milliseconds that count, of each run.
-    #[arg(long, default_value_t = 1000)]
-    pub(crate) window_ms: u64,
-    /// Milliseconds before them.
-    #[arg(long, default_value_t = 400)]
-    pub(crate) warm_up_ms: u64,
-    /// Frames of a run at most; a run that ends before its window does has no figures.
-    #[arg(long, default_value_t = i32::MAX as u32)]
-    pub(crate) frames: u32,
-    /// The processor of the sender, and that of the receiver.
-    #[arg(long, value_name = "CPU,CPU", value_delimiter = ',')]
-    #[arg(default_values_t = [0, 1])]
-    pub(crate) pin: Vec<usize>,
-    /// Run with the priority of any other process; on a machine that does other things.
-    #[arg(long)]
-    pub(crate) no_priority: bool,
-    /// Send by an AF_PACKET socket, as where the kernel makes no live frames.
-    #[arg(long)]
-    pub(crate) socket: bool,
-    /// Only those receivers whose name in the table matches.
-    #[arg(long, value_name = "REGEX")]
-    pub(crate) only: Option<Regex>,
-    /// Only check that everything adds up: windows may stay open.
-    #[arg(long)]
-    pub(crate) check: bool,
-    /// Write every single measurement to this file.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) json: Option<PathBuf>,
-}
 
 /// Why receivers are left out.
 const NO_POLLING: &str = "no busy-polling here, and no rows of it: the kernel does not know who \
                           looks after the queues of a virtual wire (since Linux 6.13)";
-
-/// What frames are sent.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Case {
-    bytes: usize,
-    flows: u32,
-}
-
-/// What became of the frames of one run.
-#[derive(Clone, PartialEq, Eq, Debug)]
-struct Run {
-    /// Frames that the sender made.
-    offered: u64,
-    /// Those that the interface had no room for.
-    wire: u64,
-    received: Received,
-    /// How they were received, in the receiver's words.
-    mode: String,
-}
-
-impl Run {
-    /// Frames per second.
-    fn rate(&self) -> f64 {
-        self.received.rate()
-    }
-
-    /// The part of what was offered that was received.
-    fn share(&self) -> f64 {
-        self.received.frames as f64 / self.offered as f64
-    }
-}
 
 /// Measures, and gives the table.
 pub(crate) fn run(options: &LiveOptions) -> Result<String> {
@@ -124,13 +53,13 @@ pub(crate) fn run(options: &LiveOptions) -> Result<String> {
     let sender = if socket { "an AF_PACKET socket" } else { "live frames of an XDP program" };
     let mut lines = Vec::new();
     for &bytes in &options.bytes {
-        let of_flows = options.flows.iter().map(|&flows| Case { bytes, flows });
+        let of_flows = options.flows.iter().map(|&flows| LiveCase { bytes, flows });
         lines.extend(of_flows.map(|case| Lines { case, rounds: Vec::new() }));
     }
     for round in 0..=options.rounds {
         for line in &mut lines {
             say(&format!("round {round} of {}: {:?}", options.rounds, line.case))?;
-            let mut runs: Vec<(Receiver, Run)> = Vec::new();
+            let mut runs: Vec<(Receiver, LiveRun)> = Vec::new();
             for i in 0..ways.len() {
                 // Everybody is first in turn, and comes behind everybody else.
                 let way = ways[(i + usize::from(round)) % ways.len()];
@@ -138,8 +67,9 @@ pub(crate) fn run(options: &LiveOptions) -> Result<String> {
                 let run = bench.run().with_context(|| format!("{}: {:?}", way.title(), line.case));
                 runs.push((way, run?));
             }
-            let polls =
-                |(way, run): &(Receiver, Run)| *way != Receiver::BareXdpBusy || run.received.polls;
+            let polls = |(way, run): &(Receiver, LiveRun)| {
+                *way != Receiver::BareXdpBusy || run.received.polls
+            };
             if ways.contains(&Receiver::BareXdpBusy) && !runs.iter().all(polls) {
                 say(NO_POLLING)?;
                 ways.retain(|way| !way.is_busy());
@@ -159,13 +89,13 @@ pub(crate) fn run(options: &LiveOptions) -> Result<String> {
 struct Bench<'a> {
     options: &'a LiveOptions,
     wire: &'a Wire,
-    case: Case,
+    case: LiveCase,
     way: Receiver,
     socket: bool,
 }
 
 impl Bench<'_> {
-    fn run(&self) -> Result<Run> {
+    fn run(&self) -> Result<LiveRun> {
         let napi = if self.way.is_busy() { Napi::Reader } else { Napi::Threads };
         self.wire.attend(napi)?;
         let mut receiver = Companion::start(self.receiver()?)?;
@@ -182,7 +112,7 @@ impl Bench<'_> {
             dropped: after.dropped - before.dropped,
         };
         let wire = offered.saturating_sub(received.frames + received.lost);
-        let run = Run { offered, wire, received, mode };
+        let run = LiveRun { offered, wire, received, mode };
         self.check(&run, counted)?;
         Ok(run)
     }
@@ -213,7 +143,7 @@ impl Bench<'_> {
     }
 
     /// A rate of frames that do not add up is no rate.
-    fn check(&self, run: &Run, counted: Counts) -> Result<()> {
+    fn check(&self, run: &LiveRun, counted: Counts) -> Result<()> {
         let Received { frames, lost, .. } = run.received;
         // What an XDP program redirects to a socket that is full, the interface counts as dropped.
         let wire = counted.dropped.checked_sub(if self.way.is_xdp() { lost } else { 0 });

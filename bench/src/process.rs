@@ -96,3 +96,9 @@ impl Drop for Companion {
         let _ = self.child.wait();
     }
 }
+
+/// Runs ip(8), of iproute2, with these words.
+pub(crate) fn ip(words: &str) -> Result<()> {
+    run("ip, of iproute2,", Command::new("ip").args(words.split_whitespace()))?;
+    Ok(())
+}

@@ -5,6 +5,7 @@
 //! opposite order. Before the first round each runner goes once to warm up, and its rows are
 //! digested and compared with the right answer.
 
+mod case;
 mod cases;
 mod print;
 
@@ -13,12 +14,12 @@ use crate::compressed::{self, PACKERS, Packer};
 use crate::contestant::{self, Contestant, Setup};
 use crate::expected;
 use crate::measure::Measure;
-use crate::roofline::{Mode, Roofline};
+use crate::roofline::Roofline;
 use crate::sys;
 use crate::timing::{Spent, Whole};
 use crate::trace::{Preset, Truth};
-use crate::work::Work;
 use anyhow::{Context, Result, ensure};
+use case::{Runner, TableCase};
 use cases::cases;
 use memmap2::Mmap;
 use regex::Regex;
@@ -41,43 +42,6 @@ pub(crate) struct TableOptions<'a> {
     pub(crate) out: &'a Path,
 }
 
-/// A line of the table.
-#[derive(Clone, Debug)]
-pub(crate) struct Case {
-    /// What is compared.
-    kind: Kind,
-    title: String,
-    trace: &'static str,
-    /// The time relative to the roofline that is aimed at.
-    target: Option<f64>,
-    /// Who runs, in the order that [`Kind`] says.
-    runners: Vec<Runner>,
-}
-
-/// What a case compares.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Kind {
-    /// The yardstick, ours.
-    Time,
-    /// The yardstick with one and with two threads, ours with one and with two.
-    Scaling,
-    /// The unpacking program, ours.
-    Packed,
-}
-
-/// Who runs.
-#[derive(Clone, Copy, PartialEq, Debug)]
-enum Runner {
-    /// The loop in C.
-    Roofline(Mode),
-    /// The loop in Rust, where the one in C is absent.
-    Reference,
-    /// A program that unpacks.
-    Unpack(Packer),
-    /// Ours, over the trace or over its packed form.
-    Work { work: &'static Work, setup: Setup, packed: Option<Packer> },
-}
-
 /// What one run took.
 #[derive(Clone, Copy, PartialEq, Default, Debug)]
 struct Run {
@@ -91,7 +55,7 @@ struct Run {
 /// A case and its runs: by round, then by runner.
 #[derive(Debug)]
 struct Lines {
-    case: Case,
+    case: TableCase,
     rounds: Vec<Vec<Run>>,
 }
 
@@ -146,26 +110,12 @@ impl Table {
     }
 }
 
-impl Case {
-    /// What `--only` is matched with.
-    fn name(&self) -> String {
-        let works = self.runners.iter().find_map(|r| match r {
-            Runner::Work { work, .. } => Some(work.name),
-            _ => None,
-        });
-        format!("{} {}: {}", self.trace, works.unwrap_or_default(), self.title)
-    }
-
-    fn packer(&self) -> Option<Packer> {
-        self.runners.iter().find_map(|r| match r {
-            Runner::Unpack(packer) => Some(*packer),
-            _ => None,
-        })
-    }
-}
-
 impl Input {
-    fn make(preset: &'static Preset, options: &TableOptions<'_>, cases: &[&Case]) -> Result<Input> {
+    fn make(
+        preset: &'static Preset,
+        options: &TableOptions<'_>,
+        cases: &[&TableCase],
+    ) -> Result<Input> {
         let mut trace = preset.options.clone();
         trace.packets = options.packets.unwrap_or(trace.packets);
         let (path, truth) = trace.make(options.out)?;
@@ -199,12 +149,17 @@ impl Input {
         Ok(Input { preset, path, truth, packed, answers, _held: held })
     }
 
-    fn can(&self, case: &Case) -> bool {
+    fn can(&self, case: &TableCase) -> bool {
         case.packer().is_none_or(|p| self.packed.contains_key(p.name))
     }
 
     /// Runs everyone of a case once. Round 0 is to warm up and to check the rows.
-    fn round(&self, case: &Case, round: usize, roofline: Option<&Roofline>) -> Result<Vec<Run>> {
+    fn round(
+        &self,
+        case: &TableCase,
+        round: usize,
+        roofline: Option<&Roofline>,
+    ) -> Result<Vec<Run>> {
         let n = case.runners.len();
         let mut runs = vec![Run::default(); n];
         for i in 0..n {

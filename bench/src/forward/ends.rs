@@ -1,25 +1,19 @@
 //! The ends of the network: a client and its servers, each a process in a namespace of its own
 //! that does what lines on its standard input say, and answers each by a line.
 
+use super::function::KNOCK;
+use super::role::{CLIENT, Role, SERVER, WIRE};
 use crate::measure::number;
 use crate::sys::host;
 use crate::timing::{Alarm, Stopwatch, pause_ms, pause_until};
 use anyhow::{Context, Result, anyhow, bail};
-use clap::ValueEnum;
 use std::fs;
 use std::io::{self, Read as _, Write as _};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
-
-/// The name of the wire at either end.
-pub(super) const WIRE: &str = "eth0";
-
-/// Where they are. All servers have one address, so that any of them can answer.
-const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
-const SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 
 /// Ports of a server: bytes to be received, datagrams to be received, and such to be sent back.
 const BYTES: u16 = 22;
@@ -42,52 +36,12 @@ const ANSWER_MS: u64 = 300;
 /// Milliseconds between two datagrams that are to be answered.
 const ECHO_EVERY_MS: u64 = 1;
 
-/// The role of an end.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
-pub(crate) enum Role {
-    /// Sends, and measures how long answers take.
-    Client,
-    /// Receives, counts and answers.
-    Server,
-}
-
 /// An end, as a process.
 #[derive(clap::Args, Clone, Copy, Debug)]
 pub(crate) struct End {
     /// Its role.
     #[arg(value_enum)]
     role: Role,
-}
-
-impl Role {
-    /// Its name on the command line.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Role::Client => "client",
-            Role::Server => "server",
-        }
-    }
-
-    /// Its own address and its peer's, each with the one of its link.
-    fn addresses(self) -> [(Ipv4Addr, &'static str); 2] {
-        let client = (CLIENT, "02:00:00:00:00:01");
-        let server = (SERVER, "02:00:00:00:00:02");
-        match self {
-            Role::Client => [client, server],
-            Role::Server => [server, client],
-        }
-    }
-
-    /// Sets its wire up, with the link address of its peer, so that no ARP request is sent.
-    fn up(self) -> Result<()> {
-        use super::network::ip;
-        let [(own, link), (peer, peers_link)] = self.addresses();
-        ip("link set dev lo up")?;
-        ip(&format!("link set dev {WIRE} address {link} up"))?;
-        ip(&format!("addr add {own}/24 dev {WIRE}"))?;
-        ip(&format!("neigh add {peer} lladdr {peers_link} dev {WIRE} nud permanent"))?;
-        host::transmit_offload_off(WIRE).context("switching off what an interface does late")
-    }
 }
 
 impl End {
@@ -181,7 +135,7 @@ fn open(knock: bool) -> Result<String> {
     let wait = Duration::from_millis(CONNECT_MS);
     while !alarm.is_over() {
         if knock {
-            for port in super::function::KNOCK {
+            for port in KNOCK {
                 // The firewall does not answer a knock.
                 let _ = TcpStream::connect_timeout(&to(port), wait);
             }

@@ -110,7 +110,7 @@ impl Function {
             nft("flush ruleset\n")?;
         }
         match self {
-            Function::Bridge | Function::Wall => super::network::ip("link del dev bridge"),
+            Function::Bridge | Function::Wall => process::ip("link del dev bridge"),
             Function::Balancer => Ok(()),
         }
     }
@@ -118,15 +118,14 @@ impl Function {
 
 /// A bridge between the client and the first server.
 fn bridge() -> Result<()> {
-    use super::network::ip;
-    ip("link add name bridge type bridge")?;
+    process::ip("link add name bridge type bridge")?;
     // Rules of the IP layer are none of a bridge's; where there is no such file, none are asked.
     for layer in ["iptables", "ip6tables", "arptables"] {
         let _ = std::fs::write(format!("/proc/sys/net/bridge/bridge-nf-call-{layer}"), "0");
     }
-    ip(&format!("link set dev {} master bridge", Network::CLIENT))?;
-    ip(&format!("link set dev {} master bridge", Network::server(0)))?;
-    ip("link set dev bridge up")
+    process::ip(&format!("link set dev {} master bridge", Network::CLIENT))?;
+    process::ip(&format!("link set dev {} master bridge", Network::server(0)))?;
+    process::ip("link set dev bridge up")
 }
 
 /// The stages of a knock are sets, which pairs of hosts go through and leave.

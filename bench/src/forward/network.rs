@@ -2,11 +2,10 @@
 //! one for each server, which are those of processes that do as they are told. All go with the
 //! processes, since none has a name.
 
-use super::ends::Role;
-use crate::process::{Companion, run, this_program};
+use super::role::{Role, WIRE};
+use crate::process::{Companion, ip, this_program};
 use crate::sys::host;
 use anyhow::{Context, Result, ensure};
-use std::process::Command;
 
 /// How many servers there are; functions that need fewer take the first.
 const SERVERS: usize = 3;
@@ -77,7 +76,7 @@ fn end(role: Role, interface: &str) -> Result<Companion> {
     command.args(["forward-end", role.name()]);
     let mut end = Companion::start(command)?;
     let id = end.line()?;
-    ip(&format!("link add dev {interface} type veth peer name {} netns {id}", super::ends::WIRE))?;
+    ip(&format!("link add dev {interface} type veth peer name {} netns {id}", WIRE))?;
     // What another interface of the box passes on is addressed to an end.
     ip(&format!("link set dev {interface} promisc on up"))?;
     // Frames go out as they come in: they need check sums, and the length of frames.
@@ -85,10 +84,4 @@ fn end(role: Role, interface: &str) -> Result<Companion> {
     let up = end.ask("up")?;
     ensure!(up == "up", "{}: {up}", role.name());
     Ok(end)
-}
-
-/// Runs ip(8) with these words.
-pub(super) fn ip(words: &str) -> Result<()> {
-    run("ip, of iproute2,", Command::new("ip").args(words.split_whitespace()))?;
-    Ok(())
 }

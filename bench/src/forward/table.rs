@@ -1,36 +1,28 @@
 //! The table of network functions, and everything measured as JSON.
 
 use super::function::Function;
-use super::{Datagrams, Forwarder, Run};
+use super::run::{Datagrams, ForwardRun, Forwarder};
 use crate::stats::Spread;
 use serde_json::{Value, json};
 
 /// A function, and by round what everybody measured who did it.
 pub(super) struct Line {
     pub(super) function: Function,
-    pub(super) rounds: Vec<Vec<Run>>,
-}
-
-impl Run {
-    /// The round trip, in microseconds, that this part of all took at most; NaN without any.
-    fn trip(&self, share: f64) -> f64 {
-        let at = (self.trips.len() as f64 * share).ceil() as usize;
-        self.trips.get(at.saturating_sub(1)).map_or(f64::NAN, |&ns| ns as f64 / 1000.0)
-    }
+    pub(super) rounds: Vec<Vec<ForwardRun>>,
 }
 
 impl Line {
-    fn runs(&self, way: Forwarder) -> impl Iterator<Item = &Run> + Clone {
+    fn runs(&self, way: Forwarder) -> impl Iterator<Item = &ForwardRun> + Clone {
         self.rounds.iter().flatten().filter(move |run| run.way == way)
     }
 
     /// The median of a figure.
-    fn median(&self, way: Forwarder, figure: impl Fn(&Run) -> f64) -> f64 {
+    fn median(&self, way: Forwarder, figure: impl Fn(&ForwardRun) -> f64) -> f64 {
         Spread::of(self.runs(way).map(figure)).median
     }
 
     /// A figure as `median × ratio`, where the ratio is to the kernel's in the same rounds.
-    fn ratio(&self, way: Forwarder, digits: usize, figure: impl Fn(&Run) -> f64) -> String {
+    fn ratio(&self, way: Forwarder, digits: usize, figure: impl Fn(&ForwardRun) -> f64) -> String {
         let median = self.median(way, &figure);
         let pairs = self.runs(way).zip(self.runs(Forwarder::Kernel));
         let ratio = Spread::of(pairs.map(|(run, kernel)| figure(run) / figure(kernel))).median;
@@ -41,7 +33,8 @@ impl Line {
     }
 
     fn row(&self, way: Forwarder) -> String {
-        let percent = |figure: fn(&Run) -> f64| format!("{:.1}", 100.0 * self.median(way, figure));
+        let percent =
+            |figure: fn(&ForwardRun) -> f64| format!("{:.1}", 100.0 * self.median(way, figure));
         format!(
             "| {} | {} | {} | {:.0} | {:.2} | {} | {} | {} | {} | {:.0} | {:.0} |\n",
             self.function.title(),
@@ -80,7 +73,7 @@ pub(super) fn markdown(rounds: u16, lines: &[Line], left_out: &[String]) -> Stri
 /// Everything measured.
 pub(super) fn json(lines: &[Line]) -> Value {
     let datagrams = |d: &Datagrams| json!({ "sent": d.sent, "received": d.received, "ns": d.ns });
-    let run = |function: Function, run: &Run| {
+    let run = |function: Function, run: &ForwardRun| {
         json!({
             "by": run.way.title(function),
             "trips_ns": run.trips,
@@ -93,7 +86,8 @@ pub(super) fn json(lines: &[Line]) -> Value {
         })
     };
     let line = |line: &Line| {
-        let of = |runs: &Vec<Run>| runs.iter().map(|r| run(line.function, r)).collect::<Vec<_>>();
+        let of =
+            |runs: &Vec<ForwardRun>| runs.iter().map(|r| run(line.function, r)).collect::<Vec<_>>();
         let rounds: Vec<Vec<Value>> = line.rounds.iter().map(of).collect();
         json!({ "function": line.function.title(), "rounds": rounds })
     };
@@ -104,11 +98,11 @@ pub(super) fn json(lines: &[Line]) -> Value {
 mod tests {
     use super::*;
 
-    fn run(way: Forwarder, bits: f64, trips: &[u64]) -> Run {
+    fn run(way: Forwarder, bits: f64, trips: &[u64]) -> ForwardRun {
         let datagrams = Datagrams { sent: 1000, received: 750, ns: 1_000_000 };
         let (steady, small) = (datagrams, datagrams);
         let trips = trips.to_vec();
-        Run { way, trips, trips_lost: 0, steady, small, bits, again: 3, busy: 1.5 }
+        ForwardRun { way, trips, trips_lost: 0, steady, small, bits, again: 3, busy: 1.5 }
     }
 
     #[test]

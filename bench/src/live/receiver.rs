@@ -297,7 +297,7 @@ impl Receive {
             let fast = window.frames - waited_at >= XDP_GATHER_FROM;
             waited_at = window.frames;
             if self.way == Receiver::BareXdpPause && fast {
-                pause(XDP_GATHER_NS);
+                pause(XDP_GATHER_NS.into());
                 continue;
             }
             if !wait(&queues.iter().collect::<Vec<_>>())? && stop.load(Ordering::Relaxed) {

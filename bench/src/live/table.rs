@@ -1,7 +1,8 @@
 //! The table of a live measurement, and everything measured as JSON.
 
+use super::options::LiveOptions;
 use super::receiver::Receiver;
-use super::{Case, LiveOptions, Run};
+use super::run::{LiveCase, LiveRun};
 use crate::stats::{Spread, median};
 use serde_json::{Value, json};
 
@@ -13,12 +14,12 @@ const LOST_LITTLE: f64 = 0.01;
 
 /// A case, and by round what each way received; none of those that are not to run.
 pub(crate) struct Lines {
-    pub(super) case: Case,
-    pub(super) rounds: Vec<Vec<(Receiver, Run)>>,
+    pub(super) case: LiveCase,
+    pub(super) rounds: Vec<Vec<(Receiver, LiveRun)>>,
 }
 
 impl Lines {
-    fn runs(&self, way: Receiver) -> impl Iterator<Item = &Run> + Clone {
+    fn runs(&self, way: Receiver) -> impl Iterator<Item = &LiveRun> + Clone {
         self.rounds.iter().flatten().filter(move |(w, _)| *w == way).map(|(_, run)| run)
     }
 
@@ -30,7 +31,7 @@ impl Lines {
     fn rival(&self, way: Receiver) -> Option<Receiver> {
         let all = Receiver::ALL.into_iter();
         let rivals = all.filter(|w| !w.is_weir() && w.is_xdp() == way.is_xdp() && self.has(*w));
-        let rate = |way: &Receiver| median(self.runs(*way).map(Run::rate));
+        let rate = |way: &Receiver| median(self.runs(*way).map(LiveRun::rate));
         rivals.max_by(|a, b| rate(a).total_cmp(&rate(b)))
     }
 
@@ -41,7 +42,7 @@ impl Lines {
 
     fn row(&self, way: Receiver) -> String {
         let rate = Spread::of(self.runs(way).map(|run| run.rate() / 1e6));
-        let share = Spread::of(self.runs(way).map(Run::share));
+        let share = Spread::of(self.runs(way).map(LiveRun::share));
         let bound = if share.median > 1.0 - LOST_LITTLE { "sender" } else { "receiver" };
         let (mut ratio, mut reached, mut than) = ("".to_owned(), "", "");
         if let Some(rival) = self.rival(way).filter(|_| way.is_weir()) {
@@ -50,7 +51,7 @@ impl Lines {
             reached = if spread.median >= TARGET { "yes" } else { "no" };
             than = rival.title();
         }
-        let Case { bytes, flows } = self.case;
+        let LiveCase { bytes, flows } = self.case;
         format!(
             "| {} | {bytes} | {flows} | {} | {:.2} | {bound} | {ratio} | {reached} | {than} |\n",
             way.title(),
@@ -84,7 +85,7 @@ pub(super) fn markdown(options: &LiveOptions, sender: &str, lines: &[Lines]) -> 
 
 /// Everything measured.
 pub(super) fn json(sender: &str, lines: &[Lines]) -> Value {
-    let run = |(way, run): &(Receiver, Run)| {
+    let run = |(way, run): &(Receiver, LiveRun)| {
         json!({
             "receiver": way.title(),
             "offered": run.offered,
@@ -110,11 +111,11 @@ mod tests {
     use super::super::receiver::Received;
     use super::*;
 
-    fn run(offered: u64, million_per_second: u64) -> Run {
+    fn run(offered: u64, million_per_second: u64) -> LiveRun {
         let frames = offered / 2;
         let (in_window, window_ns) = (million_per_second * 1000, 1_000_000);
         let received = Received { frames, lost: 0, in_window, window_ns, flows: 0, polls: false };
-        Run { offered, wire: offered - frames, received, mode: String::new() }
+        LiveRun { offered, wire: offered - frames, received, mode: String::new() }
     }
 
     #[test]
@@ -125,7 +126,7 @@ mod tests {
             ways.into_iter().zip(rates.map(|rate| run(100, rate))).collect()
         };
         let rounds = vec![round([2, 4, 3, 9]), round([3, 5, 5, 9]), round([9, 8, 6, 9])];
-        let lines = Lines { case: Case { bytes: 60, flows: 7 }, rounds };
+        let lines = Lines { case: LiveCase { bytes: 60, flows: 7 }, rounds };
         assert_eq!(
             lines.row(Receiver::WeirXdp),
             "| Weir, flow meter, AF_XDP | 60 | 7 | 5.00 (4.00–5.50) | 0.50 | receiver \

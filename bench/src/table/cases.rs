@@ -1,6 +1,6 @@
 //! Which cases there are: the table of targets.
 
-use super::{Case, Kind, Runner};
+use super::case::{Comparison, Runner, TableCase};
 use crate::compressed::PACKERS;
 use crate::contestant::{ALONE, Setup};
 use crate::roofline::Mode;
@@ -36,7 +36,7 @@ pub(super) fn cases(
     presets: &[&'static Preset],
     packets: Option<u64>,
     roofline: bool,
-) -> Vec<Case> {
+) -> Vec<TableCase> {
     let chosen = |aim: &Aim| {
         let preset = presets.iter().find(|p| p.name == aim.trace).copied()?;
         Some((preset, packets.unwrap_or(preset.options.packets)))
@@ -44,7 +44,7 @@ pub(super) fn cases(
     let aims: Vec<_> = aims().into_iter().filter_map(|aim| Some((chosen(&aim)?, aim))).collect();
     let timed = aims.iter().filter_map(|(trace, aim)| time(aim, *trace, roofline));
     let scaled = aims.iter().filter_map(|(trace, aim)| scaling(aim, *trace, roofline));
-    let mut all: Vec<Case> = timed.chain(scaled).collect();
+    let mut all: Vec<TableCase> = timed.chain(scaled).collect();
     if presets.iter().any(|p| p.name == "a") {
         all.extend(packed());
     }
@@ -108,14 +108,14 @@ impl Aim {
 }
 
 /// Without the loop in C, there is none whose tables grow.
-fn time(aim: &Aim, trace: (&Preset, u64), roofline: bool) -> Option<Case> {
+fn time(aim: &Aim, trace: (&Preset, u64), roofline: bool) -> Option<TableCase> {
     let yardstick = match (roofline, aim.tables) {
         (true, _) => aim.yardstick(trace, 1),
         (false, Tables::Growing) => return None,
         (false, _) => Runner::Reference,
     };
-    Some(Case {
-        kind: Kind::Time,
+    Some(TableCase {
+        kind: Comparison::Time,
         title: aim.title(),
         trace: aim.trace,
         target: aim.target,
@@ -124,7 +124,7 @@ fn time(aim: &Aim, trace: (&Preset, u64), roofline: bool) -> Option<Case> {
 }
 
 /// Two workers against one, for what is not bound to one thread.
-fn scaling(aim: &Aim, trace: (&Preset, u64), roofline: bool) -> Option<Case> {
+fn scaling(aim: &Aim, trace: (&Preset, u64), roofline: bool) -> Option<TableCase> {
     if aim.work.name == FLOW_METER_API.name {
         return None;
     }
@@ -134,18 +134,24 @@ fn scaling(aim: &Aim, trace: (&Preset, u64), roofline: bool) -> Option<Case> {
     }
     runners.extend([aim.ours(1), aim.ours(2)]);
     let title = aim.title();
-    Some(Case { kind: Kind::Scaling, title, trace: aim.trace, target: Some(1.7), runners })
+    Some(TableCase {
+        kind: Comparison::Scaling,
+        title,
+        trace: aim.trace,
+        target: Some(1.7),
+        runners,
+    })
 }
 
 /// Packed input, with one worker and with two.
-fn packed() -> impl Iterator<Item = Case> {
+fn packed() -> impl Iterator<Item = TableCase> {
     PACKERS.into_iter().flat_map(|packer| {
         [1, 2].map(|workers| {
             let setup = Setup { workers, ..ALONE };
             let ours = Runner::Work { work: &FLOW_METER, setup, packed: Some(packer) };
             let s = if workers == 1 { "" } else { "s" };
-            Case {
-                kind: Kind::Packed,
+            TableCase {
+                kind: Comparison::Packed,
                 title: format!("{} input, flow meter, {workers} worker{s}", packer.name),
                 trace: "a",
                 target: Some(1.0),
@@ -160,7 +166,7 @@ mod tests {
     use super::*;
     use crate::trace::PRESETS;
 
-    fn titles(presets: &[&'static Preset], roofline: bool, kind: Kind) -> Vec<String> {
+    fn titles(presets: &[&'static Preset], roofline: bool, kind: Comparison) -> Vec<String> {
         let all = cases(presets, None, roofline).into_iter().filter(|c| c.kind == kind);
         all.map(|c| format!("{} {}", c.trace, c.title)).collect()
     }
@@ -168,15 +174,15 @@ mod tests {
     #[test]
     fn the_table_of_targets() {
         let all = [&PRESETS[0], &PRESETS[1], &PRESETS[2]];
-        assert_eq!(titles(&all, true, Kind::Time).len(), 19);
-        assert_eq!(titles(&all, true, Kind::Scaling).len(), 16);
-        assert_eq!(titles(&all, true, Kind::Packed).len(), 4);
+        assert_eq!(titles(&all, true, Comparison::Time).len(), 19);
+        assert_eq!(titles(&all, true, Comparison::Scaling).len(), 16);
+        assert_eq!(titles(&all, true, Comparison::Packed).len(), 4);
         // Of the trace with many flows, and without the loop in C.
         assert_eq!(
-            titles(&all[1..2], false, Kind::Time),
+            titles(&all[1..2], false, Comparison::Time),
             ["b flow meter, Rust API", "b flow meter, language, size hint"]
         );
-        assert!(titles(&all[1..2], false, Kind::Packed).is_empty());
+        assert!(titles(&all[1..2], false, Comparison::Packed).is_empty());
         let mut names: Vec<String> =
             cases(&all, None, true).iter().map(|c| format!("{:?} {}", c.kind, c.name())).collect();
         let n = names.len();

@@ -1,6 +1,7 @@
 //! The table as Markdown, and everything measured as JSON.
 
-use super::{Kind, Lines, Run, Runner, Table};
+use super::case::{Comparison, Runner};
+use super::{Lines, Run, Table};
 use crate::stats::{Spread, median};
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -23,9 +24,13 @@ impl Table {
         }
         let yardstick = if self.roofline { "the roofline" } else { "the reference in Rust" };
         let sections = [
-            (Kind::Time, time_head(yardstick), Table::time_line as fn(&Table, &Lines) -> String),
-            (Kind::Scaling, scaling_head(yardstick), Table::scaling_line),
-            (Kind::Packed, PACKED_HEAD.to_owned(), Table::packed_line),
+            (
+                Comparison::Time,
+                time_head(yardstick),
+                Table::time_line as fn(&Table, &Lines) -> String,
+            ),
+            (Comparison::Scaling, scaling_head(yardstick), Table::scaling_line),
+            (Comparison::Packed, PACKED_HEAD.to_owned(), Table::packed_line),
         ];
         for (kind, head, line) in sections {
             let lines: Vec<&Lines> = self.lines.iter().filter(|l| l.case.kind == kind).collect();
@@ -201,7 +206,7 @@ const PACKED_HEAD: &str = "Packed input: wall time of the process relative to th
 mod tests {
     use super::*;
     use crate::contestant::ALONE;
-    use crate::table::Case;
+    use crate::table::case::TableCase;
     use crate::timing::{Spent, Whole};
     use crate::trace::Truth;
     use crate::work::FLOW_METER;
@@ -216,9 +221,9 @@ mod tests {
         }
     }
 
-    fn lines(kind: Kind, runners: usize, rounds: &[&[u64]]) -> Lines {
+    fn lines(kind: Comparison, runners: usize, rounds: &[&[u64]]) -> Lines {
         let ours = Runner::Work { work: &FLOW_METER, setup: ALONE, packed: None };
-        let case = Case {
+        let case = TableCase {
             kind,
             title: "x".into(),
             trace: "a",
@@ -241,40 +246,40 @@ mod tests {
     #[test]
     fn ratios_are_of_runs_in_the_same_round() {
         assert_eq!(
-            last_line(lines(Kind::Time, 2, &[&[10, 20], &[20, 20], &[30, 45]])),
+            last_line(lines(Comparison::Time, 2, &[&[10, 20], &[20, 20], &[30, 45]])),
             "| x | a | 1.70 | **1.50** (1.25–1.75) | **1.50** (1.25–1.75) | yes \
              | **1.50** (1.25–1.75) | **1.50** (1.25–1.75) | 20.0 | 40.0 | 20.0 | 40.0 |"
         );
         assert_eq!(
-            last_line(lines(Kind::Scaling, 4, &[&[20, 10, 30, 10]])),
+            last_line(lines(Comparison::Scaling, 4, &[&[20, 10, 30, 10]])),
             "| x | a | **3.00** (3.00–3.00) | **2.00** (2.00–2.00) | 1.70 | yes \
              | **3.00** (3.00–3.00) |"
         );
         // Less is asked where the yardstick gains less.
         assert_eq!(
-            last_line(lines(Kind::Scaling, 4, &[&[15, 10, 14, 10]])),
+            last_line(lines(Comparison::Scaling, 4, &[&[15, 10, 14, 10]])),
             "| x | a | **1.40** (1.40–1.40) | **1.50** (1.50–1.50) | 1.50 | no \
              | **1.40** (1.40–1.40) |"
         );
         assert_eq!(
-            last_line(lines(Kind::Scaling, 2, &[&[20, 10]])),
+            last_line(lines(Comparison::Scaling, 2, &[&[20, 10]])),
             "| x | a | **2.00** (2.00–2.00) | – | – | – | **2.00** (2.00–2.00) |"
         );
         assert_eq!(
-            last_line(lines(Kind::Packed, 2, &[&[10, 20]])),
+            last_line(lines(Comparison::Packed, 2, &[&[10, 20]])),
             "| x | a | 1.70 | **2.00** (2.00–2.00) | no | **2.00** (2.00–2.00) | 0.08 | 0.04 |"
         );
     }
 
     #[test]
     fn what_took_no_time_gives_no_ratio() {
-        let line = last_line(lines(Kind::Packed, 2, &[&[0, 20], &[10, 20]]));
+        let line = last_line(lines(Comparison::Packed, 2, &[&[0, 20], &[10, 20]]));
         assert!(line.starts_with("| x | a | 1.70 | – | no | – |"), "{line}");
     }
 
     #[test]
     fn json_has_every_run() {
-        let all = table(lines(Kind::Time, 2, &[&[10, 20], &[20, 20]]), false).json();
+        let all = table(lines(Comparison::Time, 2, &[&[10, 20], &[20, 20]]), false).json();
         assert_eq!(all["yardstick"], "reference");
         let case = &all["cases"][0];
         assert_eq!((&case["kind"], &case["packets"]), (&json!("time"), &json!(1e6)));

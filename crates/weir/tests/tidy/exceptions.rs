@@ -7,15 +7,6 @@ pub(crate) const TWICE: &[&str] = &["dpdk Machine: arguments.rs machine.rs"];
 
 /// Files that import each other in a circle.
 pub(crate) const CIRCLES: &[&str] = &[
-    "bench forward.rs",
-    "bench forward/ends.rs",
-    "bench forward/function.rs",
-    "bench forward/network.rs",
-    "bench forward/table.rs",
-    "bench live.rs",
-    "bench live/table.rs",
-    "bench table.rs",
-    "bench table/cases.rs",
     "dpdk lib.rs",
     "dpdk open.rs",
     "dpdk senders.rs",
