@@ -9,10 +9,12 @@ use std::path::Path;
 /// Memory besides that of buffers, in MiB: rings of drivers and notes about devices.
 const MORE_MIB: usize = 48;
 
-/// What the machine has.
-pub(crate) struct Machine {
+/// What DPDK is started with.
+pub(crate) struct Launch {
     /// Huge pages that are free, in MiB.
     pub(crate) huge_mib: usize,
+    /// Memory that devices take, in MiB.
+    pub(crate) needed_mib: usize,
     /// The processor of the thread that starts it.
     pub(crate) processor: usize,
     /// The number of the process.
@@ -32,12 +34,7 @@ pub(crate) fn needed_mib(devices: usize, memory: usize, senders: usize) -> usize
 
 /// The arguments, that of the program first, for these devices and so much memory. Those of the
 /// user come last, and what they decide is left to them.
-pub(crate) fn arguments(
-    devices: &[Device],
-    memory_mib: usize,
-    machine: &Machine,
-    own: &[String],
-) -> Vec<String> {
+pub(crate) fn arguments(devices: &[Device], launch: &Launch, own: &[String]) -> Vec<String> {
     let given = |names: &[&str]| {
         own.iter().any(|word| {
             let name = word.split('=').next().unwrap_or(word);
@@ -51,17 +48,17 @@ pub(crate) fn arguments(
         add(&["--log-level=warning"]);
     }
     if !given(&["--file-prefix"]) {
-        add(&["--file-prefix", &format!("weir-{}", machine.process)]);
+        add(&["--file-prefix", &format!("weir-{}", launch.process)]);
     }
     if !given(&["-l", "-c", "--lcores", "-S"]) {
         // One thread that does nothing for each processor else.
-        add(&["--lcores", &format!("0@{}", machine.processor)]);
+        add(&["--lcores", &format!("0@{}", launch.processor)]);
     }
     let decides = ["-m", "--no-huge", "--in-memory", "--huge-dir", "--socket-mem", "--legacy-mem"];
     if !given(&decides) {
-        match machine.huge_mib >= memory_mib {
+        match launch.huge_mib >= launch.needed_mib {
             true => add(&["--in-memory"]),
-            false => add(&["--no-huge", "-m", &memory_mib.to_string()]),
+            false => add(&["--no-huge", "-m", &launch.needed_mib.to_string()]),
         }
     }
     // No files and no thread for other processes; `--in-memory` says so, too.
@@ -115,8 +112,9 @@ mod tests {
         let devices: Vec<Device> =
             devices.iter().map(|d| Device::new(d).expect("a device")).collect();
         let own: Vec<String> = own.iter().map(|w| (*w).to_owned()).collect();
-        let machine = Machine { huge_mib, processor: 3, process: 77 };
-        arguments(&devices, needed_mib(devices.len(), 64 << 20, 0), &machine, &own).join(" ")
+        let needed_mib = needed_mib(devices.len(), 64 << 20, 0);
+        let launch = Launch { huge_mib, needed_mib, processor: 3, process: 77 };
+        arguments(&devices, &launch, &own).join(" ")
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! Starting DPDK, and opening its devices.
 
-use crate::arguments::{Machine, arguments, asks_for_help, free_huge_mib, needed_mib};
+use crate::arguments::{Launch, arguments, asks_for_help, free_huge_mib, needed_mib};
 use crate::clock::{Ticks, Times, pause};
 use crate::device::{Device, not_taken, unfit};
 use crate::limits::{DESCRIPTORS, LENT_MIN, MEMORY_MAX, MTU, QUEUES_MAX, UNREAD_DESCRIPTORS};
 use crate::mode::{Mode, Pages};
+use crate::opened::Opened;
+use crate::options::DpdkOptions;
 use crate::senders::Senders;
 use crate::sending::Sending;
 use crate::source::{self, Wire};
@@ -12,7 +14,6 @@ use crate::sys::on::{NotOpened, On, Wish};
 use crate::sys::port::Port;
 use crate::sys::sender::Sender;
 use crate::sys::{self, About};
-use crate::{DpdkOptions, Opened};
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -77,7 +78,7 @@ fn open_all(names: &[String], options: &DpdkOptions) -> Result<All, SourceError>
     }
     let free_mib = free_huge_mib(Path::new("/sys/kernel/mm/hugepages"));
     let needed_mib = needed_mib(captured.len(), options.memory, sends.len());
-    let started = start(&devices, options, (free_mib, needed_mib))?;
+    let started = start(&devices, options, free_mib, needed_mib)?;
     let pages = match sys::has_huge_pages() {
         true => Pages::Huge,
         false => Pages::Normal { free_mib, needed_mib },
@@ -91,7 +92,8 @@ fn open_all(names: &[String], options: &DpdkOptions) -> Result<All, SourceError>
             return Err(unfit(&device.name, reason));
         }
         for (port, about) in ports {
-            all.port(port, (device, &about), use_of, pages, options)?;
+            let opening = PortToOpen { port, device, about: &about, use_of, pages };
+            all.open_port(&opening, options)?;
         }
     }
     // What it tried, and what came of it, is in the modes.
@@ -106,19 +108,30 @@ struct Use {
     sends: bool,
 }
 
+/// A port that is to be switched on.
+#[derive(Clone, Copy)]
+struct PortToOpen<'a> {
+    port: u16,
+    device: &'a Device,
+    about: &'a About,
+    use_of: Use,
+    pages: Pages,
+}
+
 /// Starts DPDK, if it was not; whether it was just now.
 fn start(
     devices: &[Device],
     options: &DpdkOptions,
-    (huge_mib, needed_mib): (usize, usize),
+    huge_mib: usize,
+    needed_mib: usize,
 ) -> Result<bool, SourceError> {
     let mut started = STARTED.lock().unwrap_or_else(PoisonError::into_inner);
     if *started {
         return Ok(false);
     }
     let process = std::process::id();
-    let machine = Machine { huge_mib, processor: sys::processor(), process };
-    let arguments = arguments(devices, needed_mib, &machine, &options.arguments);
+    let launch = Launch { huge_mib, needed_mib, processor: sys::processor(), process };
+    let arguments = arguments(devices, &launch, &options.arguments);
     sys::start(&arguments).map_err(|e| {
         let given = arguments[1..].join(" ");
         let hint = match e.raw_os_error() {
@@ -185,14 +198,12 @@ fn queues(about: &About, options: &DpdkOptions) -> usize {
 
 impl All {
     /// Switches a port on.
-    fn port(
+    fn open_port(
         &mut self,
-        port: u16,
-        (device, about): (&Device, &About),
-        of: Use,
-        pages: Pages,
+        opening: &PortToOpen<'_>,
         options: &DpdkOptions,
     ) -> Result<(), SourceError> {
+        let PortToOpen { port, device, about, use_of: of, pages } = *opening;
         let name = &about.name;
         let wish = wish(about, of, options)?;
         let promiscuous = wish.promiscuous;

@@ -62,7 +62,7 @@ impl Senders {
             }
             return Ok(Box::new(Shared(Rc::clone(&open.device))));
         }
-        let reason = match (crate::is_linked(), &self.0[..]) {
+        let reason = match (cfg!(feature = "link"), &self.0[..]) {
             (false, _) => "this program was built without DPDK (docs/dpdk.md)".to_owned(),
             (true, []) => "devices of DPDK are opened when a run starts, and this one started \
                            without any: name it there, with -w or in a query"

@@ -4,9 +4,9 @@ use crate::clock::{Times, pause};
 use crate::counts::Tally;
 use crate::device::unfit;
 use crate::limits::{COUNTS_AGE_NS, LINK_SECONDS, LOOK_EVERY_MS, MESSAGES_MAX, PAUSE_NS, POLL_NS};
+use crate::options::{DpdkOptions, Report};
 use crate::sys;
 use crate::sys::port::Port;
-use crate::{DpdkOptions, Tell};
 use std::cell::Cell;
 use std::mem;
 use weir_capture::limits::WAIT_MS;
@@ -125,13 +125,14 @@ pub(crate) fn source(wires: Vec<Wire>, options: DpdkOptions) -> Driver<DpdkPorts
     let names: Vec<String> = wires.iter().map(|wire| wire.name.clone()).collect();
     let foreign = wires.iter().any(Wire::is_foreign);
     let stamps = if foreign { Stamps::AdapterUnsynced } else { Stamps::Host };
-    let tell = options.tell.clone();
-    let events = tell.map(|tell| Box::new(move |event: &Event| tell(&event.to_string())) as _);
+    let report = options.report.clone();
+    let events =
+        report.map(|report| Box::new(move |event: &Event| report(&event.to_string())) as _);
     let ports = DpdkPorts {
         wires,
         snap: options.snap,
         busy_poll: options.busy_poll,
-        tell: options.tell,
+        report: options.report,
         messages: 0,
         next: 0,
         seq: 0,
@@ -147,7 +148,7 @@ pub(crate) struct DpdkPorts {
     wires: Vec<Wire>,
     snap: u32,
     busy_poll: bool,
-    tell: Option<Tell>,
+    report: Option<Report>,
     messages: u32,
     /// The port to look at first.
     next: usize,
@@ -281,8 +282,8 @@ impl DpdkPorts {
     }
 
     fn say(&self, text: &str) {
-        if let Some(tell) = &self.tell {
-            tell(text);
+        if let Some(report) = &self.report {
+            report(text);
         }
     }
 

@@ -128,7 +128,7 @@ fn dpdk_options(
         promiscuous: !args.no_promiscuous_mode,
         stamps: args.time_stamp_type.map(Into::into).unwrap_or_default(),
         busy_poll: args.busy_poll,
-        tell: Some(Arc::new(tell)),
+        report: Some(Arc::new(tell)),
         sends: sends.to_vec(),
         interfaces: names.clone(),
         ..DpdkOptions::default()

@@ -1,0 +1,15 @@
+//! Devices that are open.
+
+use crate::mode::Mode;
+use crate::senders::Senders;
+use weir_packet::source::Source;
+
+/// A capture that has begun.
+pub struct Opened {
+    /// Where frames come from.
+    pub source: Box<dyn Source>,
+    /// What each port was set up as.
+    pub modes: Vec<Mode>,
+    /// Where frames go.
+    pub senders: Senders,
+}
