@@ -1,9 +1,5 @@
 //! The exceptions from the rules of [`crate::house`] that are left. The lists only shrink.
 
-/// Functions that are too long: crate, file, name.
-
-/// Names of types that stand twice in a crate, and where.
-
 /// Files that import each other in a circle.
 pub(crate) const CIRCLES: &[&str] = &[
     "packet pcapng.rs",
