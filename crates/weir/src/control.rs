@@ -50,7 +50,7 @@ fn numbers(counts: &RunCounts, captures: Option<LookbackCounts>) -> Counts {
         rows: ledger.rows,
         refused: ledger.refused,
         unwritten: ledger.unwritten,
-        withheld: ledger.withheld,
+        withheld: ledger.ends.withheld,
         interfaces: interfaces.iter().map(interface).collect(),
         captured: captures.map(captured),
     }
