@@ -1,7 +1,6 @@
 //! Packets around a row.
 
 use crate::expr::Expr;
-use crate::stage::{Pipeline, Program, Stage};
 use weir_packet::fields::FieldId;
 
 /// Adds a column `capture` with the name of a file for each row, and asks that packets around the
@@ -31,20 +30,3 @@ pub struct Capture {
 
 /// The column's name.
 pub const CAPTURE: &str = "capture";
-
-impl Program {
-    /// The stages that ask for packets around their rows.
-    pub fn captures(&self) -> impl Iterator<Item = &Capture> {
-        self.pipelines.iter().filter(|p| p.printed).filter_map(Pipeline::capture)
-    }
-}
-
-impl Pipeline {
-    /// What it asks for with each of its rows.
-    pub fn capture(&self) -> Option<&Capture> {
-        match self.stages.last()? {
-            Stage::Capture(capture) => Some(capture),
-            _ => None,
-        }
-    }
-}

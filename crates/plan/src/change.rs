@@ -4,7 +4,8 @@
 //! same pipelines: then what it holds is what it would hold had the new program run from the
 //! beginning.
 
-use crate::stage::{Pipeline, Program, Stage};
+use crate::program::{Pipeline, Program};
+use crate::stage::Stage;
 
 /// Where a pipeline goes on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -88,7 +89,8 @@ fn same_stages(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stage::{Input, Schema};
+    use crate::program::Input;
+    use crate::stage::Schema;
     use crate::{Union, UnionColumn};
     use std::slice::from_ref;
 

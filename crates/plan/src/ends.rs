@@ -2,7 +2,6 @@
 
 use crate::expr::Expr;
 use crate::functions::Secret;
-use crate::stage::{Input, Program, Stage};
 use weir_packet::egress::Outlet;
 use weir_packet::rewrite::Addresses;
 
@@ -123,31 +122,6 @@ impl Ends {
     pub fn silent(&self) -> Ends {
         let silent = |arm: &Arm| Arm { acts: Vec::new(), ..arm.clone() };
         Ends { arms: self.arms.iter().map(silent).collect() }
-    }
-}
-
-impl Program {
-    /// Every stage that hands packets out, with the number of its pipeline and its place there.
-    pub fn ends(&self) -> impl Iterator<Item = (usize, usize, &Ends)> {
-        let pipelines = self.pipelines.iter().enumerate();
-        pipelines.filter(|(_, p)| p.input == Input::Packets).flat_map(|(p, pipeline)| {
-            let stages = pipeline.stages.iter().enumerate();
-            stages.filter_map(move |(at, stage)| match stage {
-                Stage::Ends(ends) => Some((p, at, ends)),
-                _ => None,
-            })
-        })
-    }
-
-    /// All outlets, in the order that the program names them first.
-    pub fn outlets(&self) -> Vec<Outlet> {
-        let mut all = Vec::new();
-        for outlet in self.ends().flat_map(|(.., e)| e.acts()).flat_map(|act| act.to.outlets()) {
-            if !all.contains(&outlet) {
-                all.push(outlet);
-            }
-        }
-        all
     }
 }
 

@@ -20,7 +20,9 @@ pub mod limits;
 pub mod physical;
 pub mod place;
 pub mod print;
+mod program;
 pub mod rows;
+mod schema;
 pub mod stage;
 pub mod table;
 pub mod together;
@@ -34,10 +36,10 @@ pub use ends::Ends;
 pub use expr::{BinaryOp, Expr, ExprKind, Member, UnaryOp};
 pub use functions::{AggSignature, Func, ScalarSignature, Signatures};
 pub use join::{Join, JoinColumn, JoinKind, Union, UnionColumn, Within};
+pub use program::{Input, Pipeline, Program};
 pub use rows::{Distinct, Each, Parts, Per, Reshaping, Sample, SampleBy};
 pub use stage::{
-    Column, EndReason, Input, Order, Pipeline, Program, Scan, Schema, Session, SortKey, Stage,
-    Summarize, Window,
+    Column, EndReason, Order, Scan, Schema, Session, SortKey, Stage, Summarize, Window,
 };
 pub use types::Type;
 pub use value::Value;

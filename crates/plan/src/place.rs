@@ -14,8 +14,9 @@ pub use crate::cluster::Partition;
 use crate::cluster::{Cluster, Need, clusters};
 use crate::keys::{FieldSet, fields_of, largest_common};
 use crate::limits::{DISTINCT_KEYS_MAX, GROUPS_MAX, SCAN_KEYS_MAX, SESSIONS_MAX};
+use crate::program::{Input, Pipeline, Program};
 use crate::rows::SampleBy;
-use crate::stage::{Input, Pipeline, Program, Stage, Window};
+use crate::stage::{Stage, Window};
 use crate::types::Type;
 
 /// Where a pipeline's stages run.

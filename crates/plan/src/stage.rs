@@ -1,122 +1,16 @@
-//! Programs, pipelines and stages.
+//! Stages.
 
 use crate::aggregates::Agg;
 use crate::capture::{CAPTURE, Capture};
 use crate::ends::Ends;
 use crate::expr::Expr;
 use crate::join::{Join, Union};
-use crate::limits::{SESSION_TICK_MIN_NS, SESSION_TICK_NS};
 use crate::rows::{Distinct, Each, Per, Reshaping, Sample, SampleBy};
 use crate::types::Type;
 use crate::window::Fill;
 
-/// A checked program: pipelines in an order such that each reads only packets or earlier ones.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct Program {
-    /// The pipelines.
-    pub pipelines: Vec<Pipeline>,
-}
-
-/// One pipeline.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Pipeline {
-    /// Its name where a `let` gave one.
-    pub name: Option<String>,
-    /// Where its rows come from.
-    pub input: Input,
-    /// The stages, in order.
-    pub stages: Vec<Stage>,
-    /// The columns that leave the last stage.
-    pub schema: Schema,
-    /// Whether its rows are printed. A named pipeline that others read is not, unless it is the
-    /// program's only output.
-    pub printed: bool,
-}
-
-impl Pipeline {
-    /// The pipelines whose rows it takes: its input, and the other sides of its first stage. One
-    /// may come several times.
-    pub fn sources(&self) -> impl Iterator<Item = usize> {
-        let input = match self.input {
-            Input::Packets => None,
-            Input::Pipeline(i) => Some(i),
-        };
-        let others = match self.stages.first() {
-            Some(Stage::Join(join)) => std::slice::from_ref(&join.right),
-            Some(Stage::Union(union)) => &union.others,
-            _ => &[],
-        };
-        input.into_iter().chain(others.iter().copied())
-    }
-
-    /// Gives the pipelines that it takes rows of other numbers.
-    pub fn renumber(&mut self, mut number: impl FnMut(usize) -> usize) {
-        if let Input::Pipeline(i) = &mut self.input {
-            *i = number(*i);
-        }
-        match self.stages.first_mut() {
-            Some(Stage::Join(join)) => join.right = number(join.right),
-            Some(Stage::Union(union)) => {
-                union.others.iter_mut().for_each(|other| *other = number(*other));
-            }
-            _ => {}
-        }
-    }
-}
-
-/// Where a pipeline's rows come from.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Input {
-    /// The packets of the capture. The input schema has no columns: packets are read through
-    /// fields.
-    Packets,
-    /// The rows of an earlier pipeline, by its number.
-    Pipeline(usize),
-}
-
-/// The columns of rows.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct Schema {
-    /// The columns, in output order; names are unique.
-    pub columns: Vec<Column>,
-}
-
-/// A column.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Column {
-    /// Name, such as `bytes` or `ip.src`.
-    pub name: String,
-    /// Type; never a tuple or net.
-    pub ty: Type,
-}
-
-impl Column {
-    /// A column of this name and type.
-    pub fn new(name: &str, ty: &Type) -> Column {
-        Column { name: name.to_owned(), ty: ty.clone() }
-    }
-}
-
-impl Schema {
-    /// The position of the column called `name`.
-    pub fn position(&self, name: &str) -> Option<usize> {
-        self.columns.iter().position(|c| c.name == name)
-    }
-
-    /// Appends a column and returns its position; a column of the same name is replaced in place.
-    pub fn put(&mut self, name: &str, ty: Type) -> usize {
-        match self.position(name) {
-            Some(i) => {
-                self.columns[i].ty = ty;
-                i
-            }
-            None => {
-                self.columns.push(Column { name: name.to_owned(), ty });
-                self.columns.len() - 1
-            }
-        }
-    }
-}
+pub use crate::schema::{Column, Schema};
+pub use crate::window::{Session, Window};
 
 /// A stage. Every expression refers to the stage's input: to the columns that the stage before it
 /// put out and, up to the first `project` or `summarize` of a pipeline over packets, to packet
@@ -279,64 +173,10 @@ pub struct Summarize {
     pub max_groups: u64,
 }
 
-/// Which rows a summarize takes together.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Window {
-    /// The whole input.
-    All,
-    /// Windows of this many nanoseconds, aligned to 1970, each row in one.
-    Tumbling(i64),
-    /// Windows of `over` nanoseconds, one from each multiple of `every` since 1970 on, each row in
-    /// all that hold its time; `every` is at most `over`.
-    Sliding {
-        /// Length of a window.
-        over: i64,
-        /// From the start of one to the start of the next.
-        every: i64,
-    },
-    /// Rows of a key that follow one another closely.
-    Session(Session),
-}
-
-/// When the rows of a key are one session.
-///
-/// All is judged by the time that a row came at: the later of its own time and the watermark, as in
-/// a [`Scan`]; so a late row is the latest of its session, and is not lost. A session starts with a
-/// row that finds none of its key open. A row ends the open one before it joins if it comes
-/// `gap_ns` or more after the latest row, or `active_ns` or more after the first; then it starts
-/// the next. A row ends the session that it joined if `until` holds for it, or if it is number
-/// `rows`. A session also ends when a tick of the watermark finds it `gap_ns` or more behind, when
-/// the input ends, and, as the one whose latest row came before those of all others, when a row
-/// needs its place among `max_groups`: that one is counted as evicted, and put out like all others.
-///
-/// Sessions that have ended come out when the watermark passes a multiple of [`Session::tick_ns`],
-/// by the time they started, then by key, then in the order they ended. The first column, `ts`, is
-/// when the first row came, their event time when the latest did; behind them the watermark is the
-/// tick less the gap, which nothing that comes out later falls behind.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Session {
-    /// How long a key may be without a row.
-    pub gap_ns: i64,
-    /// How long a session may be.
-    pub active_ns: Option<i64>,
-    /// How many rows it may have.
-    pub rows: Option<u64>,
-}
-
-impl Session {
-    /// How often sessions that have ended come out.
-    pub fn tick_ns(&self) -> i64 {
-        self.gap_ns.clamp(SESSION_TICK_MIN_NS, SESSION_TICK_NS)
-    }
-
-    /// The watermark of what comes out at a watermark of this.
-    pub fn downstream(&self, watermark: i64) -> i64 {
-        self.tick(watermark).saturating_sub(self.gap_ns)
-    }
-
-    /// The latest tick that is not after `t`; the least time where there is none.
-    pub fn tick(&self, t: i64) -> i64 {
-        t.checked_sub(t.rem_euclid(self.tick_ns())).unwrap_or(i64::MIN)
+impl Summarize {
+    /// Whether windows come out as they are, rather than put together from panes or filled in.
+    pub fn is_plain(&self) -> bool {
+        self.fill.is_none() && !matches!(self.window, Window::Sliding { .. })
     }
 }
 

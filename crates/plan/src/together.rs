@@ -5,7 +5,8 @@
 
 use crate::limits::{JOINED_PIPELINES_MAX, OUTPUTS_MAX};
 use crate::place::is_local;
-use crate::stage::{Input, Pipeline, Program, Schema, Stage};
+use crate::program::{Input, Pipeline, Program};
+use crate::stage::{Schema, Stage};
 use std::fmt;
 
 /// Programs that have more of something together than one run takes.

@@ -4,8 +4,7 @@
 //! ends within. A row is put into its pane once, however many windows hold it; windows are
 //! put together from panes when they come out.
 
-use crate::limits::FILL_ROWS_MAX;
-use crate::stage::{Summarize, Window};
+use crate::limits::{FILL_ROWS_MAX, SESSION_TICK_MIN_NS, SESSION_TICK_NS};
 
 /// Windows without rows come out too: from the first that had a row on, as far as the watermark has
 /// come. Each key that had a row gets one in every window, of aggregates over nothing; without
@@ -25,6 +24,67 @@ impl Fill {
     /// The usual one, with an idle time or without.
     pub fn idle(idle_ns: Option<i64>) -> Fill {
         Fill { idle_ns, max_rows: FILL_ROWS_MAX }
+    }
+}
+
+/// Which rows a summarize takes together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Window {
+    /// The whole input.
+    All,
+    /// Windows of this many nanoseconds, aligned to 1970, each row in one.
+    Tumbling(i64),
+    /// Windows of `over` nanoseconds, one from each multiple of `every` since 1970 on, each row in
+    /// all that hold its time; `every` is at most `over`.
+    Sliding {
+        /// Length of a window.
+        over: i64,
+        /// From the start of one to the start of the next.
+        every: i64,
+    },
+    /// Rows of a key that follow one another closely.
+    Session(Session),
+}
+
+/// When the rows of a key are one session.
+///
+/// All is judged by the time that a row came at: the later of its own time and the watermark, as in
+/// a [`crate::Scan`]; so a late row is the latest of its session, and is not lost. A session starts
+/// with a row that finds none of its key open. A row ends the open one before it joins if it comes
+/// `gap_ns` or more after the latest row, or `active_ns` or more after the first; then it starts
+/// the next. A row ends the session that it joined if `until` holds for it, or if it is number
+/// `rows`. A session also ends when a tick of the watermark finds it `gap_ns` or more behind, when
+/// the input ends, and, as the one whose latest row came before those of all others, when a row
+/// needs its place among `max_groups`: that one is counted as evicted, and put out like all others.
+///
+/// Sessions that have ended come out when the watermark passes a multiple of [`Session::tick_ns`],
+/// by the time they started, then by key, then in the order they ended. The first column, `ts`, is
+/// when the first row came, their event time when the latest did; behind them the watermark is the
+/// tick less the gap, which nothing that comes out later falls behind.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Session {
+    /// How long a key may be without a row.
+    pub gap_ns: i64,
+    /// How long a session may be.
+    pub active_ns: Option<i64>,
+    /// How many rows it may have.
+    pub rows: Option<u64>,
+}
+
+impl Session {
+    /// How often sessions that have ended come out.
+    pub fn tick_ns(&self) -> i64 {
+        self.gap_ns.clamp(SESSION_TICK_MIN_NS, SESSION_TICK_NS)
+    }
+
+    /// The watermark of what comes out at a watermark of this.
+    pub fn downstream(&self, watermark: i64) -> i64 {
+        self.tick(watermark).saturating_sub(self.gap_ns)
+    }
+
+    /// The latest tick that is not after `t`; the least time where there is none.
+    pub fn tick(&self, t: i64) -> i64 {
+        t.checked_sub(t.rem_euclid(self.tick_ns())).unwrap_or(i64::MIN)
     }
 }
 
@@ -57,13 +117,6 @@ impl Window {
     }
 }
 
-impl Summarize {
-    /// Whether windows come out as they are, rather than put together from panes or filled in.
-    pub fn is_plain(&self) -> bool {
-        self.fill.is_none() && !matches!(self.window, Window::Sliding { .. })
-    }
-}
-
 /// The greatest number that divides both.
 fn common_divisor(a: i64, b: i64) -> i64 {
     if b == 0 { a } else { common_divisor(b, a % b) }
@@ -73,7 +126,7 @@ fn common_divisor(a: i64, b: i64) -> i64 {
 mod tests {
     use super::*;
     use crate::print::stage;
-    use crate::stage::{Schema, Stage};
+    use crate::stage::{Schema, Stage, Summarize};
 
     #[test]
     fn a_pane_divides_length_and_distance() {

@@ -3,6 +3,7 @@
 mod expr;
 mod stage;
 
+use super::fault::{Fits, PlanFault, require};
 use super::{
     ExchangeId, Fragment, Half, Inlet, LevelKind, Needs, Node, OutputId, Payload, Physical,
     PipelineId, Target, Work, fields_read, ticks,
@@ -10,46 +11,8 @@ use super::{
 use crate::functions::Signatures;
 use crate::limits::{JOINED_PIPELINES_MAX, OUTPUTS_MAX, STAGES_MAX, UNION_OTHERS_MAX};
 use crate::place::{Partition, is_local};
-use crate::stage::{Input, Program, Schema, Stage};
-use std::fmt;
-
-/// What does not fit in a plan, and where.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct PlanFault {
-    /// Where: `pipeline 2, stage 3`, counted from 1.
-    pub at: String,
-    /// What is wrong there: one clause.
-    pub why: String,
-}
-
-impl fmt::Display for PlanFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.at, self.why)
-    }
-}
-
-impl std::error::Error for PlanFault {}
-
-/// Nothing, or what does not fit.
-type Fits = Result<(), PlanFault>;
-
-/// Fails with `why` unless `holds`.
-fn require(holds: bool, at: impl fmt::Display, why: impl Into<String>) -> Fits {
-    let fault = || PlanFault { at: at.to_string(), why: why.into() };
-    if holds { Ok(()) } else { Err(fault()) }
-}
-
-impl fmt::Display for PipelineId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "pipeline {}", self.0 + 1)
-    }
-}
-
-impl fmt::Display for ExchangeId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "exchange {}", self.0 + 1)
-    }
-}
+use crate::program::{Input, Program};
+use crate::stage::{Schema, Stage};
 
 impl Physical {
     /// Whether all of it fits together: every id names something, pipelines read earlier ones only,

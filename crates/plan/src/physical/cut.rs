@@ -8,7 +8,8 @@ use super::{
 use crate::cluster::Need;
 use crate::keys::{FieldSet, largest_common};
 use crate::place::{Placement, need, place_with};
-use crate::stage::{Input, Pipeline, Program, Schema, Stage, Window};
+use crate::program::{Input, Pipeline, Program};
+use crate::stage::{Schema, Stage, Window};
 use std::ops::Range;
 
 impl Physical {

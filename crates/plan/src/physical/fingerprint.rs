@@ -3,7 +3,7 @@
 use super::json::{VERSION, written};
 use super::{NodeId, Physical, PipelineId, Unwritable};
 use crate::functions::Signatures;
-use crate::stage::{Input, Pipeline};
+use crate::program::{Input, Pipeline};
 
 impl Physical {
     /// A number of 128 bits that says what a node computes: the node itself with all stages before

@@ -8,110 +8,25 @@
 //! The names in the format are written down in [`form`], apart from those of the types: a renamed
 //! variant changes nothing, and a new one does not compile before it has a name there.
 
+mod error;
 mod expr;
 mod form;
 mod value;
 mod wire;
 
+pub use error::{Unreadable, Unwritable, VERSION};
+
 use super::Physical;
-use super::check::PlanFault;
 use crate::expr::Member;
 use crate::functions::Signatures;
-use crate::limits::{DEPTH_MAX, PLAN_BYTES_MAX};
+use crate::limits::PLAN_BYTES_MAX;
 use crate::stage::Stage;
 use crate::table::{Shared, Table};
+use error::{Mistake, NESTING_MAX};
 use serde_json::Value as Json;
 use std::cell::Cell;
-use std::fmt;
 use std::sync::Arc;
-use wire::{Members, Mistake, Reader, Wire, Writer};
-
-/// The version of the format.
-pub const VERSION: u64 = 1;
-
-/// Nesting of brackets: two for each level of an expression, and those around it.
-const NESTING_MAX: usize = 4 * DEPTH_MAX + 64;
-
-/// Why a plan can't be written as JSON.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub enum Unwritable {
-    /// It holds a key of `anonymize`, which would be readable there.
-    Key,
-    /// It calls a function that is not registered, with this number.
-    Unregistered(usize),
-    /// It takes more than [`PLAN_BYTES_MAX`].
-    TooLarge(usize),
-}
-
-impl fmt::Display for Unwritable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Unwritable::Key => f.write_str(
-                "the plan holds a key of `anonymize`, and JSON would show it: leave `anonymize` \
-                 out, or use the text of `weir explain`, which hides the key",
-            ),
-            Unwritable::Unregistered(n) => {
-                write!(f, "the plan calls function number {n}, which is not registered")
-            }
-            Unwritable::TooLarge(bytes) => write!(
-                f,
-                "the plan takes {bytes} bytes as JSON, mostly for its sets and tables; at most \
-                 {PLAN_BYTES_MAX} are read back"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for Unwritable {}
-
-/// Why JSON can't be read as a plan.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub enum Unreadable {
-    /// It has another version than [`VERSION`].
-    Version(String),
-    /// It is longer than [`PLAN_BYTES_MAX`], or brackets stand too deep.
-    TooLarge,
-    /// It is no JSON; says why, and where.
-    NoJson(String),
-    /// A member is not what it is to be.
-    Member {
-        /// Where it stands: `levels[0].ticks`.
-        at: String,
-        /// What is wrong with it.
-        why: String,
-    },
-    /// All can be read, and the plan does not fit together.
-    Plan(PlanFault),
-}
-
-impl fmt::Display for Unreadable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Unreadable::Version(version) => write!(
-                f,
-                "this is a plan of format version {version}; only version {VERSION} can be read"
-            ),
-            Unreadable::TooLarge => write!(
-                f,
-                "the plan has more than {PLAN_BYTES_MAX} bytes or {NESTING_MAX} nested brackets"
-            ),
-            Unreadable::NoJson(why) => write!(f, "this is not JSON: {why}"),
-            Unreadable::Member { at, why } if at.is_empty() => write!(f, "this is no plan: {why}"),
-            Unreadable::Member { at, why } => write!(f, "{at}: {why}"),
-            Unreadable::Plan(fault) => write!(f, "{fault}"),
-        }
-    }
-}
-
-impl std::error::Error for Unreadable {}
-
-impl From<Mistake> for Unreadable {
-    fn from(mistake: Mistake) -> Unreadable {
-        Unreadable::Member { at: mistake.place(), why: mistake.why }
-    }
-}
+use wire::{Members, Reader, Wire, Writer};
 
 impl Physical {
     /// The plan as JSON, one member a line. `signatures` names registered functions.

@@ -1,7 +1,8 @@
 //! The program that a physical plan was made of.
 
 use super::{Fragment, Half, Inlet, Node, Physical, PipelineId, Work};
-use crate::stage::{Input, Pipeline, Program, Stage};
+use crate::program::{Input, Pipeline, Program};
+use crate::stage::Stage;
 
 impl Physical {
     /// The program, as it was before it was placed. Needs a plan that [`Physical::check`] lets

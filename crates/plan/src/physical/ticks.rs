@@ -1,6 +1,7 @@
 //! When the watermark must interrupt the packets.
 
-use crate::stage::{Input, Program, Stage, Window};
+use crate::program::{Input, Program};
+use crate::stage::{Stage, Window};
 
 /// Watermarks that interrupt packets: every multiple of `every_ns`, once the watermark is
 /// `lateness_ns` past it.

@@ -13,8 +13,9 @@ use crate::limits::{
     UNION_OTHERS_MAX,
 };
 use crate::place::is_local;
+use crate::program::{Input, Program};
 use crate::rows::{Each, Parts, SampleBy};
-use crate::stage::{Input, Program, Scan, Schema, Stage, Summarize, Window};
+use crate::stage::{Scan, Schema, Stage, Summarize, Window};
 use crate::types::Type;
 use std::collections::BTreeSet;
 

@@ -1,7 +1,7 @@
 //! The form of expressions in JSON. Each says its type, unless that is plain.
 
-use super::Unwritable;
-use super::wire::{Members, Mistake, Reader, Wire, Writer, expected};
+use super::error::{Mistake, Unwritable};
+use super::wire::{Members, Reader, Wire, Writer, expected};
 use crate::expr::{BinaryOp, Expr, ExprKind, Member, UnaryOp};
 use crate::functions::{self, Func};
 use crate::types::Type;

@@ -1,9 +1,7 @@
 //! The form of plans and stages in JSON: the one place where its names are written down.
 
-use super::wire::{
-    Members, Mistake, Reader, Wire, Writer, choice, read_body, record, tagged, untag,
-};
-use super::{Unwritable, VERSION};
+use super::error::{Mistake, Unwritable, VERSION};
+use super::wire::{Members, Reader, Wire, Writer, choice, read_body, record, tagged, untag};
 use crate::aggregates::{Agg, AggFunc};
 use crate::capture::Capture;
 use crate::ends::{Act, Anonymize, Arm, Edit, Ends, To};

@@ -1,7 +1,7 @@
 //! The form of values, types and fields in JSON.
 
-use super::Unwritable;
-use super::wire::{Mistake, Reader, Wire, Writer, expected, tagged, untag};
+use super::error::{Mistake, Unwritable};
+use super::wire::{Reader, Wire, Writer, expected, tagged, untag};
 use crate::keys::FieldSet;
 use crate::types::Type;
 use crate::value::Value;

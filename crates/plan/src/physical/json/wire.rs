@@ -1,8 +1,8 @@
 //! How values become JSON and back: the one trait, and macros that write both ways down at once.
 
+use super::error::{Mistake, Unwritable};
 use crate::expr::Member;
 use crate::functions::Signatures;
-use crate::physical::json::Unwritable;
 use crate::table::Shared;
 use serde_json::{Map, Value as Json};
 use std::cell::Cell;
@@ -32,32 +32,6 @@ pub(super) struct Reader<'a> {
     pub(super) sets: Vec<Vec<Member>>,
     /// How many members of sets may still be copied.
     pub(super) members_left: Cell<usize>,
-}
-
-/// What is wrong with a member, and where.
-#[derive(Debug)]
-pub(super) struct Mistake {
-    /// The way to it, from the inside out.
-    path: Vec<String>,
-    pub(super) why: String,
-}
-
-impl Mistake {
-    pub(super) fn new(why: impl Into<String>) -> Mistake {
-        Mistake { path: Vec::new(), why: why.into() }
-    }
-
-    /// The same, one step further out.
-    fn within(mut self, step: impl Into<String>) -> Mistake {
-        self.path.push(step.into());
-        self
-    }
-
-    /// Where it is: `levels[0].ticks`.
-    pub(super) fn place(&self) -> String {
-        let place: String = self.path.iter().rev().map(String::as_str).collect();
-        place.strip_prefix('.').unwrap_or(&place).to_owned()
-    }
 }
 
 impl<'a> Writer<'a> {

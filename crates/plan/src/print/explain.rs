@@ -1,0 +1,16 @@
+//! A program, explained.
+
+use super::levels::levels;
+use super::placed;
+use crate::physical::Physical;
+use crate::place::place;
+use crate::program::Program;
+
+/// Explains a program: how packets are spread over this many workers and why; then what crosses
+/// between the levels that it runs on, and of each level the stages of each pipeline, the columns
+/// after each stage that changes them, the state that stages hold, and its bounds.
+pub fn explain(program: &Program, workers: usize) -> String {
+    let placement = place(program);
+    let plan = Physical::placed(program, &placement);
+    placed::spreading(&placement, workers) + &levels(&plan)
+}

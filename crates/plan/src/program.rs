@@ -1,0 +1,109 @@
+//! Programs and pipelines.
+
+use crate::capture::Capture;
+use crate::ends::Ends;
+use crate::schema::Schema;
+use crate::stage::Stage;
+use weir_packet::egress::Outlet;
+
+/// A checked program: pipelines in an order such that each reads only packets or earlier ones.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Program {
+    /// The pipelines.
+    pub pipelines: Vec<Pipeline>,
+}
+
+impl Program {
+    /// Every stage that hands packets out, with the number of its pipeline and its place there.
+    pub fn ends(&self) -> impl Iterator<Item = (usize, usize, &Ends)> {
+        let pipelines = self.pipelines.iter().enumerate();
+        pipelines.filter(|(_, p)| p.input == Input::Packets).flat_map(|(p, pipeline)| {
+            let stages = pipeline.stages.iter().enumerate();
+            stages.filter_map(move |(at, stage)| match stage {
+                Stage::Ends(ends) => Some((p, at, ends)),
+                _ => None,
+            })
+        })
+    }
+
+    /// All outlets, in the order that the program names them first.
+    pub fn outlets(&self) -> Vec<Outlet> {
+        let mut all = Vec::new();
+        for outlet in self.ends().flat_map(|(.., e)| e.acts()).flat_map(|act| act.to.outlets()) {
+            if !all.contains(&outlet) {
+                all.push(outlet);
+            }
+        }
+        all
+    }
+
+    /// The stages that ask for packets around their rows.
+    pub fn captures(&self) -> impl Iterator<Item = &Capture> {
+        self.pipelines.iter().filter(|p| p.printed).filter_map(Pipeline::capture)
+    }
+}
+
+/// One pipeline.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Pipeline {
+    /// Its name where a `let` gave one.
+    pub name: Option<String>,
+    /// Where its rows come from.
+    pub input: Input,
+    /// The stages, in order.
+    pub stages: Vec<Stage>,
+    /// The columns that leave the last stage.
+    pub schema: Schema,
+    /// Whether its rows are printed. A named pipeline that others read is not, unless it is the
+    /// program's only output.
+    pub printed: bool,
+}
+
+impl Pipeline {
+    /// The pipelines whose rows it takes: its input, and the other sides of its first stage. One
+    /// may come several times.
+    pub fn sources(&self) -> impl Iterator<Item = usize> {
+        let input = match self.input {
+            Input::Packets => None,
+            Input::Pipeline(i) => Some(i),
+        };
+        let others = match self.stages.first() {
+            Some(Stage::Join(join)) => std::slice::from_ref(&join.right),
+            Some(Stage::Union(union)) => &union.others,
+            _ => &[],
+        };
+        input.into_iter().chain(others.iter().copied())
+    }
+
+    /// What it asks for with each of its rows.
+    pub fn capture(&self) -> Option<&Capture> {
+        match self.stages.last()? {
+            Stage::Capture(capture) => Some(capture),
+            _ => None,
+        }
+    }
+
+    /// Gives the pipelines that it takes rows of other numbers.
+    pub fn renumber(&mut self, mut number: impl FnMut(usize) -> usize) {
+        if let Input::Pipeline(i) = &mut self.input {
+            *i = number(*i);
+        }
+        match self.stages.first_mut() {
+            Some(Stage::Join(join)) => join.right = number(join.right),
+            Some(Stage::Union(union)) => {
+                union.others.iter_mut().for_each(|other| *other = number(*other));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Where a pipeline's rows come from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Input {
+    /// The packets of the capture. The input schema has no columns: packets are read through
+    /// fields.
+    Packets,
+    /// The rows of an earlier pipeline, by its number.
+    Pipeline(usize),
+}
