@@ -709,6 +709,18 @@ mod tests {
             &names,
             "icmp=true icmp.type=3 icmp.code=1 icmp6=false",
         );
+        let needed = Frame::ethernet().ipv4(A, B).icmp(3, 4).put(6, &[5, 0xdc]);
+        check(&needed, &names, "icmp=true icmp.type=3 icmp.code=4 icmp.mtu=1500 icmp6=false");
+        let (cut, len) = (needed.bytes(), needed.bytes().len());
+        assert_eq!(
+            show(LinkType::ETHERNET, &cut[..len - 1], len, &["icmp.code", "icmp.mtu"]),
+            "icmp.code=4"
+        );
+        check(
+            &Frame::ethernet().ipv6(A6, B6).icmp6(2, 0).put(4, &[0, 1, 0, 1]),
+            &names,
+            "icmp=false icmp6=true icmp6.type=2 icmp6.code=0 icmp6.mtu=65537",
+        );
         check(
             &Frame::ethernet().ipv6(A6, B6).icmp6(129, 0).echo(7, 9),
             &names,

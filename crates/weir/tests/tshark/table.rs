@@ -48,7 +48,7 @@ const fn has(protocols: Names) -> Mapping {
 }
 
 const DERIVED: Mapping =
-    Mapping::None("made of fields that are compared; see the tests of read.rs");
+    Mapping::None("made of fields that are compared; see the tests of read/field.rs");
 const INNER: Mapping = Mapping::None("tshark has no notion of it; see truth.rs on inner packets");
 const OURS: Mapping = Mapping::None("a notion of our own; walk.rs has its tests");
 
@@ -188,6 +188,7 @@ pub(crate) const FIELDS: &[(&str, Mapping)] = &[
     ("icmp.code", from(&["icmp"], &["icmp.code"])),
     ("icmp.id", formed(&["icmp"], &["icmp.ident"], By(|p| echo(p, "icmp.ident")))),
     ("icmp.seq", formed(&["icmp"], &["icmp.seq"], By(|p| echo(p, "icmp.seq")))),
+    ("icmp.mtu", from(&["icmp"], &["icmp.mtu"])),
     ("icmp6", has(&["icmpv6"])),
     ("icmp6.type", from(&["icmpv6"], &["icmpv6.type"])),
     ("icmp6.code", from(&["icmpv6"], &["icmpv6.code"])),
@@ -195,6 +196,7 @@ pub(crate) const FIELDS: &[(&str, Mapping)] = &[
         By(|p| echo6(p, "icmpv6.echo.identifier")))),
     ("icmp6.seq", formed(&["icmpv6"], &["icmpv6.echo.sequence_number"],
         By(|p| echo6(p, "icmpv6.echo.sequence_number")))),
+    ("icmp6.mtu", from(&["icmpv6"], &["icmpv6.mtu"])),
     ("tcp.mss", from(TCP, &["tcp.options.mss_val"])),
     ("tcp.wscale", from(TCP, &["tcp.options.wscale.shift"])),
     ("tcp.sack_permitted", formed(TCP, &["tcp.options.sack_perm"], Exists)),
