@@ -124,33 +124,42 @@ fn markdown_fits_in_its_columns() {
     }
 }
 
+/// The tables of the reference are those at the heads of the files of operators and aggregates;
+/// each is found by its row `Syntax`. With `WEIR_UPDATE_DOCS` set they are written instead.
 #[test]
 fn every_operator_and_aggregate_is_in_the_reference() {
-    let reference = text("docs/operators.md");
+    let is_update = std::env::var_os("WEIR_UPDATE_DOCS").is_some();
+    let mut reference = text("docs/operators.md");
     let mut checked = 0;
     let mut all = files("crates/engine/src/ops", &[".rs"]);
     all.extend(files("crates/engine/src/agg", &[".rs"]));
     for path in all {
         let source = text(&path);
-        let rows: Vec<String> = source
-            .lines()
-            .map_while(|l| l.strip_prefix("//!").map(str::trim))
-            .filter(|l| l.starts_with("| ") && *l != "| | |")
-            .map(plain)
-            .collect();
-        if rows.is_empty() {
+        let head = source.lines().map_while(|l| l.strip_prefix("//!").map(str::trim));
+        let rows: Vec<String> = head.filter(|l| l.starts_with('|')).map(plain).collect();
+        let Some(syntax) = rows.iter().find(|row| row.starts_with("| Syntax | ")) else {
+            assert!(rows.is_empty(), "{}: the table has no row `Syntax`", name(&path));
             continue;
+        };
+        let Some(at) = reference.find(syntax.as_str()) else {
+            panic!("docs/operators.md has no table for {}, with the row\n{syntax}", name(&path));
+        };
+        let start = reference[..at].rfind("\n\n").map_or(0, |blank| blank + 2);
+        let end = reference[at..].find("\n\n").map_or(reference.len(), |blank| at + blank);
+        if is_update {
+            reference.replace_range(start..end, &rows.join("\n"));
         }
-        for row in rows {
-            assert!(
-                reference.contains(&row),
-                "docs/operators.md lacks, of {}:\n{row}",
-                name(&path)
-            );
-        }
+        assert!(
+            is_update || reference[start..end].lines().eq(rows.iter().map(String::as_str)),
+            "docs/operators.md says otherwise than {}, and WEIR_UPDATE_DOCS=1 corrects it",
+            name(&path)
+        );
         checked += 1;
     }
     assert!(checked >= 14, "{checked} operators and aggregates have a table");
+    if is_update {
+        std::fs::write(root().join("docs/operators.md"), reference).expect("the reference");
+    }
 }
 
 /// A row without the links that only rustdoc follows.

@@ -4,10 +4,11 @@
 //! |---|---|
 //! | Syntax | `completeness()`, in a `summarize` over packets |
 //! | Is | of the frames that passed in the time of the window, the share that was seen: 1 where none is known to be lost |
-//! | Type | float |
-//! | State | none of its own: the book of losses knows |
-//! | Merge | nothing to merge |
+//! | Type | float, from 0 to 1 |
+//! | State | none of its own: the ledger of losses has the numbers |
 //! | Full | frames of panes before the last 65,536 count as not seen; of more than 65,536 losses neighbours are taken as one |
+//! | Late | late frames count as not seen |
+//! | Merge | nothing to merge |
 //! | Exact? | at least so much was seen: a loss counts for every window that it may have touched |
 
 use super::{Aggregate, Cells, CellsRef, Finish, Input, StateKind, States};
