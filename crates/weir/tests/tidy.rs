@@ -145,7 +145,8 @@ fn every_operator_and_aggregate_is_in_the_reference() {
             panic!("docs/operators.md has no table for {}, with the row\n{syntax}", name(&path));
         };
         let start = reference[..at].rfind("\n\n").map_or(0, |blank| blank + 2);
-        let end = reference[at..].find("\n\n").map_or(reference.len(), |blank| at + blank);
+        let end =
+            reference[at..].find("\n\n").map_or(reference.trim_end().len(), |blank| at + blank);
         if is_update {
             reference.replace_range(start..end, &rows.join("\n"));
         }
