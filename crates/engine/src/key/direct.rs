@@ -2,7 +2,7 @@
 //!
 //! Almost all packets have the fields of a usual key at fixed places. Of these a key is a few loads
 //! and shifts, hashed in the same loop: no column is decoded, nothing is packed part by part. What
-//! comes out is what [`super::pack`] makes of the columns.
+//! comes out is what [`super::pack()`] makes of the columns.
 
 use super::{Chosen, Layout};
 use crate::expr::Class;
