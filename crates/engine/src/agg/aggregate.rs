@@ -45,7 +45,8 @@ pub trait Aggregate: Send {
     /// Writes the results of `groups` to rows `0..`.
     fn finish(&self, cells: CellsRef<'_>, groups: &[u32], out: &mut Finish<'_>);
 
-    /// Writes another result than the first, where [several](super::sharing) are read from one state.
+    /// Writes another result than the first, where [several](super::sharing) are read from one
+    /// state.
     fn finish_as(&self, _result: usize, cells: CellsRef<'_>, groups: &[u32], out: &mut Finish<'_>) {
         self.finish(cells, groups, out);
     }
