@@ -196,7 +196,7 @@ pub enum Val {
 
 /// A branch of a chain of `if`.
 pub enum Branch {
-    /// A constant, as [`Column::raw`] gives it; `None` is absent.
+    /// A constant, as [`weir_packet::column::Column::raw`] gives it; `None` is absent.
     Const(Option<u128>),
     /// Any value.
     Val(Val),
