@@ -23,11 +23,11 @@ pub(crate) struct Feed<'a> {
     next_close: i64,
     stop: Option<Arc<AtomicBool>>,
     changes: Option<Arc<Changes>>,
-    /// Whether it is not the end, but what runs is to change.
+    /// Whether this is no end, but a pause in which the program changes.
     breaks: bool,
     batches: u64,
     processed: u64,
-    /// Where what was lost is noted, once somebody asks.
+    /// What was lost, once a program looks it up.
     losses: LossRecord,
     error: Option<SourceError>,
 }
@@ -43,8 +43,8 @@ impl Supply for Feed<'_> {
 /// The time of a batch; refilled from batch to batch.
 #[derive(Default)]
 pub(crate) struct Times {
-    /// In which steps the batch is to be pushed: one at least. Each has one packet at least, but
-    /// for the last where the source said what time it had reached.
+    /// The steps in which the batch is pushed: one at least. Each has one packet at least, but for
+    /// the last where the source reported the time that it had reached.
     pub(crate) steps: Vec<Step>,
     /// The watermark after the batch.
     pub(crate) watermark: i64,
@@ -91,12 +91,12 @@ impl<'a> Feed<'a> {
         }
     }
 
-    /// Where what was lost is noted.
+    /// The record of what was lost.
     pub(super) fn losses(&self) -> &LossRecord {
         &self.losses
     }
 
-    /// The next batch; `false` at the end, or where what runs [is to change](Feed::breaks).
+    /// The next batch; `false` at the end, or where the program [is to change](Feed::breaks).
     pub(crate) fn fill(&mut self, frames: &mut FrameBatch) -> bool {
         if self.stop.as_ref().is_some_and(|s| s.load(Ordering::Relaxed)) {
             return false;
@@ -118,7 +118,7 @@ impl<'a> Feed<'a> {
         }
     }
 
-    /// Whether it ended only for what runs to change.
+    /// Whether it ended only for the program to change.
     pub(crate) fn breaks(&self) -> bool {
         self.breaks
     }
@@ -146,7 +146,7 @@ impl<'a> Feed<'a> {
         self.source.interfaces()
     }
 
-    /// Writes to the ledger what is known where packets come in.
+    /// Writes the counts of the source and of the clock to the ledger.
     pub(crate) fn count(&self, ledger: &mut Ledger) {
         let account = self.account();
         (ledger.received, ledger.filtered) = (account.received, account.filtered);
@@ -165,7 +165,7 @@ impl<'a> Feed<'a> {
         self.error.is_some()
     }
 
-    /// Whether there is an answer to give: not where the source failed before the first packet.
+    /// Whether there are results to emit: not where the source failed before the first packet.
     pub(crate) fn began(&self) -> bool {
         self.processed > 0 || self.error.is_none()
     }

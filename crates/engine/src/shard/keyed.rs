@@ -148,7 +148,7 @@ impl KeyedTurns {
         }
         let Worker { levels, closer, .. } = worker;
         let mut own = OwnPackets { part, lanes: &mut self.lanes };
-        steps(levels, &mut own, &mut StoredOutput::new(closer, part.outline.close, results));
+        steps(levels, &mut own, &mut StoredOutput { closer, close: part.outline.close, results });
     }
 }
 

@@ -39,7 +39,7 @@ pub(super) struct Shared<'a> {
     pub(super) closed: AtomicU64,
     /// Whether no more is to be read.
     ended: AtomicBool,
-    /// Whether that is only for what runs to change.
+    /// Whether that is only for the program to change.
     breaks: AtomicBool,
     /// Whether a worker panicked, and which did first: others do since it did.
     broken: AtomicBool,
@@ -147,7 +147,7 @@ impl<'a> Shared<'a> {
         self.ended.load(Ordering::Acquire)
     }
 
-    /// Whether the end is only for what runs to change.
+    /// Whether the end is only for the program to change.
     pub(super) fn breaks(&self) -> bool {
         self.breaks.load(Ordering::Acquire)
     }

@@ -220,7 +220,7 @@ fn rows_that_become_many_wait_in_bounded_memory() {
     };
     let mut keyed = numbered(None);
     keyed.push(each(2));
-    // What a worker makes at once: of a batch, or of a bundle of them.
+    // What a worker makes at once: of a batch, or of a block of them.
     for (stages, packets, unit) in
         [(vec![each(0)], 20_000, BATCH), (keyed, 36_000, block_len(WORKERS, false) * BATCH)]
     {

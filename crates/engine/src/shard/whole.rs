@@ -146,7 +146,7 @@ impl Batch {
     fn push(&self, worker: &mut Worker<'_, '_, '_, '_>, results: Option<&mut WorkerResults>) {
         let Worker { levels, closer, .. } = worker;
         let mut batch = WholeBatch::new(&self.frames, &self.times);
-        steps(levels, &mut batch, &mut StoredOutput::new(closer, self.close, results));
+        steps(levels, &mut batch, &mut StoredOutput { closer, close: self.close, results });
     }
 
     /// Whether this is the calling thread, and everything before this batch was emitted, so that

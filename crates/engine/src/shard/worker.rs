@@ -197,22 +197,11 @@ impl Closer<'_, '_> {
 
 /// Keeps what a worker emits until the coordinator emits it.
 pub(super) struct StoredOutput<'w, 'a, 'f> {
-    closer: &'w mut Closer<'a, 'f>,
+    pub(super) closer: &'w mut Closer<'a, 'f>,
     /// The closing before the next step that has one.
-    close: u64,
+    pub(super) close: u64,
     /// Takes rows; `None` where none leave at once.
-    results: Option<&'w mut WorkerResults>,
-}
-
-impl<'w, 'a, 'f> StoredOutput<'w, 'a, 'f> {
-    /// The output of a unit whose first closing has number `close`.
-    pub(super) fn new(
-        closer: &'w mut Closer<'a, 'f>,
-        close: u64,
-        results: Option<&'w mut WorkerResults>,
-    ) -> StoredOutput<'w, 'a, 'f> {
-        StoredOutput { closer, close, results }
-    }
+    pub(super) results: Option<&'w mut WorkerResults>,
 }
 
 impl StepOutput for StoredOutput<'_, '_, '_> {
