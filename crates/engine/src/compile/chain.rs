@@ -17,10 +17,9 @@ use crate::ops::session::Sessions;
 use crate::ops::summarize::Summarize;
 use crate::ops::top::Top;
 use crate::rows::Rows;
-use weir_packet::column::Column;
 use weir_packet::fields::FieldId;
 use weir_plan::physical::{self, Carry, Work};
-use weir_plan::{Schema, Stage, Type};
+use weir_plan::{Column, Schema, Stage, Type};
 
 /// Where the rows of a chain come from.
 pub(super) enum ChainInput<'a> {
@@ -245,22 +244,22 @@ impl<'a> ChainBuilder<'a> {
     }
 
     pub(super) fn gather(&mut self, carry: &Carry) -> Ending {
-        let mut columns = self.scope.columns.clone();
-        let mut out = Rows::new(&self.schema);
-        for &id in &carry.fields {
-            columns.push(self.compiler.field(id, &self.scope));
-            if id.info().ty.is_text() {
-                out.texts.push(out.columns.len());
-            }
-            out.columns.push(Column::new(id.info().ty.repr()));
-        }
-        for (src, column) in self.frame(carry).into_iter().zip(frame_columns()) {
+        let (mut columns, mut schema) = (self.scope.columns.clone(), self.schema.clone());
+        for (src, column) in self.carried(carry) {
             columns.push(src);
-            if column.ty == Type::Bytes {
-                out.texts.push(out.columns.len());
-            }
-            out.columns.push(Column::new(column.ty.repr()));
+            schema.columns.push(column);
         }
-        Ending::Rows(Gather { columns, out, shared: 0 })
+        Ending::Rows(Gather { columns, out: Rows::new(&schema), shared: 0 })
+    }
+
+    /// What rows carry along after their columns: where each stands, and its column.
+    pub(super) fn carried(&mut self, carry: &Carry) -> Vec<(Src, Column)> {
+        let field = |id: &FieldId| {
+            let (name, ty) = (id.info().name, id.info().ty.into());
+            (self.compiler.field(*id, &self.scope), Column::new(name, &ty))
+        };
+        let mut all: Vec<(Src, Column)> = carry.fields.iter().map(field).collect();
+        all.extend(self.frame(carry).into_iter().zip(frame_columns()));
+        all
     }
 }

@@ -4,12 +4,10 @@ use super::chain::{ChainBuilder, Ending};
 use crate::expr::Src;
 use crate::ops::distinct;
 use crate::ops::each::{Each, What};
-use crate::ops::ends::carried::frame_columns;
 use crate::ops::filter::Filter;
 use crate::ops::sample::{Rule, Sample};
 use crate::ops::top::{PerKey, Top};
 use crate::rows::Rows;
-use weir_packet::column::Column;
 use weir_plan::physical::Carry;
 use weir_plan::{Expr, Parts, Per, SampleBy, Schema, SortKey, Type};
 
@@ -35,12 +33,7 @@ impl ChainBuilder<'_> {
             PerKey::new(per, keys, self.placed.with.hash_key)
         });
         let (mut columns, mut out) = (self.scope.columns.clone(), after);
-        for &id in &carry.fields {
-            columns.push(self.compiler.field(id, &self.scope));
-            let (name, ty) = (id.info().name.to_owned(), id.info().ty.into());
-            out.columns.push(weir_plan::Column { name, ty });
-        }
-        for (src, column) in self.frame(carry).into_iter().zip(frame_columns()) {
+        for (src, column) in self.carried(carry) {
             columns.push(src);
             out.columns.push(column);
         }
@@ -83,25 +76,15 @@ impl ChainBuilder<'_> {
             }
         };
         let parts: Vec<usize> = plan.columns.iter().map(|(_, at, _)| *at).collect();
-        let mut out = Rows::new(after);
         let before = self.scope.columns.iter().copied().enumerate();
         let mut along: Vec<(Src, usize)> =
             before.filter(|(at, _)| !parts.contains(at)).map(|(at, src)| (src, at)).collect();
-        for &id in &carry.fields {
-            along.push((self.compiler.field(id, &self.scope), out.columns.len()));
-            if id.info().ty.is_text() {
-                out.texts.push(out.columns.len());
-            }
-            out.columns.push(Column::new(id.info().ty.repr()));
-        }
-        for (src, column) in self.frame(carry).into_iter().zip(frame_columns()) {
+        let mut out = after.clone();
+        for (src, column) in self.carried(carry) {
             along.push((src, out.columns.len()));
-            if column.ty == Type::Bytes {
-                out.texts.push(out.columns.len());
-            }
-            out.columns.push(Column::new(column.ty.repr()));
+            out.columns.push(column);
         }
-        Ending::Parts(Each::new(what, along, parts, out))
+        Ending::Parts(Each::new(what, along, parts, Rows::new(&out)))
     }
 }
 
