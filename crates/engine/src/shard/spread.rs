@@ -157,7 +157,7 @@ impl ByKey {
         let layouts: Vec<_> = [Some(narrow), wide].into_iter().flatten().collect();
         ByKey {
             sources: key.iter().map(source).collect(),
-            direct: Direct::new(&key.iter().copied().collect::<Vec<_>>(), &layouts),
+            direct: Direct::new(key, &layouts),
             packed: layouts.iter().map(|layout| Keys::new(layout.words)).collect(),
             found: Found { positions: Vec::with_capacity(BATCH), owners: Box::new([0; BATCH]) },
             parts,
