@@ -61,7 +61,7 @@ pub(crate) fn run(options: &LiveOptions) -> Result<String> {
             say(&format!("round {round} of {}: {:?}", options.rounds, line.case))?;
             let mut runs: Vec<(Receiver, LiveRun)> = Vec::new();
             for i in 0..ways.len() {
-                // Everybody is first in turn, and comes behind everybody else.
+                // Everybody is first in turn, and comes after everybody else.
                 let way = ways[(i + usize::from(round)) % ways.len()];
                 let bench = Bench { options, wire: &wire, case: line.case, way, socket };
                 let run = bench.run().with_context(|| format!("{}: {:?}", way.title(), line.case));

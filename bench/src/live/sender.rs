@@ -29,7 +29,7 @@ const FLOWS_EACH: u32 = 1000;
 const FIRST_PORT: u32 = 10_000;
 
 /// Of an Ethernet frame with an IPv4 header: the identification, the low half of the source, the
-/// port behind it.
+/// port after it.
 const IDENTIFICATION: i16 = 18;
 const SOURCE_LOW: i16 = 28;
 const PORT: i16 = 34;

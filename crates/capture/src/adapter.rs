@@ -21,7 +21,7 @@ pub struct Adapter {
     pub up: bool,
     /// Whether it is connected.
     pub carrier: bool,
-    /// Bytes of a frame behind its Ethernet header at most.
+    /// Bytes of a frame after its Ethernet header at most.
     pub mtu: u32,
     /// Receive queues.
     pub queues: Option<Queues>,

@@ -115,7 +115,7 @@ impl<R: BufRead> Gzip<R> {
         Gzip { member: Some(GzDecoder::new(input)) }
     }
 
-    /// Goes on behind a member. Zeros are padding, as gunzip has it.
+    /// Goes on after a member. Zeros are padding, as gunzip has it.
     fn next_member(mut input: R) -> io::Result<Option<GzDecoder<R>>> {
         loop {
             let bytes = input.fill_buf()?;

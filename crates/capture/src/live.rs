@@ -8,6 +8,7 @@ mod block;
 #[cfg(target_os = "linux")]
 mod bound;
 pub mod clock;
+mod count;
 pub mod driver;
 mod error;
 mod event;

@@ -1,14 +1,14 @@
 //! Packets around an alert, those before it included: the last frames of a source are kept in
-//! memory, and whoever sees an alert [asks](Asking) for those of some time and key, which go to a
-//! pcapng file of their own.
+//! memory, and the code that sees an alert [asks](Asking) for those of some time and key, which go
+//! to a pcapng file of their own.
 //!
-//! A [`Lookback`] stands around a source, where frames are in the order of the capture. What is
-//! asked for is looked after when the next batch is read: first the frames that are kept, then
-//! those that pass, until time has gone on far enough. Copying each frame is what that costs as
-//! long as nobody asks; a source without a ring costs nothing.
+//! A [`Lookback`] stands around a source, where frames are in the order of the capture. A request
+//! is answered when the next batch is read: first with the frames that are kept, then with those
+//! that pass, until time has gone on far enough. As long as there is no request, the only cost is a
+//! copy of each frame; a source without a ring costs nothing.
 //!
-//! Files are made and written by a thread of its own, which gets 64 KiB at a time: whoever reads a
-//! wire does not wait for a disk.
+//! A thread makes and writes the files, and gets 64 KiB at a time: the thread that reads a wire
+//! does not wait for a disk.
 
 mod asking;
 mod counts;

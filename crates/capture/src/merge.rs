@@ -141,7 +141,7 @@ impl MergedCaptures {
         }
     }
 
-    /// Goes on behind the frames that were taken of the capture whose turn it was: those before
+    /// Goes on after the frames that were taken of the capture whose turn it was: those before
     /// position `until`.
     fn advance(&mut self, until: usize) {
         let Some(at) = self.turn.take() else { return };

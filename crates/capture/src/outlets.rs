@@ -1,7 +1,8 @@
 //! Where frames go: files and wires, by the names of their outlets.
 //!
-//! What a name means is told by its form, see [`Place`]. Outlets of one name are one wire. Files
-//! must take everything, or the run ends; what a wire does not take is counted, and it goes on.
+//! The form of a name says what it means, see [`Place`]. Outlets of one name are one wire. A file
+//! must take every frame, or the run ends; frames that a wire does not take are counted, and the
+//! run goes on.
 
 mod captured;
 mod error;
@@ -107,7 +108,7 @@ impl Outlets {
     }
 
     /// The devices of DPDK among some outlets, where packets that pass go to `pass`, as they are
-    /// named behind `dpdk:`. Opens nothing.
+    /// named after `dpdk:`. Opens nothing.
     pub fn devices_of_dpdk(outlets: &[Outlet], pass: Option<&str>) -> Vec<String> {
         let place = |name| match Place::of(name) {
             Ok(Place::Dpdk(device)) => Some(device),
@@ -120,8 +121,8 @@ impl Outlets {
         all
     }
 
-    /// Whether one of these outlets is no file, where packets that pass go to `pass`: then somebody
-    /// waits for what is sent there. Opens nothing.
+    /// Whether one of these outlets is no file, where packets that pass go to `pass`: then another
+    /// program may wait for what is sent there. Opens nothing.
     pub fn any_wire(outlets: &[Outlet], pass: Option<&str>) -> bool {
         let mut names = outlets.iter().filter_map(|outlet| name(outlet, pass));
         names.any(|name| !matches!(Place::of(name), Ok(Place::File)))
@@ -181,15 +182,15 @@ impl Outlets {
         self.files.all.folders()
     }
 
-    /// Devices that are opened anew if somebody removes them and makes them again, which takes
+    /// Devices that are opened anew if they are removed and made again, which takes
     /// CAP_NET_ADMIN.
     pub fn devices(&self) -> Vec<PathBuf> {
         let any = self.wires.iter().any(|outlet| outlet.wire.is_device());
         if any { vec![PathBuf::from(DEVICES)] } else { Vec::new() }
     }
 
-    /// Whether sockets of AF_XDP are opened anew if somebody removes their interfaces and makes
-    /// them again, which takes CAP_NET_RAW, and memory that may be locked.
+    /// Whether sockets of AF_XDP are opened anew if their interfaces are removed and made again,
+    /// which takes CAP_NET_RAW, and memory that may be locked.
     pub fn opens_xdp(&self) -> bool {
         self.wires.iter().any(|outlet| outlet.wire.is_xdp())
     }

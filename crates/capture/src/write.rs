@@ -50,7 +50,7 @@ pub struct Files {
     begun: bool,
     /// Whether the others go on where one can't be written, ...
     outlives: bool,
-    /// ... and what went wrong since somebody asked.
+    /// ... and what went wrong since that was last asked for.
     errors: Vec<io::Error>,
     /// What interfaces are called, in formats that say it.
     names: InterfaceNames,
@@ -265,8 +265,8 @@ impl Opening<'_> {
 }
 
 impl Egress for Files {
-    /// Files that nobody names any more stay open: somebody may again, and what was written is not
-    /// to be emptied by the run that wrote it.
+    /// A file that no outlet names any more stays open: a later program may name it again, and the
+    /// run that wrote it must not empty it.
     fn open(&mut self, outlets: &[Outlet]) -> io::Result<()> {
         self.prepare(outlets)?;
         for at in 0..self.outputs.len() {

@@ -67,8 +67,11 @@ impl Folder {
     }
 }
 
-/// Link type, time, bytes and interface of each packet, and how it ended.
-type Read = (Vec<(u16, i64, Vec<u8>, Option<String>)>, Option<SourceError>);
+/// Link type, time, bytes and interface of a packet.
+type ReadFrame = (u16, i64, Vec<u8>, Option<String>);
+
+/// Every packet, and how it ended.
+type Read = (Vec<ReadFrame>, Option<SourceError>);
 
 fn read_source(source: &mut dyn Source) -> Read {
     let (mut packets, mut batch) = (Vec::new(), FrameBatch::new());
@@ -287,19 +290,25 @@ fn encoded(form: u8, capture: &[Packet]) -> Vec<u8> {
     }
 }
 
+/// The packets of captures with these times and in these forms, and what is read of them merged.
+fn merged(captures: &[(Vec<i64>, u8)]) -> (Vec<Vec<Packet>>, Vec<ReadFrame>) {
+    let folder = Folder::new();
+    let all: Vec<Vec<Packet>> =
+        captures.iter().enumerate().map(|(n, (t, _))| packets(n as u8, t)).collect();
+    let files: Vec<Vec<u8>> =
+        captures.iter().zip(&all).map(|((_, form), c)| encoded(*form, c)).collect();
+    let (got, error) = read(folder.files(&files));
+    assert!(error.is_none(), "{error:?}");
+    (all, got)
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
     fn merging_is_taking_the_earliest(
         captures in proptest::collection::vec((steps(), 0..5u8), 2..6),
     ) {
-        let folder = Folder::new();
-        let all: Vec<Vec<Packet>> =
-            captures.iter().enumerate().map(|(n, (t, _))| packets(n as u8, t)).collect();
-        let files: Vec<Vec<u8>> =
-            captures.iter().zip(&all).map(|((_, form), c)| encoded(*form, c)).collect();
-        let (got, error) = read(folder.files(&files));
-        prop_assert!(error.is_none(), "{:?}", error);
+        let (all, got) = merged(&captures);
         let got: Vec<Packet> = got.into_iter().map(|(_, ts, bytes, _)| (ts, bytes)).collect();
         prop_assert_eq!(got, model(&all));
     }
@@ -308,13 +317,7 @@ proptest! {
     fn whatever_the_times_each_capture_keeps_its_order_and_nothing_is_lost(
         captures in proptest::collection::vec((hostile(), 0..5u8), 2..5),
     ) {
-        let folder = Folder::new();
-        let all: Vec<Vec<Packet>> =
-            captures.iter().enumerate().map(|(n, (t, _))| packets(n as u8, t)).collect();
-        let files: Vec<Vec<u8>> =
-            captures.iter().zip(&all).map(|((_, form), c)| encoded(*form, c)).collect();
-        let (got, error) = read(folder.files(&files));
-        prop_assert!(error.is_none(), "{:?}", error);
+        let (all, got) = merged(&captures);
         for (n, capture) in all.iter().enumerate() {
             let own = || got.iter().filter(|(_, _, bytes, _)| bytes[0] == n as u8);
             let frames: Vec<Packet> = own().map(|(_, ts, bytes, _)| (*ts, bytes.clone())).collect();

@@ -36,8 +36,8 @@ impl Times {
         }
     }
 
-    /// The time behind which no frame is to come any more: where none is waiting (`empty`) time
-    /// goes on by itself, else it is at those that came.
+    /// The time that all frames to come are later than: where no frame waits (`empty`), time goes
+    /// on by itself, else it is that of the frames that came.
     pub(crate) fn reached(&self, now: i64, empty: bool) -> Option<i64> {
         let at = match self {
             Times::System => return Some(now),

@@ -30,7 +30,7 @@ impl Copies {
             break;
         }
         if fit.is_none() {
-            // What nobody refers to, and is too small, makes room.
+            // A buffer that nothing refers to, and that is too small, makes room.
             self.all.retain_mut(|piece| Arc::get_mut(piece).is_none());
             let held: usize = self.all.iter().map(|piece| piece.capacity()).sum();
             let room = held == 0 || held.saturating_add(need) <= self.bytes_max;

@@ -18,7 +18,7 @@
 //! *Time.* The frames of a batch get the system's time at which they were taken, which never runs
 //! backwards within a source; or the device's, where that is asked for and can be had.
 //!
-//! *Waiting.* Nobody wakes a program of DPDK. A device that fell quiet is asked again and again for
+//! *Waiting.* DPDK wakes no program. A device that fell quiet is asked again and again for
 //! some microseconds, then about every tenth of a millisecond; or without a pause, if asked for.
 
 #![deny(unsafe_code)]

@@ -31,7 +31,7 @@ const EMPTY_WORDS: [&str; 2] =
 /// Drivers that have as many queues as anybody likes; others spread frames over all they have.
 const ANY_QUEUES: [&str; 2] = ["net_null", "net_tap"];
 
-/// Drivers that switch flags of the kernel's interface, and leave it so behind them.
+/// Drivers that switch flags of the kernel's interface, and do not switch them back.
 const OF_KERNEL: [&str; 2] = ["net_af_packet", "net_af_xdp"];
 
 /// Whose times are those of a file.

@@ -33,7 +33,7 @@ pub(crate) struct Wire {
     tally: Cell<Tally>,
     counted: Cell<i64>,
     received: u64,
-    /// The time behind which none of its frames is to come, where frames bear other times than the
+    /// The time that all its frames to come are later than, where frames bear other times than the
     /// system's.
     reached: Option<i64>,
 }
@@ -105,7 +105,7 @@ impl Wire {
         matches!(self.times, Times::File(_))
     }
 
-    /// The time behind which none of its frames is to come.
+    /// The time that all its frames to come are later than.
     fn reached(&self, now: i64) -> Option<i64> {
         match self.times {
             Times::System => Some(now),
@@ -189,7 +189,7 @@ impl LiveDevice for DpdkPorts {
             if waited > i64::from(most_ms) * NS_PER_MS {
                 return Ok(());
             }
-            // Batches that are let go tell nobody.
+            // A batch that is let go wakes no thread.
             let short = self.wires.iter().any(|wire| wire.port.is_short());
             if short {
                 self.wires.iter_mut().for_each(|wire| wire.port.collect(true));
@@ -234,7 +234,7 @@ impl LiveDevice for DpdkPorts {
         self.pass_on(&sys::said());
     }
 
-    /// They are asked whenever somebody wants to know what was lost.
+    /// They are read whenever the driver asks what was lost.
     fn count_drops(&self) {}
 
     fn lost(&self) -> Lost {

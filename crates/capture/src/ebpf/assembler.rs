@@ -57,11 +57,11 @@ pub enum Fault {
     Unbound(String),
     /// A label that stands in two places; its name.
     BoundTwice(String),
-    /// A label behind the last instruction; its name.
+    /// A label after the last instruction; its name.
     BoundBehind(String),
     /// A conditional jump over more than 32,767 slots; how many.
     TooFar(i64),
-    /// Instructions go on behind the end.
+    /// Instructions go on after the end.
     RunsOff,
     /// More instructions than the kernel's verifier looks at.
     TooLong,

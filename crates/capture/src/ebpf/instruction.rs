@@ -3,7 +3,7 @@
 use EbpfInstruction as I;
 
 /// A register. `R0` holds results, `R1` to `R5` arguments (lost by a call), `R6` to `R9` what is to
-/// outlive calls; `R10` points behind the stack and can't be written.
+/// outlive calls; `R10` points after the stack and can't be written.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(u8)]
 #[expect(missing_docs, reason = "their names say all")]

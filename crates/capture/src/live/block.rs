@@ -15,7 +15,7 @@ pub(super) const RESERVE: usize = SLL2 + TAG;
 const TAG: usize = 4;
 /// Bytes of the header of LINKTYPE_LINUX_SLL2.
 const SLL2: usize = 20;
-/// Two Ethernet addresses, behind which a tag stands.
+/// Two Ethernet addresses, after which a tag stands.
 const ADDRESSES: usize = 12;
 /// The TPID where the kernel does not say.
 const CUSTOMER_TAG: u16 = 0x8100;

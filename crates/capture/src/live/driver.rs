@@ -172,7 +172,7 @@ pub struct Driver<D> {
     /// Since when interfaces were not asked for their counts.
     watched: Cell<Stopwatch>,
     ending: Option<Ending>,
-    /// Why the device can't go on, found while somebody only asked whether frames are there.
+    /// Why the device can't go on, found while the caller only asked whether frames are there.
     failed: Option<SourceError>,
     ended: bool,
 }

@@ -15,7 +15,7 @@ pub enum Event {
     Up(String),
     /// It was removed; nothing will come from it any more.
     Gone(String),
-    /// The kernel does not take the capture filter; it is applied behind the ring.
+    /// The kernel does not take the capture filter; it is applied to the frames from the ring.
     FilterBehind {
         /// The interface.
         interface: String,

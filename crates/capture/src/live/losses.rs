@@ -6,10 +6,10 @@ use weir_packet::source::{FrameBatch, Gap, Lost};
 
 /// Makes gaps of counts that grow.
 ///
-/// Where frames bear the times of a clock that is not the system's, nobody knows what it says when
-/// counters are asked: frames that were delivered are older, by as much as waits in the rings. So
-/// what was lost is told at once, as a gap that is open; it ends with a frame that came later than
-/// the question, which is one that comes behind a moment when the rings were empty.
+/// Where frames bear the times of a clock that is not the system's, it is unknown what that clock
+/// says when counters are read: frames that were delivered are older, by as much as waits in the
+/// rings. So a loss is reported at once, as a gap that is open. The gap ends with a frame that came
+/// after the counters were read, which is any frame after a moment when the rings were empty.
 #[derive(Debug)]
 pub(super) struct Losses {
     asked: Stopwatch,
@@ -122,8 +122,8 @@ mod tests {
         assert_eq!(losses.gap, None);
     }
 
-    /// Frames with times of another clock wait in the rings for two seconds, and are lost behind
-    /// them.
+    /// Frames with times of another clock wait in the rings for two seconds, and later ones are
+    /// lost.
     #[test]
     fn a_gap_of_a_foreign_clock_ends_with_a_frame_that_came_later() {
         const SECOND: i64 = 1_000_000_000;
@@ -147,7 +147,7 @@ mod tests {
         losses.empty();
         losses.saw(5 * SECOND);
         assert_eq!(losses.gap, None);
-        // Nobody took it before its end was known.
+        // It was not taken before its end was known.
         losses.take_all(lost(9), (Some(5 * SECOND), Some(5 * SECOND + 1)));
         losses.empty();
         losses.saw(6 * SECOND);
@@ -162,7 +162,7 @@ mod tests {
         assert_eq!(losses.gap, None);
         losses.take(5, (30, 31));
         assert_eq!(losses.gap, Some(Gap { frames: 5, since: 20, until: 31 }));
-        // Nobody took it.
+        // It was not taken.
         losses.take(7, (40, 41));
         assert_eq!(losses.gap.take(), Some(Gap { frames: 7, since: 20, until: 41 }));
         losses.take(7, (50, 51));

@@ -44,7 +44,7 @@ pub enum Handover {
     /// takes the least memory, and wakes the fewest times.
     #[default]
     Blocks,
-    /// Each as it comes: for frames that somebody waits for, as they are sent on. A frame takes a
+    /// Each as it comes: for frames that are sent on to a peer that waits for them. A frame takes a
     /// slot of its own, so that less of them find room in as much memory.
     AtOnce,
 }

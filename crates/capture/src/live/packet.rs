@@ -7,7 +7,7 @@
 //!
 //! A ring consists of blocks of many frames (TPACKET_V3), or of a slot for each frame
 //! (TPACKET_V2), see [`Handover`](super::Handover). The kernel hands a block over when it is full
-//! or too old, and before that nobody may read what is in it; milliseconds are the least that can
+//! or too old, and before that no other may read what is in it; milliseconds are the least that can
 //! be asked for, and a peer that waits for an answer waits that long with every packet.
 //!
 //! Every frame that an interface hands to the capture is delivered, filtered, or counted as lost.

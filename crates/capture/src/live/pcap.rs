@@ -5,8 +5,8 @@
 //! then refer to, and that is used again once none does. Up to a batch of them is taken from each
 //! device at a time; devices are read in the order of their oldest packets.
 //!
-//! The capture filter is run here, on packets as they were on the device, before they are copied. On
-//! Ethernet the system gets it as well, so that it need not hand over what nobody wants.
+//! The capture filter is run here, on packets as they were on the wire, before they are copied. On
+//! Ethernet the system gets it as well, so that it need not hand over what is not wanted.
 
 mod device;
 
@@ -58,9 +58,9 @@ pub fn devices() -> Result<Vec<PcapDevice>, PcapError> {
     Ok(listed.into_iter().map(device).collect())
 }
 
-/// Captures by libpcap from devices, by their names; [`ANY`](super::ANY) means all interfaces, as cooked
-/// frames, where the system has that. It ends when [`LiveOptions::stop`] is set, or when the last
-/// of them is removed. [`LiveOptions::rings`] is of no meaning here.
+/// Captures by libpcap from devices, by their names; [`ANY`](super::ANY) means all interfaces, as
+/// cooked frames, where the system has that. It ends when [`LiveOptions::stop`] is set, or when the
+/// last of them is removed. [`LiveOptions::rings`] is of no meaning here.
 ///
 /// # Errors
 /// When libpcap can't be loaded, there is no such device, the process may not, or libpcap refuses
@@ -90,7 +90,7 @@ impl PcapSource {
         let version = libpcap::version().unwrap_or_default();
         let line = |device: &CapturedDevice| {
             let link = device.link;
-            let unit = if device.device.is_precise() { "nanoseconds" } else { "microseconds" };
+            let unit = if device.handle.is_precise() { "nanoseconds" } else { "microseconds" };
             let known = match supported(link) {
                 true => "",
                 false => "; what is in its packets is not decoded",
@@ -166,7 +166,7 @@ impl LiveDevice for PcapDevices {
     /// Waits until something comes, or so long. Where a device has nothing to wait on, it is asked
     /// again before packets get old.
     fn wait(&mut self, most_ms: u32, links: &mut Links) -> Result<(), SourceError> {
-        let fds: Vec<_> = self.devices.iter().map(|device| device.device.fd()).collect();
+        let fds: Vec<_> = self.devices.iter().map(|device| device.handle.fd()).collect();
         let blind = fds.iter().any(Option::is_none);
         let ms = if blind { most_ms.min(RETIRE_MS) } else { most_ms };
         let there = fds.iter().enumerate().filter(|(at, _)| links.state(*at) != LinkState::Gone);
@@ -182,7 +182,11 @@ impl LiveDevice for PcapDevices {
     /// Of devices that have brought nothing but what the filter refused, no more is known than the
     /// times of that.
     fn reached(&self, now: Option<i64>) -> Option<i64> {
-        let busy = self.devices.iter().filter(|device| device.came > 0).map(|device| device.seen);
+        let busy = self
+            .devices
+            .iter()
+            .filter(|device| device.calls.came > 0)
+            .map(|device| device.calls.seen);
         Some(busy.chain(now).min()?.saturating_sub(REACHED_BEHIND_NS))
     }
 
@@ -213,8 +217,8 @@ impl LiveDevice for PcapDevices {
         lost
     }
 
-    /// What came until then is still taken. Of times that have nothing to do with the clock nobody
-    /// can tell, and what is there is taken.
+    /// What came until then is still taken. Where times have nothing to do with the
+    /// clock, all packets that are there are taken.
     fn close(&mut self, now: Option<i64>, _links: &Links) -> Result<i64, SourceError> {
         Ok(now.unwrap_or(i64::MAX))
     }
@@ -222,7 +226,7 @@ impl LiveDevice for PcapDevices {
     fn is_drained(&self, ending_ms: u32) -> bool {
         // A system hands packets over within twice the time that they may wait for others.
         let quiet = ending_ms >= 3 * RETIRE_MS && self.devices.iter().all(CapturedDevice::is_quiet);
-        quiet || self.devices.iter().all(|device| device.beyond)
+        quiet || self.devices.iter().all(|device| device.calls.beyond)
     }
 
     fn accounts(&self) -> Vec<Account> {
@@ -256,9 +260,9 @@ impl PcapDevices {
             return Ok(());
         }
         let device = &mut self.devices[number];
-        device.failures += 1;
+        device.calls.failures += 1;
         match device.now() {
-            Some(LinkState::Up) if device.failures > PCAP_FAILURES_MAX => {}
+            Some(LinkState::Up) if device.calls.failures > PCAP_FAILURES_MAX => {}
             Some(LinkState::Up | LinkState::Down) => {
                 links.turn(number, LinkState::Down);
                 return Ok(());

@@ -115,7 +115,7 @@ impl Memory {
 pub(super) struct Counts {
     /// Frames put into batches.
     pub(super) delivered: u64,
-    /// Frames refused by the capture filter behind the ring.
+    /// Frames from the ring that the capture filter refused here, since the kernel does not run it.
     pub(super) refused: u64,
     /// Frames that the kernel said were in a block and that were not found.
     pub(super) unread: u64,

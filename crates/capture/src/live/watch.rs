@@ -38,8 +38,8 @@ impl Watch {
         Ok(Watch { changes, all, any, known, looked: None })
     }
 
-    /// Reports what happened, if that was not done just now, or where the capture is over: what ended
-    /// it may not have been said yet, so that interfaces are asked then.
+    /// Reports what happened, unless that was done just now. Where the capture is over, interfaces
+    /// are asked as well: the kernel may not have said yet what ended it.
     pub(crate) fn look_at_times(&mut self, over: bool, report: &ReportEvent) {
         let is_due = |looked: Stopwatch| looked.elapsed_ms() >= INTERFACES_EVERY_MS;
         if over || self.looked.is_none_or(is_due) {
@@ -168,7 +168,7 @@ mod tests {
             assert_eq!(told(any, true, &flaps), [is_down, is_up, is_down, is_up, removed]);
         }
         assert_eq!(told(false, false, &[up]), [is_down, is_up]);
-        // Nobody asked for this one, which was never up.
+        // This one was not asked for, and was never up.
         assert!(told(true, false, &[down, up]).is_empty());
         assert_eq!(told(true, false, &[up, down, up]), [is_down, is_up]);
     }

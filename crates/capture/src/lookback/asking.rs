@@ -39,7 +39,7 @@ pub(super) struct Waiting {
 }
 
 impl Asking {
-    /// Asks. Beyond [`LOOKBACK_ASKED_MAX`] that nobody looked after yet it is counted as refused.
+    /// Asks. Beyond [`LOOKBACK_ASKED_MAX`] requests that wait for an answer, it counts as refused.
     pub fn ask(&self, wanted: Wanted) {
         let mut waiting = self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         if waiting.wanted.len() >= LOOKBACK_ASKED_MAX {

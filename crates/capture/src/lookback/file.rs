@@ -21,7 +21,7 @@ pub(super) struct CaptureFile {
     left_out: u64,
 }
 
-/// Frames that were not put into a file since the writer was behind.
+/// A frame was not put into a file because the writer was too slow.
 pub(super) struct Missed;
 
 impl CaptureFile {
@@ -39,7 +39,7 @@ impl CaptureFile {
     /// Appends a frame, unless it would have more than so many bytes of frames.
     ///
     /// # Errors
-    /// Where the writer is behind.
+    /// Where the writer is too slow.
     pub(super) fn put(
         &mut self,
         batch: &FrameBatch,

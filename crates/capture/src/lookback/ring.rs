@@ -1,4 +1,4 @@
-//! The last frames, one behind the other in memory that is asked for once.
+//! The last frames, one after the other in memory that is allocated once.
 //!
 //! Each is a record: a head of fixed length, then its bytes. Records follow one another up to the
 //! end of the memory, where the next finds no room and goes to the start; those that are in its way
@@ -160,7 +160,7 @@ mod tests {
         let there: Vec<_> = ring.iter().map(|frame| (frame.ts, frame.bytes.to_vec())).collect();
         assert_eq!(there, [(2, vec![2; 10]), (3, vec![3; 10]), (4, vec![4; 10])]);
         assert_eq!(ring.forgotten(), Some(1));
-        // One that is too long for all the room there is takes nobody's place.
+        // One that is too long for all the room there is takes no other's place.
         ring.push(&kept(9, &[0; 100]));
         assert_eq!((ring.iter().count(), ring.forgotten()), (3, Some(9)));
     }

@@ -1,5 +1,5 @@
-//! Files of frames around alerts are made and written by a thread of its own: a disk that is slow
-//! or hangs keeps nobody from reading frames.
+//! The thread that makes and writes files of frames around alerts: a disk that is slow or hangs
+//! does not stop the reading of frames.
 //!
 //! What is to be done waits in a queue, in order: a file is opened, gets bytes, ends. Its bound is
 //! in bytes. Where it is full, frames are [left out](WhenFull::LeaveOut) before they become bytes,
@@ -240,7 +240,7 @@ impl Writer {
         queue
     }
 
-    /// Waits until everything is written; where nobody may wait forever, as long as something is.
+    /// Waits until everything is written, or, with [`WhenFull::LeaveOut`], as long as something is.
     pub(super) fn finish(&mut self) {
         let mut queue = self.shared.lock();
         queue.is_over = true;
@@ -252,7 +252,7 @@ impl Writer {
             queue = again;
             let stands = timeout.timed_out() && queue.done == before && !queue.has_ended;
             if stands && self.when_full == WhenFull::LeaveOut {
-                // What it still does, should it go on, nobody counts.
+                // Should the thread go on, what it still writes is not counted.
                 let full = |task| match task {
                     Task::End { left_out, .. } => left_out,
                     _ => 0,

@@ -6,7 +6,8 @@
 //! for a little; an interface that is down, or gone, is *away* until it is back, which is looked
 //! for once a batch.
 //!
-//! What is not the kernel's is sent by a [`Transmit`] that somebody else makes: DPDK's devices.
+//! Devices that are not the kernel's, those of DPDK, send by a [`Transmit`] that another crate
+//! makes.
 //!
 //! What a name means ([`place`]) is the same anywhere; wires are those of Linux, and are refused
 //! elsewhere.

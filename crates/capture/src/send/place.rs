@@ -207,7 +207,7 @@ fn host_and_port(text: &str) -> Result<(String, Option<u16>), String> {
     Ok((host.to_owned(), port))
 }
 
-/// What may stand behind the `?`.
+/// What may stand after the `?`.
 #[derive(Default)]
 struct Options {
     vni: Option<u32>,

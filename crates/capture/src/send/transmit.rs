@@ -21,9 +21,9 @@ pub trait Transmit {
     fn thrown_away(&mut self, most: u64) -> u64;
 
     /// Waits a little until frames that there was room for have left: at the end, and where
-    /// somebody has to know what became of them.
+    /// the caller has to know what became of them.
     fn drain(&mut self);
 }
 
-/// Opens a device by the name that stands behind the prefix of an outlet.
+/// Opens a device by the name that stands after the prefix of an outlet.
 pub type OpenTransmit = Box<dyn FnMut(&str) -> io::Result<Box<dyn Transmit>>>;

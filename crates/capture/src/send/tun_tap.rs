@@ -36,8 +36,8 @@ impl TunTapSender {
         self.file.as_fd()
     }
 
-    /// Takes it into use again if it is up. Where it was removed and somebody made it anew, it is
-    /// opened again.
+    /// Takes it into use again if it is up. Where it was removed and made anew, it is opened
+    /// again.
     pub(super) fn come_back(&mut self) -> bool {
         let up = |name| link::control().and_then(|control| link::state(control, name));
         if !up(&self.name).is_ok_and(|state| state.up) {

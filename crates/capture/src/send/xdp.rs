@@ -3,7 +3,7 @@
 //!
 //! The kernel copies what it sends, while it is called, which works with any driver and needs no
 //! program on the interface. A frame that the driver has no room for it throws away, and says so:
-//! it is put in again, before those behind it, which the kernel has not taken.
+//! it is put in again, before later ones, which the kernel has not taken.
 
 use super::attempt::Attempt;
 use super::carry::{Carries, TAG, is_longer};

@@ -80,7 +80,7 @@ impl std::error::Error for LoadError {
 pub struct TestRun {
     /// What the program returned.
     pub returned: u32,
-    /// The packet behind it.
+    /// The packet as the program left it.
     pub data: Vec<u8>,
     /// Nanoseconds of one run, on average.
     pub duration_ns: u32,

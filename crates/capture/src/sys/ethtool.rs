@@ -74,7 +74,7 @@ pub(crate) fn rings(name: &str) -> io::Result<Option<Rings>> {
 struct Driver {
     command: u32,
     name: [u8; 32],
-    /// Versions and more that nobody asks for.
+    /// Versions and more, which are not read.
     rest: [u8; 160],
 }
 

@@ -24,7 +24,7 @@ use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Where the status word of a block stands: behind a version and an offset.
+/// Where the status word of a block stands: after a version and an offset.
 const STATUS: usize = 8;
 
 /// Bytes of a frame's place in rings before the third version; the kernel still wants to know.
@@ -73,7 +73,7 @@ unsafe impl Sync for Map {}
 
 impl Drop for Map {
     fn drop(&mut self) {
-        // SAFETY: what was mapped; nobody refers to it any more.
+        // SAFETY: what was mapped; nothing refers to it any more.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) };
     }
 }
@@ -123,7 +123,7 @@ impl BlockRing {
         Some(number)
     }
 
-    /// The bytes of a block, to be changed; empty unless it was taken and nobody refers to it.
+    /// The bytes of a block, to be changed; empty unless it was taken and no batch refers to it.
     pub(crate) fn bytes_mut(&mut self, number: usize) -> &mut [u8] {
         match self.blocks.get_mut(number).and_then(Arc::get_mut) {
             Some(block) => block.bytes_mut(),
@@ -136,8 +136,8 @@ impl BlockRing {
         &self.blocks[number]
     }
 
-    /// Gives back the blocks that nobody refers to, in the order in which they were taken, but for
-    /// the `keep` last. Returns how many of the others are left.
+    /// Gives back the blocks that no batch refers to, in the order in which they were taken, but
+    /// for the `keep` last. Returns how many of the others are left.
     pub(crate) fn give_back(&mut self, keep: usize) -> usize {
         let all = self.blocks.len();
         while self.held > keep {
@@ -250,7 +250,7 @@ impl Slots {
         self.lent.back()
     }
 
-    /// Its bytes, to be changed; empty where somebody refers to it.
+    /// Its bytes, to be changed; empty where a batch refers to it.
     pub(crate) fn latest_mut(&mut self) -> &mut [u8] {
         match self.lent.back_mut().and_then(Arc::get_mut) {
             Some(run) => run.bytes_mut(),
@@ -258,7 +258,7 @@ impl Slots {
         }
     }
 
-    /// Gives back the runs that nobody refers to, in the order in which they were taken, but for
+    /// Gives back the runs that no batch refers to, in the order in which they were taken, but for
     /// the `keep` last. Returns how many of the others are left.
     pub(crate) fn give_back(&mut self, keep: usize) -> usize {
         while self.lent.len() > keep {

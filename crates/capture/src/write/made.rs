@@ -9,11 +9,11 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// What opening a pipe that nobody reads fails with, if it is not waited for.
+/// The error of opening a pipe that has no reader, where none is waited for.
 const NOBODY_READS: i32 = Errno::NXIO.raw_os_error();
 
-/// Files and folders that were not there before. They are removed again, unless they are kept: what
-/// was refused leaves nothing behind.
+/// Files and folders that were not there before. They are removed again, unless they are kept: a
+/// run that is refused leaves nothing.
 #[derive(Default, Debug)]
 pub struct Made {
     files: Vec<(PathBuf, FileId)>,
@@ -22,11 +22,11 @@ pub struct Made {
 }
 
 impl Made {
-    /// Opens a file to be written, as it is, or makes it. A pipe is waited for until somebody reads
-    /// it, if `waits`.
+    /// Opens a file to be written, as it is, or makes it. The call waits for the
+    /// reader of a pipe if `waits`.
     ///
     /// # Errors
-    /// Those of the system; that nobody reads a pipe.
+    /// Those of the system; [`WriteError::NoReader`].
     pub fn open(&mut self, path: &Path, waits: bool) -> io::Result<File> {
         if let Ok(file) = OpenOptions::new().write(true).create_new(true).open(path) {
             let id = file.metadata().ok().and_then(|meta| FileId::of(&meta));
@@ -76,18 +76,18 @@ impl Made {
 impl Drop for Made {
     fn drop(&mut self) {
         for (path, made) in &self.files {
-            // What bears the name by now may be somebody else's, and so may what is in the file.
-            // Who opened it meanwhile and has written nothing yet loses what is written there: two
-            // runs that are told to make the same file.
+            // By now the name, or the content, may be another program's. A program that opened the
+            // file meanwhile and has written nothing yet loses what it will write: two runs that
+            // are told to make the same file.
             let mine = std::fs::symlink_metadata(path)
                 .is_ok_and(|meta| meta.len() == 0 && FileId::of(&meta) == Some(*made));
             if mine {
-                // One that somebody else removed is gone as well.
+                // A file that another program removed is gone as well.
                 let _ = std::fs::remove_file(path);
             }
         }
         for folder in &self.folders {
-            // It stays where somebody put something into it; who only means to finds it gone.
+            // It stays where another program put a file into it.
             let _ = std::fs::remove_dir(folder);
         }
     }

@@ -34,7 +34,7 @@ pub(super) struct Output {
     /// Frames that came into no file, and their lengths on the wire.
     pub(super) missing: (u64, u64),
     pub(super) stops: Vec<Arc<AtomicBool>>,
-    /// The files behind this one, where it is to be cut.
+    /// The files that follow this one, where the capture is rotated.
     pub(super) further: Option<Further>,
     /// Bytes of this file, those that are not written yet among them.
     pub(super) bytes: u64,

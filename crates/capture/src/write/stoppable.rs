@@ -1,5 +1,5 @@
-//! Writing to what may take nothing for as long as it likes: a pipe whose reader stands still, a
-//! terminal that somebody stopped.
+//! Writing to a file that may take nothing for any time: a pipe whose reader stands still, a
+//! terminal that is stopped.
 
 use super::error::WriteError;
 use crate::limits::{STALLED_MS, STALLED_STEP_MS};
@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// What a pipe takes at once where it has room at all (`PIPE_BUF` of pipe(7)).
 const ROOM: usize = 4096;
 
-/// Writes to a file of any kind. Where that has to wait for somebody, it waits as long as nothing
-/// asks it to end, and after that as long as something is taken every five seconds.
+/// Writes to a file of any kind. Where it has to wait for a reader, it waits until it is asked to
+/// end, and after that as long as the reader takes something every five seconds.
 ///
 /// A call that waits within the kernel can't be ended without ending the process, so that what may
 /// have to wait is asked for room first, and is given no more at a time than there surely is.

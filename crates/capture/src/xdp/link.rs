@@ -18,7 +18,7 @@ pub(crate) struct LinkInfo {
     /// What its frames are like, an `ARPHRD_…`.
     pub(crate) hardware: u16,
     pub(crate) up: bool,
-    /// Bytes of a frame behind its Ethernet header at most.
+    /// Bytes of a frame after its Ethernet header at most.
     pub(crate) mtu: u32,
     /// Receive queues that the driver could have.
     pub(crate) rx_queues_max: u32,

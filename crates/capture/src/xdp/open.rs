@@ -150,7 +150,7 @@ impl Opening<'_> {
         fits.ok_or_else(|| error().on(&self.interface.name))
     }
 
-    /// How many receive queues there are, at most if nobody says.
+    /// How many receive queues there are; at most so many where the driver does not say.
     fn queues(&self) -> Result<(u32, bool), SourceError> {
         let LinkInfo { name, rx_queues_max, .. } = self.interface;
         let told = rx_queues(name)

@@ -46,7 +46,7 @@ pub(super) struct Request<'a> {
     pub(super) ifindex: u32,
     pub(super) port: usize,
     pub(super) number: u32,
-    /// Nobody said how many queues there are: the first that can't be bound is the end.
+    /// It is unknown how many queues there are: the first that can't be bound is the end.
     pub(super) probing: bool,
     pub(super) frames: usize,
     pub(super) frame_bytes: u32,

@@ -267,7 +267,7 @@ impl LiveDevice for XdpQueues {
         let mut waited_ms = 0;
         loop {
             self.queues.iter_mut().for_each(|queue| queue.collect(true));
-            // Batches that are let go wake nobody: where memory is short, it is looked after.
+            // A batch that is let go wakes no thread: where memory is short, it is polled.
             let short = self.queues.iter().any(Queue::is_short);
             let turn_ms = if short { 1 } else { most_ms };
             if self.queues.iter_mut().any(|queue| queue.has_frames() && !queue.can_lend()) {

@@ -3,13 +3,13 @@
 use crate::buffers::{Buffer, Buffers};
 use crate::cbpf::{ClassicProgram, Instruction};
 use crate::limits::{RETIRE_MS, RING_BUFFER_MAX, STREAM_BUFFER};
+use crate::live::count::WrappingCount;
 use crate::live::error::{LiveError, PcapError};
 use crate::live::event::{Event, LinkState};
 use crate::live::indices::Indices;
 use crate::live::options::{ANY, Direction, Handover, LiveOptions, Stamps};
 use crate::sys::libpcap::device::{self, PcapHandle, Refusal, Settings};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use std::cell::Cell;
 use std::ffi::c_int;
 use std::sync::Arc;
 use weir_packet::interface::{InterfaceNames, Via, Way};
@@ -19,16 +19,9 @@ use weir_packet::source::{Chunk, FrameBatch, LinkType, Lost, SourceError};
 /// A device that is captured from.
 pub(super) struct CapturedDevice {
     pub(super) name: String,
-    pub(super) device: PcapHandle,
+    pub(super) handle: PcapHandle,
     pub(super) link: LinkType,
-    /// How often libpcap failed since it last did not.
-    pub(super) failures: u32,
-    /// Packets that the last call brought, those that the filter refused among them.
-    pub(super) came: usize,
-    /// The latest time of a packet.
-    pub(super) seen: i64,
-    /// Whether a packet came that is later than the end of the capture.
-    pub(super) beyond: bool,
+    pub(super) calls: Calls,
     /// Packets put into batches.
     pub(super) delivered: u64,
     /// Packets that the capture filter refused.
@@ -39,22 +32,40 @@ pub(super) struct CapturedDevice {
     /// Whether it must be asked whether there is something to read: of netfilter, libpcap calls it
     /// an error that there is nothing.
     asks_first: bool,
-    /// The buffer that packets are copied to; the batches before have others.
-    buffer: Arc<Buffer>,
-    frames: Vec<Landed>,
-    /// The next of them.
-    next: usize,
-    /// What libpcap and the system counted, when last asked, and how much that has grown.
-    ring: Cell<(u32, u64)>,
-    interface: Cell<(u32, u64)>,
+    at_hand: PacketsAtHand,
+    /// Packets that libpcap dropped.
+    ring: WrappingCount,
+    /// Packets that the interface dropped.
+    interface: WrappingCount,
     /// The number of the interface; 0 where the system knows none by this name.
     #[cfg(target_os = "linux")]
     index: u32,
 }
 
+/// What calls of libpcap brought.
+pub(super) struct Calls {
+    /// How often libpcap failed since it last did not.
+    pub(super) failures: u32,
+    /// Packets that the last call brought, those that the filter refused among them.
+    pub(super) came: usize,
+    /// The latest time of a packet.
+    pub(super) seen: i64,
+    /// Whether a packet came that is later than the end of the capture.
+    pub(super) beyond: bool,
+}
+
+/// Packets that were copied and are not in a batch yet.
+struct PacketsAtHand {
+    /// The buffer that packets are copied to; earlier batches have others.
+    buffer: Arc<Buffer>,
+    packets: Vec<CopiedPacket>,
+    /// The next of them.
+    next: usize,
+}
+
 /// A packet in the buffer.
 #[derive(Clone, Copy, Debug)]
-struct Landed {
+struct CopiedPacket {
     ts: i64,
     start: u32,
     caplen: u32,
@@ -70,7 +81,8 @@ enum Came {
     Cooked(Indices),
 }
 
-/// Where a header of LINKTYPE_LINUX_SLL2 has the number of the interface; the way is behind it.
+/// Where a header of LINKTYPE_LINUX_SLL2 has the number of the interface; the direction comes after
+/// it.
 const SLL2_INDEX: usize = 4;
 const SLL2_PACKET_TYPE: usize = 10;
 
@@ -127,20 +139,18 @@ impl CapturedDevice {
             },
             link: is_any(name).then_some(c_int::from(LinkType::LINUX_SLL2.0)),
         };
-        let device = PcapHandle::open(name, &settings).map_err(|refusal| refused(name, refusal))?;
-        let link = link_type(device.link());
-        let filter = filter(name, &device, link, options)?;
+        let handle = PcapHandle::open(name, &settings).map_err(|refusal| refused(name, refusal))?;
+        let link = link_type(handle.link());
+        let filter = filter(name, &handle, link, options)?;
         let buffer = buffers.take(STREAM_BUFFER, 0);
         #[cfg(target_os = "linux")]
         let index = facts(|f| f.name == name).map_or(0, |f| f.index);
-        let wire = CapturedDevice {
+        let calls = Calls { failures: 0, came: 0, seen: i64::MIN, beyond: false };
+        let device = CapturedDevice {
             name: name.to_owned(),
-            device,
+            handle,
             link,
-            failures: 0,
-            came: 0,
-            seen: i64::MIN,
-            beyond: false,
+            calls,
             delivered: 0,
             refused: 0,
             filter,
@@ -150,32 +160,30 @@ impl CapturedDevice {
             asks_first: index == 0 && !is_any(name),
             #[cfg(not(target_os = "linux"))]
             asks_first: false,
-            buffer,
-            frames: Vec::new(),
-            next: 0,
-            ring: Cell::default(),
-            interface: Cell::default(),
+            at_hand: PacketsAtHand { buffer, packets: Vec::new(), next: 0 },
+            ring: WrappingCount::new(0),
+            interface: WrappingCount::new(0),
             #[cfg(target_os = "linux")]
             index,
         };
         // What was lost before is none of this capture.
-        wire.interface.set((wire.counted().unwrap_or(0), 0));
-        Ok(wire)
+        let interface = WrappingCount::new(device.counted().unwrap_or(0));
+        Ok(CapturedDevice { interface, ..device })
     }
 
     /// The time of the packet that comes next, of those at hand.
     pub(super) fn head(&self) -> Option<i64> {
-        self.frames.get(self.next).map(|frame| frame.ts)
+        self.at_hand.packets.get(self.at_hand.next).map(|packet| packet.ts)
     }
 
     /// Whether it is the first of those that the last call brought.
     pub(super) fn is_fresh(&self) -> bool {
-        self.next == 0
+        self.at_hand.next == 0
     }
 
     /// Whether nothing came when libpcap was last asked, and nothing is at hand.
     pub(super) fn is_quiet(&self) -> bool {
-        self.came == 0 && self.head().is_none()
+        self.calls.came == 0 && self.head().is_none()
     }
 
     /// Takes packets that are there, unless there are some at hand; those later than `until`
@@ -187,24 +195,25 @@ impl CapturedDevice {
         if self.head().is_some() {
             return Ok(());
         }
-        self.frames.clear();
-        self.next = 0;
-        self.came = 0;
+        self.at_hand.packets.clear();
+        self.at_hand.next = 0;
+        self.calls.came = 0;
         if self.asks_first && !self.is_ready() {
             return Ok(());
         }
-        let CapturedDevice { device, filter, came_by, frames, refused, seen, beyond, .. } = self;
-        let Some(buffer) = Arc::get_mut(&mut self.buffer) else { return Ok(()) };
+        let CapturedDevice { handle, filter, came_by, at_hand, refused, calls, .. } = self;
+        let PacketsAtHand { buffer, packets, .. } = at_hand;
+        let Some(buffer) = Arc::get_mut(buffer) else { return Ok(()) };
         if let Came::Cooked(indices) = came_by {
             indices.refresh();
         }
         let keep = snaplen as usize;
         let mut came = 0;
-        let result = device.dispatch(BATCH as c_int, |packet| {
+        let result = handle.dispatch(BATCH as c_int, |packet| {
             came += 1;
-            *seen = (*seen).max(packet.ts);
+            calls.seen = calls.seen.max(packet.ts);
             if packet.ts > until {
-                *beyond = true;
+                calls.beyond = true;
                 return;
             }
             if filter.as_ref().is_some_and(|filter| filter.run(packet.bytes, packet.len) == 0) {
@@ -215,51 +224,52 @@ impl CapturedDevice {
             let (start, caplen) = (buffer.len() as u32, bytes.len() as u32);
             buffer.extend(bytes);
             let via = came_by.via(packet.bytes);
-            frames.push(Landed { ts: packet.ts, start, caplen, len: packet.len, via });
+            packets.push(CopiedPacket { ts: packet.ts, start, caplen, len: packet.len, via });
         });
-        self.came = came;
+        self.calls.came = came;
         result?;
-        self.failures = 0;
+        self.calls.failures = 0;
         Ok(())
     }
 
     /// Whether something can be read.
     fn is_ready(&self) -> bool {
-        let Some(fd) = self.device.fd() else { return true };
+        let Some(fd) = self.handle.fd() else { return true };
         let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
         poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&at_once)).is_ok_and(|n| n > 0)
     }
 
     /// Fills a batch from the packets at hand; the buffer goes with the last of them.
     pub(super) fn fill(&mut self, batch: &mut FrameBatch, seq: u64, buffers: &Buffers) {
-        let chunk = Arc::clone(&self.buffer) as Chunk;
+        let PacketsAtHand { buffer, packets, next } = &mut self.at_hand;
+        let chunk = Arc::clone(buffer) as Chunk;
         batch.restart(&chunk, 0, self.link);
-        let to = self.frames.len().min(self.next + BATCH);
-        let frames = &self.frames[self.next..to];
-        for (seq, frame) in (seq..).zip(frames) {
-            batch.push(frame.ts, seq, frame.start, frame.caplen, frame.len);
+        let to = packets.len().min(*next + BATCH);
+        let those = &packets[*next..to];
+        for (seq, packet) in (seq..).zip(those) {
+            batch.push(packet.ts, seq, packet.start, packet.caplen, packet.len);
         }
-        batch.set_vias(frames.iter().map(|frame| frame.via), &self.names);
-        self.delivered += (to - self.next) as u64;
-        self.next = to;
-        if self.head().is_none() {
+        batch.set_vias(those.iter().map(|packet| packet.via), &self.names);
+        self.delivered += those.len() as u64;
+        *next = to;
+        if to == packets.len() {
             let empty = buffers.take(STREAM_BUFFER, 0);
-            buffers.put(std::mem::replace(&mut self.buffer, empty));
+            buffers.put(std::mem::replace(buffer, empty));
         }
     }
 
     /// Packets lost so far.
     pub(super) fn lost(&self) -> Lost {
-        if let Some(told) = self.device.statistics() {
-            grow(&self.ring, told.dropped);
+        if let Some(told) = self.handle.statistics() {
+            self.ring.update(told.dropped);
         }
-        Lost { interface: self.interface.get().1, kernel: 0, ring: self.ring.get().1 }
+        Lost { interface: self.interface.grown(), kernel: 0, ring: self.ring.grown() }
     }
 
     /// Asks the system how many packets its interface dropped.
     pub(super) fn count_drops(&self) {
         if let Some(counted) = self.counted() {
-            grow(&self.interface, counted);
+            self.interface.update(counted);
         }
     }
 
@@ -300,7 +310,7 @@ impl CapturedDevice {
     /// Packets that the interface had no room for, as far as libpcap knows.
     #[cfg(not(target_os = "linux"))]
     fn counted(&self) -> Option<u32> {
-        self.device.statistics().map(|told| told.interface)
+        self.handle.statistics().map(|told| told.interface)
     }
 }
 
@@ -310,12 +320,6 @@ fn facts(
     wanted: impl Fn(&crate::sys::interface::Facts) -> bool,
 ) -> Option<crate::sys::interface::Facts> {
     crate::sys::interface::list().ok()?.into_iter().find(wanted)
-}
-
-/// Takes what a count of 32 bits has come to.
-fn grow(count: &Cell<(u32, u64)>, now: u32) {
-    let (last, sum) = count.get();
-    count.set((now, sum + u64::from(now.wrapping_sub(last))));
 }
 
 /// The link type of a device, by the registry of files: systems number a few differently.
@@ -332,7 +336,7 @@ fn link_type(dlt: c_int) -> LinkType {
 /// with it.
 fn filter(
     name: &str,
-    device: &PcapHandle,
+    handle: &PcapHandle,
     link: LinkType,
     options: &LiveOptions,
 ) -> Result<Option<ClassicProgram>, SourceError> {
@@ -341,7 +345,7 @@ fn filter(
     let code = filter.instructions(link).map_err(|e| wrong(e.to_string()))?;
     let program = ClassicProgram::new(&code).map_err(|e| wrong(format!("capture filter: {e}")))?;
     if link == LinkType::ETHERNET
-        && let Err(reason) = device.filter(&program_of(&code))
+        && let Err(reason) = handle.filter(&program_of(&code))
     {
         options.report(&Event::FilterBehind { interface: name.to_owned(), reason });
     }
@@ -387,12 +391,5 @@ mod tests {
         assert_eq!(link_type(1), LinkType::ETHERNET);
         assert_eq!(link_type(12), LinkType::RAW);
         assert_eq!(link_type(276), LinkType::LINUX_SLL2);
-    }
-
-    #[test]
-    fn counts_go_on_over_their_end() {
-        let count = Cell::new((u32::MAX - 1, 7));
-        grow(&count, 3);
-        assert_eq!(count.get(), (3, 12));
     }
 }

@@ -110,7 +110,7 @@ unsafe impl Send for PcapHandle {}
 /// another width than ours.
 const KNOWN_TIMES: bool = !cfg!(any(target_pointer_width = "32", target_os = "openbsd"));
 
-/// The beginning of `struct pcap_pkthdr`; some systems have more behind it.
+/// The beginning of `struct pcap_pkthdr`; some systems have more after it.
 #[repr(C)]
 struct Header {
     ts: libc::timeval,
@@ -128,7 +128,7 @@ struct Entry {
     flags: u32,
 }
 
-/// `struct pcap_stat`, with room for what some systems have behind it.
+/// `struct pcap_stat`, with room for what some systems have after it.
 #[repr(C)]
 #[derive(Default)]
 struct Stat {
