@@ -2,9 +2,9 @@
 //!
 //! A run listens on a Unix socket ([`Server`]). The permissions of the socket's file decide who may
 //! change the run: its owner alone, unless the owner changes them. A client sends a [`Request`] and
-//! gets a [`Reply`] ([`ask()`]). The [`Registry`] holds the programs and changes them, one change at
-//! a time; meanwhile the [`Overview`] lists them. [`ProgramSinks`] hands the rows of each program to
-//! its sink, so that a sink that fails takes no rows from the other programs.
+//! gets a [`Reply`] ([`ask()`]). The [`Registry`] holds the programs and changes them, one change
+//! at a time; meanwhile the [`Overview`] lists them. [`ProgramSinks`] hands the rows of each
+//! program to its sink, so that a sink that fails takes no rows from the other programs.
 //!
 //! This crate knows neither packets nor the terminal: the run says which programs it allows, makes
 //! their sinks, and reports its counts.

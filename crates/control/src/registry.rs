@@ -137,7 +137,8 @@ impl Registry {
         let done = match self.change(&programs, next) {
             Ok(done) => done,
             Err(reason) => {
-                // Before the client learns of it and asks again: the sink may close its files later.
+                // Before the client learns of it and asks again: the sink may close its files
+                // later.
                 drop(cleanup);
                 return Reply::refusal(reason);
             }
@@ -173,8 +174,8 @@ impl Registry {
         bad_name(name).map_or(Ok(at), Err)
     }
 
-    /// A new sink for a program, where it needs one. If its rows have the columns of the program that
-    /// it replaces, and that program's sink has not failed, they go on to that sink.
+    /// A new sink for a program, where it needs one. If its rows have the columns of the program
+    /// that it replaces, and that program's sink has not failed, they go on to that sink.
     fn sink_of(
         &mut self,
         new: &mut RunningProgram,
@@ -214,8 +215,8 @@ impl Registry {
         self.programs.iter().map(|e| (e.name.clone(), e.program.clone())).collect()
     }
 
-    /// Makes the run change to these programs; says which stages kept their state, and which pipelines
-    /// went on.
+    /// Makes the run change to these programs; says which stages kept their state, and which
+    /// pipelines went on.
     fn change(
         &self,
         programs: &[(String, Program)],

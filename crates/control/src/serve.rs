@@ -1,12 +1,12 @@
 //! Serves clients side by side and within bounds, whatever protocol they use.
 //!
 //! This file accepts clients and bounds how many there may be, how long each may take to ask and to
-//! accept its answer, and how many bytes of questions are in memory. A [`Service`] defines questions
-//! and answers.
+//! accept its answer, and how many bytes of questions are in memory. A [`Service`] defines
+//! questions and answers.
 //!
-//! Each client has a thread. Where there are as many clients as allowed, the one that has been asking
-//! for longest makes room, so that a client that connects and sends nothing keeps no other out. Where
-//! all clients are being answered, the next one is refused at once.
+//! Each client has a thread. Where there are as many clients as allowed, the one that has been
+//! asking for longest makes room, so that a client that connects and sends nothing keeps no other
+//! out. Where all clients are being answered, the next one is refused at once.
 
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::net::Shutdown;
@@ -170,8 +170,8 @@ impl<S: Service> Visit<S> {
         if !self.client.stops_asking(Stage::Answered) {
             return self.service.refuse(&mut Answering { stream, until: Some(until) });
         }
-        // The client is not to blame for the time that the answer takes to make: its own time begins
-        // with the first byte.
+        // The client is not to blame for the time that the answer takes to make: its own time
+        // begins with the first byte.
         let accept = Answering { stream, until: None };
         let mut out = BufWriter::new(Accepting { out: accept, time: self.bounds.accept });
         self.service.answer(asked, &mut out)?;

@@ -57,8 +57,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Begins to listen. Only the file's owner may use it. A socket that an earlier run left there is
-    /// removed.
+    /// Begins to listen. Only the file's owner may use it. A socket that an earlier run left there
+    /// is removed.
     ///
     /// # Errors
     /// If another run listens there, or the socket can't be made.

@@ -92,8 +92,8 @@ fn of_card(card: &Card, may: bool) -> Vec<Check> {
         }
         Driver::Shared(name) => Check::ok(what, format!("shared by {name}{by_kernel}: {use_it}")),
         Driver::Kernel(name) => {
-            let means = "DPDK can't use it; this command takes it away from the kernel, and from all \
-                         programs that use its interfaces:";
+            let means = "DPDK can't use it; this command takes it away from the kernel, and from \
+                         all programs that use its interfaces:";
             Check::note(what, format!("driven by {name}{by_kernel}"), means).changed_by(bind)
         }
         Driver::None => {

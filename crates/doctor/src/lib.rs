@@ -1,8 +1,8 @@
 //! Whether a machine, and its interfaces, are set up for capturing; what it means where they are
 //! not, and the command that changes it.
 //!
-//! The crate only reads: it asks the kernel ([`examine`]) and judges the answers. Both are separate,
-//! so that tests can judge any machine.
+//! The crate only reads: it asks the kernel ([`examine`]) and judges the answers. Both are
+//! separate, so that tests can judge any machine.
 
 #![forbid(unsafe_code)]
 

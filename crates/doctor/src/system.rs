@@ -189,8 +189,8 @@ fn sandbox(system: &System) -> Check {
             }
         }
         None => {
-            let means = "runs may open any file that their user may; Landlock needs Linux 5.13, and \
-                         landlock among lsm= at boot";
+            let means = "runs may open any file that their user may; Landlock needs Linux 5.13, \
+                         and landlock among lsm= at boot";
             Check::note(what, format!("no Landlock; {seccomp}"), means)
         }
     }

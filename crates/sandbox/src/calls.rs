@@ -1,12 +1,12 @@
 //! System calls that a run does not use, refused by a filter of the kernel (seccomp(2)).
 //!
-//! The filter lists the calls that are forbidden, not those that are allowed: the calls that a thread
-//! makes depend on the C library and the standard library, and change with their versions. A run
-//! that ends after weeks because a new version waits by another call would be worse than the fault
-//! that the filter should contain. Forbidden are the calls that exploits need: those that start
-//! programs, reach other processes, change the whole machine, or open sockets that see or make any
-//! packet, and parts of the kernel that are seldom used. Such a call fails with EPERM, and the run
-//! goes on.
+//! The filter lists the calls that are forbidden, not those that are allowed: the calls that a
+//! thread makes depend on the C library and the standard library, and change with their versions. A
+//! run that ends after weeks because a new version waits by another call would be worse than the
+//! fault that the filter should contain. Forbidden are the calls that exploits need: those that
+//! start programs, reach other processes, change the whole machine, or open sockets that see or
+//! make any packet, and parts of the kernel that are seldom used. Such a call fails with EPERM, and
+//! the run goes on.
 
 use crate::error::GiveUpError;
 use crate::needs::Needs;
@@ -138,8 +138,8 @@ fn told(needs: &Needs) -> &'static str {
     }
 }
 
-/// The whole program. The first calls fail as if the kernel did not have them, so that the C library
-/// makes the older call instead.
+/// The whole program. The first calls fail as if the kernel did not have them, so that the C
+/// library makes the older call instead.
 fn program(needs: &Needs, processor: TargetArch) -> Result<BpfProgram, seccompiler::Error> {
     let refused = SeccompAction::Errno(libc::EPERM as u32);
     let filter = SeccompFilter::new(rules(needs)?, SeccompAction::Allow, refused, processor)?;

@@ -11,12 +11,12 @@ use landlock::{
 };
 use std::path::{Path, PathBuf};
 
-/// The version of Landlock's interface that the rules are written for; an older kernel applies those
-/// that it knows. Later versions add nothing that a run could give up.
+/// The version of Landlock's interface that the rules are written for; an older kernel applies
+/// those that it knows. Later versions add nothing that a run could give up.
 const ABI_WANTED: ABI = ABI::V6;
 
-/// Files that libpcap reads where a filter names hosts, networks, ports or protocols, which it may do
-/// again for each link type; and the libraries that look these names up.
+/// Files that libpcap reads where a filter names hosts, networks, ports or protocols, which it may
+/// do again for each link type; and the libraries that look these names up.
 const NAMES: [&str; 15] = [
     "/etc/ethers",
     "/etc/gai.conf",
@@ -79,8 +79,8 @@ fn rules(needs: &Needs) -> Result<RestrictionStatus, landlock::RulesetError> {
     rules.restrict_self()
 }
 
-/// Allows access to a path. A path that does not exist takes no rule; nor does a pipe without a name,
-/// to which no restriction applies.
+/// Allows access to a path. A path that does not exist takes no rule; nor does a pipe without a
+/// name, to which no restriction applies.
 fn allow(
     rules: RulesetCreated,
     path: &Path,

@@ -1,5 +1,5 @@
-//! What a run gives up before it looks at the first packet, so that an attacker who exploits a fault
-//! by packets, captures or compressed bytes gains little.
+//! What a run gives up before it looks at the first packet, so that an attacker who exploits a
+//! fault by packets, captures or compressed bytes gains little.
 //!
 //! The run has opened everything that it needs by then ([`Needs`] lists the exceptions), and has
 //! started no other thread, so that all threads inherit what is given up: capabilities
@@ -43,9 +43,10 @@ pub struct Confined {
     beside: Option<String>,
 }
 
-/// Gives up everything but what is needed, for good. The calling thread must be the only one, except
-/// for those of DPDK: `in_dpdk` runs a closure in its thread, where DPDK has been started. The result
-/// says what the kernel, or a container around this process, did not allow to be given up.
+/// Gives up everything but what is needed, for good. The calling thread must be the only one,
+/// except for those of DPDK: `in_dpdk` runs a closure in its thread, where DPDK has been started.
+/// The result says what the kernel, or a container around this process, did not allow to be given
+/// up.
 pub fn confine(needs: &Needs, in_dpdk: Option<InThread>) -> Confined {
     let beside = in_dpdk.and_then(|in_thread| beside(needs, in_thread));
     let or = |given_up: Result<String, GiveUpError>, kept: &str| {

@@ -1,5 +1,5 @@
-//! What has happened so far: printed on standard error every few seconds and at SIGUSR1, and sent to
-//! clients of the control socket.
+//! What has happened so far: printed on standard error every few seconds and at SIGUSR1, and sent
+//! to clients of the control socket.
 
 use crate::term::Term;
 use crate::{ledger, wire};
