@@ -45,18 +45,18 @@ pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
 
-    /// When to color: headings and messages
+    /// When to color headings and messages
     #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t)]
     pub(crate) color: ColorWhen,
 }
 
 const AFTER_HELP: &str = "\
-Queries that come with Weir run by name: weir flows -r FILE [FILTER]; `weir list` shows them all.
+Queries that come with Weir run by name: weir flows -r FILE [FILTER]. `weir list` lists them.
 
 Rows go to standard output, everything else to standard error. Ctrl-C ends the input: windows
-close, and the last rows and the ledger are printed; a second Ctrl-C ends the program at once.
-Exit status: 0 the run completed or was interrupted, 1 it failed, 2 the arguments or the query are
-wrong, 130 a second Ctrl-C ended it.";
+close, and the last rows and the ledger are printed. A second Ctrl-C ends the program at once.
+Exit status: 0 if the run completed or was interrupted, 1 if it failed, 2 if the arguments or the
+query are wrong, 130 if a second Ctrl-C ended it.";
 
 const RUN_USAGE: &str = "\
 weir run <QUERY>... -r <CAPTURE> [OPTIONS] [FILTER]...
@@ -82,13 +82,13 @@ pub(crate) enum Command {
     Fmt(FmtArgs),
     /// Show how queries would run, and why
     Explain(ExplainArgs),
-    /// List what a query can ask of a packet
+    /// List the fields, keys and parts of packets that queries can use
     Fields(FieldsArgs),
     /// List the queries that come with Weir
     List(ListArgs),
-    /// List the interfaces that can be captured from
+    /// List the interfaces and devices to capture from
     Interfaces(InterfacesArgs),
-    /// Change what a run does that was started with --control
+    /// Change the programs of a run that was started with --control
     Ctl(ctl::CtlArgs),
     /// Check whether this machine is set up for capturing
     Doctor(DoctorArgs),
@@ -101,17 +101,17 @@ pub(crate) enum Command {
 
 #[derive(Args, Debug)]
 pub(crate) struct RunArgs {
-    /// Text of a query, instead of a file; may be given several times
+    /// The text of a query, instead of a file; may be given several times
     #[arg(short, long = "expression", value_name = "TEXT")]
     pub(crate) expressions: Vec<String>,
 
-    /// The query (a file, `-` for standard input, or a name from `weir list`; not needed with -e),
-    /// further ones (`NAME.weir`, `-` or a name) that run together with it, then words of a capture
-    /// filter as tcpdump takes it, such as: tcp port 80
+    /// First the query: a file, `-` for standard input, or a name from `weir list` (not needed with
+    /// -e). Then further queries that run together with it (`NAME.weir`, `-` or a name). Then the
+    /// words of a capture filter, a filter expression of tcpdump such as: tcp port 80
     #[arg(value_name = "QUERY]... [FILTER")]
     pub(crate) words: Vec<String>,
 
-    /// The same filter, where it must not be taken for queries
+    /// The capture filter, where its words could be taken for queries
     #[arg(last = true, value_name = "FILTER", hide = true)]
     pub(crate) filter: Vec<String>,
 
@@ -123,14 +123,14 @@ pub(crate) struct RunArgs {
 #[derive(Parser, Debug)]
 #[command(max_term_width = 100)]
 pub(crate) struct LibraryArgs {
-    /// Words of a capture filter as tcpdump takes it, such as: tcp port 80
+    /// The words of a capture filter, a filter expression of tcpdump such as: tcp port 80
     #[arg(value_name = "FILTER")]
     pub(crate) filter: Vec<String>,
 
     #[command(flatten)]
     pub(crate) options: RunOptions,
 
-    /// When to color: headings and messages
+    /// When to color headings and messages
     #[arg(long, value_enum, value_name = "WHEN")]
     pub(crate) color: Option<ColorWhen>,
 }
@@ -138,21 +138,21 @@ pub(crate) struct LibraryArgs {
 /// The options of every run.
 #[derive(Args, Debug)]
 pub(crate) struct RunOptions {
-    /// Capture to read: pcap or pcapng, plain, gzip or zstd; `-` for standard input. Several, each
-    /// with its own -r, are merged by the times of their packets
+    /// The capture to read: pcap or pcapng, plain, gzip or zstd; `-` for standard input. Several
+    /// captures, each with its own -r, are merged by the times of their packets
     #[arg(short, long, value_name = "CAPTURE")]
     #[arg(required_unless_present_any = ["test", "interface", "list_interfaces"])]
     pub(crate) read: Vec<String>,
 
-    /// Read several captures one after the other, as they are given, instead of merging them
+    /// Read several captures one after the other, in the given order, instead of merging them
     #[arg(long, conflicts_with = "interface")]
     pub(crate) append: bool,
 
-    /// Set a parameter, in all queries that have it; QUERY.NAME=VALUE in one
+    /// Set a parameter in all queries that have it; QUERY.NAME=VALUE sets it in one query
     #[arg(short, long = "param", value_name = "NAME=VALUE", value_parser = param)]
     pub(crate) params: Vec<(String, String)>,
 
-    /// How rows are written; a table on a terminal, else JSON lines
+    /// The format of rows [default: table on a terminal, otherwise json]
     #[arg(short, long, value_parser = format())]
     pub(crate) output: Option<&'static Format>,
 
@@ -160,14 +160,14 @@ pub(crate) struct RunOptions {
     #[arg(long, value_name = "FOLDER")]
     pub(crate) out_dir: Option<PathBuf>,
 
-    /// How times are written
+    /// The format of times
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "rfc3339")]
     pub(crate) time: Time,
 
-    /// Read the capture filter from a file, in which `#` starts a remark
+    /// Read the capture filter from a file, in which `#` starts a comment
     #[arg(short = 'F', long, value_name = "FILE")]
     pub(crate) filter_file: Option<PathBuf>,
-    /// Whose names columns have: ip.src is id.orig_h in Zeek, src_ip in EVE
+    /// The tool whose names columns have: ip.src is id.orig_h in Zeek, and src_ip in EVE
     #[arg(long, value_enum, value_name = "PROFILE", default_value = "native")]
     pub(crate) names: Names,
 
@@ -179,26 +179,26 @@ pub(crate) struct RunOptions {
     #[arg(short = 'j', long, value_name = "N", default_value = "1", value_parser = workers)]
     pub(crate) workers: NonZeroUsize,
 
-    /// About how many groups a summarize will hold: its tables begin with room for them
+    /// The approximate number of groups of a summarize: its tables begin with room for them
     #[arg(long, value_name = "N", default_value = "0", hide_default_value = true)]
     pub(crate) groups: usize,
 
-    /// Memory that the default bounds of all stages fit into together: as much, or a share of what
-    /// the machine (or the control group) has. A `max` in the query counts whatever this says
+    /// The memory that the default bounds of all stages fit into together: a size, or a share of
+    /// the memory of the machine (or control group). It does not change a `max` in a query
     #[arg(long, value_name = "SIZE|PERCENT", default_value = "50%")]
     #[arg(value_parser = MemoryShare::parse)]
     pub(crate) memory: MemoryShare,
 
-    /// How long windows wait for packets that are out of order, such as 500ms
+    /// How long windows wait for packets that come out of order, such as 500ms
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) lateness: Option<i64>,
 
-    /// Which packet fields such as ip.src, flow or tcp mean where packets are in tunnels (IP in IP,
-    /// GRE, ERSPAN, VXLAN, GENEVE, GTP-U, Teredo)
+    /// The packet that fields such as ip.src, flow or tcp are read from if there is a tunnel (IP in
+    /// IP, GRE, ERSPAN, VXLAN, GENEVE, GTP-U, Teredo)
     #[arg(long, value_enum, value_name = "WHICH", default_value = "outer")]
     pub(crate) headers: Headers,
 
-    /// Give later fragments the ports of their first, where that came before them
+    /// Give later fragments of a datagram the ports of the first one, if that came before them
     #[arg(long)]
     pub(crate) fragments: bool,
 
@@ -206,11 +206,11 @@ pub(crate) struct RunOptions {
     #[arg(short = 'T', long)]
     pub(crate) test: bool,
 
-    /// Print no warnings, and of the ledger only what was lost
+    /// Print no warnings, and only the losses of the ledger
     #[arg(short, long, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
 
-    /// Say how the query runs before it does
+    /// Print the plan of the query before it runs, and more of the ledger at the end
     #[arg(short, long)]
     pub(crate) verbose: bool,
 
@@ -218,7 +218,7 @@ pub(crate) struct RunOptions {
     #[arg(long)]
     pub(crate) no_progress: bool,
 
-    /// Accepted out of habit: Weir never looks up names
+    /// Accepted without effect: Weir never looks up names
     #[arg(short = 'n', hide = true)]
     pub(crate) _numeric: bool,
 
@@ -231,35 +231,35 @@ pub(crate) struct RunOptions {
     #[command(flatten)]
     pub(crate) lookback: LookbackArgs,
 
-    /// Show rows as soon as they are there, even while packets keep coming
+    /// Write each row as soon as it is emitted, even while packets keep coming
     #[arg(short, long)]
     pub(crate) line_buffered: bool,
 
-    /// Write packets out (-w, `forward`) as soon as they are there
+    /// Write each packet (-w, `forward`) at once
     #[arg(short = 'U', long)]
     pub(crate) packet_buffered: bool,
 
-    /// Print the ledger so far every so many seconds; SIGUSR1 prints it at any time
+    /// Print the ledger so far at this interval; SIGUSR1 prints it at any time
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) stats: Option<Duration>,
 
-    /// What becomes of rows while whoever takes them is too slow: they wait, and packets with them
-    /// (as of files), or are left out and counted (as of interfaces)
+    /// What happens to rows that their reader does not take in time [default: wait for files, drop
+    /// for interfaces]
     #[arg(long, value_enum, value_name = "POLICY")]
     pub(crate) slow_sink: Option<SlowSink>,
 
-    /// Lots of up to 256 rows that may wait before rows are left out
+    /// The number of batches of up to 256 rows that may wait before rows are left out
     #[arg(long, value_name = "LOTS", default_value_t = QUEUE_LOTS, value_parser = lots)]
     #[arg(hide_default_value = true)]
     pub(crate) sink_queue: usize,
 
-    /// Fail where packets or rows were lost, late or evicted: exit status 1, after everything else
-    /// was done
+    /// Fail with exit status 1 if packets or rows were lost, late or evicted, after everything else
+    /// is done
     #[arg(long)]
     pub(crate) fail_on_loss: bool,
 
-    /// Let programs come and go while the run goes on, asked by `weir ctl` over this socket; no
-    /// query is needed to begin with
+    /// Listen on this socket, by which `weir ctl` adds, replaces and removes programs while the run
+    /// goes on; the run needs no query at its start
     #[arg(long, value_name = "SOCKET", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = SOCKET)]
     pub(crate) control: Option<PathBuf>,
@@ -268,12 +268,12 @@ pub(crate) struct RunOptions {
     pub(crate) write: WriteArgs,
 }
 
-/// What becomes of rows that a sink does not take.
+/// What happens to rows that a sink does not take in time.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum SlowSink {
-    /// They wait
+    /// Rows wait, and packets wait with them
     Wait,
-    /// They are left out and counted
+    /// Rows are left out and counted
     Drop,
 }
 
@@ -288,7 +288,7 @@ impl RunOptions {
         let Some(path) = &self.filter_file else { return Ok(words.to_owned()) };
         if !words.is_empty() {
             let file = path.display();
-            return Err(usage(format!("two capture filters: -F {file}, and `{words}`")));
+            return Err(usage(format!("there are two capture filters: -F {file}, and `{words}`")));
         }
         let text = std::fs::read_to_string(path)
             .map_err(|e| usage(format!("-F {}: {e}", path.display())))?;
@@ -303,7 +303,7 @@ pub(crate) struct CheckArgs {
     #[arg(value_name = "QUERY", required_unless_present = "expression")]
     pub(crate) queries: Vec<String>,
 
-    /// Text of a query, instead of a file
+    /// The text of a query, instead of a file
     #[arg(short, long, value_name = "TEXT", conflicts_with = "queries")]
     pub(crate) expression: Option<String>,
 
@@ -317,7 +317,7 @@ pub(crate) struct FmtArgs {
     /// Files to format; `-` or none for standard input
     pub(crate) files: Vec<PathBuf>,
 
-    /// Write nothing; name the files that are not formatted, and fail if there are any
+    /// Write nothing; list the files that are not formatted, and fail if there are any
     #[arg(long)]
     pub(crate) check: bool,
 
@@ -328,24 +328,24 @@ pub(crate) struct FmtArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct FieldsArgs {
-    /// Only names or descriptions that contain this
+    /// List only fields whose name or description contains this
     pub(crate) pattern: Option<String>,
 
-    /// How rows are written; a table on a terminal, else JSON lines
+    /// The format of rows [default: table on a terminal, otherwise json]
     #[arg(short, long, value_parser = format())]
     pub(crate) output: Option<&'static Format>,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct ListArgs {
-    /// How rows are written; a table on a terminal, else JSON lines
+    /// The format of rows [default: table on a terminal, otherwise json]
     #[arg(short, long, value_parser = format())]
     pub(crate) output: Option<&'static Format>,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct InterfacesArgs {
-    /// How rows are written; a table on a terminal, else JSON lines
+    /// The format of rows [default: table on a terminal, otherwise json]
     #[arg(short, long, value_parser = format())]
     pub(crate) output: Option<&'static Format>,
 }
@@ -356,12 +356,12 @@ pub(crate) struct HelpArgs {
     pub(crate) command: Option<String>,
 }
 
-/// Which packet of a frame fields mean.
+/// The packet of a frame that fields are read from.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Headers {
-    /// The outermost: the tunnel's own packet
+    /// The outermost packet: that of the tunnel itself
     Outer,
-    /// The innermost: the packet in the tunnel
+    /// The innermost packet: the one in the tunnel
     Inner,
 }
 
@@ -374,14 +374,14 @@ impl From<Headers> for weir_packet::walk::Headers {
     }
 }
 
-/// How times are written.
+/// The format of times.
 #[derive(ValueEnum, Clone, Copy, Debug)]
 pub(crate) enum Time {
     /// Date and time in UTC
     Rfc3339,
-    /// Seconds since 1970, with nanoseconds as decimals
+    /// Seconds since 1970, with nine decimals
     Epoch,
-    /// Nanoseconds since 1970, a whole number
+    /// Nanoseconds since 1970
     EpochNs,
 }
 
@@ -395,7 +395,7 @@ impl From<Time> for TimeFormat {
     }
 }
 
-/// Whose names columns have.
+/// The tool whose names columns have.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Names {
     /// Weir's own

@@ -33,8 +33,8 @@ pub(crate) fn options(
     if program.captures().next().is_none() && !later {
         return match args.ring {
             Some(_) => Err(usage(
-                "--ring keeps packets for `capture`, and the query has none: end it with \
-                 `| capture 30s by ip.src`, say; with --control, queries may come that have one",
+                "--ring keeps packets for `capture`, and the query has no `capture`: end it with \
+                 `| capture 30s by ip.src`, say, or add --control for queries that are added later",
             )),
             None => Ok(None),
         };
@@ -42,7 +42,7 @@ pub(crate) fn options(
     let folder = args.capture_dir.clone();
     made.folder(&folder).with_context(|| format!("--capture-dir {}", folder.display()))?;
     let bytes = args.ring.unwrap_or(LOOKBACK_BYTES);
-    let size = format!("--ring {bytes}: so much memory is not to be had");
+    let size = format!("--ring {bytes}: the system does not give that much memory");
     Vec::<u8>::new().try_reserve_exact(bytes).map_err(|_| usage(size))?;
     let mut options = LookbackOptions { folder, ..LookbackOptions::new(bytes) };
     options.when_full = if is_live { WhenFull::LeaveOut } else { WhenFull::Wait };

@@ -27,7 +27,7 @@ pub(crate) fn one_place(format: &Format, outputs: &str) -> Result<(), String> {
     let several = FORMATS.iter().filter(|format| format.holds == Holds::Outputs);
     let several: Vec<_> = several.map(|format| format!("-o {}", format.name)).collect();
     Err(format!(
-        "{outputs} and {} has one header; use {}, or --out-dir FOLDER for a file each",
+        "{outputs} and {} has one header; use {}, or --out-dir FOLDER for one file per output",
         format.title,
         several.join(", ")
     ))

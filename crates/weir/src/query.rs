@@ -51,7 +51,7 @@ impl Source {
         match text {
             Ok(text) => Ok(Source { program: program_name(path), name, text }),
             Err(e) if e.kind() == io::ErrorKind::InvalidData => {
-                Err(usage(format!("{name} is not text (a capture is given with -r)")))
+                Err(usage(format!("{name} is not a text; to read a capture, use -r {name}")))
             }
             Err(e) => Err(usage(format!("{name}: {e}"))),
         }
@@ -91,15 +91,15 @@ impl Files for Beside {
         let path = self.0.join(path);
         let cause = |e: io::Error| match e.kind() {
             io::ErrorKind::NotFound => format!("there is no {}", path.display()),
-            io::ErrorKind::PermissionDenied => "may not be read".to_owned(),
+            io::ErrorKind::PermissionDenied => "it may not be read".to_owned(),
             _ => e.to_string(),
         };
         let size = std::fs::metadata(&path).map_err(cause)?;
         if !size.is_file() {
-            return Err("not a file".to_owned());
+            return Err("it is not a file".to_owned());
         }
         if size.len() > FILE_MAX {
-            return Err(format!("larger than {} MiB", FILE_MAX >> 20));
+            return Err(format!("it is larger than {} MiB", FILE_MAX >> 20));
         }
         std::fs::read(&path).map_err(cause)
     }
@@ -195,7 +195,7 @@ fn unknown(word: &str) -> anyhow::Error {
         Some(name) => format!("did you mean `{name}`?"),
         None => "`weir list` shows the queries that come with Weir".to_owned(),
     };
-    usage(format!("{word}: no such file, and no query of that name; {hint}"))
+    usage(format!("{word}: there is no such file, and no query of that name; {hint}"))
 }
 
 #[cfg(test)]

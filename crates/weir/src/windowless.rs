@@ -1,4 +1,4 @@
-//! What a run over interfaces says at its start of pipelines that show nothing until it ends.
+//! The notes at the start of a run over interfaces about pipelines that show nothing until it ends.
 
 use weir_plan::{Pipeline, Program, Stage, Window};
 
@@ -17,8 +17,8 @@ pub(crate) fn notes(program: &Program) -> Vec<String> {
             };
             let whose = if own.is_some() { "its" } else { "a" };
             notes.push(format!(
-                "note: {name} shows its rows when the capture ends, and until then holds them: \
-                 {whose} `{word}` takes the whole capture together. {}",
+                "note: {name} shows its rows only when the capture ends: {whose} `{word}` covers \
+                 the whole capture. {}",
                 remedy(word)
             ));
         }
@@ -39,10 +39,10 @@ fn waits_in(pipeline: &Pipeline) -> Option<&'static str> {
 fn remedy(word: &str) -> &'static str {
     match word {
         "summarize" => {
-            "`every 10s` or `session 30s` in it shows them as windows close; `weir ipfix` is the \
-             flow meter with time-outs"
+            "With `every 10s` or `session 30s` in it, rows are shown as windows close; `weir \
+             ipfix` is the flow meter with time-outs"
         }
-        _ => "before it, a `summarize` with `every 10s` makes it show the best of each window",
+        _ => "With a `summarize … every 10s` before it, it shows the top rows of each window",
     }
 }
 
@@ -63,12 +63,12 @@ mod tests {
         assert_eq!(
             one,
             [
-                "note: the query shows its rows when the capture ends, and until then holds them: its \
-              `summarize` takes the whole capture together. `every 10s` or `session 30s` in it \
-              shows them as windows close; `weir ipfix` is the flow meter with time-outs"
+                "note: the query shows its rows only when the capture ends: its `summarize` covers the \
+              whole capture. With `every 10s` or `session 30s` in it, \
+              rows are shown as windows close; `weir ipfix` is the flow meter with time-outs"
             ]
         );
-        assert!(told("packets | top 5 by len")[0].contains("its `top` takes the whole capture"));
+        assert!(told("packets | top 5 by len")[0].contains("its `top` covers the whole capture"));
         let windows = "packets | summarize n = count() by flow every 1s";
         assert_eq!(told(&format!("{windows} | top 5 by n")), [""; 0]);
         assert!(told(&format!("{windows} | project n | summarize m = max(n)")).len() == 1);

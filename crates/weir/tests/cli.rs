@@ -131,7 +131,7 @@ fn exit_status_and_reason() {
     check(&["run", "-e", EACH], 2, "--read <CAPTURE>");
     check(&["run", "-r", &x], 2, "no query given");
     check(&["run", "-", "-r", "-"], 2, "both the query and the capture");
-    check(&["run", "nowhere.weir", "-r", &x], 2, "nowhere.weir: no such file");
+    check(&["run", "nowhere.weir", "-r", &x], 2, "nowhere.weir: there is no such file");
     check(&["run", "flow", "-r", &x], 2, "did you mean `flows`?");
     check(&["flwos", "-r", &x], 2, "did you mean `flows`?");
     check(&["chekc"], 2, "did you mean `check`?");
@@ -155,7 +155,7 @@ fn exit_status_and_reason() {
     check(&["run", "-e", EACH, "-r", &x, &junk], 2, "each capture needs its own -r");
     check(&["run", "flows", "-r", &x, &junk, "tcp"], 2, "each capture needs its own -r");
     check(&["fmt", "flows"], 2, "give a file to fmt");
-    check(&["run", "flows", "nowhere.weir", "-r", &x], 2, "nowhere.weir: no such file");
+    check(&["run", "flows", "nowhere.weir", "-r", &x], 2, "nowhere.weir: there is no such file");
     check(&["run", "flows", "-", "-r", "-"], 2, "both the query and the capture");
     check(&["run", "-", "-", "-r", &x], 2, "one query only");
     check(&["run", "top", "sources", "-r", &x, "-o", "csv"], 2, "--out-dir FOLDER");
@@ -170,7 +170,7 @@ fn exit_status_and_reason() {
     check(&["run", "top", "conections", "-r", &x], 2, "did you mean the query `connections`?");
     check(&["run", "-r", &x, "--", "flows"], 2, "no query given");
     let binary = folder.file("binary.pcap", [0xd4, 0xc3, 0xb2, 0xa1]);
-    let not_text = "binary.pcap is not text (a capture is given with -r)";
+    let not_text = "binary.pcap is not a text; to read a capture, use -r ";
     check(&["run", &binary, "-r", &x], 2, not_text);
     check(&["check", &binary], 2, not_text);
 }
@@ -181,8 +181,8 @@ fn packets_that_no_query_passes_are_not_written() {
         let output = run(args);
         assert_eq!((output.status.code(), stderr(&output)), (Some(2), expected), "{args:?}");
     };
-    let writing = "error: -w y.pcap: the query passes no packets; end it with `| pass`, or say \
-                   there where they go: `| forward \"y.pcap\"`\n";
+    let writing = "error: -w y.pcap: the query passes no packets; end it with `| pass`, or name \
+                   the output there: `| forward \"y.pcap\"`\n";
     check(&["flows", "-r", "x.pcap", "-w", "y.pcap"], writing);
 }
 
@@ -877,7 +877,7 @@ fn trailing_bytes_behind_gzip_are_told_after_the_rows() {
     let output = run(["run", "-e", EACH, "-r", &trailed]);
     assert_eq!((output.status.code(), &output.stdout), (Some(1), &rows));
     let message = stderr(&output);
-    assert!(message.contains("junk.gz: there are trailing bytes behind the gzip"), "{message}");
+    assert!(message.contains("junk.gz: there are trailing bytes after the gzip"), "{message}");
 }
 
 #[test]

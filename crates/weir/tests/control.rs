@@ -239,11 +239,11 @@ fn what_cannot_be_done_is_refused_and_changes_nothing() {
     };
     check(&["add", "-e", "packets | sumarize n = count()"], "did you mean `summarize`?");
     check(&["add", "-e", COUNT], "a program called e runs already");
-    check(&["add", "-e", COUNT, "--name", "../x"], "is no name of a program");
+    check(&["add", "-e", COUNT, "--name", "../x"], "can't be the name of a program");
     check(&["add", "-e", COUNT, "--name", "x", "-p", "n=1"], "n");
     check(&["replace", "f", "-e", COUNT], "no program is called f; there are e");
     check(&["remove", "f"], "no program is called f; there are e");
-    check(&["add", "nosuch.weir"], "nosuch.weir: no such file");
+    check(&["add", "nosuch.weir"], "nosuch.weir: there is no such file");
     let nowhere = "packets | forward \"/nosuch/x.pcap\"";
     check(&["add", "--name", "x", "-e", nowhere], "/nosuch/x.pcap");
     // What was opened before that is not left behind.

@@ -354,7 +354,7 @@ fn a_run_without_windows_shows_nothing_until_it_ends_and_says_so() {
     };
     let told = says(FLOWS, &[]);
     assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].contains("shows its rows when the capture ends"), "{told:?}");
+    assert!(told[0].contains("shows its rows only when the capture ends"), "{told:?}");
     let windows = "packets | summarize n = count() by flow every 1s";
     assert_eq!(says(windows, &[]), [""; 0]);
 }
@@ -904,19 +904,28 @@ fn what_makes_no_sense_is_refused() {
     };
     check(&["-i", "nosuch0"], 1, "nosuch0: there is no such interface; there are lo");
     check(&["-i", "lo", "-r", "x.pcap"], 2, "cannot be used with");
-    check(&["-r", "x.pcap", "-s", "96"], 2, "-s is of captures from interfaces (-i)");
-    check(&["-r", "x.pcap", "-Q", "in"], 2, "-Q is of captures from interfaces (-i)");
-    check(&["-r", "x.pcap", "--rings", "2"], 2, "--rings is of captures from interfaces (-i)");
+    check(&["-r", "x.pcap", "-s", "96"], 2, "-s only applies to captures from interfaces (-i)");
+    check(&["-r", "x.pcap", "-Q", "in"], 2, "-Q only applies to captures from interfaces (-i)");
+    check(
+        &["-r", "x.pcap", "--rings", "2"],
+        2,
+        "--rings only applies to captures from interfaces (-i)",
+    );
     check(&["-i", "lo", "-s", "x"], 2, "expected a number of bytes");
     check(&["-i", "lo", "-B", "0"], 2, "expected a number of KiB");
     check(&["-i", "lo", "-Q", "up"], 2, "possible values: in, out, inout");
     check(&["-i", "lo", "--rings", "0"], 2, "from 1 to 64");
     check(&["-i"], 2, "a value is required");
-    let xdp =
-        |more: &[&str]| check(&[&["--capture", "xdp"], more].concat(), 2, "don't go together");
+    let xdp = |more: &[&str]| {
+        check(&[&["--capture", "xdp"], more].concat(), 2, "can't be used with --capture xdp")
+    };
     xdp(&["-i", "any"]);
     xdp(&["-i", "lo", "-Q", "out"]);
     xdp(&["-i", "lo", "--rings", "2"]);
     check(&["-i", "nosuch0", "--capture", "xdp"], 1, "nosuch0");
-    check(&["-i", "lo", "--busy-poll"], 2, "--busy-poll is of captures by AF_XDP and DPDK");
+    check(
+        &["-i", "lo", "--busy-poll"],
+        2,
+        "--busy-poll only applies to captures by AF_XDP and DPDK",
+    );
 }

@@ -115,7 +115,7 @@ fn what_is_refused_changes_no_file() {
         with_good(&["-Z", "no such user"], "no such user");
     }
     fs::write(folder.path().join("taken.sock"), "no socket").expect("writes");
-    check(&folder, &["-r", "good.pcap", "--control=taken.sock"], "is there, and no socket");
+    check(&folder, &["-r", "good.pcap", "--control=taken.sock"], "exists and is not a socket");
 }
 
 /// A program whose file can't be opened, behind one whose file is made.

@@ -28,20 +28,19 @@ Examples:
 A query that writes packets around its rows (`| capture 30s by ip.src`) may be added to a run that
 keeps some: sudo weir run --control --ring 256m --capture-dir /var/lib/alerts -i eth0";
 
-/// A question to a run.
+/// A request to a run.
 #[derive(Subcommand, Debug)]
 pub(crate) enum Ask {
     /// List the programs that run
     List(ListedArgs),
     /// Run a further program
     Add(AddArgs),
-    /// End a program: its windows close, and its last rows are put out
+    /// End a program: its windows close, and its last rows are emitted
     Remove {
         /// Its name
         name: String,
     },
-    /// Run a program instead of the one of this name; stages that stay the same go on with what
-    /// they hold
+    /// Run a program instead of the one of this name; stages that stay the same keep their state
     Replace(ReplaceArgs),
     /// Print the ledger so far
     Stats(ListedArgs),
@@ -50,7 +49,7 @@ pub(crate) enum Ask {
 /// How a list is written.
 #[derive(Args, Debug)]
 pub(crate) struct ListedArgs {
-    /// How rows are written; for people on a terminal, else JSON lines
+    /// The format of rows [default: table on a terminal, otherwise json]
     #[arg(short, long, value_parser = format())]
     pub(crate) output: Option<&'static Format>,
 }
@@ -61,7 +60,7 @@ pub(crate) struct AddArgs {
     #[arg(required_unless_present = "expression")]
     pub(crate) query: Option<String>,
 
-    /// What the program is to be called, instead of as its file
+    /// The name of the program, if it is not that of its file
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
 
@@ -85,7 +84,7 @@ pub(crate) struct ReplaceArgs {
 /// A query besides the word that names it.
 #[derive(Args, Debug)]
 pub(crate) struct GivenArgs {
-    /// Text of a query, instead of a file
+    /// The text of a query, instead of a file
     #[arg(short, long, value_name = "TEXT", conflicts_with = "query")]
     pub(crate) expression: Option<String>,
 

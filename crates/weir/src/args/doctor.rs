@@ -6,11 +6,11 @@ use weir_sink::Format;
 
 #[derive(Args, Debug)]
 pub(crate) struct DoctorArgs {
-    /// Interface to look at; several, each with its own -i; all that are up without it
+    /// The interface to check; several, each with its own -i [default: all that are up]
     #[arg(short, long, value_name = "INTERFACE")]
     pub(crate) interface: Vec<String>,
 
-    /// How findings are written; as a text on a terminal, else JSON lines
+    /// The format of findings [default: table on a terminal, otherwise json]
     #[arg(short, long, value_parser = format())]
     pub(crate) output: Option<&'static Format>,
 }

@@ -7,15 +7,15 @@ use std::num::NonZeroUsize;
 
 #[derive(Args, Debug)]
 pub(crate) struct ExplainArgs {
-    /// Files, `-` for standard input, or names from `weir list`: what would run together
+    /// Queries that would run together: files, `-` for standard input, or names from `weir list`
     #[arg(value_name = "QUERY", required_unless_present = "expressions")]
     pub(crate) queries: Vec<String>,
 
-    /// Text of a query, instead of a file; may be given several times
+    /// The text of a query, instead of a file; may be given several times
     #[arg(short, long = "expression", value_name = "TEXT")]
     pub(crate) expressions: Vec<String>,
 
-    /// Set a parameter, in all queries that have it; QUERY.NAME=VALUE in one
+    /// Set a parameter in all queries that have it; QUERY.NAME=VALUE sets it in one query
     #[arg(short, long = "param", value_name = "NAME=VALUE", value_parser = param)]
     pub(crate) params: Vec<(String, String)>,
 
@@ -23,17 +23,17 @@ pub(crate) struct ExplainArgs {
     #[arg(short = 'j', long, value_name = "N", default_value = "1", value_parser = workers)]
     pub(crate) workers: NonZeroUsize,
 
-    /// Show which default bounds are lowered to fit into so much memory, or into that share of the
-    /// machine's
+    /// Show which default bounds are lowered to fit into this much memory, or into this share of
+    /// the machine's memory
     #[arg(long, value_name = "SIZE|PERCENT", value_parser = MemoryShare::parse)]
     pub(crate) memory: Option<MemoryShare>,
 
-    /// How the plan is written
+    /// The format of the plan
     #[arg(short, long, value_enum, default_value_t = PlanFormat::Text)]
     pub(crate) output: PlanFormat,
 }
 
-/// How a plan is written.
+/// The format of a plan.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum PlanFormat {
     /// Level by level, for people

@@ -9,61 +9,63 @@ use weir_packet::limits::CAPLEN_MAX;
 /// What to capture from, and how.
 #[derive(Args, Debug)]
 pub(crate) struct LiveArgs {
-    /// Interface to capture from, or `any` for all; several, each with its own -i, at the same time
+    /// The interface to capture from, or `any` for all; several at the same time, each with its own
+    /// -i
     #[arg(short, long, value_name = "INTERFACE", conflicts_with = "read")]
     pub(crate) interface: Vec<String>,
 
-    /// How frames come from the kernel [default: packet, or pcap where that can't be had]
+    /// How frames are captured [default: packet, or pcap if that is not possible]
     #[arg(long, value_enum, requires = "interface", value_name = "WAY")]
     pub(crate) capture: Option<Capture>,
 
-    /// With --capture xdp: look after the queues when there is nothing else to do, not by
-    /// interrupts; with --capture dpdk: ask devices for packets without a pause
+    /// With --capture xdp: let the kernel process the queues when Weir has nothing else to do, not
+    /// by interrupts; with --capture dpdk: poll devices without a pause
     #[arg(long, requires = "interface")]
     pub(crate) busy_poll: bool,
 
-    /// With --capture dpdk, or where packets go to dpdk:DEVICE: arguments for DPDK itself, split at
-    /// blanks, such as "--lcores 0@2"
+    /// With --capture dpdk, or with outputs named dpdk:DEVICE: arguments for DPDK itself, separated
+    /// by blanks, such as "--lcores 0@2"
     #[arg(long, value_name = "ARGS", allow_hyphen_values = true)]
     pub(crate) dpdk_args: Option<String>,
 
-    /// List the interfaces that can be captured from, and stop
+    /// List the interfaces and devices to capture from, and stop
     #[arg(short = 'D', long)]
     pub(crate) list_interfaces: bool,
 
-    /// Keep this many bytes of each packet at most
+    /// Keep at most this many bytes of each packet; 0 keeps all [default: 0]
     #[arg(short, long, value_name = "BYTES", value_parser = snaplen)]
     pub(crate) snapshot_length: Option<u32>,
 
-    /// Memory for packets on their way from the kernel, in KiB for each interface [default: 32768]
+    /// The memory for packets on their way from the kernel, in KiB for each interface [default:
+    /// 32768]
     #[arg(short = 'B', long, value_name = "KIB", value_parser = kib)]
     pub(crate) buffer_size: Option<usize>,
 
-    /// Which packets: those that the machine receives, those that it sends, or both
+    /// Which packets to capture
     #[arg(short = 'Q', long, value_enum, value_name = "DIRECTION")]
     pub(crate) direction: Option<Way>,
 
-    /// Leave out packets that are meant for other machines (tcpdump's -p)
+    /// Leave out packets for other machines (tcpdump's -p)
     #[arg(long)]
     pub(crate) no_promiscuous_mode: bool,
 
-    /// Whose clock says when a packet came (tcpdump's -j)
+    /// The clock that stamps packets (tcpdump's -j)
     #[arg(long, value_enum, value_name = "TYPE")]
     pub(crate) time_stamp_type: Option<Stamp>,
 
-    /// Take each packet as it comes, not many at a time: so it is anyway where packets go out by an
-    /// interface or another wire
+    /// Deliver each packet at once, not in blocks; switched on if packets leave by an interface or
+    /// a tunnel
     #[arg(long)]
     pub(crate) immediate_mode: bool,
 
-    /// Rings of an interface, which the kernel fills on several processors at once [default: as
-    /// many as workers]
+    /// The number of rings of an interface, which the kernel fills on several processors at once
+    /// [default: the number of workers]
     #[arg(long, value_name = "N", value_parser = rings)]
     pub(crate) rings: Option<usize>,
 }
 
 impl LiveArgs {
-    /// Refuses what means nothing without an interface.
+    /// Refuses options that have no effect without an interface.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
         let given = [
             ("-s", self.snapshot_length.is_some()),
@@ -76,7 +78,7 @@ impl LiveArgs {
         ];
         match given.into_iter().find(|(_, given)| *given) {
             Some((option, _)) if self.interface.is_empty() => {
-                Err(usage(format!("{option} is of captures from interfaces (-i)")))
+                Err(usage(format!("{option} only applies to captures from interfaces (-i)")))
             }
             _ => Ok(()),
         }
@@ -86,14 +88,14 @@ impl LiveArgs {
 /// How frames come from the kernel.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Capture {
-    /// AF_PACKET: packets are seen on their way to the host, which gets them too
+    /// AF_PACKET: captures packets on their way to the host, which gets them too
     Packet,
-    /// AF_XDP: faster, by a program on the interface; the host gets none of its packets
+    /// AF_XDP: faster, by a program on the interface; the host does not get the packets
     Xdp,
-    /// DPDK: by its own drivers, without the kernel; -i names devices as DPDK does. In programs
-    /// that were built with it
+    /// DPDK: by its own drivers, without the kernel, in binaries built with it; -i takes DPDK's
+    /// names of devices
     Dpdk,
-    /// libpcap: slower, from any device that it knows
+    /// libpcap: slower, but from any device that libpcap knows
     Pcap,
 }
 
@@ -108,13 +110,13 @@ impl LiveArgs {
         self.capture == Some(Capture::Dpdk)
     }
 
-    /// Refuses what a capture by AF_XDP, DPDK or libpcap cannot do.
+    /// Refuses options that a capture by AF_XDP, DPDK or libpcap does not support.
     pub(crate) fn possible(&self) -> Result<(), String> {
         if self.is_dpdk() {
             return self.possible_by_dpdk();
         }
         if self.capture == Some(Capture::Pcap) && self.rings.is_some() {
-            return Err("--rings and --capture pcap don't go together: libpcap reads an \
+            return Err("--rings can't be used with --capture pcap: libpcap reads an \
                         interface by one ring"
                 .to_owned());
         }
@@ -127,11 +129,12 @@ impl LiveArgs {
         ];
         match wrong.into_iter().find(|(given, _)| *given && self.is_xdp()) {
             Some((_, what)) => Err(format!(
-                "{what} and --capture xdp don't go together: a program on the interface sees what \
-                 comes in there, queue by queue"
+                "{what} can't be used with --capture xdp: a program on the interface sees only \
+                 packets that it receives, queue by queue"
             )),
             None if self.busy_poll && !self.is_xdp() => {
-                Err("--busy-poll is of captures by AF_XDP and DPDK: add --capture xdp or dpdk"
+                Err("--busy-poll only applies to captures by AF_XDP and DPDK: add --capture xdp \
+                     or dpdk"
                     .to_owned())
             }
             None => Ok(()),
@@ -141,16 +144,14 @@ impl LiveArgs {
     fn possible_by_dpdk(&self) -> Result<(), String> {
         let out = self.direction.is_some_and(|way| way != Way::In);
         if out {
-            return Err("-Q out or inout and --capture dpdk don't go together: a device of DPDK \
-                        gives what it receives"
+            return Err("-Q out and -Q inout can't be used with --capture dpdk: a device of DPDK \
+                        delivers only packets that it receives"
                 .to_owned());
         }
         if self.interface.iter().any(|name| name == ANY) {
-            return Err(
-                "-i any and --capture dpdk don't go together: each device has its own -i, \
-                        as DPDK names it: 0000:3b:00.0, or net_af_packet0,iface=eth1"
-                    .to_owned(),
-            );
+            return Err("-i any can't be used with --capture dpdk: each device needs its own -i, \
+                        with DPDK's name of it: 0000:3b:00.0, or net_af_packet0,iface=eth1"
+                .to_owned());
         }
         Ok(())
     }
@@ -159,9 +160,9 @@ impl LiveArgs {
 /// Which packets are captured.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Way {
-    /// Those that the machine receives
+    /// Packets that the machine receives
     In,
-    /// Those that it sends
+    /// Packets that the machine sends
     Out,
     /// Both
     Inout,
@@ -177,14 +178,14 @@ impl From<Way> for Direction {
     }
 }
 
-/// Whose clock counts.
+/// The clock that stamps packets.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Stamp {
-    /// The kernel's, as it takes the packet
+    /// The kernel's clock, when the kernel receives the packet
     Host,
-    /// The network adapter's, kept in step with the system's
+    /// The network adapter's clock, synchronised with the system's
     Adapter,
-    /// The network adapter's, going its own way
+    /// The network adapter's clock, not synchronised
     #[value(name = "adapter_unsynced")]
     AdapterUnsynced,
 }
@@ -199,7 +200,7 @@ impl From<Stamp> for Stamps {
     }
 }
 
-/// As for tcpdump, 0 means all.
+/// A snap length; 0 means all, as for tcpdump.
 fn snaplen(text: &str) -> Result<u32, String> {
     match text.parse() {
         Ok(0) => Ok(CAPLEN_MAX),

@@ -8,25 +8,25 @@ use weir_capture::limits::LOOKBACK_FILES_MAX;
 /// What `capture` in a query keeps, and where it writes.
 #[derive(Args, Debug)]
 pub(crate) struct LookbackArgs {
-    /// Keep the last packets, for `capture` in a query or in one that comes later (--control): so
-    /// many millions of bytes of them; KiB, MiB, GiB with k, m, g. 64m without it
+    /// Keep this much of the latest packets, for `capture` in a query or in one that is added later
+    /// (--control): in millions of bytes, or with k, m, g in KiB, MiB, GiB [default: 64m]
     #[arg(long, value_name = "SIZE", value_parser = ring_size)]
     pub(crate) ring: Option<usize>,
 
-    /// Write the files of `capture` into this folder
+    /// Write the files of `capture` into this folder [default: the current folder]
     #[arg(long, value_name = "FOLDER", default_value = ".", hide_default_value = true)]
     pub(crate) capture_dir: PathBuf,
 
-    /// Write so many files of `capture` at most
+    /// Write at most this many files of `capture`
     #[arg(long, value_name = "N", default_value_t = LOOKBACK_FILES_MAX)]
     pub(crate) capture_files: u64,
 
-    /// Write so much into each of them at most; 64m without it
+    /// Write at most this much into each file of `capture` [default: 64m]
     #[arg(long, value_name = "SIZE", value_parser = file_size)]
     pub(crate) capture_size: Option<u64>,
 }
 
 fn ring_size(text: &str) -> Result<usize, String> {
     let size = file_size(text)?;
-    usize::try_from(size).map_err(|_| "more than this machine can have".to_owned())
+    usize::try_from(size).map_err(|_| "this is more than the machine can address".to_owned())
 }

@@ -33,7 +33,7 @@ pub(super) fn workers(text: &str) -> Result<NonZeroUsize, String> {
     match n.get() {
         0..=WORKERS_MAX => Ok(n),
         _ if text == "auto" => Ok(NonZeroUsize::new(WORKERS_MAX).unwrap_or(n)),
-        _ => Err(format!("at most {WORKERS_MAX}")),
+        _ => Err(format!("expected at most {WORKERS_MAX}")),
     }
 }
 
@@ -48,14 +48,14 @@ pub(super) fn duration(text: &str) -> Result<i64, String> {
 pub(super) fn seconds(text: &str) -> Result<Duration, String> {
     let number = text.parse().ok().filter(|&n: &f64| n >= 0.001);
     let duration = number.and_then(|n| Duration::try_from_secs_f64(n).ok());
-    duration.ok_or_else(|| "expected a number of seconds, 0.001 at least".to_owned())
+    duration.ok_or_else(|| "expected a number of seconds, at least 0.001".to_owned())
 }
 
 /// A number of batches.
 pub(super) fn lots(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(n @ 1..=QUEUE_LOTS_MAX) => Ok(n),
-        _ => Err(format!("expected a number of lots, from 1 to {QUEUE_LOTS_MAX}")),
+        _ => Err(format!("expected a number of batches, from 1 to {QUEUE_LOTS_MAX}")),
     }
 }
 

@@ -54,7 +54,7 @@ impl Run<'_> {
             (Some(_), Some(left)) => Err(anyhow::anyhow!("{left}")),
             (Some(e), None) => Err(e.into()),
             (None, _) if captures.as_ref().is_some_and(|captures| captures.failed > 0) => {
-                self.term.error(format_args!("files of `capture` could not be written"));
+                self.term.error(format_args!("some files of `capture` could not be written"));
                 Ok(Status::Failed)
             }
             (None, _) if self.options.fail_on_loss && !losses.is_empty() => {
