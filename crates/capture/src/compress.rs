@@ -104,7 +104,7 @@ struct TrailingBytes;
 
 impl fmt::Display for TrailingBytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("there are trailing bytes behind the gzip data")
+        f.write_str("there are trailing bytes after the gzip data")
     }
 }
 
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn trailing_bytes_are_told_after_what_came_before() {
-        let trailing = Some("there are trailing bytes behind the gzip data".to_owned());
+        let trailing = Some("there are trailing bytes after the gzip data".to_owned());
         for junk in [&b"j"[..], b"junk", b"\0\0\0j", &[9; 100]] {
             let raw = [&gzip(b"abcdefghi"), junk].concat();
             assert_eq!(failure(raw), (b"abcdefghi".to_vec(), trailing.clone()), "{junk:?}");

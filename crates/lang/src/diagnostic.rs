@@ -164,7 +164,7 @@ codes! {
     BadNumber,
     /// An IP or MAC address that cannot be read.
     BadAddress,
-    /// A network with a wrong prefix length, or with bits set behind the prefix.
+    /// A network with a wrong prefix length, or with bits set after the prefix.
     BadNetwork,
     /// A time that cannot be read.
     BadTime,
@@ -196,7 +196,7 @@ codes! {
     NotYetDefined,
     /// A pipeline where a value is needed, or a value where a pipeline is.
     NotAValue,
-    /// A packet field behind a stage that drops the packets.
+    /// A packet field after a stage that drops the packets.
     FieldGone,
     /// Two columns of one name.
     ColumnClash,
@@ -236,7 +236,7 @@ codes! {
     NoEventTime,
     /// A `scan` whose update does not give each state its value.
     StateCount,
-    /// A stage behind `print`.
+    /// A stage after `print`.
     AfterPrint,
     /// A parameter was given that the query does not have.
     UnknownParam,
@@ -258,9 +258,9 @@ codes! {
     BadFile,
     /// Packets where rows of columns are needed.
     NeedsColumns,
-    /// A stage behind an end, where no rows are left.
+    /// A stage after an end, where no rows are left.
     AfterEnd,
-    /// An end for packets behind a stage that made rows of them.
+    /// An end for packets after a stage that made rows of them.
     NotPackets,
     /// An output for packets that has no name, or is named twice.
     BadOutput,

@@ -191,7 +191,7 @@ fn host_and_port(text: &str) -> Result<(String, Option<u16>), String> {
         match rest.strip_prefix(':') {
             Some(text) => (host, Some(port(text)?)),
             None if rest.is_empty() => (host, None),
-            None => return Err(format!("behind the address stands {rest:?}, not a port")),
+            None => return Err(format!("{rest:?} after the address is not a port")),
         }
     } else if text.matches(':').count() > 1 {
         (text, None)
@@ -202,7 +202,7 @@ fn host_and_port(text: &str) -> Result<(String, Option<u16>), String> {
         }
     };
     if host.is_empty() || host.contains(['/', '@', ' ']) {
-        return Err(format!("{host:?} is no host; an address or a name stands behind ://"));
+        return Err(format!("{host:?} is not a host: expected an address or a name after ://"));
     }
     Ok((host.to_owned(), port))
 }

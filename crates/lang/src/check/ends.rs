@@ -78,7 +78,7 @@ impl<'t> Checker<'t> {
                 self.act(&built.scope, &mut chain, &act.node, act.span);
             }
             if let Some(idle) = chain.idle {
-                let message = "nothing goes out behind this, so it changes no frame";
+                let message = "no packets leave after this, so it changes no frame";
                 let d = Diagnostic::new(Code::Unused, idle, message);
                 self.report(d.help("rows that go on keep their whole frames"));
             }
@@ -170,7 +170,7 @@ impl<'t> Checker<'t> {
             let remedy = match known {
                 true => format!("`| anonymize {field} with KEY` rewrites packets"),
                 false => {
-                    format!("no stage rewrites it: put out rows, as with `| project ts, {field}`")
+                    format!("no stage rewrites it: emit rows, as with `| project ts, {field}`")
                 }
             };
             self.report(d.help(format!(

@@ -151,7 +151,7 @@ impl<'t> Checker<'t> {
                 break;
             }
             if let Some((end, word)) = built.end {
-                let message = format!("no rows are left behind `{word}`");
+                let message = format!("no rows are left after `{word}`");
                 let d = Diagnostic::new(Code::AfterEnd, stage.span, message);
                 self.report(d.note_at(end, "all packets leave here").help(go_on(word)));
                 break;
@@ -250,9 +250,9 @@ impl<'t> Checker<'t> {
             let ended = built.end.is_some();
             let printed = (!built.read || built.print.is_some()) && !ended;
             if let Some(span) = built.idle_edit.filter(|_| !built.read) {
-                let message = "nothing goes out behind this, so it changes no frame";
+                let message = "no packets leave after this, so it changes no frame";
                 let d = Diagnostic::new(Code::Unused, span, message);
-                self.report(d.help("send packets on behind it, such as `| forward \"x.pcap\"`"));
+                self.report(d.help("forward packets after it, such as `| forward \"x.pcap\"`"));
             }
             if printed || built.rows_read || ends::until_last_end(&built.stages) > 0 {
                 program.pipelines.push(stage::finish(built, printed, &numbers));

@@ -188,7 +188,7 @@ impl<'t> Checker<'t> {
             return None;
         }
         let d = if let Some((stage, dropped)) = scope.dropped {
-            let message = format!("`{name}` is gone: behind `{stage}` rows are not packets");
+            let message = format!("`{name}` is gone: after `{stage}` rows are not packets");
             Diagnostic::new(Code::FieldGone, span, message)
                 .label("a part of packets")
                 .note_at(dropped, "from here on, rows are not packets")
@@ -199,7 +199,7 @@ impl<'t> Checker<'t> {
                 Stage::Limit(_) => "limit",
                 _ => "that stage",
             };
-            let message = format!("behind `{word}` the bytes of packets are not at hand");
+            let message = format!("after `{word}` the bytes of packets are not available");
             Diagnostic::new(Code::FieldGone, span, message)
                 .label("a part of packets")
                 .help(format!("put `each {name}` before `{word}`"))

@@ -39,7 +39,7 @@ impl<'t> Checker<'t> {
         }
         if !rows {
             let help = match gap {
-                Some(_) => "how long a session waits for its next row stands behind `session`",
+                Some(_) => "the time that a session waits for its next row follows `session`",
                 None => "it says how long so many rows are waited for: `every 1000 rows idle 60s`",
             };
             self.misplaced(("idle", "every … rows"), idle.as_ref(), help);
@@ -100,7 +100,7 @@ impl<'t> Checker<'t> {
             ),
             _ => (
                 "a rate is so much in each second of a window, and sessions are of any length",
-                "divide by how long it lasted: `last = max(ts)`, and in an `extend` behind the \
+                "divide by how long it lasted: `last = max(ts)`, and in an `extend` after the \
                  stage `n / ((last - ts) / 1s)`",
             ),
         };

@@ -155,7 +155,7 @@ impl Parser<'_> {
         let message = "this arm does not say where its packets go";
         let d = Diagnostic::new(Code::Unexpected, act, message);
         self.report(d.help(format!(
-            "end it: `{text} | pass`; or let rows go on behind the branch: `{text} | next`"
+            "end it: `{text} | pass`; or let rows go on after the branch: `{text} | next`"
         )));
     }
 
@@ -174,7 +174,7 @@ impl Parser<'_> {
         let d = Diagnostic::new(Code::Unexpected, span, message);
         self.report(match word {
             "branch" => d.help("join the conditions by `and`: the first arm that holds counts"),
-            _ => d.help(format!("end the arm with `next`, and put `| {word} …` behind the branch")),
+            _ => d.help(format!("end the arm with `next`, and put `| {word} …` after the branch")),
         });
     }
 }

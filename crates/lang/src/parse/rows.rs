@@ -44,7 +44,7 @@ impl Parser<'_> {
         if without_keys {
             let d =
                 Diagnostic::new(Code::Unexpected, word, "`max` counts keys, and there are none");
-            self.report(d.help("how many rows are kept stands behind `top`"));
+            self.report(d.help("the number of rows follows `top`"));
         }
         Some(Some(max))
     }

@@ -78,7 +78,7 @@ pub(super) const FIELDS: &[Entry] = &[
     ),
     ip(
         "dns.addr",
-        "The first address among the answers (A or AAAA), also behind a CNAME.",
+        "The first address among the answers (A or AAAA), also after a CNAME.",
         |rows, out| {
             let address =
                 |i: usize| message(rows, i)?.answers().find_map(|record| record.address());

@@ -70,7 +70,7 @@ pub(super) const FIELDS: &[Entry] = &[
     int(
         "tcp.sack_right",
         32,
-        "Sequence number behind the first block acknowledged selectively.",
+        "Sequence number after the first block acknowledged selectively.",
         |rows, out| {
             option(rows, out, |option| match option {
                 TcpOption::Sack(blocks) => Some(edges(blocks.first()?).1.into()),
