@@ -6,231 +6,28 @@
 //! other blocks are stepped over. [`PcapngReader::fill`] walks the blocks of whatever part of a
 //! file is in memory and copies nothing.
 
+mod block;
+mod interface;
 mod run;
+mod section;
 mod write;
 
+pub use block::{MAGIC, PcapngFault};
+pub use interface::Interface;
 pub use write::Writer;
 
-use crate::interface::{InterfaceNames, Via, Way};
-use crate::limits::{BLOCK_MAX, CAPLEN_MAX, INTERFACES_MAX};
-use crate::pcap::{ByteOrder, Step, link_from_file};
+use crate::interface::InterfaceNames;
+use crate::pcap::{ByteOrder, Step};
 use crate::source::{Chunk, FrameBatch, LinkType};
 use crate::walk::is_tagged;
+use block::{PACKET, Whole, whole_block};
 use run::Run;
-use std::fmt;
-
-/// The first four bytes of a file: the type of a section header block, alike in both byte orders.
-pub const MAGIC: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
-
-const SECTION: u32 = 0x0a0d_0d0a;
-const INTERFACE: u32 = 1;
-const PACKET_OBSOLETE: u32 = 2;
-const PACKET_SIMPLE: u32 = 3;
-const PACKET: u32 = 6;
-
-const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
-
-/// Block type and length, and the length once more at the end.
-const BLOCK_HEADER: usize = 8;
-const BLOCK_FRAME: usize = 12;
-
-const OPTION_END: u16 = 0;
-/// Of interfaces (`if_name`), and of packets (`epb_flags`).
-const OPTION_NAME: u16 = 2;
-const OPTION_FLAGS: u16 = 2;
-const OPTION_TSRESOL: u16 = 9;
-const OPTION_TSOFFSET: u16 = 14;
-
-/// What is wrong with a block.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum PcapngFault {
-    /// The first block is not a section header.
-    NoSection,
-    /// A section header without the byte-order magic.
-    ByteOrder,
-    /// A section of an unknown major version.
-    Version(u16, u16),
-    /// A block length under 12, not a multiple of 4, or above [`BLOCK_MAX`].
-    BlockLength(u32),
-    /// The two lengths of a block differ.
-    BlockTrailer(u32, u32),
-    /// A block of this type is too short for its fixed fields.
-    BlockShort(u32),
-    /// An option of an interface reaches beyond its block or has a wrong length.
-    Option(u16),
-    /// More interfaces in a section than [`INTERFACES_MAX`].
-    Interfaces,
-    /// A packet names an interface that was not declared.
-    Interface(u32),
-    /// A packet claims more captured bytes than its block holds, or more than [`CAPLEN_MAX`].
-    CapturedLength(u32),
-}
-
-impl fmt::Display for PcapngFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            PcapngFault::NoSection => f.write_str("the file does not begin with a section header"),
-            PcapngFault::ByteOrder => f.write_str("a section header without the byte-order magic"),
-            PcapngFault::Version(major, minor) => {
-                write!(f, "a section of pcapng version {major}.{minor}, which is not known")
-            }
-            PcapngFault::BlockLength(n) => write!(
-                f,
-                "a block length of {n}, which is not a multiple of 4 between 12 and {BLOCK_MAX}"
-            ),
-            PcapngFault::BlockTrailer(head, tail) => {
-                write!(f, "a block that says {head} bytes at its start and {tail} at its end")
-            }
-            PcapngFault::BlockShort(kind) => {
-                write!(f, "a block of type {kind} too short for its fields")
-            }
-            PcapngFault::Option(code) => write!(f, "an interface with a broken option {code}"),
-            PcapngFault::Interfaces => {
-                write!(f, "a section of more than {INTERFACES_MAX} interfaces")
-            }
-            PcapngFault::Interface(id) => {
-                write!(f, "a packet of interface {id}, which is not declared")
-            }
-            PcapngFault::CapturedLength(n) => {
-                write!(f, "a packet claims {n} captured bytes, more than its block can hold")
-            }
-        }
-    }
-}
-
-/// What an interface description block says that matters for reading its packets.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Interface<'a> {
-    /// Link type of its packets.
-    pub link: LinkType,
-    /// Most bytes captured of a frame; 0 for no limit.
-    pub snaplen: u32,
-    /// Units of its timestamps (`if_tsresol`): 10^-n seconds, or 2^-(n - 128) from 128 on.
-    pub resolution: u8,
-    /// Seconds to add to its timestamps (`if_tsoffset`).
-    pub offset_s: i64,
-    /// Its name (`if_name`); empty where it has none.
-    pub name: &'a [u8],
-}
-
-impl<'a> Interface<'a> {
-    /// An interface with the default clock: microseconds since 1970.
-    pub fn new(link: LinkType) -> Interface<'a> {
-        Interface { link, snaplen: 0, resolution: 6, offset_s: 0, name: &[] }
-    }
-
-    fn parse(order: ByteOrder, body: &'a [u8]) -> Result<Interface<'a>, PcapngFault> {
-        let (fixed, mut options) =
-            body.split_first_chunk::<8>().ok_or(PcapngFault::BlockShort(INTERFACE))?;
-        let mut out = Interface::new(link_from_file(order.u16([fixed[0], fixed[1]])));
-        out.snaplen = order.u32([fixed[4], fixed[5], fixed[6], fixed[7]]);
-        while let Some((head, rest)) = options.split_first_chunk::<4>() {
-            let code = order.u16([head[0], head[1]]);
-            let len = usize::from(order.u16([head[2], head[3]]));
-            let value = rest.get(..len).ok_or(PcapngFault::Option(code))?;
-            match (code, value) {
-                (OPTION_END, _) => break,
-                (OPTION_NAME, name) => {
-                    // Some writers end it as C does.
-                    out.name = name.split(|&b| b == 0).next().unwrap_or(&[]);
-                }
-                (OPTION_TSRESOL, &[resolution]) => out.resolution = resolution,
-                (OPTION_TSOFFSET, &[a, b, c, d, e, f, g, h]) => {
-                    out.offset_s = match order {
-                        ByteOrder::Little => i64::from_le_bytes([a, b, c, d, e, f, g, h]),
-                        ByteOrder::Big => i64::from_be_bytes([a, b, c, d, e, f, g, h]),
-                    };
-                }
-                (OPTION_TSRESOL | OPTION_TSOFFSET, _) => return Err(PcapngFault::Option(code)),
-                _ => {}
-            }
-            options = rest.get(len.next_multiple_of(4)..).unwrap_or(&[]);
-        }
-        Ok(out)
-    }
-}
-
-/// From an interface's ticks to nanoseconds since 1970.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Clock {
-    unit: Unit,
-    offset_s: i64,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Unit {
-    /// So many nanoseconds.
-    Nanos(u64),
-    /// So many in a nanosecond.
-    PerNano(u128),
-    /// 2^-n seconds.
-    Binary(u32),
-}
-
-impl Clock {
-    fn new(interface: &Interface<'_>) -> Clock {
-        let n = u32::from(interface.resolution);
-        let unit = match n {
-            0..=9 => Unit::Nanos(10u64.pow(9 - n)),
-            10..128 => Unit::PerNano(10u128.checked_pow(n - 9).unwrap_or(u128::MAX)),
-            _ => Unit::Binary(n - 128),
-        };
-        Clock { unit, offset_s: interface.offset_s }
-    }
-
-    /// Times that 64 bits can't say become the nearest one they can.
-    #[inline(always)]
-    fn ns(self, ticks: u64) -> i64 {
-        if let (Unit::Nanos(unit), 0) = (self.unit, self.offset_s) {
-            return ticks.saturating_mul(unit).min(i64::MAX as u64) as i64;
-        }
-        self.ns_wide(ticks)
-    }
-
-    fn ns_wide(self, ticks: u64) -> i64 {
-        let ticks = u128::from(ticks);
-        let ns = match self.unit {
-            Unit::Nanos(unit) => ticks * u128::from(unit),
-            Unit::PerNano(per) => ticks / per,
-            Unit::Binary(n) => (ticks * 1_000_000_000) >> n,
-        };
-        // At most 94 bits, so the sum can't overflow.
-        let ns = ns as i128 + i128::from(self.offset_s) * 1_000_000_000;
-        ns.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64
-    }
-}
+use section::Section;
 
 /// Reads the packets of a file, a batch at a time.
 #[derive(Clone, Debug, Default)]
 pub struct PcapngReader {
-    /// Byte order of the current section; none before the first.
-    order: Option<ByteOrder>,
-    interfaces: Vec<Declared>,
-    names: InterfaceNames,
-    /// Time of the packet before: simple packet blocks have none of their own.
-    ts: i64,
-    seq: u64,
-    /// Bytes that the last batch took.
-    span: usize,
-}
-
-/// An interface of the current section.
-#[derive(Clone, Copy, Debug)]
-struct Declared {
-    link: LinkType,
-    snaplen: u32,
-    clock: Clock,
-    via: Via,
-}
-
-/// A packet inside a block that starts at position 0.
-struct Packet {
-    link: LinkType,
-    via: Via,
-    ts: i64,
-    start: usize,
-    caplen: u32,
-    len: u32,
+    section: Section,
 }
 
 impl PcapngReader {
@@ -241,7 +38,7 @@ impl PcapngReader {
 
     /// The same, which puts the names of interfaces into a table that others have, too.
     pub fn naming(names: &InterfaceNames) -> PcapngReader {
-        PcapngReader { names: names.clone(), ..PcapngReader::default() }
+        PcapngReader { section: Section { names: names.clone(), ..Section::default() } }
     }
 
     /// Replaces the contents of `batch` with the next whole packets of `chunk` from `at` on, up to
@@ -256,17 +53,18 @@ impl PcapngReader {
         at: &mut usize,
         batch: &mut FrameBatch,
     ) -> Result<Step, PcapngFault> {
+        let section = &mut self.section;
         batch.clear();
         let bytes = (**chunk).as_ref();
         let (mut base, mut looks) = (*at, false);
         while !batch.is_full() {
-            let block = match whole_block(bytes.get(*at..).unwrap_or(&[]), self.order) {
+            let block = match whole_block(bytes.get(*at..).unwrap_or(&[]), section.order) {
                 Ok(Whole::Block(block)) => block,
                 _ if !batch.is_empty() => break,
                 Ok(Whole::More(need)) => return Ok(Step::More(need)),
                 Err(fault) => return Err(fault),
             };
-            match self.read(&block) {
+            match section.read(&block) {
                 Ok(Some(p)) => {
                     if batch.is_empty() {
                         base = *at;
@@ -280,7 +78,7 @@ impl PcapngReader {
                     }
                     if block.kind == PACKET {
                         let (bytes, before) = (bytes.get(base..).unwrap_or(&[]), batch.len());
-                        let mut run = Run { reader: self, bytes, at: *at - base, batch };
+                        let mut run = Run { section, bytes, at: *at - base, batch };
                         match block.order {
                             ByteOrder::Little => run.take::<false>(looks),
                             ByteOrder::Big => run.take::<true>(looks),
@@ -292,10 +90,10 @@ impl PcapngReader {
                     }
                     let offset = u32::try_from(*at - base + p.start);
                     let (true, Ok(offset)) = (p.link == batch.link, offset) else { break };
-                    batch.push(p.ts, self.seq, offset, p.caplen, p.len);
-                    batch.set_via(batch.len() - 1, p.via, &self.names);
-                    self.ts = p.ts;
-                    self.seq += 1;
+                    batch.push(p.ts, section.seq, offset, p.caplen, p.len);
+                    batch.set_via(batch.len() - 1, p.via, &section.names);
+                    section.ts = p.ts;
+                    section.seq += 1;
                 }
                 Ok(None) => {}
                 Err(_) if !batch.is_empty() => break,
@@ -303,151 +101,19 @@ impl PcapngReader {
             }
             *at += block.len;
         }
-        self.span = *at - base;
+        section.span = *at - base;
         Ok(Step::Frames)
     }
-
-    /// Takes in a block; the packet it holds, if it is of a kind that holds one.
-    fn read(&mut self, block: &Block<'_>) -> Result<Option<Packet>, PcapngFault> {
-        let (order, body) = (block.order, block.body);
-        match block.kind {
-            SECTION => {
-                let v = body.get(4..8).ok_or(PcapngFault::BlockShort(SECTION))?;
-                let version = (order.u16([v[0], v[1]]), order.u16([v[2], v[3]]));
-                if version.0 != 1 {
-                    return Err(PcapngFault::Version(version.0, version.1));
-                }
-                self.order = Some(order);
-                self.interfaces.clear();
-                Ok(None)
-            }
-            INTERFACE => {
-                let interface = Interface::parse(order, body)?;
-                if self.interfaces.len() == INTERFACES_MAX {
-                    return Err(PcapngFault::Interfaces);
-                }
-                let Interface { link, snaplen, name, .. } = interface;
-                let (clock, via) =
-                    (Clock::new(&interface), Via::new(self.names.number(name), None));
-                self.interfaces.push(Declared { link, snaplen, clock, via });
-                Ok(None)
-            }
-            PACKET => self.packet(block, |h| order.u32([h[0], h[1], h[2], h[3]])).map(Some),
-            PACKET_OBSOLETE => self.packet(block, |h| u32::from(order.u16([h[0], h[1]]))).map(Some),
-            PACKET_SIMPLE => self.simple_packet(block).map(Some),
-            _ => Ok(None),
-        }
-    }
-
-    /// Enhanced and obsolete packet blocks differ only in how they name the interface.
-    fn packet(
-        &self,
-        block: &Block<'_>,
-        id: impl Fn(&[u8; 20]) -> u32,
-    ) -> Result<Packet, PcapngFault> {
-        let h = block.body.first_chunk::<20>().ok_or(PcapngFault::BlockShort(block.kind))?;
-        let word = |i: usize| block.order.u32([h[i], h[i + 1], h[i + 2], h[i + 3]]);
-        let id = id(h);
-        let interface = self.interfaces.get(id as usize).ok_or(PcapngFault::Interface(id))?;
-        let (caplen, len) = (word(12), word(16));
-        if caplen > CAPLEN_MAX || caplen as usize > block.body.len() - h.len() {
-            return Err(PcapngFault::CapturedLength(caplen));
-        }
-        let options = (h.len() + caplen as usize).next_multiple_of(4);
-        let options = block.body.get(options..).unwrap_or(&[]);
-        Ok(Packet {
-            link: interface.link,
-            via: interface.via.going(way(block.order, options)),
-            ts: interface.clock.ns(u64::from(word(4)) << 32 | u64::from(word(8))),
-            start: BLOCK_HEADER + h.len(),
-            caplen,
-            len,
-        })
-    }
-
-    fn simple_packet(&self, block: &Block<'_>) -> Result<Packet, PcapngFault> {
-        let h = block.body.first_chunk::<4>().ok_or(PcapngFault::BlockShort(PACKET_SIMPLE))?;
-        let interface = self.interfaces.first().ok_or(PcapngFault::Interface(0))?;
-        let len = block.order.u32(*h);
-        let caplen = match interface.snaplen {
-            0 => len,
-            snaplen => len.min(snaplen),
-        };
-        if caplen > CAPLEN_MAX || caplen as usize > block.body.len() - h.len() {
-            return Err(PcapngFault::CapturedLength(caplen));
-        }
-        let start = BLOCK_HEADER + h.len();
-        Ok(Packet { link: interface.link, via: interface.via, ts: self.ts, start, caplen, len })
-    }
-}
-
-/// Which way the options of a packet say it went (`epb_flags`, the lowest two bits). Options that
-/// are broken say nothing.
-fn way(order: ByteOrder, mut options: &[u8]) -> Option<Way> {
-    while let Some((head, rest)) = options.split_first_chunk::<4>() {
-        let code = order.u16([head[0], head[1]]);
-        let len = usize::from(order.u16([head[2], head[3]]));
-        match (code, rest.get(..len)?) {
-            (OPTION_END, _) => break,
-            (OPTION_FLAGS, &[a, b, c, d]) => {
-                return match order.u32([a, b, c, d]) & 3 {
-                    1 => Some(Way::In),
-                    2 => Some(Way::Out),
-                    _ => None,
-                };
-            }
-            _ => options = rest.get(len.next_multiple_of(4)..).unwrap_or(&[]),
-        }
-    }
-    None
-}
-
-/// What stands at the start of some bytes.
-enum Whole<'a> {
-    Block(Block<'a>),
-    /// Part of a block that takes this many bytes, as far as can be told.
-    More(usize),
-}
-
-struct Block<'a> {
-    kind: u32,
-    order: ByteOrder,
-    len: usize,
-    body: &'a [u8],
-}
-
-fn whole_block(bytes: &[u8], order: Option<ByteOrder>) -> Result<Whole<'_>, PcapngFault> {
-    let Some(head) = bytes.first_chunk::<BLOCK_FRAME>() else {
-        return Ok(Whole::More(BLOCK_FRAME));
-    };
-    let word = |i: usize| [head[i], head[i + 1], head[i + 2], head[i + 3]];
-    let order = if word(0) == MAGIC {
-        match u32::from_le_bytes(word(8)) {
-            BYTE_ORDER_MAGIC => ByteOrder::Little,
-            m if m == BYTE_ORDER_MAGIC.swap_bytes() => ByteOrder::Big,
-            _ => return Err(PcapngFault::ByteOrder),
-        }
-    } else {
-        order.ok_or(PcapngFault::NoSection)?
-    };
-    let total = order.u32(word(4));
-    if total < BLOCK_FRAME as u32 || total % 4 != 0 || total > BLOCK_MAX {
-        return Err(PcapngFault::BlockLength(total));
-    }
-    let len = total as usize;
-    let Some((rest, tail)) = bytes.get(..len).and_then(<[u8]>::split_last_chunk::<4>) else {
-        return Ok(Whole::More(len));
-    };
-    if order.u32(*tail) != total {
-        return Err(PcapngFault::BlockTrailer(total, order.u32(*tail)));
-    }
-    let (kind, body) = (order.u32(word(0)), &rest[BLOCK_HEADER..]);
-    Ok(Whole::Block(Block { kind, order, len, body }))
 }
 
 #[cfg(test)]
 mod tests {
+    use super::block::{BLOCK_HEADER, PACKET_OBSOLETE};
+    use super::interface::Clock;
+    use super::section::way;
     use super::*;
+    use crate::interface::Way;
+    use crate::limits::{CAPLEN_MAX, INTERFACES_MAX};
     use proptest::prelude::*;
     use std::sync::Arc;
 

@@ -1,6 +1,8 @@
 //! The common case: enhanced packet blocks that follow one another.
 
-use super::{BLOCK_FRAME, BLOCK_HEADER, Declared, PACKET, PcapngReader, way};
+use super::block::{BLOCK_FRAME, BLOCK_HEADER, PACKET};
+use super::interface::Declared;
+use super::section::{Section, way};
 use crate::interface::Via;
 use crate::limits::{BLOCK_MAX, CAPLEN_MAX};
 use crate::pcap::{ByteOrder, word};
@@ -20,7 +22,7 @@ const HEADED: usize = HEADER + WINDOW;
 /// Blocks that are taken as long as they are whole, sound, and of the batch's link type. Whatever
 /// else comes is left where it is, to be looked at one by one.
 pub(super) struct Run<'a> {
-    pub(super) reader: &'a mut PcapngReader,
+    pub(super) section: &'a mut Section,
     /// From the base of the batch on.
     pub(super) bytes: &'a [u8],
     /// Where the next block starts in them.
@@ -33,7 +35,7 @@ impl Run<'_> {
     /// looked at for the classifier.
     #[inline(never)]
     pub(super) fn take<const BIG: bool>(&mut self, looks: bool) {
-        let ahead = Ahead::walk(self.reader.span);
+        let ahead = Ahead::walk(self.section.span);
         if !looks {
             return self.push::<BIG, HEADER>(usize::MAX, |bytes, at, _, _| ahead.ask(bytes, at));
         }
@@ -76,16 +78,16 @@ impl Run<'_> {
         most: usize,
         mut each: impl FnMut(&[u8], usize, usize, &[u8; AHEAD]),
     ) {
-        let Run { reader, bytes, at, batch } = self;
+        let Run { section, bytes, at, batch } = self;
         // Positions have 32 bits.
         let bytes = &bytes[..bytes.len().min(u32::MAX as usize)];
-        let (from, link, interfaces) = (batch.len(), batch.link, &reader.interfaces);
+        let (from, link, interfaces) = (batch.len(), batch.link, &section.interfaces);
         // The interface of the block before, if that had no options.
         let mut known: Option<(u32, &Declared)> = None;
         // How the first came, and whether all did so.
         let (mut first, mut same) = (None, true);
         let mut start = *at;
-        batch.push_all_with_via(most, reader.seq - from as u64, |i| {
+        batch.push_all_with_via(most, section.seq - from as u64, |i| {
             let ahead: &[u8; AHEAD] = bytes.get(start..)?.first_chunk()?;
             let h: &[u8; HEADER] = ahead.first_chunk()?;
             let (total, caplen) = (word::<BIG>(h, 4), word::<BIG>(h, 20));
@@ -124,10 +126,10 @@ impl Run<'_> {
         });
         *at = start;
         if batch.len() > from {
-            batch.set_written_vias(from, first.filter(|_| same), &reader.names);
+            batch.set_written_vias(from, first.filter(|_| same), &section.names);
         }
-        reader.seq += (batch.len() - from) as u64;
-        reader.ts = batch.ts().last().copied().unwrap_or(reader.ts);
+        section.seq += (batch.len() - from) as u64;
+        section.ts = batch.ts().last().copied().unwrap_or(section.ts);
     }
 }
 

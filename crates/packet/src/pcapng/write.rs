@@ -1,9 +1,10 @@
 //! Writing: the blocks that are read, made.
 
-use super::{
-    BLOCK_FRAME, BYTE_ORDER_MAGIC, INTERFACE, Interface, OPTION_FLAGS, OPTION_NAME,
-    OPTION_TSOFFSET, OPTION_TSRESOL, PACKET, PACKET_SIMPLE, SECTION,
+use super::block::{
+    BLOCK_FRAME, BYTE_ORDER_MAGIC, INTERFACE, OPTION_FLAGS, OPTION_NAME, OPTION_TSOFFSET,
+    OPTION_TSRESOL, PACKET, PACKET_SIMPLE, SECTION,
 };
+use super::interface::Interface;
 use crate::interface::Way;
 use crate::pcap::ByteOrder;
 
