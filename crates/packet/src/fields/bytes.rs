@@ -55,7 +55,7 @@ impl Header {
     }
 }
 
-/// Some bytes of a header, or behind it: up to [`HEADER_INT_BYTES_MAX`] are an integer in network
+/// Some bytes of a header, or after it: up to [`HEADER_INT_BYTES_MAX`] are an integer in network
 /// order, more are bytes. Absent where the packet has no such header, or ends before, or was not
 /// captured so far.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -66,7 +66,7 @@ pub struct HeaderBytes {
 }
 
 impl HeaderBytes {
-    /// `size` bytes, the first of them `offset` bytes behind the start of the header. `None` if
+    /// `size` bytes, the first of them `offset` bytes after the start of the header. `None` if
     /// there are to be none, or more than [`HEADER_BYTES_MAX`].
     pub fn new(header: Header, offset: u16, size: usize) -> Option<HeaderBytes> {
         let size = u8::try_from(size).ok().filter(|n| (1..=HEADER_BYTES_MAX).contains(n))?;

@@ -42,7 +42,7 @@ pub(super) const FIELDS: &[Entry] = &[
     string(
         "dns.qname",
         "Name of the first question, in lower case, without the dot at its end; the root is \
-         `.`. A dot or backslash in a label is behind a backslash, other bytes than printable \
+         `.`. A dot or backslash in a label follows a backslash, other bytes than printable \
          ASCII are `\\DDD` in decimal. Absent where the name is cut or its pointers never end.",
     ),
     int(

@@ -30,7 +30,8 @@ pub(super) const FIELDS: &[Entry] = &[
         "ip.len",
         32,
         "Length of the IP packet in bytes: IPv4 total length, or 40 plus IPv6 payload length. If \
-         that is 0 (captured before the card cut it, jumbograms): by what carries it.",
+         that field is 0 (segmentation offload, jumbograms): the length that the enclosing layer \
+         gives.",
         |rows, out| rows.ip_words(out, rows.ip(), |i, six| rows.ip_len(i, six)),
     ),
     int(

@@ -45,7 +45,7 @@ pub(super) const FIELDS: &[Entry] = &[
     .always(),
 ];
 
-/// The label behind `above` others.
+/// The label below `above` others.
 #[inline(always)]
 fn label(rows: &Rows<'_>, i: usize, above: usize) -> u64 {
     rows.be32(i, usize::from(rows.layers.below[i].mpls) + above * mpls::ENTRY_LEN)

@@ -151,7 +151,7 @@ impl<'a> Rows<'a> {
     }
 
     /// Where the IP packet of row `i` ends on the wire, counted from the start of the frame: never
-    /// behind the end of what carries it.
+    /// after the end of the layer that carries it.
     pub(crate) fn packet_end(&self, i: usize) -> usize {
         let plain = self.layers.plain;
         match plain.four.or(plain.six).has(i) {

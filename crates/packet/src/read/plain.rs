@@ -8,8 +8,8 @@ use crate::walk::{Layer, Layers};
 use crate::{ipv4, ipv6};
 
 /// Bytes from the start of the IP header that a plain packet lets be read: the longer IP header and
-/// the smaller transport header, and some for loads that are wider than what they want. What lies
-/// behind a packet's own bytes belongs to something else.
+/// the smaller transport header, and some for loads that are wider than what they want. The bytes
+/// after a packet's own belong to something else.
 pub const HEADERS: usize = 60;
 
 /// The version of the Internet Protocol.
