@@ -163,6 +163,23 @@ fn every_operator_and_aggregate_is_in_the_reference() {
     }
 }
 
+/// Other programs read and merge partial results by this page alone.
+#[test]
+fn every_kind_of_state_is_on_the_page_of_partial_results() {
+    let page = text("docs/partials.md");
+    let source = text("crates/engine/src/agg/states.rs");
+    let after = source.split("pub enum StateKind {").nth(1).expect("the kinds of states");
+    let kinds = after.lines().take_while(|line| *line != "}").filter_map(|l| l.split_once(" = "));
+    let mut checked = 0;
+    for (name, number) in kinds {
+        let number = number.trim_end_matches(',');
+        let row = format!("\n| {number} | ");
+        assert!(page.contains(&row), "docs/partials.md lacks kind {number}, {}", name.trim());
+        checked += 1;
+    }
+    assert!(checked >= 29, "{checked} kinds of states");
+}
+
 /// A row without the links that only rustdoc follows.
 fn plain(row: &str) -> String {
     let mut out = String::new();
