@@ -1,5 +1,5 @@
 #![no_main]
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
-    weir_engine::agg::fuzz_partial(data);
+    weir_engine::fuzz_partial(data);
     weir_engine::exchange::fuzz_message(data);
 });

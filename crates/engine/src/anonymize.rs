@@ -16,14 +16,14 @@ use weir_plan::ends::Anonymize;
 const MAPPED: u128 = 0xffff << 32;
 
 /// The cipher and the padding that a key gives.
-pub struct CryptoPan {
+pub(crate) struct CryptoPan {
     aes: Aes128,
     pad: u128,
 }
 
 impl CryptoPan {
     /// The first half of the key is that of the cipher, the second makes the padding.
-    pub fn new(key: &[u8; 32]) -> CryptoPan {
+    pub(crate) fn new(key: &[u8; 32]) -> CryptoPan {
         let (mut first, mut second) = ([0; 16], [0; 16]);
         first.copy_from_slice(&key[..16]);
         second.copy_from_slice(&key[16..]);
@@ -35,7 +35,7 @@ impl CryptoPan {
 
     /// The other name of an address, of the same version; both as in
     /// [`weir_plan::Value::Ip`].
-    pub fn anonymize(&self, a: u128) -> u128 {
+    pub(crate) fn anonymize(&self, a: u128) -> u128 {
         match a >> 32 == MAPPED >> 32 {
             true => {
                 let four = u128::from(a as u32) << 96;
@@ -65,7 +65,7 @@ const BROADCAST: u64 = (1 << 48) - 1;
 impl CryptoPan {
     /// The other name of a MAC address: prefixes are kept, and so is whether it is a group's. That
     /// of everybody, and 0 for one that is not known, have no other.
-    pub fn anonymize_mac(&self, a: u64) -> u64 {
+    pub(crate) fn anonymize_mac(&self, a: u64) -> u64 {
         if matches!(a, 0 | BROADCAST) {
             return a;
         }

@@ -12,10 +12,10 @@ mod part;
 mod pool;
 
 pub(crate) use bytes::{read_parts, read_text, write_text};
-pub use direct::Direct;
-pub use layout::Layout;
+pub(crate) use direct::Direct;
+pub(crate) use layout::Layout;
 pub(crate) use layout::{MAPPED, PACKED_WORDS_MAX};
-pub use pack::{Chosen, narrow_rows, pack};
+pub(crate) use pack::{Chosen, narrow_rows, pack};
 pub(crate) use pack::{choose, rows_at};
-pub use part::KeyPart;
-pub use pool::Pool;
+pub(crate) use part::KeyPart;
+pub(crate) use pool::Pool;

@@ -2,8 +2,8 @@
 
 #![deny(unsafe_code)]
 
-pub mod agg;
-pub mod anonymize;
+mod agg;
+mod anonymize;
 mod chain;
 mod change;
 pub mod clock;
@@ -13,19 +13,19 @@ pub mod conform;
 pub mod counters;
 pub mod egress;
 pub mod exchange;
-pub mod expr;
+mod expr;
 mod feed;
 pub mod fragments;
 pub mod functions;
 mod inquiry;
-pub mod key;
+mod key;
 mod level;
 pub mod limits;
 mod losses;
 mod merge;
 pub mod naive;
 mod node;
-pub mod ops;
+mod ops;
 mod options;
 mod outcome;
 #[allow(unsafe_code)]
@@ -46,4 +46,6 @@ mod step;
 mod supply;
 mod sync;
 pub mod table;
-pub mod view;
+mod view;
+
+pub use agg::fuzz_partial;

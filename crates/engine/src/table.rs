@@ -15,8 +15,9 @@ mod keys;
 pub use fuzz::fuzz_collide;
 pub use hash_key::HashKey;
 pub(crate) use hash_key::{fold, text_words};
+pub(crate) use index::Prefetcher;
 #[cfg(test)]
 pub(crate) use index::probes;
-pub use index::{Index, NO_ROW, Prefetcher, Vacant};
-pub use keyed_rows::Table;
-pub use keys::Keys;
+pub use index::{Index, NO_ROW, Vacant};
+pub(crate) use keyed_rows::Table;
+pub(crate) use keys::Keys;

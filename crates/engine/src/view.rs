@@ -13,7 +13,7 @@ use weir_packet::walk::Layers;
 
 /// The fields of the batch at hand that were decoded so far.
 #[derive(Debug)]
-pub struct View {
+pub(crate) struct View {
     fields: Vec<Decoded>,
 }
 
@@ -27,7 +27,7 @@ struct Decoded {
 
 impl View {
     /// A view that will decode these fields; operators name them by position.
-    pub fn new(fields: &[FieldId]) -> View {
+    pub(crate) fn new(fields: &[FieldId]) -> View {
         let decoded = |&id: &FieldId| {
             let column = Column::new(id.info().ty.repr());
             Decoded { id, column, rows: Bits::NONE }
@@ -36,20 +36,24 @@ impl View {
     }
 
     /// Forgets decoded fields: another batch is at hand.
-    pub fn next_batch(&mut self) {
+    pub(crate) fn next_batch(&mut self) {
         self.fields.iter_mut().for_each(|f| f.rows = Bits::NONE);
     }
 
     /// The packets of the batch at hand as operators see them; `layers` is what
     /// [`weir_packet::walk::classify`] said of `frames`.
-    pub fn packets<'a>(&'a mut self, frames: &'a FrameBatch, layers: &'a Layers) -> Packets<'a> {
+    pub(crate) fn packets<'a>(
+        &'a mut self,
+        frames: &'a FrameBatch,
+        layers: &'a Layers,
+    ) -> Packets<'a> {
         Packets { frames, layers, fields: &mut self.fields }
     }
 }
 
 /// A batch that rows of a later chain were made of: their packets are found by number.
 #[derive(Clone, Copy)]
-pub struct Origin<'a> {
+pub(crate) struct Origin<'a> {
     /// The frames of the batch.
     pub frames: &'a FrameBatch,
     /// What [`weir_packet::walk::classify`] said of them.
@@ -58,13 +62,13 @@ pub struct Origin<'a> {
 
 impl Origin<'_> {
     /// Where the packet of this number stands in the batch.
-    pub fn position(&self, number: u64) -> Option<usize> {
+    pub(crate) fn position(&self, number: u64) -> Option<usize> {
         self.frames.seq().binary_search(&number).ok()
     }
 
     /// Hands out the parts of the packets `rows`, each with the row that it is of; returns how many
     /// were left out, as [`read_parts`] says.
-    pub fn parts(
+    pub(crate) fn parts(
         &self,
         what: Repeated,
         rows: Bits,
@@ -75,7 +79,7 @@ impl Origin<'_> {
 }
 
 /// The packets as operators see them.
-pub struct Packets<'a> {
+pub(crate) struct Packets<'a> {
     frames: &'a FrameBatch,
     layers: &'a Layers,
     fields: &'a mut [Decoded],
@@ -84,13 +88,13 @@ pub struct Packets<'a> {
 impl<'a> Packets<'a> {
     /// The frames themselves.
     #[inline]
-    pub fn frames(&self) -> &'a FrameBatch {
+    pub(crate) fn frames(&self) -> &'a FrameBatch {
         self.frames
     }
 
     /// Makes field number `i` valid for `rows`.
     #[inline]
-    pub fn ensure(&mut self, i: usize, rows: Bits) {
+    pub(crate) fn ensure(&mut self, i: usize, rows: Bits) {
         let f = &mut self.fields[i];
         let need = rows.minus(f.rows);
         if !need.is_empty() {
@@ -101,7 +105,7 @@ impl<'a> Packets<'a> {
 
     /// Decodes a text field for `rows` into a column: `put` takes each text and gives the word that
     /// the column holds for it. Where texts stand is the caller's affair, so each decodes its own.
-    pub fn texts(
+    pub(crate) fn texts(
         &self,
         id: FieldId,
         rows: Bits,
@@ -112,19 +116,19 @@ impl<'a> Packets<'a> {
     }
 
     /// The batch that they are of.
-    pub fn origin(&self) -> Origin<'a> {
+    pub(crate) fn origin(&self) -> Origin<'a> {
         Origin { frames: self.frames, layers: self.layers }
     }
 
     /// The packets of a family whose headers stand at fixed places.
     #[inline]
-    pub fn plain(&self, family: Family) -> Plain<'_> {
+    pub(crate) fn plain(&self, family: Family) -> Plain<'_> {
         Plain::new(self.frames, self.layers, family)
     }
 
     /// The column of field number `i`; only rows that were ensured mean anything.
     #[inline]
-    pub fn column(&self, i: usize) -> &Column {
+    pub(crate) fn column(&self, i: usize) -> &Column {
         &self.fields[i].column
     }
 }

@@ -3,8 +3,6 @@
 #[path = "tidy/circles.rs"]
 mod circles;
 mod common;
-#[path = "tidy/exceptions.rs"]
-mod exceptions;
 #[path = "tidy/house.rs"]
 mod house;
 #[path = "tidy/source.rs"]

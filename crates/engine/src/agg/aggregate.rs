@@ -9,7 +9,7 @@ use std::any::Any;
 use weir_packet::column::Column;
 
 /// Where finished values go.
-pub struct Finish<'a> {
+pub(crate) struct Finish<'a> {
     /// The output column; row `i` is for the `i`th group asked for.
     pub column: &'a mut Column,
     /// Where texts go.
@@ -19,7 +19,7 @@ pub struct Finish<'a> {
 }
 
 /// One aggregate of one table. What does not fit in cells (sets, texts) it keeps itself.
-pub trait Aggregate: Send {
+pub(crate) trait Aggregate: Send {
     /// Cells per group.
     fn cells(&self) -> usize;
 

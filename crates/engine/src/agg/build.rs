@@ -13,7 +13,7 @@ use weir_plan::{Agg, AggFunc, Expr, ExprKind, Type};
 
 /// Which aggregates of a plan share a state: lists of them, of which each has a state. Those that
 /// count the same values do.
-pub fn sharing(aggs: &[Agg]) -> Vec<Vec<&Agg>> {
+pub(crate) fn sharing(aggs: &[Agg]) -> Vec<Vec<&Agg>> {
     let counted = |agg: &Agg| match agg.func {
         AggFunc::Quantile(_) if !agg.arg.as_ref().is_some_and(quantile::is_exact) => {
             Some("rounded")
@@ -37,7 +37,7 @@ pub fn sharing(aggs: &[Agg]) -> Vec<Vec<&Agg>> {
 
 /// Makes the state of aggregates that [share](sharing) it. `lone`: a group may be asked for that
 /// had no row.
-pub fn build(aggs: &[Agg], with: BuildContext<'_>, lone: bool) -> Box<dyn Aggregate> {
+pub(crate) fn build(aggs: &[Agg], with: BuildContext<'_>, lone: bool) -> Box<dyn Aggregate> {
     let reading = |agg: &Agg| -> Option<Box<dyn tally::ResultReader>> {
         let arg = agg.arg.as_ref()?;
         Some(match agg.func {

@@ -1,7 +1,7 @@
 //! The cells of an aggregate in the rows of a table: a few 64-bit words a group.
 
 /// The cells of one aggregate in all rows of a table.
-pub struct Cells<'a> {
+pub(crate) struct Cells<'a> {
     /// The rows of the table.
     pub rows: &'a mut [u64],
     /// Words per row.
@@ -13,7 +13,7 @@ pub struct Cells<'a> {
 impl Cells<'_> {
     /// The `N` cells of a group.
     #[inline(always)]
-    pub fn of<const N: usize>(&mut self, group: u32) -> &mut [u64; N] {
+    pub(crate) fn of<const N: usize>(&mut self, group: u32) -> &mut [u64; N] {
         let start = group as usize * self.stride + self.at;
         self.rows[start..start + N].as_mut().try_into().expect("N words")
     }
@@ -21,7 +21,7 @@ impl Cells<'_> {
 
 /// The cells of another table's rows, to be merged or finished.
 #[derive(Clone, Copy)]
-pub struct CellsRef<'a> {
+pub(crate) struct CellsRef<'a> {
     /// The rows of the table.
     pub rows: &'a [u64],
     /// Words per row.
@@ -33,7 +33,7 @@ pub struct CellsRef<'a> {
 impl CellsRef<'_> {
     /// The `N` cells of a group.
     #[inline(always)]
-    pub fn of<const N: usize>(&self, group: u32) -> &[u64; N] {
+    pub(crate) fn of<const N: usize>(&self, group: u32) -> &[u64; N] {
         let start = group as usize * self.stride + self.at;
         self.rows[start..start + N].try_into().expect("N words")
     }

@@ -8,7 +8,7 @@ use weir_packet::limits::BATCH;
 
 /// What an aggregate of one cell does with a row that counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum CellStep {
+pub(crate) enum CellStep {
     /// Adds one.
     One,
     /// Adds the value, up to the largest number.
@@ -53,15 +53,20 @@ impl Update for Least<'_> {
 }
 
 /// A step, and the values it takes.
-pub type Taken<'a> = (CellStep, &'a [u64; BATCH]);
+pub(crate) type Taken<'a> = (CellStep, &'a [u64; BATCH]);
 
 /// How many aggregates one loop takes at most.
-pub const FUSED_MAX: usize = 4;
+pub(crate) const FUSED_MAX: usize = 4;
 
 /// Updates the cells of the first aggregates, which stand side by side from `cells.at` on: for each
 /// of the rows `rows`, those of its group. Returns how many aggregates it took; none where one loop
 /// each is as good.
-pub fn update(steps: &[Taken<'_>], rows: &[u16], groups: &[u32], cells: &mut Cells<'_>) -> usize {
+pub(crate) fn update(
+    steps: &[Taken<'_>],
+    rows: &[u16],
+    groups: &[u32],
+    cells: &mut Cells<'_>,
+) -> usize {
     match (steps, cells.stride) {
         (
             [

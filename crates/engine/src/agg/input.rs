@@ -6,7 +6,7 @@ use weir_packet::column::Column;
 use weir_packet::source::FrameBatch;
 
 /// The rows of a batch on their way into groups.
-pub struct Input<'a> {
+pub(crate) struct Input<'a> {
     /// Positions in the batch, ascending.
     pub rows: &'a [u16],
     /// The group of each.
@@ -27,21 +27,16 @@ pub struct Input<'a> {
 
 impl Input<'_> {
     /// How many rows count.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         match self.counted {
             None => self.groups.len(),
             Some(counted) => self.rows.iter().filter(|&&i| counted.has(i.into())).count(),
         }
     }
 
-    /// Whether no row counts.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// Calls `f` with the group and the position of each counted row.
     #[inline(always)]
-    pub fn each(&self, mut f: impl FnMut(u32, usize)) {
+    pub(crate) fn each(&self, mut f: impl FnMut(u32, usize)) {
         match self.counted {
             None => {
                 for (&i, &g) in self.rows.iter().zip(self.groups) {

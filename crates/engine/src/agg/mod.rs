@@ -40,10 +40,10 @@ mod tally;
 mod user;
 mod variance;
 
-pub use aggregate::{Aggregate, Finish};
-pub use build::{build, sharing};
-pub use cells::{Cells, CellsRef};
-pub use fused::{CellStep, FUSED_MAX, Taken, update as update_fused};
+pub(crate) use aggregate::{Aggregate, Finish};
+pub(crate) use build::{build, sharing};
+pub(crate) use cells::{Cells, CellsRef};
+pub(crate) use fused::{CellStep, FUSED_MAX, update as update_fused};
 pub use fuzz::fuzz_partial;
-pub use input::Input;
-pub use states::{StateKind, States};
+pub(crate) use input::Input;
+pub(crate) use states::{StateKind, States};

@@ -6,7 +6,7 @@ use super::bytes::{read_number, read_words};
 /// two of them merge. The numbers are part of the format; docs/partials.md lists them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
-pub enum StateKind {
+pub(crate) enum StateKind {
     /// A sum of 64 bits that sticks at the top.
     Add = 1,
     /// The same, and whether there was a value.
@@ -69,7 +69,7 @@ pub enum StateKind {
 
 /// The states of several groups: their bytes, and where those of each end.
 #[derive(Default, Debug)]
-pub struct States {
+pub(crate) struct States {
     /// All bytes.
     pub bytes: Vec<u8>,
     /// Where the bytes of each group end.
@@ -78,21 +78,15 @@ pub struct States {
 
 impl States {
     /// Adds the state of the next group, which `write` appends.
-    pub fn put(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+    pub(crate) fn put(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         write(&mut self.bytes);
         self.ends.push(self.bytes.len());
     }
 
     /// The bytes of some groups.
-    pub fn of(&self, groups: std::ops::Range<usize>) -> &[u8] {
+    pub(crate) fn of(&self, groups: std::ops::Range<usize>) -> &[u8] {
         let end = |n: usize| n.checked_sub(1).map_or(0, |i| self.ends[i]);
         &self.bytes[end(groups.start)..end(groups.end)]
-    }
-
-    /// Forgets all groups; keeps the memory.
-    pub fn clear(&mut self) {
-        self.bytes.clear();
-        self.ends.clear();
     }
 }
 

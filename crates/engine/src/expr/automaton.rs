@@ -24,7 +24,7 @@ pub(crate) const AUTOMATON_STATES: usize = 16;
 pub(crate) const START: u8 = 0;
 
 /// The states of a scan as the states of one automaton.
-pub struct Automaton {
+pub(crate) struct Automaton {
     /// The word of a row for which every choice falls to its last branch.
     base: u64,
     switches: Vec<Switch>,
@@ -50,7 +50,7 @@ enum Choice {
 impl Automaton {
     /// The automaton of a scan; `None` where its states take many values, or values that are not
     /// constants, or where an update may be undefined.
-    pub fn of(
+    pub(crate) fn of(
         states: &[ScanState],
         compiler: &mut Compiler<'_>,
         scope: &Scope,

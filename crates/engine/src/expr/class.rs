@@ -4,7 +4,7 @@ use weir_plan::Type;
 
 /// How two words of one type compare.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Class {
+pub(crate) enum Class {
     /// Two's complement.
     Signed,
     /// Unsigned.

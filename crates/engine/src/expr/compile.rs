@@ -11,7 +11,7 @@ use weir_plan::{BinaryOp, Expr, ExprKind, Member, Type, UnaryOp, Value};
 
 /// Where the names of an expression are found.
 #[derive(Clone, Debug, Default)]
-pub struct Scope {
+pub(crate) struct Scope {
     /// Where each column of the stage's input stands.
     pub columns: Vec<Src>,
     /// Where each state of a scan stands.
@@ -22,7 +22,7 @@ pub struct Scope {
 
 /// Builds evaluation trees for one chain: gives out its registers and collects the fields it
 /// reads.
-pub struct Compiler<'a> {
+pub(crate) struct Compiler<'a> {
     functions: &'a Functions,
     /// The fields that the view must decode, shared by all chains of a worker.
     pub fields: &'a mut Vec<FieldId>,
@@ -32,23 +32,23 @@ pub struct Compiler<'a> {
 
 impl<'a> Compiler<'a> {
     /// A compiler for a new chain.
-    pub fn new(functions: &'a Functions, fields: &'a mut Vec<FieldId>) -> Compiler<'a> {
+    pub(crate) fn new(functions: &'a Functions, fields: &'a mut Vec<FieldId>) -> Compiler<'a> {
         Compiler { functions, fields, regs: Regs::default() }
     }
 
     /// The registered functions.
-    pub fn functions(&self) -> &'a Functions {
+    pub(crate) fn functions(&self) -> &'a Functions {
         self.functions
     }
 
     /// A new register for values of a type.
-    pub fn slot(&mut self, ty: &Type) -> usize {
+    pub(crate) fn slot(&mut self, ty: &Type) -> usize {
         self.regs.columns.push(Column::new(ty.repr()));
         self.regs.columns.len() - 1
     }
 
     /// Where a field will stand once it is asked for.
-    pub fn field(&mut self, id: FieldId, scope: &Scope) -> Src {
+    pub(crate) fn field(&mut self, id: FieldId, scope: &Scope) -> Src {
         if let Some((_, src)) = scope.carried.iter().find(|(f, _)| *f == id) {
             return *src;
         }
@@ -71,7 +71,7 @@ impl<'a> Compiler<'a> {
     }
 
     /// Compiles an expression whose value is wanted in a column.
-    pub fn value(&mut self, e: &Expr, scope: &Scope) -> Val {
+    pub(crate) fn value(&mut self, e: &Expr, scope: &Scope) -> Val {
         match &e.kind {
             ExprKind::Const(v) => Val::Src(Src::Slot(self.constant(v, &e.ty))),
             ExprKind::Field(id) => Val::Src(self.field(*id, scope)),
@@ -170,7 +170,7 @@ impl<'a> Compiler<'a> {
     }
 
     /// Compiles a boolean expression whose truth is wanted; absent counts as false.
-    pub fn condition(&mut self, e: &Expr, scope: &Scope) -> Cond {
+    pub(crate) fn condition(&mut self, e: &Expr, scope: &Scope) -> Cond {
         match &e.kind {
             ExprKind::Const(Value::Bool(b)) => Cond::Const(*b),
             ExprKind::Const(Value::Absent) => Cond::Const(false),

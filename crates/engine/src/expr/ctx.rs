@@ -5,7 +5,7 @@ use crate::view::Packets;
 use weir_packet::column::Column;
 
 /// What an expression is evaluated over.
-pub struct Ctx<'a> {
+pub(crate) struct Ctx<'a> {
     /// The packets, in chains that see them.
     pub view: Option<Packets<'a>>,
     /// The registers.
@@ -19,7 +19,7 @@ pub struct Ctx<'a> {
 impl Ctx<'_> {
     /// The column at `src`.
     #[inline]
-    pub fn column(&self, src: Src) -> &Column {
+    pub(crate) fn column(&self, src: Src) -> &Column {
         match src {
             Src::Slot(i) => &self.regs.columns[i],
             Src::Text(i) => &self.regs.texts[i].column,

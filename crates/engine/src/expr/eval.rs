@@ -10,7 +10,7 @@ use weir_plan::{BinaryOp, Value};
 
 impl Ctx<'_> {
     /// Makes sure that the column behind a value is valid for `rows` and says where it stands.
-    pub fn value(&mut self, v: &Val, rows: Bits) -> Src {
+    pub(crate) fn value(&mut self, v: &Val, rows: Bits) -> Src {
         match v {
             Val::Src(Src::Field(i)) => {
                 self.view
@@ -75,7 +75,7 @@ impl Ctx<'_> {
     }
 
     /// The rows among `rows` for which the condition holds.
-    pub fn condition(&mut self, c: &Cond, rows: Bits) -> Bits {
+    pub(crate) fn condition(&mut self, c: &Cond, rows: Bits) -> Bits {
         if rows.is_empty() {
             return rows;
         }

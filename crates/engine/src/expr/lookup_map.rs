@@ -7,7 +7,7 @@ use weir_plan::{Type, Value};
 
 /// A table, ready to be asked. Its texts are constants of the chain: what is found is a handle,
 /// and nothing is copied.
-pub struct LookupMap {
+pub(crate) struct LookupMap {
     pub(super) keys: LookupKeys,
     /// The handle of the text of each key.
     handles: Vec<u64>,

@@ -22,12 +22,12 @@ mod set;
 mod text;
 mod tree;
 
-pub use automaton::Automaton;
+pub(crate) use automaton::Automaton;
 pub(crate) use automaton::{AUTOMATON_STATES, START};
-pub use class::Class;
+pub(crate) use class::Class;
 pub(crate) use compile::flat;
-pub use compile::{Compiler, Scope};
-pub use ctx::Ctx;
+pub(crate) use compile::{Compiler, Scope};
+pub(crate) use ctx::Ctx;
 pub(crate) use eval::copy_rows;
-pub use regs::{Regs, Src};
-pub use tree::{Arith, Branch, Cond, Convert, Parse, TextFn, TextTest, Val};
+pub(crate) use regs::{Regs, Src};
+pub(crate) use tree::{Arith, Branch, Cond, Convert, Parse, TextFn, TextTest, Val};

@@ -9,7 +9,7 @@ use weir_plan::{Type, Value};
 
 /// Where a column stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Src {
+pub(crate) enum Src {
     /// A decoded field of the view, by position.
     Field(usize),
     /// A text field of the chain, by position: its texts are in the chain's arena.
@@ -20,7 +20,7 @@ pub enum Src {
 
 /// The registers of a chain: columns that its operators share, and the strings in them.
 #[derive(Debug, Default)]
-pub struct Regs {
+pub(crate) struct Regs {
     /// The columns.
     pub columns: Vec<Column>,
     /// Bytes of all strings; constants come first and stay.
@@ -79,7 +79,7 @@ impl Regs {
     }
 
     /// Forgets the strings of the last batch.
-    pub fn next_batch(&mut self) {
+    pub(crate) fn next_batch(&mut self) {
         self.arena.truncate(self.constants_len);
         self.texts.iter_mut().for_each(|f| f.rows = Bits::NONE);
     }

@@ -5,7 +5,7 @@ use weir_plan::{Member, Value};
 
 /// Disjoint, ascending ranges of ordered numbers, both ends included.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Ranges {
+pub(crate) struct Ranges {
     words: Vec<(u64, u64)>,
     pairs: Vec<(u128, u128)>,
 }
@@ -81,7 +81,7 @@ impl Ranges {
 
 /// A set of texts and of ranges of texts.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Strings {
+pub(crate) struct Strings {
     sorted: Vec<Text>,
     ranges: Vec<(Text, Text)>,
 }

@@ -11,8 +11,7 @@ use weir_plan::functions::{Math, Part};
 use weir_plan::{BinaryOp, Type, Value};
 
 /// A condition: gives the rows for which it holds.
-#[expect(missing_docs, reason = "each variant is the loop of that name")]
-pub enum Cond {
+pub(crate) enum Cond {
     Const(bool),
     /// A boolean column that is there and true.
     Truth(Box<Val>),
@@ -78,9 +77,8 @@ pub enum Cond {
 }
 
 /// A predicate over two texts.
-#[expect(missing_docs, reason = "each variant is the loop of that name")]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum TextTest {
+pub(crate) enum TextTest {
     Contains,
     StartsWith,
     EndsWith,
@@ -88,8 +86,7 @@ pub enum TextTest {
 
 /// A function that makes a text or bytes.
 #[derive(Debug)]
-#[expect(missing_docs, reason = "each variant is the function of that name")]
-pub enum TextFn {
+pub(crate) enum TextFn {
     Show,
     Lower,
     Upper,
@@ -105,8 +102,7 @@ pub enum TextFn {
 }
 
 /// A value: makes sure that a column holds it for the rows wanted.
-#[expect(missing_docs, reason = "each variant is the loop of that name")]
-pub enum Val {
+pub(crate) enum Val {
     Src(Src),
     Binary {
         op: Arith,
@@ -195,7 +191,7 @@ pub enum Val {
 }
 
 /// A branch of a chain of `if`.
-pub enum Branch {
+pub(crate) enum Branch {
     /// A constant, as [`weir_packet::column::Column::raw`] gives it; `None` is absent.
     Const(Option<u128>),
     /// Any value.
@@ -204,7 +200,7 @@ pub enum Branch {
 
 impl Val {
     /// Where the result stands once it has been evaluated.
-    pub fn out(&self) -> Src {
+    pub(crate) fn out(&self) -> Src {
         match self {
             Val::Src(src) => *src,
             Val::Binary { out, .. }
@@ -226,18 +222,16 @@ impl Val {
 }
 
 /// What is read from a text.
-#[expect(missing_docs, reason = "each variant is the type of that name")]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Parse {
+pub(crate) enum Parse {
     Int,
     Float,
     Ip,
 }
 
 /// Arithmetic on two words.
-#[expect(missing_docs, reason = "each variant is the loop of that name")]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Arith {
+pub(crate) enum Arith {
     Add,
     Sub,
     Mul,
@@ -265,9 +259,8 @@ pub enum Arith {
 }
 
 /// A word from one value.
-#[expect(missing_docs, reason = "each variant is the loop of that name")]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Convert {
+pub(crate) enum Convert {
     Neg,
     NegF,
     BitNot,

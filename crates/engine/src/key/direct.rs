@@ -21,7 +21,7 @@ const LOADS_MAX: usize = 3;
 
 /// How the keys of the plain packets of one family are made.
 #[derive(Clone, Debug)]
-pub struct Direct {
+pub(crate) struct Direct {
     /// The family.
     pub family: Family,
     /// Which layout they have.
@@ -107,7 +107,7 @@ fn be32(headers: &[u8; HEADERS], at: usize) -> u64 {
 impl Direct {
     /// For keys of these packet fields: one for each family whose plain packets have them at fixed
     /// places.
-    pub fn new(fields: &[FieldId], layouts: &[Layout]) -> Vec<Direct> {
+    pub(crate) fn new(fields: &[FieldId], layouts: &[Layout]) -> Vec<Direct> {
         let families = [Family::Four, Family::Six];
         families.into_iter().filter_map(|family| Direct::of(fields, layouts, family)).collect()
     }
@@ -154,14 +154,14 @@ impl Direct {
     }
 
     /// Which of some plain packets have their keys made so.
-    pub fn rows(&self, plain: &Plain<'_>) -> Bits {
+    pub(crate) fn rows(&self, plain: &Plain<'_>) -> Bits {
         if self.untagged && plain.tagged() { Bits::NONE } else { plain.rows() }
     }
 
     /// Makes the keys of some plain packets, hashes them with `hash_key`, and hands each hash to
     /// `ask`, which asks for what looking it up needs first. `false`, having made no key that
     /// counts, if an address may be one of IPv4 in the form of IPv6: these have another layout.
-    pub fn pack(
+    pub(crate) fn pack(
         &self,
         plain: &Plain<'_>,
         rows: Chosen<'_>,

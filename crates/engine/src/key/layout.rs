@@ -25,7 +25,7 @@ pub(crate) struct Place {
 
 /// How keys are packed: narrow (addresses are IPv4) or wide.
 #[derive(Clone, Debug)]
-pub struct Layout {
+pub(crate) struct Layout {
     pub(super) places: Vec<Place>,
     pub(super) classes: Vec<Class>,
     /// Words of a key.
@@ -35,7 +35,7 @@ pub struct Layout {
 
 impl Layout {
     /// The narrow and the wide layout of a key. Without addresses the narrow one is all there is.
-    pub fn both(parts: &[KeyPart]) -> (Layout, Option<Layout>) {
+    pub(crate) fn both(parts: &[KeyPart]) -> (Layout, Option<Layout>) {
         let narrow = Layout::new(parts, true);
         let wide = parts.iter().any(|p| p.class == Class::Pair).then(|| Layout::new(parts, false));
         (narrow, wide)
@@ -95,7 +95,7 @@ impl Layout {
 
     /// KeyPart `p` of a packed key, `None` where it is absent.
     #[inline]
-    pub fn part(&self, key: &[u64], p: usize) -> Option<u128> {
+    pub(crate) fn part(&self, key: &[u64], p: usize) -> Option<u128> {
         let place = &self.places[p];
         if place.present.is_some_and(|(w, s)| key[w] >> s & 1 == 0) {
             return None;
@@ -114,7 +114,7 @@ impl Layout {
     }
 
     /// Compares two packed keys, possibly of different layouts of the same parts.
-    pub fn compare(
+    pub(crate) fn compare(
         &self,
         key: &[u64],
         pool: &Pool,
@@ -138,12 +138,12 @@ impl Layout {
     }
 
     /// Which parts are texts.
-    pub fn text_parts(&self) -> impl Iterator<Item = usize> {
+    pub(crate) fn text_parts(&self) -> impl Iterator<Item = usize> {
         (0..self.classes.len()).filter(|&p| self.classes[p] == Class::Text)
     }
 
     /// Replaces part `p` of a packed key, a part of at most 64 bits that is present.
-    pub fn replace(&self, key: &mut [u64], p: usize, value: u64) {
+    pub(crate) fn replace(&self, key: &mut [u64], p: usize, value: u64) {
         let place = &self.places[p];
         let mask = if place.bits == 64 { u64::MAX } else { (1 << place.bits) - 1 };
         // Of an IPv4 address the low half stands for all of it.
@@ -153,13 +153,8 @@ impl Layout {
         *word = *word & !(mask << place.shift) | (value & mask) << place.shift;
     }
 
-    /// The texts of a packed key.
-    pub fn texts_of<'a>(&self, key: &[u64], pool: &'a Pool) -> impl Iterator<Item = &'a [u8]> {
-        self.text_parts().filter_map(|p| Some(pool.get(self.part(key, p)? as u64)))
-    }
-
     /// Replaces the texts of a packed key by the handles they have in another pool.
-    pub fn move_texts(&self, key: &mut [u64], from: &Pool, to: &mut Pool) {
+    pub(crate) fn move_texts(&self, key: &mut [u64], from: &Pool, to: &mut Pool) {
         for p in self.text_parts() {
             if let Some(handle) = self.part(key, p) {
                 let handle = to.intern(from.get(handle as u64));

@@ -12,7 +12,7 @@ use weir_packet::limits::BATCH;
 
 /// The rows of a batch that are packed together: as a set, and as ascending positions.
 #[derive(Clone, Copy)]
-pub struct Chosen<'a> {
+pub(crate) struct Chosen<'a> {
     /// The set.
     pub set: Bits,
     /// The same rows, one after the other.
@@ -51,7 +51,7 @@ pub(crate) fn rows_at(positions: &[u16]) -> Bits {
 }
 
 /// Packs the keys of some rows into `keys`, one after the other.
-pub fn pack(
+pub(crate) fn pack(
     layout: &Layout,
     columns: &[&Column],
     rows: Chosen<'_>,
@@ -148,7 +148,7 @@ fn put(
 }
 
 /// The rows among `rows` whose addresses are all IPv4 or absent.
-pub fn narrow_rows(parts: &[KeyPart], columns: &[&Column], rows: Bits) -> Bits {
+pub(crate) fn narrow_rows(parts: &[KeyPart], columns: &[&Column], rows: Bits) -> Bits {
     parts.iter().zip(columns).filter(|(p, _)| p.class == Class::Pair).fold(
         rows,
         |left, (_, col)| {

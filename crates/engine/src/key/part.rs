@@ -5,7 +5,7 @@ use weir_plan::{Expr, ExprKind, Type};
 
 /// What is packed: the shape of one part of a key.
 #[derive(Clone, PartialEq, Debug)]
-pub struct KeyPart {
+pub(crate) struct KeyPart {
     pub(super) class: Class,
     /// Bits of the largest value: an integer field's width, else the type's.
     pub(super) bits: u32,
@@ -14,7 +14,7 @@ pub struct KeyPart {
 
 impl KeyPart {
     /// The shape of the values of `e`.
-    pub fn of(e: &Expr) -> KeyPart {
+    pub(crate) fn of(e: &Expr) -> KeyPart {
         let bits = match (&e.kind, &e.ty) {
             (_, Type::Bool) => 1,
             (_, Type::Mac) => 48,
@@ -27,13 +27,13 @@ impl KeyPart {
 
     /// The same, of rows in which it is present.
     #[must_use]
-    pub fn present(self) -> KeyPart {
+    pub(crate) fn present(self) -> KeyPart {
         KeyPart { nullable: false, ..self }
     }
 
     /// The same, with a hash in place of a text.
     #[must_use]
-    pub fn hashed(self) -> KeyPart {
+    pub(crate) fn hashed(self) -> KeyPart {
         match self.class {
             Class::Text => KeyPart { class: Class::Unsigned, bits: 64, ..self },
             _ => self,
@@ -46,7 +46,7 @@ impl KeyPart {
     }
 
     /// A row number of a table.
-    pub fn row_number() -> KeyPart {
+    pub(crate) fn row_number() -> KeyPart {
         KeyPart { class: Class::Unsigned, bits: 32, nullable: false }
     }
 }

@@ -5,7 +5,7 @@ use crate::rows::Arena;
 
 /// Texts by handle, each stored once: keys and states of strings in a table.
 #[derive(Clone, Debug, Default)]
-pub struct Pool {
+pub(crate) struct Pool {
     arena: Arena,
     handles: std::collections::HashMap<Box<[u8]>, u64>,
     refused: u64,
@@ -13,7 +13,7 @@ pub struct Pool {
 
 impl Pool {
     /// The handle of a text; equal texts have equal handles.
-    pub fn intern(&mut self, text: &[u8]) -> u64 {
+    pub(crate) fn intern(&mut self, text: &[u8]) -> u64 {
         if let Some(&h) = self.handles.get(text) {
             return h;
         }
@@ -27,17 +27,17 @@ impl Pool {
     }
 
     /// The text behind a handle.
-    pub fn get(&self, handle: u64) -> &[u8] {
+    pub(crate) fn get(&self, handle: u64) -> &[u8] {
         self.arena.get(handle)
     }
 
     /// How often a text found no room.
-    pub fn refused(&self) -> u64 {
+    pub(crate) fn refused(&self) -> u64 {
         self.refused
     }
 
     /// Forgets all texts.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.arena.truncate(0);
         self.handles.clear();
     }

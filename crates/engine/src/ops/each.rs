@@ -22,7 +22,7 @@ use weir_packet::limits::{BATCH, EACH_MAX};
 use weir_packet::repeated::{PartValue, Repeated};
 
 /// Makes rows of parts; they leave in batches of their own.
-pub struct Each {
+pub(crate) struct Each {
     what: What,
     /// Columns that the row had: where they stand, and where they go.
     along: Vec<(Src, usize)>,
@@ -38,7 +38,7 @@ pub struct Each {
 }
 
 /// What is taken apart.
-pub enum What {
+pub(crate) enum What {
     /// A part of packets.
     Packet(Repeated),
     /// The same of rows that were made of packets of the batch at hand.
@@ -49,12 +49,12 @@ pub enum What {
 
 impl Each {
     /// Rows like `out`: what stands in `along` goes with each part, whose values go to `parts`.
-    pub fn new(what: What, along: Vec<(Src, usize)>, parts: Vec<usize>, out: Rows) -> Each {
+    pub(crate) fn new(what: What, along: Vec<(Src, usize)>, parts: Vec<usize>, out: Rows) -> Each {
         Each { what, along, parts, out, origins: Box::new([0; BATCH]), shared: 0, left_out: 0 }
     }
 
     /// Lets the rows' arena start with the registers' constants.
-    pub fn share(&mut self, regs: &Regs) {
+    pub(crate) fn share(&mut self, regs: &Regs) {
         if !self.out.texts.is_empty() {
             self.out.arena = regs.arena.clone();
             self.shared = regs.constants_len;

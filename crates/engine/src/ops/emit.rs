@@ -19,7 +19,7 @@ use weir_packet::limits::BATCH;
 use weir_plan::{AggFunc, Window};
 
 /// Turns groups into rows, in order.
-pub struct Emitter {
+pub(crate) struct Emitter {
     spec: Arc<Spec>,
     rows: Rows,
     /// Rows emitted so far: their order number.
@@ -59,7 +59,7 @@ struct Picked {
 
 impl Emitter {
     /// An emitter of the groups of `spec`.
-    pub fn new(spec: &Arc<Spec>) -> Emitter {
+    pub(crate) fn new(spec: &Arc<Spec>) -> Emitter {
         let rows = Rows::new(&spec.schema);
         let aggs = &rows.columns[rows.columns.len() - spec.results.len()..];
         let columns = aggs.iter().map(|c| Column::new(c.repr())).collect();
@@ -91,14 +91,14 @@ impl Emitter {
     }
 
     /// What a summary of the whole input without keys emits when no row came: one group.
-    pub fn lone(&self) -> Option<Groups> {
+    pub(crate) fn lone(&self) -> Option<Groups> {
         let lone = self.spec.plan.keys.is_empty() && self.spec.plan.window == Window::All;
         lone.then(|| Groups::new(&self.spec))
     }
 
     /// Emits what can be, now that `closed` have closed at this watermark; `None` is the end of
     /// the input. `spent` takes memory that is not needed any more.
-    pub fn close(
+    pub(crate) fn close(
         &mut self,
         closed: Vec<(i64, Groups)>,
         watermark: Option<i64>,
@@ -133,14 +133,14 @@ impl Emitter {
     }
 
     /// Takes over the windows that another one of the same groups has not emitted, and its counts.
-    pub fn resume(&mut self, old: &mut Emitter) {
+    pub(crate) fn resume(&mut self, old: &mut Emitter) {
         swap(&mut self.windows, &mut old.windows);
         swap(&mut self.emitted, &mut old.emitted);
         swap(&mut self.losses, &mut old.losses);
     }
 
     /// Adds what was counted to the ledger.
-    pub fn count(&self, ledger: &mut Ledger) {
+    pub(crate) fn count(&self, ledger: &mut Ledger) {
         self.windows.iter().for_each(|windows| windows.count(ledger));
     }
 

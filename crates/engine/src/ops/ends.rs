@@ -37,7 +37,7 @@ use weir_plan::Type;
 use weir_plan::ends::{Edit, mix, rendezvous, text_word};
 
 /// Hands packets out.
-pub struct PacketActions {
+pub(crate) struct PacketActions {
     arms: Vec<BranchArm>,
     acts: Vec<Act>,
     /// `None`: rows are those of a view.

@@ -16,13 +16,13 @@ use crate::expr::Cond;
 use weir_packet::bits::Bits;
 
 /// Narrows the selection; touches no row.
-pub struct Filter {
+pub(crate) struct Filter {
     condition: Cond,
 }
 
 impl Filter {
     /// Keeps the rows for which `condition` holds.
-    pub fn new(condition: Cond) -> Filter {
+    pub(crate) fn new(condition: Cond) -> Filter {
         Filter { condition }
     }
 }

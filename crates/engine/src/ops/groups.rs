@@ -10,7 +10,7 @@ use crate::agg::{self, Aggregate, Cells, CellsRef};
 use crate::functions::BuildContext;
 use crate::key::{Layout, PACKED_WORDS_MAX, Pool};
 use crate::table::{Keys, NO_ROW, Table};
-pub use spec::Spec;
+pub(crate) use spec::Spec;
 use std::cmp::Ordering;
 use std::sync::Arc;
 use weir_packet::limits::BATCH;
@@ -23,7 +23,7 @@ const SMALL_WINDOWS_MAX: u32 = 16;
 const SMALL_TABLE: usize = 1 << 12;
 
 /// The groups of one window.
-pub struct Groups {
+pub(crate) struct Groups {
     spec: Arc<Spec>,
     /// One for narrow keys, one for wide ones where there are addresses.
     pub(super) variants: Vec<Variant>,
@@ -88,7 +88,7 @@ impl Variant {
 
 impl Groups {
     /// No groups.
-    pub fn new(spec: &Arc<Spec>) -> Groups {
+    pub(crate) fn new(spec: &Arc<Spec>) -> Groups {
         Groups {
             variants: spec.layouts.iter().map(|l| Variant::new(spec, l)).collect(),
             texts: Pool::default(),
@@ -103,12 +103,12 @@ impl Groups {
     }
 
     /// How many groups there are.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.variants.iter().map(|v| v.table.len()).sum()
     }
 
     /// Whether there is no group.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
@@ -118,7 +118,7 @@ impl Groups {
     }
 
     /// Takes the groups of another worker in. May exceed `max`: each worker held to it.
-    pub fn merge(&mut self, other: &Groups) {
+    pub(crate) fn merge(&mut self, other: &Groups) {
         if self.spec.session().is_some() {
             return self.append_all(other);
         }
@@ -131,7 +131,7 @@ impl Groups {
 
     /// Takes the groups of another worker in and gives back memory to be used again: no group is
     /// looked up where either side has none, and the fewer are looked up among the more.
-    pub fn absorb(&mut self, mut other: Groups) -> Groups {
+    pub(crate) fn absorb(&mut self, mut other: Groups) -> Groups {
         if other.len() > self.len() {
             std::mem::swap(self, &mut other);
         }

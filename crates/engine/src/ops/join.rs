@@ -53,7 +53,7 @@ const MAX_ROWS: u64 = 1 << 28;
 
 /// Which side a row comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Side {
+pub(crate) enum Side {
     /// The pipeline itself.
     Left,
     /// The one that it names.
@@ -61,7 +61,7 @@ pub enum Side {
 }
 
 /// Holds the rows of both sides until they have met.
-pub struct Join {
+pub(crate) struct Join {
     plan: Plan,
     keys: KeyTable,
     left: Held,
@@ -83,7 +83,7 @@ pub struct Join {
 
 impl Join {
     /// The join of a plan over left rows of these columns.
-    pub fn new(plan: &Plan, left: &Schema, hash_key: HashKey) -> Join {
+    pub(crate) fn new(plan: &Plan, left: &Schema, hash_key: HashKey) -> Join {
         assert!(plan.keys.len() <= KEY_WORDS_MAX, "a key has at most {KEY_WORDS_MAX} parts");
         let types: Vec<Type> = plan.keys.iter().map(|&(l, _)| left.columns[l].ty.clone()).collect();
         Join {

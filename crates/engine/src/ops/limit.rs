@@ -15,13 +15,13 @@ use super::operator::{Batch, Operator, known};
 use weir_packet::bits::Bits;
 
 /// Lets the first rows of the whole input pass.
-pub struct Limit {
+pub(crate) struct Limit {
     left: u64,
 }
 
 impl Limit {
     /// Lets `n` rows pass.
-    pub fn new(n: u64) -> Limit {
+    pub(crate) fn new(n: u64) -> Limit {
         Limit { left: n }
     }
 }

@@ -17,13 +17,13 @@ use weir_packet::bits::Bits;
 
 /// Computes columns for the selected rows. What needs no computing (a field, another column under
 /// a new name) never comes here: later stages read it where it stands.
-pub struct Map {
+pub(crate) struct Map {
     values: Vec<Val>,
 }
 
 impl Map {
     /// Computes `values`, each into its own register.
-    pub fn new(values: Vec<Val>) -> Map {
+    pub(crate) fn new(values: Vec<Val>) -> Map {
         Map { values }
     }
 }

@@ -5,31 +5,31 @@
 //! ([`each`]), end a chain. What takes the rows of several pipelines ([`join`], [`union`]) is a
 //! node of its own.
 
-pub mod distinct;
-pub mod each;
-pub mod emit;
-pub mod ends;
+pub(crate) mod distinct;
+pub(crate) mod each;
+pub(crate) mod emit;
+pub(crate) mod ends;
 mod fill;
-pub mod filter;
+pub(crate) mod filter;
 pub(crate) mod gather;
-pub mod groups;
-pub mod join;
-pub mod limit;
-pub mod map;
+pub(crate) mod groups;
+pub(crate) mod join;
+pub(crate) mod limit;
+pub(crate) mod map;
 pub(crate) mod merged;
-pub mod operator;
+pub(crate) mod operator;
 mod order;
 mod panes;
 pub(crate) mod partial;
-pub mod sample;
-pub mod scan;
-pub mod session;
+pub(crate) mod sample;
+pub(crate) mod scan;
+pub(crate) mod session;
 mod session_words;
-pub mod summarize;
+pub(crate) mod summarize;
 #[cfg(test)]
 pub(crate) mod testing;
-pub mod top;
-pub mod union;
+pub(crate) mod top;
+pub(crate) mod union;
 pub(crate) mod window_time;
 mod windows;
 mod work;

@@ -9,7 +9,7 @@ use weir_packet::bits::Bits;
 use weir_packet::source::FrameBatch;
 
 /// A batch in the hands of a chain of operators.
-pub struct Batch<'a> {
+pub(crate) struct Batch<'a> {
     /// Columns and packets.
     pub ctx: Ctx<'a>,
     /// Where event time stands.
@@ -32,7 +32,7 @@ impl<'a> Batch<'a> {
 }
 
 /// An operator that passes rows on within the batch.
-pub trait Operator: Send + Any {
+pub(crate) trait Operator: Send + Any {
     /// Takes the rows of the selection; returns those that go on.
     fn push(&mut self, batch: &mut Batch<'_>, rows: Bits) -> Bits;
 
@@ -68,7 +68,7 @@ pub(crate) fn known<T: Operator>(operator: &mut dyn Operator) -> Option<&mut T> 
 
 /// Which frames are wanted.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Wanted {
+pub(crate) struct Wanted {
     /// Those for outputs that have a name.
     pub named: bool,
     /// Those that pass.

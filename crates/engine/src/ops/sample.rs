@@ -22,13 +22,13 @@ use weir_plan::Type;
 use weir_plan::rows::{hash_step, text_words};
 
 /// Lets a share of the rows pass.
-pub struct Sample {
+pub(crate) struct Sample {
     share: weir_plan::Sample,
     rule: Rule,
 }
 
 /// What decides.
-pub enum Rule {
+pub(crate) enum Rule {
     /// The number of the packet, from 1.
     Number(Val),
     /// The number of the row; so many came so far.
@@ -39,7 +39,7 @@ pub enum Rule {
 
 impl Sample {
     /// Keeps the share that the plan says.
-    pub fn new(share: weir_plan::Sample, rule: Rule) -> Sample {
+    pub(crate) fn new(share: weir_plan::Sample, rule: Rule) -> Sample {
         Sample { share, rule }
     }
 }

@@ -32,7 +32,7 @@ use crate::limits::PARTS_MAX;
 use crate::table::HashKey;
 use oldest::Oldest;
 use rounds::Rounds;
-pub use state::State;
+pub(crate) use state::State;
 use std::mem::swap;
 use std::ops::Range;
 use steps::Steps;
@@ -44,7 +44,7 @@ use weir_packet::limits::BATCH;
 use weir_plan::limits::{DISTINCT_KEYS_MAX, SCAN_KEYS_MAX, SCAN_STATES_MAX};
 
 /// A scan over all rows it is given.
-pub struct Scan {
+pub(crate) struct Scan {
     keys: Vec<Val>,
     parts: Vec<KeyPart>,
     states: Vec<State>,
@@ -74,7 +74,7 @@ enum Mode {
 
 impl Scan {
     /// The scan of a plan, compiled; `automaton` where its states are one.
-    pub fn new(
+    pub(crate) fn new(
         plan: &weir_plan::Scan,
         keys: Vec<Val>,
         states: Vec<State>,

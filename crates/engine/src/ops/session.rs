@@ -41,7 +41,7 @@ use weir_packet::limits::BATCH;
 use weir_plan::{EndReason, Session};
 
 /// Takes rows into the sessions of their keys.
-pub struct Sessions {
+pub(crate) struct Sessions {
     spec: Arc<Spec>,
     session: Session,
     keys: Vec<Val>,
@@ -74,7 +74,7 @@ pub struct Sessions {
 
 impl Sessions {
     /// Groups rows by `keys`; `aggs` are arguments (tuples taken apart) and conditions.
-    pub fn new(
+    pub(crate) fn new(
         spec: Arc<Spec>,
         session: Session,
         keys: Vec<Val>,

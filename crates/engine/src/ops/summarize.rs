@@ -32,7 +32,7 @@ use weir_packet::limits::BATCH;
 use weir_plan::{Agg, AggFunc, Expr, ExprKind, Type};
 
 /// Takes rows into their groups.
-pub struct Summarize {
+pub(crate) struct Summarize {
     spec: Arc<Spec>,
     keys: Vec<Val>,
     aggs: Vec<AggArgs>,
@@ -67,7 +67,7 @@ pub(crate) fn packet_field(e: &Expr) -> Option<FieldId> {
 
 impl Summarize {
     /// Groups rows by `keys`; `aggs` are arguments (tuples taken apart) and conditions.
-    pub fn new(spec: Arc<Spec>, keys: Vec<Val>, aggs: Vec<AggArgs>) -> Summarize {
+    pub(crate) fn new(spec: Arc<Spec>, keys: Vec<Val>, aggs: Vec<AggArgs>) -> Summarize {
         let fields: Option<Vec<FieldId>> =
             spec.plan.keys.iter().map(|(_, e)| packet_field(e)).collect();
         let fields = fields.filter(|_| !spec.plan.aggs.iter().any(needs_order));

@@ -30,10 +30,10 @@ use weir_packet::column::Column;
 use weir_packet::limits::BATCH;
 use weir_plan::{Order, Schema, Type};
 
-pub use per::PerKey;
+pub(crate) use per::PerKey;
 
 /// Holds the best rows of each open window back.
-pub struct Top {
+pub(crate) struct Top {
     n: usize,
     layout: TopRowLayout,
     windowed: bool,
@@ -175,7 +175,7 @@ impl Held {
 
 impl Top {
     /// The best `n` rows by `by`, of each key where there are any.
-    pub fn new(
+    pub(crate) fn new(
         n: u64,
         by: Vec<(Val, Type, Order)>,
         windowed: bool,

@@ -19,7 +19,7 @@ use weir_packet::limits::BATCH;
 use weir_plan::{Schema, Union as Plan};
 
 /// Holds the rows of a step until those of all sides are there.
-pub struct Union {
+pub(crate) struct Union {
     plan: Plan,
     /// Whether each row's clock is that of its packet: all sides have the watermark of packets.
     exact: bool,
@@ -39,7 +39,7 @@ struct SideBatch {
 
 impl Union {
     /// The union of a plan, whose rows have these columns.
-    pub fn new(plan: &Plan, schema: &Schema, exact: bool) -> Union {
+    pub(crate) fn new(plan: &Plan, schema: &Schema, exact: bool) -> Union {
         Union {
             plan: plan.clone(),
             exact,

@@ -17,7 +17,7 @@ fn template<const W: usize, const S: usize>(fresh: &[u64]) -> [u64; S] {
 /// Rows of fixed width, found by key: first the words of the key, then cells for whoever keeps
 /// state.
 #[derive(Debug)]
-pub struct Table {
+pub(crate) struct Table {
     index: Index,
     /// All rows, one after the other.
     rows: Words,
@@ -32,7 +32,7 @@ impl Table {
     /// An empty table for keys of `key_words` and `cells` words of state, for `max_rows` at most.
     /// Rows are padded so that a small one lies within one cache line. The hash key
     /// changes no row and no row's number.
-    pub fn new(key_words: usize, cells: usize, max_rows: u64, hash_key: HashKey) -> Table {
+    pub(crate) fn new(key_words: usize, cells: usize, max_rows: u64, hash_key: HashKey) -> Table {
         let stride = row_words(key_words + cells);
         Table {
             index: Index::new(hash_key),
@@ -45,61 +45,56 @@ impl Table {
     }
 
     /// How many rows there are.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.rows.len() / self.stride
     }
 
-    /// Whether there is no row.
-    pub fn is_empty(&self) -> bool {
-        self.rows.is_empty()
-    }
-
     /// Words per row.
-    pub fn stride(&self) -> usize {
+    pub(crate) fn stride(&self) -> usize {
         self.stride
     }
 
     /// Words of the key at the start of each row.
-    pub fn key_words(&self) -> usize {
+    pub(crate) fn key_words(&self) -> usize {
         self.key_words
     }
 
     /// All rows as words, for kernels: row `r` starts at `r * stride`.
     #[inline(always)]
-    pub fn rows_mut(&mut self) -> &mut [u64] {
+    pub(crate) fn rows_mut(&mut self) -> &mut [u64] {
         &mut self.rows
     }
 
     /// All rows as words.
     #[inline(always)]
-    pub fn rows(&self) -> &[u64] {
+    pub(crate) fn rows(&self) -> &[u64] {
         &self.rows
     }
 
     /// The words of row `r`.
     #[inline(always)]
-    pub fn row(&self, r: u32) -> &[u64] {
+    pub(crate) fn row(&self, r: u32) -> &[u64] {
         &self.rows[r as usize * self.stride..][..self.stride]
     }
 
     /// The words of row `r`, to be changed.
     #[inline(always)]
-    pub fn row_mut(&mut self, r: u32) -> &mut [u64] {
+    pub(crate) fn row_mut(&mut self, r: u32) -> &mut [u64] {
         &mut self.rows[r as usize * self.stride..][..self.stride]
     }
 
     /// The key of row `r`.
-    pub fn key(&self, r: u32) -> &[u64] {
+    pub(crate) fn key(&self, r: u32) -> &[u64] {
         &self.row(r)[..self.key_words]
     }
 
     /// Changes how many rows there may be; those that are there stay.
-    pub fn set_max(&mut self, max_rows: u64) {
+    pub(crate) fn set_max(&mut self, max_rows: u64) {
         self.max_rows = max_rows.min(NO_ROW as u64 - 1) as usize;
     }
 
     /// Forgets all rows; keeps the memory, unless far less of it would do.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.index.clear();
         let used = self.rows.len();
         if used < self.touched / 4 {
@@ -113,7 +108,12 @@ impl Table {
     /// Finds or makes the row of each key. New rows start with the cells of `fresh`; their numbers
     /// follow one another. Keys that are new when the table is full get [`NO_ROW`]; returns how
     /// many did. Keys that were hashed with another key than the table's are hashed again.
-    pub fn lookup(&mut self, keys: &mut Keys, fresh: &[u64], out: &mut [u32; BATCH]) -> usize {
+    pub(crate) fn lookup(
+        &mut self,
+        keys: &mut Keys,
+        fresh: &[u64],
+        out: &mut [u32; BATCH],
+    ) -> usize {
         if keys.hash_key != self.index.hash_key() {
             keys.hash(self.index.hash_key());
         }
@@ -125,7 +125,7 @@ impl Table {
     }
 
     /// As [`Table::lookup`], of keys that were not hashed yet.
-    pub fn lookup_words(
+    pub(crate) fn lookup_words(
         &mut self,
         keys: &mut Keys,
         fresh: &[u64],
@@ -164,7 +164,7 @@ impl Table {
     }
 
     /// Makes room for so many rows, so that the table need not grow until it has them.
-    pub fn reserve(&mut self, rows: usize) {
+    pub(crate) fn reserve(&mut self, rows: usize) {
         let rows = rows.min(self.max_rows);
         self.index.reserve(rows.saturating_sub(self.len()));
         self.rows.reserve(rows.saturating_sub(self.len()) * self.stride, self.limit());
@@ -176,18 +176,18 @@ impl Table {
     }
 
     /// What keys are hashed with to be looked up here.
-    pub fn hash_key(&self) -> HashKey {
+    pub(crate) fn hash_key(&self) -> HashKey {
         self.index.hash_key()
     }
 
     /// What asks for what looking up a hash will need first.
     #[inline(always)]
-    pub fn prefetcher(&self) -> Prefetcher<'_> {
+    pub(crate) fn prefetcher(&self) -> Prefetcher<'_> {
         self.index.prefetcher()
     }
 
     /// Computes the hashes of keys and asks for what looking them up will need first.
-    pub fn hash_keys(&self, keys: &mut Keys) {
+    pub(crate) fn hash_keys(&self, keys: &mut Keys) {
         let prefetcher = self.prefetcher();
         keys.hash_with(
             self.index.hash_key(),
@@ -270,7 +270,7 @@ impl Table {
     }
 
     /// Adds a row that is not found by its key, of unspecified contents.
-    pub fn push_row(&mut self) -> &mut [u64] {
+    pub(crate) fn push_row(&mut self) -> &mut [u64] {
         self.new_row()
     }
 

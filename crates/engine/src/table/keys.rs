@@ -5,7 +5,7 @@ use weir_packet::limits::BATCH;
 
 /// The words of the keys of a batch, by word: `words[w][j]` is word `w` of key `j`.
 #[derive(Debug)]
-pub struct Keys {
+pub(crate) struct Keys {
     /// One plane per word.
     pub words: Vec<[u64; BATCH]>,
     /// The hash of each key, ...
@@ -18,7 +18,7 @@ pub struct Keys {
 
 impl Keys {
     /// Room for a batch of keys of that many words.
-    pub fn new(words: usize) -> Keys {
+    pub(crate) fn new(words: usize) -> Keys {
         Keys {
             words: vec![[0; BATCH]; words],
             hashes: Box::new([0; BATCH]),
@@ -28,7 +28,7 @@ impl Keys {
     }
 
     /// Computes the hashes from the words.
-    pub fn hash(&mut self, key: HashKey) {
+    pub(crate) fn hash(&mut self, key: HashKey) {
         self.hash_with(key, |_| {});
     }
 

@@ -12,7 +12,7 @@ use weir_plan as plan;
 use weir_plan::{Agg, Schema, Session, Window};
 
 /// What both halves know of a summarize.
-pub struct Spec {
+pub(crate) struct Spec {
     /// Of aggregates that share a state, only the first.
     pub(in crate::ops) plan: plan::Summarize,
     /// The aggregates of each state.
@@ -30,7 +30,7 @@ pub struct Spec {
 
 impl Spec {
     /// From the plan; `schema` is the stage's output.
-    pub fn new(plan: &plan::Summarize, with: BuildContext<'_>, schema: Schema) -> Arc<Spec> {
+    pub(crate) fn new(plan: &plan::Summarize, with: BuildContext<'_>, schema: Schema) -> Arc<Spec> {
         let parts: Vec<KeyPart> = plan.keys.iter().map(|(_, e)| KeyPart::of(e)).collect();
         assert!(parts.len() <= PARTS_MAX, "a key has at most {PARTS_MAX} parts");
         let (narrow, wide) = Layout::both(&parts);
@@ -57,23 +57,23 @@ impl Spec {
     }
 
     /// The aggregates whose arguments are taken in: the first of each state.
-    pub fn aggs(&self) -> &[Agg] {
+    pub(crate) fn aggs(&self) -> &[Agg] {
         &self.plan.aggs
     }
 
     /// Length of the windows that rows are taken into, if there are any: of panes, where windows
     /// slide.
-    pub fn every(&self) -> Option<i64> {
+    pub(crate) fn every(&self) -> Option<i64> {
         self.plan.window.pane()
     }
 
     /// The watermark that closes windows, when the rows' own is there.
-    pub fn closing(&self, watermark: i64) -> i64 {
+    pub(crate) fn closing(&self, watermark: i64) -> i64 {
         watermark.saturating_sub(self.plan.lateness_ns)
     }
 
     /// What makes its sessions, if its groups are that.
-    pub fn session(&self) -> Option<Session> {
+    pub(crate) fn session(&self) -> Option<Session> {
         match self.plan.window {
             Window::Session(session) => Some(session),
             _ => None,
@@ -115,7 +115,7 @@ impl Spec {
     }
 
     /// The watermark that rows emitted by a close at `watermark` obey.
-    pub fn downstream(&self, watermark: i64) -> i64 {
+    pub(crate) fn downstream(&self, watermark: i64) -> i64 {
         let closing = self.closing(watermark);
         match (self.plan.window, self.every()) {
             (Window::Sliding { over, every }, Some(pane)) => {

@@ -4,7 +4,7 @@ use crate::expr::Val;
 use weir_plan::Type;
 
 /// One state of a scan.
-pub struct State {
+pub(crate) struct State {
     /// Its initial value, evaluated over a key's first row.
     pub init: Val,
     /// Its next value.

@@ -11,7 +11,7 @@ use weir_packet::limits::BATCH;
 use weir_plan::Per;
 
 /// What a key is.
-pub struct PerKey {
+pub(crate) struct PerKey {
     keys: Vec<Val>,
     layout: Layout,
     max_keys: u64,
@@ -30,7 +30,7 @@ pub(super) struct TopKeys {
 
 impl PerKey {
     /// The keys of a plan, compiled.
-    pub fn new(plan: &Per, keys: Vec<Val>, hash_key: HashKey) -> PerKey {
+    pub(crate) fn new(plan: &Per, keys: Vec<Val>, hash_key: HashKey) -> PerKey {
         assert!(keys.len() <= PARTS_MAX, "a key has at most {PARTS_MAX} parts");
         let parts: Vec<KeyPart> = plan.keys.iter().map(KeyPart::of).collect();
         let (narrow, wide) = Layout::both(&parts);
