@@ -26,7 +26,9 @@ mod sinks;
 
 pub use cleanup::Cleanup;
 pub use client::{AskError, SOCKET, ask, socket};
-pub use message::{Attached, Captured, Counts, ProgramState, QueryText, Reply, Request};
+pub use message::{
+    Attached, Captured, Counts, ProgramState, QueryText, Reply, Request, fuzz_request,
+};
 pub use overview::{AskReport, Overview, Report};
 pub use pending::{PendingChanges, ProgramSink};
 pub use program::RunningProgram;

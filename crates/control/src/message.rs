@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::io::{self, BufRead, Read, Write};
 
 /// What a client asks of a run.
-#[derive(Serialize, Deserialize, PartialEq, Debug)]
+#[derive(Serialize, Deserialize, Clone, PartialEq, Debug)]
 #[serde(tag = "command", rename_all = "lowercase")]
 pub enum Request {
     /// List the programs that run.
@@ -25,7 +25,7 @@ pub enum Request {
 }
 
 /// A query on its way to a run.
-#[derive(Serialize, Deserialize, PartialEq, Debug)]
+#[derive(Serialize, Deserialize, Clone, PartialEq, Debug)]
 pub struct QueryText {
     /// The name of its program.
     pub name: String,
@@ -40,7 +40,7 @@ pub struct QueryText {
 }
 
 /// A file that a query names.
-#[derive(Serialize, Deserialize, PartialEq, Debug)]
+#[derive(Serialize, Deserialize, Clone, PartialEq, Debug)]
 pub struct Attached {
     /// The path, as the query writes it.
     pub path: String,
@@ -231,6 +231,14 @@ pub(crate) fn read_line<T: for<'de> Deserialize<'de>>(from: &mut dyn BufRead) ->
     serde_json::from_slice(&line).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))
 }
 
+/// Reads any bytes as a request. A request is the same when it is written and read again.
+pub fn fuzz_request(bytes: &[u8]) {
+    let Ok(request) = read(&mut &*bytes) else { return };
+    let mut written = Vec::new();
+    write(&mut written, request.clone()).expect("memory takes it");
+    assert_eq!(read(&mut &written[..]).expect("it was one"), request);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -255,20 +263,8 @@ mod tests {
             Request::Stats,
         ];
         let mut bytes = Vec::new();
-        let again = |request: &Request| -> Request {
-            serde_json::from_value(serde_json::to_value(request).expect("JSON")).expect("the same")
-        };
         for request in &all {
-            let mut copy = again(request);
-            let (to, from) = (
-                copy.files_mut(),
-                match request {
-                    Request::Add(text) => &text.files[..],
-                    _ => &[],
-                },
-            );
-            to.iter_mut().zip(from).for_each(|(to, from)| to.bytes.clone_from(&from.bytes));
-            write(&mut bytes, copy).expect("memory");
+            write(&mut bytes, request.clone()).expect("memory");
         }
         let mut from = &bytes[..];
         for request in &all {
@@ -288,5 +284,20 @@ mod tests {
         assert_eq!(kind(missing.replace("LEN", "9").as_bytes()), io::ErrorKind::UnexpectedEof);
         let huge = missing.replace("LEN", "9999999999");
         assert_eq!(kind(huge.as_bytes()), io::ErrorKind::InvalidData);
+    }
+
+    #[test]
+    fn damaged_requests_are_refused_or_read_as_others() {
+        let mut bytes = Vec::new();
+        let request = Request::Add(text(vec![attached("x.csv", b"1\n2\n")]));
+        write(&mut bytes, request).expect("memory");
+        for at in 0..bytes.len() {
+            fuzz_request(&bytes[..at]);
+            for flip in [1, 0x20, 0x80] {
+                let mut damaged = bytes.clone();
+                damaged[at] ^= flip;
+                fuzz_request(&damaged);
+            }
+        }
     }
 }
