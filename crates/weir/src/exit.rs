@@ -1,4 +1,4 @@
-//! How a command ends: exit status, and the last words on standard error.
+//! How a command ends: the exit status, and the error on standard error.
 
 use crate::term::Term;
 use std::fmt;
@@ -10,7 +10,7 @@ use std::process::ExitCode;
 pub(crate) enum Status {
     /// The run completed.
     Ok = 0,
-    /// It failed; rows from before are written.
+    /// It failed; earlier rows are written.
     Failed = 1,
     /// The arguments or the query are wrong; nothing ran.
     Usage = 2,
@@ -39,7 +39,7 @@ pub(crate) fn usage(text: impl Into<String>) -> anyhow::Error {
     anyhow::Error::new(Usage(text.into()))
 }
 
-/// Says what went wrong. A reader who closed the pipe wants no more, so that is no failure.
+/// Prints an error. A pipe that its reader has closed is no failure.
 pub(crate) fn report(e: &anyhow::Error, term: &Term) -> Status {
     if e.chain().any(is_closed_pipe) {
         return Status::Ok;
@@ -50,12 +50,12 @@ pub(crate) fn report(e: &anyhow::Error, term: &Term) -> Status {
 
 /// Prints clap's help, version or error.
 pub(crate) fn from_clap(e: &clap::Error) -> Status {
-    // Nobody is left to tell when this can't be printed.
+    // There is no way to report that this can't be printed.
     let _ = e.print();
     if e.use_stderr() { Status::Usage } else { Status::Ok }
 }
 
-/// The error and its causes, those left out that an outer one has already told.
+/// The error and its causes, except those that an outer error already contains.
 fn sentence(e: &anyhow::Error) -> String {
     let mut text = e.to_string();
     for cause in e.chain().skip(1).map(ToString::to_string) {
@@ -77,7 +77,7 @@ mod tests {
     use anyhow::Context as _;
 
     #[test]
-    fn causes_are_told_once() {
+    fn causes_are_named_once() {
         let cause = || anyhow::Error::new(io::Error::other("disk full"));
         assert_eq!(sentence(&cause().context("writing rows")), "writing rows: disk full");
         assert_eq!(sentence(&cause().context("x: disk full")), "x: disk full");

@@ -1,4 +1,4 @@
-//! The ledger as people read it.
+//! The ledger as text for people.
 
 use crate::wire;
 use std::fmt::Write as _;
@@ -42,11 +42,11 @@ pub(crate) fn render(ledger: &Ledger) -> String {
     out
 }
 
-/// What was lost, a line for each kind: empty where nothing was. A loss is told even to those who
-/// asked for quiet, and is what `--fail-on-loss` fails for.
+/// A line for each kind of loss; empty if nothing was lost. Losses are printed even with `-q`, and
+/// `--fail-on-loss` fails for them.
 pub(crate) fn losses(ledger: &Ledger, around_rows: Option<&LookbackCounts>) -> String {
-    // Named one by one, so that a count that is added is either a loss or said to be none. Values
-    // that are absent, packets in doubt, and what was asked to be left out are none.
+    // Every count is named here, so that a new one must be listed as a loss or not. Absent values,
+    // packets with a doubtful time, and packets that the user left out are not losses.
     let Ledger {
         received: _,
         filtered: _,
@@ -100,7 +100,7 @@ pub(crate) fn losses(ledger: &Ledger, around_rows: Option<&LookbackCounts>) -> S
     out
 }
 
-/// What each worker processed, where there are several; a worker that does most of the work shows.
+/// What each worker processed, if there are several; it shows a worker that does most of the work.
 pub(crate) fn workers(ledger: &Ledger) -> String {
     let shares = ledger.shares.of_workers();
     if shares.len() < 2 {
@@ -123,10 +123,10 @@ pub(crate) fn workers(ledger: &Ledger) -> String {
     out
 }
 
-/// Of packets around rows.
+/// Said of packets around rows.
 const MISSED: &str = " left out, which the disk did not take in time";
 
-/// What became of packets around rows.
+/// The line about packets around rows.
 pub(crate) fn captures(captures: &LookbackCounts) -> String {
     let LookbackCounts { files, frames, short, full, left_out, missed, .. } = captures;
     let LookbackCounts { refused, existed, failed, error, .. } = captures;
@@ -149,7 +149,7 @@ pub(crate) fn captures(captures: &LookbackCounts) -> String {
     format!("captured   {}", parts.join("; "))
 }
 
-/// What became of later fragments, where they were given ports.
+/// The line about later fragments, if they get the ports of the first.
 pub(crate) fn fragments(counts: &Counts) -> String {
     let Counts { found, missed, evicted } = *counts;
     let later = found + missed;
@@ -164,7 +164,7 @@ pub(crate) fn fragments(counts: &Counts) -> String {
     line
 }
 
-/// What became of packets that were handed out, a line for each output.
+/// A line for each output of packets.
 fn ends(ledger: &Ledger) -> Vec<(&'static str, u64, String)> {
     let text = |n: Traffic, to: &str| {
         let noun = plural(n.frames, " packet");
@@ -198,7 +198,7 @@ fn refused_by(outlet: &Outlet, refused: &Refused) -> (&'static str, u64, String)
     ("refused", refused.total().0, format!("{by}: {}", reasons(refused)))
 }
 
-/// Why frames were refused, and what would help.
+/// Why frames were refused, and which command helps.
 fn reasons(refused: &Refused) -> String {
     let those = Refusal::ALL.into_iter().zip(refused.frames).filter(|(_, n)| *n > 0);
     let part = |(reason, n)| format!("{n} {}", why(reason));
@@ -238,13 +238,13 @@ const UNDEFINED: &str = " left absent: out of range, or divided by zero";
 
 const UNFILLED: &str = " windows that lack rows, too many at once for `fill`";
 
-/// No option helps here: the times are wrong, and the packets were counted all the same.
+/// Wild time stamps: no option helps, since the times are wrong; the packets count like others.
 fn wild() -> String {
     let far = JUMP_NS / 1_000_000_000;
     format!(" with a time more than {far} s ahead that no other packet confirmed")
 }
 
-/// How the processed packets were: `: 985 whole, 3 cut by the snap length, …`.
+/// The kinds of processed packets: `: 985 whole, 3 cut by the snap length, …`.
 fn kinds(ledger: &Ledger) -> String {
     let mut parts = Vec::new();
     if ledger.cut > 0 {

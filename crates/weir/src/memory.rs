@@ -1,4 +1,4 @@
-//! How much memory there is, and how much of it keyed state may take.
+//! The memory of the machine, and how much of it keyed state may take.
 
 use crate::args::file_size;
 use std::fmt::Write as _;
@@ -9,9 +9,9 @@ use weir_plan::Program;
 /// What default bounds fit into.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum MemoryShare {
-    /// So many bytes.
+    /// A number of bytes.
     Bytes(u64),
-    /// A share of what there is, in hundredths.
+    /// A share of the memory of the machine, in percent.
     Percent(u8),
 }
 
@@ -26,7 +26,7 @@ impl MemoryShare {
         percent.map(MemoryShare::Percent).ok_or_else(|| "expected 1% to 100%".to_owned())
     }
 
-    /// In bytes; `None` where it is a share of what is not known.
+    /// In bytes; `None` if it is a share, and the memory of the machine is not known.
     pub(crate) fn bytes(self) -> Option<u64> {
         match self {
             MemoryShare::Bytes(n) => Some(n),
@@ -37,7 +37,7 @@ impl MemoryShare {
         }
     }
 
-    /// The default bounds that are lowered for it, a line for each; empty where none is.
+    /// A line for each default bound that is lowered for it; empty if none is.
     pub(crate) fn explain(
         self,
         program: &Program,

@@ -1,4 +1,4 @@
-//! Where the text of a query comes from, and its compilation with messages.
+//! Reads the text of a query, and compiles it with messages.
 
 use crate::exit::usage;
 use crate::library::{self, Entry, LIBRARY};
@@ -18,7 +18,7 @@ const FILE_MAX: u64 = 256 << 20;
 pub(crate) struct Source {
     /// A file, `-`, or `-e`.
     pub(crate) name: String,
-    /// What its program is called beside others: letters, digits, `_` and `-`.
+    /// The name of its program: letters, digits, `_` and `-`.
     pub(crate) program: String,
     /// The text.
     pub(crate) text: String,
@@ -65,7 +65,7 @@ impl Source {
         library::find(word).map(Source::from_library).ok_or_else(|| unknown(word))
     }
 
-    /// Where the files that the query names are: beside its own file, or else in the working
+    /// The folder of the files that the query names: that of its own file, or else the working
     /// folder.
     fn files(&self) -> Beside {
         let folder = match self.name.as_str() {
@@ -82,7 +82,7 @@ impl Source {
     }
 }
 
-/// Files by names that count from a folder.
+/// Files by names relative to a folder.
 #[derive(Debug)]
 struct Beside(PathBuf);
 
@@ -105,7 +105,7 @@ impl Files for Beside {
     }
 }
 
-/// What the program of a file is called: as the file, without its ending.
+/// The name of the program of a file: that of the file, without its ending.
 fn program_name(path: &Path) -> String {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };

@@ -1,5 +1,5 @@
-//! Signals: the first Ctrl-C asks the run to end well, the second ends the process. A terminal that
-//! goes away (SIGHUP) asks, too, and SIGUSR1 asks the run how it is.
+//! Signals: the first Ctrl-C ends the run as at the end of its input, the second ends the process.
+//! A closed terminal (SIGHUP) ends the run like the first Ctrl-C, and SIGUSR1 prints the ledger.
 
 use crate::stats::Stats;
 use nix::sys::signal::{SigSet, SigmaskHow, Signal};
@@ -13,19 +13,19 @@ use std::sync::atomic::AtomicBool;
 /// Signals that have handlers.
 const HANDLED: [Signal; 4] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGUSR1];
 
-/// Signals that are heard, but that nobody was told of yet.
+/// Signals that are caught, before a thread handles them.
 pub(crate) struct Heard(Signals);
 
 /// From now on SIGINT, SIGTERM and SIGHUP set `stop`. A second SIGINT or SIGTERM ends the process
 /// at once, with the status that shells give to the signal (130 for Ctrl-C).
 ///
-/// SIGHUP never does that, whenever it comes: of a terminal that goes away the shell tells, and the
-/// kernel tells again; systemd may send it right after SIGTERM. It stays ignored where whoever
-/// started the process had it ignored, as nohup(1) does.
+/// SIGHUP never does that, however often it comes: when a terminal is closed, the shell sends it,
+/// and the kernel sends it again; systemd may send it right after SIGTERM. It stays ignored if the
+/// parent process ignored it, as nohup(1) does.
 ///
-/// A signal that comes meanwhile waits until all of its handlers are there: with the first of them
-/// alone it would neither end the process nor the run. Other threads would have to block it, too,
-/// so this is called before any is started.
+/// A signal that comes meanwhile waits until all of its handlers are installed: with only the first
+/// of them it would end neither the process nor the run. Other threads would have to block it, too,
+/// so this function is called before any thread is started.
 pub(crate) fn hear(stop: &Arc<AtomicBool>) -> io::Result<Heard> {
     let before = SigSet::from_iter(HANDLED).thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
     let heard = register(stop);
@@ -36,8 +36,8 @@ pub(crate) fn hear(stop: &Arc<AtomicBool>) -> io::Result<Heard> {
 fn register(stop: &Arc<AtomicBool>) -> io::Result<Heard> {
     let asked = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
-        // In this order: the flag is set only after the first signal was found not to be the
-        // second.
+        // In this order: the flag that makes the next signal the second one is set after it is
+        // read.
         flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&asked))?;
         flag::register(signal, Arc::clone(&asked))?;
         flag::register(signal, Arc::clone(stop))?;
@@ -51,8 +51,8 @@ fn register(stop: &Arc<AtomicBool>) -> io::Result<Heard> {
 }
 
 impl Heard {
-    /// Starts a thread that calls `wake` at signals that end the run and prints `stats` at SIGUSR1,
-    /// those included that came since they are heard.
+    /// Starts a thread that calls `wake` at signals that end the run, and prints `stats` at
+    /// SIGUSR1. It also handles the signals that came since they are caught.
     pub(crate) fn tell(self, stats: &Stats, wake: impl Fn() + Send + 'static) -> io::Result<()> {
         let (Heard(mut signals), stats) = (self, stats.clone());
         std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
@@ -67,7 +67,7 @@ impl Heard {
     }
 }
 
-/// Whether this process ignores a signal; false where the system does not tell (proc(5)).
+/// Whether this process ignores a signal; false if the system does not say so (proc(5)).
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     ignores(&status, signal)

@@ -1,13 +1,13 @@
-//! Wrappers around a source: one that stops after some packets, and one that Ctrl-C can end.
+//! Wrappers around a source: one stops after a number of packets, and one can be ended by Ctrl-C.
 
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender};
 use std::time::Duration;
 use weir_packet::source::{Account, FrameBatch, Source, SourceError};
 
-/// Batches that the thread reading a stream may be ahead.
+/// The number of batches that the thread may read ahead.
 const AHEAD: usize = 4;
 
-/// How long a stream is waited for at a time.
+/// How long to wait for a stream at a time.
 const QUIET: Duration = Duration::from_millis(100);
 
 /// Ends after a number of packets (those that pass the filter), as `-c` asks.
@@ -96,7 +96,7 @@ impl Stream {
                     read(source, &events_in, &empty_out);
                 }
             }
-            // A stream that ended early has no use for what happened since.
+            // A stream that was ended early takes no further events.
             Err(e) => drop(events_in.send(Event::End(Account::default(), Err(e)))),
         })?;
         let account = Account::default();
@@ -151,7 +151,7 @@ impl Source for Stream {
         }
         let next = self.next.take();
         match next.map_or_else(|| self.events.recv_timeout(QUIET), Ok) {
-            // There may be something else to do than to wait.
+            // An empty batch lets the run do something else than wait.
             Err(RecvTimeoutError::Timeout) | Ok(Event::Begun) => Ok(true),
             Ok(Event::Batch(full, account)) => {
                 self.account = account;

@@ -45,7 +45,7 @@ impl Term {
 
     /// Prints a line of text on standard error.
     pub(crate) fn say(&self, text: impl Display) {
-        // Nobody is left to tell when this can't be written.
+        // There is no way to report that this can't be written.
         let _ = writeln!(io::stderr(), "{text}");
     }
 

@@ -1,5 +1,5 @@
-//! Capture from interfaces, as a run does it: options, what is told while it runs, and what became
-//! of packets by the end.
+//! Capture from interfaces for a run: its options, the messages while it runs, and its lines in the
+//! ledger.
 
 use crate::args::{Capture, LiveArgs};
 use std::collections::{BTreeMap, VecDeque};
@@ -21,7 +21,7 @@ use weir_packet::source::{Account, LinkType, Lost, Source, SourceError};
 /// Notes that are kept; an interface may go down and up for weeks.
 const NOTES_MAX: usize = 32;
 
-/// Interfaces of which it is known how often each went down; the others count together.
+/// Interfaces whose failures are counted by name; the others are counted together.
 const DOWNS_MAX: usize = 256;
 
 /// What happened to interfaces, for the ledger: the latest notes.
@@ -31,7 +31,7 @@ pub(crate) struct Notes(Arc<Mutex<Kept>>);
 #[derive(Default)]
 struct Kept {
     latest: VecDeque<String>,
-    /// How many came before them.
+    /// The number of notes before them.
     earlier: u64,
     /// How often interfaces went down, by name.
     downs: BTreeMap<String, u64>,
@@ -70,14 +70,14 @@ impl Notes {
     }
 }
 
-/// What captures have to do with besides packets.
+/// What a capture uses besides its options.
 #[derive(Clone, Copy)]
 pub(crate) struct Around<'a> {
-    /// Where what happens is noted.
+    /// The notes about interfaces.
     pub(crate) notes: &'a Notes,
     /// Where the names of interfaces go.
     pub(crate) names: &'a InterfaceNames,
-    /// Whether nothing is said of what happens.
+    /// Whether events are not printed.
     pub(crate) quiet: bool,
 }
 
@@ -95,7 +95,7 @@ fn open_by_xdp(
     options.busy_poll = args.busy_poll.then(BusyPoll::default);
     let source = open_xdp(&args.interface, &options)?;
     if !around.quiet {
-        // Nobody is left to tell when this can't be written.
+        // There is no way to report that this can't be written.
         source.modes().iter().for_each(|mode| drop(writeln!(io::stderr(), "{mode}")));
         let _ = writeln!(io::stderr(), "listening on {}", args.interface.join(", "));
     }
@@ -117,7 +117,7 @@ fn dpdk_options(
     let notes = notes.clone();
     let tell = move |text: &str| {
         if !quiet {
-            // Nobody is left to tell when this can't be written.
+            // There is no way to report that this can't be written.
             let _ = writeln!(io::stderr(), "{text}");
         }
         notes.add(text.to_owned());
@@ -143,7 +143,7 @@ fn dpdk_options(
 /// Says what DPDK made of its devices.
 fn tell_modes(modes: &[Mode], quiet: bool) {
     if !quiet {
-        // Nobody is left to tell when this can't be written.
+        // There is no way to report that this can't be written.
         modes.iter().for_each(|mode| drop(writeln!(io::stderr(), "{mode}")));
     }
 }
@@ -171,8 +171,8 @@ fn open_by_dpdk(
     Ok(Wires { senders: opened.senders, ..Wires::from(source) })
 }
 
-/// Opens devices of DPDK to send by, of a run that does not capture by DPDK. Where it reads files,
-/// which don't go on meanwhile, links are waited for until `stop`.
+/// Opens devices of DPDK to send by, for a run that does not capture by DPDK. A run that reads
+/// files waits for the links of these devices, until `stop`.
 pub(crate) fn senders(
     args: &LiveArgs,
     sends: &[String],
@@ -190,7 +190,7 @@ pub(crate) fn senders(
         let source = io::Error::new(io::ErrorKind::InvalidInput, reason);
         return Err(SourceError::Io { name: format!("dpdk:{device}"), source });
     }
-    // What there is of memory and queues is of captures.
+    // The options for memory and queues are those of captures.
     let options = dpdk_options(args, 1, sends, around);
     let plain = DpdkOptions::default();
     let (memory, stamps) = (plain.memory, plain.stamps);
@@ -202,7 +202,7 @@ pub(crate) fn senders(
     Ok(senders)
 }
 
-/// What packets come from, open.
+/// The opened interfaces that packets come from.
 pub(crate) struct Wires {
     pub(crate) source: Box<dyn Source>,
     /// The link types of its packets, interface by interface; none, where they are those that the
@@ -218,7 +218,7 @@ impl From<Box<dyn Source>> for Wires {
     }
 }
 
-/// What of a run its captures have to know.
+/// What a capture has to know of its run.
 #[derive(Clone, Copy)]
 pub(crate) struct How<'a> {
     pub(crate) workers: usize,
@@ -267,19 +267,19 @@ pub(crate) fn open(
             Ok(source.into())
         }
         Err(error) => match instead(&error).filter(|_| args.capture.is_none()) {
-            // Where libpcap can't do better, the first reason is the one to know.
+            // If libpcap fails, too, the first error is the one to report.
             Some(why) => by_pcap(Some(why)).map_err(|_| error),
             None => Err(error),
         },
     }
 }
 
-/// Tells what happens to interfaces, and notes it.
+/// Prints what happens to interfaces, and notes it.
 fn teller(around: Around<'_>) -> ReportEvent {
     let (notes, quiet) = (around.notes.clone(), around.quiet);
     Box::new(move |event: &Event| {
         if !quiet {
-            // Nobody is left to tell when this can't be written.
+            // There is no way to report that this can't be written.
             let _ = writeln!(io::stderr(), "{event}");
         }
         notes.happened(event);
@@ -320,7 +320,7 @@ fn open_by_pcap(
 ) -> Result<Wires, SourceError> {
     let source = open_pcap(&args.interface, options)?;
     if !quiet {
-        // Nobody is left to tell when this can't be written.
+        // There is no way to report that this can't be written.
         if let Some(why) = why {
             let rings = if args.rings.is_some() { "; --rings does nothing there" } else { "" };
             let _ = writeln!(io::stderr(), "capturing by libpcap: {why}{rings}");
@@ -423,7 +423,7 @@ pub(crate) fn render(interfaces: &[(String, Account)], notes: &Notes) -> String 
     out
 }
 
-/// How many, where, and what would help.
+/// The number of lost packets, the places, and the option that helps.
 pub(crate) fn losses(lost: Lost) -> String {
     let places = [
         (lost.ring, "in the ring, which was full: -B makes it larger"),

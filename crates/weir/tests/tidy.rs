@@ -97,7 +97,7 @@ fn files_fit_in_the_head() {
             lines <= LINES_MAX || file.contains("/tests/") || file.ends_with("tests.rs"),
             "{file} has {lines} lines without its tests: split it"
         );
-        // Behind the code stand tests, whose snapshots are as wide as they are.
+        // Snapshots in the tests after the code may be wide.
         for (n, line) in code.lines().enumerate().filter(|_| !file.contains("/tests/")) {
             let width = line.chars().count();
             assert!(

@@ -161,7 +161,7 @@ impl Run<'_> {
         self.say_early(confined);
     }
 
-    /// Says who it is and what it may do, where somebody wants to know.
+    /// Prints the user and the permissions of a capture from interfaces, or with `-v`.
     fn say_early(&self, text: String) {
         if self.options.verbose || self.is_live() && !self.options.quiet {
             self.term.say(text);
@@ -201,7 +201,7 @@ impl Run<'_> {
         }
         needs.folders(kept.iter().map(|kept| kept.folder.clone()).collect());
         if let Some(socket) = &self.options.control {
-            // What comes may write where the run was started, and where it writes already.
+            // Later programs may write where the run was started, and where it writes already.
             let written = self.options.write.to.iter().map(Path::new);
             let folders = written.map(folder_of).chain(self.options.out_dir.clone());
             needs.programs(folder_of(socket), folders.chain([PathBuf::from(".")]).collect());
@@ -264,7 +264,7 @@ fn folder_of(file: &Path) -> PathBuf {
     }
 }
 
-/// Whether reading may wait for somebody who writes: standard input, or a named pipe.
+/// Whether reading may wait for a writer: standard input, or a named pipe.
 pub(super) fn is_stream(capture: &str) -> bool {
     capture == "-" || std::fs::metadata(capture).is_ok_and(|m| !m.is_file())
 }
