@@ -2,11 +2,13 @@
 
 mod account;
 mod batch;
+mod chunk;
 mod watermarks;
 
 pub use crate::link_type::LinkType;
 pub use account::{Account, Gap, Lost};
-pub use batch::{Chunk, FrameBatch};
+pub use batch::FrameBatch;
+pub use chunk::Chunk;
 
 use std::fmt;
 use std::io;

@@ -26,7 +26,7 @@ use crate::counters::{Ledger, Traffic};
 use crate::expr::{Cond, Ctx, Val};
 use crate::rows::{Arena, Rows};
 use carried::FrameSlots;
-use out::{BatchFrames, WrittenFrame};
+use out::{BatchFrames, EditedFrame};
 use outgoing::{ALL, FrameKind, address_word, outgoing_schema};
 use std::ops::Range;
 use weir_packet::bits::Bits;
@@ -271,7 +271,7 @@ impl PacketActions {
                     written = out.write(edits, anonymizers, memory, untagged);
                 };
                 let handle = to_send.arena.put_with(write);
-                let Some(WrittenFrame { len, trimmed }) = written else {
+                let Some(EditedFrame { len, trimmed }) = written else {
                     self.tally.withheld += 1;
                     continue;
                 };

@@ -1,6 +1,7 @@
 //! A batch of frames: where each lies in memory that they share, and what is known of it.
 
 use super::account::Gap;
+use super::chunk::Chunk;
 use crate::bits::Bits;
 use crate::interface::{InterfaceNames, Via};
 use crate::limits::BATCH;
@@ -9,10 +10,6 @@ use crate::walk::{Headers, Look};
 use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, LazyLock};
-
-/// Memory that frames are read from: a mapped file or a filled buffer. Shared, so that a batch
-/// can be handed to another thread without copying a byte.
-pub type Chunk = Arc<dyn AsRef<[u8]> + Send + Sync>;
 
 /// What an empty batch refers to.
 static NOTHING: LazyLock<Chunk> = LazyLock::new(|| Arc::new(Vec::new()));

@@ -70,7 +70,7 @@ pub(super) struct Out<'a> {
 
 /// What is to know of a frame that was written.
 #[derive(Clone, Copy)]
-pub(super) struct WrittenFrame {
+pub(super) struct EditedFrame {
     /// Its length on the wire.
     pub(super) len: u32,
     pub(super) trimmed: bool,
@@ -106,7 +106,7 @@ impl Out<'_> {
         anonymizers: &mut [Anonymizer],
         memory: &mut Vec<u8>,
         untagged: &mut u64,
-    ) -> Option<WrittenFrame> {
+    ) -> Option<EditedFrame> {
         let start = memory.len();
         let mut anonymizers = anonymizers.iter_mut();
         // What is cut off at once need not be copied.
@@ -144,6 +144,6 @@ impl Out<'_> {
         }
         *untagged += without_tag;
         memory.truncate(start + CAPLEN_MAX as usize);
-        Some(WrittenFrame { len, trimmed })
+        Some(EditedFrame { len, trimmed })
     }
 }
