@@ -286,6 +286,11 @@ fn a_frame_that_may_hold_an_unknown_address_is_left_alone() {
         ("a later fragment of TCP", later(6)),
         ("a TCP header of no length", TRUE.four().tcp(1, 2).put(tcp::DATA_OFFSET, &[0])),
         ("eight tunnels", tunnels(8)),
+        ("TCP in a tunnel in a first fragment", {
+            let mut long = Frame::raw().ipv4(B, A).tcp(1, 2).payload(&[7; 12]).bytes();
+            long[2] = 1;
+            ip(4).fragment(0, true).payload(&long)
+        }),
         ("labels after a quote", extended(1)),
         ("a router's alert", option(&[148, 4, 0, 0])),
         ("GRE that only acknowledges", ip(47).payload(&[0x20, 0x81, 0x88, 0x0b, 0, 0, 0, 1])),
@@ -298,6 +303,11 @@ fn a_frame_that_may_hold_an_unknown_address_is_left_alone() {
         ("a header beyond the packet", TRUE.four().put(0, &[0x4f]).udp(1, 2)),
         ("nine tunnels", tunnels(9)),
         ("a later fragment of GRE", later(47)),
+        ("two tunnels in a first fragment", {
+            let mut long = Frame::raw().ipv4(B, A).put(9, &[4]).payload(&inner).bytes();
+            long[2] = 1;
+            ip(4).fragment(0, true).payload(&long)
+        }),
         ("a later fragment of UDP", later(17)),
         ("GRE with a route", ip(47).payload(&[&[0x40, 0, 8, 0][..], &inner].concat())),
         ("EtherIP of another version", ip(97).payload(&[&[0x40, 0][..], &inner].concat())),

@@ -1,5 +1,6 @@
 //! All headers of a frame, outer ones and those inside tunnels and ICMP errors.
 
+use super::layers::Layer;
 use super::link::Next;
 use super::reason::Reason;
 use super::site::{Site, Sites as _};
@@ -34,7 +35,10 @@ fn follow(next: Next, frame: &[u8], (at, end): (usize, usize), sites: &mut Vec<S
     // After a TCP header there are no more headers, whatever its length says.
     let faulty = found.reason.is_some_and(|reason| reason != Reason::TcpDataOffset);
     // A later fragment may begin with any header that the first one had no room for.
-    let torn = !walk.whole && found.proto_known && found.proto != tcp::PROTOCOL;
+    // A tunnel in a first fragment is not entered where its packet goes on in the next.
+    let is_cut = found.layers & 1 << Layer::Cut as usize != 0;
+    let in_part = !walk.whole && found.proto_known || walk.partial && is_cut;
+    let torn = in_part && found.proto != tcp::PROTOCOL;
     if faulty || torn || tunnels > TUNNELS_MAX {
         sites.note(Site::Unread);
     }
