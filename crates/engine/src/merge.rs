@@ -4,8 +4,10 @@
 //! first, up to where that of another batch does: a *run*. A heap knows both, so that a run costs
 //! the logarithm of the number of batches, however many there are.
 
+use crate::rows::Rows;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::ops::Range;
 
 /// Batches that are being merged, each with what its next row is ordered by. Of batches whose next
 /// rows are equal, the one of the smaller number comes first.
@@ -37,6 +39,44 @@ pub(crate) fn run<K: Ord>(order: &[u64], bound: Option<K>, key: impl Fn(u64) -> 
     match bound {
         None => order.len(),
         Some(bound) => order.iter().take_while(|&&number| key(number) <= bound).count(),
+    }
+}
+
+/// A batch of rows that waits for others. Rows of the same packet are ordered by `id`.
+pub(crate) struct WaitingBatch<I> {
+    pub(crate) id: I,
+    pub(crate) rows: Rows,
+    /// Rows of it that went on.
+    done: usize,
+}
+
+impl<I: Ord + Copy> WaitingBatch<I> {
+    /// A batch of which no row went on.
+    pub(crate) fn new(id: I, rows: Rows) -> WaitingBatch<I> {
+        WaitingBatch { id, rows, done: 0 }
+    }
+
+    /// What its next row is ordered by: its packet, then `id`. `None` at its end.
+    fn next(&self) -> Option<(u64, I)> {
+        (self.done < self.rows.len).then(|| (self.rows.order[self.done], self.id))
+    }
+}
+
+/// Hands on the rows of all batches in the order of their packets, in runs as long as that allows.
+pub(crate) fn hand_on<I: Ord + Copy>(
+    batches: &mut [WaitingBatch<I>],
+    merge: &mut Merge<(u64, I)>,
+    mut out: impl FnMut(I, &Rows, Range<usize>),
+) {
+    for (at, batch) in batches.iter().enumerate() {
+        batch.next().into_iter().for_each(|next| merge.add(at, next));
+    }
+    while let Some((at, bound)) = merge.next() {
+        let batch = &mut batches[at];
+        let (id, from) = (batch.id, batch.done);
+        batch.done += run(&batch.rows.order[from..], bound, |order| (order, id));
+        batch.next().into_iter().for_each(|next| merge.add(at, next));
+        out(id, &batch.rows, from..batch.done);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::counters::{Ledger, Traffic};
 use crate::limits::SPARE_ROWS;
-use crate::merge::{Merge, run};
+use crate::merge::{Merge, WaitingBatch, hand_on};
 use crate::ops::ends::outgoing::{ALL, FrameKind, address};
 use crate::ops::operator::{ActionsId, Wanted};
 use crate::rows::{Arena, Rows};
@@ -26,7 +26,8 @@ pub(crate) struct EgressWriter<'e> {
     away: Vec<bool>,
     /// Whether an outlet takes frames of several stages, which then wait for each other.
     crossing: bool,
-    waiting: Vec<Waiting>,
+    /// Batches of frames that wait for those of other stages.
+    waiting: Vec<WaitingBatch<usize>>,
     merge: Merge<(u64, usize)>,
     /// Memory of batches that were sent.
     spare: Vec<Rows>,
@@ -102,21 +103,6 @@ impl Actions {
             }
         }
         moved
-    }
-}
-
-/// A batch of frames that waits for those of other stages.
-struct Waiting {
-    stage: usize,
-    rows: Rows,
-    /// Frames of it that were sent.
-    done: usize,
-}
-
-impl Waiting {
-    /// Where its next frame belongs: by packet, then by stage. `None` at its end.
-    fn next(&self) -> Option<(u64, usize)> {
-        (self.done < self.rows.len).then(|| (self.rows.order[self.done], self.stage))
     }
 }
 
@@ -198,16 +184,16 @@ impl<'e> EgressWriter<'e> {
         let mut copy = self.spare.pop().unwrap_or_else(|| rows.empty());
         copy.clear();
         copy.append(rows, 0..rows.len);
-        self.waiting.push(Waiting { stage, rows: copy, done: 0 });
+        self.waiting.push(WaitingBatch::new(stage, copy));
     }
 
     /// Ends a step in which windows close or the input ends: what waits goes out, stage by stage,
     /// as each stage takes all rows of such a step.
     pub(super) fn close(&mut self) {
         let mut waiting = std::mem::take(&mut self.waiting);
-        waiting.sort_by_key(|batch| batch.stage);
-        for Waiting { stage, rows, done } in &waiting {
-            self.send(*stage, rows, *done..rows.len);
+        waiting.sort_by_key(|batch| batch.id);
+        for WaitingBatch { id, rows, .. } in &waiting {
+            self.send(*id, rows, 0..rows.len);
         }
         self.recycle(waiting);
     }
@@ -218,21 +204,14 @@ impl<'e> EgressWriter<'e> {
             return;
         }
         let mut waiting = std::mem::take(&mut self.waiting);
-        for (at, batch) in waiting.iter().enumerate() {
-            batch.next().into_iter().for_each(|next| self.merge.add(at, next));
-        }
-        while let Some((at, bound)) = self.merge.next() {
-            let batch = &mut waiting[at];
-            let (stage, from) = (batch.stage, batch.done);
-            batch.done += run(&batch.rows.order[from..], bound, |order| (order, stage));
-            batch.next().into_iter().for_each(|next| self.merge.add(at, next));
-            self.send(stage, &batch.rows, from..batch.done);
-        }
+        let mut merge = std::mem::take(&mut self.merge);
+        hand_on(&mut waiting, &mut merge, |stage, rows, range| self.send(stage, rows, range));
+        self.merge = merge;
         self.recycle(waiting);
     }
 
     /// Keeps the memory of batches that were sent.
-    fn recycle(&mut self, mut sent: Vec<Waiting>) {
+    fn recycle(&mut self, mut sent: Vec<WaitingBatch<usize>>) {
         self.spare.extend(sent.drain(..).map(|batch| batch.rows));
         self.spare.truncate(SPARE_ROWS);
         self.waiting = sent;
