@@ -277,4 +277,4 @@ pub const XDP_BIND_EVERY_MS: u32 = 20;
 
 /// Files of a cut capture that a run knows as its own, the latest ones: nothing else may write over
 /// them while it goes on.
-pub const FURTHER_FILES_KNOWN: usize = 16_384;
+pub const ROTATED_FILES_KNOWN: usize = 16_384;

@@ -13,7 +13,7 @@ pub use error::OutletError;
 use crate::limits::{SEND_WAIT_FILE_NS, SEND_WAIT_LIVE_NS};
 use crate::send::place::{Place, PlaceError};
 use crate::send::{DEVICES, OpenTransmit, Wire};
-use crate::write::{Files, Rotation};
+use crate::write::{Files, Missing, Rotation};
 use captured::{captured_interface, check_place, check_wire};
 use std::io;
 use std::path::PathBuf;
@@ -314,7 +314,7 @@ impl Egress for Outlets {
 
     fn refused(&self, outlet: u32) -> Refused {
         let mut refused = self.refused.get(outlet as usize).copied().unwrap_or_default();
-        let (frames, bytes) = self.files.all.missing(outlet);
+        let Missing { frames, bytes } = self.files.all.missing(outlet);
         refused.frames[Refusal::Unwritten as usize] += frames;
         refused.bytes[Refusal::Unwritten as usize] += bytes;
         refused.merge(&self.files.all.refused_by(outlet));

@@ -22,8 +22,9 @@ pub use untouched::Untouched;
 
 pub(crate) use format::Format;
 use id::FileId;
-use output::Output;
-use rotate::Further;
+pub(crate) use output::Missing;
+use output::{Output, OutputFile, Target};
+use rotate::RotatedFiles;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -103,12 +104,9 @@ impl Files {
 
     /// The frames for this outlet that came into no file since outlets were opened, and their
     /// lengths on the wire.
-    pub(crate) fn missing(&self, outlet: u32) -> (u64, u64) {
+    pub(crate) fn missing(&self, outlet: u32) -> Missing {
         let place = self.by_outlet.get(outlet as usize).copied().flatten();
-        place.map_or((0, 0), |place| {
-            let Output { missing, missing_before: before, .. } = &self.outputs[place];
-            (missing.0 - before.0, missing.1 - before.1)
-        })
+        place.map_or(Missing::default(), |place| self.outputs[place].missing())
     }
 
     /// Cuts the capture of packets that pass into files.
@@ -118,20 +116,18 @@ impl Files {
 
     /// Folders in which further files are made once those of the outlets are open.
     pub(crate) fn folders(&self) -> Vec<PathBuf> {
-        self.outputs.iter().filter_map(|output| Some(output.further.as_ref()?.folder())).collect()
+        self.outputs.iter().filter_map(|output| Some(output.rotated.as_ref()?.folder())).collect()
     }
 
     /// What an outlet did not take since outlets were opened.
     pub(crate) fn refused_by(&self, outlet: u32) -> Refused {
         let place = self.by_outlet.get(outlet as usize).copied().flatten();
-        place.map_or(Refused::default(), |place| {
-            self.outputs[place].refused.since(&self.outputs[place].refused_before)
-        })
+        place.map_or(Refused::default(), |place| self.outputs[place].refused())
     }
 
     /// Whether all files were written that are to be, and no frame has a place any more.
     pub(crate) fn is_over(&self) -> bool {
-        self.outputs.iter().any(|output| output.refused.total().0 > 0)
+        self.outputs.iter().any(Output::is_over)
     }
 
     /// Whether frames are written out as soon as they come, instead of when some have gathered.
@@ -143,7 +139,7 @@ impl Files {
     /// is being written.
     fn wrote(&self, id: FileId) -> Option<&str> {
         let mut others = self.outputs.iter().filter(|output| output.id != Some(id));
-        others.find_map(|output| output.further.as_ref()?.wrote(id))
+        others.find_map(|output| output.rotated.as_ref()?.wrote(id))
     }
 
     /// A file can't be written any more.
@@ -167,29 +163,31 @@ impl Files {
             return Err(WriteError::Compressed { name: name.to_owned(), plain }.into());
         }
         let rotation = self.rotation.filter(|_| *outlet == Outlet::Pass);
-        let further = rotation.map(|r| Further::new(r, name)).transpose()?;
-        if let Some(folder) = further.as_ref().map(Further::folder).filter(|f| !f.is_dir()) {
+        let rotated = rotation.map(|r| RotatedFiles::new(r, name)).transpose()?;
+        if let Some(folder) = rotated.as_ref().map(RotatedFiles::folder).filter(|f| !f.is_dir()) {
             return Err(WriteError::NoFolder { name: name.to_owned(), folder }.into());
         }
         let format = Format::of(name);
         if name == "-" {
             opening.note_stdout()?;
-            let output = Output::new(outlet, name, format, Some(FileId::STDOUT));
-            return Ok(Output { out: Some(StoppableWriter::stdout(&self.stops)?), ..output });
+            let target = Target::Open(StoppableWriter::stdout(&self.stops)?);
+            let id = Some(FileId::STDOUT);
+            return Ok(Output::new(outlet, OutputFile { name, id, target }, format, None));
         }
-        let Some(further) = further else {
+        let Some(rotated) = rotated else {
             let (file, id) = self.open_file(name, opening)?;
-            let output = Output::new(outlet, name, format, id);
-            return Ok(Output { untouched: Some(Untouched::new(file)), ..output });
+            let target = Target::Untouched(Untouched::new(file));
+            return Ok(Output::new(outlet, OutputFile { name, id, target }, format, None));
         };
-        let name = &further.name();
-        if further.waits() {
-            let output = Output::new(outlet, name, format, None);
-            return Ok(Output { further: Some(further.begun(None)), ..output });
+        let name = &rotated.name();
+        if rotated.waits() {
+            let file = OutputFile { name, id: None, target: Target::None };
+            return Ok(Output::new(outlet, file, format, Some(rotated.begun(None))));
         }
         let (file, id) = self.open_file(name, opening)?;
-        let (output, untouched) = (Output::new(outlet, name, format, id), Untouched::new(file));
-        Ok(Output { untouched: Some(untouched), further: Some(further.begun(id)), ..output })
+        let target = Target::Untouched(Untouched::new(file));
+        let file = OutputFile { name, id, target };
+        Ok(Output::new(outlet, file, format, Some(rotated.begun(id))))
     }
 
     /// Opens a file, which stays as it is, and finds out which it is; `None` of what several
@@ -276,9 +274,7 @@ impl Egress for Files {
         }
         self.made.keep();
         self.begun = true;
-        for output in &mut self.outputs {
-            (output.missing_before, output.refused_before) = (output.missing, output.refused);
-        }
+        self.outputs.iter_mut().for_each(Output::count_anew);
         let place =
             |outlet: &Outlet| self.outputs.iter().position(|output| output.outlet == *outlet);
         self.by_outlet = outlets.iter().map(place).collect();
@@ -308,8 +304,8 @@ impl Egress for Files {
             let others = self.outputs.iter().enumerate().filter(|(other, _)| *other != at);
             let taken = others.filter_map(|(_, output)| output.id).chain(read.iter().copied());
             let taken = taken.collect();
-            if let Some(further) = &mut self.outputs[at].further {
-                further.spare(taken);
+            if let Some(rotated) = &mut self.outputs[at].rotated {
+                rotated.spare(taken);
             }
         }
         Ok(())

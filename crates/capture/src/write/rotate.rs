@@ -3,7 +3,7 @@
 
 use super::error::WriteError;
 use super::id::FileId;
-use crate::limits::FURTHER_FILES_KNOWN;
+use crate::limits::ROTATED_FILES_KNOWN;
 use chrono::format::{Item, StrftimeItems};
 use chrono::{DateTime, Utc};
 use std::collections::VecDeque;
@@ -47,13 +47,13 @@ pub(super) enum Turn {
     /// It belongs into the same file.
     Stay,
     /// It belongs into the next.
-    GoOn,
+    Next,
     /// It belongs into none: there were as many as there may be.
     Over,
 }
 
 /// The files of one capture.
-pub(super) struct Further {
+pub(super) struct RotatedFiles {
     rotation: Rotation,
     base: String,
     /// The same with a time.
@@ -75,9 +75,9 @@ pub(super) struct Further {
     written: VecDeque<FileId>,
 }
 
-impl Further {
+impl RotatedFiles {
     /// Files named after `base`, of which the first is still to be made.
-    pub(super) fn new(rotation: Rotation, base: &str) -> io::Result<Further> {
+    pub(super) fn new(rotation: Rotation, base: &str) -> io::Result<RotatedFiles> {
         if base == "-" {
             let option = if rotation.seconds.is_some() { "-G" } else { "-C" };
             return Err(WriteError::StdoutInFiles(option).into());
@@ -89,7 +89,7 @@ impl Further {
         }
         let (dated, base, taken) = (base.to_owned(), base.to_owned(), Vec::new());
         let (since, looked) = (None, None);
-        Ok(Further {
+        Ok(RotatedFiles {
             rotation,
             base,
             dated,
@@ -125,7 +125,7 @@ impl Further {
     }
 
     /// The first file was made, and is this one, or waits for a frame.
-    pub(super) fn begun(mut self, id: Option<FileId>) -> Further {
+    pub(super) fn begun(mut self, id: Option<FileId>) -> RotatedFiles {
         self.remember(id);
         self.n = u64::from(!self.waits());
         self
@@ -138,7 +138,7 @@ impl Further {
 
     fn remember(&mut self, id: Option<FileId>) {
         let Some(id) = id.filter(|id| !self.written.contains(id)) else { return };
-        if self.written.len() == FURTHER_FILES_KNOWN {
+        if self.written.len() == ROTATED_FILES_KNOWN {
             self.written.pop_front();
         }
         self.written.push_back(id);
@@ -160,7 +160,7 @@ impl Further {
             return turn;
         }
         let full = self.rotation.bytes.is_some_and(|most| bytes > most);
-        if full { Turn::GoOn } else { Turn::Stay }
+        if full { Turn::Next } else { Turn::Stay }
     }
 
     /// What is to be done where a time begins; `None` where the same goes on.
@@ -191,7 +191,7 @@ impl Further {
             return Some(Turn::Over);
         }
         (self.dated, self.n, self.times) = (dated, 0, self.times + 1);
-        Some(Turn::GoOn)
+        Some(Turn::Next)
     }
 
     /// The name with the time that it says, in seconds since 1970.
@@ -257,30 +257,30 @@ mod tests {
     #[test]
     fn the_latest_files_are_known() {
         let sized = Rotation { bytes: Some(1), ..Rotation::default() };
-        let mut further = Further::new(sized, "x").expect("has a name");
+        let mut rotated = RotatedFiles::new(sized, "x").expect("has a name");
         let id = |n: usize| FileId::test(n as u64);
-        let numbers = (0..=FURTHER_FILES_KNOWN).chain([FURTHER_FILES_KNOWN]);
-        numbers.for_each(|n| further.remember(Some(id(n))));
+        let numbers = (0..=ROTATED_FILES_KNOWN).chain([ROTATED_FILES_KNOWN]);
+        numbers.for_each(|n| rotated.remember(Some(id(n))));
         assert_eq!(
-            [0, 1, FURTHER_FILES_KNOWN].map(|n| further.wrote(id(n)).is_some()),
+            [0, 1, ROTATED_FILES_KNOWN].map(|n| rotated.wrote(id(n)).is_some()),
             [false, true, true]
         );
     }
 
-    fn by_time(bytes: Option<u64>, files: u32, base: &str) -> io::Result<Further> {
+    fn by_time(bytes: Option<u64>, files: u32, base: &str) -> io::Result<RotatedFiles> {
         let (seconds, files) = (NonZeroU64::new(60), NonZeroU32::new(files));
-        Further::new(Rotation { bytes, seconds, files }, base)
+        RotatedFiles::new(Rotation { bytes, seconds, files }, base)
     }
 
     /// The name of the file that each of these frames goes to, by their seconds; each has 10 bytes.
-    fn places(mut further: Further, times: &[i64]) -> Vec<String> {
+    fn places(mut rotated: RotatedFiles, times: &[i64]) -> Vec<String> {
         let (mut name, mut bytes) = (String::new(), 0);
         let place = |&at: &i64| {
-            match further.turn(bytes, at * 1_000_000_000 + 999_999_999) {
+            match rotated.turn(bytes, at * 1_000_000_000 + 999_999_999) {
                 Turn::Stay => {}
-                Turn::GoOn => {
-                    (name, bytes) = (further.name(), 0);
-                    further.n += 1;
+                Turn::Next => {
+                    (name, bytes) = (rotated.name(), 0);
+                    rotated.n += 1;
                 }
                 Turn::Over => name = "over".to_owned(),
             }
@@ -292,9 +292,9 @@ mod tests {
 
     #[test]
     fn names_say_when_their_first_frame_came() {
-        let further = by_time(None, 0, "a%H/x-%F-%T.pcap").expect("says when");
+        let rotated = by_time(None, 0, "a%H/x-%F-%T.pcap").expect("says when");
         let day = 20_000 * 86_400;
-        let got = places(further, &[day - 1, day, day + 58, day + 59, day + 3600]);
+        let got = places(rotated, &[day - 1, day, day + 58, day + 59, day + 3600]);
         let first = "a23/x-2024-10-03-23:59:59.pcap".to_owned();
         let names = ["a00/x-2024-10-04-00:00:59.pcap", "a01/x-2024-10-04-01:00:00.pcap"];
         let want = [&[first.clone(), first.clone(), first], &names.map(str::to_owned)[..]].concat();
@@ -345,7 +345,7 @@ mod tests {
         assert_eq!(folder("/a/b/x%s"), Path::new("/a/b"));
         assert_eq!(folder("a/%F/x%s"), Path::new("a"));
         let sized = Rotation { bytes: Some(1), ..Rotation::default() };
-        let sized = Further::new(sized, "a%F/x").expect("has a name").folder();
+        let sized = RotatedFiles::new(sized, "a%F/x").expect("has a name").folder();
         assert_eq!(sized, Path::new("a%F"));
     }
 }
