@@ -1,9 +1,9 @@
 //! Programs for the kernel's eBPF machine, written as Rust values.
 //!
-//! An [`Assembler`] takes [instructions](EbpfInstruction) and labels and gives a [`Code`], whose jumps
-//! and operands are checked; [`Program::load`] hands that to the kernel, whose verifier has the
-//! last word. No compiler, no object files. The instruction set is that of RFC 9669; what prints
-//! reads as `bpftool prog dump xlated` does.
+//! An [`Assembler`] takes [instructions](EbpfInstruction) and labels and gives a [`Code`], whose
+//! jumps and operands are checked; [`Program::load`] hands that to the kernel, whose verifier has
+//! the last word. No compiler, no object files. The instruction set is that of RFC 9669; what
+//! prints reads as `bpftool prog dump xlated` does.
 //!
 //! ```
 //! use weir_capture::ebpf::{Assembler, Cond, Reg::*, Size};

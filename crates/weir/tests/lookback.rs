@@ -177,8 +177,8 @@ fn what_makes_no_sense_is_refused() {
     let capture = capture.to_str().expect("a plain path");
     let output = weir(&["run", "-e", "packets | limit 1", "-r", capture, "--ring", "1m"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("the query has none"), "{output:?}");
-    assert!(text(&output.stderr).contains("with --control, queries may come"), "{output:?}");
+    assert!(text(&output.stderr).contains("the query has no `capture`"), "{output:?}");
+    assert!(text(&output.stderr).contains("--control for queries that are added later"), "{output:?}");
     let query = "packets | project ts, ip.src | capture 1s by ip.src";
     for ring in ["0", "x", "5t"] {
         let output = weir(&["run", "-e", query, "-r", capture, "--ring", ring]);

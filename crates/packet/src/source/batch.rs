@@ -14,8 +14,7 @@ use std::sync::{Arc, LazyLock};
 /// What an empty batch refers to.
 static NOTHING: LazyLock<Chunk> = LazyLock::new(|| Arc::new(Vec::new()));
 
-/// Up to [`BATCH`] frames of one link type, in the order they were captured. The frames' bytes
-/// stay in the [`Chunk`] they were captured into.
+/// Up to [`BATCH`] frames of one link type, in capture order; their bytes stay in a [`Chunk`].
 pub struct FrameBatch {
     chunk: Chunk,
     base: usize,
