@@ -333,7 +333,7 @@ mod tests {
             n += batch.len();
         };
         assert_eq!(n, frames.len());
-        assert!(error.to_string().contains("trailing bytes behind the gzip data"), "{error}");
+        assert!(error.to_string().contains("trailing bytes after the gzip data"), "{error}");
     }
 
     #[test]

@@ -266,7 +266,7 @@ const BAD: &[(Code, &str)] = &[
     (Code::UnknownName, "packets | where ts > now - 5m"),
     (Code::UnknownName, "packets | summarize n = count() by ip.src | top 3 by count"),
     (Code::UnknownFunction, "packets | where ts > now()"),
-    (Code::Unsupported, "packets | where quic.version == 1 or vxlan"),
+    (Code::Unsupported, "packets | where http3.status == 1 or vxlan"),
     (Code::UnknownName, "packets | where mdns or dns.qry.name == \"a.example\" and dns.flags.response"),
     (Code::UnknownName, "packets | where dns.qname == example.org"),
     (Code::TypeMismatch, "packets | where dns == 53 or dns.qname in 10.0.0.0/8"),

@@ -178,7 +178,10 @@ fn what_makes_no_sense_is_refused() {
     let output = weir(&["run", "-e", "packets | limit 1", "-r", capture, "--ring", "1m"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("the query has no `capture`"), "{output:?}");
-    assert!(text(&output.stderr).contains("--control for queries that are added later"), "{output:?}");
+    assert!(
+        text(&output.stderr).contains("--control for queries that are added later"),
+        "{output:?}"
+    );
     let query = "packets | project ts, ip.src | capture 1s by ip.src";
     for ring in ["0", "x", "5t"] {
         let output = weir(&["run", "-e", query, "-r", capture, "--ring", ring]);
