@@ -217,7 +217,7 @@ pub(crate) mod tests {
         let body = &mut packet[at + 4..end];
         let tag = cipher.encrypt_inout_detached(&nonce.into(), &aad, body.into()).unwrap();
         packet[end..].copy_from_slice(&tag);
-        let mask = keys.mask(&packet[at + 4..at + 20].to_vec());
+        let mask = keys.mask(&packet[at + 4..at + 20]);
         packet[0] ^= mask[0] & 0x0f;
         (0..4).for_each(|i| packet[at + i] ^= mask[1 + i]);
         packet
