@@ -105,7 +105,8 @@ impl Captures {
 /// [`Captures`]).
 ///
 /// # Errors
-/// As for [`open`], of the first, or where they are merged, of any; and where another is missing.
+/// As for [`open`](crate::open), of the first, or where they are merged, of any; and where another
+/// is missing.
 pub fn open_all(names: Vec<String>, options: &Options) -> Result<Box<dyn Source>, SourceError> {
     Captures::new(names, options)?.start()
 }

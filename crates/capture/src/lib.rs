@@ -3,11 +3,11 @@
 //! [`outlets::Outlets`] takes the frames that a run hands out, to files ([`mod@write`]) and onto
 //! wires ([`send`]).
 //!
-//! [`open`] takes what a user names and gives a [`Source`]. A plain file is mapped and its frames
-//! stay where they are; standard input, pipes and compressed files are read into buffers that are
-//! used again once no batch refers to them. Either way no byte of a frame is copied, nothing is
-//! allocated per batch, and every record is delivered, filtered, or the subject of an error that
-//! says where it stands.
+//! [`open`] takes what a user names and gives a [`Source`](weir_packet::source::Source). A plain
+//! file is mapped and its frames stay where they are; standard input, pipes and compressed files
+//! are read into buffers that are used again once no batch refers to them. Either way no byte of a
+//! frame is copied, nothing is allocated per batch, and every record is delivered, filtered, or the
+//! subject of an error that says where it stands.
 
 #![deny(unsafe_code)]
 

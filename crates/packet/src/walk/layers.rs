@@ -79,7 +79,7 @@ pub struct Layers {
     pub proto_known: Bits,
     /// VLAN tags.
     pub vlan_depth: Box<[u8; BATCH]>,
-    /// Malformed frames so far, by [`Reason`]; grows from batch to batch.
+    /// Malformed frames so far, by [`Reason`](super::Reason); grows from batch to batch.
     pub malformed: [u64; REASONS],
     /// Frames cut so far, but for those that are malformed too.
     pub cut: u64,
