@@ -65,10 +65,11 @@
 //! What it shares is compared by other means, or is no computation:
 //!
 //! - the readers of fields of `packet`, which tests compare with tshark, and its
-//!   [rewriting](weir_packet::rewrite) of addresses, tested against frames that are made with the other names;
-//! - what `plan` says a stage means: when sessions end and joins are due, the hashes of `sample` and
-//!   `steer` that are part of the language, special-purpose addresses. Tests there compare these
-//!   with published values;
+//!   [rewriting](weir_packet::rewrite) of addresses, tested against frames that are made with the
+//!   other names;
+//! - what `plan` says a stage means: when sessions end and joins are due, the hashes of `sample`
+//!   and `steer` that are part of the language, special-purpose addresses. Tests there compare
+//!   these with published values;
 //! - [registered functions](crate::functions), named limits, and the types of results.
 
 mod aggregate;

@@ -1,5 +1,5 @@
-//! PaperNumber numbers of any size and their quotients, as one works them out on paper. What comes out is
-//! read as a decimal number, so that the float is the nearest one.
+//! Numbers of any size and their quotients, as one works them out on paper. A result is read as a
+//! decimal number, so that the float is the nearest one.
 
 /// Digits are three decimal places each.
 const BASE: i128 = 1000;

@@ -42,7 +42,8 @@ pub(super) const FIELDS: &[Entry] = &[
     ),
     string(
         "quic.alpn",
-        "Protocols that a client's Initial packet offers, the best first, with commas between them.",
+        "Protocols that a client's Initial packet offers, the best first, with commas between \
+         them.",
     ),
     string(
         "quic.ja4",

@@ -269,8 +269,8 @@ pub static AGGREGATES: &[BuiltinAggregate] = &[
         AggFunc::DistinctUpTo(10_000),
         &[ANY, UP_TO],
         This(Int),
-        "the same, exact for up to `limit` values in a group, beyond that as `approx_distinct`; the \
-         column `NAME_exact` says which",
+        "the same, exact for up to `limit` values in a group, beyond that as `approx_distinct`; \
+         the column `NAME_exact` says which",
     )
     .tuples()
     .zero(),
@@ -348,5 +348,6 @@ pub static AGGREGATES: &[BuiltinAggregate] = &[
     .present(),
     row("variance(x)", AggFunc::Variance, &[NUMBER], This(Float), "the variance of a sample")
         .order(RowOrder::Rounds),
-    row("stddev(x)", AggFunc::Stddev, &[SIGNED], Mean, "the square root of the variance").order(RowOrder::Rounds),
+    row("stddev(x)", AggFunc::Stddev, &[SIGNED], Mean, "the square root of the variance")
+        .order(RowOrder::Rounds),
 ];
