@@ -23,8 +23,8 @@ impl<S, F> Tumbling<S, F> {
 
     /// Folds the items of each key and window: `summarize … every`. See
     /// [`Keyed::reduce`](crate::Keyed::reduce). A window's groups come out when the watermark has
-    /// passed its end; late items are left out, and counted by [`Reduce::late`]. At most [`WINDOWS_MAX`](crate::limits::WINDOWS_MAX) windows are
-    /// open at once.
+    /// passed its end; late items are left out, and counted by [`Reduce::late`]. At most
+    /// [`WINDOWS_MAX`](crate::limits::WINDOWS_MAX) windows are open at once.
     pub fn reduce<K, V, G, M>(self, value: G, merge: M) -> Reduce<S, F, G, M, K, V>
     where
         S: Batches,
