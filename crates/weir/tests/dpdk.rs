@@ -654,7 +654,7 @@ mod linked {
         let why = "net_null0: its driver, net_null, does not say when frames came";
         check(&[&["-i", "net_null0"][..], &stamps].concat(), 1, why);
         check(&["-i", "any"], 2, "-i any can't be used with --capture dpdk");
-        check(&["-i", "net_null0", "-Q", "out"], 2, "-Q out or inout and --capture dpdk");
+        check(&["-i", "net_null0", "-Q", "out"], 2, "-Q inout can't be used with --capture dpdk");
         let output = weir(&["run", "-e", "packets", "-i", "lo", "--dpdk-args", "-l 1"]);
         assert_eq!(output.status.code(), Some(2));
         assert!(text(&output.stderr).contains("add --capture dpdk"), "{output:?}");
