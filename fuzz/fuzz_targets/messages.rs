@@ -4,6 +4,8 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     weir_packet::dns::fuzz_dns(data);
     weir_packet::read::fuzz_parts(data);
     weir_packet::tls::fuzz_tls(data);
+    weir_packet::tls::ja4::fuzz_ja4(data);
+    weir_packet::quic::initial::fuzz_initial(data);
     weir_packet::http::fuzz_http(data);
     weir_packet::dhcp::fuzz_dhcp(data);
     weir_packet::ntp::fuzz_ntp(data);

@@ -52,6 +52,7 @@ impl Clock {
     }
 
     /// No row older than this is on time any more; `i64::MIN` before the clock has started.
+    #[inline]
     pub fn watermark(&self) -> i64 {
         if self.started { self.watermark_at(self.max) } else { i64::MIN }
     }
@@ -74,6 +75,7 @@ impl Clock {
     }
 
     /// Takes the next packet's timestamp and returns the watermark after it.
+    #[inline]
     pub fn observe(&mut self, ts: i64) -> i64 {
         if self.started {
             self.advance(ts);
@@ -93,6 +95,7 @@ impl Clock {
 
     /// Takes a batch of timestamps at once if that can be done without looking at each: returns
     /// `false`, having done nothing, where [`Clock::observe`] must be called one by one.
+    #[inline]
     pub fn observe_all(&mut self, min: i64, max: i64) -> bool {
         let plain = self.watermark_after(max).is_some();
         if plain && min <= max {

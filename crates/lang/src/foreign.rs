@@ -26,7 +26,7 @@ const FIELDS: &[(&[&str], &str)] = &[
 #[rustfmt::skip]
 const PROTOCOLS: &[(&[&str], &str)] = &[
     (&["http2"], "tls and (tcp.sport == 443 or tcp.dport == 443)"),
-    (&["http3"], "udp.sport == 443 or udp.dport == 443"),
+    (&["http3"], "quic"),
     (&["ssh"], "tcp.sport == 22 or tcp.dport == 22"),
     (&["dhcpv6", "dhcp6"], "udp.sport in 546..547 or udp.dport in 546..547"),
     (&["vxlan"], "udp.dport == 4789"),

@@ -77,7 +77,13 @@ impl<'a> LongHeader<'a> {
             left.skip(token)?;
         }
         let (end, number_at) = match kind {
-            PacketType::Retry | PacketType::VersionNegotiation => (payload.len(), 0),
+            PacketType::VersionNegotiation => {
+                // A list of versions, and nothing else.
+                let versions = payload.len() - left.at;
+                let is_list = versions > 0 && versions.is_multiple_of(4);
+                (is_list.then_some(payload.len())?, 0)
+            }
+            PacketType::Retry => (payload.len(), 0),
             _ => {
                 let length = usize::try_from(left.varint()?).ok()?;
                 (left.at.checked_add(length)?, left.at)
@@ -191,7 +197,9 @@ mod tests {
         assert_eq!(kind(0xe0, V1, &rest[1..]), Some(PacketType::Handshake));
         assert_eq!(kind(0xf0, V1, &[]), Some(PacketType::Retry));
         assert_eq!(kind(0xc0, V2, &[]), Some(PacketType::Retry));
-        assert_eq!(kind(0x80, 0, &[]), Some(PacketType::VersionNegotiation));
+        assert_eq!(kind(0x80, 0, &[0, 0, 0, 1]), Some(PacketType::VersionNegotiation));
+        assert_eq!(kind(0x80, 0, &[]), None, "a negotiation names versions");
+        assert_eq!(kind(0x80, 0, &[0, 0, 0, 1, 0]), None, "of four bytes each");
         assert_eq!(kind(0x40, V1, &rest), None, "a short header");
         assert_eq!(kind(0x80, V1, &rest), None, "the fixed bit is missing");
         assert_eq!(kind(0xc0, 0xff00_001d, &rest), None, "a draft");

@@ -11,8 +11,8 @@ pub const TABLE_ROWS_MAX: usize = 1000;
 /// line instead of widening all others.
 pub const TABLE_COLUMN_WIDTH_MAX: usize = 80;
 
-/// Lots of rows that may wait for a slow sink unless told otherwise, of up to 256 rows each.
-pub const QUEUE_LOTS: usize = 1024;
+/// Batches of rows that may wait for a slow sink unless told otherwise, of up to 256 rows each.
+pub const QUEUE_BATCHES: usize = 1024;
 
-/// Most lots that may be asked to wait.
-pub const QUEUE_LOTS_MAX: usize = 1 << 20;
+/// Most batches that may be asked to wait.
+pub const QUEUE_BATCHES_MAX: usize = 1 << 20;

@@ -69,16 +69,16 @@ enum Message {
 
 impl Queue {
     /// Starts the thread, which makes the sink (what goes wrong there, [`Sink::open`] says); at
-    /// most `lots` lots of rows wait for it, of up to a batch each.
+    /// most `batches` batches of rows wait for it, of up to a batch each.
     ///
     /// # Errors
     /// When the system gives no thread.
     pub fn start(
         make: impl FnOnce() -> io::Result<Box<dyn Sink>> + Send + 'static,
         when_full: WhenFull,
-        lots: usize,
+        batches: usize,
     ) -> io::Result<Queue> {
-        let (messages, to_write) = mpsc::sync_channel(lots);
+        let (messages, to_write) = mpsc::sync_channel(batches);
         let (written, back) = mpsc::channel();
         let (end, ended) = mpsc::channel::<()>();
         let shared = Arc::new(Shared::default());
@@ -370,7 +370,7 @@ mod tests {
         }
     }
 
-    /// A queue with room for two lots before such a sink.
+    /// A queue with room for two batches before such a sink.
     fn gated(when_full: WhenFull) -> (Queue, Sender<()>, Memory, Output) {
         let ((go, leave), memory) = (mpsc::channel(), Memory::default());
         let out = memory.clone();
@@ -393,7 +393,7 @@ mod tests {
         for _ in 0..50 {
             queue.rows(0, &lot(&output, 10)).expect("never fails");
         }
-        // Two lots wait, and at most one is in the sink's hands.
+        // Two batches wait, and at most one is in the sink's hands.
         assert!((470..=480).contains(&queue.refused()), "{} refused", queue.refused());
         drop(go);
         queue.finish().expect("it goes on");

@@ -17,7 +17,7 @@ pub(crate) use lookback::LookbackArgs;
 pub(crate) use values::file_size;
 pub(crate) use write::WriteArgs;
 
-use values::{duration, format, lots, param, seconds, workers};
+use values::{batches, duration, format, param, seconds, workers};
 
 use crate::exit::usage;
 use crate::memory::MemoryShare;
@@ -28,7 +28,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 use weir_control::SOCKET;
-use weir_sink::limits::QUEUE_LOTS;
+use weir_sink::limits::QUEUE_BATCHES;
 use weir_sink::{Format, TimeFormat};
 
 /// Ask questions of packet streams: one short typed query at line rate.
@@ -249,7 +249,7 @@ pub(crate) struct RunOptions {
     pub(crate) slow_sink: Option<SlowSink>,
 
     /// The number of batches of up to 256 rows that may wait before rows are left out
-    #[arg(long, value_name = "LOTS", default_value_t = QUEUE_LOTS, value_parser = lots)]
+    #[arg(long, value_name = "BATCHES", default_value_t = QUEUE_BATCHES, value_parser = batches)]
     #[arg(hide_default_value = true)]
     pub(crate) sink_queue: usize,
 

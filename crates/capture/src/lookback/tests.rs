@@ -354,7 +354,7 @@ impl io::Write for DiskFile {
     }
 }
 
-/// Frames of 1 KB, enough for several lots.
+/// Frames of 1 KB, enough for several batches.
 fn long_frames() -> Vec<(i64, Vec<u8>)> {
     let long = |(ts, mut frame): (i64, Vec<u8>)| {
         frame.resize(1000, 7);

@@ -231,6 +231,10 @@ impl Aggregate for FirstLast {
         self.pool.clear();
     }
 
+    fn evicted(&self) -> u64 {
+        self.pool.refused()
+    }
+
     fn as_any(&self) -> &dyn Any {
         self
     }

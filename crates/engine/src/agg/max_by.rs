@@ -244,6 +244,10 @@ impl Aggregate for MaxBy {
         self.pool.clear();
     }
 
+    fn evicted(&self) -> u64 {
+        self.pool.refused()
+    }
+
     fn as_any(&self) -> &dyn Any {
         self
     }

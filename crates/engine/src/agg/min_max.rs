@@ -225,6 +225,10 @@ impl Aggregate for MinMaxText {
         self.pool.clear();
     }
 
+    fn evicted(&self) -> u64 {
+        self.pool.refused()
+    }
+
     fn as_any(&self) -> &dyn Any {
         self
     }

@@ -13,7 +13,7 @@ pub(crate) struct LookupMap {
     handles: Vec<u64>,
 }
 
-/// LookupKeys in ascending order.
+/// Keys in ascending order.
 pub(super) enum LookupKeys {
     /// Disjoint ranges of addresses: each first and last one.
     Ranges(Vec<u128>, Vec<u128>),
@@ -63,7 +63,7 @@ impl LookupMap {
     }
 }
 
-/// LookupKeys in order, each with the number of its text.
+/// Keys in order, each with the number of its text.
 fn sorted<K: Ord>(entries: &[(Value, u32)], key: impl Fn(&Value) -> K) -> (Vec<K>, Vec<u32>) {
     let mut all: Vec<(K, u32)> = entries.iter().map(|(v, n)| (key(v), *n)).collect();
     all.sort_unstable();

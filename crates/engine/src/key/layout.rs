@@ -93,7 +93,7 @@ impl Layout {
         self.places.len()
     }
 
-    /// KeyPart `p` of a packed key, `None` where it is absent.
+    /// Part `p` of a packed key, `None` where it is absent.
     #[inline]
     pub(crate) fn part(&self, key: &[u64], p: usize) -> Option<u128> {
         let place = &self.places[p];

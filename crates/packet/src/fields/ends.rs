@@ -189,6 +189,8 @@ impl<'a> LateFragments<'a> {
 }
 
 /// Reads what later fragments get from elsewhere into a word column.
+#[cold]
+#[inline(never)]
 fn late_words(rows: &Rows<'_>, out: &mut Column, of: fn(&LateFragments<'_>, usize) -> u64) {
     if let Some((late, have)) = LateFragments::new(rows) {
         rows.few(out, have, |i| of(&late, i));
@@ -196,6 +198,8 @@ fn late_words(rows: &Rows<'_>, out: &mut Column, of: fn(&LateFragments<'_>, usiz
 }
 
 /// The same into an address column.
+#[cold]
+#[inline(never)]
 fn late_pairs(rows: &Rows<'_>, out: &mut Column, of: fn(&LateFragments<'_>, usize) -> Address) {
     if let Some((late, have)) = LateFragments::new(rows) {
         rows.pairs(out, have, |i| of(&late, i));
@@ -203,6 +207,8 @@ fn late_pairs(rows: &Rows<'_>, out: &mut Column, of: fn(&LateFragments<'_>, usiz
 }
 
 /// The same into a boolean column.
+#[cold]
+#[inline(never)]
 fn late_bits(rows: &Rows<'_>, out: &mut Column, of: fn(&LateFragments<'_>, usize) -> bool) {
     if let Some((late, have)) = LateFragments::new(rows) {
         rows.truth(out, have, have.iter().filter(|&i| of(&late, i)).collect());

@@ -167,8 +167,13 @@ fn expand<const N: usize>(secret: &Hkdf<Sha256>, label: &[u8]) -> [u8; N] {
     out
 }
 
-/// Any bytes as a UDP payload: what is decrypted lies within its bound. Panics where it does not.
+/// Any bytes as a UDP payload, and as the frames of a packet: what is found lies within its bound.
+/// Panics where it does not.
 pub fn fuzz_initial(payload: &[u8]) {
+    let mut crypto = Crypto { bytes: [0; INITIAL_MAX], len: 0 };
+    if crypto.collect(payload).is_some() {
+        assert!(crypto.bytes().len() < payload.len().max(1));
+    }
     let Some(crypto) = Crypto::of_client(payload) else { return };
     assert!((1..=INITIAL_MAX).contains(&crypto.bytes().len()));
     assert!(crypto.bytes().len() < payload.len());

@@ -144,10 +144,18 @@ fn shortened(text: &[u8]) -> [u8; 12] {
     std::array::from_fn(|i| hex(if i % 2 == 0 { hash[i / 2] >> 4 } else { hash[i / 2] }))
 }
 
+/// Any bytes as a handshake message: a fingerprint is ASCII of its form. Panics where it is not.
+pub fn fuzz_ja4(bytes: &[u8]) {
+    let Some(hello) = Hello::new(bytes) else { return };
+    let Some(text) = ja4(&hello, Carrier::Tcp) else { return };
+    assert!(text.is_ascii() && text[0] == b't' && text[10] == b'_' && text[23] == b'_');
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::Tls;
     use super::*;
+    use proptest::prelude::*;
 
     /// A record with a client's hello of these ciphers and extensions.
     fn client_hello(version: u16, ciphers: &[u16], extensions: &[(u16, Vec<u8>)]) -> Vec<u8> {
@@ -225,6 +233,20 @@ mod tests {
         let whole = client_hello(0x303, &CIPHERS, &extensions(&[]));
         for n in 0..whole.len() {
             assert_eq!(fingerprint(&whole[..n]), None, "cut at {n}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn changed_hellos_hold(
+            edits in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
+        ) {
+            let mut bytes = client_hello(0x303, &CIPHERS, &extensions(&[0xb, 0xa, 0x15]));
+            for (at, value) in edits {
+                let at = at.index(bytes.len());
+                bytes[at] = value;
+            }
+            fuzz_ja4(&bytes[5..]);
         }
     }
 

@@ -4,7 +4,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use std::num::NonZeroUsize;
 use std::time::Duration;
 use weir_engine::limits::WORKERS_MAX;
-use weir_sink::limits::QUEUE_LOTS_MAX;
+use weir_sink::limits::QUEUE_BATCHES_MAX;
 use weir_sink::{FORMATS, Format};
 
 /// The name of a format for rows.
@@ -52,10 +52,10 @@ pub(super) fn seconds(text: &str) -> Result<Duration, String> {
 }
 
 /// A number of batches.
-pub(super) fn lots(text: &str) -> Result<usize, String> {
+pub(super) fn batches(text: &str) -> Result<usize, String> {
     match text.parse() {
-        Ok(n @ 1..=QUEUE_LOTS_MAX) => Ok(n),
-        _ => Err(format!("expected a number of batches, from 1 to {QUEUE_LOTS_MAX}")),
+        Ok(n @ 1..=QUEUE_BATCHES_MAX) => Ok(n),
+        _ => Err(format!("expected a number of batches, from 1 to {QUEUE_BATCHES_MAX}")),
     }
 }
 

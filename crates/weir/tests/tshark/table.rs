@@ -231,7 +231,7 @@ pub(crate) const FIELDS: &[(&str, Mapping)] = &[
     ("tls.alpn", formed(TLS, &["tls.handshake.extensions_alpn_str"],
         By(|p| p.all("tls.handshake.extensions_alpn_str").join(",")))),
     ("tls.ja4", Mapping::None("tshark has it from version 4.4 on")),
-    ("quic", formed(&["quic"], &["quic.header_form", "quic.version"],
+    ("quic", formed(ANY, &["quic.header_form", "quic.version"],
         By(|p| long_quic(p).to_string()))),
     ("quic.version", formed(&["quic"], &["quic.version", "quic.header_form"], By(quic_version))),
     ("quic.type", formed(&["quic"], &["quic.long.packet_type", "quic.version"], By(quic_type))),

@@ -108,7 +108,7 @@ impl Run<'_> {
     /// Makes the sinks of programs that write files of their own.
     fn make_sink(&self, options: RowOptions) -> MakeSink {
         let (folder, format) = (self.options.out_dir.clone(), self.format);
-        let (names, lots) = (self.options.names.into(), self.options.sink_queue);
+        let (names, batches) = (self.options.names.into(), self.options.sink_queue);
         let when_full = if self.drops() { WhenFull::Refuse } else { WhenFull::Wait };
         let (taken, stop) = (Taken::default(), Arc::clone(&self.stop));
         Box::new(move |outputs| {
@@ -122,7 +122,7 @@ impl Run<'_> {
                 let sink = output::over(files, format, options, names, &taken, &stops);
                 Ok(Box::new(sink) as Box<dyn Sink>)
             };
-            let queue = Queue::start(make, when_full, lots).map_err(|e| e.to_string())?;
+            let queue = Queue::start(make, when_full, batches).map_err(|e| e.to_string())?;
             Ok(Some(NewSink { sink: Box::new(queue.ending_by(ending)), cleanup }))
         })
     }
