@@ -40,7 +40,7 @@ pub struct LongHeader<'a> {
     kind: PacketType,
     destination: &'a [u8],
     source: &'a [u8],
-    /// From the first byte to the end of the packet.
+    /// From the first byte to the end of the packet, as far as it was captured.
     packet: &'a [u8],
     /// Where the protected packet number starts; 0 where there is none.
     number_at: usize,
@@ -49,8 +49,8 @@ pub struct LongHeader<'a> {
 }
 
 impl<'a> LongHeader<'a> {
-    /// A view of a UDP payload; `None` if it does not start with a long header of version 1 or 2,
-    /// or with a negotiation of versions, or if it was cut within the packet.
+    /// A view of a UDP payload; `None` if it does not start with a whole long header of version 1
+    /// or 2, or with a negotiation of versions. The packet itself may be cut.
     pub fn new(payload: &'a [u8]) -> Option<LongHeader<'a>> {
         let mut left = Left { bytes: payload, at: 0 };
         let first = left.byte()?;
@@ -78,9 +78,9 @@ impl<'a> LongHeader<'a> {
         }
         let (end, number_at) = match kind {
             PacketType::VersionNegotiation => {
-                // A list of versions, and nothing else.
-                let versions = payload.len() - left.at;
-                let is_list = versions > 0 && versions.is_multiple_of(4);
+                // Many other payloads have four zeros here: one of the versions must be known.
+                let (versions, []) = payload[left.at..].as_chunks() else { return None };
+                let is_list = versions.iter().any(|&four| is_version(u32::from_be_bytes(four)));
                 (is_list.then_some(payload.len())?, 0)
             }
             PacketType::Retry => (payload.len(), 0),
@@ -89,7 +89,7 @@ impl<'a> LongHeader<'a> {
                 (left.at.checked_add(length)?, left.at)
             }
         };
-        let (packet, rest) = payload.split_at_checked(end)?;
+        let (packet, rest) = payload.split_at(end.min(payload.len()));
         Some(LongHeader { version, kind, destination, source, packet, number_at, rest })
     }
 
@@ -117,6 +117,14 @@ impl<'a> LongHeader<'a> {
     pub fn next(&self) -> Option<LongHeader<'a>> {
         LongHeader::new(self.rest)
     }
+}
+
+/// Whether a server may name this version: a published one, a draft, or one of those that are
+/// reserved so that nobody relies on the list (RFC 9000, section 15).
+fn is_version(version: u32) -> bool {
+    matches!(version, V1 | V2)
+        || version >> 8 == 0x00ff_0000
+        || version & 0x0f0f_0f0f == 0x0a0a_0a0a
 }
 
 /// Bytes that are read from the front.
@@ -198,12 +206,16 @@ mod tests {
         assert_eq!(kind(0xf0, V1, &[]), Some(PacketType::Retry));
         assert_eq!(kind(0xc0, V2, &[]), Some(PacketType::Retry));
         assert_eq!(kind(0x80, 0, &[0, 0, 0, 1]), Some(PacketType::VersionNegotiation));
+        let reserved = [0x1a, 0x2a, 0x3a, 0x4a];
+        assert_eq!(kind(0x80, 0, &reserved), Some(PacketType::VersionNegotiation));
+        assert_eq!(kind(0x80, 0, &[0, 0, 0, 0]), None, "no version");
         assert_eq!(kind(0x80, 0, &[]), None, "a negotiation names versions");
         assert_eq!(kind(0x80, 0, &[0, 0, 0, 1, 0]), None, "of four bytes each");
         assert_eq!(kind(0x40, V1, &rest), None, "a short header");
         assert_eq!(kind(0x80, V1, &rest), None, "the fixed bit is missing");
         assert_eq!(kind(0xc0, 0xff00_001d, &rest), None, "a draft");
-        assert_eq!(kind(0xc0, V1, &rest[..6]), None, "cut");
+        assert_eq!(kind(0xc0, V1, &rest[..6]), Some(PacketType::Initial), "cut");
+        assert_eq!(kind(0xc0, V1, &rest[..1]), None, "cut within the header");
         let long = [&[0xc0, 0, 0, 0, 1, 21][..], &[9; 21], &[0, 0, 0]].concat();
         assert!(LongHeader::new(&long).is_none(), "connection IDs have at most 20 bytes");
     }

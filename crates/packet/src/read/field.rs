@@ -583,7 +583,11 @@ mod tests {
         check(&udp(&damaged), &names, "quic=true quic.version=1 quic.type=0");
         let versions = [0x80, 0, 0, 0, 0, 1, 9, 1, 8, 0, 0, 0, 1];
         check(&udp(&versions), &names, "quic=true quic.version=0 quic.type=4");
-        check(&udp(&packet[..1199]), &names, "quic=false");
+        check(&udp(&packet[..1199]), &names, "quic=true quic.version=1 quic.type=0");
+        check(&udp(&packet[..17]), &names, "quic=false");
+        // A question of DNS that begins as a negotiation of versions does.
+        let question = [0x80, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 1];
+        check(&udp(&question), &names, "quic=false");
         check(&Frame::ethernet().ipv4(A, B).tcp(5, 443).payload(&packet), &names, "quic=false");
     }
 

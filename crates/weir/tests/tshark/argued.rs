@@ -79,6 +79,12 @@ pub(crate) const DIFFERENCES: &[Difference] = &[
               part of a record",
     },
     Difference {
+        fields: &["quic.sni", "quic.alpn"],
+        when: |v| v.ours.is_empty(),
+        why: "tshark keeps the keys of a connection for its later packets, and puts a hello of \
+              several packets together",
+    },
+    Difference {
         fields: TLS,
         when: |v| v.packet.names("quic") || v.packet.names("openvpn"),
         why: "TLS within QUIC or OpenVPN does not start the payload",

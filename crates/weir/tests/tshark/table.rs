@@ -466,7 +466,9 @@ fn first_ttl(p: &Packet<'_>) -> String {
 /// short headers from the packets before.
 fn long_quic(p: &Packet<'_>) -> bool {
     let published = ["0x00000000", "0x00000001", "0x6b3343cf"];
-    p.first("quic.header_form") == "1" && published.contains(&p.first("quic.version"))
+    p.has(&["quic"])
+        && p.first("quic.header_form") == "1"
+        && published.contains(&p.first("quic.version"))
 }
 
 fn quic_version(p: &Packet<'_>) -> String {
