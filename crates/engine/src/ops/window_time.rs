@@ -27,9 +27,8 @@ pub(super) fn clamp(t: i128) -> i64 {
     t.clamp(i64::MIN as i128, i64::MAX as i128) as i64
 }
 
-/// The start of the window that holds all rows, if that is quickly seen: almost always. Compiled
-/// alone, its loop has wide instructions whatever calls it; inlined, it had them or not.
-#[inline(never)]
+/// The start of the window that holds all rows, if that is quickly seen: almost always. Its loop
+/// goes four times at a time, so that it has wide instructions wherever it is compiled.
 pub(super) fn one_window(time: &[u64; BATCH], rows: Bits, every: i64) -> Option<i64> {
     const FAR: i64 = 1 << 62;
     let n = rows.count();
@@ -38,12 +37,20 @@ pub(super) fn one_window(time: &[u64; BATCH], rows: Bits, every: i64) -> Option<
     if n == 0 || rows != Bits::first(n) || every >= FAR || !(-FAR..FAR).contains(&start) {
         return None;
     }
-    // Negative if one time is before the window or after it.
-    let outside = time[..n].iter().fold(0, |outside, &t| {
+    // Negative if a time is before the window or after it.
+    let outside = |t: u64| {
         let since = (t as i64).wrapping_sub(start);
-        outside | since | (every - 1).wrapping_sub(since)
-    });
-    (outside >= 0).then_some(start)
+        since | (every - 1).wrapping_sub(since)
+    };
+    let (fours, rest) = time[..n].as_chunks::<4>();
+    let mut any = [0; 4];
+    for four in fours {
+        for (any, &t) in any.iter_mut().zip(four) {
+            *any |= outside(t);
+        }
+    }
+    let any = rest.iter().fold(any[0] | any[1] | any[2] | any[3], |any, &t| any | outside(t));
+    (any >= 0).then_some(start)
 }
 
 /// The rows that came when the watermark had passed the end of their window of length `d`.

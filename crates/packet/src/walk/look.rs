@@ -54,11 +54,13 @@ fn with_bit(looks: &[Look; BATCH], bit: u8) -> Bits {
     // The lowest bit of each of eight bytes, gathered in the highest byte of a product.
     const LOWEST: u64 = 0x0101_0101_0101_0101;
     const GATHER: u64 = 0x0102_0408_1020_4080;
-    let mut bytes = looks.as_chunks::<8>().0.iter().map(|eight| {
+    let byte = |eight: &[Look; 8]| {
         let eight = u64::from_le_bytes(eight.map(|look| look.0)) >> bit.trailing_zeros() & LOWEST;
         eight.wrapping_mul(GATHER) >> 56
-    });
-    Bits(std::array::from_fn(|_| {
-        bytes.by_ref().take(8).fold(0, |word, byte| word >> 8 | byte << 56)
+    };
+    let (words, _) = looks.as_chunks::<64>();
+    Bits(std::array::from_fn(|word| {
+        let (eights, _) = words[word].as_chunks::<8>();
+        eights.iter().fold(0, |word, eight| word >> 8 | byte(eight) << 56)
     }))
 }
