@@ -22,7 +22,7 @@ use std::process::Command;
 /// A work is slower where three quarters of its rounds took this many times as long.
 const SLOWER: f64 = 1.05;
 
-/// What is compared.
+/// Options of a comparison of two builds.
 #[derive(Debug)]
 pub(crate) struct CompareOptions<'a> {
     /// The other `weir-bench`, built from the code before a change.

@@ -1,9 +1,9 @@
-//! What is asked for on the command line.
+//! Options of `weir-bench live`.
 
 use regex::Regex;
 use std::path::PathBuf;
 
-/// What is to be measured.
+/// The cases to measure, and how.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct LiveOptions {
     /// Rounds; one more before them is not counted.

@@ -1,15 +1,15 @@
-//! What is sent in a case, and what became of it in a run.
+//! The frames that a case sends, and the counts of a run.
 
 use super::receiver::Received;
 
-/// What frames are sent.
+/// The frames that a case sends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct LiveCase {
     pub(super) bytes: usize,
     pub(super) flows: u32,
 }
 
-/// What became of the frames of one run.
+/// The frames of one run: received, or lost and where.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct LiveRun {
     /// Frames that the sender made.

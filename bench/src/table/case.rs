@@ -8,17 +8,17 @@ use crate::work::Work;
 /// A line of the table.
 #[derive(Clone, Debug)]
 pub(crate) struct TableCase {
-    /// What is compared.
+    /// The kind of comparison.
     pub(super) kind: Comparison,
     pub(super) title: String,
     pub(super) trace: &'static str,
     /// The time relative to the roofline that is aimed at.
     pub(super) target: Option<f64>,
-    /// Who runs, in the order that [`Comparison`] says.
+    /// The programs that run, in the order that [`Comparison`] gives.
     pub(super) runners: Vec<Runner>,
 }
 
-/// What a case compares.
+/// The kinds of comparison.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Comparison {
     /// The yardstick, ours.
@@ -29,7 +29,7 @@ pub(super) enum Comparison {
     Packed,
 }
 
-/// Who runs.
+/// A program that runs.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Runner {
     /// The loop in C.
@@ -43,7 +43,7 @@ pub(super) enum Runner {
 }
 
 impl TableCase {
-    /// What `--only` is matched with.
+    /// The name of the case, which `--only` matches.
     pub(super) fn name(&self) -> String {
         let works = self.runners.iter().find_map(|r| match r {
             Runner::Work { work, .. } => Some(work.name),

@@ -1,4 +1,4 @@
-//! What must hold for any bytes that are read as a capture file, and for any records that are
+//! Assertions that hold for any bytes that are read as a capture file, and for any records that are
 //! written to one.
 
 use crate::compress::Compression;
