@@ -24,6 +24,7 @@ mod reshape;
 mod rows;
 mod scan;
 mod session;
+mod set;
 mod stage;
 mod summarize;
 mod windows;
@@ -31,4 +32,5 @@ mod words;
 
 use checker::{Built, Checker};
 
+pub(crate) use param::fault;
 pub(crate) use query::check;

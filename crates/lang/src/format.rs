@@ -156,7 +156,7 @@ impl Pieces<'_> {
         match &statement.node {
             Statement::Param { name, ty, default } => {
                 let head = text(format!("param {}: {} = ", name.node, ty.node));
-                lay_out(&Doc::All(vec![start, head, self.expr(default)]), 0, WIDTH)
+                lay_out(&Doc::All(vec![start, head, self.set(&default.node)]), 0, WIDTH)
             }
             Statement::Let { name, body: LetBody::Expr(e) } => {
                 let head = text(format!("let {} = ", name.node));

@@ -7,6 +7,7 @@
 //! | `check`, `lower` | a tree | a typed [`weir_plan::Program`] |
 //! | `format` | a tree and comments | text in the canonical layout |
 //! | [`render`](fn@render) | diagnostics | a drawing for a person |
+//! | [`settings`](fn@settings) | a file of a site | values of params |
 //!
 //! Each of them goes on after a mistake, so that one run tells of several. This is the only crate
 //! that knows where in a text something stands. The language itself is described in
@@ -30,6 +31,7 @@ mod names;
 mod parse;
 mod query;
 mod render;
+mod settings;
 mod suggest;
 mod tree;
 
@@ -40,4 +42,5 @@ pub use fuzz::fuzz_query;
 pub use header::{Header, ParamInfo, header, params};
 pub use query::{Options, Query};
 pub use render::render;
+pub use settings::{Setting, fuzz_settings, param_fault, settings};
 pub use suggest::closest;

@@ -83,9 +83,12 @@ pub(crate) fn exists(e: &Expr) -> Option<Expr> {
 }
 
 /// `e in members`, and for `not in` that `e` has a value which is none of the members: like any
-/// comparison it is false where a value is absent.
+/// comparison it is false where a value is absent. Nothing is in a set without members.
 pub(crate) fn membership(e: Expr, members: Vec<Member>, negated: bool) -> Expr {
     let there = if negated { exists(&e) } else { None };
+    if members.is_empty() {
+        return there.unwrap_or(Expr::constant(Value::Bool(negated)));
+    }
     let within = Expr { ty: Type::Bool, kind: ExprKind::In(Box::new(e), members) };
     if !negated {
         return within;

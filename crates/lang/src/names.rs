@@ -3,9 +3,10 @@
 use crate::diagnostic::Span;
 use crate::tree::Expr;
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 use weir_packet::fields;
 use weir_plan::ends::{Anonymize, Edit};
-use weir_plan::{Schema, Type, Value};
+use weir_plan::{Member, Schema, Type, Value};
 
 /// The params and lets above the place being checked.
 #[derive(Default, Debug)]
@@ -27,12 +28,23 @@ pub(crate) struct Definition<'t> {
 pub(crate) enum Meaning<'t> {
     /// A param; its value, or `None` after a mistake.
     Param(Option<Value>),
+    /// A param that is a set.
+    Set(Rc<ParamSet>),
     /// `let name = expr`; whether the expression is sound by itself.
     Alias { expr: &'t Expr, sound: bool },
     /// `let name = pipeline`; its number among those built.
     Pipeline(usize),
     /// Something that could not be read.
     Unknown,
+}
+
+/// The value of a param that is a set.
+#[derive(Debug)]
+pub(crate) struct ParamSet {
+    /// The type of what may be in it.
+    pub(crate) ty: Type,
+    /// Its members; none for an empty set.
+    pub(crate) members: Vec<Member>,
 }
 
 impl<'t> Definitions<'t> {

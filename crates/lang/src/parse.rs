@@ -12,14 +12,16 @@ mod join;
 mod parser;
 mod pattern;
 mod rows;
+mod settings;
 mod stage;
 mod statement;
 mod words;
 
 use crate::diagnostic::Diagnostic;
-use crate::lex::{Comment, lex};
-use crate::tree::Tree;
+use crate::lex::{Comment, Kind};
+use crate::tree::{Set, Spanned, Tree};
 use parser::Parser;
+pub(crate) use settings::SettingLine;
 
 /// What the parser makes of a text.
 pub(crate) struct Parsed {
@@ -31,15 +33,36 @@ pub(crate) struct Parsed {
 
 /// Reads a query.
 pub(crate) fn parse(text: &str) -> Parsed {
-    let lexed = lex(text);
-    let mut parser = Parser {
-        text,
-        tokens: lexed.tokens,
-        at: 0,
-        diagnostics: lexed.diagnostics,
-        nesting: 0,
-        brackets: 0,
-    };
+    let (mut parser, comments) = Parser::new(text);
     let tree = parser.tree();
-    Parsed { tree, comments: lexed.comments, diagnostics: parser.diagnostics }
+    Parsed { tree, comments, diagnostics: parser.diagnostics }
+}
+
+/// Reads what a param is set to outside of a query, and nothing else: a value, a range or a set.
+pub(crate) fn parse_value(text: &str) -> Result<Spanned<Set>, Vec<Diagnostic>> {
+    let (mut parser, _) = Parser::new(text);
+    let set = parser.value_or_set();
+    if set.is_some() && parser.token().kind != Kind::End {
+        let d = parser.expected("nothing after the value");
+        parser.unexpected(d);
+    }
+    match set {
+        Some(set) if parser.diagnostics.is_empty() => Ok(set),
+        _ => Err(no_query(parser.diagnostics)),
+    }
+}
+
+/// Reads a file of settings, `NAME = VALUE` on lines of their own, and what is wrong with it.
+pub(crate) fn parse_settings(text: &str) -> (Vec<SettingLine>, Vec<Diagnostic>) {
+    let (mut parser, _) = Parser::new(text);
+    let settings = parser.settings();
+    (settings, no_query(parser.diagnostics))
+}
+
+/// Diagnostics of a text that is no query.
+fn no_query(mut diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    for d in &mut diagnostics {
+        d.message = d.message.replace("the end of the query", "the end of the text");
+    }
+    diagnostics
 }

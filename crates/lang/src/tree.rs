@@ -36,8 +36,8 @@ pub(crate) struct Tree {
 
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Statement {
-    /// `param name: ty = default`
-    Param { name: Name, ty: Name, default: Expr },
+    /// `param name: ty = default`; of a type that is no set, the default is one value.
+    Param { name: Name, ty: Name, default: Spanned<Set> },
     /// `let name = body`
     Let { name: Name, body: LetBody },
     /// A pipeline whose rows are printed.
@@ -312,13 +312,23 @@ pub(crate) enum ExprKind {
     Error,
 }
 
-/// What stands on the right of `in`.
+/// What stands on the right of `in`, and what a param of a set is.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Set {
-    /// `{a, b, 1..9}`
+    /// `{a, b, 1..9}`; only a param's has no members.
     Braces(Vec<Member>),
     /// A range, a network, or the name of one.
     One(Box<Member>),
+}
+
+impl Set {
+    /// Its members, as written.
+    pub(crate) fn members(&self) -> &[Member] {
+        match self {
+            Set::Braces(members) => members,
+            Set::One(member) => std::slice::from_ref(member),
+        }
+    }
 }
 
 #[derive(Clone, PartialEq, Debug)]

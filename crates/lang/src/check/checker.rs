@@ -4,6 +4,7 @@ use crate::diagnostic::{Diagnostic, Note, Span};
 use crate::files::Files;
 use crate::limits::DIAGNOSTICS_MAX;
 use crate::names::{Definitions, Scope};
+use crate::query::Options;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -61,6 +62,25 @@ pub(super) struct ReadFiles {
 }
 
 impl<'t> Checker<'t> {
+    /// A checker that knows of nothing in the text yet.
+    pub(super) fn new(text: &'t str, options: &Options<'t>) -> Checker<'t> {
+        Checker {
+            text,
+            signatures: options.signatures,
+            files: options.files,
+            read: ReadFiles::default(),
+            definitions: Definitions::default(),
+            below: BTreeMap::new(),
+            built: Vec::new(),
+            diagnostics: Vec::new(),
+            nodes: 0,
+            members: 0,
+            nesting: 0,
+            anonymizes: None,
+            alias: None,
+        }
+    }
+
     /// Reports a diagnostic. One from within a let is moved to where the let is used: there it is
     /// wrong, since by itself it was fine.
     pub(super) fn report(&mut self, mut d: Diagnostic) {

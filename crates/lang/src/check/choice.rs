@@ -141,8 +141,14 @@ impl<'t> Checker<'t> {
                 let mut earlier = cases[..i].iter().zip(arms);
                 earlier.find(|(cases, _)| cases.iter().any(|c| covers(c, case)))
             };
+            // A param may be an empty set, which is no mistake.
+            let empty =
+                |case: &Case| case.iter().any(|s| matches!(s, Slot::OneOf(m) if m.is_empty()));
             let covered: Option<Vec<_>> = cases[i].iter().map(covering).collect();
-            out.push(covered.is_none());
+            out.push(covered.is_none() || cases[i].iter().all(empty));
+            if out.last() == Some(&true) {
+                continue;
+            }
             let Some((_, by)) = covered.and_then(|by| by.first().copied()) else { continue };
             let message = "nothing is left for this pattern";
             let d = Diagnostic::new(Code::UnreachableArm, arm.pattern.span, message);

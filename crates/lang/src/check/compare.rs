@@ -2,7 +2,7 @@
 
 use super::Checker;
 use super::file::file_call;
-use super::words::{Side, a, mismatch_help, say};
+use super::words::{Side, a, a_set, mismatch_help, say};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::excerpt::one_line;
 use crate::limits::MEMBERS_MAX;
@@ -87,17 +87,15 @@ impl<'t> Checker<'t> {
         set: &Spanned<Set>,
     ) -> Option<Expr> {
         let e = self.expr(scope, value);
-        let (members, one) = match &set.node {
-            Set::Braces(members) => (members.as_slice(), false),
-            Set::One(member) => (std::slice::from_ref(&**member), true),
-        };
-        if let (true, [TreeMember::Value(member)]) = (one, members)
+        if let Set::One(member) = &set.node
+            && let TreeMember::Value(member) = &**member
             && file_call(member).is_none()
+            && self.named_set(scope, member).is_none()
         {
             self.one_member(scope, value, member)?;
         }
         let e = e?;
-        let (members, e) = self.members(scope, members, (value, e))?;
+        let (members, e) = self.members(scope, set.node.members(), (value, e))?;
         // `not in` asks for the value twice.
         if negated && !self.fits_copies(&e, 1, value.span) {
             return None;
@@ -137,19 +135,14 @@ impl<'t> Checker<'t> {
         let mut ty = e.ty.clone();
         let (mut out, mut found, mut sound) = (Vec::new(), Vec::new(), true);
         for m in members {
-            let file = match m {
-                TreeMember::Value(call) => file_call(call).map(|args| (args, call.span)),
+            let several = match m {
+                TreeMember::Value(v) => self.set_within(scope, v, (tree, &e.ty)),
                 TreeMember::Range(..) => None,
             };
-            let Some((args, span)) = file else {
-                found.push((self.member(scope, m, tree, &mut ty), m));
-                continue;
-            };
-            match self.set_file(scope, args, span, &e.ty) {
-                Some(all) => {
-                    out.extend(all.into_iter().map(|m| cast_member(m, &ty)));
-                }
-                None => sound = false,
+            match several {
+                None => found.push((self.member(scope, m, tree, &mut ty), m)),
+                Some(Some(all)) => out.extend(all.into_iter().map(|m| cast_member(m, &ty))),
+                Some(None) => sound = false,
             }
         }
         for (member, tree) in found {
@@ -163,6 +156,34 @@ impl<'t> Checker<'t> {
             }
         }
         sound.then(|| (out, lower::cast(e, &ty)))
+    }
+
+    /// The members that stand for several in a set for a value of the type `ty`: those of a file,
+    /// or of a param that is a set. `None` where `v` is neither.
+    fn set_within(
+        &mut self,
+        scope: &Scope,
+        v: &TreeExpr,
+        (tree, ty): (&TreeExpr, &Type),
+    ) -> Option<Option<Vec<Member>>> {
+        if let Some(args) = file_call(v) {
+            return Some(self.set_file(scope, args, v.span, ty));
+        }
+        let set = self.named_set(scope, v)?;
+        if !lower::fits(&set.ty, ty) {
+            let message = format!(
+                "{} is {} and {} {}: they do not compare",
+                say(self.text, tree.span),
+                a(ty),
+                say(self.text, v.span),
+                a_set(&set.ty),
+            );
+            let d = Diagnostic::new(Code::TypeMismatch, v.span, message).label(a_set(&set.ty));
+            self.report(d.note_at(tree.span, a(ty)));
+            return Some(None);
+        }
+        let counted = self.count_members(set.members.len(), v.span);
+        Some(counted.map(|()| set.members.clone()))
     }
 
     /// Counts members of sets; `None` if they are too many, which is reported once.
@@ -242,7 +263,7 @@ impl<'t> Checker<'t> {
     }
 }
 
-fn cast_member(member: Member, ty: &Type) -> Member {
+pub(super) fn cast_member(member: Member, ty: &Type) -> Member {
     let cast = |v| lower::cast_value(v, ty);
     match member {
         Member::Value(v) => Member::Value(cast(v)),

@@ -56,6 +56,13 @@ impl<'t> Checker<'t> {
         match meaning {
             Meaning::Unknown => None,
             Meaning::Param(value) => value.map(Expr::constant),
+            Meaning::Set(_) => {
+                let message = format!("`{name}` is a set, not a value");
+                let d = Diagnostic::new(Code::NotAValue, span, message);
+                let d = d.note_at(defined, "defined here");
+                self.report(d.help(format!("it stands on the right of `in`: `ip.src in {name}`")));
+                None
+            }
             Meaning::Alias { sound: false, .. } => None,
             Meaning::Alias { expr, .. } => {
                 let outside = self.alias;

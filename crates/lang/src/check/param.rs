@@ -8,21 +8,54 @@ use crate::lower;
 use crate::names::{Meaning, Scope};
 use crate::query::Options;
 use crate::suggest;
-use crate::tree::{Expr, Name, Statement, Tree};
+use crate::tree::{Expr, Member, Name, Set, Spanned, Statement, Tree};
+use std::rc::Rc;
 use weir_plan::{Type, Value};
 
+/// What a param may be.
+#[derive(Debug)]
+enum ParamType {
+    /// One value.
+    Value(Type),
+    /// A set of values of a type, to stand on the right of `in`; one of addresses has networks,
+    /// too.
+    Set(Type),
+}
+
 /// Types by the name that params give them.
-const TYPES: &[(&str, Type)] = &[
-    ("int", Type::Int),
-    ("float", Type::Float),
-    ("string", Type::Str),
-    ("bool", Type::Bool),
-    ("duration", Type::Duration),
-    ("time", Type::Time),
-    ("ip", Type::Ip),
-    ("mac", Type::Mac),
-    ("net", Type::Net),
+const TYPES: &[(&str, ParamType)] = &[
+    ("int", ParamType::Value(Type::Int)),
+    ("float", ParamType::Value(Type::Float)),
+    ("string", ParamType::Value(Type::Str)),
+    ("bool", ParamType::Value(Type::Bool)),
+    ("duration", ParamType::Value(Type::Duration)),
+    ("time", ParamType::Value(Type::Time)),
+    ("ip", ParamType::Value(Type::Ip)),
+    ("mac", ParamType::Value(Type::Mac)),
+    ("net", ParamType::Value(Type::Net)),
+    ("ints", ParamType::Set(Type::Int)),
+    ("nets", ParamType::Set(Type::Ip)),
+    ("macs", ParamType::Set(Type::Mac)),
+    ("strings", ParamType::Set(Type::Str)),
 ];
+
+/// What is wrong with a value for a param of the type that is called so, if that is a type: the
+/// value as text, which is given outside of the query.
+pub(crate) fn fault(
+    name: &str,
+    ty: &str,
+    value: &str,
+    options: &Options<'_>,
+) -> Option<Diagnostic> {
+    let (_, ty) = TYPES.iter().find(|(word, _)| *word == ty)?;
+    let name = Name::new(name.to_owned(), Span::NOWHERE);
+    let mut checker = Checker::new("", options);
+    match ty {
+        ParamType::Value(ty) => drop(checker.given(&name, ty, value)),
+        ParamType::Set(ty) => drop(checker.given_set(&name, ty, value, options)),
+    }
+    checker.diagnostics.into_iter().find(Diagnostic::is_error)
+}
 
 impl<'t> Checker<'t> {
     pub(super) fn unknown_params(&mut self, tree: &'t Tree, options: &Options<'_>) {
@@ -56,7 +89,7 @@ impl<'t> Checker<'t> {
         &mut self,
         name: &'t Name,
         ty: &Name,
-        default: &'t Expr,
+        default: &Spanned<Set>,
         options: &Options<'_>,
     ) {
         let Some((_, ty)) = TYPES.iter().find(|(word, _)| *word == ty.node) else {
@@ -72,14 +105,43 @@ impl<'t> Checker<'t> {
             self.report(d.maybe_help(help).note(format!("types of params: {}", names.join(" "))));
             return self.define(name, Meaning::Param(None));
         };
-        let value = self.constant(&Scope::packets(), default, "the default of a param");
-        let value = value.and_then(|v| self.default_of(name, ty, v, default.span));
         let given = options.params.iter().rev().find(|(n, _)| *n == name.node);
-        let value = match given {
-            Some((_, text)) => self.given(name, ty, text),
-            None => value,
+        let given = given.map(|(_, text)| text.as_str());
+        let meaning = match ty {
+            ParamType::Value(ty) => {
+                let value = self.value_of(name, ty, default);
+                Meaning::Param(match given {
+                    Some(text) => self.given(name, ty, text),
+                    None => value,
+                })
+            }
+            ParamType::Set(ty) => {
+                let set = self.set_of(name, ty, default);
+                let set = match given {
+                    Some(text) => self.given_set(name, ty, text, options),
+                    None => set,
+                };
+                set.map_or(Meaning::Unknown, |set| Meaning::Set(Rc::new(set)))
+            }
         };
-        self.define(name, Meaning::Param(value));
+        self.define(name, meaning);
+    }
+
+    /// The default of a param that is one value.
+    fn value_of(&mut self, name: &Name, ty: &Type, default: &Spanned<Set>) -> Option<Value> {
+        let Some(value) = one_value(&default.node) else {
+            let message = format!("the param `{}` is {}, and its default a set", name.node, a(ty));
+            let d = Diagnostic::new(Code::BadParam, default.span, message);
+            let set = TYPES.iter().find_map(|(word, known)| match (known, ty) {
+                (ParamType::Set(Type::Ip), Type::Net) => Some(word),
+                (ParamType::Set(member), ty) if member == ty => Some(word),
+                _ => None,
+            });
+            self.report(d.maybe_help(set.map(|word| format!("the type of such sets is `{word}`"))));
+            return None;
+        };
+        let v = self.constant(&Scope::packets(), value, "the default of a param")?;
+        self.default_of(name, ty, v, value.span)
     }
 
     fn default_of(&mut self, name: &Name, ty: &Type, v: Value, span: Span) -> Option<Value> {
@@ -107,7 +169,7 @@ impl<'t> Checker<'t> {
     }
 
     /// The value given on the command line.
-    fn given(&mut self, name: &Name, ty: &Type, text: &str) -> Option<Value> {
+    pub(super) fn given(&mut self, name: &Name, ty: &Type, text: &str) -> Option<Value> {
         let quoted = text.starts_with('"') && *ty == Type::Str;
         let value = if *ty == Type::Str && !quoted {
             Some(Value::Str(text.into()))
@@ -138,6 +200,17 @@ impl<'t> Checker<'t> {
     }
 }
 
+/// The value that a param has in its text, where that is no set.
+fn one_value(set: &Set) -> Option<&Expr> {
+    match set {
+        Set::One(member) => match &**member {
+            Member::Value(e) => Some(e),
+            Member::Range(..) => None,
+        },
+        Set::Braces(_) => None,
+    }
+}
+
 /// Whether a fault of this kind lies in a value that was to be of the type, rather than of another.
 fn about(code: Code, ty: &Type) -> bool {
     match code {
@@ -150,7 +223,7 @@ fn about(code: Code, ty: &Type) -> bool {
 }
 
 /// `v` as a value of that type, or `v` itself back.
-fn convert(v: Value, ty: &Type) -> Result<Value, Value> {
+pub(super) fn convert(v: Value, ty: &Type) -> Result<Value, Value> {
     match v.ty() {
         Some(found) if lower::fits(&found, ty) => Ok(lower::cast_value(v, ty)),
         _ => Err(v),

@@ -1,9 +1,9 @@
 //! A query: its statements, and its pipelines.
 
-use super::checker::{Built, Checker, ReadFiles};
+use super::checker::{Built, Checker};
 use super::{ends, stage};
 use crate::diagnostic::{Code, Diagnostic, Span};
-use crate::names::{Definitions, Meaning, Scope};
+use crate::names::{Meaning, Scope};
 use crate::query::Options;
 use crate::suggest;
 use crate::tree::{Expr, ExprKind, LetBody, Name, Pipeline, Stage, Statement, Tree};
@@ -19,21 +19,8 @@ pub(crate) fn check<'t>(
     text: &'t str,
     options: &Options<'t>,
 ) -> (Program, Vec<Diagnostic>) {
-    let mut checker = Checker {
-        text,
-        signatures: options.signatures,
-        files: options.files,
-        read: ReadFiles::default(),
-        definitions: Definitions::default(),
-        below: names_of_lets(tree),
-        built: Vec::new(),
-        diagnostics: Vec::new(),
-        nodes: 0,
-        members: 0,
-        nesting: 0,
-        anonymizes: None,
-        alias: None,
-    };
+    let mut checker = Checker::new(text, options);
+    checker.below = names_of_lets(tree);
     checker.unknown_params(tree, options);
     for statement in &tree.statements {
         checker.statement(&statement.node, options);
@@ -284,7 +271,7 @@ impl<'t> Checker<'t> {
             .filter(|(_, d)| !d.used)
             .filter_map(|(name, d)| {
                 let kind = match d.meaning {
-                    Meaning::Param(_) => "param",
+                    Meaning::Param(_) | Meaning::Set(_) => "param",
                     Meaning::Alias { .. } => "let",
                     Meaning::Pipeline(_) | Meaning::Unknown => return None,
                 };

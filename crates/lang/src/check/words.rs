@@ -16,6 +16,14 @@ pub(super) fn a(ty: &Type) -> String {
     }
 }
 
+/// A set of values of a type.
+pub(super) fn a_set(ty: &Type) -> String {
+    match ty {
+        Type::Ip => "a set of networks".to_owned(),
+        _ => format!("a set of {ty}s"),
+    }
+}
+
 /// A piece of the query, quoted; "this" if it is long.
 pub(super) fn say(text: &str, span: Span) -> String {
     let piece = span.of(text);

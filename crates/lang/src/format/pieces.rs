@@ -202,11 +202,7 @@ impl Pieces<'_> {
             }
             ExprKind::In { value, negated, set } => {
                 let word = if *negated { " not in " } else { " in " };
-                let set = match &set.node {
-                    Set::Braces(members) => self.braces(members),
-                    Set::One(member) => self.member(member),
-                };
-                Doc::All(vec![self.expr(value), text(word), set])
+                Doc::All(vec![self.expr(value), text(word), self.set(&set.node)])
             }
             ExprKind::Call { func, args } => {
                 let args = args.iter().map(|a| (a.span, self.expr(a))).collect();
@@ -291,6 +287,13 @@ impl Pieces<'_> {
                 Doc::All(vec![text("("), self.filled(parts), text(")")])
             }
             PatternKind::Error => unreachable!("a query with mistakes is not formatted"),
+        }
+    }
+
+    pub(super) fn set(&self, set: &Set) -> Doc {
+        match set {
+            Set::Braces(members) => self.braces(members),
+            Set::One(member) => self.member(member),
         }
     }
 

@@ -298,11 +298,16 @@ fn pipeline() -> impl Strategy<Value = Pipeline> {
 fn statement() -> impl Strategy<Value = Statement> {
     let word = || select(&["web", "x1", "limit_of_it"]).prop_map(|w| at(w.to_owned()));
     let body = prop_oneof![pipeline().prop_map(LetBody::Pipeline), expr().prop_map(LetBody::Expr),];
+    let default = prop_oneof![
+        expr().prop_map(|e| Set::One(Box::new(Member::Value(e)))),
+        vec(member(expr()), 0..4).prop_map(Set::Braces),
+        member(expr()).prop_map(|m| Set::One(Box::new(m))),
+    ];
     prop_oneof![
-        (word(), word(), expr()).prop_map(|(name, ty, default)| Statement::Param {
+        (word(), word(), default).prop_map(|(name, ty, default)| Statement::Param {
             name,
             ty,
-            default
+            default: at(default),
         }),
         (word(), body).prop_map(|(name, body)| Statement::Let { name, body }),
         pipeline().prop_map(Statement::Pipeline),

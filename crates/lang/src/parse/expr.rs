@@ -341,11 +341,16 @@ impl Parser<'_> {
             let span = member.span();
             return Some(Spanned::new(Set::One(Box::new(member)), span));
         }
-        let open = self.open();
-        if self.is_sign("}") {
+        if matches!(self.ahead(1).kind, Kind::Sign("}")) {
             let d = Diagnostic::new(Code::BadSet, start, "nothing is in an empty set");
             self.report(d.help("name its members: `{22, 80}`"));
         }
+        self.braced_set()
+    }
+
+    /// A set in braces; it may be empty.
+    pub(super) fn braced_set(&mut self) -> Option<Spanned<Set>> {
+        let open = self.open();
         let members = if self.is_sign("}") {
             Some(Vec::new())
         } else {

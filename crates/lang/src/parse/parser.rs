@@ -2,7 +2,7 @@
 
 use super::words::STAGES;
 use crate::diagnostic::{Code, Diagnostic, Span};
-use crate::lex::{Kind, Token};
+use crate::lex::{Comment, Kind, Token, lex};
 use crate::limits::DIAGNOSTICS_MAX;
 use crate::tree::{Expr, ExprKind, Name};
 
@@ -20,6 +20,14 @@ pub(super) struct Parser<'a> {
 
 /// Looking at tokens.
 impl<'a> Parser<'a> {
+    /// A parser at the start of a text, and the comments in it.
+    pub(super) fn new(text: &'a str) -> (Parser<'a>, Vec<Comment>) {
+        let lexed = lex(text);
+        let (tokens, diagnostics) = (lexed.tokens, lexed.diagnostics);
+        let parser = Parser { text, tokens, at: 0, diagnostics, nesting: 0, brackets: 0 };
+        (parser, lexed.comments)
+    }
+
     pub(super) fn token(&self) -> &Token {
         self.ahead(0)
     }

@@ -5,7 +5,7 @@ use super::words::{ACTS, CLAUSES, RESERVED, STAGES, UNSUPPORTED};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::lex::Kind;
 use crate::suggest;
-use crate::tree::{Expr, LetBody, Name, Pipeline, Spanned, Stage, Statement, Tree};
+use crate::tree::{LetBody, Member, Name, Pipeline, Set, Spanned, Stage, Statement, Tree};
 
 impl Parser<'_> {
     pub(super) fn tree(&mut self) -> Tree {
@@ -49,11 +49,13 @@ impl Parser<'_> {
         Some(Statement::Param { name, ty, default })
     }
 
-    fn param_body(&mut self) -> Option<(Name, Expr)> {
+    fn param_body(&mut self) -> Option<(Name, Spanned<Set>)> {
         self.expect(":", "and a type, as in `param limit: int = 10`")?;
         if self.token().kind != Kind::Name {
             let d = self.expected("a type");
-            self.unexpected(d.help("types: int float string bool duration time ip mac net"));
+            let types = "types: int float string bool duration time ip mac net, \
+                         and sets: ints nets macs strings";
+            self.unexpected(d.help(types));
             return None;
         }
         let ty = self.name();
@@ -63,7 +65,21 @@ impl Parser<'_> {
             return None;
         }
         self.bump();
-        Some((ty, self.expr()?))
+        Some((ty, self.value_or_set()?))
+    }
+
+    /// What a param is: a value, a range, or a set in braces, which may be empty.
+    pub(super) fn value_or_set(&mut self) -> Option<Spanned<Set>> {
+        if self.is_sign("{") {
+            return self.braced_set();
+        }
+        let low = self.expr()?;
+        let member = match self.eat("..") {
+            true => Member::Range(low, self.expr()?),
+            false => Member::Value(low),
+        };
+        let span = member.span();
+        Some(Spanned::new(Set::One(Box::new(member)), span))
     }
 
     /// A statement that is given up behind its name.
