@@ -23,6 +23,7 @@ mod rows;
 mod serve;
 mod server;
 mod sinks;
+mod site;
 
 pub use cleanup::Cleanup;
 pub use client::{AskError, SOCKET, ask, socket};
@@ -35,3 +36,4 @@ pub use program::RunningProgram;
 pub use registry::{Allows, MakeSink, NewSink, Registry, Rules};
 pub use server::{Server, SocketError};
 pub use sinks::{ProgramSinks, RowTarget};
+pub use site::SiteParams;

@@ -6,6 +6,7 @@ use crate::message::{Attached, QueryText, Reply, Request};
 use crate::overview::{AskReport, Overview};
 use crate::pending::{NextProgram, PendingChanges, ProgramSink};
 use crate::program::RunningProgram;
+use crate::site::SiteParams;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -41,6 +42,8 @@ pub struct Rules {
     pub make_sink: MakeSink,
     /// Adds what would help to the reason for which the run refused a change.
     pub advise: Box<dyn Fn(String) -> String + Send>,
+    /// Values for the params that programs leave open.
+    pub site: SiteParams,
 }
 
 /// The programs of a run.
@@ -248,10 +251,12 @@ impl Registry {
         let files: BTreeMap<&str, &Attached> =
             text.files.iter().map(|file| (file.path.as_str(), file)).collect();
         let query = Query { name: &text.source, text: &text.text };
+        let params = self.rules.site.params(text);
+        let files = Known { sent: files, site: &self.rules.site };
         let options = Options {
-            params: &text.params,
+            params: &params,
             signatures: self.functions.signatures(),
-            files: Some(&Sent(files)),
+            files: Some(&files),
         };
         match weir_lang::compile(&query, &options) {
             Ok(compiled) => {
@@ -326,18 +331,22 @@ fn stateful(program: &Program, pipeline: &Pipeline) -> Vec<(usize, String)> {
     out
 }
 
-/// Files that came with a request.
-struct Sent<'a>(BTreeMap<&'a str, &'a Attached>);
+/// Files that came with a request, and those of the site.
+struct Known<'a> {
+    sent: BTreeMap<&'a str, &'a Attached>,
+    site: &'a SiteParams,
+}
 
-impl std::fmt::Debug for Sent<'_> {
+impl std::fmt::Debug for Known<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_set().entries(self.0.keys()).finish()
+        f.debug_set().entries(self.sent.keys()).finish()
     }
 }
 
-impl Files for Sent<'_> {
+impl Files for Known<'_> {
     fn read(&self, path: &str) -> Result<Vec<u8>, String> {
-        let file = self.0.get(path).map(|file| file.bytes.clone());
+        let sent = self.sent.get(path).map(|file| file.bytes.as_slice());
+        let file = sent.or_else(|| self.site.file(path)).map(<[u8]>::to_vec);
         file.ok_or_else(|| "was not sent with the request".to_owned())
     }
 }

@@ -6,7 +6,9 @@ mod doctor;
 mod explain;
 mod live;
 mod lookback;
+mod site;
 mod values;
+mod watch;
 mod write;
 
 pub(crate) use confine::ConfineArgs;
@@ -14,6 +16,7 @@ pub(crate) use doctor::DoctorArgs;
 pub(crate) use explain::{ExplainArgs, PlanFormat};
 pub(crate) use live::{Capture, LiveArgs};
 pub(crate) use lookback::LookbackArgs;
+pub(crate) use site::SiteArgs;
 pub(crate) use values::file_size;
 pub(crate) use write::WriteArgs;
 
@@ -76,6 +79,9 @@ pub(crate) enum Command {
     /// Run queries over a capture
     #[command(override_usage = RUN_USAGE, after_help = RUN_EXAMPLES)]
     Run(Box<RunArgs>),
+    /// Run the detectors that come with Weir, and print their alerts
+    #[command(override_usage = watch::USAGE, after_help = watch::EXAMPLES)]
+    Watch(Box<WatchArgs>),
     /// Check queries without running them
     Check(CheckArgs),
     /// Format queries
@@ -106,12 +112,34 @@ pub(crate) struct RunArgs {
     pub(crate) expressions: Vec<String>,
 
     /// First the query: a file, `-` for standard input, or a name from `weir list` (not needed with
-    /// -e). Then further queries that run together with it (`NAME.weir`, `-` or a name). Then the
-    /// words of a capture filter, a filter expression of tcpdump such as: tcp port 80
+    /// -e); or several at once: a folder of queries, `detectors/`, or a group of detectors such as
+    /// `detectors/floods`. Then further queries that run together with it (`NAME.weir`, `-`, a name
+    /// or a group). Then the words of a capture filter, a filter expression of tcpdump such as: tcp
+    /// port 80
     #[arg(value_name = "QUERY]... [FILTER")]
     pub(crate) words: Vec<String>,
 
     /// The capture filter, where its words could be taken for queries
+    #[arg(last = true, value_name = "FILTER", hide = true)]
+    pub(crate) filter: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) options: RunOptions,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct WatchArgs {
+    /// Run these detectors only: names or groups from `weir list` (`syn_flood`,
+    /// `detectors/floods`), or files (`NAME.weir`). Then the words of a capture filter, a filter
+    /// expression of tcpdump such as: tcp port 80
+    #[arg(value_name = "DETECTOR]... [FILTER")]
+    pub(crate) words: Vec<String>,
+
+    /// Leave out a detector, or a group of them; may be given several times
+    #[arg(long, value_name = "DETECTOR")]
+    pub(crate) without: Vec<String>,
+
+    /// The capture filter, where its words could be taken for detectors
     #[arg(last = true, value_name = "FILTER", hide = true)]
     pub(crate) filter: Vec<String>,
 
@@ -151,6 +179,9 @@ pub(crate) struct RunOptions {
     /// Set a parameter in all queries that have it; QUERY.NAME=VALUE sets it in one query
     #[arg(short, long = "param", value_name = "NAME=VALUE", value_parser = param)]
     pub(crate) params: Vec<(String, String)>,
+
+    #[command(flatten)]
+    pub(crate) site: SiteArgs,
 
     /// The format of rows [default: table on a terminal, otherwise json]
     #[arg(short, long, value_parser = format())]
@@ -299,7 +330,7 @@ impl RunOptions {
 
 #[derive(Args, Debug)]
 pub(crate) struct CheckArgs {
-    /// Files, `-` for standard input, or names from `weir list`
+    /// Files, `-` for standard input, or names or groups from `weir list`
     #[arg(value_name = "QUERY", required_unless_present = "expression")]
     pub(crate) queries: Vec<String>,
 
@@ -310,6 +341,9 @@ pub(crate) struct CheckArgs {
     /// Set a parameter of the query
     #[arg(short, long = "param", value_name = "NAME=VALUE", value_parser = param)]
     pub(crate) params: Vec<(String, String)>,
+
+    #[command(flatten)]
+    pub(crate) site: SiteArgs,
 }
 
 #[derive(Args, Debug)]
@@ -338,6 +372,9 @@ pub(crate) struct FieldsArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct ListArgs {
+    /// List only this group, such as `general` or `detectors`
+    pub(crate) group: Option<String>,
+
     /// The format of rows [default: table on a terminal, otherwise json]
     #[arg(short, long, value_parser = format())]
     pub(crate) output: Option<&'static Format>,
@@ -478,5 +515,15 @@ mod tests {
     fn other_names_are_queries_of_the_library() {
         let cli = Cli::try_parse_from(["weir", "flows", "-r", "x.pcap", "udp"]).expect("parses");
         assert!(matches!(cli.command, Command::Library(words) if words.len() == 4));
+    }
+
+    #[test]
+    fn watching_takes_the_options_of_a_run() {
+        let line = "weir watch detectors/floods -i eth0 -j 2 --site s.conf --without x tcp port 80";
+        let cli = Cli::try_parse_from(line.split(' ')).expect("parses");
+        let Command::Watch(args) = cli.command else { panic!("not a watch") };
+        assert_eq!(args.words.join(" "), "detectors/floods tcp port 80");
+        assert_eq!((args.without, args.options.workers.get()), (vec!["x".to_owned()], 2));
+        assert!(args.options.site.site.is_some());
     }
 }

@@ -11,3 +11,4 @@ pub(crate) mod interfaces;
 pub(crate) mod library;
 pub(crate) mod list;
 pub(crate) mod run;
+pub(crate) mod watch;

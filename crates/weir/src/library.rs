@@ -1,20 +1,26 @@
-//! The queries that come with Weir: the files of `queries/`, each under a short name.
+//! The queries that come with Weir: the files of `queries/`, each under a short name and in a
+//! group.
 
 use weir_lang::ParamInfo;
 
 /// A query of the library.
 #[derive(Debug)]
 pub(crate) struct Entry {
-    /// The name to run it by.
+    /// The word of its group.
+    pub(crate) group: &'static str,
+    /// The name to run it by. A detector is called as its file is.
     pub(crate) name: &'static str,
-    /// The name of its file, without the ending.
+    /// The name of its file below `queries/`, without the ending.
     pub(crate) stem: &'static str,
     /// Its text.
     pub(crate) text: &'static str,
 }
 
 /// How the lines of a header begin that say which captures the query is tested on.
-const TEST_LINES: [&str; 2] = ["triggers:", "quiet:"];
+const TEST_LINES: [&str; 3] = ["triggers:", "quiet:", "vector:"];
+
+/// The folder of the detectors, and the word that means all of them.
+const DETECTORS: &str = "detectors";
 
 impl Entry {
     /// What the query is for: the first line of its opening comment.
@@ -41,9 +47,24 @@ pub(crate) fn signature(param: &ParamInfo) -> String {
     format!("{}: {} = {}", param.name, param.ty, param.default)
 }
 
-macro_rules! entry {
-    ($name:literal, $stem:literal) => {
+/// The groups of queries by their words, with their titles, in the order that `weir list` prints.
+pub(crate) static GROUPS: &[(&str, &str)] = &[
+    ("general", "Measurements"),
+    ("functions", "Network functions"),
+    ("detectors/scans", "Detectors: scans"),
+    ("detectors/floods", "Detectors: floods"),
+    ("detectors/sonata", "Detectors: the queries of Sonata, corrected"),
+    ("detectors/traffic", "Detectors: traffic"),
+    ("detectors/tcp", "Detectors: health of TCP"),
+    ("detectors/dns", "Detectors: DNS"),
+    ("detectors/tls", "Detectors: TLS and QUIC"),
+    ("detectors/others", "Detectors: others"),
+];
+
+macro_rules! query {
+    ($group:literal, $name:literal, $stem:literal) => {
         Entry {
+            group: $group,
             name: $name,
             stem: $stem,
             text: include_str!(concat!("../../../queries/", $stem, ".weir")),
@@ -51,23 +72,55 @@ macro_rules! entry {
     };
 }
 
-/// The library, in the order that `weir list` prints.
+macro_rules! detector {
+    ($group:literal, $stem:literal) => {
+        Entry {
+            group: concat!("detectors/", $group),
+            name: $stem,
+            stem: concat!("detectors/", $stem),
+            text: include_str!(concat!("../../../queries/detectors/", $stem, ".weir")),
+        }
+    };
+}
+
+/// The library. Queries of a group stand together, in the order that `weir list` prints.
 pub(crate) static LIBRARY: &[Entry] = &[
-    entry!("flows", "flow_meter"),
-    entry!("ipfix", "ipfix_flow_meter"),
-    entry!("sources", "source_counts"),
-    entry!("top", "top_talkers"),
-    entry!("connections", "new_connections"),
-    entry!("knock", "port_knocking"),
-    entry!("tracker", "flow_tracker"),
-    entry!("balance", "load_balancer"),
-    entry!("unanswered-syn", "unanswered_syn"),
-    entry!("unanswered-dns", "unanswered_dns"),
+    query!("general", "flows", "flow_meter"),
+    query!("general", "ipfix", "ipfix_flow_meter"),
+    query!("general", "sources", "source_counts"),
+    query!("general", "top", "top_talkers"),
+    query!("general", "connections", "new_connections"),
+    query!("general", "tracker", "flow_tracker"),
+    query!("general", "unanswered-syn", "unanswered_syn"),
+    query!("general", "unanswered-dns", "unanswered_dns"),
+    query!("functions", "knock", "port_knocking"),
+    query!("functions", "balance", "load_balancer"),
+    detector!("others", "plaintext_login"),
 ];
 
-/// The query with this short name or file name.
+/// The query with this short name or file name; `-` and `_` are alike.
 pub(crate) fn find(name: &str) -> Option<&'static Entry> {
-    LIBRARY.iter().find(|e| e.name == name || e.stem == name)
+    let alike = |known: &str| known.replace('_', "-") == name.replace('_', "-");
+    LIBRARY.iter().find(|e| alike(e.name) || alike(e.stem))
+}
+
+/// The detectors that a word means: all of them (`detectors/`), or those of a group
+/// (`detectors/floods`). `None` if it means no group.
+pub(crate) fn detectors(word: &str) -> Option<Vec<&'static Entry>> {
+    let word = word.strip_suffix('/').unwrap_or(word);
+    let group = GROUPS.iter().any(|(name, _)| *name == word) && word.starts_with(DETECTORS);
+    let all = || LIBRARY.iter().filter(|e| e.group.starts_with(DETECTORS));
+    match word {
+        DETECTORS => Some(all().collect()),
+        _ if group => Some(all().filter(|e| e.group == word).collect()),
+        _ => None,
+    }
+}
+
+/// All words that name queries.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    let groups = GROUPS.iter().map(|(name, _)| *name).filter(|name| name.starts_with(DETECTORS));
+    LIBRARY.iter().flat_map(|e| [e.name, e.stem]).chain(groups).chain([DETECTORS])
 }
 
 #[cfg(test)]
@@ -77,19 +130,47 @@ mod tests {
 
     #[test]
     fn names_are_unique() {
-        let names: BTreeSet<_> = LIBRARY.iter().flat_map(|e| [e.name, e.stem]).collect();
-        assert_eq!(names.len(), 2 * LIBRARY.len());
+        let names: Vec<String> = names().map(|name| name.replace('_', "-")).collect();
+        let unique: BTreeSet<&String> = names.iter().collect();
+        assert_eq!(unique.len(), names.len(), "{names:?}");
     }
 
     #[test]
     fn every_query_file_is_in_the_library() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../queries");
-        for entry in std::fs::read_dir(folder).expect("the folder of queries") {
-            let path = entry.expect("an entry").path();
-            if path.extension().is_some_and(|e| e == "weir") {
-                let stem = path.file_stem().and_then(|s| s.to_str()).expect("a plain name");
-                assert!(find(stem).is_some(), "{stem}.weir has no short name");
+        for (below, prefix) in [("", ""), ("detectors", "detectors/")] {
+            let folder = std::path::Path::new(folder).join(below);
+            for entry in std::fs::read_dir(folder).expect("the folder of queries") {
+                let path = entry.expect("an entry").path();
+                if path.extension().is_some_and(|e| e == "weir") {
+                    let stem = path.file_stem().and_then(|s| s.to_str()).expect("a plain name");
+                    let stem = format!("{prefix}{stem}");
+                    assert!(LIBRARY.iter().any(|e| e.stem == stem), "{stem}.weir has no row");
+                }
             }
+        }
+    }
+
+    #[test]
+    fn queries_stand_with_their_groups() {
+        let place = |e: &Entry| GROUPS.iter().position(|(name, _)| *name == e.group);
+        let places: Vec<_> = LIBRARY.iter().map(place).collect();
+        assert!(places.iter().all(Option::is_some));
+        assert!(places.is_sorted(), "{places:?}");
+    }
+
+    #[test]
+    fn words_for_several() {
+        let all = detectors("detectors/").expect("all of them");
+        assert!(!all.is_empty() && all.iter().all(|e| e.stem.starts_with("detectors/")));
+        assert_eq!(detectors("detectors").map(|some| some.len()), Some(all.len()));
+        let others = detectors("detectors/others").expect("a group");
+        assert!(others.iter().all(|e| e.group == "detectors/others"));
+        for word in ["general", "detectors/plaintext_login", "detectors//", "", "others"] {
+            assert!(detectors(word).is_none(), "{word}");
+        }
+        for word in ["plaintext-login", "plaintext_login", "detectors/plaintext-login"] {
+            assert_eq!(find(word).map(|e| e.name), Some("plaintext_login"), "{word}");
         }
     }
 }

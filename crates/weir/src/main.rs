@@ -18,6 +18,7 @@ mod programs;
 mod progress;
 mod query;
 mod signals;
+mod site;
 mod source;
 mod stats;
 mod term;
@@ -43,6 +44,7 @@ fn main() -> ExitCode {
 fn run(command: Command, term: &Term) -> anyhow::Result<Status> {
     match command {
         Command::Run(args) => cmd::run::run(*args, term),
+        Command::Watch(args) => cmd::watch::run(*args, term),
         Command::Check(args) => cmd::check::run(&args, term),
         Command::Fmt(args) => cmd::fmt::run(&args, term),
         Command::Explain(args) => cmd::explain::run(&args, term),

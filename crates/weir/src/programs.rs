@@ -4,7 +4,9 @@
 use crate::exit::usage;
 use crate::library;
 use crate::query::{self, Source};
+use crate::site::Site;
 use crate::term::Term;
+use std::path::Path;
 use weir_engine::functions::Functions;
 use weir_plan::Program;
 use weir_plan::together::join;
@@ -16,6 +18,7 @@ type Params = [(String, String)];
 #[derive(Debug)]
 pub(crate) struct Programs {
     sources: Vec<Source>,
+    site: Site,
 }
 
 impl Programs {
@@ -27,7 +30,7 @@ impl Programs {
             return Err(usage("standard input can be one query only"));
         }
         for word in words {
-            sources.push(Source::load(word)?);
+            sources.extend(Source::load_all(word)?);
         }
         Programs::new(sources)
     }
@@ -46,7 +49,27 @@ impl Programs {
                 rest[0].program = numbered.unwrap_or_default();
             }
         }
-        Ok(Programs { sources })
+        Ok(Programs { sources, site: Site::default() })
+    }
+
+    /// The same, with the params of a site.
+    pub(crate) fn with_site(self, site: Site) -> Programs {
+        Programs { site, ..self }
+    }
+
+    /// The same without the programs of these names.
+    pub(crate) fn without(self, names: &[&str]) -> anyhow::Result<Programs> {
+        let mut sources = self.sources;
+        sources.retain(|source| !names.contains(&source.program.as_str()));
+        if sources.is_empty() {
+            return Err(usage("--without leaves nothing to run"));
+        }
+        Ok(Programs { sources, ..self })
+    }
+
+    /// The params of a site.
+    pub(crate) fn site(&self) -> &Site {
+        &self.site
     }
 
     /// The queries, in order.
@@ -71,9 +94,22 @@ impl Programs {
         given.iter().filter(meant).cloned().chain(own.iter().cloned()).collect()
     }
 
+    /// The same, and those of the site that are not given.
+    pub(crate) fn all_params_of(
+        &self,
+        number: usize,
+        given: &Params,
+    ) -> anyhow::Result<Vec<(String, String)>> {
+        let source = &self.sources[number];
+        let mut params = self.params_of(number, given);
+        let known = weir_lang::params(&source.text);
+        params.extend(self.site.values(&source.program, &known, &params, &source.files())?);
+        Ok(params)
+    }
+
     /// No query.
     pub(crate) fn none() -> Programs {
-        Programs { sources: Vec::new() }
+        Programs { sources: Vec::new(), site: Site::default() }
     }
 
     /// Compiles all queries into one program, with outputs named after their queries if there are
@@ -107,7 +143,7 @@ impl Programs {
         query::refuse_twice(given)?;
         let mut programs = Vec::new();
         for (number, source) in self.sources.iter().enumerate() {
-            let params = self.params_of(number, given);
+            let params = self.all_params_of(number, given)?;
             if let Some(program) = query::compile(source, &params, functions, quiet, term)? {
                 programs.push((source.program.clone(), program));
             }
@@ -116,6 +152,9 @@ impl Programs {
             return Ok(None);
         }
         self.refuse_unused(given)?;
+        if !quiet {
+            self.site.warn_unknown(&self.sources, term);
+        }
         Ok(Some(programs))
     }
 
@@ -161,13 +200,15 @@ pub(crate) fn leading(words: &[String], has_texts: bool) -> usize {
 
 /// Whether a word can only be meant as a query: filters have no such words.
 fn is_query(word: &str) -> bool {
-    word == "-" || word.ends_with(".weir") || library::find(word).is_some()
+    let folder = word.ends_with('/') && Path::new(word).is_dir();
+    let in_library = || library::find(word).is_some() || library::detectors(word).is_some();
+    word == "-" || word.ends_with(".weir") || folder || in_library()
 }
 
 /// A query that the first word of a refused filter may have been meant to name.
 pub(crate) fn meant_query(filter: &str) -> Option<&'static str> {
     let word = filter.split_whitespace().next()?;
-    weir_lang::closest(word, library::LIBRARY.iter().flat_map(|e| [e.name, e.stem]))
+    weir_lang::closest(word, library::names())
 }
 
 #[cfg(test)]
@@ -190,6 +231,7 @@ mod tests {
         check("a.weir host flows c.weir", false, 1);
         check("tcp port 80", true, 0);
         check("flows tcp port 80", true, 1);
+        check("detectors/ detectors/others plaintext-login tcp", true, 3);
     }
 
     /// Words that a capture filter may begin with (pcap-filter(7)).

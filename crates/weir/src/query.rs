@@ -1,7 +1,7 @@
 //! Reads the text of a query, and compiles it with messages.
 
 use crate::exit::usage;
-use crate::library::{self, Entry, LIBRARY};
+use crate::library::{self, Entry};
 use crate::term::Term;
 use std::cell::RefCell;
 use std::io;
@@ -14,7 +14,7 @@ use weir_plan::Program;
 const FILE_MAX: u64 = 256 << 20;
 
 /// The text of a query, and what to call it in messages.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Source {
     /// A file, `-`, or `-e`.
     pub(crate) name: String,
@@ -36,7 +36,9 @@ impl Source {
 
     /// A query of the library.
     pub(crate) fn from_library(entry: &Entry) -> Source {
-        let name = format!("{}.weir", entry.stem);
+        // The files that a text of the library may be given are found from the working folder.
+        let stem = entry.stem.rsplit('/').next().unwrap_or(entry.stem);
+        let name = format!("{stem}.weir");
         Source { name, program: entry.name.to_owned(), text: entry.text.to_owned() }
     }
 
@@ -65,9 +67,23 @@ impl Source {
         library::find(word).map(Source::from_library).ok_or_else(|| unknown(word))
     }
 
+    /// All queries that a word names: a folder, a group of detectors, or one query.
+    pub(crate) fn load_all(word: &str) -> anyhow::Result<Vec<Source>> {
+        let path = Path::new(word);
+        if path.is_dir() {
+            return folder(path);
+        }
+        match library::detectors(word) {
+            Some(group) if !path.exists() && !group.is_empty() => {
+                Ok(group.into_iter().map(Source::from_library).collect())
+            }
+            _ => Ok(vec![Source::load(word)?]),
+        }
+    }
+
     /// The folder of the files that the query names: that of its own file, or else the working
     /// folder.
-    fn files(&self) -> Beside {
+    pub(crate) fn files(&self) -> Beside {
         let folder = match self.name.as_str() {
             "-" => Path::new(""),
             // Texts have names of one part.
@@ -84,7 +100,7 @@ impl Source {
 
 /// Files by names relative to a folder.
 #[derive(Debug)]
-struct Beside(PathBuf);
+pub(crate) struct Beside(PathBuf);
 
 impl Files for Beside {
     fn read(&self, path: &str) -> Result<Vec<u8>, String> {
@@ -103,6 +119,21 @@ impl Files for Beside {
         }
         std::fs::read(&path).map_err(cause)
     }
+}
+
+/// The queries in a folder, by name.
+fn folder(folder: &Path) -> anyhow::Result<Vec<Source>> {
+    let shown = folder.display();
+    let entries = std::fs::read_dir(folder).map_err(|e| usage(format!("{shown}: {e}")))?;
+    let paths = entries.map(|entry| entry.map(|entry| entry.path()));
+    let mut paths: Vec<PathBuf> =
+        paths.collect::<Result<_, _>>().map_err(|e| usage(format!("{shown}: {e}")))?;
+    paths.retain(|path| path.extension().is_some_and(|e| e == "weir"));
+    paths.sort();
+    if paths.is_empty() {
+        return Err(usage(format!("{shown} is a folder without queries (NAME.weir)")));
+    }
+    paths.iter().map(|path| Source::read(path)).collect()
 }
 
 /// The name of the program of a file: that of the file, without its ending.
@@ -190,8 +221,7 @@ impl Files for Read {
 }
 
 fn unknown(word: &str) -> anyhow::Error {
-    let names = LIBRARY.iter().flat_map(|e| [e.name, e.stem]);
-    let hint = match weir_lang::closest(word, names) {
+    let hint = match weir_lang::closest(word, library::names()) {
         Some(name) => format!("did you mean `{name}`?"),
         None => "`weir list` shows the queries that come with Weir".to_owned(),
     };

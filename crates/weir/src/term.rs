@@ -54,6 +54,12 @@ impl Term {
         let _ = io::stderr().write_all(text.as_bytes());
     }
 
+    /// Prints a warning on standard error.
+    pub(crate) fn warning(&self, text: Arguments<'_>) {
+        let (yellow, plain) = if self.color_err { ("\x1b[1;33m", "\x1b[0m") } else { ("", "") };
+        self.say(format_args!("{yellow}warning:{plain} {text}"));
+    }
+
     /// Prints an error on standard error.
     pub(crate) fn error(&self, text: Arguments<'_>) {
         let (red, plain) = if self.color_err { ("\x1b[1;31m", "\x1b[0m") } else { ("", "") };

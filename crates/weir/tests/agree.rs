@@ -3,20 +3,25 @@
 
 mod common;
 
-use common::{Way, answer_of, files, naive_answer, program, root, shared, supported, text, truths};
+use common::{
+    Way, answer_of, detectors, files, naive_answer, own_captures, program, queries, root, shared,
+    supported, text, truths,
+};
 use std::path::{Path, PathBuf};
 use weir_engine::functions::Functions;
 use weir_packet::walk::Headers;
+use weir_plan::Program;
 
 /// Everything that can be asked of how packets are read.
 const INSIDE: Way = Way { headers: Headers::Inner, fragments: true };
 
-fn agree(captures: &[PathBuf], way: Way) {
-    let queries: Vec<_> = files("queries", &[".weir"])
-        .into_iter()
-        .map(|path| (path.clone(), program(&text(&path), &Functions::default())))
-        .collect();
-    assert!(queries.len() >= 6, "the library has {} queries", queries.len());
+fn compiled(paths: Vec<PathBuf>) -> Vec<(PathBuf, Program)> {
+    let one = |path: PathBuf| (path.clone(), program(&text(&path), &Functions::default()));
+    paths.into_iter().map(one).collect()
+}
+
+fn agree(queries: Vec<PathBuf>, captures: &[PathBuf], way: Way) {
+    let queries = compiled(queries);
     for capture in captures {
         for (query, program) in &queries {
             same(query, program, capture, way);
@@ -24,7 +29,7 @@ fn agree(captures: &[PathBuf], way: Way) {
     }
 }
 
-fn same(query: &Path, program: &weir_plan::Program, capture: &Path, way: Way) {
+fn same(query: &Path, program: &Program, capture: &Path, way: Way) {
     let want = naive_answer(program, capture, way);
     assert!(want.ledger.adds_up(), "{}: {:?}", capture.display(), want.ledger);
     for workers in [1, 2, 4] {
@@ -45,10 +50,29 @@ fn difference<T: PartialEq + std::fmt::Debug>(got: &[T], want: &[T]) -> String {
 
 #[test]
 fn on_the_fixtures() {
-    let captures = files("fixtures", &[".pcap", ".pcapng", ".gz", ".zst"]);
+    let captures = fixtures();
     assert!(captures.len() >= 12, "{} fixtures", captures.len());
-    agree(&captures, Way::default());
-    agree(&captures, INSIDE);
+    assert!(queries().len() >= 6, "the library has {} queries", queries().len());
+    agree(queries(), &captures, Way::default());
+    agree(queries(), &captures, INSIDE);
+    agree(detectors(), &captures, Way::default());
+}
+
+/// Captures that were made for one detector say nothing of the others.
+#[test]
+fn detectors_on_their_own_captures() {
+    for (path, program) in compiled(detectors()) {
+        for capture in own_captures(&text(&path)) {
+            same(&path, &program, &root().join(capture), Way::default());
+        }
+    }
+}
+
+/// The captures that were made for no detector.
+fn fixtures() -> Vec<PathBuf> {
+    let mut all = files("fixtures", &[".pcap", ".pcapng", ".gz", ".zst"]);
+    all.retain(|path| !path.starts_with(root().join("fixtures/detectors")));
+    all
 }
 
 #[test]
@@ -60,7 +84,7 @@ fn on_the_shared_captures() {
         .map(|t| folder.join(t["file"].as_str().expect("a name")))
         .collect();
     assert!(captures.len() > 200, "{} captures", captures.len());
-    agree(&captures, Way::default());
+    agree(files("queries", &[".weir"]), &captures, Way::default());
 }
 
 #[test]
@@ -76,7 +100,7 @@ fn inside_tunnels_and_fragments() {
         .map(|t| folder.join(t["file"].as_str().expect("a name")))
         .collect();
     assert!(captures.len() > 20, "{} captures", captures.len());
-    agree(&captures, INSIDE);
+    agree(queries(), &captures, INSIDE);
 }
 
 #[test]

@@ -66,8 +66,9 @@ impl Folder {
 
 fn queries() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../queries");
-    let mut files: Vec<_> = fs::read_dir(folder)
-        .expect("the folder of queries")
+    let entries = |folder: &Path| fs::read_dir(folder).expect("the folder of queries");
+    let mut files: Vec<_> = entries(&folder)
+        .chain(entries(&folder.join("detectors")))
         .map(|entry| entry.expect("an entry").path())
         .filter(|path| path.extension().is_some_and(|e| e == "weir"))
         .collect();
@@ -78,9 +79,19 @@ fn queries() -> Vec<PathBuf> {
 
 #[test]
 fn help_is_as_reviewed() {
-    for command in
-        ["", "run", "check", "fmt", "explain", "fields", "list", "interfaces", "help", "top"]
-    {
+    for command in [
+        "",
+        "run",
+        "watch",
+        "check",
+        "fmt",
+        "explain",
+        "fields",
+        "list",
+        "interfaces",
+        "help",
+        "top",
+    ] {
         for flag in ["-h", "--help"] {
             let words = [command, flag];
             let output = run(words.iter().filter(|w| !w.is_empty()));

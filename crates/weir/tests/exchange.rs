@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Way, files, naive_answer, open, program, shared, supported, text, truths};
+use common::{Way, files, naive_answer, open, program, queries, shared, supported, text, truths};
 use std::path::{Path, PathBuf};
 use weir_engine::exchange::conform::{Spreading, exchange};
 use weir_engine::exchange::{Body, Message, Producer, ProducerId, needs};
@@ -19,7 +19,7 @@ fn plan(text: &str) -> Physical {
 
 /// The queries of the library that several machines can run, by the name of their file.
 fn library() -> Vec<(String, Physical)> {
-    let all = files("queries", &[".weir"]).into_iter().map(|path| {
+    let all = queries().into_iter().map(|path| {
         let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
         (name, plan(&text(&path)))
     });
@@ -40,7 +40,7 @@ fn queries_of_the_library_travel_or_are_refused_by_name() {
         ("unanswered_dns", Err("pipeline `answers` hands over rows one by one")),
         ("unanswered_syn", Err("pipeline `answers` hands over rows one by one")),
     ];
-    let all = files("queries", &[".weir"]);
+    let all = queries();
     assert_eq!(all.len(), expected.len());
     for (path, (name, expected)) in all.iter().zip(expected) {
         assert!(path.ends_with(format!("{name}.weir")), "{}", path.display());

@@ -4,9 +4,12 @@
 mod common;
 
 use assert_cmd::Command;
-use common::{Way, answer, files, naive_answer, program, root, text};
+use common::{
+    Way, answer, detectors, files, naive_answer, own_captures, program, queries, root, text,
+};
 use insta::assert_snapshot;
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use weir_engine::functions::Functions;
 use weir_plan::together::join;
 use weir_plan::{Program, Value, print};
@@ -152,14 +155,30 @@ fn their_plan_says_why() {
 
 #[test]
 fn the_library_at_once() {
-    let all = files("queries", &[".weir"]).into_iter().map(|path| {
-        let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
-        (name, program(&text(&path), &Functions::default()))
-    });
-    let programs: Vec<_> = all.collect();
+    let programs = named(queries());
     for capture in captures() {
         check(&programs, &capture);
     }
+}
+
+#[test]
+fn all_detectors_at_once() {
+    let programs = named(detectors());
+    let own = detectors().iter().flat_map(|path| own_captures(&text(path))).collect();
+    let own: BTreeSet<String> = own;
+    let own = own.iter().map(|name| root().join(name));
+    for capture in captures().into_iter().chain(own) {
+        check(&programs, &capture);
+    }
+}
+
+/// Queries as programs under the names of their files.
+fn named(paths: Vec<PathBuf>) -> Vec<(String, Program)> {
+    let one = |path: PathBuf| {
+        let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
+        (name, program(&text(&path), &Functions::default()))
+    };
+    paths.into_iter().map(one).collect()
 }
 
 /// Groups that two programs begin with are made once, also where both go on from there; bounds

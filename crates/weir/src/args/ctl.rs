@@ -1,5 +1,6 @@
 //! The options of `weir ctl`.
 
+use super::SiteArgs;
 use super::values::{format, param};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
@@ -91,4 +92,7 @@ pub(crate) struct GivenArgs {
     /// Set a parameter of the query
     #[arg(short, long = "param", value_name = "NAME=VALUE", value_parser = param)]
     pub(crate) params: Vec<(String, String)>,
+
+    #[command(flatten)]
+    pub(crate) site: SiteArgs,
 }

@@ -1,5 +1,6 @@
 //! The options of `weir explain`.
 
+use super::SiteArgs;
 use super::values::{param, workers};
 use crate::memory::MemoryShare;
 use clap::{Args, ValueEnum};
@@ -7,7 +8,8 @@ use std::num::NonZeroUsize;
 
 #[derive(Args, Debug)]
 pub(crate) struct ExplainArgs {
-    /// Queries that would run together: files, `-` for standard input, or names from `weir list`
+    /// Queries that would run together: files, `-` for standard input, or names or groups from
+    /// `weir list`
     #[arg(value_name = "QUERY", required_unless_present = "expressions")]
     pub(crate) queries: Vec<String>,
 
@@ -18,6 +20,9 @@ pub(crate) struct ExplainArgs {
     /// Set a parameter in all queries that have it; QUERY.NAME=VALUE sets it in one query
     #[arg(short, long = "param", value_name = "NAME=VALUE", value_parser = param)]
     pub(crate) params: Vec<(String, String)>,
+
+    #[command(flatten)]
+    pub(crate) site: SiteArgs,
 
     /// Threads that work on the query, or `auto` for one per processor
     #[arg(short = 'j', long, value_name = "N", default_value = "1", value_parser = workers)]

@@ -3,6 +3,7 @@
 use crate::args::CheckArgs;
 use crate::exit::Status;
 use crate::query::{self, Source};
+use crate::site::Site;
 use crate::term::Term;
 use weir_engine::functions::Functions;
 
@@ -12,13 +13,21 @@ pub(crate) fn run(args: &CheckArgs, term: &Term) -> anyhow::Result<Status> {
     query::refuse_twice(&args.params)?;
     let sources: Vec<Source> = match &args.expression {
         Some(text) => vec![Source::from_text(text, 1, 1)],
-        None => args.queries.iter().map(|word| Source::load(word)).collect::<Result<_, _>>()?,
+        None => {
+            let all = args.queries.iter().map(|word| Source::load_all(word));
+            all.collect::<Result<Vec<_>, _>>()?.concat()
+        }
     };
+    let site = Site::read(args.site.site.as_deref(), term)?;
     let mut status = Status::Ok;
     for source in &sources {
-        if query::compile(source, &args.params, &functions, false, term)?.is_none() {
+        let mut params = args.params.clone();
+        let known = weir_lang::params(&source.text);
+        params.extend(site.values(&source.program, &known, &params, &source.files())?);
+        if query::compile(source, &params, &functions, false, term)?.is_none() {
             status = Status::Usage;
         }
     }
+    site.warn_unknown(&sources, term);
     Ok(status)
 }

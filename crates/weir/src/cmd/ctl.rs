@@ -4,6 +4,7 @@ use crate::args::ctl::{Ask, CtlArgs, GivenArgs};
 use crate::exit::{Status, usage};
 use crate::output;
 use crate::query::{self, Source};
+use crate::site::Site;
 use crate::term::Term;
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -58,7 +59,10 @@ fn text(word: Option<String>, given: GivenArgs, term: &Term) -> anyhow::Result<O
     };
     query::refuse_twice(&given.params)?;
     let functions = Functions::default();
-    let Some(files) = query::files(&source, &given.params, &functions, term) else {
+    let (mut params, site) = (given.params, Site::read(given.site.site.as_deref(), term)?);
+    let known = weir_lang::params(&source.text);
+    params.extend(site.values(&source.program, &known, &params, &source.files())?);
+    let Some(files) = query::files(&source, &params, &functions, term) else {
         return Ok(None);
     };
     let attached =
@@ -67,7 +71,7 @@ fn text(word: Option<String>, given: GivenArgs, term: &Term) -> anyhow::Result<O
         name: source.program,
         source: source.name,
         text: source.text,
-        params: given.params,
+        params,
         files: files.into_iter().map(attached).collect(),
     }))
 }

@@ -4,6 +4,7 @@
 use crate::args::{ExplainArgs, PlanFormat};
 use crate::exit::{Status, usage};
 use crate::programs::Programs;
+use crate::site::Site;
 use crate::term::Term;
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -12,7 +13,8 @@ use weir_plan::physical::Physical;
 
 /// Prints the params of each query, then the plan.
 pub(crate) fn run(args: &ExplainArgs, term: &Term) -> anyhow::Result<Status> {
-    let programs = Programs::given(&args.expressions, &args.queries)?;
+    let site = Site::read(args.site.site.as_deref(), term)?;
+    let programs = Programs::given(&args.expressions, &args.queries)?.with_site(site);
     let functions = Functions::default();
     let compiled = programs.compile(&args.params, false, &functions, false, term)?;
     let Some(program) = compiled else { return Ok(Status::Usage) };
@@ -29,7 +31,7 @@ pub(crate) fn run(args: &ExplainArgs, term: &Term) -> anyhow::Result<Status> {
         if programs.sources().len() > 1 {
             let _ = writeln!(text, "program {}: {}", source.program, source.name);
         }
-        text += &params(&source.text, &programs.params_of(number, &args.params), hides);
+        text += &params(&source.text, &programs.all_params_of(number, &args.params)?, hides);
     }
     if !text.is_empty() {
         text.push('\n');

@@ -3,9 +3,10 @@
 use super::run::{self, Job};
 use crate::args::{Cli, LibraryArgs};
 use crate::exit::{self, Status, usage};
-use crate::library::{self, Entry, LIBRARY, signature};
+use crate::library::{self, Entry, signature};
 use crate::programs::Programs;
 use crate::query::Source;
+use crate::site::Site;
 use crate::term::Term;
 use clap::{CommandFactory as _, FromArgMatches as _};
 use std::ffi::OsString;
@@ -35,8 +36,9 @@ pub(crate) fn run(words: &[OsString], term: &Term) -> anyhow::Result<Status> {
         Err(e) => return Ok(exit::from_clap(&e)),
     };
     let chosen = args.color.map(Term::new);
+    let site = Site::read(args.options.site.site.as_deref(), chosen.as_ref().unwrap_or(term))?;
     let job = Job {
-        programs: Programs::new(vec![Source::from_library(entry)])?,
+        programs: Programs::new(vec![Source::from_library(entry)])?.with_site(site),
         filter: args.filter.join(" "),
         options: args.options,
     };
@@ -60,7 +62,7 @@ fn params(entry: &Entry) -> String {
 fn unknown(name: &str) -> anyhow::Error {
     let commands = Cli::command();
     let commands = commands.get_subcommands().map(clap::Command::get_name);
-    let names = commands.chain(LIBRARY.iter().flat_map(|e| [e.name, e.stem]));
+    let names = commands.chain(library::names().map(|name| -> &str { name }));
     let hint = if Path::new(name).exists() {
         format!("to run a query in a file: weir run {name}")
     } else if let Some(near) = weir_lang::closest(name, names) {

@@ -1,8 +1,8 @@
 //! `weir list`: the queries that come with Weir.
 
 use crate::args::ListArgs;
-use crate::exit::Status;
-use crate::library::{LIBRARY, signature};
+use crate::exit::{Status, usage};
+use crate::library::{Entry, GROUPS, LIBRARY, signature};
 use crate::output;
 use crate::term::Term;
 use std::fmt::Write as _;
@@ -10,39 +10,74 @@ use std::io::Write as _;
 use weir_lang::ParamInfo;
 use weir_sink::table::FORMAT as TABLE;
 
-/// Prints the name of each query, what it is for, and its parameters with their defaults.
+/// Prints, group by group, the name of each query, what it is for, and its parameters with their
+/// defaults.
 pub(crate) fn run(args: &ListArgs, term: &Term) -> anyhow::Result<Status> {
+    let entries = chosen(args.group.as_deref())?;
     if *output::choose(args.output, term) == TABLE {
-        std::io::stdout().lock().write_all(table(term.color_out).as_bytes())?;
+        std::io::stdout().lock().write_all(table(&entries, term.color_out).as_bytes())?;
         return Ok(Status::Ok);
     }
-    let rows: Vec<[String; 3]> = LIBRARY
+    let rows: Vec<[String; 4]> = entries
         .iter()
         .map(|entry| {
             let params: Vec<_> = entry.params().iter().map(in_a_cell).collect();
-            [entry.name.to_owned(), entry.title(), params.join(", ")]
+            let (name, group) = (entry.name.to_owned(), entry.group.to_owned());
+            [name, group, entry.title(), params.join(", ")]
         })
         .collect();
-    output::print(["name", "about", "params"], &rows, args.output, term)?;
+    output::print(["name", "group", "about", "params"], &rows, args.output, term)?;
     Ok(Status::Ok)
 }
 
-/// A line for each query, and below it one for each of its parameters.
-fn table(color: bool) -> String {
+/// The queries of a group, of all whose name begins so, or all.
+fn chosen(group: Option<&str>) -> anyhow::Result<Vec<&'static Entry>> {
+    let Some(word) = group else { return Ok(LIBRARY.iter().collect()) };
+    let word = word.strip_suffix('/').unwrap_or(word);
+    let within = |name: &str| name == word || name.split('/').next() == Some(word);
+    let found: Vec<_> = LIBRARY.iter().filter(|entry| within(entry.group)).collect();
+    if found.is_empty() && !GROUPS.iter().any(|(name, _)| within(name)) {
+        let names: Vec<&str> = GROUPS.iter().map(|(name, _)| *name).collect();
+        return Err(usage(format!(
+            "no group is called `{word}`; there are detectors, {}",
+            names.join(", ")
+        )));
+    }
+    Ok(found)
+}
+
+/// A heading for each group, a line for each query, and below it one for each of its parameters.
+fn table(entries: &[&Entry], color: bool) -> String {
     let (bold, plain) = if color { ("\x1b[1m", "\x1b[0m") } else { ("", "") };
-    let indent = LIBRARY.iter().map(|e| e.name.len()).max().unwrap_or(0) + 2;
+    let indent = entries.iter().map(|e| e.name.len()).max().unwrap_or(0) + 2;
     let mut out = String::new();
-    for entry in LIBRARY {
-        let gap = indent - entry.name.len();
-        let _ = writeln!(out, "{bold}{}{plain}{:gap$}{}", entry.name, "", entry.title());
-        let params = entry.params();
-        let width = params.iter().map(|p| signature(p).len()).max().unwrap_or(0);
-        for param in &params {
-            let doc = param.doc.as_deref().unwrap_or_default();
-            let line = format!("{:indent$}{:width$}  {doc}", "", signature(param));
-            out.push_str(line.trim_end());
-            out.push('\n');
+    for (group, title) in GROUPS {
+        let entries: Vec<_> = entries.iter().filter(|entry| entry.group == *group).collect();
+        if entries.is_empty() {
+            continue;
         }
+        let gap = if out.is_empty() { "" } else { "\n" };
+        let word = if group.contains('/') { format!(" ({group})") } else { String::new() };
+        let _ = writeln!(out, "{gap}{title}{word}\n");
+        for entry in entries {
+            let gap = indent - entry.name.len();
+            let _ = writeln!(out, "{bold}{}{plain}{:gap$}{}", entry.name, "", entry.title());
+            out += &params(entry, indent);
+        }
+    }
+    out
+}
+
+/// A line for each parameter of a query.
+fn params(entry: &Entry, indent: usize) -> String {
+    let params = entry.params();
+    let width = params.iter().map(|p| signature(p).len()).max().unwrap_or(0);
+    let mut out = String::new();
+    for param in &params {
+        let doc = param.doc.as_deref().unwrap_or_default();
+        let line = format!("{:indent$}{:width$}  {doc}", "", signature(param));
+        out.push_str(line.trim_end());
+        out.push('\n');
     }
     out
 }

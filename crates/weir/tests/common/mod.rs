@@ -52,6 +52,40 @@ pub fn files(folder: &str, endings: &[&str]) -> Vec<PathBuf> {
     found
 }
 
+/// The queries of the library that are no detectors, sorted.
+pub fn queries() -> Vec<PathBuf> {
+    let mut all = files("queries", &[".weir"]);
+    all.retain(|path| !is_detector(path));
+    all
+}
+
+/// The detectors of the library, sorted.
+pub fn detectors() -> Vec<PathBuf> {
+    let mut all = files("queries", &[".weir"]);
+    all.retain(|path| is_detector(path));
+    all
+}
+
+/// Whether a query stands in the folder of detectors.
+pub fn is_detector(path: &Path) -> bool {
+    path.parent().is_some_and(|folder| folder.ends_with("detectors"))
+}
+
+/// The values of the lines of a query's header that begin with a word, such as `triggers`.
+pub fn header_lines(query: &str, word: &str) -> Vec<String> {
+    let header = query.lines().take_while(|l| l.starts_with('#'));
+    let prefix = format!("# {word}: ");
+    header.filter_map(|l| l.strip_prefix(&prefix)).map(|l| l.trim().to_owned()).collect()
+}
+
+/// The captures that the header of a query names, from the root of the repository.
+pub fn own_captures(query: &str) -> Vec<String> {
+    let words = ["triggers", "quiet", "vector"];
+    let lines = words.iter().flat_map(|word| header_lines(query, word));
+    let file = |line: String| line.split(' ').next().unwrap_or_default().to_owned();
+    lines.map(file).collect()
+}
+
 /// A folder to run in, so that what is written does not lie about: it sees the captures and queries
 /// of the repository.
 pub fn workplace() -> tempfile::TempDir {

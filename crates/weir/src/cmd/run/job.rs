@@ -5,6 +5,7 @@ use super::session::Run;
 use crate::args::{RunArgs, RunOptions};
 use crate::exit::{Status, usage};
 use crate::programs::{self, Programs};
+use crate::site::Site;
 use crate::term::Term;
 use crate::wire::Notes;
 use crate::{cmd, output};
@@ -12,7 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 use weir_capture::bpf::{Filter, FilterError};
 use weir_capture::outlets::Outlets;
-use weir_control::RunningProgram;
+use weir_control::{RunningProgram, SiteParams};
 use weir_engine::functions::Functions;
 use weir_engine::rows::Output;
 use weir_packet::egress::Outlet;
@@ -47,6 +48,7 @@ pub(crate) fn run(args: RunArgs, term: &Term) -> anyhow::Result<Status> {
         ([], []) if options.control.is_some() => Programs::none(),
         _ => Programs::given(&expressions, queries)?,
     };
+    let programs = programs.with_site(Site::read(options.site.site.as_deref(), term)?);
     let filter = [rest, &filter].concat().join(" ");
     job(Job { programs, filter, options }, term)
 }
@@ -77,6 +79,11 @@ pub(crate) fn job(job: Job, term: &Term) -> anyhow::Result<Status> {
     if options.read.is_empty() && options.live.interface.is_empty() {
         return Err(usage("no capture given: use -r CAPTURE or -i INTERFACE"));
     }
+    // The sandbox forbids to read files later.
+    let site = match options.control {
+        Some(_) => programs.site().for_later_programs()?,
+        None => SiteParams::default(),
+    };
     opening::say_plan(&program, &functions, &options, term);
     let run = Run {
         program,
@@ -86,6 +93,7 @@ pub(crate) fn job(job: Job, term: &Term) -> anyhow::Result<Status> {
         format,
         options: &options,
         term,
+        site,
         notes: Notes::default(),
         names: InterfaceNames::default(),
         stop: Arc::default(),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use weir_capture::bpf::Filter;
 use weir_capture::outlets::Report;
-use weir_control::RunningProgram;
+use weir_control::{RunningProgram, SiteParams};
 use weir_engine::functions::Functions;
 use weir_engine::run::{Changes, Options};
 use weir_packet::interface::InterfaceNames;
@@ -26,6 +26,8 @@ pub(super) struct Run<'a> {
     pub(super) format: &'static Format,
     pub(super) options: &'a RunOptions,
     pub(super) term: &'a Term,
+    /// The params of the site, for programs that are added later.
+    pub(super) site: SiteParams,
     /// What happens to interfaces.
     pub(super) notes: Notes,
     /// The names of interfaces.

@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicBool;
 use weir_capture::write::StoppableWriter;
 use weir_control::{
     Cleanup, MakeSink, NewSink, PendingChanges, ProgramSinks, Registry, RowTarget, Rules,
-    RunningProgram, Server,
+    RunningProgram, Server, SiteParams,
 };
 use weir_engine::rows::Sink;
 use weir_engine::run::Changes;
@@ -25,6 +25,8 @@ pub(super) struct Control<'a> {
     pub(super) stats: &'a Stats,
     /// Whether the run keeps the last packets.
     pub(super) keeps_packets: bool,
+    /// Values for the params of programs that are added later.
+    pub(super) site: SiteParams,
 }
 
 impl Run<'_> {
@@ -76,7 +78,7 @@ impl Run<'_> {
         progress: Option<&Progress>,
         table: RowOptions,
     ) -> anyhow::Result<(Box<dyn Sink>, Cleanup)> {
-        let Control { server, changes, stats, keeps_packets } = control;
+        let Control { server, changes, stats, keeps_packets, site } = control;
         let pending = Arc::new(PendingChanges::default());
         let limits = Limits {
             write: self.options.write.to.clone(),
@@ -88,6 +90,7 @@ impl Run<'_> {
         let rules = Rules {
             allows: Box::new(move |program, outputs| limits.check(program, outputs)),
             make_sink: self.make_sink(table),
+            site,
             advise: Box::new(move |reason| if confined { control::advise(reason) } else { reason }),
         };
         let stats = stats.clone();

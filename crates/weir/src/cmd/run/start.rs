@@ -93,7 +93,8 @@ impl Run<'_> {
         let (sink, _cleanup) = match (&server, &changes) {
             (Some(server), Some(changes)) => {
                 let keeps_packets = source.asking().is_some();
-                let control = Control { server, changes, stats: &stats, keeps_packets };
+                let (stats, site) = (&stats, std::mem::take(&mut self.site));
+                let control = Control { server, changes, stats, keeps_packets, site };
                 self.controlled(running, control, progress.as_ref(), table)?
             }
             _ => {

@@ -1,0 +1,12 @@
+//! The file of a site's parameters.
+
+use clap::Args;
+use std::path::PathBuf;
+
+#[derive(Args, Debug)]
+pub(crate) struct SiteArgs {
+    /// Set parameters from a file with lines such as `local = {10.0.0.0/8, fc00::/7}`, in all
+    /// queries that have them; -p counts before it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) site: Option<PathBuf>,
+}

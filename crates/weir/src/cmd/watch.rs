@@ -1,0 +1,44 @@
+//! `weir watch`: a run of the detectors that come with Weir.
+
+use super::run::{self, Job};
+use crate::args::WatchArgs;
+use crate::exit::{Status, usage};
+use crate::library;
+use crate::programs::{self, Programs};
+use crate::site::Site;
+use crate::term::Term;
+
+/// Runs the detectors that the words name, or all of them.
+pub(crate) fn run(args: WatchArgs, term: &Term) -> anyhow::Result<Status> {
+    let WatchArgs { words, without, filter, options } = args;
+    let (queries, rest) = words.split_at(programs::leading(&words, true));
+    let all = ["detectors/".to_owned()];
+    let queries = if queries.is_empty() { &all[..] } else { queries };
+    let programs = Programs::given(&[], queries)?;
+    let programs = match without.is_empty() {
+        true => programs,
+        false => programs.without(&left_out(&without)?)?,
+    };
+    let programs = programs.with_site(Site::read(options.site.site.as_deref(), term)?);
+    let filter = [rest, &filter].concat().join(" ");
+    run::job(Job { programs, filter, options }, term)
+}
+
+/// The names of the programs that these words mean.
+fn left_out(words: &[String]) -> anyhow::Result<Vec<&'static str>> {
+    let mut names = Vec::new();
+    for word in words {
+        match (library::detectors(word), library::find(word)) {
+            (Some(group), _) => names.extend(group.iter().map(|e| e.name)),
+            (None, Some(entry)) => names.push(entry.name),
+            (None, None) => {
+                let hint = match weir_lang::closest(word, library::names()) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => "`weir list` shows them".to_owned(),
+                };
+                return Err(usage(format!("--without {word}: no detector is called so; {hint}")));
+            }
+        }
+    }
+    Ok(names)
+}
