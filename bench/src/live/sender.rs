@@ -18,7 +18,7 @@ use weir_capture::ebpf::{
 use weir_capture::outlets::Outlets;
 use weir_packet::craft::Frame;
 use weir_packet::egress::{Egress, Outlet, Sent};
-use weir_packet::interface::Via;
+use weir_packet::interface::CapturePoint;
 use weir_packet::source::LinkType;
 
 /// Frames that leave together: as many as the kernel allows, so that it uses their memory again.
@@ -148,8 +148,8 @@ impl Load {
             let (start, len) = (memory.len() as u32, frame.len() as u32);
             let link = LinkType::ETHERNET;
             let (outlet, ts, caplen, trimmed) = (0, 0, len, false);
-            let via = Via::UNKNOWN;
-            frames.push(Sent { outlet, link, ts, len, start, caplen, trimmed, via });
+            let capture_point = CapturePoint::UNKNOWN;
+            frames.push(Sent { outlet, link, ts, len, start, caplen, trimmed, capture_point });
             memory.extend(frame);
         }
         let (alarm, mut given) = (Alarm::after(Duration::from_millis(self.ms)), 0_u64);

@@ -6,13 +6,13 @@ use crate::open::{open_bytes, open_reader};
 use crate::options::Options;
 use crate::write::Format;
 use weir_packet::egress::Sent;
-use weir_packet::interface::{InterfaceNames, Via, Way};
+use weir_packet::interface::{CapturePoint, Direction, InterfaceNames};
 use weir_packet::source::{FrameBatch, LinkType, Source, SourceError};
 
 /// A record: link type, time, length on the wire, bytes; and how it came, as far as the file says:
 /// the name of the interface, and which way it went.
 pub(crate) type Record = (u16, i64, u32, Vec<u8>, Came);
-type Came = (Option<Box<[u8]>>, Option<Way>);
+type Came = (Option<Box<[u8]>>, Option<Direction>);
 
 /// Reads any bytes as a capture file, in memory and as a stream that arrives in pieces, and checks
 /// what holds for all of them: no panic, an end, frames that lie within the bytes and are numbered
@@ -44,10 +44,12 @@ pub(crate) fn fuzz_rewrite(records: &[Record]) {
     ] {
         let (mut file, names) = (Vec::new(), InterfaceNames::default());
         let says = matches!(format, Format::Pcapng(_));
-        for (link, ts, len, bytes, (name, way)) in records {
+        for (link, ts, len, bytes, (name, direction)) in records {
             let (link, ts, len, caplen) = (LinkType(*link), *ts, *len, bytes.len() as u32);
-            let via = Via::new(name.as_ref().and_then(|name| names.number(name)), *way);
-            let frame = Sent { outlet: 0, link, ts, len, start: 0, caplen, trimmed: false, via };
+            let capture_point =
+                CapturePoint::new(name.as_ref().and_then(|name| names.number(name)), *direction);
+            let frame =
+                Sent { outlet: 0, link, ts, len, start: 0, caplen, trimmed: false, capture_point };
             format.put(&mut file, &frame, bytes, Some(&names)).expect("one link type, or pcapng");
         }
         format.end(&mut file);
@@ -89,9 +91,9 @@ pub(crate) fn fuzz_source(
             let (frame, caplen) = (batch.frame(i), batch.caplens()[i]);
             assert_eq!(frame.len(), caplen as usize, "a frame beyond the bytes");
             assert_eq!(batch.seq()[i], records.len() as u64);
-            let (via, names) = (batch.via(i), batch.interface_names());
-            let name = via.interface().and_then(|number| names?.name(number));
-            let came = (name.map(|name| name.raw), via.way());
+            let (point, names) = (batch.capture_point(i), batch.interface_names());
+            let name = point.interface().and_then(|number| names?.name(number));
+            let came = (name.map(|name| name.raw), point.direction());
             records.push((batch.link.0, batch.ts()[i], batch.lens()[i], frame.to_vec(), came));
         }
     };

@@ -33,7 +33,7 @@ pub use error::{LiveError, PcapError};
 pub use event::{Event, LinkState, ReportEvent};
 #[cfg(target_os = "linux")]
 pub use interface::{Interface, interfaces};
-pub use options::{ANY, Direction, Handover, LiveOptions, Stamps};
+pub use options::{ANY, Directions, Handover, LiveOptions, Stamps};
 #[cfg(target_os = "linux")]
 pub use packet::open_live;
 pub use pcap::{PcapDevice, PcapSource, devices, open_pcap};

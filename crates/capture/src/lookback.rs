@@ -34,7 +34,7 @@ use std::sync::Arc;
 use weir_packet::bits::Bits;
 use weir_packet::column::Column;
 use weir_packet::fields::FieldId;
-use weir_packet::interface::{InterfaceNames, Via};
+use weir_packet::interface::{CapturePoint, InterfaceNames};
 use weir_packet::limits::BATCH;
 use weir_packet::read::read_field;
 use weir_packet::source::{Account, Chunk, FrameBatch, Source, SourceError};
@@ -219,8 +219,8 @@ impl Watch {
             // What reaches beyond the memory reads as cut short.
             let bytes = memory.get(start..end.min(memory.len())).unwrap_or(&[]);
             let ports = if with_ports { batch.ports(i) } else { None };
-            let via = batch.via(i);
-            self.ring.push(&Kept { ts, len, link, ports, via, bytes });
+            let point = batch.capture_point(i);
+            self.ring.push(&Kept { ts, len, link, ports, point, bytes });
         }
     }
 
@@ -257,12 +257,12 @@ impl Watch {
             let mut batch = FrameBatch::new();
             batch.restart(&chunk, 0, link);
             batch.headers = self.like.headers;
-            let vias: Vec<Via> = heads.iter().map(|(_, frame)| frame.via).collect();
+            let points: Vec<CapturePoint> = heads.iter().map(|(_, frame)| frame.point).collect();
             for (i, (at, frame)) in heads.into_iter().enumerate() {
                 batch.push(frame.ts, i as u64, at, frame.bytes.len() as u32, frame.len);
                 frame.ports.iter().for_each(|ports| batch.set_ports(i, *ports));
             }
-            batch.set_vias(vias.into_iter(), &self.names);
+            batch.set_capture_points(points.into_iter(), &self.names);
             self.put(&batch, first..self.open.len());
         }
         drop(frames);

@@ -284,7 +284,7 @@ impl Egress for Outlets {
                 let Some(Some(wire)) = self.wire_of.get(outlet) else { continue };
                 let open = &mut self.wires[*wire];
                 match open.came_by {
-                    Some(number) if frame.via.interface() == Some(number) => {
+                    Some(number) if frame.capture_point.interface() == Some(number) => {
                         self.refused[outlet].add(Refusal::CameByIt, frame.len);
                     }
                     _ => open.wire.push(n),
@@ -346,7 +346,7 @@ mod tests {
     use std::cell::Cell;
     use std::net::IpAddr;
     use std::rc::Rc;
-    use weir_packet::interface::Via;
+    use weir_packet::interface::CapturePoint;
     use weir_packet::source::LinkType;
 
     /// What is said where frames of `lo` are captured and handed to this name.
@@ -435,8 +435,9 @@ mod tests {
         outlets.open(&[one, two.clone()]).expect("opens");
         let send = |outlets: &mut Outlets, outlet, n| {
             let (link, ts, len, start, caplen) = (LinkType::ETHERNET, 0, 60, 0, 60);
-            let via = Via::UNKNOWN;
-            let frame = Sent { outlet, link, ts, len, start, caplen, trimmed: false, via };
+            let capture_point = CapturePoint::UNKNOWN;
+            let frame =
+                Sent { outlet, link, ts, len, start, caplen, trimmed: false, capture_point };
             outlets.send(&[0; 60], &vec![frame; n]).expect("takes them");
         };
         let refused = |outlets: &Outlets, n| outlets.refused(n).total();
@@ -474,7 +475,7 @@ mod tests {
             start,
             caplen: 20,
             trimmed: false,
-            via: Via::UNKNOWN,
+            capture_point: CapturePoint::UNKNOWN,
         };
         // The last was cut by the snap length, which is none of a file's business.
         let frames = [frame(0, 0, 20), frame(1, 20, 20), frame(2, 40, 20), frame(0, 1, 30)];

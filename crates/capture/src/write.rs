@@ -349,12 +349,12 @@ impl Egress for Files {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use weir_packet::interface::{Via, Way};
+    use weir_packet::interface::{CapturePoint, Direction};
     use weir_packet::source::LinkType;
 
     fn frame(outlet: u32, link: LinkType, ts: i64, caplen: u32) -> Sent {
-        let (len, via) = (caplen + 5, Via::UNKNOWN);
-        Sent { outlet, link, ts, len, start: 0, caplen, trimmed: false, via }
+        let (len, capture_point) = (caplen + 5, CapturePoint::UNKNOWN);
+        Sent { outlet, link, ts, len, start: 0, caplen, trimmed: false, capture_point }
     }
 
     fn named(names: &[&str]) -> Vec<Outlet> {
@@ -563,7 +563,7 @@ mod tests {
                 (
                     proptest::option::of("[ab]{1,2}")
                         .prop_map(|name| name.map(|n| n.into_bytes().into())),
-                    proptest::sample::select(vec![None, Some(Way::In), Some(Way::Out)]),
+                    proptest::sample::select(vec![None, Some(Direction::In), Some(Direction::Out)]),
                 ),
             ),
             0..20,

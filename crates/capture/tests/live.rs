@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use weir_capture::bpf::{Filter, FilterError};
 use weir_capture::live::{
-    ANY, Direction, Event, Handover, LiveOptions, Stamps, interfaces, open_live,
+    ANY, Directions, Event, Handover, LiveOptions, Stamps, interfaces, open_live,
 };
 use weir_packet::craft::Frame;
 use weir_packet::source::{FrameBatch, Gap, LinkType, Source};
@@ -393,7 +393,7 @@ fn filters_mean_what_they_mean_for_files() {
 fn directions() {
     both("directions", || {
         veth("v0", "v1");
-        for (direction, n) in [(Direction::In, 3), (Direction::Out, 2), (Direction::InOut, 5)] {
+        for (direction, n) in [(Directions::In, 3), (Directions::Out, 2), (Directions::InOut, 5)] {
             let (options, stop) = stoppable();
             let mut source = open(&["v1"], LiveOptions { direction, ..options });
             let (there, here) = (Sender::new("v0"), Sender::new("v1"));
@@ -407,9 +407,9 @@ fn directions() {
             let mut got: Vec<_> = got.into_iter().map(|g| g.bytes).collect();
             got.sort();
             let mut want: Vec<_> = (5 - n..5).map(frame).collect();
-            if direction == Direction::In {
+            if direction == Directions::In {
                 want = (0..3).map(frame).collect();
-            } else if direction == Direction::Out {
+            } else if direction == Directions::Out {
                 want = (3..5).map(frame).collect();
             }
             want.sort();
@@ -481,7 +481,7 @@ fn any_is_all_interfaces_as_cooked_frames() {
         assert_eq!((account.received, account.filtered), (6, 4));
 
         let (options, stop) = stoppable();
-        let mut source = open(&[ANY], LiveOptions { direction: Direction::In, ..options });
+        let mut source = open(&[ANY], LiveOptions { direction: Directions::In, ..options });
         sender.send(&tagged);
         let got = read(&mut *source, 1);
         assert_eq!(end(&mut *source, &stop), 0);

@@ -85,7 +85,7 @@ fn read_source(source: &mut dyn Source) -> Read {
             assert_eq!(batch.seq()[i], packets.len() as u64, "numbered through");
             assert_eq!(batch.frame(i).len(), batch.caplens()[i] as usize);
             assert_eq!(batch.frame(i).len(), batch.lens()[i] as usize);
-            let interface = batch.via(i).interface();
+            let interface = batch.capture_point(i).interface();
             let name = interface.and_then(|number| batch.interface_names()?.name(number));
             let name = name.map(|name| name.text.into_string());
             packets.push((batch.link.0, batch.ts()[i], batch.frame(i).to_vec(), name));

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use weir_capture::bpf::Filter;
 use weir_capture::live::{
-    ANY, Direction, Event, LiveOptions, PcapSource, devices, interfaces, open_live, open_pcap,
+    ANY, Directions, Event, LiveOptions, PcapSource, devices, interfaces, open_live, open_pcap,
 };
 use weir_packet::craft::Frame;
 use weir_packet::pcap::FileHeader;
@@ -237,7 +237,7 @@ fn directions() {
         return;
     }
     veth("v0", "v1");
-    let all = [(Direction::In, 0..3), (Direction::Out, 3..5), (Direction::InOut, 0..5)];
+    let all = [(Directions::In, 0..3), (Directions::Out, 3..5), (Directions::InOut, 0..5)];
     for (direction, range) in all {
         let (options, stop) = stoppable();
         let mut source = open(&["v1"], LiveOptions { direction, ..options });
@@ -247,10 +247,10 @@ fn directions() {
         let got = read(&mut source, range.len());
         assert_eq!(bytes(&got), range.map(frame).collect::<Vec<_>>(), "{direction:?}");
         let way = match direction {
-            Direction::In => "v1 in",
-            Direction::Out => "v1 out",
+            Directions::In => "v1 in",
+            Directions::Out => "v1 out",
             // libpcap does not say.
-            Direction::InOut => "v1 -",
+            Directions::InOut => "v1 -",
         };
         assert!(got.iter().all(|(.., came)| came == way), "{direction:?}");
         assert_eq!(end(&mut source, &stop), 0, "{direction:?}");

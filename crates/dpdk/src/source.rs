@@ -13,7 +13,7 @@ use weir_capture::limits::WAIT_MS;
 use weir_capture::live::clock::{steady, system};
 use weir_capture::live::driver::{Driver, Driving, Links, LiveDevice};
 use weir_capture::live::{Event, LinkState, Stamps};
-use weir_packet::interface::{InterfaceNames, Via, Way};
+use weir_packet::interface::{CapturePoint, Direction, InterfaceNames};
 use weir_packet::source::{Account, FrameBatch, Lost, SourceError};
 
 const NS_PER_MS: i64 = 1_000_000;
@@ -21,7 +21,7 @@ const NS_PER_MS: i64 = 1_000_000;
 /// A port that is captured from.
 pub(crate) struct Wire {
     name: String,
-    via: Via,
+    point: CapturePoint,
     names: InterfaceNames,
     port: Port,
     times: Times,
@@ -49,10 +49,10 @@ impl Wire {
         let counts = port.counts().map_err(|e| unfit(name, format!("asking its counters: {e}")))?;
         let was_up = port.on().is_up() == Some(true);
         let (name, since, tally) = (name.to_owned(), steady(), Cell::new(Tally::new(counts)));
-        let via = Via::new(names.number(&name), Some(Way::In));
+        let point = CapturePoint::new(names.number(&name), Some(Direction::In));
         Ok(Wire {
             name,
-            via,
+            point,
             names: names.clone(),
             port,
             times,
@@ -95,7 +95,7 @@ impl Wire {
         }
         self.received += n;
         if n > 0 {
-            batch.set_via(0, self.via, &self.names);
+            batch.set_capture_point(0, self.point, &self.names);
         }
         n
     }

@@ -11,7 +11,7 @@ use crate::table::HashKey;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use weir_packet::craft::Frame;
-use weir_packet::interface::{InterfaceNames, Via, Way};
+use weir_packet::interface::{CapturePoint, Direction, InterfaceNames};
 use weir_packet::limits::BATCH;
 use weir_packet::source::{Account, Chunk, FrameBatch, LinkType, Source, SourceError};
 use weir_plan::{Input, Pipeline, Program, Schema, Stage, Value};
@@ -91,7 +91,7 @@ impl Source for Frames {
             batch.push(ts, self.at as u64, offset, len, len);
             self.at += 1;
         }
-        batch.set_vias((self.at - batch.len()..self.at).map(via), &self.interfaces);
+        batch.set_capture_points((self.at - batch.len()..self.at).map(point), &self.interfaces);
         Ok(!batch.is_empty())
     }
 
@@ -110,10 +110,10 @@ fn edges(most: u32) -> [u32; 4] {
 }
 
 /// How frame `i` came.
-fn via(i: usize) -> Via {
+fn point(i: usize) -> CapturePoint {
     let interface = u16::try_from(i / 5 % 3).ok().filter(|number| *number < 2);
-    let way = [None, Some(Way::In), Some(Way::Out), Some(Way::In)];
-    Via::new(interface, way[i / 2 % 4])
+    let directions = [None, Some(Direction::In), Some(Direction::Out), Some(Direction::In)];
+    CapturePoint::new(interface, directions[i / 2 % 4])
 }
 
 /// Keys of the hash, which change nothing. The first two are the worst there are: one makes a hash

@@ -2,7 +2,7 @@
 
 use std::io;
 use weir_packet::egress::{Egress, Outlet, Sent};
-use weir_packet::interface::Via;
+use weir_packet::interface::CapturePoint;
 use weir_packet::source::LinkType;
 
 /// A frame that left.
@@ -16,8 +16,8 @@ pub struct Frame {
     pub ts: i64,
     /// Its length on the wire.
     pub len: u32,
-    /// By which interface it came, and which way it went there.
-    pub via: Via,
+    /// The interface by which it came, and its direction there.
+    pub capture_point: CapturePoint,
     /// Its bytes.
     pub bytes: Vec<u8>,
 }
@@ -49,7 +49,7 @@ impl Egress for Collected {
             link: frame.link,
             ts: frame.ts,
             len: frame.len,
-            via: frame.via,
+            capture_point: frame.capture_point,
             bytes: frame.bytes(memory).to_vec(),
         }));
         Ok(())

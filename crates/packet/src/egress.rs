@@ -3,7 +3,7 @@
 //! Frames leave in batches, each an offset into memory that they share: one frame that goes to
 //! several outlets is there once.
 
-use crate::interface::Via;
+use crate::interface::CapturePoint;
 use crate::source::LinkType;
 use std::fmt;
 use std::io;
@@ -45,8 +45,8 @@ pub struct Sent {
     /// Whether it is as short as it is because `trim` cut it; else what is missing of its length
     /// was never captured.
     pub trimmed: bool,
-    /// By which interface it came, and which way it went there.
-    pub via: Via,
+    /// The interface by which it came, and its direction there.
+    pub capture_point: CapturePoint,
 }
 
 impl Sent {

@@ -1,6 +1,6 @@
-//! By which interface frames came, and which way they went there.
+//! Capture points: by which interface frames came, and in which direction.
 //!
-//! A frame carries no name, but a number of 32 bits ([`Via`]); the names are in a table
+//! A frame carries no name, but a number of 32 bits ([`CapturePoint`]); the names are in a table
 //! ([`InterfaceNames`]) that all sources of a run share, so that one interface has one number
 //! wherever its frames are captured, kept or written.
 
@@ -10,88 +10,88 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// Which way a frame went, as seen from the machine that captured it.
+/// The direction of a frame, as seen from the machine that captured it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Way {
+pub enum Direction {
     /// The interface received it.
     In,
     /// The interface sent it.
     Out,
 }
 
-impl Way {
+impl Direction {
     /// As queries write it.
     pub fn name(self) -> &'static str {
         match self {
-            Way::In => "in",
-            Way::Out => "out",
+            Direction::In => "in",
+            Direction::Out => "out",
         }
     }
 
     /// What the header of a Linux cooked capture says of it (`PACKET_OUTGOING` of packet(7)).
-    pub fn of_packet_type(packet_type: u8) -> Way {
+    pub fn of_packet_type(packet_type: u8) -> Direction {
         const OUTGOING: u8 = 4;
-        if packet_type == OUTGOING { Way::Out } else { Way::In }
+        if packet_type == OUTGOING { Direction::Out } else { Direction::In }
     }
 }
 
-/// By which interface a frame came, and which way it went there, as far as is known.
+/// The interface by which a frame came, and its direction there, as far as they are known.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Via(u32);
+pub struct CapturePoint(u32);
 
-/// Bits of [`Via`] for the way; above them is the interface's number, and 1.
-const WAY: u32 = 3;
-const WAY_BITS: u32 = 2;
+/// Bits of [`CapturePoint`] for the direction; above them is the interface's number, and 1.
+const DIRECTION: u32 = 3;
+const DIRECTION_BITS: u32 = 2;
 
-impl Via {
+impl CapturePoint {
     /// Nothing is known.
-    pub const UNKNOWN: Via = Via(0);
+    pub const UNKNOWN: CapturePoint = CapturePoint(0);
 
     /// Of the interface with this number in [`InterfaceNames`].
-    pub fn new(interface: Option<u16>, way: Option<Way>) -> Via {
+    pub fn new(interface: Option<u16>, direction: Option<Direction>) -> CapturePoint {
         let interface = interface.map_or(0, |number| u32::from(number) + 1);
-        Via(interface << WAY_BITS).going(way)
+        CapturePoint(interface << DIRECTION_BITS).with_direction(direction)
     }
 
-    /// The same interface, and this way.
+    /// The same interface, with this direction.
     #[must_use]
-    pub fn going(self, way: Option<Way>) -> Via {
-        let way = match way {
+    pub fn with_direction(self, direction: Option<Direction>) -> CapturePoint {
+        let direction = match direction {
             None => 0,
-            Some(Way::In) => 1,
-            Some(Way::Out) => 2,
+            Some(Direction::In) => 1,
+            Some(Direction::Out) => 2,
         };
-        Via(self.0 & !WAY | way)
+        CapturePoint(self.0 & !DIRECTION | direction)
     }
 
     /// The number of the interface.
     pub fn interface(self) -> Option<u16> {
-        (self.0 >> WAY_BITS).checked_sub(1).and_then(|number| u16::try_from(number).ok())
+        (self.0 >> DIRECTION_BITS).checked_sub(1).and_then(|number| u16::try_from(number).ok())
     }
 
-    /// Which way the frame went.
-    pub fn way(self) -> Option<Way> {
-        match self.0 & WAY {
-            1 => Some(Way::In),
-            2 => Some(Way::Out),
+    /// The direction of the frame.
+    pub fn direction(self) -> Option<Direction> {
+        match self.0 & DIRECTION {
+            1 => Some(Direction::In),
+            2 => Some(Direction::Out),
             _ => None,
         }
     }
 
-    /// As a word, for [`Via::of`].
+    /// As a word, for [`CapturePoint::of`].
     pub fn word(self) -> u32 {
         self.0
     }
 
-    /// What [`Via::word`] gave.
-    pub fn of(word: u32) -> Via {
-        Via(word)
+    /// What [`CapturePoint::word`] gave.
+    pub fn of(word: u32) -> CapturePoint {
+        CapturePoint(word)
     }
 }
 
-impl fmt::Debug for Via {
+impl fmt::Debug for CapturePoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Via({:?}, {:?})", self.interface(), self.way())
+        write!(f, "CapturePoint({:?}, {:?})", self.interface(), self.direction())
     }
 }
 
@@ -192,12 +192,15 @@ mod tests {
     #[test]
     fn what_is_known_is_said() {
         for interface in [None, Some(0), Some(1), Some(u16::MAX)] {
-            for way in [None, Some(Way::In), Some(Way::Out)] {
-                let via = Via::new(interface, way);
-                assert_eq!((via.interface(), via.way()), (interface, way));
-                assert_eq!(Via::of(via.word()), via);
-                assert_eq!(via.going(None), Via::new(interface, None));
-                assert_eq!(via == Via::UNKNOWN, interface.is_none() && way.is_none());
+            for direction in [None, Some(Direction::In), Some(Direction::Out)] {
+                let point = CapturePoint::new(interface, direction);
+                assert_eq!((point.interface(), point.direction()), (interface, direction));
+                assert_eq!(CapturePoint::of(point.word()), point);
+                assert_eq!(point.with_direction(None), CapturePoint::new(interface, None));
+                assert_eq!(
+                    point == CapturePoint::UNKNOWN,
+                    interface.is_none() && direction.is_none()
+                );
             }
         }
     }

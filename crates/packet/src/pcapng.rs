@@ -91,7 +91,7 @@ impl PcapngReader {
                     let offset = u32::try_from(*at - base + p.start);
                     let (true, Ok(offset)) = (p.link == batch.link, offset) else { break };
                     batch.push(p.ts, section.seq, offset, p.caplen, p.len);
-                    batch.set_via(batch.len() - 1, p.via, &section.names);
+                    batch.set_capture_point(batch.len() - 1, p.point, &section.names);
                     section.ts = p.ts;
                     section.seq += 1;
                 }
@@ -110,9 +110,9 @@ impl PcapngReader {
 mod tests {
     use super::block::{BLOCK_HEADER, PACKET_OBSOLETE};
     use super::interface::Clock;
-    use super::section::way;
+    use super::section::direction;
     use super::*;
-    use crate::interface::Way;
+    use crate::interface::Direction;
     use crate::limits::{CAPLEN_MAX, INTERFACES_MAX};
     use proptest::prelude::*;
     use std::sync::Arc;
@@ -143,14 +143,14 @@ mod tests {
         }
     }
 
-    /// By which interface each packet came, and which way it went, as far as the file says.
-    fn came(file: &[u8]) -> Vec<(Option<Vec<u8>>, Option<Way>)> {
+    /// By which interface each packet came, and which direction it went, as far as the file says.
+    fn came(file: &[u8]) -> Vec<(Option<Vec<u8>>, Option<Direction>)> {
         let (mut reader, chunk) = (PcapngReader::new(), Arc::new(file.to_vec()) as Chunk);
         let (mut at, mut batch, mut out) = (0, FrameBatch::new(), Vec::new());
         while reader.fill(&chunk, &mut at, &mut batch) == Ok(Step::Frames) && !batch.is_empty() {
-            for via in (0..batch.len()).map(|i| batch.via(i)) {
-                let name = via.interface().and_then(|n| batch.interface_names()?.name(n));
-                out.push((name.map(|name| name.raw.into_vec()), via.way()));
+            for point in (0..batch.len()).map(|i| batch.capture_point(i)) {
+                let name = point.interface().and_then(|n| batch.interface_names()?.name(n));
+                out.push((name.map(|name| name.raw.into_vec()), point.direction()));
             }
         }
         out
@@ -359,14 +359,14 @@ mod tests {
 
     #[test]
     fn options_of_packets_may_be_anything() {
-        let said = |options: &[u8]| way(ByteOrder::Little, options);
+        let said = |options: &[u8]| direction(ByteOrder::Little, options);
         assert_eq!(said(&[]), None);
-        assert_eq!(said(&[2, 0, 4, 0, 1, 0, 0, 0]), Some(Way::In));
-        assert_eq!(said(&[2, 0, 4, 0, 0x0e, 0, 0, 9, 0, 0, 0, 0]), Some(Way::Out));
+        assert_eq!(said(&[2, 0, 4, 0, 1, 0, 0, 0]), Some(Direction::In));
+        assert_eq!(said(&[2, 0, 4, 0, 0x0e, 0, 0, 9, 0, 0, 0, 0]), Some(Direction::Out));
         assert_eq!(said(&[2, 0, 4, 0, 0, 0, 0, 0]), None);
         // Behind a comment of five bytes; behind the end; broken off; too long.
         let comment = [1, 0, 5, 0, b'h', b'e', b'l', b'l', b'o', 0, 0, 0];
-        assert_eq!(said(&[&comment[..], &[2, 0, 4, 0, 2, 0, 0, 0]].concat()), Some(Way::Out));
+        assert_eq!(said(&[&comment[..], &[2, 0, 4, 0, 2, 0, 0, 0]].concat()), Some(Direction::Out));
         assert_eq!(said(&[0, 0, 0, 0, 2, 0, 4, 0, 2, 0, 0, 0]), None);
         assert_eq!(said(&[2, 0, 4, 0, 2, 0, 0]), None);
         assert_eq!(said(&[2, 0, 5, 0, 2, 0, 0, 0, 0, 0, 0, 0]), None);
@@ -379,11 +379,11 @@ mod tests {
         let mut bytes = file(LE, &[named(b"a"), named(b"b\0c")]);
         LE.packet(&mut bytes, 1, 0, 60, &[0; 60]);
         bytes.extend(file(BE, &[named(b"b"), named(b"")]));
-        BE.packet_going(&mut bytes, (0, Some(Way::Out)), 0, 60, &[0; 60]);
+        BE.packet_with_direction(&mut bytes, (0, Some(Direction::Out)), 0, 60, &[0; 60]);
         BE.packet(&mut bytes, 1, 0, 60, &[0; 60]);
         BE.simple_packet(&mut bytes, 60, &[0; 60]);
         let b = || Some(b"b".to_vec());
-        let want = [(b(), None), (b(), Some(Way::Out)), (None, None), (b(), None)];
+        let want = [(b(), None), (b(), Some(Direction::Out)), (None, None), (b(), None)];
         assert_eq!(came(&bytes), want);
         let names = InterfaceNames::default();
         let mut reader = PcapngReader::naming(&names);
@@ -442,15 +442,15 @@ mod tests {
             let names: Vec<&[u8]> = names.iter().map(|name| name.as_bytes()).collect();
             let interfaces: Vec<_> = names.iter().map(|name| named(name)).collect();
             let (mut bytes, mut want) = (file(w, &interfaces), Vec::new());
-            for (id, way, n, noise) in runs {
+            for (id, direction, n, noise) in runs {
                 let id = usize::from(id) % names.len();
-                let way = [None, Some(Way::In), Some(Way::Out)][usize::from(way)];
+                let direction = [None, Some(Direction::In), Some(Direction::Out)][usize::from(direction)];
                 if noise {
                     w.block(&mut bytes, 5, &[&[0; 8]]);
                 }
                 for i in 0..n {
-                    w.packet_going(&mut bytes, (id as u32, way), 0, 70, &vec![0; 54 + i % 9]);
-                    want.push((Some(names[id].to_vec()).filter(|name| !name.is_empty()), way));
+                    w.packet_with_direction(&mut bytes, (id as u32, direction), 0, 70, &vec![0; 54 + i % 9]);
+                    want.push((Some(names[id].to_vec()).filter(|name| !name.is_empty()), direction));
                 }
             }
             prop_assert_eq!(came(&bytes), want);

@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use weir_engine::clock::Clock;
 use weir_engine::limits::{JUMP_NS, LATENESS_NS};
 use weir_packet::bits::Bits;
-use weir_packet::interface::Via;
+use weir_packet::interface::CapturePoint;
 use weir_packet::limits::BATCH;
 use weir_packet::read::{Family, HEADERS, Plain};
 use weir_packet::source::{FrameBatch, Source, SourceError};
@@ -161,10 +161,10 @@ impl<'a> Packet<'a> {
         self.batch.frames.seq()[self.i as usize] + 1
     }
 
-    /// By which interface it came, and which way it went there, as far as its source says. Numbers
-    /// of interfaces mean names in the table that the source was given.
-    pub fn via(&self) -> Via {
-        self.batch.frames.via(self.i as usize)
+    /// The interface by which it came, and its direction there, as far as its source says. The
+    /// table that the source was given has the names of interfaces by their numbers.
+    pub fn capture_point(&self) -> CapturePoint {
+        self.batch.frames.capture_point(self.i as usize)
     }
 
     /// The captured bytes, from the link header on.

@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use weir_engine::clock::Clock;
 use weir_engine::conform::Frames;
 use weir_packet::craft::Frame;
-use weir_packet::interface::Way;
+use weir_packet::interface::Direction;
 use weir_packet::source::LinkType;
 
 #[test]
@@ -99,7 +99,7 @@ fn items_map_and_flatten() {
 #[test]
 fn packets_say_which_way_they_went() {
     let mut source = Frames::sample();
-    let out = |p: &Packet<'_>| p.via().way() == Some(Way::Out);
+    let out = |p: &Packet<'_>| p.capture_point().direction() == Some(Direction::Out);
     let sent = Packets::new(&mut source).filter(out).map(|p| p.number()).collect();
     assert_eq!(sent.expect("frames in memory")[..4], [5, 6, 13, 14]);
 }

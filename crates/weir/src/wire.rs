@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use weir_capture::bpf::{Filter, Filtered};
 use weir_capture::live::{
-    ANY, Direction, Event, Handover, LiveError, LiveOptions, ReportEvent, devices, interfaces,
+    ANY, Directions, Event, Handover, LiveError, LiveOptions, ReportEvent, devices, interfaces,
     open_live, open_pcap,
 };
 use weir_capture::outlets::{Captured, CapturedBy};
@@ -360,8 +360,8 @@ pub(crate) fn captured(args: &LiveArgs, links: &[LinkType]) -> io::Result<Vec<Ca
     if args.is_dpdk() {
         return Ok(args.interface.iter().flat_map(|device| captured_by_dpdk(device)).collect());
     }
-    let direction = args.direction.map(Direction::from).unwrap_or_default();
-    let outgoing = direction != Direction::In && !args.is_xdp();
+    let direction = args.direction.map(Directions::from).unwrap_or_default();
+    let outgoing = direction != Directions::In && !args.is_xdp();
     let all = interfaces()?;
     let captured = |(number, name): (usize, &String)| {
         let those = || all.iter().filter(|on| name == ANY || on.name == *name);

@@ -4,8 +4,8 @@
 mod common;
 
 use common::{
-    Way, answer_of, detectors, files, naive_answer, own_captures, program, queries, root, shared,
-    supported, text, truths,
+    ReadingOptions, answer_of, detectors, files, naive_answer, own_captures, program, queries,
+    root, shared, supported, text, truths,
 };
 use std::path::{Path, PathBuf};
 use weir_engine::functions::Functions;
@@ -13,29 +13,32 @@ use weir_packet::walk::Headers;
 use weir_plan::Program;
 
 /// Everything that can be asked of how packets are read.
-const INSIDE: Way = Way { headers: Headers::Inner, fragments: true };
+const INSIDE: ReadingOptions = ReadingOptions { headers: Headers::Inner, fragments: true };
 
 fn compiled(paths: Vec<PathBuf>) -> Vec<(PathBuf, Program)> {
     let one = |path: PathBuf| (path.clone(), program(&text(&path), &Functions::default()));
     paths.into_iter().map(one).collect()
 }
 
-fn agree(queries: Vec<PathBuf>, captures: &[PathBuf], way: Way) {
+fn agree(queries: Vec<PathBuf>, captures: &[PathBuf], reading: ReadingOptions) {
     let queries = compiled(queries);
     for capture in captures {
         for (query, program) in &queries {
-            same(query, program, capture, way);
+            same(query, program, capture, reading);
         }
     }
 }
 
-fn same(query: &Path, program: &Program, capture: &Path, way: Way) {
-    let want = naive_answer(program, capture, way);
+fn same(query: &Path, program: &Program, capture: &Path, reading: ReadingOptions) {
+    let want = naive_answer(program, capture, reading);
     assert!(want.ledger.adds_up(), "{}: {:?}", capture.display(), want.ledger);
     for workers in [1, 2, 4] {
-        let got = answer_of(program, capture, workers, way);
-        let what =
-            format!("{} over {}, {workers} workers, {way:?}", query.display(), capture.display());
+        let got = answer_of(program, capture, workers, reading);
+        let what = format!(
+            "{} over {}, {workers} workers, {reading:?}",
+            query.display(),
+            capture.display()
+        );
         assert!(got.rows == want.rows, "{what}: {}", difference(&got.rows, &want.rows));
         assert!(got.frames == want.frames, "{what}: {}", difference(&got.frames, &want.frames));
         assert_eq!(got.ledger, want.ledger, "{what}");
@@ -53,9 +56,9 @@ fn on_the_fixtures() {
     let captures = fixtures();
     assert!(captures.len() >= 12, "{} fixtures", captures.len());
     assert!(queries().len() >= 6, "the library has {} queries", queries().len());
-    agree(queries(), &captures, Way::default());
+    agree(queries(), &captures, ReadingOptions::default());
     agree(queries(), &captures, INSIDE);
-    agree(detectors(), &captures, Way::default());
+    agree(detectors(), &captures, ReadingOptions::default());
 }
 
 /// Captures that were made for one detector say nothing of the others.
@@ -63,7 +66,7 @@ fn on_the_fixtures() {
 fn detectors_on_their_own_captures() {
     for (path, program) in compiled(detectors()) {
         for capture in own_captures(&text(&path)) {
-            same(&path, &program, &root().join(capture), Way::default());
+            same(&path, &program, &root().join(capture), ReadingOptions::default());
         }
     }
 }
@@ -84,7 +87,7 @@ fn on_the_shared_captures() {
         .map(|t| folder.join(t["file"].as_str().expect("a name")))
         .collect();
     assert!(captures.len() > 200, "{} captures", captures.len());
-    agree(files("queries", &[".weir"]), &captures, Way::default());
+    agree(files("queries", &[".weir"]), &captures, ReadingOptions::default());
 }
 
 #[test]

@@ -4,7 +4,9 @@
 
 mod common;
 
-use common::{Way, files, naive_answer, open, program, queries, shared, supported, text, truths};
+use common::{
+    ReadingOptions, files, naive_answer, open, program, queries, shared, supported, text, truths,
+};
 use std::path::{Path, PathBuf};
 use weir_engine::exchange::conform::{Spreading, exchange};
 use weir_engine::exchange::{Body, Message, Producer, ProducerId, needs};
@@ -75,14 +77,14 @@ fn agree(captures: &[PathBuf], spreadings: &[Spreading]) {
     assert_eq!(queries.len(), 5, "queries that travel");
     let mut messages = 0;
     for capture in captures {
-        let way = Way::default();
+        let reading = ReadingOptions::default();
         for (name, plan) in &queries {
-            let want = naive_answer(&plan.program(), capture, way);
+            let want = naive_answer(&plan.program(), capture, reading);
             if want.error.is_some() {
                 continue;
             }
             for spreading in spreadings {
-                let source = || open(capture, way).expect("it could be opened before");
+                let source = || open(capture, reading).expect("it could be opened before");
                 let options = Options::default();
                 let got = exchange(plan, &Functions::default(), source, &options, *spreading);
                 let got = got.unwrap_or_else(|e| panic!("{name}: {e}"));
@@ -144,7 +146,7 @@ fn the_example_of_the_docs_is_what_a_producer_writes() {
     let producer = Producer::new(&plan, &functions, &options, id).expect("it can be spread");
     let mut messages: Vec<Vec<u8>> = Vec::new();
     let mut source =
-        open(Path::new("../../fixtures/knock.pcap"), Way::default()).expect("it opens");
+        open(Path::new("../../fixtures/knock.pcap"), ReadingOptions::default()).expect("it opens");
     let outcome = producer.run(&mut source, &mut |message| {
         messages.push(message.to_vec());
         Ok(())

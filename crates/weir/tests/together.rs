@@ -5,7 +5,8 @@ mod common;
 
 use assert_cmd::Command;
 use common::{
-    Way, answer, detectors, files, naive_answer, own_captures, program, queries, root, text,
+    ReadingOptions, answer, detectors, files, naive_answer, own_captures, program, queries, root,
+    text,
 };
 use insta::assert_snapshot;
 use std::collections::BTreeSet;
@@ -56,7 +57,7 @@ fn outputs(rows: &Rows, first: usize, n: usize) -> Rows {
 
 fn check(programs: &[(String, Program)], capture: &Path) {
     let joined = join(programs.to_vec()).expect("few pipelines");
-    let want = naive_answer(&joined, capture, Way::default());
+    let want = naive_answer(&joined, capture, ReadingOptions::default());
     for workers in [1, 2, 4] {
         let got = answer(&joined, capture, workers);
         let what = format!("{}, {workers} workers", capture.display());
@@ -93,7 +94,7 @@ fn the_three_applications_of_the_network_function_paper() {
 fn their_plan_says_why() {
     let joined = join(compiled(&APPLICATIONS)).expect("few pipelines");
     assert_snapshot!(print::explain(&joined, 4), @r"
-    workers: 4; no one key fits all pipelines, so 2 clusters of them get all packets, each spread in its own way
+    workers: 4; no one key fits all pipelines, so 2 clusters of them get all packets, each spread in its own reading
     largest common key: none
 
     exchange 1: packets for pipelines 1 (position), 2 (volume), spread by ip.src, ip.dst, ip.proto

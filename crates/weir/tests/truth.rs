@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Answer, Way, answer, answer_of, program, shared, skip, supported, truths};
+use common::{Answer, ReadingOptions, answer, answer_of, program, shared, skip, supported, truths};
 use serde_json::Value as Json;
 use std::path::Path;
 use weir_engine::functions::Functions;
@@ -118,13 +118,15 @@ fn the_top_flows_are_those_of_the_truth() {
         if file.starts_with("malformed/") {
             continue;
         }
-        for (way, name) in [(Way::default(), "top_flows_outer"), (INSIDE, "top_flows_inner")] {
+        for (reading, name) in
+            [(ReadingOptions::default(), "top_flows_outer"), (INSIDE, "top_flows_inner")]
+        {
             // Where they are the same, the truth says so instead.
             let listed = truth[name].as_array().or(truth["top_flows_outer"].as_array());
             if known(file, name) {
                 continue;
             }
-            let got = answer_of(&top, &path, 1, way).rows;
+            let got = answer_of(&top, &path, 1, reading).rows;
             let got: Vec<Vec<String>> = got.into_iter().map(flow).collect();
             let flows = listed.expect("a list").iter();
             let want: Vec<Vec<String>> =
@@ -205,7 +207,7 @@ const INSIDE_ONLY: &[&str] = &[
 ];
 
 /// The innermost packet, each fragment for itself, as the truth sees them.
-const INSIDE: Way = Way { headers: Headers::Inner, fragments: false };
+const INSIDE: ReadingOptions = ReadingOptions { headers: Headers::Inner, fragments: false };
 
 fn known(file: &str, number: &str) -> bool {
     KNOWN.iter().any(|(f, n, _)| file.ends_with(f) && (*n == ALL || n.contains(&number)))

@@ -7,7 +7,7 @@
 
 use crate::cbpf::ClassicProgram;
 use crate::sys::packet::Shape;
-use weir_packet::interface::Way;
+use weir_packet::interface::Direction;
 
 /// Room that a frame may need before it: a cooked header and a tag.
 pub(super) const RESERVE: usize = SLL2 + TAG;
@@ -101,7 +101,7 @@ pub(super) struct RingFrame {
     pub(super) len: u32,
     /// The number of its interface, and which way it went there.
     pub(super) index: u32,
-    pub(super) way: Way,
+    pub(super) direction: Direction,
 }
 
 /// What is to be done to frames.
@@ -218,7 +218,7 @@ impl Walk<'_> {
             caplen,
             len: u32_at(&header, is.length),
             index: u32_at(&header, address + INDEX),
-            way: Way::of_packet_type(header[address + PACKET_TYPE]),
+            direction: Direction::of_packet_type(header[address + PACKET_TYPE]),
         };
         if start + caplen as usize > self.memory.len() {
             return None;

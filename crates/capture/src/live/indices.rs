@@ -3,15 +3,15 @@
 use super::clock::Stopwatch;
 use crate::limits::{INDICES_ASK_MS, INDICES_MAX, INDICES_OLD_MS};
 use std::collections::HashMap;
-use weir_packet::interface::{InterfaceNames, Via};
+use weir_packet::interface::{CapturePoint, InterfaceNames};
 
 /// What is known of them.
 #[derive(Debug)]
 pub(super) struct Indices {
     names: InterfaceNames,
-    known: HashMap<u32, (String, Option<Via>)>,
+    known: HashMap<u32, (String, Option<CapturePoint>)>,
     /// That of the frame before, which is mostly that of the next.
-    last: (u32, Via),
+    last: (u32, CapturePoint),
     /// When the kernel was last asked what interfaces there are, where it is.
     asked: Option<Stopwatch>,
 }
@@ -30,28 +30,28 @@ impl Indices {
         those: impl IntoIterator<Item = (u32, String)>,
     ) -> Indices {
         let known = those.into_iter().map(|(index, name)| (index, (name, None))).collect();
-        Indices { names: names.clone(), known, last: (0, Via::UNKNOWN), asked: None }
+        Indices { names: names.clone(), known, last: (0, CapturePoint::UNKNOWN), asked: None }
     }
 
     /// By which interface a frame came whose interface has this number. Only those that frames come
     /// by get numbers among the names. One that is not known is asked for, unless that was done
     /// just now.
     #[inline(always)]
-    pub(super) fn via(&mut self, index: u32) -> Via {
-        if self.last.0 != index || self.last.1 == Via::UNKNOWN {
+    pub(super) fn point(&mut self, index: u32) -> CapturePoint {
+        if self.last.0 != index || self.last.1 == CapturePoint::UNKNOWN {
             self.last = (index, self.look_up(index));
         }
         self.last.1
     }
 
     #[inline(never)]
-    fn look_up(&mut self, index: u32) -> Via {
+    fn look_up(&mut self, index: u32) -> CapturePoint {
         let recently = |asked: &Stopwatch| asked.elapsed_ms() < INDICES_ASK_MS;
         if !self.known.contains_key(&index) && self.asked.is_some_and(|asked| !recently(&asked)) {
             self.ask();
         }
-        let Some((name, via)) = self.known.get_mut(&index) else { return Via::UNKNOWN };
-        *via.get_or_insert_with(|| Via::new(self.names.number(&name[..]), None))
+        let Some((name, point)) = self.known.get_mut(&index) else { return CapturePoint::UNKNOWN };
+        *point.get_or_insert_with(|| CapturePoint::new(self.names.number(&name[..]), None))
     }
 
     /// Asks again what interfaces there are, if it is long ago: some may have other names now.
@@ -64,7 +64,7 @@ impl Indices {
     /// Takes in what interfaces there are. Frames may still come of some that are there no more.
     fn ask(&mut self) {
         self.asked = Some(Stopwatch::start());
-        self.last = (0, Via::UNKNOWN);
+        self.last = (0, CapturePoint::UNKNOWN);
         let now = all();
         if self.known.len() + now.len() > INDICES_MAX {
             self.known.clear();

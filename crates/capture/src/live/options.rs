@@ -1,4 +1,4 @@
-//! How frames are captured from interfaces, whichever way is taken.
+//! How frames are captured from interfaces, by whichever means.
 
 use super::error::LiveError;
 use super::event::{Event, ReportEvent};
@@ -13,9 +13,9 @@ use weir_packet::source::SourceError;
 /// The name for all interfaces together, those to come included.
 pub const ANY: &str = "any";
 
-/// Which frames are captured.
+/// The directions of the frames that are captured.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub enum Direction {
+pub enum Directions {
     /// Those that the machine receives.
     In,
     /// Those that it sends.
@@ -58,7 +58,7 @@ pub struct LiveOptions {
     /// Bytes that the rings of an interface take together, in whole blocks.
     pub buffer: usize,
     /// Which frames.
-    pub direction: Direction,
+    pub direction: Directions,
     /// Take frames that are meant for others too.
     pub promiscuous: bool,
     /// Whose clock counts.
@@ -81,7 +81,7 @@ impl Default for LiveOptions {
             filter: None,
             snaplen: CAPLEN_MAX,
             buffer: RING_BUFFER,
-            direction: Direction::default(),
+            direction: Directions::default(),
             promiscuous: true,
             stamps: Stamps::default(),
             rings: 1,

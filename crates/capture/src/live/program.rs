@@ -4,7 +4,7 @@
 //! beside it the kernel's filter would see no tag, and a filter means the frame as it was on the
 //! wire: such frames are all let through, whole, and filtered once the tag is back.
 
-use super::options::Direction;
+use super::options::Directions;
 use crate::cbpf::Instruction;
 use weir_packet::limits::CAPLEN_MAX;
 
@@ -28,18 +28,18 @@ pub(super) const NOTHING: [Instruction; 1] = [Instruction::REFUSE];
 /// The program for a socket that sees both directions. What goes out by the interface `loopback`
 /// comes in by it too, and is wanted once.
 pub(super) fn program(
-    direction: Direction,
+    direction: Directions,
     loopback: Option<u32>,
     snaplen: u32,
     filter: Option<&[Instruction]>,
 ) -> Vec<Instruction> {
     let mut code = Vec::new();
     match direction {
-        Direction::In => code.extend([PACKET_TYPE, unless(OUTGOING, 1), Instruction::REFUSE]),
-        Direction::Out => code.extend([PACKET_TYPE, when(OUTGOING, 1), Instruction::REFUSE]),
-        Direction::InOut => {}
+        Directions::In => code.extend([PACKET_TYPE, unless(OUTGOING, 1), Instruction::REFUSE]),
+        Directions::Out => code.extend([PACKET_TYPE, when(OUTGOING, 1), Instruction::REFUSE]),
+        Directions::InOut => {}
     }
-    if let (Some(loopback), Direction::InOut) = (loopback, direction) {
+    if let (Some(loopback), Directions::InOut) = (loopback, direction) {
         code.extend([
             PACKET_TYPE,
             unless(OUTGOING, 3),

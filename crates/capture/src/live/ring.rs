@@ -188,8 +188,9 @@ impl SocketRing {
         }
         indices.refresh();
         let names = indices.names().clone();
-        let via = |frame: &RingFrame| indices.via(frame.index).going(Some(frame.way));
-        batch.set_vias(frames.iter().map(via), &names);
+        let point =
+            |frame: &RingFrame| indices.point(frame.index).with_direction(Some(frame.direction));
+        batch.set_capture_points(frames.iter().map(point), &names);
         self.counts.delivered += (to - self.next) as u64;
         self.next = to;
     }

@@ -61,7 +61,7 @@ impl CaptureFile {
             start: 0,
             caplen: bytes.len() as u32,
             trimmed: false,
-            via: batch.via(i),
+            capture_point: batch.capture_point(i),
         };
         let names = batch.interface_names();
         if self.format.put(&mut self.waiting.bytes, &frame, bytes, names).is_err() {

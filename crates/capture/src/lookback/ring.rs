@@ -4,7 +4,7 @@
 //! end of the memory, where the next finds no room and goes to the start; those that are in its way
 //! are forgotten, the oldest first. No record is cut in two.
 
-use weir_packet::interface::Via;
+use weir_packet::interface::CapturePoint;
 use weir_packet::source::LinkType;
 
 /// Bytes of the head of a record.
@@ -21,7 +21,7 @@ pub(super) struct Kept<'a> {
     /// The ports that it was said to belong to: see `FrameBatch::ports`.
     pub(super) ports: Option<[u16; 2]>,
     /// By which interface it came, and which way it went there.
-    pub(super) via: Via,
+    pub(super) point: CapturePoint,
     pub(super) bytes: &'a [u8],
 }
 
@@ -74,7 +74,7 @@ impl FrameRing {
         record[18..20].copy_from_slice(&u16::from(frame.ports.is_some()).to_le_bytes());
         record[20..22].copy_from_slice(&ports[0].to_le_bytes());
         record[22..24].copy_from_slice(&ports[1].to_le_bytes());
-        record[24..28].copy_from_slice(&frame.via.word().to_le_bytes());
+        record[24..28].copy_from_slice(&frame.point.word().to_le_bytes());
         record[HEAD..].copy_from_slice(frame.bytes);
         self.head = at + size;
         self.records += 1;
@@ -120,7 +120,7 @@ impl FrameRing {
             len: u32_at(8),
             link: LinkType(u16_at(16)),
             ports: (u16_at(18) != 0).then(|| [u16_at(20), u16_at(22)]),
-            via: Via::of(u32_at(24)),
+            point: CapturePoint::of(u32_at(24)),
             bytes: &rest[..caplen],
         };
         (kept, at + HEAD + caplen)
@@ -147,8 +147,8 @@ mod tests {
 
     fn kept(ts: i64, bytes: &[u8]) -> Kept<'_> {
         let ports = (ts % 3 == 0).then_some([ts as u16, 53]);
-        let (link, via) = (LinkType(ts as u16 % 5), Via::of(ts as u32 % 7));
-        Kept { ts, len: bytes.len() as u32 + 4, link, ports, via, bytes }
+        let (link, point) = (LinkType(ts as u16 % 5), CapturePoint::of(ts as u32 % 7));
+        Kept { ts, len: bytes.len() as u32 + 4, link, ports, point, bytes }
     }
 
     #[test]

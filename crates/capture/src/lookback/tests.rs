@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use weir_packet::craft::Frame;
 use weir_packet::fields::{by_name, key_by_name};
-use weir_packet::interface::Via;
+use weir_packet::interface::CapturePoint;
 use weir_packet::source::LinkType;
 
 const S: i64 = 1_000_000_000;
@@ -447,7 +447,7 @@ fn reading_a_file_waits_for_the_disk() {
             start: 0,
             caplen: bytes.len() as u32,
             trimmed: false,
-            via: Via::UNKNOWN,
+            capture_point: CapturePoint::UNKNOWN,
         };
         format.put(&mut expected, &sent, bytes, None).expect("one link type");
     }

@@ -68,9 +68,15 @@ impl Format {
                 header.put_record(out, frame.ts, frame.len, bytes);
             }
             Format::Pcapng(known) => {
-                let id = known.id((frame.link, frame.via.interface()), out, names);
+                let id = known.id((frame.link, frame.capture_point.interface()), out, names);
                 let ticks = frame.ts.max(0) as u64;
-                PCAPNG.packet_going(out, (id, frame.via.way()), ticks, frame.len, bytes);
+                PCAPNG.packet_with_direction(
+                    out,
+                    (id, frame.capture_point.direction()),
+                    ticks,
+                    frame.len,
+                    bytes,
+                );
             }
         }
         Ok(())

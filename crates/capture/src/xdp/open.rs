@@ -13,7 +13,7 @@ use crate::limits::{
 };
 use crate::sys::ethtool::rx_queues;
 use std::io;
-use weir_packet::interface::{Via, Way};
+use weir_packet::interface::{CapturePoint, Direction};
 use weir_packet::source::SourceError;
 
 /// What the kernel keeps of each frame's room (`XDP_PACKET_HEADROOM`).
@@ -137,8 +137,8 @@ impl Opening<'_> {
                 refused(name, Some(queue.number), doing, Refused::Bpf(e))
             })?;
         }
-        let via = Via::new(self.options.interfaces.number(name), Some(Way::In));
-        let port = Port::new(self.interface, redirect, link, via)?;
+        let point = CapturePoint::new(self.options.interfaces.number(name), Some(Direction::In));
+        let port = Port::new(self.interface, redirect, link, point)?;
         Ok((port, queues, mode))
     }
 

@@ -19,7 +19,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use weir_packet::interface::{InterfaceNames, Via};
+use weir_packet::interface::{CapturePoint, InterfaceNames};
 use weir_packet::source::{Account, FrameBatch, Lost, Source, SourceError};
 
 const NS_PER_MS: i64 = 1_000_000;
@@ -28,7 +28,7 @@ const NS_PER_MS: i64 = 1_000_000;
 pub(super) struct Port {
     name: String,
     pub(super) index: u32,
-    via: Via,
+    point: CapturePoint,
     _link: Link,
     redirect: Redirect,
     /// What was counted before the capture began.
@@ -101,7 +101,7 @@ impl Port {
         interface: &LinkInfo,
         redirect: Redirect,
         link: Link,
-        via: Via,
+        point: CapturePoint,
     ) -> Result<Port, SourceError> {
         let passed_before = redirect.passed().map_err(|e| {
             let doing = "reading the counters of the XDP program";
@@ -110,7 +110,7 @@ impl Port {
         Ok(Port {
             name: interface.name.clone(),
             index: interface.index,
-            via,
+            point,
             _link: link,
             redirect,
             passed_before,
@@ -250,7 +250,7 @@ impl LiveDevice for XdpQueues {
         self.tick();
         let queue = &mut self.queues[self.next];
         self.delivered += queue.receive(batch, self.now, seq, self.snap);
-        batch.set_via(0, self.ports[queue.port].via, &self.names);
+        batch.set_capture_point(0, self.ports[queue.port].point, &self.names);
         batch.set_reached(self.now);
         self.next = (self.next + 1) % self.queues.len();
     }

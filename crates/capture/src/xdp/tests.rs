@@ -6,7 +6,7 @@ use crate::sys::testbed::{Sender, in_namespace, ip, may, on_cpu, set_queues, vet
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
-use weir_packet::interface::Way;
+use weir_packet::interface::Direction;
 use weir_packet::source::{Account, FrameBatch, Lost, Source, SourceError};
 
 /// Frames that are on their way at once: less than a virtual wire holds.
@@ -245,12 +245,12 @@ fn several_interfaces_are_one_source() {
         let batches = receive(&mut source, 30);
         assert_eq!(bytes(&batches).len(), 30);
         for batch in &batches {
-            let via = batch.via_of_all().expect("of one queue");
-            let name = batch.interface_names().and_then(|names| names.name(via.interface()?));
+            let point = batch.capture_point_of_all().expect("of one queue");
+            let name = batch.interface_names().and_then(|names| names.name(point.interface()?));
             let on = batch.frame(0)[11] % 3 == 0;
             assert_eq!(
-                (name.expect("known").text.as_bytes()[2] == b'1', via.way()),
-                (on, Some(Way::In))
+                (name.expect("known").text.as_bytes()[2] == b'1', point.direction()),
+                (on, Some(Direction::In))
             );
         }
         let received: Vec<_> =

@@ -10,7 +10,7 @@ use nix::sched::{CloneFlags, unshare};
 use nix::sys::socket::{AddressFamily, LinkAddr, MsgFlags, SockFlag, SockType, sendto, socket};
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::process::Command;
-use weir_packet::interface::Way;
+use weir_packet::interface::Direction;
 use weir_packet::source::{FrameBatch, Source};
 
 /// Puts the calling thread into a new network namespace, or says by name why the test is skipped.
@@ -33,10 +33,10 @@ pub fn namespace(test: &str) -> bool {
 
 /// By which interface a frame came, and which way it went: `v1 in`.
 pub fn came(batch: &FrameBatch, i: usize) -> String {
-    let (via, names) = (batch.via(i), batch.interface_names());
-    let name = via.interface().and_then(|number| names?.name(number));
+    let (point, names) = (batch.capture_point(i), batch.interface_names());
+    let name = point.interface().and_then(|number| names?.name(number));
     let name = name.map_or("-".to_owned(), |name| name.text.to_string());
-    format!("{name} {}", via.way().map_or("-", Way::name))
+    format!("{name} {}", point.direction().map_or("-", Direction::name))
 }
 
 /// Of a capture of all interfaces: one that gets another name has it soon, however busy others are,

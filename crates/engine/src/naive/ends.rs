@@ -71,8 +71,8 @@ impl Outgoing {
         }
         for outlet in outlets {
             self.ends.add(&outlet, traffic);
-            let PacketValues { link, ts, via, .. } = *packet;
-            self.frames.push(Frame { outlet, link, ts, len, via, bytes: bytes.clone() });
+            let PacketValues { link, ts, capture_point, .. } = *packet;
+            self.frames.push(Frame { outlet, link, ts, len, capture_point, bytes: bytes.clone() });
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use weir_packet::fields::FieldId;
-use weir_packet::interface::Via;
+use weir_packet::interface::CapturePoint;
 use weir_packet::source::{FrameBatch, LinkType};
 use weir_plan::Value;
 
@@ -35,7 +35,7 @@ pub(super) struct PacketValues {
     pub(super) link: LinkType,
     pub(super) ts: i64,
     pub(super) len: u32,
-    pub(super) via: Via,
+    pub(super) capture_point: CapturePoint,
     pub(super) bytes: Vec<u8>,
 }
 
@@ -48,8 +48,8 @@ impl PacketValues {
         i: usize,
     ) -> Rc<PacketValues> {
         let (ts, len, bytes) = (batch.ts()[i], batch.lens()[i], batch.frame(i).to_vec());
-        let (link, via) = (batch.link, batch.via(i));
-        Rc::new(PacketValues { fields, parts, link, ts, len, via, bytes })
+        let (link, capture_point) = (batch.link, batch.capture_point(i));
+        Rc::new(PacketValues { fields, parts, link, ts, len, capture_point, bytes })
     }
 }
 

@@ -278,7 +278,7 @@ impl PacketActions {
                 let to = address_word(at, act.choice(i));
                 let key = act.key(i);
                 let kind =
-                    FrameKind { link: out.link, trimmed, keyed: key.is_some(), via: out.via };
+                    FrameKind { link: out.link, trimmed, keyed: key.is_some(), point: out.point };
                 let words = [to, handle, len.into(), kind.word(), key.unwrap_or(0)];
                 for (column, word) in to_send.columns.iter_mut().zip(words) {
                     column.word_mut()[n] = word;

@@ -4,7 +4,7 @@ use super::entry::{Entry, int, string, time, whether};
 use super::rows::Rows;
 use crate::bits::Bits;
 use crate::column::Column;
-use crate::interface::{Via, Way};
+use crate::interface::{CapturePoint, Direction};
 use crate::source::{FrameBatch, LinkType};
 use crate::walk::Layer;
 
@@ -61,7 +61,7 @@ pub(super) const FIELDS: &[Entry] = &[
     ),
 ];
 
-/// Where cooked headers say which way a packet went: the low byte of `sll_pkttype` and
+/// Where cooked headers state the direction of a packet: the low byte of `sll_pkttype` and
 /// `sll2_pkttype`, whose values need no more.
 const SLL_PACKET_TYPE: usize = 1;
 const SLL2_PACKET_TYPE: usize = 10;
@@ -70,44 +70,47 @@ const SLL2_PACKET_TYPE: usize = 10;
 pub(crate) fn interfaces(rows: &Rows<'_>, out: &mut Column, put: &mut impl FnMut(&[u8]) -> u64) {
     let Some(names) = rows.frames.interface_names() else { return };
     names.read(|names| {
-        let name = |via: Via| {
-            let name = names.get(usize::from(via.interface()?))?;
+        let name = |point: CapturePoint| {
+            let name = names.get(usize::from(point.interface()?))?;
             Some(put(name.text.as_bytes()))
         };
-        each(rows, out, |i| rows.frames.via(i).going(None), name);
+        each(rows, out, |i| rows.frames.capture_point(i).with_direction(None), name);
     });
 }
 
 /// Reads the names of directions.
 pub(crate) fn directions(rows: &Rows<'_>, out: &mut Column, put: &mut impl FnMut(&[u8]) -> u64) {
     let frames = rows.frames;
-    let way = |i| Via::UNKNOWN.going(frames.via(i).way().or_else(|| cooked(frames, i)));
-    each(rows, out, way, |via| Some(put(via.way()?.name().as_bytes())));
+    let direction = |i| {
+        CapturePoint::UNKNOWN
+            .with_direction(frames.capture_point(i).direction().or_else(|| cooked(frames, i)))
+    };
+    each(rows, out, direction, |point| Some(put(point.direction()?.name().as_bytes())));
 }
 
 /// Sets what `word` makes of each row; neighbours are mostly alike, and made only once.
 fn each(
     rows: &Rows<'_>,
     out: &mut Column,
-    via: impl Fn(usize) -> Via,
-    mut word: impl FnMut(Via) -> Option<u64>,
+    point: impl Fn(usize) -> CapturePoint,
+    mut word: impl FnMut(CapturePoint) -> Option<u64>,
 ) {
-    let mut known: Option<(Via, Option<u64>)> = None;
+    let mut known: Option<(CapturePoint, Option<u64>)> = None;
     rows.some_words(out, Bits::ALL, |i| {
-        let via = via(i);
+        let point = point(i);
         match known {
-            Some((same, word)) if same == via => word,
-            _ => known.insert((via, word(via))).1,
+            Some((same, word)) if same == point => word,
+            _ => known.insert((point, word(point))).1,
         }
     });
 }
 
 /// What the header of a Linux cooked capture says.
-fn cooked(frames: &FrameBatch, i: usize) -> Option<Way> {
+fn cooked(frames: &FrameBatch, i: usize) -> Option<Direction> {
     let at = match frames.link {
         LinkType::LINUX_SLL => SLL_PACKET_TYPE,
         LinkType::LINUX_SLL2 => SLL2_PACKET_TYPE,
         _ => return None,
     };
-    frames.frame(i).get(at).map(|&packet_type| Way::of_packet_type(packet_type))
+    frames.frame(i).get(at).map(|&packet_type| Direction::of_packet_type(packet_type))
 }

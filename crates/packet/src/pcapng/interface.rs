@@ -3,7 +3,7 @@
 use super::block::{
     INTERFACE, OPTION_END, OPTION_NAME, OPTION_TSOFFSET, OPTION_TSRESOL, PcapngFault,
 };
-use crate::interface::Via;
+use crate::interface::CapturePoint;
 use crate::pcap::{ByteOrder, link_from_file};
 use crate::source::LinkType;
 
@@ -115,5 +115,5 @@ pub(super) struct Declared {
     pub(super) link: LinkType,
     pub(super) snaplen: u32,
     pub(super) clock: Clock,
-    pub(super) via: Via,
+    pub(super) point: CapturePoint,
 }

@@ -2,8 +2,8 @@
 
 use super::block::{BLOCK_FRAME, BLOCK_HEADER, PACKET};
 use super::interface::Declared;
-use super::section::{Section, way};
-use crate::interface::Via;
+use super::section::{Section, direction};
+use crate::interface::CapturePoint;
 use crate::limits::{BLOCK_MAX, CAPLEN_MAX};
 use crate::pcap::{ByteOrder, word};
 use crate::prefetch::{Ahead, FAR, LINE, ask_far};
@@ -87,7 +87,7 @@ impl Run<'_> {
         // How the first came, and whether all did so.
         let (mut first, mut same) = (None, true);
         let mut start = *at;
-        batch.push_all_with_via(most, section.seq - from as u64, |i| {
+        batch.push_all_with_points(most, section.seq - from as u64, |i| {
             let ahead: &[u8; AHEAD] = bytes.get(start..)?.first_chunk()?;
             let h: &[u8; HEADER] = ahead.first_chunk()?;
             let (total, caplen) = (word::<BIG>(h, 4), word::<BIG>(h, 20));
@@ -109,7 +109,7 @@ impl Run<'_> {
             }
             let id = word::<BIG>(h, 8);
             let (interface, came) = match known {
-                Some((same, interface)) if same == id => (interface, interface.via),
+                Some((same, interface)) if same == id => (interface, interface.point),
                 _ => {
                     let options = bytes.get(start + behind as usize..end - TAIL)?;
                     let (interface, came) = meet::<BIG>(interfaces, id, link, options)?;
@@ -126,7 +126,7 @@ impl Run<'_> {
         });
         *at = start;
         if batch.len() > from {
-            batch.set_written_vias(from, first.filter(|_| same), &section.names);
+            batch.set_written_points(from, first.filter(|_| same), &section.names);
         }
         section.seq += (batch.len() - from) as u64;
         section.ts = batch.ts().last().copied().unwrap_or(section.ts);
@@ -142,10 +142,10 @@ fn meet<'a, const BIG: bool>(
     id: u32,
     link: LinkType,
     options: &[u8],
-) -> Option<(&'a Declared, Via)> {
+) -> Option<(&'a Declared, CapturePoint)> {
     let interface = interfaces.get(id as usize).filter(|interface| interface.link == link)?;
     let order = if BIG { ByteOrder::Big } else { ByteOrder::Little };
-    Some((interface, interface.via.going(way(order, options))))
+    Some((interface, interface.point.with_direction(direction(order, options))))
 }
 
 /// Whether a block with options can be so long, whose frame and padding end there.

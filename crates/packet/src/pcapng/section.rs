@@ -5,7 +5,7 @@ use super::block::{
     PACKET_SIMPLE, PcapngFault, SECTION,
 };
 use super::interface::{Clock, Declared, Interface};
-use crate::interface::{InterfaceNames, Via, Way};
+use crate::interface::{CapturePoint, Direction, InterfaceNames};
 use crate::limits::{CAPLEN_MAX, INTERFACES_MAX};
 use crate::pcap::ByteOrder;
 use crate::source::LinkType;
@@ -28,7 +28,7 @@ pub(super) struct Section {
 /// A packet inside a block that starts at position 0.
 pub(super) struct PacketBlock {
     pub(super) link: LinkType,
-    pub(super) via: Via,
+    pub(super) point: CapturePoint,
     pub(super) ts: i64,
     pub(super) start: usize,
     pub(super) caplen: u32,
@@ -56,9 +56,9 @@ impl Section {
                     return Err(PcapngFault::Interfaces);
                 }
                 let Interface { link, snaplen, name, .. } = interface;
-                let (clock, via) =
-                    (Clock::new(&interface), Via::new(self.names.number(name), None));
-                self.interfaces.push(Declared { link, snaplen, clock, via });
+                let (clock, point) =
+                    (Clock::new(&interface), CapturePoint::new(self.names.number(name), None));
+                self.interfaces.push(Declared { link, snaplen, clock, point });
                 Ok(None)
             }
             PACKET => self.packet(block, |h| order.u32([h[0], h[1], h[2], h[3]])).map(Some),
@@ -86,7 +86,7 @@ impl Section {
         let options = block.body.get(options..).unwrap_or(&[]);
         Ok(PacketBlock {
             link: interface.link,
-            via: interface.via.going(way(block.order, options)),
+            point: interface.point.with_direction(direction(block.order, options)),
             ts: interface.clock.ns(u64::from(word(4)) << 32 | u64::from(word(8))),
             start: BLOCK_HEADER + h.len(),
             caplen,
@@ -108,7 +108,7 @@ impl Section {
         let start = BLOCK_HEADER + h.len();
         Ok(PacketBlock {
             link: interface.link,
-            via: interface.via,
+            point: interface.point,
             ts: self.ts,
             start,
             caplen,
@@ -117,9 +117,9 @@ impl Section {
     }
 }
 
-/// Which way the options of a packet say it went (`epb_flags`, the lowest two bits). Options that
+/// The direction that the options of a packet state (`epb_flags`, the lowest two bits). Options that
 /// are broken say nothing.
-pub(super) fn way(order: ByteOrder, mut options: &[u8]) -> Option<Way> {
+pub(super) fn direction(order: ByteOrder, mut options: &[u8]) -> Option<Direction> {
     while let Some((head, rest)) = options.split_first_chunk::<4>() {
         let code = order.u16([head[0], head[1]]);
         let len = usize::from(order.u16([head[2], head[3]]));
@@ -127,8 +127,8 @@ pub(super) fn way(order: ByteOrder, mut options: &[u8]) -> Option<Way> {
             (OPTION_END, _) => break,
             (OPTION_FLAGS, &[a, b, c, d]) => {
                 return match order.u32([a, b, c, d]) & 3 {
-                    1 => Some(Way::In),
-                    2 => Some(Way::Out),
+                    1 => Some(Direction::In),
+                    2 => Some(Direction::Out),
                     _ => None,
                 };
             }

@@ -5,7 +5,7 @@ use super::block::{
     OPTION_TSRESOL, PACKET, PACKET_SIMPLE, SECTION,
 };
 use super::interface::Interface;
-use crate::interface::Way;
+use crate::interface::Direction;
 use crate::pcap::ByteOrder;
 
 /// Appends blocks to the bytes of a file.
@@ -52,14 +52,14 @@ impl Writer {
     /// Appends an enhanced packet block: `ticks` in the units of the interface, `len` the length on
     /// the wire, `frame` the captured bytes.
     pub fn packet(self, out: &mut Vec<u8>, id: u32, ticks: u64, len: u32, frame: &[u8]) {
-        self.packet_going(out, (id, None), ticks, len, frame);
+        self.packet_with_direction(out, (id, None), ticks, len, frame);
     }
 
-    /// The same of a packet of which it may be known which way it went.
-    pub fn packet_going(
+    /// The same of a packet whose direction may be known.
+    pub fn packet_with_direction(
         self,
         out: &mut Vec<u8>,
-        (id, way): (u32, Option<Way>),
+        (id, direction): (u32, Option<Direction>),
         ticks: u64,
         len: u32,
         frame: &[u8],
@@ -70,12 +70,12 @@ impl Writer {
         for (to, word) in head.chunks_exact_mut(4).zip(words) {
             to.copy_from_slice(&o.put32(word));
         }
-        let Some(way) = way else { return self.block(out, PACKET, &[&head, frame]) };
+        let Some(direction) = direction else { return self.block(out, PACKET, &[&head, frame]) };
         let padding = [0; 3];
         let padding = &padding[..frame.len().next_multiple_of(4) - frame.len()];
-        let flags = match way {
-            Way::In => 1,
-            Way::Out => 2,
+        let flags = match direction {
+            Direction::In => 1,
+            Direction::Out => 2,
         };
         let (code, len, flags) = (o.put16(OPTION_FLAGS), o.put16(4), o.put32(flags));
         self.block(out, PACKET, &[&head, frame, padding, &code, &len, &flags, &[0; 4]]);

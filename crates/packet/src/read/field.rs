@@ -70,7 +70,7 @@ mod tests {
     use crate::craft::messages::{client_hello, dhcp, dns_in_tcp, dns_query, dns_response};
     use crate::craft::{Frame, batch};
     use crate::fields::{FIELDS, FieldType, Header, HeaderBytes, by_name};
-    use crate::interface::{InterfaceNames, Via, Way};
+    use crate::interface::{CapturePoint, Direction, InterfaceNames};
     use crate::quic::initial::tests::standard;
     use crate::source::LinkType;
     use crate::walk::samples::{A, A6, B, B6, samples, upper};
@@ -163,23 +163,29 @@ mod tests {
     fn who_brought_a_frame() {
         let names = InterfaceNames::default();
         let eth0 = names.number("eth0");
-        let show = |link, bytes: &[u8], via: Option<Via>| {
+        let show = |link, bytes: &[u8], point: Option<CapturePoint>| {
             let mut frames = batch(link, &[(bytes.to_vec(), bytes.len() as u32)]);
-            via.into_iter().for_each(|via| frames.set_via(0, via, &names));
+            point.into_iter().for_each(|point| frames.set_capture_point(0, point, &names));
             show_of(&frames, &["interface", "direction"])
         };
-        let ethernet = |via| show(LinkType::ETHERNET, &[0; 60], via);
+        let ethernet = |point| show(LinkType::ETHERNET, &[0; 60], point);
         assert_eq!(ethernet(None), "");
-        assert_eq!(ethernet(Some(Via::new(eth0, None))), "interface=eth0");
-        assert_eq!(ethernet(Some(Via::new(eth0, Some(Way::In)))), "interface=eth0 direction=in");
-        assert_eq!(ethernet(Some(Via::new(Some(7), Some(Way::Out)))), "direction=out");
+        assert_eq!(ethernet(Some(CapturePoint::new(eth0, None))), "interface=eth0");
+        assert_eq!(
+            ethernet(Some(CapturePoint::new(eth0, Some(Direction::In)))),
+            "interface=eth0 direction=in"
+        );
+        assert_eq!(
+            ethernet(Some(CapturePoint::new(Some(7), Some(Direction::Out)))),
+            "direction=out"
+        );
         // Cooked headers say it themselves, if nobody else does.
         let outgoing = [&[0, 4][..], &[0; 14]].concat();
         assert_eq!(show(LinkType::LINUX_SLL, &outgoing, None), "direction=out");
         assert_eq!(show(LinkType::LINUX_SLL, &[0; 16], None), "direction=in");
         let outgoing = [&[0; 10][..], &[4], &[0; 9]].concat();
         assert_eq!(show(LinkType::LINUX_SLL2, &outgoing, None), "direction=out");
-        let told = Some(Via::new(eth0, Some(Way::In)));
+        let told = Some(CapturePoint::new(eth0, Some(Direction::In)));
         assert_eq!(show(LinkType::LINUX_SLL2, &outgoing, told), "interface=eth0 direction=in");
         assert_eq!(show(LinkType::LINUX_SLL2, &outgoing[..10], None), "");
     }

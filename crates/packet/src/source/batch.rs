@@ -3,7 +3,7 @@
 use super::account::Gap;
 use super::chunk::Chunk;
 use crate::bits::Bits;
-use crate::interface::{InterfaceNames, Via};
+use crate::interface::{CapturePoint, InterfaceNames};
 use crate::limits::BATCH;
 use crate::link_type::LinkType;
 use crate::walk::{Headers, Look};
@@ -30,8 +30,8 @@ pub struct FrameBatch {
     pub(super) watermarks: Vec<i64>,
     late: Bits,
     cols: Box<FrameColumns>,
-    /// See [`FrameBatch::via`]: of all frames, or where `mixed`, in the columns.
-    via: Via,
+    /// See [`FrameBatch::capture_point`]: of all frames, or where `mixed`, in the columns.
+    point: CapturePoint,
     mixed: bool,
     names: Option<InterfaceNames>,
     /// Whether the reader looked at each frame for the classifier.
@@ -46,7 +46,7 @@ struct FrameColumns {
     len: [u32; BATCH],
     look: [Look; BATCH],
     ports: [[u16; 2]; BATCH],
-    via: [Via; BATCH],
+    point: [CapturePoint; BATCH],
 }
 
 impl FrameBatch {
@@ -70,9 +70,9 @@ impl FrameBatch {
                 len: [0; BATCH],
                 look: [Look::NONE; BATCH],
                 ports: [[0; 2]; BATCH],
-                via: [Via::UNKNOWN; BATCH],
+                point: [CapturePoint::UNKNOWN; BATCH],
             }),
-            via: Via::UNKNOWN,
+            point: CapturePoint::UNKNOWN,
             mixed: false,
             names: None,
             looked: false,
@@ -86,7 +86,7 @@ impl FrameBatch {
         (self.n, self.reached, self.gap) = (0, None, None);
         self.watermarks.clear();
         (self.late, self.looked) = (Bits::NONE, false);
-        (self.via, self.mixed, self.names) = (Via::UNKNOWN, false, None);
+        (self.point, self.mixed, self.names) = (CapturePoint::UNKNOWN, false, None);
     }
 
     /// Empties the batch and points it at `chunk`; offsets given to [`FrameBatch::push`] count
@@ -100,7 +100,7 @@ impl FrameBatch {
         (self.n, self.reached, self.gap) = (0, None, None);
         self.watermarks.clear();
         (self.late, self.looked) = (Bits::NONE, false);
-        (self.via, self.mixed, self.names) = (Via::UNKNOWN, false, None);
+        (self.point, self.mixed, self.names) = (CapturePoint::UNKNOWN, false, None);
     }
 
     /// Appends a frame: `offset` and `caplen` say which bytes of the chunk it is, `len` its length
@@ -116,7 +116,7 @@ impl FrameBatch {
         c.len[i] = len;
         c.look[i] = Look::NONE;
         if self.mixed && i > 0 {
-            c.via[i] = c.via[i - 1];
+            c.point[i] = c.point[i - 1];
         }
         self.n = i + 1;
     }
@@ -137,21 +137,21 @@ impl FrameBatch {
         mut next: impl FnMut(usize) -> Option<(i64, u32, u32, u32)>,
     ) {
         let from = self.n;
-        self.gather::<false>(most, seq, |i| Some((next(i)?, Via::UNKNOWN)));
+        self.gather::<false>(most, seq, |i| Some((next(i)?, CapturePoint::UNKNOWN)));
         if self.mixed && from > 0 {
-            let before = self.cols.via[from - 1];
-            self.cols.via[from..self.n].fill(before);
+            let before = self.cols.point[from - 1];
+            self.cols.point[from..self.n].fill(before);
         }
     }
 
-    /// The same, where `next` also says how each frame came. [`FrameBatch::set_written_vias`] has
+    /// The same, where `next` also says how each frame came. [`FrameBatch::set_written_points`] has
     /// to follow.
     #[inline(always)]
-    pub(crate) fn push_all_with_via(
+    pub(crate) fn push_all_with_points(
         &mut self,
         most: usize,
         seq: u64,
-        next: impl FnMut(usize) -> Option<((i64, u32, u32, u32), Via)>,
+        next: impl FnMut(usize) -> Option<((i64, u32, u32, u32), CapturePoint)>,
     ) {
         self.gather::<true>(most, seq, next);
     }
@@ -162,20 +162,20 @@ impl FrameBatch {
         &mut self,
         most: usize,
         seq: u64,
-        mut next: impl FnMut(usize) -> Option<((i64, u32, u32, u32), Via)>,
+        mut next: impl FnMut(usize) -> Option<((i64, u32, u32, u32), CapturePoint)>,
     ) {
         let (from, c) = (self.n, &mut *self.cols);
         let n = most.min(BATCH - from);
         let (ts, offsets) = (&mut c.ts[from..][..n], &mut c.off[from..][..n]);
         let (caplens, lens) = (&mut c.caplen[from..][..n], &mut c.len[from..][..n]);
-        let vias = &mut c.via[from..][..n];
+        let points = &mut c.point[from..][..n];
         let mut i = 0;
         while i < n
-            && let Some((frame, via)) = next(i)
+            && let Some((frame, point)) = next(i)
         {
             (ts[i], offsets[i], caplens[i], lens[i]) = frame;
             if SAID {
-                vias[i] = via;
+                points[i] = point;
             }
             i += 1;
         }
@@ -220,64 +220,69 @@ impl FrameBatch {
         self.late.has(i).then(|| self.cols.ports[i])
     }
 
-    /// Says by which interface the frames from position `from` on came, and which way they went;
-    /// `names` is what its number means, one table for all batches of a run. Frames that are pushed
-    /// later came as the one before, until this is said of them.
-    pub fn set_via(&mut self, from: usize, via: Via, names: &InterfaceNames) {
+    /// Sets the capture point of the frames from position `from` on; `names` gives the names of
+    /// interfaces, one table for all batches of a run. Frames that are pushed later take it from
+    /// the frame before, until it is set for them.
+    pub fn set_capture_point(&mut self, from: usize, point: CapturePoint, names: &InterfaceNames) {
         let n = self.n.max(from);
-        if from > 0 && (self.mixed || via != self.via) {
-            self.cols.via[from..n].fill(via);
+        if from > 0 && (self.mixed || point != self.point) {
+            self.cols.point[from..n].fill(point);
         }
-        self.set_written_vias(from, Some(via), names);
+        self.set_written_points(from, Some(point), names);
     }
 
-    /// The same of every frame, in their order; those that `vias` says nothing of came by none that
-    /// is known.
-    pub fn set_vias(&mut self, mut vias: impl Iterator<Item = Via>, names: &InterfaceNames) {
-        let (mut first, mut same) = (None, true);
-        for to in &mut self.cols.via[..self.n] {
-            let via = vias.next().unwrap_or_default();
-            same &= *first.get_or_insert(via) == via;
-            *to = via;
-        }
-        self.set_written_vias(0, first.filter(|_| same), names);
-    }
-
-    /// How the frames from position `from` on came was written down; all of them `same`, if so.
-    pub(crate) fn set_written_vias(
+    /// Sets the capture point of every frame, in their order. Where `points` ends early, that of
+    /// the rest is unknown.
+    pub fn set_capture_points(
         &mut self,
-        from: usize,
-        same: Option<Via>,
+        mut points: impl Iterator<Item = CapturePoint>,
         names: &InterfaceNames,
     ) {
-        if self.names.is_none() && same != Some(Via::UNKNOWN) {
+        let (mut first, mut same) = (None, true);
+        for to in &mut self.cols.point[..self.n] {
+            let point = points.next().unwrap_or_default();
+            same &= *first.get_or_insert(point) == point;
+            *to = point;
+        }
+        self.set_written_points(0, first.filter(|_| same), names);
+    }
+
+    /// The capture points of the frames from position `from` on were written; `same` is set if they
+    /// are all equal.
+    pub(crate) fn set_written_points(
+        &mut self,
+        from: usize,
+        same: Option<CapturePoint>,
+        names: &InterfaceNames,
+    ) {
+        if self.names.is_none() && same != Some(CapturePoint::UNKNOWN) {
             self.names = Some(names.clone());
         }
         debug_assert!(self.names.as_ref().is_none_or(|known| known == names), "one table");
         match same {
-            Some(via) if from == 0 => (self.via, self.mixed) = (via, false),
-            Some(via) if !self.mixed && via == self.via => {}
+            Some(point) if from == 0 => (self.point, self.mixed) = (point, false),
+            Some(point) if !self.mixed && point == self.point => {}
             _ => self.mix(from),
         }
     }
 
-    /// How frames came is in the columns from now on, of the first `n` as it was.
+    /// From now on the columns hold the capture points; the first `n` keep theirs.
     fn mix(&mut self, n: usize) {
         if !self.mixed {
-            self.cols.via[..n].fill(self.via);
+            self.cols.point[..n].fill(self.point);
             self.mixed = true;
         }
     }
 
-    /// By which interface frame `i` came, and which way it went.
+    /// The interface by which frame `i` came, and its direction.
     #[inline(always)]
-    pub fn via(&self, i: usize) -> Via {
-        if self.mixed { self.cols.via[i] } else { self.via }
+    pub fn capture_point(&self, i: usize) -> CapturePoint {
+        if self.mixed { self.cols.point[i] } else { self.point }
     }
 
     /// The same of all frames, where it is the same.
-    pub fn via_of_all(&self) -> Option<Via> {
-        (!self.mixed).then_some(self.via)
+    pub fn capture_point_of_all(&self) -> Option<CapturePoint> {
+        (!self.mixed).then_some(self.point)
     }
 
     /// What the numbers of interfaces mean, where they are known.
@@ -424,14 +429,14 @@ impl FrameBatch {
         debug_assert!(from.late.is_empty(), "ports are said of batches that were read");
         let caplen = from.frame(i).len() as u32;
         let (n, cols) = (self.n, &*from.cols);
-        let via = from.via(i);
+        let point = from.capture_point(i);
         if n == 0 {
-            (self.via, self.mixed, self.looked) = (via, false, from.looked);
+            (self.point, self.mixed, self.looked) = (point, false, from.looked);
         } else {
             self.looked &= from.looked;
-            if self.mixed || via != self.via {
+            if self.mixed || point != self.point {
                 self.mix(n);
-                self.cols.via[n] = via;
+                self.cols.point[n] = point;
             }
         }
         if self.names.is_none() {
@@ -456,13 +461,13 @@ impl FrameBatch {
         }
         debug_assert!(from.names.is_none() || self.names == from.names, "one table");
         if n.start == 0 {
-            (self.via, self.mixed) = (from.via, from.mixed);
-        } else if from.mixed || self.mixed || from.via != self.via {
+            (self.point, self.mixed) = (from.point, from.mixed);
+        } else if from.mixed || self.mixed || from.point != self.point {
             self.mix(n.start);
         }
         if self.mixed {
-            for (to, &i) in self.cols.via[n].iter_mut().zip(at) {
-                *to = from.via(i.into());
+            for (to, &i) in self.cols.point[n].iter_mut().zip(at) {
+                *to = from.capture_point(i.into());
             }
         }
     }
@@ -478,7 +483,7 @@ impl FrameBatch {
                 (c.off[n], c.caplen[n], c.len[n]) = (c.off[i], c.caplen[i], c.len[i]);
                 c.look[n] = c.look[i];
                 c.ports[n] = c.ports[i];
-                c.via[n] = c.via[i];
+                c.point[n] = c.point[i];
                 n += 1;
             }
         }
@@ -505,12 +510,12 @@ mod tests {
     use crate::pcap::{FileHeader, PcapReader};
     use crate::walk::{Layers, classify};
 
-    type Known = (u64, Option<[u16; 2]>, Option<Look>, Via);
+    type Known = (u64, Option<[u16; 2]>, Option<Look>, CapturePoint);
 
     /// What is known of each frame besides its bytes.
     fn known(batch: &FrameBatch) -> Vec<Known> {
         let look = |i: usize| batch.looks().map(|looks| looks[i]);
-        let of = |i| (batch.seq()[i], batch.ports(i), look(i), batch.via(i));
+        let of = |i| (batch.seq()[i], batch.ports(i), look(i), batch.capture_point(i));
         (0..batch.len()).map(of).collect()
     }
 
@@ -529,8 +534,8 @@ mod tests {
         PcapReader::new(&header).fill(&chunk, &mut 0, &mut batch).expect("whole records");
         batch.headers = Headers::Inner;
         (0..40).step_by(3).for_each(|i| batch.set_ports(i, [i as u16, 7]));
-        let vias = (0..41).map(|i| Via::new((i % 4 > 0).then_some(i / 8), None));
-        batch.set_vias(vias, &InterfaceNames::default());
+        let points = (0..41).map(|i| CapturePoint::new((i % 4 > 0).then_some(i / 8), None));
+        batch.set_capture_points(points, &InterfaceNames::default());
         batch
     }
 
@@ -539,23 +544,25 @@ mod tests {
     fn who_brought_frames_is_known_of_all_together() {
         let names = InterfaceNames::default();
         let chunk: Chunk = Arc::new(vec![0u8; 60]);
-        let [one, two] = [0, 1].map(|number| Via::new(Some(number), None));
-        let some = |vias: &[Via]| {
+        let [one, two] = [0, 1].map(|number| CapturePoint::new(Some(number), None));
+        let some = |points: &[CapturePoint]| {
             let mut batch = FrameBatch::new();
             batch.restart(&chunk, 0, LinkType::ETHERNET);
-            for (from, &via) in vias.iter().enumerate() {
+            for (from, &point) in points.iter().enumerate() {
                 batch.push(0, from as u64, 0, 60, 60);
-                batch.set_via(from, via, &names);
+                batch.set_capture_point(from, point, &names);
             }
             batch
         };
-        let vias = |batch: &FrameBatch| (0..batch.len()).map(|i| batch.via(i)).collect::<Vec<_>>();
-        let none = Via::UNKNOWN;
-        let kinds: [&[Via]; 6] =
+        let points = |batch: &FrameBatch| {
+            (0..batch.len()).map(|i| batch.capture_point(i)).collect::<Vec<_>>()
+        };
+        let none = CapturePoint::UNKNOWN;
+        let kinds: [&[CapturePoint]; 6] =
             [&[one], &[one, one], &[two, two], &[none], &[one, two, none], &[none, one]];
         for a in kinds {
-            let all_same = a.iter().all(|via| *via == a[0]);
-            assert_eq!(some(a).via_of_all(), all_same.then_some(a[0]), "{a:?}");
+            let all_same = a.iter().all(|point| *point == a[0]);
+            assert_eq!(some(a).capture_point_of_all(), all_same.then_some(a[0]), "{a:?}");
             for b in kinds {
                 for c in kinds {
                     let mut all = FrameBatch::new();
@@ -565,18 +572,18 @@ mod tests {
                         all.extend_from(&some(part), &at, 0);
                     }
                     let want = [a, b, c].concat();
-                    assert_eq!(vias(&all), want);
-                    let known = want.iter().any(|via| *via != none);
+                    assert_eq!(points(&all), want);
+                    let known = want.iter().any(|point| *point != none);
                     assert_eq!(all.interface_names().is_some(), known);
                     // What comes then came as the last did, until something else is said of it.
                     all.push(0, 9, 0, 60, 60);
-                    assert_eq!(all.via(want.len()), want[want.len() - 1]);
-                    all.set_via(want.len(), two, &names);
-                    assert_eq!(vias(&all), [&want[..], &[two]].concat());
+                    assert_eq!(all.capture_point(want.len()), want[want.len() - 1]);
+                    all.set_capture_point(want.len(), two, &names);
+                    assert_eq!(points(&all), [&want[..], &[two]].concat());
                     all.push_all(9, 0, |i| (i < 3).then_some((0, 0, 60, 60)));
-                    assert_eq!(vias(&all)[want.len()..], [two; 4]);
-                    all.set_vias(std::iter::once(one), &names);
-                    assert_eq!((all.via(0), all.via(1)), (one, none));
+                    assert_eq!(points(&all)[want.len()..], [two; 4]);
+                    all.set_capture_points(std::iter::once(one), &names);
+                    assert_eq!((all.capture_point(0), all.capture_point(1)), (one, none));
                     all.restart(&chunk, 0, LinkType::ETHERNET);
                     assert!(all.interface_names().is_none());
                 }
@@ -619,7 +626,7 @@ mod tests {
         batch.push(0, 7, 0, 60, 60);
         assert_eq!(
             (known(&batch), batch.headers),
-            (vec![(7, None, None, Via::UNKNOWN)], Headers::Outer)
+            (vec![(7, None, None, CapturePoint::UNKNOWN)], Headers::Outer)
         );
     }
 }

@@ -3,7 +3,7 @@
 use crate::exit::usage;
 use clap::{Args, ValueEnum};
 use weir_capture::limits::{RING_BUFFER_MAX, RINGS_MAX};
-use weir_capture::live::{ANY, Direction, Stamps};
+use weir_capture::live::{ANY, Directions, Stamps};
 use weir_packet::limits::CAPLEN_MAX;
 
 /// What to capture from, and how.
@@ -43,7 +43,7 @@ pub(crate) struct LiveArgs {
 
     /// Which packets to capture
     #[arg(short = 'Q', long, value_enum, value_name = "DIRECTION")]
-    pub(crate) direction: Option<Way>,
+    pub(crate) direction: Option<CaptureDirection>,
 
     /// Leave out packets for other machines (tcpdump's -p)
     #[arg(long)]
@@ -121,7 +121,10 @@ impl LiveArgs {
                 .to_owned());
         }
         let wrong = [
-            (self.direction.is_some_and(|way| way != Way::In), "-Q out or inout"),
+            (
+                self.direction.is_some_and(|direction| direction != CaptureDirection::In),
+                "-Q out or inout",
+            ),
             (self.no_promiscuous_mode, "--no-promiscuous-mode"),
             (self.time_stamp_type.is_some(), "--time-stamp-type"),
             (self.rings.is_some(), "--rings"),
@@ -142,7 +145,7 @@ impl LiveArgs {
     }
 
     fn possible_by_dpdk(&self) -> Result<(), String> {
-        let out = self.direction.is_some_and(|way| way != Way::In);
+        let out = self.direction.is_some_and(|direction| direction != CaptureDirection::In);
         if out {
             return Err("-Q out and -Q inout can't be used with --capture dpdk: a device of DPDK \
                         delivers only packets that it receives"
@@ -159,7 +162,7 @@ impl LiveArgs {
 
 /// Which packets are captured.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Way {
+pub(crate) enum CaptureDirection {
     /// Packets that the machine receives
     In,
     /// Packets that the machine sends
@@ -168,12 +171,12 @@ pub(crate) enum Way {
     Inout,
 }
 
-impl From<Way> for Direction {
-    fn from(way: Way) -> Direction {
-        match way {
-            Way::In => Direction::In,
-            Way::Out => Direction::Out,
-            Way::Inout => Direction::InOut,
+impl From<CaptureDirection> for Directions {
+    fn from(direction: CaptureDirection) -> Directions {
+        match direction {
+            CaptureDirection::In => Directions::In,
+            CaptureDirection::Out => Directions::Out,
+            CaptureDirection::Inout => Directions::InOut,
         }
     }
 }

@@ -200,7 +200,7 @@ fn by_outlet(mut frames: Vec<Digest>) -> Vec<Digest> {
 
 /// How a capture is read.
 #[derive(Clone, Copy, Default, Debug)]
-pub struct Way {
+pub struct ReadingOptions {
     /// Which packet fields mean.
     pub headers: Headers,
     /// Whether later fragments get the ports of their first.
@@ -209,15 +209,20 @@ pub struct Way {
 
 /// Runs a program over a capture file.
 pub fn answer(program: &Program, capture: &Path, workers: usize) -> Answer {
-    answer_of(program, capture, workers, Way::default())
+    answer_of(program, capture, workers, ReadingOptions::default())
 }
 
-/// Runs a program over a capture file that is read in some way.
-pub fn answer_of(program: &Program, capture: &Path, workers: usize, way: Way) -> Answer {
+/// Runs a program over a capture file that is read with some options.
+pub fn answer_of(
+    program: &Program,
+    capture: &Path,
+    workers: usize,
+    reading: ReadingOptions,
+) -> Answer {
     let functions = Functions::default();
     let (mut sink, mut egress) = (Collect::default(), Digests::default());
     let options = Options { workers, ..Options::default() };
-    let mut source = match open(capture, way) {
+    let mut source = match open(capture, reading) {
         Ok(source) => source,
         Err(e) => return failed(&e),
     };
@@ -232,9 +237,9 @@ pub fn answer_of(program: &Program, capture: &Path, workers: usize, way: Way) ->
 }
 
 /// The same by the naive model.
-pub fn naive_answer(program: &Program, capture: &Path, way: Way) -> Answer {
+pub fn naive_answer(program: &Program, capture: &Path, reading: ReadingOptions) -> Answer {
     let rules = TimeRules { lateness_ns: LATENESS_NS, jump_ns: JUMP_NS };
-    let mut source = match open(capture, way) {
+    let mut source = match open(capture, reading) {
         Ok(source) => source,
         Err(e) => return failed(&e),
     };
@@ -245,12 +250,15 @@ pub fn naive_answer(program: &Program, capture: &Path, way: Way) -> Answer {
     Answer { rows: answer.rows, frames, ledger: answer.ledger, error }
 }
 
-/// Opens a capture file that is read in some way.
-pub fn open(capture: &Path, way: Way) -> Result<Reading<Box<dyn Source>>, SourceError> {
+/// Opens a capture file that is read with some options.
+pub fn open(
+    capture: &Path,
+    reading: ReadingOptions,
+) -> Result<Reading<Box<dyn Source>>, SourceError> {
     let name = capture.to_str().expect("a name in UTF-8");
     let source = weir_capture::open(name, &weir_capture::Options::default())?;
-    let reading = Reading::new(source).headers(way.headers);
-    Ok(if way.fragments { reading.fragments() } else { reading })
+    let read = Reading::new(source).headers(reading.headers);
+    Ok(if reading.fragments { read.fragments() } else { read })
 }
 
 fn failed(e: &SourceError) -> Answer {

@@ -7,12 +7,12 @@ use crate::live::count::WrappingCount;
 use crate::live::error::{LiveError, PcapError};
 use crate::live::event::{Event, LinkState};
 use crate::live::indices::Indices;
-use crate::live::options::{ANY, Direction, Handover, LiveOptions, Stamps};
+use crate::live::options::{ANY, Directions, Handover, LiveOptions, Stamps};
 use crate::sys::libpcap::device::{self, PcapHandle, Refusal, Settings};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::ffi::c_int;
 use std::sync::Arc;
-use weir_packet::interface::{InterfaceNames, Via, Way};
+use weir_packet::interface::{CapturePoint, Direction, InterfaceNames};
 use weir_packet::limits::{BATCH, CAPLEN_MAX};
 use weir_packet::source::{Chunk, FrameBatch, LinkType, Lost, SourceError};
 
@@ -70,13 +70,13 @@ struct CopiedPacket {
     start: u32,
     caplen: u32,
     len: u32,
-    via: Via,
+    point: CapturePoint,
 }
 
 /// By which interface packets of a device come.
 enum Came {
     /// By this one.
-    By(Via),
+    By(CapturePoint),
     /// As the cooked header of each says.
     Cooked(Indices),
 }
@@ -91,21 +91,24 @@ impl Came {
         if is_any(name) {
             return Came::Cooked(Indices::of_all(&options.interfaces));
         }
-        let way = match options.direction {
-            Direction::In => Some(Way::In),
-            Direction::Out => Some(Way::Out),
-            Direction::InOut => None,
+        let direction = match options.direction {
+            Directions::In => Some(Direction::In),
+            Directions::Out => Some(Direction::Out),
+            Directions::InOut => None,
         };
-        Came::By(Via::new(options.interfaces.number(name), way))
+        Came::By(CapturePoint::new(options.interfaces.number(name), direction))
     }
 
-    fn via(&mut self, packet: &[u8]) -> Via {
+    fn point(&mut self, packet: &[u8]) -> CapturePoint {
         match self {
-            Came::By(via) => *via,
+            Came::By(point) => *point,
             Came::Cooked(indices) => {
                 let index = packet.get(SLL2_INDEX..).and_then(<[u8]>::first_chunk::<4>);
-                let via = index.map_or(Via::UNKNOWN, |at| indices.via(u32::from_be_bytes(*at)));
-                via.going(packet.get(SLL2_PACKET_TYPE).map(|&kind| Way::of_packet_type(kind)))
+                let point = index
+                    .map_or(CapturePoint::UNKNOWN, |at| indices.point(u32::from_be_bytes(*at)));
+                point.with_direction(
+                    packet.get(SLL2_PACKET_TYPE).map(|&kind| Direction::of_packet_type(kind)),
+                )
             }
         }
     }
@@ -133,9 +136,9 @@ impl CapturedDevice {
                 Stamps::AdapterUnsynced => Some(device::STAMPS_ADAPTER_UNSYNCED),
             },
             direction: match options.direction {
-                Direction::In => Some(device::DIRECTION_IN),
-                Direction::Out => Some(device::DIRECTION_OUT),
-                Direction::InOut => None,
+                Directions::In => Some(device::DIRECTION_IN),
+                Directions::Out => Some(device::DIRECTION_OUT),
+                Directions::InOut => None,
             },
             link: is_any(name).then_some(c_int::from(LinkType::LINUX_SLL2.0)),
         };
@@ -223,8 +226,8 @@ impl CapturedDevice {
             let bytes = &packet.bytes[..packet.bytes.len().min(keep).min(CAPLEN_MAX as usize)];
             let (start, caplen) = (buffer.len() as u32, bytes.len() as u32);
             buffer.extend(bytes);
-            let via = came_by.via(packet.bytes);
-            packets.push(CopiedPacket { ts: packet.ts, start, caplen, len: packet.len, via });
+            let point = came_by.point(packet.bytes);
+            packets.push(CopiedPacket { ts: packet.ts, start, caplen, len: packet.len, point });
         });
         self.calls.came = came;
         result?;
@@ -249,7 +252,7 @@ impl CapturedDevice {
         for (seq, packet) in (seq..).zip(those) {
             batch.push(packet.ts, seq, packet.start, packet.caplen, packet.len);
         }
-        batch.set_vias(those.iter().map(|packet| packet.via), &self.names);
+        batch.set_capture_points(those.iter().map(|packet| packet.point), &self.names);
         self.delivered += those.len() as u64;
         *next = to;
         if to == packets.len() {
@@ -356,7 +359,7 @@ fn filter(
 /// beside them pass, since the filter would not see it there; elsewhere frames are whole.
 fn program_of(filter: &[Instruction]) -> Vec<Instruction> {
     #[cfg(target_os = "linux")]
-    return crate::live::program::program(Direction::InOut, None, CAPLEN_MAX, Some(filter));
+    return crate::live::program::program(Directions::InOut, None, CAPLEN_MAX, Some(filter));
     #[cfg(not(target_os = "linux"))]
     filter.to_vec()
 }

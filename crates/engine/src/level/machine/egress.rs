@@ -230,7 +230,7 @@ impl<'e> EgressWriter<'e> {
                 ALL => &outlets[..],
                 one => &outlets[one as usize..one as usize + 1],
             };
-            let FrameKind { link, trimmed, via, .. } = FrameKind::of(kinds[i]);
+            let FrameKind { link, trimmed, point, .. } = FrameKind::of(kinds[i]);
             self.frames.extend(chosen.iter().map(|&outlet| Sent {
                 outlet,
                 link,
@@ -239,7 +239,7 @@ impl<'e> EgressWriter<'e> {
                 start: Arena::start_of(handles[i]) as u32,
                 caplen: Arena::len_of(handles[i]) as u32,
                 trimmed,
-                via,
+                capture_point: point,
             }));
         }
         if self.stages[stage].steers {

@@ -39,7 +39,7 @@ impl Operator for CarryFrames {
             let handle = regs.arena.put(frames.frame(i));
             regs.columns[bytes].word_mut()[i] = handle;
             regs.columns[len].word_mut()[i] = frames.lens()[i].into();
-            regs.columns[from].word_mut()[i] = origin(frames.link, frames.via(i));
+            regs.columns[from].word_mut()[i] = origin(frames.link, frames.capture_point(i));
         });
         self.slots.iter().for_each(|&slot| regs.columns[slot].present = rows);
         rows

@@ -6,7 +6,7 @@ use crate::anonymize::Anonymizer;
 use crate::expr::Ctx;
 use crate::rows::Arena;
 use weir_packet::column::Column;
-use weir_packet::interface::Via;
+use weir_packet::interface::CapturePoint;
 use weir_packet::limits::CAPLEN_MAX;
 use weir_packet::source::{FrameBatch, LinkType};
 use weir_plan::ends::Edit;
@@ -48,12 +48,15 @@ impl<'a> BatchFrames<'a> {
     pub(super) fn get(&self, i: usize) -> Out<'a> {
         let len = self.len(i);
         match self {
-            BatchFrames::View(frames) => {
-                Out { bytes: frames.frame(i), len, link: frames.link, via: frames.via(i) }
-            }
+            BatchFrames::View(frames) => Out {
+                bytes: frames.frame(i),
+                len,
+                link: frames.link,
+                point: frames.capture_point(i),
+            },
             BatchFrames::Rows { arena, bytes, origin, .. } => {
-                let (link, via) = of_origin(origin.word()[i]);
-                Out { bytes: arena.get(bytes.word()[i]), len, link, via }
+                let (link, point) = of_origin(origin.word()[i]);
+                Out { bytes: arena.get(bytes.word()[i]), len, link, point }
             }
         }
     }
@@ -65,7 +68,7 @@ pub(super) struct Out<'a> {
     bytes: &'a [u8],
     len: u32,
     pub(super) link: LinkType,
-    pub(super) via: Via,
+    pub(super) point: CapturePoint,
 }
 
 /// What is to know of a frame that was written.

@@ -1,6 +1,6 @@
 //! Frames on their way to the outlets, as rows: what the words of their columns mean.
 
-use weir_packet::interface::Via;
+use weir_packet::interface::CapturePoint;
 use weir_packet::source::LinkType;
 use weir_plan::{Column, Schema, Type};
 
@@ -40,28 +40,28 @@ pub(crate) struct FrameKind {
     pub(crate) trimmed: bool,
     /// Whether it has a key that it was steered by.
     pub(crate) keyed: bool,
-    pub(crate) via: Via,
+    pub(crate) point: CapturePoint,
 }
 
 impl FrameKind {
     pub(super) fn word(self) -> u64 {
         let bits = u64::from(self.trimmed) << 16 | u64::from(self.keyed) << 17;
-        origin(self.link, self.via) | bits
+        origin(self.link, self.point) | bits
     }
 
     /// The kind that such a word stands for.
     pub(crate) fn of(word: u64) -> FrameKind {
-        let (link, via) = of_origin(word);
-        FrameKind { link, trimmed: word & 1 << 16 != 0, keyed: word & 1 << 17 != 0, via }
+        let (link, point) = of_origin(word);
+        FrameKind { link, trimmed: word & 1 << 16 != 0, keyed: word & 1 << 17 != 0, point }
     }
 }
 
 /// The link type of a frame, and by which interface it came, as a word in which 16 bits are free.
-pub(super) fn origin(link: LinkType, via: Via) -> u64 {
-    u64::from(via.word()) << 32 | u64::from(link.0)
+pub(super) fn origin(link: LinkType, point: CapturePoint) -> u64 {
+    u64::from(point.word()) << 32 | u64::from(link.0)
 }
 
 /// The link type and the interface that such a word stands for.
-pub(super) fn of_origin(word: u64) -> (LinkType, Via) {
-    (LinkType(word as u16), Via::of((word >> 32) as u32))
+pub(super) fn of_origin(word: u64) -> (LinkType, CapturePoint) {
+    (LinkType(word as u16), CapturePoint::of((word >> 32) as u32))
 }
