@@ -1,9 +1,9 @@
 //! Devices as DPDK names them, and why one can't be had.
 
+use crate::error::{DpdkError, DriverError, NameError, Said};
 use crate::limits::DEVICES_MAX;
 use crate::shares::{receives_from, sends_to};
 use std::fs;
-use std::io;
 use std::path::Path;
 use weir_packet::source::SourceError;
 
@@ -24,12 +24,6 @@ pub(crate) struct Device {
     pub(crate) pci: bool,
 }
 
-/// The error of something that was asked for.
-pub(crate) fn unfit(name: &str, reason: impl Into<String>) -> SourceError {
-    let source = io::Error::new(io::ErrorKind::InvalidInput, reason.into());
-    SourceError::Io { name: name.to_owned(), source }
-}
-
 impl Device {
     /// Reads a name as `-i` takes it: `0000:3b:00.0`, or `net_af_packet0,iface=eth1`.
     pub(crate) fn new(text: &str) -> Result<Device, SourceError> {
@@ -42,7 +36,7 @@ impl Device {
             let (name, arguments) = (name.to_owned(), text.to_owned());
             return Ok(Device { name, arguments, pci: false });
         }
-        Err(unfit(text, otherwise(name)))
+        Err(DpdkError::from(no_device(name)).on(text))
     }
 
     /// Whether its driver is told nothing.
@@ -54,19 +48,13 @@ impl Device {
     pub(crate) fn all(texts: &[String]) -> Result<Vec<Device>, SourceError> {
         let all: Vec<Device> = texts.iter().map(|t| Device::new(t)).collect::<Result<_, _>>()?;
         if all.len() > DEVICES_MAX {
-            let reason =
-                format!("{} devices are more than the {DEVICES_MAX} there may be", all.len());
-            return Err(unfit("DPDK", reason));
+            return Err(too_many(all.len()));
         }
         let twice = |(i, device): (usize, &Device)| {
             all[..i].iter().any(|other| other.name == device.name).then(|| device.name.clone())
         };
         match all.iter().enumerate().find_map(twice) {
-            Some(name) => Err(unfit(
-                &name,
-                "is named twice; several virtual devices have \
-                                            different numbers: net_null0, net_null1",
-            )),
+            Some(name) => Err(DpdkError::from(NameError::Twice).on(&name)),
             None => Ok(all),
         }
     }
@@ -85,9 +73,7 @@ impl Device {
             let known = captured.iter().chain(&others).find(|known| known.name == device.name);
             if known.is_some_and(|known| !device.is_plain() && known.arguments != device.arguments)
             {
-                let reason = "is named twice, and its driver told different things: name it \
-                              without them where packets are sent by it";
-                return Err(unfit(&device.name, reason));
+                return Err(DpdkError::from(NameError::TwoArguments).on(&device.name));
             }
             let to = sends_to(&device.arguments);
             let is_one = |from: &str| to.contains(&from);
@@ -95,12 +81,8 @@ impl Device {
                 captured.iter().find(|on| receives_from(&on.arguments).into_iter().any(is_one));
             match (known, same) {
                 (None, Some(same)) => {
-                    let reason = format!(
-                        "packets are captured on this interface by {0}, and would come back; to \
-                         send by it, name {0}",
-                        same.name
-                    );
-                    return Err(unfit(&device.name, reason));
+                    let error = NameError::Captured(same.name.clone());
+                    return Err(DpdkError::from(error).on(&device.name));
                 }
                 (None, None) => {
                     names.push(device.name.clone());
@@ -111,31 +93,15 @@ impl Device {
             }
         }
         match captured.len() + others.len() {
-            all if all > DEVICES_MAX => {
-                let reason = format!("{all} devices are more than the {DEVICES_MAX} there may be");
-                Err(unfit("DPDK", reason))
-            }
+            all if all > DEVICES_MAX => Err(too_many(all)),
             _ => Ok((others, names)),
         }
     }
 
     /// Why a virtual device was not made, of which DPDK said this.
-    pub(crate) fn not_made(&self, said: &str) -> String {
+    pub(crate) fn not_made(&self, said: Said) -> DriverError {
         let driver = self.name.trim_end_matches(|c: char| c.is_ascii_digit());
-        let hint = if said.contains("failed to parse device") {
-            let package = driver.replace('_', "-");
-            format!("there is no driver {driver}; Debian's are in packages librte-{package}*")
-        } else if ["not permitted", "denied", "open AF_PACKET socket"]
-            .iter()
-            .any(|word| said.contains(word))
-        {
-            "it takes root, or CAP_NET_RAW and CAP_NET_ADMIN".to_owned()
-        } else if said.is_empty() {
-            format!("was {driver} told all that it needs? docs/dpdk.md shows it")
-        } else {
-            format!("{driver} did not take what it was told")
-        };
-        format!("DPDK does not make this device: {hint}{said}")
+        DriverError::NotMade(driver.to_owned(), said)
     }
 
     /// Looks whether the kernel lets a card be had: before DPDK is asked, whose drivers may take
@@ -145,10 +111,15 @@ impl Device {
             return Ok(());
         }
         match refusal(&self.name, Path::new("/sys/bus/pci/devices")) {
-            Some(reason) => Err(unfit(&self.name, reason)),
+            Some(error) => Err(DpdkError::from(error).on(&self.name)),
             None => Ok(()),
         }
     }
+}
+
+/// That so many devices were named.
+fn too_many(n: usize) -> SourceError {
+    DpdkError::from(NameError::TooMany(n)).on("DPDK")
 }
 
 /// A PCI address with its domain; `None`: it is something else.
@@ -168,27 +139,16 @@ fn pci_address(name: &str) -> Option<String> {
     good.then(|| format!("{domain}:{bus}:{device}.{function}").to_ascii_lowercase())
 }
 
-/// What to write instead of a name that is none.
-fn otherwise(name: &str) -> String {
+/// What is wrong with a name that is none of a device.
+fn no_device(name: &str) -> NameError {
     let known = Path::new("/sys/class/net").join(name);
-    if !name.is_empty() && !name.contains('/') && known.exists() {
-        let card = fs::canonicalize(known.join("device")).ok();
-        let card = card.as_deref().and_then(Path::file_name).and_then(|n| n.to_str());
-        return match card.and_then(pci_address) {
-            Some(address) => format!(
-                "is an interface of the kernel; DPDK takes its card, {address}, away from the \
-                 kernel: -i {address} (docs/dpdk.md says how), or shares it slowly: \
-                 -i net_af_packet0,iface={name}"
-            ),
-            None => format!(
-                "is an interface of the kernel; DPDK takes it by a virtual device: \
-                 -i net_af_packet0,iface={name}"
-            ),
-        };
+    if name.is_empty() || name.contains('/') || !known.exists() {
+        return NameError::NoDevice;
     }
-    "is no device of DPDK: name a card by its PCI address (0000:3b:00.0) or a virtual device by \
-     its driver and a number (net_af_packet0,iface=eth1)"
-        .to_owned()
+    let card = fs::canonicalize(known.join("device")).ok();
+    let card = card.as_deref().and_then(Path::file_name).and_then(|n| n.to_str());
+    let card = card.and_then(pci_address);
+    NameError::KernelInterface { interface: name.to_owned(), card }
 }
 
 /// Whether a card of this class, as the kernel writes it, is a network card.
@@ -196,38 +156,23 @@ pub(crate) fn is_network(class: &str) -> bool {
     class.starts_with("0x02")
 }
 
-/// Why the card of an address can't be had, as the kernel's files below `devices` tell.
-fn refusal(address: &str, devices: &Path) -> Option<String> {
+/// Why the card of an address can't be had, as the kernel's files below `devices` say.
+fn refusal(address: &str, devices: &Path) -> Option<DriverError> {
     let card = devices.join(address);
     if !card.exists() {
-        return Some(
-            "there is no PCI device of this address; dpdk-devbind.py --status-dev net lists those \
-             that there are"
-                .to_owned(),
-        );
+        return Some(DriverError::NoCard);
     }
     let class = fs::read_to_string(card.join("class")).unwrap_or_default();
     if !class.is_empty() && !is_network(&class) {
-        return Some(format!("is no network device (its class is {})", class.trim()));
+        return Some(DriverError::NoNetworkCard(class.trim().to_owned()));
     }
     let driver = fs::read_link(card.join("driver")).ok();
     let driver = driver.as_deref().and_then(Path::file_name).and_then(|name| name.to_str());
-    let bind = format!("sudo dpdk-devbind.py --bind=vfio-pci {address}");
-    match driver {
-        Some(driver) if HANDED_OVER.contains(&driver) || SHARED.contains(&driver) => None,
-        Some(driver) => Some(format!(
-            "belongs to the kernel's driver {driver}; to take it away from the kernel: {bind}"
-        )),
-        None => Some(format!("belongs to no driver; to hand it to programs: {bind}")),
+    if driver.is_some_and(|driver| HANDED_OVER.contains(&driver) || SHARED.contains(&driver)) {
+        return None;
     }
-}
-
-/// Why a card of which DPDK made nothing was not taken.
-pub(crate) fn not_taken(said: &str) -> String {
-    format!(
-        "no driver of DPDK took it; is the package of its driver there (librte-net-…), and may \
-         this user open /dev/vfio?{said}"
-    )
+    let (address, driver) = (address.to_owned(), driver.map(str::to_owned));
+    Some(DriverError::OfKernel { address, driver })
 }
 
 #[cfg(test)]
@@ -317,13 +262,16 @@ mod tests {
 
     #[test]
     fn devices_that_are_not_made_say_what_is_missing() {
-        let why = |said: &str| Device::new("net_tap0").expect("a device").not_made(said);
+        let why = |said: &str| {
+            let said = Said(said.to_owned());
+            Device::new("net_tap0").expect("a device").not_made(said).to_string()
+        };
         for (said, hint) in [
-            (" (EAL: failed to parse device \"x\")", "in packages librte-net-tap* (EAL: "),
-            (" (Could not open AF_PACKET socket)", "it takes root, or CAP_NET_RAW and "),
-            (" (Operation not permitted)", "it takes root, or CAP_NET_RAW and CAP_NET_ADMIN ("),
+            ("EAL: failed to parse device \"x\"", "in packages librte-net-tap* (DPDK says: EAL: "),
+            ("Could not open AF_PACKET socket", "it takes root, or CAP_NET_RAW and "),
+            ("Operation not permitted", "it takes root, or CAP_NET_RAW and CAP_NET_ADMIN ("),
             ("", "was net_tap told all that it needs? docs/dpdk.md shows it"),
-            (" (no such file)", "net_tap did not take what it was told (no such file)"),
+            ("no such file", "net_tap did not take what it was told (DPDK says: no such file)"),
         ] {
             let said = why(said);
             assert!(said.contains(hint), "{said}");
@@ -340,7 +288,7 @@ mod tests {
             if let Some(driver) = driver {
                 symlink(format!("../drivers/{driver}"), card.join("driver")).expect("links");
             }
-            refusal(address, folder.path())
+            refusal(address, folder.path()).map(|error| error.to_string())
         };
         assert_eq!(card("0000:01:00.0", "0x020000\n", Some("vfio-pci")), None);
         assert_eq!(card("0000:01:00.1", "0x020000\n", Some("mlx5_core")), None);
@@ -355,7 +303,7 @@ mod tests {
         assert!(none.starts_with("belongs to no driver; "), "{none}");
         let disk = card("0000:01:00.4", "0x010802\n", Some("nvme"));
         assert_eq!(disk.as_deref(), Some("is no network device (its class is 0x010802)"));
-        let missing = refusal("0000:99:00.0", folder.path()).expect("refused");
+        let missing = refusal("0000:99:00.0", folder.path()).expect("refused").to_string();
         assert!(missing.starts_with("there is no PCI device of this address; "), "{missing}");
     }
 }

@@ -35,6 +35,7 @@ mod counts;
 #[cfg(any(feature = "link", test))]
 #[cfg_attr(not(feature = "link"), expect(dead_code, reason = "what tests look at"))]
 mod device;
+mod error;
 pub mod limits;
 mod link;
 #[cfg(feature = "link")]
@@ -54,6 +55,7 @@ mod source;
 #[expect(unsafe_code, reason = "calls C; says what makes it sound")]
 mod sys;
 
+pub use error::{DpdkError, DriverError, NameError, Said, StartHint, TimesError};
 pub use link::{in_its_thread, is_linked, open_dpdk, open_senders};
 pub use mode::{Mode, Pages};
 pub use opened::Opened;

@@ -24,7 +24,7 @@ pub fn open_dpdk(devices: &[String], options: DpdkOptions) -> Result<Opened, Sou
     #[cfg(not(feature = "link"))]
     {
         drop((devices, options));
-        Err(not_linked())
+        Err(crate::error::DpdkError::NotLinked.on("DPDK"))
     }
 }
 
@@ -39,17 +39,8 @@ pub fn open_senders(options: DpdkOptions) -> Result<(Senders, Vec<Mode>), Source
     #[cfg(not(feature = "link"))]
     {
         drop(options);
-        Err(not_linked())
+        Err(crate::error::DpdkError::NotLinked.on("DPDK"))
     }
-}
-
-/// What is said of anything that takes DPDK.
-#[cfg(not(feature = "link"))]
-fn not_linked() -> SourceError {
-    let reason = "this program was built without DPDK; to build one with it, on Debian or \
-                  Ubuntu: apt-get install libdpdk-dev && cargo build --release --features dpdk";
-    let source = std::io::Error::new(std::io::ErrorKind::Unsupported, reason);
-    SourceError::Io { name: "DPDK".to_owned(), source }
 }
 
 /// Has DPDK's own thread, which waits for interrupts, do something once: each thread gives up

@@ -2,7 +2,8 @@
 
 use crate::arguments::{Launch, arguments, asks_for_help, free_huge_mib, needed_mib};
 use crate::clock::{Ticks, Times, pause};
-use crate::device::{Device, not_taken, unfit};
+use crate::device::Device;
+use crate::error::{DpdkError, DriverError, NameError, Said, StartHint, TimesError};
 use crate::limits::{DESCRIPTORS, LENT_MIN, MEMORY_MAX, MTU, QUEUES_MAX, UNREAD_DESCRIPTORS};
 use crate::mode::{Mode, Pages};
 use crate::opened::Opened;
@@ -14,7 +15,6 @@ use crate::sys::on::{NotOpened, On, Wish};
 use crate::sys::port::Port;
 use crate::sys::sender::Sender;
 use crate::sys::{self, About};
-use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use weir_capture::live::Stamps;
@@ -66,15 +66,10 @@ fn open_all(names: &[String], options: &DpdkOptions) -> Result<All, SourceError>
     let devices = [&captured[..], &others].concat();
     devices.iter().try_for_each(Device::check)?;
     if let Some(word) = asks_for_help(&options.arguments) {
-        let reason = format!(
-            "--dpdk-args {word} captures nothing; what arguments there are: \
-             https://doc.dpdk.org/guides/linux_gsg/linux_eal_parameters.html"
-        );
-        return Err(unfit("DPDK", reason));
+        return Err(DpdkError::AsksForHelp(word.to_owned()).on("DPDK"));
     }
     if options.memory > MEMORY_MAX {
-        let most = MEMORY_MAX >> 10;
-        return Err(unfit("DPDK", format!("a device has {most} KiB of memory at most (-B)")));
+        return Err(DpdkError::TooMuchMemory.on("DPDK"));
     }
     let free_mib = free_huge_mib(Path::new("/sys/kernel/mm/hugepages"));
     let needed_mib = needed_mib(captured.len(), options.memory, sends.len());
@@ -88,8 +83,7 @@ fn open_all(names: &[String], options: &DpdkOptions) -> Result<All, SourceError>
         let ports = ports(device, started)?;
         let use_of = Use { receives: number < captured.len(), sends: sends.contains(&device.name) };
         if use_of.sends && ports.len() > 1 {
-            let reason = "has several ports, and can't be sent by: which of them would it be?";
-            return Err(unfit(&device.name, reason));
+            return Err(DpdkError::from(NameError::SeveralPorts).on(&device.name));
         }
         for (port, about) in ports {
             let opening = PortToOpen { port, device, about: &about, use_of, pages };
@@ -132,30 +126,26 @@ fn start(
     let process = std::process::id();
     let launch = Launch { huge_mib, needed_mib, processor: sys::processor(), process };
     let arguments = arguments(devices, &launch, &options.arguments);
-    sys::start(&arguments).map_err(|e| {
-        let given = arguments[1..].join(" ");
-        let hint = match e.raw_os_error() {
-            Some(code) if code == rustix::io::Errno::ALREADY.raw_os_error() => {
-                "; it was started before, in vain, and can be once only"
-            }
-            _ if !options.arguments.is_empty() => "; is --dpdk-args as DPDK takes it?",
-            _ => "",
+    sys::start(&arguments).map_err(|error| {
+        let hint = match error.raw_os_error() {
+            Some(code) if code == rustix::io::Errno::ALREADY.raw_os_error() => StartHint::Once,
+            _ if !options.arguments.is_empty() => StartHint::Arguments,
+            _ => StartHint::None,
         };
-        unfit("DPDK", format!("starting it with `{given}`: {e}{hint}{}", said()))
+        let arguments = arguments[1..].join(" ");
+        DpdkError::Start { arguments, hint, error, said: said() }.on("DPDK")
     })?;
     *started = true;
     Ok(true)
 }
 
 /// What DPDK said, for the end of an error.
-fn said() -> String {
+fn said() -> Said {
     let said = sys::said();
-    let telling = |line: &&str| !line.is_empty() && !EMPTY_WORDS.iter().any(|w| line.contains(w));
-    let lines: Vec<&str> = said.lines().map(str::trim).filter(telling).collect();
-    match &lines[lines.len().saturating_sub(LINES)..] {
-        [] => String::new(),
-        last => format!(" (DPDK says: {})", last.join("; ")),
-    }
+    let meaningful =
+        |line: &&str| !line.is_empty() && !EMPTY_WORDS.iter().any(|w| line.contains(w));
+    let lines: Vec<&str> = said.lines().map(str::trim).filter(meaningful).collect();
+    Said(lines[lines.len().saturating_sub(LINES)..].join("; "))
 }
 
 /// The ports of a device, which is made if it is not there.
@@ -170,13 +160,16 @@ fn ports(device: &Device, just_started: bool) -> Result<Vec<(u16, About)>, Sourc
     if ports.is_empty() && !(device.pci && just_started) {
         // What codes mean differs from driver to driver; words are clearer.
         sys::probe(&device.arguments).map_err(|_| {
-            let said = said();
-            unfit(&device.name, if device.pci { not_taken(&said) } else { device.not_made(&said) })
+            let error = match device.pci {
+                true => DriverError::NotTaken(said()),
+                false => device.not_made(said()),
+            };
+            DpdkError::from(error).on(&device.name)
         })?;
         ports = found();
     }
     match ports.is_empty() {
-        true => Err(unfit(&device.name, not_taken(&said()))),
+        true => Err(DpdkError::from(DriverError::NotTaken(said())).on(&device.name)),
         false => Ok(ports),
     }
 }
@@ -208,15 +201,7 @@ impl All {
         let wish = wish(about, of, options)?;
         let promiscuous = wish.promiscuous;
         let on = On::new(port, &wish).map_err(|NotOpened { doing, error }| {
-            let hint = match error.kind() {
-                io::ErrorKind::OutOfMemory => {
-                    "; -B asks for less memory, --rings for fewer queues, and huge pages give \
-                     more: sysctl vm.nr_hugepages=256"
-                }
-                io::ErrorKind::Unsupported if of.sends => "; its driver sends nothing",
-                _ => "",
-            };
-            unfit(name, format!("{doing}: {error}{hint}{}", said()))
+            DpdkError::Setup { doing, error, sends: of.sends, said: said() }.on(name)
         })?;
         let on = Arc::new(on);
         self.modes.push(Mode {
@@ -264,8 +249,7 @@ fn wish(about: &About, of: Use, options: &DpdkOptions) -> Result<Wish, SourceErr
         });
     }
     if about.queues_max == 0 {
-        let reason = format!("its driver, {}, receives nothing", about.driver);
-        return Err(unfit(&about.name, reason));
+        return Err(DpdkError::ReceivesNothing(about.driver.clone()).on(&about.name));
     }
     let stamps = match options.stamps {
         Stamps::Host => false,
@@ -273,11 +257,8 @@ fn wish(about: &About, of: Use, options: &DpdkOptions) -> Result<Wish, SourceErr
         _ => about.stamps,
     };
     if options.stamps != Stamps::Host && !stamps {
-        let reason = format!(
-            "its driver, {}, does not say when frames came: leave --time-stamp-type out",
-            about.driver
-        );
-        return Err(unfit(&about.name, reason));
+        let error = TimesError::Driver(about.driver.clone());
+        return Err(DpdkError::from(error).on(&about.name));
     }
     let queues = queues(about, options);
     // Small memory gets short rings, so that batches have some of it too.
@@ -304,27 +285,15 @@ fn times(port: &Port, about: &About, stamps: Stamps) -> Result<Times, SourceErro
         Stamps::AdapterUnsynced if of_file => Ok(Times::File(None)),
         Stamps::Adapter if !of_file => {
             let ticks = || {
-                port.ticks().map(|ticks| (ticks, system())).map_err(|e| {
-                    let reason = format!(
-                        "its clock can't be read ({e}), so that nobody knows what \
-                                          its time stamps mean: leave --time-stamp-type out"
-                    );
-                    unfit(&about.name, reason)
-                })
+                let ticks = port.ticks().map(|ticks| (ticks, system()));
+                ticks.map_err(|e| DpdkError::from(TimesError::Clock(e)).on(&about.name))
             };
             let first = ticks()?;
             pause(20_000_000);
             Ok(Times::Ticks(Ticks::new(first, ticks()?)))
         }
-        Stamps::Adapter => Err(unfit(
-            &about.name,
-            "the times of a file have nothing to do with the system's: --time-stamp-type \
-             adapter_unsynced takes them as they are",
-        )),
-        Stamps::AdapterUnsynced => Err(unfit(
-            &about.name,
-            "its clock counts in units of its own: --time-stamp-type adapter makes times of them",
-        )),
+        Stamps::Adapter => Err(DpdkError::from(TimesError::OfFile).on(&about.name)),
+        Stamps::AdapterUnsynced => Err(DpdkError::from(TimesError::OfCard).on(&about.name)),
     }
 }
 

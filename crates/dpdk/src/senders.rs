@@ -1,5 +1,6 @@
 //! Devices that frames are sent by, by their names.
 
+use crate::error::{DpdkError, NameError};
 use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
@@ -54,28 +55,16 @@ impl Senders {
         let (name, arguments) = asked(device);
         if let Some(open) = self.0.iter().find(|open| open.name == name) {
             if arguments.is_some_and(|arguments| arguments != open.arguments) {
-                let reason = format!(
-                    "is open as {}, and its driver can't be told other things now: name it {name}",
-                    open.arguments
-                );
-                return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
+                let open = open.arguments.clone();
+                return Err(DpdkError::from(NameError::OtherArguments { name, open }).into());
             }
             return Ok(Box::new(Shared(Rc::clone(&open.device))));
         }
-        let reason = match (cfg!(feature = "link"), &self.0[..]) {
-            (false, _) => "this program was built without DPDK (docs/dpdk.md)".to_owned(),
-            (true, []) => "devices of DPDK are opened when a run starts, and this one started \
-                           without any: name it there, with -w or in a query"
-                .to_owned(),
-            (true, all) => {
-                let all: Vec<&str> = all.iter().map(|open| open.name.as_str()).collect();
-                format!(
-                    "devices of DPDK are opened when a run starts, and this one sends by {} only",
-                    all.join(", ")
-                )
-            }
-        };
-        Err(io::Error::new(io::ErrorKind::InvalidInput, reason))
+        if !cfg!(feature = "link") {
+            return Err(DpdkError::NotLinked.into());
+        }
+        let open = self.0.iter().map(|open| open.name.clone()).collect();
+        Err(DpdkError::NotOpened(open).into())
     }
 }
 

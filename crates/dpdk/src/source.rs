@@ -2,7 +2,7 @@
 
 use crate::clock::{Times, pause};
 use crate::counts::Tally;
-use crate::device::unfit;
+use crate::error::DpdkError;
 use crate::limits::{COUNTS_AGE_NS, LINK_SECONDS, LOOK_EVERY_MS, MESSAGES_MAX, PAUSE_NS, POLL_NS};
 use crate::options::{DpdkOptions, Report};
 use crate::sys;
@@ -46,7 +46,7 @@ impl Wire {
         times: Times,
         names: &InterfaceNames,
     ) -> Result<Wire, SourceError> {
-        let counts = port.counts().map_err(|e| unfit(name, format!("asking its counters: {e}")))?;
+        let counts = port.counts().map_err(|e| DpdkError::Counters(e).on(name))?;
         let was_up = port.on().is_up() == Some(true);
         let (name, since, tally) = (name.to_owned(), steady(), Cell::new(Tally::new(counts)));
         let point = CapturePoint::new(names.number(&name), Some(Direction::In));
@@ -208,7 +208,7 @@ impl LiveDevice for DpdkPorts {
 
     fn check(&mut self, _links: &mut Links) -> Result<(), SourceError> {
         match self.wires.iter().find(|wire| wire.port.on().is_removed()) {
-            Some(wire) => Err(unfit(&wire.name, "the device was removed")),
+            Some(wire) => Err(DpdkError::Removed.on(&wire.name)),
             None => Ok(()),
         }
     }
