@@ -10,7 +10,7 @@
 
 use crate::error::GiveUpError;
 use crate::needs::Needs;
-use crate::sys::filter_system_calls;
+use crate::sys::{FilterError, filter_system_calls};
 use libc::c_long;
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen as Len, SeccompCmpOp as Op, SeccompCondition,
@@ -122,8 +122,10 @@ pub(super) fn restrict(needs: &Needs) -> Result<String, GiveUpError> {
     let program =
         program(needs, processor).map_err(GiveUpError::when("making a filter of system calls"))?;
     match filter_system_calls(&program) {
-        Ok(()) => Ok(told(needs).to_owned()),
-        Err(e) if matches!(e.raw_os_error(), Some(libc::EINVAL | libc::ENOSYS)) => {
+        Ok(()) => Ok(summary(needs).to_owned()),
+        Err(FilterError::Kernel(e))
+            if matches!(e.raw_os_error(), Some(libc::EINVAL | libc::ENOSYS)) =>
+        {
             Ok("any system calls (this kernel has no seccomp filters)".to_owned())
         }
         Err(e) => Err(GiveUpError::when("restricting system calls (seccomp)")(e)),
@@ -131,7 +133,7 @@ pub(super) fn restrict(needs: &Needs) -> Result<String, GiveUpError> {
 }
 
 /// What is out of reach, in short.
-fn told(needs: &Needs) -> &'static str {
+fn summary(needs: &Needs) -> &'static str {
     match needs.wires {
         true => "no programs of the system (seccomp)",
         false => "no programs, no sockets that see packets (seccomp)",

@@ -7,7 +7,7 @@
 
 use seccompiler::sock_filter;
 use std::ffi::c_int;
-use std::io;
+use std::{error, fmt, io};
 
 /// `struct sock_fprog`.
 #[repr(C)]
@@ -24,10 +24,10 @@ struct Program {
 ///
 /// # Errors
 /// Of the kernel: `EINVAL` where it has no such filters or finds fault with the program, `EACCES`
-/// without the promise.
-pub(crate) fn filter_system_calls(program: &[sock_filter]) -> io::Result<()> {
-    let len = libc::c_ushort::try_from(program.len())
-        .map_err(|_| io::Error::from_raw_os_error(libc::E2BIG))?;
+/// without the promise. When the program is too long, or another thread has another filter.
+pub(crate) fn filter_system_calls(program: &[sock_filter]) -> Result<(), FilterError> {
+    let too_long = |_| FilterError::TooLong(program.len());
+    let len = libc::c_ushort::try_from(program.len()).map_err(too_long)?;
     let program = Program { len, instructions: program.as_ptr() };
     // Kernels before 5.16 slow down all loads of a process with a filter, against speculation
     // about stores (`spec_store_bypass_disable=seccomp`); this one runs no code of others.
@@ -35,9 +35,32 @@ pub(crate) fn filter_system_calls(program: &[sock_filter]) -> io::Result<()> {
     let set = libc::SECCOMP_SET_MODE_FILTER;
     // SAFETY: a program that lives through the call, and its length.
     let result = unsafe { libc::syscall(libc::SYS_seccomp, set, flags, &raw const program) };
-    match checked(c_int::try_from(result).unwrap_or(c_int::MAX))? {
+    match checked(c_int::try_from(result).unwrap_or(c_int::MAX)).map_err(FilterError::Kernel)? {
         0 => Ok(()),
-        thread => Err(io::Error::other(format!("thread {thread} has another filter"))),
+        thread => Err(FilterError::OtherFilter(thread)),
+    }
+}
+
+/// Why there is no filter of system calls.
+#[derive(Debug)]
+pub(crate) enum FilterError {
+    /// The kernel refuses it.
+    Kernel(io::Error),
+    /// The program has so many instructions, which are more than the kernel counts.
+    TooLong(usize),
+    /// The thread of this number has a filter of its own.
+    OtherFilter(c_int),
+}
+
+impl error::Error for FilterError {}
+
+impl fmt::Display for FilterError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FilterError::Kernel(e) => e.fmt(f),
+            FilterError::TooLong(n) => write!(f, "the filter has {n} instructions, 65535 at most"),
+            FilterError::OtherFilter(thread) => write!(f, "thread {thread} has another filter"),
+        }
     }
 }
 
@@ -58,4 +81,16 @@ pub fn landlock_abi() -> io::Result<u32> {
 /// What a call into the system returned, or why it failed.
 fn checked(result: c_int) -> io::Result<c_int> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_is_too_long_never_reaches_the_kernel() {
+        let program = vec![sock_filter { code: 6, jt: 0, jf: 0, k: 0 }; 1 << 16];
+        let error = filter_system_calls(&program).expect_err("refused");
+        assert!(matches!(error, FilterError::TooLong(65536)), "{error}");
+    }
 }
