@@ -8,36 +8,51 @@ use weir_engine::fragments::Counts;
 use weir_engine::limits::JUMP_NS;
 use weir_packet::egress::{Outlet, Refusal, Refused};
 
+/// A line of the ledger.
+struct LedgerLine {
+    name: &'static str,
+    count: u64,
+    /// What follows the count.
+    text: String,
+}
+
+impl LedgerLine {
+    fn new(name: &'static str, count: u64, text: impl Into<String>) -> LedgerLine {
+        LedgerLine { name, count, text: text.into() }
+    }
+}
+
 /// The ledger, a line for each number that matters; each loss names what would help.
 pub(crate) fn render(ledger: &Ledger) -> String {
     debug_assert!(ledger.adds_up(), "the ledger does not add up: {ledger:?}");
-    let mut lines = vec![("received", ledger.received, plural(ledger.received, " packet"))];
+    let received = plural(ledger.received, " packet");
+    let mut lines = vec![LedgerLine::new("received", ledger.received, received)];
     if ledger.filtered > 0 {
-        lines.push(("filtered", ledger.filtered, " by the capture filter".to_owned()));
+        lines.push(LedgerLine::new("filtered", ledger.filtered, " by the capture filter"));
     }
-    lines.push(("processed", ledger.processed, kinds(ledger)));
+    lines.push(LedgerLine::new("processed", ledger.processed, kinds(ledger)));
     if ledger.abandoned > 0 {
-        lines.push(("abandoned", ledger.abandoned, ABANDONED.to_owned()));
+        lines.push(LedgerLine::new("abandoned", ledger.abandoned, ABANDONED));
     }
-    lines.push(("rows", ledger.rows, String::new()));
+    lines.push(LedgerLine::new("rows", ledger.rows, ""));
     lines.extend(ends(ledger));
     let trouble = [
-        ("refused", ledger.refused, REFUSED.to_owned()),
-        ("unwritten", ledger.unwritten, UNWRITTEN.to_owned()),
-        ("late", ledger.late, LATE.to_owned()),
-        ("wild", ledger.wild, wild()),
-        ("evicted", ledger.evicted, EVICTED.to_owned()),
-        ("undefined", ledger.undefined, UNDEFINED.to_owned()),
-        ("unfilled", ledger.unfilled, UNFILLED.to_owned()),
-        ("withheld", ledger.ends.withheld, WITHHELD.to_owned()),
-        ("untagged", ledger.ends.untagged, UNTAGGED.to_owned()),
+        LedgerLine::new("refused", ledger.refused, REFUSED),
+        LedgerLine::new("unwritten", ledger.unwritten, UNWRITTEN),
+        LedgerLine::new("late", ledger.late, LATE),
+        LedgerLine::new("wild", ledger.wild, wild()),
+        LedgerLine::new("evicted", ledger.evicted, EVICTED),
+        LedgerLine::new("undefined", ledger.undefined, UNDEFINED),
+        LedgerLine::new("unfilled", ledger.unfilled, UNFILLED),
+        LedgerLine::new("withheld", ledger.ends.withheld, WITHHELD),
+        LedgerLine::new("untagged", ledger.ends.untagged, UNTAGGED),
     ];
-    lines.extend(trouble.into_iter().filter(|(_, n, _)| *n > 0));
+    lines.extend(trouble.into_iter().filter(|line| line.count > 0));
 
-    let width = lines.iter().map(|(_, n, _)| n.to_string().len()).max().unwrap_or(0);
+    let width = lines.iter().map(|line| line.count.to_string().len()).max().unwrap_or(0);
     let mut out = String::new();
-    for (name, n, text) in lines {
-        let _ = writeln!(out, "{name:<10} {n:>width$}{text}");
+    for LedgerLine { name, count, text } in lines {
+        let _ = writeln!(out, "{name:<10} {count:>width$}{text}");
     }
     out
 }
@@ -88,8 +103,8 @@ pub(crate) fn losses(ledger: &Ledger, around_rows: Option<&LookbackCounts>) -> S
             (lost.frames[reason as usize], lost.bytes[reason as usize]) = (0, 0);
         }
         if lost.total().0 > 0 {
-            let (name, n, text) = refused_by(outlet, &lost);
-            let _ = writeln!(out, "{name:<10} {n}{text}");
+            let LedgerLine { name, count, text } = refused_by(outlet, &lost);
+            let _ = writeln!(out, "{name:<10} {count}{text}");
         }
     }
     let missing =
@@ -165,7 +180,7 @@ pub(crate) fn fragments(counts: &Counts) -> String {
 }
 
 /// A line for each output of packets.
-fn ends(ledger: &Ledger) -> Vec<(&'static str, u64, String)> {
+fn ends(ledger: &Ledger) -> Vec<LedgerLine> {
     let text = |n: Traffic, to: &str| {
         let noun = plural(n.frames, " packet");
         format!("{noun}{to}, {}{}", n.bytes, plural(n.bytes, " byte"))
@@ -174,28 +189,30 @@ fn ends(ledger: &Ledger) -> Vec<(&'static str, u64, String)> {
     for outlet in ledger.ends.outlets.keys() {
         let n = ledger.ends.sent(outlet);
         lines.push(match outlet {
-            Outlet::Pass => ("passed", n.frames, text(n, "")),
-            Outlet::Named(name) => ("sent", n.frames, text(n, &format!(" to {name}"))),
+            Outlet::Pass => LedgerLine::new("passed", n.frames, text(n, "")),
+            Outlet::Named(name) => {
+                LedgerLine::new("sent", n.frames, text(n, &format!(" to {name}")))
+            }
         });
     }
     lines.extend(ledger.ends.refused.iter().map(|(outlet, refused)| refused_by(outlet, refused)));
     if ledger.ends.moved > 0 {
-        lines.push(("moved", ledger.ends.moved, MOVED.to_owned()));
+        lines.push(LedgerLine::new("moved", ledger.ends.moved, MOVED));
     }
     let dropped = ledger.ends.dropped;
     if dropped.frames > 0 {
-        lines.push(("dropped", dropped.frames, text(dropped, "")));
+        lines.push(LedgerLine::new("dropped", dropped.frames, text(dropped, "")));
     }
     lines
 }
 
 /// Frames that an outlet did not take.
-fn refused_by(outlet: &Outlet, refused: &Refused) -> (&'static str, u64, String) {
+fn refused_by(outlet: &Outlet, refused: &Refused) -> LedgerLine {
     let by = match outlet {
         Outlet::Pass => String::new(),
         Outlet::Named(name) => format!(" by {name}"),
     };
-    ("refused", refused.total().0, format!("{by}: {}", reasons(refused)))
+    LedgerLine::new("refused", refused.total().0, format!("{by}: {}", reasons(refused)))
 }
 
 /// Why frames were refused, and which command helps.

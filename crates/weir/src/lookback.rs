@@ -51,12 +51,19 @@ pub(crate) fn options(
     Ok(Some(options))
 }
 
+/// What the rows of an output ask for.
+struct OutputAsks {
+    capture: Capture,
+    /// The fields of the key.
+    by: Arc<[FieldId]>,
+}
+
 /// Asks for packets around rows on their way to a sink.
 pub(crate) struct Asks<'a> {
     sink: Box<dyn Sink + 'a>,
     asking: Asking,
-    /// By output what its rows ask for, and by which fields.
-    asks: Vec<Option<(Capture, Arc<[FieldId]>)>>,
+    /// What the rows of each output ask for, if they do.
+    asks: Vec<Option<OutputAsks>>,
 }
 
 impl<'a> Asks<'a> {
@@ -67,7 +74,8 @@ impl<'a> Asks<'a> {
 }
 
 /// What a row asks for; nothing where it has no time.
-fn wanted(capture: &Capture, by: &Arc<[FieldId]>, rows: &Rows, i: usize) -> Option<Wanted> {
+fn wanted(asks: &OutputAsks, rows: &Rows, i: usize) -> Option<Wanted> {
+    let OutputAsks { capture, by } = asks;
     let value = |c: usize| rows.columns[c].present.has(i).then(|| rows.columns[c].raw(i));
     let name = rows.arena.get(value(capture.output)? as u64);
     let start = value(capture.start)? as i64;
@@ -88,15 +96,15 @@ impl Sink for Asks<'_> {
         let asks = |output: &Output| {
             let capture = output.capture.clone()?;
             let by = capture.keys.iter().map(|(id, _)| *id).collect();
-            Some((capture, by))
+            Some(OutputAsks { capture, by })
         };
         self.asks = outputs.iter().map(asks).collect();
         self.sink.open(outputs)
     }
 
     fn rows(&mut self, output: usize, rows: &Rows) -> io::Result<()> {
-        if let Some(Some((capture, by))) = self.asks.get(output) {
-            let all = (0..rows.len).filter_map(|i| wanted(capture, by, rows, i));
+        if let Some(Some(asks)) = self.asks.get(output) {
+            let all = (0..rows.len).filter_map(|i| wanted(asks, rows, i));
             all.for_each(|wanted| self.asking.ask(wanted));
         }
         self.sink.rows(output, rows)

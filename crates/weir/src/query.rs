@@ -183,14 +183,22 @@ pub(crate) fn compile(
     }
 }
 
-/// The files that a query names, as it names them. Diagnostics go to standard error; `None`: there
+/// A file that a query names.
+#[derive(Debug)]
+pub(crate) struct ReadFile {
+    /// As the query names it.
+    pub(crate) path: String,
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// The files that a query names. Diagnostics go to standard error; `None`: there
 /// were errors among them.
 pub(crate) fn files(
     source: &Source,
     params: &[(String, String)],
     functions: &Functions,
     term: &Term,
-) -> Option<Vec<(String, Vec<u8>)>> {
+) -> Option<Vec<ReadFile>> {
     let files = Read { beside: source.files(), read: RefCell::default() };
     let options = Options { params, signatures: functions.signatures(), files: Some(&files) };
     match weir_lang::compile(&source.query(), &options) {
@@ -206,15 +214,15 @@ pub(crate) fn files(
 #[derive(Debug)]
 struct Read {
     beside: Beside,
-    read: RefCell<Vec<(String, Vec<u8>)>>,
+    read: RefCell<Vec<ReadFile>>,
 }
 
 impl Files for Read {
     fn read(&self, path: &str) -> Result<Vec<u8>, String> {
         let bytes = self.beside.read(path)?;
         let mut read = self.read.borrow_mut();
-        if read.iter().all(|(other, _)| other != path) {
-            read.push((path.to_owned(), bytes.clone()));
+        if read.iter().all(|other| other.path != path) {
+            read.push(ReadFile { path: path.to_owned(), bytes: bytes.clone() });
         }
         Ok(bytes)
     }

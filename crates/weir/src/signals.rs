@@ -53,7 +53,11 @@ fn register(stop: &Arc<AtomicBool>) -> io::Result<Heard> {
 impl Heard {
     /// Starts a thread that calls `wake` at signals that end the run, and prints `stats` at
     /// SIGUSR1. It also handles the signals that came since they are caught.
-    pub(crate) fn tell(self, stats: &Stats, wake: impl Fn() + Send + 'static) -> io::Result<()> {
+    pub(crate) fn handle_signals(
+        self,
+        stats: &Stats,
+        wake: impl Fn() + Send + 'static,
+    ) -> io::Result<()> {
         let (Heard(mut signals), stats) = (self, stats.clone());
         std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
             for signal in signals.forever() {

@@ -67,8 +67,8 @@ impl Stats {
         Stats { inquiry: Arc::new(inquiry), asked }
     }
 
-    /// Prints the counts of packets around rows, too.
-    pub(crate) fn tell_captures(&self, captures: Tally) {
+    /// From now on also reports the counts of packets kept around rows.
+    pub(crate) fn report_captures(&self, captures: Tally) {
         self.asked.captures.get_or_init(|| captures);
     }
 

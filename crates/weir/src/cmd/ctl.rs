@@ -3,7 +3,7 @@
 use crate::args::ctl::{Ask, CtlArgs, GivenArgs};
 use crate::exit::{Status, usage};
 use crate::output;
-use crate::query::{self, Source};
+use crate::query::{self, ReadFile, Source};
 use crate::site::Site;
 use crate::term::Term;
 use std::io::{self, Write as _};
@@ -65,8 +65,7 @@ fn text(word: Option<String>, given: GivenArgs, term: &Term) -> anyhow::Result<O
     let Some(files) = query::files(&source, &params, &functions, term) else {
         return Ok(None);
     };
-    let attached =
-        |(path, bytes): (String, Vec<u8>)| Attached { path, len: bytes.len() as u64, bytes };
+    let attached = |ReadFile { path, bytes }| Attached { path, len: bytes.len() as u64, bytes };
     Ok(Some(QueryText {
         name: source.program,
         source: source.name,

@@ -61,7 +61,9 @@ pub(crate) fn job(job: Job, term: &Term) -> anyhow::Result<Status> {
     }
     let filter = checked_filter(&options, &filter)?;
     let functions = Functions::default();
-    let Some((program, running)) = compile(&programs, &options, &functions, term)? else {
+    let Some(CompiledQueries { program, running }) =
+        compile(&programs, &options, &functions, term)?
+    else {
         return Ok(Status::Usage);
     };
     let format = row_format(&program, &options, term)?;
@@ -142,19 +144,26 @@ fn row_format(
     Ok(if printed == 0 && !changes { &json::FORMAT } else { format })
 }
 
-/// All queries as one program; by themselves, too, where they may change. `None`: there were errors
-/// among them.
+/// The queries of a run.
+struct CompiledQueries {
+    /// All of them as one program.
+    program: Program,
+    /// Each by itself, where they may change; else empty.
+    running: Vec<RunningProgram>,
+}
+
+/// Compiles all queries. `None`: there were errors among them.
 fn compile(
     programs: &Programs,
     options: &RunOptions,
     functions: &Functions,
     term: &Term,
-) -> anyhow::Result<Option<(Program, Vec<RunningProgram>)>> {
+) -> anyhow::Result<Option<CompiledQueries>> {
     let (params, quiet) = (&options.params, options.quiet);
     if options.control.is_none() {
         let named = options.out_dir.is_some();
         let compiled = programs.compile(params, named, functions, quiet, term)?;
-        return Ok(compiled.map(|program| (program, Vec::new())));
+        return Ok(compiled.map(|program| CompiledQueries { program, running: Vec::new() }));
     }
     let Some(each) = programs.compile_each(params, functions, quiet, term)? else {
         return Ok(None);
@@ -164,7 +173,8 @@ fn compile(
     let entry = |((name, program), source): ((String, Program), &crate::query::Source)| {
         RunningProgram::new(&name, &source.name, program)
     };
-    Ok(Some((program, each.into_iter().zip(sources).map(entry).collect())))
+    let running = each.into_iter().zip(sources).map(entry).collect();
+    Ok(Some(CompiledQueries { program, running }))
 }
 
 /// Refuses outputs for packets that would get nothing, or that would mix with rows.

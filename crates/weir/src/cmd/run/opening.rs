@@ -33,6 +33,13 @@ pub(super) enum Input {
     Wires(Wires),
 }
 
+/// What a run reads from, and devices that were opened with it.
+pub(super) struct OpenInput {
+    pub(super) input: Input,
+    /// Devices of DPDK that packets go to.
+    pub(super) senders: Senders,
+}
+
 /// The devices of DPDK that packets go to, or may go to where programs come.
 pub(super) fn sends_by_dpdk(program: &Program, options: &RunOptions) -> Vec<String> {
     let mut all = program.outlets();
@@ -64,7 +71,7 @@ impl Run<'_> {
     /// Opens the captures, or the interfaces, which `stop` ends, and devices of DPDK that packets
     /// go to: it has to know all of its devices when it is started, and is before privileges are
     /// given up.
-    pub(super) fn input(&self, stop: &Arc<AtomicBool>) -> anyhow::Result<(Input, Senders)> {
+    pub(super) fn input(&self, stop: &Arc<AtomicBool>) -> anyhow::Result<OpenInput> {
         let (filter, sends) = (self.filter.clone(), self.sends_by_dpdk());
         let live = &self.options.live;
         let around = Around { notes: &self.notes, names: &self.names, quiet: self.options.quiet };
@@ -77,7 +84,7 @@ impl Run<'_> {
             let mut wires = wire::open(live, how, filter, stop, around)?;
             if live.is_dpdk() {
                 let senders = std::mem::take(&mut wires.senders);
-                return Ok((Input::Wires(wires), senders));
+                return Ok(OpenInput { input: Input::Wires(wires), senders });
             }
             Input::Wires(wires)
         } else {
@@ -89,7 +96,8 @@ impl Run<'_> {
             };
             Input::Files(Captures::new(self.options.read.clone(), &options)?)
         };
-        Ok((input, wire::senders(live, &sends, stop, around)?))
+        let senders = wire::senders(live, &sends, stop, around)?;
+        Ok(OpenInput { input, senders })
     }
 
     /// When the kernel is to hand packets over: at once, where somebody waits for what is made of
@@ -117,7 +125,7 @@ impl Run<'_> {
             Input::Wires(wires) => wire::captured(&self.options.live, &wires.links)?,
             Input::Files(_) => Vec::new(),
         };
-        let mut outlets = Outlets::new(&self.options.read, captured, write, self.tell());
+        let mut outlets = Outlets::new(&self.options.read, captured, write, self.report_outlets());
         outlets.by_dpdk(Box::new(move |device| senders.open(device)));
         outlets.name_interfaces(&self.names);
         outlets.prompt(self.options.packet_buffered);
@@ -221,18 +229,18 @@ impl Run<'_> {
         let source: Box<dyn Source> = match input {
             Input::Files(captures) if stream => {
                 let (mut source, end) = Stream::start(move || captures.start())?;
-                heard.tell(stats, move || end.end())?;
+                heard.handle_signals(stats, move || end.end())?;
                 if self.options.control.is_none() && !source.begin()? {
                     return Ok(None);
                 }
                 Box::new(source)
             }
             Input::Files(captures) => {
-                heard.tell(stats, || ())?;
+                heard.handle_signals(stats, || ())?;
                 captures.start()?
             }
             Input::Wires(wires) => {
-                heard.tell(stats, || ())?;
+                heard.handle_signals(stats, || ())?;
                 wires.source
             }
         };

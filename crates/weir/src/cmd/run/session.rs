@@ -60,7 +60,7 @@ impl Run<'_> {
     }
 
     /// Reports on the terminal what happens to outlets while the run goes on.
-    pub(super) fn tell(&self) -> Report {
+    pub(super) fn report_outlets(&self) -> Report {
         let (term, quiet) = (*self.term, self.options.quiet);
         Box::new(move |text| {
             if !quiet {

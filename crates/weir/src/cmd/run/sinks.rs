@@ -18,6 +18,13 @@ use weir_engine::run::Changes;
 use weir_sink::RowOptions;
 use weir_sink::queue::{Queue, WhenFull};
 
+/// Where the rows of a run go.
+pub(super) struct RunSink {
+    pub(super) sink: Box<dyn Sink>,
+    /// Removes the files that were made for rows and got none.
+    pub(super) cleanup: Cleanup,
+}
+
 /// What changes the programs of a run, on demand of a server.
 pub(super) struct Control<'a> {
     pub(super) server: &'a Server,
@@ -69,15 +76,14 @@ impl Run<'_> {
         }
     }
 
-    /// Lets the server change programs; gives the sink for their rows, and a cleanup of the files
-    /// that were made for them.
+    /// Lets the server change programs; gives the sink for their rows.
     pub(super) fn controlled(
         &self,
         running: Vec<RunningProgram>,
         control: Control<'_>,
         progress: Option<&Progress>,
         table: RowOptions,
-    ) -> anyhow::Result<(Box<dyn Sink>, Cleanup)> {
+    ) -> anyhow::Result<RunSink> {
         let Control { server, changes, stats, keeps_packets, site } = control;
         let pending = Arc::new(PendingChanges::default());
         let limits = Limits {
@@ -105,7 +111,7 @@ impl Run<'_> {
         };
         let term = *self.term;
         let sink = ProgramSinks::new(target, pending, Box::new(move |text| term.say(text)));
-        Ok((Box::new(sink), cleanup))
+        Ok(RunSink { sink: Box::new(sink), cleanup })
     }
 
     /// Makes the sinks of programs that write files of their own.

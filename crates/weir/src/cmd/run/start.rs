@@ -1,8 +1,8 @@
 //! A run from its start to its end.
 
-use super::opening::{is_stream, user_ids};
+use super::opening::{OpenInput, is_stream, user_ids};
 use super::session::Run;
-use super::sinks::Control;
+use super::sinks::{Control, RunSink};
 use crate::exit::Status;
 use crate::output::{self, Fresh};
 use crate::stats::Stats;
@@ -43,7 +43,7 @@ impl Run<'_> {
         let stats = Stats::new(self.term);
         let server = self.options.control.as_deref().map(Server::bind).transpose()?;
         let stream = self.is_live() || self.options.read.iter().any(|capture| is_stream(capture));
-        let (input, senders) = self.input(&stop)?;
+        let OpenInput { input, senders } = self.input(&stop)?;
         if let (Some(server), Some(user)) = (&server, &self.options.confine.relinquish_privileges) {
             let UserIds { user, group } = user_ids(user)?;
             server.give_to(user, group)?;
@@ -73,7 +73,7 @@ impl Run<'_> {
         }
         let source = Lookback::new(source, kept)?;
         if let Some(tally) = source.tally() {
-            stats.tell_captures(tally);
+            stats.report_captures(tally);
         }
         self.process(Opened { source, outlets, files, made, server, stats, stream })
     }
@@ -90,7 +90,7 @@ impl Run<'_> {
         };
         let changes = server.is_some().then(Arc::<Changes>::default);
         let running = std::mem::take(&mut self.running);
-        let (sink, _cleanup) = match (&server, &changes) {
+        let RunSink { sink, cleanup: _cleanup } = match (&server, &changes) {
             (Some(server), Some(changes)) => {
                 let keeps_packets = source.asking().is_some();
                 let (stats, site) = (&stats, std::mem::take(&mut self.site));
@@ -99,7 +99,8 @@ impl Run<'_> {
             }
             _ => {
                 let cleanup = output::cleanup(files.as_deref().unwrap_or_default());
-                (self.sink(files, progress.as_ref(), table)?, cleanup)
+                let sink = self.sink(files, progress.as_ref(), table)?;
+                RunSink { sink, cleanup }
             }
         };
         let mut sink = self.prompt(sink);
