@@ -192,14 +192,30 @@ impl Sink for Emptied<'_> {
     }
 }
 
-/// Prints rows of text on standard output the way the rows of a query are printed.
+/// Prints rows of text on standard output the way the rows of a query are printed. An empty text is
+/// an absent value.
 pub(crate) fn print<const N: usize>(
     columns: [&str; N],
     cells: &[[String; N]],
     format: Option<&'static Format>,
     term: &Term,
 ) -> io::Result<()> {
-    let columns = columns.map(|name| Column { name: name.to_owned(), ty: Type::Str }).to_vec();
+    let cell = |text: &String| match text.as_str() {
+        "" => Value::Absent,
+        text => Value::Str(text.into()),
+    };
+    let rows: Vec<[Value; N]> = cells.iter().map(|row| row.each_ref().map(cell)).collect();
+    print_values(columns.map(|name| (name, Type::Str)), &rows, format, term)
+}
+
+/// Prints rows of values of these types on standard output the way the rows of a query are printed.
+pub(crate) fn print_values<const N: usize>(
+    columns: [(&str, Type); N],
+    cells: &[[Value; N]],
+    format: Option<&'static Format>,
+    term: &Term,
+) -> io::Result<()> {
+    let columns = columns.map(|(name, ty)| Column { name: name.to_owned(), ty }).to_vec();
     let output = Output { name: None, schema: Schema { columns }, capture: None };
     let options =
         RowOptions { time: TimeFormat::default(), color: term.color_out, ..RowOptions::default() };
@@ -208,12 +224,8 @@ pub(crate) fn print<const N: usize>(
     for chunk in cells.chunks(BATCH) {
         let mut rows = Rows::new(&output.schema);
         for (i, row) in chunk.iter().enumerate() {
-            for (column, cell) in rows.columns.iter_mut().zip(row) {
-                let value = match cell.as_str() {
-                    "" => Value::Absent,
-                    text => Value::Str(text.into()),
-                };
-                set_cell(column, i, &value, &mut rows.arena);
+            for (column, value) in rows.columns.iter_mut().zip(row) {
+                set_cell(column, i, value, &mut rows.arena);
             }
         }
         rows.len = chunk.len();

@@ -89,12 +89,13 @@ impl Run {
         serde_json::from_slice(&self.ask(&["stats", "-o", "json"]).stdout).expect("JSON")
     }
 
-    /// Of each program its name, rows and state.
-    fn list(&self) -> Vec<[String; 3]> {
+    /// The programs that run.
+    fn list(&self) -> Vec<Listed> {
         let output = self.ask(&["list", "-o", "json"]);
         let row = |line: &str| {
             let row: Value = serde_json::from_str(line).expect("JSON");
-            ["name", "rows", "state"].map(|key| row[key].as_str().expect("text").to_owned())
+            let text = |key: &str| row[key].as_str().expect("text").to_owned();
+            Listed { name: text("name"), rows: row["rows"].as_u64(), state: text("state") }
         };
         text(&output.stdout).lines().map(row).collect()
     }
@@ -110,6 +111,15 @@ impl Run {
         let rows = rows.lines().map(|line| serde_json::from_str(line).expect(line));
         (status, rows.collect(), said)
     }
+}
+
+/// A program as `weir ctl list` has it.
+#[derive(Debug)]
+struct Listed {
+    name: String,
+    /// `None` where it is no number.
+    rows: Option<u64>,
+    state: String,
 }
 
 impl Drop for Run {
@@ -153,14 +163,14 @@ const COUNT: &str = "packets | summarize n = count()";
 fn programs_come_and_go_and_count_what_came_meanwhile() {
     for workers in ["1", "3"] {
         let mut run = Run::start(&["-j", workers]);
-        assert_eq!(run.list(), Vec::<[String; 3]>::new());
+        assert!(run.list().is_empty());
         run.send(5);
         assert_eq!(run.ctl(&["add", "-e", COUNT, "--name", "first"]), "added first\n");
         run.send(10);
         run.ctl(&["add", "-e", COUNT, "--name", "second"]);
         run.send(3);
         assert_eq!(run.ctl(&["remove", "first"]), "removed first\n");
-        let names: Vec<String> = run.list().into_iter().map(|[name, ..]| name).collect();
+        let names: Vec<String> = run.list().into_iter().map(|program| program.name).collect();
         assert_eq!(names, ["second"]);
         run.send(4);
         let (status, rows, said) = run.end();
@@ -197,6 +207,16 @@ fn a_replacement_goes_on_with_what_stayed_the_same() {
 }
 
 #[test]
+fn rows_that_list_counts_were_texts_in_json() {
+    let mut run = Run::start(&["--out-dir", "out", "-o", "csv"]);
+    run.ctl(&["add", "-e", "packets | project number", "--name", "numbers"]);
+    run.send(5);
+    until("rows are counted", || run.list()[0].rows == Some(5));
+    let (status, _, said) = run.end();
+    assert_eq!(status, Some(0), "{said}");
+}
+
+#[test]
 fn one_that_cannot_write_takes_nothing_from_the_others() {
     let mut run = Run::start(&["--out-dir", "out", "-o", "csv"]);
     std::fs::create_dir_all(run.path("out")).expect("a folder");
@@ -205,10 +225,10 @@ fn one_that_cannot_write_takes_nothing_from_the_others() {
     run.ctl(&["add", "-e", numbers, "--name", "full"]);
     run.ctl(&["add", "-e", numbers, "--name", "well"]);
     run.send(20);
-    until("it fails", || run.list()[0][2] != "runs");
+    until("it fails", || run.list()[0].state != "runs");
     let list = run.list();
-    assert!(list[0][2].starts_with("failed: No space left on device"), "{list:?}");
-    assert_eq!(list[1][2], "runs");
+    assert!(list[0].state.starts_with("failed: No space left on device"), "{list:?}");
+    assert_eq!(list[1].state, "runs");
     // Again, under the same name: what was written is not overwritten.
     run.ctl(&["remove", "well"]);
     run.ctl(&["add", "-e", COUNT, "--name", "well"]);
@@ -367,7 +387,7 @@ fn programs_that_come_capture_what_came_before_them() {
         run.send(4);
         run.ctl(&["add", "--name", "b", "-e", &around(13, "capture before 1h after 150ms")]);
         run.ctl(&["remove", "a"]);
-        // Files end with a batch that begins behind their time.
+        // Files end with a batch that begins after their time.
         run.send(15);
         run.send(15);
         // The second and the third file have ended: six packets and fourteen.
@@ -506,10 +526,10 @@ fn a_failed_program_is_not_forgotten_and_may_be_mended() {
     let numbers = "packets | project number";
     run.ctl(&["add", "-e", numbers, "--name", "f"]);
     run.send(5);
-    until("it fails", || run.list()[0][2] != "runs");
+    until("it fails", || run.list()[0].state != "runs");
     std::fs::remove_file(&full).expect("there");
     run.ctl(&["replace", "f", "-e", numbers]);
-    assert_eq!(run.list()[0][2], "runs");
+    assert_eq!(run.list()[0].state, "runs");
     run.send(3);
     run.ctl(&["remove", "f"]);
     let file = run.path("out/f-2.csv");

@@ -10,7 +10,7 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use weir_control::{AskError, Attached, Counts, ProgramState, QueryText, Reply, Request};
 use weir_engine::functions::Functions;
-use weir_plan::Value;
+use weir_plan::{Type, Value};
 use weir_sink::{Format, json, table};
 
 /// Runs `weir ctl`.
@@ -94,19 +94,29 @@ fn show_programs(
     format: Option<&'static Format>,
     term: &Term,
 ) -> io::Result<()> {
+    let count = |n: u64| Value::Int(i64::try_from(n).unwrap_or(i64::MAX));
     let row = |state: &ProgramState| {
         let since = i64::try_from(state.since).unwrap_or(0).saturating_mul(1_000_000_000);
+        let failed = state.failed.as_ref().map(|reason| format!("failed: {reason}"));
         [
-            state.name.clone(),
-            state.source.clone(),
-            Value::Time(since).to_string(),
-            state.rows.to_string(),
-            state.refused.to_string(),
-            state.failed.as_ref().map_or("runs".to_owned(), |reason| format!("failed: {reason}")),
+            Value::Str(state.name.as_str().into()),
+            Value::Str(state.source.as_str().into()),
+            Value::Time(since),
+            count(state.rows),
+            count(state.refused),
+            Value::Str(failed.as_deref().unwrap_or("runs").into()),
         ]
     };
-    let rows: Vec<[String; 6]> = programs.iter().map(row).collect();
-    output::print(["name", "query", "since", "rows", "refused", "state"], &rows, format, term)
+    let rows: Vec<[Value; 6]> = programs.iter().map(row).collect();
+    let columns = [
+        ("name", Type::Str),
+        ("query", Type::Str),
+        ("since", Type::Time),
+        ("rows", Type::Int),
+        ("refused", Type::Int),
+        ("state", Type::Str),
+    ];
+    output::print_values(columns, &rows, format, term)
 }
 
 /// Prints counts for people as a run prints them, else as one JSON object.
