@@ -1,5 +1,5 @@
 //! Names of other tools that no single name of ours replaces: those that stand for two fields at
-//! once, protocols that are not decoded yet, functions that are still to come. The names that do
+//! once, protocols without fields, functions that are still to come. The names that do
 //! have one of ours are in [`crate::suggest`]; either wins over the nearest spelling.
 
 /// What to write for a name that means more than one field.
@@ -21,24 +21,45 @@ const FIELDS: &[(&[&str], &str)] = &[
     (&["now", "today"], "time comes from the packets: `ts` is when one was captured"),
 ];
 
-/// Protocols without fields so far, by the words that their names start with, and what asks for
-/// their packets until then.
+/// Protocols that are not decoded, by the words that their names start with, and a condition that
+/// finds their packets.
 #[rustfmt::skip]
 const PROTOCOLS: &[(&[&str], &str)] = &[
     (&["http2"], "tls and (tcp.sport == 443 or tcp.dport == 443)"),
     (&["http3"], "quic"),
     (&["ssh"], "tcp.sport == 22 or tcp.dport == 22"),
     (&["dhcpv6", "dhcp6"], "udp.sport in 546..547 or udp.dport in 546..547"),
-    (&["vxlan"], "udp.dport == 4789"),
-    (&["geneve"], "udp.dport == 6081"),
-    (&["gtp", "gtpu", "gtpv1", "gtpv2"], "udp.dport in {2123, 2152}"),
-    (&["gre", "nvgre", "erspan"], "ip.proto == 47"),
+    (&["gtpv2"], "udp.dport == 2123"),
     (&["ipsec"], "esp or ah"),
     (&["ospf"], "ip.proto == 89"),
-    (&["mpls"], "eth.type == 0x8847"),
-    (&["pppoe", "ppp", "pppoes"], "eth.type == 0x8864"),
-    (&["pppoed"], "eth.type == 0x8863"),
 ];
+
+/// Headers that are read only to find the packet inside, and a condition that finds their packets.
+#[rustfmt::skip]
+const ENCAPSULATIONS: &[(&[&str], &str)] = &[
+    (&["ppp", "pppoes"], "pppoe.code == 0"),
+    (&["pppoed"], "pppoe.code > 0"),
+];
+
+/// The same of tunnels, whose inner packet is read with `--headers inner`.
+#[rustfmt::skip]
+const TUNNELS: &[(&[&str], &str)] = &[
+    (&["vxlan"], "udp.dport == 4789"),
+    (&["geneve"], "udp.dport == 6081"),
+    (&["gtp", "gtpu", "gtpv1"], "udp.dport == 2152"),
+    (&["gre", "nvgre", "erspan"], "ip.proto == 47"),
+];
+
+/// What Weir does with a protocol that has no fields, and a condition that finds its packets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum WithoutFields {
+    /// It is not decoded.
+    Undecoded(&'static str),
+    /// Its header is skipped.
+    Skipped(&'static str),
+    /// It is a tunnel, and `--headers inner` reads the packet inside.
+    Tunnel(&'static str),
+}
 
 /// Functions and aggregates that are still to come, and what does for them until then.
 #[rustfmt::skip]
@@ -54,10 +75,13 @@ pub(crate) fn field(word: &str) -> Option<&'static str> {
     find(FIELDS, word)
 }
 
-/// The condition that asks for the packets of a protocol that is not decoded yet, if `word` is
-/// such a protocol or one of its fields.
-pub(crate) fn protocol(word: &str) -> Option<&'static str> {
-    find(PROTOCOLS, word.split('.').next().unwrap_or(word))
+/// The protocol without fields that `word` names, or that one of its fields would belong to.
+pub(crate) fn protocol(word: &str) -> Option<WithoutFields> {
+    let name = word.split('.').next().unwrap_or(word);
+    let undecoded = find(PROTOCOLS, name).map(WithoutFields::Undecoded);
+    let skipped = || find(ENCAPSULATIONS, name).map(WithoutFields::Skipped);
+    let tunnel = || find(TUNNELS, name).map(WithoutFields::Tunnel);
+    undecoded.or_else(skipped).or_else(tunnel)
 }
 
 /// What to do without a function that is still to come.
@@ -89,7 +113,9 @@ mod tests {
 
     #[test]
     fn what_asks_for_a_protocol_compiles() {
-        for (names, condition) in PROTOCOLS {
+        for (names, condition) in [PROTOCOLS, ENCAPSULATIONS, TUNNELS].into_iter().flatten() {
+            let none = |name: &&str| fields::by_name(name).is_none();
+            assert!(names.iter().all(none), "{names:?} have fields");
             let text = format!("packets | where {condition}");
             let q = Query { name: "q", text: &text };
             assert!(compile(&q, &Options::default()).is_ok(), "{names:?}: {condition}");
@@ -99,7 +125,9 @@ mod tests {
     #[test]
     fn finds_by_word_or_by_first_part() {
         assert!(field("TCP.port").is_some_and(|help| help.contains("tcp.sport")));
-        assert_eq!(protocol("gre.key"), Some("ip.proto == 47"));
+        assert_eq!(protocol("gre.key"), Some(WithoutFields::Tunnel("ip.proto == 47")));
+        assert_eq!(protocol("OSPF"), Some(WithoutFields::Undecoded("ip.proto == 89")));
+        assert_eq!(protocol("ppp"), Some(WithoutFields::Skipped("pppoe.code == 0")));
         assert_eq!(protocol("dnsbl"), None);
         assert!(function("geoip").is_some() && function("sum").is_none());
     }

@@ -267,6 +267,7 @@ const BAD: &[(Code, &str)] = &[
     (Code::UnknownName, "packets | summarize n = count() by ip.src | top 3 by count"),
     (Code::UnknownFunction, "packets | where ts > now()"),
     (Code::Unsupported, "packets | where http3.status == 1 or vxlan"),
+    (Code::Unsupported, "packets | where ppp.protocol == 0x57 or GRE.key == 7"),
     (Code::UnknownName, "packets | where mdns or dns.qry.name == \"a.example\" and dns.flags.response"),
     (Code::UnknownName, "packets | where dns.qname == example.org"),
     (Code::TypeMismatch, "packets | where dns == 53 or dns.qname in 10.0.0.0/8"),

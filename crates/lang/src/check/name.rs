@@ -2,7 +2,7 @@
 
 use super::Checker;
 use crate::diagnostic::{Code, Diagnostic, Span};
-use crate::foreign;
+use crate::foreign::{self, WithoutFields};
 use crate::names::{Meaning, Scope};
 use crate::suggest;
 use weir_packet::{fields, repeated};
@@ -101,10 +101,10 @@ impl<'t> Checker<'t> {
             return self.report(d.note_at(*below, "move this up"));
         }
         if !name.is_ascii() {
-            // The reader of tokens told that it is no name.
+            // The lexer has reported that it is no name.
             return;
         }
-        if scope.packets && self.not_decoded(name, span) {
+        if scope.packets && self.has_no_fields(name, span) {
             return;
         }
         let what = if scope.packets { "field or column" } else { "column" };
@@ -145,16 +145,28 @@ impl<'t> Checker<'t> {
         });
     }
 
-    /// Whether the name belongs to a protocol that is not decoded yet; reports it then.
-    fn not_decoded(&mut self, name: &str, span: Span) -> bool {
+    /// Whether the name belongs to a protocol without fields; reports it then.
+    fn has_no_fields(&mut self, name: &str, span: Span) -> bool {
         let protocol = name.split('.').next().unwrap_or(name);
-        let Some(condition) = foreign::protocol(name) else { return false };
-        if fields::by_name(protocol).is_some() {
-            return false;
-        }
-        let message = format!("`{protocol}` is not decoded yet");
-        let d = Diagnostic::new(Code::Unsupported, span, message);
-        self.report(d.help(format!("its packets, as far as ports and types tell: `{condition}`")));
+        let (message, help) = match foreign::protocol(name) {
+            None => return false,
+            Some(WithoutFields::Undecoded(condition)) => (
+                format!("`{protocol}` is not decoded yet"),
+                format!("its packets, as far as ports and types tell: `{condition}`"),
+            ),
+            Some(WithoutFields::Skipped(condition)) => (
+                format!("`{protocol}` has no fields of its own"),
+                format!("its packets: `{condition}`; fields mean the packet inside"),
+            ),
+            Some(WithoutFields::Tunnel(condition)) => (
+                format!("`{protocol}` has no fields of its own"),
+                format!(
+                    "its packets: `{condition}`; with `--headers inner` fields mean the packet \
+                     inside, and `tunnel` holds"
+                ),
+            ),
+        };
+        self.report(Diagnostic::new(Code::Unsupported, span, message).help(help));
         true
     }
 
