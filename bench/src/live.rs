@@ -169,7 +169,7 @@ fn clap_name(way: Receiver) -> String {
     way.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
-/// Tells of progress.
+/// Reports progress.
 fn say(text: &str) -> Result<()> {
     writeln!(io::stderr(), "{text}").context("standard error")
 }

@@ -90,7 +90,7 @@ impl Meter {
             file.starts_with(&[0xd4, 0xc3, 0xb2, 0xa1]) && file.get(20..24) == Some(&[1, 0, 0, 0]),
             "not a little-endian pcap of Ethernet frames with microseconds"
         );
-        // Records near the end are read from a copy with room behind it.
+        // Records near the end are read from a copy with room after it.
         let cut = self.run_whole(file, FILE_HEADER)?;
         let mut tail = file[cut..].to_vec();
         let end = tail.len();

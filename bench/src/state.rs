@@ -378,7 +378,7 @@ fn yes(reached: bool) -> &'static str {
     if reached { "yes" } else { "no" }
 }
 
-/// Tells of progress.
+/// Reports progress.
 fn say(program: Stateful) -> Result<()> {
     writeln!(std::io::stderr(), "{}", program.title()).context("standard error")
 }

@@ -218,7 +218,7 @@ impl Input {
     }
 }
 
-/// Tells of progress.
+/// Reports progress.
 fn say(text: &str) -> Result<()> {
     writeln!(io::stderr(), "{text}").context("standard error")
 }

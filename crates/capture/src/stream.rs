@@ -355,9 +355,9 @@ mod tests {
     }
 
     /// What a source gives until it ends: frames, how they end, the account after every batch.
-    type Told = (Vec<Vec<u8>>, Option<String>, Account);
+    type ReadResult = (Vec<Vec<u8>>, Option<String>, Account);
 
-    fn told(source: Result<Stream, SourceError>) -> Told {
+    fn read_to_end(source: Result<Stream, SourceError>) -> ReadResult {
         let mut source = match source {
             Ok(source) => source,
             Err(error) => return (Vec::new(), Some(error.to_string()), Account::default()),
@@ -382,11 +382,11 @@ mod tests {
     }
 
     /// The same as in the reader's own thread, whatever becomes of the input.
-    fn check_ahead(raw: &[u8], piece: usize, what: &str) -> Told {
+    fn check_ahead(raw: &[u8], piece: usize, what: &str) -> ReadResult {
         let options = Options::default();
         let input = Input::new(slow(raw, piece)).unwrap();
-        let expected = told(Stream::fed("-", Feed::direct(input), &options));
-        let ahead = told(Stream::new("-", slow(raw, piece), &options));
+        let expected = read_to_end(Stream::fed("-", Feed::direct(input), &options));
+        let ahead = read_to_end(Stream::new("-", slow(raw, piece), &options));
         assert!(ahead == expected, "{what}: {:?} for {:?}", ahead.1, expected.1);
         ahead
     }

@@ -227,12 +227,12 @@ impl Registry {
     ) -> Result<Done, String> {
         let program = side_by_side(programs.to_vec()).map_err(|e| e.to_string())?;
         let continued = continued(&self.named(), programs);
-        let (told, answer) = mpsc::channel();
+        let (report, answer) = mpsc::channel();
         let change = Change {
             program,
             continued: continued.clone(),
             // The client may have gone.
-            told: Box::new(move |result| drop(told.send(result))),
+            report: Box::new(move |result| drop(report.send(result))),
         };
         self.pending.add(next);
         self.changes.send(change);

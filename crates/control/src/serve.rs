@@ -136,7 +136,7 @@ fn make_room(present: &[Arc<Present>], most: usize) -> Option<()> {
     longest.stream.shutdown(Shutdown::Read).ok()
 }
 
-/// Tells a client that there are too many, without waiting for it.
+/// Answers a client that there are too many, without waiting for it.
 fn turn_away(service: &impl Service, mut stream: &UnixStream) {
     // A client that does not take the refusal gets none.
     let _ = stream.set_nonblocking(true);

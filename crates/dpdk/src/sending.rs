@@ -18,8 +18,8 @@ pub(crate) struct Sending {
     before: (u64, u64),
     /// Frames that it threw away, by its counters when they were last asked, ...
     thrown: u64,
-    /// ... how many of them were told, ...
-    told: u64,
+    /// ... how many of them were reported, ...
+    reported: u64,
     /// ... and when that was.
     asked: i64,
 }
@@ -27,7 +27,7 @@ pub(crate) struct Sending {
 impl Sending {
     pub(crate) fn new(port: Sender) -> Sending {
         let before = port.counts().unwrap_or_default();
-        Sending { port, taken: 0, before, thrown: 0, told: 0, asked: steady() }
+        Sending { port, taken: 0, before, thrown: 0, reported: 0, asked: steady() }
     }
 
     /// Asks how many frames were thrown away, and says how many are on their way.
@@ -72,8 +72,8 @@ impl Transmit for Sending {
         if steady() - self.asked >= SENT_AGE_NS {
             self.ask();
         }
-        let more = (self.thrown - self.told).min(most);
-        self.told += more;
+        let more = (self.thrown - self.reported).min(most);
+        self.reported += more;
         more
     }
 

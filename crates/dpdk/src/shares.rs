@@ -1,4 +1,4 @@
-//! Interfaces of the kernel that virtual devices use, by what their drivers are told.
+//! Interfaces of the kernel that virtual devices use, by the arguments of their drivers.
 
 /// Words before an interface that a device receives from.
 const RECEIVES: [&str; 4] = ["iface", "rx_iface", "rx_iface_in", "remote"];
@@ -6,17 +6,17 @@ const RECEIVES: [&str; 4] = ["iface", "rx_iface", "rx_iface_in", "remote"];
 /// Words before an interface that a device sends to.
 const SENDS: [&str; 3] = ["iface", "tx_iface", "remote"];
 
-/// The interfaces of the kernel that a device, named with what its driver is told, receives from.
+/// The interfaces of the kernel that a device, named with the arguments of its driver, receives from.
 pub fn receives_from(device: &str) -> Vec<&str> {
-    told(device, &RECEIVES)
+    interfaces_after(device, &RECEIVES)
 }
 
-/// The interfaces of the kernel that a device, named with what its driver is told, sends to.
+/// The interfaces of the kernel that a device, named with the arguments of its driver, sends to.
 pub fn sends_to(device: &str) -> Vec<&str> {
-    told(device, &SENDS)
+    interfaces_after(device, &SENDS)
 }
 
-fn told<'a>(device: &'a str, words: &[&str]) -> Vec<&'a str> {
+fn interfaces_after<'a>(device: &'a str, words: &[&str]) -> Vec<&'a str> {
     let mut all: Vec<&str> = device
         .split(',')
         .skip(1)

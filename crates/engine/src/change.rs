@@ -10,7 +10,7 @@ use weir_plan::change::Continued;
 
 /// Takes the result of a change: the pipelines and stages of the new program that went on with what
 /// they held, or why everything stayed as it was.
-pub type Told = Box<dyn FnOnce(io::Result<Vec<(usize, usize)>>) + Send>;
+pub type ReportChange = Box<dyn FnOnce(io::Result<Vec<(usize, usize)>>) + Send>;
 
 /// What is to run from now on.
 pub struct Change {
@@ -19,7 +19,7 @@ pub struct Change {
     /// Where each of its pipelines goes on, by the numbers of the program that runs until then.
     pub continued: Vec<Option<Continued>>,
     /// Called with the result of the change. Dropped where the run ends before.
-    pub told: Told,
+    pub report: ReportChange,
 }
 
 impl fmt::Debug for Change {
@@ -126,7 +126,7 @@ mod tests {
                 self.changes.send(Change {
                     program: side_by_side(next.clone()).expect("few pipelines"),
                     continued: continued(&self.now, &next),
-                    told: Box::new(move |told| answers.lock().expect("whole").push(told)),
+                    report: Box::new(move |result| answers.lock().expect("whole").push(result)),
                 });
                 self.now = next;
             }

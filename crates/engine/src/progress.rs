@@ -7,7 +7,7 @@ use crate::limits::PROGRESS_BATCHES;
 use crate::rows::Sink;
 use weir_packet::source::Account;
 
-/// Tells the caller now and then how far the source is.
+/// Reports to the caller now and then how far the source is.
 pub(crate) struct Progress<'a> {
     pub(crate) call: &'a mut dyn FnMut(&Account),
     /// Batches when it was last called, in units of [`PROGRESS_BATCHES`].

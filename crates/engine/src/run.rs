@@ -3,7 +3,7 @@
 mod active;
 mod single;
 
-pub use crate::change::{Change, Changes, Told};
+pub use crate::change::{Change, Changes, ReportChange};
 pub use crate::inquiry::Inquiry;
 pub use crate::options::Options;
 pub use crate::outcome::{Outcome, RunError};

@@ -2,7 +2,7 @@
 //!
 //! The checker goes on after a mistake. An expression with a mistake has no value (`None`), and
 //! whatever is computed from it has none either, silently; a column made from it is known by name
-//! only. So each mistake is told once.
+//! only. So each mistake is reported once.
 
 mod address;
 mod aggregate;

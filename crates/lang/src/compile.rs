@@ -22,7 +22,7 @@ pub fn compile(q: &Query<'_>, o: &Options<'_>) -> Result<Compiled, Vec<Diagnosti
     too_long(q.text)?;
     let parsed = parse::parse(q.text);
     let (program, mut diagnostics) = check::check(&parsed.tree, q.text, o);
-    // What asks nothing because it could not be read is told of once.
+    // What asks nothing because it could not be read is reported once.
     if !parsed.diagnostics.is_empty() {
         diagnostics.retain(|d| d.code != Code::NoPipeline && d.code != Code::Unused);
     }

@@ -26,7 +26,7 @@ pub trait Files: fmt::Debug {
 }
 
 /// The members of a set of values of the type: one a line. Blank lines do not count, nor what
-/// stands behind `#` or `;`; of strings, only whole lines that start with `#`.
+/// stands after `#` or `;`; of strings, only whole lines that start with `#`.
 pub(crate) fn set(bytes: &[u8], ty: &Type) -> Result<Vec<Member>, Fault> {
     let text = std::str::from_utf8(bytes).map_err(|e| not_text(bytes, e.valid_up_to()))?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -198,7 +198,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn told(members: Result<Vec<Member>, Fault>) -> String {
+    fn text_of(members: Result<Vec<Member>, Fault>) -> String {
         match members {
             Ok(all) => {
                 let one = |m: &Member| match m {
@@ -214,21 +214,21 @@ mod tests {
     #[test]
     fn sets_have_one_member_a_line() {
         let text = b"# ours\n10.0.0.0/8 ; SBL1\n\n192.0.2.1\r\n2001:db8::/32 # v6\n";
-        assert_eq!(told(set(text, &Type::Ip)), "10.0.0.0/8 192.0.2.1 2001:db8::/32");
-        assert_eq!(told(set(b"22\n0x50\n-1", &Type::Int)), "22 80 -1");
-        assert_eq!(told(set(b"#c\n a b \n", &Type::Str)), "\"a b\"");
+        assert_eq!(text_of(set(text, &Type::Ip)), "10.0.0.0/8 192.0.2.1 2001:db8::/32");
+        assert_eq!(text_of(set(b"22\n0x50\n-1", &Type::Int)), "22 80 -1");
+        assert_eq!(text_of(set(b"#c\n a b \n", &Type::Str)), "\"a b\"");
     }
 
     #[test]
     fn what_is_wrong_is_told_with_its_line() {
-        let ip = |text: &[u8]| told(set(text, &Type::Ip));
+        let ip = |text: &[u8]| text_of(set(text, &Type::Ip));
         assert_eq!(ip(b"10.0.0.1\nexample.org"), "2: `example.org` is no address or network");
         assert!(ip(b"10.0.0.300").starts_with("1: "), "{}", ip(b"10.0.0.300"));
         assert!(ip(b"10.1.2.3/8").contains("bits set"), "{}", ip(b"10.1.2.3/8"));
         assert_eq!(ip(b"10.0.0.1\n\n\xff"), "3: it is not UTF-8 text");
         assert_eq!(ip(b"# nothing\n"), "0: nothing is in it");
-        assert_eq!(told(set(b"80\n10s", &Type::Int)), "2: `10s` is no int");
-        let long = told(set("1".repeat(1 << 20).as_bytes(), &Type::Int));
+        assert_eq!(text_of(set(b"80\n10s", &Type::Int)), "2: `10s` is no int");
+        let long = text_of(set("1".repeat(1 << 20).as_bytes(), &Type::Int));
         assert_eq!(long, format!("1: `{}…` is no int", "1".repeat(40)));
         assert_eq!(ip(b"\x1b[31mred"), "1: `\\u{1b}[31mred` is no address or network");
     }

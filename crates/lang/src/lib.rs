@@ -9,7 +9,7 @@
 //! | [`render`](fn@render) | diagnostics | a drawing for a person |
 //! | [`settings`](fn@settings) | a file of a site | values of params |
 //!
-//! Each of them goes on after a mistake, so that one run tells of several. This is the only crate
+//! Each of them goes on after a mistake, so that one run reports several. This is the only crate
 //! that knows where in a text something stands. The language itself is described in
 //! `docs/language.md`.
 

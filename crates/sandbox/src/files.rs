@@ -43,7 +43,7 @@ pub(super) fn restrict(needs: &Needs) -> Result<String, GiveUpError> {
         LandlockStatus::NotImplemented => "any files (this kernel has no Landlock)".into(),
         LandlockStatus::Available { effective_abi, kernel_abi } => {
             let abi = kernel_abi.unwrap_or(effective_abi as i32);
-            format!("{} (Landlock, ABI {abi})", told(needs))
+            format!("{} (Landlock, ABI {abi})", summary(needs))
         }
     })
 }
@@ -97,7 +97,7 @@ fn allow(
 }
 
 /// Which files those are, in short.
-fn told(needs: &Needs) -> String {
+fn summary(needs: &Needs) -> String {
     let read = needs.read.iter().map(|path| format!("reads {}", path.display()));
     let names = needs.names.then(|| "looks up names".to_owned());
     let write = needs.write.iter().map(|path| format!("writes in {}", path.display()));

@@ -31,8 +31,8 @@ pub struct Queue {
     spare: Vec<Vec<Rows>>,
     /// How often it was opened.
     opened: u64,
-    /// Outputs that the sink is still to be told of, since the queue was full.
-    untold: Option<Vec<Output>>,
+    /// Outputs that the sink does not know yet, since the queue was full.
+    unreported: Option<Vec<Output>>,
     ended: Receiver<()>,
     shared: Arc<Shared>,
     when_full: WhenFull,
@@ -100,7 +100,7 @@ impl Queue {
             back,
             spare: Vec::new(),
             opened: 0,
-            untold: None,
+            unreported: None,
             ended,
             shared,
             when_full,
@@ -146,13 +146,13 @@ impl Queue {
         }
     }
 
-    /// Tells the sink of outputs that it does not know; says whether it knows them now.
-    fn tell(&mut self) -> Result<bool, ()> {
-        let Some(outputs) = self.untold.take() else { return Ok(true) };
+    /// Reports outputs to the sink that it does not know; says whether it knows them now.
+    fn report_outputs(&mut self) -> Result<bool, ()> {
+        let Some(outputs) = self.unreported.take() else { return Ok(true) };
         if let Some(Message::Open(outputs, _)) = self.put(Message::Open(outputs, None))? {
-            self.untold = Some(outputs);
+            self.unreported = Some(outputs);
         }
-        Ok(self.untold.is_none())
+        Ok(self.unreported.is_none())
     }
 
     /// A copy of rows, in memory that was used before if there is some.
@@ -230,8 +230,8 @@ impl Sink for Queue {
         self.spare = outputs.iter().map(|_| Vec::new()).collect();
         self.opened += 1;
         if self.opened > 1 {
-            self.untold = Some(outputs.to_vec());
-            return match self.tell() {
+            self.unreported = Some(outputs.to_vec());
+            return match self.report_outputs() {
                 Ok(_) => Ok(()),
                 Err(()) => Err(self.failure()),
             };
@@ -245,7 +245,7 @@ impl Sink for Queue {
     }
 
     fn rows(&mut self, output: usize, rows: &Rows) -> io::Result<()> {
-        match self.tell() {
+        match self.report_outputs() {
             Ok(true) => {}
             Ok(false) => {
                 self.refused += rows.len as u64;
@@ -477,12 +477,12 @@ mod tests {
         queue.rows(0, &lot(&one, 1)).expect("never fails");
         queue.finish().expect("it goes on");
         let text = String::from_utf8(memory.0.lock().expect("no panic").clone()).expect("text");
-        let behind: Vec<&str> = text.lines().skip(before).collect();
+        let after: Vec<&str> = text.lines().skip(before).collect();
         let told = "{\"_pipeline\":\"other\",\"x\":true}";
         assert!(
-            !behind.is_empty() && behind.iter().all(|l| l.starts_with("{\"_pipeline\"")),
+            !after.is_empty() && after.iter().all(|l| l.starts_with("{\"_pipeline\"")),
             "{text}"
         );
-        assert_eq!(behind[0], told);
+        assert_eq!(after[0], told);
     }
 }

@@ -1,4 +1,4 @@
-//! What a run tells the control socket: its counts, and which programs may run beside the others.
+//! What a run reports to the control socket: its counts, and which programs may run beside the others.
 
 use crate::stats::{RunCounts, Stats};
 use crate::wire::Notes;

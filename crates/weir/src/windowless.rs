@@ -51,15 +51,15 @@ mod tests {
     use super::*;
     use crate::library::find;
 
-    fn told(text: &str) -> Vec<String> {
+    fn notes_of(text: &str) -> Vec<String> {
         let query = weir_lang::Query { name: "q", text };
         let compiled = weir_lang::compile(&query, &weir_lang::Options::default());
         notes(&compiled.expect("compiles").program)
     }
 
     #[test]
-    fn pipelines_without_windows_are_told() {
-        let one = told("packets | summarize n = count() by flow");
+    fn pipelines_without_windows_are_noted() {
+        let one = notes_of("packets | summarize n = count() by flow");
         assert_eq!(
             one,
             [
@@ -68,14 +68,16 @@ mod tests {
               rows are shown as windows close; `weir ipfix` is the flow meter with time-outs"
             ]
         );
-        assert!(told("packets | top 5 by len")[0].contains("its `top` covers the whole capture"));
+        assert!(
+            notes_of("packets | top 5 by len")[0].contains("its `top` covers the whole capture")
+        );
         let windows = "packets | summarize n = count() by flow every 1s";
-        assert_eq!(told(&format!("{windows} | top 5 by n")), [""; 0]);
-        assert!(told(&format!("{windows} | project n | summarize m = max(n)")).len() == 1);
+        assert_eq!(notes_of(&format!("{windows} | top 5 by n")), [""; 0]);
+        assert!(notes_of(&format!("{windows} | project n | summarize m = max(n)")).len() == 1);
     }
 
     #[test]
-    fn rows_that_come_at_once_are_not_told() {
+    fn rows_that_come_at_once_are_not_noted() {
         for text in [
             "packets | limit 5",
             "packets | distinct ip.src",
@@ -84,21 +86,21 @@ mod tests {
             "packets | summarize n = count() by flow every 100 rows",
             "packets | pass",
         ] {
-            assert_eq!(told(text), [""; 0], "{text}");
+            assert_eq!(notes_of(text), [""; 0], "{text}");
         }
     }
 
     #[test]
-    fn what_waits_is_found_behind_pipelines_too() {
+    fn what_waits_is_found_after_pipelines_too() {
         let text = "let flows = packets | summarize n = count() by ip.src\n\
                     let all = flows | summarize m = max(n)\nall | where m > 0";
-        let told = told(text);
-        assert_eq!(told.len(), 1, "{told:?}");
+        let noted = notes_of(text);
+        assert_eq!(noted.len(), 1, "{noted:?}");
     }
 
     #[test]
     fn of_the_library_the_meters_without_time_outs_wait() {
-        let of = |name| told(find(name).expect("in the library").text).len();
+        let of = |name| notes_of(find(name).expect("in the library").text).len();
         assert_eq!((of("flows"), of("ipfix"), of("top"), of("tracker")), (3, 0, 0, 0));
     }
 }

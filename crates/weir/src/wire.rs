@@ -99,7 +99,7 @@ fn open_by_xdp(
         source.modes().iter().for_each(|mode| drop(writeln!(io::stderr(), "{mode}")));
         let _ = writeln!(io::stderr(), "listening on {}", args.interface.join(", "));
     }
-    let source = source.telling(teller(around))?.ending_by(stop);
+    let source = source.reporting(event_reporter(around))?.ending_by(stop);
     Ok(match filter {
         Some(filter) => Box::new(Filtered::new(source, &args.interface.join(", "), filter)),
         None => Box::new(source),
@@ -115,7 +115,7 @@ fn dpdk_options(
 ) -> DpdkOptions {
     let Around { notes, names, quiet } = around;
     let notes = notes.clone();
-    let tell = move |text: &str| {
+    let report = move |text: &str| {
         if !quiet {
             // There is no way to report that this can't be written.
             let _ = writeln!(io::stderr(), "{text}");
@@ -128,7 +128,7 @@ fn dpdk_options(
         promiscuous: !args.no_promiscuous_mode,
         stamps: args.time_stamp_type.map(Into::into).unwrap_or_default(),
         busy_poll: args.busy_poll,
-        report: Some(Arc::new(tell)),
+        report: Some(Arc::new(report)),
         sends: sends.to_vec(),
         interfaces: names.clone(),
         ..DpdkOptions::default()
@@ -141,7 +141,7 @@ fn dpdk_options(
 }
 
 /// Says what DPDK made of its devices.
-fn tell_modes(modes: &[Mode], quiet: bool) {
+fn report_modes(modes: &[Mode], quiet: bool) {
     if !quiet {
         // There is no way to report that this can't be written.
         modes.iter().for_each(|mode| drop(writeln!(io::stderr(), "{mode}")));
@@ -158,7 +158,7 @@ fn open_by_dpdk(
 ) -> Result<Wires, SourceError> {
     options.stop = Some(Arc::clone(stop));
     let opened = open_dpdk(&args.interface, options)?;
-    tell_modes(&opened.modes, quiet);
+    report_modes(&opened.modes, quiet);
     if !quiet {
         let _ = writeln!(io::stderr(), "listening on {}", args.interface.join(" and "));
     }
@@ -195,7 +195,7 @@ pub(crate) fn senders(
     let plain = DpdkOptions::default();
     let (memory, stamps) = (plain.memory, plain.stamps);
     let (senders, modes) = open_senders(DpdkOptions { memory, stamps, ..options })?;
-    tell_modes(&modes, around.quiet);
+    report_modes(&modes, around.quiet);
     if args.interface.is_empty() {
         senders.wait_for_links(stop);
     }
@@ -275,7 +275,7 @@ pub(crate) fn open(
 }
 
 /// Prints what happens to interfaces, and notes it.
-fn teller(around: Around<'_>) -> ReportEvent {
+fn event_reporter(around: Around<'_>) -> ReportEvent {
     let (notes, quiet) = (around.notes.clone(), around.quiet);
     Box::new(move |event: &Event| {
         if !quiet {
@@ -302,7 +302,7 @@ fn options(
         rings: args.rings.unwrap_or(how.workers),
         handover: how.handover,
         stop: Some(Arc::clone(stop)),
-        events: Some(teller(around)),
+        events: Some(event_reporter(around)),
         interfaces: around.names.clone(),
         ..LiveOptions::default()
     };
@@ -365,8 +365,8 @@ pub(crate) fn captured(args: &LiveArgs, links: &[LinkType]) -> io::Result<Vec<Ca
     let all = interfaces()?;
     let captured = |(number, name): (usize, &String)| {
         let those = || all.iter().filter(|on| name == ANY || on.name == *name);
-        let told = || those().next().map(|on| on.link).filter(|_| name != ANY);
-        let link = links.get(number).copied().or_else(told);
+        let only = || those().next().map(|on| on.link).filter(|_| name != ANY);
+        let link = links.get(number).copied().or_else(only);
         Captured {
             name: name.clone(),
             index: those().next().map_or(0, |on| if name == ANY { 0 } else { on.index }),

@@ -431,7 +431,7 @@ fn windows_say_what_they_lack() {
     }
 }
 
-/// The file of an alert holds packets that came before it and behind it.
+/// The file of an alert holds packets that came before it and after it.
 #[test]
 fn packets_around_an_alert_are_in_its_file() {
     if !namespace("packets_around_an_alert_are_in_its_file") {
@@ -492,7 +492,7 @@ fn packets_around_an_alert_of_a_program_that_comes_later() {
         let mut send = |hosts: &[usize]| {
             hosts.iter().for_each(|i| sender.send(&udp(*i)));
             sent += hosts.len();
-            // Whatever comes next is behind them.
+            // Whatever comes next is after them.
             while !ctl(&["stats", "-o", "json"]).contains(&format!("\"processed\":{sent},")) {
                 wires::pause();
             }

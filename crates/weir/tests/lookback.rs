@@ -46,7 +46,7 @@ fn numbers(capture: &str, condition: &str) -> Vec<usize> {
 const SCAN: &str = "packets | where tcp.syn and not tcp.ack \
      | summarize ports = distinct(dport) by ip.src every 1s | where ports > 100";
 
-/// The file of a scan holds the scanner's packets, in time before and behind the window.
+/// The file of a scan holds the scanner's packets, in time before and after the window.
 #[test]
 fn a_scanners_packets_are_in_the_file_of_the_scan() {
     let capture = root().join("fixtures/syn_scan.pcap");
@@ -150,7 +150,7 @@ fn a_ring_that_is_too_small_is_told() {
         let file = Path::new(out).join("alert-1970-01-01T000020Z-10.0.0.1.pcapng");
         frames.push(read(&file).len());
     }
-    // From a second before the window to one behind it.
+    // From a second before the window to one after it.
     assert_eq!(frames[1], 2200);
     assert!((1..2200).contains(&frames[0]), "{frames:?}");
 

@@ -14,10 +14,10 @@ fn weir(args: &[&str]) -> Command {
 }
 
 fn run(args: &[&str]) -> (Option<i32>, String, String) {
-    told(weir(args).output().expect("the binary runs"))
+    ended(weir(args).output().expect("the binary runs"))
 }
 
-fn told(output: Output) -> (Option<i32>, String, String) {
+fn ended(output: Output) -> (Option<i32>, String, String) {
     let text = |bytes| String::from_utf8(bytes).expect("text");
     (output.status.code(), text(output.stdout), text(output.stderr))
 }
@@ -136,7 +136,7 @@ fn standard_input_and_a_pipe_are_merged_with_a_file() {
     std::io::Write::write_all(&mut stdin, &capture(0, 2)).expect("writes");
     drop(stdin);
     std::fs::write(&fifo, capture(2, 4)).expect("writes");
-    let (status, rows, said) = told(child.wait_with_output().expect("ends"));
+    let (status, rows, said) = ended(child.wait_with_output().expect("ends"));
     assert_eq!(status, Some(0), "{said}");
     let seconds: Vec<i64> =
         rows.lines().skip(1).map(|t| t[..10].parse::<i64>().unwrap() - 1_700_000_000).collect();

@@ -118,7 +118,7 @@ fn what_is_refused_changes_no_file() {
     check(&folder, &["-r", "good.pcap", "--control=taken.sock"], "exists and is not a socket");
 }
 
-/// A program whose file can't be opened, behind one whose file is made.
+/// A program whose file can't be opened, after one whose file is made.
 #[test]
 fn files_of_programs_before_the_one_that_is_refused_go_again() {
     for control in [&[][..], &["--control=weir.sock"]] {

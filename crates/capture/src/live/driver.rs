@@ -249,7 +249,7 @@ impl<D: LiveDevice> Driver<D> {
                 }
                 self.watch();
                 self.look_for_losses();
-                self.losses.tell(batch);
+                self.losses.report(batch);
                 self.device.check(&mut self.links)?;
                 return Ok(true);
             }
@@ -285,7 +285,7 @@ impl<D: LiveDevice> Driver<D> {
         if let Some(&ts) = batch.ts().first() {
             self.losses.saw(ts);
         }
-        self.losses.tell(batch);
+        self.losses.report(batch);
     }
 
     /// Asks what was lost until now.

@@ -16,7 +16,7 @@ pub(super) struct Losses {
     /// What time it was before that.
     since: i64,
     /// The count then.
-    told: u64,
+    counted: u64,
     /// How many of these interfaces had lost.
     by_wires: u64,
     /// What batches have not said yet.
@@ -42,7 +42,7 @@ impl Losses {
     /// From now on, as that is by the clock whose times frames bear, and which may be foreign.
     pub(super) fn since(now: i64, foreign: bool) -> Losses {
         let (asked, gap, open) = (Stopwatch::start(), None, Open::No);
-        Losses { asked, since: now, told: 0, by_wires: 0, gap, foreign, open }
+        Losses { asked, since: now, counted: 0, by_wires: 0, gap, foreign, open }
     }
 
     /// Whether it is time to ask again, so long after the last time.
@@ -82,8 +82,8 @@ impl Losses {
         }
     }
 
-    /// Says with a batch what was lost.
-    pub(super) fn tell(&mut self, batch: &mut FrameBatch) {
+    /// Reports with a batch what was lost.
+    pub(super) fn report(&mut self, batch: &mut FrameBatch) {
         if let Some(gap) = self.gap.take() {
             batch.set_gap(gap);
         }
@@ -91,7 +91,7 @@ impl Losses {
 
     /// Takes how many frames are lost so far, asked between these two times.
     fn take(&mut self, lost: u64, (before, after): (i64, i64)) {
-        let more = lost.saturating_sub(self.told);
+        let more = lost.saturating_sub(self.counted);
         if more > 0 {
             let Gap { frames, since, .. } =
                 self.gap.unwrap_or(Gap { frames: 0, since: self.since, until: after });
@@ -100,7 +100,7 @@ impl Losses {
                 self.open = Open::Full;
             }
         }
-        (self.asked, self.since, self.told) = (Stopwatch::start(), before, lost);
+        (self.asked, self.since, self.counted) = (Stopwatch::start(), before, lost);
     }
 }
 

@@ -38,7 +38,7 @@ use weir_packet::source::{Account, FrameBatch, Lost, Source, SourceError};
 /// ask for.
 pub fn open_live(names: &[String], options: LiveOptions) -> Result<Box<dyn Source>, SourceError> {
     // Before the sockets are, so that nothing happens between. Where the kernel does not say, what
-    // the sockets find is told.
+    // the sockets find is reported.
     let watch = options.events.as_ref().and_then(|_| Watch::new(names).ok());
     let (interfaces, rings) = open::open(names, &options)?;
     let poll = Poll::new(rings.iter().map(|ring| &ring.socket));
@@ -143,7 +143,7 @@ impl LiveDevice for PacketSockets {
                 let counts = ring.counts();
                 account.received += counts.delivered + counts.refused;
                 account.filtered += counts.refused;
-                let (kernel, ring) = (counts.unread, ring.told().dropped);
+                let (kernel, ring) = (counts.unread, ring.kernel_counts().dropped);
                 account.lost.merge(Lost { interface: 0, kernel, ring });
             }
             account

@@ -132,7 +132,7 @@ struct PcapDevices {
     snaplen: u32,
     /// The device whose next packet is the oldest, as far as there are packets.
     oldest: usize,
-    /// Why a device can't be read any more; told after what was at hand of all of them.
+    /// Why a device can't be read any more; reported after what was at hand of all of them.
     failed: Option<SourceError>,
 }
 
@@ -174,7 +174,7 @@ impl LiveDevice for PcapDevices {
             .filter_map(|(_, fd)| fd.as_ref().map(|fd| PollFd::new(fd, PollFlags::IN)))
             .collect();
         let time = Timespec { tv_sec: 0, tv_nsec: i64::from(ms.min(999)) * 1_000_000 };
-        // A signal ends it too, and what else may go wrong the next call to libpcap will tell.
+        // A signal ends it too, and what else may go wrong the next call to libpcap will report.
         let _ = poll(&mut fds, Some(&time));
         Ok(())
     }

@@ -23,7 +23,7 @@ pub(super) struct SocketRing {
     /// The next of them.
     next: usize,
     counts: Counts,
-    told: Cell<Told>,
+    kernel: Cell<KernelCounts>,
 }
 
 /// How the kernel hands frames over.
@@ -41,7 +41,7 @@ pub(super) enum Memory {
         ring: sys::ring::Slots,
         /// The frame being read, if it is longer than a slot: then it has memory of its own.
         long: Option<Arc<Vec<u8>>>,
-        /// What went wrong on the socket, and was told instead of such a frame.
+        /// What went wrong on the socket, and was reported instead of such a frame.
         error: Option<io::Error>,
     },
 }
@@ -81,7 +81,7 @@ impl Memory {
                 if is_queued(slots) {
                     let mut whole = Vec::new();
                     let receive = |room: &mut [u8]| {
-                        // An error that is pending is told first, and then is no more.
+                        // An error that is pending is reported first, and then is no more.
                         socket.receive(room).or_else(|e| {
                             *error = Some(e);
                             socket.receive(room)
@@ -123,7 +123,7 @@ pub(super) struct Counts {
 
 /// What the kernel counted.
 #[derive(Clone, Copy, Default, Debug)]
-pub(super) struct Told {
+pub(super) struct KernelCounts {
     /// Frames for the ring, with those that found no room.
     pub(super) passed: u64,
     /// Those that found no room.
@@ -137,8 +137,8 @@ impl SocketRing {
         memory: Memory,
         rules: Rules,
     ) -> SocketRing {
-        let (frames, counts, told) = (Vec::new(), Counts::default(), Cell::default());
-        SocketRing { interface, socket, memory, rules, frames, next: 0, counts, told }
+        let (frames, counts, kernel) = (Vec::new(), Counts::default(), Cell::default());
+        SocketRing { interface, socket, memory, rules, frames, next: 0, counts, kernel }
     }
 
     /// The time of the frame that comes next, of those at hand.
@@ -197,14 +197,14 @@ impl SocketRing {
 
     /// The error that is pending on the socket, which it then is no more.
     pub(super) fn take_error(&mut self) -> io::Result<Option<io::Error>> {
-        let mut told = None;
+        let mut pending = None;
         if let Memory::Slots { error, .. } = &mut self.memory {
-            told = error.take().filter(|e| e.kind() != io::ErrorKind::WouldBlock);
+            pending = error.take().filter(|e| e.kind() != io::ErrorKind::WouldBlock);
         }
-        told.map_or_else(|| self.socket.take_error(), |e| Ok(Some(e)))
+        pending.map_or_else(|| self.socket.take_error(), |e| Ok(Some(e)))
     }
 
-    /// Whether an error was told where a frame was asked for.
+    /// Whether an error was reported where a frame was asked for.
     pub(super) fn has_failed(&self) -> bool {
         matches!(self.memory, Memory::Slots { error: Some(_), .. })
     }
@@ -220,20 +220,20 @@ impl SocketRing {
     }
 
     /// What the kernel counted until now.
-    pub(super) fn told(&self) -> Told {
-        let mut told = self.told.get();
-        // A socket that can't be asked has told all it had to tell.
+    pub(super) fn kernel_counts(&self) -> KernelCounts {
+        let mut counted = self.kernel.get();
+        // A socket that can't be asked has no further counts.
         if let Ok(more) = self.socket.statistics() {
-            told.passed += u64::from(more.passed);
-            told.dropped += u64::from(more.dropped);
-            self.told.set(told);
+            counted.passed += u64::from(more.passed);
+            counted.dropped += u64::from(more.dropped);
+            self.kernel.set(counted);
         }
-        told
+        counted
     }
 
     /// Whether every frame that the kernel put into the ring has come out of it.
     pub(super) fn is_drained(&self) -> bool {
-        let (told, Counts { delivered, refused, unread }) = (self.told(), self.counts);
-        self.head().is_none() && delivered + refused + unread >= told.passed - told.dropped
+        let (counted, Counts { delivered, refused, unread }) = (self.kernel_counts(), self.counts);
+        self.head().is_none() && delivered + refused + unread >= counted.passed - counted.dropped
     }
 }

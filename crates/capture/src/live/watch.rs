@@ -1,7 +1,7 @@
 //! What becomes of interfaces while frames are captured from them.
 //!
 //! The kernel says of each change when it happens (rtnetlink(7)), and keeps what it said until that
-//! is read: an interface that is down and up again between two looks is told as down and up again,
+//! is read: an interface that is down and up again between two looks is reported as down and up again,
 //! whichever way its frames come and however many there are.
 
 use super::clock::Stopwatch;
@@ -79,7 +79,7 @@ impl Watch {
 #[derive(Default)]
 struct Known {
     links: BTreeMap<u32, Link>,
-    /// What is to be told first.
+    /// What is to be reported first.
     unreported: Vec<Event>,
 }
 
@@ -87,22 +87,22 @@ struct Known {
 struct Link {
     name: String,
     state: LinkState,
-    /// Whether it was told that it is down: then that it is up again is told, too.
-    told: bool,
+    /// Whether it was reported that it is down: then that it is up again is reported, too.
+    reported: bool,
 }
 
 impl Known {
     /// Takes in an interface that is there from the beginning. Of all interfaces some are down as a
-    /// rule; one that was asked for is not to be, which is told first.
+    /// rule; one that was asked for is not to be, which is reported first.
     fn begin(&mut self, interface: LinkInfo, any: bool) {
-        let (state, told) = match interface.up {
+        let (state, reported) = match interface.up {
             true => (LinkState::Up, false),
             false => (LinkState::Down, !any),
         };
-        if told {
+        if reported {
             self.unreported.push(Event::Down(interface.name.clone()));
         }
-        self.links.insert(interface.index, Link { name: interface.name, state, told });
+        self.links.insert(interface.index, Link { name: interface.name, state, reported });
     }
 
     /// Takes in how an interface is.
@@ -118,9 +118,9 @@ impl Known {
         if std::mem::replace(&mut link.state, state) == state {
             return;
         }
-        let tells = state == LinkState::Down || link.told;
-        link.told = state == LinkState::Down;
-        if tells {
+        let reports = state == LinkState::Down || link.reported;
+        link.reported = state == LinkState::Down;
+        if reports {
             report(&state.event(link.name.clone()));
         }
     }
@@ -138,10 +138,10 @@ mod tests {
     use super::*;
     use std::sync::{Arc, Mutex};
 
-    /// What is told of interface 7, which is captured by `name`, as it is said to be so.
-    fn told(any: bool, at_first: bool, then: &[Option<bool>]) -> Vec<String> {
-        let told = Arc::new(Mutex::new(Vec::new()));
-        let to = Arc::clone(&told);
+    /// What is reported of interface 7, which is captured by `name`, as it is said to be so.
+    fn reports(any: bool, at_first: bool, then: &[Option<bool>]) -> Vec<String> {
+        let reported = Arc::new(Mutex::new(Vec::new()));
+        let to = Arc::clone(&reported);
         let report: ReportEvent =
             Box::new(move |e| to.lock().expect("no panic").push(e.to_string()));
         let is = |up| LinkInfo { name: "eth0".to_owned(), index: 7, up, ..LinkInfo::default() };
@@ -154,22 +154,22 @@ mod tests {
                 None => known.goes(7, &report),
             }
         }
-        let told = told.lock().expect("no panic");
-        told.iter().map(|text| text.split(';').next().unwrap_or_default().to_owned()).collect()
+        let reported = reported.lock().expect("no panic");
+        reported.iter().map(|text| text.split(';').next().unwrap_or_default().to_owned()).collect()
     }
 
     #[test]
-    fn each_change_is_told_once() {
+    fn each_change_is_reported_once() {
         let (up, down, gone) = (Some(true), Some(false), None);
         let [is_down, is_up, removed] = ["eth0 is down", "eth0 is up again", "eth0 was removed"];
         for any in [false, true] {
-            assert!(told(any, true, &[up, up]).is_empty());
+            assert!(reports(any, true, &[up, up]).is_empty());
             let flaps = [down, up, up, down, down, up, gone, gone];
-            assert_eq!(told(any, true, &flaps), [is_down, is_up, is_down, is_up, removed]);
+            assert_eq!(reports(any, true, &flaps), [is_down, is_up, is_down, is_up, removed]);
         }
-        assert_eq!(told(false, false, &[up]), [is_down, is_up]);
+        assert_eq!(reports(false, false, &[up]), [is_down, is_up]);
         // This one was not asked for, and was never up.
-        assert!(told(true, false, &[down, up]).is_empty());
-        assert_eq!(told(true, false, &[up, down, up]), [is_down, is_up]);
+        assert!(reports(true, false, &[down, up]).is_empty());
+        assert_eq!(reports(true, false, &[up, down, up]), [is_down, is_up]);
     }
 }

@@ -108,7 +108,7 @@ fn frames_before_and_after_go_into_the_file() {
         (700, wanted("host.pcapng", time, 1, vec![Some(address(1))])),
         (701, wanted("none.pcapng", time, 1, vec![None])),
         (800, wanted("conn.pcapng", time, 2, first)),
-        // Both before all that there is and behind it.
+        // Both before all that there is and after it.
         (900, wanted("ever.pcapng", (i64::MIN, i64::MAX), 1, vec![Some(address(0))])),
         // When nothing more comes.
         (9000, wanted("late.pcapng", (190 * S, 300 * S), 0, vec![])),

@@ -15,8 +15,8 @@ pub trait Transmit {
     /// Whether it may send: its link is up, or does not say.
     fn is_up(&self) -> bool;
 
-    /// How many of the frames that there was room for it has thrown away and did not tell before,
-    /// up to `most`; the others are told later. What it knows may be some milliseconds old, but
+    /// How many of the frames that there was room for it has thrown away and did not report
+    /// before, up to `most`; it reports the others later. What it knows may be some milliseconds old, but
     /// not right after [`Transmit::drain`].
     fn thrown_away(&mut self, most: u64) -> u64;
 

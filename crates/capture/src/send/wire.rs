@@ -65,20 +65,19 @@ pub(crate) struct Wire {
     queue: Vec<Queued>,
     /// Bytes of frames that were shortened.
     anew: Vec<u8>,
-    /// Whether an error was told that has no name in the ledger.
+    /// Whether an error was reported that has no name in the ledger.
     noted: bool,
     /// What may be thrown away later, outlet by outlet.
     taken: Vec<Taken>,
 }
 
 impl Wire {
-    /// Opens a place that is no file, those of DPDK by `dpdk`. What is odd about it is said by
-    /// `tell`.
+    /// Opens a place that is no file, those of DPDK by `dpdk`. Peculiarities go to `report`.
     pub(crate) fn open(
         name: &str,
         place: &Place,
         wait_ns: u64,
-        tell: &mut dyn FnMut(String),
+        report: &mut dyn FnMut(String),
         dpdk: &mut OpenTransmit,
     ) -> io::Result<Wire> {
         let (port, carries) = match place {
@@ -87,7 +86,7 @@ impl Wire {
                 (Port::Interface(interface), carries)
             }
             Place::Xdp(interface) => {
-                let (interface, carries) = XdpSender::open(name, interface, tell)?;
+                let (interface, carries) = XdpSender::open(name, interface, report)?;
                 (Port::Xdp(Box::new(interface)), carries)
             }
             Place::Dpdk(device) => {
@@ -126,7 +125,7 @@ impl Wire {
             Port::Device(_) | Port::Tunnel(_) => true,
         };
         if !there {
-            wire.leave(Refusal::Down, tell);
+            wire.leave(Refusal::Down, report);
         }
         Ok(wire)
     }
@@ -160,10 +159,10 @@ impl Wire {
     }
 
     /// Whether it takes nothing for now; if so, it is looked whether that is over.
-    pub(crate) fn is_away(&mut self, tell: &mut dyn FnMut(String)) -> bool {
+    pub(crate) fn is_away(&mut self, report: &mut dyn FnMut(String)) -> bool {
         if self.away.is_some() && self.back() {
             self.away = None;
-            tell(format!("{}: is back", self.name));
+            report(format!("{}: is back", self.name));
         }
         self.away.is_some()
     }
@@ -178,13 +177,13 @@ impl Wire {
         }
     }
 
-    fn leave(&mut self, reason: Refusal, tell: &mut dyn FnMut(String)) {
+    fn leave(&mut self, reason: Refusal, report: &mut dyn FnMut(String)) {
         if self.away.replace(reason).is_none() {
             let why = match reason {
                 Refusal::Unreachable => "there is no way there",
                 _ => "is down or gone",
             };
-            tell(format!("{}: {why}; packets for it are refused until that is over", self.name));
+            report(format!("{}: {why}; packets for it are refused until that is over", self.name));
         }
     }
 
@@ -194,7 +193,7 @@ impl Wire {
         memory: &[u8],
         frames: &[Sent],
         accounts: &mut [Refused],
-        tell: &mut dyn FnMut(String),
+        report: &mut dyn FnMut(String),
     ) {
         if self.batch.is_empty() {
             return;
@@ -203,26 +202,26 @@ impl Wire {
             let Sent { outlet, len, .. } = frames[frame as usize];
             accounts[outlet as usize].add(reason, len);
         };
-        self.is_away(tell);
+        self.is_away(report);
         self.prepare(memory, frames, &mut refuse);
         let mut at = 0;
         if self.away.is_none() {
-            at = self.put(memory, &mut refuse, tell);
+            at = self.put(memory, &mut refuse, report);
         }
         let reason = self.away.unwrap_or(Refusal::Full);
         self.queue[at..].iter().for_each(|queued| refuse(queued.frame, reason));
         self.queue.truncate(at);
-        self.count_thrown(frames, &mut refuse, tell);
+        self.count_thrown(frames, &mut refuse, report);
         self.queue.clear();
     }
 
-    /// Counts what a device took and threw away, which it may tell later. Which frames those were
-    /// it does not tell: the last ones that it took are counted.
+    /// Counts what a device took and threw away, which it may report later. It does not report
+    /// which frames those were: the last ones that it took are counted.
     fn count_thrown(
         &mut self,
         frames: &[Sent],
         refuse: &mut impl FnMut(u32, Refusal),
-        tell: &mut dyn FnMut(String),
+        report: &mut dyn FnMut(String),
     ) {
         let Port::Dpdk(device) = &mut self.port else { return };
         let taken = || self.queue.iter().rev().filter(|queued| !queued.refused);
@@ -240,7 +239,7 @@ impl Wire {
             }
         }
         if n > 0 && reason == Refusal::Other {
-            self.note(&"the device took frames and threw them away", tell);
+            self.note(&"the device took frames and threw them away", report);
         }
     }
 
@@ -298,7 +297,7 @@ impl Wire {
         &mut self,
         memory: &[u8],
         refuse: &mut impl FnMut(u32, Refusal),
-        tell: &mut dyn FnMut(String),
+        report: &mut dyn FnMut(String),
     ) -> usize {
         let (mut at, mut wait_ns, mut again) = (0, self.wait_ns, 0);
         while at < self.queue.len() {
@@ -326,7 +325,7 @@ impl Wire {
                     wait_ns = wait_ns.saturating_sub(SEND_PAUSE_NS);
                 }
                 Attempt::Again(error) => {
-                    self.note(&error, tell);
+                    self.note(&error, report);
                     again += 1;
                     if again > SEND_RETRIES {
                         refuse(self.queue[at].frame, Refusal::Unreachable);
@@ -336,14 +335,14 @@ impl Wire {
                 }
                 Attempt::Refused(reason, error) => {
                     if reason == Refusal::Other {
-                        self.note(&error, tell);
+                        self.note(&error, report);
                     }
                     refuse(self.queue[at].frame, reason);
                     self.queue[at].refused = true;
                     at += 1;
                 }
                 Attempt::Away(reason) => {
-                    self.leave(reason, tell);
+                    self.leave(reason, report);
                     break;
                 }
             }
@@ -351,10 +350,10 @@ impl Wire {
         at
     }
 
-    /// Tells of an error that has no name in the ledger; of the first only.
-    fn note(&mut self, error: &dyn fmt::Display, tell: &mut dyn FnMut(String)) {
+    /// Reports an error that has no name in the ledger; of the first only.
+    fn note(&mut self, error: &dyn fmt::Display, report: &mut dyn FnMut(String)) {
         if !std::mem::replace(&mut self.noted, true) {
-            tell(format!("{}: {error}", self.name));
+            report(format!("{}: {error}", self.name));
         }
     }
 }

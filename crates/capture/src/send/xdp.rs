@@ -64,14 +64,14 @@ impl XdpSender {
     pub(super) fn open(
         outlet: &str,
         name: &str,
-        tell: &mut dyn FnMut(String),
+        report: &mut dyn FnMut(String),
     ) -> io::Result<(XdpSender, Carries)> {
         let refused = |e| SendError::refused(outlet, e, Remedy::None);
         let Some(interface) = look_up(name).map_err(refused)? else {
             return Err(SendError::no_interface(outlet));
         };
         let (index, open) = (interface.index, Open::new(outlet, &interface, XDP_BIND_TRIES)?);
-        tell(format!(
+        report(format!(
             "{outlet}: sends by AF_XDP on queue {}, copied by the kernel, {XDP_SEND_FRAMES} frames \
              of {} bytes",
             open.queue, open.piece

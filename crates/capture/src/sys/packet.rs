@@ -266,6 +266,6 @@ impl Poll {
 fn wait(fds: &mut [libc::pollfd], timeout_ms: c_uint) {
     let timeout = c_int::try_from(timeout_ms).unwrap_or(c_int::MAX);
     // SAFETY: so many entries, written to while the call lasts. What else may go wrong than a
-    // signal is that the kernel has no memory, which the next call will tell.
+    // signal is that the kernel has no memory, which the next call will report.
     unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, timeout) };
 }

@@ -153,13 +153,13 @@ impl Opening<'_> {
     /// How many receive queues there are; at most so many where the driver does not say.
     fn queues(&self) -> Result<(u32, bool), SourceError> {
         let LinkInfo { name, rx_queues_max, .. } = self.interface;
-        let told = rx_queues(name)
+        let known = rx_queues(name)
             .map_err(|e| refused(name, None, "asking for its queues", Refused::Other(e)))?;
-        let queues = told.unwrap_or((*rx_queues_max).max(1));
+        let queues = known.unwrap_or((*rx_queues_max).max(1));
         if queues > XDP_QUEUES_MAX {
             return Err(XdpError::Queues { interface: name.clone(), queues }.on(name));
         }
-        Ok((queues, told.is_none()))
+        Ok((queues, known.is_none()))
     }
 
     /// Puts the program on the interface.

@@ -164,15 +164,15 @@ impl XdpSource {
         self
     }
 
-    /// Tells what becomes of its interfaces, by the thread that reads.
+    /// Reports what happens to its interfaces, on the thread that reads.
     ///
     /// # Errors
     /// When the kernel does not say.
-    pub fn telling(mut self, tell: ReportEvent) -> Result<XdpSource, SourceError> {
+    pub fn reporting(mut self, report: ReportEvent) -> Result<XdpSource, SourceError> {
         let names: Vec<String> = self.0.device().ports.iter().map(|p| p.name.clone()).collect();
         let watch = Watch::new(&names)
             .map_err(|source| SourceError::Io { name: names.join(", "), source })?;
-        self.0.set_links(Links::new(names, Some(tell)).watched(Some(watch)));
+        self.0.set_links(Links::new(names, Some(report)).watched(Some(watch)));
         Ok(self)
     }
 

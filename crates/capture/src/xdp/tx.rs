@@ -53,9 +53,9 @@ impl<S: Shared> TxRing<S> {
     /// How many entries the kernel has taken in a call since the last time this was asked.
     /// `dropped`: it said that it took one in vain, the last.
     pub(crate) fn taken(&mut self, dropped: bool) -> u32 {
-        let told = self.shared.consumer().load(Acquire).wrapping_sub(self.consumed);
+        let taken = self.shared.consumer().load(Acquire).wrapping_sub(self.consumed);
         // Its counter stands still, or where it stood, if the first was the one in vain.
-        let moved = if told == 0 || told > self.waiting() { u32::from(dropped) } else { told };
+        let moved = if taken == 0 || taken > self.waiting() { u32::from(dropped) } else { taken };
         self.consumed = self.consumed.wrapping_add(moved);
         moved
     }

@@ -8,7 +8,7 @@ use weir_plan::{Session, Summarize, Value};
 pub(super) struct Losses {
     /// The time of each frame, and the watermark after it.
     came: Vec<(i64, i64)>,
-    /// Each gap, and the watermark before it was told.
+    /// Each gap, and the watermark before it was reported.
     gaps: Vec<(Gap, i64)>,
 }
 
@@ -52,7 +52,7 @@ impl Losses {
     }
 
     /// The share seen of a session that comes out at this tick, from the tick before its first row
-    /// to that behind its last. Frames of ticks that have not ended yet are not counted; where that
+    /// to that after its last. Frames of ticks that have not ended yet are not counted; where that
     /// would be all of them, those of the tick before are.
     pub(super) fn of_session(
         &self,
@@ -80,7 +80,7 @@ impl Losses {
         self.came.iter().filter(inside).filter(came_in_time).count()
     }
 
-    /// Frames of the gaps that were told before the watermark was here.
+    /// Frames of the gaps that were reported before the watermark was here.
     fn lost_within(&self, time: std::ops::Range<i128>, watermark: i64) -> u64 {
         let told = self.gaps.iter().filter(|(_, at)| *at < watermark).map(|(gap, _)| gap);
         let touches =

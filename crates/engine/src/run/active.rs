@@ -115,9 +115,9 @@ impl<'e> ActiveProgram<'e> {
         past: &mut Ledger,
         sink: &mut dyn Sink,
     ) -> Result<Vec<Tick>, RunError> {
-        let Change { program, continued, told } = change;
+        let Change { program, continued, report } = change;
         if let Err(e) = self.machine.egress.prepare(&program.outlets()) {
-            told(Err(e));
+            report(Err(e));
             return Ok(ticks(&self.program));
         }
         let egress = EgressWriter::new(&program, None);
@@ -144,7 +144,7 @@ impl<'e> ActiveProgram<'e> {
             return Err(e);
         }
         self.want();
-        told(Ok(kept));
+        report(Ok(kept));
         Ok(ticks(&self.program))
     }
 

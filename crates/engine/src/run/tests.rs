@@ -105,9 +105,9 @@ impl Source for Turning {
     fn fill(&mut self, batch: &mut FrameBatch) -> Result<bool, SourceError> {
         self.batches += 1;
         if self.batches == 10 {
-            let (program, told) = (good_and_bad(), Box::new(|_| ()));
+            let (program, report) = (good_and_bad(), Box::new(|_| ()));
             let continued = vec![None; program.pipelines.len()];
-            self.changes.send(Change { program, continued, told });
+            self.changes.send(Change { program, continued, report });
         }
         self.frames.fill(batch)
     }

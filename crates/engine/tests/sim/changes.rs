@@ -31,22 +31,22 @@ struct Changing {
 
 impl Source for Changing {
     fn fill(&mut self, batch: &mut FrameBatch) -> Result<bool, SourceError> {
-        // Made before the batch behind this one.
+        // Made before the batch after this one.
         let mut sent = 0;
         while let Some((_, next)) = self.plan.pop_if(|(at, _)| *at <= self.batches) {
             sent += 1;
             let program = side_by_side(next.clone()).expect("few pipelines");
             let continued = continued(&self.now, &next);
             let made = Arc::clone(&self.made);
-            let told = Box::new(move |kept: std::io::Result<_>| {
+            let report = Box::new(move |kept: std::io::Result<_>| {
                 made.fetch_add(u64::from(kept.is_ok()), Ordering::Relaxed);
             });
-            self.changes.send(Change { program, continued, told });
+            self.changes.send(Change { program, continued, report });
             self.now = next;
         }
         self.batches += 1;
         let more = self.source.fill(batch)?;
-        // Behind the last batch there is nothing to change.
+        // After the last batch there is nothing to change.
         self.sent += if more { sent } else { 0 };
         Ok(more)
     }
@@ -60,7 +60,7 @@ impl Source for Changing {
     }
 }
 
-/// Runs programs that change before the batches behind those of these numbers, rising. Gives what
+/// Runs programs that change before the batches after those of these numbers, rising. Gives what
 /// they put out, each row with the number of its output at that time.
 pub(crate) fn engine(
     first: &Named,
@@ -99,7 +99,7 @@ pub(crate) fn engine(
     (sink.rows, outcome.ledger, by_outlet(egress.frames))
 }
 
-/// The same with a stage that lets everything pass behind each pipeline that nobody reads.
+/// The same with a stage that lets everything pass after each pipeline that nobody reads.
 pub(crate) fn lengthened(program: &Program) -> Program {
     let mut longer = program.clone();
     for (p, pipeline) in longer.pipelines.iter_mut().enumerate() {

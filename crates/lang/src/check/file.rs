@@ -111,7 +111,7 @@ impl<'t> Checker<'t> {
         }
     }
 
-    /// The bytes of a file; a mistake is told once.
+    /// The bytes of a file; a mistake is reported once.
     fn read_file(&mut self, file: &str, span: Span) -> Option<Rc<Vec<u8>>> {
         if let Some((_, bytes)) = self.read.files.iter().find(|(known, _)| known == file) {
             return bytes.clone();

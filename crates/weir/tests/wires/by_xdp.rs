@@ -41,7 +41,7 @@ fn a_bridge_of_af_xdp_passes_frames_on() {
     let Some(tap) = Tap::start(test, &space, "w1", folder.path()) else { return };
     let args = ["run", "-e", "packets | pass", "-i", "v1", "--capture", "xdp", "-w", "xdp:w0"];
     let run = space.live(folder.path(), &args);
-    run.told("listening on", 1);
+    run.wait_for_report("listening on", 1);
     let sent: Vec<_> = fixture("mixed.pcap").into_iter().filter(|f| f.len() <= 1514).collect();
     std::fs::write(folder.path().join("a.pcap"), capture(LinkType::ETHERNET, &sent)).expect("ok");
     space.weir(folder.path(), &["run", "-e", "packets | pass", "-r", "a.pcap", "-w", "xdp:v0"]);

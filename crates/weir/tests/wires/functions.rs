@@ -39,7 +39,7 @@ pub(crate) fn attach(test: &str, function: &Space, one: &str, host: &Space, addr
 /// Starts Weir in the namespace of the function; it listens when this is back.
 pub(crate) fn start(function: &Space, args: &[&str]) -> Stream {
     let run = function.live(&root(), args);
-    run.told("listening on", 1);
+    run.wait_for_report("listening on", 1);
     run
 }
 
@@ -48,7 +48,7 @@ fn connect(host: &Space, port: u16, wait: Duration) -> Option<TcpStream> {
     host.run(move || TcpStream::connect_timeout(&to, wait).ok())
 }
 
-/// A client gets through to port 22 only behind the right knock, and its connection works then.
+/// A client gets through to port 22 only after the right knock, and its connection works then.
 #[test]
 fn the_firewall_opens_to_those_who_know_the_knock() {
     let test = "wires::functions::the_firewall_opens_to_those_who_know_the_knock";

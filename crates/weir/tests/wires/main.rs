@@ -141,7 +141,7 @@ fn a_capture_says_who_brought_its_frames() {
     let all = (3 * n).to_string();
     let args = ["run", "-e", &live, "-i", "v1", "-i", "w1", "-c", &all, "-o", "csv"];
     let run = space.live(folder.path(), &args);
-    run.told("listening on", 1);
+    run.wait_for_report("listening on", 1);
     for to in ["v0", "w0", "w0"] {
         let args = ["run", "-e", "packets | pass", "-r", "fixtures/mixed.pcap", "-w", to];
         space.weir(&root(), &args);

@@ -102,21 +102,21 @@ pub(crate) fn it_may_go_and_come_back(test: &str, to: &str) {
     tap.frames(1);
     space.ip("link set v0 down");
     run.write(&records(&[frame(2), frame(3)]));
-    run.told(&gone, 1);
+    run.wait_for_report(&gone, 1);
     space.ip("link set v0 up");
     run.write(&records(&[frame(4)]));
-    run.told(&back, 1);
+    run.wait_for_report(&back, 1);
     assert_eq!(tap.frames(2), [frame(1), frame(4)]);
     // Its peer down, it has no carrier.
     space.ip("link set v1 down");
     run.write(&records(&[frame(5)]));
-    run.told(&gone, 2);
+    run.wait_for_report(&gone, 2);
     space.ip("link delete v0");
     drop(tap);
     pair(&space);
     let Some(tap) = Tap::start(test, &space, "v1", folder.path()) else { return };
     run.write(&records(&[frame(6)]));
-    run.told(&back, 2);
+    run.wait_for_report(&back, 2);
     assert_eq!(tap.frames(1), [frame(6)]);
     let ledger = run.end();
     has_line(&ledger, &format!("sent 3 packets to {to}, 192 bytes"));

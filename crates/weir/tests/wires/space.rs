@@ -222,7 +222,7 @@ impl Stream {
     }
 
     /// Waits until it has said something so often on standard error.
-    pub(crate) fn told(&self, what: &str, times: usize) {
+    pub(crate) fn wait_for_report(&self, what: &str, times: usize) {
         until(what, || (self.errors.text().matches(what).count() >= times).then_some(()));
     }
 

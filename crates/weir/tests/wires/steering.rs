@@ -41,7 +41,7 @@ fn only_flows_of_an_output_that_is_away_move() {
                 // Frames of each, by which the change is noticed.
                 let some = records(&PAIRS.map(|pair| frame(pair, n + 100)).collect::<Vec<_>>());
                 run.write(&some);
-                run.told(told, 1);
+                run.wait_for_report(told, 1);
             }
             run.write(&records(&PAIRS.map(|pair| frame(pair, n)).collect::<Vec<_>>()));
             let mut by = BTreeMap::new();

@@ -276,7 +276,7 @@ impl CapturedDevice {
         }
     }
 
-    /// How the device is; `None` where that can't be told.
+    /// How the device is; `None` where that is unknown.
     #[cfg(target_os = "linux")]
     pub(super) fn now(&self) -> Option<LinkState> {
         if self.index == 0 {
@@ -290,7 +290,7 @@ impl CapturedDevice {
         }))
     }
 
-    /// How the device is; `None` where that can't be told.
+    /// How the device is; `None` where that is unknown.
     #[cfg(not(target_os = "linux"))]
     pub(super) fn now(&self) -> Option<LinkState> {
         let known = device::list().ok()?;

@@ -76,7 +76,7 @@ pub(super) struct Log {
     /// Keys that were not counted yet, in the order that they came.
     seen: Vec<u64>,
     /// Keys that came from elsewhere with their counts, in no order.
-    told: Vec<Counted>,
+    received: Vec<Counted>,
     /// Different keys in their order, with their counts.
     counts: Vec<Counted>,
     /// Times that a key found no room.
@@ -96,7 +96,7 @@ impl Log {
             shape: Shape::of(layout)?,
             max: usize::try_from(max).unwrap_or(usize::MAX),
             seen: Vec::new(),
-            told: Vec::new(),
+            received: Vec::new(),
             counts: Vec::new(),
             refused: 0,
             starts: Vec::new(),
@@ -117,8 +117,8 @@ impl Log {
 
     /// Takes a key that came so often.
     pub(super) fn put(&mut self, key: u64, times: u64) {
-        self.told.push((self.shape.shaped(key), times));
-        if self.told.len() >= GATHER.max(self.counts.len()) {
+        self.received.push((self.shape.shaped(key), times));
+        if self.received.len() >= GATHER.max(self.counts.len()) {
             self.count();
         }
     }
@@ -133,8 +133,8 @@ impl Log {
             self.seen.clear();
             self.add_new();
         }
-        if !self.told.is_empty() {
-            std::mem::swap(&mut self.new, &mut self.told);
+        if !self.received.is_empty() {
+            std::mem::swap(&mut self.new, &mut self.received);
             self.new.sort_unstable_by_key(|&(key, _)| key);
             self.new.dedup_by(|next, kept| {
                 let same = next.0 == kept.0;
@@ -193,14 +193,14 @@ impl Log {
     /// Calls `f` with each key and how often it came; with some several times.
     pub(super) fn each(&self, mut f: impl FnMut(u64, u64)) {
         self.seen.iter().for_each(|&key| f(self.shape.key(key), 1));
-        let counted = self.told.iter().chain(&self.counts);
+        let counted = self.received.iter().chain(&self.counts);
         counted.for_each(|&(key, times)| f(self.shape.key(key), times));
     }
 
     /// Forgets everything; the memory stays.
     pub(super) fn clear(&mut self) {
         self.seen.clear();
-        self.told.clear();
+        self.received.clear();
         self.counts.clear();
         self.starts.clear();
         self.refused = 0;
