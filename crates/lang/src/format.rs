@@ -104,16 +104,16 @@ impl Output<'_> {
         };
         self.separate(statement.span.start, due);
         let lines = Pieces { comments }.statement(statement);
-        let behind = self.lines(&lines, comments);
+        let after = self.lines(&lines, comments);
         self.last = if pipeline { Last::Pipeline } else { Last::Statement };
-        for comment in behind {
+        for comment in after {
             self.last_line = None;
             self.comment(comment);
         }
         self.last_line = Some(self.line_of(statement.span.end));
     }
 
-    /// Writes lines, with the comments that belong to them; gives those that come behind the last
+    /// Writes lines, with the comments that belong to them; gives those that come after the last
     /// line.
     fn lines<'c>(&mut self, lines: &[Line], comments: &'c [Comment]) -> &'c [Comment] {
         let mut rest = comments;

@@ -22,7 +22,7 @@ pub struct ParamInfo {
     pub ty: String,
     /// Its default, as written.
     pub default: String,
-    /// The comment behind it on its line, without the `#`.
+    /// The comment after it on its line, without the `#`.
     pub doc: Option<String>,
 }
 

@@ -1,5 +1,5 @@
 //! Text to tokens. Every byte string of UTF-8 gives tokens; what cannot be read becomes a
-//! [`Kind::Bad`] token and a diagnostic, and reading goes on behind it.
+//! [`Kind::Bad`] token and a diagnostic, and reading goes on after it.
 //!
 //! Addresses, networks, times and durations are single tokens, recognized by their shape, the
 //! longest first; so `10.0.0.0/8` is never a division and `::1` never two colons.

@@ -90,7 +90,7 @@ pub(crate) struct Scope {
     pub(crate) dropped: Option<(&'static str, Span)>,
     /// What time rows have.
     pub(crate) time: EventTime,
-    /// Names that the stage being checked gives: columns only for the stages behind it.
+    /// Names that the stage being checked gives: columns only for the stages after it.
     pub(crate) pending: Vec<String>,
     /// Within the update of a scan: its states.
     pub(crate) states: Schema,
@@ -179,7 +179,7 @@ impl Scope {
         }
     }
 
-    /// The rows behind a stage that keeps nothing but its own columns.
+    /// The rows after a stage that keeps nothing but its own columns.
     pub(crate) fn reduced(&self, stage: &'static str, span: Span, time: EventTime) -> Scope {
         let dropped = if self.packets { Some((stage, span)) } else { self.dropped };
         Scope { packets: false, dropped, time, lenient: self.lenient, ..Scope::default() }

@@ -120,7 +120,7 @@ pub(crate) enum Act {
         fields: Vec<Expr>,
         key: Expr,
     },
-    /// Only in arms: the row goes on behind the branch.
+    /// Only in arms: the row goes on after the branch.
     Next,
 }
 
@@ -176,7 +176,7 @@ pub(crate) struct Sessions {
     /// Whether `every` counts rows.
     pub(crate) rows: bool,
     pub(crate) idle: Option<Expr>,
-    /// What stands behind `session`.
+    /// What stands after `session`.
     pub(crate) gap: Option<Expr>,
     pub(crate) active: Option<Expr>,
     pub(crate) until: Option<Expr>,

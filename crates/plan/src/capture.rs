@@ -6,7 +6,7 @@ use weir_packet::fields::FieldId;
 /// Adds a column `capture` with the name of a file for each row, and asks that packets around the
 /// row be written to that file. The last stage of a printed pipeline.
 ///
-/// The packets are those of the time from `before_ns` before the row to `after_ns` behind it, whose
+/// The packets are those of the time from `before_ns` before the row to `after_ns` after it, whose
 /// fields `keys` have the values that the row has in its columns; an absent field is a value of
 /// its own. A row of a window lasts from its start to its end, one of a session from its first row
 /// to its last.

@@ -1,6 +1,6 @@
 //! Programs that come and go while others run: what of them goes on, and where it was before.
 //!
-//! A stage goes on with what it holds if it is the same stage, behind the same stages, over the
+//! A stage goes on with what it holds if it is the same stage, after the same stages, over the
 //! same pipelines: then what it holds is what it would hold had the new program run from the
 //! beginning.
 

@@ -43,7 +43,7 @@ pub struct Act {
 pub enum Edit {
     /// Keeps so many bytes of it; its length on the wire stays.
     Trim(u32),
-    /// Puts an 802.1Q tag with this VLAN id behind the addresses, which makes it four bytes longer.
+    /// Puts an 802.1Q tag with this VLAN id after the addresses, which makes it four bytes longer.
     /// A frame that is no Ethernet frame or cut within its addresses stays as it is, and is
     /// counted.
     Tag(u16),

@@ -47,7 +47,7 @@ pub struct Join {
     pub schema: Schema,
     /// Columns of the left and the right side that are equal where rows meet.
     pub keys: Vec<(usize, usize)>,
-    /// The columns of the right side that come out, behind the left side's.
+    /// The columns of the right side that come out, after the left side's.
     pub columns: Vec<JoinColumn>,
     /// How far apart in time rows meet; `None`: not at all.
     pub within: Option<Within>,

@@ -159,7 +159,7 @@ pub fn rounds(agg: &Agg) -> bool {
 }
 
 /// Whether a stage over packets needs no rows of other workers, nor waits for any: what stands
-/// behind only such stages still has the packets at hand.
+/// after only such stages still has the packets at hand.
 pub fn is_local(stage: &Stage) -> bool {
     match stage {
         Stage::Where(_) | Stage::Extend { .. } | Stage::Ends(_) => true,

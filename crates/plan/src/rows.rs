@@ -75,7 +75,7 @@ impl Sample {
 /// An absent part gives the word 0. One that has a value gives the word 1, then: an int, a time or
 /// a duration its 64 bits in two's complement; a float its IEEE bits; a bool 0 or 1; a mac its 48
 /// bits; an ip the high and the low 64 bits, IPv4 as `::ffff:a.b.c.d`; a string or bytes their
-/// length, then the bytes, eight a word, the first highest, zeros behind the last.
+/// length, then the bytes, eight a word, the first highest, zeros after the last.
 #[inline(always)]
 pub fn hash_step(hash: u64, word: u64) -> u64 {
     let mut x = (hash ^ word).wrapping_add(0x9e37_79b9_7f4a_7c15);

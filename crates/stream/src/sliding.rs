@@ -87,8 +87,8 @@ impl<K: Key, V: Clone> Closed<K, V> {
         self.held.entry(group.start).or_default().push((group.key, group.value));
     }
 
-    /// The start of the first window that ends behind `t`.
-    fn first_behind(&self, t: i64) -> i128 {
+    /// The start of the first window that ends after `t`.
+    fn first_ending_after(&self, t: i64) -> i128 {
         (t as i128 - self.over).div_euclid(self.every) * self.every + self.every
     }
 
@@ -100,9 +100,9 @@ impl<K: Key, V: Clone> Closed<K, V> {
         merge: &mut impl FnMut(&mut V, V),
         f: &mut impl FnMut(Time<'_>, Group<K, V>),
     ) -> i64 {
-        let open = end.map_or(i128::MAX, |end| self.first_behind(end));
+        let open = end.map_or(i128::MAX, |end| self.first_ending_after(end));
         while let Some((&oldest, _)) = self.held.first_key_value() {
-            let start = self.first_behind(oldest).max(self.next);
+            let start = self.first_ending_after(oldest).max(self.next);
             if start >= open {
                 break;
             }

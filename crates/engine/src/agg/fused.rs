@@ -202,7 +202,7 @@ mod tests {
                 .map(|s| std::array::from_fn(|i| number(s * 1000 + i as u64)))
                 .collect();
             let taken: Vec<Taken<'_>> = steps.iter().copied().zip(&columns).collect();
-            // Behind a key of some words, as many steps as have room.
+            // After a key of some words, as many steps as have room.
             let taken = &taken[..taken.len().min(stride - at)];
             let mut table: Vec<u64> = (0..7 * stride as u64).map(number).collect();
             let mut model = table.clone();

@@ -42,7 +42,7 @@ impl ChainBuilder<'_> {
 
     pub(super) fn distinct(&mut self, plan: &weir_plan::Distinct) {
         let columns = self.scope.columns.clone();
-        // Behind the columns, for the keys and the condition to see: the time of rows and the
+        // After the columns, for the keys and the condition to see: the time of rows and the
         // state.
         let (time, state) = (columns.len(), columns.len() + 1);
         self.scope.columns.push(self.time);

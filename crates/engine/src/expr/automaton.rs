@@ -293,7 +293,7 @@ fn leaves<'e>(e: &'e Expr, out: &mut Vec<&'e Value>) {
     }
 }
 
-/// The constant behind the last branch.
+/// The constant after the last branch.
 fn last_leaf(e: &Expr) -> &Value {
     match &e.kind {
         ExprKind::If(_, _, b) => last_leaf(b),

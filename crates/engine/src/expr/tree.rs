@@ -122,7 +122,7 @@ pub(crate) enum Val {
         a: Box<Val>,
         out: usize,
     },
-    /// A chain of `if`: the value behind the first condition that holds, else the last.
+    /// A chain of `if`: the value of the first condition that holds, else the last.
     Cases {
         cases: Vec<(Cond, Branch)>,
         other: Box<Branch>,

@@ -65,8 +65,8 @@ impl Lengths {
         Some(Lengths { over, every, pane })
     }
 
-    /// The start of the first window that ends behind `t`.
-    fn first_behind(self, t: i128) -> i128 {
+    /// The start of the first window that ends after `t`.
+    fn first_ending_after(self, t: i128) -> i128 {
         floor(t - self.over, self.every) + self.every
     }
 }
@@ -126,13 +126,13 @@ impl StageContext<'_> {
         };
         // The first window that stays open, if any does.
         let open = match mark {
-            Mark::At(w) => Some(lengths.first_behind(w as i128 - s.lateness_ns as i128)),
+            Mark::At(w) => Some(lengths.first_ending_after(w as i128 - s.lateness_ns as i128)),
             Mark::End => None,
         };
         let mut filled = Filled::default();
         loop {
             let oldest = g.taken.keys().next().map(|(pane, _)| *pane);
-            let held = oldest.map(|pane| lengths.first_behind(pane).max(g.next));
+            let held = oldest.map(|pane| lengths.first_ending_after(pane).max(g.next));
             let Some(to) = held.into_iter().chain(open).min() else { break };
             if g.next < to && s.fill.is_some() && g.last.is_some() {
                 self.fill(s, g, (lengths, to), &mut filled, &mut rows);

@@ -73,7 +73,7 @@ impl Union {
             to.time.copy_first(&rows.time, rows.len);
             to.clock.extend_from_slice(&rows.clock);
             if !self.exact {
-                // Its own watermark is behind that of the packets.
+                // Its own watermark is earlier than that of the packets.
                 let times = to.time.word();
                 let own = to.clock.iter_mut().zip(times);
                 own.for_each(|(clock, &time)| *clock = (time as i64).max(self.watermark));

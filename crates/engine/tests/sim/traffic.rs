@@ -32,7 +32,7 @@ pub(crate) struct Packet {
     damage: Option<(usize, u8)>,
     /// Bytes that the snap length leaves.
     snap: usize,
-    /// Whether the source says behind it what time it has reached, so far from that of traffic,
+    /// Whether the source says after it what time it has reached, so far from that of traffic,
     /// which does not stay behind.
     quiet: Option<i64>,
     /// What the source says that it lost before: how many frames, and since and until when, from

@@ -48,9 +48,9 @@ pub(super) struct Built {
     pub(super) rows_read: bool,
     /// Where it says `print`.
     pub(super) print: Option<Span>,
-    /// Behind which stage there are no rows, since all packets went out.
+    /// After which stage there are no rows, since all packets went out.
     pub(super) end: Option<(Span, &'static str)>,
-    /// The last `trim` or `tag` that nothing went out behind.
+    /// The last `trim` or `tag` that nothing went out after.
     pub(super) idle_edit: Option<Span>,
 }
 

@@ -17,7 +17,7 @@ const VLAN_IDS: std::ops::RangeInclusive<i64> = 1..=4094;
 /// The acts of an arm so far.
 struct Chain {
     edits: Vec<Edit>,
-    /// Where the last edit is that no frame went out behind.
+    /// Where the last edit is that no frame went out after.
     idle: Option<Span>,
     acts: Vec<weir_plan::ends::Act>,
     sound: bool,

@@ -101,14 +101,14 @@ fn fits(doc: &Doc, rest: &[Piece<'_>], room: usize) -> bool {
     let mut room = room;
     let mut rest = rest.iter().rev();
     let mut stack: Vec<(bool, &Doc)> = vec![(false, doc)];
-    // What is asked about may not break; groups behind it may.
-    let mut behind = false;
+    // What is asked about may not break; groups after it may.
+    let mut after = false;
     loop {
         let (broken, doc) = match stack.pop() {
             Some(piece) => piece,
             None => match rest.next() {
                 Some((_, broken, doc)) => {
-                    behind = true;
+                    after = true;
                     (*broken, *doc)
                 }
                 None => return true,
@@ -123,9 +123,9 @@ fn fits(doc: &Doc, rest: &[Piece<'_>], room: usize) -> bool {
                 stack.push((broken, inner));
                 0
             }
-            Doc::Group { forced: true, .. } if !behind => return false,
+            Doc::Group { forced: true, .. } if !after => return false,
             Doc::Group { doc: inner, .. } => {
-                stack.push((behind, inner));
+                stack.push((after, inner));
                 0
             }
             Doc::All(parts) => {

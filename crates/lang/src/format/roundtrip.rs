@@ -267,7 +267,7 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// What an arm goes on behind.
+/// What an arm goes on after.
 fn open_act() -> impl Strategy<Value = Act> {
     let edit = prop_oneof![expr().prop_map(Act::Trim), expr().prop_map(Act::Tag)];
     let anonymize = (vec(expr(), 1..3), expr());

@@ -42,7 +42,7 @@ impl Pieces<'_> {
         Doc::All(parts)
     }
 
-    /// A word and a list behind it, if there is anything in it.
+    /// A word and a list after it, if there is anything in it.
     fn clause(&self, word: &str, exprs: &[Expr]) -> Option<Doc> {
         let list = exprs.iter().map(|e| (e.span, self.expr(e))).collect();
         (!exprs.is_empty()).then(|| Doc::All(vec![text(word), self.filled(list)]))

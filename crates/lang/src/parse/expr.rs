@@ -144,7 +144,7 @@ impl Parser<'_> {
         Some((op, 1))
     }
 
-    /// A comparison, behind which no other may follow. The first that does is reported.
+    /// A comparison, after which no other may follow. The first that does is reported.
     fn end_comparison(&mut self, left: Expr) -> Option<Expr> {
         let mut all = left;
         let mut reported = false;

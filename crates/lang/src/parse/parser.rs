@@ -104,7 +104,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Mistakes, and going on behind them.
+/// Mistakes, and going on after them.
 impl Parser<'_> {
     pub(super) fn report(&mut self, d: Diagnostic) {
         if self.diagnostics.len() < DIAGNOSTICS_MAX {
@@ -174,7 +174,7 @@ impl Parser<'_> {
         self.bump()
     }
 
-    /// Closes the bracket opened at `open`, or reports that it is not closed and skips behind its
+    /// Closes the bracket opened at `open`, or reports that it is not closed and skips past its
     /// closing one if there is any. `whole` is whether what stands in it could be read.
     pub(super) fn close(&mut self, open: Span, closer: &'static str, whole: bool) -> Option<Span> {
         if whole && self.is_sign(closer) {

@@ -235,7 +235,7 @@ impl<'a> Parser<'a> {
         Some(Stage::Summarize(out))
     }
 
-    /// What stands behind the word `fill`.
+    /// What stands after the word `fill`.
     fn fill(&mut self, word: Span) -> Option<Fill> {
         let idle = if self.eat_word("idle") { Some(self.expr()?) } else { None };
         Some(Fill { word: Spanned::new((), word), idle })

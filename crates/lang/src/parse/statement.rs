@@ -82,7 +82,7 @@ impl Parser<'_> {
         Some(Spanned::new(Set::One(Box::new(member)), span))
     }
 
-    /// A statement that is given up behind its name.
+    /// A statement that is given up after its name.
     fn broken(&mut self, name: Name) -> Statement {
         self.skip_statement();
         Statement::Broken(name)
@@ -169,7 +169,7 @@ impl Parser<'_> {
         Some(self.pipeline(source))
     }
 
-    /// The stages behind the source.
+    /// The stages after the source.
     fn pipeline(&mut self, source: Name) -> Pipeline {
         let mut stages = Vec::new();
         loop {
@@ -198,7 +198,7 @@ impl Parser<'_> {
         self.token().first && matches!(self.ahead(1).kind, Kind::Sign("|") | Kind::End)
     }
 
-    /// A stage behind its pipe, and on to the next one.
+    /// A stage after its pipe, and on to the next one.
     fn stage(&mut self) -> Spanned<Stage> {
         let start = self.span();
         let word = self.word();
@@ -227,7 +227,7 @@ impl Parser<'_> {
             || token.first && token.kind == Kind::Name
     }
 
-    /// What a stray token behind a whole stage probably was to be.
+    /// What a stray token after a whole stage probably was to be.
     fn after_stage(&self, d: Diagnostic) -> Diagnostic {
         match (&self.token().kind, self.word()) {
             (Kind::Sign(";"), _) => d.help("statements end with the line; leave the `;` out"),

@@ -290,7 +290,7 @@ impl FrameBatch {
         self.names.as_ref()
     }
 
-    /// The time up to which everything has come: behind this batch no frame of an earlier one is
+    /// The time up to which everything has come: after this batch no frame of an earlier one is
     /// to be expected. In nanoseconds since 1970; `None` where nobody can tell, as in files.
     pub fn reached(&self) -> Option<i64> {
         self.reached

@@ -189,7 +189,7 @@ impl Cut<'_> {
 }
 
 impl Pipeline {
-    /// What its rows carry behind their columns after so many stages.
+    /// What its rows carry beside their columns after so many stages.
     pub(super) fn carries(&self, stages: usize) -> Carry {
         match self.input {
             Input::Packets => carried(&self.stages, stages),

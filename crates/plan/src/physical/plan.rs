@@ -71,7 +71,7 @@ pub struct Fragment {
     pub pipeline: PipelineId,
     /// Where its packets, groups or rows come from.
     pub from: Inlet,
-    /// What rows carry behind their columns where they come in; of packets, all that is read of
+    /// What rows carry beside their columns where they come in; of packets, all that is read of
     /// them after the batch at hand.
     pub carries: Carry,
     /// What it does to them, in order.
@@ -116,7 +116,7 @@ pub struct Node {
     pub schema: Schema,
     /// The packet fields that it reads.
     pub reads: Vec<FieldId>,
-    /// What rows carry behind their columns after it, wherever they leave the batch of packets.
+    /// What rows carry beside their columns after it, wherever they leave the batch of packets.
     pub carries: Carry,
 }
 

@@ -6,7 +6,7 @@ use crate::stage::Stage;
 use std::collections::BTreeSet;
 use weir_packet::fields::FieldId;
 
-/// What rows carry behind their columns, for stages to come.
+/// What rows carry beside their columns, for stages to come.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Carry {
     /// Packet fields.

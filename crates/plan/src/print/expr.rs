@@ -124,7 +124,7 @@ fn name(f: &Func) -> String {
     }
 }
 
-/// The arguments that a plan keeps with the function, each behind a comma.
+/// The arguments that a plan keeps with the function, each after a comma.
 fn constants(f: &Func) -> String {
     match f {
         Func::Prefix { v4, v6 } if v4 == v6 => format!(", {v4}"),
