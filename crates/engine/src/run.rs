@@ -15,7 +15,9 @@ use crate::level::machine::egress::EgressWriter;
 use crate::panics::{Panicked, caught};
 use crate::progress::Progress;
 use crate::rows::{Output, Sink};
+use crate::shard::WorkerThreads;
 use active::ActiveProgram;
+use std::thread;
 use weir_packet::egress::Egress;
 use weir_packet::source::{Account, Source};
 use weir_plan::Program;
@@ -73,7 +75,9 @@ fn start(
     active.want();
     active.machine.look_up_losses(feed.losses());
     let mut run = Run { active, past: Ledger::default(), functions, options };
-    match caught(|| run.turns(feed, sink, progress)) {
+    let turns =
+        || thread::scope(|scope| run.turns(feed, sink, progress, WorkerThreads::new(scope)));
+    match caught(turns) {
         Ok((error, feed)) => run.end(error, feed, sink),
         Err(panicked) => run.end_broken(panicked, sink, source),
     }
@@ -90,18 +94,19 @@ struct Run<'a, 'e> {
 
 impl Run<'_, '_> {
     /// Runs a program, and those that take its place, until the end; gives the feed back.
-    fn turns<'f>(
+    fn turns<'scope, 'f: 'scope>(
         &mut self,
         mut feed: Feed<'f>,
         sink: &mut dyn Sink,
         progress: &mut dyn FnMut(&Account),
+        mut threads: WorkerThreads<'scope, '_>,
     ) -> (Option<RunError>, Feed<'f>) {
         let Run { active, past, functions, options } = self;
         loop {
             let inquiry = options.inquiry.as_deref();
             let progress = Progress { call: &mut *progress, batches: 0, inquiry, past: &*past };
             let error;
-            (error, feed) = active.run(feed, sink, progress);
+            (error, feed) = active.run(feed, sink, progress, &mut threads);
             if !feed.breaks() {
                 return (error, feed);
             }

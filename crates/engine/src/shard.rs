@@ -1,10 +1,11 @@
 //! Several workers, each of which reads, processes, and hands over what it has.
 //!
-//! Workers are equal threads, the calling one among them. Each takes the feed, reads a few batches
-//! for itself and notes at which packets windows close; then it lets the feed go and processes what
-//! it read, while the next one reads. Reading is short (the records' headers and the time), and
-//! memory that it brings into a core's cache is used by that core. A worker that waits for the feed
-//! has that memory fetched meanwhile ([`ahead`]).
+//! Workers are equal threads, the calling one among them; the others stay when the program changes
+//! ([`threads`]). Each takes the feed, reads a few batches for itself and notes at which packets
+//! windows close; then it lets the feed go and processes what it read, while the next one reads.
+//! Reading is short (the records' headers and the time), and memory that it brings into a core's
+//! cache is used by that core. A worker that waits for the feed has that memory fetched meanwhile
+//! ([`ahead`]).
 //!
 //! - Where all state merges ([`whole`]), a batch belongs to the worker that read it.
 //! - Where rows of a key must stay together in order ([`keyed`]), the worker that read a block of
@@ -35,6 +36,7 @@ mod results;
 mod shared;
 mod spread;
 mod stats_request;
+mod threads;
 mod whole;
 mod worker;
 
@@ -52,50 +54,51 @@ use coordinator::Coordinator;
 use keyed::KeyedTurns;
 pub(crate) use shared::AtOnce;
 use shared::{Alarm, PANICKED, Shared};
+use std::sync::Arc;
 #[cfg(test)]
 use std::sync::atomic::Ordering;
-use std::thread;
+use std::sync::mpsc;
+pub(crate) use threads::WorkerThreads;
 use whole::WholeTurns;
 use worker::Worker;
 
 /// What of a program runs where.
 pub(crate) struct Parts<'a, 'e> {
-    pub(crate) partitionings: &'a Partitionings,
+    pub(crate) partitionings: &'a Arc<Partitionings>,
     pub(crate) at_once: AtOnce,
     /// Of each worker one for each of its lanes.
     pub(crate) workers: &'a mut [Vec<WorkerLevel>],
     pub(crate) machine: &'a mut MachineLevel<'e>,
 }
 
-/// Runs the workers' part on as many threads as there are workers; gives the feed back.
-pub(crate) fn run<'f>(
+/// Runs the workers' part, one worker on the calling thread and the others on `threads`; gives the
+/// feed back.
+pub(crate) fn run<'scope, 'f: 'scope>(
     parts: Parts<'_, '_>,
     feed: Feed<'f>,
     sink: &mut dyn Sink,
     mut progress: Progress<'_>,
+    threads: &mut WorkerThreads<'scope, '_>,
 ) -> (Option<RunError>, Feed<'f>) {
     let Parts { partitionings, at_once, workers, machine } = parts;
-    let shared = Shared::new(partitionings, feed, at_once);
+    let shared = Arc::new(Shared::new(partitionings, feed, at_once));
     let (mine, others) = workers.split_first_mut().expect("there are workers");
-    let shared_ref = &shared;
-    let coordinator = thread::scope(|scope| {
-        let mut started = Vec::new();
-        for (me, levels) in others.iter_mut().enumerate() {
-            started.push(scope.spawn(move || {
-                caught(|| drop(work(Worker::new(me + 1, shared_ref, levels, None), partitionings)))
-            }));
+    let ended = start_others(others, &shared, partitionings, threads);
+    let coordinator = Coordinator::new(machine, sink, progress.lend());
+    let worker = Worker::new(0, &shared, mine, Some(coordinator));
+    let mine = caught(|| work(worker, partitionings).expect("the coordinator comes back"));
+    let mut theirs: Vec<_> = others.iter().map(|_| None).collect();
+    for EndedWorker { number, levels, panicked } in ended {
+        (others[number], theirs[number]) = (levels, panicked);
+    }
+    let coordinator = match mine {
+        Ok(coordinator) if theirs.iter().all(Option::is_none) => coordinator,
+        mine => {
+            let all = std::iter::once(mine.err()).chain(theirs).collect();
+            first_panic(all, &shared).go_on()
         }
-        let coordinator = Coordinator::new(machine, sink, progress.lend());
-        let worker = Worker::new(0, shared_ref, mine, Some(coordinator));
-        let mine = caught(|| work(worker, partitionings).expect("the coordinator comes back"));
-        let theirs = started.into_iter().map(|other| other.join().expect("panics are caught"));
-        let theirs: Vec<_> = theirs.map(Result::err).collect();
-        let mine = match mine {
-            Ok(coordinator) if theirs.iter().all(Option::is_none) => return coordinator,
-            mine => mine.err(),
-        };
-        first_panic(std::iter::once(mine).chain(theirs).collect(), shared_ref).go_on()
-    });
+    };
+    let shared = Arc::into_inner(shared).expect("the workers have dropped theirs");
     #[cfg(test)]
     MOST_WAITING.set(shared.results.as_ref().map_or(0, |r| r.most.load(Ordering::Acquire)));
     if shared.stats.is_open() {
@@ -109,6 +112,37 @@ pub(crate) fn run<'f>(
         coordinator.machine.finish(&mut closed, coordinator.sink);
     }
     (coordinator.error.or(coordinator.machine.take_error()), feed)
+}
+
+/// A worker of another thread, at its end.
+struct EndedWorker {
+    /// Its number among those of other threads.
+    number: usize,
+    levels: Vec<WorkerLevel>,
+    panicked: Option<Panicked>,
+}
+
+/// Starts the workers of other threads; each comes back when it has ended.
+fn start_others<'scope, 'f: 'scope>(
+    others: &mut [Vec<WorkerLevel>],
+    shared: &Arc<Shared<'f>>,
+    partitionings: &Arc<Partitionings>,
+    threads: &mut WorkerThreads<'scope, '_>,
+) -> mpsc::Receiver<EndedWorker> {
+    let (sender, ended) = mpsc::channel();
+    for (number, levels) in others.iter_mut().enumerate() {
+        let (shared, partitionings) = (Arc::clone(shared), Arc::clone(partitionings));
+        let (mut levels, sender) = (std::mem::take(levels), sender.clone());
+        threads.start(number, move || {
+            let worker = Worker::new(number + 1, &shared, &mut levels, None);
+            let panicked = caught(|| drop(work(worker, &partitionings))).err();
+            // The calling thread takes the feed out of it once all have come back.
+            drop(shared);
+            // It waits for all of them, unless it panicked.
+            drop(sender.send(EndedWorker { number, levels, panicked }));
+        });
+    }
+    ended
 }
 
 /// Works until there is nothing left; gives the coordinator back.

@@ -15,8 +15,9 @@ use crate::outcome::RunError;
 use crate::partitioning::{Partitioning, Partitionings, SpreadBy};
 use crate::progress::Progress;
 use crate::rows::Sink;
-use crate::shard::{self, AtOnce, Parts};
+use crate::shard::{self, AtOnce, Parts, WorkerThreads};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use weir_plan::change::Continued;
 use weir_plan::keys::FieldSet;
 use weir_plan::physical::{Tick, ticks};
@@ -27,7 +28,7 @@ use weir_plan::{Input, Program};
 pub(crate) struct ActiveProgram<'e> {
     pub(crate) program: Program,
     pub(crate) placement: Placement,
-    pub(crate) partitionings: Partitionings,
+    pub(crate) partitionings: Arc<Partitionings>,
     /// Of each worker one for each of its lanes.
     pub(crate) workers: Vec<Vec<WorkerLevel>>,
     pub(crate) machine: MachineLevel<'e>,
@@ -59,6 +60,7 @@ impl<'e> ActiveProgram<'e> {
         };
         let levels = |worker| partitionings.of_worker(worker).map(|(_, one)| level(one)).collect();
         let workers = (0..partitionings.workers).map(levels).collect();
+        let partitionings = Arc::new(partitionings);
         ActiveProgram { program, placement, partitionings, workers, machine }
     }
 
@@ -69,11 +71,12 @@ impl<'e> ActiveProgram<'e> {
     }
 
     /// Runs until the feed ends or breaks. At its end everything is emitted.
-    pub(super) fn run<'f>(
+    pub(super) fn run<'scope, 'f: 'scope>(
         &mut self,
         feed: Feed<'f>,
         sink: &mut dyn Sink,
         progress: Progress<'_>,
+        threads: &mut WorkerThreads<'scope, '_>,
     ) -> (Option<RunError>, Feed<'f>) {
         let ActiveProgram { program, placement, partitionings, workers, machine } = self;
         if let [levels] = &mut workers[..] {
@@ -81,7 +84,8 @@ impl<'e> ActiveProgram<'e> {
             return single::run(&mut levels[0], machine, feed, sink, progress);
         }
         let at_once = AtOnce::of(program, placement);
-        shard::run(Parts { partitionings, at_once, workers, machine }, feed, sink, progress)
+        let parts = Parts { partitionings, at_once, workers, machine };
+        shard::run(parts, feed, sink, progress, threads)
     }
 
     /// Adds what was counted to the ledger.

@@ -5,8 +5,10 @@ use crate::functions::Functions;
 use crate::ops::testing::{field, project};
 use crate::rows::{Output, Rows, Sink};
 use crate::run::{Change, Changes, Options, Outcome, RunError, run};
+use std::collections::HashSet;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::thread::{self, ThreadId};
 use weir_packet::craft::Frame;
 use weir_packet::source::{Account, FrameBatch, LinkType, Source, SourceError};
 use weir_plan::{Expr, ExprKind, Func, Program, Stage, Type, Value};
@@ -94,17 +96,19 @@ fn a_panic_ends_the_run_and_costs_nothing_that_was_put_out() {
     }
 }
 
-/// Frames, at whose tenth batch the same program begins anew.
+/// Frames, at each tenth batch of which the same program begins anew.
 struct Turning {
     frames: Frames,
     batches: usize,
+    /// The last batch at which it does.
+    last: usize,
     changes: Arc<Changes>,
 }
 
 impl Source for Turning {
     fn fill(&mut self, batch: &mut FrameBatch) -> Result<bool, SourceError> {
         self.batches += 1;
-        if self.batches == 10 {
+        if self.batches.is_multiple_of(10) && self.batches <= self.last {
             let (program, report) = (good_and_bad(), Box::new(|_| ()));
             let continued = vec![None; program.pipelines.len()];
             self.changes.send(Change { program, continued, report });
@@ -133,7 +137,7 @@ fn a_panic_after_a_change_leaves_a_ledger_that_adds_up() {
     for workers in [1, 2, 4] {
         let changes = Arc::<Changes>::default();
         let frames = Frames::new(LinkType::ETHERNET, &frames).cut(&[256]);
-        let mut source = Turning { frames, batches: 0, changes: Arc::clone(&changes) };
+        let mut source = Turning { frames, batches: 0, last: 10, changes: Arc::clone(&changes) };
         let options = Options { workers, changes: Some(changes), ..Options::default() };
         let mut sink = Rest::default();
         let source: &mut dyn Source = &mut source;
@@ -148,6 +152,33 @@ fn a_panic_after_a_change_leaves_a_ledger_that_adds_up() {
             assert_eq!((malformed, ledger.whole()), (3_000, ledger.processed - 3_000));
             assert!(ledger.processed >= 5_000, "{ledger:?}");
         }
+    }
+}
+
+/// An allocator keeps freed memory by thread. Each change started threads, and in time the memory of
+/// every thread that there had been was as large as a worker's.
+#[test]
+fn memory_grew_since_each_change_started_threads() {
+    let frame = Frame::ethernet().ipv4([10, 0, 0, 1], [10, 0, 0, 2]).udp(1, 53).bytes();
+    let frames: Vec<_> = (0..100_000).map(|i| (i, frame.clone())).collect();
+    for workers in [1, 2, 4] {
+        let changes = Arc::<Changes>::default();
+        let frames = Frames::new(LinkType::ETHERNET, &frames).cut(&[256]);
+        let last = usize::MAX;
+        let mut source = Turning { frames, batches: 0, last, changes: Arc::clone(&changes) };
+        let threads = Arc::<Mutex<HashSet<ThreadId>>>::default();
+        let seen = Arc::clone(&threads);
+        let mut functions = Functions::default();
+        functions.scalar("notes", &[Type::Int], Type::Bool, move |_| {
+            seen.lock().expect("whole").insert(thread::current().id());
+            Value::Bool(true)
+        });
+        let options = Options { workers, changes: Some(changes), ..Options::default() };
+        let (mut sink, source) = (Rest::default(), &mut source as &mut dyn Source);
+        let outcome = run(&good_and_bad(), &functions, source, &mut sink, &options, &mut |_| {});
+        assert!(outcome.error.is_none() && outcome.ledger.processed == 100_000, "{outcome:?}");
+        let threads = threads.lock().expect("whole").len();
+        assert!((1..=workers).contains(&threads), "{threads} threads of {workers} workers");
     }
 }
 
