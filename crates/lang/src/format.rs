@@ -14,7 +14,7 @@ mod roundtrip;
 mod rows;
 
 use crate::lex::Comment;
-use crate::tree::{LetBody, Pipeline, Spanned, Statement, Tree};
+use crate::tree::{LetBody, Pipeline, Set, Spanned, Statement, Tree};
 use doc::{Doc, Line, lay_out, text};
 use pieces::Pieces;
 
@@ -23,6 +23,12 @@ const WIDTH: usize = 100;
 
 /// How far the stages of a `let` are indented.
 const LET_STAGES: usize = 4;
+
+/// A set on one line, without comments.
+pub(crate) fn format_set(set: &Set) -> String {
+    let lines = lay_out(&Pieces { comments: &[] }.set(set), 0, usize::MAX);
+    lines.into_iter().map(|line| line.text).collect::<Vec<_>>().join(" ")
+}
 
 /// Lays out a query that was read without mistakes.
 pub(crate) fn format(tree: &Tree, comments: &[Comment], source: &str) -> String {

@@ -2,6 +2,7 @@
 
 use crate::check::fault;
 use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::format::format_set;
 use crate::limits::TEXT_MAX;
 use crate::parse::parse_settings;
 use crate::query::Options;
@@ -45,40 +46,37 @@ pub fn settings(text: &str, folder: &Path) -> Result<Vec<Setting>, Vec<Diagnosti
             continue;
         }
         let line = text[..span.start].matches('\n').count() + 1;
-        let (value, files) = with_folder(text, setting.value.span, &setting.value.node, folder);
+        let mut set = setting.value.node;
+        let files = with_folder(&mut set, folder);
+        let value = format_set(&set);
         out.push(Setting { name, value, span, line, files });
     }
     diagnostics.sort_by_key(|d| d.span);
     if diagnostics.is_empty() { Ok(out) } else { Err(diagnostics) }
 }
 
-/// The text of a value, with the folder before the names of the files in it, and these names.
-fn with_folder(text: &str, span: Span, set: &Set, folder: &Path) -> (String, Vec<String>) {
-    let (mut out, mut files) = (String::new(), Vec::new());
-    let mut at = span.start;
-    for (place, name) in set.members().iter().filter_map(named_file) {
-        let path = folder.join(name).to_string_lossy().into_owned();
-        out += &text[at..place.start];
-        out += &Value::Str(path.as_str().into()).to_string();
-        files.push(path);
-        at = place.end;
-    }
-    (out + &text[at..span.end], files)
-}
-
-/// The name in `file("name")`, and its place.
-fn named_file(member: &Member) -> Option<(Span, &str)> {
-    let Member::Value(Expr { node: ExprKind::Call { func, args }, .. }) = member else {
-        return None;
+/// Puts the folder before the names of files in a set (`file("name")`), and gives these names.
+fn with_folder(set: &mut Set, folder: &Path) -> Vec<String> {
+    let members = match set {
+        Set::Braces(members) => members.as_mut_slice(),
+        Set::One(member) => std::slice::from_mut(&mut **member),
     };
-    match &args[..] {
-        [Expr { node: ExprKind::Literal { value: Value::Str(name), .. }, span }]
-            if func.node == "file" =>
-        {
-            Some((*span, name))
+    let mut files = Vec::new();
+    for member in members {
+        let Member::Value(Expr { node: ExprKind::Call { func, args }, .. }) = member else {
+            continue;
+        };
+        let [Expr { node: ExprKind::Literal { value, text }, .. }] = &mut args[..] else {
+            continue;
+        };
+        if let (Value::Str(name), "file") = (&*value, func.node.as_str()) {
+            let path = folder.join(&**name).to_string_lossy().into_owned();
+            *value = Value::Str(path.as_str().into());
+            *text = value.to_string();
+            files.push(path);
         }
-        _ => None,
     }
+    files
 }
 
 /// What is wrong with a value for a param called `name` of the type that is called `ty`: `None` if
@@ -123,7 +121,7 @@ mod tests {
     fn a_line_sets_a_param() {
         let text = "# ours\nlocal = {10.0.0.0/8, # one\n   192.0.2.1}\n\nn = -5\nsyn_flood.d=10s\n\
                     unanswered-syn.patience = 1s # so long\nnone = {}";
-        let expected = "2 local={10.0.0.0/8, # one\n   192.0.2.1}\n5 n=-5\n6 syn_flood.d=10s\n\
+        let expected = "2 local={10.0.0.0/8, 192.0.2.1}\n5 n=-5\n6 syn_flood.d=10s\n\
                         7 unanswered-syn.patience=1s\n8 none={}";
         assert_eq!(read(text), expected);
         assert_eq!(read(""), "");
@@ -131,7 +129,7 @@ mod tests {
 
     #[test]
     fn files_are_relative_to_its_folder() {
-        let text = "a = {file(\"x.txt\"), 10.0.0.1, file(\"/y\")}\nb = file(\"d/z\")";
+        let text = "a={ file( \"x.txt\" ),10.0.0.1, file(\"/y\") }\nb = file(\"d/z\")";
         let expected = "1 a={file(\"/etc/weir/x.txt\"), 10.0.0.1, file(\"/y\")}\n\
                         2 b=file(\"/etc/weir/d/z\")";
         assert_eq!(read(text), expected);

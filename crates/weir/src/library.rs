@@ -130,9 +130,14 @@ mod tests {
 
     #[test]
     fn names_are_unique() {
-        let names: Vec<String> = names().map(|name| name.replace('_', "-")).collect();
-        let unique: BTreeSet<&String> = names.iter().collect();
-        assert_eq!(unique.len(), names.len(), "{names:?}");
+        let plain = |name: &str| name.replace('_', "-");
+        let mut taken: BTreeSet<String> = GROUPS.iter().map(|(name, _)| plain(name)).collect();
+        taken.insert(DETECTORS.to_owned());
+        for entry in LIBRARY {
+            let own = BTreeSet::from([plain(entry.name), plain(entry.stem)]);
+            assert!(own.is_disjoint(&taken), "{own:?}");
+            taken.extend(own);
+        }
     }
 
     #[test]

@@ -49,13 +49,13 @@ fn chosen(group: Option<&str>) -> anyhow::Result<Vec<&'static Entry>> {
 /// A heading for each group, a line for each query, and below it one for each of its parameters.
 fn table(entries: &[&Entry], color: bool) -> String {
     let (bold, plain) = if color { ("\x1b[1m", "\x1b[0m") } else { ("", "") };
-    let indent = entries.iter().map(|e| e.name.len()).max().unwrap_or(0) + 2;
     let mut out = String::new();
     for (group, title) in GROUPS {
         let entries: Vec<_> = entries.iter().filter(|entry| entry.group == *group).collect();
         if entries.is_empty() {
             continue;
         }
+        let indent = entries.iter().map(|e| e.name.len()).max().unwrap_or(0) + 2;
         let gap = if out.is_empty() { "" } else { "\n" };
         let word = if group.contains('/') { format!(" ({group})") } else { String::new() };
         let _ = writeln!(out, "{gap}{title}{word}\n");
