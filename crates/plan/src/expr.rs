@@ -230,6 +230,7 @@ impl Func {
             Func::Coalesce => args.iter().any(Expr::always_present),
             Func::StrLen
             | Func::BytesLen
+            | Func::EntropyOf
             | Func::Part(_)
             | Func::Prefix { .. }
             | Func::Anonymize(_) => args.iter().all(Expr::always_present),

@@ -41,13 +41,13 @@ impl Compiler<'_> {
             | Func::Replace
             | Func::Split
             | Func::Extract
+            | Func::RegisteredDomain
             | Func::Hex
             | Func::ToStr
             | Func::ToText => self.text(f, args, &e.ty, scope),
-            Func::ToIp => self.parse_text(Parse::Ip, args, e, scope),
-            Func::ToInt if args[0].ty == Type::Str => self.parse_text(Parse::Int, args, e, scope),
-            Func::ToFloat if args[0].ty == Type::Str => {
-                self.parse_text(Parse::Float, args, e, scope)
+            Func::ToIp | Func::EntropyOf => self.parse_text(f, args, e, scope),
+            Func::ToInt | Func::ToFloat if args[0].ty == Type::Str => {
+                self.parse_text(f, args, e, scope)
             }
             Func::ToBytes
             | Func::ToDuration
@@ -147,6 +147,7 @@ impl Compiler<'_> {
             Func::Slice => (TextFn::Slice, args),
             Func::Replace => (TextFn::Replace, args),
             Func::Split => (TextFn::Split, args),
+            Func::RegisteredDomain => (TextFn::RegisteredDomain, args),
             Func::Hex => (TextFn::Hex, args),
             Func::ToStr => (TextFn::Show, args),
             Func::ToText => (TextFn::Decode, args),
@@ -168,7 +169,14 @@ impl Compiler<'_> {
         Val::Extreme { larger, class: Class::of(ty), a, b, out: self.slot(ty) }
     }
 
-    fn parse_text(&mut self, f: Parse, args: &[Expr], e: &Expr, scope: &Scope) -> Val {
+    fn parse_text(&mut self, f: &Func, args: &[Expr], e: &Expr, scope: &Scope) -> Val {
+        let f = match f {
+            Func::ToIp => Parse::Ip,
+            Func::ToInt => Parse::Int,
+            Func::ToFloat => Parse::Float,
+            Func::EntropyOf => Parse::Entropy,
+            other => unreachable!("{other:?} reads no text"),
+        };
         Val::Parse { f, a: Box::new(self.value(&args[0], scope)), out: self.slot(&e.ty) }
     }
 }

@@ -11,6 +11,7 @@ mod class;
 mod compare;
 mod compile;
 mod ctx;
+mod domain;
 mod eval;
 mod fold;
 mod kernels;

@@ -2,6 +2,7 @@
 //!
 //! A part of a text is a handle into the same bytes; only what is new is written.
 
+use super::domain::registered;
 use super::{Ctx, Parse, Src, TextFn, Val};
 use crate::limits::TEXT_MAX;
 use crate::rows::{Arena, Memo, cell};
@@ -25,6 +26,11 @@ impl Ctx<'_> {
                 TextFn::Trim | TextFn::Slice | TextFn::Split | TextFn::Extract(_) => {
                     let whole = self.word(args, 0, i);
                     self.part(f, args, i).map(|part| self.regs.part(whole, part))
+                }
+                TextFn::RegisteredDomain => {
+                    let whole = self.word(args, 0, i);
+                    let part = registered(self.bytes(args, 0, i));
+                    part.map(|part| self.regs.lower_part(whole, part))
                 }
                 _ => {
                     let made = self.made(f, args, i);
@@ -143,11 +149,26 @@ impl super::Regs {
             false => Arena::part(handle, part),
         }
     }
+
+    /// The handle of a part of a text in lower case: a copy, unless it is that already.
+    fn lower_part(&mut self, handle: u64, part: Range<usize>) -> u64 {
+        let bytes = &self.arena.get(handle)[part.clone()];
+        match bytes.iter().any(u8::is_ascii_uppercase) {
+            true => {
+                let lower = bytes.to_ascii_lowercase();
+                self.arena.put(&lower)
+            }
+            false => self.part(handle, part),
+        }
+    }
 }
 
 /// What a text says, as columns store it.
-fn parse(f: Parse, text: &[u8]) -> Option<u128> {
-    let text = std::str::from_utf8(text).ok()?;
+fn parse(f: Parse, bytes: &[u8]) -> Option<u128> {
+    if f == Parse::Entropy {
+        return Some(entropy(bytes).to_bits().into());
+    }
+    let text = std::str::from_utf8(bytes).ok()?;
     match f {
         Parse::Int => text.parse::<i64>().ok().map(|n| n as u64 as u128),
         Parse::Float => {
@@ -158,7 +179,28 @@ fn parse(f: Parse, text: &[u8]) -> Option<u128> {
             Value::Ip(bits) => Some(bits),
             other => unreachable!("{other} is no address"),
         },
+        Parse::Entropy => unreachable!("it is of bytes"),
     }
+}
+
+/// Shannon's entropy of bytes: for each different one its share of all times the logarithm of the
+/// whole over its part, added from the rarest to the most frequent.
+fn entropy(bytes: &[u8]) -> f64 {
+    let mut counts = [0u32; 256];
+    bytes.iter().for_each(|b| counts[usize::from(*b)] += 1);
+    let mut seen = 0;
+    for i in 0..counts.len() {
+        if counts[i] > 0 {
+            counts.swap(i, seen);
+            seen += 1;
+        }
+    }
+    counts[..seen].sort_unstable();
+    let n = bytes.len() as f64;
+    counts[..seen].iter().fold(0.0, |sum, &c| {
+        let c = f64::from(c);
+        sum + c / n * (n / c).log2()
+    })
 }
 
 /// The bytes from `start` on, of so many; counted from the end where it is negative.

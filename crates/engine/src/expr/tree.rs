@@ -96,6 +96,7 @@ pub(crate) enum TextFn {
     Replace,
     Split,
     Extract(regex::Regex),
+    RegisteredDomain,
     Hex,
     /// Bytes as text.
     Decode,
@@ -227,6 +228,7 @@ pub(crate) enum Parse {
     Int,
     Float,
     Ip,
+    Entropy,
 }
 
 /// Arithmetic on two words.

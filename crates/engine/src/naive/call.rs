@@ -4,7 +4,9 @@ use super::community;
 use super::crypto_pan::PanKey;
 use super::eval::Eval;
 use super::value::{bytes, declared, float, of_type, text, word};
+use psl::Psl;
 use regex::Regex;
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use weir_packet::time::rfc3339;
 use weir_plan::functions::{Part, Rounding};
@@ -96,6 +98,7 @@ impl Eval<'_> {
                 let ahead = (i128::from(word(a)) - i128::from(word(b))).rem_euclid(1 << 32) as i64;
                 Value::Int(if ahead < 1 << 31 { ahead } else { ahead - (1 << 32) })
             }
+            (Func::EntropyOf, [a]) => Value::Float(entropy(bytes(a))),
             (Func::StrLen | Func::BytesLen, [a]) => Value::Int(bytes(a).len() as i64),
             _ => unreachable!("{func:?} of {} arguments", args.len()),
         }
@@ -138,6 +141,9 @@ impl Eval<'_> {
                 let found = regex.captures(text(a)).and_then(|found| found.get(group));
                 found.map_or(Value::Absent, |found| Value::Str(found.as_str().into()))
             }
+            (Func::RegisteredDomain, [a]) => {
+                registered_domain(text(a)).map_or(Value::Absent, |name| Value::Str(name.into()))
+            }
             (Func::Hex, [Value::Int(n)]) => Value::Str(format!("{n:x}").into()),
             (Func::Hex, [a]) => {
                 self.short(bytes(a).iter().map(|b| format!("{b:02x}")).collect::<String>())
@@ -168,6 +174,47 @@ fn places(len: usize, start: i64, length: i64) -> impl Fn(i128, i128) -> bool {
     let start = i128::from(start) + if start < 0 { len as i128 } else { 0 };
     let end = start + i128::from(length);
     move |first, last| start <= first && last < end
+}
+
+/// Shannon's entropy of bytes, term by term from the rarest byte to the most frequent.
+fn entropy(bytes: &[u8]) -> f64 {
+    let mut times: BTreeMap<u8, u32> = BTreeMap::new();
+    bytes.iter().for_each(|b| *times.entry(*b).or_default() += 1);
+    let mut times: Vec<f64> = times.into_values().map(f64::from).collect();
+    times.sort_by(f64::total_cmp);
+    let all = bytes.len() as f64;
+    times.iter().map(|n| n / all * (all / n).log2()).fold(0.0, |sum, bits| sum + bits)
+}
+
+/// The shortest end of a name that is longer than the longest public suffix that it ends in.
+fn registered_domain(name: &str) -> Option<String> {
+    let labels = labels(&name.to_ascii_lowercase())?;
+    // No rule of the list has such a label.
+    let plain: Vec<String> = labels.iter().map(|label| label.replace('.', "+")).collect();
+    let last = |n: usize, of: &[String]| of[of.len() - n..].join(".");
+    let is_suffix = |n: &usize| {
+        let end = last(*n, &plain);
+        psl::List.suffix(end.as_bytes()).is_some_and(|suffix| suffix.as_bytes().len() == end.len())
+    };
+    let suffix = (1..=labels.len()).filter(is_suffix).max()?;
+    (suffix < labels.len()).then(|| last(suffix + 1, &labels))
+}
+
+/// The labels of a name, of which a dot after a backslash is part; `None` if it is no name.
+fn labels(name: &str) -> Option<Vec<String>> {
+    let mut labels = vec![String::new()];
+    let mut escaped = false;
+    for c in name.chars() {
+        match c {
+            '.' if !escaped => labels.push(String::new()),
+            c => labels.last_mut().expect("there is one").push(c),
+        }
+        escaped = c == '\\' && !escaped;
+    }
+    labels.pop_if(|last| last.is_empty());
+    let sound = !labels.iter().any(String::is_empty);
+    let digits = |label: &String| label.bytes().all(|b| b.is_ascii_digit());
+    (sound && !labels.last().is_none_or(digits)).then_some(labels)
 }
 
 /// A part of a time, as its text tells.

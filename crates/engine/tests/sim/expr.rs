@@ -389,7 +389,11 @@ fn int(c: &mut Choices, scope: &Scope, d: usize) -> Expr {
 fn float(c: &mut Choices, scope: &Scope, d: usize) -> Expr {
     use BinaryOp::*;
     let float = Type::Float;
-    match c.below(8) {
+    match c.below(9) {
+        8 => {
+            let from = c.pick(&[Type::Str, Type::Bytes]);
+            node(float, ExprKind::Call(Func::EntropyOf, vec![expr(c, scope, from, d)]))
+        }
         6 => {
             use Math::{Exp, Ln, Log2, Log10, Sqrt};
             let f = Func::Math(*c.pick(&[Sqrt, Exp, Ln, Log2, Log10]));
@@ -428,7 +432,8 @@ fn float(c: &mut Choices, scope: &Scope, d: usize) -> Expr {
 }
 
 fn text(c: &mut Choices, scope: &Scope, d: usize) -> Expr {
-    let kind = match c.below(11) {
+    let kind = match c.below(12) {
+        11 => registered_domain(c, scope, d),
         10 => return lookup(c, scope, d),
         4 => return slice(c, scope, &Type::Str, d),
         5 => ExprKind::Call(Func::Trim, vec![expr(c, scope, &Type::Str, d)]),
@@ -471,6 +476,16 @@ fn text(c: &mut Choices, scope: &Scope, d: usize) -> Expr {
         }
     };
     node(Type::Str, kind)
+}
+
+/// Of any text, or of one with a public suffix.
+fn registered_domain(c: &mut Choices, scope: &Scope, d: usize) -> ExprKind {
+    let name = expr(c, scope, &Type::Str, d);
+    let end =
+        *c.pick(&["", ".test", ".CO.uk", ".a.kobe.jp.", "\\.uk", ".x.ck", ".www.ck", "..com"]);
+    let end = Expr::constant(Value::Str(end.into()));
+    let name = node(Type::Str, ExprKind::Call(Func::Concat, vec![name, end]));
+    ExprKind::Call(Func::RegisteredDomain, vec![name])
 }
 
 fn time(c: &mut Choices, scope: &Scope, d: usize) -> Expr {

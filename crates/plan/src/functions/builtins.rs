@@ -305,6 +305,26 @@ pub static BUILTINS: &[Builtin] = &[
         Free,
         "how many bytes there are",
     ),
+    row(
+        "entropy_of(x)",
+        Func::EntropyOf,
+        &[TEXT_OR_BYTES],
+        Gives::Type(Float),
+        Free,
+        "how mixed its bytes are, in bits a byte: 0 where all are equal, at most `log2` of its \
+         length, and at most 8",
+    ),
+    row(
+        "registered_domain(s)",
+        Func::RegisteredDomain,
+        &[TEXT],
+        Gives::Type(Str),
+        Free,
+        "the part of a domain name that somebody registered: what comes before a public suffix \
+         ([publicsuffix.org](https://publicsuffix.org)) with one label more, in lower case: \
+         `example.co.uk` of `www.example.co.uk`. A public suffix itself and an IPv4 address have \
+         none. Cut a port off before: `split(http.host, \":\", 0)`",
+    ),
     row("hex(x)", Func::Hex, &[INT_OR_BYTES], Gives::Type(Str), Free, "hexadecimal digits"),
     row("bytes(s)", Func::ToBytes, &[TEXT], Gives::Type(Bytes), Free, "its UTF-8"),
     row("text(b)", Func::ToText, &[BYTES], Gives::Type(Str), Free, "what it reads as UTF-8"),

@@ -53,6 +53,14 @@ pub enum Func {
     /// `hex(x)`: digits in lower case without `0x`: two for each byte of bytes, as few as needed
     /// for an int, whose sign is not kept (two's complement). bytes or int, string.
     Hex,
+    /// `registered_domain(s)`: of a domain name the public suffix and the label before it, in lower
+    /// case; absent where there is no such label, and of what is no name: an empty label, an IPv4
+    /// address. Labels are as `dns.qname` writes them: a dot after a backslash is part of one, and a
+    /// dot at the end means nothing. string, string.
+    RegisteredDomain,
+    /// `entropy_of(x)`: Shannon's entropy of the bytes of a text, in bits a byte; 0 of an empty
+    /// one. string or bytes, float.
+    EntropyOf,
     /// `bytes(s)`: the UTF-8 of a text. string, bytes.
     ToBytes,
     /// `text(b)`: bytes read as UTF-8, with U+FFFD for what is none. bytes, string.
