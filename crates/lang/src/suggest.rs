@@ -163,7 +163,7 @@ const FUNCTIONS: &[(&str, &str)] = &[
     ("std", "stddev"), ("stddev_samp", "stddev"), ("var", "variance"), ("var_samp", "variance"),
     ("hll", "approx_distinct"), ("approx_count_distinct", "approx_distinct"),
     ("estdc", "approx_distinct"), ("dc_approx", "approx_distinct"), ("ndv", "approx_distinct"),
-    ("p50", "median"), ("p90", "percentile"), ("p95", "percentile"), ("p99", "percentile"),
+    ("mad_over_time", "mad"), ("median_abs_deviation", "mad"), ("p50", "median"), ("p90", "percentile"), ("p95", "percentile"), ("p99", "percentile"),
     ("quantiles", "quantile"), ("percentiles", "percentile"), ("approx_quantile", "quantile"),
     ("approx_percentile", "percentile"), ("percentile_cont", "percentile"), ("topk", "frequent"),
     ("top_k", "frequent"), ("heavy_hitters", "frequent"), ("mode", "frequent"),

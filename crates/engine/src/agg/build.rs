@@ -4,8 +4,8 @@ use super::aggregate::Aggregate;
 use super::fixed::Of;
 use super::{
     any_all, approx_distinct, avg, bit_or, completeness, count, distinct, distinct_up_to,
-    end_reason, entropy, first_last, frequent, max_by, min_max, quantile, rate, sum, tally, user,
-    variance,
+    end_reason, entropy, first_last, frequent, mad, max_by, min_max, quantile, rate, sum, tally,
+    user, variance,
 };
 use crate::functions::BuildContext;
 use crate::key::KeyPart;
@@ -19,7 +19,9 @@ pub(crate) fn sharing(aggs: &[Agg]) -> Vec<Vec<&Agg>> {
             Some("rounded")
         }
         AggFunc::Quantile(_) => Some("as they are"),
-        AggFunc::Entropy | AggFunc::Frequent(_) | AggFunc::Histogram => Some("as they are"),
+        AggFunc::Mad | AggFunc::Entropy | AggFunc::Frequent(_) | AggFunc::Histogram => {
+            Some("as they are")
+        }
         _ => None,
     };
     let same = |a: &Agg, b: &Agg| {
@@ -42,6 +44,7 @@ pub(crate) fn build(aggs: &[Agg], with: BuildContext<'_>, lone: bool) -> Box<dyn
         let arg = agg.arg.as_ref()?;
         Some(match agg.func {
             AggFunc::Quantile(q) => Box::new(quantile::Quantile::new(q, arg)),
+            AggFunc::Mad => Box::new(mad::Mad::new(&arg.ty)),
             AggFunc::Entropy => Box::new(entropy::Entropy),
             AggFunc::Frequent(n) => {
                 Box::new(frequent::Frequent::new(&arg.ty, Some(n.max(1) as usize)))
@@ -110,9 +113,11 @@ fn alone(agg: &Agg, with: BuildContext<'_>, lone: bool) -> Box<dyn Aggregate> {
             let types = parts(arg).into_iter().map(|part| part.ty.clone());
             Box::new(approx_distinct::ApproxDistinct::new(types))
         }
-        AggFunc::Quantile(_) | AggFunc::Entropy | AggFunc::Frequent(_) | AggFunc::Histogram => {
-            unreachable!("read from counts")
-        }
+        AggFunc::Quantile(_)
+        | AggFunc::Mad
+        | AggFunc::Entropy
+        | AggFunc::Frequent(_)
+        | AggFunc::Histogram => unreachable!("read from counts"),
         AggFunc::User(i) => Box::new(user::User::new(
             with.functions.aggregate_at(i).clone(),
             arg.ty.clone(),

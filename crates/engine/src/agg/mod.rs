@@ -30,6 +30,7 @@ mod input;
 mod late;
 #[cfg(test)]
 mod laws;
+mod mad;
 mod max_by;
 mod min_max;
 mod quantile;

@@ -44,6 +44,7 @@ impl Eval<'_> {
             }
             (func, []) => func.over_nothing(&agg.ty),
             (AggFunc::Quantile(q), _) => quantile::of(q, values),
+            (AggFunc::Mad, _) => self.deviation(&agg.ty, values),
             (AggFunc::Entropy, _) => Value::Float(entropy(tally(values).into_values().collect())),
             (AggFunc::Histogram, _) => self.list(tally(values)),
             (AggFunc::Frequent(n), _) => {
@@ -71,6 +72,26 @@ impl Eval<'_> {
             (AggFunc::All, _) => Value::Bool(!values.contains(&Value::Bool(false))),
             (AggFunc::BitOr, _) => Value::Int(values.iter().fold(0, |bits, v| bits | word(v))),
         }
+    }
+
+    /// The median of how far values lie from their median: of an even number of values the smaller
+    /// one in the middle.
+    fn deviation(&mut self, ty: &Type, values: &[Value]) -> Value {
+        let middle = (values.len() - 1) / 2;
+        if let Type::Float = ty {
+            let mut floats: Vec<f64> = values.iter().map(float).collect();
+            floats.sort_by(f64::total_cmp);
+            let median = floats[middle];
+            let mut far: Vec<f64> = floats.iter().map(|v| (v - median).abs()).collect();
+            far.sort_by(f64::total_cmp);
+            return self.checked_float(far[middle]);
+        }
+        let mut words: Vec<i128> = values.iter().map(|v| word(v).into()).collect();
+        words.sort();
+        let median = words[middle];
+        let mut far: Vec<i128> = words.iter().map(|v| (v - median).abs()).collect();
+        far.sort();
+        self.checked(ty, i64::try_from(far[middle]).ok())
     }
 
     /// Values and how often each came, as text.

@@ -302,6 +302,13 @@ pub static AGGREGATES: &[BuiltinAggregate] = &[
     .example("percentile(len, 95)"),
     row("median(x)", AggFunc::Quantile(500_000), &[SIGNED], Argument, "the same for one half"),
     row(
+        "mad(x)",
+        AggFunc::Mad,
+        &[SIGNED],
+        Argument,
+        "the median absolute deviation: the median of how far each value is from the median",
+    ),
+    row(
         "frequent(x, n)",
         AggFunc::Frequent(2),
         &[ANY, UP_TO],

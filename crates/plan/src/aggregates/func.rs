@@ -74,6 +74,9 @@ pub enum AggFunc {
     /// large enough, by exact rank. Of int, float, duration, each value rounded to 11 significant
     /// bits.
     Quantile(u32),
+    /// The median absolute deviation: the median of how far values lie from their median. Medians
+    /// are the smallest value that half of all are not above. Of int, float, duration.
+    Mad,
     /// Shannon's entropy in bits, a float. Takes what [`AggFunc::Distinct`] takes.
     Entropy,
     /// So many of the most frequent values, with how often each came, as text: `443=120 80=33`.

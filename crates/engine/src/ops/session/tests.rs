@@ -187,6 +187,7 @@ fn every_aggregate_over_every_kind_of_key() {
         BitOr,
         Variance,
         Stddev,
+        Mad,
         Entropy,
         Quantile(500_000),
         Frequent(2),

@@ -163,6 +163,7 @@ choice!(AggFunc {
     Stddev = "stddev",
     Rate(window_ns) = "rate_window_ns",
     Quantile(millionths) = "quantile_millionths",
+    Mad = "mad",
     Entropy = "entropy",
     Frequent(n) = "frequent",
     Histogram = "histogram",
