@@ -19,6 +19,7 @@
 //! ```
 
 pub mod messages;
+pub mod quic;
 
 use crate::checksum::checksum;
 use crate::source::{FrameBatch, LinkType};

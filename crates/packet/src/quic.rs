@@ -40,6 +40,8 @@ pub struct LongHeader<'a> {
     kind: PacketType,
     destination: &'a [u8],
     source: &'a [u8],
+    /// Of an Initial packet, what a Retry packet or an earlier connection brought.
+    token: &'a [u8],
     /// From the first byte to the end of the packet, as far as it was captured.
     packet: &'a [u8],
     /// Where the protected packet number starts; 0 where there is none.
@@ -72,9 +74,10 @@ impl<'a> LongHeader<'a> {
         if version != 0 && destination.len().max(source.len()) > CONNECTION_ID_MAX {
             return None;
         }
+        let mut token = &payload[..0];
         if kind == PacketType::Initial {
-            let token = left.varint()?;
-            left.skip(token)?;
+            let len = left.varint()?;
+            token = left.skip(len)?;
         }
         let (end, number_at) = match kind {
             PacketType::VersionNegotiation => {
@@ -90,7 +93,7 @@ impl<'a> LongHeader<'a> {
             }
         };
         let (packet, rest) = payload.split_at(end.min(payload.len()));
-        Some(LongHeader { version, kind, destination, source, packet, number_at, rest })
+        Some(LongHeader { version, kind, destination, source, token, packet, number_at, rest })
     }
 
     /// The version; 0 where a server names those that it has.
@@ -111,6 +114,11 @@ impl<'a> LongHeader<'a> {
     /// The connection ID that the sender chose for itself.
     pub fn source_id(&self) -> &'a [u8] {
         self.source
+    }
+
+    /// The token of an Initial packet, which a server gave the client; empty where there is none.
+    pub fn token(&self) -> &'a [u8] {
+        self.token
     }
 
     /// The packet that follows this one in the same datagram.

@@ -11,11 +11,11 @@
 //! |            version            | 32 random bytes, session id, ciphers, extensions …
 //! ```
 //!
-//! This looks at the start of one segment: segments and records are not put together. A hello that
-//! goes on in the next segment is read as far as it goes, and what lies beyond is not said to be
-//! missing.
+//! This looks at the start of one segment. A hello that goes on in the next segment is read as far
+//! as it goes, and what lies beyond is not said to be missing; [`records`] puts records together.
 
 pub mod ja4;
+pub mod records;
 
 /// The content type of handshake messages.
 pub const HANDSHAKE: u8 = 22;
@@ -35,6 +35,8 @@ pub const SERVER_HELLO: u8 = 2;
 pub const SERVER_NAME: u16 = 0;
 /// The extension that names the protocols inside, or the one that the server chose.
 pub const ALPN: u16 = 16;
+/// The extension with an encrypted ClientHello (ECH, RFC 9849), or with random bytes in its place.
+pub const ENCRYPTED_CLIENT_HELLO: u16 = 0xfe0d;
 /// The extension with the versions that the client takes, or the one that the server chose.
 pub const SUPPORTED_VERSIONS: u16 = 43;
 
@@ -62,6 +64,14 @@ impl<'a> Tls<'a> {
     /// What the record holds: 22 for handshake messages.
     pub fn content_type(&self) -> u8 {
         self.content_type
+    }
+
+    /// Whether the record starts a ClientHello, and a later record of the segment goes on with it.
+    pub(crate) fn client_hello_goes_on(&self, payload: &[u8]) -> bool {
+        self.content_type == HANDSHAKE
+            && self.fragment.first() == Some(&CLIENT_HELLO)
+            && HEADER_LEN + self.fragment.len() < payload.len()
+            && !self.hello().is_some_and(|hello| hello.whole)
     }
 
     /// The hello that the record starts with.
@@ -118,7 +128,18 @@ impl<'a> Hello<'a> {
         Ok(real.max().unwrap_or(self.version))
     }
 
-    /// The name of the server that the client wants.
+    /// Whether a ClientHello has the extension of an encrypted one (ECH): its other extensions,
+    /// the name of the server among them, are then only the outer ones. Many clients send random
+    /// bytes there where the server has no key for it, which nobody on the path can tell.
+    ///
+    /// # Errors
+    /// [`Cut`] if the extension may be beyond the bytes at hand.
+    pub fn has_ech(&self) -> Result<bool, Cut> {
+        Ok(self.extension(ENCRYPTED_CLIENT_HELLO)?.is_some())
+    }
+
+    /// The name of the server that the client wants: with ECH the outer one, which the service's
+    /// provider chose.
     pub fn server_name(&self) -> Option<&'a [u8]> {
         let mut rest = Rest(Rest(self.extension(SERVER_NAME).ok()??).long()?);
         // There is one kind of name only, and one name of it.

@@ -36,6 +36,7 @@ pub(crate) use site::Site;
 /// no layers.
 pub fn classify(frames: &FrameBatch, layers: &mut Layers) {
     layers.has = [Bits::NONE; LAYERS];
+    layers.hellos.next_batch();
     (layers.proto_known, layers.plain) = (Bits::NONE, PlainFrames::default());
     let all = Bits::first(frames.len());
     let mut plain = classify_plain(frames, layers);

@@ -39,10 +39,28 @@ fn dns(id: u16, flags: u16, name: &str, kind: u16, answers: &[&[u8]]) -> Vec<u8>
 /// A TLS ClientHello in one record: the name of the server, the protocols and the versions that it
 /// takes, in extensions of that order.
 pub fn client_hello(server: &str, protocols: &[&str], versions: &[u16]) -> Vec<u8> {
+    client_hello_with(server, protocols, versions, &[])
+}
+
+/// The bytes of one TLS record of a handshake, in records of at most `size` bytes each.
+pub fn in_records(record: &[u8], size: usize) -> Vec<u8> {
+    let message = &record[tls::HEADER_LEN..];
+    message.chunks(size).flat_map(|part| [&record[..3], &long(part)].concat()).collect()
+}
+
+/// The same with further extensions, of these types and data, before those.
+pub fn client_hello_with(
+    server: &str,
+    protocols: &[&str],
+    versions: &[u16],
+    more: &[(u16, &[u8])],
+) -> Vec<u8> {
     let name = [&[0][..], &long(server.as_bytes())].concat();
     let protocols: Vec<u8> = protocols.iter().flat_map(|p| short(p.as_bytes())).collect();
     let versions: Vec<u8> = versions.iter().flat_map(|v| v.to_be_bytes()).collect();
+    let more = more.iter().flat_map(|(kind, data)| extension(*kind, data)).collect();
     let extensions = [
+        more,
         extension(tls::SERVER_NAME, &long(&name)),
         extension(tls::ALPN, &long(&protocols)),
         extension(tls::SUPPORTED_VERSIONS, &short(&versions)),

@@ -1,10 +1,9 @@
 //! The fields of QUIC, which is looked for at the start of UDP payloads on any port.
 
-use super::entry::{Entry, int, string, whether};
+use super::entry::{Entry, flag, int, string, whether};
 use super::rows::Rows;
 use crate::column::Column;
 use crate::quic::LongHeader;
-use crate::quic::initial::Crypto;
 use crate::tls::Hello;
 use crate::tls::ja4::{Carrier, ja4};
 use crate::walk::Layer;
@@ -38,7 +37,8 @@ pub(super) const FIELDS: &[Entry] = &[
     string(
         "quic.sni",
         "Name of the server that a client's Initial packet wants, in lower case; decrypted with \
-         keys that the packet itself gives (RFC 9001, section 5.2).",
+         keys that the packet itself gives (RFC 9001, section 5.2). The outer name where \
+         `quic.ech` is true.",
     ),
     string(
         "quic.alpn",
@@ -48,31 +48,38 @@ pub(super) const FIELDS: &[Entry] = &[
     string(
         "quic.ja4",
         "JA4 fingerprint of the client that sent an Initial packet; absent if its hello goes on in \
-         the next packet.",
+         the next packet, which the stage `hello` puts together.",
+    ),
+    flag(
+        "quic.ech",
+        "Whether the hello in a client's Initial packet has the extension of an encrypted one \
+         (ECH), as `tls.ech` says.",
+        |rows, out| {
+            rows.some_bits(out, rows.has(Layer::Udp), |i| {
+                of_hello(rows, i, |hello| hello.has_ech().ok())
+            })
+        },
     ),
 ];
 
 /// Reads the names of servers.
 pub(crate) fn server_names(rows: &Rows<'_>, out: &mut Column, put: &mut impl FnMut(&[u8]) -> u64) {
     rows.texts(out, rows.has(Layer::Udp), put, |i, text| {
-        of_hello(rows, i, |hello| text.write_host(hello.server_name()))
+        of_hello(rows, i, |hello| Some(text.write_host(hello.server_name()))).unwrap_or(false)
     });
 }
 
 /// Reads the names of protocols.
 pub(crate) fn protocols(rows: &Rows<'_>, out: &mut Column, put: &mut impl FnMut(&[u8]) -> u64) {
     rows.texts(out, rows.has(Layer::Udp), put, |i, text| {
-        of_hello(rows, i, |hello| text.write_list(hello.protocols()))
+        of_hello(rows, i, |hello| Some(text.write_list(hello.protocols()))).unwrap_or(false)
     });
 }
 
 /// Reads the fingerprints of clients.
 pub(crate) fn fingerprints(rows: &Rows<'_>, out: &mut Column, put: &mut impl FnMut(&[u8]) -> u64) {
     rows.texts(out, rows.has(Layer::Udp), put, |i, text| {
-        of_hello(rows, i, |hello| {
-            let fingerprint = ja4(hello, Carrier::Quic);
-            text.write_bytes(fingerprint.as_ref().map(|fingerprint| &fingerprint[..]))
-        })
+        of_hello(rows, i, |hello| Some(text.push(&ja4(hello, Carrier::Quic)?))).unwrap_or(false)
     });
 }
 
@@ -80,8 +87,7 @@ fn header<'a>(rows: &Rows<'a>, i: usize) -> Option<LongHeader<'a>> {
     LongHeader::new(rows.udp_payload(i))
 }
 
-/// What `read` says of the hello in a client's Initial packet; false where there is none.
-fn of_hello(rows: &Rows<'_>, i: usize, read: impl FnOnce(&Hello<'_>) -> bool) -> bool {
-    let Some(crypto) = Crypto::of_client(rows.udp_payload(i)) else { return false };
-    Hello::new(crypto.bytes()).is_some_and(|hello| read(&hello))
+/// What `read` says of the hello in a client's Initial packets.
+fn of_hello<T>(rows: &Rows<'_>, i: usize, read: impl FnOnce(&Hello<'_>) -> Option<T>) -> Option<T> {
+    rows.layers.hellos.of_quic(i, rows.udp_payload(i), read)
 }

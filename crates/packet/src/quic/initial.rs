@@ -5,6 +5,7 @@
 //! destination ID than the one that gave the keys, and those of the server never carry it.
 
 use super::{Left, LongHeader, PacketType, V2};
+use crate::pieces::Pieces;
 use aes_gcm::aead::{AeadInOut as _, KeyInit as _};
 use aes_gcm::aes::Aes128;
 use aes_gcm::aes::cipher::{Array, BlockCipherEncrypt as _};
@@ -12,11 +13,11 @@ use aes_gcm::{Aes128Gcm, Nonce, Tag};
 use hkdf::Hkdf;
 use sha2::Sha256;
 
-/// Bytes of the longest Initial packet that is looked into: more than any network carries at once.
-pub const INITIAL_MAX: usize = 2048;
+/// Bytes of the longest Initial packet that is looked into: more than a jumbo frame carries.
+pub const INITIAL_MAX: usize = 16 << 10;
 
-/// Packets of one datagram among which an Initial one is looked for.
-const PACKETS_MAX: usize = 4;
+/// Packets of one datagram that are looked at.
+pub const PACKETS_MAX: usize = 4;
 
 /// Bytes of the tag that ends a protected packet.
 const TAG: usize = 16;
@@ -34,39 +35,62 @@ const SALT_V2: [u8; 20] = [
     0xf9, 0xbd, 0x2e, 0xd9,
 ];
 
-/// The start of the handshake messages that a client's Initial packet carries.
-#[derive(Clone, Debug)]
-pub struct Crypto {
-    bytes: [u8; INITIAL_MAX],
-    len: usize,
+/// The Initial packets of a UDP payload, among its first [`PACKETS_MAX`] packets.
+pub fn initials(payload: &[u8]) -> impl Iterator<Item = LongHeader<'_>> {
+    let packets = std::iter::successors(LongHeader::new(payload), LongHeader::next);
+    packets.take(PACKETS_MAX).filter(|packet| packet.kind() == PacketType::Initial)
 }
 
-impl Crypto {
-    /// Decrypts the first Initial packet of a UDP payload, and puts its CRYPTO frames in order.
-    /// `None` if there is none, if its keys are others (a later packet, a server's), or if it has
-    /// no CRYPTO frame at offset 0.
-    pub fn of_client(payload: &[u8]) -> Option<Crypto> {
-        let packets = std::iter::successors(LongHeader::new(payload), LongHeader::next);
-        let mut packets = packets.take(PACKETS_MAX);
-        let header = packets.find(|packet| packet.kind() == PacketType::Initial)?;
-        let mut plain = [0; INITIAL_MAX];
-        let frames = Keys::of_client(&header).decrypt(&header, &mut plain)?;
-        let mut crypto = Crypto { bytes: [0; INITIAL_MAX], len: 0 };
-        crypto.collect(frames)?;
-        (crypto.len > 0).then_some(crypto)
-    }
+/// Memory for what is decrypted, to be used again.
+#[derive(Clone, Default, Debug)]
+pub struct Decrypting {
+    /// The packet at hand.
+    plain: Vec<u8>,
+    /// Handshake messages.
+    pieces: Pieces,
+}
 
-    /// Handshake messages, as far as they are there without a gap.
-    pub fn bytes(&self) -> &[u8] {
-        &self.bytes[..self.len]
+impl Decrypting {
+    /// Decrypts a client's Initial packets of one UDP payload, and puts their CRYPTO frames in
+    /// order: handshake messages, as far as they are there without a gap. Empty if there is none,
+    /// if the keys are others (later packets, a server's), or if the start is missing.
+    pub fn of_client(&mut self, payload: &[u8]) -> &[u8] {
+        self.pieces.clear();
+        let mut keys = None;
+        for header in initials(payload) {
+            let keys = keys.get_or_insert_with(|| ClientKeys::new(&header));
+            let Some(frames) = keys.decrypt(&header, &mut self.plain) else { continue };
+            for (offset, data) in CryptoFrames::new(frames) {
+                // What lies far ahead cannot join up with the start.
+                if let Ok(offset) = usize::try_from(offset) {
+                    self.pieces.put(offset, data);
+                }
+            }
+        }
+        self.pieces.front()
     }
+}
 
-    /// Puts the data of all CRYPTO frames where it belongs: clients send it out of order. `None`
-    /// where a frame breaks off.
-    fn collect(&mut self, frames: &[u8]) -> Option<()> {
-        let mut there = [false; INITIAL_MAX];
-        let mut left = Left { bytes: frames, at: 0 };
-        while left.at < frames.len() {
+/// The data of the CRYPTO frames of a packet, each with its offset, in the order that they stand
+/// there. Ends at a frame that breaks off, and at one that a client does not send here.
+#[derive(Clone, Debug)]
+pub struct CryptoFrames<'a> {
+    left: Left<'a>,
+}
+
+impl<'a> CryptoFrames<'a> {
+    /// Over the frames of a packet.
+    pub fn new(frames: &'a [u8]) -> CryptoFrames<'a> {
+        CryptoFrames { left: Left { bytes: frames, at: 0 } }
+    }
+}
+
+impl<'a> Iterator for CryptoFrames<'a> {
+    type Item = (u64, &'a [u8]);
+
+    fn next(&mut self) -> Option<(u64, &'a [u8])> {
+        let left = &mut self.left;
+        loop {
             match left.byte()? {
                 // PADDING, PING.
                 0 | 1 => {}
@@ -81,33 +105,30 @@ impl Crypto {
                 }
                 6 => {
                     let (offset, length) = (left.varint()?, left.varint()?);
-                    let data = left.skip(length)?;
-                    let start = usize::try_from(offset).ok()?;
-                    let end = start.checked_add(data.len())?;
-                    // What lies far ahead cannot join up with the start.
-                    if let Some(place) = self.bytes.get_mut(start..end) {
-                        place.copy_from_slice(data);
-                        there[start..end].fill(true);
-                    }
+                    return Some((offset, left.skip(length)?));
                 }
                 // A client sends no other frame here, but for closing what it opened.
-                _ => break,
+                _ => {
+                    left.at = left.bytes.len();
+                    return None;
+                }
             }
         }
-        self.len = there.iter().take_while(|&&there| there).count();
-        Some(())
     }
 }
 
 /// What protects the Initial packets of a client.
-struct Keys {
-    key: [u8; 16],
-    iv: [u8; 12],
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ClientKeys {
+    pub(crate) key: [u8; 16],
+    pub(crate) iv: [u8; 12],
     header: [u8; 16],
 }
 
-impl Keys {
-    fn of_client(header: &LongHeader<'_>) -> Keys {
+impl ClientKeys {
+    /// The keys that follow from the version and the destination ID of a client's first Initial
+    /// packet, and of its first after a Retry packet.
+    pub fn new(header: &LongHeader<'_>) -> ClientKeys {
         let v2 = header.version() == V2;
         let salt = if v2 { SALT_V2 } else { SALT_V1 };
         let labels = if v2 {
@@ -119,19 +140,19 @@ impl Keys {
         let secret: [u8; 32] = expand(&initial, b"client in");
         let client = Hkdf::<Sha256>::from_prk(&secret).expect("as long as the hash");
         let [key, iv, hp] = labels;
-        Keys { key: expand(&client, key), iv: expand(&client, iv), header: expand(&client, hp) }
+        let [key, header] = [key, hp].map(|label| expand(&client, label));
+        ClientKeys { key, iv: expand(&client, iv), header }
     }
 
-    /// Takes the protection off a packet; gives its frames. `None` if it was not protected by
-    /// these keys, or is longer than there is room for.
-    fn decrypt<'b>(
-        &self,
-        header: &LongHeader<'_>,
-        room: &'b mut [u8; INITIAL_MAX],
-    ) -> Option<&'b [u8]> {
+    /// Takes the protection off a packet; gives its frames, which are all of `room` then. `None` if
+    /// it was not protected by these keys, or has more than [`INITIAL_MAX`] bytes.
+    pub fn decrypt<'b>(&self, header: &LongHeader<'_>, room: &'b mut Vec<u8>) -> Option<&'b [u8]> {
         let (packet, at) = (header.packet, header.number_at);
-        let room = room.get_mut(..packet.len())?;
-        room.copy_from_slice(packet);
+        if packet.len() > INITIAL_MAX {
+            return None;
+        }
+        room.clear();
+        room.extend_from_slice(packet);
         let sample = packet.get(at + 4..at + 4 + SAMPLE)?;
         let mask = self.mask(sample);
         room[0] ^= mask[0] & 0x0f;
@@ -146,12 +167,15 @@ impl Keys {
         let tag = Tag::try_from(&*tag).ok()?;
         let cipher = Aes128Gcm::new(&self.key.into());
         let nonce = Nonce::from(nonce);
-        cipher.decrypt_inout_detached(&nonce, aad, (&mut *body).into(), &tag).ok()?;
-        Some(body)
+        let len = body.len();
+        cipher.decrypt_inout_detached(&nonce, aad, body.into(), &tag).ok()?;
+        room.truncate(at + number_len + len);
+        room.drain(..at + number_len);
+        Some(room)
     }
 
     /// The mask of header protection for a sample of 16 bytes.
-    fn mask(&self, sample: &[u8]) -> [u8; 16] {
+    pub(crate) fn mask(&self, sample: &[u8]) -> [u8; 16] {
         let mut block = Array::try_from(sample).expect("a sample has 16 bytes");
         Aes128::new(&self.header.into()).encrypt_block(&mut block);
         block.into()
@@ -167,22 +191,20 @@ fn expand<const N: usize>(secret: &Hkdf<Sha256>, label: &[u8]) -> [u8; N] {
     out
 }
 
-/// Any bytes as a UDP payload, and as the frames of a packet: what is found lies within its bound.
+/// Any bytes as a UDP payload, and as the frames of a packet: what is found lies within them.
 /// Panics where it does not.
 pub fn fuzz_initial(payload: &[u8]) {
-    let mut crypto = Crypto { bytes: [0; INITIAL_MAX], len: 0 };
-    if crypto.collect(payload).is_some() {
-        assert!(crypto.bytes().len() < payload.len().max(1));
-    }
-    let Some(crypto) = Crypto::of_client(payload) else { return };
-    assert!((1..=INITIAL_MAX).contains(&crypto.bytes().len()));
-    assert!(crypto.bytes().len() < payload.len());
+    let held: usize = CryptoFrames::new(payload).map(|(_, data)| data.len() + 3).sum();
+    assert!(held <= payload.len());
+    let mut decrypting = Decrypting::default();
+    assert!(decrypting.of_client(payload).len() <= payload.len());
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::super::V1;
     use super::*;
+    use crate::craft::quic::{Initial, crypto_frame};
     use crate::tls::Hello;
     use crate::tls::ja4::{Carrier, ja4};
     use proptest::prelude::*;
@@ -200,34 +222,6 @@ pub(crate) mod tests {
         0203080408050806002d00020101001c00024001003900320408ffffffffffffffff05048000ffff07048000ff
         ff0801100104800075300901100f088394c8f03e51570806048000ffff";
 
-    /// Protects frames as a client does; the packet number is 2, in four bytes.
-    fn protect(version: u32, destination: &[u8], frames: &[u8]) -> Vec<u8> {
-        let first = if version == V2 { 0xd3 } else { 0xc3 };
-        let length = 0x4000 | (4 + frames.len() + TAG) as u16;
-        let mut packet = [&[first][..], &version.to_be_bytes()].concat();
-        packet.push(destination.len() as u8);
-        packet.extend(destination);
-        packet.extend([0, 0]);
-        packet.extend(length.to_be_bytes());
-        let at = packet.len();
-        packet.extend([0, 0, 0, 2]);
-        let aad = packet.clone();
-        packet.extend(frames);
-        packet.extend([0; TAG]);
-        let keys = Keys::of_client(&LongHeader::new(&packet).unwrap());
-        let mut nonce = keys.iv;
-        nonce[11] ^= 2;
-        let cipher = Aes128Gcm::new(&keys.key.into());
-        let end = packet.len() - TAG;
-        let body = &mut packet[at + 4..end];
-        let tag = cipher.encrypt_inout_detached(&nonce.into(), &aad, body.into()).unwrap();
-        packet[end..].copy_from_slice(&tag);
-        let mask = keys.mask(&packet[at + 4..at + 20]);
-        packet[0] ^= mask[0] & 0x0f;
-        (0..4).for_each(|i| packet[at + i] ^= mask[1 + i]);
-        packet
-    }
-
     /// The packet of RFC 9001, appendix A.2.
     pub(crate) fn standard() -> Vec<u8> {
         let mut frames = bytes(FRAME);
@@ -242,9 +236,9 @@ pub(crate) mod tests {
         assert_eq!(packet[..38], bytes(start));
         assert_eq!(packet[packet.len() - TAG..], bytes("e221af44860018ab0856972e194cd934"));
         assert_eq!(packet.len(), 1200);
-        let crypto = Crypto::of_client(&packet).unwrap();
-        assert_eq!(crypto.bytes(), &bytes(FRAME)[4..]);
-        let hello = Hello::new(crypto.bytes()).unwrap();
+        let crypto = of_client(&packet);
+        assert_eq!(crypto, &bytes(FRAME)[4..]);
+        let hello = Hello::new(&crypto).unwrap();
         assert_eq!((hello.version(), hello.server_name()), (Ok(0x304), Some(&b"example.com"[..])));
         let ja4 = ja4(&hello, Carrier::Quic).unwrap();
         assert!(ja4.starts_with(b"q13d0211an_"), "{ja4:?}");
@@ -254,7 +248,7 @@ pub(crate) mod tests {
     fn keys_of_both_versions() {
         let keys = |version| {
             let packet = protect(version, &bytes("8394c8f03e515708"), &[0; 20]);
-            let keys = Keys::of_client(&LongHeader::new(&packet).unwrap());
+            let keys = ClientKeys::new(&LongHeader::new(&packet).unwrap());
             (keys.key.to_vec(), keys.iv.to_vec(), keys.header.to_vec())
         };
         let (key, iv, hp) = keys(V1);
@@ -264,10 +258,12 @@ pub(crate) mod tests {
         assert_eq!(keys(V2).0, bytes("8b1a0bc121284290a29e0971b5cd045d"));
     }
 
-    fn crypto_frame(offset: u16, data: &[u8]) -> Vec<u8> {
-        let offset = (0x4000 | offset).to_be_bytes();
-        let length = (0x4000 | data.len() as u16).to_be_bytes();
-        [&[6][..], &offset, &length, data].concat()
+    fn of_client(payload: &[u8]) -> Vec<u8> {
+        Decrypting::default().of_client(payload).to_vec()
+    }
+
+    fn protect(version: u32, destination: &[u8], frames: &[u8]) -> Vec<u8> {
+        Initial::new(version, destination).packet(frames)
     }
 
     #[test]
@@ -282,22 +278,40 @@ pub(crate) mod tests {
         ];
         for version in [V1, V2] {
             let packet = protect(version, &[1, 2, 3, 4, 5, 6, 7, 8], &frames.concat());
-            assert_eq!(Crypto::of_client(&packet).unwrap().bytes(), data);
+            assert_eq!(of_client(&packet), data);
         }
         let gap = [crypto_frame(60, &data[60..]), crypto_frame(0, &data[..25])].concat();
         let packet = protect(V1, &[9; 20], &gap);
-        assert_eq!(Crypto::of_client(&packet).unwrap().bytes(), &data[..25]);
+        assert_eq!(of_client(&packet), &data[..25]);
         let far = [crypto_frame(0, &data[..9]), crypto_frame(0x3fff, &data)].concat();
-        assert_eq!(Crypto::of_client(&protect(V1, &[], &far)).unwrap().bytes(), &data[..9]);
+        assert_eq!(of_client(&protect(V1, &[], &far)), &data[..9]);
         let none = protect(V1, &[9; 8], &crypto_frame(1, &data));
-        assert!(Crypto::of_client(&none).is_none(), "the start is missing");
+        assert!(of_client(&none).is_empty(), "the start is missing");
     }
 
     #[test]
     fn an_initial_packet_after_others_of_its_datagram() {
         let mut datagram = vec![0xd0, 0, 0, 0, 1, 0, 0, 2, 9, 9];
         datagram.extend(protect(V1, &[4; 8], &crypto_frame(0, &[7; 40])));
-        assert_eq!(Crypto::of_client(&datagram).unwrap().bytes(), [7; 40]);
+        assert_eq!(of_client(&datagram), [7; 40]);
+    }
+
+    /// Two packets of one datagram carry parts of one hello; the second has the keys of the first.
+    #[test]
+    fn two_initial_packets_of_one_datagram() {
+        let data: Vec<u8> = (0..90).collect();
+        let mut datagram = protect(V1, &[4; 8], &crypto_frame(50, &data[50..]));
+        let second = Initial { keys_of: Some(&datagram), ..Initial::new(V1, &[5; 3]) };
+        let second = second.packet(&crypto_frame(0, &data[..50]));
+        datagram.extend(second);
+        assert_eq!(of_client(&datagram), data);
+    }
+
+    #[test]
+    fn a_hello_beyond_2048_bytes() {
+        let data = vec![9; 5000];
+        let packet = protect(V1, &[4; 8], &crypto_frame(0, &data));
+        assert_eq!(of_client(&packet), data);
     }
 
     #[test]
@@ -306,10 +320,10 @@ pub(crate) mod tests {
         for at in [0, 6, 18, 40, 1199] {
             let mut other = packet.clone();
             other[at] ^= 1;
-            assert!(Crypto::of_client(&other).is_none(), "byte {at}");
+            assert!(of_client(&other).is_empty(), "byte {at}");
         }
         for n in 0..packet.len() {
-            assert!(Crypto::of_client(&packet[..n]).is_none(), "cut at {n}");
+            assert!(of_client(&packet[..n]).is_empty(), "cut at {n}");
         }
     }
 

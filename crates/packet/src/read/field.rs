@@ -67,7 +67,9 @@ pub fn read_field_text(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::craft::messages::{client_hello, dhcp, dns_in_tcp, dns_query, dns_response};
+    use crate::craft::messages::{
+        client_hello, client_hello_with, dhcp, dns_in_tcp, dns_query, dns_response, in_records,
+    };
     use crate::craft::{Frame, batch};
     use crate::fields::{FIELDS, FieldType, Header, HeaderBytes, by_name};
     use crate::interface::{CapturePoint, Direction, InterfaceNames};
@@ -560,8 +562,18 @@ mod tests {
             &names,
             "tls=true tls.content_type=22 tls.handshake_type=1 tls.version=772 \
              tls.sni=www.example.org tls.alpn=h2,http/1.1 \
-             tls.ja4=t13d0103h2_0f2cb44170f4_b9a491fefe05",
+             tls.ja4=t13d0103h2_0f2cb44170f4_b9a491fefe05 tls.ech=false",
         );
+        // The same over two records, and with an encrypted hello.
+        let two = in_records(&hello, 60);
+        let shown = "tls=true tls.content_type=22 tls.handshake_type=1 tls.version=772 \
+             tls.sni=www.example.org tls.alpn=h2,http/1.1 ";
+        let ja4 = "tls.ja4=t13d0103h2_0f2cb44170f4_b9a491fefe05 tls.ech=false";
+        check(&tcp(&two), &names, &format!("{shown}{ja4}"));
+        let more = [(crate::tls::ENCRYPTED_CLIENT_HELLO, &[0, 0, 1][..])];
+        let outer = client_hello_with("www.example.org", &["h2", "http/1.1"], &[0x0304], &more);
+        let ja4 = "tls.ja4=t13d0104h2_0f2cb44170f4_19db675bb9c5 tls.ech=true";
+        check(&tcp(&outer), &names, &format!("{shown}{ja4}"));
         // It goes on in the next segment.
         check(
             &tcp(&hello[..90]),
@@ -581,7 +593,7 @@ mod tests {
             &udp(&packet),
             &names,
             "quic=true quic.version=1 quic.type=0 quic.sni=example.com quic.alpn=alpn \
-             quic.ja4=q13d0211an_62ed6f6ca7ad_4d634acda6c0",
+             quic.ja4=q13d0211an_62ed6f6ca7ad_4d634acda6c0 quic.ech=false",
         );
         // Damaged on its way, or of the server: the header says what it is, and nothing more.
         let mut damaged = packet.clone();

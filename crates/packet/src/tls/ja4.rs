@@ -42,15 +42,13 @@ pub fn ja4(hello: &Hello<'_>, carrier: Carrier) -> Option<[u8; JA4_LEN]> {
     if hello.kind() != CLIENT_HELLO {
         return None;
     }
-    let mut ciphers: Vec<u16> = hello.ciphers()?.filter(|&cipher| !is_grease(cipher)).collect();
-    let mut extensions = Vec::new();
+    let (mut ciphers, mut extensions) = (Numbers::new(), Numbers::new());
+    hello.ciphers()?.for_each(|cipher| ciphers.push(cipher));
     for extension in hello.all_extensions()? {
-        let (kind, _) = extension.ok()?;
-        extensions.extend((!is_grease(kind)).then_some(kind));
+        extensions.push(extension.ok()?.0);
     }
-    let names_a_server = extensions.contains(&SERVER_NAME);
-    let counts = [ciphers.len(), extensions.len()].map(two_digits);
-    let algorithms = signature_algorithms(hello);
+    let names_a_server = extensions.slice().contains(&SERVER_NAME);
+    let counts = [&ciphers, &extensions].map(|numbers| two_digits(numbers.slice().len()));
 
     let mut text = [b'_'; JA4_LEN];
     text[0] = match carrier {
@@ -63,27 +61,70 @@ pub fn ja4(hello: &Hello<'_>, carrier: Carrier) -> Option<[u8; JA4_LEN]> {
     text[6..8].copy_from_slice(&counts[1]);
     text[8..10].copy_from_slice(&ends(hello.protocols().next().unwrap_or_default()));
 
-    ciphers.sort_unstable();
-    text[11..23].copy_from_slice(&shortened(&list(&ciphers)));
-    extensions.retain(|kind| ![SERVER_NAME, ALPN].contains(kind));
-    extensions.sort_unstable();
-    let mut rest = list(&extensions);
+    ciphers.sort();
+    let mut hash = ListHash::default();
+    hash.list(ciphers.slice().iter().copied());
+    text[11..23].copy_from_slice(&hash.shortened());
+    extensions.sort();
+    let mut hash = ListHash::default();
+    let listed = |kind: &u16| ![SERVER_NAME, ALPN].contains(kind);
+    hash.list(extensions.slice().iter().copied().filter(listed));
     // Without algorithms there is no underscore; without anything, no hash either.
-    if !algorithms.is_empty() {
-        rest.push(b'_');
-        rest.extend(list(&algorithms));
+    let mut algorithms = signature_algorithms(hello).peekable();
+    if algorithms.peek().is_some() {
+        hash.update(b"_");
+        hash.list(algorithms);
     }
-    text[24..36].copy_from_slice(&shortened(&rest));
+    text[24..36].copy_from_slice(&hash.shortened());
     Some(text)
 }
 
+/// Numbers without those that nobody has, on the stack as long as they are few.
+struct Numbers {
+    few: [u16; FEW],
+    len: usize,
+    many: Vec<u16>,
+}
+
+/// More numbers than any client sends.
+const FEW: usize = 256;
+
+impl Numbers {
+    fn new() -> Numbers {
+        Numbers { few: [0; FEW], len: 0, many: Vec::new() }
+    }
+
+    fn push(&mut self, number: u16) {
+        if is_grease(number) {
+        } else if self.len < FEW {
+            self.few[self.len] = number;
+            self.len += 1;
+        } else {
+            if self.many.is_empty() {
+                self.many.extend(self.few);
+            }
+            self.many.push(number);
+        }
+    }
+
+    fn slice(&self) -> &[u16] {
+        if self.many.is_empty() { &self.few[..self.len] } else { &self.many }
+    }
+
+    fn sort(&mut self) {
+        let Numbers { few, len, many } = self;
+        let numbers = if many.is_empty() { &mut few[..*len] } else { &mut many[..] };
+        numbers.sort_unstable();
+    }
+}
+
 /// The signature algorithms of a hello in its order, without those that nobody has.
-fn signature_algorithms(hello: &Hello<'_>) -> Vec<u16> {
+fn signature_algorithms<'a>(hello: &Hello<'a>) -> impl Iterator<Item = u16> + use<'a> {
     let data = hello.extension(SIGNATURE_ALGORITHMS).ok().flatten().unwrap_or_default();
     // Two bytes of length come before the list.
     let list = data.get(2..).unwrap_or_default();
     let algorithms = list.as_chunks().0.iter().map(|&two| u16::from_be_bytes(two));
-    algorithms.filter(|&algorithm| !is_grease(algorithm)).collect()
+    algorithms.filter(|&algorithm| !is_grease(algorithm))
 }
 
 /// A version of TLS or DTLS in two characters.
@@ -123,25 +164,36 @@ fn hex(nibble: u8) -> u8 {
     b"0123456789abcdef"[usize::from(nibble & 15)]
 }
 
-/// Numbers of four digits in base 16, with commas between them.
-fn list(numbers: &[u16]) -> Vec<u8> {
-    let mut text = Vec::with_capacity(5 * numbers.len());
-    for (n, number) in numbers.iter().enumerate() {
-        if n > 0 {
-            text.push(b',');
-        }
-        text.extend([12, 8, 4, 0].map(|shift| hex((number >> shift) as u8)));
-    }
-    text
+/// The hash of a text as it grows.
+#[derive(Default)]
+struct ListHash {
+    hash: Sha256,
+    is_begun: bool,
 }
 
-/// The first twelve digits of a hash; zeros for an empty text.
-fn shortened(text: &[u8]) -> [u8; 12] {
-    if text.is_empty() {
-        return [b'0'; 12];
+impl ListHash {
+    fn update(&mut self, text: &[u8]) {
+        self.hash.update(text);
+        self.is_begun = true;
     }
-    let hash = Sha256::digest(text);
-    std::array::from_fn(|i| hex(if i % 2 == 0 { hash[i / 2] >> 4 } else { hash[i / 2] }))
+
+    /// Adds numbers of four digits in base 16, with commas between them.
+    fn list(&mut self, numbers: impl Iterator<Item = u16>) {
+        for (n, number) in numbers.enumerate() {
+            let [a, b, c, d] = [12, 8, 4, 0].map(|shift| hex((number >> shift) as u8));
+            let text = [b',', a, b, c, d];
+            self.update(&text[usize::from(n == 0)..]);
+        }
+    }
+
+    /// The first twelve digits; zeros for an empty text.
+    fn shortened(self) -> [u8; 12] {
+        if !self.is_begun {
+            return [b'0'; 12];
+        }
+        let hash = self.hash.finalize();
+        std::array::from_fn(|i| hex(if i % 2 == 0 { hash[i / 2] >> 4 } else { hash[i / 2] }))
+    }
 }
 
 /// Any bytes as a handshake message: a fingerprint is ASCII of its form. Panics where it is not.
@@ -227,6 +279,13 @@ mod tests {
     fn the_edges() {
         let bytes = client_hello(0x302, &[], &[]);
         assert_eq!(fingerprint(&bytes).unwrap(), "t11i000000_000000000000_000000000000");
+        for few in [FEW, FEW + 1] {
+            let many: Vec<u16> = (0..few as u16).rev().collect();
+            let sorted: Vec<u16> = (0..few as u16).collect();
+            let of = |ciphers: &[u16]| fingerprint(&client_hello(0x303, ciphers, &[]));
+            assert!(of(&many).is_some());
+            assert_eq!(of(&many), of(&sorted), "{few} ciphers in any order");
+        }
         let many: Vec<u16> = (0..120).collect();
         let bytes = client_hello(0x3ff, &many, &[(16, vec![0, 3, 2, 0xab, 0xcd])]);
         assert_eq!(&fingerprint(&bytes).unwrap()[..10], "t00i9901ad");

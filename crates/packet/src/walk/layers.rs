@@ -2,6 +2,7 @@
 
 use super::reason::REASONS;
 use crate::bits::Bits;
+use crate::hellos::Hellos;
 use crate::limits::BATCH;
 
 /// A layer or a fact about a frame that the walk establishes.
@@ -86,6 +87,7 @@ pub struct Layers {
     pub(crate) below: Box<[Below; BATCH]>,
     pub(crate) has: [Bits; LAYERS],
     pub(crate) plain: PlainFrames,
+    pub(crate) hellos: Hellos,
 }
 
 /// What lies below IP in a frame that the fast pass did not take. Positions count from the start of
@@ -146,6 +148,7 @@ impl Layers {
             below: Box::new([Below::default(); BATCH]),
             has: [Bits::NONE; LAYERS],
             plain: PlainFrames::default(),
+            hellos: Hellos::default(),
         }
     }
 }

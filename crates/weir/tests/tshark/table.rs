@@ -52,6 +52,9 @@ const DERIVED: Mapping =
 const INNER: Mapping = Mapping::None("tshark has no notion of it; see truth.rs on inner packets");
 const OURS: Mapping = Mapping::None("a notion of our own; walk.rs has its tests");
 
+const ECH: Mapping =
+    Mapping::None("tshark lists the numbers of extensions, also where a hello is cut");
+
 const ANY: Names = &[];
 const IP: Names = &["ip", "ipv6"];
 const V4: Names = &["ip"];
@@ -231,6 +234,7 @@ pub(crate) const FIELDS: &[(&str, Mapping)] = &[
     ("tls.alpn", formed(TLS, &["tls.handshake.extensions_alpn_str"],
         By(|p| p.all("tls.handshake.extensions_alpn_str").join(",")))),
     ("tls.ja4", Mapping::None("tshark has it from version 4.4 on")),
+    ("tls.ech", ECH),
     ("quic", formed(ANY, &["quic.header_form", "quic.version"],
         By(|p| long_quic(p).to_string()))),
     ("quic.version", formed(&["quic"], &["quic.version", "quic.header_form"], By(quic_version))),
@@ -239,6 +243,7 @@ pub(crate) const FIELDS: &[(&str, Mapping)] = &[
     ("quic.alpn", formed(&["quic"], &["tls.handshake.extensions_alpn_str"],
         By(|p| p.all("tls.handshake.extensions_alpn_str").join(",")))),
     ("quic.ja4", Mapping::None("tshark has it from version 4.4 on")),
+    ("quic.ech", ECH),
     ("http", formed(HTTP, &["http.request", "http.response"], Exists)),
     ("http.method", from(HTTP, &["http.request.method"])),
     ("http.uri", from(HTTP, &["http.request.uri"])),
