@@ -94,6 +94,7 @@ mod sketch;
 mod spread;
 mod steps;
 mod summarize;
+mod tcp;
 mod top;
 mod value;
 

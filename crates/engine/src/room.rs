@@ -17,6 +17,7 @@ use crate::agg;
 use crate::functions::{BuildContext, Functions};
 use crate::key::{KeyPart, Layout};
 use crate::limits::WORKERS_MAX;
+use crate::ops::analyze_tcp;
 use crate::pages::row_words;
 use crate::table::HashKey;
 use weir_plan::limits::{
@@ -136,6 +137,10 @@ fn need(
             let row = bytes(key_words(&s.keys) + ROW_HEAD + s.states.len());
             ("keys", s.max_keys, SCAN_KEYS_MAX, row * copies)
         }
+        Stage::AnalyzeTcp(a) => {
+            let row = bytes(key_words(&a.keys) + ROW_HEAD + analyze_tcp::WORDS);
+            ("keys", a.max_keys, SCAN_KEYS_MAX, row * copies)
+        }
         Stage::Distinct(d) => {
             let row = bytes(key_words(&d.keys) + ROW_HEAD + 1);
             ("keys", d.max_keys, DISTINCT_KEYS_MAX, row * copies)
@@ -167,6 +172,7 @@ fn set(stage: &mut Stage, bound: u64) {
     match stage {
         Stage::Summarize(s) => s.max_groups = bound,
         Stage::Scan(s) => s.max_keys = bound,
+        Stage::AnalyzeTcp(a) => a.max_keys = bound,
         Stage::Distinct(d) => d.max_keys = bound,
         Stage::Top { per: Some(per), .. } => per.max_keys = bound,
         Stage::Join(j) => j.max_rows = bound,

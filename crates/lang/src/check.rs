@@ -6,6 +6,7 @@
 
 mod address;
 mod aggregate;
+mod analyze;
 mod anonymize;
 mod bytes;
 mod call;

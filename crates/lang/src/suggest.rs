@@ -119,7 +119,7 @@ const STAGES: &[(&str, &str)] = &[
     ("summarise", "summarize"), ("agg", "summarize"), ("session", "summarize"),
     ("sessionize", "summarize"),
     ("sort", "top"), ("order", "top"), ("take", "limit"), ("head", "limit"), ("first", "limit"),
-    ("reduce", "scan"), ("fold", "scan"), ("lookup", "join"), ("merge", "join"),
+    ("reduce", "scan"), ("fold", "scan"), ("analyse", "analyze"), ("lookup", "join"), ("merge", "join"),
     ("append", "union"), ("concat", "union"),
     ("uniq", "distinct"), ("unique", "distinct"), ("dedup", "distinct"), ("dedupe", "distinct"),
     ("explode", "each"), ("unnest", "each"), ("expand", "each"), ("flatten", "each"),

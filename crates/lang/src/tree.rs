@@ -71,6 +71,7 @@ pub(crate) enum Stage {
     Rename(Vec<Item>),
     Summarize(Summarize),
     Scan(Scan),
+    AnalyzeTcp(AnalyzeTcp),
     Top(Top),
     Limit(Expr),
     Join(Join),
@@ -213,6 +214,13 @@ pub(crate) struct Scan {
     pub(crate) idle: Option<Expr>,
     pub(crate) max: Option<Expr>,
     pub(crate) update: Expr,
+}
+
+/// `analyze tcp idle … max …`
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct AnalyzeTcp {
+    pub(crate) idle: Option<Expr>,
+    pub(crate) max: Option<Expr>,
 }
 
 #[derive(Clone, PartialEq, Debug)]

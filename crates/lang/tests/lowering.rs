@@ -117,6 +117,15 @@ fn stage(s: &Stage) -> String {
             let windowed = if d.windowed { " windowed" } else { "" };
             format!("distinct {keys} idle {} max {}{windowed}", d.idle_ns, d.max_keys)
         }
+        Stage::AnalyzeTcp(a) => {
+            let keys = a.keys.iter().map(expr).collect::<Vec<_>>().join(" ");
+            let at = a.columns.first().map_or(0, |(_, at, _)| *at);
+            let columns = a.columns.len();
+            format!(
+                "analyze tcp {keys}: {columns} from @{at} idle {} max {}",
+                a.idle_ns, a.max_keys
+            )
+        }
         Stage::Sample(s) => {
             let by = match &s.by {
                 SampleBy::Number(number) => expr(number),

@@ -8,6 +8,7 @@
 
 pub mod address;
 pub mod aggregates;
+pub mod analyze;
 pub mod capture;
 pub mod change;
 pub mod cluster;
@@ -31,6 +32,7 @@ pub mod value;
 pub mod window;
 
 pub use aggregates::{Agg, AggFunc};
+pub use analyze::AnalyzeTcp;
 pub use capture::Capture;
 pub use ends::Ends;
 pub use expr::{BinaryOp, Expr, ExprKind, Member, UnaryOp};

@@ -124,6 +124,10 @@ pub(crate) fn need(stages: &[Stage], all: &mut Vec<FieldSet>) -> Need {
                 bounded |= s.max_keys != SCAN_KEYS_MAX;
                 (fields_of(&s.keys), true)
             }
+            Stage::AnalyzeTcp(a) => {
+                bounded |= a.max_keys != SCAN_KEYS_MAX;
+                (fields_of(&a.keys), true)
+            }
             Stage::Distinct(d) => {
                 bounded |= d.max_keys != DISTINCT_KEYS_MAX;
                 (fields_of(&d.keys), true)
@@ -164,7 +168,8 @@ pub fn is_local(stage: &Stage) -> bool {
     match stage {
         Stage::Where(_) | Stage::Extend { .. } | Stage::Ends(_) => true,
         Stage::Project { .. } | Stage::Reshape { .. } => true,
-        Stage::Scan(_) | Stage::Distinct(_) | Stage::Each(_) | Stage::Capture(_) => true,
+        Stage::Scan(_) | Stage::AnalyzeTcp(_) | Stage::Distinct(_) => true,
+        Stage::Each(_) | Stage::Capture(_) => true,
         Stage::Sample(sample) => sample.by != SampleBy::Order,
         Stage::Summarize(_) | Stage::Top { .. } | Stage::Limit(_) => false,
         Stage::Join(_) | Stage::Union(_) => false,

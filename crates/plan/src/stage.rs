@@ -1,6 +1,7 @@
 //! Stages.
 
 use crate::aggregates::Agg;
+use crate::analyze::AnalyzeTcp;
 use crate::capture::{CAPTURE, Capture};
 use crate::ends::Ends;
 use crate::expr::Expr;
@@ -47,6 +48,8 @@ pub enum Stage {
     Summarize(Summarize),
     /// Folds rows of equal key in order.
     Scan(Scan),
+    /// Says of each TCP segment what it is among the others of its connection. Packet fields stay.
+    AnalyzeTcp(AnalyzeTcp),
     /// Keeps the first `n` of all rows, or of each key, in the given order. Within a windowed
     /// pipeline (event time from a windowed summarize): of each window. Else: of the whole input,
     /// at its end. Ties are broken by the order in which rows came.
@@ -87,7 +90,7 @@ impl Stage {
             Stage::Each(_) | Stage::Ends(_) | Stage::Capture(_) => false,
             Stage::Sample(sample) => sample.by == SampleBy::Order,
             Stage::Summarize(_) | Stage::Scan(_) | Stage::Top { .. } | Stage::Limit(_) => true,
-            Stage::Join(_) | Stage::Union(_) | Stage::Distinct(_) => true,
+            Stage::Join(_) | Stage::Union(_) | Stage::Distinct(_) | Stage::AnalyzeTcp(_) => true,
         }
     }
 
@@ -99,6 +102,7 @@ impl Stage {
             Stage::Where(_) | Stage::Top { .. } | Stage::Limit(_) => {}
             Stage::Distinct(_) | Stage::Sample(_) | Stage::Ends(_) => {}
             Stage::Each(each) => each.put(&mut out),
+            Stage::AnalyzeTcp(analyze) => analyze.put(&mut out),
             Stage::Capture(_) => _ = out.put(CAPTURE, Type::Str),
             Stage::Extend { columns } => {
                 for (name, _, e) in columns {

@@ -180,6 +180,7 @@ impl<'a> ChainBuilder<'a> {
                 self.scope.columns = self.compute(columns.iter().map(|(_, e)| e));
             }
             Stage::Scan(scan) => self.scan(scan, after.columns.len()),
+            Stage::AnalyzeTcp(a) => self.analyze_tcp(a, after.columns.len()),
             Stage::Limit(n) => self.ops.push(Box::new(Limit::new(*n))),
             Stage::Join(_) | Stage::Union(_) | Stage::Summarize(_) => {
                 unreachable!("is a node of its own")
@@ -240,6 +241,21 @@ impl<'a> ChainBuilder<'a> {
             automaton,
             self.placed.with.hash_key,
         )));
+        self.scope.columns = new;
+    }
+
+    fn analyze_tcp(&mut self, a: &weir_plan::AnalyzeTcp, columns: usize) {
+        let mut value = |e| self.compiler.value(e, &self.scope);
+        let keys = a.keys.iter().map(&mut value).collect();
+        let inputs = a.inputs.iter().map(&mut value).collect();
+        let outputs: Vec<usize> = a.columns.iter().map(|(.., ty)| self.compiler.slot(ty)).collect();
+        let mut new = self.scope.columns.clone();
+        new.resize(columns, Src::Slot(0));
+        for ((_, at, _), &slot) in a.columns.iter().zip(&outputs) {
+            new[*at] = Src::Slot(slot);
+        }
+        let hash_key = self.placed.with.hash_key;
+        self.ops.push(Box::new(Scan::of_connections(a, keys, inputs, outputs, hash_key)));
         self.scope.columns = new;
     }
 

@@ -5,9 +5,9 @@ use super::row::{Mark, Row, set_cell};
 use std::collections::BTreeMap;
 use weir_plan::{Scan, Value};
 
-/// What a `scan` or a `distinct` remembers of a key.
-pub(super) struct Memory {
-    pub(super) states: Vec<Value>,
+/// What a stage remembers of a key: of a `scan` the values of its states.
+pub(super) struct Memory<S = Vec<Value>> {
+    pub(super) states: S,
     /// When its rows came: the largest time so far, see [`StageContext::scan`].
     pub(super) last: Option<i64>,
     /// Larger for the key that had a row later.
@@ -51,9 +51,9 @@ impl StageContext<'_> {
 
     /// Forgets the key whose latest row has the earliest time, of several the one whose row came
     /// first. One that is idle by now is no loss.
-    pub(super) fn give_up(
+    pub(super) fn give_up<S>(
         &mut self,
-        keys: &mut BTreeMap<Vec<Value>, Memory>,
+        keys: &mut BTreeMap<Vec<Value>, Memory<S>>,
         now: Option<i64>,
         idle_ns: i64,
     ) {

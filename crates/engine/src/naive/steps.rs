@@ -7,6 +7,7 @@ use super::row::{Mark, Row, set_cell};
 use super::scan::Memory;
 use super::session::KeySessions;
 use super::summarize::PaneGroups;
+use super::tcp::Conversation;
 use super::top::{top_of_keys, top_of_windows};
 use crate::counters::Ends;
 use crate::functions::Functions;
@@ -22,6 +23,8 @@ pub(super) enum StageState {
     Sessions(KeySessions),
     /// `scan` and `distinct`, by key; and the watermark.
     Keys(BTreeMap<Vec<Value>, Memory>, Mark),
+    /// `analyze tcp`, by connection; and the watermark.
+    Conversations(BTreeMap<Vec<Value>, Memory<Conversation>>, Mark),
     /// `top`: rows with what they are sorted by, in the order they came.
     Held(Vec<(Vec<Value>, Row)>),
     /// `limit`: rows passed. `sample`: rows that came.
@@ -42,6 +45,7 @@ impl StageState {
             Stage::Scan(_) | Stage::Distinct(_) => {
                 StageState::Keys(BTreeMap::new(), Mark::At(i64::MIN))
             }
+            Stage::AnalyzeTcp(_) => StageState::Conversations(BTreeMap::new(), Mark::At(i64::MIN)),
             Stage::Top { .. } => StageState::Held(Vec::new()),
             Stage::Limit(_) | Stage::Sample(_) => StageState::Passed(0),
             Stage::Join(_) => StageState::Sides(JoinSides::new()),
@@ -181,7 +185,7 @@ impl<'a> ModelSteps<'a> {
         (rows, mark)
     }
 
-    /// The same of a stage that chooses rows or takes them apart.
+    /// The same of a stage that chooses rows, takes them apart or follows connections.
     fn choose(
         &mut self,
         stage: &Stage,
@@ -192,6 +196,10 @@ impl<'a> ModelSteps<'a> {
         match (stage, state) {
             (Stage::Distinct(d), StageState::Keys(keys, watermark)) => {
                 rows.retain(|row| self.context.is_first(d, keys, *watermark, row));
+                *watermark = mark;
+            }
+            (Stage::AnalyzeTcp(a), StageState::Conversations(keys, watermark)) => {
+                rows.iter_mut().for_each(|row| self.context.analyze_tcp(a, keys, *watermark, row));
                 *watermark = mark;
             }
             (Stage::Sample(s), StageState::Passed(seen)) => {

@@ -5,6 +5,7 @@
 //! ([`each`]), end a chain. What takes the rows of several pipelines ([`join`], [`union`]) is a
 //! node of its own.
 
+pub(crate) mod analyze_tcp;
 pub(crate) mod distinct;
 pub(crate) mod each;
 pub(crate) mod emit;

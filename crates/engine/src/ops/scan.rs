@@ -11,16 +11,18 @@
 //! | Merge | partitioned by key |
 //! | Exact? | exact; which key is evicted depends on workers where the query names no `max`: each holds that many |
 //!
-//! Two modes. Where the states take few values, known in advance, the scan is an automaton
+//! Three modes. Where the states take few values, known in advance, the scan is an automaton
 //! (`steps.rs`): what each row does is computed for all states at once, before any is known, and
 //! the rest is one step per row. Else the updates of a batch run in rounds (`rounds.rs`): no key
-//! twice in one, so that a round is evaluated column by column like any other expression.
+//! twice in one, so that a round is evaluated column by column like any other expression. The third
+//! mode follows TCP connections (`tcp.rs`), for [`analyze tcp`](super::analyze_tcp).
 
 mod oldest;
 mod rounds;
 mod state;
 mod steps;
 mod store;
+mod tcp;
 
 use super::operator::{Batch, Operator, known};
 use super::summarize::packet_field;
@@ -37,10 +39,12 @@ use std::mem::swap;
 use std::ops::Range;
 use steps::Steps;
 use store::{Store, TakeTerms};
+use tcp::Connections;
 use weir_packet::bits::Bits;
 use weir_packet::column::Column;
 use weir_packet::fields::FieldId;
 use weir_packet::limits::BATCH;
+use weir_plan::Expr;
 use weir_plan::limits::{DISTINCT_KEYS_MAX, SCAN_KEYS_MAX, SCAN_STATES_MAX};
 
 /// A scan over all rows it is given.
@@ -70,6 +74,13 @@ pub(crate) struct Scan {
 enum Mode {
     Steps(Steps),
     Rounds(Rounds),
+    Connections(Connections),
+}
+
+/// How long keys are kept, and how many.
+struct Bounds {
+    idle_ns: i64,
+    max_keys: u64,
 }
 
 impl Scan {
@@ -82,16 +93,40 @@ impl Scan {
         hash_key: HashKey,
     ) -> Scan {
         assert!(states.len() <= SCAN_STATES_MAX, "a scan has at most {SCAN_STATES_MAX} states");
-        assert!(keys.len() <= PARTS_MAX, "a key has at most {PARTS_MAX} parts");
         let (mode, cells) = match automaton {
             Some(automaton) => (Mode::Steps(Steps::new(automaton)), 0),
             None => (Mode::Rounds(Rounds::new()), rounds::words(&states)),
         };
-        let parts: Vec<KeyPart> = plan.keys.iter().map(KeyPart::of).collect();
+        let bounds = Bounds { idle_ns: plan.idle_ns, max_keys: plan.max_keys };
+        Scan { states, ..Scan::with(mode, cells, (&plan.keys, keys), bounds, hash_key) }
+    }
+
+    /// The scan that follows connections, compiled; `outputs` are the registers of its columns.
+    pub(crate) fn of_connections(
+        plan: &weir_plan::AnalyzeTcp,
+        keys: Vec<Val>,
+        inputs: Vec<Val>,
+        outputs: Vec<usize>,
+        hash_key: HashKey,
+    ) -> Scan {
+        let mode = Mode::Connections(Connections::new(inputs, outputs));
+        let bounds = Bounds { idle_ns: plan.idle_ns, max_keys: plan.max_keys };
+        Scan::with(mode, tcp::STATE_WORDS, (&plan.keys, keys), bounds, hash_key)
+    }
+
+    fn with(
+        mode: Mode,
+        cells: usize,
+        (plan, keys): (&[Expr], Vec<Val>),
+        bounds: Bounds,
+        hash_key: HashKey,
+    ) -> Scan {
+        assert!(keys.len() <= PARTS_MAX, "a key has at most {PARTS_MAX} parts");
+        let parts: Vec<KeyPart> = plan.iter().map(KeyPart::of).collect();
         let (narrow, wide) = Layout::both(&parts);
         let layouts: Vec<Layout> = [Some(narrow), wide].into_iter().flatten().collect();
-        let fields: Option<Vec<FieldId>> = plan.keys.iter().map(packet_field).collect();
-        let max_keys = usize::try_from(plan.max_keys)
+        let fields: Option<Vec<FieldId>> = plan.iter().map(packet_field).collect();
+        let max_keys = usize::try_from(bounds.max_keys)
             .unwrap_or(usize::MAX)
             .clamp(1, u32::MAX as usize - 1 - BATCH);
         Scan {
@@ -99,10 +134,10 @@ impl Scan {
             stores: layouts.into_iter().map(|l| Store::new(l, cells, max_keys, hash_key)).collect(),
             keys,
             parts,
-            states,
-            idle_ns: plan.idle_ns,
+            states: Vec::new(),
+            idle_ns: bounds.idle_ns,
             max_keys,
-            is_named: plan.max_keys != SCAN_KEYS_MAX && plan.max_keys != DISTINCT_KEYS_MAX,
+            is_named: bounds.max_keys != SCAN_KEYS_MAX && bounds.max_keys != DISTINCT_KEYS_MAX,
             mode,
             key_texts: Pool::default(),
             oldest: Oldest::default(),
@@ -192,6 +227,7 @@ impl Scan {
             these.start = match &mut self.mode {
                 Mode::Steps(steps) => steps.take_rows(store, terms, these.clone()),
                 Mode::Rounds(rounds) => rounds.take_rows(store, terms, these.clone()),
+                Mode::Connections(all) => all.take_rows(store, terms, these.clone()),
             };
             if !these.is_empty() {
                 let position = self.stores[s].position(these.start);
@@ -219,24 +255,30 @@ impl Scan {
 }
 
 impl Operator for Scan {
-    fn push(&mut self, batch: &mut Batch<'_>, rows: Bits) -> Bits {
-        if rows.is_empty() {
-            return rows;
+    fn push(&mut self, batch: &mut Batch<'_>, all: Bits) -> Bits {
+        if all.is_empty() {
+            return all;
         }
         self.batches += 1;
+        let rows = match &self.mode {
+            Mode::Connections(connections) => connections.rows(batch, all),
+            Mode::Steps(_) | Mode::Rounds(_) => all,
+        };
         self.take_keys(batch, rows);
         // While the index comes.
         match &mut self.mode {
             Mode::Steps(steps) => steps.begin(batch, rows),
             Mode::Rounds(rounds) => rounds.begin(),
+            Mode::Connections(connections) => connections.begin(batch, rows),
         }
         self.take_rows(batch.clock, rows);
         match &mut self.mode {
             Mode::Steps(steps) => steps.end(batch, rows, &self.states),
             Mode::Rounds(rounds) => rounds.end(batch, &mut self.stores, &self.states),
+            Mode::Connections(connections) => connections.end(batch, rows),
         }
         self.stores.iter_mut().for_each(Store::free_evicted);
-        rows
+        all
     }
 
     fn watermark(&mut self, watermark: i64) {
@@ -248,8 +290,8 @@ impl Operator for Scan {
     fn resume(&mut self, old: &mut dyn Operator) -> bool {
         let Some(old) = known::<Scan>(old) else { return false };
         match (&mut self.mode, &mut old.mode) {
-            // Their states are numbered alike.
-            (Mode::Steps(_), Mode::Steps(_)) => {}
+            // Their states are numbered alike, or are in the stores.
+            (Mode::Steps(_), Mode::Steps(_)) | (Mode::Connections(_), Mode::Connections(_)) => {}
             (Mode::Rounds(mine), Mode::Rounds(theirs)) => swap(mine, theirs),
             _ => return false,
         }
@@ -263,7 +305,7 @@ impl Operator for Scan {
 
     fn count(&self, ledger: &mut Ledger) {
         let texts = match &self.mode {
-            Mode::Steps(_) => 0,
+            Mode::Steps(_) | Mode::Connections(_) => 0,
             Mode::Rounds(rounds) => rounds.refused(),
         };
         ledger.evicted += self.evicted + self.key_texts.refused() + texts;

@@ -110,6 +110,7 @@ fn bound(program: &mut Program, max: u64) {
             Stage::Summarize(s) => &mut s.max_groups,
             Stage::Scan(s) => &mut s.max_keys,
             Stage::Distinct(d) => &mut d.max_keys,
+            Stage::AnalyzeTcp(a) => &mut a.max_keys,
             Stage::Top { per: Some(per), .. } => &mut per.max_keys,
             Stage::Join(join) => &mut join.max_rows,
             _ => continue,

@@ -157,7 +157,8 @@ pub(crate) fn groups(c: &mut Choices) -> Program {
         };
         let mut stages: Vec<Stage> = Vec::new();
         if over_packets {
-            stages.extend((0..c.below(3)).map(|_| match c.below(8) {
+            stages.extend((0..c.below(3)).map(|_| match c.below(9) {
+                8 => choose::analyze(c, &mut rows),
                 0 => extend(c, &mut rows),
                 1 => scan(c, &mut rows),
                 2 => choose::distinct(c, &rows),
@@ -237,7 +238,8 @@ impl Rows {
 }
 
 fn stage(c: &mut Choices, rows: &mut Rows) -> Stage {
-    match c.below(16) {
+    match c.below(17) {
+        16 if rows.fields => choose::analyze(c, rows),
         14 | 15 if rows.fields => ends(c, rows),
         0..=2 => summarize(c, rows),
         3 => Stage::Where(expr(c, &rows.scope(), &Type::Bool, 3)),

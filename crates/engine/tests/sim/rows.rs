@@ -5,9 +5,11 @@ use crate::expr::{expr, ordered};
 use crate::plan::{Rows, SPANS_NS, keys};
 use weir_packet::fields::by_name;
 use weir_packet::repeated::REPEATED;
-use weir_plan::limits::DISTINCT_KEYS_MAX;
+use weir_plan::analyze::{TCP_COLUMNS, TCP_PREFIX, TcpColumn};
+use weir_plan::limits::{DISTINCT_KEYS_MAX, SCAN_KEYS_MAX};
 use weir_plan::{
-    Distinct, Each, Expr, Order, Parts, Per, Sample, SampleBy, SortKey, Stage, Type, Value,
+    AnalyzeTcp, Distinct, Each, Expr, Order, Parts, Per, Sample, SampleBy, SortKey, Stage, Type,
+    Value,
 };
 
 /// Key parts, one at least.
@@ -59,6 +61,21 @@ pub(crate) fn sample(c: &mut Choices, rows: &mut Rows) -> Stage {
     };
     rows.at_hand &= by != SampleBy::Order;
     Stage::Sample(Sample { take, of, by })
+}
+
+pub(crate) fn analyze(c: &mut Choices, rows: &mut Rows) -> Stage {
+    let column = |column: &TcpColumn| {
+        let name = format!("{TCP_PREFIX}{}", column.name);
+        let position = rows.schema.put(&name, column.ty.clone());
+        (name, position, column.ty.clone())
+    };
+    Stage::AnalyzeTcp(AnalyzeTcp {
+        keys: AnalyzeTcp::key_fields().into_iter().map(Expr::field).collect(),
+        inputs: AnalyzeTcp::input_fields().map(Expr::field).collect(),
+        columns: TCP_COLUMNS.iter().map(column).collect(),
+        idle_ns: *c.pick(&SPANS_NS),
+        max_keys: SCAN_KEYS_MAX,
+    })
 }
 
 /// Rows that are taken apart again and again would become too many.

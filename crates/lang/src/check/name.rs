@@ -6,6 +6,7 @@ use crate::foreign::{self, WithoutFields};
 use crate::names::{Meaning, Scope};
 use crate::suggest;
 use weir_packet::{fields, repeated};
+use weir_plan::analyze::{TCP_COLUMNS, TCP_PREFIX};
 use weir_plan::functions::by_name;
 use weir_plan::{Expr, ExprKind};
 
@@ -126,6 +127,11 @@ impl<'t> Checker<'t> {
         if repeated::by_name(name).is_some() && scope.packets {
             let help = format!("a packet may have several: `each {name}` makes a row of each");
             return self.report(d.help(help));
+        }
+        if scope.packets
+            && TCP_COLUMNS.iter().any(|c| name.strip_prefix(TCP_PREFIX) == Some(c.name))
+        {
+            return self.report(d.help("`| analyze tcp` before this stage makes it"));
         }
         if let Some(help) = foreign::field(name).filter(|_| scope.packets) {
             return self.report(d.help(help));

@@ -63,6 +63,9 @@ impl<'t> Checker<'t> {
                 self.summarize(&mut built.scope, s, word_span(stage, "summarize"))
             }
             Stage::Scan(scan) => self.scan(&mut built.scope, scan),
+            Stage::AnalyzeTcp(a) => {
+                self.analyze_tcp(&mut built.scope, a, word_span(stage, "analyze"))
+            }
             Stage::Top(top) => self.top(&built.scope, top),
             Stage::Distinct(d) => self.distinct(&built.scope, d),
             Stage::Sample(sample) => self.sample(&built.scope, sample),

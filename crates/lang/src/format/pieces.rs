@@ -42,6 +42,7 @@ impl Pieces<'_> {
             Stage::Rename(items) => self.items("rename ", items),
             Stage::Summarize(s) => self.summarize(s),
             Stage::Scan(s) => self.scan(s),
+            Stage::AnalyzeTcp(a) => self.analyze_tcp(a),
             Stage::Top(top) => self.top(top),
             Stage::Distinct(d) => self.distinct(d),
             Stage::Sample(s) => self.sample(s),

@@ -207,6 +207,8 @@ fn stage() -> impl Strategy<Value = Stage> {
         scan.prop_map(|(states, keys, (idle, max), update)| {
             Stage::Scan(Scan { states, keys, idle, max, update })
         }),
+        (option::of(expr()), option::of(expr()))
+            .prop_map(|(idle, max)| Stage::AnalyzeTcp(AnalyzeTcp { idle, max })),
         top.prop_map(|(n, by, per, max)| {
             let max = max.filter(|_| !per.is_empty());
             Stage::Top(Top { n, by, per, max })

@@ -2,7 +2,7 @@
 
 use super::doc::{Doc, text};
 use super::pieces::Pieces;
-use crate::tree::{Capture, Distinct, Expr, Sample, Top};
+use crate::tree::{AnalyzeTcp, Capture, Distinct, Expr, Sample, Top};
 
 impl Pieces<'_> {
     pub(super) fn top(&self, top: &Top) -> Doc {
@@ -17,6 +17,13 @@ impl Pieces<'_> {
         let mut parts: Vec<Doc> = self.clause("distinct ", &d.keys).into_iter().collect();
         parts.extend(self.bound(" idle ", &d.idle));
         parts.extend(self.bound(" max ", &d.max));
+        Doc::All(parts)
+    }
+
+    pub(super) fn analyze_tcp(&self, a: &AnalyzeTcp) -> Doc {
+        let mut parts = vec![text("analyze tcp")];
+        parts.extend(self.bound(" idle ", &a.idle));
+        parts.extend(self.bound(" max ", &a.max));
         Doc::All(parts)
     }
 

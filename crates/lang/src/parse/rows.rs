@@ -1,10 +1,11 @@
-//! Stages that choose rows and take them apart: `top`, `distinct`, `sample`, `each`.
+//! Stages that choose rows and take them apart (`top`, `distinct`, `sample`,
+//! `each`), and `analyze`.
 
 use super::Parser;
 use super::expr::{OPERAND, PREFIX};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::excerpt::one_line;
-use crate::tree::{Capture, Distinct, Expr, ExprKind, Sample, SortKey, Stage, Top};
+use crate::tree::{AnalyzeTcp, Capture, Distinct, Expr, ExprKind, Sample, SortKey, Stage, Top};
 
 impl Parser<'_> {
     pub(super) fn top(&mut self) -> Option<Stage> {
@@ -69,6 +70,27 @@ impl Parser<'_> {
             }
         }
         Some(Stage::Distinct(Distinct { keys, idle, max }))
+    }
+
+    pub(super) fn analyze(&mut self) -> Option<Stage> {
+        let word = self.bump();
+        if !self.eat_word("tcp") {
+            let span = if self.at_boundary() { word } else { self.span() };
+            let d = Diagnostic::new(Code::Unexpected, span, "`analyze` is followed by `tcp`");
+            self.report(d.help("as in `analyze tcp`, or `analyze tcp idle 5m`"));
+            return None;
+        }
+        let (mut idle, mut max) = (None, None);
+        loop {
+            if self.eat_word("idle") {
+                idle = Some(self.expr()?);
+            } else if self.eat_word("max") {
+                max = Some(self.expr()?);
+            } else {
+                break;
+            }
+        }
+        Some(Stage::AnalyzeTcp(AnalyzeTcp { idle, max }))
     }
 
     pub(super) fn sample(&mut self) -> Option<Stage> {

@@ -27,6 +27,7 @@ impl<'a> Parser<'a> {
             }
             "summarize" => self.summarize(),
             "scan" => self.scan(),
+            "analyze" => self.analyze(),
             "top" => self.top(),
             "distinct" => self.distinct(),
             "sample" => self.sample(),

@@ -13,6 +13,7 @@ pub(super) const STAGES: &[&str] = &[
     "rename",
     "summarize",
     "scan",
+    "analyze",
     "top",
     "limit",
     "distinct",

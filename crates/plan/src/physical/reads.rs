@@ -72,6 +72,7 @@ impl Stage {
                     f(&s.update);
                 });
             }
+            Stage::AnalyzeTcp(a) => a.keys.iter().chain(&a.inputs).for_each(f),
             Stage::Top { by, per, .. } => {
                 by.iter().for_each(|k| f(&k.expr));
                 per.iter().flat_map(|per| &per.keys).for_each(f);

@@ -4,10 +4,11 @@ use super::expr::expr;
 use super::text::list;
 use super::{ends, rows};
 use crate::aggregates::{Agg, AggFunc};
+use crate::analyze::AnalyzeTcp;
 use crate::expr::{Expr, ExprKind};
 use crate::functions::Func;
 use crate::join::{Join, JoinKind, Within};
-use crate::limits::{GROUPS_MAX, JOIN_ROWS_MAX};
+use crate::limits::{GROUPS_MAX, JOIN_ROWS_MAX, SCAN_KEYS_MAX};
 use crate::rows::Reshaping;
 use crate::stage::{Order, Scan, Schema, Session, SortKey, Stage, Summarize, Window};
 use crate::value::Value;
@@ -59,6 +60,7 @@ pub fn stage(stage: &Stage, input: &Schema) -> String {
         Stage::Distinct(d) => rows::distinct(d, input),
         Stage::Sample(s) => rows::sample(s, input),
         Stage::Each(e) => rows::each(e, input),
+        Stage::AnalyzeTcp(a) => analyze_tcp(a),
         Stage::Ends(e) => ends::ends(e, input),
         Stage::Capture(c) => rows::capture(c, input),
     }
@@ -148,6 +150,14 @@ fn scan(s: &Scan, input: &Schema) -> String {
     format!("scan {init}{by} idle {idle} max {} => {update}", s.max_keys)
 }
 
+fn analyze_tcp(a: &AnalyzeTcp) -> String {
+    let idle = Value::Duration(a.idle_ns);
+    match a.max_keys {
+        SCAN_KEYS_MAX => format!("analyze tcp idle {idle}"),
+        max => format!("analyze tcp idle {idle} max {max}"),
+    }
+}
+
 fn join(j: &Join, input: &Schema) -> String {
     let right = &j.schema.columns;
     let kind = match j.kind {
@@ -201,6 +211,12 @@ pub(super) fn state(stage: &Stage, input: &Schema) -> Option<String> {
                 s.max_keys
             )
         }
+        Stage::AnalyzeTcp(a) => format!(
+            "both directions per connection, for {} after its last segment; at most {} \
+             connections, evicting and counting beyond",
+            Value::Duration(a.idle_ns),
+            a.max_keys
+        ),
         Stage::Top { n, windowed, per: Some(per), .. } => {
             rows::per_state(*n, *windowed, per, input)
         }

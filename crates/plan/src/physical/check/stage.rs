@@ -3,6 +3,7 @@
 use super::expr::Reach;
 use super::{Fits, PipelineId, require};
 use crate::aggregates::{Agg, AggFunc};
+use crate::analyze::{AnalyzeTcp, TCP_COLUMNS, TCP_INPUTS};
 use crate::capture::CAPTURE;
 use crate::ends::{Edit, Ends, To};
 use crate::expr::{Expr, ExprKind};
@@ -91,6 +92,7 @@ fn width(stage: &Stage) -> usize {
         Stage::Join(join) => join.columns.len(),
         Stage::Union(union) => union.columns.len(),
         Stage::Each(each) => each.columns.len(),
+        Stage::AnalyzeTcp(a) => a.columns.len(),
         _ => 0,
     }
 }
@@ -160,6 +162,7 @@ impl Place<'_> {
                 by && (1..=s.of).contains(&s.take)
             }
             Stage::Each(e) => each(&reach, e, rows),
+            Stage::AnalyzeTcp(a) => analyze_tcp(&reach, a, rows),
             Stage::Ends(e) => rows.fields && ends(&reach, e),
             Stage::Capture(c) => {
                 let start = rows.schema.columns.get(c.start).is_some_and(|c| c.ty == Type::Time);
@@ -289,6 +292,20 @@ fn each(reach: &Reach<'_>, e: &Each, rows: &Rows) -> bool {
     };
     let new = e.columns.iter().map(|(name, at, ty)| (name.as_str(), *at, ty));
     e.columns.iter().map(|(.., ty)| ty).eq(&types) && placed(reach.input, new)
+}
+
+fn analyze_tcp(reach: &Reach<'_>, a: &AnalyzeTcp, rows: &Rows) -> bool {
+    let inputs = a.inputs.len() == TCP_INPUTS.len()
+        && a.inputs.iter().zip(TCP_INPUTS).all(|(e, (_, ty))| reach.is(e, ty));
+    let new = a.columns.iter().map(|(name, at, ty)| (name.as_str(), *at, ty));
+    rows.timed
+        && inputs
+        && !a.keys.is_empty()
+        && is_key(reach, &a.keys)
+        && a.columns.iter().map(|(.., ty)| ty).eq(TCP_COLUMNS.iter().map(|c| &c.ty))
+        && placed(reach.input, new)
+        && a.idle_ns > 0
+        && a.max_keys > 0
 }
 
 fn ends(reach: &Reach<'_>, e: &Ends) -> bool {

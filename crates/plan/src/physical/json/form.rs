@@ -3,6 +3,7 @@
 use super::error::{Mistake, Unwritable, VERSION};
 use super::wire::{Members, Reader, Wire, Writer, choice, read_body, record, tagged, untag};
 use crate::aggregates::{Agg, AggFunc};
+use crate::analyze::AnalyzeTcp;
 use crate::capture::Capture;
 use crate::ends::{Act, Anonymize, Arm, Edit, Ends, To};
 use crate::join::{Join, JoinColumn, JoinKind, Union, UnionColumn, Within};
@@ -111,6 +112,7 @@ choice!(Stage {
     Reshape { columns: "columns", word: "word" } = "reshape",
     Summarize(s) = "summarize",
     Scan(scan) = "scan",
+    AnalyzeTcp(analyze) = "analyze_tcp",
     Top { n: "n", by: "by", windowed: "windowed", per: "per" } = "top",
     Limit(n) = "limit",
     Join(join) = "join",
@@ -191,6 +193,13 @@ impl Wire for Registered {
 
 record!(Scan { states: "states", keys: "keys", idle_ns: "idle_ns", max_keys: "max" });
 record!(ScanState { name: "name", output: "column", init: "init", update: "update" });
+record!(AnalyzeTcp {
+    keys: "keys",
+    inputs: "inputs",
+    columns: "columns",
+    idle_ns: "idle_ns",
+    max_keys: "max",
+});
 record!(Per { keys: "keys", max_keys: "max" });
 record!(Distinct { keys: "keys", windowed: "windowed", idle_ns: "idle_ns", max_keys: "max" });
 record!(Sample { take: "take", of: "of", by: "by" });

@@ -1,0 +1,155 @@
+//! Scans that follow TCP connections: the state of a key is what
+//! [`analyze_tcp`](crate::ops::analyze_tcp) remembers of a connection.
+
+use super::store::{HEAD, META, MODE_BITS, Store, TakeTerms};
+use crate::expr::{Src, Val};
+use crate::ops::analyze_tcp::{Finding, RTTS, Segment, WORDS, analyze};
+use crate::ops::operator::Batch;
+use std::ops::Range;
+use weir_packet::bits::Bits;
+use weir_packet::column::Column;
+use weir_packet::limits::BATCH;
+
+/// How many inputs there are; each has a name below.
+const INPUTS: usize = weir_plan::analyze::TCP_INPUTS.len();
+
+const FORWARD: usize = 0;
+const SEQ: usize = 1;
+const ACKNO: usize = 2;
+const FLAGS: usize = 3;
+const WINDOW: usize = 4;
+const LEN: usize = 5;
+const WSCALE: usize = 6;
+const TSVAL: usize = 7;
+const TSECR: usize = 8;
+
+/// The bit of `tcp.flags` that says SYN.
+const SYN: u64 = 2;
+
+/// A scan that follows connections.
+pub(super) struct Connections {
+    inputs: Vec<Val>,
+    /// Registers of the columns that it makes, in the order of the plan.
+    outputs: Vec<usize>,
+    work: Box<Work>,
+}
+
+/// Scratch of one batch, by row.
+struct Work {
+    segments: [Segment; BATCH],
+    findings: [Finding; BATCH],
+}
+
+/// Words of a table row that hold a connection.
+pub(super) const STATE_WORDS: usize = WORDS;
+
+impl Connections {
+    pub(super) fn new(inputs: Vec<Val>, outputs: Vec<usize>) -> Connections {
+        assert_eq!(inputs.len(), INPUTS, "one for each field that is read");
+        let work =
+            Work { segments: [Segment::default(); BATCH], findings: [Finding::default(); BATCH] };
+        Connections { inputs, outputs, work: Box::new(work) }
+    }
+
+    /// The rows that are whole segments: those with all that each segment has.
+    pub(super) fn rows(&self, batch: &mut Batch<'_>, rows: Bits) -> Bits {
+        self.inputs[..WSCALE].iter().fold(rows, |rows, input| {
+            let src = batch.ctx.value(input, rows);
+            batch.ctx.column(src).present.and(rows)
+        })
+    }
+
+    /// Reads the segments of these rows.
+    pub(super) fn begin(&mut self, batch: &mut Batch<'_>, rows: Bits) {
+        let flags = batch.ctx.value(&self.inputs[FLAGS], rows);
+        let flags = batch.ctx.column(flags).word();
+        // Only a SYN says how windows are scaled.
+        let syns = Bits::from_fn(batch.ctx.n, |i| flags[i] & SYN != 0).and(rows);
+        let mut srcs = [Src::Slot(0); INPUTS];
+        for (n, (src, input)) in srcs.iter_mut().zip(&self.inputs).enumerate() {
+            *src = batch.ctx.value(input, if n == WSCALE { syns } else { rows });
+        }
+        let time = batch.ctx.value(&Val::Src(batch.time), rows);
+        let column = |input: usize| batch.ctx.column(srcs[input]);
+        let option = |input: usize, rows: Bits| {
+            let column = column(input);
+            let (present, words) = (column.present.and(rows), column.word());
+            move |i: usize| present.has(i).then(|| words[i])
+        };
+        let time = batch.ctx.column(time).word();
+        let forward = column(FORWARD).truth;
+        let [seq, ackno, flags, window, len] =
+            [SEQ, ACKNO, FLAGS, WINDOW, LEN].map(|input| column(input).word());
+        let (wscale, tsval) = (option(WSCALE, syns), option(TSVAL, rows));
+        let tsecr = option(TSECR, rows);
+        let segments = &mut self.work.segments;
+        rows.each(|i| {
+            segments[i] = Segment {
+                time: time[i] as i64,
+                forward: forward.has(i),
+                seq: seq[i] as u32,
+                ackno: ackno[i] as u32,
+                flags: flags[i] as u16,
+                window: window[i] as u16,
+                len: len[i] as u32,
+                wscale: wscale(i).map(|n| n as u8),
+                tsval: tsval(i).map(|n| n as u32),
+                tsecr: tsecr(i).map(|n| n as u32),
+            };
+        });
+    }
+
+    /// Looks at these rows of a store, as far as [`Store::find_or_add`] goes.
+    pub(super) fn take_rows(
+        &mut self,
+        store: &mut Store,
+        terms: TakeTerms<'_>,
+        these: Range<usize>,
+    ) -> usize {
+        let Work { segments, findings } = &mut *self.work;
+        let first = terms.first << MODE_BITS;
+        store.find_or_add(terms, these, |i, found| {
+            found.cells[META] = first + ((i as u64) << MODE_BITS);
+            let words = &mut found.cells[HEAD..][..WORDS];
+            let words = words.try_into().expect("so many words");
+            findings[i] = analyze(words, found.fresh, &segments[i]);
+        })
+    }
+
+    /// Writes what was found.
+    pub(super) fn end(&self, batch: &mut Batch<'_>, rows: Bits) {
+        let findings = &self.work.findings;
+        let flags = self.outputs.len() - 2 - RTTS;
+        let (flags, others) = self.outputs.split_at(flags);
+        let any = rows.iter().fold(0, |any, i| any | findings[i].marks);
+        for (mark, &to) in flags.iter().enumerate() {
+            let column = &mut batch.ctx.regs.columns[to];
+            (column.present, column.truth) = (rows, Bits::NONE);
+            if any >> mark & 1 == 1 {
+                rows.each(|i| column.truth.put(i, findings[i].marks >> mark & 1 == 1));
+            }
+        }
+        let columns = &mut batch.ctx.regs.columns;
+        write(&mut columns[others[0]], findings, rows, |f| f.duplicate_ack_num.map(i64::from));
+        write(&mut columns[others[1]], findings, rows, |f| f.bytes_in_flight.map(i64::from));
+        for (rtt, &to) in others[2..].iter().enumerate() {
+            write(&mut columns[to], findings, rows, |f| f.rtts[rtt]);
+        }
+    }
+}
+
+/// Writes one value of each finding, where it has that.
+fn write(
+    column: &mut Column,
+    findings: &[Finding; BATCH],
+    rows: Bits,
+    value: impl Fn(&Finding) -> Option<i64>,
+) {
+    column.present = Bits::NONE;
+    rows.each(|i| {
+        if let Some(n) = value(&findings[i]) {
+            column.present.set(i);
+            column.word_mut()[i] = n as u64;
+        }
+    });
+}
