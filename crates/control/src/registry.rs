@@ -255,6 +255,7 @@ impl Registry {
         let files = Known { sent: files, site: &self.rules.site };
         let options = Options {
             params: &params,
+            program: &text.name,
             signatures: self.functions.signatures(),
             files: Some(&files),
         };

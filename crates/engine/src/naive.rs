@@ -44,6 +44,7 @@
 //! Downstream of windows the watermark is the start of the first window that may still come out: of
 //! windows of length D, one after the other, it is rounded down to a multiple of D. Sessions come
 //! out when the watermark passes a tick; downstream of them it is the last tick less the gap.
+//! Downstream of an `alert` it is the last tick that has passed.
 //! Downstream of a stage that holds its rows to the end of input (`summarize` without a window,
 //! `top` of the whole input) there is no watermark until the end.
 //!
@@ -73,6 +74,7 @@
 //! - [registered functions](crate::functions), named limits, and the types of results.
 
 mod aggregate;
+mod alert;
 mod call;
 mod clock;
 mod community;

@@ -72,8 +72,13 @@ pub(crate) trait Node: Send + Any {
     /// Looks up what was lost in this record, if it asks for that.
     fn look_up_losses(&mut self, _record: &LossRecord) {}
 
-    /// Whether rows stay in it, so that they need not wait for their turn to enter.
+    /// Whether rows stay in it.
     fn holds_rows(&self) -> bool;
+
+    /// Whether all rows that come stay in it, so that none comes out where one goes in.
+    fn absorbs(&self) -> bool {
+        self.holds_rows()
+    }
 
     /// Whether no further row or frame can come out, and none is held back.
     fn is_done(&self) -> bool {
@@ -148,6 +153,9 @@ impl Next<'_> {
 pub(crate) trait End: Send + 'static {
     /// Whether rows stay in it.
     const HOLDS_ROWS: bool;
+
+    /// Whether rows also come out where some go in.
+    const PASSES_ROWS: bool = !Self::HOLDS_ROWS;
 
     /// Takes the rows of the selection.
     fn push(&mut self, batch: &mut Batch<'_>, rows: Bits, next: &mut Next<'_>);
@@ -230,6 +238,10 @@ impl<E: End> Node for Chained<E> {
 
     fn holds_rows(&self) -> bool {
         E::HOLDS_ROWS
+    }
+
+    fn absorbs(&self) -> bool {
+        !E::PASSES_ROWS
     }
 
     fn is_done(&self) -> bool {

@@ -116,9 +116,9 @@ impl Pipeline {
         self.nodes.is_empty()
     }
 
-    /// Whether rows stay in its first node, so that they need not wait for their turn.
+    /// Whether all rows stay in its first node, so that they need not wait for their turn.
     pub(crate) fn absorbs(&self) -> bool {
-        self.nodes.first().is_some_and(|node| node.holds_rows())
+        self.nodes.first().is_some_and(|node| node.absorbs())
     }
 
     /// Whether no further row or frame can come out: a `limit` has let its rows pass, nothing

@@ -21,8 +21,8 @@ use crate::ops::analyze_tcp;
 use crate::pages::row_words;
 use crate::table::HashKey;
 use weir_plan::limits::{
-    DISTINCT_KEYS_MAX, GROUPS_MAX, JOIN_ROWS_MAX, LATENESS_WINDOWS_MAX, SCAN_KEYS_MAX,
-    SESSIONS_MAX, TOP_KEYS_MAX,
+    ALERT_KEYS_MAX, DISTINCT_KEYS_MAX, GROUPS_MAX, JOIN_ROWS_MAX, LATENESS_WINDOWS_MAX,
+    SCAN_KEYS_MAX, SESSIONS_MAX, TOP_KEYS_MAX,
 };
 use weir_plan::place::place;
 use weir_plan::{Expr, Input, Program, Schema, Stage, Summarize, Window};
@@ -36,6 +36,10 @@ const ROW_HEAD: usize = 4;
 
 /// Columns of a packet that a row of packets is taken to have, besides its own.
 const PACKET_COLUMNS: usize = 8;
+
+/// Bytes of a key of an `alert` beside the cells of its row, and of each of these.
+const ALERT_BYTES: u64 = 1024;
+const ALERT_CELL_BYTES: u64 = 64;
 
 /// A default bound that was lowered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -154,6 +158,11 @@ fn need(
             let side = |schema: &Schema| bytes(width(schema) + ROW_HEAD);
             ("rows", j.max_rows, JOIN_ROWS_MAX, side(input) + side(&j.schema))
         }
+        Stage::Alert(a) => {
+            // A row of values, and as many bytes of texts as usual ones have.
+            let row = ALERT_BYTES + ALERT_CELL_BYTES * input.columns.len() as u64;
+            ("keys", a.max_keys, ALERT_KEYS_MAX, row)
+        }
         Stage::Where(_)
         | Stage::Extend { .. }
         | Stage::Project { .. }
@@ -176,6 +185,7 @@ fn set(stage: &mut Stage, bound: u64) {
         Stage::Distinct(d) => d.max_keys = bound,
         Stage::Top { per: Some(per), .. } => per.max_keys = bound,
         Stage::Join(j) => j.max_rows = bound,
+        Stage::Alert(a) => a.max_keys = bound,
         _ => {}
     }
 }

@@ -6,6 +6,7 @@
 
 mod address;
 mod aggregate;
+mod alert;
 mod analyze;
 mod anonymize;
 mod bytes;

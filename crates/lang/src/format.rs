@@ -5,6 +5,7 @@
 //! line stays at the end of the line that now holds what was before it, one on a line of its own
 //! stays on a line of its own.
 
+mod alert;
 mod doc;
 mod ends;
 mod join;

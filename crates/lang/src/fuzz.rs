@@ -64,6 +64,7 @@ mod tests {
      until tcp.fin or tcp.rst max 100k\n| summarize n = count(), d = distinct(why) every 5m\n\
      packets | summarize p = quantile(len, 0.9) by ip.src every 1000 rows idle 60s # some",
         "let scans = packets | summarize n = count(), completeness() by attacker = ip.src every 1s\n\
+         | alert \"{attacker} {{x}}\" severity high key attacker hold 5m repeat 1h max 9 \
          | capture 30s before 1m after 5s by ip.src = attacker # evidence",
         "packets | extend a = (tcp.flags | 0x3) & ~1, b = @2023-11-14T22:13:20Z - ts, \
          c = ip.src in {10.0.0.0/8, 2001:db8::1}, d = \"a\\n\\u{e9}\" # end",

@@ -130,7 +130,7 @@ pub(crate) enum EventTime {
     Packet,
     /// The start of their window.
     Window,
-    /// When the latest row of their session came.
+    /// When the latest row of their session came, or what their alert tells of happened.
     Session,
     /// None, since the stage at that place took the whole input together.
     None(Span),

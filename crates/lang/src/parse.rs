@@ -5,6 +5,7 @@
 //! exceptions: a `|` at the start of a line is always the pipe, also within brackets, and a
 //! pipeline that starts with a name starts a line.
 
+mod alert;
 mod ends;
 mod expr;
 mod foreign;

@@ -17,6 +17,8 @@ pub struct Query<'a> {
 pub struct Options<'a> {
     /// Values of params by name, as text; the last one of a name counts.
     pub params: &'a [(String, String)],
+    /// What the program is called: its alerts are named after it.
+    pub program: &'a str,
     /// Functions beside the built-in ones.
     pub signatures: &'a Signatures,
     /// Where the files that a query names are found; without it, they are not.
@@ -24,9 +26,9 @@ pub struct Options<'a> {
 }
 
 impl Default for Options<'_> {
-    /// No values for params, no functions, no files.
+    /// No values for params, no functions, no files, and a program called `query`.
     fn default() -> Self {
         static NONE: Signatures = Signatures { scalars: Vec::new(), aggregates: Vec::new() };
-        Options { params: &[], signatures: &NONE, files: None }
+        Options { params: &[], program: "query", signatures: &NONE, files: None }
     }
 }

@@ -80,6 +80,7 @@ pub(crate) enum Stage {
     Sample(Sample),
     Each(Item),
     Capture(Capture),
+    Alert(Alert),
     /// Something that is done with all packets.
     Act(Act),
     Branch(Vec<Spanned<BranchArm>>),
@@ -100,6 +101,18 @@ pub(crate) struct Capture {
     pub(crate) before: Option<Expr>,
     pub(crate) after: Option<Expr>,
     pub(crate) keys: Vec<Item>,
+}
+
+/// `alert "text" severity high key … hold D repeat D max N`
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Alert {
+    /// A string.
+    pub(crate) text: Expr,
+    pub(crate) severity: Option<Name>,
+    pub(crate) keys: Vec<Name>,
+    pub(crate) hold: Option<Expr>,
+    pub(crate) repeat: Option<Expr>,
+    pub(crate) max: Option<Expr>,
 }
 
 /// What is done with a packet.

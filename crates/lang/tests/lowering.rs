@@ -1,6 +1,7 @@
 //! What good queries mean, as compact prints of their plans.
 
 use weir_lang::{Code, Options, Query, compile, render};
+use weir_plan::alert::TextPart;
 use weir_plan::{
     AggSignature, Expr, ExprKind, Input, Member, Order, Parts, Pipeline, Program, SampleBy,
     ScalarSignature, Signatures, Stage, Type, UnaryOp, Window,
@@ -149,6 +150,30 @@ fn stage(s: &Stage) -> String {
             let keys = c.keys.iter().map(key).collect::<String>();
             let times = format!("{}+{}+{}", c.before_ns, c.over_ns, c.after_ns);
             format!("capture @{} from #{} {times} |{keys}", c.output, c.start)
+        }
+        Stage::Alert(a) => {
+            let part = |part: &TextPart| match part {
+                TextPart::Text(text) => format!("{text:?}"),
+                TextPart::Value(e) => expr(e),
+            };
+            let text = a.text.iter().map(part).collect::<Vec<_>>().join(" ");
+            let compared = a.compared.as_ref().map_or("-".to_owned(), |c| {
+                format!("{} {:?} {} {}", c.field, c.peak, expr(&c.value), expr(&c.threshold))
+            });
+            let community = a.community.as_ref().map_or("-".to_owned(), expr);
+            format!(
+                "alert {} {} [{text}] {:?} from #{}+{} hold {} repeat {:?} max {}\n    \
+                 compared {compared}\n    share {:?} community {community}",
+                a.rule,
+                a.severity.name(),
+                a.keys,
+                a.ts,
+                a.over_ns,
+                a.hold_ns,
+                a.repeat_ns,
+                a.max_keys,
+                a.completeness
+            )
         }
         Stage::Ends(_) => weir_plan::print::stage(s, &weir_plan::Schema::default()),
     }
@@ -718,4 +743,23 @@ fn captures() {
       limit 3
       -> ts:time attacker:ip sport:int n:int capture:string
     ");
+}
+
+#[test]
+fn alerts() {
+    let flood = "param limit: int = 3
+let rate = limit * 2
+packets
+| summarize n = count(), completeness() by server = ip.dst, dport every 10s
+| where dport == 80 and n > 3 * limit
+| where server != 10.0.0.1
+| alert \"{{{server}}} {rate} of {limit}\" severity critical repeat 1h max 7";
+    insta::assert_snapshot!(lowered(flood));
+    let others =
+        "let x = packets | summarize n = count(), d = max(ts) by flow session 5s | where n < 200
+x | where 1.5s <= d - ts | alert \"slow\" key ip.dst, sport hold 1ms
+x | extend m = n | where d - ts > 1.5s | alert \"{ip.src}\" key flow
+packets | project ts, ip.src | alert \"\"
+packets | project ts, len | where len > 5 or len < 3 | alert \"x\" hold 1s | limit 5";
+    insta::assert_snapshot!(lowered(others));
 }

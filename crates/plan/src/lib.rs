@@ -8,6 +8,7 @@
 
 pub mod address;
 pub mod aggregates;
+pub mod alert;
 pub mod analyze;
 pub mod capture;
 pub mod change;
@@ -32,6 +33,7 @@ pub mod value;
 pub mod window;
 
 pub use aggregates::{Agg, AggFunc};
+pub use alert::{Alert, AlertSeverity, AlertState};
 pub use analyze::AnalyzeTcp;
 pub use capture::Capture;
 pub use ends::Ends;

@@ -27,6 +27,21 @@ pub const SESSION_TICK_MIN_NS: i64 = 1_000_000;
 /// How long a `scan` keeps a key that no row touches, unless the query says `idle`.
 pub const SCAN_IDLE_NS: i64 = 3_600_000_000_000;
 
+/// Keys of one `alert` that fire at once unless the query says `max`.
+pub const ALERT_KEYS_MAX: u64 = 1 << 16;
+
+/// How long a key of an `alert` goes on firing without a row unless the query says `hold`.
+pub const ALERT_HOLD_NS: i64 = 300_000_000_000;
+
+/// How often keys of an `alert` that have ended come out, in nanoseconds: every second, ...
+pub const ALERT_TICK_NS: i64 = 1_000_000_000;
+
+/// ...or as often as they may end where that is sooner, but no more often than this.
+pub const ALERT_TICK_MIN_NS: i64 = 1_000_000;
+
+/// Bytes of what an `alert` says, before values are put in.
+pub const ALERT_TEXT_MAX: usize = 1024;
+
 /// Rows that each side of a `join` holds at once unless the query says `max`.
 pub const JOIN_ROWS_MAX: u64 = 4 << 20;
 

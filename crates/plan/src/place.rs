@@ -90,7 +90,7 @@ fn ends_early(program: &Program) -> bool {
             let holds = match stage {
                 Stage::Summarize(s) => Some(s.window == Window::All),
                 Stage::Top { windowed, .. } => Some(!windowed),
-                Stage::Join(_) => Some(false),
+                Stage::Join(_) | Stage::Alert(_) => Some(false),
                 _ => None,
             };
             flowing &= holds != Some(true);
@@ -172,7 +172,7 @@ pub fn is_local(stage: &Stage) -> bool {
         Stage::Each(_) | Stage::Capture(_) => true,
         Stage::Sample(sample) => sample.by != SampleBy::Order,
         Stage::Summarize(_) | Stage::Top { .. } | Stage::Limit(_) => false,
-        Stage::Join(_) | Stage::Union(_) => false,
+        Stage::Join(_) | Stage::Union(_) | Stage::Alert(_) => false,
     }
 }
 
@@ -192,6 +192,7 @@ fn place_pipeline(pipeline: &Pipeline) -> PipelinePlacement {
             _ => (free + 1, "partial groups of all workers are merged"),
         },
         Some(Stage::Top { .. }) => (free, "`top` needs the rows of all workers"),
+        Some(Stage::Alert(_)) => (free, "`alert` decides over the rows of all workers, in order"),
         Some(Stage::Limit(_)) => (free, "`limit` needs the rows of all workers, in order"),
         Some(Stage::Sample(_)) => (free, "`sample` counts the rows of all workers, in order"),
         None if matches!(pipeline.stages.last(), Some(Stage::Ends(e)) if !e.goes_on()) => {

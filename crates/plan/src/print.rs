@@ -3,6 +3,7 @@
 //! Expressions and stages read as a query would write them, so that an explanation can be compared
 //! with the query it came from; what the query left to defaults is spelled out.
 
+mod alert;
 mod ends;
 mod explain;
 mod expr;

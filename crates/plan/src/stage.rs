@@ -1,6 +1,7 @@
 //! Stages.
 
 use crate::aggregates::Agg;
+use crate::alert::Alert;
 use crate::analyze::AnalyzeTcp;
 use crate::capture::{CAPTURE, Capture};
 use crate::ends::Ends;
@@ -79,6 +80,8 @@ pub enum Stage {
     Ends(Ends),
     /// Asks for packets around each row.
     Capture(Box<Capture>),
+    /// Tells of keys for which rows come.
+    Alert(Box<Alert>),
 }
 
 impl Stage {
@@ -91,6 +94,7 @@ impl Stage {
             Stage::Sample(sample) => sample.by == SampleBy::Order,
             Stage::Summarize(_) | Stage::Scan(_) | Stage::Top { .. } | Stage::Limit(_) => true,
             Stage::Join(_) | Stage::Union(_) | Stage::Distinct(_) | Stage::AnalyzeTcp(_) => true,
+            Stage::Alert(_) => true,
         }
     }
 
@@ -104,6 +108,7 @@ impl Stage {
             Stage::Each(each) => each.put(&mut out),
             Stage::AnalyzeTcp(analyze) => analyze.put(&mut out),
             Stage::Capture(_) => _ = out.put(CAPTURE, Type::Str),
+            Stage::Alert(alert) => out = alert.output(input),
             Stage::Extend { columns } => {
                 for (name, _, e) in columns {
                     out.put(name, e.ty.clone());

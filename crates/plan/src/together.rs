@@ -54,24 +54,33 @@ pub fn side_by_side(programs: Vec<(String, Program)>) -> Result<Program, TooMany
     let mut joined = Program::default();
     for (name, program) in programs {
         let before = joined.pipelines.len();
-        let unnamed = |p: &&Pipeline| p.printed && p.name.is_none();
-        let several = program.pipelines.iter().filter(unnamed).count() > 1;
-        let mut output = 0;
-        for pipeline in program.pipelines {
-            output += usize::from(pipeline.printed);
-            let named = match &pipeline.name {
-                Some(own) => Some(format!("{name}.{own}")),
-                None if !pipeline.printed => None,
-                None if several => Some(format!("{name}.{output}")),
-                None => Some(name.clone()),
-            };
-            let mut pipeline = Pipeline { name: named, ..pipeline };
+        let names = output_names(&name, &program);
+        for (pipeline, name) in program.pipelines.into_iter().zip(names) {
+            let mut pipeline = Pipeline { name, ..pipeline };
             pipeline.renumber(|i| before + i);
             joined.pipelines.push(pipeline);
         }
     }
     few("outputs for packets", joined.outlets().len(), OUTPUTS_MAX)?;
     Ok(joined)
+}
+
+/// What the pipelines of a program are called among those of others, as [`join`] says; `None` for
+/// one that nobody sees.
+pub fn output_names(program: &str, of: &Program) -> Vec<Option<String>> {
+    let unnamed = |p: &&Pipeline| p.printed && p.name.is_none();
+    let several = of.pipelines.iter().filter(unnamed).count() > 1;
+    let mut output = 0;
+    let name = |pipeline: &Pipeline| {
+        output += usize::from(pipeline.printed);
+        match &pipeline.name {
+            Some(own) => Some(format!("{program}.{own}")),
+            None if !pipeline.printed => None,
+            None if several => Some(format!("{program}.{output}")),
+            None => Some(program.to_owned()),
+        }
+    };
+    of.pipelines.iter().map(name).collect()
 }
 
 fn few(what: &'static str, count: usize, most: usize) -> Result<(), TooMany> {

@@ -163,8 +163,12 @@ pub(crate) fn compile(
     quiet: bool,
     term: &Term,
 ) -> anyhow::Result<Option<Program>> {
-    let options =
-        Options { params, signatures: functions.signatures(), files: Some(&source.files()) };
+    let options = Options {
+        params,
+        program: &source.program,
+        signatures: functions.signatures(),
+        files: Some(&source.files()),
+    };
     match weir_lang::compile(&source.query(), &options) {
         Ok(compiled) => {
             if !quiet && !compiled.warnings.is_empty() {
@@ -200,7 +204,12 @@ pub(crate) fn files(
     term: &Term,
 ) -> Option<Vec<ReadFile>> {
     let files = Read { beside: source.files(), read: RefCell::default() };
-    let options = Options { params, signatures: functions.signatures(), files: Some(&files) };
+    let options = Options {
+        params,
+        program: &source.program,
+        signatures: functions.signatures(),
+        files: Some(&files),
+    };
     match weir_lang::compile(&source.query(), &options) {
         Ok(_) => Some(files.read.into_inner()),
         Err(diagnostics) => {

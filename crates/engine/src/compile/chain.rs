@@ -4,6 +4,7 @@ use super::placed::Placed;
 use crate::chain::{Chain, Numbering};
 use crate::expr::{Automaton, Compiler, Scope, Src, Val};
 use crate::node::{Chained, End, Node};
+use crate::ops::alert::Alerts;
 use crate::ops::each::Each;
 use crate::ops::ends::carried::{FrameSlots, frame_columns};
 use crate::ops::filter::Filter;
@@ -38,6 +39,8 @@ pub(super) enum Ending {
     Parts(Each),
     /// The best go on.
     Top(Top),
+    /// They say what is wrong.
+    Alerts(Alerts),
     /// They are grouped by window.
     Windows(Summarize),
     /// They are grouped by session.
@@ -49,7 +52,7 @@ pub(super) struct ChainBuilder<'a> {
     pub(super) placed: Placed<'a>,
     pub(super) compiler: Compiler<'a>,
     pub(super) scope: Scope,
-    schema: Schema,
+    pub(super) schema: Schema,
     pub(super) ops: Vec<Box<dyn Operator>>,
     /// Where event time stands.
     pub(super) time: Src,
@@ -89,7 +92,7 @@ impl<'a> ChainBuilder<'a> {
     /// number, though one after the other; a node that holds rows back numbers them itself then.
     pub(super) fn close(self, ending: Ending, shares_numbers: bool) -> Box<dyn Node> {
         fn boxed<E: End>(mut chain: Chain, end: E, shares_numbers: bool) -> Box<dyn Node> {
-            chain.numbering = (E::HOLDS_ROWS && shares_numbers).then(Numbering::new);
+            chain.numbering = (!E::PASSES_ROWS && shares_numbers).then(Numbering::new);
             Box::new(Chained { chain, end })
         }
         let chain = self.chain();
@@ -103,6 +106,7 @@ impl<'a> ChainBuilder<'a> {
                 boxed(chain, each, shares_numbers)
             }
             Ending::Top(top) => boxed(chain, top, shares_numbers),
+            Ending::Alerts(alerts) => boxed(chain, alerts, shares_numbers),
             Ending::Windows(windows) => boxed(chain, Partial(windows), shares_numbers),
             Ending::Sessions(sessions) => boxed(chain, Partial(sessions), shares_numbers),
         }
@@ -192,13 +196,17 @@ impl<'a> ChainBuilder<'a> {
             Stage::Distinct(d) => self.distinct(d),
             Stage::Sample(sample) => self.sample(sample),
             Stage::Each(each) => return Some(self.each(each, after, carry)),
+            Stage::Alert(alert) => return Some(self.alert(alert, after.clone())),
         }
         self.schema = after.clone();
         None
     }
 
     /// Compiles expressions into one map; says where their results stand.
-    fn compute<'e>(&mut self, exprs: impl Iterator<Item = &'e weir_plan::Expr>) -> Vec<Src> {
+    pub(super) fn compute<'e>(
+        &mut self,
+        exprs: impl Iterator<Item = &'e weir_plan::Expr>,
+    ) -> Vec<Src> {
         let (mut srcs, mut values) = (Vec::new(), Vec::new());
         for e in exprs {
             let value = self.compiler.value(e, &self.scope);

@@ -2,6 +2,7 @@
 
 use super::chain::{ChainBuilder, Ending};
 use crate::expr::Src;
+use crate::ops::alert::{AlertInput, Alerts};
 use crate::ops::distinct;
 use crate::ops::each::{Each, What};
 use crate::ops::filter::Filter;
@@ -64,6 +65,28 @@ impl ChainBuilder<'_> {
             }
         };
         self.ops.push(Box::new(Sample::new(plan.clone(), rule)));
+    }
+
+    pub(super) fn alert(&mut self, plan: &weir_plan::Alert, after: Schema) -> Ending {
+        let (message, compared) = (plan.message(), plan.compared.iter());
+        let compared = compared.flat_map(|c| [&c.value, &c.threshold]);
+        let all = std::iter::once(&message).chain(compared).chain(&plan.community);
+        let mut made = self.compute(all).into_iter();
+        let mut next = || made.next().expect("each has a place");
+        let message = next();
+        let compared = plan.compared.is_some().then(|| [next(), next()]);
+        let community = plan.community.is_some().then(next);
+        let columns = &self.scope.columns;
+        let column = |at: usize| (columns[at], self.schema.columns[at].ty.clone());
+        let input = AlertInput {
+            ts: columns[plan.ts],
+            message,
+            compared,
+            completeness: plan.completeness.map(|at| columns[at]),
+            community,
+            evidence: plan.evidence(&self.schema).map(column).collect(),
+        };
+        Ending::Alerts(Alerts::new(plan, input, &self.schema, after))
     }
 
     pub(super) fn each(&mut self, plan: &weir_plan::Each, after: &Schema, carry: &Carry) -> Ending {

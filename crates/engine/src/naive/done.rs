@@ -10,7 +10,10 @@ impl ModelSteps<'_> {
     pub(super) fn is_done(&self) -> bool {
         let ends = |stage: &Stage| matches!(stage, Stage::Ends(_));
         let holds = |stage: &Stage| {
-            matches!(stage, Stage::Summarize(_) | Stage::Top { .. } | Stage::Join(_))
+            matches!(
+                stage,
+                Stage::Summarize(_) | Stage::Top { .. } | Stage::Join(_) | Stage::Alert(_)
+            )
         };
         let is_over = |(stage, state): (&Stage, &StageState)| match (stage, state) {
             (Stage::Limit(n), StageState::Passed(passed)) => passed >= n,

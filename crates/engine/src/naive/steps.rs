@@ -1,5 +1,6 @@
 //! The steps of a program in the naive model: pipelines in order, in each its stages in order.
 
+use super::alert::FiringModel;
 use super::context::StageContext;
 use super::ends::Outgoing;
 use super::join::{JoinSides, union};
@@ -29,6 +30,8 @@ pub(super) enum StageState {
     Held(Vec<(Vec<Value>, Row)>),
     /// `limit`: rows passed. `sample`: rows that came.
     Passed(u64),
+    /// `alert`: the keys that fire; and the watermark.
+    Firing(BTreeMap<Vec<Value>, FiringModel>, Mark),
     /// `join`: rows of both sides.
     Sides(JoinSides),
 }
@@ -53,6 +56,7 @@ impl StageState {
             Stage::Project { .. } | Stage::Reshape { .. } => StageState::Nothing,
             Stage::Each(_) | Stage::Union(_) | Stage::Ends(_) => StageState::Nothing,
             Stage::Capture(_) => StageState::Nothing,
+            Stage::Alert(_) => StageState::Firing(BTreeMap::new(), Mark::At(i64::MIN)),
         }
     }
 }
@@ -204,6 +208,9 @@ impl<'a> ModelSteps<'a> {
             }
             (Stage::Sample(s), StageState::Passed(seen)) => {
                 rows.retain(|row| self.context.is_chosen(s, seen, row));
+            }
+            (Stage::Alert(alert), StageState::Firing(firing, watermark)) => {
+                return self.context.alert(alert, (firing, watermark), rows, mark);
             }
             (Stage::Each(each), _) => {
                 rows = rows.iter().flat_map(|row| self.context.rows_of_parts(each, row)).collect();

@@ -1,6 +1,7 @@
 //! Random programs over random traffic: whatever the number of workers and the cut into batches,
 //! the engine gives the rows and the counts of the naive model.
 
+mod alert;
 mod changes;
 mod choices;
 mod expr;
@@ -113,6 +114,7 @@ fn bound(program: &mut Program, max: u64) {
             Stage::AnalyzeTcp(a) => &mut a.max_keys,
             Stage::Top { per: Some(per), .. } => &mut per.max_keys,
             Stage::Join(join) => &mut join.max_rows,
+            Stage::Alert(alert) => &mut alert.max_keys,
             _ => continue,
         };
         *held = max;

@@ -1,5 +1,6 @@
 //! Random well-typed programs.
 
+use crate::alert::alert;
 use crate::choices::Choices;
 use crate::expr::{Scope, expr, leaf, scalar, tuple_of};
 use crate::rows as choose;
@@ -240,6 +241,7 @@ impl Rows {
 fn stage(c: &mut Choices, rows: &mut Rows) -> Stage {
     match c.below(17) {
         16 if rows.fields => choose::analyze(c, rows),
+        16 if !rows.fields && rows.timed => alert(c, rows),
         14 | 15 if rows.fields => ends(c, rows),
         0..=2 => summarize(c, rows),
         3 => Stage::Where(expr(c, &rows.scope(), &Type::Bool, 3)),

@@ -143,7 +143,7 @@ impl<'t> Checker<'t> {
     }
 
     /// How long the windows are that rows came from; 0 where they came from none.
-    fn window_before(&self, built: &Built) -> i64 {
+    pub(super) fn window_before(&self, built: &Built) -> i64 {
         let (mut stages, mut input) = (&built.stages, built.input);
         loop {
             let last = stages.iter().rev().find_map(|stage| match stage {

@@ -10,6 +10,7 @@ use crate::tree::{Expr, ExprKind, LetBody, Name, Pipeline, Stage, Statement, Tre
 use std::collections::BTreeMap;
 use weir_packet::fields;
 use weir_plan::limits::{OUTPUTS_MAX, PIPELINES_MAX, STAGES_MAX};
+use weir_plan::together::output_names;
 use weir_plan::{Input, Program};
 
 /// Checks a query and builds its program. The program means something only if no diagnostic is an
@@ -25,7 +26,8 @@ pub(crate) fn check<'t>(
     for statement in &tree.statements {
         checker.statement(&statement.node, options);
     }
-    let program = checker.finish();
+    let mut program = checker.finish();
+    name_rules(&mut program, options.program);
     (program, checker.diagnostics)
 }
 
@@ -35,6 +37,18 @@ fn go_on(word: &str) -> &'static str {
         "branch" => "let rows of an arm go on: `-> pass | next`",
         "forward" => "`mirror` sends a copy, and its rows go on",
         _ => "put the packets in a `let`, and start a pipeline for each use of them",
+    }
+}
+
+/// Names the rules of alerts after the outputs that their pipelines have among several programs.
+fn name_rules(program: &mut Program, name: &str) {
+    let names = output_names(name, program);
+    for (pipeline, own) in program.pipelines.iter_mut().zip(names) {
+        for stage in &mut pipeline.stages {
+            if let weir_plan::Stage::Alert(alert) = stage {
+                alert.rule = own.clone().unwrap_or_else(|| name.to_owned());
+            }
+        }
     }
 }
 

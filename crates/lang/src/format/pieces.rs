@@ -48,6 +48,7 @@ impl Pieces<'_> {
             Stage::Sample(s) => self.sample(s),
             Stage::Each(item) => self.items("each ", std::slice::from_ref(item)),
             Stage::Capture(c) => self.capture(c),
+            Stage::Alert(alert) => self.alert(alert),
             Stage::Limit(n) => Doc::All(vec![text("limit "), self.expr(n)]),
             Stage::Join(join) => self.join(join),
             Stage::Union(names) => self.union(names),

@@ -9,7 +9,7 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
-use weir_plan::{BinaryOp, JoinKind, UnaryOp};
+use weir_plan::{BinaryOp, JoinKind, UnaryOp, Value};
 
 fn at<T>(node: T) -> Spanned<T> {
     Spanned::new(node, Span::NOWHERE)
@@ -224,6 +224,18 @@ fn stage() -> impl Strategy<Value = Stage> {
                 Stage::Capture(Capture { around, before, after, keys })
             }),
         named().prop_map(Stage::Each),
+        (
+            select(&["", "a", "{x} and {{y}}", "é"]),
+            option::of(select(&["high", "x"])),
+            vec(name(), 0..3),
+            (option::of(expr()), option::of(expr()), option::of(expr())),
+        )
+            .prop_map(|(text, severity, keys, (hold, repeat, max))| {
+                let value = Value::Str(text.into());
+                let text = at(ExprKind::Literal { value, text: format!("{text:?}") });
+                let severity = severity.map(|word| at(word.to_owned()));
+                Stage::Alert(Alert { text, severity, keys, hold, repeat, max })
+            }),
         expr().prop_map(Stage::Limit),
         join().prop_map(Stage::Join),
         vec(side(), 1..4).prop_map(Stage::Union),

@@ -33,6 +33,7 @@ impl<'a> Parser<'a> {
             "sample" => self.sample(),
             "each" => self.each(),
             "capture" => self.capture(),
+            "alert" => self.alert(),
             "limit" => {
                 self.bump();
                 Some(Stage::Limit(self.expr()?))
@@ -86,7 +87,7 @@ impl<'a> Parser<'a> {
         let d =
             Diagnostic::new(Code::Unsupported, name.span, format!("`{word}` is not supported yet"));
         self.report(match word {
-            "alert" | "store" | "publish" | "metric" => {
+            "store" | "publish" | "metric" => {
                 d.help("leave it out: the rows that reach the end of a pipeline are printed")
             }
             _ => d,

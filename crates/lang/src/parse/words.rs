@@ -20,6 +20,7 @@ pub(super) const STAGES: &[&str] = &[
     "sample",
     "each",
     "capture",
+    "alert",
     "join",
     "union",
     "print",
@@ -36,12 +37,12 @@ pub(super) const STAGES: &[&str] = &[
 ];
 
 /// Stages of the design that are still to come.
-pub(super) const UNSUPPORTED: &[&str] = &["alert", "store", "publish", "metric"];
+pub(super) const UNSUPPORTED: &[&str] = &["store", "publish", "metric"];
 
 /// Words that go on with a stage, and so are no names of pipelines.
 pub(super) const CLAUSES: &[&str] = &[
     "max", "idle", "asc", "desc", "per", "over", "lateness", "fill", "within", "default", "when",
-    "else", "next", "before", "after",
+    "else", "next", "before", "after", "severity", "key", "hold", "repeat",
 ];
 
 /// Stages that do something with packets; they stand in arms, too.

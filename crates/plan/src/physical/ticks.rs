@@ -41,6 +41,12 @@ pub fn ticks(program: &Program) -> Vec<Tick> {
                     }
                     so_far = false;
                 }
+                Stage::Alert(alert) => {
+                    if so_far {
+                        all.push(prompt(alert.tick_ns()));
+                    }
+                    so_far = false;
+                }
                 Stage::Top { .. } => so_far = false,
                 _ => {}
             }
@@ -56,7 +62,9 @@ pub fn ticks(program: &Program) -> Vec<Tick> {
 /// Others have one that moves just where [`ticks`] says.
 pub fn exact(program: &Program) -> Vec<bool> {
     let mut all = Vec::new();
-    let holds = |s: &Stage| matches!(s, Stage::Summarize(_) | Stage::Top { .. } | Stage::Join(_));
+    let holds = |s: &Stage| {
+        matches!(s, Stage::Summarize(_) | Stage::Top { .. } | Stage::Join(_) | Stage::Alert(_))
+    };
     for p in &program.pipelines {
         let sides = p.sources().all(|i| all[i]);
         all.push(sides && !p.stages.iter().any(holds));

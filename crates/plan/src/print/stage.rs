@@ -2,7 +2,7 @@
 
 use super::expr::expr;
 use super::text::list;
-use super::{ends, rows};
+use super::{alert, ends, rows};
 use crate::aggregates::{Agg, AggFunc};
 use crate::analyze::AnalyzeTcp;
 use crate::expr::{Expr, ExprKind};
@@ -63,6 +63,7 @@ pub fn stage(stage: &Stage, input: &Schema) -> String {
         Stage::AnalyzeTcp(a) => analyze_tcp(a),
         Stage::Ends(e) => ends::ends(e, input),
         Stage::Capture(c) => rows::capture(c, input),
+        Stage::Alert(a) => alert::alert(a, input),
     }
 }
 
@@ -232,6 +233,7 @@ pub(super) fn state(stage: &Stage, input: &Schema) -> Option<String> {
         Stage::Distinct(d) => rows::distinct_state(d, input),
         Stage::Sample(s) => return rows::sample_state(s),
         Stage::Each(_) | Stage::Capture(_) => return None,
+        Stage::Alert(a) => alert::state(a),
     })
 }
 

@@ -134,6 +134,7 @@ pub fn program(text: &str, functions: &Functions) -> Program {
     let query = Query { name: "test.weir", text };
     let options = weir_lang::Options {
         params: &[],
+        program: "test",
         signatures: functions.signatures(),
         files: Some(&Checkout),
     };

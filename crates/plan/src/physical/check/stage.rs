@@ -3,6 +3,7 @@
 use super::expr::Reach;
 use super::{Fits, PipelineId, require};
 use crate::aggregates::{Agg, AggFunc};
+use crate::alert::{Alert, TextPart};
 use crate::analyze::{AnalyzeTcp, TCP_COLUMNS, TCP_INPUTS};
 use crate::capture::CAPTURE;
 use crate::ends::{Edit, Ends, To};
@@ -10,8 +11,8 @@ use crate::expr::{Expr, ExprKind};
 use crate::functions::Signatures;
 use crate::join::{Join, Union};
 use crate::limits::{
-    ACTS_MAX, ARMS_MAX, COLUMNS_MAX, EDITS_MAX, KEY_WORDS_MAX, SCAN_STATES_MAX, STAGES_MAX,
-    UNION_OTHERS_MAX,
+    ACTS_MAX, ALERT_TEXT_MAX, ARMS_MAX, COLUMNS_MAX, EDITS_MAX, KEY_WORDS_MAX, SCAN_STATES_MAX,
+    STAGES_MAX, UNION_OTHERS_MAX,
 };
 use crate::place::is_local;
 use crate::program::{Input, Program};
@@ -93,6 +94,7 @@ fn width(stage: &Stage) -> usize {
         Stage::Union(union) => union.columns.len(),
         Stage::Each(each) => each.columns.len(),
         Stage::AnalyzeTcp(a) => a.columns.len(),
+        Stage::Alert(_) => Alert::COLUMNS,
         _ => 0,
     }
 }
@@ -164,6 +166,7 @@ impl Place<'_> {
             Stage::Each(e) => each(&reach, e, rows),
             Stage::AnalyzeTcp(a) => analyze_tcp(&reach, a, rows),
             Stage::Ends(e) => rows.fields && ends(&reach, e),
+            Stage::Alert(a) => rows.timed && !rows.fields && alert(&reach, a),
             Stage::Capture(c) => {
                 let start = rows.schema.columns.get(c.start).is_some_and(|c| c.ty == Type::Time);
                 let key = |(id, at): &(weir_packet::fields::FieldId, usize)| {
@@ -279,6 +282,40 @@ fn scan(reach: &Reach<'_>, s: &Scan) -> bool {
         && is_key(reach, &s.keys)
         && s.idle_ns > 0
         && s.max_keys > 0
+}
+
+fn alert(reach: &Reach<'_>, a: &Alert) -> bool {
+    let columns = &reach.input.columns;
+    let is = |at: usize, ty: Type| columns.get(at).is_some_and(|column| column.ty == ty);
+    let keys: Option<Vec<Expr>> = {
+        let named = |(name, at): &(String, usize)| {
+            let column = columns.get(*at).filter(|c| c.name == *name && *at != a.ts);
+            column.map(|c| Expr::column(*at, c.ty.clone()))
+        };
+        a.keys.iter().map(named).collect()
+    };
+    let value = |part: &TextPart| match part {
+        TextPart::Text(_) => true,
+        TextPart::Value(e) => reach.scalar(e),
+    };
+    let length = |part: &TextPart| match part {
+        TextPart::Text(text) => text.len(),
+        TextPart::Value(_) => 1,
+    };
+    let text: usize = a.text.iter().map(length).sum();
+    let float = |e: &Expr| reach.is(e, &Type::Float);
+    is(a.ts, Type::Time)
+        && keys.is_some_and(|keys| is_key(reach, &keys))
+        && columns.iter().all(|column| !Alert::makes(&column.name))
+        && text <= ALERT_TEXT_MAX
+        && a.text.iter().all(value)
+        && a.compared.as_ref().is_none_or(|c| float(&c.value) && float(&c.threshold))
+        && a.completeness.is_none_or(|at| is(at, Type::Float))
+        && a.community.as_ref().is_none_or(|e| reach.is(e, &Type::Str))
+        && a.over_ns >= 0
+        && a.hold_ns > 0
+        && a.repeat_ns.is_none_or(|ns| ns > 0)
+        && a.max_keys > 0
 }
 
 fn each(reach: &Reach<'_>, e: &Each, rows: &Rows) -> bool {

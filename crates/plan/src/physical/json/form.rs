@@ -3,6 +3,7 @@
 use super::error::{Mistake, Unwritable, VERSION};
 use super::wire::{Members, Reader, Wire, Writer, choice, read_body, record, tagged, untag};
 use crate::aggregates::{Agg, AggFunc};
+use crate::alert::{Alert, AlertSeverity, Compared, Peak, TextPart};
 use crate::analyze::AnalyzeTcp;
 use crate::capture::Capture;
 use crate::ends::{Act, Anonymize, Arm, Edit, Ends, To};
@@ -122,6 +123,7 @@ choice!(Stage {
     Each(each) = "each",
     Ends(ends) = "branch",
     Capture(capture) = "capture",
+    Alert(alert) = "alert",
 });
 choice!(Reshaping { Away = "project-away", Rename = "rename" });
 record!(SortKey { expr: "by", order: "order" });
@@ -252,6 +254,30 @@ record!(Capture {
     after_ns: "after_ns",
     keys: "keys",
 });
+record!(Alert {
+    rule: "rule",
+    severity: "severity",
+    text: "text",
+    compared: "compared",
+    keys: "keys",
+    ts: "ts",
+    over_ns: "over_ns",
+    completeness: "completeness",
+    community: "community_id",
+    hold_ns: "hold_ns",
+    repeat_ns: "repeat_ns",
+    max_keys: "max",
+});
+choice!(AlertSeverity {
+    Info = "info",
+    Low = "low",
+    Medium = "medium",
+    High = "high",
+    Critical = "critical",
+});
+choice!(TextPart { Text(text) = "text", Value(value) = "value" });
+record!(Compared { field: "field", value: "value", threshold: "threshold", peak: "peak" });
+choice!(Peak { Most = "most", Least = "least" });
 record!(Column { name: "name", ty: "type" });
 record!(Table { file: "file", column: "column", entries: "entries", texts: "texts" });
 

@@ -1,0 +1,273 @@
+//! `alert`: tells when something begins to be wrong, and when that has ended.
+//!
+//! | | |
+//! |---|---|
+//! | Syntax | `alert "TEXT" severity S key COLUMN, … hold D repeat D max N` |
+//! | Emits | `start`, `ongoing` on push; `end` when a later row of the key comes, or when the watermark passes a whole second (of shorter holds, a multiple of the hold, or of 1 ms if that is longer); `open` at the end of the input |
+//! | Order | of rows that come, kept; of ends that come at once, by the time of the end, then by key |
+//! | State | per key that fires its latest time, the row with its peak, and what is counted of it; `max` (default 64 Ki) keys |
+//! | Full | the key whose latest row came first is ended, and counted as evicted |
+//! | Late | a late row asserts its key as if it came at the watermark |
+//! | Merge | runs after the rows of all workers are merged |
+//! | Exact? | exact |
+
+mod evidence;
+mod firing;
+mod report;
+
+use super::operator::Batch;
+use crate::counters::Ledger;
+use crate::expr::{Src, Val};
+use crate::node::{End, Next};
+use crate::rows::cell;
+use evidence::Evidence;
+use firing::{Firing, FiringKeys};
+use report::Report;
+use std::mem::swap;
+use weir_packet::bits::Bits;
+use weir_plan::{Alert, AlertState, Schema, Type, Value};
+
+/// Where the parts of a row stand.
+pub(crate) struct AlertInput {
+    pub(crate) ts: Src,
+    pub(crate) message: Src,
+    /// The compared value and its threshold.
+    pub(crate) compared: Option<[Src; 2]>,
+    pub(crate) completeness: Option<Src>,
+    pub(crate) community: Option<Src>,
+    /// The columns that come out after those of the alert, and their types.
+    pub(crate) evidence: Vec<(Src, Type)>,
+}
+
+impl AlertInput {
+    fn all(&self) -> impl Iterator<Item = Src> {
+        let single = [&self.completeness, &self.community].into_iter().flatten();
+        let evidence = self.evidence.iter().map(|(src, _)| src);
+        let fixed = [&self.ts, &self.message].into_iter();
+        fixed.chain(self.compared.iter().flatten()).chain(single).chain(evidence).copied()
+    }
+
+    /// What row `i` says.
+    fn read(&self, batch: &Batch<'_>, i: usize) -> Evidence {
+        let arena = &batch.ctx.regs.arena;
+        let value = |src: Src, ty: &Type| cell(batch.ctx.column(src), i, ty, arena);
+        let float = |src: Src| match value(src, &Type::Float) {
+            Value::Float(x) => Some(x),
+            _ => None,
+        };
+        let compared = self.compared.map(|both| both.map(float));
+        Evidence {
+            ts: value(self.ts, &Type::Time),
+            message: value(self.message, &Type::Str),
+            value: compared.and_then(|c| c[0]),
+            threshold: compared.and_then(|c| c[1]),
+            completeness: self.completeness.and_then(float),
+            community: self.community.map_or(Value::Absent, |src| value(src, &Type::Str)),
+            rest: self.evidence.iter().map(|(src, ty)| value(*src, ty)).collect(),
+        }
+    }
+}
+
+/// Tells of keys when they begin to fire, and when they have ended.
+pub(crate) struct Alerts {
+    input: AlertInput,
+    schema: Schema,
+    firing: FiringKeys,
+    report: Report,
+    evicted: u64,
+    /// Scratch: the key of the row at hand.
+    key: Vec<u8>,
+}
+
+/// When a row was.
+#[derive(Clone, Copy)]
+struct When {
+    /// Its event time, if it has one.
+    time: Option<i64>,
+    /// The later of that and the watermark.
+    came: i64,
+}
+
+impl Alerts {
+    /// The alert of a plan over rows of these columns, which puts out rows of `schema`.
+    pub(crate) fn new(plan: &Alert, input: AlertInput, before: &Schema, schema: Schema) -> Alerts {
+        Alerts {
+            input,
+            firing: FiringKeys::default(),
+            report: Report::new(plan, before, &schema),
+            schema,
+            evicted: 0,
+            key: Vec::new(),
+        }
+    }
+
+    /// Lets row `i` assert the alert of its key.
+    fn assert_row(&mut self, batch: &Batch<'_>, i: usize, next: &mut Next<'_>) {
+        let times = batch.ctx.column(batch.time);
+        let time = times.present.has(i).then(|| times.word()[i] as i64);
+        let when = When { time, came: batch.clock[i] };
+        self.report.order = batch.order[i];
+        self.write_key(batch, i);
+        let seen = self.input.read(batch, i);
+        let slot = self.firing.find(&self.key);
+        let is_over = |slot: &u32| when.came > self.report.until(self.firing.get(*slot));
+        match (slot, slot.as_ref().is_some_and(is_over)) {
+            (Some(slot), false) => self.go_on(slot, seen, when, next),
+            (Some(slot), true) => {
+                let ended = self.firing.restart(slot, first(seen, when));
+                let until = self.report.until(&ended);
+                self.report.end(&ended, AlertState::End, until, next);
+                self.begin(slot, when, next);
+            }
+            (None, _) => {
+                if self.firing.len() as u64 >= self.report.plan.max_keys {
+                    let oldest = self.firing.take_oldest(|_| true);
+                    if let Some(ended) = oldest {
+                        self.report.end(&ended, AlertState::End, when.came, next);
+                        self.evicted += 1;
+                    }
+                }
+                let slot = self.firing.start(&self.key, first(seen, when));
+                self.begin(slot, when, next);
+            }
+        }
+    }
+
+    /// Puts out that a key began to fire.
+    fn begin(&mut self, slot: u32, when: When, next: &mut Next<'_>) {
+        let firing = self.firing.get(slot);
+        let seen = (&firing.peak, firing.peak.value);
+        self.report.put(firing, seen, AlertState::Start, when.time, next);
+    }
+
+    /// A row of a key that fires.
+    fn go_on(&mut self, slot: u32, seen: Evidence, when: When, next: &mut Next<'_>) {
+        let plan = &self.report.plan;
+        let firing = self.firing.assert_at(slot, when.came);
+        firing.last = firing.last.max(when.time);
+        firing.rows += 1;
+        firing.least = least(firing.least, seen.completeness);
+        let exceeds = seen.exceeds(&firing.peak, plan.compared.as_ref().map(|c| c.peak));
+        let since = when.came.saturating_sub(firing.put_at);
+        if plan.repeat_ns.is_some_and(|ns| since >= ns) {
+            firing.put_at = when.came;
+            let peak = if exceeds { seen.value } else { firing.peak.value };
+            self.report.put(firing, (&seen, peak), AlertState::Ongoing, when.time, next);
+        }
+        if exceeds {
+            firing.peak = seen;
+        }
+    }
+
+    /// Writes the key of row `i` as bytes that no other key has.
+    fn write_key(&mut self, batch: &Batch<'_>, i: usize) {
+        self.key.clear();
+        for (_, at) in &self.report.keys {
+            let (src, ty) = &self.input.evidence[*at];
+            let column = batch.ctx.column(*src);
+            self.key.push(u8::from(column.present.has(i)));
+            if !column.present.has(i) {
+                continue;
+            }
+            let raw = column.raw(i);
+            match ty {
+                Type::Str | Type::Bytes => {
+                    let text = batch.ctx.regs.arena.get(raw as u64);
+                    self.key.extend((text.len() as u64).to_le_bytes());
+                    self.key.extend(text);
+                }
+                _ => self.key.extend(raw.to_le_bytes()),
+            }
+        }
+    }
+
+    /// Puts out the keys whose latest time satisfies a condition, each at its own time.
+    fn put_out(
+        &mut self,
+        state: AlertState,
+        which: impl Fn(&Alert, i64) -> bool,
+        next: &mut Next<'_>,
+    ) {
+        let mut ended = Vec::new();
+        while let Some(firing) = self.firing.take_oldest(|at| which(&self.report.plan, at)) {
+            ended.push(firing);
+        }
+        self.report.sort(&mut ended);
+        for firing in &ended {
+            let time = match state {
+                AlertState::Open => firing.last.unwrap_or(0),
+                _ => self.report.until(firing),
+            };
+            self.report.end(firing, state, time, next);
+        }
+        self.report.flush(next);
+    }
+}
+
+/// What is known of a key with its first row.
+fn first(seen: Evidence, when: When) -> Firing {
+    Firing {
+        at: when.came,
+        put_at: when.came,
+        first: seen.ts.clone(),
+        last: when.time,
+        rows: 1,
+        least: seen.completeness,
+        peak: seen,
+    }
+}
+
+/// The smaller of two shares, of which either may be missing.
+fn least(a: Option<f64>, b: Option<f64>) -> Option<f64> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(if b.total_cmp(&a).is_lt() { b } else { a }),
+        (a, b) => a.or(b),
+    }
+}
+
+impl End for Alerts {
+    const HOLDS_ROWS: bool = true;
+    const PASSES_ROWS: bool = true;
+
+    fn push(&mut self, batch: &mut Batch<'_>, rows: Bits, next: &mut Next<'_>) {
+        for src in self.input.all().chain([batch.time]) {
+            batch.ctx.value(&Val::Src(src), rows);
+        }
+        for i in rows.iter() {
+            self.assert_row(batch, i, next);
+        }
+        self.report.flush(next);
+    }
+
+    fn watermark(&mut self, watermark: i64, next: &mut Next<'_>) -> i64 {
+        let tick = self.report.plan.tick(watermark);
+        if tick > self.report.tick {
+            self.put_out(AlertState::End, |plan, at| plan.until(at) < tick, next);
+            self.report.tick = tick;
+        }
+        self.report.tick
+    }
+
+    fn finish(&mut self, next: &mut Next<'_>) {
+        self.put_out(AlertState::Open, |_, _| true, next);
+    }
+
+    /// Only from one whose rows look the same.
+    fn take_over(&mut self, old: &mut Alerts) -> bool {
+        if self.schema != old.schema {
+            return false;
+        }
+        swap(&mut self.firing, &mut old.firing);
+        swap(&mut self.report.tick, &mut old.report.tick);
+        swap(&mut self.report.order, &mut old.report.order);
+        swap(&mut self.evicted, &mut old.evicted);
+        true
+    }
+
+    fn count(&self, ledger: &mut Ledger) {
+        ledger.evicted += self.evicted;
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,129 @@
+//! The keys of an alert that fire, and which of them was asserted longest ago.
+
+use super::evidence::Evidence;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use weir_plan::Value;
+
+/// What is known of a key that fires.
+#[derive(Debug)]
+pub(super) struct Firing {
+    /// The latest time that it was asserted.
+    pub(super) at: i64,
+    /// When the row came that was put out last.
+    pub(super) put_at: i64,
+    /// The time in the first row.
+    pub(super) first: Value,
+    /// The latest event time of its rows.
+    pub(super) last: Option<i64>,
+    /// How many rows asserted it.
+    pub(super) rows: i64,
+    /// The smallest share of a window that was seen.
+    pub(super) least: Option<f64>,
+    /// The row with the most extreme value.
+    pub(super) peak: Evidence,
+}
+
+/// Keys that fire, in numbered slots.
+///
+/// Each has one entry in a heap, with the time and turn of an assertion of it, not always of the
+/// latest: whoever takes an entry from the top puts it back with the latest ones, if they are
+/// later. So an assertion costs no more than a look into the index.
+#[derive(Debug, Default)]
+pub(super) struct FiringKeys {
+    slots: Vec<Option<Slot>>,
+    free: Vec<u32>,
+    index: HashMap<Box<[u8]>, u32>,
+    heap: BinaryHeap<Reverse<(i64, u64, u32)>>,
+    turns: u64,
+}
+
+#[derive(Debug)]
+struct Slot {
+    key: Box<[u8]>,
+    /// Larger for the key that was asserted later.
+    turn: u64,
+    firing: Firing,
+}
+
+impl FiringKeys {
+    /// How many fire.
+    pub(super) fn len(&self) -> usize {
+        self.index.len()
+    }
+
+    /// The slot of a key that fires.
+    pub(super) fn find(&self, key: &[u8]) -> Option<u32> {
+        self.index.get(key).copied()
+    }
+
+    fn slot(&mut self, slot: u32) -> &mut Slot {
+        self.slots[slot as usize].as_mut().expect("a key that fires has its slot")
+    }
+
+    /// What is known of the key in a slot.
+    pub(super) fn get(&self, slot: u32) -> &Firing {
+        &self.slots[slot as usize].as_ref().expect("a key that fires has its slot").firing
+    }
+
+    /// The same after a row of the key came.
+    pub(super) fn assert_at(&mut self, slot: u32, at: i64) -> &mut Firing {
+        self.turns += 1;
+        let turn = self.turns;
+        let slot = self.slot(slot);
+        slot.turn = turn;
+        slot.firing.at = slot.firing.at.max(at);
+        &mut slot.firing
+    }
+
+    /// Lets a key begin to fire.
+    pub(super) fn start(&mut self, key: &[u8], firing: Firing) -> u32 {
+        self.turns += 1;
+        let (turn, at) = (self.turns, firing.at);
+        let slot = self.free.pop().unwrap_or(self.slots.len() as u32);
+        if slot as usize == self.slots.len() {
+            self.slots.push(None);
+        }
+        self.slots[slot as usize] = Some(Slot { key: key.into(), turn, firing });
+        self.index.insert(key.into(), slot);
+        self.heap.push(Reverse((at, turn, slot)));
+        slot
+    }
+
+    /// Lets a key that has ended begin to fire again: what it was comes back.
+    pub(super) fn restart(&mut self, slot: u32, firing: Firing) -> Firing {
+        self.turns += 1;
+        let turn = self.turns;
+        let slot = self.slot(slot);
+        slot.turn = turn;
+        std::mem::replace(&mut slot.firing, firing)
+    }
+
+    /// The slot of the key whose latest assertion has the earliest time, of several the first.
+    fn oldest(&mut self) -> Option<u32> {
+        while let Some(mut top) = self.heap.peek_mut() {
+            let Reverse((at, turn, slot)) = *top;
+            let found = self.slots[slot as usize].as_ref().expect("an entry is of a slot");
+            let latest = (found.firing.at, found.turn);
+            if latest == (at, turn) {
+                return Some(slot);
+            }
+            *top = Reverse((latest.0, latest.1, slot));
+        }
+        None
+    }
+
+    /// Takes the key out whose latest assertion has the earliest time, if that satisfies a
+    /// condition.
+    pub(super) fn take_oldest(&mut self, condition: impl Fn(i64) -> bool) -> Option<Firing> {
+        let slot = self.oldest()?;
+        if !condition(self.get(slot).at) {
+            return None;
+        }
+        self.heap.pop();
+        let Slot { key, firing, .. } = self.slots[slot as usize].take()?;
+        self.index.remove(&key);
+        self.free.push(slot);
+        Some(firing)
+    }
+}

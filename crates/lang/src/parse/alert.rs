@@ -1,0 +1,77 @@
+//! `alert`.
+
+use super::Parser;
+use crate::diagnostic::{Code, Diagnostic};
+use crate::lex::Kind;
+use crate::tree::{Alert, Expr, ExprKind, Name, Stage};
+use weir_plan::Value;
+
+impl Parser<'_> {
+    pub(super) fn alert(&mut self) -> Option<Stage> {
+        self.bump();
+        let text = self.alert_text()?;
+        let (severity, keys) = (None, Vec::new());
+        let mut out = Alert { text, severity, keys, hold: None, repeat: None, max: None };
+        loop {
+            let again = match self.word() {
+                "severity" => out.severity.is_some(),
+                "key" => !out.keys.is_empty(),
+                "hold" => out.hold.is_some(),
+                "repeat" => out.repeat.is_some(),
+                "max" => out.max.is_some(),
+                _ => break,
+            };
+            match self.clause(again).0 {
+                "severity" => out.severity = Some(self.severity()?),
+                "key" => out.keys = self.list(Parser::alert_key)?,
+                "hold" => out.hold = Some(self.expr()?),
+                "repeat" => out.repeat = Some(self.expr()?),
+                _ => out.max = Some(self.expr()?),
+            }
+        }
+        Some(Stage::Alert(out))
+    }
+
+    /// The string that says what is wrong.
+    fn alert_text(&mut self) -> Option<Expr> {
+        let token = self.token().clone();
+        let Kind::Literal(value @ Value::Str(_)) = token.kind else {
+            let d = self.expected("what the alert says, in quotes");
+            self.unexpected(d.help("as in `alert \"{ip.src} scans ports\" severity high`"));
+            return None;
+        };
+        let text = token.span.of(self.text).to_owned();
+        self.bump();
+        Some(Expr::new(ExprKind::Literal { value, text }, token.span))
+    }
+
+    fn severity(&mut self) -> Option<Name> {
+        if self.token().kind == Kind::Name {
+            return Some(self.name());
+        }
+        let d = self.expected("how bad it is");
+        self.unexpected(d.help("one of `info`, `low`, `medium`, `high`, `critical`"));
+        None
+    }
+
+    /// A column.
+    fn alert_key(&mut self) -> Option<Name> {
+        if self.token().kind != Kind::Name {
+            let d = self.expected("a column");
+            self.unexpected(d.help("columns tell one alert from another: `key server, port`"));
+            return None;
+        }
+        let name = self.name();
+        let computed = match &self.token().kind {
+            Kind::Sign(sign) => !matches!(*sign, "," | "|" | ";"),
+            _ => false,
+        };
+        if computed {
+            let message = "the key of an alert is columns, not what is computed here";
+            let d = Diagnostic::new(Code::Unexpected, self.span(), message);
+            self.report(d.help("make it a column before: `| extend NAME = …`"));
+            return None;
+        }
+        Some(name)
+    }
+}
