@@ -131,6 +131,9 @@ pub struct Counts {
     pub undefined: u64,
     /// Windows that lack the rows of `fill`.
     pub unfilled: u64,
+    /// TLS hellos that did not complete, or not yet.
+    #[serde(default)]
+    pub unfinished: u64,
     /// Rows that were emitted.
     pub rows: u64,
     /// Rows that the sink did not take in time.

@@ -38,6 +38,8 @@ pub struct Ledger {
     pub undefined: u64,
     /// Windows that `fill` left out, or could not complete, since windows or rows were too many.
     pub unfilled: u64,
+    /// ClientHellos that `hello` found the start of and that did not complete, or not yet.
+    pub unfinished: u64,
     /// Rows that left through the sink.
     pub rows: u64,
     /// Rows that the sink could not take in time; not among those.
@@ -216,6 +218,7 @@ impl Ledger {
         self.evicted += other.evicted;
         self.undefined += other.undefined;
         self.unfilled += other.unfilled;
+        self.unfinished += other.unfinished;
         self.rows += other.rows;
         self.refused += other.refused;
         self.unwritten += other.unwritten;

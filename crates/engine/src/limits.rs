@@ -92,6 +92,17 @@ pub const EVICT_SHARE: usize = 8;
 /// Keys ahead of the one that goes whose memory is asked for.
 pub const EVICT_AHEAD: usize = 4;
 
+/// Packets that one ClientHello may take to complete, and Initial packets of one QUIC connection
+/// that a `hello` decrypts; with more, it is given up. 16 KiB of the smallest segments that every
+/// host must take (RFC 9293) are half as many.
+pub const HELLO_PACKETS_MAX: u32 = 64;
+
+/// Bytes for pieces of hellos, for each flow that a `hello` may hold, beyond which ...
+pub const HELLO_PIECES_EACH: usize = 256;
+
+/// ... and beyond these it evicts flows. Few flows hold pieces at a time.
+pub const HELLO_PIECES_MIN: usize = 4 << 20;
+
 /// Parts of one key, and of one argument of `distinct` with its group.
 pub const PARTS_MAX: usize = 32;
 

@@ -84,6 +84,7 @@ mod decode;
 mod done;
 mod ends;
 mod eval;
+mod hello;
 mod join;
 mod losses;
 mod paper;
@@ -91,6 +92,7 @@ mod quantile;
 mod row;
 mod rows;
 mod scan;
+mod segment;
 mod session;
 mod sketch;
 mod spread;
@@ -203,6 +205,7 @@ fn run_until(
         evicted: steps.context.evicted,
         undefined: steps.context.eval.undefined,
         unfilled: steps.context.unfilled,
+        unfinished: steps.context.unfinished,
         rows: steps.out.len() as u64,
         refused: 0,
         unwritten: 0,

@@ -16,13 +16,13 @@
 use crate::agg;
 use crate::functions::{BuildContext, Functions};
 use crate::key::{KeyPart, Layout};
-use crate::limits::WORKERS_MAX;
+use crate::limits::{HELLO_PIECES_EACH, WORKERS_MAX};
 use crate::ops::analyze_tcp;
 use crate::pages::row_words;
 use crate::table::HashKey;
 use weir_plan::limits::{
-    ALERT_KEYS_MAX, DISTINCT_KEYS_MAX, GROUPS_MAX, JOIN_ROWS_MAX, LATENESS_WINDOWS_MAX,
-    SCAN_KEYS_MAX, SESSIONS_MAX, TOP_KEYS_MAX,
+    ALERT_KEYS_MAX, DISTINCT_KEYS_MAX, GROUPS_MAX, HELLO_FLOWS_MAX, JOIN_ROWS_MAX,
+    LATENESS_WINDOWS_MAX, SCAN_KEYS_MAX, SESSIONS_MAX, TOP_KEYS_MAX,
 };
 use weir_plan::place::place;
 use weir_plan::{Expr, Input, Program, Schema, Stage, Summarize, Window};
@@ -33,6 +33,9 @@ const BESIDE_ROW: u64 = 48;
 
 /// Words of a row beside key and cells: time, links of lists.
 const ROW_HEAD: usize = 4;
+
+/// Words of the state of a flow that a `hello` holds, QUIC keys among them.
+const HELLO_WORDS: usize = 24;
 
 /// Columns of a packet that a row of packets is taken to have, besides its own.
 const PACKET_COLUMNS: usize = 8;
@@ -48,7 +51,7 @@ pub struct FittedBound {
     pub pipeline: usize,
     /// The place of the stage there.
     pub stage: usize,
-    /// What is bounded: `groups`, `keys`, `sessions` or `rows`.
+    /// What is bounded: `groups`, `keys`, `sessions`, `flows` or `rows`.
     pub what: &'static str,
     /// The default.
     pub default: u64,
@@ -149,6 +152,10 @@ fn need(
             let row = bytes(key_words(&d.keys) + ROW_HEAD + 1);
             ("keys", d.max_keys, DISTINCT_KEYS_MAX, row * copies)
         }
+        Stage::Hello(h) => {
+            let row = bytes(key_words(&h.keys) + ROW_HEAD + HELLO_WORDS) + HELLO_PIECES_EACH as u64;
+            ("flows", h.max_flows, HELLO_FLOWS_MAX, row * copies)
+        }
         Stage::Top { n, per: Some(per), .. } => {
             let rows = (8 * (width(input) + ROW_HEAD) as u64).saturating_mul(*n);
             let key = bytes(key_words(&per.keys) + ROW_HEAD);
@@ -183,6 +190,7 @@ fn set(stage: &mut Stage, bound: u64) {
         Stage::Scan(s) => s.max_keys = bound,
         Stage::AnalyzeTcp(a) => a.max_keys = bound,
         Stage::Distinct(d) => d.max_keys = bound,
+        Stage::Hello(h) => h.max_flows = bound,
         Stage::Top { per: Some(per), .. } => per.max_keys = bound,
         Stage::Join(j) => j.max_rows = bound,
         Stage::Alert(a) => a.max_keys = bound,

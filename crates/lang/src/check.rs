@@ -18,6 +18,7 @@ mod compare;
 mod ends;
 mod expr;
 mod file;
+mod hello;
 mod join;
 mod name;
 mod param;

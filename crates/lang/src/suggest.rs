@@ -126,6 +126,8 @@ const STAGES: &[(&str, &str)] = &[
     ("mv", "each"), ("flatmap", "each"), ("flat_map", "each"), ("foreach", "each"),
     ("tablesample", "sample"), ("every", "sample"),
     ("pcap", "capture"), ("evidence", "capture"),
+    ("client_hello", "hello"), ("clienthello", "hello"), ("reassemble", "hello"),
+    ("hellos", "hello"), ("handshake", "hello"),
     ("accept", "pass"), ("allow", "pass"), ("permit", "pass"), ("deny", "drop"),
     ("reject", "drop"), ("block", "drop"), ("discard", "drop"), ("redirect", "forward"),
     ("send", "forward"), ("write", "forward"), ("copy", "mirror"), ("tee", "mirror"),

@@ -81,6 +81,7 @@ pub(crate) enum Stage {
     Each(Item),
     Capture(Capture),
     Alert(Alert),
+    Hello(Hello),
     /// Something that is done with all packets.
     Act(Act),
     Branch(Vec<Spanned<BranchArm>>),
@@ -272,6 +273,13 @@ pub(crate) struct Top {
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Distinct {
     pub(crate) keys: Vec<Expr>,
+    pub(crate) idle: Option<Expr>,
+    pub(crate) max: Option<Expr>,
+}
+
+/// `hello idle … max …`
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Hello {
     pub(crate) idle: Option<Expr>,
     pub(crate) max: Option<Expr>,
 }

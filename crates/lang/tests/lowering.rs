@@ -127,6 +127,10 @@ fn stage(s: &Stage) -> String {
                 a.idle_ns, a.max_keys
             )
         }
+        Stage::Hello(h) => {
+            let keys = h.keys.iter().map(expr).collect::<Vec<_>>().join(" ");
+            format!("hello {keys} idle {} max {} at {:?}", h.idle_ns, h.max_flows, h.columns)
+        }
         Stage::Sample(s) => {
             let by = match &s.by {
                 SampleBy::Number(number) => expr(number),
@@ -649,6 +653,11 @@ fn rows_are_chosen_and_taken_apart() {
     check("top 1 by ts asc per hosts max 5", "top 1 +ts per hosts.a hosts.b max 5");
     check("distinct link", "distinct link.a link.b idle 9223372036854775807 max 16777216");
     check("distinct len idle 1s max 3", "distinct len idle 1000000000 max 3");
+    check(
+        "hello max 9",
+        "hello ip.src sport ip.dst dport ip.proto idle 10000000000 max 9 \
+         at [0, 1, 2, 3, 4, 5, 6, 7]",
+    );
     check(
         "summarize n = count() by len every 1s | distinct n",
         "summarize n=count():int | len=len every 1000000000 max 67108864 | \

@@ -8,7 +8,9 @@
 mod field;
 mod plain;
 mod repeated;
+mod transport;
 
 pub use field::{read_field, read_field_text};
 pub use plain::{Family, HEADERS, Place, Plain};
 pub use repeated::{fuzz_parts, read_parts};
+pub use transport::{Transport, Transports};

@@ -9,6 +9,12 @@ pub const SCAN_KEYS_MAX: u64 = 1 << 20;
 /// Keys that one `distinct` holds at once unless the query says `max`.
 pub const DISTINCT_KEYS_MAX: u64 = 16 << 20;
 
+/// Flows that one `hello` holds at once unless the query says `max`.
+pub const HELLO_FLOWS_MAX: u64 = 1 << 18;
+
+/// How long a `hello` keeps a flow that no packet touches, unless the query says `idle`.
+pub const HELLO_IDLE_NS: i64 = 10_000_000_000;
+
 /// Keys of one window that a `top … per` keeps rows of unless the query says `max`.
 pub const TOP_KEYS_MAX: u64 = 1 << 20;
 /// Sessions that one `summarize … session` or `every N rows` holds open at once unless the query

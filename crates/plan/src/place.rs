@@ -13,7 +13,7 @@ use crate::aggregates::{Agg, RowOrder};
 pub use crate::cluster::Partition;
 use crate::cluster::{Cluster, Need, clusters};
 use crate::keys::{FieldSet, fields_of, largest_common};
-use crate::limits::{DISTINCT_KEYS_MAX, GROUPS_MAX, SCAN_KEYS_MAX, SESSIONS_MAX};
+use crate::limits::{DISTINCT_KEYS_MAX, GROUPS_MAX, HELLO_FLOWS_MAX, SCAN_KEYS_MAX, SESSIONS_MAX};
 use crate::program::{Input, Pipeline, Program};
 use crate::rows::SampleBy;
 use crate::stage::{Stage, Window};
@@ -132,6 +132,10 @@ pub(crate) fn need(stages: &[Stage], all: &mut Vec<FieldSet>) -> Need {
                 bounded |= d.max_keys != DISTINCT_KEYS_MAX;
                 (fields_of(&d.keys), true)
             }
+            Stage::Hello(h) => {
+                bounded |= h.max_flows != HELLO_FLOWS_MAX;
+                (fields_of(&h.keys), true)
+            }
             Stage::Summarize(s) => {
                 let key = fields_of(s.keys.iter().map(|(_, e)| e));
                 let sessions = matches!(s.window, Window::Session(_));
@@ -170,6 +174,7 @@ pub fn is_local(stage: &Stage) -> bool {
         Stage::Project { .. } | Stage::Reshape { .. } => true,
         Stage::Scan(_) | Stage::AnalyzeTcp(_) | Stage::Distinct(_) => true,
         Stage::Each(_) | Stage::Capture(_) => true,
+        Stage::Hello(_) => true,
         Stage::Sample(sample) => sample.by != SampleBy::Order,
         Stage::Summarize(_) | Stage::Top { .. } | Stage::Limit(_) => false,
         Stage::Join(_) | Stage::Union(_) | Stage::Alert(_) => false,

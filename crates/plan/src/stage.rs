@@ -6,6 +6,7 @@ use crate::analyze::AnalyzeTcp;
 use crate::capture::{CAPTURE, Capture};
 use crate::ends::Ends;
 use crate::expr::Expr;
+use crate::hello::Hello;
 use crate::join::{Join, Union};
 use crate::rows::{Distinct, Each, Per, Reshaping, Sample, SampleBy};
 use crate::types::Type;
@@ -82,6 +83,8 @@ pub enum Stage {
     Capture(Box<Capture>),
     /// Tells of keys for which rows come.
     Alert(Box<Alert>),
+    /// Puts ClientHellos together. Rows are packets that are still at hand.
+    Hello(Hello),
 }
 
 impl Stage {
@@ -95,6 +98,7 @@ impl Stage {
             Stage::Summarize(_) | Stage::Scan(_) | Stage::Top { .. } | Stage::Limit(_) => true,
             Stage::Join(_) | Stage::Union(_) | Stage::Distinct(_) | Stage::AnalyzeTcp(_) => true,
             Stage::Alert(_) => true,
+            Stage::Hello(_) => true,
         }
     }
 
@@ -109,6 +113,7 @@ impl Stage {
             Stage::AnalyzeTcp(analyze) => analyze.put(&mut out),
             Stage::Capture(_) => _ = out.put(CAPTURE, Type::Str),
             Stage::Alert(alert) => out = alert.output(input),
+            Stage::Hello(_) => _ = Hello::put(&mut out),
             Stage::Extend { columns } => {
                 for (name, _, e) in columns {
                     out.put(name, e.ty.clone());

@@ -47,6 +47,7 @@ fn numbers(counts: &RunCounts, captures: Option<LookbackCounts>) -> Counts {
         evicted: ledger.evicted,
         undefined: ledger.undefined,
         unfilled: ledger.unfilled,
+        unfinished: ledger.unfinished,
         rows: ledger.rows,
         refused: ledger.refused,
         unwritten: ledger.unwritten,

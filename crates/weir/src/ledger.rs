@@ -44,6 +44,7 @@ pub(crate) fn render(ledger: &Ledger) -> String {
         LedgerLine::new("evicted", ledger.evicted, EVICTED),
         LedgerLine::new("undefined", ledger.undefined, UNDEFINED),
         LedgerLine::new("unfilled", ledger.unfilled, UNFILLED),
+        LedgerLine::new("unfinished", ledger.unfinished, UNFINISHED),
         LedgerLine::new("withheld", ledger.ends.withheld, WITHHELD),
         LedgerLine::new("untagged", ledger.ends.untagged, UNTAGGED),
     ];
@@ -70,6 +71,7 @@ pub(crate) fn losses(ledger: &Ledger, around_rows: Option<&LookbackCounts>) -> S
         malformed: _,
         wild: _,
         undefined: _,
+        unfinished: _,
         rows: _,
         shares: _,
         lost,
@@ -254,6 +256,7 @@ const EVICTED: &str = " for want of room; `max` in the query, or --memory, makes
 const UNDEFINED: &str = " left absent: out of range, or divided by zero";
 
 const UNFILLED: &str = " windows that lack rows, too many at once for `fill`";
+const UNFINISHED: &str = " TLS hellos that did not complete: packets are missing, or cut short";
 
 /// Wild time stamps: no option helps, since the times are wrong; the packets count like others.
 fn wild() -> String {

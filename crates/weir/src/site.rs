@@ -70,8 +70,12 @@ impl Site {
         files: &dyn Files,
     ) -> anyhow::Result<()> {
         let functions = Functions::default();
-        let options =
-            Options { params: &[], signatures: functions.signatures(), files: Some(files) };
+        let options = Options {
+            params: &[],
+            program,
+            signatures: functions.signatures(),
+            files: Some(files),
+        };
         let Some(d) = weir_lang::param_fault(&param.name, &param.ty, &setting.value, &options)
         else {
             return Ok(());

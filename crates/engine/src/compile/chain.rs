@@ -195,6 +195,7 @@ impl<'a> ChainBuilder<'a> {
             }
             Stage::Distinct(d) => self.distinct(d),
             Stage::Sample(sample) => self.sample(sample),
+            Stage::Hello(h) => self.hello(h, after.columns.len()),
             Stage::Each(each) => return Some(self.each(each, after, carry)),
             Stage::Alert(alert) => return Some(self.alert(alert, after.clone())),
         }

@@ -6,11 +6,12 @@ use crate::ops::alert::{AlertInput, Alerts};
 use crate::ops::distinct;
 use crate::ops::each::{Each, What};
 use crate::ops::filter::Filter;
+use crate::ops::hello::Hello;
 use crate::ops::sample::{Rule, Sample};
 use crate::ops::top::{PerKey, Top};
 use crate::rows::Rows;
 use weir_plan::physical::Carry;
-use weir_plan::{Expr, Parts, Per, SampleBy, Schema, SortKey, Type};
+use weir_plan::{Expr, HELLO_COLUMNS, Parts, Per, SampleBy, Schema, SortKey, Type};
 
 impl ChainBuilder<'_> {
     pub(super) fn top(
@@ -53,6 +54,14 @@ impl ChainBuilder<'_> {
         let condition = self.compiler.condition(&first, &self.scope);
         self.ops.push(Box::new(Filter::new(condition)));
         self.scope.columns = columns;
+    }
+
+    pub(super) fn hello(&mut self, plan: &weir_plan::Hello, columns: usize) {
+        let keys = plan.keys.iter().map(|k| self.compiler.value(k, &self.scope)).collect();
+        let slots = HELLO_COLUMNS.map(|(_, ty)| self.compiler.slot(&ty));
+        self.scope.columns.resize(columns, Src::Slot(0));
+        plan.columns.iter().zip(slots).for_each(|(&at, to)| self.scope.columns[at] = Src::Slot(to));
+        self.ops.push(Box::new(Hello::new(plan, keys, slots, self.placed.with.hash_key)));
     }
 
     pub(super) fn sample(&mut self, plan: &weir_plan::Sample) {

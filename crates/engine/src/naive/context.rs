@@ -13,6 +13,7 @@ pub(super) struct StageContext<'a> {
     pub(super) late: u64,
     pub(super) evicted: u64,
     pub(super) unfilled: u64,
+    pub(super) unfinished: u64,
 }
 
 impl<'a> StageContext<'a> {
@@ -24,6 +25,7 @@ impl<'a> StageContext<'a> {
             late: 0,
             evicted: 0,
             unfilled: 0,
+            unfinished: 0,
         }
     }
 }

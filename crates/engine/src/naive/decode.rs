@@ -4,14 +4,16 @@
 //! (`weir/tests/tshark`), which knows more than a model could state here.
 
 use super::row::{PacketValues, Row};
+use super::segment::Segment;
 use super::value::of_type;
 use std::collections::BTreeSet;
 use weir_packet::bits::Bits;
 use weir_packet::column::Column;
 use weir_packet::fields::{FieldId, FieldType};
-use weir_packet::read::{read_field, read_field_text, read_parts};
+use weir_packet::read::{Transport, Transports, read_field, read_field_text, read_parts};
 use weir_packet::repeated::{Info, PartType, PartValue, REPEATED};
 use weir_packet::source::FrameBatch;
+use weir_packet::tcp::{ACK, SYN};
 use weir_packet::walk::{self, Layers};
 use weir_plan::physical::fields_read;
 use weir_plan::{Program, Value};
@@ -61,7 +63,15 @@ impl Decoder {
             (*id, value)
         });
         let parts = parts(&self.one, &self.layers);
-        let packet = PacketValues::new(fields.collect(), parts, batch, i);
+        let segment =
+            Transports::new(&self.one, &self.layers).of(0).map(|transport| match transport {
+                Transport::Tcp(tcp) => {
+                    let [syn, ack] = [SYN, ACK].map(|flag| tcp.flags() & flag != 0);
+                    Segment::Tcp { seq: tcp.seq(), syn, ack, data: tcp.payload().to_vec() }
+                }
+                Transport::Udp(udp) => Segment::Udp(udp.payload().to_vec()),
+            });
+        let packet = PacketValues::new(fields.collect(), parts, segment, batch, i);
         Row { ts: Some(batch.ts()[i]), packet: Some(packet), cells: Vec::new() }
     }
 }

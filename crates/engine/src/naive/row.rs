@@ -1,5 +1,6 @@
 //! Rows of the naive model, the packets that they are at first, and what is said of time.
 
+use super::segment::Segment;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use weir_packet::fields::FieldId;
@@ -37,6 +38,8 @@ pub(super) struct PacketValues {
     pub(super) len: u32,
     pub(super) capture_point: CapturePoint,
     pub(super) bytes: Vec<u8>,
+    /// The transport, where it is TCP or UDP.
+    pub(super) segment: Option<Segment>,
 }
 
 impl PacketValues {
@@ -44,12 +47,13 @@ impl PacketValues {
     pub(super) fn new(
         fields: BTreeMap<FieldId, Value>,
         parts: Vec<Value>,
+        segment: Option<Segment>,
         batch: &FrameBatch,
         i: usize,
     ) -> Rc<PacketValues> {
         let (ts, len, bytes) = (batch.ts()[i], batch.lens()[i], batch.frame(i).to_vec());
         let (link, capture_point) = (batch.link, batch.capture_point(i));
-        Rc::new(PacketValues { fields, parts, link, ts, len, capture_point, bytes })
+        Rc::new(PacketValues { fields, parts, link, ts, len, capture_point, bytes, segment })
     }
 }
 

@@ -3,6 +3,7 @@
 use super::alert::FiringModel;
 use super::context::StageContext;
 use super::ends::Outgoing;
+use super::hello::{self, HelloFlow};
 use super::join::{JoinSides, union};
 use super::row::{Mark, Row, set_cell};
 use super::scan::Memory;
@@ -32,6 +33,8 @@ pub(super) enum StageState {
     Passed(u64),
     /// `alert`: the keys that fire; and the watermark.
     Firing(BTreeMap<Vec<Value>, FiringModel>, Mark),
+    /// `hello`: flows by key; and the watermark.
+    Flows(BTreeMap<Vec<Value>, HelloFlow>, Mark),
     /// `join`: rows of both sides.
     Sides(JoinSides),
 }
@@ -57,6 +60,7 @@ impl StageState {
             Stage::Each(_) | Stage::Union(_) | Stage::Ends(_) => StageState::Nothing,
             Stage::Capture(_) => StageState::Nothing,
             Stage::Alert(_) => StageState::Firing(BTreeMap::new(), Mark::At(i64::MIN)),
+            Stage::Hello(_) => StageState::Flows(BTreeMap::new(), Mark::At(i64::MIN)),
         }
     }
 }
@@ -214,6 +218,13 @@ impl<'a> ModelSteps<'a> {
             }
             (Stage::Each(each), _) => {
                 rows = rows.iter().flat_map(|row| self.context.rows_of_parts(each, row)).collect();
+            }
+            (Stage::Hello(h), StageState::Flows(flows, watermark)) => {
+                rows.retain_mut(|row| self.context.hello(h, flows, *watermark, row));
+                *watermark = mark;
+                if mark == Mark::End {
+                    self.context.unfinished += hello::unfinished(flows);
+                }
             }
             _ => unreachable!("each stage has its own kind of state"),
         }

@@ -15,6 +15,7 @@ mod fill;
 pub(crate) mod filter;
 pub(crate) mod gather;
 pub(crate) mod groups;
+pub(crate) mod hello;
 pub(crate) mod join;
 pub(crate) mod limit;
 pub(crate) mod map;

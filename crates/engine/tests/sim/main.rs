@@ -5,6 +5,7 @@ mod alert;
 mod changes;
 mod choices;
 mod expr;
+mod hellos;
 mod machines;
 mod plan;
 mod rows;
@@ -112,6 +113,7 @@ fn bound(program: &mut Program, max: u64) {
             Stage::Scan(s) => &mut s.max_keys,
             Stage::Distinct(d) => &mut d.max_keys,
             Stage::AnalyzeTcp(a) => &mut a.max_keys,
+            Stage::Hello(h) => &mut h.max_flows,
             Stage::Top { per: Some(per), .. } => &mut per.max_keys,
             Stage::Join(join) => &mut join.max_rows,
             Stage::Alert(alert) => &mut alert.max_keys,

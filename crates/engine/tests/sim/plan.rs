@@ -3,6 +3,7 @@
 use crate::alert::alert;
 use crate::choices::Choices;
 use crate::expr::{Scope, expr, leaf, scalar, tuple_of};
+use crate::hellos;
 use crate::rows as choose;
 use crate::sides;
 use crate::window::windows;
@@ -162,7 +163,10 @@ pub(crate) fn groups(c: &mut Choices) -> Program {
                 8 => choose::analyze(c, &mut rows),
                 0 => extend(c, &mut rows),
                 1 => scan(c, &mut rows),
-                2 => choose::distinct(c, &rows),
+                2 => match c.once_in(2) {
+                    true => hellos::stage(c, &mut rows),
+                    false => choose::distinct(c, &rows),
+                },
                 3 | 4 => choose::each(c, &mut rows),
                 5 => choose::sample(c, &mut rows),
                 _ => Stage::Where(expr(c, &rows.scope(), &Type::Bool, 3)),
@@ -239,9 +243,10 @@ impl Rows {
 }
 
 fn stage(c: &mut Choices, rows: &mut Rows) -> Stage {
-    match c.below(17) {
-        16 if rows.fields => choose::analyze(c, rows),
-        16 if !rows.fields && rows.timed => alert(c, rows),
+    match c.below(19) {
+        18 if rows.fields => choose::analyze(c, rows),
+        18 if !rows.fields && rows.timed => alert(c, rows),
+        16 | 17 if rows.fields && rows.at_hand => hellos::stage(c, rows),
         14 | 15 if rows.fields => ends(c, rows),
         0..=2 => summarize(c, rows),
         3 => Stage::Where(expr(c, &rows.scope(), &Type::Bool, 3)),

@@ -1,5 +1,6 @@
 //! Random traffic: few hosts and ports, so that keys repeat; times that mostly rise.
 
+use crate::hellos::{Piece, piece};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::fmt;
@@ -102,6 +103,7 @@ enum What {
     Icmp6 { kind: u8 },
     Arp { operation: u16 },
     Garbage(Vec<u8>),
+    Hello(Piece),
 }
 
 const MS: i64 = 1_000_000;
@@ -138,6 +140,7 @@ fn what() -> impl Strategy<Value = What> {
         1 => prop_oneof![Just(128), Just(129), Just(135)].prop_map(|kind| What::Icmp6 { kind }),
         1 => (1..3u16).prop_map(|operation| What::Arp { operation }),
         1 => vec(any::<u8>(), 0..70).prop_map(What::Garbage),
+        5 => piece().prop_map(What::Hello),
     ]
 }
 
@@ -283,8 +286,12 @@ impl Packet {
                 Link::Raw | Link::Loopback => ip4(frame),
             },
             What::Garbage(bytes) => return (frame.link(), bytes.clone()),
+            What::Hello(piece) => piece.on(frame.ipv4(v4(0), v4(1)).ttl(ttl)),
         };
-        let frame = frame.payload(&self.message());
+        let frame = match self.what {
+            What::Hello(_) => frame,
+            _ => frame.payload(&self.message()),
+        };
         let mut bytes = frame.bytes();
         if let Some((at, value)) = self.damage
             && let Some(byte) = bytes.get_mut(at)

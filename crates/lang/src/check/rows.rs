@@ -151,7 +151,8 @@ impl<'t> Checker<'t> {
         let (what, columns) = match item.expr.node.unbracketed() {
             Tree::Name(name) if repeated::by_name(name).is_some() => {
                 let info = repeated::by_name(name)?;
-                self.packets_at_hand(built, name, item.expr.span)?;
+                let stage = format!("each {name}");
+                self.packets_at_hand(built, (name, &stage, "a part of packets"), item.expr.span)?;
                 let prefix = item.name.as_ref().map_or(info.prefix(), |n| n.node.as_str());
                 let columns: Vec<(String, Type)> = info
                     .parts
@@ -181,8 +182,14 @@ impl<'t> Checker<'t> {
         Some(Stage::Each(Each { what, columns: columns.into_iter().map(put).collect() }))
     }
 
-    /// Whether rows are packets whose bytes can still be read; reports that they are not.
-    fn packets_at_hand(&mut self, built: &mut Built, name: &str, span: Span) -> Option<()> {
+    /// Whether rows are packets whose bytes can still be read; reports that they are not, with what
+    /// is read of them, the stage that does so, and what that is.
+    pub(super) fn packets_at_hand(
+        &mut self,
+        built: &mut Built,
+        (name, reads, label): (&str, &str, &str),
+        span: Span,
+    ) -> Option<()> {
         let scope = &built.scope;
         if scope.lenient && !scope.packets {
             return None;
@@ -190,9 +197,9 @@ impl<'t> Checker<'t> {
         let d = if let Some((stage, dropped)) = scope.dropped {
             let message = format!("`{name}` is gone: after `{stage}` rows are not packets");
             Diagnostic::new(Code::FieldGone, span, message)
-                .label("a part of packets")
+                .label(label)
                 .note_at(dropped, "from here on, rows are not packets")
-                .help(format!("put `each {name}` before it"))
+                .help(format!("put `{reads}` before it"))
         } else if let Some(stage) = built.stages.iter().find(|s| !is_local(s)) {
             let word = match stage {
                 Stage::Top { .. } => "top",
@@ -201,8 +208,8 @@ impl<'t> Checker<'t> {
             };
             let message = format!("after `{word}` the bytes of packets are not available");
             Diagnostic::new(Code::FieldGone, span, message)
-                .label("a part of packets")
-                .help(format!("put `each {name}` before `{word}`"))
+                .label(label)
+                .help(format!("put `{reads}` before `{word}`"))
         } else {
             return Some(());
         };

@@ -68,6 +68,7 @@ impl<'t> Checker<'t> {
             }
             Stage::Top(top) => self.top(&built.scope, top),
             Stage::Distinct(d) => self.distinct(&built.scope, d),
+            Stage::Hello(h) => self.hello(built, h, word_span(stage, "hello")),
             Stage::Sample(sample) => self.sample(&built.scope, sample),
             Stage::Each(item) => self.each(built, item),
             Stage::Capture(c) => self.capture(built, c, word_span(stage, "capture")),

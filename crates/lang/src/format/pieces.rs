@@ -45,6 +45,7 @@ impl Pieces<'_> {
             Stage::AnalyzeTcp(a) => self.analyze_tcp(a),
             Stage::Top(top) => self.top(top),
             Stage::Distinct(d) => self.distinct(d),
+            Stage::Hello(h) => self.hello(h),
             Stage::Sample(s) => self.sample(s),
             Stage::Each(item) => self.items("each ", std::slice::from_ref(item)),
             Stage::Capture(c) => self.capture(c),

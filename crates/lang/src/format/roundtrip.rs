@@ -186,6 +186,7 @@ fn sessions() -> impl Strategy<Value = Box<Sessions>> {
 fn stage() -> impl Strategy<Value = Stage> {
     let clauses = (option::of(expr()), option::of(expr()));
     let distinct = (vec(expr(), 1..3), clauses.clone());
+    let hello = clauses.clone();
     let idle = option::of(expr());
     let fill = option::of(idle.prop_map(|idle| Fill { word: at(()), idle }));
     let windows = (option::of(expr()), option::of(expr()), fill, sessions());
@@ -214,6 +215,7 @@ fn stage() -> impl Strategy<Value = Stage> {
             Stage::Top(Top { n, by, per, max })
         }),
         distinct.prop_map(|(keys, (idle, max))| Stage::Distinct(Distinct { keys, idle, max })),
+        hello.prop_map(|(idle, max)| Stage::Hello(Hello { idle, max })),
         (expr(), option::of(expr()), vec(expr(), 0..3)).prop_map(|(take, of, keys)| {
             let (take, of) = (bracket(take, 11), of.map(|of| bracket(of, 5)));
             Stage::Sample(Sample { take, of, keys })

@@ -2,7 +2,7 @@
 
 use super::doc::{Doc, text};
 use super::pieces::Pieces;
-use crate::tree::{AnalyzeTcp, Capture, Distinct, Expr, Sample, Top};
+use crate::tree::{AnalyzeTcp, Capture, Distinct, Expr, Hello, Sample, Top};
 
 impl Pieces<'_> {
     pub(super) fn top(&self, top: &Top) -> Doc {
@@ -24,6 +24,13 @@ impl Pieces<'_> {
         let mut parts = vec![text("analyze tcp")];
         parts.extend(self.bound(" idle ", &a.idle));
         parts.extend(self.bound(" max ", &a.max));
+        Doc::All(parts)
+    }
+
+    pub(super) fn hello(&self, h: &Hello) -> Doc {
+        let mut parts = vec![text("hello")];
+        parts.extend(self.bound(" idle ", &h.idle));
+        parts.extend(self.bound(" max ", &h.max));
         Doc::All(parts)
     }
 

@@ -5,7 +5,9 @@ use super::Parser;
 use super::expr::{OPERAND, PREFIX};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::excerpt::one_line;
-use crate::tree::{AnalyzeTcp, Capture, Distinct, Expr, ExprKind, Sample, SortKey, Stage, Top};
+use crate::tree::{
+    AnalyzeTcp, Capture, Distinct, Expr, ExprKind, Hello, Sample, SortKey, Stage, Top,
+};
 
 impl Parser<'_> {
     pub(super) fn top(&mut self) -> Option<Stage> {
@@ -59,6 +61,18 @@ impl Parser<'_> {
             return None;
         }
         let keys = self.list(Parser::expr)?;
+        let (idle, max) = self.idle_and_max()?;
+        Some(Stage::Distinct(Distinct { keys, idle, max }))
+    }
+
+    pub(super) fn hello(&mut self) -> Option<Stage> {
+        self.bump();
+        let (idle, max) = self.idle_and_max()?;
+        Some(Stage::Hello(Hello { idle, max }))
+    }
+
+    /// `idle D` and `max N`, in either order, if they are there.
+    fn idle_and_max(&mut self) -> Option<(Option<Expr>, Option<Expr>)> {
         let (mut idle, mut max) = (None, None);
         loop {
             if self.eat_word("idle") {
@@ -66,10 +80,9 @@ impl Parser<'_> {
             } else if self.eat_word("max") {
                 max = Some(self.expr()?);
             } else {
-                break;
+                return Some((idle, max));
             }
         }
-        Some(Stage::Distinct(Distinct { keys, idle, max }))
     }
 
     pub(super) fn analyze(&mut self) -> Option<Stage> {
@@ -80,16 +93,7 @@ impl Parser<'_> {
             self.report(d.help("as in `analyze tcp`, or `analyze tcp idle 5m`"));
             return None;
         }
-        let (mut idle, mut max) = (None, None);
-        loop {
-            if self.eat_word("idle") {
-                idle = Some(self.expr()?);
-            } else if self.eat_word("max") {
-                max = Some(self.expr()?);
-            } else {
-                break;
-            }
-        }
+        let (idle, max) = self.idle_and_max()?;
         Some(Stage::AnalyzeTcp(AnalyzeTcp { idle, max }))
     }
 

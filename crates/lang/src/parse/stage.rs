@@ -34,6 +34,7 @@ impl<'a> Parser<'a> {
             "each" => self.each(),
             "capture" => self.capture(),
             "alert" => self.alert(),
+            "hello" => self.hello(),
             "limit" => {
                 self.bump();
                 Some(Stage::Limit(self.expr()?))

@@ -21,6 +21,7 @@ pub(super) const STAGES: &[&str] = &[
     "each",
     "capture",
     "alert",
+    "hello",
     "join",
     "union",
     "print",

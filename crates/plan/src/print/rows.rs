@@ -3,7 +3,8 @@
 use super::{expr, list};
 use crate::capture::Capture;
 use crate::expr::Expr;
-use crate::limits::{DISTINCT_KEYS_MAX, TOP_KEYS_MAX};
+use crate::hello::Hello;
+use crate::limits::{DISTINCT_KEYS_MAX, HELLO_FLOWS_MAX, HELLO_IDLE_NS, TOP_KEYS_MAX};
 use crate::rows::{Distinct, Each, Parts, Per, Sample, SampleBy};
 use crate::stage::Schema;
 use crate::value::Value;
@@ -53,6 +54,26 @@ pub(super) fn distinct_state(d: &Distinct, input: &Schema) -> String {
         "each {}{until}; at most {} keys, evicting and counting beyond",
         keys(&d.keys, input),
         d.max_keys
+    )
+}
+
+pub(super) fn hello(h: &Hello) -> String {
+    let mut out = "hello".to_owned();
+    if h.idle_ns != HELLO_IDLE_NS {
+        out += &format!(" idle {}", Value::Duration(h.idle_ns));
+    }
+    if h.max_flows != HELLO_FLOWS_MAX {
+        out += &format!(" max {}", h.max_flows);
+    }
+    out
+}
+
+pub(super) fn hello_state(h: &Hello) -> String {
+    format!(
+        "pieces of unfinished hellos per flow, for {} after its last packet; at most {} flows, \
+         evicting and counting beyond",
+        Value::Duration(h.idle_ns),
+        h.max_flows
     )
 }
 

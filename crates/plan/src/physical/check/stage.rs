@@ -9,6 +9,7 @@ use crate::capture::CAPTURE;
 use crate::ends::{Edit, Ends, To};
 use crate::expr::{Expr, ExprKind};
 use crate::functions::Signatures;
+use crate::hello::{HELLO_COLUMNS, Hello};
 use crate::join::{Join, Union};
 use crate::limits::{
     ACTS_MAX, ALERT_TEXT_MAX, ARMS_MAX, COLUMNS_MAX, EDITS_MAX, KEY_WORDS_MAX, SCAN_STATES_MAX,
@@ -95,6 +96,7 @@ fn width(stage: &Stage) -> usize {
         Stage::Each(each) => each.columns.len(),
         Stage::AnalyzeTcp(a) => a.columns.len(),
         Stage::Alert(_) => Alert::COLUMNS,
+        Stage::Hello(_) => HELLO_COLUMNS.len(),
         _ => 0,
     }
 }
@@ -165,6 +167,10 @@ impl Place<'_> {
             }
             Stage::Each(e) => each(&reach, e, rows),
             Stage::AnalyzeTcp(a) => analyze_tcp(&reach, a, rows),
+            Stage::Hello(h) => {
+                let here = Hello::put(&mut rows.schema.clone()) == h.columns;
+                keys(&h.keys) && h.max_flows > 0 && h.idle_ns > 0 && here && rows.at_hand
+            }
             Stage::Ends(e) => rows.fields && ends(&reach, e),
             Stage::Alert(a) => rows.timed && !rows.fields && alert(&reach, a),
             Stage::Capture(c) => {

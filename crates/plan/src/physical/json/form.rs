@@ -7,6 +7,7 @@ use crate::alert::{Alert, AlertSeverity, Compared, Peak, TextPart};
 use crate::analyze::AnalyzeTcp;
 use crate::capture::Capture;
 use crate::ends::{Act, Anonymize, Arm, Edit, Ends, To};
+use crate::hello::Hello;
 use crate::join::{Join, JoinColumn, JoinKind, Union, UnionColumn, Within};
 use crate::physical::{
     Carry, Combine, Exchange, ExchangeId, Fragment, Half, Inlet, Level, LevelKind, Needs, Node,
@@ -124,6 +125,7 @@ choice!(Stage {
     Ends(ends) = "branch",
     Capture(capture) = "capture",
     Alert(alert) = "alert",
+    Hello(hello) = "hello",
 });
 choice!(Reshaping { Away = "project-away", Rename = "rename" });
 record!(SortKey { expr: "by", order: "order" });
@@ -204,6 +206,7 @@ record!(AnalyzeTcp {
 });
 record!(Per { keys: "keys", max_keys: "max" });
 record!(Distinct { keys: "keys", windowed: "windowed", idle_ns: "idle_ns", max_keys: "max" });
+record!(Hello { keys: "keys", idle_ns: "idle_ns", max_flows: "max", columns: "columns" });
 record!(Sample { take: "take", of: "of", by: "by" });
 choice!(SampleBy { Number(number) = "number", Order = "order", Key(keys) = "key" });
 record!(Each { what: "what", columns: "columns" });
