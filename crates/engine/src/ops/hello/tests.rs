@@ -45,7 +45,7 @@ fn shown_at(stages: Vec<Stage>, frames: &[(i64, Vec<u8>)]) -> Vec<String> {
     let (program, functions) = (program(stages), Functions::default());
     let rows = check(&program, &functions, &frames);
     let line = |cells: &[weir_plan::Value]| {
-        cells.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+        cells.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ").replace('"', "")
     };
     let mut lines: Vec<String> = rows.iter().map(|(_, cells)| line(cells)).collect();
     let rules = TimeRules { lateness_ns: 1_000_000_000, jump_ns: 60_000_000_000 };
