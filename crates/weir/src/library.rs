@@ -93,6 +93,7 @@ pub(crate) static LIBRARY: &[Entry] = &[
     query!("general", "tracker", "flow_tracker"),
     query!("general", "unanswered-syn", "unanswered_syn"),
     query!("general", "unanswered-dns", "unanswered_dns"),
+    query!("general", "hellos", "hellos"),
     query!("functions", "knock", "port_knocking"),
     query!("functions", "balance", "load_balancer"),
     detector!("others", "plaintext_login"),
