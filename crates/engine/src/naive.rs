@@ -92,7 +92,6 @@ mod quantile;
 mod row;
 mod rows;
 mod scan;
-mod segment;
 mod session;
 mod sketch;
 mod spread;
@@ -100,6 +99,7 @@ mod steps;
 mod summarize;
 mod tcp;
 mod top;
+mod transport;
 mod value;
 
 pub use clock::TimeRules;
