@@ -74,7 +74,7 @@ pub const TCP_COLUMNS: &[TcpColumn] = &[
     flag("zero_window_probe_ack", "answers such a probe: the window is zero still"),
     flag("window_update", "changes nothing but the window"),
     flag("window_full", "sends as much as the receiver's window takes, if the scale is known"),
-    flag("reused_ports", "a SYN of another connection between the same ports"),
+    flag("reused_ports", "a SYN or SYN-ACK of another connection between the same ports"),
     flag("new_connection", "the first segment of its connection"),
     flag("new_direction", "the first segment of its direction of the connection"),
     int("duplicate_ack_num", "which duplicate of that acknowledgment it is, from 1"),

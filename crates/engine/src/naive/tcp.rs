@@ -178,6 +178,10 @@ impl Conversation {
         if me.latest.is_none() && peer.latest.is_none() {
             found.news.insert("new_connection");
         }
+        if s.syn && s.ack.is_some() && me.start.is_some_and(|(start, _)| start != s.seq) {
+            me = Sender::default();
+            found.flags.insert("reused_ports");
+        }
         starts(&mut me, &mut peer, s);
         classify(&mut me, &mut peer, self.initial_rtt, s, &mut found);
         self.round_trips(&mut me, &mut peer, s, &mut found);
@@ -337,10 +341,11 @@ fn sent_again(me: &Sender, peer: &Sender, rtt: Option<i64>, s: &Seg) -> Vec<&'st
 
 fn remember(me: &mut Sender, peer: &mut Sender, s: &Seg, found: &mut Found) {
     let probe = found.flags.contains("zero_window_probe");
-    if !probe && me.highest.is_none_or(|(end, _)| ahead(s.end(), end) > 0) {
+    let moves = !probe && !s.rst;
+    if moves && me.highest.is_none_or(|(end, _)| ahead(s.end(), end) > 0) {
         me.highest = Some((s.end(), s.time));
     }
-    if !probe && me.unbroken.is_none_or(|end| end == s.seq) {
+    if moves && me.unbroken.is_none_or(|end| end == s.seq) {
         me.unbroken = me.highest.map(|(end, _)| end);
     }
     if s.syn {

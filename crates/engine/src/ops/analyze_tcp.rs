@@ -29,6 +29,7 @@ mod tests {
     use crate::conform::{Frames, check, program};
     use crate::functions::Functions;
     use crate::ops::testing::field;
+    use std::ops::Range;
     use weir_packet::craft::Frame;
     use weir_packet::source::LinkType;
     use weir_plan::analyze::{TCP_COLUMNS, TCP_PREFIX};
@@ -106,10 +107,11 @@ mod tests {
         text.chars().map(|c| 1 << "FSRPA".find(c).expect("a flag")).sum()
     }
 
-    /// The frames of [`VECTOR`], whose numbers start at these; and what is expected.
-    fn vector(client: u32, server: u32) -> (Frames, Vec<String>) {
+    /// The frames of a vector, whose numbers start at these; and what is expected. `known` says
+    /// when the round-trip time of the handshake is.
+    fn vector(text: &str, known: &Range<u32>, client: u32, server: u32) -> (Frames, Vec<String>) {
         let (mut frames, mut expected) = (Vec::new(), Vec::new());
-        for line in VECTOR.trim().lines() {
+        for line in text.trim().lines() {
             let (line, found) = line.trim().split_once(':').expect("a colon");
             let words: Vec<&str> = line.split_whitespace().collect();
             let n = |i: usize| words[i].parse::<u32>().expect("a number");
@@ -124,7 +126,7 @@ mod tests {
             let frame = frame.window(n(5) as u16).payload(&vec![0; n(6) as usize]);
             frames.push((i64::from(n(0)) * 1_000_000, frame.bytes()));
             // Once it is known, and until the ports are used again.
-            let handshake = (15..400).contains(&n(0)).then_some("initial_rtt=15ms");
+            let handshake = known.contains(&n(0)).then_some("initial_rtt=15ms");
             let mut all: Vec<&str> = found.split_whitespace().collect();
             let at =
                 all.iter().position(|w| w.starts_with("server_rtt") || w.starts_with("client"));
@@ -140,9 +142,28 @@ mod tests {
             [0u32, 1, 2, 100, 101, 200, 201, 301, 401, 500, 601, 701, 800, 801, 802, 1801, 2001]
         {
             for start in [at.wrapping_neg(), at.wrapping_neg().wrapping_sub(1)] {
-                let (frames, expected) = vector(start, at.wrapping_neg());
+                let (frames, expected) = vector(VECTOR, &(15..400), start, at.wrapping_neg());
                 assert_eq!(shown(&frames, HOUR, SCAN_KEYS_MAX), expected, "from {start}");
             }
+        }
+    }
+
+    /// A segment of an earlier connection between the ports, which is reset.
+    const STRAY: &str = "
+        0 > S 0 0 1000 0: new_connection
+        1 < A 500 700 1000 0: ack_lost_segment initial_rtt=1ms
+        2 > R 700 0 0 0: initial_rtt=1ms
+        3000 > S 0 0 1000 0: retransmission initial_rtt=1ms
+        3010 < SA 0 1 1000 0: reused_ports initial_rtt=1ms
+        3015 > A 1 1 1000 0: ack_rtt=5ms initial_rtt=1ms client_rtt=5ms
+        3020 > A 1 1 1000 100: bytes_in_flight=100 initial_rtt=1ms
+        3030 < A 1 101 1000 0: ack_rtt=10ms initial_rtt=1ms";
+
+    #[test]
+    fn a_reset_of_an_earlier_connection_moves_nothing() {
+        for start in [1000, 701u32.wrapping_neg()] {
+            let (frames, expected) = vector(STRAY, &(0..0), start, 5000);
+            assert_eq!(shown(&frames, HOUR, SCAN_KEYS_MAX), expected, "from {start}");
         }
     }
 

@@ -1,8 +1,8 @@
 //! The rules: what a segment is among those before it.
 //!
 //! They are those of Wireshark 4.0 (User's Guide, section 7.5), with these differences: sequence
-//! numbers are compared modulo 2^32 everywhere and 0 is one of them, an acknowledgment needs the ACK
-//! flag, and what was sent twice is not timed.
+//! numbers are compared modulo 2^32 everywhere and 0 is one of them; an acknowledgment needs the
+//! ACK flag; a reset does not move the next number; and what was sent twice is not timed.
 
 use super::findings::{ACK_RTT, CLIENT_RTT, Finding, INITIAL_RTT, SERVER_RTT, Symptom, TSVAL_RTT};
 use super::segment::{Segment, after};
@@ -49,7 +49,13 @@ pub(crate) fn analyze(words: &mut [u64; WORDS], fresh: bool, s: &Segment) -> Fin
         c = load(words, a, b);
         found.mark(Symptom::ReusedPorts);
     }
-    if c.this.window.is_none() {
+    let is_new = c.this.window.is_none();
+    if answers_anew(&c.this, s) {
+        c.this = HalfConnection::default();
+        words[2 * HALF + 2] &= !(0xff << (8 * a));
+        found.mark(Symptom::ReusedPorts);
+    }
+    if is_new {
         found.note(Symptom::NewDirection);
         if c.other.window.is_none() {
             found.note(Symptom::NewConnection);
@@ -108,6 +114,12 @@ fn store(words: &mut [u64], this: usize, other: usize, c: &Connection) {
 /// Whether a SYN is not that of the connection which is known between these ports.
 fn begins_anew(this: &HalfConnection, s: &Segment) -> bool {
     s.syn() && !s.ack() && this.base.is_some_and(|base| base != s.seq)
+}
+
+/// Whether a SYN-ACK begins with another number than what was taken for the first of its side: that
+/// was of an earlier connection.
+fn answers_anew(this: &HalfConnection, s: &Segment) -> bool {
+    s.syn() && s.ack() && this.base.is_some_and(|base| base != s.seq)
 }
 
 /// The segments that are timed, of both directions.
@@ -305,7 +317,8 @@ impl Connection {
     fn remember(&mut self, s: &Segment, found: &mut Finding) {
         let Connection { this, other, .. } = self;
         let is_probe = found.has(Symptom::ZeroWindowProbe);
-        if !is_probe {
+        // The number of a reset is what the other side expects, whatever was sent.
+        if !is_probe && !s.rst() {
             if this.next.is_none_or(|next| after(s.end(), next)) {
                 (this.next, this.next_time) = (Some(s.end()), s.time);
             }
