@@ -8,6 +8,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod analysis;
 mod argued;
 mod table;
 
