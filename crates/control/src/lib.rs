@@ -24,11 +24,13 @@ mod serve;
 mod server;
 mod sinks;
 mod site;
+mod suppressions;
 
 pub use cleanup::Cleanup;
 pub use client::{AskError, SOCKET, ask, socket};
 pub use message::{
-    Attached, Captured, Counts, ProgramState, QueryText, Reply, Request, fuzz_request,
+    Attached, Captured, Counts, ProgramState, QueryText, Reply, Request, SuppressionState,
+    fuzz_request,
 };
 pub use overview::{AskReport, Overview, Report};
 pub use pending::{PendingChanges, ProgramSink};
@@ -37,3 +39,4 @@ pub use registry::{Allows, MakeSink, NewSink, Registry, Rules};
 pub use server::{Server, SocketError};
 pub use sinks::{ProgramSinks, RowTarget};
 pub use site::SiteParams;
+pub use suppressions::Suppressions;

@@ -22,6 +22,24 @@ pub enum Request {
         /// Its name.
         name: String,
     },
+    /// List the lines that say which alerts are not reported.
+    Suppressions,
+    /// Add a line.
+    Suppress {
+        /// The line.
+        line: String,
+    },
+    /// Remove a line.
+    Unsuppress {
+        /// The line; `until` says nothing.
+        line: String,
+    },
+    /// Put the lines of these files in place of those that came from files.
+    #[serde(rename = "reload-suppressions")]
+    ReloadSuppressions {
+        /// The files.
+        files: Vec<Attached>,
+    },
 }
 
 /// A query on its way to a run.
@@ -55,7 +73,11 @@ impl Request {
     fn files_mut(&mut self) -> &mut [Attached] {
         match self {
             Request::Add(text) | Request::Replace(text) => &mut text.files,
+            Request::ReloadSuppressions { files } => files,
             Request::List | Request::Stats | Request::Remove { .. } => &mut [],
+            Request::Suppressions | Request::Suppress { .. } | Request::Unsuppress { .. } => {
+                &mut []
+            }
         }
     }
 }
@@ -72,6 +94,9 @@ pub struct Reply {
     /// The programs that run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub programs: Vec<ProgramState>,
+    /// The lines that say which alerts are not reported.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub suppressions: Vec<SuppressionState>,
     /// What has happened so far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counts: Option<Counts>,
@@ -82,6 +107,15 @@ impl Reply {
     pub fn refusal(error: impl Into<String>) -> Reply {
         Reply { error: Some(error.into()), ..Reply::default() }
     }
+}
+
+/// A line that says which alerts are not reported.
+#[derive(Serialize, Deserialize, PartialEq, Debug)]
+pub struct SuppressionState {
+    /// The line.
+    pub line: String,
+    /// Where it comes from: `file` or `ctl`.
+    pub from: String,
 }
 
 /// The state of a program.
@@ -134,6 +168,9 @@ pub struct Counts {
     /// TLS hellos that did not complete, or not yet.
     #[serde(default)]
     pub unfinished: u64,
+    /// Alerts that a list of suppressions left out.
+    #[serde(default)]
+    pub suppressed: u64,
     /// Rows that were emitted.
     pub rows: u64,
     /// Rows that the sink did not take in time.
@@ -264,6 +301,10 @@ mod tests {
             Request::Replace(text(Vec::new())),
             Request::Remove { name: "a \"b\"".to_owned() },
             Request::Stats,
+            Request::Suppressions,
+            Request::Suppress { line: "x a=1".to_owned() },
+            Request::Unsuppress { line: String::new() },
+            Request::ReloadSuppressions { files: vec![attached("l", b"x\n")] },
         ];
         let mut bytes = Vec::new();
         for request in &all {

@@ -7,6 +7,7 @@ use crate::overview::{AskReport, Overview};
 use crate::pending::{NextProgram, PendingChanges, ProgramSink};
 use crate::program::RunningProgram;
 use crate::site::SiteParams;
+use crate::suppressions::Suppressions;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -40,6 +41,8 @@ pub struct Rules {
     pub allows: Allows,
     /// Makes sinks.
     pub make_sink: MakeSink,
+    /// The alerts that are not reported.
+    pub suppressions: Suppressions,
     /// Adds what would help to the reason for which the run refused a change.
     pub advise: Box<dyn Fn(String) -> String + Send>,
     /// Values for the params that programs leave open.
@@ -93,7 +96,16 @@ impl Registry {
             Request::Add(text) => self.add_or_replace(text, false),
             Request::Replace(text) => self.add_or_replace(text, true),
             Request::Remove { name } => self.remove(&name),
+            Request::Suppressions
+            | Request::Suppress { .. }
+            | Request::Unsuppress { .. }
+            | Request::ReloadSuppressions { .. } => self.rules.suppressions.answer(request),
         }
+    }
+
+    /// The alerts that are not reported.
+    pub(crate) fn suppressions(&self) -> Suppressions {
+        self.rules.suppressions.clone()
     }
 
     /// Answers about the programs while they change.

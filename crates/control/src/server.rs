@@ -5,6 +5,7 @@ use crate::message::{Reply, Request, read, write_line};
 use crate::overview::Overview;
 use crate::registry::Registry;
 use crate::serve::{Bounds, Service, serve};
+use crate::suppressions::Suppressions;
 use std::fmt;
 use std::fs::{self, DirBuilder, Permissions};
 use std::io::{self, BufRead, Write};
@@ -109,7 +110,11 @@ impl Server {
     /// If the system gives no thread.
     pub fn start(&self, registry: Registry) -> io::Result<()> {
         let listener = self.listener.try_clone()?;
-        let answers = Answers { overview: registry.overview(), registry: Mutex::new(registry) };
+        let answers = Answers {
+            overview: registry.overview(),
+            suppressions: registry.suppressions(),
+            registry: Mutex::new(registry),
+        };
         let bounds = Bounds {
             clients: CLIENTS_MAX,
             ask: CLIENT_PATIENCE,
@@ -139,6 +144,8 @@ struct Answers {
     registry: Mutex<Registry>,
     /// Answers the other requests meanwhile.
     overview: Overview,
+    /// Says which alerts are not reported.
+    suppressions: Suppressions,
 }
 
 impl Answers {
@@ -146,6 +153,11 @@ impl Answers {
         match request {
             Request::List => self.overview.list(),
             Request::Stats => self.overview.stats(),
+            // These wait for no change of programs, and change nothing that one does.
+            Request::Suppressions
+            | Request::Suppress { .. }
+            | Request::Unsuppress { .. }
+            | Request::ReloadSuppressions { .. } => self.suppressions.answer(request),
             change => match self.registry() {
                 Some(mut registry) => registry.answer(change),
                 None => Reply::refusal(

@@ -40,6 +40,8 @@ pub struct Ledger {
     pub unfilled: u64,
     /// ClientHellos that `hello` found the start of and that did not complete, or not yet.
     pub unfinished: u64,
+    /// Alerts whose begin was not reported, since a list says so.
+    pub suppressed: u64,
     /// Rows that left through the sink.
     pub rows: u64,
     /// Rows that the sink could not take in time; not among those.
@@ -219,6 +221,7 @@ impl Ledger {
         self.undefined += other.undefined;
         self.unfilled += other.unfilled;
         self.unfinished += other.unfinished;
+        self.suppressed += other.suppressed;
         self.rows += other.rows;
         self.refused += other.refused;
         self.unwritten += other.unwritten;

@@ -44,6 +44,7 @@ pub mod run;
 mod shard;
 mod step;
 mod supply;
+pub mod suppress;
 mod sync;
 pub mod table;
 mod view;

@@ -114,7 +114,7 @@ use eval::Eval;
 use row::Mark;
 use steps::ModelSteps;
 use weir_packet::source::{FrameBatch, Source, SourceError};
-use weir_plan::{Program, Value};
+use weir_plan::{Program, Suppression, Value};
 
 /// What a run gives.
 #[derive(Debug)]
@@ -143,7 +143,7 @@ pub fn run(
     source: &mut dyn Source,
     time: &TimeRules,
 ) -> Answer {
-    run_until(program, functions, source, time, |steps| steps.is_done())
+    run_until((program, &[]), functions, source, time, |steps| steps.is_done())
 }
 
 /// Runs `program` over everything in `source`, as a run does whose programs may change.
@@ -153,11 +153,21 @@ pub fn run_whole(
     source: &mut dyn Source,
     time: &TimeRules,
 ) -> Answer {
-    run_until(program, functions, source, time, |_| false)
+    run_until((program, &[]), functions, source, time, |_| false)
+}
+
+/// Runs `program` over everything in `source`; alerts that these entries name are not reported.
+pub fn run_suppressing(
+    (program, suppressions): (&Program, &[Suppression]),
+    functions: &Functions,
+    source: &mut dyn Source,
+    time: &TimeRules,
+) -> Answer {
+    run_until((program, suppressions), functions, source, time, |steps| steps.is_done())
 }
 
 fn run_until(
-    program: &Program,
+    (program, suppressions): (&Program, &[Suppression]),
     functions: &Functions,
     source: &mut dyn Source,
     time: &TimeRules,
@@ -166,6 +176,7 @@ fn run_until(
     let mut clock = PlainClock::new(*time);
     let mut decoder = Decoder::new(program);
     let mut steps = ModelSteps::new(program, functions);
+    steps.context.suppressions = suppressions.to_vec();
     let mut batch = FrameBatch::new();
     let mut processed = 0;
     let error = loop {
@@ -206,6 +217,7 @@ fn run_until(
         undefined: steps.context.eval.undefined,
         unfilled: steps.context.unfilled,
         unfinished: steps.context.unfinished,
+        suppressed: steps.context.suppressed,
         rows: steps.out.len() as u64,
         refused: 0,
         unwritten: 0,

@@ -11,6 +11,7 @@ use crate::losses::LossRecord;
 use crate::ops::groups::{Groups, Spec};
 use crate::ops::operator::{ActionsId, Batch};
 use crate::rows::Rows;
+use crate::suppress::SuppressionList;
 use crate::view::{Origin, Packets};
 use std::any::Any;
 use std::sync::Arc;
@@ -71,6 +72,9 @@ pub(crate) trait Node: Send + Any {
 
     /// Looks up what was lost in this record, if it asks for that.
     fn look_up_losses(&mut self, _record: &LossRecord) {}
+
+    /// Leaves out alerts that this list names, if it puts any out.
+    fn suppress(&mut self, _list: &SuppressionList) {}
 
     /// Whether rows stay in it.
     fn holds_rows(&self) -> bool;
@@ -179,6 +183,9 @@ pub(crate) trait End: Send + 'static {
     /// As [`Node::expect_groups`].
     fn expect_groups(&mut self, _groups: usize) {}
 
+    /// As [`Node::suppress`].
+    fn suppress(&mut self, _list: &SuppressionList) {}
+
     /// Adds what was counted to the ledger.
     fn count(&self, _ledger: &mut Ledger) {}
 }
@@ -234,6 +241,10 @@ impl<E: End> Node for Chained<E> {
 
     fn expect_groups(&mut self, groups: usize) {
         self.end.expect_groups(groups);
+    }
+
+    fn suppress(&mut self, list: &SuppressionList) {
+        self.end.suppress(list);
     }
 
     fn holds_rows(&self) -> bool {

@@ -3,6 +3,7 @@
 use crate::change::Changes;
 use crate::inquiry::Inquiry;
 use crate::limits::{JUMP_NS, LATENESS_NS};
+use crate::suppress::SuppressionList;
 use crate::table::HashKey;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -31,6 +32,8 @@ pub struct Options {
     pub hash_key: HashKey,
     /// Asks from elsewhere what happened so far.
     pub inquiry: Option<Arc<Inquiry>>,
+    /// Alerts that are not reported; the list may change from elsewhere.
+    pub suppressions: SuppressionList,
     /// Changes from elsewhere what runs.
     pub changes: Option<Arc<Changes>>,
 }
@@ -46,6 +49,7 @@ impl Default for Options {
             hash_key: HashKey::random(),
             stop: None,
             inquiry: None,
+            suppressions: SuppressionList::default(),
             changes: None,
         }
     }

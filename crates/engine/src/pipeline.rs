@@ -6,6 +6,7 @@ use crate::node::{Leave, Next, Node, NodeInput};
 use crate::ops::groups::{Groups, Spec};
 use crate::ops::operator::Wanted;
 use crate::rows::Rows;
+use crate::suppress::SuppressionList;
 use crate::view::Origin;
 use std::sync::Arc;
 use weir_plan::physical::PipelineId;
@@ -142,6 +143,11 @@ impl Pipeline {
     /// Looks up what was lost in this record, where nodes ask for that.
     pub(crate) fn look_up_losses(&mut self, record: &LossRecord) {
         self.nodes.iter_mut().for_each(|node| node.look_up_losses(record));
+    }
+
+    /// Leaves out alerts that this list names.
+    pub(crate) fn suppress(&mut self, list: &SuppressionList) {
+        self.nodes.iter_mut().for_each(|node| node.suppress(list));
     }
 
     /// What the groups are that it takes from the level below, if it takes any.

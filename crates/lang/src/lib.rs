@@ -33,6 +33,7 @@ mod query;
 mod render;
 mod settings;
 mod suggest;
+mod suppressions;
 mod tree;
 
 pub use compile::{Compiled, compile, format};
@@ -44,3 +45,4 @@ pub use query::{Options, Query};
 pub use render::render;
 pub use settings::{Setting, fuzz_settings, param_fault, settings};
 pub use suggest::closest;
+pub use suppressions::{BadSuppression, fuzz_suppressions, suppression, suppressions};

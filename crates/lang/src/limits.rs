@@ -34,5 +34,11 @@ pub const KEY_VALUE_WORDS_MAX: usize = weir_plan::limits::KEY_WORDS_MAX - 1;
 /// Diagnostics reported of one query; the rest are dropped, warnings first.
 pub const DIAGNOSTICS_MAX: usize = 100;
 
+/// Lines of all lists of alerts that are not reported.
+pub const SUPPRESSIONS_MAX: usize = 1 << 17;
+
+/// Conditions in one of these lines.
+pub const SUPPRESSED_IF_MAX: usize = 16;
+
 /// Networks in a MaxMind database.
 pub const NETWORKS_MAX: usize = 1 << 24;

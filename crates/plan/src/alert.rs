@@ -174,6 +174,19 @@ impl Alert {
     /// How many columns come out before those of the input.
     pub const COLUMNS: usize = COLUMNS.len();
 
+    /// The columns that come out before those of the input: their names and types.
+    pub fn columns() -> impl Iterator<Item = (&'static str, Type)> {
+        COLUMNS.into_iter()
+    }
+
+    /// Whether rows of these columns are rows of an alert, with all that it puts out.
+    pub fn is_of(schema: &Schema) -> bool {
+        let has = |(name, ty): &(&str, Type)| {
+            schema.position(name).is_some_and(|at| schema.columns[at].ty == *ty)
+        };
+        COLUMNS.iter().all(has)
+    }
+
     /// Whether an alert puts out a column of this name itself, beside the time.
     pub fn makes(name: &str) -> bool {
         COLUMNS[1..].iter().any(|(own, _)| *own == name)

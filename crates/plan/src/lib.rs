@@ -27,6 +27,7 @@ mod program;
 pub mod rows;
 mod schema;
 pub mod stage;
+pub mod suppress;
 pub mod table;
 pub mod together;
 pub mod types;
@@ -47,6 +48,7 @@ pub use rows::{Distinct, Each, Parts, Per, Reshaping, Sample, SampleBy};
 pub use stage::{
     Column, EndReason, Order, Scan, Schema, Session, SortKey, Stage, Summarize, Window,
 };
+pub use suppress::{SuppressedIf, Suppression};
 pub use types::Type;
 pub use value::Value;
 pub use window::Fill;

@@ -202,6 +202,10 @@ pub(crate) struct RunOptions {
     #[arg(long, value_enum, value_name = "PROFILE", default_value = "native")]
     pub(crate) names: Names,
 
+    /// Leave out the alerts that this file names, a line each: RULE COLUMN=VALUE … until TIME
+    #[arg(long, value_name = "FILE")]
+    pub(crate) suppress: Vec<PathBuf>,
+
     /// Stop after this many packets
     #[arg(short, long, value_name = "N")]
     pub(crate) count: Option<u64>,

@@ -48,6 +48,7 @@ fn numbers(counts: &RunCounts, captures: Option<LookbackCounts>) -> Counts {
         undefined: ledger.undefined,
         unfilled: ledger.unfilled,
         unfinished: ledger.unfinished,
+        suppressed: ledger.suppressed,
         rows: ledger.rows,
         refused: ledger.refused,
         unwritten: ledger.unwritten,

@@ -45,6 +45,7 @@ pub(crate) fn render(ledger: &Ledger) -> String {
         LedgerLine::new("undefined", ledger.undefined, UNDEFINED),
         LedgerLine::new("unfilled", ledger.unfilled, UNFILLED),
         LedgerLine::new("unfinished", ledger.unfinished, UNFINISHED),
+        LedgerLine::new("suppressed", ledger.suppressed, SUPPRESSED),
         LedgerLine::new("withheld", ledger.ends.withheld, WITHHELD),
         LedgerLine::new("untagged", ledger.ends.untagged, UNTAGGED),
     ];
@@ -72,6 +73,7 @@ pub(crate) fn losses(ledger: &Ledger, around_rows: Option<&LookbackCounts>) -> S
         wild: _,
         undefined: _,
         unfinished: _,
+        suppressed: _,
         rows: _,
         shares: _,
         lost,
@@ -257,6 +259,9 @@ const UNDEFINED: &str = " left absent: out of range, or divided by zero";
 
 const UNFILLED: &str = " windows that lack rows, too many at once for `fill`";
 const UNFINISHED: &str = " TLS hellos that did not complete: packets are missing, or cut short";
+
+/// Suppressed alerts.
+const SUPPRESSED: &str = " alerts, by the list of suppressions";
 
 /// Wild time stamps: no option helps, since the times are wrong; the packets count like others.
 fn wild() -> String {

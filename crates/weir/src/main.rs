@@ -21,6 +21,7 @@ mod signals;
 mod site;
 mod source;
 mod stats;
+mod suppress;
 mod term;
 mod windowless;
 mod wire;

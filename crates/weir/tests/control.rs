@@ -657,3 +657,40 @@ fn clients_that_misbehave_keep_nobody_from_being_answered() {
     let (status, ..) = run.end();
     assert_eq!(status, Some(0));
 }
+
+/// What was suppressed when it began comes out with the row after that, with its true beginning.
+#[test]
+fn alerts_are_suppressed_and_reported_again() {
+    let query = "packets | summarize n = count() by ip.src every 1s | alert \"{n}\" hold 1h";
+    let mut run = Run::start(&["-e", query]);
+    let line = "e ip.src=10.0.0.0/31";
+    assert_eq!(run.ctl(&["suppress", line]), format!("suppressed {line}\n"));
+    run.send(40);
+    assert_eq!(run.counts()["suppressed"], 2);
+    let listed = run.ask(&["suppressions", "-o", "json"]);
+    assert_eq!(
+        row(text(&listed.stdout)),
+        row(&format!(r#"{{"suppression":"{line}","from":"ctl"}}"#))
+    );
+    assert!(run.refused(&["unsuppress", "e ip.src=10.0.0.0/30"]).contains("no line of the list"));
+    assert!(run.refused(&["suppress", "e ip.src"]).contains("neither COLUMN=VALUE nor"));
+    assert_eq!(run.ctl(&["unsuppress", line]), "removed 1 line\n");
+    run.send(30);
+    std::fs::write(run.path("list"), "# all\n*\n").expect("writes");
+    assert_eq!(run.ctl(&["reload-suppressions", "list"]), "1 line instead of 0\n");
+    run.send(30);
+    let (status, rows, said) = run.end();
+    assert_eq!(status, Some(0), "{said}");
+    let told = |row: &Value| {
+        let cell = |name: &str| row[name].as_str().unwrap_or("-").to_owned();
+        (cell("alert.state"), cell("ip.src"), row["alert.rows"].as_i64().expect("an int") > 1)
+    };
+    let starts: Vec<_> = rows.iter().map(told).filter(|(state, ..)| state == "start").collect();
+    let start = |host: &str, lasted| ("start".to_owned(), host.to_owned(), lasted);
+    let expected = [start("10.0.0.2", false), start("10.0.0.0", true), start("10.0.0.1", true)];
+    assert_eq!(starts, expected);
+    // What came out has an end, and of each the same beginning.
+    assert_eq!(rows.len(), 6);
+    let first = |row: &Value| row["alert.first"].clone();
+    assert!(rows.iter().all(|row| first(row) == first(&rows[0])), "{rows:?}");
+}

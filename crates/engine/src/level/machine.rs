@@ -22,6 +22,7 @@ use crate::outcome::RunError;
 use crate::panics::note_pipeline;
 use crate::pipeline::Pipeline;
 use crate::rows::{Output, Rows, Sink};
+use crate::suppress::SuppressionList;
 use egress::EgressWriter;
 use pending::Pending;
 use pipe::{Mode, Pipe, PipeTargets};
@@ -210,6 +211,11 @@ impl<'e> MachineLevel<'e> {
         let wanted = self.egress.wanted();
         self.pipes.iter_mut().for_each(|pipe| pipe.pipeline.want(wanted));
         wanted
+    }
+
+    /// Leaves out alerts that this list names.
+    pub(crate) fn suppress(&mut self, list: &SuppressionList) {
+        self.pipes.iter_mut().for_each(|pipe| pipe.pipeline.suppress(list));
     }
 
     /// Says in which record to look up what was lost in windows, where aggregates ask for that.

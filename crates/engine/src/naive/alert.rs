@@ -3,8 +3,9 @@
 use super::context::StageContext;
 use super::row::{Mark, Row};
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use weir_plan::alert::Peak;
-use weir_plan::{Alert, Value};
+use weir_plan::{Alert, SuppressedIf, Value};
 
 /// A key that fires.
 #[derive(Clone)]
@@ -15,6 +16,8 @@ pub(super) struct FiringModel {
     turn: u64,
     /// When the row came that was put out last.
     put_at: i64,
+    /// Whether a row of it was put out.
+    shown: bool,
     /// What all of its rows have in common.
     episode: Episode,
     /// The row with the peak.
@@ -47,13 +50,13 @@ impl StageContext<'_> {
     pub(super) fn alert(
         &mut self,
         plan: &Alert,
-        (firing, watermark): (&mut BTreeMap<Vec<Value>, FiringModel>, &mut Mark),
+        (names, firing, watermark): (&[String], &mut BTreeMap<Vec<Value>, FiringModel>, &mut Mark),
         rows: Vec<Row>,
         mark: Mark,
     ) -> (Vec<Row>, Mark) {
         let mut out = Vec::new();
         for row in rows {
-            self.assert_row(plan, firing, *watermark, row, &mut out);
+            self.assert_row(plan, (names, firing), *watermark, row, &mut out);
         }
         *watermark = mark;
         let ended = |f: &FiringModel| match mark {
@@ -70,7 +73,7 @@ impl StageContext<'_> {
                 Mark::At(_) => ("end", until),
                 Mark::End => ("open", f.episode.last.unwrap_or(0)),
             };
-            out.push(last_row(plan, &key, &f, state, time));
+            out.extend(last_row(plan, &key, &f, state, time));
         }
         let after = match mark {
             Mark::At(watermark) => Mark::At(plan.tick(watermark)),
@@ -82,7 +85,7 @@ impl StageContext<'_> {
     fn assert_row(
         &mut self,
         plan: &Alert,
-        firing: &mut BTreeMap<Vec<Value>, FiringModel>,
+        (names, firing): (&[String], &mut BTreeMap<Vec<Value>, FiringModel>),
         watermark: Mark,
         row: Row,
         out: &mut Vec<Row>,
@@ -95,25 +98,29 @@ impl StageContext<'_> {
         };
         let report = self.report(plan, &row);
         let key: Vec<Value> = plan.keys.iter().map(|(_, at)| row.cells[*at].clone()).collect();
+        let shown = !self.is_suppressed(plan, names, &row, now);
         let share = plan.completeness.map_or(Value::Absent, |at| row.cells[at].clone());
         if let Some(f) = firing.get(&key).filter(|f| now > plan.until(f.at)).cloned() {
             firing.remove(&key);
-            out.push(last_row(plan, &key, &f, "end", plan.until(f.at)));
+            out.extend(last_row(plan, &key, &f, "end", plan.until(f.at)));
         }
         let Some(f) = firing.get_mut(&key) else {
             if firing.len() as u64 >= plan.max_keys {
                 let oldest = firing.iter().min_by_key(|(_, f)| (f.at, f.turn));
                 let oldest = oldest.expect("a stage may hold a key").0.clone();
                 let f = firing.remove(&oldest).expect("it is there");
-                out.push(last_row(plan, &oldest, &f, "end", now));
+                out.extend(last_row(plan, &oldest, &f, "end", now));
                 self.evicted += 1;
             }
             let first = report.ts.clone();
             let episode = Episode { first, last: Some(ts), rows: 1, least: share };
-            let cells = cells(plan, &key, (&report, &report.value), &episode, "start");
-            out.push(Row { ts: Some(ts), packet: None, cells });
+            if shown {
+                let cells = cells(plan, &key, (&report, &report.value), &episode, "start");
+                out.push(Row { ts: Some(ts), packet: None, cells });
+            }
+            self.suppressed += u64::from(!shown);
             let (at, turn) = (now, self.turn);
-            firing.insert(key, FiringModel { at, turn, put_at: now, episode, peak: report });
+            firing.insert(key, FiringModel { at, turn, put_at: now, shown, episode, peak: report });
             return;
         };
         (f.at, f.turn) = (f.at.max(now), self.turn);
@@ -131,14 +138,29 @@ impl StageContext<'_> {
             None => false,
         };
         let highest = if exceeds { &report.value } else { &f.peak.value };
-        if plan.repeat_ns.is_some_and(|ns| now.saturating_sub(f.put_at) >= ns) {
-            f.put_at = now;
-            let cells = cells(plan, &key, (&report, highest), &f.episode, "ongoing");
+        let repeats = plan.repeat_ns.is_some_and(|ns| now.saturating_sub(f.put_at) >= ns);
+        if shown && (repeats || !f.shown) {
+            let state = if f.shown { "ongoing" } else { "start" };
+            (f.put_at, f.shown) = (now, true);
+            let cells = cells(plan, &key, (&report, highest), &f.episode, state);
             out.push(Row { ts: Some(ts), packet: None, cells });
         }
         if exceeds {
             f.peak = report;
         }
+    }
+
+    /// Whether an entry of the list names the rule, and all of its conditions hold.
+    fn is_suppressed(&self, plan: &Alert, names: &[String], row: &Row, now: i64) -> bool {
+        self.suppressions.iter().any(|entry| {
+            let of_rule = entry.rule.as_ref().is_none_or(|rule| *rule == plan.rule);
+            let holds = |condition: &SuppressedIf| {
+                let at = names.iter().position(|name| *name == condition.column);
+                at.is_some_and(|at| at != plan.ts && has_value(&row.cells[at], condition))
+            };
+            let in_time = entry.until.is_none_or(|until| now < until);
+            of_rule && in_time && entry.conditions.iter().all(holds)
+        })
     }
 
     fn report(&mut self, plan: &Alert, row: &Row) -> Report {
@@ -155,12 +177,12 @@ impl StageContext<'_> {
     }
 }
 
-/// The row of a key that has ended, or is open.
-fn last_row(plan: &Alert, key: &[Value], f: &FiringModel, state: &str, time: i64) -> Row {
+/// The row of a key that has ended, or is open; none of one that was not reported.
+fn last_row(plan: &Alert, key: &[Value], f: &FiringModel, state: &str, time: i64) -> Option<Row> {
     let mut report = f.peak.clone();
     report.ts = f.episode.last.map_or(Value::Absent, Value::Time);
     let cells = cells(plan, key, (&report, &report.value), &f.episode, state);
-    Row { ts: Some(time), packet: None, cells }
+    f.shown.then_some(Row { ts: Some(time), packet: None, cells })
 }
 
 fn cells(
@@ -218,4 +240,32 @@ fn shown(value: &Value) -> String {
         c => c.to_string(),
     };
     format!("\"{}\"", text.chars().map(escaped).collect::<String>())
+}
+
+/// Whether a cell has the value that a list names.
+fn has_value(cell: &Value, condition: &SuppressedIf) -> bool {
+    let text = &*condition.value;
+    let bits = |text: &str| {
+        text.parse::<IpAddr>().ok().map(|a| match a {
+            IpAddr::V4(four) => u128::from(four.to_ipv6_mapped()),
+            IpAddr::V6(six) => u128::from(six),
+        })
+    };
+    match cell {
+        Value::Str(cell) => **cell == *text,
+        _ if condition.quoted => false,
+        Value::Int(cell) => text.parse::<i64>().is_ok_and(|n| n == *cell),
+        Value::Ip(cell) => match text.split_once('/') {
+            None => bits(text) == Some(*cell),
+            Some((address, length)) => {
+                let width = if address.contains(':') { 128 } else { 32 };
+                let length = length.parse::<u32>().ok().filter(|n| *n <= width);
+                let Some((network, length)) = bits(address).zip(length) else { return false };
+                let differs = 128 - (network ^ cell).leading_zeros();
+                differs <= width - length
+            }
+        },
+        Value::Float(cell) => text.parse::<f64>().is_ok_and(|x| x == *cell),
+        cell => cell.to_string().to_ascii_lowercase() == text.to_ascii_lowercase(),
+    }
 }

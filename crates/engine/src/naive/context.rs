@@ -3,6 +3,7 @@
 use super::eval::Eval;
 use super::losses::Losses;
 use crate::functions::Functions;
+use weir_plan::Suppression;
 
 /// Values, losses and counts of a run. Each stage adds its methods in a file of its own.
 pub(super) struct StageContext<'a> {
@@ -14,6 +15,9 @@ pub(super) struct StageContext<'a> {
     pub(super) evicted: u64,
     pub(super) unfilled: u64,
     pub(super) unfinished: u64,
+    /// Alerts that are not reported, and how many were not.
+    pub(super) suppressions: Vec<Suppression>,
+    pub(super) suppressed: u64,
 }
 
 impl<'a> StageContext<'a> {
@@ -26,6 +30,8 @@ impl<'a> StageContext<'a> {
             evicted: 0,
             unfilled: 0,
             unfinished: 0,
+            suppressions: Vec::new(),
+            suppressed: 0,
         }
     }
 }

@@ -4,7 +4,7 @@
 //! (`weir/tests/tshark`), which knows more than a model could state here.
 
 use super::row::{PacketValues, Row};
-use super::segment::Segment;
+use super::transport::TransportBytes;
 use super::value::of_type;
 use std::collections::BTreeSet;
 use weir_packet::bits::Bits;
@@ -67,9 +67,9 @@ impl Decoder {
             Transports::new(&self.one, &self.layers).of(0).map(|transport| match transport {
                 Transport::Tcp(tcp) => {
                     let [syn, ack] = [SYN, ACK].map(|flag| tcp.flags() & flag != 0);
-                    Segment::Tcp { seq: tcp.seq(), syn, ack, data: tcp.payload().to_vec() }
+                    TransportBytes::Tcp { seq: tcp.seq(), syn, ack, data: tcp.payload().to_vec() }
                 }
-                Transport::Udp(udp) => Segment::Udp(udp.payload().to_vec()),
+                Transport::Udp(udp) => TransportBytes::Udp(udp.payload().to_vec()),
             });
         let packet = PacketValues::new(fields.collect(), parts, segment, batch, i);
         Row { ts: Some(batch.ts()[i]), packet: Some(packet), cells: Vec::new() }

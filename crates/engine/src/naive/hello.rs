@@ -6,7 +6,7 @@
 
 use super::context::StageContext;
 use super::row::{Mark, Row, set_cell};
-use super::segment::Segment;
+use super::transport::TransportBytes;
 use crate::limits::HELLO_PACKETS_MAX;
 use std::collections::BTreeMap;
 use weir_packet::limits::HELLO_MAX;
@@ -163,9 +163,9 @@ impl StageContext<'_> {
             Mark::End => ts,
         };
         let concerns = match segment {
-            Segment::Tcp { syn: true, ack, .. } => !ack,
-            Segment::Tcp { data, .. } => !data.is_empty(),
-            Segment::Udp(data) => initials(data).next().is_some(),
+            TransportBytes::Tcp { syn: true, ack, .. } => !ack,
+            TransportBytes::Tcp { data, .. } => !data.is_empty(),
+            TransportBytes::Udp(data) => initials(data).next().is_some(),
         };
         if !concerns {
             return false;
@@ -185,8 +185,8 @@ impl StageContext<'_> {
             *count += u64::from(gone.is_begun());
         }
         let (taken, given_up) = match segment {
-            Segment::Tcp { seq, syn, data, .. } => of_tcp(&mut flow, (*seq, *syn), data, ts),
-            Segment::Udp(data) => of_quic(&mut flow, data, ts),
+            TransportBytes::Tcp { seq, syn, data, .. } => of_tcp(&mut flow, (*seq, *syn), data, ts),
+            TransportBytes::Udp(data) => of_quic(&mut flow, data, ts),
         };
         self.unfinished += given_up;
         if taken {
@@ -241,11 +241,11 @@ fn begins(data: &[u8]) -> bool {
 }
 
 /// The flow that begins with a packet.
-fn start(segment: &Segment) -> Option<Stream> {
+fn start(segment: &TransportBytes) -> Option<Stream> {
     match segment {
-        Segment::Tcp { seq, syn: true, .. } => Some(Stream::Tcp(seq.wrapping_add(1))),
-        Segment::Tcp { seq, data, .. } => begins(data).then_some(Stream::Tcp(*seq)),
-        Segment::Udp(data) => {
+        TransportBytes::Tcp { seq, syn: true, .. } => Some(Stream::Tcp(seq.wrapping_add(1))),
+        TransportBytes::Tcp { seq, data, .. } => begins(data).then_some(Stream::Tcp(*seq)),
+        TransportBytes::Udp(data) => {
             let own = initials(data).map(|header| (ClientKeys::new(&header), header));
             let mut own = own.filter(|(keys, header)| keys.decrypt(header, &mut vec![]).is_some());
             own.next().map(|(keys, _)| Stream::Quic(keys, 0, 0))

@@ -1,6 +1,6 @@
 //! Rows of the naive model, the packets that they are at first, and what is said of time.
 
-use super::segment::Segment;
+use super::transport::TransportBytes;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use weir_packet::fields::FieldId;
@@ -39,7 +39,7 @@ pub(super) struct PacketValues {
     pub(super) capture_point: CapturePoint,
     pub(super) bytes: Vec<u8>,
     /// The transport, where it is TCP or UDP.
-    pub(super) segment: Option<Segment>,
+    pub(super) segment: Option<TransportBytes>,
 }
 
 impl PacketValues {
@@ -47,7 +47,7 @@ impl PacketValues {
     pub(super) fn new(
         fields: BTreeMap<FieldId, Value>,
         parts: Vec<Value>,
-        segment: Option<Segment>,
+        segment: Option<TransportBytes>,
         batch: &FrameBatch,
         i: usize,
     ) -> Rc<PacketValues> {

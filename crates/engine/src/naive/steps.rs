@@ -14,7 +14,7 @@ use super::top::{top_of_keys, top_of_windows};
 use crate::counters::Ends;
 use crate::functions::Functions;
 use std::collections::BTreeMap;
-use weir_plan::{Input, Pipeline, Program, Stage, Value, Window};
+use weir_plan::{Input, Pipeline, Program, Schema, Stage, Value, Window};
 
 /// What a stage remembers.
 pub(super) enum StageState {
@@ -31,16 +31,17 @@ pub(super) enum StageState {
     Held(Vec<(Vec<Value>, Row)>),
     /// `limit`: rows passed. `sample`: rows that came.
     Passed(u64),
-    /// `alert`: the keys that fire; and the watermark.
-    Firing(BTreeMap<Vec<Value>, FiringModel>, Mark),
     /// `hello`: flows by key; and the watermark.
     Flows(BTreeMap<Vec<Value>, HelloFlow>, Mark),
+    /// `alert`: the names of the columns, the keys that fire; and the watermark.
+    Firing(Vec<String>, BTreeMap<Vec<Value>, FiringModel>, Mark),
     /// `join`: rows of both sides.
     Sides(JoinSides),
 }
 
 impl StageState {
-    fn new(stage: &Stage) -> StageState {
+    /// That of a stage over rows of these columns.
+    fn new(stage: &Stage, before: &Schema) -> StageState {
         match stage {
             Stage::Summarize(s) if matches!(s.window, Window::Session(_)) => {
                 StageState::Sessions(KeySessions::new())
@@ -59,8 +60,11 @@ impl StageState {
             Stage::Project { .. } | Stage::Reshape { .. } => StageState::Nothing,
             Stage::Each(_) | Stage::Union(_) | Stage::Ends(_) => StageState::Nothing,
             Stage::Capture(_) => StageState::Nothing,
-            Stage::Alert(_) => StageState::Firing(BTreeMap::new(), Mark::At(i64::MIN)),
             Stage::Hello(_) => StageState::Flows(BTreeMap::new(), Mark::At(i64::MIN)),
+            Stage::Alert(_) => {
+                let names = before.columns.iter().map(|c| c.name.clone()).collect();
+                StageState::Firing(names, BTreeMap::new(), Mark::At(i64::MIN))
+            }
         }
     }
 }
@@ -77,7 +81,18 @@ pub(super) struct ModelSteps<'a> {
 
 impl<'a> ModelSteps<'a> {
     pub(super) fn new(program: &'a Program, functions: &'a Functions) -> ModelSteps<'a> {
-        let states = |p: &Pipeline| p.stages.iter().map(StageState::new).collect();
+        let states = |p: &Pipeline| {
+            let mut schema = match p.input {
+                Input::Packets => Schema::default(),
+                Input::Pipeline(n) => program.pipelines[n].schema.clone(),
+            };
+            let state = |stage: &Stage| {
+                let state = StageState::new(stage, &schema);
+                schema = stage.output(&schema);
+                state
+            };
+            p.stages.iter().map(state).collect()
+        };
         ModelSteps {
             program,
             context: StageContext::new(functions),
@@ -213,8 +228,8 @@ impl<'a> ModelSteps<'a> {
             (Stage::Sample(s), StageState::Passed(seen)) => {
                 rows.retain(|row| self.context.is_chosen(s, seen, row));
             }
-            (Stage::Alert(alert), StageState::Firing(firing, watermark)) => {
-                return self.context.alert(alert, (firing, watermark), rows, mark);
+            (Stage::Alert(alert), StageState::Firing(names, firing, watermark)) => {
+                return self.context.alert(alert, (names, firing, watermark), rows, mark);
             }
             (Stage::Each(each), _) => {
                 rows = rows.iter().flat_map(|row| self.context.rows_of_parts(each, row)).collect();

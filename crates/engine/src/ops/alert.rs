@@ -20,6 +20,7 @@ use crate::counters::Ledger;
 use crate::expr::{Src, Val};
 use crate::node::{End, Next};
 use crate::rows::cell;
+use crate::suppress::{SuppressionList, Suppressor};
 use evidence::Evidence;
 use firing::{Firing, FiringKeys};
 use report::Report;
@@ -74,6 +75,9 @@ pub(crate) struct Alerts {
     schema: Schema,
     firing: FiringKeys,
     report: Report,
+    /// Says what is not reported.
+    suppressor: Option<Suppressor>,
+    suppressed: u64,
     evicted: u64,
     /// Scratch: the key of the row at hand.
     key: Vec<u8>,
@@ -96,6 +100,8 @@ impl Alerts {
             firing: FiringKeys::default(),
             report: Report::new(plan, before, &schema),
             schema,
+            suppressor: None,
+            suppressed: 0,
             evicted: 0,
             key: Vec::new(),
         }
@@ -133,9 +139,14 @@ impl Alerts {
         }
     }
 
-    /// Puts out that a key began to fire.
+    /// Puts out that a key began to fire, unless a list says not to.
     fn begin(&mut self, slot: u32, when: When, next: &mut Next<'_>) {
-        let firing = self.firing.get(slot);
+        let firing = self.firing.get_mut(slot);
+        if is_suppressed(self.suppressor.as_ref(), &firing.peak, when) {
+            self.suppressed += 1;
+            return;
+        }
+        firing.shown = true;
         let seen = (&firing.peak, firing.peak.value);
         self.report.put(firing, seen, AlertState::Start, when.time, next);
     }
@@ -149,10 +160,12 @@ impl Alerts {
         firing.least = least(firing.least, seen.completeness);
         let exceeds = seen.exceeds(&firing.peak, plan.compared.as_ref().map(|c| c.peak));
         let since = when.came.saturating_sub(firing.put_at);
-        if plan.repeat_ns.is_some_and(|ns| since >= ns) {
-            firing.put_at = when.came;
+        let is_due = !firing.shown || plan.repeat_ns.is_some_and(|ns| since >= ns);
+        if is_due && !is_suppressed(self.suppressor.as_ref(), &seen, when) {
+            let state = if firing.shown { AlertState::Ongoing } else { AlertState::Start };
+            (firing.put_at, firing.shown) = (when.came, true);
             let peak = if exceeds { seen.value } else { firing.peak.value };
-            self.report.put(firing, (&seen, peak), AlertState::Ongoing, when.time, next);
+            self.report.put(firing, (&seen, peak), state, when.time, next);
         }
         if exceeds {
             firing.peak = seen;
@@ -211,10 +224,16 @@ fn first(seen: Evidence, when: When) -> Firing {
         put_at: when.came,
         first: seen.ts.clone(),
         last: when.time,
+        shown: false,
         rows: 1,
         least: seen.completeness,
         peak: seen,
     }
+}
+
+/// Whether a list says that this is not reported.
+fn is_suppressed(suppressor: Option<&Suppressor>, seen: &Evidence, when: When) -> bool {
+    suppressor.is_some_and(|list| list.suppresses(&seen.rest, when.came))
 }
 
 /// The smaller of two shares, of which either may be missing.
@@ -230,6 +249,7 @@ impl End for Alerts {
     const PASSES_ROWS: bool = true;
 
     fn push(&mut self, batch: &mut Batch<'_>, rows: Bits, next: &mut Next<'_>) {
+        self.suppressor.iter_mut().for_each(Suppressor::refresh);
         for src in self.input.all().chain([batch.time]) {
             batch.ctx.value(&Val::Src(src), rows);
         }
@@ -260,11 +280,19 @@ impl End for Alerts {
         swap(&mut self.firing, &mut old.firing);
         swap(&mut self.report.tick, &mut old.report.tick);
         swap(&mut self.report.order, &mut old.report.order);
+        swap(&mut self.suppressed, &mut old.suppressed);
         swap(&mut self.evicted, &mut old.evicted);
         true
     }
 
+    fn suppress(&mut self, list: &SuppressionList) {
+        let columns = self.schema.columns[Alert::COLUMNS..].iter().map(|c| c.name.clone());
+        let rule = &self.report.plan.rule;
+        self.suppressor = Some(Suppressor::new(list, rule, columns.collect()));
+    }
+
     fn count(&self, ledger: &mut Ledger) {
+        ledger.suppressed += self.suppressed;
         ledger.evicted += self.evicted;
     }
 }

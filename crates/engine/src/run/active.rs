@@ -53,6 +53,7 @@ impl<'e> ActiveProgram<'e> {
         let placed = fitted.placed();
         let mut machine = MachineLevel::new(placed, egress);
         machine.keep_alive = options.changes.is_some();
+        machine.suppress(&options.suppressions);
         let level = |partitioning: &Partitioning| {
             let mut level = WorkerLevel::new(placed, &partitioning.pipelines);
             level.expect_groups(options.groups_hint);

@@ -1,7 +1,7 @@
 //! The options of `weir ctl`.
 
 use super::SiteArgs;
-use super::values::{format, param};
+use super::values::{duration, format, param};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 use weir_sink::Format;
@@ -45,6 +45,32 @@ pub(crate) enum Ask {
     Replace(ReplaceArgs),
     /// Print the ledger so far
     Stats(ListedArgs),
+    /// List the lines that say which alerts are left out
+    Suppressions(ListedArgs),
+    /// Leave out alerts of a rule, or of all rules (`*`)
+    Suppress(SuppressArgs),
+    /// Report alerts again
+    Unsuppress {
+        /// The line that left them out, without `until`
+        line: String,
+    },
+    /// Read files with lines again, in place of those that were read before
+    ReloadSuppressions {
+        /// The files
+        #[arg(required = true)]
+        files: Vec<PathBuf>,
+    },
+}
+
+/// Which alerts are left out.
+#[derive(Args, Debug)]
+pub(crate) struct SuppressArgs {
+    /// As in `alert.suppress` of its rows: 'RULE COLUMN=VALUE …'; an address may be a network
+    pub(crate) line: String,
+
+    /// For how long from now on, such as 1h; packets later than that are reported again
+    #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
+    pub(crate) span: Option<i64>,
 }
 
 /// How a list is written.

@@ -1,14 +1,17 @@
 //! `weir ctl`: asks a run that listens on a control socket.
 
-use crate::args::ctl::{Ask, CtlArgs, GivenArgs};
+use crate::args::ctl::{Ask, CtlArgs, GivenArgs, SuppressArgs};
 use crate::exit::{Status, usage};
 use crate::output;
 use crate::query::{self, ReadFile, Source};
 use crate::site::Site;
 use crate::term::Term;
 use std::io::{self, Write as _};
-use std::path::Path;
-use weir_control::{AskError, Attached, Counts, ProgramState, QueryText, Reply, Request};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+use weir_control::{
+    AskError, Attached, Counts, ProgramState, QueryText, Reply, Request, SuppressionState,
+};
 use weir_engine::functions::Functions;
 use weir_plan::{Type, Value};
 use weir_sink::{Format, json, table};
@@ -19,6 +22,12 @@ pub(crate) fn run(args: CtlArgs, term: &Term) -> anyhow::Result<Status> {
     let (request, format) = match args.ask {
         Ask::List(listed) => (Request::List, listed.output),
         Ask::Stats(listed) => (Request::Stats, listed.output),
+        Ask::Suppressions(listed) => (Request::Suppressions, listed.output),
+        Ask::Suppress(args) => (Request::Suppress { line: line(args)? }, None),
+        Ask::Unsuppress { line } => (Request::Unsuppress { line }, None),
+        Ask::ReloadSuppressions { files } => {
+            (Request::ReloadSuppressions { files: attached(&files)? }, None)
+        }
         Ask::Remove { name } => (Request::Remove { name }, None),
         Ask::Add(add) => {
             let Some(mut text) = text(add.query, add.given, term)? else {
@@ -35,7 +44,8 @@ pub(crate) fn run(args: CtlArgs, term: &Term) -> anyhow::Result<Status> {
         }
     };
     let lists = matches!(request, Request::List);
-    let Reply { error, text, programs, counts } = ask(&socket, request)?;
+    let lists_lines = matches!(request, Request::Suppressions);
+    let Reply { error, text, programs, suppressions, counts } = ask(&socket, request)?;
     match counts {
         Some(counts) if error.is_none() => show_counts(&counts, &text, format, term)?,
         _ => term.say_text(&text),
@@ -47,7 +57,41 @@ pub(crate) fn run(args: CtlArgs, term: &Term) -> anyhow::Result<Status> {
     if lists {
         show_programs(&programs, format, term)?;
     }
+    if lists_lines {
+        let row = |state: SuppressionState| [state.line, state.from];
+        let rows: Vec<[String; 2]> = suppressions.into_iter().map(row).collect();
+        output::print(["suppression", "from"], &rows, format, term)?;
+    }
     Ok(Status::Ok)
+}
+
+/// A line that leaves alerts out, for a while if that is asked for.
+#[expect(clippy::disallowed_methods, reason = "people say how long from now on")]
+fn line(args: SuppressArgs) -> anyhow::Result<String> {
+    let SuppressArgs { line, span } = args;
+    let read = weir_lang::suppression(&line).map_err(|cause| usage(format!("{line}: {cause}")))?;
+    let Some(mut entry) = read else {
+        return Err(usage("say which alerts: 'RULE COLUMN=VALUE'"));
+    };
+    if let Some(span) = span {
+        if entry.until.is_some() {
+            return Err(usage("`until` and --for both say how long"));
+        }
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let now = i64::try_from(now.as_nanos()).unwrap_or(i64::MAX);
+        entry.until = Some(now.saturating_add(span));
+    }
+    Ok(entry.to_string())
+}
+
+/// Files with what is in them.
+fn attached(paths: &[PathBuf]) -> anyhow::Result<Vec<Attached>> {
+    let file = |path: &PathBuf| {
+        let name = path.display().to_string();
+        let bytes = std::fs::read(path).map_err(|e| usage(format!("{name}: {e}")))?;
+        Ok(Attached { path: name, len: bytes.len() as u64, bytes })
+    };
+    paths.iter().map(file).collect()
 }
 
 /// The query, with the files that it names; `None` where it has errors, which were shown.

@@ -16,6 +16,8 @@ pub(super) struct Firing {
     pub(super) first: Value,
     /// The latest event time of its rows.
     pub(super) last: Option<i64>,
+    /// Whether a row of it was put out, so that its end is, too.
+    pub(super) shown: bool,
     /// How many rows asserted it.
     pub(super) rows: i64,
     /// The smallest share of a window that was seen.
@@ -64,6 +66,11 @@ impl FiringKeys {
     /// What is known of the key in a slot.
     pub(super) fn get(&self, slot: u32) -> &Firing {
         &self.slots[slot as usize].as_ref().expect("a key that fires has its slot").firing
+    }
+
+    /// The same, to be changed.
+    pub(super) fn get_mut(&mut self, slot: u32) -> &mut Firing {
+        &mut self.slot(slot).firing
     }
 
     /// The same after a row of the key came.

@@ -42,7 +42,7 @@ impl Report {
         self.plan.until(firing.at)
     }
 
-    /// Puts out that a key has ended, or is still open, at this time.
+    /// Puts out that a key has ended, or is still open, at this time, if it was reported.
     pub(super) fn end(
         &mut self,
         firing: &Firing,
@@ -50,6 +50,9 @@ impl Report {
         time: i64,
         next: &mut Next<'_>,
     ) {
+        if !firing.shown {
+            return;
+        }
         let peak = firing.peak.value;
         self.put(firing, (&firing.peak, peak), state, Some(time), next);
     }

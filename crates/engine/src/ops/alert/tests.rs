@@ -3,14 +3,17 @@ use crate::functions::Functions;
 use crate::limits::LATENESS_NS;
 use crate::naive::{self, TimeRules};
 use crate::ops::testing::{agg, binary, field, int, summarize};
+use crate::rows::Collect;
+use crate::run::{Options, run};
+use crate::suppress::SuppressionList;
 use std::net::Ipv4Addr;
 use weir_packet::craft::Frame;
 use weir_packet::source::LinkType;
 use weir_plan::alert::{Compared, Peak, TextPart};
 use weir_plan::limits::ALERT_KEYS_MAX;
 use weir_plan::{
-    AggFunc, Alert, AlertSeverity, BinaryOp, Expr, ExprKind, Func, Schema, Stage, Type, UnaryOp,
-    Value, Window,
+    AggFunc, Alert, AlertSeverity, BinaryOp, Expr, ExprKind, Func, Schema, Stage, SuppressedIf,
+    Suppression, Type, UnaryOp, Value, Window,
 };
 
 const S: i64 = 1_000_000_000;
@@ -335,4 +338,71 @@ fn an_absent_comparison_and_share_do_no_harm() {
     let stages = vec![Stage::Project { columns }, above, Stage::Alert(Box::new(alert))];
     let rows = check(&program(stages), &Functions::default(), &frames(&[(0, 1, 1), (1, 1, 1)]));
     assert_eq!(rows.len(), 2);
+}
+
+/// The rows of a run with a list, by the engine; the model agrees.
+fn told_with(list: &[Suppression], packets: &[(i64, u8, usize)]) -> (Vec<String>, u64) {
+    let alert = Alert { repeat_ns: Some(S), ..alert() };
+    let program = program(vec![packet_rows(), Stage::Alert(Box::new(alert))]);
+    let (frames, functions) = (frames(packets), Functions::default());
+    let rules = TimeRules { lateness_ns: LATENESS_NS, jump_ns: 60 * S };
+    let mut answers = Vec::new();
+    for workers in [1, 2, 4] {
+        let suppressions = SuppressionList::new(list.to_vec());
+        let options = Options { workers, suppressions, ..Options::default() };
+        let mut sink = Collect::default();
+        let mut source = frames.cut(&[3]);
+        let outcome = run(&program, &functions, &mut source, &mut sink, &options, &mut |_| {});
+        assert!(outcome.error.is_none(), "{:?}", outcome.error);
+        answers.push((sink.rows, outcome.ledger));
+    }
+    let with = (&program, list);
+    let model = naive::run_suppressing(with, &functions, &mut frames.cut(&[3]), &rules);
+    for (rows, ledger) in answers {
+        assert_eq!((rows, ledger), (model.rows.clone(), model.ledger.clone()));
+    }
+    let schema = &program.pipelines[0].schema;
+    let rows = model.rows.iter().map(|(_, cells)| row(cells, schema, &SHOWN)).collect();
+    (rows, model.ledger.suppressed)
+}
+
+fn suppressed(conditions: &[(&str, &str)], until: Option<i64>) -> Suppression {
+    let condition = |(column, value): &(&str, &str)| SuppressedIf {
+        column: (*column).to_owned(),
+        value: (*value).to_owned(),
+        quoted: false,
+    };
+    let conditions = conditions.iter().map(condition).collect();
+    Suppression { rule: Some("rule".to_owned()), conditions, until }
+}
+
+/// A key that was suppressed when it began comes out when it is asserted after that, and none that
+/// never came out ends.
+#[test]
+fn a_list_leaves_alerts_out() {
+    let packets = [(0, 1, 5), (100, 2, 5), (1500, 1, 7), (2000, 1, 6), (3400, 1, 3), (9000, 3, 1)];
+    let first = [("ip.src", "10.0.0.1/31")];
+    let (rows, count) = told_with(&[suppressed(&first, None)], &packets);
+    assert_eq!((rows.len(), count), (4, 1));
+    assert!(rows.iter().all(|row| !row.contains("10.0.0.1 ")), "{rows:?}");
+    let until = Some(1_500_000_000);
+    let (rows, count) = told_with(&[suppressed(&first, until)], &packets);
+    assert_eq!(
+        rows,
+        [
+            "@100 start 10.0.0.2 5.0 5.0 @100 @100 1",
+            "@1500 start 10.0.0.1 7.0 7.0 @0 @1500 2",
+            "@3400 ongoing 10.0.0.1 3.0 7.0 @0 @3400 4",
+            "@100 end 10.0.0.2 5.0 5.0 @100 @100 1",
+            "@3400 end 10.0.0.1 7.0 7.0 @0 @3400 4",
+            "@9000 start 10.0.0.3 1.0 1.0 @9000 @9000 1",
+            "@9000 open 10.0.0.3 1.0 1.0 @9000 @9000 1",
+        ]
+    );
+    assert_eq!(count, 1);
+    // Of evidence, rows are judged one by one.
+    let (rows, count) = told_with(&[suppressed(&[("n", "5")], None)], &packets);
+    assert_eq!((rows[0].as_str(), count), ("@1500 start 10.0.0.1 7.0 7.0 @0 @1500 2", 2));
+    assert_eq!(told_with(&[suppressed(&[], None)], &packets).0.len(), 0);
+    assert_eq!(told_with(&[suppressed(&[("port", "1")], None)], &packets).1, 0);
 }

@@ -8,7 +8,7 @@ use crate::programs::{self, Programs};
 use crate::site::Site;
 use crate::term::Term;
 use crate::wire::Notes;
-use crate::{cmd, output};
+use crate::{cmd, output, suppress};
 use std::path::Path;
 use std::sync::Arc;
 use weir_capture::bpf::{Filter, FilterError};
@@ -16,6 +16,7 @@ use weir_capture::outlets::Outlets;
 use weir_control::{RunningProgram, SiteParams};
 use weir_engine::functions::Functions;
 use weir_engine::rows::Output;
+use weir_engine::suppress::SuppressionList;
 use weir_packet::egress::Outlet;
 use weir_packet::interface::InterfaceNames;
 use weir_plan::Program;
@@ -71,6 +72,7 @@ pub(crate) fn job(job: Job, term: &Term) -> anyhow::Result<Status> {
         usage(format!("{clash} with these --names; give one another name in the query"))
     })?;
     check_packet_outputs(&program, &options)?;
+    let suppressions = suppress::read(&options.suppress)?;
     let filter = match filter.as_str() {
         "" => None,
         text => Some(Filter::new(text).map_err(|e| filter_error(e, text))?),
@@ -96,6 +98,8 @@ pub(crate) fn job(job: Job, term: &Term) -> anyhow::Result<Status> {
         options: &options,
         term,
         site,
+        list: SuppressionList::new(suppressions.clone()),
+        suppressions,
         notes: Notes::default(),
         names: InterfaceNames::default(),
         stop: Arc::default(),

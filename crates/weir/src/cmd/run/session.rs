@@ -11,8 +11,9 @@ use weir_capture::outlets::Report;
 use weir_control::{RunningProgram, SiteParams};
 use weir_engine::functions::Functions;
 use weir_engine::run::{Changes, Options};
+use weir_engine::suppress::SuppressionList;
 use weir_packet::interface::InterfaceNames;
-use weir_plan::Program;
+use weir_plan::{Program, Suppression};
 use weir_sink::Format;
 
 /// Everything that a run needs, checked.
@@ -28,6 +29,10 @@ pub(super) struct Run<'a> {
     pub(super) term: &'a Term,
     /// The params of the site, for programs that are added later.
     pub(super) site: SiteParams,
+    /// The alerts that are not reported, as the run looks them up, ...
+    pub(super) list: SuppressionList,
+    /// ... and the lines of the files that say so.
+    pub(super) suppressions: Vec<Suppression>,
     /// What happens to interfaces.
     pub(super) notes: Notes,
     /// The names of interfaces.
@@ -54,6 +59,7 @@ impl Run<'_> {
             // A capture from interfaces ends itself, and delivers the packets on their way first.
             stop: (!self.is_live()).then(|| Arc::clone(&self.stop)),
             inquiry: Some(stats.inquiry()),
+            suppressions: self.list.clone(),
             changes,
             ..defaults
         }

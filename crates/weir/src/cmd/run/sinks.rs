@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicBool;
 use weir_capture::write::StoppableWriter;
 use weir_control::{
     Cleanup, MakeSink, NewSink, PendingChanges, ProgramSinks, Registry, RowTarget, Rules,
-    RunningProgram, Server, SiteParams,
+    RunningProgram, Server, SiteParams, Suppressions,
 };
 use weir_engine::rows::Sink;
 use weir_engine::run::Changes;
@@ -97,6 +97,7 @@ impl Run<'_> {
             allows: Box::new(move |program, outputs| limits.check(program, outputs)),
             make_sink: self.make_sink(table),
             site,
+            suppressions: Suppressions::new(self.list.clone(), self.suppressions.clone()),
             advise: Box::new(move |reason| if confined { control::advise(reason) } else { reason }),
         };
         let stats = stats.clone();

@@ -2,7 +2,7 @@
 
 /// The transport of a packet.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Segment {
+pub(super) enum TransportBytes {
     Tcp { seq: u32, syn: bool, ack: bool, data: Vec<u8> },
     Udp(Vec<u8>),
 }

@@ -1,0 +1,75 @@
+//! Alerts from the command line: the same with any number of workers, lists that leave some out,
+//! and the list of a run that goes on.
+
+mod common;
+
+use assert_cmd::Command;
+use common::workplace;
+use std::fs;
+use std::path::Path;
+
+const FLOOD: &str = "packets | where tcp.syn and not tcp.ack \
+    | summarize syns = count() by server = ip.dst every 1s | where syns > 100 \
+    | alert \"{syns} SYNs to {server}\" severity high";
+
+/// What a run over the flood prints, says on standard error, and ends with.
+fn flood(folder: &Path, args: &[&str]) -> (String, String, Option<i32>) {
+    let format = if args.contains(&"-o") { &[][..] } else { &["-o", "json"][..] };
+    let run = ["run", "-e", FLOOD, "-r", "fixtures/syn_flood.pcap"];
+    let output = Command::cargo_bin("weir")
+        .expect("the binary")
+        .current_dir(folder)
+        .args(run)
+        .args(format)
+        .args(args)
+        .output()
+        .expect("it runs");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
+    (text(output.stdout), text(output.stderr), output.status.code())
+}
+
+#[test]
+fn alerts_are_the_same_with_any_number_of_workers() {
+    let folder = workplace();
+    let (rows, _, status) = flood(folder.path(), &[]);
+    assert_eq!((rows.lines().count(), status), (2, Some(0)));
+    for workers in ["2", "4"] {
+        assert_eq!(flood(folder.path(), &["-j", workers]).0, rows, "{workers} workers");
+    }
+}
+
+#[test]
+fn a_list_leaves_alerts_out_and_they_are_counted() {
+    let folder = workplace();
+    let list = folder.path().join("list");
+    let with = |text: &str| {
+        fs::write(&list, text).expect("writes");
+        flood(folder.path(), &["--suppress", "list"])
+    };
+    for line in ["e server=198.51.100.2", "* server=198.51.0.0/16 # ours", "e", "* syns=716"] {
+        let (rows, ledger, status) = with(line);
+        assert_eq!((rows.as_str(), status), ("", Some(0)), "{line}");
+        let counted =
+            ledger.lines().any(|l| l.starts_with("suppressed") && l.contains(" 1 alerts"));
+        assert!(counted, "{line}: {ledger}");
+    }
+    let (rows, ledger, _) = with("other server=198.51.100.2\ne server=198.51.100.3\n");
+    assert!(rows.lines().count() == 2 && !ledger.contains("suppressed"), "{ledger}");
+    // The second window is of a later second than the line says.
+    let (rows, ..) = with("e until 2026-11-21T05:51:16Z");
+    assert!(rows.starts_with("{\"ts\":\"2026-11-21T05:51:16Z\"") && rows.contains("\"start\""));
+}
+
+#[test]
+fn a_line_that_cannot_be_read_is_told_before_the_run() {
+    let folder = workplace();
+    fs::write(folder.path().join("list"), "# ours\ne server=198.51.100.0/33\n").expect("writes");
+    let (rows, errors, status) = flood(folder.path(), &["--suppress", "list"]);
+    assert_eq!((rows.as_str(), status), ("", Some(2)));
+    assert!(
+        errors.contains("--suppress list, line 2: `198.51.100.0/33` is no network"),
+        "{errors}"
+    );
+    let (_, errors, status) = flood(folder.path(), &["--suppress", "missing"]);
+    assert!(status == Some(2) && errors.contains("--suppress missing: "), "{errors}");
+}
