@@ -179,12 +179,11 @@ impl Alert {
         COLUMNS.into_iter()
     }
 
-    /// Whether rows of these columns are rows of an alert, with all that it puts out.
+    /// Whether rows of these columns are alerts: they say of what rule, how bad, and what.
     pub fn is_of(schema: &Schema) -> bool {
-        let has = |(name, ty): &(&str, Type)| {
-            schema.position(name).is_some_and(|at| schema.columns[at].ty == *ty)
-        };
-        COLUMNS.iter().all(has)
+        let has =
+            |name: &str| schema.position(name).is_some_and(|at| schema.columns[at].ty == Type::Str);
+        ["alert.rule", "alert.severity", "alert.message"].into_iter().all(has)
     }
 
     /// Whether an alert puts out a column of this name itself, beside the time.

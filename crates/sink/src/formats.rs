@@ -3,11 +3,11 @@
 //! the check of the reference are made from them.
 
 use crate::format::Format;
-use crate::{csv, json, markdown, table, tsv};
+use crate::{csv, eve, json, markdown, table, tsv};
 
 /// Every format, in the order in which people are told of them.
 pub static FORMATS: &[&Format] =
-    &[&table::FORMAT, &json::FORMAT, &csv::FORMAT, &tsv::FORMAT, &markdown::FORMAT];
+    &[&table::FORMAT, &json::FORMAT, &csv::FORMAT, &tsv::FORMAT, &markdown::FORMAT, &eve::FORMAT];
 
 impl Format {
     /// The format of this name.

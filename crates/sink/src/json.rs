@@ -109,7 +109,7 @@ impl Shape {
 }
 
 /// Appends a cell that is there, given in the raw form of its column.
-fn value(out: &mut Vec<u8>, raw: u128, ty: &Type, arena: &Arena, time: TimeFormat) {
+pub(crate) fn value(out: &mut Vec<u8>, raw: u128, ty: &Type, arena: &Arena, time: TimeFormat) {
     match ty {
         Type::Float => float(out, f64::from_bits(raw as u64)),
         Type::Str => {
@@ -142,7 +142,7 @@ fn float(out: &mut Vec<u8>, x: f64) {
 }
 
 /// Appends a string in quotes.
-fn string(out: &mut Vec<u8>, s: &str) {
+pub(crate) fn string(out: &mut Vec<u8>, s: &str) {
     serde_json::to_writer(out, s).expect("writing a string to memory can't fail");
 }
 

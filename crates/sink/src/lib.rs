@@ -1,4 +1,5 @@
-//! Rows out: tables for people, on terminals and in Markdown; JSON lines, CSV and TSV for programs.
+//! Rows out: tables for people, on terminals and in Markdown; JSON lines, CSV, TSV and EVE
+//! for programs.
 //!
 //! Each sink takes the rows of a run through [`weir_engine::rows::Sink`] and writes them to any
 //! [`std::io::Write`]. JSON, CSV and TSV are exact: an integer, a time or a duration read back is
@@ -21,6 +22,7 @@
 
 pub mod csv;
 pub mod delimited;
+pub mod eve;
 pub mod format;
 pub mod formats;
 pub mod grid;

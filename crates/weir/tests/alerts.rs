@@ -73,3 +73,16 @@ fn a_line_that_cannot_be_read_is_told_before_the_run() {
     let (_, errors, status) = flood(folder.path(), &["--suppress", "missing"]);
     assert!(status == Some(2) && errors.contains("--suppress missing: "), "{errors}");
 }
+
+#[test]
+fn alerts_are_records_of_eve() {
+    let folder = workplace();
+    let (rows, ..) = flood(folder.path(), &["-o", "eve"]);
+    for line in rows.lines() {
+        let record: serde_json::Value = serde_json::from_str(line).expect("JSON");
+        assert_eq!(record["event_type"], "alert");
+        assert_eq!(record["alert"]["severity"], 1);
+        assert_eq!(record["dest_ip"], "198.51.100.2");
+    }
+    assert_eq!(rows.lines().count(), 2);
+}
