@@ -4,9 +4,10 @@ use crate::check::fault;
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::format::format_set;
 use crate::limits::TEXT_MAX;
-use crate::parse::parse_settings;
+use crate::parse::{SettingLine, parse_settings};
 use crate::query::Options;
 use crate::tree::{Expr, ExprKind, Member, Set};
+use std::collections::BTreeMap;
 use std::path::Path;
 use weir_plan::Value;
 
@@ -37,22 +38,36 @@ pub fn settings(text: &str, folder: &Path) -> Result<Vec<Setting>, Vec<Diagnosti
         return Err(vec![Diagnostic::new(Code::TooLarge, Span::NOWHERE, message)]);
     }
     let (read, mut diagnostics) = parse_settings(text);
-    let mut out: Vec<Setting> = Vec::new();
+    diagnostics.extend(twice(&read));
+    if !diagnostics.is_empty() {
+        diagnostics.sort_by_key(|d| d.span);
+        return Err(diagnostics);
+    }
+    let (mut out, mut line, mut at) = (Vec::new(), 1, 0);
     for setting in read {
         let (name, span) = (setting.name.node, setting.name.span);
-        if let Some(earlier) = out.iter().find(|other| other.name == name) {
-            let d = Diagnostic::new(Code::TakenName, span, format!("`{name}` is set twice"));
-            diagnostics.push(d.note_at(earlier.span, "first here"));
-            continue;
-        }
-        let line = text[..span.start].matches('\n').count() + 1;
+        line += text[at..span.start].matches('\n').count();
+        at = span.start;
         let mut set = setting.value.node;
         let files = with_folder(&mut set, folder);
         let value = format_set(&set);
         out.push(Setting { name, value, span, line, files });
     }
-    diagnostics.sort_by_key(|d| d.span);
-    if diagnostics.is_empty() { Ok(out) } else { Err(diagnostics) }
+    Ok(out)
+}
+
+/// What is wrong where a name is set a second time.
+fn twice(settings: &[SettingLine]) -> Vec<Diagnostic> {
+    let (mut firsts, mut found) = (BTreeMap::new(), Vec::new());
+    for setting in settings {
+        let (name, span) = (setting.name.node.as_str(), setting.name.span);
+        let first: Span = *firsts.entry(name).or_insert(span);
+        if first != span {
+            let d = Diagnostic::new(Code::TakenName, span, format!("`{name}` is set twice"));
+            found.push(d.note_at(first, "first here"));
+        }
+    }
+    found
 }
 
 /// Puts the folder before the names of files in a set (`file("name")`), and gives these names.

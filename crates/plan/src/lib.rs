@@ -26,6 +26,7 @@ pub mod print;
 mod program;
 pub mod rows;
 mod schema;
+mod share;
 pub mod stage;
 pub mod suppress;
 pub mod table;

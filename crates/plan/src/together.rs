@@ -4,9 +4,8 @@
 //! same rows in the same order. Groups that several pipelines begin with are made once.
 
 use crate::limits::{JOINED_PIPELINES_MAX, OUTPUTS_MAX};
-use crate::place::is_local;
-use crate::program::{Input, Pipeline, Program};
-use crate::stage::{Schema, Stage};
+use crate::program::{Pipeline, Program};
+use crate::share::share;
 use std::fmt;
 
 /// Programs that have more of something together than one run takes.
@@ -33,8 +32,9 @@ impl std::error::Error for TooMany {}
 /// output that has no name `program`, or `program.N` with its number among the outputs of the
 /// program, from 1, if there are several without one.
 ///
-/// The first stages of several pipelines over packets, up to the first `summarize`, are run once
-/// where they are the same: the others read its rows.
+/// What several pipelines over packets have in common is run once, where it makes rows of
+/// columns: the groups that they begin with, even where they ask them for other aggregates, and
+/// whole pipelines. The others read its rows.
 ///
 /// # Errors
 /// If there are more than [`JOINED_PIPELINES_MAX`] pipelines, or [`OUTPUTS_MAX`] outputs for
@@ -87,62 +87,13 @@ fn few(what: &'static str, count: usize, most: usize) -> Result<(), TooMany> {
     if count > most { Err(TooMany { what, count, most }) } else { Ok(()) }
 }
 
-/// Runs groups that several pipelines begin with once.
-fn share(program: Program) -> Program {
-    let same = |p: &Pipeline, q: &Pipeline| grouped(p).is_some() && grouped(p) == grouped(q);
-    // Of each pipeline the first one that begins as it does, and whether others do.
-    let all = &program.pipelines;
-    let first = |p: &Pipeline| all.iter().position(|q| same(p, q));
-    let firsts: Vec<Option<usize>> = all.iter().map(first).collect();
-    let is_shared = |p: usize| firsts.iter().filter(|first| **first == Some(p)).count() > 1;
-    let shared: Vec<bool> = (0..all.len()).map(is_shared).collect();
-
-    let mut out = Program::default();
-    // Where each pipeline went, and where the groups are that it is the first to begin with.
-    let (mut places, mut groups) = (Vec::new(), vec![0; firsts.len()]);
-    for (p, mut pipeline) in program.pipelines.into_iter().enumerate() {
-        pipeline.renumber(|i| places[i]);
-        if let Some(first) = firsts[p].filter(|&first| shared[first]) {
-            let n = grouped(&pipeline).map_or(0, <[Stage]>::len);
-            if first == p {
-                groups[p] = out.pipelines.len();
-            }
-            if first != p || n < pipeline.stages.len() {
-                let rest = pipeline.stages.split_off(n);
-                if first == p {
-                    out.pipelines.push(unseen(std::mem::take(&mut pipeline.stages)));
-                }
-                pipeline.stages = rest;
-                pipeline.input = Input::Pipeline(groups[first]);
-            }
-        }
-        places.push(out.pipelines.len());
-        out.pipelines.push(pipeline);
-    }
-    out
-}
-
-/// The stages of a pipeline over packets up to its first `summarize`, if they do nothing but make
-/// its groups.
-fn grouped(pipeline: &Pipeline) -> Option<&[Stage]> {
-    let at = pipeline.stages.iter().position(|s| matches!(s, Stage::Summarize(_)))?;
-    let quiet = |s: &Stage| is_local(s) && !matches!(s, Stage::Ends(_));
-    let (before, all) = (&pipeline.stages[..at], &pipeline.stages[..=at]);
-    (pipeline.input == Input::Packets && before.iter().all(quiet)).then_some(all)
-}
-
-/// A pipeline over packets that only others read.
-fn unseen(stages: Vec<Stage>) -> Pipeline {
-    let schema = stages.iter().fold(Schema::default(), |schema, stage| stage.output(&schema));
-    Pipeline { name: None, input: Input::Packets, stages, schema, printed: false }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::expr::Expr;
     use crate::limits::GROUPS_MAX;
-    use crate::stage::{Summarize, Window};
+    use crate::program::Input;
+    use crate::stage::{Schema, Stage, Summarize, Window};
     use weir_packet::fields::by_name;
 
     fn field(name: &str) -> Expr {
