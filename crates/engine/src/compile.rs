@@ -22,7 +22,7 @@ pub(crate) use placed::{FittedProgram, Placed};
 pub(crate) use rows::top_over_rows;
 use weir_packet::fields::FieldId;
 use weir_plan::physical::{self, Fragment, Inlet, Payload, Work, exact};
-use weir_plan::{Program, Schema, Stage};
+use weir_plan::{Expr, Program, Schema, Stage};
 
 /// The columns after some stages.
 pub(crate) fn schema_after(stages: &[Stage], before: &Schema) -> Schema {
@@ -30,8 +30,14 @@ pub(crate) fn schema_after(stages: &[Stage], before: &Schema) -> Schema {
 }
 
 impl Placed<'_> {
-    /// Compiles a fragment. `fields` collects what the view of its packets must decode.
-    pub(crate) fn pipeline(self, fragment: &Fragment, fields: &mut Vec<FieldId>) -> Pipeline {
+    /// Compiles a fragment. `tested`: conditions of its first stages that hold for all packets
+    /// that come. `fields` collects what the view of its packets must decode.
+    pub(crate) fn pipeline(
+        self,
+        fragment: &Fragment,
+        tested: &[Expr],
+        fields: &mut Vec<FieldId>,
+    ) -> Pipeline {
         let (p, from_packets) = (fragment.pipeline.0, self.takes_packets(fragment));
         let (mut schema, mut carries) = (self.schema_before(fragment), &fragment.carries);
         let mut nodes: Vec<(usize, Box<dyn Node>)> = Vec::new();
@@ -47,6 +53,7 @@ impl Placed<'_> {
             let from =
                 if is_first { ChainInput::Packets } else { ChainInput::Rows(&schema, carries) };
             let mut build = ChainBuilder::new(self, from, fields);
+            build.tested = if is_first { tested } else { &[] };
             let (mut taken, mut ending) = (0, None);
             while ending.is_none() && taken < rest.len() {
                 ending = build.node(&rest[taken]);

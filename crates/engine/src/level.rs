@@ -1,5 +1,6 @@
 //! The levels of a plan that run in this process: workers, and the machine above them.
 
+mod conditions;
 pub(crate) mod machine;
 pub(crate) mod worker;
 

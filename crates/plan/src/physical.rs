@@ -10,6 +10,7 @@
 //! [program](Physical::program) back.
 
 mod check;
+mod conditions;
 mod cut;
 mod fault;
 mod fingerprint;
@@ -19,6 +20,7 @@ mod program;
 mod reads;
 mod ticks;
 
+pub use conditions::{Conditions, untested};
 pub use fault::PlanFault;
 pub use json::{Unreadable, Unwritable, VERSION, fuzz_physical};
 pub use plan::{

@@ -103,6 +103,7 @@ fn their_plan_says_why() {
       why: stages that need their rows in order have sport, dport in common, so packets are spread by it
 
     worker level: on each worker, over its share of the packets
+      asked once per batch: ip, for pipelines 1 (position), 2 (volume)
       pipeline 1 (position): from exchange 1 to exchange 3
         why here: all packets of a key are on one worker
         where ip

@@ -19,8 +19,8 @@ use crate::ops::summarize::Summarize;
 use crate::ops::top::Top;
 use crate::rows::Rows;
 use weir_packet::fields::FieldId;
-use weir_plan::physical::{self, Carry, Work};
-use weir_plan::{Column, Schema, Stage, Type};
+use weir_plan::physical::{self, Carry, Work, untested};
+use weir_plan::{Column, Expr, Schema, Stage, Type};
 
 /// Where the rows of a chain come from.
 pub(super) enum ChainInput<'a> {
@@ -64,6 +64,8 @@ pub(super) struct ChainBuilder<'a> {
     stages: Vec<usize>,
     /// Where the frame stands, if it came along.
     pub(super) frame: Option<FrameSlots>,
+    /// Conditions that hold for all rows, up to the first stage that is no `where`.
+    pub(super) tested: &'a [Expr],
 }
 
 impl<'a> ChainBuilder<'a> {
@@ -83,6 +85,7 @@ impl<'a> ChainBuilder<'a> {
             actions: Vec::new(),
             stages: Vec::new(),
             frame: None,
+            tested: &[],
         };
         build.time = build.input(&from);
         build
@@ -163,10 +166,15 @@ impl<'a> ChainBuilder<'a> {
 
     fn stage(&mut self, stage: &Stage, node: &physical::Node) -> Option<Ending> {
         let (after, carry) = (&node.schema, &node.carries);
+        if !matches!(stage, Stage::Where(_)) {
+            self.tested = &[];
+        }
         match stage {
             Stage::Where(e) => {
-                let condition = self.compiler.condition(e, &self.scope);
-                self.ops.push(Box::new(Filter::new(condition)));
+                if let Some(rest) = untested(e, self.tested) {
+                    let condition = self.compiler.condition(&rest, &self.scope);
+                    self.ops.push(Box::new(Filter::new(condition)));
+                }
             }
             Stage::Extend { columns } => {
                 let mut new = self.scope.columns.clone();
@@ -204,10 +212,7 @@ impl<'a> ChainBuilder<'a> {
     }
 
     /// Compiles expressions into one map; says where their results stand.
-    pub(super) fn compute<'e>(
-        &mut self,
-        exprs: impl Iterator<Item = &'e weir_plan::Expr>,
-    ) -> Vec<Src> {
+    pub(super) fn compute<'e>(&mut self, exprs: impl Iterator<Item = &'e Expr>) -> Vec<Src> {
         let (mut srcs, mut values) = (Vec::new(), Vec::new());
         for e in exprs {
             let value = self.compiler.value(e, &self.scope);

@@ -1,5 +1,6 @@
 //! The worker level: what one worker does with the packets of one of its lanes.
 
+use super::conditions::SharedConditions;
 use super::{Channel, Closed};
 use crate::compile::Placed;
 use crate::counters::Ledger;
@@ -14,13 +15,15 @@ use crate::view::{Origin, View};
 use weir_packet::bits::Bits;
 use weir_packet::source::FrameBatch;
 use weir_packet::walk::{Layers, classify};
-use weir_plan::physical::{LevelKind, PipelineId};
+use weir_plan::physical::{Conditions, Fragment, LevelKind, PipelineId};
 
 /// What one worker does with the packets of one of its lanes.
 pub(crate) struct WorkerLevel {
     /// Of the batch that this worker classified itself.
     layers: Layers,
     view: View,
+    /// What several pipelines ask of packets first.
+    conditions: SharedConditions,
     /// The pipelines over packets.
     pipelines: Vec<Pipeline>,
     /// Packets so far.
@@ -76,10 +79,16 @@ impl WorkerLevel {
         let level = placed.plan.level(LevelKind::Worker);
         let all = level.map_or(&[][..], |level| &level.fragments);
         let mine = all.iter().filter(|fragment| pipelines.contains(&fragment.pipeline.0));
+        let mine: Vec<&Fragment> = mine.collect();
         let mut fields = Vec::new();
-        let pipelines = mine.map(|fragment| placed.pipeline(fragment, &mut fields)).collect();
+        let shared = Conditions::of(mine.iter().copied());
+        let conditions = SharedConditions::new(placed, &shared, &mut fields);
+        let one = |(i, fragment): (usize, &&Fragment)| {
+            placed.pipeline(fragment, &shared.tested(i), &mut fields)
+        };
+        let pipelines = mine.iter().enumerate().map(one).collect();
         let (layers, view) = (Layers::new(), View::new(&fields));
-        WorkerLevel { layers, view, pipelines, packets: 0 }
+        WorkerLevel { layers, view, conditions, pipelines, packets: 0 }
     }
 
     /// Says which frames are wanted.
@@ -97,6 +106,7 @@ impl WorkerLevel {
         classify(frames, &mut self.layers);
         self.packets += frames.len() as u64;
         self.view.next_batch();
+        self.conditions.next_batch();
     }
 
     /// Pushes the packets `rows` of the batch last classified; `clock` as in
@@ -108,10 +118,14 @@ impl WorkerLevel {
         clock: &[i64],
         out: &mut TakeOut<'_>,
     ) {
-        let WorkerLevel { layers, view, pipelines, .. } = self;
+        let WorkerLevel { layers, view, conditions, pipelines, .. } = self;
         let order = frames.seq();
-        for pipeline in pipelines {
+        for (i, pipeline) in pipelines.iter_mut().enumerate() {
             note_pipeline(Some(pipeline.id.0));
+            let rows = conditions.rows(i, view.packets(frames, layers), rows, order.len());
+            if rows.is_empty() {
+                continue;
+            }
             let view = view.packets(frames, layers);
             let input = NodeInput::Packets { view, rows, order, clock };
             let mut end = AtOnce { pipeline: pipeline.id, out: &mut *out };

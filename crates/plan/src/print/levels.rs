@@ -1,10 +1,10 @@
 //! Physical plans as text: level by level, with the exchanges before each.
 
-use super::{columns, line, list, stage, state};
+use super::{columns, expr, line, list, stage, state};
 use crate::keys::describe;
 use crate::physical::{
-    Combine, Exchange, ExchangeId, Fragment, Half, Inlet, Level, LevelKind, Needs, Node, NodeId,
-    Payload, Physical, PipelineId, Target, Tick,
+    Combine, Conditions, Exchange, ExchangeId, Fragment, Half, Inlet, Level, LevelKind, Needs,
+    Node, NodeId, Payload, Physical, PipelineId, Target, Tick,
 };
 use crate::place::Partition;
 use crate::stage::{Schema, Stage};
@@ -108,8 +108,30 @@ fn one_level(plan: &Physical, level: &Level, out: &mut String) {
         };
         line(out, 1, &format!("ticks: every {}", list(&level.ticks, tick)));
     }
+    asked_once(plan, level, out);
     for fragment in &level.fragments {
         one_fragment(plan, fragment, out);
+    }
+}
+
+/// The conditions that several pipelines over the same packets begin with.
+fn asked_once(plan: &Physical, level: &Level, out: &mut String) {
+    let packets = |from: &Inlet| match from {
+        Inlet::Exchange(id) => matches!(plan.exchanges[id.0].payload, Payload::Packets(_)),
+        Inlet::Pipelines(_) => false,
+    };
+    for (i, _) in plan.exchanges.iter().enumerate() {
+        let from = Inlet::Exchange(ExchangeId(i));
+        let mine: Vec<&Fragment> =
+            level.fragments.iter().filter(|f| f.from == from && packets(&f.from)).collect();
+        let conditions = Conditions::of(mine.iter().copied());
+        for (c, condition) in conditions.shared.iter().enumerate() {
+            let users = conditions.of.iter().zip(&mine).filter(|(of, _)| of.contains(&c));
+            let users: Vec<String> = users.map(|(_, f)| title(plan, f.pipeline)).collect();
+            let condition = expr(condition, &Schema::default(), &[]);
+            let users = users.join(", ");
+            line(out, 1, &format!("asked once per batch: {condition}, for pipelines {users}"));
+        }
     }
 }
 

@@ -49,7 +49,7 @@ impl Pipe {
         };
         let (below, fragment) = (of(LevelKind::Worker), of(LevelKind::Machine));
         let pipeline = match fragment {
-            Some(fragment) => placed.pipeline(fragment, &mut Vec::new()),
+            Some(fragment) => placed.pipeline(fragment, &[], &mut Vec::new()),
             None => Pipeline::new(p, Vec::new()),
         };
         let targets = fragment.map_or(&[][..], |fragment| &fragment.to);
