@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Attacks by real tools, each in a capture of its own, for `weir-bench detectors`.
+# Attacks by real tools, each in a capture of its own, for `weir-bench attacks`.
 #
 # usage: sudo bench/attacks/make.sh [FOLDER]     some four minutes; Linux, root
 # needs: iproute2 tcpdump ethtool curl dnsutils dnsmasq openssh-server iputils-ping python3

@@ -77,10 +77,13 @@ pub(crate) struct Setup {
     /// Digest the rows: to check them, not to measure.
     #[arg(long)]
     pub(crate) digest: bool,
+    /// Of queries that run together, run just so many.
+    #[arg(long)]
+    pub(crate) first: Option<usize>,
 }
 
 /// One worker, to be measured.
-pub(crate) const ALONE: Setup = Setup { workers: 1, groups: None, digest: false };
+pub(crate) const ALONE: Setup = Setup { workers: 1, groups: None, digest: false, first: None };
 
 /// One worker, to be checked.
 pub(crate) const CHECK: Setup = Setup { digest: true, ..ALONE };
@@ -102,12 +105,15 @@ impl Setup {
             command.args(["--groups", &groups.to_string()]);
         }
         command.args(self.digest.then_some("--digest"));
+        if let Some(first) = self.first {
+            command.args(["--first", &first.to_string()]);
+        }
     }
 }
 
 /// Does a work over `trace` in this process.
 pub(crate) fn run_work(work: &Work, trace: &Path, setup: &Setup) -> Result<(Measure, Answer)> {
-    match work.program()? {
+    match work.program(setup.first)? {
         Some(program) => run_program(&program, trace, setup),
         None => rust_api(trace, setup),
     }

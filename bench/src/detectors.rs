@@ -1,113 +1,125 @@
-//! Detectors against attacks by real tools, and beside other programs on the same packets.
-//!
-//! An attack is a capture that `attacks/make.sh` made. It is moved in time into the middle of a
-//! background, and each contestant reads both at once: Weir's detectors with their defaults, the
-//! naive form of each (a count against a threshold), and Suricata with a rule file of its own. An
-//! *episode* is one attack. It is found if a contestant that claims its kind gives an alert with
-//! the address of its attacker or its victim while it lasts, or within the grace after it. What
-//! the contestant says of the background alone is a false alert.
+//! How the cost of a packet grows from one detector to all of them.
 
-mod alert;
-mod attack;
-mod contestants;
-mod labels;
-mod table;
-
-use alert::Alert;
+use crate::contestant::{ALONE, Setup, spawn_work};
+use crate::measure::Measure;
+use crate::roofline::{Mode, Roofline};
+use crate::stats::{Spread, median};
+use crate::sys;
+use crate::trace::Preset;
+use crate::work::{DETECTORS, Folder, texts};
 use anyhow::{Context, Result, ensure};
-use attack::Attack;
-use contestants::Contestant;
-use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::fmt::Write as _;
+use std::path::Path;
 
-/// How long after its last packet an attack may still be found: a window, and what it takes to
-/// see that an answer does not come.
-const GRACE_NS: i64 = 120_000_000_000;
-
-#[derive(clap::Args, Debug)]
-pub(crate) struct DetectorsOptions {
-    /// The folder that attacks/make.sh filled.
-    #[arg(long, default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/out/attacks"),
-          hide_default_value = true)]
-    attacks: PathBuf,
-    /// Captures into which attacks are mixed, and which hold none themselves; without one, the
-    /// background of the folder of attacks.
-    #[arg(long, value_name = "CAPTURE")]
-    background: Vec<PathBuf>,
-    /// A folder of captures with a file `labels.jsonl` that says which attacks are in them.
-    #[arg(long, value_name = "FOLDER")]
-    labels: Option<PathBuf>,
-    /// Parameters of the site, for Weir's detectors.
-    #[arg(long, value_name = "FILE")]
-    site: Option<PathBuf>,
-    /// The program to run.
-    #[arg(long, value_name = "PROGRAM")]
-    weir: Option<PathBuf>,
+/// The runs of so many detectors, one for each round.
+struct Step {
+    detectors: usize,
+    /// The name of the last of them.
+    last: String,
+    /// Nanoseconds of user time for a packet.
+    ns: Vec<f64>,
+    /// The same by that of the yardstick in the same round.
+    ratios: Vec<f64>,
+    rss_max_kib: u64,
 }
 
-/// What one contestant made of one background.
-struct Verdicts {
-    contestant: Contestant,
-    /// Alerts on the background alone.
-    quiet: Vec<Alert>,
-    /// For each attack whose kind it claims, the delay of the first alert about it.
-    found: Vec<(usize, Option<i64>)>,
-}
-
-/// Measures, and gives the tables.
-pub(crate) fn run(options: &DetectorsOptions) -> Result<String> {
-    let weir = match &options.weir {
-        Some(path) => path.clone(),
-        None => std::env::current_exe().context("finding this program")?.with_file_name("weir"),
-    };
-    ensure!(weir.is_file(), "{}: build it first: cargo build --release -p weir", weir.display());
-    let attacks = Attack::read_all(&options.attacks)?;
-    let mut backgrounds = options.background.clone();
-    if backgrounds.is_empty() {
-        backgrounds.push(options.attacks.join("background.pcap"));
-    }
-    let contestants = Contestant::all(&weir, options.site.as_deref())?;
-    let mut out = table::head(&contestants)?;
-    for background in &backgrounds {
-        let span = attack::span(&weir, background)?;
-        let verdicts = contestants
-            .iter()
-            .map(|each| judge(each, background, span, &attacks))
-            .collect::<Result<Vec<_>>>()?;
-        out += &table::mixed(background, span, &attacks, &verdicts);
-    }
-    if let Some(folder) = &options.labels {
-        out += &labels::table(folder, &contestants)?;
-    }
-    Ok(out)
-}
-
-/// Runs a contestant over the background, and over it with each attack that it claims to find.
-fn judge(
-    contestant: &Contestant,
-    background: &Path,
-    span: (i64, i64),
-    attacks: &[Attack],
-) -> Result<Verdicts> {
-    writeln!(io::stderr(), "{} over {}", contestant.name, background.display())?;
-    let quiet = contestant.run(&[background])?;
-    let mut found = Vec::new();
-    for (i, attack) in attacks.iter().enumerate() {
-        if !contestant.claims(&attack.kind) {
-            continue;
+/// Runs the first detectors by name together: 1, 2, 4 and so on, and all of them.
+pub(crate) fn run(
+    preset: &Preset,
+    packets: Option<u64>,
+    rounds: usize,
+    out: &Path,
+) -> Result<String> {
+    let mut options = preset.options.clone();
+    options.packets = packets.unwrap_or(options.packets);
+    let (trace, truth) = options.make(out)?;
+    let held = sys::map(&trace).with_context(|| trace.display().to_string())?;
+    // Runs may read from the disk where the trace is not held in memory.
+    let _ = held.lock();
+    let roofline = Roofline::build(out)?.context("the yardstick takes gcc")?;
+    let names: Vec<String> = texts(Folder::Detectors)?.into_iter().map(|(name, _)| name).collect();
+    let mut steps: Vec<Step> =
+        counts(names.len()).into_iter().map(|n| Step::new(n, &names)).collect();
+    let mut yardstick = Vec::new();
+    let per_packet = |m: &Measure| m.spent.user.as_secs_f64() * 1e9 / truth.packets as f64;
+    for _ in 0..rounds {
+        let (by_hand, _) = roofline.run(Mode::made(preset, truth.packets), &trace)?;
+        let by_hand = per_packet(&by_hand);
+        yardstick.push(by_hand);
+        for step in &mut steps {
+            let setup = Setup { first: Some(step.detectors), ..ALONE };
+            let (measure, _, _) = spawn_work(&DETECTORS, &trace, &setup)?;
+            ensure!(measure.packets == truth.packets, "{} packets", measure.packets);
+            step.ns.push(per_packet(&measure));
+            step.ratios.push(per_packet(&measure) / by_hand);
+            step.rss_max_kib = step.rss_max_kib.max(measure.rss_max_kib);
         }
-        let folder = tempfile::tempdir().context("a folder for what is mixed")?;
-        let moved = folder.path().join("attack.pcap");
-        let start = span.0 + (span.1 - span.0) / 2;
-        let episode = attack.move_to(start, &moved)?;
-        let alerts = contestant.run(&[background, &moved])?;
-        let about = alerts.iter().filter(|a| {
-            a.concerns(&attack.attacker, &attack.victim)
-                && a.known_ns >= episode.0
-                && a.known_ns <= episode.1 + GRACE_NS
-        });
-        let delay = about.map(|a| a.known_ns - episode.0).min();
-        found.push((i, delay));
     }
-    Ok(Verdicts { contestant: contestant.clone(), quiet, found })
+    let by_hand = median(yardstick.into_iter());
+    Ok(format!(
+        "Trace {}: {} packets, {} flows; the yardstick takes {by_hand:.1} ns of user time for a \
+         packet.\n\n{}",
+        preset.name,
+        truth.packets,
+        truth.flows,
+        table(&steps)
+    ))
+}
+
+impl Step {
+    fn new(detectors: usize, names: &[String]) -> Step {
+        let last = names[detectors - 1].clone();
+        Step { detectors, last, ns: Vec::new(), ratios: Vec::new(), rss_max_kib: 0 }
+    }
+}
+
+/// 1, 2, 4 and so on below `all`, and that.
+fn counts(all: usize) -> Vec<usize> {
+    let powers = std::iter::successors(Some(1), |n| Some(n * 2));
+    powers.take_while(|n| *n < all).chain((all > 0).then_some(all)).collect()
+}
+
+fn table(steps: &[Step]) -> String {
+    let mut out = String::from(
+        "| detectors | up to | user ns | × the yardstick | peak MiB |\n|---:|---|---:|---:|---:|\n",
+    );
+    for step in steps {
+        let ns = median(step.ns.iter().copied());
+        let ratio = Spread::of(step.ratios.iter().copied());
+        let _ = writeln!(
+            out,
+            "| {} | {} | {ns:.1} | {:.2} ({:.2}–{:.2}) | {} |",
+            step.detectors,
+            step.last,
+            ratio.median,
+            ratio.low,
+            ratio.high,
+            step.rss_max_kib >> 10
+        );
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_double_up_to_all() {
+        assert_eq!(counts(0), [0; 0]);
+        assert_eq!(counts(1), [1]);
+        assert_eq!(counts(4), [1, 2, 4]);
+        assert_eq!(counts(43), [1, 2, 4, 8, 16, 32, 43]);
+    }
+
+    #[test]
+    fn a_line_for_each_step() {
+        let names = ["a".to_owned(), "b".to_owned()];
+        let mut step = Step::new(2, &names);
+        step.ns.extend([30.0, 60.0, 45.0]);
+        step.ratios.extend([1.0, 2.0, 1.5]);
+        step.rss_max_kib = 4096;
+        let line = table(&[step]).lines().last().map(str::to_owned);
+        assert_eq!(line.as_deref(), Some("| 2 | b | 45.0 | 1.50 (1.25–1.75) | 4 |"));
+    }
 }

@@ -4,6 +4,7 @@
 
 mod allocations;
 mod answer;
+mod attacks;
 mod compare;
 mod compressed;
 mod contestant;
@@ -89,6 +90,21 @@ enum Action {
         #[arg(long, default_value_t = 1)]
         workers: usize,
     },
+    /// Runs 1, 2, 4 and so on of the detectors together, and all of them, and prints how the cost
+    /// of a packet grows.
+    DetectorsGrowth {
+        /// The trace.
+        #[arg(long, default_value = "c")]
+        trace: String,
+        /// Its packets; fewer make a quick check, not a measurement.
+        #[arg(short = 'n', long)]
+        packets: Option<u64>,
+        #[command(flatten)]
+        rounds: Rounds,
+        /// Where traces and the built roofline are kept.
+        #[arg(long, default_value = OUT, hide_default_value = true)]
+        out: PathBuf,
+    },
     /// Peak memory over a billion packets of 100,000 flows, against that over a hundredth of them.
     Memory {
         /// Packets of the longer run.
@@ -147,7 +163,7 @@ enum Action {
     Forward(forward::ForwardOptions),
     /// Detectors against attacks by real tools, mixed into real traffic, beside naive thresholds
     /// and Suricata; attacks/make.sh makes the attacks.
-    Detectors(detectors::DetectorsOptions),
+    Attacks(attacks::AttacksOptions),
     /// An end of the network of `forward`, until standard input ends.
     #[command(hide = true)]
     ForwardEnd(forward::End),
@@ -216,6 +232,9 @@ fn main() -> Result<()> {
                 .iter()
                 .try_for_each(|p| flow_meter(p, &traces, roofline.as_ref()))
         }
+        Action::DetectorsGrowth { trace, packets, rounds, out } => {
+            print(detectors::run(preset(&trace)?, packets, rounds.rounds.into(), &out)?)
+        }
         Action::Memory { packets } => print(state::run(Experiment::Memory, packets, 1)?),
         Action::Growth { packets, rounds } => experiment(Experiment::Growth, packets, &rounds),
         Action::Flood { packets, rounds } => experiment(Experiment::Flood, packets, &rounds),
@@ -226,7 +245,7 @@ fn main() -> Result<()> {
         }
         Action::Live(options) => print(live::run(&options)?),
         Action::Forward(options) => print(forward::run(&options)?),
-        Action::Detectors(options) => print(detectors::run(&options)?),
+        Action::Attacks(options) => print(attacks::run(&options)?),
         Action::ForwardEnd(end) => end.run(),
         Action::Send(load) => print(format_args!("sent={}", load.send()?)),
         Action::Receive(receive) => print(receive.run()?),

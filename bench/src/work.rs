@@ -27,11 +27,36 @@ pub(crate) enum Text {
     Query(&'static str),
     /// A query of the library, by the name of its file.
     Library(&'static str),
-    /// All queries of the library in one program.
-    WholeLibrary,
+    /// All queries of a folder in one program.
+    Together(Folder),
     /// The flow meter in Rust, as the documentation of the API shows it.
     RustApi,
 }
+
+/// Queries that stand together.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) enum Folder {
+    /// The library without its detectors.
+    Library,
+    /// The detectors.
+    Detectors,
+}
+
+impl Folder {
+    fn path(self) -> PathBuf {
+        match self {
+            Folder::Library => PathBuf::from(LIBRARY),
+            Folder::Detectors => Path::new(LIBRARY).join("detectors"),
+        }
+    }
+}
+
+/// All detectors in one program.
+pub(crate) const DETECTORS: Work = Work {
+    name: "detectors",
+    title: "all detectors at once",
+    text: Text::Together(Folder::Detectors),
+};
 
 /// What the loops by hand keep of each flow.
 pub(crate) const FLOW_METER: Work = Work {
@@ -48,7 +73,7 @@ pub(crate) const FLOW_METER_API: Work =
     Work { name: "flow-meter-api", title: "flow meter, Rust API", text: Text::RustApi };
 
 /// All works, in the order of the table.
-pub(crate) const WORKS: [Work; 14] = [
+pub(crate) const WORKS: [Work; 15] = [
     FLOW_METER_API,
     FLOW_METER,
     Work {
@@ -124,7 +149,12 @@ pub(crate) const WORKS: [Work; 14] = [
         title: "port knocking (two `scan`s)",
         text: Text::Library("port_knocking"),
     },
-    Work { name: "library", title: "all queries of the library at once", text: Text::WholeLibrary },
+    Work {
+        name: "library",
+        title: "all queries of the library at once",
+        text: Text::Together(Folder::Library),
+    },
+    DETECTORS,
 ];
 
 impl Work {
@@ -135,8 +165,9 @@ impl Work {
         found.with_context(|| format!("no work is called {name}; there are {}", names()))
     }
 
-    /// Its program; `None` where it is written in Rust.
-    pub(crate) fn program(&self) -> Result<Option<Program>> {
+    /// Its program; `None` where it is written in Rust. Of queries that stand together, just the
+    /// first ones by name if `first` says how many.
+    pub(crate) fn program(&self, first: Option<usize>) -> Result<Option<Program>> {
         match self.text {
             Text::RustApi => Ok(None),
             Text::Query(text) => compile(self.name, text).map(Some),
@@ -145,7 +176,11 @@ impl Work {
                 let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
                 compile(stem, &text).map(Some)
             }
-            Text::WholeLibrary => Ok(Some(join(library()?)?)),
+            Text::Together(folder) => {
+                let mut queries = together(folder)?;
+                queries.truncate(first.unwrap_or(usize::MAX));
+                Ok(Some(join(queries)?))
+            }
         }
     }
 }
@@ -158,20 +193,22 @@ pub(crate) fn compile(name: &str, text: &str) -> Result<Program> {
     Ok(compiled.map_err(told)?.program)
 }
 
-/// The queries of the library, compiled, by name and in the order of their names.
-pub(crate) fn library() -> Result<Vec<(String, Program)>> {
+/// The queries of a folder, compiled, by name and in the order of their names.
+pub(crate) fn together(folder: Folder) -> Result<Vec<(String, Program)>> {
     let compiled = |(name, text): (String, String)| {
         let program = compile(&name, &text)?;
         Ok((name, program))
     };
-    library_texts()?.into_iter().map(compiled).collect()
+    texts(folder)?.into_iter().map(compiled).collect()
 }
 
 /// The same as texts.
-pub(crate) fn library_texts() -> Result<Vec<(String, String)>> {
+pub(crate) fn texts(folder: Folder) -> Result<Vec<(String, String)>> {
     let mut paths = Vec::new();
-    for entry in fs::read_dir(LIBRARY).context(LIBRARY)? {
-        let path = entry.context(LIBRARY)?.path();
+    let folder = folder.path();
+    let shown = || folder.display().to_string();
+    for entry in fs::read_dir(&folder).with_context(shown)? {
+        let path = entry.with_context(shown)?.path();
         if path.extension().is_some_and(|e| e == "weir") {
             paths.push(path);
         }
@@ -193,10 +230,13 @@ mod tests {
     fn every_work_compiles_and_is_found_by_its_name() {
         for work in &WORKS {
             assert_eq!(Work::named(work.name).expect("found"), work);
-            let program = work.program().expect("compiles");
+            let program = work.program(None).expect("compiles");
             assert_eq!(program.is_none(), work.text == Text::RustApi, "{}", work.name);
         }
         assert!(Work::named("x").is_err());
-        assert!(library().expect("compiles").len() >= 6);
+        assert!(together(Folder::Library).expect("compiles").len() >= 6);
+        assert!(!together(Folder::Detectors).expect("compiles").is_empty());
+        let some = DETECTORS.program(Some(1)).expect("compiles").expect("a program");
+        assert_eq!(some.pipelines.iter().filter(|p| p.printed).count(), 1);
     }
 }

@@ -104,6 +104,8 @@ fn what_state_costs() {
     let once = |command| bench(&[command, "-n", "20000", "--rounds", "1"]);
     let growth = once("growth");
     assert_eq!(rows(&growth, "flow meter") + rows(&growth, "`scan`"), 3, "{growth}");
+    let detectors = bench(&["detectors-growth", "-n", "2000", "--rounds", "1"]);
+    assert!(detectors.lines().any(|l| l.starts_with("| 1 | ")), "{detectors}");
     let flood = once("flood");
     assert_eq!(flood.lines().filter(|l| l.ends_with("| 18000 |")).count(), 2, "{flood}");
     let idle = once("idle");

@@ -222,7 +222,7 @@ impl Receive {
         // A capture by AF_PACKET knows itself when all has come.
         let ends = self.way.is_xdp();
         let mut source = Counted { source, stop, ends, window: self.window(), last: 0 };
-        let program = FLOW_METER.program()?.context("the flow meter is a query")?;
+        let program = FLOW_METER.program(None)?.context("the flow meter is a query")?;
         let (functions, options) = (Functions::default(), run::Options::default());
         let mut sink = Sum::default();
         self.ready(mode)?;

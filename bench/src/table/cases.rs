@@ -5,7 +5,7 @@ use crate::compressed::PACKERS;
 use crate::contestant::{ALONE, Setup};
 use crate::roofline::Mode;
 use crate::trace::Preset;
-use crate::work::{FLOW_METER, FLOW_METER_API, WORKS, Work};
+use crate::work::{DETECTORS, FLOW_METER, FLOW_METER_API, WORKS, Work};
 
 /// What a line of the table is about, before it is known who runs.
 struct Aim {
@@ -81,6 +81,7 @@ fn aims() -> Vec<Aim> {
         let work = WORKS.iter().find(|w| w.name == name).expect("a work of the list");
         all.push(usual(work, "a", target));
     }
+    all.push(usual(&DETECTORS, "c", Some(6.0)));
     all
 }
 
@@ -102,7 +103,7 @@ impl Aim {
 
     fn ours(&self, workers: usize) -> Runner {
         let groups = (self.tables == Tables::Hinted).then_some(HINT);
-        let setup = Setup { workers, groups, digest: false };
+        let setup = Setup { workers, groups, ..ALONE };
         Runner::Work { work: self.work, setup, packed: None }
     }
 }
@@ -174,8 +175,8 @@ mod tests {
     #[test]
     fn the_table_of_targets() {
         let all = [&PRESETS[0], &PRESETS[1], &PRESETS[2]];
-        assert_eq!(titles(&all, true, Comparison::Time).len(), 19);
-        assert_eq!(titles(&all, true, Comparison::Scaling).len(), 16);
+        assert_eq!(titles(&all, true, Comparison::Time).len(), 20);
+        assert_eq!(titles(&all, true, Comparison::Scaling).len(), 17);
         assert_eq!(titles(&all, true, Comparison::Packed).len(), 4);
         // Of the trace with many flows, and without the loop in C.
         assert_eq!(

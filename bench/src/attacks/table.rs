@@ -1,4 +1,4 @@
-//! The tables of `weir-bench detectors`.
+//! The tables of `weir-bench attacks`.
 
 use super::Verdicts;
 use super::attack::Attack;

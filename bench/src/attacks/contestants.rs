@@ -8,7 +8,7 @@ use std::process::Command;
 
 /// The detectors of the library, and the naive ones.
 const LIBRARY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../queries/detectors");
-const NAIVE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/detectors");
+const NAIVE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/attacks");
 
 /// The line of a query's header that says which kinds of attack it detects.
 const DETECTS: &str = "# detects:";
