@@ -131,6 +131,7 @@ pub(crate) static LIBRARY: &[Entry] = &[
     detector!("others", "beacon"),
     detector!("others", "exfiltration"),
     detector!("others", "baseline"),
+    detector!("tls", "new_ja4"),
     detector!("others", "plaintext_login"),
 ];
 
