@@ -1,24 +1,25 @@
 //! Detectors against attacks by real tools, and beside other programs on the same packets.
 //!
 //! An attack is a capture that `attacks/make.sh` made. It is moved in time into the middle of a
-//! background, and each contestant reads both at once: Weir's detectors with their defaults, the
+//! background, and each detector reads both at once: Weir's detectors with their defaults, the
 //! naive form of each (a count against a threshold), and Suricata with a rule file of its own. An
-//! *episode* is one attack. It is found if a contestant that claims its kind gives an alert with
+//! *episode* is one attack. It is found if a detector that claims its kind gives an alert with
 //! the address of its attacker or its victim while it lasts, or within the grace after it. What
-//! the contestant says of the background alone is a false alert.
+//! the detector says of the background alone is a false alert.
 
 mod alert;
 mod attack;
-mod contestants;
+mod detector;
 mod labels;
 mod table;
+mod verdicts;
 
-use alert::Alert;
 use anyhow::{Context, Result, ensure};
 use attack::Attack;
-use contestants::Contestant;
+use detector::Detector;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use verdicts::{Found, Verdicts};
 
 /// How long after its last packet an attack may still be found: a window, and what it takes to
 /// see that an answer does not come.
@@ -45,15 +46,6 @@ pub(crate) struct AttacksOptions {
     weir: Option<PathBuf>,
 }
 
-/// What one contestant made of one background.
-struct Verdicts {
-    contestant: Contestant,
-    /// Alerts on the background alone.
-    quiet: Vec<Alert>,
-    /// For each attack whose kind it claims, the delay of the first alert about it.
-    found: Vec<(usize, Option<i64>)>,
-}
-
 /// Measures, and gives the tables.
 pub(crate) fn run(options: &AttacksOptions) -> Result<String> {
     let weir = match &options.weir {
@@ -66,48 +58,48 @@ pub(crate) fn run(options: &AttacksOptions) -> Result<String> {
     if backgrounds.is_empty() {
         backgrounds.push(options.attacks.join("background.pcap"));
     }
-    let contestants = Contestant::all(&weir, options.site.as_deref())?;
-    let mut out = table::head(&contestants)?;
+    let detectors = Detector::all(&weir, options.site.as_deref())?;
+    let mut out = table::head(&detectors)?;
     for background in &backgrounds {
         let span = attack::span(&weir, background)?;
-        let verdicts = contestants
+        let verdicts = detectors
             .iter()
             .map(|each| judge(each, background, span, &attacks))
             .collect::<Result<Vec<_>>>()?;
         out += &table::mixed(background, span, &attacks, &verdicts);
     }
     if let Some(folder) = &options.labels {
-        out += &labels::table(folder, &contestants)?;
+        out += &labels::table(folder, &detectors)?;
     }
     Ok(out)
 }
 
-/// Runs a contestant over the background, and over it with each attack that it claims to find.
+/// Runs a detector over the background, and over it with each attack that it claims to find.
 fn judge(
-    contestant: &Contestant,
+    detector: &Detector,
     background: &Path,
     span: (i64, i64),
     attacks: &[Attack],
 ) -> Result<Verdicts> {
-    writeln!(io::stderr(), "{} over {}", contestant.name, background.display())?;
-    let quiet = contestant.run(&[background])?;
+    writeln!(io::stderr(), "{} over {}", detector.name, background.display())?;
+    let quiet = detector.run(&[background])?;
     let mut found = Vec::new();
     for (i, attack) in attacks.iter().enumerate() {
-        if !contestant.claims(&attack.kind) {
+        if !detector.claims(&attack.kind) {
             continue;
         }
         let folder = tempfile::tempdir().context("a folder for what is mixed")?;
         let moved = folder.path().join("attack.pcap");
         let start = span.0 + (span.1 - span.0) / 2;
         let episode = attack.move_to(start, &moved)?;
-        let alerts = contestant.run(&[background, &moved])?;
+        let alerts = detector.run(&[background, &moved])?;
         let about = alerts.iter().filter(|a| {
             a.concerns(&attack.attacker, &attack.victim)
                 && a.known_ns >= episode.0
                 && a.known_ns <= episode.1 + GRACE_NS
         });
         let delay = about.map(|a| a.known_ns - episode.0).min();
-        found.push((i, delay));
+        found.push(Found { attack: i, delay_ns: delay });
     }
-    Ok(Verdicts { contestant: contestant.clone(), quiet, found })
+    Ok(Verdicts { detector: detector.clone(), quiet, found })
 }

@@ -1,7 +1,7 @@
 //! Detectors over captures of others, whose labels say which attacks are in them.
 
 use super::alert::Alert;
-use super::contestants::Contestant;
+use super::detector::Detector;
 use anyhow::{Context, Result};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -43,7 +43,7 @@ enum Expected {
     Open,
 }
 
-/// How often a contestant was right.
+/// How often a detector was right.
 #[derive(Clone, Copy, Default)]
 struct Score {
     found: usize,
@@ -54,7 +54,7 @@ struct Score {
 }
 
 /// The table.
-pub(super) fn table(folder: &Path, contestants: &[Contestant]) -> Result<String> {
+pub(super) fn table(folder: &Path, detectors: &[Detector]) -> Result<String> {
     let path = folder.join("labels.jsonl");
     let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
     let labels: Vec<Label> = text
@@ -69,12 +69,12 @@ pub(super) fn table(folder: &Path, contestants: &[Contestant]) -> Result<String>
          captures without such an attack |\n|---|---:|---:|---:|\n",
     );
     let mut misses = String::new();
-    for contestant in contestants {
+    for detector in detectors {
         let mut cache: BTreeMap<&str, Vec<Alert>> = BTreeMap::new();
         let mut score = Score::default();
-        for label in labels.iter().filter(|label| contestant.claims(label.kind)) {
+        for label in labels.iter().filter(|label| detector.claims(label.kind)) {
             if !cache.contains_key(label.file.as_str()) {
-                cache.insert(&label.file, contestant.run(&[&folder.join(&label.file)])?);
+                cache.insert(&label.file, detector.run(&[&folder.join(&label.file)])?);
             }
             let alerts = &cache[label.file.as_str()];
             score.add(label, alerts);
@@ -83,14 +83,14 @@ pub(super) fn table(folder: &Path, contestants: &[Contestant]) -> Result<String>
                 let _ = writeln!(
                     misses,
                     "- {} misses {} in `{}`",
-                    contestant.name, label.kind, label.file
+                    detector.name, label.kind, label.file
                 );
             }
             if label.expected == Expected::None && !alerts.is_empty() {
                 let _ = writeln!(
                     misses,
                     "- {} has {} alerts on `{}`",
-                    contestant.name,
+                    detector.name,
                     alerts.len(),
                     label.file
                 );
@@ -99,7 +99,7 @@ pub(super) fn table(folder: &Path, contestants: &[Contestant]) -> Result<String>
         let _ = writeln!(
             out,
             "| {} | {}/{} | {}/{} | {} on {} |",
-            contestant.name,
+            detector.name,
             score.found,
             score.attacks,
             score.open.0,

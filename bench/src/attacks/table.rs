@@ -1,8 +1,8 @@
 //! The tables of `weir-bench attacks`.
 
-use super::Verdicts;
 use super::attack::Attack;
-use super::contestants::{Contestant, version};
+use super::detector::{Detector, version};
+use super::verdicts::Verdicts;
 use crate::stats::median;
 use anyhow::Result;
 use std::collections::BTreeSet;
@@ -12,12 +12,12 @@ use std::path::Path;
 const HOUR_NS: f64 = 3600e9;
 
 /// Who runs, in which version.
-pub(super) fn head(contestants: &[Contestant]) -> Result<String> {
+pub(super) fn head(detectors: &[Detector]) -> Result<String> {
     let versions: Vec<String> =
         ["suricata", "nmap", "masscan"].into_iter().filter_map(version).collect();
     let mut out =
         format!("Programs: {}.\n\n| | claims to detect |\n|---|---|\n", versions.join("; "));
-    for each in contestants {
+    for each in detectors {
         writeln!(out, "| {} | {} |", each.name, each.kinds().join(", "))?;
     }
     Ok(out)
@@ -39,12 +39,12 @@ pub(super) fn mixed(
     );
     for each in verdicts {
         let delays: Vec<f64> =
-            each.found.iter().filter_map(|(_, delay)| Some((*delay)? as f64 / 1e9)).collect();
+            each.found.iter().filter_map(|f| Some(f.delay_ns? as f64 / 1e9)).collect();
         let missed: Vec<&str> = each
             .found
             .iter()
-            .filter(|(_, delay)| delay.is_none())
-            .map(|(i, _)| attacks[*i].name.as_str())
+            .filter(|f| f.delay_ns.is_none())
+            .map(|f| attacks[f.attack].name.as_str())
             .collect();
         let (middle, worst) = if delays.is_empty() {
             ("–".to_owned(), "–".to_owned())
@@ -55,7 +55,7 @@ pub(super) fn mixed(
         let _ = writeln!(
             out,
             "| {} | {}/{} | {middle} | {worst} | {} | {} |",
-            each.contestant.name,
+            each.detector.name,
             delays.len(),
             each.found.len(),
             per_hour(each.quiet.len(), hours),
@@ -63,7 +63,7 @@ pub(super) fn mixed(
         );
     }
     let claimed: BTreeSet<usize> =
-        verdicts.iter().flat_map(|v| v.found.iter().map(|(i, _)| *i)).collect();
+        verdicts.iter().flat_map(|v| v.found.iter().map(|f| f.attack)).collect();
     out += "\nThe attacks:\n\n| | kind | tool | rate |\n|---|---|---|---|\n";
     for attack in claimed.into_iter().map(|i| &attacks[i]) {
         let _ = writeln!(

@@ -25,7 +25,7 @@ enum Program {
 
 /// One of those who look for attacks.
 #[derive(Clone, Debug)]
-pub(crate) struct Contestant {
+pub(crate) struct Detector {
     /// How the table calls it.
     pub(crate) name: String,
     /// The kinds of attack that it claims to detect.
@@ -33,9 +33,9 @@ pub(crate) struct Contestant {
     program: Program,
 }
 
-impl Contestant {
+impl Detector {
     /// All that are here.
-    pub(crate) fn all(weir: &Path, site: Option<&Path>) -> Result<Vec<Contestant>> {
+    pub(crate) fn all(weir: &Path, site: Option<&Path>) -> Result<Vec<Detector>> {
         let mut all = Vec::new();
         for (folder, prefix) in [(LIBRARY, ""), (NAIVE, "naive ")] {
             for query in files(Path::new(folder), "weir")? {
@@ -46,7 +46,7 @@ impl Contestant {
                 let site = site.map(Path::to_owned);
                 let program = Program::Weir { weir: weir.to_owned(), query, site };
                 if !kinds.is_empty() {
-                    all.push(Contestant { name: format!("{prefix}{stem}"), kinds, program });
+                    all.push(Detector { name: format!("{prefix}{stem}"), kinds, program });
                 }
             }
         }
@@ -54,7 +54,7 @@ impl Contestant {
             let rules = Path::new(NAIVE).join("suricata.rules");
             let text = fs::read_to_string(&rules).with_context(|| rules.display().to_string())?;
             let program = Program::Suricata { rules, weir: weir.to_owned() };
-            all.push(Contestant { name: "Suricata".to_owned(), kinds: kinds(&text), program });
+            all.push(Detector { name: "Suricata".to_owned(), kinds: kinds(&text), program });
         }
         ensure!(!all.is_empty(), "no detectors in {LIBRARY}");
         Ok(all)
