@@ -23,6 +23,11 @@ pub fn follows(header: &[u8; HEADER_LEN]) -> Option<(usize, u16)> {
     (header[0] >> 6 == 0).then_some((HEADER_LEN + options, ethertype))
 }
 
+/// Whether the packet is for the ends of the tunnel: a control message follows.
+pub fn is_control(header: &[u8; HEADER_LEN]) -> bool {
+    header[1] & 0x80 != 0
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -31,5 +36,9 @@ mod tests {
     fn options_make_it_longer() {
         assert_eq!(follows(&[2, 0, 0x65, 0x58, 0, 0, 9, 0]), Some((16, 0x6558)));
         assert_eq!(follows(&[0x42, 0, 0x65, 0x58, 0, 0, 9, 0]), None);
+        assert!(
+            is_control(&[0, 0x80, 0, 0, 0, 0, 0, 0])
+                && !is_control(&[0xff, 0x40, 1, 1, 1, 1, 1, 1])
+        );
     }
 }

@@ -52,6 +52,12 @@ pub fn carries_packet(flags: u8, kind: u8) -> bool {
     flags >> 4 == 3 && kind == PACKET
 }
 
+/// Whether `bytes` start with a header of signalling without addresses: echoes, the extension
+/// headers that a peer knows, the end of a tunnel. An error names an address.
+pub fn is_signal(bytes: &[u8]) -> bool {
+    matches!(*bytes, [flags, 1 | 2 | 31 | 254, ..] if flags >> 4 == 3)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -66,5 +72,6 @@ mod tests {
         assert_eq!(header_len(&[0x30, 26, 0, 0, 0, 0, 0, 1]), None, "an error indication");
         assert_eq!(header_len(&[0x20, 255, 0, 0, 0, 0, 0, 1]), None, "GTP'");
         assert_eq!(header_len(&[0x48; 8]), None, "version 2");
+        assert!(is_signal(&[0x32, 1]) && !is_signal(&[0x32, 26]) && !is_signal(&[0x52, 1]));
     }
 }

@@ -42,10 +42,7 @@ pub fn packet(frame: &[u8]) -> Result<Packet, Reason> {
         return Err(Reason::Nflog);
     }
     let mut at = HEADER_LEN;
-    let little = frame.get(at + 3) == Some(&0);
-    let word = |bytes: [u8; 2]| {
-        if little { u16::from_le_bytes(bytes) } else { u16::from_be_bytes(bytes) }
-    };
+    let word = word(frame);
     for _ in 0..NFLOG_ATTRIBUTES_MAX {
         let Some(&[a, b, c, d]) = frame.get(at..).and_then(|f| f.first_chunk()) else {
             return Ok(if frame.len() == at { Packet::None } else { Packet::Beyond(at + 4) });
@@ -63,6 +60,28 @@ pub fn packet(frame: &[u8]) -> Result<Packet, Reason> {
     Err(Reason::Nflog)
 }
 
+/// How a word of an attribute is read.
+fn word(frame: &[u8]) -> impl Fn([u8; 2]) -> u16 + use<> {
+    let little = frame.get(HEADER_LEN + 3) == Some(&0);
+    move |bytes| if little { u16::from_le_bytes(bytes) } else { u16::from_be_bytes(bytes) }
+}
+
+/// The types of the attributes of a frame, those after the packet too; of one that is shorter than
+/// its own header 0, and nothing after it.
+pub fn kinds(frame: &[u8]) -> impl Iterator<Item = u16> + '_ {
+    let (mut at, word) = (HEADER_LEN, word(frame));
+    std::iter::from_fn(move || {
+        let &[a, b, c, d] = frame.get(at..)?.first_chunk()?;
+        let length = usize::from(word([a, b]));
+        if length < ATTRIBUTE_LEN {
+            at = frame.len();
+            return Some(0);
+        }
+        at += length.next_multiple_of(4);
+        Some(word([c, d]))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -73,6 +92,10 @@ mod tests {
         assert_eq!(packet(&little), Ok(Packet::At(16, 4)));
         let big = [2, 0, 0, 1, 0, 5, 0, 10, 0, 0, 0, 0, 0, 8, 0, 9, 0x45, 0, 0, 20];
         assert_eq!(packet(&big), Ok(Packet::At(16, 4)));
+        assert_eq!(kinds(&little).collect::<Vec<_>>(), [10, 9]);
+        assert_eq!(kinds(&big).collect::<Vec<_>>(), [10, 9]);
+        assert_eq!(kinds(&[2, 0, 0, 0, 3, 0, 9, 0, 8, 0, 9, 0]).collect::<Vec<_>>(), [0]);
+        assert_eq!(kinds(&little[..3]).count(), 0);
         assert_eq!(packet(&little[..13]), Ok(Packet::Beyond(16)));
         assert_eq!(packet(&little[..10]), Ok(Packet::Beyond(12)));
         assert_eq!(packet(&little[..12]), Ok(Packet::None));

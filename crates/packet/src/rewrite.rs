@@ -15,7 +15,11 @@
 mod address;
 mod change;
 mod checksum;
+mod finder;
+mod icmp;
+mod options;
 mod place;
+mod source_route;
 
 pub use address::{Address, Addresses};
 
@@ -23,6 +27,7 @@ use crate::source::LinkType;
 use crate::walk::{Site, sites};
 use change::Change;
 use checksum::Cover;
+use finder::AddressPlace;
 
 /// Gives other names. They keep prefixes: addresses with their first n bits in common have n in
 /// common afterwards, so that the start of an address has a name without its end.
@@ -40,7 +45,7 @@ pub trait Rename {
 pub struct Rewriter {
     sites: Vec<Site>,
     /// Addresses to rename.
-    places: Vec<place::AddressPlace>,
+    places: Vec<AddressPlace>,
     /// What checksums cover.
     covers: Vec<Cover>,
     /// What was changed, and what was there before.
@@ -70,7 +75,7 @@ impl Rewriter {
         }
         checksum::covers(sites, frame, covers);
         for place in &*places {
-            let place::AddressPlace { at, width } = *place;
+            let AddressPlace { at, width } = *place;
             let there = width.min(frame.len().saturating_sub(at));
             let range = at..at + there;
             // Headers that lie may overlap; no address gets a name twice.

@@ -31,6 +31,10 @@ pub const PROTECTED: u8 = 0x40;
 /// Flag: a QoS header ends in HT control.
 const ORDER: u8 = 0x80;
 
+/// QoS control, low byte: the body is an aggregate of packets.
+const AGGREGATE: u8 = 0x80;
+/// QoS control, high byte: mesh control follows the header.
+const MESH: u8 = 0x01;
 /// Bytes of the frame control.
 pub const CONTROL_LEN: usize = 2;
 
@@ -138,7 +142,7 @@ impl<'a> Wlan<'a> {
     /// Where in the body an LLC header starts: in data frames that carry data in the clear, not in
     /// later fragments.
     pub fn llc(&self) -> Option<usize> {
-        let aggregate = self.qos().is_some_and(|qos| qos & 0x80 != 0);
+        let aggregate = self.qos_control().is_some_and(|[low, _]| low & AGGREGATE != 0);
         let start = if aggregate { SUBFRAME_LEN } else { 0 };
         (self.carries_clear_data() && self.fragment() == 0).then_some(start)
     }
@@ -146,6 +150,12 @@ impl<'a> Wlan<'a> {
     /// Whether the body is the rest of data in the clear that another frame began.
     pub fn is_later_fragment(&self) -> bool {
         self.carries_clear_data() && self.fragment() != 0
+    }
+
+    /// Whether mesh control may stand before the LLC header: it does in a mesh where this bit is set,
+    /// which other networks use for something else.
+    pub fn may_be_mesh(&self) -> bool {
+        self.qos_control().is_some_and(|[_, high]| high & MESH != 0)
     }
 
     fn carries_clear_data(&self) -> bool {
@@ -175,13 +185,13 @@ impl<'a> Wlan<'a> {
         self.header.get(at..)?.first_chunk().copied()
     }
 
-    /// The low byte of the QoS control, in data frames that have one.
-    fn qos(&self) -> Option<u8> {
+    /// The QoS control, in data frames that have one.
+    fn qos_control(&self) -> Option<[u8; 2]> {
         if self.kind() != DATA || self.subtype() & 8 == 0 {
             return None;
         }
         let both = self.flags() & (TO_DS | FROM_DS) == TO_DS | FROM_DS;
-        self.header.get(if both { 30 } else { 24 }).copied()
+        self.header.get(if both { 30 } else { 24 }..)?.first_chunk().copied()
     }
 }
 

@@ -1,6 +1,7 @@
 //! Checksums over addresses that were renamed (RFC 1071, RFC 1624).
 
 use super::change::Change;
+use super::source_route::{LOOSE, STRICT, options, stops};
 use crate::walk::Site;
 use crate::{gre, icmp, igmp, ipv4, ipv6, tcp, udp};
 use std::ops::Range;
@@ -102,56 +103,8 @@ fn route(frame: &[u8], at: usize, len: usize) -> Option<usize> {
     options(frame, at, len).find_map(|(kind, start, len)| {
         let pointer = usize::from(*frame.get(start + 2)?);
         let source = matches!(kind, LOOSE | STRICT);
-        (source && pointer <= len && len >= 7).then_some(start + 3 + (len - 3) / 4 * 4 - 4)
+        (source && pointer <= len && len >= 7).then(|| start + 3 + (len - 3) / 4 * 4 - 4)
     })
-}
-
-/// IPv4 options that hold addresses (RFC 791).
-pub(super) const RECORD: u8 = 7;
-pub(super) const LOOSE: u8 = 131;
-pub(super) const STRICT: u8 = 137;
-
-/// The options of an IPv4 header of so many bytes: kind, start, length. The last one has the length
-/// 0 if it does not end within what was captured of the header.
-pub(super) fn options(
-    frame: &[u8],
-    header: usize,
-    len: usize,
-) -> impl Iterator<Item = (u8, usize, usize)> + '_ {
-    let end = (header + len).min(frame.len());
-    let mut at = header + ipv4::HEADER_LEN;
-    std::iter::from_fn(move || {
-        loop {
-            let kind = *frame.get(at..end)?.first()?;
-            match kind {
-                0 => return None,
-                1 => at += 1,
-                _ => {
-                    let start = at;
-                    let len = frame.get(at + 1).map_or(0, |&len| usize::from(len));
-                    at += len;
-                    if len < 2 || at > end {
-                        at = end;
-                        return Some((kind, start, 0));
-                    }
-                    return Some((kind, start, len));
-                }
-            }
-        }
-    })
-}
-
-/// Where the addresses of a routing header stand (RFC 6275: types 0 and 2; RFC 8754: type 4).
-pub(super) fn stops(frame: &[u8], at: usize, len: usize) -> impl Iterator<Item = usize> {
-    let kind = frame.get(at + 2).copied();
-    let (last, known) = (frame.get(at + 4), matches!(kind, Some(0 | 2 | 4)));
-    let most = (len.saturating_sub(8)) / 16;
-    let n = match kind {
-        // Behind the list there may be options.
-        Some(4) => last.map_or(most, |&last| most.min(usize::from(last) + 1)),
-        _ => most,
-    };
-    (0..if known { n } else { 0 }).map(move |i| at + 8 + 16 * i)
 }
 
 /// Where the last stop of a route stands that the packet is still on.

@@ -1,43 +1,39 @@
-//! Where the addresses of a frame stand.
+//! Where the addresses of a frame stand: header by header.
 
 use super::address::{Address, Addresses};
-use super::checksum::{LOOSE, RECORD, STRICT, options, stops};
-use crate::walk::{Site, sites};
-use crate::{arp, icmp, igmp, ipv4, ipv6, tcp, wlan};
+use super::finder::{AddressPlace, Finder};
+use crate::walk::Site;
+use crate::{arp, ethernet, icmp, igmp, ipv6, nflog, tcp, udp, wlan};
 use std::ops::Range;
-
-/// An address: of 4 or 16 bytes one of IP, of 6 a MAC address.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct AddressPlace {
-    pub(super) at: usize,
-    pub(super) width: usize,
-}
-
-/// The IPv4 option that asks for time stamps, with addresses where its flags say so.
-const TIMESTAMP: u8 = 68;
-
-/// IPv4 options without addresses: security (130, 133, 134), stream identifier, router alert.
-const PLAIN_OPTIONS: [u8; 5] = [130, 133, 134, 136, 148];
-
-/// The IPv6 option that holds an address.
-const HOME_ADDRESS: u8 = 0xc9;
-
-/// IPv6 options without addresses: padding, tunnel limit, router alert, CALIPSO, performance and
-/// in-band measurements, routing of low-power networks, quick start, jumbo length, identifiers of
-/// lines and nonces.
-const PLAIN_OPTIONS6: [u8; 14] =
-    [0x01, 0x04, 0x05, 0x07, 0x0f, 0x11, 0x23, 0x26, 0x30, 0x31, 0x63, 0x8b, 0x8c, 0xc2];
-
-/// Options of neighbour discovery without addresses: MTU, advertisement interval, home agent,
-/// time stamp, nonce, flags, search list, captive portal.
-const PLAIN_DISCOVERY: [u8; 8] = [5, 7, 8, 13, 14, 26, 31, 37];
 
 /// Bytes of the checksum at the end of an 802.11 frame, where it was captured.
 const FCS_LEN: usize = 4;
 
-/// The TCP option of MPTCP, and its subtype that announces an address (RFC 8684).
-const MPTCP: u8 = 30;
-const ADD_ADDRESS: u8 = 3;
+/// Frames that one switch sends to another, by the start of their destination: an Ethernet frame is
+/// in them, after a header of 26 bytes (Cisco's ISL).
+const INTER_SWITCH: [[u8; 5]; 2] = [[1, 0, 0x0c, 0, 0], [3, 0, 0x0c, 0, 0]];
+
+/// The protocol number of SCTP.
+const SCTP: u8 = 132;
+
+/// Protocols over IP that carry packets or frames and are not read, those that say who routes what,
+/// and extension headers of IPv6 where they are none:
+/// gateways (3, 8, 9), reservations (46, 134), mobile hosts (48, 55, 95, 135, 138), address resolution
+/// (54), no header at all (59), EIGRP and OSPF (88, 89), packets in packets (94, 98, 111, 141 to 145),
+/// PIM (103), compression (108), redundant routers (112), PGM (113), L2TP (115), IS-IS (124), host
+/// identity and Shim6 (139, 140).
+const UNREAD_PROTOCOLS: [u8; 35] = [
+    0, 3, 8, 9, 43, 44, 46, 48, 54, 55, 59, 60, 88, 89, 94, 95, 98, 103, 108, 111, 112, 113, 115,
+    124, 134, 135, 138, 139, 140, 141, 142, 143, 144, 145, 240,
+];
+
+/// UDP ports of encapsulations that are not read: L2TP, AMT, LISP, CAPWAP, GUE, MPLS, VXLAN where
+/// Linux has it by default, TZSP.
+const UNREAD_PORTS: [u16; 9] = [1701, 2268, 4341, 4342, 5247, 6080, 6635, 8472, 37008];
+
+/// Attributes of netfilter logs up to the link header; those of connections (18) hold IP addresses.
+const LAST_ATTRIBUTE: u16 = 21;
+const CONNECTION: u16 = 18;
 
 /// Finds the places of addresses that are among `which`; says whether it knows of all.
 pub(super) fn places(
@@ -51,72 +47,11 @@ pub(super) fn places(
     finder.is_complete
 }
 
-struct Finder<'a> {
-    frame: &'a [u8],
-    which: Addresses,
-    out: &'a mut Vec<AddressPlace>,
-    is_complete: bool,
-}
-
 impl Finder<'_> {
-    fn put(&mut self, address: Address, at: usize, width: usize) {
-        if self.which.has(address) {
-            self.out.push(AddressPlace { at, width });
-        }
-    }
-
-    /// An IP address that stands for either end.
-    fn either(&mut self, at: usize, width: usize) {
-        let address = if self.which.has(Address::IpSrc) { Address::IpSrc } else { Address::IpDst };
-        self.put(address, at, width);
-    }
-
-    /// A MAC address that stands for either end.
-    fn either_mac(&mut self, at: usize) {
-        let mac = if self.which.has(Address::EthSrc) { Address::EthSrc } else { Address::EthDst };
-        self.put(mac, at, 6);
-    }
-
-    /// An IP address may stand where nothing here knows of it.
-    fn unread_ip(&mut self) {
-        self.is_complete &= !self.which.has(Address::IpSrc) && !self.which.has(Address::IpDst);
-    }
-
-    /// The same of a MAC address.
-    fn unread_mac(&mut self) {
-        self.is_complete &= !self.which.has(Address::EthSrc) && !self.which.has(Address::EthDst);
-    }
-
-    fn byte(&self, at: usize) -> Option<u8> {
-        self.frame.get(at).copied()
-    }
-
-    fn word(&self, at: usize) -> Option<u16> {
-        self.frame.get(at..)?.first_chunk().map(|b| u16::from_be_bytes(*b))
-    }
-
     fn site(&mut self, site: &Site) {
         match *site {
-            Site::Ethernet { at } => {
-                self.put(Address::EthDst, at, 6);
-                self.put(Address::EthSrc, at + 6, 6);
-            }
-            Site::Cooked { at, len } => {
-                // The sender's address: its length, and where it starts.
-                let (length, start) = match len {
-                    16 => (self.word(at + 4), at + 6),
-                    _ => (self.byte(at + 11).map(u16::from), at + 12),
-                };
-                match length {
-                    None | Some(0) => {}
-                    Some(6) => self.put(Address::EthSrc, start, 6),
-                    // Of a tunnel's interface it is an IP address.
-                    Some(_) => {
-                        self.unread_ip();
-                        self.unread_mac();
-                    }
-                }
-            }
+            Site::Ethernet { at } => self.ethernet(at),
+            Site::Cooked { at, len } => self.cooked(at, len),
             Site::Wlan { at, padded } => self.wlan(at, padded),
             Site::Arp { at } => self.arp(at),
             Site::Ipv4 { at } => self.ipv4(at),
@@ -124,88 +59,93 @@ impl Finder<'_> {
                 self.put(Address::IpSrc, at + ipv6::SOURCE, 16);
                 self.put(Address::IpDst, at + ipv6::DESTINATION, 16);
             }
-            Site::Extension { kind: ipv6::ROUTING, at, len } => {
-                if self.byte(at + 2).is_some_and(|kind| !matches!(kind, 0 | 2 | 4)) {
-                    self.unread_ip();
+            Site::Extension { kind, at, len } => self.extension(kind, at, len),
+            Site::Transport { proto, at, end } => self.transport(proto, at..end),
+            Site::Gre { .. } => {}
+            Site::Geneve { at, len } => self.geneve(at, len),
+            Site::Nflog => self.nflog(),
+            Site::Unread => self.is_complete = false,
+        }
+    }
+
+    /// An address may stand where nothing here knows of it.
+    fn unread(&mut self) {
+        self.unread_ip();
+        self.unread_mac();
+    }
+
+    fn ethernet(&mut self, at: usize) {
+        self.put(Address::EthDst, at, 6);
+        self.put(Address::EthSrc, at + 6, 6);
+        let destination = self.frame.get(at..).and_then(|bytes| bytes.first_chunk());
+        let is_length = self.word(at + ethernet::TYPE).is_some_and(|n| n < ethernet::TYPE_MIN);
+        if is_length && destination.is_some_and(|start| INTER_SWITCH.contains(start)) {
+            self.unread();
+        }
+    }
+
+    fn cooked(&mut self, at: usize, len: usize) {
+        // The sender's address: its length, and where it starts.
+        let (length, start) = match len {
+            16 => (self.word(at + 4), at + 6),
+            _ => (self.byte(at + 11).map(u16::from), at + 12),
+        };
+        match length {
+            None => {}
+            Some(6) => self.put(Address::EthSrc, start, 6),
+            // Of a tunnel's interface it is an IP address.
+            Some(_) => {
+                let address = self.frame.iter().skip(start).take(8);
+                if length != Some(0) || address.copied().any(|byte| byte != 0) {
+                    self.unread();
                 }
-                stops(self.frame, at, len).for_each(|at| self.put(Address::IpDst, at, 16));
             }
-            Site::Extension { kind: ipv6::DESTINATION_OPTIONS | ipv6::HOP_BY_HOP, at, len } => {
-                self.options6(at, len);
+        }
+    }
+
+    /// Netfilter logs: attributes tell the link header, and the connection.
+    fn nflog(&mut self) {
+        self.unread_mac();
+        let is_plain = |kind: u16| (1..=LAST_ATTRIBUTE).contains(&kind) && kind != CONNECTION;
+        if !nflog::kinds(self.frame).all(|kind| is_plain(kind & 0x3fff)) {
+            self.unread_ip();
+        }
+    }
+
+    fn extension(&mut self, kind: u8, at: usize, len: usize) {
+        match kind {
+            ipv6::ROUTING => self.routing(at, len),
+            ipv6::DESTINATION_OPTIONS | ipv6::HOP_BY_HOP => self.options6(at, len),
+            ipv6::FRAGMENT => {
+                let offset = self.word(at + 2).map_or(0, |word| word >> 3);
+                self.torn_tcp(self.byte(at) == Some(tcp::PROTOCOL), offset);
             }
             // Mobility, host identity and Shim6 messages hold addresses.
-            Site::Extension { kind: 135 | 139 | 140, .. } => self.unread_ip(),
-            Site::Transport { proto, at, end } => self.transport(proto, at..end),
-            Site::Extension { .. } | Site::Gre { .. } => {}
-            // Attributes tell the link header.
-            Site::Nflog => self.unread_mac(),
-            Site::Unread => self.is_complete = false,
+            135 | 139 | 140 => self.unread_ip(),
+            _ => {}
         }
     }
 
     fn transport(&mut self, proto: u8, packet: Range<usize>) {
         match proto {
             tcp::PROTOCOL => self.tcp(packet.start),
+            udp::PROTOCOL => {
+                let ports = [self.word(packet.start), self.word(packet.start + 2)];
+                if ports.iter().flatten().any(|port| UNREAD_PORTS.contains(port)) {
+                    self.unread();
+                }
+            }
             icmp::PROTOCOL => self.icmp(packet),
             icmp::PROTOCOL_V6 => self.icmp6(packet),
             igmp::PROTOCOL => self.igmp(packet.start),
+            SCTP => self.sctp(packet.start, packet.end),
+            _ if UNREAD_PROTOCOLS.contains(&proto) => {
+                let there = packet.start..packet.end.min(self.frame.len());
+                if !there.is_empty() {
+                    self.unread();
+                }
+            }
             _ => {}
-        }
-    }
-
-    fn tcp(&mut self, at: usize) {
-        let Some(words) = self.byte(at + tcp::DATA_OFFSET) else { return };
-        let end = at + usize::from(words >> 4) * 4;
-        let mut at = at + tcp::HEADER_LEN;
-        while at < end {
-            match (self.byte(at), self.byte(at + 1)) {
-                (Some(1), _) => at += 1,
-                (Some(kind), Some(len)) if kind != 0 && len >= 2 => {
-                    let subtype = self.byte(at + 2).map(|b| b >> 4);
-                    if kind == MPTCP && subtype == Some(ADD_ADDRESS) {
-                        self.unread_ip();
-                    }
-                    at += usize::from(len);
-                }
-                _ => return,
-            }
-        }
-    }
-
-    fn icmp(&mut self, packet: Range<usize>) {
-        let at = packet.start;
-        match self.byte(at) {
-            // The gateway of a redirect.
-            Some(5) => self.either(at + 4, 4),
-            // The routers of an advertisement (RFC 1256).
-            Some(9) => {
-                let routers = self.byte(at + 4).unwrap_or(0);
-                let words = self.byte(at + 5).unwrap_or(0);
-                for i in 0..usize::from(routers) {
-                    self.either(at + 8 + i * usize::from(words) * 4, 4);
-                }
-            }
-            Some(3 | 11 | 12) => {
-                let words = self.byte(at + 5).map_or(0, usize::from);
-                self.extended(packet, words * 4);
-            }
-            // Echo, solicitations, time stamps, information and masks hold none.
-            None | Some(0 | 4 | 8 | 10 | 13..=18) => {}
-            Some(_) => self.unread_ip(),
-        }
-    }
-
-    /// What follows the so many bytes of a packet that an ICMP error quotes (RFC 4884). Of the
-    /// objects there only labels hold no address (RFC 4950, RFC 5837).
-    fn extended(&mut self, packet: Range<usize>, quoted: usize) {
-        let end = packet.end.min(self.frame.len());
-        let mut at = packet.start + 8 + quoted + 4;
-        while quoted > 0 && at < end {
-            let (len, class) = (self.word(at), self.byte(at + 2));
-            match (len, class) {
-                (Some(len), Some(1)) if len >= 4 => at += usize::from(len),
-                _ => return self.unread_ip(),
-            }
         }
     }
 
@@ -214,151 +154,12 @@ impl Finder<'_> {
         let known = there.len().min(arp::IPV4_OVER_ETHERNET.len());
         // Other protocols have other addresses; of a header that is cut nothing else is known.
         if there[..known] != arp::IPV4_OVER_ETHERNET[..known] {
-            return;
+            return self.unread();
         }
         self.put(Address::EthSrc, at + arp::SENDER_MAC, 6);
         self.put(Address::IpSrc, at + arp::SENDER_IP, 4);
         self.put(Address::EthDst, at + arp::TARGET_MAC, 6);
         self.put(Address::IpDst, at + arp::TARGET_IP, 4);
-    }
-
-    fn ipv4(&mut self, at: usize) {
-        self.put(Address::IpSrc, at + ipv4::SOURCE, 4);
-        self.put(Address::IpDst, at + ipv4::DESTINATION, 4);
-        let len = self.byte(at).map_or(0, |b| usize::from(b & 15) * 4);
-        for (kind, start, len) in options(self.frame, at, len) {
-            let step = match (kind, self.byte(start + 3).map(|flags| flags & 15)) {
-                _ if len == 0 => return self.unread_ip(),
-                (RECORD | LOOSE | STRICT, _) => {
-                    (0..(len - 2) / 4).for_each(|i| {
-                        self.put(Address::IpDst, start + 3 + 4 * i, 4);
-                    });
-                    continue;
-                }
-                (TIMESTAMP, Some(1 | 3)) => 8,
-                (TIMESTAMP, _) => continue,
-                _ => {
-                    if !PLAIN_OPTIONS.contains(&kind) {
-                        self.unread_ip();
-                    }
-                    continue;
-                }
-            };
-            (0..len.saturating_sub(4) / step).for_each(|i| {
-                self.put(Address::IpDst, start + 4 + step * i, 4);
-            });
-        }
-    }
-
-    /// The options of an IPv6 header: the home address of a mobile node (RFC 6275, section 6.3).
-    fn options6(&mut self, at: usize, len: usize) {
-        let end = at + len;
-        let mut at = at + 2;
-        while at < end {
-            let Some(kind) = self.byte(at) else { return };
-            if kind == 0 {
-                at += 1;
-                continue;
-            }
-            let Some(len) = self.byte(at + 1) else { return };
-            match (kind, len) {
-                (HOME_ADDRESS, 16) => self.put(Address::IpSrc, at + 2, 16),
-                _ if PLAIN_OPTIONS6.contains(&kind) => {}
-                _ => self.unread_ip(),
-            }
-            at += 2 + usize::from(len);
-        }
-    }
-
-    /// Neighbour discovery (RFC 4861) and listeners of groups (RFC 2710, RFC 3810).
-    fn icmp6(&mut self, packet: Range<usize>) {
-        let at = packet.start;
-        let first = match self.byte(at) {
-            Some(1 | 3) => {
-                let words = self.byte(at + 4).map_or(0, usize::from);
-                return self.extended(packet, words * 8);
-            }
-            Some(133) => at + 8,
-            Some(134) => at + 16,
-            Some(135 | 136) => {
-                self.either(at + 8, 16);
-                at + 24
-            }
-            Some(137) => {
-                self.either(at + 8, 16);
-                self.either(at + 24, 16);
-                at + 40
-            }
-            Some(130..=132) => {
-                self.put(Address::IpDst, at + 8, 16);
-                let sources = self.word(at + 26).filter(|_| self.byte(at) == Some(130));
-                return self.list(at + 28, sources, 16);
-            }
-            Some(143) => return self.records(at, 16),
-            // Errors, echo, and the search for routers of groups hold none.
-            None | Some(2 | 4 | 128 | 129 | 151..=153) => return,
-            Some(_) => return self.unread_ip(),
-        };
-        let end = packet.end.min(self.frame.len());
-        let mut next = first;
-        for (kind, start, len) in sites::options(&self.frame[..end], first) {
-            next = start + len;
-            match kind {
-                1 | 2 => self.either_mac(start + 2),
-                // The prefix of a network.
-                3 => self.either(start + 16, 16),
-                // A router for names (RFC 8106).
-                25 => {
-                    let servers = self.byte(start + 1).map(|words| u16::from(words / 2));
-                    self.list(start + 8, servers, 16);
-                }
-                // A packet that was redirected, which the walk went into.
-                4 => {}
-                _ if PLAIN_DISCOVERY.contains(&kind) => {}
-                _ => {
-                    self.unread_ip();
-                    self.unread_mac();
-                }
-            }
-        }
-        if next + 1 < end {
-            // An option of no length: what comes after it can't be told.
-            self.unread_ip();
-            self.unread_mac();
-        }
-    }
-
-    /// Listeners of groups (RFC 2236, RFC 3376).
-    fn igmp(&mut self, at: usize) {
-        if self.byte(at) == Some(0x22) {
-            return self.records(at, 4);
-        }
-        if self.byte(at).is_some_and(|kind| !matches!(kind, 0x11 | 0x12 | 0x16 | 0x17)) {
-            return self.unread_ip();
-        }
-        self.put(Address::IpDst, at + 4, 4);
-        let sources = self.word(at + 10).filter(|_| self.byte(at) == Some(0x11));
-        self.list(at + 12, sources, 4);
-    }
-
-    /// The records of a report: of each its group and its sources.
-    fn records(&mut self, at: usize, width: usize) {
-        let mut start = at + 8;
-        for _ in 0..self.word(at + 6).unwrap_or(0) {
-            let (Some(more), Some(sources)) = (self.byte(start + 1), self.word(start + 2)) else {
-                return;
-            };
-            self.put(Address::IpDst, start + 4, width);
-            self.list(start + 4 + width, Some(sources), width);
-            start += 4 + width * (1 + usize::from(sources)) + 4 * usize::from(more);
-        }
-    }
-
-    /// Addresses one after the other, as many as were captured.
-    fn list(&mut self, at: usize, n: Option<u16>, width: usize) {
-        let there = self.frame.len().saturating_sub(at).div_ceil(width);
-        (0..usize::from(n.unwrap_or(0)).min(there))
-            .for_each(|i| self.either(at + i * width, width));
     }
 
     fn wlan(&mut self, at: usize, padded: bool) {

@@ -1,6 +1,8 @@
 //! Frames are made twice, with the true addresses and with the others: rewriting the first gives
 //! the second. The maker of frames ([`crate::craft`]) computes lengths and checksums by itself.
 
+mod hidden;
+
 use super::*;
 use crate::craft::Frame;
 use crate::walk::samples::{samples, tunnels, upper};
@@ -89,6 +91,31 @@ const MADE: &[(&str, Make)] = &[
         let tunnel = Frame::raw().ipv4(h.b, h.a).put(9, &[4]).payload(&inner.bytes()).bytes();
         h.four().icmp(3, 1).payload(&tunnel[..64])
     }),
+    ("error about an error", |h| {
+        let error = Frame::raw().ipv4(h.b, h.a).icmp(3, 1).payload(&h.quoted());
+        h.four().icmp(11, 0).payload(&error.bytes())
+    }),
+    ("error about a redirect", |h| {
+        let redirect = Frame::raw().ipv4(h.b, h.a).icmp(5, 1).put(4, &h.a).payload(&h.quoted());
+        h.four().icmp(3, 3).payload(&redirect.bytes())
+    }),
+    ("error about an error6", |h| {
+        let error = Frame::raw().ipv6(h.b6, h.a6).icmp6(3, 0).payload(&h.quoted6());
+        h.six().icmp6(1, 4).payload(&error.bytes())
+    }),
+    ("quote of a packet of 28 bytes", |h| {
+        let tcp = Frame::raw().ipv4(h.b, h.a).put(9, &[6]).payload(&[0, 80, 1, 2, 3, 4, 5, 6]);
+        h.four().icmp(3, 3).payload(&tcp.bytes())
+    }),
+    ("reverse arp", |h| {
+        let arp = h.ethernet().arp(4, (h.mac_a, h.a.into()), (h.mac_b, h.b.into())).bytes();
+        h.ethernet().put(12, &[0x80, 0x35]).payload(&arp[14..])
+    }),
+    ("segments with padding", |h| {
+        let start = [59, 3, 4, 0, 0, 0, 0, 0];
+        let header = [&start[..], &h.b6.octets(), &[4, 6], &[0; 6]].concat();
+        h.six().put(6, &[43]).payload(&header)
+    }),
     ("too big", |h| h.six().icmp6(2, 0).payload(&h.quoted6())),
     ("solicitation", |h| discovery(h, 135, &[h.b6], &[&[1, 1][..], &h.mac_a].concat())),
     ("advertisement", |h| discovery(h, 136, &[h.a6], &[&[2, 1][..], &h.mac_a].concat())),
@@ -101,7 +128,7 @@ const MADE: &[(&str, Make)] = &[
         discovery(h, 137, &[h.a6, h.b6], &option)
     }),
     ("first fragment", |h| h.four().fragment(0, true).tcp(1, 2).payload(&[7; 12])),
-    ("later fragment", |h| h.four().fragment(24, true).put(9, &[6]).payload(&[7; 16])),
+    ("later fragment", |h| h.four().fragment(1480, true).put(9, &[6]).payload(&[7; 16])),
     ("raw", |h| Frame::raw().ipv4(h.a, h.b).tcp(1, 2)),
     ("cooked", |h| Frame::cooked().put(6, &h.mac_a).ipv4(h.a, h.b).udp(1, 2)),
     ("cooked2", |h| Frame::cooked2().put(12, &h.mac_a).ipv6(h.a6, h.b6).udp(1, 2)),
@@ -269,7 +296,7 @@ fn a_frame_that_may_hold_an_unknown_address_is_left_alone() {
         attempt(frame.link(), &bytes, bytes.len(), &[Address::IpSrc, Address::IpDst]).is_some()
     };
     let ip = |proto: u8| TRUE.four().put(9, &[proto]);
-    let later = |proto: u8| ip(proto).fragment(24, false).payload(&[7; 16]);
+    let later = |proto: u8| ip(proto).fragment(1480, false).payload(&[7; 16]);
     let inner = Frame::raw().ipv4(B, A).udp(1, 2).bytes();
     let tunnels = |n: u32| (0..n).fold(TRUE.ethernet(), |f, _| f.ipv4(A, B)).ipv4(A, B).udp(1, 2);
     let option = |bytes: &[u8]| TRUE.four().options(bytes).udp(1, 2);
@@ -282,7 +309,7 @@ fn a_frame_that_may_hold_an_unknown_address_is_left_alone() {
     };
     let whole: Vec<(&str, Frame)> = vec![
         ("an unknown EtherType", TRUE.ethernet().put(12, &[0x88, 0xcc]).payload(&[2; 40])),
-        ("an unknown protocol", ip(89).payload(&inner)),
+        ("an unknown protocol", ip(253).payload(&inner)),
         ("a later fragment of TCP", later(6)),
         ("a TCP header of no length", TRUE.four().tcp(1, 2).put(tcp::DATA_OFFSET, &[0])),
         ("eight tunnels", tunnels(8)),
@@ -368,7 +395,8 @@ proptest! {
         cut in 0usize..300,
     ) {
         let all: Vec<Frame> = samples().into_iter().chain(tunnels()).map(|(_, f)| f)
-            .chain(MADE.iter().map(|(_, make)| make(TRUE))).collect();
+            .chain(MADE.iter().map(|(_, make)| make(TRUE)))
+            .chain(hidden::all().into_iter().map(|(_, frame, _)| frame)).collect();
         let frame = &all[n % all.len()];
         let mut bytes = frame.bytes();
         bytes.truncate(cut.max(1));

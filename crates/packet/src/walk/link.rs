@@ -6,6 +6,7 @@
 
 use super::announced;
 use super::layers::Layer;
+use super::opaque;
 use super::reason::Reason;
 use super::site::{Site, Sites};
 use super::walker::{Walk, Walked};
@@ -30,6 +31,10 @@ use crate::wlan::{self, Wlan};
 /// EtherType of an Ethernet frame (transparent bridging).
 const BRIDGED: u16 = 0x6558;
 
+/// EtherType of reverse ARP (RFC 903), whose addresses stand where those of ARP do; Cisco HDLC gives
+/// the number to a protocol of its own.
+const RARP: u16 = 0x8035;
+
 /// What comes next, and where it starts; `None` where the walk could not go on, or has no need.
 type Then = Option<(Next, usize)>;
 
@@ -51,6 +56,15 @@ pub(super) enum Next {
     Ipv6,
     /// IP of either version.
     Ip,
+}
+
+/// Whether the walk reads what this EtherType announces.
+pub(super) fn reads(ethertype: u16) -> bool {
+    let shim = matches!(ethertype, mpls::UNICAST | mpls::MULTICAST | nsh::ETHERTYPE | BRIDGED);
+    let packet = matches!(ethertype, ethernet::IPV4 | ethernet::IPV6 | ethernet::ARP | RARP);
+    let session = matches!(ethertype, pppoe::SESSION | pppoe::DISCOVERY);
+    let tag = vlan::is_tag(ethertype) || port_tag::tag_len(ethertype).is_some();
+    packet || shim || session || tag
 }
 
 impl<S: Sites> Walk<'_, S> {
@@ -102,13 +116,15 @@ impl<S: Sites> Walk<'_, S> {
             LinkType::PPI => self.ppi(at),
             LinkType::NFLOG if at == 0 => self.nflog(),
             _ if announced::is_raw(link) => Some((Next::Ip, at)),
-            _ => self.unread(),
+            _ => self.stop(at, true),
         }
     }
 
-    /// Ends the walk before headers that Weir does not know.
-    fn unread(&mut self) -> Then {
-        self.sites.note(Site::Unread);
+    /// Ends the walk before what Weir does not read, in which addresses may stand or not.
+    fn stop(&mut self, at: usize, may_hide: bool) -> Then {
+        if may_hide {
+            self.note_unread(at);
+        }
         None
     }
 
@@ -129,11 +145,17 @@ impl<S: Sites> Walk<'_, S> {
         let h = self.take(at, len, Reason::ShortHeader)?;
         let word = |at: usize| u16::from_be_bytes([h[at], h[at + 1]]);
         if !announced::has_ethertypes(word(hardware)) {
-            return self.unread();
+            return self.stop(at + len, true);
         }
         let next = match word(protocol) {
             // Linux's numbers for frames without an EtherType are no lengths.
-            0..ethernet::TYPE_MIN => Next::Llc,
+            CAN..=CAN_MAX => return None,
+            number @ 0..ethernet::TYPE_MIN => {
+                if !matches!(number, RAW_802_3 | LLC) {
+                    self.note_unread(at + len);
+                }
+                Next::Llc
+            }
             ethertype => Next::Type(ethertype),
         };
         if at == 0 {
@@ -147,7 +169,7 @@ impl<S: Sites> Walk<'_, S> {
         match announced::family([h[0], h[1], h[2], h[3]]) {
             (true, _) => Some((Next::Ipv4, at + 4)),
             (_, true) => Some((Next::Ipv6, at + 4)),
-            _ => None,
+            _ => self.stop(at + 4, true),
         }
     }
 
@@ -166,13 +188,21 @@ impl<S: Sites> Walk<'_, S> {
                 Some((Next::Llc, at))
             }
             _ if vlan::is_tag(ethertype) => self.vlan(at),
-            _ => {
-                let len = port_tag::tag_len(ethertype)?;
-                let tag = self.take(at, len, Reason::ShortHeader)?;
-                self.tagged(at + len);
-                Some((Next::Type(u16::from_be_bytes([tag[len - 2], tag[len - 1]])), at + len))
+            RARP => {
+                self.sites.note(Site::Arp { at });
+                None
             }
+            _ => match port_tag::tag_len(ethertype) {
+                Some(len) => self.port_tag(at, len),
+                None => self.stop(at, opaque::in_type(ethertype, self.rest(at))),
+            },
         }
+    }
+
+    fn port_tag(&mut self, at: usize, len: usize) -> Then {
+        let tag = self.take(at, len, Reason::ShortHeader)?;
+        self.tagged(at + len);
+        Some((Next::Type(u16::from_be_bytes([tag[len - 2], tag[len - 1]])), at + len))
     }
 
     fn vlan(&mut self, at: usize) -> Then {
@@ -211,11 +241,21 @@ impl<S: Sites> Walk<'_, S> {
             llc::IP => Some((Next::Ipv4, at + llc::LLC_LEN)),
             llc::SNAP => {
                 let bytes = self.take(at, llc::SNAP_LEN, Reason::ShortHeader)?;
-                let ethertype = llc::snap_ethertype(bytes.first_chunk()?)?;
-                let follows = ethertype >= ethernet::TYPE_MIN;
-                follows.then_some((Next::Type(ethertype), at + llc::SNAP_LEN))
+                let Some(ethertype) = llc::snap_ethertype(bytes.first_chunk()?) else {
+                    let organization = [bytes[3], bytes[4], bytes[5]];
+                    return self.stop(at + llc::SNAP_LEN, opaque::in_snap(organization));
+                };
+                self.typed_or_unread(ethertype, at + llc::SNAP_LEN)
             }
-            _ => None,
+            _ => self.stop(at, opaque::in_llc(start)),
+        }
+    }
+
+    /// What an EtherType announces where it can't be a length.
+    fn typed_or_unread(&mut self, ethertype: u16, at: usize) -> Then {
+        match ethertype {
+            ethernet::TYPE_MIN.. => Some((Next::Type(ethertype), at)),
+            _ => self.stop(at, true),
         }
     }
 
@@ -225,7 +265,10 @@ impl<S: Sites> Walk<'_, S> {
             ppp::IPV4 => Next::Ipv4,
             ppp::IPV6 => Next::Ipv6,
             ppp::MPLS | ppp::MPLS_MULTICAST => Next::Mpls,
-            _ => return None,
+            other => {
+                let may_hide = opaque::in_ppp(other, ppp.payload());
+                return self.stop(at + ppp.header_len(), may_hide);
+            }
         };
         Some((next, at + ppp.header_len()))
     }
@@ -233,8 +276,11 @@ impl<S: Sites> Walk<'_, S> {
     fn hdlc(&mut self, at: usize) -> Then {
         let header = self.take(at, hdlc::HEADER_LEN, Reason::ShortHeader)?;
         let ethertype = u16::from_be_bytes([header[hdlc::TYPE], header[hdlc::TYPE + 1]]);
-        let follows = ethertype >= ethernet::TYPE_MIN;
-        follows.then_some((Next::Type(ethertype), at + hdlc::HEADER_LEN))
+        let at = at + hdlc::HEADER_LEN;
+        match ethertype {
+            RARP => self.stop(at, opaque::in_slarp(self.rest(at))),
+            _ => self.typed_or_unread(ethertype, at),
+        }
     }
 
     fn frame_relay(&mut self, at: usize) -> Then {
@@ -251,13 +297,11 @@ impl<S: Sites> Walk<'_, S> {
                     }
                     // Bridged Ethernet, with and without its checksum.
                     [0, 0x80, 0xc2, 0, 1 | 7] => Some((Next::Link(LinkType::ETHERNET), at + 5)),
-                    _ => None,
+                    _ => self.stop(at + 5, true),
                 }
             }
-            Follows::Ethertype(ethertype) if ethertype >= ethernet::TYPE_MIN => {
-                Some((Next::Type(ethertype), at))
-            }
-            _ => None,
+            Follows::Nlpid(nlpid) => self.stop(at, opaque::in_frame_relay(nlpid)),
+            Follows::Ethertype(ethertype) => self.typed_or_unread(ethertype, at),
         }
     }
 
@@ -267,7 +311,7 @@ impl<S: Sites> Walk<'_, S> {
         self.take(at, ppi.header_len(), Reason::Ppi)?;
         match ppi.link() {
             Some(link) => Some((Next::Link(link), at + ppi.header_len())),
-            None => self.unread(),
+            None => self.stop(at + ppi.header_len(), true),
         }
     }
 
@@ -297,10 +341,15 @@ impl<S: Sites> Walk<'_, S> {
         let len = header.header_len();
         let body = at + if padded { len.next_multiple_of(4) } else { len };
         match header.llc() {
-            Some(llc) => Some((Next::Llc, body + llc)),
+            Some(llc) => {
+                // The bit means something else in other networks, where LLC follows.
+                if header.may_be_mesh() && !self.rest(body + llc).starts_with(&llc::SNAP) {
+                    self.note_unread(body + llc);
+                }
+                Some((Next::Llc, body + llc))
+            }
             // It may begin with any header that the first fragment had no room for.
-            None if header.is_later_fragment() => self.unread(),
-            None => None,
+            None => self.stop(body, header.is_later_fragment()),
         }
     }
 
@@ -317,7 +366,7 @@ impl<S: Sites> Walk<'_, S> {
                 match family {
                     LINUX_INET => Some((Next::Ipv4, at)),
                     LINUX_INET6 => Some((Next::Ipv6, at)),
-                    _ => None,
+                    _ => self.stop(at, true),
                 }
             }
             Packet::Beyond(end) => {
@@ -375,14 +424,19 @@ impl<S: Sites> Walk<'_, S> {
             4 if Ipv4::new(rest).is_ok_and(fits) => Some((Next::Ipv4, at)),
             4 => frame().or(Some((Next::Ipv4, at))),
             6 => frame().or(Some((Next::Ipv6, at))),
-            _ => frame(),
+            // Any other pseudowire may carry packets or frames, and so may a channel beside it.
+            _ => frame().or_else(|| self.stop(at, true)),
         }
     }
 
     fn nsh(&mut self, at: usize) -> Then {
         let bytes = self.take(at, nsh::HEADER_LEN, Reason::ShortHeader)?;
         let header = self.check(Nsh::new(bytes))?;
-        self.take(at, header.header_len(), Reason::Nsh)?;
+        let context = &self.take(at, header.header_len(), Reason::Nsh)?[nsh::HEADER_LEN..];
+        if context[..header.header_len() - nsh::HEADER_LEN].iter().any(|&byte| byte != 0) {
+            // What it says of a packet has no form of its own.
+            self.note_unread(at);
+        }
         self.inside = true;
         let next = match header.next_protocol() {
             nsh::IPV4 => Next::Ipv4,
@@ -390,7 +444,7 @@ impl<S: Sites> Walk<'_, S> {
             nsh::ETHERNET => Next::Link(LinkType::ETHERNET),
             nsh::NSH => Next::Nsh,
             nsh::MPLS => Next::Mpls,
-            _ => return None,
+            _ => return self.stop(at + header.header_len(), true),
         };
         Some((next, at + header.header_len()))
     }
@@ -398,6 +452,13 @@ impl<S: Sites> Walk<'_, S> {
 
 /// Bytes before the packet in a SLIP capture: its direction, and how its header was compressed.
 const SLIP_LEN: usize = 16;
+
+/// Frames without an EtherType as Linux numbers them: with LLC or without, and those of CAN, which
+/// have no addresses.
+const RAW_802_3: u16 = 1;
+const LLC: u16 = 4;
+const CAN: u16 = 0x0c;
+const CAN_MAX: u16 = 0x0e;
 
 /// Address families as Linux numbers them.
 const LINUX_INET: u8 = 2;

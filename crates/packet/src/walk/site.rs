@@ -47,6 +47,11 @@ pub(crate) enum Site {
         at: usize,
         end: usize,
     },
+    /// A GENEVE header with its options.
+    Geneve {
+        at: usize,
+        len: usize,
+    },
     /// A netfilter log header, which may hold MAC addresses in attributes.
     Nflog,
     /// Headers may follow that the walk can't read.

@@ -6,7 +6,7 @@
 //! against the frame. From that header on, faults count as anywhere.
 
 use super::layers::{Headers, Layer, Layers};
-use super::link::Next;
+use super::link::{self, Next};
 use super::site::{Site, Sites};
 use super::walker::{Found, Walk, Walked};
 use crate::bits::Bits;
@@ -124,7 +124,7 @@ impl<S: Sites> Walk<'_, S> {
                 let [a, b, c, d, e, f, ..] = self.peek::<{ udp::HEADER_LEN }>(at)?;
                 self.bound(at, u16::from_be_bytes([e, f]));
                 let ports = [u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])];
-                ports.into_iter().find_map(|port| self.behind(port, at + udp::HEADER_LEN))
+                self.datagram(ports, at + udp::HEADER_LEN)
             }
             _ => None,
         }
@@ -136,24 +136,47 @@ impl<S: Sites> Walk<'_, S> {
         self.sites.note(Site::Gre { at, end: self.end });
         let start = at + gre.header_len;
         match gre.ethertype {
-            gre::PPP => gre.carries.then_some((Next::Ppp, start)),
+            gre::PPP if gre.carries => Some((Next::Ppp, start)),
+            gre::PPP => self.unread(start),
             gre::ERSPAN | gre::ERSPAN_III => {
                 let len = gre::erspan_len(&gre, self.rest(start));
                 let len = self.known(len)?;
                 Some((ETHERNET, start + len))
             }
             gre::ARUBA => Some((Next::Wlan, start)),
-            ethertype => {
-                (ethertype >= ethernet::TYPE_MIN).then_some((Next::Type(ethertype), start))
-            }
+            ethertype => self.typed_in_tunnel(ethertype, start),
         }
+    }
+
+    /// What an EtherType announces at the start of a tunnel, where every payload is a packet.
+    fn typed_in_tunnel(&mut self, ethertype: u16, at: usize) -> Carried {
+        if !link::reads(ethertype) {
+            self.note_unread(at);
+        }
+        (ethertype >= ethernet::TYPE_MIN).then_some((Next::Type(ethertype), at))
+    }
+
+    /// What the datagram of these ports carries, `at` its payload.
+    fn datagram(&mut self, ports: [u16; 2], at: usize) -> Carried {
+        let carried = ports.into_iter().find_map(|port| self.behind(port, at));
+        let [is_first, is_second] = ports.map(is_port);
+        let is_either = is_first && is_second && ports[0] != ports[1];
+        let is_signal = ports.contains(&gtp::PORT) && gtp::is_signal(self.rest(at));
+        if is_either || (is_first || is_second) && carried.is_none() && !is_signal {
+            self.note_unread(at);
+        }
+        carried
     }
 
     /// What the datagram of which this is a port carries, `at` its payload.
     fn behind(&mut self, port: u16, at: usize) -> Carried {
         match port {
             vxlan::PORT | vxlan::PORT_GPE => {
-                let next = match vxlan::next_protocol(&self.peek(at)?, port)? {
+                let header = self.peek(at)?;
+                if !vxlan::is_plain(&header, port) {
+                    self.note_unread(at);
+                }
+                let next = match vxlan::next_protocol(&header, port)? {
                     1 => Next::Ipv4,
                     2 => Next::Ipv6,
                     vxlan::ETHERNET => ETHERNET,
@@ -163,9 +186,13 @@ impl<S: Sites> Walk<'_, S> {
                 Some((next, at + vxlan::HEADER_LEN))
             }
             geneve::PORT => {
-                let (len, ethertype) = geneve::follows(&self.peek(at)?)?;
-                let known = ethertype >= ethernet::TYPE_MIN;
-                known.then_some((Next::Type(ethertype), at + len))
+                let header = self.peek(at)?;
+                let (len, ethertype) = geneve::follows(&header)?;
+                self.sites.note(Site::Geneve { at, len });
+                if geneve::is_control(&header) {
+                    self.note_unread(at);
+                }
+                self.typed_in_tunnel(ethertype, at + len)
             }
             gtp::PORT => {
                 let [first, kind, a, b, ..] = self.peek::<{ gtp::HEADER_LEN }>(at)?;
@@ -197,6 +224,10 @@ impl<S: Sites> Walk<'_, S> {
         // Behind a bubble, which is an empty packet, there may be anything (RFC 4380, section
         // 2.8). Of a first fragment only the beginning is here.
         let bubble = header[ipv6::NEXT_HEADER] == ipv6::NO_NEXT_HEADER && length == 0;
+        if bubble && end < self.end {
+            // Such as another address of the sender.
+            self.note_unread(end);
+        }
         let fits = end == self.end || bubble || self.partial && end > self.end;
         fits.then_some((Next::Ipv6, at))
     }
@@ -210,6 +241,12 @@ impl<S: Sites> Walk<'_, S> {
             }
         }
         self.rest(at).first_chunk().copied()
+    }
+
+    /// Ends the walk before what is no packet that Weir reads, and may be another.
+    fn unread(&mut self, at: usize) -> Carried {
+        self.note_unread(at);
+        None
     }
 
     /// What a header of a tunnel says. If Weir can't read it, headers are after it all the same.

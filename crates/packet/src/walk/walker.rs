@@ -6,7 +6,7 @@
 
 use super::layers::{Below, Layer};
 use super::reason::Reason;
-use super::site::Sites;
+use super::site::{Site, Sites};
 
 /// What the walk established about one frame. Positions are 0 where they mean nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -65,6 +65,14 @@ impl<'a, S: Sites> Walk<'a, S> {
         }
         self.add(Layer::Malformed);
         self.found.reason.get_or_insert(reason);
+    }
+
+    /// Notes that addresses may stand from `at` on, where the walk does not read them, if anything
+    /// of that was captured.
+    pub(super) fn note_unread(&mut self, at: usize) {
+        if !self.rest(at).is_empty() {
+            self.sites.note(Site::Unread);
+        }
     }
 
     /// What was captured of the packet from `at` on.

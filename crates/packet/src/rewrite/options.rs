@@ -1,0 +1,222 @@
+//! Addresses in the variable parts of headers: options of IPv4, IPv6, TCP and GENEVE, routes, and
+//! chunks of SCTP.
+//!
+//! An option is either known to hold addresses at certain places, or to hold none. Any other may
+//! hold one, and so may what stands after an option that can't be read.
+
+use super::address::Address;
+use super::finder::Finder;
+use super::source_route::{LOOSE, RECORD, STRICT, options, stops};
+use crate::{geneve, ipv4, tcp};
+
+/// The IPv4 option that asks for time stamps, with addresses where its flags say so.
+const TIMESTAMP: u8 = 68;
+
+/// IPv4 options without addresses: security (130, 133, 134), stream identifier, router alert.
+const PLAIN_OPTIONS: [u8; 5] = [130, 133, 134, 136, 148];
+
+/// The IPv6 option that holds an address.
+const HOME_ADDRESS: u8 = 0xc9;
+
+/// The IPv6 option that makes the next one start where it should.
+const PADDING6: u8 = 1;
+
+/// IPv6 options without addresses: tunnel limit, router alert, CALIPSO, performance and in-band
+/// measurements, routing of low-power networks, quick start, jumbo length, identifiers of lines and
+/// nonces.
+const PLAIN_OPTIONS6: [u8; 13] =
+    [0x04, 0x05, 0x07, 0x0f, 0x11, 0x23, 0x26, 0x30, 0x31, 0x63, 0x8b, 0x8c, 0xc2];
+
+/// TCP options without addresses: segment size, window scale, selective acknowledgement, echo, time
+/// stamps, partial order (6 to 10), transactions (11 to 13), checksums (14, 15, 18), signatures (19,
+/// 29), quick start, fast open, encryption (69), exact congestion (172, 174).
+const PLAIN_TCP: [u8; 22] =
+    [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 18, 19, 27, 29, 34, 69, 172, 174];
+
+/// The TCP option of MPTCP, its subtype that announces an address, and the last one (RFC 8684).
+const MPTCP: u8 = 30;
+const ADD_ADDRESS: u8 = 3;
+const MPTCP_LAST: u8 = 8;
+
+/// Chunks of SCTP without addresses: data and its acknowledgements, the end of an association,
+/// congestion, authentication, other streams, padding. A cookie or a heartbeat holds what its maker
+/// likes, which may be an address.
+const PLAIN_CHUNKS: [u8; 14] = [0, 3, 7, 8, 11, 12, 13, 14, 15, 64, 130, 132, 192, 194];
+
+/// The chunk of SCTP that opens an association, its length without parameters, and parameters of it
+/// that are addresses or names.
+const INIT: u8 = 1;
+const INIT_LEN: usize = 20;
+const ADDRESS_PARAMETERS: [u16; 3] = [5, 6, 11];
+
+/// Classes of GENEVE options that hold identifiers of their own, and no addresses: Open Virtual
+/// Network, load balancers of AWS.
+const PLAIN_GENEVE: [u16; 2] = [0x0102, 0x0108];
+
+/// TLVs of segment routing (RFC 8754): a byte of padding, more of it, a signature.
+const PAD_BYTE: u8 = 0;
+const PADDING: u8 = 4;
+const SIGNATURE: u8 = 5;
+
+impl Finder<'_> {
+    pub(super) fn ipv4(&mut self, at: usize) {
+        self.put(Address::IpSrc, at + ipv4::SOURCE, 4);
+        self.put(Address::IpDst, at + ipv4::DESTINATION, 4);
+        let len = self.byte(at).map_or(0, |b| usize::from(b & 15) * 4);
+        for (kind, start, len) in options(self.frame, at, len) {
+            match kind {
+                _ if len == 0 => return self.unread_ip(),
+                0 => self.unread_ip_in(start, start + len),
+                RECORD | LOOSE | STRICT => {
+                    self.addresses(start + 3, start + len, 4);
+                }
+                TIMESTAMP => match self.byte(start + 3).map_or(0, |flags| flags & 15) {
+                    0 => {}
+                    1 | 3 => self.addresses(start + 4, start + len, 8),
+                    _ => self.unread_ip(),
+                },
+                _ if PLAIN_OPTIONS.contains(&kind) => {}
+                _ => self.unread_ip(),
+            }
+        }
+        let fragment = self.word(at + ipv4::FRAGMENT).map_or(0, |word| word & ipv4::OFFSET_BITS);
+        let is_tcp = self.byte(at + ipv4::PROTOCOL) == Some(tcp::PROTOCOL);
+        self.torn_tcp(is_tcp, fragment);
+    }
+
+    /// The header of TCP may go on in a fragment that starts so many times 8 bytes into it.
+    pub(super) fn torn_tcp(&mut self, is_tcp: bool, fragment: u16) {
+        if is_tcp && (1..8).contains(&fragment) {
+            self.unread_ip();
+        }
+    }
+
+    /// Addresses of a route, each of which is the start of so many bytes.
+    fn addresses(&mut self, from: usize, to: usize, step: usize) {
+        if !to.saturating_sub(from).is_multiple_of(step) {
+            self.unread_ip();
+        }
+        (from..to).step_by(step).for_each(|at| self.put(Address::IpDst, at, 4));
+    }
+
+    /// The options of an IPv6 header: the home address of a mobile node (RFC 6275, section 6.3).
+    pub(super) fn options6(&mut self, at: usize, len: usize) {
+        let end = at + len;
+        let mut at = at + 2;
+        while at < end {
+            let Some(kind) = self.byte(at) else { return };
+            if kind == 0 {
+                at += 1;
+                continue;
+            }
+            let Some(len) = self.byte(at + 1) else { return };
+            let next = at + 2 + usize::from(len);
+            match (kind, len) {
+                (HOME_ADDRESS, 16) => self.put(Address::IpSrc, at + 2, 16),
+                (PADDING6, _) => self.unread_ip_in(at + 2, next),
+                _ if PLAIN_OPTIONS6.contains(&kind) => {}
+                _ => self.unread_ip(),
+            }
+            at = next;
+        }
+    }
+
+    /// The addresses of a routing header, and what may stand after them.
+    pub(super) fn routing(&mut self, at: usize, len: usize) {
+        let kind = self.byte(at + 2);
+        if kind.is_some_and(|kind| !matches!(kind, 0 | 2 | 4)) {
+            return self.unread_ip();
+        }
+        let mut next = at + 8;
+        for stop in stops(self.frame, at, len) {
+            self.put(Address::IpDst, stop, 16);
+            next = stop + 16;
+        }
+        let end = at + len;
+        if kind != Some(4) {
+            return self.unread_ip_in(next, end);
+        }
+        while let Some(kind) = self.byte(next).filter(|_| next < end) {
+            let len = usize::from(self.byte(next + 1).unwrap_or(0));
+            match kind {
+                PAD_BYTE => {
+                    next += 1;
+                    continue;
+                }
+                PADDING => self.unread_ip_in(next + 2, next + 2 + len),
+                SIGNATURE => {}
+                _ => return self.unread_ip(),
+            }
+            next += 2 + len;
+        }
+    }
+
+    pub(super) fn tcp(&mut self, at: usize) {
+        let Some(words) = self.byte(at + tcp::DATA_OFFSET) else { return };
+        let end = at + usize::from(words >> 4) * 4;
+        let mut at = at + tcp::HEADER_LEN;
+        while at < end {
+            let (kind, len) = match (self.byte(at), self.byte(at + 1)) {
+                (Some(1), _) => {
+                    at += 1;
+                    continue;
+                }
+                (Some(kind), Some(len)) if kind != 0 && len >= 2 => (kind, len),
+                // The end, or nothing that can be read. What comes after it is no option.
+                (Some(_), _) => return self.unread_ip_in(at, end),
+                (None, _) => return,
+            };
+            let is_plain = match kind {
+                MPTCP => {
+                    self.byte(at + 2).is_none_or(|b| b >> 4 != ADD_ADDRESS && b >> 4 <= MPTCP_LAST)
+                }
+                _ => PLAIN_TCP.contains(&kind),
+            };
+            // No address stands in fewer than 4 bytes.
+            if !is_plain && len >= 6 {
+                self.unread_ip();
+            }
+            at += usize::from(len);
+        }
+    }
+
+    /// Chunks of SCTP (RFC 9260), which are not rewritten.
+    pub(super) fn sctp(&mut self, at: usize, end: usize) {
+        let end = end.min(self.frame.len());
+        let mut at = at + 12;
+        while at + 4 <= end {
+            let len = usize::from(self.word(at + 2).unwrap_or(0));
+            match self.byte(at) {
+                Some(INIT) => self.sctp_parameters(at + INIT_LEN, (at + len).min(end)),
+                Some(kind) if PLAIN_CHUNKS.contains(&kind) => {}
+                _ => self.unread_ip(),
+            }
+            if len < 4 {
+                return self.unread_ip_in(at, end);
+            }
+            at += len.next_multiple_of(4);
+        }
+    }
+
+    fn sctp_parameters(&mut self, mut at: usize, end: usize) {
+        while at + 4 <= end {
+            let (kind, len) = (self.word(at), usize::from(self.word(at + 2).unwrap_or(0)));
+            if len < 4 || kind.is_none_or(|kind| ADDRESS_PARAMETERS.contains(&kind)) {
+                return self.unread_ip();
+            }
+            at += len.next_multiple_of(4);
+        }
+    }
+
+    pub(super) fn geneve(&mut self, at: usize, len: usize) {
+        let (mut next, end) = (at + geneve::HEADER_LEN, at + len);
+        while next < end {
+            let (Some(class), Some(words)) = (self.word(next), self.byte(next + 3)) else { return };
+            if !PLAIN_GENEVE.contains(&class) {
+                self.unread_ip();
+                self.unread_mac();
+            }
+            next += 4 + usize::from(words & 0x1f) * 4;
+        }
+    }
+}
