@@ -146,4 +146,14 @@ mod tests {
         assert_eq!(names.len(), TCP_COLUMNS.len());
         assert!(TCP_COLUMNS.is_sorted_by_key(|c| c.ty != Type::Bool));
     }
+
+    /// WEIR_UPDATE_DOCS does not write these rows: a column that is added is added there by hand.
+    #[test]
+    fn the_reference_has_each_column() {
+        let reference = include_str!("../../../docs/operators.md");
+        for TcpColumn { name, ty, doc } in TCP_COLUMNS {
+            let row = format!("| `{name}` | {ty} | {doc} |\n");
+            assert!(reference.contains(&row), "docs/operators.md lacks {row}");
+        }
+    }
 }

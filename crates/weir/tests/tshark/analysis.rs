@@ -149,8 +149,11 @@ fn compare(folder: &Path, file: &str, found: &mut Found) {
         .enumerate()
         .map(|(i, column)| format!("v{i} = {TCP_PREFIX}{}", column.name))
         .collect();
-    let query =
-        format!("packets | analyze tcp | project {}, {}", ASKED.join(", "), columns.join(", "));
+    let query = format!(
+        "packets | analyze tcp idle 3650d | project {}, {}",
+        ASKED.join(", "),
+        columns.join(", ")
+    );
     let mut ours = Command::new(env!("CARGO_BIN_EXE_weir"));
     ours.args(["run", "-q", "-o", "csv", "-e", &query, "-r"]).arg(&path);
     let mut theirs = Command::new("tshark");
