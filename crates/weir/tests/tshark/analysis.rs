@@ -159,7 +159,7 @@ fn compare(folder: &Path, file: &str, found: &mut Found) {
     let mut theirs = Command::new("tshark");
     theirs.args(["-n", "-T", "fields", "-E", "occurrence=a"]);
     theirs.args(["-E", &format!("separator={FIELD}"), "-E", &format!("aggregator={VALUE}")]);
-    OPTIONS.iter().for_each(|option| _ = theirs.args(["-o", option]));
+    OPTIONS.iter().for_each(|option| _ = theirs.args(["-o", *option]));
     theirs.args(["-e", "frame.protocols", "-e", "tcp.stream"]);
     compared().for_each(|c| _ = theirs.args(["-e", &format!("{TCP_PREFIX}{}", c.name)]));
     theirs.arg("-r").arg(&path);
@@ -170,7 +170,9 @@ fn compare(folder: &Path, file: &str, found: &mut Found) {
         let cells: Vec<&str> = line.split(FIELD).collect();
         let is_one = !cells[1].is_empty() && !cells[1].contains(VALUE);
         let mine = csv(&mine);
-        if !is_one || !outer(cells[0]).contains(&"tcp") || mine[..ASKED.len()].contains(&"".into())
+        if !is_one
+            || !outer(cells[0]).contains(&"tcp")
+            || mine[..ASKED.len()].iter().any(String::is_empty)
         {
             continue;
         }
@@ -209,7 +211,7 @@ fn segment(at: &str, mine: &[String], theirs: &[&str], seen: &mut Seen, found: &
         let has_ack = flags & 16 != 0;
         let difference = Difference { column: column.name, ours, theirs, has_ack, seen };
         match MEANT.iter().find(|(when, _)| when(&difference)) {
-            Some((_, why)) => *found.met.entry(why).or_default() += 1,
+            Some((_, why)) => *found.met.entry(*why).or_default() += 1,
             None => found.wrong.push(format!("{at}: {}: {ours}, tshark {theirs}", column.name)),
         }
     }
