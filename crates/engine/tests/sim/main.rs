@@ -308,8 +308,10 @@ proptest! {
         traffic in traffic(), time in time_rules(), cuts in vec(cuts(), 3),
         first in query(), second in query(),
     ) {
-        // Twice the same, so that they begin with the same groups if there are any.
-        let programs = [&first.0, &second.0, &first.0];
+        // Twice the same, so that they begin with the same groups if there are any, and once
+        // with other aggregates of these.
+        let more = plan::aggregating_more(&first.0);
+        let programs = [&first.0, &second.0, &first.0, &more];
         let named = programs.iter().enumerate().map(|(i, p)| (format!("p{i}"), Program::clone(p)));
         let joined = join(named.collect()).expect("few pipelines");
         let expected = model(&joined, &traffic, &time, &[256]);

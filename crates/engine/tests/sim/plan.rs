@@ -93,6 +93,8 @@ pub(crate) fn program(c: &mut Choices) -> Program {
         let mut stages: Vec<Stage> = Vec::new();
         if input != Input::Packets {
             stages.extend(sides::stage(c, &mut rows, &ends));
+        } else if c.once_in(2) {
+            stages.extend(conditions(&program));
         }
         let others =
             Pipeline { name: None, input, stages, schema: Schema::default(), printed: true };
@@ -107,6 +109,31 @@ pub(crate) fn program(c: &mut Choices) -> Program {
         ends.push(rows);
     }
     program
+}
+
+/// The conditions that the latest pipeline over packets begins with, for another one to ask, too.
+fn conditions(program: &Program) -> Vec<Stage> {
+    let mut over_packets = program.pipelines.iter().rev().filter(|p| p.input == Input::Packets);
+    let stages = over_packets.next().map_or(&[][..], |p| &p.stages);
+    stages.iter().take_while(|stage| matches!(stage, Stage::Where(_))).cloned().collect()
+}
+
+/// The same program with other names for groups that nothing else reads, and a further aggregate.
+pub(crate) fn aggregating_more(program: &Program) -> Program {
+    let mut out = program.clone();
+    for (i, pipeline) in out.pipelines.iter_mut().enumerate() {
+        let read = program.pipelines.iter().any(|p| p.sources().any(|source| source == i));
+        let Some(Stage::Summarize(s)) = pipeline.stages.last_mut() else { continue };
+        if read || pipeline.input != Input::Packets {
+            continue;
+        }
+        s.aggs.iter_mut().for_each(|agg| agg.name += "_of_them");
+        let (name, func, ty) = ("rows".to_owned(), AggFunc::Count, Type::Int);
+        s.aggs.insert(0, Agg { name, func, arg: None, cond: None, ty });
+        let before = pipeline.stages.iter().fold(Schema::default(), |schema, s| s.output(&schema));
+        pipeline.schema = before;
+    }
+    out
 }
 
 /// A program that numbers the packets which a `distinct` lets pass, of random keys and at most
