@@ -165,7 +165,7 @@ pub struct Counts {
     pub undefined: u64,
     /// Windows that lack the rows of `fill`.
     pub unfilled: u64,
-    /// TLS hellos that did not complete, or not yet.
+    /// TLS hellos that did not complete.
     #[serde(default)]
     pub unfinished: u64,
     /// Alerts that a list of suppressions left out.

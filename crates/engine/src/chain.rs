@@ -120,6 +120,11 @@ impl Chain {
         }
     }
 
+    /// Tells the operators that no row will come.
+    pub(crate) fn finish(&mut self) {
+        self.ops.iter_mut().for_each(|op| op.finish());
+    }
+
     /// Tells the operators the watermark.
     pub(crate) fn watermark(&mut self, watermark: i64) {
         self.ops.iter_mut().for_each(|op| op.watermark(watermark));

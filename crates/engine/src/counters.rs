@@ -38,7 +38,7 @@ pub struct Ledger {
     pub undefined: u64,
     /// Windows that `fill` left out, or could not complete, since windows or rows were too many.
     pub unfilled: u64,
-    /// ClientHellos that `hello` found the start of and that did not complete, or not yet.
+    /// ClientHellos that `hello` found the start of and that did not complete.
     pub unfinished: u64,
     /// Alerts whose begin was not reported, since a list says so.
     pub suppressed: u64,

@@ -220,6 +220,7 @@ impl<E: End> Node for Chained<E> {
     }
 
     fn finish(&mut self, next: &mut Next<'_>) {
+        self.chain.finish();
         self.end.finish(next);
     }
 

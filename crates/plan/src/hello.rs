@@ -10,8 +10,8 @@ use weir_packet::fields::key_by_name;
 /// packets, which come in any order, and more than once; what came first holds.
 ///
 /// A flow is forgotten after `idle_ns` without a packet that is taken in, as [`crate::Scan`] counts
-/// idle time. Taken in are the SYN of a client, segments at the place where a hello is awaited, and
-/// Initial packets that a client protected.
+/// idle time. Taken in are the SYN of a client, segments at the place where a hello is awaited or
+/// was complete, and Initial packets that a client protected.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Hello {
     /// Key parts, one at least, that tell flows apart.

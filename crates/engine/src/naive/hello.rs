@@ -282,7 +282,7 @@ fn of_tcp(flow: &mut HelloFlow, (seq, syn): (u32, bool), data: &[u8], ts: i64) -
             (true, given_up)
         }
         // Once more what came before.
-        _ => (data.is_empty(), given_up),
+        _ => (true, given_up),
     }
 }
 

@@ -193,6 +193,10 @@ impl Operator for Hello {
         self.flows.sweep(watermark);
     }
 
+    fn finish(&mut self) {
+        self.flows.finish();
+    }
+
     fn resume(&mut self, old: &mut dyn Operator) -> bool {
         let Some(old) = known::<Hello>(old) else { return false };
         swap(&mut self.flows, &mut old.flows);

@@ -39,6 +39,9 @@ pub(crate) trait Operator: Send + Any {
     /// No row with an earlier time, judged by [`Batch::clock`], will come.
     fn watermark(&mut self, _watermark: i64) {}
 
+    /// No row at all will come.
+    fn finish(&mut self) {}
+
     /// Whether no further row can pass, whatever comes.
     fn is_done(&self) -> bool {
         false

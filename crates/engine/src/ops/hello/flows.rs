@@ -28,8 +28,6 @@ pub(super) struct Flows {
     newest: u32,
     /// Bytes of memory for pieces.
     held: usize,
-    /// Flows that hold the start of a hello.
-    begun: u64,
     unfinished: u64,
     evicted: u64,
 }
@@ -43,17 +41,10 @@ struct Flow {
     newer: u32,
 }
 
-/// What a flow weighs: bytes for pieces, and whether it holds the start of a hello.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Weight {
-    held: usize,
-    begun: bool,
-}
-
-impl Weight {
-    fn of(stream: Option<&Stream>) -> Weight {
-        let held = stream.map_or(0, Stream::held);
-        Weight { held, begun: stream.is_some_and(Stream::is_begun) }
+impl Flow {
+    /// Bytes of memory for pieces.
+    fn held(&self) -> usize {
+        self.stream.as_ref().map_or(0, Stream::held)
     }
 }
 
@@ -72,15 +63,21 @@ impl Flows {
             oldest: NONE,
             newest: NONE,
             held: 0,
-            begun: 0,
             unfinished: 0,
             evicted: 0,
         }
     }
 
-    /// Hellos that did not complete, those that still may included; those that were evicted.
+    /// Hellos that did not complete, and those that were evicted.
     pub(super) fn counts(&self) -> (u64, u64) {
-        (self.unfinished + self.begun, self.evicted)
+        (self.unfinished, self.evicted)
+    }
+
+    /// Forgets all flows.
+    pub(super) fn finish(&mut self) {
+        while self.oldest != NONE {
+            self.forget(self.oldest, false);
+        }
     }
 
     /// Hashes the keys of a batch, and asks for where they stand in the index.
@@ -136,7 +133,7 @@ impl Flows {
         scratch: &mut Scratch,
     ) -> Option<CompleteHello> {
         let known = &mut self.flows[flow as usize];
-        let before = Weight::of(known.stream.as_ref());
+        let before = known.held();
         let outcome = match (&mut known.stream, packet) {
             (Some(Stream::Tcp(tcp)), Transport::Tcp(segment)) => tcp.take_in(&segment, at, scratch),
             (Some(Stream::Quic(quic)), Transport::Udp(udp)) => {
@@ -144,8 +141,7 @@ impl Flows {
             }
             _ => Intake::Ignored,
         };
-        let after = Weight::of(known.stream.as_ref());
-        self.weigh(before, after);
+        self.held = self.held + known.held() - before;
         let (given_up, found) = match outcome {
             Intake::Ignored => return None,
             Intake::Taken(given_up) => (given_up, None),
@@ -192,18 +188,14 @@ impl Flows {
 
     /// Forgets a flow; a hello that it holds the start of counts as evicted or as unfinished.
     fn forget(&mut self, flow: u32, evicted: bool) {
-        let begun = u64::from(Weight::of(self.flows[flow as usize].stream.as_ref()).begun);
+        let stream = self.flows[flow as usize].stream.as_ref();
+        let begun = u64::from(stream.is_some_and(Stream::is_begun));
         if evicted {
             self.evicted += begun;
         } else {
             self.unfinished += begun;
         }
         self.drop_flow(flow);
-    }
-
-    fn weigh(&mut self, before: Weight, after: Weight) {
-        self.held = self.held + after.held - before.held;
-        self.begun = self.begun + u64::from(after.begun) - u64::from(before.begun);
     }
 
     fn add(&mut self, keys: &Keys, j: usize, stream: Stream, at: Arrival) -> u32 {
@@ -231,10 +223,9 @@ impl Flows {
     /// Removes a flow that counts no more.
     fn drop_flow(&mut self, flow: u32) {
         self.unlink(flow);
-        let stream = self.flows[flow as usize].stream.take();
-        let weight = Weight::of(stream.as_ref());
-        self.held -= weight.held;
-        self.begun -= u64::from(weight.begun);
+        let known = &mut self.flows[flow as usize];
+        self.held -= known.held();
+        known.stream = None;
         self.index.remove(self.hash_of(flow), flow);
         self.free.push(flow);
     }

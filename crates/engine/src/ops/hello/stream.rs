@@ -207,7 +207,10 @@ impl Segments {
         if let SegmentState::Empty = self.state {
             self.state = SegmentState::Holds(Box::default());
         }
-        let SegmentState::Holds(held) = &mut self.state else { return Intake::Ignored };
+        let SegmentState::Holds(held) = &mut self.state else {
+            // What was complete is sent again.
+            return Intake::Taken(given_up);
+        };
         if held.pieces.put(place, data) == 0 {
             return Intake::Taken(given_up);
         }

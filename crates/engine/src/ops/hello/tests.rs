@@ -177,6 +177,16 @@ fn several_hellos_of_one_flow() {
     assert_eq!(rows, [&expected[..], &rest].concat());
 }
 
+/// A client that got no answer sends its hello again and again, for longer than a flow is idle.
+#[test]
+fn a_hello_that_is_sent_again_is_no_other() {
+    let bytes = hello("a.example", 300);
+    let frame = |i: i64| (i * 8_000_000_000, tcp(1, 0, ACK, &bytes).bytes());
+    let frames: Vec<_> = (0..20).map(frame).collect();
+    let stages = stages(HELLO_IDLE_NS, HELLO_FLOWS_MAX, &["transport"]);
+    assert_eq!(shown_at(stages, &frames), ["1 tcp"]);
+}
+
 #[test]
 fn records_of_any_size() {
     let bytes = hello("a.example", 300);
