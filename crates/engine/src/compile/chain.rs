@@ -31,7 +31,6 @@ pub(super) enum ChainInput<'a> {
 }
 
 /// What rows come to at the end of a chain.
-#[expect(clippy::large_enum_variant, reason = "one at a time, while a chain is compiled")]
 pub(super) enum Ending {
     /// They go on as rows.
     Rows(Gather),

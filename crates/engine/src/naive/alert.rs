@@ -266,6 +266,6 @@ fn has_value(cell: &Value, condition: &SuppressedIf) -> bool {
             }
         },
         Value::Float(cell) => text.parse::<f64>().is_ok_and(|x| x == *cell),
-        cell => cell.to_string().to_ascii_lowercase() == text.to_ascii_lowercase(),
+        cell => cell.to_string().eq_ignore_ascii_case(text),
     }
 }

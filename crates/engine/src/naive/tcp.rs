@@ -198,7 +198,7 @@ impl Conversation {
         if let Some(ack) = s.ack {
             let covered = peer.waiting.iter().take_while(|(end, _)| ahead(*end, ack) <= 0).count();
             // Of those that are covered, the last one counts only if it ends there.
-            let last = peer.waiting.drain(..covered).last();
+            let last = peer.waiting.drain(..covered).next_back();
             let rtt = last.filter(|(end, _)| *end == ack).and_then(|(_, then)| s.since(then));
             put("ack_rtt", rtt);
             let syn = peer.start.filter(|(_, syn)| *syn).map(|(start, _)| (start + 1) % NUMBERS);
