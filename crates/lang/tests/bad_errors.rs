@@ -235,6 +235,7 @@ const BAD: &[(Code, &str)] = &[
     (Code::Unexpected, "packets | anonymize with \"k\" | pass"),
     (Code::BadConstant, "packets | anonymize ip.src, ip.dst with \"secret\" | pass"),
     (Code::WrongArgument, "packets | anonymize hosts, dport, ip.sr with \"0123456789abcdef0123456789abcdef\" | pass"),
+    (Code::WrongArgument, "packets | anonymize ip.src, ip.dst, ip.src with \"0123456789abcdef0123456789abcdef\" | pass"),
     (Code::FieldGone, "packets\n| anonymize ip.src, ip.dst with \"0123456789abcdef0123456789abcdef\"\n| summarize n = count() by hosts"),
     (Code::Unsupported, "packets\n| anonymize ip.src with \"0123456789abcdef0123456789abcdef\"\n| project ts, ip.src\n| capture 1s by ip.src"),
     (Code::NotPackets, "packets | project ip.src | anonymize ip.src with \"0123456789abcdef0123456789abcdef\""),

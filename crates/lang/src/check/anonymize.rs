@@ -6,6 +6,7 @@ use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::names::Scope;
 use crate::suggest;
 use crate::tree::{Expr as TreeExpr, ExprKind as Tree};
+use std::collections::BTreeMap;
 use weir_packet::fields::{FieldId, FieldType};
 use weir_packet::rewrite::{Address, Addresses};
 use weir_plan::ends::{Anonymize, Edit};
@@ -44,11 +45,28 @@ impl<'t> Checker<'t> {
         key: &TreeExpr,
     ) -> Option<Anonymize> {
         let found: Vec<Option<Address>> = fields.iter().map(|f| self.address(f)).collect();
+        let is_once = self.each_once(fields, &found);
         let value = self.root(scope, key)?;
         let key = self.key_of_anonymize(&value, key)?;
         let addresses: Addresses =
             found.into_iter().collect::<Option<Vec<_>>>()?.into_iter().collect();
-        Some(Anonymize { addresses, key })
+        is_once.then_some(Anonymize { addresses, key })
+    }
+
+    /// Whether each field is named once; reports one that is named again.
+    fn each_once(&mut self, fields: &[TreeExpr], found: &[Option<Address>]) -> bool {
+        let mut seen: BTreeMap<Address, Span> = BTreeMap::new();
+        let mut is_once = true;
+        for (field, address) in fields.iter().zip(found) {
+            let Some(address) = *address else { continue };
+            if let Some(first) = seen.insert(address, field.span) {
+                let message = format!("`{}` is named twice", address.name());
+                let d = Diagnostic::new(Code::WrongArgument, field.span, message);
+                self.report(d.note_at(first, "the first time"));
+                is_once = false;
+            }
+        }
+        is_once
     }
 
     /// The address that a field names.
