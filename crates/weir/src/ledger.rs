@@ -37,16 +37,16 @@ pub(crate) fn render(ledger: &Ledger) -> String {
     lines.push(LedgerLine::new("rows", ledger.rows, ""));
     lines.extend(ends(ledger));
     let trouble = [
-        LedgerLine::new("refused", ledger.refused, REFUSED),
-        LedgerLine::new("unwritten", ledger.unwritten, UNWRITTEN),
+        LedgerLine::new("refused", ledger.refused, REFUSED.after(ledger.refused)),
+        LedgerLine::new("unwritten", ledger.unwritten, UNWRITTEN.after(ledger.unwritten)),
         LedgerLine::new("late", ledger.late, LATE),
         LedgerLine::new("wild", ledger.wild, wild()),
         LedgerLine::new("evicted", ledger.evicted, EVICTED),
         LedgerLine::new("undefined", ledger.undefined, UNDEFINED),
-        LedgerLine::new("unfilled", ledger.unfilled, UNFILLED),
+        LedgerLine::new("unfilled", ledger.unfilled, UNFILLED.after(ledger.unfilled)),
         LedgerLine::new("unfinished", ledger.unfinished, UNFINISHED),
         LedgerLine::new("suppressed", ledger.suppressed, SUPPRESSED),
-        LedgerLine::new("withheld", ledger.ends.withheld, WITHHELD),
+        LedgerLine::new("withheld", ledger.ends.withheld, WITHHELD.after(ledger.ends.withheld)),
         LedgerLine::new("untagged", ledger.ends.untagged, UNTAGGED),
     ];
     lines.extend(trouble.into_iter().filter(|line| line.count > 0));
@@ -90,13 +90,13 @@ pub(crate) fn losses(ledger: &Ledger, around_rows: Option<&LookbackCounts>) -> S
         let _ = writeln!(out, "lost       {}", wire::losses(*lost));
     }
     let counts = [
-        ("abandoned", *abandoned, ABANDONED),
-        ("refused", *refused, REFUSED),
-        ("unwritten", *unwritten, UNWRITTEN),
-        ("late", *late, LATE),
-        ("evicted", *evicted, EVICTED),
-        ("unfilled", *unfilled, UNFILLED),
-        ("withheld", ends.withheld, WITHHELD),
+        ("abandoned", *abandoned, ABANDONED.to_owned()),
+        ("refused", *refused, REFUSED.after(*refused)),
+        ("unwritten", *unwritten, UNWRITTEN.after(*unwritten)),
+        ("late", *late, LATE.to_owned()),
+        ("evicted", *evicted, EVICTED.to_owned()),
+        ("unfilled", *unfilled, UNFILLED.after(*unfilled)),
+        ("withheld", ends.withheld, WITHHELD.after(ends.withheld)),
     ];
     for (name, n, text) in counts.into_iter().filter(|(_, n, _)| *n > 0) {
         let _ = writeln!(out, "{name:<10} {n}{text}");
@@ -248,20 +248,25 @@ fn why(reason: Refusal) -> &'static str {
 const ABANDONED: &str = " on their way to a worker when a stage failed";
 const MOVED: &str = " steered to other outputs while theirs was away";
 const UNTAGGED: &str = " without a tag: not Ethernet, or cut within the addresses";
-const WITHHELD: &str =
-    " packets that `anonymize` can't rewrite: headers that Weir can't read may hold addresses";
-const REFUSED: &str =
-    " rows that the sink did not take in time; --sink-queue lets more of them wait";
-const UNWRITTEN: &str = " rows that could not be written";
+const WITHHELD: LossText = LossText {
+    noun: " packet",
+    text: " that `anonymize` can't rewrite: headers that Weir can't read may hold addresses",
+};
+const REFUSED: LossText = LossText {
+    noun: " row",
+    text: " that the sink did not take in time; --sink-queue lets more wait",
+};
+const UNWRITTEN: LossText = LossText { noun: " row", text: " that could not be written" };
 const LATE: &str = " after their window had closed; --lateness keeps windows open longer";
 const EVICTED: &str = " for want of room; `max` in the query, or --memory, makes more";
 const UNDEFINED: &str = " left absent: out of range, or divided by zero";
 
-const UNFILLED: &str = " windows that lack rows, too many at once for `fill`";
 const UNFINISHED: &str = " TLS hellos that did not complete: packets are missing, or cut short";
 
 /// Suppressed alerts.
 const SUPPRESSED: &str = " alerts, by the list of suppressions";
+const UNFILLED: LossText =
+    LossText { noun: " window", text: " without all rows, too many at once for `fill`" };
 
 /// Wild time stamps: no option helps, since the times are wrong; the packets count like others.
 fn wild() -> String {
@@ -283,6 +288,18 @@ fn kinds(ledger: &Ledger) -> String {
         return String::new();
     }
     format!(": {} whole, {}", ledger.whole(), parts.join(", "))
+}
+
+/// A loss of so many things, and what to say of them.
+struct LossText {
+    noun: &'static str,
+    text: &'static str,
+}
+
+impl LossText {
+    fn after(&self, n: u64) -> String {
+        format!("{}{}", plural(n, self.noun), self.text)
+    }
 }
 
 fn plural(n: u64, noun: &str) -> String {
@@ -427,6 +444,12 @@ mod tests {
         for (change, expected) in lost {
             let told = told(change);
             assert!(told.starts_with(expected) && told.lines().count() == 1, "{told}");
+        }
+        let one = told(&|l| (l.refused, l.unwritten, l.unfilled, l.ends.withheld) = (1, 1, 1, 1));
+        for expected in
+            ["1 row that the sink", "1 row that could", "1 window with", "1 packet that"]
+        {
+            assert!(one.contains(expected), "{one}");
         }
         let none: [&dyn Fn(&mut Ledger); 8] = [
             &|l| (l.received, l.processed) = (9, 9),
