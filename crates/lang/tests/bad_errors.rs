@@ -121,7 +121,7 @@ const BAD: &[(Code, &str)] = &[
     (Code::FieldGone, "packets\n| project ts, flow\n| analyze tcp"),
     (Code::FieldGone, "packets | limit 5 | each tcp.option"),
     (Code::FieldGone, "packets | project ts, tls.sni | hello"),
-    (Code::BadConstant, "packets | hello idle 0s max 0"),
+    (Code::BadConstant, "packets | hello idle 0s"),
     (Code::FieldGone, "packets\n| project ip.src, len\n| where tcp.dport == 80"),
     (Code::FieldGone, "packets | summarize bytes = sum(len) by src = ip.src | where ip.src == 10.0.0.1"),
     (Code::FieldGone, "let web = tcp.dport in {80, 443}\npackets\n| summarize n = count() by ip.dst\n| where web"),
