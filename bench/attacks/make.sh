@@ -20,6 +20,8 @@ out=${1:-$here/../out/attacks}
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
 . "$here/../../fixtures/lab.sh"
+# Some tools leave files where they stand.
+cd "$work"
 
 A=weir-attack-a E=weir-attack-e R=weir-attack-r B=weir-attack-b
 namespaces=($A $E $R $B)
