@@ -15,6 +15,7 @@ mod capture;
 mod checker;
 mod choice;
 mod compare;
+mod compared;
 mod ends;
 mod expr;
 mod file;

@@ -769,6 +769,8 @@ packets
 x | where 1.5s <= d - ts | alert \"slow\" key ip.dst, sport hold 1ms
 x | extend m = n | where d - ts > 1.5s | alert \"{ip.src}\" key flow
 packets | project ts, ip.src | alert \"\"
+packets | project ts, len | where len < 3 and 9 <= len * 2 | extend size = len, len = 1 | project ts, size | alert \"x\"
+packets | project ts, len | where len < 3 and 9 <= len | rename size = len | extend n = 1 | alert \"x\"
 packets | project ts, len | where len > 5 or len < 3 | alert \"x\" hold 1s | limit 5";
     insta::assert_snapshot!(lowered(others));
 }

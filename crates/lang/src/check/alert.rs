@@ -2,17 +2,13 @@
 
 use super::{Built, Checker};
 use crate::diagnostic::{Code, Diagnostic, Span};
-use crate::lower;
 use crate::names::{EventTime, Scope};
 use crate::suggest;
 use crate::tree::{Alert, Expr as TreeExpr, ExprKind as Tree, Name, Spanned};
 use weir_packet::fields;
-use weir_plan::alert::{Compared, Peak, TextPart};
+use weir_plan::alert::TextPart;
 use weir_plan::limits::{ALERT_HOLD_NS, ALERT_KEYS_MAX, ALERT_TEXT_MAX};
-use weir_plan::{
-    Alert as Plan, AlertSeverity, BinaryOp, Expr, ExprKind, Func, Input, Stage, Type, UnaryOp,
-    Value, print,
-};
+use weir_plan::{Alert as Plan, AlertSeverity, Expr, ExprKind, Func, Input, Stage, Type, Value};
 
 /// The column that says which share of a window was seen.
 const COMPLETENESS: &str = "completeness";
@@ -290,70 +286,6 @@ impl<'t> Checker<'t> {
                 }
             }
         }
-    }
-
-    /// The first comparison of a number or a duration in the `where` stages that stand directly
-    /// before.
-    fn compared(&self, built: &Built) -> Option<Compared> {
-        let mut conditions = Vec::new();
-        let (mut stages, mut input) = (&built.stages, built.input);
-        loop {
-            let all = stages.iter().rev();
-            conditions.extend(all.map_while(|stage| match stage {
-                Stage::Where(condition) => Some(condition),
-                _ => None,
-            }));
-            let only = stages.iter().all(|stage| matches!(stage, Stage::Where(_)));
-            match input {
-                Input::Pipeline(n) if only => {
-                    (stages, input) = (&self.built[n].stages, self.built[n].input);
-                }
-                _ => break,
-            }
-        }
-        let name = |e: &Expr| print::expr(e, &built.scope.schema, &[]);
-        conditions.into_iter().rev().find_map(|condition| comparison(condition, &name))
-    }
-}
-
-/// The first comparison among the conditions that must all hold.
-fn comparison(e: &Expr, name: &impl Fn(&Expr) -> String) -> Option<Compared> {
-    use BinaryOp::{And, Ge, Gt, Le, Lt};
-    let ExprKind::Binary(op, left, right) = &e.kind else { return None };
-    let (value, threshold, above) = match op {
-        And => return comparison(left, name).or_else(|| comparison(right, name)),
-        Gt | Ge if has_column(left) => (left, right, true),
-        Lt | Le if has_column(left) => (left, right, false),
-        Gt | Ge if has_column(right) => (right, left, false),
-        Lt | Le if has_column(right) => (right, left, true),
-        _ => return None,
-    };
-    Some(Compared {
-        field: name(value),
-        value: float((**value).clone())?,
-        threshold: float((**threshold).clone())?,
-        peak: if above { Peak::Most } else { Peak::Least },
-    })
-}
-
-fn has_column(e: &Expr) -> bool {
-    let mut found = false;
-    e.visit(&mut |e| found |= matches!(e.kind, ExprKind::Column(_)));
-    found
-}
-
-/// A number as a float, a duration as seconds.
-fn float(e: Expr) -> Option<Expr> {
-    match (&e.ty, &e.kind) {
-        (Type::Float, _) => Some(e),
-        (Type::Int, _) => Some(lower::fold(lower::unary(UnaryOp::ToFloat, Type::Float, e))),
-        (Type::Duration, ExprKind::Const(Value::Duration(ns))) => {
-            Some(Expr::constant(Value::Float(*ns as f64 / 1e9)))
-        }
-        (Type::Duration, _) => {
-            Some(Expr { ty: Type::Float, kind: ExprKind::Call(Func::ToFloat, vec![e]) })
-        }
-        _ => None,
     }
 }
 
