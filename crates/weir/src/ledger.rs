@@ -45,7 +45,7 @@ pub(crate) fn render(ledger: &Ledger) -> String {
         LedgerLine::new("undefined", ledger.undefined, UNDEFINED),
         LedgerLine::new("unfilled", ledger.unfilled, UNFILLED.after(ledger.unfilled)),
         LedgerLine::new("unfinished", ledger.unfinished, UNFINISHED),
-        LedgerLine::new("suppressed", ledger.suppressed, SUPPRESSED),
+        LedgerLine::new("suppressed", ledger.suppressed, SUPPRESSED.after(ledger.suppressed)),
         LedgerLine::new("withheld", ledger.ends.withheld, WITHHELD.after(ledger.ends.withheld)),
         LedgerLine::new("untagged", ledger.ends.untagged, UNTAGGED),
     ];
@@ -263,8 +263,7 @@ const UNDEFINED: &str = " left absent: out of range, or divided by zero";
 
 const UNFINISHED: &str = " TLS hellos that did not complete: packets are missing, or cut short";
 
-/// Suppressed alerts.
-const SUPPRESSED: &str = " alerts, by the list of suppressions";
+const SUPPRESSED: LossText = LossText { noun: " alert", text: ", by the list of suppressions" };
 const UNFILLED: LossText =
     LossText { noun: " window", text: " without all rows, too many at once for `fill`" };
 
