@@ -94,7 +94,7 @@ fn the_three_applications_of_the_network_function_paper() {
 fn their_plan_says_why() {
     let joined = join(compiled(&APPLICATIONS)).expect("few pipelines");
     assert_snapshot!(print::explain(&joined, 4), @r"
-    workers: 4; no one key fits all pipelines, so 2 clusters of them get all packets, each spread in its own reading
+    workers: 4; no one key fits all pipelines, so 2 clusters of them get all packets, each spread in its own way
     largest common key: none
 
     exchange 1: packets for pipelines 1 (position), 2 (volume), spread by ip.src, ip.dst, ip.proto

@@ -252,12 +252,12 @@ impl Physical {
 
 impl fmt::Display for PipelineId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "pipeline {}", self.0 + 1)
+        write!(f, "pipeline {}", self.0.saturating_add(1))
     }
 }
 
 impl fmt::Display for ExchangeId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "exchange {}", self.0 + 1)
+        write!(f, "exchange {}", self.0.saturating_add(1))
     }
 }

@@ -290,7 +290,7 @@ fn messages() -> Vec<Hidden> {
     let sctp = |chunk: &[u8]| ip(132, &[&[0, 5, 0, 6, 0, 0, 0, 0, 0, 0, 0, 0], chunk]);
     vec![
         ("errors about errors", TRUE.four().icmp(3, 1).payload(&errors.bytes()), NONE),
-        ("an interface after a quote of no length", error_with(0, 2, A), 174..178),
+        ("an interface after a quote of no length", error_with(0, 2, A), 174..176),
         ("an interface after a quote", error_with(32, 2, A), 39..40),
         (
             "more than a quoted packet says",
@@ -478,7 +478,6 @@ fn what_can_hold_no_address_leaves() {
             let start = [&[0x88, 1, 0, 0][..], &MAC_A, &MAC_B, &MAC_B, &[0, 0, 0, 1]].concat();
             of(LinkType::IEEE802_11, &[&start, &[0xaa, 0xaa, 3, 0, 0, 0, 8, 0], &packet])
         }),
-        ("labels and nothing", label(&[])),
         (
             "NSH without context",
             ethernet(0x894f, &[&[15, 0xc6, 1, 1, 0, 0, 1, 255], &[0; 16], &packet]),
