@@ -456,7 +456,6 @@ fn what_can_hold_no_address_leaves() {
     let packet = packet();
     let length = |bytes: &[u8]| ethernet(bytes.len() as u16, &[bytes]);
     let tcp = |bytes: &[u8]| TRUE.four().tcp(1, 2).options(bytes);
-    let label = |rest: &[u8]| ethernet(0x8847, &[&[0, 1, 0x11, 64], rest]);
     let frames = [
         ("spanning tree", length(&[0x42, 0x42, 3, 0, 0, 0])),
         ("a test between stations", length(&[0, 1, 0xaf, 0x81, 1, 0])),
