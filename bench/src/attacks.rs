@@ -4,8 +4,8 @@
 //! background, and each detector reads both at once: Weir's detectors with their defaults, the
 //! naive form of each (a count against a threshold), and Suricata with a rule file of its own. An
 //! *episode* is one attack. It is found if a detector that claims its kind gives an alert with
-//! the address of its attacker or its victim while it lasts, or within the grace after it. What
-//! the detector says of the background alone is a false alert.
+//! the address of its attacker or its victim, or none at all, while it lasts or within the grace
+//! after it. What the detector says of the background alone is a false alert.
 
 mod alert;
 mod attack;
@@ -21,9 +21,9 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use verdicts::{Found, Verdicts};
 
-/// How long after its last packet an attack may still be found: a window, and what it takes to
-/// see that an answer does not come.
-const GRACE_NS: i64 = 120_000_000_000;
+/// How long after its last packet an attack may still be found: the longest step of a window that
+/// a detector has.
+const GRACE_NS: i64 = 3_600_000_000_000;
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct AttacksOptions {
@@ -67,6 +67,7 @@ pub(crate) fn run(options: &AttacksOptions) -> Result<String> {
         let span = attack::span(&weir, background)?;
         let verdicts = detectors
             .iter()
+            .filter(|each| each.reads(background, &attacks))
             .map(|each| judge(each, background, span, &attacks))
             .collect::<Result<Vec<_>>>()?;
         out += &table::mixed(background, span, &attacks, &verdicts);

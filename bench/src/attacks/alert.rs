@@ -49,8 +49,12 @@ impl Alert {
         Ok(Some(Alert { rule, known_ns, addresses: addresses(&row) }))
     }
 
-    /// Whether it names the attacker, or else the victim.
+    /// Whether it names the attacker, or else the victim; one of a domain, or of the whole link,
+    /// names no address at all.
     pub(crate) fn concerns(&self, attacker: &str, victim: &str) -> bool {
+        if self.addresses.is_empty() {
+            return true;
+        }
         [attacker, victim]
             .iter()
             .flat_map(|names| names.split([',', ' ']))
@@ -125,6 +129,8 @@ mod tests {
         assert!(alert.concerns("spoofed", "192.0.2.1, 2001:db8::1"));
         assert!(alert.concerns("spoofed", "[2001:db8::1]:80"));
         assert!(!alert.concerns("spoofed", "192.0.2.6"));
+        let domain = Alert { addresses: Vec::new(), ..alert.clone() };
+        assert!(domain.concerns("spoofed", "192.0.2.6"));
         assert_eq!(row(&ROW.replace("start", "end")), None);
         let naive = row(r#"{"ts":5000000000,"ip.src":"192.0.2.66"}"#).expect("a row");
         assert_eq!((naive.rule.as_str(), naive.known_ns), ("naive", 6_000_000_000));

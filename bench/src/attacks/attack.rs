@@ -60,6 +60,11 @@ impl Attack {
         })
     }
 
+    /// The file of its capture.
+    pub(crate) fn capture(&self) -> &Path {
+        &self.capture
+    }
+
     /// Writes its capture to `to` as if it had begun at `start`; gives the times of its first and
     /// its last packet there.
     pub(crate) fn move_to(&self, start: i64, to: &Path) -> Result<(i64, i64)> {

@@ -1,6 +1,7 @@
 //! Who looks for attacks: Weir's detectors, their naive forms, and Suricata.
 
 use super::alert::{Alert, without_repeats};
+use super::attack::Attack;
 use anyhow::{Context, Result, ensure};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -65,6 +66,18 @@ impl Detector {
         self.kinds.iter().any(|k| k == kind)
     }
 
+    /// Whether it can read attacks mixed into this background: Suricata takes packets of one link
+    /// type.
+    pub(crate) fn reads(&self, background: &Path, attacks: &[Attack]) -> bool {
+        let (Program::Suricata { weir, .. }, Some(attack)) = (&self.program, attacks.first())
+        else {
+            return true;
+        };
+        let Ok(folder) = tempfile::tempdir() else { return false };
+        let merged = folder.path().join("merged.pcap");
+        merge(weir, &[background, attack.capture()], &merged).is_ok()
+    }
+
     /// What it claims, for the table.
     pub(crate) fn kinds(&self) -> &[String] {
         &self.kinds
@@ -95,11 +108,8 @@ impl Detector {
 /// Suricata over one capture, into which Weir merges these.
 fn suricata(rules: &Path, weir: &Path, captures: &[&Path]) -> Result<Vec<Alert>> {
     let folder = tempfile::tempdir().context("a folder for Suricata")?;
-    let merged = folder.path().join("merged.pcapng");
-    let mut merge = Command::new(weir);
-    merge.args(["run", "-q", "-e", "packets | pass", "-w"]).arg(&merged);
-    merge.args(captures.iter().flat_map(|c| [Path::new("-r"), *c]));
-    crate::process::run("weir", &mut merge)?;
+    let merged = folder.path().join("merged.pcap");
+    merge(weir, captures, &merged)?;
     let mut command = Command::new("suricata");
     command.env("TZ", "UTC").args(["-k", "none", "-l"]).arg(folder.path());
     command.args([Path::new("-S"), rules, Path::new("-r"), &merged]);
@@ -108,6 +118,14 @@ fn suricata(rules: &Path, weir: &Path, captures: &[&Path]) -> Result<Vec<Alert>>
     let text = fs::read_to_string(&log).with_context(|| log.display().to_string())?;
     let alerts = text.lines().map(Alert::of_eve).collect::<Result<Vec<_>>>()?;
     Ok(alerts.into_iter().flatten().collect())
+}
+
+/// Merges captures of one link type into a file.
+fn merge(weir: &Path, captures: &[&Path], to: &Path) -> Result<()> {
+    let mut command = Command::new(weir);
+    command.args(["run", "-q", "-e", "packets | pass", "-w"]).arg(to);
+    command.args(captures.iter().flat_map(|c| [Path::new("-r"), *c]));
+    crate::process::run("weir", &mut command).map(drop)
 }
 
 /// What a program says when asked for its version; nothing where it is not here.

@@ -18,7 +18,7 @@ const KINDS: [(&str, &str); 12] = [
     ("port scan", "port_scan"),
     ("host scan", "host_scan"),
     ("SYN flood", "syn_flood"),
-    ("ICMP flood", "icmp_flood"),
+    ("ICMP flood", "icmp_unreachable_flood"),
     ("DNS reflection", "dns_reflection"),
     ("SSH brute force", "ssh_brute_force"),
     ("Slowloris", "slowloris"),
