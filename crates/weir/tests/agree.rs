@@ -4,8 +4,8 @@
 mod common;
 
 use common::{
-    ReadingOptions, answer_of, detectors, files, naive_answer, own_captures, program, queries,
-    root, shared, supported, text, truths,
+    ReadingOptions, answer_of, detectors, files, naive_answer, of_moderate_size, own_captures,
+    program, queries, root, shared, supported, text, truths,
 };
 use std::path::{Path, PathBuf};
 use weir_engine::functions::Functions;
@@ -83,11 +83,11 @@ fn on_the_shared_captures() {
     let Some(folder) = shared("agree::on_the_shared_captures") else { return };
     let captures: Vec<PathBuf> = truths(&folder)
         .iter()
-        .filter(|t| supported(t))
+        .filter(|t| supported(t) && of_moderate_size(t))
         .map(|t| folder.join(t["file"].as_str().expect("a name")))
         .collect();
     assert!(captures.len() > 200, "{} captures", captures.len());
-    agree(files("queries", &[".weir"]), &captures, ReadingOptions::default());
+    agree(queries(), &captures, ReadingOptions::default());
 }
 
 #[test]
