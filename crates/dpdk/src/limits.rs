@@ -55,7 +55,8 @@ pub const CLOCKS_APART_NS: i64 = 1_000_000_000;
 /// How far behind the clock is what has been reached where frames bear the times of a device.
 pub const REACHED_BEHIND_NS: i64 = 250_000_000;
 
-/// Seconds after which a link that has not come up is reported; cards take some to agree how to talk.
+/// Seconds after which a link that has not come up is reported; cards take some to agree how to
+/// talk.
 pub const LINK_SECONDS: u32 = 10;
 
 /// Nanoseconds between two looks whether links have come up.

@@ -6,7 +6,8 @@ const RECEIVES: [&str; 4] = ["iface", "rx_iface", "rx_iface_in", "remote"];
 /// Words before an interface that a device sends to.
 const SENDS: [&str; 3] = ["iface", "tx_iface", "remote"];
 
-/// The interfaces of the kernel that a device, named with the arguments of its driver, receives from.
+/// The interfaces of the kernel that a device, named with the arguments of its driver, receives
+/// from.
 pub fn receives_from(device: &str) -> Vec<&str> {
     interfaces_after(device, &RECEIVES)
 }

@@ -1,7 +1,7 @@
 //! What the compiler has to say about a query.
 //!
-//! A diagnostic is one mistake, reported once: a stable code, the place it is about, one sentence in
-//! the words of the query's author, and a remedy where we know one. This file says what a
+//! A diagnostic is one mistake, reported once: a stable code, the place it is about, one sentence
+//! in the words of the query's author, and a remedy where we know one. This file says what a
 //! diagnostic is and which kinds there are; [`crate::render`] draws them, and nothing else in the
 //! crate knows how they look. Each kind has a snapshot in `tests/bad_errors.rs`.
 

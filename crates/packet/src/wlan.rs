@@ -152,8 +152,8 @@ impl<'a> Wlan<'a> {
         self.carries_clear_data() && self.fragment() != 0
     }
 
-    /// Whether mesh control may stand before the LLC header: it does in a mesh where this bit is set,
-    /// which other networks use for something else.
+    /// Whether mesh control may stand before the LLC header: it does in a mesh where this bit is
+    /// set, which other networks use for something else.
     pub fn may_be_mesh(&self) -> bool {
         self.qos_control().is_some_and(|[_, high]| high & MESH != 0)
     }

@@ -53,9 +53,10 @@ pub enum Window {
 /// with a row that finds none of its key open. A row ends the open one before it joins if it comes
 /// `gap_ns` or more after the latest row, or `active_ns` or more after the first; then it starts
 /// the next. A row ends the session that it joined if `until` holds for it, or if it is number
-/// `rows`. A session also ends when a tick of the watermark finds it idle for `gap_ns` or more, when
-/// the input ends, and, as the one whose latest row came before those of all others, when a row
-/// needs its place among `max_groups`: that one is counted as evicted, and put out like all others.
+/// `rows`. A session also ends when a tick of the watermark finds it idle for `gap_ns` or more,
+/// when the input ends, and, as the one whose latest row came before those of all others, when a
+/// row needs its place among `max_groups`: that one is counted as evicted, and put out like all
+/// others.
 ///
 /// Sessions that have ended come out when the watermark passes a multiple of [`Session::tick_ns`],
 /// by the time they started, then by key, then in the order they ended. The first column, `ts`, is

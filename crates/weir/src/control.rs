@@ -1,4 +1,5 @@
-//! What a run reports to the control socket: its counts, and which programs may run beside the others.
+//! What a run reports to the control socket: its counts, and which programs may run beside the
+//! others.
 
 use crate::stats::{RunCounts, Stats};
 use crate::wire::Notes;

@@ -4,8 +4,8 @@ use psl::{Info, Psl};
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// Where the registered domain of a name is: its public suffix and the label before it. `None` where
-/// there is no such label, and of what is no domain name.
+/// Where the registered domain of a name is: its public suffix and the label before it. `None`
+/// where there is no such label, and of what is no domain name.
 pub(super) fn registered(name: &[u8]) -> Option<Range<usize>> {
     let name = match last_dot(name) {
         Some(dot) if dot + 1 == name.len() => &name[..dot],

@@ -11,8 +11,8 @@
 //! | Merge | partitioned by connection |
 //! | Exact? | exact, by the rules below; which connection is evicted depends on workers where the query names no `max`: each holds that many |
 //!
-//! This module holds the rules for one segment, and what is remembered of a connection. The table of
-//! connections is that of [`scan`](super::scan), whose third mode this is.
+//! This module holds the rules for one segment, and what is remembered of a connection. The table
+//! of connections is that of [`scan`](super::scan), whose third mode this is.
 
 mod findings;
 mod rules;

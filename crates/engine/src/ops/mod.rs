@@ -1,9 +1,9 @@
 //! Operators: what a stage of a plan does to batches of rows.
 //!
 //! Operators that pass rows on within a batch implement [`operator::Operator`] and stand in a
-//! chain. Those that hold rows back ([`summarize`], [`session`], [`top`], [`alert`]), or make several
-//! of one ([`each`]), end a chain. What takes the rows of several pipelines ([`join`], [`union`]) is a
-//! node of its own.
+//! chain. Those that hold rows back ([`summarize`], [`session`], [`top`], [`alert`]), or make
+//! several of one ([`each`]), end a chain. What takes the rows of several pipelines ([`join`],
+//! [`union`]) is a node of its own.
 
 pub(crate) mod alert;
 pub(crate) mod analyze_tcp;

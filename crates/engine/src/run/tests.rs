@@ -155,8 +155,8 @@ fn a_panic_after_a_change_leaves_a_ledger_that_adds_up() {
     }
 }
 
-/// An allocator keeps freed memory by thread. Each change started threads, and in time the memory of
-/// every thread that there had been was as large as a worker's.
+/// An allocator keeps freed memory by thread. Each change started threads, and in time the memory
+/// of every thread that there had been was as large as a worker's.
 #[test]
 fn memory_grew_since_each_change_started_threads() {
     let frame = Frame::ethernet().ipv4([10, 0, 0, 1], [10, 0, 0, 2]).udp(1, 53).bytes();

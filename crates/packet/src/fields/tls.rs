@@ -50,8 +50,8 @@ pub(super) const FIELDS: &[Entry] = &[
     ),
     string(
         "tls.sni",
-        "Name of the server that a ClientHello wants, in lower case (RFC 6066); the outer name where \
-         `tls.ech` is true.",
+        "Name of the server that a ClientHello wants, in lower case (RFC 6066); the outer name \
+         where `tls.ech` is true.",
     ),
     string(
         "tls.alpn",

@@ -117,8 +117,8 @@ impl Section {
     }
 }
 
-/// The direction that the options of a packet state (`epb_flags`, the lowest two bits). Options that
-/// are broken say nothing.
+/// The direction that the options of a packet state (`epb_flags`, the lowest two bits). Options
+/// that are broken say nothing.
 pub(super) fn direction(order: ByteOrder, mut options: &[u8]) -> Option<Direction> {
     while let Some((head, rest)) = options.split_first_chunk::<4>() {
         let code = order.u16([head[0], head[1]]);

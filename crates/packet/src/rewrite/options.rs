@@ -28,8 +28,8 @@ const PLAIN_OPTIONS6: [u8; 13] =
     [0x04, 0x05, 0x07, 0x0f, 0x11, 0x23, 0x26, 0x30, 0x31, 0x63, 0x8b, 0x8c, 0xc2];
 
 /// TCP options without addresses: segment size, window scale, selective acknowledgement, echo, time
-/// stamps, partial order (6 to 10), transactions (11 to 13), checksums (14, 15, 18), signatures (19,
-/// 29), quick start, fast open, encryption (69), exact congestion (172, 174).
+/// stamps, partial order (6 to 10), transactions (11 to 13), checksums (14, 15, 18), signatures
+/// (19, 29), quick start, fast open, encryption (69), exact congestion (172, 174).
 const PLAIN_TCP: [u8; 22] =
     [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 18, 19, 27, 29, 34, 69, 172, 174];
 

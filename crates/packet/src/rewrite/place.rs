@@ -18,10 +18,10 @@ const SCTP: u8 = 132;
 
 /// Protocols over IP that carry packets or frames and are not read, those that say who routes what,
 /// and extension headers of IPv6 where they are none:
-/// gateways (3, 8, 9), reservations (46, 134), mobile hosts (48, 55, 95, 135, 138), address resolution
-/// (54), no header at all (59), EIGRP and OSPF (88, 89), packets in packets (94, 98, 111, 141 to 145),
-/// PIM (103), compression (108), redundant routers (112), PGM (113), L2TP (115), IS-IS (124), host
-/// identity and Shim6 (139, 140).
+/// gateways (3, 8, 9), reservations (46, 134), mobile hosts (48, 55, 95, 135, 138), address
+/// resolution (54), no header at all (59), EIGRP and OSPF (88, 89), packets in packets (94, 98,
+/// 111, 141 to 145), PIM (103), compression (108), redundant routers (112), PGM (113), L2TP (115),
+/// IS-IS (124), host identity and Shim6 (139, 140).
 const UNREAD_PROTOCOLS: [u8; 35] = [
     0, 3, 8, 9, 43, 44, 46, 48, 54, 55, 59, 60, 88, 89, 94, 95, 98, 103, 108, 111, 112, 113, 115,
     124, 134, 135, 138, 139, 140, 141, 142, 143, 144, 145, 240,

@@ -31,8 +31,8 @@ use crate::wlan::{self, Wlan};
 /// EtherType of an Ethernet frame (transparent bridging).
 const BRIDGED: u16 = 0x6558;
 
-/// EtherType of reverse ARP (RFC 903), whose addresses stand where those of ARP do; Cisco HDLC gives
-/// the number to a protocol of its own.
+/// EtherType of reverse ARP (RFC 903), whose addresses stand where those of ARP do; Cisco HDLC
+/// gives the number to a protocol of its own.
 const RARP: u16 = 0x8035;
 
 /// What comes next, and where it starts; `None` where the walk could not go on, or has no need.

@@ -55,8 +55,8 @@ pub enum Func {
     Hex,
     /// `registered_domain(s)`: of a domain name the public suffix and the label before it, in lower
     /// case; absent where there is no such label, and of what is no name: an empty label, an IPv4
-    /// address. Labels are as `dns.qname` writes them: a dot after a backslash is part of one, and a
-    /// dot at the end means nothing. string, string.
+    /// address. Labels are as `dns.qname` writes them: a dot after a backslash is part of one, and
+    /// a dot at the end means nothing. string, string.
     RegisteredDomain,
     /// `entropy_of(x)`: Shannon's entropy of the bytes of a text, in bits a byte; 0 of an empty
     /// one. string or bytes, float.
