@@ -3,6 +3,7 @@
 mod account;
 mod batch;
 mod chunk;
+mod columns;
 mod watermarks;
 
 pub use crate::link_type::LinkType;

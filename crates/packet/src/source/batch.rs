@@ -2,6 +2,7 @@
 
 use super::account::Gap;
 use super::chunk::Chunk;
+use super::columns::FrameColumns;
 use crate::bits::Bits;
 use crate::interface::{CapturePoint, InterfaceNames};
 use crate::limits::BATCH;
@@ -36,17 +37,6 @@ pub struct FrameBatch {
     names: Option<InterfaceNames>,
     /// Whether the reader looked at each frame for the classifier.
     looked: bool,
-}
-
-struct FrameColumns {
-    ts: [i64; BATCH],
-    seq: [u64; BATCH],
-    off: [u32; BATCH],
-    caplen: [u32; BATCH],
-    len: [u32; BATCH],
-    look: [Look; BATCH],
-    ports: [[u16; 2]; BATCH],
-    point: [CapturePoint; BATCH],
 }
 
 impl FrameBatch {
