@@ -290,7 +290,7 @@ fn messages() -> Vec<Hidden> {
     let sctp = |chunk: &[u8]| ip(132, &[&[0, 5, 0, 6, 0, 0, 0, 0, 0, 0, 0, 0], chunk]);
     vec![
         ("errors about errors", TRUE.four().icmp(3, 1).payload(&errors.bytes()), NONE),
-        ("an interface after a quote of no length", error_with(0, 2, A), 174..176),
+        ("an interface after a quote of no length", error_with(0, 2, A), NONE),
         ("an interface after a quote", error_with(32, 2, A), 39..40),
         (
             "more than a quoted packet says",
@@ -317,7 +317,7 @@ fn messages() -> Vec<Hidden> {
                 .payload(&[&A[..], &[0; 4], &[16, 6], &[9; 6], &B].concat()),
             NONE,
         ),
-        ("an unknown time stamp", option(&with(&[68, 8, 9, 2])), 36..38),
+        ("an unknown time stamp", option(&with(&[68, 8, 9, 2])), NONE),
         ("a time stamp without a time", option(&with(&[68, 8, 9, 1])), 36..37),
         ("a route with half an address", option(&[7, 8, 8, B[0], B[1], B[2], B[3], A[0]]), NONE),
         ("an option after the end", option(&with(&[0, 7, 7, 8])), 34..35),
@@ -326,7 +326,7 @@ fn messages() -> Vec<Hidden> {
         (
             "an address after an option of no length",
             tcp(&with(&[2, 0, 0, 0, 30, 8, 0x34, 1])),
-            54..58,
+            NONE,
         ),
         ("an address after the end", tcp(&with(&[0, 30, 8, 0x34])), NONE),
         ("an unknown message of MPTCP", tcp(&with(&[30, 8, 0x94, 1])), 57..58),
