@@ -71,7 +71,7 @@ pub(crate) enum Stage {
     Rename(Vec<Item>),
     Summarize(Summarize),
     Scan(Scan),
-    AnalyzeTcp(AnalyzeTcp),
+    AnalyzeTcp(KeyBounds),
     Top(Top),
     Limit(Expr),
     Join(Join),
@@ -81,7 +81,7 @@ pub(crate) enum Stage {
     Each(Item),
     Capture(Capture),
     Alert(Alert),
-    Hello(Hello),
+    Hello(KeyBounds),
     /// Something that is done with all packets.
     Act(Act),
     Branch(Vec<Spanned<BranchArm>>),
@@ -230,9 +230,9 @@ pub(crate) struct Scan {
     pub(crate) update: Expr,
 }
 
-/// `analyze tcp idle … max …`
+/// `idle … max …`, after `analyze tcp` and `hello`.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) struct AnalyzeTcp {
+pub(crate) struct KeyBounds {
     pub(crate) idle: Option<Expr>,
     pub(crate) max: Option<Expr>,
 }
@@ -273,13 +273,6 @@ pub(crate) struct Top {
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Distinct {
     pub(crate) keys: Vec<Expr>,
-    pub(crate) idle: Option<Expr>,
-    pub(crate) max: Option<Expr>,
-}
-
-/// `hello idle … max …`
-#[derive(Clone, PartialEq, Debug)]
-pub(crate) struct Hello {
     pub(crate) idle: Option<Expr>,
     pub(crate) max: Option<Expr>,
 }

@@ -50,12 +50,9 @@ impl<'t> Checker<'t> {
             [] => Some(self.default_keys(built)),
             keys => self.alert_keys(scope, keys),
         };
-        let hold = self.duration_or(scope, alert.hold.as_ref(), "`hold`", Some(ALERT_HOLD_NS));
-        let repeat = self.duration_or(scope, alert.repeat.as_ref(), "`repeat`", None);
-        let max = match &alert.max {
-            Some(e) => self.positive(scope, e, "`max`"),
-            None => Some(ALERT_KEYS_MAX),
-        };
+        let hold = self.span_or(scope, alert.hold.as_ref(), "`hold`", ALERT_HOLD_NS);
+        let repeat = self.span_if_given(scope, alert.repeat.as_ref(), "`repeat`");
+        let max = self.max_or(scope, alert.max.as_ref(), ALERT_KEYS_MAX);
         let compared = self.compared(built);
         let completeness = scope.position(COMPLETENESS);
         let is_share = |at: &usize| scope.schema.columns[*at].ty == Type::Float;
@@ -71,21 +68,10 @@ impl<'t> Checker<'t> {
             over_ns: self.window_before(built),
             completeness: completeness.filter(is_share),
             community: community(scope),
-            hold_ns: hold??,
+            hold_ns: hold?,
             repeat_ns: repeat?,
             max_keys: max?,
         })))
-    }
-
-    /// A duration where one is given, else what stands for it.
-    fn duration_or(
-        &mut self,
-        scope: &Scope,
-        e: Option<&TreeExpr>,
-        whose: &str,
-        default: Option<i64>,
-    ) -> Option<Option<i64>> {
-        e.map_or(Some(default), |e| self.span_of_time(scope, e, whose).map(Some))
     }
 
     /// The column that says when a row was; reports it where there is none.

@@ -13,7 +13,7 @@ impl<'t> Checker<'t> {
     pub(super) fn analyze_tcp(
         &mut self,
         scope: &mut Scope,
-        analyze: &tree::AnalyzeTcp,
+        analyze: &tree::KeyBounds,
         span: Span,
     ) -> Option<Stage> {
         if !scope.packets {
@@ -21,14 +21,8 @@ impl<'t> Checker<'t> {
             scope.lenient = true;
             return None;
         }
-        let idle = match &analyze.idle {
-            Some(e) => self.span_of_time(scope, e, "`idle`"),
-            None => Some(SCAN_IDLE_NS),
-        };
-        let max = match &analyze.max {
-            Some(e) => self.positive(scope, e, "`max`"),
-            None => Some(SCAN_KEYS_MAX),
-        };
+        let idle = self.span_or(scope, analyze.idle.as_ref(), "`idle`", SCAN_IDLE_NS);
+        let max = self.max_or(scope, analyze.max.as_ref(), SCAN_KEYS_MAX);
         let mut field = |id: FieldId| self.field(scope, id, span);
         let keys: Option<Vec<Expr>> =
             AnalyzeTcp::key_fields().into_iter().map(&mut field).collect();

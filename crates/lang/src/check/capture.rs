@@ -4,7 +4,7 @@ use super::words::a;
 use super::{Built, Checker};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::names::{EventTime, Scope};
-use crate::tree::{Capture, Expr as TreeExpr, ExprKind as Tree, Item};
+use crate::tree::{Capture, ExprKind as Tree, Item};
 use weir_packet::fields::{self, FieldId};
 use weir_plan::capture::CAPTURE;
 use weir_plan::{Expr, ExprKind, Func, Input, Stage, Type, Value};
@@ -25,9 +25,9 @@ impl<'t> Checker<'t> {
             self.report(d.help("capture in a query of its own, or `forward` what is rewritten"));
         }
         let scope = &built.scope;
-        let around = self.length(scope, c.around.as_ref(), "`capture`");
-        let before = self.length(scope, c.before.as_ref(), "`before`");
-        let after = self.length(scope, c.after.as_ref(), "`after`");
+        let around = self.span_if_given(scope, c.around.as_ref(), "`capture`");
+        let before = self.span_if_given(scope, c.before.as_ref(), "`before`");
+        let after = self.span_if_given(scope, c.after.as_ref(), "`after`");
         let start = self.start_of_rows(scope, word);
         let keys: Option<Vec<_>> = match scope.packets {
             // Reported; and columns of that name are not there.
@@ -57,11 +57,6 @@ impl<'t> Checker<'t> {
             after_ns,
             keys,
         })))
-    }
-
-    /// A duration, where one is given.
-    fn length(&mut self, scope: &Scope, e: Option<&TreeExpr>, whose: &str) -> Option<Option<i64>> {
-        e.map_or(Some(None), |e| self.span_of_time(scope, e, whose).map(Some))
     }
 
     /// The column that says when a row was; reports it where there is none.

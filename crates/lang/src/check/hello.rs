@@ -2,20 +2,14 @@
 
 use super::{Built, Checker};
 use crate::diagnostic::Span;
-use crate::tree::Hello;
+use crate::tree::KeyBounds;
 use weir_plan::limits::{HELLO_FLOWS_MAX, HELLO_IDLE_NS};
 use weir_plan::{HELLO_COLUMNS, Stage};
 
 impl Checker<'_> {
-    pub(super) fn hello(&mut self, built: &mut Built, h: &Hello, span: Span) -> Option<Stage> {
-        let idle = match &h.idle {
-            Some(e) => self.span_of_time(&built.scope, e, "`idle`"),
-            None => Some(HELLO_IDLE_NS),
-        };
-        let max = match &h.max {
-            Some(e) => self.positive(&built.scope, e, "`max`"),
-            None => Some(HELLO_FLOWS_MAX),
-        };
+    pub(super) fn hello(&mut self, built: &mut Built, h: &KeyBounds, span: Span) -> Option<Stage> {
+        let idle = self.span_or(&built.scope, h.idle.as_ref(), "`idle`", HELLO_IDLE_NS);
+        let max = self.max_or(&built.scope, h.max.as_ref(), HELLO_FLOWS_MAX);
         self.packets_at_hand(built, ("hello", "hello", "reads packets"), span)?;
         let put = |(name, ty): (&str, weir_plan::Type)| {
             built.scope.replaces(name, span);

@@ -49,10 +49,7 @@ impl<'t> Checker<'t> {
         };
         let timed = self.join_time(&left, &right, join, word);
         let kind = join.kind.unwrap_or(JoinKind::Inner);
-        let max = match &join.max {
-            Some(e) => self.positive(&before, e, "`max`"),
-            None => Some(JOIN_ROWS_MAX),
-        };
+        let max = self.max_or(&before, join.max.as_ref(), JOIN_ROWS_MAX);
         let windows = join.within.is_none() && scope.time == EventTime::Window;
         let equal: Vec<usize> = keys.iter().flatten().map(|(_, r)| *r).collect();
         // The start of the window is the same on both sides.

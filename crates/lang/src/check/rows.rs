@@ -51,10 +51,7 @@ impl<'t> Checker<'t> {
     /// The keys of a `top … per`; `None` after a mistake.
     fn per(&mut self, scope: &Scope, top: &Top) -> Option<Option<Per>> {
         let keys = self.key_parts(scope, &top.per)?;
-        let max_keys = match &top.max {
-            Some(e) => self.positive(scope, e, "`max`")?,
-            None => TOP_KEYS_MAX,
-        };
+        let max_keys = self.max_or(scope, top.max.as_ref(), TOP_KEYS_MAX)?;
         Some((!keys.is_empty()).then_some(Per { keys, max_keys }))
     }
 
@@ -64,10 +61,7 @@ impl<'t> Checker<'t> {
             Some(e) => self.idle_of_rows(scope, e),
             None => Some(i64::MAX),
         };
-        let max = match &d.max {
-            Some(e) => self.positive(scope, e, "`max`"),
-            None => Some(DISTINCT_KEYS_MAX),
-        };
+        let max = self.max_or(scope, d.max.as_ref(), DISTINCT_KEYS_MAX);
         let windowed = scope.time == EventTime::Window;
         let (keys, idle_ns, max_keys) = (keys?, idle?, max?);
         Some(Stage::Distinct(weir_plan::Distinct { keys, windowed, idle_ns, max_keys }))

@@ -29,14 +29,8 @@ impl<'t> Checker<'t> {
             return None;
         }
         let keys = self.key_parts(scope, &scan.keys);
-        let idle = match &scan.idle {
-            Some(e) => self.span_of_time(scope, e, "`idle`"),
-            None => Some(SCAN_IDLE_NS),
-        };
-        let max = match &scan.max {
-            Some(e) => self.positive(scope, e, "`max`"),
-            None => Some(SCAN_KEYS_MAX),
-        };
+        let idle = self.span_or(scope, scan.idle.as_ref(), "`idle`", SCAN_IDLE_NS);
+        let max = self.max_or(scope, scan.max.as_ref(), SCAN_KEYS_MAX);
         let complete = inits.len() == scan.states.len() && inits.iter().all(|(.., e)| e.is_some());
         let states = if complete { self.updates(scope, &inits, &scan.update) } else { None };
         let mut out = Vec::new();

@@ -46,17 +46,11 @@ impl<'t> Checker<'t> {
         }
         let session = if let Some(gap) = gap {
             let gap = self.span_of_time(scope, gap, "`session`");
-            let active_ns = match active {
-                Some(e) => Some(self.span_of_time(scope, e, "`active`")?),
-                None => None,
-            };
+            let active_ns = self.span_if_given(scope, active.as_ref(), "`active`")?;
             Session { gap_ns: gap?, active_ns, rows: None }
         } else if let Some(every) = s.every.as_ref().filter(|_| *rows) {
             let rows = self.positive(scope, every, "`every … rows`");
-            let idle = match idle {
-                Some(e) => self.span_of_time(scope, e, "`idle`"),
-                None => Some(ROWS_IDLE_NS),
-            };
+            let idle = self.span_or(scope, idle.as_ref(), "`idle`", ROWS_IDLE_NS);
             Session { gap_ns: idle?, active_ns: None, rows: Some(rows?) }
         } else {
             return Some(None);

@@ -119,6 +119,37 @@ impl<'t> Checker<'t> {
         }
     }
 
+    /// The `max` of a stage, or its default.
+    pub(super) fn max_or(
+        &mut self,
+        scope: &Scope,
+        e: Option<&TreeExpr>,
+        default: u64,
+    ) -> Option<u64> {
+        e.map_or(Some(default), |e| self.positive(scope, e, "`max`"))
+    }
+
+    /// A duration above zero, or the default, in nanoseconds.
+    pub(super) fn span_or(
+        &mut self,
+        scope: &Scope,
+        e: Option<&TreeExpr>,
+        whose: &str,
+        default: i64,
+    ) -> Option<i64> {
+        e.map_or(Some(default), |e| self.span_of_time(scope, e, whose))
+    }
+
+    /// A duration above zero where one is given, in nanoseconds.
+    pub(super) fn span_if_given(
+        &mut self,
+        scope: &Scope,
+        e: Option<&TreeExpr>,
+        whose: &str,
+    ) -> Option<Option<i64>> {
+        e.map_or(Some(None), |e| self.span_of_time(scope, e, whose).map(Some))
+    }
+
     /// A duration above zero, in nanoseconds.
     pub(super) fn span_of_time(&mut self, scope: &Scope, e: &TreeExpr, whose: &str) -> Option<i64> {
         match self.constant(scope, e, &format!("the duration of {whose}"))? {

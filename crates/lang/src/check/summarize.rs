@@ -27,11 +27,8 @@ impl<'t> Checker<'t> {
         let keys: Vec<NewColumn> =
             s.keys.iter().flat_map(|item| self.columns(scope, item, "by")).collect();
         let aggs: Vec<_> = s.aggs.iter().map(|item| self.agg_column(scope, item, window)).collect();
-        let max = match &s.max {
-            Some(e) => self.positive(scope, e, "`max`"),
-            None if s.has_sessions() => Some(SESSIONS_MAX),
-            None => Some(GROUPS_MAX),
-        };
+        let default = if s.has_sessions() { SESSIONS_MAX } else { GROUPS_MAX };
+        let max = self.max_or(scope, s.max.as_ref(), default);
         let found: Vec<Expr> = keys.iter().filter_map(|(.., e)| e.clone()).collect();
         self.key_fits(&found, s.keys.first().map_or(word, |k| k.span()));
 

@@ -143,10 +143,7 @@ impl<'t> Checker<'t> {
     /// Whether and how windows without rows come out.
     pub(super) fn fill(&mut self, scope: &Scope, s: &Summarize) -> Option<Option<Fill>> {
         let Some(fill) = &s.fill else { return Some(None) };
-        let idle_ns = match &fill.idle {
-            Some(e) => Some(self.span_of_time(scope, e, "`idle`")?),
-            None => None,
-        };
+        let idle_ns = self.span_if_given(scope, fill.idle.as_ref(), "`idle`")?;
         if s.has_sessions() || s.every.is_none() && s.over.is_none() {
             return self.needs_windows("fill", fill.word.span, "every 10s fill");
         }

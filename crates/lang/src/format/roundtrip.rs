@@ -209,13 +209,13 @@ fn stage() -> impl Strategy<Value = Stage> {
             Stage::Scan(Scan { states, keys, idle, max, update })
         }),
         (option::of(expr()), option::of(expr()))
-            .prop_map(|(idle, max)| Stage::AnalyzeTcp(AnalyzeTcp { idle, max })),
+            .prop_map(|(idle, max)| Stage::AnalyzeTcp(KeyBounds { idle, max })),
         top.prop_map(|(n, by, per, max)| {
             let max = max.filter(|_| !per.is_empty());
             Stage::Top(Top { n, by, per, max })
         }),
         distinct.prop_map(|(keys, (idle, max))| Stage::Distinct(Distinct { keys, idle, max })),
-        hello.prop_map(|(idle, max)| Stage::Hello(Hello { idle, max })),
+        hello.prop_map(|(idle, max)| Stage::Hello(KeyBounds { idle, max })),
         (expr(), option::of(expr()), vec(expr(), 0..3)).prop_map(|(take, of, keys)| {
             let (take, of) = (bracket(take, 11), of.map(|of| bracket(of, 5)));
             Stage::Sample(Sample { take, of, keys })

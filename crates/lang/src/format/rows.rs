@@ -2,7 +2,7 @@
 
 use super::doc::{Doc, text};
 use super::pieces::Pieces;
-use crate::tree::{AnalyzeTcp, Capture, Distinct, Expr, Hello, Sample, Top};
+use crate::tree::{Capture, Distinct, Expr, KeyBounds, Sample, Top};
 
 impl Pieces<'_> {
     pub(super) fn top(&self, top: &Top) -> Doc {
@@ -20,17 +20,11 @@ impl Pieces<'_> {
         Doc::All(parts)
     }
 
-    pub(super) fn analyze_tcp(&self, a: &AnalyzeTcp) -> Doc {
-        let mut parts = vec![text("analyze tcp")];
-        parts.extend(self.bound(" idle ", &a.idle));
-        parts.extend(self.bound(" max ", &a.max));
-        Doc::All(parts)
-    }
-
-    pub(super) fn hello(&self, h: &Hello) -> Doc {
-        let mut parts = vec![text("hello")];
-        parts.extend(self.bound(" idle ", &h.idle));
-        parts.extend(self.bound(" max ", &h.max));
+    /// A stage that says no more than how many keys it holds, and for how long.
+    pub(super) fn bounded(&self, words: &'static str, bounds: &KeyBounds) -> Doc {
+        let mut parts = vec![text(words)];
+        parts.extend(self.bound(" idle ", &bounds.idle));
+        parts.extend(self.bound(" max ", &bounds.max));
         Doc::All(parts)
     }
 

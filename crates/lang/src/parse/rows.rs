@@ -5,9 +5,7 @@ use super::Parser;
 use super::expr::{OPERAND, PREFIX};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::excerpt::one_line;
-use crate::tree::{
-    AnalyzeTcp, Capture, Distinct, Expr, ExprKind, Hello, Sample, SortKey, Stage, Top,
-};
+use crate::tree::{Capture, Distinct, Expr, ExprKind, KeyBounds, Sample, SortKey, Stage, Top};
 
 impl Parser<'_> {
     pub(super) fn top(&mut self) -> Option<Stage> {
@@ -61,18 +59,17 @@ impl Parser<'_> {
             return None;
         }
         let keys = self.list(Parser::expr)?;
-        let (idle, max) = self.idle_and_max()?;
+        let KeyBounds { idle, max } = self.key_bounds()?;
         Some(Stage::Distinct(Distinct { keys, idle, max }))
     }
 
     pub(super) fn hello(&mut self) -> Option<Stage> {
         self.bump();
-        let (idle, max) = self.idle_and_max()?;
-        Some(Stage::Hello(Hello { idle, max }))
+        self.key_bounds().map(Stage::Hello)
     }
 
     /// `idle D` and `max N`, in either order, if they are there.
-    fn idle_and_max(&mut self) -> Option<(Option<Expr>, Option<Expr>)> {
+    fn key_bounds(&mut self) -> Option<KeyBounds> {
         let (mut idle, mut max) = (None, None);
         loop {
             if self.eat_word("idle") {
@@ -80,7 +77,7 @@ impl Parser<'_> {
             } else if self.eat_word("max") {
                 max = Some(self.expr()?);
             } else {
-                return Some((idle, max));
+                return Some(KeyBounds { idle, max });
             }
         }
     }
@@ -93,8 +90,7 @@ impl Parser<'_> {
             self.report(d.help("as in `analyze tcp`, or `analyze tcp idle 5m`"));
             return None;
         }
-        let (idle, max) = self.idle_and_max()?;
-        Some(Stage::AnalyzeTcp(AnalyzeTcp { idle, max }))
+        self.key_bounds().map(Stage::AnalyzeTcp)
     }
 
     pub(super) fn sample(&mut self) -> Option<Stage> {
