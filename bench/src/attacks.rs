@@ -14,8 +14,9 @@ mod labels;
 mod table;
 mod verdicts;
 
+use crate::process;
 use anyhow::{Context, Result, ensure};
-use attack::Attack;
+use attack::{Attack, Episode};
 use detector::Detector;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -53,7 +54,7 @@ pub(crate) struct AttacksOptions {
 pub(crate) fn run(options: &AttacksOptions) -> Result<String> {
     let weir = match &options.weir {
         Some(path) => path.clone(),
-        None => std::env::current_exe().context("finding this program")?.with_file_name("weir"),
+        None => process::beside("weir")?,
     };
     ensure!(weir.is_file(), "{}: build it first: cargo build --release -p weir", weir.display());
     let attacks = Attack::read_all(&options.attacks)?;
@@ -65,11 +66,20 @@ pub(crate) fn run(options: &AttacksOptions) -> Result<String> {
     let mut out = table::head(&detectors)?;
     for background in &backgrounds {
         let span = attack::span(&weir, background)?;
-        let verdicts = detectors
+        let folder = tempfile::tempdir().context("a folder for attacks that were moved")?;
+        let start = span.0 + (span.1 - span.0) / 2;
+        let episodes = attacks
             .iter()
-            .filter(|each| each.reads(background, &attacks))
-            .map(|each| judge(each, background, span, &attacks))
+            .map(|attack| attack.move_to(start, folder.path()))
             .collect::<Result<Vec<_>>>()?;
+        let mut verdicts = Vec::new();
+        for detector in &detectors {
+            writeln!(io::stderr(), "{} over {}", detector.name, background.display())?;
+            match detector.unreadable(background, &episodes[0]) {
+                Some(why) => writeln!(io::stderr(), "{} is left out: {why}", detector.name)?,
+                None => verdicts.push(judge(detector, background, &attacks, &episodes)?),
+            }
+        }
         out += &table::mixed(background, span, &attacks, &verdicts);
     }
     if let Some(folder) = &options.labels {
@@ -78,32 +88,28 @@ pub(crate) fn run(options: &AttacksOptions) -> Result<String> {
     Ok(out)
 }
 
-/// Runs a detector over the background, and over it with each attack that it claims to find.
+/// Runs a detector over the background, and over it with each attack that it claims to find. An
+/// alert that the background has without the attack is none about it.
 fn judge(
     detector: &Detector,
     background: &Path,
-    span: (i64, i64),
     attacks: &[Attack],
+    episodes: &[Episode],
 ) -> Result<Verdicts> {
-    writeln!(io::stderr(), "{} over {}", detector.name, background.display())?;
     let quiet = detector.run(&[background])?;
     let mut found = Vec::new();
-    for (i, attack) in attacks.iter().enumerate() {
+    for (i, (attack, episode)) in attacks.iter().zip(episodes).enumerate() {
         if !detector.claims(&attack.kind) {
             continue;
         }
-        let folder = tempfile::tempdir().context("a folder for what is mixed")?;
-        let moved = folder.path().join("attack.pcap");
-        let start = span.0 + (span.1 - span.0) / 2;
-        let episode = attack.move_to(start, &moved)?;
-        let alerts = detector.run(&[background, &moved])?;
+        let alerts = detector.run(&[background, &episode.capture])?;
         let about = alerts.iter().filter(|a| {
             a.concerns(&attack.attacker, &attack.victim)
-                && a.known_ns >= episode.0
-                && a.known_ns <= episode.1 + GRACE_NS
+                && (episode.first_ns..=episode.last_ns + GRACE_NS).contains(&a.known_ns)
+                && !quiet.contains(a)
         });
-        let delay = about.map(|a| a.known_ns - episode.0).min();
-        found.push(Found { attack: i, delay_ns: delay });
+        let delay_ns = about.map(|a| a.known_ns - episode.first_ns).min();
+        found.push(Found { attack: i, delay_ns });
     }
     Ok(Verdicts { detector: detector.clone(), quiet, found })
 }

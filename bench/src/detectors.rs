@@ -11,7 +11,7 @@ use anyhow::{Context, Result, ensure};
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// The runs of so many detectors, one for each round.
+/// The measurements of the first so many detectors, one for each round.
 struct Step {
     detectors: usize,
     /// The name of the last of them.

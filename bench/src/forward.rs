@@ -67,7 +67,7 @@ const WARM_UP_MS: u64 = 200;
 pub(crate) fn run(options: &ForwardOptions) -> Result<String> {
     let or_all =
         |some: &[Function]| if some.is_empty() { Function::ALL.to_vec() } else { some.to_vec() };
-    let weir = std::env::current_exe().context("finding this program")?.with_file_name("weir");
+    let weir = crate::process::beside("weir")?;
     ensure!(weir.is_file(), "build it first: cargo build --release -p weir");
     let mut network = Network::make()?;
     let (mut lines, mut left_out) = (Vec::new(), Vec::new());

@@ -141,7 +141,7 @@ fn peers(out: &Path) -> Result<Vec<Peer>> {
 /// Ours: the program that users have, which lies beside this one.
 fn weir() -> Result<Peer> {
     let Text::Query(query) = FLOW_METER.text else { unreachable!("the flow meter is a query") };
-    let program = std::env::current_exe().context("finding this program")?.with_file_name(WEIR);
+    let program = process::beside(WEIR)?;
     Ok(Peer::new(
         WEIR,
         "the flow meter in the language, one worker; CSV to nowhere",

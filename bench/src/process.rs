@@ -3,6 +3,7 @@
 use crate::timing::{Whole, time_child};
 use anyhow::{Context, Result, bail, ensure};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 /// What a process said and took.
@@ -18,6 +19,11 @@ pub(crate) struct Done {
 /// This program, to be called again.
 pub(crate) fn this_program() -> Result<Command> {
     Ok(Command::new(std::env::current_exe().context("finding this program")?))
+}
+
+/// A program of this workspace, which lies beside this one where it was built.
+pub(crate) fn beside(name: &str) -> Result<PathBuf> {
+    Ok(std::env::current_exe().context("finding this program")?.with_file_name(name))
 }
 
 /// Runs a process to its end. It must succeed; `name` stands in errors.

@@ -209,14 +209,18 @@ pub(crate) fn together(folder: Folder) -> Result<Vec<(String, Program)>> {
 
 /// The same as texts.
 pub(crate) fn texts(folder: Folder) -> Result<Vec<(String, String)>> {
+    let mut all = texts_in(&folder.path())?;
+    all.retain(|(stem, _)| folder != Folder::Library || !VALUES.contains(&stem.as_str()));
+    Ok(all)
+}
+
+/// The names without ending, and the texts, of all queries of a folder, in the order of their names.
+pub(crate) fn texts_in(folder: &Path) -> Result<Vec<(String, String)>> {
     let mut paths = Vec::new();
-    let (which, folder) = (folder, folder.path());
     let shown = || folder.display().to_string();
-    for entry in fs::read_dir(&folder).with_context(shown)? {
+    for entry in fs::read_dir(folder).with_context(shown)? {
         let path = entry.with_context(shown)?.path();
-        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-        let left_out = matches!(which, Folder::Library) && VALUES.contains(&&*stem);
-        if path.extension().is_some_and(|e| e == "weir") && !left_out {
+        if path.extension().is_some_and(|e| e == "weir") {
             paths.push(path);
         }
     }

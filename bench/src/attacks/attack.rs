@@ -9,6 +9,16 @@ use weir_packet::pcap::{FILE_HEADER, FileHeader};
 
 const SECOND: i64 = 1_000_000_000;
 
+/// An attack that was moved in time.
+#[derive(Debug)]
+pub(crate) struct Episode {
+    /// Its capture.
+    pub(crate) capture: PathBuf,
+    /// The times of its first and its last packet.
+    pub(crate) first_ns: i64,
+    pub(crate) last_ns: i64,
+}
+
 /// One attack, as `attacks.jsonl` describes it.
 #[derive(Clone, Debug)]
 pub(crate) struct Attack {
@@ -60,19 +70,14 @@ impl Attack {
         })
     }
 
-    /// The file of its capture.
-    pub(crate) fn capture(&self) -> &Path {
-        &self.capture
-    }
-
-    /// Writes its capture to `to` as if it had begun at `start`; gives the times of its first and
-    /// its last packet there.
-    pub(crate) fn move_to(&self, start: i64, to: &Path) -> Result<(i64, i64)> {
+    /// Writes its capture into a folder, as if it had begun at `start`.
+    pub(crate) fn move_to(&self, start: i64, folder: &Path) -> Result<Episode> {
         let bytes = fs::read(&self.capture).with_context(|| self.capture.display().to_string())?;
-        let (moved, first, last) =
+        let (moved, first_ns, last_ns) =
             moved(&bytes, start).with_context(|| self.capture.display().to_string())?;
-        fs::write(to, moved).with_context(|| to.display().to_string())?;
-        Ok((first, last))
+        let capture = folder.join(format!("{}.pcap", self.name));
+        fs::write(&capture, moved).with_context(|| capture.display().to_string())?;
+        Ok(Episode { capture, first_ns, last_ns })
     }
 }
 

@@ -1,7 +1,8 @@
-//! Who looks for attacks: Weir's detectors, their naive forms, and Suricata.
+//! The programs that look for attacks: Weir's detectors, their naive forms, and Suricata.
 
 use super::alert::{Alert, without_repeats};
-use super::attack::Attack;
+use super::attack::Episode;
+use crate::work::texts_in;
 use anyhow::{Context, Result, ensure};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,17 +18,17 @@ const DETECTS: &str = "# detects:";
 /// A window of the naive detectors, which put out no `alert.window`.
 const NAIVE_WINDOW_NS: i64 = 10_000_000_000;
 
-/// What runs.
+/// The program that a detector is.
 #[derive(Clone, Debug)]
 enum Program {
     Weir { weir: PathBuf, query: PathBuf, site: Option<PathBuf> },
     Suricata { rules: PathBuf, weir: PathBuf },
 }
 
-/// One of those who look for attacks.
+/// A program with the rules by which it looks for attacks.
 #[derive(Clone, Debug)]
 pub(crate) struct Detector {
-    /// How the table calls it.
+    /// Its name in the tables.
     pub(crate) name: String,
     /// The kinds of attack that it claims to detect.
     kinds: Vec<String>,
@@ -35,14 +36,12 @@ pub(crate) struct Detector {
 }
 
 impl Detector {
-    /// All that are here.
+    /// All detectors that are installed.
     pub(crate) fn all(weir: &Path, site: &Path) -> Result<Vec<Detector>> {
         let mut all = Vec::new();
         for (folder, prefix) in [(LIBRARY, ""), (NAIVE, "naive ")] {
-            for query in files(Path::new(folder), "weir")? {
-                let text =
-                    fs::read_to_string(&query).with_context(|| query.display().to_string())?;
-                let stem = query.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            for (stem, text) in texts_in(Path::new(folder))? {
+                let query = Path::new(folder).join(&stem).with_extension("weir");
                 let kinds = kinds(&text);
                 let site = (prefix.is_empty()).then(|| site.to_owned());
                 let program = Program::Weir { weir: weir.to_owned(), query, site };
@@ -66,19 +65,18 @@ impl Detector {
         self.kinds.iter().any(|k| k == kind)
     }
 
-    /// Whether it can read attacks mixed into this background: Suricata takes packets of one link
-    /// type.
-    pub(crate) fn reads(&self, background: &Path, attacks: &[Attack]) -> bool {
-        let (Program::Suricata { weir, .. }, Some(attack)) = (&self.program, attacks.first())
-        else {
-            return true;
+    /// Why it can't read attacks mixed into this background: Suricata takes packets of one link
+    /// type. Nothing where it can.
+    pub(crate) fn unreadable(&self, background: &Path, episode: &Episode) -> Option<anyhow::Error> {
+        let Program::Suricata { weir, .. } = &self.program else { return None };
+        let try_it = || {
+            let folder = tempfile::tempdir().context("a folder for Suricata")?;
+            merge(weir, &[background, &episode.capture], &folder.path().join("merged.pcap"))
         };
-        let Ok(folder) = tempfile::tempdir() else { return false };
-        let merged = folder.path().join("merged.pcap");
-        merge(weir, &[background, attack.capture()], &merged).is_ok()
+        try_it().err()
     }
 
-    /// What it claims, for the table.
+    /// The kinds of attack that it claims to detect.
     pub(crate) fn kinds(&self) -> &[String] {
         &self.kinds
     }
@@ -128,26 +126,15 @@ fn merge(weir: &Path, captures: &[&Path], to: &Path) -> Result<()> {
     crate::process::run("weir", &mut command).map(drop)
 }
 
-/// What a program says when asked for its version; nothing where it is not here.
+/// The first line that a program prints when asked for its version; nothing where it is not
+/// installed.
 pub(crate) fn version(program: &str) -> Option<String> {
     let output = Command::new(program).arg("-V").output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    text.lines().next().map(str::to_owned)
+    text.lines().find(|line| !line.trim().is_empty()).map(str::to_owned)
 }
 
-/// The files of a folder with this ending, by name; none where there is no folder.
-fn files(folder: &Path, ending: &str) -> Result<Vec<PathBuf>> {
-    let Ok(entries) = fs::read_dir(folder) else { return Ok(Vec::new()) };
-    let mut files = Vec::new();
-    for entry in entries {
-        let path = entry.with_context(|| folder.display().to_string())?.path();
-        files.extend(path.extension().is_some_and(|e| e == ending).then_some(path.clone()));
-    }
-    files.sort();
-    Ok(files)
-}
-
-/// What the lines `# detects:` of a text name.
+/// The kinds of attack that the lines `# detects:` of a text name.
 fn kinds(text: &str) -> Vec<String> {
     let lines = text.lines().filter_map(|line| line.strip_prefix(DETECTS));
     lines
@@ -170,9 +157,8 @@ mod tests {
 
     #[test]
     fn every_naive_form_says_what_it_detects() {
-        for query in files(Path::new(NAIVE), "weir").expect("a folder") {
-            let text = fs::read_to_string(&query).expect("a file");
-            assert!(!kinds(&text).is_empty(), "{}", query.display());
+        for (stem, text) in texts_in(Path::new(NAIVE)).expect("a folder") {
+            assert!(!kinds(&text).is_empty(), "{stem}");
         }
     }
 }

@@ -25,7 +25,7 @@ const KINDS: [(&str, &str); 12] = [
     ("DNS tunnelling", "dns_tunnel"),
 ];
 
-/// What a label says of a capture.
+/// A line of the labels: a capture, and whether an attack of a kind is in it.
 struct Label {
     file: String,
     kind: &'static str,
@@ -43,12 +43,20 @@ enum Expected {
     Open,
 }
 
+/// So many of so many.
+#[derive(Clone, Copy, Default)]
+struct Share {
+    found: usize,
+    of: usize,
+}
+
 /// How often a detector was right.
 #[derive(Clone, Copy, Default)]
 struct Score {
-    found: usize,
-    attacks: usize,
-    open: (usize, usize),
+    /// Of captures with an attack, those in which it was found.
+    attacks: Share,
+    /// The same of captures whose label leaves open whether there is one.
+    open: Share,
     false_alerts: usize,
     quiet: usize,
 }
@@ -77,8 +85,8 @@ pub(super) fn table(folder: &Path, detectors: &[Detector]) -> Result<String> {
                 cache.insert(&label.file, detector.run(&[&folder.join(&label.file)])?);
             }
             let alerts = &cache[label.file.as_str()];
-            score.add(label, alerts);
             let found = alerts.iter().any(|a| a.concerns(&label.attacker, &label.victim));
+            score.add(label.expected, found, alerts.len());
             if label.expected == Expected::Attack && !found {
                 let _ = writeln!(
                     misses,
@@ -100,10 +108,10 @@ pub(super) fn table(folder: &Path, detectors: &[Detector]) -> Result<String> {
             out,
             "| {} | {}/{} | {}/{} | {} on {} |",
             detector.name,
-            score.found,
-            score.attacks,
-            score.open.0,
-            score.open.1,
+            score.attacks.found,
+            score.attacks.of,
+            score.open.found,
+            score.open.of,
             score.false_alerts,
             score.quiet
         );
@@ -133,23 +141,17 @@ impl Label {
 }
 
 impl Score {
-    fn add(&mut self, label: &Label, alerts: &[Alert]) {
-        // Where an address stands with a port, or the label says no more than how many there are,
-        // any alert counts.
-        let named = alerts.iter().any(|a| a.concerns(&label.attacker, &label.victim));
-        match label.expected {
-            Expected::Attack => {
-                self.attacks += 1;
-                self.found += usize::from(named);
-            }
-            Expected::Open => {
-                self.open.1 += 1;
-                self.open.0 += usize::from(named);
-            }
+    fn add(&mut self, expected: Expected, found: bool, alerts: usize) {
+        let share = match expected {
+            Expected::Attack => &mut self.attacks,
+            Expected::Open => &mut self.open,
             Expected::None => {
                 self.quiet += 1;
-                self.false_alerts += alerts.len();
+                self.false_alerts += alerts;
+                return;
             }
-        }
+        };
+        share.of += 1;
+        share.found += usize::from(found);
     }
 }

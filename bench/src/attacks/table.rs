@@ -11,7 +11,7 @@ use std::path::Path;
 
 const HOUR_NS: f64 = 3600e9;
 
-/// Who runs, in which version.
+/// The programs with their versions, and the kinds of attack that each detector claims.
 pub(super) fn head(detectors: &[Detector]) -> Result<String> {
     let versions: Vec<String> =
         ["suricata", "nmap", "masscan"].into_iter().filter_map(version).collect();
@@ -75,12 +75,13 @@ pub(super) fn mixed(
     out
 }
 
-/// How often in an hour; of none in `hours`, what it is less than with 95 % (the rule of three).
+/// How often in an hour; of none in `hours`, the rate that it is below with 95 % (the rule of
+/// three).
 fn per_hour(count: usize, hours: f64) -> String {
-    match count {
-        0 => format!("< {:.1}", 3.0 / hours),
-        n => format!("{:.1}", n as f64 / hours),
-    }
+    let (sign, rate) = if count == 0 { ("< ", 3.0 / hours) } else { ("", count as f64 / hours) };
+    // Captures of months have rates far below one.
+    let digits = if rate < 0.05 { 4 } else { 1 };
+    format!("{sign}{rate:.digits$}")
 }
 
 #[cfg(test)]
@@ -91,5 +92,6 @@ mod tests {
     fn none_in_some_hours_is_less_than_three_by_them() {
         assert_eq!(per_hour(0, 1.5), "< 2.0");
         assert_eq!(per_hour(3, 1.5), "2.0");
+        assert_eq!(per_hour(0, 3000.0), "< 0.0010");
     }
 }

@@ -1,9 +1,9 @@
-//! What a detector made of a background and of the attacks mixed into it.
+//! How a detector judged a background, and the attacks mixed into it.
 
 use super::alert::Alert;
 use super::detector::Detector;
 
-/// What one detector made of one background.
+/// How one detector judged one background.
 pub(super) struct Verdicts {
     pub(super) detector: Detector,
     /// Alerts on the background alone.
