@@ -59,8 +59,9 @@ fn digest(folder: Folder) -> Result<u64> {
 fn one_by_one(folder: Folder, trace: &Path) -> Result<Answer> {
     let mut all = Answer::default();
     for (name, program) in together(folder)? {
-        let (_, answer) = contestant::run_program(&program, trace, &contestant::CHECK)
-            .with_context(|| format!("running {name} alone"))?;
+        let (_, answer) =
+            contestant::run_program(&program, trace, &contestant::CHECK, folder.may_evict())
+                .with_context(|| format!("running {name} alone"))?;
         all.0.extend(answer.0);
     }
     Ok(all)

@@ -43,6 +43,11 @@ pub(crate) enum Folder {
 }
 
 impl Folder {
+    /// Whether queries in it evict what they hold: `trw_approx` has tables of a fixed size.
+    pub(crate) fn may_evict(self) -> bool {
+        self == Folder::Detectors
+    }
+
     fn path(self) -> PathBuf {
         match self {
             Folder::Library => PathBuf::from(LIBRARY),
@@ -163,6 +168,11 @@ pub(crate) const WORKS: [Work; 15] = [
 ];
 
 impl Work {
+    /// Whether it evicts what it holds, by its definition.
+    pub(crate) fn may_evict(&self) -> bool {
+        matches!(self.text, Text::Together(folder) if folder.may_evict())
+    }
+
     /// The work of this name.
     pub(crate) fn named(name: &str) -> Result<&'static Work> {
         let found = WORKS.iter().find(|w| w.name == name);
@@ -214,7 +224,7 @@ pub(crate) fn texts(folder: Folder) -> Result<Vec<(String, String)>> {
     Ok(all)
 }
 
-/// The names without ending, and the texts, of all queries of a folder, in the order of their names.
+/// The names without ending, and the texts, of all queries of a folder, by name.
 pub(crate) fn texts_in(folder: &Path) -> Result<Vec<(String, String)>> {
     let mut paths = Vec::new();
     let shown = || folder.display().to_string();
