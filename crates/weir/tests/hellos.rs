@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{ReadingOptions, answer_of, program, shared, skip, supported, truths};
+use common::{ReadingOptions, answer_of, program, shared_with_tshark, supported, truths};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
@@ -52,10 +52,7 @@ fn of_tshark(capture: &Path) -> Hellos {
 #[test]
 fn hellos_are_those_of_tshark() {
     let test = "hellos::hellos_are_those_of_tshark";
-    let Some(folder) = shared(test) else { return };
-    if Command::new("tshark").arg("--version").output().is_err() {
-        return skip(test, "there is no tshark (apt-get install tshark)");
-    }
+    let Some((folder, _)) = shared_with_tshark(test) else { return };
     let program = program(QUERY, &Functions::default());
     let inner = ReadingOptions { headers: Headers::Inner, ..ReadingOptions::default() };
     let (mut found, mut several, mut wrong) = (0, 0, Vec::new());

@@ -112,6 +112,16 @@ pub fn shared(test: &str) -> Option<PathBuf> {
     Some(folder)
 }
 
+/// The same, and what tshark says of its version; `None` where it is not installed, either.
+pub fn shared_with_tshark(test: &str) -> Option<(PathBuf, String)> {
+    let folder = shared(test)?;
+    let Ok(version) = std::process::Command::new("tshark").arg("--version").output() else {
+        skip(test, "there is no tshark (apt-get install tshark)");
+        return None;
+    };
+    Some((folder, String::from_utf8_lossy(&version.stdout).into_owned()))
+}
+
 /// The lines of `truth.jsonl`.
 pub fn truths(shared: &Path) -> Vec<serde_json::Value> {
     let text = std::fs::read_to_string(shared.join("truth.jsonl")).expect("truth.jsonl");

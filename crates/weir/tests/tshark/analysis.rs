@@ -1,7 +1,7 @@
 //! `analyze tcp`: every TCP segment of the shared captures, compared with `tcp.analysis` of tshark
 //! 4.0.17, column by column.
 
-use super::{FIELD, Lines, VALUE, csv, outer, shared, skip, supported, truths};
+use super::{FIELD, Lines, VALUE, csv, outer, shared_with_tshark, supported, truths};
 use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
 use std::path::Path;
@@ -118,10 +118,7 @@ struct Found {
 #[test]
 fn segments_are_what_tshark_says() {
     let test = "tshark::segments_are_what_tshark_says";
-    let Some(folder) = shared(test) else { return };
-    if Command::new("tshark").arg("--version").output().is_err() {
-        return skip(test, "there is no tshark (apt-get install tshark)");
-    }
+    let Some((folder, _)) = shared_with_tshark(test) else { return };
     let mut found = Found::default();
     for truth in truths(&folder).iter().filter(|truth| supported(truth)) {
         let file = truth["file"].as_str().expect("a name");

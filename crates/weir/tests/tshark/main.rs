@@ -12,7 +12,7 @@ mod analysis;
 mod argued;
 mod table;
 
-use common::{shared, skip, supported, truths};
+use common::{shared_with_tshark, supported, truths};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
@@ -133,11 +133,8 @@ fn every_field_has_its_tshark_name_or_a_reason() {
 
 #[test]
 fn fields_are_those_of_tshark() {
-    let Some(folder) = shared("tshark::fields_are_those_of_tshark") else { return };
-    let Ok(version) = Command::new("tshark").arg("--version").output() else {
-        skip("tshark::fields_are_those_of_tshark", "there is no tshark (apt-get install tshark)");
-        return;
-    };
+    let test = "tshark::fields_are_those_of_tshark";
+    let Some((folder, version)) = shared_with_tshark(test) else { return };
     let truths: Vec<_> = truths(&folder).into_iter().filter(supported).collect();
     let files: Vec<&str> = truths.iter().map(|t| t["file"].as_str().expect("a name")).collect();
     assert!(files.len() > 250, "{} captures", files.len());
@@ -157,7 +154,6 @@ fn fields_are_those_of_tshark() {
         }
     });
     let found = found.into_inner().expect("no thread panicked");
-    let version = String::from_utf8_lossy(&version.stdout);
     let version = version.lines().next().unwrap_or_default();
     let (packets, values) = (found.packets, found.values);
     let _ = writeln!(std::io::stderr().lock(), "{packets} packets, {values} values, {version}");
