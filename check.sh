@@ -24,6 +24,9 @@ fi
 # The same random inputs each time; other seeds look for more (CONTRIBUTING.md).
 export PROPTEST_RNG_SEED=${PROPTEST_RNG_SEED:-7}
 
+# What the compiler keeps to build again faster fills more disk than everything that it builds.
+export CARGO_INCREMENTAL=${CARGO_INCREMENTAL:-0}
+
 # A test that hangs fails here by its name, instead of holding up the whole check without end.
 run="timeout --kill-after=10 2400 cargo test --workspace --no-fail-fast"
 
