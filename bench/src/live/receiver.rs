@@ -15,15 +15,14 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use weir_capture::ebpf::{
-    Assembler, Attach, Helper, Link, Map, MapKind, Program, ProgramKind, Reg::*, Size,
-};
+use weir_capture::ebpf::{Attach, Link, Map, MapKind, Program, ProgramKind};
 use weir_capture::limits::{
     RETIRE_MS, RING_BLOCK, RING_BUFFER, XDP_BIND_EVERY_MS, XDP_BIND_TRIES, XDP_GATHER_FROM,
     XDP_GATHER_NS, XDP_MEMORY,
 };
 use weir_capture::live::{LiveOptions, open_live};
 use weir_capture::xdp::{BusyPoll, XdpOptions, open_xdp};
+use weir_ebpf::{Assembler, Helper, Reg::*, Size};
 use weir_engine::functions::Functions;
 use weir_engine::rows::{Output, Rows, Sink};
 use weir_engine::run;
@@ -330,7 +329,7 @@ fn open(interface: u32, queue: u32, frames: u32, busy: bool) -> io::Result<Xsk> 
 /// Puts the shortest program on an interface that sends each frame to the socket of its queue.
 fn redirect(interface: u32, sockets: &Map) -> Result<Link> {
     let mut a = Assembler::new();
-    a.load(Size::W, R2, R1, RX_QUEUE_INDEX).load_map(R1, sockets).mov(R3, XDP_PASS);
+    a.load(Size::W, R2, R1, RX_QUEUE_INDEX).load_map(R1, sockets.number()).mov(R3, XDP_PASS);
     a.call(Helper::REDIRECT_MAP).exit();
     let program = Program::load(ProgramKind::Xdp, "bare", &a.finish()?)?;
     Link::xdp(&program, interface, Attach::Native).context("putting a program on an interface")

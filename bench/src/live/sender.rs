@@ -11,11 +11,9 @@ use crate::sys::host;
 use crate::timing::Alarm;
 use anyhow::{Context, Result, ensure};
 use std::time::Duration;
-use weir_capture::ebpf::{
-    Alu, AssembleError, Assembler, Code, Cond, Helper, Map, MapKind, Program, ProgramKind, Reg::*,
-    Size,
-};
+use weir_capture::ebpf::{Map, MapKind, Program, ProgramKind};
 use weir_capture::outlets::Outlets;
+use weir_ebpf::{Alu, AssembleError, Assembler, Code, Cond, Helper, Reg::*, Size};
 use weir_packet::craft::Frame;
 use weir_packet::egress::{Egress, Outlet, Sent};
 use weir_packet::interface::CapturePoint;
@@ -197,7 +195,7 @@ fn code(sent: &Map, interface: u32, flows: u32) -> Result<Code, AssembleError> {
     let (counted, fits) = (a.label("counted"), a.label("fits"));
     let number = |n: u32| i32::try_from(n).unwrap_or(i32::MAX);
     a.mov(R6, R1);
-    a.store(Size::W, R10, -4, 0).load_map(R1, sent).mov(R2, R10).add(R2, -4);
+    a.store(Size::W, R10, -4, 0).load_map(R1, sent.number()).mov(R2, R10).add(R2, -4);
     a.call(Helper::MAP_LOOKUP_ELEM);
     a.jump_if(Cond::Ne, R0, 0, counted).mov(R0, XDP_ABORTED).exit();
     a.bind(counted);

@@ -209,10 +209,6 @@ pub const SEND_PAUSE_NS: u64 = 50_000;
 /// How often a frame is tried again at once, where an error told of an earlier one.
 pub const SEND_RETRIES: u32 = 2;
 
-/// Instructions of an eBPF program: what the kernel's verifier looks at
-/// (`BPF_COMPLEXITY_LIMIT_INSNS`). A longer program is refused.
-pub const EBPF_INSTRUCTIONS_MAX: usize = 1_000_000;
-
 /// Bytes of the verifier's log that are asked for, ...
 pub const EBPF_LOG_BYTES: usize = 1 << 20;
 

@@ -14,9 +14,11 @@ use std::collections::BTreeMap;
 /// What each crate may depend on in this workspace: the table of ARCHITECTURE.md.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("packet", &[]),
-    ("capture", &["packet"]),
+    ("ebpf", &[]),
+    ("capture", &["packet", "ebpf"]),
     ("dpdk", &["packet", "capture"]),
     ("plan", &["packet"]),
+    ("offload", &["packet", "plan", "ebpf"]),
     ("lang", &["packet", "plan"]),
     ("engine", &["packet", "plan"]),
     ("stream", &["packet", "plan", "engine"]),
@@ -27,8 +29,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "weir",
         &[
-            "packet", "capture", "dpdk", "plan", "lang", "engine", "sink", "sandbox", "control",
-            "doctor",
+            "packet", "ebpf", "capture", "dpdk", "plan", "offload", "lang", "engine", "sink",
+            "sandbox", "control", "doctor",
         ],
     ),
 ];

@@ -1,9 +1,9 @@
-//! What assembled programs do in the kernel, and what is wrong with those that are wrong.
+//! What assembled programs do in the kernel.
 
 use super::*;
 use crate::sys::testbed;
 use Reg::*;
-use proptest::prelude::*;
+use weir_ebpf::*;
 
 /// Offsets of `struct xdp_md`.
 const DATA: i16 = 0;
@@ -133,55 +133,6 @@ fn expected(bits: Bits, op: Alu, x: u64, y: u64) -> u64 {
     }
 }
 
-const ALL_ALU: [Alu; 17] = [
-    Alu::Add,
-    Alu::Sub,
-    Alu::Mul,
-    Alu::Div,
-    Alu::Sdiv,
-    Alu::Or,
-    Alu::And,
-    Alu::Lsh,
-    Alu::Rsh,
-    Alu::Mod,
-    Alu::Smod,
-    Alu::Xor,
-    Alu::Mov,
-    Alu::Movsx8,
-    Alu::Movsx16,
-    Alu::Movsx32,
-    Alu::Arsh,
-];
-
-const ALL_COND: [Cond; 11] = [
-    Cond::Eq,
-    Cond::Ne,
-    Cond::Gt,
-    Cond::Ge,
-    Cond::Lt,
-    Cond::Le,
-    Cond::Set,
-    Cond::Sgt,
-    Cond::Sge,
-    Cond::Slt,
-    Cond::Sle,
-];
-
-const ALL_ATOMIC: [Atomic; 10] = [
-    Atomic::Add,
-    Atomic::Or,
-    Atomic::And,
-    Atomic::Xor,
-    Atomic::FetchAdd,
-    Atomic::FetchOr,
-    Atomic::FetchAnd,
-    Atomic::FetchXor,
-    Atomic::Xchg,
-    Atomic::CmpXchg,
-];
-
-const ALL_SIZES: [Size; 4] = [Size::B, Size::H, Size::W, Size::DW];
-
 /// Whether a kernel takes this; older ones lack signed division, moves and loads (before 6.6).
 fn wide_enough(bits: Bits, op: Alu) -> bool {
     !(bits == Bits::B32 && op == Alu::Movsx32)
@@ -192,7 +143,7 @@ fn arithmetic_is_what_the_rfc_says() {
     if !testbed::may("arithmetic_is_what_the_rfc_says") {
         return;
     }
-    let each = ALL_ALU.iter().flat_map(|&op| [(Bits::B32, op), (Bits::B64, op)]);
+    let each = Alu::ALL.iter().flat_map(|&op| [(Bits::B32, op), (Bits::B64, op)]);
     for (bits, op) in each.filter(|&(bits, op)| wide_enough(bits, op)) {
         let by_register = around(|a| {
             a.push(EbpfInstruction::Alu { bits, op, dst: R2, src: R3.into() });
@@ -270,7 +221,7 @@ fn conditions_are_what_the_rfc_says() {
         }
     }
     let sources = [Operand::Reg(R3), Operand::Imm(7), Operand::Imm(-1)];
-    for (cond, bits) in ALL_COND.iter().flat_map(|&c| [(c, Bits::B32), (c, Bits::B64)]) {
+    for (cond, bits) in Cond::ALL.iter().flat_map(|&c| [(c, Bits::B32), (c, Bits::B64)]) {
         for src in sources {
             let kernel = Kernel::new(&around(|a| {
                 let (yes, on) = (a.label("yes"), a.label("on"));
@@ -298,7 +249,7 @@ fn memory_is_read_and_written_as_the_rfc_says() {
     if !testbed::may("memory_is_read_and_written_as_the_rfc_says") {
         return;
     }
-    for size in ALL_SIZES {
+    for size in Size::ALL {
         let n = usize::from(size.bytes());
         let mask = u64::MAX >> (64 - 8 * n);
         let low = |x: u64| if cfg!(target_endian = "big") { x >> (64 - 8 * n) } else { x & mask };
@@ -338,7 +289,7 @@ fn atomics_are_what_the_rfc_says() {
     if !testbed::may("atomics_are_what_the_rfc_says") {
         return;
     }
-    for op in ALL_ATOMIC {
+    for op in Atomic::ALL {
         for bits in [Bits::B32, Bits::B64] {
             // What is left in memory, and what comes back: in R0 of a compare-and-exchange.
             let code = |back: bool| {
@@ -391,10 +342,10 @@ fn programs_call_share_maps_and_jump_far() {
         // Counts in the array, asks the hash map for the first operand, and adds 40,000 to what
         // that has.
         a.store(Size::W, R10, -12, 1).mov(R7, R2);
-        a.load_map(R1, &map).mov(R2, R10).add(R2, -12).call(Helper::MAP_LOOKUP_ELEM);
+        a.load_map(R1, map.number()).mov(R2, R10).add(R2, -12).call(Helper::MAP_LOOKUP_ELEM);
         a.mov(R2, 0).jump_if(Cond::Eq, R0, 0, missing);
         a.mov(R1, 3).atomic(Atomic::Add, R0, 0, R1);
-        a.load_map(R1, &hash).mov(R2, R10).add(R2, -8).call(Helper::MAP_LOOKUP_ELEM);
+        a.load_map(R1, hash.number()).mov(R2, R10).add(R2, -8).call(Helper::MAP_LOOKUP_ELEM);
         a.mov(R2, 0).jump_if(Cond::Eq, R0, 0, missing).load(Size::DW, R2, R0, 0);
         a.bind(missing);
         a.jump_if(Cond::Ne, R7, 0, work).jump(far);
@@ -414,145 +365,6 @@ fn programs_call_share_maps_and_jump_far() {
     assert!(wrong.to_string().contains("a key of 3 bytes"), "{wrong}");
 }
 
-fn fault(body: impl FnOnce(&mut Assembler)) -> Fault {
-    let mut a = Assembler::new();
-    body(&mut a);
-    a.finish().expect_err("a mistake").fault
-}
-
-#[test]
-fn mistakes_are_told_before_the_kernel_sees_them() {
-    assert_eq!(fault(|_| ()), Fault::RunsOff);
-    assert_eq!(
-        fault(|a| {
-            a.mov(R0, 0);
-        }),
-        Fault::RunsOff
-    );
-    assert_eq!(
-        fault(|a| {
-            let on = a.label("on");
-            a.jump(on).exit();
-        }),
-        Fault::Unbound("on".to_owned())
-    );
-    assert_eq!(
-        fault(|a| {
-            let on = a.label("on");
-            a.bind(on).mov(R0, 0).bind(on).exit();
-        }),
-        Fault::BoundTwice("on".to_owned())
-    );
-    assert_eq!(
-        fault(|a| {
-            let end = a.label("end");
-            a.jump(end).exit().bind(end);
-        }),
-        Fault::BoundBehind("end".to_owned())
-    );
-    let wrong: [(EbpfInstruction<Label>, Fault); 6] = [
-        (
-            EbpfInstruction::Alu { bits: Bits::B64, op: Alu::Add, dst: R10, src: 1.into() },
-            Fault::FramePointer,
-        ),
-        (
-            EbpfInstruction::Alu { bits: Bits::B32, op: Alu::Lsh, dst: R1, src: 32.into() },
-            Fault::Shift(32),
-        ),
-        (
-            EbpfInstruction::Alu { bits: Bits::B64, op: Alu::Mod, dst: R1, src: 0.into() },
-            Fault::Zero,
-        ),
-        (
-            EbpfInstruction::Swap { order: Endianness::Be, size: Size::B, dst: R1 },
-            Fault::Operands("one byte has no order"),
-        ),
-        (
-            EbpfInstruction::LoadSigned { size: Size::DW, dst: R1, base: R10, offset: -8 },
-            Fault::Operands("8 bytes have no sign to extend"),
-        ),
-        (
-            EbpfInstruction::Alu { bits: Bits::B64, op: Alu::Movsx8, dst: R1, src: 1.into() },
-            Fault::Operands("only of registers is the sign extended"),
-        ),
-    ];
-    for (instruction, expected) in wrong {
-        let got = fault(|a| {
-            a.push(instruction).exit();
-        });
-        assert_eq!(got, expected);
-    }
-}
-
-/// A program that jumps over `n` instructions, if need be or always.
-fn jumps_over(n: usize, always: bool) -> Result<Code, AssembleError> {
-    let mut a = Assembler::new();
-    let on = a.label("on");
-    a.mov(R0, 2);
-    if always {
-        a.jump(on);
-    } else {
-        a.jump_if(Cond::Ne, R0, 1, on);
-    }
-    (0..n).for_each(|_| {
-        a.mov(R0, 0);
-    });
-    a.bind(on).exit();
-    a.finish()
-}
-
-#[test]
-fn far_jumps_are_told_or_written_long() {
-    assert!(jumps_over(32_767, false).is_ok());
-    let error = jumps_over(32_768, false).expect_err("too far");
-    assert_eq!((error.at, &error.fault), (1, &Fault::TooFar(32_768)));
-    let text = [
-        "eBPF instruction 1: a conditional jump reaches 32767 slots, its label is 32768 away",
-        "    0: r0 = 2",
-        ">   1: if r0 != 1 goto on",
-        "    2: r0 = 0",
-        "    3: r0 = 0",
-        "    4: r0 = 0",
-    ];
-    assert_eq!(error.to_string().lines().collect::<Vec<_>>(), text);
-    let far = jumps_over(40_000, true).expect("a long jump");
-    assert_eq!(far.instructions()[1], EbpfInstruction::Jump { target: 40_000 });
-    assert_eq!(
-        EbpfInstruction::decode(&far.slots()[1..]),
-        Ok(EbpfInstruction::Jump { target: 40_000 })
-    );
-}
-
-#[test]
-fn listings_read_as_those_of_bpftool() {
-    let text = around(|a| {
-        a.load_imm64(R2, 1 << 40).atomic(Atomic::FetchAdd, R10, -8, R3);
-        a.alu32(Alu::Sdiv, R2, R3).be(Size::H, R2).call(Helper::KTIME_GET_NS).mov(R2, R0);
-    });
-    let expected = [
-        "   0: r6 = *(u32 *)(r1 + 0)",
-        "   1: r4 = *(u32 *)(r1 + 4)",
-        "   2: r5 = r6",
-        "   3: r5 += 24",
-        "   4: if r5 <= r4 goto 7",
-        "   5: r0 = 1",
-        "   6: exit",
-        "   7: r2 = *(u64 *)(r6 + 0)",
-        "   8: r3 = *(u64 *)(r6 + 8)",
-        "   9: *(u64 *)(r10 - 8) = r2",
-        "  10: r2 = 0x10000000000 ll",
-        "  12: r3 = atomic_fetch_add(*(u64 *)(r10 - 8), r3)",
-        "  13: w2 s/= w3",
-        "  14: r2 = be16 r2",
-        "  15: call ktime_get_ns#5",
-        "  16: r2 = r0",
-        "  17: *(u64 *)(r6 + 16) = r2",
-        "  18: r0 = 2",
-        "  19: exit",
-    ];
-    assert_eq!(text.to_string().lines().collect::<Vec<_>>(), expected);
-}
-
 #[test]
 fn the_verifier_is_quoted() {
     if !testbed::may("the_verifier_is_quoted") {
@@ -563,84 +375,4 @@ fn the_verifier_is_quoted() {
     let code = a.finish().expect("well formed");
     let error = Program::load(ProgramKind::Xdp, "wrong", &code).expect_err("reads nowhere");
     assert!(error.to_string().contains("R3 !read_ok"), "{error}");
-}
-
-fn instruction() -> impl Strategy<Value = EbpfInstruction> {
-    let reg = || (0_usize..11).prop_map(|i| Reg::ALL[i]);
-    let bits = || prop_oneof![Just(Bits::B32), Just(Bits::B64)];
-    let size = || (0_usize..4).prop_map(|i| ALL_SIZES[i]);
-    let operand = || prop_oneof![reg().prop_map(Operand::Reg), any::<i32>().prop_map(Operand::Imm)];
-    prop_oneof![
-        (bits(), 0..ALL_ALU.len(), reg(), operand()).prop_map(|(bits, op, dst, src)| {
-            EbpfInstruction::Alu { bits, op: ALL_ALU[op], dst, src }
-        }),
-        (bits(), reg()).prop_map(|(bits, dst)| EbpfInstruction::Neg { bits, dst }),
-        (0_usize..3, 1_usize..4, reg()).prop_map(|(order, size, dst)| {
-            let order = [Endianness::Le, Endianness::Be, Endianness::Swap][order];
-            EbpfInstruction::Swap { order, size: ALL_SIZES[size], dst }
-        }),
-        (size(), reg(), reg(), any::<i16>()).prop_map(|(size, dst, base, offset)| {
-            EbpfInstruction::Load { size, dst, base, offset }
-        }),
-        (0_usize..3, reg(), reg(), any::<i16>()).prop_map(|(size, dst, base, offset)| {
-            EbpfInstruction::LoadSigned { size: ALL_SIZES[size], dst, base, offset }
-        }),
-        (size(), reg(), any::<i16>(), operand()).prop_map(|(size, base, offset, src)| {
-            EbpfInstruction::Store { size, base, offset, src }
-        }),
-        (0..ALL_ATOMIC.len(), bits(), reg(), any::<i16>(), reg()).prop_map(
-            |(op, bits, base, offset, src)| EbpfInstruction::Atomic {
-                op: ALL_ATOMIC[op],
-                bits,
-                base,
-                offset,
-                src
-            }
-        ),
-        (reg(), any::<u64>()).prop_map(|(dst, value)| EbpfInstruction::LoadImm64 { dst, value }),
-        (reg(), any::<i32>()).prop_map(|(dst, fd)| EbpfInstruction::LoadMap { dst, fd }),
-        (reg(), any::<i32>(), any::<u32>())
-            .prop_map(|(dst, fd, offset)| EbpfInstruction::LoadMapValue { dst, fd, offset }),
-        (size(), proptest::option::of(reg()), any::<i32>())
-            .prop_map(|(size, base, offset)| EbpfInstruction::LoadPacket { size, base, offset }),
-        any::<i32>().prop_map(|target| EbpfInstruction::Jump { target }),
-        (bits(), 0..ALL_COND.len(), reg(), operand(), any::<i16>()).prop_map(
-            |(bits, cond, dst, src, target)| EbpfInstruction::JumpIf {
-                bits,
-                cond: ALL_COND[cond],
-                dst,
-                src,
-                target: target.into()
-            }
-        ),
-        any::<i32>().prop_map(|helper| EbpfInstruction::Call { helper: Helper(helper) }),
-        any::<i32>().prop_map(|id| EbpfInstruction::CallKernel { id }),
-        any::<i32>().prop_map(|target| EbpfInstruction::CallLocal { target }),
-        Just(EbpfInstruction::Exit),
-    ]
-}
-
-proptest! {
-    #[test]
-    fn what_is_encoded_decodes(instruction in instruction()) {
-        let mut slots = Vec::new();
-        instruction.encode(&mut slots);
-        prop_assert_eq!(slots.len(), instruction.slots());
-        prop_assert_eq!(EbpfInstruction::decode(&slots), Ok(instruction));
-        prop_assert!(!instruction.to_string().is_empty());
-    }
-
-    #[test]
-    fn any_slots_decode_or_are_refused(words in proptest::collection::vec(any::<u64>(), 0..3)) {
-        let slots: Vec<Slot> = words.iter().map(|word| {
-            let b = word.to_ne_bytes();
-            let imm = i32::from_ne_bytes([b[4], b[5], b[6], b[7]]);
-            Slot { opcode: b[0], registers: b[1], offset: i16::from_ne_bytes([b[2], b[3]]), imm }
-        }).collect();
-        if let Ok(instruction) = EbpfInstruction::decode(&slots) {
-            let mut again = Vec::new();
-            instruction.encode(&mut again);
-            prop_assert_eq!(&again[..], &slots[..again.len()]);
-        }
-    }
 }

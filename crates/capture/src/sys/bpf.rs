@@ -13,12 +13,12 @@ mod map;
 
 pub use map::{Map, MapKind};
 
-use crate::ebpf::{Code, Slot};
 use crate::limits::{EBPF_LOG_BYTES, EBPF_LOG_SHOWN};
 use call::{NAME, address, bpf, bpf_fd, name_of};
 use std::fmt;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
+use weir_ebpf::{Code, Slot};
 
 /// Commands, from `enum bpf_cmd`.
 const PROG_LOAD: libc::c_int = 5;

@@ -1,10 +1,9 @@
 //! The program on an interface: each frame to the socket of its queue, else on to the stack.
 
 use super::error::{Refused, refused};
-use crate::ebpf::{
-    Assembler, Code, Cond, Helper, Map, MapKind, Program, ProgramKind, Reg::*, Size,
-};
+use crate::ebpf::{Map, MapKind, Program, ProgramKind};
 use std::io;
+use weir_ebpf::{Assembler, Code, Cond, Helper, Reg::*, Size};
 use weir_packet::source::SourceError;
 
 /// What XDP programs return, from `enum xdp_action`.
@@ -85,7 +84,7 @@ impl Redirect {
 /// if (action == XDP_REDIRECT) seen->redirected++; else seen->passed++;
 /// return action;
 /// ```
-fn code(sockets: &Map, counters: &Map, queues: u32) -> Result<Code, crate::ebpf::AssembleError> {
+fn code(sockets: &Map, counters: &Map, queues: u32) -> Result<Code, weir_ebpf::AssembleError> {
     let mut a = Assembler::new();
     let (known, counted, passed) = (a.label("known"), a.label("counted"), a.label("passed"));
     a.load(Size::W, R6, R1, RX_QUEUE_INDEX).mov(R7, R6);
@@ -93,11 +92,11 @@ fn code(sockets: &Map, counters: &Map, queues: u32) -> Result<Code, crate::ebpf:
     a.jump_if(Cond::Lt, R7, queues, known).mov(R7, queues);
     a.bind(known);
     a.store(Size::W, R10, -4, R7);
-    a.load_map(R1, counters).mov(R2, R10).add(R2, -4).call(Helper::MAP_LOOKUP_ELEM);
+    a.load_map(R1, counters.number()).mov(R2, R10).add(R2, -4).call(Helper::MAP_LOOKUP_ELEM);
     a.jump_if(Cond::Ne, R0, 0, counted).mov(R0, XDP_PASS).exit();
     a.bind(counted);
     a.mov(R8, R0);
-    a.load_map(R1, sockets).mov(R2, R6).mov(R3, XDP_PASS).call(Helper::REDIRECT_MAP);
+    a.load_map(R1, sockets.number()).mov(R2, R6).mov(R3, XDP_PASS).call(Helper::REDIRECT_MAP);
     a.jump_if(Cond::Ne, R0, XDP_REDIRECT, passed);
     a.load(Size::DW, R1, R8, 0).add(R1, 1).store(Size::DW, R8, 0, R1).exit();
     a.bind(passed);

@@ -91,7 +91,7 @@ impl Map {
         Ok(Map { fd, key_bytes, value_bytes, copies })
     }
 
-    /// Its number in this process, for [`EbpfInstruction::LoadMap`](crate::ebpf::EbpfInstruction).
+    /// Its number in this process, for [`EbpfInstruction::LoadMap`](weir_ebpf::EbpfInstruction).
     pub fn number(&self) -> i32 {
         self.fd.as_raw_fd()
     }

@@ -149,6 +149,41 @@ pub enum Atomic {
     CmpXchg,
 }
 
+impl Alu {
+    /// All of them.
+    pub const ALL: [Alu; 17] = {
+        use Alu::*;
+        [
+            Add, Sub, Mul, Div, Sdiv, Or, And, Lsh, Rsh, Mod, Smod, Xor, Mov, Movsx8, Movsx16,
+            Movsx32, Arsh,
+        ]
+    };
+}
+
+impl Cond {
+    /// All of them.
+    pub const ALL: [Cond; 11] = {
+        use Cond::*;
+        [Eq, Ne, Gt, Ge, Lt, Le, Set, Sgt, Sge, Slt, Sle]
+    };
+}
+
+impl Atomic {
+    /// All of them.
+    pub const ALL: [Atomic; 10] = {
+        use Atomic::*;
+        [Add, Or, And, Xor, FetchAdd, FetchOr, FetchAnd, FetchXor, Xchg, CmpXchg]
+    };
+}
+
+impl Size {
+    /// All of them.
+    pub const ALL: [Size; 4] = {
+        use Size::*;
+        [B, H, W, DW]
+    };
+}
+
 /// A helper function of the kernel, by its number (bpf-helpers(7)).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Helper(pub i32);

@@ -159,9 +159,10 @@ impl Assembler {
         self.push(EbpfInstruction::LoadImm64 { dst, value })
     }
 
-    /// `dst =` this map. The map must live until the program is loaded, which then keeps it.
-    pub fn load_map(&mut self, dst: Reg, map: &super::Map) -> &mut Assembler {
-        self.push(EbpfInstruction::LoadMap { dst, fd: map.number() })
+    /// `dst =` the map of this file descriptor. The map must live until the program is loaded,
+    /// which then keeps it.
+    pub fn load_map(&mut self, dst: Reg, fd: i32) -> &mut Assembler {
+        self.push(EbpfInstruction::LoadMap { dst, fd })
     }
 
     /// Goes on at `target`.
@@ -284,6 +285,26 @@ impl Code {
     /// What the kernel reads.
     pub fn slots(&self) -> &[Slot] {
         &self.slots
+    }
+
+    /// The same program where instructions that name a map `i` name the file descriptor `fds[i]`
+    /// instead: programs are written before their maps are made.
+    ///
+    /// # Panics
+    /// Where the program names a map that `fds` does not have.
+    #[must_use]
+    pub fn with_maps(&self, fds: &[i32]) -> Code {
+        let mut code = self.code.clone();
+        for instruction in &mut code {
+            if let EbpfInstruction::LoadMap { fd, .. } | EbpfInstruction::LoadMapValue { fd, .. } =
+                instruction
+            {
+                *fd = fds[*fd as usize];
+            }
+        }
+        let mut slots = Vec::with_capacity(self.slots.len());
+        code.iter().for_each(|instruction| instruction.encode(&mut slots));
+        Code { code, slots }
     }
 }
 

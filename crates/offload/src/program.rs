@@ -1,0 +1,109 @@
+//! What compiling gives: the program, its maps, and what it runs of each pipeline.
+
+use std::fmt;
+use weir_ebpf::Code;
+use weir_plan::physical::PipelineId;
+
+/// Where in the kernel a program meets frames.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Hook {
+    /// The filter of an AF_PACKET socket: on packet buffers, before they are copied.
+    Socket,
+    /// The traffic control hook of an interface (Linux 6.6): on packet buffers, and the host goes on
+    /// receiving them.
+    Tcx,
+    /// XDP: in the driver, before there is a packet buffer; the host does not get what it takes.
+    Xdp,
+}
+
+/// A program for the kernel.
+#[derive(Clone, Debug)]
+pub struct KernelProgram {
+    /// Where it runs.
+    pub hook: Hook,
+    /// Its instructions. Maps are named by their position in `maps`, until
+    /// [`Code::with_maps`] puts file descriptors there.
+    pub code: Code,
+    /// The maps that it uses; the first holds the [`FrameCount`]s.
+    pub maps: Vec<MapSpec>,
+    /// What it runs of each pipeline over packets, in program order.
+    pub prefixes: Vec<Prefix>,
+}
+
+/// What the kernel runs of a pipeline.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Prefix {
+    /// The pipeline.
+    pub pipeline: PipelineId,
+    /// How many of its stages, from the first.
+    pub stages: usize,
+    /// Whether the last of them aggregates in kernel maps, so that its frames need not go up.
+    pub counts: bool,
+    /// Why the kernel does not run the next stage: one clause. `None`: it runs all that
+    /// workers would.
+    pub stopped_by: Option<String>,
+}
+
+/// What the program counts of frames, by CPU: positions of numbers of 64 bits in the one value of
+/// its first map.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(usize)]
+pub enum FrameCount {
+    /// No pipeline wants them.
+    Filtered,
+    /// Finished in kernel maps.
+    Counted,
+    /// Some pipeline wants to see them.
+    Wanted,
+    /// The program can't tell what their layers are.
+    Unclear,
+    /// A map had no room for their group.
+    Full,
+    /// The kernel had no room to hand them up.
+    Lost,
+}
+
+impl FrameCount {
+    /// How many there are.
+    pub const COUNT: usize = 6;
+}
+
+/// A map that a program needs.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MapSpec {
+    /// Its name, for listings.
+    pub name: String,
+    /// What it is.
+    pub kind: MapKind,
+    /// Bytes of a key.
+    pub key_bytes: usize,
+    /// Bytes of a value, of one CPU.
+    pub value_bytes: usize,
+    /// How many entries there is room for.
+    pub entries: u32,
+}
+
+/// What a map of a program is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MapKind {
+    /// One value by number, shared by all CPUs.
+    Array,
+    /// One value by number and CPU.
+    PerCpuArray,
+    /// From keys to a value for each CPU.
+    PerCpuHash,
+    /// AF_XDP sockets by the number of their queue. The source that captures makes it.
+    Xsk,
+    /// Frames on their way up, with the time when they came. The source that captures makes it.
+    RingBuffer,
+}
+
+impl fmt::Display for Hook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Hook::Socket => "socket filter",
+            Hook::Tcx => "tcx",
+            Hook::Xdp => "XDP",
+        })
+    }
+}
