@@ -122,11 +122,11 @@ fn a_site_sets_params_and_p_counts_before_it() {
         run(&[&["watch", "plaintext_login", "-r", CAPTURE, "--site", &site], args].concat())
     };
     let (rows, said) = run(&[]);
-    assert_eq!(rows.lines().count(), 1, "{rows}{said}");
+    assert_eq!(rows.lines().count(), 2, "{rows}{said}");
     assert!(!said.contains("warning"), "{said}");
     assert_eq!(run(&["-p", "threshold=3"]).0, "");
     let (rows, _) = run(&["-p", "threshold=1", "-p", "plaintext_servers={}"]);
-    assert_eq!(rows.lines().count(), 3);
+    assert_eq!(rows.lines().count(), 6);
     let (plan, _) = self::run(&["explain", "plaintext_login", "--site", &site]);
     assert!(plan.contains("param threshold: int = 2  # logins in a window; default 1"), "{plan}");
     assert!(plan.contains("not ip.dst in {10.0.0.0/8, 203.0.113.25, 192.0.2.1}"), "{plan}");
@@ -154,7 +154,7 @@ fn mistakes_of_a_site_have_their_place() {
     // What no query has is told, and nothing else happens.
     let site = file(&folder, "site.conf", "plaintext_serverss = {}\n");
     let (rows, said) = run(&["watch", "plaintext_login", "-r", CAPTURE, "--site", &site]);
-    assert_eq!(rows.lines().count(), 3);
+    assert_eq!(rows.lines().count(), 6);
     assert!(said.contains("line 1: no query has a param called `plaintext_serverss`"), "{said}");
     assert!(said.contains("did you mean `plaintext_servers`?"), "{said}");
     assert!(
