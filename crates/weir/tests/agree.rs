@@ -4,8 +4,8 @@
 mod common;
 
 use common::{
-    ReadingOptions, answer_of, detectors, files, naive_answer, of_moderate_size, own_captures,
-    program, queries, root, shared, supported, text, truths,
+    ReadingOptions, answer_of, detectors, files, naive_answer, own_captures, program, queries,
+    root, shared, supported, text, truths,
 };
 use std::path::{Path, PathBuf};
 use weir_engine::functions::Functions;
@@ -83,7 +83,7 @@ fn on_the_shared_captures() {
     let Some(folder) = shared("agree::on_the_shared_captures") else { return };
     let captures: Vec<PathBuf> = truths(&folder)
         .iter()
-        .filter(|t| supported(t) && of_moderate_size(t))
+        .filter(|t| supported(t))
         .map(|t| folder.join(t["file"].as_str().expect("a name")))
         .collect();
     assert!(captures.len() > 200, "{} captures", captures.len());

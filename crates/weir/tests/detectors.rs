@@ -67,7 +67,7 @@ fn all_detectors_run_however_they_are_named() {
 #[test]
 fn some_detectors_are_named_or_left_out() {
     let one = ["watch", "detectors/plaintext-login", "-r", CAPTURE];
-    assert_eq!(run(&one).0.lines().count(), 3);
+    assert_eq!(run(&one).0.lines().count(), 6);
     let without = ["watch", "detectors/others", "--without", "plaintext_login", "-r", CAPTURE];
     let output = weir(&without);
     assert!(!text(&output.stdout).contains("logins"), "{output:?}");

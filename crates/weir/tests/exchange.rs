@@ -5,8 +5,7 @@
 mod common;
 
 use common::{
-    ReadingOptions, files, naive_answer, of_moderate_size, open, program, queries, shared,
-    supported, text, truths,
+    ReadingOptions, files, naive_answer, open, program, queries, shared, supported, text, truths,
 };
 use std::path::{Path, PathBuf};
 use weir_engine::exchange::conform::{Spreading, exchange};
@@ -121,7 +120,7 @@ fn several_machines_give_the_rows_of_one_over_the_shared_captures() {
     let Some(folder) = shared(name) else { return };
     let captures: Vec<PathBuf> = truths(&folder)
         .iter()
-        .filter(|t| supported(t) && of_moderate_size(t))
+        .filter(|t| supported(t))
         .map(|t| folder.join(t["file"].as_str().expect("a name")))
         .collect();
     assert!(captures.len() > 200, "{} captures", captures.len());

@@ -1,4 +1,4 @@
-//! Frames as rows of the naive model: all fields and all repeated parts of one frame at a time.
+//! Frames as rows of the naive model: what a program reads of one frame at a time.
 //!
 //! The readers of fields are those of the engine. What they read is compared with what tshark says
 //! (`weir/tests/tshark`), which knows more than a model could state here.
@@ -16,24 +16,31 @@ use weir_packet::source::FrameBatch;
 use weir_packet::tcp::{ACK, SYN};
 use weir_packet::walk::{self, Layers};
 use weir_plan::physical::fields_read;
-use weir_plan::{Program, Value};
+use weir_plan::rows::Parts;
+use weir_plan::{Program, Stage, Value};
 
-/// Decodes frames one by one: all fields of the catalogue, and what else a program asks for.
+/// Decodes frames one by one: the fields that a program asks for, and repeated parts if it does.
 pub(super) struct Decoder {
     one: FrameBatch,
     pub(super) layers: Layers,
     columns: Vec<(FieldId, Column)>,
+    /// Whether repeated parts are asked for.
+    parts: bool,
 }
 
 impl Decoder {
     pub(super) fn new(program: &Program) -> Decoder {
-        let asked = program.pipelines.iter().flat_map(|p| fields_read(&p.stages));
-        let bytes: BTreeSet<FieldId> = asked.filter(|id| id.bytes().is_some()).collect();
+        let asked: BTreeSet<FieldId> =
+            program.pipelines.iter().flat_map(|p| fields_read(&p.stages)).collect();
         let column = |id: FieldId| (id, Column::new(id.info().ty.repr()));
+        let parts = program.pipelines.iter().flat_map(|p| &p.stages).any(
+            |stage| matches!(stage, Stage::Each(each) if matches!(each.what, Parts::Packet(_))),
+        );
         Decoder {
             one: FrameBatch::new(),
             layers: Layers::new(),
-            columns: FieldId::all().chain(bytes).map(column).collect(),
+            columns: asked.into_iter().map(column).collect(),
+            parts,
         }
     }
 
@@ -62,7 +69,7 @@ impl Decoder {
             };
             (*id, value)
         });
-        let parts = parts(&self.one, &self.layers);
+        let parts = if self.parts { parts(&self.one, &self.layers) } else { Vec::new() };
         let segment =
             Transports::new(&self.one, &self.layers).of(0).map(|transport| match transport {
                 Transport::Tcp(tcp) => {

@@ -27,11 +27,11 @@ pub(super) enum Mark {
     End,
 }
 
-/// A packet: all its fields, and the frame as it was captured.
+/// A packet: the fields and parts that the program reads, and the frame as it was captured.
 #[derive(Debug)]
 pub(super) struct PacketValues {
     pub(super) fields: BTreeMap<FieldId, Value>,
-    /// The parts of each kind, as [`super::decode`] says.
+    /// The parts of each kind, as [`super::decode`] says; none where none are read.
     pub(super) parts: Vec<Value>,
     pub(super) link: LinkType,
     pub(super) ts: i64,

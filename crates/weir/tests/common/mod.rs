@@ -139,12 +139,6 @@ pub fn supported(truth: &serde_json::Value) -> bool {
     })
 }
 
-/// Whether the naive model gets through a capture with each query in seconds: it decodes all fields
-/// of each packet.
-pub fn of_moderate_size(truth: &serde_json::Value) -> bool {
-    truth["packets"].as_u64().is_some_and(|packets| packets <= 50_000)
-}
-
 /// Compiles a query; panics with its diagnostics.
 pub fn program(text: &str, functions: &Functions) -> Program {
     let query = Query { name: "test.weir", text };
