@@ -13,4 +13,5 @@
 
 mod program;
 
-pub use program::{FrameCount, Hook, KernelProgram, MapKind, MapSpec, Prefix};
+pub use program::{FrameCount, Hook, KernelProgram, MapKind, MapSpec};
+pub use weir_plan::physical::Prefix;
