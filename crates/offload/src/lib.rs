@@ -13,4 +13,4 @@
 
 mod program;
 
-pub use program::{FrameCount, Hook, KernelProgram, MapKind, MapSpec, Prefix};
+pub use program::{FrameCount, Hook, KernelProgram, MapKind, MapSpec, Prefix, STACK_BYTES, WHOLE};
