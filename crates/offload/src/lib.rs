@@ -13,5 +13,5 @@
 
 mod program;
 
-pub use program::{FrameCount, Hook, KernelProgram, MapKind, MapSpec};
+pub use program::{FrameCount, Hook, KernelProgram, MapKind, MapSpec, STACK_BYTES, WHOLE};
 pub use weir_plan::physical::Prefix;

@@ -16,13 +16,22 @@ pub enum Hook {
     Xdp,
 }
 
+/// What a program returns for frames that workers need to see whole.
+pub const WHOLE: i32 = i32::MAX;
+
+/// Bytes of stack that a program may use, since another calls it.
+pub const STACK_BYTES: i16 = 448;
+
 /// A program for the kernel.
 #[derive(Clone, Debug)]
 pub struct KernelProgram {
     /// Where it runs.
     pub hook: Hook,
-    /// Its instructions. Maps are named by their position in `maps`, until
-    /// [`Code::with_maps`] puts file descriptors there.
+    /// Its instructions: a function of the hook's context (`R1`), which returns how many bytes of
+    /// the frame workers need to see. 0: the frame is finished; [`WHOLE`]: all. To the kernel that
+    /// is what a socket filter returns. At the other hooks, the program of the capture calls it and
+    /// hands frames up; so it has [`STACK_BYTES`] of stack. Maps are named by their position in
+    /// `maps`, until [`Code::with_maps`] puts file descriptors there.
     pub code: Code,
     /// The maps that it uses; the first holds the [`FrameCount`]s.
     pub maps: Vec<MapSpec>,
@@ -45,13 +54,11 @@ pub enum FrameCount {
     Unclear,
     /// A map had no room for their group.
     Full,
-    /// The kernel had no room to hand them up.
-    Lost,
 }
 
 impl FrameCount {
     /// How many there are.
-    pub const COUNT: usize = 6;
+    pub const COUNT: usize = 5;
 
     /// Words of 8 bytes that each CPU has of the map: a cache line, since a CPU writes to its own
     /// alone.
@@ -85,10 +92,6 @@ pub enum MapKind {
     PerCpuArray,
     /// From keys to a value for each CPU.
     PerCpuHash,
-    /// AF_XDP sockets by the number of their queue. The source that captures makes it.
-    Xsk,
-    /// Frames on their way up, with the time when they came. The source that captures makes it.
-    RingBuffer,
 }
 
 impl fmt::Display for Hook {
