@@ -163,11 +163,11 @@ fn kernel_levels_that_do_not_fit_are_refused() {
             "groups have one way to go, and only where it counts",
         ),
         (
-            |p| drop(p.levels[0].fragments[0].to.pop()),
+            |p| p.levels[0].fragments[0].to.truncate(1),
             "groups have one way to go, and only where it counts",
         ),
         (
-            |p| drop(p.levels[0].fragments[1].to.pop()),
+            |p| p.levels[0].fragments[1].to.clear(),
             "it hands over something else than frames and groups",
         ),
         (
