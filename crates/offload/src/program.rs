@@ -53,8 +53,8 @@ pub struct Prefix {
     pub stopped_by: Option<String>,
 }
 
-/// What the program counts of frames, by CPU: positions of numbers of 64 bits in the one value of
-/// its first map.
+/// What the program counts of frames: positions of words in the part of each CPU of its first map,
+/// which is [memory](MapKind::Memory) of [`FrameCount::WORDS`] for each CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(usize)]
 pub enum FrameCount {
@@ -73,6 +73,10 @@ pub enum FrameCount {
 impl FrameCount {
     /// How many there are.
     pub const COUNT: usize = 5;
+
+    /// Words of 8 bytes that each CPU has of the map: a cache line, since a CPU writes to its own
+    /// alone.
+    pub const WORDS: usize = 8;
 }
 
 /// A map that a program needs.
@@ -93,6 +97,9 @@ pub struct MapSpec {
 /// What a map of a program is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MapKind {
+    /// One entry, whose value programs address by `LoadMapValue`, and the process maps into its
+    /// memory.
+    Memory,
     /// One value by number, shared by all CPUs.
     Array,
     /// One value by number and CPU.
