@@ -2,7 +2,7 @@
 
 use std::fmt;
 use weir_ebpf::Code;
-use weir_plan::physical::Prefix;
+pub use weir_plan::physical::Prefix;
 
 /// Where in the kernel a program meets frames.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
