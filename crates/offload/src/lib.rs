@@ -11,6 +11,12 @@
 
 #![deny(unsafe_code)]
 
+pub mod limits;
 mod program;
+mod table;
 
 pub use program::{FrameCount, Hook, KernelProgram, MapKind, MapSpec, Prefix, STACK_BYTES, WHOLE};
+pub use table::{
+    CellValue, Control, Table, TableCode, TableExits, TableGroups, TableOptions, TablePlaces,
+    ValueShape,
+};
