@@ -1,6 +1,6 @@
 //! What a slot keeps of each aggregate.
 
-use super::ValueShape;
+use super::shape::ValueShape;
 use weir_plan::{Agg, AggFunc, Type};
 
 /// What a slot keeps of an aggregate. Places are words of a slot; all are zero at first.

@@ -1,7 +1,7 @@
 //! Where things stand in a table.
 
-use super::ValueShape;
 use super::cells::{Cell, Room};
+use super::shape::ValueShape;
 use crate::limits::{FRAMES_IN_SUM_MIN, PROBES, SLOTS_MAX, SLOTS_MIN, TABLE_BYTES_MAX};
 use weir_plan::limits::GROUPS_MAX;
 use weir_plan::physical::PipelineId;
