@@ -19,12 +19,14 @@ mod compile;
 mod emit;
 mod field;
 mod frame;
+pub mod limits;
 mod lower;
 mod options;
 mod prefix;
 mod program;
 mod range;
 mod read;
+mod table;
 mod value;
 mod walk;
 mod writer;
@@ -32,3 +34,7 @@ mod writer;
 pub use compile::compile;
 pub use options::{NotOffloaded, OffloadOptions, Refuse, SNAPLEN_MIN};
 pub use program::{FrameCount, Hook, KernelProgram, MapKind, MapSpec, Prefix, STACK_BYTES, WHOLE};
+pub use table::{
+    CellValue, Control, Table, TableCode, TableExits, TableGroups, TableOptions, TablePlaces,
+    ValueShape,
+};
