@@ -33,8 +33,9 @@ mod writer;
 
 pub use compile::compile;
 pub use options::{NotOffloaded, OffloadOptions, Refuse, SNAPLEN_MIN};
-pub use program::{FrameCount, Hook, KernelProgram, MapKind, MapSpec, Prefix, STACK_BYTES, WHOLE};
+pub use program::{FrameCount, Hook, KernelProgram, MapKind, MapSpec, STACK_BYTES, WHOLE};
 pub use table::{
     CellValue, Control, Table, TableCode, TableExits, TableGroups, TableOptions, TablePlaces,
     ValueShape,
 };
+pub use weir_plan::physical::Prefix;

@@ -2,10 +2,11 @@
 
 use crate::lower::{Columns, lower, lower_test};
 use crate::options::NotOffloaded;
-use crate::program::Prefix;
 use crate::value::{Lowered, Test};
 use weir_packet::fields::FieldId;
-use weir_plan::physical::{Fragment, Inlet, LevelKind, Node, Payload, Physical, PipelineId, Work};
+use weir_plan::physical::{
+    Fragment, Inlet, LevelKind, Node, Payload, Physical, PipelineId, Prefix, Work,
+};
 use weir_plan::stage::{Schema, Stage};
 use weir_plan::{BinaryOp, Expr, ExprKind, Func};
 
