@@ -7,5 +7,6 @@
 mod tests;
 
 pub use crate::sys::bpf::{
-    Attach, Link, LoadError, Map, MapKind, Program, ProgramInfo, ProgramKind, TestRun,
+    Attach, Link, LoadError, Map, MapKind, Program, ProgramInfo, ProgramKind, SharedMemory,
+    TestRun, can_wait_for_programs, cpu_numbers, wait_for_programs,
 };

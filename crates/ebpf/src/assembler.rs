@@ -191,6 +191,29 @@ impl Assembler {
         self.push(EbpfInstruction::Exit)
     }
 
+    /// Appends a finished program as a function: where [`EbpfInstruction::CallLocal`] finds it.
+    /// Nothing may run on into it.
+    pub fn function(&mut self, code: &Code) -> Label {
+        let mut starts = Vec::with_capacity(code.code.len());
+        let mut n = 0_i64;
+        for instruction in &code.code {
+            starts.push(n);
+            n += instruction.slots() as i64;
+        }
+        let labels: Vec<Label> =
+            (0..starts.len()).map(|at| self.label(&format!("function+{at}"))).collect();
+        for (at, instruction) in code.code.iter().enumerate() {
+            self.bind(labels[at]);
+            let target = |way: i32| {
+                let to = starts[at] + instruction.slots() as i64 + i64::from(way);
+                // Jumps of a finished program lead to its instructions.
+                labels[starts.partition_point(|&start| start < to).min(labels.len() - 1)]
+            };
+            self.push(instruction.with_target(target));
+        }
+        labels.first().copied().unwrap_or_else(|| self.label("function"))
+    }
+
     /// The program, once all is right with it that can be told without the kernel.
     ///
     /// # Errors

@@ -251,3 +251,24 @@ proptest! {
         }
     }
 }
+
+/// Jumps of a function keep their targets, over instructions of two slots too.
+#[test]
+fn a_finished_program_becomes_a_function_of_another() {
+    let mut inner = Assembler::new();
+    let (end, back) = (inner.label("end"), inner.label("back"));
+    inner.bind(back).load_imm64(R0, 7).jump_if(Cond::Eq, R1, 0, end).load_map(R2, 3);
+    inner.jump_if(Cond::Gt, R1, 5, back).bind(end).exit();
+    let inner = inner.finish().unwrap_or_else(|e| panic!("{e}"));
+    let mut outer = Assembler::new();
+    // The function is appended before its label is known to the call: a jump leads over it.
+    let main = outer.label("main");
+    outer.jump(main);
+    let function = outer.function(&inner);
+    outer.bind(main).push(EbpfInstruction::CallLocal { target: function }).exit();
+    let outer = outer.finish().unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(&outer.instructions()[1..=inner.instructions().len()], inner.instructions());
+    let calls = outer.instructions().iter().rev().nth(1).copied();
+    // From the slot after the call, 1 + 7 slots back.
+    assert_eq!(calls, Some(EbpfInstruction::CallLocal { target: -8 }));
+}

@@ -11,7 +11,7 @@ mod pack;
 mod part;
 mod pool;
 
-pub(crate) use bytes::{read_parts, read_text, write_text};
+pub(crate) use bytes::{is_narrow, read_parts, read_text, write_text};
 pub(crate) use direct::Direct;
 pub(crate) use layout::Layout;
 pub(crate) use layout::{MAPPED, PACKED_WORDS_MAX};

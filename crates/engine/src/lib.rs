@@ -18,6 +18,7 @@ mod feed;
 pub mod fragments;
 pub mod functions;
 mod inquiry;
+pub mod kernel;
 mod key;
 mod level;
 pub mod limits;

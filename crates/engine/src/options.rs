@@ -2,6 +2,7 @@
 
 use crate::change::Changes;
 use crate::inquiry::Inquiry;
+use crate::kernel::KernelFeed;
 use crate::limits::{JUMP_NS, LATENESS_NS};
 use crate::suppress::SuppressionList;
 use crate::table::HashKey;
@@ -36,6 +37,9 @@ pub struct Options {
     pub suppressions: SuppressionList,
     /// Changes from elsewhere what runs.
     pub changes: Option<Arc<Changes>>,
+    /// What the kernel counts of frames that are not among those of the source. A run whose programs
+    /// change takes none.
+    pub kernel: Option<Arc<dyn KernelFeed>>,
 }
 
 impl Default for Options {
@@ -51,6 +55,7 @@ impl Default for Options {
             inquiry: None,
             suppressions: SuppressionList::default(),
             changes: None,
+            kernel: None,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use weir_ebpf::Code;
-use weir_plan::physical::PipelineId;
+pub use weir_plan::physical::Prefix;
 
 /// Where in the kernel a program meets frames.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -16,13 +16,22 @@ pub enum Hook {
     Xdp,
 }
 
+/// What a program returns for frames that workers need to see whole.
+pub const WHOLE: i32 = i32::MAX;
+
+/// Bytes of stack that a program may use, since another calls it.
+pub const STACK_BYTES: i16 = 448;
+
 /// A program for the kernel.
 #[derive(Clone, Debug)]
 pub struct KernelProgram {
     /// Where it runs.
     pub hook: Hook,
-    /// Its instructions. Maps are named by their position in `maps`, until
-    /// [`Code::with_maps`] puts file descriptors there.
+    /// Its instructions: a function of the hook's context (`R1`), which returns how many bytes of
+    /// the frame workers need to see. 0: the frame is finished; [`WHOLE`]: all. To the kernel that
+    /// is what a socket filter returns. At the other hooks, the program of the capture calls it and
+    /// hands frames up; so it has [`STACK_BYTES`] of stack. Maps are named by their position in
+    /// `maps`, until [`Code::with_maps`] puts file descriptors there.
     pub code: Code,
     /// The maps that it uses; the first holds the [`FrameCount`]s.
     pub maps: Vec<MapSpec>,
@@ -30,22 +39,8 @@ pub struct KernelProgram {
     pub prefixes: Vec<Prefix>,
 }
 
-/// What the kernel runs of a pipeline.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Prefix {
-    /// The pipeline.
-    pub pipeline: PipelineId,
-    /// How many of its stages, from the first.
-    pub stages: usize,
-    /// Whether the last of them aggregates in kernel maps, so that its frames need not go up.
-    pub counts: bool,
-    /// Why the kernel does not run the next stage: one clause. `None`: it runs all that
-    /// workers would.
-    pub stopped_by: Option<String>,
-}
-
-/// What the program counts of frames, by CPU: positions of numbers of 64 bits in the one value of
-/// its first map.
+/// What the program counts of frames: positions of words in the part of each CPU of its first map,
+/// which is [memory](MapKind::Memory) of [`FrameCount::WORDS`] for each CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(usize)]
 pub enum FrameCount {
@@ -59,13 +54,15 @@ pub enum FrameCount {
     Unclear,
     /// A map had no room for their group.
     Full,
-    /// The kernel had no room to hand them up.
-    Lost,
 }
 
 impl FrameCount {
     /// How many there are.
-    pub const COUNT: usize = 6;
+    pub const COUNT: usize = 5;
+
+    /// Words of 8 bytes that each CPU has of the map: a cache line, since a CPU writes to its own
+    /// alone.
+    pub const WORDS: usize = 8;
 }
 
 /// A map that a program needs.
@@ -86,16 +83,15 @@ pub struct MapSpec {
 /// What a map of a program is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MapKind {
+    /// One entry, whose value programs address by `LoadMapValue`, and the process maps into its
+    /// memory.
+    Memory,
     /// One value by number, shared by all CPUs.
     Array,
     /// One value by number and CPU.
     PerCpuArray,
     /// From keys to a value for each CPU.
     PerCpuHash,
-    /// AF_XDP sockets by the number of their queue. The source that captures makes it.
-    Xsk,
-    /// Frames on their way up, with the time when they came. The source that captures makes it.
-    RingBuffer,
 }
 
 impl fmt::Display for Hook {

@@ -3,6 +3,7 @@
 use super::*;
 use crate::sys::testbed;
 use Reg::*;
+use std::sync::atomic::{AtomicBool, Ordering};
 use weir_ebpf::*;
 
 /// Offsets of `struct xdp_md`.
@@ -363,6 +364,64 @@ fn programs_call_share_maps_and_jump_far() {
     assert_eq!(kernel.run(5, 0), 40_000);
     let wrong = map.update(&[0; 3], &[0; 8]).expect_err("a short key");
     assert!(wrong.to_string().contains("a key of 3 bytes"), "{wrong}");
+}
+
+#[test]
+fn shared_memory_is_seen_by_both() {
+    if !testbed::may("shared_memory_is_seen_by_both") {
+        return;
+    }
+    let memory = SharedMemory::new("weir-test", 1000).expect("memory");
+    let words = memory.words();
+    words[999].store(40, Ordering::Relaxed);
+    let kernel = Kernel::new(&around(|a| {
+        let offset = 999 * 8;
+        a.push(EbpfInstruction::LoadMapValue { dst: R1, fd: memory.number(), offset });
+        a.load(Size::DW, R2, R1, 0).add(R2, 2).store(Size::DW, R1, 0, R2);
+    }));
+    assert_eq!((kernel.run(0, 0), kernel.run(0, 0)), (42, 44));
+    assert!(words[..999].iter().all(|word| word.load(Ordering::Relaxed) == 0));
+    assert_eq!(words[999].load(Ordering::Relaxed), 44);
+    drop(kernel);
+    assert!(SharedMemory::new("weir-test", 0).is_err() && SharedMemory::new("", 1 << 60).is_err());
+}
+
+/// Programs that run when the wait begins have ended after it: each of many runs reads a number,
+/// works for a while, and writes what it read elsewhere; so after a wait no run writes an older
+/// number than that set before it.
+#[test]
+fn programs_have_ended_after_the_wait() {
+    if !testbed::may("programs_have_ended_after_the_wait") || !can_wait_for_programs() {
+        return;
+    }
+    let memory = SharedMemory::new("weir-test", 2).expect("memory");
+    let kernel = Kernel::new(&around(|a| {
+        let fd = memory.number();
+        a.push(EbpfInstruction::LoadMapValue { dst: R1, fd, offset: 0 });
+        a.load(Size::DW, R3, R1, 0);
+        (0..5000).for_each(|_| {
+            a.alu(Alu::Mul, R2, 3);
+        });
+        a.store(Size::DW, R1, 8, R3);
+    }));
+    let ended = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !ended.load(Ordering::Relaxed) {
+                kernel.run(1, 0);
+            }
+        });
+        for number in 1..30 {
+            memory.words()[0].store(number, Ordering::SeqCst);
+            wait_for_programs().expect("it works here");
+            // What older runs wrote is there; from here on only newer ones write.
+            memory.words()[1].store(number, Ordering::SeqCst);
+            for _ in 0..2000 {
+                assert_eq!(memory.words()[1].load(Ordering::SeqCst), number);
+            }
+        }
+        ended.store(true, Ordering::Relaxed);
+    });
 }
 
 #[test]

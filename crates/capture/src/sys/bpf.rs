@@ -10,8 +10,10 @@
 
 mod call;
 mod map;
+mod memory;
 
-pub use map::{Map, MapKind};
+pub use map::{Map, MapKind, cpu_numbers};
+pub use memory::{SharedMemory, can_wait_for_programs, wait_for_programs};
 
 use crate::limits::{EBPF_LOG_BYTES, EBPF_LOG_SHOWN};
 use call::{NAME, address, bpf, bpf_fd, name_of};

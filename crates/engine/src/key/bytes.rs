@@ -75,16 +75,20 @@ pub(crate) fn read_parts(
     from: &mut &[u8],
     raws: &mut Vec<Option<u128>>,
 ) -> Option<bool> {
-    let (mut rest, mut narrow) = (*from, true);
+    let mut rest = *from;
     raws.clear();
     for part in parts {
-        let raw = part.read(texts, &mut rest)?;
-        let is_v4 = |raw: u128| raw >> 32 == u128::from(MAPPED);
-        narrow &= part.class != Class::Pair || raw.is_none_or(is_v4);
-        raws.push(raw);
+        raws.push(part.read(texts, &mut rest)?);
     }
     *from = rest;
-    Some(narrow)
+    Some(is_narrow(parts, raws))
+}
+
+/// Whether the narrow layout holds a key of these values: its addresses are IPv4.
+pub(crate) fn is_narrow(parts: &[KeyPart], raws: &[Option<u128>]) -> bool {
+    let is_v4 = |raw: u128| raw >> 32 == u128::from(MAPPED);
+    let mut both = parts.iter().zip(raws);
+    both.all(|(part, raw)| part.class != Class::Pair || raw.is_none_or(is_v4))
 }
 
 impl Layout {

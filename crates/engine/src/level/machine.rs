@@ -6,6 +6,7 @@
 //! pipeline. So the order depends neither on batches nor on workers.
 
 pub(crate) mod egress;
+mod kernel;
 mod pending;
 mod pipe;
 mod written;
@@ -13,6 +14,7 @@ mod written;
 use super::{Channel, Closed};
 use crate::compile::Placed;
 use crate::counters::Ledger;
+use crate::kernel::KernelFeed;
 use crate::limits::SPARE_ROWS;
 use crate::losses::LossRecord;
 use crate::node::NodeInput;
@@ -24,6 +26,7 @@ use crate::pipeline::Pipeline;
 use crate::rows::{Output, Rows, Sink};
 use crate::suppress::SuppressionList;
 use egress::EgressWriter;
+use kernel::KernelInlet;
 use pending::Pending;
 use pipe::{Mode, Pipe, PipeTargets};
 use std::sync::Arc;
@@ -44,6 +47,8 @@ pub(crate) struct MachineLevel<'e> {
     pub(crate) egress: EgressWriter<'e>,
     /// Whether the run continues when all outputs are done.
     pub(crate) keep_alive: bool,
+    /// What the kernel counts of some pipelines.
+    kernel: Option<KernelInlet>,
 }
 
 impl<'e> MachineLevel<'e> {
@@ -58,7 +63,18 @@ impl<'e> MachineLevel<'e> {
             written: Written::default(),
             egress,
             keep_alive: false,
+            kernel: None,
         }
+    }
+
+    /// Takes groups of the kernel, too: of pipelines that take groups of the level below.
+    pub(crate) fn take_from(&mut self, feed: Arc<dyn KernelFeed>) {
+        let spec = |p: PipelineId| {
+            let spec = self.pipes.get(p.0).and_then(|pipe| pipe.pipeline.spec());
+            (p, Arc::clone(spec.expect("the kernel makes groups that workers make, too")))
+        };
+        let nodes = feed.pipelines().into_iter().map(spec).collect();
+        self.kernel = Some(KernelInlet::new(feed, nodes));
     }
 
     /// Takes what workers emit in this step, in the order of packets.
@@ -100,6 +116,7 @@ impl<'e> MachineLevel<'e> {
         closed: &mut Vec<Closed>,
         sink: &mut dyn Sink,
     ) {
+        self.kernel.iter().for_each(|kernel| kernel.add(Some(watermark), closed));
         let mut closed = closed.drain(..).peekable();
         for p in 0..self.pipes.len() {
             self.run_incoming(p, Mode::Close, sink);
@@ -120,6 +137,7 @@ impl<'e> MachineLevel<'e> {
 
     /// Ends the input: everything is emitted. `closed` as in [`MachineLevel::watermark`].
     pub(crate) fn finish(&mut self, closed: &mut Vec<Closed>, sink: &mut dyn Sink) {
+        self.kernel.iter().for_each(|kernel| kernel.add(None, closed));
         self.finish_some(&|_| true, closed, sink);
     }
 

@@ -1,5 +1,6 @@
 //! The groups of a `summarize`: one table per key layout, with the cells of all aggregates.
 
+mod counted;
 mod sessions;
 mod spec;
 pub(crate) mod written;

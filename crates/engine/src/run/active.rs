@@ -54,6 +54,9 @@ impl<'e> ActiveProgram<'e> {
         let mut machine = MachineLevel::new(placed, egress);
         machine.keep_alive = options.changes.is_some();
         machine.suppress(&options.suppressions);
+        if let (Some(kernel), None) = (&options.kernel, &options.changes) {
+            machine.take_from(Arc::clone(kernel));
+        }
         let level = |partitioning: &Partitioning| {
             let mut level = WorkerLevel::new(placed, &partitioning.pipelines);
             level.expect_groups(options.groups_hint);

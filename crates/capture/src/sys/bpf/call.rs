@@ -6,6 +6,19 @@ use std::os::fd::{FromRawFd, OwnedFd};
 /// Longest name of a map or program, with its NUL.
 pub(super) const NAME: usize = 16;
 
+/// What MAP_CREATE reads.
+#[repr(C)]
+pub(super) struct MapCreate {
+    pub(super) kind: u32,
+    pub(super) key_size: u32,
+    pub(super) value_size: u32,
+    pub(super) max_entries: u32,
+    pub(super) flags: u32,
+    pub(super) inner_map_fd: u32,
+    pub(super) numa_node: u32,
+    pub(super) name: [u8; NAME],
+}
+
 /// Passes one command to the kernel.
 ///
 /// # Safety

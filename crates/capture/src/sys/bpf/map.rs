@@ -1,12 +1,13 @@
 //! Maps.
 
-use super::call::{NAME, address, bpf, bpf_fd, name_of};
+use super::call::{MapCreate, address, bpf, bpf_fd, name_of};
 use crate::sys::error::KernelError;
 use std::io;
+use std::ops::RangeInclusive;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 /// Commands, from `enum bpf_cmd`.
-const MAP_CREATE: libc::c_int = 0;
+pub(super) const MAP_CREATE: libc::c_int = 0;
 const MAP_LOOKUP_ELEM: libc::c_int = 1;
 const MAP_UPDATE_ELEM: libc::c_int = 2;
 const MAP_DELETE_ELEM: libc::c_int = 3;
@@ -36,18 +37,6 @@ pub struct Map {
     value_bytes: usize,
     /// How many values an entry has.
     copies: usize,
-}
-
-#[repr(C)]
-struct MapCreate {
-    kind: u32,
-    key_size: u32,
-    value_size: u32,
-    max_entries: u32,
-    flags: u32,
-    inner_map_fd: u32,
-    numa_node: u32,
-    name: [u8; NAME],
 }
 
 #[repr(C)]
@@ -174,21 +163,32 @@ impl Map {
 
 /// How many CPUs the kernel keeps values for.
 fn possible_cpus() -> io::Result<usize> {
+    Ok(all_cpus()?.into_iter().map(|cpus| cpus.count()).sum())
+}
+
+/// The number after that of the last CPU there may be: what memory by CPU needs room for.
+///
+/// # Errors
+/// Where the list of CPUs can't be read.
+pub fn cpu_numbers() -> io::Result<usize> {
+    Ok(all_cpus()?.into_iter().map(|cpus| cpus.end() + 1).max().unwrap_or(0))
+}
+
+fn all_cpus() -> io::Result<Vec<RangeInclusive<usize>>> {
     const LIST: &str = "/sys/devices/system/cpu/possible";
     let wrong = |reason| KernelError::Processors { path: LIST, reason };
     let list = std::fs::read_to_string(LIST).map_err(|e| wrong(e.to_string()))?;
     Ok(cpus_in(&list).ok_or_else(|| wrong(format!("{:?}", list.trim())))?)
 }
 
-/// CPUs in a list such as `0-3,8`; the kernel counts those in gaps not.
-fn cpus_in(list: &str) -> Option<usize> {
-    let mut n = 0;
-    for part in list.trim().split(',') {
+/// CPUs in a list such as `0-3,8`; the kernel has no values for those in gaps.
+fn cpus_in(list: &str) -> Option<Vec<RangeInclusive<usize>>> {
+    let range = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let (first, last): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);
-        n += last.checked_sub(first)? + 1;
-    }
-    Some(n)
+        let (first, last) = (first.parse().ok()?, last.parse().ok()?);
+        (first <= last).then_some(first..=last)
+    };
+    list.trim().split(',').map(range).collect()
 }
 
 #[cfg(test)]
@@ -196,9 +196,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_of_cpus_are_counted() {
-        for (list, n) in [("0\n", Some(1)), ("0-3,8\n", Some(5)), ("", None), ("3-1", None)] {
-            assert_eq!(cpus_in(list), n, "{list:?}");
+    fn lists_of_cpus_are_read() {
+        let cases = [("0\n", Some(vec![0..=0])), ("0-3,8\n", Some(vec![0..=3, 8..=8]))];
+        for (list, cpus) in cases.into_iter().chain([("", None), ("3-1", None)]) {
+            assert_eq!(cpus_in(list), cpus, "{list:?}");
         }
     }
 }

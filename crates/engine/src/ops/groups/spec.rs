@@ -114,6 +114,12 @@ impl Spec {
         }
     }
 
+    /// The time before which all groups start that are all there once the watermark is there;
+    /// `None` where they only are at the end of the input, and of sessions.
+    pub(crate) fn closed_before(&self, watermark: i64) -> Option<i64> {
+        self.every().map(|every| window_start(self.closing(watermark), every))
+    }
+
     /// The watermark that rows emitted by a close at `watermark` obey.
     pub(crate) fn downstream(&self, watermark: i64) -> i64 {
         let closing = self.closing(watermark);

@@ -1,0 +1,48 @@
+//! What the kernel level hands to the machine level: groups of frames that workers never see.
+//!
+//! A program in the kernel may run the partial half of a `summarize` over packets for frames that
+//! nothing else wants. For the machine level it is one more producer: the groups of a window are
+//! merged with those of the workers when the window closes. The window of a frame is decided by
+//! the clock there, so the feed must have handed out what was counted for a window when the
+//! watermark passes its end: the machine level asks for it, and later frames count for later
+//! windows.
+
+use std::fmt;
+use weir_plan::physical::PipelineId;
+
+/// Where groups of the kernel come from.
+pub trait KernelFeed: Send + Sync + fmt::Debug {
+    /// The pipelines over packets whose frames may be counted in the kernel. Each of them hands
+    /// groups over, which need not be at one producer.
+    fn pipelines(&self) -> Vec<PipelineId>;
+
+    /// Hands out all groups of a pipeline whose windows (of overlapping ones: panes) start before
+    /// this time and were not handed out; of `None` all there are, since the run ends. Frames that
+    /// are counted from now on are counted for windows that start at this time or later. Without
+    /// windows, groups come out at the end, with start 0.
+    fn close(&self, pipeline: PipelineId, before: Option<i64>, out: &mut dyn FnMut(KernelGroups));
+}
+
+/// Groups of one window that the kernel made. Keys may come several times.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub struct KernelGroups {
+    /// When the window starts.
+    pub start: i64,
+    /// How many groups there are.
+    pub groups: usize,
+    /// The parts of the key of each group, one group after the other: numbers as their bits, without
+    /// those of a sign above 64 bits; addresses as 128 bits; `None` where a part is absent.
+    pub keys: Vec<Option<u128>>,
+    /// The cells of each group, by aggregate of the plan.
+    pub cells: Vec<KernelCell>,
+}
+
+/// What an aggregate of a group came to in the kernel.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct KernelCell {
+    /// The count, the sum, or the least or greatest value, as a signed number; the bits of
+    /// `bit_or`; of `any` and `all` bit 0 if a false value was seen, bit 1 if a true one was.
+    pub word: u64,
+    /// How many values it is of; where that does not matter, 1 stands for some.
+    pub values: u64,
+}
