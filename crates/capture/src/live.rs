@@ -15,6 +15,8 @@ mod event;
 mod indices;
 #[cfg(target_os = "linux")]
 mod interface;
+#[cfg(target_os = "linux")]
+mod kernel;
 mod losses;
 #[cfg(target_os = "linux")]
 mod open;
@@ -35,6 +37,8 @@ pub use event::{Event, LinkState, ReportEvent};
 pub(crate) use interface::shape;
 #[cfg(target_os = "linux")]
 pub use interface::{Interface, interfaces};
+#[cfg(target_os = "linux")]
+pub use kernel::{KernelPart, MakeKernelPart, Offload, SocketSite};
 #[cfg(target_os = "linux")]
 pub(crate) use options::check_names;
 pub use options::{ANY, Directions, Handover, LiveOptions, Stamps};

@@ -13,4 +13,5 @@
 
 mod program;
 
-pub use program::{FrameCount, Hook, KernelProgram, MapKind, MapSpec, Prefix, STACK_BYTES, WHOLE};
+pub use program::{FrameCount, Hook, KernelProgram, MapKind, MapSpec, STACK_BYTES, WHOLE};
+pub use weir_plan::physical::Prefix;
