@@ -7,7 +7,8 @@ mod offloaded;
 #[cfg(test)]
 mod tests;
 
-pub use offloaded::{Offloaded, OffloadedCounts};
+pub(crate) use offloaded::add_finished;
+pub use offloaded::{Offloaded, ReadCounts};
 
 pub use crate::sys::bpf::{
     Attach, Link, LoadError, Map, MapKind, Program, ProgramInfo, ProgramKind, SharedMemory,

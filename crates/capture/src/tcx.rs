@@ -19,7 +19,7 @@ mod program;
 pub(crate) mod ring;
 mod source;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use error::TcxError;
 pub use open::open_tcx;

@@ -2,7 +2,7 @@
 
 use super::error::TcxError;
 use super::program::Tap;
-use super::source::{Port, TcxHooks};
+use super::source::{HookedPort, TcxHooks};
 use crate::bpf::Filtered;
 use crate::ebpf::{Link, Offloaded, Program, ProgramKind, SharedMemory};
 use crate::limits::{TCX_RING_MAX, TCX_RING_MIN};
@@ -29,7 +29,7 @@ use weir_packet::source::{LinkType, Source, SourceError};
 pub fn open_tcx(
     names: &[String],
     mut options: LiveOptions,
-    offloaded: &[Offloaded],
+    offloaded: Vec<Offloaded>,
 ) -> Result<Box<dyn Source>, SourceError> {
     check_names(names)?;
     let all = names.join(", ");
@@ -42,11 +42,12 @@ pub fn open_tcx(
         .map_err(|e| refused(&all, "making a ring for packets", e))?;
     let lost = SharedMemory::new("weir-lost", names.len())
         .map_err(|e| refused(&all, "making memory for counters", e))?;
+    let mut offloaded = offloaded.into_iter();
     let (mut ports, mut points) = (Vec::new(), Vec::new());
     for (number, name) in names.iter().enumerate() {
         let interface = look_up(&known, name)?;
         let opening = Opening { interface: &interface, number, options: &options };
-        ports.push(opening.open(&ring, &lost, offloaded.get(number))?);
+        ports.push(opening.open(&ring, &lost, offloaded.next())?);
         let point = options.interfaces.number(name);
         let point = |direction| CapturePoint::new(point, Some(direction));
         points.extend([point(Direction::In), point(Direction::Out)]);
@@ -92,8 +93,8 @@ impl Opening<'_> {
         &self,
         ring: &RecordRing,
         lost: &SharedMemory,
-        offloaded: Option<&Offloaded>,
-    ) -> Result<Port, SourceError> {
+        offloaded: Option<Offloaded>,
+    ) -> Result<HookedPort, SourceError> {
         let LinkInfo { name, index, hardware, .. } = self.interface;
         let (Shape::Raw, link @ (LinkType::ETHERNET | LinkType::RAW)) = shape(*hardware) else {
             return Err(TcxError::Hardware(*hardware).on(name));
@@ -107,7 +108,7 @@ impl Opening<'_> {
                 number: 2 * self.number as i32 + i32::from(sends),
                 snaplen: self.options.snaplen,
                 ethernet: link == LinkType::ETHERNET,
-                offloaded,
+                offloaded: offloaded.as_ref(),
             };
             let code = tap
                 .code()
@@ -118,8 +119,8 @@ impl Opening<'_> {
             links.push(link.map_err(|e| TcxError::Attach(e).on(name))?);
         }
         let promiscuous = self.promiscuous()?;
-        let counts = offloaded.map(|offloaded| offloaded.counts.clone());
-        Ok(Port::new(self.interface, link, links, promiscuous, counts))
+        let counts = offloaded.map(|offloaded| offloaded.counts);
+        Ok(HookedPort::new(self.interface, link, links, promiscuous, counts))
     }
 
     /// Whether packets that are sent are captured, and those that are received. What goes out by

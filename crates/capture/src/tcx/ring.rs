@@ -29,7 +29,7 @@ pub(super) const HEADER: usize = 8;
 
 /// Where a record is: in the memory of the ring as it reads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Record {
+pub(super) struct RingRecord {
     pub(super) start: usize,
     pub(super) len: usize,
 }
@@ -71,7 +71,7 @@ impl<R: Records> Reader<R> {
 
     /// The next record that is written, if there is one.
     #[inline(always)]
-    pub(super) fn peek(&mut self) -> Option<Record> {
+    pub(super) fn peek(&mut self) -> Option<RingRecord> {
         loop {
             if self.next == self.produced {
                 self.produced = self.memory.produced().load(Acquire);
@@ -86,7 +86,7 @@ impl<R: Records> Reader<R> {
                 return None;
             }
             let len = (header & !(BUSY | DISCARDED)) as usize;
-            let record = Record { start: at + HEADER, len: len.min(mask) };
+            let record = RingRecord { start: at + HEADER, len: len.min(mask) };
             if header & DISCARDED == 0 {
                 return Some(record);
             }
@@ -96,7 +96,7 @@ impl<R: Records> Reader<R> {
 
     /// Goes on to the record after this one, which is the next.
     #[inline(always)]
-    pub(super) fn pass(&mut self, record: Record) {
+    pub(super) fn pass(&mut self, record: RingRecord) {
         let whole = (HEADER + record.len).next_multiple_of(8) as u64;
         // A length that can't be true would lead beyond what was written.
         self.next += whole.min(self.produced.wrapping_sub(self.next));

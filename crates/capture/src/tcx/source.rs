@@ -1,8 +1,8 @@
 //! The source over the hooks of all interfaces.
 
 use super::program::{BYTES, CAPLEN, LEN, NUMBER, TIME};
-use super::ring::{Reader, Record};
-use crate::ebpf::{Link, OffloadedCounts, SharedMemory};
+use super::ring::{Reader, RingRecord};
+use crate::ebpf::{Link, ReadCounts, SharedMemory, add_finished, wait_for_programs};
 use crate::limits::{TCX_BEHIND_NS, TCX_CLOCK_SLACK_NS, TCX_DRAIN_MS, TCX_GATHER_NS};
 use crate::live::clock::{pause_ms, pause_ns, steady, system};
 use crate::live::driver::{Links, LiveDevice};
@@ -19,27 +19,27 @@ use weir_packet::limits::BATCH;
 use weir_packet::source::{Account, FrameBatch, LinkType, Lost, SourceError};
 
 /// An interface that is captured.
-pub(super) struct Port {
+pub(super) struct HookedPort {
     index: u32,
     link: LinkType,
     /// The programs at its hook; none once the capture ends.
     links: Vec<Link>,
     _promiscuous: Option<PacketSocket>,
-    counts: Option<OffloadedCounts>,
+    counts: Option<ReadCounts>,
     delivered: u64,
     missed_before: u64,
     missed: Cell<u64>,
 }
 
-impl Port {
+impl HookedPort {
     pub(super) fn new(
         interface: &LinkInfo,
         link: LinkType,
         links: Vec<Link>,
         promiscuous: Option<PacketSocket>,
-        counts: Option<OffloadedCounts>,
-    ) -> Port {
-        Port {
+        counts: Option<ReadCounts>,
+    ) -> HookedPort {
+        HookedPort {
             index: interface.index,
             link,
             links,
@@ -55,7 +55,7 @@ impl Port {
 /// The ring, and the interfaces whose hooks write to it.
 pub(super) struct TcxHooks {
     ring: Reader<RecordRing>,
-    ports: Vec<Port>,
+    ports: Vec<HookedPort>,
     /// By the numbers of records.
     points: Vec<CapturePoint>,
     /// Those of the batch that is being filled.
@@ -100,7 +100,7 @@ struct Head {
 impl Head {
     /// Reads it. What a record says of its length is not believed beyond the record.
     #[inline(always)]
-    fn read(bytes: &[u8], record: Record) -> Option<Head> {
+    fn read(bytes: &[u8], record: RingRecord) -> Option<Head> {
         let head = bytes.get(record.start..)?.first_chunk::<BYTES>()?;
         let u32_at = |at: usize| u32::from_ne_bytes([0, 1, 2, 3].map(|i| head[at + i]));
         let ts = i64::from_ne_bytes([0, 1, 2, 3, 4, 5, 6, 7].map(|i| head[TIME + i]));
@@ -114,7 +114,7 @@ impl TcxHooks {
     pub(super) fn new(
         ring: RecordRing,
         lost: SharedMemory,
-        (ports, points): (Vec<Port>, Vec<CapturePoint>),
+        (ports, points): (Vec<HookedPort>, Vec<CapturePoint>),
         known: Interfaces,
         options: &LiveOptions,
     ) -> TcxHooks {
@@ -271,6 +271,8 @@ impl LiveDevice for TcxHooks {
     /// Takes the programs away: nothing more comes.
     fn close(&mut self, _now: Option<i64>, _links: &Links) -> Result<i64, SourceError> {
         self.ports.iter_mut().for_each(|port| port.links.clear());
+        // Where there is no way to wait for programs that run, it takes a while longer.
+        let _ = wait_for_programs();
         Ok(i64::MAX)
     }
 
@@ -280,10 +282,10 @@ impl LiveDevice for TcxHooks {
     }
 
     fn accounts(&self) -> Vec<Account> {
-        let account = |(at, port): (usize, &Port)| {
+        let account = |(at, port): (usize, &HookedPort)| {
             let lost = self.lost_of(at);
             let mut account = Account { received: port.delivered, lost, ..Account::default() };
-            port.counts.iter().for_each(|counts| counts.add_to(&mut account));
+            add_finished(port.counts.as_ref(), &mut account);
             account
         };
         self.ports.iter().enumerate().map(account).collect()
