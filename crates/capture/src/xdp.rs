@@ -35,6 +35,6 @@ pub(crate) mod tx;
 pub use crate::sys::bpf::Attach;
 pub use error::{Refused, XdpError};
 pub use mode::{Mode, WhyNot};
-pub use open::open_xdp;
+pub use open::{open_xdp, open_xdp_offloaded};
 pub use options::{BusyPoll, XdpOptions};
 pub use source::{QueueCounts, XdpSource};

@@ -125,6 +125,10 @@ impl Helper {
             Helper::REDIRECT_MAP => "redirect_map",
             Helper::XDP_ADJUST_META => "xdp_adjust_meta",
             Helper::XDP_ADJUST_TAIL => "xdp_adjust_tail",
+            Helper::XDP_GET_BUFF_LEN => "xdp_get_buff_len",
+            Helper::RINGBUF_RESERVE => "ringbuf_reserve",
+            Helper::RINGBUF_SUBMIT => "ringbuf_submit",
+            Helper::RINGBUF_DISCARD => "ringbuf_discard",
             _ => return None,
         })
     }

@@ -13,6 +13,7 @@ use weir_capture::live::{
     open_live, open_pcap,
 };
 use weir_capture::outlets::{Captured, CapturedBy};
+use weir_capture::tcx::open_tcx;
 use weir_capture::xdp::{BusyPoll, XdpOptions, open_xdp};
 use weir_dpdk::{DpdkOptions, Mode, Senders, open_dpdk, open_senders, receives_from, sends_to};
 use weir_packet::interface::InterfaceNames;
@@ -244,6 +245,15 @@ pub(crate) fn open(
     if args.is_dpdk() {
         let options = dpdk_options(args, how.workers, how.sends, around);
         return open_by_dpdk(args, options, filter, stop, quiet);
+    }
+    if args.is_tcx() {
+        let options = options(args, how, filter, stop, around);
+        let source = open_tcx(&args.interface, options, Vec::new())?;
+        if !quiet {
+            let names = args.interface.join(", ");
+            let _ = writeln!(io::stderr(), "listening on {names}, at the traffic control hook");
+        }
+        return Ok(source.into());
     }
     if filter.is_some() && args.interface.iter().any(|name| name != ANY) {
         notes.add("what the kernel's capture filter refused was not seen, nor counted".to_owned());

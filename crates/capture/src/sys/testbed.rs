@@ -89,14 +89,10 @@ pub(crate) struct Sender {
 }
 
 impl Sender {
-    /// By this interface.
+    /// By this interface, past its queueing discipline and what hooks there are before it.
     pub(crate) fn new(interface: &str) -> Sender {
-        let name = std::ffi::CString::new(interface).expect("no NUL");
-        // SAFETY: a string that ends in NUL.
-        let ifindex = unsafe { libc::if_nametoindex(name.as_ptr()) };
-        assert!(ifindex > 0, "no interface {interface}");
-        let (family, kind) = (AddressFamily::PACKET, SocketType::RAW);
-        let socket = socket_with(family, kind, SocketFlags::CLOEXEC, None).expect("a raw socket");
+        let sender = Sender::queued(interface);
+        let socket = &sender.socket;
         // Without the queueing discipline a frame takes the queue of the CPU it is sent from.
         let (on, len) = (1_u32, size_of::<u32>() as u32);
         let bypass = libc::PACKET_QDISC_BYPASS;
@@ -106,6 +102,17 @@ impl Sender {
             libc::setsockopt(socket.as_raw_fd(), libc::SOL_PACKET, bypass, on, len)
         };
         assert_eq!(set, 0, "{}", io::Error::last_os_error());
+        sender
+    }
+
+    /// By this interface, as others send.
+    pub(crate) fn queued(interface: &str) -> Sender {
+        let name = std::ffi::CString::new(interface).expect("no NUL");
+        // SAFETY: a string that ends in NUL.
+        let ifindex = unsafe { libc::if_nametoindex(name.as_ptr()) };
+        assert!(ifindex > 0, "no interface {interface}");
+        let (family, kind) = (AddressFamily::PACKET, SocketType::RAW);
+        let socket = socket_with(family, kind, SocketFlags::CLOEXEC, None).expect("a raw socket");
         Sender { socket, ifindex: ifindex as i32 }
     }
 

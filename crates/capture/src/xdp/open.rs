@@ -7,7 +7,7 @@ use super::options::XdpOptions;
 use super::program::Redirect;
 use super::queue::{Opened, Queue, Request};
 use super::source::{Port, XdpSource};
-use crate::ebpf::{Attach, Link, Program};
+use crate::ebpf::{Attach, Link, Offloaded, Program};
 use crate::limits::{
     XDP_FRAME_BYTES, XDP_FRAMES_MAX, XDP_FRAMES_MIN, XDP_INTERFACES_MAX, XDP_QUEUES_MAX,
 };
@@ -34,6 +34,20 @@ pub fn open_xdp(
     interfaces: &[impl AsRef<str>],
     options: &XdpOptions,
 ) -> Result<XdpSource, SourceError> {
+    open_xdp_offloaded(interfaces, options, Vec::new())
+}
+
+/// The same after what a query does in the kernel: `offloaded` has that for each interface in their
+/// order, or is empty. Frames that it finishes are dropped, and counted as received.
+///
+/// # Errors
+/// As for [`open_xdp`].
+pub fn open_xdp_offloaded(
+    interfaces: &[impl AsRef<str>],
+    options: &XdpOptions,
+    offloaded: Vec<Offloaded>,
+) -> Result<XdpSource, SourceError> {
+    let mut offloaded = offloaded.into_iter();
     let known = Interfaces::open()
         .map_err(|e| refused("AF_XDP", None, "asking for interfaces", Refused::Other(e)))?;
     if interfaces.is_empty() || interfaces.len() > XDP_INTERFACES_MAX {
@@ -48,7 +62,7 @@ pub fn open_xdp(
         if let Some((place, id)) = interface.program {
             return Err(another(name, place, id).on(name));
         }
-        let opened = Opening { interface: &interface, port, options }.open()?;
+        let opened = Opening { interface: &interface, port, options }.open(offloaded.next())?;
         ports.push(opened.0);
         queues.extend(opened.1);
         modes.push(opened.2);
@@ -83,11 +97,11 @@ struct Opening<'a> {
 }
 
 impl Opening<'_> {
-    fn open(&self) -> Result<(Port, Vec<Queue>, Mode), SourceError> {
+    fn open(&self, offloaded: Option<Offloaded>) -> Result<(Port, Vec<Queue>, Mode), SourceError> {
         let name = &self.interface.name;
         let frame_bytes = self.frame_bytes()?;
         let (queues_max, probing) = self.queues()?;
-        let redirect = Redirect::load(name, queues_max)?;
+        let redirect = Redirect::load(name, queues_max, offloaded.as_ref())?;
         let (link, attach, not_native) = self.attach(&redirect)?;
         if attach == Attach::Generic && self.options.zero_copy == Some(true) {
             return Err(XdpError::NoZeroCopy(not_native.map(|why| why.to_string())).on(name));
@@ -138,7 +152,8 @@ impl Opening<'_> {
             })?;
         }
         let point = CapturePoint::new(self.options.interfaces.number(name), Some(Direction::In));
-        let port = Port::new(self.interface, redirect, link, point)?;
+        let counts = offloaded.map(|offloaded| offloaded.counts);
+        let port = Port::new(self.interface, (redirect, counts), link, point)?;
         Ok((port, queues, mode))
     }
 

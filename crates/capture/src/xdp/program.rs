@@ -1,17 +1,27 @@
 //! The program on an interface: each frame to the socket of its queue, else on to the stack.
 
 use super::error::{Refused, refused};
-use crate::ebpf::{Map, MapKind, Program, ProgramKind};
+use crate::ebpf::{LoadError, Map, MapKind, Offloaded, Program, ProgramKind};
+use std::hash::{BuildHasher, RandomState};
 use std::io;
-use weir_ebpf::{Assembler, Code, Cond, Helper, Reg::*, Size};
+use weir_ebpf::{Alu, Assembler, Code, Cond, EbpfInstruction, Helper, Label, Reg::*, Size};
 use weir_packet::source::SourceError;
 
 /// What XDP programs return, from `enum xdp_action`.
+const XDP_DROP: i32 = 1;
 const XDP_PASS: i32 = 2;
 const XDP_REDIRECT: i32 = 4;
 
-/// Where `rx_queue_index` is in `struct xdp_md`.
+/// Of `struct xdp_md`.
+const DATA: i16 = 0;
+const DATA_META: i16 = 8;
 const RX_QUEUE_INDEX: i16 = 16;
+
+/// Bytes that are put before a frame: the mark of the run, and the frame's length on the wire.
+const META: i32 = 8;
+
+/// An Ethernet header: the least that a frame can be cut to.
+const HEADER: i32 = 14;
 
 /// Bytes of the two counters of a queue, and of one.
 const COUNTERS: usize = 16;
@@ -24,6 +34,8 @@ pub(super) struct Redirect {
     /// By queue; the last entry is that of all further queues.
     counters: Map,
     queues: u32,
+    /// What the length on the wire of each frame is marked with, which stands before it.
+    pub(super) mark: Option<u32>,
 }
 
 /// What the program counted of a queue.
@@ -37,18 +49,35 @@ pub(super) struct Seen {
 
 impl Redirect {
     /// Loads the program for an interface with so many queues.
-    pub(super) fn load(interface: &str, queues: u32) -> Result<Redirect, SourceError> {
+    /// What is offloaded runs before the redirection. Where the kernel can't cut frames (before
+    /// Linux 5.18), they go up whole.
+    pub(super) fn load(
+        interface: &str,
+        queues: u32,
+        offloaded: Option<&Offloaded>,
+    ) -> Result<Redirect, SourceError> {
         let failed = |what| move |e: io::Error| refused(interface, None, what, Refused::Bpf(e));
         let making = failed("making a map for the XDP program");
         let sockets = Map::new(MapKind::Xsk, "weir-sockets", 4, 4, queues).map_err(&making)?;
         let counters = Map::new(MapKind::PerCpuArray, "weir-queues", 4, COUNTERS, queues + 1);
         let counters = counters.map_err(&making)?;
-        let code = code(&sockets, &counters, queues)
-            .map_err(|e| failed("writing the XDP program")(io::Error::other(e)))?;
-        let program = Program::load(ProgramKind::Xdp, "weir-redirect", &code);
+        let load = |mark| -> Result<Program, LoadError> {
+            let maps = (sockets.number(), counters.number());
+            let code = code(maps, queues, offloaded, mark)
+                .map_err(|e| LoadError { source: io::Error::other(e), log: String::new() })?;
+            Program::load(ProgramKind::Xdp, "weir-redirect", &code)
+        };
+        // Nobody else knows it, so that what lies before a frame by chance is not taken for it.
+        let random = RandomState::new().hash_one(interface) as u32;
+        let mut mark = offloaded.is_some_and(|offloaded| offloaded.trims).then_some(random);
+        let mut program = load(mark);
+        if program.is_err() && mark.is_some() {
+            mark = None;
+            program = load(mark);
+        }
         let program = program
             .map_err(|e| refused(interface, None, "loading the XDP program", Refused::Load(e)))?;
-        Ok(Redirect { program, sockets, counters, queues })
+        Ok(Redirect { program, sockets, counters, queues, mark })
     }
 
     /// Frames of this queue go to this socket from now on.
@@ -84,24 +113,79 @@ impl Redirect {
 /// if (action == XDP_REDIRECT) seen->redirected++; else seen->passed++;
 /// return action;
 /// ```
-fn code(sockets: &Map, counters: &Map, queues: u32) -> Result<Code, weir_ebpf::AssembleError> {
-    let mut a = Assembler::new();
-    let (known, counted, passed) = (a.label("known"), a.label("counted"), a.label("passed"));
-    a.load(Size::W, R6, R1, RX_QUEUE_INDEX).mov(R7, R6);
+///
+/// What is offloaded is asked before the redirection, if the queue has a socket; `0` drops the
+/// frame.
+fn code(
+    (sockets, counters): (i32, i32),
+    queues: u32,
+    offloaded: Option<&Offloaded>,
+    mark: Option<u32>,
+) -> Result<Code, weir_ebpf::AssembleError> {
+    let a = &mut Assembler::new();
+    let [known, counted, passed] = ["known", "counted", "passed"].map(|name| a.label(name));
+    let query = a.label("query");
+    a.mov(R9, R1).load(Size::W, R6, R1, RX_QUEUE_INDEX).mov(R7, R6);
     let queues = i32::try_from(queues).unwrap_or(i32::MAX);
     a.jump_if(Cond::Lt, R7, queues, known).mov(R7, queues);
     a.bind(known);
     a.store(Size::W, R10, -4, R7);
-    a.load_map(R1, counters.number()).mov(R2, R10).add(R2, -4).call(Helper::MAP_LOOKUP_ELEM);
+    a.load_map(R1, counters).mov(R2, R10).add(R2, -4).call(Helper::MAP_LOOKUP_ELEM);
     a.jump_if(Cond::Ne, R0, 0, counted).mov(R0, XDP_PASS).exit();
     a.bind(counted);
     a.mov(R8, R0);
-    a.load_map(R1, sockets.number()).mov(R2, R6).mov(R3, XDP_PASS).call(Helper::REDIRECT_MAP);
+    if offloaded.is_some() {
+        ask(a, sockets, query, passed);
+        mark.iter().for_each(|&mark| trim(a, mark));
+    }
+    a.load_map(R1, sockets).mov(R2, R6).mov(R3, XDP_PASS).call(Helper::REDIRECT_MAP);
     a.jump_if(Cond::Ne, R0, XDP_REDIRECT, passed);
     a.load(Size::DW, R1, R8, 0).add(R1, 1).store(Size::DW, R8, 0, R1).exit();
     a.bind(passed);
-    a.load(Size::DW, R1, R8, PASSED).add(R1, 1).store(Size::DW, R8, PASSED, R1).exit();
+    a.load(Size::DW, R1, R8, PASSED).add(R1, 1).store(Size::DW, R8, PASSED, R1);
+    a.mov(R0, XDP_PASS).exit();
+    if let Some(offloaded) = offloaded {
+        a.function(&offloaded.code, query);
+    }
     a.finish()
+}
+
+/// Asks the query how much of the frame goes up (`R7`), and drops it at 0. A frame whose queue has
+/// no socket is the host's, and goes on as it is.
+fn ask(a: &mut Assembler, sockets: i32, query: Label, passed: Label) {
+    let up = a.label("up");
+    a.store(Size::W, R10, -4, R6);
+    a.load_map(R1, sockets).mov(R2, R10).add(R2, -4).call(Helper::MAP_LOOKUP_ELEM);
+    a.jump_if(Cond::Eq, R0, 0, passed);
+    a.mov(R1, R9).push(EbpfInstruction::CallLocal { target: query });
+    a.jump_if(Cond::Ne, R0, 0, up).mov(R0, XDP_DROP).exit();
+    a.bind(up).mov(R7, R0);
+}
+
+/// Puts the mark and the length of the frame before it, and cuts it to `R7` bytes. Where the driver
+/// has no room for these, the frame goes up whole.
+fn trim(a: &mut Assembler, mark: u32) {
+    let (whole, long) = (a.label("whole"), a.label("long"));
+    a.mov(R1, R9).call(Helper::XDP_GET_BUFF_LEN).store(Size::DW, R10, -16, R0);
+    a.mov(R1, R9).mov(R2, -META).call(Helper::XDP_ADJUST_META);
+    a.jump_if(Cond::Ne, R0, 0, whole);
+    a.load(Size::W, R1, R9, DATA_META).load(Size::W, R2, R9, DATA);
+    a.mov(R3, R1).add(R3, META).jump_if(Cond::Gt, R3, R2, whole);
+    a.load(Size::DW, R2, R10, -16);
+    a.store(Size::W, R1, 0, mark.cast_signed()).store(Size::W, R1, 4, R2);
+    a.jump_if(Cond::Ge, R7, HEADER, long).mov(R7, HEADER).bind(long);
+    a.jump_if(Cond::Ge, R7, R2, whole).alu(Alu::Sub, R7, R2);
+    a.mov(R1, R9).mov(R2, R7).call(Helper::XDP_ADJUST_TAIL);
+    a.bind(whole);
+}
+
+/// The length on the wire of the frame that starts there, if the program marked it.
+#[inline(always)]
+pub(super) fn wire_length(memory: &[u8], start: u32, mark: u32) -> Option<u32> {
+    let start = start as usize;
+    let meta = memory.get(start.checked_sub(META as usize)?..start)?;
+    let (head, len) = meta.split_first_chunk::<4>()?;
+    (*head == mark.to_ne_bytes()).then_some(u32::from_ne_bytes(*len.first_chunk::<4>()?))
 }
 
 #[cfg(test)]
@@ -114,7 +198,7 @@ mod tests {
         if !testbed::may("frames_of_queues_without_a_socket_pass_and_are_counted") {
             return;
         }
-        let redirect = Redirect::load("test", 3).unwrap_or_else(|e| panic!("{e}"));
+        let redirect = Redirect::load("test", 3, None).unwrap_or_else(|e| panic!("{e}"));
         for _ in 0..5 {
             // The kernel runs it as if the frame came by queue 0.
             let run = redirect.program.test_run(&[0; 60], 1).expect("a frame");

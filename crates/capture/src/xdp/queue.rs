@@ -2,6 +2,7 @@
 
 use super::error::{Refused, refused};
 use super::options::XdpOptions;
+use super::program::wire_length;
 use super::ring::{FillRing, RxRing};
 use crate::limits::{XDP_BIND_EVERY_MS, XDP_BIND_TRIES};
 use crate::live::clock::pause_ms;
@@ -129,8 +130,15 @@ impl Queue {
     }
 
     /// Fills a batch with frames that have come, up to `snap` bytes of each, with this time stamp
-    /// and numbered from `seq` on; how many.
-    pub(super) fn receive(&mut self, batch: &mut FrameBatch, ts: i64, seq: u64, snap: u32) -> u64 {
+    /// and numbered from `seq` on; how many. Where a `mark` stands before a frame, so does its length
+    /// on the wire.
+    pub(super) fn receive(
+        &mut self,
+        batch: &mut FrameBatch,
+        (ts, seq): (i64, u64),
+        snap: u32,
+        mark: Option<u32>,
+    ) -> u64 {
         let (rx, mut n) = (&mut self.rx, 0);
         let room = !(self.frame_bytes - 1);
         self.loans.lend(|chunk, frames| {
@@ -138,7 +146,9 @@ impl Queue {
             rx.take(BATCH as u32, |frame| {
                 // Less than 4 GiB, as `open` sees to.
                 let start = frame.address as u32;
-                batch.push(ts, seq + n, start, frame.len.min(snap), frame.len);
+                let marked = mark.and_then(|mark| wire_length((**chunk).as_ref(), start, mark));
+                let len = marked.unwrap_or(frame.len).max(frame.len);
+                batch.push(ts, seq + n, start, frame.len.min(snap), len);
                 frames.push(start & room);
                 n += 1;
             });

@@ -6,7 +6,7 @@ use super::mode::Mode;
 use super::options::XdpOptions;
 use super::program::Redirect;
 use super::queue::Queue;
-use crate::ebpf::Link;
+use crate::ebpf::{Link, ReadCounts, add_finished};
 use crate::limits::{WAIT_MS, XDP_GATHER_FRAMES_MIN, XDP_GATHER_FROM, XDP_GATHER_NS};
 use crate::live::ReportEvent;
 use crate::live::clock::{pause_ms, pause_ns, system};
@@ -31,6 +31,8 @@ pub(super) struct Port {
     point: CapturePoint,
     _link: Link,
     redirect: Redirect,
+    /// What a query's program counted.
+    counts: Option<ReadCounts>,
     /// What was counted before the capture began.
     passed_before: u64,
     missed_before: u64,
@@ -99,7 +101,7 @@ impl Port {
     /// An interface whose program redirects from now on.
     pub(super) fn new(
         interface: &LinkInfo,
-        redirect: Redirect,
+        (redirect, counts): (Redirect, Option<ReadCounts>),
         link: Link,
         point: CapturePoint,
     ) -> Result<Port, SourceError> {
@@ -113,6 +115,7 @@ impl Port {
             point,
             _link: link,
             redirect,
+            counts,
             passed_before,
             missed_before: interface.missed,
             missed: Cell::new(0),
@@ -249,7 +252,8 @@ impl LiveDevice for XdpQueues {
     fn lend(&mut self, batch: &mut FrameBatch, seq: u64) {
         self.tick();
         let queue = &mut self.queues[self.next];
-        self.delivered += queue.receive(batch, self.now, seq, self.snap);
+        let mark = self.ports[queue.port].redirect.mark;
+        self.delivered += queue.receive(batch, (self.now, seq), self.snap, mark);
         batch.set_capture_point(0, self.ports[queue.port].point, &self.names);
         batch.set_reached(self.now);
         self.next = (self.next + 1) % self.queues.len();
@@ -340,7 +344,10 @@ impl LiveDevice for XdpQueues {
         let account = |at: usize| {
             let own = self.queues.iter().filter(|queue| queue.port == at);
             let received = own.map(|queue| queue.delivered).sum();
-            Account { received, lost: self.lost_of(at), ..Account::default() }
+            let lost = self.lost_of(at);
+            let mut account = Account { received, lost, ..Account::default() };
+            add_finished(self.ports[at].counts.as_ref(), &mut account);
+            account
         };
         (0..self.ports.len()).map(account).collect()
     }

@@ -507,3 +507,52 @@ fn a_killed_capture_leaves_nothing_behind() {
         receive(&mut source, 1);
     });
 }
+
+/// A query finishes frames, and cuts others: the length on the wire stays known.
+#[test]
+fn a_query_runs_before_the_redirection() {
+    if !may("a_query_runs_before_the_redirection") {
+        return;
+    }
+    for attach in [Attach::Native, Attach::Generic] {
+        in_namespace(|| query_before_redirection(attach));
+    }
+}
+
+fn query_before_redirection(attach: Attach) {
+    veth("rx0", "tx0", 1);
+    let options = XdpOptions { attach: Some(attach), ..XdpOptions::default() };
+    let offloaded = vec![crate::tcx::tests::offloaded(0, 4)];
+    let mut source =
+        open_xdp_offloaded(&["rx0"], &options, offloaded).unwrap_or_else(|e| panic!("{e}"));
+    let sender = Sender::new("tx0");
+    let frame = |i: u32| {
+        let mut frame = frame(i, 100 + i as usize);
+        frame[15] = i as u8;
+        frame
+    };
+    let mut seen = Vec::new();
+    // Frames take the memory of others before them, again and again.
+    for round in 0..4 {
+        (0..BURST as u32).for_each(|i| sender.send(&frame(i)));
+        for batch in receive(&mut source, BURST / 2) {
+            let length = |i: usize| (batch.lens()[i], batch.caplens()[i]);
+            seen.extend((0..batch.len()).map(|i| (round, batch.frame(i).to_vec(), length(i))));
+        }
+    }
+    let sent = (0..4).flat_map(|round| (0..BURST as u32).map(move |i| (round, i)));
+    let up = sent.filter(|(_, i)| i % 2 == 0);
+    let want: Vec<_> = up
+        .map(|(round, i)| {
+            let whole = frame(i);
+            let cut = if i % 4 == 0 { 20 } else { whole.len() };
+            (round, whole[..cut].to_vec(), (whole.len() as u32, cut as u32))
+        })
+        .collect();
+    assert!(seen == want, "{attach:?}: {:?}", seen.iter().map(|s| s.2).collect::<Vec<_>>());
+    settle(&mut source);
+    adds_up(&source);
+    let (account, sent) = (source.account(), 4 * BURST as u64);
+    assert_eq!((account.received, account.kernel.filtered), (sent, sent / 2));
+    assert_eq!(account.lost, Lost::default());
+}

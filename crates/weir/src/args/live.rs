@@ -92,6 +92,8 @@ pub(crate) enum Capture {
     Packet,
     /// AF_XDP: faster, by a program on the interface; the host does not get the packets
     Xdp,
+    /// The traffic control hook (Linux 6.6), both ways: the host gets the packets, too
+    Tcx,
     /// DPDK: by its own drivers, without the kernel, in binaries built with it; -i takes DPDK's
     /// names of devices
     Dpdk,
@@ -103,6 +105,11 @@ impl LiveArgs {
     /// Whether packets come by AF_XDP.
     pub(crate) fn is_xdp(&self) -> bool {
         self.capture == Some(Capture::Xdp)
+    }
+
+    /// Whether packets come by the traffic control hook.
+    pub(crate) fn is_tcx(&self) -> bool {
+        self.capture == Some(Capture::Tcx)
     }
 
     /// Whether packets come by DPDK.
@@ -119,6 +126,9 @@ impl LiveArgs {
             return Err("--rings can't be used with --capture pcap: libpcap reads an \
                         interface by one ring"
                 .to_owned());
+        }
+        if self.is_tcx() {
+            self.possible_by_tcx()?;
         }
         let wrong = [
             (
@@ -140,6 +150,22 @@ impl LiveArgs {
                      or dpdk"
                     .to_owned())
             }
+            None => Ok(()),
+        }
+    }
+
+    fn possible_by_tcx(&self) -> Result<(), String> {
+        let wrong = [
+            (self.interface.iter().any(|name| name == ANY), "-i any", "each interface has a hook"),
+            (self.rings.is_some(), "--rings", "packets of all interfaces come by one ring"),
+            (
+                self.time_stamp_type.is_some_and(|clock| clock != Stamp::Host),
+                "--time-stamp-type adapter",
+                "the hook has the kernel's clock only",
+            ),
+        ];
+        match wrong.into_iter().find(|(given, ..)| *given) {
+            Some((_, what, why)) => Err(format!("{what} can't be used with --capture tcx: {why}")),
             None => Ok(()),
         }
     }

@@ -199,7 +199,7 @@ impl Run<'_> {
         if let Input::Files(captures) = input {
             needs.captures(captures.unopened());
         }
-        if self.filter.is_some() && (xdp || dpdk || !self.is_live()) {
+        if self.filter.is_some() && (xdp || dpdk || self.options.live.is_tcx() || !self.is_live()) {
             needs.filter();
         }
         needs.folders(outlets.folders());

@@ -1,0 +1,35 @@
+//! What a query does with frames in the kernel, before a capture takes them.
+
+use std::fmt;
+use weir_ebpf::Code;
+use weir_packet::source::{Account, KernelCounts};
+
+/// A program of a query at the XDP or traffic control hook of one interface. The program of the
+/// capture calls it for each frame, and hands up what it says.
+pub struct Offloaded {
+    /// A function of the hook's context (`R1`), with the descriptors of its maps: how many bytes of
+    /// the frame go up; 0: it is finished. It may use 448 bytes of stack.
+    pub code: Code,
+    /// Whether it may say fewer bytes than a frame has.
+    pub trims: bool,
+    /// Reads what it has counted, without a system call.
+    pub counts: ReadCounts,
+}
+
+/// Reads what a program has counted.
+pub type ReadCounts = Box<dyn Fn() -> KernelCounts + Send>;
+
+/// Adds what a program finished to what the capture handed out.
+pub(crate) fn add_finished(counts: Option<&ReadCounts>, account: &mut Account) {
+    if let Some(counts) = counts {
+        account.kernel = counts();
+        account.received += account.kernel.finished();
+    }
+}
+
+impl fmt::Debug for Offloaded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let n = self.code.instructions().len();
+        write!(f, "Offloaded({n} instructions, trims: {})", self.trims)
+    }
+}
