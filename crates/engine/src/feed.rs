@@ -2,6 +2,7 @@
 
 use crate::change::Changes;
 use crate::clock::Clock;
+use crate::closing::Closing;
 use crate::counters::Ledger;
 use crate::losses::LossRecord;
 use crate::options::Options;
@@ -18,9 +19,7 @@ pub(crate) struct Feed<'a> {
     source: &'a mut dyn Source,
     clock: Clock,
     /// Where windows over packet time close.
-    every: Vec<Tick>,
-    /// The watermark at which the next window ends; below it nothing closes.
-    next_close: i64,
+    closing: Closing,
     stop: Option<Arc<AtomicBool>>,
     changes: Option<Arc<Changes>>,
     /// Whether this is no end, but a pause in which the program changes.
@@ -79,8 +78,7 @@ impl<'a> Feed<'a> {
         Feed {
             source,
             clock: Clock::new(options.lateness_ns, options.jump_ns),
-            every: ticks(program),
-            next_close: i64::MIN,
+            closing: Closing::new(ticks(program)),
             stop: options.stop.clone(),
             changes: options.changes.clone(),
             breaks: false,
@@ -126,9 +124,8 @@ impl<'a> Feed<'a> {
     /// Goes on, with another program.
     pub(super) fn go_on(&mut self, every: Vec<Tick>) {
         self.breaks = false;
-        self.every = every;
         // The next watermark finds when windows close.
-        self.next_close = i64::MIN;
+        self.closing = Closing::new(every);
     }
 
     /// Batches asked for so far.
@@ -178,7 +175,7 @@ impl<'a> Feed<'a> {
             self.times_of_packets(frames.ts(), times);
         }
         let watermark = frames.reached().map(|ts| self.clock.reach(ts));
-        let close = watermark.filter(|&w| self.closes(w));
+        let close = watermark.filter(|&w| self.closing.closes(w));
         if close.is_some() || times.steps.is_empty() {
             times.steps.push(Step { close, rows: Bits::NONE });
         }
@@ -191,25 +188,14 @@ impl<'a> Feed<'a> {
     /// The steps of packets.
     fn times_of_packets(&mut self, ts: &[i64], times: &mut Times) {
         let (min, max) = range(ts);
-        times.own = self
-            .clock
-            .watermark_after(max)
-            .is_some_and(|w| w < self.next_close && w <= min && self.clock.observe_all(min, max));
+        times.own = self.clock.watermark_after(max).is_some_and(|w| {
+            w < self.closing.next() && w <= min && self.clock.observe_all(min, max)
+        });
         if times.own {
             times.steps.push(Step { close: None, rows: Bits::first(ts.len()) });
         } else {
             self.times_by_packet(ts, times);
         }
-    }
-
-    /// Whether windows close at a watermark; finds when the next do.
-    fn closes(&mut self, w: i64) -> bool {
-        let closes = w >= self.next_close && w > i64::MIN;
-        if closes {
-            let ends = self.every.iter().filter_map(|&tick| next_end(w, tick));
-            self.next_close = ends.min().unwrap_or(i64::MAX);
-        }
-        closes
     }
 
     /// The same, packet by packet.
@@ -219,7 +205,7 @@ impl<'a> Feed<'a> {
         for (i, &t) in ts.iter().enumerate() {
             let w = self.clock.observe(t);
             times.clock.push(t.max(w));
-            if self.closes(w) {
+            if self.closing.closes(w) {
                 if i > from || close.is_some() {
                     times.steps.push(Step { close, rows: Bits::range(from, i) });
                 }
@@ -228,12 +214,6 @@ impl<'a> Feed<'a> {
         }
         times.steps.push(Step { close, rows: Bits::range(from, ts.len()) });
     }
-}
-
-/// The watermark beyond `w` at which the next window closes.
-fn next_end(w: i64, tick: Tick) -> Option<i64> {
-    let (w, d, late) = (i128::from(w), i128::from(tick.every_ns), i128::from(tick.lateness_ns));
-    (((w - late).div_euclid(d) + 1) * d + late).try_into().ok()
 }
 
 /// The smallest and the largest of some times.

@@ -7,6 +7,7 @@ mod anonymize;
 mod chain;
 mod change;
 pub mod clock;
+mod closing;
 mod community;
 mod compile;
 pub mod conform;

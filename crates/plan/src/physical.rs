@@ -30,4 +30,4 @@ pub use plan::{
     OutputId, Payload, Physical, PipelineId, PipelineInfo, Target, Work,
 };
 pub use reads::{Carry, carried, fields_read};
-pub use ticks::{Tick, exact, ticks};
+pub use ticks::{Tick, exact, tick_of, ticks};

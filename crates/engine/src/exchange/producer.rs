@@ -18,7 +18,7 @@ use crate::outcome::{Outcome, RunError};
 use crate::panics::{Panicked, caught};
 use crate::rows::Rows;
 use crate::step::direct::WholeBatch;
-use crate::step::{StepOutput, steps};
+use crate::step::{Settle, StepOutput, steps};
 use std::io;
 use std::slice::from_mut;
 use weir_packet::source::{FrameBatch, Source};
@@ -191,7 +191,7 @@ struct ToMessages<'a, 'f, 's> {
 impl ToMessages<'_, '_, '_> {
     fn close_at(&mut self, watermark: i64, level: &mut WorkerLevel) -> io::Result<()> {
         let ToMessages { outbox, feed, subset, send, .. } = self;
-        level.watermark(watermark, &mut outbox.closed);
+        level.close(watermark, &mut outbox.closed);
         outbox.send_closed(level, *send)?;
         outbox.send_counts(level, feed, subset, *send)?;
         outbox.writer.send(None, *send, |out| write_closed(watermark, out))
@@ -199,8 +199,9 @@ impl ToMessages<'_, '_, '_> {
 }
 
 impl StepOutput for ToMessages<'_, '_, '_> {
-    fn close(&mut self, step: usize, lanes: &mut [WorkerLevel]) {
+    fn close(&mut self, step: usize, lanes: &mut [WorkerLevel], settle: &mut Settle<'_>) {
         if let (Some(watermark), Ok(())) = (self.steps[step].close, &self.sent) {
+            settle(watermark, lanes);
             self.sent = self.close_at(watermark, &mut lanes[0]);
         }
     }

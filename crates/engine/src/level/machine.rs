@@ -93,6 +93,7 @@ impl<'e> MachineLevel<'e> {
             return;
         }
         // There is no other pipeline whose rows could have to come first.
+        self.pipes[p.0].touch();
         let (pipeline, mut targets) = self.pipeline_at(p.0, Mode::Step, sink);
         pipeline.push_rows(rows, &mut targets);
         note_pipeline(None);
@@ -122,6 +123,10 @@ impl<'e> MachineLevel<'e> {
             self.run_incoming(p, Mode::Close, sink);
             let of = |side: &PipelineId| self.pipes[side.0].watermark;
             let own = self.pipes[p].sides.iter().map(of).min().unwrap_or(watermark);
+            let is_next = |c: &Closed| c.pipeline.0 <= p;
+            if !self.pipes[p].moves(own) && !closed.peek().is_some_and(is_next) {
+                continue;
+            }
             let (pipeline, mut targets) = self.pipeline_at(p, Mode::Close, sink);
             while let Some(Closed { start, groups, .. }) = closed.next_if(|c| c.pipeline.0 <= p) {
                 pipeline.push(NodeInput::Groups { start, groups }, None, &mut targets);
@@ -255,6 +260,9 @@ impl<'e> MachineLevel<'e> {
 
     /// Lets a pipeline take the rows that wait for its turn.
     fn run_incoming(&mut self, p: usize, mode: Mode, sink: &mut dyn Sink) {
+        if self.pipes[p].is_idle() {
+            return;
+        }
         let mut incoming = std::mem::take(&mut self.pipes[p].incoming);
         let (pipeline, mut targets) = self.pipeline_at(p, mode, sink);
         for rows in &incoming {

@@ -2,6 +2,7 @@
 
 use super::conditions::SharedConditions;
 use super::{Channel, Closed};
+use crate::closing::Closing;
 use crate::compile::Placed;
 use crate::counters::Ledger;
 use crate::node::{Leave, NodeInput};
@@ -15,7 +16,7 @@ use crate::view::{Origin, View};
 use weir_packet::bits::Bits;
 use weir_packet::source::FrameBatch;
 use weir_packet::walk::{Layers, classify};
-use weir_plan::physical::{Conditions, Fragment, LevelKind, PipelineId};
+use weir_plan::physical::{Conditions, Fragment, LevelKind, PipelineId, Work, tick_of};
 
 /// What one worker does with the packets of one of its lanes.
 pub(crate) struct WorkerLevel {
@@ -26,8 +27,37 @@ pub(crate) struct WorkerLevel {
     conditions: SharedConditions,
     /// The pipelines over packets.
     pipelines: Vec<Pipeline>,
+    /// Of those whose rows all stay until their windows close, when they do, and the packets of the
+    /// batch at hand that wait for that, or for the end of the batch. So windows of one pipeline
+    /// don't cut the batches of the others.
+    waiting: Vec<Option<Waiting>>,
     /// Packets so far.
     packets: u64,
+}
+
+/// Packets that wait until windows close.
+struct Waiting {
+    rows: Bits,
+    closing: Closing,
+}
+
+impl Waiting {
+    /// Where nothing leaves the fragment but groups of windows that close.
+    fn of(fragment: &Fragment) -> Option<Waiting> {
+        let (last, before) = fragment.nodes.split_last()?;
+        let Work::Partial(s) = &last.work else { return None };
+        let quiet = before.iter().all(|node| !node.sends_frames());
+        let closing = Closing::new(tick_of(s).into_iter().collect());
+        quiet.then_some(Waiting { rows: Bits::NONE, closing })
+    }
+
+    /// Takes the packets that wait for windows that close at this watermark, or all.
+    fn take(&mut self, watermark: Option<i64>) -> Bits {
+        match watermark {
+            Some(w) if !self.closing.is_due(w) => Bits::NONE,
+            _ => std::mem::replace(&mut self.rows, Bits::NONE),
+        }
+    }
 }
 
 /// Takes what comes out while packets are pushed.
@@ -87,8 +117,9 @@ impl WorkerLevel {
             placed.pipeline(fragment, &shared.tested(i), &mut fields)
         };
         let pipelines = mine.iter().enumerate().map(one).collect();
+        let waiting = mine.iter().map(|fragment| Waiting::of(fragment)).collect();
         let (layers, view) = (Layers::new(), View::new(&fields));
-        WorkerLevel { layers, view, conditions, pipelines, packets: 0 }
+        WorkerLevel { layers, view, conditions, pipelines, waiting, packets: 0 }
     }
 
     /// Says which frames are wanted.
@@ -110,7 +141,8 @@ impl WorkerLevel {
     }
 
     /// Pushes the packets `rows` of the batch last classified; `clock` as in
-    /// [`crate::ops::operator::Batch`]. `out` takes what comes out at once.
+    /// [`crate::ops::operator::Batch`]. `out` takes what comes out at once. Some may wait for
+    /// [`WorkerLevel::settle`].
     pub(crate) fn push(
         &mut self,
         frames: &FrameBatch,
@@ -118,20 +150,48 @@ impl WorkerLevel {
         clock: &[i64],
         out: &mut TakeOut<'_>,
     ) {
-        let WorkerLevel { layers, view, conditions, pipelines, .. } = self;
-        let order = frames.seq();
-        for (i, pipeline) in pipelines.iter_mut().enumerate() {
-            note_pipeline(Some(pipeline.id.0));
-            let rows = conditions.rows(i, view.packets(frames, layers), rows, order.len());
-            if rows.is_empty() {
-                continue;
+        for i in 0..self.pipelines.len() {
+            match &mut self.waiting[i] {
+                Some(waiting) => waiting.rows = waiting.rows.or(rows),
+                None => self.push_one(i, frames, rows, clock, out),
             }
-            let view = view.packets(frames, layers);
-            let input = NodeInput::Packets { view, rows, order, clock };
-            let mut end = AtOnce { pipeline: pipeline.id, out: &mut *out };
-            pipeline.push(input, Some(Origin { frames, layers }), &mut end);
         }
         note_pipeline(None);
+    }
+
+    /// Pushes packets on that wait for windows that close at this watermark, or all that wait;
+    /// `frames` and `clock` as in [`WorkerLevel::push`].
+    pub(crate) fn settle(&mut self, frames: &FrameBatch, clock: &[i64], watermark: Option<i64>) {
+        for i in 0..self.pipelines.len() {
+            let rows = self.waiting[i].as_mut().map_or(Bits::NONE, |w| w.take(watermark));
+            if !rows.is_empty() {
+                let out = &mut |_: Channel, _: &Rows| unreachable!("all rows stay");
+                self.push_one(i, frames, rows, clock, out);
+            }
+        }
+        note_pipeline(None);
+    }
+
+    /// Pushes packets through the pipeline at a position.
+    fn push_one(
+        &mut self,
+        i: usize,
+        frames: &FrameBatch,
+        rows: Bits,
+        clock: &[i64],
+        out: &mut TakeOut<'_>,
+    ) {
+        let WorkerLevel { layers, view, conditions, pipelines, .. } = self;
+        let (pipeline, order) = (&mut pipelines[i], frames.seq());
+        note_pipeline(Some(pipeline.id.0));
+        let rows = conditions.rows(i, view.packets(frames, layers), rows, order.len());
+        if rows.is_empty() {
+            return;
+        }
+        let view = view.packets(frames, layers);
+        let input = NodeInput::Packets { view, rows, order, clock };
+        let mut end = AtOnce { pipeline: pipeline.id, out };
+        pipeline.push(input, Some(Origin { frames, layers }), &mut end);
     }
 
     /// Lets pipeline `p` take over what pipeline `q` of `old` holds in its first `same` stages;
@@ -172,7 +232,23 @@ impl WorkerLevel {
         }
     }
 
-    /// Moves the watermark; what closes is added to `closed`.
+    /// Closes the windows that end at or before this watermark; what closes is added to `closed`.
+    /// Packets that wait for that were [pushed on](WorkerLevel::settle) before.
+    pub(crate) fn close(&mut self, watermark: i64, closed: &mut Vec<Closed>) {
+        for (pipeline, waiting) in self.pipelines.iter_mut().zip(&mut self.waiting) {
+            if let Some(waiting) = waiting
+                && !waiting.closing.closes(watermark)
+            {
+                continue;
+            }
+            note_pipeline(Some(pipeline.id.0));
+            let mut end = AtClose { pipeline: pipeline.id, closed: &mut *closed };
+            pipeline.watermark(watermark, &mut end);
+        }
+        note_pipeline(None);
+    }
+
+    /// Moves the watermark of all; what closes is added to `closed`.
     pub(crate) fn watermark(&mut self, watermark: i64, closed: &mut Vec<Closed>) {
         for pipeline in &mut self.pipelines {
             note_pipeline(Some(pipeline.id.0));

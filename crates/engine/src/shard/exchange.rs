@@ -167,6 +167,11 @@ impl Cursor {
         Cursor::default()
     }
 
+    /// The batch of which some packets were taken, and others were not.
+    pub(super) fn at_hand<'p>(&self, part: &'p LanePart) -> Option<&'p PartBatch> {
+        part.batches().get(self.batch).filter(|_| self.steps > 0)
+    }
+
     /// The next packets of a step. With the first of a batch, the headers of the batch after it are
     /// fetched.
     pub(super) fn next<'p>(&mut self, part: &'p LanePart, step: usize) -> Option<StepPackets<'p>> {

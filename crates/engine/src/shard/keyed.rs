@@ -177,9 +177,20 @@ impl StepInput for OwnPackets<'_> {
                 }
                 let out = &mut |from: Channel, rows: &Rows| up.take(step, from, rows);
                 level.push(&batch.frames, rows, &batch.clock, out);
+                if is_last {
+                    level.settle(&batch.frames, &batch.clock, None);
+                }
                 if let Some(watermark) = batch.after.filter(|_| is_last) {
                     up.advance(level, watermark);
                 }
+            }
+        }
+    }
+
+    fn settle(&mut self, watermark: i64, levels: &mut [WorkerLevel]) {
+        for ((lane, cursor), level) in self.lanes.iter().zip(levels) {
+            if let Some(batch) = cursor.at_hand(self.part.lane(*lane)) {
+                level.settle(&batch.frames, &batch.clock, Some(watermark));
             }
         }
     }

@@ -11,7 +11,7 @@ use crate::level::worker::{WorkerLevel, count_worker};
 use crate::level::{Channel, Closed};
 use crate::partitioning::Partitionings;
 use crate::rows::Rows;
-use crate::step::StepOutput;
+use crate::step::{Settle, StepOutput};
 
 /// What a worker found to do.
 #[derive(PartialEq, Eq)]
@@ -157,7 +157,8 @@ impl<'a, 'f, 'c, 'e> Worker<'a, 'f, 'c, 'e> {
 
     /// Closes this worker's windows up to the closing before number `until`.
     pub(super) fn close_until(&mut self, until: u64) {
-        self.closer.close_until(self.levels, until);
+        // No batch is at hand whose packets could wait.
+        self.closer.close_until(self.levels, until, &mut |_, _| {});
     }
 }
 
@@ -171,13 +172,14 @@ pub(super) struct Closer<'a, 'f> {
 }
 
 impl Closer<'_, '_> {
-    fn close_until(&mut self, levels: &mut [WorkerLevel], until: u64) {
+    fn close_until(&mut self, levels: &mut [WorkerLevel], until: u64, settle: &mut Settle<'_>) {
         while self.closes < until {
             let closings = &self.shared.closings;
             let id = ClosingId::Number(self.closes);
             let watermark = closings.watermark(id);
+            settle(watermark, levels);
             for level in &mut *levels {
-                level.watermark(watermark, &mut self.closed);
+                level.close(watermark, &mut self.closed);
             }
             for Closed { pipeline, .. } in &self.closed {
                 if let Some(level) = levels.iter_mut().find(|level| level.runs(pipeline.0))
@@ -205,9 +207,9 @@ pub(super) struct StoredOutput<'w, 'a, 'f> {
 }
 
 impl StepOutput for StoredOutput<'_, '_, '_> {
-    fn close(&mut self, _step: usize, levels: &mut [WorkerLevel]) {
+    fn close(&mut self, _step: usize, levels: &mut [WorkerLevel], settle: &mut Settle<'_>) {
         self.close += 1;
-        self.closer.close_until(levels, self.close);
+        self.closer.close_until(levels, self.close, settle);
     }
 
     fn advance(&mut self, lane: &mut WorkerLevel, watermark: i64) {

@@ -1,6 +1,6 @@
 //! A batch that one worker has as a whole, and results that go straight to the machine level.
 
-use super::{StepInput, StepOutput};
+use super::{Settle, StepInput, StepOutput};
 use crate::feed::{Step, Times};
 use crate::level::machine::MachineLevel;
 use crate::level::worker::WorkerLevel;
@@ -44,6 +44,13 @@ impl StepInput for WholeBatch<'_> {
     fn push(&mut self, step: usize, lanes: &mut [WorkerLevel], up: &mut impl StepOutput) {
         let out = &mut |from: Channel, rows: &Rows| up.take(step, from, rows);
         lanes[0].push(self.frames, self.steps[step].rows, self.clock, out);
+        if step + 1 == self.steps.len() {
+            lanes[0].settle(self.frames, self.clock, None);
+        }
+    }
+
+    fn settle(&mut self, watermark: i64, lanes: &mut [WorkerLevel]) {
+        lanes[0].settle(self.frames, self.clock, Some(watermark));
     }
 }
 
@@ -57,10 +64,11 @@ pub(crate) struct ToMachine<'a, 'e> {
 }
 
 impl StepOutput for ToMachine<'_, '_> {
-    fn close(&mut self, step: usize, lanes: &mut [WorkerLevel]) {
+    fn close(&mut self, step: usize, lanes: &mut [WorkerLevel], settle: &mut Settle<'_>) {
         let ToMachine { times, machine, sink, closed } = self;
         let Some(watermark) = times.steps[step].close else { return };
-        lanes[0].watermark(watermark, closed);
+        settle(watermark, lanes);
+        lanes[0].close(watermark, closed);
         machine.watermark(watermark, closed, *sink);
         machine.spent.drain(..).for_each(|(p, groups)| lanes[0].recycle(p, groups));
         machine.flush(*sink);

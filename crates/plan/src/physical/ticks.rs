@@ -1,7 +1,7 @@
 //! When the watermark must interrupt the packets.
 
 use crate::program::{Input, Program};
-use crate::stage::{Stage, Window};
+use crate::stage::{Stage, Summarize, Window};
 
 /// Watermarks that interrupt packets: every multiple of `every_ns`, once the watermark is
 /// `lateness_ns` past it.
@@ -11,6 +11,19 @@ pub struct Tick {
     pub every_ns: i64,
     /// How long after, in nanoseconds.
     pub lateness_ns: i64,
+}
+
+/// Where the groups of a `summarize` over packet time close: at the ends of its windows (of panes,
+/// where windows slide), after the time that they stay open; and where it looks for sessions that
+/// have ended. `None` without windows.
+pub fn tick_of(s: &Summarize) -> Option<Tick> {
+    match s.window {
+        Window::Session(session) => Some(Tick { every_ns: session.tick_ns(), lateness_ns: 0 }),
+        window => {
+            let lateness_ns = s.lateness_ns;
+            window.pane().map(|every_ns| Tick { every_ns, lateness_ns })
+        }
+    }
 }
 
 /// Where closing windows must interrupt the packets: of all windows over packet time their length
@@ -27,11 +40,7 @@ pub fn ticks(program: &Program) -> Vec<Tick> {
             match s {
                 Stage::Summarize(s) => {
                     if so_far {
-                        let lateness_ns = s.lateness_ns;
-                        all.extend(s.window.pane().map(|every_ns| Tick { every_ns, lateness_ns }));
-                        if let Window::Session(session) = s.window {
-                            all.push(prompt(session.tick_ns()));
-                        }
+                        all.extend(tick_of(s));
                     }
                     so_far = false;
                 }

@@ -3,13 +3,16 @@
 use super::egress::EgressWriter;
 use super::pending::Pending;
 use super::written::Written;
+use crate::closing::Closing;
 use crate::compile::Placed;
 use crate::node::{Leave, NodeInput};
 use crate::ops::groups::Groups;
 use crate::ops::operator::ActionsId;
 use crate::pipeline::Pipeline;
 use crate::rows::{Rows, Sink};
-use weir_plan::physical::{Inlet, LevelKind, OutputId, PipelineId, Target};
+use weir_plan::physical::{
+    Fragment, Inlet, LevelKind, OutputId, PipelineId, Target, Work, tick_of,
+};
 
 /// A pipeline on this level.
 pub(super) struct Pipe {
@@ -25,6 +28,12 @@ pub(super) struct Pipe {
     pub(super) spare: Vec<Rows>,
     /// The watermark of the rows that come out.
     pub(super) watermark: i64,
+    /// When the groups close that it takes, if it takes groups.
+    closing: Option<Closing>,
+    /// The watermark of what it takes, when that last mattered.
+    reached: i64,
+    /// Whether anything came since.
+    is_touched: bool,
     /// Whether it hands out frames on this level, ...
     sends_frames: bool,
     /// ... and whether it does so on the workers.
@@ -69,6 +78,9 @@ impl Pipe {
             incoming: Vec::new(),
             spare: Vec::new(),
             watermark: i64::MIN,
+            closing: fragment.and_then(closing),
+            reached: i64::MIN,
+            is_touched: false,
             sends_frames: pipeline.sends_frames(),
             sends_frames_below: nodes.any(|node| node.sends_frames()),
             pipeline,
@@ -96,6 +108,7 @@ impl Pipe {
             if self.sides[side] != from {
                 continue;
             }
+            self.is_touched = true;
             if self.pipeline.absorbs() {
                 self.pipeline.push(NodeInput::Rows { side, rows }, None, &mut Absorbed);
             } else {
@@ -104,12 +117,42 @@ impl Pipe {
         }
     }
 
+    /// Notes that rows or groups came.
+    pub(super) fn touch(&mut self) {
+        self.is_touched = true;
+    }
+
+    /// Whether anything may come of a watermark of what it takes: rows or groups came since the
+    /// last one, or time has come to where it looks at it.
+    pub(super) fn moves(&mut self, watermark: i64) -> bool {
+        let moved = match &mut self.closing {
+            Some(closing) => closing.closes(watermark),
+            None => watermark != self.reached,
+        };
+        self.reached = watermark;
+        std::mem::take(&mut self.is_touched) || moved
+    }
+
+    /// Whether it has nothing to do in a step: no rows wait, here or on sides of it.
+    pub(super) fn is_idle(&self) -> bool {
+        self.incoming.is_empty() && self.sides.len() < 2
+    }
+
     /// Keeps a copy of rows for this pipeline's turn.
     pub(super) fn hold(&mut self, rows: &Rows) {
+        self.is_touched = true;
         let mut copy = self.spare.pop().unwrap_or_else(|| rows.empty());
         copy.clear();
         copy.append(rows, 0..rows.len);
         self.incoming.push(copy);
+    }
+}
+
+/// When the groups close that a fragment takes first.
+fn closing(fragment: &Fragment) -> Option<Closing> {
+    match &fragment.nodes.first()?.work {
+        Work::Final(s) => Some(Closing::new(tick_of(s).into_iter().collect())),
+        _ => None,
     }
 }
 
