@@ -256,7 +256,9 @@ fn every_packet_is_in_one_count() {
         there.send(&tagged(53));
         there.send(&tagged(99));
         // A GRE tunnel, and a header that ends too soon.
-        there.send(&Frame::ethernet().ipv4([1; 4], [2; 4]).gre(0x800).payload(&[0x45; 60]).bytes());
+        let mut tunnel = udp(9, 53);
+        tunnel[23] = 47;
+        there.send(&tunnel);
         there.send(&udp(9, 53)[..30]);
         other.send(&udp(77, 53));
         other.send(&udp(77, 80));
