@@ -104,6 +104,7 @@ fn access(family: AddressFamily) -> Access {
 /// Judges it.
 pub(crate) fn judge(system: &System) -> Vec<Check> {
     let mut all = vec![Check::ok("kernel", system.release.clone()), packet(system), xdp(system)];
+    all.push(offload(system));
     all.extend([filters(system), sandbox(system), locked(system), huge(system)]);
     if !system.transparent {
         let means = "look-ups in large tables take longer";
@@ -158,6 +159,23 @@ fn xdp(system: &System) -> Check {
         }
         _ => Check::ok(what, "AF_XDP may be used"),
     }
+}
+
+/// Whether the kernel may run a part of a query.
+fn offload(system: &System) -> Check {
+    let what = "queries in the kernel";
+    let may = system.has(CapabilitySet::BPF) || system.has(CapabilitySet::SYS_ADMIN);
+    if !may {
+        let means = "--offload needs CAP_BPF beside CAP_NET_RAW";
+        let check = Check::note(what, "eBPF programs are not permitted", means);
+        return check.changed_by("sudo setcap cap_net_raw,cap_bpf+ep \"$(command -v weir)\"");
+    }
+    if system.jit == Some(0) {
+        let means = "the kernel interprets eBPF programs, so --offload saves nothing";
+        let check = Check::note(what, "there is no compiler for eBPF programs", means);
+        return check.changed_by("sudo sysctl -w net.core.bpf_jit_enable=1");
+    }
+    Check::ok(what, "eBPF programs may be loaded")
 }
 
 fn filters(system: &System) -> Check {

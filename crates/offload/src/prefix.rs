@@ -8,7 +8,7 @@ use weir_plan::physical::{
     Fragment, Inlet, LevelKind, Node, Payload, Physical, PipelineId, Prefix, Work,
 };
 use weir_plan::stage::{Schema, Stage};
-use weir_plan::{BinaryOp, Expr, ExprKind, Func};
+use weir_plan::{AggFunc, BinaryOp, Expr, ExprKind, Func};
 
 /// What the kernel runs of a pipeline over packets.
 #[derive(Clone, Debug)]
@@ -58,12 +58,24 @@ fn whole_plan(plan: &Physical) -> Result<(), NotOffloaded> {
             let why = "it reads `number`, which counts frames that no pipeline wants, too";
             return Err(NotOffloaded::Pipeline(node.id.pipeline, why.to_owned()));
         }
+        if asks_for_losses(node) {
+            let why = "`completeness()` compares lost frames with all that come up";
+            return Err(NotOffloaded::Pipeline(node.id.pipeline, why.to_owned()));
+        }
         if matches!(node.work, Work::Stage(Stage::Capture(_))) {
             let why = "`capture` keeps frames that no pipeline wants, too";
             return Err(NotOffloaded::Pipeline(node.id.pipeline, why.to_owned()));
         }
     }
     Ok(())
+}
+
+/// Whether a node compares the frames that were lost with those that came.
+fn asks_for_losses(node: &Node) -> bool {
+    match node.whole_stage() {
+        Stage::Summarize(s) => s.aggs.iter().any(|agg| agg.func == AggFunc::Completeness),
+        _ => false,
+    }
 }
 
 /// What the kernel runs of these nodes.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use weir_ebpf::Code;
-pub use weir_plan::physical::Prefix;
+use weir_plan::physical::Prefix;
 
 /// Where in the kernel a program meets frames.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

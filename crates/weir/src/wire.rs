@@ -1,7 +1,8 @@
 //! Capture from interfaces for a run: its options, the messages while it runs, and its lines in the
 //! ledger.
 
-use crate::args::{Capture, LiveArgs};
+use crate::args::{Capture, LiveArgs, OffloadMode};
+use crate::offload::{self, KernelQuery};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -227,6 +228,8 @@ pub(crate) struct How<'a> {
     pub(crate) sends: &'a [String],
     /// When the kernel is to hand packets over.
     pub(crate) handover: Handover,
+    /// The query, of which the kernel may run a part.
+    pub(crate) query: &'a KernelQuery,
 }
 
 /// Opens the interfaces that were asked for, and if that is by DPDK, its devices to send by. `stop`
@@ -239,6 +242,9 @@ pub(crate) fn open(
     around: Around<'_>,
 ) -> Result<Wires, SourceError> {
     let Around { notes, quiet, .. } = around;
+    if let Some(why) = how.query.refused().filter(|_| args.is_offload_required()) {
+        return Err(not_offloaded(&args.interface, why.to_owned()));
+    }
     if args.is_xdp() {
         return open_by_xdp(args, filter, stop, around).map(Wires::from);
     }
@@ -259,7 +265,13 @@ pub(crate) fn open(
         notes.add("what the kernel's capture filter refused was not seen, nor counted".to_owned());
     }
     let options = || options(args, how, filter.clone(), stop, around);
-    let by_pcap = |why: Option<&str>| open_by_pcap(args, options(), why, quiet);
+    let by_pcap = |why: Option<&str>| match args.offload {
+        OffloadMode::Require => {
+            let why = why.unwrap_or("libpcap sets the filter of its sockets by itself");
+            Err(not_offloaded(&args.interface, format!("packets come by libpcap: {why}")))
+        }
+        OffloadMode::Auto | OffloadMode::Off => open_by_pcap(args, options(), why, quiet),
+    };
     match args.capture {
         Some(Capture::Pcap) => return by_pcap(None),
         None => {
@@ -314,6 +326,7 @@ fn options(
         stop: Some(Arc::clone(stop)),
         events: Some(event_reporter(around)),
         interfaces: around.names.clone(),
+        offload: offload::for_sockets(how.query, args.offload, around.quiet),
         ..LiveOptions::default()
     };
     options.snaplen = args.snapshot_length.unwrap_or(options.snaplen);
@@ -340,6 +353,12 @@ fn open_by_pcap(
     }
     let links = source.links();
     Ok(Wires { links, ..Wires::from(Box::new(source) as Box<dyn Source>) })
+}
+
+/// That the kernel runs no part of the query, which is required.
+fn not_offloaded(interfaces: &[String], why: String) -> SourceError {
+    let source = io::Error::other(LiveError::NotOffloaded(why));
+    SourceError::Io { name: interfaces.join(", "), source }
 }
 
 /// Why nothing but libpcap will do for these interfaces, if that is so: one of them is a device

@@ -1,7 +1,7 @@
 //! The options of `weir explain`.
 
-use super::SiteArgs;
 use super::values::{param, workers};
+use super::{HookName, SiteArgs};
 use crate::memory::MemoryShare;
 use clap::{Args, ValueEnum};
 use std::num::NonZeroUsize;
@@ -32,6 +32,11 @@ pub(crate) struct ExplainArgs {
     /// the machine's memory
     #[arg(long, value_name = "SIZE|PERCENT", value_parser = MemoryShare::parse)]
     pub(crate) memory: Option<MemoryShare>,
+
+    /// Show the part that the kernel can run with --offload, at this hook, its program and its maps
+    #[arg(long, value_enum, value_name = "HOOK", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "socket")]
+    pub(crate) offload: Option<HookName>,
 
     /// The format of the plan
     #[arg(short, long, value_enum, default_value_t = PlanFormat::Text)]

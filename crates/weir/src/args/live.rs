@@ -1,5 +1,6 @@
 //! The options of a capture from interfaces: tcpdump's, where it has them.
 
+use super::OffloadMode;
 use crate::exit::usage;
 use clap::{Args, ValueEnum};
 use weir_capture::limits::{RING_BUFFER_MAX, RINGS_MAX};
@@ -17,6 +18,11 @@ pub(crate) struct LiveArgs {
     /// How frames are captured [default: packet, or pcap if that is not possible]
     #[arg(long, value_enum, requires = "interface", value_name = "WAY")]
     pub(crate) capture: Option<Capture>,
+
+    /// Whether the kernel runs the first stages of the query, so that packets that it needs no more
+    /// are not copied
+    #[arg(long, value_enum, value_name = "WHEN", default_value = "off")]
+    pub(crate) offload: OffloadMode,
 
     /// With --capture xdp: let the kernel process the queues when Weir has nothing else to do, not
     /// by interrupts; with --capture dpdk: poll devices without a pause
@@ -110,6 +116,11 @@ impl LiveArgs {
     /// Whether packets come by the traffic control hook.
     pub(crate) fn is_tcx(&self) -> bool {
         self.capture == Some(Capture::Tcx)
+    }
+
+    /// Whether a run in which the kernel runs no part of the query does not begin.
+    pub(crate) fn is_offload_required(&self) -> bool {
+        self.offload == OffloadMode::Require
     }
 
     /// Whether packets come by DPDK.

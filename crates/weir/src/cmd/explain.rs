@@ -3,6 +3,7 @@
 
 use crate::args::{ExplainArgs, PlanFormat};
 use crate::exit::{Status, usage};
+use crate::offload::KernelCut;
 use crate::programs::Programs;
 use crate::site::Site;
 use crate::term::Term;
@@ -18,13 +19,20 @@ pub(crate) fn run(args: &ExplainArgs, term: &Term) -> anyhow::Result<Status> {
     let functions = Functions::default();
     let compiled = programs.compile(&args.params, false, &functions, false, term)?;
     let Some(program) = compiled else { return Ok(Status::Usage) };
+    let cut = args.offload.map(|hook| KernelCut::new(&program, hook.into()));
     if args.output == PlanFormat::Json {
-        let plan = Physical::new(&program, &[]).to_json(functions.signatures());
-        let plan = plan.map_err(|e| usage(format!("-o json: {e}")))?;
-        std::io::stdout().lock().write_all(plan.as_bytes())?;
+        let text = match &cut {
+            Some(cut) => cut.json(&program, functions.signatures()),
+            None => Physical::new(&program, &[]).to_json(functions.signatures()),
+        };
+        let text = text.map_err(|e| usage(format!("-o json: {e}")))?;
+        std::io::stdout().lock().write_all(text.as_bytes())?;
         return Ok(Status::Ok);
     }
-    let plan = weir_plan::print::explain(&program, args.workers.get());
+    let plan = match &cut {
+        Some(cut) => cut.text(&program, args.workers.get()),
+        None => weir_plan::print::explain(&program, args.workers.get()),
+    };
     let hides = plan.contains("anonymize");
     let mut text = String::new();
     for (number, source) in programs.sources().iter().enumerate() {

@@ -3,6 +3,7 @@
 use super::session::Run;
 use crate::args::RunOptions;
 use crate::exit::usage;
+use crate::offload::{self, KernelQuery};
 use crate::output::{Fresh, Taken};
 use crate::signals::Heard;
 use crate::source::{Stream, Take};
@@ -75,8 +76,20 @@ impl Run<'_> {
         let (filter, sends) = (self.filter.clone(), self.sends_by_dpdk());
         let live = &self.options.live;
         let around = Around { notes: &self.notes, names: &self.names, quiet: self.options.quiet };
+        let refused = offload::refusal(
+            self.options,
+            filter.is_some(),
+            self.program.captures().next().is_some(),
+        );
+        if let Some(why) =
+            refused.as_ref().filter(|_| !self.is_live() && live.is_offload_required())
+        {
+            return Err(usage(format!("--offload require: {why}")));
+        }
+        let query = KernelQuery::new(&self.program, refused).read_by(self.options);
         let input = if self.is_live() {
             let how = wire::How {
+                query: &query,
                 workers: self.options.workers.get(),
                 sends: &sends,
                 handover: self.handover(),

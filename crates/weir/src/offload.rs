@@ -1,0 +1,208 @@
+//! The part of a query that the kernel runs: whether a run may have one, how it is loaded, and how
+//! it is explained.
+
+mod explained;
+
+pub(crate) use explained::KernelCut;
+
+use crate::args::{Capture, OffloadMode, RunOptions};
+use std::io::{self, Write as _};
+use weir_capture::ebpf::{Map, MapKind, Program, ProgramKind, SharedMemory, cpu_numbers};
+use weir_capture::live::{Directions, KernelPart, Offload, SocketSite};
+use weir_offload::{
+    FrameCount, Hook, KernelProgram, MapSpec, OffloadOptions, Prefix, Refuse, compile,
+};
+use weir_packet::source::KernelCounts;
+use weir_packet::walk::Headers;
+use weir_plan::Program as Query;
+use weir_plan::physical::Physical;
+
+/// Why a run has no part in the kernel, whatever its query is: one clause.
+pub(crate) fn refusal(options: &RunOptions, filter: bool, keeps_packets: bool) -> Option<String> {
+    let live = &options.live;
+    let reasons = [
+        (live.interface.is_empty(), "packets come from files, not from interfaces (-i)"),
+        (live.is_dpdk(), "packets come by DPDK, without the kernel"),
+        (live.capture == Some(Capture::Pcap), "libpcap sets the filter of its sockets by itself"),
+        (
+            options.control.is_some(),
+            "programs may come and go (--control), and a run in the sandbox loads no other",
+        ),
+        (
+            filter,
+            "there is a capture filter, in the place of which the program would stand: say in the \
+             query which packets it wants",
+        ),
+        (options.count.is_some(), "-c counts packets, and the kernel would finish some of them"),
+        (keeps_packets, "`capture` keeps every packet, to write those around rows"),
+    ];
+    reasons.into_iter().find(|(holds, _)| *holds).map(|(_, why)| why.to_owned())
+}
+
+/// A query, as the kernel is to run a part of it.
+#[derive(Clone)]
+pub(crate) struct KernelQuery {
+    plan: Physical,
+    headers: Headers,
+    /// Whether later fragments get the ports of their first one.
+    fragments: bool,
+    /// Why it may not, if that is so.
+    refused: Option<String>,
+}
+
+impl KernelQuery {
+    /// Of these pipelines; `refused`: why the run has no part in the kernel.
+    pub(crate) fn new(query: &Query, refused: Option<String>) -> KernelQuery {
+        let plan = Physical::new(query, &[]);
+        KernelQuery { plan, headers: Headers::Outer, fragments: false, refused }
+    }
+
+    /// The same, where fields are read as the options of a run say.
+    pub(crate) fn read_by(self, options: &RunOptions) -> KernelQuery {
+        let (headers, fragments) = (options.headers.into(), options.fragments);
+        KernelQuery { headers, fragments, ..self }
+    }
+
+    /// Why the kernel may run no part of it, if that is so: one clause.
+    pub(crate) fn refused(&self) -> Option<&str> {
+        self.refused.as_deref()
+    }
+
+    /// The program for this hook, or why there is none.
+    pub(crate) fn compile(&self, options: &OffloadOptions<'_>) -> Result<KernelProgram, String> {
+        if let Some(why) = &self.refused {
+            return Err(why.clone());
+        }
+        let (headers, fragments) = (self.headers, self.fragments);
+        let options = OffloadOptions { headers, fragments, ..*options };
+        compile(&self.plan, &options).map_err(|e| e.to_string())
+    }
+
+    /// The program for the sockets of an interface, loaded.
+    fn for_sockets(&self, site: &SocketSite<'_>) -> Result<Loaded, String> {
+        let cpus = cpu_numbers().map_err(|e| format!("the processors are not known: {e}"))?;
+        let cpus = u32::try_from(cpus).unwrap_or(u32::MAX);
+        let refuse: Vec<Refuse> = match (site.direction, site.loopback) {
+            (Directions::In, _) => vec![Refuse::Outgoing],
+            (Directions::Out, _) => vec![Refuse::Incoming],
+            (Directions::InOut, Some(index)) => vec![Refuse::OutgoingBy(index)],
+            (Directions::InOut, None) => Vec::new(),
+        };
+        let options = OffloadOptions {
+            link: site.link,
+            snaplen: site.snaplen,
+            refuse: &refuse,
+            ..OffloadOptions::new(Hook::Socket, cpus)
+        };
+        Loaded::new(self.compile(&options)?, ProgramKind::SocketFilter)
+    }
+}
+
+/// A program in the kernel with its maps.
+struct Loaded {
+    program: Program,
+    /// Where it counts frames.
+    counts: SharedMemory,
+    prefixes: Vec<Prefix>,
+}
+
+impl Loaded {
+    /// Makes the maps of a program, and loads it.
+    fn new(compiled: KernelProgram, kind: ProgramKind) -> Result<Loaded, String> {
+        let refused = |e: io::Error| match e.kind() {
+            io::ErrorKind::PermissionDenied => {
+                "it needs the capability CAP_BPF: run as root, or: sudo setcap \
+                 cap_net_raw,cap_bpf+ep \"$(command -v weir)\""
+                    .to_owned()
+            }
+            _ => format!("the kernel makes no map for it: {e}"),
+        };
+        let KernelProgram { code, maps, prefixes, .. } = compiled;
+        let made: Vec<Made> =
+            maps.iter().map(Made::new).collect::<io::Result<_>>().map_err(refused)?;
+        let numbers: Vec<i32> = made.iter().map(Made::number).collect();
+        let program = Program::load(kind, "weir_query", &code.with_maps(&numbers))
+            .map_err(|e| format!("the kernel refuses the program: {e}"))?;
+        match made.into_iter().next() {
+            Some(Made::Memory(counts)) => Ok(Loaded { program, counts, prefixes }),
+            _ => Err("it has no place to count frames".to_owned()),
+        }
+    }
+}
+
+/// A map of a program. Programs keep the maps that they use.
+enum Made {
+    Memory(SharedMemory),
+    Map(Map),
+}
+
+impl Made {
+    fn new(spec: &MapSpec) -> io::Result<Made> {
+        use weir_offload::MapKind as Kind;
+        let map = |kind| {
+            let MapSpec { name, key_bytes, value_bytes, entries, .. } = spec;
+            Map::new(kind, name, *key_bytes, *value_bytes, *entries).map(Made::Map)
+        };
+        match spec.kind {
+            Kind::Memory => {
+                SharedMemory::new(&spec.name, spec.value_bytes.div_ceil(8)).map(Made::Memory)
+            }
+            Kind::Array => map(MapKind::Array),
+            Kind::PerCpuArray => map(MapKind::PerCpuArray),
+            Kind::PerCpuHash => map(MapKind::PerCpuHash),
+        }
+    }
+
+    fn number(&self) -> i32 {
+        match self {
+            Made::Memory(memory) => memory.number(),
+            Made::Map(map) => map.number(),
+        }
+    }
+}
+
+/// The sums of all processors.
+fn sums(memory: &SharedMemory) -> KernelCounts {
+    let mut sums = [0_u64; FrameCount::COUNT];
+    for cpu in memory.words().chunks_exact(FrameCount::WORDS) {
+        for (sum, word) in sums.iter_mut().zip(cpu) {
+            *sum += word.load(std::sync::atomic::Ordering::Relaxed);
+        }
+    }
+    let of = |count: FrameCount| sums[count as usize];
+    KernelCounts {
+        filtered: of(FrameCount::Filtered),
+        counted: of(FrameCount::Counted),
+        wanted: of(FrameCount::Wanted),
+        unclear: of(FrameCount::Unclear),
+        full: of(FrameCount::Full),
+    }
+}
+
+/// How packet sockets get the part of a query that the kernel runs; `None` if there is to be none.
+pub(crate) fn for_sockets(query: &KernelQuery, mode: OffloadMode, quiet: bool) -> Option<Offload> {
+    if mode == OffloadMode::Off {
+        return None;
+    }
+    let query = query.clone();
+    let make = move |site: &SocketSite<'_>| {
+        let Loaded { program, counts, prefixes } = query.for_sockets(site)?;
+        if !quiet {
+            // There is no way to report that this can't be written.
+            let _ = writeln!(io::stderr(), "{}: {}", site.interface, runs(Hook::Socket, &prefixes));
+        }
+        Ok(KernelPart { program, counts: Box::new(move || sums(&counts)) })
+    };
+    Some(Offload { make: Box::new(make), required: mode == OffloadMode::Require })
+}
+
+/// What the kernel runs, in a line.
+fn runs(hook: Hook, prefixes: &[Prefix]) -> String {
+    let parts = prefixes.iter().map(|prefix| {
+        let plural = if prefix.stages == 1 { "" } else { "s" };
+        let all = if prefix.counts { ", and counts" } else { "" };
+        format!("{} stage{plural} of {}{all}", prefix.stages, prefix.pipeline)
+    });
+    let parts: Vec<String> = parts.collect();
+    format!("the kernel ({hook}) runs {}", parts.join(", "))
+}

@@ -1,0 +1,87 @@
+//! What `weir explain --offload` shows: the plan with its kernel level, the program and its maps.
+
+use super::KernelQuery;
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use weir_offload::{Hook, KernelProgram, MapSpec, OffloadOptions};
+use weir_plan::Program;
+use weir_plan::functions::Signatures;
+use weir_plan::physical::{Physical, Unwritable};
+use weir_plan::print;
+
+/// Processors of the machine that an explanation is for: its text is the same everywhere.
+const PROCESSORS: u32 = 1;
+
+/// A query at a hook of the kernel.
+pub(crate) struct KernelCut {
+    hook: Hook,
+    /// The program for it, or why there is none.
+    compiled: Result<KernelProgram, String>,
+}
+
+impl KernelCut {
+    /// What the kernel can run of a query.
+    pub(crate) fn new(query: &Program, hook: Hook) -> KernelCut {
+        let of = KernelQuery::new(query, None);
+        KernelCut { hook, compiled: of.compile(&OffloadOptions::new(hook, PROCESSORS)) }
+    }
+
+    /// The plan as text, and after it the program.
+    pub(crate) fn text(&self, query: &Program, workers: usize) -> String {
+        let KernelProgram { code, maps, prefixes, .. } = match &self.compiled {
+            Ok(program) => program,
+            Err(why) => {
+                let plan = print::explain(query, workers);
+                return format!("{plan}\nkernel ({}): runs no part of it: {why}\n", self.hook);
+            }
+        };
+        let hook = self.hook.to_string();
+        let mut text = print::explain_with_kernel(query, workers, &hook, prefixes);
+        text.push_str("\nmaps of the kernel level, for a machine with one processor:\n");
+        for (number, map) in maps.iter().enumerate() {
+            let MapSpec { name, key_bytes, value_bytes, entries, .. } = map;
+            let _ = writeln!(
+                text,
+                "  map {number} ({name}): {entries} of {value_bytes} bytes by keys of {key_bytes}"
+            );
+        }
+        let n = code.slots().len();
+        let _ = write!(text, "\nprogram of the kernel level, {n} instructions:\n{code}");
+        text
+    }
+
+    /// The same as one JSON object.
+    pub(crate) fn json(
+        &self,
+        query: &Program,
+        signatures: &Signatures,
+    ) -> Result<String, Unwritable> {
+        let plan = Physical::new(query, &[]);
+        let object = |plan: Physical| -> Result<Value, Unwritable> {
+            let text = plan.to_json(signatures)?;
+            Ok(serde_json::from_str(&text).unwrap_or_default())
+        };
+        let hook = self.hook.to_string();
+        let all = match &self.compiled {
+            Err(why) => json!({ "hook": hook, "refused": why, "plan": object(plan)? }),
+            Ok(KernelProgram { code, maps, prefixes, .. }) => {
+                let map = |map: &MapSpec| {
+                    json!({
+                        "name": map.name,
+                        "key_bytes": map.key_bytes,
+                        "value_bytes": map.value_bytes,
+                        "entries": map.entries,
+                    })
+                };
+                let listing = code.to_string();
+                json!({
+                    "hook": hook,
+                    "plan": object(plan.with_kernel(&hook, prefixes))?,
+                    "maps": maps.iter().map(map).collect::<Vec<_>>(),
+                    "instructions": listing.lines().map(str::trim_start).collect::<Vec<_>>(),
+                })
+            }
+        };
+        Ok(format!("{all:#}\n"))
+    }
+}

@@ -1,0 +1,398 @@
+//! Runs of which the kernel does a part: the rows are those of a run over a file, whatever goes
+//! over the wire, and every packet is accounted for.
+
+#![cfg(target_os = "linux")]
+
+mod common;
+#[path = "../../capture/tests/wires/mod.rs"]
+mod wires;
+
+use common::{files, root};
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::time::Duration;
+use weir_packet::craft::Frame;
+use weir_packet::pcap::FileHeader;
+use weir_packet::source::{FrameBatch, LinkType};
+use wires::{Sender, ip, namespace, veth};
+
+/// Longer than anything takes on a busy machine.
+const LONG: Duration = Duration::from_secs(60);
+
+/// Queries without time whose beginnings the kernel can run: what they answer over a wire is what
+/// they answer over a file.
+const QUERIES: [&str; 6] = [
+    "packets | where udp and dport < 1024 | summarize n = count(), bytes = sum(len) by ip.src, \
+     ip.dst, sport, dport",
+    "packets | where tcp.syn and not tcp.ack | summarize n = count() by ip.dst, tcp.dport",
+    "packets | where vlan.id > 0 or ip.proto == 1 or arp | summarize n = count(), b = sum(len) by \
+     eth.src, vlan.id, ip.proto",
+    "packets | where ip.src in {10.0.0.0/8, 192.168.0.0/16, fe80::/10} \
+     | summarize n = count(), flags = bit_or(tcp.flags) by ip.src",
+    "packets | where len > 100 and (tcp or udp.dport == 53) | summarize n = count() by ip.ttl, tcp",
+    "packets | where tcp | summarize n = count() by tcp.flags
+     packets | where udp | where dport == 53 or sport == 53 | summarize n = count() by dns.qname",
+];
+
+/// A run of the binary.
+struct Run {
+    child: Child,
+    errors: Receiver<String>,
+    said: Vec<String>,
+}
+
+impl Run {
+    /// Starts it and waits until it listens.
+    fn start(args: &[&str]) -> Run {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_weir"))
+            .args(args)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the binary runs");
+        let stderr = child.stderr.take().expect("piped");
+        let (to, errors) = mpsc::channel();
+        std::thread::spawn(move || {
+            let mut lines = BufReader::new(stderr).lines().map_while(Result::ok);
+            lines.try_for_each(|line| to.send(line))
+        });
+        let mut run = Run { child, errors, said: Vec::new() };
+        while !run.said.last().is_some_and(|line| line.starts_with("listening on ")) {
+            let line = run.errors.recv_timeout(LONG);
+            let line = line.unwrap_or_else(|_| panic!("it does not listen: {:?}", run.said));
+            run.said.push(line);
+        }
+        run
+    }
+
+    /// Whether it has said so before it listened.
+    fn has_said(&self, text: &str) -> bool {
+        self.said.iter().any(|line| line.contains(text))
+    }
+
+    /// Ends it by Ctrl-C; its rows, and all that it said.
+    fn interrupt(mut self) -> (String, String) {
+        let id = self.child.id().to_string();
+        let status = Command::new("kill").args(["-INT", &id]).status();
+        assert!(status.is_ok_and(|s| s.success()), "kill {id}");
+        let mut rows = String::new();
+        self.child.stdout.take().expect("piped").read_to_string(&mut rows).expect("text");
+        let status = self.child.wait().expect("ends");
+        self.said.extend(self.errors.iter());
+        let said = self.said.join("\n");
+        assert_eq!(status.code(), Some(0), "{said}");
+        (rows, said)
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        // Of a failed test; else it has ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What a ledger says.
+#[derive(PartialEq, Eq, Debug)]
+struct Counts {
+    received: u64,
+    filtered: u64,
+    counted: u64,
+    up: u64,
+    processed: u64,
+}
+
+impl Counts {
+    fn of(said: &str) -> Counts {
+        let line = |name: &str, has: &str| {
+            let line = said.lines().find(|line| line.starts_with(name) && line.contains(has));
+            line.unwrap_or_default()
+        };
+        let first = |line: &str| {
+            line.split_whitespace().nth(1).and_then(|n| n.trim_matches(':').parse().ok())
+        };
+        let filtered = line("filtered ", "in the kernel");
+        let up = filtered.split("it handed ").nth(1).and_then(|rest| rest.split(' ').next());
+        Counts {
+            received: first(line("received ", "")).unwrap_or_default(),
+            filtered: first(filtered).unwrap_or_default(),
+            counted: first(line("counted ", "in the kernel")).unwrap_or_default(),
+            up: up.and_then(|n| n.parse().ok()).unwrap_or_default(),
+            processed: first(line("processed ", "")).unwrap_or_default(),
+        }
+    }
+
+    /// Every one of these packets was received and finished by one level.
+    fn account_for(&self, packets: usize) -> bool {
+        let packets = packets as u64;
+        self.received == packets
+            && self.filtered + self.counted + self.up == packets
+            && self.processed == self.up
+    }
+}
+
+fn weir(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_weir")).args(args).output().expect("the binary runs")
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).expect("text")
+}
+
+fn udp(host: u8, port: u16) -> Vec<u8> {
+    Frame::ethernet().ipv4([10, 0, 0, host], [192, 0, 2, 1]).udp(9, port).payload(&[1; 40]).bytes()
+}
+
+/// The frames of a capture that an Ethernet interface can send, as far as they are whole.
+fn sendable(capture: &Path) -> Vec<Vec<u8>> {
+    let name = capture.to_str().expect("a name in UTF-8");
+    let options = weir_capture::Options { any_link: true, ..Default::default() };
+    let Ok(mut source) = weir_capture::open(name, &options) else { return Vec::new() };
+    let (mut batch, mut frames) = (FrameBatch::new(), Vec::new());
+    while frames.len() < 3000 && source.fill(&mut batch).unwrap_or(false) {
+        if batch.link != LinkType::ETHERNET {
+            return Vec::new();
+        }
+        let whole = |i: &usize| (14..=60_000).contains(&batch.frame(*i).len());
+        frames.extend((0..batch.len()).filter(whole).map(|i| batch.frame(i).to_vec()));
+    }
+    frames.truncate(3000);
+    frames
+}
+
+/// Sends frames to runs with and without a part in the kernel, and compares their rows with those
+/// of a run over a file. Returns what the kernel did.
+fn replay(name: &str, frames: &[Vec<u8>], query: &str, more: &[&str]) -> Counts {
+    let header = FileHeader::new(LinkType::ETHERNET);
+    let mut file = header.to_bytes().to_vec();
+    frames.iter().for_each(|f| header.put_record(&mut file, 0, f.len() as u32, f));
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("sent.pcap");
+    std::fs::write(&path, file).expect("writes");
+    let (path, rows) = (path.to_str().expect("a plain path"), folder.path().join("rows"));
+    let rows = rows.to_str().expect("a plain path");
+    let common = ["run", "-e", query, "-o", "csv", "--out-dir", rows];
+    let want = weir(&[&common[..], &["-r", path]].concat());
+    assert_eq!(want.status.code(), Some(0), "{}", text(&want.stderr));
+    let want = outputs(rows);
+
+    let live = ["-i", "v1", "-Q", "in", "--offload", "require"];
+    let run = Run::start(&[&common[..], &live, more].concat());
+    assert!(run.has_said("v1: the kernel (socket filter) runs "), "{:?}", run.said);
+    let sender = Sender::new("v0");
+    frames.iter().for_each(|f| sender.send(f));
+    let (_, said) = run.interrupt();
+    assert_eq!(outputs(rows), want, "{name}, {query}: {said}");
+    let counts = Counts::of(&said);
+    assert!(counts.account_for(frames.len()), "{name}, {query}, {}: {said}", frames.len());
+    counts
+}
+
+/// The files of a folder by name, which go.
+fn outputs(folder: &str) -> Vec<(String, String)> {
+    let found = std::fs::read_dir(folder).expect("a folder").map(|file| file.expect("a file"));
+    let mut all: Vec<(String, String)> = found
+        .map(|file| {
+            let rows = std::fs::read_to_string(file.path()).expect("text");
+            (file.file_name().to_string_lossy().into_owned(), rows)
+        })
+        .collect();
+    std::fs::remove_dir_all(folder).expect("it goes");
+    all.sort();
+    all
+}
+
+#[test]
+fn rows_are_those_without_a_kernel_level() {
+    if !namespace("rows_are_those_without_a_kernel_level") {
+        return;
+    }
+    veth("v0", "v1");
+    ip("link set v0 mtu 65535");
+    ip("link set v1 mtu 65535");
+    let (mut replayed, mut finished) = (0, 0);
+    for (i, capture) in files("fixtures", &[".pcap", ".pcapng"]).iter().enumerate() {
+        let frames = sendable(capture);
+        if frames.is_empty() {
+            continue;
+        }
+        let name = capture.display().to_string();
+        let counts = replay(&name, &frames, QUERIES[i % QUERIES.len()], &[]);
+        replayed += 1;
+        finished += counts.filtered + counts.counted;
+    }
+    assert!(replayed > 10 && finished > 100, "{replayed} captures, {finished} packets finished");
+    let mixed = sendable(&root().join("fixtures/mixed.pcap"));
+    for query in QUERIES {
+        for more in [&["-j", "2"][..], &["--rings", "4"], &["--immediate-mode"], &["--fragments"]] {
+            replay("mixed.pcap", &mixed, query, more);
+        }
+        replay("mixed.pcap", &mixed, query, &["--headers", "inner"]);
+    }
+}
+
+/// Of packets that are known each count is what it must be, in both directions, with tags and
+/// tunnels, and on two interfaces.
+#[test]
+fn every_packet_is_in_one_count() {
+    if !namespace("every_packet_is_in_one_count") {
+        return;
+    }
+    veth("v0", "v1");
+    veth("w0", "w1");
+    let query = "packets | where udp.dport == 53 | project ip.src, udp.dport, vlan.id, interface";
+    let check = |options: &[&str], rows: &[&str], ledger: &str| {
+        let run = Run::start(&[&["run", "-e", query, "-o", "csv"], options].concat());
+        let (there, here, other) = (Sender::new("v0"), Sender::new("v1"), Sender::new("w0"));
+        (1..6).for_each(|host| there.send(&udp(host, 53)));
+        (0..70).for_each(|host| there.send(&udp(host, 54)));
+        here.send(&udp(9, 53));
+        here.send(&udp(9, 99));
+        let tagged = |port| Frame::ethernet().vlan(7).ipv4([9; 4], [8; 4]).udp(1, port).bytes();
+        there.send(&tagged(53));
+        there.send(&tagged(99));
+        // A GRE tunnel, and a header that ends too soon.
+        let mut tunnel = udp(9, 53);
+        tunnel[23] = 47;
+        there.send(&tunnel);
+        there.send(&udp(9, 53)[..30]);
+        other.send(&udp(77, 53));
+        other.send(&udp(77, 80));
+        let (found, said) = run.interrupt();
+        let mut found: Vec<&str> = found.lines().skip(1).collect();
+        found.sort_unstable();
+        assert_eq!(found, rows, "{options:?}: {said}");
+        assert!(said.contains(ledger), "{options:?}: {said}");
+    };
+    let mine = ["10.0.0.1,53,,v1", "10.0.0.2,53,,v1", "10.0.0.3,53,,v1", "10.0.0.4,53,,v1"];
+    let rest = ["10.0.0.5,53,,v1", "9.9.9.9,53,7,v1"];
+    let sent = "10.0.0.9,53,,v1";
+    let received = [&mine[..], &rest].concat();
+    check(
+        &["-i", "v1", "-Q", "in", "--offload", "require"],
+        &received,
+        "received   79 packets\nfiltered   71 by the query, in the kernel; it handed 8 up: 6 \
+         wanted, 2 it could not read\nprocessed   8",
+    );
+    check(
+        &["-i", "v1", "-Q", "out", "--offload", "require"],
+        &[sent],
+        "received   2 packets\nfiltered   1 by the query, in the kernel; it handed 1 up\n",
+    );
+    let both = [&mine[..], &rest[..1], &[sent], &rest[1..]].concat();
+    check(
+        &["-i", "v1", "--offload", "require", "--rings", "3", "-j", "2"],
+        &both,
+        "received   81 packets\nfiltered   72 by the query, in the kernel; it handed 9 up",
+    );
+    let two = [&mine[..], &rest[..1], &["10.0.0.77,53,,w1"], &rest[1..]].concat();
+    check(
+        &["-i", "v1", "-i", "w1", "-Q", "in", "--offload", "require"],
+        &two,
+        "received   81 packets\nfiltered   72 by the query, in the kernel; it handed 9 up",
+    );
+    check(&["-i", "v1", "-Q", "in"], &received, "received   79 packets\nprocessed  79");
+}
+
+/// What a machine sends to itself comes once.
+#[test]
+fn a_loopback_interface_counts_packets_once() {
+    if !namespace("a_loopback_interface_counts_packets_once") {
+        return;
+    }
+    ip("link set lo up");
+    let query = "packets | where udp.dport == 9 | project udp.dport";
+    let run = Run::start(&["run", "-e", query, "-i", "lo", "-o", "csv", "--offload", "require"]);
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    for port in [9, 10, 9, 11] {
+        // Nobody listens there, which the socket may hear of.
+        let _ = socket.send_to(b"x", ("127.0.0.1", port));
+    }
+    let (rows, said) = run.interrupt();
+    assert_eq!(rows.lines().count(), 3, "{rows}{said}");
+    // Those of UDP, and messages that nobody listens there.
+    let counts = Counts::of(&said);
+    assert!(counts.account_for(counts.received as usize) && counts.up == 2, "{said}");
+    assert!((4..=8).contains(&counts.received), "{said}");
+}
+
+#[test]
+fn an_interface_may_go_and_come() {
+    if !namespace("an_interface_may_go_and_come") {
+        return;
+    }
+    veth("v0", "v1");
+    let query = "packets | where udp.dport == 53 | project ip.src";
+    let live = ["-i", "v1", "-Q", "in", "--offload", "require"];
+    let run = Run::start(&[&["run", "-e", query, "-o", "csv"][..], &live].concat());
+    let sender = Sender::new("v0");
+    (0..10).for_each(|i| sender.send(&udp(i, 53 + u16::from(i % 2))));
+    ip("link set v1 down");
+    wires::pause();
+    ip("link set v1 up");
+    wires::pause();
+    let sender = Sender::new("v0");
+    (10..20).for_each(|i| sender.send(&udp(i, 53 + u16::from(i % 2))));
+    let (rows, said) = run.interrupt();
+    assert_eq!(rows.lines().count(), 11, "{rows}{said}");
+    let counts = Counts::of(&said);
+    assert_eq!((counts.received, counts.filtered, counts.up), (20, 10, 10), "{said}");
+}
+
+/// Where the kernel has no part, `require` fails with the reason, and `auto` gives it.
+#[test]
+fn what_has_no_part_in_the_kernel_says_why() {
+    if !namespace("what_has_no_part_in_the_kernel_says_why") {
+        return;
+    }
+    veth("v0", "v1");
+    let udp_only = "packets | where udp | project ip.src";
+    let folder = tempfile::tempdir().expect("a folder");
+    let socket = folder.path().join("socket");
+    let socket = socket.to_str().expect("a plain path");
+    let cases: [(&[&str], &str); 10] = [
+        (&["-e", "packets | project ip.src", "-i", "v1"], "pipeline 1 wants every frame"),
+        (&["-e", "packets | where udp | project number", "-i", "v1"], "`number`"),
+        (
+            &["-e", "packets | where udp | summarize c = completeness() every 1s", "-i", "v1"],
+            "`completeness()` compares",
+        ),
+        (&["-e", "packets | where dns.qname == \"x\" | project len", "-i", "v1"], "wants every"),
+        (&["-e", udp_only, "-i", "any"], "Ethernet only"),
+        (&["-e", udp_only, "-i", "v1", "-s", "60"], "a snap length of 60 bytes"),
+        (&["-e", udp_only, "-i", "v1", "-c", "5"], "-c counts packets"),
+        (&["-e", udp_only, "-i", "v1", "--control", socket], "programs may come and go"),
+        (&["-e", udp_only, "-i", "v1", "--capture", "pcap"], "libpcap"),
+        (&["-e", udp_only, "-i", "v1", "udp", "port", "53"], "there is a capture filter"),
+    ];
+    for (args, why) in cases {
+        let (options, filter) =
+            args.split_at(args.iter().position(|a| *a == "udp").unwrap_or(args.len()));
+        let with = |mode| [&["run"], options, &["--offload", mode, "-o", "json"], filter].concat();
+        let refused = weir(&with("require"));
+        let said = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(1), "{args:?}: {said}");
+        assert!(said.contains(why) && said.contains("--offload require"), "{args:?}: {said}");
+        if options.contains(&"pcap") {
+            continue;
+        }
+        let run = Run::start(&with("auto"));
+        assert!(run.has_said("the kernel runs no part of the query: "), "{args:?}: {:?}", run.said);
+        assert!(run.has_said(why), "{args:?}: {:?}", run.said);
+        let (_, said) = run.interrupt();
+        assert!(!said.contains("in the kernel; it handed"), "{said}");
+        let quiet = Run::start(&with("off"));
+        assert!(!quiet.has_said("the kernel"), "{:?}", quiet.said);
+        quiet.interrupt();
+    }
+    let fixture = root().join("fixtures/mixed.pcap");
+    let fixture = fixture.to_str().expect("a plain path");
+    let files = |mode| weir(&["run", "-e", udp_only, "-r", fixture, "--offload", mode]);
+    assert_eq!(files("require").status.code(), Some(2));
+    assert!(text(&files("require").stderr).contains("packets come from files"));
+    assert_eq!(files("auto").status.code(), Some(0));
+}
