@@ -215,7 +215,9 @@ impl<S: Source> Source for Filtered<S> {
 
     fn account(&self) -> Account {
         let received = self.delivered + self.filtered;
-        Account { received, filtered: self.filtered, ..self.source.account() }
+        let account = self.source.account();
+        let received = received + account.kernel.finished();
+        Account { received, filtered: self.filtered, ..account }
     }
 
     fn interfaces(&self) -> Vec<(String, Account)> {

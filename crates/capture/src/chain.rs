@@ -39,14 +39,9 @@ impl Chain {
 }
 
 fn sum(a: Account, b: Account) -> Account {
-    let mut lost = a.lost;
-    lost.merge(b.lost);
-    Account {
-        received: a.received + b.received,
-        filtered: a.filtered + b.filtered,
-        lost,
-        bytes_read: a.bytes_read + b.bytes_read,
-    }
+    let mut sum = a;
+    sum.merge(b);
+    sum
 }
 
 impl Source for Chain {

@@ -15,6 +15,8 @@ mod event;
 mod indices;
 #[cfg(target_os = "linux")]
 mod interface;
+#[cfg(target_os = "linux")]
+mod kernel;
 mod losses;
 #[cfg(target_os = "linux")]
 mod open;
@@ -33,6 +35,8 @@ pub use error::{LiveError, PcapError};
 pub use event::{Event, LinkState, ReportEvent};
 #[cfg(target_os = "linux")]
 pub use interface::{Interface, interfaces};
+#[cfg(target_os = "linux")]
+pub use kernel::{KernelPart, MakeKernelPart, Offload, SocketSite};
 pub use options::{ANY, Directions, Handover, LiveOptions, Stamps};
 #[cfg(target_os = "linux")]
 pub use packet::open_live;

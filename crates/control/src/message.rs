@@ -143,6 +143,21 @@ pub struct Counts {
     pub received: u64,
     /// Packets that the capture filter refused.
     pub filtered: u64,
+    /// Packets that the kernel finished since no query wanted them.
+    #[serde(default)]
+    pub kernel_filtered: u64,
+    /// Packets that the kernel finished by aggregating them.
+    #[serde(default)]
+    pub kernel_counted: u64,
+    /// Packets that the kernel handed up since a query wanted them.
+    #[serde(default)]
+    pub kernel_wanted: u64,
+    /// Packets that the kernel handed up since it could not tell what they are.
+    #[serde(default)]
+    pub kernel_unclear: u64,
+    /// Packets that the kernel handed up since a table had no room for their group.
+    #[serde(default)]
+    pub kernel_full: u64,
     /// Packets that the programs saw.
     pub processed: u64,
     /// Packets that the snap length cut.

@@ -3,20 +3,22 @@
 use crate::rows::Sink;
 use std::collections::BTreeMap;
 use weir_packet::egress::{Outlet, Refused};
-use weir_packet::source::{Account, Lost};
+use weir_packet::source::{Account, KernelCounts, Lost};
 use weir_packet::walk::{REASONS, Reason};
 use weir_plan::Program;
 
 /// Counts of one run.
 ///
-/// `received = filtered + processed + abandoned`, and every processed packet is whole, cut or
-/// malformed. Malformed and cut packets are processed too: their readable layers are in the rows.
+/// `received = filtered + kernel.finished() + processed + abandoned`, and every processed packet is
+/// whole, cut or malformed. Malformed and cut packets are processed too: their readable layers are in the rows.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Ledger {
     /// Packets read from the source.
     pub received: u64,
     /// Packets that the capture filter refused.
     pub filtered: u64,
+    /// What a program of the query made in the kernel of the packets that it met.
+    pub kernel: KernelCounts,
     /// Packets that were on a wire and never received; not among those.
     pub lost: Lost,
     /// Packets that went through the query.
@@ -210,6 +212,7 @@ impl Ledger {
     pub fn add(&mut self, other: &Ledger) {
         self.received += other.received;
         self.filtered += other.filtered;
+        self.kernel.merge(other.kernel);
         self.lost.merge(other.lost);
         self.processed += other.processed;
         self.abandoned += other.abandoned;
@@ -237,16 +240,17 @@ impl Ledger {
 
     /// Counts packets as abandoned that were received and not processed, after a panic.
     pub(crate) fn abandon_rest(&mut self, account: Account, processed: u64) {
-        let Account { received, filtered, lost, .. } = account;
+        let Account { received, filtered, kernel, lost, .. } = account;
         (self.received, self.filtered, self.lost) = (received, filtered, lost);
-        self.processed = processed;
-        self.abandoned = received.saturating_sub(filtered + processed);
+        (self.kernel, self.processed) = (kernel, processed);
+        self.abandoned = received.saturating_sub(filtered + kernel.finished() + processed);
     }
 
     /// Whether the sums hold.
     pub fn adds_up(&self) -> bool {
         let handed = |outlet| self.ends.outlets.get(outlet).map_or(0, |n| n.frames);
-        self.received == self.filtered + self.processed + self.abandoned
+        let finished = self.filtered + self.kernel.finished() + self.processed;
+        self.received == finished + self.abandoned
             && self.ends.refused.iter().all(|(outlet, r)| r.total().0 <= handed(outlet))
             && self.cut + self.malformed_total() <= self.processed
     }

@@ -150,7 +150,7 @@ impl<'a> Feed<'a> {
     pub(crate) fn count(&self, ledger: &mut Ledger) {
         let account = self.account();
         (ledger.received, ledger.filtered) = (account.received, account.filtered);
-        ledger.lost = account.lost;
+        (ledger.kernel, ledger.lost) = (account.kernel, account.lost);
         ledger.processed = self.processed;
         ledger.wild = self.clock.wild();
     }

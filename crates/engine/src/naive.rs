@@ -206,6 +206,7 @@ fn run_until(
     let ledger = Ledger {
         received: account.received,
         filtered: account.filtered,
+        kernel: account.kernel,
         lost: account.lost,
         processed,
         abandoned: 0,

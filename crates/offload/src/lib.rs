@@ -15,8 +15,9 @@ pub mod limits;
 mod program;
 mod table;
 
-pub use program::{FrameCount, Hook, KernelProgram, MapKind, MapSpec, Prefix, STACK_BYTES, WHOLE};
+pub use program::{FrameCount, Hook, KernelProgram, MapKind, MapSpec, STACK_BYTES, WHOLE};
 pub use table::{
     CellValue, Control, Table, TableCode, TableExits, TableGroups, TableOptions, TablePlaces,
     ValueShape,
 };
+pub use weir_plan::physical::Prefix;

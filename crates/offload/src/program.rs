@@ -2,7 +2,7 @@
 
 use std::fmt;
 use weir_ebpf::Code;
-use weir_plan::physical::PipelineId;
+use weir_plan::physical::Prefix;
 
 /// Where in the kernel a program meets frames.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -37,20 +37,6 @@ pub struct KernelProgram {
     pub maps: Vec<MapSpec>,
     /// What it runs of each pipeline over packets, in program order.
     pub prefixes: Vec<Prefix>,
-}
-
-/// What the kernel runs of a pipeline.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Prefix {
-    /// The pipeline.
-    pub pipeline: PipelineId,
-    /// How many of its stages, from the first.
-    pub stages: usize,
-    /// Whether the last of them aggregates in kernel maps, so that its frames need not go up.
-    pub counts: bool,
-    /// Why the kernel does not run the next stage: one clause. `None`: it runs all that
-    /// workers would.
-    pub stopped_by: Option<String>,
 }
 
 /// What the program counts of frames: positions of words in the part of each CPU of its first map,

@@ -15,6 +15,7 @@ mod cut;
 mod fault;
 mod fingerprint;
 mod json;
+mod kernel;
 mod plan;
 mod program;
 mod reads;
@@ -23,6 +24,7 @@ mod ticks;
 pub use conditions::{Conditions, untested};
 pub use fault::PlanFault;
 pub use json::{Unreadable, Unwritable, VERSION, fuzz_physical};
+pub use kernel::Prefix;
 pub use plan::{
     Combine, Exchange, ExchangeId, Fragment, Half, Inlet, Level, LevelKind, Needs, Node, NodeId,
     OutputId, Payload, Physical, PipelineId, PipelineInfo, Target, Work,

@@ -13,7 +13,7 @@ mod rows;
 mod stage;
 mod text;
 
-pub use explain::explain;
+pub use explain::{explain, explain_with_kernel};
 pub use expr::expr;
 pub use levels::levels;
 pub use stage::{columns, stage};

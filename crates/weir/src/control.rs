@@ -37,6 +37,11 @@ fn numbers(counts: &RunCounts, captures: Option<LookbackCounts>) -> Counts {
     Counts {
         received: ledger.received,
         filtered: ledger.filtered,
+        kernel_filtered: ledger.kernel.filtered,
+        kernel_counted: ledger.kernel.counted,
+        kernel_wanted: ledger.kernel.wanted,
+        kernel_unclear: ledger.kernel.unclear,
+        kernel_full: ledger.kernel.full,
         processed: ledger.processed,
         cut: ledger.cut,
         malformed: ledger.malformed_total(),

@@ -7,6 +7,7 @@ use weir_engine::counters::{Ledger, Traffic};
 use weir_engine::fragments::Counts;
 use weir_engine::limits::JUMP_NS;
 use weir_packet::egress::{Outlet, Refusal, Refused};
+use weir_packet::source::KernelCounts;
 
 /// A line of the ledger.
 struct LedgerLine {
@@ -30,6 +31,7 @@ pub(crate) fn render(ledger: &Ledger) -> String {
     if ledger.filtered > 0 {
         lines.push(LedgerLine::new("filtered", ledger.filtered, " by the capture filter"));
     }
+    lines.extend(in_kernel(&ledger.kernel));
     lines.push(LedgerLine::new("processed", ledger.processed, kinds(ledger)));
     if ledger.abandoned > 0 {
         lines.push(LedgerLine::new("abandoned", ledger.abandoned, ABANDONED));
@@ -59,6 +61,31 @@ pub(crate) fn render(ledger: &Ledger) -> String {
     out
 }
 
+/// Lines for what a program of the query did in the kernel, if there is one.
+fn in_kernel(kernel: &KernelCounts) -> Vec<LedgerLine> {
+    let KernelCounts { filtered, counted, wanted, unclear, full } = *kernel;
+    let mut up = Vec::new();
+    for (n, why) in [(unclear, "it could not read"), (full, "it had no room for")] {
+        if n > 0 {
+            up.push(format!("{n} {why}"));
+        }
+    }
+    let total = kernel.went_up();
+    let rest = match up.is_empty() {
+        true => String::new(),
+        false => format!(": {wanted} wanted, {}", up.join(", ")),
+    };
+    let of_all = format!(" by the query, in the kernel; it handed {total} up{rest}");
+    let mut lines = Vec::new();
+    if kernel.finished() + total > 0 {
+        lines.push(LedgerLine::new("filtered", filtered, of_all));
+    }
+    if counted > 0 {
+        lines.push(LedgerLine::new("counted", counted, " by the query, in the kernel"));
+    }
+    lines
+}
+
 /// A line for each kind of loss; empty if nothing was lost. Losses are printed even with `-q`, and
 /// `--fail-on-loss` fails for them.
 pub(crate) fn losses(ledger: &Ledger, around_rows: Option<&LookbackCounts>) -> String {
@@ -67,6 +94,7 @@ pub(crate) fn losses(ledger: &Ledger, around_rows: Option<&LookbackCounts>) -> S
     let Ledger {
         received: _,
         filtered: _,
+        kernel: _,
         processed: _,
         cut: _,
         malformed: _,
@@ -348,6 +376,28 @@ mod tests {
         evicted       5 for want of room; `max` in the query, or --memory, makes more
         undefined     2 left absent: out of range, or divided by zero
         ");
+    }
+
+    #[test]
+    fn what_the_kernel_did() {
+        let kernel = KernelCounts { filtered: 80, wanted: 9, ..KernelCounts::default() };
+        let ledger = Ledger { received: 89, kernel, processed: 9, ..Ledger::default() };
+        assert_snapshot!(render(&ledger), @r"
+        received   89 packets
+        filtered   80 by the query, in the kernel; it handed 9 up
+        processed   9
+        rows        0
+        ");
+        let kernel = KernelCounts { filtered: 0, counted: 70, wanted: 0, unclear: 2, full: 1 };
+        let ledger = Ledger { received: 73, kernel, processed: 3, ..Ledger::default() };
+        assert_snapshot!(render(&ledger), @r"
+        received   73 packets
+        filtered    0 by the query, in the kernel; it handed 3 up: 0 wanted, 2 it could not read, 1 it had no room for
+        counted    70 by the query, in the kernel
+        processed   3
+        rows        0
+        ");
+        assert!(!Ledger { received: 72, ..ledger }.adds_up());
     }
 
     #[test]

@@ -52,7 +52,8 @@ impl Source for Take {
         if self.left > 0 {
             return inner;
         }
-        Account { received: self.reached, filtered: self.reached - self.taken, ..inner }
+        let received = self.reached + inner.kernel.finished();
+        Account { received, filtered: self.reached - self.taken, ..inner }
     }
 
     fn interfaces(&self) -> Vec<(String, Account)> {

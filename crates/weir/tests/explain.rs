@@ -9,8 +9,10 @@ use weir_engine::functions::Functions;
 use weir_plan::functions::Signatures;
 use weir_plan::limits::PLAN_BYTES_MAX;
 use weir_plan::physical::{
-    Half, NodeId, Physical, PipelineId, Unreadable, Unwritable, fuzz_physical,
+    ExchangeId, Half, Inlet, Needs, Node, NodeId, Physical, PipelineId, Prefix, Tick, Unreadable,
+    Unwritable, Work, fuzz_physical,
 };
+use weir_plan::stage::Stage;
 
 /// A query with something of everything that a plan can hold.
 const EVERYTHING: &str = r#"
@@ -66,10 +68,123 @@ fn json_gives_every_plan_back() {
     }
 }
 
-/// A change of this snapshot is a change of the format: it needs another version.
+/// A change of these snapshots is a change of the format: it needs another version.
 #[test]
-fn the_format_is_that_of_version_1() {
+fn the_format_is_that_of_version_2() {
     assert_snapshot!(json(&plan(EVERYTHING)));
+}
+
+/// A query of whose two pipelines the kernel can do something.
+const COUNTED: &str = "packets | where tcp.syn | summarize n = count() by ip.src every 10s
+packets | where udp and dport == 53 | project ts, ip.src";
+
+/// Its plan, of which the kernel runs the first pipeline up to its groups, and the condition of the
+/// other.
+fn counted() -> Physical {
+    plan(COUNTED).with_kernel("socket filter", &counted_prefixes())
+}
+
+fn counted_prefixes() -> [Prefix; 2] {
+    let stopped_by = Some("rows are for workers".to_owned());
+    [
+        Prefix { pipeline: PipelineId(0), stages: 2, counts: true, stopped_by: None },
+        Prefix { pipeline: PipelineId(1), stages: 1, counts: false, stopped_by },
+    ]
+}
+
+#[test]
+fn a_kernel_level_is_part_of_the_format() {
+    let plan = counted();
+    assert_eq!(plan.check(&Signatures::default()), Ok(()));
+    let json = json(&plan);
+    assert_eq!(read(&json).as_ref(), Ok(&plan), "{json}");
+    let level: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let text = |value: &serde_json::Value| format!("{value:#}");
+    assert_snapshot!(text(&level["exchanges"]));
+}
+
+#[test]
+fn the_text_shows_the_kernel_level() {
+    let program = program(COUNTED, &Functions::default());
+    let prefixes = counted_prefixes();
+    assert_snapshot!(weir_plan::print::explain_with_kernel(
+        &program,
+        2,
+        "socket filter",
+        &prefixes
+    ));
+}
+
+/// The kernel takes nothing off what other levels do.
+#[test]
+fn a_kernel_level_changes_no_meaning() {
+    for (name, query) in all() {
+        let plain = plan(&query);
+        let wheres = |p: usize| {
+            let is_where = |node: &&Node| matches!(node.work, Work::Stage(Stage::Where(_)));
+            plain.nodes(PipelineId(p)).take_while(is_where).count()
+        };
+        let prefixes: Vec<Prefix> = (0..plain.pipelines.len())
+            .map(|p| Prefix {
+                pipeline: PipelineId(p),
+                stages: wheres(p),
+                counts: false,
+                stopped_by: None,
+            })
+            .collect();
+        let with = plain.with_kernel("hook", &prefixes);
+        assert_eq!(with.check(&Signatures::default()), Ok(()), "{name}");
+        assert_eq!(with.program(), plain.program(), "{name}");
+        assert_eq!(with.without_kernel(), plain, "{name}");
+        assert_eq!(with.with_kernel("hook", &prefixes), with, "{name}");
+        assert_eq!(read(&json(&with)).as_ref(), Ok(&with), "{name}");
+        for node in (0..plain.pipelines.len()).flat_map(|p| plain.nodes(PipelineId(p))) {
+            let print = |plan: &Physical| plan.fingerprint(node.id, &Signatures::default());
+            assert_eq!(print(&with), print(&plain), "{name}");
+        }
+    }
+}
+
+#[test]
+fn kernel_levels_that_do_not_fit_are_refused() {
+    let faults: [(fn(&mut Physical), &str); 9] = [
+        (|p| drop(p.levels.remove(0)), "it has exchanges of a kernel level, which it lacks"),
+        (|p| drop(p.levels[0].fragments.pop()), "it does not have each pipeline over packets once"),
+        (
+            |p| p.levels[0].ticks = vec![Tick { every_ns: 1, lateness_ns: 0 }],
+            "it has ticks, and no watermark reaches it",
+        ),
+        (
+            |p| drop(p.levels[0].fragments[0].nodes.remove(0)),
+            "it is not the beginning of what workers run",
+        ),
+        (
+            |p| drop(p.levels[0].fragments[0].nodes.pop()),
+            "groups have one way to go, and only where it counts",
+        ),
+        (
+            |p| p.levels[0].fragments[0].to.truncate(1),
+            "groups have one way to go, and only where it counts",
+        ),
+        (
+            |p| p.levels[0].fragments[1].to.clear(),
+            "it hands over something else than frames and groups",
+        ),
+        (
+            |p| p.levels[0].fragments[1].from = Inlet::Exchange(ExchangeId(2)),
+            "it does not take what is offered",
+        ),
+        (
+            |p| p.exchanges[0].needs = Needs::OneProducer,
+            "its exchanges ask for packets in one place",
+        ),
+    ];
+    for (fault, why) in faults {
+        let mut plan = counted();
+        fault(&mut plan);
+        let found = plan.check(&Signatures::default()).expect_err(why);
+        assert_eq!(found.why, why);
+    }
 }
 
 #[test]
@@ -87,9 +202,9 @@ fn other_versions_and_members_are_refused_by_name() {
         let error = read(&bad).expect_err(&bad).to_string();
         assert!(error.contains(expected), "{error}");
     };
-    check(r#""version": 1"#, r#""version": 2"#, "format version 2; only version 1 can be read");
-    check(r#""version": 1"#, r#""vision": 1"#, "it has no `version`");
-    check(r#""version": 1"#, r#""version": 1, "more": 2"#, "unknown member `more`");
+    check(r#""version": 2"#, r#""version": 1"#, "format version 1; only version 2 can be read");
+    check(r#""version": 2"#, r#""vision": 2"#, "it has no `version`");
+    check(r#""version": 2"#, r#""version": 2, "more": 2"#, "unknown member `more`");
     check(r#""frame": false"#, r#""frame": 0"#, "carries.frame: expected true or false; found 0");
     check(r#""field": "tcp""#, r#""field": "tpc""#, "there is no packet field `tpc`");
     check(r#""limit": "3""#, r#""limit": 3"#, "expected a whole number as a string; found 3");
@@ -173,8 +288,8 @@ const TOKENS: [&str; 16] = [
 fn no_mutation_breaks_the_reader() {
     let mut seed = 7;
     let (mut good, mut bad) = (0, 0);
-    for (_, query) in all() {
-        let json = json(&plan(&query));
+    let plans = all().into_iter().map(|(_, query)| plan(&query)).chain([counted()]);
+    for json in plans.map(|plan| json(&plan)) {
         let words: Vec<(usize, &str)> = words(&json);
         for _ in 0..60 {
             let mut text = json.clone();

@@ -1,6 +1,7 @@
 //! An interface that packet sockets are bound to, and how many frames it dropped.
 
 use super::count::WrappingCount;
+use super::kernel::KernelPart;
 use crate::sys::interface::Facts;
 use weir_packet::source::LinkType;
 
@@ -9,14 +10,21 @@ pub(super) struct BoundInterface {
     /// The kernel's number of it; 0 for all interfaces.
     pub(super) index: u32,
     pub(super) link: LinkType,
+    /// What the kernel runs of the query for all of its rings.
+    pub(super) part: Option<KernelPart>,
     /// Frames that it dropped, by the kernel.
     dropped: WrappingCount,
 }
 
 impl BoundInterface {
     /// An interface whose count of dropped frames is now `dropped`.
-    pub(super) fn new(index: u32, link: LinkType, dropped: u32) -> BoundInterface {
-        BoundInterface { index, link, dropped: WrappingCount::new(dropped) }
+    pub(super) fn new(
+        index: u32,
+        link: LinkType,
+        dropped: u32,
+        part: Option<KernelPart>,
+    ) -> BoundInterface {
+        BoundInterface { index, link, part, dropped: WrappingCount::new(dropped) }
     }
 
     /// Frames that it dropped since the capture began, when last counted.

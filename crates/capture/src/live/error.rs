@@ -50,6 +50,8 @@ pub enum LiveError {
         /// The kernel's words.
         source: io::Error,
     },
+    /// The kernel was required to run a part of the query, and can't: one clause.
+    NotOffloaded(String),
     /// libpcap can't capture from it.
     Libpcap(PcapError),
 }
@@ -149,6 +151,9 @@ impl fmt::Display for LiveError {
             }
             LiveError::Refused { what, source } => {
                 write!(f, "the kernel refuses {what}: {source}")
+            }
+            LiveError::NotOffloaded(why) => {
+                write!(f, "the kernel can't run a part of the query (--offload require): {why}")
             }
             LiveError::Libpcap(e) => e.fmt(f),
         }

@@ -15,6 +15,13 @@ pub enum Event {
     Up(String),
     /// It was removed; nothing will come from it any more.
     Gone(String),
+    /// No part of the query runs in the kernel.
+    NotOffloaded {
+        /// The interface.
+        interface: String,
+        /// Why: one clause.
+        reason: String,
+    },
     /// The kernel does not take the capture filter; it is applied to the frames from the ring.
     FilterBehind {
         /// The interface.
@@ -30,6 +37,9 @@ impl fmt::Display for Event {
             Event::Down(name) => write!(f, "{name} is down; frames come once it is up again"),
             Event::Up(name) => write!(f, "{name} is up again"),
             Event::Gone(name) => write!(f, "{name} was removed"),
+            Event::NotOffloaded { interface, reason } => {
+                write!(f, "{interface}: the kernel runs no part of the query: {reason}")
+            }
             Event::FilterBehind { interface, reason } => write!(
                 f,
                 "{interface}: the kernel does not take the capture filter ({reason}); it is \

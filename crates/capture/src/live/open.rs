@@ -5,6 +5,7 @@ use super::bound::BoundInterface;
 use super::error::{LiveError, error};
 use super::event::Event;
 use super::interface::{missing, shape};
+use super::kernel::{KernelPart, SocketSite, put_in_place};
 use super::options::{ANY, Handover, LiveOptions, Stamps, check_names};
 use super::program::{NOTHING, program};
 use super::ring::{Memory, SocketRing};
@@ -42,9 +43,9 @@ pub(super) fn open(
     for name in names {
         let plan = plan(name, &known)?;
         stamps(&plan, options.stamps)?;
-        sockets(&plan, interfaces.len(), options, &mut rings)?;
+        let part = sockets(&plan, interfaces.len(), options, &mut rings)?;
         let dropped = known.iter().find(|f| f.index == plan.index).map_or(0, |f| f.dropped);
-        interfaces.push(BoundInterface::new(plan.index, plan.link, dropped));
+        interfaces.push(BoundInterface::new(plan.index, plan.link, dropped, part));
     }
     Ok((interfaces, rings))
 }
@@ -94,13 +95,13 @@ fn stamps(plan: &Plan<'_>, stamps: Stamps) -> Result<(), SourceError> {
 }
 
 /// Makes the sockets of an interface. None of them lets a frame in before all are in place, so that
-/// no frame comes twice.
+/// no frame comes twice. Returns what the kernel runs of the query.
 fn sockets(
     plan: &Plan<'_>,
     interface: usize,
     options: &LiveOptions,
     rings: &mut Vec<SocketRing>,
-) -> Result<(), SourceError> {
+) -> Result<Option<KernelPart>, SourceError> {
     let name = plan.name;
     let filter = filter(plan, options)?;
     let (mut group, mut made) = (None, Vec::new());
@@ -120,7 +121,12 @@ fn sockets(
         }
         made.push((socket, memory));
     }
-    let in_kernel = start(plan, options, filter.as_ref(), made.iter().map(|(socket, _)| socket))?;
+    let sockets = made.iter().map(|(socket, _)| socket);
+    let part = offload(plan, options, sockets.clone())?;
+    let in_kernel = match part {
+        Some(_) => false,
+        None => start(plan, options, filter.as_ref(), sockets)?,
+    };
     let program = filter.map(|code| ClassicProgram::new(&code)).transpose();
     let program = program.map_err(|e| SourceError::Filter {
         name: name.to_owned(),
@@ -134,7 +140,24 @@ fn sockets(
         filter: program,
     };
     rings.extend(made.into_iter().map(|(s, m)| SocketRing::new(interface, s, m, rules.clone())));
-    Ok(())
+    Ok(part)
+}
+
+/// Lets the kernel's part of the query decide about frames, where there is one. Beside a capture
+/// filter there is none.
+fn offload<'a>(
+    plan: &Plan<'_>,
+    options: &LiveOptions,
+    mut sockets: impl Iterator<Item = &'a PacketSocket>,
+) -> Result<Option<KernelPart>, SourceError> {
+    let site = SocketSite {
+        interface: plan.name,
+        link: plan.link,
+        direction: options.direction,
+        loopback: plan.loopback,
+        snaplen: options.snaplen,
+    };
+    put_in_place(&site, options, |program| sockets.try_for_each(|socket| socket.attach(program)))
 }
 
 /// Makes the ring of a socket.

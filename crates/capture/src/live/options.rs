@@ -2,6 +2,8 @@
 
 use super::error::LiveError;
 use super::event::{Event, ReportEvent};
+#[cfg(target_os = "linux")]
+use super::kernel::Offload;
 use crate::bpf::Filter;
 use crate::limits::{LIVE_INTERFACES_MAX, RING_BUFFER};
 use std::sync::Arc;
@@ -73,6 +75,10 @@ pub struct LiveOptions {
     pub stop: Option<Arc<AtomicBool>>,
     /// Called with what happens to interfaces, by the thread that reads.
     pub events: Option<ReportEvent>,
+    /// The part of the query that the kernel is to run as the filter of packet sockets. There is no
+    /// capture filter beside it.
+    #[cfg(target_os = "linux")]
+    pub offload: Option<Offload>,
 }
 
 impl Default for LiveOptions {
@@ -89,6 +95,8 @@ impl Default for LiveOptions {
             interfaces: InterfaceNames::default(),
             stop: None,
             events: None,
+            #[cfg(target_os = "linux")]
+            offload: None,
         }
     }
 }

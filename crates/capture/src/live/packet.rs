@@ -26,6 +26,7 @@ use super::ring::SocketRing;
 use super::watch::Watch;
 use crate::limits::{REACHED_BEHIND_NS, RING_PAUSE_NS};
 use crate::sys;
+use crate::sys::bpf::wait_for_programs;
 use crate::sys::packet::Poll;
 use weir_packet::source::{Account, FrameBatch, Lost, Source, SourceError};
 
@@ -128,6 +129,11 @@ impl LiveDevice for PacketSockets {
         for ring in &self.rings {
             ring.mute().map_err(|e| error(links.name(ring.interface), e))?;
         }
+        if self.interfaces.iter().any(|interface| interface.part.is_some()) {
+            // Programs that still run may count a frame that is not in the ring yet. Where there is
+            // no way to wait for them, that takes a while longer in any case.
+            let _ = wait_for_programs();
+        }
         Ok(i64::MAX)
     }
 
@@ -139,6 +145,10 @@ impl LiveDevice for PacketSockets {
         let account = |(number, interface): (usize, &BoundInterface)| {
             let mut account = Account::default();
             account.lost.interface = interface.drops();
+            if let Some(part) = &interface.part {
+                account.kernel = (part.counts)();
+                account.received = account.kernel.finished();
+            }
             for ring in self.rings.iter().filter(|ring| ring.interface == number) {
                 let counts = ring.counts();
                 account.received += counts.delivered + counts.refused;

@@ -5,6 +5,7 @@
 //! headers give to the option; what the kernel writes are plain numbers, for which any bytes will
 //! do. Descriptors are owned by [`OwnedFd`] and closed once.
 
+use super::bpf::Program;
 use super::checked;
 use crate::cbpf::Instruction;
 use libc::{c_int, c_uint, c_void};
@@ -113,6 +114,11 @@ impl PacketSocket {
             libc::setsockopt(self.fd(), libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, value, size)
         })
         .map(drop)
+    }
+
+    /// Lets a loaded program decide about frames, and how much of each is kept.
+    pub(crate) fn attach(&self, program: &Program) -> io::Result<()> {
+        self.set_at(libc::SOL_SOCKET, libc::SO_ATTACH_BPF, &(program.number() as c_int))
     }
 
     /// Shares the frames of what it is bound to with the other sockets of a group, by a hash of

@@ -7,6 +7,11 @@ use weir_packet::walk::Reason;
 fn each(ledger: &mut Ledger, mut f: impl FnMut(&'static str, &mut u64)) {
     f("received", &mut ledger.received);
     f("filtered", &mut ledger.filtered);
+    f("kernel.filtered", &mut ledger.kernel.filtered);
+    f("kernel.counted", &mut ledger.kernel.counted);
+    f("kernel.wanted", &mut ledger.kernel.wanted);
+    f("kernel.unclear", &mut ledger.kernel.unclear);
+    f("kernel.full", &mut ledger.kernel.full);
     f("lost.interface", &mut ledger.lost.interface);
     f("lost.kernel", &mut ledger.lost.kernel);
     f("lost.ring", &mut ledger.lost.ring);

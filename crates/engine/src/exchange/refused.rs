@@ -126,7 +126,11 @@ pub(super) fn crossings(plan: &Physical) -> Result<(Vec<Crossing>, Needs), Refus
     let (mut all, mut keys) = (Vec::new(), Vec::new());
     for exchange in &plan.exchanges {
         let node = match &exchange.payload {
-            Payload::Packets(_) => continue,
+            // What a kernel level does is no part of what machines agree on.
+            Payload::Packets(_)
+            | Payload::Offered
+            | Payload::Unfinished
+            | Payload::KernelGroups(_) => continue,
             Payload::Rows(p) => return Err(Refused::Rows { pipeline: name(*p) }),
             Payload::Frames(node) => {
                 return Err(Refused::Frames { pipeline: name(node.pipeline) });

@@ -1,13 +1,15 @@
 //! What a source says of frames: how many it handed out, and what was lost on the way to it.
 
-/// What a source has handed out so far. `received = delivered + filtered`; of a wire, frames that
-/// are `lost` are not among those.
+/// What a source has handed out so far. `received = delivered + filtered + kernel.finished()`; of a
+/// wire, frames that are `lost` are not among those.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Account {
     /// Frames read from the file or wire.
     pub received: u64,
     /// Frames that the capture filter refused.
     pub filtered: u64,
+    /// What a program in the kernel made of the frames that it met.
+    pub kernel: KernelCounts,
     /// Frames that were there and could not be read.
     pub lost: Lost,
     /// Bytes of the file read so far, before decompression; for a progress display.
@@ -19,6 +21,7 @@ impl Account {
     pub fn merge(&mut self, other: Account) {
         self.received += other.received;
         self.filtered += other.filtered;
+        self.kernel.merge(other.kernel);
         self.lost.merge(other.lost);
         self.bytes_read += other.bytes_read;
     }
@@ -28,6 +31,44 @@ impl Account {
         let mut sum = Account::default();
         interfaces.into_iter().for_each(|(_, account)| sum.merge(account));
         sum
+    }
+}
+
+/// Frames that a program of the query met in the kernel. The first two kinds are finished there; the
+/// others go up, to be delivered or lost.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct KernelCounts {
+    /// No pipeline wanted them.
+    pub filtered: u64,
+    /// They were aggregated in the kernel.
+    pub counted: u64,
+    /// Some pipeline wanted to see them.
+    pub wanted: u64,
+    /// The program could not tell what their layers are.
+    pub unclear: u64,
+    /// A table in the kernel had no room for their group.
+    pub full: u64,
+}
+
+impl KernelCounts {
+    /// Those that the kernel finished.
+    pub fn finished(&self) -> u64 {
+        self.filtered.saturating_add(self.counted)
+    }
+
+    /// Those that went up.
+    pub fn went_up(&self) -> u64 {
+        self.wanted.saturating_add(self.unclear).saturating_add(self.full)
+    }
+
+    /// Adds those of another source.
+    pub fn merge(&mut self, other: KernelCounts) {
+        let KernelCounts { filtered, counted, wanted, unclear, full } = other;
+        self.filtered = self.filtered.saturating_add(filtered);
+        self.counted = self.counted.saturating_add(counted);
+        self.wanted = self.wanted.saturating_add(wanted);
+        self.unclear = self.unclear.saturating_add(unclear);
+        self.full = self.full.saturating_add(full);
     }
 }
 

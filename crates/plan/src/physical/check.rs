@@ -1,6 +1,7 @@
 //! Whether a plan fits together: what the engine relies on, of plans that come from elsewhere.
 
 mod expr;
+mod kernel;
 mod stage;
 
 use super::fault::{Fits, PlanFault, require};
@@ -25,7 +26,7 @@ impl Physical {
         require(self.pipelines.len() <= JOINED_PIPELINES_MAX, "plan", "it has too many pipelines")?;
         let rising = self.levels.is_sorted_by(|a, b| a.kind < b.kind);
         require(rising, "plan", "levels come from the packets up, each once")?;
-        for level in &self.levels {
+        for level in self.levels.iter().filter(|level| level.kind != LevelKind::Kernel) {
             let rising = level.fragments.is_sorted_by(|a, b| a.pipeline < b.pipeline);
             require(rising, "level", "it has each pipeline once, in their order")?;
             for fragment in &level.fragments {
@@ -37,6 +38,7 @@ impl Physical {
         for p in 0..self.pipelines.len() {
             self.pipeline_fits(PipelineId(p))?;
         }
+        self.kernel_fits()?;
         self.exchanges_fit()?;
         self.outputs_fit()?;
         let program = self.program();
@@ -120,7 +122,7 @@ impl Physical {
                     Some(Payload::Frames(node)) => {
                         fragment.nodes.iter().any(|n| n.id == *node && sends(n))
                     }
-                    Some(Payload::Packets(_)) | None => false,
+                    Some(_) | None => false,
                 },
                 Target::Pipeline(to) => self.fragments(*to).any(|(level, fragment)| {
                     let reads = matches!(&fragment.from, Inlet::Pipelines(p) if p.contains(&at));
@@ -192,6 +194,10 @@ impl Physical {
             let id = ExchangeId(i);
             let fits = match self.exchanges[i].payload {
                 Payload::Packets(_) => from == 0,
+                // Each is one of the kernel level, whose fragments are known to fit.
+                Payload::Offered => from == 0 && to > 0,
+                Payload::Unfinished => from > 0 && to == 0,
+                Payload::KernelGroups(_) => from == 1 && to == 0,
                 Payload::Frames(_) => from == 1 && to == 0,
                 Payload::Groups { .. } | Payload::Rows(_) => from == 1 && to == 1,
             };

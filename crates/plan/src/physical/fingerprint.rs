@@ -1,6 +1,6 @@
 //! What a node computes, as a number: equal ones compute the same, on whatever machine.
 
-use super::json::{VERSION, written};
+use super::json::written;
 use super::{NodeId, Physical, PipelineId, Unwritable};
 use crate::functions::Signatures;
 use crate::program::{Input, Pipeline};
@@ -42,7 +42,7 @@ fn of_pipeline(
     prints: &[u128],
     signatures: &Signatures,
 ) -> Result<u128, Unwritable> {
-    let mut print = hash(OFFSET, &VERSION.to_le_bytes());
+    let mut print = hash(OFFSET, &STAGES_VERSION.to_le_bytes());
     if pipeline.input == Input::Packets {
         print = hash(print, b"packets");
     }
@@ -57,6 +57,10 @@ fn of_pipeline(
     }
     Ok(print)
 }
+
+/// The version of the form of stages, which changes when that form does: other parts of a plan's
+/// JSON may change, and machines with an older Weir still agree on what a node computes.
+const STAGES_VERSION: u64 = 1;
 
 /// FNV-1a of 128 bits, which goes on from `hash`.
 fn hash(hash: u128, bytes: &[u8]) -> u128 {

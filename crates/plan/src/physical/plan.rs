@@ -191,6 +191,13 @@ pub enum Payload {
     Rows(PipelineId),
     /// Frames that a node sends on, by packet number; they go to the outlets.
     Frames(NodeId),
+    /// Every frame of the source, to the kernel level.
+    Offered,
+    /// The frames that the kernel level does not finish: the packets of the other exchanges.
+    Unfinished,
+    /// Groups of a partial half in the kernel. Where its groups of workers go, they are merged with
+    /// those.
+    KernelGroups(NodeId),
 }
 
 /// How the groups of several producers become one set.
@@ -219,15 +226,18 @@ impl Physical {
         self.levels.iter().find(|level| level.kind == kind)
     }
 
-    /// The fragments of a pipeline with their levels, from the packets up.
+    /// The fragments of a pipeline with their levels, from the packets up. That of the kernel, which
+    /// takes nothing off the others, is not among them: see [`Physical::in_kernel`].
     pub fn fragments(&self, id: PipelineId) -> impl Iterator<Item = (LevelKind, &Fragment)> {
-        self.levels.iter().flat_map(move |level| {
+        let levels = self.levels.iter().filter(|level| level.kind != LevelKind::Kernel);
+        levels.flat_map(move |level| {
             let mine = level.fragments.iter().filter(move |f| f.pipeline == id);
             mine.map(move |fragment| (level.kind, fragment))
         })
     }
 
-    /// The nodes of a pipeline, from the packets up.
+    /// The nodes of a pipeline, from the packets up; those of its fragment in the kernel are copies of
+    /// the first, and not among them.
     pub fn nodes(&self, id: PipelineId) -> impl Iterator<Item = &Node> {
         self.fragments(id).flat_map(|(_, fragment)| &fragment.nodes)
     }

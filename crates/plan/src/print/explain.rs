@@ -2,7 +2,7 @@
 
 use super::levels::levels;
 use super::placed;
-use crate::physical::Physical;
+use crate::physical::{Physical, Prefix};
 use crate::place::place;
 use crate::program::Program;
 
@@ -12,5 +12,17 @@ use crate::program::Program;
 pub fn explain(program: &Program, workers: usize) -> String {
     let placement = place(program);
     let plan = Physical::placed(program, &placement);
+    placed::spreading(&placement, workers) + &levels(&plan)
+}
+
+/// The same of a program of which the kernel runs these prefixes, at this hook.
+pub fn explain_with_kernel(
+    program: &Program,
+    workers: usize,
+    hook: &str,
+    prefixes: &[Prefix],
+) -> String {
+    let placement = place(program);
+    let plan = Physical::placed(program, &placement).with_kernel(hook, prefixes);
     placed::spreading(&placement, workers) + &levels(&plan)
 }

@@ -13,27 +13,33 @@ use crate::value::Value;
 /// The exchanges and levels of a plan, in the order that data takes.
 pub fn levels(plan: &Physical) -> String {
     let mut out = String::new();
-    let before = |payload: &Payload| matches!(payload, Payload::Packets(_));
-    exchanges(plan, &mut out, before);
+    let is_first = |kind| plan.levels.first().is_some_and(|level| level.kind == kind);
+    if !is_first(LevelKind::Kernel) && !is_first(LevelKind::Worker) {
+        exchanges(plan, &mut out, |payload| matches!(payload, Payload::Packets(_)));
+    }
     for (i, level) in plan.levels.iter().enumerate() {
-        if i > 0 {
-            let mine = |payload: &Payload| match payload {
-                Payload::Packets(_) => false,
-                Payload::Groups { node, .. } | Payload::Frames(node) => {
-                    level_of(plan, node.pipeline, i - 1)
-                }
-                Payload::Rows(pipeline) => level_of(plan, *pipeline, i - 1),
-            };
-            exchanges(plan, &mut out, mine);
-        }
+        exchanges(plan, &mut out, |payload| match payload {
+            Payload::Offered => level.kind == LevelKind::Kernel,
+            Payload::Unfinished | Payload::Packets(_) => level.kind == LevelKind::Worker,
+            Payload::KernelGroups(_) => level.kind == LevelKind::Machine,
+            Payload::Groups { node, .. } | Payload::Frames(node) => {
+                comes_before(plan, node.pipeline, i)
+            }
+            Payload::Rows(pipeline) => comes_before(plan, *pipeline, i),
+        });
         one_level(plan, level, &mut out);
     }
     out
 }
 
-/// Whether a pipeline has a fragment on the level at this position.
-fn level_of(plan: &Physical, pipeline: PipelineId, level: usize) -> bool {
-    plan.levels[level].fragments.iter().any(|fragment| fragment.pipeline == pipeline)
+/// Whether what a pipeline hands over comes from the level before the one at this position. The
+/// kernel hands over no rows and frames, and its groups by an exchange of their own.
+fn comes_before(plan: &Physical, pipeline: PipelineId, level: usize) -> bool {
+    let before = level.checked_sub(1).map(|before| &plan.levels[before]);
+    before.is_some_and(|level| {
+        let mine = level.fragments.iter().any(|fragment| fragment.pipeline == pipeline);
+        level.kind != LevelKind::Kernel && mine
+    })
 }
 
 /// Those of this payload, a line each.
@@ -45,7 +51,8 @@ fn exchanges(plan: &Physical, out: &mut String, which: impl Fn(&Payload) -> bool
         }
         line(out, 0, &format!("exchange {}: {}", i + 1, payload(plan, ExchangeId(i), exchange)));
         line(out, 1, &format!("why: {}", exchange.why));
-        if !matches!(exchange.payload, Payload::Packets(_)) {
+        let says_needs = !matches!(exchange.payload, Payload::Packets(_));
+        if says_needs && !exchange.payload.is_of_kernel() {
             line(out, 1, &format!("needs: {}", needs(&exchange.needs)));
         }
     }
@@ -78,6 +85,11 @@ fn payload(plan: &Physical, id: ExchangeId, exchange: &Exchange) -> String {
         }
         Payload::Rows(p) => format!("rows of pipeline {}, by packet number", title(plan, *p)),
         Payload::Frames(node) => format!("frames of {}, to their outlets", of_node(node)),
+        Payload::Offered => "every frame of the source, to the kernel level".to_owned(),
+        Payload::Unfinished => "frames that the kernel does not finish, for workers".to_owned(),
+        Payload::KernelGroups(node) => {
+            format!("groups of {} in the kernel, merged with those of workers", of_node(node))
+        }
     }
 }
 
@@ -158,7 +170,7 @@ fn one_fragment(plan: &Physical, fragment: &Fragment, out: &mut String) {
 
 /// Whether the exchange that a fragment takes from says why the fragment is where it is.
 fn has_reason(plan: &Physical, id: ExchangeId) -> bool {
-    !matches!(plan.exchanges[id.0].payload, Payload::Packets(_))
+    !matches!(plan.exchanges[id.0].payload, Payload::Packets(_) | Payload::Offered)
 }
 
 /// The columns that come into a fragment. Those of a final half are the ones of its partial half's

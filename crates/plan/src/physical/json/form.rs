@@ -41,7 +41,7 @@ pub(super) fn write_plan(
 
 /// Reads what [`write_plan`] wrote.
 pub(super) fn read_plan(object: &Members<'_>, from: &Reader<'_>) -> Result<Physical, Mistake> {
-    debug_assert_eq!(VERSION, 1, "each version has a form of its own");
+    debug_assert_eq!(VERSION, 2, "each version has a form of its own");
     Ok(Physical {
         pipelines: object.read("pipelines", from)?,
         levels: object.read("levels", from)?,
@@ -102,6 +102,9 @@ choice!(Payload {
     Groups { node: "node", combine: "combine" } = "groups",
     Rows(pipeline) = "rows",
     Frames(node) = "frames",
+    Offered = "offered",
+    Unfinished = "unfinished",
+    KernelGroups(node) = "kernel_groups",
 });
 choice!(Partition { Batches = "batches", Key(fields) = "key", None = "one_worker" });
 choice!(Combine { Merge = "merge", Append = "append" });
