@@ -3,8 +3,11 @@
 //! `weir-ebpf` writes the programs; [`Program::load`] hands one to the kernel, whose verifier has
 //! the last word.
 
+mod offloaded;
 #[cfg(test)]
 mod tests;
+
+pub use offloaded::{Offloaded, OffloadedCounts};
 
 pub use crate::sys::bpf::{
     Attach, Link, LoadError, Map, MapKind, Program, ProgramInfo, ProgramKind, SharedMemory,

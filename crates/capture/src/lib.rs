@@ -37,6 +37,8 @@ pub mod outlets;
 pub mod send;
 mod stream;
 mod sys;
+#[cfg(target_os = "linux")]
+pub mod tcx;
 mod unread;
 pub mod write;
 #[cfg(target_os = "linux")]

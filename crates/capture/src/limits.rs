@@ -274,3 +274,22 @@ pub const XDP_BIND_EVERY_MS: u32 = 20;
 /// Files of a cut capture that a run knows as its own, the latest ones: nothing else may write over
 /// them while it goes on.
 pub const ROTATED_FILES_KNOWN: usize = 16_384;
+
+/// Bytes of the ring of a capture by tcx: at least room for some of the longest packets, at most
+/// what offsets within it, which stands in memory twice, can say.
+pub const TCX_RING_MIN: usize = 1 << 20;
+/// See [`TCX_RING_MIN`].
+pub const TCX_RING_MAX: usize = 1 << 30;
+
+/// Nanoseconds that a capture by tcx waits for more packets than one.
+pub const TCX_GATHER_NS: u64 = 1_000_000;
+
+/// Nanoseconds between the moment when a packet gets its time and the moment when it can be read,
+/// at most, ...
+pub const TCX_BEHIND_NS: i64 = 10_000_000;
+
+/// ... and milliseconds after which nothing comes from a program that was taken away.
+pub const TCX_DRAIN_MS: u32 = 10;
+
+/// Nanoseconds that two readings of the difference of two clocks differ by, though nobody set one.
+pub const TCX_CLOCK_SLACK_NS: u64 = 20_000;

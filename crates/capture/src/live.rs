@@ -34,9 +34,12 @@ pub(crate) mod watch;
 pub use error::{LiveError, PcapError};
 pub use event::{Event, LinkState, ReportEvent};
 #[cfg(target_os = "linux")]
+pub(crate) use interface::shape;
+#[cfg(target_os = "linux")]
 pub use interface::{Interface, interfaces};
 #[cfg(target_os = "linux")]
 pub use kernel::{KernelPart, MakeKernelPart, Offload, SocketSite};
+pub(crate) use options::check_names;
 pub use options::{ANY, Directions, Handover, LiveOptions, Stamps};
 #[cfg(target_os = "linux")]
 pub use packet::open_live;

@@ -191,9 +191,9 @@ impl Assembler {
         self.push(EbpfInstruction::Exit)
     }
 
-    /// Appends a finished program as a function: where [`EbpfInstruction::CallLocal`] finds it.
-    /// Nothing may run on into it.
-    pub fn function(&mut self, code: &Code) -> Label {
+    /// Appends a finished program as a function that stands at `start`, where
+    /// [`EbpfInstruction::CallLocal`] finds it. Nothing may run on into it.
+    pub fn function(&mut self, code: &Code, start: Label) -> &mut Assembler {
         let mut starts = Vec::with_capacity(code.code.len());
         let mut n = 0_i64;
         for instruction in &code.code {
@@ -202,6 +202,7 @@ impl Assembler {
         }
         let labels: Vec<Label> =
             (0..starts.len()).map(|at| self.label(&format!("function+{at}"))).collect();
+        self.bind(start);
         for (at, instruction) in code.code.iter().enumerate() {
             self.bind(labels[at]);
             let target = |way: i32| {
@@ -211,7 +212,7 @@ impl Assembler {
             };
             self.push(instruction.with_target(target));
         }
-        labels.first().copied().unwrap_or_else(|| self.label("function"))
+        self
     }
 
     /// The program, once all is right with it that can be told without the kernel.

@@ -213,6 +213,12 @@ impl Helper {
     pub const XDP_ADJUST_META: Helper = Helper(54);
     /// `(xdp_md, bytes) -> error`.
     pub const XDP_ADJUST_TAIL: Helper = Helper(65);
+    /// `(ring, bytes, 0) -> record or 0` (Linux 5.8).
+    pub const RINGBUF_RESERVE: Helper = Helper(131);
+    /// `(record, flags)` (Linux 5.8).
+    pub const RINGBUF_SUBMIT: Helper = Helper(132);
+    /// `(record, flags)` (Linux 5.8).
+    pub const RINGBUF_DISCARD: Helper = Helper(133);
 }
 
 /// One instruction. `Target` is where a jump goes: a label while the program is written, then

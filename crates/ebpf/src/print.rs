@@ -125,6 +125,9 @@ impl Helper {
             Helper::REDIRECT_MAP => "redirect_map",
             Helper::XDP_ADJUST_META => "xdp_adjust_meta",
             Helper::XDP_ADJUST_TAIL => "xdp_adjust_tail",
+            Helper::RINGBUF_RESERVE => "ringbuf_reserve",
+            Helper::RINGBUF_SUBMIT => "ringbuf_submit",
+            Helper::RINGBUF_DISCARD => "ringbuf_discard",
             _ => return None,
         })
     }

@@ -261,10 +261,8 @@ fn a_finished_program_becomes_a_function_of_another() {
     inner.jump_if(Cond::Gt, R1, 5, back).bind(end).exit();
     let inner = inner.finish().unwrap_or_else(|e| panic!("{e}"));
     let mut outer = Assembler::new();
-    // The function is appended before its label is known to the call: a jump leads over it.
-    let main = outer.label("main");
-    outer.jump(main);
-    let function = outer.function(&inner);
+    let (main, function) = (outer.label("main"), outer.label("function"));
+    outer.jump(main).function(&inner, function);
     outer.bind(main).push(EbpfInstruction::CallLocal { target: function }).exit();
     let outer = outer.finish().unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(&outer.instructions()[1..=inner.instructions().len()], inner.instructions());

@@ -6,15 +6,33 @@
 //! all pipelines, as if there were no kernel level. So frames that the program does not understand
 //! for certain, and frames for whose group a map has no room, lose nothing: they go up.
 //!
+//! [`compile`] works in passes: [`prefix`] finds the stages that the kernel can run, [`lower`]
+//! makes their expressions ones of fields at fixed places that can't fault, [`walk`] writes the
+//! code that finds the headers of a frame, and [`emit`] that of expressions.
+//!
 //! Nothing here makes a system call: `weir-capture` makes the maps, loads the program and attaches
 //! it.
 
 #![deny(unsafe_code)]
 
+mod compile;
+mod emit;
+mod field;
+mod frame;
 pub mod limits;
+mod lower;
+mod options;
+mod prefix;
 mod program;
+mod range;
+mod read;
 mod table;
+mod value;
+mod walk;
+mod writer;
 
+pub use compile::compile;
+pub use options::{NotOffloaded, OffloadOptions, Refuse, SNAPLEN_MIN};
 pub use program::{FrameCount, Hook, KernelProgram, MapKind, MapSpec, STACK_BYTES, WHOLE};
 pub use table::{
     CellValue, Control, Table, TableCode, TableExits, TableGroups, TableOptions, TablePlaces,

@@ -59,7 +59,7 @@ const RAW_IP: u16 = 519;
 
 /// How to capture from an interface of this hardware type. Link headers that are not decoded, or
 /// that the kernel does not show whole (PPP), are taken off by it.
-pub(super) fn shape(hardware: u16) -> (Shape, LinkType) {
+pub(crate) fn shape(hardware: u16) -> (Shape, LinkType) {
     match hardware {
         libc::ARPHRD_ETHER | libc::ARPHRD_LOOPBACK => (Shape::Raw, LinkType::ETHERNET),
         libc::ARPHRD_NONE

@@ -110,7 +110,7 @@ impl LiveOptions {
 }
 
 /// Refuses too many names, and those that are given twice.
-pub(super) fn check_names(names: &[String]) -> Result<(), SourceError> {
+pub(crate) fn check_names(names: &[String]) -> Result<(), SourceError> {
     if names.is_empty() || names.len() > LIVE_INTERFACES_MAX {
         return Err(LiveError::Interfaces(names.len()).on(ANY));
     }

@@ -6,14 +6,16 @@
 //! that live through the call and are as long as the kernel was told, by the sizes of the map or
 //! by a length beside the pointer. The kernel checks programs itself.
 //!
-//! Linux 5.9 knows all that is used here.
+//! Linux 5.9 knows all that is used here but for tcx.
 
 mod call;
 mod map;
 mod memory;
+mod records;
 
 pub use map::{Map, MapKind, cpu_numbers};
 pub use memory::{SharedMemory, can_wait_for_programs, wait_for_programs};
+pub(crate) use records::RecordRing;
 
 use crate::limits::{EBPF_LOG_BYTES, EBPF_LOG_SHOWN};
 use call::{NAME, address, bpf, bpf_fd, name_of};
@@ -30,8 +32,13 @@ const OBJ_GET_INFO_BY_FD: libc::c_int = 15;
 const LINK_CREATE: libc::c_int = 28;
 const LINK_DETACH: libc::c_int = 34;
 
-/// `BPF_XDP` of `enum bpf_attach_type`.
+/// `BPF_XDP`, `BPF_TCX_INGRESS` and `BPF_TCX_EGRESS` of `enum bpf_attach_type`.
 const ATTACH_XDP: u32 = 37;
+const ATTACH_TCX_INGRESS: u32 = 46;
+const ATTACH_TCX_EGRESS: u32 = 47;
+
+/// `BPF_F_BEFORE`: before the program that is named; where none is, before all.
+const BEFORE: u32 = 1 << 3;
 
 /// `BPF_F_TEST_XDP_LIVE_FRAMES`.
 const TEST_LIVE_FRAMES: u32 = 1 << 1;
@@ -45,6 +52,8 @@ const TAILROOM: usize = 4096;
 pub enum ProgramKind {
     /// A socket's filter, or what spreads packets over the sockets of a fanout group.
     SocketFilter = 1,
+    /// What traffic control does with each packet that an interface receives or sends.
+    TrafficControl = 3,
     /// What an interface does with each frame it receives.
     Xdp = 6,
 }
@@ -319,6 +328,26 @@ impl Link {
             flags: attach as u32,
         };
         // SAFETY: the struct that BPF_LINK_CREATE reads; it makes a descriptor.
+        Ok(Link { fd: unsafe { bpf_fd(LINK_CREATE, &mut attr)? } })
+    }
+}
+
+impl Link {
+    /// Puts a program before the others of the traffic control hook of an interface (tcx,
+    /// Linux 6.6), in the network namespace of this thread: for what it sends, or for what it
+    /// receives.
+    ///
+    /// # Errors
+    /// Without the capability CAP_NET_ADMIN; `EINVAL` where the kernel is older.
+    pub fn tcx(program: &Program, ifindex: u32, sends: bool) -> io::Result<Link> {
+        let mut attr = LinkCreate {
+            program_fd: program.number() as u32,
+            ifindex,
+            attach_type: if sends { ATTACH_TCX_EGRESS } else { ATTACH_TCX_INGRESS },
+            flags: BEFORE,
+        };
+        // SAFETY: the leading part of the struct that BPF_LINK_CREATE reads, of which the rest is
+        // zero; it makes a descriptor.
         Ok(Link { fd: unsafe { bpf_fd(LINK_CREATE, &mut attr)? } })
     }
 }

@@ -1,0 +1,250 @@
+//! What a program knows of a frame, and how it reads it at each hook.
+//!
+//! XDP and tcx read the frame itself, by pointers that were compared with its end. A socket filter
+//! has no such pointers: it copies headers onto its stack. Either way a header has a base, and its
+//! fields are read at fixed places from there.
+
+use crate::program::Hook;
+use crate::writer::{Place, Writer};
+use weir_ebpf::{Alu, Cond, Helper, Reg, Reg::*, Size};
+
+/// The context of the program.
+pub(crate) const CONTEXT: Reg = R6;
+/// Points to the network header, where there are pointers.
+const L3: Reg = R7;
+/// Points to the transport header, where there are pointers.
+const L4: Reg = R8;
+/// The [`Facts`] about the frame.
+pub(crate) const FACTS: Reg = R9;
+
+/// What holds of a frame: bits of the register [`FACTS`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Facts(pub(crate) i32);
+
+impl Facts {
+    pub(crate) const NONE: Facts = Facts(0);
+    pub(crate) const IPV4: Facts = Facts(1);
+    pub(crate) const IPV6: Facts = Facts(1 << 1);
+    pub(crate) const FRAGMENT: Facts = Facts(1 << 2);
+    pub(crate) const PORTS: Facts = Facts(1 << 3);
+    pub(crate) const TCP: Facts = Facts(1 << 4);
+    pub(crate) const UDP: Facts = Facts(1 << 5);
+    pub(crate) const ICMP: Facts = Facts(1 << 6);
+    pub(crate) const ICMP6: Facts = Facts(1 << 7);
+    pub(crate) const ARP: Facts = Facts(1 << 8);
+    pub(crate) const VLAN: Facts = Facts(1 << 9);
+    /// At least two tags.
+    pub(crate) const QINQ: Facts = Facts(1 << 10);
+    /// The EtherType says what the payload is.
+    pub(crate) const TYPED: Facts = Facts(1 << 11);
+
+    pub(crate) const fn and(self, other: Facts) -> Facts {
+        Facts(self.0 | other.0)
+    }
+}
+
+/// A number of 64 bits on the stack.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(i16)]
+pub(crate) enum Slot {
+    /// The length of the frame on the wire.
+    Len = -8,
+    /// The same without the VLAN tag that stands beside the frame.
+    DataLen = -16,
+    /// The EtherType after all tags.
+    EtherType = -24,
+    /// Priority, drop eligible indicator and identifier of the outer VLAN tag.
+    OuterTag = -32,
+    /// The same of the inner one.
+    InnerTag = -40,
+    /// How many VLAN tags there are.
+    Tags = -48,
+    /// Where the network header starts.
+    L3 = -56,
+    /// Bytes of IP header and options.
+    IpHeader = -64,
+    /// Bytes of the IP packet.
+    IpLen = -72,
+    /// Protocol number of the IP payload.
+    Proto = -80,
+    /// The pointer to the frame, where there are pointers.
+    Data = -88,
+    /// Of an IPv6 fragment, the word of its offset.
+    Fragment = -96,
+    /// Pipelines that count the frame, a bit each.
+    Counting = -104,
+    /// The identification of an IPv6 fragment.
+    FragmentId = -112,
+}
+
+/// Where the stack has room for values that expressions set aside, from here downwards.
+pub(crate) const SPILL: i16 = -120;
+/// How many there is room for.
+pub(crate) const SPILLS: usize = 8;
+
+/// Where a socket filter keeps the copied network header; the Ethernet header stands before it.
+const L3_COPY: i16 = -224;
+/// Where it keeps the copied transport header.
+const L4_COPY: i16 = -264;
+
+/// Up to here the stack is in use; what is below is free for tables.
+pub(crate) const STACK_USED: i16 = -264;
+
+/// A header.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Header {
+    /// The Ethernet header.
+    Link,
+    /// IP or ARP.
+    Network,
+    /// TCP, UDP, ICMP.
+    Transport,
+}
+
+/// Where the fields of a context are.
+struct Context {
+    data: i16,
+    data_end: i16,
+}
+
+/// Offsets within `struct __sk_buff`.
+pub(crate) const SKB_LEN: i16 = 0;
+pub(crate) const SKB_PACKET_TYPE: i16 = 4;
+pub(crate) const SKB_VLAN_PRESENT: i16 = 20;
+pub(crate) const SKB_VLAN_TCI: i16 = 24;
+pub(crate) const SKB_VLAN_PROTO: i16 = 28;
+pub(crate) const SKB_IFINDEX: i16 = 40;
+
+/// How a program reads frames at a hook.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Access {
+    pub(crate) hook: Hook,
+}
+
+impl Access {
+    /// Whether frames are read by pointers.
+    pub(crate) fn is_direct(self) -> bool {
+        self.hook != Hook::Socket
+    }
+
+    fn context(self) -> Context {
+        match self.hook {
+            Hook::Xdp => Context { data: 0, data_end: 4 },
+            Hook::Tcx | Hook::Socket => Context { data: 76, data_end: 80 },
+        }
+    }
+
+    /// Begins: the length of the data, and where there are pointers those to its start and end, of
+    /// which the latter stays in `R5`.
+    pub(crate) fn begin(self, w: &mut Writer) {
+        let context = self.context();
+        if self.is_direct() {
+            w.load(Size::W, R1, CONTEXT, context.data).load(Size::W, R5, CONTEXT, context.data_end);
+            w.store(Size::DW, R10, Slot::Data as i16, R1);
+        }
+        match self.hook {
+            Hook::Xdp => {
+                w.mov(R2, R5).alu(Alu::Sub, R2, R1);
+            }
+            Hook::Tcx | Hook::Socket => {
+                w.load(Size::W, R2, CONTEXT, SKB_LEN);
+            }
+        }
+        set(w, Slot::DataLen, R2);
+    }
+
+    /// Makes the `n` bytes of the link header readable. Else goes on at `none`.
+    pub(crate) fn fetch_link(self, w: &mut Writer, n: i32, none: Place) {
+        if self.is_direct() {
+            w.load(Size::DW, L3, R10, Slot::Data as i16);
+            w.mov(R0, L3).alu(Alu::Add, R0, n).jump_if(Cond::Gt, R0, R5, none);
+        } else {
+            w.mov(R2, 0);
+            self.copy(w, L3_COPY - ETHERNET, n, none);
+        }
+    }
+
+    /// Says that the network header, or a tag before it, starts `at` bytes into the frame.
+    pub(crate) fn network_at(self, w: &mut Writer, at: i32) {
+        set(w, Slot::L3, at);
+        if self.is_direct() {
+            w.load(Size::DW, L3, R10, Slot::Data as i16).alu(Alu::Add, L3, at);
+        }
+    }
+
+    /// Makes `n` bytes of the network header readable.
+    pub(crate) fn fetch_network(self, w: &mut Writer, n: i32, none: Place) {
+        if self.is_direct() {
+            w.mov(R0, L3).alu(Alu::Add, R0, n).jump_if(Cond::Gt, R0, R5, none);
+        } else {
+            get(w, R2, Slot::L3);
+            self.copy(w, L3_COPY, n, none);
+        }
+    }
+
+    /// Makes `n` bytes of the transport header readable, which starts [`Slot::IpHeader`] bytes into
+    /// the network header.
+    pub(crate) fn fetch_transport(self, w: &mut Writer, n: i32, none: Place) {
+        if self.is_direct() {
+            get(w, R0, Slot::IpHeader);
+            w.mov(L4, L3).alu(Alu::Add, L4, R0);
+            w.mov(R0, L4).alu(Alu::Add, R0, n).jump_if(Cond::Gt, R0, R5, none);
+        } else {
+            get(w, R2, Slot::IpHeader);
+            get(w, R0, Slot::L3);
+            w.alu(Alu::Add, R2, R0);
+            self.copy(w, L4_COPY, n, none);
+        }
+    }
+
+    /// Copies `n` bytes from `R2` bytes into the frame to the stack.
+    fn copy(self, w: &mut Writer, to: i16, n: i32, none: Place) {
+        w.mov(R1, CONTEXT).mov(R3, R10).alu(Alu::Add, R3, i32::from(to)).mov(R4, n);
+        w.call(Helper::SKB_LOAD_BYTES).jump_if(Cond::Ne, R0, 0, none);
+    }
+
+    /// `dst =` the `n` bytes of a header from `at` on, the first one highest; `n` is at most 8.
+    /// Other registers it uses are `R4`, and `R3` for the link header.
+    pub(crate) fn read(self, w: &mut Writer, dst: Reg, header: Header, at: i16, n: i16) {
+        let (base, start) = match (header, self.is_direct()) {
+            (Header::Link, true) => {
+                w.load(Size::DW, R3, R10, Slot::Data as i16);
+                (R3, 0)
+            }
+            (Header::Network, true) => (L3, 0),
+            (Header::Transport, true) => (L4, 0),
+            (Header::Link, false) => (R10, L3_COPY - ETHERNET),
+            (Header::Network, false) => (R10, L3_COPY),
+            (Header::Transport, false) => (R10, L4_COPY),
+        };
+        let (mut at, mut left, mut first) = (start + at, n, true);
+        while left > 0 {
+            // The stack is read aligned.
+            let size = [Size::DW, Size::W, Size::H, Size::B].into_iter().find(|size| {
+                let bytes = i16::from(size.bytes());
+                bytes <= left && (base != R10 || at.rem_euclid(bytes) == 0)
+            });
+            let size = size.unwrap_or(Size::B);
+            let bytes = i16::from(size.bytes());
+            let to = if first { dst } else { R4 };
+            w.load(size, to, base, at).be(size, to);
+            if !first {
+                w.alu(Alu::Lsh, dst, i32::from(bytes) * 8).alu(Alu::Or, dst, R4);
+            }
+            (at, left, first) = (at + bytes, left - bytes, false);
+        }
+    }
+}
+
+/// Bytes of an Ethernet header.
+const ETHERNET: i16 = 14;
+
+/// `dst =` a number on the stack.
+pub(crate) fn get(w: &mut Writer, dst: Reg, slot: Slot) {
+    w.load(Size::DW, dst, R10, slot as i16);
+}
+
+/// Sets a number on the stack.
+pub(crate) fn set(w: &mut Writer, slot: Slot, src: impl Into<weir_ebpf::Operand>) {
+    w.store(Size::DW, R10, slot as i16, src);
+}

@@ -1,0 +1,81 @@
+//! What compiling depends on besides the plan, and why there may be nothing to compile.
+
+use crate::program::Hook;
+use std::fmt;
+use weir_packet::source::LinkType;
+use weir_packet::walk::Headers;
+use weir_plan::physical::PipelineId;
+
+/// Where a program is to run, and what the source of packets makes of frames.
+#[derive(Clone, Copy, Debug)]
+pub struct OffloadOptions<'a> {
+    /// Where it runs.
+    pub hook: Hook,
+    /// The link type of frames. Other links than Ethernet are not offloaded.
+    pub link: LinkType,
+    /// Whether fields are those of the outermost or of the innermost packet.
+    pub headers: Headers,
+    /// Whether later fragments get the ports of their first one (`--fragments`): then all fragments
+    /// go up.
+    pub fragments: bool,
+    /// The snap length. A short one, by which headers may be cut, is not offloaded.
+    pub snaplen: u32,
+    /// How many CPUs the kernel may have; each counts frames for itself.
+    pub cpus: u32,
+    /// Frames that are none of the capture's: they are not counted, and do not go up.
+    pub refuse: &'a [Refuse],
+}
+
+/// Frames that a capture does not take.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Refuse {
+    /// What the machine sends.
+    Outgoing,
+    /// What the machine does not send.
+    Incoming,
+    /// What the machine sends by the interface of this number: over a loopback interface, it comes
+    /// in again.
+    OutgoingBy(u32),
+}
+
+/// The least snap length with which no header is cut that a program looks at.
+pub const SNAPLEN_MIN: u32 = 256;
+
+/// Why a plan has no part for the kernel.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum NotOffloaded {
+    /// The whole plan has none: one clause.
+    Plan(String),
+    /// This pipeline over packets wants every frame: why the kernel can't run its first stage.
+    Pipeline(PipelineId, String),
+    /// The program is longer than the kernel takes.
+    TooLong(String),
+}
+
+impl<'a> OffloadOptions<'a> {
+    /// For whole frames of Ethernet at this hook, on a machine of so many CPUs.
+    pub fn new(hook: Hook, cpus: u32) -> OffloadOptions<'a> {
+        OffloadOptions {
+            hook,
+            link: LinkType::ETHERNET,
+            headers: Headers::Outer,
+            fragments: false,
+            snaplen: u32::MAX,
+            cpus,
+            refuse: &[],
+        }
+    }
+}
+
+impl fmt::Display for NotOffloaded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NotOffloaded::Plan(why) => f.write_str(why),
+            NotOffloaded::Pipeline(id, why) => write!(f, "{id} wants every frame: {why}"),
+            NotOffloaded::TooLong(why) => write!(f, "the program is too long: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for NotOffloaded {}

@@ -1,0 +1,364 @@
+//! The walk over the headers of a frame, as instructions: what `weir_packet::walk` finds, of frames
+//! for which it can be told for certain. All others leave by the label `unclear`: what is cut or
+//! malformed (user space counts it), and headers that are rare.
+
+use crate::frame::{Access, CONTEXT, FACTS, Facts, Header, Slot, get, set};
+use crate::frame::{SKB_VLAN_PRESENT, SKB_VLAN_PROTO, SKB_VLAN_TCI};
+use crate::program::Hook;
+use crate::writer::{Place, Writer};
+use weir_ebpf::{Alu, Cond, Reg, Reg::*, Size};
+use weir_packet::{arp, ethernet, icmp, ipv4, ipv6, llc, tcp, udp, vlan};
+
+/// VLAN tags that the program steps over.
+const TAGS_MAX: i32 = 2;
+
+/// EtherTypes of VLAN tags.
+const TAGS: [u16; 3] = [vlan::CUSTOMER, vlan::SERVICE, vlan::SERVICE_OLD];
+
+/// EtherTypes of headers that user space steps over and the program does not: MPLS, PPPoE, NSH,
+/// bridged frames, tags of switches.
+const SHIMS: [u16; 8] = [0x8847, 0x8848, 0x8863, 0x8864, 0x894f, 0x6558, 0x893f, 0x8926];
+
+/// Protocols that may carry a packet, which is looked for where fields are those of the innermost:
+/// IPv4, IPv6, GRE, EtherIP, MPLS.
+const TUNNELS: [i32; 5] = [4, 41, 47, 97, 137];
+
+/// UDP ports that may mean a tunnel: VXLAN, its generic form, GENEVE, GTP-U, Teredo.
+const TUNNEL_PORTS: [i32; 5] = [4789, 4790, 6081, 2152, 3544];
+
+/// Extension headers that are stepped over like options: hop-by-hop, routing, destination.
+const OPTIONS: [i32; 3] =
+    [ipv6::HOP_BY_HOP as i32, ipv6::ROUTING as i32, ipv6::DESTINATION_OPTIONS as i32];
+
+/// Those that user space steps over and the program does not: authentication, mobility, host
+/// identity, shim6.
+const OTHER_EXTENSIONS: [i32; 4] = [ipv6::AUTHENTICATION as i32, 135, 139, 140];
+
+/// Transports of which only the ports are read: DCCP, SCTP, UDP-Lite.
+const PORTS_ONLY: [i32; 3] = [33, 132, 136];
+
+/// What of walking depends on the run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rules {
+    /// Packets in tunnels are looked for: frames that may be such are unclear.
+    pub(crate) inner: bool,
+    /// Fragments are put in relation to each other: they are unclear.
+    pub(crate) fragments: bool,
+}
+
+/// Writes the walk.
+pub(crate) struct Walk<'a> {
+    pub(crate) w: &'a mut Writer,
+    pub(crate) access: Access,
+    pub(crate) rules: Rules,
+    pub(crate) unclear: Place,
+}
+
+/// Where the parts of the walk are.
+struct Parts {
+    network: Place,
+    ipv4: Place,
+    ipv6: Place,
+    transport: Place,
+    done: Place,
+}
+
+impl Walk<'_> {
+    /// Writes code after which the [`Facts`] and slots of a frame are known.
+    pub(crate) fn write(&mut self) {
+        let w = &mut *self.w;
+        let parts = Parts {
+            network: w.label("network"),
+            ipv4: w.label("ipv4"),
+            ipv6: w.label("ipv6"),
+            transport: w.label("transport"),
+            done: w.label("decoded"),
+        };
+        self.access.begin(self.w);
+        self.link(&parts);
+        self.w.bind(parts.network);
+        self.network(&parts);
+        self.w.bind(parts.ipv4);
+        self.ipv4(&parts);
+        self.w.bind(parts.ipv6);
+        self.ipv6(&parts);
+        self.w.bind(parts.transport);
+        self.transport(&parts);
+        self.w.bind(parts.done);
+    }
+
+    /// The Ethernet header and its tags. Leads to the network header with its type in `R3`; of an
+    /// untagged IPv4 packet, its fixed part can be read already.
+    fn link(&mut self, parts: &Parts) {
+        let (beside, in_frame) = (self.w.label("beside"), self.w.label("in_frame"));
+        let w = &mut *self.w;
+        w.mov(FACTS, Facts::NONE.0);
+        get(w, R0, Slot::DataLen);
+        set(w, Slot::Tags, 0);
+        if self.access.hook == Hook::Xdp {
+            set(w, Slot::Len, R0);
+        } else {
+            w.load(Size::W, R1, CONTEXT, SKB_VLAN_PRESENT);
+            w.jump_if(Cond::Ne, R1, 0, beside);
+            set(w, Slot::Len, R0);
+            w.jump(in_frame);
+            w.bind(beside);
+            self.beside();
+            self.w.bind(in_frame);
+        }
+        self.access.fetch_link(self.w, i32::from(ETHERNET), self.unclear);
+        self.access.read(self.w, R3, Header::Link, ethernet::TYPE as i16, 2);
+        let w = &mut *self.w;
+        self.access.network_at(w, i32::from(ETHERNET));
+        for tag in 0..TAGS_MAX {
+            let (tagged, at) = (self.w.label("tag"), i32::from(ETHERNET) + tag * 4);
+            if_any(self.w, &TAGS, tagged);
+            self.w.jump(parts.network);
+            self.w.bind(tagged);
+            self.tag(at);
+        }
+        if_any(self.w, &TAGS, self.unclear);
+    }
+
+    /// The tag that stands beside the frame: it is the outer one.
+    fn beside(&mut self) {
+        let w = &mut *self.w;
+        let known = w.label("known_tag");
+        w.alu(Alu::Add, R0, vlan::TAG_LEN as i32);
+        set(w, Slot::Len, R0);
+        w.load(Size::W, R3, CONTEXT, SKB_VLAN_PROTO).be(Size::H, R3);
+        if_any(w, &TAGS, known);
+        w.jump(self.unclear);
+        w.bind(known);
+        w.load(Size::W, R1, CONTEXT, SKB_VLAN_TCI);
+        set(w, Slot::OuterTag, R1);
+        set(w, Slot::Tags, 1);
+        w.alu(Alu::Or, FACTS, Facts::VLAN.0);
+    }
+
+    /// A tag in the frame; the type after it is left in `R3`.
+    fn tag(&mut self, at: i32) {
+        self.fetch_at_l3(vlan::TAG_LEN as i32);
+        let (first, second, noted) =
+            (self.w.label("first_tag"), self.w.label("second_tag"), self.w.label("tag_noted"));
+        self.access.read(self.w, R2, Header::Network, vlan::CONTROL as i16, 2);
+        self.access.read(self.w, R3, Header::Network, vlan::TYPE as i16, 2);
+        let w = &mut *self.w;
+        get(w, R0, Slot::Tags);
+        w.jump_if(Cond::Eq, R0, 0, first).jump_if(Cond::Eq, R0, 1, second);
+        w.jump(self.unclear);
+        w.bind(second);
+        set(w, Slot::InnerTag, R2);
+        set(w, Slot::Tags, 2);
+        w.alu(Alu::Or, FACTS, Facts::QINQ.0);
+        w.jump(noted);
+        w.bind(first);
+        set(w, Slot::OuterTag, R2);
+        set(w, Slot::Tags, 1);
+        w.alu(Alu::Or, FACTS, Facts::VLAN.0);
+        w.bind(noted);
+        self.access.network_at(w, at + vlan::TAG_LEN as i32);
+    }
+
+    /// What the type in `R3` announces.
+    fn network(&mut self, parts: &Parts) {
+        let typed = self.w.label("typed");
+        let w = &mut *self.w;
+        set(w, Slot::EtherType, R3);
+        w.jump_if(Cond::Ge, R3, i32::from(ethernet::TYPE_MIN), typed);
+        self.llc(parts);
+        self.w.bind(typed);
+        let w = &mut *self.w;
+        w.alu(Alu::Or, FACTS, Facts::TYPED.0);
+        w.jump_if(Cond::Eq, R3, i32::from(ethernet::IPV4), parts.ipv4);
+        w.jump_if(Cond::Eq, R3, i32::from(ethernet::IPV6), parts.ipv6);
+        let arp = w.label("arp");
+        w.jump_if(Cond::Eq, R3, i32::from(ethernet::ARP), arp);
+        if_any(w, &SHIMS, self.unclear);
+        w.jump(parts.done);
+        w.bind(arp);
+        self.fetch_at_l3(arp::PACKET_LEN as i32);
+        self.access.read(self.w, R1, Header::Network, 0, 6);
+        let w = &mut *self.w;
+        let expected = arp::IPV4_OVER_ETHERNET.iter().fold(0, |n, &b| n << 8 | i64::from(b));
+        w.constant(R2, expected).jump_if(Cond::Ne, R1, R2, self.unclear);
+        w.alu(Alu::Or, FACTS, Facts::ARP.0);
+        w.jump(parts.done);
+    }
+
+    /// Makes so many bytes readable from where the network header starts.
+    fn fetch_at_l3(&mut self, n: i32) {
+        self.access.fetch_network(self.w, n, self.unclear);
+    }
+
+    /// In place of a type stands a length: LLC, which may lead to IP.
+    fn llc(&mut self, parts: &Parts) {
+        self.fetch_at_l3(llc::LLC_LEN as i32);
+        self.access.read(self.w, R1, Header::Network, 0, 3);
+        for start in [llc::IP, llc::SNAP] {
+            let [a, b, c] = start.map(i32::from);
+            self.w.jump_if(Cond::Eq, R1, a << 16 | b << 8 | c, self.unclear);
+        }
+        self.w.jump(parts.done);
+    }
+
+    /// Compares where the IP packet ends with the end of the frame; its length is in `dst`.
+    fn ends_within(&mut self, length: Reg) {
+        let w = &mut *self.w;
+        set(w, Slot::IpLen, length);
+        get(w, R0, Slot::L3);
+        w.alu(Alu::Add, R0, length);
+        get(w, R4, Slot::DataLen);
+        w.jump_if(Cond::Gt, R0, R4, self.unclear);
+    }
+
+    fn ipv4(&mut self, parts: &Parts) {
+        self.fetch_at_l3(ipv4::HEADER_LEN as i32);
+        self.access.read(self.w, R1, Header::Network, ipv4::VERSION_IHL as i16, 1);
+        self.access.read(self.w, R2, Header::Network, ipv4::TOTAL_LENGTH as i16, 2);
+        let w = &mut *self.w;
+        // One comparison for the version and the least header length.
+        w.jump_if(Cond::Lt, R1, 0x45, self.unclear).jump_if(Cond::Gt, R1, 0x4f, self.unclear);
+        w.alu(Alu::And, R1, 15).alu(Alu::Lsh, R1, 2);
+        // A length of 0, which leaves it open, is less than any header's.
+        w.jump_if(Cond::Lt, R2, R1, self.unclear);
+        set(w, Slot::IpHeader, R1);
+        self.ends_within(R2);
+        self.access.read(self.w, R3, Header::Network, ipv4::PROTOCOL as i16, 1);
+        self.access.read(self.w, R2, Header::Network, ipv4::FRAGMENT as i16, 2);
+        let (first, whole) = (self.w.label("first_fragment"), self.w.label("no_later_fragment"));
+        let w = &mut *self.w;
+        w.alu(Alu::Or, FACTS, Facts::IPV4.0);
+        set(w, Slot::Proto, R3);
+        w.mov(R1, R2).alu(Alu::And, R1, i32::from(ipv4::OFFSET_BITS));
+        w.jump_if(Cond::Eq, R1, 0, first);
+        w.alu(Alu::Or, FACTS, Facts::FRAGMENT.0);
+        w.jump(if self.rules.fragments { self.unclear } else { parts.done });
+        w.bind(first);
+        w.alu(Alu::And, R2, i32::from(ipv4::MORE_FRAGMENTS)).jump_if(Cond::Eq, R2, 0, whole);
+        w.alu(Alu::Or, FACTS, Facts::FRAGMENT.0);
+        if self.rules.fragments {
+            w.jump(self.unclear);
+        }
+        w.bind(whole);
+        w.jump_if(Cond::Eq, R3, i32::from(ipv6::AUTHENTICATION), self.unclear);
+        w.jump(parts.transport);
+    }
+
+    fn ipv6(&mut self, parts: &Parts) {
+        self.fetch_at_l3(ipv6::HEADER_LEN as i32);
+        self.access.read(self.w, R1, Header::Network, 0, 1);
+        self.access.read(self.w, R2, Header::Network, ipv6::PAYLOAD_LENGTH as i16, 2);
+        let w = &mut *self.w;
+        w.alu(Alu::And, R1, 0xf0).jump_if(Cond::Ne, R1, 0x60, self.unclear);
+        // It leaves the length open, or the packet is a jumbogram, or empty.
+        w.jump_if(Cond::Eq, R2, 0, self.unclear);
+        w.alu(Alu::Add, R2, ipv6::HEADER_LEN as i32);
+        self.ends_within(R2);
+        self.access.read(self.w, R3, Header::Network, ipv6::NEXT_HEADER as i16, 1);
+        let w = &mut *self.w;
+        w.alu(Alu::Or, FACTS, Facts::IPV6.0);
+        set(w, Slot::IpHeader, ipv6::HEADER_LEN as i32);
+        for extension in OPTIONS.into_iter().chain(OTHER_EXTENSIONS) {
+            w.jump_if(Cond::Eq, R3, extension, self.unclear);
+        }
+        w.jump_if(Cond::Eq, R3, i32::from(ipv6::FRAGMENT), self.unclear);
+        set(w, Slot::Proto, R3);
+        w.jump(parts.transport);
+    }
+
+    /// The transport header of the protocol in `R3`.
+    fn transport(&mut self, parts: &Parts) {
+        let [tcp, udp, icmp, icmp6, ports] =
+            ["tcp", "udp", "icmp", "icmp6", "ports"].map(|name| self.w.label(name));
+        let w = &mut *self.w;
+        w.jump_if(Cond::Eq, R3, i32::from(tcp::PROTOCOL), tcp);
+        w.jump_if(Cond::Eq, R3, i32::from(udp::PROTOCOL), udp);
+        w.jump_if(Cond::Eq, R3, i32::from(icmp::PROTOCOL), icmp);
+        w.jump_if(Cond::Eq, R3, i32::from(icmp::PROTOCOL_V6), icmp6);
+        for proto in PORTS_ONLY {
+            w.jump_if(Cond::Eq, R3, proto, ports);
+        }
+        if self.rules.inner {
+            for proto in TUNNELS {
+                w.jump_if(Cond::Eq, R3, proto, self.unclear);
+            }
+        }
+        w.jump(parts.done);
+        w.bind(tcp);
+        self.tcp(parts);
+        self.w.bind(udp);
+        self.udp(parts);
+        for (label, fact, len) in [
+            (icmp, Facts::ICMP, icmp::HEADER_LEN),
+            (icmp6, Facts::ICMP6, icmp::HEADER_LEN),
+            (ports, Facts::PORTS, PORTS_LEN),
+        ] {
+            self.w.bind(label);
+            self.room_for(len as i32);
+            self.access.fetch_transport(self.w, len as i32, self.unclear);
+            self.w.alu(Alu::Or, FACTS, fact.0);
+            self.w.jump(parts.done);
+        }
+    }
+
+    /// Whether the IP packet has room for so many bytes of the transport header.
+    fn room_for(&mut self, n: i32) {
+        let w = &mut *self.w;
+        get(w, R1, Slot::IpHeader);
+        get(w, R2, Slot::IpLen);
+        w.alu(Alu::Add, R1, n).jump_if(Cond::Gt, R1, R2, self.unclear);
+    }
+
+    fn tcp(&mut self, parts: &Parts) {
+        self.room_for(tcp::HEADER_LEN as i32);
+        self.access.fetch_transport(self.w, tcp::HEADER_LEN as i32, self.unclear);
+        self.access.read(self.w, R1, Header::Transport, tcp::DATA_OFFSET as i16, 1);
+        let w = &mut *self.w;
+        w.jump_if(Cond::Lt, R1, 0x50, self.unclear);
+        w.alu(Alu::Rsh, R1, 4).alu(Alu::Lsh, R1, 2);
+        get(w, R0, Slot::IpHeader);
+        get(w, R2, Slot::IpLen);
+        w.alu(Alu::Add, R1, R0).jump_if(Cond::Gt, R1, R2, self.unclear);
+        w.alu(Alu::Or, FACTS, Facts::PORTS.and(Facts::TCP).0);
+        w.jump(parts.done);
+    }
+
+    fn udp(&mut self, parts: &Parts) {
+        self.room_for(udp::HEADER_LEN as i32);
+        self.access.fetch_transport(self.w, udp::HEADER_LEN as i32, self.unclear);
+        if self.rules.inner {
+            for port in [udp::SPORT, udp::DPORT] {
+                self.access.read(self.w, R1, Header::Transport, port as i16, 2);
+                for tunnel in TUNNEL_PORTS {
+                    self.w.jump_if(Cond::Eq, R1, tunnel, self.unclear);
+                }
+            }
+        }
+        self.access.read(self.w, R1, Header::Transport, udp::LENGTH as i16, 2);
+        let sound = self.w.label("udp_sound");
+        let w = &mut *self.w;
+        w.jump_if(Cond::Lt, R1, udp::HEADER_LEN as i32, self.unclear);
+        // The first fragment carries the length of the whole datagram.
+        w.mov(R0, FACTS).alu(Alu::And, R0, Facts::FRAGMENT.0).jump_if(Cond::Ne, R0, 0, sound);
+        get(w, R0, Slot::IpHeader);
+        get(w, R2, Slot::IpLen);
+        w.alu(Alu::Add, R1, R0).jump_if(Cond::Gt, R1, R2, self.unclear);
+        w.bind(sound);
+        w.alu(Alu::Or, FACTS, Facts::PORTS.and(Facts::UDP).0);
+        w.jump(parts.done);
+    }
+}
+
+/// Bytes of an Ethernet header.
+const ETHERNET: i16 = ethernet::HEADER_LEN as i16;
+
+/// Bytes of the ports.
+const PORTS_LEN: usize = 4;
+
+/// Goes on at `to` where `R3` is one of these.
+fn if_any(w: &mut Writer, types: &[u16], to: Place) {
+    for &one in types {
+        w.jump_if(Cond::Eq, R3, i32::from(one), to);
+    }
+}

@@ -1,0 +1,331 @@
+//! Programs in the kernel beside the engine.
+
+use std::fmt;
+use std::sync::atomic::Ordering::Relaxed;
+use weir_capture::ebpf::{Program, ProgramKind, SharedMemory};
+use weir_capture::{Options, open};
+use weir_engine::conform::Frames;
+use weir_engine::functions::Functions;
+use weir_engine::naive::{self, TimeRules};
+use weir_offload::{FrameCount, Hook, KernelProgram, NotOffloaded, OffloadOptions, compile};
+use weir_packet::craft::Frame;
+use weir_packet::fields::FieldId;
+use weir_packet::source::{FrameBatch, LinkType};
+use weir_plan::physical::Physical;
+use weir_plan::stage::{Column, Schema, Stage};
+use weir_plan::{Expr, Input, Value};
+
+/// A program that was loaded.
+pub struct Kernel {
+    pub program: KernelProgram,
+    pub loaded: Program,
+    memory: SharedMemory,
+}
+
+/// What became of frames.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Tally {
+    pub filtered: u64,
+    pub wanted: u64,
+    pub unclear: u64,
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Tally { filtered, wanted, unclear } = self;
+        write!(f, "{filtered} filtered, {wanted} wanted, {unclear} unclear")
+    }
+}
+
+/// Whether this test may load programs; says that it is skipped where not.
+pub fn may(test: &str) -> bool {
+    match SharedMemory::new("weir-test", 1) {
+        Ok(_) => true,
+        Err(why) => {
+            eprintln!("skipped: {test} needs root and bpf(2): {why}");
+            false
+        }
+    }
+}
+
+/// A file of a test that runs in the folder of its crate.
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
+/// The files that queries name.
+struct Checkout;
+
+impl weir_lang::Files for Checkout {
+    fn read(&self, path: &str) -> Result<Vec<u8>, String> {
+        let read = |folder: &str| std::fs::read(format!("{ROOT}/{folder}{path}"));
+        read("").or_else(|_| read("queries/")).map_err(|e| e.to_string())
+    }
+}
+
+fn program_of(text: &str) -> weir_plan::Program {
+    let options = weir_lang::Options { files: Some(&Checkout), ..weir_lang::Options::default() };
+    let query = weir_lang::Query { name: "query", text };
+    match weir_lang::compile(&query, &options) {
+        Ok(compiled) => compiled.program,
+        Err(diagnostics) => panic!("{text}: {diagnostics:?}"),
+    }
+}
+
+/// The plan of a query.
+pub fn plan_of(text: &str) -> Physical {
+    Physical::new(&program_of(text), &[])
+}
+
+/// The program for a query, in the kernel.
+pub fn kernel(text: &str, hook: Hook) -> Result<Kernel, NotOffloaded> {
+    kernel_of(&plan_of(text), hook)
+}
+
+/// The same for a plan.
+pub fn kernel_of(plan: &Physical, hook: Hook) -> Result<Kernel, NotOffloaded> {
+    let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let program = compile(plan, &OffloadOptions::new(hook, cpus as u32))?;
+    let memory = SharedMemory::new("frames", program.maps[0].value_bytes / 8).expect("memory");
+    let kind = match hook {
+        Hook::Socket => ProgramKind::SocketFilter,
+        Hook::Tcx => ProgramKind::TrafficControl,
+        Hook::Xdp => ProgramKind::Xdp,
+    };
+    let code = program.code.with_maps(&[memory.number()]);
+    let loaded = Program::load(kind, "weir-oracle", &code);
+    let loaded = loaded.unwrap_or_else(|e| panic!("{hook}: {e}\n{}", program.code));
+    Ok(Kernel { program, loaded, memory })
+}
+
+impl Kernel {
+    /// How many frames it counted so.
+    fn count(&self, count: FrameCount) -> u64 {
+        let words = self.memory.words().chunks(FrameCount::WORDS);
+        words.map(|cpu| cpu[count as usize].load(Relaxed)).sum()
+    }
+
+    /// What it does with a frame, and what it returned; `None` for frames that it can't be tried on.
+    fn decide(&self, frame: &[u8]) -> Option<(FrameCount, u32)> {
+        let before = FrameCounts::of(self);
+        let run = match self.program.hook {
+            // The kernel takes off an Ethernet header first.
+            Hook::Socket => self.loaded.test_run(&[&[0; 14][..], frame].concat(), 1),
+            Hook::Tcx | Hook::Xdp => self.loaded.test_run(frame, 1),
+        };
+        let run = run.ok()?;
+        let after = FrameCounts::of(self);
+        Some((after.since(&before), run.returned))
+    }
+}
+
+/// All counts that a frame may be in.
+struct FrameCounts([u64; 3]);
+
+const DECISIONS: [FrameCount; 3] = [FrameCount::Filtered, FrameCount::Wanted, FrameCount::Unclear];
+
+impl FrameCounts {
+    fn of(kernel: &Kernel) -> FrameCounts {
+        FrameCounts(DECISIONS.map(|count| kernel.count(count)))
+    }
+
+    /// The one count that went up by one.
+    fn since(&self, before: &FrameCounts) -> FrameCount {
+        let up: Vec<usize> = (0..3).filter(|&i| self.0[i] == before.0[i] + 1).collect();
+        assert_eq!(up.len(), 1, "{:?} after {:?}", self.0, before.0);
+        assert_eq!(self.0.iter().sum::<u64>(), before.0.iter().sum::<u64>() + 1);
+        DECISIONS[up[0]]
+    }
+}
+
+/// Which frames the engine keeps.
+pub struct Oracle {
+    kept: Vec<bool>,
+    /// The frames that the walk finds malformed or cut, which have to go up.
+    faulty: Vec<bool>,
+}
+
+impl Oracle {
+    /// By the first stages of each pipeline over packets, as far as they are conditions and
+    /// columns.
+    pub fn new(text: &str, frames: &[Vec<u8>]) -> Oracle {
+        Oracle::of(program_of(text), frames)
+    }
+
+    /// The same of a program.
+    pub fn of(mut program: weir_plan::Program, frames: &[Vec<u8>]) -> Oracle {
+        program.pipelines.retain(|p| p.input == Input::Packets);
+        for pipeline in &mut program.pipelines {
+            let plain = |s: &Stage| matches!(s, Stage::Where(_) | Stage::Extend { .. });
+            let n = pipeline.stages.iter().take_while(|s| plain(s)).count();
+            pipeline.stages.truncate(n);
+            numbers(pipeline);
+        }
+        let kept = rows(&program, frames);
+        let faulty = "packets | where malformed or cut";
+        let mut faulty = program_of(faulty);
+        numbers(&mut faulty.pipelines[0]);
+        Oracle { kept, faulty: rows(&faulty, frames) }
+    }
+}
+
+/// Has a pipeline put out the numbers of its packets.
+fn numbers(pipeline: &mut weir_plan::Pipeline) {
+    let number = Expr::field(FieldId::named("number"));
+    pipeline.schema = Schema { columns: vec![Column::new("number", &number.ty)] };
+    pipeline.stages.push(Stage::Project { columns: vec![("number".to_owned(), number)] });
+    pipeline.printed = true;
+}
+
+/// No frame is late.
+const TIME: TimeRules = TimeRules { lateness_ns: 0, jump_ns: i64::MAX };
+
+/// Which frames' numbers a program puts out.
+fn rows(program: &weir_plan::Program, frames: &[Vec<u8>]) -> Vec<bool> {
+    let timed: Vec<(i64, Vec<u8>)> =
+        frames.iter().enumerate().map(|(i, f)| (i as i64 * 1000, f.clone())).collect();
+    let mut source = Frames::new(LinkType::ETHERNET, &timed);
+    let answer = naive::run(program, &Functions::default(), &mut source, &TIME);
+    let mut kept = vec![false; frames.len()];
+    for (_, row) in answer.rows {
+        let Value::Int(number) = row[0] else { panic!("a number") };
+        kept[number as usize - 1] = true;
+    }
+    kept
+}
+
+/// Compares a program with the engine.
+pub fn check(kernel: &Kernel, oracle: &Oracle, frames: &[Vec<u8>], name: &str, tally: &mut Tally) {
+    let all =
+        kernel.program.prefixes.iter().all(|p| {
+            p.stopped_by.as_ref().is_none_or(|why| why.starts_with("the kernel does not"))
+        });
+    for (i, frame) in frames.iter().enumerate() {
+        let Some((decision, returned)) = kernel.decide(frame) else { continue };
+        let (kept, hook) = (oracle.kept[i], kernel.program.hook);
+        let shown =
+            || format!("{name} at {hook}, frame {i}: {frame:02x?}\n{}", kernel.program.code);
+        match decision {
+            FrameCount::Filtered => {
+                assert!(!kept, "filtered: {}", shown());
+                assert!(!oracle.faulty[i], "filtered, but faulty: {}", shown());
+                assert_eq!(returned, 0);
+                tally.filtered += 1;
+            }
+            FrameCount::Wanted => {
+                assert!(kept || !all, "wanted: {}", shown());
+                assert_ne!(returned, 0);
+                tally.wanted += 1;
+            }
+            _ => {
+                assert_ne!(returned, 0);
+                tally.unclear += 1;
+            }
+        }
+    }
+}
+
+/// Frames of our fixtures.
+pub fn fixtures() -> Vec<Vec<u8>> {
+    let mut frames = Vec::new();
+    for entry in std::fs::read_dir(format!("{ROOT}/fixtures")).expect("fixtures").flatten() {
+        let path = entry.path();
+        if path.extension().is_some_and(|e| e == "pcap") {
+            frames.extend(capture(&path.to_string_lossy()));
+        }
+    }
+    assert!(frames.len() > 1000);
+    frames.truncate(3000);
+    frames
+}
+
+/// The whole Ethernet frames of a capture.
+pub fn capture(path: &str) -> Vec<Vec<u8>> {
+    let mut frames = Vec::new();
+    let Ok(mut source) = open(path, &Options::default()) else { return frames };
+    let mut batch = FrameBatch::new();
+    while let Ok(true) = source.fill(&mut batch) {
+        for i in 0..batch.len() {
+            let frame = batch.frame(i);
+            let whole = batch.lens()[i] as usize == frame.len();
+            if batch.link == LinkType::ETHERNET && whole && (14..3000).contains(&frame.len()) {
+                frames.push(frame.to_vec());
+            }
+        }
+    }
+    frames
+}
+
+/// The texts of our queries.
+pub fn queries() -> Vec<(String, String)> {
+    let mut all = Vec::new();
+    for folder in ["queries", "queries/detectors"] {
+        for entry in std::fs::read_dir(format!("{ROOT}/{folder}")).expect("queries").flatten() {
+            let path = entry.path();
+            if path.extension().is_some_and(|e| e == "weir") {
+                let text = std::fs::read_to_string(&path).expect("a query");
+                all.push((path.display().to_string(), text));
+            }
+        }
+    }
+    all.sort();
+    all
+}
+
+/// Frames of many forms, each also with bytes changed, and cut in many places.
+pub fn crafted() -> Vec<Vec<u8>> {
+    let mut frames = Vec::new();
+    for (_, frame) in forms() {
+        let bytes = frame.bytes();
+        frames.push(bytes.clone());
+        for at in 0..bytes.len().min(110) {
+            for value in [0, 1, 0x7f, 0xff, bytes[at] ^ 1, bytes[at] ^ 0x20] {
+                let mut changed = bytes.clone();
+                changed[at] = value;
+                frames.push(changed);
+            }
+        }
+        for cut in 14..bytes.len().min(110) {
+            frames.push(bytes[..cut].to_vec());
+        }
+    }
+    frames.retain(|frame| frame.len() >= 14);
+    frames
+}
+
+/// Names and forms.
+fn forms() -> Vec<(&'static str, Frame)> {
+    use std::net::{Ipv4Addr, Ipv6Addr};
+    let (a, b) = (Ipv4Addr::new(192, 0, 2, 1), Ipv4Addr::new(198, 51, 100, 2));
+    let (a6, b6) = (
+        Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0, 0, 0, 1),
+        Ipv6Addr::new(0x2001, 0xdb8, 2, 0, 0, 0, 0, 2),
+    );
+    let eth = Frame::ethernet;
+    vec![
+        ("tcp", eth().ipv4(a, b).tcp(40_000, 80).flags(2).seq(u32::MAX).payload(&[1; 20])),
+        ("udp", eth().ipv4(b, a).udp(53, 53).payload(&[7; 30])),
+        ("options", eth().ipv4(a, b).options(&[1; 8]).tcp(1, 2).options(&[1; 12]).payload(&[1])),
+        ("tcp6", eth().ipv6(a6, b6).tcp(65_535, 0).flags(18)),
+        ("udp6", eth().vlan(10).ipv6(b6, a6).udp(1024, 22).payload(&[0; 9])),
+        ("qinq", eth().vlan(10).vlan(20).ipv4(a, b).udp(53, 1).payload(&[3; 3])),
+        ("three tags", eth().vlan(1).vlan(2).vlan(3).ipv4(a, b).udp(53, 1)),
+        ("old tag", eth().tag(0x9100, 0xffff).ipv4(a, a).tcp(80, 80)),
+        ("ping", eth().ipv4(a, b).icmp(8, 0).echo(1, 2)),
+        ("ping6", eth().ipv6(a6, b6).icmp6(128, 0).echo(1, 2)),
+        ("first fragment", eth().ipv4(a, b).fragment(0, true).udp(53, 53).payload(&[1; 16])),
+        ("later fragment", eth().ipv4(a, b).fragment(64, false).payload(&[1; 16])),
+        ("hop by hop", eth().ipv6(a6, b6).extension(0, &[0; 6]).icmp6(143, 0)),
+        ("fragment6", eth().ipv6(a6, b6).extension(44, &[0, 1, 0, 0, 0, 9]).udp(53, 53)),
+        ("later6", eth().ipv6(a6, b6).extension(44, &[0, 9, 0, 0, 0, 9]).payload(&[9; 40])),
+        ("atomic6", eth().ipv6(a6, b6).extension(44, &[0, 0, 0, 0, 0, 9]).udp(53, 53)),
+        ("routing", eth().ipv6(a6, b6).extension(43, &[0; 14]).extension(60, &[0; 6]).tcp(1, 2)),
+        ("gre", eth().ipv4(a, b).put(9, &[47]).payload(&[0; 28])),
+        ("ah", eth().ipv4(a, b).extension(51, &[0; 10]).tcp(1, 2)),
+        ("sctp", eth().ipv4(a, b).put(9, &[132]).payload(&[0, 53, 0, 9, 0, 0, 0, 0])),
+        ("none6", eth().ipv6(a6, b6).put(6, &[59])),
+        ("arp", eth().arp(1, ([2, 0, 0, 0, 0, 1], a), ([0; 6], b)).payload(&[0; 18])),
+        ("arp in vlan", eth().vlan(7).arp(2, ([9; 6], b), ([8; 6], a)).payload(&[0; 18])),
+        ("padded", eth().ipv4(a, b).put(2, &[0, 28]).udp(53, 53).put(4, &[0, 8]).payload(&[0; 18])),
+        ("llc", eth().payload(&[0, 8, 0x42, 0x42, 3, 0, 0, 0, 0, 0])),
+        ("unknown type", eth().header(0x88cc, &[1; 20])),
+    ]
+}
