@@ -32,12 +32,15 @@ pub struct TableExits {
 /// Writes code for a table.
 #[derive(Clone, Copy, Debug)]
 pub struct TableCode<'a> {
+    /// Which table.
     pub table: &'a Table,
     /// The number of the map whose value is the table.
     pub map: i32,
-    /// The number of the map that is the [`Control`], and the number of the table there.
+    /// The number of the map that is the [`Control`].
     pub control: i32,
+    /// The number of the table there.
     pub number: usize,
+    /// Where its values are on the stack.
     pub places: TablePlaces,
 }
 

@@ -1,0 +1,290 @@
+//! Groups of the query that programs in the kernel make: when their windows end, and reading them.
+//!
+//! A thread ends windows by the system's clock: it has programs write to the other half of each
+//! table whose window ends, waits until those have ended that may still write to the one before,
+//! and takes the groups out. The machine level asks for the groups of the windows that it closes;
+//! where the thread is late, the window ends then. So a frame counts for the window that is open
+//! when it comes, which differs from that of its time by as much as the thread is late; how much
+//! that was is reported.
+
+use nix::time::{ClockId, clock_gettime};
+use std::fmt;
+use std::io;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+use weir_capture::ebpf::{SharedMemory, wait_for_programs};
+use weir_engine::kernel::{KernelCell, KernelFeed, KernelGroups};
+use weir_offload::{CellValue, Control, Table, TableGroups};
+use weir_plan::physical::PipelineId;
+
+/// Groups that wait for the machine level, at most: while there are more, frames go up.
+const GROUPS_WAITING_MAX: usize = 4 << 20;
+
+/// How often the difference of the clocks is read again, at least: 1 s.
+const CLOCK_NS: i64 = 1_000_000_000;
+
+/// The clocks: the time since 1970, and that since the start of the machine, in nanoseconds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Clocks {
+    pub(crate) real: i64,
+    pub(crate) monotonic: i64,
+}
+
+impl Clocks {
+    /// What they show now.
+    pub(crate) fn now() -> Clocks {
+        let ns = |id| {
+            let time = clock_gettime(id).expect("the system has this clock");
+            time.tv_sec().saturating_mul(1_000_000_000).saturating_add(time.tv_nsec())
+        };
+        Clocks { real: ns(ClockId::CLOCK_REALTIME), monotonic: ns(ClockId::CLOCK_MONOTONIC) }
+    }
+}
+
+/// The tables of one program, by number, and the memory that controls it.
+#[derive(Debug)]
+pub(crate) struct ProgramTables {
+    pub(crate) memory: Vec<SharedMemory>,
+    pub(crate) control: SharedMemory,
+}
+
+/// Says what the clocks show.
+type ReadClocks = Box<dyn Fn() -> Clocks + Send + Sync>;
+
+/// The tables of all programs of a query, one program for each interface.
+pub(crate) struct KernelTables {
+    clocks: ReadClocks,
+    state: Mutex<TableState>,
+    /// Wakes the thread that ends windows.
+    wake: Condvar,
+}
+
+struct TableState {
+    control: Control,
+    programs: Vec<ProgramTables>,
+    windows: Vec<OpenWindow>,
+    /// How late a window was ended, at most, in nanoseconds.
+    latest: i64,
+    ended: bool,
+}
+
+/// The window of a table that programs count for, and those before it.
+struct OpenWindow {
+    table: Table,
+    start: i64,
+    half: u64,
+    /// Groups of windows that have ended, by start.
+    closed: Vec<(i64, TableGroups)>,
+}
+
+impl fmt::Debug for KernelTables {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KernelTables").finish_non_exhaustive()
+    }
+}
+
+impl KernelTables {
+    /// Tables of these layouts, of which no program exists yet.
+    pub(crate) fn new(tables: Vec<Table>, clocks: ReadClocks) -> KernelTables {
+        let now = clocks();
+        let window = |table: Table| {
+            let start = table.every_ns.map_or(0, |every| window_start(now.real, every));
+            OpenWindow { table, start, half: 0, closed: Vec::new() }
+        };
+        let control = Control { tables: tables.len() };
+        let windows = tables.into_iter().map(window).collect();
+        let programs = Vec::new();
+        let state = TableState { control, programs, windows, latest: 0, ended: false };
+        KernelTables { clocks, state: Mutex::new(state), wake: Condvar::new() }
+    }
+
+    /// Makes the memory of one more program, and calls `load` with the descriptors of the control
+    /// memory and of each table, for the program to be loaded with.
+    ///
+    /// # Errors
+    /// Where the kernel refuses the memory, or `load` fails.
+    pub(crate) fn add<T>(&self, load: impl FnOnce(i32, &[i32]) -> io::Result<T>) -> io::Result<T> {
+        let mut state = self.lock();
+        let control = SharedMemory::new("weir-control", state.control.words())?;
+        let memory = |w: &OpenWindow| SharedMemory::new("weir-table", w.table.words());
+        let memory = state.windows.iter().map(memory).collect::<io::Result<Vec<_>>>()?;
+        let numbers: Vec<i32> = memory.iter().map(SharedMemory::number).collect();
+        let program = ProgramTables { memory, control };
+        for (t, window) in state.windows.iter().enumerate() {
+            program.control.words()[state.control.half(t)].store(window.half, Ordering::Relaxed);
+        }
+        set_clock(&program, state.control, (self.clocks)());
+        let loaded = load(program.control.number(), &numbers)?;
+        state.programs.push(program);
+        Ok(loaded)
+    }
+
+    /// Starts the thread that ends windows. It ends with the run.
+    ///
+    /// # Errors
+    /// Where the system starts no thread.
+    pub(crate) fn start(self: &Arc<Self>) -> io::Result<()> {
+        let tables = Arc::clone(self);
+        thread::Builder::new().name("weir-windows".to_owned()).spawn(move || tables.keep_time())?;
+        Ok(())
+    }
+
+    fn keep_time(&self) {
+        let mut state = self.lock();
+        while !state.ended {
+            state.tick((self.clocks)());
+            let now = (self.clocks)().real;
+            let next = state.next_end().map_or(CLOCK_NS, |end| end.saturating_sub(now));
+            let wait = Duration::from_nanos(next.clamp(0, CLOCK_NS).unsigned_abs());
+            let waited = self.wake.wait_timeout(state, wait);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Ends the windows whose time has come.
+    #[cfg(test)]
+    fn tick(&self) {
+        self.lock().tick((self.clocks)());
+    }
+
+    /// How late a window was ended so far, at most.
+    pub(crate) fn latest(&self) -> Duration {
+        Duration::from_nanos(self.lock().latest.unsigned_abs())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, TableState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl KernelFeed for KernelTables {
+    fn pipelines(&self) -> Vec<PipelineId> {
+        self.lock().windows.iter().map(|window| window.table.pipeline).collect()
+    }
+
+    fn close(&self, pipeline: PipelineId, before: Option<i64>, out: &mut dyn FnMut(KernelGroups)) {
+        let mut state = self.lock();
+        let of = |w: &OpenWindow| w.table.pipeline == pipeline;
+        let Some(t) = state.windows.iter().position(of) else { return };
+        match before {
+            None => {
+                state.ended = true;
+                self.wake.notify_all();
+                state.turn(&[(t, Turn::End)]);
+            }
+            Some(before) if state.windows[t].start < before => {
+                let now = state.windows[t].window_at((self.clocks)().real);
+                state.turn(&[(t, Turn::To(before.max(now)))]);
+            }
+            Some(_) => {}
+        }
+        let closed = &mut state.windows[t].closed;
+        let n = closed.partition_point(|(start, _)| before.is_none_or(|before| *start < before));
+        let closed: Vec<_> = closed.drain(..n).collect();
+        drop(state);
+        closed.into_iter().for_each(|(start, groups)| out(handed_out(start, groups)));
+    }
+}
+
+/// What becomes of the open window of a table.
+#[derive(Clone, Copy)]
+enum Turn {
+    /// It ends, and the one that starts then is open.
+    To(i64),
+    /// It ends, and frames go up from now on.
+    End,
+}
+
+impl OpenWindow {
+    fn window_at(&self, now: i64) -> i64 {
+        self.table.every_ns.map_or(0, |every| window_start(now, every))
+    }
+
+    fn end(&self) -> Option<i64> {
+        self.table.every_ns.map(|every| self.start.saturating_add(every))
+    }
+
+    fn waiting(&self) -> usize {
+        self.closed.iter().map(|(_, groups)| groups.groups).sum()
+    }
+}
+
+impl TableState {
+    fn next_end(&self) -> Option<i64> {
+        self.windows.iter().filter_map(OpenWindow::end).min()
+    }
+
+    fn tick(&mut self, now: Clocks) {
+        self.programs.iter().for_each(|program| set_clock(program, self.control, now));
+        let mut due = Vec::new();
+        for (t, window) in self.windows.iter().enumerate() {
+            let Some(late) = window.end().and_then(|end| now.real.checked_sub(end)) else {
+                continue;
+            };
+            if late >= 0 && !self.ended {
+                self.latest = self.latest.max(late);
+                due.push((t, Turn::To(window.window_at(now.real))));
+            }
+        }
+        self.turn(&due);
+    }
+
+    /// Ends the open windows of some tables.
+    fn turn(&mut self, turns: &[(usize, Turn)]) {
+        let TableState { control, programs, windows, .. } = self;
+        if turns.is_empty() {
+            return;
+        }
+        let before: Vec<u64> = turns.iter().map(|&(t, _)| windows[t].half).collect();
+        for &(t, turn) in turns {
+            let window = &mut windows[t];
+            window.half = match (turn, window.half) {
+                (Turn::End, _) => Control::ENDED,
+                // Frames went up, since groups were waiting. Both halves are empty.
+                (Turn::To(_), Control::ENDED) => 0,
+                (Turn::To(_), half) => 1 - half,
+            };
+            if matches!(turn, Turn::To(_)) && window.waiting() > GROUPS_WAITING_MAX {
+                window.half = Control::ENDED;
+            }
+            for program in &*programs {
+                program.control.words()[control.half(t)].store(window.half, Ordering::SeqCst);
+            }
+        }
+        wait_for_programs().expect("the kernel was asked before the run");
+        for (&(t, turn), half) in turns.iter().zip(before) {
+            let window = &mut windows[t];
+            let mut groups = TableGroups::default();
+            for program in programs.iter().filter(|_| half != Control::ENDED) {
+                window.table.take(program.memory[t].words(), half as usize, &mut groups);
+            }
+            if groups.groups > 0 {
+                window.closed.push((window.start, groups));
+            }
+            if let Turn::To(start) = turn {
+                window.start = start.max(window.start);
+            }
+        }
+    }
+}
+
+/// The start of the window that a time is in.
+fn window_start(time: i64, every: i64) -> i64 {
+    time.saturating_sub(time.rem_euclid(every.max(1)))
+}
+
+fn set_clock(program: &ProgramTables, control: Control, now: Clocks) {
+    let ahead = now.real.wrapping_sub(now.monotonic) as u64;
+    program.control.words()[control.clock()].store(ahead, Ordering::Relaxed);
+}
+
+fn handed_out(start: i64, groups: TableGroups) -> KernelGroups {
+    let TableGroups { groups, keys, cells, .. } = groups;
+    let cell = |CellValue { word, values }| KernelCell { word, values };
+    KernelGroups { start, groups, keys, cells: cells.into_iter().map(cell).collect() }
+}
+
+#[cfg(test)]
+mod tests;
