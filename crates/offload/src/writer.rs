@@ -49,7 +49,10 @@ impl Writer {
         }
         self.settle();
         self.runs |= falls || self.reached.contains(&place);
-        self.assembler.bind(self.labels[place.0]);
+        // A label that nothing leads to stands nowhere.
+        if self.runs {
+            self.assembler.bind(self.labels[place.0]);
+        }
     }
 
     /// Whether the next instruction can run.

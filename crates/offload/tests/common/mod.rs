@@ -52,6 +52,7 @@ pub fn may(test: &str) -> bool {
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 /// The files that queries name.
+#[derive(Debug)]
 struct Checkout;
 
 impl weir_lang::Files for Checkout {
@@ -151,20 +152,23 @@ impl Oracle {
     }
 
     /// The same of a program.
-    pub fn of(mut program: weir_plan::Program, frames: &[Vec<u8>]) -> Oracle {
-        program.pipelines.retain(|p| p.input == Input::Packets);
-        for pipeline in &mut program.pipelines {
-            let plain = |s: &Stage| matches!(s, Stage::Where(_) | Stage::Extend { .. });
-            let n = pipeline.stages.iter().take_while(|s| plain(s)).count();
-            pipeline.stages.truncate(n);
-            numbers(pipeline);
-        }
-        let kept = rows(&program, frames);
-        let faulty = "packets | where malformed or cut";
-        let mut faulty = program_of(faulty);
-        numbers(&mut faulty.pipelines[0]);
+    pub fn of(program: weir_plan::Program, frames: &[Vec<u8>]) -> Oracle {
+        let kept = rows(&numbered(program), frames);
+        let faulty = numbered(program_of("packets | where malformed or cut"));
         Oracle { kept, faulty: rows(&faulty, frames) }
     }
+}
+
+/// The conditions of each pipeline over packets, with the numbers of the packets that it keeps.
+fn numbered(mut program: weir_plan::Program) -> weir_plan::Program {
+    program.pipelines.retain(|p| p.input == Input::Packets);
+    for pipeline in &mut program.pipelines {
+        let plain = |s: &Stage| matches!(s, Stage::Where(_) | Stage::Extend { .. });
+        let n = pipeline.stages.iter().take_while(|s| plain(s)).count();
+        pipeline.stages.truncate(n);
+        numbers(pipeline);
+    }
+    program
 }
 
 /// Has a pipeline put out the numbers of its packets.
