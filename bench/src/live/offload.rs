@@ -233,20 +233,18 @@ impl OffloadRun<'_> {
         Ok((CpuCost { weir, kernel }, last.received - first.received))
     }
 
-    /// Waits until it captures: then it has given up what it may do.
+    /// Waits until it captures: once it has opened everything, it gives up what it may do.
     fn wait_for(&self, weir: &mut Child) -> Result<()> {
-        let mut last = 0;
-        for _ in 0..START_MS / 100 {
-            pause(100);
+        let path = format!("/proc/{}/status", weir.id());
+        for _ in 0..START_MS / 20 {
+            pause(20);
             ensure!(weir.try_wait().context("looking at weir")?.is_none(), "weir ended");
-            let now = took(weir.id())?;
-            if now == last && now > 0 {
+            let status = fs::read_to_string(&path).with_context(|| path.clone())?;
+            if status.lines().any(|line| line == "Seccomp:\t2") {
                 return Ok(());
             }
-            last = now;
         }
-        // It may look for frames often, and so never be still.
-        Ok(())
+        anyhow::bail!("weir did not begin within {START_MS} ms")
     }
 
     /// What the interface counted, and what Weir and the threads of NAPI took.
