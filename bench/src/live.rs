@@ -11,6 +11,7 @@
 //! counted each for itself.
 
 mod netlink;
+mod offload;
 mod options;
 mod receiver;
 mod run;
@@ -18,6 +19,7 @@ mod sender;
 mod table;
 mod wire;
 
+pub(crate) use offload::{OffloadOptions, run as run_offload};
 pub(crate) use options::LiveOptions;
 pub(crate) use receiver::Receive;
 pub(crate) use sender::Load;

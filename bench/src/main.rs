@@ -158,6 +158,9 @@ enum Action {
     /// Capture from a virtual wire, by AF_XDP and by AF_PACKET, beside loops by hand that drop what
     /// they receive; takes root.
     Live(live::LiveOptions),
+    /// Queries whose first level runs in the kernel, beside the same without: processor time per
+    /// frame; takes root.
+    Offload(live::OffloadOptions),
     /// Network functions between a client and its servers: a bridge, port knocking and a load
     /// balancer, by Weir and by the kernel; takes root.
     Forward(forward::ForwardOptions),
@@ -244,6 +247,7 @@ fn main() -> Result<()> {
             print(peers::run(preset(&trace)?, packets, rounds.rounds.into(), &out)?)
         }
         Action::Live(options) => print(live::run(&options)?),
+        Action::Offload(options) => print(live::run_offload(&options)?),
         Action::Forward(options) => print(forward::run(&options)?),
         Action::Attacks(options) => print(attacks::run(&options)?),
         Action::ForwardEnd(end) => end.run(),

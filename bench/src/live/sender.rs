@@ -12,6 +12,7 @@ use crate::timing::Alarm;
 use anyhow::{Context, Result, ensure};
 use std::time::Duration;
 use weir_capture::ebpf::{Map, MapKind, Program, ProgramKind};
+use weir_capture::live::clock::steady;
 use weir_capture::outlets::Outlets;
 use weir_ebpf::{Alu, AssembleError, Assembler, Code, Cond, Helper, Reg::*, Size};
 use weir_packet::craft::Frame;
@@ -21,6 +22,9 @@ use weir_packet::source::LinkType;
 
 /// Frames that leave together: as many as the kernel allows, so that it uses their memory again.
 const BATCH: u32 = 256;
+
+/// The same at a given rate.
+const PACED: u32 = 32;
 
 /// A part of flow `f`: its address is 10.0.0.0 + f / 1000, its port 10000 + f % 1000.
 const FLOWS_EACH: u32 = 1000;
@@ -64,6 +68,9 @@ pub(crate) struct Load {
     /// Send by an AF_PACKET socket.
     #[arg(long)]
     pub(crate) socket: bool,
+    /// Frames per second at most; without it as many as can be. Not by a socket.
+    #[arg(long, conflicts_with = "socket")]
+    pub(crate) rate: Option<u32>,
 }
 
 /// Whether this kernel sends live frames.
@@ -124,7 +131,11 @@ impl Load {
         let program = Program::load(ProgramKind::Xdp, "weir-sender", &code)
             .context("loading the sender's program")?;
         host::interrupt_after(Duration::from_millis(self.ms)).context("setting an alarm")?;
-        match program.run_live(&self.frame(), sender, self.frames, BATCH) {
+        let sending = match self.rate {
+            Some(rate) => self.paced(&program, sender, rate.max(1)),
+            None => program.run_live(&self.frame(), sender, self.frames, BATCH),
+        };
+        match sending {
             // The time was over.
             Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
             result => result.context("sending live frames")?,
@@ -132,6 +143,24 @@ impl Load {
         let count = sent.lookup(&0u32.to_ne_bytes()).context("reading a map")?;
         let count = count.as_deref().and_then(|bytes| bytes.try_into().ok());
         Ok(u64::from_ne_bytes(count.context("the count of frames")?))
+    }
+
+    /// Sends a few frames at a time, less than a queue of the wire holds, when they are due.
+    fn paced(&self, program: &Program, sender: u32, rate: u32) -> std::io::Result<()> {
+        let (frame, start) = (self.frame(), steady());
+        let every_ns = 1_000_000_000 * i64::from(PACED) / i64::from(rate);
+        let mut due = start;
+        for _ in 0..self.frames / PACED {
+            while steady() < due {
+                std::hint::spin_loop();
+            }
+            if steady() - start > (self.ms as i64).saturating_mul(1_000_000) {
+                break;
+            }
+            program.run_live(&frame, sender, PACED, PACED)?;
+            due += every_ns;
+        }
+        Ok(())
     }
 
     fn by_socket(&self) -> Result<u64> {
@@ -223,8 +252,8 @@ mod tests {
     use super::*;
 
     fn load() -> Load {
-        let (frames, ms, cpu, fifo, socket) = (1, 1, 0, false, false);
-        Load { bytes: 60, flows: 100_000, frames, ms, cpu, fifo, socket }
+        let (frames, ms, cpu, fifo, socket, rate) = (1, 1, 0, false, false, None);
+        Load { bytes: 60, flows: 100_000, frames, ms, cpu, fifo, socket, rate }
     }
 
     #[test]

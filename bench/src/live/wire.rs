@@ -127,7 +127,7 @@ fn set(what: &str, value: &str) -> Result<()> {
 }
 
 /// Threads whose name begins so, by their numbers.
-fn threads(comm: &str) -> Result<Vec<i32>> {
+pub(super) fn threads(comm: &str) -> Result<Vec<i32>> {
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc").context("/proc")? {
         let entry = entry.context("/proc")?;
@@ -145,6 +145,6 @@ fn threads(comm: &str) -> Result<Vec<i32>> {
 
 /// Waits for a moment, between two looks at what the kernel does.
 #[expect(clippy::disallowed_methods, reason = "the kernel tells nobody")]
-fn pause(ms: u32) {
+pub(super) fn pause(ms: u32) {
     std::thread::sleep(std::time::Duration::from_millis(ms.into()));
 }

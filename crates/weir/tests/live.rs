@@ -207,6 +207,35 @@ fn af_xdp_gives_the_rows_of_a_file() {
     assert!(said.contains("received   5 packets") && said.contains("filtered   4"), "{said}");
 }
 
+/// The same at the traffic control hook, which sees what is sent too, and from which nothing is
+/// taken: another capture of the interface gets the same packets.
+#[test]
+fn tcx_gives_the_rows_of_a_file() {
+    if !namespace("tcx_gives_the_rows_of_a_file") {
+        return;
+    }
+    veth("v0", "v1");
+    ip("link set v0 mtu 65535");
+    ip("link set v1 mtu 65535");
+    let mut replayed = 0;
+    for capture in files("fixtures", &[".pcap", ".pcapng"]) {
+        for workers in ["1", "2"] {
+            let more = ["--capture", "tcx", "-j", workers];
+            replayed += usize::from(replay(&capture, 2000, &more));
+        }
+    }
+    assert!(replayed > 20, "{replayed} replays");
+    let tcx = ["run", "-e", EACH, "-i", "v1", "-o", "csv"];
+    let filtered = Run::start(&[&tcx[..], &["--capture", "tcx", "udp port 1002"]].concat());
+    let beside = Run::start(&[&tcx[..], &["--capture", "packet"]].concat());
+    let sender = Sender::new("v0");
+    (0..5).for_each(|i| sender.send(&udp(i)));
+    let (rows, said) = filtered.interrupt();
+    assert_eq!(rows.lines().count(), 2, "{rows}");
+    assert!(said.contains("received   5 packets") && said.contains("filtered   4"), "{said}");
+    assert_eq!(beside.interrupt().0.lines().count(), 6);
+}
+
 /// The same by libpcap, whose devices are listed, and which is taken by itself for what only it
 /// knows.
 #[test]
@@ -748,7 +777,13 @@ fn interfaces_that_flap_under_traffic_were_not_told() {
     }
     const FLAPS: usize = 20;
     let count = "packets | summarize n = count()";
-    for more in [&["-i", "v1"][..], &["-i", "any"], &["-i", "v1", "--capture", "xdp"]] {
+    let ways = [
+        &["-i", "v1"][..],
+        &["-i", "any"],
+        &["-i", "v1", "--capture", "xdp"],
+        &["-i", "v1", "--capture", "tcx"],
+    ];
+    for more in ways {
         veth("v0", "v1");
         let run = Run::start(&[&["run", "-e", count], more].concat());
         let over = Arc::new(AtomicBool::new(false));
@@ -923,6 +958,13 @@ fn what_makes_no_sense_is_refused() {
     xdp(&["-i", "lo", "-Q", "out"]);
     xdp(&["-i", "lo", "--rings", "2"]);
     check(&["-i", "nosuch0", "--capture", "xdp"], 1, "nosuch0");
+    let tcx = |more: &[&str]| {
+        check(&[&["--capture", "tcx"], more].concat(), 2, "can't be used with --capture tcx")
+    };
+    tcx(&["-i", "any"]);
+    tcx(&["-i", "lo", "--rings", "2"]);
+    tcx(&["-i", "lo", "--time-stamp-type", "adapter"]);
+    check(&["-i", "nosuch0", "--capture", "tcx"], 1, "nosuch0: there is no such interface");
     check(
         &["-i", "lo", "--busy-poll"],
         2,

@@ -1,0 +1,291 @@
+//! What it takes to run the first level of a query in the kernel, beside running all of it by
+//! Weir's workers: processor time per frame that was offered, at a fixed rate.
+//!
+//! Rates over a virtual wire differ by two from run to run; time per frame does not, as long as
+//! everything that was offered is processed. The sender keeps a rate that all ways can take. On the
+//! receiver's processor, the threads of NAPI run what drivers, hooks and sockets do with a frame,
+//! and Weir runs the rest: the kernel counts both in nanoseconds (`schedstat`). What interrupts
+//! them is counted as theirs.
+//!
+//! A run counts only if the interface received what was sent, Weir's ledger has all of it, and
+//! nothing was lost.
+
+use super::netlink::Counts;
+use super::wire::{Napi, RECEIVER, Wire, pause, threads};
+use crate::process::{beside, this_program};
+use crate::stats::Spread;
+use anyhow::{Context, Result, ensure};
+use regex::Regex;
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{self, Write as _};
+use std::process::{Child, Command, Stdio};
+
+/// How to measure.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct OffloadOptions {
+    /// Rounds; in each, every way runs once, in turn.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) rounds: u16,
+    /// Frames per second.
+    #[arg(long, default_value_t = 100_000)]
+    pub(crate) rate: u32,
+    /// Milliseconds that count, of each run.
+    #[arg(long, default_value_t = 1500)]
+    pub(crate) window_ms: u32,
+    /// The processor of the sender, and that of the receiver.
+    #[arg(long, value_name = "CPU,CPU", value_delimiter = ',')]
+    #[arg(default_values_t = [0, 1])]
+    pub(crate) pin: Vec<usize>,
+    /// Only cases whose name matches.
+    #[arg(long, value_name = "REGEX")]
+    pub(crate) only: Option<Regex>,
+}
+
+/// Milliseconds before the window, in which everything finds its size.
+const WARM_UP_MS: u32 = 500;
+
+/// Milliseconds that Weir may take to begin.
+const START_MS: u32 = 10_000;
+
+/// Keeps a tenth of the sender's flows, by their ports.
+const TENTH: &str = "packets | where sport < 10100 | summarize n = count() by ip.src every 1s";
+/// Flows, every second.
+const METER: &str = "packets | summarize packets = count(), bytes = sum(len) by ip.src, ip.dst, sport, dport, \
+     ip.proto every 1s";
+/// Packets and bytes of each host, every second.
+const HOSTS: &str = "packets | summarize packets = count(), bytes = sum(len) by ip.src every 1s";
+
+/// A query over frames, beside itself without offload.
+struct OffloadCase {
+    name: &'static str,
+    query: &'static str,
+    bytes: u32,
+    flows: u32,
+    /// How frames are captured without offload, and with it.
+    captures: [&'static str; 2],
+    /// What the ratio is to be at most.
+    aim: f64,
+}
+
+const fn case(
+    name: &'static str,
+    query: &'static str,
+    (bytes, flows): (u32, u32),
+    captures: [&'static str; 2],
+    aim: f64,
+) -> OffloadCase {
+    OffloadCase { name, query, bytes, flows, captures, aim }
+}
+
+const XDP: [&str; 2] = ["xdp", "xdp"];
+const PACKET: [&str; 2] = ["packet", "packet"];
+
+/// What is measured, with the aims that were set beforehand.
+const CASES: [OffloadCase; 7] = [
+    case("where, 10 % kept, XDP", TENTH, (1500, 1000), XDP, 0.5),
+    case("where, 10 % kept, XDP", TENTH, (60, 1000), XDP, 1.0),
+    case("where, 10 % kept, socket filter", TENTH, (60, 1000), PACKET, 1.0),
+    case("flow meter, XDP", METER, (60, 10_000), XDP, 0.5),
+    case("count by host, XDP", HOSTS, (60, 10_000), XDP, 0.5),
+    case("count by host, tcx beside AF_PACKET", HOSTS, (60, 10_000), ["packet", "tcx"], 0.7),
+    case("capture by tcx beside AF_PACKET", TENTH, (60, 1000), ["packet", "tcx"], 1.0),
+];
+
+/// Processor time per frame, in nanoseconds.
+#[derive(Clone, Copy, Debug)]
+struct CpuCost {
+    weir: f64,
+    kernel: f64,
+}
+
+impl CpuCost {
+    fn total(self) -> f64 {
+        self.weir + self.kernel
+    }
+}
+
+/// Measures, and gives the table.
+pub(crate) fn run(options: &OffloadOptions) -> Result<String> {
+    ensure!(
+        options.pin.len() == 2 && options.pin[0] != options.pin[1],
+        "--pin takes two processors, one for the sender and one for the receiver"
+    );
+    let weir = beside("weir")?;
+    ensure!(weir.exists(), "{} is not there: cargo build --release", weir.display());
+    let help = Command::new(&weir).args(["run", "--help"]).output().context("running weir")?;
+    let can_offload = String::from_utf8_lossy(&help.stdout).contains("--offload");
+    let wire = Wire::make(options.pin[1], true)?;
+    wire.attend(Napi::Threads)?;
+    let wanted = |case: &&OffloadCase| options.only.as_ref().is_none_or(|o| o.is_match(case.name));
+    let cases: Vec<&OffloadCase> = CASES.iter().filter(wanted).collect();
+    ensure!(!cases.is_empty(), "no case is left to run");
+    let mut costs: Vec<Vec<[CpuCost; 2]>> = cases.iter().map(|_| Vec::new()).collect();
+    for round in 0..options.rounds {
+        for (case, costs) in cases.iter().zip(&mut costs) {
+            writeln!(io::stderr(), "round {}: {}, {} bytes", round + 1, case.name, case.bytes)?;
+            let bench = OffloadRun { options, wire: &wire, weir: &weir, case, can_offload };
+            // Each way is first in turn.
+            let mut pair = [CpuCost { weir: 0.0, kernel: 0.0 }; 2];
+            for way in [usize::from(round % 2), usize::from(1 - round % 2)] {
+                let name = || format!("{}, {}", case.name, if way == 1 { "on" } else { "off" });
+                pair[way] = bench.run(way).with_context(name)?;
+            }
+            costs.push(pair);
+        }
+    }
+    Ok(markdown(options, can_offload, &cases, &costs))
+}
+
+fn markdown(
+    options: &OffloadOptions,
+    can_offload: bool,
+    cases: &[&OffloadCase],
+    costs: &[Vec<[CpuCost; 2]>],
+) -> String {
+    let OffloadOptions { rounds, rate, window_ms, .. } = options;
+    let mut out = format!(
+        "Nanoseconds of processor time per frame, at {rate} frames a second; medians (and \
+         quartiles) of {rounds} rounds of {window_ms} ms.{}\n\n\
+         | case | bytes | without: Weir | kernel | with: Weir | kernel | × without | at most |\n\
+         |---|---:|---:|---:|---:|---:|---:|---|\n",
+        if can_offload { "" } else { " This Weir can't offload: both ways are without it." },
+    );
+    for (case, costs) in cases.iter().zip(costs) {
+        let part = |way: usize, part: fn(CpuCost) -> f64| {
+            let Spread { low, median, high } = Spread::of(costs.iter().map(|c| part(c[way])));
+            format!("{median:.0} ({low:.0}–{high:.0})")
+        };
+        let ratio = Spread::of(costs.iter().map(|[off, on]| on.total() / off.total()));
+        let reached = if ratio.median <= case.aim { "yes" } else { "no" };
+        let Spread { low, median, high } = ratio;
+        // Writing to a string does not fail.
+        let _ = writeln!(
+            out,
+            "| {} | {} | {} | {} | {} | {} | {median:.2} ({low:.2}–{high:.2}) | {}: {reached} |",
+            case.name,
+            case.bytes,
+            part(0, |c| c.weir),
+            part(0, |c| c.kernel),
+            part(1, |c| c.weir),
+            part(1, |c| c.kernel),
+            case.aim,
+        );
+    }
+    out
+}
+
+/// One case.
+struct OffloadRun<'a> {
+    options: &'a OffloadOptions,
+    wire: &'a Wire,
+    weir: &'a std::path::Path,
+    case: &'a OffloadCase,
+    can_offload: bool,
+}
+
+impl OffloadRun<'_> {
+    /// Runs Weir without offload (0) or with it (1).
+    fn run(&self, way: usize) -> Result<CpuCost> {
+        let mut weir = self.start(way)?;
+        let measured = self.measure(&mut weir);
+        // It ends in any case, and what it says is wanted where something failed.
+        interrupt(&weir)?;
+        let said = weir.wait_with_output().context("waiting for weir")?;
+        let ledger = String::from_utf8_lossy(&said.stderr).into_owned();
+        ensure!(said.status.success(), "weir failed ({}): {ledger}", said.status);
+        let (cost, frames) = measured.with_context(|| ledger.clone())?;
+        let received = received(&ledger).with_context(|| ledger.clone())?;
+        ensure!(received == frames, "weir received {received} of {frames} frames: {ledger}");
+        Ok(cost)
+    }
+
+    fn start(&self, way: usize) -> Result<Child> {
+        let mut command = Command::new("taskset");
+        command.args(["-c", &self.options.pin[1].to_string()]).arg(self.weir);
+        command.args(["run", "-j", "1", "-e", self.case.query, "-i", RECEIVER, "-o", "csv"]);
+        command.args(["-Q", "in", "--capture", self.case.captures[way]]);
+        if self.can_offload {
+            command.args(["--offload", if way == 1 { "require" } else { "off" }]);
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        command.spawn().context("starting taskset and weir")
+    }
+
+    /// What both took of a window, and how many frames were sent in all.
+    fn measure(&self, weir: &mut Child) -> Result<(CpuCost, u64)> {
+        self.wait_for(weir)?;
+        self.wire.place_threads()?;
+        let first = self.wire.counts()?;
+        let mut sender = self.sender()?.spawn().context("starting the sender")?;
+        pause(WARM_UP_MS);
+        let before = self.look(weir)?;
+        pause(self.options.window_ms);
+        let after = self.look(weir)?;
+        ensure!(sender.wait().context("waiting for the sender")?.success(), "the sender failed");
+        pause(WARM_UP_MS);
+        let last = self.wire.counts()?;
+        ensure!(last.dropped == first.dropped, "the wire lost frames: ask for a lower --rate");
+        let frames = (after.0.received - before.0.received) as f64;
+        ensure!(frames > 0.0, "nothing was sent in the window");
+        let weir = (after.1 - before.1) as f64 / frames;
+        let kernel = (after.2 - before.2) as f64 / frames;
+        Ok((CpuCost { weir, kernel }, last.received - first.received))
+    }
+
+    /// Waits until it captures: once it has opened everything, it gives up what it may do.
+    fn wait_for(&self, weir: &mut Child) -> Result<()> {
+        let path = format!("/proc/{}/status", weir.id());
+        for _ in 0..START_MS / 20 {
+            pause(20);
+            ensure!(weir.try_wait().context("looking at weir")?.is_none(), "weir ended");
+            let status = fs::read_to_string(&path).with_context(|| path.clone())?;
+            if status.lines().any(|line| line == "Seccomp:\t2") {
+                return Ok(());
+            }
+        }
+        anyhow::bail!("weir did not begin within {START_MS} ms")
+    }
+
+    /// What the interface counted, and what Weir and the threads of NAPI took.
+    fn look(&self, weir: &Child) -> Result<(Counts, u64, u64)> {
+        let napi = threads(&format!("napi/{RECEIVER}-"))?;
+        let napi = napi.into_iter().map(|id| took(id as u32)).sum::<Result<u64>>()?;
+        Ok((self.wire.counts()?, took(weir.id())?, napi))
+    }
+
+    fn sender(&self) -> Result<Command> {
+        let ms = 2 * WARM_UP_MS + self.options.window_ms;
+        let mut command = this_program()?;
+        command.args(["send", "--bytes", &self.case.bytes.to_string()]);
+        command.args(["--flows", &self.case.flows.to_string(), "--frames", "2147483647"]);
+        command.args(["--ms", &ms.to_string(), "--cpu", &self.options.pin[0].to_string()]);
+        command.args(["--rate", &self.options.rate.to_string()]);
+        command.stdin(Stdio::null()).stdout(Stdio::null());
+        Ok(command)
+    }
+}
+
+/// Nanoseconds that all threads of a process took.
+fn took(process: u32) -> Result<u64> {
+    let mut sum = 0;
+    for thread in fs::read_dir(format!("/proc/{process}/task")).context("reading threads")? {
+        let path = thread.context("reading threads")?.path().join("schedstat");
+        // A thread may have ended.
+        let text = fs::read_to_string(path).unwrap_or_default();
+        sum += text.split(' ').next().and_then(|n| n.parse::<u64>().ok()).unwrap_or(0);
+    }
+    Ok(sum)
+}
+
+fn interrupt(weir: &Child) -> Result<()> {
+    let id = rustix::process::Pid::from_child(weir);
+    rustix::process::kill_process(id, rustix::process::Signal::INT).context("ending weir")
+}
+
+/// The packets that a ledger says were received.
+fn received(ledger: &str) -> Result<u64> {
+    let at = Regex::new("received +([0-9]+)").context("a pattern")?;
+    let found = at.captures(ledger).context("no count of received packets")?;
+    found[1].parse().context("a count")
+}
