@@ -3,6 +3,9 @@
 use super::Class;
 use weir_plan::{Member, Value};
 
+/// Ranges that are all compared with a value sooner than the right one is found by halving.
+const FEW: usize = 8;
+
 /// Disjoint, ascending ranges of ordered numbers, both ends included.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Ranges {
@@ -74,6 +77,11 @@ impl Ranges {
     /// Whether a pair is in the set.
     #[inline(always)]
     pub(crate) fn has_pair(&self, n: u128) -> bool {
+        if self.pairs.len() <= FEW {
+            // Without a branch that depends on the address.
+            let inside = |&(first, last): &(u128, u128)| n.wrapping_sub(first) <= last - first;
+            return self.pairs.iter().fold(false, |any, range| any | inside(range));
+        }
         let at = self.pairs.partition_point(|&(_, last)| last < n);
         self.pairs.get(at).is_some_and(|&(first, _)| first <= n)
     }
@@ -148,6 +156,21 @@ mod tests {
         assert!(!set.has_pair(ten + 0x100_0000));
         let everything = Ranges::new(Class::Pair, &[Member::Net(Value::Net(0, 0))]);
         assert!(everything.has_pair(0) && everything.has_pair(u128::MAX));
+    }
+
+    #[test]
+    fn few_ranges_and_many_answer_alike() {
+        let edges = [0, 1, u128::from(u64::MAX), 1 << 64, u128::MAX - 1, u128::MAX];
+        for n in [0, 1, FEW, FEW + 1, 3 * FEW] {
+            let range = |i: usize| (i as u128 * 10 + 3, i as u128 * 10 + 5 + (i % 2) as u128);
+            let mut pairs: Vec<_> = (0..n).map(range).collect();
+            pairs.extend((n % 2 == 1).then_some((u128::MAX - 1, u128::MAX)));
+            let set = Ranges::of_pairs(pairs.clone());
+            for n in (0..300).chain(edges) {
+                let naive = pairs.iter().any(|(first, last)| (first..=last).contains(&&n));
+                assert_eq!(set.has_pair(n), naive, "{n} in {pairs:?}");
+            }
+        }
     }
 
     #[test]

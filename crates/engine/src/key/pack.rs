@@ -158,7 +158,7 @@ pub(crate) fn narrow_rows(parts: &[KeyPart], columns: &[&Column], rows: Bits) ->
             if other == 0 {
                 return left;
             }
-            let v4 = Bits::from_fn(BATCH, |i| hi[i] == 0 && lo[i] >> 32 == MAPPED);
+            let v4 = Bits::from_fn(BATCH, |i| hi[i] | (lo[i] >> 32 ^ MAPPED) == 0);
             left.minus(col.present.minus(v4))
         },
     )

@@ -15,7 +15,6 @@ use super::{Channel, Closed};
 use crate::compile::Placed;
 use crate::counters::Ledger;
 use crate::kernel::KernelFeed;
-use crate::limits::SPARE_ROWS;
 use crate::losses::LossRecord;
 use crate::node::NodeInput;
 use crate::ops::groups::{Groups, Spec};
@@ -263,16 +262,18 @@ impl<'e> MachineLevel<'e> {
         if self.pipes[p].is_idle() {
             return;
         }
-        let mut incoming = std::mem::take(&mut self.pipes[p].incoming);
+        let outgoing = std::mem::take(&mut self.pipes[p].outgoing.rows);
+        if let Some(output) = self.pipes[p].output {
+            outgoing.iter().for_each(|rows| self.written.write(sink, output, rows));
+        }
+        self.pipes[p].outgoing.recycle(outgoing);
+        let incoming = std::mem::take(&mut self.pipes[p].incoming.rows);
         let (pipeline, mut targets) = self.pipeline_at(p, mode, sink);
         for rows in &incoming {
             pipeline.push_rows(rows, &mut targets);
         }
         pipeline.step(mode == Mode::Step, &mut targets);
-        let pipe = &mut self.pipes[p];
-        pipe.spare.append(&mut incoming);
-        pipe.spare.truncate(SPARE_ROWS);
-        pipe.incoming = incoming;
+        self.pipes[p].incoming.recycle(incoming);
     }
 
     /// Pipeline `p`, and where its rows go.

@@ -28,6 +28,10 @@ pub(crate) struct Table {
     max_rows: usize,
 }
 
+/// Words of a row that are fetched before it is looked at: more lines than these, for each row of a
+/// batch, would not stay in the nearest cache.
+const FETCHED_WORDS: usize = 4 * LINE_WORDS;
+
 impl Table {
     /// An empty table for keys of `key_words` and `cells` words of state, for `max_rows` at most.
     /// Rows are padded so that a small one lies within one cache line. The hash key
@@ -312,9 +316,8 @@ impl Table {
         let rows = &self.rows[..];
         self.index.likely(&keys.hashes[..n], out, |row| {
             let at = (row as usize).wrapping_mul(stride);
-            prefetch(rows, at);
-            if stride > LINE_WORDS {
-                prefetch(rows, at.wrapping_add(LINE_WORDS));
+            for line in (0..stride.min(FETCHED_WORDS)).step_by(LINE_WORDS) {
+                prefetch(rows, at.wrapping_add(line));
             }
         });
     }

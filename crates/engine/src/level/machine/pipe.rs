@@ -5,9 +5,11 @@ use super::pending::Pending;
 use super::written::Written;
 use crate::closing::Closing;
 use crate::compile::Placed;
+use crate::limits::SPARE_ROWS;
 use crate::node::{Leave, NodeInput};
 use crate::ops::groups::Groups;
 use crate::ops::operator::ActionsId;
+use crate::panics::note_pipeline;
 use crate::pipeline::Pipeline;
 use crate::rows::{Rows, Sink};
 use weir_plan::physical::{
@@ -23,9 +25,9 @@ pub(super) struct Pipe {
     /// Whether another pipeline reads it.
     pub(super) is_read: bool,
     /// Rows that came in and wait for this pipeline's turn.
-    pub(super) incoming: Vec<Rows>,
-    /// Memory of rows that came in before.
-    pub(super) spare: Vec<Rows>,
+    pub(super) incoming: HeldRows,
+    /// Printed rows that came out before its turn.
+    pub(super) outgoing: HeldRows,
     /// The watermark of the rows that come out.
     pub(super) watermark: i64,
     /// When the groups close that it takes, if it takes groups.
@@ -38,6 +40,14 @@ pub(super) struct Pipe {
     sends_frames: bool,
     /// ... and whether it does so on the workers.
     sends_frames_below: bool,
+}
+
+/// Rows that wait, all of the same columns.
+#[derive(Default)]
+pub(super) struct HeldRows {
+    pub(super) rows: Vec<Rows>,
+    /// Memory of rows that waited before.
+    spare: Vec<Rows>,
 }
 
 /// Whether rows may wait for those of other pipelines.
@@ -75,8 +85,8 @@ impl Pipe {
             sides,
             output,
             is_read: targets.iter().any(|target| matches!(target, Target::Pipeline(_))),
-            incoming: Vec::new(),
-            spare: Vec::new(),
+            incoming: HeldRows::default(),
+            outgoing: HeldRows::default(),
             watermark: i64::MIN,
             closing: fragment.and_then(closing),
             reached: i64::MIN,
@@ -102,8 +112,9 @@ impl Pipe {
         self.pipeline.is_empty() && !self.is_read
     }
 
-    /// Takes rows of an earlier pipeline, for each side that it is on.
-    fn accept(&mut self, from: PipelineId, rows: &Rows) {
+    /// Takes rows of an earlier pipeline, for each side that it is on; `readers` are the pipelines
+    /// after this one.
+    fn accept(&mut self, from: PipelineId, rows: &Rows, mode: Mode, readers: &mut [Pipe]) {
         for side in 0..self.sides.len() {
             if self.sides[side] != from {
                 continue;
@@ -111,6 +122,11 @@ impl Pipe {
             self.is_touched = true;
             if self.pipeline.absorbs() {
                 self.pipeline.push(NodeInput::Rows { side, rows }, None, &mut Absorbed);
+            } else if mode == Mode::Close && self.sides.len() == 1 && self.incoming.rows.is_empty()
+            {
+                note_pipeline(Some(self.pipeline.id.0));
+                self.pass(rows, readers);
+                note_pipeline(Some(from.0));
             } else {
                 self.hold(rows);
             }
@@ -135,16 +151,49 @@ impl Pipe {
 
     /// Whether it has nothing to do in a step: no rows wait, here or on sides of it.
     pub(super) fn is_idle(&self) -> bool {
-        self.incoming.is_empty() && self.sides.len() < 2
+        let none_waits = self.incoming.rows.is_empty() && self.outgoing.rows.is_empty();
+        none_waits && self.sides.len() < 2
+    }
+
+    /// Pushes rows through before this pipeline's turn, as windows close: of all rows of a window,
+    /// which may be very many, few come out as a rule, and only these wait.
+    fn pass(&mut self, rows: &Rows, readers: &mut [Pipe]) {
+        let Pipe { pipeline, outgoing, .. } = self;
+        let readers = if self.is_read { readers } else { &mut [] };
+        let outgoing = self.output.map(|_| outgoing);
+        let id = pipeline.id;
+        pipeline.push_rows(rows, &mut Outgoing { id, readers, outgoing });
     }
 
     /// Keeps a copy of rows for this pipeline's turn.
     pub(super) fn hold(&mut self, rows: &Rows) {
         self.is_touched = true;
+        self.incoming.hold(rows);
+    }
+}
+
+impl HeldRows {
+    /// Keeps a copy of rows.
+    fn hold(&mut self, rows: &Rows) {
         let mut copy = self.spare.pop().unwrap_or_else(|| rows.empty());
         copy.clear();
         copy.append(rows, 0..rows.len);
-        self.incoming.push(copy);
+        self.rows.push(copy);
+    }
+
+    /// Takes back the memory of all rows that waited.
+    pub(super) fn recycle(&mut self, mut rows: Vec<Rows>) {
+        self.spare.append(&mut rows);
+        self.spare.truncate(SPARE_ROWS);
+        self.rows = rows;
+    }
+}
+
+/// Hands rows to the readers of a pipeline.
+fn read(from: PipelineId, rows: &Rows, mode: Mode, mut readers: &mut [Pipe]) {
+    while let Some((reader, after)) = readers.split_first_mut() {
+        reader.accept(from, rows, mode, after);
+        readers = after;
     }
 }
 
@@ -173,7 +222,7 @@ pub(super) struct PipeTargets<'a, 'e> {
 
 impl Leave for PipeTargets<'_, '_> {
     fn rows(&mut self, rows: &Rows) {
-        self.readers.iter_mut().for_each(|pipe| pipe.accept(self.id, rows));
+        read(self.id, rows, self.mode, self.readers);
         let Some(output) = self.output else { return };
         if self.alone || self.mode == Mode::Close {
             self.written.write(self.sink, output, rows);
@@ -188,6 +237,31 @@ impl Leave for PipeTargets<'_, '_> {
 
     fn frames(&mut self, from: ActionsId, rows: &Rows) {
         self.egress.take_frames(from, rows);
+    }
+}
+
+/// Where the rows of a pipeline go before its turn, while windows close.
+struct Outgoing<'a> {
+    id: PipelineId,
+    readers: &'a mut [Pipe],
+    /// Keeps them until its turn, if it prints rows.
+    outgoing: Option<&'a mut HeldRows>,
+}
+
+impl Leave for Outgoing<'_> {
+    fn rows(&mut self, rows: &Rows) {
+        read(self.id, rows, Mode::Close, self.readers);
+        if let Some(outgoing) = &mut self.outgoing {
+            outgoing.hold(rows);
+        }
+    }
+
+    fn groups(&mut self, _start: i64, _groups: Groups) {
+        unreachable!("no level above merges groups");
+    }
+
+    fn frames(&mut self, _from: ActionsId, _rows: &Rows) {
+        unreachable!("frames are handed out over packets alone");
     }
 }
 

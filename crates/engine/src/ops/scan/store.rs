@@ -7,7 +7,7 @@
 
 use crate::key::{Chosen, Direct, Layout, Pool, pack};
 use crate::limits::{ROWS_START, SWEEP};
-use crate::pages::{Words, row_words};
+use crate::pages::{LINE_WORDS, Words, row_words};
 use crate::processor::prefetch;
 use crate::rows::Arena;
 use crate::table::{HashKey, Index, Keys};
@@ -27,6 +27,10 @@ pub(super) const HEAD: usize = 2;
 pub(super) const MODE_BITS: u32 = 8;
 /// A bit of [`META`]: the key was given up.
 const GONE: u64 = 1 << 63;
+
+/// Rows ahead of the one at hand whose further lines are fetched: there can be several of each, and
+/// memory takes only so many requests at a time.
+const ROWS_AHEAD: usize = 6;
 
 /// The keys of one layout and their rows.
 pub(super) struct Store {
@@ -243,6 +247,9 @@ impl Store {
         let (mut room, end) = (terms.room, these.end.min(self.keys.len).min(BATCH));
         for j in these.start..end {
             let i = self.positions[j] as usize & (BATCH - 1);
+            if stride > LINE_WORDS {
+                self.prefetch_rest(j + ROWS_AHEAD);
+            }
             let likely = self.likely[j];
             let at = likely as usize * stride;
             let hit = self.words.get(at..at + stride).is_some_and(|row| {
@@ -282,6 +289,16 @@ impl Store {
         self.index.likely(&self.keys.hashes[..n], &mut self.likely, |row| {
             prefetch(words, (row as usize).wrapping_mul(stride));
         });
+    }
+
+    /// Fetches what of a row is not in its first line, which [`Store::prefetch`] has fetched.
+    #[inline(always)]
+    fn prefetch_rest(&self, j: usize) {
+        let Some(&row) = self.likely.get(j) else { return };
+        let at = (row as usize).wrapping_mul(self.stride);
+        for line in (LINE_WORDS..self.stride).step_by(LINE_WORDS) {
+            prefetch(&self.words, at.wrapping_add(line));
+        }
     }
 
     #[inline(never)]

@@ -121,7 +121,18 @@ impl Connections {
         let findings = &self.work.findings;
         let flags = self.outputs.len() - 2 - RTTS;
         let (flags, others) = self.outputs.split_at(flags);
-        let any = rows.iter().fold(0, |any, i| any | findings[i].marks);
+        let (mut any, mut present) = (0, [Bits::NONE; 2 + RTTS]);
+        rows.each(|i| {
+            let f = &findings[i];
+            any |= f.marks;
+            present[0].put(i, f.duplicate_ack_num.is_some());
+            present[1].put(i, f.bytes_in_flight.is_some());
+            // Most segments time nothing.
+            if f.rtts != [None; RTTS] {
+                let there = present[2..].iter_mut().zip(&f.rtts);
+                there.for_each(|(rows, rtt)| rows.put(i, rtt.is_some()));
+            }
+        });
         for (mark, &to) in flags.iter().enumerate() {
             let column = &mut batch.ctx.regs.columns[to];
             (column.present, column.truth) = (rows, Bits::NONE);
@@ -130,26 +141,23 @@ impl Connections {
             }
         }
         let columns = &mut batch.ctx.regs.columns;
-        write(&mut columns[others[0]], findings, rows, |f| f.duplicate_ack_num.map(i64::from));
-        write(&mut columns[others[1]], findings, rows, |f| f.bytes_in_flight.map(i64::from));
-        for (rtt, &to) in others[2..].iter().enumerate() {
-            write(&mut columns[to], findings, rows, |f| f.rtts[rtt]);
+        let [acks, bytes, rtts @ ..] = &present;
+        write(&mut columns[others[0]], findings, *acks, |f| f.duplicate_ack_num.map(i64::from));
+        write(&mut columns[others[1]], findings, *bytes, |f| f.bytes_in_flight.map(i64::from));
+        for ((rtt, &to), rows) in others[2..].iter().enumerate().zip(rtts) {
+            write(&mut columns[to], findings, *rows, |f| f.rtts[rtt]);
         }
     }
 }
 
-/// Writes one value of each finding, where it has that.
+/// Writes one value of the findings that have it.
 fn write(
     column: &mut Column,
     findings: &[Finding; BATCH],
     rows: Bits,
     value: impl Fn(&Finding) -> Option<i64>,
 ) {
-    column.present = Bits::NONE;
-    rows.each(|i| {
-        if let Some(n) = value(&findings[i]) {
-            column.present.set(i);
-            column.word_mut()[i] = n as u64;
-        }
-    });
+    column.present = rows;
+    let words = column.word_mut();
+    rows.each(|i| words[i] = value(&findings[i]).unwrap_or_default() as u64);
 }
