@@ -35,9 +35,9 @@ pub use error::{LiveError, PcapError};
 pub use event::{Event, LinkState, ReportEvent};
 #[cfg(target_os = "linux")]
 pub use interface::{Interface, interfaces};
-#[cfg(target_os = "linux")]
-pub use kernel::{KernelPart, MakeKernelPart, Offload, SocketSite};
 pub use options::{ANY, Directions, Handover, LiveOptions, Stamps};
+#[cfg(target_os = "linux")]
+pub use options::{KernelPart, MakeKernelPart, Offload, SocketSite};
 #[cfg(target_os = "linux")]
 pub use packet::open_live;
 pub use pcap::{PcapDevice, PcapSource, devices, open_pcap};
