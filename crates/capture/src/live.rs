@@ -38,10 +38,10 @@ pub(crate) use interface::shape;
 #[cfg(target_os = "linux")]
 pub use interface::{Interface, interfaces};
 #[cfg(target_os = "linux")]
-pub use kernel::{KernelPart, MakeKernelPart, Offload, SocketSite};
-#[cfg(target_os = "linux")]
 pub(crate) use options::check_names;
 pub use options::{ANY, Directions, Handover, LiveOptions, Stamps};
+#[cfg(target_os = "linux")]
+pub use options::{KernelPart, MakeKernelPart, Offload, SocketSite};
 #[cfg(target_os = "linux")]
 pub use packet::open_live;
 pub use pcap::{PcapDevice, PcapSource, devices, open_pcap};

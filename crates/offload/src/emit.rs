@@ -102,7 +102,7 @@ impl<'a> Emit<'a> {
                 self.w.bind(other);
                 self.test(b, ways);
             }
-            Test::TestExists(of) => {
+            Test::Whether(of) => {
                 self.test(of, Ways { yes: ways.yes, no: ways.yes, absent: ways.no });
             }
             Test::NumExists(num) => {

@@ -69,16 +69,10 @@ pub(crate) enum Slot {
     Proto = -80,
     /// The pointer to the frame, where there are pointers.
     Data = -88,
-    /// Of an IPv6 fragment, the word of its offset.
-    Fragment = -96,
-    /// Pipelines that count the frame, a bit each.
-    Counting = -104,
-    /// The identification of an IPv6 fragment.
-    FragmentId = -112,
 }
 
 /// Where the stack has room for values that expressions set aside, from here downwards.
-pub(crate) const SPILL: i16 = -120;
+pub(crate) const SPILL: i16 = -96;
 /// How many there is room for.
 pub(crate) const SPILLS: usize = 8;
 
@@ -86,9 +80,6 @@ pub(crate) const SPILLS: usize = 8;
 const L3_COPY: i16 = -224;
 /// Where it keeps the copied transport header.
 const L4_COPY: i16 = -264;
-
-/// Up to here the stack is in use; what is below is free for tables.
-pub(crate) const STACK_USED: i16 = -264;
 
 /// A header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -266,7 +266,7 @@ fn call(f: &Func, args: &[Expr], columns: &Columns, e: &Expr) -> Result<Lowered,
             Ok(Lowered::Test(match arg(0)? {
                 Lowered::Num(num) => Test::NumExists(num),
                 Lowered::Addr(addr) => Test::AddrExists(addr),
-                Lowered::Test(test) => Test::TestExists(Box::new(test)),
+                Lowered::Test(test) => Test::Whether(Box::new(test)),
             }))
         }
         Func::Coalesce => Ok(match pair(arg(0)?, arg(1)?)? {

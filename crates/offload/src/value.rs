@@ -150,7 +150,7 @@ pub(crate) enum Test {
     Either(Box<Test>, Box<Test>),
     NumExists(Num),
     AddrExists(Addr),
-    TestExists(Box<Test>),
+    Whether(Box<Test>),
 }
 
 /// A comparison.

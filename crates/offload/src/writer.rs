@@ -55,11 +55,6 @@ impl Writer {
         }
     }
 
-    /// Whether the next instruction can run.
-    pub(crate) fn runs(&self) -> bool {
-        self.runs
-    }
-
     /// Writes the jump that waits.
     fn settle(&mut self) {
         if let Some(place) = self.pending.take() {
@@ -150,23 +145,6 @@ impl Writer {
     /// `R0 = helper(R1, …)`; what is in `R1` to `R5` is lost.
     pub(crate) fn call(&mut self, helper: Helper) -> &mut Writer {
         self.push(EbpfInstruction::Call { helper })
-    }
-
-    /// Lets `write` append code of its own, which runs from its first instruction on and jumps only
-    /// to its own labels and those it is given: the labels of `to`.
-    pub(crate) fn foreign(
-        &mut self,
-        to: &[Place],
-        ends: bool,
-        write: impl FnOnce(&mut Assembler, &[Label]),
-    ) {
-        if !self.runs {
-            return;
-        }
-        let labels: Vec<Label> = to.iter().map(|place| self.labels[place.0]).collect();
-        self.reached.extend(to);
-        write(&mut self.assembler, &labels);
-        self.runs = !ends;
     }
 
     /// The program.

@@ -1,9 +1,4 @@
-//! The part of a query that the kernel runs: whether a run may have one, how it is loaded, and how
-//! it is explained.
-
-mod explained;
-
-pub(crate) use explained::KernelCut;
+//! The part of a query that the kernel runs: whether a run may have one, and how it is loaded.
 
 use crate::args::{Capture, OffloadMode, RunOptions};
 use std::io::{self, Write as _};

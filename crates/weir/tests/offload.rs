@@ -255,7 +255,7 @@ fn every_packet_is_in_one_count() {
         let tagged = |port| Frame::ethernet().vlan(7).ipv4([9; 4], [8; 4]).udp(1, port).bytes();
         there.send(&tagged(53));
         there.send(&tagged(99));
-        // A GRE tunnel, and a header that ends too soon.
+        // A tunnel, whose outer headers say enough, and a header that ends too soon.
         let mut tunnel = udp(9, 53);
         tunnel[23] = 47;
         there.send(&tunnel);
@@ -275,8 +275,8 @@ fn every_packet_is_in_one_count() {
     check(
         &["-i", "v1", "-Q", "in", "--offload", "require"],
         &received,
-        "received   79 packets\nfiltered   71 by the query, in the kernel; it handed 8 up: 6 \
-         wanted, 2 it could not read\nprocessed   8",
+        "received   79 packets\nfiltered   72 by the query, in the kernel; it handed 7 up: 6 \
+         wanted, 1 it could not read\nprocessed   7",
     );
     check(
         &["-i", "v1", "-Q", "out", "--offload", "require"],
@@ -287,13 +287,13 @@ fn every_packet_is_in_one_count() {
     check(
         &["-i", "v1", "--offload", "require", "--rings", "3", "-j", "2"],
         &both,
-        "received   81 packets\nfiltered   72 by the query, in the kernel; it handed 9 up",
+        "received   81 packets\nfiltered   73 by the query, in the kernel; it handed 8 up: 7 wanted",
     );
     let two = [&mine[..], &rest[..1], &["10.0.0.77,53,,w1"], &rest[1..]].concat();
     check(
         &["-i", "v1", "-i", "w1", "-Q", "in", "--offload", "require"],
         &two,
-        "received   81 packets\nfiltered   72 by the query, in the kernel; it handed 9 up",
+        "received   81 packets\nfiltered   73 by the query, in the kernel; it handed 8 up: 7 wanted",
     );
     check(&["-i", "v1", "-Q", "in"], &received, "received   79 packets\nprocessed  79");
 }
@@ -353,7 +353,7 @@ fn what_has_no_part_in_the_kernel_says_why() {
     let udp_only = "packets | where udp | project ip.src";
     let folder = tempfile::tempdir().expect("a folder");
     let socket = folder.path().join("socket");
-    let socket = socket.to_str().expect("a plain path");
+    let control = format!("--control={}", socket.display());
     let cases: [(&[&str], &str); 10] = [
         (&["-e", "packets | project ip.src", "-i", "v1"], "pipeline 1 wants every frame"),
         (&["-e", "packets | where udp | project number", "-i", "v1"], "`number`"),
@@ -365,7 +365,7 @@ fn what_has_no_part_in_the_kernel_says_why() {
         (&["-e", udp_only, "-i", "any"], "Ethernet only"),
         (&["-e", udp_only, "-i", "v1", "-s", "60"], "a snap length of 60 bytes"),
         (&["-e", udp_only, "-i", "v1", "-c", "5"], "-c counts packets"),
-        (&["-e", udp_only, "-i", "v1", "--control", socket], "programs may come and go"),
+        (&["-e", udp_only, "-i", "v1", &control], "programs may come and go"),
         (&["-e", udp_only, "-i", "v1", "--capture", "pcap"], "libpcap"),
         (&["-e", udp_only, "-i", "v1", "udp", "port", "53"], "there is a capture filter"),
     ];

@@ -1,7 +1,7 @@
 //! An interface that packet sockets are bound to, and how many frames it dropped.
 
 use super::count::WrappingCount;
-use super::kernel::KernelPart;
+use super::options::KernelPart;
 use crate::sys::interface::Facts;
 use weir_packet::source::LinkType;
 

@@ -6,45 +6,10 @@
 
 use super::error::LiveError;
 use super::event::Event;
-use super::options::{Directions, LiveOptions};
+use super::options::{KernelPart, LiveOptions, SocketSite};
 use crate::ebpf::Program;
 use std::io;
-use weir_packet::source::{KernelCounts, LinkType, SourceError};
-
-/// What a program for the sockets of an interface depends on.
-#[derive(Clone, Copy, Debug)]
-pub struct SocketSite<'a> {
-    /// The interface.
-    pub interface: &'a str,
-    /// The link type of its frames.
-    pub link: LinkType,
-    /// The frames that are wanted.
-    pub direction: Directions,
-    /// What goes out by the interface of this number comes in by it too, and is wanted once.
-    pub loopback: Option<u32>,
-    /// Bytes to keep of each frame at most.
-    pub snaplen: u32,
-}
-
-/// A loaded program.
-pub struct KernelPart {
-    /// Returns how many bytes of a frame go up; 0 for frames that are none of the capture's, or
-    /// that it finishes.
-    pub program: Program,
-    /// Reads what the program has counted, without a system call.
-    pub counts: Box<dyn Fn() -> KernelCounts + Send>,
-}
-
-/// Makes the program for some sockets, or says why there is none: one clause.
-pub type MakeKernelPart = Box<dyn Fn(&SocketSite<'_>) -> Result<KernelPart, String>>;
-
-/// How the kernel is to run a part of the query.
-pub struct Offload {
-    /// Makes the programs.
-    pub make: MakeKernelPart,
-    /// Whether a capture without them fails.
-    pub required: bool,
-}
+use weir_packet::source::SourceError;
 
 /// The program for the sockets of an interface, if there is to be one, once `attach` has put it
 /// there. Where that is not possible, it is reported, unless the capture fails by that.

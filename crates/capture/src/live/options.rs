@@ -2,15 +2,17 @@
 
 use super::error::LiveError;
 use super::event::{Event, ReportEvent};
-#[cfg(target_os = "linux")]
-use super::kernel::Offload;
 use crate::bpf::Filter;
+#[cfg(target_os = "linux")]
+use crate::ebpf::Program;
 use crate::limits::{LIVE_INTERFACES_MAX, RING_BUFFER};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use weir_packet::interface::InterfaceNames;
 use weir_packet::limits::CAPLEN_MAX;
 use weir_packet::source::SourceError;
+#[cfg(target_os = "linux")]
+use weir_packet::source::{KernelCounts, LinkType};
 
 /// The name for all interfaces together, those to come included.
 pub const ANY: &str = "any";
@@ -49,6 +51,45 @@ pub enum Handover {
     /// Each as it comes: for frames that are sent on to a peer that waits for them. A frame takes a
     /// slot of its own, so that less of them find room in as much memory.
     AtOnce,
+}
+
+/// What a program for the sockets of an interface depends on.
+#[cfg(target_os = "linux")]
+#[derive(Clone, Copy, Debug)]
+pub struct SocketSite<'a> {
+    /// The interface.
+    pub interface: &'a str,
+    /// The link type of its frames.
+    pub link: LinkType,
+    /// The frames that are wanted.
+    pub direction: Directions,
+    /// What goes out by the interface of this number comes in by it too, and is wanted once.
+    pub loopback: Option<u32>,
+    /// Bytes to keep of each frame at most.
+    pub snaplen: u32,
+}
+
+/// A loaded program.
+#[cfg(target_os = "linux")]
+pub struct KernelPart {
+    /// Returns how many bytes of a frame go up; 0 for frames that are none of the capture's, or
+    /// that it finishes.
+    pub program: Program,
+    /// Reads what the program has counted, without a system call.
+    pub counts: Box<dyn Fn() -> KernelCounts + Send>,
+}
+
+/// Makes the program for some sockets, or says why there is none: one clause.
+#[cfg(target_os = "linux")]
+pub type MakeKernelPart = Box<dyn Fn(&SocketSite<'_>) -> Result<KernelPart, String>>;
+
+/// How the kernel is to run a part of the query.
+#[cfg(target_os = "linux")]
+pub struct Offload {
+    /// Makes the programs.
+    pub make: MakeKernelPart,
+    /// Whether a capture without them fails.
+    pub required: bool,
 }
 
 /// How to capture.

@@ -1,12 +1,14 @@
 //! `weir explain`: the plan, where each part runs, and why, as text or JSON; of several queries,
 //! that of all.
 
+mod kernel;
+
 use crate::args::{ExplainArgs, PlanFormat};
 use crate::exit::{Status, usage};
-use crate::offload::KernelCut;
 use crate::programs::Programs;
 use crate::site::Site;
 use crate::term::Term;
+use kernel::KernelCut;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use weir_engine::functions::Functions;

@@ -1,6 +1,6 @@
 //! What `weir explain --offload` shows: the plan with its kernel level, the program and its maps.
 
-use super::KernelQuery;
+use crate::offload::KernelQuery;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use weir_offload::{Hook, KernelProgram, MapSpec, OffloadOptions};
