@@ -40,13 +40,7 @@ pub(crate) fn read_num(w: &mut Writer, access: Access, read: &NumRead, absent: P
             w.mov(R0, value);
         }
         From::LinkEnd(end) => {
-            let done = w.label("link_end");
-            access.read(w, R0, Header::Link, ethernet::SOURCE as i16, 6);
-            access.read(w, R1, Header::Link, ethernet::DESTINATION as i16, 6);
-            let cond = if end == End::Smaller { Cond::Le } else { Cond::Ge };
-            w.jump_if(cond, R0, R1, done).mov(R0, R1);
-            w.jump(done);
-            w.bind(done);
+            link_end(w, access, end);
         }
         From::ConnPort(end) => {
             let (forward, backward) = (w.label("forward"), w.label("backward"));
@@ -81,6 +75,17 @@ pub(crate) fn read_num(w: &mut Writer, access: Access, read: &NumRead, absent: P
             w.alu(Alu::Sub, R0, R1);
         }
     }
+}
+
+/// The smaller or larger of the link addresses.
+fn link_end(w: &mut Writer, access: Access, end: End) {
+    let done = w.label("link_end");
+    access.read(w, R0, Header::Link, ethernet::SOURCE as i16, 6);
+    access.read(w, R1, Header::Link, ethernet::DESTINATION as i16, 6);
+    let cond = if end == End::Smaller { Cond::Le } else { Cond::Ge };
+    w.jump_if(cond, R0, R1, done).mov(R0, R1);
+    w.jump(done);
+    w.bind(done);
 }
 
 /// Goes on at `absent` where none of the facts holds.

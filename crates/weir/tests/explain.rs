@@ -147,7 +147,8 @@ fn a_kernel_level_changes_no_meaning() {
 
 #[test]
 fn kernel_levels_that_do_not_fit_are_refused() {
-    let faults: [(fn(&mut Physical), &str); 9] = [
+    type Break = fn(&mut Physical);
+    let faults: [(Break, &str); 9] = [
         (|p| drop(p.levels.remove(0)), "it has exchanges of a kernel level, which it lacks"),
         (|p| drop(p.levels[0].fragments.pop()), "it does not have each pipeline over packets once"),
         (
@@ -160,7 +161,7 @@ fn kernel_levels_that_do_not_fit_are_refused() {
         ),
         (
             |p| drop(p.levels[0].fragments[0].nodes.pop()),
-            "groups have one way to go, and only where it counts",
+            "it hands over something else than frames and groups",
         ),
         (
             |p| p.levels[0].fragments[0].to.truncate(1),

@@ -223,18 +223,18 @@ fn nothing_is_lost_while_windows_end() {
             let now = START + n * SECOND / 2;
             time.store(now, Ordering::SeqCst);
             kernel.tick();
-            for p in 0..2 {
+            for (p, (sum, windows)) in sums.iter_mut().zip(&mut windows).enumerate() {
                 for (_, count) in closed(&kernel, p, Some(now - now.rem_euclid(2 * SECOND))) {
-                    sums[p] += count;
-                    windows[p] += 1;
+                    *sum += count;
+                    *windows += 1;
                 }
             }
         }
         ended.store(true, Ordering::Relaxed);
         sender.join().expect("no panic")
     });
-    for p in 0..2 {
-        sums[p] += closed(&kernel, p, None).iter().map(|window| window.1).sum::<u64>();
+    for (p, sum) in sums.iter_mut().enumerate() {
+        *sum += closed(&kernel, p, None).iter().map(|window| window.1).sum::<u64>();
     }
     assert_eq!(sums.map(|sum| sum + up), [sent, sent]);
     assert!(windows[0] > 20 && windows[1] > 10 && up == 0, "{windows:?} {up}");

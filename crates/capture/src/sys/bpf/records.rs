@@ -69,7 +69,7 @@ impl AsFd for RecordRing {
 
 impl Records for RecordRing {
     fn produced(&self) -> &AtomicU64 {
-        // SAFETY: the start of a page that is mapped as long as `self` lives; read as an atomic only.
+        // SAFETY: the start of a page that is mapped as long as `self` lives; read as an atomic.
         unsafe { AtomicU64::from_ptr(self.producer.as_mut_ptr().cast()) }
     }
 
