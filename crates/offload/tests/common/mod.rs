@@ -16,18 +16,18 @@ use weir_plan::stage::{Column, Schema, Stage};
 use weir_plan::{Expr, Input, Value};
 
 /// A program that was loaded.
-pub struct Kernel {
-    pub program: KernelProgram,
-    pub loaded: Program,
+pub(crate) struct Kernel {
+    pub(crate) program: KernelProgram,
+    pub(crate) loaded: Program,
     memory: SharedMemory,
 }
 
 /// What became of frames.
 #[derive(Clone, Copy, Default, Debug)]
-pub struct Tally {
-    pub filtered: u64,
-    pub wanted: u64,
-    pub unclear: u64,
+pub(crate) struct Tally {
+    pub(crate) filtered: u64,
+    pub(crate) wanted: u64,
+    pub(crate) unclear: u64,
 }
 
 impl fmt::Display for Tally {
@@ -38,7 +38,7 @@ impl fmt::Display for Tally {
 }
 
 /// Whether this test may load programs; says that it is skipped where not.
-pub fn may(test: &str) -> bool {
+pub(crate) fn may(test: &str) -> bool {
     match SharedMemory::new("weir-test", 1) {
         Ok(_) => true,
         Err(why) => {
@@ -72,17 +72,17 @@ fn program_of(text: &str) -> weir_plan::Program {
 }
 
 /// The plan of a query.
-pub fn plan_of(text: &str) -> Physical {
+pub(crate) fn plan_of(text: &str) -> Physical {
     Physical::new(&program_of(text), &[])
 }
 
 /// The program for a query, in the kernel.
-pub fn kernel(text: &str, hook: Hook) -> Result<Kernel, NotOffloaded> {
+pub(crate) fn kernel(text: &str, hook: Hook) -> Result<Kernel, NotOffloaded> {
     kernel_of(&plan_of(text), hook)
 }
 
 /// The same for a plan.
-pub fn kernel_of(plan: &Physical, hook: Hook) -> Result<Kernel, NotOffloaded> {
+pub(crate) fn kernel_of(plan: &Physical, hook: Hook) -> Result<Kernel, NotOffloaded> {
     let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let program = compile(plan, &OffloadOptions::new(hook, cpus as u32))?;
     let memory = SharedMemory::new("frames", program.maps[0].value_bytes / 8).expect("memory");
@@ -138,7 +138,7 @@ impl FrameCounts {
 }
 
 /// Which frames the engine keeps.
-pub struct Oracle {
+pub(crate) struct Oracle {
     kept: Vec<bool>,
     /// The frames that the walk finds malformed or cut, which have to go up.
     faulty: Vec<bool>,
@@ -147,12 +147,12 @@ pub struct Oracle {
 impl Oracle {
     /// By the first stages of each pipeline over packets, as far as they are conditions and
     /// columns.
-    pub fn new(text: &str, frames: &[Vec<u8>]) -> Oracle {
+    pub(crate) fn new(text: &str, frames: &[Vec<u8>]) -> Oracle {
         Oracle::of(program_of(text), frames)
     }
 
     /// The same of a program.
-    pub fn of(program: weir_plan::Program, frames: &[Vec<u8>]) -> Oracle {
+    pub(crate) fn of(program: weir_plan::Program, frames: &[Vec<u8>]) -> Oracle {
         let kept = rows(&numbered(program), frames);
         let faulty = numbered(program_of("packets | where malformed or cut"));
         Oracle { kept, faulty: rows(&faulty, frames) }
@@ -197,7 +197,13 @@ fn rows(program: &weir_plan::Program, frames: &[Vec<u8>]) -> Vec<bool> {
 }
 
 /// Compares a program with the engine.
-pub fn check(kernel: &Kernel, oracle: &Oracle, frames: &[Vec<u8>], name: &str, tally: &mut Tally) {
+pub(crate) fn check(
+    kernel: &Kernel,
+    oracle: &Oracle,
+    frames: &[Vec<u8>],
+    name: &str,
+    tally: &mut Tally,
+) {
     let all =
         kernel.program.prefixes.iter().all(|p| {
             p.stopped_by.as_ref().is_none_or(|why| why.starts_with("the kernel does not"))
@@ -228,7 +234,7 @@ pub fn check(kernel: &Kernel, oracle: &Oracle, frames: &[Vec<u8>], name: &str, t
 }
 
 /// Frames of our fixtures.
-pub fn fixtures() -> Vec<Vec<u8>> {
+pub(crate) fn fixtures() -> Vec<Vec<u8>> {
     let mut frames = Vec::new();
     for entry in std::fs::read_dir(format!("{ROOT}/fixtures")).expect("fixtures").flatten() {
         let path = entry.path();
@@ -242,7 +248,7 @@ pub fn fixtures() -> Vec<Vec<u8>> {
 }
 
 /// The whole Ethernet frames of a capture.
-pub fn capture(path: &str) -> Vec<Vec<u8>> {
+pub(crate) fn capture(path: &str) -> Vec<Vec<u8>> {
     let mut frames = Vec::new();
     let Ok(mut source) = open(path, &Options::default()) else { return frames };
     let mut batch = FrameBatch::new();
@@ -259,7 +265,7 @@ pub fn capture(path: &str) -> Vec<Vec<u8>> {
 }
 
 /// The texts of our queries.
-pub fn queries() -> Vec<(String, String)> {
+pub(crate) fn queries() -> Vec<(String, String)> {
     let mut all = Vec::new();
     for folder in ["queries", "queries/detectors"] {
         for entry in std::fs::read_dir(format!("{ROOT}/{folder}")).expect("queries").flatten() {
@@ -275,7 +281,7 @@ pub fn queries() -> Vec<(String, String)> {
 }
 
 /// Frames of many forms, each also with bytes changed, and cut in many places.
-pub fn crafted() -> Vec<Vec<u8>> {
+pub(crate) fn crafted() -> Vec<Vec<u8>> {
     let mut frames = Vec::new();
     for (_, frame) in forms() {
         let bytes = frame.bytes();
