@@ -6,9 +6,9 @@
 //! all pipelines, as if there were no kernel level. So frames that the program does not understand
 //! for certain, and frames for whose group a map has no room, lose nothing: they go up.
 //!
-//! [`compile`] works in passes: [`prefix`] finds the stages that the kernel can run, [`lower`]
-//! makes their expressions ones of fields at fixed places that can't fault, [`walk`] writes the
-//! code that finds the headers of a frame, and [`emit`] that of expressions.
+//! [`compile`] works in passes: `prefix` finds the stages that the kernel can run, `lower`
+//! makes their expressions ones of fields at fixed places that can't fault, `walk` writes the
+//! code that finds the headers of a frame, and `emit` that of expressions.
 //!
 //! Nothing here makes a system call: `weir-capture` makes the maps, loads the program and attaches
 //! it.
