@@ -1,13 +1,16 @@
 //! The part of a query that the kernel runs: whether a run may have one, and how it is loaded.
 
-use crate::args::{Capture, OffloadMode, RunOptions};
+use crate::args::{Capture, LiveArgs, OffloadMode, RunOptions};
 use std::io::{self, Write as _};
-use weir_capture::ebpf::{Map, MapKind, Program, ProgramKind, SharedMemory, cpu_numbers};
-use weir_capture::live::{Directions, KernelPart, Offload, SocketSite};
+use weir_capture::ebpf::{
+    Map, MapKind, Offloaded, Program, ProgramKind, SharedMemory, cpu_numbers,
+};
+use weir_capture::live::{Directions, KernelPart, Offload, SocketSite, interfaces};
+use weir_ebpf::Code;
 use weir_offload::{
     FrameCount, Hook, KernelProgram, MapSpec, OffloadOptions, Prefix, Refuse, compile,
 };
-use weir_packet::source::KernelCounts;
+use weir_packet::source::{KernelCounts, LinkType};
 use weir_packet::walk::Headers;
 use weir_plan::Program as Query;
 use weir_plan::physical::Physical;
@@ -75,8 +78,6 @@ impl KernelQuery {
 
     /// The program for the sockets of an interface, loaded.
     fn for_sockets(&self, site: &SocketSite<'_>) -> Result<Loaded, String> {
-        let cpus = cpu_numbers().map_err(|e| format!("the processors are not known: {e}"))?;
-        let cpus = u32::try_from(cpus).unwrap_or(u32::MAX);
         let refuse: Vec<Refuse> = match (site.direction, site.loopback) {
             (Directions::In, _) => vec![Refuse::Outgoing],
             (Directions::Out, _) => vec![Refuse::Incoming],
@@ -87,23 +88,63 @@ impl KernelQuery {
             link: site.link,
             snaplen: site.snaplen,
             refuse: &refuse,
-            ..OffloadOptions::new(Hook::Socket, cpus)
+            ..OffloadOptions::new(Hook::Socket, processors()?)
         };
         Loaded::new(self.compile(&options)?, ProgramKind::SocketFilter)
     }
+
+    /// The function that a capture at this hook calls for frames of this link type.
+    fn for_hook(&self, hook: Hook, link: LinkType, live: &LiveArgs) -> Result<InCapture, String> {
+        let all = OffloadOptions::new(hook, processors()?);
+        let snaplen = live.snapshot_length.unwrap_or(all.snaplen);
+        let KernelProgram { code, maps, prefixes, .. } =
+            self.compile(&OffloadOptions { link, snaplen, ..all })?;
+        let maps = Maps::new(&maps)?;
+        let code = maps.put_into(&code);
+        let counts = Box::new(move || maps.counts());
+        Ok(InCapture { offloaded: Offloaded { code, trims: false, counts }, prefixes })
+    }
+}
+
+/// How many processors the kernel may number.
+fn processors() -> Result<u32, String> {
+    let cpus = cpu_numbers().map_err(|e| format!("the processors are not known: {e}"))?;
+    Ok(u32::try_from(cpus).unwrap_or(u32::MAX))
+}
+
+/// A program for the program of a capture to call.
+struct InCapture {
+    offloaded: Offloaded,
+    prefixes: Vec<Prefix>,
 }
 
 /// A program in the kernel with its maps.
 struct Loaded {
     program: Program,
-    /// Where it counts frames.
-    counts: SharedMemory,
+    maps: Maps,
     prefixes: Vec<Prefix>,
 }
 
 impl Loaded {
     /// Makes the maps of a program, and loads it.
     fn new(compiled: KernelProgram, kind: ProgramKind) -> Result<Loaded, String> {
+        let KernelProgram { code, maps, prefixes, .. } = compiled;
+        let maps = Maps::new(&maps)?;
+        let program = Program::load(kind, "weir_query", &maps.put_into(&code))
+            .map_err(|e| format!("the kernel refuses the program: {e}"))?;
+        Ok(Loaded { program, maps, prefixes })
+    }
+}
+
+/// The maps of a program.
+struct Maps {
+    /// Where it counts frames: the first.
+    counts: SharedMemory,
+    others: Vec<Made>,
+}
+
+impl Maps {
+    fn new(specs: &[MapSpec]) -> Result<Maps, String> {
         let refused = |e: io::Error| match e.kind() {
             io::ErrorKind::PermissionDenied => {
                 "it needs the capability CAP_BPF: run as root, or: sudo setcap \
@@ -112,20 +153,28 @@ impl Loaded {
             }
             _ => format!("the kernel makes no map for it: {e}"),
         };
-        let KernelProgram { code, maps, prefixes, .. } = compiled;
-        let made: Vec<Made> =
-            maps.iter().map(Made::new).collect::<io::Result<_>>().map_err(refused)?;
-        let numbers: Vec<i32> = made.iter().map(Made::number).collect();
-        let program = Program::load(kind, "weir_query", &code.with_maps(&numbers))
-            .map_err(|e| format!("the kernel refuses the program: {e}"))?;
-        match made.into_iter().next() {
-            Some(Made::Memory(counts)) => Ok(Loaded { program, counts, prefixes }),
+        let made: io::Result<Vec<Made>> = specs.iter().map(Made::new).collect();
+        let mut made = made.map_err(refused)?.into_iter();
+        match made.next() {
+            Some(Made::Memory(counts)) => Ok(Maps { counts, others: made.collect() }),
             _ => Err("it has no place to count frames".to_owned()),
         }
     }
+
+    /// The program with the descriptors of its maps.
+    fn put_into(&self, code: &Code) -> Code {
+        let others = self.others.iter().map(Made::number);
+        let numbers: Vec<i32> = std::iter::once(self.counts.number()).chain(others).collect();
+        code.with_maps(&numbers)
+    }
+
+    /// What the program has counted.
+    fn counts(&self) -> KernelCounts {
+        sums(&self.counts)
+    }
 }
 
-/// A map of a program. Programs keep the maps that they use.
+/// A map of a program.
 enum Made {
     Memory(SharedMemory),
     Map(Map),
@@ -181,14 +230,43 @@ pub(crate) fn for_sockets(query: &KernelQuery, mode: OffloadMode, quiet: bool) -
     }
     let query = query.clone();
     let make = move |site: &SocketSite<'_>| {
-        let Loaded { program, counts, prefixes } = query.for_sockets(site)?;
+        let Loaded { program, maps, prefixes } = query.for_sockets(site)?;
         if !quiet {
             // There is no way to report that this can't be written.
             let _ = writeln!(io::stderr(), "{}: {}", site.interface, runs(Hook::Socket, &prefixes));
         }
-        Ok(KernelPart { program, counts: Box::new(move || sums(&counts)) })
+        Ok(KernelPart { program, counts: Box::new(move || maps.counts()) })
     };
     Some(Offload { make: Box::new(make), required: mode == OffloadMode::Require })
+}
+
+/// What a capture from interfaces at this hook calls in the kernel, for each in their order; none
+/// of them, if there is to be none.
+///
+/// # Errors
+/// Why there is none: the interface and a clause.
+pub(crate) fn for_hook(
+    query: &KernelQuery,
+    hook: Hook,
+    live: &LiveArgs,
+    quiet: bool,
+) -> Result<Vec<Offloaded>, (String, String)> {
+    if live.offload == OffloadMode::Off {
+        return Ok(Vec::new());
+    }
+    let known = interfaces().unwrap_or_default();
+    let one = |name: &String| {
+        // The capture says so itself if there is no such interface.
+        let link = known.iter().find(|on| on.name == *name).map(|on| on.link);
+        let made = query.for_hook(hook, link.unwrap_or(LinkType::ETHERNET), live);
+        let InCapture { offloaded, prefixes } = made.map_err(|why| (name.clone(), why))?;
+        if !quiet {
+            // There is no way to report that this can't be written.
+            let _ = writeln!(io::stderr(), "{name}: {}", runs(hook, &prefixes));
+        }
+        Ok(offloaded)
+    };
+    live.interface.iter().map(one).collect()
 }
 
 /// What the kernel runs, in a line.

@@ -1,8 +1,11 @@
 //! Capture from interfaces for a run: its options, the messages while it runs, and its lines in the
 //! ledger.
 
+mod kernel;
+
 use crate::args::{Capture, LiveArgs, OffloadMode};
 use crate::offload::{self, KernelQuery};
+use kernel::{not_offloaded, offloaded};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -15,8 +18,9 @@ use weir_capture::live::{
 };
 use weir_capture::outlets::{Captured, CapturedBy};
 use weir_capture::tcx::open_tcx;
-use weir_capture::xdp::{BusyPoll, XdpOptions, open_xdp};
+use weir_capture::xdp::{BusyPoll, XdpOptions, open_xdp_offloaded};
 use weir_dpdk::{DpdkOptions, Mode, Senders, open_dpdk, open_senders, receives_from, sends_to};
+use weir_offload::Hook;
 use weir_packet::interface::InterfaceNames;
 use weir_packet::source::{Account, LinkType, Lost, Source, SourceError};
 
@@ -86,6 +90,7 @@ pub(crate) struct Around<'a> {
 /// Opens the interfaces that were asked for, by AF_XDP.
 fn open_by_xdp(
     args: &LiveArgs,
+    query: &KernelQuery,
     filter: Option<Filter>,
     stop: &Arc<AtomicBool>,
     around: Around<'_>,
@@ -95,7 +100,10 @@ fn open_by_xdp(
     options.snap = args.snapshot_length.unwrap_or(options.snap);
     options.memory = args.buffer_size.unwrap_or(options.memory);
     options.busy_poll = args.busy_poll.then(BusyPoll::default);
-    let source = open_xdp(&args.interface, &options)?;
+    let source =
+        offloaded(args, query, Hook::Xdp, around.quiet, &event_reporter(around), |offloaded| {
+            open_xdp_offloaded(&args.interface, &options, offloaded)
+        })?;
     if !around.quiet {
         // There is no way to report that this can't be written.
         source.modes().iter().for_each(|mode| drop(writeln!(io::stderr(), "{mode}")));
@@ -246,15 +254,18 @@ pub(crate) fn open(
         return Err(not_offloaded(&args.interface, why.to_owned()));
     }
     if args.is_xdp() {
-        return open_by_xdp(args, filter, stop, around).map(Wires::from);
+        return open_by_xdp(args, how.query, filter, stop, around).map(Wires::from);
     }
     if args.is_dpdk() {
         let options = dpdk_options(args, how.workers, how.sends, around);
         return open_by_dpdk(args, options, filter, stop, quiet);
     }
     if args.is_tcx() {
-        let options = options(args, how, filter, stop, around);
-        let source = open_tcx(&args.interface, options, Vec::new())?;
+        let source =
+            offloaded(args, how.query, Hook::Tcx, quiet, &event_reporter(around), |offloaded| {
+                let options = options(args, how, filter.clone(), stop, around);
+                open_tcx(&args.interface, options, offloaded)
+            })?;
         if !quiet {
             let names = args.interface.join(", ");
             let _ = writeln!(io::stderr(), "listening on {names}, at the traffic control hook");
@@ -353,12 +364,6 @@ fn open_by_pcap(
     }
     let links = source.links();
     Ok(Wires { links, ..Wires::from(Box::new(source) as Box<dyn Source>) })
-}
-
-/// That the kernel runs no part of the query, which is required.
-fn not_offloaded(interfaces: &[String], why: String) -> SourceError {
-    let source = io::Error::other(LiveError::NotOffloaded(why));
-    SourceError::Io { name: interfaces.join(", "), source }
 }
 
 /// Why nothing but libpcap will do for these interfaces, if that is so: one of them is a device

@@ -180,9 +180,14 @@ fn replay(name: &str, frames: &[Vec<u8>], query: &str, more: &[&str]) -> Counts 
     assert_eq!(want.status.code(), Some(0), "{}", text(&want.stderr));
     let want = outputs(rows);
 
-    let live = ["-i", "v1", "-Q", "in", "--offload", "require"];
+    let live = ["-i", "v1", "--offload", "require"];
     let run = Run::start(&[&common[..], &live, more].concat());
-    assert!(run.has_said("v1: the kernel (socket filter) runs "), "{:?}", run.said);
+    let hook = match more {
+        ["--capture", "tcx", ..] => "tcx",
+        ["--capture", "xdp", ..] => "XDP",
+        _ => "socket filter",
+    };
+    assert!(run.has_said(&format!("v1: the kernel ({hook}) runs ")), "{:?}", run.said);
     let sender = Sender::new("v0");
     frames.iter().for_each(|f| sender.send(f));
     let (_, said) = run.interrupt();
@@ -221,18 +226,42 @@ fn rows_are_those_without_a_kernel_level() {
             continue;
         }
         let name = capture.display().to_string();
-        let counts = replay(&name, &frames, QUERIES[i % QUERIES.len()], &[]);
+        let counts = replay(&name, &frames, QUERIES[i % QUERIES.len()], &["-Q", "in"]);
         replayed += 1;
         finished += counts.filtered + counts.counted;
     }
     assert!(replayed > 10 && finished > 100, "{replayed} captures, {finished} packets finished");
     let mixed = sendable(&root().join("fixtures/mixed.pcap"));
     for query in QUERIES {
-        for more in [&["-j", "2"][..], &["--rings", "4"], &["--immediate-mode"], &["--fragments"]] {
-            replay("mixed.pcap", &mixed, query, more);
+        let all = [["-j", "2"], ["--rings", "4"], ["--headers", "inner"]];
+        let all = all.iter().map(|more| &more[..]);
+        for more in all.chain([&["--immediate-mode"][..], &["--fragments"]]) {
+            replay("mixed.pcap", &mixed, query, &[&["-Q", "in"], more].concat());
         }
-        replay("mixed.pcap", &mixed, query, &["--headers", "inner"]);
     }
+}
+
+/// The hooks before packet sockets give the same rows.
+#[test]
+fn rows_are_the_same_at_every_hook() {
+    if !namespace("rows_are_the_same_at_every_hook") {
+        return;
+    }
+    veth("v0", "v1");
+    let mut mixed = sendable(&root().join("fixtures/mixed.pcap"));
+    mixed.retain(|frame| frame.len() <= 1514);
+    let mut finished = 0;
+    for query in QUERIES {
+        for more in [&["-Q", "in"][..], &["-Q", "in", "-j", "2"]] {
+            let more = [&["--capture", "tcx"], more].concat();
+            finished += replay("mixed.pcap", &mixed, query, &more).filtered;
+        }
+        for more in [&[][..], &["-j", "2"]] {
+            let more = [&["--capture", "xdp"], more].concat();
+            finished += replay("mixed.pcap", &mixed, query, &more).filtered;
+        }
+    }
+    assert!(finished > 1000, "{finished} packets finished");
 }
 
 /// Of packets that are known each count is what it must be, in both directions, with tags and
