@@ -51,8 +51,8 @@ const START_MS: u32 = 10_000;
 /// Keeps a tenth of the sender's flows, by their ports.
 const TENTH: &str = "packets | where sport < 10100 | summarize n = count() by ip.src every 1s";
 /// Flows, every second.
-const METER: &str = "packets | summarize packets = count(), bytes = sum(len) by ip.src, ip.dst, sport, dport, \
-     ip.proto every 1s";
+const METER: &str = "packets | summarize packets = count(), bytes = sum(len) by ip.src, ip.dst, \
+                     sport, dport, ip.proto every 1s";
 /// Packets and bytes of each host, every second.
 const HOSTS: &str = "packets | summarize packets = count(), bytes = sum(len) by ip.src every 1s";
 

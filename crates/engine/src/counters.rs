@@ -10,7 +10,8 @@ use weir_plan::Program;
 /// Counts of one run.
 ///
 /// `received = filtered + kernel.finished() + processed + abandoned`, and every processed packet is
-/// whole, cut or malformed. Malformed and cut packets are processed too: their readable layers are in the rows.
+/// whole, cut or malformed. Malformed and cut packets are processed too: their readable layers are
+/// in the rows.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Ledger {
     /// Packets read from the source.

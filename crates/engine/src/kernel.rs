@@ -30,8 +30,8 @@ pub struct KernelGroups {
     pub start: i64,
     /// How many groups there are.
     pub groups: usize,
-    /// The parts of the key of each group, one group after the other: numbers as their bits, without
-    /// those of a sign above 64 bits; addresses as 128 bits; `None` where a part is absent.
+    /// The parts of the key of each group, one group after the other: numbers as their bits,
+    /// without those of a sign above 64 bits; addresses as 128 bits; `None` where a part is absent.
     pub keys: Vec<Option<u128>>,
     /// The cells of each group, by aggregate of the plan.
     pub cells: Vec<KernelCell>,

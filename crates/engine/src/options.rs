@@ -37,8 +37,8 @@ pub struct Options {
     pub suppressions: SuppressionList,
     /// Changes from elsewhere what runs.
     pub changes: Option<Arc<Changes>>,
-    /// What the kernel counts of frames that are not among those of the source. A run whose programs
-    /// change takes none.
+    /// What the kernel counts of frames that are not among those of the source. A run whose
+    /// programs change takes none.
     pub kernel: Option<Arc<dyn KernelFeed>>,
 }
 

@@ -9,8 +9,8 @@ use weir_plan::physical::Prefix;
 pub enum Hook {
     /// The filter of an AF_PACKET socket: on packet buffers, before they are copied.
     Socket,
-    /// The traffic control hook of an interface (Linux 6.6): on packet buffers, and the host goes on
-    /// receiving them.
+    /// The traffic control hook of an interface (Linux 6.6): on packet buffers, and the host goes
+    /// on receiving them.
     Tcx,
     /// XDP: in the driver, before there is a packet buffer; the host does not get what it takes.
     Xdp,

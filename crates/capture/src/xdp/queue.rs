@@ -130,8 +130,8 @@ impl Queue {
     }
 
     /// Fills a batch with frames that have come, up to `snap` bytes of each, with this time stamp
-    /// and numbered from `seq` on; how many. Where a `mark` stands before a frame, so does its length
-    /// on the wire.
+    /// and numbered from `seq` on; how many. Where a `mark` stands before a frame, so does its
+    /// length on the wire.
     pub(super) fn receive(
         &mut self,
         batch: &mut FrameBatch,

@@ -14,11 +14,11 @@ pub(super) enum Cell {
     Sum { at: usize, seen: Option<u32> },
     /// A sum, and how many values there were, if not as many as frames.
     Mean { at: usize, values: Option<usize> },
-    /// How far the least value is below one more than the greatest that there may be, as an unsigned
-    /// number; 0 for none.
+    /// How far the least value is below one more than the greatest that there may be, as an
+    /// unsigned number; 0 for none.
     Least { at: usize, beyond: i64 },
-    /// How far the greatest value is above one less than the least that there may be, as an unsigned
-    /// number; 0 for none.
+    /// How far the greatest value is above one less than the least that there may be, as an
+    /// unsigned number; 0 for none.
     Greatest { at: usize, below: i64 },
     /// Bits: this one, that a false value was seen, and the one after it, that a true one was.
     Truth { bit: u32 },

@@ -128,8 +128,8 @@ impl TableCode<'_> {
         self.table.key_words > 0 || self.table.frames_max < u64::MAX
     }
 
-    /// `R1 =` the address of the slot of the key, or of a free one, from `R1` on; `R5` is the offset
-    /// of the first.
+    /// `R1 =` the address of the slot of the key, or of a free one, from `R1` on; `R5` is the
+    /// offset of the first.
     fn look(&self, a: &mut Assembler, full: Label) {
         let (found, claim, done) = (a.label("found"), a.label("claim"), a.label("slot"));
         let mut ends = Vec::new();

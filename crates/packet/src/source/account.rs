@@ -34,8 +34,8 @@ impl Account {
     }
 }
 
-/// Frames that a program of the query met in the kernel. The first two kinds are finished there; the
-/// others go up, to be delivered or lost.
+/// Frames that a program of the query met in the kernel. The first two kinds are finished there;
+/// the others go up, to be delivered or lost.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct KernelCounts {
     /// No pipeline wanted them.

@@ -226,8 +226,8 @@ impl Physical {
         self.levels.iter().find(|level| level.kind == kind)
     }
 
-    /// The fragments of a pipeline with their levels, from the packets up. That of the kernel, which
-    /// takes nothing off the others, is not among them: see [`Physical::in_kernel`].
+    /// The fragments of a pipeline with their levels, from the packets up. That of the kernel,
+    /// which takes nothing off the others, is not among them: see [`Physical::in_kernel`].
     pub fn fragments(&self, id: PipelineId) -> impl Iterator<Item = (LevelKind, &Fragment)> {
         let levels = self.levels.iter().filter(|level| level.kind != LevelKind::Kernel);
         levels.flat_map(move |level| {
@@ -236,8 +236,8 @@ impl Physical {
         })
     }
 
-    /// The nodes of a pipeline, from the packets up; those of its fragment in the kernel are copies of
-    /// the first, and not among them.
+    /// The nodes of a pipeline, from the packets up; those of its fragment in the kernel are copies
+    /// of the first, and not among them.
     pub fn nodes(&self, id: PipelineId) -> impl Iterator<Item = &Node> {
         self.fragments(id).flat_map(|(_, fragment)| &fragment.nodes)
     }

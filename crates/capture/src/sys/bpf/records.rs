@@ -91,8 +91,8 @@ impl Records for RecordRing {
 
 impl AsRef<[u8]> for RecordRing {
     fn as_ref(&self) -> &[u8] {
-        // SAFETY: mapped as long as `self` lives, all of it initialised by the kernel; what programs
-        // may write meanwhile is said at the top.
+        // SAFETY: mapped as long as `self` lives, all of it initialised by the kernel; what
+        // programs may write meanwhile is said at the top.
         unsafe { std::slice::from_raw_parts(self.producer.as_ptr().add(self.page), 2 * self.size) }
     }
 }
