@@ -287,14 +287,15 @@ mod tests {
     fn all_is_well() {
         assert_snapshot!(text(&[findings(&good())]), @r#"
         system
-          ok       kernel             6.12.9
-          ok       capture            AF_PACKET may be used
-          ok       capture by AF_XDP  AF_XDP may be used
-          ok       capture filters    libpcap; compiled to machine code
-          ok       sandbox            Landlock, ABI 6; seccomp
-          ok       locked memory      any amount
-          ok       huge pages         64 of 2048 KiB are free
-          ok       processors         8 processors
+          ok       kernel                 6.12.9
+          ok       capture                AF_PACKET may be used
+          ok       capture by AF_XDP      AF_XDP may be used
+          ok       queries in the kernel  eBPF programs may be loaded
+          ok       capture filters        libpcap; compiled to machine code
+          ok       sandbox                Landlock, ABI 6; seccomp
+          ok       locked memory          any amount
+          ok       huge pages             64 of 2048 KiB are free
+          ok       processors             8 processors
         0 problems, 0 notes
         "#);
     }
@@ -318,32 +319,35 @@ mod tests {
         };
         assert_snapshot!(text(&[findings(&bad)]), @r#"
         system
-          ok       kernel                6.12.9
-          problem  capture               AF_PACKET is not permitted
-                                           capturing (-i) needs the capability CAP_NET_RAW, or root
-                                           sudo setcap cap_net_raw+ep "$(command -v weir)"
-          note     capture by AF_XDP     AF_XDP is not permitted
-                                           --capture xdp needs CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF
-                                           sudo setcap cap_net_raw,cap_net_admin,cap_bpf+ep "$(command -v weir)"
-          note     capture filters       no libpcap
-                                           filters need libpcap, which could not be loaded: no such file
-                                           sudo apt-get install libpcap0.8
-          note     sandbox               no Landlock; no seccomp
-                                           runs may open any file that their user may; Landlock needs Linux 5.13, and landlock among lsm= at boot
-          note     locked memory         8192 KiB
-                                           --capture xdp locks 64 MiB for each interface, unless -B says less
-                                           ulimit -l unlimited   # as root, or LimitMEMLOCK=infinity in a unit
-          note     huge pages            0 are free
-                                           --capture xdp uses normal pages for frames, which is somewhat slower
-                                           sudo sysctl -w vm.nr_hugepages=64
-          note     huge pages of tables  never
-                                           look-ups in large tables take longer
-                                           echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled
-          note     send buffer           208 KiB
-                                           outputs to tunnels and interfaces can buffer only bursts of this size; Weir asks for more
-                                           sudo sysctl -w net.core.wmem_max=4194304
-          ok       processors            1 processor
-        1 problem, 7 notes
+          ok       kernel                 6.12.9
+          problem  capture                AF_PACKET is not permitted
+                                            capturing (-i) needs the capability CAP_NET_RAW, or root
+                                            sudo setcap cap_net_raw+ep "$(command -v weir)"
+          note     capture by AF_XDP      AF_XDP is not permitted
+                                            --capture xdp needs CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF
+                                            sudo setcap cap_net_raw,cap_net_admin,cap_bpf+ep "$(command -v weir)"
+          note     queries in the kernel  eBPF programs are not permitted
+                                            --offload needs CAP_BPF beside CAP_NET_RAW
+                                            sudo setcap cap_net_raw,cap_bpf+ep "$(command -v weir)"
+          note     capture filters        no libpcap
+                                            filters need libpcap, which could not be loaded: no such file
+                                            sudo apt-get install libpcap0.8
+          note     sandbox                no Landlock; no seccomp
+                                            runs may open any file that their user may; Landlock needs Linux 5.13, and landlock among lsm= at boot
+          note     locked memory          8192 KiB
+                                            --capture xdp locks 64 MiB for each interface, unless -B says less
+                                            ulimit -l unlimited   # as root, or LimitMEMLOCK=infinity in a unit
+          note     huge pages             0 are free
+                                            --capture xdp uses normal pages for frames, which is somewhat slower
+                                            sudo sysctl -w vm.nr_hugepages=64
+          note     huge pages of tables   never
+                                            look-ups in large tables take longer
+                                            echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled
+          note     send buffer            208 KiB
+                                            outputs to tunnels and interfaces can buffer only bursts of this size; Weir asks for more
+                                            sudo sysctl -w net.core.wmem_max=4194304
+          ok       processors             1 processor
+        1 problem, 8 notes
         "#);
     }
 

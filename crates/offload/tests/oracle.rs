@@ -130,7 +130,7 @@ fn what_is_not_offloaded_says_why() {
         ("packets | where 10 / (len - 60) > 1", "could divide by zero"),
         ("packets | where udp and 1 << sport > 4", "could shift by less than 0 or more than 63"),
         ("packets | where len / 2.0 > 3.0", "the kernel level has no"),
-        ("packets | where ts > 2020-01-01T00:00:00Z", "the kernel level has no `ts`"),
+        ("packets | where ts > @2020-01-01T00:00:00Z", "the kernel level has no `ts`"),
     ] {
         let why = why(text);
         assert!(why.contains(expected), "{text}: {why}");
