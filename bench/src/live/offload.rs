@@ -50,11 +50,6 @@ const START_MS: u32 = 10_000;
 
 /// Keeps a tenth of the sender's flows, by their ports.
 const TENTH: &str = "packets | where sport < 10100 | summarize n = count() by ip.src every 1s";
-/// Flows, every second.
-const METER: &str = "packets | summarize packets = count(), bytes = sum(len) by ip.src, ip.dst, \
-                     sport, dport, ip.proto every 1s";
-/// Packets and bytes of each host, every second.
-const HOSTS: &str = "packets | summarize packets = count(), bytes = sum(len) by ip.src every 1s";
 
 /// A query over frames, beside itself without offload.
 struct OffloadCase {
@@ -81,15 +76,13 @@ const fn case(
 const XDP: [&str; 2] = ["xdp", "xdp"];
 const PACKET: [&str; 2] = ["packet", "packet"];
 
-/// What is measured, with the aims that were set beforehand.
-const CASES: [OffloadCase; 7] = [
+/// What is measured, with the aims that were set beforehand. No query aggregates in the kernel yet.
+const CASES: [OffloadCase; 5] = [
     case("where, 10 % kept, XDP", TENTH, (1500, 1000), XDP, 0.5),
     case("where, 10 % kept, XDP", TENTH, (60, 1000), XDP, 1.0),
     case("where, 10 % kept, socket filter", TENTH, (60, 1000), PACKET, 1.0),
-    case("flow meter, XDP", METER, (60, 10_000), XDP, 0.5),
-    case("count by host, XDP", HOSTS, (60, 10_000), XDP, 0.5),
-    case("count by host, tcx beside AF_PACKET", HOSTS, (60, 10_000), ["packet", "tcx"], 0.7),
-    case("capture by tcx beside AF_PACKET", TENTH, (60, 1000), ["packet", "tcx"], 1.0),
+    case("where, 10 % kept, socket filter", TENTH, (1500, 1000), PACKET, 1.0),
+    case("where, 10 % kept, tcx beside AF_PACKET", TENTH, (60, 1000), ["packet", "tcx"], 0.7),
 ];
 
 /// Processor time per frame, in nanoseconds.
