@@ -4,138 +4,31 @@
 #![cfg(target_os = "linux")]
 
 mod common;
+#[path = "common/over_wires.rs"]
+mod over_wires;
 #[path = "../../capture/tests/wires/mod.rs"]
 mod wires;
 
 use common::{files, root};
 use nix::sys::fanotify::{EventFFlags, Fanotify, InitFlags, MarkFlags, MaskFlags};
+use over_wires::{LONG, Run, capture_of, lines, sendable, text, weir};
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
-use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver};
-use std::time::Duration;
 use weir_packet::craft::Frame;
-use weir_packet::pcap::FileHeader;
-use weir_packet::source::{FrameBatch, LinkType};
 use wires::{Sender, ip, namespace, veth};
 
-/// Longer than anything takes on a busy machine.
-const LONG: Duration = Duration::from_secs(60);
 const EACH: &str = "packets | project number, len, ip.src, udp.dport, vlan.id";
 
 /// Flows over the whole input: an answer in which times have no part.
 const FLOWS: &str = "packets | summarize n = count(), bytes = sum(len), flags = bit_or(tcp.flags) \
                      by eth.src, vlan.id, ip.src, ip.dst, ip.proto, sport, dport";
 
-/// A run of the binary, and what it says on standard error.
-struct Run {
-    child: Child,
-    errors: Receiver<String>,
-    said: Vec<String>,
-}
-
-impl Run {
-    /// Starts it and waits until it listens.
-    fn start(args: &[&str]) -> Run {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_weir"))
-            .args(args)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the binary runs");
-        let errors = lines(child.stderr.take().expect("piped"));
-        let mut run = Run { child, errors, said: Vec::new() };
-        run.until("listening on ");
-        run
-    }
-
-    /// Waits until a line begins so.
-    fn until(&mut self, start: &str) {
-        loop {
-            let line = self.errors.recv_timeout(LONG);
-            let line = line.unwrap_or_else(|_| panic!("no `{start}` after {:?}", self.said));
-            self.said.push(line);
-            if self.said[self.said.len() - 1].starts_with(start) {
-                return;
-            }
-        }
-    }
-
-    fn signal(&self, signal: &str) {
-        let status = Command::new("kill").args([signal, &self.child.id().to_string()]).status();
-        assert!(status.is_ok_and(|s| s.success()), "kill {signal}");
-    }
-
-    /// Its rows, and all that it said, once it has ended well.
-    fn end(mut self) -> (String, String) {
-        let mut rows = String::new();
-        self.child.stdout.take().expect("piped").read_to_string(&mut rows).expect("text");
-        (rows, self.ended())
-    }
-
-    /// All that it said, once it has ended well and its rows were taken.
-    fn ended(mut self) -> String {
-        let status = self.child.wait().expect("ends");
-        self.said.extend(self.errors.iter());
-        let said = self.said.join("\n");
-        assert_eq!(status.code(), Some(0), "{said}");
-        said
-    }
-
-    /// The same, of a run that Ctrl-C ends.
-    fn interrupt(self) -> (String, String) {
-        self.signal("-INT");
-        self.end()
-    }
-}
-
-impl Drop for Run {
-    fn drop(&mut self) {
-        // Of a failed test; else it has ended.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn lines(from: ChildStderr) -> Receiver<String> {
-    let (to, lines) = mpsc::channel();
-    std::thread::spawn(move || {
-        BufReader::new(from).lines().map_while(Result::ok).try_for_each(|line| to.send(line))
-    });
-    lines
-}
-
-fn weir(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_weir")).args(args).output().expect("the binary runs")
-}
-
-fn text(bytes: &[u8]) -> &str {
-    std::str::from_utf8(bytes).expect("text")
-}
-
 fn udp(i: usize) -> Vec<u8> {
     let frame = Frame::ethernet().ipv4([10, 0, 0, i as u8], [192, 0, 2, 1]);
     frame.udp(9, 1000 + i as u16).payload(&[i as u8; 40]).bytes()
-}
-
-/// The frames of a capture that an Ethernet interface can send, as far as they are whole.
-fn sendable(capture: &Path, most: usize) -> Vec<Vec<u8>> {
-    let name = capture.to_str().expect("a name in UTF-8");
-    let options = weir_capture::Options { any_link: true, ..Default::default() };
-    let Ok(mut source) = weir_capture::open(name, &options) else { return Vec::new() };
-    let (mut batch, mut frames) = (FrameBatch::new(), Vec::new());
-    while frames.len() < most && source.fill(&mut batch).unwrap_or(false) {
-        if batch.link != LinkType::ETHERNET {
-            return Vec::new();
-        }
-        let whole = |i: &usize| (14..=60_000).contains(&batch.frame(*i).len());
-        frames.extend((0..batch.len()).filter(whole).map(|i| batch.frame(i).to_vec()));
-    }
-    frames.truncate(most);
-    frames
 }
 
 /// Sends frames, and compares the rows of a run over the wire with those of one over a file.
@@ -144,12 +37,9 @@ fn replay(capture: &Path, most: usize, more: &[&str]) -> bool {
     if frames.is_empty() {
         return false;
     }
-    let header = FileHeader::new(LinkType::ETHERNET);
-    let mut file = header.to_bytes().to_vec();
-    frames.iter().for_each(|f| header.put_record(&mut file, 0, f.len() as u32, f));
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("sent.pcap");
-    std::fs::write(&path, file).expect("writes");
+    std::fs::write(&path, capture_of(&frames)).expect("writes");
     let path = path.to_str().expect("a plain path");
     let want = weir(&["run", "-e", FLOWS, "-o", "csv", "-r", path]);
     assert_eq!(want.status.code(), Some(0), "{}", text(&want.stderr));

@@ -4,22 +4,18 @@
 #![cfg(target_os = "linux")]
 
 mod common;
+#[path = "common/over_wires.rs"]
+mod over_wires;
 #[path = "../../capture/tests/wires/mod.rs"]
 mod wires;
 
 use common::{files, root};
-use std::io::{BufRead as _, BufReader, Read as _};
-use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
-use std::sync::mpsc::{self, Receiver};
-use std::time::Duration;
+use over_wires::{Run, capture_of, sendable, text, weir};
 use weir_packet::craft::Frame;
-use weir_packet::pcap::FileHeader;
-use weir_packet::source::{FrameBatch, LinkType};
 use wires::{Sender, ip, namespace, veth};
 
-/// Longer than anything takes on a busy machine.
-const LONG: Duration = Duration::from_secs(60);
+/// Frames of a capture that are sent.
+const FRAMES_MAX: usize = 3000;
 
 /// Queries without time whose beginnings the kernel can run: what they answer over a wire is what
 /// they answer over a file.
@@ -35,66 +31,6 @@ const QUERIES: [&str; 6] = [
     "packets | where tcp | summarize n = count() by tcp.flags
      packets | where udp | where dport == 53 or sport == 53 | summarize n = count() by dns.qname",
 ];
-
-/// A run of the binary.
-struct Run {
-    child: Child,
-    errors: Receiver<String>,
-    said: Vec<String>,
-}
-
-impl Run {
-    /// Starts it and waits until it listens.
-    fn start(args: &[&str]) -> Run {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_weir"))
-            .args(args)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the binary runs");
-        let stderr = child.stderr.take().expect("piped");
-        let (to, errors) = mpsc::channel();
-        std::thread::spawn(move || {
-            let mut lines = BufReader::new(stderr).lines().map_while(Result::ok);
-            lines.try_for_each(|line| to.send(line))
-        });
-        let mut run = Run { child, errors, said: Vec::new() };
-        while !run.said.last().is_some_and(|line| line.starts_with("listening on ")) {
-            let line = run.errors.recv_timeout(LONG);
-            let line = line.unwrap_or_else(|_| panic!("it does not listen: {:?}", run.said));
-            run.said.push(line);
-        }
-        run
-    }
-
-    /// Whether it has said so before it listened.
-    fn has_said(&self, text: &str) -> bool {
-        self.said.iter().any(|line| line.contains(text))
-    }
-
-    /// Ends it by Ctrl-C; its rows, and all that it said.
-    fn interrupt(mut self) -> (String, String) {
-        let id = self.child.id().to_string();
-        let status = Command::new("kill").args(["-INT", &id]).status();
-        assert!(status.is_ok_and(|s| s.success()), "kill {id}");
-        let mut rows = String::new();
-        self.child.stdout.take().expect("piped").read_to_string(&mut rows).expect("text");
-        let status = self.child.wait().expect("ends");
-        self.said.extend(self.errors.iter());
-        let said = self.said.join("\n");
-        assert_eq!(status.code(), Some(0), "{said}");
-        (rows, said)
-    }
-}
-
-impl Drop for Run {
-    fn drop(&mut self) {
-        // Of a failed test; else it has ended.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
 
 /// What a ledger says.
 #[derive(PartialEq, Eq, Debug)]
@@ -135,44 +71,16 @@ impl Counts {
     }
 }
 
-fn weir(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_weir")).args(args).output().expect("the binary runs")
-}
-
-fn text(bytes: &[u8]) -> &str {
-    std::str::from_utf8(bytes).expect("text")
-}
-
 fn udp(host: u8, port: u16) -> Vec<u8> {
     Frame::ethernet().ipv4([10, 0, 0, host], [192, 0, 2, 1]).udp(9, port).payload(&[1; 40]).bytes()
-}
-
-/// The frames of a capture that an Ethernet interface can send, as far as they are whole.
-fn sendable(capture: &Path) -> Vec<Vec<u8>> {
-    let name = capture.to_str().expect("a name in UTF-8");
-    let options = weir_capture::Options { any_link: true, ..Default::default() };
-    let Ok(mut source) = weir_capture::open(name, &options) else { return Vec::new() };
-    let (mut batch, mut frames) = (FrameBatch::new(), Vec::new());
-    while frames.len() < 3000 && source.fill(&mut batch).unwrap_or(false) {
-        if batch.link != LinkType::ETHERNET {
-            return Vec::new();
-        }
-        let whole = |i: &usize| (14..=60_000).contains(&batch.frame(*i).len());
-        frames.extend((0..batch.len()).filter(whole).map(|i| batch.frame(i).to_vec()));
-    }
-    frames.truncate(3000);
-    frames
 }
 
 /// Sends frames to runs with and without a part in the kernel, and compares their rows with those
 /// of a run over a file. Returns what the kernel did.
 fn replay(name: &str, frames: &[Vec<u8>], query: &str, more: &[&str]) -> Counts {
-    let header = FileHeader::new(LinkType::ETHERNET);
-    let mut file = header.to_bytes().to_vec();
-    frames.iter().for_each(|f| header.put_record(&mut file, 0, f.len() as u32, f));
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("sent.pcap");
-    std::fs::write(&path, file).expect("writes");
+    std::fs::write(&path, capture_of(frames)).expect("writes");
     let (path, rows) = (path.to_str().expect("a plain path"), folder.path().join("rows"));
     let rows = rows.to_str().expect("a plain path");
     let common = ["run", "-e", query, "-o", "csv", "--out-dir", rows];
@@ -221,7 +129,7 @@ fn rows_are_those_without_a_kernel_level() {
     ip("link set v1 mtu 65535");
     let (mut replayed, mut finished) = (0, 0);
     for (i, capture) in files("fixtures", &[".pcap", ".pcapng"]).iter().enumerate() {
-        let frames = sendable(capture);
+        let frames = sendable(capture, FRAMES_MAX);
         if frames.is_empty() {
             continue;
         }
@@ -231,7 +139,7 @@ fn rows_are_those_without_a_kernel_level() {
         finished += counts.filtered + counts.counted;
     }
     assert!(replayed > 10 && finished > 100, "{replayed} captures, {finished} packets finished");
-    let mixed = sendable(&root().join("fixtures/mixed.pcap"));
+    let mixed = sendable(&root().join("fixtures/mixed.pcap"), FRAMES_MAX);
     for query in QUERIES {
         let all = [["-j", "2"], ["--rings", "4"], ["--headers", "inner"]];
         let all = all.iter().map(|more| &more[..]);
@@ -248,7 +156,7 @@ fn rows_are_the_same_at_every_hook() {
         return;
     }
     veth("v0", "v1");
-    let mut mixed = sendable(&root().join("fixtures/mixed.pcap"));
+    let mut mixed = sendable(&root().join("fixtures/mixed.pcap"), FRAMES_MAX);
     mixed.retain(|frame| frame.len() <= 1514);
     let mut finished = 0;
     for query in QUERIES {
