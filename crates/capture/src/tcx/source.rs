@@ -9,9 +9,8 @@ use crate::live::driver::{Links, LiveDevice};
 use crate::live::{Handover, LinkState, LiveOptions};
 use crate::sys::bpf::RecordRing;
 use crate::sys::packet::PacketSocket;
-use crate::xdp::link::{Interfaces, LinkInfo};
+use crate::xdp::link::{Interfaces, LinkInfo, MissedFrames};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use weir_packet::interface::{CapturePoint, InterfaceNames};
@@ -27,8 +26,7 @@ pub(super) struct HookedPort {
     _promiscuous: Option<PacketSocket>,
     counts: Option<ReadCounts>,
     delivered: u64,
-    missed_before: u64,
-    missed: Cell<u64>,
+    missed: MissedFrames,
 }
 
 impl HookedPort {
@@ -46,8 +44,7 @@ impl HookedPort {
             _promiscuous: promiscuous,
             counts,
             delivered: 0,
-            missed_before: interface.missed,
-            missed: Cell::new(0),
+            missed: MissedFrames::from(interface),
         }
     }
 }
@@ -245,7 +242,7 @@ impl LiveDevice for TcxHooks {
             let state = match self.known.by_index(port.index) {
                 Ok(None) => LinkState::Gone,
                 Ok(Some(now)) => {
-                    port.missed.set(now.missed.saturating_sub(port.missed_before));
+                    port.missed.look(&now);
                     if now.up { LinkState::Up } else { LinkState::Down }
                 }
                 Err(_) => continue,
@@ -255,11 +252,7 @@ impl LiveDevice for TcxHooks {
     }
 
     fn count_drops(&self) {
-        for port in &self.ports {
-            if let Ok(Some(now)) = self.known.by_index(port.index) {
-                port.missed.set(now.missed.saturating_sub(port.missed_before));
-            }
-        }
+        self.ports.iter().for_each(|port| port.missed.ask(&self.known, port.index));
     }
 
     fn lost(&self) -> Lost {

@@ -7,6 +7,7 @@ use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, bind, connect, recv, send,
     socket_with,
 };
+use std::cell::Cell;
 use std::io;
 use std::os::fd::OwnedFd;
 
@@ -26,6 +27,36 @@ pub(crate) struct LinkInfo {
     pub(crate) missed: u64,
     /// The XDP program on it: where, and its number in the system.
     pub(crate) program: Option<(&'static str, u32)>,
+}
+
+/// How many frames an interface had no buffer for since the capture began.
+pub(crate) struct MissedFrames {
+    before: u64,
+    since: Cell<u64>,
+}
+
+impl MissedFrames {
+    /// None yet, where the capture of the interface begins.
+    pub(crate) fn from(interface: &LinkInfo) -> MissedFrames {
+        MissedFrames { before: interface.missed, since: Cell::new(0) }
+    }
+
+    /// Counts by what the interface says now.
+    pub(crate) fn look(&self, now: &LinkInfo) {
+        self.since.set(now.missed.saturating_sub(self.before));
+    }
+
+    /// Asks the kernel. An interface that is gone counts no more, and a counter that can't be read
+    /// stays.
+    pub(crate) fn ask(&self, known: &Interfaces, index: u32) {
+        if let Ok(Some(now)) = known.by_index(index) {
+            self.look(&now);
+        }
+    }
+
+    pub(crate) fn get(&self) -> u64 {
+        self.since.get()
+    }
 }
 
 /// A way to ask about the interfaces of the network namespace it was made in.

@@ -1,7 +1,7 @@
 //! The source over all queues.
 
 use super::error::{Refused, refused};
-use super::link::{Interfaces, LinkInfo};
+use super::link::{Interfaces, LinkInfo, MissedFrames};
 use super::mode::Mode;
 use super::options::XdpOptions;
 use super::program::Redirect;
@@ -13,7 +13,6 @@ use crate::live::clock::{pause_ms, pause_ns, system};
 use crate::live::driver::{Driver, Driving, Links, LiveDevice};
 use crate::live::watch::Watch;
 use rustix::event::{Timespec, epoll};
-use std::cell::Cell;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
@@ -35,8 +34,7 @@ pub(super) struct Port {
     counts: Option<ReadCounts>,
     /// What was counted before the capture began.
     passed_before: u64,
-    missed_before: u64,
-    missed: Cell<u64>,
+    missed: MissedFrames,
 }
 
 /// Frames of one receive queue since the capture began, by what became of them:
@@ -117,8 +115,7 @@ impl Port {
             redirect,
             counts,
             passed_before,
-            missed_before: interface.missed,
-            missed: Cell::new(0),
+            missed: MissedFrames::from(interface),
         })
     }
 }
@@ -316,12 +313,7 @@ impl LiveDevice for XdpQueues {
     }
 
     fn count_drops(&self) {
-        for port in &self.ports {
-            // An interface that is gone counts no more, and a counter that can't be read stays.
-            if let Ok(Some(now)) = self.known.by_index(port.index) {
-                port.missed.set(now.missed.saturating_sub(port.missed_before));
-            }
-        }
+        self.ports.iter().for_each(|port| port.missed.ask(&self.known, port.index));
     }
 
     fn lost(&self) -> Lost {
