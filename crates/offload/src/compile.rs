@@ -4,7 +4,7 @@ use crate::emit::{Emit, Ways};
 use crate::frame::{Access, CONTEXT, SKB_IFINDEX, SKB_PACKET_TYPE};
 use crate::options::{NotOffloaded, OffloadOptions, Refuse, SNAPLEN_MIN};
 use crate::prefix::{Pipeline, pipelines};
-use crate::program::{FrameCount, Hook, KernelProgram, MapKind, MapSpec, WHOLE};
+use crate::program::{FrameCount, Hook, KernelProgram, MapSpec, WHOLE};
 use crate::walk::{Rules, Walk};
 use crate::writer::{Place, Writer};
 use weir_ebpf::{Alu, Cond, EbpfInstruction, Helper, Reg::*, Size};
@@ -51,13 +51,8 @@ fn possible(options: &OffloadOptions<'_>) -> Result<(), NotOffloaded> {
 
 /// The map that counts frames.
 fn frames(cpus: u32) -> MapSpec {
-    MapSpec {
-        name: "frames".to_owned(),
-        kind: MapKind::Memory,
-        key_bytes: 4,
-        value_bytes: cpus.max(1) as usize * FrameCount::WORDS * 8,
-        entries: 1,
-    }
+    let words = cpus.max(1) as usize * FrameCount::WORDS;
+    MapSpec { name: "frames".to_owned(), words }
 }
 
 /// A program that is being written.

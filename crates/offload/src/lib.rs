@@ -33,7 +33,7 @@ mod writer;
 
 pub use compile::compile;
 pub use options::{NotOffloaded, OffloadOptions, Refuse, SNAPLEN_MIN};
-pub use program::{FrameCount, Hook, KernelProgram, MapKind, MapSpec, STACK_BYTES, WHOLE};
+pub use program::{FrameCount, Hook, KernelProgram, MapSpec, STACK_BYTES, WHOLE};
 pub use table::{
     CellValue, Control, Table, TableCode, TableExits, TableGroups, TableOptions, TablePlaces,
     ValueShape,

@@ -40,7 +40,7 @@ pub struct KernelProgram {
 }
 
 /// What the program counts of frames: positions of words in the part of each CPU of its first map,
-/// which is [memory](MapKind::Memory) of [`FrameCount::WORDS`] for each CPU.
+/// which has [`FrameCount::WORDS`] for each CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(usize)]
 pub enum FrameCount {
@@ -65,33 +65,14 @@ impl FrameCount {
     pub const WORDS: usize = 8;
 }
 
-/// A map that a program needs.
+/// A map that a program needs: one entry, whose value programs address by `LoadMapValue`, and the
+/// process maps into its memory.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MapSpec {
     /// Its name, for listings.
     pub name: String,
-    /// What it is.
-    pub kind: MapKind,
-    /// Bytes of a key.
-    pub key_bytes: usize,
-    /// Bytes of a value, of one CPU.
-    pub value_bytes: usize,
-    /// How many entries there is room for.
-    pub entries: u32,
-}
-
-/// What a map of a program is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum MapKind {
-    /// One entry, whose value programs address by `LoadMapValue`, and the process maps into its
-    /// memory.
-    Memory,
-    /// One value by number, shared by all CPUs.
-    Array,
-    /// One value by number and CPU.
-    PerCpuArray,
-    /// From keys to a value for each CPU.
-    PerCpuHash,
+    /// Words of 8 bytes.
+    pub words: usize,
 }
 
 impl fmt::Display for Hook {

@@ -2,9 +2,7 @@
 
 use crate::args::{Capture, LiveArgs, OffloadMode, RunOptions};
 use std::io::{self, Write as _};
-use weir_capture::ebpf::{
-    Map, MapKind, Offloaded, Program, ProgramKind, SharedMemory, cpu_numbers,
-};
+use weir_capture::ebpf::{Offloaded, Program, ProgramKind, SharedMemory, cpu_numbers};
 use weir_capture::live::{Directions, KernelPart, Offload, SocketSite, interfaces};
 use weir_ebpf::Code;
 use weir_offload::{
@@ -94,7 +92,12 @@ impl KernelQuery {
     }
 
     /// The function that a capture at this hook calls for frames of this link type.
-    fn for_hook(&self, hook: Hook, link: LinkType, live: &LiveArgs) -> Result<InCapture, String> {
+    fn for_hook(
+        &self,
+        hook: Hook,
+        link: LinkType,
+        live: &LiveArgs,
+    ) -> Result<(Offloaded, Vec<Prefix>), String> {
         let all = OffloadOptions::new(hook, processors()?);
         let snaplen = live.snapshot_length.unwrap_or(all.snaplen);
         let KernelProgram { code, maps, prefixes, .. } =
@@ -102,7 +105,7 @@ impl KernelQuery {
         let maps = Maps::new(&maps)?;
         let code = maps.put_into(&code);
         let counts = Box::new(move || maps.counts());
-        Ok(InCapture { offloaded: Offloaded { code, trims: false, counts }, prefixes })
+        Ok((Offloaded { code, trims: false, counts }, prefixes))
     }
 }
 
@@ -112,10 +115,13 @@ fn processors() -> Result<u32, String> {
     Ok(u32::try_from(cpus).unwrap_or(u32::MAX))
 }
 
-/// A program for the program of a capture to call.
-struct InCapture {
-    offloaded: Offloaded,
-    prefixes: Vec<Prefix>,
+/// What the captures of interfaces at a hook call in the kernel.
+#[derive(Default)]
+pub(crate) struct ForHook {
+    /// The program for each interface, in their order; none, if there is to be none.
+    pub(crate) programs: Vec<Offloaded>,
+    /// What each runs, in a line.
+    pub(crate) runs: Vec<String>,
 }
 
 /// A program in the kernel with its maps.
@@ -136,12 +142,8 @@ impl Loaded {
     }
 }
 
-/// The maps of a program.
-struct Maps {
-    /// Where it counts frames: the first.
-    counts: SharedMemory,
-    others: Vec<Made>,
-}
+/// The maps of a program; the first is where it counts frames.
+struct Maps(Vec<SharedMemory>);
 
 impl Maps {
     fn new(specs: &[MapSpec]) -> Result<Maps, String> {
@@ -153,55 +155,19 @@ impl Maps {
             }
             _ => format!("the kernel makes no map for it: {e}"),
         };
-        let made: io::Result<Vec<Made>> = specs.iter().map(Made::new).collect();
-        let mut made = made.map_err(refused)?.into_iter();
-        match made.next() {
-            Some(Made::Memory(counts)) => Ok(Maps { counts, others: made.collect() }),
-            _ => Err("it has no place to count frames".to_owned()),
-        }
+        let made = specs.iter().map(|map| SharedMemory::new(&map.name, map.words));
+        made.collect::<io::Result<_>>().map(Maps).map_err(refused)
     }
 
     /// The program with the descriptors of its maps.
     fn put_into(&self, code: &Code) -> Code {
-        let others = self.others.iter().map(Made::number);
-        let numbers: Vec<i32> = std::iter::once(self.counts.number()).chain(others).collect();
+        let numbers: Vec<i32> = self.0.iter().map(SharedMemory::number).collect();
         code.with_maps(&numbers)
     }
 
     /// What the program has counted.
     fn counts(&self) -> KernelCounts {
-        sums(&self.counts)
-    }
-}
-
-/// A map of a program.
-enum Made {
-    Memory(SharedMemory),
-    Map(Map),
-}
-
-impl Made {
-    fn new(spec: &MapSpec) -> io::Result<Made> {
-        use weir_offload::MapKind as Kind;
-        let map = |kind| {
-            let MapSpec { name, key_bytes, value_bytes, entries, .. } = spec;
-            Map::new(kind, name, *key_bytes, *value_bytes, *entries).map(Made::Map)
-        };
-        match spec.kind {
-            Kind::Memory => {
-                SharedMemory::new(&spec.name, spec.value_bytes.div_ceil(8)).map(Made::Memory)
-            }
-            Kind::Array => map(MapKind::Array),
-            Kind::PerCpuArray => map(MapKind::PerCpuArray),
-            Kind::PerCpuHash => map(MapKind::PerCpuHash),
-        }
-    }
-
-    fn number(&self) -> i32 {
-        match self {
-            Made::Memory(memory) => memory.number(),
-            Made::Map(map) => map.number(),
-        }
+        self.0.first().map(sums).unwrap_or_default()
     }
 }
 
@@ -240,33 +206,29 @@ pub(crate) fn for_sockets(query: &KernelQuery, mode: OffloadMode, quiet: bool) -
     Some(Offload { make: Box::new(make), required: mode == OffloadMode::Require })
 }
 
-/// What a capture from interfaces at this hook calls in the kernel, for each in their order; none
-/// of them, if there is to be none.
+/// What the captures of interfaces at this hook call in the kernel.
 ///
 /// # Errors
-/// Why there is none: the interface and a clause.
+/// Why there is nothing that they could: the interface and a clause.
 pub(crate) fn for_hook(
     query: &KernelQuery,
     hook: Hook,
     live: &LiveArgs,
-    quiet: bool,
-) -> Result<Vec<Offloaded>, (String, String)> {
+) -> Result<ForHook, (String, String)> {
+    let mut all = ForHook::default();
     if live.offload == OffloadMode::Off {
-        return Ok(Vec::new());
+        return Ok(all);
     }
     let known = interfaces().unwrap_or_default();
-    let one = |name: &String| {
+    for name in &live.interface {
         // The capture says so itself if there is no such interface.
         let link = known.iter().find(|on| on.name == *name).map(|on| on.link);
         let made = query.for_hook(hook, link.unwrap_or(LinkType::ETHERNET), live);
-        let InCapture { offloaded, prefixes } = made.map_err(|why| (name.clone(), why))?;
-        if !quiet {
-            // There is no way to report that this can't be written.
-            let _ = writeln!(io::stderr(), "{name}: {}", runs(hook, &prefixes));
-        }
-        Ok(offloaded)
-    };
-    live.interface.iter().map(one).collect()
+        let (program, prefixes) = made.map_err(|why| (name.clone(), why))?;
+        all.programs.push(program);
+        all.runs.push(format!("{name}: {}", runs(hook, &prefixes)));
+    }
+    Ok(all)
 }
 
 /// What the kernel runs, in a line.

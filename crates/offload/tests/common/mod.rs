@@ -85,7 +85,7 @@ pub(crate) fn kernel(text: &str, hook: Hook) -> Result<Kernel, NotOffloaded> {
 pub(crate) fn kernel_of(plan: &Physical, hook: Hook) -> Result<Kernel, NotOffloaded> {
     let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let program = compile(plan, &OffloadOptions::new(hook, cpus as u32))?;
-    let memory = SharedMemory::new("frames", program.maps[0].value_bytes / 8).expect("memory");
+    let memory = SharedMemory::new("frames", program.maps[0].words).expect("memory");
     let kind = match hook {
         Hook::Socket => ProgramKind::SocketFilter,
         Hook::Tcx => ProgramKind::TrafficControl,

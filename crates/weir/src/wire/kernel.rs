@@ -1,8 +1,8 @@
 //! Captures that call a part of the query in the kernel.
 
 use crate::args::LiveArgs;
-use crate::offload::{self, KernelQuery};
-use std::io;
+use crate::offload::{self, ForHook, KernelQuery};
+use std::io::{self, Write as _};
 use weir_capture::ebpf::Offloaded;
 use weir_capture::live::{Event, LiveError};
 use weir_offload::Hook;
@@ -26,11 +26,19 @@ pub(super) fn offloaded<S>(
         report(&Event::NotOffloaded { interface, reason });
         open(Vec::new())
     };
-    match offload::for_hook(query, hook, args, quiet) {
-        Ok(none) if none.is_empty() => open(none),
-        Ok(all) if is_required => open(all),
-        Ok(all) => open(all).or_else(|e| without(args.interface.join(", "), e.to_string())),
-        Err((interface, reason)) => without(interface, reason),
+    let ForHook { programs, runs } = match offload::for_hook(query, hook, args) {
+        Ok(all) => all,
+        Err((interface, reason)) => return without(interface, reason),
+    };
+    let is_called = !programs.is_empty();
+    match open(programs) {
+        Ok(source) => {
+            // There is no way to report that this can't be written.
+            runs.iter().filter(|_| !quiet).for_each(|line| drop(writeln!(io::stderr(), "{line}")));
+            Ok(source)
+        }
+        Err(e) if is_called && !is_required => without(args.interface.join(", "), e.to_string()),
+        Err(e) => Err(e),
     }
 }
 

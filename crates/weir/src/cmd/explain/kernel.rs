@@ -12,6 +12,10 @@ use weir_plan::print;
 /// Processors of the machine that an explanation is for: its text is the same everywhere.
 const PROCESSORS: u32 = 1;
 
+/// Maps are arrays of one entry, whose keys are its number.
+const ENTRIES: usize = 1;
+const KEY_BYTES: usize = 4;
+
 /// A query at a hook of the kernel.
 pub(crate) struct KernelCut {
     hook: Hook,
@@ -39,10 +43,10 @@ impl KernelCut {
         let mut text = print::explain_with_kernel(query, workers, &hook, prefixes);
         text.push_str("\nmaps of the kernel level, for a machine with one processor:\n");
         for (number, map) in maps.iter().enumerate() {
-            let MapSpec { name, key_bytes, value_bytes, entries, .. } = map;
+            let (MapSpec { name, .. }, bytes) = (map, 8 * map.words);
             let _ = writeln!(
                 text,
-                "  map {number} ({name}): {entries} of {value_bytes} bytes by keys of {key_bytes}"
+                "  map {number} ({name}): {ENTRIES} of {bytes} bytes by keys of {KEY_BYTES}"
             );
         }
         let n = code.slots().len();
@@ -68,9 +72,9 @@ impl KernelCut {
                 let map = |map: &MapSpec| {
                     json!({
                         "name": map.name,
-                        "key_bytes": map.key_bytes,
-                        "value_bytes": map.value_bytes,
-                        "entries": map.entries,
+                        "key_bytes": KEY_BYTES,
+                        "value_bytes": 8 * map.words,
+                        "entries": ENTRIES,
                     })
                 };
                 let listing = code.to_string();
