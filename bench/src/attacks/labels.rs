@@ -43,7 +43,7 @@ enum Expected {
     Open,
 }
 
-/// So many of so many.
+/// How many of some attacks or captures were found.
 #[derive(Clone, Copy, Default)]
 struct Share {
     found: usize,

@@ -1,11 +1,11 @@
-//! What it takes to run the first level of a query in the kernel, beside running all of it by
-//! Weir's workers: processor time per frame that was offered, at a fixed rate.
+//! Compares two ways to run a query: its first stages in the kernel, and all of it by Weir's
+//! workers. The measure is processor time per frame that was offered, at a fixed rate.
 //!
 //! Rates over a virtual wire differ by two from run to run; time per frame does not, as long as
 //! everything that was offered is processed. The sender keeps a rate that all ways can take. On the
 //! receiver's processor, the threads of NAPI run what drivers, hooks and sockets do with a frame,
-//! and Weir runs the rest: the kernel counts both in nanoseconds (`schedstat`). What interrupts
-//! them is counted as theirs.
+//! and Weir runs the rest: the kernel counts both in nanoseconds (`schedstat`). It counts the time
+//! of interrupts as theirs.
 //!
 //! A run counts only if the interface received what was sent, Weir's ledger has all of it, and
 //! nothing was lost.
@@ -59,7 +59,7 @@ struct OffloadCase {
     flows: u32,
     /// How frames are captured without offload, and with it.
     captures: [&'static str; 2],
-    /// What the ratio is to be at most.
+    /// The largest ratio with which the aim is reached.
     aim: f64,
 }
 
@@ -76,7 +76,7 @@ const fn case(
 const XDP: [&str; 2] = ["xdp", "xdp"];
 const PACKET: [&str; 2] = ["packet", "packet"];
 
-/// What is measured, with the aims that were set beforehand. No query aggregates in the kernel yet.
+/// The cases, with aims that were set beforehand. No query aggregates in the kernel yet.
 const CASES: [OffloadCase; 5] = [
     case("where, 10 % kept, XDP", TENTH, (1500, 1000), XDP, 0.5),
     case("where, 10 % kept, XDP", TENTH, (60, 1000), XDP, 1.0),
@@ -205,7 +205,7 @@ impl OffloadRun<'_> {
         command.spawn().context("starting taskset and weir")
     }
 
-    /// What both took of a window, and how many frames were sent in all.
+    /// The time that both took in a window, and how many frames were sent in all.
     fn measure(&self, weir: &mut Child) -> Result<(CpuCost, u64)> {
         self.wait_for(weir)?;
         self.wire.place_threads()?;
@@ -240,7 +240,7 @@ impl OffloadRun<'_> {
         anyhow::bail!("weir did not begin within {START_MS} ms")
     }
 
-    /// What the interface counted, and what Weir and the threads of NAPI took.
+    /// The counters of the interface, and the time that Weir and the threads of NAPI took.
     fn look(&self, weir: &Child) -> Result<(Counts, u64, u64)> {
         let napi = threads(&format!("napi/{RECEIVER}-"))?;
         let napi = napi.into_iter().map(|id| took(id as u32)).sum::<Result<u64>>()?;

@@ -1,4 +1,4 @@
-//! What a query does with frames in the kernel, before a capture takes them.
+//! Programs of queries, which see frames in the kernel before a capture takes them.
 
 use std::fmt;
 use weir_ebpf::Code;

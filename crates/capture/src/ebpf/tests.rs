@@ -1,4 +1,4 @@
-//! What assembled programs do in the kernel.
+//! Runs assembled programs in the kernel.
 
 use super::*;
 use crate::sys::testbed;
@@ -414,7 +414,7 @@ fn programs_have_ended_after_the_wait() {
         for number in 1..30 {
             memory.words()[0].store(number, Ordering::SeqCst);
             wait_for_programs().expect("it works here");
-            // What older runs wrote is there; from here on only newer ones write.
+            // All older runs have written by now; from here on only newer ones write.
             memory.words()[1].store(number, Ordering::SeqCst);
             for _ in 0..2000 {
                 assert_eq!(memory.words()[1].load(Ordering::SeqCst), number);

@@ -10,7 +10,7 @@ pub(super) struct BoundInterface {
     /// The kernel's number of it; 0 for all interfaces.
     pub(super) index: u32,
     pub(super) link: LinkType,
-    /// What the kernel runs of the query for all of its rings.
+    /// The part of the query that the kernel runs, for all of its rings.
     pub(super) part: Option<KernelPart>,
     /// Frames that it dropped, by the kernel.
     dropped: WrappingCount,

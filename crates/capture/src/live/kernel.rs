@@ -1,8 +1,8 @@
 //! The part of a query that the kernel runs, as the filter of packet sockets.
 //!
 //! It stands in the place of the filter of classic BPF, whose rules about directions it holds too.
-//! What it decides about frames is counted in memory that it shares with this process, so that the
-//! counts can be read in a sandbox.
+//! It counts its decisions in memory that it shares with this process, so that the counts can be
+//! read in a sandbox.
 
 use super::error::LiveError;
 use super::event::Event;
