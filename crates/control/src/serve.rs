@@ -400,7 +400,8 @@ mod tests {
         // The first has to leave, and can't yet.
         let second = served.ask(b"b");
         let third = served.ask(b"3\n");
-        thread::sleep(Duration::from_millis(100));
+        // Time for the third to be accepted, or refused.
+        thread::park_timeout(Duration::from_millis(100));
         drop(refusing);
         served.leave.send(()).expect("waits");
         assert_eq!([said(first), said(second), said(third)], ["busy", "busy", "yes"]);

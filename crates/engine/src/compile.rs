@@ -24,11 +24,6 @@ use weir_packet::fields::FieldId;
 use weir_plan::physical::{self, Fragment, Inlet, Payload, Work, exact};
 use weir_plan::{Expr, Program, Schema, Stage};
 
-/// The columns after some stages.
-pub(crate) fn schema_after(stages: &[Stage], before: &Schema) -> Schema {
-    stages.iter().fold(before.clone(), |schema, stage| stage.output(&schema))
-}
-
 impl Placed<'_> {
     /// Compiles a fragment. `tested`: conditions of its first stages that hold for all packets
     /// that come. `fields` collects what the view of its packets must decode.

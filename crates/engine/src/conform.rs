@@ -161,9 +161,14 @@ pub fn check(
     rows
 }
 
+/// The columns after some stages.
+pub(crate) fn schema_after(stages: &[Stage], before: &Schema) -> Schema {
+    stages.iter().fold(before.clone(), |schema, stage| stage.output(&schema))
+}
+
 /// A program of one printed pipeline over packets. The stages must end in a project or summarize.
 pub fn program(stages: Vec<Stage>) -> Program {
-    let schema = crate::compile::schema_after(&stages, &Schema::default());
+    let schema = schema_after(&stages, &Schema::default());
     let input = Input::Packets;
     Program { pipelines: vec![Pipeline { name: None, input, stages, schema, printed: true }] }
 }

@@ -15,6 +15,7 @@
 mod bytes;
 mod codec;
 pub mod conform;
+#[cfg(any(test, feature = "conform"))]
 mod fuzz;
 mod message;
 mod print;
@@ -28,6 +29,7 @@ mod subset;
 mod tests;
 mod writer;
 
+#[cfg(any(test, feature = "conform"))]
 pub use fuzz::fuzz_message;
 pub use message::{Body, EndOf, MAGIC, Message, MessageTarget, UnreadableMessage};
 pub use producer::Producer;

@@ -10,6 +10,7 @@ pub mod clock;
 mod closing;
 mod community;
 mod compile;
+#[cfg(any(test, feature = "conform"))]
 pub mod conform;
 pub mod counters;
 pub mod egress;

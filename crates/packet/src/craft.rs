@@ -1,4 +1,5 @@
-//! Writes packets: for tests, generators and round trips.
+//! Writes packets: for tests, generators and round trips. The feature `craft` of this crate, without
+//! which it is not built.
 //!
 //! A [`Frame`] is built from the outside in. Lengths, types, protocol numbers and checksums come
 //! out right by themselves, and [`Frame::put`] overrides any of them:

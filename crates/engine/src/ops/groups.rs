@@ -292,7 +292,7 @@ mod tests {
     fn spec() -> Arc<Spec> {
         let count = vec![agg(AggFunc::Count, None)];
         let stage = summarize(&["dport", "ip.src"], count, Window::All);
-        let schema = crate::compile::schema_after(std::slice::from_ref(&stage), &Schema::default());
+        let schema = crate::conform::schema_after(std::slice::from_ref(&stage), &Schema::default());
         let Stage::Summarize(plan) = stage else { unreachable!() };
         let functions = &Functions::default();
         Spec::new(&plan, BuildContext { functions, hash_key: HashKey::random() }, schema)

@@ -85,7 +85,7 @@ fn few() -> Expr {
 
 fn together(pipelines: Vec<Vec<Stage>>) -> Program {
     let pipeline = |stages: Vec<Stage>| {
-        let schema = crate::compile::schema_after(&stages, &Schema::default());
+        let schema = crate::conform::schema_after(&stages, &Schema::default());
         Pipeline { name: None, input: Input::Packets, stages, schema, printed: true }
     };
     Program { pipelines: pipelines.into_iter().map(pipeline).collect() }

@@ -4,7 +4,7 @@
 
 use super::probes::during;
 use super::{HashKey, Index, Keys, NO_ROW, Table};
-use crate::compile::schema_after;
+use crate::conform::schema_after;
 use crate::conform::{Frames, HASH_KEYS, program};
 use crate::functions::Functions;
 use crate::key::{Chosen, KeyPart, Layout, Pool, pack};

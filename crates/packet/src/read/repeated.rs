@@ -132,12 +132,12 @@ fn entries(rows: &Rows<'_>, out: &mut Counted<'_, impl FnMut(usize, &[PartValue<
 /// Any bytes as the first frame of each link type: parts come to an end, in order, within their
 /// limits. Panics where that is not so.
 pub fn fuzz_parts(bytes: &[u8]) {
-    use crate::source::LinkType;
+    use crate::source::{Chunk, FrameBatch, LinkType};
+    let (chunk, len): (Chunk, _) = (std::sync::Arc::new(bytes.to_vec()), bytes.len() as u32);
     for link in [LinkType::ETHERNET, LinkType::RAW, LinkType::LINUX_SLL2] {
-        let frames = crate::craft::batch(
-            link,
-            &[(bytes.to_vec(), bytes.len() as u32), (bytes.to_vec(), bytes.len() as u32)],
-        );
+        let mut frames = FrameBatch::new();
+        frames.restart(&chunk, 0, link);
+        (0..2).for_each(|number| frames.push(0, number, 0, len, len));
         let mut layers = Layers::new();
         crate::walk::classify(&frames, &mut layers);
         for info in crate::repeated::REPEATED {

@@ -1,5 +1,5 @@
 use super::Side;
-use crate::compile::schema_after;
+use crate::conform::schema_after;
 use crate::conform::{Frames, check};
 use crate::counters::Ledger;
 use crate::functions::Functions;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::compile::schema_after;
+use crate::conform::schema_after;
 use crate::conform::{Frames, check, check_stages, program};
 use crate::expr::{Ctx, Regs, Src};
 use crate::functions::{BuildContext, Functions};
