@@ -93,8 +93,8 @@ impl Layout {
         self.places.len()
     }
 
-    /// Part `p` of a packed key, `None` where it is absent.
-    #[inline]
+    /// Part `p` of a packed key, `None` where it is absent. Quantiles read every value by it.
+    #[inline(always)]
     pub(crate) fn part(&self, key: &[u64], p: usize) -> Option<u128> {
         let place = &self.places[p];
         if place.present.is_some_and(|(w, s)| key[w] >> s & 1 == 0) {
