@@ -1,10 +1,12 @@
 //! From a plan to the program of its kernel level.
 
+use crate::count::{CountAll, CountEnds};
 use crate::emit::{Emit, Ways};
 use crate::frame::{Access, CONTEXT, SKB_IFINDEX, SKB_PACKET_TYPE};
 use crate::options::{NotOffloaded, OffloadOptions, Refuse, SNAPLEN_MIN};
 use crate::prefix::{Pipeline, pipelines};
 use crate::program::{FrameCount, Hook, KernelProgram, MapSpec, WHOLE};
+use crate::table::{Control, Table, TableOptions};
 use crate::walk::{Rules, Walk};
 use crate::writer::{Place, Writer};
 use weir_ebpf::{Alu, Cond, EbpfInstruction, Helper, Reg::*, Size};
@@ -21,17 +23,26 @@ pub fn compile(
     options: &OffloadOptions<'_>,
 ) -> Result<KernelProgram, NotOffloaded> {
     possible(options)?;
-    let pipelines = pipelines(plan)?;
+    let cpus = options.cpus.max(1);
+    let pipelines = pipelines(plan, options.groups.map(|secret| TableOptions { cpus, secret }))?;
     let mut program = Program::new(*options);
     program.refuse();
     program.walk();
     program.decide(&pipelines)?;
     program.verdicts();
     let code = program.w.finish().map_err(|e| NotOffloaded::TooLong(e.to_string()))?;
+    let counting = pipelines.iter().filter_map(|pipeline| pipeline.counting.as_ref());
+    let tables: Vec<Table> = counting.map(|counting| counting.table.clone()).collect();
+    let mut maps = vec![memory("frames", cpus as usize * FrameCount::WORDS)];
+    if !tables.is_empty() {
+        maps.push(memory("control", Control { tables: tables.len() }.words()));
+        maps.extend(tables.iter().map(|table| memory("groups", table.words())));
+    }
     Ok(KernelProgram {
         hook: options.hook,
         code,
-        maps: vec![frames(options.cpus)],
+        maps,
+        tables,
         prefixes: pipelines.into_iter().map(|pipeline| pipeline.prefix).collect(),
     })
 }
@@ -49,10 +60,8 @@ fn possible(options: &OffloadOptions<'_>) -> Result<(), NotOffloaded> {
     Ok(())
 }
 
-/// The map that counts frames.
-fn frames(cpus: u32) -> MapSpec {
-    let words = cpus.max(1) as usize * FrameCount::WORDS;
-    MapSpec { name: "frames".to_owned(), words }
+fn memory(name: &str, words: usize) -> MapSpec {
+    MapSpec { name: name.to_owned(), words }
 }
 
 /// A program that is being written.
@@ -69,6 +78,8 @@ struct Ends {
     unclear: Place,
     wanted: Place,
     filtered: Place,
+    counted: Place,
+    full: Place,
     /// The frame is none of the capture's.
     refused: Place,
 }
@@ -80,6 +91,8 @@ impl<'a> Program<'a> {
             unclear: w.label("unclear"),
             wanted: w.label("wanted"),
             filtered: w.label("filtered"),
+            counted: w.label("counted"),
+            full: w.label("full"),
             refused: w.label("refused"),
         };
         Program { w, access: Access { hook: options.hook }, options, ends }
@@ -121,8 +134,12 @@ impl<'a> Program<'a> {
         Walk { w: &mut self.w, access: self.access, rules, unclear }.write();
     }
 
-    /// Asks each pipeline whether it wants the frame.
+    /// Asks each pipeline whether it wants the frame. Where none does, those count it that count.
     fn decide(&mut self, pipelines: &[Pipeline]) -> Result<(), NotOffloaded> {
+        let all = pipelines.iter().filter_map(|pipeline| pipeline.counting.as_ref()).collect();
+        let count = CountAll { all, access: self.access };
+        count.begin(&mut self.w);
+        let mut number = 0;
         for pipeline in pipelines {
             let next = self.w.label("next");
             for test in &pipeline.tests {
@@ -134,18 +151,33 @@ impl<'a> Program<'a> {
                 })?;
                 self.w.bind(passes);
             }
-            self.w.jump(self.ends.wanted);
+            if pipeline.counting.is_some() {
+                count.note(&mut self.w, number);
+                number += 1;
+            } else {
+                self.w.jump(self.ends.wanted);
+            }
             self.w.bind(next);
         }
-        self.w.jump(self.ends.filtered);
+        if number == 0 {
+            self.w.jump(self.ends.filtered);
+            return Ok(());
+        }
+        let Ends { wanted, full, filtered, counted, .. } = self.ends;
+        count.write(&mut self.w, CountEnds { full, ended: wanted, none: filtered }).map_err(
+            |_| NotOffloaded::Plan("an expression of what it counts nests too deep".to_owned()),
+        )?;
+        self.w.jump(counted);
         Ok(())
     }
 
     /// Counts frames by what became of them, and ends.
     fn verdicts(&mut self) {
-        let Ends { unclear, wanted, filtered, refused } = self.ends;
+        let Ends { unclear, wanted, filtered, counted, full, refused } = self.ends;
         for (place, count, up) in [
             (filtered, FrameCount::Filtered, false),
+            (counted, FrameCount::Counted, false),
+            (full, FrameCount::Full, true),
             (wanted, FrameCount::Wanted, true),
             (unclear, FrameCount::Unclear, true),
         ] {

@@ -42,6 +42,18 @@ impl<'a> Emit<'a> {
         if self.too_deep { Err(TooDeep) } else { Ok(()) }
     }
 
+    /// Writes a number into `R0`.
+    pub(crate) fn number(mut self, num: &Num, absent: Place) -> Result<(), TooDeep> {
+        self.num(num, absent);
+        if self.too_deep { Err(TooDeep) } else { Ok(()) }
+    }
+
+    /// Writes an address into `R0` and `R1`.
+    pub(crate) fn address(mut self, addr: &Addr, absent: Place) -> Result<(), TooDeep> {
+        self.addr(addr, absent);
+        if self.too_deep { Err(TooDeep) } else { Ok(()) }
+    }
+
     /// Sets a register aside.
     fn push(&mut self, reg: Reg) {
         self.too_deep |= self.depth >= SPILLS;

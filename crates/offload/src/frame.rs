@@ -81,6 +81,9 @@ const L3_COPY: i16 = -224;
 /// Where it keeps the copied transport header.
 const L4_COPY: i16 = -264;
 
+/// The lowest place of the stack that is in use; what is below is free for tables.
+pub(crate) const STACK_USED: i16 = L4_COPY;
+
 /// A header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Header {

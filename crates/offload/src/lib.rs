@@ -16,6 +16,7 @@
 #![deny(unsafe_code)]
 
 mod compile;
+mod count;
 mod emit;
 mod field;
 mod frame;

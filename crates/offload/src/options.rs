@@ -22,6 +22,9 @@ pub struct OffloadOptions<'a> {
     pub snaplen: u32,
     /// How many CPUs the kernel may have; each counts frames for itself.
     pub cpus: u32,
+    /// Makes groups in the kernel where that can be, hashed with this secret: see
+    /// [`TableOptions`](crate::TableOptions). Without it every frame that a query counts goes up.
+    pub groups: Option<[u64; 2]>,
     /// Frames that are none of the capture's: they are not counted, and do not go up.
     pub refuse: &'a [Refuse],
 }
@@ -63,6 +66,7 @@ impl<'a> OffloadOptions<'a> {
             fragments: false,
             snaplen: u32::MAX,
             cpus,
+            groups: None,
             refuse: &[],
         }
     }

@@ -1,11 +1,13 @@
 //! Which stages of each pipeline the kernel can run.
 
+use crate::count::{COUNTING_MAX, Counting};
 use crate::lower::{Columns, lower, lower_test};
 use crate::options::NotOffloaded;
+use crate::table::TableOptions;
 use crate::value::{Lowered, Test};
 use weir_packet::fields::FieldId;
 use weir_plan::physical::{
-    Fragment, Inlet, LevelKind, Node, Payload, Physical, PipelineId, Prefix, Work,
+    Fragment, Inlet, LevelKind, Needs, Node, Payload, Physical, PipelineId, Prefix, Work,
 };
 use weir_plan::stage::{Schema, Stage};
 use weir_plan::{AggFunc, BinaryOp, Expr, ExprKind, Func};
@@ -16,6 +18,8 @@ pub(crate) struct Pipeline {
     pub(crate) prefix: Prefix,
     /// It wants only frames for which all of these hold.
     pub(crate) tests: Vec<Test>,
+    /// What it counts of these frames, if it need not see them.
+    pub(crate) counting: Option<Counting>,
     /// What the columns are after the prefix.
     pub(crate) columns: Columns,
 }
@@ -24,7 +28,10 @@ pub(crate) struct Pipeline {
 ///
 /// # Errors
 /// Where one of them wants every frame, or reads what changes if frames don't come up.
-pub(crate) fn pipelines(plan: &Physical) -> Result<Vec<Pipeline>, NotOffloaded> {
+pub(crate) fn pipelines(
+    plan: &Physical,
+    groups: Option<TableOptions>,
+) -> Result<Vec<Pipeline>, NotOffloaded> {
     whole_plan(plan)?;
     let none = || NotOffloaded::Plan("no pipeline is over packets".to_owned());
     let level = plan.level(LevelKind::Worker).ok_or_else(none)?;
@@ -35,12 +42,21 @@ pub(crate) fn pipelines(plan: &Physical) -> Result<Vec<Pipeline>, NotOffloaded> 
             .is_some_and(|exchange| matches!(exchange.payload, Payload::Packets(_))),
         Inlet::Pipelines(_) => false,
     };
-    let found: Vec<Pipeline> =
-        level.fragments.iter().filter(over_packets).map(|f| prefix(f.pipeline, &f.nodes)).collect();
+    let mut found = Vec::new();
+    let mut counting = 0;
+    for fragment in level.fragments.iter().filter(over_packets) {
+        let off = || "the run does not read groups of the kernel".to_owned();
+        let may_count = may_count(plan, fragment.pipeline, counting);
+        let may_count = may_count.and_then(|()| groups.ok_or_else(off));
+        let pipeline = prefix(fragment.pipeline, &fragment.nodes, may_count);
+        counting += usize::from(pipeline.counting.is_some());
+        found.push(pipeline);
+    }
     if found.is_empty() {
         return Err(none());
     }
-    match found.iter().find(|pipeline| pipeline.tests.is_empty()) {
+    let wants_all = |pipeline: &&Pipeline| pipeline.tests.is_empty() && pipeline.counting.is_none();
+    match found.iter().find(wants_all) {
         Some(Pipeline { prefix, .. }) => {
             let why = prefix.stopped_by.clone();
             let why = why.unwrap_or_else(|| "it has no condition".to_owned());
@@ -78,15 +94,35 @@ fn asks_for_losses(node: &Node) -> bool {
     }
 }
 
-/// What the kernel runs of these nodes.
-fn prefix(pipeline: PipelineId, nodes: &[Node]) -> Pipeline {
+/// Whether groups of this pipeline may be made in the kernel, where so many others are; or why not.
+fn may_count(plan: &Physical, pipeline: PipelineId, others: usize) -> Result<(), String> {
+    if others >= COUNTING_MAX {
+        return Err(format!("{COUNTING_MAX} other pipelines count in the kernel"));
+    }
+    let groups = plan.exchanges.iter().find(|exchange| match exchange.payload {
+        Payload::Groups { node, .. } => node.pipeline == pipeline,
+        _ => false,
+    });
+    match groups {
+        Some(exchange) if exchange.needs == Needs::Nothing => Ok(()),
+        _ => Err("its groups must be made in one place".to_owned()),
+    }
+}
+
+/// What the kernel runs of these nodes; `may_count`: how it makes groups, or why it does not.
+fn prefix(
+    pipeline: PipelineId,
+    nodes: &[Node],
+    may_count: Result<TableOptions, String>,
+) -> Pipeline {
     let mut found = Pipeline {
         prefix: Prefix { pipeline, stages: 0, counts: false, stopped_by: None },
         tests: Vec::new(),
+        counting: None,
         columns: Columns::default(),
     };
     for node in nodes {
-        if let Err(why) = found.add(node) {
+        if let Err(why) = found.add(node, &may_count) {
             found.prefix.stopped_by = Some(why);
             break;
         }
@@ -97,7 +133,7 @@ fn prefix(pipeline: PipelineId, nodes: &[Node]) -> Pipeline {
 
 impl Pipeline {
     /// Adds a stage, or says why the kernel does not run it.
-    fn add(&mut self, node: &Node) -> Result<(), String> {
+    fn add(&mut self, node: &Node, may_count: &Result<TableOptions, String>) -> Result<(), String> {
         match &node.work {
             Work::Stage(Stage::Where(condition)) => self.add_where(condition),
             Work::Stage(Stage::Extend { columns }) => {
@@ -113,9 +149,14 @@ impl Pipeline {
                 let word = text.split_whitespace().next().unwrap_or_default();
                 Err(format!("the kernel does not run `{word}`"))
             }
-            Work::Partial(_) | Work::Final(_) => {
-                Err("the kernel does not aggregate yet".to_owned())
+            Work::Partial(summarize) => {
+                let options = may_count.clone()?;
+                let (id, columns) = (node.id.pipeline, &self.columns);
+                self.counting = Some(Counting::new(id, summarize, columns, options)?);
+                self.prefix.counts = true;
+                Ok(())
             }
+            Work::Final(_) => Err("final halves merge groups".to_owned()),
         }
     }
 

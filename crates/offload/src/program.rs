@@ -1,5 +1,6 @@
 //! What compiling gives: the program, its maps, and what it runs of each pipeline.
 
+use crate::table::Table;
 use std::fmt;
 use weir_ebpf::Code;
 use weir_plan::physical::Prefix;
@@ -35,6 +36,9 @@ pub struct KernelProgram {
     pub code: Code,
     /// The maps that it uses; the first holds the [`FrameCount`]s.
     pub maps: Vec<MapSpec>,
+    /// The tables of pipelines that count. Where there are any, the second map is the
+    /// [`Control`](crate::Control), and those of the tables follow in this order.
+    pub tables: Vec<Table>,
     /// What it runs of each pipeline over packets, in program order.
     pub prefixes: Vec<Prefix>,
 }

@@ -147,6 +147,18 @@ impl Writer {
         self.push(EbpfInstruction::Call { helper })
     }
 
+    /// Lets `write` append code of its own, which runs from its first instruction on, goes on after
+    /// its last one, and jumps only to its own labels and those that it is given: the labels of
+    /// `to`.
+    pub(crate) fn embed(&mut self, to: &[Place], write: impl FnOnce(&mut Assembler, &[Label])) {
+        if !self.runs {
+            return;
+        }
+        let labels: Vec<Label> = to.iter().map(|place| self.labels[place.0]).collect();
+        self.reached.extend(to);
+        write(&mut self.assembler, &labels);
+    }
+
     /// The program.
     pub(crate) fn finish(mut self) -> Result<Code, AssembleError> {
         self.settle();

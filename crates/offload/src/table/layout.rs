@@ -152,6 +152,11 @@ impl Table {
         self.region_slots()
     }
 
+    /// Words of a key.
+    pub(crate) fn key_words(&self) -> usize {
+        self.key_words
+    }
+
     /// Bytes of a slot.
     pub fn slot_bytes(&self) -> usize {
         8 * self.slot_words
