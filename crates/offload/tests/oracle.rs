@@ -3,7 +3,11 @@
 
 #![expect(clippy::print_stderr, reason = "tests say what they leave out, and what they counted")]
 
+#[path = "../../engine/tests/sim/choices.rs"]
+mod choices;
 mod common;
+#[path = "oracle/random.rs"]
+mod random;
 
 use common::{Kernel, Oracle, Tally, check, crafted, fixtures, kernel, plan_of};
 use weir_offload::{Hook, OffloadOptions, compile};
@@ -95,13 +99,16 @@ fn queries_of_the_library_decide_as_the_engine_does() {
         return;
     }
     let frames: Vec<Vec<u8>> = crafted().into_iter().chain(fixtures()).collect();
-    let (mut tally, mut offloaded) = (Tally::default(), 0);
+    let (mut tally, mut offloaded, mut counting) = (Tally::default(), 0, 0);
     for (name, text) in common::queries() {
         let oracle = Oracle::new(&text, &frames);
-        for hook in HOOKS {
-            match kernel(&text, hook) {
+        for (hook, make) in HOOKS.into_iter().flat_map(|hook| {
+            [(hook, kernel as fn(&str, Hook) -> _), (hook, common::counting_kernel)]
+        }) {
+            match make(&text, hook) {
                 Ok(kernel) => {
                     offloaded += 1;
+                    counting += usize::from(!kernel.program.tables.is_empty());
                     check(&kernel, &oracle, &frames, &name, &mut tally);
                 }
                 Err(why) if hook == Hook::Xdp => eprintln!("{name}: {why}"),
@@ -109,8 +116,8 @@ fn queries_of_the_library_decide_as_the_engine_does() {
             }
         }
     }
-    eprintln!("{offloaded} programs; {tally}");
-    assert!(offloaded > 3 * 10 && tally.filtered > 1000);
+    eprintln!("{offloaded} programs, of which {counting} make groups; {tally}");
+    assert!(offloaded > 3 * 10 && counting > 3 && tally.filtered > 1000 && tally.counted > 1000);
 }
 
 #[test]

@@ -7,7 +7,9 @@ use weir_capture::{Options, open};
 use weir_engine::conform::Frames;
 use weir_engine::functions::Functions;
 use weir_engine::naive::{self, TimeRules};
-use weir_offload::{FrameCount, Hook, KernelProgram, NotOffloaded, OffloadOptions, compile};
+use weir_offload::{
+    FrameCount, Hook, KernelProgram, MapSpec, NotOffloaded, OffloadOptions, compile,
+};
 use weir_packet::craft::Frame;
 use weir_packet::fields::FieldId;
 use weir_packet::source::{FrameBatch, LinkType};
@@ -19,21 +21,23 @@ use weir_plan::{Expr, Input, Value};
 pub(crate) struct Kernel {
     pub(crate) program: KernelProgram,
     pub(crate) loaded: Program,
-    memory: SharedMemory,
+    /// Of its maps, the first of which counts frames.
+    memory: Vec<SharedMemory>,
 }
 
 /// What became of frames.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Tally {
     pub(crate) filtered: u64,
+    pub(crate) counted: u64,
     pub(crate) wanted: u64,
     pub(crate) unclear: u64,
 }
 
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Tally { filtered, wanted, unclear } = self;
-        write!(f, "{filtered} filtered, {wanted} wanted, {unclear} unclear")
+        let Tally { filtered, counted, wanted, unclear } = self;
+        write!(f, "{filtered} filtered, {counted} counted, {wanted} wanted, {unclear} unclear")
     }
 }
 
@@ -62,13 +66,20 @@ impl weir_lang::Files for Checkout {
     }
 }
 
-fn program_of(text: &str) -> weir_plan::Program {
+fn try_program(text: &str) -> Result<weir_plan::Program, String> {
     let options = weir_lang::Options { files: Some(&Checkout), ..weir_lang::Options::default() };
     let query = weir_lang::Query { name: "query", text };
-    match weir_lang::compile(&query, &options) {
-        Ok(compiled) => compiled.program,
-        Err(diagnostics) => panic!("{text}: {diagnostics:?}"),
-    }
+    let compiled = weir_lang::compile(&query, &options);
+    compiled.map(|compiled| compiled.program).map_err(|diagnostics| format!("{diagnostics:?}"))
+}
+
+fn program_of(text: &str) -> weir_plan::Program {
+    try_program(text).unwrap_or_else(|e| panic!("{text}: {e}"))
+}
+
+/// The plan of a query, unless it has a mistake.
+pub(crate) fn try_plan(text: &str) -> Option<Physical> {
+    try_program(text).ok().map(|program| Physical::new(&program, &[]))
 }
 
 /// The plan of a query.
@@ -78,20 +89,31 @@ pub(crate) fn plan_of(text: &str) -> Physical {
 
 /// The program for a query, in the kernel.
 pub(crate) fn kernel(text: &str, hook: Hook) -> Result<Kernel, NotOffloaded> {
-    kernel_of(&plan_of(text), hook)
+    kernel_of(&plan_of(text), hook, None)
 }
 
-/// The same for a plan.
-pub(crate) fn kernel_of(plan: &Physical, hook: Hook) -> Result<Kernel, NotOffloaded> {
+/// The same, which makes groups where it can.
+pub(crate) fn counting_kernel(text: &str, hook: Hook) -> Result<Kernel, NotOffloaded> {
+    kernel_of(&plan_of(text), hook, Some([7, 13]))
+}
+
+fn kernel_of(
+    plan: &Physical,
+    hook: Hook,
+    groups: Option<[u64; 2]>,
+) -> Result<Kernel, NotOffloaded> {
     let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let program = compile(plan, &OffloadOptions::new(hook, cpus as u32))?;
-    let memory = SharedMemory::new("frames", program.maps[0].words).expect("memory");
+    let program =
+        compile(plan, &OffloadOptions { groups, ..OffloadOptions::new(hook, cpus as u32) })?;
+    let make = |map: &MapSpec| SharedMemory::new(&map.name, map.words).expect("memory");
+    let memory: Vec<SharedMemory> = program.maps.iter().map(make).collect();
     let kind = match hook {
         Hook::Socket => ProgramKind::SocketFilter,
         Hook::Tcx => ProgramKind::TrafficControl,
         Hook::Xdp => ProgramKind::Xdp,
     };
-    let code = program.code.with_maps(&[memory.number()]);
+    let numbers: Vec<i32> = memory.iter().map(SharedMemory::number).collect();
+    let code = program.code.with_maps(&numbers);
     let loaded = Program::load(kind, "weir-oracle", &code);
     let loaded = loaded.unwrap_or_else(|e| panic!("{hook}: {e}\n{}", program.code));
     Ok(Kernel { program, loaded, memory })
@@ -100,7 +122,7 @@ pub(crate) fn kernel_of(plan: &Physical, hook: Hook) -> Result<Kernel, NotOffloa
 impl Kernel {
     /// How many frames it counted so.
     fn count(&self, count: FrameCount) -> u64 {
-        let words = self.memory.words().chunks(FrameCount::WORDS);
+        let words = self.memory[0].words().chunks(FrameCount::WORDS);
         words.map(|cpu| cpu[count as usize].load(Relaxed)).sum()
     }
 
@@ -119,9 +141,15 @@ impl Kernel {
 }
 
 /// All counts that a frame may be in.
-struct FrameCounts([u64; 3]);
+struct FrameCounts([u64; FrameCount::COUNT]);
 
-const DECISIONS: [FrameCount; 3] = [FrameCount::Filtered, FrameCount::Wanted, FrameCount::Unclear];
+const DECISIONS: [FrameCount; FrameCount::COUNT] = [
+    FrameCount::Filtered,
+    FrameCount::Counted,
+    FrameCount::Wanted,
+    FrameCount::Unclear,
+    FrameCount::Full,
+];
 
 impl FrameCounts {
     fn of(kernel: &Kernel) -> FrameCounts {
@@ -130,7 +158,8 @@ impl FrameCounts {
 
     /// The one count that went up by one.
     fn since(&self, before: &FrameCounts) -> FrameCount {
-        let up: Vec<usize> = (0..3).filter(|&i| self.0[i] == before.0[i] + 1).collect();
+        let up: Vec<usize> =
+            (0..FrameCount::COUNT).filter(|&i| self.0[i] == before.0[i] + 1).collect();
         assert_eq!(up.len(), 1, "{:?} after {:?}", self.0, before.0);
         assert_eq!(self.0.iter().sum::<u64>(), before.0.iter().sum::<u64>() + 1);
         DECISIONS[up[0]]
@@ -204,10 +233,10 @@ pub(crate) fn check(
     name: &str,
     tally: &mut Tally,
 ) {
-    let all =
-        kernel.program.prefixes.iter().all(|p| {
-            p.stopped_by.as_ref().is_none_or(|why| why.starts_with("the kernel does not"))
-        });
+    let all = kernel.program.prefixes.iter().all(|p| {
+        let stage = |why: &String| why.starts_with("the kernel does not") || why.contains("groups");
+        p.counts || p.stopped_by.as_ref().is_none_or(stage)
+    });
     for (i, frame) in frames.iter().enumerate() {
         let Some((decision, returned)) = kernel.decide(frame) else { continue };
         let (kept, hook) = (oracle.kept[i], kernel.program.hook);
@@ -225,7 +254,13 @@ pub(crate) fn check(
                 assert_ne!(returned, 0);
                 tally.wanted += 1;
             }
-            _ => {
+            FrameCount::Counted => {
+                assert!(kept, "counted: {}", shown());
+                assert!(!oracle.faulty[i], "counted, but faulty: {}", shown());
+                assert_eq!(returned, 0);
+                tally.counted += 1;
+            }
+            FrameCount::Unclear | FrameCount::Full => {
                 assert_ne!(returned, 0);
                 tally.unclear += 1;
             }
