@@ -51,6 +51,13 @@ const START_MS: u32 = 10_000;
 /// Keeps a tenth of the sender's flows, by their ports.
 const TENTH: &str = "packets | where sport < 10100 | summarize n = count() by ip.src every 1s";
 
+/// A flow meter, all of whose work the kernel can do.
+const METER: &str = "packets | summarize packets = count(), bytes = sum(len), first = min(ts), \
+                     last = max(ts) by flow every 1s";
+
+/// The same with a count alone, by few keys.
+const COUNT: &str = "packets | where udp | summarize n = count() by ip.src every 1s";
+
 /// A query over frames, beside itself without offload.
 struct OffloadCase {
     name: &'static str,
@@ -76,13 +83,16 @@ const fn case(
 const XDP: [&str; 2] = ["xdp", "xdp"];
 const PACKET: [&str; 2] = ["packet", "packet"];
 
-/// The cases, with aims that were set beforehand. No query aggregates in the kernel yet.
-const CASES: [OffloadCase; 5] = [
+/// The cases, with aims that were set beforehand.
+const CASES: [OffloadCase; 8] = [
     case("where, 10 % kept, XDP", TENTH, (1500, 1000), XDP, 0.5),
     case("where, 10 % kept, XDP", TENTH, (60, 1000), XDP, 1.0),
     case("where, 10 % kept, socket filter", TENTH, (60, 1000), PACKET, 1.0),
     case("where, 10 % kept, socket filter", TENTH, (1500, 1000), PACKET, 1.0),
     case("where, 10 % kept, tcx beside AF_PACKET", TENTH, (60, 1000), ["packet", "tcx"], 0.7),
+    case("flow meter, XDP", METER, (60, 10_000), XDP, 0.5),
+    case("flow meter, socket filter", METER, (60, 10_000), PACKET, 0.5),
+    case("count by source, tcx beside AF_PACKET", COUNT, (60, 10_000), ["packet", "tcx"], 0.7),
 ];
 
 /// Processor time per frame, in nanoseconds.

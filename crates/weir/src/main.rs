@@ -23,7 +23,6 @@ mod site;
 mod source;
 mod stats;
 mod suppress;
-#[cfg_attr(not(test), expect(dead_code, reason = "no program counts yet"))]
 mod tables;
 mod term;
 mod windowless;

@@ -1,13 +1,16 @@
 //! The part of a query that the kernel runs: whether a run may have one, and how it is loaded.
 
 use crate::args::{Capture, LiveArgs, OffloadMode, RunOptions};
+use crate::tables::{Clocks, KernelTables};
+use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, Write as _};
-use weir_capture::ebpf::{Offloaded, Program, ProgramKind, SharedMemory, cpu_numbers};
+use std::sync::{Arc, OnceLock};
+use weir_capture::ebpf::{
+    Offloaded, Program, ProgramKind, SharedMemory, can_wait_for_programs, cpu_numbers,
+};
 use weir_capture::live::{Directions, KernelPart, Offload, SocketSite, interfaces};
 use weir_ebpf::Code;
-use weir_offload::{
-    FrameCount, Hook, KernelProgram, MapSpec, OffloadOptions, Prefix, Refuse, compile,
-};
+use weir_offload::{FrameCount, Hook, KernelProgram, OffloadOptions, Prefix, Refuse, compile};
 use weir_packet::source::{KernelCounts, LinkType};
 use weir_packet::walk::Headers;
 use weir_plan::Program as Query;
@@ -44,13 +47,26 @@ pub(crate) struct KernelQuery {
     fragments: bool,
     /// Why it may not, if that is so.
     refused: Option<String>,
+    /// What the hash of the kernel's groups depends on.
+    secret: [u64; 2],
+    /// The tables of these groups, once a program makes some.
+    tables: Arc<OnceLock<Arc<KernelTables>>>,
 }
 
 impl KernelQuery {
     /// Of these pipelines; `refused`: why the run has no part in the kernel.
     pub(crate) fn new(query: &Query, refused: Option<String>) -> KernelQuery {
         let plan = Physical::new(query, &[]);
-        KernelQuery { plan, headers: Headers::Outer, fragments: false, refused }
+        // SipHash under a random key: each draw has another one.
+        let random = RandomState::new();
+        KernelQuery {
+            plan,
+            headers: Headers::Outer,
+            fragments: false,
+            refused,
+            secret: [0, 1].map(|draw: u64| random.hash_one(draw)),
+            tables: Arc::default(),
+        }
     }
 
     /// The same, where fields are read as the options of a run say.
@@ -74,6 +90,43 @@ impl KernelQuery {
         compile(&self.plan, &options).map_err(|e| e.to_string())
     }
 
+    /// The tables of groups that programs in the kernel make, if there are any.
+    pub(crate) fn tables(&self) -> Option<Arc<KernelTables>> {
+        self.tables.get().map(Arc::clone)
+    }
+
+    /// The program for this hook, which makes groups where it can.
+    fn compile_to_run(&self, options: &OffloadOptions<'_>) -> Result<KernelProgram, String> {
+        // Without it nobody knows when a half of a table is at rest.
+        let groups = can_wait_for_programs().then_some(self.secret);
+        self.compile(&OffloadOptions { groups, ..*options })
+    }
+
+    /// Makes the memory of a program, and calls `load` with the program that uses it.
+    fn place<T>(
+        &self,
+        program: &KernelProgram,
+        load: impl FnOnce(Code) -> Result<T, String>,
+    ) -> Result<(T, FrameCounts), String> {
+        let words = program.maps.first().map_or(0, |map| map.words);
+        let counts = SharedMemory::new("weir-frames", words).map_err(|e| no_map(&e))?;
+        if program.tables.is_empty() {
+            let loaded = load(program.code.with_maps(&[counts.number()]))?;
+            return Ok((loaded, FrameCounts(counts)));
+        }
+        let made = || Arc::new(KernelTables::new(program.tables.clone(), Box::new(Clocks::now)));
+        let tables = self.tables.get_or_init(made);
+        if !tables.are(&program.tables) {
+            return Err("its groups are not those of the other interfaces".to_owned());
+        }
+        let memory = tables.add().map_err(|e| no_map(&e))?;
+        let mut numbers = vec![counts.number(), memory.control.number()];
+        numbers.extend(memory.memory.iter().map(SharedMemory::number));
+        let loaded = load(program.code.with_maps(&numbers))?;
+        tables.read_from(memory);
+        Ok((loaded, FrameCounts(counts)))
+    }
+
     /// The program for the sockets of an interface, loaded.
     fn for_sockets(&self, site: &SocketSite<'_>) -> Result<Loaded, String> {
         let refuse: Vec<Refuse> = match (site.direction, site.loopback) {
@@ -88,7 +141,12 @@ impl KernelQuery {
             refuse: &refuse,
             ..OffloadOptions::new(Hook::Socket, processors()?)
         };
-        Loaded::new(self.compile(&options)?, ProgramKind::SocketFilter)
+        let compiled = self.compile_to_run(&options)?;
+        let (program, counts) = self.place(&compiled, |code| {
+            Program::load(ProgramKind::SocketFilter, "weir_query", &code)
+                .map_err(|e| format!("the kernel refuses the program: {e}"))
+        })?;
+        Ok(Loaded { program, counts, prefixes: compiled.prefixes })
     }
 
     /// The function that a capture at this hook calls for frames of this link type.
@@ -100,12 +158,10 @@ impl KernelQuery {
     ) -> Result<(Offloaded, Vec<Prefix>), String> {
         let all = OffloadOptions::new(hook, processors()?);
         let snaplen = live.snapshot_length.unwrap_or(all.snaplen);
-        let KernelProgram { code, maps, prefixes, .. } =
-            self.compile(&OffloadOptions { link, snaplen, ..all })?;
-        let maps = Maps::new(&maps)?;
-        let code = maps.put_into(&code);
-        let counts = Box::new(move || maps.counts());
-        Ok((Offloaded { code, trims: false, counts }, prefixes))
+        let compiled = self.compile_to_run(&OffloadOptions { link, snaplen, ..all })?;
+        let (code, counts) = self.place(&compiled, Ok)?;
+        let counts = Box::new(move || counts.sums());
+        Ok((Offloaded { code, trims: false, counts }, compiled.prefixes))
     }
 }
 
@@ -124,68 +180,45 @@ pub(crate) struct ForHook {
     pub(crate) runs: Vec<String>,
 }
 
-/// A program in the kernel with its maps.
+/// A program in the kernel.
 struct Loaded {
     program: Program,
-    maps: Maps,
+    counts: FrameCounts,
     prefixes: Vec<Prefix>,
 }
 
-impl Loaded {
-    /// Makes the maps of a program, and loads it.
-    fn new(compiled: KernelProgram, kind: ProgramKind) -> Result<Loaded, String> {
-        let KernelProgram { code, maps, prefixes, .. } = compiled;
-        let maps = Maps::new(&maps)?;
-        let program = Program::load(kind, "weir_query", &maps.put_into(&code))
-            .map_err(|e| format!("the kernel refuses the program: {e}"))?;
-        Ok(Loaded { program, maps, prefixes })
-    }
-}
-
-/// The maps of a program; the first is where it counts frames.
-struct Maps(Vec<SharedMemory>);
-
-impl Maps {
-    fn new(specs: &[MapSpec]) -> Result<Maps, String> {
-        let refused = |e: io::Error| match e.kind() {
-            io::ErrorKind::PermissionDenied => {
-                "it needs the capability CAP_BPF: run as root, or: sudo setcap \
-                 cap_net_raw,cap_bpf+ep \"$(command -v weir)\""
-                    .to_owned()
-            }
-            _ => format!("the kernel makes no map for it: {e}"),
-        };
-        let made = specs.iter().map(|map| SharedMemory::new(&map.name, map.words));
-        made.collect::<io::Result<_>>().map(Maps).map_err(refused)
-    }
-
-    /// The program with the descriptors of its maps.
-    fn put_into(&self, code: &Code) -> Code {
-        let numbers: Vec<i32> = self.0.iter().map(SharedMemory::number).collect();
-        code.with_maps(&numbers)
-    }
-
-    /// What the program has counted.
-    fn counts(&self) -> KernelCounts {
-        self.0.first().map(sums).unwrap_or_default()
-    }
-}
-
-/// The sums of all processors.
-fn sums(memory: &SharedMemory) -> KernelCounts {
-    let mut sums = [0_u64; FrameCount::COUNT];
-    for cpu in memory.words().chunks_exact(FrameCount::WORDS) {
-        for (sum, word) in sums.iter_mut().zip(cpu) {
-            *sum += word.load(std::sync::atomic::Ordering::Relaxed);
+/// Why there is no memory that programs share.
+fn no_map(e: &io::Error) -> String {
+    match e.kind() {
+        io::ErrorKind::PermissionDenied => {
+            "it needs the capability CAP_BPF: run as root, or: sudo setcap \
+             cap_net_raw,cap_bpf+ep \"$(command -v weir)\""
+                .to_owned()
         }
+        _ => format!("the kernel makes no map for it: {e}"),
     }
-    let of = |count: FrameCount| sums[count as usize];
-    KernelCounts {
-        filtered: of(FrameCount::Filtered),
-        counted: of(FrameCount::Counted),
-        wanted: of(FrameCount::Wanted),
-        unclear: of(FrameCount::Unclear),
-        full: of(FrameCount::Full),
+}
+
+/// The memory in which a program counts frames.
+struct FrameCounts(SharedMemory);
+
+impl FrameCounts {
+    /// The sums of all processors.
+    fn sums(&self) -> KernelCounts {
+        let mut sums = [0_u64; FrameCount::COUNT];
+        for cpu in self.0.words().chunks_exact(FrameCount::WORDS) {
+            for (sum, word) in sums.iter_mut().zip(cpu) {
+                *sum += word.load(std::sync::atomic::Ordering::Relaxed);
+            }
+        }
+        let of = |count: FrameCount| sums[count as usize];
+        KernelCounts {
+            filtered: of(FrameCount::Filtered),
+            counted: of(FrameCount::Counted),
+            wanted: of(FrameCount::Wanted),
+            unclear: of(FrameCount::Unclear),
+            full: of(FrameCount::Full),
+        }
     }
 }
 
@@ -196,12 +229,12 @@ pub(crate) fn for_sockets(query: &KernelQuery, mode: OffloadMode, quiet: bool) -
     }
     let query = query.clone();
     let make = move |site: &SocketSite<'_>| {
-        let Loaded { program, maps, prefixes } = query.for_sockets(site)?;
+        let Loaded { program, counts, prefixes } = query.for_sockets(site)?;
         if !quiet {
             // There is no way to report that this can't be written.
             let _ = writeln!(io::stderr(), "{}: {}", site.interface, runs(Hook::Socket, &prefixes));
         }
-        Ok(KernelPart { program, counts: Box::new(move || maps.counts()) })
+        Ok(KernelPart { program, counts: Box::new(move || counts.sums()) })
     };
     Some(Offload { make: Box::new(make), required: mode == OffloadMode::Require })
 }

@@ -100,25 +100,31 @@ impl KernelTables {
         KernelTables { clocks, state: Mutex::new(state), wake: Condvar::new() }
     }
 
-    /// Makes the memory of one more program, and calls `load` with the descriptors of the control
-    /// memory and of each table, for the program to be loaded with.
+    /// Whether these are its tables.
+    pub(crate) fn are(&self, tables: &[Table]) -> bool {
+        self.lock().windows.iter().map(|window| &window.table).eq(tables)
+    }
+
+    /// Makes the memory of one more program.
     ///
     /// # Errors
-    /// Where the kernel refuses the memory, or `load` fails.
-    pub(crate) fn add<T>(&self, load: impl FnOnce(i32, &[i32]) -> io::Result<T>) -> io::Result<T> {
-        let mut state = self.lock();
+    /// Where the kernel refuses the memory.
+    pub(crate) fn add(&self) -> io::Result<ProgramTables> {
+        let state = self.lock();
         let control = SharedMemory::new("weir-control", state.control.words())?;
         let memory = |w: &OpenWindow| SharedMemory::new("weir-table", w.table.words());
         let memory = state.windows.iter().map(memory).collect::<io::Result<Vec<_>>>()?;
-        let numbers: Vec<i32> = memory.iter().map(SharedMemory::number).collect();
         let program = ProgramTables { memory, control };
         for (t, window) in state.windows.iter().enumerate() {
             program.control.words()[state.control.half(t)].store(window.half, Ordering::Relaxed);
         }
         set_clock(&program, state.control, (self.clocks)());
-        let loaded = load(program.control.number(), &numbers)?;
-        state.programs.push(program);
-        Ok(loaded)
+        Ok(program)
+    }
+
+    /// Reads the groups of a program, which was loaded with the memory that was made for it.
+    pub(crate) fn read_from(&self, program: ProgramTables) {
+        self.lock().programs.push(program);
     }
 
     /// Starts the thread that ends windows. It ends with the run.

@@ -40,6 +40,8 @@ struct Counts {
     counted: u64,
     up: u64,
     processed: u64,
+    /// Of those that went up, those for whose groups the kernel had no room.
+    full: u64,
 }
 
 impl Counts {
@@ -53,7 +55,9 @@ impl Counts {
         };
         let filtered = line("filtered ", "in the kernel");
         let up = filtered.split("it handed ").nth(1).and_then(|rest| rest.split(' ').next());
+        let full = filtered.split(", ").find(|part| part.contains("it had no room for"));
         Counts {
+            full: full.and_then(|part| part.split(' ').next()?.parse().ok()).unwrap_or_default(),
             received: first(line("received ", "")).unwrap_or_default(),
             filtered: first(filtered).unwrap_or_default(),
             counted: first(line("counted ", "in the kernel")).unwrap_or_default(),
@@ -170,6 +174,131 @@ fn rows_are_the_same_at_every_hook() {
         }
     }
     assert!(finished > 1000, "{finished} packets finished");
+}
+
+/// Queries whose groups the kernel makes, so that no packet but those that it can't read goes up.
+const COUNTING: [&str; 5] = [
+    "packets | summarize n = count(), bytes = sum(len)",
+    "packets | summarize n = count(), lo = min(len), hi = max(ip.ttl), mean = avg(ip.len), \
+     a = any(tcp.syn), b = all(tcp.ack), f = bit_or(tcp.flags), u = count() where udp, \
+     w = sum(tcp.window) where tcp.syn by ip.src, vlan.id",
+    "packets | where tcp | extend low = min_of(sport, dport) | summarize n = count() by low, ip.src \
+     | where n > 1 | summarize hosts = count(), n = sum(n) by low",
+    "packets | where tcp.syn and not tcp.ack | summarize n = count() by ip.dst, tcp.dport
+     packets | where udp | summarize n = count(), b = sum(udp.len) by conn
+     packets | summarize n = count() by eth.type",
+    "packets | where arp | project arp.op, arp.sender_ip
+     packets | where ip | summarize n = count() by hosts, ip.proto",
+];
+
+/// Groups that the kernel makes are those that the workers make, at each hook.
+#[test]
+fn groups_are_those_that_workers_make() {
+    if !namespace("groups_are_those_that_workers_make") {
+        return;
+    }
+    veth("v0", "v1");
+    let mut mixed = sendable(&root().join("fixtures/mixed.pcap"), FRAMES_MAX);
+    mixed.retain(|frame| frame.len() <= 1514);
+    for query in COUNTING {
+        for hook in [&["-Q", "in"][..], &["--capture", "tcx", "-Q", "in"], &["--capture", "xdp"]] {
+            for workers in [&[][..], &["-j", "2"]] {
+                let counts = replay("mixed.pcap", &mixed, query, &[hook, workers].concat());
+                assert!(counts.counted > 50, "{query}, {hook:?}: {counts:?}");
+            }
+        }
+    }
+}
+
+/// More groups than a table of the kernel has room for: the others are made by the workers.
+#[test]
+fn a_full_table_loses_no_packet() {
+    if !namespace("a_full_table_loses_no_packet") {
+        return;
+    }
+    veth("v0", "v1");
+    let frame = |host: u8, port| {
+        Frame::ethernet().ipv4([10, 0, 0, host], [192, 0, 2, 1]).udp(port, 53).bytes()
+    };
+    let frames: Vec<Vec<u8>> =
+        (0..3).flat_map(|host| (0..=u16::MAX).map(move |port| frame(host, port))).collect();
+    let query = "packets | summarize n = count(), b = sum(len) by ip.src, udp.sport";
+    let counts = replay("many groups", &frames, query, &["-Q", "in", "-B", "131072"]);
+    assert!(counts.full > 1000 && counts.counted > 10_000, "{counts:?}");
+}
+
+/// While windows end and at the end of the run, no packet is left out or counted twice.
+#[test]
+fn windows_of_the_kernel_hold_each_packet_once() {
+    if !namespace("windows_of_the_kernel_hold_each_packet_once") {
+        return;
+    }
+    veth("v0", "v1");
+    let query = "packets | where udp | summarize n = count() by udp.dport every 20ms
+                 packets | where udp | summarize n = count() over 50ms every 10ms
+                 packets | where udp | summarize n = count(), first = min(ts), last = max(ts)";
+    for hook in [&["-Q", "in"][..], &["--capture", "tcx", "-Q", "in"], &["--capture", "xdp"]] {
+        for workers in ["1", "2"] {
+            let folder = tempfile::tempdir().expect("a folder");
+            let rows = folder.path().join("rows");
+            let rows = rows.to_str().expect("a plain path");
+            let common = ["run", "-e", query, "-o", "csv", "--out-dir", rows, "-j", workers];
+            let live = ["-i", "v1", "--offload", "require"];
+            let run = Run::start(&[&common[..], &live, hook].concat());
+            let sender = Sender::new("v0");
+            for _ in 0..20 {
+                (0..1000).for_each(|n| sender.send(&udp(1, 1000 + n % 7)));
+                wires::pause();
+            }
+            let (_, said) = run.interrupt();
+            let files = outputs(rows);
+            let sum = |file: usize, column: usize| -> u64 {
+                let cells = files[file].1.lines().skip(1).map(|row| row.split(',').nth(column));
+                cells.map(|cell| cell.and_then(|n| n.parse::<u64>().ok()).expect("a count")).sum()
+            };
+            let named = format!("{hook:?}, {workers} workers: {said}{files:?}");
+            let counts = Counts::of(&said);
+            assert!(counts.account_for(20_000) && counts.counted > 19_000, "{named}");
+            assert_eq!(files.len(), 3, "{named}");
+            assert_eq!(sum(0, 2), 20_000, "{named}");
+            // Each packet is in five windows.
+            assert_eq!(sum(1, 1), 100_000, "{named}");
+            assert_eq!(sum(2, 0), 20_000, "{named}");
+            assert!(files[0].1.lines().count() > 7 * 5, "{named}");
+        }
+    }
+}
+
+/// A run that is ended while packets come: the rows hold what the ledger says.
+#[test]
+fn a_run_may_end_in_the_middle_of_traffic() {
+    if !namespace("a_run_may_end_in_the_middle_of_traffic") {
+        return;
+    }
+    veth("v0", "v1");
+    let query = "packets | where udp | summarize n = count()";
+    for hook in [&["-Q", "in"][..], &["--capture", "tcx", "-Q", "in"], &["--capture", "xdp"]] {
+        let live = ["-i", "v1", "--offload", "require", "-o", "csv"];
+        let run = Run::start(&[&["run", "-e", query], &live[..], hook].concat());
+        let sender = Sender::new("v0");
+        let (stop, ended) = std::sync::mpsc::channel::<()>();
+        let (rows, said) = std::thread::scope(|scope| {
+            scope.spawn(move || {
+                let over = std::sync::mpsc::TryRecvError::Disconnected;
+                (0..3_000_000)
+                    .take_while(|_| ended.try_recv() != Err(over))
+                    .for_each(|_| sender.send(&udp(1, 53)));
+            });
+            wires::pause();
+            let all = run.interrupt();
+            drop(stop);
+            all
+        });
+        let n: u64 = rows.lines().nth(1).and_then(|n| n.parse().ok()).expect("a row");
+        let counts = Counts::of(&said);
+        assert_eq!(n, counts.counted + counts.processed, "{hook:?}: {rows}{said}");
+        assert!(counts.counted > 100, "{hook:?}: {said}");
+    }
 }
 
 /// Of packets that are known each count is what it must be, in both directions, with tags and

@@ -2,7 +2,7 @@
 
 use super::*;
 use std::sync::atomic::{AtomicBool, AtomicI64};
-use weir_capture::ebpf::{Program, ProgramKind, can_wait_for_programs, cpu_numbers};
+use weir_capture::ebpf::{Program, ProgramKind, SharedMemory, can_wait_for_programs, cpu_numbers};
 use weir_ebpf::Reg::*;
 use weir_ebpf::{Assembler, Cond, Size};
 use weir_engine::conform::Frames;
@@ -89,11 +89,10 @@ fn kernel(program: &weir_plan::Program, time: &Arc<AtomicI64>) -> (Arc<KernelTab
     let time = Arc::clone(time);
     let clocks = move || Clocks { real: time.load(Ordering::SeqCst), monotonic: 0 };
     let kernel = Arc::new(KernelTables::new(tables, Box::new(clocks)));
-    let loaded = kernel.add(|control, tables| {
-        let fds = [control, tables[0], tables[1]];
-        Program::load(ProgramKind::Xdp, "weir-test", &code.with_maps(&fds))
-            .map_err(|e| io::Error::other(e.to_string()))
-    });
+    let memory = kernel.add().expect("the kernel has memory");
+    let fds = [&memory.control, &memory.memory[0], &memory.memory[1]].map(SharedMemory::number);
+    let loaded = Program::load(ProgramKind::Xdp, "weir-test", &code.with_maps(&fds));
+    kernel.read_from(memory);
     (kernel, loaded.unwrap_or_else(|e| panic!("{e}\n{code}")))
 }
 

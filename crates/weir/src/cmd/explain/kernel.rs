@@ -27,7 +27,10 @@ impl KernelCut {
     /// What the kernel can run of a query.
     pub(crate) fn new(query: &Program, hook: Hook) -> KernelCut {
         let of = KernelQuery::new(query, None);
-        KernelCut { hook, compiled: of.compile(&OffloadOptions::new(hook, PROCESSORS)) }
+        // The secret of a run is in its program; nobody needs this one.
+        let options =
+            OffloadOptions { groups: Some([0; 2]), ..OffloadOptions::new(hook, PROCESSORS) };
+        KernelCut { hook, compiled: of.compile(&options) }
     }
 
     /// The plan as text, and after it the program.

@@ -8,6 +8,7 @@ use crate::output::{Fresh, Taken};
 use crate::signals::Heard;
 use crate::source::{Stream, Take};
 use crate::stats::Stats;
+use crate::tables::KernelTables;
 use crate::term::Term;
 use crate::wire::{Around, Wires};
 use crate::{output, windowless, wire};
@@ -39,6 +40,8 @@ pub(super) struct OpenInput {
     pub(super) input: Input,
     /// Devices of DPDK that packets go to.
     pub(super) senders: Senders,
+    /// Groups that programs in the kernel make.
+    pub(super) kernel: Option<Arc<KernelTables>>,
 }
 
 /// The devices of DPDK that packets go to, or may go to where programs come.
@@ -97,7 +100,7 @@ impl Run<'_> {
             let mut wires = wire::open(live, how, filter, stop, around)?;
             if live.is_dpdk() {
                 let senders = std::mem::take(&mut wires.senders);
-                return Ok(OpenInput { input: Input::Wires(wires), senders });
+                return Ok(OpenInput { input: Input::Wires(wires), senders, kernel: None });
             }
             Input::Wires(wires)
         } else {
@@ -110,7 +113,7 @@ impl Run<'_> {
             Input::Files(Captures::new(self.options.read.clone(), &options)?)
         };
         let senders = wire::senders(live, &sends, stop, around)?;
-        Ok(OpenInput { input, senders })
+        Ok(OpenInput { input, senders, kernel: query.tables() })
     }
 
     /// When the kernel is to hand packets over: at once, where somebody waits for what is made of

@@ -6,6 +6,7 @@ use super::sinks::{Control, RunSink};
 use crate::exit::Status;
 use crate::output::{self, Fresh};
 use crate::stats::Stats;
+use crate::tables::KernelTables;
 use crate::{lookback, signals};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,8 +14,9 @@ use weir_capture::lookback::Lookback;
 use weir_capture::outlets::Outlets;
 use weir_capture::write::Made;
 use weir_control::Server;
+use weir_engine::kernel::KernelFeed;
 use weir_engine::reading::Reading;
-use weir_engine::run::Changes;
+use weir_engine::run::{Changes, Options};
 use weir_packet::source::Source;
 use weir_sandbox::UserIds;
 use weir_sink::RowOptions;
@@ -30,6 +32,8 @@ struct Opened {
     /// The socket of `--control`.
     server: Option<Server>,
     stats: Stats,
+    /// Groups that programs in the kernel make.
+    kernel: Option<Arc<KernelTables>>,
     /// Whether the input may wait for its writer.
     stream: bool,
 }
@@ -43,7 +47,7 @@ impl Run<'_> {
         let stats = Stats::new(self.term);
         let server = self.options.control.as_deref().map(Server::bind).transpose()?;
         let stream = self.is_live() || self.options.read.iter().any(|capture| is_stream(capture));
-        let OpenInput { input, senders } = self.input(&stop)?;
+        let OpenInput { input, senders, kernel } = self.input(&stop)?;
         if let (Some(server), Some(user)) = (&server, &self.options.confine.relinquish_privileges) {
             let UserIds { user, group } = user_ids(user)?;
             server.give_to(user, group)?;
@@ -75,12 +79,13 @@ impl Run<'_> {
         if let Some(tally) = source.tally() {
             stats.report_captures(tally);
         }
-        self.process(Opened { source, outlets, files, made, server, stats, stream })
+        self.process(Opened { source, outlets, files, made, server, stats, kernel, stream })
     }
 
     /// Runs over what was opened.
     fn process(mut self, opened: Opened) -> anyhow::Result<Status> {
-        let Opened { mut source, mut outlets, files, mut made, server, stats, stream } = opened;
+        let Opened { mut source, mut outlets, files, mut made, server, stats, kernel, stream } =
+            opened;
         let mut progress = self.progress(stream);
         let table = RowOptions {
             time: self.options.time.into(),
@@ -111,7 +116,13 @@ impl Run<'_> {
             stats.print_every(period)?;
         }
         made.keep();
-        let options = self.engine_options(&stats, changes);
+        if let Some(kernel) = &kernel {
+            kernel.start()?;
+        }
+        let options = Options {
+            kernel: kernel.clone().map(|tables| tables as Arc<dyn KernelFeed>),
+            ..self.engine_options(&stats, changes)
+        };
         let outcome = weir_engine::run::run_to(
             &self.program,
             &self.functions,
@@ -128,6 +139,10 @@ impl Run<'_> {
         drop(server);
         if let Some(progress) = &progress {
             progress.finish();
+        }
+        if let Some(kernel) = kernel.filter(|_| self.options.verbose) {
+            let late = kernel.latest();
+            self.term.say(format_args!("windows in the kernel ended at most {late:?} late"));
         }
         let interrupted = self.stop.load(Ordering::Relaxed) && !outlets.is_over();
         self.end(outcome, &mut source, interrupted)
