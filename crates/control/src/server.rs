@@ -4,7 +4,7 @@ use crate::limits::{CLIENT_PATIENCE, CLIENTS_MAX, REQUESTS_MAX};
 use crate::message::{Reply, Request, read, write_line};
 use crate::overview::Overview;
 use crate::registry::Registry;
-use crate::serve::{Bounds, Service, serve};
+use crate::serve::{Bounds, Service, Taker, serve};
 use crate::suppressions::Suppressions;
 use std::fmt;
 use std::fs::{self, DirBuilder, Permissions};
@@ -189,7 +189,7 @@ impl Service for Answers {
         read(from)
     }
 
-    fn answer(&self, asked: io::Result<Request>, to: &mut dyn Write) -> io::Result<()> {
+    fn answer(&self, asked: io::Result<Request>, mut to: &mut dyn Taker) -> io::Result<()> {
         let reply = match asked {
             Ok(request) => self.reply(request),
             Err(e) if e.kind() == io::ErrorKind::TimedOut => {
@@ -197,7 +197,7 @@ impl Service for Answers {
             }
             Err(e) => Reply::refusal(format!("no question: {e}")),
         };
-        write_line(to, &reply)
+        write_line(&mut to, &reply)
     }
 
     fn refuse(&self, to: &mut dyn Write) -> io::Result<()> {
