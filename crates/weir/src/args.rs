@@ -4,6 +4,7 @@ mod confine;
 pub(crate) mod ctl;
 mod doctor;
 mod explain;
+mod http;
 mod live;
 mod lookback;
 mod offload;
@@ -15,6 +16,7 @@ mod write;
 pub(crate) use confine::ConfineArgs;
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use explain::{ExplainArgs, PlanFormat};
+pub(crate) use http::HttpArgs;
 pub(crate) use live::{Capture, LiveArgs};
 pub(crate) use lookback::LookbackArgs;
 pub(crate) use offload::{HookName, OffloadMode};
@@ -300,6 +302,9 @@ pub(crate) struct RunOptions {
     #[arg(long, value_name = "SOCKET", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = SOCKET)]
     pub(crate) control: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) http: HttpArgs,
 
     #[command(flatten)]
     pub(crate) write: WriteArgs,

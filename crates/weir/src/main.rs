@@ -13,6 +13,7 @@ mod ledger;
 mod library;
 mod lookback;
 mod memory;
+mod metrics;
 mod offload;
 mod output;
 mod programs;

@@ -6,7 +6,7 @@ use super::sinks::{Control, RunSink};
 use crate::exit::Status;
 use crate::output::{self, Fresh};
 use crate::stats::Stats;
-use crate::{lookback, signals};
+use crate::{lookback, metrics, signals};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use weir_capture::lookback::Lookback;
@@ -15,6 +15,7 @@ use weir_capture::write::Made;
 use weir_control::Server;
 use weir_engine::reading::Reading;
 use weir_engine::run::Changes;
+use weir_http::HttpSocket;
 use weir_packet::source::Source;
 use weir_sandbox::UserIds;
 use weir_sink::RowOptions;
@@ -29,6 +30,8 @@ struct Opened {
     made: Made,
     /// The socket of `--control`.
     server: Option<Server>,
+    /// The socket of `--metrics`.
+    http: Option<HttpSocket>,
     stats: Stats,
     /// Whether the input may wait for its writer.
     stream: bool,
@@ -42,6 +45,7 @@ impl Run<'_> {
         let heard = signals::hear(&stop)?;
         let stats = Stats::new(self.term);
         let server = self.options.control.as_deref().map(Server::bind).transpose()?;
+        let http = self.options.http.listen()?;
         let stream = self.is_live() || self.options.read.iter().any(|capture| is_stream(capture));
         let OpenInput { input, senders } = self.input(&stop)?;
         if let (Some(server), Some(user)) = (&server, &self.options.confine.relinquish_privileges) {
@@ -75,12 +79,13 @@ impl Run<'_> {
         if let Some(tally) = source.tally() {
             stats.report_captures(tally);
         }
-        self.process(Opened { source, outlets, files, made, server, stats, stream })
+        self.process(Opened { source, outlets, files, made, server, http, stats, stream })
     }
 
     /// Runs over what was opened.
     fn process(mut self, opened: Opened) -> anyhow::Result<Status> {
-        let Opened { mut source, mut outlets, files, mut made, server, stats, stream } = opened;
+        let Opened { mut source, mut outlets, files, mut made, server, http, stats, stream } =
+            opened;
         let mut progress = self.progress(stream);
         let table = RowOptions {
             time: self.options.time.into(),
@@ -110,6 +115,9 @@ impl Run<'_> {
         if let Some(period) = self.options.stats {
             stats.print_every(period)?;
         }
+        if let Some(http) = http {
+            self.show_metrics(http, &stats)?;
+        }
         made.keep();
         let options = self.engine_options(&stats, changes);
         let outcome = weir_engine::run::run_to(
@@ -131,5 +139,15 @@ impl Run<'_> {
         }
         let interrupted = self.stop.load(Ordering::Relaxed) && !outlets.is_over();
         self.end(outcome, &mut source, interrupted)
+    }
+
+    /// Answers clients over HTTP from now on, and says where.
+    fn show_metrics(&self, http: HttpSocket, stats: &Stats) -> anyhow::Result<()> {
+        let address = http.address()?;
+        http.start(metrics::pages(stats))?;
+        if !self.options.quiet {
+            self.term.say(format_args!("metrics: http://{address}/metrics"));
+        }
+        Ok(())
     }
 }

@@ -1,0 +1,27 @@
+//! What clients may do at most.
+
+use std::time::Duration;
+
+/// Bytes of the head of a request: its first line and its headers.
+pub(crate) const HEAD_MAX: u64 = 16 << 10;
+
+/// Headers of a request.
+pub(crate) const HEADERS_MAX: usize = 64;
+
+/// Bytes of the body of a request.
+pub(crate) const BODY_MAX: u64 = 16 << 20;
+
+/// Bytes of all requests in memory.
+pub(crate) const REQUESTS_MAX: u64 = 64 << 20;
+
+/// Clients at a time.
+pub(crate) const CLIENTS_MAX: usize = 128;
+
+/// Requests that are answered in a second.
+pub(crate) const REQUESTS_PER_SECOND: u32 = 100;
+
+/// How long a client may take to ask, and how long it may take to accept the answer.
+pub(crate) const CLIENT_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Bytes of a token, at least and at most.
+pub(crate) const TOKEN_BYTES: std::ops::RangeInclusive<usize> = 16..=4096;
