@@ -39,7 +39,7 @@ pub use pending::{PendingChanges, ProgramSink};
 pub use program::RunningProgram;
 pub use registry::{Allows, MakeSink, NewSink, Registry, Rules};
 pub use serve::{Bounds, Service, Taker, serve};
-pub use server::{Server, SocketError};
+pub use server::{Answers, Server, SocketError};
 pub use sinks::{ProgramSinks, RowTarget};
 pub use site::SiteParams;
 pub use suppressions::Suppressions;

@@ -10,6 +10,8 @@ pub(crate) struct RequestHead {
     pub(crate) method: String,
     /// What is asked for, without the question mark and what follows it.
     pub(crate) path: String,
+    /// What follows the question mark.
+    query: String,
     /// Names in lower case, and values.
     headers: Vec<(String, Vec<u8>)>,
 }
@@ -46,6 +48,12 @@ impl RequestHead {
         let values = self.headers.iter().filter(|(known, _)| known == name);
         let texts = values.filter_map(|(_, value)| std::str::from_utf8(value).ok());
         texts.collect::<Vec<_>>().join(",")
+    }
+
+    /// A value of the query `a=b&c=d`. Names of programs need no percent-encoding, so there is none.
+    pub(crate) fn param(&self, name: &str) -> Option<&str> {
+        let mut pairs = self.query.split('&').filter_map(|pair| pair.split_once('='));
+        pairs.find(|(known, _)| *known == name).map(|(_, value)| value)
     }
 
     /// How many bytes follow.
@@ -137,7 +145,7 @@ fn parse(bytes: &[u8]) -> Result<RequestHead, Refused> {
         Err(e) => return Err(refused(Status::BadRequest, format!("no HTTP request: {e}"))),
     }
     let target = request.path.unwrap_or_default();
-    let path = target.split('?').next().unwrap_or_default();
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
     if !path.starts_with('/') {
         return Err(refused(Status::BadRequest, "ask for a path, such as /metrics"));
     }
@@ -146,6 +154,7 @@ fn parse(bytes: &[u8]) -> Result<RequestHead, Refused> {
     Ok(RequestHead {
         method: request.method.unwrap_or_default().to_owned(),
         path: path.to_owned(),
+        query: query.to_owned(),
         headers: request.headers.iter().map(header).collect(),
     })
 }
@@ -183,6 +192,7 @@ mod tests {
         let mut rest = &bytes[..];
         let read = read_request(&mut rest, |_| Ok(())).expect("it is there").expect("a request");
         assert_eq!((read.head.method.as_str(), read.head.path.as_str()), ("POST", "/a/b"));
+        assert_eq!((read.head.param("c"), read.head.param("d")), (Some("/d"), None));
         assert_eq!((read.body.as_slice(), rest), (&b"abc"[..], &b"GET"[..]));
         assert_eq!(read.head.once("host"), Ok(Some(&b"x"[..])));
     }

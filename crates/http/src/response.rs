@@ -18,6 +18,7 @@ pub(crate) enum Status {
     Ok,
     BadRequest,
     Unauthorized,
+    Conflict,
     Forbidden,
     NotFound,
     MethodNotAllowed(&'static str),
@@ -26,6 +27,7 @@ pub(crate) enum Status {
     ContentTooLarge,
     Misdirected,
     TooManyRequests,
+    Unprocessable,
     HeadTooLarge,
     NotImplemented,
     Unavailable,
@@ -38,6 +40,7 @@ impl Status {
             Status::Ok => "200 OK",
             Status::BadRequest => "400 Bad Request",
             Status::Unauthorized => "401 Unauthorized",
+            Status::Conflict => "409 Conflict",
             Status::Forbidden => "403 Forbidden",
             Status::NotFound => "404 Not Found",
             Status::MethodNotAllowed(_) => "405 Method Not Allowed",
@@ -45,6 +48,7 @@ impl Status {
             Status::LengthRequired => "411 Length Required",
             Status::ContentTooLarge => "413 Content Too Large",
             Status::Misdirected => "421 Misdirected Request",
+            Status::Unprocessable => "422 Unprocessable Content",
             Status::TooManyRequests => "429 Too Many Requests",
             Status::HeadTooLarge => "431 Request Header Fields Too Large",
             Status::NotImplemented => "501 Not Implemented",
@@ -59,7 +63,27 @@ impl Status {
 const ALWAYS: &str = "Connection: close\r\nCache-Control: no-store\r\nX-Content-Type-Options: \
                       nosniff\r\nCross-Origin-Resource-Policy: same-origin\r\n";
 
+/// The head of an answer of any length, which ends with the connection.
+pub(crate) fn stream_head(content_type: &str) -> String {
+    let unbuffered = "X-Accel-Buffering: no";
+    format!("HTTP/1.1 200 OK\r\n{ALWAYS}{unbuffered}\r\nContent-Type: {content_type}\r\n\r\n")
+}
+
 impl Response {
+    /// Bytes of some type.
+    pub(crate) fn typed(
+        status: Status,
+        content_type: &'static str,
+        body: impl Into<Vec<u8>>,
+    ) -> Response {
+        Response { status, content_type, body: body.into(), head_only: false }
+    }
+
+    /// A value as JSON.
+    pub(crate) fn json(status: Status, value: &serde_json::Value) -> Response {
+        Response::typed(status, "application/json", format!("{value}\n"))
+    }
+
     /// A text.
     pub(crate) fn text(status: Status, text: impl Into<String>) -> Response {
         let mut body = text.into();

@@ -143,7 +143,7 @@ impl Service for HttpService {
                 let text = format!("more than {REQUESTS_PER_SECOND} requests in a second");
                 Response::text(Status::TooManyRequests, text)
             }
-            Ok(Ok(request)) => self.pages.answer(&request),
+            Ok(Ok(request)) => return self.pages.answer(&request, to),
             Ok(Err(refusal)) => *refusal,
             Err(e) => match e.kind() {
                 io::ErrorKind::TimedOut => {
@@ -205,6 +205,7 @@ mod tests {
                 (format == MetricsFormat::OpenMetrics).then(|| "# EOF\n".to_owned())
             }),
             is_healthy: Box::new(|| true),
+            api: None,
         };
         socket.start(pages).expect("a thread");
         bound

@@ -320,6 +320,11 @@ pub(crate) enum SlowSink {
 }
 
 impl RunOptions {
+    /// Whether programs may come and go.
+    pub(crate) fn takes_programs(&self) -> bool {
+        self.control.is_some() || self.http.http.is_some()
+    }
+
     /// Whether a capture comes from standard input.
     pub(crate) fn reads_stdin(&self) -> bool {
         self.read.iter().any(|name| name == "-")

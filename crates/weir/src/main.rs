@@ -26,6 +26,7 @@ mod stats;
 mod suppress;
 #[cfg_attr(not(test), expect(dead_code, reason = "no program counts yet"))]
 mod tables;
+mod tap;
 mod term;
 mod windowless;
 mod wire;

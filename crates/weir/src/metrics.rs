@@ -1,12 +1,13 @@
 //! The ledger as metrics.
 
 use crate::stats::{RunCounts, Stats};
+use crate::tap::Tallies;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 use weir_capture::lookback::LookbackCounts;
 use weir_engine::counters::Ledger;
-use weir_http::{Exposition, MetricsFormat, Pages, Sample};
+use weir_http::{Api, Exposition, Pages, RowFeed, Sample};
 use weir_packet::egress::Outlet;
 use weir_packet::source::{Account, Lost};
 use weir_packet::walk::Reason;
@@ -24,15 +25,23 @@ const NAMES_MAX: usize = 256;
 const OTHERS: &str = "_other";
 
 /// The pages of a run.
-pub(crate) fn pages(stats: &Stats) -> Pages {
+pub(crate) fn pages(stats: &Stats, (tallies, feed): (Tallies, RowFeed), api: Option<Api>) -> Pages {
     let view = Arc::new(View::new(stats.clone()));
+    let has_api = api.is_some();
     let asked = Arc::clone(&view);
     Pages {
         metrics: Box::new(move |format| {
             let counts = view.counts()?;
-            Some(text(format, view.start, &counts, view.stats.captures().as_ref()))
+            let mut out = Exposition::new(format);
+            all(&mut out, view.start, &counts, view.stats.captures().as_ref());
+            programs(&mut out, &tallies);
+            if has_api {
+                clients(&mut out, &feed);
+            }
+            Some(out.finish())
         }),
         is_healthy: Box::new(move || asked.counts().is_some()),
+        api,
     }
 }
 
@@ -71,27 +80,38 @@ impl View {
     }
 }
 
-/// All metrics of a run.
-fn text(
-    format: MetricsFormat,
-    start: u64,
-    counts: &RunCounts,
-    captures: Option<&LookbackCounts>,
-) -> String {
-    let mut out = Exposition::new(format);
+/// All metrics of a run that come from its ledger.
+fn all(out: &mut Exposition, start: u64, counts: &RunCounts, captures: Option<&LookbackCounts>) {
     let version = vec![("version", env!("CARGO_PKG_VERSION").to_owned())];
     out.info("weir_build", "The version of Weir.", version);
     let about = "When the run began, in seconds since 1970.";
     out.gauge("weir_start_time_seconds", about, [Sample::plain(start)]);
-    packets(&mut out, &counts.ledger);
-    rows(&mut out, &counts.ledger);
-    outlets(&mut out, &counts.ledger);
-    workers(&mut out, &counts.ledger);
-    interfaces(&mut out, &counts.interfaces);
+    packets(out, &counts.ledger);
+    rows(out, &counts.ledger);
+    outlets(out, &counts.ledger);
+    workers(out, &counts.ledger);
+    interfaces(out, &counts.interfaces);
     if let Some(captures) = captures {
-        around_rows(&mut out, captures);
+        around_rows(out, captures);
     }
-    out.finish()
+}
+
+/// Rows by program.
+fn programs(out: &mut Exposition, tallies: &Tallies) {
+    let all = tallies.all();
+    let of = |program: &String, n| Sample::of("program", program, n);
+    let about = "Rows that a program emitted.";
+    out.counter("weir_program_rows_emitted", about, all.iter().map(|(p, n)| of(p, n.emitted)));
+    let about = "Rows of a program that the sink did not take in time.";
+    out.counter("weir_program_rows_refused", about, all.iter().map(|(p, n)| of(p, n.refused)));
+}
+
+/// Clients that get rows.
+fn clients(out: &mut Exposition, feed: &RowFeed) {
+    let streams = Sample::plain(feed.streams() as u64);
+    out.gauge("weir_http_streams", "Clients that get rows over HTTP.", [streams]);
+    let about = "Rows that such clients did not take in time.";
+    out.counter("weir_http_rows_lost", about, [Sample::plain(feed.lost())]);
 }
 
 /// Counters without labels: their names, what they count, and their values.
@@ -277,6 +297,7 @@ fn bounded<const N: usize>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use weir_http::MetricsFormat;
 
     #[test]
     fn names_beyond_the_bound_are_added_up() {
@@ -293,7 +314,11 @@ mod tests {
     fn every_name_is_one_family() {
         let counts = RunCounts { ledger: Ledger::default(), interfaces: Vec::new() };
         let captures = LookbackCounts::default();
-        let text = text(MetricsFormat::OpenMetrics, 0, &counts, Some(&captures));
+        let mut out = Exposition::new(MetricsFormat::OpenMetrics);
+        all(&mut out, 0, &counts, Some(&captures));
+        programs(&mut out, &Tallies::default());
+        clients(&mut out, &RowFeed::default());
+        let text = out.finish();
         let mut families: Vec<_> = text.lines().filter(|l| l.starts_with("# TYPE")).collect();
         let n = families.len();
         families.sort_unstable();

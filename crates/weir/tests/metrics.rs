@@ -3,128 +3,31 @@
 #![cfg(target_os = "linux")]
 
 mod common;
+#[path = "common/over_http.rs"]
+mod over_http;
 #[path = "common/over_wires.rs"]
 mod over_wires;
 #[path = "../../capture/tests/wires/mod.rs"]
 mod wires;
 
 use common::{root, skip, workplace};
+use over_http::{Streamed, address, ask, get, metrics};
 use over_wires::{Run, text, weir};
-use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
-use std::io::{Read as _, Write as _};
+use std::io::Write as _;
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use weir_packet::craft::Frame;
-use weir_packet::pcap::FileHeader;
-use weir_packet::source::LinkType;
 use wires::{Sender, namespace, veth};
 
 const FLOWS: &str = "packets | summarize n = count() by ip.src every 1s";
 
-/// Asks a server, and gives the status and the body.
-fn ask(address: &str, request: &str) -> (u16, String) {
-    let mut stream = TcpStream::connect(address).expect("connects");
-    stream.write_all(request.as_bytes()).expect("it reads");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("an answer");
-    let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
-    let status = head.split(' ').nth(1).and_then(|word| word.parse().ok());
-    (status.expect("a status"), body.to_owned())
-}
-
-fn get(address: &str, path: &str, headers: &str) -> (u16, String) {
-    let host = address.replace("0.0.0.0", "127.0.0.1");
-    ask(
-        &host,
-        &format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{headers}\r\n"),
-    )
-}
-
-/// The metrics of a run by the names and labels of their samples.
-fn metrics(address: &str) -> BTreeMap<String, u64> {
-    let (status, body) = get(address, "/metrics", "");
-    assert_eq!(status, 200, "{body}");
-    let sample = |line: &str| {
-        let (name, value) = line.rsplit_once(' ').expect("a sample");
-        (name.to_owned(), value.parse().expect("a number"))
-    };
-    body.lines().filter(|line| !line.starts_with('#')).map(sample).collect()
-}
-
-/// Where a run says that it shows its metrics.
-fn address(run: &mut Run) -> String {
-    run.until("metrics: http://");
-    let line = run.said.last().expect("it said so");
-    let rest = line.trim_start_matches("metrics: http://");
-    rest.trim_end_matches("/metrics").to_owned()
-}
-
-/// A run over a stream that the test writes.
-struct Streamed {
-    folder: tempfile::TempDir,
-    run: Run,
-    packets: Option<ChildStdin>,
-    address: String,
-    sent: u64,
-}
-
-impl Streamed {
-    fn start(args: &[&str]) -> Streamed {
-        let folder = workplace();
-        let mut child = Command::new(env!("CARGO_BIN_EXE_weir"))
-            .args(["run", "-r", "-", "--metrics", "0"])
-            .args(args)
-            .current_dir(folder.path())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the binary runs");
-        let errors = over_wires::lines(child.stderr.take().expect("piped"));
-        let mut packets = child.stdin.take().expect("piped");
-        let header = FileHeader::new(LinkType::ETHERNET).to_bytes();
-        packets.write_all(&header).expect("it reads");
-        let mut run = Run { child, errors, said: Vec::new() };
-        let address = address(&mut run);
-        Streamed { folder, run, packets: Some(packets), address, sent: 0 }
-    }
-
-    /// Sends packets of three hosts, one in ten of them malformed, and waits until they were
-    /// processed.
-    fn send(&mut self, n: u64) {
-        let header = FileHeader::new(LinkType::ETHERNET);
-        let mut bytes = Vec::new();
-        for i in self.sent..self.sent + n {
-            let frame = Frame::ethernet().ipv4([10, 0, 0, (i % 3) as u8], [192, 0, 2, 1]);
-            let mut frame = frame.udp(9, 1000).bytes();
-            if i % 10 == 0 {
-                // An IPv4 header of 16 bytes.
-                frame[14] = 0x44;
-            }
-            let ts = 1_700_000_000_000_000_000 + i as i64 * 100_000_000;
-            header.put_record(&mut bytes, ts, frame.len() as u32, &frame);
-        }
-        let packets = self.packets.as_mut().expect("it is not over");
-        packets.write_all(&bytes).and_then(|()| packets.flush()).expect("it reads");
-        self.sent += n;
-        while metrics(&self.address)["weir_packets_processed_total"] < self.sent {
-            wires::pause();
-        }
-    }
-
-    fn end(mut self) -> String {
-        drop(self.packets.take());
-        self.run.ended()
-    }
-}
-
 #[test]
 fn metrics_are_those_of_the_ledger() {
     for workers in ["1", "2", "4"] {
-        let mut run = Streamed::start(&["-e", FLOWS, "-j", workers]);
+        let mut run = Streamed::start(&["--metrics", "0", "-e", FLOWS, "-j", workers]);
         run.send(50);
         let malformed = "weir_packets_malformed_total{reason=\"ipv4 header length\"}";
         // A batch is counted as processed before its headers are read.
@@ -165,7 +68,7 @@ fn counters_never_fall_while_programs_change() {
         if to_files {
             args.extend(["--out-dir", "rows"]);
         }
-        let mut run = Streamed::start(&args);
+        let mut run = Streamed::start(&[&["--metrics", "0"], &args[..]].concat());
         let mut before = metrics(&run.address);
         for change in [
             &["add", "--name", "a", "-e", FLOWS][..],
@@ -216,7 +119,7 @@ fn other_hosts_need_a_token() {
 
     fs::set_permissions(&token, Permissions::from_mode(0o600)).expect("is ours");
     let mut args = vec!["-e", FLOWS, "--http-token-file", file, "--http-host", "monitor.example"];
-    let run = Streamed::start(&args);
+    let run = Streamed::start(&[&["--metrics", "0"], &args[..]].concat());
     let with = |headers: &str| get(&run.address, "/metrics", headers).0;
     assert_eq!(with(""), 401);
     assert_eq!(with("Authorization: Bearer 0123456789abcdeF\r\n"), 401);
@@ -241,7 +144,7 @@ fn other_hosts_need_a_token() {
 /// neither.
 #[test]
 fn clients_that_misbehave_keep_no_metrics_from_others() {
-    let mut run = Streamed::start(&["-e", FLOWS]);
+    let mut run = Streamed::start(&["--metrics", "0", "-e", FLOWS]);
     let mut idle = Vec::new();
     for i in 0..1000 {
         let mut stream = TcpStream::connect(&run.address).expect("connects");

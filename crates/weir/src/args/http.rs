@@ -13,21 +13,37 @@ pub(crate) struct HttpArgs {
     #[arg(long, value_name = "ADDRESS", value_parser = Address::parse)]
     pub(crate) metrics: Option<Address>,
 
-    /// Answer clients of --metrics only if they send the token in this file; required unless the
-    /// address is a loopback address
-    #[arg(long, value_name = "FILE", requires = "metrics", hide_short_help = true)]
+    /// Listen on this address, or port of 127.0.0.1, and let clients there do what `weir ctl` does,
+    /// by a JSON API (/api/v1/openapi.json): change programs, and read their rows. It also shows
+    /// what --metrics does, and clients need a token (--http-token-file)
+    #[arg(long, value_name = "ADDRESS", value_parser = Address::parse)]
+    #[arg(conflicts_with = "metrics", requires = "http_token_file")]
+    pub(crate) http: Option<Address>,
+
+    /// Answer clients of --metrics and --http only if they send the token in this file; required for
+    /// --http, and unless the address is a loopback address
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub(crate) http_token_file: Option<PathBuf>,
 
-    /// Also answer clients of --metrics that call this host by this name; may be given several
+    /// Also answer clients of --metrics and --http that call this host by this name; may be given several
     /// times
-    #[arg(long, value_name = "NAME", requires = "metrics", hide_short_help = true)]
+    #[arg(long, value_name = "NAME", hide_short_help = true)]
     pub(crate) http_host: Vec<String>,
 }
 
 impl HttpArgs {
     /// Begins to listen, if that is asked for. Clients wait until the run begins.
     pub(crate) fn listen(&self) -> anyhow::Result<Option<HttpSocket>> {
-        let Some(address) = self.metrics else { return Ok(None) };
+        let (option, address) = match (self.http, self.metrics) {
+            (Some(address), _) => ("--http", address),
+            (None, Some(address)) => ("--metrics", address),
+            (None, None) if self.http_token_file.is_some() || !self.http_host.is_empty() => {
+                return Err(usage(
+                    "--http-token-file and --http-host only apply to --metrics and --http",
+                ));
+            }
+            (None, None) => return Ok(None),
+        };
         let token = match &self.http_token_file {
             Some(path) => {
                 let named = |e| usage(format!("--http-token-file {}: {e}", path.display()));
@@ -37,14 +53,12 @@ impl HttpArgs {
         };
         if token.is_none() && !address.is_loopback() {
             return Err(usage(format!(
-                "--metrics {address}: other hosts can connect there: name a file with a token that \
+                "{option} {address}: other hosts can connect there: name a file with a token that \
                  they must send, --http-token-file FILE, or listen on 127.0.0.1"
             )));
         }
         let guard = Guard { token, hosts: self.http_host.clone() };
         let socket = HttpSocket::bind(address, guard);
-        socket
-            .map(Some)
-            .map_err(|e| anyhow::anyhow!("--metrics {address}: can't listen there: {e}"))
+        socket.map(Some).map_err(|e| anyhow::anyhow!("{option} {address}: can't listen there: {e}"))
     }
 }

@@ -6,7 +6,7 @@ use super::sinks::{Control, RunSink};
 use crate::exit::Status;
 use crate::output::{self, Fresh};
 use crate::stats::Stats;
-use crate::{lookback, metrics, signals};
+use crate::{lookback, signals};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use weir_capture::lookback::Lookback;
@@ -57,7 +57,8 @@ impl Run<'_> {
         // refused, and existing files stay as they are.
         let mut made = Made::default();
         let files = self.files(&mut made)?;
-        let use_of_packets = lookback::Use { later: server.is_some(), is_live: self.is_live() };
+        let use_of_packets =
+            lookback::Use { later: self.options.takes_programs(), is_live: self.is_live() };
         let around = &self.options.lookback;
         let kept = lookback::options(&self.program, around, use_of_packets, &mut made)?;
         let mut outlets = self.outlets(&input, senders)?;
@@ -91,32 +92,33 @@ impl Run<'_> {
             time: self.options.time.into(),
             color: self.term.color_out,
             stream,
-            titles: server.is_some(),
+            titles: self.options.takes_programs(),
         };
-        let changes = server.is_some().then(Arc::<Changes>::default);
+        let changes = self.options.takes_programs().then(Arc::<Changes>::default);
         let running = std::mem::take(&mut self.running);
-        let RunSink { sink, cleanup: _cleanup } = match (&server, &changes) {
-            (Some(server), Some(changes)) => {
+        let RunSink { sink, cleanup: _cleanup, answers } = match &changes {
+            Some(changes) => {
                 let keeps_packets = source.asking().is_some();
                 let (stats, site) = (&stats, std::mem::take(&mut self.site));
+                let server = server.as_ref();
                 let control = Control { server, changes, stats, keeps_packets, site };
                 self.controlled(running, control, progress.as_ref(), table)?
             }
             _ => {
                 let cleanup = output::cleanup(files.as_deref().unwrap_or_default());
                 let sink = self.sink(files, progress.as_ref(), table)?;
-                RunSink { sink, cleanup }
+                RunSink { sink, cleanup, answers: None }
             }
         };
         let mut sink = self.prompt(sink);
+        if let Some(http) = http {
+            sink = self.show(http, &stats, answers, (sink, table))?;
+        }
         if let Some(asking) = source.asking() {
             sink = Box::new(lookback::Asks::new(asking, sink));
         }
         if let Some(period) = self.options.stats {
             stats.print_every(period)?;
-        }
-        if let Some(http) = http {
-            self.show_metrics(http, &stats)?;
         }
         made.keep();
         let options = self.engine_options(&stats, changes);
@@ -139,15 +141,5 @@ impl Run<'_> {
         }
         let interrupted = self.stop.load(Ordering::Relaxed) && !outlets.is_over();
         self.end(outcome, &mut source, interrupted)
-    }
-
-    /// Answers clients over HTTP from now on, and says where.
-    fn show_metrics(&self, http: HttpSocket, stats: &Stats) -> anyhow::Result<()> {
-        let address = http.address()?;
-        http.start(metrics::pages(stats))?;
-        if !self.options.quiet {
-            self.term.say(format_args!("metrics: http://{address}/metrics"));
-        }
-        Ok(())
     }
 }
