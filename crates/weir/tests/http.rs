@@ -257,7 +257,10 @@ fn count(stream: BufReader<TcpStream>, report: Option<Sender<()>>) -> (u64, u64)
         match row.get("_lost") {
             Some(n) => {
                 lost += n.as_u64().expect("a number");
-                report.iter().for_each(|report| drop(report.send(())));
+                if let Some(report) = &report {
+                    // The test waits for the first only.
+                    let _ = report.send(());
+                }
             }
             None => rows += 1,
         }
