@@ -50,7 +50,8 @@ impl RequestHead {
         texts.collect::<Vec<_>>().join(",")
     }
 
-    /// A value of the query `a=b&c=d`. Names of programs need no percent-encoding, so there is none.
+    /// A value of the query `a=b&c=d`, as it stands there: names of programs need no
+    /// percent-encoding.
     pub(crate) fn param(&self, name: &str) -> Option<&str> {
         let mut pairs = self.query.split('&').filter_map(|pair| pair.split_once('='));
         pairs.find(|(known, _)| *known == name).map(|(_, value)| value)

@@ -20,13 +20,13 @@ pub(crate) struct HttpArgs {
     #[arg(conflicts_with = "metrics", requires = "http_token_file")]
     pub(crate) http: Option<Address>,
 
-    /// Answer clients of --metrics and --http only if they send the token in this file; required for
-    /// --http, and unless the address is a loopback address
+    /// Answer clients of --metrics and --http only if they send the token in this file; required
+    /// for --http, and unless the address is a loopback address
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub(crate) http_token_file: Option<PathBuf>,
 
-    /// Also answer clients of --metrics and --http that call this host by this name; may be given several
-    /// times
+    /// Also answer clients of --metrics and --http that call this host by this name; may be given
+    /// several times
     #[arg(long, value_name = "NAME", hide_short_help = true)]
     pub(crate) http_host: Vec<String>,
 }
