@@ -33,6 +33,9 @@ pub struct Bounds {
 /// which takes as long as it takes their threads to run.
 const LEAVING: Duration = Duration::from_secs(5);
 
+/// How long a look takes whether a client is still there.
+const GLANCE: Duration = Duration::from_millis(1);
+
 /// How long a client that was answered may still send what nobody reads, ...
 const DRAIN: Duration = Duration::from_millis(500);
 
@@ -71,6 +74,9 @@ pub trait Taker: Write {
     /// # Errors
     /// If the client does not take it.
     fn part(&mut self, time: Duration) -> io::Result<()>;
+
+    /// Whether the client has closed its side of the connection: it wants no more.
+    fn has_left(&self) -> bool;
 }
 
 /// Answers clients of `listener`, for ever.
@@ -306,6 +312,13 @@ impl<C: Connection> Taker for BufWriter<Accepting<'_, C>> {
         let accepting = self.get_mut();
         (accepting.out.until, accepting.time) = (None, time);
         Ok(())
+    }
+
+    fn has_left(&self) -> bool {
+        let mut rest = [0; 64];
+        let read = self.get_ref().out.stream.read_within(&mut rest, GLANCE);
+        // Nothing to read yet is an error, too.
+        matches!(read, Ok(0))
     }
 }
 

@@ -32,8 +32,11 @@ pub(crate) const STREAM_BYTES_MAX: usize = 1 << 20;
 /// How long a client of rows may take to accept those that were sent.
 pub(crate) const STREAM_PATIENCE: Duration = Duration::from_secs(30);
 
-/// How long there are no rows before a client gets a sign that the connection lasts.
-pub(crate) const HEARTBEAT: Duration = Duration::from_secs(15);
+/// How long there are no rows before a look whether the client is still there.
+pub(crate) const LOOK: Duration = Duration::from_secs(1);
+
+/// After how many such looks a client gets a sign that the connection lasts.
+pub(crate) const LOOKS_PER_SIGN: u32 = 15;
 
 /// How long a run that has ended waits for clients to take its last rows.
 pub(crate) const LEAVING: Duration = Duration::from_secs(1);

@@ -2,7 +2,7 @@
 
 use crate::api::error;
 use crate::feed::{NoRows, RowEvent, RowFeed};
-use crate::limits::{HEARTBEAT, STREAM_PATIENCE, STREAMS_MAX};
+use crate::limits::{LOOK, LOOKS_PER_SIGN, STREAM_PATIENCE, STREAMS_MAX};
 use crate::request::HttpRequest;
 use crate::response::{Status, stream_head};
 use std::io::{self, Write};
@@ -48,8 +48,19 @@ pub(crate) fn send_rows(
     };
     to.write_all(stream_head(form.content_type()).as_bytes())?;
     to.part(STREAM_PATIENCE)?;
+    let mut quiet = 0;
     loop {
-        let event = stream.next(HEARTBEAT);
+        let event = stream.next(LOOK);
+        quiet = if event == RowEvent::Quiet { quiet + 1 } else { 0 };
+        if quiet > 0 {
+            if to.has_left() {
+                return Ok(());
+            }
+            if quiet < LOOKS_PER_SIGN {
+                continue;
+            }
+            quiet = 0;
+        }
         form.write(&event, to)?;
         to.part(STREAM_PATIENCE)?;
         if event == RowEvent::End {

@@ -221,6 +221,22 @@ fn fifty_streams_get_every_row_and_their_end() {
     }
 }
 
+/// A stream ends when its client does, not when the next row can no longer be sent.
+#[test]
+fn a_client_that_leaves_makes_room_though_no_rows_come() {
+    let (_token, run) = start(&["-e", EACH]);
+    for _ in 0..3 {
+        let streams: Vec<_> = (0..64).map(|_| rows(&run, "e", "*/*")).collect();
+        let (status, told) = api(&run, "GET", "rows?program=e", Value::Null);
+        assert_eq!(status, 503, "{told}");
+        drop(streams);
+        while metrics(&run.address)["weir_http_streams"] > 0 {
+            wires::pause();
+        }
+    }
+    run.end();
+}
+
 /// A client that does not read for a while loses rows and learns how many; the run and another
 /// client lose nothing.
 #[test]
