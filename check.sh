@@ -21,6 +21,15 @@ if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null && ! pkg-config --exists 
     DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends libdpdk-dev || true
 fi
 
+# Prometheus, which reads the metrics of a run in a test. It is only unpacked: the package would
+# start a service.
+if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null && ! command -v prometheus >/dev/null &&
+    [ ! -e target/prometheus/usr/bin/prometheus ]; then
+    mkdir -p target/prometheus
+    (cd target/prometheus && apt-get download -q prometheus && dpkg -x prometheus_*.deb . &&
+        rm prometheus_*.deb) || echo "there is no prometheus to test with" >&2
+fi
+
 # The same random inputs each time; other seeds look for more (CONTRIBUTING.md).
 export PROPTEST_RNG_SEED=${PROPTEST_RNG_SEED:-7}
 

@@ -13,6 +13,7 @@
 
 mod cleanup;
 mod client;
+mod connection;
 mod limits;
 mod message;
 mod overview;
@@ -28,6 +29,7 @@ mod suppressions;
 
 pub use cleanup::Cleanup;
 pub use client::{AskError, SOCKET, ask, socket};
+pub use connection::{Connection, Listener};
 pub use message::{
     Attached, Captured, Counts, ProgramState, QueryText, Reply, Request, SuppressionState,
     fuzz_request,
@@ -36,7 +38,8 @@ pub use overview::{AskReport, Overview, Report};
 pub use pending::{PendingChanges, ProgramSink};
 pub use program::RunningProgram;
 pub use registry::{Allows, MakeSink, NewSink, Registry, Rules};
-pub use server::{Server, SocketError};
+pub use serve::{Bounds, Service, Taker, serve};
+pub use server::{Answers, Server, SocketError};
 pub use sinks::{ProgramSinks, RowTarget};
 pub use site::SiteParams;
 pub use suppressions::Suppressions;

@@ -4,7 +4,7 @@ use crate::limits::{CLIENT_PATIENCE, CLIENTS_MAX, REQUESTS_MAX};
 use crate::message::{Reply, Request, read, write_line};
 use crate::overview::Overview;
 use crate::registry::Registry;
-use crate::serve::{Bounds, Service, serve};
+use crate::serve::{Bounds, Service, Taker, serve};
 use crate::suppressions::Suppressions;
 use std::fmt;
 use std::fs::{self, DirBuilder, Permissions};
@@ -13,7 +13,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, MetadataExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::thread;
 use std::time::Duration;
 
@@ -108,13 +108,8 @@ impl Server {
     ///
     /// # Errors
     /// If the system gives no thread.
-    pub fn start(&self, registry: Registry) -> io::Result<()> {
+    pub fn start(&self, answers: Arc<Answers>) -> io::Result<()> {
         let listener = self.listener.try_clone()?;
-        let answers = Answers {
-            overview: registry.overview(),
-            suppressions: registry.suppressions(),
-            registry: Mutex::new(registry),
-        };
         let bounds = Bounds {
             clients: CLIENTS_MAX,
             ask: CLIENT_PATIENCE,
@@ -123,7 +118,7 @@ impl Server {
         };
         thread::Builder::new()
             .name("control".to_owned())
-            .spawn(move || serve(&listener, answers, bounds))?;
+            .spawn(move || serve(&listener, SocketService(answers), bounds))?;
         Ok(())
     }
 }
@@ -138,8 +133,8 @@ impl Drop for Server {
     }
 }
 
-/// Answers the requests of clients.
-struct Answers {
+/// Answers the requests of clients, of whatever socket.
+pub struct Answers {
     /// Changes programs, one change at a time.
     registry: Mutex<Registry>,
     /// Answers the other requests meanwhile.
@@ -149,7 +144,17 @@ struct Answers {
 }
 
 impl Answers {
-    fn reply(&self, request: Request) -> Reply {
+    /// Answers about the programs of a registry, and changes them.
+    pub fn new(registry: Registry) -> Answers {
+        Answers {
+            overview: registry.overview(),
+            suppressions: registry.suppressions(),
+            registry: Mutex::new(registry),
+        }
+    }
+
+    /// Does what a client asks. Several threads may ask at a time.
+    pub fn reply(&self, request: Request) -> Reply {
         match request {
             Request::List => self.overview.list(),
             Request::Stats => self.overview.stats(),
@@ -182,22 +187,25 @@ impl Answers {
     }
 }
 
-impl Service for Answers {
+/// Answers the clients of the control socket.
+struct SocketService(Arc<Answers>);
+
+impl Service for SocketService {
     type Question = Request;
 
     fn read(&self, from: &mut dyn BufRead) -> io::Result<Request> {
         read(from)
     }
 
-    fn answer(&self, asked: io::Result<Request>, to: &mut dyn Write) -> io::Result<()> {
+    fn answer(&self, asked: io::Result<Request>, mut to: &mut dyn Taker) -> io::Result<()> {
         let reply = match asked {
-            Ok(request) => self.reply(request),
+            Ok(request) => self.0.reply(request),
             Err(e) if e.kind() == io::ErrorKind::TimedOut => {
                 Reply::refusal(format!("no question came within {} s", CLIENT_PATIENCE.as_secs()))
             }
             Err(e) => Reply::refusal(format!("no question: {e}")),
         };
-        write_line(to, &reply)
+        write_line(&mut to, &reply)
     }
 
     fn refuse(&self, to: &mut dyn Write) -> io::Result<()> {

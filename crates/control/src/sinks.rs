@@ -31,8 +31,8 @@ pub struct ProgramSinks<'a> {
     active: Vec<ActiveSink>,
     /// For each output the position of its program, and its number among the program's outputs.
     places: Vec<(usize, usize)>,
-    /// Sinks of removed programs that are still writing their last rows.
-    ending: Vec<JoinHandle<EndedSink>>,
+    /// Sinks of removed programs that are still writing their last rows, and their counts so far.
+    ending: Vec<(JoinHandle<EndedSink>, Arc<RowCounts>)>,
     /// Of removed programs: the rows that the sink did not take in time, the rows that could not be
     /// written, and the first failure.
     refused: u64,
@@ -79,12 +79,15 @@ impl<'a> ProgramSinks<'a> {
 
     /// Collects the results of sinks that have ended; waits for the others if `all` says so.
     fn collect_ended(&mut self, all: bool) {
-        for thread in std::mem::take(&mut self.ending) {
+        for (thread, so_far) in std::mem::take(&mut self.ending) {
             if !all && !thread.is_finished() {
-                self.ending.push(thread);
+                self.ending.push((thread, so_far));
                 continue;
             }
-            let Ok(EndedSink { name, result, counts }) = thread.join() else { continue };
+            let Ok(EndedSink { name, result, counts }) = thread.join() else {
+                self.keep_counts(&so_far);
+                continue;
+            };
             self.keep_counts(&counts);
             if let Err(e) = result {
                 (self.report)(format!("{name}: {e}; its last rows are not written"));
@@ -92,6 +95,12 @@ impl<'a> ProgramSinks<'a> {
                 self.failed.get_or_insert_with(named);
             }
         }
+    }
+
+    /// The counts of programs whose sinks have not ended.
+    fn counts(&self) -> impl Iterator<Item = &RowCounts> {
+        let active = self.active.iter().map(|sink| &*sink.counts);
+        active.chain(self.ending.iter().map(|(_, counts)| &**counts))
     }
 
     /// Adds the counts of a removed program.
@@ -111,13 +120,14 @@ impl<'a> ProgramSinks<'a> {
                 }
                 continue;
             };
+            let so_far = Arc::clone(&counts);
             let end = move || {
                 let result = own.finish();
                 counts.count(&*own);
                 EndedSink { name, result, counts }
             };
             match thread::Builder::new().name("last rows".to_owned()).spawn(end) {
-                Ok(thread) => self.ending.push(thread),
+                Ok(thread) => self.ending.push((thread, so_far)),
                 Err(e) => (self.report)(format!("the last rows are not written: {e}")),
             }
         }
@@ -200,7 +210,7 @@ impl Sink for ProgramSinks<'_> {
         match &self.to {
             RowTarget::Shared(sink) => sink.refused(),
             RowTarget::PerProgram => {
-                self.refused + self.active.iter().map(|m| m.counts.refused()).sum::<u64>()
+                self.refused + self.counts().map(RowCounts::refused).sum::<u64>()
             }
         }
     }
@@ -209,7 +219,7 @@ impl Sink for ProgramSinks<'_> {
         match &self.to {
             RowTarget::Shared(sink) => sink.unwritten(),
             RowTarget::PerProgram => {
-                self.unwritten + self.active.iter().map(|m| m.counts.unwritten()).sum::<u64>()
+                self.unwritten + self.counts().map(RowCounts::unwritten).sum::<u64>()
             }
         }
     }

@@ -85,10 +85,10 @@ impl Needs {
         self.capabilities |= CapabilitySet::NET_RAW | CapabilitySet::IPC_LOCK;
     }
 
-    /// Programs that are added later by a socket, which is removed from its folder in the end. They
-    /// write files in these folders, and send packets anywhere.
-    pub fn programs(&mut self, socket: PathBuf, folders: Vec<PathBuf>) {
-        self.remove.push(socket);
+    /// Programs that are added later. If that is by a socket, it is removed from its folder in the
+    /// end. They write files in these folders, and send packets anywhere.
+    pub fn programs(&mut self, socket: Option<PathBuf>, folders: Vec<PathBuf>) {
+        self.remove.extend(socket);
         self.folders(folders);
         self.write.extend(["/dev/full", "/dev/null"].map(PathBuf::from));
         self.devices(vec![DEVICES.into()]);

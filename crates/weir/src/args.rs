@@ -4,6 +4,7 @@ mod confine;
 pub(crate) mod ctl;
 mod doctor;
 mod explain;
+mod http;
 mod live;
 mod lookback;
 mod offload;
@@ -15,6 +16,7 @@ mod write;
 pub(crate) use confine::ConfineArgs;
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use explain::{ExplainArgs, PlanFormat};
+pub(crate) use http::HttpArgs;
 pub(crate) use live::{Capture, LiveArgs};
 pub(crate) use lookback::LookbackArgs;
 pub(crate) use offload::{HookName, OffloadMode};
@@ -302,6 +304,9 @@ pub(crate) struct RunOptions {
     pub(crate) control: Option<PathBuf>,
 
     #[command(flatten)]
+    pub(crate) http: HttpArgs,
+
+    #[command(flatten)]
     pub(crate) write: WriteArgs,
 }
 
@@ -315,6 +320,11 @@ pub(crate) enum SlowSink {
 }
 
 impl RunOptions {
+    /// Whether programs may come and go.
+    pub(crate) fn takes_programs(&self) -> bool {
+        self.control.is_some() || self.http.http.is_some()
+    }
+
     /// Whether a capture comes from standard input.
     pub(crate) fn reads_stdin(&self) -> bool {
         self.read.iter().any(|name| name == "-")

@@ -24,7 +24,7 @@ pub(crate) fn refusal(options: &RunOptions, filter: bool, keeps_packets: bool) -
         (live.is_dpdk(), "packets come by DPDK, without the kernel"),
         (live.capture == Some(Capture::Pcap), "libpcap sets the filter of its sockets by itself"),
         (
-            options.control.is_some(),
+            options.takes_programs(),
             "programs may come and go (--control), and a run in the sandbox loads no other",
         ),
         (

@@ -25,12 +25,13 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("sink", &["packet", "plan", "engine"]),
     ("sandbox", &[]),
     ("control", &["plan", "lang", "engine"]),
+    ("http", &["control"]),
     ("doctor", &["capture", "dpdk", "sandbox"]),
     (
         "weir",
         &[
             "packet", "ebpf", "capture", "dpdk", "plan", "offload", "lang", "engine", "sink",
-            "sandbox", "control", "doctor",
+            "sandbox", "control", "http", "doctor",
         ],
     ),
 ];

@@ -4,6 +4,7 @@ mod ending;
 mod job;
 mod opening;
 mod session;
+mod shown;
 mod sinks;
 mod start;
 

@@ -73,7 +73,7 @@ impl Run<'_> {
         };
         let mut ends = self.program.pipelines.iter().filter(ends);
         // Programs that are added later may ask for more.
-        let rows = self.options.control.is_none() && ends.all(|p| p.stages.iter().any(limits));
+        let rows = !self.options.takes_programs() && ends.all(|p| p.stages.iter().any(limits));
         self.options.count.is_some() || rows
     }
 }

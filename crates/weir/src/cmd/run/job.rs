@@ -46,7 +46,7 @@ pub(crate) fn run(args: RunArgs, term: &Term) -> anyhow::Result<Status> {
         ));
     }
     let programs = match (&expressions[..], queries) {
-        ([], []) if options.control.is_some() => Programs::none(),
+        ([], []) if options.takes_programs() => Programs::none(),
         _ => Programs::given(&expressions, queries)?,
     };
     let programs = programs.with_site(Site::read(options.site.site.as_deref(), term)?);
@@ -84,13 +84,15 @@ pub(crate) fn job(job: Job, term: &Term) -> anyhow::Result<Status> {
         return Err(usage("no capture given: use -r CAPTURE or -i INTERFACE"));
     }
     // The sandbox forbids to read files later.
-    let site = match options.control {
-        Some(_) => programs.site().for_later_programs()?,
-        None => SiteParams::default(),
+    let site = match options.takes_programs() {
+        true => programs.site().for_later_programs()?,
+        false => SiteParams::default(),
     };
     opening::say_plan(&program, &functions, &options, term);
+    let alone = programs.sources().first().map(|source| source.program.clone());
     let run = Run {
         program,
+        alone: alone.unwrap_or_default(),
         running,
         functions,
         filter,
@@ -133,7 +135,7 @@ fn row_format(
     options: &RunOptions,
     term: &Term,
 ) -> anyhow::Result<&'static Format> {
-    let (printed, changes) = (printed(program), options.control.is_some());
+    let (printed, changes) = (printed(program), options.takes_programs());
     let format = match (options.output, &options.out_dir) {
         (None, Some(_)) => &json::FORMAT,
         (chosen, _) => output::choose(chosen, term),
@@ -164,7 +166,7 @@ fn compile(
     term: &Term,
 ) -> anyhow::Result<Option<CompiledQueries>> {
     let (params, quiet) = (&options.params, options.quiet);
-    if options.control.is_none() {
+    if !options.takes_programs() {
         let named = options.out_dir.is_some();
         let compiled = programs.compile(params, named, functions, quiet, term)?;
         return Ok(compiled.map(|program| CompiledQueries { program, running: Vec::new() }));
@@ -183,7 +185,7 @@ fn compile(
 
 /// Refuses outputs for packets that would get nothing, or that would mix with rows.
 fn check_packet_outputs(program: &Program, options: &RunOptions) -> anyhow::Result<()> {
-    let (outlets, changes) = (program.outlets(), options.control.is_some());
+    let (outlets, changes) = (program.outlets(), options.takes_programs());
     let write = options.write.to.as_deref();
     if let Some(write) = write.filter(|_| !outlets.contains(&Outlet::Pass) && !changes) {
         return Err(usage(format!(

@@ -47,7 +47,7 @@ pub(super) struct OpenInput {
 /// The devices of DPDK that packets go to, or may go to where programs come.
 pub(super) fn sends_by_dpdk(program: &Program, options: &RunOptions) -> Vec<String> {
     let mut all = program.outlets();
-    if options.control.is_some() {
+    if options.takes_programs() {
         all.push(Outlet::Pass);
     }
     Outlets::devices_of_dpdk(&all, options.write.to.as_deref())
@@ -120,7 +120,7 @@ impl Run<'_> {
     /// them.
     fn handover(&self) -> Handover {
         let mut all = self.program.outlets();
-        if self.options.control.is_some() {
+        if self.options.takes_programs() {
             all.push(Outlet::Pass);
         }
         let sends = Outlets::any_wire(&all, self.options.write.to.as_deref());
@@ -146,7 +146,7 @@ impl Run<'_> {
         outlets.name_interfaces(&self.names);
         outlets.prompt(self.options.packet_buffered);
         outlets.stop_by(&self.stop);
-        if self.options.control.is_some() {
+        if self.options.takes_programs() {
             outlets.outlive();
         }
         outlets.rotate(self.options.write.rotation());
@@ -162,7 +162,7 @@ impl Run<'_> {
     pub(super) fn files(&self, made: &mut Made) -> anyhow::Result<Option<Vec<Fresh>>> {
         let Some(folder) = &self.options.out_dir else { return Ok(None) };
         made.folder(folder).with_context(|| folder.display().to_string())?;
-        if self.options.control.is_some() {
+        if self.options.takes_programs() {
             return Ok(None);
         }
         let outputs = Output::of(&self.program);
@@ -224,11 +224,12 @@ impl Run<'_> {
             needs.xdp_sockets();
         }
         needs.folders(kept.iter().map(|kept| kept.folder.clone()).collect());
-        if let Some(socket) = &self.options.control {
+        if self.options.takes_programs() {
             // Later programs may write where the run was started, and where it writes already.
             let written = self.options.write.to.iter().map(Path::new);
             let folders = written.map(folder_of).chain(self.options.out_dir.clone());
-            needs.programs(folder_of(socket), folders.chain([PathBuf::from(".")]).collect());
+            let socket = self.options.control.as_deref().map(folder_of);
+            needs.programs(socket, folders.chain([PathBuf::from(".")]).collect());
         }
         needs
     }
@@ -246,7 +247,7 @@ impl Run<'_> {
             Input::Files(captures) if stream => {
                 let (mut source, end) = Stream::start(move || captures.start())?;
                 heard.handle_signals(stats, move || end.end())?;
-                if self.options.control.is_none() && !source.begin()? {
+                if !self.options.takes_programs() && !source.begin()? {
                     return Ok(None);
                 }
                 Box::new(source)

@@ -20,6 +20,8 @@ use weir_sink::Format;
 pub(super) struct Run<'a> {
     /// All queries as one program.
     pub(super) program: Program,
+    /// The name of the first program: that of the only one, if there is one.
+    pub(super) alone: String,
     /// The programs that it consists of, if they may change.
     pub(super) running: Vec<RunningProgram>,
     pub(super) functions: Functions,

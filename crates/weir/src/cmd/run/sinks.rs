@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use weir_capture::write::StoppableWriter;
 use weir_control::{
-    Cleanup, MakeSink, NewSink, PendingChanges, ProgramSinks, Registry, RowTarget, Rules,
+    Answers, Cleanup, MakeSink, NewSink, PendingChanges, ProgramSinks, Registry, RowTarget, Rules,
     RunningProgram, Server, SiteParams, Suppressions,
 };
 use weir_engine::rows::Sink;
@@ -23,11 +23,13 @@ pub(super) struct RunSink {
     pub(super) sink: Box<dyn Sink>,
     /// Removes the files that were made for rows and got none.
     pub(super) cleanup: Cleanup,
+    /// What answers clients, where programs may change.
+    pub(super) answers: Option<Arc<Answers>>,
 }
 
 /// What changes the programs of a run, on demand of a server.
 pub(super) struct Control<'a> {
-    pub(super) server: &'a Server,
+    pub(super) server: Option<&'a Server>,
     pub(super) changes: &'a Arc<Changes>,
     pub(super) stats: &'a Stats,
     /// Whether the run keeps the last packets.
@@ -105,14 +107,17 @@ impl Run<'_> {
         let (theirs, changes) = (Arc::clone(&pending), Arc::clone(changes));
         let (registry, cleanup) =
             Registry::new(running, rules, theirs, changes, report).map_err(anyhow::Error::msg)?;
-        server.start(registry)?;
+        let answers = Arc::new(Answers::new(registry));
+        if let Some(server) = server {
+            server.start(Arc::clone(&answers))?;
+        }
         let target = match self.options.out_dir {
             Some(_) => RowTarget::PerProgram,
             None => RowTarget::Shared(self.sink(None, progress, table)?),
         };
         let term = *self.term;
         let sink = ProgramSinks::new(target, pending, Box::new(move |text| term.say(text)));
-        Ok(RunSink { sink: Box::new(sink), cleanup })
+        Ok(RunSink { sink: Box::new(sink), cleanup, answers: Some(answers) })
     }
 
     /// Makes the sinks of programs that write files of their own.

@@ -17,6 +17,7 @@ use weir_control::Server;
 use weir_engine::kernel::KernelFeed;
 use weir_engine::reading::Reading;
 use weir_engine::run::{Changes, Options};
+use weir_http::HttpSocket;
 use weir_packet::source::Source;
 use weir_sandbox::UserIds;
 use weir_sink::RowOptions;
@@ -31,6 +32,8 @@ struct Opened {
     made: Made,
     /// The socket of `--control`.
     server: Option<Server>,
+    /// The socket of `--metrics`.
+    http: Option<HttpSocket>,
     stats: Stats,
     /// Groups that programs in the kernel make.
     kernel: Option<Arc<KernelTables>>,
@@ -46,6 +49,7 @@ impl Run<'_> {
         let heard = signals::hear(&stop)?;
         let stats = Stats::new(self.term);
         let server = self.options.control.as_deref().map(Server::bind).transpose()?;
+        let http = self.options.http.listen()?;
         let stream = self.is_live() || self.options.read.iter().any(|capture| is_stream(capture));
         let OpenInput { input, senders, kernel } = self.input(&stop)?;
         if let (Some(server), Some(user)) = (&server, &self.options.confine.relinquish_privileges) {
@@ -57,7 +61,8 @@ impl Run<'_> {
         // refused, and existing files stay as they are.
         let mut made = Made::default();
         let files = self.files(&mut made)?;
-        let use_of_packets = lookback::Use { later: server.is_some(), is_live: self.is_live() };
+        let use_of_packets =
+            lookback::Use { later: self.options.takes_programs(), is_live: self.is_live() };
         let around = &self.options.lookback;
         let kept = lookback::options(&self.program, around, use_of_packets, &mut made)?;
         let mut outlets = self.outlets(&input, senders)?;
@@ -79,36 +84,40 @@ impl Run<'_> {
         if let Some(tally) = source.tally() {
             stats.report_captures(tally);
         }
-        self.process(Opened { source, outlets, files, made, server, stats, kernel, stream })
+        self.process(Opened { source, outlets, files, made, server, http, stats, kernel, stream })
     }
 
     /// Runs over what was opened.
     fn process(mut self, opened: Opened) -> anyhow::Result<Status> {
-        let Opened { mut source, mut outlets, files, mut made, server, stats, kernel, stream } =
-            opened;
+        let Opened { mut source, mut outlets, files, mut made, stats, stream, .. } = opened;
+        let (server, http, kernel) = (opened.server, opened.http, opened.kernel);
         let mut progress = self.progress(stream);
         let table = RowOptions {
             time: self.options.time.into(),
             color: self.term.color_out,
             stream,
-            titles: server.is_some(),
+            titles: self.options.takes_programs(),
         };
-        let changes = server.is_some().then(Arc::<Changes>::default);
+        let changes = self.options.takes_programs().then(Arc::<Changes>::default);
         let running = std::mem::take(&mut self.running);
-        let RunSink { sink, cleanup: _cleanup } = match (&server, &changes) {
-            (Some(server), Some(changes)) => {
+        let RunSink { sink, cleanup: _cleanup, answers } = match &changes {
+            Some(changes) => {
                 let keeps_packets = source.asking().is_some();
                 let (stats, site) = (&stats, std::mem::take(&mut self.site));
+                let server = server.as_ref();
                 let control = Control { server, changes, stats, keeps_packets, site };
                 self.controlled(running, control, progress.as_ref(), table)?
             }
             _ => {
                 let cleanup = output::cleanup(files.as_deref().unwrap_or_default());
                 let sink = self.sink(files, progress.as_ref(), table)?;
-                RunSink { sink, cleanup }
+                RunSink { sink, cleanup, answers: None }
             }
         };
         let mut sink = self.prompt(sink);
+        if let Some(http) = http {
+            sink = self.show(http, &stats, answers, (sink, table))?;
+        }
         if let Some(asking) = source.asking() {
             sink = Box::new(lookback::Asks::new(asking, sink));
         }

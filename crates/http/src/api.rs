@@ -1,0 +1,232 @@
+//! The JSON API: what `weir ctl` asks, over HTTP.
+
+use crate::feed::RowFeed;
+use crate::request::HttpRequest;
+use crate::response::{Response, Status};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use weir_control::{Answers, Attached, QueryText, Reply, Request};
+
+/// What programs of a run can be asked and told.
+pub struct Api {
+    /// Answers as the control socket does.
+    pub answers: Arc<Answers>,
+    /// The rows of programs.
+    pub rows: RowFeed,
+}
+
+/// The paths of the API and their methods, as openapi.json describes them.
+pub(crate) const ROUTES: &[(&str, &str)] = &[
+    ("/api/v1/openapi.json", "GET"),
+    ("/api/v1/programs", "GET, POST"),
+    ("/api/v1/programs/{name}", "PUT, DELETE"),
+    ("/api/v1/rows", "GET"),
+    ("/api/v1/stats", "GET"),
+    ("/api/v1/suppressions", "GET, POST, PUT, DELETE"),
+];
+
+/// The description of the API.
+const OPENAPI: &str = include_str!("openapi.json");
+
+/// A query, as a client sends it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct QueryBody {
+    /// Where the path does not say it.
+    name: Option<String>,
+    text: String,
+    #[serde(default)]
+    params: BTreeMap<String, String>,
+    #[serde(default)]
+    files: Vec<FileBody>,
+}
+
+/// A file that a query names, or a list of suppressions.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileBody {
+    path: String,
+    text: String,
+}
+
+/// A line of a list of suppressions.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LineBody {
+    line: String,
+}
+
+/// Files of suppressions.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FilesBody {
+    files: Vec<FileBody>,
+}
+
+impl FileBody {
+    fn attached(self) -> Attached {
+        let bytes = self.text.into_bytes();
+        Attached { path: self.path, len: bytes.len() as u64, bytes }
+    }
+}
+
+impl QueryBody {
+    /// The query, which has the name of the path if there is one.
+    fn query(self, path: Option<&str>) -> Result<QueryText, Box<Response>> {
+        let name = match (path, self.name) {
+            (Some(name), None) => name.to_owned(),
+            (Some(path), Some(name)) if path == name => name,
+            (None, Some(name)) => name,
+            (Some(_), Some(_)) => return Err(bad("the name is not that of the path")),
+            (None, None) => return Err(bad("missing field `name`")),
+        };
+        Ok(QueryText {
+            source: format!("{name}.weir"),
+            name,
+            text: self.text,
+            params: self.params.into_iter().collect(),
+            files: self.files.into_iter().map(FileBody::attached).collect(),
+        })
+    }
+}
+
+fn bad(reason: &str) -> Box<Response> {
+    Box::new(error(Status::BadRequest, reason, ""))
+}
+
+/// An answer that says why nothing was done. `text`: more for people, such as diagnostics.
+pub(crate) fn error(status: Status, reason: &str, text: &str) -> Response {
+    let mut body = json!({ "error": reason });
+    if !text.is_empty() {
+        body["text"] = text.into();
+    }
+    Response::json(status, &body)
+}
+
+fn body<T: DeserializeOwned>(request: &HttpRequest) -> Result<T, Box<Response>> {
+    serde_json::from_slice(&request.body).map_err(|e| bad(&format!("the body: {e}")))
+}
+
+/// Which of the routes a path takes, with the name in it.
+pub(crate) fn route(path: &str) -> Option<(usize, Option<&str>)> {
+    let position = |wanted: &str| ROUTES.iter().position(|(route, _)| *route == wanted);
+    match path.strip_prefix("/api/v1/programs/") {
+        Some(name) if !name.is_empty() && !name.contains('/') => {
+            position("/api/v1/programs/{name}").map(|at| (at, Some(name)))
+        }
+        _ => position(path).map(|at| (at, None)),
+    }
+}
+
+impl Api {
+    /// Answers a request that is not for rows.
+    pub(crate) fn answer(&self, request: &HttpRequest) -> Response {
+        self.respond(request).unwrap_or_else(|refusal| *refusal)
+    }
+
+    fn respond(&self, request: &HttpRequest) -> Result<Response, Box<Response>> {
+        let unknown =
+            || Box::new(error(Status::NotFound, "no such path: /api/v1/openapi.json", ""));
+        let (at, name) = route(&request.head.path).ok_or_else(unknown)?;
+        let (path, methods) = ROUTES[at];
+        let method = request.head.method.as_str();
+        if !methods.split(", ").any(|known| known == method) {
+            let reason = format!("this path has {methods}");
+            return Err(Box::new(error(Status::MethodNotAllowed(methods), &reason, "")));
+        }
+        let question = match (path, method) {
+            ("/api/v1/openapi.json", _) => {
+                return Ok(Response::typed(Status::Ok, "application/json", OPENAPI));
+            }
+            ("/api/v1/programs", "GET") => Request::List,
+            ("/api/v1/programs", _) => Request::Add(body::<QueryBody>(request)?.query(None)?),
+            ("/api/v1/programs/{name}", "PUT") => {
+                Request::Replace(body::<QueryBody>(request)?.query(name)?)
+            }
+            ("/api/v1/programs/{name}", _) => {
+                Request::Remove { name: name.unwrap_or_default().to_owned() }
+            }
+            ("/api/v1/stats", _) => Request::Stats,
+            ("/api/v1/suppressions", "GET") => Request::Suppressions,
+            ("/api/v1/suppressions", "POST") => {
+                Request::Suppress { line: body::<LineBody>(request)?.line }
+            }
+            ("/api/v1/suppressions", "DELETE") => {
+                Request::Unsuppress { line: body::<LineBody>(request)?.line }
+            }
+            ("/api/v1/suppressions", _) => {
+                let files = body::<FilesBody>(request)?.files;
+                Request::ReloadSuppressions {
+                    files: files.into_iter().map(FileBody::attached).collect(),
+                }
+            }
+            _ => return Err(unknown()),
+        };
+        Ok(self.ask(question, name))
+    }
+
+    /// What the control socket would answer. `name`: the program that the path names.
+    fn ask(&self, question: Request, name: Option<&str>) -> Response {
+        let (is_list, is_stats) = (question == Request::List, question == Request::Stats);
+        let is_suppressions = question == Request::Suppressions;
+        let known = || {
+            let all = self.answers.reply(Request::List).programs;
+            name.is_none_or(|name| all.iter().any(|program| program.name == name))
+        };
+        let exists = known();
+        let reply = self.answers.reply(question);
+        if let Some(reason) = &reply.error {
+            let status = match () {
+                () if is_stats => Status::Unavailable,
+                () if !exists => Status::NotFound,
+                () if !reply.text.is_empty() => Status::Unprocessable,
+                () => Status::Conflict,
+            };
+            return error(status, reason, &reply.text);
+        }
+        let Reply { text, programs, suppressions, counts, .. } = reply;
+        let value: Value = match () {
+            () if is_list => json!({ "programs": programs }),
+            () if is_suppressions => json!({ "suppressions": suppressions }),
+            () if is_stats => json!(counts),
+            () => json!({ "text": text }),
+        };
+        Response::json(Status::Ok, &value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every path and method of the description is one of the API, and the other way round.
+    #[test]
+    fn the_description_has_the_paths_of_the_api() {
+        let description: Value = serde_json::from_str(OPENAPI).expect("JSON");
+        let paths = description["paths"].as_object().expect("paths");
+        let mut described: Vec<(String, String)> = Vec::new();
+        for (path, item) in paths.iter().filter(|(path, _)| path.starts_with("/api/")) {
+            let methods = ["get", "post", "put", "delete"];
+            let known = methods.iter().filter(|method| item.get(**method).is_some());
+            let all: Vec<_> = known.map(|method| method.to_uppercase()).collect();
+            described.push((path.clone(), all.join(", ")));
+        }
+        described.sort();
+        let expected: Vec<_> =
+            ROUTES.iter().map(|(path, all)| ((*path).to_owned(), (*all).to_owned())).collect();
+        assert_eq!(described, expected);
+    }
+
+    #[test]
+    fn names_in_paths_are_one_segment() {
+        let name = |path| route(path).and_then(|(_, name)| name);
+        assert_eq!(name("/api/v1/programs/a-b"), Some("a-b"));
+        for none in ["/api/v1/programs/", "/api/v1/programs/a/b", "/api/v1", "/api/v1/programs//"] {
+            assert_eq!(route(none), None, "{none}");
+        }
+        assert!(route("/api/v1/programs").is_some());
+    }
+}

@@ -1,0 +1,32 @@
+//! What a run offers over HTTP, and to whom.
+//!
+//! An [`HttpSocket`] is bound before a run gives up its permissions, and answers clients
+//! afterwards within the bounds of [`weir_control::serve()`]. Each connection carries one request.
+//! A request is refused before its body is read unless its [`Guard`] lets it pass: its `Host` must
+//! be an address, `localhost` or a name that was allowed, and its token must be that of the run, if
+//! there is one. [`Exposition`] writes metrics as OpenMetrics or as Prometheus reads them. The
+//! [`Api`] does what the control socket does, by the same code, and shows the rows of a
+//! [`RowFeed`].
+//!
+//! This crate knows neither packets nor queries: the run says what its [`Pages`] show.
+
+#![forbid(unsafe_code)]
+
+mod api;
+mod exposition;
+mod feed;
+mod guard;
+mod limits;
+mod pages;
+mod request;
+mod response;
+mod socket;
+mod stream;
+
+pub use api::Api;
+pub use exposition::{Exposition, MetricsFormat, Sample};
+pub use feed::RowFeed;
+pub use guard::{Guard, GuardError, Token};
+pub use pages::Pages;
+pub use request::fuzz_http;
+pub use socket::{Address, HttpSocket};

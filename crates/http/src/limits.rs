@@ -1,0 +1,45 @@
+//! What clients may do at most.
+
+use std::time::Duration;
+
+/// Bytes of the head of a request: its first line and its headers.
+pub(crate) const HEAD_MAX: u64 = 16 << 10;
+
+/// Headers of a request.
+pub(crate) const HEADERS_MAX: usize = 64;
+
+/// Bytes of the body of a request.
+pub(crate) const BODY_MAX: u64 = 16 << 20;
+
+/// Bytes of all requests in memory.
+pub(crate) const REQUESTS_MAX: u64 = 64 << 20;
+
+/// Clients at a time.
+pub(crate) const CLIENTS_MAX: usize = 128;
+
+/// Requests that are answered in a second.
+pub(crate) const REQUESTS_PER_SECOND: u32 = 100;
+
+/// How long a client may take to ask, and how long it may take to accept the answer.
+pub(crate) const CLIENT_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Clients that get rows at a time; the others are for requests.
+pub(crate) const STREAMS_MAX: usize = 64;
+
+/// Bytes of rows that wait for a client.
+pub(crate) const STREAM_BYTES_MAX: usize = 1 << 20;
+
+/// How long a client of rows may take to accept those that were sent.
+pub(crate) const STREAM_PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long there are no rows before a look whether the client is still there.
+pub(crate) const LOOK: Duration = Duration::from_secs(1);
+
+/// After how many such looks a client gets a sign that the connection lasts.
+pub(crate) const LOOKS_PER_SIGN: u32 = 15;
+
+/// How long a run that has ended waits for clients to take its last rows.
+pub(crate) const LEAVING: Duration = Duration::from_secs(1);
+
+/// Bytes of a token, at least and at most.
+pub(crate) const TOKEN_BYTES: std::ops::RangeInclusive<usize> = 16..=4096;

@@ -1,0 +1,39 @@
+//! What a run shows over HTTP.
+
+use super::session::Run;
+use crate::metrics;
+use crate::stats::Stats;
+use crate::tap::{Tallies, Tap};
+use std::sync::Arc;
+use weir_control::Answers;
+use weir_engine::rows::Sink;
+use weir_http::{Api, HttpSocket, RowFeed};
+use weir_sink::RowOptions;
+
+impl Run<'_> {
+    /// Answers clients over HTTP from now on, and says where. The result copies rows for them on
+    /// their way to the sink.
+    pub(super) fn show(
+        &self,
+        http: HttpSocket,
+        stats: &Stats,
+        answers: Option<Arc<Answers>>,
+        (sink, options): (Box<dyn Sink>, RowOptions),
+    ) -> anyhow::Result<Box<dyn Sink>> {
+        let (tallies, rows) = (Tallies::default(), RowFeed::default());
+        let address = http.address()?;
+        let clients = (tallies.clone(), rows.clone());
+        let is_api = self.options.http.http.is_some();
+        let feed = rows.clone();
+        let api = answers.filter(|_| is_api).map(|answers| Api { answers, rows });
+        http.start(metrics::pages(stats, (tallies, feed), api))?;
+        if !self.options.quiet {
+            self.term.say(format_args!("metrics: http://{address}/metrics"));
+            if is_api {
+                self.term.say(format_args!("api: http://{address}/api/v1/openapi.json"));
+            }
+        }
+        let form = (options, self.options.names.into());
+        Ok(Box::new(Tap::new(sink, clients, self.alone.clone(), form)))
+    }
+}

@@ -1,0 +1,129 @@
+//! Rows on their way to the sink, counted by program, and shown to clients over HTTP.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use weir_engine::rows::{Output, Rows, Sink};
+use weir_http::RowFeed;
+use weir_sink::{Names, RowOptions, json};
+
+/// How many programs are counted by themselves in the time of a run; the rows of others are added
+/// up under one name.
+const PROGRAMS_MAX: usize = 256;
+const OTHERS: &str = "_other";
+
+/// Rows of a program that were emitted, and those of them that the sink did not take in time.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) struct RowTally {
+    pub(crate) emitted: u64,
+    pub(crate) refused: u64,
+}
+
+/// The rows of all programs that have run. One that comes again goes on counting.
+#[derive(Clone, Default)]
+pub(crate) struct Tallies(Arc<Mutex<BTreeMap<String, RowTally>>>);
+
+impl Tallies {
+    /// Each program, by name.
+    pub(crate) fn all(&self) -> Vec<(String, RowTally)> {
+        self.lock().iter().map(|(name, tally)| (name.clone(), *tally)).collect()
+    }
+
+    fn add(&self, program: &str, emitted: u64, refused: u64) {
+        let mut all = self.lock();
+        let room = all.len() < PROGRAMS_MAX || all.contains_key(program);
+        let tally = match all.get_mut(program) {
+            Some(tally) => tally,
+            None => all.entry(if room { program } else { OTHERS }.to_owned()).or_default(),
+        };
+        tally.emitted += emitted;
+        tally.refused += refused;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, RowTally>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A sink that counts, and copies rows for clients before it hands them on.
+pub(crate) struct Tap<'a> {
+    to: Box<dyn Sink + 'a>,
+    tallies: Tallies,
+    feed: RowFeed,
+    /// For each output the name of its program.
+    programs: Vec<String>,
+    /// The name of a program that is alone, whose output has none.
+    alone: String,
+    outputs: Vec<Output>,
+    options: RowOptions,
+    names: Names,
+}
+
+impl<'a> Tap<'a> {
+    /// Hands rows on to a sink. `alone`: the name of the program if it is alone.
+    pub(crate) fn new(
+        to: Box<dyn Sink + 'a>,
+        (tallies, feed): (Tallies, RowFeed),
+        alone: String,
+        (options, names): (RowOptions, Names),
+    ) -> Tap<'a> {
+        let (programs, outputs) = (Vec::new(), Vec::new());
+        Tap { to, tallies, feed, programs, alone, outputs, options, names }
+    }
+
+    /// Shows rows to the clients that want them.
+    fn show(&self, output: usize, rows: &Rows) -> io::Result<()> {
+        let mut lines = Vec::new();
+        let mut sink = json::FORMAT.sink(&mut lines, self.options, self.names);
+        sink.open(&self.outputs)?;
+        sink.rows(output, rows)?;
+        sink.finish()?;
+        drop(sink);
+        self.feed.publish(&self.programs[output], &lines);
+        Ok(())
+    }
+}
+
+impl Sink for Tap<'_> {
+    fn open(&mut self, outputs: &[Output]) -> io::Result<()> {
+        // Outputs are called as their program, or as it and something after a dot.
+        let program = |output: &Output| match &output.name {
+            Some(name) => name.split('.').next().unwrap_or_default().to_owned(),
+            None => self.alone.clone(),
+        };
+        self.programs = outputs.iter().map(program).collect();
+        self.programs.iter().for_each(|program| self.tallies.add(program, 0, 0));
+        self.outputs = outputs.to_vec();
+        self.feed.open(self.programs.clone());
+        self.to.open(outputs)
+    }
+
+    fn rows(&mut self, output: usize, rows: &Rows) -> io::Result<()> {
+        if self.feed.is_wanted(&self.programs[output]) {
+            self.show(output, rows)?;
+        }
+        let before = self.to.refused();
+        let result = self.to.rows(output, rows);
+        let refused = self.to.refused().saturating_sub(before);
+        self.tallies.add(&self.programs[output], rows.len as u64, refused);
+        result
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        let result = self.to.finish();
+        self.feed.close();
+        result
+    }
+
+    fn refused(&self) -> u64 {
+        self.to.refused()
+    }
+
+    fn unwritten(&self) -> u64 {
+        self.to.unwritten()
+    }
+}
