@@ -26,11 +26,12 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("sandbox", &[]),
     ("control", &["plan", "lang", "engine"]),
     ("doctor", &["capture", "dpdk", "sandbox"]),
+    ("top", &["packet", "plan", "lang", "engine"]),
     (
         "weir",
         &[
             "packet", "ebpf", "capture", "dpdk", "plan", "offload", "lang", "engine", "sink",
-            "sandbox", "control", "doctor",
+            "sandbox", "control", "doctor", "top",
         ],
     ),
 ];
