@@ -26,6 +26,7 @@ mod suppress;
 #[cfg_attr(not(test), expect(dead_code, reason = "no program counts yet"))]
 mod tables;
 mod term;
+mod top;
 mod windowless;
 mod wire;
 
