@@ -7,6 +7,7 @@ use crate::model::{Entry, Model};
 use crate::query::Pace;
 use crate::series::Series;
 use crate::table::{Column, Data, Table};
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 /// A row of a table.
@@ -68,14 +69,19 @@ pub(crate) enum RowOrder {
 impl Row {
     /// What a column has.
     pub(crate) fn value(&self, column: Column) -> f64 {
-        match column {
-            Column::Sent => self.sent.bits_per_s,
-            Column::Received => self.received.bits_per_s,
-            Column::PacketsRate => self.sent.packets_per_s,
-            Column::Share | Column::Bytes => self.sent.bytes as f64,
-            Column::BytesReceived => self.received.bytes as f64,
-            Column::Packets => self.sent.packets as f64,
-        }
+        value(column, &self.sent, &self.received)
+    }
+}
+
+/// What a column has of what was sent and received.
+fn value(column: Column, sent: &Rates, received: &Rates) -> f64 {
+    match column {
+        Column::Sent => sent.bits_per_s,
+        Column::Received => received.bits_per_s,
+        Column::PacketsRate => sent.packets_per_s,
+        Column::Share | Column::Bytes => sent.bytes as f64,
+        Column::BytesReceived => received.bytes as f64,
+        Column::Packets => sent.packets as f64,
     }
 }
 
@@ -83,18 +89,28 @@ impl Snapshot {
     /// Copies what is to be shown.
     pub(crate) fn of(model: &Model, table: Table, order: &RowOrder) -> Snapshot {
         let over = model.over();
-        let mut rows = match table {
-            Table::Names => names(model, over),
-            table => entries(model, table.data(), over),
+        let rows: Vec<Row> = match (table, order) {
+            (Table::Names, _) => names(model, over, order),
+            (table, RowOrder::By(column, descending)) => {
+                let mut all: Vec<Group<'_>> = groups(model, table.data(), over).collect();
+                all.sort_by(|a, b| a.compare(b, *column, *descending));
+                all.truncate(ROWS_SHOWN);
+                all.iter().map(|group| group.row(table.data())).collect()
+            }
+            (table, RowOrder::Kept(keys)) => {
+                let entries = model.tables.get(&table.data());
+                let group = |key| {
+                    let entry = entries.and_then(|entries| entries.0.get(key));
+                    Group::new(
+                        model,
+                        table.data(),
+                        (key, &entry.copied().unwrap_or_default()),
+                        over,
+                    )
+                };
+                keys.iter().map(|key| group(key).row(table.data())).collect()
+            }
         };
-        match order {
-            RowOrder::By(column, descending) => sort(&mut rows, *column, *descending),
-            RowOrder::Kept(keys) => rows = kept(rows, keys),
-        }
-        rows.truncate(ROWS_SHOWN);
-        if table != Table::Names {
-            rows.iter_mut().for_each(|row| row.label = key::label(table.data(), &row.key));
-        }
         let total = model.total.rates(over);
         let sum =
             |side: fn(&Row) -> Rates| rows.iter().map(side).fold(Rates::default(), Rates::plus);
@@ -132,60 +148,81 @@ impl Snapshot {
     }
 }
 
-fn entries(model: &Model, data: Data, over: Over) -> Vec<Row> {
-    let Some(entries) = model.tables.get(&data) else { return Vec::new() };
-    let row = |(key, entry): (&RowKey, &Entry)| {
+/// A key and what it has, before it is known whether it is shown.
+struct Group<'a> {
+    key: &'a RowKey,
+    name: Option<&'a str>,
+    sent: Rates,
+    received: Rates,
+}
+
+impl<'a> Group<'a> {
+    fn new(model: &'a Model, data: Data, of: (&'a RowKey, &Entry), over: Over) -> Group<'a> {
+        let (key, entry) = of;
         let name = match (data, &key[..]) {
-            (Data::Hosts, [Part::Ip(address)]) => model.names.get(*address).map(str::to_owned),
+            (Data::Hosts, [Part::Ip(address)]) => model.names.get(*address),
             _ => None,
         };
-        let (sent, received) = (entry.sent.rates(over), entry.received.rates(over));
-        Row { key: key.clone(), label: String::new(), name, sent, received }
-    };
-    entries.0.iter().map(row).collect()
+        Group { key, name, sent: entry.sent.rates(over), received: entry.received.rates(over) }
+    }
+
+    /// By a column; of equal ones first what had more so far, then by key.
+    fn compare(&self, other: &Group<'_>, column: Column, descending: bool) -> Ordering {
+        let value = |group: &Group<'_>, column| value(column, &group.sent, &group.received);
+        let by = value(other, column).total_cmp(&value(self, column));
+        let by = if descending { by } else { by.reverse() };
+        by.then_with(|| value(other, Column::Bytes).total_cmp(&value(self, Column::Bytes)))
+            .then_with(|| self.key.cmp(other.key))
+    }
+
+    fn row(&self, data: Data) -> Row {
+        Row {
+            key: self.key.clone(),
+            label: match (data, &self.key[..]) {
+                (_, [Part::Text(name)]) => name.clone(),
+                (data, _) => key::label(data, self.key),
+            },
+            name: self.name.map(str::to_owned),
+            sent: self.sent,
+            received: self.received,
+        }
+    }
+}
+
+/// What keys have.
+fn groups(model: &Model, data: Data, over: Over) -> impl Iterator<Item = Group<'_>> {
+    let entries = model.tables.get(&data).into_iter().flat_map(|entries| &entries.0);
+    entries.map(move |of| Group::new(model, data, of, over))
 }
 
 /// The hosts whose names are known, by name.
-fn names(model: &Model, over: Over) -> Vec<Row> {
-    let mut rows: BTreeMap<String, Row> = BTreeMap::new();
-    for host in entries(model, Data::Hosts, over) {
+fn names(model: &Model, over: Over, order: &RowOrder) -> Vec<Row> {
+    let mut sums: BTreeMap<&str, (Rates, Rates)> = BTreeMap::new();
+    for host in groups(model, Data::Hosts, over) {
         let Some(name) = host.name else { continue };
-        let none = || Row {
-            key: vec![Part::Text(name.clone())],
-            label: name.clone(),
-            name: None,
-            sent: Rates::default(),
-            received: Rates::default(),
-        };
-        let row = rows.entry(name.clone()).or_insert_with(none);
-        (row.sent, row.received) = (row.sent.plus(host.sent), row.received.plus(host.received));
+        let (sent, received) = sums.entry(name).or_default();
+        (*sent, *received) = (sent.plus(host.sent), received.plus(host.received));
     }
-    rows.into_values().collect()
-}
-
-/// Sorts rows by a column; equal ones by what they had so far, then by key.
-fn sort(rows: &mut [Row], column: Column, descending: bool) {
-    rows.sort_by(|a, b| {
-        let by = b.value(column).total_cmp(&a.value(column));
-        let by = if descending { by } else { by.reverse() };
-        by.then_with(|| b.value(Column::Bytes).total_cmp(&a.value(Column::Bytes)))
-            .then_with(|| a.key.cmp(&b.key))
-    });
-}
-
-/// The rows of these keys, in their order; one that was forgotten stays, with nothing.
-fn kept(rows: Vec<Row>, keys: &[RowKey]) -> Vec<Row> {
-    let mut by_key: BTreeMap<RowKey, Row> =
-        rows.into_iter().map(|row| (row.key.clone(), row)).collect();
-    let nothing = |key: &RowKey| {
-        let label = match &key[..] {
-            [Part::Text(name)] => name.clone(),
-            _ => String::new(),
-        };
-        let (sent, received) = (Rates::default(), Rates::default());
-        Row { key: key.clone(), label, name: None, sent, received }
+    let key = |name: &str| vec![Part::Text(name.to_owned())];
+    let keys: Vec<RowKey> = match order {
+        RowOrder::By(..) => sums.keys().map(|name| key(name)).collect(),
+        RowOrder::Kept(keys) => keys.clone(),
     };
-    keys.iter().map(|key| by_key.remove(key).unwrap_or_else(|| nothing(key))).collect()
+    let group = |key| {
+        let name: &RowKey = key;
+        let sum = match &name[..] {
+            [Part::Text(name)] => sums.get(name.as_str()).copied(),
+            _ => None,
+        };
+        let (sent, received) = sum.unwrap_or_default();
+        Group { key, name: None, sent, received }
+    };
+    let mut all: Vec<Group<'_>> = keys.iter().map(group).collect();
+    if let RowOrder::By(column, descending) = order {
+        all.sort_by(|a, b| a.compare(b, *column, *descending));
+    }
+    all.truncate(ROWS_SHOWN);
+    all.iter().map(|group| group.row(Data::Hosts)).collect()
 }
 
 #[cfg(test)]

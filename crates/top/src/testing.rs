@@ -1,8 +1,8 @@
 //! Rows as a run gives them.
 
-use crate::query::Setup;
-use crate::query::{Pace, Role};
+use crate::query::{Pace, Role, Setup};
 use crate::table::Data;
+use std::cell::RefCell;
 use weir_engine::rows::{Output, Rows, set_cell};
 use weir_plan::Value;
 
@@ -29,7 +29,7 @@ pub(crate) fn output(name: &str) -> Output {
 /// Rows of an output of this name.
 pub(crate) fn rows(name: &str, all: &[TestRow]) -> Rows {
     thread_local! {
-        static KNOWN: std::cell::RefCell<Vec<Output>> = const { std::cell::RefCell::new(Vec::new()) };
+        static KNOWN: RefCell<Vec<Output>> = const { RefCell::new(Vec::new()) };
     }
     let output = KNOWN.with_borrow_mut(|known| {
         if known.iter().all(|output| output.name.as_deref() != Some(name)) {

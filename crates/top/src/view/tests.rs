@@ -248,3 +248,20 @@ fn every_row_can_be_scrolled_to() {
     let text = shown.text(80, 24);
     assert!(text.contains("192.0.2.1") && !text.contains("10.0.0.199"));
 }
+
+/// With `WEIR_UPDATE_DOCS` set, the table is written instead.
+#[test]
+fn the_keys_are_those_of_the_documentation() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/top.md");
+    let page = std::fs::read_to_string(path).expect("docs/top.md");
+    let head = "| key | what it does |\n|---|---|\n";
+    let start = page.find(head).expect("the table of keys") + head.len();
+    let end = start + page[start..].find("\n\n").expect("its end") + 1;
+    let row = |(keys, what): &(&str, &str)| format!("| {keys} | {what} |\n");
+    let rows: String = boxes::KEYS.iter().map(row).collect();
+    if std::env::var_os("WEIR_UPDATE_DOCS").is_some() {
+        std::fs::write(path, format!("{}{rows}{}", &page[..start], &page[end..])).expect("writes");
+    } else {
+        assert_eq!(&page[start..end], rows, "docs/top.md: WEIR_UPDATE_DOCS=1 corrects it");
+    }
+}

@@ -39,7 +39,11 @@ pub(crate) fn show(
 ) -> anyhow::Result<Status> {
     let filter = checked_filter(options, filter)?;
     let source = match options.live.interface.is_empty() {
-        true => options.read.join(", "),
+        true => {
+            let named =
+                |name: &String| if name == "-" { "standard input" } else { name }.to_owned();
+            options.read.iter().map(named).collect::<Vec<_>>().join(", ")
+        }
         false => options.live.interface.join(", "),
     };
     let source = if filter.is_empty() { source } else { format!("{source}: {filter}") };
@@ -229,8 +233,15 @@ impl ShownRun<'_, '_> {
 
     /// Ends the run, if one goes on.
     fn finish(&mut self) {
-        if let Some(pass) = self.pass.take() {
+        if let Some(pass) = &self.pass {
             pass.stop.store(true, Ordering::SeqCst);
+        }
+        self.join();
+    }
+
+    /// Waits for the end of the run, and keeps what it came to.
+    fn join(&mut self) {
+        if let Some(pass) = self.pass.take() {
             // A panic of the engine comes as an outcome; any other was reported.
             self.ended = pass.thread.join().ok();
         }
@@ -303,7 +314,8 @@ impl ScreenRun for ShownRun<'_, '_> {
 
     fn state(&mut self) -> Option<RunState> {
         if self.pass.as_ref().is_some_and(|pass| pass.thread.is_finished()) {
-            self.finish();
+            // The flag of a wire also ends the screen: it stays as it is.
+            self.join();
         }
         if let Some(EndedPass { outcome, source }) = &self.ended {
             let error = outcome.error.as_ref().map(ToString::to_string);
