@@ -37,14 +37,19 @@ pub(crate) struct Model {
     outputs: Vec<(Option<Role>, Output)>,
     filters: Option<u64>,
     changes: Option<u64>,
-    /// All packets that meet the filter.
+    /// All packets that meet the filter, since the table or the filter changed.
     pub(crate) total: Measure,
+    /// The same since the filter changed.
+    pub(crate) of_filter: Measure,
     pub(crate) series: Series,
     pub(crate) interfaces: BTreeMap<String, Interface>,
     pub(crate) tables: BTreeMap<Data, Entries>,
     pub(crate) names: Names,
-    /// When the first and the latest window start.
+    /// When the first window of these counts starts, ...
     first: Option<i64>,
+    /// ... the first one of the filter, ...
+    first_of_filter: Option<i64>,
+    /// ... and the latest.
     latest: Option<i64>,
 }
 
@@ -75,11 +80,13 @@ impl Model {
             filters: None,
             changes: None,
             total: Measure::default(),
+            of_filter: Measure::default(),
             series: Model::no_series(pace),
             interfaces: BTreeMap::new(),
             tables: BTreeMap::new(),
             names: Names::default(),
             first: None,
+            first_of_filter: None,
             latest: None,
         }
     }
@@ -101,9 +108,9 @@ impl Model {
         if self.changes.replace(changes) != Some(changes) {
             (self.total, self.first) = (Measure::default(), None);
             self.tables.clear();
-            self.interfaces.values_mut().for_each(|i| i.measure = Measure::default());
         }
         if self.filters.replace(filters) != Some(filters) {
+            (self.of_filter, self.first_of_filter) = (Measure::default(), None);
             self.series = Model::no_series(self.pace);
             self.interfaces.clear();
         }
@@ -156,8 +163,10 @@ impl Model {
     /// Counts what came by an interface.
     fn count(&mut self, ts: i64, keys: &[Value], point: Point) {
         self.first.get_or_insert(ts);
+        self.first_of_filter.get_or_insert(ts);
         self.latest = Some(self.latest.map_or(ts, |latest| latest.max(ts)));
         self.total.add(ts, point.packets, point.bytes);
+        self.of_filter.add(ts, point.packets, point.bytes);
         self.series.add(ts, point);
         let name = match keys {
             [Value::Str(name)] => clean(name),
@@ -185,14 +194,23 @@ impl Model {
         entries.0.entry(key).or_default()
     }
 
-    /// The time that rates are of.
+    /// The time that rates in tables are of.
     pub(crate) fn over(&self) -> Over {
+        self.over_since(self.first)
+    }
+
+    /// The time that the rates of the filter are of, and those of interfaces.
+    pub(crate) fn over_of_filter(&self) -> Over {
+        self.over_since(self.first_of_filter)
+    }
+
+    fn over_since(&self, first: Option<i64>) -> Over {
         if self.pace == Pace::Whole {
             let ns = self.series.span().map_or(0, |(start, end)| end.saturating_sub(start));
             return Over::All { ns };
         }
         let second = |ts: Option<i64>| ts.unwrap_or(0).div_euclid(SECOND_NS);
-        let (first, latest) = (second(self.first), second(self.latest));
+        let (first, latest) = (second(first), second(self.latest));
         Over::Last { second: latest, seconds: latest.saturating_sub(first).saturating_add(1) }
     }
 
@@ -256,11 +274,13 @@ mod tests {
         assert!(model.tables[&Data::Pairs].0.is_empty());
         model.rows(0, &rows("totals-0-1", &[(5 * SECOND, vec![eth0], 1, 50)]));
         assert_eq!(model.series.points().next().expect("one").bytes, 350);
-        // Rates of interfaces are of the same time as the total.
-        assert_eq!(model.interfaces["eth0\u{fffd}"].measure.bytes, 50);
+        // The rates above the tables go on.
+        assert_eq!((model.of_filter.bytes, model.total.bytes), (350, 50));
+        assert_eq!(model.interfaces["eth0\u{fffd}"].measure.bytes, 350);
         // A filter begins everything anew.
         model.open(&[output("totals-1-2"), output("pairs-sent")]);
         assert_eq!((model.series.points().len(), model.interfaces.len()), (0, 0));
+        assert_eq!(model.of_filter, Measure::default());
     }
 
     #[test]

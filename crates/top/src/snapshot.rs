@@ -45,8 +45,10 @@ pub struct Snapshot {
     pub pace: Pace,
     /// When the latest window starts.
     pub now: Option<i64>,
-    /// All packets that meet the filter.
+    /// All packets that meet the filter, since the table or the filter changed.
     pub total: Rates,
+    /// The same since the filter changed.
+    pub of_filter: Rates,
     /// The rows, in the order that was asked for.
     pub rows: Vec<Row>,
     /// What is in none of the rows, sent and received.
@@ -120,7 +122,7 @@ impl Snapshot {
         };
         let interface = |(name, interface): (&String, &crate::model::Interface)| InterfaceRow {
             name: name.clone(),
-            rates: interface.measure.rates(over),
+            rates: interface.measure.rates(model.over_of_filter()),
             series: interface.series.clone(),
         };
         Snapshot {
@@ -128,6 +130,7 @@ impl Snapshot {
             pace: model.pace,
             now: model.latest(),
             total,
+            of_filter: model.of_filter.rates(model.over_of_filter()),
             other: (total.minus(sum(|row| row.sent)), received),
             rows,
             series: model.series.clone(),

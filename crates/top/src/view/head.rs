@@ -21,7 +21,7 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, app: &App, state: &RunState) -> u16 
         30..45 => 3,
         _ => 4,
     };
-    let total = app.shown.total;
+    let total = app.shown.of_filter;
     let series = &app.shown.series;
     let mut y = 1;
     let packets = Line { title: "packets/s", rate: total.packets_per_s, of: |p| p.packets };
