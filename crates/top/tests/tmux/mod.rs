@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 
 /// How often a picture is looked at, until it shows what is waited for.
-const LOOKS: usize = 400;
+const LOOKS: usize = 1200;
 const BETWEEN: Duration = Duration::from_millis(50);
 
 /// A terminal with a shell. It ends with the test.
