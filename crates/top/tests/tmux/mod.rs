@@ -3,6 +3,7 @@
 #![allow(dead_code, unreachable_pub)]
 
 use std::cell::Cell;
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
@@ -12,7 +13,8 @@ const BETWEEN: Duration = Duration::from_millis(50);
 
 /// A terminal with a shell. It ends with the test.
 pub struct Tmux {
-    server: String,
+    /// The socket of its server.
+    socket: PathBuf,
     /// How many commands were run between looks at the modes.
     commands: Cell<u32>,
 }
@@ -20,8 +22,9 @@ pub struct Tmux {
 impl Tmux {
     /// Opens a terminal of this size; `None`, with a word about it, where there is no tmux.
     pub fn open(test: &str, width: u16, height: u16) -> Option<Tmux> {
-        let server = format!("weir-test-{test}-{}", std::process::id());
-        let tmux = Tmux { server, commands: Cell::new(0) };
+        let name = format!("weir-test-{test}-{}", std::process::id());
+        let socket = std::env::temp_dir().join(name);
+        let tmux = Tmux { socket, commands: Cell::new(0) };
         let (x, y) = (width.to_string(), height.to_string());
         let new = ["-f", "/dev/null", "new-session", "-d", "-x", &x, "-y", &y];
         let shell = "env LC_ALL=C.UTF-8 PS1='$ ' sh";
@@ -42,7 +45,7 @@ impl Tmux {
 
     /// What tmux answers.
     pub fn call(&self, args: &[&str]) -> String {
-        let output = Command::new("tmux").args(["-L", &self.server]).args(args).output();
+        let output = Command::new("tmux").arg("-S").arg(&self.socket).args(args).output();
         let output = output.expect("tmux runs");
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "tmux {args:?}: {errors}");
@@ -118,6 +121,7 @@ impl Tmux {
 
 impl Drop for Tmux {
     fn drop(&mut self) {
-        let _ = Command::new("tmux").args(["-L", &self.server, "kill-server"]).output();
+        let _ = Command::new("tmux").arg("-S").arg(&self.socket).arg("kill-server").output();
+        let _ = std::fs::remove_file(&self.socket);
     }
 }
