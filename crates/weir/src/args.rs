@@ -59,6 +59,7 @@ pub(crate) struct Cli {
 
 const AFTER_HELP: &str = "\
 Queries that come with Weir run by name: weir flows -r FILE [FILTER]. `weir list` lists them.
+On a terminal, `weir top -i INTERFACE` or `-r FILE` opens a live screen.
 
 Rows go to standard output, everything else to standard error. Ctrl-C ends the input: windows
 close, and the last rows and the ledger are printed. A second Ctrl-C ends the program at once.

@@ -27,6 +27,7 @@ mod suppress;
 mod tables;
 mod tap;
 mod term;
+mod top;
 mod windowless;
 mod wire;
 

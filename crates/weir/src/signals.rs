@@ -27,19 +27,34 @@ pub(crate) struct Heard(Signals);
 /// of them it would end neither the process nor the run. Other threads would have to block it, too,
 /// so this function is called before any thread is started.
 pub(crate) fn hear(stop: &Arc<AtomicBool>) -> io::Result<Heard> {
+    hear_until(stop, &Arc::default(), true)
+}
+
+/// The same, but no signal ends the process before `given_back` is set: a screen has to give the
+/// terminal back first.
+pub(crate) fn hear_on_screen(
+    stop: &Arc<AtomicBool>,
+    given_back: &Arc<AtomicBool>,
+) -> io::Result<Heard> {
+    hear_until(stop, given_back, false)
+}
+
+/// A signal ends the process where `ready` is set; with `sets` the first one sets it.
+fn hear_until(stop: &Arc<AtomicBool>, ready: &Arc<AtomicBool>, sets: bool) -> io::Result<Heard> {
     let before = SigSet::from_iter(HANDLED).thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
-    let heard = register(stop);
+    let heard = register(stop, ready, sets);
     before.thread_set_mask()?;
     heard
 }
 
-fn register(stop: &Arc<AtomicBool>) -> io::Result<Heard> {
-    let asked = Arc::new(AtomicBool::new(false));
+fn register(stop: &Arc<AtomicBool>, ready: &Arc<AtomicBool>, sets: bool) -> io::Result<Heard> {
     for signal in [SIGINT, SIGTERM] {
         // In this order: the flag that makes the next signal the second one is set after it is
         // read.
-        flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&asked))?;
-        flag::register(signal, Arc::clone(&asked))?;
+        flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(ready))?;
+        if sets {
+            flag::register(signal, Arc::clone(ready))?;
+        }
         flag::register(signal, Arc::clone(stop))?;
     }
     let mut heard = vec![SIGINT, SIGTERM, SIGUSR1];

@@ -5,7 +5,7 @@ use crate::term::Term;
 use crate::{ledger, wire};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Sender};
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -45,10 +45,20 @@ struct Asked {
 impl Stats {
     /// Prints the answers that signals ask for on the terminal.
     pub(crate) fn new(term: &Term) -> Stats {
-        let (term, asked) = (*term, Arc::<Asked>::default());
+        Stats::printing(Some(*term))
+    }
+
+    /// Prints nothing, since a screen has the terminal.
+    pub(crate) fn silent() -> Stats {
+        Stats::printing(None)
+    }
+
+    fn printing(term: Option<Term>) -> Stats {
+        let asked = Arc::<Asked>::default();
         let theirs = Arc::clone(&asked);
         let inquiry = Inquiry::new(move |counts, interfaces| {
-            if theirs.print.swap(false, Ordering::Relaxed) {
+            let prints = theirs.print.swap(false, Ordering::Relaxed);
+            if let Some(term) = term.filter(|_| prints) {
                 term.say(SO_FAR);
                 term.say_text(&ledger::render(counts));
                 term.say_text(&ledger::workers(counts));
@@ -88,12 +98,17 @@ impl Stats {
         self.inquiry.ask();
     }
 
-    /// Asks, and waits for the answer at most so long.
-    pub(crate) fn wait(&self, patience: Duration) -> Option<RunCounts> {
+    /// Asks; the answer comes by the channel.
+    pub(crate) fn ask(&self) -> Receiver<RunCounts> {
         let (sender, answer) = mpsc::channel();
         self.asked.waiting.lock().unwrap_or_else(PoisonError::into_inner).push(sender);
         self.inquiry.ask();
-        answer.recv_timeout(patience).ok()
+        answer
+    }
+
+    /// Asks, and waits for the answer at most so long.
+    pub(crate) fn wait(&self, patience: Duration) -> Option<RunCounts> {
+        self.ask().recv_timeout(patience).ok()
     }
 
     /// Prints after each `period`, as long as the run lasts.

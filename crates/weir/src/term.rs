@@ -3,6 +3,7 @@
 use clap::ValueEnum;
 use std::fmt::{Arguments, Display};
 use std::io::{self, IsTerminal, Write};
+use weir_top::{Glyphs, Look};
 
 /// When to color.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -43,6 +44,16 @@ impl Term {
         }
     }
 
+    /// What a screen can show on standard output; `None` where that is no terminal with a cursor.
+    pub(crate) fn look(&self) -> Option<Look> {
+        let term = variable("TERM");
+        let mut locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().map(variable);
+        let locale = locale.find(|value| !value.is_empty()).unwrap_or_default();
+        let draws = self.stdout_tty && !term.is_empty() && term != "dumb";
+        let glyphs = Glyphs::fitting(&term, &locale);
+        draws.then_some(Look { color: self.color_out, glyphs })
+    }
+
     /// Prints a line of text on standard error.
     pub(crate) fn say(&self, text: impl Display) {
         // There is no way to report that this can't be written.
@@ -76,10 +87,13 @@ fn colored(when: ColorWhen, tty: bool, environment: bool) -> bool {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "the two variables that say how terminals look")]
 fn environment_allows_color() -> bool {
-    let variable = |name| std::env::var(name).unwrap_or_default();
     allows_color(&variable("NO_COLOR"), &variable("TERM"))
+}
+
+#[expect(clippy::disallowed_methods, reason = "the variables that say how terminals look")]
+fn variable(name: &str) -> String {
+    std::env::var(name).unwrap_or_default()
 }
 
 /// What the values of NO_COLOR and TERM say; a terminal that does not say what it is knows none.

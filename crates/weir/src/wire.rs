@@ -85,6 +85,8 @@ pub(crate) struct Around<'a> {
     pub(crate) names: &'a InterfaceNames,
     /// Whether events are not printed.
     pub(crate) quiet: bool,
+    /// Whether a screen takes the terminal once packets are read: no event is printed then.
+    pub(crate) shows_screen: bool,
 }
 
 /// Opens the interfaces that were asked for, by AF_XDP.
@@ -123,8 +125,8 @@ fn dpdk_options(
     sends: &[String],
     around: Around<'_>,
 ) -> DpdkOptions {
-    let Around { notes, names, quiet } = around;
-    let notes = notes.clone();
+    let Around { notes, names, quiet, shows_screen } = around;
+    let (notes, quiet) = (notes.clone(), quiet || shows_screen);
     let report = move |text: &str| {
         if !quiet {
             // There is no way to report that this can't be written.
@@ -309,7 +311,7 @@ pub(crate) fn open(
 
 /// Prints what happens to interfaces, and notes it.
 fn event_reporter(around: Around<'_>) -> ReportEvent {
-    let (notes, quiet) = (around.notes.clone(), around.quiet);
+    let (notes, quiet) = (around.notes.clone(), around.quiet || around.shows_screen);
     Box::new(move |event: &Event| {
         if !quiet {
             // There is no way to report that this can't be written.

@@ -27,11 +27,12 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("control", &["plan", "lang", "engine"]),
     ("http", &["control"]),
     ("doctor", &["capture", "dpdk", "sandbox"]),
+    ("top", &["packet", "plan", "lang", "engine"]),
     (
         "weir",
         &[
             "packet", "ebpf", "capture", "dpdk", "plan", "offload", "lang", "engine", "sink",
-            "sandbox", "control", "http", "doctor",
+            "sandbox", "control", "http", "doctor", "top",
         ],
     ),
 ];

@@ -32,6 +32,12 @@ pub(crate) struct HttpArgs {
 }
 
 impl HttpArgs {
+    /// Whether any of these options was given.
+    pub(crate) fn is_asked_for(&self) -> bool {
+        let HttpArgs { metrics, http, http_token_file, http_host } = self;
+        metrics.is_some() || http.is_some() || http_token_file.is_some() || !http_host.is_empty()
+    }
+
     /// Begins to listen, if that is asked for. Clients wait until the run begins.
     pub(crate) fn listen(&self) -> anyhow::Result<Option<HttpSocket>> {
         let (option, address) = match (self.http, self.metrics) {

@@ -8,6 +8,7 @@ use crate::programs::Programs;
 use crate::query::Source;
 use crate::site::Site;
 use crate::term::Term;
+use crate::top;
 use clap::{CommandFactory as _, FromArgMatches as _};
 use std::ffi::OsString;
 use std::path::Path;
@@ -27,7 +28,7 @@ pub(crate) fn run(words: &[OsString], term: &Term) -> anyhow::Result<Status> {
         ))
         .about(entry.title())
         .long_about(entry.about())
-        .after_help(params(entry));
+        .after_help(after_help(entry));
     let args = command
         .try_get_matches_from(words)
         .and_then(|matches| LibraryArgs::from_arg_matches(&matches));
@@ -36,6 +37,11 @@ pub(crate) fn run(words: &[OsString], term: &Term) -> anyhow::Result<Status> {
         Err(e) => return Ok(exit::from_clap(&e)),
     };
     let chosen = args.color.map(Term::new);
+    if entry.name == top::QUERY
+        && let Some(screen) = top::screen(&args.options, chosen.as_ref().unwrap_or(term))
+    {
+        return run::show(screen, &args.options, &args.filter.join(" "), term);
+    }
     let site = Site::read(args.options.site.site.as_deref(), chosen.as_ref().unwrap_or(term))?;
     let job = Job {
         programs: Programs::new(vec![Source::from_library(entry)])?.with_site(site),
@@ -43,6 +49,14 @@ pub(crate) fn run(words: &[OsString], term: &Term) -> anyhow::Result<Status> {
         options: args.options,
     };
     run::job(job, chosen.as_ref().unwrap_or(term))
+}
+
+/// What the help of a query ends with.
+fn after_help(entry: &Entry) -> String {
+    match entry.name == top::QUERY {
+        true => format!("{}\n\n{}", params(entry), top::HELP),
+        false => params(entry),
+    }
 }
 
 /// The parameters of a query, as its help shows them.

@@ -3,9 +3,11 @@
 mod ending;
 mod job;
 mod opening;
+mod screen;
 mod session;
 mod shown;
 mod sinks;
 mod start;
 
 pub(crate) use job::{Job, job, run};
+pub(crate) use screen::show;

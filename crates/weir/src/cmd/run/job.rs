@@ -104,6 +104,7 @@ pub(crate) fn job(job: Job, term: &Term) -> anyhow::Result<Status> {
         suppressions,
         notes: Notes::default(),
         names: InterfaceNames::default(),
+        shows_screen: false,
         stop: Arc::default(),
         // The sandbox forbids this question later.
         memory: options.memory.bytes(),
@@ -112,7 +113,7 @@ pub(crate) fn job(job: Job, term: &Term) -> anyhow::Result<Status> {
 }
 
 /// The capture filter, if it and the options go together.
-fn checked_filter(options: &RunOptions, filter: &str) -> anyhow::Result<String> {
+pub(super) fn checked_filter(options: &RunOptions, filter: &str) -> anyhow::Result<String> {
     options.live.check()?;
     options.live.possible().map_err(usage)?;
     options.write.check()?;
@@ -224,7 +225,7 @@ fn only_filters(filter: &str) -> anyhow::Result<()> {
 }
 
 /// A refused expression is a wrong argument; a missing libpcap is not.
-fn filter_error(e: FilterError, filter: &str) -> anyhow::Error {
+pub(super) fn filter_error(e: FilterError, filter: &str) -> anyhow::Error {
     match (&e, programs::meant_query(filter)) {
         (FilterError::Expression { .. }, Some(query)) => {
             usage(format!("{e}; or did you mean the query `{query}`?"))

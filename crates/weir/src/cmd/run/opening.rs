@@ -25,7 +25,7 @@ use weir_dpdk::Senders;
 use weir_engine::functions::Functions;
 use weir_engine::rows::Output;
 use weir_packet::egress::{Egress as _, Outlet};
-use weir_packet::source::Source;
+use weir_packet::source::{Source, SourceError};
 use weir_plan::Program;
 use weir_sandbox::{InThread, Needs, UserError, UserIds, become_user, confine, look_up};
 
@@ -78,7 +78,12 @@ impl Run<'_> {
     pub(super) fn input(&self, stop: &Arc<AtomicBool>) -> anyhow::Result<OpenInput> {
         let (filter, sends) = (self.filter.clone(), self.sends_by_dpdk());
         let live = &self.options.live;
-        let around = Around { notes: &self.notes, names: &self.names, quiet: self.options.quiet };
+        let around = Around {
+            notes: &self.notes,
+            names: &self.names,
+            quiet: self.options.quiet,
+            shows_screen: self.shows_screen,
+        };
         let refused = offload::refusal(
             self.options,
             filter.is_some(),
@@ -104,16 +109,21 @@ impl Run<'_> {
             }
             Input::Wires(wires)
         } else {
-            let options = weir_capture::Options {
-                filter,
-                order: if self.options.append { Order::Given } else { Order::Time },
-                interfaces: self.names.clone(),
-                ..Default::default()
-            };
-            Input::Files(Captures::new(self.options.read.clone(), &options)?)
+            Input::Files(self.captures()?)
         };
         let senders = wire::senders(live, &sends, stop, around)?;
         Ok(OpenInput { input, senders, kernel: query.tables() })
+    }
+
+    /// The captures, from their beginning.
+    pub(super) fn captures(&self) -> Result<Captures, SourceError> {
+        let options = weir_capture::Options {
+            filter: self.filter.clone(),
+            order: if self.options.append { Order::Given } else { Order::Time },
+            interfaces: self.names.clone(),
+            ..Default::default()
+        };
+        Captures::new(self.options.read.clone(), &options)
     }
 
     /// When the kernel is to hand packets over: at once, where somebody waits for what is made of
@@ -214,6 +224,10 @@ impl Run<'_> {
         }
         if let Input::Files(captures) = input {
             needs.captures(captures.unopened());
+            if self.shows_screen {
+                let files = self.options.read.iter().map(String::as_str);
+                needs.captures(files.filter(|name| !is_stream(name)));
+            }
         }
         if self.filter.is_some() && (xdp || dpdk || self.options.live.is_tcx() || !self.is_live()) {
             needs.filter();
@@ -261,10 +275,15 @@ impl Run<'_> {
                 wires.source
             }
         };
-        Ok(Some(match self.options.count {
+        Ok(Some(self.counted(source)))
+    }
+
+    /// As much of a source as the run takes.
+    pub(super) fn counted(&self, source: Box<dyn Source>) -> Box<dyn Source> {
+        match self.options.count {
             Some(n) => Box::new(Take::new(source, n)),
             None => source,
-        }))
+        }
     }
 }
 

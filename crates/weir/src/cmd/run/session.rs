@@ -39,6 +39,8 @@ pub(super) struct Run<'a> {
     pub(super) notes: Notes,
     /// The names of interfaces.
     pub(super) names: InterfaceNames,
+    /// Whether it shows a screen, for which files may be read again.
+    pub(super) shows_screen: bool,
     /// Set by signals that end the run, and when there is nothing left to do.
     pub(super) stop: Arc<AtomicBool>,
     /// Bytes that the default bounds fit into, if there is such a limit.

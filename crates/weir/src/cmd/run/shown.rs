@@ -13,7 +13,7 @@ use weir_sink::RowOptions;
 impl Run<'_> {
     /// Answers clients over HTTP from now on, and says where. The result copies rows for them on
     /// their way to the sink.
-    pub(super) fn show(
+    pub(super) fn serve_http(
         &self,
         http: HttpSocket,
         stats: &Stats,

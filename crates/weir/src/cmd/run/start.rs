@@ -116,7 +116,7 @@ impl Run<'_> {
         };
         let mut sink = self.prompt(sink);
         if let Some(http) = http {
-            sink = self.show(http, &stats, answers, (sink, table))?;
+            sink = self.serve_http(http, &stats, answers, (sink, table))?;
         }
         if let Some(asking) = source.asking() {
             sink = Box::new(lookback::Asks::new(asking, sink));

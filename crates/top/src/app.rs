@@ -1,0 +1,302 @@
+//! What the screen is showing, and what keys change of that.
+
+use crate::filter::both;
+use crate::input::{Input, Typed};
+use crate::key::RowKey;
+use crate::limits::HISTORY_MAX;
+use crate::look::Look;
+use crate::model::Model;
+use crate::query::{Pace, Setup};
+use crate::snapshot::{RowOrder, Snapshot};
+use crate::table::{Column, Data, Table};
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+/// What the screen has in front of the tables.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Mode {
+    /// Nothing.
+    Tables,
+    /// The help.
+    Help,
+    /// The box for a filter.
+    Filter(Input),
+}
+
+/// What a key asks of the run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Wish {
+    /// Nothing.
+    Nothing,
+    /// To count by the table and filter that are chosen now.
+    Change,
+    /// To end.
+    Quit,
+}
+
+/// The state of the screen.
+#[derive(Debug)]
+pub(crate) struct App {
+    /// What the packets come from, cleaned.
+    pub(crate) source: String,
+    pub(crate) look: Look,
+    pub(crate) mode: Mode,
+    pub(crate) table: Table,
+    pub(crate) column: Column,
+    pub(crate) descending: bool,
+    pub(crate) filter: String,
+    /// Filters before this one.
+    earlier: Vec<String>,
+    /// The row that is chosen, and the order in which rows keep still.
+    pub(crate) chosen: Option<RowKey>,
+    kept: Vec<RowKey>,
+    /// The picture stands still.
+    pub(crate) paused: bool,
+    /// The number of the first row that is seen.
+    pub(crate) offset: usize,
+    /// What the last change came to, if that was not what was wanted.
+    pub(crate) message: Option<String>,
+    setup: Setup,
+    /// What is shown.
+    pub(crate) shown: Snapshot,
+}
+
+impl App {
+    /// A screen of hosts, of all packets.
+    pub(crate) fn new(source: &str, look: Look, setup: Setup, model: &Model) -> App {
+        let table = Table::Hosts;
+        let column = Column::Sent;
+        App {
+            source: crate::clean(source),
+            look,
+            mode: Mode::Tables,
+            table,
+            column,
+            descending: true,
+            filter: setup.filter.clone(),
+            earlier: Vec::new(),
+            chosen: None,
+            kept: Vec::new(),
+            paused: false,
+            offset: 0,
+            message: None,
+            shown: Snapshot::of(model, table, &RowOrder::By(column, true)),
+            setup,
+        }
+    }
+
+    /// What is to be counted now.
+    pub(crate) fn setup(&self) -> &Setup {
+        &self.setup
+    }
+
+    /// Takes a new picture, unless the picture stands still.
+    pub(crate) fn refresh(&mut self, model: &Model) {
+        if self.paused {
+            return;
+        }
+        let order = match self.chosen {
+            Some(_) => RowOrder::Kept(self.kept.clone()),
+            None => RowOrder::By(self.column, self.descending),
+        };
+        self.shown = Snapshot::of(model, self.table, &order);
+    }
+
+    /// Takes a text that was pasted.
+    pub(crate) fn paste(&mut self, text: &str) {
+        if let Mode::Filter(input) = &mut self.mode {
+            input.paste(text);
+        }
+    }
+
+    /// Takes a key. `model` is asked which filter means a row.
+    pub(crate) fn key(&mut self, key: KeyEvent, model: &Model) -> Wish {
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        if control && matches!(key.code, KeyCode::Char('c' | 'C')) {
+            return Wish::Quit;
+        }
+        match &mut self.mode {
+            Mode::Help => {
+                self.mode = Mode::Tables;
+                match key.code {
+                    KeyCode::Char('q') => Wish::Quit,
+                    _ => Wish::Nothing,
+                }
+            }
+            Mode::Filter(input) => match input.key(key) {
+                Typed::Edited => Wish::Nothing,
+                Typed::Cancelled => {
+                    self.mode = Mode::Tables;
+                    Wish::Nothing
+                }
+                Typed::Done(text) => {
+                    self.mode = Mode::Tables;
+                    self.apply(text)
+                }
+            },
+            Mode::Tables if control => Wish::Nothing,
+            Mode::Tables => self.table_key(key.code, model),
+        }
+    }
+
+    fn table_key(&mut self, code: KeyCode, model: &Model) -> Wish {
+        match code {
+            KeyCode::Char('q') => return Wish::Quit,
+            KeyCode::Char('?' | 'h') | KeyCode::F(1) => self.mode = Mode::Help,
+            KeyCode::Char('/') => self.mode = Mode::Filter(Input::new(&self.filter)),
+            KeyCode::Char(' ') => self.pause(model),
+            KeyCode::Char(c @ '1'..='6') => {
+                return self.show(Table::ALL[c as usize - '1' as usize], model);
+            }
+            KeyCode::Tab => return self.show(self.table.next(false), model),
+            KeyCode::BackTab => return self.show(self.table.next(true), model),
+            KeyCode::Down | KeyCode::Char('j') => self.choose(1),
+            KeyCode::Up | KeyCode::Char('k') => self.choose(-1),
+            KeyCode::PageDown => self.choose(10),
+            KeyCode::PageUp => self.choose(-10),
+            KeyCode::Home => self.choose(-(self.shown.rows.len() as isize)),
+            KeyCode::End => self.choose(self.shown.rows.len() as isize),
+            KeyCode::Esc => self.release(model),
+            KeyCode::Right | KeyCode::Char('>') => self.sort(1, model),
+            KeyCode::Left | KeyCode::Char('<') => self.sort(-1, model),
+            KeyCode::Char('r') => {
+                self.descending = !self.descending;
+                self.release(model);
+            }
+            KeyCode::Char('g') => self.look.glyphs = self.look.glyphs.next(),
+            KeyCode::Enter => return self.filter_by_row(model),
+            KeyCode::Backspace => return self.back(),
+            _ => {}
+        }
+        Wish::Nothing
+    }
+
+    fn pause(&mut self, model: &Model) {
+        self.paused = !self.paused;
+        self.refresh(model);
+    }
+
+    /// Shows another table, of which rows may have to be counted first.
+    fn show(&mut self, table: Table, model: &Model) -> Wish {
+        if table == self.table {
+            return Wish::Nothing;
+        }
+        self.table = table;
+        if !table.columns().contains(&self.column) {
+            self.column = table.columns()[0];
+        }
+        (self.chosen, self.offset, self.paused) = (None, 0, false);
+        self.refresh(model);
+        if self.setup.data.contains(&table.data()) {
+            return Wish::Nothing;
+        }
+        self.setup.data = vec![table.data()];
+        self.change()
+    }
+
+    /// Chooses a row so many further down; the first one if none was chosen.
+    fn choose(&mut self, by: isize) {
+        let rows = &self.shown.rows;
+        let Some(last) = rows.len().checked_sub(1) else { return };
+        let at = match &self.chosen {
+            Some(key) => {
+                let at = rows.iter().position(|row| row.key == *key).unwrap_or(0);
+                at.saturating_add_signed(by).min(last)
+            }
+            None => {
+                self.kept = rows.iter().map(|row| row.key.clone()).collect();
+                if by > 1 { last.min(by as usize) } else { 0 }
+            }
+        };
+        self.chosen = Some(self.shown.rows[at].key.clone());
+    }
+
+    /// No row is chosen any more: rows are sorted again.
+    fn release(&mut self, model: &Model) {
+        (self.chosen, self.offset, self.message) = (None, 0, None);
+        self.refresh(model);
+    }
+
+    fn sort(&mut self, by: isize, model: &Model) {
+        let columns = self.table.columns();
+        let at = columns.iter().position(|column| *column == self.column).unwrap_or(0);
+        let n = columns.len();
+        self.column = columns[at.saturating_add_signed(by + n as isize) % n];
+        self.descending = true;
+        self.release(model);
+    }
+
+    /// Asks for the packets of the chosen row only.
+    fn filter_by_row(&mut self, model: &Model) -> Wish {
+        let Some(key) = &self.chosen else { return Wish::Nothing };
+        let Some(row) = self.shown.rows.iter().find(|row| row.key == *key) else {
+            return Wish::Nothing;
+        };
+        let filter = both(&self.filter, &self.shown.filter(model, row));
+        match crate::check(&filter) {
+            Ok(()) => self.apply(filter),
+            Err(fault) => {
+                self.message = Some(fault.message);
+                Wish::Nothing
+            }
+        }
+    }
+
+    fn apply(&mut self, filter: String) -> Wish {
+        if filter == self.filter {
+            return Wish::Nothing;
+        }
+        if self.earlier.len() == HISTORY_MAX {
+            self.earlier.remove(0);
+        }
+        self.earlier.push(std::mem::replace(&mut self.filter, filter));
+        self.changed_filter()
+    }
+
+    /// Goes back to the filter before.
+    fn back(&mut self) -> Wish {
+        match self.earlier.pop() {
+            Some(filter) => {
+                self.filter = filter;
+                self.changed_filter()
+            }
+            None => Wish::Nothing,
+        }
+    }
+
+    fn changed_filter(&mut self) -> Wish {
+        (self.chosen, self.offset, self.paused) = (None, 0, false);
+        self.setup.filter.clone_from(&self.filter);
+        self.setup.filters += 1;
+        self.change()
+    }
+
+    fn change(&mut self) -> Wish {
+        self.setup.changes += 1;
+        self.message = None;
+        Wish::Change
+    }
+
+    /// The run could not change: it goes on with what it counted before.
+    pub(crate) fn refused(&mut self, why: &str, runs: &Setup) {
+        self.message = Some(crate::clean(why));
+        self.filter.clone_from(&runs.filter);
+        let (filters, changes) = (self.setup.filters, self.setup.changes);
+        self.setup = Setup { filters, changes, ..runs.clone() };
+        if !runs.data.contains(&self.table.data()) {
+            let counted = |table: &Table| runs.data.contains(&table.data());
+            self.table = Table::ALL.into_iter().find(counted).unwrap_or(self.table);
+        }
+    }
+}
+
+impl Setup {
+    /// What a screen begins with.
+    pub fn first(pace: Pace, workers: usize) -> Setup {
+        // Of files everything is counted in one go; of a wire, which may be fast, what is shown.
+        let data = if pace == Pace::Whole { Data::ALL.to_vec() } else { vec![Data::Hosts] };
+        Setup { data, filter: String::new(), pace, workers, filters: 0, changes: 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests;

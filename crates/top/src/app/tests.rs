@@ -1,0 +1,145 @@
+use super::*;
+use crate::look::Glyphs;
+use crate::measure::SECOND_NS;
+use crate::model::SharedModel;
+use crate::testing::{output, rows};
+use weir_plan::Value;
+
+fn host(n: u32) -> Value {
+    Value::ip(std::net::Ipv4Addr::from(n).into())
+}
+
+fn model() -> SharedModel {
+    let shared = SharedModel::new(Pace::Live);
+    let mut model = shared.lock();
+    model.open(&[output("totals-0-0"), output("hosts-sent"), output("hosts-received")]);
+    drop(model);
+    fill(&shared, 9, &[(1, 600), (2, 300), (3, 100)]);
+    shared
+}
+
+fn fill(shared: &SharedModel, second: i64, hosts: &[(u32, i64)]) {
+    let mut model = shared.lock();
+    let at = second * SECOND_NS;
+    let sum = hosts.iter().map(|(_, bytes)| bytes).sum();
+    model.rows(0, &rows("totals-0-0", &[(at, vec![Value::Absent], 10, sum)]));
+    let sent: Vec<_> = hosts.iter().map(|(n, bytes)| (at, vec![host(*n)], 1, *bytes)).collect();
+    model.rows(1, &rows("hosts-sent", &sent));
+}
+
+fn app(shared: &SharedModel) -> App {
+    let look = Look { color: false, glyphs: Glyphs::Ascii };
+    App::new("eth0\x1b[2J", look, Setup::first(Pace::Live, 1), &shared.lock())
+}
+
+fn press(app: &mut App, shared: &SharedModel, code: KeyCode) -> Wish {
+    app.key(KeyEvent::new(code, KeyModifiers::NONE), &shared.lock())
+}
+
+fn labels(app: &App) -> Vec<&str> {
+    app.shown.rows.iter().map(|row| row.label.as_str()).collect()
+}
+
+#[test]
+fn rows_keep_still_while_one_is_chosen() {
+    let shared = model();
+    let mut app = app(&shared);
+    assert_eq!(app.source, "eth0\u{fffd}[2J");
+    assert_eq!(labels(&app), ["0.0.0.1", "0.0.0.2", "0.0.0.3"]);
+    press(&mut app, &shared, KeyCode::Down);
+    press(&mut app, &shared, KeyCode::Down);
+    fill(&shared, 10, &[(3, 9000), (4, 9000)]);
+    app.refresh(&shared.lock());
+    assert_eq!(labels(&app), ["0.0.0.1", "0.0.0.2", "0.0.0.3"]);
+    assert_eq!(app.shown.rows[2].sent.bytes, 9100);
+    assert_eq!(app.shown.other.0.bytes, 9000);
+    press(&mut app, &shared, KeyCode::Esc);
+    assert_eq!(labels(&app), ["0.0.0.3", "0.0.0.4", "0.0.0.1", "0.0.0.2"]);
+}
+
+#[test]
+fn a_pause_stops_the_picture_and_not_the_counts() {
+    let shared = model();
+    let mut app = app(&shared);
+    press(&mut app, &shared, KeyCode::Char(' '));
+    fill(&shared, 10, &[(4, 9000)]);
+    app.refresh(&shared.lock());
+    assert_eq!((app.shown.total.bytes, app.paused), (1000, true));
+    press(&mut app, &shared, KeyCode::Char(' '));
+    assert_eq!((app.shown.total.bytes, app.paused), (10_000, false));
+}
+
+#[test]
+fn another_table_asks_the_run_for_its_rows() {
+    let shared = model();
+    let mut app = app(&shared);
+    assert_eq!(press(&mut app, &shared, KeyCode::Char('2')), Wish::Change);
+    assert_eq!((app.setup().data.as_slice(), app.setup().changes), (&[Data::Pairs][..], 1));
+    assert_eq!(press(&mut app, &shared, KeyCode::Char('2')), Wish::Nothing);
+    assert_eq!(press(&mut app, &shared, KeyCode::BackTab), Wish::Change);
+    // Names are of hosts, which are counted already.
+    assert_eq!(press(&mut app, &shared, KeyCode::Char('6')), Wish::Nothing);
+    assert_eq!(app.table, Table::Names);
+    assert_eq!(press(&mut app, &shared, KeyCode::Tab), Wish::Nothing);
+    assert_eq!((app.table, app.setup().filters), (Table::Hosts, 0));
+}
+
+#[test]
+fn a_row_becomes_a_filter_and_one_can_go_back() {
+    let shared = model();
+    let mut app = app(&shared);
+    assert_eq!(press(&mut app, &shared, KeyCode::Enter), Wish::Nothing);
+    press(&mut app, &shared, KeyCode::Down);
+    assert_eq!(press(&mut app, &shared, KeyCode::Enter), Wish::Change);
+    assert_eq!(app.filter, "ip.src == 0.0.0.1 or ip.dst == 0.0.0.1");
+    assert_eq!((app.setup().filters, app.setup().changes), (1, 1));
+    press(&mut app, &shared, KeyCode::Char('/'));
+    press(&mut app, &shared, KeyCode::Char('x'));
+    assert_eq!(press(&mut app, &shared, KeyCode::Enter), Wish::Nothing);
+    press(&mut app, &shared, KeyCode::Esc);
+    assert_eq!(press(&mut app, &shared, KeyCode::Backspace), Wish::Change);
+    assert_eq!((app.filter.as_str(), app.setup().filters), ("", 2));
+    assert_eq!(press(&mut app, &shared, KeyCode::Backspace), Wish::Nothing);
+}
+
+#[test]
+fn what_is_refused_leaves_what_runs() {
+    let shared = model();
+    let mut app = app(&shared);
+    let runs = app.setup().clone();
+    press(&mut app, &shared, KeyCode::Char('3'));
+    app.refused("no\x1broom", &runs);
+    assert_eq!((app.table, app.setup().changes), (Table::Hosts, 1));
+    assert_eq!(app.message.as_deref(), Some("no\u{fffd}room"));
+}
+
+#[test]
+fn columns_are_sorted_by_and_turned() {
+    let shared = model();
+    let mut app = app(&shared);
+    press(&mut app, &shared, KeyCode::Char('r'));
+    assert_eq!(labels(&app), ["0.0.0.3", "0.0.0.2", "0.0.0.1"]);
+    press(&mut app, &shared, KeyCode::Right);
+    assert_eq!((app.column, app.descending), (Column::Received, true));
+    press(&mut app, &shared, KeyCode::Left);
+    press(&mut app, &shared, KeyCode::Left);
+    assert_eq!(app.column, Column::PacketsRate);
+    // A table without that column is sorted by its first.
+    press(&mut app, &shared, KeyCode::Right);
+    press(&mut app, &shared, KeyCode::Right);
+    assert_eq!(app.column, Column::Received);
+    press(&mut app, &shared, KeyCode::Char('3'));
+    assert_eq!(app.column, Column::Sent);
+}
+
+#[test]
+fn ctrl_c_and_q_end_it() {
+    let shared = model();
+    let mut app = app(&shared);
+    assert_eq!(press(&mut app, &shared, KeyCode::Char('q')), Wish::Quit);
+    press(&mut app, &shared, KeyCode::Char('/'));
+    // In the box, q is a letter.
+    assert_eq!(press(&mut app, &shared, KeyCode::Char('q')), Wish::Nothing);
+    let ctrl_c = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
+    assert_eq!(app.key(ctrl_c, &shared.lock()), Wish::Quit);
+}

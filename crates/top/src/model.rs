@@ -1,0 +1,318 @@
+//! What the run has counted, as far as the screen needs it.
+
+use crate::clean::clean;
+use crate::key::{Part, RowKey};
+use crate::limits::{INTERFACES_MAX, KEYS_KEPT, KEYS_MAX};
+use crate::measure::{Measure, Over, SECOND_NS};
+use crate::names::Names;
+use crate::query::{Pace, Role};
+use crate::series::{Point, Series, WhenLong};
+use crate::table::Data;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use weir_engine::rows::{Output, Rows, cell};
+use weir_plan::Value;
+
+/// The model of a screen, which the run fills and the screen reads.
+#[derive(Clone, Debug)]
+pub struct SharedModel(Arc<Mutex<Model>>);
+
+impl SharedModel {
+    /// Nothing yet.
+    pub fn new(pace: Pace) -> SharedModel {
+        SharedModel(Arc::new(Mutex::new(Model::new(pace))))
+    }
+
+    /// The model, for a short time.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Model> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What was counted since the table or the filter changed, and the time line of the filter.
+#[derive(Debug)]
+pub(crate) struct Model {
+    pub(crate) pace: Pace,
+    /// The role of each output, and the types of its columns.
+    outputs: Vec<(Option<Role>, Output)>,
+    filters: Option<u64>,
+    changes: Option<u64>,
+    /// All packets that meet the filter, since the table or the filter changed.
+    pub(crate) total: Measure,
+    /// The same since the filter changed.
+    pub(crate) of_filter: Measure,
+    pub(crate) series: Series,
+    pub(crate) interfaces: BTreeMap<String, Interface>,
+    pub(crate) tables: BTreeMap<Data, Entries>,
+    pub(crate) names: Names,
+    /// When the first window of these counts starts, ...
+    first: Option<i64>,
+    /// ... the first one of the filter, ...
+    first_of_filter: Option<i64>,
+    /// ... and the latest.
+    latest: Option<i64>,
+}
+
+/// The traffic of an interface.
+#[derive(Debug)]
+pub(crate) struct Interface {
+    pub(crate) measure: Measure,
+    pub(crate) series: Series,
+}
+
+/// What keys have.
+#[derive(Default, Debug)]
+pub(crate) struct Entries(pub(crate) BTreeMap<RowKey, Entry>);
+
+/// What a key has.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Entry {
+    /// Sent, or in both directions.
+    pub(crate) sent: Measure,
+    pub(crate) received: Measure,
+}
+
+impl Model {
+    fn new(pace: Pace) -> Model {
+        Model {
+            pace,
+            outputs: Vec::new(),
+            filters: None,
+            changes: None,
+            total: Measure::default(),
+            of_filter: Measure::default(),
+            series: Model::no_series(pace),
+            interfaces: BTreeMap::new(),
+            tables: BTreeMap::new(),
+            names: Names::default(),
+            first: None,
+            first_of_filter: None,
+            latest: None,
+        }
+    }
+
+    fn no_series(pace: Pace) -> Series {
+        Series::new(if pace == Pace::Whole { WhenLong::Widen } else { WhenLong::Forget })
+    }
+
+    /// From now on rows are of these outputs. What is counted anew begins at nothing.
+    pub(crate) fn open(&mut self, outputs: &[Output]) {
+        let role = |o: &Output| o.name.as_deref().and_then(Role::of_output);
+        self.outputs = outputs.iter().map(|output| (role(output), output.clone())).collect();
+        let roles: Vec<Role> = self.outputs.iter().filter_map(|(role, _)| *role).collect();
+        let totals = roles.iter().find_map(|role| match role {
+            Role::Totals { filters, changes } => Some((*filters, *changes)),
+            _ => None,
+        });
+        let Some((filters, changes)) = totals else { return };
+        if self.changes.replace(changes) != Some(changes) {
+            (self.total, self.first) = (Measure::default(), None);
+            self.tables.clear();
+        }
+        if self.filters.replace(filters) != Some(filters) {
+            (self.of_filter, self.first_of_filter) = (Measure::default(), None);
+            self.series = Model::no_series(self.pace);
+            self.interfaces.clear();
+        }
+        for role in roles {
+            if let Role::Sent(data) | Role::Received(data) = role {
+                self.tables.entry(data).or_default();
+            }
+        }
+    }
+
+    /// Takes rows of an output.
+    pub(crate) fn rows(&mut self, output: usize, rows: &Rows) {
+        let Some((Some(role), output)) = self.outputs.get(output) else { return };
+        let (role, columns) = (*role, output.schema.columns.clone());
+        for i in 0..rows.len {
+            let value = |c: usize| cell(&rows.columns[c], i, &columns[c].ty, &rows.arena);
+            let values: Vec<Value> = (0..columns.len()).map(value).collect();
+            // Windows start with their time; what is of the whole input has none.
+            match &values[..] {
+                [Value::Time(ts), rest @ ..] => self.row(role, Some(*ts), rest),
+                rest => self.row(role, None, rest),
+            }
+        }
+    }
+
+    fn row(&mut self, role: Role, ts: Option<i64>, values: &[Value]) {
+        if let Role::Names = role {
+            if let [Value::Ip(_), Value::Str(name), ..] = values
+                && let Part::Ip(address) = Part::from_value(&values[0])
+            {
+                self.names.learn(address, clean(name));
+            }
+            return;
+        }
+        let [keys @ .., packets, bytes] = values else { return };
+        let number = |value: &Value| match value {
+            Value::Int(n) => u64::try_from(*n).unwrap_or(0),
+            _ => 0,
+        };
+        let (packets, bytes) = (number(packets), number(bytes));
+        let at = ts.unwrap_or(0);
+        match role {
+            Role::Totals { .. } => self.count(at, keys, Point { packets, bytes }),
+            Role::Sent(data) => self.entry(data, keys).sent.add(at, packets, bytes),
+            Role::Received(data) => self.entry(data, keys).received.add(at, packets, bytes),
+            Role::Names => {}
+        }
+    }
+
+    /// Counts what came by an interface.
+    fn count(&mut self, ts: i64, keys: &[Value], point: Point) {
+        self.first.get_or_insert(ts);
+        self.first_of_filter.get_or_insert(ts);
+        self.latest = Some(self.latest.map_or(ts, |latest| latest.max(ts)));
+        self.total.add(ts, point.packets, point.bytes);
+        self.of_filter.add(ts, point.packets, point.bytes);
+        self.series.add(ts, point);
+        let name = match keys {
+            [Value::Str(name)] => clean(name),
+            _ => return,
+        };
+        if self.interfaces.len() >= INTERFACES_MAX && !self.interfaces.contains_key(&name) {
+            return;
+        }
+        let series = || Model::no_series(self.pace);
+        let interface = self
+            .interfaces
+            .entry(name)
+            .or_insert_with(|| Interface { measure: Measure::default(), series: series() });
+        interface.measure.add(ts, point.packets, point.bytes);
+        interface.series.add(ts, point);
+    }
+
+    fn entry(&mut self, data: Data, keys: &[Value]) -> &mut Entry {
+        let over = self.over();
+        let entries = self.tables.entry(data).or_default();
+        let key: RowKey = keys.iter().map(Part::from_value).collect();
+        if entries.0.len() >= KEYS_MAX && !entries.0.contains_key(&key) {
+            entries.forget(over);
+        }
+        entries.0.entry(key).or_default()
+    }
+
+    /// The time that rates in tables are of.
+    pub(crate) fn over(&self) -> Over {
+        self.over_since(self.first)
+    }
+
+    /// The time that the rates of the filter are of, and those of interfaces.
+    pub(crate) fn over_of_filter(&self) -> Over {
+        self.over_since(self.first_of_filter)
+    }
+
+    fn over_since(&self, first: Option<i64>) -> Over {
+        if self.pace == Pace::Whole {
+            let ns = self.series.span().map_or(0, |(start, end)| end.saturating_sub(start));
+            return Over::All { ns };
+        }
+        let second = |ts: Option<i64>| ts.unwrap_or(0).div_euclid(SECOND_NS);
+        let (first, latest) = (second(first), second(self.latest));
+        Over::Last { second: latest, seconds: latest.saturating_sub(first).saturating_add(1) }
+    }
+
+    /// When the latest window starts.
+    pub(crate) fn latest(&self) -> Option<i64> {
+        self.latest
+    }
+}
+
+impl Entries {
+    /// Forgets the keys with the least traffic now, and of those the ones with the least so far.
+    fn forget(&mut self, over: Over) {
+        let weight = |entry: &Entry| {
+            let both = entry.sent.rates(over).plus(entry.received.rates(over));
+            (both.bits_per_s, both.bytes)
+        };
+        let mut weights: Vec<_> = self.0.values().map(weight).collect();
+        weights.sort_by(|a, b| b.0.total_cmp(&a.0).then(b.1.cmp(&a.1)));
+        let Some(least) = weights.get(KEYS_KEPT).copied() else { return };
+        let more = |own: (f64, u64)| own.0 > least.0 || own.0 == least.0 && own.1 > least.1;
+        // Of those with as little as that, as many as there is room for.
+        let mut left = KEYS_KEPT - weights.iter().filter(|own| more(**own)).count();
+        self.0.retain(|_, entry| {
+            let own = weight(entry);
+            let keeps = more(own) || own == least && left > 0;
+            left -= usize::from(keeps && own == least);
+            keeps
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{output, rows};
+
+    const SECOND: i64 = SECOND_NS;
+
+    fn live() -> Model {
+        let mut model = Model::new(Pace::Live);
+        model.open(&[output("totals-0-0"), output("hosts-sent"), output("hosts-received")]);
+        model
+    }
+
+    fn host(n: u32) -> Value {
+        Value::ip(std::net::Ipv4Addr::from(n).into())
+    }
+
+    #[test]
+    fn a_change_of_the_table_keeps_the_time_line_and_counts_anew() {
+        let mut model = live();
+        let eth0 = Value::Str("eth0\x1b".into());
+        model.rows(0, &rows("totals-0-0", &[(5 * SECOND, vec![eth0.clone()], 3, 300)]));
+        model.rows(1, &rows("hosts-sent", &[(5 * SECOND, vec![host(1)], 3, 300)]));
+        assert_eq!((model.total.packets, model.total.bytes), (3, 300));
+        assert_eq!(model.tables[&Data::Hosts].0.len(), 1);
+        assert!(model.interfaces.contains_key("eth0\u{fffd}"));
+        model.open(&[output("totals-0-1"), output("pairs-sent")]);
+        assert_eq!((model.total.packets, model.series.points().len()), (0, 1));
+        assert!(!model.tables.contains_key(&Data::Hosts));
+        assert!(model.tables[&Data::Pairs].0.is_empty());
+        model.rows(0, &rows("totals-0-1", &[(5 * SECOND, vec![eth0], 1, 50)]));
+        assert_eq!(model.series.points().next().expect("one").bytes, 350);
+        // The rates above the tables go on.
+        assert_eq!((model.of_filter.bytes, model.total.bytes), (350, 50));
+        assert_eq!(model.interfaces["eth0\u{fffd}"].measure.bytes, 350);
+        // A filter begins everything anew.
+        model.open(&[output("totals-1-2"), output("pairs-sent")]);
+        assert_eq!((model.series.points().len(), model.interfaces.len()), (0, 0));
+        assert_eq!(model.of_filter, Measure::default());
+    }
+
+    #[test]
+    fn keys_are_bounded_and_the_busy_stay() {
+        let mut model = live();
+        for n in 0..3 * KEYS_MAX as u32 {
+            let bytes = if n.is_multiple_of(1000) { 1_000_000 } else { 1 };
+            model.rows(1, &rows("hosts-sent", &[(SECOND, vec![host(n)], 1, bytes)]));
+        }
+        let entries = &model.tables[&Data::Hosts].0;
+        assert!(entries.len() <= KEYS_MAX);
+        for n in (0..3 * KEYS_MAX as u32).step_by(1000) {
+            assert!(entries.contains_key(&vec![Part::from_value(&host(n))]), "{n}");
+        }
+    }
+
+    #[test]
+    fn interfaces_are_bounded() {
+        let mut model = live();
+        for n in 0..1000 {
+            let name = Value::Str(format!("if{n}").into());
+            model.rows(0, &rows("totals-0-0", &[(SECOND, vec![name], 1, 1)]));
+        }
+        assert_eq!((model.interfaces.len(), model.total.packets), (INTERFACES_MAX, 1000));
+    }
+
+    #[test]
+    fn outputs_of_nobody_and_odd_rows_are_no_panic() {
+        let mut model = live();
+        model.rows(9, &rows("hosts-sent", &[(0, vec![host(1)], 1, 1)]));
+        model.open(&[output("other")]);
+        model.rows(0, &rows("other", &[(0, vec![host(1)], 1, 1)]));
+        assert!(model.tables[&Data::Hosts].0.is_empty());
+    }
+}

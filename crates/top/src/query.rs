@@ -1,0 +1,218 @@
+//! The programs that count for the screen, as text of the query language.
+
+use crate::limits::{GROUPS_MAX, ROWS_OF_WINDOW};
+use crate::table::Data;
+use weir_lang::{Options, Query, compile, render};
+use weir_plan::Program;
+
+/// How the time of a run goes on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Pace {
+    /// Packets come from a wire, and time goes on while none comes.
+    Live,
+    /// Packets come from a stream that can't be read again.
+    Stream,
+    /// Packets come from files, which are read from the beginning at each change.
+    Whole,
+}
+
+/// What the run counts from some time on.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Setup {
+    /// What is counted.
+    pub data: Vec<Data>,
+    /// The condition that packets have to meet; empty for none.
+    pub filter: String,
+    /// How time goes on.
+    pub pace: Pace,
+    /// How many threads count.
+    pub workers: usize,
+    /// Grows with each change of the filter.
+    pub filters: u64,
+    /// Grows with each change.
+    pub changes: u64,
+}
+
+/// What the rows of a program are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Role {
+    /// Packets and bytes by interface.
+    Totals {
+        /// [`Setup::filters`].
+        filters: u64,
+        /// [`Setup::changes`].
+        changes: u64,
+    },
+    /// Packets and bytes by key: sent, or in both directions.
+    Sent(Data),
+    /// Packets and bytes received by key.
+    Received(Data),
+    /// Names of addresses.
+    Names,
+}
+
+impl Role {
+    /// The name of a program with this role.
+    fn name(self) -> String {
+        match self {
+            Role::Totals { filters, changes } => format!("totals-{filters}-{changes}"),
+            Role::Sent(data) => format!("{}-sent", data.word()),
+            Role::Received(data) => format!("{}-received", data.word()),
+            Role::Names => "names".to_owned(),
+        }
+    }
+
+    /// The role of the program of an output.
+    pub(crate) fn of_output(name: &str) -> Option<Role> {
+        let name = name.split('.').next().unwrap_or(name);
+        if let Some(numbers) = name.strip_prefix("totals-") {
+            let (filters, changes) = numbers.split_once('-')?;
+            let (filters, changes) = (filters.parse().ok()?, changes.parse().ok()?);
+            return Some(Role::Totals { filters, changes });
+        }
+        let sides = Data::ALL.into_iter().flat_map(|data| [Role::Sent(data), Role::Received(data)]);
+        sides.chain([Role::Names]).find(|role| role.name() == name)
+    }
+}
+
+/// Names of addresses: those that DNS answers give, and those that clients ask servers for. The
+/// filter has no say in it: the answer that names a server of HTTPS is none of its packets.
+const NAMES: &str = "\
+let answers = packets
+    | where dns.qr
+    | each dns.answer
+    | where exists(answer.addr)
+    | summarize n = count() by addr = answer.addr, name = coalesce(dns.qname, answer.name)";
+const HELLOS: &str = "\
+packets
+    | where exists(tls.sni) or exists(quic.sni)
+    | summarize n = count() by addr = ip.dst, name = coalesce(tls.sni, quic.sni)";
+
+impl Setup {
+    /// The names and texts of all programs.
+    pub(crate) fn texts(&self) -> Vec<(String, String)> {
+        let totals = Role::Totals { filters: self.filters, changes: self.changes };
+        let mut all = vec![(totals.name(), self.totals())];
+        for &data in &self.data {
+            all.push((Role::Sent(data).name(), self.groups(data, false)));
+            if data.has_directions() {
+                all.push((Role::Received(data).name(), self.groups(data, true)));
+            }
+        }
+        if self.data.contains(&Data::Hosts) {
+            all.push((Role::Names.name(), self.names()));
+        }
+        all
+    }
+
+    /// The packets that meet the filter. The filter has a line of its own: it may end in a comment.
+    fn packets(&self) -> String {
+        match self.filter.trim() {
+            "" => "packets\n".to_owned(),
+            filter => format!("packets\n| where {filter}\n"),
+        }
+    }
+
+    fn totals(&self) -> String {
+        let every = match self.pace {
+            Pace::Live => "every 1s fill",
+            Pace::Stream => "every 1s",
+            Pace::Whole => "every 100ms",
+        };
+        let packets = self.packets();
+        format!("{packets}| summarize packets = count(), bytes = sum(len) by interface {every}\n")
+    }
+
+    fn groups(&self, data: Data, is_received: bool) -> String {
+        let (packets, keys) = (self.packets(), data.keys(is_received));
+        format!(
+            "{packets}| summarize packets = count(), bytes = sum(len) by {keys}{}{}\n\
+             | top {ROWS_OF_WINDOW} by bytes\n",
+            self.windows(),
+            self.bound()
+        )
+    }
+
+    fn names(&self) -> String {
+        let (windows, bound) = (self.windows(), self.bound());
+        let top = format!("| top {ROWS_OF_WINDOW} by n");
+        format!(
+            "{NAMES}{windows}{bound}\n    {top}\n    | print\n\n{HELLOS}{windows}{bound}\n{top}\n"
+        )
+    }
+
+    fn windows(&self) -> &'static str {
+        if self.pace == Pace::Whole { "" } else { " every 1s" }
+    }
+
+    /// A bound by name is exact, and takes one worker for that.
+    fn bound(&self) -> String {
+        if self.workers > 1 { String::new() } else { format!(" max {GROUPS_MAX}") }
+    }
+
+    /// All programs, compiled.
+    ///
+    /// # Errors
+    /// What is wrong with one of them, drawn under its text.
+    pub fn compile(&self) -> Result<Vec<(String, Program)>, String> {
+        let one = |(name, text): (String, String)| {
+            let query = Query { name: &name, text: &text };
+            let options = Options { program: &name, ..Options::default() };
+            match compile(&query, &options) {
+                Ok(compiled) => Ok((name.clone(), compiled.program)),
+                Err(diagnostics) => Err(render(&diagnostics, &query, false)),
+            }
+        };
+        self.texts().into_iter().map(one).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn setup(pace: Pace, filter: &str, workers: usize) -> Setup {
+        let (data, filter) = (Data::ALL.to_vec(), filter.to_owned());
+        Setup { data, filter, pace, workers, filters: 3, changes: 12 }
+    }
+
+    #[test]
+    fn programs_compile_whatever_is_asked_for() {
+        for pace in [Pace::Live, Pace::Stream, Pace::Whole] {
+            for filter in ["", "tcp and dport == 443", "udp # only these"] {
+                for workers in [1, 4] {
+                    let programs = setup(pace, filter, workers).compile().expect("compiles");
+                    assert_eq!(programs.len(), 8);
+                    let joined = weir_plan::together::side_by_side(programs).expect("few");
+                    let outputs = joined.pipelines.iter().filter(|p| p.printed);
+                    let names: Vec<_> = outputs.filter_map(|p| p.name.clone()).collect();
+                    assert_eq!(names.len(), 9);
+                    assert!(names.iter().all(|name| Role::of_output(name).is_some()), "{names:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn roles_are_read_from_names() {
+        let totals = Role::Totals { filters: u64::MAX, changes: 0 };
+        for role in [totals, Role::Sent(Data::Flows), Role::Received(Data::Hosts), Role::Names] {
+            assert_eq!(Role::of_output(&role.name()), Some(role));
+        }
+        for name in ["", "totals-1", "totals-x-1", "hosts", "hosts-sen"] {
+            assert_eq!(Role::of_output(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn the_query_of_a_table() {
+        let mut live = setup(Pace::Live, "tcp", 1);
+        live.data = vec![Data::Pairs];
+        let texts = live.texts();
+        assert_eq!(
+            texts[1].1,
+            "packets\n| where tcp\n| summarize packets = count(), bytes = sum(len) by hosts every \
+             1s max 262144\n| top 1000 by bytes\n"
+        );
+    }
+}

@@ -1,0 +1,105 @@
+//! The screen: keys in, pictures out, until somebody ends it.
+
+use crate::app::{App, Wish};
+use crate::look::Look;
+use crate::model::SharedModel;
+use crate::query::Setup;
+use crate::state::RunState;
+use crate::terminal::Terminal;
+use crate::view;
+use crossterm::event::{self, Event, KeyEventKind};
+use ratatui::backend::CrosstermBackend;
+use std::io::{self, BufWriter};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// How long a picture lasts, unless a key changes it.
+const PICTURE: Duration = Duration::from_millis(200);
+
+/// The run that a screen shows. No call waits for packets.
+pub trait ScreenRun {
+    /// From now on this is to be counted. What comes of that is asked for by
+    /// [`ScreenRun::changed`].
+    fn change(&mut self, setup: &Setup);
+
+    /// How the last change ended, once: what runs now, if it was refused, and why.
+    fn changed(&mut self) -> Option<(Setup, String)>;
+
+    /// What became of packets so far, if something new is known; it also asks for news.
+    fn state(&mut self) -> Option<RunState>;
+}
+
+/// A screen.
+#[derive(Debug)]
+pub struct Screen {
+    /// What the packets come from, for the title.
+    pub source: String,
+    /// What the terminal can show.
+    pub look: Look,
+    /// What is counted at first.
+    pub setup: Setup,
+    /// What was counted.
+    pub model: SharedModel,
+}
+
+impl Screen {
+    /// Shows a run until somebody ends the screen or `stop` is set, and gives the terminal back.
+    ///
+    /// # Errors
+    /// If the terminal fails.
+    pub fn show(
+        self,
+        terminal: &Terminal,
+        run: &mut dyn ScreenRun,
+        stop: &Arc<AtomicBool>,
+    ) -> io::Result<()> {
+        let Screen { source, look, setup, model } = self;
+        let mut app = App::new(&source, look, setup, &model.lock());
+        terminal.take(stop)?;
+        let backend = CrosstermBackend::new(BufWriter::with_capacity(1 << 16, terminal.out()?));
+        let mut cells = ratatui::Terminal::new(backend)?;
+        let mut state = RunState::default();
+        while !stop.load(Ordering::SeqCst) && terminal.is_taken() {
+            state = run.state().unwrap_or(state);
+            if let Some((runs, why)) = run.changed() {
+                app.refused(&why, &runs);
+            }
+            app.refresh(&model.lock());
+            cells.draw(|frame| {
+                let area = frame.area();
+                if let Some(cursor) = view::draw(&mut app, &state, area, frame.buffer_mut()) {
+                    frame.set_cursor_position(cursor);
+                }
+            })?;
+            if wait(&mut app, &model, run)? {
+                break;
+            }
+        }
+        terminal.give_back();
+        Ok(())
+    }
+}
+
+/// Waits for a key, or until the picture is old; then takes all keys that are there. Whether
+/// somebody ends the screen.
+fn wait(app: &mut App, model: &SharedModel, run: &mut dyn ScreenRun) -> io::Result<bool> {
+    let mut patience = PICTURE;
+    while event::poll(patience)? {
+        patience = Duration::ZERO;
+        let wish = match event::read()? {
+            Event::Key(key) if key.kind != KeyEventKind::Release => app.key(key, &model.lock()),
+            Event::Paste(text) => {
+                app.paste(&text);
+                Wish::Nothing
+            }
+            _ => Wish::Nothing,
+        };
+        match wish {
+            Wish::Quit => return Ok(true),
+            Wish::Change => run.change(app.setup()),
+            Wish::Nothing => {}
+        }
+    }
+    Ok(false)
+}

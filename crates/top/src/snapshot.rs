@@ -1,0 +1,300 @@
+//! What the screen shows at one moment.
+
+use crate::key::{self, Part, RowKey};
+use crate::limits::{NAMED_MAX, ROWS_SHOWN};
+use crate::measure::{Over, Rates};
+use crate::model::{Entry, Model};
+use crate::query::Pace;
+use crate::series::Series;
+use crate::table::{Column, Data, Table};
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+/// A row of a table.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Row {
+    /// What it is about.
+    pub key: RowKey,
+    /// The key, as people read it.
+    pub label: String,
+    /// The name of the host, if one was seen.
+    pub name: Option<String>,
+    /// Sent, or in both directions.
+    pub sent: Rates,
+    /// Received, where that is counted apart.
+    pub received: Rates,
+}
+
+/// The traffic of an interface.
+#[derive(Clone, PartialEq, Debug)]
+pub struct InterfaceRow {
+    /// Its name.
+    pub name: String,
+    /// What it comes to.
+    pub rates: Rates,
+    /// Over time.
+    pub series: Series,
+}
+
+/// What the screen shows at one moment.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Snapshot {
+    /// The table.
+    pub table: Table,
+    /// How time goes on.
+    pub pace: Pace,
+    /// When the latest window starts.
+    pub now: Option<i64>,
+    /// All packets that meet the filter, since the table or the filter changed.
+    pub total: Rates,
+    /// The same since the filter changed.
+    pub of_filter: Rates,
+    /// The rows, in the order that was asked for.
+    pub rows: Vec<Row>,
+    /// What is in none of the rows, sent and received.
+    pub other: (Rates, Rates),
+    /// Traffic over time.
+    pub series: Series,
+    /// The interfaces that said who they are.
+    pub interfaces: Vec<InterfaceRow>,
+}
+
+/// How rows are ordered.
+#[derive(Clone, Debug)]
+pub(crate) enum RowOrder {
+    /// By a column, the largest first or last.
+    By(Column, bool),
+    /// As they were; no others are shown.
+    Kept(Vec<RowKey>),
+}
+
+impl Row {
+    /// What a column has.
+    pub(crate) fn value(&self, column: Column) -> f64 {
+        value(column, &self.sent, &self.received)
+    }
+}
+
+/// What a column has of what was sent and received.
+fn value(column: Column, sent: &Rates, received: &Rates) -> f64 {
+    match column {
+        Column::Sent => sent.bits_per_s,
+        Column::Received => received.bits_per_s,
+        Column::PacketsRate => sent.packets_per_s,
+        Column::Share | Column::Bytes => sent.bytes as f64,
+        Column::BytesReceived => received.bytes as f64,
+        Column::Packets => sent.packets as f64,
+    }
+}
+
+impl Snapshot {
+    /// Copies what is to be shown.
+    pub(crate) fn of(model: &Model, table: Table, order: &RowOrder) -> Snapshot {
+        let over = model.over();
+        let rows: Vec<Row> = match (table, order) {
+            (Table::Names, _) => names(model, over, order),
+            (table, RowOrder::By(column, descending)) => {
+                let mut all: Vec<Group<'_>> = groups(model, table.data(), over).collect();
+                all.sort_by(|a, b| a.compare(b, *column, *descending));
+                all.truncate(ROWS_SHOWN);
+                all.iter().map(|group| group.row(table.data())).collect()
+            }
+            (table, RowOrder::Kept(keys)) => {
+                let entries = model.tables.get(&table.data());
+                let group = |key| {
+                    let entry = entries.and_then(|entries| entries.0.get(key));
+                    Group::new(
+                        model,
+                        table.data(),
+                        (key, &entry.copied().unwrap_or_default()),
+                        over,
+                    )
+                };
+                keys.iter().map(|key| group(key).row(table.data())).collect()
+            }
+        };
+        let total = model.total.rates(over);
+        let sum =
+            |side: fn(&Row) -> Rates| rows.iter().map(side).fold(Rates::default(), Rates::plus);
+        let received = match table.data().has_directions() {
+            true => total.minus(sum(|row| row.received)),
+            false => Rates::default(),
+        };
+        let interface = |(name, interface): (&String, &crate::model::Interface)| InterfaceRow {
+            name: name.clone(),
+            rates: interface.measure.rates(model.over_of_filter()),
+            series: interface.series.clone(),
+        };
+        Snapshot {
+            table,
+            pace: model.pace,
+            now: model.latest(),
+            total,
+            of_filter: model.of_filter.rates(model.over_of_filter()),
+            other: (total.minus(sum(|row| row.sent)), received),
+            rows,
+            series: model.series.clone(),
+            interfaces: model.interfaces.iter().map(interface).collect(),
+        }
+    }
+
+    /// The filter that picks the packets of a row.
+    pub(crate) fn filter(&self, model: &Model, row: &Row) -> String {
+        match (self.table, &row.key[..]) {
+            (Table::Names, [Part::Text(name)]) => {
+                let addresses: Vec<Part> =
+                    model.names.addresses(name).take(NAMED_MAX).map(Part::Ip).collect();
+                key::hosts(&addresses)
+            }
+            (table, _) => key::filter(table.data(), &row.key),
+        }
+    }
+}
+
+/// A key and what it has, before it is known whether it is shown.
+struct Group<'a> {
+    key: &'a RowKey,
+    name: Option<&'a str>,
+    sent: Rates,
+    received: Rates,
+}
+
+impl<'a> Group<'a> {
+    fn new(model: &'a Model, data: Data, of: (&'a RowKey, &Entry), over: Over) -> Group<'a> {
+        let (key, entry) = of;
+        let name = match (data, &key[..]) {
+            (Data::Hosts, [Part::Ip(address)]) => model.names.get(*address),
+            _ => None,
+        };
+        Group { key, name, sent: entry.sent.rates(over), received: entry.received.rates(over) }
+    }
+
+    /// By a column; of equal ones first what had more so far, then by key.
+    fn compare(&self, other: &Group<'_>, column: Column, descending: bool) -> Ordering {
+        let value = |group: &Group<'_>, column| value(column, &group.sent, &group.received);
+        let by = value(other, column).total_cmp(&value(self, column));
+        let by = if descending { by } else { by.reverse() };
+        by.then_with(|| value(other, Column::Bytes).total_cmp(&value(self, Column::Bytes)))
+            .then_with(|| self.key.cmp(other.key))
+    }
+
+    fn row(&self, data: Data) -> Row {
+        Row {
+            key: self.key.clone(),
+            label: match (data, &self.key[..]) {
+                (_, [Part::Text(name)]) => name.clone(),
+                (data, _) => key::label(data, self.key),
+            },
+            name: self.name.map(str::to_owned),
+            sent: self.sent,
+            received: self.received,
+        }
+    }
+}
+
+/// What keys have.
+fn groups(model: &Model, data: Data, over: Over) -> impl Iterator<Item = Group<'_>> {
+    let entries = model.tables.get(&data).into_iter().flat_map(|entries| &entries.0);
+    entries.map(move |of| Group::new(model, data, of, over))
+}
+
+/// The hosts whose names are known, by name.
+fn names(model: &Model, over: Over, order: &RowOrder) -> Vec<Row> {
+    let mut sums: BTreeMap<&str, (Rates, Rates)> = BTreeMap::new();
+    for host in groups(model, Data::Hosts, over) {
+        let Some(name) = host.name else { continue };
+        let (sent, received) = sums.entry(name).or_default();
+        (*sent, *received) = (sent.plus(host.sent), received.plus(host.received));
+    }
+    let key = |name: &str| vec![Part::Text(name.to_owned())];
+    let keys: Vec<RowKey> = match order {
+        RowOrder::By(..) => sums.keys().map(|name| key(name)).collect(),
+        RowOrder::Kept(keys) => keys.clone(),
+    };
+    let group = |key| {
+        let name: &RowKey = key;
+        let sum = match &name[..] {
+            [Part::Text(name)] => sums.get(name.as_str()).copied(),
+            _ => None,
+        };
+        let (sent, received) = sum.unwrap_or_default();
+        Group { key, name: None, sent, received }
+    };
+    let mut all: Vec<Group<'_>> = keys.iter().map(group).collect();
+    if let RowOrder::By(column, descending) = order {
+        all.sort_by(|a, b| a.compare(b, *column, *descending));
+    }
+    all.truncate(ROWS_SHOWN);
+    all.iter().map(|group| group.row(Data::Hosts)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::SECOND_NS;
+    use crate::model::SharedModel;
+    use crate::testing::{output, rows};
+    use weir_plan::Value;
+
+    const ORDER: RowOrder = RowOrder::By(Column::Sent, true);
+
+    fn host(n: u32) -> Value {
+        Value::ip(std::net::Ipv4Addr::from(n).into())
+    }
+
+    fn filled() -> SharedModel {
+        let shared = SharedModel::new(Pace::Live);
+        let mut model = shared.lock();
+        model.open(&[output("totals-0-0"), output("hosts-sent"), output("hosts-received")]);
+        let none = Value::Absent;
+        let at = 9 * SECOND_NS;
+        model.rows(0, &rows("totals-0-0", &[(at, vec![none], 10, 1000)]));
+        let sent = [(at, vec![host(1)], 6, 600), (at, vec![host(2)], 3, 300)];
+        model.rows(1, &rows("hosts-sent", &sent));
+        model.rows(2, &rows("hosts-received", &[(at, vec![host(2)], 7, 700)]));
+        model.names.learn("0.0.0.2".parse().expect("an address"), "b.test".to_owned());
+        drop(model);
+        shared
+    }
+
+    #[test]
+    fn rows_and_other_are_the_total() {
+        let shared = filled();
+        let model = shared.lock();
+        let shown = Snapshot::of(&model, Table::Hosts, &ORDER);
+        let labels: Vec<_> = shown.rows.iter().map(|row| row.label.as_str()).collect();
+        assert_eq!(labels, ["0.0.0.1", "0.0.0.2"]);
+        assert_eq!((shown.other.0.bytes, shown.other.1.bytes), (100, 300));
+        assert_eq!(shown.total.bits_per_s, 8000.0);
+        assert_eq!(shown.rows[1].name.as_deref(), Some("b.test"));
+        let named = Snapshot::of(&model, Table::Names, &ORDER);
+        assert_eq!(named.rows.len(), 1);
+        assert_eq!((named.other.0.bytes, named.other.1.bytes), (700, 300));
+        let filter = named.filter(&model, &named.rows[0]);
+        assert_eq!(filter, "ip.src == 0.0.0.2 or ip.dst == 0.0.0.2");
+    }
+
+    #[test]
+    fn rows_keep_still_in_the_order_that_they_had() {
+        let shared = filled();
+        let key = |n: u32| vec![Part::from_value(&host(n))];
+        let order = RowOrder::Kept(vec![key(2), key(9), key(1)]);
+        let shown = Snapshot::of(&shared.lock(), Table::Hosts, &order);
+        let labels: Vec<_> = shown.rows.iter().map(|row| row.label.as_str()).collect();
+        assert_eq!(labels, ["0.0.0.2", "0.0.0.9", "0.0.0.1"]);
+        // One that came later counts as other.
+        let order = RowOrder::Kept(vec![key(1)]);
+        let shown = Snapshot::of(&shared.lock(), Table::Hosts, &order);
+        assert_eq!(shown.other.0.bytes, 400);
+    }
+
+    #[test]
+    fn columns_sort_both_ways() {
+        let shared = filled();
+        let order = RowOrder::By(Column::Received, true);
+        let first =
+            |order| Snapshot::of(&shared.lock(), Table::Hosts, &order).rows[0].label.clone();
+        assert_eq!(first(order), "0.0.0.2");
+        assert_eq!(first(RowOrder::By(Column::Received, false)), "0.0.0.1");
+    }
+}

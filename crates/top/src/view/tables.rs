@@ -1,0 +1,124 @@
+//! The tables: their names, columns, rows, and what is in none of the rows.
+
+use super::canvas::{Canvas, columns};
+use crate::app::App;
+use crate::measure::Rates;
+use crate::number::{percent, short};
+use crate::snapshot::Row;
+use crate::table::{Column, Table};
+use ratatui::style::{Modifier, Style};
+
+/// Draws the table from one line up to another.
+pub(super) fn draw(canvas: &mut Canvas<'_>, app: &mut App, top: u16, bottom: u16) {
+    tabs(canvas, app.table, top);
+    let columns = fitting(app.table, canvas.area.width);
+    header(canvas, app, &columns, top + 1);
+    let first = top + 2;
+    let room = bottom.saturating_sub(first + 2);
+    let rows = scroll(app, room.into());
+    for (row, y) in app.shown.rows[rows.clone()].iter().zip(first..) {
+        draw_row(canvas, app, row, &columns, y);
+        if app.chosen.as_ref() == Some(&row.key) {
+            canvas.style_line(y, canvas.look.chosen());
+        }
+    }
+    let y = first + rows.len() as u16;
+    if y < bottom {
+        let (sent, received) = app.shown.other;
+        let other = nameless("other", sent, received);
+        draw_row(canvas, app, &other, &columns, y);
+    }
+    if y + 1 < bottom {
+        let total = app.shown.total;
+        let is_both = app.table.data().has_directions();
+        let received = if is_both { total } else { Rates::default() };
+        draw_row(canvas, app, &nameless("total", total, received), &columns, y + 1);
+        canvas.style_line(y + 1, Style::new().add_modifier(Modifier::BOLD));
+    }
+}
+
+fn nameless(label: &str, sent: Rates, received: Rates) -> Row {
+    Row { key: Vec::new(), label: label.to_owned(), name: None, sent, received }
+}
+
+/// The rows that are seen, with the chosen one among them.
+fn scroll(app: &mut App, room: usize) -> std::ops::Range<usize> {
+    let rows = &app.shown.rows;
+    let chosen = app.chosen.as_ref().and_then(|key| rows.iter().position(|row| row.key == *key));
+    if let Some(at) = chosen.filter(|_| room > 0) {
+        app.offset = app.offset.clamp((at + 1).saturating_sub(room), at);
+    }
+    app.offset = app.offset.min(rows.len().saturating_sub(room));
+    app.offset..(app.offset + room).min(rows.len())
+}
+
+fn tabs(canvas: &mut Canvas<'_>, table: Table, y: u16) {
+    let (width, mut x) = (canvas.area.width, 0);
+    let is_wide = width >= 60;
+    for (n, one) in Table::ALL.into_iter().enumerate() {
+        let text = match is_wide {
+            true => format!("{} {}", n + 1, one.title()),
+            false => format!("{}{}", n + 1, &one.title()[..4]),
+        };
+        let style = if one == table { canvas.look.chosen() } else { canvas.look.faint() };
+        x = canvas.text(x, y, width, &text, style) + if is_wide { 2 } else { 1 };
+    }
+}
+
+/// The columns that there is room for beside the keys, in the order of their importance.
+fn fitting(table: Table, width: u16) -> Vec<Column> {
+    let least = (width / 2).min(30);
+    let (room, mut taken) = (width.saturating_sub(least), 0);
+    let fits = |column: &&Column| {
+        taken += column.width();
+        taken <= room
+    };
+    table.columns().iter().take_while(fits).copied().collect()
+}
+
+fn header(canvas: &mut Canvas<'_>, app: &App, columns: &[Column], y: u16) {
+    let look = canvas.look;
+    canvas.text(0, y, canvas.area.width, app.table.key_title(), look.title());
+    let has_directions = app.table.data().has_directions();
+    each_column(canvas.area.width, columns, |column, end| {
+        let title = column.title(has_directions);
+        let (title, style) = match (column == app.column, app.descending) {
+            (true, true) => (format!("{title}v"), look.title().add_modifier(Modifier::UNDERLINED)),
+            (true, false) => (format!("{title}^"), look.title().add_modifier(Modifier::UNDERLINED)),
+            (false, _) => (title.to_owned(), look.title()),
+        };
+        canvas.right(end, y, column.width(), &title, style);
+    });
+}
+
+/// Calls for each column with the place where it ends.
+fn each_column(width: u16, columns: &[Column], mut call: impl FnMut(Column, u16)) {
+    let mut end = width - columns.iter().map(|column| column.width()).sum::<u16>();
+    for &column in columns {
+        end += column.width();
+        call(column, end);
+    }
+}
+
+fn draw_row(canvas: &mut Canvas<'_>, app: &App, row: &Row, shown: &[Column], y: u16) {
+    let look = canvas.look;
+    let taken: u16 = shown.iter().map(|column| column.width()).sum();
+    let width = canvas.area.width.saturating_sub(taken);
+    let label = canvas.fit(&row.label, width);
+    let is_nameless = row.key.is_empty();
+    let style = if is_nameless { look.faint() } else { Style::new() };
+    let x = canvas.text(0, y, width, &label, style);
+    if let Some(name) = row.name.as_ref().filter(|name| x + 4 < width && columns(name) > 0) {
+        let name = canvas.fit(name, width - x - 2);
+        canvas.text(x + 2, y, width - x - 2, &name, look.faint());
+    }
+    let all = app.shown.total.bytes as f64;
+    each_column(canvas.area.width, shown, |column, end| {
+        let value = row.value(column);
+        let text = match column {
+            Column::Share => percent(value, all),
+            _ => short(value),
+        };
+        canvas.right(end, y, column.width() - 1, &text, Style::new());
+    });
+}

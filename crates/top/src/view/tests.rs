@@ -1,0 +1,267 @@
+use super::*;
+use crate::look::{Glyphs, Look};
+use crate::model::SharedModel;
+use crate::query::{Pace, Setup};
+use crate::state::Phase;
+use crate::testing::{output, rows};
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use ratatui::style::{Color, Modifier};
+use weir_engine::counters::Ledger;
+use weir_packet::source::{Account, Lost};
+use weir_plan::Value;
+
+/// A second in November 2026.
+const START: i64 = 1_795_240_270_000_000_000;
+
+const COLORS: Look = Look { color: true, glyphs: Glyphs::Braille };
+
+fn ip(text: &str) -> Value {
+    Value::ip(text.parse().expect("an address"))
+}
+
+/// Half a minute of traffic by two interfaces.
+fn model() -> SharedModel {
+    let shared = SharedModel::new(Pace::Live);
+    let mut model = shared.lock();
+    model.open(&[output("totals-0-0"), output("hosts-sent"), output("hosts-received")]);
+    for second in 0..30 {
+        let at = START + second * 1_000_000_000;
+        let (eth0, eth1) = (Value::Str("eth0".into()), Value::Str("eth1".into()));
+        let n = 100 + 40 * (second % 7);
+        let both = [(at, vec![eth0], n, n * 900), (at, vec![eth1], n / 4, n * 100)];
+        model.rows(0, &rows("totals-0-0", &both));
+        let sent = [
+            (at, vec![ip("192.0.2.1")], n, n * 800),
+            (at, vec![ip("2001:db8:1:22:333:4444:5555:6666")], n / 4, n * 150),
+            (at, vec![Value::Absent], 1, 60),
+        ];
+        model.rows(1, &rows("hosts-sent", &sent));
+        let received = [(at, vec![ip("198.51.100.2")], n, n * 950)];
+        model.rows(2, &rows("hosts-received", &received));
+    }
+    model.names.learn("198.51.100.2".parse().expect("an address"), "www.example.test".into());
+    drop(model);
+    shared
+}
+
+fn state() -> RunState {
+    let mut ledger =
+        Ledger { received: 1_234_567, late: 3, processed: 1_234_567, ..Ledger::default() };
+    ledger.lost = Lost { ring: 12, ..Lost::default() };
+    ledger.malformed[0] = 7;
+    let lost = Account { lost: ledger.lost, ..Account::default() };
+    let interfaces = vec![("eth0".to_owned(), Account::default()), ("eth1".to_owned(), lost)];
+    RunState { phase: Phase::Running { read: None }, ledger, interfaces }
+}
+
+struct Shown {
+    app: App,
+    model: SharedModel,
+    state: RunState,
+}
+
+impl Shown {
+    fn new(look: Look) -> Shown {
+        let model = model();
+        let app = App::new("eth0 and eth1", look, Setup::first(Pace::Live, 1), &model.lock());
+        Shown { app, model, state: state() }
+    }
+
+    fn press(&mut self, codes: &[KeyCode]) {
+        for code in codes {
+            self.app.key(KeyEvent::new(*code, KeyModifiers::NONE), &self.model.lock());
+        }
+    }
+
+    fn type_text(&mut self, text: &str) {
+        text.chars().for_each(|c| self.press(&[KeyCode::Char(c)]));
+    }
+
+    fn cells(&mut self, width: u16, height: u16) -> Buffer {
+        let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("no input");
+        terminal
+            .draw(|frame| {
+                let area = frame.area();
+                draw(&mut self.app, &self.state, area, frame.buffer_mut());
+            })
+            .expect("no output");
+        terminal.backend().buffer().clone()
+    }
+
+    fn text(&mut self, width: u16, height: u16) -> String {
+        text(&self.cells(width, height))
+    }
+}
+
+fn text(cells: &Buffer) -> String {
+    let width = usize::from(cells.area.width);
+    let lines = cells.content.chunks(width).map(|line| {
+        let line: String = line.iter().map(|cell| cell.symbol()).collect();
+        format!("{}\n", line.trim_end())
+    });
+    lines.collect()
+}
+
+/// The style of the first cell of a text.
+fn style_at(cells: &Buffer, needle: &str) -> (Color, Modifier) {
+    let width = usize::from(cells.area.width);
+    for line in cells.content.chunks(width) {
+        let all: String = line.iter().map(|cell| cell.symbol()).collect();
+        if let Some(at) = all.find(needle) {
+            let cell = &line[all[..at].chars().count()];
+            return (cell.fg, cell.modifier);
+        }
+    }
+    panic!("{needle} is not shown");
+}
+
+#[test]
+fn a_terminal_of_80_by_24() {
+    let mut shown = Shown::new(COLORS);
+    insta::assert_snapshot!(shown.text(80, 24));
+}
+
+#[test]
+fn a_small_one_of_40_by_12() {
+    let mut shown = Shown::new(Look { glyphs: Glyphs::Blocks, ..COLORS });
+    insta::assert_snapshot!(shown.text(40, 12));
+}
+
+#[test]
+fn a_large_one_of_200_by_50() {
+    let mut shown = Shown::new(COLORS);
+    insta::assert_snapshot!(shown.text(200, 50));
+}
+
+#[test]
+fn colours_say_what_matters() {
+    let mut shown = Shown::new(COLORS);
+    shown.press(&[KeyCode::Down]);
+    let cells = shown.cells(80, 24);
+    assert_eq!(style_at(&cells, "lost 12").0, Color::Red);
+    assert_eq!(style_at(&cells, "late 3").0, Color::Red);
+    assert_eq!(style_at(&cells, "malformed 7").0, Color::Reset);
+    assert_eq!(style_at(&cells, "live").0, Color::Green);
+    assert!(style_at(&cells, "1 Hosts").1.contains(Modifier::REVERSED));
+    assert!(style_at(&cells, "192.0.2.1").1.contains(Modifier::REVERSED));
+    assert!(!style_at(&cells, "other").1.contains(Modifier::REVERSED));
+    assert!(style_at(&cells, "OUT b/sv").1.contains(Modifier::UNDERLINED));
+}
+
+#[test]
+fn without_colour_the_same_is_said() {
+    let mut shown = Shown::new(Look { color: false, glyphs: Glyphs::Ascii });
+    shown.press(&[KeyCode::Down]);
+    let cells = shown.cells(80, 24);
+    assert!(cells.content.iter().all(|cell| (cell.fg, cell.bg) == (Color::Reset, Color::Reset)));
+    assert!(style_at(&cells, "lost 12").1.contains(Modifier::BOLD));
+    assert!(!style_at(&cells, "malformed 7").1.contains(Modifier::BOLD));
+    assert!(text(&cells).is_ascii(), "{}", text(&cells));
+}
+
+#[test]
+fn a_filter_with_a_mistake_is_marked_under_its_text() {
+    let mut shown = Shown::new(COLORS);
+    shown.press(&[KeyCode::Char('/')]);
+    shown.type_text("tcp and dprt == 443");
+    insta::assert_snapshot!(shown.text(80, 12));
+    for _ in 0.."dprt == 443".len() {
+        shown.press(&[KeyCode::Backspace]);
+    }
+    shown.type_text("dns.q");
+    insta::assert_snapshot!(shown.text(60, 12));
+}
+
+#[test]
+fn a_long_filter_is_seen_around_the_cursor() {
+    let mut shown = Shown::new(COLORS);
+    shown.press(&[KeyCode::Char('/')]);
+    shown.type_text(&format!("{} or udp", "tcp or ".repeat(20).trim_end_matches(" or ")));
+    assert!(shown.text(40, 12).contains("tcp or udp"));
+    shown.press(&[KeyCode::Home]);
+    assert!(shown.text(40, 12).contains("filter> tcp or tcp"));
+}
+
+#[test]
+fn a_pause_says_that_counting_goes_on() {
+    let mut shown = Shown::new(COLORS);
+    shown.press(&[KeyCode::Char(' ')]);
+    assert!(shown.text(80, 24).contains("PAUSED, counting goes on"));
+    assert!(shown.text(40, 12).contains("PAUSED"));
+}
+
+#[test]
+fn the_help_lists_every_key() {
+    let mut shown = Shown::new(COLORS);
+    shown.press(&[KeyCode::Char('?')]);
+    insta::assert_snapshot!(shown.text(80, 24));
+    assert!(shown.text(40, 12).contains("q, Ctrl-C"));
+    shown.press(&[KeyCode::Char('x')]);
+    assert!(shown.text(80, 24).contains("1 Hosts"));
+}
+
+#[test]
+fn the_end_and_its_reason_are_told() {
+    let mut shown = Shown::new(COLORS);
+    shown.state.phase = Phase::Ended { error: Some("x.pcap: \x1b[31mbroken".to_owned()) };
+    let text = shown.text(80, 24);
+    assert!(text.contains("failed") && text.contains("x.pcap: \u{fffd}[31mbroken"), "{text}");
+    shown.state.phase = Phase::Ended { error: None };
+    assert!(shown.text(80, 24).contains("ended"));
+    shown.state.phase = Phase::Running { read: Some(0.5) };
+    assert!(shown.text(80, 24).contains("reading 50 %"));
+}
+
+#[test]
+fn any_size_can_be_drawn_in_any_state() {
+    for codes in [&[][..], &[KeyCode::Down], &[KeyCode::Char('/')], &[KeyCode::Char('?')]] {
+        let mut shown = Shown::new(COLORS);
+        shown.press(codes);
+        shown.app.filter = "é".repeat(90);
+        for width in (1..60).chain([200, 999]) {
+            for height in [1, 2, 5, 6, 7, 8, 12, 16, 20, 31, 60] {
+                shown.cells(width, height);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_row_can_be_scrolled_to() {
+    let mut shown = Shown::new(COLORS);
+    {
+        let mut model = shown.model.lock();
+        let many: Vec<_> = (0..200_u32)
+            .map(|n| {
+                let host = Value::ip(std::net::Ipv4Addr::from(0x0a00_0000 + n).into());
+                (START + 29_000_000_000, vec![host], 1, 10)
+            })
+            .collect();
+        model.rows(1, &rows("hosts-sent", &many));
+    }
+    shown.app.refresh(&shown.model.lock());
+    shown.press(&[KeyCode::Down, KeyCode::End]);
+    assert!(shown.text(80, 24).contains("10.0.0.199"));
+    shown.press(&[KeyCode::Home]);
+    let text = shown.text(80, 24);
+    assert!(text.contains("192.0.2.1") && !text.contains("10.0.0.199"));
+}
+
+/// With `WEIR_UPDATE_DOCS` set, the table is written instead.
+#[test]
+fn the_keys_are_those_of_the_documentation() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/top.md");
+    let page = std::fs::read_to_string(path).expect("docs/top.md");
+    let head = "| key | what it does |\n|---|---|\n";
+    let start = page.find(head).expect("the table of keys") + head.len();
+    let end = start + page[start..].find("\n\n").expect("its end") + 1;
+    let row = |(keys, what): &(&str, &str)| format!("| {keys} | {what} |\n");
+    let rows: String = boxes::KEYS.iter().map(row).collect();
+    if std::env::var_os("WEIR_UPDATE_DOCS").is_some() {
+        std::fs::write(path, format!("{}{rows}{}", &page[..start], &page[end..])).expect("writes");
+    } else {
+        assert_eq!(&page[start..end], rows, "docs/top.md: WEIR_UPDATE_DOCS=1 corrects it");
+    }
+}

@@ -1,0 +1,240 @@
+//! `weir top` in a real terminal, over files and over wires.
+
+#![cfg(target_os = "linux")]
+
+mod common;
+#[path = "../../top/tests/tmux/mod.rs"]
+mod tmux;
+#[path = "../../capture/tests/wires/mod.rs"]
+mod wires;
+
+use common::root;
+use tmux::Tmux;
+use weir_packet::craft::Frame;
+use wires::{Sender, namespace, veth};
+
+fn top(args: &str) -> String {
+    format!("{} top {args}", env!("CARGO_BIN_EXE_weir"))
+}
+
+fn mixed() -> String {
+    root().join("fixtures/mixed.pcap").display().to_string()
+}
+
+/// The numbers of the line that begins so.
+fn numbers(text: &str, start: &str) -> Vec<String> {
+    let line = text.lines().find(|line| line.starts_with(start)).unwrap_or_else(|| {
+        panic!("no line starts with {start}:\n{text}");
+    });
+    line[start.len()..].split_whitespace().map(str::to_owned).collect()
+}
+
+#[test]
+fn a_capture_is_shown_table_by_table() {
+    let Some(tmux) = Tmux::open("tables", 80, 24) else { return };
+    tmux.command_between_modes(&top(&format!("-r {}", mixed())));
+    let text = tmux.until_seen("ended");
+    assert_eq!(numbers(&text, "total"), ["125k", "125k", "78.1k", "78.1k", "67"]);
+    assert!(text.contains("received 336  lost 0  malformed 0  late 0"), "{text}");
+    assert!(text.contains("198.51.100.2  www.example.test"), "{text}");
+    for (key, row) in [
+        ("2", "192.0.2.1 <> 198.51.100.2"),
+        ("3", "192.0.2.1:"),
+        ("4", "tcp/5201 iperf3"),
+        ("5", "ipv4 tcp"),
+        ("6", "www.example.test"),
+        ("Tab", "198.51.100.2  www.example.test"),
+    ] {
+        tmux.keys(&[key]);
+        tmux.until_seen(row);
+    }
+    // A row becomes a filter, for which the capture is read again.
+    tmux.keys(&["4"]);
+    tmux.until_seen("tcp/5201 iperf3");
+    tmux.keys(&["Down", "Enter"]);
+    let text = tmux.until("the filter", |seen| {
+        seen.contains("filter ip.proto == 6 and min_of(sport, dport) == 5201")
+            && seen.contains("total")
+            && !seen.contains("tcp/80")
+    });
+    assert!(text.contains("tcp/5201 iperf3"), "{text}");
+    tmux.keys(&["BSpace"]);
+    tmux.until_seen("tcp/80 http");
+    tmux.keys(&["?"]);
+    tmux.until_seen("Ctrl-C");
+    tmux.keys(&["x", "q"]);
+    let text = tmux.until_given_back();
+    assert!(text.contains("received   336 packets") && text.contains("status 0"), "{text}");
+}
+
+#[test]
+fn a_filter_is_typed_with_a_mistake_and_mended() {
+    let Some(tmux) = Tmux::open("filter", 80, 24) else { return };
+    tmux.command_between_modes(&top(&format!("-r {}", mixed())));
+    tmux.until_seen("ended");
+    tmux.keys(&["/"]);
+    tmux.type_text("udp or tpc.dport == 22");
+    let text = tmux.until_seen("no field or column");
+    assert!(text.lines().any(|line| line.trim() == "^^^^^^^^^"), "{text}");
+    tmux.keys(&["Enter"]);
+    tmux.keys(&["C-u"]);
+    tmux.type_text("udp and dpo");
+    tmux.keys(&["Tab"]);
+    tmux.type_text(" == 53");
+    tmux.until_seen("filter> udp and dport == 53");
+    tmux.keys(&["Enter"]);
+    let text = tmux.until("the rows", |seen| {
+        seen.contains("filter udp and dport == 53") && seen.contains("ended") && {
+            let total = seen.lines().find(|line| line.starts_with("total"));
+            total.is_some_and(|line| line.contains(" 202 "))
+        }
+    });
+    assert!(!text.contains("192.0.2.66"), "{text}");
+    tmux.keys(&["C-c"]);
+    tmux.until_given_back();
+}
+
+#[test]
+fn the_screen_follows_the_size_of_the_terminal() {
+    let Some(tmux) = Tmux::open("size", 80, 24) else { return };
+    tmux.command_between_modes(&format!("NO_COLOR=1 {}", top(&format!("-r {}", mixed()))));
+    tmux.until_seen("1 Hosts  2 Pairs");
+    // Reversed, bold or underlined, and nothing else.
+    let styled = tmux.styled();
+    assert!(styled.contains("\x1b[7m"), "{styled:?}");
+    let colored = styled.replace("\x1b[39m", "").replace("\x1b[49m", "");
+    for color in ["\x1b[3", "\x1b[4", "\x1b[9", ";3"] {
+        assert!(!colored.contains(color), "{styled:?}");
+    }
+    tmux.call(&["resize-window", "-x", "40", "-y", "12"]);
+    let text = tmux.until_seen("1Host 2Pair");
+    assert!(text.lines().count() <= 12 && text.contains("? help  q quit"), "{text}");
+    tmux.call(&["resize-window", "-x", "200", "-y", "50"]);
+    tmux.until_seen("1 Hosts  2 Pairs");
+    tmux.keys(&["q"]);
+    tmux.until_given_back();
+}
+
+#[test]
+fn rows_are_printed_where_they_are_asked_for() {
+    let Some(tmux) = Tmux::open("rows", 80, 24) else { return };
+    tmux.command_between_modes(&top(&format!("-r {} -o csv", mixed())));
+    assert!(tmux.until_given_back().contains("ts,hosts.a,hosts.b,packets,bytes"));
+    tmux.command_between_modes(&top(&format!("-r {} | head -1", mixed())));
+    assert!(tmux.until_given_back().contains("{\"ts\":"));
+    tmux.command_between_modes(&top("-r no-such-file.pcap"));
+    let text = tmux.until_given_back();
+    assert!(text.contains("error:") && text.contains("status 1"), "{text}");
+}
+
+#[test]
+fn a_capture_comes_by_standard_input_and_keys_by_the_terminal() {
+    let Some(tmux) = Tmux::open("stdin", 80, 24) else { return };
+    tmux.command_between_modes(&format!("cat {} | {}", mixed(), top("-r -")));
+    tmux.until_seen("ended");
+    tmux.keys(&["/"]);
+    tmux.type_text("udp");
+    tmux.keys(&["Enter"]);
+    tmux.until_seen("there are no more packets to count");
+    tmux.keys(&["q"]);
+    assert!(tmux.until_given_back().contains("received   336 packets"));
+}
+
+#[test]
+fn a_wire_is_shown_while_packets_come() {
+    if !namespace("a_wire_is_shown_while_packets_come") {
+        return;
+    }
+    veth("v0", "v1");
+    let Some(tmux) = Tmux::open("wire", 80, 24) else { return };
+    tmux.command_between_modes(&top("-i v1 -Q in"));
+    tmux.until_seen("live");
+    let sender = Sender::new("v0");
+    let send = |packets: usize, port: u16| {
+        let frame = Frame::ethernet().ipv4([10, 0, 0, 1], [192, 0, 2, 1]).udp(9, port);
+        let frame = frame.payload(&[0; 58]).bytes();
+        (0..packets).for_each(|_| sender.send(&frame));
+    };
+    // Frames of 100 bytes.
+    send(50, 1000);
+    // They may fall into two windows.
+    let total = |seen: &str, bytes: &str| {
+        seen.lines().any(|line| line.starts_with("total") && line.contains(bytes))
+    };
+    let text = tmux.until("the packets", |seen| total(seen, "5.00k"));
+    assert!(text.contains("received 50  lost 0"), "{text}");
+    assert_eq!(numbers(&text, "10.0.0.1")[2..4], ["5.00k", "0"]);
+    assert_eq!(numbers(&text, "192.0.2.1")[2..4], ["0", "5.00k"]);
+    // The picture stands still, and counting goes on.
+    tmux.keys(&["Space"]);
+    tmux.until_seen("PAUSED, counting goes on");
+    send(30, 1000);
+    tmux.until_seen("received 80");
+    assert_eq!(numbers(&tmux.text(), "10.0.0.1")[2], "5.00k");
+    tmux.keys(&["Space"]);
+    tmux.until("the rest", |seen| seen.contains("live") && total(seen, "8.00k"));
+    // Another table counts from now on, and so does a filter.
+    tmux.keys(&["4"]);
+    tmux.until_seen("SERVICE");
+    tmux.keys(&["/"]);
+    tmux.type_text("dport == 7");
+    tmux.keys(&["Enter"]);
+    tmux.until_seen("filter dport == 7");
+    // The change is made between two batches: what is sent may still come before it.
+    tmux.until("packets that meet the filter", |seen| {
+        send(1, 7);
+        send(1, 8);
+        seen.contains("udp/7")
+    });
+    assert!(!tmux.text().contains("udp/8"), "{}", tmux.text());
+    tmux.keys(&["C-c"]);
+    let text = tmux.until_given_back();
+    assert!(text.contains("status 0") && text.contains("processed"), "{text}");
+}
+
+#[test]
+fn a_signal_gives_the_terminal_back() {
+    let Some(tmux) = Tmux::open("signal", 80, 24) else { return };
+    // The shell that becomes the screen says its number first.
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("pid");
+    let command =
+        format!("sh -c 'echo $$ > {}; exec {}'", file.display(), top(&format!("-r {}", mixed())));
+    for signal in ["TERM", "HUP", "INT"] {
+        tmux.command_between_modes(&command);
+        tmux.until_seen("ended");
+        let pid = std::fs::read_to_string(&file).expect("a number");
+        let mut kill = std::process::Command::new("kill");
+        let status = kill.args(["-s", signal, pid.trim()]).status().expect("kill runs");
+        assert!(status.success());
+        let text = tmux.until_given_back();
+        assert!(text.contains("interrupted") && text.contains("status 0"), "{signal}: {text}");
+    }
+}
+
+/// The pictures of the documentation are the screen. With `WEIR_UPDATE_DOCS` set they are written
+/// instead.
+#[test]
+fn pictures_of_the_documentation_are_the_screen() {
+    let Some(tmux) = Tmux::open("picture", 80, 20) else { return };
+    tmux.command(&format!("cd {}", root().display()));
+    tmux.command_between_modes(&top("-r fixtures/mixed.pcap"));
+    tmux.until_seen("ended");
+    let seen = tmux.until_seen("total");
+    tmux.keys(&["q"]);
+    tmux.until_given_back();
+    let shown: String = seen.lines().map(|line| format!("{}\n", line.trim_end())).collect();
+    for page in ["README.md", "docs/top.md"] {
+        let path = root().join(page);
+        let text = std::fs::read_to_string(&path).expect("the page");
+        let intro = text.find("weir top -").expect("it is named");
+        let start = intro + text[intro..].find("```text\n").expect("a picture") + "```text\n".len();
+        let end = start + text[start..].find("```").expect("its end");
+        if std::env::var_os("WEIR_UPDATE_DOCS").is_some() {
+            let text = format!("{}{shown}{}", &text[..start], &text[end..]);
+            std::fs::write(&path, text).expect("the page");
+        } else {
+            assert_eq!(&text[start..end], shown, "{page}: WEIR_UPDATE_DOCS=1 writes the picture");
+        }
+    }
+}
