@@ -72,7 +72,7 @@ impl Screen {
                     frame.set_cursor_position(cursor);
                 }
             })?;
-            if wait(&mut app, &model, run)? {
+            if wait(terminal, &mut app, &model, run)? {
                 break;
             }
         }
@@ -82,10 +82,21 @@ impl Screen {
 }
 
 /// Waits for a key, or until the picture is old; then takes all keys that are there. Whether
-/// somebody ends the screen.
-fn wait(app: &mut App, model: &SharedModel, run: &mut dyn ScreenRun) -> io::Result<bool> {
+/// somebody ends the screen, or the terminal has gone.
+fn wait(
+    terminal: &Terminal,
+    app: &mut App,
+    model: &SharedModel,
+    run: &mut dyn ScreenRun,
+) -> io::Result<bool> {
     let mut patience = PICTURE;
-    while event::poll(patience)? {
+    loop {
+        if !terminal.wait(patience)? {
+            return Ok(true);
+        }
+        if !event::poll(Duration::ZERO)? {
+            return Ok(false);
+        }
         patience = Duration::ZERO;
         let wish = match event::read()? {
             Event::Key(key) if key.kind != KeyEventKind::Release => app.key(key, &model.lock()),
@@ -101,5 +112,4 @@ fn wait(app: &mut App, model: &SharedModel, run: &mut dyn ScreenRun) -> io::Resu
             Wish::Nothing => {}
         }
     }
-    Ok(false)
 }

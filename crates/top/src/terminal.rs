@@ -5,6 +5,8 @@ use crossterm::event::{self, DisableBracketedPaste, EnableBracketedPaste};
 use crossterm::style::ResetColor;
 use crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen};
 use crossterm::{execute, queue};
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::termios::{SetArg, Termios, cfmakeraw, tcgetattr, tcsetattr};
 use std::fs::{File, OpenOptions};
 use std::io::{self, IsTerminal as _, Write as _};
@@ -78,6 +80,21 @@ impl Terminal {
     /// Whether the screen is there to be drawn on.
     pub(crate) fn is_taken(&self) -> bool {
         self.0.is_taken.load(Ordering::SeqCst)
+    }
+
+    /// Waits for a key, for a signal, or for so long; whether the terminal is still there. One that
+    /// has gone may come without a signal, and whoever reads events from it reads for ever.
+    pub(crate) fn wait(&self, patience: Duration) -> io::Result<bool> {
+        let mut keys = [PollFd::new(self.0.keys.as_fd(), PollFlags::POLLIN)];
+        let patience = PollTimeout::try_from(patience).unwrap_or(PollTimeout::MAX);
+        match poll(&mut keys, patience) {
+            Ok(_) => {}
+            // Such as that of another size, which is among the events.
+            Err(Errno::EINTR) => return Ok(true),
+            Err(e) => return Err(e.into()),
+        }
+        let gone = PollFlags::POLLHUP | PollFlags::POLLERR | PollFlags::POLLNVAL;
+        Ok(!keys[0].revents().is_some_and(|events| events.intersects(gone)))
     }
 
     /// Gives the terminal back as it was. Only the first call does something.

@@ -29,6 +29,34 @@ fn numbers(text: &str, start: &str) -> Vec<String> {
     line[start.len()..].split_whitespace().map(str::to_owned).collect()
 }
 
+/// A terminal that goes away without a signal, as one does that is not that of the process's session,
+/// was read for ever, and neither the run nor SIGTERM ended that.
+#[test]
+fn a_terminal_that_goes_away_ends_the_screen() {
+    let size = nix::pty::Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
+    let pty = nix::pty::openpty(Some(&size), None).expect("the system has terminals");
+    let end = || std::process::Stdio::from(pty.slave.try_clone().expect("one more"));
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_weir"));
+    command.args(["top", "-r", &mixed()]).env("TERM", "xterm");
+    let mut child = command.stdin(end()).stdout(end()).stderr(end()).spawn().expect("it starts");
+    let (mut screen, mut seen) = (std::fs::File::from(pty.master), Vec::new());
+    drop((pty.slave, command));
+    while !String::from_utf8_lossy(&seen).contains("ended") {
+        let mut bytes = [0; 4096];
+        let n = std::io::Read::read(&mut screen, &mut bytes).expect("it is drawn on");
+        seen.extend_from_slice(&bytes[..n]);
+    }
+    drop(screen);
+    for _ in 0..500 {
+        if child.try_wait().expect("it is ours").is_some() {
+            return;
+        }
+        wires::pause();
+    }
+    child.kill().expect("it runs");
+    panic!("it goes on without a terminal");
+}
+
 #[test]
 fn a_capture_is_shown_table_by_table() {
     let Some(tmux) = Tmux::open("tables", 80, 24) else { return };
