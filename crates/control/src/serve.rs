@@ -213,14 +213,14 @@ impl<S: Service, C: Connection> Visit<S, C> {
         let (held, most) = (Held { all: &self.bytes, own: 0 }, self.bounds.bytes);
         let mut asking = BufReader::new(Asking { stream, until, held, most });
         let asked = self.service.read(&mut asking);
-        let until = deadline(self.bounds.accept);
-        if !self.client.stops_asking(Stage::Answered) {
-            return self.service.refuse(&mut Answering { stream, until: Some(until) });
-        }
         // The client is not to blame for the time that the answer takes to make: its own time
         // begins with the first byte.
-        let accept = Answering { stream, until: None };
-        let mut out = BufWriter::new(Accepting { out: accept, time: self.bounds.accept });
+        let out = Answering { stream, until: None };
+        let mut accept = Accepting { out, time: self.bounds.accept };
+        if !self.client.stops_asking(Stage::Answered) {
+            return self.service.refuse(&mut accept);
+        }
+        let mut out = BufWriter::new(accept);
         self.service.answer(asked, &mut out)?;
         out.flush()?;
         self.drain(stream)
