@@ -117,7 +117,7 @@ enum Stage {
     Asks,
     /// It is being answered.
     Answered,
-    /// It has to make room, and its thread says so.
+    /// It has to make room, and its thread says so; or it has its answer.
     Leaves,
     /// Its thread has ended.
     Gone,
@@ -229,6 +229,8 @@ impl<S: Service, C: Connection> Visit<S, C> {
     /// Reads what the client still sends, for a moment: a connection that is closed with unread
     /// bytes is reset, and the client may lose its answer.
     fn drain(&self, stream: &C) -> io::Result<()> {
+        // Before the client sees the end, and may come again: it waits then, and is not refused.
+        self.client.stage.store(Stage::Leaves as u8, Ordering::Release);
         stream.end(Shutdown::Write)?;
         let (until, mut rest) = (deadline(DRAIN), [0; 4096]);
         for _ in 0..DRAIN_READS {
