@@ -117,7 +117,7 @@ enum Stage {
     Asks,
     /// It is being answered.
     Answered,
-    /// It has to make room, and its thread says so.
+    /// It has to make room, and its thread says so; or it has its answer.
     Leaves,
     /// Its thread has ended.
     Gone,
@@ -213,14 +213,14 @@ impl<S: Service, C: Connection> Visit<S, C> {
         let (held, most) = (Held { all: &self.bytes, own: 0 }, self.bounds.bytes);
         let mut asking = BufReader::new(Asking { stream, until, held, most });
         let asked = self.service.read(&mut asking);
-        let until = deadline(self.bounds.accept);
-        if !self.client.stops_asking(Stage::Answered) {
-            return self.service.refuse(&mut Answering { stream, until: Some(until) });
-        }
         // The client is not to blame for the time that the answer takes to make: its own time
         // begins with the first byte.
-        let accept = Answering { stream, until: None };
-        let mut out = BufWriter::new(Accepting { out: accept, time: self.bounds.accept });
+        let out = Answering { stream, until: None };
+        let mut accept = Accepting { out, time: self.bounds.accept };
+        if !self.client.stops_asking(Stage::Answered) {
+            return self.service.refuse(&mut accept);
+        }
+        let mut out = BufWriter::new(accept);
         self.service.answer(asked, &mut out)?;
         out.flush()?;
         self.drain(stream)
@@ -229,6 +229,8 @@ impl<S: Service, C: Connection> Visit<S, C> {
     /// Reads what the client still sends, for a moment: a connection that is closed with unread
     /// bytes is reset, and the client may lose its answer.
     fn drain(&self, stream: &C) -> io::Result<()> {
+        // Before the client sees the end, and may come again: it waits then, and is not refused.
+        self.client.stage.store(Stage::Leaves as u8, Ordering::Release);
         stream.end(Shutdown::Write)?;
         let (until, mut rest) = (deadline(DRAIN), [0; 4096]);
         for _ in 0..DRAIN_READS {

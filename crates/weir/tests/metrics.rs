@@ -13,6 +13,7 @@ mod wires;
 use common::{root, skip, workplace};
 use over_http::{Streamed, address, ask, get, metrics};
 use over_wires::{Run, text, weir};
+use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
 use std::io::Write as _;
 use std::net::TcpStream;
@@ -30,9 +31,13 @@ fn metrics_are_those_of_the_ledger() {
         let mut run = Streamed::start(&["--metrics", "0", "-e", FLOWS, "-j", workers]);
         run.send(50);
         let malformed = "weir_packets_malformed_total{reason=\"ipv4 header length\"}";
-        // A batch is counted as processed before its headers are read.
+        let of_workers = |now: &BTreeMap<String, u64>| {
+            let all = now.iter().filter(|(name, _)| name.starts_with("weir_worker_packets_total"));
+            all.map(|(_, n)| n).sum::<u64>()
+        };
+        // A batch is counted as processed before its headers are read, and by its worker.
         let mut now = metrics(&run.address);
-        while now[malformed] == 0 {
+        while now[malformed] < 5 || of_workers(&now) < 50 || now["weir_rows_emitted_total"] == 0 {
             wires::pause();
             now = metrics(&run.address);
         }
@@ -46,9 +51,7 @@ fn metrics_are_those_of_the_ledger() {
         ] {
             assert_eq!(now.get(name), Some(&value), "{name} with {workers} workers");
         }
-        let of_workers =
-            now.iter().filter(|(name, _)| name.starts_with("weir_worker_packets_total"));
-        assert_eq!(of_workers.map(|(_, n)| n).sum::<u64>(), 50);
+        assert_eq!(of_workers(&now), 50);
         assert!(
             now["weir_rows_emitted_total"] > 0 && now["weir_start_time_seconds"] > 1_700_000_000
         );
