@@ -458,7 +458,6 @@ mod tests {
     /// Clients that came faster than those before them left, as threads run on a busy machine, were
     /// refused, those that asked included. The test of a thousand idle clients saw it only there.
     #[test]
-    #[expect(clippy::disallowed_methods, reason = "time for the server to see the third client")]
     fn a_client_that_came_while_others_were_leaving_was_refused() {
         let served = Served::new(1, LONG, b"yes");
         let refusing = served.refusing.lock().expect("no panic");

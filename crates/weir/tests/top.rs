@@ -35,6 +35,8 @@ fn numbers(text: &str, start: &str) -> Vec<String> {
 fn a_terminal_that_goes_away_ends_the_screen() {
     let size = nix::pty::Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
     let pty = nix::pty::openpty(Some(&size), None).expect("the system has terminals");
+    // Else the process would hold the other end of its terminal itself.
+    rustix::io::ioctl_fioclex(&pty.master).expect("it is open");
     let end = || std::process::Stdio::from(pty.slave.try_clone().expect("one more"));
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_weir"));
     command.args(["top", "-r", &mixed()]).env("TERM", "xterm");
