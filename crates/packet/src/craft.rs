@@ -1,5 +1,5 @@
-//! Writes packets: for tests, generators and round trips. The feature `craft` of this crate, without
-//! which it is not built.
+//! Writes packets: for tests, generators and round trips. It is built with the feature `craft` of
+//! this crate only.
 //!
 //! A [`Frame`] is built from the outside in. Lengths, types, protocol numbers and checksums come
 //! out right by themselves, and [`Frame::put`] overrides any of them:
