@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use weir_control::{Answers, Attached, QueryText, Reply, Request};
 
-/// What programs of a run can be asked and told.
+/// Questions about the programs of a run, and changes of them.
 pub struct Api {
     /// Answers as the control socket does.
     pub answers: Arc<Answers>,
@@ -168,15 +168,14 @@ impl Api {
         Ok(self.ask(question, name))
     }
 
-    /// What the control socket would answer. `name`: the program that the path names.
+    /// Answers as the control socket does. `name`: the program that the path names.
     fn ask(&self, question: Request, name: Option<&str>) -> Response {
         let (is_list, is_stats) = (question == Request::List, question == Request::Stats);
         let is_suppressions = question == Request::Suppressions;
-        let known = || {
+        let exists = name.is_none_or(|name| {
             let all = self.answers.reply(Request::List).programs;
-            name.is_none_or(|name| all.iter().any(|program| program.name == name))
-        };
-        let exists = known();
+            all.iter().any(|program| program.name == name)
+        });
         let reply = self.answers.reply(question);
         if let Some(reason) = &reply.error {
             let status = match () {

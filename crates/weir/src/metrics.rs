@@ -1,7 +1,7 @@
 //! The ledger as metrics.
 
 use crate::stats::{RunCounts, Stats};
-use crate::tap::Tallies;
+use crate::tap::{NAMES_MAX, OTHERS, Tallies};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
@@ -18,11 +18,6 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// How long an answer of the run is good for the next client, too: clients that ask often cost the
 /// run no more than this.
 const FRESH: Duration = Duration::from_millis(250);
-
-/// How many interfaces, workers or outlets have metrics of their own. Those beyond are added up
-/// under the name [`OTHERS`].
-const NAMES_MAX: usize = 256;
-const OTHERS: &str = "_other";
 
 /// The pages of a run.
 pub(crate) fn pages(stats: &Stats, (tallies, feed): (Tallies, RowFeed), api: Option<Api>) -> Pages {

@@ -90,9 +90,9 @@ impl KernelQuery {
         compile(&self.plan, &options).map_err(|e| e.to_string())
     }
 
-    /// The tables of groups that programs in the kernel make, if there are any.
+    /// The tables of groups that programs in the kernel make, if there are any such programs.
     pub(crate) fn tables(&self) -> Option<Arc<KernelTables>> {
-        self.tables.get().map(Arc::clone)
+        self.tables.get().filter(|tables| tables.has_programs()).map(Arc::clone)
     }
 
     /// The program for this hook, which makes groups where it can.

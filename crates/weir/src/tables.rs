@@ -105,6 +105,11 @@ impl KernelTables {
         self.lock().windows.iter().map(|window| &window.table).eq(tables)
     }
 
+    /// Whether there is a program whose groups are read.
+    pub(crate) fn has_programs(&self) -> bool {
+        !self.lock().programs.is_empty()
+    }
+
     /// Makes the memory of one more program.
     ///
     /// # Errors

@@ -7,10 +7,10 @@ use weir_engine::rows::{Output, Rows, Sink};
 use weir_http::RowFeed;
 use weir_sink::{Names, RowOptions, json};
 
-/// How many programs are counted by themselves in the time of a run; the rows of others are added
-/// up under one name.
-const PROGRAMS_MAX: usize = 256;
-const OTHERS: &str = "_other";
+/// How many programs, interfaces, workers or outlets have counts of their own in the time of a run.
+/// Those of the others are added up under the name [`OTHERS`].
+pub(crate) const NAMES_MAX: usize = 256;
+pub(crate) const OTHERS: &str = "_other";
 
 /// Rows of a program that were emitted, and those of them that the sink did not take in time.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -31,10 +31,10 @@ impl Tallies {
 
     fn add(&self, program: &str, emitted: u64, refused: u64) {
         let mut all = self.lock();
-        let room = all.len() < PROGRAMS_MAX || all.contains_key(program);
+        let name = if all.len() < NAMES_MAX { program } else { OTHERS };
         let tally = match all.get_mut(program) {
             Some(tally) => tally,
-            None => all.entry(if room { program } else { OTHERS }.to_owned()).or_default(),
+            None => all.entry(name.to_owned()).or_default(),
         };
         tally.emitted += emitted;
         tally.refused += refused;
