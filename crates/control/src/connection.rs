@@ -7,7 +7,7 @@ use std::time::Duration;
 
 /// A socket that clients connect to.
 pub trait Listener {
-    /// What comes of a client that connects.
+    /// The connection to a client.
     type Stream: Connection;
 
     /// Waits for the next client.

@@ -29,8 +29,8 @@ pub struct Bounds {
     pub bytes: u64,
 }
 
-/// How long a new client waits at most for those that have to make room. They have but to say so,
-/// which takes as long as it takes their threads to run.
+/// How long a new client waits at most for those that have to make room. Each of them only gets a
+/// refusal, as soon as its thread runs.
 const LEAVING: Duration = Duration::from_secs(5);
 
 /// How long a look takes whether a client is still there.

@@ -1,5 +1,5 @@
-//! Rows on their way to clients, in bounded buffers: whoever reads slowly loses rows, and a run
-//! never waits.
+//! Rows on their way to clients, in bounded buffers: a client that reads slowly loses rows, and the
+//! run never waits.
 
 use crate::limits::{LEAVING, STREAM_BYTES_MAX, STREAMS_MAX};
 use std::collections::VecDeque;
@@ -43,7 +43,7 @@ struct Waiting {
     ended: bool,
 }
 
-/// What a client is told next.
+/// What a client gets next.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum RowEvent {
     /// Rows, a line of JSON each.
@@ -138,7 +138,7 @@ impl ClientBuffer {
         let mut waiting = lock(&self.waiting);
         let mut lost = 0;
         for line in lines.split(|b| *b == b'\n').filter(|line| !line.is_empty()) {
-            // The client is told of a loss before it gets the rows that follow.
+            // The report of a loss comes before the rows that follow it.
             if waiting.lost > 0 || waiting.bytes + line.len() > STREAM_BYTES_MAX {
                 waiting.lost += 1;
                 lost += 1;
@@ -164,7 +164,7 @@ pub(crate) struct RowStream {
 }
 
 impl RowStream {
-    /// What comes next, waiting for it at most so long.
+    /// Waits at most this long for what comes next.
     pub(crate) fn next(&self, patience: Duration) -> RowEvent {
         let waiting = lock(&self.client.waiting);
         let idle = |w: &mut Waiting| w.lines.is_empty() && w.lost == 0 && !w.ended;

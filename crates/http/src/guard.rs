@@ -1,4 +1,4 @@
-//! Who may ask.
+//! The checks that a request passes before it is answered.
 
 use crate::limits::TOKEN_BYTES;
 use crate::request::{Refused, RequestHead};
@@ -78,7 +78,7 @@ impl Token {
     }
 }
 
-/// Whom a run answers.
+/// Which requests a run answers.
 #[derive(Clone, Debug)]
 pub struct Guard {
     /// The token that clients need, if they need one.

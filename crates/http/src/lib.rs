@@ -1,4 +1,4 @@
-//! What a run offers over HTTP, and to whom.
+//! The HTTP interface of a run, and the checks that clients pass.
 //!
 //! An [`HttpSocket`] is bound before a run gives up its permissions, and answers clients
 //! afterwards within the bounds of [`weir_control::serve()`]. Each connection carries one request.

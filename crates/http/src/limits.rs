@@ -1,4 +1,4 @@
-//! What clients may do at most.
+//! Bounds of clients, their requests and their streams of rows.
 
 use std::time::Duration;
 

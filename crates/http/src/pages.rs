@@ -1,4 +1,4 @@
-//! What a run shows, by path.
+//! The pages of a run, by path.
 
 use crate::api::Api;
 use crate::exposition::MetricsFormat;
@@ -8,7 +8,7 @@ use crate::stream::send_rows;
 use std::io;
 use weir_control::Taker;
 
-/// What a run shows. Several threads ask at a time.
+/// The pages of a run. Several threads ask for them at a time.
 pub struct Pages {
     /// The metrics as text, if the run answers in time.
     pub metrics: Box<dyn Fn(MetricsFormat) -> Option<String> + Send + Sync>,

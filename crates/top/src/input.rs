@@ -22,7 +22,7 @@ struct Completion {
     at: usize,
 }
 
-/// What comes of a key.
+/// The effect of a key.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Typed {
     /// The text may have changed.

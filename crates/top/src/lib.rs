@@ -6,8 +6,8 @@
 //! in the path of packets. Another table or filter is another [`Setup`], which the run changes to
 //! as it goes on ([`ScreenRun`]).
 //!
-//! This crate knows neither captures nor arguments: whoever shows a screen opens the source,
-//! and runs the programs.
+//! This crate knows neither captures nor arguments: its user opens the source and runs the
+//! programs.
 
 #![forbid(unsafe_code)]
 

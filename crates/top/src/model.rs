@@ -60,11 +60,11 @@ pub(crate) struct Interface {
     pub(crate) series: Series,
 }
 
-/// What keys have.
+/// The traffic of each key.
 #[derive(Default, Debug)]
 pub(crate) struct Entries(pub(crate) BTreeMap<RowKey, Entry>);
 
-/// What a key has.
+/// The traffic of a key.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Entry {
     /// Sent, or in both directions.

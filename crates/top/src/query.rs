@@ -76,7 +76,8 @@ impl Role {
 }
 
 /// Names of addresses: those that DNS answers give, and those that clients ask servers for. The
-/// filter has no say in it: the answer that names a server of HTTPS is none of its packets.
+/// filter does not apply to them: one for HTTPS would leave out the answers of DNS that name its
+/// servers.
 const NAMES: &str = "\
 let answers = packets
     | where dns.qr

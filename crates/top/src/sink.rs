@@ -1,4 +1,4 @@
-//! The end of the run's rows: the model of the screen.
+//! The sink for the rows of the run: the model of the screen.
 
 use crate::model::SharedModel;
 use std::io;

@@ -192,7 +192,7 @@ impl<'a> Group<'a> {
     }
 }
 
-/// What keys have.
+/// The traffic of each key.
 fn groups(model: &Model, data: Data, over: Over) -> impl Iterator<Item = Group<'_>> {
     let entries = model.tables.get(&data).into_iter().flat_map(|entries| &entries.0);
     entries.map(move |of| Group::new(model, data, of, over))

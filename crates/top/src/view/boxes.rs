@@ -1,4 +1,4 @@
-//! What is below the tables, and the help.
+//! The boxes below the tables, and the help.
 
 use super::canvas::{Canvas, columns};
 use crate::app::{App, Mode};

@@ -1,4 +1,4 @@
-//! What a run shows over HTTP.
+//! Starts the HTTP interface of a run.
 
 use super::session::Run;
 use crate::metrics;
