@@ -28,13 +28,8 @@ impl Targets {
                 node: number(crossing.node).ok_or(Refused::OtherCut)?,
             });
         }
-        let print = nodes.iter().fold(OFFSET, |hash, target| {
-            target
-                .print
-                .to_le_bytes()
-                .iter()
-                .fold(hash, |hash, byte| (hash ^ u128::from(*byte)).wrapping_mul(PRIME))
-        });
+        let print =
+            nodes.iter().fold(OFFSET, |so_far, target| hash(so_far, &target.print.to_le_bytes()));
         Ok(Targets { nodes, all: MessageTarget { print, node: MessageTarget::ALL } })
     }
 }
@@ -52,6 +47,11 @@ fn number(id: NodeId) -> Option<[u8; 5]> {
     Some([pipeline[0], pipeline[1], stage[0], stage[1], half])
 }
 
-/// FNV-1a of 128 bits.
-const OFFSET: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
+/// Goes on with FNV-1a of 128 bits, which begins with [`OFFSET`].
+pub(super) fn hash(so_far: u128, bytes: &[u8]) -> u128 {
+    bytes.iter().fold(so_far, |hash, byte| (hash ^ u128::from(*byte)).wrapping_mul(PRIME))
+}
+
+/// The beginning of FNV-1a of 128 bits, and what it multiplies by.
+pub(super) const OFFSET: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
 const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;

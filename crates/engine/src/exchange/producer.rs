@@ -79,10 +79,15 @@ impl Producer {
                 closed: Vec::new(),
                 crossings,
             },
-            options: Options { changes: None, inquiry: None, ..options.clone() },
+            options: Options { changes: None, ..options.clone() },
             program,
             level,
         })
+    }
+
+    /// The fingerprint of the computation, which messages bear.
+    pub fn fingerprint(&self) -> u128 {
+        self.outbox.writer.fingerprint()
     }
 
     /// Runs until the source ends, fails, or the run is [stopped](Options::stop). `send` takes each
@@ -142,6 +147,11 @@ impl Producer {
             (FrameBatch::new(), Times::default(), SubsetBatch::default());
         let mut before = i64::MIN;
         while feed.fill(&mut frames) {
+            if let Some(inquiry) = options.inquiry.as_deref().filter(|asked| asked.was_asked()) {
+                let mut ledger = Ledger::default();
+                count(level, feed, subset, &mut ledger);
+                inquiry.answer(&ledger, &feed.interfaces());
+            }
             feed.times(&frames, &mut times);
             if *is_ordered {
                 own.observe(&mut clock, &frames);

@@ -217,6 +217,30 @@ impl Receiver {
         self.close(sink);
     }
 
+    /// Says that messages of this life of a probe which are missing before others will not come, as
+    /// is known where messages come in order. Windows are no longer held back for them. Returns how
+    /// many they are.
+    pub fn skip_missing(&mut self, probe: u128, epoch: u64, sink: &mut dyn Sink) -> u64 {
+        let nodes = &self.nodes;
+        let lost = |node: usize, machine, news: &_| nodes[node].record.add_report(machine, news);
+        let missing = self.streams.skip_missing(probe, epoch, lost);
+        if missing > 0 {
+            self.close(sink);
+        }
+        missing
+    }
+
+    /// The watermark up to which this probe has sent all that it has, in its latest life;
+    /// `i64::MIN` before it has sent any.
+    pub fn closed_by(&self, probe: u128) -> i64 {
+        self.streams.closed_by(probe)
+    }
+
+    /// The fingerprint of the computation, which messages bear.
+    pub fn fingerprint(&self) -> u128 {
+        self.targets.all.print
+    }
+
     /// The probes that have not ended.
     pub fn open_probes(&self) -> impl Iterator<Item = u128> {
         self.streams.open()
@@ -235,6 +259,9 @@ impl Receiver {
 
     /// Emits all there is, also of windows that not all probes have sent, and finishes the sink.
     pub fn finish(mut self, sink: &mut dyn Sink) -> Outcome {
+        let nodes = &self.nodes;
+        let lost = |node: usize, machine, news: &_| nodes[node].record.add_report(machine, news);
+        self.streams.skip_all_missing(lost);
         let mut closed = Vec::new();
         self.nodes.iter_mut().for_each(|node| node.close(None, &mut closed));
         self.machine.finish(&mut closed, sink);

@@ -96,21 +96,67 @@ impl Streams {
         &mut self,
         id: MessageId,
         what: Consequence,
-        mut lost: impl FnMut(usize, usize, &LossNews),
+        lost: impl FnMut(usize, usize, &LossNews),
     ) {
         let MessageId { probe, epoch, number } = id;
-        let Streams { probes, closings, applied, machines } = self;
-        let found = probes.entry(probe).or_default();
+        let found = self.probes.entry(probe).or_default();
         found.idle = false;
         if found.machine == 0 {
-            *machines += 1;
-            found.machine = *machines;
+            self.machines += 1;
+            found.machine = self.machines;
         }
         let life = found.lives.entry(epoch).or_insert_with(|| {
             let (ahead, closed) = (BTreeMap::new(), i64::MIN);
             LifeMessages { next: 0, ahead, closed, ended: false }
         });
         life.ahead.insert(number, what);
+        self.advance(probe, epoch, lost);
+        if let Some(found) = self.probes.get_mut(&probe).filter(|found| found.lives.len() > LIVES) {
+            found.lives.pop_first();
+        }
+    }
+
+    /// Goes on without the messages of a life that are missing before others: they will not come.
+    /// Returns how many they are.
+    pub(super) fn skip_missing(
+        &mut self,
+        probe: u128,
+        epoch: u64,
+        mut lost: impl FnMut(usize, usize, &LossNews),
+    ) -> u64 {
+        let mut missing = 0u64;
+        while let Some(life) = self.life(probe, epoch)
+            && let Some((&first, _)) = life.ahead.first_key_value()
+        {
+            missing = missing.saturating_add(first.saturating_sub(life.next));
+            // The last number there is has no next one, and is taken once.
+            life.next = first;
+            self.advance(probe, epoch, &mut lost);
+        }
+        missing
+    }
+
+    /// The same of all lives of all probes.
+    pub(super) fn skip_all_missing(&mut self, mut lost: impl FnMut(usize, usize, &LossNews)) {
+        let lives = |(probe, found): (&u128, &ProbeLives)| {
+            let probe = *probe;
+            found.lives.keys().map(move |epoch| (probe, *epoch)).collect::<Vec<_>>()
+        };
+        let all: Vec<(u128, u64)> = self.probes.iter().flat_map(lives).collect();
+        for (probe, epoch) in all {
+            self.skip_missing(probe, epoch, &mut lost);
+        }
+    }
+
+    fn life(&mut self, probe: u128, epoch: u64) -> Option<&mut LifeMessages> {
+        self.probes.get_mut(&probe)?.lives.get_mut(&epoch)
+    }
+
+    /// Does what the messages of a life say for which no earlier one is waited.
+    fn advance(&mut self, probe: u128, epoch: u64, mut lost: impl FnMut(usize, usize, &LossNews)) {
+        let Streams { probes, closings, applied, .. } = self;
+        let Some(found) = probes.get_mut(&probe) else { return };
+        let Some(life) = found.lives.get_mut(&epoch) else { return };
         while let Some(what) = life.ahead.remove(&life.next) {
             life.next = life.next.saturating_add(1);
             match what {
@@ -129,9 +175,11 @@ impl Streams {
                 }
             }
         }
-        if found.lives.len() > LIVES {
-            found.lives.pop_first();
-        }
+    }
+
+    /// How far a probe is: all windows that end at or before this watermark have come from it.
+    pub(super) fn closed_by(&self, probe: u128) -> i64 {
+        self.probes.get(&probe).map_or(i64::MIN, ProbeLives::closed)
     }
 
     /// The next watermark at which windows close: every probe that is waited for has come to it.
@@ -257,6 +305,36 @@ mod tests {
         assert_eq!(streams.standing(id((1, 0, 0))), Standing::New, "the one that is waited for");
         take(&mut streams, (1, 0, 0), Consequence::Nothing);
         assert_eq!(streams.standing(id((1, 0, u64::MAX))), Standing::New);
+    }
+
+    #[test]
+    fn what_is_missing_is_gone_on_without_once_it_will_not_come() {
+        let mut streams = Streams::new();
+        take(&mut streams, (1, 0, 0), Consequence::Closed(5));
+        let news = || Consequence::Losses(3, LossNews::default());
+        take(&mut streams, (1, 0, 2), news());
+        take(&mut streams, (1, 0, 5), Consequence::Closed(10));
+        take(&mut streams, (1, 0, 6), Consequence::End);
+        assert_eq!(closings(&mut streams), [5]);
+        let mut lost = Vec::new();
+        let missing = streams.skip_missing(1, 0, |node, machine, _| lost.push((node, machine)));
+        assert_eq!((missing, lost), (3, vec![(3, 0)]), "1, 3 and 4");
+        assert_eq!((closings(&mut streams), streams.closed_by(1)), (vec![10], 10));
+        assert_eq!(streams.open().count(), 0);
+        assert_eq!(streams.standing(id((1, 0, 3))), Standing::Seen, "it comes too late");
+        assert_eq!(streams.skip_missing(1, 0, |_, _, _| unreachable!("nothing is left")), 0);
+        assert_eq!(streams.skip_missing(2, 0, |_, _, _| unreachable!("nobody has come")), 0);
+    }
+
+    #[test]
+    fn every_life_of_every_probe_is_gone_on_with_at_the_end() {
+        let mut streams = Streams::new();
+        for of in [(1, 0, 3), (1, 1, u64::MAX), (2, 0, 1)] {
+            take(&mut streams, of, Consequence::Losses(0, LossNews::default()));
+        }
+        let mut lost = 0;
+        streams.skip_all_missing(|_, _, _| lost += 1);
+        assert_eq!(lost, 3);
     }
 
     #[test]

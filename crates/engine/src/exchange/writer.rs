@@ -1,7 +1,7 @@
 //! Messages as a producer writes them, one after the other.
 
 use super::message::{MAGIC, MessageTarget, write_window};
-use super::print::Targets;
+use super::print::{OFFSET, Targets, hash};
 use crate::limits::MESSAGE_BYTES;
 use crate::ops::groups::written::WrittenGroups;
 use std::io;
@@ -13,6 +13,13 @@ pub struct ProducerId {
     pub probe: u128,
     /// Which life of the probe: larger than all before, such as the time at which it started.
     pub epoch: u64,
+}
+
+impl ProducerId {
+    /// A probe by its name: the number is the FNV-1a hash of 128 bits of its bytes.
+    pub fn named(name: &str, epoch: u64) -> ProducerId {
+        ProducerId { probe: hash(OFFSET, name.as_bytes()), epoch }
+    }
 }
 
 /// Where messages go: each is a slice of bytes.
@@ -30,6 +37,11 @@ impl MessageWriter {
     /// Of a producer, for these targets.
     pub(super) fn new(targets: Targets, id: ProducerId) -> MessageWriter {
         MessageWriter { targets, id, number: 0, message: Vec::new() }
+    }
+
+    /// The fingerprint of all nodes.
+    pub(super) fn fingerprint(&self) -> u128 {
+        self.targets.all.print
     }
 
     /// Sends a message to a node, or to all: `body` appends what it says.
