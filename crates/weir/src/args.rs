@@ -7,7 +7,9 @@ mod explain;
 mod http;
 mod live;
 mod lookback;
+mod merge;
 mod offload;
+mod publish;
 mod site;
 mod values;
 mod watch;
@@ -19,7 +21,9 @@ pub(crate) use explain::{ExplainArgs, PlanFormat};
 pub(crate) use http::HttpArgs;
 pub(crate) use live::{Capture, LiveArgs};
 pub(crate) use lookback::LookbackArgs;
+pub(crate) use merge::MergeArgs;
 pub(crate) use offload::{HookName, OffloadMode};
+pub(crate) use publish::PublishArgs;
 pub(crate) use site::SiteArgs;
 pub(crate) use values::file_size;
 pub(crate) use write::WriteArgs;
@@ -87,6 +91,9 @@ pub(crate) enum Command {
     /// Run the detectors that come with Weir, and print their alerts
     #[command(override_usage = watch::USAGE, after_help = watch::EXAMPLES)]
     Watch(Box<WatchArgs>),
+    /// Merge the partial results of several probes (weir run --publish) into rows
+    #[command(after_help = merge::EXAMPLES)]
+    Merge(Box<MergeArgs>),
     /// Check queries without running them
     Check(CheckArgs),
     /// Format queries
@@ -306,6 +313,9 @@ pub(crate) struct RunOptions {
 
     #[command(flatten)]
     pub(crate) http: HttpArgs,
+
+    #[command(flatten)]
+    pub(crate) publish: PublishArgs,
 
     #[command(flatten)]
     pub(crate) write: WriteArgs,

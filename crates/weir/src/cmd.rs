@@ -10,5 +10,6 @@ pub(crate) mod help;
 pub(crate) mod interfaces;
 pub(crate) mod library;
 pub(crate) mod list;
+pub(crate) mod merge;
 pub(crate) mod run;
 pub(crate) mod watch;

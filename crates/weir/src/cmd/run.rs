@@ -3,6 +3,7 @@
 mod ending;
 mod job;
 mod opening;
+mod publish;
 mod screen;
 mod session;
 mod shown;

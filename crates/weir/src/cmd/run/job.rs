@@ -1,7 +1,7 @@
 //! What `weir run` is asked to do, checked.
 
-use super::opening;
 use super::session::Run;
+use super::{opening, publish};
 use crate::args::{RunArgs, RunOptions};
 use crate::exit::{Status, usage};
 use crate::programs::{self, Programs};
@@ -72,6 +72,7 @@ pub(crate) fn job(job: Job, term: &Term) -> anyhow::Result<Status> {
         usage(format!("{clash} with these --names; give one another name in the query"))
     })?;
     check_packet_outputs(&program, &options)?;
+    publish::check(&program, &options)?;
     let suppressions = suppress::read(&options.suppress)?;
     let filter = match filter.as_str() {
         "" => None,

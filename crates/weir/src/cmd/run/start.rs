@@ -1,6 +1,7 @@
 //! A run from its start to its end.
 
 use super::opening::{OpenInput, is_stream, user_ids};
+use super::publish::Publisher;
 use super::session::Run;
 use super::sinks::{Control, RunSink};
 use crate::exit::Status;
@@ -61,6 +62,7 @@ impl Run<'_> {
         // refused, and existing files stay as they are.
         let mut made = Made::default();
         let files = self.files(&mut made)?;
+        let publisher = self.publisher(&mut made)?;
         let use_of_packets =
             lookback::Use { later: self.options.takes_programs(), is_live: self.is_live() };
         let around = &self.options.lookback;
@@ -84,7 +86,22 @@ impl Run<'_> {
         if let Some(tally) = source.tally() {
             stats.report_captures(tally);
         }
-        self.process(Opened { source, outlets, files, made, server, http, stats, kernel, stream })
+        let opened = Opened { source, outlets, files, made, server, http, stats, kernel, stream };
+        match publisher {
+            Some(publisher) => self.probe(publisher, opened),
+            None => self.process(opened),
+        }
+    }
+
+    /// Runs as a probe: what its workers hand over is for `weir merge`.
+    fn probe(self, publisher: Publisher, opened: Opened) -> anyhow::Result<Status> {
+        let Opened { mut source, mut made, stats, .. } = opened;
+        if let Some(period) = self.options.stats {
+            stats.print_every(period)?;
+        }
+        made.keep();
+        let outcome = self.publish(publisher, &mut source, &stats)?;
+        self.end(outcome, &mut source, self.stop.load(Ordering::Relaxed))
     }
 
     /// Runs over what was opened.

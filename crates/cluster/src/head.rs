@@ -1,0 +1,68 @@
+//! The head of a probe stream: who wrote it, and how packets were read.
+
+use crate::limits::PROBE_NAME_MAX;
+use serde::{Deserialize, Serialize};
+use weir_engine::exchange::ProducerId;
+
+/// What a probe stream begins with.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ProbeHead {
+    /// The name of the probe, which no other probe has.
+    pub probe: String,
+    /// Which life of the probe: larger than all before, such as the time at which it started, in
+    /// nanoseconds since 1970.
+    pub epoch: u64,
+    /// The version of Weir.
+    pub weir: String,
+    /// The fingerprint of the computation, 32 hexadecimal digits.
+    pub fingerprint: String,
+    /// How packets are read.
+    pub rules: PacketRules,
+}
+
+/// Options of a run that change what a packet or a window is: they have to be those of all probes.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct PacketRules {
+    /// Which headers fields are read from, if there is a tunnel: the value of `--headers`.
+    pub headers: String,
+    /// Whether later fragments of a datagram get the ports of the first one.
+    pub fragments: bool,
+    /// How long windows wait for packets that come out of order, in nanoseconds.
+    pub lateness_ns: i64,
+}
+
+impl ProbeHead {
+    /// What messages of this stream bear.
+    pub fn id(&self) -> ProducerId {
+        ProducerId::named(&self.probe, self.epoch)
+    }
+
+    /// A fingerprint as a head has it.
+    pub fn fingerprint_text(print: u128) -> String {
+        format!("{print:032x}")
+    }
+
+    /// What is wrong with the name of a probe, if it can't be one: names are printed.
+    pub fn name_fault(name: &str) -> Option<String> {
+        if name.is_empty() || name.len() > PROBE_NAME_MAX {
+            return Some(format!("the name of a probe has 1 to {PROBE_NAME_MAX} bytes"));
+        }
+        let control = name.chars().any(char::is_control);
+        control.then(|| "the name of a probe has no control characters".to_owned())
+    }
+
+    pub(crate) fn read(json: &[u8]) -> Result<ProbeHead, String> {
+        let head: ProbeHead = serde_json::from_slice(json).map_err(|e| e.to_string())?;
+        if let Some(fault) = ProbeHead::name_fault(&head.probe) {
+            return Err(fault);
+        }
+        let all = [&head.weir, &head.fingerprint, &head.rules.headers];
+        if all.iter().any(|text| text.len() > 64 || text.chars().any(char::is_control)) {
+            return Err("a text in it is too long, or has control characters".to_owned());
+        }
+        match head.rules.lateness_ns < 0 {
+            true => Err(format!("its lateness can't be {} ns", head.rules.lateness_ns)),
+            false => Ok(head),
+        }
+    }
+}

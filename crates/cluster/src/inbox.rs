@@ -1,0 +1,164 @@
+//! Messages of all streams, each read by a thread of its own, as they wait to be merged.
+
+use crate::framing::StreamFault;
+use crate::limits::STREAM_AHEAD_BYTES;
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// What comes of a stream.
+pub(crate) enum Arrival {
+    Message(Vec<u8>),
+    /// It has ended, or can't be read on. Nothing comes after it.
+    End(Option<StreamFault>),
+}
+
+/// Messages of all streams.
+pub(crate) struct Inbox {
+    queues: Mutex<Queues>,
+    /// Something came.
+    came: Condvar,
+    /// Something was taken, or nothing will be.
+    taken: Condvar,
+}
+
+struct Queues {
+    streams: Vec<StreamQueue>,
+    /// Whether nothing is taken any more.
+    is_over: bool,
+    /// The stream after the last that something was taken from: all have their turn.
+    turn: usize,
+}
+
+#[derive(Default)]
+struct StreamQueue {
+    waiting: VecDeque<Arrival>,
+    /// Bytes of what waits.
+    bytes: usize,
+}
+
+impl Inbox {
+    pub(crate) fn new(streams: usize) -> Inbox {
+        let streams = (0..streams).map(|_| StreamQueue::default()).collect();
+        let queues = Queues { streams, is_over: false, turn: 0 };
+        Inbox { queues: Mutex::new(queues), came: Condvar::new(), taken: Condvar::new() }
+    }
+
+    /// Adds what came of a stream, once there is room; `false` if nothing is taken any more.
+    pub(crate) fn put(&self, stream: usize, arrival: Arrival) -> bool {
+        let is_full = |queues: &mut Queues| {
+            let bytes = queues.streams[stream].bytes;
+            !queues.is_over
+                && bytes > 0
+                && bytes.saturating_add(arrival.bytes()) > STREAM_AHEAD_BYTES
+        };
+        let queues = self.taken.wait_while(self.lock(), is_full);
+        let mut queues = queues.unwrap_or_else(PoisonError::into_inner);
+        if queues.is_over {
+            return false;
+        }
+        let queue = &mut queues.streams[stream];
+        queue.bytes += arrival.bytes();
+        queue.waiting.push_back(arrival);
+        drop(queues);
+        self.came.notify_one();
+        true
+    }
+
+    /// Takes what came of one of the wanted streams, waiting for it at most so long.
+    pub(crate) fn take(&self, wanted: &[usize], patience: Duration) -> Option<(usize, Arrival)> {
+        let is_there =
+            |queues: &Queues, stream: &usize| !queues.streams[*stream].waiting.is_empty();
+        let nothing = |queues: &mut Queues| !wanted.iter().any(|stream| is_there(queues, stream));
+        let waited = self.came.wait_timeout_while(self.lock(), patience, nothing);
+        let (mut queues, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let ready = || wanted.iter().copied().filter(|stream| is_there(&queues, stream));
+        let next = ready().filter(|stream| *stream >= queues.turn).min();
+        let stream = next.or_else(|| ready().min())?;
+        queues.turn = stream + 1;
+        let queue = &mut queues.streams[stream];
+        let arrival = queue.waiting.pop_front()?;
+        queue.bytes -= arrival.bytes();
+        drop(queues);
+        self.taken.notify_all();
+        Some((stream, arrival))
+    }
+
+    /// Says that nothing is taken any more.
+    pub(crate) fn end(&self) {
+        self.lock().is_over = true;
+        self.taken.notify_all();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Queues> {
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Arrival {
+    fn bytes(&self) -> usize {
+        match self {
+            Arrival::Message(message) => message.len(),
+            Arrival::End(_) => 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::thread;
+
+    fn message(len: usize) -> Arrival {
+        Arrival::Message(vec![0; len])
+    }
+
+    fn taken(inbox: &Inbox, wanted: &[usize]) -> Option<usize> {
+        inbox.take(wanted, Duration::ZERO).map(|(stream, _)| stream)
+    }
+
+    #[test]
+    fn wanted_streams_have_their_turn() {
+        let inbox = Inbox::new(3);
+        for stream in [0, 0, 1, 1, 2] {
+            assert!(inbox.put(stream, message(1)));
+        }
+        assert_eq!(taken(&inbox, &[0, 1]), Some(0));
+        assert_eq!(taken(&inbox, &[0, 1]), Some(1));
+        assert_eq!(taken(&inbox, &[0, 1]), Some(0));
+        assert_eq!(taken(&inbox, &[0]), None);
+        assert_eq!(taken(&inbox, &[0, 1, 2]), Some(1));
+        assert_eq!(taken(&inbox, &[2]), Some(2));
+    }
+
+    #[test]
+    fn who_is_far_ahead_waits_for_room() {
+        let inbox = Arc::new(Inbox::new(2));
+        assert!(inbox.put(0, message(STREAM_AHEAD_BYTES)));
+        let theirs = Arc::clone(&inbox);
+        let ahead = thread::spawn(move || theirs.put(0, message(1)));
+        assert!(inbox.put(1, message(STREAM_AHEAD_BYTES)), "each stream has room of its own");
+        assert_eq!(taken(&inbox, &[0]), Some(0));
+        assert!(ahead.join().expect("it returns"), "there is room now");
+        assert_eq!(taken(&inbox, &[0]), Some(0));
+        assert_eq!(taken(&inbox, &[1]), Some(1));
+    }
+
+    #[test]
+    fn a_message_that_is_larger_than_all_room_is_taken_alone() {
+        let inbox = Inbox::new(1);
+        assert!(inbox.put(0, message(STREAM_AHEAD_BYTES + 1)));
+        assert_eq!(taken(&inbox, &[0]), Some(0));
+    }
+
+    #[test]
+    fn nobody_waits_after_the_end() {
+        let inbox = Arc::new(Inbox::new(1));
+        assert!(inbox.put(0, message(STREAM_AHEAD_BYTES)));
+        let theirs = Arc::clone(&inbox);
+        let ahead = thread::spawn(move || theirs.put(0, message(1)));
+        inbox.end();
+        assert!(!ahead.join().expect("it returns"));
+    }
+}

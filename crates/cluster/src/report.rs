@@ -1,0 +1,90 @@
+//! What came of each stream of a merge.
+
+use crate::framing::StreamFault;
+use std::fmt;
+use weir_engine::exchange::UnreadableMessage;
+use weir_engine::run::Outcome;
+
+/// What a merge came to.
+#[derive(Debug)]
+pub struct MergeOutcome {
+    /// The counts of all probes, and what ended the merge early, if something did.
+    pub outcome: Outcome,
+    /// A report for each stream, in the order in which they were given.
+    pub streams: Vec<StreamReport>,
+    /// Whether it was stopped before all streams had ended.
+    pub was_stopped: bool,
+}
+
+/// What came of a stream.
+#[derive(Debug)]
+pub struct StreamReport {
+    /// What it was opened by, such as the path of a file.
+    pub name: String,
+    /// The probe that wrote it.
+    pub probe: String,
+    /// Messages that were taken in.
+    pub messages: u64,
+    /// Messages that had come before, in this stream or in another of the same probe.
+    pub repeated: u64,
+    /// Messages that are missing between others.
+    pub missing: u64,
+    /// Groups that came after their window was out, and were left out.
+    pub late: u64,
+    /// How it ended.
+    pub end: StreamEnd,
+}
+
+/// How a stream ended.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum StreamEnd {
+    /// With the end of the probe's run.
+    Ended,
+    /// With the end of the probe's run, whose source had failed: the probe has said why.
+    SourceFailed,
+    /// Before the probe's run did: it was killed, or the stream was cut here.
+    Gone(Option<StreamFault>),
+    /// With a message that can't be used.
+    Unreadable(UnreadableMessage),
+    /// With a message of another probe than its head says.
+    OtherProbe,
+    /// It was not read to its end: nothing in it could change the result, or the merge was stopped.
+    Unread,
+}
+
+impl StreamReport {
+    /// Whether all messages of the probe came, as far as they were wanted.
+    pub fn is_whole(&self) -> bool {
+        self.missing == 0 && matches!(self.end, StreamEnd::Ended | StreamEnd::Unread)
+    }
+}
+
+impl fmt::Display for StreamReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let StreamReport { name, probe, messages, .. } = self;
+        write!(f, "probe {probe} ({name}): {messages} messages")?;
+        if self.repeated > 0 {
+            write!(f, ", {} that came twice", self.repeated)?;
+        }
+        if self.missing > 0 {
+            write!(f, ", {} missing between them", self.missing)?;
+        }
+        if self.late > 0 {
+            write!(f, ", {} groups left out, whose windows were out", self.late)?;
+        }
+        match &self.end {
+            StreamEnd::Ended => Ok(()),
+            StreamEnd::SourceFailed => f.write_str("; the source of the probe failed"),
+            StreamEnd::Gone(None) => {
+                f.write_str("; the stream ended before the run of the probe did")
+            }
+            StreamEnd::Gone(Some(fault)) => write!(f, "; {fault}"),
+            StreamEnd::Unreadable(why) => write!(f, "; {why}"),
+            StreamEnd::OtherProbe => {
+                f.write_str("; it holds a message of another probe, and was not read on")
+            }
+            StreamEnd::Unread => f.write_str("; not read to its end"),
+        }
+    }
+}

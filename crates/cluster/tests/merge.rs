@@ -1,0 +1,376 @@
+//! The merge of several probes' streams: it gives the rows of one run, whatever the streams are
+//! like that can be merged, and says what was wrong with the others.
+
+use std::io::{self, Read};
+use std::net::Ipv4Addr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
+use weir_cluster::{
+    Merge, MergeOutcome, MixedProbes, PacketRules, ProbeHead, ProbeReader, ProbeStream,
+    ProbeWriter, StreamEnd,
+};
+use weir_engine::conform::Frames;
+use weir_engine::exchange::{Producer, ProducerId, Receiver};
+use weir_engine::functions::Functions;
+use weir_engine::rows::{Collect, Sink};
+use weir_engine::run::{Options, run};
+use weir_lang::Query;
+use weir_packet::craft::Frame;
+use weir_packet::source::LinkType;
+use weir_plan::physical::Physical;
+use weir_plan::{Program, Value};
+
+const S: i64 = 1_000_000_000;
+const PACKETS: u16 = 6000;
+
+type Rows = Vec<(usize, Vec<Value>)>;
+
+fn program(text: &str) -> Program {
+    let functions = Functions::default();
+    let options = weir_lang::Options {
+        params: &[],
+        program: "test",
+        signatures: functions.signatures(),
+        files: None,
+    };
+    let compiled = weir_lang::compile(&Query { name: "test.weir", text }, &options);
+    compiled.expect("the query compiles").program
+}
+
+fn windows() -> Program {
+    program(
+        "packets | summarize n = count(), first = first(udp.sport), sizes = distinct(len), \
+         share = completeness() by ip.src every 2s",
+    )
+}
+
+/// Packets of some hosts in a minute, one each 10 ms, of those the ones that `mine` says.
+fn frames(mine: impl Fn(u16) -> bool) -> Frames {
+    let all = (0..PACKETS).filter(|i| mine(*i)).map(|i| {
+        let ip = Ipv4Addr::new(10, 0, 0, (i % 7) as u8);
+        let frame = Frame::ethernet().ipv4(ip, Ipv4Addr::LOCALHOST).udp(i, 53);
+        (i64::from(i) * S / 100, frame.payload(&vec![0; usize::from(i % 50)]).bytes())
+    });
+    Frames::new(LinkType::ETHERNET, &all.collect::<Vec<_>>())
+}
+
+fn rules() -> PacketRules {
+    PacketRules {
+        headers: "outer".to_owned(),
+        fragments: false,
+        lateness_ns: Options::default().lateness_ns,
+    }
+}
+
+fn head(producer: &Producer, probe: &str, epoch: u64) -> ProbeHead {
+    ProbeHead {
+        probe: probe.to_owned(),
+        epoch,
+        weir: "0.1.0".to_owned(),
+        fingerprint: ProbeHead::fingerprint_text(producer.fingerprint()),
+        rules: rules(),
+    }
+}
+
+/// What a probe writes: its head, and each of its messages.
+fn publish(
+    program: &Program,
+    probe: &str,
+    epoch: u64,
+    mut frames: Frames,
+) -> (ProbeHead, Vec<Vec<u8>>) {
+    let (functions, options) = (Functions::default(), Options::default());
+    let (plan, id) = (Physical::new(program, &[]), ProducerId::named(probe, epoch));
+    let producer = Producer::new(&plan, &functions, &options, id).expect("it can be spread");
+    let (head, mut messages) = (head(&producer, probe, epoch), Vec::new());
+    let outcome = producer.run(&mut frames, &mut |message| {
+        messages.push(message.to_vec());
+        Ok(())
+    });
+    assert!(outcome.error.is_none(), "{:?}", outcome.error);
+    (head, messages)
+}
+
+/// The same as a stream.
+fn stream((head, messages): &(ProbeHead, Vec<Vec<u8>>)) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut writer = ProbeWriter::new(&mut bytes, head).expect("memory takes it");
+    for message in messages {
+        writer.message(message).expect("memory takes it");
+    }
+    bytes
+}
+
+fn opened(name: &str, bytes: Vec<u8>) -> ProbeStream {
+    ProbeStream::new(name, Box::new(io::Cursor::new(bytes))).expect("a stream")
+}
+
+fn merge_with(
+    program: &Program,
+    streams: Vec<ProbeStream>,
+    stop: &AtomicBool,
+    sink: &mut dyn Sink,
+) -> MergeOutcome {
+    let merge = Merge::new(streams).expect("they belong together");
+    let (functions, options) = (Functions::default(), Options::default());
+    let plan = Physical::new(program, &[]);
+    let receiver = Receiver::new(&plan, &functions, &options, &merge.probes()).expect("as above");
+    merge.check_query(receiver.fingerprint()).expect("the same query");
+    sink.open(receiver.outputs()).expect("memory opens");
+    merge.run(receiver, sink, stop).expect("threads start")
+}
+
+fn merge(program: &Program, streams: Vec<Vec<u8>>) -> (Rows, MergeOutcome) {
+    let streams = (1..).zip(streams).map(|(n, bytes)| opened(&n.to_string(), bytes)).collect();
+    let mut sink = Collect::default();
+    let merged = merge_with(program, streams, &AtomicBool::new(false), &mut sink);
+    assert!(merged.outcome.error.is_none(), "{:?}", merged.outcome.error);
+    assert!(!merged.was_stopped);
+    (sink.rows, merged)
+}
+
+/// The rows of one run over the packets that `mine` says.
+fn rows_of_one(program: &Program, mine: impl Fn(u16) -> bool) -> Rows {
+    let (mut sink, functions) = (Collect::default(), Functions::default());
+    run(program, &functions, &mut frames(mine), &mut sink, &Options::default(), &mut |_| {});
+    sink.rows
+}
+
+fn ends(merged: &MergeOutcome) -> Vec<String> {
+    merged.streams.iter().map(|stream| format!("{:?}", stream.end)).collect()
+}
+
+#[test]
+fn three_probes_give_the_rows_of_one_run() {
+    let program = windows();
+    let want = rows_of_one(&program, |_| true);
+    assert_eq!(want.len(), 30 * 7);
+    let of = |k: u16| {
+        let name = format!("probe {k}");
+        stream(&publish(&program, &name, 5, frames(|i| i.wrapping_mul(7) % 3 == k)))
+    };
+    let (rows, merged) = merge(&program, vec![of(0), of(1), of(2)]);
+    assert_eq!(rows, want);
+    assert_eq!(merged.outcome.ledger.processed, u64::from(PACKETS));
+    assert!(merged.outcome.ledger.adds_up());
+    for report in &merged.streams {
+        assert!(report.is_whole() && report.messages > 60, "{report}");
+        assert_eq!((report.repeated, report.missing, report.late), (0, 0, 0), "{report}");
+    }
+}
+
+#[test]
+fn a_probe_that_saw_nothing_keeps_nobody_waiting() {
+    let program = windows();
+    let all = stream(&publish(&program, "a", 1, frames(|_| true)));
+    let none = stream(&publish(&program, "b", 1, frames(|_| false)));
+    let (rows, merged) = merge(&program, vec![none, all]);
+    assert_eq!(rows, rows_of_one(&program, |_| true));
+    assert_eq!(ends(&merged), ["Ended", "Ended"]);
+}
+
+/// The second life of a probe begins where the first was killed: what it did not see is missing,
+/// and nothing else.
+#[test]
+fn the_lives_of_a_probe_follow_each_other() {
+    let program = windows();
+    let b = stream(&publish(&program, "b", 9, frames(|i| i % 2 == 1)));
+    let saw = |i: u16| i % 2 == 1 || !(2000..3000).contains(&i);
+    let first = stream(&publish(&program, "a", 1, frames(|i| i % 2 == 0 && i < 2000)));
+    let second = stream(&publish(&program, "a", 2, frames(|i| i % 2 == 0 && i >= 3000)));
+    // In any order: epochs say which life is the first.
+    let (rows, merged) = merge(&program, vec![second.clone(), b.clone(), first.clone()]);
+    assert_eq!(rows, rows_of_one(&program, saw));
+    assert_eq!(merged.outcome.ledger.processed, 5500);
+    assert!(merged.streams.iter().all(|stream| stream.late == 0), "{:?}", merged.streams);
+    // Also where the first was killed: its stream has no end.
+    let (head, mut messages) = publish(&program, "a", 1, frames(|i| i % 2 == 0 && i < 2000));
+    messages.pop();
+    let killed = stream(&(head, messages));
+    let (again, merged) = merge(&program, vec![killed, second, b]);
+    assert_eq!(again, rows);
+    assert_eq!(ends(&merged), ["Gone(None)", "Ended", "Ended"]);
+    assert!(!merged.streams[0].is_whole());
+}
+
+#[test]
+fn a_stream_that_comes_twice_counts_once() {
+    let program = windows();
+    let (a, b) = (frames(|i| i % 2 == 0), frames(|i| i % 2 == 1));
+    let (a, b) = (stream(&publish(&program, "a", 1, a)), stream(&publish(&program, "b", 1, b)));
+    let (rows, merged) = merge(&program, vec![a.clone(), b, a]);
+    assert_eq!(rows, rows_of_one(&program, |_| true));
+    let [first, _, second] = &merged.streams[..] else { panic!("three streams") };
+    assert_eq!((first.repeated, second.messages), (0, 0));
+    assert_eq!((second.repeated, second.is_whole()), (first.messages, true));
+}
+
+/// Wherever a stream breaks off, what came before counts, the rest is told, and the other probe
+/// loses nothing.
+#[test]
+fn a_stream_that_breaks_off_costs_the_other_probe_nothing() {
+    let program = windows();
+    let a = publish(&program, "a", 1, frames(|i| i % 2 == 0));
+    let whole = stream(&a);
+    let b = stream(&publish(&program, "b", 1, frames(|i| i % 2 == 1)));
+    let head = stream(&(a.0.clone(), Vec::new())).len();
+    for len in (head..whole.len()).step_by(whole.len() / 40).chain([head, whole.len() - 1]) {
+        let (rows, merged) = merge(&program, vec![whole[..len].to_vec(), b.clone()]);
+        let [cut, other] = &merged.streams[..] else { panic!("two streams") };
+        assert!(matches!(cut.end, StreamEnd::Gone(_)), "{len}: {cut}");
+        assert!(!cut.is_whole() && other.is_whole() && other.late == 0, "{len}: {cut}, {other}");
+        let of_b: i128 = rows.iter().map(|(_, row)| count(&row[2])).sum();
+        assert!((3000..=6000).contains(&of_b), "{len}: {of_b} packets in rows");
+        assert!(merged.outcome.ledger.processed >= 3000, "{len}");
+        assert!(merged.outcome.ledger.adds_up(), "{len}: {:?}", merged.outcome.ledger);
+    }
+}
+
+fn count(value: &Value) -> i128 {
+    match value {
+        Value::Int(n) => i128::from(*n),
+        other => panic!("{other:?} is no count"),
+    }
+}
+
+#[test]
+fn messages_that_are_missing_are_counted_and_hold_nothing_back() {
+    let program = windows();
+    let (head, mut messages) = publish(&program, "a", 1, frames(|_| true));
+    let all = messages.len();
+    messages.drain(10..13);
+    messages.remove(40);
+    let left = messages.len() as u64;
+    let (rows, merged) = merge(&program, vec![stream(&(head, messages))]);
+    let report = &merged.streams[0];
+    assert_eq!((report.missing, report.messages), (4, left), "{report}");
+    assert!(!report.is_whole() && matches!(report.end, StreamEnd::Ended), "{report}");
+    let want = rows_of_one(&program, |_| true);
+    assert!(rows.len() < want.len() && rows.len() > want.len() - 5 * 7, "{} rows", rows.len());
+    assert!(rows.iter().all(|row| want.contains(row)), "windows are whole or missing");
+    assert!(report.to_string().contains("4 missing between them"), "{report} of {all}");
+}
+
+#[test]
+fn messages_of_another_probe_or_another_query_end_their_stream() {
+    let program = windows();
+    let a = publish(&program, "a", 1, frames(|i| i % 2 == 0));
+    let b = publish(&program, "b", 1, frames(|i| i % 2 == 1));
+    let forged = stream(&(a.0.clone(), b.1.clone()));
+    let (rows, merged) = merge(&program, vec![forged, stream(&b)]);
+    assert_eq!(ends(&merged), ["OtherProbe", "Ended"]);
+    assert_eq!(rows, rows_of_one(&program, |i| i % 2 == 1));
+
+    let other = self::program("packets | summarize n = count() by ip.dst every 2s");
+    let (_, others) = publish(&other, "a", 1, frames(|i| i % 2 == 0));
+    let (rows, merged) = merge(&program, vec![stream(&(a.0.clone(), others)), stream(&b)]);
+    assert!(ends(&merged)[0].starts_with("Unreadable(Target"), "{:?}", ends(&merged));
+    assert_eq!(rows, rows_of_one(&program, |i| i % 2 == 1));
+}
+
+#[test]
+fn probes_that_do_not_belong_together_are_refused_by_name() {
+    let program = windows();
+    let (head, messages) = publish(&program, "a", 1, frames(|i| i < 10));
+    let with = |name: &str, change: fn(&mut ProbeHead)| {
+        let mut head = head.clone();
+        change(&mut head);
+        opened(name, stream(&(head, messages.clone())))
+    };
+    let refused = |change: fn(&mut ProbeHead)| {
+        let streams = vec![with("first", |_| {}), with("second", change)];
+        Merge::new(streams).err().expect("it is refused").to_string()
+    };
+    let inner = refused(|head| head.rules.headers = "inner".to_owned());
+    assert!(inner.starts_with("second: its probe has --headers inner, and that of first"));
+    assert!(refused(|head| head.rules.fragments = true).contains("--fragments true"));
+    assert!(refused(|head| head.rules.lateness_ns = 0).contains("--lateness 0ns"));
+    assert_eq!(Merge::new(Vec::new()).err(), Some(MixedProbes::None));
+    let merge = Merge::new(vec![with("first", |_| {}), with("second", |_| {})]).expect("alike");
+    let other = merge.check_query(7).expect_err("another query").to_string();
+    assert!(other.contains("first: its probe (weir 0.1.0) runs another query"), "{other}");
+}
+
+/// Bytes that come when they are sent.
+struct Piped(mpsc::Receiver<Vec<u8>>, Vec<u8>);
+
+impl Read for Piped {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if self.1.is_empty() {
+            self.1 = self.0.recv().unwrap_or_default();
+        }
+        let n = self.1.len().min(into.len());
+        into[..n].copy_from_slice(&self.1[..n]);
+        self.1.drain(..n);
+        Ok(n)
+    }
+}
+
+/// Emitted rows, as they come, to another thread.
+struct Reported(mpsc::Sender<usize>);
+
+impl Sink for Reported {
+    fn open(&mut self, _: &[weir_engine::rows::Output]) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn rows(&mut self, _: usize, rows: &weir_engine::rows::Rows) -> io::Result<()> {
+        self.0.send(rows.len).map_err(io::Error::other)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn rows_come_as_soon_as_the_slowest_probe_has_sent_its_window() {
+    let program = windows();
+    let (fast, slow) = (frames(|i| i % 2 == 0), frames(|i| i % 2 == 1));
+    let fast = stream(&publish(&program, "fast", 1, fast));
+    let (head, messages) = publish(&program, "slow", 1, slow);
+    let (send, come) = mpsc::channel();
+    let (report, rows) = mpsc::channel();
+    send.send(stream(&(head, Vec::new()))).expect("it is read");
+    let piped = Box::new(Piped(come, Vec::new()));
+    let streams =
+        vec![opened("fast", fast), ProbeStream::new("slow", piped).expect("it has a head")];
+    let stop = Arc::<AtomicBool>::default();
+    let theirs = Arc::clone(&stop);
+    let merging =
+        std::thread::spawn(move || merge_with(&windows(), streams, &theirs, &mut Reported(report)));
+    let framed =
+        |message: &Vec<u8>| [&(message.len() as u32).to_le_bytes()[..], &message[..]].concat();
+    // Enough for 15 of the 30 windows.
+    for message in &messages[..messages.len() / 2] {
+        send.send(framed(message)).expect("it is read");
+    }
+    let mut seen = 0;
+    while seen < 12 * 7 {
+        seen += rows.recv().expect("rows come before the end");
+    }
+    assert!(seen <= 16 * 7, "{seen} rows");
+    // The probe is silent now; nothing but a word ends the wait.
+    stop.store(true, Ordering::Relaxed);
+    let merged = merging.join().expect("it ends");
+    assert!(merged.was_stopped);
+    seen += rows.iter().sum::<usize>();
+    assert!(seen < 30 * 7 && matches!(merged.streams[1].end, StreamEnd::Unread), "{seen} rows");
+}
+
+#[test]
+fn what_a_stream_holds_can_be_read_back() {
+    let program = windows();
+    let (head, messages) = publish(&program, "a", u64::MAX, frames(|i| i < 100));
+    let bytes = stream(&(head.clone(), messages.clone()));
+    let (mut reader, found) = ProbeReader::new(&bytes[..]).expect("a stream");
+    let (mut read, mut message) = (Vec::new(), Vec::new());
+    while reader.next(&mut message).expect("whole") {
+        read.push(message.clone());
+    }
+    assert_eq!((found, read), (head, messages));
+}

@@ -1,0 +1,178 @@
+//! `weir merge`: the machine level of queries over the partial results of several probes.
+
+use crate::args::MergeArgs;
+use crate::exit::{Status, usage};
+use crate::output::{self, Fresh, Taken};
+use crate::programs::Programs;
+use crate::signals;
+use crate::site::Site;
+use crate::stats::Stats;
+use crate::term::Term;
+use crate::{ledger, suppress};
+use anyhow::Context as _;
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use weir_capture::write::StoppableWriter;
+use weir_cluster::{Merge, MergeOutcome, ProbeStream};
+use weir_engine::exchange::Receiver;
+use weir_engine::functions::Functions;
+use weir_engine::rows::{Output, Sink};
+use weir_engine::run::Options;
+use weir_engine::suppress::SuppressionList;
+use weir_plan::Program;
+use weir_plan::physical::Physical;
+use weir_sandbox::{Needs, UserError, become_user, confine};
+use weir_sink::{Format, RowOptions, json};
+
+/// Merges, and prints rows and what was counted.
+pub(crate) fn run(args: MergeArgs, term: &Term) -> anyhow::Result<Status> {
+    let functions = Functions::default();
+    let programs = Programs::given(&args.expressions, &args.queries)?;
+    let programs = programs.with_site(Site::read(args.site.site.as_deref(), term)?);
+    let named = args.out_dir.is_some();
+    let compiled = programs.compile(&args.params, named, &functions, args.quiet, term)?;
+    let Some(program) = compiled else { return Ok(Status::Usage) };
+    let format = row_format(&program, &args, term)?;
+    let outputs = Output::of(&program);
+    weir_sink::Names::from(args.names).check(&outputs).map_err(|clash| {
+        usage(format!("{clash} with these --names; give one another name in the query"))
+    })?;
+    let suppressions = SuppressionList::new(suppress::read(&args.suppress)?);
+    let plan = Physical::new(&program, &[]);
+    weir_engine::exchange::needs(&plan).map_err(|why| usage(why.to_string()))?;
+    if args.from.iter().filter(|from| *from == "-").count() > 1 {
+        return Err(usage("standard input can be one stream only"));
+    }
+    let files = match &args.out_dir {
+        Some(folder) => Some(output::files(folder, &outputs, format, &Taken::default())?),
+        None => None,
+    };
+    let _cleanup = output::cleanup(files.as_deref().unwrap_or_default());
+
+    let streams = args.from.iter().map(|from| open(from)).collect::<anyhow::Result<_>>()?;
+    let merge = Merge::new(streams).map_err(|why| usage(why.to_string()))?;
+    let options = Options {
+        lateness_ns: merge.rules().lateness_ns,
+        memory: args.memory.bytes(),
+        suppressions,
+        ..Options::default()
+    };
+    let receiver = Receiver::new(&plan, &functions, &options, &merge.probes())?;
+    merge.check_query(receiver.fingerprint()).map_err(|why| usage(why.to_string()))?;
+
+    // No thread is started before this.
+    let stop = Arc::<AtomicBool>::default();
+    let heard = signals::hear(&stop)?;
+    give_up_permissions(&args, term)?;
+    heard.handle_signals(&Stats::silent(), || ())?;
+    let mut sink = sink(&args, files, format, &stop, term)?;
+    sink.open(&outputs).context("writing rows")?;
+    let merged = merge.run(receiver, &mut *sink, &stop)?;
+    drop(sink);
+    end(merged, &args, term)
+}
+
+/// The format of rows, if it can hold the outputs of the program.
+fn row_format(program: &Program, args: &MergeArgs, term: &Term) -> anyhow::Result<&'static Format> {
+    let printed = program.pipelines.iter().filter(|p| p.printed).count();
+    if args.out_dir.is_some() {
+        return Ok(args.output.unwrap_or(&json::FORMAT));
+    }
+    let format = output::choose(args.output, term);
+    if printed > 1 {
+        output::one_place(format, &format!("there are {printed} outputs")).map_err(usage)?;
+    }
+    Ok(format)
+}
+
+/// Opens the stream of a probe, and waits for its head.
+fn open(name: &str) -> anyhow::Result<ProbeStream> {
+    let from: Box<dyn Read + Send> = match name {
+        "-" => Box::new(BufReader::new(io::stdin())),
+        path => Box::new(BufReader::new(File::open(path).with_context(|| path.to_owned())?)),
+    };
+    ProbeStream::new(name, from).with_context(|| name.to_owned())
+}
+
+fn give_up_permissions(args: &MergeArgs, term: &Term) -> anyhow::Result<()> {
+    if let Some(user) = &args.confine.relinquish_privileges {
+        become_user(user).map_err(|e| match e {
+            UserError::Unknown | UserError::NotRoot => usage(format!("-Z {user}: {e}")),
+            e => anyhow::Error::new(e).context(format!("-Z {user}: becoming that user")),
+        })?;
+    }
+    let confined = match args.confine.no_sandbox {
+        true => "sandbox: none (--no-sandbox)".to_owned(),
+        false => confine(&Needs::default(), None).to_string(),
+    };
+    if args.verbose {
+        term.say(confined);
+    }
+    Ok(())
+}
+
+fn sink(
+    args: &MergeArgs,
+    files: Option<Vec<Fresh>>,
+    format: &'static Format,
+    stop: &Arc<AtomicBool>,
+    term: &Term,
+) -> anyhow::Result<Box<dyn Sink>> {
+    let options = RowOptions {
+        time: args.time.into(),
+        color: term.color_out,
+        // Rows come while probes run.
+        stream: true,
+        titles: false,
+    };
+    let (names, stops) = (args.names.into(), [Arc::clone(stop)]);
+    let sink: Box<dyn Sink> = match files {
+        Some(files) => {
+            Box::new(output::over(files, format, options, names, &Taken::default(), &stops))
+        }
+        None => format.sink(StoppableWriter::stdout(&stops)?, options, names),
+    };
+    Ok(if args.line_buffered { Box::new(output::Prompt(sink)) } else { sink })
+}
+
+/// Prints what was counted, and says what is missing.
+fn end(merged: MergeOutcome, args: &MergeArgs, term: &Term) -> anyhow::Result<Status> {
+    let MergeOutcome { outcome, streams, was_stopped } = merged;
+    let losses = ledger::losses(&outcome.ledger, None);
+    if args.quiet {
+        term.say_text(&losses);
+    } else {
+        if term.stdout_tty && term.stderr_tty {
+            term.say("");
+        }
+        term.say_text(&ledger::render(&outcome.ledger));
+    }
+    let (mut broken, mut late) = (0, 0);
+    for stream in &streams {
+        late += stream.late;
+        if !stream.is_whole() {
+            broken += 1;
+            term.error(format_args!("{stream}"));
+        } else if args.verbose || stream.late + stream.repeated > 0 && !args.quiet {
+            term.say(stream);
+        }
+    }
+    if was_stopped && !args.quiet {
+        term.say("interrupted");
+    }
+    if let Some(e) = outcome.error {
+        return Err(e.into());
+    }
+    if broken > 0 {
+        let of = streams.len();
+        term.error(format_args!("partial results of {broken} of {of} streams are missing"));
+        return Ok(Status::Failed);
+    }
+    if args.fail_on_loss && (late > 0 || !losses.is_empty()) {
+        term.error(format_args!("packets, rows or groups were lost (--fail-on-loss)"));
+        return Ok(Status::Failed);
+    }
+    Ok(Status::Ok)
+}

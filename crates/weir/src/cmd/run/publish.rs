@@ -1,0 +1,124 @@
+//! A run whose partial results go to `weir merge`, not rows to a reader.
+
+use super::session::Run;
+use crate::args::{Headers, RunOptions};
+use crate::exit::usage;
+use crate::stats::Stats;
+use anyhow::Context as _;
+use std::io::{self, BufWriter};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use weir_capture::live::clock;
+use weir_capture::write::{Made, StoppableWriter, Untouched};
+use weir_cluster::limits::PROBE_NAME_MAX;
+use weir_cluster::{PacketRules, ProbeHead, ProbeWriter};
+use weir_engine::exchange::{Producer, ProducerId};
+use weir_engine::run::Outcome;
+use weir_packet::source::Source;
+use weir_plan::Program;
+use weir_plan::physical::Physical;
+
+/// Where the partial results of a run go.
+pub(super) struct Publisher {
+    /// What it was opened by.
+    path: String,
+    file: StoppableWriter,
+    /// The same file, as it was; `None` for standard output.
+    untouched: Option<Untouched>,
+}
+
+/// Refuses a query whose partial results can't travel, and options that a probe can't have.
+pub(super) fn check(program: &Program, options: &RunOptions) -> anyhow::Result<()> {
+    let Some(publish) = &options.publish.publish else { return Ok(()) };
+    weir_engine::exchange::needs(&Physical::new(program, &[]))
+        .map_err(|why| usage(format!("--publish {publish}: {why}")))?;
+    if options.workers.get() > 1 {
+        return Err(usage(format!(
+            "-j {}: a probe has one worker; run several probes, such as one for each interface, \
+             each with a --probe name",
+            options.workers
+        )));
+    }
+    if options.read.iter().any(|read| is_same_file(read, publish)) {
+        return Err(usage(format!("--publish {publish}: that is the capture to be read")));
+    }
+    match options.publish.probe.as_deref().and_then(ProbeHead::name_fault) {
+        Some(fault) => Err(usage(format!("--probe: {fault}"))),
+        None => Ok(()),
+    }
+}
+
+fn is_same_file(read: &str, written: &str) -> bool {
+    let canonical = |name: &str| Path::new(name).canonicalize().ok();
+    read != "-" && canonical(read).is_some_and(|read| Some(read) == canonical(written))
+}
+
+/// The name of a probe that was given none: what it reads, and where.
+fn default_name(options: &RunOptions) -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let all =
+        if options.live.interface.is_empty() { &options.read } else { &options.live.interface };
+    let base = |read: &String| {
+        let name = Path::new(read).file_name().map(|name| name.to_string_lossy().into_owned());
+        name.unwrap_or_else(|| read.clone())
+    };
+    let what: Vec<String> = all.iter().map(base).collect();
+    let name = format!("{}:{}", host.trim(), what.join("+"));
+    let name: String = name.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
+    let cut = (0..=PROBE_NAME_MAX.min(name.len())).rev().find(|at| name.is_char_boundary(*at));
+    name[..cut.unwrap_or(0)].to_owned()
+}
+
+impl Run<'_> {
+    /// Opens what partial results go to, if they do; a named pipe waits for its reader.
+    pub(super) fn publisher(&self, made: &mut Made) -> anyhow::Result<Option<Publisher>> {
+        let Some(path) = self.options.publish.publish.clone() else { return Ok(None) };
+        let stops = [Arc::<AtomicBool>::clone(&self.stop)];
+        if path == "-" {
+            let file = StoppableWriter::stdout(&stops)?;
+            return Ok(Some(Publisher { path, file, untouched: None }));
+        }
+        let file = made.open(Path::new(&path), true).with_context(|| path.clone())?;
+        let untouched = file.try_clone().with_context(|| path.clone())?;
+        let file = StoppableWriter::new(file, &stops);
+        Ok(Some(Publisher { path, file, untouched: Some(Untouched::new(untouched)) }))
+    }
+
+    /// Runs the worker level, and writes what it hands over.
+    pub(super) fn publish(
+        &self,
+        publisher: Publisher,
+        source: &mut dyn Source,
+        stats: &Stats,
+    ) -> anyhow::Result<Outcome> {
+        let Publisher { path, file, untouched } = publisher;
+        let options = self.engine_options(stats, None);
+        let probe = self.options.publish.probe.clone();
+        let probe = probe.unwrap_or_else(|| default_name(self.options));
+        let epoch = clock::system().unsigned_abs();
+        let (plan, id) = (Physical::new(&self.program, &[]), ProducerId::named(&probe, epoch));
+        let producer = Producer::new(&plan, &self.functions, &options, id)?;
+        let head = ProbeHead {
+            probe,
+            epoch,
+            weir: env!("CARGO_PKG_VERSION").to_owned(),
+            fingerprint: ProbeHead::fingerprint_text(producer.fingerprint()),
+            rules: PacketRules {
+                headers: match self.options.headers {
+                    Headers::Outer => "outer".to_owned(),
+                    Headers::Inner => "inner".to_owned(),
+                },
+                fragments: self.options.fragments,
+                lateness_ns: options.lateness_ns,
+            },
+        };
+        // No kind of error that says that nobody reads the rows: whoever merges needs all of them.
+        let failed = |e: io::Error| io::Error::other(format!("{path}: partial results: {e}"));
+        if let Some(untouched) = untouched {
+            untouched.begin().map_err(failed)?;
+        }
+        let mut writer = ProbeWriter::new(BufWriter::new(file), &head).map_err(failed)?;
+        Ok(producer.run(source, &mut |message| writer.message(message).map_err(failed)))
+    }
+}
