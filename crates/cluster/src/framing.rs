@@ -88,7 +88,8 @@ impl fmt::Display for StreamFault {
             }
             StreamFault::Magic(found) => write!(
                 f,
-                "this is no stream of a probe (weir run --publish): it begins with `{}`, not `WPS1`",
+                "this is no stream of a probe (weir run --publish): it begins with `{}`, not \
+                 `WPS1`",
                 found.escape_ascii()
             ),
             StreamFault::Head(why) => write!(f, "the head of the stream: {why}"),

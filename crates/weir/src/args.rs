@@ -25,7 +25,7 @@ pub(crate) use merge::MergeArgs;
 pub(crate) use offload::{HookName, OffloadMode};
 pub(crate) use publish::PublishArgs;
 pub(crate) use site::SiteArgs;
-pub(crate) use values::file_size;
+pub(crate) use values::{Headers, Names, Time, file_size};
 pub(crate) use write::WriteArgs;
 
 use values::{batches, duration, format, param, seconds, workers};
@@ -39,8 +39,8 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 use weir_control::SOCKET;
+use weir_sink::Format;
 use weir_sink::limits::QUEUE_BATCHES;
-use weir_sink::{Format, TimeFormat};
 
 /// Ask questions of packet streams: one short typed query at line rate.
 #[derive(Parser, Debug)]
@@ -418,72 +418,6 @@ pub(crate) struct InterfacesArgs {
 pub(crate) struct HelpArgs {
     /// A command, or a name from `weir list`
     pub(crate) command: Option<String>,
-}
-
-/// The packet of a frame that fields are read from.
-#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Headers {
-    /// The outermost packet: that of the tunnel itself
-    Outer,
-    /// The innermost packet: the one in the tunnel
-    Inner,
-}
-
-impl From<Headers> for weir_packet::walk::Headers {
-    fn from(headers: Headers) -> weir_packet::walk::Headers {
-        match headers {
-            Headers::Outer => weir_packet::walk::Headers::Outer,
-            Headers::Inner => weir_packet::walk::Headers::Inner,
-        }
-    }
-}
-
-/// The format of times.
-#[derive(ValueEnum, Clone, Copy, Debug)]
-pub(crate) enum Time {
-    /// Date and time in UTC
-    Rfc3339,
-    /// Seconds since 1970, with nine decimals
-    Epoch,
-    /// Nanoseconds since 1970
-    EpochNs,
-}
-
-impl From<Time> for TimeFormat {
-    fn from(time: Time) -> TimeFormat {
-        match time {
-            Time::Rfc3339 => TimeFormat::Rfc3339,
-            Time::Epoch => TimeFormat::Epoch,
-            Time::EpochNs => TimeFormat::EpochNs,
-        }
-    }
-}
-
-/// The tool whose names columns have.
-#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Names {
-    /// Weir's own
-    Native,
-    /// Zeek's logs
-    Zeek,
-    /// Suricata's EVE records
-    Eve,
-    /// The Elastic Common Schema
-    Ecs,
-    /// The information elements of IPFIX
-    Ipfix,
-}
-
-impl From<Names> for weir_sink::Names {
-    fn from(names: Names) -> weir_sink::Names {
-        match names {
-            Names::Native => weir_sink::Names::Native,
-            Names::Zeek => weir_sink::Names::Zeek,
-            Names::Eve => weir_sink::Names::Eve,
-            Names::Ecs => weir_sink::Names::Ecs,
-            Names::Ipfix => weir_sink::Names::Ipfix,
-        }
-    }
 }
 
 #[cfg(test)]

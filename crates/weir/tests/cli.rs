@@ -83,6 +83,7 @@ fn help_is_as_reviewed() {
         "",
         "run",
         "watch",
+        "merge",
         "check",
         "fmt",
         "explain",

@@ -43,7 +43,10 @@ fn blocks() -> Vec<Block> {
 /// What `weir` prints with these arguments, where the captures of the repository are: on standard
 /// output, and on standard error.
 fn weir(place: &str, args: &[String]) -> (String, String) {
-    let folder = workplace();
+    weir_in(&workplace(), place, args)
+}
+
+fn weir_in(folder: &tempfile::TempDir, place: &str, args: &[String]) -> (String, String) {
     let output = Command::cargo_bin("weir")
         .expect("the binary")
         .current_dir(folder.path())
@@ -92,6 +95,8 @@ fn every_command_prints_what_is_shown() {
     let mut ran = 0;
     for block in blocks().into_iter().filter(|b| b.tag.starts_with("console")) {
         let mut rest = block.body.lines().peekable();
+        // What one command of a block writes, the next may read.
+        let folder = workplace();
         while let Some(line) = rest.next() {
             let command = line.strip_prefix("$ weir ").unwrap_or_else(|| {
                 panic!("{}: a command starts with `$ weir `: {line}", block.place)
@@ -100,7 +105,7 @@ fn every_command_prints_what_is_shown() {
             while let Some(line) = rest.next_if(|l| !l.starts_with("$ ")) {
                 shown += &format!("{}\n", line.trim_end());
             }
-            let (rows, errors) = weir(&block.place, &words(command));
+            let (rows, errors) = weir_in(&folder, &block.place, &words(command));
             let got = if block.tag == "console stderr" { errors } else { rows };
             assert_eq!(trimmed(&got), shown, "{}: {line}", block.place);
             ran += 1;

@@ -26,13 +26,14 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("sandbox", &[]),
     ("control", &["plan", "lang", "engine"]),
     ("http", &["control"]),
+    ("cluster", &["engine"]),
     ("doctor", &["capture", "dpdk", "sandbox"]),
     ("top", &["packet", "plan", "lang", "engine"]),
     (
         "weir",
         &[
             "packet", "ebpf", "capture", "dpdk", "plan", "offload", "lang", "engine", "sink",
-            "sandbox", "control", "http", "doctor", "top",
+            "sandbox", "control", "http", "cluster", "doctor", "top",
         ],
     ),
 ];

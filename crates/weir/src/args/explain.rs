@@ -38,6 +38,11 @@ pub(crate) struct ExplainArgs {
     #[arg(default_missing_value = "socket")]
     pub(crate) offload: Option<HookName>,
 
+    /// Show whether several probes can run the query together (run --publish, merge), which packets
+    /// each may see, and the fingerprint that their partial results bear
+    #[arg(long, conflicts_with = "offload")]
+    pub(crate) cluster: bool,
+
     /// The format of the plan
     #[arg(short, long, value_enum, default_value_t = PlanFormat::Text)]
     pub(crate) output: PlanFormat,

@@ -1,11 +1,12 @@
 //! The values that options take.
 
+use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use std::num::NonZeroUsize;
 use std::time::Duration;
 use weir_engine::limits::WORKERS_MAX;
 use weir_sink::limits::QUEUE_BATCHES_MAX;
-use weir_sink::{FORMATS, Format};
+use weir_sink::{FORMATS, Format, TimeFormat};
 
 /// The name of a format for rows.
 pub(super) fn format() -> impl TypedValueParser<Value = &'static Format> {
@@ -69,6 +70,72 @@ pub(crate) fn file_size(text: &str) -> Result<u64, String> {
     };
     let size = digits.parse::<u64>().ok().and_then(|n| n.checked_mul(unit));
     size.filter(|n| *n > 0).ok_or_else(|| "expected a size such as 100, 500k or 2g".to_owned())
+}
+
+/// The packet of a frame that fields are read from.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Headers {
+    /// The outermost packet: that of the tunnel itself
+    Outer,
+    /// The innermost packet: the one in the tunnel
+    Inner,
+}
+
+impl From<Headers> for weir_packet::walk::Headers {
+    fn from(headers: Headers) -> weir_packet::walk::Headers {
+        match headers {
+            Headers::Outer => weir_packet::walk::Headers::Outer,
+            Headers::Inner => weir_packet::walk::Headers::Inner,
+        }
+    }
+}
+
+/// The format of times.
+#[derive(ValueEnum, Clone, Copy, Debug)]
+pub(crate) enum Time {
+    /// Date and time in UTC
+    Rfc3339,
+    /// Seconds since 1970, with nine decimals
+    Epoch,
+    /// Nanoseconds since 1970
+    EpochNs,
+}
+
+impl From<Time> for TimeFormat {
+    fn from(time: Time) -> TimeFormat {
+        match time {
+            Time::Rfc3339 => TimeFormat::Rfc3339,
+            Time::Epoch => TimeFormat::Epoch,
+            Time::EpochNs => TimeFormat::EpochNs,
+        }
+    }
+}
+
+/// The tool whose names columns have.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Names {
+    /// Weir's own
+    Native,
+    /// Zeek's logs
+    Zeek,
+    /// Suricata's EVE records
+    Eve,
+    /// The Elastic Common Schema
+    Ecs,
+    /// The information elements of IPFIX
+    Ipfix,
+}
+
+impl From<Names> for weir_sink::Names {
+    fn from(names: Names) -> weir_sink::Names {
+        match names {
+            Names::Native => weir_sink::Names::Native,
+            Names::Zeek => weir_sink::Names::Zeek,
+            Names::Eve => weir_sink::Names::Eve,
+            Names::Ecs => weir_sink::Names::Ecs,
+            Names::Ipfix => weir_sink::Names::Ipfix,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -11,8 +11,12 @@ use crate::term::Term;
 use kernel::KernelCut;
 use std::fmt::Write as _;
 use std::io::Write as _;
+use weir_cluster::ProbeHead;
+use weir_engine::exchange::{Producer, ProducerId, needs};
 use weir_engine::functions::Functions;
-use weir_plan::physical::Physical;
+use weir_engine::run::Options;
+use weir_plan::Program;
+use weir_plan::physical::{Needs, Physical};
 
 /// Prints the params of each query, then the plan.
 pub(crate) fn run(args: &ExplainArgs, term: &Term) -> anyhow::Result<Status> {
@@ -50,8 +54,37 @@ pub(crate) fn run(args: &ExplainArgs, term: &Term) -> anyhow::Result<Status> {
     if let Some(memory) = args.memory {
         text += &memory.explain(&program, &functions, args.workers.get());
     }
+    if args.cluster {
+        text += &probes(&program, &functions);
+    }
     std::io::stdout().lock().write_all(text.as_bytes())?;
     Ok(Status::Ok)
+}
+
+/// How several probes run a program together, or why they can't.
+fn probes(program: &Program, functions: &Functions) -> String {
+    let plan = Physical::new(program, &[]);
+    let (options, id) = (Options::default(), ProducerId::named("", 0));
+    let found = needs(&plan).and_then(|needs| {
+        let producer = Producer::new(&plan, functions, &options, id)?;
+        Ok((needs, ProbeHead::fingerprint_text(producer.fingerprint())))
+    });
+    match found {
+        Ok((needs, fingerprint)) => {
+            let packets = match needs {
+                Needs::Key(key) => {
+                    let fields: Vec<&str> = key.iter().map(|field| field.info().name).collect();
+                    format!("packets with equal {} are at one probe", fields.join(", "))
+                }
+                _ => "any packet is at any probe, and no packet at two".to_owned(),
+            };
+            format!(
+                "\nseveral probes: the worker level on each (weir run --publish), the machine \
+                 level once (weir merge)\n  packets: {packets}\n  fingerprint: {fingerprint}\n"
+            )
+        }
+        Err(why) => format!("\nseveral probes: no\n  why: {why}\n"),
+    }
 }
 
 /// A line for each param with the value that it has here. `hides`: the plan has a key, which is not

@@ -1,0 +1,321 @@
+//! Several probes and one result, by the commands that users have: `weir run --publish` on each
+//! probe, and `weir merge`.
+
+mod common;
+
+use assert_cmd::cargo::CommandCargoExt as _;
+use common::{files, root};
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use weir_engine::exchange::needs;
+use weir_engine::functions::Functions;
+use weir_plan::physical::Physical;
+
+fn weir(args: &[&str]) -> Command {
+    let mut command = Command::cargo_bin("weir").expect("the binary");
+    command.args(args);
+    command
+}
+
+fn run(args: &[&str]) -> Output {
+    weir(args).output().expect("the binary runs")
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).expect("text")
+}
+
+/// What succeeds puts out.
+fn rows(args: &[&str]) -> String {
+    let output = run(args);
+    assert!(output.status.success(), "{args:?}: {}", text(&output.stderr));
+    text(&output.stdout).to_owned()
+}
+
+/// Fails with this status and a message that contains this.
+fn fails(args: &[&str], status: i32, why: &str) {
+    let output = run(args);
+    let errors = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(status), "{args:?}: {errors}");
+    assert!(errors.contains(why), "{args:?}: {errors}");
+}
+
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn new() -> Folder {
+        Folder(tempfile::tempdir().expect("a folder"))
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.path().join(name).to_str().expect("a plain path").to_owned()
+    }
+
+    fn fifo(&self, name: &str) -> String {
+        let path = self.path(name);
+        mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("a named pipe");
+        path
+    }
+}
+
+fn fixture(name: &str) -> String {
+    root().join("fixtures").join(name).to_str().expect("a plain path").to_owned()
+}
+
+/// The queries of the library that several machines can run: the path and the plan.
+fn spread() -> Vec<(PathBuf, Physical)> {
+    let functions = Functions::default();
+    let all = files("queries", &[".weir"]).into_iter();
+    let plan = |path: PathBuf| {
+        let text = fs::read_to_string(&path).expect("a query");
+        let plan = Physical::new(&common::program(&text, &functions), &[]);
+        needs(&plan).is_ok().then_some((path, plan))
+    };
+    all.filter_map(plan).collect()
+}
+
+/// One probe sees the datagrams of UDP, the other all else: this keeps flows together, whatever
+/// their direction, and a query whose key is less than that may not be spread so.
+#[test]
+fn queries_of_the_library_give_the_rows_of_one_run() {
+    let (folder, mut compared) = (Folder::new(), 0);
+    let (a, b) = (folder.path("a.wps"), folder.path("b.wps"));
+    for (path, plan) in spread() {
+        if !matches!(needs(&plan), Ok(weir_plan::physical::Needs::Nothing)) {
+            continue;
+        }
+        let query = path.to_str().expect("a plain path");
+        for capture in ["mixed.pcap", "web.pcap", "dns.pcap", "syn_flood.pcap", "sessions.pcap"] {
+            let capture = &fixture(capture);
+            let mut processed = 0;
+            for (file, filter) in [(&a, "udp"), (&b, "not udp")] {
+                let probe =
+                    ["run", query, "-r", capture, "--publish", file, "--probe", filter, "-q"];
+                assert_eq!(rows(&[&probe[..], &[filter]].concat()), "");
+                processed += fs::metadata(file).expect("it is there").len();
+            }
+            let one = rows(&["run", query, "-r", capture, "-o", "json", "-q"]);
+            let merged = rows(&["merge", query, "--from", &a, "--from", &b, "-o", "json", "-q"]);
+            assert_eq!(merged, one, "{query}, {capture}");
+            let swapped = rows(&["merge", query, "--from", &b, "--from", &a, "-o", "json", "-q"]);
+            assert_eq!(swapped, one, "{query}, {capture}");
+            assert!(processed > 0);
+            compared += one.lines().count();
+        }
+    }
+    assert!(compared > 1000, "{compared} rows");
+}
+
+/// What needs its key in one place runs on one of two probes, beside one that sees nothing.
+#[test]
+fn queries_that_need_a_key_give_the_rows_of_one_run_too() {
+    let folder = Folder::new();
+    let (a, b) = (folder.path("a.wps"), folder.path("b.wps"));
+    let mut tried = 0;
+    for (path, plan) in spread() {
+        if matches!(needs(&plan), Ok(weir_plan::physical::Needs::Nothing)) {
+            continue;
+        }
+        let query = path.to_str().expect("a plain path");
+        let capture = &fixture("mixed.pcap");
+        rows(&["run", query, "-r", capture, "--publish", &a, "--probe", "a", "-q"]);
+        rows(&["run", query, "-r", capture, "--publish", &b, "--probe", "b", "-q", "ip proto 99"]);
+        let one = rows(&["run", query, "-r", capture, "-o", "json", "-q"]);
+        let merged = rows(&["merge", query, "--from", &b, "--from", &a, "-o", "json", "-q"]);
+        assert_eq!(merged, one, "{query}");
+        tried += 1;
+    }
+    assert!(tried >= 4, "{tried} queries");
+}
+
+#[test]
+fn the_ledger_is_that_of_all_probes() {
+    let folder = Folder::new();
+    let (a, b) = (folder.path("a.wps"), folder.path("b.wps"));
+    let capture = &fixture("mixed.pcap");
+    for (file, filter) in [(&a, "udp"), (&b, "not udp")] {
+        let output =
+            run(&["run", "flows", "-r", capture, "--publish", file, "--probe", filter, filter]);
+        assert!(text(&output.stderr).starts_with("received   336 packets\nfiltered"));
+    }
+    let output = run(&["merge", "flows", "--from", &a, "--from", &b, "-v", "-o", "json"]);
+    let told = text(&output.stderr);
+    assert!(told.contains("received   672 packets"), "{told}");
+    assert!(told.contains("filtered   336 by the capture filter"), "{told}");
+    assert!(told.contains("processed  336"), "{told}");
+    assert!(told.contains("probe udp (") && told.contains("probe not udp ("), "{told}");
+}
+
+#[test]
+fn partial_results_go_through_pipes_while_probes_run() {
+    let folder = Folder::new();
+    let (a, b) = (folder.fifo("a"), folder.fifo("b"));
+    let capture = &fixture("syn_flood.pcap");
+    let query = "packets | summarize n = count() by ip.dst every 100ms";
+    let probe = |pipe: &str, filter: &str| {
+        let args =
+            ["run", "-e", query, "-r", capture, "--publish", pipe, "--probe", filter, filter];
+        weir(&args).stderr(Stdio::null()).spawn().expect("it starts")
+    };
+    let mut probes = [probe(&a, "ip src host 192.0.2.1"), probe(&b, "not ip src host 192.0.2.1")];
+    // In the other order than they are opened by the probes.
+    let merged = rows(&["merge", "-e", query, "--from", &b, "--from", &a, "-o", "json", "-q"]);
+    let one = rows(&["run", "-e", query, "-r", capture, "-o", "json", "-q"]);
+    assert!(one.lines().count() > 5 && merged == one, "{merged}\nnot\n{one}");
+    for probe in &mut probes {
+        assert!(probe.wait().expect("it ends").success());
+    }
+    // By standard output and input, too.
+    let mut publisher = weir(&["run", "-e", query, "-r", capture, "--publish", "-", "-q"]);
+    let mut publisher = publisher.stdout(Stdio::piped()).spawn().expect("it starts");
+    let stdout = publisher.stdout.take().expect("a pipe");
+    let merged = weir(&["merge", "-e", query, "--from", "-", "-o", "json", "-q"])
+        .stdin(stdout)
+        .output()
+        .expect("it runs");
+    assert_eq!(text(&merged.stdout), one);
+    assert!(publisher.wait().expect("it ends").success());
+}
+
+#[test]
+fn a_probe_that_is_killed_is_told_and_costs_the_others_nothing() {
+    let folder = Folder::new();
+    let (a, b) = (folder.fifo("a"), folder.path("b.wps"));
+    let capture = &fixture("syn_flood.pcap");
+    let query = "packets | summarize n = count() by ip.dst every 100ms";
+    rows(&["run", "-e", query, "-r", capture, "--publish", &b, "--probe", "b", "-q"]);
+    // It has its capture from a pipe that nobody writes to the end.
+    let mut killed = weir(&["run", "-e", query, "-r", "-", "--publish", &a, "--probe", "a", "-q"])
+        .stdin(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let merging = weir(&["merge", "-e", query, "--from", &a, "--from", &b, "-o", "json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let bytes = fs::read(capture).expect("a capture");
+    let stdin = killed.stdin.take().expect("a pipe");
+    std::io::Write::write_all(&mut &stdin, &bytes[..bytes.len() / 2]).expect("it reads");
+    // Its head is there once merge has opened it; what it has sent by now is not what matters.
+    wait_for_reader(&a);
+    killed.kill().expect("it runs");
+    killed.wait().expect("it ends");
+    drop(stdin);
+    let merged = merging.wait_with_output().expect("it ends");
+    let errors = text(&merged.stderr);
+    assert_eq!(merged.status.code(), Some(1), "{errors}");
+    let told = errors.contains("the stream ended before the run of the probe did")
+        || errors.contains("the stream breaks off at byte")
+        || errors.contains("it is empty: no probe has written to it");
+    assert!(told, "{errors}");
+    if !errors.contains("it is empty") {
+        let alone = rows(&["run", "-e", query, "-r", capture, "-o", "json", "-q"]);
+        let groups = text(&merged.stdout).lines().count();
+        assert_eq!(groups, alone.lines().count(), "{errors}");
+    }
+}
+
+/// Waits until both ends of a named pipe are open: then it can be opened for writing at once.
+fn wait_for_reader(pipe: &str) {
+    use rustix::fs::{OFlags, open};
+    for _ in 0..1000 {
+        let flags = OFlags::WRONLY | OFlags::NONBLOCK;
+        if open(pipe, flags, Mode::empty()).is_ok() {
+            return;
+        }
+        std::thread::park_timeout(std::time::Duration::from_millis(10));
+    }
+    panic!("nobody reads {pipe}");
+}
+
+#[test]
+fn damaged_and_foreign_streams_are_told_by_name() {
+    let folder = Folder::new();
+    let (a, b) = (folder.path("a.wps"), folder.path("b.wps"));
+    let capture = &fixture("mixed.pcap");
+    rows(&["run", "source_counts", "-r", capture, "--publish", &a, "--probe", "a", "-q"]);
+    rows(&["run", "flows", "-r", capture, "--publish", &b, "--probe", "b", "-q"]);
+    fails(&["merge", "source_counts", "--from", &a, "--from", &b], 2, "b.wps: its probe (weir 0.");
+    fails(&["merge", "flows", "--from", &a], 2, "runs another query, or has other parameters");
+    fails(&["merge", "flows", "--from", capture], 1, "mixed.pcap: this is no stream of a probe");
+    fails(&["merge", "flows", "--from", "/nowhere/x"], 1, "/nowhere/x: No such file");
+    fails(&["merge", "flows", "--from", "-", "--from", "-"], 2, "one stream only");
+    fails(&["merge", "flows"], 2, "--from <FILE>");
+    fails(&["merge", "knock", "--from", &a], 2, "sends frames on");
+    let whole = fs::read(&a).expect("a stream");
+    fs::write(&a, &whole[..whole.len() - 10]).expect("writes");
+    fails(&["merge", "source_counts", "--from", &a], 1, "a.wps): ");
+    fails(&["merge", "source_counts", "--from", &a], 1, "the stream breaks off at byte");
+    let mut damaged = whole.clone();
+    let at = damaged.len() - 40;
+    damaged[at] ^= 0xff;
+    fs::write(&a, damaged).expect("writes");
+    fails(&["merge", "source_counts", "--from", &a], 1, "error: ");
+    fs::write(&a, b"").expect("writes");
+    fails(&["merge", "source_counts", "--from", &a], 1, "it is empty: no probe has written to it");
+}
+
+#[test]
+fn what_a_probe_cannot_do_is_refused_before_it_begins() {
+    let folder = Folder::new();
+    let (out, capture) = (folder.path("x.wps"), &fixture("mixed.pcap"));
+    let with = |query: &str, more: &[&str], why: &str| {
+        let args = ["run", query, "-r", capture, "--publish", &out];
+        fails(&[&args[..], more].concat(), 2, why);
+        assert!(!Path::new(&out).exists(), "{why}");
+    };
+    with("knock", &[], "pipeline 1 sends frames on");
+    with("flows", &["-j", "2"], "a probe has one worker");
+    with("flows", &["-o", "csv"], "cannot be used with");
+    with("flows", &["--probe", ""], "the name of a probe has 1 to 255 bytes");
+    with("flows", &["--probe", "a\nb"], "no control characters");
+    with("flows", &["--control=/tmp/never"], "cannot be used with");
+    let copy = folder.path("copy.pcap");
+    fs::copy(capture, &copy).expect("copies");
+    let args = ["run", "flows", "-r", &copy, "--publish", &copy];
+    fails(&args, 2, "that is the capture to be read");
+    assert_eq!(fs::read(&copy).expect("it is there"), fs::read(capture).expect("it is there"));
+    fails(&["run", "flows", "-r", capture, "--probe", "x"], 2, "--publish <FILE>");
+}
+
+/// A probe is named by its host and by what it reads, and its stream can be written again.
+#[test]
+fn a_stream_is_written_anew_under_a_default_name() {
+    let folder = Folder::new();
+    let (a, capture) = (folder.path("a.wps"), &fixture("web.pcap"));
+    for _ in 0..2 {
+        rows(&["run", "flows", "-r", capture, "--publish", &a, "-q"]);
+        let output = run(&["merge", "flows", "--from", &a, "-v", "-o", "json"]);
+        assert!(text(&output.stderr).contains(":web.pcap (/"), "{}", text(&output.stderr));
+        assert_eq!(
+            text(&output.stdout),
+            rows(&["run", "flows", "-r", capture, "-o", "json", "-q"])
+        );
+    }
+    // A failed write is told, and nothing is a broken pipe that could be taken for the end.
+    let (full, why) = ("/dev/full", "partial results: ");
+    fails(&["run", "flows", "-r", capture, "--publish", full, "-q"], 1, why);
+}
+
+#[test]
+fn rows_of_several_outputs_go_into_files() {
+    let folder = Folder::new();
+    let (a, out, one) = (folder.path("a.wps"), folder.path("out"), folder.path("one"));
+    let capture = &fixture("mixed.pcap");
+    let queries = ["connections", "sources"];
+    let publish = ["run", queries[0], queries[1], "-r", capture, "--publish", &a, "-q"];
+    rows(&publish);
+    let files = ["-o", "csv", "-q", "--out-dir"];
+    rows(&[&["merge", queries[0], queries[1], "--from", &a][..], &files, &[&out]].concat());
+    rows(&[&["run", queries[0], queries[1], "-r", capture][..], &files, &[&one]].concat());
+    for query in queries {
+        let read = |folder: &str| {
+            let path = Path::new(folder).join(format!("{query}.csv"));
+            fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+        };
+        assert_eq!(read(&out), read(&one), "{query}");
+    }
+}
