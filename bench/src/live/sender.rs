@@ -12,7 +12,6 @@ use crate::timing::Alarm;
 use anyhow::{Context, Result, ensure};
 use std::time::Duration;
 use weir_capture::ebpf::{Map, MapKind, Program, ProgramKind};
-use weir_capture::live::clock::steady;
 use weir_capture::outlets::Outlets;
 use weir_ebpf::{Alu, AssembleError, Assembler, Code, Cond, Helper, Reg::*, Size};
 use weir_packet::craft::Frame;
@@ -23,8 +22,8 @@ use weir_packet::source::LinkType;
 /// Frames that leave together: as many as the kernel allows, so that it uses their memory again.
 const BATCH: u32 = 256;
 
-/// The same at a given rate.
-const PACED: u32 = 32;
+/// Frames that leave together at a given rate, less than a queue of the wire holds; a power of two.
+const BURST: u32 = 32;
 
 /// A part of flow `f`: its address is 10.0.0.0 + f / 1000, its port 10000 + f % 1000.
 const FLOWS_EACH: u32 = 1000;
@@ -41,8 +40,10 @@ const HEADERS: i16 = 42;
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 const MIX: u64 = 0xbf58_476d_1ce4_e5b9;
 
-/// What XDP programs return when they give up (`enum xdp_action`).
+/// What XDP programs return when they give up, and for frames that go nowhere
+/// (`enum xdp_action`).
 const XDP_ABORTED: i32 = 0;
+const XDP_DROP: i32 = 1;
 
 /// What to send.
 #[derive(clap::Args, Clone, Copy, PartialEq, Debug)]
@@ -126,41 +127,22 @@ impl Load {
     fn by_program(&self) -> Result<u64> {
         let netlink = Netlink::open().context("asking for interfaces")?;
         let sender = netlink.interface(wire::SENDER).context(wire::SENDER)?.index;
-        let sent = Map::new(MapKind::Array, "weir-sent", 4, 8, 1).context("making a map")?;
-        let code = code(&sent, sender, self.flows)?;
+        let sent = Map::new(MapKind::Array, "weir-sent", 4, 16, 1).context("making a map")?;
+        let code = code(&sent, sender, self.flows, self.rate.map(pause_ns))?;
         let program = Program::load(ProgramKind::Xdp, "weir-sender", &code)
             .context("loading the sender's program")?;
         host::interrupt_after(Duration::from_millis(self.ms)).context("setting an alarm")?;
-        let sending = match self.rate {
-            Some(rate) => self.paced(&program, sender, rate.max(1)),
-            None => program.run_live(&self.frame(), sender, self.frames, BATCH),
-        };
+        // At a rate most runs of the program send nothing; the alarm ends them.
+        let runs = if self.rate.is_some() { u32::MAX >> 1 } else { self.frames };
+        let sending = program.run_live(&self.frame(), sender, runs, BATCH);
         match sending {
             // The time was over.
             Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
             result => result.context("sending live frames")?,
         }
         let count = sent.lookup(&0u32.to_ne_bytes()).context("reading a map")?;
-        let count = count.as_deref().and_then(|bytes| bytes.try_into().ok());
+        let count = count.as_deref().and_then(|bytes| bytes.first_chunk().copied());
         Ok(u64::from_ne_bytes(count.context("the count of frames")?))
-    }
-
-    /// Sends a few frames at a time, less than a queue of the wire holds, when they are due.
-    fn paced(&self, program: &Program, sender: u32, rate: u32) -> std::io::Result<()> {
-        let (frame, start) = (self.frame(), steady());
-        let every_ns = 1_000_000_000 * i64::from(PACED) / i64::from(rate);
-        let mut due = start;
-        for _ in 0..self.frames / PACED {
-            while steady() < due {
-                std::hint::spin_loop();
-            }
-            if steady() - start > (self.ms as i64).saturating_mul(1_000_000) {
-                break;
-            }
-            program.run_live(&frame, sender, PACED, PACED)?;
-            due += every_ns;
-        }
-        Ok(())
     }
 
     fn by_socket(&self) -> Result<u64> {
@@ -197,6 +179,14 @@ impl Load {
     }
 }
 
+/// Nanoseconds from one burst to the next at a rate. The program waits for them by itself: a call
+/// of the kernel that sends frames takes some 20 ms, however few they are. A burst that is late is
+/// not made up for, which would overflow the wire.
+fn pause_ns(rate: u32) -> i32 {
+    let every_ns = 1_000_000_000 * u64::from(BURST) / u64::from(rate.max(1));
+    i32::try_from(every_ns).unwrap_or(i32::MAX)
+}
+
 /// The check sum of an IPv4 header (RFC 1071), whatever stands in its place.
 fn checksum(header: &[u8]) -> u16 {
     let words = header.chunks_exact(2).enumerate().filter(|&(i, _)| i != 5);
@@ -211,6 +201,12 @@ fn checksum(header: &[u8]) -> u16 {
 /// char *data = ctx->data, *end = ctx->data_end;
 /// __u64 *sent = bpf_map_lookup_elem(&counts, &(int){0});
 /// if (!sent || data + 42 > end) return XDP_ABORTED;
+/// // At a rate; `sent[1]` is when the next burst is due.
+/// __u64 now = bpf_ktime_get_ns();
+/// if (*sent % 32 == 0) {
+///     if (sent[1] > now) return XDP_DROP;
+///     sent[1] = now + pause;
+/// }
 /// __u64 z = (*sent)++ * GOLDEN;
 /// z = (z ^ z >> 29) * MIX;
 /// __u32 flow = (z >> 32) % flows, host = flow / 1000;
@@ -219,11 +215,20 @@ fn checksum(header: &[u8]) -> u16 {
 /// *(__be16 *)(data + 34) = htons(10000 + flow % 1000);
 /// return bpf_redirect(interface, 0);
 /// ```
-fn code(sent: &Map, interface: u32, flows: u32) -> Result<Code, AssembleError> {
+fn code(
+    sent: &Map,
+    interface: u32,
+    flows: u32,
+    pause_ns: Option<i32>,
+) -> Result<Code, AssembleError> {
     let mut a = Assembler::new();
     let (counted, fits) = (a.label("counted"), a.label("fits"));
+    let (due, begins) = (a.label("due"), a.label("begins"));
     let number = |n: u32| i32::try_from(n).unwrap_or(i32::MAX);
     a.mov(R6, R1);
+    if pause_ns.is_some() {
+        a.call(Helper::KTIME_GET_NS).mov(R9, R0);
+    }
     a.store(Size::W, R10, -4, 0).load_map(R1, sent.number()).mov(R2, R10).add(R2, -4);
     a.call(Helper::MAP_LOOKUP_ELEM);
     a.jump_if(Cond::Ne, R0, 0, counted).mov(R0, XDP_ABORTED).exit();
@@ -232,6 +237,14 @@ fn code(sent: &Map, interface: u32, flows: u32) -> Result<Code, AssembleError> {
     a.mov(R1, R7).add(R1, i32::from(HEADERS));
     a.jump_if(Cond::Le, R1, R8, fits).mov(R0, XDP_ABORTED).exit();
     a.bind(fits);
+    if let Some(pause_ns) = pause_ns {
+        a.load(Size::DW, R1, R0, 0).alu(Alu::And, R1, number(BURST - 1));
+        a.jump_if(Cond::Ne, R1, 0, due);
+        a.load(Size::DW, R1, R0, 8).jump_if(Cond::Le, R1, R9, begins).mov(R0, XDP_DROP).exit();
+        a.bind(begins);
+        a.add(R9, pause_ns).store(Size::DW, R0, 8, R9);
+    }
+    a.bind(due);
     a.load(Size::DW, R1, R0, 0).mov(R2, R1).add(R2, 1).store(Size::DW, R0, 0, R2);
     a.load_imm64(R2, GOLDEN).alu(Alu::Mul, R1, R2);
     a.mov(R2, R1).alu(Alu::Rsh, R2, 29).alu(Alu::Xor, R1, R2);
@@ -274,12 +287,15 @@ mod tests {
     #[test]
     #[expect(clippy::print_stderr, reason = "a skipped test says so")]
     fn the_program_makes_frames_of_flows() {
-        let Ok(sent) = Map::new(MapKind::Array, "weir-test", 4, 8, 1) else {
+        let Ok(sent) = Map::new(MapKind::Array, "weir-test", 4, 16, 1) else {
             eprintln!("SKIPPED the_program_makes_frames_of_flows: it needs root and bpf(2)");
             return;
         };
         let load = load();
-        let code = code(&sent, 1, load.flows).expect("right");
+        let code = |pause| code(&sent, 1, load.flows, pause).expect("right");
+        let paced = Program::load(ProgramKind::Xdp, "weir-test", &code(Some(i32::MAX)));
+        let paced = paced.expect("loads");
+        let code = code(None);
         let program = Program::load(ProgramKind::Xdp, "weir-test", &code).expect("loads");
         for n in 0..100_u64 {
             let z = n.wrapping_mul(GOLDEN);
@@ -292,6 +308,11 @@ mod tests {
         let short = program.test_run(&[0; 41], 1).expect("a frame");
         assert_eq!(short.returned, XDP_ABORTED as u32);
         let count = sent.lookup(&0u32.to_ne_bytes()).expect("reads").expect("there");
-        assert_eq!(count, 100_u64.to_ne_bytes());
+        assert_eq!(count[..8], 100_u64.to_ne_bytes());
+        // Of the burst that it is in 28 are left; then one begins, and the next is not due.
+        let sends = |_| paced.test_run(&load.frame(), 1).expect("a frame").returned;
+        let sends: Vec<u32> = (0..28 + 32 + 2).map(sends).collect();
+        assert!(sends[..60].iter().all(|returned| *returned == 4), "{sends:?}");
+        assert_eq!(sends[60..], [XDP_DROP as u32; 2]);
     }
 }
