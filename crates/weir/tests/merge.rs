@@ -2,16 +2,25 @@
 //! probe, and `weir merge`.
 
 mod common;
+#[path = "common/over_wires.rs"]
+mod over_wires;
+#[path = "../../capture/tests/wires/mod.rs"]
+mod wires;
 
 use assert_cmd::cargo::CommandCargoExt as _;
 use common::{files, root};
+use over_wires::{LONG, Run};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use std::fs;
+use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::mpsc;
 use weir_engine::exchange::needs;
 use weir_engine::functions::Functions;
+use weir_packet::craft::Frame;
 use weir_plan::physical::Physical;
+use wires::{Sender, namespace, veth};
 
 fn weir(args: &[&str]) -> Command {
     let mut command = Command::cargo_bin("weir").expect("the binary");
@@ -318,4 +327,64 @@ fn rows_of_several_outputs_go_into_files() {
         };
         assert_eq!(read(&out), read(&one), "{query}");
     }
+}
+
+/// Three probes on wires of their own, one of which is quiet: rows come while all run, and a probe
+/// that is killed afterwards takes nothing with it that it has sent.
+#[test]
+fn probes_on_wires_give_rows_while_they_run() {
+    if !namespace("probes_on_wires_give_rows_while_they_run") {
+        return;
+    }
+    let folder = Folder::new();
+    let wires = [("a0", "a1"), ("b0", "b1"), ("c0", "c1")];
+    let pipes = wires.map(|(one, other)| {
+        veth(one, other);
+        folder.fifo(one)
+    });
+    let query = "packets | where udp and dport == 4242 \
+                 | summarize n = count(), ports = distinct(sport) by ip.src every 100ms";
+    let from: Vec<&str> = pipes.iter().flat_map(|pipe| ["--from", pipe]).collect();
+    let merge = [&["merge", "-e", query, "-o", "csv", "-l", "-v"][..], &from].concat();
+    let mut merging =
+        weir(&merge).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+    let probe = |wire: usize| {
+        let (pipe, name) = (&pipes[wire], wires[wire].1);
+        Run::start(&["run", "-e", query, "-i", name, "-Q", "in", "--publish", pipe])
+    };
+    let [a, b, quiet] = [probe(0), probe(1), probe(2)];
+    let (to, rows) = mpsc::channel();
+    let stdout = BufReader::new(merging.stdout.take().expect("a pipe"));
+    let reader = std::thread::spawn(move || {
+        stdout.lines().map_while(Result::ok).skip(1).try_for_each(|line| to.send(line))
+    });
+    // The kernel is asked for frames by then: each probe has written a mark.
+    let frame = |host: u8, port| {
+        Frame::ethernet().ipv4([10, 0, 0, host], [192, 0, 2, 1]).udp(port, 4242).bytes()
+    };
+    let senders = [Sender::new("a0"), Sender::new("b0")];
+    for round in 0..10u16 {
+        for n in 0..100 {
+            senders.iter().for_each(|sender| sender.send(&frame((n % 3) as u8, round * 100 + n)));
+        }
+        wires::pause();
+    }
+    let mut packets = 0;
+    while packets < 2000 {
+        let row = rows.recv_timeout(LONG).expect("rows come while probes run");
+        packets += row.split(',').nth(2).and_then(|n| n.parse::<u64>().ok()).expect("a count");
+    }
+    assert_eq!(packets, 2000, "each packet once");
+    let (_, said) = a.interrupt();
+    assert!(said.contains("processed  1000"), "{said}");
+    b.signal("-KILL");
+    let (_, said) = quiet.interrupt();
+    assert!(said.contains("processed  0") || said.contains("received   "), "{said}");
+    let ended = merging.wait_with_output().expect("it ends");
+    let errors = text(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(1), "{errors}");
+    assert!(errors.contains(":b1 (") && errors.contains("before the run of the probe did"));
+    assert!(errors.contains("processed  2000") || errors.contains("of 3 streams"), "{errors}");
+    assert!(reader.join().expect("it ends").is_ok());
+    assert_eq!(rows.try_iter().count(), 0, "no row comes twice");
 }
