@@ -85,36 +85,74 @@ fn spread() -> Vec<(PathBuf, Physical)> {
     all.filter_map(plan).collect()
 }
 
-/// One probe sees the datagrams of UDP, the other all else: this keeps flows together, whatever
-/// their direction, and a query whose key is less than that may not be spread so.
+/// Two shares of packets, by a sum of bytes of their headers that has nothing to do with any key.
+const SHARES: [&str; 2] = [
+    "(ip[5] + ip[11] + ip[15] + ip[19]) & 1 == 0",
+    "not ((ip[5] + ip[11] + ip[15] + ip[19]) & 1 == 0)",
+];
+
+/// Publishes what a probe sees of a capture; how many packets that are.
+fn publish(query: &str, capture: &str, file: &str, share: &str) -> u64 {
+    let args = ["run", query, "-r", capture, "--publish", file, "--probe", file, "--", share];
+    let output = run(&args);
+    let told = text(&output.stderr);
+    assert!(output.status.success() && output.stdout.is_empty(), "{args:?}: {told}");
+    let processed = told.lines().find_map(|line| line.strip_prefix("processed"));
+    let number = processed
+        .and_then(|rest| rest.split_whitespace().next()?.trim_end_matches(':').parse().ok());
+    number.unwrap_or_else(|| panic!("no count of packets: {told}"))
+}
+
 #[test]
 fn queries_of_the_library_give_the_rows_of_one_run() {
-    let (folder, mut compared) = (Folder::new(), 0);
-    let (a, b) = (folder.path("a.wps"), folder.path("b.wps"));
+    let (folder, mut compared, mut split) = (Folder::new(), 0, 0);
+    let [a, b, c] = ["a.wps", "b.wps", "c.wps"].map(|name| folder.path(name));
     for (path, plan) in spread() {
         if !matches!(needs(&plan), Ok(weir_plan::physical::Needs::Nothing)) {
             continue;
         }
         let query = path.to_str().expect("a plain path");
-        for capture in ["mixed.pcap", "web.pcap", "dns.pcap", "syn_flood.pcap", "sessions.pcap"] {
-            let capture = &fixture(capture);
-            let mut processed = 0;
-            for (file, filter) in [(&a, "udp"), (&b, "not udp")] {
-                let probe =
-                    ["run", query, "-r", capture, "--publish", file, "--probe", filter, "-q"];
-                assert_eq!(rows(&[&probe[..], &[filter]].concat()), "");
-                processed += fs::metadata(file).expect("it is there").len();
-            }
+        // Those that its header names: what triggers it, what must not, vectors.
+        let text = fs::read_to_string(&path).expect("a query");
+        let header = text.lines().take_while(|line| line.starts_with('#'));
+        let words = header.flat_map(str::split_whitespace);
+        let named = words.filter(|word| word.starts_with("fixtures/") && word.contains(".pcap"));
+        let own: Vec<String> =
+            named.filter_map(|word| word.strip_prefix("fixtures/").map(fixture)).collect();
+        let usual = ["mixed.pcap", "web.pcap", "dns.pcap", "syn_flood.pcap", "sessions.pcap"];
+        for capture in &usual.map(fixture).into_iter().chain(own).collect::<Vec<_>>() {
+            let seen = [(&a, SHARES[0]), (&b, SHARES[1])];
+            let seen = seen.map(|(file, share)| publish(query, capture, file, share));
+            split += u32::from(seen.iter().all(|packets| *packets > 4));
+            let whole = publish(query, capture, &c, "len >= 0");
+            assert_eq!(seen[0] + seen[1], whole, "{query}, {capture}");
             let one = rows(&["run", query, "-r", capture, "-o", "json", "-q"]);
             let merged = rows(&["merge", query, "--from", &a, "--from", &b, "-o", "json", "-q"]);
             assert_eq!(merged, one, "{query}, {capture}");
             let swapped = rows(&["merge", query, "--from", &b, "--from", &a, "-o", "json", "-q"]);
             assert_eq!(swapped, one, "{query}, {capture}");
-            assert!(processed > 0);
             compared += one.lines().count();
         }
     }
-    assert!(compared > 1000, "{compared} rows");
+    assert!(compared > 1000 && split > 150, "{compared} rows, {split} captures in two shares");
+}
+
+/// Each of two links carries half of a flood, which is below the threshold.
+#[test]
+fn a_flood_by_two_links_is_seen_by_the_merge() {
+    let folder = Folder::new();
+    let capture = &fixture("detectors/half_open_128.pcap.gz");
+    let files = ["a.wps", "b.wps"].map(|name| folder.path(name));
+    // The last byte of the server's or client's address, whichever is not the server's.
+    let halves = ["ip[15] + ip[19] < 66", "not (ip[15] + ip[19] < 66)"];
+    for (file, half) in files.iter().zip(halves) {
+        assert!(publish("syn_flood", capture, file, half) > 100, "{half}");
+        assert_eq!(rows(&["run", "syn_flood", "-r", capture, "-q", "--", half]), "", "{half}");
+    }
+    let merged =
+        rows(&["merge", "syn_flood", "--from", &files[0], "--from", &files[1], "-o", "json"]);
+    assert_eq!(merged, rows(&["run", "syn_flood", "-r", capture, "-o", "json"]));
+    assert!(merged.contains("128 handshakes not completed"), "{merged}");
 }
 
 /// What needs its key in one place runs on one of two probes, beside one that sees nothing.
