@@ -23,4 +23,4 @@ pub use framing::{ProbeReader, ProbeWriter, StreamFault, fuzz_probe_stream};
 pub use head::{PacketRules, ProbeHead};
 pub use merge::Merge;
 pub use probes::{MixedProbes, ProbeStream};
-pub use report::{MergeOutcome, StreamEnd, StreamReport};
+pub use report::{MergeControl, MergeOutcome, ProbeProgress, StreamEnd, StreamReport};

@@ -4,11 +4,11 @@ use crate::framing::StreamFault;
 use crate::head::{PacketRules, ProbeHead};
 use crate::inbox::{Arrival, Inbox};
 use crate::probes::{MixedProbes, ProbeStream, check};
-use crate::report::{MergeOutcome, StreamEnd, StreamReport};
+use crate::report::{MergeControl, MergeOutcome, ProbeProgress, StreamEnd, StreamReport};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 use weir_engine::exchange::{Body, EndOf, Message, ProducerId, Receipt, Receiver};
@@ -46,6 +46,16 @@ impl Merge {
         all
     }
 
+    /// The probes of which there are several streams, each with the names of these.
+    pub fn shared_names(&self) -> BTreeMap<&str, Vec<&str>> {
+        let mut all = BTreeMap::<&str, Vec<&str>>::new();
+        for ProbeStream { name, head, .. } in &self.streams {
+            all.entry(&head.probe).or_default().push(name);
+        }
+        all.retain(|_, streams| streams.len() > 1);
+        all
+    }
+
     fn ids(&self) -> impl Iterator<Item = ProducerId> {
         self.streams.iter().map(|stream| stream.head.id())
     }
@@ -67,7 +77,7 @@ impl Merge {
         }
     }
 
-    /// Reads all streams to their end, or until `stop` is set, and emits rows as windows close.
+    /// Reads all streams to their end, or until it is stopped, and emits rows as windows close.
     /// Each stream is read by a thread, which is left to itself if its stream is not wanted any
     /// more: it ends with the next message.
     ///
@@ -77,7 +87,7 @@ impl Merge {
         self,
         receiver: Receiver,
         sink: &mut dyn Sink,
-        stop: &AtomicBool,
+        control: &MergeControl<'_>,
     ) -> io::Result<MergeOutcome> {
         let (inbox, mut lanes) = (Arc::new(Inbox::new(self.streams.len())), BTreeMap::new());
         let mut order: Vec<usize> = (0..self.streams.len()).collect();
@@ -97,13 +107,14 @@ impl Merge {
             end: StreamEnd::Unread,
         };
         let reports = self.streams.iter().map(report).collect();
+        let lateness_ns = self.rules().lateness_ns;
         for (number, stream) in self.streams.into_iter().enumerate() {
             let inbox = Arc::clone(&inbox);
             let read = move || read_all(number, stream, &inbox);
             thread::Builder::new().name(format!("probe-{number}")).spawn(read)?;
         }
-        let mut merging = Merging { receiver, lanes, reports };
-        let was_stopped = merging.take_all(&inbox, sink, stop);
+        let mut merging = Merging { receiver, lanes, reports, lateness_ns };
+        let was_stopped = merging.take_all(&inbox, sink, control);
         inbox.end();
         let outcome = merging.receiver.finish(sink);
         Ok(MergeOutcome { outcome, streams: merging.reports, was_stopped })
@@ -140,14 +151,19 @@ struct Merging {
     /// Of each probe the lives that are not over, the earliest first.
     lanes: BTreeMap<u128, VecDeque<Life>>,
     reports: Vec<StreamReport>,
+    lateness_ns: i64,
 }
 
 impl Merging {
     /// Takes everything that comes; `true` if it was stopped before the end.
-    fn take_all(&mut self, inbox: &Inbox, sink: &mut dyn Sink, stop: &AtomicBool) -> bool {
+    fn take_all(&mut self, inbox: &Inbox, sink: &mut dyn Sink, control: &MergeControl<'_>) -> bool {
         while !self.lanes.is_empty() && !self.receiver.is_done() {
-            if stop.load(Ordering::Relaxed) {
+            if control.stop.load(Ordering::Relaxed) {
                 return true;
+            }
+            if control.asked.load(Ordering::Relaxed) && control.asked.swap(false, Ordering::Relaxed)
+            {
+                (control.tell)(&self.progress());
             }
             let wanted = self.slowest();
             let streams: Vec<usize> = wanted.iter().map(|(_, stream)| *stream).collect();
@@ -159,6 +175,24 @@ impl Merging {
             }
         }
         false
+    }
+
+    /// How far the probes are whose streams have not ended.
+    fn progress(&self) -> Vec<ProbeProgress> {
+        let closed = |probe: &u128| self.receiver.closed_by(*probe);
+        let most = self.lanes.keys().map(closed).max();
+        let slowest = self.slowest();
+        let lanes = self.lanes.iter().filter_map(|(probe, lives)| {
+            let is_slowest = slowest.iter().any(|(slow, _)| slow == probe);
+            Some(ProbeProgress {
+                probe: self.reports[lives.front()?.stream].probe.clone(),
+                closed: Some(closed(probe))
+                    .filter(|closed| *closed > i64::MIN)
+                    .map(|closed| closed.saturating_sub(self.lateness_ns)),
+                is_slowest: is_slowest && Some(closed(probe)) < most,
+            })
+        });
+        lanes.collect()
     }
 
     /// The probes that all others wait for, each with the stream that it writes.

@@ -2,6 +2,7 @@
 
 use crate::framing::StreamFault;
 use std::fmt;
+use std::sync::atomic::AtomicBool;
 use weir_engine::exchange::UnreadableMessage;
 use weir_engine::run::Outcome;
 
@@ -14,6 +15,28 @@ pub struct MergeOutcome {
     pub streams: Vec<StreamReport>,
     /// Whether it was stopped before all streams had ended.
     pub was_stopped: bool,
+}
+
+/// What a merge heeds while it goes on.
+pub struct MergeControl<'a> {
+    /// Ends it once it is set.
+    pub stop: &'a AtomicBool,
+    /// Asks how far the probes are: it is cleared, and `tell` gets the answer.
+    pub asked: &'a AtomicBool,
+    /// Takes the answer: the probes whose streams have not ended.
+    pub tell: &'a dyn Fn(&[ProbeProgress]),
+}
+
+/// How far a probe is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ProbeProgress {
+    /// The name of the probe.
+    pub probe: String,
+    /// All windows that end at or before this time have come from it, if any have, in nanoseconds
+    /// since 1970.
+    pub closed: Option<i64>,
+    /// Whether windows of other probes wait for it.
+    pub is_slowest: bool,
 }
 
 /// What came of a stream.
@@ -54,9 +77,11 @@ pub enum StreamEnd {
 }
 
 impl StreamReport {
-    /// Whether all messages of the probe came, as far as they were wanted.
+    /// Whether all messages of the probe came in time, as far as they were wanted.
     pub fn is_whole(&self) -> bool {
-        self.missing == 0 && matches!(self.end, StreamEnd::Ended | StreamEnd::Unread)
+        self.missing == 0
+            && self.late == 0
+            && matches!(self.end, StreamEnd::Ended | StreamEnd::Unread)
     }
 }
 

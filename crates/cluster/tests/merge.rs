@@ -6,8 +6,8 @@ use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use weir_cluster::{
-    Merge, MergeOutcome, MixedProbes, PacketRules, ProbeHead, ProbeReader, ProbeStream,
-    ProbeWriter, StreamEnd,
+    Merge, MergeControl, MergeOutcome, MixedProbes, PacketRules, ProbeHead, ProbeProgress,
+    ProbeReader, ProbeStream, ProbeWriter, StreamEnd,
 };
 use weir_engine::conform::Frames;
 use weir_engine::exchange::{Producer, ProducerId, Receiver};
@@ -108,7 +108,7 @@ fn opened(name: &str, bytes: Vec<u8>) -> ProbeStream {
 fn merge_with(
     program: &Program,
     streams: Vec<ProbeStream>,
-    stop: &AtomicBool,
+    control: &MergeControl<'_>,
     sink: &mut dyn Sink,
 ) -> MergeOutcome {
     let merge = Merge::new(streams).expect("they belong together");
@@ -117,13 +117,15 @@ fn merge_with(
     let receiver = Receiver::new(&plan, &functions, &options, &merge.probes()).expect("as above");
     merge.check_query(receiver.fingerprint()).expect("the same query");
     sink.open(receiver.outputs()).expect("memory opens");
-    merge.run(receiver, sink, stop).expect("threads start")
+    merge.run(receiver, sink, control).expect("threads start")
 }
 
 fn merge(program: &Program, streams: Vec<Vec<u8>>) -> (Rows, MergeOutcome) {
     let streams = (1..).zip(streams).map(|(n, bytes)| opened(&n.to_string(), bytes)).collect();
     let mut sink = Collect::default();
-    let merged = merge_with(program, streams, &AtomicBool::new(false), &mut sink);
+    let (stop, asked) = (&AtomicBool::new(false), &AtomicBool::new(false));
+    let control = MergeControl { stop, asked, tell: &|_| unreachable!("nobody asked") };
+    let merged = merge_with(program, streams, &control, &mut sink);
     assert!(merged.outcome.error.is_none(), "{:?}", merged.outcome.error);
     assert!(!merged.was_stopped);
     (sink.rows, merged)
@@ -339,10 +341,16 @@ fn rows_come_as_soon_as_the_slowest_probe_has_sent_its_window() {
     let piped = Box::new(Piped(come, Vec::new()));
     let streams =
         vec![opened("fast", fast), ProbeStream::new("slow", piped).expect("it has a head")];
-    let stop = Arc::<AtomicBool>::default();
-    let theirs = Arc::clone(&stop);
-    let merging =
-        std::thread::spawn(move || merge_with(&windows(), streams, &theirs, &mut Reported(report)));
+    let flags = Arc::<[AtomicBool; 2]>::default();
+    let theirs = Arc::clone(&flags);
+    let (answer, answers) = mpsc::channel();
+    let merging = std::thread::spawn(move || {
+        let [stop, asked] = &*theirs;
+        let tell = |probes: &[ProbeProgress]| answer.send(probes.to_vec()).expect("it is heard");
+        let control = MergeControl { stop, asked, tell: &tell };
+        merge_with(&windows(), streams, &control, &mut Reported(report))
+    });
+    let [stop, asked] = &*flags;
     let framed =
         |message: &Vec<u8>| [&(message.len() as u32).to_le_bytes()[..], &message[..]].concat();
     // Enough for 15 of the 30 windows.
@@ -354,7 +362,18 @@ fn rows_come_as_soon_as_the_slowest_probe_has_sent_its_window() {
         seen += rows.recv().expect("rows come before the end");
     }
     assert!(seen <= 16 * 7, "{seen} rows");
-    // The probe is silent now; nothing but a word ends the wait.
+    // The probe is silent now; nothing but a word ends the wait, and who asks is told of it.
+    let waits_for_slow = |_| {
+        asked.store(true, Ordering::Relaxed);
+        let told = answers.recv().expect("it answers");
+        let of = |name: &str| told.iter().find(|probe| probe.probe == name).expect("it is there");
+        let (fast, slow) = (of("fast"), of("slow"));
+        slow.is_slowest
+            && !fast.is_slowest
+            && slow.closed >= Some(24 * S)
+            && fast.closed > slow.closed
+    };
+    assert!((0..100).any(waits_for_slow), "the fast one is read as far as it is ahead");
     stop.store(true, Ordering::Relaxed);
     let merged = merging.join().expect("it ends");
     assert!(merged.was_stopped);

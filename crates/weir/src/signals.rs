@@ -73,11 +73,21 @@ impl Heard {
         stats: &Stats,
         wake: impl Fn() + Send + 'static,
     ) -> io::Result<()> {
-        let (Heard(mut signals), stats) = (self, stats.clone());
+        let stats = stats.clone();
+        self.handle(move || stats.print(), wake)
+    }
+
+    /// The same, but calls `print` at SIGUSR1.
+    pub(crate) fn handle(
+        self,
+        print: impl Fn() + Send + 'static,
+        wake: impl Fn() + Send + 'static,
+    ) -> io::Result<()> {
+        let Heard(mut signals) = self;
         std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
             for signal in signals.forever() {
                 match signal {
-                    SIGUSR1 => stats.print(),
+                    SIGUSR1 => print(),
                     _ => wake(),
                 }
             }

@@ -328,6 +328,23 @@ fn what_a_probe_cannot_do_is_refused_before_it_begins() {
     fails(&["run", "flows", "-r", capture, "--probe", "x"], 2, "--publish <FILE>");
 }
 
+/// The second is taken for a later life of the first, whose windows are out by then.
+#[test]
+fn two_probes_of_one_name_are_warned_of() {
+    let folder = Folder::new();
+    let files = ["a.wps", "b.wps"].map(|name| folder.path(name));
+    let (query, capture) = ("source_counts", &fixture("mixed.pcap"));
+    for (file, share) in files.iter().zip(SHARES) {
+        let args = ["run", query, "-r", capture, "--publish", file, "--probe", "x", "--", share];
+        assert_eq!(rows(&args), "");
+    }
+    let output = run(&["merge", query, "--from", &files[0], "--from", &files[1], "-o", "json"]);
+    let told = text(&output.stderr);
+    assert!(told.contains("b.wps are streams of one probe, x, and are read one after"), "{told}");
+    assert!(told.contains(" groups left out, whose windows were out"), "{told}");
+    assert_eq!(output.status.code(), Some(1), "{told}");
+}
+
 /// A probe is named by its host and by what it reads, and its stream can be written again.
 #[test]
 fn a_stream_is_written_anew_under_a_default_name() {
@@ -413,6 +430,9 @@ fn probes_on_wires_give_rows_while_they_run() {
         packets += row.split(',').nth(2).and_then(|n| n.parse::<u64>().ok()).expect("a count");
     }
     assert_eq!(packets, 2000, "each packet once");
+    let id = merging.id().to_string();
+    let asked = Command::new("kill").args(["-USR1", &id]).status();
+    assert!(asked.is_ok_and(|status| status.success()));
     let (_, said) = a.interrupt();
     assert!(said.contains("processed  1000"), "{said}");
     b.signal("-KILL");
@@ -423,6 +443,7 @@ fn probes_on_wires_give_rows_while_they_run() {
     assert_eq!(ended.status.code(), Some(1), "{errors}");
     assert!(errors.contains(":b1 (") && errors.contains("before the run of the probe did"));
     assert!(errors.contains("processed  2000") || errors.contains("of 3 streams"), "{errors}");
+    assert!(errors.contains(":c1: windows that end until 20"), "{errors}");
     assert!(reader.join().expect("it ends").is_ok());
     assert_eq!(rows.try_iter().count(), 0, "no row comes twice");
 }

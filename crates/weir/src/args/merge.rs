@@ -81,8 +81,8 @@ pub(crate) struct MergeArgs {
     #[arg(short, long)]
     pub(crate) line_buffered: bool,
 
-    /// Fail with exit status 1 if packets, rows or groups were lost, late or evicted, after
-    /// everything else is done
+    /// Fail with exit status 1 if packets or rows were lost, late or evicted, after everything else
+    /// is done
     #[arg(long)]
     pub(crate) fail_on_loss: bool,
 }

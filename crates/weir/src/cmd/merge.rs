@@ -6,21 +6,21 @@ use crate::output::{self, Fresh, Taken};
 use crate::programs::Programs;
 use crate::signals;
 use crate::site::Site;
-use crate::stats::Stats;
 use crate::term::Term;
 use crate::{ledger, suppress};
 use anyhow::Context as _;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use weir_capture::write::StoppableWriter;
-use weir_cluster::{Merge, MergeOutcome, ProbeStream};
+use weir_cluster::{Merge, MergeControl, MergeOutcome, ProbeProgress, ProbeStream};
 use weir_engine::exchange::Receiver;
 use weir_engine::functions::Functions;
 use weir_engine::rows::{Output, Sink};
 use weir_engine::run::Options;
 use weir_engine::suppress::SuppressionList;
+use weir_packet::time::rfc3339;
 use weir_plan::Program;
 use weir_plan::physical::Physical;
 use weir_sandbox::{Needs, UserError, become_user, confine};
@@ -53,6 +53,15 @@ pub(crate) fn run(args: MergeArgs, term: &Term) -> anyhow::Result<Status> {
 
     let streams = args.from.iter().map(|from| open(from)).collect::<anyhow::Result<_>>()?;
     let merge = Merge::new(streams).map_err(|why| usage(why.to_string()))?;
+    if !args.quiet {
+        for (probe, streams) in merge.shared_names() {
+            term.warning(format_args!(
+                "{} are streams of one probe, {probe}, and are read one after the other; different \
+                 probes need different names (weir run --probe)",
+                streams.join(", ")
+            ));
+        }
+    }
     let options = Options {
         lateness_ns: merge.rules().lateness_ns,
         memory: args.memory.bytes(),
@@ -66,10 +75,14 @@ pub(crate) fn run(args: MergeArgs, term: &Term) -> anyhow::Result<Status> {
     let stop = Arc::<AtomicBool>::default();
     let heard = signals::hear(&stop)?;
     give_up_permissions(&args, term)?;
-    heard.handle_signals(&Stats::silent(), || ())?;
+    let asked = Arc::<AtomicBool>::default();
+    let asks = Arc::clone(&asked);
+    heard.handle(move || asks.store(true, Ordering::Relaxed), || ())?;
     let mut sink = sink(&args, files, format, &stop, term)?;
     sink.open(&outputs).context("writing rows")?;
-    let merged = merge.run(receiver, &mut *sink, &stop)?;
+    let tell = |probes: &[ProbeProgress]| probes.iter().for_each(|probe| term.say(line(probe)));
+    let control = MergeControl { stop: &stop, asked: &asked, tell: &tell };
+    let merged = merge.run(receiver, &mut *sink, &control)?;
     drop(sink);
     end(merged, &args, term)
 }
@@ -137,6 +150,16 @@ fn sink(
     Ok(if args.line_buffered { Box::new(output::Prompt(sink)) } else { sink })
 }
 
+/// How far a probe is, as SIGUSR1 asks.
+fn line(ProbeProgress { probe, closed, is_slowest }: &ProbeProgress) -> String {
+    let windows = match closed {
+        Some(time) => format!("windows that end until {} have come", rfc3339(*time)),
+        None => "no window has come".to_owned(),
+    };
+    let waits = if *is_slowest { "; the other probes wait for it" } else { "" };
+    format!("probe {probe}: {windows}{waits}")
+}
+
 /// Prints what was counted, and says what is missing.
 fn end(merged: MergeOutcome, args: &MergeArgs, term: &Term) -> anyhow::Result<Status> {
     let MergeOutcome { outcome, streams, was_stopped } = merged;
@@ -149,13 +172,12 @@ fn end(merged: MergeOutcome, args: &MergeArgs, term: &Term) -> anyhow::Result<St
         }
         term.say_text(&ledger::render(&outcome.ledger));
     }
-    let (mut broken, mut late) = (0, 0);
+    let mut broken = 0;
     for stream in &streams {
-        late += stream.late;
         if !stream.is_whole() {
             broken += 1;
             term.error(format_args!("{stream}"));
-        } else if args.verbose || stream.late + stream.repeated > 0 && !args.quiet {
+        } else if args.verbose || stream.repeated > 0 && !args.quiet {
             term.say(stream);
         }
     }
@@ -170,8 +192,8 @@ fn end(merged: MergeOutcome, args: &MergeArgs, term: &Term) -> anyhow::Result<St
         term.error(format_args!("partial results of {broken} of {of} streams are missing"));
         return Ok(Status::Failed);
     }
-    if args.fail_on_loss && (late > 0 || !losses.is_empty()) {
-        term.error(format_args!("packets, rows or groups were lost (--fail-on-loss)"));
+    if args.fail_on_loss && !losses.is_empty() {
+        term.error(format_args!("packets or rows were lost (--fail-on-loss)"));
         return Ok(Status::Failed);
     }
     Ok(Status::Ok)
