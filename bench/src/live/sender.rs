@@ -40,9 +40,9 @@ const HEADERS: i16 = 42;
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 const MIX: u64 = 0xbf58_476d_1ce4_e5b9;
 
-/// What XDP programs return when they give up, and for frames that go nowhere
-/// (`enum xdp_action`).
+/// XDP programs return this when they give up (`enum xdp_action`), ...
 const XDP_ABORTED: i32 = 0;
+/// ... and this for a frame that goes nowhere.
 const XDP_DROP: i32 = 1;
 
 /// What to send.
@@ -54,7 +54,7 @@ pub(crate) struct Load {
     /// Flows that they are of, in turn as if at random.
     #[arg(long)]
     pub(crate) flows: u32,
-    /// Frames at most.
+    /// Frames at most; at a rate, also those that the program makes and drops while it waits.
     #[arg(long)]
     pub(crate) frames: u32,
     /// Milliseconds at most.
@@ -132,9 +132,7 @@ impl Load {
         let program = Program::load(ProgramKind::Xdp, "weir-sender", &code)
             .context("loading the sender's program")?;
         host::interrupt_after(Duration::from_millis(self.ms)).context("setting an alarm")?;
-        // At a rate most runs of the program send nothing; the alarm ends them.
-        let runs = if self.rate.is_some() { u32::MAX >> 1 } else { self.frames };
-        let sending = program.run_live(&self.frame(), sender, runs, BATCH);
+        let sending = program.run_live(&self.frame(), sender, self.frames, BATCH);
         match sending {
             // The time was over.
             Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}

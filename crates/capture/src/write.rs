@@ -33,6 +33,12 @@ use std::sync::atomic::AtomicBool;
 use weir_packet::egress::{Egress, Outlet, Refused, Sent};
 use weir_packet::interface::InterfaceNames;
 
+/// Whether a path leads to a plain file that is among the captures being read, by whatever name.
+pub fn is_read(path: &Path, captures: &[String]) -> bool {
+    let id = std::fs::metadata(path).ok().and_then(|meta| FileId::of(&meta));
+    id.is_some() && captures.iter().any(|name| FileId::of_capture(name) == id)
+}
+
 /// Capture files that frames go to, by the names of their outlets.
 pub struct Files {
     pass: Option<String>,

@@ -13,7 +13,7 @@ mod check;
 mod conditions;
 mod cut;
 mod fault;
-mod fingerprint;
+pub mod fingerprint;
 mod json;
 mod kernel;
 mod plan;

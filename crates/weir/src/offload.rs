@@ -32,10 +32,6 @@ pub(crate) fn refusal(options: &RunOptions, filter: bool, keeps_packets: bool) -
             "there is a capture filter, in the place of which the program would stand: say in the \
              query which packets it wants",
         ),
-        (
-            options.publish.publish.is_some(),
-            "partial results of a probe (--publish) have all groups",
-        ),
         (options.count.is_some(), "-c counts packets, and the kernel would finish some of them"),
         (keeps_packets, "`capture` keeps every packet, to write those around rows"),
     ];

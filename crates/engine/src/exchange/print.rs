@@ -3,6 +3,7 @@
 use super::message::MessageTarget;
 use super::refused::{Crossing, Refused};
 use weir_plan::Signatures;
+use weir_plan::physical::fingerprint::{OFFSET, hash};
 use weir_plan::physical::{Half, NodeId, Physical};
 
 /// The targets of the messages of a plan.
@@ -46,12 +47,3 @@ fn number(id: NodeId) -> Option<[u8; 5]> {
     };
     Some([pipeline[0], pipeline[1], stage[0], stage[1], half])
 }
-
-/// Goes on with FNV-1a of 128 bits, which begins with [`OFFSET`].
-pub(super) fn hash(so_far: u128, bytes: &[u8]) -> u128 {
-    bytes.iter().fold(so_far, |hash, byte| (hash ^ u128::from(*byte)).wrapping_mul(PRIME))
-}
-
-/// The beginning of FNV-1a of 128 bits, and what it multiplies by.
-pub(super) const OFFSET: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
-const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;

@@ -12,7 +12,7 @@ use crate::level::Closed;
 use crate::level::machine::MachineLevel;
 use crate::level::machine::egress::EgressWriter;
 use crate::limits::EXCHANGE_WINDOWS_MAX;
-use crate::losses::LossRecord;
+use crate::losses::{LossNews, LossRecord};
 use crate::ops::groups::{Groups, Spec};
 use crate::options::Options;
 use crate::outcome::{Outcome, RunError};
@@ -113,6 +113,11 @@ impl HeldNode {
     }
 }
 
+/// Takes what machines report of losses into the records of their nodes.
+fn reports_to(nodes: &[HeldNode]) -> impl FnMut(usize, usize, &LossNews) {
+    |node, machine, news| nodes[node].record.add_report(machine, news)
+}
+
 impl Receiver {
     /// A receiver of the groups of a plan, which waits for these probes: no window closes before
     /// all of them have sent what they have of it, or are [idle](Receiver::set_idle). The caller
@@ -203,9 +208,7 @@ impl Receiver {
             (Body::End(_), None) => what = Consequence::End,
             _ => return Err(UnreadableMessage::Target(message.target)),
         }
-        let nodes = &self.nodes;
-        let lost = |node: usize, machine, news: &_| nodes[node].record.add_report(machine, news);
-        self.streams.add(from, what, lost);
+        self.streams.add(from, what, reports_to(&self.nodes));
         self.close(sink);
         Ok(receipt)
     }
@@ -221,9 +224,7 @@ impl Receiver {
     /// is known where messages come in order. Windows are no longer held back for them. Returns how
     /// many they are.
     pub fn skip_missing(&mut self, probe: u128, epoch: u64, sink: &mut dyn Sink) -> u64 {
-        let nodes = &self.nodes;
-        let lost = |node: usize, machine, news: &_| nodes[node].record.add_report(machine, news);
-        let missing = self.streams.skip_missing(probe, epoch, lost);
+        let missing = self.streams.skip_missing(probe, epoch, reports_to(&self.nodes));
         if missing > 0 {
             self.close(sink);
         }
@@ -259,9 +260,7 @@ impl Receiver {
 
     /// Emits all there is, also of windows that not all probes have sent, and finishes the sink.
     pub fn finish(mut self, sink: &mut dyn Sink) -> Outcome {
-        let nodes = &self.nodes;
-        let lost = |node: usize, machine, news: &_| nodes[node].record.add_report(machine, news);
-        self.streams.skip_all_missing(lost);
+        self.streams.skip_all_missing(reports_to(&self.nodes));
         let mut closed = Vec::new();
         self.nodes.iter_mut().for_each(|node| node.close(None, &mut closed));
         self.machine.finish(&mut closed, sink);

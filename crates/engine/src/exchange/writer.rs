@@ -1,10 +1,11 @@
 //! Messages as a producer writes them, one after the other.
 
 use super::message::{MAGIC, MessageTarget, write_window};
-use super::print::{OFFSET, Targets, hash};
+use super::print::Targets;
 use crate::limits::MESSAGE_BYTES;
 use crate::ops::groups::written::WrittenGroups;
 use std::io;
+use weir_plan::physical::fingerprint::{OFFSET, hash};
 
 /// Names a producer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -62,11 +62,12 @@ fn of_pipeline(
 /// JSON may change, and machines with an older Weir still agree on what a node computes.
 const STAGES_VERSION: u64 = 1;
 
-/// FNV-1a of 128 bits, which goes on from `hash`.
-fn hash(hash: u128, bytes: &[u8]) -> u128 {
+/// FNV-1a of 128 bits, which goes on from `hash`; it begins with [`OFFSET`]. Fingerprints and the
+/// numbers of probes are such hashes (docs/partials.md).
+pub fn hash(hash: u128, bytes: &[u8]) -> u128 {
     const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
     bytes.iter().fold(hash, |hash, &byte| (hash ^ u128::from(byte)).wrapping_mul(PRIME))
 }
 
 /// Where FNV-1a of 128 bits begins.
-const OFFSET: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
+pub const OFFSET: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use weir_capture::live::clock;
-use weir_capture::write::{Made, StoppableWriter, Untouched};
+use weir_capture::write::{Made, StoppableWriter, Untouched, is_read};
 use weir_cluster::limits::PROBE_NAME_MAX;
 use weir_cluster::{PacketRules, ProbeHead, ProbeWriter};
 use weir_engine::exchange::{Producer, ProducerId};
@@ -21,7 +21,7 @@ use weir_plan::physical::Physical;
 
 /// Where the partial results of a run go.
 pub(super) struct Publisher {
-    /// What it was opened by.
+    /// The path as it was given.
     path: String,
     file: StoppableWriter,
     /// The same file, as it was; `None` for standard output.
@@ -40,7 +40,7 @@ pub(super) fn check(program: &Program, options: &RunOptions) -> anyhow::Result<(
             options.workers
         )));
     }
-    if options.read.iter().any(|read| is_same_file(read, publish)) {
+    if publish != "-" && is_read(Path::new(publish), &options.read) {
         return Err(usage(format!("--publish {publish}: that is the capture to be read")));
     }
     match options.publish.probe.as_deref().and_then(ProbeHead::name_fault) {
@@ -49,12 +49,7 @@ pub(super) fn check(program: &Program, options: &RunOptions) -> anyhow::Result<(
     }
 }
 
-fn is_same_file(read: &str, written: &str) -> bool {
-    let canonical = |name: &str| Path::new(name).canonicalize().ok();
-    read != "-" && canonical(read).is_some_and(|read| Some(read) == canonical(written))
-}
-
-/// The name of a probe that was given none: what it reads, and where.
+/// The name of a probe that was given none: its host, and the interfaces or files that it reads.
 fn default_name(options: &RunOptions) -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let all =
