@@ -22,7 +22,7 @@ impl<W: Write> ProbeWriter<W> {
     /// Begins a stream, and flushes its head, for which a reader waits.
     ///
     /// # Errors
-    /// What the writer says, or that the head is too long.
+    /// Those of the writer, and one for a head that is too long.
     pub fn new(mut to: W, head: &ProbeHead) -> io::Result<ProbeWriter<W>> {
         let json = serde_json::to_vec(head)?;
         if json.len() > STREAM_HEAD_MAX {
@@ -34,10 +34,10 @@ impl<W: Write> ProbeWriter<W> {
         Ok(ProbeWriter { to })
     }
 
-    /// Writes a message. What waited is flushed with each that says how far the probe is.
+    /// Writes a message. One that says how far the probe is flushes those before it, too.
     ///
     /// # Errors
-    /// What the writer says, or that one group alone is too large.
+    /// Those of the writer, and one for a message that is too long: it holds one large group.
     pub fn message(&mut self, message: &[u8]) -> io::Result<()> {
         if message.len() > STREAM_MESSAGE_MAX {
             let limit = STREAM_MESSAGE_MAX >> 20;

@@ -4,7 +4,7 @@ use crate::limits::PROBE_NAME_MAX;
 use serde::{Deserialize, Serialize};
 use weir_engine::exchange::ProducerId;
 
-/// What a probe stream begins with.
+/// The head of a probe stream.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ProbeHead {
     /// The name of the probe, which no other probe has.
@@ -32,7 +32,7 @@ pub struct PacketRules {
 }
 
 impl ProbeHead {
-    /// What messages of this stream bear.
+    /// The numbers by which messages name this probe and its life.
     pub fn id(&self) -> ProducerId {
         ProducerId::named(&self.probe, self.epoch)
     }
@@ -42,7 +42,7 @@ impl ProbeHead {
         format!("{print:032x}")
     }
 
-    /// What is wrong with the name of a probe, if it can't be one: names are printed.
+    /// Says why a text can't name a probe, if it can't: names are printed.
     pub fn name_fault(name: &str) -> Option<String> {
         if name.is_empty() || name.len() > PROBE_NAME_MAX {
             return Some(format!("the name of a probe has 1 to {PROBE_NAME_MAX} bytes"));

@@ -6,7 +6,10 @@ use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// What comes of a stream.
+/// Bytes of an arrival besides those of its message.
+const ARRIVAL_BYTES: usize = 64;
+
+/// A stream hands these over, one after the other.
 pub(crate) enum Arrival {
     Message(Vec<u8>),
     /// It has ended, or can't be read on. Nothing comes after it.
@@ -24,8 +27,6 @@ pub(crate) struct Inbox {
 
 struct Queues {
     streams: Vec<StreamQueue>,
-    /// Whether nothing is taken any more.
-    is_over: bool,
     /// The stream after the last that something was taken from: all have their turn.
     turn: usize,
 }
@@ -35,29 +36,29 @@ struct StreamQueue {
     waiting: VecDeque<Arrival>,
     /// Bytes of what waits.
     bytes: usize,
+    /// Whether nothing is taken any more.
+    is_over: bool,
 }
 
 impl Inbox {
     pub(crate) fn new(streams: usize) -> Inbox {
         let streams = (0..streams).map(|_| StreamQueue::default()).collect();
-        let queues = Queues { streams, is_over: false, turn: 0 };
+        let queues = Queues { streams, turn: 0 };
         Inbox { queues: Mutex::new(queues), came: Condvar::new(), taken: Condvar::new() }
     }
 
     /// Adds what came of a stream, once there is room; `false` if nothing is taken any more.
     pub(crate) fn put(&self, stream: usize, arrival: Arrival) -> bool {
         let is_full = |queues: &mut Queues| {
-            let bytes = queues.streams[stream].bytes;
-            !queues.is_over
-                && bytes > 0
-                && bytes.saturating_add(arrival.bytes()) > STREAM_AHEAD_BYTES
+            let StreamQueue { bytes, is_over, .. } = queues.streams[stream];
+            !is_over && bytes > 0 && bytes.saturating_add(arrival.bytes()) > STREAM_AHEAD_BYTES
         };
         let queues = self.taken.wait_while(self.lock(), is_full);
         let mut queues = queues.unwrap_or_else(PoisonError::into_inner);
-        if queues.is_over {
+        let queue = &mut queues.streams[stream];
+        if queue.is_over {
             return false;
         }
-        let queue = &mut queues.streams[stream];
         queue.bytes += arrival.bytes();
         queue.waiting.push_back(arrival);
         drop(queues);
@@ -84,9 +85,9 @@ impl Inbox {
         Some((stream, arrival))
     }
 
-    /// Says that nothing is taken any more.
-    pub(crate) fn end(&self) {
-        self.lock().is_over = true;
+    /// Says that nothing of a stream is taken any more, and forgets what waits.
+    pub(crate) fn end(&self, stream: usize) {
+        self.lock().streams[stream] = StreamQueue { is_over: true, ..StreamQueue::default() };
         self.taken.notify_all();
     }
 
@@ -96,10 +97,11 @@ impl Inbox {
 }
 
 impl Arrival {
+    /// Bytes of memory that it takes: even an empty message takes some.
     fn bytes(&self) -> usize {
         match self {
-            Arrival::Message(message) => message.len(),
-            Arrival::End(_) => 0,
+            Arrival::Message(message) => message.len() + ARRIVAL_BYTES,
+            Arrival::End(_) => ARRIVAL_BYTES,
         }
     }
 }
@@ -153,12 +155,27 @@ mod tests {
     }
 
     #[test]
+    fn empty_messages_take_room_too() {
+        let inbox = Arc::new(Inbox::new(1));
+        let theirs = Arc::clone(&inbox);
+        let flood = thread::spawn(move || {
+            (0..STREAM_AHEAD_BYTES).take_while(|_| theirs.put(0, message(0))).count()
+        });
+        while inbox.lock().streams[0].bytes + ARRIVAL_BYTES <= STREAM_AHEAD_BYTES {
+            thread::yield_now();
+        }
+        inbox.end(0);
+        assert_eq!(flood.join().expect("it returns"), STREAM_AHEAD_BYTES / ARRIVAL_BYTES);
+        assert_eq!(inbox.lock().streams[0].waiting.len(), 0, "what waited is forgotten");
+    }
+
+    #[test]
     fn nobody_waits_after_the_end() {
         let inbox = Arc::new(Inbox::new(1));
         assert!(inbox.put(0, message(STREAM_AHEAD_BYTES)));
         let theirs = Arc::clone(&inbox);
         let ahead = thread::spawn(move || theirs.put(0, message(1)));
-        inbox.end();
+        inbox.end(0);
         assert!(!ahead.join().expect("it returns"));
     }
 }

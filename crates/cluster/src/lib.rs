@@ -22,5 +22,5 @@ mod report;
 pub use framing::{ProbeReader, ProbeWriter, StreamFault, fuzz_probe_stream};
 pub use head::{PacketRules, ProbeHead};
 pub use merge::Merge;
-pub use probes::{MixedProbes, ProbeStream};
+pub use probes::{ForeignStream, MixedProbes, ProbeInput, ProbeStream};
 pub use report::{MergeControl, MergeOutcome, ProbeProgress, StreamEnd, StreamReport};

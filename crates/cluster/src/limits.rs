@@ -1,4 +1,4 @@
-//! What is bounded, and by how much.
+//! Limits of probe streams.
 
 /// Bytes of a message in a stream. A producer begins a new message for further groups long before;
 /// a group alone may be larger.

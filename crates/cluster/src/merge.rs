@@ -3,19 +3,15 @@
 use crate::framing::StreamFault;
 use crate::head::{PacketRules, ProbeHead};
 use crate::inbox::{Arrival, Inbox};
-use crate::probes::{MixedProbes, ProbeStream, check};
+use crate::probes::{MixedProbes, PATIENCE, ProbeStream, check};
 use crate::report::{MergeControl, MergeOutcome, ProbeProgress, StreamEnd, StreamReport};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread;
-use std::time::Duration;
 use weir_engine::exchange::{Body, EndOf, Message, ProducerId, Receipt, Receiver};
 use weir_engine::rows::Sink;
-
-/// How long it waits at a time before it looks whether it is to stop.
-const PATIENCE: Duration = Duration::from_millis(50);
 
 /// The streams of all probes, before they are read.
 pub struct Merge {
@@ -89,8 +85,9 @@ impl Merge {
         sink: &mut dyn Sink,
         control: &MergeControl<'_>,
     ) -> io::Result<MergeOutcome> {
-        let (inbox, mut lanes) = (Arc::new(Inbox::new(self.streams.len())), BTreeMap::new());
-        let mut order: Vec<usize> = (0..self.streams.len()).collect();
+        let (count, mut lanes) = (self.streams.len(), BTreeMap::new());
+        let inbox = Arc::new(Inbox::new(count));
+        let mut order: Vec<usize> = (0..count).collect();
         order.sort_by_key(|stream| self.streams[*stream].head.epoch);
         for stream in order {
             let ProducerId { probe, epoch } = self.streams[stream].head.id();
@@ -113,9 +110,9 @@ impl Merge {
             let read = move || read_all(number, stream, &inbox);
             thread::Builder::new().name(format!("probe-{number}")).spawn(read)?;
         }
-        let mut merging = Merging { receiver, lanes, reports, lateness_ns };
-        let was_stopped = merging.take_all(&inbox, sink, control);
-        inbox.end();
+        let mut merging = Merging { receiver, inbox, lanes, reports, lateness_ns };
+        let was_stopped = merging.take_all(sink, control);
+        (0..count).for_each(|stream| merging.inbox.end(stream));
         let outcome = merging.receiver.finish(sink);
         Ok(MergeOutcome { outcome, streams: merging.reports, was_stopped })
     }
@@ -148,6 +145,7 @@ struct Life {
 /// A merge that goes on.
 struct Merging {
     receiver: Receiver,
+    inbox: Arc<Inbox>,
     /// Of each probe the lives that are not over, the earliest first.
     lanes: BTreeMap<u128, VecDeque<Life>>,
     reports: Vec<StreamReport>,
@@ -156,7 +154,7 @@ struct Merging {
 
 impl Merging {
     /// Takes everything that comes; `true` if it was stopped before the end.
-    fn take_all(&mut self, inbox: &Inbox, sink: &mut dyn Sink, control: &MergeControl<'_>) -> bool {
+    fn take_all(&mut self, sink: &mut dyn Sink, control: &MergeControl<'_>) -> bool {
         while !self.lanes.is_empty() && !self.receiver.is_done() {
             if control.stop.load(Ordering::Relaxed) {
                 return true;
@@ -167,7 +165,7 @@ impl Merging {
             }
             let wanted = self.slowest();
             let streams: Vec<usize> = wanted.iter().map(|(_, stream)| *stream).collect();
-            let Some((stream, arrival)) = inbox.take(&streams, PATIENCE) else { continue };
+            let Some((stream, arrival)) = self.inbox.take(&streams, PATIENCE) else { continue };
             let Some((probe, _)) = wanted.into_iter().find(|(_, s)| *s == stream) else { continue };
             match arrival {
                 Arrival::Message(message) => self.message(probe, &message, sink),
@@ -249,9 +247,11 @@ impl Merging {
         self.next_life(probe, sink);
     }
 
-    /// Reads a stream no further.
+    /// Reads a stream no further: it is closed, so that its probe learns of it.
     fn give_up(&mut self, probe: u128, end: StreamEnd, sink: &mut dyn Sink) {
-        self.reports[self.lanes[&probe][0].stream].end = end;
+        let stream = self.lanes[&probe][0].stream;
+        self.inbox.end(stream);
+        self.reports[stream].end = end;
         self.next_life(probe, sink);
     }
 

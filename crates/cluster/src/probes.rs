@@ -5,30 +5,78 @@ use crate::head::ProbeHead;
 use crate::limits::STREAMS_MAX;
 use std::fmt;
 use std::io::Read;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+/// How long is waited at a time before it is looked whether the merge is to stop.
+pub(crate) const PATIENCE: Duration = Duration::from_millis(50);
+
+/// The name by which a stream was opened, and its bytes. Reads are small: give it a buffer.
+pub type ProbeInput = (String, Box<dyn Read + Send>);
 
 /// A probe stream of which the head was read.
 pub struct ProbeStream {
-    /// What it was opened by, such as the path of a file.
+    /// The name by which it was opened, such as the path of a file.
     pub(crate) name: String,
     pub(crate) head: ProbeHead,
     pub(crate) reader: ProbeReader<Box<dyn Read + Send>>,
 }
 
 impl ProbeStream {
-    /// Reads the head of a stream, which it waits for. Reads are small: give it a buffer.
+    /// Reads the heads of all streams at once, since each waits for its probe; `None` if `stop` was
+    /// set before all had come.
     ///
     /// # Errors
-    /// Where this is no stream of a probe.
-    pub fn new(name: &str, from: Box<dyn Read + Send>) -> Result<ProbeStream, StreamFault> {
-        let (reader, head) = ProbeReader::new(from)?;
-        Ok(ProbeStream { name: name.to_owned(), head, reader })
+    /// The first that is found to be no stream of a probe.
+    pub fn read_heads(
+        inputs: Vec<ProbeInput>,
+        stop: &AtomicBool,
+    ) -> Result<Option<Vec<ProbeStream>>, ForeignStream> {
+        let (to, heads) = mpsc::channel();
+        let mut streams: Vec<Option<ProbeStream>> = inputs.iter().map(|_| None).collect();
+        for (number, input) in inputs.into_iter().enumerate() {
+            let (to, name) = (to.clone(), input.0.clone());
+            // Nobody may wait for it any more.
+            let read = move || drop(to.send((number, ProbeStream::read(input))));
+            let started = thread::Builder::new().name("probe-head".to_owned()).spawn(read);
+            started.map_err(|e| ForeignStream { name, fault: StreamFault::Io(e) })?;
+        }
+        while streams.iter().any(Option::is_none) {
+            if stop.load(Ordering::Relaxed) {
+                return Ok(None);
+            }
+            match heads.recv_timeout(PATIENCE) {
+                Ok((number, stream)) => streams[number] = Some(stream?),
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
+            }
+        }
+        Ok(Some(streams.into_iter().flatten().collect()))
     }
 
-    /// What it begins with.
-    pub fn head(&self) -> &ProbeHead {
-        &self.head
+    fn read((name, from): ProbeInput) -> Result<ProbeStream, ForeignStream> {
+        match ProbeReader::new(from) {
+            Ok((reader, head)) => Ok(ProbeStream { name, head, reader }),
+            Err(fault) => Err(ForeignStream { name, fault }),
+        }
     }
 }
+
+/// A stream that is none of a probe.
+#[derive(Debug)]
+pub struct ForeignStream {
+    name: String,
+    fault: StreamFault,
+}
+
+impl fmt::Display for ForeignStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.name, self.fault)
+    }
+}
+
+impl std::error::Error for ForeignStream {}
 
 /// Why streams can't be merged.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -1,4 +1,4 @@
-//! What came of each stream of a merge.
+//! What a merge reports: its result, how far probes are, and how each stream ended.
 
 use crate::framing::StreamFault;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use weir_engine::exchange::UnreadableMessage;
 use weir_engine::run::Outcome;
 
-/// What a merge came to.
+/// The result of a merge.
 #[derive(Debug)]
 pub struct MergeOutcome {
     /// The counts of all probes, and what ended the merge early, if something did.
@@ -17,7 +17,7 @@ pub struct MergeOutcome {
     pub was_stopped: bool,
 }
 
-/// What a merge heeds while it goes on.
+/// How a merge is stopped and asked while it goes on.
 pub struct MergeControl<'a> {
     /// Ends it once it is set.
     pub stop: &'a AtomicBool,
@@ -39,10 +39,10 @@ pub struct ProbeProgress {
     pub is_slowest: bool,
 }
 
-/// What came of a stream.
+/// How much came from a stream, and how it ended.
 #[derive(Debug)]
 pub struct StreamReport {
-    /// What it was opened by, such as the path of a file.
+    /// The name by which it was opened, such as the path of a file.
     pub name: String,
     /// The probe that wrote it.
     pub probe: String,

@@ -102,7 +102,13 @@ fn stream((head, messages): &(ProbeHead, Vec<Vec<u8>>)) -> Vec<u8> {
 }
 
 fn opened(name: &str, bytes: Vec<u8>) -> ProbeStream {
-    ProbeStream::new(name, Box::new(io::Cursor::new(bytes))).expect("a stream")
+    reads(name, Box::new(io::Cursor::new(bytes)))
+}
+
+fn reads(name: &str, from: Box<dyn Read + Send>) -> ProbeStream {
+    let input = vec![(name.to_owned(), from)];
+    let read = ProbeStream::read_heads(input, &AtomicBool::new(false)).expect("a stream");
+    read.expect("it is not stopped").remove(0)
 }
 
 fn merge_with(
@@ -339,8 +345,7 @@ fn rows_come_as_soon_as_the_slowest_probe_has_sent_its_window() {
     let (report, rows) = mpsc::channel();
     send.send(stream(&(head, Vec::new()))).expect("it is read");
     let piped = Box::new(Piped(come, Vec::new()));
-    let streams =
-        vec![opened("fast", fast), ProbeStream::new("slow", piped).expect("it has a head")];
+    let streams = vec![opened("fast", fast), reads("slow", piped)];
     let flags = Arc::<[AtomicBool; 2]>::default();
     let theirs = Arc::clone(&flags);
     let (answer, answers) = mpsc::channel();
@@ -379,6 +384,52 @@ fn rows_come_as_soon_as_the_slowest_probe_has_sent_its_window() {
     assert!(merged.was_stopped);
     seen += rows.iter().sum::<usize>();
     assert!(seen < 30 * 7 && matches!(merged.streams[1].end, StreamEnd::Unread), "{seen} rows");
+}
+
+/// The probe of a stream that is not read on finds it closed, while the merge waits for others.
+#[test]
+fn a_stream_that_is_given_up_is_closed() {
+    let program = windows();
+    let (_, of_another) = publish(&program, "a", 1, frames(|i| i < 10));
+    let head_of = |probe| {
+        let (head, _) = publish(&program, probe, 1, frames(|_| false));
+        stream(&(head, Vec::new()))
+    };
+    let (forger, forged) = mpsc::channel();
+    let (other, silent) = mpsc::channel();
+    forger.send(head_of("b")).expect("it is read");
+    other.send(head_of("silent")).expect("it is read");
+    let streams = [("forged", forged), ("silent", silent)];
+    let streams = streams.map(|(name, come)| reads(name, Box::new(Piped(come, Vec::new()))));
+    let merging = std::thread::spawn(move || {
+        let (stop, asked) = (&AtomicBool::new(false), &AtomicBool::new(false));
+        let control = MergeControl { stop, asked, tell: &|_| unreachable!("nobody asked") };
+        merge_with(&windows(), streams.into(), &control, &mut Collect::default())
+    });
+    let message = &of_another[0];
+    let framed = [&(message.len() as u32).to_le_bytes()[..], message].concat();
+    while forger.send(framed.clone()).is_ok() {
+        std::thread::yield_now();
+    }
+    drop(other);
+    let merged = merging.join().expect("it ends");
+    assert_eq!(ends(&merged), ["OtherProbe", "Gone(None)"]);
+}
+
+#[test]
+fn heads_are_waited_for_until_it_is_stopped() {
+    let (send, come) = mpsc::channel();
+    let input = |come| -> Vec<(String, Box<dyn Read + Send>)> {
+        vec![("waits".to_owned(), Box::new(Piped(come, Vec::new())))]
+    };
+    let stopped = ProbeStream::read_heads(input(come), &AtomicBool::new(true));
+    assert!(stopped.expect("it is not known what comes").is_none());
+    drop(send);
+    let (send, come) = mpsc::channel();
+    drop(send);
+    let foreign = ProbeStream::read_heads(input(come), &AtomicBool::new(false)).err();
+    let foreign = foreign.expect("its writer has gone").to_string();
+    assert_eq!(foreign, "waits: it is empty: no probe has written to it");
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod lookback;
 mod merge;
 mod offload;
 mod publish;
+mod rows;
 mod site;
 mod values;
 mod watch;
@@ -24,8 +25,9 @@ pub(crate) use lookback::LookbackArgs;
 pub(crate) use merge::MergeArgs;
 pub(crate) use offload::{HookName, OffloadMode};
 pub(crate) use publish::PublishArgs;
+pub(crate) use rows::RowArgs;
 pub(crate) use site::SiteArgs;
-pub(crate) use values::{Headers, Names, Time, file_size};
+pub(crate) use values::{Headers, file_size};
 pub(crate) use write::WriteArgs;
 
 use values::{batches, duration, format, param, seconds, workers};
@@ -195,28 +197,12 @@ pub(crate) struct RunOptions {
     #[command(flatten)]
     pub(crate) site: SiteArgs,
 
-    /// The format of rows [default: table on a terminal, otherwise json]
-    #[arg(short, long, value_parser = format())]
-    pub(crate) output: Option<&'static Format>,
-
-    /// Write a file for each output into this folder: QUERY.csv, or QUERY.NAME.csv for a named one
-    #[arg(long, value_name = "FOLDER")]
-    pub(crate) out_dir: Option<PathBuf>,
-
-    /// The format of times
-    #[arg(long, value_enum, value_name = "FORMAT", default_value = "rfc3339")]
-    pub(crate) time: Time,
-
     /// Read the capture filter from a file, in which `#` starts a comment
     #[arg(short = 'F', long, value_name = "FILE")]
     pub(crate) filter_file: Option<PathBuf>,
-    /// The tool whose names columns have: ip.src is id.orig_h in Zeek, and src_ip in EVE
-    #[arg(long, value_enum, value_name = "PROFILE", default_value = "native")]
-    pub(crate) names: Names,
 
-    /// Leave out the alerts that this file names, a line each: RULE COLUMN=VALUE … until TIME
-    #[arg(long, value_name = "FILE")]
-    pub(crate) suppress: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) rows: RowArgs,
 
     /// Stop after this many packets
     #[arg(short, long, value_name = "N")]
@@ -444,7 +430,7 @@ mod tests {
         let args = parse("weir run q.weir -nr x.pcap -o json tcp port 80 and not host 10.0.0.1");
         assert_eq!(args.words.join(" "), "q.weir tcp port 80 and not host 10.0.0.1");
         assert_eq!(args.options.read, ["x.pcap"]);
-        assert_eq!(args.options.output, Some(&weir_sink::json::FORMAT));
+        assert_eq!(args.options.rows.output, Some(&weir_sink::json::FORMAT));
     }
 
     #[test]

@@ -28,6 +28,7 @@ mod tables;
 mod tap;
 mod term;
 mod top;
+mod user;
 mod windowless;
 mod wire;
 

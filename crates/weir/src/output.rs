@@ -1,5 +1,7 @@
 //! The sink that fits `-o` and the terminal, and small tables of our own.
 
+use crate::args::RowArgs;
+use crate::exit::usage;
 use crate::term::Term;
 use anyhow::Context as _;
 use std::fs::{self, File};
@@ -11,7 +13,7 @@ use weir_capture::write::{Made, StoppableWriter, Untouched};
 use weir_control::Cleanup;
 use weir_engine::rows::{Output, Rows, Sink, set_cell};
 use weir_packet::limits::BATCH;
-use weir_plan::{Column, Schema, Type, Value};
+use weir_plan::{Column, Program, Schema, Type, Value};
 use weir_sink::{FORMATS, Format, Holds, Names, RowOptions, Split, TimeFormat, json, table};
 
 /// The format asked for, or the one that fits where rows go.
@@ -19,8 +21,39 @@ pub(crate) fn choose(format: Option<&'static Format>, term: &Term) -> &'static F
     format.unwrap_or(if term.stdout_tty { &table::FORMAT } else { &json::FORMAT })
 }
 
+/// How many pipelines of a program print rows.
+pub(crate) fn printed(program: &Program) -> usize {
+    program.pipelines.iter().filter(|p| p.printed).count()
+}
+
+/// The format of rows, if it can hold the outputs of the program, which come and go if it
+/// `changes`, and their columns have names that differ.
+pub(crate) fn row_format(
+    program: &Program,
+    rows: &RowArgs,
+    changes: bool,
+    term: &Term,
+) -> anyhow::Result<&'static Format> {
+    let printed = printed(program);
+    let format = match (rows.output, &rows.out_dir) {
+        (None, Some(_)) => &json::FORMAT,
+        (chosen, _) => choose(chosen, term),
+    };
+    if (printed > 1 || changes) && rows.out_dir.is_none() {
+        let outputs = match changes {
+            true => "outputs come and go".to_owned(),
+            false => format!("there are {printed} outputs"),
+        };
+        one_place(format, &outputs).map_err(usage)?;
+    }
+    Names::from(rows.names).check(&Output::of(program)).map_err(|clash| {
+        usage(format!("{clash} with these --names; give one another name in the query"))
+    })?;
+    Ok(if printed == 0 && !changes { &json::FORMAT } else { format })
+}
+
 /// Refuses a format that holds one output where rows of `outputs` go to one place.
-pub(crate) fn one_place(format: &Format, outputs: &str) -> Result<(), String> {
+fn one_place(format: &Format, outputs: &str) -> Result<(), String> {
     if format.holds == Holds::Outputs {
         return Ok(());
     }

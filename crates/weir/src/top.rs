@@ -31,11 +31,11 @@ pub(crate) fn screen(options: &RunOptions, term: &Term) -> Option<ScreenTerminal
 
 /// Whether an option says something about the query `top` or its rows.
 fn asks_for_rows(options: &RunOptions) -> bool {
-    options.output.is_some()
-        || options.out_dir.is_some()
+    options.rows.output.is_some()
+        || options.rows.out_dir.is_some()
         || !options.params.is_empty()
         || options.site.site.is_some()
-        || !options.suppress.is_empty()
+        || !options.rows.suppress.is_empty()
         || options.control.is_some()
         || options.http.is_asked_for()
         || options.write.to.is_some()

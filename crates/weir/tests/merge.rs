@@ -290,6 +290,7 @@ fn damaged_and_foreign_streams_are_told_by_name() {
     fails(&["merge", "flows", "--from", capture], 1, "mixed.pcap: this is no stream of a probe");
     fails(&["merge", "flows", "--from", "/nowhere/x"], 1, "/nowhere/x: No such file");
     fails(&["merge", "flows", "--from", "-", "--from", "-"], 2, "one stream only");
+    fails(&["merge", "flows", "--from", "kafka://h:9092/t"], 2, "kafka is not supported yet");
     fails(&["merge", "flows"], 2, "--from <FILE>");
     fails(&["merge", "knock", "--from", &a], 2, "sends frames on");
     let whole = fs::read(&a).expect("a stream");
@@ -320,10 +321,15 @@ fn what_a_probe_cannot_do_is_refused_before_it_begins() {
     with("flows", &["--probe", ""], "the name of a probe has 1 to 255 bytes");
     with("flows", &["--probe", "a\nb"], "no control characters");
     with("flows", &["--control=/tmp/never"], "cannot be used with");
-    let copy = folder.path("copy.pcap");
+    let kafka = ["run", "flows", "-r", capture, "--publish", "kafka://h:9092/t"];
+    fails(&kafka, 2, "kafka is not supported yet; expected a file, a named pipe or `-`");
+    let (copy, linked) = (folder.path("copy.pcap"), folder.path("linked.pcap"));
     fs::copy(capture, &copy).expect("copies");
-    let args = ["run", "flows", "-r", &copy, "--publish", &copy];
-    fails(&args, 2, "that is the capture to be read");
+    fs::hard_link(&copy, &linked).expect("links");
+    for name in [&copy, &linked] {
+        let args = ["run", "flows", "-r", &copy, "--publish", name];
+        fails(&args, 2, "that is the capture to be read");
+    }
     assert_eq!(fs::read(&copy).expect("it is there"), fs::read(capture).expect("it is there"));
     fails(&["run", "flows", "-r", capture, "--probe", "x"], 2, "--publish <FILE>");
 }
@@ -343,6 +349,31 @@ fn two_probes_of_one_name_are_warned_of() {
     assert!(told.contains("b.wps are streams of one probe, x, and are read one after"), "{told}");
     assert!(told.contains(" groups left out, whose windows were out"), "{told}");
     assert_eq!(output.status.code(), Some(1), "{told}");
+}
+
+/// A stream may be hostile from its first byte on, so permissions are given up before it is read.
+#[test]
+fn streams_are_read_in_the_sandbox() {
+    let folder = Folder::new();
+    let pipe = folder.fifo("a");
+    let merging = weir(&["merge", "flows", "--from", &pipe])
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let mut probe = fs::File::options().write(true).open(&pipe).expect("merge reads it");
+    let status = format!("/proc/{}/status", merging.id());
+    let is_confined = |_: &u32| {
+        wires::pause();
+        let text = fs::read_to_string(&status).expect("it runs");
+        text.lines().any(|line| line == "Seccomp:\t2")
+    };
+    assert!((0..1200).find(is_confined).is_some(), "it waits for the head with all permissions");
+    std::io::Write::write_all(&mut probe, b"GET / HTTP/1.1").expect("it reads");
+    drop(probe);
+    let ended = merging.wait_with_output().expect("it ends");
+    let errors = text(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(1), "{errors}");
+    assert!(errors.contains("a: this is no stream of a probe"), "{errors}");
 }
 
 /// A probe is named by its host and by what it reads, and its stream can be written again.

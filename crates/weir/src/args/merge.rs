@@ -1,11 +1,9 @@
 //! The command line of `weir merge`.
 
-use super::values::{format, param};
-use super::{ConfineArgs, Names, SiteArgs, Time};
+use super::values::{param, stream};
+use super::{ConfineArgs, RowArgs, SiteArgs};
 use crate::memory::MemoryShare;
 use clap::Args;
-use std::path::PathBuf;
-use weir_sink::Format;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -30,7 +28,7 @@ pub(crate) struct MergeArgs {
 
     /// The partial results of a probe (`weir run --publish`): a file, a named pipe, or `-` for
     /// standard input. Each probe has its own --from; windows wait for all of them
-    #[arg(long, value_name = "FILE", required = true)]
+    #[arg(long, value_name = "FILE", required = true, value_parser = stream)]
     pub(crate) from: Vec<String>,
 
     /// Set a parameter in all queries that have it; QUERY.NAME=VALUE sets it in one query
@@ -40,25 +38,8 @@ pub(crate) struct MergeArgs {
     #[command(flatten)]
     pub(crate) site: SiteArgs,
 
-    /// The format of rows [default: table on a terminal, otherwise json]
-    #[arg(short, long, value_parser = format())]
-    pub(crate) output: Option<&'static Format>,
-
-    /// Write a file for each output into this folder: QUERY.csv, or QUERY.NAME.csv for a named one
-    #[arg(long, value_name = "FOLDER")]
-    pub(crate) out_dir: Option<PathBuf>,
-
-    /// The format of times
-    #[arg(long, value_enum, value_name = "FORMAT", default_value = "rfc3339")]
-    pub(crate) time: Time,
-
-    /// The tool whose names columns have: ip.src is id.orig_h in Zeek, and src_ip in EVE
-    #[arg(long, value_enum, value_name = "PROFILE", default_value = "native")]
-    pub(crate) names: Names,
-
-    /// Leave out the alerts that this file names, a line each: RULE COLUMN=VALUE … until TIME
-    #[arg(long, value_name = "FILE")]
-    pub(crate) suppress: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) rows: RowArgs,
 
     /// The memory that the default bounds of all stages fit into together: a size, or a share of
     /// the memory of the machine (or control group)

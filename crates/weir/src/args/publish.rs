@@ -1,12 +1,13 @@
 //! The options of a run whose results are merged with those of others.
 
+use super::values::stream;
 use clap::Args;
 
 #[derive(Args, Debug)]
 pub(crate) struct PublishArgs {
     /// Write no rows, but the partial results of the queries into this file or named pipe (`-` for
     /// standard output), which `weir merge` combines with those of other probes
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = stream)]
     #[arg(conflicts_with_all = [
         "output", "out_dir", "time", "names", "suppress", "line_buffered", "slow_sink",
         "sink_queue", "control", "metrics", "http", "offload",

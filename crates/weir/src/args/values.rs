@@ -25,6 +25,16 @@ pub(super) fn param(text: &str) -> Result<(String, String), String> {
     }
 }
 
+/// What a probe writes to and a merge reads from.
+pub(super) fn stream(text: &str) -> Result<String, String> {
+    match text.split_once("://") {
+        Some((scheme, _)) if scheme.bytes().all(|b| b.is_ascii_alphanumeric()) => {
+            Err(format!("{scheme} is not supported yet; expected a file, a named pipe or `-`"))
+        }
+        _ => Ok(text.to_owned()),
+    }
+}
+
 /// A number of workers, or one per processor.
 pub(super) fn workers(text: &str) -> Result<NonZeroUsize, String> {
     let n = match text {

@@ -7,6 +7,7 @@ use crate::programs::Programs;
 use crate::signals;
 use crate::site::Site;
 use crate::term::Term;
+use crate::user::become_user;
 use crate::{ledger, suppress};
 use anyhow::Context as _;
 use std::fs::File;
@@ -14,70 +15,65 @@ use std::io::{self, BufReader, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use weir_capture::write::StoppableWriter;
-use weir_cluster::{Merge, MergeControl, MergeOutcome, ProbeProgress, ProbeStream};
+use weir_cluster::{Merge, MergeControl, MergeOutcome, ProbeInput, ProbeProgress, ProbeStream};
 use weir_engine::exchange::Receiver;
 use weir_engine::functions::Functions;
 use weir_engine::rows::{Output, Sink};
 use weir_engine::run::Options;
 use weir_engine::suppress::SuppressionList;
 use weir_packet::time::rfc3339;
-use weir_plan::Program;
 use weir_plan::physical::Physical;
-use weir_sandbox::{Needs, UserError, become_user, confine};
-use weir_sink::{Format, RowOptions, json};
+use weir_sandbox::{Needs, confine};
+use weir_sink::{Format, RowOptions};
 
 /// Merges, and prints rows and what was counted.
 pub(crate) fn run(args: MergeArgs, term: &Term) -> anyhow::Result<Status> {
     let functions = Functions::default();
     let programs = Programs::given(&args.expressions, &args.queries)?;
     let programs = programs.with_site(Site::read(args.site.site.as_deref(), term)?);
-    let named = args.out_dir.is_some();
+    let named = args.rows.out_dir.is_some();
     let compiled = programs.compile(&args.params, named, &functions, args.quiet, term)?;
     let Some(program) = compiled else { return Ok(Status::Usage) };
-    let format = row_format(&program, &args, term)?;
-    let outputs = Output::of(&program);
-    weir_sink::Names::from(args.names).check(&outputs).map_err(|clash| {
-        usage(format!("{clash} with these --names; give one another name in the query"))
-    })?;
-    let suppressions = SuppressionList::new(suppress::read(&args.suppress)?);
+    let format = output::row_format(&program, &args.rows, false, term)?;
+    let suppressions = SuppressionList::new(suppress::read(&args.rows.suppress)?);
     let plan = Physical::new(&program, &[]);
     weir_engine::exchange::needs(&plan).map_err(|why| usage(why.to_string()))?;
     if args.from.iter().filter(|from| *from == "-").count() > 1 {
         return Err(usage("standard input can be one stream only"));
     }
-    let files = match &args.out_dir {
+    let options = Options { memory: args.memory.bytes(), suppressions, ..Options::default() };
+
+    let inputs = args.from.iter().map(|from| open(from)).collect::<anyhow::Result<_>>()?;
+    if let Some(user) = &args.confine.relinquish_privileges {
+        let becomes = become_user(user)?;
+        if args.verbose {
+            term.say(becomes);
+        }
+    }
+    let outputs = Output::of(&program);
+    let files = match &args.rows.out_dir {
         Some(folder) => Some(output::files(folder, &outputs, format, &Taken::default())?),
         None => None,
     };
     let _cleanup = output::cleanup(files.as_deref().unwrap_or_default());
-
-    let streams = args.from.iter().map(|from| open(from)).collect::<anyhow::Result<_>>()?;
-    let merge = Merge::new(streams).map_err(|why| usage(why.to_string()))?;
-    if !args.quiet {
-        for (probe, streams) in merge.shared_names() {
-            term.warning(format_args!(
-                "{} are streams of one probe, {probe}, and are read one after the other; different \
-                 probes need different names (weir run --probe)",
-                streams.join(", ")
-            ));
-        }
-    }
-    let options = Options {
-        lateness_ns: merge.rules().lateness_ns,
-        memory: args.memory.bytes(),
-        suppressions,
-        ..Options::default()
-    };
-    let receiver = Receiver::new(&plan, &functions, &options, &merge.probes())?;
-    merge.check_query(receiver.fingerprint()).map_err(|why| usage(why.to_string()))?;
-
-    // No thread is started before this.
-    let stop = Arc::<AtomicBool>::default();
+    let (stop, asked) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
     let heard = signals::hear(&stop)?;
-    give_up_permissions(&args, term)?;
-    let asked = Arc::<AtomicBool>::default();
+    confine_merge(&args, term);
+
+    // From here on bytes of others are read, and threads are started.
     let asks = Arc::clone(&asked);
     heard.handle(move || asks.store(true, Ordering::Relaxed), || ())?;
+    let Some(streams) = ProbeStream::read_heads(inputs, &stop)? else {
+        if !args.quiet {
+            term.say("interrupted");
+        }
+        return Ok(Status::Ok);
+    };
+    let merge = Merge::new(streams).map_err(|why| usage(why.to_string()))?;
+    let options = Options { lateness_ns: merge.rules().lateness_ns, ..options };
+    let receiver = Receiver::new(&plan, &functions, &options, &merge.probes())?;
+    merge.check_query(receiver.fingerprint()).map_err(|why| usage(why.to_string()))?;
+    warn_of_shared_names(&merge, &args, term);
     let mut sink = sink(&args, files, format, &stop, term)?;
     sink.open(&outputs).context("writing rows")?;
     let tell = |probes: &[ProbeProgress]| probes.iter().for_each(|probe| term.say(line(probe)));
@@ -87,35 +83,17 @@ pub(crate) fn run(args: MergeArgs, term: &Term) -> anyhow::Result<Status> {
     end(merged, &args, term)
 }
 
-/// The format of rows, if it can hold the outputs of the program.
-fn row_format(program: &Program, args: &MergeArgs, term: &Term) -> anyhow::Result<&'static Format> {
-    let printed = program.pipelines.iter().filter(|p| p.printed).count();
-    if args.out_dir.is_some() {
-        return Ok(args.output.unwrap_or(&json::FORMAT));
-    }
-    let format = output::choose(args.output, term);
-    if printed > 1 {
-        output::one_place(format, &format!("there are {printed} outputs")).map_err(usage)?;
-    }
-    Ok(format)
-}
-
-/// Opens the stream of a probe, and waits for its head.
-fn open(name: &str) -> anyhow::Result<ProbeStream> {
+/// Opens the stream of a probe; a named pipe waits for its writer.
+fn open(name: &str) -> anyhow::Result<ProbeInput> {
     let from: Box<dyn Read + Send> = match name {
         "-" => Box::new(BufReader::new(io::stdin())),
         path => Box::new(BufReader::new(File::open(path).with_context(|| path.to_owned())?)),
     };
-    ProbeStream::new(name, from).with_context(|| name.to_owned())
+    Ok((name.to_owned(), from))
 }
 
-fn give_up_permissions(args: &MergeArgs, term: &Term) -> anyhow::Result<()> {
-    if let Some(user) = &args.confine.relinquish_privileges {
-        become_user(user).map_err(|e| match e {
-            UserError::Unknown | UserError::NotRoot => usage(format!("-Z {user}: {e}")),
-            e => anyhow::Error::new(e).context(format!("-Z {user}: becoming that user")),
-        })?;
-    }
+/// Gives up all that a merge does not need once everything is open.
+fn confine_merge(args: &MergeArgs, term: &Term) {
     let confined = match args.confine.no_sandbox {
         true => "sandbox: none (--no-sandbox)".to_owned(),
         false => confine(&Needs::default(), None).to_string(),
@@ -123,7 +101,18 @@ fn give_up_permissions(args: &MergeArgs, term: &Term) -> anyhow::Result<()> {
     if args.verbose {
         term.say(confined);
     }
-    Ok(())
+}
+
+fn warn_of_shared_names(merge: &Merge, args: &MergeArgs, term: &Term) {
+    for (probe, streams) in merge.shared_names() {
+        if !args.quiet {
+            term.warning(format_args!(
+                "{} are streams of one probe, {probe}, and are read one after the other; different \
+                 probes need different names (weir run --probe)",
+                streams.join(", ")
+            ));
+        }
+    }
 }
 
 fn sink(
@@ -134,13 +123,13 @@ fn sink(
     term: &Term,
 ) -> anyhow::Result<Box<dyn Sink>> {
     let options = RowOptions {
-        time: args.time.into(),
+        time: args.rows.time.into(),
         color: term.color_out,
         // Rows come while probes run.
         stream: true,
         titles: false,
     };
-    let (names, stops) = (args.names.into(), [Arc::clone(stop)]);
+    let (names, stops) = (args.rows.names.into(), [Arc::clone(stop)]);
     let sink: Box<dyn Sink> = match files {
         Some(files) => {
             Box::new(output::over(files, format, options, names, &Taken::default(), &stops))

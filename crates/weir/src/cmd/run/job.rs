@@ -15,13 +15,11 @@ use weir_capture::bpf::{Filter, FilterError};
 use weir_capture::outlets::Outlets;
 use weir_control::{RunningProgram, SiteParams};
 use weir_engine::functions::Functions;
-use weir_engine::rows::Output;
 use weir_engine::suppress::SuppressionList;
 use weir_packet::egress::Outlet;
 use weir_packet::interface::InterfaceNames;
 use weir_plan::Program;
 use weir_plan::together::side_by_side;
-use weir_sink::{Format, json};
 
 /// Queries, and how to run them.
 pub(crate) struct Job {
@@ -37,7 +35,7 @@ pub(crate) struct Job {
 pub(crate) fn run(args: RunArgs, term: &Term) -> anyhow::Result<Status> {
     let RunArgs { expressions, words, filter, options } = args;
     if options.live.list_interfaces {
-        return cmd::interfaces::list(options.output, term);
+        return cmd::interfaces::list(options.rows.output, term);
     }
     let (queries, rest) = words.split_at(programs::leading(&words, !expressions.is_empty()));
     if queries.iter().any(|word| word == "-") && options.reads_stdin() {
@@ -58,7 +56,7 @@ pub(crate) fn run(args: RunArgs, term: &Term) -> anyhow::Result<Status> {
 pub(crate) fn job(job: Job, term: &Term) -> anyhow::Result<Status> {
     let Job { programs, filter, options } = job;
     if options.live.list_interfaces {
-        return cmd::interfaces::list(options.output, term);
+        return cmd::interfaces::list(options.rows.output, term);
     }
     let filter = checked_filter(&options, &filter)?;
     let functions = Functions::default();
@@ -67,13 +65,10 @@ pub(crate) fn job(job: Job, term: &Term) -> anyhow::Result<Status> {
     else {
         return Ok(Status::Usage);
     };
-    let format = row_format(&program, &options, term)?;
-    weir_sink::Names::from(options.names).check(&Output::of(&program)).map_err(|clash| {
-        usage(format!("{clash} with these --names; give one another name in the query"))
-    })?;
+    let format = output::row_format(&program, &options.rows, options.takes_programs(), term)?;
     check_packet_outputs(&program, &options)?;
     publish::check(&program, &options)?;
-    let suppressions = suppress::read(&options.suppress)?;
+    let suppressions = suppress::read(&options.rows.suppress)?;
     let filter = match filter.as_str() {
         "" => None,
         text => Some(Filter::new(text).map_err(|e| filter_error(e, text))?),
@@ -126,32 +121,6 @@ pub(super) fn checked_filter(options: &RunOptions, filter: &str) -> anyhow::Resu
     Ok(filter)
 }
 
-/// How many pipelines of a program print rows.
-fn printed(program: &Program) -> usize {
-    program.pipelines.iter().filter(|p| p.printed).count()
-}
-
-/// The format of rows, if it can hold the outputs of the program.
-fn row_format(
-    program: &Program,
-    options: &RunOptions,
-    term: &Term,
-) -> anyhow::Result<&'static Format> {
-    let (printed, changes) = (printed(program), options.takes_programs());
-    let format = match (options.output, &options.out_dir) {
-        (None, Some(_)) => &json::FORMAT,
-        (chosen, _) => output::choose(chosen, term),
-    };
-    if (printed > 1 || changes) && options.out_dir.is_none() {
-        let outputs = match changes {
-            true => "outputs come and go".to_owned(),
-            false => format!("there are {printed} outputs"),
-        };
-        output::one_place(format, &outputs).map_err(usage)?;
-    }
-    Ok(if printed == 0 && !changes { &json::FORMAT } else { format })
-}
-
 /// The queries of a run.
 struct CompiledQueries {
     /// All of them as one program.
@@ -169,7 +138,7 @@ fn compile(
 ) -> anyhow::Result<Option<CompiledQueries>> {
     let (params, quiet) = (&options.params, options.quiet);
     if !options.takes_programs() {
-        let named = options.out_dir.is_some();
+        let named = options.rows.out_dir.is_some();
         let compiled = programs.compile(params, named, functions, quiet, term)?;
         return Ok(compiled.map(|program| CompiledQueries { program, running: Vec::new() }));
     }
@@ -197,7 +166,7 @@ fn check_packet_outputs(program: &Program, options: &RunOptions) -> anyhow::Resu
     }
     Outlets::check(&outlets, write).map_err(|e| usage(e.to_string()))?;
     let named = outlets.iter().any(|outlet| *outlet == Outlet::Named("-".to_owned()));
-    let shows_rows = (printed(program) > 0 || changes) && options.out_dir.is_none();
+    let shows_rows = (output::printed(program) > 0 || changes) && options.rows.out_dir.is_none();
     if shows_rows && (named || write == Some("-")) {
         return Err(usage("packets can't go to standard output: the query prints rows there"));
     }

@@ -10,6 +10,7 @@ use crate::source::{Stream, Take};
 use crate::stats::Stats;
 use crate::tables::KernelTables;
 use crate::term::Term;
+use crate::user::become_user;
 use crate::wire::{Around, Wires};
 use crate::{output, windowless, wire};
 use anyhow::Context as _;
@@ -27,7 +28,7 @@ use weir_engine::rows::Output;
 use weir_packet::egress::{Egress as _, Outlet};
 use weir_packet::source::{Source, SourceError};
 use weir_plan::Program;
-use weir_sandbox::{InThread, Needs, UserError, UserIds, become_user, confine, look_up};
+use weir_sandbox::{InThread, Needs, confine};
 
 /// What packets come from, open.
 pub(super) enum Input {
@@ -170,7 +171,7 @@ impl Run<'_> {
     /// The files of rows, if they go into a folder, which is `made`. Where programs may come, each
     /// makes its own.
     pub(super) fn files(&self, made: &mut Made) -> anyhow::Result<Option<Vec<Fresh>>> {
-        let Some(folder) = &self.options.out_dir else { return Ok(None) };
+        let Some(folder) = &self.options.rows.out_dir else { return Ok(None) };
         made.folder(folder).with_context(|| folder.display().to_string())?;
         if self.options.takes_programs() {
             return Ok(None);
@@ -182,7 +183,7 @@ impl Run<'_> {
     /// Gives up root, if that is asked for.
     pub(super) fn become_user(&self) -> anyhow::Result<()> {
         let Some(user) = &self.options.confine.relinquish_privileges else { return Ok(()) };
-        self.say_early(become_user(user).map_err(|e| user_error(user, e))?);
+        self.say_early(become_user(user)?);
         Ok(())
     }
 
@@ -241,7 +242,7 @@ impl Run<'_> {
         if self.options.takes_programs() {
             // Later programs may write where the run was started, and where it writes already.
             let written = self.options.write.to.iter().map(Path::new);
-            let folders = written.map(folder_of).chain(self.options.out_dir.clone());
+            let folders = written.map(folder_of).chain(self.options.rows.out_dir.clone());
             let socket = self.options.control.as_deref().map(folder_of);
             needs.programs(socket, folders.chain([PathBuf::from(".")]).collect());
         }
@@ -284,19 +285,6 @@ impl Run<'_> {
             Some(n) => Box::new(Take::new(source, n)),
             None => source,
         }
-    }
-}
-
-/// The numbers of the user of `-Z` and of its group.
-pub(super) fn user_ids(name: &str) -> anyhow::Result<UserIds> {
-    look_up(name).map_err(|e| user_error(name, e))
-}
-
-/// A wrong name, or a run that root did not start, is the fault of the command line.
-fn user_error(name: &str, e: UserError) -> anyhow::Error {
-    match e {
-        UserError::Unknown | UserError::NotRoot => usage(format!("-Z {name}: {e}")),
-        e => anyhow::Error::new(e).context(format!("-Z {name}: becoming that user")),
     }
 }
 

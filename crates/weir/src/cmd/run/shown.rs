@@ -33,7 +33,7 @@ impl Run<'_> {
                 self.term.say(format_args!("api: http://{address}/api/v1/openapi.json"));
             }
         }
-        let form = (options, self.options.names.into());
+        let form = (options, self.options.rows.names.into());
         Ok(Box::new(Tap::new(sink, clients, self.alone.clone(), form)))
     }
 }

@@ -46,7 +46,7 @@ impl Run<'_> {
         progress: Option<&Progress>,
         options: RowOptions,
     ) -> anyhow::Result<Box<dyn Sink>> {
-        let (names, format) = (self.options.names.into(), self.format);
+        let (names, format) = (self.options.rows.names.into(), self.format);
         let ending = Arc::new(AtomicBool::new(false));
         let stops = [Arc::clone(&self.stop), Arc::clone(&ending)];
         let stdout = StoppableWriter::stdout(&stops)?;
@@ -90,8 +90,8 @@ impl Run<'_> {
         let pending = Arc::new(PendingChanges::default());
         let limits = Limits {
             write: self.options.write.to.clone(),
-            names: self.options.names.into(),
-            shows_rows: self.options.out_dir.is_none(),
+            names: self.options.rows.names.into(),
+            shows_rows: self.options.rows.out_dir.is_none(),
             keeps_packets,
         };
         let confined = !self.options.confine.no_sandbox;
@@ -111,7 +111,7 @@ impl Run<'_> {
         if let Some(server) = server {
             server.start(Arc::clone(&answers))?;
         }
-        let target = match self.options.out_dir {
+        let target = match self.options.rows.out_dir {
             Some(_) => RowTarget::PerProgram,
             None => RowTarget::Shared(self.sink(None, progress, table)?),
         };
@@ -122,8 +122,8 @@ impl Run<'_> {
 
     /// Makes the sinks of programs that write files of their own.
     fn make_sink(&self, options: RowOptions) -> MakeSink {
-        let (folder, format) = (self.options.out_dir.clone(), self.format);
-        let (names, batches) = (self.options.names.into(), self.options.sink_queue);
+        let (folder, format) = (self.options.rows.out_dir.clone(), self.format);
+        let (names, batches) = (self.options.rows.names.into(), self.options.sink_queue);
         let when_full = if self.drops() { WhenFull::Refuse } else { WhenFull::Wait };
         let (taken, stop) = (Taken::default(), Arc::clone(&self.stop));
         Box::new(move |outputs| {

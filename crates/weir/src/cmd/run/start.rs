@@ -1,6 +1,6 @@
 //! A run from its start to its end.
 
-use super::opening::{OpenInput, is_stream, user_ids};
+use super::opening::{OpenInput, is_stream};
 use super::publish::Publisher;
 use super::session::Run;
 use super::sinks::{Control, RunSink};
@@ -8,6 +8,7 @@ use crate::exit::Status;
 use crate::output::{self, Fresh};
 use crate::stats::Stats;
 use crate::tables::KernelTables;
+use crate::user::user_ids;
 use crate::{lookback, signals};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -110,7 +111,7 @@ impl Run<'_> {
         let (server, http, kernel) = (opened.server, opened.http, opened.kernel);
         let mut progress = self.progress(stream);
         let table = RowOptions {
-            time: self.options.time.into(),
+            time: self.options.rows.time.into(),
             color: self.term.color_out,
             stream,
             titles: self.options.takes_programs(),

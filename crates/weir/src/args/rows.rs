@@ -1,0 +1,29 @@
+//! The options for rows: their form, and which alerts are among them.
+
+use super::values::{Names, Time, format};
+use clap::Args;
+use std::path::PathBuf;
+use weir_sink::Format;
+
+#[derive(Args, Debug)]
+pub(crate) struct RowArgs {
+    /// The format of rows [default: table on a terminal, otherwise json]
+    #[arg(short, long, value_parser = format())]
+    pub(crate) output: Option<&'static Format>,
+
+    /// Write a file for each output into this folder: QUERY.csv, or QUERY.NAME.csv for a named one
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) out_dir: Option<PathBuf>,
+
+    /// The format of times
+    #[arg(long, value_enum, value_name = "FORMAT", default_value = "rfc3339")]
+    pub(crate) time: Time,
+
+    /// The tool whose names columns have: ip.src is id.orig_h in Zeek, and src_ip in EVE
+    #[arg(long, value_enum, value_name = "PROFILE", default_value = "native")]
+    pub(crate) names: Names,
+
+    /// Leave out the alerts that this file names, a line each: RULE COLUMN=VALUE … until TIME
+    #[arg(long, value_name = "FILE")]
+    pub(crate) suppress: Vec<PathBuf>,
+}
