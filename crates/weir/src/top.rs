@@ -38,6 +38,7 @@ fn asks_for_rows(options: &RunOptions) -> bool {
         || !options.rows.suppress.is_empty()
         || options.control.is_some()
         || options.http.is_asked_for()
+        || options.publish.publish.is_some()
         || options.write.to.is_some()
         || options.lookback.ring.is_some()
         || options.stats.is_some()
@@ -61,9 +62,13 @@ mod tests {
         for line in ["top -r x", "top -i eth0 -j 2 -q tcp port 80", "top -r x -c 5 --lateness 1s"] {
             check(line, false);
         }
-        for line in
-            ["top -r x -o table", "top -r x -p n=3", "top -i x --stats 1", "top -i x --control"]
-        {
+        for line in [
+            "top -r x -o table",
+            "top -r x -p n=3",
+            "top -i x --stats 1",
+            "top -i x --control",
+            "top -r x --publish y",
+        ] {
             check(line, true);
         }
     }
