@@ -196,7 +196,9 @@ impl Summarize {
         let narrow = narrow_rows(&self.spec.parts, columns, rows);
         let wide = rows.minus(narrow);
         let room = self.spec.plan.max_groups.saturating_sub(self.open[window].1.len() as u64);
-        if narrow.is_empty() || wide.is_empty() || room >= rows.count() as u64 {
+        // Where there is no room, no row makes a group, whichever comes first.
+        let any_order = room == 0 || room >= rows.count() as u64;
+        if narrow.is_empty() || wide.is_empty() || any_order {
             self.take_layout(batch, columns, narrow, window, 0);
             self.take_layout(batch, columns, wide, window, 1);
             return;
