@@ -49,12 +49,12 @@ struct Line {
     rounds: Vec<[Spent; 2]>,
 }
 
-/// Runs everything, and gives the table as Markdown.
+/// Runs everything, and prints the table as Markdown, also where some of the works failed.
 ///
 /// # Errors
-/// When a build fails, or when the two give different rows.
-pub(crate) fn run(options: &CompareOptions<'_>) -> Result<String> {
-    let mut lines = Vec::new();
+/// When nothing can be run; when a build fails in some work, or the two give different rows there.
+pub(crate) fn run(options: &CompareOptions<'_>) -> Result<()> {
+    let (mut lines, mut failed) = (Vec::new(), Vec::new());
     for preset in &options.presets {
         let mut trace = preset.options.clone();
         trace.packets = options.packets.unwrap_or(trace.packets);
@@ -70,12 +70,21 @@ pub(crate) fn run(options: &CompareOptions<'_>) -> Result<String> {
                 continue;
             }
             writeln!(io::stderr(), "{name}")?;
-            let rounds = rounds(options, work, &path, truth)?;
-            lines.push(Line { work, trace: preset.name, packets: truth.packets, rounds });
+            match rounds(options, work, &path, truth) {
+                Ok(rounds) => {
+                    lines.push(Line { work, trace: preset.name, packets: truth.packets, rounds });
+                }
+                Err(why) => {
+                    writeln!(io::stderr(), "  not compared: {why:#}")?;
+                    failed.push(format!("{} {}", preset.name, work.name));
+                }
+            }
         }
     }
-    ensure!(!lines.is_empty(), "no work is left to run");
-    Ok(table(&lines))
+    ensure!(!lines.is_empty() || !failed.is_empty(), "no work is left to run");
+    write!(io::stdout(), "{}", table(&lines))?;
+    ensure!(failed.is_empty(), "not compared: {}", failed.join(", "));
+    Ok(())
 }
 
 /// The rounds of one work, after one in which both builds must give the same rows.

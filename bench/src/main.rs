@@ -219,7 +219,7 @@ fn main() -> Result<()> {
     match Args::parse().command {
         Action::Table { traces, only, json } => full_table(&traces, only, json.as_deref()),
         Action::Compare { before, traces, only, workers } => {
-            print(compare::run(&compare::CompareOptions {
+            compare::run(&compare::CompareOptions {
                 before: &before,
                 presets: presets(&traces, &PRESETS)?,
                 packets: traces.packets,
@@ -227,7 +227,7 @@ fn main() -> Result<()> {
                 only,
                 workers,
                 out: &traces.out,
-            })?)
+            })
         }
         Action::FlowMeter { traces } => {
             let roofline = Roofline::build(&traces.out)?;
