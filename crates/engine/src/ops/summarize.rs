@@ -65,6 +65,12 @@ pub(crate) fn packet_field(e: &Expr) -> Option<FieldId> {
     }
 }
 
+/// Whether it does not matter which of so many rows come first to a window with room for so many
+/// groups: all of them find room, or none that needs a group does.
+fn fits_in_any_order(room: u64, rows: usize) -> bool {
+    room == 0 || room >= rows as u64
+}
+
 impl Summarize {
     /// Groups rows by `keys`; `aggs` are arguments (tuples taken apart) and conditions.
     pub(crate) fn new(spec: Arc<Spec>, keys: Vec<Val>, aggs: Vec<AggArgs>) -> Summarize {
@@ -136,14 +142,16 @@ impl Summarize {
         }
     }
 
-    /// The rows whose keys are made without columns. Where some groups may find no room it is
-    /// none: the order of rows matters then, and they are taken in order.
+    /// The rows whose keys are made without columns: none where rows must be taken in order, in an
+    /// open window or in a new one.
     fn direct_rows(&self, batch: &Batch<'_>, rows: Bits) -> Bits {
         let Some(view) = batch.ctx.view.as_ref().filter(|_| !self.direct.is_empty()) else {
             return Bits::NONE;
         };
-        let most = self.open.iter().map(|(_, groups)| groups.len() as u64).max().unwrap_or(0);
-        if self.spec.plan.max_groups.saturating_sub(most) < BATCH as u64 {
+        let max = self.spec.plan.max_groups;
+        let open = self.open.iter().map(|(_, groups)| groups.len() as u64);
+        let mut rooms = open.chain([0]).map(|groups| max.saturating_sub(groups));
+        if !rooms.all(|room| fits_in_any_order(room, BATCH)) {
             return Bits::NONE;
         }
         let all = self.direct.iter().map(|d| d.rows(&view.plain(d.family)));
@@ -196,9 +204,7 @@ impl Summarize {
         let narrow = narrow_rows(&self.spec.parts, columns, rows);
         let wide = rows.minus(narrow);
         let room = self.spec.plan.max_groups.saturating_sub(self.open[window].1.len() as u64);
-        // Where there is no room, no row makes a group, whichever comes first.
-        let any_order = room == 0 || room >= rows.count() as u64;
-        if narrow.is_empty() || wide.is_empty() || any_order {
+        if narrow.is_empty() || wide.is_empty() || fits_in_any_order(room, rows.count()) {
             self.take_layout(batch, columns, narrow, window, 0);
             self.take_layout(batch, columns, wide, window, 1);
             return;
@@ -438,25 +444,28 @@ mod tests {
 
     #[test]
     fn a_bound_holds_for_all_families_windows_and_workers() {
-        let frames: Vec<_> = (0..200u32)
-            .map(|i| {
-                let frame = Frame::ethernet();
-                let frame = if i % 2 == 0 {
-                    frame.ipv4(Ipv4Addr::from(i % 20), Ipv4Addr::from(1))
-                } else {
-                    frame.ipv6(Ipv6Addr::from(i as u128 % 20), Ipv6Addr::from(1))
+        // Below the rows of a batch, and above them: keys are made in other ways then.
+        for (packets, sources, max, every_s) in [(200u32, 20, 3, 1), (1500, 400, 300, 75)] {
+            let frames: Vec<_> = (0..packets)
+                .map(|i| {
+                    let frame = Frame::ethernet();
+                    let frame = if i % 2 == 0 {
+                        frame.ipv4(Ipv4Addr::from(i % sources), Ipv4Addr::from(1))
+                    } else {
+                        frame.ipv6(Ipv6Addr::from(u128::from(i % sources)), Ipv6Addr::from(1))
+                    };
+                    (i as i64 * 100_000_000, frame.udp(1, 2).bytes())
+                })
+                .collect();
+            let frames = Frames::new(LinkType::ETHERNET, &frames);
+            for window in [Window::All, Window::Tumbling(every_s * 1_000_000_000)] {
+                let count = vec![agg(AggFunc::Count, None)];
+                let Stage::Summarize(mut s) = summarize(&["ip.src"], count, window) else {
+                    unreachable!()
                 };
-                (i as i64 * 100_000_000, frame.udp(1, 2).bytes())
-            })
-            .collect();
-        let frames = Frames::new(LinkType::ETHERNET, &frames);
-        for window in [Window::All, Window::Tumbling(1_000_000_000)] {
-            let count = vec![agg(AggFunc::Count, None)];
-            let Stage::Summarize(mut s) = summarize(&["ip.src"], count, window) else {
-                unreachable!()
-            };
-            s.max_groups = 3;
-            check(&program(vec![Stage::Summarize(s)]), &Functions::default(), &frames);
+                s.max_groups = max;
+                check(&program(vec![Stage::Summarize(s)]), &Functions::default(), &frames);
+            }
         }
     }
 }
