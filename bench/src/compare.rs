@@ -14,7 +14,7 @@ use crate::trace::{Preset, Truth};
 use crate::work::{WORKS, Work};
 use anyhow::{Context, Result, ensure};
 use regex::Regex;
-use std::fmt::Write as _;
+use std::fmt;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -49,12 +49,23 @@ struct Line {
     rounds: Vec<[Spent; 2]>,
 }
 
-/// Runs everything, and prints the table as Markdown, also where some of the works failed.
+/// Runs everything, and prints the table as Markdown: each line once it is measured, so that it
+/// stays when a later work fails.
 ///
 /// # Errors
-/// When nothing can be run; when a build fails in some work, or the two give different rows there.
+/// When the other build can't be run, or there is no work; in the end, when a build failed in some
+/// work or the two gave different rows there.
 pub(crate) fn run(options: &CompareOptions<'_>) -> Result<()> {
-    let (mut lines, mut failed) = (Vec::new(), Vec::new());
+    // Before traces are made, which takes minutes.
+    let help = Command::new(options.before).arg("--help").output();
+    help.with_context(|| options.before.display().to_string())?;
+    let is_asked = |preset: &Preset, work: &Work| {
+        options.only.as_ref().is_none_or(|only| only.is_match(&name(preset, work)))
+    };
+    let mut works = options.presets.iter().flat_map(|p| WORKS.iter().map(move |work| (p, work)));
+    ensure!(works.any(|(preset, work)| is_asked(preset, work)), "no work is left to run");
+    write!(io::stdout(), "{HEAD}")?;
+    let mut failed = Vec::new();
     for preset in &options.presets {
         let mut trace = preset.options.clone();
         trace.packets = options.packets.unwrap_or(trace.packets);
@@ -64,15 +75,12 @@ pub(crate) fn run(options: &CompareOptions<'_>) -> Result<()> {
             // Runs may then read from the disk, and show it by their wall times.
             writeln!(io::stderr(), "trace {} is not held in memory: {why}", preset.name)?;
         }
-        for work in &WORKS {
-            let name = format!("{} {}: {}", preset.name, work.name, work.title);
-            if options.only.as_ref().is_some_and(|only| !only.is_match(&name)) {
-                continue;
-            }
-            writeln!(io::stderr(), "{name}")?;
+        for work in WORKS.iter().filter(|work| is_asked(preset, work)) {
+            writeln!(io::stderr(), "{}", name(preset, work))?;
             match rounds(options, work, &path, truth) {
                 Ok(rounds) => {
-                    lines.push(Line { work, trace: preset.name, packets: truth.packets, rounds });
+                    let line = Line { work, trace: preset.name, packets: truth.packets, rounds };
+                    writeln!(io::stdout(), "{line}")?;
                 }
                 Err(why) => {
                     writeln!(io::stderr(), "  not compared: {why:#}")?;
@@ -81,10 +89,13 @@ pub(crate) fn run(options: &CompareOptions<'_>) -> Result<()> {
             }
         }
     }
-    ensure!(!lines.is_empty() || !failed.is_empty(), "no work is left to run");
-    write!(io::stdout(), "{}", table(&lines))?;
     ensure!(failed.is_empty(), "not compared: {}", failed.join(", "));
     Ok(())
+}
+
+/// What `--only` is matched with.
+fn name(preset: &Preset, work: &Work) -> String {
+    format!("{} {}: {}", preset.name, work.name, work.title)
 }
 
 /// The rounds of one work, after one in which both builds must give the same rows.
@@ -120,12 +131,13 @@ fn rounds(
     Ok(rounds)
 }
 
-/// A line for each work: ratios within a round, and the times of both.
-fn table(lines: &[Line]) -> String {
-    let mut out = "| work | trace | user × | wall × | slower | user ns before | user ns now |\n\
-                   |---|---|---:|---:|---|---:|---:|\n"
-        .to_owned();
-    for Line { work, trace, packets, rounds } in lines {
+const HEAD: &str = "| work | trace | user × | wall × | slower | user ns before | user ns now |\n\
+                    |---|---|---:|---:|---|---:|---:|\n";
+
+impl fmt::Display for Line {
+    /// Ratios within a round, and the times of both.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Line { work, trace, packets, rounds } = self;
         let ratio = |time: fn(&Spent) -> f64| {
             Spread::of(rounds.iter().map(|[before, now]| time(now) / time(before)))
         };
@@ -133,17 +145,16 @@ fn table(lines: &[Line]) -> String {
         let ns =
             |i: usize| median(rounds.iter().map(|round| user_s(&round[i]))) * 1e9 / *packets as f64;
         let slower = if user.low > SLOWER { "yes" } else { "no" };
-        let _ = writeln!(
-            out,
+        write!(
+            f,
             "| {} | {trace} | {} | {} | {slower} | {:.1} | {:.1} |",
             work.title,
             show(user),
             show(wall),
             ns(0),
             ns(1)
-        );
+        )
     }
-    out
 }
 
 fn user_s(spent: &Spent) -> f64 {
@@ -171,8 +182,7 @@ mod tests {
             let rounds = now.iter().map(|&ms| [spent(100), spent(ms)]).collect();
             Line { work: &WORKS[0], trace: "a", packets: 1_000_000, rounds }
         };
-        let said = table(&[line([106, 107, 108, 110]), line([90, 104, 120, 130])]);
-        let lines: Vec<&str> = said.lines().skip(2).collect();
+        let lines = [line([106, 107, 108, 110]), line([90, 104, 120, 130])].map(|l| l.to_string());
         let title = WORKS[0].title;
         assert_eq!(
             lines,
