@@ -11,6 +11,8 @@ pub static FORMAT: Format = Format {
     about: "Comma-separated values with a header line",
     ending: "csv",
     holds: Holds::OneOutput,
+    is_text: true,
+    check: |_| Ok(()),
     make: |out, options| Box::new(Csv::new(out, options.time)),
 };
 

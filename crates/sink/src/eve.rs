@@ -20,6 +20,8 @@ pub static FORMAT: Format = Format {
     about: "One record per line, as Suricata writes alerts",
     ending: "eve.json",
     holds: Holds::Outputs,
+    is_text: true,
+    check: |_| Ok(()),
     make: |out, _| Box::new(EveRecords::new(out)),
 };
 

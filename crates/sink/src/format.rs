@@ -4,7 +4,7 @@ use crate::names::{Named, Names};
 use crate::options::RowOptions;
 use std::fmt;
 use std::io::Write;
-use weir_engine::rows::Sink;
+use weir_engine::rows::{Output, Sink};
 
 /// A format that rows can be written in.
 pub struct Format {
@@ -18,6 +18,11 @@ pub struct Format {
     pub ending: &'static str,
     /// How many outputs of a program one file or stream can hold.
     pub holds: Holds,
+    /// Whether it is text, which a terminal can show.
+    pub is_text: bool,
+    /// Sees whether it can hold the columns of these outputs; the error says which one it can't
+    /// hold, and what helps.
+    pub check: fn(&[Output]) -> Result<(), String>,
     /// Makes a sink of this format.
     pub make: for<'a> fn(Box<dyn Write + 'a>, RowOptions) -> Box<dyn Sink + 'a>,
 }

@@ -3,11 +3,18 @@
 //! the check of the reference are made from them.
 
 use crate::format::Format;
-use crate::{csv, eve, json, markdown, table, tsv};
+use crate::{csv, eve, ipfix, json, markdown, table, tsv};
 
 /// Every format, in the order in which people are told of them.
-pub static FORMATS: &[&Format] =
-    &[&table::FORMAT, &json::FORMAT, &csv::FORMAT, &tsv::FORMAT, &markdown::FORMAT, &eve::FORMAT];
+pub static FORMATS: &[&Format] = &[
+    &table::FORMAT,
+    &json::FORMAT,
+    &csv::FORMAT,
+    &tsv::FORMAT,
+    &markdown::FORMAT,
+    &eve::FORMAT,
+    &ipfix::FORMAT,
+];
 
 impl Format {
     /// The format of this name.
@@ -74,9 +81,10 @@ mod tests {
     }
 
     #[test]
-    fn every_format_writes_every_type_and_ends_its_last_line() {
+    fn every_format_of_text_writes_every_type_and_ends_its_last_line() {
         let (output, batch) = every_type();
-        for format in FORMATS {
+        for format in FORMATS.iter().filter(|format| format.is_text) {
+            assert_eq!((format.check)(std::slice::from_ref(&output)), Ok(()));
             let text = written(format, std::slice::from_ref(&output), &[(0, batch.clone())]);
             assert!(text.ends_with('\n') && text.contains("10.0.0.1"), "{format:?}: {text}");
             let text = written(format, std::slice::from_ref(&output), &[]);

@@ -21,6 +21,8 @@ pub static FORMAT: Format = Format {
     about: "One JSON object per line",
     ending: "jsonl",
     holds: Holds::Outputs,
+    is_text: true,
+    check: |_| Ok(()),
     make: |out, options| Box::new(JsonLines::new(out, options.time).named(options.titles)),
 };
 

@@ -1,5 +1,5 @@
 //! Rows out: tables for people, on terminals and in Markdown; JSON lines, CSV, TSV and EVE
-//! for programs.
+//! for programs; IPFIX for collectors.
 //!
 //! Each sink takes the rows of a run through [`weir_engine::rows::Sink`] and writes them to any
 //! [`std::io::Write`]. JSON, CSV and TSV are exact: an integer, a time or a duration read back is
@@ -26,6 +26,7 @@ pub mod eve;
 pub mod format;
 pub mod formats;
 pub mod grid;
+pub mod ipfix;
 pub mod json;
 pub mod limits;
 pub mod lines;
@@ -42,6 +43,7 @@ mod writer;
 pub use crate::csv::Csv;
 pub use format::{Format, Holds};
 pub use formats::FORMATS;
+pub use ipfix::Ipfix;
 pub use json::JsonLines;
 pub use markdown::Markdown;
 pub use names::{Named, Names};

@@ -16,3 +16,12 @@ pub const QUEUE_BATCHES: usize = 1024;
 
 /// Most batches that may be asked to wait.
 pub const QUEUE_BATCHES_MAX: usize = 1 << 20;
+
+/// Bytes of an IPFIX message in a file; a row that is larger has a message of its own.
+pub const IPFIX_MESSAGE_BYTES: usize = 32 << 10;
+
+/// Bytes of an IPFIX message in a datagram, so that none is sent in fragments.
+pub const IPFIX_DATAGRAM_BYTES: usize = 1400;
+
+/// Bytes of a text in an IPFIX record, beyond which it is cut.
+pub const IPFIX_TEXT_BYTES: usize = 8 << 10;

@@ -15,6 +15,8 @@ pub static FORMAT: Format = Format {
     about: "A table of GitHub's Markdown, aligned",
     ending: "md",
     holds: Holds::Outputs,
+    is_text: true,
+    check: |_| Ok(()),
     make: |out, options| Box::new(Markdown::new(out, options)),
 };
 

@@ -127,7 +127,7 @@ struct Renamed {
 
 impl Names {
     /// The name of a column in this profile, if it has one.
-    fn of(self, column: &Column, beside_source: bool) -> Option<&'static str> {
+    pub(crate) fn of(self, column: &Column, beside_source: bool) -> Option<&'static str> {
         let at = match self {
             Names::Native => return None,
             Names::Zeek => 0,

@@ -15,6 +15,8 @@ pub static FORMAT: Format = Format {
     about: "Aligned columns, for people",
     ending: "txt",
     holds: Holds::Outputs,
+    is_text: true,
+    check: |_| Ok(()),
     make: |out, options| Box::new(Table::new(out, options)),
 };
 

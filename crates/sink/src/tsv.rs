@@ -17,6 +17,8 @@ pub static FORMAT: Format = Format {
     about: "Tab-separated values with a header line; tabs in texts are \\t, line feeds \\n",
     ending: "tsv",
     holds: Holds::OneOutput,
+    is_text: true,
+    check: |_| Ok(()),
     make: |out, options| Box::new(Tsv::new(out, options.time)),
 };
 

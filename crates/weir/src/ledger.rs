@@ -282,7 +282,7 @@ const WITHHELD: LossText = LossText {
 };
 const REFUSED: LossText = LossText {
     noun: " row",
-    text: " that the sink did not take in time; --sink-queue lets more wait",
+    text: " that the sink did not take: it was slow (--sink-queue lets more wait), or away",
 };
 const UNWRITTEN: LossText = LossText { noun: " row", text: " that could not be written" };
 const LATE: &str = " after their window had closed; --lateness keeps windows open longer";

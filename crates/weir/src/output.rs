@@ -6,6 +6,8 @@ use crate::term::Term;
 use anyhow::Context as _;
 use std::fs::{self, File};
 use std::io;
+use std::net::{ToSocketAddrs as _, UdpSocket};
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,7 +16,9 @@ use weir_control::Cleanup;
 use weir_engine::rows::{Output, Rows, Sink, set_cell};
 use weir_packet::limits::BATCH;
 use weir_plan::{Column, Program, Schema, Type, Value};
-use weir_sink::{FORMATS, Format, Holds, Names, RowOptions, Split, TimeFormat, json, table};
+use weir_sink::{
+    FORMATS, Format, Holds, Ipfix, Names, RowOptions, Split, TimeFormat, ipfix, json, table,
+};
 
 /// The format asked for, or the one that fits where rows go.
 pub(crate) fn choose(format: Option<&'static Format>, term: &Term) -> &'static Format {
@@ -36,9 +40,17 @@ pub(crate) fn row_format(
 ) -> anyhow::Result<&'static Format> {
     let printed = printed(program);
     let format = match (rows.output, &rows.out_dir) {
+        _ if rows.export.is_some() => &ipfix::FORMAT,
         (None, Some(_)) => &json::FORMAT,
         (chosen, _) => choose(chosen, term),
     };
+    if !format.is_text && term.stdout_tty && rows.out_dir.is_none() && rows.export.is_none() {
+        return Err(usage(format!(
+            "-o {} is binary, and standard output is a terminal; redirect it to a file, or use \
+             --export HOST:PORT or --out-dir FOLDER",
+            format.name
+        )));
+    }
     if (printed > 1 || changes) && rows.out_dir.is_none() {
         let outputs = match changes {
             true => "outputs come and go".to_owned(),
@@ -46,9 +58,11 @@ pub(crate) fn row_format(
         };
         one_place(format, &outputs).map_err(usage)?;
     }
-    Names::from(rows.names).check(&Output::of(program)).map_err(|clash| {
+    let outputs = Output::of(program);
+    Names::from(rows.names).check(&outputs).map_err(|clash| {
         usage(format!("{clash} with these --names; give one another name in the query"))
     })?;
+    (format.check)(&outputs).map_err(usage)?;
     Ok(if printed == 0 && !changes { &json::FORMAT } else { format })
 }
 
@@ -60,10 +74,47 @@ fn one_place(format: &Format, outputs: &str) -> Result<(), String> {
     let several = FORMATS.iter().filter(|format| format.holds == Holds::Outputs);
     let several: Vec<_> = several.map(|format| format!("-o {}", format.name)).collect();
     Err(format!(
-        "{outputs} and {} has one header; use {}, or --out-dir FOLDER for one file per output",
+        "{outputs}, and {} holds the rows of one; use {}, or --out-dir FOLDER for one file per \
+         output",
         format.title,
         several.join(", ")
     ))
+}
+
+/// Where `--export` sends rows to.
+#[derive(Debug)]
+pub(crate) struct Collector(File);
+
+impl Collector {
+    /// A socket that is connected to the collector, which need not be there yet. It is written to
+    /// as a file is, which the sandbox allows.
+    pub(crate) fn connect(to: &str) -> anyhow::Result<Collector> {
+        let cause = || format!("--export {to}");
+        let addresses = to.to_socket_addrs().with_context(cause)?;
+        let mut last = None;
+        for address in addresses {
+            let any = if address.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
+            let socket = UdpSocket::bind(any)
+                .and_then(|socket| socket.connect(address).map(|()| socket))
+                .map(|socket| Collector(File::from(OwnedFd::from(socket))));
+            match socket {
+                Ok(collector) => return Ok(collector),
+                Err(e) => last = Some(e),
+            }
+        }
+        let none = || io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+        Err(last.unwrap_or_else(none)).with_context(cause)
+    }
+
+    /// The same socket once more.
+    pub(crate) fn try_clone(&self) -> io::Result<Collector> {
+        self.0.try_clone().map(Collector)
+    }
+
+    /// A sink that sends rows there.
+    pub(crate) fn into_sink(self) -> Box<dyn Sink> {
+        Box::new(Ipfix::datagrams(self.0))
+    }
 }
 
 /// A sink that shows rows as soon as it has them.

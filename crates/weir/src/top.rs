@@ -33,6 +33,7 @@ pub(crate) fn screen(options: &RunOptions, term: &Term) -> Option<ScreenTerminal
 fn asks_for_rows(options: &RunOptions) -> bool {
     options.rows.output.is_some()
         || options.rows.out_dir.is_some()
+        || options.rows.export.is_some()
         || !options.params.is_empty()
         || options.site.site.is_some()
         || !options.rows.suppress.is_empty()

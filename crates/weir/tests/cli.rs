@@ -156,7 +156,11 @@ fn exit_status_and_reason() {
     check(&["flows", "-r", &x, "-j", "0"], 2, "a number from 1, or `auto`");
     check(&["flows", "-r", &x, "--lateness", "soon"], 2, "a duration such as 500ms");
     check(&["flows", "-r", &x, "-o", "csv"], 2, "use -o table, -o json,");
-    check(&["flows", "-r", &x, "-o", "tsv"], 2, "and TSV has one header; use -o table, -o json,");
+    check(
+        &["flows", "-r", &x, "-o", "tsv"],
+        2,
+        "and TSV holds the rows of one; use -o table, -o json,",
+    );
     check(&["flows", "-r", &x, "-o", "xml"], 2, "invalid value 'xml' for '--output");
     check(&["connections", "-r", &x, "-p", "treshold=3"], 2, "treshold");
     check(&["connections", "-r", &x, "-p", "threshold"], 2, "NAME=VALUE");

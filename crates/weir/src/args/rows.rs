@@ -11,6 +11,12 @@ pub(crate) struct RowArgs {
     #[arg(short, long, value_parser = format())]
     pub(crate) output: Option<&'static Format>,
 
+    /// Send rows as IPFIX (RFC 7011) to this collector by UDP, instead of printing them; the usual
+    /// port is 4739
+    #[arg(long, value_name = "HOST:PORT")]
+    #[arg(conflicts_with_all = ["output", "out_dir", "time", "names"])]
+    pub(crate) export: Option<String>,
+
     /// Write a file for each output into this folder: QUERY.csv, or QUERY.NAME.csv for a named one
     #[arg(long, value_name = "FOLDER")]
     pub(crate) out_dir: Option<PathBuf>,

@@ -2,7 +2,7 @@
 
 use crate::args::MergeArgs;
 use crate::exit::{Status, usage};
-use crate::output::{self, Fresh, Taken};
+use crate::output::{self, Collector, Fresh, Taken};
 use crate::programs::Programs;
 use crate::signals;
 use crate::site::Site;
@@ -43,6 +43,7 @@ pub(crate) fn run(args: MergeArgs, term: &Term) -> anyhow::Result<Status> {
     }
     let options = Options { memory: args.memory.bytes(), suppressions, ..Options::default() };
 
+    let collector = args.rows.export.as_deref().map(Collector::connect).transpose()?;
     let inputs = args.from.iter().map(|from| open(from)).collect::<anyhow::Result<_>>()?;
     if let Some(user) = &args.confine.relinquish_privileges {
         let becomes = become_user(user)?;
@@ -74,7 +75,10 @@ pub(crate) fn run(args: MergeArgs, term: &Term) -> anyhow::Result<Status> {
     let receiver = Receiver::new(&plan, &functions, &options, &merge.probes())?;
     merge.check_query(receiver.fingerprint()).map_err(|why| usage(why.to_string()))?;
     warn_of_shared_names(&merge, &args, term);
-    let mut sink = sink(&args, files, format, &stop, term)?;
+    let mut sink = match collector {
+        Some(collector) => collector.into_sink(),
+        None => sink(&args, files, format, &stop, term)?,
+    };
     sink.open(&outputs).context("writing rows")?;
     let tell = |probes: &[ProbeProgress]| probes.iter().for_each(|probe| term.say(line(probe)));
     let control = MergeControl { stop: &stop, asked: &asked, tell: &tell };

@@ -4,6 +4,7 @@ use super::session::Run;
 use super::{opening, publish};
 use crate::args::{RunArgs, RunOptions};
 use crate::exit::{Status, usage};
+use crate::output::Collector;
 use crate::programs::{self, Programs};
 use crate::site::Site;
 use crate::term::Term;
@@ -93,6 +94,7 @@ pub(crate) fn job(job: Job, term: &Term) -> anyhow::Result<Status> {
         functions,
         filter,
         format,
+        collector: options.rows.export.as_deref().map(Collector::connect).transpose()?,
         options: &options,
         term,
         site,

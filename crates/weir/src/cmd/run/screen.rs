@@ -65,6 +65,7 @@ pub(crate) fn show(
         functions: Functions::default(),
         filter,
         format: &json::FORMAT,
+        collector: None,
         options,
         term,
         site: SiteParams::default(),

@@ -1,6 +1,7 @@
 //! A run, and what follows from its options.
 
 use crate::args::{RunOptions, SlowSink};
+use crate::output::Collector;
 use crate::stats::Stats;
 use crate::term::Term;
 use crate::wire::Notes;
@@ -27,6 +28,8 @@ pub(super) struct Run<'a> {
     pub(super) functions: Functions,
     pub(super) filter: Option<Filter>,
     pub(super) format: &'static Format,
+    /// Where rows are sent to instead of being printed.
+    pub(super) collector: Option<Collector>,
     pub(super) options: &'a RunOptions,
     pub(super) term: &'a Term,
     /// The params of the site, for programs that are added later.

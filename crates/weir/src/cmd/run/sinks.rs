@@ -2,7 +2,7 @@
 
 use super::session::Run;
 use crate::control::{self, Limits};
-use crate::output::{self, Fresh, Taken};
+use crate::output::{self, Collector, Fresh, Taken};
 use crate::progress::Progress;
 use crate::stats::Stats;
 use std::io::Write;
@@ -50,13 +50,15 @@ impl Run<'_> {
         let ending = Arc::new(AtomicBool::new(false));
         let stops = [Arc::clone(&self.stop), Arc::clone(&ending)];
         let stdout = StoppableWriter::stdout(&stops)?;
+        let collector = self.collector.as_ref().map(Collector::try_clone).transpose()?;
         let sink = move |stdout: Box<dyn Write>| -> Box<dyn Sink> {
-            match files {
-                Some(files) => {
+            match (files, collector) {
+                (_, Some(collector)) => collector.into_sink(),
+                (Some(files), None) => {
                     let taken = Taken::default();
                     Box::new(output::over(files, format, options, names, &taken, &stops))
                 }
-                None => format.sink(stdout, options, names),
+                (None, None) => format.sink(stdout, options, names),
             }
         };
         if self.drops() {
