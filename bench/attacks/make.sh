@@ -3,8 +3,8 @@
 #
 # usage: sudo bench/attacks/make.sh [FOLDER]     some four minutes; Linux, root
 # needs: iproute2 tcpdump ethtool curl dnsutils dnsmasq openssh-server iputils-ping python3
-#        nmap hping3 masscan hydra slowhttptest iodine dsniff busybox (those that are missing are
-#        named, and their attacks left out)
+#        nmap hping3 masscan hydra slowhttptest iodine dsniff busybox nftables (those that are
+#        missing are named, and their attacks left out)
 #
 #      a 192.0.2.1   ----+
 #                        lan  r  ---- b 198.51.100.2 (web, ssh, dns), .3 (a tunnel's end),
@@ -169,6 +169,15 @@ tunnel() {
     kill %% || true
 }
 attack tunnel_iodine dns_tunnel iodine "3 KB/s" $me 198.51.100.3 tunnel
+
+# One in ten segments of the web server is lost on its way to the capture.
+lossy() {
+    r nft 'table inet lossy { chain forward { type filter hook forward priority 0;
+        ip saddr 198.51.100.2 tcp sport 80 numgen random mod 100 < 10 drop; }; }'
+    honest 30
+    r nft delete table inet lossy
+}
+attack loss_tcp tcp_loss nft "1 segment in 10" - $server lossy
 
 spoof() {
     e timeout 15 arpspoof -i eth0 -t 192.0.2.1 192.0.2.254 &

@@ -2,8 +2,9 @@
 //!
 //! An attack is a capture that `attacks/make.sh` made. It is moved in time into the middle of a
 //! background, and each detector reads both at once: Weir's detectors with their defaults, the
-//! naive form of each (a count against a threshold), and Suricata with a rule file of its own. An
-//! *episode* is one attack. It is found if a detector that claims its kind gives an alert with
+//! naive form of each (a count against a threshold), Suricata with a rule file of its own, nfdump
+//! with the naive thresholds over flow records, and tshark's `tcp.analysis` beside `tcp_trouble`.
+//! An *episode* is one attack. It is found if a detector that claims its kind gives an alert with
 //! the address of its attacker or its victim, or none at all, while it lasts or within the grace
 //! after it. What the detector says of the background alone is a false alert.
 
@@ -11,7 +12,9 @@ mod alert;
 mod attack;
 mod detector;
 mod labels;
+mod nfdump;
 mod table;
+mod tshark;
 mod verdicts;
 
 use crate::process;

@@ -1,7 +1,8 @@
-//! The programs that look for attacks: Weir's detectors, their naive forms, and Suricata.
+//! The programs that look for attacks: Weir's detectors, their naive forms, and other programs.
 
 use super::alert::{Alert, without_repeats};
 use super::attack::Episode;
+use super::{nfdump, tshark};
 use crate::work::texts_in;
 use anyhow::{Context, Result, ensure};
 use std::fs;
@@ -15,6 +16,9 @@ const NAIVE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/attacks");
 /// The line of a query's header that says which kinds of attack it detects.
 const DETECTS: &str = "# detects:";
 
+/// The kind of attack that tshark claims: segments that are lost.
+const TCP_LOSS: &str = "tcp_loss";
+
 /// A window of the naive detectors, which put out no `alert.window`.
 const NAIVE_WINDOW_NS: i64 = 10_000_000_000;
 
@@ -23,6 +27,8 @@ const NAIVE_WINDOW_NS: i64 = 10_000_000_000;
 enum Program {
     Weir { weir: PathBuf, query: PathBuf, site: Option<PathBuf> },
     Suricata { rules: PathBuf, weir: PathBuf },
+    Nfdump { weir: PathBuf },
+    Tshark { weir: PathBuf },
 }
 
 /// A program with the rules by which it looks for attacks.
@@ -56,6 +62,15 @@ impl Detector {
             let program = Program::Suricata { rules, weir: weir.to_owned() };
             all.push(Detector { name: "Suricata".to_owned(), kinds: kinds(&text), program });
         }
+        if version("nfdump").is_some() && version("nfpcapd").is_some() {
+            let program = Program::Nfdump { weir: weir.to_owned() };
+            all.push(Detector { name: "nfdump".to_owned(), kinds: nfdump::kinds(), program });
+        }
+        if version("tshark").is_some() {
+            let program = Program::Tshark { weir: weir.to_owned() };
+            let kinds = vec![TCP_LOSS.to_owned()];
+            all.push(Detector { name: "tshark".to_owned(), kinds, program });
+        }
         ensure!(!all.is_empty(), "no detectors in {LIBRARY}");
         Ok(all)
     }
@@ -65,15 +80,16 @@ impl Detector {
         self.kinds.iter().any(|k| k == kind)
     }
 
-    /// Why it can't read attacks mixed into this background: Suricata takes packets of one link
-    /// type. Nothing where it can.
+    /// Why it can't read attacks mixed into this background: other programs than Weir take packets
+    /// of one link type. Nothing where it can.
     pub(crate) fn unreadable(&self, background: &Path, episode: &Episode) -> Option<anyhow::Error> {
-        let Program::Suricata { weir, .. } = &self.program else { return None };
-        let try_it = || {
-            let folder = tempfile::tempdir().context("a folder for Suricata")?;
-            merge(weir, &[background, &episode.capture], &folder.path().join("merged.pcap"))
+        let weir = match &self.program {
+            Program::Weir { .. } => return None,
+            Program::Suricata { weir, .. }
+            | Program::Nfdump { weir }
+            | Program::Tshark { weir } => weir,
         };
-        try_it().err()
+        merged(weir, &[background, &episode.capture], |_| Ok(())).err()
     }
 
     /// The kinds of attack that it claims to detect.
@@ -97,20 +113,22 @@ impl Detector {
                     .collect::<Result<Vec<_>>>()?;
                 alerts.into_iter().flatten().collect()
             }
-            Program::Suricata { rules, weir } => suricata(rules, weir, captures)?,
+            Program::Suricata { rules, weir } => {
+                merged(weir, captures, |capture| suricata(rules, capture))?
+            }
+            Program::Nfdump { weir } => merged(weir, captures, nfdump::alerts)?,
+            Program::Tshark { weir } => merged(weir, captures, tshark::alerts)?,
         };
         Ok(without_repeats(alerts))
     }
 }
 
-/// Suricata over one capture, into which Weir merges these.
-fn suricata(rules: &Path, weir: &Path, captures: &[&Path]) -> Result<Vec<Alert>> {
+/// Suricata over a capture.
+fn suricata(rules: &Path, capture: &Path) -> Result<Vec<Alert>> {
     let folder = tempfile::tempdir().context("a folder for Suricata")?;
-    let merged = folder.path().join("merged.pcap");
-    merge(weir, captures, &merged)?;
     let mut command = Command::new("suricata");
     command.env("TZ", "UTC").args(["-k", "none", "-l"]).arg(folder.path());
-    command.args([Path::new("-S"), rules, Path::new("-r"), &merged]);
+    command.args([Path::new("-S"), rules, Path::new("-r"), capture]);
     crate::process::run("suricata", &mut command)?;
     let log = folder.path().join("eve.json");
     let text = fs::read_to_string(&log).with_context(|| log.display().to_string())?;
@@ -118,18 +136,22 @@ fn suricata(rules: &Path, weir: &Path, captures: &[&Path]) -> Result<Vec<Alert>>
     Ok(alerts.into_iter().flatten().collect())
 }
 
-/// Merges captures of one link type into a file.
-fn merge(weir: &Path, captures: &[&Path], to: &Path) -> Result<()> {
+/// What a program makes of a file into which Weir merges captures of one link type.
+fn merged<T>(weir: &Path, captures: &[&Path], with: impl FnOnce(&Path) -> Result<T>) -> Result<T> {
+    let folder = tempfile::tempdir().context("a folder for merged captures")?;
+    let file = folder.path().join("merged.pcap");
     let mut command = Command::new(weir);
-    command.args(["run", "-q", "-e", "packets | pass", "-w"]).arg(to);
+    command.args(["run", "-q", "-e", "packets | pass", "-w"]).arg(&file);
     command.args(captures.iter().flat_map(|c| [Path::new("-r"), *c]));
-    crate::process::run("weir", &mut command).map(drop)
+    crate::process::run("weir", &mut command)?;
+    with(&file)
 }
 
 /// The first line that a program prints when asked for its version; nothing where it is not
 /// installed.
 pub(crate) fn version(program: &str) -> Option<String> {
-    let output = Command::new(program).arg("-V").output().ok()?;
+    let flag = if program == "tshark" { "-v" } else { "-V" };
+    let output = Command::new(program).arg(flag).output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     text.lines().find(|line| !line.trim().is_empty()).map(str::to_owned)
 }
@@ -153,6 +175,19 @@ mod tests {
         let text = "# a.weir: a\n# detects: port_scan, host_scan\n# detects: syn_flood\npackets";
         assert_eq!(kinds(text), ["port_scan", "host_scan", "syn_flood"]);
         assert_eq!(kinds("packets"), Vec::<String>::new());
+    }
+
+    /// So that a peer is never compared with a kind of attack that nothing makes.
+    #[test]
+    fn what_peers_claim_is_claimed_by_a_detector() {
+        let mut claimed = Vec::new();
+        for folder in [LIBRARY, NAIVE] {
+            let texts = texts_in(Path::new(folder)).expect("a folder");
+            claimed.extend(texts.iter().flat_map(|(_, text)| kinds(text)));
+        }
+        for kind in nfdump::kinds().into_iter().chain([TCP_LOSS.to_owned()]) {
+            assert!(claimed.contains(&kind), "{kind}");
+        }
     }
 
     #[test]

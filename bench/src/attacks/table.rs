@@ -13,8 +13,10 @@ const HOUR_NS: f64 = 3600e9;
 
 /// The programs with their versions, and the kinds of attack that each detector claims.
 pub(super) fn head(detectors: &[Detector]) -> Result<String> {
-    let versions: Vec<String> =
-        ["suricata", "nmap", "masscan"].into_iter().filter_map(version).collect();
+    let versions: Vec<String> = ["suricata", "nfdump", "tshark", "nmap", "masscan"]
+        .into_iter()
+        .filter_map(version)
+        .collect();
     let mut out =
         format!("Programs: {}.\n\n| | claims to detect |\n|---|---|\n", versions.join("; "));
     for each in detectors {

@@ -93,6 +93,7 @@ mod row;
 mod rows;
 mod scan;
 mod session;
+pub(crate) mod short;
 mod sketch;
 mod spread;
 mod steps;

@@ -774,3 +774,22 @@ packets | project ts, len | where len < 3 and 9 <= len | rename size = len | ext
 packets | project ts, len | where len > 5 or len < 3 | alert \"x\" hold 1s | limit 5";
     insta::assert_snapshot!(lowered(others));
 }
+
+/// What an alert compares is in the nearest `where` with a constant; where there is none, in the
+/// nearest with another value of the row.
+#[test]
+fn an_alert_knows_the_nearest_comparison() {
+    let check = |conditions: &str, expected: &str| {
+        let groups = "packets | summarize n = count(), m = sum(len) by ip.src every 1s";
+        let shown = lowered(&format!("{groups} | {conditions} | alert \"x\""));
+        let line = shown.lines().find_map(|line| line.trim().strip_prefix("compared "));
+        assert_eq!(line, Some(expected), "{conditions}");
+    };
+    check("where n > 9 | where m < 5", "m Least float!(#3) 5.0");
+    check("where n > 9 | where m < n", "n Most float!(#2) 9.0");
+    check("where m <= n and n > 9", "n Most float!(#2) 9.0");
+    check("where n > 3 and m > 7 | where ip.src != 10.0.0.1", "n Most float!(#2) 3.0");
+    check("where n > m | where m >= n + 1", "m Most float!(#3) float!((#2 + 1))");
+    check("where n > 9 | extend n = 1 | where m > n", "m Most float!(#3) float!(#2)");
+    check("where n > 9 | extend k = m | where k > 7 | project-away k", "n Most float!(#2) 9.0");
+}

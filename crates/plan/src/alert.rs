@@ -123,7 +123,7 @@ impl AlertState {
 pub enum TextPart {
     /// As it stands.
     Text(String),
-    /// A value, as `string(…)` shows it; `absent` where there is none.
+    /// A value, as `short(…)` shows it; `absent` where there is none.
     Value(Expr),
 }
 
@@ -211,7 +211,7 @@ impl Alert {
         let piece = |part: &TextPart| match part {
             TextPart::Text(text) => constant(text),
             TextPart::Value(e) => {
-                let shown = call(Func::ToStr, vec![e.clone()]);
+                let shown = call(Func::Short, vec![e.clone()]);
                 call(Func::Coalesce, vec![shown, constant("absent")])
             }
         };

@@ -235,7 +235,7 @@ impl Func {
             | Func::Prefix { .. }
             | Func::Anonymize(_) => args.iter().all(Expr::always_present),
             // Text made of text may become too long.
-            Func::ToStr => {
+            Func::ToStr | Func::Short => {
                 !matches!(args[..], [Expr { ty: Type::Str | Type::Bytes, .. }])
                     && args.iter().all(Expr::always_present)
             }

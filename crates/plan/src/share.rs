@@ -3,6 +3,9 @@
 //! Pipelines over packets that begin with the same stages up to a `summarize`, and group by the
 //! same keys in the same windows, share one table of groups: it holds the aggregates of all of
 //! them, and each reads its own. A pipeline that does just what an earlier one does reads its rows.
+//! Pipelines over the same rows that begin with the same stages have these [once](rows), too.
+
+mod rows;
 
 use crate::aggregates::Agg;
 use crate::expr::Expr;
@@ -47,7 +50,7 @@ pub(crate) fn share(program: Program) -> Program {
         places.push(out.pipelines.len());
         out.pipelines.push(pipeline);
     }
-    out
+    rows::share(out)
 }
 
 /// What the pipelines of a program have in common.

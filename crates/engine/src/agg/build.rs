@@ -14,7 +14,7 @@ use weir_plan::{Agg, AggFunc, Expr, ExprKind, Type};
 /// Which aggregates of a plan share a state: lists of them, of which each has a state. Those that
 /// count the same values do.
 pub(crate) fn sharing(aggs: &[Agg]) -> Vec<Vec<&Agg>> {
-    let counted = |agg: &Agg| match agg.func {
+    let counts = |agg: &Agg| match agg.func {
         AggFunc::Quantile(_) if !agg.arg.as_ref().is_some_and(quantile::is_exact) => {
             Some("rounded")
         }
@@ -23,6 +23,14 @@ pub(crate) fn sharing(aggs: &[Agg]) -> Vec<Vec<&Agg>> {
             Some("as they are")
         }
         _ => None,
+    };
+    // Different values are few steps from values that are counted, but more to keep alone.
+    let counted = |agg: &Agg| match agg.func {
+        AggFunc::Distinct => aggs
+            .iter()
+            .filter(|other| other.arg == agg.arg && other.cond == agg.cond)
+            .find_map(|other| counts(other).filter(|how| *how == "as they are")),
+        _ => counts(agg),
     };
     let same = |a: &Agg, b: &Agg| {
         counted(a).is_some() && counted(a) == counted(b) && a.arg == b.arg && a.cond == b.cond
@@ -50,6 +58,7 @@ pub(crate) fn build(aggs: &[Agg], with: BuildContext<'_>, lone: bool) -> Box<dyn
                 Box::new(frequent::Frequent::new(&arg.ty, Some(n.max(1) as usize)))
             }
             AggFunc::Histogram => Box::new(frequent::Frequent::new(&arg.ty, None)),
+            AggFunc::Distinct if aggs.len() > 1 => Box::new(distinct::OfCounted),
             _ => return None,
         })
     };

@@ -14,12 +14,14 @@
 //! The values of all groups live in one table, keyed by group and value: one more batched look-up
 //! a row, and no allocation a group. Where both fit in one word, as those of an IPv4 address do,
 //! the word is all there is to it: it is made from the column, and stands in the index itself.
+//! Beside an aggregate that counts the same values (`frequent`, `entropy`, …), they are kept once.
 
 mod words;
 
 use super::approx_distinct::item_of_key;
 use super::grouped::{Moving, ReadKeys, columns, counted_rows, group_place, parts_and_layouts};
 use super::states::Gathered;
+use super::tally::{CountedValues, ResultReader, Values};
 use super::{Aggregate, Cells, CellsRef, Finish, Input, StateKind, States};
 use crate::expr::Class;
 use crate::key::{Chosen, KeyPart, Layout, MAPPED, PACKED_WORDS_MAX, Pool, narrow_rows, pack};
@@ -56,6 +58,19 @@ enum Store {
     Words(WordSet),
     /// Longer ones.
     Rows(Table),
+}
+
+/// Reads how many different values there are where they are counted for other results anyway.
+pub(super) struct OfCounted;
+
+impl ResultReader for OfCounted {
+    fn read(&self, values: &Values<'_>, _: &mut CountedValues, i: usize, out: &mut Finish<'_>) {
+        out.column.set_raw(i, values.counts().count() as u128);
+    }
+
+    fn of_nothing(&self) -> Option<u128> {
+        Some(0)
+    }
 }
 
 impl Distinct {
@@ -346,7 +361,10 @@ impl Aggregate for Distinct {
 #[cfg(test)]
 mod tests {
     use crate::agg::laws::{Given, check};
-    use weir_plan::{AggFunc, Type, Value};
+    use crate::agg::sharing;
+    use crate::conform::check_stages;
+    use crate::ops::testing::{agg, field, summarize};
+    use weir_plan::{AggFunc, Type, Value, Window};
 
     #[test]
     fn counts_different_values() {
@@ -360,5 +378,25 @@ mod tests {
         let text = |s: &str| Given::Str(s.into());
         check(d, &Type::Str, &[text("a"), text(""), text("a")], Value::Int(2));
         check(d, &Type::Bool, &[Given::Bool(true), Given::Bool(true)], Value::Int(1));
+    }
+
+    #[test]
+    fn values_that_are_counted_anyway_are_kept_once() {
+        let of = |f, name: &str| agg(f, Some(field(name)));
+        let aggs = vec![
+            of(AggFunc::Distinct, "ip.src"),
+            of(AggFunc::Distinct, "tcp.window"),
+            of(AggFunc::Frequent(2), "ip.src"),
+            of(AggFunc::Distinct, "dport"),
+            of(AggFunc::Entropy, "dport"),
+        ];
+        let states: Vec<usize> = sharing(&aggs).iter().map(Vec::len).collect();
+        assert_eq!(states, [2, 1, 2]);
+        // Some groups have no port, and count none.
+        for window in [Window::All, Window::Tumbling(1_000_000_000)] {
+            for key in [&["len"][..], &["ip.proto"], &[]] {
+                check_stages(vec![summarize(key, aggs.clone(), window)]);
+            }
+        }
     }
 }

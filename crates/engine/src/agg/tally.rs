@@ -35,6 +35,11 @@ pub(super) trait ResultReader: Send {
         None
     }
 
+    /// The result of a group without values, where that is not absent.
+    fn of_nothing(&self) -> Option<u128> {
+        None
+    }
+
     /// Writes row `i` of the result: that of these values, of which there is one at least. `work`
     /// is scratch.
     fn read(&self, values: &Values<'_>, work: &mut CountedValues, i: usize, out: &mut Finish<'_>);
@@ -408,8 +413,11 @@ impl Aggregate for Tally {
             let extremes = self.rounding.map(|_| Extremes::of(cells, group));
             let (sets, pool) = (&*self.sets, &self.pool);
             let values = Values { group: group as usize, extremes, sets, pool };
+            let reading = &self.readings[result];
             if !values.is_empty() {
-                self.readings[result].read(&values, &mut work, i, out);
+                reading.read(&values, &mut work, i, out);
+            } else if let Some(raw) = reading.of_nothing() {
+                out.column.set_raw(i, raw);
             }
         }
     }

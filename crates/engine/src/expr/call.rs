@@ -27,12 +27,7 @@ impl Compiler<'_> {
                 let (a, b) = self.two(args, scope);
                 self.extreme(*f == Func::MaxOf, a, b, &e.ty)
             }
-            Func::Clamp => {
-                let (x, low) = self.two(args, scope);
-                let raised = Box::new(self.extreme(true, x, low, &e.ty));
-                let high = Box::new(self.value(&args[2], scope));
-                self.extreme(false, raised, high, &e.ty)
-            }
+            Func::Clamp => self.clamp(args, &e.ty, scope),
             Func::Lower
             | Func::Upper
             | Func::Concat
@@ -44,6 +39,7 @@ impl Compiler<'_> {
             | Func::RegisteredDomain
             | Func::Hex
             | Func::ToStr
+            | Func::Short
             | Func::ToText => self.text(f, args, &e.ty, scope),
             Func::ToIp | Func::EntropyOf => self.parse_text(f, args, e, scope),
             Func::ToInt | Func::ToFloat if args[0].ty == Type::Str => {
@@ -60,9 +56,9 @@ impl Compiler<'_> {
             | Func::Round(_)
             | Func::Math(_)
             | Func::Part(_) => self.convert(conversion(f, &args[0].ty), &args[0], &e.ty, scope),
-            Func::Pow => self.binary(Arith::Pow, &args[0], &args[1], &e.ty, scope),
-            Func::SeqDiff => self.binary(Arith::SeqDiff, &args[0], &args[1], &e.ty, scope),
-            Func::Bin => self.binary(Arith::Bin, &args[0], &args[1], &e.ty, scope),
+            Func::Pow | Func::SeqDiff | Func::Bin => {
+                self.binary(arithmetic(f), &args[0], &args[1], &e.ty, scope)
+            }
             Func::Prefix { .. } | Func::Anonymize(_) | Func::CommunityId { .. } => {
                 self.address(f, args, &e.ty, scope)
             }
@@ -150,6 +146,7 @@ impl Compiler<'_> {
             Func::RegisteredDomain => (TextFn::RegisteredDomain, args),
             Func::Hex => (TextFn::Hex, args),
             Func::ToStr => (TextFn::Show, args),
+            Func::Short => (TextFn::Short, args),
             Func::ToText => (TextFn::Decode, args),
             Func::Extract => {
                 let regex = regex::Regex::new(pattern(args)).expect("the checker compiled it");
@@ -165,6 +162,13 @@ impl Compiler<'_> {
         (Box::new(self.value(&args[0], scope)), Box::new(self.value(&args[1], scope)))
     }
 
+    fn clamp(&mut self, args: &[Expr], ty: &Type, scope: &Scope) -> Val {
+        let (x, low) = self.two(args, scope);
+        let raised = Box::new(self.extreme(true, x, low, ty));
+        let high = Box::new(self.value(&args[2], scope));
+        self.extreme(false, raised, high, ty)
+    }
+
     fn extreme(&mut self, larger: bool, a: Box<Val>, b: Box<Val>, ty: &Type) -> Val {
         Val::Extreme { larger, class: Class::of(ty), a, b, out: self.slot(ty) }
     }
@@ -178,6 +182,16 @@ impl Compiler<'_> {
             other => unreachable!("{other:?} reads no text"),
         };
         Val::Parse { f, a: Box::new(self.value(&args[0], scope)), out: self.slot(&e.ty) }
+    }
+}
+
+/// How a function makes one word of two.
+fn arithmetic(f: &Func) -> Arith {
+    match f {
+        Func::Pow => Arith::Pow,
+        Func::SeqDiff => Arith::SeqDiff,
+        Func::Bin => Arith::Bin,
+        other => unreachable!("{other:?} is of no two numbers"),
     }
 }
 

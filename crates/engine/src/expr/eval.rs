@@ -2,6 +2,7 @@
 
 use super::compare::same;
 use super::kernels::{arith, compare, compare_arith, convert, each, filter, truth};
+use super::set::Ranges;
 use super::{Branch, Class, Cond, Convert, Ctx, Regs, Src, TextTest, Val};
 use crate::rows::{cell, set_cell};
 use weir_packet::bits::Bits;
@@ -143,12 +144,7 @@ impl Ctx<'_> {
                 let col = self.column(src);
                 let rows = col.present.and(rows);
                 match (class, ranges.single()) {
-                    (Class::Pair, _) => {
-                        let (hi, lo) = col.pair();
-                        filter(rows, self.n, |i| {
-                            ranges.has_pair((hi[i] as u128) << 64 | lo[i] as u128)
-                        })
-                    }
+                    (Class::Pair, _) => addresses_in(ranges, col, rows, self.n),
                     (Class::Bit, _) => {
                         filter(rows, self.n, |i| ranges.has_word(col.truth.has(i) as u64))
                     }
@@ -338,6 +334,16 @@ impl Ctx<'_> {
 #[inline(always)]
 pub(super) fn is_ipv4(hi: u64, lo: u64) -> bool {
     hi == 0 && lo >> 32 == 0xffff
+}
+
+/// The rows whose addresses are in some ranges, of the first `n` rows: those of IPv4 are found by
+/// 32 bits.
+fn addresses_in(ranges: &Ranges, column: &Column, rows: Bits, n: usize) -> Bits {
+    let (hi, lo) = column.pair();
+    let four = filter(rows, n, |i| is_ipv4(hi[i], lo[i]));
+    let inside = filter(four, n, |i| ranges.has_ipv4(lo[i] as u32));
+    let six = rows.minus(four);
+    inside.or(filter(six, n, |i| ranges.has_pair((hi[i] as u128) << 64 | lo[i] as u128)))
 }
 
 /// Copies the values of some rows, not which of them are present.

@@ -20,6 +20,7 @@ mod lookup_map;
 mod range;
 mod regs;
 mod set;
+mod short;
 mod text;
 mod tree;
 

@@ -6,11 +6,16 @@ use weir_plan::{Member, Value};
 /// Ranges that are all compared with a value sooner than the right one is found by halving.
 const FEW: usize = 8;
 
+/// The IPv4 address 0.0.0.0 as an IPv6 address (RFC 4291, section 2.5.5.2).
+const MAPPED: u128 = 0xffff_0000_0000;
+
 /// Disjoint, ascending ranges of ordered numbers, both ends included.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Ranges {
     words: Vec<(u64, u64)>,
     pairs: Vec<(u128, u128)>,
+    /// Of the pairs what is IPv4: the first and how many more.
+    four: Vec<(u32, u32)>,
 }
 
 impl Ranges {
@@ -47,16 +52,21 @@ impl Ranges {
             }
         }
         if class == Class::Pair {
-            Ranges { words: Vec::new(), pairs }
-        } else {
-            let words = pairs.iter().map(|&(a, b)| (a as u64, b as u64)).collect();
-            Ranges { words, pairs: Vec::new() }
+            return Ranges::of_pairs(pairs);
         }
+        let words = pairs.iter().map(|&(a, b)| (a as u64, b as u64)).collect();
+        Ranges { words, pairs: Vec::new(), four: Vec::new() }
     }
 
     /// Ranges of pairs, disjoint and ascending.
     pub(crate) fn of_pairs(pairs: Vec<(u128, u128)>) -> Ranges {
-        Ranges { words: Vec::new(), pairs }
+        let (least, most) = (MAPPED, MAPPED | u128::from(u32::MAX));
+        let four = pairs.iter().filter(|(first, last)| *first <= most && *last >= least);
+        let four = four.map(|&(first, last)| {
+            let first = first.max(least);
+            (first as u32, (last.min(most) - first) as u32)
+        });
+        Ranges { words: Vec::new(), four: four.collect(), pairs }
     }
 
     /// The range, where there is just one of words.
@@ -72,6 +82,17 @@ impl Ranges {
     pub(crate) fn has_word(&self, n: u64) -> bool {
         let at = self.words.partition_point(|&(_, last)| last < n);
         self.words.get(at).is_some_and(|&(first, _)| first <= n)
+    }
+
+    /// Whether an IPv4 address is in the set.
+    #[inline(always)]
+    pub(crate) fn has_ipv4(&self, n: u32) -> bool {
+        if self.four.len() <= FEW {
+            let inside = |&(first, more): &(u32, u32)| n.wrapping_sub(first) <= more;
+            return self.four.iter().fold(false, |any, range| any | inside(range));
+        }
+        let at = self.four.partition_point(|&(first, _)| first <= n);
+        at.checked_sub(1).is_some_and(|at| n - self.four[at].0 <= self.four[at].1)
     }
 
     /// Whether a pair is in the set.
@@ -161,16 +182,27 @@ mod tests {
     #[test]
     fn few_ranges_and_many_answer_alike() {
         let edges = [0, 1, u128::from(u64::MAX), 1 << 64, u128::MAX - 1, u128::MAX];
-        for n in [0, 1, FEW, FEW + 1, 3 * FEW] {
-            let range = |i: usize| (i as u128 * 10 + 3, i as u128 * 10 + 5 + (i % 2) as u128);
-            let mut pairs: Vec<_> = (0..n).map(range).collect();
-            pairs.extend((n % 2 == 1).then_some((u128::MAX - 1, u128::MAX)));
-            let set = Ranges::of_pairs(pairs.clone());
-            for n in (0..300).chain(edges) {
-                let naive = pairs.iter().any(|(first, last)| (first..=last).contains(&&n));
-                assert_eq!(set.has_pair(n), naive, "{n} in {pairs:?}");
+        let most = MAPPED | u128::from(u32::MAX);
+        // Ranges of IPv6, of IPv4, and across the first and the last address of IPv4.
+        for start in [0, MAPPED, MAPPED - 7, most - 97, most - 9] {
+            for n in [0, 1, FEW, FEW + 1, 3 * FEW] {
+                let range = |i: usize| {
+                    let i = i as u128;
+                    (start + i * 10 + 3, start + i * 10 + 5 + i % 2)
+                };
+                let mut pairs: Vec<_> = (0..n).map(range).collect();
+                pairs.extend((n % 2 == 1).then_some((u128::MAX - 1, u128::MAX)));
+                let set = Ranges::of_pairs(pairs.clone());
+                for n in (start..start + 300).chain(edges).chain([MAPPED, most]) {
+                    let naive = pairs.iter().any(|(first, last)| (first..=last).contains(&&n));
+                    assert_eq!(set.has_pair(n), naive, "{n} in {pairs:?}");
+                    if (MAPPED..=most).contains(&n) {
+                        assert_eq!(set.has_ipv4(n as u32), naive, "{n} in {pairs:?}");
+                    }
+                }
             }
         }
+        assert!(Ranges::of_pairs(vec![(0, u128::MAX)]).has_ipv4(u32::MAX));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! A part of a text is a handle into the same bytes; only what is new is written.
 
 use super::domain::registered;
+use super::short;
 use super::{Ctx, Parse, Src, TextFn, Val};
 use crate::limits::TEXT_MAX;
 use crate::rows::{Arena, Memo, cell};
@@ -109,10 +110,13 @@ impl Ctx<'_> {
             TextFn::Hex if args[0].1 == Type::Int => format!("{:x}", self.word(args, 0, i)).into(),
             TextFn::Hex => self.bytes(args, 0, i).iter().flat_map(|b| digits(*b)).collect(),
             TextFn::Decode => String::from_utf8_lossy(self.bytes(args, 0, i)).into_owned().into(),
-            TextFn::Show => {
+            TextFn::Show | TextFn::Short => {
                 let (column, ty) = (self.column(args[0].0.out()), &args[0].1);
+                let is_short = matches!(f, TextFn::Short);
                 match cell(column, i, ty, &self.regs.arena) {
                     Value::Str(s) => s.into_string().into(),
+                    Value::Float(x) if is_short => short::float(x).into(),
+                    Value::Duration(ns) if is_short => short::duration(ns).into(),
                     v => v.to_string().into(),
                 }
             }

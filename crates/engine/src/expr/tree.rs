@@ -88,6 +88,8 @@ pub(crate) enum TextTest {
 #[derive(Debug)]
 pub(crate) enum TextFn {
     Show,
+    /// As a person reads it.
+    Short,
     Lower,
     Upper,
     Concat,

@@ -3,6 +3,7 @@
 use super::community;
 use super::crypto_pan::PanKey;
 use super::eval::Eval;
+use super::short;
 use super::value::{bytes, declared, float, of_type, text, word};
 use psl::Psl;
 use regex::Regex;
@@ -150,8 +151,10 @@ impl Eval<'_> {
             }
             (Func::ToBytes, [a]) => Value::Bytes(text(a).as_bytes().into()),
             (Func::ToText, [a]) => self.short(String::from_utf8_lossy(bytes(a)).into_owned()),
-            (Func::ToStr, [Value::Str(s)]) => self.short(s.to_string()),
-            (Func::ToStr, [a]) => self.short(a.to_string()),
+            (Func::Short, [Value::Float(x)]) => Value::Str(short::float(*x).into()),
+            (Func::Short, [Value::Duration(ns)]) => Value::Str(short::duration(*ns).into()),
+            (Func::ToStr | Func::Short, [Value::Str(s)]) => self.short(s.to_string()),
+            (Func::ToStr | Func::Short, [a]) => self.short(a.to_string()),
             _ => unreachable!("{func:?} of {} arguments", args.len()),
         }
     }

@@ -463,8 +463,8 @@ fn text(c: &mut Choices, scope: &Scope, d: usize) -> Expr {
             _ => ExprKind::Call(Func::ToText, vec![expr(c, scope, &Type::Bytes, d)]),
         },
         0 | 1 => {
-            let from = scalar(c);
-            ExprKind::Call(Func::ToStr, vec![expr(c, scope, &from, d)])
+            let (f, from) = (c.pick(&[Func::ToStr, Func::Short]).clone(), scalar(c));
+            ExprKind::Call(f, vec![expr(c, scope, &from, d)])
         }
         2 => {
             let f = c.pick(&[Func::Lower, Func::Upper]).clone();

@@ -12,9 +12,19 @@ use weir_plan::{
 /// still there.
 type Places = BTreeMap<usize, usize>;
 
+/// What a comparison may be with.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum With {
+    /// A number that is the same for all rows.
+    Constant,
+    /// That, or another value of the row.
+    Anything,
+}
+
 impl<'t> Checker<'t> {
-    /// The first comparison of a number or a duration in the `where` stages before, up to the first
-    /// stage that does more than choose rows and columns.
+    /// The nearest comparison of a number or a duration with a constant in the `where` stages
+    /// before, up to the first stage that does more than choose rows and columns; where none is
+    /// with a constant, the nearest of any. Of several in one `where`, the first.
     pub(super) fn compared(&self, built: &Built) -> Option<Compared> {
         let schema = &built.scope.schema;
         let mut places: Places = (0..schema.columns.len()).map(|at| (at, at)).collect();
@@ -33,10 +43,11 @@ impl<'t> Checker<'t> {
             let Input::Pipeline(n) = input else { break };
             (stages, input) = (&self.built[n].stages, self.built[n].input);
         }
-        conditions
-            .iter()
-            .rev()
-            .find_map(|(condition, places)| comparison(condition, places, schema))
+        let nearest = |with: With| {
+            let one = |(e, places): &(&Expr, Places)| comparison(e, with, places, schema);
+            conditions.iter().find_map(one)
+        };
+        nearest(With::Constant).or_else(|| nearest(With::Anything))
     }
 }
 
@@ -59,12 +70,12 @@ fn before(stage: &Stage, places: &Places) -> Option<Places> {
 }
 
 /// The first comparison among the conditions that must all hold, of columns that are still there.
-fn comparison(e: &Expr, places: &Places, schema: &Schema) -> Option<Compared> {
+fn comparison(e: &Expr, with: With, places: &Places, schema: &Schema) -> Option<Compared> {
     use BinaryOp::{And, Ge, Gt, Le, Lt};
     let ExprKind::Binary(op, left, right) = &e.kind else { return None };
     let (value, threshold, above) = match op {
         And => {
-            let of = |side: &Expr| comparison(side, places, schema);
+            let of = |side: &Expr| comparison(side, with, places, schema);
             return of(left).or_else(|| of(right));
         }
         Gt | Ge if has_column(left) => (left, right, true),
@@ -73,6 +84,9 @@ fn comparison(e: &Expr, places: &Places, schema: &Schema) -> Option<Compared> {
         Lt | Le if has_column(right) => (right, left, true),
         _ => return None,
     };
+    if with == With::Constant && !matches!(threshold.kind, ExprKind::Const(_)) {
+        return None;
+    }
     let (value, threshold) = (moved(value, places)?, moved(threshold, places)?);
     Some(Compared {
         field: print::expr(&value, schema, &[]),

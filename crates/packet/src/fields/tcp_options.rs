@@ -2,8 +2,9 @@
 
 use super::entry::{Entry, flag, int};
 use super::rows::Rows;
+use crate::bits::Bits;
 use crate::column::Column;
-use crate::tcp::{HEADER_LEN, Tcp};
+use crate::tcp::{DATA_OFFSET, HEADER_LEN, Tcp};
 use crate::tcp_options::{Options, TcpOption, edges};
 use crate::walk::Layer;
 
@@ -104,7 +105,17 @@ pub(super) const FIELDS: &[Entry] = &[
 
 /// Reads what `wanted` makes of the first option that it takes.
 fn option(rows: &Rows<'_>, out: &mut Column, wanted: impl Fn(TcpOption<'_>) -> Option<u64>) {
-    rows.some_words(out, rows.has(Layer::TcpWhole), |i| find(rows, i, &wanted));
+    rows.some_words(out, with_options(rows), |i| find(rows, i, &wanted));
+}
+
+/// The rows whose TCP header is longer than one without options.
+fn with_options(rows: &Rows<'_>) -> Bits {
+    let mut long = Bits::NONE;
+    rows.has(Layer::TcpWhole).each(|i| {
+        let words = rows.be16(i, rows.l4(i) + DATA_OFFSET) >> 12;
+        long.put(i, words > HEADER_LEN as u64 / 4);
+    });
+    long
 }
 
 /// What `wanted` makes of the first option that it takes.

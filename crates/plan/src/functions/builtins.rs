@@ -132,6 +132,15 @@ pub static BUILTINS: &[Builtin] = &[
         "`low` below it, `high` above it, else `x`",
     ),
     row("string(x)", Func::ToStr, &[ANY], Gives::Type(Str), Free, "`x` as text"),
+    row(
+        "short(x)",
+        Func::Short,
+        &[ANY],
+        Gives::Type(Str),
+        Free,
+        "`x` as a person reads it: a float with four significant digits, from 10,000 on with a \
+         factor (`12.35k`), a duration as one number with its unit (`1.8s`), others as `string(x)`",
+    ),
     row("abs(x)", Func::Abs, &[SIGNED], First, Free, "without its sign"),
     row(
         "floor(x)",

@@ -32,6 +32,11 @@ pub enum Func {
     StrLen,
     /// `string(x)`: `x` as text, as CSV output would show it. Any scalar, string.
     ToStr,
+    /// `short(x)`: `x` as a person reads it. A float has four significant digits, from 10,000 to
+    /// 10^15 with a factor of the language (`12.35k`), beyond that and below 0.0001 with an
+    /// exponent (`1.235e-5`). A duration is a number of its largest unit, with four significant
+    /// digits and all whole days (`1.8s`). Others as [`ToStr`](Func::ToStr). Any scalar, string.
+    Short,
     /// `bytes_len(b)`: length in bytes. bytes, int.
     BytesLen,
     /// `trim(s)`: without white space at its ends. string, string.

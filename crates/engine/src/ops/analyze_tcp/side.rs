@@ -76,6 +76,7 @@ const UNKNOWN: u64 = 0xff;
 const OFF: u64 = 0xfe;
 
 impl HalfConnection {
+    #[inline(always)]
     pub(super) fn load(words: &[u64; WORDS]) -> HalfConnection {
         let more = words[3];
         let flag = |bit: u32| more >> (FLAGS + bit) & 1 == 1;
@@ -111,6 +112,7 @@ impl HalfConnection {
         }
     }
 
+    #[inline(always)]
     pub(super) fn store(&self, words: &mut [u64; WORDS]) {
         let pair = |high: Option<u32>, low: Option<u32>| {
             u64::from(high.unwrap_or(0)) << 32 | u64::from(low.unwrap_or(0))
