@@ -340,6 +340,14 @@ pub(crate) fn crafted() -> Vec<Vec<u8>> {
 fn forms() -> Vec<(&'static str, Frame)> {
     use std::net::{Ipv4Addr, Ipv6Addr};
     let (a, b) = (Ipv4Addr::new(192, 0, 2, 1), Ipv4Addr::new(198, 51, 100, 2));
+/// An IPv6 packet with so many headers of destination options.
+fn extensions(n: usize) -> Frame {
+    let from = std::net::Ipv6Addr::LOCALHOST;
+    (0..n).fold(Frame::ethernet().ipv6(from, from), |frame, i| {
+        frame.extension(60, &[1, 0, 0, 0, 0, i as u8])
+    })
+}
+
     let (a6, b6) = (
         Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0, 0, 0, 1),
         Ipv6Addr::new(0x2001, 0xdb8, 2, 0, 0, 0, 0, 2),
@@ -367,6 +375,28 @@ fn forms() -> Vec<(&'static str, Frame)> {
         ("ah", eth().ipv4(a, b).extension(51, &[0; 10]).tcp(1, 2)),
         ("sctp", eth().ipv4(a, b).put(9, &[132]).payload(&[0, 53, 0, 9, 0, 0, 0, 0])),
         ("none6", eth().ipv6(a6, b6).put(6, &[59])),
+        ("six", extensions(6).tcp(443, 9).flags(16).payload(&[1; 5])),
+        ("seven", extensions(7).udp(53, 9)),
+        (
+            "fragment after options",
+            eth().ipv6(a6, b6).extension(60, &[0; 22]).extension(44, &[0, 1, 0, 0, 0, 9]).tcp(5, 6),
+        ),
+        (
+            "options after fragment",
+            eth().ipv6(a6, b6).extension(44, &[0, 1, 0, 0, 0, 9]).extension(60, &[0; 6]).udp(5, 6),
+        ),
+        (
+            "two fragments",
+            eth()
+                .ipv6(a6, b6)
+                .extension(44, &[0, 0, 0, 0, 0, 9])
+                .extension(44, &[0, 9, 0, 0, 0, 8])
+                .payload(&[4; 20]),
+        ),
+        ("mobility", eth().vlan(3).ipv6(a6, b6).extension(135, &[0; 14]).put(6, &[135])),
+        ("ah6", eth().ipv6(a6, b6).extension(60, &[0; 6]).extension(51, &[0; 10]).tcp(1, 2)),
+        ("esp6", eth().ipv6(a6, b6).extension(0, &[0; 6]).extension(50, &[0; 14])),
+        ("long", eth().ipv6(a6, b6).extension(43, &[0; 2046]).udp(53, 53).payload(&[0; 4])),
         ("arp", eth().arp(1, ([2, 0, 0, 0, 0, 1], a), ([0; 6], b)).payload(&[0; 18])),
         ("arp in vlan", eth().vlan(7).arp(2, ([9; 6], b), ([8; 6], a)).payload(&[0; 18])),
         ("padded", eth().ipv4(a, b).put(2, &[0, 28]).udp(53, 53).put(4, &[0, 8]).payload(&[0; 18])),
