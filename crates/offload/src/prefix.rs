@@ -10,7 +10,7 @@ use weir_plan::physical::{
     Fragment, Inlet, LevelKind, Needs, Node, Payload, Physical, PipelineId, Prefix, Work,
 };
 use weir_plan::stage::{Schema, Stage};
-use weir_plan::{AggFunc, BinaryOp, Expr, ExprKind, Func};
+use weir_plan::{AggFunc, BinaryOp, Expr, ExprKind, Func, Sample, SampleBy};
 
 /// What the kernel runs of a pipeline over packets.
 #[derive(Clone, Debug)]
@@ -141,6 +141,9 @@ impl Pipeline {
                 self.add_columns(exprs, node.schema.clone(), true)
             }
             Work::Stage(Stage::Project { columns } | Stage::Reshape { columns, .. }) => {
+            Work::Stage(Stage::Sample(sample @ Sample { by: SampleBy::Key(keys), .. })) => {
+                self.add_sample(keys, sample.hash_max())
+            }
                 let exprs = columns.iter().enumerate().map(|(at, (_, e))| (at, e));
                 self.add_columns(exprs, node.schema.clone(), false)
             }
@@ -176,6 +179,13 @@ impl Pipeline {
                 }
             }
         }
+    /// Adds a sample by key, whose hash needs nothing but the packet.
+    fn add_sample(&mut self, keys: &[Expr], max: u64) -> Result<(), String> {
+        let key = keys.iter().map(|key| lower(key, &self.columns)).collect::<Result<_, _>>()?;
+        self.tests.push(Test::Sampled { key, max });
+        Ok(())
+    }
+
         why.map_or(Ok(()), Err)
     }
 

@@ -15,7 +15,7 @@ use weir_packet::fields::FieldId;
 use weir_packet::source::{FrameBatch, LinkType};
 use weir_plan::physical::Physical;
 use weir_plan::stage::{Column, Schema, Stage};
-use weir_plan::{Expr, Input, Value};
+use weir_plan::{Expr, Input, SampleBy, Value};
 
 /// A program that was loaded.
 pub(crate) struct Kernel {
@@ -192,7 +192,11 @@ impl Oracle {
 fn numbered(mut program: weir_plan::Program) -> weir_plan::Program {
     program.pipelines.retain(|p| p.input == Input::Packets);
     for pipeline in &mut program.pipelines {
-        let plain = |s: &Stage| matches!(s, Stage::Where(_) | Stage::Extend { .. });
+        let plain = |s: &Stage| match s {
+            Stage::Where(_) | Stage::Extend { .. } => true,
+            Stage::Sample(sample) => matches!(sample.by, SampleBy::Key(_)),
+            _ => false,
+        };
         let n = pipeline.stages.iter().take_while(|s| plain(s)).count();
         pipeline.stages.truncate(n);
         numbers(pipeline);
