@@ -4,7 +4,7 @@ use crate::count::{CountAll, CountEnds};
 use crate::emit::{Emit, Ways};
 use crate::frame::{Access, CONTEXT, SKB_IFINDEX, SKB_PACKET_TYPE};
 use crate::options::{NotOffloaded, OffloadOptions, Refuse, SNAPLEN_MIN};
-use crate::prefix::{Pipeline, pipelines};
+use crate::prefix::{Pipeline, asks_for_losses, pipelines};
 use crate::program::{FrameCount, Hook, KernelProgram, MapSpec, WHOLE};
 use crate::table::{Control, Table, TableOptions};
 use crate::walk::{Rules, Walk};
@@ -43,6 +43,7 @@ pub fn compile(
         code,
         maps,
         tables,
+        asks_for_losses: asks_for_losses(plan),
         prefixes: pipelines.into_iter().map(|pipeline| pipeline.prefix).collect(),
     })
 }

@@ -74,10 +74,6 @@ fn whole_plan(plan: &Physical) -> Result<(), NotOffloaded> {
             let why = "it reads `number`, which counts frames that no pipeline wants, too";
             return Err(NotOffloaded::Pipeline(node.id.pipeline, why.to_owned()));
         }
-        if asks_for_losses(node) {
-            let why = "`completeness()` compares lost frames with all that come up";
-            return Err(NotOffloaded::Pipeline(node.id.pipeline, why.to_owned()));
-        }
         if matches!(node.work, Work::Stage(Stage::Capture(_))) {
             let why = "`capture` keeps frames that no pipeline wants, too";
             return Err(NotOffloaded::Pipeline(node.id.pipeline, why.to_owned()));
@@ -86,12 +82,13 @@ fn whole_plan(plan: &Physical) -> Result<(), NotOffloaded> {
     Ok(())
 }
 
-/// Whether a node compares the frames that were lost with those that came.
-fn asks_for_losses(node: &Node) -> bool {
-    match node.whole_stage() {
+/// Whether anything in a plan compares the frames that were lost with those that came.
+pub(crate) fn asks_for_losses(plan: &Physical) -> bool {
+    let mut nodes = plan.levels.iter().flat_map(|level| &level.fragments).flat_map(|f| &f.nodes);
+    nodes.any(|node| match node.whole_stage() {
         Stage::Summarize(s) => s.aggs.iter().any(|agg| agg.func == AggFunc::Completeness),
         _ => false,
-    }
+    })
 }
 
 /// Whether groups of this pipeline may be made in the kernel, where so many others are; or why not.

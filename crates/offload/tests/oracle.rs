@@ -6,6 +6,8 @@
 #[path = "../../engine/tests/sim/choices.rs"]
 mod choices;
 mod common;
+#[path = "oracle/library.rs"]
+mod library;
 #[path = "oracle/random.rs"]
 mod random;
 
@@ -93,10 +95,6 @@ fn conditions_decide_as_the_engine_does() {
     assert!(tally.filtered > 1000 && tally.wanted > 1000, "{tally}");
 }
 
-#[test]
-fn queries_of_the_library_decide_as_the_engine_does() {
-    if !common::may("queries_of_the_library_decide_as_the_engine_does") {
-        return;
 /// Samples of keys keep the packets that the engine keeps: their hash is part of the language.
 #[test]
 fn samples_decide_as_the_engine_does() {
@@ -129,6 +127,10 @@ fn samples_decide_as_the_engine_does() {
 
     }
     let frames: Vec<Vec<u8>> = crafted().into_iter().chain(fixtures()).collect();
+#[test]
+fn queries_of_the_library_decide_as_the_engine_does() {
+    if !common::may("queries_of_the_library_decide_as_the_engine_does") {
+        return;
     let (mut tally, mut offloaded, mut counting) = (Tally::default(), 0, 0);
     for (name, text) in common::queries() {
         let oracle = Oracle::new(&text, &frames);

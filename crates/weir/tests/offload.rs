@@ -270,6 +270,49 @@ fn windows_of_the_kernel_hold_each_packet_once() {
 }
 
 /// A run that is ended while packets come: the rows hold what the ledger says.
+/// Packets that the kernel finished count as received, beside those that the ring had no room for.
+#[test]
+fn completeness_is_that_of_the_ledger() {
+    /// More than a ring of 4 MiB has room for.
+    const FRAMES: u64 = 120_000;
+    if !namespace("completeness_is_that_of_the_ledger") {
+        return;
+    }
+    veth("v0", "v1");
+    // Of two ports, one goes up, and the other is filtered or counted.
+    let filters = "packets | where udp.dport == 53 | summarize n = distinct(udp.sport), \
+                   c = completeness()";
+    let counts = "packets | where udp.dport == 53 | summarize n = distinct(udp.sport), \
+                  c = completeness()
+                  packets | where udp.dport == 54 | summarize n = count(), c = completeness()";
+    for (query, hook) in [(filters, &["-Q", "in"][..]), (counts, &["--capture", "tcx", "-Q", "in"])]
+    {
+        let folder = tempfile::tempdir().expect("a folder");
+        let rows = folder.path().join("rows");
+        let rows = rows.to_str().expect("a plain path");
+        let live = ["run", "-e", query, "-o", "csv", "--out-dir", rows, "-i", "v1", "-B", "256"];
+        let run = Run::start(&[&live[..], &["--offload", "require"], hook].concat());
+        let sender = Sender::new("v0");
+        // It reads nothing meanwhile.
+        run.signal("-STOP");
+        (0..FRAMES).for_each(|n| sender.send(&udp(1, 53 + (n % 2) as u16)));
+        run.signal("-CONT");
+        let (_, said) = run.interrupt();
+        let lost = said.lines().find(|line| line.starts_with("lost "));
+        let lost = lost.and_then(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok());
+        let (lost, counts) = (lost.unwrap_or_default(), Counts::of(&said));
+        assert_eq!(counts.received + lost, FRAMES, "{said}");
+        assert_eq!(counts.filtered + counts.counted, FRAMES / 2, "{said}");
+        assert!(lost > 1000, "{said}");
+        let wanted = counts.received as f64 / FRAMES as f64;
+        for (name, rows) in outputs(rows) {
+            let share = rows.lines().nth(1).and_then(|row| row.split(',').nth(1)?.parse().ok());
+            let share: f64 = share.unwrap_or_else(|| panic!("{name}: {rows}"));
+            assert!((share - wanted).abs() < 1e-3, "{name}: {share}, {wanted}: {said}");
+        }
+    }
+}
+
 #[test]
 fn a_run_may_end_in_the_middle_of_traffic() {
     if !namespace("a_run_may_end_in_the_middle_of_traffic") {
@@ -423,10 +466,6 @@ fn what_has_no_part_in_the_kernel_says_why() {
     let cases: [(&[&str], &str); 10] = [
         (&["-e", "packets | project ip.src", "-i", "v1"], "pipeline 1 wants every frame"),
         (&["-e", "packets | where udp | project number", "-i", "v1"], "`number`"),
-        (
-            &["-e", "packets | where udp | summarize c = completeness() every 1s", "-i", "v1"],
-            "`completeness()` compares",
-        ),
         (&["-e", "packets | where dns.qname == \"x\" | project len", "-i", "v1"], "wants every"),
         (&["-e", udp_only, "-i", "any"], "Ethernet only"),
         (&["-e", udp_only, "-i", "v1", "-s", "60"], "a snap length of 60 bytes"),

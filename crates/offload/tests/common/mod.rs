@@ -52,8 +52,8 @@ pub(crate) fn may(test: &str) -> bool {
     }
 }
 
-/// A file of a test that runs in the folder of its crate.
-const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+/// The root of the repository, from the folder of this crate.
+pub(crate) const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 /// The files that queries name.
 #[derive(Debug)]
