@@ -4,8 +4,8 @@
 //! A source says of a [`Gap`] between which times it lost how many frames. A window that any time
 //! of a gap lies in may lack all of them, so all of them count for it: completeness is at least
 //! what is said. Frames that came are counted by pane, where packets come in, as `summarize` takes
-//! them: those that are late for their pane do not count. The kernel level counts by its clock those
-//! that it finished.
+//! them: those that are late for their pane do not count. The kernel level counts those that it
+//! finished, by its clock.
 //!
 //! What is said of a window does not depend on when it is asked for. A gap that is found later
 //! begins at the watermark or after it, when the window has closed; and so does every pane that

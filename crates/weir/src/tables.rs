@@ -11,7 +11,7 @@ mod finished;
 
 pub(crate) use finished::FrameCounts;
 
-use finished::FinishedLog;
+use finished::{FinishedLog, window_start};
 use nix::time::{ClockId, clock_gettime};
 use std::fmt;
 use std::io;
@@ -305,11 +305,6 @@ impl TableState {
 /// How many frames programs finished.
 fn finished_by(programs: &[ProgramTables]) -> u64 {
     programs.iter().map(|program| program.frames.sums().finished()).sum()
-}
-
-/// The start of the window that a time is in.
-fn window_start(time: i64, every: i64) -> i64 {
-    time.saturating_sub(time.rem_euclid(every.max(1)))
 }
 
 fn set_clock(program: &ProgramTables, control: Control, now: Clocks) {

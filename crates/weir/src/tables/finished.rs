@@ -1,9 +1,9 @@
 //! Frames that programs in the kernel finished, by time: what `completeness()` needs to know beside
 //! the frames that came up.
 //!
-//! Programs count what they do with frames without looking at a clock. So their counts are read when
-//! a window may end, and what they grew by since the reading before is of the windows in between.
-//! Where the reading is late, frames count for the window before, as groups do.
+//! Programs count what they do with frames without looking at a clock. So their counts are read
+//! when a window may end, and what they grew by since the reading before is of the windows in
+//! between. Where the reading is late, frames count for the window before, as groups do.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -68,7 +68,7 @@ impl FinishedLog {
     /// When to read next.
     pub(super) fn next(&self) -> Option<i64> {
         let last = self.last();
-        let after = |&span: &i64| super::window_start(last, span).saturating_add(span);
+        let after = |&span: &i64| window_start(last, span).saturating_add(span);
         let next = self.spans.iter().map(after).min()?;
         Some(next.max(last.saturating_add(READING_NS)))
     }
@@ -76,7 +76,7 @@ impl FinishedLog {
     /// Notes a reading where it is time for one.
     pub(super) fn tick(&mut self, now: i64, finished: impl FnOnce() -> u64) {
         if self.next().is_some_and(|next| next <= now) {
-            let start = |&span: &i64| super::window_start(now, span);
+            let start = |&span: &i64| window_start(now, span);
             let time = self.spans.iter().map(start).max().unwrap_or(now);
             // Of short spans the latest may have begun just after the reading before.
             self.note(time.max(self.last().saturating_add(1)), finished());
@@ -107,6 +107,11 @@ impl FinishedLog {
         }
         self.readings.push_back((time, finished));
     }
+}
+
+/// The start of the window that a time is in.
+pub(super) fn window_start(time: i64, every: i64) -> i64 {
+    time.saturating_sub(time.rem_euclid(every.max(1)))
 }
 
 #[cfg(test)]

@@ -275,6 +275,40 @@ impl Source for Lossy {
     }
 }
 
+/// The tables of a program's part in the kernel, whose clock shows `time`, and that part, loaded.
+fn offloaded(program: &weir_plan::Program, time: &Arc<AtomicI64>) -> (Arc<KernelTables>, Program) {
+    let cpus = u32::try_from(cpu_numbers().expect("there are CPUs")).expect("few");
+    let options = weir_offload::OffloadOptions {
+        groups: Some([5, 7]),
+        ..weir_offload::OffloadOptions::new(weir_offload::Hook::Xdp, cpus)
+    };
+    let plan = weir_plan::physical::Physical::new(program, &[]);
+    let compiled = weir_offload::compile(&plan, &options).unwrap_or_else(|e| panic!("{e}"));
+    assert!(compiled.asks_for_losses);
+    let clock = Arc::clone(time);
+    let clocks = move || Clocks { real: clock.load(Ordering::SeqCst), monotonic: 0 };
+    let kernel = Arc::new(KernelTables::new(compiled.tables.clone(), Box::new(clocks)));
+    let frames = SharedMemory::new("weir-frames", compiled.maps[0].words).expect("memory");
+    let memory = kernel.add(FrameCounts(Arc::new(frames))).expect("memory");
+    let mut fds = vec![memory.frames.0.number(), memory.control.number()];
+    fds.extend(memory.memory.iter().map(SharedMemory::number));
+    let code = compiled.code.with_maps(&fds);
+    let loaded = Program::load(ProgramKind::Xdp, "weir-test", &code);
+    let loaded = loaded.unwrap_or_else(|e| panic!("{e}\n{code}"));
+    kernel.read_from(memory);
+    // As an engine asks before the first packet.
+    for stage in program.pipelines.iter().flat_map(|p| &p.stages) {
+        if let Stage::Summarize(s) = stage {
+            let ticks = match s.window {
+                weir_plan::Window::Session(session) => Some(session.tick_ns()),
+                window => window.pane(),
+            };
+            ticks.into_iter().for_each(|span| kernel.count_by(span));
+        }
+    }
+    (kernel, loaded)
+}
+
 /// With losses, rows are those of a run in which all frames come up: whether the kernel filters
 /// frames, counts them, or both.
 #[test]
@@ -299,35 +333,7 @@ fn completeness_counts_frames_that_the_kernel_finished() {
     let mut imperfect = 0;
     for text in queries {
         let (program, time) = (query(text), Arc::new(AtomicI64::new(START)));
-        let cpus = u32::try_from(cpu_numbers().expect("there are CPUs")).expect("few");
-        let options = weir_offload::OffloadOptions {
-            groups: Some([5, 7]),
-            ..weir_offload::OffloadOptions::new(weir_offload::Hook::Xdp, cpus)
-        };
-        let plan = weir_plan::physical::Physical::new(&program, &[]);
-        let compiled = weir_offload::compile(&plan, &options).unwrap_or_else(|e| panic!("{e}"));
-        assert!(compiled.asks_for_losses);
-        let clock = Arc::clone(&time);
-        let clocks = move || Clocks { real: clock.load(Ordering::SeqCst), monotonic: 0 };
-        let kernel = Arc::new(KernelTables::new(compiled.tables.clone(), Box::new(clocks)));
-        let frames = SharedMemory::new("weir-frames", compiled.maps[0].words).expect("memory");
-        let memory = kernel.add(FrameCounts(Arc::new(frames))).expect("memory");
-        let mut fds = vec![memory.frames.0.number(), memory.control.number()];
-        fds.extend(memory.memory.iter().map(SharedMemory::number));
-        let code = compiled.code.with_maps(&fds);
-        let loaded = Program::load(ProgramKind::Xdp, "weir-test", &code);
-        let loaded = loaded.unwrap_or_else(|e| panic!("{e}\n{code}"));
-        kernel.read_from(memory);
-        // As an engine asks before the first packet.
-        for stage in program.pipelines.iter().flat_map(|p| &p.stages) {
-            if let Stage::Summarize(s) = stage {
-                let ticks = match s.window {
-                    weir_plan::Window::Session(session) => Some(session.tick_ns()),
-                    window => window.pane(),
-                };
-                ticks.into_iter().for_each(|span| kernel.count_by(span));
-            }
-        }
+        let (kernel, loaded) = offloaded(&program, &time);
         let (mut all, mut up) = (Vec::new(), Vec::new());
         for n in 0..200 {
             let (ts, frame) = (START + n * 70_000_001, frame(n));
