@@ -24,13 +24,14 @@ pub(crate) struct Pipeline {
     pub(crate) columns: Columns,
 }
 
-/// The prefix of each pipeline over packets.
+/// The prefix of each pipeline over packets; `groups`: how their tables are made, or why there are
+/// none.
 ///
 /// # Errors
 /// Where one of them wants every frame, or reads what changes if frames don't come up.
 pub(crate) fn pipelines(
     plan: &Physical,
-    groups: Option<TableOptions>,
+    groups: Result<TableOptions, &str>,
 ) -> Result<Vec<Pipeline>, NotOffloaded> {
     whole_plan(plan)?;
     let none = || NotOffloaded::Plan("no pipeline is over packets".to_owned());
@@ -45,9 +46,8 @@ pub(crate) fn pipelines(
     let mut found = Vec::new();
     let mut counting = 0;
     for fragment in level.fragments.iter().filter(over_packets) {
-        let off = || "the run does not read groups of the kernel".to_owned();
         let may_count = may_count(plan, fragment.pipeline, counting);
-        let may_count = may_count.and_then(|()| groups.ok_or_else(off));
+        let may_count = may_count.and_then(|()| groups.map_err(str::to_owned));
         let pipeline = prefix(fragment.pipeline, &fragment.nodes, may_count);
         counting += usize::from(pipeline.counting.is_some());
         found.push(pipeline);
@@ -138,11 +138,11 @@ impl Pipeline {
                 self.add_columns(exprs, node.schema.clone(), true)
             }
             Work::Stage(Stage::Project { columns } | Stage::Reshape { columns, .. }) => {
-            Work::Stage(Stage::Sample(sample @ Sample { by: SampleBy::Key(keys), .. })) => {
-                self.add_sample(keys, sample.hash_max())
-            }
                 let exprs = columns.iter().enumerate().map(|(at, (_, e))| (at, e));
                 self.add_columns(exprs, node.schema.clone(), false)
+            }
+            Work::Stage(Stage::Sample(sample @ Sample { by: SampleBy::Key(keys), .. })) => {
+                self.add_sample(keys, sample.hash_max())
             }
             Work::Stage(stage) => {
                 let text = weir_plan::print::stage(stage, &self.columns.schema);
@@ -176,14 +176,14 @@ impl Pipeline {
                 }
             }
         }
+        why.map_or(Ok(()), Err)
+    }
+
     /// Adds a sample by key, whose hash needs nothing but the packet.
     fn add_sample(&mut self, keys: &[Expr], max: u64) -> Result<(), String> {
         let key = keys.iter().map(|key| lower(key, &self.columns)).collect::<Result<_, _>>()?;
         self.tests.push(Test::Sampled { key, max });
         Ok(())
-    }
-
-        why.map_or(Ok(()), Err)
     }
 
     /// Notes what columns are. `keeps`: the others stay as they are.

@@ -42,6 +42,9 @@ pub struct KernelProgram {
     /// Whether the plan compares the frames that were lost with those that came
     /// (`completeness()`): then the run has to count by time those that the program finished.
     pub asks_for_losses: bool,
+    /// Why workers get frames whole: one clause. `None`: of those whose headers the program found
+    /// they get no more than these.
+    pub whole: Option<String>,
     /// What it runs of each pipeline over packets, in program order.
     pub prefixes: Vec<Prefix>,
 }

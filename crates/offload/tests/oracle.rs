@@ -10,6 +10,8 @@ mod common;
 mod library;
 #[path = "oracle/random.rs"]
 mod random;
+#[path = "oracle/trim.rs"]
+mod trim;
 
 use common::{Kernel, Oracle, Tally, check, crafted, fixtures, kernel, plan_of};
 use weir_offload::{Hook, OffloadOptions, compile};
@@ -125,12 +127,12 @@ fn samples_decide_as_the_engine_does() {
     assert!(tally.filtered > 1000 && tally.wanted > 1000, "{tally}");
 }
 
-    }
-    let frames: Vec<Vec<u8>> = crafted().into_iter().chain(fixtures()).collect();
 #[test]
 fn queries_of_the_library_decide_as_the_engine_does() {
     if !common::may("queries_of_the_library_decide_as_the_engine_does") {
         return;
+    }
+    let frames: Vec<Vec<u8>> = crafted().into_iter().chain(fixtures()).collect();
     let (mut tally, mut offloaded, mut counting) = (Tally::default(), 0, 0);
     for (name, text) in common::queries() {
         let oracle = Oracle::new(&text, &frames);

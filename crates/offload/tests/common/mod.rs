@@ -73,7 +73,7 @@ fn try_program(text: &str) -> Result<weir_plan::Program, String> {
     compiled.map(|compiled| compiled.program).map_err(|diagnostics| format!("{diagnostics:?}"))
 }
 
-fn program_of(text: &str) -> weir_plan::Program {
+pub(crate) fn program_of(text: &str) -> weir_plan::Program {
     try_program(text).unwrap_or_else(|e| panic!("{text}: {e}"))
 }
 
@@ -127,7 +127,7 @@ impl Kernel {
     }
 
     /// What it does with a frame, and what it returned; `None` for frames that it can't be tried on.
-    fn decide(&self, frame: &[u8]) -> Option<(FrameCount, u32)> {
+    pub(crate) fn decide(&self, frame: &[u8]) -> Option<(FrameCount, u32)> {
         let before = FrameCounts::of(self);
         let run = match self.program.hook {
             // The kernel takes off an Ethernet header first.
@@ -340,10 +340,6 @@ pub(crate) fn crafted() -> Vec<Vec<u8>> {
     frames
 }
 
-/// Names and forms.
-fn forms() -> Vec<(&'static str, Frame)> {
-    use std::net::{Ipv4Addr, Ipv6Addr};
-    let (a, b) = (Ipv4Addr::new(192, 0, 2, 1), Ipv4Addr::new(198, 51, 100, 2));
 /// An IPv6 packet with so many headers of destination options.
 fn extensions(n: usize) -> Frame {
     let from = std::net::Ipv6Addr::LOCALHOST;
@@ -352,6 +348,10 @@ fn extensions(n: usize) -> Frame {
     })
 }
 
+/// Names and forms.
+fn forms() -> Vec<(&'static str, Frame)> {
+    use std::net::{Ipv4Addr, Ipv6Addr};
+    let (a, b) = (Ipv4Addr::new(192, 0, 2, 1), Ipv4Addr::new(198, 51, 100, 2));
     let (a6, b6) = (
         Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0, 0, 0, 1),
         Ipv6Addr::new(0x2001, 0xdb8, 2, 0, 0, 0, 0, 2),
@@ -375,10 +375,6 @@ fn extensions(n: usize) -> Frame {
         ("later6", eth().ipv6(a6, b6).extension(44, &[0, 9, 0, 0, 0, 9]).payload(&[9; 40])),
         ("atomic6", eth().ipv6(a6, b6).extension(44, &[0, 0, 0, 0, 0, 9]).udp(53, 53)),
         ("routing", eth().ipv6(a6, b6).extension(43, &[0; 14]).extension(60, &[0; 6]).tcp(1, 2)),
-        ("gre", eth().ipv4(a, b).put(9, &[47]).payload(&[0; 28])),
-        ("ah", eth().ipv4(a, b).extension(51, &[0; 10]).tcp(1, 2)),
-        ("sctp", eth().ipv4(a, b).put(9, &[132]).payload(&[0, 53, 0, 9, 0, 0, 0, 0])),
-        ("none6", eth().ipv6(a6, b6).put(6, &[59])),
         ("six", extensions(6).tcp(443, 9).flags(16).payload(&[1; 5])),
         ("seven", extensions(7).udp(53, 9)),
         (
@@ -401,6 +397,10 @@ fn extensions(n: usize) -> Frame {
         ("ah6", eth().ipv6(a6, b6).extension(60, &[0; 6]).extension(51, &[0; 10]).tcp(1, 2)),
         ("esp6", eth().ipv6(a6, b6).extension(0, &[0; 6]).extension(50, &[0; 14])),
         ("long", eth().ipv6(a6, b6).extension(43, &[0; 2046]).udp(53, 53).payload(&[0; 4])),
+        ("gre", eth().ipv4(a, b).put(9, &[47]).payload(&[0; 28])),
+        ("ah", eth().ipv4(a, b).extension(51, &[0; 10]).tcp(1, 2)),
+        ("sctp", eth().ipv4(a, b).put(9, &[132]).payload(&[0, 53, 0, 9, 0, 0, 0, 0])),
+        ("none6", eth().ipv6(a6, b6).put(6, &[59])),
         ("arp", eth().arp(1, ([2, 0, 0, 0, 0, 1], a), ([0; 6], b)).payload(&[0; 18])),
         ("arp in vlan", eth().vlan(7).arp(2, ([9; 6], b), ([8; 6], a)).payload(&[0; 18])),
         ("padded", eth().ipv4(a, b).put(2, &[0, 28]).udp(53, 53).put(4, &[0, 8]).payload(&[0; 18])),
