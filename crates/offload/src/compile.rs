@@ -86,7 +86,11 @@ struct Ends {
     wanted: Place,
     filtered: Place,
     counted: Place,
+    /// What comes after counting does not ask what headers the frame has: so the verifier need not
+    /// follow that for frames of each kind apart.
     full: Place,
+    /// The run ends.
+    ended: Place,
     /// The frame is none of the capture's.
     refused: Place,
 }
@@ -100,6 +104,7 @@ impl<'a> Program<'a> {
             filtered: w.label("filtered"),
             counted: w.label("counted"),
             full: w.label("full"),
+            ended: w.label("ended"),
             refused: w.label("refused"),
         };
         Program { w, access: Access { hook: options.hook }, options, trims, ends }
@@ -170,21 +175,22 @@ impl<'a> Program<'a> {
             self.w.jump(self.ends.filtered);
             return Ok(());
         }
-        let Ends { wanted, full, filtered, counted, .. } = self.ends;
-        count.write(&mut self.w, CountEnds { full, ended: wanted, none: filtered }).map_err(
-            |_| NotOffloaded::Plan("an expression of what it counts nests too deep".to_owned()),
-        )?;
+        let Ends { full, ended, filtered, counted, .. } = self.ends;
+        count.write(&mut self.w, CountEnds { full, ended, none: filtered }).map_err(|_| {
+            NotOffloaded::Plan("an expression of what it counts nests too deep".to_owned())
+        })?;
         self.w.jump(counted);
         Ok(())
     }
 
     /// Counts frames by what became of them, and ends.
     fn verdicts(&mut self) {
-        let Ends { unclear, wanted, filtered, counted, full, refused } = self.ends;
+        let Ends { unclear, wanted, filtered, counted, full, ended, refused } = self.ends;
         for (place, count, up) in [
             (filtered, FrameCount::Filtered, Up::Nothing),
             (counted, FrameCount::Counted, Up::Nothing),
-            (full, FrameCount::Full, Up::Headers),
+            (full, FrameCount::Full, Up::Whole),
+            (ended, FrameCount::Wanted, Up::Whole),
             (wanted, FrameCount::Wanted, Up::Headers),
             (unclear, FrameCount::Unclear, Up::Whole),
         ] {

@@ -308,7 +308,6 @@ impl Walk<'_> {
         for (place, to) in [(stepped, parts.transport), (later, parts.done)] {
             self.w.bind(place);
             set(self.w, Slot::Proto, R3);
-            self.forget_header_length();
             self.w.jump(to);
         }
     }
@@ -323,7 +322,7 @@ impl Walk<'_> {
         get(w, R0, Slot::IpHeader);
         get(w, R2, Slot::IpLen);
         w.alu(Alu::Add, R0, R1).jump_if(Cond::Gt, R0, R2, self.unclear);
-        set(w, Slot::IpHeader, R0);
+        self.set_header_length();
         self.access.read(self.w, R3, Header::Transport, 0, 1);
     }
 
@@ -334,10 +333,10 @@ impl Walk<'_> {
         self.access.fetch_transport(self.w, ipv6::EXTENSION_LEN_MIN as i32, self.unclear);
         self.access.read(self.w, R3, Header::Transport, 0, 1);
         self.access.read(self.w, R2, Header::Transport, 2, 2);
+        get(self.w, R0, Slot::IpHeader);
+        self.w.alu(Alu::Add, R0, ipv6::EXTENSION_LEN_MIN as i32);
+        self.set_header_length();
         let w = &mut *self.w;
-        get(w, R0, Slot::IpHeader);
-        w.alu(Alu::Add, R0, ipv6::EXTENSION_LEN_MIN as i32);
-        set(w, Slot::IpHeader, R0);
         let whole = w.label("whole_packet");
         w.alu(Alu::And, R2, FRAGMENT_OFFSET | MORE_FRAGMENTS).jump_if(Cond::Eq, R2, 0, whole);
         if self.rules.fragments {
@@ -349,13 +348,12 @@ impl Walk<'_> {
         w.bind(whole);
     }
 
-    /// Has the verifier forget all but the bits that the header length has: whatever headers were
-    /// stepped over, it then follows what comes after only once. Their lengths are added up to the
-    /// same number as before, by way of a byte that it knows nothing of.
-    fn forget_header_length(&mut self) {
+    /// Sets the header length to `R0`. Has the verifier forget all but the bits that it has, by
+    /// adding a byte that it knows nothing of and taking it off again: whatever headers were
+    /// stepped over, it then follows what comes after only once. Uses `R1`.
+    fn set_header_length(&mut self) {
         self.access.read(self.w, R1, Header::Network, 0, 1);
         let w = &mut *self.w;
-        get(w, R0, Slot::IpHeader);
         w.alu(Alu::Add, R0, R1).alu(Alu::Sub, R0, R1).alu(Alu::And, R0, EXTENSIONS_MASK);
         set(w, Slot::IpHeader, R0);
     }
