@@ -11,6 +11,7 @@ mod contestant;
 mod detectors;
 mod expected;
 mod forward;
+mod kernel;
 mod live;
 mod measure;
 mod peers;
@@ -161,6 +162,12 @@ enum Action {
     /// Queries whose first level runs in the kernel, beside the same without: processor time per
     /// frame; takes root.
     Offload(live::OffloadOptions),
+    /// How long it takes to make the program that each query of the library becomes in the kernel;
+    /// takes root.
+    OffloadLoad(kernel::LoadOptions),
+    /// The program that a flow meter becomes in the kernel, beside one by hand in C: nanoseconds
+    /// for a frame; takes root, clang and libbpf-dev.
+    OffloadProgram(kernel::ProgramOptions),
     /// Network functions between a client and its servers: a bridge, port knocking and a load
     /// balancer, by Weir and by the kernel; takes root.
     Forward(forward::ForwardOptions),
@@ -248,6 +255,8 @@ fn main() -> Result<()> {
         }
         Action::Live(options) => print(live::run(&options)?),
         Action::Offload(options) => print(live::run_offload(&options)?),
+        Action::OffloadLoad(options) => print(kernel::run_load(&options)?),
+        Action::OffloadProgram(options) => print(kernel::run_program(&options)?),
         Action::Forward(options) => print(forward::run(&options)?),
         Action::Attacks(options) => print(attacks::run(&options)?),
         Action::ForwardEnd(end) => end.run(),

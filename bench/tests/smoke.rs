@@ -153,6 +153,30 @@ fn capture_from_a_wire() {
     }
 }
 
+/// Programs of queries are made, and that of a flow meter counts what the one in C counts.
+#[test]
+#[expect(clippy::print_stderr, reason = "a skipped test says so")]
+fn programs_in_the_kernel() {
+    let tried = |args: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_weir-bench")).args(args).output();
+        let output = output.expect("runs");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        let cannot = ["making maps, as root", "takes clang and libbpf", "'bpf/", "-lbpf"];
+        if !output.status.success() && cannot.iter().any(|why| errors.contains(why)) {
+            eprintln!("SKIPPED programs_in_the_kernel: {}: {errors}", args[0]);
+            return None;
+        }
+        assert!(output.status.success(), "{errors}");
+        Some(String::from_utf8(output.stdout).expect("UTF-8"))
+    };
+    if let Some(table) = tried(&["offload-load", "--rounds", "1"]) {
+        assert!(rows(&table, "flow_meter") == 1 && table.lines().count() > 30, "{table}");
+    }
+    if let Some(table) = tried(&["offload-program", "--rounds", "1", "--repeat", "100"]) {
+        assert_eq!(rows(&table, "TCP") + rows(&table, "UDP"), 4, "{table}");
+    }
+}
+
 /// Each function lets its client through, whoever does it: the kernel as well as Weir, by every way
 /// that frames can come and go.
 #[test]

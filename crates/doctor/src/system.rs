@@ -104,7 +104,7 @@ fn access(family: AddressFamily) -> Access {
 /// Judges it.
 pub(crate) fn judge(system: &System) -> Vec<Check> {
     let mut all = vec![Check::ok("kernel", system.release.clone()), packet(system), xdp(system)];
-    all.push(offload(system));
+    all.extend([tcx(system), offload(system)]);
     all.extend([filters(system), sandbox(system), locked(system), huge(system)]);
     if !system.transparent {
         let means = "look-ups in large tables take longer";
@@ -159,6 +159,32 @@ fn xdp(system: &System) -> Check {
         }
         _ => Check::ok(what, "AF_XDP may be used"),
     }
+}
+
+/// The first Linux with the traffic control hook that captures use.
+const TCX_SINCE: (u32, u32) = (6, 6);
+
+fn tcx(system: &System) -> Check {
+    let what = "capture by tcx";
+    let needed = CapabilitySet::NET_ADMIN | CapabilitySet::BPF;
+    let all = system.has(needed) || system.has(CapabilitySet::SYS_ADMIN | CapabilitySet::NET_ADMIN);
+    if version(&system.release).is_some_and(|version| version < TCX_SINCE) {
+        let means = "--capture tcx is not possible; it needs Linux 6.6";
+        return Check::note(what, "this kernel has no tcx", means);
+    }
+    if !all {
+        let means = "--capture tcx needs CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF";
+        let check = Check::note(what, "tcx is not permitted", means);
+        return check
+            .changed_by("sudo setcap cap_net_raw,cap_net_admin,cap_bpf+ep \"$(command -v weir)\"");
+    }
+    Check::ok(what, "tcx may be used")
+}
+
+/// The first two numbers of a release of Linux, such as `6.12.9-amd64`.
+fn version(release: &str) -> Option<(u32, u32)> {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit());
+    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }
 
 /// Whether the kernel may run a part of a query.
@@ -290,6 +316,7 @@ mod tests {
           ok       kernel                 6.12.9
           ok       capture                AF_PACKET may be used
           ok       capture by AF_XDP      AF_XDP may be used
+          ok       capture by tcx         tcx may be used
           ok       queries in the kernel  eBPF programs may be loaded
           ok       capture filters        libpcap; compiled to machine code
           ok       sandbox                Landlock, ABI 6; seccomp
@@ -326,6 +353,9 @@ mod tests {
           note     capture by AF_XDP      AF_XDP is not permitted
                                             --capture xdp needs CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF
                                             sudo setcap cap_net_raw,cap_net_admin,cap_bpf+ep "$(command -v weir)"
+          note     capture by tcx         tcx is not permitted
+                                            --capture tcx needs CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF
+                                            sudo setcap cap_net_raw,cap_net_admin,cap_bpf+ep "$(command -v weir)"
           note     queries in the kernel  eBPF programs are not permitted
                                             --offload needs CAP_BPF beside CAP_NET_RAW
                                             sudo setcap cap_net_raw,cap_bpf+ep "$(command -v weir)"
@@ -347,7 +377,7 @@ mod tests {
                                             outputs to tunnels and interfaces can buffer only bursts of this size; Weir asks for more
                                             sudo sysctl -w net.core.wmem_max=4194304
           ok       processors             1 processor
-        1 problem, 8 notes
+        1 problem, 9 notes
         "#);
     }
 
@@ -364,5 +394,16 @@ mod tests {
     fn this_machine_can_be_examined() {
         let system = System::read();
         assert!(system.processors > 0 && !system.release.is_empty(), "{system:?}");
+    }
+
+    #[test]
+    fn tcx_takes_a_kernel_that_has_it() {
+        let found = |release: &str| tcx(&System { release: release.to_owned(), ..good() }).found;
+        for release in ["6.6.0", "6.18-rc1", "7.0.1", "10.1", "a release"] {
+            assert_eq!(found(release), "tcx may be used", "{release}");
+        }
+        for release in ["6.5.13-generic", "5.15.0", "4.19", "6.1.0-18-amd64"] {
+            assert_eq!(found(release), "this kernel has no tcx", "{release}");
+        }
     }
 }

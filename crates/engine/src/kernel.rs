@@ -6,6 +6,9 @@
 //! the clock there, so the feed must have handed out what was counted for a window when the
 //! watermark passes its end: the machine level asks for it, and later frames count for later
 //! windows.
+//!
+//! Frames that the kernel finished came over the wire, too: `completeness()` compares what was lost
+//! with all that came.
 
 use std::fmt;
 use weir_plan::physical::PipelineId;
@@ -21,6 +24,15 @@ pub trait KernelFeed: Send + Sync + fmt::Debug {
     /// are counted from now on are counted for windows that start at this time or later. Without
     /// windows, groups come out at the end, with start 0.
     fn close(&self, pipeline: PipelineId, before: Option<i64>, out: &mut dyn FnMut(KernelGroups));
+
+    /// Says, before the first packet, that [`KernelFeed::finished_before`] will be asked for
+    /// multiples of this span of nanoseconds.
+    fn count_by(&self, span_ns: i64);
+
+    /// How many frames the kernel finished before this time, in whichever way: those for which
+    /// nothing goes up. The time of a frame is decided by the clock there, as with groups. What is
+    /// once said of a time stays; at `i64::MAX`, it is how many there are now.
+    fn finished_before(&self, time: i64) -> u64;
 }
 
 /// Groups of one window that the kernel made. Keys may come several times.

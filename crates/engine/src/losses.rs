@@ -4,13 +4,15 @@
 //! A source says of a [`Gap`] between which times it lost how many frames. A window that any time
 //! of a gap lies in may lack all of them, so all of them count for it: completeness is at least
 //! what is said. Frames that came are counted by pane, where packets come in, as `summarize` takes
-//! them: those that are late for their pane do not count.
+//! them: those that are late for their pane do not count. The kernel level counts those that it
+//! finished, by its clock.
 //!
 //! What is said of a window does not depend on when it is asked for. A gap that is found later
 //! begins at the watermark or after it, when the window has closed; and so does every pane that
 //! frames are still counted in. Of sessions, which come out before the time of their last row has
 //! closed, only gaps that were known at their tick count, and frames of panes that had closed.
 
+use crate::kernel::KernelFeed;
 use crate::limits::{COUNTED_PANES_MAX, GAPS_MAX};
 use crate::ops::window_time::window_start;
 use std::collections::VecDeque;
@@ -27,6 +29,8 @@ pub(crate) struct LossRecord(Arc<Pages>);
 struct Pages {
     /// Whether anybody ever looked up anything.
     read: AtomicBool,
+    /// Who counts the frames that the kernel finished, if it finishes any.
+    kernel: Option<Arc<dyn KernelFeed>>,
     losses: Mutex<Losses>,
 }
 
@@ -143,10 +147,18 @@ struct Count {
 }
 
 impl LossRecord {
+    /// A record of a run of which this feed hands over what the kernel does, if there is one.
+    pub(crate) fn new(kernel: Option<Arc<dyn KernelFeed>>) -> LossRecord {
+        LossRecord(Arc::new(Pages { kernel, ..Pages::default() }))
+    }
+
     /// Where a `summarize` looks up what these of its aggregates ask for.
     pub(crate) fn lookup(&self, s: &Summarize, aggs: Vec<usize>) -> LossLookup {
         let pane = pane(s);
         self.0.read.store(true, Ordering::Relaxed);
+        if let (Some(kernel), Some(pane)) = (&self.0.kernel, pane) {
+            kernel.count_by(pane);
+        }
         let mut losses = self.lock();
         let (count, kept) = match pane {
             Some(pane) => losses.count(pane, s.lateness_ns),
@@ -188,6 +200,18 @@ impl LossRecord {
         }
     }
 
+    /// Frames that the kernel finished from one time to another.
+    fn finished(&self, start: i128, end: i128) -> u64 {
+        let Some(kernel) = &self.0.kernel else { return 0 };
+        let before = |time: i128| {
+            let clamped = time.clamp(i64::MIN.into(), i64::MAX.into());
+            kernel.finished_before(clamped as i64)
+        };
+        // In this order: what is asked for later is not less.
+        let upto_start = before(start);
+        before(end).saturating_sub(upto_start)
+    }
+
     fn lock(&self) -> MutexGuard<'_, Losses> {
         self.0.losses.lock().expect("nothing in here panics")
     }
@@ -196,17 +220,19 @@ impl LossRecord {
 impl LossLookup {
     /// The completeness of the window that starts here, or of the whole input.
     pub(crate) fn window(&self, start: i64) -> f64 {
-        let losses = self.record.lock();
         let Some(over) = self.over else {
+            let finished = self.record.finished(i64::MIN.into(), i64::MAX.into());
+            let losses = self.record.lock();
             let (seen, lost) = self.before;
             let others = losses.others.iter();
             let more = total(others.clone().map(|other| other.seen));
             let gone = total(others.map(|other| other.lost));
             let (seen, lost) = (losses.seen - seen, losses.lost - lost);
-            return share(seen.saturating_add(more), lost.saturating_add(gone));
+            let seen = total([seen, more, finished].into_iter());
+            return share(seen, lost.saturating_add(gone));
         };
         let end = i128::from(start) + i128::from(over);
-        losses.of(self, (start.into(), end), end, i64::MAX)
+        self.of((start.into(), end), end, i64::MAX)
     }
 
     /// The completeness of a session that came out at this tick.
@@ -218,7 +244,22 @@ impl LossLookup {
         let closed = if tick == i64::MAX { end } else { end.min(tick.into()) };
         // Of one that began only now, what came just before shows how much was seen.
         let start = floor(start).min(closed - pane);
-        self.record.lock().of(self, (start, end), closed, tick)
+        self.of((start, end), closed, tick)
+    }
+
+    /// Of the time from `start` to `end`, of which frames count that came before `closed`, and gaps
+    /// found before the watermark `at`.
+    fn of(&self, time: (i128, i128), closed: i128, at: i64) -> f64 {
+        let losses = self.record.lock();
+        let all = || std::iter::once(&*losses).chain(&losses.others);
+        let lost = total(all().map(|one| one.lost_in(self, time, at)));
+        if lost == 0 {
+            return 1.0;
+        }
+        let count = |one: &Losses| Some(one.counts.get(self.count)?.between(time.0, closed));
+        let seen = total(all().filter_map(count));
+        drop(losses);
+        share(seen.saturating_add(self.record.finished(time.0, closed)), lost)
     }
 }
 
@@ -291,20 +332,6 @@ impl Losses {
             let (first, last) = (two[0], two[two.len() - 1]);
             Known { until: last.until, upto: last.upto, ..first }
         }));
-    }
-
-    /// Of the time from `start` to `end`, of which frames count that came before `closed`, and gaps
-    /// found before the watermark `at`.
-    fn of(&self, lookup: &LossLookup, time: (i128, i128), closed: i128, at: i64) -> f64 {
-        let all = || std::iter::once(self).chain(&self.others);
-        match total(all().map(|one| one.lost_in(lookup, time, at))) {
-            0 => 1.0,
-            lost => {
-                let count =
-                    |one: &Losses| Some(one.counts.get(lookup.count)?.between(time.0, closed));
-                share(total(all().filter_map(count)), lost)
-            }
-        }
     }
 
     /// Frames of the gaps that touch a time.

@@ -2,11 +2,12 @@
 
 use crate::count::{CountAll, CountEnds};
 use crate::emit::{Emit, Ways};
-use crate::frame::{Access, CONTEXT, SKB_IFINDEX, SKB_PACKET_TYPE};
+use crate::frame::{Access, CONTEXT, FACTS, Facts, SKB_IFINDEX, SKB_PACKET_TYPE, Slot, get};
 use crate::options::{NotOffloaded, OffloadOptions, Refuse, SNAPLEN_MIN};
-use crate::prefix::{Pipeline, pipelines};
+use crate::prefix::{Pipeline, asks_for_losses, pipelines};
 use crate::program::{FrameCount, Hook, KernelProgram, MapSpec, WHOLE};
 use crate::table::{Control, Table, TableOptions};
+use crate::trim::{TRANSPORT_KEPT, why_whole};
 use crate::walk::{Rules, Walk};
 use crate::writer::{Place, Writer};
 use weir_ebpf::{Alu, Cond, EbpfInstruction, Helper, Reg::*, Size};
@@ -24,8 +25,10 @@ pub fn compile(
 ) -> Result<KernelProgram, NotOffloaded> {
     possible(options)?;
     let cpus = options.cpus.max(1);
-    let pipelines = pipelines(plan, options.groups.map(|secret| TableOptions { cpus, secret }))?;
-    let mut program = Program::new(*options);
+    let tables = options.groups.map(|secret| TableOptions { cpus, secret });
+    let pipelines = pipelines(plan, tables.ok_or(options.without_groups))?;
+    let whole = why_whole(plan);
+    let mut program = Program::new(*options, whole.is_none());
     program.refuse();
     program.walk();
     program.decide(&pipelines)?;
@@ -43,6 +46,8 @@ pub fn compile(
         code,
         maps,
         tables,
+        asks_for_losses: asks_for_losses(plan),
+        whole,
         prefixes: pipelines.into_iter().map(|pipeline| pipeline.prefix).collect(),
     })
 }
@@ -69,6 +74,8 @@ struct Program<'a> {
     w: Writer,
     access: Access,
     options: OffloadOptions<'a>,
+    /// Whether frames are cut after their headers.
+    trims: bool,
     ends: Ends,
 }
 
@@ -79,13 +86,17 @@ struct Ends {
     wanted: Place,
     filtered: Place,
     counted: Place,
+    /// What comes after counting does not ask what headers the frame has: so the verifier need not
+    /// follow that for frames of each kind apart.
     full: Place,
+    /// The run ends.
+    ended: Place,
     /// The frame is none of the capture's.
     refused: Place,
 }
 
 impl<'a> Program<'a> {
-    fn new(options: OffloadOptions<'a>) -> Program<'a> {
+    fn new(options: OffloadOptions<'a>, trims: bool) -> Program<'a> {
         let mut w = Writer::new();
         let ends = Ends {
             unclear: w.label("unclear"),
@@ -93,9 +104,10 @@ impl<'a> Program<'a> {
             filtered: w.label("filtered"),
             counted: w.label("counted"),
             full: w.label("full"),
+            ended: w.label("ended"),
             refused: w.label("refused"),
         };
-        Program { w, access: Access { hook: options.hook }, options, ends }
+        Program { w, access: Access { hook: options.hook }, options, trims, ends }
     }
 
     /// Leaves out frames that the capture does not take.
@@ -163,40 +175,55 @@ impl<'a> Program<'a> {
             self.w.jump(self.ends.filtered);
             return Ok(());
         }
-        let Ends { wanted, full, filtered, counted, .. } = self.ends;
-        count.write(&mut self.w, CountEnds { full, ended: wanted, none: filtered }).map_err(
-            |_| NotOffloaded::Plan("an expression of what it counts nests too deep".to_owned()),
-        )?;
+        let Ends { full, ended, filtered, counted, .. } = self.ends;
+        count.write(&mut self.w, CountEnds { full, ended, none: filtered }).map_err(|_| {
+            NotOffloaded::Plan("an expression of what it counts nests too deep".to_owned())
+        })?;
         self.w.jump(counted);
         Ok(())
     }
 
     /// Counts frames by what became of them, and ends.
     fn verdicts(&mut self) {
-        let Ends { unclear, wanted, filtered, counted, full, refused } = self.ends;
+        let Ends { unclear, wanted, filtered, counted, full, ended, refused } = self.ends;
         for (place, count, up) in [
-            (filtered, FrameCount::Filtered, false),
-            (counted, FrameCount::Counted, false),
-            (full, FrameCount::Full, true),
-            (wanted, FrameCount::Wanted, true),
-            (unclear, FrameCount::Unclear, true),
+            (filtered, FrameCount::Filtered, Up::Nothing),
+            (counted, FrameCount::Counted, Up::Nothing),
+            (full, FrameCount::Full, Up::Whole),
+            (ended, FrameCount::Wanted, Up::Whole),
+            (wanted, FrameCount::Wanted, Up::Headers),
+            (unclear, FrameCount::Unclear, Up::Whole),
         ] {
             self.w.bind(place);
             self.count(count);
-            self.w.mov(R0, if up { self.bytes_up() } else { 0 });
-            self.w.exit();
+            self.return_bytes(up);
         }
         self.w.bind(refused);
-        self.w.mov(R0, 0);
-        self.w.exit();
+        self.return_bytes(Up::Nothing);
     }
 
-    /// What is returned for frames that go up. To a socket it is the snap length.
-    fn bytes_up(&self) -> i32 {
-        match self.options.hook {
-            Hook::Socket => i32::try_from(self.options.snaplen).unwrap_or(WHOLE),
-            Hook::Tcx | Hook::Xdp => WHOLE,
+    /// Returns how many bytes of the frame go up. A socket takes no more than the snap length.
+    fn return_bytes(&mut self, up: Up) {
+        let most = match (up, self.options.hook) {
+            (Up::Nothing, _) => 0,
+            (_, Hook::Socket) => i32::try_from(self.options.snaplen).unwrap_or(WHOLE),
+            (_, Hook::Tcx | Hook::Xdp) => WHOLE,
+        };
+        let w = &mut self.w;
+        w.mov(R0, most);
+        if up == Up::Headers && self.trims {
+            let (ip, all) = (w.label("ip_headers"), w.label("all_bytes"));
+            w.jump_if(Cond::Set, FACTS, Facts::IPV4.and(Facts::IPV6).0, ip);
+            w.jump(all);
+            w.bind(ip);
+            get(w, R1, Slot::L3);
+            get(w, R2, Slot::IpHeader);
+            w.alu(Alu::Add, R1, R2).alu(Alu::Add, R1, TRANSPORT_KEPT);
+            w.jump_if(Cond::Gt, R1, R0, all).mov(R0, R1);
+            w.jump(all);
+            w.bind(all);
         }
+        w.exit();
     }
 
     /// Counts the frame in this CPU's part of the first map.
@@ -211,6 +238,15 @@ impl<'a> Program<'a> {
         w.store(Size::DW, R1, 0, R2);
         w.bind(other);
     }
+}
+
+/// How much of a frame goes up.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Up {
+    Nothing,
+    /// Its headers, if that is all that workers need.
+    Headers,
+    Whole,
 }
 
 /// The type of packets that the machine sends, from `linux/if_packet.h`.

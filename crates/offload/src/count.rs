@@ -23,8 +23,10 @@ pub(crate) const CONTROL_MAP: i32 = 1;
 
 /// The number of the CPU on the stack.
 const CPU: i16 = STACK_USED - 8;
+/// The time of the frame, if any pipeline takes it: reading the clock costs as much as a look-up.
+const TIME: i16 = CPU - 8;
 /// Pointers to slots, from here downwards: 0 for a pipeline that does not count the frame.
-const SLOTS: i16 = CPU - 8;
+const SLOTS: i16 = TIME - 8;
 /// The key of the table at hand, from here upwards.
 const KEY: i16 = -STACK_BYTES;
 /// Words of a key that the stack has room for.
@@ -120,13 +122,7 @@ impl Counting {
     }
 
     /// Counts the frame in its slot, if it has one. Uses `R0` to `R5`.
-    fn count(
-        &self,
-        w: &mut Writer,
-        access: Access,
-        code: TableCode<'_>,
-        control: Control,
-    ) -> Result<(), TooDeep> {
+    fn count(&self, w: &mut Writer, access: Access, code: TableCode<'_>) -> Result<(), TooDeep> {
         let other = w.label("not_counted");
         w.load(Size::DW, R1, R10, code.places.slot).jump_if(Cond::Eq, R1, 0, other);
         w.embed(&[], |a, _| code.count(a, R1, R0));
@@ -140,7 +136,7 @@ impl Counting {
                 Emit::new(w, access).condition(test, ways)?;
             }
             w.bind(holds);
-            argument.write(w, access, control, absent)?;
+            argument.write(w, access, absent)?;
             w.embed(&[], |a, _| {
                 code.slot(a, R1);
                 code.update(a, c, R1, R0, R2);
@@ -192,13 +188,7 @@ impl Argument {
     }
 
     /// `R0 =` the value. Uses `R0` to `R5`.
-    fn write(
-        &self,
-        w: &mut Writer,
-        access: Access,
-        control: Control,
-        absent: Place,
-    ) -> Result<(), TooDeep> {
+    fn write(&self, w: &mut Writer, access: Access, absent: Place) -> Result<(), TooDeep> {
         match self {
             Argument::Frame => {}
             Argument::Num(num) => Emit::new(w, access).number(num, absent)?,
@@ -212,7 +202,7 @@ impl Argument {
                 w.bind(exists);
             }
             Argument::Time => {
-                w.embed(&[], |a, _| TableCode::clock(a, control, CONTROL_MAP, R0));
+                w.load(Size::DW, R0, R10, TIME);
             }
         }
         Ok(())
@@ -276,9 +266,14 @@ impl CountAll<'_> {
             counting.find(w, self.access, code, ends)?;
             w.bind(next);
         }
-        let control = Control { tables: self.all.len() };
+        let takes_time = |(_, argument): &(_, _)| matches!(argument, Argument::Time);
+        if self.all.iter().any(|counting| counting.aggs.iter().any(takes_time)) {
+            let control = Control { tables: self.all.len() };
+            w.embed(&[], |a, _| TableCode::clock(a, control, CONTROL_MAP, R0));
+            w.store(Size::DW, R10, TIME, R0);
+        }
         for (number, counting) in self.all.iter().enumerate() {
-            counting.count(w, self.access, self.code(number), control)?;
+            counting.count(w, self.access, self.code(number))?;
         }
         Ok(())
     }

@@ -3,6 +3,8 @@
 //!
 //! A number ends up in `R0`, an address in `R0` (high) and `R1` (low). `R2` to `R5` are scratch.
 
+mod sample;
+
 use crate::frame::{Access, FACTS, Facts, SPILL, SPILLS};
 use crate::read::{read_addr, read_num};
 use crate::value::{Addr, Cmp, Num, NumKind, NumOp, Test};
@@ -127,6 +129,7 @@ impl<'a> Emit<'a> {
             }
             Test::Compare(cmp, a, b) => self.compare(*cmp, a, b, ways),
             Test::CompareAddr(cmp, a, b) => self.compare_addr(*cmp, a, b, ways),
+            Test::Sampled { key, max } => self.sampled(key, *max, ways),
             Test::Within(num, ranges) => {
                 self.num(num, ways.no);
                 self.within(ranges, ways);

@@ -28,6 +28,7 @@ mod program;
 mod range;
 mod read;
 mod table;
+mod trim;
 mod value;
 mod walk;
 mod writer;

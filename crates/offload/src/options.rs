@@ -25,6 +25,8 @@ pub struct OffloadOptions<'a> {
     /// Makes groups in the kernel where that can be, hashed with this secret: see
     /// [`TableOptions`](crate::TableOptions). Without it every frame that a query counts goes up.
     pub groups: Option<[u64; 2]>,
+    /// Why it does not, where it does not: one clause.
+    pub without_groups: &'a str,
     /// Frames that are none of the capture's: they are not counted, and do not go up.
     pub refuse: &'a [Refuse],
 }
@@ -67,6 +69,7 @@ impl<'a> OffloadOptions<'a> {
             snaplen: u32::MAX,
             cpus,
             groups: None,
+            without_groups: "the run does not read groups of the kernel",
             refuse: &[],
         }
     }

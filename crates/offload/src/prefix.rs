@@ -10,7 +10,7 @@ use weir_plan::physical::{
     Fragment, Inlet, LevelKind, Needs, Node, Payload, Physical, PipelineId, Prefix, Work,
 };
 use weir_plan::stage::{Schema, Stage};
-use weir_plan::{AggFunc, BinaryOp, Expr, ExprKind, Func};
+use weir_plan::{AggFunc, BinaryOp, Expr, ExprKind, Func, Sample, SampleBy};
 
 /// What the kernel runs of a pipeline over packets.
 #[derive(Clone, Debug)]
@@ -24,13 +24,14 @@ pub(crate) struct Pipeline {
     pub(crate) columns: Columns,
 }
 
-/// The prefix of each pipeline over packets.
+/// The prefix of each pipeline over packets; `groups`: how their tables are made, or why there are
+/// none.
 ///
 /// # Errors
 /// Where one of them wants every frame, or reads what changes if frames don't come up.
 pub(crate) fn pipelines(
     plan: &Physical,
-    groups: Option<TableOptions>,
+    groups: Result<TableOptions, &str>,
 ) -> Result<Vec<Pipeline>, NotOffloaded> {
     whole_plan(plan)?;
     let none = || NotOffloaded::Plan("no pipeline is over packets".to_owned());
@@ -45,9 +46,8 @@ pub(crate) fn pipelines(
     let mut found = Vec::new();
     let mut counting = 0;
     for fragment in level.fragments.iter().filter(over_packets) {
-        let off = || "the run does not read groups of the kernel".to_owned();
         let may_count = may_count(plan, fragment.pipeline, counting);
-        let may_count = may_count.and_then(|()| groups.ok_or_else(off));
+        let may_count = may_count.and_then(|()| groups.map_err(str::to_owned));
         let pipeline = prefix(fragment.pipeline, &fragment.nodes, may_count);
         counting += usize::from(pipeline.counting.is_some());
         found.push(pipeline);
@@ -74,10 +74,6 @@ fn whole_plan(plan: &Physical) -> Result<(), NotOffloaded> {
             let why = "it reads `number`, which counts frames that no pipeline wants, too";
             return Err(NotOffloaded::Pipeline(node.id.pipeline, why.to_owned()));
         }
-        if asks_for_losses(node) {
-            let why = "`completeness()` compares lost frames with all that come up";
-            return Err(NotOffloaded::Pipeline(node.id.pipeline, why.to_owned()));
-        }
         if matches!(node.work, Work::Stage(Stage::Capture(_))) {
             let why = "`capture` keeps frames that no pipeline wants, too";
             return Err(NotOffloaded::Pipeline(node.id.pipeline, why.to_owned()));
@@ -86,12 +82,13 @@ fn whole_plan(plan: &Physical) -> Result<(), NotOffloaded> {
     Ok(())
 }
 
-/// Whether a node compares the frames that were lost with those that came.
-fn asks_for_losses(node: &Node) -> bool {
-    match node.whole_stage() {
+/// Whether anything in a plan compares the frames that were lost with those that came.
+pub(crate) fn asks_for_losses(plan: &Physical) -> bool {
+    let mut nodes = plan.levels.iter().flat_map(|level| &level.fragments).flat_map(|f| &f.nodes);
+    nodes.any(|node| match node.whole_stage() {
         Stage::Summarize(s) => s.aggs.iter().any(|agg| agg.func == AggFunc::Completeness),
         _ => false,
-    }
+    })
 }
 
 /// Whether groups of this pipeline may be made in the kernel, where so many others are; or why not.
@@ -144,6 +141,9 @@ impl Pipeline {
                 let exprs = columns.iter().enumerate().map(|(at, (_, e))| (at, e));
                 self.add_columns(exprs, node.schema.clone(), false)
             }
+            Work::Stage(Stage::Sample(sample @ Sample { by: SampleBy::Key(keys), .. })) => {
+                self.add_sample(keys, sample.hash_max())
+            }
             Work::Stage(stage) => {
                 let text = weir_plan::print::stage(stage, &self.columns.schema);
                 let word = text.split_whitespace().next().unwrap_or_default();
@@ -177,6 +177,13 @@ impl Pipeline {
             }
         }
         why.map_or(Ok(()), Err)
+    }
+
+    /// Adds a sample by key, whose hash needs nothing but the packet.
+    fn add_sample(&mut self, keys: &[Expr], max: u64) -> Result<(), String> {
+        let key = keys.iter().map(|key| lower(key, &self.columns)).collect::<Result<_, _>>()?;
+        self.tests.push(Test::Sampled { key, max });
+        Ok(())
     }
 
     /// Notes what columns are. `keeps`: the others stay as they are.

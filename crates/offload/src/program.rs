@@ -39,6 +39,12 @@ pub struct KernelProgram {
     /// The tables of pipelines that count. Where there are any, the second map is the
     /// [`Control`](crate::Control), and those of the tables follow in this order.
     pub tables: Vec<Table>,
+    /// Whether the plan compares the frames that were lost with those that came
+    /// (`completeness()`): then the run has to count by time those that the program finished.
+    pub asks_for_losses: bool,
+    /// Why workers get frames whole: one clause. `None`: of those whose headers the program found
+    /// they get no more than these.
+    pub whole: Option<String>,
     /// What it runs of each pipeline over packets, in program order.
     pub prefixes: Vec<Prefix>,
 }

@@ -150,6 +150,11 @@ pub(crate) enum Test {
     Either(Box<Test>, Box<Test>),
     NumExists(Num),
     AddrExists(Addr),
+    /// Whether the hash of a key is at most `max`, as of those that a `sample` keeps.
+    Sampled {
+        key: Vec<Lowered>,
+        max: u64,
+    },
     Whether(Box<Test>),
 }
 

@@ -26,13 +26,26 @@ const TUNNELS: [i32; 5] = [4, 41, 47, 97, 137];
 /// UDP ports that may mean a tunnel: VXLAN, its generic form, GENEVE, GTP-U, Teredo.
 const TUNNEL_PORTS: [i32; 5] = [4789, 4790, 6081, 2152, 3544];
 
-/// Extension headers that are stepped over like options: hop-by-hop, routing, destination.
-const OPTIONS: [i32; 3] =
-    [ipv6::HOP_BY_HOP as i32, ipv6::ROUTING as i32, ipv6::DESTINATION_OPTIONS as i32];
+/// Extension headers that the program steps over, beside that of fragments: hop-by-hop options,
+/// routing, destination options, mobility, host identity, shim6. All say their length alike.
+const OPTIONS: [i32; 6] = [
+    ipv6::HOP_BY_HOP as i32,
+    ipv6::ROUTING as i32,
+    ipv6::DESTINATION_OPTIONS as i32,
+    135,
+    139,
+    140,
+];
 
-/// Those that user space steps over and the program does not: authentication, mobility, host
-/// identity, shim6.
-const OTHER_EXTENSIONS: [i32; 4] = [ipv6::AUTHENTICATION as i32, 135, 139, 140];
+/// How many of them it steps over.
+const EXTENSIONS_MAX: usize = 6;
+
+/// More than all of them can be long with the header before them, as a mask of bits.
+const EXTENSIONS_MASK: i32 = (1 << 14) - 1;
+
+/// Of the word of a fragment header: its offset in bytes, and whether more fragments follow.
+const FRAGMENT_OFFSET: i32 = 0xfff8;
+const MORE_FRAGMENTS: i32 = 1;
 
 /// Transports of which only the ports are read: DCCP, SCTP, UDP-Lite.
 const PORTS_ONLY: [i32; 3] = [33, 132, 136];
@@ -259,12 +272,90 @@ impl Walk<'_> {
         let w = &mut *self.w;
         w.alu(Alu::Or, FACTS, Facts::IPV6.0);
         set(w, Slot::IpHeader, ipv6::HEADER_LEN as i32);
-        for extension in OPTIONS.into_iter().chain(OTHER_EXTENSIONS) {
-            w.jump_if(Cond::Eq, R3, extension, self.unclear);
+        self.extensions(parts);
+    }
+
+    /// Steps over extension headers, the first of which the protocol in `R3` announces.
+    fn extensions(&mut self, parts: &Parts) {
+        let (stepped, later) = (self.w.label("stepped"), self.w.label("later_fragment"));
+        for depth in 0..=EXTENSIONS_MAX {
+            let (step, fragment) = (self.w.label("extension"), self.w.label("fragment"));
+            let (over, next) = if depth < EXTENSIONS_MAX {
+                (step, fragment)
+            } else {
+                (self.unclear, self.unclear)
+            };
+            for kind in OPTIONS {
+                self.w.jump_if(Cond::Eq, R3, kind, over);
+            }
+            self.w.jump_if(Cond::Eq, R3, i32::from(ipv6::FRAGMENT), next);
+            self.w.jump_if(Cond::Eq, R3, i32::from(ipv6::AUTHENTICATION), self.unclear);
+            if depth == 0 {
+                set(self.w, Slot::Proto, R3);
+            }
+            self.w.jump(if depth == 0 { parts.transport } else { stepped });
+            if depth == EXTENSIONS_MAX {
+                break;
+            }
+            let after = self.w.label("next_extension");
+            self.w.bind(step);
+            self.step_over();
+            self.w.jump(after);
+            self.w.bind(fragment);
+            self.fragment(later);
+            self.w.bind(after);
         }
-        w.jump_if(Cond::Eq, R3, i32::from(ipv6::FRAGMENT), self.unclear);
-        set(w, Slot::Proto, R3);
-        w.jump(parts.transport);
+        for (place, to) in [(stepped, parts.transport), (later, parts.done)] {
+            self.w.bind(place);
+            set(self.w, Slot::Proto, R3);
+            self.w.jump(to);
+        }
+    }
+
+    /// Steps over an extension header; the protocol after it is left in `R3`.
+    fn step_over(&mut self) {
+        self.room_for(ipv6::EXTENSION_LEN_MIN as i32);
+        self.access.fetch_transport(self.w, ipv6::EXTENSION_LEN_MIN as i32, self.unclear);
+        self.access.read(self.w, R1, Header::Transport, 1, 1);
+        let w = &mut *self.w;
+        w.alu(Alu::Add, R1, 1).alu(Alu::Lsh, R1, 3);
+        get(w, R0, Slot::IpHeader);
+        get(w, R2, Slot::IpLen);
+        w.alu(Alu::Add, R0, R1).jump_if(Cond::Gt, R0, R2, self.unclear);
+        self.set_header_length();
+        self.access.read(self.w, R3, Header::Transport, 0, 1);
+    }
+
+    /// Steps over a fragment header, as [`Walk::step_over`]; goes on at `later` where it is not of
+    /// the first fragment. One that is the whole packet (RFC 6946) is no fragment.
+    fn fragment(&mut self, later: Place) {
+        self.room_for(ipv6::EXTENSION_LEN_MIN as i32);
+        self.access.fetch_transport(self.w, ipv6::EXTENSION_LEN_MIN as i32, self.unclear);
+        self.access.read(self.w, R3, Header::Transport, 0, 1);
+        self.access.read(self.w, R2, Header::Transport, 2, 2);
+        get(self.w, R0, Slot::IpHeader);
+        self.w.alu(Alu::Add, R0, ipv6::EXTENSION_LEN_MIN as i32);
+        self.set_header_length();
+        let w = &mut *self.w;
+        let whole = w.label("whole_packet");
+        w.alu(Alu::And, R2, FRAGMENT_OFFSET | MORE_FRAGMENTS).jump_if(Cond::Eq, R2, 0, whole);
+        if self.rules.fragments {
+            w.jump(self.unclear);
+        } else {
+            w.alu(Alu::Or, FACTS, Facts::FRAGMENT.0);
+            w.jump_if(Cond::Set, R2, FRAGMENT_OFFSET, later);
+        }
+        w.bind(whole);
+    }
+
+    /// Sets the header length to `R0`. Has the verifier forget all but the bits that it has, by
+    /// adding a byte that it knows nothing of and taking it off again: whatever headers were
+    /// stepped over, it then follows what comes after only once. Uses `R1`.
+    fn set_header_length(&mut self) {
+        self.access.read(self.w, R1, Header::Network, 0, 1);
+        let w = &mut *self.w;
+        w.alu(Alu::Add, R0, R1).alu(Alu::Sub, R0, R1).alu(Alu::And, R0, EXTENSIONS_MASK);
+        set(w, Slot::IpHeader, R0);
     }
 
     /// The transport header of the protocol in `R3`.

@@ -6,8 +6,12 @@
 #[path = "../../engine/tests/sim/choices.rs"]
 mod choices;
 mod common;
+#[path = "oracle/library.rs"]
+mod library;
 #[path = "oracle/random.rs"]
 mod random;
+#[path = "oracle/trim.rs"]
+mod trim;
 
 use common::{Kernel, Oracle, Tally, check, crafted, fixtures, kernel, plan_of};
 use weir_offload::{Hook, OffloadOptions, compile};
@@ -82,6 +86,36 @@ fn conditions_decide_as_the_engine_does() {
     let mut tally = Tally::default();
     for condition in CONDITIONS {
         let text = format!("packets | where {condition}");
+        let oracle = Oracle::new(&text, &frames);
+        for hook in HOOKS {
+            let kernel = kernel(&text, hook).unwrap_or_else(|e| panic!("{text}: {e}"));
+            assert_eq!(kernel.program.prefixes[0].stopped_by, None, "{text}");
+            check(&kernel, &oracle, &frames, &text, &mut tally);
+        }
+    }
+    eprintln!("{tally}");
+    assert!(tally.filtered > 1000 && tally.wanted > 1000, "{tally}");
+}
+
+/// Samples of keys keep the packets that the engine keeps: their hash is part of the language.
+#[test]
+fn samples_decide_as_the_engine_does() {
+    if !common::may("samples_decide_as_the_engine_does") {
+        return;
+    }
+    let frames: Vec<Vec<u8>> = crafted().into_iter().chain(fixtures()).collect();
+    let mut tally = Tally::default();
+    for stages in [
+        "sample 1 in 2 by len",
+        "sample 30% by ip.src, ip.dst",
+        "sample 1 in 3 by hosts, sport",
+        "sample 50% by conn",
+        "sample 5 in 9 by tcp.syn, eth.src, vlan.id, -len",
+        "sample 1 in 1 by ip.proto",
+        "where ip | extend net = prefix(ip.src, 24) | sample 40% by net | sample 60% by sport",
+        "where udp or not tcp.ack | sample 2 in 5 by if(tcp, tcp.seq, len)",
+    ] {
+        let text = format!("packets | {stages}");
         let oracle = Oracle::new(&text, &frames);
         for hook in HOOKS {
             let kernel = kernel(&text, hook).unwrap_or_else(|e| panic!("{text}: {e}"));

@@ -1,7 +1,7 @@
 //! The part of a query that the kernel runs: whether a run may have one, and how it is loaded.
 
 use crate::args::{Capture, LiveArgs, OffloadMode, RunOptions};
-use crate::tables::{Clocks, KernelTables};
+use crate::tables::{Clocks, FrameCounts, KernelTables};
 use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, Write as _};
 use std::sync::{Arc, OnceLock};
@@ -10,8 +10,8 @@ use weir_capture::ebpf::{
 };
 use weir_capture::live::{Directions, KernelPart, Offload, SocketSite, interfaces};
 use weir_ebpf::Code;
-use weir_offload::{FrameCount, Hook, KernelProgram, OffloadOptions, Prefix, Refuse, compile};
-use weir_packet::source::{KernelCounts, LinkType};
+use weir_offload::{Hook, KernelProgram, OffloadOptions, Prefix, Refuse, compile};
+use weir_packet::source::LinkType;
 use weir_packet::walk::Headers;
 use weir_plan::Program as Query;
 use weir_plan::physical::Physical;
@@ -49,7 +49,7 @@ pub(crate) struct KernelQuery {
     refused: Option<String>,
     /// What the hash of the kernel's groups depends on.
     secret: [u64; 2],
-    /// The tables of these groups, once a program makes some.
+    /// The tables of these groups, once a program makes some, or its frames are counted by time.
     tables: Arc<OnceLock<Arc<KernelTables>>>,
 }
 
@@ -90,7 +90,7 @@ impl KernelQuery {
         compile(&self.plan, &options).map_err(|e| e.to_string())
     }
 
-    /// The tables of groups that programs in the kernel make, if there are any such programs.
+    /// What the run reads of programs in the kernel beside their counts, if there is anything.
     pub(crate) fn tables(&self) -> Option<Arc<KernelTables>> {
         self.tables.get().filter(|tables| tables.has_programs()).map(Arc::clone)
     }
@@ -110,25 +110,26 @@ impl KernelQuery {
     ) -> Result<(T, FrameCounts), String> {
         let words = program.maps.first().map_or(0, |map| map.words);
         let counts = SharedMemory::new("weir-frames", words).map_err(|e| no_map(&e))?;
-        if program.tables.is_empty() {
-            let loaded = load(program.code.with_maps(&[counts.number()]))?;
-            return Ok((loaded, FrameCounts(counts)));
+        let counts = FrameCounts(Arc::new(counts));
+        if program.tables.is_empty() && !program.asks_for_losses {
+            let loaded = load(program.code.with_maps(&[counts.0.number()]))?;
+            return Ok((loaded, counts));
         }
         let made = || Arc::new(KernelTables::new(program.tables.clone(), Box::new(Clocks::now)));
         let tables = self.tables.get_or_init(made);
         if !tables.are(&program.tables) {
             return Err("its groups are not those of the other interfaces".to_owned());
         }
-        let memory = tables.add().map_err(|e| no_map(&e))?;
-        let mut numbers = vec![counts.number(), memory.control.number()];
+        let memory = tables.add(counts.clone()).map_err(|e| no_map(&e))?;
+        let mut numbers = vec![counts.0.number(), memory.control.number()];
         numbers.extend(memory.memory.iter().map(SharedMemory::number));
         let loaded = load(program.code.with_maps(&numbers))?;
         tables.read_from(memory);
-        Ok((loaded, FrameCounts(counts)))
+        Ok((loaded, counts))
     }
 
     /// The program for the sockets of an interface, loaded.
-    fn for_sockets(&self, site: &SocketSite<'_>) -> Result<Loaded, String> {
+    fn for_sockets(&self, site: &SocketSite<'_>, mode: OffloadMode) -> Result<Loaded, String> {
         let refuse: Vec<Refuse> = match (site.direction, site.loopback) {
             (Directions::In, _) => vec![Refuse::Outgoing],
             (Directions::Out, _) => vec![Refuse::Incoming],
@@ -141,7 +142,13 @@ impl KernelQuery {
             refuse: &refuse,
             ..OffloadOptions::new(Hook::Socket, processors()?)
         };
-        let compiled = self.compile_to_run(&options)?;
+        let compiled = match mode {
+            // Filtering saves more than it costs at this hook, counting does not.
+            OffloadMode::Auto => {
+                self.compile(&OffloadOptions { without_groups: WORKERS_COUNT, ..options })?
+            }
+            OffloadMode::Require | OffloadMode::Off => self.compile_to_run(&options)?,
+        };
         let (program, counts) = self.place(&compiled, |code| {
             Program::load(ProgramKind::SocketFilter, "weir_query", &code)
                 .map_err(|e| format!("the kernel refuses the program: {e}"))
@@ -161,9 +168,14 @@ impl KernelQuery {
         let compiled = self.compile_to_run(&OffloadOptions { link, snaplen, ..all })?;
         let (code, counts) = self.place(&compiled, Ok)?;
         let counts = Box::new(move || counts.sums());
-        Ok((Offloaded { code, trims: false, counts }, compiled.prefixes))
+        Ok((Offloaded { code, trims: compiled.whole.is_none(), counts }, compiled.prefixes))
     }
 }
+
+/// Why the kernel makes no groups for packet sockets, unless it is required: one clause. What was
+/// measured is in bench/README.md.
+pub(crate) const WORKERS_COUNT: &str = "groups made by a socket filter cost more than packets \
+                                        that workers count, so only `--offload require` makes them";
 
 /// How many processors the kernel may number.
 fn processors() -> Result<u32, String> {
@@ -199,29 +211,6 @@ fn no_map(e: &io::Error) -> String {
     }
 }
 
-/// The memory in which a program counts frames.
-struct FrameCounts(SharedMemory);
-
-impl FrameCounts {
-    /// The sums of all processors.
-    fn sums(&self) -> KernelCounts {
-        let mut sums = [0_u64; FrameCount::COUNT];
-        for cpu in self.0.words().chunks_exact(FrameCount::WORDS) {
-            for (sum, word) in sums.iter_mut().zip(cpu) {
-                *sum += word.load(std::sync::atomic::Ordering::Relaxed);
-            }
-        }
-        let of = |count: FrameCount| sums[count as usize];
-        KernelCounts {
-            filtered: of(FrameCount::Filtered),
-            counted: of(FrameCount::Counted),
-            wanted: of(FrameCount::Wanted),
-            unclear: of(FrameCount::Unclear),
-            full: of(FrameCount::Full),
-        }
-    }
-}
-
 /// How packet sockets get the part of a query that the kernel runs; `None` if there is to be none.
 pub(crate) fn for_sockets(query: &KernelQuery, mode: OffloadMode, quiet: bool) -> Option<Offload> {
     if mode == OffloadMode::Off {
@@ -229,7 +218,7 @@ pub(crate) fn for_sockets(query: &KernelQuery, mode: OffloadMode, quiet: bool) -
     }
     let query = query.clone();
     let make = move |site: &SocketSite<'_>| {
-        let Loaded { program, counts, prefixes } = query.for_sockets(site)?;
+        let Loaded { program, counts, prefixes } = query.for_sockets(site, mode)?;
         if !quiet {
             // There is no way to report that this can't be written.
             let _ = writeln!(io::stderr(), "{}: {}", site.interface, runs(Hook::Socket, &prefixes));

@@ -7,6 +7,11 @@
 //! when it comes, which differs from that of its time by as much as the thread is late; how much
 //! that was is reported.
 
+mod finished;
+
+pub(crate) use finished::FrameCounts;
+
+use finished::{FinishedLog, window_start};
 use nix::time::{ClockId, clock_gettime};
 use std::fmt;
 use std::io;
@@ -48,6 +53,8 @@ impl Clocks {
 pub(crate) struct ProgramTables {
     pub(crate) memory: Vec<SharedMemory>,
     pub(crate) control: SharedMemory,
+    /// In which it counts frames.
+    pub(crate) frames: FrameCounts,
 }
 
 /// Says what the clocks show.
@@ -65,6 +72,7 @@ struct TableState {
     control: Control,
     programs: Vec<ProgramTables>,
     windows: Vec<OpenWindow>,
+    finished: FinishedLog,
     /// How late a window was ended, at most, in nanoseconds.
     latest: i64,
     ended: bool,
@@ -95,8 +103,8 @@ impl KernelTables {
         };
         let control = Control { tables: tables.len() };
         let windows = tables.into_iter().map(window).collect();
-        let programs = Vec::new();
-        let state = TableState { control, programs, windows, latest: 0, ended: false };
+        let (programs, finished) = (Vec::new(), FinishedLog::new(now.real));
+        let state = TableState { control, programs, windows, finished, latest: 0, ended: false };
         KernelTables { clocks, state: Mutex::new(state), wake: Condvar::new() }
     }
 
@@ -110,16 +118,16 @@ impl KernelTables {
         !self.lock().programs.is_empty()
     }
 
-    /// Makes the memory of one more program.
+    /// Makes the memory of one more program, which counts frames there.
     ///
     /// # Errors
     /// Where the kernel refuses the memory.
-    pub(crate) fn add(&self) -> io::Result<ProgramTables> {
+    pub(crate) fn add(&self, frames: FrameCounts) -> io::Result<ProgramTables> {
         let state = self.lock();
         let control = SharedMemory::new("weir-control", state.control.words())?;
         let memory = |w: &OpenWindow| SharedMemory::new("weir-table", w.table.words());
         let memory = state.windows.iter().map(memory).collect::<io::Result<Vec<_>>>()?;
-        let program = ProgramTables { memory, control };
+        let program = ProgramTables { memory, control, frames };
         for (t, window) in state.windows.iter().enumerate() {
             program.control.words()[state.control.half(t)].store(window.half, Ordering::Relaxed);
         }
@@ -197,6 +205,17 @@ impl KernelFeed for KernelTables {
         drop(state);
         closed.into_iter().for_each(|(start, groups)| out(handed_out(start, groups)));
     }
+
+    fn count_by(&self, span_ns: i64) {
+        self.lock().finished.count_by(span_ns);
+        // The thread may have to look earlier than it thought.
+        self.wake.notify_all();
+    }
+
+    fn finished_before(&self, time: i64) -> u64 {
+        let TableState { programs, finished, .. } = &mut *self.lock();
+        finished.before(time, || finished_by(programs))
+    }
 }
 
 /// What becomes of the open window of a table.
@@ -224,11 +243,13 @@ impl OpenWindow {
 
 impl TableState {
     fn next_end(&self) -> Option<i64> {
-        self.windows.iter().filter_map(OpenWindow::end).min()
+        let ends = self.windows.iter().filter_map(OpenWindow::end);
+        ends.chain(self.finished.next()).min()
     }
 
     fn tick(&mut self, now: Clocks) {
         self.programs.iter().for_each(|program| set_clock(program, self.control, now));
+        self.finished.tick(now.real, || finished_by(&self.programs));
         let mut due = Vec::new();
         for (t, window) in self.windows.iter().enumerate() {
             let Some(late) = window.end().and_then(|end| now.real.checked_sub(end)) else {
@@ -281,9 +302,9 @@ impl TableState {
     }
 }
 
-/// The start of the window that a time is in.
-fn window_start(time: i64, every: i64) -> i64 {
-    time.saturating_sub(time.rem_euclid(every.max(1)))
+/// How many frames programs finished.
+fn finished_by(programs: &[ProgramTables]) -> u64 {
+    programs.iter().map(|program| program.frames.sums().finished()).sum()
 }
 
 fn set_clock(program: &ProgramTables, control: Control, now: Clocks) {

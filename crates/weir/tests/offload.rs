@@ -11,6 +11,7 @@ mod wires;
 
 use common::{files, root};
 use over_wires::{Run, capture_of, sendable, text, weir};
+use weir_capture::ebpf::Program;
 use weir_packet::craft::Frame;
 use wires::{Sender, ip, namespace, veth};
 
@@ -269,6 +270,49 @@ fn windows_of_the_kernel_hold_each_packet_once() {
     }
 }
 
+/// Packets that the kernel finished count as received, beside those that the ring had no room for.
+#[test]
+fn completeness_is_that_of_the_ledger() {
+    /// More than a ring of 4 MiB has room for.
+    const FRAMES: u64 = 120_000;
+    if !namespace("completeness_is_that_of_the_ledger") {
+        return;
+    }
+    veth("v0", "v1");
+    // Of two ports, one goes up, and the other is filtered or counted.
+    let filters = "packets | where udp.dport == 53 | summarize n = distinct(udp.sport), \
+                   c = completeness()";
+    let counts = "packets | where udp.dport == 53 | summarize n = distinct(udp.sport), \
+                  c = completeness()
+                  packets | where udp.dport == 54 | summarize n = count(), c = completeness()";
+    for (query, hook) in [(filters, &["-Q", "in"][..]), (counts, &["--capture", "tcx", "-Q", "in"])]
+    {
+        let folder = tempfile::tempdir().expect("a folder");
+        let rows = folder.path().join("rows");
+        let rows = rows.to_str().expect("a plain path");
+        let live = ["run", "-e", query, "-o", "csv", "--out-dir", rows, "-i", "v1", "-B", "256"];
+        let run = Run::start(&[&live[..], &["--offload", "require"], hook].concat());
+        let sender = Sender::new("v0");
+        // It reads nothing meanwhile.
+        run.signal("-STOP");
+        (0..FRAMES).for_each(|n| sender.send(&udp(1, 53 + (n % 2) as u16)));
+        run.signal("-CONT");
+        let (_, said) = run.interrupt();
+        let lost = said.lines().find(|line| line.starts_with("lost "));
+        let lost = lost.and_then(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok());
+        let (lost, counts) = (lost.unwrap_or_default(), Counts::of(&said));
+        assert_eq!(counts.received + lost, FRAMES, "{said}");
+        assert_eq!(counts.filtered + counts.counted, FRAMES / 2, "{said}");
+        assert!(lost > 1000, "{said}");
+        let wanted = counts.received as f64 / FRAMES as f64;
+        for (name, rows) in outputs(rows) {
+            let share = rows.lines().nth(1).and_then(|row| row.split(',').nth(1)?.parse().ok());
+            let share: f64 = share.unwrap_or_else(|| panic!("{name}: {rows}"));
+            assert!((share - wanted).abs() < 1e-3, "{name}: {share}, {wanted}: {said}");
+        }
+    }
+}
+
 /// A run that is ended while packets come: the rows hold what the ledger says.
 #[test]
 fn a_run_may_end_in_the_middle_of_traffic() {
@@ -364,6 +408,83 @@ fn every_packet_is_in_one_count() {
     check(&["-i", "v1", "-Q", "in"], &received, "received   79 packets\nprocessed  79");
 }
 
+/// Without being required, groups are made in the kernel only where that saves something: not by a
+/// socket filter.
+#[test]
+fn auto_leaves_groups_of_socket_filters_to_workers() {
+    if !namespace("auto_leaves_groups_of_socket_filters_to_workers") {
+        return;
+    }
+    veth("v0", "v1");
+    let filtered = "packets | where udp.dport == 53 | summarize n = count() by udp.dport";
+    let all = "packets | summarize n = count() by udp.dport";
+    let socket = ["-Q", "in"];
+    for (query, hook, said, counted) in [
+        (filtered, &socket[..], "(socket filter) runs 1 stage of pipeline 1", false),
+        (all, &socket, "cost more than packets that workers count", false),
+        (all, &["--capture", "tcx", "-Q", "in"], "(tcx) runs 1 stage of pipeline 1, and", true),
+        (all, &["--capture", "xdp"], "(XDP) runs 1 stage of pipeline 1, and counts", true),
+    ] {
+        let live = ["run", "-e", query, "-i", "v1", "-o", "csv", "--offload", "auto"];
+        let run = Run::start(&[&live[..], hook].concat());
+        assert!(run.has_said(said), "{query}, {hook:?}: {:?}", run.said);
+        let sender = Sender::new("v0");
+        (0..50).for_each(|_| sender.send(&udp(1, 53)));
+        let (rows, ledger) = run.interrupt();
+        assert_eq!(rows, "udp.dport,n\n53,50\n", "{query}, {hook:?}: {ledger}");
+        assert_eq!(Counts::of(&ledger).counted > 0, counted, "{query}, {hook:?}: {ledger}");
+    }
+}
+
+/// The numbers of the programs that a process holds, by itself or by links.
+fn programs_of(process: u32) -> Vec<u32> {
+    let folder = format!("/proc/{process}/fdinfo");
+    let all = std::fs::read_dir(folder).expect("it runs").flatten();
+    let texts = all.map(|file| std::fs::read_to_string(file.path()).unwrap_or_default());
+    let number = |text: String| -> Option<u32> {
+        text.lines().find_map(|line| line.strip_prefix("prog_id:")?.trim().parse().ok())
+    };
+    let mut numbers: Vec<u32> = texts.filter_map(number).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    numbers
+}
+
+/// Whatever a run is killed by, nothing of it stays in the kernel: another takes its place.
+#[test]
+fn a_run_that_is_killed_leaves_nothing_attached() {
+    if !namespace("a_run_that_is_killed_leaves_nothing_attached") {
+        return;
+    }
+    veth("v0", "v1");
+    let query = "packets | where udp | summarize n = count() by udp.dport";
+    for hook in [&["-Q", "in"][..], &["--capture", "tcx", "-Q", "in"], &["--capture", "xdp"]] {
+        let live = ["run", "-e", query, "-i", "v1", "-o", "csv", "--offload", "require"];
+        let mut run = Run::start(&[&live[..], hook].concat());
+        let sender = Sender::new("v0");
+        (0..100).for_each(|_| sender.send(&udp(1, 53)));
+        let programs = programs_of(run.child.id());
+        assert!(!programs.is_empty(), "{hook:?}");
+        let exist = || programs.iter().filter(|id| Program::info(**id).is_ok()).count();
+        assert_eq!(exist(), programs.len(), "{hook:?}");
+        run.child.kill().expect("it runs");
+        run.child.wait().expect("it ends");
+        // The kernel frees programs a moment after their last user is gone.
+        let gone = (0..600).any(|_| {
+            wires::pause();
+            exist() == 0
+        });
+        assert!(gone, "{hook:?}: {programs:?}");
+        let link = std::process::Command::new("ip").args(["-d", "link", "show", "v1"]).output();
+        let link = link.expect("ip runs");
+        assert!(!text(&link.stdout).contains("xdp"), "{}", text(&link.stdout));
+        let next = Run::start(&[&live[..], hook].concat());
+        (0..100).for_each(|_| sender.send(&udp(1, 54)));
+        let (rows, said) = next.interrupt();
+        assert_eq!(rows.lines().last(), Some("54,100"), "{hook:?}: {said}");
+    }
+}
+
 /// What a machine sends to itself comes once.
 #[test]
 fn a_loopback_interface_counts_packets_once() {
@@ -420,13 +541,9 @@ fn what_has_no_part_in_the_kernel_says_why() {
     let folder = tempfile::tempdir().expect("a folder");
     let socket = folder.path().join("socket");
     let control = format!("--control={}", socket.display());
-    let cases: [(&[&str], &str); 10] = [
+    let cases: [(&[&str], &str); 9] = [
         (&["-e", "packets | project ip.src", "-i", "v1"], "pipeline 1 wants every frame"),
         (&["-e", "packets | where udp | project number", "-i", "v1"], "`number`"),
-        (
-            &["-e", "packets | where udp | summarize c = completeness() every 1s", "-i", "v1"],
-            "`completeness()` compares",
-        ),
         (&["-e", "packets | where dns.qname == \"x\" | project len", "-i", "v1"], "wants every"),
         (&["-e", udp_only, "-i", "any"], "Ethernet only"),
         (&["-e", udp_only, "-i", "v1", "-s", "60"], "a snap length of 60 bytes"),

@@ -6,7 +6,7 @@ use weir_plan::{Agg, AggFunc, Type};
 /// What a slot keeps of an aggregate. Places are words of a slot; all are zero at first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Cell {
-    /// Nothing: it is how many frames the slot counted.
+    /// Nothing: it is how many frames the slot counted, or does not depend on them.
     Frames,
     /// How many values there were.
     Count { at: usize },
@@ -72,6 +72,8 @@ impl Cell {
         let fits = greatest.wrapping_sub(least) as u64 != u64::MAX;
         let cell = match (agg.func, arg) {
             (AggFunc::Count, _) | (AggFunc::Rate(_), None) if !is_nullable => Cell::Frames,
+            // It is of the window, and not of its groups.
+            (AggFunc::Completeness, _) => Cell::Frames,
             (AggFunc::Count, _) | (AggFunc::Rate(_), None) => Cell::Count { at: room.word() },
             (AggFunc::Sum | AggFunc::Rate(_), Some(_)) => {
                 Cell::Sum { at: room.word(), seen: seen(room) }

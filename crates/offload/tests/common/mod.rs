@@ -15,7 +15,7 @@ use weir_packet::fields::FieldId;
 use weir_packet::source::{FrameBatch, LinkType};
 use weir_plan::physical::Physical;
 use weir_plan::stage::{Column, Schema, Stage};
-use weir_plan::{Expr, Input, Value};
+use weir_plan::{Expr, Input, SampleBy, Value};
 
 /// A program that was loaded.
 pub(crate) struct Kernel {
@@ -52,8 +52,8 @@ pub(crate) fn may(test: &str) -> bool {
     }
 }
 
-/// A file of a test that runs in the folder of its crate.
-const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+/// The root of the repository, from the folder of this crate.
+pub(crate) const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 /// The files that queries name.
 #[derive(Debug)]
@@ -73,7 +73,7 @@ fn try_program(text: &str) -> Result<weir_plan::Program, String> {
     compiled.map(|compiled| compiled.program).map_err(|diagnostics| format!("{diagnostics:?}"))
 }
 
-fn program_of(text: &str) -> weir_plan::Program {
+pub(crate) fn program_of(text: &str) -> weir_plan::Program {
     try_program(text).unwrap_or_else(|e| panic!("{text}: {e}"))
 }
 
@@ -127,7 +127,7 @@ impl Kernel {
     }
 
     /// What it does with a frame, and what it returned; `None` for frames that it can't be tried on.
-    fn decide(&self, frame: &[u8]) -> Option<(FrameCount, u32)> {
+    pub(crate) fn decide(&self, frame: &[u8]) -> Option<(FrameCount, u32)> {
         let before = FrameCounts::of(self);
         let run = match self.program.hook {
             // The kernel takes off an Ethernet header first.
@@ -192,7 +192,11 @@ impl Oracle {
 fn numbered(mut program: weir_plan::Program) -> weir_plan::Program {
     program.pipelines.retain(|p| p.input == Input::Packets);
     for pipeline in &mut program.pipelines {
-        let plain = |s: &Stage| matches!(s, Stage::Where(_) | Stage::Extend { .. });
+        let plain = |s: &Stage| match s {
+            Stage::Where(_) | Stage::Extend { .. } => true,
+            Stage::Sample(sample) => matches!(sample.by, SampleBy::Key(_)),
+            _ => false,
+        };
         let n = pipeline.stages.iter().take_while(|s| plain(s)).count();
         pipeline.stages.truncate(n);
         numbers(pipeline);
@@ -336,6 +340,14 @@ pub(crate) fn crafted() -> Vec<Vec<u8>> {
     frames
 }
 
+/// An IPv6 packet with so many headers of destination options.
+fn extensions(n: usize) -> Frame {
+    let from = std::net::Ipv6Addr::LOCALHOST;
+    (0..n).fold(Frame::ethernet().ipv6(from, from), |frame, i| {
+        frame.extension(60, &[1, 0, 0, 0, 0, i as u8])
+    })
+}
+
 /// Names and forms.
 fn forms() -> Vec<(&'static str, Frame)> {
     use std::net::{Ipv4Addr, Ipv6Addr};
@@ -363,6 +375,28 @@ fn forms() -> Vec<(&'static str, Frame)> {
         ("later6", eth().ipv6(a6, b6).extension(44, &[0, 9, 0, 0, 0, 9]).payload(&[9; 40])),
         ("atomic6", eth().ipv6(a6, b6).extension(44, &[0, 0, 0, 0, 0, 9]).udp(53, 53)),
         ("routing", eth().ipv6(a6, b6).extension(43, &[0; 14]).extension(60, &[0; 6]).tcp(1, 2)),
+        ("six", extensions(6).tcp(443, 9).flags(16).payload(&[1; 5])),
+        ("seven", extensions(7).udp(53, 9)),
+        (
+            "fragment after options",
+            eth().ipv6(a6, b6).extension(60, &[0; 22]).extension(44, &[0, 1, 0, 0, 0, 9]).tcp(5, 6),
+        ),
+        (
+            "options after fragment",
+            eth().ipv6(a6, b6).extension(44, &[0, 1, 0, 0, 0, 9]).extension(60, &[0; 6]).udp(5, 6),
+        ),
+        (
+            "two fragments",
+            eth()
+                .ipv6(a6, b6)
+                .extension(44, &[0, 0, 0, 0, 0, 9])
+                .extension(44, &[0, 9, 0, 0, 0, 8])
+                .payload(&[4; 20]),
+        ),
+        ("mobility", eth().vlan(3).ipv6(a6, b6).extension(135, &[0; 14]).put(6, &[135])),
+        ("ah6", eth().ipv6(a6, b6).extension(60, &[0; 6]).extension(51, &[0; 10]).tcp(1, 2)),
+        ("esp6", eth().ipv6(a6, b6).extension(0, &[0; 6]).extension(50, &[0; 14])),
+        ("long", eth().ipv6(a6, b6).extension(43, &[0; 2046]).udp(53, 53).payload(&[0; 4])),
         ("gre", eth().ipv4(a, b).put(9, &[47]).payload(&[0; 28])),
         ("ah", eth().ipv4(a, b).extension(51, &[0; 10]).tcp(1, 2)),
         ("sctp", eth().ipv4(a, b).put(9, &[132]).payload(&[0, 53, 0, 9, 0, 0, 0, 0])),

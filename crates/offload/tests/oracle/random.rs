@@ -207,7 +207,7 @@ fn random_conditions_decide_as_the_engine_does() {
 }
 
 /// All captures below a folder.
-fn captures(folder: &Path, found: &mut Vec<PathBuf>) {
+pub(super) fn captures(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
         let path = entry.path();
         if path.is_dir() {

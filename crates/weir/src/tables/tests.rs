@@ -9,9 +9,9 @@ use weir_engine::conform::Frames;
 use weir_engine::functions::Functions;
 use weir_engine::rows::Collect;
 use weir_engine::run::{Options, run};
-use weir_offload::{TableCode, TableExits, TableOptions, TablePlaces, ValueShape};
+use weir_offload::{FrameCount, TableCode, TableExits, TableOptions, TablePlaces, ValueShape};
 use weir_packet::craft::Frame;
-use weir_packet::source::LinkType;
+use weir_packet::source::{Account, FrameBatch, Gap, LinkType, Source, SourceError};
 use weir_plan::{Stage, Summarize, Value};
 
 /// Whether this test may load programs; says that it is skipped where not.
@@ -89,7 +89,8 @@ fn kernel(program: &weir_plan::Program, time: &Arc<AtomicI64>) -> (Arc<KernelTab
     let time = Arc::clone(time);
     let clocks = move || Clocks { real: time.load(Ordering::SeqCst), monotonic: 0 };
     let kernel = Arc::new(KernelTables::new(tables, Box::new(clocks)));
-    let memory = kernel.add().expect("the kernel has memory");
+    let frames = SharedMemory::new("weir-frames", FrameCount::WORDS).expect("memory");
+    let memory = kernel.add(FrameCounts(Arc::new(frames))).expect("the kernel has memory");
     let fds = [&memory.control, &memory.memory[0], &memory.memory[1]].map(SharedMemory::number);
     let loaded = Program::load(ProgramKind::Xdp, "weir-test", &code.with_maps(&fds));
     kernel.read_from(memory);
@@ -237,4 +238,128 @@ fn nothing_is_lost_while_windows_end() {
     }
     assert_eq!(sums.map(|sum| sum + up), [sent, sent]);
     assert!(windows[0] > 20 && windows[1] > 10 && up == 0, "{windows:?} {up}");
+}
+
+/// Batches of one frame each, and what was found lost at some times.
+struct Lossy(std::collections::VecDeque<Batch>);
+
+#[derive(Clone)]
+enum Batch {
+    Frame(i64, Vec<u8>),
+    /// This time has come, and so many frames were lost.
+    Lost(i64, u64),
+}
+
+impl Source for Lossy {
+    fn fill(&mut self, batch: &mut FrameBatch) -> Result<bool, SourceError> {
+        match self.0.pop_front() {
+            None => return Ok(false),
+            Some(Batch::Frame(ts, frame)) => {
+                return Frames::new(LinkType::ETHERNET, &[(ts, frame)]).fill(batch);
+            }
+            Some(Batch::Lost(time, frames)) => {
+                batch.clear();
+                batch.set_reached(time);
+                batch.set_gap(Gap { frames, since: time, until: time });
+            }
+        }
+        Ok(true)
+    }
+
+    fn is_ready(&mut self) -> bool {
+        true
+    }
+
+    fn account(&self) -> Account {
+        Account::default()
+    }
+}
+
+/// The tables of a program's part in the kernel, whose clock shows `time`, and that part, loaded.
+fn offloaded(program: &weir_plan::Program, time: &Arc<AtomicI64>) -> (Arc<KernelTables>, Program) {
+    let cpus = u32::try_from(cpu_numbers().expect("there are CPUs")).expect("few");
+    let options = weir_offload::OffloadOptions {
+        groups: Some([5, 7]),
+        ..weir_offload::OffloadOptions::new(weir_offload::Hook::Xdp, cpus)
+    };
+    let plan = weir_plan::physical::Physical::new(program, &[]);
+    let compiled = weir_offload::compile(&plan, &options).unwrap_or_else(|e| panic!("{e}"));
+    assert!(compiled.asks_for_losses);
+    let clock = Arc::clone(time);
+    let clocks = move || Clocks { real: clock.load(Ordering::SeqCst), monotonic: 0 };
+    let kernel = Arc::new(KernelTables::new(compiled.tables.clone(), Box::new(clocks)));
+    let frames = SharedMemory::new("weir-frames", compiled.maps[0].words).expect("memory");
+    let memory = kernel.add(FrameCounts(Arc::new(frames))).expect("memory");
+    let mut fds = vec![memory.frames.0.number(), memory.control.number()];
+    fds.extend(memory.memory.iter().map(SharedMemory::number));
+    let code = compiled.code.with_maps(&fds);
+    let loaded = Program::load(ProgramKind::Xdp, "weir-test", &code);
+    let loaded = loaded.unwrap_or_else(|e| panic!("{e}\n{code}"));
+    kernel.read_from(memory);
+    // As an engine asks before the first packet.
+    for stage in program.pipelines.iter().flat_map(|p| &p.stages) {
+        if let Stage::Summarize(s) = stage {
+            let ticks = match s.window {
+                weir_plan::Window::Session(session) => Some(session.tick_ns()),
+                window => window.pane(),
+            };
+            ticks.into_iter().for_each(|span| kernel.count_by(span));
+        }
+    }
+    (kernel, loaded)
+}
+
+/// With losses, rows are those of a run in which all frames come up: whether the kernel filters
+/// frames, counts them, or both.
+#[test]
+fn completeness_counts_frames_that_the_kernel_finished() {
+    if !may("completeness_counts_frames_that_the_kernel_finished") {
+        return;
+    }
+    let queries = [
+        // It counts.
+        "packets | where udp | summarize n = count(), completeness() by udp.dport every 1s",
+        "packets | summarize n = count(), completeness() over 3s every 1s",
+        "packets | summarize n = count(), completeness()",
+        // It filters, and workers do the rest.
+        "packets | where udp.dport < 2 | summarize n = count(), ports = distinct(udp.dport), \
+         completeness() by ip.src every 2s",
+        "packets | where udp.dport == 3 | summarize s = distinct(ip.src), completeness() \
+         by ip.dst session 300ms",
+        "packets | where udp.dport == 2 | summarize n = distinct(ip.src), completeness()
+         packets | where udp.dport == 4 | summarize n = count(), completeness() every 1s
+         packets | where tcp | summarize worst = count(), completeness() every 500ms",
+    ];
+    let mut imperfect = 0;
+    for text in queries {
+        let (program, time) = (query(text), Arc::new(AtomicI64::new(START)));
+        let (kernel, loaded) = offloaded(&program, &time);
+        let (mut all, mut up) = (Vec::new(), Vec::new());
+        for n in 0..200 {
+            let (ts, frame) = (START + n * 70_000_001, frame(n));
+            time.store(ts, Ordering::SeqCst);
+            kernel.tick();
+            all.push(Batch::Frame(ts, frame.clone()));
+            if loaded.test_run(&frame, 1).expect("a packet").returned != 0 {
+                up.push(Batch::Frame(ts, frame));
+            }
+            let lost = if n % 13 == 12 { n as u64 } else { 0 };
+            all.push(Batch::Lost(ts, lost));
+            up.push(Batch::Lost(ts, lost));
+        }
+        let run = |batches: &[Batch], kernel: Option<Arc<dyn KernelFeed>>| {
+            let mut sink = Collect::default();
+            let mut source = Lossy(batches.to_vec().into());
+            let (functions, options) =
+                (Functions::default(), Options { kernel, ..Options::default() });
+            let outcome = run(&program, &functions, &mut source, &mut sink, &options, &mut |_| {});
+            assert!(outcome.error.is_none() && outcome.ledger.late == 0, "{:?}", outcome.error);
+            sink.rows
+        };
+        let wanted = run(&all, None);
+        assert_eq!(run(&up, Some(Arc::clone(&kernel) as _)), wanted, "{text}");
+        let cells = wanted.iter().flat_map(|(_, cells)| cells);
+        imperfect += cells.filter(|c| matches!(c, Value::Float(f) if *f < 1.0)).count();
+    }
+    assert!(imperfect > 50, "{imperfect}");
 }

@@ -1,6 +1,6 @@
 //! What `weir explain --offload` shows: the plan with its kernel level, the program and its maps.
 
-use crate::offload::KernelQuery;
+use crate::offload::{KernelQuery, WORKERS_COUNT};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use weir_offload::{Hook, KernelProgram, MapSpec, OffloadOptions};
@@ -35,7 +35,7 @@ impl KernelCut {
 
     /// The plan as text, and after it the program.
     pub(crate) fn text(&self, query: &Program, workers: usize) -> String {
-        let KernelProgram { code, maps, prefixes, .. } = match &self.compiled {
+        let KernelProgram { code, maps, prefixes, whole, .. } = match &self.compiled {
             Ok(program) => program,
             Err(why) => {
                 let plan = print::explain(query, workers);
@@ -44,6 +44,14 @@ impl KernelCut {
         };
         let hook = self.hook.to_string();
         let mut text = print::explain_with_kernel(query, workers, &hook, prefixes);
+        text.push_str(&match whole {
+            None => "\npackets that go up: cut after their headers\n".to_owned(),
+            Some(why) => format!("\npackets that go up: whole, since {why}\n"),
+        });
+        if self.hook == Hook::Socket && prefixes.iter().any(|prefix| prefix.counts) {
+            let _ =
+                write!(text, "\nwith `--offload auto`, workers make all groups: {WORKERS_COUNT}\n");
+        }
         text.push_str("\nmaps of the kernel level, for a machine with one processor:\n");
         for (number, map) in maps.iter().enumerate() {
             let (MapSpec { name, .. }, bytes) = (map, 8 * map.words);
@@ -71,7 +79,7 @@ impl KernelCut {
         let hook = self.hook.to_string();
         let all = match &self.compiled {
             Err(why) => json!({ "hook": hook, "refused": why, "plan": object(plan)? }),
-            Ok(KernelProgram { code, maps, prefixes, .. }) => {
+            Ok(KernelProgram { code, maps, prefixes, whole, .. }) => {
                 let map = |map: &MapSpec| {
                     json!({
                         "name": map.name,
@@ -84,6 +92,7 @@ impl KernelCut {
                 json!({
                     "hook": hook,
                     "plan": object(plan.with_kernel(&hook, prefixes))?,
+                    "whole": whole,
                     "maps": maps.iter().map(map).collect::<Vec<_>>(),
                     "instructions": listing.lines().map(str::trim_start).collect::<Vec<_>>(),
                 })

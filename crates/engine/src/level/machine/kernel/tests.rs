@@ -7,11 +7,11 @@ use crate::ops::testing::{agg, field, summarize};
 use crate::rows::Collect;
 use crate::run::{Options, run};
 use proptest::prelude::*;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::{Arc, Mutex};
 use weir_packet::craft::Frame;
-use weir_packet::source::LinkType;
+use weir_packet::source::{Account, FrameBatch, Gap, LinkType, Source, SourceError};
 use weir_plan::physical::PipelineId;
 use weir_plan::{Agg, AggFunc, Expr, Program, Stage, Window};
 
@@ -75,6 +75,7 @@ fn aggs() -> Vec<Agg> {
         agg(AggFunc::All, Some(field("tcp.syn"))),
         agg(AggFunc::BitOr, port()),
         agg(AggFunc::Rate(1_000_000_000), Some(field("len"))),
+        agg(AggFunc::Completeness, None),
     ]
 }
 
@@ -101,6 +102,7 @@ fn cells(told: &Told) -> Vec<KernelCell> {
         syn,
         port,
         some(len),
+        some(1),
     ]
 }
 
@@ -110,6 +112,8 @@ struct Fake {
     window: Window,
     keys: usize,
     open: Mutex<BTreeMap<i64, Vec<Told>>>,
+    /// The times of frames that were finished, in order, those of `open` among them.
+    finished: Vec<i64>,
 }
 
 impl Fake {
@@ -120,7 +124,8 @@ impl Fake {
             let start = every.map_or(0, |every| told.ts.div_euclid(every) * every);
             open.entry(start).or_default().push(told.clone());
         }
-        Fake { window, keys, open: Mutex::new(open) }
+        let finished = frames.iter().map(|told| told.ts).collect();
+        Fake { window, keys, open: Mutex::new(open), finished }
     }
 }
 
@@ -144,15 +149,98 @@ impl KernelFeed for Fake {
             });
         }
     }
+
+    fn count_by(&self, span_ns: i64) {
+        assert_eq!(Some(span_ns), self.window.pane());
+    }
+
+    fn finished_before(&self, time: i64) -> u64 {
+        self.finished.partition_point(|ts| *ts < time) as u64
+    }
 }
 
-fn rows(plan: &Program, frames: &[Told], kernel: Option<Fake>, workers: usize) -> Vec<String> {
-    let frames: Vec<_> = frames.iter().map(|told| (told.ts, told.frame())).collect();
-    let mut frames = Frames::new(LinkType::ETHERNET, &frames).cut(&[7]);
+/// What happens on the wire, in order.
+#[derive(Clone, Debug)]
+enum Happens {
+    Comes(Told),
+    /// So many frames are lost, just after the one that came last.
+    Lost(u64),
+}
+
+/// What comes up over a wire.
+struct Wire {
+    frames: Frames,
+    /// Batches of frames; or times, and how many were lost then.
+    batches: VecDeque<Option<(i64, Option<u64>)>>,
+}
+
+impl Wire {
+    /// All that happens, but for frames that are counted elsewhere.
+    fn new(happens: &[Happens], is_up: impl Fn(&Told) -> bool) -> Wire {
+        let (mut up, mut sizes, mut batches, mut last) = (Vec::new(), vec![], VecDeque::new(), 0);
+        let mut open = 0;
+        for happens in happens {
+            let mut lost = None;
+            match happens {
+                Happens::Comes(told) => {
+                    last = told.ts;
+                    if is_up(told) {
+                        up.push((told.ts, told.frame()));
+                        open += 1;
+                    }
+                }
+                Happens::Lost(frames) => lost = Some(*frames),
+            }
+            if open == 7 || open > 0 && lost.is_some() {
+                sizes.push(std::mem::take(&mut open));
+                batches.push_back(None);
+            }
+            if lost.is_some() {
+                // It is found at a time that does not depend on what comes up.
+                batches.extend([Some((last, None)), Some((last, lost))]);
+            }
+        }
+        if open > 0 {
+            sizes.push(open);
+            batches.push_back(None);
+        }
+        sizes.push(1);
+        Wire { frames: Frames::new(LinkType::ETHERNET, &up).cut(&sizes), batches }
+    }
+
+    /// The wire of these frames, of which none is lost.
+    fn of(frames: &[Told]) -> Wire {
+        let happens: Vec<Happens> = frames.iter().cloned().map(Happens::Comes).collect();
+        Wire::new(&happens, |_| true)
+    }
+}
+
+impl Source for Wire {
+    fn fill(&mut self, batch: &mut FrameBatch) -> Result<bool, SourceError> {
+        let Some(next) = self.batches.pop_front() else { return Ok(false) };
+        let Some((time, lost)) = next else { return self.frames.fill(batch) };
+        batch.clear();
+        batch.set_reached(time);
+        if let Some(frames) = lost {
+            batch.set_gap(Gap { frames, since: time, until: time });
+        }
+        Ok(true)
+    }
+
+    fn is_ready(&mut self) -> bool {
+        true
+    }
+
+    fn account(&self) -> Account {
+        self.frames.account()
+    }
+}
+
+fn rows(plan: &Program, mut wire: Wire, kernel: Option<Fake>, workers: usize) -> Vec<String> {
     let kernel = kernel.map(|kernel| Arc::new(kernel) as Arc<dyn KernelFeed>);
     let options = Options { workers, kernel, ..Options::default() };
     let mut sink = Collect::default();
-    let outcome = run(plan, &Functions::default(), &mut frames, &mut sink, &options, &mut |_| {});
+    let outcome = run(plan, &Functions::default(), &mut wire, &mut sink, &options, &mut |_| {});
     assert!(outcome.error.is_none(), "{:?}", outcome.error);
     assert_eq!((outcome.ledger.late, outcome.ledger.evicted), (0, 0));
     sink.rows.iter().map(|row| format!("{row:?}")).collect()
@@ -175,16 +263,29 @@ fn told() -> impl Strategy<Value = (Told, bool)> {
     (frame, any::<bool>())
 }
 
+/// How many frames are lost after one, if any are.
+fn lost() -> impl Strategy<Value = Option<u64>> {
+    proptest::option::weighted(0.1, 1..9_u64)
+}
+
 proptest! {
     #[test]
     fn frames_counted_elsewhere_change_no_row(
-        frames in proptest::collection::vec(told(), 1..150), keys in 0..3_usize, window in 0..3,
+        frames in proptest::collection::vec((told(), lost()), 1..150),
+        keys in 0..3_usize,
+        window in 0..3,
     ) {
         let mut at = 0;
-        let mut frames = frames;
-        for (told, _) in &mut frames {
+        let (mut all, mut elsewhere) = (Vec::new(), Vec::new());
+        for ((mut told, is_elsewhere), lost) in frames {
             at += told.ts;
-            told.ts = at;
+            // Each has a time of its own.
+            told.ts = at + all.len() as i64;
+            if is_elsewhere {
+                elsewhere.push(told.clone());
+            }
+            all.push(Happens::Comes(told));
+            all.extend(lost.map(Happens::Lost));
         }
         let window = match window {
             0 => Window::All,
@@ -192,17 +293,38 @@ proptest! {
             _ => Window::Sliding { over: 3_000_000_000, every: 2_000_000_000 },
         };
         let plan = program(vec![summarize(&["ip.src", "sport"][..keys], aggs(), window)]);
-        let all: Vec<Told> = frames.iter().map(|(told, _)| told.clone()).collect();
-        let of = |counted: bool| -> Vec<Told> {
-            let mine = frames.iter().filter(|(_, elsewhere)| *elsewhere == counted);
-            mine.map(|(told, _)| told.clone()).collect()
-        };
-        let wanted = rows(&plan, &all, None, 1);
+        let wanted = rows(&plan, Wire::new(&all, |_| true), None, 1);
         for workers in [1, 2, 4] {
-            let kernel = Fake::new(window, keys, &of(true));
-            let found = rows(&plan, &of(false), Some(kernel), workers);
+            let kernel = Fake::new(window, keys, &elsewhere);
+            let is_up = |told: &Told| elsewhere.iter().all(|other| other.ts != told.ts);
+            let found = rows(&plan, Wire::new(&all, is_up), Some(kernel), workers);
             prop_assert_eq!(&found, &wanted, "{} workers", workers);
         }
+    }
+}
+
+/// Of nine frames three are lost, and the kernel finishes all but one of the others.
+#[test]
+fn completeness_counts_what_the_kernel_finished() {
+    let told = |n: i64| Told {
+        ts: n * 100_000_000,
+        from: IpAddr::V4(Ipv4Addr::from(7)),
+        port: None,
+        payload: 0,
+        syn: None,
+    };
+    let mut happens: Vec<Happens> = (0..6).map(|n| Happens::Comes(told(n))).collect();
+    happens.push(Happens::Lost(3));
+    happens.push(Happens::Comes(told(12)));
+    let completeness = || vec![agg(AggFunc::Completeness, None)];
+    for (window, first) in [(Window::Tumbling(1_000_000_000), 6.0 / 9.0), (Window::All, 0.7)] {
+        let plan = program(vec![summarize(&[], completeness(), window)]);
+        let finished: Vec<Told> = (0..5).map(told).collect();
+        // Which rows its groups make is not asked here.
+        let kernel = Fake { open: Mutex::default(), ..Fake::new(window, 0, &finished) };
+        let wire = Wire::new(&happens, |told| told.ts >= 500_000_000);
+        let found = rows(&plan, wire, Some(kernel), 1);
+        assert!(found[0].contains(&format!("Float({first}")), "{found:?}");
     }
 }
 
@@ -222,10 +344,10 @@ fn windows_of_frames_counted_elsewhere_go_on() {
     let first = summarize(&["ip.src"], aggs(), Window::Tumbling(second));
     let again = Stage::Limit(7);
     let plan = program(vec![first, again]);
-    let wanted = rows(&plan, &frames, None, 1);
+    let wanted = rows(&plan, Wire::of(&frames), None, 1);
     assert_eq!(wanted.len(), 7);
     // Workers see two frames alone.
     let seen = [frames[0].clone(), frames[49].clone()];
     let kernel = Fake::new(Window::Tumbling(second), 1, &frames[1..49]);
-    assert_eq!(rows(&plan, &seen, Some(kernel), 1), wanted);
+    assert_eq!(rows(&plan, Wire::of(&seen), Some(kernel), 1), wanted);
 }

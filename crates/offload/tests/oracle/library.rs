@@ -1,0 +1,46 @@
+//! What the kernel runs of the queries of the library, as docs/offload.md says.
+
+use crate::common;
+use std::path::Path;
+use weir_offload::{Hook, OffloadOptions, compile};
+
+/// The first line of the table.
+const HEAD: &str = "| query | in the kernel | workers go on because |\n|---|---|---|\n";
+
+/// With `WEIR_UPDATE_DOCS` set, the table is written instead.
+#[test]
+fn the_documentation_says_what_the_kernel_runs_of_each_query() {
+    let path = format!("{}/docs/offload.md", common::ROOT);
+    let page = std::fs::read_to_string(&path).expect("docs/offload.md");
+    let start = page.find(HEAD).expect("the table of queries") + HEAD.len();
+    let end = start + page[start..].find("\n\n").expect("its end") + 1;
+    let rows: String = common::queries().iter().map(|(path, text)| row(path, text)).collect();
+    if std::env::var_os("WEIR_UPDATE_DOCS").is_some() {
+        std::fs::write(path, format!("{}{rows}{}", &page[..start], &page[end..])).expect("writes");
+    } else {
+        assert_eq!(&page[start..end], rows, "docs/offload.md: WEIR_UPDATE_DOCS=1 corrects it");
+    }
+}
+
+fn row(path: &str, text: &str) -> String {
+    let name = Path::new(path).file_stem().expect("a name").to_string_lossy();
+    let options = OffloadOptions { groups: Some([0; 2]), ..OffloadOptions::new(Hook::Xdp, 1) };
+    let (what, why) = match compile(&common::plan_of(text), &options) {
+        Err(why) => ("nothing".to_owned(), why.to_string()),
+        Ok(program) => {
+            let all = &program.prefixes;
+            let counting = all.iter().filter(|prefix| prefix.counts).count();
+            let what = match counting {
+                0 => "filters".to_owned(),
+                n if n == all.len() => "counts".to_owned(),
+                n => format!("filters, and counts for {n} of {} pipelines", all.len()),
+            };
+            let mut reasons: Vec<&str> =
+                all.iter().filter_map(|prefix| prefix.stopped_by.as_deref()).collect();
+            reasons.dedup();
+            (what, reasons.join("; "))
+        }
+    };
+    let why = if why.is_empty() { "–".to_owned() } else { why.replace('|', "\\|") };
+    format!("| `{name}` | {what} | {why} |\n")
+}
