@@ -5,7 +5,7 @@ cd "$(dirname "$0")"
 
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
     missing=
-    for package in tcpdump libpcap0.8 gcc libc6-dev pkg-config procps iproute2 util-linux ethtool tshark tmux nfdump; do
+    for package in tcpdump libpcap0.8 gcc libc6-dev pkg-config procps iproute2 util-linux ethtool tshark tmux nfdump openssl python3; do
         dpkg -s "$package" >/dev/null 2>&1 || missing="$missing $package"
     done
     if [ -n "$missing" ]; then
@@ -28,6 +28,18 @@ if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null && ! command -v prometheu
     mkdir -p target/prometheus
     (cd target/prometheus && apt-get download -q prometheus && dpkg -x prometheus_*.deb . &&
         rm prometheus_*.deb) || echo "there is no prometheus to test with" >&2
+fi
+
+# Receivers of alerts: a server of syslog, one of mail, and Alertmanager with the templates that it
+# wants there. They are only unpacked, too.
+if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null && [ ! -e target/receivers/usr/sbin/rsyslogd ]; then
+    mkdir -p target/receivers
+    (cd target/receivers && apt-get download -q rsyslog rsyslog-gnutls libestr0 libfastjson4 \
+        python3-aiosmtpd python3-attr python3-public prometheus-alertmanager &&
+        for package in *.deb; do dpkg -x "$package" .; done && rm ./*.deb &&
+        mkdir -p /usr/share/prometheus &&
+        cp -rn usr/share/prometheus/alertmanager /usr/share/prometheus/) ||
+        echo "there are no receivers of alerts to test with" >&2
 fi
 
 # The same random inputs each time; other seeds look for more (CONTRIBUTING.md).

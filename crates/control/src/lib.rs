@@ -31,8 +31,8 @@ pub use cleanup::Cleanup;
 pub use client::{AskError, SOCKET, ask, socket};
 pub use connection::{Connection, Listener};
 pub use message::{
-    Attached, Captured, Counts, ProgramState, QueryText, Reply, Request, SuppressionState,
-    fuzz_request,
+    Attached, Captured, Counts, Deliveries, ProgramState, QueryText, Reply, Request,
+    SuppressionState, fuzz_request,
 };
 pub use overview::{AskReport, Overview, Report};
 pub use pending::{PendingChanges, ProgramSink};

@@ -201,6 +201,22 @@ pub struct Counts {
     /// The packets around rows, where `capture` keeps some.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub captured: Option<Captured>,
+    /// What became of alerts, where they are delivered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deliveries: Option<Deliveries>,
+}
+
+/// What became of alerts that are delivered, all receivers together.
+#[derive(Serialize, Deserialize, Default, PartialEq, Debug)]
+pub struct Deliveries {
+    /// Rows of alerts that were emitted.
+    pub alerts: u64,
+    /// Alerts that a receiver took.
+    pub delivered: u64,
+    /// Alerts that wait for a receiver.
+    pub waiting: u64,
+    /// Alerts that a receiver will not get.
+    pub undelivered: u64,
 }
 
 /// The numbers of the files that `capture` writes, with the packets around rows.

@@ -217,7 +217,7 @@ const BPF_MAP_LOOKUP_ELEM: u64 = 1;
 
 /// Sockets may be made to ask the kernel about interfaces and, for names in filters, to ask for
 /// addresses: datagrams of IP, and netlink's for routes and links. Where programs are to come, or
-/// interfaces to come back, to send packets too.
+/// interfaces to come back, to send packets too; where others are connected to, TCP.
 fn sockets(needs: &Needs) -> Result<Vec<SeccompRule>, seccompiler::Error> {
     let ip = [libc::AF_INET as u64, libc::AF_INET6 as u64];
     let netlink = libc::AF_NETLINK as u64;
@@ -228,8 +228,9 @@ fn sockets(needs: &Needs) -> Result<Vec<SeccompRule>, seccompiler::Error> {
     let mut rules = vec![rule(other)?];
     rules.push(rule([(0, Op::Eq, netlink), (2, Op::Ne, libc::NETLINK_ROUTE as u64)])?);
     let raw = (!needs.wires).then_some(libc::SOCK_RAW);
-    let kinds = [libc::SOCK_STREAM, libc::SOCK_RDM, libc::SOCK_SEQPACKET, SOCK_DCCP];
-    let kinds: Vec<_> = kinds.into_iter().chain(raw).collect();
+    let stream = needs.connects.is_empty().then_some(libc::SOCK_STREAM);
+    let kinds = [libc::SOCK_RDM, libc::SOCK_SEQPACKET, SOCK_DCCP];
+    let kinds: Vec<_> = kinds.into_iter().chain(raw).chain(stream).collect();
     for family in ip {
         for &kind in &kinds {
             let kind = (1, Op::MaskedEq(SOCK_TYPE_MASK), kind as u64);

@@ -1,12 +1,12 @@
 //! Files that a run may still open, by Landlock (landlock(7)): those that it needs, and no others.
-//! Open files stay open. The run can't use TCP either, nor abstract sockets of other processes, nor
-//! send them signals.
+//! Open files stay open. The run can't use TCP either, but for ports of others that it needs; nor
+//! abstract sockets of other processes, nor send them signals.
 
 use crate::error::GiveUpError;
 use crate::needs::Needs;
 use landlock::{
     ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible as _, LandlockStatus,
-    PathBeneath, PathFd, RestrictionStatus, Ruleset, RulesetAttr as _, RulesetCreated,
+    NetPort, PathBeneath, PathFd, RestrictionStatus, Ruleset, RulesetAttr as _, RulesetCreated,
     RulesetCreatedAttr as _, Scope,
 };
 use std::path::{Path, PathBuf};
@@ -76,6 +76,9 @@ fn rules(needs: &Needs) -> Result<RestrictionStatus, landlock::RulesetError> {
     for path in &needs.devices {
         rules = allow(rules, path, device)?;
     }
+    for port in &needs.connects {
+        rules = rules.add_rule(NetPort::new(*port, AccessNet::ConnectTcp))?;
+    }
     rules.restrict_self()
 }
 
@@ -102,7 +105,9 @@ fn summary(needs: &Needs) -> String {
     let names = needs.names.then(|| "looks up names".to_owned());
     let write = needs.write.iter().map(|path| format!("writes in {}", path.display()));
     let devices = needs.devices.iter().map(|path| format!("opens {}", path.display()));
-    let all: Vec<String> = read.chain(write).chain(devices).chain(names).collect();
+    let port = |port| format!("connects to port {port} of others");
+    let connects = needs.connects.iter().map(port);
+    let all: Vec<String> = read.chain(write).chain(devices).chain(names).chain(connects).collect();
     match all.len() {
         0 => "no further files".to_owned(),
         1..=4 => all.join(", "),

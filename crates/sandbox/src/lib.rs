@@ -112,7 +112,7 @@ mod tests {
     use rustix::thread::{CapabilitySet, capabilities};
     use std::fs::{self, File};
     use std::io::{self, ErrorKind::PermissionDenied};
-    use std::net::{TcpStream, UdpSocket};
+    use std::net::{TcpListener, TcpStream, UdpSocket};
     use std::os::unix::net::{UnixDatagram, UnixStream};
     use std::process::Command;
 
@@ -138,6 +138,32 @@ mod tests {
         }
         if !told.contains("any system calls") {
             no_calls();
+        }
+        println!("{told}");
+    }
+
+    /// The same for a process that connects to others: to one port, and no other.
+    #[test]
+    #[expect(clippy::print_stdout, reason = "the test that runs it reads this")]
+    #[ignore = "gives up the permissions of its process; another test runs it where that is meant"]
+    fn probe_that_connects() {
+        if !fs::exists("laid out").is_ok_and(|there| there) {
+            return;
+        }
+        let bound = || TcpListener::bind("127.0.0.1:0").expect("a port");
+        let (needed, other) = (bound(), bound());
+        let address = |listener: &TcpListener| listener.local_addr().expect("an address");
+        let mut needs = Needs::default();
+        needs.connections([address(&needed).port()].into_iter());
+        let told = confine(&needs, None).to_string();
+        TcpStream::connect(address(&needed)).expect("is needed");
+        if told.contains("(Landlock, ABI ") {
+            denied(File::open("secret"));
+            let old = ["ABI 1)", "ABI 2)", "ABI 3)"].iter().any(|abi| told.contains(abi));
+            if !old {
+                denied(TcpStream::connect(address(&other)));
+                denied(TcpListener::bind("127.0.0.1:0"));
+            }
         }
         println!("{told}");
     }
@@ -179,6 +205,14 @@ mod tests {
 
     #[test]
     fn what_is_given_up_is_gone() {
+        let said = probed("tests::probe");
+        assert!(said.contains("reads in, reads not there, reads /dev/fd/0 and 2 more ("), "{said}");
+        let said = probed("tests::probe_that_connects");
+        assert!(said.contains("of others"), "{said}");
+    }
+
+    /// What such a test says in a process and a folder of its own.
+    fn probed(test: &str) -> String {
         let folder = tempfile::tempdir().expect("a folder");
         for name in ["laid out", "in", "secret"] {
             fs::write(folder.path().join(name), name).expect("writes");
@@ -186,12 +220,12 @@ mod tests {
         fs::create_dir(folder.path().join("out")).expect("makes");
         let itself = std::env::current_exe().expect("a path");
         let mut command = Command::new(itself);
-        command.args(["--exact", "tests::probe", "--ignored", "--nocapture"]);
+        command.args(["--exact", test, "--ignored", "--nocapture"]);
         command.current_dir(folder.path()).stdin(std::process::Stdio::piped());
         let output = command.output().expect("it runs");
         let said = [output.stdout, output.stderr].concat();
         let said = String::from_utf8_lossy(&said);
         assert!(output.status.success() && said.contains("1 passed"), "{said}");
-        assert!(said.contains("reads in, reads not there, reads /dev/fd/0 and 2 more ("), "{said}");
+        said.into_owned()
     }
 }

@@ -25,6 +25,8 @@ pub struct Needs {
     pub wires: bool,
     /// Whether sockets of AF_XDP are opened, to send packets by.
     pub xdp: bool,
+    /// The ports of other hosts that are connected to (TCP).
+    pub connects: Vec<u16>,
 }
 
 /// Nothing more than what is open.
@@ -40,6 +42,7 @@ impl Default for Needs {
             remove: Vec::new(),
             wires: false,
             xdp: false,
+            connects: Vec::new(),
         }
     }
 }
@@ -97,6 +100,13 @@ impl Needs {
         self.capabilities |= CapabilitySet::NET_RAW;
     }
 
+    /// Connections to these ports of other hosts, by name or address.
+    pub fn connections(&mut self, ports: impl Iterator<Item = u16>) {
+        self.names = true;
+        // Long answers of name servers come over TCP.
+        self.connects.extend(ports.chain([DOMAIN]));
+    }
+
     /// A capture by DPDK.
     pub fn dpdk(&mut self) {
         self.read.push(COUNTERS.into());
@@ -110,6 +120,9 @@ impl Needs {
         }
     }
 }
+
+/// The port of name servers.
+const DOMAIN: u16 = 53;
 
 /// Where drivers of DPDK read the counters of cards.
 const COUNTERS: &str = "/sys/devices";

@@ -2,6 +2,7 @@
 
 mod confine;
 pub(crate) mod ctl;
+mod deliver;
 mod doctor;
 mod explain;
 mod http;
@@ -17,6 +18,7 @@ mod watch;
 mod write;
 
 pub(crate) use confine::ConfineArgs;
+pub(crate) use deliver::DeliverArgs;
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use explain::{ExplainArgs, PlanFormat};
 pub(crate) use http::HttpArgs;
@@ -112,6 +114,9 @@ pub(crate) enum Command {
     Ctl(ctl::CtlArgs),
     /// Check whether this machine is set up for capturing
     Doctor(DoctorArgs),
+    /// Deliver the alerts of a run, which starts this itself
+    #[command(hide = true)]
+    DeliverAlerts,
     /// Show the help of a command or a query
     Help(HelpArgs),
     /// Run a query of the library by its name

@@ -2,6 +2,7 @@
 
 pub(crate) mod check;
 pub(crate) mod ctl;
+pub(crate) mod deliver;
 pub(crate) mod doctor;
 pub(crate) mod explain;
 pub(crate) mod fields;

@@ -3,11 +3,12 @@
 
 use crate::stats::{RunCounts, Stats};
 use crate::wire::Notes;
-use crate::{ledger, wire};
+use crate::{delivery, ledger, wire};
 use std::time::Duration;
 use weir_capture::lookback::LookbackCounts;
 use weir_capture::outlets::Outlets;
-use weir_control::{Captured, Counts, Report};
+use weir_control::{Captured, Counts, Deliveries, Report};
+use weir_deliver::DeliveryCounts;
 use weir_engine::rows::Output;
 use weir_packet::egress::Outlet;
 use weir_packet::source::Account;
@@ -25,7 +26,10 @@ pub(crate) fn report(stats: &Stats, patience: Duration) -> Option<Report> {
         text += &ledger::captures(captures);
         text.push('\n');
     }
-    Some(Report { text, counts: numbers(&counts, captures) })
+    let delivered = stats.deliveries();
+    text += &delivered.as_ref().map(delivery::render).unwrap_or_default();
+    let deliveries = delivered.as_ref().map(deliveries);
+    Some(Report { text, counts: Counts { deliveries, ..numbers(&counts, captures) } })
 }
 
 /// The counts of a ledger, of each interface, and of the packets around rows.
@@ -61,6 +65,16 @@ fn numbers(counts: &RunCounts, captures: Option<LookbackCounts>) -> Counts {
         withheld: ledger.ends.withheld,
         interfaces: interfaces.iter().map(interface).collect(),
         captured: captures.map(captured),
+        deliveries: None,
+    }
+}
+
+fn deliveries(counts: &DeliveryCounts) -> Deliveries {
+    Deliveries {
+        alerts: counts.alerts,
+        delivered: counts.delivered(),
+        waiting: counts.waiting(),
+        undelivered: counts.undelivered(),
     }
 }
 

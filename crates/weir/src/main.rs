@@ -8,6 +8,7 @@
 mod args;
 mod cmd;
 mod control;
+mod delivery;
 mod exit;
 mod ledger;
 mod library;
@@ -61,6 +62,7 @@ fn run(command: Command, term: &Term) -> anyhow::Result<Status> {
         Command::Doctor(args) => cmd::doctor::run(&args, term),
         Command::Interfaces(args) => cmd::interfaces::run(&args, term),
         Command::Ctl(args) => cmd::ctl::run(args, term),
+        Command::DeliverAlerts => cmd::deliver::run(),
         Command::Help(args) => cmd::help::run(&args, term),
         Command::Library(words) => cmd::library::run(&words, term),
     }

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 use weir_capture::lookback::LookbackCounts;
+use weir_deliver::{DeliveryCounts, TargetCounts};
 use weir_engine::counters::Ledger;
 use weir_http::{Api, Exposition, Pages, RowFeed, Sample};
 use weir_packet::egress::Outlet;
@@ -30,6 +31,9 @@ pub(crate) fn pages(stats: &Stats, (tallies, feed): (Tallies, RowFeed), api: Opt
             let mut out = Exposition::new(format);
             all(&mut out, view.start, &counts, view.stats.captures().as_ref());
             programs(&mut out, &tallies);
+            if let Some(counts) = view.stats.deliveries() {
+                deliveries(&mut out, &counts);
+            }
             if has_api {
                 clients(&mut out, &feed);
             }
@@ -99,6 +103,21 @@ fn programs(out: &mut Exposition, tallies: &Tallies) {
     out.counter("weir_program_rows_emitted", about, all.iter().map(|(p, n)| of(p, n.emitted)));
     let about = "Rows of a program that the sink did not take in time.";
     out.counter("weir_program_rows_refused", about, all.iter().map(|(p, n)| of(p, n.refused)));
+}
+
+/// What becomes of alerts, by receiver.
+fn deliveries(out: &mut Exposition, counts: &DeliveryCounts) {
+    let of = |n: fn(&TargetCounts) -> u64| {
+        counts.targets.iter().map(move |target| Sample::of("target", &target.name, n(target)))
+    };
+    let about = "Alerts that a receiver took.";
+    out.counter("weir_alerts_delivered", about, of(|target| target.delivered));
+    let about = "Alerts that a receiver will not get.";
+    out.counter("weir_alerts_undelivered", about, of(TargetCounts::undelivered));
+    let about = "Alerts that wait for a receiver.";
+    out.gauge("weir_alerts_waiting", about, of(|target| target.waiting));
+    let about = "Alerts that never reached the process that delivers them.";
+    out.counter("weir_alerts_missed", about, [Sample::plain(counts.missed)]);
 }
 
 /// Clients that get rows.
@@ -313,6 +332,7 @@ mod tests {
         all(&mut out, 0, &counts, Some(&captures));
         programs(&mut out, &Tallies::default());
         clients(&mut out, &RowFeed::default());
+        deliveries(&mut out, &DeliveryCounts::default());
         let text = out.finish();
         let mut families: Vec<_> = text.lines().filter(|l| l.starts_with("# TYPE")).collect();
         let n = families.len();

@@ -2,7 +2,7 @@
 //! to clients of the control socket.
 
 use crate::term::Term;
-use crate::{ledger, wire};
+use crate::{delivery, ledger, wire};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 use weir_capture::lookback::{LookbackCounts, Tally};
+use weir_deliver::{Courier, DeliveryCounts};
 use weir_engine::counters::Ledger;
 use weir_engine::run::Inquiry;
 use weir_packet::source::Account;
@@ -40,6 +41,8 @@ struct Asked {
     waiting: Mutex<Vec<Sender<RunCounts>>>,
     /// Counts the packets around rows, where some are kept.
     captures: OnceLock<Tally>,
+    /// Delivers alerts, where there are receivers.
+    courier: OnceLock<Courier>,
 }
 
 impl Stats {
@@ -66,6 +69,9 @@ impl Stats {
                 if let Some(captures) = theirs.captures.get() {
                     term.say(ledger::captures(&captures.now()));
                 }
+                if let Some(courier) = theirs.courier.get() {
+                    term.say_text(&delivery::render(&courier.counts()));
+                }
             }
             let mut waiting = theirs.waiting.lock().unwrap_or_else(PoisonError::into_inner);
             for answer in waiting.drain(..) {
@@ -85,6 +91,16 @@ impl Stats {
     /// The counts of packets around rows so far, if some are kept.
     pub(crate) fn captures(&self) -> Option<LookbackCounts> {
         self.asked.captures.get().map(Tally::now)
+    }
+
+    /// From now on also reports what becomes of alerts.
+    pub(crate) fn report_deliveries(&self, courier: Courier) {
+        self.asked.courier.get_or_init(|| courier);
+    }
+
+    /// What has become of alerts so far, if they are delivered.
+    pub(crate) fn deliveries(&self) -> Option<DeliveryCounts> {
+        self.asked.courier.get().map(Courier::counts)
     }
 
     /// The questions that the run answers.

@@ -37,6 +37,7 @@ fn asks_for_rows(options: &RunOptions) -> bool {
         || !options.params.is_empty()
         || options.site.site.is_some()
         || !options.rows.suppress.is_empty()
+        || options.rows.deliver.is_asked_for()
         || options.control.is_some()
         || options.http.is_asked_for()
         || options.publish.publish.is_some()
@@ -69,6 +70,7 @@ mod tests {
             "top -i x --stats 1",
             "top -i x --control",
             "top -r x --publish y",
+            "top -r x --alert-config y",
         ] {
             check(line, true);
         }

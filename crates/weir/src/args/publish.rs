@@ -9,8 +9,9 @@ pub(crate) struct PublishArgs {
     /// standard output), which `weir merge` combines with those of other probes
     #[arg(long, value_name = "FILE", value_parser = stream)]
     #[arg(conflicts_with_all = [
-        "output", "out_dir", "export", "time", "names", "suppress", "line_buffered", "slow_sink",
-        "sink_queue", "control", "metrics", "http", "offload",
+        "output", "out_dir", "export", "time", "names", "suppress", "alert_to", "alert_config",
+        "alert_spill", "line_buffered", "slow_sink", "sink_queue", "control", "metrics", "http",
+        "offload",
     ])]
     pub(crate) publish: Option<String>,
 

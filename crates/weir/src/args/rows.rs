@@ -1,5 +1,6 @@
-//! The options for rows: their form, and which alerts are among them.
+//! The options for rows: their form, which alerts are among them, and whom those are delivered to.
 
+use super::DeliverArgs;
 use super::values::{Names, Time, format};
 use clap::Args;
 use std::path::PathBuf;
@@ -32,4 +33,7 @@ pub(crate) struct RowArgs {
     /// Leave out the alerts that this file names, a line each: RULE COLUMN=VALUE … until TIME
     #[arg(long, value_name = "FILE")]
     pub(crate) suppress: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) deliver: DeliverArgs,
 }

@@ -1,6 +1,7 @@
 //! `weir merge`: the machine level of queries over the partial results of several probes.
 
 use crate::args::MergeArgs;
+use crate::delivery::AlertTap;
 use crate::exit::{Status, usage};
 use crate::output::{self, Collector, Fresh, Taken};
 use crate::programs::Programs;
@@ -8,7 +9,7 @@ use crate::signals;
 use crate::site::Site;
 use crate::term::Term;
 use crate::user::become_user;
-use crate::{ledger, suppress};
+use crate::{delivery, ledger, suppress};
 use anyhow::Context as _;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -16,6 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use weir_capture::write::StoppableWriter;
 use weir_cluster::{Merge, MergeControl, MergeOutcome, ProbeInput, ProbeProgress, ProbeStream};
+use weir_deliver::{DeliveryCounts, WhenFull};
 use weir_engine::exchange::Receiver;
 use weir_engine::functions::Functions;
 use weir_engine::rows::{Output, Sink};
@@ -36,6 +38,7 @@ pub(crate) fn run(args: MergeArgs, term: &Term) -> anyhow::Result<Status> {
     let Some(program) = compiled else { return Ok(Status::Usage) };
     let format = output::row_format(&program, &args.rows, false, term)?;
     let suppressions = SuppressionList::new(suppress::read(&args.rows.suppress)?);
+    let targets = delivery::targets(&args.rows.deliver, Some(&program))?;
     let plan = Physical::new(&program, &[]);
     weir_engine::exchange::needs(&plan).map_err(|why| usage(why.to_string()))?;
     if args.from.iter().filter(|from| *from == "-").count() > 1 {
@@ -44,6 +47,7 @@ pub(crate) fn run(args: MergeArgs, term: &Term) -> anyhow::Result<Status> {
     let options = Options { memory: args.memory.bytes(), suppressions, ..Options::default() };
 
     let collector = args.rows.export.as_deref().map(Collector::connect).transpose()?;
+    let courier = delivery::start(targets, &args.rows.deliver, &args.confine)?;
     let inputs = args.from.iter().map(|from| open(from)).collect::<anyhow::Result<_>>()?;
     if let Some(user) = &args.confine.relinquish_privileges {
         let becomes = become_user(user)?;
@@ -79,12 +83,17 @@ pub(crate) fn run(args: MergeArgs, term: &Term) -> anyhow::Result<Status> {
         Some(collector) => collector.into_sink(),
         None => sink(&args, files, format, &stop, term)?,
     };
+    if let Some(courier) = &courier {
+        delivery::run(courier, term, args.quiet)?;
+        sink = Box::new(AlertTap::new(sink, courier.clone(), WhenFull::Wait));
+    }
     sink.open(&outputs).context("writing rows")?;
     let tell = |probes: &[ProbeProgress]| probes.iter().for_each(|probe| term.say(line(probe)));
     let control = MergeControl { stop: &stop, asked: &asked, tell: &tell };
     let merged = merge.run(receiver, &mut *sink, &control)?;
     drop(sink);
-    end(merged, &args, term)
+    let delivered = courier.map(|courier| delivery::finish(&courier, term, args.quiet));
+    end(merged, delivered.as_ref(), &args, term)
 }
 
 /// Opens the stream of a probe; a named pipe waits for its writer.
@@ -154,9 +163,15 @@ fn line(ProbeProgress { probe, closed, is_slowest }: &ProbeProgress) -> String {
 }
 
 /// Prints what was counted, and says what is missing.
-fn end(merged: MergeOutcome, args: &MergeArgs, term: &Term) -> anyhow::Result<Status> {
+fn end(
+    merged: MergeOutcome,
+    delivered: Option<&DeliveryCounts>,
+    args: &MergeArgs,
+    term: &Term,
+) -> anyhow::Result<Status> {
     let MergeOutcome { outcome, streams, was_stopped } = merged;
-    let losses = ledger::losses(&outcome.ledger, None);
+    let mut losses = ledger::losses(&outcome.ledger, None);
+    losses += &delivered.map(delivery::losses).unwrap_or_default();
     if args.quiet {
         term.say_text(&losses);
     } else {
@@ -164,6 +179,7 @@ fn end(merged: MergeOutcome, args: &MergeArgs, term: &Term) -> anyhow::Result<St
             term.say("");
         }
         term.say_text(&ledger::render(&outcome.ledger));
+        term.say_text(&delivered.map(delivery::render).unwrap_or_default());
     }
     let mut broken = 0;
     for stream in &streams {
@@ -186,7 +202,7 @@ fn end(merged: MergeOutcome, args: &MergeArgs, term: &Term) -> anyhow::Result<St
         return Ok(Status::Failed);
     }
     if args.fail_on_loss && !losses.is_empty() {
-        term.error(format_args!("packets or rows were lost (--fail-on-loss)"));
+        term.error(format_args!("packets, rows or alerts were lost (--fail-on-loss)"));
         return Ok(Status::Failed);
     }
     Ok(Status::Ok)

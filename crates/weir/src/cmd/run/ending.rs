@@ -2,21 +2,23 @@
 
 use super::session::Run;
 use crate::exit::Status;
-use crate::{ledger, wire};
+use crate::{delivery, ledger, wire};
 use std::io;
 use weir_capture::lookback::Lookback;
+use weir_deliver::DeliveryCounts;
 use weir_engine::reading::Reading;
 use weir_engine::run::{Outcome, RunError};
 use weir_packet::source::Source;
 use weir_plan::{Pipeline, Stage};
 
 impl Run<'_> {
-    /// Prints the ledger, then what ended the run early.
+    /// Prints the ledger and what became of alerts, then what ended the run early.
     pub(super) fn end(
         &self,
         outcome: Outcome,
         source: &mut Lookback<Reading<Box<dyn Source>>>,
         interrupted: bool,
+        delivered: Option<&DeliveryCounts>,
     ) -> anyhow::Result<Status> {
         let captures = source.finish();
         let left = outcome.error.as_ref().and_then(reader_left);
@@ -24,7 +26,8 @@ impl Run<'_> {
         if left.is_some() && !self.is_live() {
             return Ok(Status::Ok);
         }
-        let losses = ledger::losses(&outcome.ledger, captures.as_ref());
+        let mut losses = ledger::losses(&outcome.ledger, captures.as_ref());
+        losses += &delivered.map(delivery::losses).unwrap_or_default();
         if self.options.quiet {
             // A loss is never quiet.
             self.term.say_text(&losses);
@@ -43,6 +46,7 @@ impl Run<'_> {
             if let Some(captures) = &captures {
                 self.term.say(ledger::captures(captures));
             }
+            self.term.say_text(&delivered.map(delivery::render).unwrap_or_default());
             if interrupted {
                 self.term.say("interrupted");
             }
@@ -58,7 +62,7 @@ impl Run<'_> {
                 Ok(Status::Failed)
             }
             (None, _) if self.options.fail_on_loss && !losses.is_empty() => {
-                self.term.error(format_args!("packets or rows were lost (--fail-on-loss)"));
+                self.term.error(format_args!("packets, rows or alerts were lost (--fail-on-loss)"));
                 Ok(Status::Failed)
             }
             (None, _) => Ok(Status::Ok),

@@ -9,7 +9,7 @@ use crate::programs::{self, Programs};
 use crate::site::Site;
 use crate::term::Term;
 use crate::wire::Notes;
-use crate::{cmd, output, suppress};
+use crate::{cmd, delivery, output, suppress};
 use std::path::Path;
 use std::sync::Arc;
 use weir_capture::bpf::{Filter, FilterError};
@@ -70,6 +70,8 @@ pub(crate) fn job(job: Job, term: &Term) -> anyhow::Result<Status> {
     check_packet_outputs(&program, &options)?;
     publish::check(&program, &options)?;
     let suppressions = suppress::read(&options.rows.suppress)?;
+    let alone_known = (!options.takes_programs()).then_some(&program);
+    let targets = delivery::targets(&options.rows.deliver, alone_known)?;
     let filter = match filter.as_str() {
         "" => None,
         text => Some(Filter::new(text).map_err(|e| filter_error(e, text))?),
@@ -100,6 +102,7 @@ pub(crate) fn job(job: Job, term: &Term) -> anyhow::Result<Status> {
         site,
         list: SuppressionList::new(suppressions.clone()),
         suppressions,
+        targets,
         notes: Notes::default(),
         names: InterfaceNames::default(),
         shows_screen: false,

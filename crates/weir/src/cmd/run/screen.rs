@@ -71,6 +71,7 @@ pub(crate) fn show(
         site: SiteParams::default(),
         list: SuppressionList::new(Vec::new()),
         suppressions: Vec::new(),
+        targets: Vec::new(),
         notes: Notes::default(),
         names: InterfaceNames::default(),
         shows_screen: true,
@@ -144,7 +145,7 @@ impl Run<'_> {
         let Some((EndedPass { outcome, mut source }, interrupted)) = ended else {
             anyhow::bail!("the run failed");
         };
-        self.end(outcome, &mut source, interrupted)
+        self.end(outcome, &mut source, interrupted, None)
     }
 
     /// The length of all captures, if that is known.

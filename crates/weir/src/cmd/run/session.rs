@@ -10,6 +10,7 @@ use std::sync::atomic::AtomicBool;
 use weir_capture::bpf::Filter;
 use weir_capture::outlets::Report;
 use weir_control::{RunningProgram, SiteParams};
+use weir_deliver::Target;
 use weir_engine::functions::Functions;
 use weir_engine::run::{Changes, Options};
 use weir_engine::suppress::SuppressionList;
@@ -38,6 +39,8 @@ pub(super) struct Run<'a> {
     pub(super) list: SuppressionList,
     /// ... and the lines of the files that say so.
     pub(super) suppressions: Vec<Suppression>,
+    /// Whom alerts are delivered to.
+    pub(super) targets: Vec<Target>,
     /// What happens to interfaces.
     pub(super) notes: Notes,
     /// The names of interfaces.

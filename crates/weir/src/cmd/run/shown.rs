@@ -1,16 +1,33 @@
-//! Starts the HTTP interface of a run.
+//! Starts what shows the rows of a run to others: the HTTP interface, and the delivery of alerts.
 
 use super::session::Run;
+use crate::delivery::{self, AlertTap};
 use crate::metrics;
 use crate::stats::Stats;
 use crate::tap::{Tallies, Tap};
 use std::sync::Arc;
 use weir_control::Answers;
+use weir_deliver::{Courier, WhenFull};
 use weir_engine::rows::Sink;
 use weir_http::{Api, HttpSocket, RowFeed};
 use weir_sink::RowOptions;
 
 impl Run<'_> {
+    /// Delivers alerts from now on, if there are receivers. The result hands them over on their way
+    /// to the sink.
+    pub(super) fn deliver(
+        &self,
+        courier: Option<&Courier>,
+        stats: &Stats,
+        sink: Box<dyn Sink>,
+    ) -> anyhow::Result<Box<dyn Sink>> {
+        let Some(courier) = courier else { return Ok(sink) };
+        delivery::run(courier, self.term, self.options.quiet)?;
+        stats.report_deliveries(courier.clone());
+        let when_full = if self.drops() { WhenFull::Refuse } else { WhenFull::Wait };
+        Ok(Box::new(AlertTap::new(sink, courier.clone(), when_full)))
+    }
+
     /// Answers clients over HTTP from now on, and says where. The result copies rows for them on
     /// their way to the sink.
     pub(super) fn serve_http(

@@ -9,13 +9,14 @@ use crate::output::{self, Fresh};
 use crate::stats::Stats;
 use crate::tables::KernelTables;
 use crate::user::user_ids;
-use crate::{lookback, signals};
+use crate::{delivery, lookback, signals};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use weir_capture::lookback::Lookback;
 use weir_capture::outlets::Outlets;
 use weir_capture::write::Made;
 use weir_control::Server;
+use weir_deliver::Courier;
 use weir_engine::kernel::KernelFeed;
 use weir_engine::reading::Reading;
 use weir_engine::run::{Changes, Options};
@@ -36,6 +37,8 @@ struct Opened {
     server: Option<Server>,
     /// The socket of `--metrics`.
     http: Option<HttpSocket>,
+    /// What hands alerts to the process that delivers them.
+    courier: Option<Courier>,
     stats: Stats,
     /// Groups that programs in the kernel make.
     kernel: Option<Arc<KernelTables>>,
@@ -46,10 +49,12 @@ struct Opened {
 impl Run<'_> {
     /// Opens everything, gives up the other permissions, and runs. It starts no thread before, so
     /// that all threads lack these permissions.
-    pub(super) fn start(self) -> anyhow::Result<Status> {
+    pub(super) fn start(mut self) -> anyhow::Result<Status> {
         let stop = Arc::clone(&self.stop);
         let heard = signals::hear(&stop)?;
         let stats = Stats::new(self.term);
+        let targets = std::mem::take(&mut self.targets);
+        let courier = delivery::start(targets, &self.options.rows.deliver, &self.options.confine)?;
         let server = self.options.control.as_deref().map(Server::bind).transpose()?;
         let http = self.options.http.listen()?;
         let stream = self.is_live() || self.options.read.iter().any(|capture| is_stream(capture));
@@ -87,7 +92,8 @@ impl Run<'_> {
         if let Some(tally) = source.tally() {
             stats.report_captures(tally);
         }
-        let opened = Opened { source, outlets, files, made, server, http, stats, kernel, stream };
+        let opened =
+            Opened { source, outlets, files, made, server, http, courier, stats, kernel, stream };
         match publisher {
             Some(publisher) => self.probe(publisher, opened),
             None => self.process(opened),
@@ -102,13 +108,22 @@ impl Run<'_> {
         }
         made.keep();
         let outcome = self.publish(publisher, &mut source, &stats)?;
-        self.end(outcome, &mut source, self.stop.load(Ordering::Relaxed))
+        self.end(outcome, &mut source, self.stop.load(Ordering::Relaxed), None)
+    }
+
+    /// Says how late the kernel was, if it has made groups and somebody wants to know.
+    fn say_latest(&self, kernel: Option<&KernelTables>) {
+        if let Some(kernel) = kernel.filter(|_| self.options.verbose) {
+            let late = kernel.latest();
+            self.term.say(format_args!("windows in the kernel ended at most {late:?} late"));
+        }
     }
 
     /// Runs over what was opened.
     fn process(mut self, opened: Opened) -> anyhow::Result<Status> {
         let Opened { mut source, mut outlets, files, mut made, stats, stream, .. } = opened;
-        let (server, http, kernel) = (opened.server, opened.http, opened.kernel);
+        let (server, http, kernel, courier) =
+            (opened.server, opened.http, opened.kernel, opened.courier);
         let mut progress = self.progress(stream);
         let table = RowOptions {
             time: self.options.rows.time.into(),
@@ -132,7 +147,7 @@ impl Run<'_> {
                 RunSink { sink, cleanup, answers: None }
             }
         };
-        let mut sink = self.prompt(sink);
+        let mut sink = self.deliver(courier.as_ref(), &stats, self.prompt(sink))?;
         if let Some(http) = http {
             sink = self.serve_http(http, &stats, answers, (sink, table))?;
         }
@@ -164,14 +179,13 @@ impl Run<'_> {
         );
         drop(sink);
         drop(server);
+        let quiet = self.options.quiet;
+        let delivered = courier.map(|courier| delivery::finish(&courier, self.term, quiet));
         if let Some(progress) = &progress {
             progress.finish();
         }
-        if let Some(kernel) = kernel.filter(|_| self.options.verbose) {
-            let late = kernel.latest();
-            self.term.say(format_args!("windows in the kernel ended at most {late:?} late"));
-        }
+        self.say_latest(kernel.as_deref());
         let interrupted = self.stop.load(Ordering::Relaxed) && !outlets.is_over();
-        self.end(outcome, &mut source, interrupted)
+        self.end(outcome, &mut source, interrupted, delivered.as_ref())
     }
 }

@@ -1,0 +1,223 @@
+//! Alerts of a run on their way to the process that delivers them, and what became of them.
+
+use crate::args::{ConfineArgs, DeliverArgs};
+use crate::exit::usage;
+use crate::term::Term;
+use std::fmt::Write as _;
+use std::io;
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
+use weir_deliver::limits::DRAIN;
+use weir_deliver::{Courier, CourierError, DeliveryCounts, Setup, Target, TargetCounts, WhenFull};
+use weir_engine::rows::{Output, Rows, Sink};
+use weir_plan::{Alert, Program};
+use weir_sink::{JsonLines, TimeFormat};
+
+/// The command that starts the process that delivers (`cmd/deliver.rs`).
+const COMMAND: &str = "deliver-alerts";
+
+/// The receivers of a run, checked.
+pub(crate) fn targets(
+    args: &DeliverArgs,
+    program: Option<&Program>,
+) -> anyhow::Result<Vec<Target>> {
+    let targets = args.targets()?;
+    let has_alerts =
+        |program: &Program| Output::of(program).iter().any(|output| Alert::is_of(&output.schema));
+    // Where programs may come, those may have alerts.
+    if !targets.is_empty() && program.is_some_and(|program| !has_alerts(program)) {
+        return Err(usage(
+            "--alert-to, --alert-config: no query prints alerts; the stage `alert` makes them",
+        ));
+    }
+    Ok(targets)
+}
+
+/// Starts the process that delivers, if there are receivers. This comes before anything is given
+/// up, and before there are threads.
+pub(crate) fn start(
+    targets: Vec<Target>,
+    args: &DeliverArgs,
+    confine: &ConfineArgs,
+) -> anyhow::Result<Option<Courier>> {
+    if targets.is_empty() {
+        return Ok(None);
+    }
+    let host = nix::unistd::gethostname().unwrap_or_default();
+    let setup = Setup {
+        targets,
+        host: host.to_string_lossy().into_owned(),
+        user: confine.relinquish_privileges.clone(),
+        spill: args.alert_spill.clone(),
+        confines: !confine.no_sandbox,
+    };
+    // By its name, which `ps` shows; where the file was replaced, it has none any more.
+    let own = std::env::current_exe().ok().filter(|path| path.exists());
+    let mut command = Command::new(own.unwrap_or_else(|| "/proc/self/exe".into()));
+    command.arg0("weir").arg(COMMAND);
+    match Courier::start(command, &setup) {
+        Ok(courier) => Ok(Some(courier)),
+        Err(CourierError::Fault(why)) => Err(usage(format!("--alert-to: {why}"))),
+        Err(e) => Err(e.into()),
+    }
+}
+
+/// From now on hands alerts over, and tells the user of receivers that are away.
+pub(crate) fn run(courier: &Courier, term: &Term, quiet: bool) -> io::Result<()> {
+    let term = *term;
+    courier.run(move |text| {
+        if !quiet {
+            term.say(text);
+        }
+    })
+}
+
+/// Waits until what was handed over is delivered, for some seconds.
+pub(crate) fn finish(courier: &Courier, term: &Term, quiet: bool) -> DeliveryCounts {
+    courier.finish(|| {
+        if !quiet {
+            let seconds = DRAIN.as_secs();
+            term.say(format_args!("waiting for alerts to be delivered, at most {seconds} s"));
+        }
+    })
+}
+
+/// A sink that hands over alerts before it hands rows on.
+pub(crate) struct AlertTap<'a> {
+    to: Box<dyn Sink + 'a>,
+    courier: Courier,
+    when_full: WhenFull,
+    /// The outputs whose rows are alerts.
+    outputs: Vec<Option<Output>>,
+}
+
+impl<'a> AlertTap<'a> {
+    pub(crate) fn new(to: Box<dyn Sink + 'a>, courier: Courier, when_full: WhenFull) -> Self {
+        AlertTap { to, courier, when_full, outputs: Vec::new() }
+    }
+}
+
+impl Sink for AlertTap<'_> {
+    fn open(&mut self, outputs: &[Output]) -> io::Result<()> {
+        let of_alerts = |o: &Output| Alert::is_of(&o.schema).then(|| o.clone());
+        self.outputs = outputs.iter().map(of_alerts).collect();
+        self.to.open(outputs)
+    }
+
+    fn rows(&mut self, output: usize, rows: &Rows) -> io::Result<()> {
+        if let Some(Some(output)) = self.outputs.get(output) {
+            let mut lines = Vec::new();
+            let mut json = JsonLines::new(&mut lines, TimeFormat::Rfc3339);
+            json.open(std::slice::from_ref(output))?;
+            json.rows(0, rows)?;
+            json.finish()?;
+            drop(json);
+            for line in lines.split(|b| *b == b'\n').filter(|line| !line.is_empty()) {
+                self.courier.give(line, self.when_full);
+            }
+        }
+        self.to.rows(output, rows)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        self.to.finish()
+    }
+
+    fn refused(&self) -> u64 {
+        self.to.refused()
+    }
+
+    fn unwritten(&self) -> u64 {
+        self.to.unwritten()
+    }
+}
+
+/// A line for each receiver, and one for alerts that never got as far.
+pub(crate) fn render(counts: &DeliveryCounts) -> String {
+    let mut out = String::new();
+    for target in &counts.targets {
+        let _ = write!(out, "alerts     {} delivered to {}", target.delivered, target.name);
+        if target.waiting > 0 {
+            let _ = write!(out, "; {} waiting", target.waiting);
+        }
+        if target.kept > 0 {
+            let _ = write!(out, "; {} kept for the next run", target.kept);
+        }
+        if target.undelivered() > 0 {
+            let _ = write!(out, "; {}", undelivered(target));
+        }
+        out.push('\n');
+    }
+    out + &missed(counts)
+}
+
+/// A line for each loss; empty if there is none.
+pub(crate) fn losses(counts: &DeliveryCounts) -> String {
+    let mut out = String::new();
+    for target in counts.targets.iter().filter(|target| target.undelivered() > 0) {
+        let _ = writeln!(out, "alerts     {} to {}", undelivered(target), target.name);
+    }
+    out + &missed(counts)
+}
+
+fn undelivered(target: &TargetCounts) -> String {
+    let TargetCounts { full, refused, away, error, .. } = target;
+    let reasons = [
+        (full, "found the queue full"),
+        (refused, "it did not accept"),
+        (away, "waited for it in vain"),
+    ];
+    let parts = reasons.iter().filter(|(n, _)| **n > 0).map(|(n, why)| format!("{n} {why}"));
+    let parts: Vec<String> = parts.collect();
+    let error = error.as_ref().map(|e| format!(" ({e})")).unwrap_or_default();
+    format!("{} undelivered: {}{error}", target.undelivered(), parts.join(", "))
+}
+
+fn missed(counts: &DeliveryCounts) -> String {
+    let why = counts.ended.as_deref();
+    let why = why.unwrap_or("the process that delivers alerts did not take them in time");
+    match counts.missed {
+        0 => String::new(),
+        n => format!("alerts     {n} undelivered: {why}\n"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use insta::assert_snapshot;
+
+    #[test]
+    fn every_alert_that_was_not_delivered_is_told() {
+        let target = |name: &str, delivered| TargetCounts {
+            name: name.to_owned(),
+            delivered,
+            ..TargetCounts::default()
+        };
+        let mut counts = DeliveryCounts {
+            alerts: 9,
+            targets: vec![target("syslog://a:514", 9), target("https://b:443", 2)],
+            ..DeliveryCounts::default()
+        };
+        assert_eq!(losses(&counts), "");
+        let b = &mut counts.targets[1];
+        (b.full, b.refused, b.away, b.waiting) = (1, 2, 3, 1);
+        b.error = Some("connecting: Connection refused".to_owned());
+        counts.missed = 4;
+        assert_snapshot!(render(&counts), @r"
+        alerts     9 delivered to syslog://a:514
+        alerts     2 delivered to https://b:443; 1 waiting; 6 undelivered: 1 found the queue full, 2 it did not accept, 3 waited for it in vain (connecting: Connection refused)
+        alerts     4 undelivered: the process that delivers alerts did not take them in time
+        ");
+        assert_snapshot!(losses(&counts), @r"
+        alerts     6 undelivered: 1 found the queue full, 2 it did not accept, 3 waited for it in vain (connecting: Connection refused) to https://b:443
+        alerts     4 undelivered: the process that delivers alerts did not take them in time
+        ");
+        counts.ended = Some("it has ended".to_owned());
+        assert!(losses(&counts).ends_with("alerts     4 undelivered: it has ended\n"));
+    }
+}
