@@ -134,9 +134,10 @@ pub(super) fn restrict(needs: &Needs) -> Result<String, GiveUpError> {
 
 /// What is out of reach, in short.
 fn summary(needs: &Needs) -> &'static str {
-    match needs.wires {
-        true => "no programs of the system (seccomp)",
-        false => "no programs, no sockets that see packets (seccomp)",
+    match (needs.wires, needs.tcp) {
+        (true, _) => "no programs of the system (seccomp)",
+        (false, false) => "no programs, no sockets that see packets (seccomp)",
+        (false, true) => "no programs, no sockets but TCP and UDP (seccomp)",
     }
 }
 
@@ -228,8 +229,9 @@ fn sockets(needs: &Needs) -> Result<Vec<SeccompRule>, seccompiler::Error> {
     let mut rules = vec![rule(other)?];
     rules.push(rule([(0, Op::Eq, netlink), (2, Op::Ne, libc::NETLINK_ROUTE as u64)])?);
     let raw = (!needs.wires).then_some(libc::SOCK_RAW);
-    let kinds = [libc::SOCK_STREAM, libc::SOCK_RDM, libc::SOCK_SEQPACKET, SOCK_DCCP];
-    let kinds: Vec<_> = kinds.into_iter().chain(raw).collect();
+    let tcp = (!needs.tcp).then_some(libc::SOCK_STREAM);
+    let kinds = [libc::SOCK_RDM, libc::SOCK_SEQPACKET, SOCK_DCCP];
+    let kinds: Vec<_> = kinds.into_iter().chain(raw).chain(tcp).collect();
     for family in ip {
         for &kind in &kinds {
             let kind = (1, Op::MaskedEq(SOCK_TYPE_MASK), kind as u64);

@@ -1,6 +1,6 @@
 //! Files that a run may still open, by Landlock (landlock(7)): those that it needs, and no others.
-//! Open files stay open. The run can't use TCP either, nor abstract sockets of other processes, nor
-//! send them signals.
+//! Open files stay open. The run can't use TCP either, unless it needs to, nor abstract sockets of
+//! other processes, nor send them signals.
 
 use crate::error::GiveUpError;
 use crate::needs::Needs;
@@ -49,10 +49,15 @@ pub(super) fn restrict(needs: &Needs) -> Result<String, GiveUpError> {
 }
 
 fn rules(needs: &Needs) -> Result<RestrictionStatus, landlock::RulesetError> {
+    // Brokers and other servers say themselves by which ports they are reached.
+    let ports = match needs.tcp {
+        true => AccessNet::BindTcp.into(),
+        false => AccessNet::from_all(ABI_WANTED),
+    };
     let ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)
         .handle_access(AccessFs::from_all(ABI_WANTED))?
-        .handle_access(AccessNet::from_all(ABI_WANTED))?
+        .handle_access(ports)?
         .scope(Scope::from_all(ABI_WANTED))?;
     let mut rules = ruleset.create()?;
     let read = AccessFs::ReadFile | AccessFs::ReadDir;

@@ -25,6 +25,8 @@ pub struct Needs {
     pub wires: bool,
     /// Whether sockets of AF_XDP are opened, to send packets by.
     pub xdp: bool,
+    /// Whether connections by TCP are made.
+    pub tcp: bool,
 }
 
 /// Nothing more than what is open.
@@ -40,14 +42,27 @@ impl Default for Needs {
             remove: Vec::new(),
             wires: false,
             xdp: false,
+            tcp: false,
         }
     }
 }
+
+/// Where systems keep the certificates of authorities, and the settings of OpenSSL.
+const CERTIFICATES: [&str; 4] =
+    ["/etc/pki", "/etc/ssl", "/usr/lib/ssl", "/usr/share/ca-certificates"];
 
 /// The device that makes TUN and TAP devices.
 const DEVICES: &str = "/dev/net/tun";
 
 impl Needs {
+    /// Servers that are looked up by name and reached by TCP and TLS, with certificates of the
+    /// system and those in `files`. This is for a process that sees no packets.
+    pub fn servers<'a>(&mut self, files: impl Iterator<Item = &'a str>) {
+        (self.names, self.tcp) = (true, true);
+        self.read.extend(CERTIFICATES.map(PathBuf::from));
+        self.read.extend(files.map(PathBuf::from));
+    }
+
     /// Captures that the run opens later, when it is their turn.
     pub fn captures<'a>(&mut self, names: impl Iterator<Item = &'a str>) {
         for name in names {
