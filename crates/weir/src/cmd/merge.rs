@@ -15,7 +15,9 @@ use std::io::{self, BufReader, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use weir_capture::write::StoppableWriter;
-use weir_cluster::{Merge, MergeControl, MergeOutcome, ProbeInput, ProbeProgress, ProbeStream};
+use weir_cluster::{
+    Merge, MergeControl, MergeOutcome, ProbeInput, ProbeProgress, ProbeStanding, ProbeStream,
+};
 use weir_engine::exchange::Receiver;
 use weir_engine::functions::Functions;
 use weir_engine::rows::{Output, Sink};
@@ -144,13 +146,18 @@ fn sink(
 }
 
 /// How far a probe is, as SIGUSR1 asks.
-fn line(ProbeProgress { probe, closed, is_slowest }: &ProbeProgress) -> String {
+fn line(ProbeProgress { probe, closed, standing }: &ProbeProgress) -> String {
     let windows = match closed {
         Some(time) => format!("windows that end until {} have come", rfc3339(*time)),
         None => "no window has come".to_owned(),
     };
-    let waits = if *is_slowest { "; the other probes wait for it" } else { "" };
-    format!("probe {probe}: {windows}{waits}")
+    let standing = match standing {
+        ProbeStanding::Slowest => "; the other probes wait for it",
+        ProbeStanding::Ahead => "",
+        ProbeStanding::Ended => "; its run has ended, and nobody waits for it",
+        ProbeStanding::Retired => "; it is retired, and nobody waits for it",
+    };
+    format!("probe {probe}: {windows}{standing}")
 }
 
 /// Prints what was counted, and says what is missing.
