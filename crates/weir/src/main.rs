@@ -9,6 +9,7 @@ mod args;
 mod cmd;
 mod control;
 mod exit;
+mod kafka;
 mod ledger;
 mod library;
 mod lookback;
@@ -62,6 +63,7 @@ fn run(command: Command, term: &Term) -> anyhow::Result<Status> {
         Command::Interfaces(args) => cmd::interfaces::run(&args, term),
         Command::Ctl(args) => cmd::ctl::run(args, term),
         Command::Help(args) => cmd::help::run(&args, term),
+        Command::KafkaCarrier => cmd::carrier::run(term),
         Command::Library(words) => cmd::library::run(&words, term),
     }
 }

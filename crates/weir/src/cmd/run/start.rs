@@ -1,7 +1,7 @@
 //! A run from its start to its end.
 
 use super::opening::{OpenInput, is_stream};
-use super::publish::Publisher;
+use super::publish::{Published, Publisher};
 use super::session::Run;
 use super::sinks::{Control, RunSink};
 use crate::exit::Status;
@@ -49,6 +49,7 @@ impl Run<'_> {
     pub(super) fn start(self) -> anyhow::Result<Status> {
         let stop = Arc::clone(&self.stop);
         let heard = signals::hear(&stop)?;
+        let carrier = self.carrier()?;
         let stats = Stats::new(self.term);
         let server = self.options.control.as_deref().map(Server::bind).transpose()?;
         let http = self.options.http.listen()?;
@@ -63,7 +64,7 @@ impl Run<'_> {
         // refused, and existing files stay as they are.
         let mut made = Made::default();
         let files = self.files(&mut made)?;
-        let publisher = self.publisher(&mut made)?;
+        let publisher = self.publisher(&mut made, carrier)?;
         let use_of_packets =
             lookback::Use { later: self.options.takes_programs(), is_live: self.is_live() };
         let around = &self.options.lookback;
@@ -101,8 +102,11 @@ impl Run<'_> {
             stats.print_every(period)?;
         }
         made.keep();
-        let outcome = self.publish(publisher, &mut source, &stats)?;
-        self.end(outcome, &mut source, self.stop.load(Ordering::Relaxed))
+        let Published { outcome, carrier } = self.publish(publisher, &mut source, &stats)?;
+        let ended = self.end(outcome, &mut source, self.stop.load(Ordering::Relaxed));
+        // Also where the run failed: what it has written is on its way.
+        let carried = carrier.map_or(Status::Ok, |carrier| carrier.finish(self.term));
+        Ok(ended?.max(carried))
     }
 
     /// Runs over what was opened.
