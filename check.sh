@@ -21,6 +21,21 @@ if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null && ! pkg-config --exists 
     DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends libdpdk-dev || true
 fi
 
+# What the client of Kafka is built with, and what a broker to test with runs on (cluster/kafka.sh).
+if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    missing=
+    for package in make libssl-dev zlib1g-dev; do
+        dpkg -s "$package" >/dev/null 2>&1 || missing="$missing $package"
+    done
+    command -v java >/dev/null || missing="$missing default-jre-headless"
+    command -v mvn >/dev/null || missing="$missing maven"
+    if [ -n "$missing" ]; then
+        apt-get update -q || true
+        # shellcheck disable=SC2086
+        DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $missing || true
+    fi
+fi
+
 # Prometheus, which reads the metrics of a run in a test. It is only unpacked: the package would
 # start a service.
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null && ! command -v prometheus >/dev/null &&
@@ -62,6 +77,15 @@ if pkg-config --exists 'libdpdk >= 22.11' 2>/dev/null; then
     $run --features weir/dpdk --test dpdk --test held
 else
     echo "SKIPPED the feature dpdk: there is no libdpdk (Debian: apt-get install libdpdk-dev)" >&2
+fi
+
+if command -v make >/dev/null && pkg-config --exists 'openssl >= 1.1' 2>/dev/null; then
+    cargo clippy --workspace --features weir/kafka --all-targets --quiet -- -D warnings
+    RUSTDOCFLAGS="-D warnings" cargo doc -p weir-kafka --features link --no-deps --quiet
+    timeout --kill-after=10 1200 cargo test -p weir-kafka -p weir --features weir/kafka --no-fail-fast \
+        --lib --test kafka
+else
+    echo "SKIPPED the feature kafka: it takes make and OpenSSL (Debian: libssl-dev)" >&2
 fi
 
 $run

@@ -10,6 +10,10 @@ use weir_engine::exchange::{Body, Message};
 /// How each stream begins: Weir's probe stream, version 1.
 const MAGIC: [u8; 4] = *b"WPS1";
 
+/// In place of the length of a message: of this probe there is nothing further for now. As
+/// [`MAGIC`], it is none of a message that is allowed.
+const PAUSE: [u8; 4] = *b"WPSP";
+
 /// Messages that say how far a probe is are no longer than this.
 const MARK_BYTES: usize = 256;
 
@@ -23,15 +27,46 @@ impl<W: Write> ProbeWriter<W> {
     ///
     /// # Errors
     /// Those of the writer, and one for a head that is too long.
-    pub fn new(mut to: W, head: &ProbeHead) -> io::Result<ProbeWriter<W>> {
-        let json = serde_json::to_vec(head)?;
-        if json.len() > STREAM_HEAD_MAX {
-            return Err(io::Error::other("the head of the stream is too long"));
-        }
-        to.write_all(&MAGIC)?;
-        write(&mut to, &json)?;
-        to.flush()?;
-        Ok(ProbeWriter { to })
+    pub fn new(to: W, head: &ProbeHead) -> io::Result<ProbeWriter<W>> {
+        let mut writer = ProbeWriter { to };
+        writer.begin_life(head)?;
+        Ok(writer)
+    }
+
+    /// Writes what comes after a head, or heads themselves.
+    pub fn without_head(to: W) -> ProbeWriter<W> {
+        ProbeWriter { to }
+    }
+
+    /// The writer below.
+    pub fn into_inner(self) -> W {
+        self.to
+    }
+
+    /// Begins the next life of the probe, and flushes its head.
+    ///
+    /// # Errors
+    /// Those of the writer, and one for a head that is too long.
+    pub fn begin_life(&mut self, head: &ProbeHead) -> io::Result<()> {
+        self.to.write_all(&head.bytes()?)?;
+        self.to.flush()
+    }
+
+    /// Says that there is nothing further for now: neither messages nor another life.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn pause(&mut self) -> io::Result<()> {
+        self.to.write_all(&PAUSE)?;
+        self.to.flush()
+    }
+
+    /// Hands over what was written to the writer below.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
     }
 
     /// Writes a message. One that says how far the probe is flushes those before it, too.
@@ -49,6 +84,22 @@ impl<W: Write> ProbeWriter<W> {
             true => self.to.flush(),
             false => Ok(()),
         }
+    }
+}
+
+impl ProbeHead {
+    /// The head as it begins a stream, or a life within one.
+    ///
+    /// # Errors
+    /// If it is too long.
+    pub fn bytes(&self) -> io::Result<Vec<u8>> {
+        let json = serde_json::to_vec(self)?;
+        if json.len() > STREAM_HEAD_MAX {
+            return Err(io::Error::other("the head of the stream is too long"));
+        }
+        let mut bytes = MAGIC.to_vec();
+        write(&mut bytes, &json)?;
+        Ok(bytes)
     }
 }
 
@@ -105,6 +156,19 @@ impl fmt::Display for StreamFault {
 
 impl std::error::Error for StreamFault {}
 
+/// What comes next in a stream.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum StreamItem {
+    /// A message, which the reader has put where the caller said.
+    Message,
+    /// Another life of the probe begins; or the same head comes again.
+    Head(ProbeHead),
+    /// There is nothing further for now.
+    Pause,
+    /// The stream ends.
+    End,
+}
+
 /// Reads a probe stream.
 pub struct ProbeReader<R> {
     from: R,
@@ -123,27 +187,34 @@ impl<R: Read> ProbeReader<R> {
         if bytes != MAGIC {
             return Err(StreamFault::Magic(bytes));
         }
-        let len = reader.length()?.ok_or(StreamFault::Cut(reader.at))?;
-        if len as usize > STREAM_HEAD_MAX {
-            return Err(StreamFault::Head(format!("it would have {len} bytes")));
-        }
-        reader.whole(len, &mut bytes)?;
-        let head = ProbeHead::read(&bytes).map_err(StreamFault::Head)?;
+        let head = reader.head()?;
         Ok((reader, head))
     }
 
-    /// Reads the next message, instead of what `message` holds; `false` at the end.
+    /// Reads a head after its first bytes.
+    fn head(&mut self) -> Result<ProbeHead, StreamFault> {
+        let len = self.length()?.ok_or(StreamFault::Cut(self.at))?;
+        if len as usize > STREAM_HEAD_MAX {
+            return Err(StreamFault::Head(format!("it would have {len} bytes")));
+        }
+        let mut bytes = Vec::new();
+        self.whole(len, &mut bytes)?;
+        ProbeHead::read(&bytes).map_err(StreamFault::Head)
+    }
+
+    /// Reads what comes next: the bytes of a message instead of what `message` holds.
     ///
     /// # Errors
     /// Where the stream breaks off, or can't be read.
-    pub fn next(&mut self, message: &mut Vec<u8>) -> Result<bool, StreamFault> {
+    pub fn next(&mut self, message: &mut Vec<u8>) -> Result<StreamItem, StreamFault> {
         let begin = self.at;
-        let Some(len) = self.length()? else { return Ok(false) };
-        if len as usize > STREAM_MESSAGE_MAX {
-            return Err(StreamFault::Length(begin, len));
+        let Some(len) = self.length()? else { return Ok(StreamItem::End) };
+        match len.to_le_bytes() {
+            MAGIC => self.head().map(StreamItem::Head),
+            PAUSE => Ok(StreamItem::Pause),
+            _ if len as usize > STREAM_MESSAGE_MAX => Err(StreamFault::Length(begin, len)),
+            _ => self.whole(len, message).map(|()| StreamItem::Message),
         }
-        self.whole(len, message)?;
-        Ok(true)
     }
 
     /// The length of what comes; `None` at the end of the stream.
@@ -180,8 +251,14 @@ pub fn fuzz_probe_stream(bytes: &[u8]) {
     let Ok((mut reader, head)) = ProbeReader::new(bytes) else { return };
     let mut again = ProbeWriter::new(Vec::new(), &head).expect("what was read can be written");
     let mut message = Vec::new();
-    while let Ok(true) = reader.next(&mut message) {
-        again.message(&message).expect("what was read can be written");
+    loop {
+        let written = match reader.next(&mut message) {
+            Ok(StreamItem::Message) => again.message(&message),
+            Ok(StreamItem::Head(head)) => again.begin_life(&head),
+            Ok(StreamItem::Pause) => again.pause(),
+            Ok(StreamItem::End) | Err(_) => break,
+        };
+        written.expect("what was read can be written");
     }
     let (_, back) = ProbeReader::new(&again.to[..]).expect("what was written can be read");
     assert_eq!(back, head);
@@ -218,10 +295,39 @@ mod tests {
         assert_eq!(found, head());
         let mut message = Vec::new();
         for expected in [&b"one"[..], b"", &long] {
-            assert!(reader.next(&mut message).expect("a message"));
+            assert_eq!(reader.next(&mut message).expect("a message"), StreamItem::Message);
             assert_eq!(message, expected);
         }
-        assert!(!reader.next(&mut message).expect("the end"));
+        assert_eq!(reader.next(&mut message).expect("the end"), StreamItem::End);
+    }
+
+    #[test]
+    fn a_stream_holds_several_lives() {
+        let next = ProbeHead { epoch: 7, ..head() };
+        let mut bytes = stream(&[b"one"]);
+        let mut writer = ProbeWriter::new(&mut bytes, &next).expect("memory takes it");
+        writer.message(b"two").expect("memory takes it");
+        writer.pause().expect("memory takes it");
+        writer.begin_life(&head()).expect("memory takes it");
+        let (mut reader, _) = ProbeReader::new(&bytes[..]).expect("a stream");
+        let mut message = Vec::new();
+        let items = [
+            StreamItem::Message,
+            StreamItem::Head(next),
+            StreamItem::Message,
+            StreamItem::Pause,
+            StreamItem::Head(head()),
+            StreamItem::End,
+        ];
+        for item in items {
+            assert_eq!(reader.next(&mut message).expect("all is there"), item);
+        }
+        assert_eq!(message, b"two");
+        for len in bytes.len() - 60..bytes.len() {
+            let (mut reader, _) = ProbeReader::new(&bytes[..len]).expect("the first head");
+            let end = (0..5).map(|_| reader.next(&mut message)).last();
+            assert!(matches!(end, Some(Err(StreamFault::Cut(at))) if at == len as u64), "{len}");
+        }
     }
 
     #[test]
@@ -232,7 +338,7 @@ mod tests {
             let (mut message, mut whole) = (Vec::new(), 0);
             let end = loop {
                 match reader.next(&mut message) {
-                    Ok(true) => whole += 1,
+                    Ok(StreamItem::Message) => whole += 1,
                     end => break end,
                 }
             };

@@ -51,7 +51,11 @@ impl ProbeHead {
         control.then(|| "the name of a probe has no control characters".to_owned())
     }
 
-    pub(crate) fn read(json: &[u8]) -> Result<ProbeHead, String> {
+    /// Reads a head of JSON.
+    ///
+    /// # Errors
+    /// If it is none; says why.
+    pub fn read(json: &[u8]) -> Result<ProbeHead, String> {
         let head: ProbeHead = serde_json::from_slice(json).map_err(|e| e.to_string())?;
         if let Some(fault) = ProbeHead::name_fault(&head.probe) {
             return Err(fault);

@@ -1,6 +1,7 @@
 //! Messages of all streams, each read by a thread of its own, as they wait to be merged.
 
 use crate::framing::StreamFault;
+use crate::head::ProbeHead;
 use crate::limits::STREAM_AHEAD_BYTES;
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -9,9 +10,16 @@ use std::time::Duration;
 /// Bytes of an arrival besides those of its message.
 const ARRIVAL_BYTES: usize = 64;
 
+/// Bytes of a head, whose texts are short.
+const HEAD_BYTES: usize = 1024;
+
 /// A stream hands these over, one after the other.
 pub(crate) enum Arrival {
     Message(Vec<u8>),
+    /// Another life of its probe begins.
+    Life(Box<ProbeHead>),
+    /// There is nothing further for now.
+    Pause,
     /// It has ended, or can't be read on. Nothing comes after it.
     End(Option<StreamFault>),
 }
@@ -101,7 +109,8 @@ impl Arrival {
     fn bytes(&self) -> usize {
         match self {
             Arrival::Message(message) => message.len() + ARRIVAL_BYTES,
-            Arrival::End(_) => ARRIVAL_BYTES,
+            Arrival::Life(_) => HEAD_BYTES,
+            Arrival::Pause | Arrival::End(_) => ARRIVAL_BYTES,
         }
     }
 }

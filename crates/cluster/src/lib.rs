@@ -5,7 +5,8 @@
 //! it reads packets, then its [messages](weir_engine::exchange::Message), each with its length.
 //! [`Merge`] reads the streams of all probes, in files or pipes, the slowest first, and feeds a
 //! [`Receiver`](weir_engine::exchange::Receiver) with them. It waits for a probe as long as its
-//! stream is open, and never goes on because of a clock.
+//! stream is open, and never goes on because of a clock. A stream may hold several lives of its
+//! probe, which come while the merge goes on.
 //!
 //! docs/partials.md has the bytes, docs/cluster.md the use.
 
@@ -14,13 +15,17 @@
 mod framing;
 mod head;
 mod inbox;
+mod lanes;
 pub mod limits;
 mod merge;
+mod merging;
 mod probes;
 mod report;
 
-pub use framing::{ProbeReader, ProbeWriter, StreamFault, fuzz_probe_stream};
+pub use framing::{ProbeReader, ProbeWriter, StreamFault, StreamItem, fuzz_probe_stream};
 pub use head::{PacketRules, ProbeHead};
 pub use merge::Merge;
-pub use probes::{ForeignStream, MixedProbes, ProbeInput, ProbeStream};
-pub use report::{MergeControl, MergeOutcome, ProbeProgress, StreamEnd, StreamReport};
+pub use probes::{Begin, ForeignStream, MixedProbes, ProbeInput, ProbeStream};
+pub use report::{
+    MergeControl, MergeOutcome, ProbeProgress, ProbeStanding, StreamEnd, StreamReport,
+};

@@ -63,6 +63,15 @@ impl ProbeStream {
     }
 }
 
+/// Where the streams begin.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Begin {
+    /// With the first message of a life: those that are not there are missing.
+    OfLife,
+    /// Anywhere, as somebody wanted: what was before is not asked for.
+    Anywhere,
+}
+
 /// A stream that is none of a probe.
 #[derive(Debug)]
 pub struct ForeignStream {
@@ -139,15 +148,56 @@ pub(crate) fn check(streams: &[ProbeStream]) -> Result<(), MixedProbes> {
     if streams.len() > STREAMS_MAX {
         return Err(MixedProbes::TooMany(streams.len()));
     }
-    for other in &streams[1..] {
-        for ((option, a), (_, b)) in values(&first.head).into_iter().zip(values(&other.head)) {
+    let named = |stream: &ProbeStream| NamedHead::new(&stream.name, &stream.head);
+    let first = named(first);
+    streams[1..].iter().try_for_each(|other| first.reads_as(&named(other)))
+}
+
+/// A head, and the name of its stream.
+#[derive(Clone)]
+pub(crate) struct NamedHead {
+    name: String,
+    head: ProbeHead,
+}
+
+impl NamedHead {
+    pub(crate) fn new(name: &str, head: &ProbeHead) -> NamedHead {
+        NamedHead { name: name.to_owned(), head: head.clone() }
+    }
+
+    /// Refuses a probe that reads packets in another way.
+    pub(crate) fn reads_as(&self, other: &NamedHead) -> Result<(), MixedProbes> {
+        for ((option, a), (_, b)) in values(&self.head).into_iter().zip(values(&other.head)) {
             if a != b {
-                let streams = [first.name.clone(), other.name.clone()];
+                let streams = [self.name.clone(), other.name.clone()];
                 return Err(MixedProbes::Rules { streams, option, values: [a, b] });
             }
         }
+        Ok(())
     }
-    Ok(())
+
+    /// How long windows wait for packets that come out of order, in nanoseconds.
+    pub(crate) fn lateness_ns(&self) -> i64 {
+        self.head.rules.lateness_ns
+    }
+
+    /// Refuses a probe that does not run this query.
+    pub(crate) fn runs_as(&self, other: &NamedHead) -> Result<(), MixedProbes> {
+        other.runs(&self.head.fingerprint)
+    }
+
+    /// Refuses a probe that runs another query.
+    pub(crate) fn runs(&self, expected: &str) -> Result<(), MixedProbes> {
+        if self.head.fingerprint == expected {
+            return Ok(());
+        }
+        Err(MixedProbes::Query {
+            stream: self.name.clone(),
+            weir: self.head.weir.clone(),
+            found: self.head.fingerprint.clone(),
+            expected: expected.to_owned(),
+        })
+    }
 }
 
 fn values(head: &ProbeHead) -> [(&'static str, String); 3] {

@@ -1,6 +1,7 @@
 //! What a merge reports: its result, how far probes are, and how each stream ended.
 
 use crate::framing::StreamFault;
+use crate::probes::MixedProbes;
 use std::fmt;
 use std::sync::atomic::AtomicBool;
 use weir_engine::exchange::UnreadableMessage;
@@ -35,8 +36,21 @@ pub struct ProbeProgress {
     /// All windows that end at or before this time have come from it, if any have, in nanoseconds
     /// since 1970.
     pub closed: Option<i64>,
-    /// Whether windows of other probes wait for it.
-    pub is_slowest: bool,
+    /// Whether others wait for it.
+    pub standing: ProbeStanding,
+}
+
+/// How a probe stands to the others.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ProbeStanding {
+    /// Windows of other probes wait for it.
+    Slowest,
+    /// It is as far as the others, or waits for them.
+    Ahead,
+    /// Its run has ended, and windows don't wait for it until it starts again.
+    Ended,
+    /// It was retired, and windows don't wait for it until it sends again.
+    Retired,
 }
 
 /// How much came from a stream, and how it ended.
@@ -54,6 +68,10 @@ pub struct StreamReport {
     pub missing: u64,
     /// Groups that came after their window was out, and were left out.
     pub late: u64,
+    /// Lives of the probe that came in the stream.
+    pub lives: u64,
+    /// Lives before the last one that broke off, or whose source failed.
+    pub broken: u64,
     /// How it ended.
     pub end: StreamEnd,
 }
@@ -70,8 +88,10 @@ pub enum StreamEnd {
     Gone(Option<StreamFault>),
     /// With a message that can't be used.
     Unreadable(UnreadableMessage),
-    /// With a message of another probe than its head says.
+    /// With a message of another probe than its head says, or of a life whose head has not come.
     OtherProbe,
+    /// With a life of the probe that does not go together with the others.
+    Mixed(MixedProbes),
     /// It was not read to its end: nothing in it could change the result, or the merge was stopped.
     Unread,
 }
@@ -81,6 +101,7 @@ impl StreamReport {
     pub fn is_whole(&self) -> bool {
         self.missing == 0
             && self.late == 0
+            && self.broken == 0
             && matches!(self.end, StreamEnd::Ended | StreamEnd::Unread)
     }
 }
@@ -98,6 +119,11 @@ impl fmt::Display for StreamReport {
         if self.late > 0 {
             write!(f, ", {} groups left out, whose windows were out", self.late)?;
         }
+        match (self.lives, self.broken) {
+            (1, _) => {}
+            (lives, 0) => write!(f, ", in {lives} lives")?,
+            (lives, broken) => write!(f, ", in {lives} lives, of which {broken} broke off")?,
+        }
         match &self.end {
             StreamEnd::Ended => Ok(()),
             StreamEnd::SourceFailed => f.write_str("; the source of the probe failed"),
@@ -109,6 +135,7 @@ impl fmt::Display for StreamReport {
             StreamEnd::OtherProbe => {
                 f.write_str("; it holds a message of another probe, and was not read on")
             }
+            StreamEnd::Mixed(why) => write!(f, "; its next life is refused: {why}"),
             StreamEnd::Unread => f.write_str("; not read to its end"),
         }
     }

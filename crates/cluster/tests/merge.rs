@@ -6,8 +6,8 @@ use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use weir_cluster::{
-    Merge, MergeControl, MergeOutcome, MixedProbes, PacketRules, ProbeHead, ProbeProgress,
-    ProbeReader, ProbeStream, ProbeWriter, StreamEnd,
+    Begin, Merge, MergeControl, MergeOutcome, MixedProbes, PacketRules, ProbeHead, ProbeProgress,
+    ProbeReader, ProbeStanding, ProbeStream, ProbeWriter, StreamEnd, StreamItem,
 };
 use weir_engine::conform::Frames;
 use weir_engine::exchange::{Producer, ProducerId, Receiver};
@@ -373,8 +373,8 @@ fn rows_come_as_soon_as_the_slowest_probe_has_sent_its_window() {
         let told = answers.recv().expect("it answers");
         let of = |name: &str| told.iter().find(|probe| probe.probe == name).expect("it is there");
         let (fast, slow) = (of("fast"), of("slow"));
-        slow.is_slowest
-            && !fast.is_slowest
+        slow.standing == ProbeStanding::Slowest
+            && fast.standing == ProbeStanding::Ahead
             && slow.closed >= Some(24 * S)
             && fast.closed > slow.closed
     };
@@ -439,8 +439,137 @@ fn what_a_stream_holds_can_be_read_back() {
     let bytes = stream(&(head.clone(), messages.clone()));
     let (mut reader, found) = ProbeReader::new(&bytes[..]).expect("a stream");
     let (mut read, mut message) = (Vec::new(), Vec::new());
-    while reader.next(&mut message).expect("whole") {
+    while reader.next(&mut message).expect("whole") == StreamItem::Message {
         read.push(message.clone());
     }
     assert_eq!((found, read), (head, messages));
+}
+
+/// What a probe wrote in two lives, each over a half of the time, and another that saw all of it.
+fn two_lives(program: &Program) -> [(ProbeHead, Vec<Vec<u8>>); 3] {
+    let half = PACKETS / 2;
+    [
+        publish(program, "a", 1, frames(|i| i % 2 == 0 && i < half)),
+        publish(program, "a", 2, frames(|i| i % 2 == 0 && i >= half)),
+        publish(program, "b", 1, frames(|i| i % 2 == 1)),
+    ]
+}
+
+#[test]
+fn lives_within_a_stream_follow_each_other() {
+    let program = windows();
+    let [first, second, other] = two_lives(&program);
+    let want = rows_of_one(&program, |_| true);
+    let both = [stream(&first), stream(&second)].concat();
+    let (rows, merged) = merge(&program, vec![both.clone(), stream(&other)]);
+    assert_eq!(rows, want);
+    assert_eq!(ends(&merged), ["Ended", "Ended"]);
+    let report = &merged.streams[0];
+    assert!(report.is_whole() && report.to_string().ends_with("in 2 lives"), "{report}");
+
+    // Heads and messages that come again, even those of an earlier life, count once.
+    let again = [both.clone(), stream(&second), both].concat();
+    let (rows, merged) = merge(&program, vec![stream(&other), again]);
+    assert_eq!(rows, want);
+    let report = &merged.streams[1];
+    assert!(report.is_whole() && report.lives == 2 && report.repeated > 10, "{report}");
+}
+
+#[test]
+fn a_life_that_breaks_off_within_a_stream_is_told() {
+    let program = windows();
+    let [mut first, second, other] = two_lives(&program);
+    first.1.truncate(first.1.len() - 2);
+    let both = [stream(&first), stream(&second)].concat();
+    let (rows, merged) = merge(&program, vec![both, stream(&other)]);
+    let report = &merged.streams[0];
+    assert!(!report.is_whole() && report.broken == 1, "{report}");
+    assert!(report.to_string().contains("in 2 lives, of which 1 broke off"), "{report}");
+    assert!(!rows.is_empty());
+}
+
+#[test]
+fn a_life_of_another_query_or_another_probe_is_refused() {
+    let program = windows();
+    let [first, second, other] = two_lives(&program);
+    for change in [
+        (|head| head.fingerprint = ProbeHead::fingerprint_text(7)) as fn(&mut ProbeHead),
+        |head| head.rules.fragments = true,
+        |head| head.probe = "c".to_owned(),
+    ] {
+        let mut changed = second.clone();
+        change(&mut changed.0);
+        let both = [stream(&first), stream(&changed)].concat();
+        let (_, merged) = merge(&program, vec![both, stream(&other)]);
+        let report = &merged.streams[0];
+        let refused = matches!(report.end, StreamEnd::Mixed(_) | StreamEnd::OtherProbe);
+        assert!(refused && !report.is_whole(), "{report}");
+    }
+}
+
+fn paused((head, messages): &(ProbeHead, Vec<Vec<u8>>)) -> Vec<u8> {
+    [&stream(&(head.clone(), messages.clone()))[..], b"WPSP"].concat()
+}
+
+/// A probe that has ended, or was retired, holds no window back while its stream stays open; once
+/// its next life begins, windows wait for it again.
+#[test]
+fn nobody_waits_for_a_probe_that_rests() {
+    let program = windows();
+    let [first, second, other] = two_lives(&program);
+    let want = rows_of_one(&program, |_| true).len();
+    for cut in [0, 1] {
+        let mut first = first.clone();
+        first.1.truncate(first.1.len() - cut);
+        let (send, come) = mpsc::channel();
+        let (report, rows) = mpsc::channel();
+        send.send(paused(&first)).expect("it is read");
+        let piped = Box::new(Piped(come, Vec::new()));
+        // The other one has sent all but its last seconds.
+        let (all, last) = other.1.split_at(other.1.len() - 6);
+        let (more, others) = mpsc::channel();
+        more.send(stream(&(other.0.clone(), all.to_vec()))).expect("it is read");
+        let others = Box::new(Piped(others, Vec::new()));
+        let streams = vec![reads("rests", piped), reads("goes on", others)];
+        let merging = std::thread::spawn(move || {
+            let (stop, asked) = (&AtomicBool::new(false), &AtomicBool::new(false));
+            let control = MergeControl { stop, asked, tell: &|_| unreachable!("nobody asked") };
+            merge_with(&windows(), streams, &control, &mut Reported(report))
+        });
+        let mut seen = 0;
+        // Far more than the first life has to do with.
+        while seen < want * 8 / 10 {
+            seen += rows.recv().expect("rows come while the stream is open");
+        }
+        send.send(paused(&second)).expect("it is read");
+        for message in last {
+            let framed = [&(message.len() as u32).to_le_bytes()[..], message].concat();
+            more.send(framed).expect("it is read");
+        }
+        drop((send, more));
+        let merged = merging.join().expect("it ends");
+        let report = &merged.streams[0];
+        assert_eq!((report.lives, report.broken), (2, cut as u64), "{report}");
+        assert!(report.late > 0, "windows went on without it: {report}");
+    }
+}
+
+#[test]
+fn a_stream_that_begins_anywhere_lacks_nothing() {
+    let program = windows();
+    let (head, mut messages) = publish(&program, "a", 1, frames(|_| true));
+    messages.drain(..10);
+    for (begin, missing) in [(Begin::Anywhere, 0), (Begin::OfLife, 10)] {
+        let bytes = stream(&(head.clone(), messages.clone()));
+        let merge = Merge::new(vec![opened("late", bytes)]).expect("one").begin(begin);
+        let (functions, options) = (Functions::default(), Options::default());
+        let plan = Physical::new(&program, &[]);
+        let receiver = Receiver::new(&plan, &functions, &options, &merge.probes());
+        let (stop, asked) = (&AtomicBool::new(false), &AtomicBool::new(false));
+        let control = MergeControl { stop, asked, tell: &|_| unreachable!("nobody asked") };
+        let (mut sink, receiver) = (Collect::default(), receiver.expect("it can be spread"));
+        sink.open(receiver.outputs()).expect("memory opens");
+        let merged = merge.run(receiver, &mut sink, &control);
+        assert_eq!(merged.expect("it runs").streams[0].missing, missing);
+    }
 }

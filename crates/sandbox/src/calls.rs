@@ -9,7 +9,7 @@
 //! the run goes on.
 
 use crate::error::GiveUpError;
-use crate::needs::Needs;
+use crate::needs::{Connects, Needs};
 use crate::sys::{FilterError, filter_system_calls};
 use libc::c_long;
 use seccompiler::{
@@ -134,9 +134,10 @@ pub(super) fn restrict(needs: &Needs) -> Result<String, GiveUpError> {
 
 /// What is out of reach, in short.
 fn summary(needs: &Needs) -> &'static str {
-    match needs.wires {
-        true => "no programs of the system (seccomp)",
-        false => "no programs, no sockets that see packets (seccomp)",
+    match (needs.wires, &needs.connects) {
+        (true, _) => "no programs of the system (seccomp)",
+        (false, Connects::Nowhere) => "no programs, no sockets that see packets (seccomp)",
+        (false, _) => "no programs, no sockets but TCP and UDP (seccomp)",
     }
 }
 
@@ -228,7 +229,7 @@ fn sockets(needs: &Needs) -> Result<Vec<SeccompRule>, seccompiler::Error> {
     let mut rules = vec![rule(other)?];
     rules.push(rule([(0, Op::Eq, netlink), (2, Op::Ne, libc::NETLINK_ROUTE as u64)])?);
     let raw = (!needs.wires).then_some(libc::SOCK_RAW);
-    let stream = needs.connects.is_empty().then_some(libc::SOCK_STREAM);
+    let stream = (needs.connects == Connects::Nowhere).then_some(libc::SOCK_STREAM);
     let kinds = [libc::SOCK_RDM, libc::SOCK_SEQPACKET, SOCK_DCCP];
     let kinds: Vec<_> = kinds.into_iter().chain(raw).chain(stream).collect();
     for family in ip {

@@ -3,7 +3,7 @@
 //! abstract sockets of other processes, nor send them signals.
 
 use crate::error::GiveUpError;
-use crate::needs::Needs;
+use crate::needs::{Connects, Needs};
 use landlock::{
     ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible as _, LandlockStatus,
     NetPort, PathBeneath, PathFd, RestrictionStatus, Ruleset, RulesetAttr as _, RulesetCreated,
@@ -49,10 +49,14 @@ pub(super) fn restrict(needs: &Needs) -> Result<String, GiveUpError> {
 }
 
 fn rules(needs: &Needs) -> Result<RestrictionStatus, landlock::RulesetError> {
+    let ports = match needs.connects {
+        Connects::Anywhere => AccessNet::BindTcp.into(),
+        Connects::Nowhere | Connects::Ports(_) => AccessNet::from_all(ABI_WANTED),
+    };
     let ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)
         .handle_access(AccessFs::from_all(ABI_WANTED))?
-        .handle_access(AccessNet::from_all(ABI_WANTED))?
+        .handle_access(ports)?
         .scope(Scope::from_all(ABI_WANTED))?;
     let mut rules = ruleset.create()?;
     let read = AccessFs::ReadFile | AccessFs::ReadDir;
@@ -76,8 +80,10 @@ fn rules(needs: &Needs) -> Result<RestrictionStatus, landlock::RulesetError> {
     for path in &needs.devices {
         rules = allow(rules, path, device)?;
     }
-    for port in &needs.connects {
-        rules = rules.add_rule(NetPort::new(*port, AccessNet::ConnectTcp))?;
+    if let Connects::Ports(ports) = &needs.connects {
+        for port in ports {
+            rules = rules.add_rule(NetPort::new(*port, AccessNet::ConnectTcp))?;
+        }
     }
     rules.restrict_self()
 }
@@ -105,8 +111,14 @@ fn summary(needs: &Needs) -> String {
     let names = needs.names.then(|| "looks up names".to_owned());
     let write = needs.write.iter().map(|path| format!("writes in {}", path.display()));
     let devices = needs.devices.iter().map(|path| format!("opens {}", path.display()));
-    let port = |port| format!("connects to port {port} of others");
-    let connects = needs.connects.iter().map(port);
+    let connects = match &needs.connects {
+        Connects::Nowhere => Vec::new(),
+        Connects::Ports(ports) => {
+            let port = |port| format!("connects to port {port} of others");
+            ports.iter().map(port).collect()
+        }
+        Connects::Anywhere => vec!["connects to others".to_owned()],
+    };
     let all: Vec<String> = read.chain(write).chain(devices).chain(names).chain(connects).collect();
     match all.len() {
         0 => "no further files".to_owned(),

@@ -25,8 +25,19 @@ pub struct Needs {
     pub wires: bool,
     /// Whether sockets of AF_XDP are opened, to send packets by.
     pub xdp: bool,
-    /// The ports of other hosts that are connected to (TCP).
-    pub connects: Vec<u16>,
+    /// What is connected to by TCP.
+    pub connects: Connects,
+}
+
+/// What a process connects to by TCP.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Connects {
+    /// Nothing.
+    Nowhere,
+    /// These ports of other hosts.
+    Ports(Vec<u16>),
+    /// Any port, since servers name others themselves.
+    Anywhere,
 }
 
 /// Nothing more than what is open.
@@ -42,15 +53,27 @@ impl Default for Needs {
             remove: Vec::new(),
             wires: false,
             xdp: false,
-            connects: Vec::new(),
+            connects: Connects::Nowhere,
         }
     }
 }
+
+/// Where systems keep the certificates of authorities, and the settings of OpenSSL.
+const CERTIFICATES: [&str; 4] =
+    ["/etc/pki", "/etc/ssl", "/usr/lib/ssl", "/usr/share/ca-certificates"];
 
 /// The device that makes TUN and TAP devices.
 const DEVICES: &str = "/dev/net/tun";
 
 impl Needs {
+    /// Servers that are looked up by name and reached by TCP and TLS, with certificates of the
+    /// system and those in `files`. This is for a process that sees no packets.
+    pub fn servers<'a>(&mut self, files: impl Iterator<Item = &'a str>) {
+        (self.names, self.connects) = (true, Connects::Anywhere);
+        self.read.extend(CERTIFICATES.map(PathBuf::from));
+        self.read.extend(files.map(PathBuf::from));
+    }
+
     /// Captures that the run opens later, when it is their turn.
     pub fn captures<'a>(&mut self, names: impl Iterator<Item = &'a str>) {
         for name in names {
@@ -104,7 +127,7 @@ impl Needs {
     pub fn connections(&mut self, ports: impl Iterator<Item = u16>) {
         self.names = true;
         // Long answers of name servers come over TCP.
-        self.connects.extend(ports.chain([DOMAIN]));
+        self.connects = Connects::Ports(ports.chain([DOMAIN]).collect());
     }
 
     /// A capture by DPDK.

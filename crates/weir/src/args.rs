@@ -24,7 +24,7 @@ pub(crate) use explain::{ExplainArgs, PlanFormat};
 pub(crate) use http::HttpArgs;
 pub(crate) use live::{Capture, LiveArgs};
 pub(crate) use lookback::LookbackArgs;
-pub(crate) use merge::MergeArgs;
+pub(crate) use merge::{MergeArgs, UntilWhen};
 pub(crate) use offload::{HookName, OffloadMode};
 pub(crate) use publish::PublishArgs;
 pub(crate) use rows::RowArgs;
@@ -119,6 +119,9 @@ pub(crate) enum Command {
     DeliverAlerts,
     /// Show the help of a command or a query
     Help(HelpArgs),
+    /// Carry partial results to Kafka or from there, for the process that starts it
+    #[command(hide = true)]
+    KafkaCarrier,
     /// Run a query of the library by its name
     #[command(external_subcommand)]
     Library(Vec<OsString>),

@@ -10,6 +10,7 @@ mod cmd;
 mod control;
 mod delivery;
 mod exit;
+mod kafka;
 mod ledger;
 mod library;
 mod lookback;
@@ -64,6 +65,7 @@ fn run(command: Command, term: &Term) -> anyhow::Result<Status> {
         Command::Ctl(args) => cmd::ctl::run(args, term),
         Command::DeliverAlerts => cmd::deliver::run(),
         Command::Help(args) => cmd::help::run(&args, term),
+        Command::KafkaCarrier => cmd::carrier::run(term),
         Command::Library(words) => cmd::library::run(&words, term),
     }
 }

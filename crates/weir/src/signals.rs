@@ -39,6 +39,15 @@ pub(crate) fn hear_on_screen(
     hear_until(stop, given_back, false)
 }
 
+/// From now on no signal but SIGKILL ends this process: it ends with the process that started it,
+/// of which it learns by a pipe, and signals to the group reach that one, too.
+pub(crate) fn outlast() -> io::Result<()> {
+    for signal in [SIGINT, SIGTERM, SIGHUP, SIGUSR1] {
+        flag::register(signal, Arc::default())?;
+    }
+    Ok(())
+}
+
 /// A signal ends the process where `ready` is set; with `sets` the first one sets it.
 fn hear_until(stop: &Arc<AtomicBool>, ready: &Arc<AtomicBool>, sets: bool) -> io::Result<Heard> {
     let before = SigSet::from_iter(HANDLED).thread_swap_mask(SigmaskHow::SIG_BLOCK)?;

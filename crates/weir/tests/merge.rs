@@ -290,8 +290,10 @@ fn damaged_and_foreign_streams_are_told_by_name() {
     fails(&["merge", "flows", "--from", capture], 1, "mixed.pcap: this is no stream of a probe");
     fails(&["merge", "flows", "--from", "/nowhere/x"], 1, "/nowhere/x: No such file");
     fails(&["merge", "flows", "--from", "-", "--from", "-"], 2, "one stream only");
-    fails(&["merge", "flows", "--from", "kafka://h:9092/t"], 2, "kafka is not supported yet");
-    fails(&["merge", "flows"], 2, "--from <FILE>");
+    fails(&["merge", "flows", "--from", "amqp://h:9092/t"], 2, "amqp is not supported; expected");
+    fails(&["merge", "flows", "--from", "kafka://h:9092"], 2, "expected kafka://HOST:PORT/TOPIC");
+    fails(&["merge", "flows", "--from", &a, "--until", "end"], 2, "are for a topic");
+    fails(&["merge", "flows"], 2, "--from <FILE|KAFKA>");
     fails(&["merge", "knock", "--from", &a], 2, "sends frames on");
     let whole = fs::read(&a).expect("a stream");
     fs::write(&a, &whole[..whole.len() - 10]).expect("writes");
@@ -321,8 +323,9 @@ fn what_a_probe_cannot_do_is_refused_before_it_begins() {
     with("flows", &["--probe", ""], "the name of a probe has 1 to 255 bytes");
     with("flows", &["--probe", "a\nb"], "no control characters");
     with("flows", &["--control=/tmp/never"], "cannot be used with");
-    let kafka = ["run", "flows", "-r", capture, "--publish", "kafka://h:9092/t"];
-    fails(&kafka, 2, "kafka is not supported yet; expected a file, a named pipe or `-`");
+    let other = ["run", "flows", "-r", capture, "--publish", "amqp://h:9092/t"];
+    fails(&other, 2, "amqp is not supported; expected a file, a named pipe, `-` or kafka://");
+    with("flows", &["--kafka-partition", "1"], "are for kafka://");
     let (copy, linked) = (folder.path("copy.pcap"), folder.path("linked.pcap"));
     fs::copy(capture, &copy).expect("copies");
     fs::hard_link(&copy, &linked).expect("links");
@@ -331,7 +334,7 @@ fn what_a_probe_cannot_do_is_refused_before_it_begins() {
         fails(&args, 2, "that is the capture to be read");
     }
     assert_eq!(fs::read(&copy).expect("it is there"), fs::read(capture).expect("it is there"));
-    fails(&["run", "flows", "-r", capture, "--probe", "x"], 2, "--publish <FILE>");
+    fails(&["run", "flows", "-r", capture, "--probe", "x"], 2, "--publish <FILE|KAFKA>");
 }
 
 /// The second is taken for a later life of the first, whose windows are out by then.

@@ -28,13 +28,14 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("http", &["control"]),
     ("cluster", &["engine"]),
     ("deliver", &[]),
+    ("kafka", &["engine", "cluster"]),
     ("doctor", &["capture", "dpdk", "sandbox"]),
     ("top", &["packet", "plan", "lang", "engine"]),
     (
         "weir",
         &[
             "packet", "ebpf", "capture", "dpdk", "plan", "offload", "lang", "engine", "sink",
-            "sandbox", "control", "http", "cluster", "deliver", "doctor", "top",
+            "sandbox", "control", "http", "cluster", "deliver", "kafka", "doctor", "top",
         ],
     ),
 ];

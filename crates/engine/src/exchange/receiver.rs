@@ -220,6 +220,12 @@ impl Receiver {
         self.close(sink);
     }
 
+    /// Says that a probe begins a life: windows wait for it, even if the life before has ended and
+    /// nothing of this one has come yet.
+    pub fn begin_life(&mut self, probe: u128, epoch: u64) {
+        self.streams.begin_life(probe, epoch);
+    }
+
     /// Says that messages of this life of a probe which are missing before others will not come, as
     /// is known where messages come in order. Windows are no longer held back for them. Returns how
     /// many they are.

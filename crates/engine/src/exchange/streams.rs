@@ -63,6 +63,16 @@ impl Streams {
         self.probes.entry(probe).or_default();
     }
 
+    /// Waits for the next life of a probe, of which nothing has come yet.
+    pub(super) fn begin_life(&mut self, probe: u128, epoch: u64) {
+        let found = self.probes.entry(probe).or_default();
+        found.idle = false;
+        found.lives.entry(epoch).or_insert_with(LifeMessages::new);
+        if found.lives.len() > LIVES {
+            found.lives.pop_first();
+        }
+    }
+
     /// Does not wait for a probe until it sends again.
     pub(super) fn set_idle(&mut self, probe: u128) {
         self.probes.entry(probe).or_default().idle = true;
@@ -105,10 +115,7 @@ impl Streams {
             self.machines += 1;
             found.machine = self.machines;
         }
-        let life = found.lives.entry(epoch).or_insert_with(|| {
-            let (ahead, closed) = (BTreeMap::new(), i64::MIN);
-            LifeMessages { next: 0, ahead, closed, ended: false }
-        });
+        let life = found.lives.entry(epoch).or_insert_with(LifeMessages::new);
         life.ahead.insert(number, what);
         self.advance(probe, epoch, lost);
         if let Some(found) = self.probes.get_mut(&probe).filter(|found| found.lives.len() > LIVES) {
@@ -211,6 +218,13 @@ impl Streams {
     }
 }
 
+impl LifeMessages {
+    /// Nothing has come yet.
+    fn new() -> LifeMessages {
+        LifeMessages { next: 0, ahead: BTreeMap::new(), closed: i64::MIN, ended: false }
+    }
+}
+
 impl ProbeLives {
     fn has_ended(&self) -> bool {
         self.lives.last_key_value().is_some_and(|(_, life)| life.ended)
@@ -293,6 +307,24 @@ mod tests {
         assert_eq!(closings(&mut streams), [10, 20], "as far as its new life is");
         assert_eq!(streams.standing(id((1, 7, 1))), Standing::Seen);
         assert_eq!(streams.standing(id((1, 7, 2))), Standing::New);
+    }
+
+    #[test]
+    fn a_life_that_begins_is_waited_for() {
+        let mut streams = Streams::new();
+        take(&mut streams, (1, 7, 0), Consequence::Closed(10));
+        take(&mut streams, (1, 7, 1), Consequence::End);
+        take(&mut streams, (2, 0, 0), Consequence::Closed(20));
+        assert_eq!(closings(&mut streams), [10, 20], "the first has ended");
+        streams.begin_life(1, 8);
+        take(&mut streams, (2, 0, 1), Consequence::Closed(30));
+        assert_eq!(closings(&mut streams), NONE);
+        take(&mut streams, (1, 8, 0), Consequence::Closed(30));
+        assert_eq!(closings(&mut streams), [30]);
+        // However many begin, few are remembered; what is earlier counts as seen.
+        (9..=2000).for_each(|epoch| streams.begin_life(1, epoch));
+        assert_eq!(streams.probes[&1].lives.len(), LIVES);
+        assert_eq!(streams.standing(id((1, 8, 1))), Standing::Seen);
     }
 
     #[test]

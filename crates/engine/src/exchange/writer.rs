@@ -1,6 +1,6 @@
 //! Messages as a producer writes them, one after the other.
 
-use super::message::{MAGIC, MessageTarget, write_window};
+use super::message::{EndOf, MAGIC, MessageTarget, write_end, write_window};
 use super::print::Targets;
 use crate::limits::MESSAGE_BYTES;
 use crate::ops::groups::written::WrittenGroups;
@@ -56,12 +56,7 @@ impl MessageWriter {
             node.map_or(self.targets.all, |n| self.targets.nodes[n]);
         let out = &mut self.message;
         out.clear();
-        out.extend_from_slice(&MAGIC);
-        out.extend_from_slice(&print.to_le_bytes());
-        out.extend_from_slice(&node);
-        out.extend_from_slice(&self.id.probe.to_le_bytes());
-        out.extend_from_slice(&self.id.epoch.to_le_bytes());
-        out.extend_from_slice(&self.number.to_le_bytes());
+        write_front(MessageTarget { print, node }, self.id, self.number, out);
         self.number += 1;
         body(out);
         send(out)
@@ -90,5 +85,40 @@ impl MessageWriter {
             }
         }
         Ok(())
+    }
+}
+
+/// The end of a life that its producer did not send itself, since it was killed, as the message of
+/// this number. `print` is the fingerprint of the computation.
+pub fn end_message(print: u128, id: ProducerId, number: u64, why: EndOf) -> Vec<u8> {
+    let mut out = Vec::new();
+    write_front(MessageTarget { print, node: MessageTarget::ALL }, id, number, &mut out);
+    write_end(why, &mut out);
+    out
+}
+
+/// Appends what each message begins with.
+fn write_front(target: MessageTarget, id: ProducerId, number: u64, out: &mut Vec<u8>) {
+    out.extend_from_slice(&MAGIC);
+    out.extend_from_slice(&target.print.to_le_bytes());
+    out.extend_from_slice(&target.node);
+    out.extend_from_slice(&id.probe.to_le_bytes());
+    out.extend_from_slice(&id.epoch.to_le_bytes());
+    out.extend_from_slice(&number.to_le_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exchange::{Body, Message};
+
+    #[test]
+    fn an_end_for_another_is_read_as_its_own() {
+        let id = ProducerId::named("north", u64::MAX);
+        let bytes = end_message(u128::MAX, id, 7, EndOf::Source);
+        let message = Message::read(&bytes).expect("a message");
+        assert_eq!((message.probe, message.epoch, message.number), (id.probe, id.epoch, 7));
+        assert_eq!((message.target.print, message.target.node), (u128::MAX, MessageTarget::ALL));
+        assert!(matches!(message.body, Body::End(EndOf::Source)));
     }
 }

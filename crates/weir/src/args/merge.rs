@@ -3,7 +3,9 @@
 use super::values::{param, stream};
 use super::{ConfineArgs, RowArgs, SiteArgs};
 use crate::memory::MemoryShare;
-use clap::Args;
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+use weir_kafka::order::{LogName, LogStart};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -14,7 +16,47 @@ Examples:
   mkfifo north south
   ssh north sudo weir run syn.weir -i eth0 --publish - > north &
   ssh south sudo weir run syn.weir -i eth0 --publish - > south &
-  weir merge syn.weir --from north --from south -o json";
+  weir merge syn.weir --from north --from south -o json
+
+  weir merge syn.weir --from kafka://broker:9092/syn --probes north,south -o json";
+
+/// Which logs of a topic are merged.
+#[derive(Args, Debug)]
+pub(crate) struct MergeKafkaArgs {
+    /// The probes in the topic that windows wait for, with commas; NAME@PARTITION for one that runs
+    /// with --kafka-partition [default: all that have written something by now]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = LogName::parse)]
+    pub(crate) probes: Vec<LogName>,
+
+    /// Wait for this probe of the topic only as far as its log goes now: it is dead
+    #[arg(long, value_name = "NAME")]
+    pub(crate) retire: Vec<String>,
+
+    /// When to end: `end` where the run of each probe has ended and its log with it, `never` only
+    /// when it is told to
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t = UntilWhen::Never)]
+    #[arg(hide_default_value = true)]
+    pub(crate) until: UntilWhen,
+
+    /// Where reading the topic begins: `earliest`, `latest`, or the offset of a record
+    #[arg(long, value_name = "WHERE", default_value = "earliest", hide_default_value = true)]
+    #[arg(value_parser = LogStart::parse)]
+    pub(crate) kafka_from: LogStart,
+
+    /// Properties of the client of Kafka, such as those of TLS: lines of NAME=VALUE, as librdkafka
+    /// has them
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kafka_config: Option<PathBuf>,
+}
+
+/// When the merge of a topic ends.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum UntilWhen {
+    /// Where each probe's run has ended, and its log with it
+    End,
+    /// When it is told to
+    Never,
+}
 
 #[derive(Args, Debug)]
 pub(crate) struct MergeArgs {
@@ -27,9 +69,13 @@ pub(crate) struct MergeArgs {
     pub(crate) queries: Vec<String>,
 
     /// The partial results of a probe (`weir run --publish`): a file, a named pipe, or `-` for
-    /// standard input. Each probe has its own --from; windows wait for all of them
-    #[arg(long, value_name = "FILE", required = true, value_parser = stream)]
+    /// standard input. Each probe has its own --from; windows wait for all of them. A topic
+    /// (kafka://HOST:PORT/TOPIC) has those of several probes
+    #[arg(long, value_name = "FILE|KAFKA", required = true, value_parser = stream)]
     pub(crate) from: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) kafka: MergeKafkaArgs,
 
     /// Set a parameter in all queries that have it; QUERY.NAME=VALUE sets it in one query
     #[arg(short, long = "param", value_name = "NAME=VALUE", value_parser = param)]

@@ -5,6 +5,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use std::num::NonZeroUsize;
 use std::time::Duration;
 use weir_engine::limits::WORKERS_MAX;
+use weir_kafka::address::KafkaTopic;
 use weir_sink::limits::QUEUE_BATCHES_MAX;
 use weir_sink::{FORMATS, Format, TimeFormat};
 
@@ -28,9 +29,10 @@ pub(super) fn param(text: &str) -> Result<(String, String), String> {
 /// What a probe writes to and a merge reads from.
 pub(super) fn stream(text: &str) -> Result<String, String> {
     match text.split_once("://") {
-        Some((scheme, _)) if scheme.bytes().all(|b| b.is_ascii_alphanumeric()) => {
-            Err(format!("{scheme} is not supported yet; expected a file, a named pipe or `-`"))
-        }
+        Some(("kafka", _)) => KafkaTopic::parse(text).map(|_| text.to_owned()),
+        Some((scheme, _)) if scheme.bytes().all(|b| b.is_ascii_alphanumeric()) => Err(format!(
+            "{scheme} is not supported; expected a file, a named pipe, `-` or kafka://"
+        )),
         _ => Ok(text.to_owned()),
     }
 }

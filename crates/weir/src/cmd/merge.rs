@@ -3,6 +3,7 @@
 use crate::args::MergeArgs;
 use crate::delivery::AlertTap;
 use crate::exit::{Status, usage};
+use crate::kafka::{self, Logs};
 use crate::output::{self, Collector, Fresh, Taken};
 use crate::programs::Programs;
 use crate::signals;
@@ -16,13 +17,18 @@ use std::io::{self, BufReader, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use weir_capture::write::StoppableWriter;
-use weir_cluster::{Merge, MergeControl, MergeOutcome, ProbeInput, ProbeProgress, ProbeStream};
+use weir_cluster::{
+    Begin, ForeignStream, Merge, MergeControl, MergeOutcome, ProbeInput, ProbeProgress,
+    ProbeStanding, ProbeStream,
+};
 use weir_deliver::{DeliveryCounts, WhenFull};
 use weir_engine::exchange::Receiver;
 use weir_engine::functions::Functions;
 use weir_engine::rows::{Output, Sink};
 use weir_engine::run::Options;
 use weir_engine::suppress::SuppressionList;
+use weir_kafka::address::KafkaTopic;
+use weir_kafka::order::LogStart;
 use weir_packet::time::rfc3339;
 use weir_plan::physical::Physical;
 use weir_sandbox::{Needs, confine};
@@ -44,17 +50,13 @@ pub(crate) fn run(args: MergeArgs, term: &Term) -> anyhow::Result<Status> {
     if args.from.iter().filter(|from| *from == "-").count() > 1 {
         return Err(usage("standard input can be one stream only"));
     }
+    let topic = kafka::topic_of(&args)?;
     let options = Options { memory: args.memory.bytes(), suppressions, ..Options::default() };
 
     let collector = args.rows.export.as_deref().map(Collector::connect).transpose()?;
     let courier = delivery::start(targets, &args.rows.deliver, &args.confine)?;
-    let inputs = args.from.iter().map(|from| open(from)).collect::<anyhow::Result<_>>()?;
-    if let Some(user) = &args.confine.relinquish_privileges {
-        let becomes = become_user(user)?;
-        if args.verbose {
-            term.say(becomes);
-        }
-    }
+    let (logs, inputs) = open_all(topic.as_ref(), &args, term)?;
+    take_user(&args, term)?;
     let outputs = Output::of(&program);
     let files = match &args.rows.out_dir {
         Some(folder) => Some(output::files(folder, &outputs, format, &Taken::default())?),
@@ -68,13 +70,11 @@ pub(crate) fn run(args: MergeArgs, term: &Term) -> anyhow::Result<Status> {
     // From here on bytes of others are read, and threads are started.
     let asks = Arc::clone(&asked);
     heard.handle(move || asks.store(true, Ordering::Relaxed), || ())?;
-    let Some(streams) = ProbeStream::read_heads(inputs, &stop)? else {
-        if !args.quiet {
-            term.say("interrupted");
-        }
-        return Ok(Status::Ok);
+    let streams = match ProbeStream::read_heads(inputs, &stop) {
+        Ok(Some(streams)) => streams,
+        none => return without_heads(none.err(), logs, &args, term),
     };
-    let merge = Merge::new(streams).map_err(|why| usage(why.to_string()))?;
+    let merge = Merge::new(streams).map_err(|why| usage(why.to_string()))?.begin(begin(&args));
     let options = Options { lateness_ns: merge.rules().lateness_ns, ..options };
     let receiver = Receiver::new(&plan, &functions, &options, &merge.probes())?;
     merge.check_query(receiver.fingerprint()).map_err(|why| usage(why.to_string()))?;
@@ -93,7 +93,63 @@ pub(crate) fn run(args: MergeArgs, term: &Term) -> anyhow::Result<Status> {
     let merged = merge.run(receiver, &mut *sink, &control)?;
     drop(sink);
     let delivered = courier.map(|courier| delivery::finish(&courier, term, args.quiet));
-    end(merged, delivered.as_ref(), &args, term)
+    let ended = end(merged, delivered.as_ref(), &args, term);
+    let read = logs.finish(term);
+    Ok(ended?.max(read))
+}
+
+/// Opens all streams: those of the probes of a topic, too.
+fn open_all(
+    topic: Option<&KafkaTopic>,
+    args: &MergeArgs,
+    term: &Term,
+) -> anyhow::Result<(Logs, Vec<ProbeInput>)> {
+    let (logs, mut inputs) = match topic {
+        Some(topic) => Logs::open(topic, args, term)?,
+        None => Default::default(),
+    };
+    for from in args.from.iter().filter(|from| !KafkaTopic::is_meant(from)) {
+        inputs.push(open(from)?);
+    }
+    Ok((logs, inputs))
+}
+
+/// Gives up root, if that is asked for.
+fn take_user(args: &MergeArgs, term: &Term) -> anyhow::Result<()> {
+    let Some(user) = &args.confine.relinquish_privileges else { return Ok(()) };
+    let becomes = become_user(user)?;
+    if args.verbose {
+        term.say(becomes);
+    }
+    Ok(())
+}
+
+/// Ends where heads can't be read, or the merge was stopped before they came.
+fn without_heads(
+    why: Option<ForeignStream>,
+    logs: Logs,
+    args: &MergeArgs,
+    term: &Term,
+) -> anyhow::Result<Status> {
+    match (logs.finish(term), why) {
+        (Status::Ok, Some(why)) => Err(why.into()),
+        (Status::Ok, None) => {
+            if !args.quiet {
+                term.say("interrupted");
+            }
+            Ok(Status::Ok)
+        }
+        // Who reads a log has said why it can't be read.
+        (failed, _) => Ok(failed),
+    }
+}
+
+/// Where streams begin.
+fn begin(args: &MergeArgs) -> Begin {
+    match args.kafka.kafka_from {
+        LogStart::Earliest => Begin::OfLife,
+        LogStart::Latest | LogStart::Offset(_) => Begin::Anywhere,
+    }
 }
 
 /// Opens the stream of a probe; a named pipe waits for its writer.
@@ -153,13 +209,18 @@ fn sink(
 }
 
 /// How far a probe is, as SIGUSR1 asks.
-fn line(ProbeProgress { probe, closed, is_slowest }: &ProbeProgress) -> String {
+fn line(ProbeProgress { probe, closed, standing }: &ProbeProgress) -> String {
     let windows = match closed {
         Some(time) => format!("windows that end until {} have come", rfc3339(*time)),
         None => "no window has come".to_owned(),
     };
-    let waits = if *is_slowest { "; the other probes wait for it" } else { "" };
-    format!("probe {probe}: {windows}{waits}")
+    let standing = match standing {
+        ProbeStanding::Slowest => "; the other probes wait for it",
+        ProbeStanding::Ahead => "",
+        ProbeStanding::Ended => "; its run has ended, and nobody waits for it",
+        ProbeStanding::Retired => "; it is retired, and nobody waits for it",
+    };
+    format!("probe {probe}: {windows}{standing}")
 }
 
 /// Prints what was counted, and says what is missing.

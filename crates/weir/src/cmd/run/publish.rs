@@ -3,6 +3,7 @@
 use super::session::Run;
 use crate::args::{Headers, RunOptions};
 use crate::exit::usage;
+use crate::kafka::{self, Carrier};
 use crate::stats::Stats;
 use anyhow::Context as _;
 use std::io::{self, BufWriter};
@@ -15,17 +16,30 @@ use weir_cluster::limits::PROBE_NAME_MAX;
 use weir_cluster::{PacketRules, ProbeHead, ProbeWriter};
 use weir_engine::exchange::{Producer, ProducerId};
 use weir_engine::run::Outcome;
+use weir_kafka::address::KafkaTopic;
+use weir_kafka::order::{CarrierOrder, LogName, ProduceOrder, SpillOrder, Task};
 use weir_packet::source::Source;
 use weir_plan::Program;
 use weir_plan::physical::Physical;
 
 /// Where the partial results of a run go.
 pub(super) struct Publisher {
-    /// The path as it was given.
+    /// The path or address as it was given.
     path: String,
+    /// The name of the probe.
+    probe: String,
     file: StoppableWriter,
-    /// The same file, as it was; `None` for standard output.
+    /// The same file, as it was; `None` for standard output and for Kafka.
     untouched: Option<Untouched>,
+    /// The process that carries them to Kafka.
+    carrier: Option<Carrier>,
+}
+
+/// What became of a run whose partial results were written.
+pub(super) struct Published {
+    pub(super) outcome: Outcome,
+    /// The process that still carries them to Kafka.
+    pub(super) carrier: Option<Carrier>,
 }
 
 /// Refuses a query whose partial results can't travel, and options that a probe can't have.
@@ -40,7 +54,16 @@ pub(super) fn check(program: &Program, options: &RunOptions) -> anyhow::Result<(
             options.workers
         )));
     }
-    if publish != "-" && is_read(Path::new(publish), &options.read) {
+    let is_topic = KafkaTopic::is_meant(publish);
+    if is_topic {
+        kafka::check()?;
+    } else if options.publish.is_for_kafka() {
+        return Err(usage(format!(
+            "--publish {publish}: --kafka-config, --kafka-partition and --kafka-spill are for \
+             kafka://"
+        )));
+    }
+    if publish != "-" && !is_topic && is_read(Path::new(publish), &options.read) {
         return Err(usage(format!("--publish {publish}: that is the capture to be read")));
     }
     match options.publish.probe.as_deref().and_then(ProbeHead::name_fault) {
@@ -66,18 +89,50 @@ fn default_name(options: &RunOptions) -> String {
 }
 
 impl Run<'_> {
+    /// The name of the probe.
+    fn probe_name(&self) -> String {
+        self.options.publish.probe.clone().unwrap_or_else(|| default_name(self.options))
+    }
+
+    /// Starts what carries partial results to Kafka, if they go there. That is done first of all:
+    /// it must not see what the run opens, and the properties may be a file of root.
+    pub(super) fn carrier(&self) -> anyhow::Result<Option<Carrier>> {
+        let publish = &self.options.publish;
+        let Some(address) = publish.publish.as_deref().filter(|to| KafkaTopic::is_meant(to)) else {
+            return Ok(None);
+        };
+        let log = LogName { probe: self.probe_name(), partition: publish.kafka_partition };
+        let bytes_max = publish.kafka_spill_max;
+        let spill = publish.kafka_spill.clone().map(|folder| SpillOrder { folder, bytes_max });
+        let order = CarrierOrder {
+            topic: KafkaTopic::parse(address).map_err(usage)?,
+            properties: kafka::properties(publish.kafka_config.as_deref())?,
+            user: self.options.confine.relinquish_privileges.clone(),
+            sandbox: !self.options.confine.no_sandbox,
+            detail: kafka::detail(self.options.quiet, self.options.verbose),
+            task: Task::Produce(ProduceOrder { log, spill }),
+        };
+        kafka::producer(&order, self.term).map(Some)
+    }
+
     /// Opens what partial results go to, if they do; a named pipe waits for its reader.
-    pub(super) fn publisher(&self, made: &mut Made) -> anyhow::Result<Option<Publisher>> {
+    pub(super) fn publisher(
+        &self,
+        made: &mut Made,
+        carrier: Option<Carrier>,
+    ) -> anyhow::Result<Option<Publisher>> {
         let Some(path) = self.options.publish.publish.clone() else { return Ok(None) };
-        let stops = [Arc::<AtomicBool>::clone(&self.stop)];
-        if path == "-" {
-            let file = StoppableWriter::stdout(&stops)?;
-            return Ok(Some(Publisher { path, file, untouched: None }));
-        }
-        let file = made.open(Path::new(&path), true).with_context(|| path.clone())?;
-        let untouched = file.try_clone().with_context(|| path.clone())?;
-        let file = StoppableWriter::new(file, &stops);
-        Ok(Some(Publisher { path, file, untouched: Some(Untouched::new(untouched)) }))
+        let (probe, stops) = (self.probe_name(), [Arc::<AtomicBool>::clone(&self.stop)]);
+        let (file, untouched) = match carrier.as_ref().map(Carrier::pipe) {
+            Some(pipe) => (StoppableWriter::new(pipe?, &stops), None),
+            None if path == "-" => (StoppableWriter::stdout(&stops)?, None),
+            None => {
+                let file = made.open(Path::new(&path), true).with_context(|| path.clone())?;
+                let untouched = file.try_clone().with_context(|| path.clone())?;
+                (StoppableWriter::new(file, &stops), Some(Untouched::new(untouched)))
+            }
+        };
+        Ok(Some(Publisher { path, probe, file, untouched, carrier }))
     }
 
     /// Runs the worker level, and writes what it hands over.
@@ -86,11 +141,9 @@ impl Run<'_> {
         publisher: Publisher,
         source: &mut dyn Source,
         stats: &Stats,
-    ) -> anyhow::Result<Outcome> {
-        let Publisher { path, file, untouched } = publisher;
+    ) -> anyhow::Result<Published> {
+        let Publisher { path, probe, file, untouched, carrier } = publisher;
         let options = self.engine_options(stats, None);
-        let probe = self.options.publish.probe.clone();
-        let probe = probe.unwrap_or_else(|| default_name(self.options));
         let epoch = clock::system().unsigned_abs();
         let (plan, id) = (Physical::new(&self.program, &[]), ProducerId::named(&probe, epoch));
         let producer = Producer::new(&plan, &self.functions, &options, id)?;
@@ -114,6 +167,7 @@ impl Run<'_> {
             untouched.begin().map_err(failed)?;
         }
         let mut writer = ProbeWriter::new(BufWriter::new(file), &head).map_err(failed)?;
-        Ok(producer.run(source, &mut |message| writer.message(message).map_err(failed)))
+        let outcome = producer.run(source, &mut |message| writer.message(message).map_err(failed));
+        Ok(Published { outcome, carrier })
     }
 }

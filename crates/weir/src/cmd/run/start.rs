@@ -1,7 +1,7 @@
 //! A run from its start to its end.
 
 use super::opening::{OpenInput, is_stream};
-use super::publish::Publisher;
+use super::publish::{Published, Publisher};
 use super::session::Run;
 use super::sinks::{Control, RunSink};
 use crate::exit::Status;
@@ -52,6 +52,7 @@ impl Run<'_> {
     pub(super) fn start(mut self) -> anyhow::Result<Status> {
         let stop = Arc::clone(&self.stop);
         let heard = signals::hear(&stop)?;
+        let carrier = self.carrier()?;
         let stats = Stats::new(self.term);
         let targets = std::mem::take(&mut self.targets);
         let courier = delivery::start(targets, &self.options.rows.deliver, &self.options.confine)?;
@@ -68,7 +69,7 @@ impl Run<'_> {
         // refused, and existing files stay as they are.
         let mut made = Made::default();
         let files = self.files(&mut made)?;
-        let publisher = self.publisher(&mut made)?;
+        let publisher = self.publisher(&mut made, carrier)?;
         let use_of_packets =
             lookback::Use { later: self.options.takes_programs(), is_live: self.is_live() };
         let around = &self.options.lookback;
@@ -107,8 +108,11 @@ impl Run<'_> {
             stats.print_every(period)?;
         }
         made.keep();
-        let outcome = self.publish(publisher, &mut source, &stats)?;
-        self.end(outcome, &mut source, self.stop.load(Ordering::Relaxed), None)
+        let Published { outcome, carrier } = self.publish(publisher, &mut source, &stats)?;
+        let ended = self.end(outcome, &mut source, self.stop.load(Ordering::Relaxed), None);
+        // Also where the run failed: what it has written is on its way.
+        let carried = carrier.map_or(Status::Ok, |carrier| carrier.finish(self.term));
+        Ok(ended?.max(carried))
     }
 
     /// Says how late the kernel was, if it has made groups and somebody wants to know.

@@ -1,0 +1,41 @@
+//! Partial results of probes by way of Apache Kafka: each probe writes its
+//! [stream](weir_cluster::ProbeWriter) as records into one partition of a topic, its *log*, and
+//! `weir merge` reads the logs of all probes.
+//!
+//! What talks to Kafka is a process of its own, which is started before a run gives up its
+//! permissions: [`produce`] reads a probe stream from a pipe, and [`consume`] writes one. Neither
+//! sees packets. [`order`] has what such a process is told.
+//!
+//! The feature `link` builds and links librdkafka; without it [`is_linked`] is false and the calls
+//! above say so. What records hold ([`record`]), what becomes of them ([`log`]), and addresses and
+//! properties are there in any case.
+//!
+//! docs/partials.md has the records, docs/cluster.md the use.
+
+#![forbid(unsafe_code)]
+
+pub mod address;
+#[cfg(feature = "link")]
+mod client;
+#[cfg(feature = "link")]
+mod consume;
+mod fault;
+pub mod limits;
+mod link;
+pub mod log;
+#[cfg(feature = "link")]
+mod look;
+pub mod order;
+pub mod partition;
+#[cfg(feature = "link")]
+mod produce;
+mod produced;
+pub mod properties;
+pub mod record;
+pub mod spill;
+#[cfg(test)]
+mod testing;
+
+pub use fault::KafkaFault;
+pub use link::{consume, is_linked, look, produce};
+pub use produced::{Produced, Say};

@@ -1,0 +1,245 @@
+//! What the process that talks to Kafka is told to do. The process that started it writes the order
+//! first, so that secrets are neither among its arguments nor in its environment.
+
+use crate::address::KafkaTopic;
+use crate::limits::ORDER_MAX;
+use crate::properties::Properties;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::path::PathBuf;
+
+/// What a process is to do, and with which permissions.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct CarrierOrder {
+    /// Where records are.
+    pub topic: KafkaTopic,
+    /// Properties of the client.
+    pub properties: Properties,
+    /// The user that the process becomes, if it does.
+    pub user: Option<String>,
+    /// Whether it gives up what it does not need.
+    pub sandbox: bool,
+    /// How much it says.
+    pub detail: Detail,
+    /// What it does.
+    pub task: Task,
+}
+
+/// How much is said.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Detail {
+    /// Only what went wrong.
+    Quiet,
+    /// Also what is worth knowing.
+    Usual,
+    /// Everything.
+    Verbose,
+}
+
+/// What the process does.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Task {
+    /// Produces the stream of a probe, which comes after the order.
+    Produce(ProduceOrder),
+    /// Looks whether the topic is there, and which probes it has.
+    Look(Roster),
+    /// Reads the log of a probe, and writes it as a stream.
+    Consume(LogOrder),
+}
+
+/// What is produced.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ProduceOrder {
+    /// The probe, and its partition.
+    pub log: LogName,
+    /// Where records wait if there is no room in memory, if anywhere.
+    pub spill: Option<SpillOrder>,
+}
+
+/// Where records wait on disk.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct SpillOrder {
+    /// A folder that is there.
+    pub folder: PathBuf,
+    /// Bytes that they may have.
+    pub bytes_max: u64,
+}
+
+/// Which probes are looked for.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Roster {
+    /// These. Only whether their partitions are there is looked at.
+    Named(Vec<LogName>),
+    /// All that have written something.
+    Found,
+}
+
+/// A probe, and where its log is.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub struct LogName {
+    /// The name of the probe.
+    pub probe: String,
+    /// Its partition, if not that of its name.
+    pub partition: Option<i32>,
+}
+
+impl LogName {
+    /// Reads `NAME` or `NAME@PARTITION`.
+    ///
+    /// # Errors
+    /// Says why it can't name a probe.
+    pub fn parse(text: &str) -> Result<LogName, String> {
+        let at = text.rsplit_once('@').filter(|(_, n)| n.bytes().all(|b| b.is_ascii_digit()));
+        let (probe, partition) = match at {
+            Some((probe, n)) => {
+                let n = n.parse().map_err(|_| format!("there is no partition `{n}`"))?;
+                (probe, Some(n))
+            }
+            None => (text, None),
+        };
+        match weir_cluster::ProbeHead::name_fault(probe) {
+            Some(fault) => Err(fault),
+            None => Ok(LogName { probe: probe.to_owned(), partition }),
+        }
+    }
+}
+
+impl fmt::Display for LogName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.probe)?;
+        self.partition.map_or(Ok(()), |partition| write!(f, "@{partition}"))
+    }
+}
+
+/// Which log is read, and how far.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct LogOrder {
+    /// The probe.
+    pub log: LogName,
+    /// Where reading begins.
+    pub from: LogStart,
+    /// Where it ends.
+    pub until: LogEnd,
+    /// Whether nobody is to wait for the probe where its log ends, even without an end of its run.
+    pub is_retired: bool,
+}
+
+/// Where reading begins.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum LogStart {
+    /// With the oldest record there is.
+    Earliest,
+    /// With what comes from now on.
+    Latest,
+    /// With the record of this offset.
+    Offset(i64),
+}
+
+impl LogStart {
+    /// Reads `earliest`, `latest`, or a number.
+    ///
+    /// # Errors
+    /// If it is none of them.
+    pub fn parse(text: &str) -> Result<LogStart, String> {
+        match text {
+            "earliest" => Ok(LogStart::Earliest),
+            "latest" => Ok(LogStart::Latest),
+            _ => match text.parse() {
+                Ok(offset @ 0..) => Ok(LogStart::Offset(offset)),
+                _ => Err("expected `earliest`, `latest`, or the offset of a record".to_owned()),
+            },
+        }
+    }
+}
+
+/// Where reading ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum LogEnd {
+    /// Nowhere.
+    Never,
+    /// Where the log ends after the end of a run.
+    OfRun,
+}
+
+/// The answer to an order, before the work begins.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum CarrierAnswer {
+    /// All is well; the probes that were found, for [`Task::Look`].
+    Ready(Vec<LogName>),
+    /// It can't be done.
+    Refused {
+        /// Why.
+        why: String,
+        /// Whether the arguments are at fault.
+        is_usage: bool,
+    },
+}
+
+/// Writes an order or an answer, with its length.
+///
+/// # Errors
+/// Those of the writer.
+pub fn write_framed(what: &impl Serialize, to: &mut impl Write) -> io::Result<()> {
+    let json = serde_json::to_vec(what)?;
+    let len = u32::try_from(json.len()).map_err(io::Error::other)?;
+    to.write_all(&len.to_le_bytes())?;
+    to.write_all(&json)?;
+    to.flush()
+}
+
+/// Reads what [`write_framed`] wrote.
+///
+/// # Errors
+/// If it ends early, is longer than [`ORDER_MAX`], or is something else.
+pub fn read_framed<T: for<'a> Deserialize<'a>>(from: &mut impl Read) -> io::Result<T> {
+    let mut len = [0; 4];
+    from.read_exact(&mut len)?;
+    let len = u32::from_le_bytes(len) as usize;
+    if len > ORDER_MAX {
+        return Err(io::Error::other(format!("it would have {len} bytes")));
+    }
+    let mut json = Vec::new();
+    from.take(len as u64).read_to_end(&mut json)?;
+    Ok(serde_json::from_slice(&json)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn orders_arrive() {
+        let order = CarrierOrder {
+            topic: KafkaTopic::parse("kafka://h:1/t").expect("an address"),
+            properties: Properties::parse("security.protocol=ssl").expect("properties"),
+            user: Some("nobody".to_owned()),
+            sandbox: true,
+            detail: Detail::Usual,
+            task: Task::Consume(LogOrder {
+                log: LogName::parse("north@3").expect("a name"),
+                from: LogStart::Offset(7),
+                until: LogEnd::OfRun,
+                is_retired: false,
+            }),
+        };
+        let mut bytes = Vec::new();
+        write_framed(&order, &mut bytes).expect("memory takes it");
+        assert_eq!(read_framed::<CarrierOrder>(&mut &bytes[..]).expect("an order"), order);
+        assert!(read_framed::<CarrierOrder>(&mut &bytes[..9]).is_err());
+        assert!(read_framed::<CarrierOrder>(&mut &b"\xff\xff\xff\xff"[..]).is_err());
+    }
+
+    #[test]
+    fn names_of_logs_are_read() {
+        let name = |text: &str| LogName::parse(text).map(|name| (name.probe, name.partition));
+        assert_eq!(name("north"), Ok(("north".to_owned(), None)));
+        assert_eq!(name("a@b:eth0@3"), Ok(("a@b:eth0".to_owned(), Some(3))));
+        assert_eq!(name("a@b"), Ok(("a@b".to_owned(), None)));
+        assert!(name("").is_err() && name("@3").is_err() && name("a\n").is_err());
+        assert!(name("a@99999999999").is_err());
+        assert_eq!(LogName::parse("a@0").expect("a name").to_string(), "a@0");
+        assert_eq!(LogStart::parse("12"), Ok(LogStart::Offset(12)));
+        assert!(LogStart::parse("-1").is_err() && LogStart::parse("").is_err());
+    }
+}

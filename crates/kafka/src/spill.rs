@@ -1,0 +1,386 @@
+//! Records that wait on disk for a broker: files of a folder, written at one end and read at the
+//! other. What a process that was killed has left is sent by the next one.
+
+use crate::address::KafkaTopic;
+use crate::order::{LogName, SpillOrder};
+use crate::record::{END_HEADER, PART_HEADER};
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use std::collections::VecDeque;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufReader, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+/// Bytes of a file, after which another one begins: space is given back a file at a time.
+const FILE_BYTES: u64 = 16 << 20;
+
+/// The front of a record in a file: the length of the rest and its hash.
+const FRONT_BYTES: usize = 12;
+
+/// Bytes of a record in a file: those of a part, and some for what is said of it.
+const RECORD_MAX: usize = 2 << 20;
+
+/// A record that is to be produced.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OutRecord {
+    /// The epoch of its life.
+    pub epoch: u64,
+    /// A further header, and its value.
+    pub header: Option<(OutHeader, String)>,
+    /// A head, a message, or a part of one.
+    pub value: Vec<u8>,
+}
+
+/// The headers that not all records have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OutHeader {
+    /// [`PART_HEADER`].
+    Part = 1,
+    /// [`END_HEADER`].
+    End = 2,
+}
+
+impl OutHeader {
+    /// Its name in a record.
+    pub fn name(self) -> &'static str {
+        match self {
+            OutHeader::Part => PART_HEADER,
+            OutHeader::End => END_HEADER,
+        }
+    }
+}
+
+/// What became of a record that was to be kept.
+#[derive(Debug)]
+pub enum Kept {
+    /// It is kept.
+    Kept,
+    /// There is no room for it, by the bound or because the disk has none.
+    Full(Option<io::Error>),
+}
+
+/// The records that wait.
+#[derive(Debug)]
+pub struct Spill {
+    /// Held while this process has the files.
+    _lock: File,
+    folder: PathBuf,
+    /// What the names of its files begin with.
+    name: String,
+    bytes_max: u64,
+    files: VecDeque<SpillFile>,
+    /// The last of the files, where records are added.
+    writer: Option<File>,
+    /// The first of the files, as far as it is read.
+    reader: Option<BufReader<File>>,
+    /// The record that was read last, and is not done with.
+    front: Option<OutRecord>,
+    read_bytes: u64,
+    /// Records that could not be read back, or files whose end could not.
+    torn: u64,
+}
+
+#[derive(Debug)]
+struct SpillFile {
+    number: u64,
+    bytes: u64,
+}
+
+impl Spill {
+    /// The records of a probe that wait for a topic.
+    ///
+    /// # Errors
+    /// If the folder is not there or can't be used, or another process has these records.
+    pub fn of(order: &SpillOrder, topic: &KafkaTopic, log: &LogName) -> io::Result<Spill> {
+        let name = hash(format!("{}\0{}", topic.topic, log.probe).as_bytes());
+        Spill::open(&order.folder, &format!("weir-{name:016x}"), order.bytes_max)
+    }
+
+    /// Records in a folder that is there, in files whose names begin so; at most so many bytes.
+    fn open(folder: &Path, name: &str, bytes_max: u64) -> io::Result<Spill> {
+        let lock = folder.join(format!("{name}.lock"));
+        let lock = OpenOptions::new().write(true).create(true).truncate(false).open(lock)?;
+        flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(|e| match e {
+            Errno::WOULDBLOCK => io::Error::other("another process has the records of this probe"),
+            e => e.into(),
+        })?;
+        let prefix = format!("{name}-");
+        let mut files = Vec::new();
+        for entry in fs::read_dir(folder)? {
+            let entry = entry?;
+            let file_name = entry.file_name();
+            let number = file_name.to_str().and_then(|file| {
+                file.strip_prefix(&prefix)?.strip_suffix(".spill")?.parse::<u64>().ok()
+            });
+            if let Some(number) = number {
+                files.push(SpillFile { number, bytes: entry.metadata()?.len() });
+            }
+        }
+        files.sort_by_key(|file| file.number);
+        Ok(Spill {
+            _lock: lock,
+            folder: folder.to_owned(),
+            name: name.to_owned(),
+            bytes_max,
+            files: files.into(),
+            writer: None,
+            reader: None,
+            front: None,
+            read_bytes: 0,
+            torn: 0,
+        })
+    }
+
+    /// Whether nothing waits.
+    pub fn is_empty(&self) -> bool {
+        self.front.is_none() && self.files.is_empty()
+    }
+
+    /// Bytes that wait, as they are in files.
+    pub fn bytes(&self) -> u64 {
+        self.files.iter().map(|file| file.bytes).sum()
+    }
+
+    /// Records, or ends of files, that could not be read back.
+    pub fn torn(&self) -> u64 {
+        self.torn
+    }
+
+    /// Keeps a record after all others.
+    ///
+    /// # Errors
+    /// If a file can't be made or written, for another reason than a full disk.
+    pub fn push(&mut self, record: &OutRecord) -> io::Result<Kept> {
+        let bytes = record.to_bytes();
+        let len = bytes.len() as u64;
+        if self.bytes().saturating_add(len) > self.bytes_max {
+            return Ok(Kept::Full(None));
+        }
+        match self.append(&bytes) {
+            Ok(()) => Ok(Kept::Kept),
+            Err(e) if matches!(e.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded) => {
+                Ok(Kept::Full(Some(e)))
+            }
+            Err(e) => Err(e),
+        }
+    }
+
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if self.writer.is_none() || self.files.back().is_some_and(|f| f.bytes >= FILE_BYTES) {
+            let number = self.files.back().map_or(0, |file| file.number.saturating_add(1));
+            let path = self.path(number);
+            self.writer = Some(OpenOptions::new().write(true).create_new(true).open(path)?);
+            self.files.push_back(SpillFile { number, bytes: 0 });
+        }
+        let (Some(file), Some(last)) = (&mut self.writer, self.files.back_mut()) else {
+            return Err(io::Error::other("a file was just made"));
+        };
+        if let Err(e) = file.write_all(bytes) {
+            // What is in part there goes again, so that what follows can be read.
+            file.set_len(last.bytes)?;
+            file.seek(SeekFrom::Start(last.bytes))?;
+            return Err(e);
+        }
+        last.bytes += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// The first record that waits; it stays until [`Spill::pop`].
+    ///
+    /// # Errors
+    /// If a file can't be opened or removed.
+    pub fn front(&mut self) -> io::Result<Option<&OutRecord>> {
+        while self.front.is_none() {
+            let Some(SpillFile { number, bytes }) = self.files.front() else { return Ok(None) };
+            let (number, bytes) = (*number, *bytes);
+            if self.read_bytes >= bytes {
+                self.remove_first()?;
+                continue;
+            }
+            if self.reader.is_none() {
+                self.reader = Some(BufReader::new(File::open(self.path(number))?));
+            }
+            let left = bytes - self.read_bytes;
+            let read = self.reader.as_mut().and_then(|reader| OutRecord::read(reader, left));
+            match read {
+                Some((record, len)) => {
+                    self.front = Some(record);
+                    self.read_bytes += len;
+                }
+                None => {
+                    // Where the next record begins is not known.
+                    self.torn += 1;
+                    self.remove_first()?;
+                }
+            }
+        }
+        Ok(self.front.as_ref())
+    }
+
+    /// Is done with the first record.
+    pub fn pop(&mut self) {
+        self.front = None;
+    }
+
+    fn remove_first(&mut self) -> io::Result<()> {
+        if let Some(file) = self.files.pop_front() {
+            if self.files.is_empty() {
+                self.writer = None;
+            }
+            (self.reader, self.read_bytes) = (None, 0);
+            fs::remove_file(self.path(file.number))?;
+        }
+        Ok(())
+    }
+
+    fn path(&self, number: u64) -> PathBuf {
+        self.folder.join(format!("{}-{number:020}.spill", self.name))
+    }
+}
+
+impl OutRecord {
+    fn to_bytes(&self) -> Vec<u8> {
+        let (kind, text) = match &self.header {
+            Some((header, text)) => (*header as u8, text.as_str()),
+            None => (0, ""),
+        };
+        let mut rest = Vec::with_capacity(self.value.len() + 64);
+        rest.extend_from_slice(&self.epoch.to_le_bytes());
+        rest.push(kind);
+        rest.push(u8::try_from(text.len()).unwrap_or(u8::MAX));
+        rest.extend_from_slice(&text.as_bytes()[..text.len().min(usize::from(u8::MAX))]);
+        rest.extend_from_slice(&self.value);
+        let mut bytes = (rest.len() as u32).to_le_bytes().to_vec();
+        bytes.extend_from_slice(&hash(&rest).to_le_bytes());
+        bytes.extend_from_slice(&rest);
+        bytes
+    }
+
+    /// Reads a record of at most so many bytes, and how many it has; `None` if it is damaged.
+    fn read(from: &mut impl Read, left: u64) -> Option<(OutRecord, u64)> {
+        let mut front = [0; FRONT_BYTES];
+        from.read_exact(&mut front).ok()?;
+        let (len, sum) = front.split_at(4);
+        let len = u32::from_le_bytes(len.try_into().ok()?) as usize;
+        let sum = u64::from_le_bytes(sum.try_into().ok()?);
+        let total = (len + FRONT_BYTES) as u64;
+        if len > RECORD_MAX || total > left {
+            return None;
+        }
+        let mut rest = vec![0; len];
+        from.read_exact(&mut rest).ok()?;
+        if hash(&rest) != sum {
+            return None;
+        }
+        let (epoch, rest) = rest.split_first_chunk::<8>()?;
+        let ([kind, text], rest) = rest.split_first_chunk::<2>()?;
+        let (text, value) = rest.split_at_checked(usize::from(*text))?;
+        let text = std::str::from_utf8(text).ok()?.to_owned();
+        let header = match kind {
+            0 => None,
+            1 => Some((OutHeader::Part, text)),
+            2 => Some((OutHeader::End, text)),
+            _ => return None,
+        };
+        let record = OutRecord { epoch: u64::from_le_bytes(*epoch), header, value: value.to_vec() };
+        Some((record, total))
+    }
+}
+
+/// FNV-1a of 64 bits.
+fn hash(bytes: &[u8]) -> u64 {
+    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(n: u64) -> OutRecord {
+        let header = match n % 3 {
+            0 => None,
+            1 => Some((OutHeader::Part, format!("{n}/9"))),
+            _ => Some((OutHeader::End, "cut".to_owned())),
+        };
+        OutRecord { epoch: n, header, value: vec![n as u8; n as usize % 1000] }
+    }
+
+    fn drain(spill: &mut Spill) -> Vec<u64> {
+        let mut all = Vec::new();
+        while let Some(front) = spill.front().expect("files are there") {
+            assert_eq!(*front, record(front.epoch));
+            all.push(front.epoch);
+            spill.pop();
+        }
+        all
+    }
+
+    #[test]
+    fn records_come_back_in_order() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut spill = Spill::open(folder.path(), "a", 1 << 30).expect("a folder");
+        assert!(spill.is_empty());
+        let mut expected = Vec::new();
+        for n in 0..100 {
+            assert!(matches!(spill.push(&record(n)), Ok(Kept::Kept)));
+            expected.push(n);
+            if n % 10 == 9 {
+                let front = spill.front().expect("files").expect("records").epoch;
+                assert_eq!(front, expected.remove(0));
+                spill.pop();
+            }
+        }
+        assert_eq!(drain(&mut spill), expected);
+        assert!(spill.is_empty() && spill.bytes() == 0 && spill.torn() == 0);
+        assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1, "all is given back");
+        assert!(matches!(spill.push(&record(5)), Ok(Kept::Kept)));
+        assert_eq!(drain(&mut spill), [5]);
+    }
+
+    #[test]
+    fn what_another_process_has_left_is_there() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut spill = Spill::open(folder.path(), "a", 1 << 30).expect("a folder");
+        (0..50).for_each(|n| assert!(matches!(spill.push(&record(n)), Ok(Kept::Kept))));
+        drop(spill);
+        let mut other = Spill::open(folder.path(), "b", 1 << 30).expect("a folder");
+        let busy = Spill::open(folder.path(), "b", 1 << 30).expect_err("it is held");
+        assert!(busy.to_string().contains("another process"), "{busy}");
+        assert!(other.is_empty() && other.front().expect("nothing").is_none());
+        // It was killed as it wrote the last one.
+        let path = folder.path().join("a-00000000000000000000.spill");
+        let len = fs::metadata(&path).expect("a file").len();
+        OpenOptions::new().write(true).open(&path).expect("opens").set_len(len - 3).expect("cuts");
+        let mut spill = Spill::open(folder.path(), "a", 1 << 30).expect("a folder");
+        assert!(matches!(spill.push(&record(60)), Ok(Kept::Kept)));
+        let all: Vec<u64> = (0..49).chain([60]).collect();
+        assert_eq!((drain(&mut spill), spill.torn()), (all, 1));
+    }
+
+    #[test]
+    fn the_bound_holds_and_room_comes_back() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut spill = Spill::open(folder.path(), "a", 5000).expect("a folder");
+        let full = (0..100).find(|_| matches!(spill.push(&record(999)), Ok(Kept::Full(None))));
+        assert_eq!((full, spill.bytes() <= 5000), (Some(4), true));
+        assert_eq!(drain(&mut spill).len(), 4);
+        assert!(matches!(spill.push(&record(999)), Ok(Kept::Kept)));
+    }
+
+    #[test]
+    fn damaged_files_are_read_without_harm() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a-00000000000000000007.spill");
+        let bytes = [record(1).to_bytes(), record(2).to_bytes()].concat();
+        for at in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 0x80;
+            fs::write(&path, &damaged).expect("writes");
+            let mut spill = Spill::open(folder.path(), "a", 1 << 30).expect("a folder");
+            let found = drain(&mut spill);
+            assert!(found.is_empty() || found == [1], "{at}: {found:?}");
+            assert_eq!((spill.torn(), path.exists()), (1, false));
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! Probes and merges by way of Kafka, by the commands that users have and with a broker that runs:
+//! nothing is lost, nothing counts twice, and what can't be had is refused in words that help.
+
+/// What a program says that was built without.
+#[test]
+#[cfg(not(feature = "kafka"))]
+fn a_program_without_kafka_says_how_to_get_one() {
+    let capture = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/mixed.pcap");
+    let address = "kafka://127.0.0.1:1/t";
+    for args in [
+        &["run", "flows", "-r", capture, "--publish", address][..],
+        &["merge", "flows", "--from", address, "--probes", "a"],
+    ] {
+        let mut weir = std::process::Command::new(env!("CARGO_BIN_EXE_weir"));
+        let output = weir.args(args).output().expect("the binary runs");
+        let said = String::from_utf8(output.stderr).expect("text");
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains("built without Kafka"), "{said}");
+        assert!(said.contains("cargo build --release --features kafka"), "{said}");
+    }
+}
+
+#[cfg(feature = "kafka")]
+#[path = "kafka/broker.rs"]
+mod broker;
+#[cfg(feature = "kafka")]
+mod common;
+#[cfg(feature = "kafka")]
+#[path = "kafka/faults.rs"]
+mod faults;
+#[cfg(feature = "kafka")]
+#[path = "kafka/lives.rs"]
+mod lives;
+#[cfg(feature = "kafka")]
+#[path = "common/over_wires.rs"]
+mod over_wires;
+#[cfg(feature = "kafka")]
+#[path = "kafka/results.rs"]
+mod results;
+#[cfg(feature = "kafka")]
+#[path = "../../capture/tests/wires/mod.rs"]
+mod wires;
+
+/// One broker for all, one after the other: it takes longer to start than most of them.
+#[test]
+#[cfg(feature = "kafka")]
+fn probes_and_merges_by_kafka() {
+    const NAME: &str = "probes_and_merges_by_kafka";
+    if !broker::fetched(NAME) {
+        return;
+    }
+    // With wires of their own where that can be.
+    let has_wires = wires::namespace(NAME);
+    let Some(broker) = broker::Broker::start(NAME) else { return };
+    results::two_probes_give_the_rows_of_one_run(&broker);
+    results::records_that_come_again_count_once(&broker);
+    results::long_messages_travel_in_parts(&broker);
+    faults::what_cannot_be_is_refused_in_words(&broker);
+    faults::records_that_are_none_are_named(&broker);
+    faults::a_broker_that_refuses_ends_the_run(&broker);
+    lives::a_killed_probe_goes_on_in_its_next_life(&broker);
+    lives::a_dead_probe_is_retired_by_word(&broker);
+    lives::a_broker_that_is_away_loses_nothing(&broker);
+    lives::records_wait_on_disk_for_a_broker(&broker);
+    if has_wires {
+        lives::lives_come_while_a_merge_runs(&broker);
+    }
+}

@@ -1,0 +1,207 @@
+//! A broker on loopback, by `cluster/kafka.sh`, and the commands over it.
+
+use crate::common::{root, skip};
+use crate::over_wires::{LONG, text};
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+use weir_cluster::{ProbeHead, ProbeWriter};
+use weir_kafka::address::KafkaTopic;
+use weir_kafka::order::{
+    CarrierAnswer, CarrierOrder, Detail, LogName, ProduceOrder, Task, read_framed, write_framed,
+};
+use weir_kafka::properties::Properties;
+
+/// The topics of all tests, with their partitions and properties.
+const TOPICS: &[(&str, &str, &[&str])] = &[
+    ("halves", "8", &[]),
+    ("together", "1", &[]),
+    ("again", "2", &[]),
+    ("long", "1", &[]),
+    ("refused", "2", &[]),
+    ("damaged", "1", &[]),
+    ("small", "1", &["max.message.bytes=1000"]),
+    ("killed", "2", &[]),
+    ("dead", "2", &[]),
+    ("away", "2", &[]),
+    ("spill", "2", &[]),
+    ("live", "4", &[]),
+];
+
+pub(crate) struct Broker {
+    home: tempfile::TempDir,
+    port: u16,
+}
+
+/// Fetches what a broker consists of, which takes a network, or says by name why the test is
+/// skipped.
+pub(crate) fn fetched(test: &str) -> bool {
+    let fetch = Command::new(root().join("cluster/kafka.sh")).arg("fetch").output();
+    let fetch = fetch.expect("bash runs");
+    if !fetch.status.success() {
+        skip(test, &format!("there is no Kafka to test with: {}", text(&fetch.stderr)));
+    }
+    fetch.status.success()
+}
+
+impl Broker {
+    /// Starts one, or says by name why the test is skipped.
+    pub(crate) fn start(test: &str) -> Option<Broker> {
+        let socket = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = socket.local_addr().expect("an address").port();
+        drop(socket);
+        let broker = Broker { home: tempfile::tempdir().expect("a folder"), port };
+        let up = broker.script(&["up"]).output().expect("bash runs");
+        if up.status.code() == Some(3) {
+            skip(test, &format!("there is no Kafka to test with: {}", text(&up.stderr)));
+            return None;
+        }
+        assert!(up.status.success(), "{}", text(&up.stderr));
+        assert_eq!(text(&up.stdout).trim(), format!("kafka://127.0.0.1:{port}"));
+        broker.make_topics();
+        Some(broker)
+    }
+
+    fn script(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(root().join("cluster/kafka.sh"));
+        command.args(args).env("KAFKA_HOME", self.home.path());
+        command.env("KAFKA_PORT", self.port.to_string());
+        command
+    }
+
+    /// Brings it up again.
+    pub(crate) fn up(&self) {
+        let up = self.script(&["up"]).output().expect("bash runs");
+        assert!(up.status.success(), "{}", text(&up.stderr));
+    }
+
+    /// Kills it.
+    pub(crate) fn kill(&self) {
+        let pid = std::fs::read_to_string(self.home.path().join("kafka.pid")).expect("it runs");
+        let killed = Command::new("kill").args(["-KILL", pid.trim()]).status();
+        assert!(killed.is_ok_and(|status| status.success()));
+        let process = PathBuf::from(format!("/proc/{}/cmdline", pid.trim()));
+        let is_gone = |_: &u32| {
+            crate::wires::pause();
+            std::fs::read(&process).map_or(true, |line| line.is_empty())
+        };
+        assert!((0..200).find(is_gone).is_some(), "it lives");
+    }
+
+    /// Makes all topics. Each takes a program of Java, so that several are started at once.
+    fn make_topics(&self) {
+        for some in TOPICS.chunks(4) {
+            let make = |(name, partitions, config): &(&str, &str, &[&str])| {
+                let args = [&["topic", *name, *partitions][..], *config].concat();
+                self.script(&args).stderr(Stdio::piped()).spawn().expect("bash runs")
+            };
+            for making in some.iter().map(make).collect::<Vec<_>>() {
+                let made = making.wait_with_output().expect("it ends");
+                assert!(made.status.success(), "{}", text(&made.stderr));
+            }
+        }
+    }
+
+    /// The address of a topic.
+    pub(crate) fn address(&self, topic: &str) -> String {
+        format!("kafka://127.0.0.1:{}/{topic}", self.port)
+    }
+}
+
+impl Drop for Broker {
+    fn drop(&mut self) {
+        let _ = self.script(&["down"]).status();
+    }
+}
+
+pub(crate) fn weir(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
+    command.args(args);
+    command
+}
+
+/// Runs to its end, which has to come.
+pub(crate) fn run(args: &[&str]) -> Output {
+    let child = weir(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    ends(child.expect("the binary runs"), args)
+}
+
+/// The output of a process, which has to end.
+pub(crate) fn ends(child: Child, what: &[&str]) -> Output {
+    let id = child.id();
+    let (to, done) = std::sync::mpsc::channel();
+    std::thread::spawn(move || to.send(child.wait_with_output()));
+    match done.recv_timeout(LONG) {
+        Ok(output) => output.expect("it runs"),
+        Err(_) => {
+            let _ = Command::new("kill").args(["-INT", &id.to_string()]).status();
+            let output = done.recv_timeout(Duration::from_secs(5));
+            panic!("{what:?} does not end: {output:?}");
+        }
+    }
+}
+
+/// What succeeds puts out.
+pub(crate) fn rows(args: &[&str]) -> String {
+    let output = run(args);
+    assert!(output.status.success(), "{args:?}: {}", text(&output.stderr));
+    text(&output.stdout).to_owned()
+}
+
+/// Fails with this status and a message that contains this.
+pub(crate) fn fails(args: &[&str], status: i32, why: &str) {
+    let output = run(args);
+    let errors = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(status), "{args:?}: {errors}");
+    assert!(errors.contains(why), "{args:?}: {errors}");
+}
+
+pub(crate) fn fixture(name: &str) -> String {
+    root().join("fixtures").join(name).to_str().expect("a plain path").to_owned()
+}
+
+/// The head and the messages of the stream that a run publishes.
+pub(crate) fn stream_of(args: &[&str]) -> (ProbeHead, Vec<Vec<u8>>) {
+    let output = run(&[args, &["--publish", "-", "-q"]].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let (mut reader, head) = weir_cluster::ProbeReader::new(&output.stdout[..]).expect("a stream");
+    let (mut messages, mut message) = (Vec::new(), Vec::new());
+    while reader.next(&mut message).expect("whole") == weir_cluster::StreamItem::Message {
+        messages.push(message.clone());
+    }
+    (head, messages)
+}
+
+/// Produces records as the process does that a run starts, from bytes of any kind.
+pub(crate) fn produce(address: &str, lives: &[(ProbeHead, Vec<Vec<u8>>)]) -> Output {
+    let probe = lives[0].0.probe.clone();
+    let order = CarrierOrder {
+        topic: KafkaTopic::parse(address).expect("an address"),
+        properties: Properties::default(),
+        user: None,
+        sandbox: true,
+        detail: Detail::Usual,
+        task: Task::Produce(ProduceOrder { log: LogName { probe, partition: None }, spill: None }),
+    };
+    let mut carrier = weir(&["kafka-carrier"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let mut stdin = carrier.stdin.take().expect("a pipe");
+    write_framed(&order, &mut stdin).expect("it reads");
+    let answer: CarrierAnswer =
+        read_framed(carrier.stdout.as_mut().expect("a pipe")).expect("it answers");
+    assert_eq!(answer, CarrierAnswer::Ready(Vec::new()));
+    let mut bytes = Vec::new();
+    for (head, messages) in lives {
+        let mut writer = ProbeWriter::new(&mut bytes, head).expect("memory takes it");
+        messages.iter().for_each(|message| writer.message(message).expect("memory takes it"));
+    }
+    // It may end before it has read all.
+    let _ = stdin.write_all(&bytes);
+    drop(stdin);
+    ends(carrier, &["kafka-carrier"])
+}
