@@ -179,6 +179,10 @@ fn stage(s: &Stage) -> String {
                 a.completeness
             )
         }
+        Stage::Metric(m) => format!(
+            "metric {:?} {} of {:?} by {:?} max {} {:?} at {:?}+{}",
+            m.kind, m.name, m.value, m.labels, m.max_series, m.help, m.ts, m.over_ns
+        ),
         Stage::Ends(_) => weir_plan::print::stage(s, &weir_plan::Schema::default()),
     }
 }
@@ -773,4 +777,17 @@ packets | project ts, len | where len < 3 and 9 <= len * 2 | extend size = len, 
 packets | project ts, len | where len < 3 and 9 <= len | rename size = len | extend n = 1 | alert \"x\"
 packets | project ts, len | where len > 5 or len < 3 | alert \"x\" hold 1s | limit 5";
     insta::assert_snapshot!(lowered(others));
+}
+
+#[test]
+fn metrics() {
+    let text = "let x = packets
+| summarize n = count(), h = histogram(ip.len, 100) by ip.src, dport every 10s
+| metric counter \"hosts_total\" of n
+| metric histogram \"sizes_bytes\" of h by dport max 5 help \"é \\\"so\\\"\"
+| print
+packets | summarize n = count(), last = max(ts) by a = ip.src session 5s
+| rename b = a | where n > 2 | metric gauge \"last_seconds\" of last by b | metric counter \"sessions\"
+| capture 1s by ip.src = b";
+    insta::assert_snapshot!(lowered(text));
 }
