@@ -9,6 +9,7 @@ mod args;
 mod cmd;
 mod control;
 mod exit;
+mod exports;
 mod ledger;
 mod library;
 mod lookback;

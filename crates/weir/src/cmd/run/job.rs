@@ -9,13 +9,14 @@ use crate::programs::{self, Programs};
 use crate::site::Site;
 use crate::term::Term;
 use crate::wire::Notes;
-use crate::{cmd, output, suppress};
+use crate::{cmd, metrics, output, suppress};
 use std::path::Path;
 use std::sync::Arc;
 use weir_capture::bpf::{Filter, FilterError};
 use weir_capture::outlets::Outlets;
 use weir_control::{RunningProgram, SiteParams};
 use weir_engine::functions::Functions;
+use weir_engine::rows::Output;
 use weir_engine::suppress::SuppressionList;
 use weir_packet::egress::Outlet;
 use weir_packet::interface::InterfaceNames;
@@ -69,6 +70,7 @@ pub(crate) fn job(job: Job, term: &Term) -> anyhow::Result<Status> {
     let format = output::row_format(&program, &options.rows, options.takes_programs(), term)?;
     check_packet_outputs(&program, &options)?;
     publish::check(&program, &options)?;
+    metrics::check_exports(&Output::of(&program)).map_err(usage)?;
     let suppressions = suppress::read(&options.rows.suppress)?;
     let filter = match filter.as_str() {
         "" => None,
