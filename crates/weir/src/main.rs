@@ -17,6 +17,7 @@ mod memory;
 mod metrics;
 mod offload;
 mod output;
+mod plot;
 mod programs;
 mod progress;
 mod query;
@@ -53,6 +54,7 @@ fn run(command: Command, term: &Term) -> anyhow::Result<Status> {
     match command {
         Command::Run(args) => cmd::run::run(*args, term),
         Command::Watch(args) => cmd::watch::run(*args, term),
+        Command::Report(args) => cmd::report::run(*args, term),
         Command::Merge(args) => cmd::merge::run(*args, term),
         Command::Check(args) => cmd::check::run(&args, term),
         Command::Fmt(args) => cmd::fmt::run(&args, term),

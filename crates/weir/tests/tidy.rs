@@ -29,11 +29,12 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("cluster", &["engine"]),
     ("doctor", &["capture", "dpdk", "sandbox"]),
     ("top", &["packet", "plan", "lang", "engine"]),
+    ("report", &["packet", "plan", "lang", "engine"]),
     (
         "weir",
         &[
             "packet", "ebpf", "capture", "dpdk", "plan", "offload", "lang", "engine", "sink",
-            "sandbox", "control", "http", "cluster", "doctor", "top",
+            "sandbox", "control", "http", "cluster", "doctor", "top", "report",
         ],
     ),
 ];

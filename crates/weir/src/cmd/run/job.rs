@@ -9,7 +9,7 @@ use crate::programs::{self, Programs};
 use crate::site::Site;
 use crate::term::Term;
 use crate::wire::Notes;
-use crate::{cmd, metrics, output, suppress};
+use crate::{cmd, metrics, output, plot, suppress};
 use std::path::Path;
 use std::sync::Arc;
 use weir_capture::bpf::{Filter, FilterError};
@@ -70,6 +70,7 @@ pub(crate) fn job(job: Job, term: &Term) -> anyhow::Result<Status> {
     let format = output::row_format(&program, &options.rows, options.takes_programs(), term)?;
     check_packet_outputs(&program, &options)?;
     publish::check(&program, &options)?;
+    plot::check(&program, &options)?;
     metrics::check_exports(&Output::of(&program)).map_err(usage)?;
     let suppressions = suppress::read(&options.rows.suppress)?;
     let filter = match filter.as_str() {
