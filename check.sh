@@ -57,6 +57,14 @@ if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null && [ ! -e target/receiver
         echo "there are no receivers of alerts to test with" >&2
 fi
 
+# InfluxDB, which reads rows in a test: only unpacked, as well.
+if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null && ! command -v influxd >/dev/null &&
+    [ ! -e target/influxdb/usr/bin/influxd ]; then
+    mkdir -p target/influxdb
+    (cd target/influxdb && apt-get download -q influxdb && dpkg -x influxdb_*.deb . &&
+        rm influxdb_*.deb) || echo "there is no influxdb to test with" >&2
+fi
+
 # The same random inputs each time; other seeds look for more (CONTRIBUTING.md).
 export PROPTEST_RNG_SEED=${PROPTEST_RNG_SEED:-7}
 

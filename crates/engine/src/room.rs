@@ -178,7 +178,7 @@ fn need(
             return None;
         }
         Stage::Top { per: None, .. } | Stage::Union(_) | Stage::Sample(_) => return None,
-        Stage::Each(_) | Stage::Ends(_) | Stage::Capture(_) => return None,
+        Stage::Each(_) | Stage::Ends(_) | Stage::Capture(_) | Stage::Metric(_) => return None,
     };
     (bound == default).then_some((what, default, each.max(1)))
 }

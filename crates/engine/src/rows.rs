@@ -6,7 +6,7 @@ use std::ops::Range;
 use weir_packet::bits::Bits;
 use weir_packet::column::{Column, Repr};
 use weir_packet::limits::BATCH;
-use weir_plan::{Capture, Schema, Type, Value};
+use weir_plan::{Capture, Metric, Schema, Type, Value};
 
 /// Bytes of texts for each row that is copied up to which copying all texts that the rows come with
 /// is taken to be cheaper than picking theirs.
@@ -343,18 +343,25 @@ pub struct Output {
     pub name: Option<String>,
     /// Its columns.
     pub schema: Schema,
+    /// The positions of the columns that say what a row is about:
+    /// [`weir_plan::Program::row_keys`].
+    pub keys: Vec<usize>,
     /// The packets around itself that each of its rows asks look-back for.
     pub capture: Option<Capture>,
+    /// The metrics that its rows are exported as.
+    pub metrics: Vec<Metric>,
 }
 
 impl Output {
     /// The printed pipelines of a program, in its order.
     pub fn of(program: &weir_plan::Program) -> Vec<Output> {
-        let printed = program.pipelines.iter().filter(|p| p.printed);
-        let output = |p: &weir_plan::Pipeline| Output {
+        let printed = program.pipelines.iter().enumerate().filter(|(_, p)| p.printed);
+        let output = |(i, p): (usize, &weir_plan::Pipeline)| Output {
             name: p.name.clone(),
             schema: p.schema.clone(),
+            keys: program.row_keys(i),
             capture: p.capture().cloned(),
+            metrics: p.metrics().cloned().collect(),
         };
         printed.map(output).collect()
     }

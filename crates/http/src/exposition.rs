@@ -82,6 +82,28 @@ impl<'a> Sample<'a> {
     }
 }
 
+/// The kind of metrics whose names come from elsewhere.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FamilyKind {
+    /// Numbers that only grow.
+    Counter,
+    /// Numbers that grow and fall.
+    Gauge,
+    /// How many values are up to each bound.
+    Histogram,
+}
+
+/// A number of such a metric.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Measured {
+    /// How its name ends: `_total`, `_bucket` and so on.
+    pub ending: &'static str,
+    /// Names and values.
+    pub labels: Vec<(String, String)>,
+    /// The number.
+    pub value: f64,
+}
+
 /// Metrics on their way to being text.
 #[derive(Debug)]
 pub struct Exposition {
@@ -120,6 +142,27 @@ impl Exposition {
         self.family(name, ("info", "gauge", "_info"), help, [Sample { labels, value: 1 }]);
     }
 
+    /// Samples of a name that comes from elsewhere, and holds nothing but letters, digits and `_`.
+    pub fn measured(
+        &mut self,
+        name: &str,
+        kind: FamilyKind,
+        help: &str,
+        samples: impl IntoIterator<Item = Measured>,
+    ) {
+        let (kind, ending) = match kind {
+            FamilyKind::Counter => ("counter", "_total"),
+            FamilyKind::Gauge => ("gauge", ""),
+            FamilyKind::Histogram => ("histogram", ""),
+        };
+        self.head(name, (kind, kind, ending), &escaped(help));
+        for Measured { ending, labels, value } in samples {
+            let _ = write!(self.out, "{name}{ending}");
+            labels_of(&mut self.out, labels.iter().map(|(label, text)| (label.as_str(), text)));
+            let _ = writeln!(self.out, " {value}");
+        }
+    }
+
     /// The text.
     pub fn finish(mut self) -> String {
         if self.format == MetricsFormat::OpenMetrics {
@@ -133,10 +176,21 @@ impl Exposition {
     fn family<'a>(
         &mut self,
         name: &str,
-        (kind, older, ending): (&str, &str, &str),
+        kinds: (&str, &str, &str),
         help: &str,
         samples: impl IntoIterator<Item = Sample<'a>>,
     ) {
+        self.head(name, kinds, help);
+        let ending = kinds.2;
+        for Sample { labels, value } in samples {
+            let _ = write!(self.out, "{name}{ending}");
+            labels_of(&mut self.out, labels.iter().map(|(label, text)| (*label, text)));
+            let _ = writeln!(self.out, " {value}");
+        }
+    }
+
+    /// What stands above the samples of a name.
+    fn head(&mut self, name: &str, (kind, older, ending): (&str, &str, &str), help: &str) {
         // Only in OpenMetrics, a family is called differently from its samples.
         let (family, kind) = match self.format {
             MetricsFormat::OpenMetrics => (name.to_owned(), kind),
@@ -150,16 +204,18 @@ impl Exposition {
             let _ = writeln!(out, "# UNIT {family} {unit}");
         }
         let _ = writeln!(out, "# HELP {family} {help}");
-        for Sample { labels, value } in samples {
-            let _ = write!(out, "{name}{ending}");
-            for (i, (label, text)) in labels.iter().enumerate() {
-                let before = if i == 0 { '{' } else { ',' };
-                let _ = write!(out, "{before}{label}=\"{}\"", escaped(text));
-            }
-            let end = if labels.is_empty() { "" } else { "}" };
-            let _ = writeln!(out, "{end} {value}");
-        }
     }
+}
+
+/// Appends labels in braces; nothing where there are none.
+fn labels_of<'a>(out: &mut String, labels: impl Iterator<Item = (&'a str, &'a String)>) {
+    let mut end = "";
+    for (i, (label, text)) in labels.enumerate() {
+        let before = if i == 0 { '{' } else { ',' };
+        let _ = write!(out, "{before}{label}=\"{}\"", escaped(text));
+        end = "}";
+    }
+    out.push_str(end);
 }
 
 /// The value of a label. Names of interfaces come from captures, and may hold anything.

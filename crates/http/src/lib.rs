@@ -24,7 +24,7 @@ mod socket;
 mod stream;
 
 pub use api::Api;
-pub use exposition::{Exposition, MetricsFormat, Sample};
+pub use exposition::{Exposition, FamilyKind, Measured, MetricsFormat, Sample};
 pub use feed::RowFeed;
 pub use guard::{Guard, GuardError, Token};
 pub use pages::Pages;

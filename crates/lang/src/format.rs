@@ -9,6 +9,7 @@ mod alert;
 mod doc;
 mod ends;
 mod join;
+mod metric;
 mod pieces;
 #[cfg(test)]
 mod roundtrip;

@@ -67,6 +67,9 @@ mod tests {
         "let scans = packets | summarize n = count(), completeness() by attacker = ip.src every 1s\n\
          | alert \"{attacker} {{x}}\" severity high key attacker hold 5m repeat 1h max 9 \
          | capture 30s before 1m after 5s by ip.src = attacker # evidence",
+        "packets | summarize n = count(), h = histogram(len, 64) by dport every 1s\n\
+         | metric counter \"seen\" of n by dport max 9 help \"so many\" # one\n\
+         | metric histogram \"size\" of h | metric gauge \"now\" of n | print",
         "packets | extend a = (tcp.flags | 0x3) & ~1, b = @2023-11-14T22:13:20Z - ts, \
          c = ip.src in {10.0.0.0/8, 2001:db8::1}, d = \"a\\n\\u{e9}\" # end",
         "let workers = (\"a.pcap\", \"b.pcapng\")\npackets | mirror \"all.pcap\" # copy\n\

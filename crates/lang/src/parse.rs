@@ -10,6 +10,7 @@ mod ends;
 mod expr;
 mod foreign;
 mod join;
+mod metric;
 mod parser;
 mod pattern;
 mod rows;

@@ -127,6 +127,7 @@ const STAGES: &[(&str, &str)] = &[
     ("mv", "each"), ("flatmap", "each"), ("flat_map", "each"), ("foreach", "each"),
     ("tablesample", "sample"), ("every", "sample"),
     ("pcap", "capture"), ("evidence", "capture"),
+    ("export", "metric"), ("gauge", "metric"), ("counter", "metric"), ("prometheus", "metric"),
     ("notify", "alert"), ("alarm", "alert"), ("warn", "alert"), ("notice", "alert"),
     ("client_hello", "hello"), ("clienthello", "hello"), ("reassemble", "hello"),
     ("hellos", "hello"), ("handshake", "hello"),

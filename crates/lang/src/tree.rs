@@ -81,6 +81,7 @@ pub(crate) enum Stage {
     Each(Item),
     Capture(Capture),
     Alert(Alert),
+    Metric(Metric),
     Hello(KeyBounds),
     /// Something that is done with all packets.
     Act(Act),
@@ -114,6 +115,19 @@ pub(crate) struct Alert {
     pub(crate) hold: Option<Expr>,
     pub(crate) repeat: Option<Expr>,
     pub(crate) max: Option<Expr>,
+}
+
+/// `metric kind "name" of column by columns max N help "text"`
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Metric {
+    pub(crate) kind: Name,
+    /// A string.
+    pub(crate) name: Expr,
+    pub(crate) of: Option<Name>,
+    pub(crate) keys: Vec<Name>,
+    pub(crate) max: Option<Expr>,
+    /// A string.
+    pub(crate) help: Option<Expr>,
 }
 
 /// What is done with a packet.

@@ -179,6 +179,10 @@ fn stage(s: &Stage) -> String {
                 a.completeness
             )
         }
+        Stage::Metric(m) => format!(
+            "metric {:?} {} of {:?} by {:?} max {} {:?} at {:?}+{}",
+            m.kind, m.name, m.value, m.labels, m.max_series, m.help, m.ts, m.over_ns
+        ),
         Stage::Ends(_) => weir_plan::print::stage(s, &weir_plan::Schema::default()),
     }
 }
@@ -792,4 +796,17 @@ fn an_alert_knows_the_nearest_comparison() {
     check("where n > m | where m >= n + 1", "m Most float!(#3) float!((#2 + 1))");
     check("where n > 9 | extend n = 1 | where m > n", "m Most float!(#3) float!(#2)");
     check("where n > 9 | extend k = m | where k > 7 | project-away k", "n Most float!(#2) 9.0");
+}
+
+#[test]
+fn metrics() {
+    let text = "let x = packets
+| summarize n = count(), h = histogram(ip.len, 100) by ip.src, dport every 10s
+| metric counter \"hosts_total\" of n
+| metric histogram \"sizes_bytes\" of h by dport max 5 help \"é \\\"so\\\"\"
+| print
+packets | summarize n = count(), last = max(ts) by a = ip.src session 5s
+| rename b = a | where n > 2 | metric gauge \"last_seconds\" of last by b | metric counter \"sessions\"
+| capture 1s by ip.src = b";
+    insta::assert_snapshot!(lowered(text));
 }

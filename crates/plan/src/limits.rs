@@ -36,6 +36,15 @@ pub const SCAN_IDLE_NS: i64 = 3_600_000_000_000;
 /// Keys of one `alert` that fire at once unless the query says `max`.
 pub const ALERT_KEYS_MAX: u64 = 1 << 16;
 
+/// Series of a metric, unless the query says another number, ...
+pub const METRIC_SERIES: u64 = 100;
+
+/// ... which is at most this.
+pub const METRIC_SERIES_MAX: u64 = 1_000;
+
+/// Bytes of what a metric says of itself.
+pub const METRIC_HELP_MAX: usize = 1_024;
+
 /// How long a key of an `alert` goes on firing without a row unless the query says `hold`.
 pub const ALERT_HOLD_NS: i64 = 300_000_000_000;
 

@@ -173,7 +173,7 @@ pub fn is_local(stage: &Stage) -> bool {
         Stage::Where(_) | Stage::Extend { .. } | Stage::Ends(_) => true,
         Stage::Project { .. } | Stage::Reshape { .. } => true,
         Stage::Scan(_) | Stage::AnalyzeTcp(_) | Stage::Distinct(_) => true,
-        Stage::Each(_) | Stage::Capture(_) => true,
+        Stage::Each(_) | Stage::Capture(_) | Stage::Metric(_) => true,
         Stage::Hello(_) => true,
         Stage::Sample(sample) => sample.by != SampleBy::Order,
         Stage::Summarize(_) | Stage::Top { .. } | Stage::Limit(_) => false,

@@ -8,6 +8,7 @@ mod ends;
 mod explain;
 mod expr;
 mod levels;
+mod metric;
 mod placed;
 mod rows;
 mod stage;

@@ -2,6 +2,7 @@
 
 use crate::capture::Capture;
 use crate::ends::Ends;
+use crate::metric::Metric;
 use crate::schema::Schema;
 use crate::stage::Stage;
 use weir_packet::egress::Outlet;
@@ -81,6 +82,15 @@ impl Pipeline {
             Stage::Capture(capture) => Some(capture),
             _ => None,
         }
+    }
+
+    /// The metrics that its rows are exported as.
+    pub fn metrics(&self) -> impl Iterator<Item = &Metric> {
+        let before_capture = self.stages.len() - usize::from(self.capture().is_some());
+        let last = self.stages[..before_capture].iter().rev();
+        last.map_while(
+            |stage| if let Stage::Metric(metric) = stage { Some(&**metric) } else { None },
+        )
     }
 
     /// Gives the pipelines that it takes rows of other numbers.

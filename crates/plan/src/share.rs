@@ -172,7 +172,7 @@ fn is_copy(mine: &Pipeline, theirs: &Pipeline) -> bool {
         && mine.schema == theirs.schema
         && mine.stages.iter().all(is_quiet)
         && mine.stages.iter().any(rows)
-        && !mine.stages.iter().any(|stage| matches!(stage, Stage::Capture(_)))
+        && !mine.stages.iter().any(|stage| matches!(stage, Stage::Capture(_) | Stage::Metric(_)))
 }
 
 /// A pipeline over packets that only others read.

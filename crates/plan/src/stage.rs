@@ -8,6 +8,7 @@ use crate::ends::Ends;
 use crate::expr::Expr;
 use crate::hello::Hello;
 use crate::join::{Join, Union};
+use crate::metric::Metric;
 use crate::rows::{Distinct, Each, Per, Reshaping, Sample, SampleBy};
 use crate::types::Type;
 use crate::window::Fill;
@@ -83,6 +84,8 @@ pub enum Stage {
     Capture(Box<Capture>),
     /// Tells of keys for which rows come.
     Alert(Box<Alert>),
+    /// Exports a column as a metric.
+    Metric(Box<Metric>),
     /// Puts ClientHellos together. Rows are packets that are still at hand.
     Hello(Hello),
 }
@@ -93,7 +96,7 @@ impl Stage {
         match self {
             Stage::Where(_) | Stage::Extend { .. } => false,
             Stage::Project { .. } | Stage::Reshape { .. } => false,
-            Stage::Each(_) | Stage::Ends(_) | Stage::Capture(_) => false,
+            Stage::Each(_) | Stage::Ends(_) | Stage::Capture(_) | Stage::Metric(_) => false,
             Stage::Sample(sample) => sample.by == SampleBy::Order,
             Stage::Summarize(_) | Stage::Scan(_) | Stage::Top { .. } | Stage::Limit(_) => true,
             Stage::Join(_) | Stage::Union(_) | Stage::Distinct(_) | Stage::AnalyzeTcp(_) => true,
@@ -108,7 +111,7 @@ impl Stage {
         let mut out = input.clone();
         match self {
             Stage::Where(_) | Stage::Top { .. } | Stage::Limit(_) => {}
-            Stage::Distinct(_) | Stage::Sample(_) | Stage::Ends(_) => {}
+            Stage::Distinct(_) | Stage::Sample(_) | Stage::Ends(_) | Stage::Metric(_) => {}
             Stage::Each(each) => each.put(&mut out),
             Stage::AnalyzeTcp(analyze) => analyze.put(&mut out),
             Stage::Capture(_) => _ = out.put(CAPTURE, Type::Str),

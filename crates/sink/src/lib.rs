@@ -1,5 +1,5 @@
-//! Rows out: tables for people, on terminals and in Markdown; JSON lines, CSV, TSV and EVE
-//! for programs; IPFIX for collectors.
+//! Rows out: tables for people, on terminals and in Markdown; JSON lines, CSV, TSV, EVE and
+//! InfluxDB's line protocol for programs; IPFIX for collectors.
 //!
 //! Each sink takes the rows of a run through [`weir_engine::rows::Sink`] and writes them to any
 //! [`std::io::Write`]. JSON, CSV and TSV are exact: an integer, a time or a duration read back is
@@ -26,6 +26,7 @@ pub mod eve;
 pub mod format;
 pub mod formats;
 pub mod grid;
+pub mod influx;
 pub mod ipfix;
 pub mod json;
 pub mod limits;

@@ -13,7 +13,8 @@ pub trait LineFormat {
     /// Where the format cannot hold the rows of so many outputs.
     fn open(&mut self, outputs: &[Output], out: &mut Vec<u8>) -> io::Result<()>;
 
-    /// Appends row `i` of an output, to the end of its line.
+    /// Appends row `i` of an output, to the end of its line; nothing, where the format has no way
+    /// to write it, which is counted.
     fn row(&self, out: &mut Vec<u8>, output: usize, rows: &Rows, i: usize);
 }
 
@@ -43,7 +44,12 @@ impl<W: Write, F: LineFormat> Sink for Lines<W, F> {
     fn rows(&mut self, output: usize, rows: &Rows) -> io::Result<()> {
         self.out.give(rows.len);
         for i in 0..rows.len {
+            let before = self.out.buffer.len();
             self.format.row(&mut self.out.buffer, output, rows, i);
+            if self.out.buffer.len() == before {
+                self.out.leave_out();
+                continue;
+            }
             self.out.end_row();
             if self.out.is_full() {
                 self.out.write_out()?;

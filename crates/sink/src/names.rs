@@ -210,11 +210,19 @@ impl Sink for Named<'_> {
             let ty = |c: &Renamed| output.schema.columns[c.from].ty.clone();
             let column = |c: &Renamed| Column { name: c.name.clone(), ty: ty(c) };
             let schema = Schema { columns: columns.iter().map(column).collect() };
+            let is_key = |(_, c): &(usize, &Renamed)| output.keys.contains(&c.from);
+            let keys = columns.iter().enumerate().filter(is_key).map(|(at, _)| at).collect();
             let rows = Rows::new(&schema);
             let apart = columns.iter().any(|c| c.six.is_some());
             self.outputs.push(apart.then_some(Apart { columns, rows }));
             // What it asks for is said by the columns that it has before.
-            named.push(Output { name: output.name.clone(), schema, capture: None });
+            named.push(Output {
+                name: output.name.clone(),
+                schema,
+                keys,
+                capture: None,
+                metrics: Vec::new(),
+            });
         }
         self.sink.open(&named)
     }

@@ -8,7 +8,13 @@ use weir_plan::{Column, Schema, Type, Value};
 pub(crate) fn output(name: Option<&str>, columns: &[(&str, Type)]) -> Output {
     let columns =
         columns.iter().map(|(n, ty)| Column { name: (*n).to_owned(), ty: ty.clone() }).collect();
-    Output { name: name.map(str::to_owned), schema: Schema { columns }, capture: None }
+    Output {
+        name: name.map(str::to_owned),
+        schema: Schema { columns },
+        keys: Vec::new(),
+        capture: None,
+        metrics: Vec::new(),
+    }
 }
 
 /// One batch of these rows.

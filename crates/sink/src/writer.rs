@@ -16,12 +16,14 @@ pub(crate) struct RowWriter<W> {
     given: u64,
     written: u64,
     failed: bool,
+    /// Rows that the format has no way to write.
+    left_out: u64,
 }
 
 impl<W: Write> RowWriter<W> {
     pub(crate) fn new(out: W, capacity: usize) -> RowWriter<W> {
         let (buffer, ends) = (Vec::with_capacity(capacity), Vec::new());
-        RowWriter { out, buffer, ends, given: 0, written: 0, failed: false }
+        RowWriter { out, buffer, ends, given: 0, written: 0, failed: false, left_out: 0 }
     }
 
     pub(crate) fn into_inner(self) -> W {
@@ -44,15 +46,22 @@ impl<W: Write> RowWriter<W> {
         self.ends.push(self.buffer.len());
     }
 
+    /// A row that was given has no form.
+    pub(crate) fn leave_out(&mut self) {
+        self.given -= 1;
+        self.left_out += 1;
+    }
+
     /// Whether so many bytes have gathered that they should be written.
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
         self.buffer.len() >= BUFFER_BYTES
     }
 
-    /// Rows that were given and will never be written, since writing failed.
+    /// Rows that were given and will never be written, since writing failed, or the format has no
+    /// form for them.
     pub(crate) fn unwritten(&self) -> u64 {
-        if self.failed { self.given - self.written } else { 0 }
+        self.left_out + if self.failed { self.given - self.written } else { 0 }
     }
 
     /// Writes what has gathered. Of a row that is written in part, as by a disk that is full then,

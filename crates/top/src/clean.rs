@@ -1,6 +1,7 @@
 //! Texts of packets and files before they reach a terminal.
 
 use crate::limits::TEXT_MAX;
+use weir_packet::harmless::is_harmless;
 
 /// What stands for a character that is not shown.
 const HIDDEN: char = '\u{fffd}';
@@ -15,17 +16,6 @@ pub fn clean(text: &str) -> String {
         out.push('…');
     }
     out
-}
-
-/// Whether a character is shown as it is: no control character of C0 or C1, no sign of the
-/// direction of writing, nothing without a width, and nothing that is not assigned to writing.
-fn is_harmless(c: char) -> bool {
-    !matches!(c,
-        '\0'..='\x1f' | '\x7f'..='\u{9f}' | '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'
-        | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}'
-        | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}'
-        | '\u{e000}'..='\u{f8ff}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}'
-        | '\u{fff0}'..='\u{fffc}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{10ffff}')
 }
 
 #[cfg(test)]

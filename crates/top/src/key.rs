@@ -1,9 +1,9 @@
 //! What a row of a table is about: its label, and the filter that picks its packets.
 
 use crate::clean::clean;
-use crate::known;
 use crate::table::Data;
 use std::net::{IpAddr, Ipv6Addr};
+use weir_packet::known;
 use weir_plan::Value;
 
 /// A part of a key.

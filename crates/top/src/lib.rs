@@ -16,7 +16,6 @@ mod clean;
 mod filter;
 mod input;
 mod key;
-mod known;
 pub mod limits;
 mod look;
 mod measure;

@@ -23,7 +23,13 @@ pub(crate) fn output(name: &str) -> Output {
         programs.remove(1)
     });
     let schema = program.pipelines[0].schema.clone();
-    Output { name: Some(name.to_owned()), schema, capture: None }
+    Output {
+        name: Some(name.to_owned()),
+        schema,
+        keys: Vec::new(),
+        capture: None,
+        metrics: Vec::new(),
+    }
 }
 
 /// Rows of an output of this name.

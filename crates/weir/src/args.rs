@@ -11,6 +11,7 @@ mod lookback;
 mod merge;
 mod offload;
 mod publish;
+mod report;
 mod rows;
 mod site;
 mod values;
@@ -27,6 +28,7 @@ pub(crate) use lookback::LookbackArgs;
 pub(crate) use merge::{MergeArgs, UntilWhen};
 pub(crate) use offload::{HookName, OffloadMode};
 pub(crate) use publish::PublishArgs;
+pub(crate) use report::ReportArgs;
 pub(crate) use rows::RowArgs;
 pub(crate) use site::SiteArgs;
 pub(crate) use values::{Headers, file_size};
@@ -95,6 +97,9 @@ pub(crate) enum Command {
     /// Run the detectors that come with Weir, and print their alerts
     #[command(override_usage = watch::USAGE, after_help = watch::EXAMPLES)]
     Watch(Box<WatchArgs>),
+    /// Write a page about a capture: one HTML file with time lines, top tables and findings
+    #[command(override_usage = report::USAGE, after_help = report::EXAMPLES)]
+    Report(Box<ReportArgs>),
     /// Merge the partial results of several probes (weir run --publish) into rows
     #[command(after_help = merge::EXAMPLES)]
     Merge(Box<MergeArgs>),
@@ -211,6 +216,11 @@ pub(crate) struct RunOptions {
 
     #[command(flatten)]
     pub(crate) rows: RowArgs,
+
+    /// Draw the rows over time, too: a picture (SVG) with a panel for each column of numbers, and a
+    /// line for each key
+    #[arg(long, value_name = "FILE.svg")]
+    pub(crate) plot: Option<PathBuf>,
 
     /// Stop after this many packets
     #[arg(short, long, value_name = "N")]

@@ -13,5 +13,6 @@ pub(crate) mod interfaces;
 pub(crate) mod library;
 pub(crate) mod list;
 pub(crate) mod merge;
+pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod watch;

@@ -3,7 +3,7 @@
 
 use crate::stats::{RunCounts, Stats};
 use crate::wire::Notes;
-use crate::{delivery, ledger, wire};
+use crate::{delivery, ledger, metrics, wire};
 use std::time::Duration;
 use weir_capture::lookback::LookbackCounts;
 use weir_capture::outlets::Outlets;
@@ -114,6 +114,7 @@ impl Limits {
                         with --ring 64m, say, and name the folder of the files with --capture-dir"
                 .to_owned());
         }
+        metrics::check_exports(outputs)?;
         let outlets = program.outlets();
         Outlets::check(&outlets, self.write.as_deref()).map_err(|e| e.to_string())?;
         if self.shows_rows && outlets.contains(&Outlet::Named("-".to_owned())) {

@@ -10,6 +10,7 @@ mod cmd;
 mod control;
 mod delivery;
 mod exit;
+mod exports;
 mod kafka;
 mod ledger;
 mod library;
@@ -18,6 +19,7 @@ mod memory;
 mod metrics;
 mod offload;
 mod output;
+mod plot;
 mod programs;
 mod progress;
 mod query;
@@ -54,6 +56,7 @@ fn run(command: Command, term: &Term) -> anyhow::Result<Status> {
     match command {
         Command::Run(args) => cmd::run::run(*args, term),
         Command::Watch(args) => cmd::watch::run(*args, term),
+        Command::Report(args) => cmd::report::run(*args, term),
         Command::Merge(args) => cmd::merge::run(*args, term),
         Command::Check(args) => cmd::check::run(&args, term),
         Command::Fmt(args) => cmd::fmt::run(&args, term),

@@ -1,14 +1,16 @@
 //! The ledger as metrics.
 
+use crate::exports::{self, Exports};
 use crate::stats::{RunCounts, Stats};
 use crate::tap::{NAMES_MAX, OTHERS, Tallies};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 use weir_capture::lookback::LookbackCounts;
 use weir_deliver::{DeliveryCounts, TargetCounts};
 use weir_engine::counters::Ledger;
-use weir_http::{Api, Exposition, Pages, RowFeed, Sample};
+use weir_engine::rows::Output;
+use weir_http::{Api, Exposition, MetricsFormat, Pages, RowFeed, Sample};
 use weir_packet::egress::Outlet;
 use weir_packet::source::{Account, Lost};
 use weir_packet::walk::Reason;
@@ -21,7 +23,12 @@ const PATIENCE: Duration = Duration::from_secs(3);
 const FRESH: Duration = Duration::from_millis(250);
 
 /// The pages of a run.
-pub(crate) fn pages(stats: &Stats, (tallies, feed): (Tallies, RowFeed), api: Option<Api>) -> Pages {
+pub(crate) fn pages(
+    stats: &Stats,
+    exports: Exports,
+    (tallies, feed): (Tallies, RowFeed),
+    api: Option<Api>,
+) -> Pages {
     let view = Arc::new(View::new(stats.clone()));
     let has_api = api.is_some();
     let asked = Arc::clone(&view);
@@ -37,6 +44,7 @@ pub(crate) fn pages(stats: &Stats, (tallies, feed): (Tallies, RowFeed), api: Opt
             if has_api {
                 clients(&mut out, &feed);
             }
+            exports.write(&mut out);
             Some(out.finish())
         }),
         is_healthy: Box::new(move || asked.counts().is_some()),
@@ -77,6 +85,30 @@ impl View {
         *latest = Some(Latest { at: Instant::now(), counts: counts.clone() });
         counts
     }
+}
+
+/// Refuses metrics of queries of which two would have one name, or one that runs have themselves.
+pub(crate) fn check_exports(outputs: &[Output]) -> Result<(), String> {
+    exports::check(outputs, &own_names())
+}
+
+/// The names of the metrics of runs themselves, and of their samples.
+fn own_names() -> BTreeSet<String> {
+    let mut out = Exposition::new(MetricsFormat::OpenMetrics);
+    let counts = RunCounts { ledger: Ledger::default(), interfaces: Vec::new() };
+    all(&mut out, 0, &counts, Some(&LookbackCounts::default()));
+    programs(&mut out, &Tallies::default());
+    clients(&mut out, &RowFeed::default());
+    let text = out.finish();
+    let families = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
+    let family = |line: &str| {
+        let (name, kind) = line.split_once(' ')?;
+        Some([
+            name.to_owned(),
+            format!("{name}_{}", if kind == "counter" { "total" } else { kind }),
+        ])
+    };
+    families.filter_map(family).flatten().collect()
 }
 
 /// All metrics of a run that come from its ledger.
@@ -311,7 +343,6 @@ fn bounded<const N: usize>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use weir_http::MetricsFormat;
 
     #[test]
     fn names_beyond_the_bound_are_added_up() {

@@ -300,7 +300,13 @@ pub(crate) fn print_values<const N: usize>(
     term: &Term,
 ) -> io::Result<()> {
     let columns = columns.map(|(name, ty)| Column { name: name.to_owned(), ty }).to_vec();
-    let output = Output { name: None, schema: Schema { columns }, capture: None };
+    let output = Output {
+        name: None,
+        schema: Schema { columns },
+        keys: Vec::new(),
+        capture: None,
+        metrics: Vec::new(),
+    };
     let options =
         RowOptions { time: TimeFormat::default(), color: term.color_out, ..RowOptions::default() };
     let mut sink = choose(format, term).sink(io::stdout().lock(), options, Names::Native);
@@ -327,7 +333,13 @@ mod tests {
     fn what_was_removed_may_be_made_again_at_once() {
         let folder = tempfile::tempdir().expect("a folder");
         let name = Some("new".to_owned());
-        let outputs = [Output { name, schema: Schema::default(), capture: None }];
+        let outputs = [Output {
+            name,
+            schema: Schema::default(),
+            keys: Vec::new(),
+            capture: None,
+            metrics: Vec::new(),
+        }];
         let taken = Taken::default();
         let make = || files(folder.path(), &outputs, &json::FORMAT, &taken).expect("are made");
         let sink =

@@ -59,12 +59,17 @@ impl Programs {
 
     /// The same without the programs of these names.
     pub(crate) fn without(self, names: &[&str]) -> anyhow::Result<Programs> {
-        let mut sources = self.sources;
-        sources.retain(|source| !names.contains(&source.program.as_str()));
-        if sources.is_empty() {
+        let left = self.without_any(names);
+        if left.sources.is_empty() {
             return Err(usage("--without leaves nothing to run"));
         }
-        Ok(Programs { sources, ..self })
+        Ok(left)
+    }
+
+    /// The same, where nothing may be left.
+    pub(crate) fn without_any(mut self, names: &[&str]) -> Programs {
+        self.sources.retain(|source| !names.contains(&source.program.as_str()));
+        self
     }
 
     /// The params of a site.

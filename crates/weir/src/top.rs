@@ -34,6 +34,7 @@ fn asks_for_rows(options: &RunOptions) -> bool {
     options.rows.output.is_some()
         || options.rows.out_dir.is_some()
         || options.rows.export.is_some()
+        || options.plot.is_some()
         || !options.params.is_empty()
         || options.site.site.is_some()
         || !options.rows.suppress.is_empty()

@@ -7,19 +7,21 @@ mod common;
 mod over_http;
 #[path = "common/over_wires.rs"]
 mod over_wires;
+#[path = "common/prometheus.rs"]
+mod prometheus;
 #[path = "../../capture/tests/wires/mod.rs"]
 mod wires;
 
 use common::{root, skip, workplace};
 use over_http::{Streamed, address, ask, get, metrics};
 use over_wires::{Run, text, weir};
+use prometheus::{Prometheus, program};
 use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
 use std::io::Write as _;
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use weir_packet::craft::Frame;
 use wires::{Sender, namespace, veth};
 
@@ -172,78 +174,10 @@ fn clients_that_misbehave_keep_no_metrics_from_others() {
     assert!(run.end().contains("received   60 packets"));
 }
 
-/// A server of Prometheus over a folder of its own.
-struct Prometheus {
-    child: Child,
-    address: String,
-}
-
-impl Drop for Prometheus {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// Its program, where there is one: in the path, or where `check.sh` puts it.
-fn program(name: &str) -> Option<PathBuf> {
-    let folders = std::env::var_os("PATH").unwrap_or_default();
-    let own = root().join("target/prometheus/usr/bin");
-    let all = std::env::split_paths(&folders).chain([own]).map(|folder| folder.join(name));
-    all.into_iter().find(|path| path.is_file())
-}
-
-impl Prometheus {
-    /// Scrapes a run, which wants a token.
-    fn start(program: &Path, folder: &Path, target: &str) -> Prometheus {
-        let config = format!(
-            "global:\n  scrape_interval: 500ms\n  scrape_timeout: 500ms\nscrape_configs:\n\
-             - job_name: weir\n  authorization:\n    credentials_file: token\n  static_configs:\n  \
-             - targets: [\"{target}\"]\n"
-        );
-        fs::write(folder.join("prometheus.yml"), config).expect("writes");
-        // In a network namespace of the test, every port is free.
-        let address = "127.0.0.1:9090".to_owned();
-        let child = Command::new(program)
-            .current_dir(folder)
-            .arg(format!("--web.listen-address={address}"))
-            .args(["--config.file=prometheus.yml", "--storage.tsdb.path=data"])
-            .stdout(Stdio::null())
-            .stderr(fs::File::create(folder.join("log")).expect("makes"))
-            .spawn()
-            .expect("it runs");
-        Prometheus { child, address }
-    }
-
-    /// The first value that a query gives, if there is one.
-    fn value(&self, query: &str) -> Option<f64> {
-        let encoded: String = query.bytes().map(|b| format!("%{b:02X}")).collect();
-        TcpStream::connect(&self.address).ok()?;
-        let (status, body) = get(&self.address, &format!("/api/v1/query?query={encoded}"), "");
-        if status != 200 {
-            return None;
-        }
-        let body = &body[body.find('{')?..=body.rfind('}')?];
-        let answer: serde_json::Value = serde_json::from_str(body).ok()?;
-        answer["data"]["result"][0]["value"][1].as_str()?.parse().ok()
-    }
-
-    /// Waits until a query gives this value.
-    fn becomes(&self, query: &str, expected: f64) {
-        for _ in 0..400 {
-            if self.value(query) == Some(expected) {
-                return;
-            }
-            wires::pause();
-        }
-        panic!("{query}: {:?}, not {expected}", self.value(query));
-    }
-}
-
 #[test]
 fn prometheus_reads_a_live_run() {
     let test = "prometheus_reads_a_live_run";
-    let Some(prometheus) = program("prometheus") else {
+    let Some(server) = program("prometheus") else {
         return skip(test, "there is no prometheus (check.sh gets it from Debian)");
     };
     if !namespace(test) {
@@ -259,7 +193,7 @@ fn prometheus_reads_a_live_run() {
     let query = ["run", "-e", FLOWS, "-i", "v1", "-Q", "in", "-j", "2", "-o", "json"];
     let mut run = Run::start(&[&query[..], &listen].concat());
     address(&mut run);
-    let server = Prometheus::start(&prometheus, folder.path(), "127.0.0.1:9464");
+    let server = Prometheus::start(&server, folder.path(), "127.0.0.1:9464");
     server.becomes("up{job=\"weir\"}", 1.0);
     server.becomes("weir_packets_received_total", 0.0);
     let sender = Sender::new("v0");

@@ -182,6 +182,8 @@ impl<'a> ChainBuilder<'a> {
                 columns.iter().zip(srcs).for_each(|((_, at, _), src)| new[*at] = src);
                 self.scope.columns = new;
             }
+            // It is for the sink to export.
+            Stage::Metric(_) => {}
             Stage::Capture(c) => {
                 let src = self.compute(std::iter::once(&c.name))[0];
                 self.scope.columns.resize(after.columns.len(), Src::Slot(0));

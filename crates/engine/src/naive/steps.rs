@@ -59,7 +59,7 @@ impl StageState {
             Stage::Where(_) | Stage::Extend { .. } => StageState::Nothing,
             Stage::Project { .. } | Stage::Reshape { .. } => StageState::Nothing,
             Stage::Each(_) | Stage::Union(_) | Stage::Ends(_) => StageState::Nothing,
-            Stage::Capture(_) => StageState::Nothing,
+            Stage::Capture(_) | Stage::Metric(_) => StageState::Nothing,
             Stage::Hello(_) => StageState::Flows(BTreeMap::new(), Mark::At(i64::MIN)),
             Stage::Alert(_) => {
                 let names = before.columns.iter().map(|c| c.name.clone()).collect();
@@ -156,6 +156,7 @@ impl<'a> ModelSteps<'a> {
                     }
                 }
             }
+            (Stage::Metric(_), _) => {}
             (Stage::Capture(c), _) => {
                 for row in &mut rows {
                     let name = self.context.eval.eval(&c.name, row, &[]);

@@ -7,6 +7,7 @@ mod choices;
 mod expr;
 mod hellos;
 mod machines;
+mod metric;
 mod plan;
 mod rows;
 mod sides;

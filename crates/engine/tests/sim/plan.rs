@@ -4,6 +4,7 @@ use crate::alert::alert;
 use crate::choices::Choices;
 use crate::expr::{Scope, expr, leaf, scalar, tuple_of};
 use crate::hellos;
+use crate::metric::metric;
 use crate::rows as choose;
 use crate::sides;
 use crate::window::windows;
@@ -270,7 +271,8 @@ impl Rows {
 }
 
 fn stage(c: &mut Choices, rows: &mut Rows) -> Stage {
-    match c.below(19) {
+    match c.below(20) {
+        19 if !rows.fields => metric(c, rows),
         18 if rows.fields => choose::analyze(c, rows),
         18 if !rows.fields && rows.timed => alert(c, rows),
         16 | 17 if rows.fields && rows.at_hand => hellos::stage(c, rows),

@@ -249,7 +249,7 @@ impl<'t> Checker<'t> {
     }
 
     /// The keys of the last `summarize`, as far as they are still columns.
-    fn default_keys(&self, built: &Built) -> Vec<Key> {
+    pub(super) fn default_keys(&self, built: &Built) -> Vec<Key> {
         let keys = self.latest(built, |stage| match stage {
             Stage::Summarize(s) => Some(s.keys.iter().map(|(name, _)| name.clone()).collect()),
             _ => None,
@@ -261,7 +261,7 @@ impl<'t> Checker<'t> {
     }
 
     /// What is found in the latest stage before here in which it is, along the first sides.
-    fn latest<T>(&self, built: &Built, find: impl Fn(&Stage) -> Option<T>) -> Option<T> {
+    pub(super) fn latest<T>(&self, built: &Built, find: impl Fn(&Stage) -> Option<T>) -> Option<T> {
         let (mut stages, mut input) = (&built.stages, built.input);
         loop {
             match (stages.iter().rev().find_map(&find), input) {

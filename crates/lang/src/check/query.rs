@@ -40,6 +40,12 @@ fn go_on(word: &str) -> &'static str {
     }
 }
 
+/// Whether a stage may follow one that ends a pipeline for the others.
+fn goes_on_with(before: Option<&Stage>, stage: &Stage) -> bool {
+    matches!(before, Some(Stage::Metric(_)))
+        && matches!(stage, Stage::Metric(_) | Stage::Capture(_) | Stage::Print)
+}
+
 /// Names the rules of alerts after the outputs that their pipelines have among several programs.
 fn name_rules(program: &mut Program, name: &str) {
     let names = output_names(name, program);
@@ -142,10 +148,14 @@ impl<'t> Checker<'t> {
             end: None,
             idle_edit: None,
         };
-        for stage in &pipeline.stages {
-            if let Some(print) = built.print {
-                let capture = matches!(built.stages.last(), Some(weir_plan::Stage::Capture(_)));
-                let word = if capture { "capture" } else { "print" };
+        for (i, stage) in pipeline.stages.iter().enumerate() {
+            let before = i.checked_sub(1).map(|i| &pipeline.stages[i].node);
+            if let Some(print) = built.print.filter(|_| !goes_on_with(before, &stage.node)) {
+                let word = match before {
+                    Some(Stage::Capture(_)) => "capture",
+                    Some(Stage::Metric(_)) => "metric",
+                    _ => "print",
+                };
                 let message = format!("no stage follows `{word}`");
                 let d = Diagnostic::new(Code::AfterPrint, stage.span, message);
                 self.report(d.note_at(print, "the pipeline ends here"));
@@ -157,7 +167,7 @@ impl<'t> Checker<'t> {
                 self.report(d.note_at(end, "all packets leave here").help(go_on(word)));
                 break;
             }
-            if let Stage::Print | Stage::Capture(_) = stage.node {
+            if let Stage::Print | Stage::Capture(_) | Stage::Metric(_) = stage.node {
                 built.print = Some(stage.span);
             }
             self.stage(&mut built, stage);

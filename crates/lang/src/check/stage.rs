@@ -72,6 +72,7 @@ impl<'t> Checker<'t> {
             Stage::Sample(sample) => self.sample(&built.scope, sample),
             Stage::Each(item) => self.each(built, item),
             Stage::Capture(c) => self.capture(built, c, word_span(stage, "capture")),
+            Stage::Metric(m) => self.metric(built, m, word_span(stage, "metric")),
             Stage::Alert(alert) => self.alert(built, alert, word_span(stage, "alert")),
             Stage::Limit(n) => {
                 self.positive(&built.scope, n, "`limit`").map(weir_plan::Stage::Limit)

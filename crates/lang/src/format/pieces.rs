@@ -50,6 +50,7 @@ impl Pieces<'_> {
             Stage::Each(item) => self.items("each ", std::slice::from_ref(item)),
             Stage::Capture(c) => self.capture(c),
             Stage::Alert(alert) => self.alert(alert),
+            Stage::Metric(metric) => self.metric(metric),
             Stage::Limit(n) => Doc::All(vec![text("limit "), self.expr(n)]),
             Stage::Join(join) => self.join(join),
             Stage::Union(names) => self.union(names),

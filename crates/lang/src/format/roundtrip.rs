@@ -238,6 +238,21 @@ fn stage() -> impl Strategy<Value = Stage> {
                 let severity = severity.map(|word| at(word.to_owned()));
                 Stage::Alert(Alert { text, severity, keys, hold, repeat, max })
             }),
+        (
+            select(&["gauge", "counter", "x"]),
+            select(&["a_b", "é"]),
+            option::of(name()),
+            vec(name(), 0..3),
+            (option::of(expr()), option::of(select(&["", "so \\ it is"]))),
+        )
+            .prop_map(|(kind, metric, of, keys, (max, help))| {
+                let text = |text: &str| {
+                    let value = Value::Str(text.into());
+                    at(ExprKind::Literal { value, text: format!("{text:?}") })
+                };
+                let (kind, name) = (at(kind.to_owned()), text(metric));
+                Stage::Metric(Metric { kind, name, of, keys, max, help: help.map(text) })
+            }),
         expr().prop_map(Stage::Limit),
         join().prop_map(Stage::Join),
         vec(side(), 1..4).prop_map(Stage::Union),

@@ -34,6 +34,7 @@ impl<'a> Parser<'a> {
             "each" => self.each(),
             "capture" => self.capture(),
             "alert" => self.alert(),
+            "metric" => self.metric(),
             "hello" => self.hello(),
             "limit" => {
                 self.bump();
@@ -88,7 +89,7 @@ impl<'a> Parser<'a> {
         let d =
             Diagnostic::new(Code::Unsupported, name.span, format!("`{word}` is not supported yet"));
         self.report(match word {
-            "store" | "publish" | "metric" => {
+            "store" | "publish" => {
                 d.help("leave it out: the rows that reach the end of a pipeline are printed")
             }
             _ => d,

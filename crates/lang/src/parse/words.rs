@@ -21,6 +21,7 @@ pub(super) const STAGES: &[&str] = &[
     "each",
     "capture",
     "alert",
+    "metric",
     "hello",
     "join",
     "union",
@@ -38,12 +39,12 @@ pub(super) const STAGES: &[&str] = &[
 ];
 
 /// Stages of the design that are still to come.
-pub(super) const UNSUPPORTED: &[&str] = &["store", "publish", "metric"];
+pub(super) const UNSUPPORTED: &[&str] = &["store", "publish"];
 
 /// Words that go on with a stage, and so are no names of pipelines.
 pub(super) const CLAUSES: &[&str] = &[
     "max", "idle", "asc", "desc", "per", "over", "lateness", "fill", "within", "default", "when",
-    "else", "next", "before", "after", "severity", "key", "hold", "repeat",
+    "else", "next", "before", "after", "severity", "key", "hold", "repeat", "of", "help",
 ];
 
 /// Stages that do something with packets; they stand in arms, too.

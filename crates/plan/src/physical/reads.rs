@@ -91,7 +91,7 @@ impl Stage {
             }
             Stage::Capture(c) => f(&c.name),
             Stage::Alert(alert) => alert.for_each_expr(f),
-            Stage::Limit(_) | Stage::Join(_) | Stage::Union(_) => {}
+            Stage::Limit(_) | Stage::Join(_) | Stage::Union(_) | Stage::Metric(_) => {}
             Stage::Ends(ends) => ends.for_each_expr(f),
         }
     }

@@ -2,7 +2,7 @@
 
 use super::expr::expr;
 use super::text::list;
-use super::{alert, ends, rows};
+use super::{alert, ends, metric, rows};
 use crate::aggregates::{Agg, AggFunc};
 use crate::analyze::AnalyzeTcp;
 use crate::expr::{Expr, ExprKind};
@@ -65,6 +65,7 @@ pub fn stage(stage: &Stage, input: &Schema) -> String {
         Stage::Ends(e) => ends::ends(e, input),
         Stage::Capture(c) => rows::capture(c, input),
         Stage::Alert(a) => alert::alert(a, input),
+        Stage::Metric(m) => metric::metric(m, input),
     }
 }
 
@@ -234,7 +235,7 @@ pub(super) fn state(stage: &Stage, input: &Schema) -> Option<String> {
         Stage::Distinct(d) => rows::distinct_state(d, input),
         Stage::Hello(h) => rows::hello_state(h),
         Stage::Sample(s) => return rows::sample_state(s),
-        Stage::Each(_) | Stage::Capture(_) => return None,
+        Stage::Each(_) | Stage::Capture(_) | Stage::Metric(_) => return None,
         Stage::Alert(a) => alert::state(a),
     })
 }

@@ -150,7 +150,7 @@ fn several_outputs_and_columns_without_elements_are_refused() {
         e.to_string()
     };
     assert_eq!(open(&[flow.clone(), flow.clone()]), "IPFIX holds the rows of one output");
-    assert!(open(std::slice::from_ref(&other)).contains("`project-away`"));
+    assert!(open(std::slice::from_ref(&other)).contains("`project-away n`"));
     assert_eq!((FORMAT.check)(std::slice::from_ref(&flow)), Ok(()));
     assert!((FORMAT.check)(&[flow, other]).is_err());
 }

@@ -4,6 +4,7 @@ mod ending;
 mod job;
 mod opening;
 mod publish;
+mod report;
 mod screen;
 mod session;
 mod shown;
@@ -11,4 +12,5 @@ mod sinks;
 mod start;
 
 pub(crate) use job::{Job, job, run};
+pub(crate) use report::{ReportJob, report};
 pub(crate) use screen::show;

@@ -25,7 +25,7 @@ pub(crate) fn run(args: WatchArgs, term: &Term) -> anyhow::Result<Status> {
 }
 
 /// The names of the programs that these words mean.
-fn left_out(words: &[String]) -> anyhow::Result<Vec<&'static str>> {
+pub(super) fn left_out(words: &[String]) -> anyhow::Result<Vec<&'static str>> {
     let mut names = Vec::new();
     for word in words {
         match (library::detectors(word), library::find(word)) {

@@ -31,6 +31,7 @@ const CRATES: &[(&str, &str)] = &[
     ("sandbox", "crates/sandbox"),
     ("control", "crates/control"),
     ("doctor", "crates/doctor"),
+    ("report", "crates/report"),
     ("weir", "crates/weir"),
     ("bench", "bench"),
 ];

@@ -172,6 +172,7 @@ impl Place<'_> {
                 keys(&h.keys) && h.max_flows > 0 && h.idle_ns > 0 && here && rows.at_hand
             }
             Stage::Ends(e) => rows.fields && ends(&reach, e),
+            Stage::Metric(m) => !rows.fields && m.fits(&rows.schema),
             Stage::Alert(a) => rows.timed && !rows.fields && alert(&reach, a),
             Stage::Capture(c) => {
                 let start = rows.schema.columns.get(c.start).is_some_and(|c| c.ty == Type::Time);

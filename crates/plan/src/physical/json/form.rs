@@ -9,6 +9,7 @@ use crate::capture::Capture;
 use crate::ends::{Act, Anonymize, Arm, Edit, Ends, To};
 use crate::hello::Hello;
 use crate::join::{Join, JoinColumn, JoinKind, Union, UnionColumn, Within};
+use crate::metric::{Metric, MetricKind};
 use crate::physical::{
     Carry, Combine, Exchange, ExchangeId, Fragment, Half, Inlet, Level, LevelKind, Needs, Node,
     NodeId, OutputId, Payload, Physical, PipelineId, PipelineInfo, Target, Tick, Work,
@@ -128,6 +129,7 @@ choice!(Stage {
     Ends(ends) = "branch",
     Capture(capture) = "capture",
     Alert(alert) = "alert",
+    Metric(metric) = "metric",
     Hello(hello) = "hello",
 });
 choice!(Reshaping { Away = "project-away", Rename = "rename" });
@@ -274,6 +276,17 @@ record!(Alert {
     repeat_ns: "repeat_ns",
     max_keys: "max",
 });
+record!(Metric {
+    name: "name",
+    kind: "kind",
+    value: "value",
+    labels: "labels",
+    max_series: "max",
+    help: "help",
+    ts: "ts",
+    over_ns: "over_ns",
+});
+choice!(MetricKind { Gauge = "gauge", Counter = "counter", Histogram(step) = "histogram" });
 choice!(AlertSeverity {
     Info = "info",
     Low = "low",

@@ -12,7 +12,7 @@ use crate::tables::KernelTables;
 use crate::term::Term;
 use crate::user::become_user;
 use crate::wire::{Around, Wires};
-use crate::{output, windowless, wire};
+use crate::{exports, output, windowless, wire};
 use anyhow::Context as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -66,6 +66,9 @@ pub(super) fn say_plan(
     if options.verbose {
         term.say_text(&weir_plan::print::explain(program, workers));
         term.say_text(&options.memory.explain(program, functions, workers));
+    }
+    if !options.quiet {
+        exports::say_unread(program, &options.http, term);
     }
     if !options.live.interface.is_empty() && !options.quiet {
         windowless::notes(program).iter().for_each(|note| term.say(note));

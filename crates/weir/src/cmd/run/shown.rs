@@ -2,6 +2,7 @@
 
 use super::session::Run;
 use crate::delivery::{self, AlertTap};
+use crate::exports::Exports;
 use crate::metrics;
 use crate::stats::Stats;
 use crate::tap::{Tallies, Tap};
@@ -43,7 +44,8 @@ impl Run<'_> {
         let is_api = self.options.http.http.is_some();
         let feed = rows.clone();
         let api = answers.filter(|_| is_api).map(|answers| Api { answers, rows });
-        http.start(metrics::pages(stats, (tallies, feed), api))?;
+        let exports = Exports::default();
+        http.start(metrics::pages(stats, exports.clone(), (tallies, feed), api))?;
         if !self.options.quiet {
             self.term.say(format_args!("metrics: http://{address}/metrics"));
             if is_api {
@@ -51,6 +53,6 @@ impl Run<'_> {
             }
         }
         let form = (options, self.options.rows.names.into());
-        Ok(Box::new(Tap::new(sink, clients, self.alone.clone(), form)))
+        Ok(exports.watch(Box::new(Tap::new(sink, clients, self.alone.clone(), form))))
     }
 }

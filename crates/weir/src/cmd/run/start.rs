@@ -6,6 +6,7 @@ use super::session::Run;
 use super::sinks::{Control, RunSink};
 use crate::exit::Status;
 use crate::output::{self, Fresh};
+use crate::plot::PlotFile;
 use crate::stats::Stats;
 use crate::tables::KernelTables;
 use crate::user::user_ids;
@@ -31,6 +32,8 @@ struct Opened {
     outlets: Outlets,
     /// The files of rows, if rows go to a folder.
     files: Option<Vec<Fresh>>,
+    /// The picture of `--plot`.
+    plot: Option<PlotFile>,
     /// Files and folders that are removed again unless the run begins.
     made: Made,
     /// The socket of `--control`.
@@ -69,6 +72,7 @@ impl Run<'_> {
         // refused, and existing files stay as they are.
         let mut made = Made::default();
         let files = self.files(&mut made)?;
+        let plot = PlotFile::open(&self.program, &self.alone, self.options, &mut made)?;
         let publisher = self.publisher(&mut made, carrier)?;
         let use_of_packets =
             lookback::Use { later: self.options.takes_programs(), is_live: self.is_live() };
@@ -94,7 +98,7 @@ impl Run<'_> {
             stats.report_captures(tally);
         }
         let opened =
-            Opened { source, outlets, files, made, server, http, courier, stats, kernel, stream };
+            Opened { source, outlets, files, plot, made, server, http, courier, stats, kernel, stream };
         match publisher {
             Some(publisher) => self.probe(publisher, opened),
             None => self.process(opened),
@@ -126,8 +130,8 @@ impl Run<'_> {
     /// Runs over what was opened.
     fn process(mut self, opened: Opened) -> anyhow::Result<Status> {
         let Opened { mut source, mut outlets, files, mut made, stats, stream, .. } = opened;
-        let (server, http, kernel, courier) =
-            (opened.server, opened.http, opened.kernel, opened.courier);
+        let (server, http, kernel) = (opened.server, opened.http, opened.kernel);
+        let (courier, plot) = (opened.courier, opened.plot);
         let mut progress = self.progress(stream);
         let table = RowOptions {
             time: self.options.rows.time.into(),
@@ -154,6 +158,9 @@ impl Run<'_> {
         let mut sink = self.deliver(courier.as_ref(), &stats, self.prompt(sink))?;
         if let Some(http) = http {
             sink = self.serve_http(http, &stats, answers, (sink, table))?;
+        }
+        if let Some(plot) = &plot {
+            sink = plot.watch(sink);
         }
         if let Some(asking) = source.asking() {
             sink = Box::new(lookback::Asks::new(asking, sink));
@@ -190,6 +197,17 @@ impl Run<'_> {
         }
         self.say_latest(kernel.as_deref());
         let interrupted = self.stop.load(Ordering::Relaxed) && !outlets.is_over();
-        self.end(outcome, &mut source, interrupted, delivered.as_ref())
+        let drawn = self.draw(plot);
+        let status = self.end(outcome, &mut source, interrupted, delivered.as_ref())?;
+        drawn.map(|()| status)
+    }
+
+    /// Writes the picture of `--plot`.
+    fn draw(&self, plot: Option<PlotFile>) -> anyhow::Result<()> {
+        let timeless = plot.map_or(Ok(0), PlotFile::write)?;
+        if timeless > 0 && !self.options.quiet {
+            self.term.say(format_args!("not drawn: {timeless} rows without a time"));
+        }
+        Ok(())
     }
 }

@@ -2,7 +2,7 @@
 //! name (IANA's registries).
 
 /// The name of a protocol number of IP.
-pub(crate) fn protocol(number: i64) -> Option<&'static str> {
+pub fn protocol(number: i64) -> Option<&'static str> {
     Some(match number {
         1 => "icmp",
         2 => "igmp",
@@ -28,7 +28,7 @@ pub(crate) fn protocol(number: i64) -> Option<&'static str> {
 }
 
 /// The name of a type of frames that hold no IP.
-pub(crate) fn frame_type(number: i64) -> Option<&'static str> {
+pub fn frame_type(number: i64) -> Option<&'static str> {
     Some(match number {
         0x0806 => "arp",
         0x8035 => "rarp",
@@ -46,7 +46,7 @@ pub(crate) fn frame_type(number: i64) -> Option<&'static str> {
 }
 
 /// The name of the service of a port.
-pub(crate) fn service(port: i64) -> Option<&'static str> {
+pub fn service(port: i64) -> Option<&'static str> {
     Some(match port {
         20 => "ftp-data",
         21 => "ftp",
@@ -112,6 +112,76 @@ pub(crate) fn service(port: i64) -> Option<&'static str> {
         11211 => "memcached",
         27017 => "mongodb",
         51820 => "wireguard",
+        _ => return None,
+    })
+}
+
+/// The name of a link type of captures.
+pub fn link_type(number: i64) -> Option<&'static str> {
+    Some(match number {
+        0 => "BSD loopback",
+        1 => "Ethernet",
+        8 => "SLIP",
+        9 | 50 => "PPP",
+        12 | 14 | 101 => "raw IP",
+        104 => "Cisco HDLC",
+        105 => "802.11",
+        107 => "Frame Relay",
+        108 => "OpenBSD loopback",
+        113 => "Linux cooked capture",
+        127 => "802.11 with radiotap",
+        192 => "PPI",
+        228 => "raw IPv4",
+        229 => "raw IPv6",
+        239 => "netfilter log",
+        276 => "Linux cooked capture v2",
+        _ => return None,
+    })
+}
+
+/// The name of a type of DNS records.
+pub fn dns_type(number: i64) -> Option<&'static str> {
+    Some(match number {
+        1 => "A",
+        2 => "NS",
+        5 => "CNAME",
+        6 => "SOA",
+        10 => "NULL",
+        12 => "PTR",
+        13 => "HINFO",
+        15 => "MX",
+        16 => "TXT",
+        28 => "AAAA",
+        29 => "LOC",
+        33 => "SRV",
+        35 => "NAPTR",
+        41 => "OPT",
+        43 => "DS",
+        46 => "RRSIG",
+        47 => "NSEC",
+        48 => "DNSKEY",
+        50 => "NSEC3",
+        52 => "TLSA",
+        64 => "SVCB",
+        65 => "HTTPS",
+        251 => "IXFR",
+        252 => "AXFR",
+        255 => "ANY",
+        257 => "CAA",
+        _ => return None,
+    })
+}
+
+/// The name of a response code of DNS.
+pub fn dns_code(number: i64) -> Option<&'static str> {
+    Some(match number {
+        0 => "no error",
+        1 => "format error",
+        2 => "server failure",
+        3 => "no such name",
+        4 => "not implemented",
+        5 => "refused",
+        9 => "not authoritative",
         _ => return None,
     })
 }

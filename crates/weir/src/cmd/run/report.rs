@@ -1,0 +1,195 @@
+//! A run whose rows become a page.
+
+use super::job::{checked_filter, filter_error};
+use super::opening::{OpenInput, is_stream};
+use super::session::Run;
+use crate::args::RunOptions;
+use crate::exit::Status;
+use crate::programs::Programs;
+use crate::stats::Stats;
+use crate::term::Term;
+use crate::wire::Notes;
+use crate::{ledger, signals, suppress};
+use anyhow::Context as _;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use weir_capture::bpf::Filter;
+use weir_capture::lookback::Lookback;
+use weir_capture::outlets::Outlets;
+use weir_capture::write::{Made, StoppableWriter, Untouched};
+use weir_control::SiteParams;
+use weir_dpdk::Senders;
+use weir_engine::functions::Functions;
+use weir_engine::reading::Reading;
+use weir_engine::run::Outcome;
+use weir_engine::suppress::SuppressionList;
+use weir_packet::interface::InterfaceNames;
+use weir_packet::source::Source;
+use weir_plan::together::join;
+use weir_report::{About, Collector, Ended, RuleTitle, Step};
+use weir_sink::json;
+
+/// What a report is to be about, and where it goes.
+pub(crate) struct ReportJob<'a> {
+    /// The detectors, with the parameters of the site.
+    pub(crate) detectors: Programs,
+    /// What each of them is for.
+    pub(crate) rules: Vec<RuleTitle>,
+    /// The words of the capture filter.
+    pub(crate) words: String,
+    /// The file of the page; `-` for standard output.
+    pub(crate) output: PathBuf,
+    /// Whether the captures are known to be small.
+    pub(crate) is_small: bool,
+    /// How packets are read.
+    pub(crate) options: &'a RunOptions,
+}
+
+/// Where the page goes, open.
+enum Place {
+    Stdout,
+    File(Untouched),
+}
+
+/// Writes a page about captures.
+pub(crate) fn report(job: ReportJob<'_>, term: &Term) -> anyhow::Result<Status> {
+    let ReportJob { detectors, rules, words, output, is_small, options } = job;
+    let words = checked_filter(options, &words)?;
+    let functions = Functions::default();
+    let step = if is_small { Step::Millisecond } else { Step::TenMilliseconds };
+    let mut programs = weir_report::programs(step).map_err(anyhow::Error::msg)?;
+    match detectors.compile_each(&[], &functions, options.quiet, term)? {
+        Some(detectors) => programs.extend(detectors),
+        None => return Ok(Status::Usage),
+    }
+    let suppressions = suppress::read(&options.rows.suppress)?;
+    let filter = match words.as_str() {
+        "" => None,
+        text => Some(Filter::new(text).map_err(|e| filter_error(e, text))?),
+    };
+    let named = |name: &String| if name == "-" { "standard input" } else { name }.to_owned();
+    let about = About {
+        captures: options.read.iter().map(named).collect(),
+        filter: words,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        rules,
+    };
+    let run = Run {
+        program: join(programs)?,
+        running: Vec::new(),
+        alone: String::new(),
+        functions,
+        filter,
+        format: &json::FORMAT,
+        collector: None,
+        options,
+        term,
+        site: SiteParams::default(),
+        list: SuppressionList::new(suppressions.clone()),
+        suppressions,
+        notes: Notes::default(),
+        names: InterfaceNames::default(),
+        shows_screen: false,
+        stop: Arc::default(),
+        memory: options.memory.bytes(),
+    };
+    run.report(&about, step, &output)
+}
+
+impl Run<'_> {
+    /// Opens everything, gives up the other permissions, runs, and writes the page.
+    fn report(&self, about: &About, step: Step, output: &Path) -> anyhow::Result<Status> {
+        let stop = Arc::clone(&self.stop);
+        let heard = signals::hear(&stop)?;
+        let stats = Stats::new(self.term);
+        let stream = self.options.read.iter().any(|capture| is_stream(capture));
+        let OpenInput { input, senders: _, kernel: _ } = self.input(&stop)?;
+        self.become_user()?;
+        let mut made = Made::default();
+        let place = match output.as_os_str() == "-" {
+            true => Place::Stdout,
+            false => {
+                let file = made.open(output, true);
+                Place::File(Untouched::new(file.with_context(|| output.display().to_string())?))
+            }
+        };
+        let outlets: Outlets = self.outlets(&input, Senders::default())?;
+        self.confine(&input, &outlets, None);
+        let Some(source) = self.source(input, stream, heard, &stats)? else {
+            self.term.say("interrupted");
+            return Ok(Status::Ok);
+        };
+        let mut source = Reading::new(source).headers(self.options.headers.into());
+        if self.options.fragments {
+            source = source.fragments();
+        }
+        let mut source = Lookback::new(source, None)?;
+        made.keep();
+        let mut progress = self.progress(stream);
+        let mut rows = Collector::new(step);
+        let outcome = weir_engine::run::run(
+            &self.program,
+            &self.functions,
+            &mut source,
+            &mut rows,
+            &self.engine_options(&stats, None),
+            &mut |account| {
+                if let Some(progress) = &mut progress {
+                    progress.update(account);
+                }
+            },
+        );
+        if let Some(progress) = &progress {
+            progress.finish();
+        }
+        let interrupted = stop.load(Ordering::Relaxed);
+        let ended = self.ended(&outcome, &source, interrupted);
+        let text = weir_report::page(&rows, about, &ended);
+        self.write_page(place, &text).with_context(|| match output.as_os_str() == "-" {
+            true => "standard output".to_owned(),
+            false => output.display().to_string(),
+        })?;
+        let is_whole = ended.cut_short.is_none();
+        let status = self.end(outcome, &mut source, interrupted)?;
+        Ok(if is_whole { status } else { status.max(Status::Failed) })
+    }
+
+    /// How the run ended, for the page.
+    fn ended(
+        &self,
+        outcome: &Outcome,
+        source: &Lookback<Reading<Box<dyn Source>>>,
+        interrupted: bool,
+    ) -> Ended {
+        let cut_short = match &outcome.error {
+            Some(e) => Some(e.to_string()),
+            None if interrupted => Some("the run was interrupted".to_owned()),
+            None => None,
+        };
+        Ended {
+            ledger: outcome.ledger.clone(),
+            text: ledger::render(&outcome.ledger),
+            interfaces: source.interfaces(),
+            cut_short,
+        }
+    }
+
+    /// Writes the page. A reader that takes nothing is not waited for once a signal came.
+    fn write_page(&self, place: Place, text: &str) -> std::io::Result<()> {
+        let stops = [Arc::new(AtomicBool::new(false))];
+        match place {
+            Place::Stdout => {
+                let mut out = StoppableWriter::stdout(&stops)?;
+                out.write_all(text.as_bytes())?;
+                out.flush()
+            }
+            Place::File(file) => {
+                let mut file = file.begin()?;
+                file.write_all(text.as_bytes())?;
+                file.flush()
+            }
+        }
+    }
+}
