@@ -11,6 +11,7 @@ mod merge;
 mod offload;
 mod publish;
 mod rows;
+mod serve;
 mod site;
 mod values;
 mod watch;
@@ -93,6 +94,9 @@ pub(crate) enum Command {
     /// Run the detectors that come with Weir, and print their alerts
     #[command(override_usage = watch::USAGE, after_help = watch::EXAMPLES)]
     Watch(Box<WatchArgs>),
+    /// Show what is on the wire, or in a capture, on a page for browsers
+    #[command(override_usage = serve::USAGE, after_help = serve::EXAMPLES)]
+    Serve(Box<ServeArgs>),
     /// Merge the partial results of several probes (weir run --publish) into rows
     #[command(after_help = merge::EXAMPLES)]
     Merge(Box<MergeArgs>),
@@ -154,6 +158,22 @@ pub(crate) struct WatchArgs {
     pub(crate) without: Vec<String>,
 
     /// The capture filter, where its words could be taken for detectors
+    #[arg(last = true, value_name = "FILTER", hide = true)]
+    pub(crate) filter: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) options: RunOptions,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ServeArgs {
+    /// Also run these queries: files (`NAME.weir`), names or groups from `weir list`, such as
+    /// `detectors/`. Then the words of a capture filter, a filter expression of tcpdump such as:
+    /// tcp port 80
+    #[arg(value_name = "QUERY]... [FILTER")]
+    pub(crate) words: Vec<String>,
+
+    /// The capture filter, where its words could be taken for queries
     #[arg(last = true, value_name = "FILTER", hide = true)]
     pub(crate) filter: Vec<String>,
 

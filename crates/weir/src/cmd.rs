@@ -12,4 +12,5 @@ pub(crate) mod library;
 pub(crate) mod list;
 pub(crate) mod merge;
 pub(crate) mod run;
+pub(crate) mod serve;
 pub(crate) mod watch;

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 use weir_capture::lookback::LookbackCounts;
 use weir_engine::counters::Ledger;
-use weir_http::{Api, Exposition, Pages, RowFeed, Sample};
+use weir_http::{Api, Exposition, Page, Pages, RowFeed, Sample};
 use weir_packet::egress::Outlet;
 use weir_packet::source::{Account, Lost};
 use weir_packet::walk::Reason;
@@ -20,7 +20,12 @@ const PATIENCE: Duration = Duration::from_secs(3);
 const FRESH: Duration = Duration::from_millis(250);
 
 /// The pages of a run.
-pub(crate) fn pages(stats: &Stats, (tallies, feed): (Tallies, RowFeed), api: Option<Api>) -> Pages {
+pub(crate) fn pages(
+    stats: &Stats,
+    (tallies, feed): (Tallies, RowFeed),
+    api: Option<Api>,
+    page: Option<Page>,
+) -> Pages {
     let view = Arc::new(View::new(stats.clone()));
     let has_api = api.is_some();
     let asked = Arc::clone(&view);
@@ -37,6 +42,7 @@ pub(crate) fn pages(stats: &Stats, (tallies, feed): (Tallies, RowFeed), api: Opt
         }),
         is_healthy: Box::new(move || asked.counts().is_some()),
         api,
+        page,
     }
 }
 

@@ -5,10 +5,12 @@ mod job;
 mod opening;
 mod publish;
 mod screen;
+mod serves;
+mod serving;
 mod session;
 mod shown;
 mod sinks;
 mod start;
 
-pub(crate) use job::{Job, job, run};
+pub(crate) use job::{Job, Shows, job, run};
 pub(crate) use screen::show;
