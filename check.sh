@@ -30,6 +30,18 @@ if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null && ! command -v prometheu
         rm prometheus_*.deb) || echo "there is no prometheus to test with" >&2
 fi
 
+# What builds the page, for the feature `serve`, and the browser of its tests.
+if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    missing=
+    command -v npm >/dev/null || missing="nodejs npm"
+    command -v chromium >/dev/null || missing="$missing chromium"
+    if [ -n "$missing" ]; then
+        apt-get update -q || true
+        # shellcheck disable=SC2086
+        DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $missing || true
+    fi
+fi
+
 # The same random inputs each time; other seeds look for more (CONTRIBUTING.md).
 export PROPTEST_RNG_SEED=${PROPTEST_RNG_SEED:-7}
 
@@ -50,6 +62,13 @@ if pkg-config --exists 'libdpdk >= 22.11' 2>/dev/null; then
     $run --features weir/dpdk --test dpdk --test held
 else
     echo "SKIPPED the feature dpdk: there is no libdpdk (Debian: apt-get install libdpdk-dev)" >&2
+fi
+
+if command -v npm >/dev/null; then
+    cargo clippy --workspace --features weir/serve --all-targets --quiet -- -D warnings
+    $run --features weir/serve --test page
+else
+    echo "SKIPPED the feature serve: there is no npm (Debian: apt-get install npm)" >&2
 fi
 
 $run
