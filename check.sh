@@ -65,6 +65,18 @@ if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null && ! command -v influxd >
         rm influxdb_*.deb) || echo "there is no influxdb to test with" >&2
 fi
 
+# What builds the page, for the feature `serve`, and the browser of its tests.
+if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    missing=
+    command -v npm >/dev/null || missing="nodejs npm"
+    command -v chromium >/dev/null || missing="$missing chromium"
+    if [ -n "$missing" ]; then
+        apt-get update -q || true
+        # shellcheck disable=SC2086
+        DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $missing || true
+    fi
+fi
+
 # The same random inputs each time; other seeds look for more (CONTRIBUTING.md).
 export PROPTEST_RNG_SEED=${PROPTEST_RNG_SEED:-7}
 
@@ -94,6 +106,13 @@ if command -v make >/dev/null && pkg-config --exists 'openssl >= 1.1' 2>/dev/nul
         --lib --test kafka
 else
     echo "SKIPPED the feature kafka: it takes make and OpenSSL (Debian: libssl-dev)" >&2
+fi
+
+if command -v npm >/dev/null; then
+    cargo clippy --workspace --features weir/serve --all-targets --quiet -- -D warnings
+    $run --features weir/serve --test page
+else
+    echo "SKIPPED the feature serve: there is no npm (Debian: apt-get install npm)" >&2
 fi
 
 $run

@@ -4,7 +4,8 @@
 //! change the run: its owner alone, unless the owner changes them. A client sends a [`Request`] and
 //! gets a [`Reply`] ([`ask()`]). The [`Registry`] holds the programs and changes them, one change
 //! at a time; meanwhile the [`Overview`] lists them. [`ProgramSinks`] hands the rows of each
-//! program to its sink, so that a sink that fails takes no rows from the other programs.
+//! program to its sink, so that a sink that fails takes no rows from the other programs. Where
+//! captures can be read again, [`Passes`] do so for each change.
 //!
 //! This crate knows neither packets nor the terminal: the run says which programs it allows, makes
 //! their sinks, and reports its counts.
@@ -17,6 +18,7 @@ mod connection;
 mod limits;
 mod message;
 mod overview;
+mod passes;
 mod pending;
 mod program;
 mod registry;
@@ -34,7 +36,8 @@ pub use message::{
     Attached, Captured, Counts, Deliveries, ProgramState, QueryText, Reply, Request,
     SuppressionState, fuzz_request,
 };
-pub use overview::{AskReport, Overview, Report};
+pub use overview::{AskReport, Overview, Report, ShownProgram};
+pub use passes::{ChangeBy, Passes};
 pub use pending::{PendingChanges, ProgramSink};
 pub use program::RunningProgram;
 pub use registry::{Allows, MakeSink, NewSink, Registry, Rules};

@@ -5,11 +5,16 @@ use crate::message::{Counts, ProgramState, Reply};
 use crate::rows::RowCounts;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
+use weir_engine::functions::Functions;
+use weir_plan::physical::Physical;
+use weir_plan::{Input, Pipeline, Program, Schema, print};
 
 /// A program as it is listed.
 pub(crate) struct Listed {
     pub(crate) name: String,
     pub(crate) source: String,
+    pub(crate) text: String,
+    pub(crate) program: Arc<Program>,
     pub(crate) since: SystemTime,
     pub(crate) counts: Arc<RowCounts>,
 }
@@ -20,6 +25,18 @@ pub struct Report {
     pub text: String,
     /// Its numbers.
     pub counts: Counts,
+}
+
+/// A program, as somebody asks for it.
+pub struct ShownProgram {
+    /// Where its query comes from.
+    pub source: String,
+    /// The text of its query.
+    pub text: String,
+    /// Its physical plan as JSON, unless it can't be written.
+    pub plan: Option<String>,
+    /// The stages of each pipeline, as queries write them.
+    pub stages: Vec<Vec<String>>,
 }
 
 /// Asks the run for a report, and waits for it at most so long.
@@ -64,6 +81,19 @@ impl Overview {
         Reply { programs: self.programs().iter().map(state).collect(), ..Reply::default() }
     }
 
+    /// A program by its name.
+    pub(crate) fn program(&self, name: &str) -> Option<ShownProgram> {
+        let (source, text, program) = {
+            let programs = self.programs();
+            let found = programs.iter().find(|program| program.name == name)?;
+            (found.source.clone(), found.text.clone(), Arc::clone(&found.program))
+        };
+        let functions = Functions::default();
+        let plan = Physical::new(&program, &[]).to_json(functions.signatures()).ok();
+        let stages = program.pipelines.iter().map(|one| stages(&program, one)).collect();
+        Some(ShownProgram { source, text, plan, stages })
+    }
+
     pub(crate) fn stats(&self) -> Reply {
         match (self.report)(COUNTS_PATIENCE) {
             Some(Report { text, counts }) => {
@@ -72,4 +102,18 @@ impl Overview {
             None => Reply::refusal("the run does not answer: it may be waiting for its source"),
         }
     }
+}
+
+/// The stages of a pipeline as texts.
+pub(crate) fn stages(program: &Program, pipeline: &Pipeline) -> Vec<String> {
+    let mut schema = match pipeline.input {
+        Input::Packets => Schema::default(),
+        Input::Pipeline(i) => program.pipelines[i].schema.clone(),
+    };
+    let mut out = Vec::new();
+    for stage in &pipeline.stages {
+        out.push(print::stage(stage, &schema));
+        schema = stage.output(&schema);
+    }
+    out
 }

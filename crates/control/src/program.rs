@@ -15,8 +15,10 @@ pub struct RunningProgram {
     pub name: String,
     /// Where its query comes from.
     pub source: String,
+    /// The text of its query, if somebody may ask for it.
+    pub text: String,
     /// What it does.
-    pub program: Program,
+    pub program: Arc<Program>,
     since: SystemTime,
     pub(crate) counts: Arc<RowCounts>,
 }
@@ -28,15 +30,27 @@ impl RunningProgram {
         RunningProgram {
             name: name.to_owned(),
             source: source.to_owned(),
-            program,
+            text: String::new(),
+            program: Arc::new(program),
             since: SystemTime::now(),
             counts: Arc::default(),
         }
     }
 
+    /// The same, with the text of its query.
+    #[must_use]
+    pub fn with_text(self, text: &str) -> RunningProgram {
+        RunningProgram { text: text.to_owned(), ..self }
+    }
+
+    /// Its name, and what it does.
+    pub(crate) fn named(&self) -> (String, Program) {
+        (self.name.clone(), Program::clone(&self.program))
+    }
+
     /// The outputs that it has beside others.
     pub(crate) fn outputs(&self) -> Vec<Output> {
-        let alone = vec![(self.name.clone(), self.program.clone())];
+        let alone = vec![self.named()];
         side_by_side(alone).map_or_else(|_| Vec::new(), |program| Output::of(&program))
     }
 
@@ -44,6 +58,8 @@ impl RunningProgram {
         Listed {
             name: self.name.clone(),
             source: self.source.clone(),
+            text: self.text.clone(),
+            program: Arc::clone(&self.program),
             since: self.since,
             counts: Arc::clone(&self.counts),
         }

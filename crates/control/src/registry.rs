@@ -3,7 +3,8 @@
 use crate::cleanup::Cleanup;
 use crate::limits::NAME_MAX;
 use crate::message::{Attached, QueryText, Reply, Request};
-use crate::overview::{AskReport, Overview};
+use crate::overview::{AskReport, Overview, stages};
+use crate::passes::ChangeBy;
 use crate::pending::{NextProgram, PendingChanges, ProgramSink};
 use crate::program::RunningProgram;
 use crate::site::SiteParams;
@@ -14,11 +15,11 @@ use std::sync::Arc;
 use std::sync::mpsc;
 use weir_engine::functions::Functions;
 use weir_engine::rows::Output;
-use weir_engine::run::{Change, Changes};
+use weir_engine::run::Change;
 use weir_lang::{Files, Options, Query};
 use weir_plan::change::{Continued, continued};
 use weir_plan::together::side_by_side;
-use weir_plan::{Input, Pipeline, Program, Schema, print};
+use weir_plan::{Pipeline, Program};
 
 /// A program's own sink that is new.
 pub struct NewSink {
@@ -55,7 +56,7 @@ pub struct Registry {
     functions: Functions,
     rules: Rules,
     pending: Arc<PendingChanges>,
-    changes: Arc<Changes>,
+    changes: ChangeBy,
     overview: Overview,
 }
 
@@ -69,7 +70,7 @@ impl Registry {
         programs: Vec<RunningProgram>,
         mut rules: Rules,
         pending: Arc<PendingChanges>,
-        changes: Arc<Changes>,
+        changes: ChangeBy,
         report: AskReport,
     ) -> Result<(Registry, Cleanup), String> {
         let (mut next, mut cleanup) = (Vec::new(), Cleanup::default());
@@ -128,7 +129,7 @@ impl Registry {
             Ok(compiled) => compiled,
             Err(reply) => return *reply,
         };
-        let mut new = RunningProgram::new(&text.name, &text.source, program);
+        let mut new = RunningProgram::new(&text.name, &text.source, program).with_text(&text.text);
         if let Err(reason) = (self.rules.allows)(&new.program, &new.outputs()) {
             return Reply::refusal(reason);
         }
@@ -141,7 +142,7 @@ impl Registry {
         let place = at.unwrap_or(self.programs.len());
         let mut next: Vec<NextProgram> = self.programs.iter().map(|p| p.next(None)).collect();
         let mut programs = self.named();
-        let named = (new.name.clone(), new.program.clone());
+        let named = new.named();
         match at {
             Some(at) => (next[at], programs[at]) = (next_program, named),
             None => {
@@ -215,7 +216,7 @@ impl Registry {
         };
         let others = || self.programs.iter().enumerate().filter(|(i, _)| *i != at);
         let next = others().map(|(_, program)| program.next(None)).collect();
-        let programs: Vec<_> = others().map(|(_, e)| (e.name.clone(), e.program.clone())).collect();
+        let programs: Vec<_> = others().map(|(_, e)| e.named()).collect();
         match self.change(&programs, next) {
             Ok(_) => {
                 self.programs.remove(at);
@@ -227,7 +228,7 @@ impl Registry {
     }
 
     fn named(&self) -> Vec<(String, Program)> {
-        self.programs.iter().map(|e| (e.name.clone(), e.program.clone())).collect()
+        self.programs.iter().map(RunningProgram::named).collect()
     }
 
     /// Makes the run change to these programs; says which stages kept their state, and which
@@ -238,6 +239,19 @@ impl Registry {
         next: Vec<NextProgram>,
     ) -> Result<Done, String> {
         let program = side_by_side(programs.to_vec()).map_err(|e| e.to_string())?;
+        let changes = match &self.changes {
+            ChangeBy::Continuing(changes) => changes,
+            ChangeBy::ReadingAgain(passes) => {
+                passes.demand(program, |replaces| {
+                    if replaces {
+                        self.pending.take_back();
+                    }
+                    self.pending.add(next);
+                });
+                let continued = vec![None; programs.len()];
+                return Ok(Done { kept: Vec::new(), continued });
+            }
+        };
         let continued = continued(&self.named(), programs);
         let (report, answer) = mpsc::channel();
         let change = Change {
@@ -247,7 +261,7 @@ impl Registry {
             report: Box::new(move |result| drop(report.send(result))),
         };
         self.pending.add(next);
-        self.changes.send(change);
+        changes.send(change);
         match answer.recv() {
             Ok(Ok(kept)) => Ok(Done { kept, continued }),
             Ok(Err(e)) => {
@@ -330,18 +344,8 @@ fn kept_and_new(program: &Program, first: usize, done: &Done) -> String {
 
 /// The stages of a pipeline that remember rows, with their numbers.
 fn stateful(program: &Program, pipeline: &Pipeline) -> Vec<(usize, String)> {
-    let mut schema = match pipeline.input {
-        Input::Packets => Schema::default(),
-        Input::Pipeline(i) => program.pipelines[i].schema.clone(),
-    };
-    let mut out = Vec::new();
-    for (s, stage) in pipeline.stages.iter().enumerate() {
-        if stage.holds_state() {
-            out.push((s, print::stage(stage, &schema)));
-        }
-        schema = stage.output(&schema);
-    }
-    out
+    let texts = stages(program, pipeline).into_iter().enumerate();
+    texts.filter(|(s, _)| pipeline.stages[*s].holds_state()).collect()
 }
 
 /// Files that came with a request, and those of the site.

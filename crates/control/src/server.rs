@@ -2,7 +2,7 @@
 
 use crate::limits::{CLIENT_PATIENCE, CLIENTS_MAX, REQUESTS_MAX};
 use crate::message::{Reply, Request, read, write_line};
-use crate::overview::Overview;
+use crate::overview::{Overview, ShownProgram};
 use crate::registry::Registry;
 use crate::serve::{Bounds, Service, Taker, serve};
 use crate::suppressions::Suppressions;
@@ -151,6 +151,11 @@ impl Answers {
             suppressions: registry.suppressions(),
             registry: Mutex::new(registry),
         }
+    }
+
+    /// A program that runs, by its name.
+    pub fn program(&self, name: &str) -> Option<ShownProgram> {
+        self.overview.program(name)
     }
 
     /// Does what a client asks. Several threads may ask at a time.

@@ -16,14 +16,36 @@ pub struct Api {
     pub answers: Arc<Answers>,
     /// The rows of programs.
     pub rows: RowFeed,
+    /// What clients ask that need not ask the run.
+    pub lookups: Lookups,
+}
+
+/// Checks the text of a query with values of its params, by name.
+pub type CheckQuery = Box<dyn Fn(&str, &[(String, String)]) -> Value + Send + Sync>;
+
+/// Answers that do not depend on packets.
+pub struct Lookups {
+    /// Checks the text of a query, with values of its params, and says what its rows would be.
+    pub check: CheckQuery,
+    /// The words of the language, for completion.
+    pub fields: Value,
+    /// The queries that come with Weir.
+    pub library: Value,
+    /// Where packets come from, and whether more are to come.
+    pub run: Box<dyn Fn() -> Value + Send + Sync>,
 }
 
 /// The paths of the API and their methods, as openapi.json describes them.
 pub(crate) const ROUTES: &[(&str, &str)] = &[
+    ("/api/v1/check", "POST"),
+    ("/api/v1/fields", "GET"),
+    ("/api/v1/library", "GET"),
     ("/api/v1/openapi.json", "GET"),
     ("/api/v1/programs", "GET, POST"),
-    ("/api/v1/programs/{name}", "PUT, DELETE"),
+    ("/api/v1/programs/{name}", "GET, PUT, DELETE"),
+    ("/api/v1/recent", "GET"),
     ("/api/v1/rows", "GET"),
+    ("/api/v1/run", "GET"),
     ("/api/v1/stats", "GET"),
     ("/api/v1/suppressions", "GET, POST, PUT, DELETE"),
 ];
@@ -42,6 +64,15 @@ struct QueryBody {
     params: BTreeMap<String, String>,
     #[serde(default)]
     files: Vec<FileBody>,
+}
+
+/// A query to be checked.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CheckBody {
+    text: String,
+    #[serde(default)]
+    params: BTreeMap<String, String>,
 }
 
 /// A file that a query names, or a list of suppressions.
@@ -137,10 +168,10 @@ impl Api {
             let reason = format!("this path has {methods}");
             return Err(Box::new(error(Status::MethodNotAllowed(methods), &reason, "")));
         }
+        if let Some(found) = self.look_up(path, method, name, request) {
+            return found;
+        }
         let question = match (path, method) {
-            ("/api/v1/openapi.json", _) => {
-                return Ok(Response::typed(Status::Ok, "application/json", OPENAPI));
-            }
             ("/api/v1/programs", "GET") => Request::List,
             ("/api/v1/programs", _) => Request::Add(body::<QueryBody>(request)?.query(None)?),
             ("/api/v1/programs/{name}", "PUT") => {
@@ -166,6 +197,48 @@ impl Api {
             _ => return Err(unknown()),
         };
         Ok(self.ask(question, name))
+    }
+
+    /// Answers what need not ask the run; `None` if it is another question.
+    fn look_up(
+        &self,
+        path: &str,
+        method: &str,
+        name: Option<&str>,
+        request: &HttpRequest,
+    ) -> Option<Result<Response, Box<Response>>> {
+        let found = match (path, method) {
+            ("/api/v1/openapi.json", _) => {
+                Ok(Response::typed(Status::Ok, "application/json", OPENAPI))
+            }
+            ("/api/v1/check", _) => body::<CheckBody>(request).map(|CheckBody { text, params }| {
+                let params: Vec<_> = params.into_iter().collect();
+                Response::json(Status::Ok, &(self.lookups.check)(&text, &params))
+            }),
+            ("/api/v1/fields", _) => Ok(Response::json(Status::Ok, &self.lookups.fields)),
+            ("/api/v1/library", _) => Ok(Response::json(Status::Ok, &self.lookups.library)),
+            ("/api/v1/run", _) => Ok(Response::json(Status::Ok, &(self.lookups.run)())),
+            ("/api/v1/programs/{name}", "GET") => Ok(self.program(name.unwrap_or_default())),
+            _ => return None,
+        };
+        Some(found)
+    }
+
+    /// A program with its text and its plan.
+    fn program(&self, name: &str) -> Response {
+        let Some(shown) = self.answers.program(name) else {
+            return error(Status::NotFound, &format!("no program is called {name}"), "");
+        };
+        // A plan that calls functions of the embedding program can't be written.
+        let plan = shown.plan.and_then(|plan| serde_json::from_str::<Value>(&plan).ok());
+        let value = json!({
+            "name": name,
+            "source": shown.source,
+            "text": shown.text,
+            "plan": plan,
+            "stages": shown.stages,
+        });
+        Response::json(Status::Ok, &value)
     }
 
     /// Answers as the control socket does. `name`: the program that the path names.

@@ -1,11 +1,12 @@
 //! Rows on their way to clients, in bounded buffers: a client that reads slowly loses rows, and the
 //! run never waits.
 
-use crate::limits::{LEAVING, STREAM_BYTES_MAX, STREAMS_MAX};
+use crate::history::{FeedOutput, History, Unseen};
+use crate::limits::{KEPT_PER_SECOND, LEAVING, STREAM_BYTES_MAX, STREAMS_MAX};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Hands the rows of programs to the clients that asked for them. Clones are of the same.
 #[derive(Clone, Default)]
@@ -19,12 +20,44 @@ struct Shared {
     state: Mutex<FeedState>,
     /// Notified when a client leaves.
     left: Condvar,
+    keeping: Keeping,
+    kept: Mutex<KeptRows>,
+    /// Notified when there are more of them.
+    grew: Condvar,
+    /// How many clients follow them.
+    followers: AtomicUsize,
 }
 
 #[derive(Default)]
 struct FeedState {
     programs: Vec<String>,
     clients: Vec<Arc<ClientBuffer>>,
+}
+
+/// Which rows are kept for clients that come later.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Keeping {
+    /// None.
+    #[default]
+    Nothing,
+    /// The latest, and of each second so many at most: packets do not wait.
+    Some,
+    /// The latest.
+    Latest,
+}
+
+/// The rows that are kept.
+#[derive(Default)]
+struct KeptRows {
+    history: History,
+    /// Grows with every change.
+    changes: u64,
+    /// Of each program: when the current second began, and how many rows it kept since.
+    rates: Vec<(String, Instant, u64)>,
+    /// Programs that are opened next do not go on with earlier rows.
+    anew: bool,
+    /// There will be no more.
+    closed: bool,
 }
 
 /// The rows that wait for a client.
@@ -70,8 +103,24 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl RowFeed {
-    /// These programs run from now on. Clients of others get no more rows.
-    pub fn open(&self, programs: Vec<String>) {
+    /// A feed that keeps rows.
+    pub fn keeping(keeping: Keeping) -> RowFeed {
+        RowFeed(Arc::new(Shared { keeping, ..Shared::default() }))
+    }
+
+    /// These outputs are there from now on. Clients of other programs get no more rows.
+    pub fn open(&self, outputs: &[FeedOutput]) {
+        if self.0.keeping != Keeping::Nothing {
+            let mut kept = lock(&self.0.kept);
+            let anew = std::mem::take(&mut kept.anew);
+            kept.history.open(outputs, anew);
+            kept.rates.clear();
+            self.notify(kept);
+        }
+        self.run(outputs.iter().map(|output| output.program.clone()).collect());
+    }
+
+    fn run(&self, programs: Vec<String>) {
         let mut state = lock(&self.0.state);
         state.clients.iter().filter(|c| !programs.contains(&c.program)).for_each(|c| c.end());
         state.programs = programs;
@@ -79,7 +128,97 @@ impl RowFeed {
 
     /// Whether somebody wants the rows of a program.
     pub fn is_wanted(&self, program: &str) -> bool {
-        self.streams() > 0 && lock(&self.0.state).clients.iter().any(|c| c.program == program)
+        self.0.streams.load(Ordering::Relaxed) > 0
+            && lock(&self.0.state).clients.iter().any(|c| c.program == program)
+    }
+
+    /// Whether rows of a program are to be kept; if some can't be, they are counted.
+    #[expect(clippy::disallowed_methods, reason = "a limit per second")]
+    pub fn has_room(&self, program: &str, rows: u64) -> bool {
+        match self.0.keeping {
+            Keeping::Nothing => return false,
+            Keeping::Latest => return true,
+            Keeping::Some => {}
+        }
+        let (now, mut kept) = (Instant::now(), lock(&self.0.kept));
+        let kept_rows = &mut *kept;
+        let at = kept_rows.rates.iter().position(|(name, ..)| name == program);
+        let at = at.unwrap_or_else(|| {
+            kept_rows.rates.push((program.to_owned(), now, 0));
+            kept_rows.rates.len() - 1
+        });
+        let (_, begin, n) = &mut kept_rows.rates[at];
+        if now.duration_since(*begin) >= Duration::from_secs(1) {
+            (*begin, *n) = (now, 0);
+        }
+        *n += rows;
+        if *n <= KEPT_PER_SECOND {
+            return true;
+        }
+        kept_rows.history.skip(program, rows);
+        false
+    }
+
+    /// Keeps rows of a program, a line each.
+    pub fn keep(&self, program: &str, lines: &[u8]) {
+        let mut kept = lock(&self.0.kept);
+        kept.history.add(program, lines);
+        self.notify(kept);
+    }
+
+    fn notify(&self, mut kept: MutexGuard<'_, KeptRows>) {
+        kept.changes += 1;
+        drop(kept);
+        self.0.grew.notify_all();
+    }
+
+    /// One more client that gets kept rows, until the result is dropped; `None` if there are as
+    /// many as may be.
+    pub(crate) fn follow(&self) -> Option<Follower> {
+        let before = self.0.followers.fetch_add(1, Ordering::Relaxed);
+        let follower = Follower(self.clone());
+        (before < STREAMS_MAX).then_some(follower)
+    }
+
+    /// Whether rows are kept.
+    pub(crate) fn keeps(&self) -> bool {
+        self.0.keeping != Keeping::Nothing
+    }
+
+    /// The rows of programs that a client has not seen, by its cursors, which are moved; waits at
+    /// most so long for a change if there are none. `None`: there will be no more.
+    pub(crate) fn unseen(
+        &self,
+        cursors: &mut [(String, Option<u64>)],
+        patience: Duration,
+    ) -> Option<Vec<(String, Unseen)>> {
+        let mut kept = lock(&self.0.kept);
+        for waits in [true, false] {
+            let mut all = Vec::new();
+            for (program, cursor) in &mut *cursors {
+                if let Some(unseen) = kept.history.since(program, *cursor) {
+                    *cursor = Some(unseen.next);
+                    all.push((program.clone(), unseen));
+                }
+            }
+            if !all.is_empty() || !waits {
+                return Some(all);
+            }
+            if kept.closed {
+                return None;
+            }
+            let before = kept.changes;
+            let same = |kept: &mut KeptRows| kept.changes == before;
+            let waited = self.0.grew.wait_timeout_while(kept, patience, same);
+            kept = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        None
+    }
+
+    /// The input has ended. Packets may be read again; then rows begin anew.
+    pub fn rest(&self) {
+        lock(&self.0.kept).anew = true;
+        self.run(Vec::new());
     }
 
     /// Hands out rows of a program, a line each.
@@ -96,7 +235,7 @@ impl RowFeed {
 
     /// How many clients get rows.
     pub fn streams(&self) -> usize {
-        self.0.streams.load(Ordering::Relaxed)
+        self.0.streams.load(Ordering::Relaxed) + self.0.followers.load(Ordering::Relaxed)
     }
 
     /// Rows that clients did not take in time, all clients.
@@ -106,7 +245,10 @@ impl RowFeed {
 
     /// Ends all streams, as the run ends. Clients have a moment to take the rows that wait.
     pub fn close(&self) {
-        self.open(Vec::new());
+        let mut kept = lock(&self.0.kept);
+        kept.closed = true;
+        self.notify(kept);
+        self.run(Vec::new());
         let state = lock(&self.0.state);
         let stay = |state: &mut FeedState| !state.clients.is_empty();
         drop(self.0.left.wait_timeout_while(state, LEAVING, stay));
@@ -191,11 +333,58 @@ impl Drop for RowStream {
     }
 }
 
+/// A client that gets kept rows.
+pub(crate) struct Follower(RowFeed);
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        self.0.0.followers.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     const NOW: Duration = Duration::ZERO;
+
+    fn open(feed: &RowFeed, programs: &[&str]) {
+        let output = |name: &&str| FeedOutput {
+            program: (*name).to_owned(),
+            output: (*name).to_owned(),
+            columns: Vec::new(),
+        };
+        feed.open(&programs.iter().map(output).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn kept_rows_come_by_cursors() {
+        let feed = RowFeed::keeping(Keeping::Some);
+        open(&feed, &["a", "b"]);
+        let mut cursors = vec![("a".to_owned(), None), ("none".to_owned(), None)];
+        assert_eq!(feed.unseen(&mut cursors, NOW).expect("goes on").len(), 1);
+        assert!(feed.has_room("a", 1));
+        feed.keep("a", b"{1}\n");
+        let more = feed.unseen(&mut cursors, NOW).expect("goes on");
+        assert_eq!((more.len(), more[0].1.lines.len()), (1, 1));
+        assert_eq!(feed.unseen(&mut cursors, NOW).expect("goes on").len(), 0);
+        // Beyond so many in a second, rows are counted only.
+        assert!(!feed.has_room("a", KEPT_PER_SECOND));
+        let more = feed.unseen(&mut cursors, NOW).expect("goes on");
+        assert_eq!((more[0].1.lines.len(), more[0].1.skipped), (0, KEPT_PER_SECOND));
+        // The input is read again.
+        feed.rest();
+        open(&feed, &["a"]);
+        let more = feed.unseen(&mut cursors, NOW).expect("goes on");
+        assert!(more[0].1.outputs.is_some());
+        feed.close();
+        assert_eq!(feed.unseen(&mut cursors, NOW), None);
+        assert!(!RowFeed::default().has_room("a", 1));
+        let all: Vec<_> = (0..STREAMS_MAX).map(|_| feed.follow().expect("room")).collect();
+        assert!(feed.follow().is_none());
+        drop(all);
+        assert!(feed.follow().is_some() && feed.streams() == 0);
+    }
 
     fn rows(lines: &[&str]) -> RowEvent {
         RowEvent::Rows(lines.iter().map(|line| line.as_bytes().into()).collect())
@@ -205,7 +394,7 @@ mod tests {
     fn clients_get_the_rows_of_their_program() {
         let feed = RowFeed::default();
         assert_eq!(feed.subscribe("a").err(), Some(NoRows::Unknown));
-        feed.open(vec!["a".to_owned(), "b".to_owned()]);
+        open(&feed, &["a", "b"]);
         assert!(!feed.is_wanted("a"));
         let (a, b) = (feed.subscribe("a").expect("runs"), feed.subscribe("b").expect("runs"));
         assert!(feed.is_wanted("a") && !feed.is_wanted("c"));
@@ -213,10 +402,10 @@ mod tests {
         assert_eq!(a.next(NOW), rows(&["{1}", "{2}"]));
         assert_eq!((a.next(NOW), b.next(NOW)), (RowEvent::Quiet, RowEvent::Quiet));
         feed.publish("b", b"{3}\n");
-        feed.open(vec!["a".to_owned()]);
+        open(&feed, &["a"]);
         assert_eq!(b.next(NOW), rows(&["{3}"]));
         assert_eq!((a.next(NOW), b.next(NOW)), (RowEvent::Quiet, RowEvent::End));
-        feed.open(Vec::new());
+        open(&feed, &[]);
         assert_eq!(a.next(NOW), RowEvent::End);
         drop((a, b));
         assert_eq!(feed.streams(), 0);
@@ -225,7 +414,7 @@ mod tests {
     #[test]
     fn who_does_not_read_loses_rows_and_is_told() {
         let feed = RowFeed::default();
-        feed.open(vec!["a".to_owned()]);
+        open(&feed, &["a"]);
         let client = feed.subscribe("a").expect("runs");
         let line = [vec![b'x'; STREAM_BYTES_MAX / 2], vec![b'\n']].concat();
         (0..5).for_each(|_| feed.publish("a", &line));
@@ -244,7 +433,7 @@ mod tests {
     #[test]
     fn there_are_only_so_many_clients() {
         let feed = RowFeed::default();
-        feed.open(vec!["a".to_owned()]);
+        open(&feed, &["a"]);
         let all: Vec<_> = (0..STREAMS_MAX).map(|_| feed.subscribe("a").expect("room")).collect();
         assert_eq!(feed.subscribe("a").err(), Some(NoRows::Full));
         drop(all);

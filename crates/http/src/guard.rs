@@ -1,6 +1,7 @@
 //! The checks that a request passes before it is answered.
 
 use crate::limits::TOKEN_BYTES;
+use crate::page::is_of_page;
 use crate::request::{Refused, RequestHead};
 use crate::response::{Response, Status};
 use std::fmt;
@@ -66,6 +67,23 @@ impl Token {
         Token::new(bytes.trim_ascii()).ok_or(GuardError::Text)
     }
 
+    /// A token that nobody knows, of 64 hexadecimal digits.
+    ///
+    /// # Errors
+    /// If the system gives no random bytes.
+    pub fn random() -> io::Result<Token> {
+        let mut bytes = [0; 32];
+        File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+        let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        Ok(Token(digits.into_bytes()))
+    }
+
+    /// The token itself, to be given to who may use it.
+    pub fn reveal(&self) -> &str {
+        // It is of ASCII.
+        std::str::from_utf8(&self.0).unwrap_or_default()
+    }
+
     fn new(bytes: &[u8]) -> Option<Token> {
         let fits = TOKEN_BYTES.contains(&bytes.len()) && bytes.iter().all(u8::is_ascii_graphic);
         fits.then(|| Token(bytes.to_vec()))
@@ -104,12 +122,16 @@ impl Guard {
                 "no such host here: ask by address, as localhost, or by a name of --http-host",
             );
         }
-        if head.once("sec-fetch-site")?.is_some_and(|site| site == b"cross-site") {
+        // A link may lead to the document of the page, which says nothing of the run.
+        let is_link = head.path == "/" && head.once("sec-fetch-mode")? == Some(b"navigate");
+        let others = head.once("sec-fetch-site")?.is_some_and(|site| site == b"cross-site");
+        let origin = head.once("origin")?;
+        if others && !is_link || origin.is_some_and(|origin| !is_same(origin, host)) {
             return refuse(Status::Forbidden, "pages of other sites may not ask");
         }
         let authorization = head.once("authorization")?.unwrap_or_default();
         match &self.token {
-            Some(token) if head.path != "/health" && !token.is_in(authorization) => {
+            Some(token) if needs_token(&head.path) && !token.is_in(authorization) => {
                 refuse(Status::Unauthorized, "send the token: Authorization: Bearer TOKEN")
             }
             _ => Ok(()),
@@ -133,6 +155,17 @@ impl Guard {
             || name.eq_ignore_ascii_case("localhost")
             || self.hosts.iter().any(known)
     }
+}
+
+/// Whether what is at a path says something of the run, or changes it.
+fn needs_token(path: &str) -> bool {
+    path != "/health" && !is_of_page(path)
+}
+
+/// Whether an origin (RFC 6454) is that of a host, which may be behind a proxy that speaks TLS.
+fn is_same(origin: &[u8], host: &[u8]) -> bool {
+    let rest = origin.strip_prefix(b"http://").or_else(|| origin.strip_prefix(b"https://"));
+    rest.is_some_and(|rest| rest.eq_ignore_ascii_case(host))
 }
 
 fn is_port(text: &str) -> bool {
@@ -195,6 +228,58 @@ mod tests {
         assert_eq!(status(&guard, two), Status::BadRequest);
         let page = "Host: localhost\r\nSec-Fetch-Site: cross-site\r\n";
         assert_eq!(status(&guard, page), Status::Forbidden);
+    }
+
+    #[test]
+    fn pages_of_others_may_only_link_to_the_document() {
+        let guard = Guard { token: None, hosts: Vec::new() };
+        let asked = |path: &str, headers: &str| {
+            let bytes = format!("GET {path} HTTP/1.1\r\nHost: localhost:80\r\n{headers}\r\n");
+            let pass = |head: &RequestHead| guard.check(head);
+            let read = read_request(&mut bytes.as_bytes(), pass).expect("it is there");
+            read.map_or_else(|response| response.status, |_| Status::Ok)
+        };
+        let link = "Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\n";
+        assert_eq!(asked("/", link), Status::Ok);
+        assert_eq!(asked("/assets/app.js", link), Status::Forbidden);
+        assert_eq!(asked("/metrics", link), Status::Forbidden);
+        let inside = "Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: no-cors\r\n";
+        assert_eq!(asked("/", inside), Status::Forbidden);
+        for own in ["http://localhost:80", "https://LOCALHOST:80"] {
+            assert_eq!(asked("/metrics", &format!("Origin: {own}\r\n")), Status::Ok, "{own}");
+        }
+        for other in ["http://localhost", "http://localhost:81", "http://evil.example", "null", ""]
+        {
+            let status = asked("/", &format!("Origin: {other}\r\n{link}"));
+            assert_eq!(status, Status::Forbidden, "{other}");
+        }
+    }
+
+    #[test]
+    fn the_files_of_the_page_need_no_token() {
+        let guard = Guard { token: Token::new(SECRET), hosts: Vec::new() };
+        for (path, expected) in [
+            ("/", Status::Ok),
+            ("/assets/app.js", Status::Ok),
+            ("/health", Status::Ok),
+            ("/metrics", Status::Unauthorized),
+            ("/api/v1/stats", Status::Unauthorized),
+            ("/assets", Status::Unauthorized),
+            ("//", Status::Unauthorized),
+        ] {
+            let bytes = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+            let pass = |head: &RequestHead| guard.check(head);
+            let read = read_request(&mut bytes.as_bytes(), pass).expect("it is there");
+            let status = read.map_or_else(|response| response.status, |_| Status::Ok);
+            assert_eq!(status, expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn random_tokens_differ() {
+        let [a, b] = [(); 2].map(|()| Token::random().expect("random bytes"));
+        assert_ne!(a.reveal(), b.reveal());
+        assert!(Token::new(a.reveal().as_bytes()).is_some());
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //! be an address, `localhost` or a name that was allowed, and its token must be that of the run, if
 //! there is one. [`Exposition`] writes metrics as OpenMetrics or as Prometheus reads them. The
 //! [`Api`] does what the control socket does, by the same code, and shows the rows of a
-//! [`RowFeed`].
+//! [`RowFeed`], which may keep the latest of them. A [`Page`] is files for browsers.
 //!
 //! This crate knows neither packets nor queries: the run says what its [`Pages`] show.
 
@@ -15,18 +15,23 @@
 mod api;
 mod exposition;
 mod feed;
+mod follow;
 mod guard;
+mod history;
 mod limits;
+mod page;
 mod pages;
 mod request;
 mod response;
 mod socket;
 mod stream;
 
-pub use api::Api;
+pub use api::{Api, CheckQuery, Lookups};
 pub use exposition::{Exposition, FamilyKind, Measured, MetricsFormat, Sample};
-pub use feed::RowFeed;
+pub use feed::{Keeping, RowFeed};
 pub use guard::{Guard, GuardError, Token};
+pub use history::FeedOutput;
+pub use page::{Page, PageFile};
 pub use pages::Pages;
 pub use request::fuzz_http;
 pub use socket::{Address, HttpSocket};

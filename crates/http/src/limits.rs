@@ -32,6 +32,25 @@ pub(crate) const STREAM_BYTES_MAX: usize = 1 << 20;
 /// How long a client of rows may take to accept those that were sent.
 pub(crate) const STREAM_PATIENCE: Duration = Duration::from_secs(30);
 
+/// Bytes of the rows of a program that are kept for clients of the page.
+pub(crate) const PROGRAM_HISTORY_MAX: usize = 16 << 20;
+
+/// Bytes of all rows that are kept.
+pub(crate) const HISTORY_BYTES_MAX: usize = 64 << 20;
+
+/// Bytes of the rows that a client gets at once, but for the last of them.
+pub(crate) const HISTORY_PART_MAX: usize = 256 << 10;
+
+/// Rows of a program that are kept in a second while packets come by interfaces: a program with a
+/// row for each packet must not cost what writing all of them does.
+pub(crate) const KEPT_PER_SECOND: u64 = 8192;
+
+/// Programs that one client follows.
+pub(crate) const FOLLOWED_MAX: usize = 64;
+
+/// How long a client of kept rows is left alone after it got some.
+pub(crate) const FOLLOW_PACE: Duration = Duration::from_millis(100);
+
 /// How long there are no rows before a look whether the client is still there.
 pub(crate) const LOOK: Duration = Duration::from_secs(1);
 

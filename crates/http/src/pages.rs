@@ -2,7 +2,9 @@
 
 use crate::api::Api;
 use crate::exposition::MetricsFormat;
-use crate::request::HttpRequest;
+use crate::follow::send_kept;
+use crate::page::Page;
+use crate::request::{HttpRequest, RequestHead};
 use crate::response::{Response, Status};
 use crate::stream::send_rows;
 use std::io;
@@ -16,6 +18,8 @@ pub struct Pages {
     pub is_healthy: Box<dyn Fn() -> bool + Send + Sync>,
     /// The programs, and their rows, where clients may change them.
     pub api: Option<Api>,
+    /// The page for browsers, where there is one.
+    pub page: Option<Page>,
 }
 
 /// What to say where the run does not answer.
@@ -32,6 +36,9 @@ impl Pages {
             Some(api) if path == "/api/v1/rows" && method == "GET" => {
                 send_rows(&api.rows, request, to)
             }
+            Some(api) if path == "/api/v1/recent" && method == "GET" => {
+                send_kept(&api.rows, request, to)
+            }
             Some(api) if path.starts_with("/api/") => api.answer(request).write(to),
             _ => self.page(request).write(to),
         }
@@ -39,7 +46,14 @@ impl Pages {
 
     fn page(&self, request: &HttpRequest) -> Response {
         let head = &request.head;
-        let mut response = match (head.path.as_str(), head.method.as_str()) {
+        let of_page = self.page.as_ref().and_then(|page| page.answer(request));
+        let mut response = of_page.unwrap_or_else(|| self.plain(head));
+        response.head_only = head.method == "HEAD" || response.status == Status::NotModified;
+        response
+    }
+
+    fn plain(&self, head: &RequestHead) -> Response {
+        match (head.path.as_str(), head.method.as_str()) {
             ("/metrics", "GET" | "HEAD") => {
                 self.metrics(MetricsFormat::accepted(&head.all("accept")))
             }
@@ -51,9 +65,7 @@ impl Pages {
                 Response::text(Status::MethodNotAllowed("GET, HEAD"), "only GET and HEAD")
             }
             _ => Response::text(Status::NotFound, "there are /metrics and /health"),
-        };
-        response.head_only = head.method == "HEAD";
-        response
+        }
     }
 
     fn metrics(&self, format: MetricsFormat) -> Response {

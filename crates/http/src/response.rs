@@ -10,12 +10,15 @@ pub(crate) struct Response {
     pub(crate) body: Vec<u8>,
     /// Whether the body is left out, as for HEAD.
     pub(crate) head_only: bool,
+    /// Further headers, each with its line end; without any, browsers keep no copy.
+    pub(crate) headers: String,
 }
 
 /// The statuses that are used here, of RFC 9110, section 15, and RFC 6585.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Status {
     Ok,
+    NotModified,
     BadRequest,
     Unauthorized,
     Conflict,
@@ -38,6 +41,7 @@ impl Status {
     fn line(self) -> &'static str {
         match self {
             Status::Ok => "200 OK",
+            Status::NotModified => "304 Not Modified",
             Status::BadRequest => "400 Bad Request",
             Status::Unauthorized => "401 Unauthorized",
             Status::Conflict => "409 Conflict",
@@ -58,15 +62,20 @@ impl Status {
     }
 }
 
-/// Headers of every answer. Browsers keep no answer, guess no type, and show none to the pages of
-/// others.
-const ALWAYS: &str = "Connection: close\r\nCache-Control: no-store\r\nX-Content-Type-Options: \
-                      nosniff\r\nCross-Origin-Resource-Policy: same-origin\r\n";
+/// Headers of every answer. Browsers guess no type, and show none to the pages of others.
+const ALWAYS: &str = "Connection: close\r\nX-Content-Type-Options: nosniff\r\n\
+                      Cross-Origin-Resource-Policy: same-origin\r\n";
+
+/// Browsers keep no answer that says something of a run.
+const KEEP_NOTHING: &str = "Cache-Control: no-store\r\n";
 
 /// The head of an answer of any length, which ends with the connection.
 pub(crate) fn stream_head(content_type: &str) -> String {
     let unbuffered = "X-Accel-Buffering: no";
-    format!("HTTP/1.1 200 OK\r\n{ALWAYS}{unbuffered}\r\nContent-Type: {content_type}\r\n\r\n")
+    format!(
+        "HTTP/1.1 200 OK\r\n{ALWAYS}{KEEP_NOTHING}{unbuffered}\r\n\
+         Content-Type: {content_type}\r\n\r\n"
+    )
 }
 
 impl Response {
@@ -76,7 +85,13 @@ impl Response {
         content_type: &'static str,
         body: impl Into<Vec<u8>>,
     ) -> Response {
-        Response { status, content_type, body: body.into(), head_only: false }
+        Response {
+            status,
+            content_type,
+            body: body.into(),
+            head_only: false,
+            headers: String::new(),
+        }
     }
 
     /// A value as JSON.
@@ -90,8 +105,7 @@ impl Response {
         if !body.ends_with('\n') {
             body.push('\n');
         }
-        let content_type = "text/plain; charset=utf-8";
-        Response { status, content_type, body: body.into_bytes(), head_only: false }
+        Response::typed(status, "text/plain; charset=utf-8", body.into_bytes())
     }
 
     /// Writes it.
@@ -99,8 +113,9 @@ impl Response {
     /// # Errors
     /// If the client does not take it.
     pub(crate) fn write(&self, to: &mut (impl Write + ?Sized)) -> io::Result<()> {
-        let Response { status, content_type, body, head_only } = self;
-        let mut head = format!("HTTP/1.1 {}\r\n{ALWAYS}", status.line());
+        let Response { status, content_type, body, head_only, headers } = self;
+        let headers = if headers.is_empty() { KEEP_NOTHING } else { headers };
+        let mut head = format!("HTTP/1.1 {}\r\n{ALWAYS}{headers}", status.line());
         match status {
             Status::Unauthorized => head += "WWW-Authenticate: Bearer realm=\"weir\"\r\n",
             Status::MethodNotAllowed(allowed) => head += &format!("Allow: {allowed}\r\n"),

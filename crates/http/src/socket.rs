@@ -206,6 +206,7 @@ mod tests {
             }),
             is_healthy: Box::new(|| true),
             api: None,
+            page: None,
         };
         socket.start(pages).expect("a thread");
         bound

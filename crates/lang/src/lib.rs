@@ -45,4 +45,10 @@ pub use query::{Options, Query};
 pub use render::render;
 pub use settings::{Setting, fuzz_settings, param_fault, settings};
 pub use suggest::closest;
+
+/// The words that begin stages, for those who complete queries.
+pub fn stages() -> &'static [&'static str] {
+    parse::STAGES
+}
+
 pub use suppressions::{BadSuppression, fuzz_suppressions, suppression, suppressions};

@@ -24,6 +24,7 @@ use crate::lex::{Comment, Kind};
 use crate::tree::{Set, Spanned, Tree};
 use parser::Parser;
 pub(crate) use settings::SettingLine;
+pub(crate) use words::STAGES;
 
 /// What the parser makes of a text.
 pub(crate) struct Parsed {

@@ -13,6 +13,7 @@ mod offload;
 mod publish;
 mod report;
 mod rows;
+mod serve;
 mod site;
 mod values;
 mod watch;
@@ -100,6 +101,9 @@ pub(crate) enum Command {
     /// Write a page about a capture: one HTML file with time lines, top tables and findings
     #[command(override_usage = report::USAGE, after_help = report::EXAMPLES)]
     Report(Box<ReportArgs>),
+    /// Show what is on the wire, or in a capture, on a page for browsers
+    #[command(override_usage = serve::USAGE, after_help = serve::EXAMPLES)]
+    Serve(Box<ServeArgs>),
     /// Merge the partial results of several probes (weir run --publish) into rows
     #[command(after_help = merge::EXAMPLES)]
     Merge(Box<MergeArgs>),
@@ -167,6 +171,22 @@ pub(crate) struct WatchArgs {
     pub(crate) without: Vec<String>,
 
     /// The capture filter, where its words could be taken for detectors
+    #[arg(last = true, value_name = "FILTER", hide = true)]
+    pub(crate) filter: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) options: RunOptions,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ServeArgs {
+    /// Also run these queries: files (`NAME.weir`), names or groups from `weir list`, such as
+    /// `detectors/`. Then the words of a capture filter, a filter expression of tcpdump such as:
+    /// tcp port 80
+    #[arg(value_name = "QUERY]... [FILTER")]
+    pub(crate) words: Vec<String>,
+
+    /// The capture filter, where its words could be taken for queries
     #[arg(last = true, value_name = "FILTER", hide = true)]
     pub(crate) filter: Vec<String>,
 

@@ -15,4 +15,5 @@ pub(crate) mod list;
 pub(crate) mod merge;
 pub(crate) mod report;
 pub(crate) mod run;
+pub(crate) mod serve;
 pub(crate) mod watch;

@@ -104,6 +104,8 @@ pub(crate) struct Limits {
     pub(crate) shows_rows: bool,
     /// Whether the run keeps the last packets (--ring).
     pub(crate) keeps_packets: bool,
+    /// Whether each change reads the packets again.
+    pub(crate) reads_again: bool,
 }
 
 impl Limits {
@@ -116,6 +118,11 @@ impl Limits {
         }
         metrics::check_exports(outputs)?;
         let outlets = program.outlets();
+        if self.reads_again && !outlets.is_empty() {
+            return Err("packets can't go anywhere here: each change of programs reads the \
+                        captures again from their beginning; use `weir run`"
+                .to_owned());
+        }
         Outlets::check(&outlets, self.write.as_deref()).map_err(|e| e.to_string())?;
         if self.shows_rows && outlets.contains(&Outlet::Named("-".to_owned())) {
             return Err("packets can't go to standard output: rows go there".to_owned());

@@ -19,6 +19,7 @@ mod memory;
 mod metrics;
 mod offload;
 mod output;
+mod page;
 mod plot;
 mod programs;
 mod progress;
@@ -57,6 +58,7 @@ fn run(command: Command, term: &Term) -> anyhow::Result<Status> {
         Command::Run(args) => cmd::run::run(*args, term),
         Command::Watch(args) => cmd::watch::run(*args, term),
         Command::Report(args) => cmd::report::run(*args, term),
+        Command::Serve(args) => cmd::serve::run(*args, term),
         Command::Merge(args) => cmd::merge::run(*args, term),
         Command::Check(args) => cmd::check::run(&args, term),
         Command::Fmt(args) => cmd::fmt::run(&args, term),

@@ -10,7 +10,7 @@ use weir_capture::lookback::LookbackCounts;
 use weir_deliver::{DeliveryCounts, TargetCounts};
 use weir_engine::counters::Ledger;
 use weir_engine::rows::Output;
-use weir_http::{Api, Exposition, MetricsFormat, Pages, RowFeed, Sample};
+use weir_http::{Api, Exposition, MetricsFormat, Page, Pages, RowFeed, Sample};
 use weir_packet::egress::Outlet;
 use weir_packet::source::{Account, Lost};
 use weir_packet::walk::Reason;
@@ -28,6 +28,7 @@ pub(crate) fn pages(
     exports: Exports,
     (tallies, feed): (Tallies, RowFeed),
     api: Option<Api>,
+    page: Option<Page>,
 ) -> Pages {
     let view = Arc::new(View::new(stats.clone()));
     let has_api = api.is_some();
@@ -49,6 +50,7 @@ pub(crate) fn pages(
         }),
         is_healthy: Box::new(move || asked.counts().is_some()),
         api,
+        page,
     }
 }
 

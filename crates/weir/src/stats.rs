@@ -19,6 +19,7 @@ use weir_packet::source::Account;
 const SO_FAR: &str = "so far:";
 
 /// What a run has counted so far.
+#[derive(Clone)]
 pub(crate) struct RunCounts {
     /// The ledger.
     pub(crate) ledger: Ledger,
@@ -39,6 +40,8 @@ struct Asked {
     /// Whether the answer is to be printed.
     print: AtomicBool,
     waiting: Mutex<Vec<Sender<RunCounts>>>,
+    /// What a run that has ended counted, while it is still asked.
+    last: Mutex<Option<RunCounts>>,
     /// Counts the packets around rows, where some are kept.
     captures: OnceLock<Tally>,
     /// Delivers alerts, where there are receivers.
@@ -114,9 +117,27 @@ impl Stats {
         self.inquiry.ask();
     }
 
+    /// From now on answers are these counts of a run that has ended, or again those of one that
+    /// goes on.
+    pub(crate) fn set_last(&self, counts: Option<RunCounts>) {
+        let mut last = self.asked.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(counts) = &counts {
+            let mut all = self.asked.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            // The receivers may have stopped waiting.
+            all.drain(..).for_each(|one| drop(one.send(counts.clone())));
+        }
+        *last = counts;
+    }
+
     /// Asks; the answer comes by the channel.
     pub(crate) fn ask(&self) -> Receiver<RunCounts> {
         let (sender, answer) = mpsc::channel();
+        let last = self.asked.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(counts) = &*last {
+            // The receiver is here.
+            drop(sender.send(counts.clone()));
+            return answer;
+        }
         self.asked.waiting.lock().unwrap_or_else(PoisonError::into_inner).push(sender);
         self.inquiry.ask();
         answer

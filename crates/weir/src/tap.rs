@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use weir_engine::rows::{Output, Rows, Sink};
-use weir_http::RowFeed;
+use weir_http::{FeedOutput, RowFeed};
+use weir_plan::Column;
 use weir_sink::{Names, RowOptions, json};
 
 /// How many programs, interfaces, workers or outlets have counts of their own in the time of a run.
@@ -45,6 +46,15 @@ impl Tallies {
     }
 }
 
+/// What becomes of clients at the end of the input.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum AtEnd {
+    /// Their streams end.
+    Close,
+    /// They may still ask for what is kept, and packets may be read again.
+    Rest,
+}
+
 /// A sink that counts, and copies rows for clients before it hands them on.
 pub(crate) struct Tap<'a> {
     to: Box<dyn Sink + 'a>,
@@ -57,6 +67,7 @@ pub(crate) struct Tap<'a> {
     outputs: Vec<Output>,
     options: RowOptions,
     names: Names,
+    at_end: AtEnd,
 }
 
 impl<'a> Tap<'a> {
@@ -67,20 +78,57 @@ impl<'a> Tap<'a> {
         alone: String,
         (options, names): (RowOptions, Names),
     ) -> Tap<'a> {
-        let (programs, outputs) = (Vec::new(), Vec::new());
-        Tap { to, tallies, feed, programs, alone, outputs, options, names }
+        let (programs, outputs, at_end) = (Vec::new(), Vec::new(), AtEnd::Close);
+        Tap { to, tallies, feed, programs, alone, outputs, options, names, at_end }
     }
 
-    /// Shows rows to the clients that want them.
+    /// The same, with this at the end of the input.
+    pub(crate) fn at_end(mut self, at_end: AtEnd) -> Tap<'a> {
+        self.at_end = at_end;
+        self
+    }
+
+    /// Shows rows to the clients that want them, and keeps them for others.
     fn show(&self, output: usize, rows: &Rows) -> io::Result<()> {
+        let program = &self.programs[output];
+        let keeps = self.feed.has_room(program, rows.len as u64);
+        let wanted = self.feed.is_wanted(program);
+        if !keeps && !wanted {
+            return Ok(());
+        }
         let mut lines = Vec::new();
         let mut sink = json::FORMAT.sink(&mut lines, self.options, self.names);
         sink.open(&self.outputs)?;
         sink.rows(output, rows)?;
         sink.finish()?;
         drop(sink);
-        self.feed.publish(&self.programs[output], &lines);
+        if keeps {
+            self.feed.keep(program, &lines);
+        }
+        if wanted {
+            self.feed.publish(program, &lines);
+        }
         Ok(())
+    }
+
+    /// The outputs, as clients see them.
+    fn described(&self) -> Vec<FeedOutput> {
+        let column = |column: &Column| (column.name.clone(), column.ty.to_string());
+        let one = |(output, program): (&Output, &String)| FeedOutput {
+            program: program.clone(),
+            output: output.name.clone().unwrap_or_else(|| program.clone()),
+            columns: output.schema.columns.iter().map(column).collect(),
+        };
+        self.outputs.iter().zip(&self.programs).map(one).collect()
+    }
+}
+
+impl Drop for Tap<'_> {
+    fn drop(&mut self) {
+        // Nothing follows a rest any more.
+        if self.at_end == AtEnd::Rest {
+            self.feed.close();
+        }
     }
 }
 
@@ -94,14 +142,12 @@ impl Sink for Tap<'_> {
         self.programs = outputs.iter().map(program).collect();
         self.programs.iter().for_each(|program| self.tallies.add(program, 0, 0));
         self.outputs = outputs.to_vec();
-        self.feed.open(self.programs.clone());
+        self.feed.open(&self.described());
         self.to.open(outputs)
     }
 
     fn rows(&mut self, output: usize, rows: &Rows) -> io::Result<()> {
-        if self.feed.is_wanted(&self.programs[output]) {
-            self.show(output, rows)?;
-        }
+        self.show(output, rows)?;
         let before = self.to.refused();
         let result = self.to.rows(output, rows);
         let refused = self.to.refused().saturating_sub(before);
@@ -115,7 +161,10 @@ impl Sink for Tap<'_> {
 
     fn finish(&mut self) -> io::Result<()> {
         let result = self.to.finish();
-        self.feed.close();
+        match self.at_end {
+            AtEnd::Close => self.feed.close(),
+            AtEnd::Rest => self.feed.rest(),
+        }
         result
     }
 

@@ -83,6 +83,7 @@ fn help_is_as_reviewed() {
         "",
         "run",
         "watch",
+        "serve",
         "merge",
         "check",
         "fmt",

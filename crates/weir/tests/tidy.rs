@@ -31,13 +31,14 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("kafka", &["engine", "cluster"]),
     ("doctor", &["capture", "dpdk", "sandbox"]),
     ("top", &["packet", "plan", "lang", "engine"]),
+    ("dashboard", &[]),
     ("report", &["packet", "plan", "lang", "engine"]),
     (
         "weir",
         &[
             "packet", "ebpf", "capture", "dpdk", "plan", "offload", "lang", "engine", "sink",
             "sandbox", "control", "http", "cluster", "deliver", "kafka", "doctor", "top",
-            "report",
+            "report", "dashboard",
         ],
     ),
 ];

@@ -5,7 +5,7 @@ pub(super) const RESERVED: &[&str] =
     &["param", "let", "and", "or", "not", "in", "if", "match", "by", "every", "where", "_"];
 
 /// Stages that this version has.
-pub(super) const STAGES: &[&str] = &[
+pub(crate) const STAGES: &[&str] = &[
     "where",
     "extend",
     "project",

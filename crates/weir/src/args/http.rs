@@ -17,7 +17,7 @@ pub(crate) struct HttpArgs {
     /// by a JSON API (/api/v1/openapi.json): change programs, and read their rows. It also shows
     /// what --metrics does, and clients need a token (--http-token-file)
     #[arg(long, value_name = "ADDRESS", value_parser = Address::parse)]
-    #[arg(conflicts_with = "metrics", requires = "http_token_file")]
+    #[arg(conflicts_with = "metrics")]
     pub(crate) http: Option<Address>,
 
     /// Answer clients of --metrics and --http only if they send the token in this file; required
@@ -29,12 +29,16 @@ pub(crate) struct HttpArgs {
     /// several times
     #[arg(long, value_name = "NAME", hide_short_help = true)]
     pub(crate) http_host: Vec<String>,
+
+    /// A token of the run's own, which it tells who starts it.
+    #[arg(skip)]
+    pub(crate) own_token: Option<Token>,
 }
 
 impl HttpArgs {
     /// Whether any of these options was given.
     pub(crate) fn is_asked_for(&self) -> bool {
-        let HttpArgs { metrics, http, http_token_file, http_host } = self;
+        let HttpArgs { metrics, http, http_token_file, http_host, own_token: _ } = self;
         metrics.is_some() || http.is_some() || http_token_file.is_some() || !http_host.is_empty()
     }
 
@@ -55,8 +59,14 @@ impl HttpArgs {
                 let named = |e| usage(format!("--http-token-file {}: {e}", path.display()));
                 Some(Token::read(path).map_err(named)?)
             }
-            None => None,
+            None => self.own_token.clone(),
         };
+        if token.is_none() && self.http.is_some() && address.is_loopback() {
+            return Err(usage(format!(
+                "{option} {address}: clients may change programs, so they need a token: name a \
+                 file with one, --http-token-file FILE"
+            )));
+        }
         if token.is_none() && !address.is_loopback() {
             return Err(usage(format!(
                 "{option} {address}: other hosts can connect there: name a file with a token that \

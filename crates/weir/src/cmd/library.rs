@@ -1,6 +1,6 @@
 //! `weir NAME …`: a query of the library by its name.
 
-use super::run::{self, Job};
+use super::run::{self, Job, Shows};
 use crate::args::{Cli, LibraryArgs};
 use crate::exit::{self, Status, usage};
 use crate::library::{self, Entry, signature};
@@ -47,6 +47,7 @@ pub(crate) fn run(words: &[OsString], term: &Term) -> anyhow::Result<Status> {
         programs: Programs::new(vec![Source::from_library(entry)])?.with_site(site),
         filter: args.filter.join(" "),
         options: args.options,
+        shows: Shows::Rows,
     };
     run::job(job, chosen.as_ref().unwrap_or(term))
 }

@@ -6,11 +6,13 @@ mod opening;
 mod publish;
 mod report;
 mod screen;
+mod serves;
+mod serving;
 mod session;
 mod shown;
 mod sinks;
 mod start;
 
-pub(crate) use job::{Job, job, run};
+pub(crate) use job::{Job, Shows, job, run};
 pub(crate) use report::{ReportJob, report};
 pub(crate) use screen::show;

@@ -1,6 +1,6 @@
 //! `weir watch`: a run of the detectors that come with Weir.
 
-use super::run::{self, Job};
+use super::run::{self, Job, Shows};
 use crate::args::WatchArgs;
 use crate::exit::{Status, usage};
 use crate::library;
@@ -21,7 +21,7 @@ pub(crate) fn run(args: WatchArgs, term: &Term) -> anyhow::Result<Status> {
     };
     let programs = programs.with_site(Site::read(options.site.site.as_deref(), term)?);
     let filter = [rest, &filter].concat().join(" ");
-    run::job(Job { programs, filter, options }, term)
+    run::job(Job { programs, filter, options, shows: Shows::Rows }, term)
 }
 
 /// The names of the programs that these words mean.

@@ -40,7 +40,7 @@ pub fn files(folder: &str, endings: &[&str]) -> Vec<PathBuf> {
             let path = entry.expect("an entry").path();
             let name = path.file_name().expect("a name").to_string_lossy().into_owned();
             if path.is_dir() {
-                if name != "target" && !name.starts_with('.') {
+                if name != "target" && name != "node_modules" && !name.starts_with('.') {
                     folders.push(path);
                 }
             } else if endings.iter().any(|e| name.ends_with(e)) {

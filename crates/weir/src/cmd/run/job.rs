@@ -1,10 +1,12 @@
 //! What `weir run` is asked to do, checked.
 
+use super::serves::Serving;
 use super::session::Run;
 use super::{opening, publish};
 use crate::args::{RunArgs, RunOptions};
 use crate::exit::{Status, usage};
 use crate::output::Collector;
+use crate::page::RunPhase;
 use crate::programs::{self, Programs};
 use crate::site::Site;
 use crate::term::Term;
@@ -31,6 +33,17 @@ pub(crate) struct Job {
     pub(crate) filter: String,
     /// Everything else.
     pub(crate) options: RunOptions,
+    /// Whom it is for.
+    pub(crate) shows: Shows,
+}
+
+/// Whom a run is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Shows {
+    /// Readers of its rows.
+    Rows,
+    /// People in front of its page, who stay when packets end.
+    Page,
 }
 
 /// Runs `weir run`.
@@ -51,12 +64,12 @@ pub(crate) fn run(args: RunArgs, term: &Term) -> anyhow::Result<Status> {
     };
     let programs = programs.with_site(Site::read(options.site.site.as_deref(), term)?);
     let filter = [rest, &filter].concat().join(" ");
-    job(Job { programs, filter, options }, term)
+    job(Job { programs, filter, options, shows: Shows::Rows }, term)
 }
 
 /// Checks and runs a job.
 pub(crate) fn job(job: Job, term: &Term) -> anyhow::Result<Status> {
-    let Job { programs, filter, options } = job;
+    let Job { programs, filter, options, shows } = job;
     if options.live.list_interfaces {
         return cmd::interfaces::list(options.rows.output, term);
     }
@@ -67,6 +80,7 @@ pub(crate) fn job(job: Job, term: &Term) -> anyhow::Result<Status> {
     else {
         return Ok(Status::Usage);
     };
+    let words = filter.clone();
     let format = output::row_format(&program, &options.rows, options.takes_programs(), term)?;
     check_packet_outputs(&program, &options)?;
     publish::check(&program, &options)?;
@@ -90,9 +104,17 @@ pub(crate) fn job(job: Job, term: &Term) -> anyhow::Result<Status> {
         true => programs.site().for_later_programs()?,
         false => SiteParams::default(),
     };
+    let serves = (shows == Shows::Page).then(|| Serving::new(&program, &options));
+    let live = &options.live.interface;
+    let sources = if live.is_empty() { &options.read } else { live };
+    let again = serves.as_ref().filter(|serves| serves.reads_again);
+    let passes = again.map(|serves| Arc::clone(&serves.passes));
+    let phase = RunPhase::new(sources, &words, passes);
     opening::say_plan(&program, &functions, &options, term);
     let alone = programs.sources().first().map(|source| source.program.clone());
     let run = Run {
+        phase,
+        serves,
         program,
         alone: alone.unwrap_or_default(),
         running,
@@ -156,7 +178,7 @@ fn compile(
     let program = side_by_side(each.clone()).map_err(|e| usage(e.to_string()))?;
     let sources = programs.sources().iter();
     let entry = |((name, program), source): ((String, Program), &crate::query::Source)| {
-        RunningProgram::new(&name, &source.name, program)
+        RunningProgram::new(&name, &source.name, program).with_text(&source.text)
     };
     let running = each.into_iter().zip(sources).map(entry).collect();
     Ok(Some(CompiledQueries { program, running }))

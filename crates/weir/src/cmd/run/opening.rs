@@ -1,5 +1,6 @@
 //! What a run opens before it begins, and the permissions that it gives up then.
 
+use super::serves::is_stream;
 use super::session::Run;
 use crate::args::RunOptions;
 use crate::exit::usage;
@@ -228,7 +229,7 @@ impl Run<'_> {
         }
         if let Input::Files(captures) = input {
             needs.captures(captures.unopened());
-            if self.shows_screen {
+            if self.shows_screen || self.reads_again() {
                 let files = self.options.read.iter().map(String::as_str);
                 needs.captures(files.filter(|name| !is_stream(name)));
             }
@@ -261,21 +262,26 @@ impl Run<'_> {
         heard: Heard,
         stats: &Stats,
     ) -> anyhow::Result<Option<Box<dyn Source>>> {
+        let passes = self.serves.as_ref().map(|serves| Arc::clone(&serves.passes));
+        let end_passes = move || passes.iter().for_each(|passes| passes.end());
         let source: Box<dyn Source> = match input {
             Input::Files(captures) if stream => {
                 let (mut source, end) = Stream::start(move || captures.start())?;
-                heard.handle_signals(stats, move || end.end())?;
+                heard.handle_signals(stats, move || {
+                    end.end();
+                    end_passes();
+                })?;
                 if !self.options.takes_programs() && !source.begin()? {
                     return Ok(None);
                 }
                 Box::new(source)
             }
             Input::Files(captures) => {
-                heard.handle_signals(stats, || ())?;
+                heard.handle_signals(stats, end_passes)?;
                 captures.start()?
             }
             Input::Wires(wires) => {
-                heard.handle_signals(stats, || ())?;
+                heard.handle_signals(stats, end_passes)?;
                 wires.source
             }
         };
@@ -297,9 +303,4 @@ fn folder_of(file: &Path) -> PathBuf {
         Some(folder) if folder != Path::new("") => folder.to_owned(),
         _ => PathBuf::from("."),
     }
-}
-
-/// Whether reading may wait for a writer: standard input, or a named pipe.
-pub(super) fn is_stream(capture: &str) -> bool {
-    capture == "-" || std::fs::metadata(capture).is_ok_and(|m| !m.is_file())
 }

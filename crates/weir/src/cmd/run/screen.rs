@@ -1,10 +1,12 @@
 //! A run that is shown on the screen of `weir top`.
 
 use super::job::{checked_filter, filter_error};
-use super::opening::{OpenInput, is_stream};
+use super::opening::OpenInput;
+use super::serves::is_stream;
 use super::session::Run;
 use crate::args::RunOptions;
 use crate::exit::Status;
+use crate::page::RunPhase;
 use crate::signals;
 use crate::stats::{RunCounts, Stats};
 use crate::term::Term;
@@ -74,6 +76,8 @@ pub(crate) fn show(
         targets: Vec::new(),
         notes: Notes::default(),
         names: InterfaceNames::default(),
+        serves: None,
+        phase: RunPhase::default(),
         shows_screen: true,
         stop: Arc::default(),
         memory: options.memory.bytes(),
@@ -91,7 +95,7 @@ struct Counted {
 }
 
 /// Packets as the engine reads them.
-type PassSource = Lookback<Reading<Box<dyn Source>>>;
+pub(super) type PassSource = Lookback<Reading<Box<dyn Source>>>;
 
 impl Run<'_> {
     /// Opens everything, gives up the other permissions, and shows what is counted. As for any run,
@@ -154,7 +158,7 @@ impl Run<'_> {
     }
 
     /// A source, read as the options say.
-    fn read_through(&self, source: Box<dyn Source>) -> anyhow::Result<PassSource> {
+    pub(super) fn read_through(&self, source: Box<dyn Source>) -> anyhow::Result<PassSource> {
         let mut source = Reading::new(source).headers(self.options.headers.into());
         if self.options.fragments {
             source = source.fragments();

@@ -1,7 +1,9 @@
 //! A run, and what follows from its options.
 
+use super::serves::Serving;
 use crate::args::{RunOptions, SlowSink};
 use crate::output::Collector;
+use crate::page::RunPhase;
 use crate::stats::Stats;
 use crate::term::Term;
 use crate::wire::Notes;
@@ -45,6 +47,10 @@ pub(super) struct Run<'a> {
     pub(super) notes: Notes,
     /// The names of interfaces.
     pub(super) names: InterfaceNames,
+    /// What it does for a page, if it is there for one.
+    pub(super) serves: Option<Serving>,
+    /// What its page says of it.
+    pub(super) phase: RunPhase,
     /// Whether it shows a screen, for which files may be read again.
     pub(super) shows_screen: bool,
     /// Set by signals that end the run, and when there is nothing left to do.

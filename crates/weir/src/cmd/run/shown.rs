@@ -4,13 +4,14 @@ use super::session::Run;
 use crate::delivery::{self, AlertTap};
 use crate::exports::Exports;
 use crate::metrics;
+use crate::page;
 use crate::stats::Stats;
-use crate::tap::{Tallies, Tap};
+use crate::tap::{AtEnd, Tallies, Tap};
 use std::sync::Arc;
 use weir_control::Answers;
 use weir_deliver::{Courier, WhenFull};
 use weir_engine::rows::Sink;
-use weir_http::{Api, HttpSocket, RowFeed};
+use weir_http::{Api, HttpSocket, Keeping, Page, RowFeed};
 use weir_sink::RowOptions;
 
 impl Run<'_> {
@@ -38,21 +39,42 @@ impl Run<'_> {
         answers: Option<Arc<Answers>>,
         (sink, options): (Box<dyn Sink>, RowOptions),
     ) -> anyhow::Result<Box<dyn Sink>> {
-        let (tallies, rows) = (Tallies::default(), RowFeed::default());
+        let is_api = self.options.http.http.is_some();
+        let page = is_api.then(page::page).flatten();
+        let (tallies, rows) = (Tallies::default(), RowFeed::keeping(self.keeping(page.as_ref())));
         let address = http.address()?;
         let clients = (tallies.clone(), rows.clone());
-        let is_api = self.options.http.http.is_some();
         let feed = rows.clone();
-        let api = answers.filter(|_| is_api).map(|answers| Api { answers, rows });
+        let lookups = || page::lookups(self.phase.clone());
+        let api = answers.filter(|_| is_api);
+        let api = api.map(|answers| Api { answers, rows, lookups: lookups() });
+        let has_page = page.is_some();
         let exports = Exports::default();
-        http.start(metrics::pages(stats, exports.clone(), (tallies, feed), api))?;
+        http.start(metrics::pages(stats, exports.clone(), (tallies, feed), api, page))?;
         if !self.options.quiet {
             self.term.say(format_args!("metrics: http://{address}/metrics"));
             if is_api {
                 self.term.say(format_args!("api: http://{address}/api/v1/openapi.json"));
             }
         }
+        // A token of the run's own is told here only.
+        let own = self.options.http.own_token.as_ref();
+        if has_page && (!self.options.quiet || own.is_some()) {
+            let token = own.map(|token| format!("#token={}", token.reveal()));
+            self.term.say(format_args!("page: http://{address}/{}", token.unwrap_or_default()));
+        }
         let form = (options, self.options.rows.names.into());
-        Ok(exports.watch(Box::new(Tap::new(sink, clients, self.alone.clone(), form))))
+        let at_end = if self.serves.is_some() { AtEnd::Rest } else { AtEnd::Close };
+        let tap = Tap::new(sink, clients, self.alone.clone(), form).at_end(at_end);
+        Ok(exports.watch(Box::new(tap)))
+    }
+
+    /// Which rows are kept for those who open the page later.
+    fn keeping(&self, page: Option<&Page>) -> Keeping {
+        match page {
+            None => Keeping::Nothing,
+            Some(_) if self.drops() => Keeping::Some,
+            Some(_) => Keeping::Latest,
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! Where the rows of a run go.
 
+use super::serving::Unread;
 use super::session::Run;
 use crate::control::{self, Limits};
 use crate::output::{self, Collector, Fresh, Taken};
@@ -10,8 +11,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use weir_capture::write::StoppableWriter;
 use weir_control::{
-    Answers, Cleanup, MakeSink, NewSink, PendingChanges, ProgramSinks, Registry, RowTarget, Rules,
-    RunningProgram, Server, SiteParams, Suppressions,
+    Answers, ChangeBy, Cleanup, MakeSink, NewSink, PendingChanges, ProgramSinks, Registry,
+    RowTarget, Rules, RunningProgram, Server, SiteParams, Suppressions,
 };
 use weir_engine::rows::Sink;
 use weir_engine::run::Changes;
@@ -93,8 +94,9 @@ impl Run<'_> {
         let limits = Limits {
             write: self.options.write.to.clone(),
             names: self.options.rows.names.into(),
-            shows_rows: self.options.rows.out_dir.is_none(),
+            shows_rows: self.options.rows.out_dir.is_none() && self.serves.is_none(),
             keeps_packets,
+            reads_again: self.reads_again(),
         };
         let confined = !self.options.confine.no_sandbox;
         let rules = Rules {
@@ -106,7 +108,11 @@ impl Run<'_> {
         };
         let stats = stats.clone();
         let report = Arc::new(move |patience| control::report(&stats, patience));
-        let (theirs, changes) = (Arc::clone(&pending), Arc::clone(changes));
+        let theirs = Arc::clone(&pending);
+        let changes = match self.serves.as_ref().filter(|serves| serves.reads_again) {
+            Some(serves) => ChangeBy::ReadingAgain(Arc::clone(&serves.passes)),
+            None => ChangeBy::Continuing(Arc::clone(changes)),
+        };
         let (registry, cleanup) =
             Registry::new(running, rules, theirs, changes, report).map_err(anyhow::Error::msg)?;
         let answers = Arc::new(Answers::new(registry));
@@ -115,6 +121,7 @@ impl Run<'_> {
         }
         let target = match self.options.rows.out_dir {
             Some(_) => RowTarget::PerProgram,
+            None if self.serves.is_some() => RowTarget::Shared(Box::new(Unread)),
             None => RowTarget::Shared(self.sink(None, progress, table)?),
         };
         let term = *self.term;
@@ -146,8 +153,11 @@ impl Run<'_> {
 
     /// A progress bar, if the length of the input is known and a terminal shows it.
     pub(super) fn progress(&self, stream: bool) -> Option<Progress> {
-        let wanted =
-            !stream && self.term.stderr_tty && !self.options.quiet && !self.options.no_progress;
+        let wanted = !stream
+            && self.serves.is_none()
+            && self.term.stderr_tty
+            && !self.options.quiet
+            && !self.options.no_progress;
         let sizes = || self.options.read.iter().map(|name| weir_capture::size_hint(name)).sum();
         let total: Option<u64> = wanted.then(sizes).flatten();
         total.map(Progress::new)

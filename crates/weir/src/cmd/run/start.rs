@@ -1,12 +1,15 @@
 //! A run from its start to its end.
 
-use super::opening::{OpenInput, is_stream};
+use super::opening::OpenInput;
 use super::publish::{Published, Publisher};
+use super::serves::is_stream;
+use super::serving::Flow;
 use super::session::Run;
 use super::sinks::{Control, RunSink};
 use crate::exit::Status;
 use crate::output::{self, Fresh};
 use crate::plot::PlotFile;
+use crate::progress::Progress;
 use crate::stats::Stats;
 use crate::tables::KernelTables;
 use crate::user::user_ids;
@@ -20,9 +23,10 @@ use weir_control::Server;
 use weir_deliver::Courier;
 use weir_engine::kernel::KernelFeed;
 use weir_engine::reading::Reading;
-use weir_engine::run::{Changes, Options};
+use weir_engine::run::{Changes, Options, Outcome};
 use weir_http::HttpSocket;
 use weir_packet::source::Source;
+use weir_plan::Program;
 use weir_sandbox::UserIds;
 use weir_sink::RowOptions;
 
@@ -129,7 +133,7 @@ impl Run<'_> {
 
     /// Runs over what was opened.
     fn process(mut self, opened: Opened) -> anyhow::Result<Status> {
-        let Opened { mut source, mut outlets, files, mut made, stats, stream, .. } = opened;
+        let Opened { source, outlets, files, mut made, stats, stream, .. } = opened;
         let (server, http, kernel) = (opened.server, opened.http, opened.kernel);
         let (courier, plot) = (opened.courier, opened.plot);
         let mut progress = self.progress(stream);
@@ -156,6 +160,9 @@ impl Run<'_> {
             }
         };
         let mut sink = self.deliver(courier.as_ref(), &stats, self.prompt(sink))?;
+        if let (Some(_), Some(answers)) = (&self.serves, &answers) {
+            self.fit_windows(answers)?;
+        }
         if let Some(http) = http {
             sink = self.serve_http(http, &stats, answers, (sink, table))?;
         }
@@ -176,18 +183,9 @@ impl Run<'_> {
             kernel: kernel.clone().map(|tables| tables as Arc<dyn KernelFeed>),
             ..self.engine_options(&stats, changes)
         };
-        let outcome = weir_engine::run::run_to(
-            &self.program,
-            &self.functions,
-            &mut source,
-            (&mut *sink, &mut outlets),
-            &options,
-            &mut |account| {
-                if let Some(progress) = &mut progress {
-                    progress.update(account);
-                }
-            },
-        );
+        let mut flow = Flow { source, sink, outlets };
+        let outcome = self.run_through(&mut flow, &options, &stats, progress.as_mut())?;
+        let Flow { mut source, sink, outlets } = flow;
         drop(sink);
         drop(server);
         let quiet = self.options.quiet;
@@ -209,5 +207,28 @@ impl Run<'_> {
             self.term.say(format_args!("not drawn: {timeless} rows without a time"));
         }
         Ok(())
+    }
+
+    /// Runs over the packets: once, or for a page as often as its programs change.
+    fn run_through(
+        &self,
+        flow: &mut Flow<'_>,
+        options: &Options,
+        stats: &Stats,
+        mut progress: Option<&mut Progress>,
+    ) -> anyhow::Result<Outcome> {
+        let mut pass = |program: &Program, flow: &mut Flow<'_>, options: &Options| {
+            let ends = (&mut *flow.sink as _, &mut flow.outlets as _);
+            let (functions, source) = (&self.functions, &mut flow.source);
+            weir_engine::run::run_to(program, functions, source, ends, options, &mut |account| {
+                if let Some(progress) = &mut progress {
+                    progress.update(account);
+                }
+            })
+        };
+        let Some(serves) = &self.serves else { return Ok(pass(&self.program, flow, options)) };
+        self.stay(serves, flow, stats, |program, flow, stop| {
+            pass(program, flow, &self.pass_options(options, stop))
+        })
     }
 }

@@ -1,0 +1,66 @@
+// Numbers, times and protocols as people read them.
+
+const STEPS = ["", "k", "M", "G", "T", "P"];
+
+/** A number with three digits and a letter: 1.23k, 45.6M. */
+export function short(n: number): string {
+  if (!Number.isFinite(n)) return "";
+  let step = 0;
+  let x = Math.abs(n);
+  while (x >= 999.5 && step < STEPS.length - 1) {
+    x /= 1000;
+    step += 1;
+  }
+  const digits = x >= 99.95 || (step === 0 && Number.isInteger(n)) ? 0 : x >= 9.995 ? 1 : 2;
+  return `${n < 0 ? "-" : ""}${x.toFixed(digits)}${STEPS[step] ?? ""}`;
+}
+
+/** A whole number with thin spaces between thousands. */
+export function whole(n: number): string {
+  return Math.round(n).toString().replace(/\B(?=(\d{3})+(?!\d))/g, "\u202f");
+}
+
+/** A share in per cent. */
+export function percent(part: number, all: number): string {
+  return all > 0 ? `${((100 * part) / all).toFixed(1)} %` : "";
+}
+
+/** A time of UTC, in milliseconds since 1970, to the second or finer where need be. */
+export function time(ms: number, fine = false): string {
+  const date = new Date(ms);
+  if (Number.isNaN(date.getTime())) return "";
+  const text = date.toISOString();
+  return fine ? text.slice(11, 23) : text.slice(11, 19);
+}
+
+/** A day and a time of UTC. */
+export function moment(ms: number): string {
+  const date = new Date(ms);
+  return Number.isNaN(date.getTime()) ? "" : date.toISOString().slice(0, 19).replace("T", " ");
+}
+
+/** A length of time. */
+export function span(ms: number): string {
+  if (ms < 1000) return `${+ms.toFixed(1)} ms`;
+  const parts: [number, string][] = [[86400e3, "d"], [3600e3, "h"], [60e3, "min"], [1e3, "s"]];
+  for (const [length, unit] of parts) if (ms >= length) return `${+(ms / length).toFixed(1)} ${unit}`;
+  return "0 s";
+}
+
+const PROTOCOLS: Record<number, string> = {
+  0: "hopopt", 1: "icmp", 2: "igmp", 4: "ipip", 6: "tcp", 17: "udp", 41: "ipv6", 47: "gre",
+  50: "esp", 51: "ah", 58: "icmp6", 88: "eigrp", 89: "ospf", 103: "pim", 112: "vrrp", 132: "sctp",
+};
+
+const TYPES: Record<number, string> = {
+  0x0806: "arp", 0x8100: "vlan", 0x8847: "mpls", 0x8863: "pppoe", 0x8864: "pppoe", 0x88cc: "lldp",
+  0x888e: "eapol", 0x88e5: "macsec", 0x8809: "lacp",
+};
+
+/** The name of a protocol of IP, or of the type of another frame. */
+export function protocol(proto: number | null, type: number | null): string {
+  if (proto !== null) return PROTOCOLS[proto] ?? `ip ${proto}`;
+  if (type === null || type === 0) return "other frames";
+  if (type < 0x0600) return "802.3";
+  return TYPES[type] ?? `0x${type.toString(16).padStart(4, "0")}`;
+}

@@ -1,0 +1,55 @@
+// Links: the view, its filter and its query stand after the `#`, which no server sees. A link
+// begins with its version, so that later pages can read earlier ones.
+
+import type { Filter } from "./model";
+
+export interface Link {
+  view: string;
+  filters: Filter[];
+  /** Times in milliseconds since 1970. */
+  range?: [number, number];
+  /** The program that is shown. */
+  program?: string;
+  /** The text of a query that is not run yet. */
+  query?: string;
+  unit?: string;
+}
+
+const DIMENSIONS = new Set(["host", "pair", "service", "protocol"]);
+
+export function write(link: Link): string {
+  const params = new URLSearchParams();
+  for (const { dimension, value, excludes } of link.filters) {
+    params.append("f", `${excludes ? "!" : ""}${dimension}:${value}`);
+  }
+  if (link.range) params.set("t", link.range.map(Math.round).join("-"));
+  if (link.program) params.set("p", link.program);
+  if (link.query) params.set("q", link.query);
+  if (link.unit && link.unit !== "bits") params.set("u", link.unit);
+  const text = params.toString();
+  return `#/1/${link.view}${text ? `?${text}` : ""}`;
+}
+
+export function read(hash: string): Link {
+  const [, view, text] = /^#\/1\/([a-z]+)\??(.*)$/.exec(hash) ?? [];
+  const params = new URLSearchParams(text ?? "");
+  const filters: Filter[] = [];
+  for (const word of params.getAll("f").slice(0, 20)) {
+    const excludes = word.startsWith("!");
+    const [dimension, ...value] = word.slice(excludes ? 1 : 0).split(":");
+    if (dimension && DIMENSIONS.has(dimension)) {
+      filters.push({
+        dimension: dimension as Filter["dimension"], value: value.join(":"), excludes,
+      });
+    }
+  }
+  const times = /^(-?\d+)-(-?\d+)$/.exec(params.get("t") ?? "");
+  return {
+    view: view ?? "traffic",
+    filters,
+    range: times ? [Number(times[1]), Number(times[2])] : undefined,
+    program: params.get("p") ?? undefined,
+    query: params.get("q") ?? undefined,
+    unit: params.get("u") === "packets" ? "packets" : "bits",
+  };
+}

@@ -1,0 +1,172 @@
+// The view of plans: where each stage of a program runs, and what crosses between the levels.
+
+import { api, type Column } from "./api";
+import { clean, h, put, redraw, type Child } from "./dom";
+import { whole } from "./format";
+import type { State } from "./state";
+
+interface NodeId {
+  half: "whole" | "partial" | "final";
+  pipeline: number;
+  stage: number;
+}
+
+interface PlanNode {
+  id: NodeId;
+  columns: Column[];
+  reads: string[];
+}
+
+type Place = { exchange: number } | { pipeline: number } | { output: number } | { pipelines: number[] };
+
+interface Fragment {
+  pipeline: number;
+  from: Place;
+  to: Place[];
+  why: string;
+  nodes: PlanNode[];
+}
+
+interface Plan {
+  levels: { level: string; fragments: Fragment[] }[];
+  exchanges: { needs: unknown; payload: Record<string, unknown>; why: string }[];
+  outputs: { name?: string }[];
+  pipelines: { name?: string }[];
+}
+
+interface Shown {
+  name: string;
+  text: string;
+  source: string;
+  plan: Plan | null;
+  stages: string[][];
+}
+
+const LEVELS: Record<string, string> = {
+  kernel: "Kernel level: in the kernel, before packets are copied",
+  worker: "Worker level: on each worker, over its share of the packets",
+  machine: "Machine level: once, over what the workers hand over",
+};
+
+function place(at: Place): string {
+  if ("exchange" in at) return `exchange ${at.exchange + 1}`;
+  if ("pipeline" in at) return `pipeline ${at.pipeline + 1}`;
+  if ("pipelines" in at) return `pipelines ${at.pipelines.map((n) => n + 1).join(", ")}`;
+  return `output ${at.output + 1}`;
+}
+
+export class PlanView {
+  readonly title = "Plan";
+  private shown: Shown | undefined;
+  private asked = "";
+  private readonly head = h("div");
+  private readonly levels = h("div", { class: "plan" });
+
+  constructor(private readonly state: State) {}
+
+  show(host: HTMLElement): void {
+    this.asked = "";
+    put(host, h("h2", {}, "Plan"), this.head, this.levels);
+    this.update();
+  }
+
+  private get program(): string | undefined {
+    const { link, programs } = this.state;
+    return programs.find((one) => one.name === link.program)?.name ?? programs[0]?.name;
+  }
+
+  update(): void {
+    const found = this.state.programs.find((one) => one.name === this.program);
+    const asked = `${found?.name} ${found?.since}`;
+    if (found && asked !== this.asked) {
+      this.asked = asked;
+      void this.ask(found.name);
+    }
+    redraw(this.head, () => put(this.head, this.choice(), this.counts()));
+  }
+
+  private async ask(name: string): Promise<void> {
+    try {
+      this.shown = await api<Shown>("GET", `programs/${encodeURIComponent(name)}`);
+      put(this.levels, ...this.draw(this.shown));
+    } catch (error) {
+      this.asked = "";
+      put(this.levels, h("p", { class: "bad" }, String(error)));
+    }
+  }
+
+  private choice(): HTMLElement {
+    const { programs } = this.state;
+    if (programs.length === 0) return h("p", { class: "quiet" }, "No program runs.");
+    const select = h("select", { id: "plan-program", "data-key": "program", onchange: () => {
+      this.state.go({ program: select.value });
+    } }, ...programs.map(({ name }) => h("option", { value: name, selected: name === this.program }, name)));
+    return h("div", { class: "controls" }, h("label", { for: "plan-program" }, "Program"), select);
+  }
+
+  /** What came of the program, and what the run counted of all of its programs. */
+  private counts(): HTMLElement {
+    const one = this.state.programs.find(({ name }) => name === this.program);
+    const { counts } = this.state;
+    const parts: Child[] = [];
+    if (one) {
+      parts.push(h("span", {}, "rows emitted ", h("b", {}, whole(one.rows))));
+      parts.push(h("span", { class: one.refused > 0 ? "bad" : undefined }, "not written ", h("b", {}, whole(one.refused))));
+    }
+    const names: [string, string][] = [
+      ["processed", "packets processed"], ["late", "late"], ["evicted", "evicted"], ["undefined", "undefined values"],
+    ];
+    for (const [key, text] of names) {
+      if (counts) parts.push(h("span", {}, `${text} (all programs) `, h("b", {}, whole(counts[key] ?? 0))));
+    }
+    return h("p", { class: "ledger" }, ...parts);
+  }
+
+  private draw(shown: Shown): Child[] {
+    const text = h("details", {}, h("summary", {}, "Text of the query"), h("pre", {}, shown.text));
+    if (!shown.plan) return [h("p", { class: "quiet" }, "This plan can't be shown: it calls functions that are not of the language."), text];
+    const { plan } = shown;
+    const used = new Set<number>();
+    const parts: Child[] = [];
+    for (const { level, fragments } of plan.levels) {
+      // An exchange stands above the first level that reads from it.
+      for (const { from } of fragments) {
+        if ("exchange" in from && !used.has(from.exchange)) {
+          used.add(from.exchange);
+          parts.push(this.exchange(plan, from.exchange));
+        }
+      }
+      parts.push(h("section", { class: `level ${clean(level)}`, "aria-label": `${level} level` },
+        h("h3", {}, LEVELS[level] ?? level),
+        ...fragments.map((one) => this.fragment(one, shown))));
+    }
+    parts.push(h("section", { class: "exchange" }, h("h3", {}, "Outputs"),
+      h("p", {}, plan.outputs.length === 0 ? "none" : `${plan.outputs.length}, with rows for the sinks and this page`)));
+    return [...parts, text];
+  }
+
+  private exchange(plan: Plan, number: number): HTMLElement {
+    const one = plan.exchanges[number];
+    const payload = Object.keys(one?.payload ?? {})[0] ?? "";
+    return h("section", { class: "exchange", "aria-label": `Exchange ${number + 1}` },
+      h("h3", {}, `Exchange ${number + 1}: ${payload}`), h("p", { class: "quiet" }, one?.why ?? ""));
+  }
+
+  private fragment(one: Fragment, shown: Shown): HTMLElement {
+    const name = shown.plan?.pipelines[one.pipeline]?.name;
+    const title = `Pipeline ${one.pipeline + 1}${name ? ` (${clean(name)})` : ""}: from ${place(one.from)} to ${one.to.map(place).join(", ")}`;
+    const nodes = one.nodes.map((node) => this.node(node, shown));
+    return h("div", { class: "fragment" }, h("h4", {}, title), h("p", { class: "quiet" }, one.why),
+      nodes.length > 0 ? h("ol", { class: "plain nodes" }, ...nodes) : h("p", { class: "quiet" }, "Rows go through as they are."));
+  }
+
+  private node({ id, columns, reads }: PlanNode, shown: Shown): HTMLElement {
+    const text = shown.stages[id.pipeline]?.[id.stage] ?? "";
+    const half = id.half === "whole" ? "" : `${id.half} `;
+    const state = /^(summarize|scan|distinct|top|join|analyze|alert)\b/.test(text) && id.half !== "final";
+    return h("li", { class: state ? "node state" : "node" },
+      h("code", {}, half + text), state ? h("span", { class: "badge" }, "state") : null,
+      reads.length > 0 ? h("p", { class: "quiet" }, `reads ${reads.join(", ")}`) : null,
+      columns.length > 0 ? h("p", { class: "quiet" }, `columns ${columns.map((one) => `${one.name} ${one.type}`).join(", ")}`) : null);
+  }
+}

@@ -1,0 +1,260 @@
+// The view of queries: the programs that run, a box to write further ones, and their rows.
+
+import { ApiError, api, type Column, type OutputInfo, type Program } from "./api";
+import { Chart } from "./chart";
+import { clean, h, put, redraw, type Child } from "./dom";
+import type { Editor, Finding } from "./editor";
+import { moment, whole } from "./format";
+import { FLOWS, TRAFFIC } from "./model";
+import { axes, draw, legend, rowTable, rowsOf, type Axes } from "./rows";
+import type { State } from "./state";
+
+interface LibraryQuery {
+  name: string;
+  group: string;
+  title: string;
+  text: string;
+}
+
+const FIRST = "packets\n| summarize packets = count(), bytes = sum(len) by ip.dst every 1s\n| top 10 by bytes\n";
+
+let library: Promise<LibraryQuery[]> | undefined;
+
+/** The queries that come with Weir. */
+export function queries(): Promise<LibraryQuery[]> {
+  library ??= api<{ queries: LibraryQuery[] }>("GET", "library").then((all) => all.queries);
+  return library;
+}
+
+/** A choice of queries, by groups. */
+export function librarySelect(all: LibraryQuery[], label: string, choose: (one: LibraryQuery) => void) {
+  const groups = new Map<string, LibraryQuery[]>();
+  for (const one of all) groups.set(one.group, [...(groups.get(one.group) ?? []), one]);
+  const select = h("select", { "aria-label": label, onchange: () => {
+    const found = all.find((one) => one.name === select.value);
+    if (found) choose(found);
+  } }, h("option", { value: "" }, label));
+  for (const [name, some] of groups) {
+    select.append(h("optgroup", { label: name }, ...some.map((one) =>
+      h("option", { value: one.name }, `${one.name}: ${one.title}`))));
+  }
+  return select;
+}
+
+export class QueriesView {
+  readonly title = "Queries";
+  private editor: Editor | undefined;
+  private readonly list = h("div");
+  private readonly results = h("div", { class: "results" });
+  private readonly problems = h("ul", { class: "problems", "aria-live": "polite" });
+  private readonly said = h("pre", { class: "said", role: "status" });
+  private readonly name = h("input", { id: "query-name", value: "query", maxlength: "64", spellcheck: "false", autocapitalize: "off" });
+  private readonly picked = h("div");
+  private chart: Chart | undefined;
+  private drawn = "";
+  private chosen = new Map<string, { value: string; by: string }>();
+  private text = "";
+
+  constructor(private readonly state: State) {}
+
+  show(host: HTMLElement): void {
+    const place = h("div", { class: "editor" });
+    const run = () => void this.run();
+    put(
+      host,
+      h("section", {}, h("h2", {}, "Programs"), this.list),
+      h("section", {},
+        h("h2", { id: "query-title" }, "Query"),
+        h("div", { class: "controls" },
+          h("label", { for: "query-name" }, "Name"), this.name,
+          h("button", { type: "button", class: "main", title: "Ctrl-Enter", onclick: run }, "Run"),
+          this.picked),
+        place, this.problems, this.said),
+      h("section", {}, h("h2", {}, "Rows"), this.results),
+    );
+    this.drawn = "";
+    this.text = this.state.link.query ?? (this.text || FIRST);
+    void import("./editor").then(({ Editor }) => {
+      if (!place.isConnected) return;
+      this.editor = new Editor(place, this.text, {
+        label: "Text of the query", run, found: (all) => this.find(all), typed: (text) => this.typed(text),
+      });
+    });
+    void queries().then((all) => put(this.picked, librarySelect(all, "From the library\u2026", (one) => {
+      this.name.value = one.name;
+      this.editor?.set(one.text);
+    })));
+    this.update();
+  }
+
+  hide(): void {
+    this.editor?.destroy();
+    this.editor = undefined;
+    this.chart?.destroy();
+    this.chart = undefined;
+  }
+
+  update(): void {
+    redraw(this.list, () => put(this.list, this.programs()));
+    this.showRows();
+  }
+
+  private typed(text: string): void {
+    this.text = text;
+    // The link has the text, so that it can be sent to others.
+    this.state.link.query = text;
+    this.state.go({ query: text.length < 4000 ? text : undefined }, true);
+  }
+
+  private find(all: Finding[]): void {
+    put(this.problems, ...all.map((one) => h("li", { class: one.severity },
+      h("b", {}, `${one.severity}, line ${one.line}: `), one.message, one.help ? h("span", { class: "quiet" }, ` (${one.help})`) : null)));
+  }
+
+  private async run(): Promise<void> {
+    const [name, text] = [this.name.value.trim(), this.text];
+    const exists = this.state.programs.some((one) => one.name === name);
+    try {
+      const path = exists ? `programs/${encodeURIComponent(name)}` : "programs";
+      const body = exists ? { text } : { name, text };
+      const answer = await api<{ text: string }>(exists ? "PUT" : "POST", path, body);
+      this.say(answer.text);
+      this.state.go({ program: name }, true);
+      await this.state.ask();
+    } catch (error) {
+      this.say(error instanceof ApiError ? `${error.message}\n${error.detail}` : String(error), true);
+    }
+  }
+
+  private say(text: string, bad = false): void {
+    this.said.textContent = text.trim();
+    this.said.classList.toggle("bad", bad);
+  }
+
+  private programs(): HTMLElement {
+    const rows = this.state.programs.map((one) => this.programRow(one));
+    if (rows.length === 0) return h("p", { class: "quiet" }, "No program runs.");
+    const head = ["program", "rows", "not written", "since (UTC)", ""];
+    const titles = h("tr", {}, ...head.map((text, i) => h("th", { scope: "col", class: i === 1 || i === 2 ? "number" : undefined }, text || h("span", { class: "hidden" }, "changes"))));
+    return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Programs", "data-key": "Programs" },
+      h("table", {}, h("thead", {}, titles), h("tbody", {}, ...rows)));
+  }
+
+  private programRow(one: Program): HTMLElement {
+    const { state } = this;
+    const own = one.name === TRAFFIC || one.name === FLOWS;
+    const current = state.link.program === one.name;
+    const button = (text: string, act: () => void): HTMLElement =>
+      h("button", { type: "button", "data-key": `${text} ${one.name}`, "aria-label": `${text} ${one.name}`, onclick: act }, text);
+    const name = h("button", {
+      type: "button", class: "link", "data-key": one.name, "aria-pressed": String(current),
+      onclick: () => state.go({ program: one.name }),
+    }, one.name);
+    const remove = () => {
+      if (window.confirm(`End ${one.name}? Its windows close, and its last rows come out.`)) void this.remove(one.name);
+    };
+    return h("tr", { class: current ? "current" : undefined },
+      h("td", {}, name, own ? h("span", { class: "quiet" }, " of this page") : null,
+        one.failed ? h("span", { class: "bad" }, ` ${clean(one.failed)}`) : null),
+      h("td", { class: "number" }, whole(one.rows)),
+      h("td", { class: one.refused > 0 ? "number bad" : "number" }, whole(one.refused)),
+      h("td", {}, moment(one.since * 1000)),
+      h("td", {}, h("div", { class: "acts" }, button("Edit", () => void this.edit(one.name)), button("Remove", remove))));
+  }
+
+  private async edit(name: string): Promise<void> {
+    try {
+      const found = await api<{ text: string }>("GET", `programs/${encodeURIComponent(name)}`);
+      this.name.value = name;
+      this.editor?.set(found.text);
+      this.editor?.focus();
+    } catch (error) {
+      this.say(String(error), true);
+    }
+  }
+
+  private async remove(name: string): Promise<void> {
+    try {
+      this.say((await api<{ text: string }>("DELETE", `programs/${encodeURIComponent(name)}`)).text);
+      if (this.state.link.program === name) this.state.go({ program: undefined }, true);
+      await this.state.ask();
+    } catch (error) {
+      this.say(String(error), true);
+    }
+  }
+
+  /** The rows of the program that is chosen, as charts and tables. */
+  private showRows(): void {
+    const { program } = this.state.link;
+    const kept = program ? this.state.rows.get(program) : undefined;
+    if (!program || program === TRAFFIC || program === FLOWS) {
+      this.clear(program ? "The view of traffic shows the rows of this program." : "Choose a program, or run a query.");
+      return;
+    }
+    if (!kept) {
+      this.clear("No rows have come yet.");
+      return;
+    }
+    const shape = JSON.stringify([program, kept.outputs]);
+    if (shape !== this.drawn) {
+      this.chart?.destroy();
+      this.chart = undefined;
+      this.drawn = shape;
+    }
+    redraw(this.results, () => {
+      const parts: Child[] = [];
+      if (kept.skipped > 0) parts.push(h("p", { class: "bad" }, `${whole(kept.skipped)} rows are not here: there were more than this page keeps.`));
+      kept.outputs.forEach((output, i) => {
+        if (i === 0) parts.push(...this.charted(program, output));
+        parts.push(rowTable(kept, output));
+      });
+      put(this.results, ...parts);
+    });
+    const [output] = kept.outputs;
+    const shown = output && this.axes(program, output);
+    if (output && shown && this.chart) draw(this.chart, rowsOf(kept, output), shown);
+  }
+
+  private clear(text: string): void {
+    this.chart?.destroy();
+    this.chart = undefined;
+    this.drawn = "";
+    put(this.results, h("p", { class: "quiet" }, text));
+  }
+
+  private axes(program: string, output: OutputInfo): Axes | undefined {
+    const { time, values, keys } = axes(output);
+    const chosen = this.chosen.get(program);
+    const find = (all: Column[], name: string | undefined) => all.find((one) => one.name === name);
+    const value = find(values, chosen?.value) ?? values[values.length - 1];
+    if (!time || !value) return undefined;
+    const first = keys.find((one) => one.type !== "int");
+    const by = chosen ? find(keys, chosen.by) : first;
+    return { time, value, by: by === value ? undefined : by };
+  }
+
+  /** The chart of an output, with a choice of what it shows. */
+  private charted(program: string, output: OutputInfo): Child[] {
+    const shown = this.axes(program, output);
+    const kept = this.state.rows.get(program);
+    if (!shown || !kept) return [];
+    const { values, keys } = axes(output);
+    this.chart ??= new Chart(`Rows of ${output.name} over time`);
+    const select = (label: string, all: string[], now: string, set: (name: string) => void) => {
+      const element = h("select", { "aria-label": label, "data-key": label, onchange: () => {
+        set(element.value);
+        this.showRows();
+      } }, ...all.map((name) => h("option", { value: name, selected: name === now }, name || "nothing")));
+      return h("label", {}, `${label} `, element);
+    };
+    const by = shown.by?.name ?? "";
+    return [
+      h("div", { class: "controls" },
+        select("Value", values.map((one) => one.name), shown.value.name, (value) => this.chosen.set(program, { value, by })),
+        select("Split by", ["", ...keys.map((one) => one.name)], by, (name) =>
+          this.chosen.set(program, { value: shown.value.name, by: name }))),
+      this.chart.element,
+      legend(rowsOf(kept, output), shown),
+    ];
+  }
+}

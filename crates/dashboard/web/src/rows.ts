@@ -1,0 +1,99 @@
+// Rows of a program as a table and a chart, whatever their columns are.
+
+import type { Column, OutputInfo, Row } from "./api";
+import { Chart, topLines } from "./chart";
+import { clean, h, table, type Child } from "./dom";
+import { moment, short } from "./format";
+import type { Kept } from "./state";
+
+const SHOWN = 200;
+
+const NUMBERS = new Set(["int", "float", "duration"]);
+
+/** A cell as text. */
+export function cell(value: Row[string] | undefined): string {
+  if (value === null || value === undefined) return "";
+  return clean(String(value));
+}
+
+/** The rows of an output: where a program has several, each says which it is of. */
+export function rowsOf(kept: Kept, output: OutputInfo): Row[] {
+  if (kept.outputs.length < 2) return kept.rows;
+  return kept.rows.filter((row) => row._pipeline === output.name);
+}
+
+/** The latest rows, the latest first. */
+export function rowTable(kept: Kept, output: OutputInfo): HTMLElement {
+  const rows = rowsOf(kept, output);
+  const names = output.columns.map((column) => column.name);
+  const numbers = new Set<number>();
+  output.columns.forEach((column, i) => NUMBERS.has(column.type) && numbers.add(i));
+  const body = rows.slice(-SHOWN).reverse().map((row) => names.map((name): Child => cell(row[name])));
+  const more = rows.length > SHOWN ? `, the latest ${SHOWN} of ${rows.length} that are kept here` : "";
+  return table(`Rows of ${output.name}${more}`, names, body, numbers);
+}
+
+function instant(row: Row, column: Column): number {
+  const value = row[column.name];
+  return typeof value === "string" ? Date.parse(value) : NaN;
+}
+
+/** Which columns a chart shows. */
+export interface Axes {
+  time: Column;
+  value: Column;
+  by?: Column;
+}
+
+/** The columns that a chart may show; none without a time and a number. */
+export function axes(output: OutputInfo): { time?: Column; values: Column[]; keys: Column[] } {
+  const time = output.columns.find((column) => column.type === "time");
+  const values = output.columns.filter((column) => NUMBERS.has(column.type));
+  const keys = output.columns.filter((column) => !["time", "float", "duration"].includes(column.type));
+  return { time, values, keys };
+}
+
+/** Puts rows into a chart: a line for each value of a column, added up. */
+export function draw(chart: Chart, rows: Row[], { time, value, by }: Axes): void {
+  const points = new Map<number, Map<string, number>>();
+  for (const row of rows) {
+    const at = instant(row, time);
+    const n = Number(row[value.name]);
+    if (Number.isNaN(at) || !Number.isFinite(n)) continue;
+    const name = by ? cell(row[by.name]) || "absent" : value.name;
+    let all = points.get(at);
+    if (!all) points.set(at, (all = new Map()));
+    all.set(name, (all.get(name) ?? 0) + n);
+  }
+  const at = [...points.keys()].sort((a, b) => a - b);
+  const lines = new Map<string, number[]>();
+  at.forEach((ms, i) => {
+    for (const [name, n] of points.get(ms) ?? []) {
+      let values = lines.get(name);
+      if (!values) lines.set(name, (values = new Array<number>(at.length).fill(0)));
+      values[i] = n;
+    }
+  });
+  chart.show(at, topLines(lines, at.length), (at[at.length - 1] ?? 0) - (at[0] ?? 0) < 10_000);
+}
+
+/** What a chart's colours mean. */
+export function legend(rows: Row[], { value, by, time }: Axes): HTMLElement {
+  const sums = new Map<string, number[]>();
+  for (const row of rows) {
+    const name = by ? cell(row[by.name]) || "absent" : value.name;
+    const sum = sums.get(name);
+    const n = Number(row[value.name]) || 0;
+    if (sum) sum[0] = (sum[0] ?? 0) + n;
+    else sums.set(name, [n]);
+  }
+  const lines = topLines(sums, 1);
+  const first = rows[0] && instant(rows[0], time);
+  const items = lines.map((line) => {
+    const mark = h("span", { class: "mark", "aria-hidden": "true" });
+    mark.style.background = line.color;
+    return h("li", {}, mark, `${line.name}: ${short(line.values[0] ?? 0)}`);
+  });
+  const since = first !== undefined ? ` since ${moment(first)} UTC` : "";
+  return h("div", { class: "legend" }, h("p", { class: "quiet" }, `Sums of ${value.name}${since}`), h("ul", { class: "plain" }, ...items));
+}

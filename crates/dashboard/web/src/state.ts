@@ -1,0 +1,154 @@
+// What all views share: the run, its programs, its rows, and the link.
+
+import { Follower, api, type Batch, type Counts, type OutputInfo, type Program, type Row, type RunInfo } from "./api";
+import { FLOWS, Model, TRAFFIC, type Filter } from "./model";
+import { read, write, type Link } from "./link";
+
+/** Rows of a program that are kept here. */
+const ROWS_MAX = 5000;
+
+/** Programs that are followed at once. */
+const FOLLOWED_MAX = 60;
+
+export interface Kept {
+  outputs: OutputInfo[];
+  rows: Row[];
+  skipped: number;
+  next: number;
+}
+
+export class State {
+  readonly model = new Model();
+  readonly rows = new Map<string, Kept>();
+  programs: Program[] = [];
+  counts: Counts | undefined;
+  run: RunInfo | undefined;
+  link: Link = read(location.hash);
+  paused = false;
+  trouble = "";
+  private followed = "";
+  private readonly follower: Follower;
+  private retry: number | undefined;
+
+  constructor(private readonly changed: (why: "rows" | "state" | "link") => void) {
+    this.follower = new Follower(
+      (batch) => this.take(batch),
+      (error) => this.fail(error),
+    );
+  }
+
+  /** Another link: it becomes that of the page. */
+  go(change: Partial<Link>, replaces = false): void {
+    this.link = { ...this.link, ...change };
+    const text = write(this.link);
+    if (text === location.hash) this.changed("link");
+    else if (replaces) {
+      history.replaceState(null, "", text);
+      this.changed("link");
+    } else location.hash = text;
+  }
+
+  /** The browser went to another link. */
+  arrived(): void {
+    this.link = read(location.hash);
+    this.follow();
+    this.changed("link");
+  }
+
+  filter(filter: Filter): void {
+    const same = (one: Filter) => one.dimension === filter.dimension && one.value === filter.value;
+    this.go({ filters: [...this.link.filters.filter((one) => !same(one)), filter] });
+  }
+
+  unfilter(filter: Filter): void {
+    this.go({ filters: this.link.filters.filter((one) => one !== filter) });
+  }
+
+  get countsTraffic(): boolean {
+    return [TRAFFIC, FLOWS].every((name) => this.programs.some((one) => one.name === name));
+  }
+
+  /** Asks for everything that is no row. */
+  async ask(): Promise<void> {
+    try {
+      const [run, list] = await Promise.all([
+        api<RunInfo>("GET", "run"),
+        api<{ programs: Program[] }>("GET", "programs"),
+      ]);
+      this.run = run;
+      if (run.interval) this.model.interval = run.interval * 1000;
+      this.programs = list.programs;
+      for (const name of [...this.rows.keys()]) {
+        if (!list.programs.some((one) => one.name === name)) this.rows.delete(name);
+      }
+      this.follow();
+      this.trouble = "";
+    } catch (error) {
+      this.fail(error);
+    }
+    this.changed("state");
+  }
+
+  async askCounts(): Promise<void> {
+    try {
+      this.counts = await api<Counts>("GET", "stats");
+      this.changed("rows");
+    } catch {
+      // The other question says what is wrong.
+    }
+  }
+
+  /** Follows the programs of the page, those with alerts, the one that is shown, and those that
+   * are not known yet. */
+  private follow(): void {
+    const wanted = ({ name }: Program) => {
+      if (name === TRAFFIC || name === FLOWS || name === this.link.program) return true;
+      const known = this.rows.get(name);
+      return !known || known.outputs.some(isAlert);
+    };
+    const names = this.programs.filter(wanted).map((one) => one.name).slice(0, FOLLOWED_MAX);
+    const text = names.join(",");
+    if (text === this.followed) return;
+    this.followed = text;
+    this.follower.start(names.map((name) => [name, this.rows.get(name)?.next]));
+  }
+
+  /** Stops while nobody looks; what was missed comes later. */
+  sleep(): void {
+    this.follower.stop();
+    this.followed = "";
+  }
+
+  private take(batch: Batch): void {
+    let kept = this.rows.get(batch.program);
+    if (!kept || batch.outputs) {
+      kept = { outputs: batch.outputs ?? [], rows: [], skipped: 0, next: batch.next };
+      this.rows.set(batch.program, kept);
+    }
+    kept.next = batch.next;
+    kept.skipped += batch.skipped;
+    if (batch.program === TRAFFIC || batch.program === FLOWS) {
+      this.model.take(batch);
+    } else {
+      kept.rows.push(...batch.rows);
+      if (kept.rows.length > ROWS_MAX) kept.rows.splice(0, kept.rows.length - ROWS_MAX);
+    }
+    this.changed("rows");
+    // Perhaps it need not be followed.
+    if (batch.outputs) window.setTimeout(() => this.follow(), 300);
+  }
+
+  private fail(error: unknown): void {
+    this.trouble = error instanceof Error ? error.message : String(error);
+    this.followed = "";
+    this.changed("state");
+    window.clearTimeout(this.retry);
+    this.retry = window.setTimeout(() => {
+      if (!document.hidden) void this.ask();
+    }, 3000);
+  }
+}
+
+export function isAlert(output: OutputInfo): boolean {
+  return output.columns.some((column) => column.name === "alert.rule");
+}

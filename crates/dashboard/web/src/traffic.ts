@@ -1,0 +1,287 @@
+// The view of traffic: rates and totals, losses beside them, a time line, and top tables.
+
+import { api } from "./api";
+import { Chart, topLines, type Line } from "./chart";
+import { choice, clean, copySign, h, put, redraw, table, type Child } from "./dom";
+import { moment, percent, short, span, time, whole } from "./format";
+import { FLOWS, TRAFFIC, group, largest, plus, zero } from "./model";
+import type { Amount, Conversation, Dimension, Filter, Summary } from "./model";
+import type { State } from "./state";
+import flowsText from "../../programs/page-flows.weir";
+import trafficText from "../../programs/page-traffic.weir";
+
+const ROWS = 12;
+const MORE_ROWS = 100;
+const SPANS: [string, string][] = [["60", "1 min"], ["300", "5 min"], ["900", "15 min"], ["3600", "1 h"]];
+
+/** Counts of the ledger that are losses or worth a look, in packets. */
+const LOSSES: [string, string][] = [
+  ["lost_by_interface", "lost by interface"], ["lost_in_kernel", "lost in kernel"],
+  ["lost_in_ring", "lost in ring"], ["malformed", "malformed"], ["cut", "cut"], ["late", "late"],
+  ["evicted", "evicted"], ["wild", "wild"],
+];
+
+/** Buttons for a value: it becomes a filter, or is copied. */
+export function value(state: State, dimension: Dimension, text: string): HTMLElement {
+  const shown = clean(text);
+  const filter = (event: Event) => {
+    const excludes = event instanceof MouseEvent && event.shiftKey;
+    state.filter({ dimension, value: text, excludes });
+  };
+  const copy = () => void navigator.clipboard?.writeText(text).catch(() => undefined);
+  const title = "Only this; with Shift: all but this";
+  const key = `${dimension} ${text}`;
+  return h(
+    "span",
+    { class: "value" },
+    h("button", { type: "button", class: "link", title, "data-key": key, onclick: filter }, shown),
+    h("button", {
+      type: "button", class: "copy", title: "Copy", "data-key": `copy ${key}`, "aria-label": `Copy ${shown}`, onclick: copy,
+    }, copySign()),
+  );
+}
+
+/** The filters as buttons that take them away. */
+export function filters(state: State): HTMLElement {
+  const one = (filter: Filter) => {
+    const text = `${filter.excludes ? "not " : ""}${filter.dimension} ${clean(filter.value)}`;
+    return h("button", {
+      type: "button", class: "chip", "data-key": text, "aria-label": `Remove the filter ${text}`,
+      onclick: () => state.unfilter(filter),
+    }, text, " \u00d7");
+  };
+  const all = state.link.filters.map(one);
+  return h("div", { class: "filters", "aria-label": "Filters", role: "group" }, ...all);
+}
+
+/** The range that is shown: the link's, or the last while of what comes. */
+export function range(state: State, seconds: number): [number, number] {
+  if (state.link.range) return state.link.range;
+  const { first = 0, last = 0 } = state.model;
+  return state.run?.reads_again ? [first, last] : [Math.max(first, last - seconds * 1000), last];
+}
+
+/** What stands in place of traffic that nothing counts. */
+export function uncounted(state: State): HTMLElement {
+  const add = async () => {
+    const programs: [string, string][] = [[TRAFFIC, trafficText], [FLOWS, flowsText]];
+    for (const [name, text] of programs) {
+      if (state.programs.some((one) => one.name === name)) continue;
+      await api("POST", "programs", { name, text });
+    }
+    await state.ask();
+  };
+  const fail = (error: unknown) => {
+    state.trouble = String(error);
+  };
+  return h(
+    "section",
+    { class: "empty" },
+    h("h2", {}, "Traffic"),
+    h("p", {}, "No program counts traffic for this page yet. Two programs do that; they run beside the others until somebody removes them."),
+    h("button", { type: "button", onclick: () => void add().catch(fail) }, "Count traffic"),
+  );
+}
+
+export class TrafficView {
+  readonly title = "Traffic";
+  private seconds = 300;
+  private more = new Set<string>();
+  private readonly chart: Chart;
+  private readonly top = h("div");
+  private readonly legend = h("div", { class: "legend" });
+  private readonly tables = h("div", { class: "tables" });
+  private built = false;
+
+  constructor(private readonly state: State) {
+    this.chart = new Chart("Traffic over time by protocol", (from, to) =>
+      this.state.go({ range: [from, to] }));
+  }
+
+  show(host: HTMLElement): void {
+    this.built = this.state.countsTraffic;
+    this.chart.forget();
+    if (this.built) {
+      put(host, h("h2", { class: "hidden" }, "Traffic"), this.top, this.chart.element, this.legend, this.tables);
+    } else put(host, uncounted(this.state));
+    this.update(host);
+  }
+
+  update(host: HTMLElement): void {
+    if (this.built !== this.state.countsTraffic) return this.show(host);
+    if (!this.built) return;
+    const { state } = this;
+    const [from, to] = range(state, this.seconds);
+    const summary = state.model.summary(from, to, state.link.filters);
+    redraw(this.top, () => put(this.top, this.controls(), filters(state), this.numbers(summary), this.losses()));
+    const { at, by } = state.model.series(from, to, state.link.filters);
+    const [factor, which] = this.unit === "bits" ? [8, 1] : [1, 0];
+    const scale = factor / (state.model.interval / 1000);
+    const scaled = new Map([...by[which] ?? []].map(([name, all]) => [name, all.map((n) => n * scale)]));
+    const lines = topLines(scaled, at.length);
+    this.chart.show(at, lines, state.model.interval < 1000);
+    redraw(this.legend, () => put(this.legend, this.protocols(lines, summary)));
+    redraw(this.tables, () => put(this.tables, ...this.topTables(summary)));
+  }
+
+  private get unit(): string {
+    return this.state.link.unit ?? "bits";
+  }
+
+  private controls(): HTMLElement {
+    const { state } = this;
+    const units = choice("Unit", [["bits", "bits/s"], ["packets", "packets/s"]], this.unit,
+      (unit) => state.go({ unit }));
+    const set = (seconds: string) => {
+      this.seconds = Number(seconds);
+      state.go({ range: undefined });
+    };
+    const spans = state.run?.reads_again || state.link.range ? null
+      : choice("Time range", SPANS, String(this.seconds), set);
+    const all = state.link.range
+      ? h("button", { type: "button", "data-key": "all", onclick: () => state.go({ range: undefined }) }, "All times")
+      : null;
+    const [from, to] = range(state, this.seconds);
+    const shown = h("span", { class: "quiet" },
+      `${moment(from)} to ${time(to + state.model.interval)} UTC, windows of ${span(state.model.interval)}`);
+    return h("div", { class: "controls" }, units, spans, all, shown);
+  }
+
+  /** The rates: of a live run now, else over the range. */
+  private numbers(summary: Summary): HTMLElement {
+    const { state } = this;
+    const live = state.run?.phase === "live" && !state.link.range;
+    const last = state.model.last ?? 0;
+    const now = live ? state.model.summary(last - 4 * state.model.interval, last, state.link.filters) : summary;
+    const seconds = Math.max(now.span, 1) / 1000;
+    const what = live ? `mean of the last ${span(now.span)}` : `mean of ${span(now.span)}`;
+    const tile = (name: string, text: string, note: string) =>
+      h("div", { class: "tile" }, h("span", { class: "name" }, name), h("strong", {}, text), h("span", { class: "quiet" }, note));
+    return h(
+      "div",
+      { class: "tiles" },
+      tile("packets/s", short(now.total.packets / seconds), what),
+      tile("bits/s", short((8 * now.total.bytes) / seconds), what),
+      tile("packets", whole(summary.total.packets), `in ${span(summary.span)}`),
+      tile("bytes", short(summary.total.bytes), `in ${span(summary.span)}`),
+    );
+  }
+
+  /** The ledger of the whole run: what was received, and what was lost, in packets. */
+  private losses(): HTMLElement {
+    const { counts, model } = this.state;
+    if (!counts) return h("p", { class: "quiet" }, "The run has not told its counts yet.");
+    const lost = ["lost_by_interface", "lost_in_kernel", "lost_in_ring"]
+      .reduce((sum, name) => sum + (counts[name] ?? 0), 0);
+    const parts: Child[] = [
+      h("span", {}, "The whole run, in packets: received ", h("b", {}, whole(counts.received ?? 0))),
+      h("span", { class: lost > 0 ? "bad" : undefined }, "lost ", h("b", {}, whole(lost))),
+    ];
+    for (const [name, text] of LOSSES) {
+      const n = counts[name] ?? 0;
+      if (n > 0) parts.push(h("span", { class: "bad" }, `${text} `, h("b", {}, whole(n))));
+    }
+    if (model.skipped > 0) parts.push(h("span", {}, `rows of earlier windows not kept ${whole(model.skipped)}`));
+    return h("p", { class: "ledger" }, ...parts);
+  }
+
+  private protocols(lines: Line[], summary: Summary): HTMLElement {
+    const unit = this.unit === "bits" ? "bits/s" : "packets/s";
+    const last = (line: Line) => line.values[line.values.length - 1] ?? 0;
+    const mean = (line: Line) => line.values.reduce((all, one) => all + one, 0) / Math.max(1, line.values.length);
+    const all = lines.reduce((sum, line) => sum + mean(line), 0);
+    const rows = lines.map((line): Child[] => {
+      const mark = h("span", { class: "mark", "aria-hidden": "true" });
+      mark.style.background = line.color;
+      const name = line.name === "other" ? "other" : value(this.state, "protocol", line.name);
+      return [h("span", {}, mark, name), short(last(line)), short(mean(line)), percent(mean(line), all)];
+    });
+    rows.push(["total", short(lines.reduce((sum, line) => sum + last(line), 0)), short(all), ""]);
+    void summary;
+    return table("Protocols over time", ["protocol", `latest window, ${unit}`, `mean, ${unit}`, "share"], rows, new Set([1, 2, 3]));
+  }
+
+  private topTables(summary: Summary): HTMLElement[] {
+    const all = summary.conversations;
+    const keyed = (dimension: Exclude<Dimension, "host">) => group(all, (one) => one[dimension]);
+    return [
+      this.hosts(summary),
+      this.topTable("Pairs of hosts", "pair", keyed("pair"), summary),
+      this.topTable("Services", "service", keyed("service"), summary),
+      this.topTable("Protocols", "protocol", keyed("protocol"), summary),
+    ];
+  }
+
+  private rowsOf(name: string): number {
+    return this.more.has(name) ? MORE_ROWS : ROWS;
+  }
+
+  private block(name: string, known: number, content: HTMLElement): HTMLElement {
+    const more = this.more.has(name);
+    const toggle = () => {
+      if (more) this.more.delete(name);
+      else this.more.add(name);
+      this.state.go({});
+    };
+    const button = known > ROWS
+      ? h("button", { type: "button", "data-key": `more ${name}`, "aria-expanded": String(more), onclick: toggle }, more ? "Fewer rows" : "More rows")
+      : null;
+    return h("section", { class: "block" }, content, button);
+  }
+
+  private topTable(name: string, dimension: Dimension, all: Map<string, Amount>, summary: Summary): HTMLElement {
+    const { total } = this.complete(summary);
+    const { rows, other } = largest(all, this.rowsOf(name), total);
+    const seconds = Math.max(summary.span, 1) / 1000;
+    const cells = (amount: Amount): Child[] => [
+      short((8 * amount.bytes) / seconds), short(amount.packets / seconds), short(amount.bytes), percent(amount.bytes, total.bytes),
+    ];
+    const body = rows.map(([key, amount]): Child[] => [value(this.state, dimension, key), ...cells(amount)]);
+    body.push(["other", ...cells(other)], ["total", ...cells(total)]);
+    const content = table(name, [dimension, "bits/s", "packets/s", "bytes", "share"], body, new Set([1, 2, 3, 4]));
+    return this.block(name, all.size, content);
+  }
+
+  /** The total that a table adds up to: what meets the filter, or everything. */
+  private complete(summary: Summary): { total: Amount } {
+    const known = zero();
+    summary.conversations.forEach((one) => plus(known, one));
+    const total = this.state.link.filters.length > 0 ? known : summary.total;
+    return { total };
+  }
+
+  private hosts(summary: Summary): HTMLElement {
+    const sent = group(summary.conversations, (one: Conversation) => one.src);
+    const received = group(summary.conversations, (one: Conversation) => one.dst);
+    const both = new Map<string, Amount>();
+    for (const host of new Set([...sent.keys(), ...received.keys()])) {
+      const sum = zero();
+      plus(sum, sent.get(host) ?? zero());
+      plus(sum, received.get(host) ?? zero());
+      both.set(host, sum);
+    }
+    const { total } = this.complete(summary);
+    const { rows } = largest(both, this.rowsOf("Hosts"), total);
+    const seconds = Math.max(summary.span, 1) / 1000;
+    const rate = (amount: Amount) => short((8 * amount.bytes) / seconds);
+    const cells = (out: Amount, into: Amount): Child[] => [
+      rate(out), rate(into), short(out.packets / seconds), percent(out.bytes, total.bytes),
+    ];
+    const [restOut, restIn] = [{ ...total }, { ...total }];
+    const body = rows.map(([host]): Child[] => {
+      const [out, into] = [sent.get(host) ?? zero(), received.get(host) ?? zero()];
+      for (const [rest, one] of [[restOut, out], [restIn, into]] as const) {
+        rest.bytes -= one.bytes;
+        rest.packets -= one.packets;
+      }
+      return [value(this.state, "host", host), ...cells(out, into)];
+    });
+    body.push(["other", ...cells(restOut, restIn)], ["total", ...cells(total, total)]);
+    const head = ["host", "sent, bits/s", "received, bits/s", "sent, packets/s", "share sent"];
+    const content = table("Hosts", head, body, new Set([1, 2, 3, 4]));
+    const note = this.state.link.filters.length > 0 && summary.unknown.bytes > 0
+      ? h("p", { class: "quiet" }, `Of ${percent(summary.unknown.bytes, summary.unknown.bytes + total.bytes)} of the bytes it is not known whether they meet the filter: they are in none of the 200 largest conversations of their windows.`)
+      : null;
+    return this.block("Hosts", both.size, h("div", {}, content, note));
+  }
+}

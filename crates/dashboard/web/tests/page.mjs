@@ -1,0 +1,330 @@
+// Looks at the page as people do: all views, two sizes, light and dark, by mouse and by keyboard.
+// Arguments: the address with the token, a folder for pictures, and what is served: `file`, `live`
+// or `plain` (a run that has no programs of the page). Fails with what is wrong.
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import puppeteer from "puppeteer-core";
+
+const [address, pictures, kind] = process.argv.slice(2);
+const origin = new URL(address).origin;
+const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const PATIENCE = 60_000;
+
+const browser = await puppeteer.launch({
+  executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+  args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--no-first-run"],
+  timeout: PATIENCE,
+});
+
+/** A page that counts what must not be. */
+async function open(url, { width, height, scheme }) {
+  const context = await browser.createBrowserContext();
+  const page = await context.newPage();
+  page.setDefaultTimeout(PATIENCE);
+  const wrong = [];
+  page.on("console", (m) => ["error", "warn"].includes(m.type()) && wrong.push(`console: ${m.text()}`));
+  page.on("pageerror", (e) => wrong.push(`error: ${e.message}`));
+  page.on("dialog", (dialog) => void dialog.accept());
+  page.on("request", (r) => {
+    if (!r.url().startsWith(`${origin}/`) && !r.url().startsWith("data:")) wrong.push(`asks ${r.url()}`);
+  });
+  await page.evaluateOnNewDocument(() => {
+    window.violations = [];
+    document.addEventListener("securitypolicyviolation", (e) =>
+      window.violations.push(`${e.violatedDirective} ${e.blockedURI} ${e.sourceFile}:${e.lineNumber}`));
+  });
+  await page.setViewport({ width, height });
+  await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
+  await page.goto(url, { waitUntil: "domcontentloaded" });
+  return { page, wrong, close: () => context.close() };
+}
+
+async function sound(one, where) {
+  const violations = await one.page.evaluate(() => window.violations);
+  assert.deepEqual([...violations, ...one.wrong], [], where);
+}
+
+const text = (page) => page.evaluate(() => document.body.innerText);
+
+/** Waits until the page shows a text. */
+async function until(page, wanted) {
+  try {
+    await page.waitForFunction((t) => document.body.innerText.includes(t), {}, wanted);
+  } catch {
+    throw new Error(`no "${wanted}" on the page:\n${await text(page)}`);
+  }
+}
+
+/** Clicks what has this text. */
+async function click(page, selector, wanted) {
+  await page.waitForFunction((s, t) => [...document.querySelectorAll(s)].some((e) => e.innerText.trim() === t), {}, selector, wanted);
+  await page.evaluate((s, t) => {
+    [...document.querySelectorAll(s)].find((e) => e.innerText.trim() === t).click();
+  }, selector, wanted);
+}
+
+async function view(page, name, wanted) {
+  await page.waitForSelector(`nav [data-key=${name.toLowerCase()}]`);
+  await page.evaluate((key) => document.querySelector(`nav [data-key=${key}]`).click(), name.toLowerCase());
+  await until(page, wanted);
+}
+
+/** No serious finding of axe, and nothing wider than the screen. */
+async function accessible(page, where) {
+  await page.evaluate(axe);
+  const found = await page.evaluate(async () => {
+    const { violations } = await window.axe.run(document, { resultTypes: ["violations"] });
+    return violations.filter((v) => ["serious", "critical"].includes(v.impact)).map((v) =>
+      `${v.id}: ${v.nodes.map((n) => `${n.html.slice(0, 160)} ${n.any.map((a) => a.message).join()}`).slice(0, 3).join(" | ")}`);
+  });
+  assert.deepEqual(found, [], where);
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+  assert.ok(wide <= 0, `${where}: ${wide} pixels wider than the screen`);
+}
+
+/** The rows of the table with a caption, by their first cells. */
+const rows = (page, caption) => page.evaluate((wanted) => {
+  const table = [...document.querySelectorAll("table")].find((t) => t.caption?.innerText === wanted);
+  return [...table.tBodies[0].rows].map((row) => [...row.cells].map((cell) => cell.innerText.trim()));
+}, caption);
+
+const VIEWS = kind === "plain" ? [] : [
+  ["Traffic", "Pairs of hosts"], ["Relations", "Hosts to hosts"], ["Queries", "From the library"],
+  ["Alerts", "Suppressed"], ["Plan", "Worker level"],
+];
+
+/** Each view in each size and each scheme. */
+async function looks() {
+  for (const [size, width, height] of [["wide", 1280, 900], ["narrow", 390, 844]]) {
+    for (const scheme of ["light", "dark"]) {
+      const one = await open(address, { width, height, scheme });
+      for (const [name, wanted] of VIEWS) {
+        const where = `${kind} ${name} ${size} ${scheme}`;
+        await view(one.page, name, wanted);
+        if (name === "Queries") await one.page.waitForSelector(".cm-content");
+        await new Promise((done) => setTimeout(done, 700));
+        const full = await one.page.screenshot({ fullPage: true });
+        const { writeFile } = await import("node:fs/promises");
+        await writeFile(`${pictures}/${where.toLowerCase().replaceAll(" ", "-")}.png`, full);
+        await step(where, () => accessible(one.page, where));
+        await step(where, () => sound(one, where));
+      }
+      await one.close();
+    }
+  }
+}
+
+async function traffic(one) {
+  const { page } = one;
+  await view(page, "Traffic", "Services");
+  assert.ok(!(await page.evaluate(() => location.href)).includes("token"), "the token left the link");
+  await until(page, "received");
+  const hosts = await rows(page, "Hosts");
+  assert.deepEqual(hosts.slice(-2).map((row) => row[0]), ["other", "total"]);
+  // Every table adds up to the same total.
+  const totals = await page.evaluate(() => ["Pairs of hosts", "Services", "Protocols"].map((wanted) => {
+    const table = [...document.querySelectorAll("table")].find((t) => t.caption?.innerText === wanted);
+    return table.rows[table.rows.length - 1].cells[3].innerText;
+  }));
+  assert.equal(new Set(totals).size, 1, totals.join());
+  const host = hosts[0][0];
+  await click(page, ".tables button.link", host);
+  await page.waitForSelector(".chip");
+  const hash = await page.evaluate(() => location.hash);
+  assert.ok(hash.includes(`f=${encodeURIComponent(`host:${host}`)}`), hash);
+  const pairs = (await rows(page, "Pairs of hosts")).slice(0, -2);
+  assert.ok(pairs.length > 0 && pairs.every(([name]) => name.includes(host)), String(pairs));
+  // The link alone gives the same picture.
+  await page.reload({ waitUntil: "domcontentloaded" });
+  await page.waitForSelector(".chip");
+  await until(page, "Pairs of hosts");
+  await page.click(".chip");
+  await page.waitForFunction(() => !document.querySelector(".chip"));
+  await click(page, ".choice button", "packets/s");
+  await until(page, "latest window, packets/s");
+  await click(page, "#switches button", "Pause");
+  await until(page, "The picture is stopped. Counting goes on.");
+  await click(page, "#switches button", "Go on");
+  await click(page, "#switches button", "Dark");
+  const ground = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+  assert.equal(ground, "rgb(20, 23, 26)");
+  await click(page, "#switches button", "Auto");
+}
+
+async function queries(one) {
+  const { page } = one;
+  await view(page, "Queries", "page-flows");
+  await page.waitForSelector(".cm-content");
+  const write = async (query) => {
+    await page.click(".cm-content");
+    await page.keyboard.down("Control");
+    await page.keyboard.press("a");
+    await page.keyboard.up("Control");
+    await page.keyboard.type(query, { delay: 1 });
+    // The list of completions is closed.
+    await page.keyboard.press("Escape");
+  };
+  await write("packets | where dprt == 443");
+  await until(page, "no field or column is called `dprt`");
+  await until(page, "did you mean `dport`?");
+  await page.keyboard.press("End");
+  await page.keyboard.type(" and tcp.sy");
+  // That of the word before may still be there.
+  await page.waitForFunction(() =>
+    document.querySelector(".cm-tooltip-autocomplete")?.innerText.includes("tcp.syn"));
+  await page.keyboard.press("Escape");
+  await write("packets | summarize n = count() by ip.src every 1s | top 5 by n");
+  await page.waitForFunction(() => document.querySelector(".problems").childElementCount === 0);
+  await page.$eval("#query-name", (e) => { e.value = "mine"; });
+  await click(page, "button.main", "Run");
+  await until(page, "added mine");
+  if (kind === "live") await until(page, "Rows of mine");
+  await page.waitForFunction(() => document.querySelectorAll(".results tbody tr").length > 2);
+  await page.waitForSelector(".results .chart canvas");
+  await one.page.screenshot({ path: `${pictures}/${kind}-rows.png`, fullPage: true });
+  await accessible(page, "rows");
+  await write("packets | summarize n = count() by ip.dst every 1s");
+  await page.waitForFunction(() => document.querySelector(".problems").childElementCount === 0);
+  await click(page, "button.main", "Run");
+  await until(page, "replaced mine");
+  await page.waitForFunction(() => [...document.querySelectorAll(".results th")].some((th) => th.innerText === "ip.dst"));
+  await write("packets | wher");
+  await click(page, "button.main", "Run");
+  await until(page, "mine.weir has errors");
+  await page.click("[aria-label='Edit mine']");
+  await page.waitForFunction(() => document.querySelector(".cm-content").innerText.includes("by ip.dst"));
+  await page.click("[aria-label='Remove mine']");
+  await until(page, "removed mine");
+}
+
+/** Names that packets brought are text and nothing else. */
+async function hostile(one) {
+  const { page } = one;
+  await view(page, "Queries", "names");
+  await page.click("[data-key='names']");
+  await page.waitForFunction(() => document.querySelectorAll(".results tbody tr").length >= 2);
+  const shown = await text(page);
+  assert.ok(shown.includes("<img src=x onerror="), shown);
+  const elements = await page.evaluate(() => document.querySelectorAll("main img, main script, main iframe").length);
+  assert.equal(elements, 0);
+  assert.equal(await page.evaluate(() => window.hacked), undefined);
+  // No control character and no sign of the direction of writing comes through.
+  assert.ok(!/[\u0000-\u0008\u000b-\u001f\u202a-\u202e]/.test(shown));
+}
+
+async function alerts(one) {
+  const { page } = one;
+  await view(page, "Alerts", "SYNs to 198.51.100.2");
+  await page.evaluate(() => document.querySelector(".alert details summary").click());
+  await until(page, "alert.threshold");
+  await page.screenshot({ path: `${pictures}/${kind}-alert.png`, fullPage: true });
+  await click(page, ".alert button", "Suppress");
+  await until(page, "flood server=198.51.100.2");
+  await until(page, "added");
+  await page.click("[aria-label^='Remove flood']");
+  await until(page, "No alert is suppressed.");
+  await page.waitForSelector(".alert");
+  await page.evaluate(() => document.querySelectorAll(".alert").forEach(() =>
+    document.querySelector(".alert [data-key^=ack]").click()));
+  await until(page, "All alerts are acknowledged.");
+  await page.reload({ waitUntil: "domcontentloaded" });
+  await until(page, "All alerts are acknowledged.");
+  await page.click("[data-key=hides]");
+  await until(page, "SYNs to 198.51.100.2");
+}
+
+async function plan(one) {
+  const { page } = one;
+  await view(page, "Plan", "Machine level");
+  await page.select("#plan-program", "page-flows");
+  await until(page, "partial summarize");
+  await until(page, "top 200 by bytes");
+  await until(page, "Exchange 2: groups");
+}
+
+/** Everything can be reached by Tab, and shows that it has the focus. */
+async function keyboard(one) {
+  const { page } = one;
+  await page.bringToFront();
+  for (const number of ["1", "2", "3", "4", "5"]) {
+    await page.evaluate(() => document.activeElement?.blur());
+    await page.keyboard.press(number);
+    await new Promise((done) => setTimeout(done, 400));
+    const wanted = await page.evaluate(() => document.querySelectorAll("a, button, select, input, summary, [tabindex='0'], [contenteditable=true]").length);
+    await page.evaluate(() => window.scrollTo(0, 0));
+    const seen = new Set();
+    for (let i = 0; i < wanted + 5; i += 1) {
+      await page.keyboard.press("Tab");
+      // The editor marks its focus a moment later.
+      await new Promise((done) => setTimeout(done, 25));
+      const focus = await page.evaluate(() => {
+        const e = document.activeElement;
+        if (!e || e === document.body) return null;
+        const style = getComputedStyle(e.closest(".cm-editor") ?? e);
+        const all = [...document.querySelectorAll("*")];
+        return [all.indexOf(e), style.outlineStyle !== "none", e.outerHTML.slice(0, 120)];
+      });
+      // What was drawn anew meanwhile; the next Tab goes on from there.
+      if (!focus) continue;
+      assert.ok(focus[1], `view ${number}: no sign of the focus at ${focus[2]}`);
+      seen.add(focus[0]);
+    }
+    assert.ok(seen.size > 8, `view ${number}: ${seen.size} of ${wanted} elements are reached`);
+  }
+}
+
+async function tokens() {
+  const one = await open(`${origin}/#token=0000000000000000`, { width: 800, height: 600, scheme: "light" });
+  await one.page.waitForSelector("form.token");
+  await accessible(one.page, "token");
+  const right = decodeURIComponent(new URL(address).hash.replace("#token=", ""));
+  await one.page.type("#token", right);
+  await click(one.page, "form button", "Open");
+  await until(one.page, "Pairs of hosts");
+  await one.close();
+}
+
+/** What was wrong; each step is tried, so that one run says all of it. */
+const failed = [];
+
+async function step(name, run) {
+  try {
+    await run();
+  } catch (error) {
+    failed.push(`${name}: ${error.stack}`);
+  }
+}
+
+/** Everything that somebody may do on the page. */
+async function uses() {
+  const one = await open(address, { width: 1280, height: 900, scheme: "light" });
+  const steps = kind === "plain" ? { adding } : { traffic, plan, queries, keyboard };
+  if (kind === "file") Object.assign(steps, { hostile, alerts });
+  for (const [name, run] of Object.entries(steps)) {
+    await step(name, async () => {
+      await run(one);
+      // A query with an error is answered by 422, which browsers write to the console.
+      const known = one.wrong.filter((line) => name === "queries" && line.includes("422"));
+      assert.ok(known.length <= 1, known.join());
+      known.forEach((line) => one.wrong.splice(one.wrong.indexOf(line), 1));
+      await sound(one, name);
+    });
+  }
+  await one.close();
+}
+
+/** A run that counts no traffic begins to. */
+async function adding({ page }) {
+  await click(page, "button", "Count traffic");
+  await until(page, "Pairs of hosts");
+}
+
+try {
+  await looks();
+  await uses();
+  await step("tokens", tokens);
+} finally {
+  await browser.close();
+}
+assert.deepEqual(failed, []);
