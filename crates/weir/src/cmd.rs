@@ -1,6 +1,7 @@
 //! One module per command. Each returns how the process ends.
 
 pub(crate) mod check;
+pub(crate) mod cluster;
 pub(crate) mod ctl;
 pub(crate) mod doctor;
 pub(crate) mod explain;
