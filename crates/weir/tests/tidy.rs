@@ -27,13 +27,14 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("control", &["plan", "lang", "engine"]),
     ("http", &["control"]),
     ("cluster", &["engine"]),
+    ("flink", &["plan", "engine"]),
     ("doctor", &["capture", "dpdk", "sandbox"]),
     ("top", &["packet", "plan", "lang", "engine"]),
     (
         "weir",
         &[
             "packet", "ebpf", "capture", "dpdk", "plan", "offload", "lang", "engine", "sink",
-            "sandbox", "control", "http", "cluster", "doctor", "top",
+            "sandbox", "control", "http", "cluster", "flink", "doctor", "top",
         ],
     ),
 ];
