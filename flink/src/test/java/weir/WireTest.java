@@ -8,16 +8,20 @@ import java.util.Arrays;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.Random;
+import org.apache.datasketches.hll.HllSketch;
+import org.apache.datasketches.hll.TgtHllType;
 import weir.merge.Merger;
 import weir.merge.Partial;
 import weir.merge.ProbeLives;
 import weir.plan.JobPlan;
 import weir.plan.NodePlan;
 import weir.rows.Text;
+import weir.state.Column;
 import weir.state.State;
 import weir.wire.ByteReader;
 import weir.wire.ByteWriter;
 import weir.wire.Message;
+import weir.wire.Part;
 import weir.wire.ProbeHead;
 import weir.wire.Unreadable;
 
@@ -36,6 +40,7 @@ public final class WireTest {
         merged(messages, plan);
         mutated(messages, plan);
         heads();
+        states();
         lives(messages);
         windows(plan.nodes.get(0));
         texts();
@@ -165,6 +170,59 @@ public final class WireTest {
                 throw new AssertionError("a state changed when it was written and read");
             }
         }
+    }
+
+    /** Any bytes are a state, or unreadable, of each kind; sketches are changed a little, too. */
+    private static void states() throws Unreadable {
+        Random random = new Random(9);
+        int read = 0;
+        for (int kind = 1; kind < 30; kind++) {
+            if (!State.isKnown(kind)) {
+                continue;
+            }
+            Column column = new Column(kind, List.of(Part.Type.INT, Part.Type.STRING));
+            for (int i = 0; i < 5_000; i++) {
+                byte[] bytes = new byte[random.nextInt(120)];
+                for (int at = 0; at < bytes.length; at++) {
+                    bytes[at] = (byte) (random.nextInt(3) == 0 ? random.nextInt() : at % 5 / 4);
+                }
+                read += again(column, bytes);
+            }
+        }
+        check(true, read > 1000);
+        Column column = new Column(State.SKETCH, List.of(Part.Type.INT));
+        read = 0;
+        for (int size : new int[] {0, 1, 7, 8, 100, 400, 5_000}) {
+            HllSketch sketch = new HllSketch(12, TgtHllType.HLL_8);
+            for (long i = 0; i < size; i++) {
+                sketch.update(i);
+            }
+            byte[] bytes = sketch.toCompactByteArray();
+            for (int i = 0; i < 3_000; i++) {
+                byte[] changed = i == 0 ? bytes : mutated(bytes.clone(), random);
+                ByteWriter out = new ByteWriter();
+                out.u32(changed.length);
+                out.bytes(changed);
+                read += again(column, out.done());
+            }
+        }
+        check(true, read >= 7);
+    }
+
+    /** 1 if bytes are a state, which then can be written and read again. */
+    private static int again(Column column, byte[] bytes) throws Unreadable {
+        State state;
+        try {
+            state = State.read(column, new ByteReader(bytes), "a state");
+        } catch (Unreadable e) {
+            return 0;
+        }
+        State.fresh(column).merge(state);
+        state.merge(state.copy());
+        ByteWriter out = new ByteWriter();
+        state.write(out);
+        State.read(column, new ByteReader(out.done()), "a state");
+        return 1;
     }
 
     private static String fault(byte[] bytes) {

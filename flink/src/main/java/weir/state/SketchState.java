@@ -43,9 +43,20 @@ public final class SketchState extends State {
         ValuesState values = counts ? ValuesState.take(column, from, what) : null;
         SketchState state = new SketchState(column, null, values);
         if (sketch != null) {
-            state.union().update(sketch);
+            try {
+                // The library stumbles over some bytes only now.
+                state.union().update(sketch);
+                state.union().getResult(TgtHllType.HLL_8).getCompositeEstimate();
+            } catch (RuntimeException | AssertionError e) {
+                throw foreign(what);
+            }
         }
         return state;
+    }
+
+    private static Unreadable foreign(String what) {
+        return new Unreadable(
+                "a sketch of " + what + " is none of HLL with 4096 registers of 8 bits");
     }
 
     private static HllSketch sketch(byte[] bytes, String what) throws Unreadable {
@@ -59,8 +70,7 @@ public final class SketchState extends State {
         } catch (RuntimeException | AssertionError e) {
             // The library says so of bytes that are no sketch.
         }
-        throw new Unreadable(
-                "a sketch of " + what + " is none of HLL with 4096 registers of 8 bits");
+        throw foreign(what);
     }
 
     /** Whether what stands before the registers is what they come to. */
